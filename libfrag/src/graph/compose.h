@@ -32,7 +32,7 @@ struct fragi_made {
 	bool failed;                /* its parameters or its setup */
 	/* Execution flows (execution.c): an end that needs the port; one that may. */
 	bool needs_exec_in, may_exec_in, needs_exec_out;
-	bool bad_resource;          /* a parameter names a resource that could not be made */
+	bool bad_resource; /* a parameter names a resource that could not be made */
 };
 
 struct fragi_making {

@@ -48,6 +48,14 @@ struct fragi_builder {
 	struct fragi_set_group *first_set, *last_set;
 	struct fragi_strmap
 		pinned; /* library: the fragi_spec_extension that first states a sha256 */
+	struct fragi_strmap subgraphs; /* name: struct fragi_subgraph */
+	/*
+	 * "subgraphs.name.operator" and "name$resource": its node; "name:port": struct
+	 * fragi_subgraph_port
+	 */
+	struct fragi_strmap subgraph_names;
+	struct fragi_strmap instances; /* "fragment.name": struct fragi_subgraph_instance */
+	size_t subgraph_operators, subgraph_nodes; /* made for instances */
 	size_t setting_count, replaced_bytes;
 };
 
@@ -136,15 +144,29 @@ void fragi_replace(struct fragi_builder *builder, struct fragi_node *node);
 
 /* when.c: removes from the graph what `when` excludes, and records its name. */
 void fragi_when_prune(struct fragi_builder *builder, const char *application);
+/* The same for the map of a subgraph; subject: "subgraphs.NAME". */
+void fragi_when_prune_subgraph(struct fragi_builder *builder, struct fragi_node *map,
+			       const char *subject);
 
 /* config.c */
 /* Merges the configs and replaces ${} in them. */
 void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own);
+/*
+ * Parses the text that came with the source for a from_file. Returns NULL after an error, or when
+ * memory is short.
+ */
+struct fragi_node *fragi_builder_parse_file(struct fragi_builder *builder,
+					    const struct fragi_node *path, const char *subject);
 /* Calls `found` for each {from_file: path} in the merged config. */
 void fragi_config_each_file(struct fragi_builder *builder,
 			    void (*found)(void *context, struct fragi_node *map,
 					  const struct fragi_node *path),
 			    void *context);
+/* The same for the subgraphs that have a file of their own. */
+void fragi_subgraphs_each_file(struct fragi_builder *builder,
+			       void (*found)(void *context, struct fragi_node *map,
+					     const struct fragi_node *path),
+			       void *context);
 /* Inserts the contents of source->files, then indexes the keys. */
 void fragi_config_attach_files(struct fragi_builder *builder);
 /*

@@ -143,7 +143,8 @@ struct files {
 	struct fragi_strmap roots; /* path: struct fragi_node */
 };
 
-static struct fragi_node *parse_file(struct fragi_builder *builder, const struct fragi_node *path)
+struct fragi_node *fragi_builder_parse_file(struct fragi_builder *builder,
+					    const struct fragi_node *path, const char *subject)
 {
 	const struct fragi_spec_source *source = builder->source;
 	struct fragi_node *root = NULL;
@@ -154,7 +155,7 @@ static struct fragi_node *parse_file(struct fragi_builder *builder, const struct
 		;
 	if (i == source->file_count) {
 		fragi_builder_error(
-			builder, path, "config",
+			builder, path, subject,
 			"the text of from_file \"%.200s\" does not come with the graph; start the application where the file is",
 			path->text);
 		return NULL;
@@ -174,7 +175,7 @@ static void attach(void *context, struct fragi_node *map, const struct fragi_nod
 	struct fragi_node *root = fragi_strmap_get(&files->roots, path->text);
 
 	if (root == NULL) {
-		root = parse_file(files->builder, path);
+		root = fragi_builder_parse_file(files->builder, path, "config");
 		fragi_builder_note(files->builder, &files->roots, path->text,
 				   root != NULL ? root : &failed);
 	}

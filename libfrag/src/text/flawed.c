@@ -52,7 +52,7 @@ static void mark_operators(struct fragi_spec_fragment *fragment)
 	for (size_t i = 0; i < fragment->operator_count; i++) {
 		struct fragi_spec_operator *op = &fragment->operators[i];
 
-		op->is_flawed = !operator_is_whole(fragment, op);
+		op->is_flawed = op->is_flawed || !operator_is_whole(fragment, op);
 		if (op->name != NULL && fragi_name_is_valid(op->name) &&
 		    !is_operator(fragment, op->name, kept))
 			fragment->operators[kept++] = *op;

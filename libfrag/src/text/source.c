@@ -134,6 +134,7 @@ static int folder_of(struct fragi_arena *arena, const char *path, const char **o
 
 struct files {
 	struct fragi_source *source;
+	const char *what;              /* "config" or "subgraphs": where the files are named */
 	struct fragi_spec_text *texts; /* [FRAGI_SPEC_TEXTS_MAX] */
 	size_t count;
 	int r;
@@ -145,28 +146,28 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 	struct files *files = context;
 	const char *folder = files->source->source.app_folder;
 	struct frag_err err = FRAG_ERR_INIT;
-	char full[PATH_MAX];
+	char full[PATH_MAX], what[32];
 	size_t i;
 
 	(void)map;
+	snprintf(what, sizeof(what), "%s: from_file", files->what);
 	for (i = 0; i < files->count && strcmp(files->texts[i].file, path->text) != 0; i++)
 		;
 	if (files->r < 0 || i < files->count)
 		return;
 	if (files->count == FRAGI_SPEC_TEXTS_MAX) {
-		files->r = fragi_err_fail(
-			&err, FRAGI_FAILURE_GRAPH_INVALID, NULL, -E2BIG,
-			"config: more than %d files in from_file; merge some of them",
-			FRAGI_SPEC_TEXTS_MAX);
+		files->r = fragi_err_fail(&err, FRAGI_FAILURE_GRAPH_INVALID, NULL, -E2BIG,
+					  "%s: more than %d files in from_file; merge some of them",
+					  files->what, FRAGI_SPEC_TEXTS_MAX);
 	} else if ((size_t)snprintf(full, sizeof(full), "%s%s%s",
 				    path->text[0] == '/' || folder == NULL ? "" : folder,
 				    path->text[0] == '/' || folder == NULL ? "" : "/",
 				    path->text) >= sizeof(full)) {
 		files->r = fragi_err_fail(&err, FRAGI_FAILURE_FILE_MISSING, NULL, -ENAMETOOLONG,
-					  "config: the path in from_file is too long");
+					  "%s: the path in from_file is too long", files->what);
 	} else {
-		files->r = read_text(&files->source->arena, full, path->text, "config: from_file",
-				     true, &files->texts[files->count], &err);
+		files->r = read_text(&files->source->arena, full, path->text, what, true,
+				     &files->texts[files->count], &err);
 		files->count += files->r == 0;
 	}
 	if (files->r < 0 && files->err != NULL && files->err->text[0] == '\0') {
@@ -180,7 +181,7 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 /* Arguments and configs decide which files these are, so the source is parsed that far. */
 static int read_files(struct fragi_source *source, struct frag_err *err)
 {
-	struct files files = {.source = source};
+	struct files files = {.source = source, .what = "config"};
 	bool is_flawed;
 	struct fragi_diag diag = {0};
 	struct fragi_builder builder;
@@ -201,8 +202,11 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 		files.r = frag_err_set(err, -ENOMEM,
 				       "out of memory, or the graph needs more than %zu MiB of it",
 				       FRAGI_SPEC_MEMORY_MAX >> 20);
-	else
+	else {
 		fragi_config_each_file(&builder, read_file, &files);
+		files.what = "subgraphs";
+		fragi_subgraphs_each_file(&builder, read_file, &files);
+	}
 	if (is_flawed)
 		files.r = files.r == -ENOMEM ? frag_err_set(err, -ENOMEM, "out of memory") : 0;
 	fragi_builder_fini(&builder);

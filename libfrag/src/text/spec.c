@@ -6,6 +6,7 @@
 #define LOG_TOPIC "graph"
 #include <base/log.h>
 #include <text/builder.h>
+#include <text/subgraph.h>
 
 #define SCHEMA_VERSION 1
 
@@ -17,7 +18,7 @@ static const struct fragi_field application_fields[] = {
 	{"frag", false},      {"application", false}, {"arguments", false},
 	{"config", false},    {"extensions", false},  {"fragments", false},
 	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
-	{"variables", false}, {"thread_pools", true}, {"subgraphs", true},
+	{"variables", false}, {"thread_pools", true}, {"subgraphs", false},
 	{"clock", true},      {"services", true},     {"data_loggers", true},
 	{"tracking", false},
 };
@@ -28,7 +29,7 @@ static const struct fragi_field single_fields[] = {
 	{"resources", false},   {"operators", false},    {"compose", false},
 	{"scheduler", false},   {"requirements", false}, {"host", false},
 	{"on_failure", false},  {"watchdog", false},     {"variables", false},
-	{"thread_pools", true}, {"subgraphs", true},     {"clock", true},
+	{"thread_pools", true}, {"subgraphs", false},    {"clock", true},
 	{"services", true},     {"data_loggers", true},  {"tracking", false},
 };
 
@@ -189,6 +190,7 @@ static void read_all(struct fragi_builder *builder)
 
 	replace_rest(builder);
 	fragi_config_attach_files(builder);
+	fragi_subgraphs_expand(builder);
 	fragi_sets_read(builder);
 	fragi_spec_read_extensions(builder, fragi_node_get(builder->root, "extensions"), NULL, NULL,
 				   0, &extensions, &extension_count);

@@ -82,7 +82,7 @@ struct fragi_spec_operator {
 	enum frag_metadata_policy metadata_policy;
 	int metadata;        /* 0 off, 1 on, -1 not given */
 	int64_t watchdog_ns; /* 0: as the fragment says */
-	bool is_flawed;      /* of fragi_spec_parse_flawed: nothing is known but the name */
+	bool is_flawed;      /* after an error: nothing is known but the name */
 	const struct fragi_node *place;
 };
 

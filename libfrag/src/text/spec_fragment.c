@@ -78,7 +78,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"compose", false},    {"metadata_policy", false}, {"flows", false},
 	{"scheduler", false},  {"requirements", false},    {"host", false},
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
-	{"when", false},       {"thread_pools", true},     {"subgraphs", true},
+	{"when", false},       {"thread_pools", true},     {"subgraphs", false},
 	{"clock", true},       {"services", true},         {"data_loggers", true},
 	{"tracking", false},
 };
@@ -126,6 +126,10 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 	fragment->place = map->key != NULL ? map->key : map;
 	fragment->metadata = -1;
 	if (!is_root && fragi_read_map(builder, map, name, "a fragment") != NULL) {
+		if (fragi_node_get(map, "subgraphs") != NULL)
+			fragi_builder_error(
+				builder, fragi_node_get(map, "subgraphs")->key, name,
+				"subgraphs stand at the top, for all fragments; move them there");
 		fragi_fields_check(builder, map, name, fragment_fields,
 				   FRAG_COUNT_OF(fragment_fields));
 		fragi_spec_read_extensions(builder, fragi_node_get(map, "extensions"), name,

@@ -172,7 +172,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"conditions", false}, {"ports", false},
 		{"when", false},       {"watchdog", false},
 		{"metadata", false},   {"metadata_policy", false},
-		{"subgraph", true},    {OR_KEY, false},
+		{"subgraph", false},   {OR_KEY, false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
@@ -212,6 +212,7 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *oper
 		operators->lost_a_name = true;
 		return;
 	}
+	op->is_flawed = node->is_reported;
 	map = fragi_read_map(builder, node, path, "an operator");
 	if (map != NULL)
 		read_operator_fields(builder, map, path, op, &settings);

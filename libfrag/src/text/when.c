@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
 #include <string.h>
 
 #include <base/units.h>
@@ -111,11 +112,31 @@ static void prune_fragment(struct fragi_builder *builder, struct fragi_node *map
 	prune(builder, fragi_node_get(map, "flows"), fragment, false);
 }
 
+void fragi_when_prune_subgraph(struct fragi_builder *builder, struct fragi_node *map,
+			       const char *subject)
+{
+	prune_fragment(builder, map, subject);
+}
+
+static void prune_subgraphs(struct fragi_builder *builder, struct fragi_node *map)
+{
+	char subject[FRAG_NAME_MAX + 16];
+
+	for (struct fragi_node *child = map != NULL && map->kind == FRAGI_NODE_MAP ? map->first
+										   : NULL;
+	     child != NULL; child = child->next) {
+		snprintf(subject, sizeof(subject), "subgraphs.%.*s", FRAG_NAME_MAX,
+			 child->key->text);
+		prune_fragment(builder, child, subject);
+	}
+}
+
 void fragi_when_prune(struct fragi_builder *builder, const char *application)
 {
 	struct fragi_node *fragments = fragi_node_get(builder->root, "fragments");
 
 	prune(builder, fragi_node_get(builder->root, "variables"), "", false);
+	prune_subgraphs(builder, fragi_node_get(builder->root, "subgraphs"));
 	if (fragments == NULL) {
 		prune_fragment(builder, builder->root, application != NULL ? application : "");
 		return;

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include <text/subgraph.h>
+
+/* The ends that one end of a flow stands for, as nodes. */
+struct ends {
+	struct fragi_builder *builder;
+	const char *fragment; /* of the flow; NULL: between fragments */
+	const char *text;     /* as it is written */
+	const struct fragi_node *place;
+	enum fragi_subgraph_dir dir; /* what must stand there */
+	struct fragi_node *list;
+	bool is_changed; /* an interface port or a prefix was replaced */
+	bool failed;     /* an error was reported */
+};
+
+static const char *trimmed(struct fragi_builder *builder, const char *text, size_t length)
+{
+	const char *copy;
+
+	while (length > 0 && (*text == ' ' || *text == '\t')) {
+		text++;
+		length--;
+	}
+	while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+		length--;
+	copy = fragi_arena_strndup(&builder->spec->arena, text, length);
+	if (copy == NULL)
+		builder->no_memory = true;
+	return copy;
+}
+
+bool fragi_subgraph_split(struct fragi_builder *builder, const char *text, const char **out_from,
+			  const char **out_to)
+{
+	const char *arrow = strstr(text, "->");
+
+	if (arrow == NULL || strstr(arrow + 2, "->") != NULL)
+		return false;
+	*out_from = trimmed(builder, text, (size_t)(arrow - text));
+	*out_to = trimmed(builder, arrow + 2, strlen(arrow + 2));
+	return *out_from != NULL && *out_to != NULL;
+}
+
+static const struct fragi_subgraph_instance *find_instance(const struct ends *ends,
+							   const char *fragment, const char *op)
+{
+	char path[2 * FRAG_NAME_MAX + 4];
+
+	if (strlen(fragment) > FRAG_NAME_MAX || strlen(op) > FRAG_NAME_MAX)
+		return NULL;
+	snprintf(path, sizeof(path), "%s.%s", fragment, op);
+	return fragi_strmap_get(&ends->builder->instances, path);
+}
+
+static const char *dir_text(enum fragi_subgraph_dir dir)
+{
+	return dir == FRAGI_SUBGRAPH_IN ? "input" : "output";
+}
+
+static bool may_be(const struct fragi_subgraph_port *port, enum fragi_subgraph_dir dir)
+{
+	return port->dir == FRAGI_SUBGRAPH_ANY || port->dir == dir;
+}
+
+#define ends_error(ends, ...)                                                                      \
+	do {                                                                                       \
+		fragi_builder_error((ends)->builder, (ends)->place, NULL, __VA_ARGS__);            \
+		(ends)->failed = true;                                                             \
+	} while (0)
+
+static const char *advise_ports(const struct ends *ends, char *out, size_t size, const char *word,
+				const struct fragi_subgraph *graph)
+{
+	const char *names[64];
+	size_t count = 0;
+	char what[32];
+
+	for (const struct fragi_subgraph_port *port = graph->first_port;
+	     port != NULL && count < FRAG_COUNT_OF(names); port = port->next)
+		if (may_be(port, ends->dir))
+			names[count++] = port->name;
+	snprintf(what, sizeof(what), "its %ss", dir_text(ends->dir));
+	if (count > 0)
+		return fragi_builder_advise(ends->builder, out, size, word, what, names, count);
+	snprintf(out, size, "; it has no %ss", dir_text(ends->dir));
+	return out;
+}
+
+/* Returns the port that is named, or the only one. NULL after an error. */
+static const struct fragi_subgraph_port *
+find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *name)
+{
+	const struct fragi_subgraph_port *only = NULL, *port;
+	size_t count = 0;
+	char advice[512];
+
+	if (name != NULL) {
+		port = fragi_subgraph_port(ends->builder, graph, name);
+		if (port != NULL && may_be(port, ends->dir))
+			return port;
+		ends->failed = true;
+		if (port != NULL)
+			ends_error(
+				ends,
+				"flow end %.200s: port \"%s\" of subgraph \"%s\" is an %s, and a flow %s%s",
+				ends->text, name, graph->name, dir_text(port->dir),
+				ends->dir == FRAGI_SUBGRAPH_IN ? "ends at an input"
+							       : "begins at an output",
+				advise_ports(ends, advice, sizeof(advice), "", graph));
+		else if (!graph->lost_ports)
+			ends_error(ends, "flow end %.200s: subgraph \"%s\" has no port \"%.80s\"%s",
+				   ends->text, graph->name, name,
+				   advise_ports(ends, advice, sizeof(advice), name, graph));
+		return NULL;
+	}
+	for (port = graph->first_port; port != NULL; port = port->next) {
+		if (!may_be(port, ends->dir))
+			continue;
+		only = port;
+		count++;
+	}
+	if (count == 1)
+		return only;
+	ends->failed = true;
+	if (graph->lost_ports)
+		return NULL;
+	if (count == 0)
+		ends_error(ends,
+			   "flow end %.200s: subgraph \"%s\" has no %ss; declare `ports:` in it",
+			   ends->text, graph->name, dir_text(ends->dir));
+	else
+		ends_error(ends, "flow end %.200s: several could be meant; name the port%s",
+			   ends->text, advise_ports(ends, advice, sizeof(advice), "", graph));
+	return NULL;
+}
+
+/*
+ * Adds what operator or instance "op" and port stand for. Ports stand for ports of operators that
+ * are nested deeper, so this ends.
+ */
+static void add(struct ends *ends, const char *fragment, const char *op, const char *port)
+{
+	const struct fragi_subgraph_instance *instance = find_instance(ends, fragment, op);
+	struct fragi_builder *builder = ends->builder;
+	const struct fragi_subgraph_port *outer;
+	struct fragi_node *node;
+	const char *name;
+
+	if (instance != NULL && instance->graph != NULL) {
+		ends->is_changed = true;
+		outer = find_port(ends, instance->graph, port);
+		ends->failed = ends->failed || outer == NULL || outer->is_flawed;
+		for (size_t i = 0; outer != NULL && i < outer->inner_count; i++) {
+			name = fragi_subgraph_join(builder, op, outer->inner[i].op);
+			if (name == NULL || !fragi_subgraph_spend(builder, ends->place))
+				return;
+			add(ends, fragment, name, outer->inner[i].port);
+		}
+		return;
+	}
+	node = fragi_subgraph_node(builder, FRAGI_NODE_SCALAR, ends->place, NULL);
+	if (node == NULL)
+		return;
+	node->text = fragi_arena_printf(&builder->spec->arena, "%s%s%s%s%s",
+					ends->fragment == NULL ? fragment : "",
+					ends->fragment == NULL ? "." : "", op,
+					port != NULL ? "." : "", port != NULL ? port : "");
+	if (node->text == NULL)
+		builder->no_memory = true;
+	else
+		fragi_subgraph_append(ends->list, node);
+}
+
+/* Takes the text up to the first dot; the rest is NULL when there is no dot. */
+static char *take_part(char **rest)
+{
+	char *part = *rest, *dot = strchr(part, '.');
+
+	if (dot != NULL)
+		*dot++ = '\0';
+	*rest = dot;
+	return part;
+}
+
+/* Adds what the text of an end stands for. */
+static void add_text(struct ends *ends, const struct fragi_node *place, const char *text,
+		     const char *prefix)
+{
+	char *rest = fragi_builder_strdup(ends->builder, text);
+	const char *fragment = ends->fragment, *op;
+
+	if (rest == NULL)
+		return;
+	ends->place = place;
+	ends->text = text;
+	if (fragment == NULL)
+		fragment = take_part(&rest);
+	op = rest != NULL ? take_part(&rest) : "";
+	if (prefix != NULL) {
+		op = fragi_subgraph_join(ends->builder, prefix, op);
+		ends->is_changed = true;
+	}
+	if (op != NULL)
+		add(ends, fragment, op, rest);
+}
+
+/* A value about which an error was reported, so that no further one is. */
+static struct fragi_node *reported(struct ends *ends, const char *key)
+{
+	struct fragi_node *node =
+		fragi_subgraph_node(ends->builder, FRAGI_NODE_SCALAR, ends->place, key);
+
+	if (node != NULL) {
+		node->text = "";
+		node->is_reported = true;
+	}
+	return node;
+}
+
+static struct fragi_node *first_end(struct ends *ends)
+{
+	if (ends->list->count > 1) {
+		ends_error(
+			ends,
+			"flow end %.200s: it stands for several inner ports, which only an input may",
+			ends->text);
+		return reported(ends, "from");
+	}
+	return ends->failed || ends->list->first == NULL ? reported(ends, "from")
+							 : ends->list->first;
+}
+
+/*
+ * Returns the value of `from` or `to` (key) with everything replaced; the node itself where nothing
+ * changes. Values that are no texts are left for the reader of flows.
+ */
+static struct fragi_node *replace_end(struct ends *ends, struct fragi_node *node, const char *key,
+				      const char *prefix)
+{
+	struct fragi_builder *builder = ends->builder;
+	struct fragi_node *value;
+
+	ends->place = node;
+	ends->is_changed = ends->failed = false;
+	ends->dir = key[0] == 'f' ? FRAGI_SUBGRAPH_OUT : FRAGI_SUBGRAPH_IN;
+	ends->list = fragi_subgraph_node(builder, FRAGI_NODE_LIST, node, key);
+	if (ends->list == NULL)
+		return NULL;
+	if (node->is_reported)
+		return reported(ends, key);
+	if (node->kind == FRAGI_NODE_SCALAR)
+		add_text(ends, node, node->text, prefix);
+	else if (node->kind != FRAGI_NODE_LIST || ends->dir == FRAGI_SUBGRAPH_OUT)
+		return node;
+	for (struct fragi_node *child = node->kind == FRAGI_NODE_LIST ? node->first : NULL;
+	     child != NULL; child = child->next) {
+		if (child->kind != FRAGI_NODE_SCALAR)
+			return node;
+		add_text(ends, child, child->text, prefix);
+	}
+	if (!ends->is_changed)
+		return node;
+	if (ends->dir == FRAGI_SUBGRAPH_OUT)
+		value = first_end(ends);
+	else
+		value = ends->failed ? reported(ends, key) : ends->list;
+	if (value != NULL && value->key == NULL && value != ends->list)
+		value->key = ends->list->key;
+	return value;
+}
+
+/* Returns a map with the same keys and other ends. */
+static struct fragi_node *rewrite_map(struct ends *ends, struct fragi_node *node,
+				      const char *prefix)
+{
+	struct fragi_builder *builder = ends->builder;
+	struct fragi_node *map = fragi_subgraph_node(builder, FRAGI_NODE_MAP, node, NULL), *copy;
+	const char *key;
+
+	if (map == NULL)
+		return NULL;
+	for (struct fragi_node *child = node->first; child != NULL; child = child->next) {
+		key = child->key->text;
+		copy = strcmp(key, "from") == 0 || strcmp(key, "to") == 0
+			       ? replace_end(ends, child, key, prefix)
+			       : child;
+		if (copy == child) {
+			copy = fragi_builder_alloc(builder, 1, sizeof(*copy));
+			if (copy != NULL)
+				*copy = *child;
+		}
+		if (copy == NULL)
+			return NULL;
+		copy->next = NULL;
+		fragi_subgraph_append(map, copy);
+	}
+	map->lost_a_name = node->lost_a_name;
+	return map;
+}
+
+/* Returns a map in place of "a.x -> b.y"; the node itself where nothing changes. */
+static struct fragi_node *rewrite_arrow(struct ends *ends, struct fragi_node *node,
+					const char *prefix)
+{
+	struct fragi_builder *builder = ends->builder;
+	struct fragi_node *map, *from, *to;
+	const char *from_text, *to_text;
+	bool is_changed;
+
+	if (!fragi_subgraph_split(builder, node->text, &from_text, &to_text))
+		return node;
+	map = fragi_subgraph_node(builder, FRAGI_NODE_MAP, node, NULL);
+	from = fragi_subgraph_node(builder, FRAGI_NODE_SCALAR, node, "from");
+	to = fragi_subgraph_node(builder, FRAGI_NODE_SCALAR, node, "to");
+	if (map == NULL || from == NULL || to == NULL)
+		return NULL;
+	from->text = from_text;
+	to->text = to_text;
+	from = replace_end(ends, from, "from", prefix);
+	is_changed = ends->is_changed;
+	to = replace_end(ends, to, "to", prefix);
+	if (from == NULL || to == NULL)
+		return NULL;
+	if (!is_changed && !ends->is_changed)
+		return node;
+	fragi_subgraph_append(map, from);
+	fragi_subgraph_append(map, to);
+	return map;
+}
+
+struct fragi_node *fragi_subgraph_flow(struct fragi_builder *builder, struct fragi_node *node,
+				       const char *fragment, const char *prefix)
+{
+	struct ends ends = {.builder = builder, .fragment = fragment};
+
+	if (node->is_reported)
+		return node;
+	if (node->kind == FRAGI_NODE_SCALAR)
+		return rewrite_arrow(&ends, node, prefix);
+	if (node->kind == FRAGI_NODE_MAP)
+		return rewrite_map(&ends, node, prefix);
+	return node;
+}
