@@ -102,6 +102,13 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 						  .library = library->path,
 						  .plugin = library->name,
 						  .version = library->version});
+	for (size_t i = 0; i < library->subgraph_count; i++)
+		put(catalogue, &(struct ctl_type){.kind = CTL_SUBGRAPH,
+						  .name = library->subgraphs[i].name,
+						  .headline = library->subgraphs[i].headline,
+						  .library = library->path,
+						  .plugin = library->name,
+						  .version = library->version});
 	for (size_t i = 0; i < library->type_count; i++)
 		put_value(catalogue, library->types[i], library);
 }
@@ -171,6 +178,7 @@ static size_t find(const struct catalogue *catalogue, const char *name, struct c
 		[CTL_CONDITION] = FRAGI_HOLOSCAN_CONDITION,
 		[CTL_RESOURCE] = FRAGI_HOLOSCAN_RESOURCE,
 		[CTL_COMPOSER] = FRAGI_HOLOSCAN_KEY,
+		[CTL_SUBGRAPH] = FRAGI_HOLOSCAN_KEY,
 		[CTL_VALUE] = FRAGI_HOLOSCAN_KEY,
 	};
 	size_t count = 0;

@@ -13,6 +13,7 @@ struct ctl_type {
 		CTL_CONDITION,
 		CTL_RESOURCE,
 		CTL_COMPOSER,
+		CTL_SUBGRAPH,
 		CTL_VALUE,
 	} kind;
 	const char *name, *headline, *description;

@@ -11,8 +11,8 @@
 
 const char *ctl_type_kind_name(enum ctl_type_kind kind)
 {
-	static const char *const names[] = {"operator", "condition", "resource", "composer",
-					    "value type"};
+	static const char *const names[] = {"operator", "condition", "resource",
+					    "composer", "subgraph",  "value type"};
 
 	return names[kind];
 }
@@ -140,7 +140,8 @@ static void print_params(const struct ctl_type *type, FILE *out)
 	size_t used;
 
 	if (type->param_count == 0) {
-		if (type->kind != CTL_COMPOSER && type->kind != CTL_VALUE)
+		if (type->kind != CTL_COMPOSER && type->kind != CTL_SUBGRAPH &&
+		    type->kind != CTL_VALUE)
 			fputs("\nno parameters\n", out);
 		return;
 	}

@@ -50,6 +50,21 @@ static int op_info(struct drv_app *app, const struct fw_op *op, struct fragi_op_
 	return 0;
 }
 
+static int gather_interface_ports(struct drv_app *app, const struct fw_fragment *table,
+				  struct fragi_fragment_info *info)
+{
+	info->interfaces = take(app, table->interface_port_count, sizeof(*info->interfaces));
+	if (info->interfaces == NULL)
+		return -ENOMEM;
+	info->interface_count = table->interface_port_count;
+	app->core->items -= table->interface_port_count;
+	for (uint32_t i = 0; i < table->interface_port_count; i++)
+		info->interfaces[i] = (struct fragi_interface_info){
+			table->interface_ports[i].instance, table->interface_ports[i].port,
+			table->interface_ports[i].op, table->interface_ports[i].op_port};
+	return 0;
+}
+
 /* One fragment's table. */
 static int gather_table(struct drv_app *app, const struct drv_host *host, uint32_t index)
 {
@@ -64,6 +79,8 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 		info->ops = take(app, table->op_count, sizeof(*info->ops));
 		info->op_count = table->op_count;
 		info->has_gaps = table->has_gaps;
+		if (gather_interface_ports(app, table, info) < 0)
+			return -ENOMEM;
 	}
 	if (info->ops == NULL)
 		return -ENOMEM;

@@ -92,6 +92,20 @@ static void encode_op(struct fw_encoder *e, const struct fw_op *in, Frag__V1__Op
 	}
 }
 
+static void encode_interface_ports(struct fw_encoder *e, const struct fw_fragment *in,
+				   Frag__V1__Fragment *out)
+{
+	out->interface_ports =
+		fw_put_rows(e, &frag__v1__interface_port__descriptor, in->interface_port_count,
+			    FW_INTERFACE_PORTS_MAX, &out->n_interface_ports);
+	for (size_t i = 0; i < out->n_interface_ports; i++) {
+		out->interface_ports[i]->instance = fw_put_text(e, in->interface_ports[i].instance);
+		out->interface_ports[i]->port = fw_put_text(e, in->interface_ports[i].port);
+		out->interface_ports[i]->op = in->interface_ports[i].op;
+		out->interface_ports[i]->op_port = in->interface_ports[i].op_port;
+	}
+}
+
 void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *message,
 			     Frag__V1__HostPrepared *out)
 {
@@ -116,6 +130,7 @@ void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *mess
 					     FW_ROWS_MAX, &row->n_operators);
 		for (size_t j = 0; j < row->n_operators; j++)
 			encode_op(e, &fragment->ops[j], row->operators[j]);
+		encode_interface_ports(e, fragment, row);
 	}
 	out->flows = fw_put_rows(e, &frag__v1__inner_flow__descriptor, in->flow_count, FW_ROWS_MAX,
 				 &out->n_flows);
@@ -178,6 +193,26 @@ static void decode_op(struct fw_decoder *d, const Frag__V1__Operator *in, struct
 	}
 }
 
+/* After the operators of the fragment. */
+static void decode_interface_ports(struct fw_decoder *d, const Frag__V1__Fragment *in,
+				   struct fw_fragment *out)
+{
+	out->interface_ports =
+		fw_get_rows(d, in->n_interface_ports, FW_INTERFACE_PORTS_MAX,
+			    sizeof(*out->interface_ports), &out->interface_port_count);
+	for (uint32_t i = 0; i < out->interface_port_count && d->error == 0; i++) {
+		const Frag__V1__InterfacePort *row = in->interface_ports[i];
+		struct fw_interface_port *port = &out->interface_ports[i];
+
+		port->instance = fw_get_text(d, row->instance);
+		port->port = fw_get_text(d, row->port);
+		if (row->op >= out->op_count || row->op_port >= out->ops[row->op].port_count)
+			fw_get_failed(d, "an interface port for a port that is not there");
+		port->op = row->op;
+		port->op_port = row->op_port;
+	}
+}
+
 /* Whether the three indices name a port of that direction in the tables of the same message. */
 static bool is_port(const struct fw_host_prepared *in, uint32_t fragment, uint32_t op,
 		    uint32_t port, uint32_t dir)
@@ -232,6 +267,7 @@ void fw_decode_host_prepared(struct fw_decoder *d, const Frag__V1__HostPrepared 
 		ops += fragment->op_count;
 		for (uint32_t j = 0; j < fragment->op_count && d->error == 0; j++)
 			decode_op(d, row->operators[j], &fragment->ops[j]);
+		decode_interface_ports(d, row, fragment);
 	}
 	out->flows =
 		fw_get_rows(d, in->n_flows, FW_ROWS_MAX, sizeof(*out->flows), &out->flow_count);

@@ -41,15 +41,16 @@
 #define FW_TOKEN_BYTES 16
 #define FW_DATA_KEY_BYTES 32 /* of an application, as its driver drew it */
 #define FW_VARIABLES_KEY_BYTES 32
-#define FW_SECRET_BYTES 16      /* of a session */
-#define FW_TRANSPORTS_MAX 4     /* of a host */
-#define FW_ADDRESS_MAX 4096     /* a host's data-plane address */
-#define FW_WAITS_FOR_MAX 512    /* bytes that are kept of why a worker waits */
-#define FW_LINES_MAX 20         /* last lines of a host */
-#define FW_ERRORS_MAX 128       /* errors of a graph */
-#define FW_ROWS_MAX 65536       /* operators, flows, edges, peers of a host */
-#define FW_PORTS_MAX 1024       /* of an operator */
-#define FW_HELLO_MAX (1u << 20) /* the limit of frames before HELLO is accepted */
+#define FW_SECRET_BYTES 16          /* of a session */
+#define FW_TRANSPORTS_MAX 4         /* of a host */
+#define FW_ADDRESS_MAX 4096         /* a host's data-plane address */
+#define FW_WAITS_FOR_MAX 512        /* bytes that are kept of why a worker waits */
+#define FW_LINES_MAX 20             /* last lines of a host */
+#define FW_ERRORS_MAX 128           /* errors of a graph */
+#define FW_ROWS_MAX 65536           /* operators, flows, edges, peers of a host */
+#define FW_PORTS_MAX 1024           /* of an operator */
+#define FW_INTERFACE_PORTS_MAX 4096 /* of the subgraphs of a fragment */
+#define FW_HELLO_MAX (1u << 20)     /* the limit of frames before HELLO is accepted */
 
 /*
  * The kinds of messages: X(number, KIND, field, type, Type), the number and name of the field in
@@ -181,11 +182,17 @@ struct fw_op {
 	uint32_t port_count;
 	bool has_gaps;
 };
+struct fw_interface_port {
+	const char *instance, *port;
+	uint32_t op, op_port; /* indices into the fragment's ops and the op's ports */
+};
 struct fw_fragment {
 	const char *name;
 	struct fw_op *ops;
 	uint32_t op_count;
 	bool has_gaps;
+	struct fw_interface_port *interface_ports;
+	uint32_t interface_port_count;
 };
 /* indices into the fragments of the same message */
 struct fw_inner_flow {

@@ -7,6 +7,7 @@
 
 _Static_assert(FW_TOKEN_BYTES == FRAGI_TOKEN_BYTES, "a token travels whole");
 _Static_assert(FW_TRANSPORTS_MAX == FRAGI_HOST_TRANSPORTS_MAX, "each address of a host travels");
+_Static_assert(FW_INTERFACE_PORTS_MAX == FRAGI_INTERFACES_MAX, "each interface port travels");
 _Static_assert(FW_ADDRESS_MAX == FRAGI_HOST_ADDRESS_MAX, "an address travels whole");
 
 static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, struct fw_op *out)
@@ -33,6 +34,21 @@ static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, s
 	return 0;
 }
 
+static int interface_ports_of(const struct fragi_fragment_info *info, struct fragi_arena *arena,
+			      struct fw_fragment *out)
+{
+	out->interface_ports =
+		fragi_arena_alloc(arena, info->interface_count * sizeof(*out->interface_ports));
+	if (out->interface_ports == NULL)
+		return -ENOMEM;
+	out->interface_port_count = (uint32_t)info->interface_count;
+	for (size_t i = 0; i < info->interface_count; i++)
+		out->interface_ports[i] = (struct fw_interface_port){
+			info->interfaces[i].instance, info->interfaces[i].port,
+			info->interfaces[i].op, info->interfaces[i].op_port};
+	return 0;
+}
+
 static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena,
 			struct fw_host_prepared *out)
 {
@@ -56,6 +72,8 @@ static int fragments_of(const struct fragi_run *run, struct fragi_arena *arena,
 			return -ENOMEM;
 		for (size_t k = 0; k < fragments[i].op_count && r == 0; k++)
 			r = ports_of(&fragments[i].ops[k], arena, &fragment->ops[k]);
+		if (r == 0)
+			r = interface_ports_of(&fragments[i], arena, fragment);
 	}
 	return r;
 }

@@ -20,6 +20,7 @@
 #include <frag/flow.h>
 #include <frag/variable.h>
 #include <frag/compose.h>
+#include <frag/subgraph.h>
 #include <frag/track.h>
 #include <frag/plugin.h>
 #include <frag/draft.h>

@@ -4,6 +4,7 @@
 
 #include <frag/compose.h>
 #include <frag/condition.h>
+#include <frag/subgraph.h>
 
 FRAG_BEGIN_DECLS
 
@@ -33,6 +34,10 @@ struct frag_plugin {
 	/* see FRAG_CONDITIONS */
 	const struct frag_condition_type *const *conditions;
 	uint32_t condition_count;
+	/* see FRAG_SUBGRAPHS */
+	const struct frag_subgraph_type *subgraphs;
+	uint32_t subgraph_count;
+	uint32_t subgraph_size;
 };
 
 #ifdef __cplusplus
@@ -55,7 +60,8 @@ struct frag_plugin {
 
 /*
  * The tables of a plugin: FRAG_OPS, FRAG_CONDITIONS and FRAG_TYPES take an array of pointers to
- * tables, FRAG_COMPOSERS an array of struct frag_composer.
+ * tables, FRAG_COMPOSERS an array of struct frag_composer, FRAG_SUBGRAPHS one of struct
+ * frag_subgraph_type.
  */
 #define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_CONDITIONS(table)                                                                     \
@@ -63,6 +69,9 @@ struct frag_plugin {
 #define FRAG_COMPOSERS(table)                                                                      \
 	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                    \
 	.composer_size = (uint32_t)sizeof((table)[0])
+#define FRAG_SUBGRAPHS(table)                                                                      \
+	.subgraphs = (table), .subgraph_count = (uint32_t)FRAG_COUNT_OF(table),                    \
+	.subgraph_size = (uint32_t)sizeof((table)[0])
 #define FRAG_TYPES(table) .types = (table), .type_count = (uint32_t)FRAG_COUNT_OF(table)
 
 FRAG_END_DECLS

@@ -4,6 +4,7 @@
 
 #include <base/alloc.h>
 #include <graph/compose.h>
+#include <graph/interface.h>
 
 /*
  * Inputs that are not optional must be connected: by a flow inside the fragment, or by one from
@@ -99,7 +100,8 @@ static void mark_reversed(struct checking *checking, const struct fragi_spec_end
 		mark(checking, from);
 }
 
-static void mark_all(struct checking *checking)
+/* outer: the flows between fragments */
+static void mark_all(struct checking *checking, const struct fragi_spec_flow *outer)
 {
 	const struct frag_fragment *fragment = checking->fragment;
 
@@ -112,7 +114,7 @@ static void mark_all(struct checking *checking)
 			mark(checking, &flow->to[k]);
 	}
 	for (size_t i = 0; i < fragment->spec->flow_count; i++) {
-		const struct fragi_spec_flow *flow = &fragment->spec->flows[i];
+		const struct fragi_spec_flow *flow = &outer[i];
 
 		if (flow->from.fragment == NULL || strcmp(flow->from.fragment, fragment->name) == 0)
 			mark_reversed(checking, &flow->from);
@@ -150,10 +152,17 @@ static int refuse_unconnected(const struct checking *checking)
 int fragi_fragment_check_inputs(struct frag_fragment *fragment)
 {
 	struct checking checking = {0};
+	const struct fragi_spec_flow *outer;
+	struct fragi_diag ignored = {0}; /* who resolves these flows reports what is wrong */
 	int r = checking_init(&checking, fragment);
 
+	if (r == 0 && fragi_interfaces_apply(&fragment->arena, fragment->spec->flows,
+					     fragment->spec->flow_count, -1, &fragment->info, 1,
+					     &ignored, &outer) == -ENOMEM)
+		r = -ENOMEM;
+	fragi_diag_fini(&ignored);
 	if (r == 0) {
-		mark_all(&checking);
+		mark_all(&checking, outer);
 		r = refuse_unconnected(&checking);
 	}
 	checking_fini(&checking);

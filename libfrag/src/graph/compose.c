@@ -99,8 +99,7 @@ void fragi_making_note_bad(struct frag_fragment *fragment, struct fragi_strmap *
 		fragi_making_note(fragment, -ENOMEM);
 }
 
-/* Returns whether a composer may make something now; reports an error otherwise. */
-static bool may_make(struct frag_fragment *fragment)
+bool fragi_making_is_open(struct frag_fragment *fragment)
 {
 	if (fragment->making == NULL)
 		return false;
@@ -128,13 +127,14 @@ static struct frag_op *make_operator(struct frag_fragment *fragment, const char 
 {
 	struct frag_op *op;
 
-	if (!may_make(fragment))
+	if (!fragi_making_is_open(fragment))
 		return NULL;
-	op = fragi_op_make(fragment, name, type_name, type, NULL);
+	op = fragi_op_make(fragment, fragi_subgraph_qualify(fragment, name), type_name, type, NULL);
 	if (op == NULL)
 		return NULL;
 	if (fragi_settings_from_args(&fragment->arena, args, &op->made->args,
-				     &op->made->arg_count) < 0) {
+				     &op->made->arg_count) < 0 ||
+	    fragi_subgraph_qualify_args(fragment, op->made->args, op->made->arg_count) < 0) {
 		fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
 				  "out of memory for its arguments");
 		return NULL;
@@ -156,7 +156,7 @@ struct frag_op *frag_make_operator_of(struct frag_fragment *fragment, const char
 
 int frag_add_operator(struct frag_fragment *fragment, struct frag_op *op)
 {
-	if (!may_make(fragment))
+	if (!fragi_making_is_open(fragment))
 		return -EBUSY;
 	if (op == NULL)
 		return refuse_null(fragment, "frag_add_operator");
@@ -173,53 +173,45 @@ int frag_add_flow(struct frag_fragment *fragment, struct frag_op *from, const ch
 	return frag_add_flow_with(fragment, from, out_port, to, in_port, 0, FRAG_POLICY_DEFAULT);
 }
 
-/* Copies the name of a port, which may be left out. */
-static int keep_port(struct frag_fragment *fragment, const char *name, const char **out_name)
+int fragi_making_keep(struct frag_fragment *fragment, const char *name, const char **out_name)
 {
 	*out_name = fragi_arena_strdup(&fragment->arena, name);
 	return name != NULL && *out_name == NULL ? -ENOMEM : 0;
 }
 
-int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, const char *out_port,
-		       struct frag_op *to, const char *in_port, uint32_t capacity,
-		       enum frag_policy policy)
+int fragi_making_check_flow(struct frag_fragment *fragment, const char *from, const char *to,
+			    uint32_t capacity, enum frag_policy policy)
 {
-	struct fragi_making *making = fragment->making;
-	struct fragi_spec_flow *flows;
-	struct fragi_spec_end *ends;
-	int r;
-
-	if (!may_make(fragment))
-		return -EBUSY;
-	if (from == NULL || to == NULL)
-		return refuse_null(fragment, "frag_add_flow");
 	if (fragi_policy(policy) == NULL)
 		return fragi_making_fail(
 			fragment, -EINVAL, NULL, NULL,
 			"flow %s -> %s: %d is not a valid policy; take one of FRAG_POLICY_...",
-			from->name, to->name, (int)policy);
+			from, to, (int)policy);
 	if (capacity > FRAGI_CAPACITY_MAX)
 		return fragi_making_fail(fragment, -EINVAL, NULL, NULL,
-					 "flow %s -> %s: its capacity is %u; give %u at most",
-					 from->name, to->name, capacity, FRAGI_CAPACITY_MAX);
-	r = frag_add_operator(fragment, from);
-	if (r == 0)
-		r = frag_add_operator(fragment, to);
-	if (r < 0)
-		return r;
-	flows = fragi_making_room(fragment, making->flows, making->flow_count,
+					 "flow %s -> %s: its capacity is %u; give %u at most", from,
+					 to, capacity, FRAGI_CAPACITY_MAX);
+	return 0;
+}
+
+int fragi_making_flow(struct frag_fragment *fragment, const struct fragi_spec_end *from,
+		      const struct fragi_spec_end *to, uint32_t capacity, enum frag_policy policy)
+{
+	struct fragi_making *making = fragment->making;
+	struct fragi_spec_flow *flows;
+	struct fragi_spec_end *end;
+
+	flows = fragi_making_room(fragment, (void *)(uintptr_t)making->flows, making->flow_count,
 				  &making->flow_capacity, sizeof(*flows));
 	if (flows != NULL)
 		making->flows = flows;
-	ends = fragi_arena_alloc(&fragment->arena, 2 * sizeof(*ends));
-	if (flows == NULL || ends == NULL || keep_port(fragment, out_port, &ends[0].port) < 0 ||
-	    keep_port(fragment, in_port, &ends[1].port) < 0)
+	end = fragi_arena_alloc(&fragment->arena, sizeof(*end));
+	if (flows == NULL || end == NULL)
 		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a flow");
-	ends[0].op = from->name;
-	ends[1].op = to->name;
+	*end = *to;
 	flows[making->flow_count++] = (struct fragi_spec_flow){
-		.from = ends[0],
-		.to = &ends[1],
+		.from = *from,
+		.to = end,
 		.to_count = 1,
 		.capacity = capacity,
 		.policy = policy,
@@ -227,10 +219,36 @@ int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, con
 	return 0;
 }
 
+int frag_add_flow_with(struct frag_fragment *fragment, struct frag_op *from, const char *out_port,
+		       struct frag_op *to, const char *in_port, uint32_t capacity,
+		       enum frag_policy policy)
+{
+	struct fragi_spec_end from_end = {0}, to_end = {0};
+	int r;
+
+	if (!fragi_making_is_open(fragment))
+		return -EBUSY;
+	if (from == NULL || to == NULL)
+		return refuse_null(fragment, "frag_add_flow");
+	from_end.op = from->name;
+	to_end.op = to->name;
+	r = fragi_making_check_flow(fragment, from->name, to->name, capacity, policy);
+	if (r == 0)
+		r = frag_add_operator(fragment, from);
+	if (r == 0)
+		r = frag_add_operator(fragment, to);
+	if (r < 0)
+		return r;
+	if (fragi_making_keep(fragment, out_port, &from_end.port) < 0 ||
+	    fragi_making_keep(fragment, in_port, &to_end.port) < 0)
+		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a flow");
+	return fragi_making_flow(fragment, &from_end, &to_end, capacity, policy);
+}
+
 static int set_policy(struct frag_fragment *fragment, const char *subject,
 		      enum frag_metadata_policy policy, enum frag_metadata_policy *out)
 {
-	if (!may_make(fragment))
+	if (!fragi_making_is_open(fragment))
 		return -EBUSY;
 	if (policy < FRAG_METADATA_DEFAULT || policy > FRAG_METADATA_RAISE)
 		return fragi_making_fail(
@@ -260,7 +278,7 @@ int frag_enable_metadata(struct frag_op *op, int enable)
 {
 	if (op == NULL)
 		return -EINVAL;
-	if (!may_make(op->fragment))
+	if (!fragi_making_is_open(op->fragment))
 		return -EBUSY;
 	op->made->metadata = enable != 0;
 	return 0;
@@ -268,7 +286,7 @@ int frag_enable_metadata(struct frag_op *op, int enable)
 
 int frag_fragment_enable_metadata(struct frag_fragment *fragment, int enable)
 {
-	if (!may_make(fragment))
+	if (!fragi_making_is_open(fragment))
 		return -EBUSY;
 	fragment->making->metadata = enable != 0;
 	return 0;
@@ -280,12 +298,14 @@ struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const c
 	struct fragi_spec_setting *settings;
 	size_t count;
 
-	if (!may_make(fragment))
+	if (!fragi_making_is_open(fragment))
 		return NULL;
-	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0) {
+	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0 ||
+	    fragi_subgraph_qualify_args(fragment, settings, count) < 0) {
 		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a resource");
 		return NULL;
 	}
+	name = fragi_subgraph_qualify(fragment, name);
 	return fragi_resource_make(fragment, name != NULL ? name : "", type != NULL ? type : "",
 				   settings, count, NULL);
 }
@@ -296,9 +316,10 @@ struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 	struct fragi_spec_setting *settings;
 	size_t count;
 
-	if (op == NULL || (!op->in_setup && !may_make(op->fragment)))
+	if (op == NULL || (!op->in_setup && !fragi_making_is_open(op->fragment)))
 		return NULL;
-	if (fragi_settings_from_args(&op->fragment->arena, args, &settings, &count) < 0) {
+	if (fragi_settings_from_args(&op->fragment->arena, args, &settings, &count) < 0 ||
+	    fragi_subgraph_qualify_args(op->fragment, settings, count) < 0) {
 		fragi_making_fail(op->fragment, -ENOMEM, NULL, op->subject,
 				  "out of memory for a condition");
 		return NULL;
@@ -312,7 +333,7 @@ int frag_or_combine_port_conditions(struct frag_op *op, const char *const *ports
 
 	if (op == NULL)
 		return -EINVAL;
-	if (!op->in_setup && !may_make(op->fragment))
+	if (!op->in_setup && !fragi_making_is_open(op->fragment))
 		return -EBUSY;
 	text = fragi_arena_printf(&op->fragment->arena, "[");
 	for (size_t i = 0; text != NULL && i < count; i++) {

@@ -35,14 +35,29 @@ struct fragi_made {
 	bool bad_resource; /* a parameter names a resource that could not be made */
 };
 
+/* One interface port as it was added; its port is looked up when the fragment is complete. */
+struct fragi_made_interface {
+	const struct frag_subgraph *subgraph;
+	const char *name;                  /* NULL: that of the inner port */
+	struct frag_op *op;                /* NULL: it is one of inner */
+	const struct frag_subgraph *inner; /* NULL: it is one of op */
+	const char *port;                  /* of op or inner; NULL: left out */
+	bool is_directed;                  /* dir was given */
+	enum frag_dir dir;
+};
+
 struct fragi_making {
 	int code; /* the result of composing so far */
 	bool sealed, no_library, no_composer;
 	struct fragi_strmap ops;     /* name: struct frag_op */
 	struct fragi_strmap bad_ops; /* names of operators that could not be made or completed */
 	struct fragi_strmap bad_resources; /* the same for resources */
+	struct frag_subgraph *subgraph;    /* that is being composed; NULL: none */
+	struct fragi_strmap subgraphs;     /* qualified name: struct frag_subgraph */
+	struct fragi_made_interface *interfaces;
+	uint32_t interface_count, interface_capacity;
 	/* those of C, and once they are resolved those of the graph too */
-	struct fragi_spec_flow *flows;
+	const struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
 	uint32_t op_capacity, made_capacity, resource_capacity;
 	/* of the fragment, given in C */
@@ -91,6 +106,34 @@ void fragi_op_references(struct frag_op *op, struct fragi_param_context *context
 /* Adds the failure of a callback to diag; returns r. */
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 			     enum fragi_call_kind callback, int r);
+
+/* Returns whether a composer may make something now; reports an error otherwise. */
+bool fragi_making_is_open(struct frag_fragment *fragment);
+/* Copies a name, which may be NULL. Returns 0 or -ENOMEM. */
+int fragi_making_keep(struct frag_fragment *fragment, const char *name, const char **out_name);
+/* Returns 0, or -EINVAL with an error. */
+int fragi_making_check_flow(struct frag_fragment *fragment, const char *from, const char *to,
+			    uint32_t capacity, enum frag_policy policy);
+/* Adds a flow that was checked; texts of its ends live as long as the fragment. */
+int fragi_making_flow(struct frag_fragment *fragment, const struct fragi_spec_end *from,
+		      const struct fragi_spec_end *to, uint32_t capacity, enum frag_policy policy);
+
+/* subgraph.c: makes an instance, of a type by name, or by table when type_name is NULL. */
+struct frag_subgraph *fragi_subgraph_make(struct frag_fragment *fragment, const char *name,
+					  const char *type_name,
+					  const struct frag_subgraph_type *type,
+					  const struct fragi_spec_setting *settings, size_t count,
+					  const struct fragi_node *place);
+/*
+ * A name as it is in the fragment: behind the name of the subgraph that is being composed. NULL:
+ * out of memory (recorded), or name is NULL.
+ */
+const char *fragi_subgraph_qualify(struct frag_fragment *fragment, const char *name);
+/* Puts $name of resources of the subgraph that is being composed into qualified names. */
+int fragi_subgraph_qualify_args(struct frag_fragment *fragment, struct fragi_spec_setting *settings,
+				size_t count);
+/* Fills fragment->info with the interface ports, once the operators are known. */
+int fragi_subgraphs_complete(struct frag_fragment *fragment);
 
 /*
  * execution.c: the execution ports, in three steps: before the operators are completed, which flows

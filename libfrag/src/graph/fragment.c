@@ -8,6 +8,7 @@
 #include <base/units.h>
 #include <data/codec.h>
 #include <graph/compose.h>
+#include <graph/interface.h>
 #include <graph/tracker.h>
 
 int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
@@ -43,6 +44,7 @@ static void making_fini(struct frag_fragment *fragment)
 	fragi_strmap_fini(&making->ops);
 	fragi_strmap_fini(&making->bad_ops);
 	fragi_strmap_fini(&making->bad_resources);
+	fragi_strmap_fini(&making->subgraphs);
 	for (uint32_t i = 0; i < fragment->made_count; i++)
 		fragment->made[i]->made = NULL;
 	fragment->making = NULL;
@@ -124,6 +126,14 @@ static void make_conditions(struct frag_op *op, const struct fragi_spec_operator
 	}
 }
 
+/* Makes the instance of a subgraph that a library lists. */
+static void make_instance(struct frag_fragment *fragment, const struct fragi_spec_operator *own)
+{
+	if (fragi_subgraph_make(fragment, own->name, own->subgraph, NULL, own->settings,
+				own->setting_count, own->place) == NULL)
+		fragment->making->no_composer = true; /* its operators are missing */
+}
+
 static void make_typed(struct frag_fragment *fragment)
 {
 	const struct fragi_spec_fragment *own = fragment->own;
@@ -132,7 +142,11 @@ static void make_typed(struct frag_fragment *fragment)
 
 	for (size_t i = 0; i < own->operator_count; i++) {
 		spec_op = &own->operators[i];
-		if (is_flawed_operator(fragment, spec_op) || spec_op->type == NULL)
+		if (is_flawed_operator(fragment, spec_op))
+			continue;
+		if (spec_op->subgraph != NULL)
+			make_instance(fragment, spec_op);
+		if (spec_op->type == NULL)
 			continue;
 		op = fragi_op_make(fragment, spec_op->name, spec_op->type, NULL, spec_op->place);
 		if (op == NULL)
@@ -195,7 +209,7 @@ static void match_untyped(struct frag_fragment *fragment)
 			names[count++] = fragment->made[i]->name;
 	for (size_t i = 0; i < own->operator_count; i++) {
 		spec_op = &own->operators[i];
-		if (spec_op->is_flawed || spec_op->type != NULL)
+		if (spec_op->is_flawed || spec_op->type != NULL || spec_op->subgraph != NULL)
 			continue;
 		op = fragi_strmap_get(&fragment->making->ops, spec_op->name);
 		if (op != NULL) {
@@ -212,7 +226,7 @@ static void match_untyped(struct frag_fragment *fragment)
 		if (own->compose == NULL)
 			fragi_making_fail(
 				fragment, -EINVAL, spec_op->place, NULL,
-				"operator \"%s\" has no type, and there is no composer that makes it; give it a type",
+				"operator \"%s\" has no type, and no subgraph makes it; give it a type",
 				spec_op->name);
 		else
 			fragi_making_fail(
@@ -354,6 +368,7 @@ static int flows_resolve(struct frag_fragment *fragment)
 	size_t own_count = own != NULL ? own->flow_count : 0;
 	struct fragi_spec_flow *flows = fragi_arena_alloc(
 		&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
+	const struct fragi_spec_flow *applied;
 	const struct fragi_flow_info *flow;
 	int r;
 
@@ -363,9 +378,14 @@ static int flows_resolve(struct frag_fragment *fragment)
 		memcpy(flows, making->flows, making->flow_count * sizeof(*flows));
 	if (own_count > 0)
 		memcpy(flows + making->flow_count, own->flows, own_count * sizeof(*flows));
-	making->flows = flows;
 	making->flow_count += (uint32_t)own_count;
-	r = fragi_flows_resolve(flows, making->flow_count, 0, &fragment->info, 1, fragment->diag,
+	r = fragi_interfaces_apply(&fragment->arena, flows, making->flow_count, 0, &fragment->info,
+				   1, fragment->diag, &applied);
+	if (r == -ENOMEM)
+		return r;
+	fragi_making_note(fragment, r);
+	making->flows = applied;
+	r = fragi_flows_resolve(applied, making->flow_count, 0, &fragment->info, 1, fragment->diag,
 				&fragment->flows, &fragment->flow_count);
 	for (size_t i = 0; i < fragment->flow_count; i++) {
 		flow = &fragment->flows[i];
@@ -392,6 +412,8 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 		fragi_op_complete(fragment->ops[i]);
 	fragi_execution_add_outputs(fragment);
 	r = info_build(fragment);
+	if (r == 0)
+		r = fragi_subgraphs_complete(fragment);
 	if (r == 0)
 		r = flows_resolve(fragment);
 	fragi_making_note(fragment, r);

@@ -143,6 +143,13 @@ static bool name_is_free(struct frag_fragment *fragment, const char *name,
 			name != NULL ? name : "", FRAG_NAME_MAX);
 		return false;
 	}
+	if (fragi_strmap_get(&fragment->making->subgraphs, name) != NULL) {
+		fragi_making_fail(
+			fragment, -EINVAL, place, NULL,
+			"an operator and an instance of a subgraph are called \"%s\"; rename one of them",
+			name);
+		return false;
+	}
 	other = fragi_strmap_get(&fragment->making->ops, name);
 	if (other == NULL)
 		return true;

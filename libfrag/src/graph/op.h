@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include <frag/compose.h>
+#include <frag/subgraph.h>
 #include <base/call.h>
 #include <type/params.h>
 #include <type/registry.h>

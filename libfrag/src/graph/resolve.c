@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/policy.h>
+#include <graph/interface.h>
 #include <graph/resolve_end.h>
 #include <graph/transport.h>
 
@@ -251,16 +252,19 @@ fragi_resolving_begin(const struct fragi_spec_flow *specs, size_t spec_count, in
 		      const struct fragi_flow_info *flows, size_t count, struct fragi_diag *diag)
 {
 	struct fragi_resolving *resolving = fragi_calloc(1, sizeof(*resolving));
+	int r;
 
 	if (resolving == NULL)
 		return NULL;
-	resolving->specs = specs;
 	resolving->spec_count = spec_count;
 	resolving->fragments = fragments;
 	resolving->fragment_count = fragment_count;
 	resolving->own_fragment = own_fragment;
 	resolving->diag = diag;
-	if (resolving_init(resolving, flows, count) == 0)
+	r = fragi_interfaces_apply(&resolving->arena, specs, spec_count, own_fragment, fragments,
+				   fragment_count, diag, &resolving->specs);
+	resolving->failed = r < 0;
+	if (r != -ENOMEM && resolving_init(resolving, flows, count) == 0)
 		return resolving;
 	fragi_resolving_end(resolving);
 	return NULL;

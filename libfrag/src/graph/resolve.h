@@ -30,6 +30,16 @@ struct fragi_op_info {
 	bool has_gaps; /* it may have more ports than these */
 };
 
+#define FRAGI_INTERFACES_MAX 4096 /* of a fragment */
+/*
+ * An interface port of a subgraph that the host composed, and one inner port that it stands for. An
+ * input may have several rows.
+ */
+struct fragi_interface_info {
+	const char *instance, *port;
+	uint32_t op, op_port; /* indices into the fragment's tables */
+};
+
 struct fragi_fragment_info {
 	const char *name;
 	struct fragi_op_info *ops;
@@ -37,6 +47,8 @@ struct fragi_fragment_info {
 	uint32_t host;      /* fragments with the same number share a process */
 	const char *memory; /* hosts with the same text share memory; NULL: with nobody */
 	bool has_gaps;      /* it may have more operators than these */
+	struct fragi_interface_info *interfaces;
+	size_t interface_count;
 };
 
 /* One flow from one port to one port. */

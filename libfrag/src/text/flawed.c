@@ -20,7 +20,7 @@ static bool conditions_are_whole(const struct fragi_spec_operator *op)
 static bool operator_is_whole(const struct fragi_spec_fragment *fragment,
 			      const struct fragi_spec_operator *op)
 {
-	if ((op->type == NULL && fragment->compose == NULL) || !conditions_are_whole(op))
+	if ((op->type == NULL && !fragment->is_composed) || !conditions_are_whole(op))
 		return false;
 	for (size_t i = 0; i < op->port_count; i++)
 		if (op->ports[i].name == NULL)

@@ -72,7 +72,8 @@ struct fragi_spec_port {
 
 struct fragi_spec_operator {
 	const char *name;
-	const char *type; /* NULL: sets parameters of an operator composed in C */
+	const char *type;     /* NULL: sets parameters of an operator composed in C */
+	const char *subgraph; /* an instance of one that a library lists; type is NULL */
 	struct fragi_spec_setting *settings;
 	size_t setting_count;
 	struct fragi_spec_object *conditions;
@@ -175,6 +176,7 @@ struct fragi_spec_fragment {
 	struct fragi_spec_extension *extensions; /* the application's first, then its own */
 	size_t extension_count;
 	const char *compose; /* name of a composer; NULL: none */
+	bool is_composed;    /* by it or by subgraphs of a library: there are other operators */
 	struct fragi_spec_object *resources;
 	size_t resource_count;
 	bool lost_resources; /* of fragi_spec_parse_flawed: there may be more */

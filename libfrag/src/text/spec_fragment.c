@@ -94,6 +94,7 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 		fragi_read_name(builder, fragi_node_get(map, "compose"), fragment->name, "compose");
 	if (fragi_node_get(map, "compose") != NULL)
 		fragi_builder_note(builder, &builder->composed, fragment->name, fragment);
+	fragment->is_composed = fragi_strmap_get(&builder->composed, fragment->name) != NULL;
 	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"), fragment);
 	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), fragment);
 	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name,

@@ -163,6 +163,25 @@ static void read_watchdog(struct fragi_builder *builder, const struct fragi_node
 				    "watchdog is 0; leave it out to have none");
 }
 
+/* One of a subgraph that a library lists; those of the graph were expanded before. */
+static void read_instance_fields(struct fragi_builder *builder, struct fragi_node *node,
+				 const char *subject, struct fragi_spec_operator *op,
+				 struct fragi_settings *settings)
+{
+	static const struct fragi_field fields[] = {
+		{"subgraph", false}, {"parameters", false}, {"when", false}};
+	struct fragi_node *parameters;
+
+	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+	op->subgraph =
+		fragi_read_name(builder, fragi_node_get(node, "subgraph"), subject, "subgraph");
+	op->is_flawed = op->subgraph == NULL;
+	parameters =
+		fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
+	if (parameters != NULL)
+		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
+}
+
 static void read_operator_fields(struct fragi_builder *builder, struct fragi_node *node,
 				 const char *subject, struct fragi_spec_operator *op,
 				 struct fragi_settings *settings)
@@ -172,7 +191,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"conditions", false}, {"ports", false},
 		{"when", false},       {"watchdog", false},
 		{"metadata", false},   {"metadata_policy", false},
-		{"subgraph", false},   {OR_KEY, false},
+		{OR_KEY, false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
@@ -214,10 +233,12 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *oper
 	}
 	op->is_flawed = node->is_reported;
 	map = fragi_read_map(builder, node, path, "an operator");
-	if (map != NULL)
+	if (map != NULL && fragi_node_get(map, "subgraph") != NULL)
+		read_instance_fields(builder, map, path, op, &settings);
+	else if (map != NULL)
 		read_operator_fields(builder, map, path, op, &settings);
 	/* Without a composer an operator needs a type. A wrong type was reported already. */
-	if (fragment->compose == NULL && (map != NULL || node->kind == FRAGI_NODE_NULL) &&
+	if (!fragment->is_composed && (map != NULL || node->kind == FRAGI_NODE_NULL) &&
 	    fragi_node_get(map, "type") == NULL && fragi_node_get(map, "subgraph") == NULL)
 		fragi_builder_error(builder, node->key, path,
 				    "has no type, and no composer makes it; add `type: NAME`");
@@ -231,7 +252,7 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 	size_t composed = 0, count;
 
 	map = fragi_read_map(builder, map, fragment->name, "operators");
-	if (fragment->compose != NULL)
+	if (fragment->is_composed)
 		composed = fragi_sets_left(builder, fragment->name);
 	count = (map != NULL ? map->count : 0) + composed;
 	if (count == 0)
@@ -243,7 +264,7 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 	     child = child->next)
 		read_operator(builder, map, child, fragment,
 			      &fragment->operators[fragment->operator_count++]);
-	if (fragment->compose != NULL)
+	if (fragment->is_composed)
 		fragment->operator_count += fragi_sets_make(
 			builder, fragment->name, &fragment->operators[fragment->operator_count]);
 }

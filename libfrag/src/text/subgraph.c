@@ -17,7 +17,7 @@ struct origin {
 struct expansion {
 	struct fragi_builder *builder;
 	const char *fragment;
-	bool may_be_composed; /* a library may bring subgraphs that are not known here */
+	bool has_extensions; /* libraries may list subgraphs that are not known here */
 	struct fragi_strmap operators, resources; /* qualified name: struct origin */
 	struct fragi_node *new_operators, *new_resources, *new_flows;
 };
@@ -271,9 +271,13 @@ static void add_operator(struct expansion *x, const struct level *level, struct 
 
 static void add_content(struct expansion *x, const struct level *level);
 
-/* Checks the map of an instance. Returns its subgraph; NULL when it is refused. */
+/*
+ * Checks the map of an instance. Returns its subgraph; NULL when it is refused, or is left for the
+ * host (is_composed).
+ */
 static const struct fragi_subgraph *read_instance(struct expansion *x, const struct level *level,
-						  struct fragi_node *node, const char *name)
+						  struct fragi_node *node, const char *name,
+						  bool *out_is_composed)
 {
 	static const struct fragi_field fields[] = {
 		{"subgraph", false}, {"when", false}, {"parameters", false}};
@@ -288,6 +292,10 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 	if (text == NULL)
 		return NULL;
 	graph = fragi_subgraph_find(builder, text);
+	if (graph == NULL && x->has_extensions) {
+		*out_is_composed = true;
+		return NULL;
+	}
 	if (graph == NULL) {
 		if (!fragi_spec_may_be_lost(builder, fragi_node_get(builder->root, "subgraphs"),
 					    text))
@@ -328,7 +336,8 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 static void add_instance(struct expansion *x, const struct level *level, struct fragi_node *node,
 			 const char *name)
 {
-	const struct fragi_subgraph *graph = read_instance(x, level, node, name);
+	bool is_composed = false;
+	const struct fragi_subgraph *graph = read_instance(x, level, node, name, &is_composed);
 	struct fragi_builder *builder = x->builder;
 	struct fragi_subgraph_instance *instance =
 		fragi_builder_alloc(builder, 1, sizeof(*instance));
@@ -339,6 +348,13 @@ static void add_instance(struct expansion *x, const struct level *level, struct 
 	*instance = (struct fragi_subgraph_instance){name, graph};
 	fragi_builder_note(builder, &builder->instances,
 			   fragi_builder_join(builder, x->fragment, name), instance);
+	if (is_composed) {
+		fragi_builder_note(builder, &builder->composed, x->fragment, node);
+		node = qualified(x, level, node, name);
+		if (node != NULL)
+			fragi_subgraph_append(x->new_operators, node);
+		return;
+	}
 	if (graph == NULL) {
 		node = fragi_subgraph_node(builder, FRAGI_NODE_MAP, node->key, name);
 		if (node == NULL)
@@ -494,6 +510,8 @@ static void expand_fragment(struct fragi_builder *builder, struct fragi_node *ma
 			    const char *fragment)
 {
 	struct fragi_node *operators = fragi_node_get(map, "operators");
+	const struct fragi_node *own_extensions = fragi_node_get(map, "extensions");
+	const struct fragi_node *extensions = fragi_node_get(builder->root, "extensions");
 	struct expansion x = {.builder = builder, .fragment = fragment};
 	const struct level own = {0};
 	struct fragi_node scratch = {0};
@@ -501,6 +519,8 @@ static void expand_fragment(struct fragi_builder *builder, struct fragi_node *ma
 	if (operators == NULL || operators->kind != FRAGI_NODE_MAP || operators->is_reported ||
 	    !has_instance(operators) || fragment == NULL || !fragi_name_is_valid(fragment))
 		return;
+	x.has_extensions = (extensions != NULL && extensions->count > 0) ||
+			   (own_extensions != NULL && own_extensions->count > 0);
 	x.new_operators = begin_section(&x, map, "operators", FRAGI_NODE_MAP);
 	x.new_resources = begin_section(&x, map, "resources", FRAGI_NODE_MAP);
 	x.new_flows = begin_section(&x, map, "flows", FRAGI_NODE_LIST);

@@ -249,6 +249,37 @@ static int read_composers(struct fragi_arena *arena, const struct frag_plugin *p
 	return 0;
 }
 
+static int read_subgraphs(struct fragi_arena *arena, const struct frag_plugin *plugin,
+			  struct fragi_library *library, struct frag_err *err)
+{
+	struct frag_subgraph_type *type;
+
+	if (plugin->subgraph_count == 0)
+		return 0;
+	if (plugin->subgraph_count > ENTRIES_MAX || plugin->subgraphs == NULL ||
+	    plugin->subgraph_size < sizeof(*type) || plugin->subgraph_size % 8 != 0)
+		return frag_err_set(err, -EINVAL,
+				    "%u subgraphs in an invalid table; set it with FRAG_SUBGRAPHS",
+				    plugin->subgraph_count);
+	library->subgraphs = fragi_arena_alloc(arena, plugin->subgraph_count * sizeof(*type));
+	if (library->subgraphs == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plugin->subgraph_count; i++) {
+		type = &library->subgraphs[i];
+		memcpy(type, (const char *)plugin->subgraphs + (size_t)i * plugin->subgraph_size,
+		       sizeof(*type));
+		if (type->name == NULL || !fragi_name_is_valid(type->name))
+			return frag_err_set(err, -EINVAL,
+					    "\"%.80s\" is not a valid name of a subgraph",
+					    type->name != NULL ? type->name : "");
+		if (type->compose == NULL)
+			return frag_err_set(err, -EINVAL, "subgraph \"%s\" has no function",
+					    type->name);
+		library->subgraph_count = i + 1;
+	}
+	return 0;
+}
+
 int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library,
 		       struct frag_err *err)
 {
@@ -276,6 +307,8 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		r = read_conditions(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_composers(arena, &plugin, library, &cause);
+	if (r == 0)
+		r = read_subgraphs(arena, &plugin, library, &cause);
 	if (r == 0 &&
 	    (plugin.type_count > ENTRIES_MAX || (plugin.types == NULL && plugin.type_count > 0)))
 		r = frag_err_set(&cause, -EINVAL, "it lists %u types in an invalid table",

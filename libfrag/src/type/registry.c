@@ -29,8 +29,8 @@ struct built_in {
 };
 
 /* The kinds of names that a library brings. */
-enum kind { OP, CONDITION, COMPOSER, KINDS };
-static const char *const kind_names[] = {"operator type", "condition type", "composer"};
+enum kind { OP, CONDITION, COMPOSER, SUBGRAPH, KINDS };
+static const char *const kind_names[] = {"operator type", "condition type", "composer", "subgraph"};
 
 struct entry {
 	const char *name;
@@ -175,9 +175,10 @@ static bool libraries_have(const struct libraries *libraries, const struct fragi
 
 static size_t entry_count(const struct fragi_library *library, enum kind kind)
 {
-	return kind == OP          ? library->op_count
-	       : kind == CONDITION ? library->condition_count
-				   : library->composer_count;
+	const size_t counts[] = {library->op_count, library->condition_count,
+				 library->composer_count, library->subgraph_count};
+
+	return counts[kind];
 }
 
 static struct entry entry_at(const struct fragi_library *library, enum kind kind, size_t i)
@@ -186,7 +187,9 @@ static struct entry entry_at(const struct fragi_library *library, enum kind kind
 		return (struct entry){library->ops[i]->name, library->ops[i]};
 	if (kind == CONDITION)
 		return (struct entry){library->conditions[i]->name, library->conditions[i]};
-	return (struct entry){library->composers[i].name, &library->composers[i]};
+	if (kind == COMPOSER)
+		return (struct entry){library->composers[i].name, &library->composers[i]};
+	return (struct entry){library->subgraphs[i].name, &library->subgraphs[i]};
 }
 
 /* Finds the library that a table came from. */
@@ -290,7 +293,8 @@ static struct fragi_library *library_add(struct fragi_registry *root, const char
 static int library_refuse(struct fragi_registry *root, struct fragi_library *library, int r,
 			  const struct frag_err *cause)
 {
-	library->op_count = library->condition_count = library->composer_count = 0;
+	library->op_count = library->condition_count = 0;
+	library->composer_count = library->subgraph_count = 0;
 	library->error_code = r;
 	library->error = fragi_arena_strdup(
 		&root->arena, cause->text[0] != '\0' ? cause->text : frag_strerror(r));
@@ -471,6 +475,16 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 						       count));
 }
 
+static const void *look_up_or_refuse(struct fragi_registry *registry, enum kind kind,
+				     const char *name, struct frag_err *err)
+{
+	const void *table = look_up(registry, kind, name);
+
+	if (table == NULL)
+		refuse_name(registry, kind, name, err);
+	return table;
+}
+
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
 					     struct frag_err *err)
 {
@@ -535,11 +549,13 @@ int fragi_registry_discover(struct fragi_registry *registry, const char *name,
 const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,
 						    const char *name, struct frag_err *err)
 {
-	const struct frag_composer *composer = look_up(registry, COMPOSER, name);
+	return look_up_or_refuse(registry, COMPOSER, name, err);
+}
 
-	if (composer == NULL)
-		refuse_name(registry, COMPOSER, name, err);
-	return composer;
+const struct frag_subgraph_type *fragi_registry_subgraph(struct fragi_registry *registry,
+							 const char *name, struct frag_err *err)
+{
+	return look_up_or_refuse(registry, SUBGRAPH, name, err);
 }
 
 const struct frag_condition_type *fragi_registry_condition(struct fragi_registry *registry,

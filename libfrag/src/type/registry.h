@@ -84,6 +84,8 @@ FRAGI_API int fragi_registry_discover(struct fragi_registry *registry, const cha
 				      const char **out_library);
 FRAGI_API const struct frag_composer *
 fragi_registry_composer(struct fragi_registry *registry, const char *name, struct frag_err *err);
+FRAGI_API const struct frag_subgraph_type *
+fragi_registry_subgraph(struct fragi_registry *registry, const char *name, struct frag_err *err);
 
 /*
  * Returns the condition type that a library registered under this name; NULL: none. built_in: also
@@ -114,6 +116,8 @@ struct fragi_library {
 	size_t condition_count;
 	struct frag_composer *composers;
 	size_t composer_count;
+	struct frag_subgraph_type *subgraphs;
+	size_t subgraph_count;
 	const struct frag_type *const *types;
 	size_t type_count;
 };
