@@ -107,6 +107,22 @@ class InTheBuildTree(cluster.ClusterTest):
             self.assertRegex(p.stderr, r"value2: %d(?!\d)" % (3 * (2 * n + 2)))
         self.assertEqual([f["delivered"] for f in summary["flows"]], [10] * 4)
 
+    def test_subgraph_ping(self):
+        p, summary = self.run_example("subgraph_ping")
+        for receiver in ("one_a", "one_b", "two_a", "two_b"):
+            for n in range(1, 4):
+                self.assertIn("receiver.%s: Rx message value: %d\n" % (receiver, n), p.stderr)
+        self.assertEqual(sorted((f["from"], f["to"], f["delivered"]) for f in summary["flows"]), sorted([
+            ("sender.left_tx.out", "sender.left_fwd.in", 3),
+            ("sender.right_tx.out", "sender.right_fwd.in", 3),
+            ("sender.left_fwd.out", "sender.relay_first.in", 3),
+            ("sender.relay_first.out", "sender.relay_stage1.in", 3),
+            ("sender.relay_stage1.out", "sender.relay_stage2.in", 3),
+            ("sender.relay_stage2.out", "receiver.one_a.in", 3),
+            ("sender.relay_stage2.out", "receiver.one_b.in", 3),
+            ("sender.right_fwd.out", "receiver.two_a.in", 3),
+            ("sender.right_fwd.out", "receiver.two_b.in", 3)]))
+
     def test_the_page_for_users_of_holoscan_shows_an_example(self):
         """docs/FROM_HOLOSCAN.md holds parts of examples/ping_multi_port as they are."""
         def blocks(kind):
@@ -210,7 +226,8 @@ class Installed(cluster.ClusterTest):
         return done.stdout
 
     def test_each_builds_and_runs(self):
-        for name, said in (("hello", "Hello, world!"), ("custom_operator", "15"), ("ping_multi_port", "value2: 60")):
+        for name, said in (("hello", "Hello, world!"), ("custom_operator", "15"), ("ping_multi_port", "value2: 60"),
+                           ("subgraph_ping", "receiver.two_b: Rx message value: 3")):
             folder = os.path.join(self.examples, name)
             self.command("make", "-s", cwd=folder)
             p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml", cwd=folder,

@@ -537,7 +537,7 @@ flows:
             'v.yaml:9:7: the key "b" is given twice in one map; remove one',
             'v.yaml:10:7: one.c: unknown operator type "sunk"; did you mean "sink"?',
             'v.yaml:10:33: one.c: watchdog "2x" is not a valid duration; write for example 10ms, 2s or 30hz',
-            'v.yaml:11:11: one.d: subgraph is not built yet; leave it out',
+            'v.yaml:11:7: one.d: unknown subgraph "eyes"; no library that is loaded has one',
             'v.yaml:16:5: flow end two.a.in9: no input "in9"; did you mean "in0"?',
             'v.yaml:18:5: flow end three.b: unknown fragment "three"; fragments: one, two',
             'v.yaml:19:5: flow end two.c: unknown operator "two.c"; operators: a',

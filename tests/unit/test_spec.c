@@ -391,7 +391,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    thread_pools: {}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, tracking\n"
+		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, tracking\n"
 		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
 		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
 		"app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"
@@ -409,7 +409,6 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:13:33: f.h: a condition has no type; write for example {type: count, count: 10}\n"
 		"app.yaml:13:45: f.h: a condition is empty; write {type: count, count: 10}\n"
 		"app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"
-		"app.yaml:14:11: f.i: subgraph is not built yet; leave it out\n"
 		"app.yaml:15:17: f.pool: a resource has no type; write for example {type: unbounded_allocator}\n"
 		"app.yaml:16:13: f: \"detect.out -> b.in -> c\" is not a valid flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
 		"app.yaml:16:38: f: a flow without `to`; add it\n"
@@ -442,10 +441,10 @@ Test(spec, the_top_is_checked)
 		 "app.yaml:1:1: the application has no name; add `application: NAME`\n");
 	bad_text(
 		HEAD
-		"fragments: {f: {compose: c}}\nscheduler: {type: greedy}\nhost: x\nsubgraphs: {}\n",
+		"fragments: {f: {compose: c}}\nscheduler: {type: greedy}\nhost: x\nthread_pools: {}\n",
 		"app.yaml:4:1: scheduler stands at the top, and there are fragments; move it into the fragment it is for\n"
 		"app.yaml:5:1: host stands at the top, and there are fragments; move it into the fragment it is for\n"
-		"app.yaml:6:1: subgraphs is not built yet; leave it out\n");
+		"app.yaml:6:1: thread_pools is not built yet; leave it out\n");
 	bad_text(
 		HEAD
 		"fragments: {f: {compose: c}}\n"
@@ -469,8 +468,7 @@ Test(spec, the_top_is_checked)
 
 Test(spec, what_is_not_built_yet_is_refused_by_name)
 {
-	static const char *const keys[] = {"thread_pools", "subgraphs", "clock", "services",
-					   "data_loggers"};
+	static const char *const keys[] = {"thread_pools", "clock", "services", "data_loggers"};
 	char text[256], line[256];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(keys); i++) {

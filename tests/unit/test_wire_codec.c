@@ -104,6 +104,12 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 							0,       0,       random_u64(m), false};
 			op->ports[2] = (struct fw_port){word(m), word(m), FRAG_IN};
 		}
+		fragment->interface_port_count = 2;
+		fragment->interface_ports =
+			fragi_arena_alloc(&m->arena, 2 * sizeof(*fragment->interface_ports));
+		for (int i = 0; i < 2; i++)
+			fragment->interface_ports[i] = (struct fw_interface_port){
+				word(m), word(m), below(m, 3), below(m, 3)};
 	}
 	p->flow_count = 3;
 	p->flows = fragi_arena_alloc(&m->arena, 3 * sizeof(*p->flows));

@@ -101,7 +101,8 @@ static void mark_reversed(struct checking *checking, const struct fragi_spec_end
 }
 
 /* outer: the flows between fragments */
-static void mark_all(struct checking *checking, const struct fragi_spec_flow *outer)
+static void mark_all(struct checking *checking, const struct fragi_spec_flow *outer,
+		     size_t outer_count)
 {
 	const struct frag_fragment *fragment = checking->fragment;
 
@@ -113,7 +114,7 @@ static void mark_all(struct checking *checking, const struct fragi_spec_flow *ou
 		for (size_t k = 0; k < flow->to_count; k++)
 			mark(checking, &flow->to[k]);
 	}
-	for (size_t i = 0; i < fragment->spec->flow_count; i++) {
+	for (size_t i = 0; i < outer_count; i++) {
 		const struct fragi_spec_flow *flow = &outer[i];
 
 		if (flow->from.fragment == NULL || strcmp(flow->from.fragment, fragment->name) == 0)
@@ -153,16 +154,17 @@ int fragi_fragment_check_inputs(struct frag_fragment *fragment)
 {
 	struct checking checking = {0};
 	const struct fragi_spec_flow *outer;
+	size_t outer_count;
 	struct fragi_diag ignored = {0}; /* who resolves these flows reports what is wrong */
 	int r = checking_init(&checking, fragment);
 
 	if (r == 0 && fragi_interfaces_apply(&fragment->arena, fragment->spec->flows,
 					     fragment->spec->flow_count, -1, &fragment->info, 1,
-					     &ignored, &outer) == -ENOMEM)
+					     &ignored, &outer, &outer_count) == -ENOMEM)
 		r = -ENOMEM;
 	fragi_diag_fini(&ignored);
 	if (r == 0) {
-		mark_all(&checking, outer);
+		mark_all(&checking, outer, outer_count);
 		r = refuse_unconnected(&checking);
 	}
 	checking_fini(&checking);

@@ -370,6 +370,7 @@ static int flows_resolve(struct frag_fragment *fragment)
 		&fragment->arena, (making->flow_count + own_count + 1) * sizeof(*flows));
 	const struct fragi_spec_flow *applied;
 	const struct fragi_flow_info *flow;
+	size_t count;
 	int r;
 
 	if (flows == NULL)
@@ -380,10 +381,11 @@ static int flows_resolve(struct frag_fragment *fragment)
 		memcpy(flows + making->flow_count, own->flows, own_count * sizeof(*flows));
 	making->flow_count += (uint32_t)own_count;
 	r = fragi_interfaces_apply(&fragment->arena, flows, making->flow_count, 0, &fragment->info,
-				   1, fragment->diag, &applied);
+				   1, fragment->diag, &applied, &count);
 	if (r == -ENOMEM)
 		return r;
 	fragi_making_note(fragment, r);
+	making->flow_count = (uint32_t)count;
 	making->flows = applied;
 	r = fragi_flows_resolve(applied, making->flow_count, 0, &fragment->info, 1, fragment->diag,
 				&fragment->flows, &fragment->flow_count);

@@ -193,8 +193,8 @@ static void apply_from(struct applying *applying, struct fragi_spec_flow *flow)
 	if (row != NULL && row->next_of_port != NULL) {
 		applying_error(
 			applying, flow->from.place,
-			"flow end %s.%s: it stands for several inner inputs, and a flow begins at an output",
-			instance->fragment->name, flow->from.op);
+			"flow end %s.%s.%s: it stands for several inner inputs, and a flow begins at an output",
+			instance->fragment->name, flow->from.op, row->interface->port);
 		row = NULL;
 	}
 	if (row != NULL)
@@ -213,88 +213,125 @@ static struct row *rows_of(struct applying *applying, const struct fragi_spec_en
 	return instance != NULL ? find_port(applying, end, instance, FRAG_IN) : NULL;
 }
 
-static void apply_to(struct applying *applying, struct fragi_spec_flow *flow)
+/* What the ends of a flow's list stand for. */
+struct plan {
+	struct row **rows; /* of each end; NULL: none of the ends is of an instance */
+	size_t flow_count; /* that take the place of this one */
+};
+
+static void plan_flow(struct applying *applying, struct fragi_spec_flow *flow, struct plan *plan)
 {
-	struct fragi_spec_end *ends;
-	size_t count = 0, wanted = 0;
 	bool is_instance, any = false;
 	struct row **rows =
 		fragi_arena_alloc(applying->arena, (flow->to_count + 1) * sizeof(struct row *));
 
-	for (size_t i = 0; rows != NULL && i < flow->to_count; i++) {
-		rows[i] = rows_of(applying, &flow->to[i], &is_instance);
-		any = any || is_instance;
-		wanted += is_instance && rows[i] != NULL ? count_rows(rows[i]) : 1;
-	}
-	if (rows != NULL && !any)
-		return;
-	applying->ends += wanted;
-	if (applying->ends > ENDS_MAX)
-		return;
-	ends = fragi_arena_alloc(applying->arena, (wanted + 1) * sizeof(*ends));
-	if (rows == NULL || ends == NULL) {
+	if (rows == NULL) {
 		applying->no_memory = true;
 		return;
 	}
+	apply_from(applying, flow);
 	for (size_t i = 0; i < flow->to_count; i++) {
-		if (rows[i] == NULL) {
-			ends[count] = flow->to[i];
-			if (find(applying, &flow->to[i], NULL) != NULL)
-				ends[count].op = NULL; /* no further error is reported about it */
-			count++;
-		}
-		for (const struct row *row = rows[i]; row != NULL; row = row->next_of_port)
-			ends[count++] = inner_end(&flow->to[i], row);
+		rows[i] = rows_of(applying, &flow->to[i], &is_instance);
+		any = any || is_instance;
+		plan->flow_count += rows[i] != NULL ? count_rows(rows[i]) : 1;
 	}
-	flow->to = ends;
-	flow->to_count = count;
+	if (any)
+		plan->rows = rows;
+	else
+		plan->flow_count = 1;
+	applying->ends += any ? plan->flow_count : 0;
 }
 
-static void apply_all(struct applying *applying, struct fragi_spec_flow *flows, size_t count)
+/*
+ * Puts a flow for each inner port in the place of a flow. All flows of one end have that end's
+ * order, which so depends on the graph alone, and not on the tables that are known.
+ */
+static size_t put_flows(struct applying *applying, const struct fragi_spec_flow *flow,
+			const struct plan *plan, struct fragi_spec_flow *out)
 {
-	uint32_t order = 0;
+	struct fragi_spec_end *ends;
+	size_t count = 0;
 
-	for (size_t i = 0; i < count && applying->ends <= ENDS_MAX; i++) {
-		apply_from(applying, &flows[i]);
-		apply_to(applying, &flows[i]);
-		if (flows[i].place == NULL) /* composed in C: they come before all others */
-			continue;
-		flows[i].order = order;
-		order += (uint32_t)flows[i].to_count;
+	if (plan->rows == NULL) {
+		*out = *flow;
+		return 1;
 	}
-	if (applying->ends > ENDS_MAX)
+	ends = fragi_arena_alloc(applying->arena, (plan->flow_count + 1) * sizeof(*ends));
+	if (ends == NULL) {
+		applying->no_memory = true;
+		return 0;
+	}
+	for (size_t i = 0; i < flow->to_count; i++) {
+		const struct row *row = plan->rows[i];
+
+		do {
+			if (row != NULL)
+				ends[count] = inner_end(&flow->to[i], row);
+			else
+				ends[count] = flow->to[i];
+			if (row == NULL && find(applying, &flow->to[i], NULL) != NULL)
+				ends[count].op = NULL; /* no further error is reported about it */
+			out[count] = *flow;
+			out[count].to = &ends[count];
+			out[count].to_count = 1;
+			out[count++].order = flow->order + (uint32_t)i;
+			row = row != NULL ? row->next_of_port : NULL;
+		} while (row != NULL);
+	}
+	return count;
+}
+
+static void apply_all(struct applying *applying, const struct fragi_spec_flow *specs, size_t count,
+		      const struct fragi_spec_flow **out_specs, size_t *out_count)
+{
+	struct plan *plans = fragi_arena_alloc(applying->arena, (count + 1) * sizeof(*plans));
+	struct fragi_spec_flow *own, *flows;
+	size_t total = 0;
+
+	own = fragi_arena_alloc(applying->arena, (count + 1) * sizeof(*own));
+	applying->no_memory = applying->no_memory || plans == NULL || own == NULL;
+	if (count > 0 && !applying->no_memory)
+		memcpy(own, specs, count * sizeof(*own));
+	for (size_t i = 0; i < count && !applying->no_memory && applying->ends <= ENDS_MAX; i++) {
+		plan_flow(applying, &own[i], &plans[i]);
+		total += plans[i].flow_count;
+	}
+	if (applying->ends > ENDS_MAX) {
 		applying_error(
 			applying, NULL,
 			"the ports of subgraphs make more than %d ends of flows; connect fewer",
 			ENDS_MAX);
+		return;
+	}
+	flows = fragi_arena_alloc(applying->arena, (total + 1) * sizeof(*flows));
+	applying->no_memory = applying->no_memory || flows == NULL;
+	total = 0;
+	for (size_t i = 0; i < count && !applying->no_memory; i++)
+		total += put_flows(applying, &own[i], &plans[i], flows + total);
+	*out_specs = flows;
+	*out_count = total;
 }
 
 int fragi_interfaces_apply(struct fragi_arena *arena, const struct fragi_spec_flow *specs,
 			   size_t spec_count, int own_fragment,
 			   const struct fragi_fragment_info *fragments, size_t fragment_count,
-			   struct fragi_diag *diag, const struct fragi_spec_flow **out_specs)
+			   struct fragi_diag *diag, const struct fragi_spec_flow **out_specs,
+			   size_t *out_count)
 {
 	struct applying applying = {.arena = arena, .diag = diag};
-	struct fragi_spec_flow *flows;
 
 	for (size_t i = 0; i < fragment_count; i++)
-		if (own_fragment < 0 || i == (size_t)own_fragment)
-			if (fragments[i].interface_count > 0)
-				index_fragment(&applying, &fragments[i]);
+		if ((own_fragment < 0 || i == (size_t)own_fragment) &&
+		    fragments[i].interface_count > 0)
+			index_fragment(&applying, &fragments[i]);
 	*out_specs = specs;
-	if (applying.rows.count == 0 && !applying.no_memory)
-		return 0;
+	*out_count = spec_count;
 	if (own_fragment >= 0)
 		applying.own = &fragments[own_fragment];
-	flows = fragi_arena_alloc(arena, (spec_count + 1) * sizeof(*flows));
-	if (flows != NULL && !applying.no_memory) {
-		if (spec_count > 0)
-			memcpy(flows, specs, spec_count * sizeof(*flows));
-		apply_all(&applying, flows, spec_count);
-		*out_specs = flows;
-	}
+	if (applying.rows.count > 0 && !applying.no_memory)
+		apply_all(&applying, specs, spec_count, out_specs, out_count);
 	fragi_strmap_fini(&applying.rows);
-	if (flows == NULL || applying.no_memory)
+	if (applying.no_memory)
 		return -ENOMEM;
 	return applying.failed ? -EINVAL : 0;
 }

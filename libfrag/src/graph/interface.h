@@ -15,6 +15,6 @@ FRAGI_API int fragi_interfaces_apply(struct fragi_arena *arena, const struct fra
 				     size_t spec_count, int own_fragment,
 				     const struct fragi_fragment_info *fragments,
 				     size_t fragment_count, struct fragi_diag *diag,
-				     const struct fragi_spec_flow **out_specs);
+				     const struct fragi_spec_flow **out_specs, size_t *out_count);
 
 #endif

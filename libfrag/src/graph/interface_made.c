@@ -38,6 +38,7 @@ static bool is_allowed(struct table *table, const struct fragi_made_interface *m
 {
 	const enum frag_dir dir = dir_of(table, op, port);
 	const struct fragi_interface_info *row;
+	uint32_t inputs = 0;
 
 	for (uint32_t i = 0; i < table->count; i++) {
 		row = &table->rows[i];
@@ -54,6 +55,9 @@ static bool is_allowed(struct table *table, const struct fragi_made_interface *m
 			       name);
 		else if (row->op == op && row->op_port == port)
 			return false; /* it is there already */
+		else if (++inputs == FRAGI_INTERFACE_INPUTS_MAX)
+			refuse(table, made, "interface port \"%s\" stands for more than %u inputs",
+			       name, FRAGI_INTERFACE_INPUTS_MAX);
 		else
 			continue;
 		return false;

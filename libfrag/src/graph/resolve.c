@@ -256,13 +256,12 @@ fragi_resolving_begin(const struct fragi_spec_flow *specs, size_t spec_count, in
 
 	if (resolving == NULL)
 		return NULL;
-	resolving->spec_count = spec_count;
 	resolving->fragments = fragments;
 	resolving->fragment_count = fragment_count;
 	resolving->own_fragment = own_fragment;
 	resolving->diag = diag;
 	r = fragi_interfaces_apply(&resolving->arena, specs, spec_count, own_fragment, fragments,
-				   fragment_count, diag, &resolving->specs);
+				   fragment_count, diag, &resolving->specs, &resolving->spec_count);
 	resolving->failed = r < 0;
 	if (r != -ENOMEM && resolving_init(resolving, flows, count) == 0)
 		return resolving;

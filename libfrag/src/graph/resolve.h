@@ -30,7 +30,8 @@ struct fragi_op_info {
 	bool has_gaps; /* it may have more ports than these */
 };
 
-#define FRAGI_INTERFACES_MAX 4096 /* of a fragment */
+#define FRAGI_INTERFACES_MAX 4096      /* of a fragment */
+#define FRAGI_INTERFACE_INPUTS_MAX 16u /* that one input stands for */
 /*
  * An interface port of a subgraph that the host composed, and one inner port that it stands for. An
  * input may have several rows.

@@ -8,6 +8,7 @@
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/transports.h>
+#include <graph/interface.h>
 #include <run/state.h>
 
 /*
@@ -22,11 +23,14 @@
 struct names {
 	const struct fragi_run *run;
 	struct fragi_strmap fragments; /* struct fragi_fragment_info */
+	struct fragi_strmap composed;  /* those with operators that the graph does not list */
 	struct fragi_strmap *ops;      /* struct frag_op; a fragment's when the first is wanted */
 };
 
 static int names_init(struct names *names, const struct fragi_run *run)
 {
+	const struct fragi_spec *spec = run->config.spec;
+
 	names->run = run;
 	names->ops = fragi_calloc(run->fragment_count + 1, sizeof(*names->ops));
 	if (names->ops == NULL)
@@ -34,6 +38,11 @@ static int names_init(struct names *names, const struct fragi_run *run)
 	for (size_t i = 0; i < run->fragment_count; i++)
 		if (fragi_strmap_put(&names->fragments, run->infos[i].name, &run->infos[i]) ==
 		    -ENOMEM)
+			return -ENOMEM;
+	for (size_t i = 0; i < spec->fragment_count; i++)
+		if (spec->fragments[i].is_composed &&
+		    fragi_strmap_put(&names->composed, spec->fragments[i].name,
+				     &spec->fragments[i]) == -ENOMEM)
 			return -ENOMEM;
 	return 0;
 }
@@ -44,6 +53,7 @@ static void names_fini(struct names *names)
 		fragi_strmap_fini(&names->ops[i]);
 	fragi_free(names->ops);
 	fragi_strmap_fini(&names->fragments);
+	fragi_strmap_fini(&names->composed);
 }
 
 /* -1: it is not in this process. */
@@ -140,15 +150,24 @@ static bool leaves(const struct fragi_spec_flow *flow)
 	return flow->edge != NULL && fragi_transport_exists(flow->edge);
 }
 
-/* A flow with one end here: the port counts it, and the ledger has a row for it. */
+/*
+ * Returns how many flows an end in another host may stand for: that host knows what inputs its
+ * subgraphs have.
+ */
+static uint32_t flows_of(const struct names *names, const struct fragi_spec_end *end)
+{
+	return fragi_strmap_get(&names->composed, end->fragment) ? FRAGI_INTERFACE_INPUTS_MAX : 1;
+}
+
+/* A flow with one end here: the port counts it, and the ledger has rows for it. */
 static int note_edge(struct fragi_run *run, struct names *names, int fragment,
-		     const struct fragi_spec_end *end, enum frag_dir dir)
+		     const struct fragi_spec_end *end, enum frag_dir dir, uint32_t rows)
 {
 	struct fragi_port *port;
-	struct frag_op *op;
+	struct frag_op *op = NULL;
 
-	run->edge_rows++;
-	if (op_of(names, fragment, end->op, &op) < 0)
+	run->edge_rows += rows;
+	if (end->op != NULL && op_of(names, fragment, end->op, &op) < 0)
 		return -ENOMEM;
 	port = op != NULL ? port_of(op, end->port, dir) : NULL;
 	if (port != NULL)
@@ -179,36 +198,66 @@ static int copy_inner(struct fragi_run *run)
 	return 0;
 }
 
-/* Of each flow the ends that are here; flows has room for every end in the spec. */
-static int gather_between(struct fragi_run *run, struct names *names, struct fragi_spec_flow *flows,
-			  size_t *out_count)
+/* Whether both ends are here and the graph asks for no transport. */
+static bool is_between(const struct names *names, const struct fragi_spec_flow *flow,
+		       const struct fragi_spec_end *to)
+{
+	return !leaves(flow) && fragment_of(names, flow->from.fragment) >= 0 &&
+	       fragment_of(names, to->fragment) >= 0;
+}
+
+/* The flows that do not leave this process; flows has room for every end in the spec. */
+static size_t gather_between(const struct fragi_run *run, const struct names *names,
+			     struct fragi_spec_flow *flows)
 {
 	const struct fragi_spec *spec = run->config.spec;
 	size_t count = 0;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < spec->flow_count; i++) {
+	for (size_t i = 0; i < spec->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &spec->flows[i];
-		int from = fragment_of(names, flow->from.fragment);
 
-		for (size_t k = 0; r == 0 && k < flow->to_count; k++) {
-			int to = fragment_of(names, flow->to[k].fragment);
-
-			if (from >= 0 && to >= 0 && !leaves(flow)) {
-				flows[count] = *flow;
-				flows[count].to = &flow->to[k];
-				flows[count].to_count = 1;
-				flows[count++].order = flow->order + (uint32_t)k;
+		for (size_t k = 0; k < flow->to_count; k++) {
+			if (!is_between(names, flow, &flow->to[k]))
 				continue;
-			}
-			if (from >= 0)
-				r = note_edge(run, names, from, &flow->from, FRAG_OUT);
-			if (r == 0 && to >= 0)
-				r = note_edge(run, names, to, &flow->to[k], FRAG_IN);
+			flows[count] = *flow;
+			flows[count].to = &flow->to[k];
+			flows[count].to_count = 1;
+			flows[count++].order = flow->order + (uint32_t)k;
 		}
 	}
-	*out_count = count;
-	return r;
+	return count;
+}
+
+/* The ends here of all others. What is wrong with these flows is reported by the driver. */
+static int note_edges(struct fragi_run *run, struct names *names)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	const struct fragi_spec_flow *flows;
+	struct fragi_arena arena = {0};
+	struct fragi_diag ignored = {0};
+	size_t count;
+	int r = fragi_interfaces_apply(&arena, spec->flows, spec->flow_count, -1, run->infos,
+				       run->fragment_count, &ignored, &flows, &count);
+
+	for (size_t i = 0; r != -ENOMEM && i < count; i++) {
+		const struct fragi_spec_flow *flow = &flows[i];
+		int from = fragment_of(names, flow->from.fragment);
+
+		for (size_t k = 0; r != -ENOMEM && k < flow->to_count; k++) {
+			int to = fragment_of(names, flow->to[k].fragment);
+
+			if (is_between(names, flow, &flow->to[k]))
+				continue;
+			if (from >= 0)
+				r = note_edge(run, names, from, &flow->from, FRAG_OUT,
+					      to < 0 ? flows_of(names, &flow->to[k]) : 1);
+			if (r != -ENOMEM && to >= 0)
+				r = note_edge(run, names, to, &flow->to[k], FRAG_IN, 1);
+		}
+	}
+	fragi_diag_fini(&ignored);
+	fragi_arena_fini(&arena);
+	return r == -ENOMEM ? r : 0;
 }
 
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
@@ -216,7 +265,7 @@ int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 	const struct fragi_spec *spec = run->config.spec;
 	struct fragi_spec_flow *flows;
 	struct names names = {0};
-	size_t ends = 0, count;
+	size_t ends = 0;
 	int r = copy_inner(run);
 
 	for (size_t i = 0; i < spec->flow_count; i++)
@@ -225,9 +274,9 @@ int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag)
 	if (flows == NULL || names_init(&names, run) < 0)
 		r = -ENOMEM;
 	if (r == 0)
-		r = gather_between(run, &names, flows, &count);
+		r = note_edges(run, &names);
 	if (r == 0)
-		r = resolve_between(run, flows, count, diag);
+		r = resolve_between(run, flows, gather_between(run, &names, flows), diag);
 	names_fini(&names);
 	fragi_free(flows);
 	return r;

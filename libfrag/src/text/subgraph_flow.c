@@ -99,7 +99,7 @@ find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *nam
 
 	if (name != NULL) {
 		port = fragi_subgraph_port(ends->builder, graph, name);
-		if (port != NULL && may_be(port, ends->dir))
+		if (port != NULL && (port->is_flawed || may_be(port, ends->dir)))
 			return port;
 		ends->failed = true;
 		if (port != NULL)

@@ -433,14 +433,12 @@ static bool is_visible(const struct fragi_registry *registry, const struct fragi
 static const struct fragi_library *broken_built_in(const struct fragi_registry *root,
 						   const char *name)
 {
-	const struct fragi_library *library;
+	const struct libraries *opened = &root->opened;
 
-	for (size_t i = 0; i < root->opened.count; i++) {
-		library = root->opened.items[i];
-		if (library->built_in && library->error != NULL &&
-		    fragi_library_mentions(library->path, name))
-			return library;
-	}
+	for (size_t i = 0; i < opened->count; i++)
+		if (opened->items[i]->built_in && opened->items[i]->error != NULL &&
+		    fragi_library_mentions(opened->items[i]->path, name))
+			return opened->items[i];
 	return NULL;
 }
 
@@ -478,7 +476,8 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 static const void *look_up_or_refuse(struct fragi_registry *registry, enum kind kind,
 				     const char *name, struct frag_err *err)
 {
-	const void *table = look_up(registry, kind, name);
+	const void *table = look_up(registry, kind,
+				    kind == OP ? fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name) : name);
 
 	if (table == NULL)
 		refuse_name(registry, kind, name, err);
@@ -488,12 +487,7 @@ static const void *look_up_or_refuse(struct fragi_registry *registry, enum kind 
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
 					     struct frag_err *err)
 {
-	const struct frag_op_type *type =
-		look_up(registry, OP, fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name));
-
-	if (type == NULL)
-		refuse_name(registry, OP, name, err);
-	return type;
+	return look_up_or_refuse(registry, OP, name, err);
 }
 
 static int is_library(const struct dirent *entry)

@@ -73,6 +73,7 @@ static const char *const words[] = {
 	"f32",
 	"u8",
 	"subgraphs",
+	"subgraph",
 	"thread_pools",
 	"type",
 	"when",
