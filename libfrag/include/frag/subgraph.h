@@ -13,8 +13,8 @@ FRAG_BEGIN_DECLS
  * Interface ports are names for ports of inner operators: flows name them as ports of the instance.
  *
  * All functions below are called inside a composer, or inside the compose function of a subgraph.
- * They copy names and texts. A failure is worded in the fragment, as for those of compose.h. None of
- * them blocks or is RT-safe.
+ * They copy names and texts. A failure is worded in the fragment, as for those of compose.h. None
+ * of them blocks or is RT-safe.
  */
 struct frag_subgraph;
 
@@ -52,8 +52,9 @@ FRAG_API struct frag_subgraph *frag_make_subgraph_of(struct frag_fragment *fragm
 
 /*
  * Gives the instance an interface port: a name for a port of one of its operators, whose direction,
- * type, queue and conditions it has. A name given to several inputs is an input whose messages go to
- * all of them; a name stands for one output at most, and never for inputs and outputs.
+ * type, queue and conditions it has. A name given to several inputs, 16 at most, is an input whose
+ * messages go to all of them; a name stands for one output at most, and never for inputs and
+ * outputs.
  * - op: an operator that the subgraph has made
  * - port: of op; NULL where op has exactly one port, or exactly one of the direction
  * - name: of the interface port; NULL: that of port
@@ -79,8 +80,8 @@ FRAG_API int frag_add_interface_port_of(struct frag_subgraph *subgraph,
 					const char *name);
 
 /*
- * Connects an output to an input as frag_add_flow_with does, by names: each end is an operator or an
- * instance made before, with one of its ports or interface ports.
+ * Connects an output to an input as frag_add_flow_with does, by names: each end is an operator or
+ * an instance made before, with one of its ports or interface ports.
  * - out_port, in_port: NULL where there is exactly one output, or input
  * Returns 0; -EINVAL: from or to names neither, capacity is too large, or policy is none; -EBUSY:
  * not inside a composer; -ENOMEM.

@@ -146,8 +146,9 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 	read_fields(builder, map, fragment);
 	operators = fragi_node_get(map, "operators");
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&
-	    (operators == NULL || (operators->count == 0 && !operators->is_reported && !operators->lost_a_name &&
-				   operators->kind != FRAGI_NODE_SCALAR)) &&
+	    (operators == NULL ||
+	     (operators->count == 0 && !operators->is_reported && !operators->lost_a_name &&
+	      operators->kind != FRAGI_NODE_SCALAR)) &&
 	    (map->kind == FRAGI_NODE_MAP || map->kind == FRAGI_NODE_NULL))
 		fragi_builder_error(
 			builder, fragment->place, name,
