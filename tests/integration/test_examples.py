@@ -111,7 +111,7 @@ class InTheBuildTree(cluster.ClusterTest):
         p, summary = self.run_example("subgraph_ping")
         for receiver in ("one_a", "one_b", "two_a", "two_b"):
             for n in range(1, 4):
-                self.assertIn("receiver.%s: Rx message value: %d\n" % (receiver, n), p.stderr)
+                self.assertIn("receiver.%s: Rx message value: %d" % (receiver, n), p.stderr)
         self.assertEqual(sorted((f["from"], f["to"], f["delivered"]) for f in summary["flows"]), sorted([
             ("sender.left_tx.out", "sender.left_fwd.in", 3),
             ("sender.right_tx.out", "sender.right_fwd.in", 3),
