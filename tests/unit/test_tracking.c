@@ -306,6 +306,13 @@ Test(tracking, a_tick_that_was_pending_is_one)
 		cr_expect_eq(frag_tracker_num_paths(t), 1);
 		cr_expect_eq(messages(t, "tx,w,rx"), 10);
 		rig_end(&rig);
+		rig_run(&rig, &plugin,
+			rig_graph(s, EVERY "operators:\n"
+					   "  tx: {type: source, parameters: {count: 10}}\n"
+					   "  w: {type: twice}\n"
+					   "flows: [tx -> w]\n"));
+		cr_expect_eq(messages(tracker_of(&rig, 0), "tx,w"), 10, "w is the leaf now");
+		rig_end(&rig);
 	}
 }
 
