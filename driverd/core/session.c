@@ -507,8 +507,8 @@ static const struct drv_host *lose_hosts(const struct drv_session *session, stru
 		if (host->state == DRV_HOST_GONE)
 			continue;
 		if (host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
-		    !app->end_wanted) { /* its restart was given up for a stop: nothing is lost */
-			drv_host_move(host, DRV_HOST_GONE);
+		    !app->end_wanted) { /* its restart was given up for a stop: no failure */
+			drv_host_lost(host);
 			continue;
 		}
 		first = first != NULL ? first : host;
