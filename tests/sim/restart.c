@@ -184,7 +184,7 @@ static void check_decision(struct sim *sim, const struct sim_host *host, struct 
 			 host->number, host->app->name, own->intensity + 1,
 			 (double)(r->gone_ns[n - 1] - r->gone_ns[n - 1 - own->intensity]) * 1e-9);
 	r->count--; /* those before the failure that is the reason */
-	before = r->trouble_ns != 0 && ran ? recent(r, own, r->trouble_ns + SLACK_NS) : 0;
+	before = r->trouble_ns != 0 && ran ? recent(r, own, r->gone_ns[n - 1] + SLACK_NS) : 0;
 	r->count++;
 	for (uint32_t i = 1; i < before && wait_ns < own->period_ns; i++)
 		wait_ns *= 2;
