@@ -56,8 +56,11 @@ class Completion(cluster.ClusterTest):
         self.assertEqual(self.offers("run", "-e", "truth_tx file="), [":files:truth_tx file="])
         self.assertEqual(self.offers("run", "-e", "truth_tx fail=c"), ["truth_tx fail=crash"])
         self.assertEqual(sorted(self.offers("validate", "--pipeline", "ping_tx ")),
-                         ["ping_tx " + end for end in ("! ", "boolean=", "count=", "downstream_affordable=",
-                                                       "message_available=", "name=", "none=", "periodic=")])
+                         ["ping_tx " + end for end in (
+                             "! ", "asynchronous=", "boolean=", "count=", "downstream_affordable=",
+                             "expiring_message_available=", "memory_available=", "message_available=",
+                             "multi_message_available=", "multi_message_available_timeout=", "name=",
+                             "none=", "or=", "periodic=")])
 
     def typed(self, shell, start, keys, wanted):
         """Types keys into a shell and waits for what it makes of them."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subgraphs of graphs and of libraries, as their users see them."""
 import json
-import unittest
 
 import cluster
 
@@ -135,4 +134,4 @@ flows:
 
 
 if __name__ == "__main__":
-    unittest.main()
+    cluster.main()

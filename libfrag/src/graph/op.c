@@ -445,13 +445,12 @@ static void metadata_fill(struct frag_op *op)
 		fragment != NULL ? fragment->metadata_policy : FRAG_METADATA_DEFAULT,
 		making->metadata_policy,
 		spec != NULL ? spec->metadata_policy : FRAG_METADATA_DEFAULT,
-		FRAG_METADATA_RAISE,
 	};
 	uint32_t i = 0, k = 0;
 
 	while (enabled[i] < 0)
 		i++;
-	while (policies[k] == FRAG_METADATA_DEFAULT)
+	while (k + 1 < FRAG_COUNT_OF(policies) && policies[k] == FRAG_METADATA_DEFAULT)
 		k++;
 	op->metadata = enabled[i] != 0;
 	op->metadata_policy = policies[k];
