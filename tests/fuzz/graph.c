@@ -117,6 +117,7 @@ static void parse_flawed(const struct fragi_spec_source *source, int expected)
 			fuzz_check(fragment->operators[k].name != NULL &&
 				   (fragment->operators[k].is_flawed ||
 				    fragment->operators[k].type != NULL ||
+				    fragment->operators[k].subgraph != NULL ||
 				    fragment->compose != NULL));
 		for (size_t k = 0; k < fragment->resource_count; k++)
 			fuzz_check(fragment->resources[k].name != NULL);
