@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MEASURED = ["libfrag/src", "libfrag/modules", "proto/wire", "driverd", "workerd"]
+MEASURED = ["libfrag/src", "libfrag/modules", "proto/wire", "driverd", "workerd", "runner"]
 HELD_PERCENT = 90.0
 HELD = {
     "driverd/core": lambda path: path.startswith("driverd/core/"),
@@ -64,7 +64,7 @@ def main():
         for path in sorted(p for p in files if os.path.dirname(p) == folder):
             print(row("  " + os.path.basename(path), files[path]))
     print()
-    for top in ("libfrag", "proto", "driverd", "workerd"):
+    for top in ("libfrag", "proto", "driverd", "workerd", "runner"):
         print(row(top, total(files, lambda path, t=top: path.startswith(t + "/"))))
     print()
     low = []

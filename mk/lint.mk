@@ -32,7 +32,7 @@ lint-cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --suppressions-list=mk/cppcheck.txt \
 		--enable=warning,portability -DFRAG_VERSION='"$(VERSION)"' \
 		$(filter-out -I$(B)%,$(DAEMON_INC)) \
-		libfrag driverd workerd fragctl proto/wire
+		libfrag driverd workerd fragctl runner proto/wire
 lint-tidy: $(LINT_TIDY:%=$(B)/lint/%)
 $(B)/lint/tests/mini_criterion/%: LINT_FLAGS += -Itests/mini_criterion
 $(B)/lint/%.c: %.c .clang-tidy tests/.clang-tidy $(LINT_H) | $(WIRE_GEN)
