@@ -13,7 +13,7 @@ class Graphs(cluster.ClusterTest):
         for seed in (1, 2, 3, 16):
             text = subprocess.run([os.path.join(ORACLE, "oracle"), "--write", str(seed)],
                                   stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
-            p = self.start("fragctl", "run", self.write("graph%d.yaml" % seed, text),
+            p = self.start("fragctl", "run", "-q", self.write("graph%d.yaml" % seed, text),
                            "--library-path", ORACLE)
             self.assertEqual((p.wait(60), p.stderr), (0, ""), text)
 
