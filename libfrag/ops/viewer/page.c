@@ -75,7 +75,7 @@ static struct MHD_Response *status_response(struct page *page)
 {
 	char text[STATUS_BYTES];
 
-	page->owner.status(page->owner.arg, text, sizeof(text));
+	page->owner.status(page->owner.arg, viewer_page_watchers(page), text, sizeof(text));
 	return text_response("application/json", text, MHD_RESPMEM_MUST_COPY);
 }
 

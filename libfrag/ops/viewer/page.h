@@ -30,7 +30,7 @@ struct page_owner {
 	/* somebody came or went, so page_wants may have changed */
 	void (*changed)(void *arg);
 	/* writes the answer to /status, which ends with a NUL */
-	void (*status)(void *arg, char *text, size_t size);
+	void (*status)(void *arg, unsigned int watchers, char *text, size_t size);
 	void *arg;
 };
 

@@ -127,10 +127,10 @@ static void write_text(const char *text, char *out, size_t size)
 	out[i] = '\0';
 }
 
-static void write_status(void *arg, char *text, size_t size)
+/* painter->page may not be set yet: the page answers as soon as it is there. */
+static void write_status(void *arg, unsigned int watchers, char *text, size_t size)
 {
 	struct painter *painter = arg;
-	unsigned int watchers = viewer_page_watchers(painter->page);
 	char title[160], latency[40] = "null";
 	struct last last;
 	uint64_t received, drawn;
