@@ -20,6 +20,7 @@ $(ORACLE_TEST): $(B)/obj/tests/oracle/test_oracle.o $(ORACLE_OBJ) $(LIBFRAG_A) |
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) -rdynamic $^ $(CRITERION) -lyaml -ldl -lm -o $@
 $(ORACLE_SO): $(B)/obj/tests/oracle/node.o $(LIBFRAG_SO)
+	@mkdir -p $(@D)
 	$(CC) -shared $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 tests: $(ORACLE_BIN) $(ORACLE_TEST) $(ORACLE_SO)
 
