@@ -118,7 +118,7 @@ static void parse_flawed(const struct fragi_spec_source *source, int expected)
 				   (fragment->operators[k].is_flawed ||
 				    fragment->operators[k].type != NULL ||
 				    fragment->operators[k].subgraph != NULL ||
-				    fragment->compose != NULL));
+				    fragment->is_composed));
 		for (size_t k = 0; k < fragment->resource_count; k++)
 			fuzz_check(fragment->resources[k].name != NULL);
 	}
