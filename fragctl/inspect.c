@@ -80,18 +80,21 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 
 	for (size_t i = 0; i < library->op_count; i++) {
 		op = library->ops[i];
-		put(catalogue, &(struct ctl_type){.kind = CTL_OPERATOR,
-						  .name = op->name,
-						  .headline = op->headline,
-						  .description = op->description,
-						  .library = library->path,
-						  .plugin = library->name,
-						  .version = library->version,
-						  .ports = op->ports,
-						  .port_count = op->port_count,
-						  .adds_ports = op->setup != NULL,
-						  .params = op->params,
-						  .param_count = op->param_count});
+		put(catalogue,
+		    &(struct ctl_type){.kind = CTL_OPERATOR,
+				       .name = op->name,
+				       .headline = op->headline,
+				       .description = op->description,
+				       .library = library->path,
+				       .plugin = library->name,
+				       .version = library->version,
+				       .ports = op->ports,
+				       .port_count = op->port_count,
+				       .adds_ports = op->setup != NULL,
+				       .saved_bytes = op->save != NULL ? op->save_size : 0,
+				       .save_period_ns = op->save_period_ns,
+				       .params = op->params,
+				       .param_count = op->param_count});
 	}
 	for (size_t i = 0; i < library->condition_count; i++)
 		put_condition(catalogue, library->conditions[i], library);

@@ -20,7 +20,9 @@ struct ctl_type {
 	const char *library, *plugin, *version; /* NULL: part of libfrag */
 	const struct frag_port *ports;
 	uint32_t port_count;
-	bool adds_ports; /* setup may add some */
+	bool adds_ports;    /* setup may add some */
+	size_t saved_bytes; /* the most that it saves (save and restore); 0: it saves nothing */
+	int64_t save_period_ns;
 	const struct frag_param *params;
 	uint32_t param_count;
 	const struct frag_type *value; /* of CTL_VALUE: the type that ports and fields name */

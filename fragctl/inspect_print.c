@@ -226,6 +226,20 @@ static void print_value(const struct frag_type *type, FILE *out)
 	}
 }
 
+static void print_saved(const struct ctl_type *type, FILE *out)
+{
+	char period[32];
+
+	if (type->saved_bytes == 0)
+		return;
+	fprintf(out,
+		"\nits state outlives its process where on_failure is restart: %zu bytes at most, saved %s%s\n",
+		type->saved_bytes, type->save_period_ns > 0 ? "every " : "after every tick",
+		type->save_period_ns > 0
+			? fragi_format_duration(type->save_period_ns, period, sizeof(period))
+			: "");
+}
+
 void ctl_type_print(const struct ctl_type *type, FILE *out)
 {
 	fprintf(out, "%s (%s", type->name, ctl_type_kind_name(type->kind));
@@ -242,6 +256,7 @@ void ctl_type_print(const struct ctl_type *type, FILE *out)
 	print_ports(type, out);
 	print_params(type, out);
 	print_conditions(type, out);
+	print_saved(type, out);
 }
 
 void ctl_types_print(const struct ctl_type *types, size_t count, FILE *out)
@@ -357,6 +372,9 @@ static void json_type(const struct ctl_type *type, FILE *out)
 		json_param(&type->params[i], out);
 	}
 	fputs("]", out);
+	if (type->saved_bytes > 0)
+		fprintf(out, ", \"saved_bytes\": %zu, \"save_period_ns\": %lld", type->saved_bytes,
+			(long long)type->save_period_ns);
 	if (type->kind == CTL_VALUE)
 		json_value(type->value, out);
 	fputs("}", out);

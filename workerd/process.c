@@ -436,6 +436,7 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 						   .ledger_fd = p->page.fd,
 						   .note_fd = note[1],
 						   .output_fd = output[1],
+						   .saved_fd = launch->saved_fd,
 						   .keeps_stdin = launch->keeps_stdin,
 						   .confine = launch->confine},
 			       &p->pid, &p->exit_fd, err);

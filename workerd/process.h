@@ -30,6 +30,7 @@ struct wrk_launch {
 	int (*main)(void);
 	char *const *environment;
 	struct wrk_confine *confine; /* NULL: it may do what this process may */
+	int saved_fd;                /* for what operators save, borrowed; 0: nobody keeps it */
 	bool keeps_stdin;            /* operators read this process's stdin, else /dev/null */
 };
 

@@ -17,8 +17,8 @@
 #include <workerd/confine.h>
 
 #define DESCRIPTORS_MAX 65536
-#define FD_ERROR 6 /* until exec: where a failure is reported */
-#define FD_FIRST_OTHER 7
+#define FD_ERROR 7 /* until exec: where a failure is reported */
+#define FD_FIRST_OTHER 8
 
 /*
  * A child that is not executed anew would otherwise keep the parent's end of its own socket open.
@@ -63,7 +63,8 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 				    spawn->output_fd,
 				    [WRK_HOST_FD_CONTROL] = spawn->control_fd,
 				    [WRK_HOST_FD_LEDGER] = spawn->ledger_fd,
-				    [WRK_HOST_FD_NOTE] = spawn->note_fd};
+				    [WRK_HOST_FD_NOTE] = spawn->note_fd,
+				    [WRK_HOST_FD_SAVED] = spawn->saved_fd};
 	int moved[FD_ERROR], failed_fd, null;
 	sigset_t none;
 
@@ -77,14 +78,14 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* First out of the way of one another, then to where they belong. */
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (int i = 1; i < FD_ERROR; i++) {
-		moved[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 10);
+		moved[i] = fcntl(from[i] != 0 ? from[i] : null, F_DUPFD_CLOEXEC, 10);
 		if (moved[i] < 0)
 			return -errno;
 	}
 	failed_fd = fcntl(error_fd, F_DUPFD_CLOEXEC, 10);
-	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (failed_fd < 0 || null < 0 || (!spawn->keeps_stdin && dup2(null, 0) < 0))
+	if (failed_fd < 0 || (!spawn->keeps_stdin && dup2(null, 0) < 0))
 		return -errno;
 	for (int i = 1; i < FD_ERROR; i++)
 		if (dup2(moved[i], i) < 0)

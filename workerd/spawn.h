@@ -11,14 +11,16 @@ struct wrk_confine;
 
 /*
  * Starts a fraghost: descriptor 3 is its control socket, 4 its ledger, 5 takes a note if it crashes
- * (base/crash_note.h), 1 and 2 its output, 0 is /dev/null or this process's stdin; nothing else of
- * this process is open in it. It dies with this process (PR_SET_PDEATHSIG, and the socket's end of
+ * (base/crash_note.h), 6 is the memory for what its operators save (workerd/saved.h) or /dev/null,
+ * 1 and 2 its output, 0 is /dev/null or this process's stdin; nothing else of this process is open
+ * in it. It dies with this process (PR_SET_PDEATHSIG, and the socket's end of
  * file) and has a session of its own, so that what a terminal sends to its foreground (Ctrl-C,
  * Ctrl-Z) is for this process alone to act on.
  */
 #define WRK_HOST_FD_CONTROL 3
 #define WRK_HOST_FD_LEDGER 4
 #define WRK_HOST_FD_NOTE 5
+#define WRK_HOST_FD_SAVED 6
 
 struct wrk_spawn {
 	const char *program; /* NULL: a fork of this process runs main */
@@ -26,6 +28,7 @@ struct wrk_spawn {
 	int (*main)(void);
 	char *const *environment;
 	int control_fd, ledger_fd, note_fd, output_fd; /* borrowed */
+	int saved_fd;                                  /* borrowed; 0: none */
 	bool keeps_stdin;
 	const struct wrk_confine *confine; /* borrowed; NULL: it may do what this process may */
 };

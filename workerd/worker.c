@@ -75,9 +75,19 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 {
 	struct fragi_arena arena = {0};
 	struct wrk_launch launch;
-	int r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
+	int saved_fd = 0, r;
 
+	if (action->message->create.may_restart)
+		saved_fd =
+			wrk_saved_of(&worker->saved, action->message->run, action->message->host);
+	if (saved_fd < 0)
+		return frag_err_set(
+			err, saved_fd,
+			"cannot start a host: there is no memory for what its operators save: %s",
+			frag_strerror(saved_fd));
+	r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 	if (r == 0) {
+		launch.saved_fd = saved_fd;
 		r = wrk_process_start(worker->loop, action->host, &launch, &process_ops, worker,
 				      out_process, err);
 		if (launch.confine != NULL)
@@ -169,6 +179,9 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 		break;
 	case WRK_DO_SAMPLE_HOST:
 		do_sample(worker, action->host);
+		break;
+	case WRK_DO_FORGET_SAVED:
+		wrk_saved_forget(&worker->saved, action->run);
 		break;
 	case WRK_DO_LOG:
 		worker->ops->log(worker->arg, action->level, action->subject, action->text);
@@ -318,5 +331,6 @@ void wrk_worker_fini(struct wrk_worker *worker)
 	wrk_strays_end_all();
 	wrk_core_destroy(worker->core);
 	wrk_actions_fini(&worker->actions);
+	wrk_saved_forget(&worker->saved, 0);
 	worker->core = NULL;
 }

@@ -7,6 +7,7 @@
 #include <workerd/core/core.h>
 #include <workerd/keeper.h>
 #include <workerd/process.h>
+#include <workerd/saved.h>
 
 /*
  * A worker on a libuv loop: its core, the core's deadline, and the processes of its hosts. What
@@ -48,6 +49,7 @@ struct wrk_worker {
 	uv_signal_t suspend;       /* Ctrl-Z */
 	struct wrk_keeper *keeper; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_HOSTS_MAX];
+	struct wrk_saved saved;
 	struct wrk_pending *first, **last;
 	bool stepping, ended;
 };

@@ -40,6 +40,7 @@ static int send_create(struct drv_host *host)
 		.dead_ns = app->core->config.dead_ns,
 		.transports = host->transports,
 		.transport_count = host->transport_count,
+		.may_restart = host->on_failure->policy == FRAGI_ON_FAILURE_RESTART,
 	};
 	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->variables_key, FW_VARIABLES_KEY_BYTES);

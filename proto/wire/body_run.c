@@ -24,6 +24,7 @@ void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *messag
 	out->data_key = fw_put_data(e, in->data_key, sizeof(in->data_key), FW_DATA_KEY_BYTES);
 	out->variables_key = fw_put_data(e, in->variables_key, sizeof(in->variables_key),
 					 FW_VARIABLES_KEY_BYTES);
+	out->may_restart = in->may_restart;
 }
 
 /* The copy in the protobuf tree is wiped: the tree is freed as any other memory. */
@@ -54,6 +55,7 @@ void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
 	take_key(d, in->data_key, out->data_key, FW_DATA_KEY_BYTES, "a data key of another length");
 	take_key(d, in->variables_key, out->variables_key, FW_VARIABLES_KEY_BYTES,
 		 "a key of variables of another length");
+	out->may_restart = in->may_restart != 0;
 }
 
 static Frag__V1__DataAddress **encode_addresses(struct fw_encoder *e, const struct fw_address *in,

@@ -167,6 +167,7 @@ struct fw_host_create {
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];
+	bool may_restart; /* it may be started again: its worker keeps what its operators save */
 };
 
 /* Tables as graph/resolve.h has them, flat. */

@@ -20,12 +20,13 @@ arguments:
   encrypt: {default: false}
   intensity: {default: 5}
   rx_fail: {default: never}
+  tx: {default: truth_tx}
 extensions: [libtruth.so]
 fragments:
   source:
     %(source)s
     operators:
-      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms, count: "${count}"}}
+      tx: {type: "${tx}", parameters: {file: "%(folder)s/sent", pause: 1ms, count: "${count}"}}
   sink:
     %(sink)s
     operators:
@@ -169,6 +170,27 @@ class Restart(cluster.ClusterTest):
         for name in ("sent", "received"):
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
+
+    def test_what_it_saved_is_restored(self):
+        """It goes on where it was, but for a number that it sent and had not saved yet."""
+        self.launch("--tx", "truth_saving_tx", source=RESTART)
+        for times in (1, 2, 3):
+            self.wait_received(20)
+            self.kill_host("source", times)
+        self.wait_received(20)
+        summary = self.stop()
+        self.assertEqual(self.fragment(summary, "source")["restarts"], 3)
+        sent = self.sent()
+        self.assertEqual(sent, sorted(sent))
+        self.assertEqual(sorted(set(sent)), list(range(1, sent[-1] + 1)), "no number is left out")
+        self.assertLessEqual(len(sent) - len(set(sent)), 3)
+
+    def test_another_run_begins_anew(self):
+        for _ in range(2):
+            self.again()
+            self.launch("--tx", "truth_saving_tx", "--count", "5", source=RESTART)
+            self.assertEqual(self.d.wait(), 0, self.d.stderr)
+            self.assertEqual(self.sent(), [1, 2, 3, 4, 5])
 
     def test_both_at_once(self):
         self.launch(source=RESTART, sink=RESTART.replace("10ms", "20ms"))

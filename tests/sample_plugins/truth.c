@@ -251,6 +251,39 @@ static const struct frag_op_type truth_tx = {
 	.compute = tx_compute,
 	.stop = truth_stop,
 };
+static int saving_save(void *state, struct frag_op *op, void *out_bytes, size_t size)
+{
+	const struct truth *s = state;
+
+	(void)op;
+	memcpy(out_bytes, &s->seen, size);
+	return (int)size;
+}
+
+static int saving_restore(void *state, struct frag_op *op, const void *bytes, size_t size)
+{
+	struct truth *s = state;
+
+	if (size != sizeof(s->seen))
+		return frag_op_fail(op, -EBADMSG, "%zu bytes were saved", size);
+	memcpy(&s->seen, bytes, size);
+	return 0;
+}
+
+static const struct frag_op_type truth_saving_tx = {
+	FRAG_OP_TYPE_INIT,
+	.name = "truth_saving_tx",
+	.headline = "The same, and goes on from there when its host is started again",
+	.state_size = sizeof(struct truth),
+	FRAG_PORTS(tx_ports),
+	FRAG_PARAMS(tx_params),
+	.start = truth_start,
+	.compute = tx_compute,
+	.stop = truth_stop,
+	.save = saving_save,
+	.restore = saving_restore,
+	.save_size = sizeof(int64_t),
+};
 static const struct frag_op_type truth_rx = {
 	FRAG_OP_TYPE_INIT,
 	.name = "truth_rx",
@@ -353,6 +386,7 @@ static const struct frag_op_type secret_tx = {FRAG_OP_TYPE_INIT, .name = "secret
 static const struct frag_op_type secret_rx = {FRAG_OP_TYPE_INIT, .name = "secret_rx",
 					      FRAG_PORTS(secret_in), .compute = nothing_compute};
 
-static const struct frag_op_type *const ops[] = {&truth_tx, &truth_rx, &truth_tap, &truth_stdin,
-						 &pose_tx,  &pose_rx,  &secret_tx, &secret_rx};
+static const struct frag_op_type *const ops[] = {&truth_tx,  &truth_saving_tx, &truth_rx,
+						 &truth_tap, &truth_stdin,     &pose_tx,
+						 &pose_rx,   &secret_tx,       &secret_rx};
 FRAG_PLUGIN(.name = "truth", .version = "1.0.0", FRAG_OPS(ops), FRAG_TYPES(types));

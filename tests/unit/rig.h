@@ -44,9 +44,12 @@ struct rig {
 	int64_t start_ns, done_ns;
 };
 
-/* fragments NULL: the whole application; else those of one host. */
 /* Between hosts; the first NULL: the one that connects any two. */
 static const char *rig_transports[2];
+/* For what operators save; 0: nobody keeps it. */
+static int rig_saved_fd;
+
+/* fragments NULL: the whole application; else those of one host. */
 
 static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *plugin,
 				   const char *yaml, const char *const *fragments, uint32_t host)
@@ -61,6 +64,7 @@ static inline int rig_prepare_host(struct rig *rig, const struct frag_plugin *pl
 					  .beat_ns = 50000000,
 					  .dead_ns = 1000000000,
 					  .ledger_fd = -1,
+					  .saved_fd = rig_saved_fd,
 					  .transports = rig_transports};
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;

@@ -291,9 +291,9 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->refused = (struct fw_refused){make_failure(m)};
 		return;
 	case FW_HOST_CREATE:
-		message->create =
-			(struct fw_host_create){word(m), block(m, 9999), 9999, words(m, 3), 3,  1,
-						2,       words(m, 2),    2,    {0},         {0}};
+		message->create = (struct fw_host_create){
+			word(m), block(m, 9999), 9999, words(m, 3), 3,   1,
+			2,       words(m, 2),    2,    {0},         {0}, true};
 		memcpy(message->create.data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
 		memcpy(message->create.variables_key, block(m, FW_VARIABLES_KEY_BYTES),
 		       FW_VARIABLES_KEY_BYTES);

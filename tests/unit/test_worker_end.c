@@ -352,3 +352,19 @@ Test(worker_end, of_many_fragments_some_are_named_and_the_others_counted)
 		logged(FRAGI_LOG_INFO),
 		"runs a_fragment_of_28_characters_, a_fragment_of_28_characters_, a_fragment_of_28_characters_ and 37 more (fraghost 4711)");
 }
+
+Test(worker_end, what_operators_saved_goes_with_their_run_and_with_the_driver)
+{
+	const struct wrk_action *forget;
+
+	start_attached(false);
+	forget = did(WRK_DO_FORGET_SAVED);
+	cr_assert_not_null(forget);
+	cr_expect_eq(forget->run, 0, "all: another driver counts its runs from 1");
+	spawn(1);
+	cr_expect_null(did(WRK_DO_FORGET_SAVED));
+	app_ended(7, 0);
+	forget = did(WRK_DO_FORGET_SAVED);
+	cr_assert_not_null(forget);
+	cr_expect_eq(forget->run, 7);
+}

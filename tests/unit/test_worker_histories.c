@@ -79,6 +79,8 @@ static void perform(struct history *h, const struct wrk_action *action)
 		cr_assert_eq(h->connection, action->connection,
 			     "only what is connected is written to");
 		break;
+	case WRK_DO_FORGET_SAVED:
+		break;
 	case WRK_DO_SPAWN:
 		spawned(h, action);
 		break;

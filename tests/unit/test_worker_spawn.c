@@ -30,7 +30,8 @@ struct child {
 static int start(struct child *child, const char *text, struct frag_err *err)
 {
 	int control[2], output[2], ledger = memfd_create("ledger", MFD_CLOEXEC), script, r,
-				   note = memfd_create("note", MFD_CLOEXEC);
+				   note = memfd_create("note", MFD_CLOEXEC),
+				   saved = memfd_create("saved", MFD_CLOEXEC);
 	char *environment[] = {(char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL};
 
 	snprintf(child->script, sizeof(child->script), "/tmp/frag-test-spawn-%d", (int)getpid());
@@ -47,12 +48,14 @@ static int start(struct child *child, const char *text, struct frag_err *err)
 					  .control_fd = control[1],
 					  .ledger_fd = ledger,
 					  .note_fd = note,
-					  .output_fd = output[1]},
+					  .output_fd = output[1],
+					  .saved_fd = saved},
 		      &child->pid, &child->pidfd, err);
 	close(control[1]);
 	close(output[1]);
 	close(ledger);
 	close(note);
+	close(saved);
 	child->control = control[0];
 	child->output = output[0];
 	return r;
@@ -94,16 +97,16 @@ Test(worker_spawn, the_child_has_its_descriptors_and_no_others)
 	for (char *line = strtok(output_of(&child), "\n"); line != NULL;
 	     line = strtok(NULL, "\n")) {
 		lines++; /* 10 or 255 is the shell's own for its script */
-		cr_expect(strlen(line) == 1 ? *line <= '5'
+		cr_expect(strlen(line) == 1 ? *line <= '6'
 					    : strcmp(line, "10") == 0 || strcmp(line, "255") == 0 ||
 						      strcmp(line, "err") == 0,
 			  "%s", line);
 	}
-	cr_expect_geq(lines, 6);
+	cr_expect_geq(lines, 7);
 	close(stray);
 }
 
-Test(worker_spawn, the_socket_is_3_the_ledger_4_and_the_note_5)
+Test(worker_spawn, the_socket_is_3_the_ledger_4_the_note_5_and_what_is_saved_6)
 {
 	struct child child;
 	int status, number;
@@ -112,13 +115,14 @@ Test(worker_spawn, the_socket_is_3_the_ledger_4_and_the_note_5)
 
 	cr_assert_eq(
 		start(&child,
-		      "#!/bin/sh\nfor i in 0 3 4 5; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
+		      "#!/bin/sh\nfor i in 0 3 4 5 6; do readlink /proc/$$/fd/$i; done; echo err >&2\n",
 		      NULL),
 		0);
 	text = output_of(&child);
 	cr_expect(strstr(text, "/dev/null\nsocket:") == text, "%s", text);
 	cr_expect(strstr(text, "/memfd:ledger"), "%s", text);
 	cr_expect(strstr(text, "/memfd:note"), "%s", text);
+	cr_expect(strstr(text, "/memfd:saved"), "%s", text);
 	cr_expect(strstr(text, "err\n"), "%s", text);
 	wait_end(&child, &status, &number, core, sizeof(core));
 	cr_expect_eq(status, 0);

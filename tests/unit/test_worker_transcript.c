@@ -22,6 +22,8 @@ static void note_action(const struct wrk_action *action)
 		fprintf(transcript, "  keeps its session (%llu)\n",
 			(unsigned long long)action->connection);
 		break;
+	case WRK_DO_FORGET_SAVED:
+		break;
 	case WRK_DO_SPAWN:
 		fprintf(transcript, "  spawns %u for %s\n", action->host,
 			action->message->create.application);

@@ -111,20 +111,21 @@ struct wrk_event {
 };
 
 enum wrk_action_kind {
-	WRK_DO_CONNECT,     /* connection: answers CONNECTED or CONNECT_FAILED */
-	WRK_DO_DISCONNECT,  /* connection: what was sent before leaves first; no event follows */
-	WRK_DO_SEND_DRIVER, /* connection, message */
-	WRK_DO_KEEP,        /* connection, message (WELCOME): what its keeper may need */
-	WRK_DO_SPAWN,       /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
-	WRK_DO_SEND_HOST,   /* host, message */
-	WRK_DO_SIGNAL_HOST, /* host, signal */
-	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
-	WRK_DO_LOG,         /* level, subject, text */
-	WRK_DO_EXIT,        /* exit_code; the last action ever */
+	WRK_DO_CONNECT,      /* connection: answers CONNECTED or CONNECT_FAILED */
+	WRK_DO_DISCONNECT,   /* connection: what was sent before leaves first; no event follows */
+	WRK_DO_SEND_DRIVER,  /* connection, message */
+	WRK_DO_KEEP,         /* connection, message (WELCOME): what its keeper may need */
+	WRK_DO_SPAWN,        /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
+	WRK_DO_SEND_HOST,    /* host, message */
+	WRK_DO_SIGNAL_HOST,  /* host, signal */
+	WRK_DO_SAMPLE_HOST,  /* host: answers HOST_SAMPLED if there is a page */
+	WRK_DO_FORGET_SAVED, /* run; 0: all: what its operators saved is of no use any more */
+	WRK_DO_LOG,          /* level, subject, text */
+	WRK_DO_EXIT,         /* exit_code; the last action ever */
 };
 struct wrk_action {
 	enum wrk_action_kind kind;
-	uint64_t connection;
+	uint64_t connection, run;
 	uint32_t host;
 	int signal, exit_code;
 	const struct fw_message *message; /* seq is 0: the connection counts */

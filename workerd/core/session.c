@@ -238,7 +238,8 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 	core->dead_ns = fragi_dead_within_ns(welcome->dead_ns, core->beat_ns);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->beat_at_ns = now_ns;
-	/* epochs are of one driver: another counts from 1 */
+	/* runs and epochs are of one driver: another counts from 1 */
+	wrk_emit(actions, WRK_DO_FORGET_SAVED);
 	memset(core->past, 0, sizeof(core->past));
 	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_logged && was_attached ? "back at" : "attached to",
@@ -258,6 +259,7 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 static void session_app_ended(struct wrk_core *core, const struct fw_message *message,
 			      struct wrk_actions *actions)
 {
+	wrk_emit(actions, WRK_DO_FORGET_SAVED)->run = message->run;
 	if (!core->config.once || (core->served && message->run != core->served_run))
 		return;
 	core->result = message->app_ended.exit_code;

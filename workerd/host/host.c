@@ -214,7 +214,7 @@ int host_run(const struct host_options *options, bool *out_hangs)
 	int r;
 
 	h = (struct host){.stop_fd = options->stop_fd};
-	r = host_work_init(&h.work, options->ledger_fd, options->paths, options->library_path);
+	r = host_work_init(&h.work, options);
 	*out_hangs = false;
 	if (r == 0)
 		r = host_core_create(&config, fragi_now_ns(), &h.core);
@@ -238,5 +238,7 @@ int host_run(const struct host_options *options, bool *out_hangs)
 	host_core_destroy(h.core);
 	host_control_fini(&h.control);
 	close(options->ledger_fd);
+	if (options->saved_fd > 0)
+		close(options->saved_fd);
 	return 0;
 }

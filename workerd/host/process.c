@@ -54,7 +54,8 @@ static int prepare(void)
 	/* What operators start must not hold the control socket open. */
 	if (fcntl(WRK_HOST_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(WRK_HOST_FD_LEDGER, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(WRK_HOST_FD_NOTE, F_SETFD, FD_CLOEXEC) < 0)
+	    fcntl(WRK_HOST_FD_NOTE, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(WRK_HOST_FD_SAVED, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	return fragi_console_begin();
 }
@@ -62,7 +63,11 @@ static int prepare(void)
 int host_process_run(enum fragi_library_paths paths)
 {
 	struct host_options options = {
-		.control_fd = WRK_HOST_FD_CONTROL, .ledger_fd = WRK_HOST_FD_LEDGER, .paths = paths};
+		.control_fd = WRK_HOST_FD_CONTROL,
+		.ledger_fd = WRK_HOST_FD_LEDGER,
+		.saved_fd = WRK_HOST_FD_SAVED,
+		.paths = paths,
+	};
 	bool hangs;
 	int r = prepare();
 

@@ -44,11 +44,14 @@ int host_set(const char *text, const char *who, struct frag_err *err)
 	return r;
 }
 
-int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths,
-		   const char *library_path)
+int host_work_init(struct host_work *work, const struct host_options *options)
 {
 	*work = (struct host_work){
-		.ledger_fd = ledger_fd, .paths = paths, .library_path = library_path};
+		.ledger_fd = options->ledger_fd,
+		.saved_fd = options->saved_fd,
+		.paths = options->paths,
+		.library_path = options->library_path,
+	};
 	fragi_call_init(&work->call);
 	work->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return work->fd < 0 ? -errno : 0;
@@ -209,6 +212,7 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 	work->config = (struct fragi_run_config){
 		.fragments = work->fragments,
 		.ledger_fd = work->ledger_fd,
+		.saved_fd = work->saved_fd,
 		.host = action->request->host,
 		.epoch = action->request->epoch,
 		.beat_ns = action->beat_ns,

@@ -7,6 +7,7 @@
 #include <base/call.h>
 #include <run/run.h>
 #include <workerd/host/core/core.h>
+#include <workerd/host/host.h>
 
 /*
  * The run of a host, and the thread on which it does what may block on user code: prepare and
@@ -14,7 +15,7 @@
  * an event for the core.
  */
 struct host_work {
-	int fd, ledger_fd; /* fd: readable when the work under way is done */
+	int fd, ledger_fd, saved_fd; /* fd: readable when the work under way is done */
 	enum fragi_library_paths paths;
 	const char *library_path; /* DIR:DIR; NULL: none */
 	enum host_action_kind kind;
@@ -54,11 +55,9 @@ struct host_work {
 };
 
 /*
- * ledger_fd and library_path are borrowed; paths: which libraries may be named by a path. Returns 0
- * or negative errno.
+ * The descriptors and texts of options are borrowed. Returns 0 or negative errno.
  */
-int host_work_init(struct host_work *work, int ledger_fd, enum fragi_library_paths paths,
-		   const char *library_path);
+int host_work_init(struct host_work *work, const struct host_options *options);
 /* Only when no work is under way and no operator hangs. */
 void host_work_fini(struct host_work *work);
 

@@ -290,6 +290,7 @@ struct frag_param {
  *   called again in this tick, after frag_op_resume; or a negative errno
  * - stop: once if start succeeded, also after a failure
  * - fini: once if setup succeeded
+ * - restore and save: together or not at all, see below
  *
  * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator. One
  * thread at a time calls into an operator; which one may change between calls. The other callbacks
@@ -322,7 +323,28 @@ struct frag_op_type {
 	int (*compute)(void *state, struct frag_tick *tick);
 	int (*stop)(void *state, struct frag_op *op);
 	void (*fini)(void *state, struct frag_op *op);
+	/*
+	 * What an operator takes along when its host is started again (on_failure). Both are set,
+	 * or none. What was saved outlives the process, but not the worker, and not the run.
+	 *
+	 * save writes at most size (= save_size) bytes to out_bytes and returns how many, or a
+	 * negative errno, which is logged: what was saved before stays. It is called after a tick
+	 * that did not fail, before the next one, on the same thread; never where nothing is kept:
+	 * in one process, or with on_failure's policy stop. The format is the operator's own.
+	 *
+	 * restore gets what was saved last, before start, on the same thread. It is not called
+	 * where nothing was saved: then the operator starts anew. A negative return is a failure,
+	 * as of start. Both keep to the watchdog, as compute does.
+	 */
+	int (*save)(void *state, struct frag_op *op, void *out_bytes, size_t size);
+	int (*restore)(void *state, struct frag_op *op, const void *bytes, size_t size);
+	/* the most bytes that save writes, 1 to FRAG_SAVE_SIZE_MAX */
+	size_t save_size;
+	/* the shortest time between two saves, in ns; 0: after every tick */
+	int64_t save_period_ns;
 };
+
+#define FRAG_SAVE_SIZE_MAX ((size_t)16 << 20)
 
 #define FRAG_OP_TYPE_INIT .struct_size = sizeof(struct frag_op_type)
 #define FRAG_PORTS(table)                                                                          \

@@ -20,8 +20,10 @@
 	X(SETUP, setup)                                                                            \
 	X(BIND, bind) /* of a condition */                                                         \
 	X(INITIALIZE, initialize)                                                                  \
+	X(RESTORE, restore)                                                                        \
 	X(START, start)                                                                            \
 	X(COMPUTE, compute)                                                                        \
+	X(SAVE, save)                                                                              \
 	X(STOP, stop)                                                                              \
 	X(FINI, fini)
 

@@ -34,6 +34,7 @@ struct fragi_port {
 };
 
 struct fragi_tracked; /* sched/: an operator under data flow tracking */
+struct fragi_saved;   /* sched/: where its state is kept */
 struct fragi_exec;    /* sched/: what the scheduler keeps of an operator */
 struct fragi_made;    /* compose: an operator's settings until its state is filled in */
 
@@ -71,6 +72,7 @@ struct frag_op {
 	_Atomic uint64_t *running;
 	struct fragi_made *made;       /* NULL once composed */
 	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
+	struct fragi_saved *saved;     /* NULL: nothing keeps its state */
 };
 
 /*

@@ -152,6 +152,24 @@ static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
 	return fragi_diag_add_err(diag, &err);
 }
 
+/* The operators that save their states get the memory for it. */
+static int open_saved(struct fragi_run *run, struct fragi_diag *diag)
+{
+	struct frag_fragment **fragments =
+		fragi_calloc(run->fragment_count + 1, sizeof(*fragments));
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	if (fragments == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->fragment_count; i++)
+		fragments[i] = run->fragments[i].fragment;
+	r = fragi_saved_open(&run->saved, run->config.saved_fd, fragments, run->fragment_count,
+			     &err);
+	fragi_free(fragments);
+	return r < 0 && err.text[0] != '\0' ? fragi_diag_add_err(diag, &err) : r;
+}
+
 /* From now on the ledger shows which operator is in a callback. */
 static void show_callbacks(struct fragi_run *run)
 {
@@ -180,6 +198,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 		result = fragi_run_track(run, diag);
 	if (result == 0)
 		result = create_ledger(run, diag);
+	if (result == 0)
+		result = open_saved(run, diag);
 	if (result == 0)
 		show_callbacks(run);
 	if (result == 0)
@@ -488,6 +508,7 @@ void fragi_run_destroy(struct fragi_run *run)
 	fragi_free(run->fragments);
 	fragi_free(run->infos);
 	fragi_default_memory_set(NULL);
+	fragi_saved_close(&run->saved);
 	fragi_ledger_close(&run->ledger);
 	fragi_pump_destroy(run->pump);
 	queue_free(run);

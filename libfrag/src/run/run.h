@@ -49,7 +49,8 @@ struct fragi_run_config {
 	const char *const *fragments;    /* to run here; NULL-ended; NULL: all */
 	struct fragi_registry *registry; /* borrowed */
 	int ledger_fd;                   /* memfd for the ledger; -1: anonymous memory */
-	uint32_t host;                   /* number in the run */
+	int saved_fd;  /* memory for what operators save (sched/saved.h); 0: nobody keeps it */
+	uint32_t host; /* number in the run */
 	uint64_t epoch;
 	int64_t beat_ns, dead_ns;
 	/*

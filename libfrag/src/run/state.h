@@ -9,6 +9,7 @@
 #include <edge/pump.h>
 #include <edge/remote/remote.h>
 #include <run/run.h>
+#include <sched/saved.h>
 #include <var/variable.h>
 
 /* What the files of run/ share. */
@@ -64,6 +65,7 @@ struct fragi_run {
 	uint32_t edge_rows;               /* flows between hosts that there may be */
 	struct fragi_variables *variables;
 	struct fragi_ledger ledger;
+	struct fragi_saved_memory saved;
 	struct fragi_pump *pump;
 	struct fragi_remote *remote; /* NULL: no flow leaves this process */
 	bool attached;

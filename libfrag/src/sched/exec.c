@@ -11,6 +11,7 @@
 #include <data/metadata.h>
 #include <graph/pools.h>
 #include <sched/kind.h>
+#include <sched/saved.h>
 #include <sched/tracking.h>
 
 static void ports_destroy(struct fragi_exec *exec)
@@ -202,7 +203,8 @@ static int distances_create(struct fragi_exec *exec)
 	    (exec->in_count == 0 && exec->rx_count > 0))
 		atomic_init(&exec->needs_full_check, true);
 	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
-	exec->watches_ticks = exec->check_count > 0 || exec->watchdog_ns > 0;
+	exec->watches_ticks =
+		exec->check_count > 0 || exec->watchdog_ns > 0 || exec->op->saved != NULL;
 	exec->receiver_done = exec->tx_count > 0 ? &exec->txs[0]->receiver_done : &nobody_done;
 	return 0;
 }
@@ -423,62 +425,6 @@ void fragi_exec_request_stop(struct fragi_exec *exec)
 	atomic_store(&exec->needs_full_check, true);
 }
 
-static int64_t coarse_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void watch_begin(struct fragi_exec *exec, enum fragi_call_kind callback)
-{
-	atomic_store_explicit(&exec->callback, callback, memory_order_relaxed);
-	/* Release: a thread that reads the time also sees the callback. */
-	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
-			      memory_order_release);
-}
-
-static void watch_end(struct fragi_exec *exec)
-{
-	atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
-}
-
-void fragi_exec_tick_begins(struct fragi_exec *exec)
-{
-	if (exec->watchdog_ns > 0)
-		watch_begin(exec, FRAGI_CALL_COMPUTE);
-}
-
-void fragi_exec_tick_ended(struct fragi_exec *exec)
-{
-	if (exec->watchdog_ns > 0)
-		watch_end(exec);
-	fragi_checks_ticked(exec);
-}
-
-struct fragi_current *fragi_exec_current(void)
-{
-	struct fragi_current *current = fragi_current();
-
-	current->callback = FRAGI_CALL_COMPUTE;
-	return current;
-}
-
-/* Calls start or stop, and records for crash reports and the watchdog that it runs. */
-static int call(struct fragi_exec *exec, enum fragi_call_kind kind,
-		int (*callback)(void *self, struct frag_op *op))
-{
-	int r;
-
-	fragi_current_set(exec->op, kind);
-	watch_begin(exec, kind);
-	r = callback(exec->self, exec->op);
-	watch_end(exec);
-	fragi_current_set(NULL, FRAGI_CALL_COMPUTE);
-	return r;
-}
-
 int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 {
 	if (exec->tick.fault != 0)
@@ -496,13 +442,23 @@ int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 	return r;
 }
 
+static int restore(void *self, struct frag_op *op)
+{
+	(void)self;
+	return fragi_saved_restore(op);
+}
+
 int fragi_exec_start(struct fragi_exec *exec)
 {
 	int r = fragi_checks_start(exec);
 
+	if (r == 0 && exec->op->saved != NULL && fragi_saved_has_state(exec->op->saved))
+		r = fragi_op_callback_result(exec->op, FRAGI_CALL_RESTORE,
+					     fragi_exec_call(exec, FRAGI_CALL_RESTORE, restore));
 	if (r == 0 && exec->op->type->start != NULL)
-		r = fragi_op_callback_result(exec->op, FRAGI_CALL_START,
-					     call(exec, FRAGI_CALL_START, exec->op->type->start));
+		r = fragi_op_callback_result(
+			exec->op, FRAGI_CALL_START,
+			fragi_exec_call(exec, FRAGI_CALL_START, exec->op->type->start));
 	if (r < 0)
 		return r;
 	exec->started = true;
@@ -580,7 +536,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {
-		r = call(exec, FRAGI_CALL_STOP, exec->op->type->stop);
+		r = fragi_exec_call(exec, FRAGI_CALL_STOP, exec->op->type->stop);
 		if (r > 0)
 			log_warn(exec->op->subject,
 				 "stop returned %d; return 0 or a negative errno", r);

@@ -291,11 +291,17 @@ static inline void fragi_tick_end(struct frag_tick *tick)
 		fragi_tick_clear_metadata(tick);
 }
 
+/* call.c: calls a callback, and records for crash reports and the watchdog that it runs. */
+int fragi_exec_call(struct fragi_exec *exec, enum fragi_call_kind kind,
+		    int (*callback)(void *self, struct frag_op *op));
 /* Returns the record of what the calling thread runs, prepared for ticks. */
 struct fragi_current *fragi_exec_current(void);
-/* Called before and after each tick of an operator with watches_ticks. */
+/*
+ * Called before and after each tick of an operator with watches_ticks. has_failed: the tick did not
+ * end well; else what the operator saves is saved.
+ */
 void fragi_exec_tick_begins(struct fragi_exec *exec);
-void fragi_exec_tick_ended(struct fragi_exec *exec);
+void fragi_exec_tick_ended(struct fragi_exec *exec, bool has_failed);
 
 /* Decides the result of a tick when compute did not simply return 0. Returns as fragi_exec_tick. */
 int fragi_exec_unexpected_result(struct fragi_exec *exec, int r);
@@ -341,7 +347,7 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
 	fragi_tick_end(tick);
 	if (__builtin_expect(exec->watches_ticks, 0))
-		fragi_exec_tick_ended(exec);
+		fragi_exec_tick_ended(exec, false);
 	return 0;
 }
 

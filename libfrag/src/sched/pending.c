@@ -37,7 +37,7 @@ static void begin_pending(struct fragi_exec *exec)
 		atomic_fetch_add(&exec->sched->pending, 1);
 }
 
-static void end_tick(struct fragi_exec *exec)
+static void end_tick(struct fragi_exec *exec, bool has_failed)
 {
 	if (exec->pending && exec->sched != NULL)
 		atomic_fetch_sub(&exec->sched->pending, 1);
@@ -47,7 +47,7 @@ static void end_tick(struct fragi_exec *exec)
 	exec->busy_ns = 0;
 	fragi_tick_end(&exec->tick);
 	if (exec->watches_ticks)
-		fragi_exec_tick_ended(exec);
+		fragi_exec_tick_ended(exec, has_failed);
 }
 
 int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns)
@@ -61,14 +61,14 @@ int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns)
 			begin_pending(exec);
 		return 0;
 	}
-	end_tick(exec);
+	end_tick(exec, (r != 0 && r != FRAG_DONE) || exec->tick.fault != 0);
 	return (r | exec->op->err.code) == 0 ? 0 : fragi_exec_unexpected_result(exec, r);
 }
 
 void fragi_exec_give_up_pending(struct fragi_exec *exec)
 {
 	if (exec->pending)
-		end_tick(exec);
+		end_tick(exec, true);
 }
 
 void frag_op_resume(struct frag_op *op)

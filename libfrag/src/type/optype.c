@@ -72,6 +72,18 @@ static int ports_copy(struct fragi_arena *arena, const struct frag_op_type *type
 	return 0;
 }
 
+static int save_check(const struct frag_op_type *type, struct frag_err *err)
+{
+	if ((type->save == NULL) != (type->restore == NULL))
+		return frag_err_set(err, -EINVAL, "it has %s but no %s; give both",
+				    type->save != NULL ? "save" : "restore",
+				    type->save != NULL ? "restore" : "save");
+	if (type->save != NULL && (type->save_size == 0 || type->save_size > FRAG_SAVE_SIZE_MAX))
+		return frag_err_set(err, -EINVAL, "save_size is %zu; give 1 to %zu bytes",
+				    type->save_size, FRAG_SAVE_SIZE_MAX);
+	return 0;
+}
+
 /* Adds the name of the type to the error. */
 static int blame(struct frag_err *err, const char *name, int r, const struct frag_err *cause)
 {
@@ -106,7 +118,9 @@ int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *typ
 	if (copy->compute == NULL)
 		return frag_err_set(err, -EINVAL, "operator type \"%s\" has no compute",
 				    copy->name);
-	r = ports_copy(arena, type, copy, &cause);
+	r = save_check(copy, &cause);
+	if (r == 0)
+		r = ports_copy(arena, type, copy, &cause);
 	if (r == 0)
 		r = fragi_params_copy(arena,
 				      &(struct fragi_param_table){type->params, type->param_count,
