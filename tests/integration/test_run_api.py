@@ -13,7 +13,7 @@ MONITORED = """frag: 1
 application: app
 fragments:
   one:
-    extensions: [libmonitor.so]
+    extensions: [liboperator_status_tracking.so]
     operators:
       tx: {type: ping_tx, conditions: [{type: count, count: 10}]}
       rx: {type: ping_rx}
@@ -69,7 +69,7 @@ class Programs(cluster.ClusterTest):
 
 class Monitors(cluster.ClusterTest):
     def test_in_one_host(self):
-        p = self.start("fragctl", "run", "--output", "json", os.path.join(EXAMPLES, "monitor", "app.yaml"))
+        p = self.start("fragctl", "run", "--output", "json", os.path.join(EXAMPLES, "operator_status_tracking", "app.yaml"))
         self.assertEqual(p.wait(60), 0, p.stderr)
         summary = self.summary(p)
         self.assert_balanced(summary)
@@ -89,8 +89,8 @@ class Monitors(cluster.ClusterTest):
         self.assert_nothing_left()
 
     def test_a_name_that_is_not_there(self):
-        p = self.start("fragctl", "run", "--set", "monitor.monitor.watch=[rxx]",
-                       os.path.join(EXAMPLES, "monitor", "app.yaml"))
+        p = self.start("fragctl", "run", "--set", "operator_status_tracking.monitor.watch=[rxx]",
+                       os.path.join(EXAMPLES, "operator_status_tracking", "app.yaml"))
         self.assertEqual(p.wait(60), 2)
         self.assertIn('there is no operator "rxx" in this fragment', p.stderr)
 

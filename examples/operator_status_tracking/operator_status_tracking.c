@@ -76,4 +76,4 @@ static const struct frag_op_type monitor_type = {
 	.fini = monitor_fini,
 };
 static const struct frag_op_type *const monitor_ops[] = {&monitor_type};
-FRAG_PLUGIN(.name = "monitor", .version = "1.0.0", FRAG_OPS(monitor_ops));
+FRAG_PLUGIN(.name = "operator_status_tracking", .version = "1.0.0", FRAG_OPS(monitor_ops));
