@@ -100,6 +100,51 @@ class InTheBuildTree(cluster.ClusterTest):
                          {"node1node2": 1, "node2node3": 1, "node1node4": 1, "node4node5": 1})
         self.assertEqual([f["sent"] for f in summary["flows"]], [f["delivered"] for f in summary["flows"]])
 
+    def test_ping_multi_receiver(self):
+        p, summary = self.run_example("ping_multi_receiver")
+        self.assertEqual(re.findall(r"near\.rx: (.*)$", p.stderr, re.M),
+                         ["10 20 30 sum 60", "11 21 31 sum 63", "- 22 32 sum 54", "- - 33 sum 33"])
+        self.assertEqual([f["delivered"] for f in summary["flows"]], [2, 3, 4])
+
+    def test_ping_cycle(self):
+        p, summary = self.run_example("ping_cycle", "--turns", "3")
+        self.assertEqual(re.findall(r"ping_cycle\.(\w+): received (\d+)$", p.stderr, re.M),
+                         [(("one", "two", "three")[(n - 1) % 3], str(n)) for n in range(1, 8)])
+        last = next(f for f in summary["flows"] if f["to"] == "ping_cycle.two.in")
+        self.assertEqual((last["sent"], last["delivered"], last["dropped"]["receiver_done"]), (3, 2, 1))
+
+    def test_conditions(self):
+        p, summary = self.run_example("conditions")
+        said = {}
+        for fragment, text in re.findall(r"conditions/(\w+)\.rx: (?:Rx message value: |received )(.*)$", p.stderr, re.M):
+            said.setdefault(fragment, []).append(text)
+        self.assertEqual(said, {
+            "periodic": ["1", "2", "3"],
+            "expiring_message": ["left 1 2", "left 3", "left 4 5", "left 6"],
+            "multi_message": ["left 1 right 1 2", "left 2 right 3 4", "left 3 right 5 6", "left 4 right 7 8"],
+            "or_combiner": ["left 1 right 1", "left 2", "left 3"],
+            "asynchronous": ["1", "2", "3"],
+            "native": ["1", "2", "3", "4"],
+        })
+        # Two ticks in each 50 ms; two bursts, 100 ms apart.
+        self.assertGreater(summary["duration_ns"], 100e6)
+
+    def test_conditions_alone(self):
+        for name, least_ms in (("periodic", 40), ("native", 50), ("asynchronous", 30)):
+            _, summary = self.run_example("conditions", "--condition", name)
+            self.assertEqual([f["from"] for f in summary["flows"]], [name + ".tx.out"])
+            self.assertGreater(summary["duration_ns"], least_ms * 1e6)
+
+    def test_metadata(self):
+        for policy, side in (("update", "right"), ("reject", "left")):
+            p, _ = self.run_example("metadata", "--policy", policy)
+            self.assertEqual(re.findall(r"display\.join: (.*)$", p.stderr, re.M),
+                             ["frame %d of front, 8.5 ms, %s; 4 keys" % (n, side) for n in range(2)])
+        p = self.start("fragctl", "run", os.path.join(EXAMPLES, "metadata", "app.yaml"), "--", "--policy", "raise",
+                       env={"FRAG_LIBRARY_PATH": ""})
+        self.assertEqual(p.wait(60), 1)
+        self.assertRegex(p.stderr, r'display\.join: received metadata clashes at key "\w+"')
+
     def test_ping_multi_port(self):
         p, summary = self.run_example("ping_multi_port")
         for n in range(10):
