@@ -3,10 +3,11 @@
 """Attacks running applications at seeded moments and holds what comes of it against what is
 specified.
 
-usage: tests/torture/torture.py [--runs N] [--stream N] [--stop N] [--link N] [--soak N] [--seed S]
+usage: tests/torture/torture.py [--runs N] [--restart N] [--stream N] [--stop N] [--link N] [--soak N] [--seed S]
                                 [--load N] [--logs DIR] [--verbose]
 
 --runs: one process of an application is killed or stopped, in its start, its flow or its drain.
+--restart: hosts that are to be started again are killed and stopped several times.
 --stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment. --link:
 two nodes with a slow, lossy or cut link. --soak: two workers serve N attacked applications one
 after the other. Beside all of them runs an application of another driver that must lose nothing. A
@@ -26,6 +27,7 @@ import traceback
 import attack
 import links
 import relay
+import restarts
 import soak
 import stream
 import world
@@ -146,6 +148,20 @@ class Session:
                     self.failed += 1
                     print("FAILED: only %d of %d runs were hit in %s" % (self.table.count(phase), done, phase))
 
+    def restarts(self, count, seed, bystander):
+        times = []
+        for i in range(count):
+            run, took_s, ok = self.one("restart", seed + i, lambda: restarts.Restarts().prepare(seed + i),
+                                       lambda r: r.run_it())
+            bystander.check_goes_on()
+            if ok:
+                times.append(took_s)
+                self.say("%s: %.2f s" % (run.words, took_s))
+        if times:
+            times.sort()
+            print("%d of %d applications went on after their hosts died; median %.2f s, slowest %.2f s after the last death" %
+                  (len(times), count, times[len(times) // 2], times[-1]))
+
     def streams(self, count):
         times = []
         for i in range(count):
@@ -214,6 +230,8 @@ class Session:
         try:
             if o.runs:
                 self.attacks(o.runs, o.seed, idle, bystander)
+            if o.restart:
+                self.restarts(o.restart, o.seed, bystander)
             if o.stream:
                 self.streams(o.stream)
             if o.stop:
@@ -243,7 +261,7 @@ class Session:
         if o.link:
             tried.append("%d of %d links" % (self.table.count("link"), o.link))
         tried += ["%d %s" % (n, what) for n, what in
-                  ((o.stream, "streams"), (o.stop, "stops"), (o.soak, "applications in a soak")) if n]
+                  ((o.restart, "restarts"), (o.stream, "streams"), (o.stop, "stops"), (o.soak, "applications in a soak")) if n]
         return "torture: %s, %d failed, %d done again, seed %d, in %.0f s" % (
             ", ".join(tried), self.failed, self.repeated, o.seed, took_s)
 
@@ -251,6 +269,7 @@ class Session:
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--runs", type=int, default=0)
+    p.add_argument("--restart", type=int, default=0)
     p.add_argument("--stream", type=int, default=0)
     p.add_argument("--stop", type=int, default=0)
     p.add_argument("--link", type=int, default=0)
@@ -263,7 +282,7 @@ def main():
     options = p.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1000000)
-    if not any((options.runs, options.stream, options.stop, options.link, options.soak)):
+    if not any((options.runs, options.restart, options.stream, options.stop, options.link, options.soak)):
         options.runs = 20
     started = time.monotonic()
     session = Session(options)
