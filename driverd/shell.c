@@ -493,6 +493,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
 		.ends_with_app = !shell->is_service,
+		.progress_ns = shell->is_service ? -1 : 0,
 		.encrypts_data = shell->options->encrypt_data,
 		.realtime_offset_ns = drv_system_realtime_offset_ns(),
 		.random = drv_system_random,

@@ -356,7 +356,7 @@ void drv_app_begin(struct drv_app *app)
 		return;
 	if (app->start_timeout_ns > 0)
 		drv_set(core, &app->start, core->now_ns + app->start_timeout_ns);
-	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
+	drv_app_progress_later(app);
 	drv_keep_start(app);
 }
 

@@ -84,6 +84,7 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 	struct drv_host *host = drv_host_find(core, message->run, message->host);
 
 	if (host != NULL && host->session == session && host->epoch == message->epoch) {
+		host->app->is_touched = true;
 		drv_host_message(host, message);
 		return;
 	}

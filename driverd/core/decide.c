@@ -139,6 +139,14 @@ static void note_ending(struct drv_app *app)
 		app->ending_ns = app->core->real_ns;
 }
 
+void drv_app_progress_later(struct drv_app *app)
+{
+	const struct drv_core *core = app->core;
+
+	if (core->config.progress_ns > 0)
+		drv_set(app->core, &app->progress, core->now_ns + core->config.progress_ns);
+}
+
 /* What a state begins with. */
 static void enter(struct drv_app *app)
 {
@@ -158,7 +166,7 @@ static void enter(struct drv_app *app)
 		break;
 	case DRV_APP_STARTING:
 		app->started_ns = core->real_ns;
-		drv_set(core, &app->progress, core->now_ns + config->progress_ns);
+		drv_app_progress_later(app);
 		set_goal(app, DRV_GOAL_RUNNING, config->start_ns);
 		break;
 	case DRV_APP_RUNNING:
@@ -378,15 +386,29 @@ static void show_progress(struct drv_app *app)
 				(double)(core->real_ns - app->started_ns) * 1e-9,
 				(unsigned long long)delivered, delivered == 1 ? "" : "s");
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
-	drv_set(core, &app->progress, core->now_ns + core->config.progress_ns);
+	drv_app_progress_later(app);
+}
+
+/*
+ * Whether decide could change nothing, which is so of most applications in most steps: it runs,
+ * nobody wants it to end, and no time has come and nothing happened to its hosts since the last
+ * time.
+ */
+static bool is_as_before(const struct drv_app *app)
+{
+	return app->state == DRV_APP_RUNNING && !app->is_touched && !app->end_wanted &&
+	       !app->stop_wanted && app->asked_count == app->host_count &&
+	       app->restarting_count == 0 && !app->phase.is_due && !app->start.is_due &&
+	       !app->judge.is_due && !app->progress.is_due;
 }
 
 void drv_app_decide(struct drv_app *app)
 {
 	enum drv_app_state next;
 
-	if (app->state == DRV_APP_ENDED)
+	if (app->state == DRV_APP_ENDED || is_as_before(app))
 		return;
+	app->is_touched = false;
 	judge_deadlines(app);
 	for (int moves = 0;; moves++) {
 		assert(moves < DRV_APP_STATES);

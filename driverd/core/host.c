@@ -69,6 +69,7 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 		app->core->illegal_moves++;
 		return;
 	}
+	app->is_touched = true;
 	app->hosts_in[host->state]--;
 	app->hosts_in[to]++;
 	host->state = to;

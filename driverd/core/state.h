@@ -263,6 +263,7 @@ struct drv_app {
 	bool missing_more;                /* it does not name all */
 	/* what events recorded, for drv_app_decide */
 	bool is_persisted;    /* it is on the disk */
+	bool is_touched;      /* something came of its hosts, or became of them */
 	bool workers_changed; /* since the last attempt to place its fragments */
 	bool stop_wanted;     /* it is to stop in order */
 	bool end_wanted;      /* it failed, or is to end at once */
@@ -505,6 +506,8 @@ void drv_past_fini(struct drv_past *past);
 
 /* decide.c */
 void drv_app_decide(struct drv_app *app);
+/* Progress is shown in a while, if anybody sees it. */
+void drv_app_progress_later(struct drv_app *app);
 
 /* start.c: from waiting for workers to hosts */
 /*

@@ -21,7 +21,7 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rows import Bench  # noqa: E402
 
-PARTS = ("hop", "threads", "edge", "shm", "encrypted", "start", "graph", "control", "viewer",
+PARTS = ("hop", "threads", "edge", "shm", "encrypted", "start", "graph", "control", "service", "viewer",
          "inference")
 
 

@@ -97,6 +97,8 @@ class Restarts(world.World):
 
     def do(self, whom, how):
         pid = self.host(whom)
+        if how == "pause" and pid in self.given_up[whom]:
+            return  # it is stopped for good
         try:
             os.kill(pid, signal.SIGKILL if how == "kill" else signal.SIGSTOP)
         except ProcessLookupError:

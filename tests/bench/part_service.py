@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""driverd as a service: starting an application, asking for its state, starting a host again that
+was killed, and what the driver takes for a hundred applications that rest.
+
+start: from the command until the operator has its first message. restart: from the kill of a host to
+the next message on its flow. Its floor is what the new process needs: PREPARE, as the driver saw it.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from cluster import Cluster
+from part_start import RUNS, cpu_s, own_kib
+from rows import now_ns
+
+ONE = """frag: 1
+application: one
+extensions: [libbench.so]
+operators:
+  source: {type: bench_source, parameters: {count: 10}}
+  sink: {type: bench_sink, parameters: {file: %s}}
+flows: [source -> sink]
+"""
+AGAIN = """frag: 1
+application: again
+extensions: [libbench.so]
+fragments:
+  f1:
+    operators:
+      source: {type: bench_source, conditions: [{type: periodic, recess_period: 1ms}]}
+  f2:
+    on_failure: {policy: restart, backoff: 1ms}
+    operators:
+      sink: {type: bench_sink, parameters: {file: %s}}
+flows: [{from: f1.source.out, to: f2.sink.in, edge: %s}]
+"""
+RESTING = """frag: 1
+application: resting
+extensions: [libbench.so]
+operators:
+  source: {type: bench_source, conditions: [{type: periodic, recess_period: 1h}]}
+  sink: {type: bench_sink}
+flows: [source -> sink]
+"""
+APPLICATIONS, IDLE_S, STATUS_RUNS = 100, 3, 5
+
+
+class Service(Cluster):
+    """A driver that serves, and a worker for whatever comes."""
+
+    def __enter__(self):
+        self.env["FRAG_LOG_LEVEL"] = "debug"
+        self.d = self.start("driverd", "--address", "127.0.0.1:0")
+        self.address = self.line(self.d, r"listening on (\S+:\d+)").group(1)
+        self.w = self.start("workerd", "--address", self.address, "--fragments", "all", "--name", "w")
+        self.line(self.w, r"attached to the driver")
+        return self
+
+    def fragctl(self, *args):
+        r = subprocess.run([self.bench.path("bin/fragctl"), *args, "--address", self.address],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           env=self.env, timeout=120, check=False)
+        if r.returncode != 0:
+            raise RuntimeError("fragctl %s: exit status %d\n%s" % (" ".join(args), r.returncode, r.stderr))
+        return r.stdout
+
+    def logged_ms(self, pattern):
+        """When the driver logged that line last, in ms of the day."""
+        with open(self.d.log, encoding="utf-8") as f:
+            found = re.findall(r"T(\d+):(\d+):(\d+)\.(\d+)Z.*" + pattern, f.read())
+        h, m, s, ms = (int(x) for x in found[-1][:4])
+        return ((h * 60 + m) * 60 + s) * 1000 + ms
+
+
+def first(bench, row):
+    with Service(bench) as c:
+        app = c.write("app.yaml", ONE % c.path("figures"))
+        start = now_ns()
+        c.fragctl("start", app, "--wait")
+        row.add((c.numbers("figures")[1] - start) / 1e6)
+
+
+def restart(bench, edge, row, prepare):
+    with Service(bench) as c:
+        app = c.write("app.yaml", AGAIN % (c.path("figures"), edge))
+        c.fragctl("start", app)
+        with open(c.w.log, encoding="utf-8") as f:
+            pid = int(re.findall(r"runs f2 \(fraghost (\d+)\)", f.read())[-1])
+        time.sleep(0.1)  # some messages; how many does not matter
+        start = now_ns()
+        os.kill(pid, signal.SIGKILL)
+        c.line(c.d, r"f2 runs again on worker")
+        time.sleep(0.1)
+        prepare.add(c.logged_ms(r"host .*: preparing -> prepared") - c.logged_ms(r"host .*: placed -> preparing"))
+        c.fragctl("stop", "again")
+        row.add((c.numbers("figures")[1] - start) / 1e6)
+
+
+def hundred(bench, status, status_floor, cpu, memory):
+    with Service(bench) as c:
+        app = c.write("app.yaml", RESTING)
+        for i in range(APPLICATIONS):
+            c.fragctl("start", app, "--name", "resting%d" % i)
+        for _ in range(STATUS_RUNS):
+            start = now_ns()
+            text = c.fragctl("status", "--output", "json")
+            status.add((now_ns() - start) / 1e6)
+            status_floor.add(bench.figures("floor", "run", RUNS, bench.path("bin/fragctl"), "--version")[0])
+        running = [a for a in json.loads(text)["applications"] if a["state"] == "running"]
+        if len(running) != APPLICATIONS:
+            raise RuntimeError("%d applications run, not %d" % (len(running), APPLICATIONS))
+        for _ in bench.rounds():
+            before, start = cpu_s(c.d.pid), time.monotonic()
+            time.sleep(IDLE_S)
+            cpu.add(100 * (cpu_s(c.d.pid) - before) / (time.monotonic() - start))
+            memory.add(own_kib(c.d.pid) / 1024)
+
+
+def run(bench):
+    floor = bench.row("service.floor.fraghost", "ms")
+    start = bench.row("service.start.first", "ms", floor=floor, target=100)
+    prepare = {e: bench.row("service.restart.%s.prepare" % e, "ms") for e in ("shm", "ucx")}
+    again = {e: bench.row("service.restart.%s" % e, "ms", floor=prepare[e], target=lambda prepare: prepare + 100)
+             for e in ("shm", "ucx")}
+    status_floor = bench.row("service.floor.fragctl", "ms")
+    status = bench.row("service.status", "ms", floor=status_floor)
+    cpu = bench.row("service.hundred.driver.cpu", "% core", target=0.5)
+    memory = bench.row("service.hundred.driver.memory", "MiB", target=15)
+    for _ in bench.rounds():
+        floor.add(bench.figures("floor", "run", RUNS, bench.path("libexec/frag/fraghost"), "--version")[0])
+        first(bench, start)
+        for edge in ("shm", "ucx"):
+            restart(bench, edge, again[edge], prepare[edge])
+    hundred(bench, status, status_floor, cpu, memory)
