@@ -6,6 +6,7 @@
 #include <cond/condition.h>
 #include <base/units.h>
 #include <fragctl/describe.h>
+#include <graph/thread_pool.h>
 
 /* "64 MiB", "1.5 KiB", "24 B" */
 static const char *format_bytes(uint64_t bytes, char *out, size_t size)
@@ -124,6 +125,30 @@ static void print_on_failure(const struct fragi_spec_fragment *fragment, FILE *o
 		fragi_format_duration(own->backoff_ns, backoff, sizeof(backoff)));
 }
 
+/* A line for each thread of a pinned operator, and one for those that the others share. */
+static void print_pool(const struct frag_fragment *fragment, const struct frag_thread_pool *pool,
+		       FILE *out)
+{
+	for (uint32_t i = 0; i < fragment->crew_count; i++) {
+		const struct fragi_crew *crew = &fragment->crews[i];
+
+		if (crew->pool != pool)
+			continue;
+		fprintf(out, "  thread pool %s: %u thread%s for", pool->name, crew->thread_count,
+			crew->thread_count == 1 ? "" : "s");
+		for (uint32_t k = 0, n = 0; k < fragment->op_count; k++)
+			if (fragment->ops[k]->crew == i + 1)
+				fprintf(out, "%s%s", n++ > 0 ? ", " : " ", fragment->ops[k]->name);
+		if (crew->pinned == NULL && pool->shared_count == 0)
+			fputs(" no operator", out);
+		for (size_t k = 0; k < crew->core_count; k++)
+			fprintf(out, "%s%u", k > 0 ? ", " : " alone, on cores ", crew->cores[k]);
+		if (crew->pinned != NULL && crew->core_count == 0)
+			fputs(" alone", out);
+		fputc('\n', out);
+	}
+}
+
 static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
@@ -140,7 +165,8 @@ static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE
 	if (threads > 0)
 		fprintf(out, "%u thread%s", threads, threads == 1 ? "" : "s");
 	else
-		fputs("a thread for each operator, as far as there are cores", out);
+		fprintf(out, "a thread for each operator%s, as far as there are cores",
+			fragment->crew_count > 0 ? " in no thread pool" : "");
 	if (fragment->own->host != NULL)
 		fprintf(out, ", host %s", fragment->own->host);
 	print_on_failure(fragment->own, out);
@@ -149,6 +175,8 @@ static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE
 		print_op(composed, f, i, width, out);
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		print_resource(fragment->resources[i], width, out);
+	for (uint32_t i = 0; i < fragment->pool_count; i++)
+		print_pool(fragment, fragment->pools[i], out);
 }
 
 /* Prints each different reason once, with the edge or the bound that it explains. */
@@ -340,6 +368,26 @@ static void json_on_failure(const struct fragi_spec_on_failure *own, FILE *out)
 		fputs("\"on_failure\": {\"policy\": \"stop\"}", out);
 }
 
+static void json_crew(const struct frag_fragment *fragment, uint32_t index, FILE *out)
+{
+	const struct fragi_crew *crew = &fragment->crews[index];
+
+	fputs(index > 0 ? ",\n    {" : "\n    {", out);
+	json_text("pool", crew->pool->name, out);
+	fprintf(out, ", \"threads\": %u, \"pinned\": %s, \"operators\": [", crew->thread_count,
+		crew->pinned != NULL ? "true" : "false");
+	for (uint32_t k = 0, n = 0; k < fragment->op_count; k++) {
+		if (fragment->ops[k]->crew != index + 1)
+			continue;
+		fputs(n++ > 0 ? ", " : "", out);
+		fragi_json_text(fragment->ops[k]->name, out);
+	}
+	fputs("], \"cores\": [", out);
+	for (size_t k = 0; k < crew->core_count; k++)
+		fprintf(out, "%s%u", k > 0 ? ", " : "", crew->cores[k]);
+	fputs("]}", out);
+}
+
 static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
@@ -363,6 +411,9 @@ static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE 
 	fputs("],\n   \"resources\": [", out);
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		json_resource(fragment->resources[i], i == 0, out);
+	fputs("],\n   \"thread_pools\": [", out);
+	for (uint32_t i = 0; i < fragment->crew_count; i++)
+		json_crew(fragment, i, out);
 	fputs("]}", out);
 }
 

@@ -402,6 +402,24 @@ static void make_choosers(struct making *m)
 	}
 }
 
+/* Some operators are in thread pools, a few of them with a thread of their own. */
+static void make_pools(struct making *m)
+{
+	struct oracle_graph *graph = m->graph;
+	uint32_t pools = between(m, 1, ORACLE_POOLS_MAX), pinned = 0;
+	uint32_t percent = chance(m, 20) ? 100 : between(m, 10, 80);
+
+	for (uint32_t i = 1; i <= pools; i++)
+		graph->pool_sizes[i] = between(m, 1, 3);
+	for (uint32_t i = 0; i < graph->op_count; i++) {
+		if (!chance(m, percent))
+			continue;
+		graph->ops[i].pool = between(m, 1, pools);
+		graph->ops[i].pinned = pinned < 6 && chance(m, 25);
+		pinned += graph->ops[i].pinned;
+	}
+}
+
 /*
  * An operator that no condition lets wait for a message ticks until it ends: so one that has no
  * end gets one.
@@ -492,5 +510,7 @@ void oracle_graph_make(struct oracle_graph *graph, uint64_t seed)
 		make_loop(&m);
 	if (chance(&m, 25))
 		make_choosers(&m);
+	if (chance(&m, 30))
+		make_pools(&m);
 	oracle_graph_mend(graph);
 }

@@ -19,6 +19,7 @@
 #define ORACLE_OPS_MAX 256u
 #define ORACLE_FLOWS_MAX 1024u
 #define ORACLE_PORTS_MAX 4u
+#define ORACLE_POOLS_MAX 3u /* in each fragment */
 
 /* An operator. Bits number its ports. 0 stands for "not at all" unless stated otherwise. */
 struct oracle_op {
@@ -43,6 +44,8 @@ struct oracle_op {
 	bool started;                 /* an execution flow leads to it from the start operator */
 	bool chooses;                 /* its flows are dynamic: what it has received decides */
 	uint32_t turns;               /* dynamic too: all flows in so many ticks, then none */
+	uint32_t pool;                /* number of its thread pool */
+	bool pinned;                  /* it has a thread of its own there */
 };
 
 struct oracle_flow {
@@ -56,6 +59,7 @@ struct oracle_flow {
 struct oracle_graph {
 	uint64_t seed;
 	uint32_t op_count, flow_count, fragment_count;
+	uint32_t pool_sizes[ORACLE_POOLS_MAX + 1]; /* initial sizes, by number */
 	struct oracle_op ops[ORACLE_OPS_MAX];
 	struct oracle_flow flows[ORACLE_FLOWS_MAX];
 };

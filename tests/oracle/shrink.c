@@ -61,7 +61,7 @@ static void simplify(struct oracle_op *op, uint32_t property)
 {
 	uint32_t *const zeros[] = {&op->work_ns,  &op->period_us,  &op->pend_every, &op->blocks,
 				   &op->multi,    &op->disable_at, &op->enable_at,  &op->free_in,
-				   &op->free_out, &op->front_max};
+				   &op->free_out, &op->front_max,  &op->pool};
 	const uint32_t count = sizeof(zeros) / sizeof(zeros[0]);
 
 	if (property < count)
@@ -74,12 +74,14 @@ static void simplify(struct oracle_op *op, uint32_t property)
 		op->chooses = false;
 	else if (property == count + 3)
 		op->turns /= 2;
+	else if (property == count + 4)
+		op->pinned = false;
 	else if (op->count > 1)
 		op->count /= 2;
 	else if (op->count_condition > 1)
 		op->count_condition /= 2;
 }
-#define PROPERTIES 15u
+#define PROPERTIES 17u
 
 static bool simplify_all(struct shrinking *shrinking)
 {

@@ -158,12 +158,61 @@ static bool fragment_has_ops(const struct oracle_graph *graph, uint32_t fragment
 	return false;
 }
 
+/* Writes the operators of a pool that are pinned, or those that are not. */
+static void write_members(const struct oracle_graph *graph, uint32_t fragment, uint32_t pool,
+			  bool pinned, FILE *out)
+{
+	const char *comma = "";
+
+	for (uint32_t i = 0; i < graph->op_count; i++) {
+		const struct oracle_op *op = &graph->ops[i];
+
+		if (op->removed || op->fragment != fragment || op->pool != pool ||
+		    op->pinned != pinned)
+			continue;
+		if (comma[0] == '\0')
+			fprintf(out, "        - {pin_operator: %s, operators: [",
+				pinned ? "true" : "false");
+		fprintf(out, "%sn%u", comma, i);
+		comma = ", ";
+	}
+	if (comma[0] != '\0')
+		fprintf(out, "]}\n");
+}
+
+static bool pool_has_ops(const struct oracle_graph *graph, uint32_t fragment, uint32_t pool)
+{
+	for (uint32_t i = 0; i < graph->op_count; i++)
+		if (!graph->ops[i].removed && graph->ops[i].fragment == fragment &&
+		    graph->ops[i].pool == pool)
+			return true;
+	return false;
+}
+
+static void write_pools(const struct oracle_graph *graph, uint32_t fragment, FILE *out)
+{
+	bool any = false;
+
+	for (uint32_t pool = 1; pool <= ORACLE_POOLS_MAX; pool++) {
+		if (!pool_has_ops(graph, fragment, pool))
+			continue;
+		if (!any)
+			fprintf(out, "    thread_pools:\n");
+		any = true;
+		fprintf(out, "      p%u:\n        initial_size: %u\n        add:\n", pool,
+			graph->pool_sizes[pool]);
+		write_members(graph, fragment, pool, false, out);
+		write_members(graph, fragment, pool, true, out);
+	}
+}
+
 static void write_fragment(const struct oracle_graph *graph, uint32_t fragment,
 			   const char *scheduler, FILE *out)
 {
 	bool any = false;
 
 	fprintf(out, "  f%u:\n    scheduler: %s\n", fragment, scheduler);
+	write_pools(graph, fragment, out);
 	for (uint32_t i = 0; i < graph->op_count; i++) {
 		const struct oracle_op *op = &graph->ops[i];
 

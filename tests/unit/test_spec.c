@@ -295,7 +295,7 @@ Test(spec, names_of_holoscan_are_explained)
 	bad_text(
 		HEAD
 		"operators: {a: {type: t, thread_pool: p, queue_size: 2, condition: {type: count}}}\n",
-		"app.yaml:3:26: app.a: thread_pool is not built yet; write worker_thread_number and pin_cores under scheduler\n"
+		"app.yaml:3:26: app.a: no key \"thread_pool\"; list the operator under thread_pools of the fragment\n"
 		"app.yaml:3:42: app.a: no key \"queue_size\"; write capacity\n"
 		"app.yaml:3:57: app.a: no key \"condition\"; write conditions: [{type: count, count: 10}]\n");
 }
@@ -388,7 +388,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    flows: [detect.out -> b.in -> c, {from: detect}, detct -> b, {from: detect, to: b, capcity: 1, edge: shm}, 5, [a, b]]\n"
 		"    on_failure: {policy: migrate, intensity: x}\n"
 		"    requirements: {cpu: x, memory: 5Q, affinity: {}, gpus: 1}\n"
-		"    thread_pools: {}\n"
+		"    thread_pools: {p p: {}, q: {initial_size: 0, size: 1, add: {operators: h}}, r: {add: [~, {}, {operators: [1], pin_cores: [0]}, {operators: h, pin_operator: 2, sched_policy: fifo}]}, s: 5}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, tracking\n"
@@ -423,7 +423,17 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:18:36: f.requirements: memory \"5Q\" is not a valid size; write for example 512Mi or 2GB\n"
 		"app.yaml:18:40: f.requirements: affinity is not built yet; leave it out\n"
 		"app.yaml:18:54: f.requirements: unknown key \"gpus\"; did you mean \"gpu\"?\n"
-		"app.yaml:19:5: f: thread_pools is not built yet; leave it out\n"
+		"app.yaml:19:20: f: thread pool \"p p\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:19:47: f.thread_pools.q: initial_size \"0\" is not a whole number from 1 to 1024\n"
+		"app.yaml:19:50: f.thread_pools.q: unknown key \"size\"; valid keys: initial_size, add, when\n"
+		"app.yaml:19:64: f.thread_pools.q: add is a map; it must be a list ([a, b])\n"
+		"app.yaml:19:91: f.thread_pools.r: an entry of add is empty; write {operators: [NAME]}\n"
+		"app.yaml:19:94: f.thread_pools.r: an entry of add names no operators; write operators: [NAME]\n"
+		"app.yaml:19:111: f.thread_pools.r: an operator \"1\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:19:115: f.thread_pools.r: pin_cores is for operators with a thread of their own; add pin_operator: true\n"
+		"app.yaml:19:161: f.thread_pools.r: pin_operator \"2\" is neither true nor false\n"
+		"app.yaml:19:164: f.thread_pools.r: sched_policy is not built yet; leave it out\n"
+		"app.yaml:19:190: f.thread_pools.s: a thread pool is a single value; it must be a map (keys and values)\n"
 		"app.yaml:20:3: g: has no operators (or `when` excludes all of them); add operators or a composer\n");
 }
 
@@ -444,7 +454,7 @@ Test(spec, the_top_is_checked)
 		"fragments: {f: {compose: c}}\nscheduler: {type: greedy}\nhost: x\nthread_pools: {}\n",
 		"app.yaml:4:1: scheduler stands at the top, and there are fragments; move it into the fragment it is for\n"
 		"app.yaml:5:1: host stands at the top, and there are fragments; move it into the fragment it is for\n"
-		"app.yaml:6:1: thread_pools is not built yet; leave it out\n");
+		"app.yaml:6:1: thread_pools stands at the top, and there are fragments; move it into the fragment it is for\n");
 	bad_text(
 		HEAD
 		"fragments: {f: {compose: c}}\n"
@@ -468,7 +478,7 @@ Test(spec, the_top_is_checked)
 
 Test(spec, what_is_not_built_yet_is_refused_by_name)
 {
-	static const char *const keys[] = {"thread_pools", "clock", "services", "data_loggers"};
+	static const char *const keys[] = {"clock", "services", "data_loggers"};
 	char text[256], line[256];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(keys); i++) {
@@ -480,6 +490,40 @@ Test(spec, what_is_not_built_yet_is_refused_by_name)
 		bad_text(text, line);
 	}
 	fragi_spec_destroy(good_text(HEAD "compose: c\non_failure: {policy: stop, period: 60s}\n"));
+}
+
+Test(spec, thread_pools)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD
+		"arguments: {slow: {default: false}}\n"
+		"operators: {a: {type: t}, b: {type: t}, c: {type: t, when: {slow: true}}}\n"
+		"thread_pools:\n"
+		"  one: {initial_size: 3, add: [{operators: [a, b]}, {operators: c, when: {slow: true}}]}\n"
+		"  two: {add: [{operators: x, pin_operator: true, pin_cores: [1, 2]}]}\n"
+		"  three: {when: {slow: true}}\n");
+	const struct fragi_spec_fragment *own = &spec->fragments[0];
+
+	cr_assert_eq(own->thread_pool_count, 2);
+	cr_expect_str_eq(own->thread_pools[0].name, "one");
+	cr_expect_eq(own->thread_pools[0].initial_size, 3);
+	cr_assert_eq(own->thread_pools[0].entry_count, 1);
+	cr_assert_eq(own->thread_pools[0].entries[0].member_count, 2);
+	cr_expect_str_eq(own->thread_pools[0].entries[0].members[1].op, "b");
+	cr_expect_not(own->thread_pools[0].entries[0].pin_operator);
+	cr_expect_eq(own->thread_pools[1].initial_size, 1);
+	cr_expect(own->thread_pools[1].entries[0].pin_operator);
+	cr_assert_eq(own->thread_pools[1].entries[0].pin_core_count, 2);
+	cr_expect_eq(own->thread_pools[1].entries[0].pin_cores[1], 2);
+	cr_expect_eq(spec->warnings.count, 0);
+	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD "arguments: {slow: {default: false}}\n"
+		     "operators: {a: {type: t, when: {slow: true}}, b: {type: t}}\n"
+		     "thread_pools: {p: {add: [{operators: [a, b]}]}}\n"
+		     "subgraphs: {s: {operators: {a: {type: t}}, thread_pools: {}}}\n",
+		"app.yaml:5:39: app.thread_pools.p: operator a is excluded by its when; give what names it here the same when\n"
+		"app.yaml:6:44: subgraphs.s: thread pools belong to a fragment; list the operators of the instances there, as INSTANCE_OPERATOR\n");
 }
 
 Test(spec, tracking)

@@ -21,6 +21,7 @@
 #include <frag/variable.h>
 #include <frag/compose.h>
 #include <frag/subgraph.h>
+#include <frag/thread_pool.h>
 #include <frag/track.h>
 #include <frag/plugin.h>
 #include <frag/draft.h>

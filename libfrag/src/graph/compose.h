@@ -59,7 +59,7 @@ struct fragi_making {
 	/* those of C, and once they are resolved those of the graph too */
 	const struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
-	uint32_t op_capacity, made_capacity, resource_capacity;
+	uint32_t op_capacity, made_capacity, resource_capacity, pool_capacity;
 	/* of the fragment, given in C */
 	int metadata; /* 0 off, 1 on, -1 not given */
 	enum frag_metadata_policy metadata_policy;

@@ -9,6 +9,7 @@
 #include <data/codec.h>
 #include <graph/compose.h>
 #include <graph/interface.h>
+#include <graph/thread_pool.h>
 #include <graph/tracker.h>
 
 int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
@@ -413,6 +414,7 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	for (uint32_t i = 0; i < fragment->op_count; i++)
 		fragi_op_complete(fragment->ops[i]);
 	fragi_execution_add_outputs(fragment);
+	fragi_thread_pools_complete(fragment);
 	r = info_build(fragment);
 	if (r == 0)
 		r = fragi_subgraphs_complete(fragment);

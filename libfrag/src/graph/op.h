@@ -33,6 +33,8 @@ struct fragi_port {
 	uint32_t flow_count;
 };
 
+struct fragi_pool_place;
+struct fragi_crew;
 struct fragi_tracked; /* sched/: an operator under data flow tracking */
 struct fragi_saved;   /* sched/: where its state is kept */
 struct fragi_exec;    /* sched/: what the scheduler keeps of an operator */
@@ -70,7 +72,9 @@ struct frag_op {
 	 * compute runs. NULL: there is no ledger yet.
 	 */
 	_Atomic uint64_t *running;
-	struct fragi_made *made;       /* NULL once composed */
+	struct fragi_made *made;                   /* NULL once composed */
+	const struct fragi_pool_place *pool_place; /* thread_pool.h; NULL: in no pool */
+	uint32_t crew; /* whose threads run it: fragment->crews[crew - 1]; 0: the scheduler's */
 	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
 	struct fragi_saved *saved;     /* NULL: nothing keeps its state */
 };
@@ -107,6 +111,10 @@ struct frag_fragment {
 	uint32_t made_count;
 	struct frag_resource **resources;
 	uint32_t resource_count;
+	struct frag_thread_pool **pools;
+	uint32_t pool_count;
+	struct fragi_crew *crews; /* the threads of all pools */
+	uint32_t crew_count;
 	struct fragi_fragment_info info; /* the tables for resolve.h and the driver */
 	/* inside this fragment; from_fragment and to_fragment are 0 */
 	struct fragi_flow_info *flows;

@@ -7,7 +7,7 @@
 
 /*
  * The event-based scheduler. event_based.c holds the threads while they work, event_wait.c while
- * they wait. event_based.c explains the whole.
+ * they wait, event_pool.c the threads of thread pools. event_based.c explains the whole.
  */
 
 /*
@@ -62,10 +62,14 @@ struct event_queue {
 	struct fragi_exec *head, **tail;
 };
 
+struct event_crew; /* event_pool.c: the threads of a pool, or of one pinned operator of it */
+
 struct event {
 	struct fragi_sched base;
 	struct event_thread *threads;
 	uint32_t thread_count;
+	struct event_crew *crews; /* as fragment->crews */
+	uint32_t crew_count;
 	/* the limits above, in stamps */
 	uint64_t move_stamps, wake_stamps, waited_stamps, long_stamps, hint_stamps, batch_stamps,
 		recheck_stamps;
@@ -272,5 +276,29 @@ void fragi_event_timers_fire(struct event *event, int64_t now_ns);
 bool fragi_event_at_rest_locked(const struct event *event);
 /* Waits until there may be work. */
 void fragi_event_idle(struct event *event, struct event_thread *thread);
+/* Sleeps until a thread changes the word, or until_ns; INT64_MAX: no time. Wakes such threads. */
+void fragi_event_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns);
+void fragi_event_futex_wake(_Atomic uint32_t *word, int count);
+/* Called by a thread that ends its work; the last one ends the scheduler. */
+void fragi_event_leave(struct event *event);
+
+/*
+ * event_pool.c: the threads of thread pools. Each crew has a queue, timers and a lock of its own;
+ * nothing here runs in a graph without pools.
+ */
+int fragi_event_crews_create(struct event *event, const struct frag_fragment *fragment);
+void fragi_event_crews_destroy(struct event *event);
+/* The number of their threads. */
+uint32_t fragi_event_crews_threads(const struct event *event);
+int fragi_event_crews_start(struct event *event, struct frag_err *err);
+void fragi_event_crews_join(struct event *event);
+/* The notification of an operator that is in a pool. */
+void fragi_event_crew_notify(void *exec);
+/* Wakes all their threads, because `ending` was set. */
+void fragi_event_crews_end(struct event *event);
+/* Wakes a thread of each crew whose queued work or timers nobody takes care of. */
+void fragi_event_crews_wake_stalled(struct event *event, int64_t now_ns);
+/* A number that changes with every notification, of a fragment at rest. */
+uint64_t fragi_event_crews_rounds(struct event *event);
 
 #endif

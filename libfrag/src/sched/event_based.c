@@ -7,10 +7,11 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <graph/thread_pool.h>
 #include <sched/event.h>
 
 /*
- * A pool of threads, and queues of operators whose conditions must be evaluated. A notification of
+ * Threads, and queues of operators whose conditions must be evaluated. A notification of
  * an operator sets QUEUED in its state. The thread that finds the state 0 before that, and only
  * that thread, puts the operator into a queue. A thread that takes it out sets the state to
  * RUNNING, evaluates the conditions, ticks the operator while it is ready, and clears RUNNING. If
@@ -38,6 +39,9 @@
  *
  * One idle thread waits in the pump, so that the thread that receives a message is the thread that
  * computes. Further idle threads wait on a futex of the scheduler.
+ *
+ * All of this is about operators in no thread pool; event_pool.c runs the others. For the threads
+ * here a thread of a pool is one from outside.
  */
 
 /* Queues an operator that was notified outside of a tick of this scheduler, and wakes a thread. */
@@ -73,6 +77,22 @@ static void event_notify(void *arg)
 	exec->next = NULL;
 	*thread->held_end = exec;
 	thread->held_end = &exec->next;
+}
+
+/* The same for an operator that may be in a pool. */
+static void notify_any(void *arg)
+{
+	struct fragi_exec *exec = arg;
+
+	if (exec->op->crew == 0)
+		event_notify(exec);
+	else
+		fragi_event_crew_notify(exec);
+}
+
+static void (*event_notifier(const struct frag_op *op))(void *exec)
+{
+	return op->crew == 0 ? event_notify : fragi_event_crew_notify;
 }
 
 /*
@@ -308,9 +328,13 @@ static void start_operators(struct event *event)
 	struct fragi_sched *sched = &event->base;
 	bool started = fragi_sched_start_ops(sched) == 0;
 
+	for (uint32_t i = 0; started && i < sched->count; i++)
+		if (sched->execs[i]->op->crew > 0)
+			fragi_event_crew_notify(sched->execs[i]);
 	fragi_lock_take(&event->lock);
 	for (uint32_t i = 0; started && i < sched->count; i++)
-		if (atomic_fetch_or(&sched->execs[i]->state, FRAGI_QUEUED) == 0)
+		if (sched->execs[i]->op->crew == 0 &&
+		    atomic_fetch_or(&sched->execs[i]->state, FRAGI_QUEUED) == 0)
 			event_push_locked(event, sched->execs[i]);
 	fragi_lock_leave(&event->lock);
 	fragi_event_operators_started(event);
@@ -335,13 +359,18 @@ static __attribute__((noinline)) void thread_run(struct event_thread *thread)
 	log_debug(sched->config.fragment->name,
 		  "a thread ran operators %llu times and slept %llu times",
 		  (unsigned long long)thread->turns, (unsigned long long)thread->sleeps);
-	if (atomic_fetch_sub(&event->leaving, 1) == 1) {
-		/* Closing the ports sends notifications, which must not queue anything. */
-		thread->holding = true;
-		fragi_sched_finish_ops(sched);
-		sched->config.finished(sched->config.arg);
-	}
+	/* Closing the ports sends notifications, which must not queue anything. */
+	thread->holding = true;
+	fragi_event_leave(event);
 	fragi_sched_here = NULL;
+}
+
+void fragi_event_leave(struct event *event)
+{
+	if (atomic_fetch_sub(&event->leaving, 1) != 1)
+		return;
+	fragi_sched_finish_ops(&event->base);
+	event->base.config.finished(event->base.config.arg);
 }
 
 static void *thread_main(void *arg)
@@ -367,13 +396,15 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 		return -ENOMEM;
 	memset(event, 0, sizeof(*event));
 	if (threads == 0) {
+		const uint32_t op_count = fragi_thread_pools_unpooled(config->fragment);
+
 		threads = fragi_sched_cores();
-		threads =
-			threads > config->fragment->op_count ? config->fragment->op_count : threads;
+		threads = threads > op_count ? op_count : threads;
 	}
 	threads = threads == 0 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
 	event->threads = fragi_calloc(threads, sizeof(struct event_thread));
-	if (event->threads == NULL) {
+	if (event->threads == NULL || fragi_event_crews_create(event, config->fragment) < 0) {
+		fragi_free(event->threads);
 		fragi_free(event);
 		return -ENOMEM;
 	}
@@ -416,27 +447,29 @@ static void event_join(struct fragi_sched *sched)
 			pthread_join(event->threads[i].pthread, NULL);
 			event->threads[i].created = false;
 		}
+	fragi_event_crews_join(event);
 }
 
 static int event_start(struct fragi_sched *sched, struct frag_err *err)
 {
+	const struct fragi_sched_cores cores = fragi_sched_own_cores(sched);
 	struct event *event = (struct event *)sched;
 	int r;
 
-	atomic_store(&event->leaving, event->thread_count);
+	atomic_store(&event->leaving, event->thread_count + fragi_event_crews_threads(event));
+	r = fragi_event_crews_start(event, err);
 	/* Creates the first thread last: it starts the operators, when all threads exist. */
-	for (uint32_t i = event->thread_count; i-- > 0;) {
-		r = fragi_sched_thread_create(sched, thread_main, &event->threads[i],
+	for (uint32_t i = event->thread_count; r == 0 && i-- > 0;) {
+		r = fragi_sched_thread_create(sched, &cores, thread_main, &event->threads[i],
 					      &event->threads[i].pthread, err);
-		if (r < 0) {
-			/* No operator was started, so the threads that exist only leave. */
-			fragi_sched_halt(sched);
-			event_join(sched);
-			return r;
-		}
-		event->threads[i].created = true;
+		event->threads[i].created = r == 0;
 	}
-	return 0;
+	if (r < 0) {
+		/* No operator was started, so the threads that exist only leave. */
+		fragi_sched_halt(sched);
+		event_join(sched);
+	}
+	return r;
 }
 
 static bool event_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
@@ -452,6 +485,7 @@ static bool event_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 	rests = fragi_event_at_rest_locked(event);
 	*out_rounds = event->rounds;
 	fragi_lock_leave(&event->lock);
+	*out_rounds += fragi_event_crews_rounds(event);
 	return rests;
 }
 
@@ -471,12 +505,14 @@ static void event_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 	if (target != WAKE_NOBODY)
 		log_debug(sched->config.fragment->name, "queued work was waiting; waking a thread");
 	fragi_event_wake(event, target);
+	fragi_event_crews_wake_stalled(event, now_ns);
 }
 
 static void event_destroy(struct fragi_sched *sched)
 {
 	struct event *event = (struct event *)sched;
 
+	fragi_event_crews_destroy(event);
 	fragi_free(event->threads);
 	fragi_free(event);
 }
@@ -490,5 +526,6 @@ const struct fragi_sched_kind fragi_sched_event_based = {
 	.at_rest = event_at_rest,
 	.wake_stalled = event_wake_stalled,
 	.destroy = event_destroy,
-	.notify = event_notify,
+	.notify = notify_any,
+	.notifier = event_notifier,
 };

@@ -7,12 +7,12 @@
 
 #include <sched/event.h>
 
-static void futex_wake(_Atomic uint32_t *word, int count)
+void fragi_event_futex_wake(_Atomic uint32_t *word, int count)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns)
+void fragi_event_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t until_ns)
 {
 	struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
 
@@ -34,7 +34,7 @@ enum wake_target fragi_event_choose_idle_locked(struct event *event)
 void fragi_event_wake(struct event *event, enum wake_target target)
 {
 	if (target == WAKE_PARKED)
-		futex_wake(&event->park, 1);
+		fragi_event_futex_wake(&event->park, 1);
 	if (target == WAKE_PUMP) {
 		/*
 		 * Orders the work that was published before this against the pump's list of
@@ -52,7 +52,8 @@ void fragi_event_end(struct event *event)
 	fragi_lock_take(&event->lock);
 	atomic_fetch_add(&event->park, 1);
 	fragi_lock_leave(&event->lock);
-	futex_wake(&event->park, INT_MAX);
+	fragi_event_futex_wake(&event->park, INT_MAX);
+	fragi_event_crews_end(event);
 	fragi_pump_poke(event->base.config.pump);
 }
 
@@ -62,7 +63,7 @@ void fragi_event_operators_started(struct event *event)
 	event->operators_started = true;
 	atomic_fetch_add(&event->park, 1);
 	fragi_lock_leave(&event->lock);
-	futex_wake(&event->park, INT_MAX);
+	fragi_event_futex_wake(&event->park, INT_MAX);
 }
 
 void fragi_event_wait_for_start(struct event *event)
@@ -77,7 +78,7 @@ void fragi_event_wait_for_start(struct event *event)
 		fragi_lock_leave(&event->lock);
 		if (operators_started || atomic_load(&event->ending))
 			return;
-		futex_wait(&event->park, park, INT64_MAX);
+		fragi_event_futex_wait(&event->park, park, INT64_MAX);
 	}
 }
 
@@ -199,7 +200,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	if (pumps)
 		fragi_pump_wait(sched->config.pump, until_ns, has_work, event);
 	else
-		futex_wait(&event->park, park, until_ns);
+		fragi_event_futex_wait(&event->park, park, until_ns);
 
 	thread->base_ns = fragi_now_ns();
 	fragi_lock_take(&event->lock);

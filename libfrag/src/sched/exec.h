@@ -142,6 +142,9 @@ struct fragi_exec {
 	 */
 	uint64_t expected;
 	_Atomic bool timer_armed;
+	/* event_based, in a pool: the next one in the list of its crew's timers */
+	struct fragi_exec *next_timer;
+	bool has_timer;           /* it is in that list */
 	uint64_t *mark, mark_bit; /* greedy: the bit that asks for a visit */
 
 	/* used by any thread */

@@ -268,13 +268,14 @@ static int greedy_create(const struct fragi_sched_config *config, struct fragi_s
 
 static int greedy_start(struct fragi_sched *sched, struct frag_err *err)
 {
+	const struct fragi_sched_cores cores = fragi_sched_own_cores(sched);
 	struct greedy *greedy = (struct greedy *)sched;
 
 	for (uint32_t i = 0; i < sched->count; i++) {
 		sched->execs[i]->mark = &greedy->marks[i / 64];
 		sched->execs[i]->mark_bit = (uint64_t)1 << i % 64;
 	}
-	return fragi_sched_thread_create(sched, greedy_main, greedy, &greedy->thread, err);
+	return fragi_sched_thread_create(sched, &cores, greedy_main, greedy, &greedy->thread, err);
 }
 
 static void greedy_wake(struct fragi_sched *sched)

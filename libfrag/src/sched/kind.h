@@ -17,7 +17,9 @@ struct fragi_sched_kind {
 	bool (*at_rest)(struct fragi_sched *sched, uint64_t *out_rounds);
 	void (*wake_stalled)(struct fragi_sched *sched, int64_t now_ns);
 	void (*destroy)(struct fragi_sched *sched);
-	void (*notify)(void *exec);
+	void (*notify)(void *exec); /* of any operator */
+	/* Returns the function that notifies this operator; NULL: notify does for all. */
+	void (*(*notifier)(const struct frag_op *op))(void *exec);
 };
 extern const struct fragi_sched_kind fragi_sched_greedy, fragi_sched_event_based;
 
@@ -50,12 +52,21 @@ uint64_t fragi_sched_stamps(uint64_t ns);
 extern __thread struct fragi_sched_thread *fragi_sched_here
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* Cores that a thread may run on; none: all. subject: of messages about them. */
+struct fragi_sched_cores {
+	const char *subject;
+	const uint32_t *items;
+	size_t count;
+};
+/* Those that the graph asks for under `scheduler`. */
+struct fragi_sched_cores fragi_sched_own_cores(const struct fragi_sched *sched);
 /*
- * Creates a thread on the cores that the graph asks for. All signals are blocked except those of
- * faults. Returns 0 or a negative errno with a sentence.
+ * Creates a thread. All signals are blocked except those of faults. Returns 0 or a negative errno
+ * with a sentence.
  */
-int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg), void *arg,
-			      pthread_t *out_thread, struct frag_err *err);
+int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sched_cores *cores,
+			      void *(*main)(void *arg), void *arg, pthread_t *out_thread,
+			      struct frag_err *err);
 /*
  * On the new thread: makes it one of the scheduler, with the fragment's name. A thread that names
  * itself needs no file of /proc: that would cost as much as the thread does, and again when the

@@ -60,7 +60,8 @@ int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sch
 		struct frag_op *op = fragment->ops[order[i]];
 
 		r = fragi_exec_create(op, config->bindings[order[i]], &config->rows[order[i]],
-				      sched, kind->notify);
+				      sched,
+				      kind->notifier != NULL ? kind->notifier(op) : kind->notify);
 		if (r < 0) {
 			fragi_sched_destroy(sched);
 			return r;
@@ -389,23 +390,32 @@ void fragi_sched_thread_begin(struct fragi_sched_thread *thread)
 	fragi_sched_here = thread;
 }
 
-static int thread_cores(const struct fragi_sched *sched, pthread_attr_t *attr, struct frag_err *err)
+struct fragi_sched_cores fragi_sched_own_cores(const struct fragi_sched *sched)
 {
-	const struct fragi_spec_scheduler *spec;
+	const struct frag_fragment *fragment = sched->config.fragment;
+	struct fragi_sched_cores cores = {.subject = fragment->name};
+
+	if (fragment->own != NULL) {
+		cores.items = fragment->own->scheduler.pin_cores;
+		cores.count = fragment->own->scheduler.pin_core_count;
+	}
+	return cores;
+}
+
+static int thread_cores(const struct fragi_sched_cores *cores, pthread_attr_t *attr,
+			struct frag_err *err)
+{
 	cpu_set_t set;
 
-	if (sched->config.fragment->own == NULL)
-		return 0;
-	spec = &sched->config.fragment->own->scheduler;
-	if (spec->pin_core_count == 0)
+	if (cores->count == 0)
 		return 0;
 	CPU_ZERO(&set);
-	for (size_t i = 0; i < spec->pin_core_count; i++)
-		if (spec->pin_cores[i] < CPU_SETSIZE)
-			CPU_SET(spec->pin_cores[i], &set);
+	for (size_t i = 0; i < cores->count; i++)
+		if (cores->items[i] < CPU_SETSIZE)
+			CPU_SET(cores->items[i], &set);
 	if (CPU_COUNT(&set) == 0)
 		return frag_err_set(err, -EINVAL, "%s: pin_cores names no core of this machine",
-				    sched->config.fragment->name);
+				    cores->subject);
 	return -pthread_attr_setaffinity_np(attr, sizeof(set), &set);
 }
 
@@ -425,31 +435,31 @@ static void block_signals(sigset_t *out_before)
 	pthread_sigmask(SIG_SETMASK, &all, out_before);
 }
 
-int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg), void *arg,
-			      pthread_t *out_thread, struct frag_err *err)
+int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sched_cores *cores,
+			      void *(*main)(void *arg), void *arg, pthread_t *out_thread,
+			      struct frag_err *err)
 {
 	const struct fragi_spec_fragment *own = sched->config.fragment->own;
 	bool strict = own != NULL && own->scheduler.strict_thread_pinning;
-	const char *fragment = sched->config.fragment->name;
 	pthread_attr_t attr;
 	sigset_t before;
 	int r;
 
 	pthread_attr_init(&attr);
-	r = thread_cores(sched, &attr, err);
+	r = thread_cores(cores, &attr, err);
 	if (r < 0)
 		goto out;
 	block_signals(&before);
 	r = -pthread_create(out_thread, &attr, main, arg);
-	if (r == -EINVAL && own != NULL && own->scheduler.pin_core_count > 0) {
+	if (r == -EINVAL && cores->count > 0) {
 		if (strict) {
 			frag_err_set(
 				err, r,
 				"%s: a thread cannot be pinned to the cores of pin_cores; name cores that this process may use, or leave strict_thread_pinning out",
-				fragment);
+				cores->subject);
 		} else {
 			log_warn(
-				fragment,
+				cores->subject,
 				"cannot pin threads to the cores of pin_cores; they are not pinned");
 			r = -pthread_create(out_thread, NULL, main, arg);
 		}
@@ -458,7 +468,8 @@ int fragi_sched_thread_create(struct fragi_sched *sched, void *(*main)(void *arg
 out:
 	pthread_attr_destroy(&attr);
 	if (r < 0)
-		frag_err_set(err, r, "%s: cannot start a thread (%s)", fragment, frag_strerror(r));
+		frag_err_set(err, r, "%s: cannot start a thread (%s)", cores->subject,
+			     frag_strerror(r));
 	return r;
 }
 

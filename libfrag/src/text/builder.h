@@ -234,6 +234,12 @@ void fragi_spec_read_variables(struct fragi_builder *builder, struct fragi_node 
 /* spec_scheduler.c; node NULL: the default */
 void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node,
 			       const char *subject, struct fragi_spec_scheduler *out_scheduler);
+/* Reads a list of numbers of cores. */
+void fragi_spec_read_cores(struct fragi_builder *builder, struct fragi_node *list,
+			   const char *subject, const uint32_t **out_cores, size_t *out_count);
+/* spec_thread_pool.c */
+void fragi_spec_read_thread_pools(struct fragi_builder *builder, struct fragi_node *map,
+				  struct fragi_spec_fragment *fragment);
 /* spec_fragment.c */
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
 			      const char *name, struct fragi_spec_extension *extensions,

@@ -142,8 +142,8 @@
 	  "leave it out: types bring their codecs")                                                \
 	X(RESOURCE, "StreamOrderedAllocator", "stream_ordered_allocator",                          \
 	  "stream_ordered_allocator", LATER, "use block_memory_pool or unbounded_allocator")       \
-	X(RESOURCE, "ThreadPool", "thread_pool", "", LATER,                                        \
-	  "write worker_thread_number and pin_cores under scheduler")                              \
+	X(RESOURCE, "ThreadPool", "thread_pool", "", ABSENT,                                       \
+	  "list it under thread_pools of the fragment")                                            \
 	X(RESOURCE, "UcxComponentSerializer", "ucx_component_serializer", "", ABSENT,              \
 	  "leave it out: types bring their codecs")                                                \
 	X(RESOURCE, "UcxContext", "ucx_context", "", ABSENT,                                       \
@@ -167,10 +167,11 @@
 	  "schedulers use the steady clock")                                                       \
 	X(CLOCK, "SyntheticClock", "synthetic", "synthetic", LATER,                                \
 	  "schedulers use the steady clock")                                                       \
-	X(KEY, "make_thread_pool", "thread_pool", "", LATER,                                       \
-	  "write worker_thread_number and pin_cores under scheduler")                              \
+	X(KEY, "make_thread_pool", "thread_pool", "", ABSENT,                                      \
+	  "list the operator under thread_pools of the fragment")                                  \
 	X(KEY, "add_realtime", "sched_policy", "", LATER, "leave it out")                          \
-	X(KEY, "pin_operator", "pin_operator", "", LATER, "write pin_cores under scheduler")       \
+	X(KEY, "pin_operator", "pin_operator", "", ABSENT,                                         \
+	  "list the operator under thread_pools of the fragment")                                  \
 	X(KEY, "Arg", "args", "", ABSENT, "write parameters: {name: value}")                       \
 	X(KEY, "make_condition", "condition", "", ABSENT,                                          \
 	  "write conditions: [{type: count, count: 10}]")                                          \

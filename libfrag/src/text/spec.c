@@ -18,19 +18,18 @@ static const struct fragi_field application_fields[] = {
 	{"frag", false},      {"application", false}, {"arguments", false},
 	{"config", false},    {"extensions", false},  {"fragments", false},
 	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
-	{"variables", false}, {"thread_pools", true}, {"subgraphs", false},
-	{"clock", true},      {"services", true},     {"data_loggers", true},
-	{"tracking", false},
+	{"variables", false}, {"subgraphs", false},   {"clock", true},
+	{"services", true},   {"data_loggers", true}, {"tracking", false},
 };
 static const struct fragi_field single_fields[] = {
-	{"frag", false},        {"application", false},  {"arguments", false},
-	{"config", false},      {"extensions", false},   {"fragments", false},
-	{"flows", false},       {"metadata", false},     {"metadata_policy", false},
-	{"resources", false},   {"operators", false},    {"compose", false},
-	{"scheduler", false},   {"requirements", false}, {"host", false},
-	{"on_failure", false},  {"watchdog", false},     {"variables", false},
-	{"thread_pools", true}, {"subgraphs", false},    {"clock", true},
-	{"services", true},     {"data_loggers", true},  {"tracking", false},
+	{"frag", false},         {"application", false},  {"arguments", false},
+	{"config", false},       {"extensions", false},   {"fragments", false},
+	{"flows", false},        {"metadata", false},     {"metadata_policy", false},
+	{"resources", false},    {"operators", false},    {"compose", false},
+	{"scheduler", false},    {"requirements", false}, {"host", false},
+	{"on_failure", false},   {"watchdog", false},     {"variables", false},
+	{"thread_pools", false}, {"subgraphs", false},    {"clock", true},
+	{"services", true},      {"data_loggers", true},  {"tracking", false},
 };
 
 static void parse_graph(struct fragi_builder *builder)

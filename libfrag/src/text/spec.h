@@ -138,6 +138,28 @@ struct fragi_spec_scheduler {
 	bool strict_thread_pinning;
 };
 
+/* Operators of a thread pool that are added in the same way. */
+struct fragi_spec_pool_member {
+	const char *op;
+	const struct fragi_node *place;
+};
+struct fragi_spec_pool_entry {
+	struct fragi_spec_pool_member *members;
+	size_t member_count;
+	bool pin_operator; /* each has a thread of its own */
+	const uint32_t *pin_cores;
+	size_t pin_core_count;
+	const struct fragi_node *place;
+};
+
+struct fragi_spec_thread_pool {
+	const char *name;
+	uint32_t initial_size;
+	struct fragi_spec_pool_entry *entries;
+	size_t entry_count;
+	const struct fragi_node *place;
+};
+
 #define FRAGI_SHA256_DIGITS 64
 
 struct fragi_spec_extension {
@@ -185,6 +207,8 @@ struct fragi_spec_fragment {
 	struct fragi_spec_flow *flows;
 	size_t flow_count;
 	struct fragi_spec_scheduler scheduler;
+	struct fragi_spec_thread_pool *thread_pools;
+	size_t thread_pool_count;
 	const char *host;    /* NULL: the application's one host on that worker */
 	int64_t watchdog_ns; /* 0: none */
 	struct fragi_spec_on_failure on_failure; /* the same in all fragments of a `host` */

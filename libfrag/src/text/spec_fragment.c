@@ -78,7 +78,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"compose", false},    {"metadata_policy", false}, {"flows", false},
 	{"scheduler", false},  {"requirements", false},    {"host", false},
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
-	{"when", false},       {"thread_pools", true},     {"subgraphs", false},
+	{"when", false},       {"thread_pools", false},    {"subgraphs", false},
 	{"clock", true},       {"services", true},         {"data_loggers", true},
 	{"tracking", false},
 };
@@ -101,6 +101,7 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 			      &fragment->flows, &fragment->flow_count);
 	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler,
 				  &fragment->scheduler);
+	fragi_spec_read_thread_pools(builder, fragi_node_get(map, "thread_pools"), fragment);
 	fragment->requirements =
 		read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name);
 	fragment->host =

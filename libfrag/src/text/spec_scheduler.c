@@ -29,8 +29,8 @@ static void read_kind(struct fragi_builder *builder, const struct fragi_node *no
 							 FRAG_COUNT_OF(words)));
 }
 
-static void read_pin_cores(struct fragi_builder *builder, struct fragi_node *list,
-			   const char *subject, struct fragi_spec_scheduler *scheduler)
+void fragi_spec_read_cores(struct fragi_builder *builder, struct fragi_node *list,
+			   const char *subject, const uint32_t **out_cores, size_t *out_count)
 {
 	uint32_t *cores;
 	int64_t core;
@@ -43,8 +43,8 @@ static void read_pin_cores(struct fragi_builder *builder, struct fragi_node *lis
 	     child = child->next)
 		if (fragi_read_integer(builder, child, subject, "a core of pin_cores", 0, CORE_MAX,
 				       &core))
-			cores[scheduler->pin_core_count++] = (uint32_t)core;
-	scheduler->pin_cores = cores;
+			cores[(*out_count)++] = (uint32_t)core;
+	*out_cores = cores;
 }
 
 static void read_recession(struct fragi_builder *builder, const struct fragi_node *node,
@@ -99,7 +99,8 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 				   "max_duration_ms", 0, TIME_MAX_MS, &scheduler.max_duration_ms);
 		read_recession(builder, fragi_node_get(node, "check_recession_period_ms"), subject,
 			       &scheduler);
-		read_pin_cores(builder, fragi_node_get(node, "pin_cores"), subject, &scheduler);
+		fragi_spec_read_cores(builder, fragi_node_get(node, "pin_cores"), subject,
+				      &scheduler.pin_cores, &scheduler.pin_core_count);
 		fragi_read_bool(builder, fragi_node_get(node, "strict_thread_pinning"), subject,
 				"strict_thread_pinning", &scheduler.strict_thread_pinning);
 	}

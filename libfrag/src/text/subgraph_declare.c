@@ -290,14 +290,39 @@ static struct fragi_node *content_of(struct fragi_builder *builder,
 	return root;
 }
 
-static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
-		    struct fragi_node *node)
+/* Keys that stand elsewhere are refused with where they belong. */
+static void check_fields(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
 	static const struct fragi_field fields[] = {
 		{"operators", false}, {"flows", false},     {"resources", false},
-		{"ports", false},     {"from_file", false}, {"extensions", false},
+		{"ports", false},     {"from_file", false},
 	};
-	struct fragi_node *map, *given, *extensions;
+	static const struct {
+		const char *key, *advice;
+	} misplaced[] = {
+		{"extensions",
+		 "extensions belong to the application or to a fragment; list them there"},
+		{"thread_pools",
+		 "thread pools belong to a fragment; list the operators of the instances there, as INSTANCE_OPERATOR"},
+	};
+	struct fragi_field all[FRAG_COUNT_OF(fields) + FRAG_COUNT_OF(misplaced)];
+	size_t count = FRAG_COUNT_OF(fields);
+
+	memcpy(all, fields, sizeof(fields));
+	for (size_t i = 0; i < FRAG_COUNT_OF(misplaced); i++)
+		if (fragi_node_get(map, misplaced[i].key) != NULL)
+			all[count++] = (struct fragi_field){misplaced[i].key, false};
+	fragi_fields_check(builder, map, subject, all, count);
+	for (size_t i = 0; i < FRAG_COUNT_OF(misplaced); i++)
+		if (fragi_node_get(map, misplaced[i].key) != NULL)
+			fragi_builder_error(builder, fragi_node_get(map, misplaced[i].key)->key,
+					    subject, "%s", misplaced[i].advice);
+}
+
+static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
+		    struct fragi_node *node)
+{
+	struct fragi_node *map, *given;
 	char subject[SUBJECT_SIZE];
 
 	subject_of(graph, subject, sizeof(subject));
@@ -309,15 +334,8 @@ static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
 		map = fragi_read_map(builder, map, subject, "a subgraph");
 	if (map == NULL && node->kind != FRAGI_NODE_NULL && node->kind != FRAGI_NODE_MAP)
 		return;
-	if (map != NULL) {
-		extensions = fragi_node_get(map, "extensions");
-		fragi_fields_check(builder, map, subject, fields,
-				   FRAG_COUNT_OF(fields) - (extensions == NULL));
-		if (extensions != NULL)
-			fragi_builder_error(
-				builder, extensions->key, subject,
-				"extensions belong to the application or to a fragment; list them there");
-	}
+	if (map != NULL)
+		check_fields(builder, map, subject);
 	given = fragi_node_get(map, "operators");
 	graph->operators = fragi_read_map(builder, given, subject, "operators");
 	if (given == NULL ||

@@ -104,12 +104,23 @@ static void prune(struct fragi_builder *builder, struct fragi_node *parent, cons
 	parent->last = last;
 }
 
+static void prune_pools(struct fragi_builder *builder, struct fragi_node *pools,
+			const char *fragment)
+{
+	prune(builder, pools, fragment, false);
+	for (struct fragi_node *pool = pools != NULL && pools->kind == FRAGI_NODE_MAP ? pools->first
+										      : NULL;
+	     pool != NULL; pool = pool->next)
+		prune(builder, fragi_node_get(pool, "add"), fragment, false);
+}
+
 static void prune_fragment(struct fragi_builder *builder, struct fragi_node *map,
 			   const char *fragment)
 {
 	prune(builder, fragi_node_get(map, "operators"), fragment, true);
 	prune(builder, fragi_node_get(map, "resources"), fragment, false);
 	prune(builder, fragi_node_get(map, "flows"), fragment, false);
+	prune_pools(builder, fragi_node_get(map, "thread_pools"), fragment);
 }
 
 void fragi_when_prune_subgraph(struct fragi_builder *builder, struct fragi_node *map,

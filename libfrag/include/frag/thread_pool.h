@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAG_THREAD_POOL_H
+#define FRAG_THREAD_POOL_H
+
+#include <frag/compose.h>
+
+FRAG_BEGIN_DECLS
+
+/*
+ * Thread pools: threads that run the operators of one pool only, beside the threads of the
+ * event-based scheduler, which run all others. A pool keeps operators that compute for long, or
+ * that must not wait, apart from the rest. The greedy scheduler has one thread and ignores pools.
+ *
+ * All functions below are called inside a composer. A failure is worded in the fragment, as for
+ * those of compose.h. None of them blocks or is RT-safe.
+ * Source: Holoscan SDK, Fragment::make_thread_pool and ThreadPool.
+ */
+struct frag_thread_pool;
+
+/*
+ * Makes a thread pool. Its threads come in addition to the scheduler's.
+ * - name: unique among the fragment's pools; in a subgraph the instance's name comes before it
+ * - initial_size: threads, 1 to 1024. The pool has more of them where each pinned operator is to
+ *   have one, and the others together at least one
+ * Returns the pool, which belongs to the fragment; NULL on failure.
+ */
+FRAG_API struct frag_thread_pool *frag_make_thread_pool(struct frag_fragment *fragment,
+							const char *name, uint32_t initial_size);
+/*
+ * Adds operators to the pool. An operator is in one pool at most.
+ * - ops, count: operators of the same fragment
+ * - pin_operator: 0: the pool's threads run them, whichever is free; 1: each gets one of the pool's
+ *   threads for itself
+ * - pin_cores, core_count: the cores that these threads may run on, with pin_operator only; NULL
+ *   and 0: all
+ * Returns 0; -EINVAL: pool or an operator is NULL or of another fragment, is in a pool already, or
+ * there are cores without pin_operator; -EBUSY: not inside a composer; -ENOMEM.
+ */
+FRAG_API int frag_thread_pool_add(struct frag_thread_pool *pool, struct frag_op *const *ops,
+				  size_t count, int pin_operator, const uint32_t *pin_cores,
+				  size_t core_count);
+
+FRAG_END_DECLS
+
+#endif
