@@ -102,6 +102,21 @@ static int parse(const struct fragi_spec_source *source, size_t *out_fragments)
 	return r;
 }
 
+/* Thread pools and what is in them have names and sizes. */
+static void check_pools(const struct fragi_spec_fragment *fragment)
+{
+	for (size_t i = 0; i < fragment->thread_pool_count; i++) {
+		const struct fragi_spec_thread_pool *pool = &fragment->thread_pools[i];
+
+		fuzz_check(pool->name != NULL && pool->place != NULL);
+		fuzz_check(pool->initial_size >= 1 && pool->initial_size <= 1024);
+		for (size_t k = 0; k < pool->entry_count; k++)
+			for (size_t n = 0; n < pool->entries[k].member_count; n++)
+				fuzz_check(pool->entries[k].members[n].op != NULL &&
+					   pool->entries[k].members[n].place != NULL);
+	}
+}
+
 /* What is left of a text with errors has names, and is marked where it is not whole. */
 static void parse_flawed(const struct fragi_spec_source *source, int expected)
 {
@@ -121,6 +136,7 @@ static void parse_flawed(const struct fragi_spec_source *source, int expected)
 				    fragment->is_composed));
 		for (size_t k = 0; k < fragment->resource_count; k++)
 			fuzz_check(fragment->resources[k].name != NULL);
+		check_pools(fragment);
 	}
 	fragi_spec_destroy(spec);
 	fragi_diag_fini(&diag);

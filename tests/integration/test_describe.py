@@ -213,6 +213,40 @@ class Plan(PlanTest):
         self.assertIn("calibration", [v["writer"]["fragment"] for v in plan["variables"]
                                       if v["writer"] is not None])
 
+    def test_thread_pools(self):
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+thread_pools:
+  p:
+    initial_size: 3
+    add: [{operators: [a]}, {operators: rx, pin_operator: true, pin_cores: [0, 1]}]
+  q: {add: [{operators: [b], pin_operator: true}]}
+operators: {a: {type: ping_tx}, b: {type: forward}, rx: {type: ping_rx}}
+flows: [a -> b, b -> rx]
+""")
+        code, p = self.fragctl("describe", app)
+        self.assertEqual((code, p.stderr), (0, ""))
+        self.assertIn("a thread for each operator in no thread pool, as far as", p.stdout)
+        self.assertIn("  thread pool p: 2 threads for a\n  thread pool p: 1 thread for rx alone, on cores 0, 1\n"
+                      "  thread pool q: 1 thread for b alone\n", p.stdout)
+        pools = self.document(0, "describe", app)["fragments"][0]["thread_pools"]
+        self.assertEqual([(c["pool"], c["threads"], c["pinned"], c["operators"], c["cores"]) for c in pools],
+                         [("p", 2, False, ["a"], []), ("p", 1, True, ["rx"], [0, 1]),
+                          ("q", 1, True, ["b"], [])])
+        plan = self.document(0, "describe", self.app())
+        self.assertEqual([f["thread_pools"] for f in plan["fragments"]], [[], []])
+        error = self.document(2, "validate", self.write("bad.yaml", """\
+frag: 1
+application: app
+thread_pools: {p: {add: [{operators: [b]}, {operators: rx, pin_cores: [0]}]}}
+operators: {a: {type: ping_tx}, rx: {type: ping_rx}}
+flows: [a -> rx]
+"""))["errors"]
+        self.assertEqual([(e["code"], e["path"]) for e in error],
+                         [("graph_invalid", "thread_pools.p.add[0].operators[0]"),
+                          ("graph_invalid", "thread_pools.p.add[1].pin_cores")])
+
     def test_a_graph_with_errors(self):
         app = self.write("app.yaml", "frag: 1\napplication: app\noperators: {a: {type: ping_txx}}\n")
         for verb in ("describe", "graph"):

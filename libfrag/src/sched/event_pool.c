@@ -441,7 +441,7 @@ void fragi_event_crews_end(struct event *event)
 	for (uint32_t i = 0; i < event->crew_count; i++) {
 		struct event_crew *crew = &event->crews[i];
 
-		/* Under the lock: a thread that has not seen `ending` reads the word before this. */
+		/* Under the lock: who has not seen `ending` reads the word before this. */
 		fragi_lock_take(&crew->lock);
 		atomic_fetch_add(&crew->park, 1);
 		fragi_lock_leave(&crew->lock);
