@@ -198,6 +198,13 @@ Test(faults, an_application_under_event_based)
 	lives_with_failures("{type: event_based, worker_thread_number: 2}");
 }
 
+Test(faults, an_application_with_thread_pools)
+{
+	lives_with_failures("{type: event_based, worker_thread_number: 1}\n"
+			    "thread_pools: {p: {initial_size: 2, add: [{operators: [rx, more]},\n"
+			    "  {operators: tx, pin_operator: true, pin_cores: [0]}]}}");
+}
+
 static int cross(void)
 {
 	struct fragi_flow_row *row = calloc(1, sizeof(*row));
