@@ -282,7 +282,8 @@ def main():
     options = p.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1000000)
-    if not any((options.runs, options.restart, options.stream, options.stop, options.link, options.soak)):
+    if not any((options.runs, options.restart, options.stream, options.stop, options.link,
+                options.soak)):
         options.runs = 20
     started = time.monotonic()
     session = Session(options)
