@@ -2,8 +2,9 @@
 """driverd as a service: starting an application, asking for its state, starting a host again that
 was killed, and what the driver takes for a hundred applications that rest.
 
-start: from the command until the operator has its first message. restart: from the kill of a host to
-the next message on its flow. Its floor is what the new process needs: PREPARE, as the driver saw it.
+start: from the command until the operator has its first message. restart: from the kill of a host
+to the next message on its flow. Its floor is what the new process needs: PREPARE, as the driver saw
+it.
 """
 import json
 import os
@@ -60,9 +61,16 @@ class Service(Cluster):
         return self
 
     def fragctl(self, *args):
-        r = subprocess.run([self.bench.path("bin/fragctl"), *args, "--address", self.address],
-                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           env=self.env, timeout=120, check=False)
+        r = subprocess.run(
+            [self.bench.path("bin/fragctl"), *args, "--address", self.address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.env,
+            timeout=120,
+            check=False,
+        )
         if r.returncode != 0:
             raise RuntimeError("fragctl %s: exit status %d\n%s" % (" ".join(args), r.returncode, r.stderr))
         return r.stdout

@@ -88,7 +88,8 @@ class Restarts(world.World):
         began = time.monotonic()
         goal = self.received() + more
         self.wait_until("%d messages" % goal,
-                        lambda: self.received() >= goal or self.d.child.poll() is not None, RECOVERY_S)
+                        lambda: self.received() >= goal or self.d.child.poll() is not None,
+                        RECOVERY_S)
         self.assertIsNone(self.d.child.poll(), "the driver has ended:\n" + self.d.stderr)
         return time.monotonic() - began
 
@@ -145,8 +146,8 @@ class Restarts(world.World):
                         "%d counted as %s, %d written, %d deaths" % (counted, what, written, deaths))
 
     def assert_numbers(self, sent, received, deaths):
-        """No number is left out: the sender goes on from what it saved, and so sends at most the last
-        one again. What arrives comes in order."""
+        """No number is left out: the sender goes on from what it saved, and so sends at most the
+        last one again. What arrives comes in order."""
         self.assertEqual(sent, sorted(sent))
         self.assertLessEqual(len(sent) - len(set(sent)), deaths[0])
         # It may die between saving and writing, or sending and writing: those were sent too.

@@ -3,8 +3,8 @@
 """Attacks running applications at seeded moments and holds what comes of it against what is
 specified.
 
-usage: tests/torture/torture.py [--runs N] [--restart N] [--stream N] [--stop N] [--link N] [--soak N] [--seed S]
-                                [--load N] [--logs DIR] [--verbose]
+usage: tests/torture/torture.py [--runs N] [--restart N] [--stream N] [--stop N] [--link N]
+                                [--soak N] [--seed S] [--load N] [--logs DIR] [--verbose]
 
 --runs: one process of an application is killed or stopped, in its start, its flow or its drain.
 --restart: hosts that are to be started again are killed and stopped several times.
@@ -151,8 +151,12 @@ class Session:
     def restarts(self, count, seed, bystander):
         times = []
         for i in range(count):
-            run, took_s, ok = self.one("restart", seed + i, lambda: restarts.Restarts().prepare(seed + i),
-                                       lambda r: r.run_it())
+            run, took_s, ok = self.one(
+                "restart",
+                seed + i,
+                lambda: restarts.Restarts().prepare(seed + i),
+                lambda r: r.run_it(),
+            )
             bystander.check_goes_on()
             if ok:
                 times.append(took_s)
