@@ -100,19 +100,21 @@ static const struct frag_op_type meeting_type = {
 	FRAG_OP_TYPE_INIT, .name = "meeting", .headline = "Meets another", FRAG_PORTS(sink_ports),
 	.compute = meeting_compute};
 
-/* Computes until another operator has taken so many messages. */
+/* Computes until another operator has taken so many messages, after some short ticks. */
 struct patient {
-	int64_t slot, until;
+	int64_t slot, until, after;
 };
 static const struct frag_param patient_params[] = {FRAG_PARAM_I64(struct patient, slot, 0),
-						   FRAG_PARAM_I64(struct patient, until, 10)};
+						   FRAG_PARAM_I64(struct patient, until, 10),
+						   FRAG_PARAM_I64(struct patient, after, 0)};
 
 static int patient_compute(void *state, struct frag_tick *tick)
 {
 	const struct patient *s = state;
 	int64_t end_ns = fragi_now_ns() + RIG_LIMIT_NS;
 
-	(void)tick;
+	if ((int64_t)frag_tick_count(tick) < s->after)
+		return 0;
 	while (noted(s->slot) < s->until && fragi_now_ns() < end_ns)
 		usleep(1000);
 	return noted(s->slot) < s->until ? -ETIMEDOUT : FRAG_DONE;
@@ -309,6 +311,7 @@ Test(thread_pools, a_pool_does_not_wait_for_other_operators)
 {
 	struct rig rig;
 
+	setenv("FRAG_TEST_NO_SAFETY_POLL", "all", 1);
 	run(&rig, "scheduler: {worker_thread_number: 1}\n"
 		  "thread_pools: {p: {initial_size: 1, add: [{operators: [tx, a, b]}]}}\n"
 		  "operators:\n  all: {type: patient, parameters: {slot: 1, until: 20}}\n"
@@ -321,16 +324,21 @@ Test(thread_pools, a_pool_does_not_wait_for_other_operators)
 	rig_end(&rig);
 }
 
-/* And of two threads of a pool one computes while the other watches. */
+/*
+ * Both wait for a time, and one thread of the pool takes them one after the other: while it
+ * computes the other one must watch, and nothing else reminds it.
+ */
 Test(thread_pools, a_timer_does_not_wait_for_a_busy_thread)
 {
 	struct rig rig;
 
+	setenv("FRAG_TEST_NO_SAFETY_POLL", "all", 1);
 	run(&rig, "scheduler: {worker_thread_number: 1}\n"
-		  "thread_pools: {p: {initial_size: 2, add: [{operators: [all, tx, b]}]}}\n"
-		  "operators:\n  all: {type: patient, parameters: {slot: 1, until: 20}}\n"
-		  "  tx: {type: source, parameters: {count: 20},\n"
-		  "       conditions: [{type: periodic, recess_period: 1ms}]}\n"
+		  "thread_pools: {p: {initial_size: 2, add: [{operators: [all, tx]}]}}\n"
+		  "operators:\n  tx: {type: source, parameters: {count: 20},\n"
+		  "       conditions: [{type: periodic, recess_period: 5ms}]}\n"
+		  "  all: {type: patient, parameters: {slot: 1, until: 20, after: 3},\n"
+		  "       conditions: [{type: periodic, recess_period: 5ms}]}\n"
 		  "  b: {type: sink, parameters: {slot: 1}}\nflows: [tx -> b]\n");
 	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 	cr_expect_eq(noted(1), 20);

@@ -293,7 +293,7 @@ uint32_t fragi_event_crews_threads(const struct event *event);
 int fragi_event_crews_start(struct event *event, struct frag_err *err);
 void fragi_event_crews_join(struct event *event);
 /* The notification of an operator that is in a pool. */
-void fragi_event_crew_notify(void *exec);
+void fragi_event_crew_notify(void *arg);
 /* Wakes all their threads, because `ending` was set. */
 void fragi_event_crews_end(struct event *event);
 /* Wakes a thread of each crew whose queued work or timers nobody takes care of. */
