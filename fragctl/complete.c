@@ -55,7 +55,7 @@ static void offer_operators(struct fragi_registry *registry, const char *typed, 
 static void offer_types(const char *typed)
 {
 	const struct fragi_built_in_condition *condition;
-	const struct fragi_resource_type *resource;
+	const struct fragi_built_in_resource *resource;
 	struct fragi_registry *registry;
 
 	if (ctl_registry_create(NULL, NULL, &registry) < 0)
@@ -63,8 +63,8 @@ static void offer_types(const char *typed)
 	offer_operators(registry, typed, "");
 	for (size_t i = 0; (condition = fragi_built_in_condition_at(i)) != NULL; i++)
 		offer(typed, "", condition->type.name, "");
-	for (size_t i = 0; (resource = fragi_resource_type_at(i)) != NULL; i++)
-		offer(typed, "", resource->name, "");
+	for (size_t i = 0; (resource = fragi_built_in_resource_at(i)) != NULL; i++)
+		offer(typed, "", resource->type.name, "");
 	fragi_registry_destroy(registry);
 }
 

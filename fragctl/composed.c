@@ -14,12 +14,13 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_diag *diag,
 	composed->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*composed->infos));
 	if (composed->fragments == NULL || composed->infos == NULL)
 		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory");
+	fragi_services_compose(spec, composed->registry, diag, &composed->shared);
 	for (size_t i = 0; i < spec->fragment_count; i++) {
 		struct frag_fragment **fragment = &composed->fragments[i];
 
 		composed->fragment_count++;
-		fragi_fragment_compose_flawed(spec, &spec->fragments[i], composed->registry, diag,
-					      fragment);
+		fragi_fragment_compose_flawed(spec, &spec->fragments[i], composed->shared,
+					      composed->registry, diag, fragment);
 		composed->infos[i] = (struct fragi_fragment_info){
 			.name = spec->fragments[i].name,
 			.has_gaps = true,
@@ -68,6 +69,7 @@ void ctl_composed_fini(struct ctl_composed *composed)
 {
 	for (size_t i = 0; i < composed->fragment_count; i++)
 		fragi_fragment_destroy(composed->fragments[i]);
+	fragi_fragment_destroy(composed->shared);
 	fragi_free(composed->fragments);
 	fragi_free(composed->infos);
 	fragi_free(composed->flows);

@@ -9,6 +9,7 @@
 struct ctl_composed {
 	struct fragi_registry *registry;
 	struct frag_fragment **fragments; /* as in the spec; NULL: it could not be composed */
+	struct frag_fragment *shared;     /* services of the application; NULL: none */
 	struct fragi_fragment_info *infos;
 	size_t fragment_count;
 	size_t op_count, inner_flow_count;

@@ -36,9 +36,9 @@ static uint64_t pool_bytes(const struct frag_op *op)
 		resource = fragi_op_resource(op, i);
 		if (resource == NULL)
 			continue;
-		if (resource->type->blocks == NULL)
+		if (resource->allocator.blocks == NULL)
 			return UINT64_MAX;
-		resource->type->blocks(resource->allocator.state, &blocks);
+		resource->allocator.blocks(resource->allocator.state, &blocks);
 		sum += (uint64_t)blocks.all * blocks.block_bytes;
 	}
 	return sum > 0 ? sum : UINT64_MAX;

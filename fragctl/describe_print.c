@@ -100,9 +100,9 @@ static void print_resource(const struct frag_resource *resource, int width, FILE
 	struct fragi_blocks blocks;
 	char one[32], all[32];
 
-	fprintf(out, "  %-*s  %s", width, resource->name, resource->type->name);
-	if (resource->type->blocks != NULL) {
-		resource->type->blocks(resource->allocator.state, &blocks);
+	fprintf(out, "  %-*s  %s", width, resource->name, resource->type.name);
+	if (resource->allocator.blocks != NULL) {
+		resource->allocator.blocks(resource->allocator.state, &blocks);
 		fprintf(out, ": %zu blocks of %s = %s; %" PRIu64 " can be in use at a time",
 			blocks.all, format_bytes(blocks.block_bytes, one, sizeof(one)),
 			format_bytes((uint64_t)blocks.all * blocks.block_bytes, all, sizeof(all)),
@@ -346,12 +346,12 @@ static void json_resource(const struct frag_resource *resource, bool first, FILE
 	fputs(first ? "\n    {" : ",\n    {", out);
 	json_text("name", resource->name, out);
 	fputs(", ", out);
-	json_text("type", resource->type->name, out);
+	json_text("type", resource->type.name, out);
 	fputs(", ", out);
-	json_params(resource->type->params, resource->type->param_count, resource->allocator.state,
+	json_params(resource->type.params, resource->type.param_count, resource->allocator.state,
 		    out);
-	if (resource->type->blocks != NULL) {
-		resource->type->blocks(resource->allocator.state, &blocks);
+	if (resource->allocator.blocks != NULL) {
+		resource->allocator.blocks(resource->allocator.state, &blocks);
 		fprintf(out, ", \"blocks\": %zu, \"block_bytes\": %zu, \"blocks_needed\": %" PRIu64,
 			blocks.all, blocks.block_bytes, resource->blocks_needed);
 	}

@@ -62,6 +62,21 @@ static void put_condition(struct catalogue *catalogue, const struct frag_conditi
 }
 
 /* library NULL: part of libfrag */
+static void put_resource(struct catalogue *catalogue, const struct frag_resource_type *type,
+			 const struct fragi_library *library)
+{
+	put(catalogue, &(struct ctl_type){.kind = CTL_RESOURCE,
+					  .name = type->name,
+					  .headline = type->headline,
+					  .description = type->description,
+					  .library = library != NULL ? library->path : NULL,
+					  .plugin = library != NULL ? library->name : NULL,
+					  .version = library != NULL ? library->version : NULL,
+					  .params = type->params,
+					  .param_count = type->param_count});
+}
+
+/* library NULL: part of libfrag */
 static void put_value(struct catalogue *catalogue, const struct frag_type *type,
 		      const struct fragi_library *library)
 {
@@ -98,6 +113,8 @@ static void put_library(struct catalogue *catalogue, const struct fragi_library 
 	}
 	for (size_t i = 0; i < library->condition_count; i++)
 		put_condition(catalogue, library->conditions[i], library);
+	for (size_t i = 0; i < library->resource_count; i++)
+		put_resource(catalogue, library->resources[i], library);
 	for (size_t i = 0; i < library->composer_count; i++)
 		put(catalogue, &(struct ctl_type){.kind = CTL_COMPOSER,
 						  .name = library->composers[i].name,
@@ -139,18 +156,13 @@ static void put_named(struct catalogue *catalogue, struct fragi_registry *regist
 
 static void put_own(struct catalogue *catalogue)
 {
-	const struct fragi_resource_type *resource;
+	const struct fragi_built_in_resource *resource;
 	const struct fragi_built_in_condition *condition;
 
 	for (size_t i = 0; (condition = fragi_built_in_condition_at(i)) != NULL; i++)
 		put_condition(catalogue, &condition->type, NULL);
-	for (size_t i = 0; (resource = fragi_resource_type_at(i)) != NULL; i++)
-		put(catalogue, &(struct ctl_type){.kind = CTL_RESOURCE,
-						  .name = resource->name,
-						  .headline = resource->headline,
-						  .description = resource->description,
-						  .params = resource->params,
-						  .param_count = resource->param_count});
+	for (size_t i = 0; (resource = fragi_built_in_resource_at(i)) != NULL; i++)
+		put_resource(catalogue, &resource->type, NULL);
 	for (size_t i = 0; i < FRAG_COUNT_OF(own_values); i++)
 		put_value(catalogue, own_values[i], NULL);
 }

@@ -475,6 +475,8 @@ int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct f
 		arena, (app->host_count < host->edge_count ? app->host_count : host->edge_count) *
 			       sizeof(*wire->peers));
 	app->core->items -= host->edge_count;
+	wire->announced = answer_of(host_of(app, 0))->announced;
+	wire->announced_count = answer_of(host_of(app, 0))->announced_count;
 	if (is_peer == NULL || wire->edges == NULL || wire->peers == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < host->edge_count; i++) {

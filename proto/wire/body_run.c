@@ -152,6 +152,8 @@ void fw_encode_host_prepared(struct fw_encoder *e, const struct fw_message *mess
 	}
 	out->addresses = encode_addresses(e, in->addresses, in->address_count, &out->n_addresses);
 	out->pid = in->pid;
+	out->announced = fw_put_texts(e, in->announced, in->announced_count, FW_NAMES_MAX,
+				      &out->n_announced);
 }
 
 static struct fw_address *decode_addresses(struct fw_decoder *d, Frag__V1__DataAddress *const *in,
@@ -277,6 +279,8 @@ void fw_decode_host_prepared(struct fw_decoder *d, const Frag__V1__HostPrepared 
 		decode_inner_flow(d, in->flows[i], out, &out->flows[i]);
 	out->addresses = decode_addresses(d, in->addresses, in->n_addresses, &out->address_count);
 	out->pid = in->pid;
+	out->announced = fw_get_texts(d, in->announced, in->n_announced, FW_NAMES_MAX,
+				      &out->announced_count);
 }
 
 void fw_encode_host_wire(struct fw_encoder *e, const struct fw_message *message,
@@ -284,6 +288,8 @@ void fw_encode_host_wire(struct fw_encoder *e, const struct fw_message *message,
 {
 	const struct fw_host_wire *in = &message->wire;
 
+	out->announced = fw_put_texts(e, in->announced, in->announced_count, FW_NAMES_MAX,
+				      &out->n_announced);
 	out->peers = fw_put_rows(e, &frag__v1__peer__descriptor, in->peer_count, FW_ROWS_MAX,
 				 &out->n_peers);
 	for (size_t i = 0; i < out->n_peers; i++) {
@@ -367,6 +373,8 @@ void fw_decode_host_wire(struct fw_decoder *d, const Frag__V1__HostWire *in,
 		fw_get_rows(d, in->n_edges, FW_ROWS_MAX, sizeof(*out->edges), &out->edge_count);
 	for (uint32_t i = 0; i < out->edge_count; i++)
 		decode_edge(d, in->edges[i], &out->edges[i]);
+	out->announced = fw_get_texts(d, in->announced, in->n_announced, FW_NAMES_MAX,
+				      &out->announced_count);
 }
 
 void fw_encode_host_result(struct fw_encoder *e, const struct fw_message *message,

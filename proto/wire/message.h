@@ -221,6 +221,9 @@ struct fw_host_prepared {
 	struct fw_address *addresses; /* of its transports; none: no flow leaves it */
 	uint32_t address_count;
 	int32_t pid;
+	/* by the services of the application, where its first fragment runs; "": nothing */
+	const char *const *announced;
+	uint32_t announced_count;
 };
 
 /* one end of a flow between hosts */
@@ -255,6 +258,9 @@ struct fw_host_wire {
 	uint32_t peer_count;
 	struct fw_edge *edges;
 	uint32_t edge_count;
+	/* as the host of the first fragment has answered */
+	const char *const *announced;
+	uint32_t announced_count;
 };
 /* HOST_WIRED, HOST_STARTED */
 struct fw_host_result {

@@ -68,7 +68,7 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	    "app.op: two conditions are called \"gate\"\n"
 	    "app.op: \"a gate\" is not a valid name of a condition\n"
 	    "app.op: unknown condition type \"\"; valid: message_available, expiring_message_available, multi_message_available, multi_message_available_timeout, downstream_affordable, memory_available, count, boolean, asynchronous, periodic, or, none\n"
-	    "app: two resources are called \"pool\"\n"
+	    "app: two resources or services are called \"pool\"\n"
 	    "app: \"a pool\" is not a valid name of a resource\n"
 	    "app: \"\" is not a valid name of a resource\n");
 }

@@ -14,10 +14,16 @@
 static int make_pool(int64_t storage_type, uint64_t block_size, int64_t num_blocks,
 		     struct frag_resource **out, struct frag_err *err)
 {
-	const struct fragi_resource_type *type = fragi_resource_type_find("block_memory_pool");
-	unsigned char *state = calloc(1, type->state_size);
-	int r;
+	const struct fragi_built_in_resource *built_in =
+		fragi_built_in_resource("block_memory_pool");
+	const struct frag_resource_type *type = &built_in->type;
+	struct frag_resource *pool;
+	unsigned char *state;
+	int r = fragi_resource_create(type, built_in, "pool", &pool);
 
+	if (r < 0)
+		return frag_err_set(err, r, "there is no memory for \"pool\"");
+	state = fragi_resource_state(pool);
 	for (uint32_t i = 0; i < type->param_count; i++) {
 		void *at = state + type->params[i].offset;
 
@@ -28,20 +34,32 @@ static int make_pool(int64_t storage_type, uint64_t block_size, int64_t num_bloc
 		if (strcmp(type->params[i].name, "num_blocks") == 0)
 			*(int64_t *)at = num_blocks;
 	}
-	r = fragi_resource_create(type, "pool", state, out, err);
-	free(state);
+	r = fragi_resource_set_up(pool, err);
+	if (r < 0)
+		fragi_resource_unref(pool);
+	else
+		*out = pool;
 	return r;
+}
+
+static void make_unbounded(struct frag_resource **out)
+{
+	const struct fragi_built_in_resource *built_in =
+		fragi_built_in_resource("unbounded_allocator");
+
+	cr_assert_eq(fragi_resource_create(&built_in->type, built_in, "u", out), 0);
+	cr_assert_eq(fragi_resource_set_up(*out, NULL), 0);
 }
 
 Test(resource, types_are_found_and_listed)
 {
 	size_t n = 0;
 
-	cr_expect_null(fragi_resource_type_find("no_such"));
-	for (; fragi_resource_type_at(n) != NULL; n++) {
-		cr_expect_eq(fragi_resource_type_find(fragi_resource_type_at(n)->name),
-			     fragi_resource_type_at(n));
-		cr_expect_not_null(fragi_resource_type_at(n)->headline);
+	cr_expect_null(fragi_built_in_resource("no_such"));
+	for (; fragi_built_in_resource_at(n) != NULL; n++) {
+		cr_expect_eq(fragi_built_in_resource(fragi_built_in_resource_at(n)->type.name),
+			     fragi_built_in_resource_at(n));
+		cr_expect_not_null(fragi_built_in_resource_at(n)->type.headline);
 	}
 	cr_expect_eq(n, 2);
 }
@@ -177,9 +195,7 @@ Test(resource, the_unbounded_allocator_and_the_default)
 	struct frag_resource *unbounded = NULL;
 	void *memory;
 
-	cr_assert_eq(fragi_resource_create(fragi_resource_type_find("unbounded_allocator"), "u",
-					   NULL, &unbounded, NULL),
-		     0);
+	make_unbounded(&unbounded);
 	cr_assert_eq(frag_alloc(unbounded, 1000, &memory), 0);
 	cr_expect_eq((uintptr_t)memory % 64, 0);
 	frag_free(unbounded, memory);
@@ -226,9 +242,7 @@ Test(resource, memory_comes_from_where_the_host_says_and_goes_back_there)
 	void *memory;
 
 	fragi_default_memory_set((struct frag_resource *)(void *)&lender);
-	cr_assert_eq(fragi_resource_create(fragi_resource_type_find("unbounded_allocator"), "u",
-					   NULL, &unbounded, NULL),
-		     0);
+	make_unbounded(&unbounded);
 	cr_assert_eq(make_pool(2, 100, 3, &pool, NULL), 0);
 	cr_expect_eq(lent, 1, "a pool takes its memory when it is made");
 	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &shape,

@@ -72,6 +72,15 @@ static struct fw_address *make_addresses(struct maker *m, uint32_t count)
 	return addresses;
 }
 
+static const char *const *make_names(struct maker *m, uint32_t count)
+{
+	const char **names = fragi_arena_alloc(&m->arena, count * sizeof(*names));
+
+	for (uint32_t i = 0; i < count; i++)
+		names[i] = word(m);
+	return names;
+}
+
 static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 {
 	p->ok = true;
@@ -120,10 +129,14 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 	p->address_count = 2;
 	p->addresses = make_addresses(m, 2);
 	p->pid = 4711;
+	p->announced = make_names(m, 3);
+	p->announced_count = 3;
 }
 
 static void make_wire(struct maker *m, struct fw_host_wire *w)
 {
+	w->announced = make_names(m, 2);
+	w->announced_count = 2;
 	w->peer_count = 2;
 	w->peers = fragi_arena_alloc(&m->arena, 2 * sizeof(*w->peers));
 	for (uint32_t i = 0; i < 2; i++)
@@ -528,6 +541,8 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	cr_expect_eq(out->wire.edges[3].encrypt, true);
 	cr_expect_eq(out->wire.edges[4].encrypt, false);
 	cr_expect_str_eq(out->wire.peers[1].name, in.wire.peers[1].name);
+	cr_assert_eq(out->wire.announced_count, 2);
+	cr_expect_str_eq(out->wire.announced[1], in.wire.announced[1]);
 	cr_assert_eq(out->wire.peers[1].address_count, 2);
 	cr_expect_str_eq(out->wire.peers[1].addresses[1].transport,
 			 in.wire.peers[1].addresses[1].transport);

@@ -116,6 +116,24 @@ static int addresses_of(const struct fragi_run *run, struct fragi_arena *arena,
 	return 0;
 }
 
+static int announced_by(const struct fragi_run *run, struct fragi_arena *arena,
+			struct fw_host_prepared *out)
+{
+	uint32_t count = fragi_run_service_count(run);
+	const char **texts;
+
+	if (count == 0 || !fragi_run_is_driver(run))
+		return 0;
+	texts = fragi_arena_alloc(arena, count * sizeof(*texts));
+	if (texts == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		texts[i] = fragi_run_announced(run, i);
+	out->announced = texts;
+	out->announced_count = count;
+	return 0;
+}
+
 int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 			 struct fw_host_prepared *out_prepared)
 {
@@ -127,6 +145,8 @@ int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 	if (r < 0)
 		return r;
 	r = addresses_of(run, arena, &prepared);
+	if (r == 0)
+		r = announced_by(run, arena, &prepared);
 	if (r < 0)
 		return r;
 	*out_prepared = prepared;

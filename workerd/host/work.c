@@ -224,6 +224,20 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 	start_thread(work, prepare_main);
 }
 
+/* Connects the services of the application, which may take as long as they like. */
+static void *connect_main(void *arg)
+{
+	struct host_work *work = arg;
+
+	fragi_call_record(&work->call);
+	pthread_cleanup_push(lose_thread, work);
+	work->result = fragi_run_connect_services(work->run, work->wire->wire.announced,
+						  work->wire->wire.announced_count, &work->err);
+	pthread_cleanup_pop(0);
+	done(work);
+	return NULL;
+}
+
 void host_work_wire(struct host_work *work, struct fw_message *request)
 {
 	const struct fw_host_wire *wire = &request->wire;
@@ -241,7 +255,10 @@ void host_work_wire(struct host_work *work, struct fw_message *request)
 		work->result = fragi_run_wire(work->run, peers, wire->peer_count, edges,
 					      wire->edge_count, &work->err);
 	fragi_arena_fini(&arena);
-	done(work);
+	if (work->result == 0 && fragi_run_service_count(work->run) > 0)
+		start_thread(work, connect_main);
+	else
+		done(work);
 }
 
 int host_work_rewire(struct host_work *work, const struct fw_message *request)
@@ -314,6 +331,8 @@ static struct fw_host_result result_of(struct host_work *work)
 {
 	if (work->result == 0)
 		return (struct fw_host_result){0};
+	if (atomic_load(&work->thread_lost) && work->diag.count > 0)
+		work->err = work->diag.items[work->diag.count - 1];
 	frag_err_set(&work->err, work->result, "%s", frag_strerror(work->result));
 	fragi_err_classify(&work->err,
 			   work->result == -ENOMEM      ? FRAGI_FAILURE_OUT_OF_MEMORY
@@ -442,7 +461,7 @@ static bool watch_call(struct host_work *work, struct host_event *out_event)
 	struct fragi_call_seen call;
 	int64_t for_ns;
 
-	if (work->kind != HOST_DO_PREPARE || !work->has_thread ||
+	if ((work->kind != HOST_DO_PREPARE && work->kind != HOST_DO_WIRE) || !work->has_thread ||
 	    !fragi_call_look(&work->call, &call))
 		return false;
 	for_ns = fragi_now_ns() - call.since_ns;

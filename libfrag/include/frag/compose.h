@@ -103,13 +103,30 @@ FRAG_API int frag_fragment_set_metadata_policy(struct frag_fragment *fragment,
 FRAG_API int frag_fragment_enable_metadata(struct frag_fragment *fragment, int enable);
 
 /*
- * Makes a resource of a built-in type (resource.h); parameters of operators name it as $name.
+ * Makes a resource (resource.h) and calls its setup; parameters of operators, conditions and later
+ * resources name it as $name.
  * - name: unique in the fragment
+ * - type: name of a type that is built in or that a loaded plugin lists
  * - args: its parameters; NULL is accepted
  * Returns the resource, which belongs to the fragment; NULL on failure.
  */
 FRAG_API struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
 						  const char *type, const struct frag_arg *args);
+/*
+ * The same from a table that need not be registered. Its callbacks must stay loaded as long as the
+ * resource lives.
+ */
+FRAG_API struct frag_resource *frag_make_resource_of(struct frag_fragment *fragment,
+						     const char *name,
+						     const struct frag_resource_type *type,
+						     const struct frag_arg *args);
+/*
+ * Gives an operator a resource by position: the first call's is frag_op_resource_at(op, 0). Those
+ * that a graph lists for the operator follow.
+ * Returns 0; -EINVAL: op or resource is NULL, or they are of different fragments; -EBUSY: not
+ * inside a composer; -ENOMEM.
+ */
+FRAG_API int frag_add_resource(struct frag_op *op, struct frag_resource *resource);
 /*
  * Adds a condition to an operator, in a composer or in the operator's own setup. Its type is built
  * in or listed by a loaded plugin (condition.h).

@@ -22,6 +22,7 @@
 #include <frag/compose.h>
 #include <frag/subgraph.h>
 #include <frag/thread_pool.h>
+#include <frag/service.h>
 #include <frag/track.h>
 #include <frag/plugin.h>
 #include <frag/draft.h>

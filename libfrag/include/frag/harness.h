@@ -48,6 +48,14 @@ struct frag_harness_resource {
 FRAG_API struct frag_harness *
 frag_harness_create_with(const struct frag_op_type *type, const struct frag_arg *args,
 			 const struct frag_harness_resource *resources, struct frag_err *err);
+/*
+ * The same, with whatever a composer makes before the operator: resources of types of your own
+ * (frag_make_resource_of) and services (frag_register_service).
+ * - compose: called once; a negative errno refuses the operator
+ */
+FRAG_API struct frag_harness *
+frag_harness_create_composed(const struct frag_op_type *type, const struct frag_arg *args,
+			     int (*compose)(struct frag_fragment *fragment), struct frag_err *err);
 /* Calls stop and fini and frees everything. NULL is accepted. */
 FRAG_API void frag_harness_destroy(struct frag_harness *harness);
 

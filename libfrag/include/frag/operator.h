@@ -483,6 +483,8 @@ FRAG_API const char *frag_op_fragment_name(const struct frag_op *op);
 FRAG_API struct frag_fragment *frag_op_fragment(const struct frag_op *op);
 /* Returns the resource of that name in the fragment; NULL when there is none. */
 FRAG_API struct frag_resource *frag_op_resource(const struct frag_op *op, const char *name);
+/* Returns the i-th resource that the operator was given, from 0; NULL: there are not as many. */
+FRAG_API struct frag_resource *frag_op_resource_at(const struct frag_op *op, uint32_t i);
 /* Returns this operator's condition of that name; NULL when there is none. */
 FRAG_API struct frag_condition *frag_op_condition(const struct frag_op *op, const char *name);
 /* Returns the value of an argument of the application; NULL when none is declared by that name. */

@@ -38,6 +38,9 @@ struct frag_plugin {
 	const struct frag_subgraph_type *subgraphs;
 	uint32_t subgraph_count;
 	uint32_t subgraph_size;
+	/* see FRAG_RESOURCES */
+	const struct frag_resource_type *const *resources;
+	uint32_t resource_count;
 };
 
 #ifdef __cplusplus
@@ -59,13 +62,14 @@ struct frag_plugin {
 						   __VA_ARGS__}
 
 /*
- * The tables of a plugin: FRAG_OPS, FRAG_CONDITIONS and FRAG_TYPES take an array of pointers to
- * tables, FRAG_COMPOSERS an array of struct frag_composer, FRAG_SUBGRAPHS one of struct
+ * The tables of a plugin: FRAG_OPS, FRAG_CONDITIONS, FRAG_RESOURCES and FRAG_TYPES take an array of
+ * pointers to tables, FRAG_COMPOSERS an array of struct frag_composer, FRAG_SUBGRAPHS one of struct
  * frag_subgraph_type.
  */
 #define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_CONDITIONS(table)                                                                     \
 	.conditions = (table), .condition_count = (uint32_t)FRAG_COUNT_OF(table)
+#define FRAG_RESOURCES(table) .resources = (table), .resource_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_COMPOSERS(table)                                                                      \
 	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                    \
 	.composer_size = (uint32_t)sizeof((table)[0])

@@ -17,8 +17,80 @@ FRAG_BEGIN_DECLS
  *     built yet
  *   - dev_id (0): number of the device, for device memory
  * - unbounded_allocator: the heap of the process; no parameters
+ *
+ * A plugin brings types of its own: see struct frag_resource_type. An operator reaches a resource
+ * - by a parameter: FRAG_PARAM_RESOURCE in its table, `pool: $pool` in the graph
+ * - by name: frag_op_resource(op, "pool"), any of its fragment
+ * - by position: frag_op_resource_at(op, 0), of those that its graph lists (`resources: [$pool]`)
+ *   or its composer gives it (frag_add_resource)
+ * - as a service, by type: service.h
  */
 struct frag_resource;
+struct frag_param;
+
+/*
+ * The table of a resource type. A plugin lists its own with FRAG_RESOURCES (plugin.h).
+ *
+ * The callbacks, in the order of their calls; all of them may be NULL:
+ * - setup: once, when the resource is made, with the parameters in place; before the setup of every
+ *   operator. A parameter of kind FRAG_PARAM_KIND_RESOURCE names a resource made before it.
+ * - initialize: once, before anything runs, in the order in which the resources were made, and
+ *   before the initialize of every condition and operator
+ * - driver_start, worker_connect, worker_disconnect, driver_stop: of a service of the whole
+ *   application, see service.h
+ * - fini: once if setup succeeded, or is NULL and the parameters are in place: when the fragment
+ *   has gone, and the last tensor whose memory is the resource's. Resources are finished in the
+ *   opposite order, and each before those that its parameters name.
+ *
+ * A negative errno from setup refuses the application, together with all other errors of its graph;
+ * one from initialize refuses it before anything ran. frag_err_set words both.
+ *
+ * state is `state_size` zeroed bytes, aligned to 64, that live until fini has returned. Callbacks
+ * are called by one thread at a time. What operators call beside them is theirs to protect, because
+ * operators may run at the same time.
+ *
+ * A type with alloc and free is an allocator: tensors take their memory from it. They are called on
+ * any thread, also at the same time. alloc returns as frag_alloc does and gives memory aligned to
+ * 64 bytes; free gets what alloc gave.
+ */
+struct frag_resource_type {
+	/* set by FRAG_RESOURCE_TYPE_INIT */
+	size_t struct_size;
+	/* of the type, in graphs */
+	const char *name;
+	/* one line for people; NULL: none */
+	const char *headline;
+	/* more lines for people; NULL: none */
+	const char *description;
+	/* in bytes */
+	size_t state_size;
+	/* see FRAG_PARAMS */
+	const struct frag_param *params;
+	uint32_t param_count;
+	uint32_t param_size;
+	int (*setup)(void *state, struct frag_resource *resource, struct frag_err *err);
+	int (*initialize)(void *state, struct frag_resource *resource, struct frag_err *err);
+	void (*fini)(void *state);
+	int (*alloc)(void *state, size_t size, void **out_memory);
+	void (*free)(void *state, void *memory);
+	int (*driver_start)(void *state, struct frag_resource *resource, struct frag_err *err);
+	int (*driver_stop)(void *state, struct frag_resource *resource);
+	int (*worker_connect)(void *state, struct frag_resource *resource, const char *driver,
+			      struct frag_err *err);
+	int (*worker_disconnect)(void *state, struct frag_resource *resource);
+};
+
+#define FRAG_RESOURCE_TYPE_INIT .struct_size = sizeof(struct frag_resource_type)
+
+/*
+ * Returns the state of a resource, for the functions by which a plugin lets operators use it.
+ * - resource: NULL is accepted
+ * - type: name of the type that it must be of
+ * NULL: it is of another type, or is built in.
+ * Thread: any; the state is then the caller's to protect. Blocks: no. RT-safe: it compares a text;
+ * call it in setup, initialize or start.
+ */
+FRAG_API void *frag_resource_state(struct frag_resource *resource, const char *type);
 
 /*
  * Takes memory, aligned to 64 bytes, from an allocator.

@@ -25,7 +25,11 @@
 	X(COMPUTE, compute)                                                                        \
 	X(SAVE, save)                                                                              \
 	X(STOP, stop)                                                                              \
-	X(FINI, fini)
+	X(FINI, fini)                                                                              \
+	X(DRIVER_START, driver_start) /* of a service, as those below */                           \
+	X(DRIVER_STOP, driver_stop)                                                                \
+	X(WORKER_CONNECT, worker_connect)                                                          \
+	X(WORKER_DISCONNECT, worker_disconnect)
 
 #define FRAGI_CALL_ENUM(NAME, name) FRAGI_CALL_##NAME,
 enum fragi_call_kind { FRAGI_CALL_NONE, FRAGI_CALL_LIST(FRAGI_CALL_ENUM) FRAGI_CALL_KINDS };

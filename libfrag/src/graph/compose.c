@@ -292,24 +292,6 @@ int frag_fragment_enable_metadata(struct frag_fragment *fragment, int enable)
 	return 0;
 }
 
-struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
-					 const char *type, const struct frag_arg *args)
-{
-	struct fragi_spec_setting *settings;
-	size_t count;
-
-	if (!fragi_making_is_open(fragment))
-		return NULL;
-	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0 ||
-	    fragi_subgraph_qualify_args(fragment, settings, count) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a resource");
-		return NULL;
-	}
-	name = fragi_subgraph_qualify(fragment, name);
-	return fragi_resource_make(fragment, name != NULL ? name : "", type != NULL ? type : "",
-				   settings, count, NULL);
-}
-
 struct frag_condition *frag_make_condition(struct frag_op *op, const char *name, const char *type,
 					   const struct frag_arg *args)
 {

@@ -32,6 +32,7 @@ struct fragi_made {
 	bool failed;                /* its parameters or its setup */
 	/* Execution flows (execution.c): an end that needs the port; one that may. */
 	bool needs_exec_in, may_exec_in, needs_exec_out;
+	uint32_t resource_capacity;
 	bool bad_resource; /* a parameter names a resource that could not be made */
 };
 
@@ -59,7 +60,7 @@ struct fragi_making {
 	/* those of C, and once they are resolved those of the graph too */
 	const struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
-	uint32_t op_capacity, made_capacity, resource_capacity, pool_capacity;
+	uint32_t op_capacity, made_capacity, resource_capacity, pool_capacity, service_capacity;
 	/* of the fragment, given in C */
 	int metadata; /* 0 off, 1 on, -1 not given */
 	enum frag_metadata_policy metadata_policy;
@@ -180,10 +181,34 @@ struct frag_string_list fragi_condition_names(const struct frag_condition *condi
 int fragi_condition_bind_terms(struct frag_op *op, uint32_t index);
 void fragi_conditions_fini(struct frag_op *op);
 /* resources.c; as above */
+/* type_name NULL: by its table */
 struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
-					  const char *type,
+					  const char *type_name,
+					  const struct frag_resource_type *type,
 					  const struct fragi_spec_setting *settings, size_t count,
 					  const struct fragi_node *place);
 struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, const char *name);
+/* Gives the operator the resources that its graph lists. Returns as above. */
+int fragi_op_give_resources(struct frag_op *op);
+/* Calls initialize of all resources. Returns 0 or the first failure, in diag. */
+int fragi_resources_initialize(struct frag_fragment *fragment, struct fragi_diag *diag);
+/* Lets go of all resources, the last one first. */
+void fragi_resources_release(struct frag_fragment *fragment);
+
+/* fragment.c: loads libraries; reports those that cannot be loaded. */
+void fragi_extensions_load(struct frag_fragment *fragment,
+			   const struct fragi_spec_extension *extensions, size_t count);
+/*
+ * Makes the resources and services that a graph declares. Those with errors in the text keep their
+ * names, which may be referred to.
+ */
+void fragi_resources_make(struct frag_fragment *fragment, const struct fragi_spec_object *objects,
+			  size_t count);
+/*
+ * services.c: registers a resource. scope: the instance of a subgraph; NULL: none. Returns 0 or a
+ * failure, which is reported.
+ */
+int fragi_service_register(struct frag_fragment *fragment, struct frag_resource *resource,
+			   const char *id, const char *scope, const struct fragi_node *place);
 
 #endif

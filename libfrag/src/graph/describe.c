@@ -65,8 +65,8 @@ char *frag_resource_describe(const struct frag_resource *resource)
 
 	if (out == NULL)
 		return NULL;
-	fprintf(out, "name: %s\ntype: %s\n", resource->name, resource->type->name);
-	fragi_params_describe(resource->type->params, resource->type->param_count,
+	fprintf(out, "name: %s\ntype: %s\n", resource->name, resource->type.name);
+	fragi_params_describe(resource->type.params, resource->type.param_count,
 			      resource->allocator.state, "", out);
 	return finish(out, &text);
 }

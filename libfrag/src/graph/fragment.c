@@ -69,8 +69,7 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 		fragi_conditions_fini(op);
 		fragi_free(op->state);
 	}
-	for (uint32_t i = 0; i < fragment->resource_count; i++)
-		fragi_resource_unref(fragment->resources[i]);
+	fragi_resources_release(fragment);
 	fragi_free(fragment->flows);
 	fragi_tracker_unref(fragment->tracker);
 	fragi_registry_destroy(fragment->own_registry);
@@ -78,36 +77,28 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 	fragi_free(fragment);
 }
 
-static void load_extensions(struct frag_fragment *fragment)
+void fragi_extensions_load(struct frag_fragment *fragment,
+			   const struct fragi_spec_extension *extensions, size_t count)
 {
-	const struct fragi_spec_fragment *own = fragment->own;
 	int r;
 
-	for (size_t i = 0; i < own->extension_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		r = fragi_registry_load_pinned(fragment->registry, own->extensions[i].library,
-					       own->extensions[i].sha256, &err);
+		r = fragi_registry_load_pinned(fragment->registry, extensions[i].library,
+					       extensions[i].sha256, &err);
 		if (r == 0)
 			continue;
 		/*
 		 * without the fragment's name, so that a library listed at the top is one error for
 		 * all fragments
 		 */
-		fragi_making_fail_by(fragment, &err, own->extensions[i].place, "", "");
+		fragi_making_fail_by(fragment, &err, extensions[i].place, "", "");
 		fragment->making->no_library = true;
 	}
 }
 
-/* Resources and operators with errors in the text keep their names, which may be referred to. */
-static bool is_flawed_resource(struct frag_fragment *fragment,
-			       const struct fragi_spec_object *object)
-{
-	if (object->type == NULL)
-		fragi_making_note_bad(fragment, &fragment->making->bad_resources, object->name);
-	return object->type == NULL;
-}
-
+/* Operators with errors in the text keep their names, which may be referred to. */
 static bool is_flawed_operator(struct frag_fragment *fragment,
 			       const struct fragi_spec_operator *spec_op)
 {
@@ -241,10 +232,9 @@ static void match_untyped(struct frag_fragment *fragment)
 }
 
 static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
-		   struct fragi_registry *registry, struct fragi_diag *diag, bool keep_flawed,
-		   struct frag_fragment **out_fragment)
+		   struct frag_fragment *shared, struct fragi_registry *registry,
+		   struct fragi_diag *diag, bool keep_flawed, struct frag_fragment **out_fragment)
 {
-	const struct fragi_spec_object *object;
 	struct frag_fragment *fragment;
 	size_t errors = diag->count;
 	int r = fragi_fragment_begin(own->name, spec, own, registry, diag, &fragment);
@@ -257,13 +247,9 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 		return fragi_diag_add(diag, r, NULL, 0, 0, "%s: out of memory", own->name);
 	}
 	fragment->registry = fragment->own_registry;
-	load_extensions(fragment);
-	for (size_t i = 0; i < own->resource_count; i++) {
-		object = &own->resources[i];
-		if (!is_flawed_resource(fragment, object))
-			fragi_resource_make(fragment, object->name, object->type, object->settings,
-					    object->setting_count, object->place);
-	}
+	fragment->shared = shared;
+	fragi_extensions_load(fragment, own->extensions, own->extension_count);
+	fragi_resources_make(fragment, own->resources, own->resource_count);
 	make_typed(fragment);
 	run_composer(fragment);
 	match_untyped(fragment);
@@ -280,15 +266,15 @@ int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spe
 			   struct fragi_registry *registry, struct fragi_diag *diag,
 			   struct frag_fragment **out_fragment)
 {
-	return compose(spec, own, registry, diag, false, out_fragment);
+	return compose(spec, own, NULL, registry, diag, false, out_fragment);
 }
 
 int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
 				  const struct fragi_spec_fragment *own,
-				  struct fragi_registry *registry, struct fragi_diag *diag,
-				  struct frag_fragment **out_fragment)
+				  struct frag_fragment *shared, struct fragi_registry *registry,
+				  struct fragi_diag *diag, struct frag_fragment **out_fragment)
 {
-	return compose(spec, own, registry, diag, true, out_fragment);
+	return compose(spec, own, shared, registry, diag, true, out_fragment);
 }
 
 static bool is_bad(const struct frag_fragment *fragment, const char *op)
@@ -465,6 +451,9 @@ int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag 
 	if (order == NULL)
 		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: out of memory",
 				      fragment->name);
+	r = fragi_resources_initialize(fragment, diag);
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		op = fragment->ops[order[i]];
 		fragi_current_set(op, FRAGI_CALL_INITIALIZE);

@@ -467,6 +467,8 @@ void fragi_op_complete(struct frag_op *op)
 	result = fragi_conditions_fill(op);
 	r = state_fill(op);
 	result = result < 0 ? result : r;
+	r = fragi_op_give_resources(op);
+	result = result < 0 ? result : r;
 	if (result == 0 && !op->made->failed && !op->made->bad_resource)
 		result = op_setup(op);
 	if (result == 0)

@@ -53,6 +53,8 @@ struct frag_op {
 	uint32_t port_count;
 	struct frag_condition **conditions; /* given in the graph; the defaults are not here */
 	uint32_t condition_count;
+	struct frag_resource **resources; /* given by position; borrowed from the fragment */
+	uint32_t resource_count;
 	enum frag_metadata_policy metadata_policy;
 	bool metadata;
 	int64_t watchdog_ns; /* 0: none */
@@ -97,6 +99,13 @@ int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, 
 
 struct fragi_making;
 
+/* A resource that is found by its type, and id. */
+struct fragi_service {
+	const char *id;    /* "": none */
+	const char *scope; /* the instance of a subgraph that registered it; "": none */
+	struct frag_resource *resource;
+};
+
 struct frag_fragment {
 	const struct fragi_spec *spec;         /* NULL: composed in C alone */
 	const struct fragi_spec_fragment *own; /* the same */
@@ -115,6 +124,9 @@ struct frag_fragment {
 	uint32_t pool_count;
 	struct fragi_crew *crews; /* the threads of all pools */
 	uint32_t crew_count;
+	struct fragi_service *services;
+	uint32_t service_count;
+	struct frag_fragment *shared;    /* services of the application; borrowed; NULL: none */
 	struct fragi_fragment_info info; /* the tables for resolve.h and the driver */
 	/* inside this fragment; from_fragment and to_fragment are 0 */
 	struct fragi_flow_info *flows;
@@ -139,12 +151,12 @@ FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec,
 /*
  * The same, and after a failure *out_fragment is what could be made, where that is anything: its
  * info has gaps, its flows are not to be used. Only for looking for further errors; destroy it.
+ * shared: of fragi_services_compose, borrowed until destroy; NULL: none
  */
-FRAGI_API int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
-					    const struct fragi_spec_fragment *own,
-					    struct fragi_registry *registry,
-					    struct fragi_diag *diag,
-					    struct frag_fragment **out_fragment);
+FRAGI_API int
+fragi_fragment_compose_flawed(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+			      struct frag_fragment *shared, struct fragi_registry *registry,
+			      struct fragi_diag *diag, struct frag_fragment **out_fragment);
 /*
  * The same in two halves, for callers that compose in C alone (the harness): begin, frag_make_...,
  * frag_add_..., complete. spec and own may be NULL, and so may registry (then only
@@ -167,6 +179,28 @@ FRAGI_API uint32_t fragi_op_asks_for_room(const struct frag_op *op, uint32_t por
  * failure, in diag.
  */
 FRAGI_API int fragi_fragment_initialize(struct frag_fragment *fragment, struct fragi_diag *diag);
+/*
+ * The services of the application: a fragment without operators. *out_shared: NULL when there are
+ * none, or after a failure. Returns as fragi_fragment_compose.
+ */
+FRAGI_API int fragi_services_compose(const struct fragi_spec *spec, struct fragi_registry *registry,
+				     struct fragi_diag *diag, struct frag_fragment **out_shared);
+/*
+ * Callbacks of the services of the application. shared NULL: there are none.
+ * start calls driver_start; after a failure, as always, stop calls what is due. announced, count:
+ * what the process of the first fragment reports, "": nothing.
+ */
+int fragi_services_start(struct frag_fragment *shared, struct fragi_diag *diag);
+int fragi_services_connect(struct frag_fragment *shared, const char *const *announced,
+			   uint32_t count, struct frag_err *err);
+void fragi_services_disconnect(struct frag_fragment *shared);
+void fragi_services_stop(struct frag_fragment *shared);
+/*
+ * Adds the failure of a callback of a resource to diag; err has its sentence, if it gave one.
+ * Returns r.
+ */
+int fragi_resource_failed(const struct frag_resource *resource, const char *callback, int r,
+			  const struct frag_err *err, struct fragi_diag *diag);
 /*
  * Returns the indices of ops in topological order (with cycles: as far as possible), op_count
  * entries, owned by the fragment.

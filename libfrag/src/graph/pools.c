@@ -69,9 +69,9 @@ struct frag_resource *fragi_op_starved_pool(const struct frag_op *op)
 
 	for (uint32_t i = 0; i < op->type->param_count; i++) {
 		resource = fragi_op_resource(op, i);
-		if (resource == NULL || resource->type->blocks == NULL)
+		if (resource == NULL || resource->allocator.blocks == NULL)
 			continue;
-		resource->type->blocks(resource->allocator.state, &blocks);
+		resource->allocator.blocks(resource->allocator.state, &blocks);
 		if (blocks.refused > 0)
 			return resource;
 	}
@@ -121,7 +121,7 @@ static void check(const struct frag_fragment *fragment, struct frag_resource *po
 						   (unsigned long long)need);
 	}
 	pool->blocks_needed = sum;
-	pool->type->blocks(pool->allocator.state, &blocks);
+	pool->allocator.blocks(pool->allocator.state, &blocks);
 	if (blocks.all >= sum)
 		return;
 	snprintf(subject, sizeof(subject), "%s.%s", fragment->name, frag_resource_name(pool));
@@ -160,7 +160,7 @@ int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
 				   fragment->ops[flow->from_op]->choose_flows != NULL);
 	}
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
-		if (fragment->resources[i]->type->blocks != NULL)
+		if (fragment->resources[i]->allocator.blocks != NULL)
 			check(fragment, fragment->resources[i], outlets, first, warnings);
 	r = 0;
 out:

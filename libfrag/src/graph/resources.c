@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include <base/call.h>
+#include <base/failure.h>
+#include <base/may_write.h>
 #include <base/units.h>
 #include <graph/compose.h>
 #include <text/holoscan.h>
@@ -14,72 +18,138 @@ struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, 
 	return NULL;
 }
 
-static const struct fragi_resource_type *resource_type(struct frag_fragment *fragment,
-						       const char *subject, const char *name,
-						       const struct fragi_node *place)
+static void refuse_type(struct frag_fragment *fragment, const char *subject, const char *name,
+			const struct fragi_node *place)
 {
-	const struct fragi_resource_type *type =
-		fragi_resource_type_find(fragi_alias(FRAGI_HOLOSCAN_RESOURCE, name));
+	const struct fragi_library *const *libraries = NULL;
 	const char *names[64];
-	size_t count = 0;
+	size_t count = 0, library_count = 0;
 
-	if (type != NULL)
-		return type;
-	while (count < FRAG_COUNT_OF(names) && (type = fragi_resource_type_at(count)) != NULL)
-		names[count++] = type->name;
+	while (count < FRAG_COUNT_OF(names) && fragi_built_in_resource_at(count) != NULL) {
+		names[count] = fragi_built_in_resource_at(count)->type.name;
+		count++;
+	}
+	if (fragment->registry != NULL)
+		libraries = fragi_registry_libraries(fragment->registry, false, &library_count);
+	for (size_t i = 0; i < library_count; i++)
+		for (size_t k = 0; k < libraries[i]->resource_count && count < FRAG_COUNT_OF(names);
+		     k++)
+			names[count++] = libraries[i]->resources[k]->name;
 	fragi_making_refuse_type(fragment, place, subject, FRAGI_HOLOSCAN_RESOURCE, name, names,
 				 count);
-	return NULL;
 }
 
-/* Fills in the parameters of a resource and creates it. */
-static struct frag_resource *resource_create(struct frag_fragment *fragment, const char *subject,
-					     const char *name,
-					     const struct fragi_resource_type *type,
-					     const struct fragi_spec_setting *settings,
-					     size_t count, const struct fragi_node *place)
+/*
+ * Finds the type of that name: of an extension, else built in, else of a built-in library. Reports
+ * an error when there is none.
+ */
+static const struct frag_resource_type *
+type_find(struct frag_fragment *fragment, const char *subject, const char *name,
+	  const struct fragi_node *place, const struct fragi_built_in_resource **out_built_in)
 {
-	struct fragi_param_context context = {
-		.arena = &fragment->arena,
+	const char *type_name = fragi_alias(FRAGI_HOLOSCAN_RESOURCE, name);
+	const struct frag_resource_type *type = NULL;
+
+	if (fragment->registry != NULL)
+		type = fragi_registry_resource(fragment->registry, type_name, false);
+	if (type == NULL) {
+		*out_built_in = fragi_built_in_resource(type_name);
+		if (*out_built_in != NULL)
+			return &(*out_built_in)->type;
+	}
+	if (type == NULL && fragment->registry != NULL)
+		type = fragi_registry_resource(fragment->registry, type_name, true);
+	if (type == NULL && !fragment->making->no_library)
+		refuse_type(fragment, subject, name, place);
+	return type;
+}
+
+static struct frag_resource *resource_named(void *arg, const char *name)
+{
+	return fragi_resource_find(arg, name);
+}
+
+static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
+{
+	const struct frag_fragment *fragment = arg;
+
+	if (kind != FRAG_PARAM_KIND_RESOURCE || i >= fragment->resource_count)
+		return NULL;
+	return frag_resource_name(fragment->resources[i]);
+}
+
+/* Fills in the parameters and calls setup. Reports errors. */
+static int set_up(struct frag_fragment *fragment, struct frag_resource *resource,
+		  const char *subject, const struct fragi_spec_setting *settings, size_t count,
+		  const struct fragi_node *place)
+{
+	const struct fragi_param_context context = {
+		.arena = &resource->arena,
 		.diag = fragment->diag,
 		.subject = subject,
 		.place = place,
-		.app_folder = fragment->spec != NULL ? fragment->spec->app_folder : NULL};
-	void *state =
-		fragi_arena_alloc(&fragment->arena, type->state_size > 0 ? type->state_size : 1);
+		.app_folder = fragment->spec != NULL ? fragment->spec->app_folder : NULL,
+		.arg = fragment,
+		.resource = resource_named,
+		.name_at = name_at};
+	const struct fragi_param_table table = {resource->type.params, resource->type.param_count,
+						sizeof(struct frag_param)};
 	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_resource *resource;
-	int r;
+	int r = fragi_params_fill(&table, settings, count, fragi_resource_state(resource),
+				  &context);
 
-	if (state == NULL) {
+	if (r < 0) {
+		fragi_making_note(fragment, r);
+		return r;
+	}
+	if (place != NULL) /* else it is a part of the call of a composer */
+		fragi_call_begin(subject, FRAGI_CALL_SETUP, 0);
+	r = fragi_resource_set_up(resource, &err);
+	if (place != NULL)
+		fragi_call_end();
+	if (r < 0)
+		fragi_making_fail(fragment, r == -ENOMEM ? r : -EINVAL, place, subject, "%s",
+				  err.text[0] != '\0' ? err.text : frag_strerror(r));
+	return r;
+}
+
+/* Makes it and puts it into the fragment. NULL: reported. */
+static struct frag_resource *make(struct frag_fragment *fragment, const char *subject,
+				  const char *name, const struct frag_resource_type *type,
+				  const struct fragi_built_in_resource *built_in,
+				  const struct fragi_spec_setting *settings, size_t count,
+				  const struct fragi_node *place)
+{
+	struct frag_resource *resource = NULL, **resources;
+
+	resources = fragi_making_room(fragment, fragment->resources, fragment->resource_count,
+				      &fragment->making->resource_capacity,
+				      sizeof(struct frag_resource *));
+	if (resources == NULL || fragi_resource_create(type, built_in, name, &resource) < 0) {
 		fragi_making_fail(fragment, -ENOMEM, place, subject, "out of memory");
 		return NULL;
 	}
-	r = fragi_params_fill(&(struct fragi_param_table){type->params, type->param_count,
-							  sizeof(struct frag_param)},
-			      settings, count, state, &context);
-	if (r < 0) {
-		fragi_making_note(fragment, r);
+	fragment->resources = resources;
+	resource->fragment = fragment;
+	if (set_up(fragment, resource, subject, settings, count, place) < 0) {
+		fragi_resource_unref(resource);
 		return NULL;
 	}
-	r = fragi_resource_create(type, name, state, &resource, &err);
-	if (r < 0) {
-		fragi_making_fail(fragment, r == -ENOMEM ? r : -EINVAL, place, subject, "%s",
-				  err.text[0] != '\0' ? err.text : frag_strerror(r));
-		return NULL;
-	}
+	fragment->resources[fragment->resource_count++] = resource;
 	return resource;
 }
 
 struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
 					  const char *type_name,
+					  const struct frag_resource_type *type,
 					  const struct fragi_spec_setting *settings, size_t count,
 					  const struct fragi_node *place)
 {
 	const char *subject = fragi_arena_printf(&fragment->arena, "%s.%s", fragment->name, name);
-	struct fragi_making *making = fragment->making;
-	const struct fragi_resource_type *type;
-	struct frag_resource *resource = NULL, **resources;
+	const struct fragi_built_in_resource *built_in = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_resource *resource = NULL;
+	int r;
 
 	if (!fragi_name_is_valid(name)) {
 		fragi_making_fail(fragment, -EINVAL, place, NULL,
@@ -87,28 +157,200 @@ struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const 
 		return NULL;
 	}
 	if (fragi_resource_find(fragment, name) != NULL) {
-		fragi_making_fail(fragment, -EINVAL, place, NULL, "two resources are called \"%s\"",
-				  name);
+		fragi_making_fail(fragment, -EINVAL, place, NULL,
+				  "two resources or services are called \"%s\"", name);
 		return NULL;
 	}
 	if (subject == NULL) {
 		fragi_making_note(fragment, -ENOMEM);
 		return NULL;
 	}
-	type = resource_type(fragment, subject, type_name, place);
+	if (type_name != NULL) {
+		type = type_find(fragment, subject, type_name, place, &built_in);
+	} else {
+		r = fragi_resource_type_copy(&fragment->arena, type, &type, &err);
+		if (r < 0) {
+			fragi_making_fail(fragment, r, place, subject, "%s", err.text);
+			type = NULL;
+		}
+	}
 	if (type != NULL)
-		resource = resource_create(fragment, subject, name, type, settings, count, place);
-	if (resource == NULL) {
-		fragi_making_note_bad(fragment, &making->bad_resources, name);
-		return NULL;
-	}
-	resources = fragi_making_room(fragment, fragment->resources, fragment->resource_count,
-				      &making->resource_capacity, sizeof(struct frag_resource *));
-	if (resources == NULL) {
-		fragi_resource_unref(resource);
-		return NULL;
-	}
-	fragment->resources = resources;
-	fragment->resources[fragment->resource_count++] = resource;
+		resource = make(fragment, subject, name, type, built_in, settings, count, place);
+	if (resource == NULL)
+		fragi_making_note_bad(fragment, &fragment->making->bad_resources, name);
 	return resource;
+}
+
+void fragi_resources_make(struct frag_fragment *fragment, const struct fragi_spec_object *objects,
+			  size_t count)
+{
+	struct frag_resource *resource;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fragi_spec_object *object = &objects[i];
+
+		if (object->type == NULL) {
+			fragi_making_note_bad(fragment, &fragment->making->bad_resources,
+					      object->name);
+			continue;
+		}
+		resource =
+			fragi_resource_make(fragment, object->name, object->type, NULL,
+					    object->settings, object->setting_count, object->place);
+		if (resource != NULL && object->is_service)
+			fragi_service_register(fragment, resource, object->id, object->scope,
+					       object->place);
+	}
+}
+
+static struct frag_resource *make_resource(struct frag_fragment *fragment, const char *name,
+					   const char *type_name,
+					   const struct frag_resource_type *type,
+					   const struct frag_arg *args)
+{
+	struct fragi_spec_setting *settings;
+	size_t count;
+
+	if (!fragi_making_is_open(fragment))
+		return NULL;
+	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0 ||
+	    fragi_subgraph_qualify_args(fragment, settings, count) < 0) {
+		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a resource");
+		return NULL;
+	}
+	name = fragi_subgraph_qualify(fragment, name);
+	return fragi_resource_make(fragment, name != NULL ? name : "", type_name, type, settings,
+				   count, NULL);
+}
+
+struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
+					 const char *type, const struct frag_arg *args)
+{
+	return make_resource(fragment, name, type != NULL ? type : "", NULL, args);
+}
+
+struct frag_resource *frag_make_resource_of(struct frag_fragment *fragment, const char *name,
+					    const struct frag_resource_type *type,
+					    const struct frag_arg *args)
+{
+	return make_resource(fragment, name, NULL, type, args);
+}
+
+/* Appends a resource to those that the operator has by position. */
+static int give(struct frag_op *op, struct frag_resource *resource)
+{
+	struct frag_resource **given =
+		fragi_making_room(op->fragment, op->resources, op->resource_count,
+				  &op->made->resource_capacity, sizeof(struct frag_resource *));
+
+	if (given == NULL)
+		return -ENOMEM;
+	op->resources = given;
+	given[op->resource_count++] = resource;
+	return 0;
+}
+
+int frag_add_resource(struct frag_op *op, struct frag_resource *resource)
+{
+	if (op == NULL)
+		return -EINVAL;
+	if (!fragi_making_is_open(op->fragment))
+		return -EBUSY;
+	if (resource == NULL)
+		return op->fragment->making->code < 0 || op->fragment->making->no_library
+			       ? -EINVAL
+			       : fragi_making_fail(op->fragment, -EINVAL, NULL, op->subject,
+						   "frag_add_resource: the resource is NULL");
+	if (resource->fragment != op->fragment)
+		return fragi_making_fail(op->fragment, -EINVAL, NULL, op->subject,
+					 "resource \"%s\" is of another fragment", resource->name);
+	return give(op, resource);
+}
+
+int fragi_op_give_resources(struct frag_op *op)
+{
+	const struct fragi_spec_operator *own = op->made->own;
+	struct fragi_param_context context = {0};
+	struct frag_resource *resource;
+	char advice[400];
+	int r, result = 0;
+
+	fragi_op_references(op, &context);
+	for (size_t i = 0; own != NULL && i < own->resource_count; i++) {
+		const struct fragi_spec_reference *named = &own->resources[i];
+
+		resource = context.resource(op, named->name);
+		if (resource == NULL) {
+			const char *names[64];
+			size_t count = 0;
+
+			while (count < FRAG_COUNT_OF(names) &&
+			       (names[count] = name_at(op->fragment, FRAG_PARAM_KIND_RESOURCE,
+						       count)) != NULL)
+				count++;
+			r = fragi_making_fail(op->fragment, -EINVAL, named->place, op->subject,
+					      "there is no resource \"%.80s\"%s", named->name,
+					      fragi_advise(advice, sizeof(advice), named->name,
+							   "resources", names, count));
+		} else {
+			r = give(op, resource);
+		}
+		result = r < 0 ? r : result;
+	}
+	return result;
+}
+
+struct frag_resource *frag_op_resource_at(const struct frag_op *op, uint32_t i)
+{
+	return i < op->resource_count ? op->resources[i] : NULL;
+}
+
+int fragi_resources_initialize(struct frag_fragment *fragment, struct fragi_diag *diag)
+{
+	char subject[2 * FRAG_NAME_MAX + 2];
+
+	for (uint32_t i = 0; i < fragment->resource_count; i++) {
+		struct frag_resource *resource = fragment->resources[i];
+		struct frag_err err = FRAG_ERR_INIT;
+		int r;
+
+		if (resource->type.initialize == NULL)
+			continue;
+		snprintf(subject, sizeof(subject), "%s.%s", fragment->name, resource->name);
+		fragi_call_begin(subject, FRAGI_CALL_INITIALIZE, 0);
+		r = resource->type.initialize(fragi_resource_state(resource), resource, &err);
+		fragi_call_end();
+		r = fragi_resource_result("initialize", r, &err);
+		if (r < 0)
+			return fragi_resource_failed(resource, "initialize", r, &err, diag);
+	}
+	return 0;
+}
+
+int fragi_resource_failed(const struct frag_resource *resource, const char *callback, int r,
+			  const struct frag_err *err, struct fragi_diag *diag)
+{
+	const enum fragi_failure failure = r == -EINVAL   ? FRAGI_FAILURE_OPERATOR_REFUSED
+					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
+							  : FRAGI_FAILURE_OPERATOR_FAILED;
+	const size_t first = diag->count;
+	char subject[2 * FRAG_NAME_MAX + 2], hint[FRAGI_MAY_WRITE_HINT_SIZE];
+
+	snprintf(subject, sizeof(subject), "%s.%s", resource->fragment->name, resource->name);
+	fragi_may_write_hint(r, hint, sizeof(hint));
+	if (err->text[0] != '\0')
+		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s%s", subject, err->text, hint);
+	else
+		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)%s", subject, callback,
+			       r, frag_strerror(r), hint);
+	fragi_diag_classify(diag, first, failure, subject);
+	return r;
+}
+
+void fragi_resources_release(struct frag_fragment *fragment)
+{
+	for (uint32_t i = fragment->resource_count; i-- > 0;) {
+		fragment->resources[i]->fragment = NULL;
+		fragi_resource_unref(fragment->resources[i]);
+	}
 }

@@ -88,8 +88,9 @@ static uint32_t pop(struct block_pool *pool)
 	return index;
 }
 
-static int block_pool_init(void *state, const char *name, struct frag_err *err)
+static int block_pool_setup(void *state, struct frag_resource *resource, struct frag_err *err)
 {
+	const char *name = frag_resource_name(resource);
 	struct block_pool *pool = state;
 	size_t total;
 
@@ -203,17 +204,13 @@ static void block_pool_blocks(const void *state, struct fragi_blocks *out)
 	};
 }
 
-const struct fragi_resource_type fragi_block_memory_pool = {
-	.name = "block_memory_pool",
-	.headline = "A fixed number of blocks of memory of one size",
-	.description =
-		"A request for more than a block, or for one block more than there are, fails: the memory of a graph is bounded.",
-	.params = block_pool_params,
-	.param_count = FRAG_COUNT_OF(block_pool_params),
-	.state_size = sizeof(struct block_pool),
-	.init = block_pool_init,
-	.fini = block_pool_fini,
-	.alloc = block_pool_alloc,
-	.free = block_pool_free,
+const struct fragi_built_in_resource fragi_block_memory_pool = {
+	.type = {FRAG_RESOURCE_TYPE_INIT, .name = "block_memory_pool",
+		 .headline = "A fixed number of blocks of memory of one size",
+		 .description =
+			 "A request for more than a block, or for one block more than there are, fails: the memory of a graph is bounded.",
+		 FRAG_PARAMS(block_pool_params), .state_size = sizeof(struct block_pool),
+		 .setup = block_pool_setup, .fini = block_pool_fini, .alloc = block_pool_alloc,
+		 .free = block_pool_free},
 	.blocks = block_pool_blocks,
 };

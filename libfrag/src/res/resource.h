@@ -2,59 +2,61 @@
 #ifndef FRAGI_RES_RESOURCE_H
 #define FRAGI_RES_RESOURCE_H
 
-#include <base/diag.h>
+#include <base/arena.h>
 #include <data/allocator.h>
 #include <frag/operator.h>
 
-/*
- * The table of a resource type. state is `state_size` bytes, aligned to 64. It is zeroed, then the
- * graph writes the parameters into it, then init is called. All functions but init may be NULL. A
- * type without alloc is no allocator.
- */
-struct fragi_resource_type {
-	const char *name; /* in graphs */
-	const char *headline;
-	const char *description;
-	const struct frag_param *params;
-	uint32_t param_count;
-	size_t state_size;
-	/*
-	 * Checks the parameters and allocates what it needs. Returns 0, or a failure with a
-	 * sentence.
-	 */
-	int (*init)(void *state, const char *name, struct frag_err *err);
-	void (*fini)(void *state);
-	/* As frag_alloc and frag_free; from any thread. */
-	int (*alloc)(void *state, size_t size, void **out_memory);
-	void (*free)(void *state, void *memory);
+/* A type that is part of libfrag. One file of this folder holds one. */
+struct fragi_built_in_resource {
+	struct frag_resource_type type;
 	/* NULL: it has no blocks. From any thread. */
 	void (*blocks)(const void *state, struct fragi_blocks *out);
 };
 
 struct frag_resource {
 	struct fragi_allocator allocator; /* first; holds the state and the references */
-	const struct fragi_resource_type *type;
+	/* A copy, because a tensor may keep the resource for longer than its registry lives. */
+	struct frag_resource_type type;
 	char *name;
+	struct frag_fragment *fragment; /* NULL: it has gone */
+	struct fragi_arena arena;       /* of its parameters */
+	struct frag_resource **uses;    /* references to those that its parameters name */
+	uint32_t use_count;
+	bool is_set_up; /* fini is due */
+	/* of a service of the application */
+	bool is_starting, is_driver, is_connected; /* in driver_start; driver_stop, ... are due */
+	const char *announced;                     /* in arena; NULL: nothing */
 	/* how many blocks its flows can hold (graph/pools.h); 0: not known. Constant after wire. */
 	uint64_t blocks_needed;
 };
 
-extern const struct fragi_resource_type fragi_block_memory_pool, fragi_unbounded_allocator;
+extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_unbounded_allocator;
 
-/* Returns the type of that name; NULL when there is none. */
-FRAGI_API const struct fragi_resource_type *fragi_resource_type_find(const char *name);
-/* Returns the i-th type, to list them; NULL beyond the last. */
-FRAGI_API const struct fragi_resource_type *fragi_resource_type_at(size_t i);
+/* The built-in type of that name; NULL: there is none. Aliases are not applied. */
+FRAGI_API const struct fragi_built_in_resource *fragi_built_in_resource(const char *name);
+/* The i-th one, NULL beyond the last: to list them. */
+FRAGI_API const struct fragi_built_in_resource *fragi_built_in_resource_at(size_t i);
 
 /*
- * Creates a resource.
- * - state: `type->state_size` bytes with the parameters filled in; copied; the texts that it points
- *   to are borrowed until the call returns. NULL: zeros, for a type without parameters
+ * Creates a resource with a zeroed state; next its parameters are filled in, in its arena.
+ * - built_in: NULL: type is one of a plugin
  * - out: receives one reference, which fragi_resource_unref drops
- * Returns 0; -EINVAL or -ENOTSUP with a sentence; -ENOMEM.
+ * Returns 0 or -ENOMEM.
  */
-FRAGI_API int fragi_resource_create(const struct fragi_resource_type *type, const char *name,
-				    const void *state, struct frag_resource **out,
-				    struct frag_err *err);
+FRAGI_API int fragi_resource_create(const struct frag_resource_type *type,
+				    const struct fragi_built_in_resource *built_in,
+				    const char *name, struct frag_resource **out);
+/*
+ * Calls setup, with the parameters in place. Returns 0; a negative errno, with a sentence if setup
+ * gave one.
+ */
+FRAGI_API int fragi_resource_set_up(struct frag_resource *resource, struct frag_err *err);
+/* What a callback has returned: 0, a negative errno; or, where it is positive, its refusal. */
+int fragi_resource_result(const char *callback, int r, struct frag_err *err);
+
+static inline void *fragi_resource_state(const struct frag_resource *resource)
+{
+	return resource->allocator.state;
+}
 
 #endif

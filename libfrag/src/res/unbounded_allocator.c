@@ -5,11 +5,11 @@ struct unbounded {
 	struct frag_resource *memory; /* NULL: the heap */
 };
 
-static int unbounded_init(void *state, const char *name, struct frag_err *err)
+static int unbounded_setup(void *state, struct frag_resource *resource, struct frag_err *err)
 {
 	struct unbounded *unbounded = state;
 
-	(void)name;
+	(void)resource;
 	(void)err;
 	if (fragi_default_memory() != NULL)
 		unbounded->memory = fragi_resource_ref(fragi_default_memory());
@@ -31,12 +31,9 @@ static void unbounded_free(void *state, void *memory)
 	frag_free(((struct unbounded *)state)->memory, memory);
 }
 
-const struct fragi_resource_type fragi_unbounded_allocator = {
-	.name = "unbounded_allocator",
-	.headline = "Memory of the system, as much as there is",
-	.state_size = sizeof(struct unbounded),
-	.init = unbounded_init,
-	.fini = unbounded_fini,
-	.alloc = unbounded_alloc,
-	.free = unbounded_free,
+const struct fragi_built_in_resource fragi_unbounded_allocator = {
+	.type = {FRAG_RESOURCE_TYPE_INIT, .name = "unbounded_allocator",
+		 .headline = "Memory of the system, as much as there is",
+		 .state_size = sizeof(struct unbounded), .setup = unbounded_setup,
+		 .fini = unbounded_fini, .alloc = unbounded_alloc, .free = unbounded_free},
 };

@@ -119,7 +119,8 @@ static int made_nothing(const struct frag_harness *harness)
 
 /* The operator, its ports and start. */
 static int harness_make(struct frag_harness *harness, const struct frag_op_type *type,
-			const struct frag_arg *args, const struct frag_harness_resource *resources)
+			const struct frag_arg *args, const struct frag_harness_resource *resources,
+			int (*compose)(struct frag_fragment *fragment))
 {
 	int r = fragi_fragment_begin("harness", NULL, NULL, NULL, &harness->diag,
 				     &harness->fragment);
@@ -130,6 +131,10 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 		if (frag_make_resource(harness->fragment, resources->name, resources->type,
 				       resources->args) == NULL)
 			return made_nothing(harness);
+	if (compose != NULL)
+		r = compose(harness->fragment);
+	if (r < 0 || harness->fragment->making->code < 0)
+		return r < 0 ? r : made_nothing(harness);
 	r = fragi_variables_create(&(struct fragi_variables_config){.stop_fd = -1},
 				   &harness->variables);
 	if (r < 0)
@@ -164,10 +169,10 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 	return r;
 }
 
-struct frag_harness *frag_harness_create_with(const struct frag_op_type *type,
-					      const struct frag_arg *args,
-					      const struct frag_harness_resource *resources,
-					      struct frag_err *err)
+static struct frag_harness *create(const struct frag_op_type *type, const struct frag_arg *args,
+				   const struct frag_harness_resource *resources,
+				   int (*compose)(struct frag_fragment *fragment),
+				   struct frag_err *err)
 {
 	struct frag_harness *harness = fragi_calloc(1, sizeof(*harness));
 	int r;
@@ -176,7 +181,7 @@ struct frag_harness *frag_harness_create_with(const struct frag_op_type *type,
 		frag_err_set(err, -ENOMEM, "out of memory for a harness");
 		return NULL;
 	}
-	r = harness_make(harness, type, args, resources);
+	r = harness_make(harness, type, args, resources, compose);
 	if (r == 0)
 		return harness;
 	if (harness->diag.count > 0)
@@ -188,10 +193,26 @@ struct frag_harness *frag_harness_create_with(const struct frag_op_type *type,
 	return NULL;
 }
 
+struct frag_harness *frag_harness_create_with(const struct frag_op_type *type,
+					      const struct frag_arg *args,
+					      const struct frag_harness_resource *resources,
+					      struct frag_err *err)
+{
+	return create(type, args, resources, NULL, err);
+}
+
+struct frag_harness *frag_harness_create_composed(const struct frag_op_type *type,
+						  const struct frag_arg *args,
+						  int (*compose)(struct frag_fragment *fragment),
+						  struct frag_err *err)
+{
+	return create(type, args, NULL, compose, err);
+}
+
 struct frag_harness *frag_harness_create(const struct frag_op_type *type,
 					 const struct frag_arg *args, struct frag_err *err)
 {
-	return frag_harness_create_with(type, args, NULL, err);
+	return create(type, args, NULL, NULL, err);
 }
 
 void frag_harness_destroy(struct frag_harness *harness)

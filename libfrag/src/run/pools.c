@@ -235,7 +235,7 @@ void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, cha
 	reach_fini(&reach);
 	for (uint32_t i = 0; i < holders.count; i++)
 		at = append(names, sizeof(names), at, run, &holders.items[i]);
-	pool->type->blocks(pool->allocator.state, &blocks);
+	pool->allocator.blocks(pool->allocator.state, &blocks);
 	enough = pool->blocks_needed > blocks.all ? pool->blocks_needed : blocks.all + 1;
 	snprintf(
 		sentence, size,

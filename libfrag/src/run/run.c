@@ -97,6 +97,9 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 	uint32_t ops = 0;
 	int r, result = check_wanted(run, diag);
 
+	r = fragi_services_compose(spec, run->config.registry, diag, &run->shared);
+	if (r < 0)
+		result = r;
 	run->fragments = fragi_calloc(spec->fragment_count + 1, sizeof(*run->fragments));
 	run->infos = fragi_calloc(spec->fragment_count + 1, sizeof(*run->infos));
 	if (run->fragments == NULL || run->infos == NULL)
@@ -107,8 +110,8 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 
 		if (!fragi_run_has_fragment(run, own->name))
 			continue;
-		r = fragi_fragment_compose_flawed(spec, own, run->config.registry, diag,
-						  &fragment->fragment);
+		r = fragi_fragment_compose_flawed(spec, own, run->shared, run->config.registry,
+						  diag, &fragment->fragment);
 		if (r < 0)
 			result = result == 0 || r == -EINVAL ? r : result;
 		if (fragment->fragment == NULL)
@@ -206,8 +209,12 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 		result = fragi_run_connect(run);
 	if (result == 0)
 		result = fragi_run_open_transports(run, diag);
+	if (result == 0 && run->shared != NULL)
+		result = fragi_fragment_initialize(run->shared, diag);
 	for (size_t i = 0; result == 0 && i < run->fragment_count; i++)
 		result = fragi_fragment_initialize(run->fragments[i].fragment, diag);
+	if (result == 0 && fragi_run_is_driver(run))
+		result = fragi_services_start(run->shared, diag);
 	fragi_diag_sort(diag, first);
 	if (result < 0 && diag->count + diag->beyond == errors)
 		fragi_diag_add(diag, result, NULL, 0, 0, "%s cannot be prepared (%s)",
@@ -318,6 +325,7 @@ static void on_finished(void *arg)
 	atomic_store(&fragment->finished, true);
 	if (atomic_fetch_sub(&run->running, 1) != 1)
 		return;
+	fragi_services_disconnect(run->shared);
 	flush(run);
 	atomic_store(&run->done, true);
 	fragi_run_report(run, FRAGI_RUN_DONE);
@@ -502,8 +510,11 @@ void fragi_run_destroy(struct fragi_run *run)
 		fragi_sched_destroy(run->fragments[i].sched);
 	fragi_remote_destroy(run->remote);
 	fragi_run_unwire(run);
+	fragi_services_disconnect(run->shared);
+	fragi_services_stop(run->shared);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_fragment_destroy(run->fragments[i].fragment);
+	fragi_fragment_destroy(run->shared);
 	fragi_variables_destroy(run->variables);
 	fragi_free(run->fragments);
 	fragi_free(run->infos);

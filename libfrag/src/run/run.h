@@ -86,6 +86,22 @@ FRAGI_API const struct fragi_fragment_info *fragi_run_fragments(const struct fra
 								size_t *out_count);
 FRAGI_API const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *run,
 							size_t *out_count);
+
+/*
+ * Services of the application (frag/service.h): how many there are; whether their driver_start was
+ * called here, because the first fragment is; what the i-th one has announced then, "": nothing.
+ */
+FRAGI_API uint32_t fragi_run_service_count(const struct fragi_run *run);
+FRAGI_API bool fragi_run_is_driver(const struct fragi_run *run);
+FRAGI_API const char *fragi_run_announced(const struct fragi_run *run, uint32_t i);
+/*
+ * Calls worker_connect of all of them; after wire and before start. Blocks on user code.
+ * announced, count: what the host of the first fragment has reported
+ * Returns 0, or the first failure with a sentence. They are disconnected when the last operator has
+ * stopped, or by destroy.
+ */
+FRAGI_API int fragi_run_connect_services(struct fragi_run *run, const char *const *announced,
+					 uint32_t count, struct frag_err *err);
 /* Where this host is reached over one transport. */
 struct fragi_run_address {
 	const char *transport; /* "ucx" */

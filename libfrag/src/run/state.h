@@ -54,6 +54,7 @@ struct fragi_run {
 	struct fragi_run_config config;
 	struct fragi_run_fragment *fragments;
 	size_t fragment_count;
+	struct frag_fragment *shared; /* services of the application; NULL: none */
 	struct fragi_fragment_info *infos;
 	/* inner ones, fragment by fragment, then those between fragments */
 	struct fragi_flow_info *flows;

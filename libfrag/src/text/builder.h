@@ -4,6 +4,7 @@
 
 #include <base/strmap.h>
 #include <base/units.h>
+#include <text/holoscan.h>
 #include <text/spec.h>
 
 /*
@@ -55,6 +56,8 @@ struct fragi_builder {
 	 */
 	struct fragi_strmap subgraph_names;
 	struct fragi_strmap instances; /* "fragment.name": struct fragi_subgraph_instance */
+	/* "fragment.name" of a service of an instance: the instance */
+	struct fragi_strmap service_scopes;
 	size_t subgraph_operators, subgraph_nodes; /* made for instances */
 	size_t setting_count, replaced_bytes;
 };
@@ -215,8 +218,17 @@ enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *
 							  const char *subject);
 void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_spec_fragment *fragment);
+/* spec_resource.c; a type's name, Holoscan's names of built ones put into ours */
+const char *fragi_spec_read_type(struct fragi_builder *builder, const struct fragi_node *node,
+				 const char *subject, enum fragi_holoscan_kind kind);
 void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,
-			       struct fragi_spec_fragment *fragment);
+			       struct fragi_node *services, struct fragi_spec_fragment *fragment);
+/* Those of the application. */
+void fragi_spec_read_services(struct fragi_builder *builder, struct fragi_node *map);
+/* [$pool, $other], of an operator */
+void fragi_spec_read_references(struct fragi_builder *builder, struct fragi_node *list,
+				const char *subject, struct fragi_spec_reference **out,
+				size_t *out_count);
 /* spec_flow.c; fragment NULL: between fragments */
 void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list,
 			   const char *fragment, struct fragi_spec_flow **out_flows,

@@ -60,23 +60,23 @@ static void mark_operators(struct fragi_spec_fragment *fragment)
 	fragment->operator_count = kept;
 }
 
-static bool is_resource(const struct fragi_spec_fragment *fragment, const char *name, size_t count)
+static bool is_object(const struct fragi_spec_object *objects, const char *name, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (strcmp(fragment->resources[i].name, name) == 0)
+		if (strcmp(objects[i].name, name) == 0)
 			return true;
 	return false;
 }
 
-static void mark_resources(struct fragi_spec_fragment *fragment)
+/* Resources or services. */
+static void mark_objects(struct fragi_spec_object *objects, size_t *count)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < fragment->resource_count; i++)
-		if (fragment->resources[i].name != NULL &&
-		    !is_resource(fragment, fragment->resources[i].name, kept))
-			fragment->resources[kept++] = fragment->resources[i];
-	fragment->resource_count = kept;
+	for (size_t i = 0; i < *count; i++)
+		if (objects[i].name != NULL && !is_object(objects, objects[i].name, kept))
+			objects[kept++] = objects[i];
+	*count = kept;
 }
 
 void fragi_spec_mark_flaws(struct fragi_spec *spec)
@@ -89,6 +89,7 @@ void fragi_spec_mark_flaws(struct fragi_spec *spec)
 	spec->fragment_count = kept;
 	for (size_t i = 0; i < spec->fragment_count; i++) {
 		mark_operators(&spec->fragments[i]);
-		mark_resources(&spec->fragments[i]);
+		mark_objects(spec->fragments[i].resources, &spec->fragments[i].resource_count);
 	}
+	mark_objects(spec->services, &spec->service_count);
 }

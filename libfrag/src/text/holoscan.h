@@ -186,7 +186,8 @@
 	  "write policy: block, pop, reject, fault or latest")                                     \
 	X(KEY, "enable_metadata", "enable_metadata", "", ABSENT, "write metadata: true or false")  \
 	X(KEY, "track", "track", "", ABSENT, "write tracking: true")                               \
-	X(KEY, "register_service", "register_service", "", LATER, "leave it out")                  \
+	X(KEY, "register_service", "register_service", "", ABSENT,                                 \
+	  "declare it under services: {NAME: {type: TYPE}}")                                       \
 	X(KEY, "start_op", "start_op", "", ABSENT, "begin a flow at <|start|>")                    \
 	X(KEY, "set_dynamic_flows", "dynamic_flows", "", ABSENT,                                   \
 	  "write dynamic: true on its flows; the type of the operator chooses among them")

@@ -19,7 +19,7 @@ static const struct fragi_field application_fields[] = {
 	{"config", false},    {"extensions", false},  {"fragments", false},
 	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
 	{"variables", false}, {"subgraphs", false},   {"clock", true},
-	{"services", true},   {"data_loggers", true}, {"tracking", false},
+	{"services", false},  {"data_loggers", true}, {"tracking", false},
 };
 static const struct fragi_field single_fields[] = {
 	{"frag", false},         {"application", false},  {"arguments", false},
@@ -29,7 +29,7 @@ static const struct fragi_field single_fields[] = {
 	{"scheduler", false},    {"requirements", false}, {"host", false},
 	{"on_failure", false},   {"watchdog", false},     {"variables", false},
 	{"thread_pools", false}, {"subgraphs", false},    {"clock", true},
-	{"services", true},      {"data_loggers", true},  {"tracking", false},
+	{"services", false},     {"data_loggers", true},  {"tracking", false},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -193,6 +193,9 @@ static void read_all(struct fragi_builder *builder)
 	fragi_sets_read(builder);
 	fragi_spec_read_extensions(builder, fragi_node_get(builder->root, "extensions"), NULL, NULL,
 				   0, &extensions, &extension_count);
+	spec->extensions = extensions;
+	spec->extension_count = extension_count;
+	fragi_spec_read_services(builder, fragi_node_get(builder->root, "services"));
 	fragi_read_bool(builder, fragi_node_get(builder->root, "metadata"), NULL, "metadata",
 			&spec->metadata);
 	fragi_spec_read_tracking(builder, fragi_node_get(builder->root, "tracking"), NULL,

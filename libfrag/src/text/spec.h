@@ -52,10 +52,13 @@ struct fragi_spec_setting {
 	const struct fragi_node *place; /* where it was written, for messages */
 };
 
-/* a condition or a resource */
+/* a condition, a resource or a service, which is a resource too */
 struct fragi_spec_object {
 	const char *name; /* NULL: a condition without one */
 	const char *type;
+	bool is_service;
+	const char *id;    /* of a service; NULL: none */
+	const char *scope; /* of a service: the instance of a subgraph; NULL: none */
 	struct fragi_spec_setting *settings;
 	size_t setting_count;
 	const struct fragi_node *place;
@@ -70,6 +73,12 @@ struct fragi_spec_port {
 	const struct fragi_node *place;
 };
 
+/* $name */
+struct fragi_spec_reference {
+	const char *name;
+	const struct fragi_node *place;
+};
+
 struct fragi_spec_operator {
 	const char *name;
 	const char *type;     /* NULL: sets parameters of an operator composed in C */
@@ -80,6 +89,8 @@ struct fragi_spec_operator {
 	size_t condition_count;
 	struct fragi_spec_port *ports;
 	size_t port_count;
+	struct fragi_spec_reference *resources; /* by position */
+	size_t resource_count;
 	enum frag_metadata_policy metadata_policy;
 	int metadata;        /* 0 off, 1 on, -1 not given */
 	int64_t watchdog_ns; /* 0: as the fragment says */
@@ -199,7 +210,7 @@ struct fragi_spec_fragment {
 	size_t extension_count;
 	const char *compose; /* name of a composer; NULL: none */
 	bool is_composed;    /* by it or by subgraphs of a library: there are other operators */
-	struct fragi_spec_object *resources;
+	struct fragi_spec_object *resources; /* and services, which follow */
 	size_t resource_count;
 	bool lost_resources; /* of fragi_spec_parse_flawed: there may be more */
 	struct fragi_spec_operator *operators;
@@ -226,6 +237,7 @@ struct fragi_spec_party {
 };
 
 #define FRAGI_SPEC_VARIABLES_MAX 256
+#define FRAGI_SPEC_SERVICES_MAX 256 /* of the application */
 
 struct fragi_spec_variable {
 	const char *name;
@@ -256,6 +268,10 @@ struct fragi_spec {
 	size_t flow_count;
 	struct fragi_spec_variable *variables; /* only whole ones, also of a flawed spec */
 	size_t variable_count;
+	struct fragi_spec_object *services; /* of the application */
+	size_t service_count;
+	struct fragi_spec_extension *extensions; /* of all fragments, for the services */
+	size_t extension_count;
 	bool metadata;
 	enum frag_metadata_policy metadata_policy;
 	struct fragi_spec_tracking tracking;     /* of all fragments together */

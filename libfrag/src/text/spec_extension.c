@@ -125,16 +125,24 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 	*out_count = count;
 }
 
+static void spread_sha256(const struct fragi_builder *builder,
+			  struct fragi_spec_extension *extensions, size_t count)
+{
+	const struct fragi_spec_extension *pinned;
+
+	for (size_t i = 0; i < count; i++) {
+		pinned = fragi_strmap_get(&builder->pinned, extensions[i].library);
+		if (pinned != NULL)
+			extensions[i].sha256 = pinned->sha256;
+	}
+}
+
 void fragi_spec_spread_sha256(struct fragi_builder *builder)
 {
 	struct fragi_spec *spec = builder->spec;
-	const struct fragi_spec_extension *pinned;
 
+	spread_sha256(builder, spec->extensions, spec->extension_count);
 	for (size_t i = 0; i < spec->fragment_count; i++)
-		for (size_t k = 0; k < spec->fragments[i].extension_count; k++) {
-			pinned = fragi_strmap_get(&builder->pinned,
-						  spec->fragments[i].extensions[k].library);
-			if (pinned != NULL)
-				spec->fragments[i].extensions[k].sha256 = pinned->sha256;
-		}
+		spread_sha256(builder, spec->fragments[i].extensions,
+			      spec->fragments[i].extension_count);
 }

@@ -79,7 +79,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"scheduler", false},  {"requirements", false},    {"host", false},
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
 	{"when", false},       {"thread_pools", false},    {"subgraphs", false},
-	{"clock", true},       {"services", true},         {"data_loggers", true},
+	{"clock", true},       {"services", false},        {"data_loggers", true},
 	{"tracking", false},
 };
 
@@ -95,7 +95,9 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 	if (fragi_node_get(map, "compose") != NULL)
 		fragi_builder_note(builder, &builder->composed, fragment->name, fragment);
 	fragment->is_composed = fragi_strmap_get(&builder->composed, fragment->name) != NULL;
-	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"), fragment);
+	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"),
+				  map != builder->root ? fragi_node_get(map, "services") : NULL,
+				  fragment);
 	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), fragment);
 	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name,
 			      &fragment->flows, &fragment->flow_count);

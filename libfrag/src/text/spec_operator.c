@@ -9,18 +9,6 @@
 #define OR_KEY "or_combine_port_conditions"
 #define PATH_SIZE (2 * FRAG_NAME_MAX + 2)
 
-/* A type's name, Holoscan's names of built ones put into ours. */
-static const char *read_type(struct fragi_builder *builder, const struct fragi_node *node,
-			     const char *subject, enum fragi_holoscan_kind kind)
-{
-	const char *text = fragi_read_text(builder, node, subject, "type");
-
-	if (text == NULL)
-		return NULL;
-	text = fragi_alias(kind, text);
-	return fragi_check_name(builder, node, subject, "type", text) ? text : NULL;
-}
-
 static void read_condition(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, struct fragi_strmap *names,
 			   struct fragi_spec_object *condition)
@@ -39,8 +27,8 @@ static void read_condition(struct fragi_builder *builder, struct fragi_node *nod
 		fragi_builder_error(
 			builder, node, subject,
 			"a condition has no type; write for example {type: count, count: 10}");
-	condition->type =
-		read_type(builder, fragi_node_get(node, "type"), subject, FRAGI_HOLOSCAN_CONDITION);
+	condition->type = fragi_spec_read_type(builder, fragi_node_get(node, "type"), subject,
+					       FRAGI_HOLOSCAN_CONDITION);
 	condition->name = fragi_read_name(builder, fragi_node_get(node, "name"), subject, "name");
 	if (condition->name != NULL && fragi_strmap_get(names, condition->name) != NULL)
 		fragi_builder_error(
@@ -191,14 +179,14 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"conditions", false}, {"ports", false},
 		{"when", false},       {"watchdog", false},
 		{"metadata", false},   {"metadata_policy", false},
-		{OR_KEY, false},
+		{OR_KEY, false},       {"resources", false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
 
 	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	op->type =
-		read_type(builder, fragi_node_get(node, "type"), subject, FRAGI_HOLOSCAN_OPERATOR);
+	op->type = fragi_spec_read_type(builder, fragi_node_get(node, "type"), subject,
+					FRAGI_HOLOSCAN_OPERATOR);
 	parameters =
 		fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
 	if (parameters != NULL)
@@ -206,6 +194,8 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 	read_conditions(builder, fragi_node_get(node, "conditions"), fragi_node_get(node, OR_KEY),
 			subject, op);
 	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
+	fragi_spec_read_references(builder, fragi_node_get(node, "resources"), subject,
+				   &op->resources, &op->resource_count);
 	op->metadata_policy = fragi_spec_read_metadata_policy(builder, node, subject);
 	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",
 			    &metadata))
@@ -267,46 +257,4 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 	if (fragment->is_composed)
 		fragment->operator_count += fragi_sets_make(
 			builder, fragment->name, &fragment->operators[fragment->operator_count]);
-}
-
-static void read_resource(struct fragi_builder *builder, struct fragi_node *node,
-			  const char *fragment, struct fragi_spec_object *resource)
-{
-	static const char *const reserved[] = {"type", "when"};
-	struct fragi_settings settings = {0};
-	char path[PATH_SIZE];
-
-	resource->place = node->key;
-	if (!fragi_check_name(builder, node->key, fragment, "resource", node->key->text))
-		return;
-	resource->name = node->key->text;
-	snprintf(path, sizeof(path), "%s.%s", fragment, resource->name);
-	if (fragi_node_get(node, "type") == NULL && node->kind != FRAGI_NODE_SCALAR &&
-	    node->kind != FRAGI_NODE_LIST)
-		fragi_builder_error(
-			builder, node->key, path,
-			"a resource has no type; write for example {type: unbounded_allocator}");
-	if (fragi_read_map(builder, node, path, "a resource") == NULL)
-		return;
-	resource->type =
-		read_type(builder, fragi_node_get(node, "type"), path, FRAGI_HOLOSCAN_RESOURCE);
-	fragi_settings_read(builder, node, path, reserved, FRAG_COUNT_OF(reserved), &settings);
-	fragi_settings_end(builder, &settings, &resource->settings, &resource->setting_count);
-}
-
-void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,
-			       struct fragi_spec_fragment *fragment)
-{
-	fragment->lost_resources =
-		map != NULL && (map->is_reported || map->lost_a_name ||
-				map->kind == FRAGI_NODE_SCALAR || map->kind == FRAGI_NODE_LIST);
-	map = fragi_read_map(builder, map, fragment->name, "resources");
-	if (map == NULL)
-		return;
-	fragment->resources =
-		fragi_builder_alloc(builder, map->count, sizeof(*fragment->resources));
-	for (struct fragi_node *child = map->first; fragment->resources != NULL && child != NULL;
-	     child = child->next)
-		read_resource(builder, child, fragment->name,
-			      &fragment->resources[fragment->resource_count++]);
 }

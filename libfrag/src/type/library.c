@@ -215,6 +215,34 @@ static int read_conditions(struct fragi_arena *arena, const struct frag_plugin *
 	return 0;
 }
 
+static int read_resources(struct fragi_arena *arena, const struct frag_plugin *plugin,
+			  struct fragi_library *library, struct frag_err *err)
+{
+	int r;
+
+	if (plugin->resource_count > ENTRIES_MAX ||
+	    (plugin->resources == NULL && plugin->resource_count > 0))
+		return frag_err_set(err, -EINVAL, "it lists %u resource types in an invalid table",
+				    plugin->resource_count);
+	library->resources = fragi_arena_alloc(arena, (plugin->resource_count + 1) *
+							      sizeof(*library->resources));
+	if (library->resources == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < plugin->resource_count; i++) {
+		r = fragi_resource_type_copy(arena, plugin->resources[i], &library->resources[i],
+					     err);
+		if (r < 0)
+			return r;
+		for (uint32_t j = 0; j < i; j++)
+			if (strcmp(library->resources[j]->name, library->resources[i]->name) == 0)
+				return frag_err_set(err, -EINVAL,
+						    "it lists resource type \"%s\" twice",
+						    library->resources[i]->name);
+		library->resource_count = i + 1;
+	}
+	return 0;
+}
+
 static int read_composers(struct fragi_arena *arena, const struct frag_plugin *plugin,
 			  struct fragi_library *library, struct frag_err *err)
 {
@@ -305,6 +333,8 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		r = read_ops(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_conditions(arena, &plugin, library, &cause);
+	if (r == 0)
+		r = read_resources(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_composers(arena, &plugin, library, &cause);
 	if (r == 0)

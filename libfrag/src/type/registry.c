@@ -13,51 +13,27 @@
 #include <base/alloc.h>
 #include <base/failure.h>
 #include <base/log.h>
-#include <base/strmap.h>
 #include <base/units.h>
 #include <data/type.h>
 #include <text/holoscan.h>
 #include <type/library.h>
 #include <type/pinned.h>
-#include <type/search_path.h>
+#include <type/registry_state.h>
 
 #define NAMES_MAX 512
 
-struct built_in {
-	const char *path; /* real path */
-	bool tried;
-};
-
-/* The kinds of names that a library brings. */
-enum kind { OP, CONDITION, COMPOSER, SUBGRAPH, KINDS };
-static const char *const kind_names[] = {"operator type", "condition type", "composer", "subgraph"};
+static const char *const kind_names[] = {"operator type", "condition type", "resource type",
+					 "composer", "subgraph"};
 
 struct entry {
 	const char *name;
 	const void *table;
 };
 
-struct libraries {
-	struct fragi_library **items;
-	size_t count, capacity;
-};
-
-struct fragi_registry {
-	struct fragi_registry *root;      /* itself, or what it was made within */
-	struct libraries used;            /* whose names count here, but for built-in ones */
-	struct fragi_strmap names[KINDS]; /* of those: its table */
-	/* of the root: */
-	struct fragi_arena arena;
-	struct fragi_search_path search;
-	struct libraries opened; /* or tried, by any registry within */
-	struct fragi_strmap built_in_names[KINDS];
-	struct built_in *built_in; /* by path */
-	size_t built_in_count;
-};
-
 static int compare_built_in(const void *a, const void *b)
 {
-	return strcmp(((const struct built_in *)a)->path, ((const struct built_in *)b)->path);
+	return strcmp(((const struct fragi_built_in_library *)a)->path,
+		      ((const struct fragi_built_in_library *)b)->path);
 }
 
 /* Lists the built-in libraries without opening them. A missing folder has none. */
@@ -66,7 +42,7 @@ static int built_in_list(struct fragi_registry *registry)
 	char text[PATH_MAX + 32], real[PATH_MAX];
 	DIR *dir;
 	struct dirent *entry;
-	struct built_in *wider;
+	struct fragi_built_in_library *wider;
 	size_t length;
 	int r = 0;
 
@@ -135,7 +111,7 @@ void fragi_registry_destroy(struct fragi_registry *registry)
 {
 	if (registry == NULL)
 		return;
-	for (int kind = 0; kind < KINDS; kind++) {
+	for (int kind = 0; kind < FRAGI_ENTRY_KINDS; kind++) {
 		fragi_strmap_fini(&registry->names[kind]);
 		fragi_strmap_fini(&registry->built_in_names[kind]);
 	}
@@ -149,7 +125,7 @@ void fragi_registry_destroy(struct fragi_registry *registry)
 	fragi_free(registry);
 }
 
-static int libraries_add(struct libraries *libraries, struct fragi_library *library)
+static int libraries_add(struct fragi_libraries *libraries, struct fragi_library *library)
 {
 	size_t capacity = libraries->capacity == 0 ? 8 : libraries->capacity * 2;
 	struct fragi_library **wider;
@@ -165,7 +141,8 @@ static int libraries_add(struct libraries *libraries, struct fragi_library *libr
 	return 0;
 }
 
-static bool libraries_have(const struct libraries *libraries, const struct fragi_library *library)
+static bool libraries_have(const struct fragi_libraries *libraries,
+			   const struct fragi_library *library)
 {
 	for (size_t i = 0; i < libraries->count; i++)
 		if (libraries->items[i] == library)
@@ -173,30 +150,34 @@ static bool libraries_have(const struct libraries *libraries, const struct fragi
 	return false;
 }
 
-static size_t entry_count(const struct fragi_library *library, enum kind kind)
+static size_t entry_count(const struct fragi_library *library, enum fragi_entry_kind kind)
 {
 	const size_t counts[] = {library->op_count, library->condition_count,
-				 library->composer_count, library->subgraph_count};
+				 library->resource_count, library->composer_count,
+				 library->subgraph_count};
 
 	return counts[kind];
 }
 
-static struct entry entry_at(const struct fragi_library *library, enum kind kind, size_t i)
+static struct entry entry_at(const struct fragi_library *library, enum fragi_entry_kind kind,
+			     size_t i)
 {
-	if (kind == OP)
+	if (kind == FRAGI_ENTRY_OP)
 		return (struct entry){library->ops[i]->name, library->ops[i]};
-	if (kind == CONDITION)
+	if (kind == FRAGI_ENTRY_CONDITION)
 		return (struct entry){library->conditions[i]->name, library->conditions[i]};
-	if (kind == COMPOSER)
+	if (kind == FRAGI_ENTRY_RESOURCE)
+		return (struct entry){library->resources[i]->name, library->resources[i]};
+	if (kind == FRAGI_ENTRY_COMPOSER)
 		return (struct entry){library->composers[i].name, &library->composers[i]};
 	return (struct entry){library->subgraphs[i].name, &library->subgraphs[i]};
 }
 
 /* Finds the library that a table came from. */
-static const char *owner_of(const struct fragi_registry *registry, enum kind kind,
+static const char *owner_of(const struct fragi_registry *registry, enum fragi_entry_kind kind,
 			    const void *table)
 {
-	const struct libraries *opened = &registry->root->opened;
+	const struct fragi_libraries *opened = &registry->root->opened;
 
 	for (size_t i = 0; i < opened->count; i++)
 		for (size_t j = 0; j < entry_count(opened->items[i], kind); j++)
@@ -205,14 +186,15 @@ static const char *owner_of(const struct fragi_registry *registry, enum kind kin
 	return "another library";
 }
 
-static struct fragi_strmap *names_of(struct fragi_registry *registry, enum kind kind, bool built_in)
+static struct fragi_strmap *names_of(struct fragi_registry *registry, enum fragi_entry_kind kind,
+				     bool built_in)
 {
 	return built_in ? &registry->built_in_names[kind] : &registry->names[kind];
 }
 
 /* Checks that the library's names of one kind are free. Returns 0, or -EEXIST with a sentence. */
 static int names_check(struct fragi_registry *registry, const struct fragi_library *library,
-		       enum kind kind, struct frag_err *err)
+		       enum fragi_entry_kind kind, struct frag_err *err)
 {
 	const char *name;
 	const void *taken;
@@ -230,7 +212,7 @@ static int names_check(struct fragi_registry *registry, const struct fragi_libra
 }
 
 static int names_put(struct fragi_registry *registry, const struct fragi_library *library,
-		     enum kind kind)
+		     enum fragi_entry_kind kind)
 {
 	struct fragi_strmap *names = names_of(registry, kind, library->built_in);
 	struct entry entry;
@@ -251,19 +233,19 @@ static int library_use(struct fragi_registry *registry, struct fragi_library *li
 
 	if (libraries_have(&registry->used, library))
 		return 0;
-	for (enum kind kind = 0; kind < KINDS; kind++) {
+	for (enum fragi_entry_kind kind = 0; kind < FRAGI_ENTRY_KINDS; kind++) {
 		r = names_check(registry, library, kind, err);
 		if (r < 0)
 			return r;
 	}
 	if (!library->built_in)
 		r = libraries_add(&registry->used, library);
-	for (enum kind kind = 0; r == 0 && kind < KINDS; kind++)
+	for (enum fragi_entry_kind kind = 0; r == 0 && kind < FRAGI_ENTRY_KINDS; kind++)
 		r = names_put(registry, library, kind);
 	return r < 0 ? frag_err_set(err, r, "library %s: out of memory", library->file) : 0;
 }
 
-static bool is_built_in(const struct fragi_registry *root, const char *real)
+bool fragi_registry_is_built_in(const struct fragi_registry *root, const char *real)
 {
 	for (size_t i = 0; i < root->built_in_count; i++)
 		if (strcmp(root->built_in[i].path, real) == 0)
@@ -285,7 +267,7 @@ static struct fragi_library *library_add(struct fragi_registry *root, const char
 	    libraries_add(&root->opened, library) < 0)
 		return NULL;
 	library->file = strrchr(library->path, '/') + 1;
-	library->built_in = is_built_in(root, real);
+	library->built_in = fragi_registry_is_built_in(root, real);
 	return library;
 }
 
@@ -293,7 +275,7 @@ static struct fragi_library *library_add(struct fragi_registry *root, const char
 static int library_refuse(struct fragi_registry *root, struct fragi_library *library, int r,
 			  const struct frag_err *cause)
 {
-	library->op_count = library->condition_count = 0;
+	library->op_count = library->condition_count = library->resource_count = 0;
 	library->composer_count = library->subgraph_count = 0;
 	library->error_code = r;
 	library->error = fragi_arena_strdup(
@@ -341,9 +323,8 @@ static int library_open(struct fragi_registry *root, const char *real, const cha
 	return sha256 != NULL ? fragi_pinned_check(library, sha256, err) : 0;
 }
 
-/* Opens it, and lets its names count in the registry. */
-static int library_load(struct fragi_registry *registry, const char *real, const char *sha256,
-			const struct frag_plugin *table, struct frag_err *err)
+int fragi_registry_use(struct fragi_registry *registry, const char *real, const char *sha256,
+		       const struct frag_plugin *table, struct frag_err *err)
 {
 	struct frag_err cause = FRAG_ERR_INIT;
 	struct fragi_library *library = NULL;
@@ -366,7 +347,7 @@ int fragi_registry_load_pinned(struct fragi_registry *registry, const char *libr
 	int r = fragi_search_path_find(&registry->root->search, library, real, &cause);
 
 	if (r == 0)
-		r = library_load(registry, real, sha256, NULL, &cause);
+		r = fragi_registry_use(registry, real, sha256, NULL, &cause);
 	if (r == 0)
 		return 0;
 	return fragi_err_fail(err,
@@ -386,7 +367,7 @@ int fragi_registry_add(struct fragi_registry *registry, const char *name,
 		return frag_err_set(err, -EINVAL, "\"%.80s\" is not a valid name of a library",
 				    name);
 	snprintf(path, sizeof(path), "linked/%s", name);
-	return library_load(registry, path, NULL, plugin, err);
+	return fragi_registry_use(registry, path, NULL, plugin, err);
 }
 
 /* Opens the built-in libraries that contain name (NULL: all) and were not tried yet. */
@@ -397,12 +378,12 @@ static void open_built_in(struct fragi_registry *root, const char *name)
 		    (name != NULL && !fragi_library_mentions(root->built_in[i].path, name)))
 			continue;
 		root->built_in[i].tried = true;
-		library_load(root, root->built_in[i].path, NULL, NULL, NULL);
+		fragi_registry_use(root, root->built_in[i].path, NULL, NULL, NULL);
 	}
 }
 
 /* Of the libraries that were loaded into this registry, or linked. */
-static const void *look_up_loaded(const struct fragi_registry *registry, enum kind kind,
+static const void *look_up_loaded(const struct fragi_registry *registry, enum fragi_entry_kind kind,
 				  const char *name)
 {
 	const void *found = fragi_strmap_get(&registry->names[kind], name);
@@ -410,7 +391,8 @@ static const void *look_up_loaded(const struct fragi_registry *registry, enum ki
 	return found != NULL ? found : fragi_strmap_get(&registry->root->names[kind], name);
 }
 
-static const void *look_up(struct fragi_registry *registry, enum kind kind, const char *name)
+const void *fragi_registry_look_up(struct fragi_registry *registry, enum fragi_entry_kind kind,
+				   const char *name)
 {
 	const struct fragi_strmap *built_in = &registry->root->built_in_names[kind];
 	const void *found = look_up_loaded(registry, kind, name);
@@ -433,7 +415,7 @@ static bool is_visible(const struct fragi_registry *registry, const struct fragi
 static const struct fragi_library *broken_built_in(const struct fragi_registry *root,
 						   const char *name)
 {
-	const struct libraries *opened = &root->opened;
+	const struct fragi_libraries *opened = &root->opened;
 
 	for (size_t i = 0; i < opened->count; i++)
 		if (opened->items[i]->built_in && opened->items[i]->error != NULL &&
@@ -442,10 +424,10 @@ static const struct fragi_library *broken_built_in(const struct fragi_registry *
 	return NULL;
 }
 
-static void refuse_name(struct fragi_registry *registry, enum kind kind, const char *name,
-			struct frag_err *err)
+static void refuse_name(struct fragi_registry *registry, enum fragi_entry_kind kind,
+			const char *name, struct frag_err *err)
 {
-	const struct libraries *opened = &registry->root->opened;
+	const struct fragi_libraries *opened = &registry->root->opened;
 	const struct fragi_library *broken;
 	const char *names[NAMES_MAX];
 	size_t count = 0;
@@ -462,7 +444,7 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
 			       "%s \"%.80s\" is not available: %s", kind_names[kind], name,
 			       broken->error);
-	else if (kind == OP)
+	else if (kind == FRAGI_ENTRY_OP)
 		frag_err_set(err, -EINVAL, "%s",
 			     fragi_refuse_type(advice, sizeof(advice), FRAGI_HOLOSCAN_OPERATOR,
 					       name, names, count));
@@ -473,11 +455,12 @@ static void refuse_name(struct fragi_registry *registry, enum kind kind, const c
 						       count));
 }
 
-static const void *look_up_or_refuse(struct fragi_registry *registry, enum kind kind,
+static const void *look_up_or_refuse(struct fragi_registry *registry, enum fragi_entry_kind kind,
 				     const char *name, struct frag_err *err)
 {
-	const void *table = look_up(registry, kind,
-				    kind == OP ? fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name) : name);
+	const void *table = fragi_registry_look_up(
+		registry, kind,
+		kind == FRAGI_ENTRY_OP ? fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name) : name);
 
 	if (table == NULL)
 		refuse_name(registry, kind, name, err);
@@ -487,76 +470,33 @@ static const void *look_up_or_refuse(struct fragi_registry *registry, enum kind 
 const struct frag_op_type *fragi_registry_op(struct fragi_registry *registry, const char *name,
 					     struct frag_err *err)
 {
-	return look_up_or_refuse(registry, OP, name, err);
-}
-
-static int is_library(const struct dirent *entry)
-{
-	size_t length = strlen(entry->d_name);
-
-	return entry->d_name[0] != '.' && length > 3 &&
-	       strcmp(entry->d_name + length - 3, ".so") == 0;
-}
-
-/* Loads the libraries of a folder that mention name, until one has such an operator type. */
-static const char *discover_in(struct fragi_registry *registry, const char *folder,
-			       const char *name)
-{
-	struct dirent **entries = NULL;
-	const char *found = NULL;
-	char path[PATH_MAX], real[PATH_MAX];
-	int count = scandir(folder, &entries, is_library, alphasort);
-
-	for (int i = 0; i < count; i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-		if (found == NULL && realpath(path, real) != NULL &&
-		    !is_built_in(registry->root, real) && fragi_library_mentions(real, name) &&
-		    library_load(registry, real, NULL, NULL, NULL) == 0 &&
-		    fragi_strmap_get(&registry->names[OP], name) != NULL)
-			found = fragi_arena_strdup(&registry->root->arena, entries[i]->d_name);
-		free(entries[i]);
-	}
-	free(entries);
-	return found;
-}
-
-int fragi_registry_discover(struct fragi_registry *registry, const char *name,
-			    const char **out_library)
-{
-	const struct fragi_search_path *search = &registry->root->search;
-	const char *library = NULL;
-
-	name = fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name);
-	if (look_up(registry, OP, name) != NULL) {
-		*out_library = NULL;
-		return 0;
-	}
-	for (size_t i = 0; i < search->folder_count && library == NULL; i++)
-		if (search->folders[i].real != NULL)
-			library = discover_in(registry, search->folders[i].real, name);
-	if (library == NULL)
-		return -ENOENT;
-	*out_library = library;
-	return 0;
+	return look_up_or_refuse(registry, FRAGI_ENTRY_OP, name, err);
 }
 
 const struct frag_composer *fragi_registry_composer(struct fragi_registry *registry,
 						    const char *name, struct frag_err *err)
 {
-	return look_up_or_refuse(registry, COMPOSER, name, err);
+	return look_up_or_refuse(registry, FRAGI_ENTRY_COMPOSER, name, err);
 }
 
 const struct frag_subgraph_type *fragi_registry_subgraph(struct fragi_registry *registry,
 							 const char *name, struct frag_err *err)
 {
-	return look_up_or_refuse(registry, SUBGRAPH, name, err);
+	return look_up_or_refuse(registry, FRAGI_ENTRY_SUBGRAPH, name, err);
 }
 
 const struct frag_condition_type *fragi_registry_condition(struct fragi_registry *registry,
 							   const char *name, bool built_in)
 {
-	return built_in ? look_up(registry, CONDITION, name)
-			: look_up_loaded(registry, CONDITION, name);
+	return built_in ? fragi_registry_look_up(registry, FRAGI_ENTRY_CONDITION, name)
+			: look_up_loaded(registry, FRAGI_ENTRY_CONDITION, name);
+}
+
+const struct frag_resource_type *fragi_registry_resource(struct fragi_registry *registry,
+							 const char *name, bool built_in)
+{
+	return built_in ? fragi_registry_look_up(registry, FRAGI_ENTRY_RESOURCE, name)
+			: look_up_loaded(registry, FRAGI_ENTRY_RESOURCE, name);
 }
 
 /* Whether the library lists the type, or the one that it is an array or a map of. */
@@ -573,7 +513,7 @@ static bool has_type(const struct fragi_library *library, const char *name)
 
 const struct frag_type *fragi_registry_type(struct fragi_registry *registry, const char *name)
 {
-	const struct libraries *opened = &registry->root->opened;
+	const struct fragi_libraries *opened = &registry->root->opened;
 	const struct frag_type *type = frag_type_find(name);
 
 	if (type == NULL) {
@@ -589,7 +529,7 @@ const struct frag_type *fragi_registry_type(struct fragi_registry *registry, con
 const struct fragi_library *const *fragi_registry_libraries(struct fragi_registry *registry,
 							    bool built_in, size_t *out_count)
 {
-	const struct libraries *libraries =
+	const struct fragi_libraries *libraries =
 		registry->root == registry ? &registry->opened : &registry->used;
 
 	if (built_in)

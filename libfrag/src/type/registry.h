@@ -93,6 +93,9 @@ fragi_registry_subgraph(struct fragi_registry *registry, const char *name, struc
  */
 FRAGI_API const struct frag_condition_type *
 fragi_registry_condition(struct fragi_registry *registry, const char *name, bool built_in);
+/* The same for a resource type. */
+FRAGI_API const struct frag_resource_type *fragi_registry_resource(struct fragi_registry *registry,
+								   const char *name, bool built_in);
 
 /*
  * The type of values of that name, unless only libraries that are not loaded into this registry
@@ -114,6 +117,8 @@ struct fragi_library {
 	size_t op_count;
 	const struct frag_condition_type **conditions; /* checked copies */
 	size_t condition_count;
+	const struct frag_resource_type **resources; /* checked copies */
+	size_t resource_count;
 	struct frag_composer *composers;
 	size_t composer_count;
 	struct frag_subgraph_type *subgraphs;
@@ -138,6 +143,10 @@ FRAGI_API int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op
 /* The same for a condition type. */
 int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condition_type *type,
 			      const struct frag_condition_type **out_type, struct frag_err *err);
+
+/* The same for a resource type. */
+int fragi_resource_type_copy(struct fragi_arena *arena, const struct frag_resource_type *type,
+			     const struct frag_resource_type **out_type, struct frag_err *err);
 
 /* Copies one entry of a port table in this libfrag's size. */
 int fragi_port_check(const struct frag_port *port, struct frag_err *err);

@@ -74,6 +74,8 @@ static const char *const words[] = {
 	"u8",
 	"subgraphs",
 	"subgraph",
+	"services",
+	"id",
 	"thread_pools",
 	"initial_size",
 	"add",
