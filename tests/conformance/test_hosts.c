@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "../unit/rig_ops.h"
+#include "../unit/stamp_ops.h"
 #include <edge/ucx_env.h>
 
 /*
@@ -134,12 +134,14 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 	}
 }
 
+static const struct frag_plugin *plugin = &rig_plugin;
+
 static void prepare(struct hosts *hosts, const char *yaml, const char *const *first,
 		    const char *const *second)
 {
 	for (uint32_t h = 0; h < HOSTS; h++)
-		if (rig_prepare_host(&hosts->rig[h], &rig_plugin, yaml, h == 0 ? first : second,
-				     h) < 0) {
+		if (rig_prepare_host(&hosts->rig[h], plugin, yaml, h == 0 ? first : second, h) <
+		    0) {
 			rig_errors(&hosts->rig[h]);
 			cr_assert(0, "refused");
 		}
@@ -530,4 +532,88 @@ HOSTS_TEST(a_host_that_is_halted_ends_the_other_by_its_closes)
 	cr_expect_eq(row->arrived, row->delivered);
 	cr_expect_eq(notes[0]->count, row->delivered);
 	end(&hosts);
+}
+
+static const struct frag_op_type *const stamp_ops[] = {&stamper_type, &pair_type, &many_type,
+						       &source_type};
+static const struct frag_plugin stamp_plugin = {.struct_size = sizeof(struct frag_plugin),
+						.abi_major = FRAG_ABI_MAJOR,
+						.name = "stamps",
+						.version = "1",
+						FRAG_OPS(stamp_ops)};
+
+/* Each message that left the first host is delivered or dropped once, on one side. */
+static void expect_balance(const struct hosts *hosts, size_t flow)
+{
+	const struct fragi_flow_row *from = rig_row(&hosts->rig[0], flow);
+	const struct fragi_flow_row *to = rig_row(&hosts->rig[1], flow);
+
+	cr_expect_eq(from->sent, to->delivered + rig_dropped_all(from) + rig_dropped_all(to));
+}
+
+HOSTS_TEST(inputs_are_timed_as_inside_a_host)
+{
+	static const struct cut cuts[] = {{"a", "out", "p", "a", 0, 0, 0, 0, 0},
+					  {"b", "out", "p", "b", 0, 0, 0, 0, 0, 1}};
+	const struct fragi_flow_row *a, *b;
+	struct hosts hosts;
+
+	plugin = &stamp_plugin;
+	for (int s = 0; s < 2; s++) {
+		char yaml[2048];
+
+		snprintf(
+			yaml, sizeof(yaml),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {scheduler: {type: %s}, operators: {\n"
+			"    a: {type: stamper, parameters: {values: [1, 2, 3, 4], at: [100, 200, 300, 400], clock: 256}},\n"
+			"    b: {type: stamper, parameters: {values: [5, 6, 7, 8], at: [102, 255, 310, 400], clock: 256}}}}\n"
+			"  two: {scheduler: {type: %s}, operators: {p: {type: pair, align: {window: 10ns}}}}\n"
+			"flows: [one.a -> two.p.a, one.b -> two.p.b]\n",
+			schedulers[s], schedulers[s]);
+		run_all(&hosts, yaml, cuts, 2);
+		cr_assert_eq(noted(0), 3);
+		cr_expect_eq(notes[0]->values[0], 1005);
+		cr_expect_eq(notes[0]->values[1], 3007);
+		cr_expect_eq(notes[0]->values[2], 4008);
+		a = rig_row(&hosts.rig[1], 0);
+		b = rig_row(&hosts.rig[1], 1);
+		cr_expect_eq(a->delivered, 3);
+		cr_expect_eq(a->rx_dropped[FRAGI_DROP_LATE], 1);
+		cr_expect_eq(b->rx_dropped[FRAGI_DROP_LATE], 1);
+		expect_balance(&hosts, 0);
+		expect_balance(&hosts, 1);
+		end(&hosts);
+	}
+	plugin = &rig_plugin;
+}
+
+HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
+{
+	static const struct cut cuts[] = {
+		{"a", "out", "p", "a", 0, 0, 0, 0, 0},
+		{"b", "out", "m", "in", 0, 0, 0, 0, FRAG_POLICY_LATEST, 1}};
+	struct hosts hosts;
+
+	plugin = &stamp_plugin;
+	run_all(&hosts,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {a: {type: stamper, parameters: {values: [1, 2, 3], ages: [0, 7200, 0], clock: 0}},\n"
+		"                    b: {type: source, parameters: {count: 3000}}}}\n"
+		"  two: {operators: {p: {type: pair, ports: {a: {age: 1h}}},\n"
+		"                    m: {type: many, parameters: {slot: 1}, ports: {in: {take: latest_within, age: 1h}}}}}\n"
+		"flows: [one.a -> two.p.a, one.b -> two.m.in]\n",
+		cuts, 2);
+	cr_assert_eq(noted(0), 2);
+	cr_expect_eq(notes[0]->values[0], 1999);
+	cr_expect_eq(notes[0]->values[1], 3999);
+	cr_expect_eq(rig_row(&hosts.rig[1], 0)->rx_dropped[FRAGI_DROP_STALE], 1);
+	cr_assert_gt(noted(1), 0);
+	cr_expect_eq(notes[1]->values[noted(1) - 1], 2999, "the last one is always the newest");
+	for (uint32_t i = 1; i < noted(1); i++)
+		cr_expect_lt(notes[1]->values[i - 1], notes[1]->values[i]);
+	expect_balance(&hosts, 0);
+	expect_balance(&hosts, 1);
+	end(&hosts);
+	plugin = &rig_plugin;
 }

@@ -314,7 +314,7 @@ Test(codec, each_combination_of_stamps_crosses)
 	uint64_t sequence;
 	int64_t time_ns;
 
-	for (uint32_t stamps = 0; stamps < 32; stamps++) {
+	for (uint32_t stamps = 0; stamps < 64; stamps++) {
 		struct frag_message *message = message_of(&frag_type_i64, NULL, 8);
 
 		frag_message_set_flags(message, stamps & 3);
@@ -326,6 +326,8 @@ Test(codec, each_combination_of_stamps_crosses)
 			message->tracking_id = 77;
 			message->stamps |= FRAGI_STAMP_TRACKED;
 		}
+		if (stamps & 32)
+			message->stamps |= FRAGI_STAMP_FOREIGN;
 		arrived = across(message);
 		cr_expect_eq(frag_message_flags(arrived), stamps & 3);
 		clock = 0;
@@ -612,7 +614,7 @@ Test(codec, stamps_that_do_not_exist_are_refused)
 	bytes[24] = FRAG_CLOCK_MEDIA + 1;
 	cr_expect_eq(decode_exactly(bytes, sizeof(bytes), 0), -EBADMSG, "a clock of no kind");
 	memcpy(bytes, head, sizeof(head));
-	for (unsigned stamps = 32; stamps < 256; stamps += 32) {
+	for (unsigned stamps = 64; stamps < 256; stamps += 64) {
 		bytes[1] = (uint8_t)(4 | stamps);
 		cr_expect_eq(decode_exactly(bytes, sizeof(bytes), 0), -EBADMSG, "%u", stamps);
 	}

@@ -405,7 +405,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:12:43: f.g.in: capacity \"0\" is not a whole number from 1 to 65536\n"
 		"app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
 		"app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
-		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition\n"
+		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition, take, age, missing, default\n"
 		"app.yaml:13:33: f.h: a condition has no type; write for example {type: count, count: 10}\n"
 		"app.yaml:13:45: f.h: a condition is empty; write {type: count, count: 10}\n"
 		"app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"

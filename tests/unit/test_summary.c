@@ -127,6 +127,41 @@ Test(summary, what_is_in_flight_is_shown_when_there_is_something)
 	free(text);
 }
 
+Test(summary, ticks_without_a_message_have_a_line)
+{
+	static const struct fragi_summary_flow absent[] = {
+		{.from = "a",
+		 .to = "b",
+		 .edge = "shm",
+		 .policy = "latest",
+		 .absent_late = 2,
+		 .absent_stale = 1,
+		 .absent_window = 3,
+		 .absent_dropped = 4,
+		 .absent_ended = 5,
+		 .absent_clocks = 6,
+		 .reused = 7},
+		{.from = "c", .to = "d", .edge = "shm", .policy = "block"},
+		{.from = "e", .to = "f", .edge = "shm", .policy = "block", .absent_ended = 1},
+	};
+	struct fragi_summary of = {.application = "app", .flows = absent, .flow_count = 3};
+	char *text = printed(&of, fragi_summary_print_table);
+
+	cr_expect_not_null(
+		strstr(text,
+		       "\na -> b: absent in 21 ticks (2 late, 1 stale, 3 window timed out, 4 dropped upstream, 5 source ended, 6 clocks not comparable), reused in 7\n"
+		       "e -> f: absent in 1 tick (1 source ended)\n"),
+		"%s", text);
+	cr_expect_null(strstr(text, "c -> d: "));
+	free(text);
+	text = printed(&of, fragi_summary_print_json);
+	cr_expect_not_null(
+		strstr(text,
+		       "\"reused\": 7, \"absent_late\": 2, \"absent_stale\": 1, \"absent_window\": 3, \"absent_dropped\": 4, \"absent_ended\": 5, \"absent_clocks\": 6"),
+		"%s", text);
+	free(text);
+}
+
 Test(summary, what_is_not_known_exactly_is_a_range)
 {
 	static const struct fragi_summary_flow lost[] = {
@@ -191,7 +226,7 @@ Test(summary, the_json_is_one_document)
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
 		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7, \"copied_bytes\": 3000000,\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 3000000,\n"
 		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);
 }

@@ -20,6 +20,7 @@
 #include <frag/flow.h>
 #include <frag/variable.h>
 #include <frag/compose.h>
+#include <frag/timing.h>
 #include <frag/subgraph.h>
 #include <frag/thread_pool.h>
 #include <frag/service.h>

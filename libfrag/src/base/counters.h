@@ -18,7 +18,12 @@
 	X(QUEUE_FULL, queue_full, "The queue was full under pop, reject or latest.")               \
 	X(NO_ROOM, no_room, "It was emitted beyond what block or fault allows.")                   \
 	X(RECEIVER_DONE, receiver_done, "The receiving operator had ended.")                       \
-	X(STOPPED, stopped, "The application was stopped before it could be received.")
+	X(STOPPED, stopped, "The application was stopped before it could be received.")            \
+	X(STALE, stale, "Its input takes none that was acquired so long ago (age).")               \
+	X(LATE, late, "No message of another aligned input was taken within the window of it.")    \
+	X(SUPERSEDED, superseded, "Its input takes the latest one, and a newer one had come.")     \
+	X(SKIPPED, skipped, "Its tick was skipped, because another input had no message.")         \
+	X(CLOCKS, clocks_not_comparable, "Its acquisition time cannot be compared here.")
 
 /*
  * X(name, shown, what), by the only writer, which is the half of the row that holds it.
@@ -35,7 +40,14 @@
 #define FRAGI_RECEIVER_LIST(X)                                                                     \
 	X(arrived, INTERNAL, "Between hosts: messages that reached the queue.")                    \
 	X(delivered, SHOWN, "Messages received by the operator.")                                  \
-	X(copied_in, INTERNAL, "Between hosts: bytes of tensors that this host copied.")
+	X(copied_in, INTERNAL, "Between hosts: bytes of tensors that this host copied.")           \
+	X(reused, SHOWN, "Ticks that got the message of an earlier tick again.")                   \
+	X(absent_late, SHOWN, "Ticks without a message: none had come.")                           \
+	X(absent_stale, SHOWN, "Ticks without a message: it was older than age.")                  \
+	X(absent_window, SHOWN, "Ticks without a message: none came before align's timeout.")      \
+	X(absent_dropped, SHOWN, "Ticks without a message: it was dropped before its input.")      \
+	X(absent_ended, SHOWN, "Ticks without a message: its sender had ended.")                   \
+	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };

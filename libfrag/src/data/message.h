@@ -46,10 +46,12 @@ struct fragi_named_tensor {
 #define FRAGI_STAMP_ACQUIRED 4u /* acquisition_ns, clock */
 #define FRAGI_STAMP_SEQUENCE 8u
 #define FRAGI_STAMP_TRACKED 16u /* tracking_id */
+#define FRAGI_STAMP_FOREIGN 32u /* acquisition_ns, if set, is of a clock of another machine */
 #define FRAGI_STAMP_LABEL 128u  /* label; in this process only */
 #define FRAGI_STAMPS_FLAGS (FRAG_MESSAGE_DEGRADED | FRAG_MESSAGE_INVALID)
 #define FRAGI_STAMPS_SENT                                                                          \
-	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED)
+	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED |  \
+	 FRAGI_STAMP_FOREIGN)
 
 struct frag_message {
 	/* kept while the message lies in the pool */

@@ -35,6 +35,7 @@ int frag_message_set_acquisition(struct frag_message *message, int64_t time_ns, 
 		return -EINVAL;
 	message->acquisition_ns = time_ns;
 	message->clock = clock;
+	unmark(message, FRAGI_STAMP_FOREIGN);
 	mark(message, FRAGI_STAMP_ACQUIRED);
 	return 0;
 }

@@ -133,6 +133,18 @@ struct frag_message *fragi_rx_take(struct fragi_rx *rx, uint64_t now)
 	return message;
 }
 
+void fragi_rx_settle(struct fragi_rx *rx, uint64_t stamp, uint64_t now)
+{
+	fragi_rx_count(rx, stamp, now);
+	fragi_notify_call(rx->taken);
+}
+
+void fragi_rx_drop(struct fragi_rx *rx, struct frag_message *message, enum fragi_drop reason)
+{
+	drop(rx, message, reason, true);
+	fragi_notify_call(rx->taken);
+}
+
 static void rx_close(struct fragi_rx *rx, enum fragi_drop reason)
 {
 	if (atomic_load_explicit(&rx->queue.receiver_closed, memory_order_relaxed))

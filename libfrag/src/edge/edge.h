@@ -92,6 +92,21 @@ fragi_rx_take_alone(struct fragi_rx *rx, uint64_t now)
 	return message;
 }
 
+/*
+ * Taking side: takes the oldest message and settles it later, by fragi_rx_settle or fragi_rx_drop:
+ * until then it is in flight, and the sender does not learn of it. NULL when empty.
+ */
+static inline struct frag_message *fragi_rx_hold(struct fragi_rx *rx, uint64_t *out_stamp)
+{
+	return fragi_rx_is_shared(rx) ? fragi_queue_take_shared(&rx->queue, out_stamp)
+				      : fragi_queue_take(&rx->queue, out_stamp);
+}
+/* Taking side: a message that is held is delivered at the stamp now. */
+FRAGI_API void fragi_rx_settle(struct fragi_rx *rx, uint64_t stamp, uint64_t now);
+/* Taking side: a message that is held is dropped. Takes it. */
+FRAGI_API void fragi_rx_drop(struct fragi_rx *rx, struct frag_message *message,
+			     enum fragi_drop reason);
+
 static inline uint32_t fragi_rx_available(const struct fragi_rx *rx)
 {
 	return fragi_queue_count(&rx->queue);

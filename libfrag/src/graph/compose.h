@@ -33,6 +33,10 @@ struct fragi_made {
 	/* Execution flows (execution.c): an end that needs the port; one that may. */
 	bool needs_exec_in, may_exec_in, needs_exec_out;
 	uint32_t resource_capacity;
+	/* of frag_set_input_timing and frag_align_inputs */
+	struct fragi_spec_port *timings;
+	uint32_t timing_count, timing_capacity;
+	struct fragi_spec_align align;
 	bool bad_resource; /* a parameter names a resource that could not be made */
 };
 
@@ -146,6 +150,13 @@ int fragi_execution_add_input(struct frag_op *op);
 void fragi_execution_add_outputs(struct frag_fragment *fragment);
 /* The type of the start operator, which alone may be called FRAGI_START_OP. */
 extern const struct frag_op_type fragi_start_type;
+
+/*
+ * timing.c: applies the timing of inputs, before and after the conditions are bound. Failures go to
+ * diag.
+ */
+void fragi_timing_apply(struct frag_op *op);
+void fragi_timing_check(struct frag_op *op);
 
 /*
  * check.c: inputs that no flow ends at and that are not optional, of a fragment of a graph whose

@@ -484,8 +484,10 @@ void fragi_op_complete(struct frag_op *op)
 	fragi_making_note(op->fragment, fragi_execution_add_input(op));
 	if (own != NULL)
 		ports_override(op, own);
+	fragi_timing_apply(op);
 	if (result == 0 && !op->made->failed && !op->made->bad_resource)
 		fragi_conditions_bind(op);
+	fragi_timing_check(op);
 }
 
 int frag_op_add_port_sized(struct frag_op *op, const struct frag_port *port, size_t port_size)

@@ -29,6 +29,9 @@ struct fragi_port {
 	uint32_t capacity; /* 0: not given */
 	enum frag_policy policy;
 	uint32_t min_size; /* of the default condition */
+	/* which message of an input a tick gets (timing.c); NULL: what it receives */
+	const struct fragi_timing *timing;
+	bool is_aligned; /* with the other inputs of op->align */
 	/* flows inside the fragment; before initialize, run/ adds those to other fragments */
 	uint32_t flow_count;
 };
@@ -58,6 +61,10 @@ struct frag_op {
 	enum frag_metadata_policy metadata_policy;
 	bool metadata;
 	int64_t watchdog_ns; /* 0: none */
+	/* of the inputs that are aligned; window 0: none is */
+	struct {
+		int64_t window_ns, timeout_ns;
+	} align;
 	bool in_setup, setup_done;
 	frag_dynamic_flows_fn choose_flows; /* of frag_set_dynamic_flows; NULL: none */
 	void *choose_arg;
@@ -172,6 +179,12 @@ FRAGI_API int fragi_fragment_complete(struct frag_fragment *fragment);
  * Calls fini of the operators and frees everything. Accepts NULL and fragments that are incomplete.
  */
 FRAGI_API void fragi_fragment_destroy(struct frag_fragment *fragment);
+/*
+ * timing.c: makes the message that stands for what an input misses; NULL where its timing gives
+ * none. Returns 0; -EINVAL: no default of this text for that type; -ENOMEM.
+ */
+FRAGI_API int fragi_timing_default(const struct fragi_port *port,
+				   struct frag_message **out_message);
 /* The room that the conditions of an output ask for on each of its flows, in messages. */
 FRAGI_API uint32_t fragi_op_asks_for_room(const struct frag_op *op, uint32_t port);
 /*

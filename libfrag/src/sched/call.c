@@ -31,6 +31,8 @@ void fragi_exec_tick_begins(struct fragi_exec *exec)
 {
 	if (exec->watchdog_ns > 0)
 		watch_begin(exec, FRAGI_CALL_COMPUTE);
+	if (exec->timing != NULL && !exec->pending)
+		fragi_timing_begins(exec);
 }
 
 static void save(struct fragi_exec *exec)

@@ -7,7 +7,6 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
-#include <base/may_write.h>
 #include <data/metadata.h>
 #include <graph/pools.h>
 #include <sched/kind.h>
@@ -136,7 +135,7 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 			gate_add(exec, condition->port, condition->gate_min, condition->gate_max);
 		ends |= (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
 	}
-	exec->waits_for_inputs |= exec->in_count > 0;
+	exec->waits_for_inputs |= exec->in_count > 0 || exec->timing != NULL;
 	/*
 	 * An operator whose inputs have no condition does not end when its inputs end: it may still
 	 * produce output. But when it has no outputs either, and no condition that ends
@@ -203,8 +202,8 @@ static int distances_create(struct fragi_exec *exec)
 	    (exec->in_count == 0 && exec->rx_count > 0))
 		atomic_init(&exec->needs_full_check, true);
 	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
-	exec->watches_ticks =
-		exec->check_count > 0 || exec->watchdog_ns > 0 || exec->op->saved != NULL;
+	exec->watches_ticks = exec->check_count > 0 || exec->watchdog_ns > 0 ||
+			      exec->op->saved != NULL || exec->timing != NULL;
 	exec->receiver_done = exec->tx_count > 0 ? &exec->txs[0]->receiver_done : &nobody_done;
 	return 0;
 }
@@ -232,8 +231,8 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 							    ? FRAG_METADATA_RAISE
 							    : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    conditions_create(exec, notify) < 0 || fragi_flow_control_create(exec, bindings) < 0 ||
-	    distances_create(exec) < 0) {
+	    fragi_timing_create(exec) < 0 || conditions_create(exec, notify) < 0 ||
+	    fragi_flow_control_create(exec, bindings) < 0 || distances_create(exec) < 0) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
@@ -265,6 +264,7 @@ void fragi_exec_destroy(struct frag_op *op)
 		fragi_tick_end(&exec->tick);
 	fragi_exec_free_sets(exec);
 	fragi_flow_control_destroy(exec);
+	fragi_timing_destroy(exec);
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);
@@ -406,6 +406,8 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		one = fragi_checks_ready(exec, &until_ns);
 		all = one > all ? one : all;
 	}
+	if (exec->timing != NULL)
+		all = fragi_timing_ready(exec, all, &until_ns);
 	if (all == FRAG_WAIT_TIME)
 		exec->until_ns = until_ns;
 	return all;
@@ -466,63 +468,6 @@ int fragi_exec_start(struct fragi_exec *exec)
 	return 0;
 }
 
-/* Explains a failure that compute passed on from an emit; NULL: the code is not from an emit. */
-static const char *refusal(const struct frag_tick *tick, int code)
-{
-	if (tick->refused != code || tick->refused_in != tick->number)
-		return NULL;
-	switch (code) {
-	case -ENOBUFS:
-		return "no room in the queue of a flow; leave the output its downstream_affordable and emit no more a tick than the capacity, or give the flow a larger capacity or another policy";
-	case -EMSGSIZE:
-		return "the message is larger than a flow between hosts takes; send it in parts";
-	case -EFAULT:
-		return "a tensor's memory cannot be read: its pointer is wrong, or the memory was freed; wrapped memory must stay valid until release is called";
-	case -EPROTOTYPE:
-		return "the message is not of the port's type; emit that type, or declare the port with another";
-	default:
-		return NULL;
-	}
-}
-
-enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, enum fragi_call_kind callback,
-				      int code)
-{
-	if (code == -ENOMEM && fragi_op_starved_pool(exec->op) != NULL)
-		return FRAGI_FAILURE_POOL_EXHAUSTED;
-	if (callback != FRAGI_CALL_COMPUTE)
-		return FRAGI_FAILURE_OPERATOR_FAILED;
-	if (exec->tick.fault != 0)
-		return FRAGI_FAILURE_QUEUE_OVERFLOW;
-	return refusal(&exec->tick, code) != NULL ? FRAGI_FAILURE_MESSAGE_REFUSED
-						  : FRAGI_FAILURE_OPERATOR_FAILED;
-}
-
-const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_call_kind callback,
-				    int code, char *out, size_t size)
-{
-	const char *subject = exec->op->subject, *text = exec->op->err.text;
-	const char *why = callback == FRAGI_CALL_COMPUTE ? refusal(&exec->tick, code) : NULL;
-	char hint[FRAGI_MAY_WRITE_HINT_SIZE];
-
-	fragi_may_write_hint(code, hint, sizeof(hint));
-	if (text[0] != '\0' && strncmp(text, subject, strlen(subject)) == 0)
-		snprintf(out, size, "%s%s", text, hint);
-	else if (text[0] != '\0')
-		snprintf(out, size, "%s: %s%s", subject, text, hint);
-	else if (why != NULL)
-		snprintf(out, size, "%s: cannot emit on port \"%s\" in tick %llu: %s", subject,
-			 exec->op->ports[exec->tick.refused_port].name,
-			 (unsigned long long)exec->tick.number, why);
-	else if (callback == FRAGI_CALL_COMPUTE)
-		snprintf(out, size, "%s: compute returned %d (%s) in tick %llu%s", subject, code,
-			 frag_strerror(code), (unsigned long long)exec->tick.number, hint);
-	else
-		snprintf(out, size, "%s: %s returned %d (%s)%s", subject, fragi_call_name(callback),
-			 code, frag_strerror(code), hint);
-	return out;
-}
-
 void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 {
 	int r;
@@ -533,6 +478,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	atomic_store_explicit(&exec->needs_full_check, true, memory_order_relaxed);
 	for (uint32_t i = 0; i < exec->tx_count; i++)
 		fragi_tx_close(exec->txs[i]);
+	fragi_timing_end(exec, stopped);
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
 	if (exec->started && exec->op->type->stop != NULL) {

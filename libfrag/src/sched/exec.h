@@ -28,6 +28,8 @@ struct fragi_exec_port {
 	enum frag_dir dir;
 	bool tensor;
 	bool in_turn; /* a plain input with several flows: their messages are taken in turn */
+	/* of an input with timing, whose flows are there, so that count is 0; else NULL */
+	struct fragi_timed_port *timed;
 };
 
 /* metadata may hold keys: it is cleared when the tick ends */
@@ -67,6 +69,9 @@ struct fragi_gate {
 	/* not NULL: the messages of all flows count together */
 	const struct fragi_exec_port *in_turn;
 };
+
+/* The inputs with timing: timing.c. */
+struct fragi_timing_state;
 
 /* A condition that is no gate, or a term of a combination: check.c. */
 struct fragi_check;
@@ -108,7 +113,8 @@ struct fragi_exec {
 	uint32_t in_count, out_count;
 	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
 	uint32_t check_count;
-	struct fragi_tx **txs; /* of all outputs, port by port */
+	struct fragi_timing_state *timing; /* NULL: no input has timing */
+	struct fragi_tx **txs;             /* of all outputs, port by port */
 	uint32_t tx_count;
 	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
@@ -198,6 +204,32 @@ void fragi_checks_end(struct fragi_exec *exec);
 /* Calls start of the conditions. Returns 0, or the failure, which is worded in the operator. */
 int fragi_checks_start(struct fragi_exec *exec);
 void fragi_checks_stop(struct fragi_exec *exec);
+
+/*
+ * timing.c. Takes the flows of inputs with timing from their ports. Returns 0 or -ENOMEM; does
+ * nothing where there are none.
+ */
+int fragi_timing_create(struct fragi_exec *exec);
+void fragi_timing_destroy(struct fragi_exec *exec);
+/*
+ * Chooses the messages of a tick.
+ * - others: what gates and conditions answer: with READY a tick that is to be skipped is
+ * Returns what inputs and others answer together; with FRAG_WAIT_TIME *out_until_ns is the time.
+ */
+enum frag_ready fragi_timing_ready(struct fragi_exec *exec, enum frag_ready others,
+				   int64_t *out_until_ns);
+/* The tick that was chosen begins: counts what it goes without. */
+void fragi_timing_begins(struct fragi_exec *exec);
+/* The operator has ended: drops what is held. */
+void fragi_timing_end(struct fragi_exec *exec, bool stopped);
+/* Gives the tick what was chosen, as frag_tick_receive and frag_tick_receive_all do. */
+int fragi_timing_receive(struct frag_tick *tick, struct fragi_timed_port *port,
+			 const struct frag_message **out_message);
+int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *port,
+			     const struct frag_message **all);
+/* tick.c: keeps a message until the tick ends, and merges its metadata. Takes it on success. */
+int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
+		    const struct frag_message **out_message);
 
 /* Returns whether any flow of the input has a message. */
 bool fragi_exec_port_has_message(const struct fragi_exec_port *in);

@@ -92,6 +92,18 @@ static int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
 	return 0;
 }
 
+int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
+		    const struct frag_message **out_message)
+{
+	int r = tick->received_count < tick->received_capacity ? 0 : received_grow(tick);
+
+	if (r < 0)
+		return r;
+	tick->received[tick->received_count++] = message;
+	*out_message = message;
+	return message->metadata != NULL ? metadata_merge(tick, message, out_message) : 0;
+}
+
 /* Receives from the first flow that has a pending message. */
 static __attribute__((noinline)) int receive_from_any(struct frag_tick *tick, uint32_t port,
 						      const struct frag_message **out_message)
@@ -108,6 +120,8 @@ static __attribute__((noinline)) int receive_from_any(struct frag_tick *tick, ui
 		if (next != NULL)
 			in->next_rx = next->after;
 	}
+	if (r == -ENOMSG && in->timed != NULL)
+		return fragi_timing_receive(tick, in->timed, out_message);
 	return r;
 }
 
@@ -226,13 +240,15 @@ int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 
 	if (in == NULL)
 		return -EINVAL;
+	*out_messages = in->all;
+	if (__builtin_expect(in->count == 0, 0) && in->timed != NULL)
+		return fragi_timing_receive_all(tick, in->timed, in->all);
 	for (uint32_t i = 0; i < in->count; i++) {
 		in->all[i] = NULL;
 		r = receive_from(tick, in->rx[i], &in->all[i]);
 		if (r < 0 && r != -ENOMSG)
 			return r;
 	}
-	*out_messages = in->all;
 	return (int)in->count;
 }
 

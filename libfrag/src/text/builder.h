@@ -216,6 +216,11 @@ void fragi_sets_check(struct fragi_builder *builder); /* Reports each --set that
 enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *builder,
 							  const struct fragi_node *map,
 							  const char *subject);
+/* spec_timing.c: the keys of a port, path: "f.op.in"; and `align` of an operator */
+void fragi_spec_read_timing(struct fragi_builder *builder, const struct fragi_node *port,
+			    const char *path, struct fragi_spec_port *out_port);
+void fragi_spec_read_align(struct fragi_builder *builder, struct fragi_node *node,
+			   const char *subject, struct fragi_spec_align *out_align);
 void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_spec_fragment *fragment);
 /* spec_resource.c; a type's name, Holoscan's names of built ones put into ours */

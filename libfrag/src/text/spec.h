@@ -3,6 +3,7 @@
 #define FRAGI_TEXT_SPEC_H
 
 #include <frag/flow.h>
+#include <frag/timing.h>
 #include <text/node.h>
 
 /*
@@ -64,12 +65,22 @@ struct fragi_spec_object {
 	const struct fragi_node *place;
 };
 
-/* ports: {in: {capacity, policy, condition}} */
+/* frag/timing.h: which message of an input a tick gets */
+struct fragi_timing {
+	enum frag_take take;
+	enum frag_missing missing;
+	int64_t age_ns;           /* 0: any */
+	const char *default_text; /* NULL: none */
+};
+
+/* ports: {in: {capacity, policy, condition, take, age, missing, default}} */
 struct fragi_spec_port {
 	const char *name;
 	uint32_t capacity;
 	enum frag_policy policy;
 	bool no_condition;
+	struct fragi_timing timing;
+	const struct fragi_node *timed; /* where the first key of its timing stands; NULL: none */
 	const struct fragi_node *place;
 };
 
@@ -77,6 +88,14 @@ struct fragi_spec_port {
 struct fragi_spec_reference {
 	const char *name;
 	const struct fragi_node *place;
+};
+
+/* align: {inputs, window, timeout} */
+struct fragi_spec_align {
+	const char **inputs;
+	size_t input_count;             /* 0: all */
+	int64_t window_ns, timeout_ns;  /* timeout 0: none */
+	const struct fragi_node *place; /* NULL: nothing is aligned */
 };
 
 struct fragi_spec_operator {
@@ -91,6 +110,7 @@ struct fragi_spec_operator {
 	size_t port_count;
 	struct fragi_spec_reference *resources; /* by position */
 	size_t resource_count;
+	struct fragi_spec_align align;
 	enum frag_metadata_policy metadata_policy;
 	int metadata;        /* 0 off, 1 on, -1 not given */
 	int64_t watchdog_ns; /* 0: as the fragment says */

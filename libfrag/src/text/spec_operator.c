@@ -93,7 +93,8 @@ static void read_port(struct fragi_builder *builder, struct fragi_node *node, co
 		      struct fragi_spec_port *port)
 {
 	static const struct fragi_field fields[] = {
-		{"capacity", false}, {"policy", false}, {"condition", false}};
+		{"capacity", false}, {"policy", false},  {"condition", false}, {"take", false},
+		{"age", false},      {"missing", false}, {"default", false}};
 	static const char *const conditions[] = {"none"};
 	const struct fragi_node *condition;
 	int64_t capacity = 0;
@@ -115,6 +116,7 @@ static void read_port(struct fragi_builder *builder, struct fragi_node *node, co
 	condition = fragi_node_get(node, "condition");
 	port->no_condition = fragi_read_word(builder, condition, path, "condition", conditions,
 					     FRAG_COUNT_OF(conditions)) == 0;
+	fragi_spec_read_timing(builder, node, path, port);
 }
 
 static void read_ports(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
@@ -180,6 +182,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"when", false},       {"watchdog", false},
 		{"metadata", false},   {"metadata_policy", false},
 		{OR_KEY, false},       {"resources", false},
+		{"align", false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
@@ -196,6 +199,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
 	fragi_spec_read_references(builder, fragi_node_get(node, "resources"), subject,
 				   &op->resources, &op->resource_count);
+	fragi_spec_read_align(builder, fragi_node_get(node, "align"), subject, &op->align);
 	op->metadata_policy = fragi_spec_read_metadata_policy(builder, node, subject);
 	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",
 			    &metadata))

@@ -182,6 +182,42 @@ static void print_rows(const struct table_row *rows, size_t count, bool in_fligh
 	}
 }
 
+/* A line for each input that ticks went without (frag/timing.h); nothing where none did. */
+static void print_absences(const struct fragi_summary *summary, FILE *out)
+{
+	static const char *const names[] = {"late",
+					    "stale",
+					    "window timed out",
+					    "dropped upstream",
+					    "source ended",
+					    "clocks not comparable"};
+
+	for (size_t i = 0; i < summary->flow_count; i++) {
+		const struct fragi_summary_flow *flow = &summary->flows[i];
+		const uint64_t counts[] = {flow->absent_late,   flow->absent_stale,
+					   flow->absent_window, flow->absent_dropped,
+					   flow->absent_ended,  flow->absent_clocks};
+		uint64_t sum = 0;
+		const char *between = "";
+
+		for (size_t k = 0; k < FRAG_COUNT_OF(counts); k++)
+			sum += counts[k];
+		if (sum == 0)
+			continue;
+		fprintf(out, "%s -> %s: absent in %" PRIu64 " tick%s (", or_empty(flow->from),
+			or_empty(flow->to), sum, sum == 1 ? "" : "s");
+		for (size_t k = 0; k < FRAG_COUNT_OF(counts); k++)
+			if (counts[k] > 0) {
+				fprintf(out, "%s%" PRIu64 " %s", between, counts[k], names[k]);
+				between = ", ";
+			}
+		fputc(')', out);
+		if (flow->reused > 0)
+			fprintf(out, ", reused in %" PRIu64, flow->reused);
+		fputc('\n', out);
+	}
+}
+
 /* What the first write that failed said; errno was 0 when printing began. */
 static int print_result(FILE *out)
 {
@@ -210,6 +246,7 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	}
 	if (count != 0)
 		print_rows(rows, count, in_flight, copied, out);
+	print_absences(summary, out);
 	for (size_t i = 0; i < count; i++)
 		fragi_free(rows[i].flow);
 	fragi_free(rows);

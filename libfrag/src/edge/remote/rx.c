@@ -99,12 +99,16 @@ static void report_close(struct fragi_remote_rx *rx)
 			      memory_order_relaxed);
 }
 
-static uint64_t stamp_of(const struct fragi_remote_rx *rx, int64_t publish_ns)
+/* When the message was emitted; 0 where the other end has another clock, as its times have then. */
+static uint64_t stamp_of(const struct fragi_remote_rx *rx, struct frag_message *message,
+			 int64_t publish_ns)
 {
 	uint64_t stamp;
 
-	if (!rx->edge.endpoint->base->same_clock)
+	if (!rx->edge.endpoint->base->same_clock) {
+		message->stamps |= FRAGI_STAMP_FOREIGN;
 		return 0;
+	}
 	stamp = fragi_moment_stamp_at(&fragi_remote_of(rx->edge.endpoint)->moment, publish_ns);
 	return stamp != 0 ? stamp : 1;
 }
@@ -127,7 +131,7 @@ void fragi_remote_rx_deliver(struct fragi_remote_rx *rx)
 		rx->next_bytes += bytes;
 		rx->next++;
 		message->epoch = rx->edge.endpoint->peer->epoch;
-		stamp = stamp_of(rx, part->publish_ns);
+		stamp = stamp_of(rx, message, part->publish_ns);
 		part->message = NULL;
 		fragi_remote_part_reset(part);
 		fragi_rx_push(&rx->rx, message, stamp);

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/alloc.h>
+#include <data/message.h>
+#include <sched/kind.h>
+
+/*
+ * Inputs with timing (frag/timing.h). Each flow of such an input is a lane, which holds at most one
+ * message: taken from its queue, but not delivered yet, so its sender still waits and the ledger
+ * counts it as in flight. When all else would let the operator be ticked, the lanes are filled,
+ * messages that no tick can get are dropped with their reason, and it is decided what each lane
+ * gives the tick. receive only hands that out.
+ *
+ *   queue -> held -> settled (delivered), or dropped: stale, clocks, superseded, late, skipped
+ *
+ * A lane is only touched by the thread that works on the exec.
+ */
+
+/* So many ticks are skipped in one evaluation at most; then other operators have their turn. */
+#define SKIPS_MAX 64
+/* The domain of times that can be converted into each other; others have their clock's number. */
+#define SYSTEM_TIME FRAG_CLOCK_MONOTONIC
+
+/* What a lane gives the tick. */
+enum give {
+	GIVE_NOTHING,
+	GIVE_HELD,
+	GIVE_LAST,
+	GIVE_DEFAULT,
+};
+
+struct lane {
+	struct fragi_rx *rx;
+	const struct fragi_timing *timing;
+	struct frag_message *held; /* NULL: none */
+	uint64_t stamp;            /* of its emit; 0: not known */
+	int64_t time_ns;           /* of its acquisition, in `domain` */
+	uint32_t domain;
+	int64_t held_ns;           /* since when it is held */
+	struct frag_message *last; /* for reuse_last; NULL: none yet */
+	enum give give;
+	bool is_aligned;
+	/* Which counter of the row counts that it is absent; NULL: no message has come. */
+	_Atomic uint64_t *why;
+	uint64_t dropped; /* before it, when it had a message last */
+};
+
+struct fragi_timed_port {
+	struct lane *lanes;
+	uint32_t count;
+	bool in_turn;                   /* one message of any lane is enough */
+	struct frag_message *otherwise; /* of missing: default; NULL: nothing */
+	const struct fragi_timing *timing;
+	bool is_aligned;
+};
+
+struct fragi_timing_state {
+	struct fragi_timed_port *ports;
+	uint32_t port_count;
+	struct lane *lanes;
+	uint32_t lane_count;
+	bool has_clock; /* a condition says when a tick is due, with messages or without */
+	bool timed_out; /* the set of aligned inputs has waited for long enough */
+	int64_t window_ns, timeout_ns;
+	/* in one evaluation: the time, and what the other clocks are ahead of it */
+	int64_t now_ns, unix_ahead_ns, tai_ahead_ns;
+	bool knows_clocks;
+};
+
+/* Time. */
+
+/* Times of acquisition may be any: one that is no number becomes the greatest or least. */
+static int64_t difference(int64_t a, int64_t b)
+{
+	int64_t ns;
+
+	return !__builtin_sub_overflow(a, b, &ns) ? ns : b < 0 ? INT64_MAX : INT64_MIN;
+}
+
+static int64_t ahead_ns(clockid_t clock, int64_t now_ns)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - now_ns;
+}
+
+static void read_clocks(struct fragi_timing_state *timing)
+{
+	if (timing->knows_clocks)
+		return;
+	timing->knows_clocks = true;
+	timing->unix_ahead_ns = ahead_ns(CLOCK_REALTIME, timing->now_ns);
+	timing->tai_ahead_ns = ahead_ns(CLOCK_TAI, timing->now_ns);
+}
+
+/* Finds out when the held message was acquired. Returns false: in no time known here. */
+static bool find_time(struct fragi_timing_state *timing, struct lane *lane)
+{
+	const struct frag_message *message = lane->held;
+
+	lane->domain = SYSTEM_TIME;
+	if ((message->stamps & FRAGI_STAMP_ACQUIRED) == 0) {
+		lane->time_ns =
+			timing->now_ns - (int64_t)fragi_stamp_diff_ns(lane->stamp, fragi_stamp());
+		return lane->stamp != 0;
+	}
+	if ((message->stamps & FRAGI_STAMP_FOREIGN) != 0)
+		return false;
+	read_clocks(timing);
+	lane->time_ns = message->acquisition_ns;
+	if (message->clock == FRAG_CLOCK_UNIX)
+		lane->time_ns = difference(lane->time_ns, timing->unix_ahead_ns);
+	else if (message->clock == FRAG_CLOCK_TAI)
+		lane->time_ns = difference(lane->time_ns, timing->tai_ahead_ns);
+	else
+		lane->domain = message->clock;
+	return true;
+}
+
+/* Lanes. */
+
+static void lane_drop(struct lane *lane, enum fragi_drop reason)
+{
+	fragi_rx_drop(lane->rx, lane->held, reason);
+	lane->held = NULL;
+	if (reason == FRAGI_DROP_STALE)
+		lane->why = &lane->rx->row->absent_stale;
+	else if (reason == FRAGI_DROP_CLOCKS)
+		lane->why = &lane->rx->row->absent_clocks;
+}
+
+/* No message will come any more. The close is read first: what came before it is then counted. */
+static bool lane_has_ended(const struct lane *lane)
+{
+	return lane->held == NULL && fragi_rx_is_finished(lane->rx);
+}
+
+/* Holds the message that a tick may get: the oldest, or the newest. */
+static bool lane_hold(struct fragi_timing_state *timing, struct lane *lane)
+{
+	uint32_t most = lane->rx->queue.capacity + 1;
+	struct frag_message *message;
+	uint64_t stamp;
+
+	if (lane->held != NULL && lane->timing->take == FRAG_TAKE_EVERY)
+		return true;
+	while (most-- > 0 && (message = fragi_rx_hold(lane->rx, &stamp)) != NULL) {
+		if (lane->held != NULL)
+			lane_drop(lane, FRAGI_DROP_SUPERSEDED);
+		lane->held = message;
+		lane->stamp = stamp;
+		lane->held_ns = timing->now_ns;
+		if (lane->timing->take == FRAG_TAKE_EVERY)
+			break;
+	}
+	return lane->held != NULL;
+}
+
+/* Fills the lane with a message that is young enough, if there is one. */
+static void lane_fill(struct fragi_timing_state *timing, struct lane *lane)
+{
+	bool needs_time = lane->timing->age_ns > 0 || lane->is_aligned;
+
+	while (lane_hold(timing, lane)) {
+		if (!needs_time)
+			return;
+		if (!find_time(timing, lane) ||
+		    (lane->timing->age_ns > 0 && lane->domain != SYSTEM_TIME))
+			lane_drop(lane, FRAGI_DROP_CLOCKS);
+		else if (lane->timing->age_ns > 0 &&
+			 difference(timing->now_ns, lane->time_ns) > lane->timing->age_ns)
+			lane_drop(lane, FRAGI_DROP_STALE);
+		else
+			return;
+	}
+}
+
+/* What a full queue has dropped before the message could get here. */
+static uint64_t dropped_before(const struct lane *lane)
+{
+	const struct fragi_flow_row *row = lane->rx->row;
+
+	return atomic_load_explicit(&row->tx_dropped[FRAGI_DROP_QUEUE_FULL], memory_order_relaxed) +
+	       atomic_load_explicit(&row->tx_dropped[FRAGI_DROP_NO_ROOM], memory_order_relaxed);
+}
+
+/* Sets of aligned inputs. */
+
+static struct lane *first_aligned(const struct fragi_timing_state *timing)
+{
+	for (uint32_t i = 0; i < timing->lane_count; i++)
+		if (timing->lanes[i].is_aligned && timing->lanes[i].held != NULL)
+			return &timing->lanes[i];
+	return NULL;
+}
+
+/*
+ * Drops the first message that can never be in a set with the others: of another clock than the
+ * first one, or further from the latest one than the window. Later messages of its flow may fit,
+ * but no later ones of the others. Returns its lane; NULL: all that are held fit together.
+ */
+static struct lane *drop_misfit(struct fragi_timing_state *timing)
+{
+	const struct lane *first = first_aligned(timing);
+	int64_t latest_ns = INT64_MIN;
+
+	for (uint32_t i = 0; first != NULL && i < timing->lane_count; i++) {
+		struct lane *lane = &timing->lanes[i];
+
+		if (!lane->is_aligned || lane->held == NULL)
+			continue;
+		if (lane->domain != first->domain) {
+			lane_drop(lane, FRAGI_DROP_CLOCKS);
+			return lane;
+		}
+		latest_ns = lane->time_ns > latest_ns ? lane->time_ns : latest_ns;
+	}
+	for (uint32_t i = 0; first != NULL && i < timing->lane_count; i++) {
+		struct lane *lane = &timing->lanes[i];
+
+		if (lane->is_aligned && lane->held != NULL &&
+		    difference(latest_ns, lane->time_ns) > timing->window_ns) {
+			lane_drop(lane, FRAGI_DROP_LATE);
+			return lane;
+		}
+	}
+	return NULL;
+}
+
+static void align(struct fragi_timing_state *timing)
+{
+	struct lane *lane;
+
+	while ((lane = drop_misfit(timing)) != NULL)
+		lane_fill(timing, lane);
+}
+
+/* Returns when the present set has waited for long enough; INT64_MAX: it may wait on. */
+static int64_t set_until_ns(const struct fragi_timing_state *timing)
+{
+	int64_t since_ns = INT64_MAX;
+
+	if (timing->timeout_ns == 0)
+		return INT64_MAX;
+	for (uint32_t i = 0; i < timing->lane_count; i++)
+		if (timing->lanes[i].is_aligned && timing->lanes[i].held != NULL &&
+		    timing->lanes[i].held_ns < since_ns)
+			since_ns = timing->lanes[i].held_ns;
+	return since_ns < INT64_MAX - timing->timeout_ns ? since_ns + timing->timeout_ns
+							 : INT64_MAX;
+}
+
+/* The decision. */
+
+struct decision {
+	bool waits;        /* an input waits for a message */
+	bool waits_in_set; /* and would not any more, if the time of its set were over */
+	bool skips;
+	bool never;
+	bool is_fresh; /* there is a message that no tick has got */
+};
+
+/* What the port does about a lane without a message. */
+static void decide_missing(const struct fragi_timing_state *timing,
+			   const struct fragi_timed_port *port, struct lane *lane, bool all_ended,
+			   struct decision *decision)
+{
+	bool has_ended = lane_has_ended(lane);
+
+	if (lane->is_aligned && !has_ended && !timing->timed_out &&
+	    port->timing->missing != FRAG_MISSING_WAIT) {
+		decision->waits = decision->waits_in_set = true;
+		return;
+	}
+	switch (port->timing->missing) {
+	case FRAG_MISSING_SKIP:
+		decision->never |= all_ended;
+		decision->skips |= !has_ended || all_ended;
+		break;
+	case FRAG_MISSING_REUSE_LAST:
+		if (lane->last != NULL)
+			lane->give = GIVE_LAST;
+		else
+			decision->waits |= !has_ended;
+		break;
+	case FRAG_MISSING_DEFAULT:
+		lane->give = GIVE_DEFAULT;
+		break;
+	default:
+		decision->never |= all_ended;
+		decision->waits |= !has_ended;
+		break;
+	}
+}
+
+static void decide_port(const struct fragi_timing_state *timing,
+			const struct fragi_timed_port *port, struct decision *decision)
+{
+	uint32_t held = 0, ended = 0;
+
+	for (uint32_t i = 0; i < port->count; i++) {
+		port->lanes[i].give = port->lanes[i].held != NULL ? GIVE_HELD : GIVE_NOTHING;
+		held += port->lanes[i].held != NULL;
+		ended += lane_has_ended(&port->lanes[i]);
+	}
+	decision->is_fresh |= held > 0;
+	if (port->in_turn && held > 0)
+		return;
+	for (uint32_t i = 0; i < port->count; i++) {
+		if (port->lanes[i].held == NULL)
+			decide_missing(timing, port, &port->lanes[i], ended == port->count,
+				       decision);
+		if (port->in_turn)
+			break; /* one stands for all */
+	}
+}
+
+static bool all_have_ended(const struct fragi_timing_state *timing)
+{
+	for (uint32_t i = 0; i < timing->lane_count; i++)
+		if (!lane_has_ended(&timing->lanes[i]))
+			return false;
+	return timing->lane_count > 0;
+}
+
+static struct decision decide(struct fragi_exec *exec)
+{
+	struct fragi_timing_state *timing = exec->timing;
+	struct decision decision = {.never = false};
+
+	timing->now_ns = exec->begin_ns;
+	timing->knows_clocks = false;
+	for (uint32_t i = 0; i < timing->lane_count; i++)
+		lane_fill(timing, &timing->lanes[i]);
+	if (timing->window_ns > 0)
+		align(timing);
+	timing->timed_out = set_until_ns(timing) <= timing->now_ns;
+	for (uint32_t i = 0; i < timing->port_count; i++)
+		decide_port(timing, &timing->ports[i], &decision);
+	decision.never |= all_have_ended(timing);
+	return decision;
+}
+
+/* Counts why a lane has nothing for a tick that takes place, or is skipped. */
+static void count_absence(const struct fragi_timing_state *timing, struct lane *lane)
+{
+	struct fragi_flow_row *row = lane->rx->row;
+	_Atomic uint64_t *counter = &row->absent_late;
+
+	if (lane_has_ended(lane))
+		counter = &row->absent_ended;
+	else if (lane->why != NULL)
+		counter = lane->why;
+	else if (lane->is_aligned && timing->timed_out)
+		counter = &row->absent_window;
+	else if (dropped_before(lane) > lane->dropped)
+		counter = &row->absent_dropped;
+	fragi_count(counter, 1);
+}
+
+/* For each lane that has no message, unless another lane of its port has that for it. */
+static void count_absences(struct fragi_timing_state *timing)
+{
+	for (uint32_t i = 0; i < timing->port_count; i++) {
+		const struct fragi_timed_port *port = &timing->ports[i];
+		uint32_t held = 0;
+
+		for (uint32_t k = 0; k < port->count; k++)
+			held += port->lanes[k].held != NULL;
+		for (uint32_t k = 0; k < port->count; k++) {
+			struct lane *lane = &port->lanes[k];
+
+			if (lane->held == NULL && (!port->in_turn || held == 0))
+				count_absence(timing, lane);
+			lane->why = NULL;
+			lane->dropped = dropped_before(lane);
+		}
+	}
+}
+
+static void skip(struct fragi_exec *exec)
+{
+	struct fragi_timing_state *timing = exec->timing;
+
+	count_absences(timing);
+	for (uint32_t i = 0; i < timing->lane_count; i++)
+		if (timing->lanes[i].held != NULL)
+			lane_drop(&timing->lanes[i], FRAGI_DROP_SKIPPED);
+	fragi_checks_ticked(exec);
+}
+
+/*
+ * A tick that is skipped takes what would have been its messages, and its time. When there is
+ * neither, the operator waits for a message.
+ */
+enum frag_ready fragi_timing_ready(struct fragi_exec *exec, enum frag_ready others,
+				   int64_t *out_until_ns)
+{
+	const struct fragi_timing_state *timing = exec->timing;
+	struct decision decision;
+	int64_t until_ns;
+
+	if (others == FRAG_NEVER)
+		return others;
+	if (others != FRAG_READY)
+		return all_have_ended(timing) ? FRAG_NEVER : others;
+	for (uint32_t skips = 0; skips < SKIPS_MAX; skips++) {
+		decision = decide(exec);
+		if (decision.never)
+			return FRAG_NEVER;
+		until_ns = decision.waits_in_set ? set_until_ns(timing) : INT64_MAX;
+		if (decision.waits && until_ns == INT64_MAX)
+			return FRAG_WAIT;
+		if (decision.waits) {
+			*out_until_ns = until_ns;
+			return FRAG_WAIT_TIME;
+		}
+		if (!decision.is_fresh && !timing->has_clock && exec->in_count == 0)
+			return FRAG_WAIT;
+		if (!decision.skips)
+			return FRAG_READY;
+		if (!decision.is_fresh && !timing->has_clock)
+			return FRAG_WAIT;
+		skip(exec);
+		if (timing->has_clock)
+			break; /* the conditions are to say when the next tick is due */
+	}
+	*out_until_ns = timing->now_ns;
+	return FRAG_WAIT_TIME;
+}
+
+void fragi_timing_begins(struct fragi_exec *exec)
+{
+	count_absences(exec->timing);
+}
+
+/* Receive. */
+
+static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *port,
+			struct lane *lane, const struct frag_message **out_message)
+{
+	struct frag_message *message = NULL;
+	enum give give = lane->give;
+	int r;
+
+	if (give == GIVE_HELD)
+		message = lane->held;
+	else if (give == GIVE_LAST)
+		message = frag_message_ref(lane->last);
+	else if (give == GIVE_DEFAULT && port->otherwise != NULL)
+		message = frag_message_ref(port->otherwise);
+	if (message == NULL)
+		return -ENOMSG;
+	lane->give = GIVE_NOTHING;
+	if (give == GIVE_LAST)
+		fragi_count(&lane->rx->row->reused, 1);
+	if (give == GIVE_HELD) {
+		lane->held = NULL;
+		fragi_rx_settle(lane->rx, lane->stamp, tick->stamp);
+		if (lane->timing->missing == FRAG_MISSING_REUSE_LAST) {
+			frag_message_unref(lane->last);
+			lane->last = frag_message_ref(message);
+		}
+	}
+	r = fragi_tick_keep(tick, message, out_message);
+	if (r == -ENOBUFS || r == -ENOMEM)
+		fragi_message_unref(message);
+	return r;
+}
+
+int fragi_timing_receive(struct frag_tick *tick, struct fragi_timed_port *port,
+			 const struct frag_message **out_message)
+{
+	int r = -ENOMSG;
+
+	for (uint32_t i = 0; i < port->count && r == -ENOMSG; i++)
+		r = lane_receive(tick, port, &port->lanes[i], out_message);
+	return r;
+}
+
+int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *port,
+			     const struct frag_message **all)
+{
+	int r;
+
+	for (uint32_t i = 0; i < port->count; i++) {
+		all[i] = NULL;
+		r = lane_receive(tick, port, &port->lanes[i], &all[i]);
+		if (r < 0 && r != -ENOMSG)
+			return r;
+	}
+	return (int)port->count;
+}
+
+/* Life. */
+
+static void lane_init(struct lane *lane, struct fragi_rx *rx, const struct fragi_port *port)
+{
+	*lane = (struct lane){.rx = rx, .timing = port->timing, .is_aligned = port->is_aligned};
+}
+
+/* Makes the flows of a port lanes. Its gate is the timing, so nothing else sees them. */
+static int port_create(struct fragi_exec *exec, uint32_t index)
+{
+	struct fragi_timing_state *timing = exec->timing;
+	struct fragi_timed_port *timed = &timing->ports[timing->port_count++];
+	struct fragi_exec_port *port = &exec->tick.ports[index];
+	const struct fragi_port *declared = &exec->op->ports[index];
+
+	*timed = (struct fragi_timed_port){
+		.lanes = &timing->lanes[timing->lane_count],
+		.count = port->count,
+		.in_turn = port->in_turn,
+		.timing = declared->timing,
+		.is_aligned = declared->is_aligned,
+	};
+	for (uint32_t i = 0; i < port->count; i++)
+		lane_init(&timing->lanes[timing->lane_count++], port->rx[i], declared);
+	port->timed = timed;
+	port->next_rx = NULL;
+	port->in_turn = false;
+	port->count = 0;
+	return fragi_timing_default(declared, &timed->otherwise);
+}
+
+/* A condition that says by the time when a tick is due, whatever waits at the inputs. */
+static bool has_clock(const struct frag_op *op)
+{
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		const struct frag_condition *condition = op->conditions[i];
+
+		if ((condition->type->flags & FRAG_CONDITION_TIMED) != 0 &&
+		    (condition->built_in == NULL || condition->built_in->check_inputs == NULL))
+			return true;
+	}
+	return false;
+}
+
+int fragi_timing_create(struct fragi_exec *exec)
+{
+	const struct frag_op *op = exec->op;
+	struct fragi_timing_state *timing;
+	bool is_timed = false;
+
+	for (uint32_t i = 0; i < op->port_count; i++)
+		is_timed |= op->ports[i].timing != NULL && exec->tick.ports[i].count > 0;
+	if (!is_timed)
+		return 0;
+	timing = fragi_calloc(1, sizeof(*timing));
+	if (timing == NULL)
+		return -ENOMEM;
+	exec->timing = timing;
+	timing->ports = fragi_calloc(op->port_count + 1, sizeof(*timing->ports));
+	timing->lanes = fragi_calloc(exec->rx_count + 1, sizeof(*timing->lanes));
+	timing->window_ns = op->align.window_ns;
+	timing->timeout_ns = op->align.timeout_ns;
+	timing->has_clock = has_clock(op);
+	exec->timed = true;
+	if (timing->ports == NULL || timing->lanes == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < op->port_count; i++)
+		if (op->ports[i].timing != NULL && exec->tick.ports[i].count > 0 &&
+		    port_create(exec, i) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+void fragi_timing_end(struct fragi_exec *exec, bool stopped)
+{
+	const struct fragi_timing_state *timing = exec->timing;
+
+	for (uint32_t i = 0; timing != NULL && i < timing->lane_count; i++) {
+		struct lane *lane = &timing->lanes[i];
+
+		if (lane->held != NULL)
+			lane_drop(lane, stopped ? FRAGI_DROP_STOPPED : FRAGI_DROP_RECEIVER_DONE);
+		frag_message_unref(lane->last);
+		lane->last = NULL;
+	}
+}
+
+void fragi_timing_destroy(struct fragi_exec *exec)
+{
+	struct fragi_timing_state *timing = exec->timing;
+
+	if (timing == NULL)
+		return;
+	fragi_timing_end(exec, true);
+	for (uint32_t i = 0; i < timing->port_count; i++)
+		frag_message_unref(timing->ports[i].otherwise);
+	fragi_free(timing->ports);
+	fragi_free(timing->lanes);
+	fragi_free(timing);
+}

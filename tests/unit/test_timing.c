@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include "graph_texts.h"
+#include "stamp_ops.h"
+
+/*
+ * Timing of inputs: which messages a tick gets, what becomes of the others, and how each is
+ * counted. The sources stamp what they send with times that are far from each other, so that no
+ * test depends on how fast it runs.
+ */
+#define HOUR 3600000000000ll
+
+/* The same with timing of its own. */
+static int timed_setup(void *state, struct frag_op *op)
+{
+	static const char *const inputs[] = {"a", "b"};
+	int r = frag_set_input_timing(op, "b", FRAG_TAKE_EVERY, HOUR, FRAG_MISSING_DEFAULT, "7");
+
+	(void)state;
+	return r < 0 ? r : frag_align_inputs(op, inputs, 2, HOUR, 0);
+}
+
+static const struct frag_op_type timed_type = {
+	FRAG_OP_TYPE_INIT,        .name = "timed",      FRAG_PORTS(pair_ports),
+	FRAG_PARAMS(pair_params), .setup = timed_setup, .state_size = sizeof(struct pair),
+	.compute = pair_compute,
+};
+
+/* Passes on the message that it gets. */
+static const struct frag_port passer_ports[] = {{.name = "in", .dir = FRAG_IN},
+						{.name = "out", .dir = FRAG_OUT}};
+
+static int passer_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *message;
+	int r = frag_tick_receive(tick, 0, &message);
+
+	(void)state;
+	return r < 0 ? r : frag_tick_emit(tick, 1, frag_message_ref(message));
+}
+
+static const struct frag_op_type passer_type = {
+	FRAG_OP_TYPE_INIT, .name = "passer", FRAG_PORTS(passer_ports), .compute = passer_compute};
+
+static const struct frag_op_type *const ops[] = {&stamper_type, &pair_type,   &timed_type,
+						 &many_type,    &source_type, &middle_type,
+						 &passer_type};
+
+static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
+					  .abi_major = FRAG_ABI_MAJOR,
+					  .name = "timing",
+					  .version = "1",
+					  FRAG_OPS(ops)};
+
+static void expect_notes(const int64_t *values, uint32_t count)
+{
+	char got[1024] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < noted(0) && used + 30 < sizeof(got); i++)
+		used += (size_t)sprintf(got + used, " %lld", (long long)note_of(0)->values[i]);
+	cr_expect_eq(noted(0), count, "got %u:%s", noted(0), got);
+	for (uint32_t i = 0; i < count && i < noted(0); i++)
+		cr_expect_eq(note_of(0)->values[i], values[i], "%u: got%s", i, got);
+}
+#define NOTES(...)                                                                                 \
+	expect_notes((const int64_t[]){__VA_ARGS__},                                               \
+		     sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static struct rig rig;
+
+/* Runs operators that `yaml` declares under greedy; slot 0 then has what was noted. */
+static void run(const char *yaml)
+{
+	static char text[4096];
+
+	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: {type: greedy}\n%s",
+		 yaml);
+	notes_clear();
+	rig_run(&rig, &plugin, text);
+	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	cr_expect(rig_balances(&rig));
+}
+
+/* Each is counted once in the row of that flow: delivered, dropped by that reason, absent. */
+#define EXPECT(flow, member, n)                                                                    \
+	cr_expect_eq(atomic_load(&rig_row(&rig, flow)->member), n, "flow %d: %s is %llu", flow,    \
+		     #member, (unsigned long long)atomic_load(&rig_row(&rig, flow)->member))
+#define EXPECT_DROPPED(flow, reason, n)                                                            \
+	cr_expect_eq(rig_dropped(rig_row(&rig, flow), FRAGI_DROP_##reason), n,                     \
+		     "flow %d: %s is %llu", flow, #reason,                                         \
+		     (unsigned long long)rig_dropped(rig_row(&rig, flow), FRAGI_DROP_##reason))
+
+Test(timing, a_message_that_is_too_old_is_dropped_as_stale)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3, 4], ages: [0, 7200, 7200, 0]}}\n"
+	    "  p: {type: pair, ports: {a: {age: 1h}}}\n"
+	    "flows: [{from: a, to: p.a, capacity: 4}]\n");
+	NOTES(1999, 4999);
+	EXPECT(0, delivered, 2);
+	EXPECT_DROPPED(0, STALE, 2);
+	EXPECT(0, absent_stale, 0); /* no tick went without */
+	rig_end(&rig);
+}
+
+Test(timing, times_of_all_clocks_of_this_machine_are_compared)
+{
+	static const int clocks[] = {FRAG_CLOCK_UNIX, FRAG_CLOCK_TAI, FRAG_CLOCK_MONOTONIC};
+	char text[400];
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(
+			text, sizeof(text),
+			"operators:\n"
+			"  a: {type: stamper, parameters: {values: [1, 2], ages: [3500, 3700], clock: %d}}\n"
+			"  p: {type: pair, ports: {a: {age: 1h}}}\n"
+			"flows: [{from: a, to: p.a}]\n",
+			clocks[i]);
+		run(text);
+		NOTES(1999);
+		EXPECT_DROPPED(0, STALE, 1);
+		rig_end(&rig);
+	}
+}
+
+Test(timing, a_message_without_acquisition_time_is_as_old_as_its_emit)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3]}}\n"
+	    "  p: {type: pair, ports: {a: {age: 1h}}}\n"
+	    "flows: [a -> p.a]\n");
+	NOTES(1999, 2999, 3999);
+	rig_end(&rig);
+}
+
+Test(timing, other_clocks_cannot_be_compared_with_the_time_of_the_tick)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], ages: [0, 0], clock: 300}}\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6]}}\n"
+	    "  p: {type: pair, ports: {a: {age: 1h, missing: default}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(999005, 999006);
+	EXPECT_DROPPED(0, CLOCKS, 2);
+	EXPECT(0, absent_clocks, 1);
+	EXPECT(0, absent_ended, 1); /* a has ended then */
+	rig_end(&rig);
+}
+
+Test(timing, times_of_another_machine_cannot_be_compared)
+{
+	/* nor do they become comparable when the message is passed on here */
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], ages: [0, 0], foreign: true}}\n"
+	    "  m: {type: middle}\n"
+	    "  f: {type: passer}\n"
+	    "  p: {type: pair, ports: {a: {age: 1h, missing: default}, b: {age: 1h, missing: default}}}\n"
+	    "flows: [{from: a, to: [f, m]}, f -> p.a, m -> p.b]\n");
+	NOTES(999001, 999002); /* m makes new messages, without times */
+	EXPECT_DROPPED(2, CLOCKS, 2);
+	rig_end(&rig);
+}
+
+Test(timing, the_latest_is_taken_and_those_before_it_are_superseded)
+{
+	/* b sends five in its one tick, which all wait when the first of a comes */
+	run("operators:\n"
+	    "  b: {type: source, parameters: {count: 5, burst: 5}}\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2]}}\n"
+	    "  p: {type: pair, ports: {b: {take: latest_within, age: 1h, missing: reuse_last}}}\n"
+	    "flows: [a -> p.a, {from: b, to: p.b, capacity: 5, policy: block}]\n");
+	NOTES(1004, 2004);
+	EXPECT(1, delivered, 1);
+	EXPECT(1, reused, 1);
+	EXPECT_DROPPED(1, SUPERSEDED, 4);
+	EXPECT(1, absent_ended, 1);
+	rig_end(&rig);
+}
+
+Test(timing, flows_to_an_input_that_takes_the_latest_keep_the_latest)
+{
+	run("operators:\n"
+	    "  b: {type: source, parameters: {count: 5, burst: 5}}\n"
+	    "  a: {type: stamper, parameters: {values: [1]}}\n"
+	    "  p: {type: pair, ports: {b: {take: latest_within, age: 1h}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1004);
+	EXPECT_DROPPED(1, QUEUE_FULL, 4);
+	rig_end(&rig);
+}
+
+Test(timing, what_is_missing_waits_is_skipped_reused_or_a_default)
+{
+	static const struct {
+		const char *missing;
+		int64_t notes[3];
+		uint32_t count;
+	} cases[] = {
+		/* b has 5, then one that is stale, then 7 */
+		{"wait", {1005, 2007}, 2},
+		{"skip", {1005, 3007}, 2},
+		{"reuse_last", {1005, 2005, 3007}, 3},
+		{"default", {1005, 2999, 3007}, 3},
+		{"default, default: 42", {1005, 2042, 3007}, 3},
+	};
+	char text[600];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		/* b goes through m: it comes after a, and p.b has nothing else when a is there */
+		snprintf(
+			text, sizeof(text),
+			"operators:\n"
+			"  b: {type: stamper, parameters: {values: [5, 6, 7], ages: [0, 7200, 0]}}\n"
+			"  a: {type: stamper, parameters: {values: [1, 2, 3]}}\n"
+			"  p: {type: pair, ports: {b: {age: 1h, missing: %s}}}\n"
+			"flows: [a -> p.a, b -> p.b]\n",
+			cases[i].missing);
+		run(text);
+		expect_notes(cases[i].notes, cases[i].count);
+		EXPECT_DROPPED(1, STALE, 1);
+		EXPECT(1, absent_stale, i == 0 ? 0u : 1u);
+		EXPECT(1, reused, i == 2 ? 1u : 0u);
+		EXPECT_DROPPED(0, SKIPPED, i == 1 ? 1u : 0u);
+		rig_end(&rig);
+	}
+}
+
+Test(timing, without_a_clock_a_tick_needs_a_new_message)
+{
+	/* else the operator would run for ever, on messages of the past and on nothing */
+	run("operators:\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6]}}\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3]}}\n"
+	    "  p: {type: pair, ports: {a: {missing: default}, b: {missing: reuse_last}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1005, 2006, 3006);
+	EXPECT(1, absent_ended, 1);
+	rig_end(&rig);
+	run("operators:\n"
+	    "  b: {type: stamper, parameters: {values: [5]}}\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3]}, conditions: [{type: periodic, recess_period: 2ms}]}\n"
+	    "  p: {type: pair, ports: {a: {missing: default}, b: {missing: reuse_last}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1005, 2005, 3005);
+	rig_end(&rig);
+}
+
+Test(timing, on_a_clock_a_tick_comes_without_messages)
+{
+	run("operators:\n"
+	    "  b: {type: source, parameters: {count: 1}}\n"
+	    "  a: {type: source, conditions: [{type: periodic, recess_period: 1s}]}\n"
+	    "  p: {type: pair, parameters: {ticks: 4}, conditions: [{type: periodic, recess_period: 1ms}],\n"
+	    "      ports: {a: {take: latest_within, age: 1h, missing: default}, b: {take: latest_within, age: 1h, missing: reuse_last}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(0, 999000, 999000, 999000);
+	EXPECT(0, absent_late, 3);
+	EXPECT(1, absent_ended, 3);
+	EXPECT(1, reused, 3);
+	rig_end(&rig);
+}
+
+Test(timing, on_a_clock_a_tick_that_is_skipped_takes_its_time)
+{
+	int64_t begin_ns = fragi_now_ns();
+
+	/* b never comes: each of the three ticks that are counted is skipped */
+	run("operators:\n"
+	    "  b: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3]}}\n"
+	    "  p: {type: pair, conditions: [{type: periodic, recess_period: 5ms}, {type: count, count: 3}], ports: {b: {missing: skip}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	cr_expect_eq(noted(0), 0);
+	cr_expect_geq(fragi_now_ns() - begin_ns, 10000000);
+	EXPECT(1, absent_late, 3);
+	EXPECT_DROPPED(0, SKIPPED, 3);
+	rig_end(&rig);
+}
+
+Test(timing, the_operator_ends_with_what_it_waits_for)
+{
+	run("operators:\n"
+	    "  b: {type: stamper, parameters: {values: [5]}}\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3, 4, 5]}}\n"
+	    "  p: {type: pair, ports: {b: {age: 1h, missing: wait}}}\n"
+	    "flows: [{from: a, to: p.a, capacity: 8}, b -> p.b]\n");
+	NOTES(1005);
+	EXPECT(0, delivered, 1);
+	EXPECT_DROPPED(0, RECEIVER_DONE, 1);
+	rig_end(&rig);
+}
+
+Test(timing, inputs_are_aligned_by_acquisition_time)
+{
+	/* 102 fits to 100; 200 has no partner, nor has 255; 300 fits to 310 */
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2, 3], at: [100, 200, 300], clock: 256}}\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6, 7], at: [102, 255, 310], clock: 256}}\n"
+	    "  p: {type: pair, align: {window: 10ns}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1005, 3007);
+	EXPECT_DROPPED(0, LATE, 1);
+	EXPECT_DROPPED(1, LATE, 1);
+	rig_end(&rig);
+}
+
+Test(timing, the_window_is_that_of_the_whole_set_and_no_further)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], at: [-9223372036854775807, 100], clock: 256}}\n"
+	    "  b: {type: stamper, parameters: {values: [3, 4], at: [9, 110], clock: 256}}\n"
+	    "  c: {type: stamper, parameters: {values: [5, 6], at: [9223372036854775807, 105], clock: 256}}\n"
+	    "  m: {type: many, align: {window: 10ns}}\n"
+	    "flows: [{from: a, to: m.in, capacity: 2}, {from: b, to: m.in, capacity: 2}, {from: c, to: m.in, capacity: 2}]\n");
+	/*
+	 * c's first is in the far future: none of the others can be with it. They end, and a
+	 * multi-receiver goes on without flows that have ended.
+	 */
+	NOTES(5, 6);
+	EXPECT_DROPPED(0, LATE, 2);
+	rig_end(&rig);
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], at: [-9223372036854775807, 100], clock: 256}}\n"
+	    "  b: {type: stamper, parameters: {values: [3, 4], at: [9, 110], clock: 256}}\n"
+	    "  c: {type: stamper, parameters: {values: [5, 6], at: [89, 105], clock: 256}}\n"
+	    "  m: {type: many, align: {window: 10ns}}\n"
+	    "flows: [{from: a, to: m.in, capacity: 2}, {from: b, to: m.in, capacity: 2}, {from: c, to: m.in, capacity: 2}]\n");
+	NOTES(246);
+	rig_end(&rig);
+}
+
+Test(timing, messages_of_two_clocks_are_in_no_set)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], at: [100, 200], clock: 256}}\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6], at: [100, 200], clock: 257}}\n"
+	    "  p: {type: pair, align: {window: 10ns}, ports: {b: {missing: default}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1999, 2999);
+	EXPECT_DROPPED(1, CLOCKS, 2);
+	rig_end(&rig);
+}
+
+Test(timing, a_set_waits_for_its_timeout_and_no_longer)
+{
+	/* b sends nothing for an hour */
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], at: [100, 200], clock: 256}}\n"
+	    "  b: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+	    "  p: {type: pair, parameters: {ticks: 2}, align: {window: 10ns, timeout: 5ms}, ports: {b: {missing: default}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1999, 2999);
+	EXPECT(1, absent_window, 2);
+	cr_expect_geq(note_of(0)->times[0] - rig.start_ns, 5000000);
+	rig_end(&rig);
+}
+
+Test(timing, an_operator_may_declare_it_itself_and_the_graph_wins)
+{
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], ages: [7200, 7200]}}\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6], ages: [7200, 7200]}}\n"
+	    "  p: {type: timed}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1007, 2007);
+	EXPECT_DROPPED(1, STALE, 2);
+	rig_end(&rig);
+	run("operators:\n"
+	    "  a: {type: stamper, parameters: {values: [1, 2], ages: [7200, 7200]}}\n"
+	    "  b: {type: stamper, parameters: {values: [5, 6], ages: [7200, 14400]}}\n"
+	    "  p: {type: timed, ports: {b: {missing: default, default: 8}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1005, 2008); /* the graph gives b no age; the window is that of the operator */
+	EXPECT_DROPPED(1, LATE, 1);
+	rig_end(&rig);
+}
+
+Test(timing, threads_take_and_send_at_once)
+{
+	static const char *const policies[] = {"block", "pop", "latest"};
+	char text[1024];
+
+	for (size_t i = 0; i < 3; i++) {
+		notes_clear();
+		snprintf(
+			text, sizeof(text),
+			"frag: 1\napplication: app\nscheduler: {worker_thread_number: 2}\noperators:\n"
+			"  a: {type: source, parameters: {count: 20000}}\n"
+			"  b: {type: source, parameters: {count: 20000}}\n"
+			"  p: {type: pair, ports: {b: {take: latest_within, age: 1h, missing: reuse_last}}}\n"
+			"flows: [{from: a, to: p.a, capacity: 3}, {from: b, to: p.b, policy: %s}]\n",
+			policies[i]);
+		rig_run(&rig, &plugin, text);
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		cr_expect(rig_balances(&rig));
+		cr_expect_eq(noted(0), 20000);
+		/* b's numbers only grow: what was taken later was sent later */
+		for (int64_t k = 1, last = 0; k < noted(0); k++) {
+			int64_t b = note_of(0)->values[k] - 1000 * k;
+
+			cr_assert_geq(b, last, "a's %lld", (long long)k);
+			last = b;
+		}
+		EXPECT(0, delivered, 20000);
+		rig_end(&rig);
+	}
+}
+
+static void expect_refused(const char *operators, const char *lines)
+{
+	static char text[4096];
+
+	snprintf(text, sizeof(text),
+		 "frag: 1\napplication: app\nflows: [a -> p.a, b -> p.b]\noperators:\n"
+		 "  a: {type: source}\n  b: {type: source}\n%s",
+		 operators);
+	cr_expect_lt(rig_prepare(&rig, &plugin, text), 0);
+	expect_errors(&rig.diag, lines);
+	rig_end(&rig);
+}
+
+Test(timing, mistakes_in_the_text_are_refused_all_at_once)
+{
+	expect_refused(
+		"  p:\n    type: pair\n    align: {inputs: [a], window: 0s, timeout: soon, widow: 1s}\n    ports:\n"
+		"      a: {take: latest_within, missing: reuse}\n"
+		"      b: {take: lates_within, age: 50, missing: wait, default: 5}\n"
+		"      text: {age: 0ms, condition: none}\n"
+		"      out: {default: 1}\n",
+		"test.yaml:9:21: app.p: align.inputs names fewer than two inputs; name those that belong together, or leave it out for all\n"
+		"test.yaml:9:34: app.p: align.window is 0; leave it out to have none\n"
+		"test.yaml:9:47: app.p: align.timeout \"soon\" is not a valid duration; write for example 10ms, 2s or 30hz\n"
+		"test.yaml:9:53: app.p: unknown key \"widow\"; did you mean \"window\"?\n"
+		"test.yaml:11:17: app.p.a: latest_within needs an age; add for example `age: 50ms`\n"
+		"test.yaml:11:41: app.p.a: missing \"reuse\" is not known; valid: wait, skip, reuse_last, default\n"
+		"test.yaml:12:17: app.p.b: take \"lates_within\" is not known; did you mean \"latest_within\"?\n"
+		"test.yaml:12:36: app.p.b: age \"50\" has no unit; write for example 50s\n"
+		"test.yaml:12:64: app.p.b: a default is only used with `missing: default`\n"
+		"test.yaml:13:19: app.p.text: age is 0; leave it out to have none\n"
+		"test.yaml:13:19: app.p.text: `condition: none` and age exclude each other; leave the condition out, since `missing` says whether the tick waits\n"
+		"test.yaml:14:22: app.p.out: a default is only used with `missing: default`; add that\n");
+}
+
+Test(timing, mistakes_about_ports_are_refused_all_at_once)
+{
+	expect_refused(
+		"  p:\n    type: pair\n    ports: {out: {age: 1s}, b: {missing: default, default: five}}\n"
+		"    conditions: [{type: message_available, receiver: a}]\n"
+		"    align: {inputs: [a, bb], window: 1s}\n",
+		"test.yaml:9:24: app.p: timing: port \"out\" is an output; only inputs have it\n"
+		"test.yaml:9:42: app.p: default \"five\" of input \"b\" is not a valid i64\n"
+		"test.yaml:11:12: app.p: align: input \"a\" has condition message_available, and both say when a tick begins; leave one of them out\n"
+		"test.yaml:11:12: app.p: align: unknown input \"bb\"; its inputs: a, b, text\n");
+	expect_refused(
+		"  p:\n    type: pair\n    ports: {a: {take: latest_within, age: 1s}}\n"
+		"    align: {window: 1s}\n",
+		"test.yaml:10:12: app.p: input \"a\" takes latest_within, and align looks at every message; leave take out, or name the inputs to align without it\n");
+}
