@@ -35,6 +35,11 @@ bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, ui
 uint32_t ctl_thread_count(const struct fragi_spec_fragment *fragment);
 const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
 
+/* describe_timing.c: the timing of an operator's inputs; nothing where there is none */
+void ctl_timing_print(const struct frag_op *op, FILE *out);
+void ctl_timing_json(const struct fragi_port *port, FILE *out);
+void ctl_timing_json_align(const struct frag_op *op, FILE *out);
+
 /*
  * What `fragctl describe` prints, for people and as one JSON document.
  * - digest: of the plan (report.h); NULL: leaves it out

@@ -91,6 +91,7 @@ static void print_op(const struct ctl_composed *composed, uint32_t f, uint32_t o
 	}
 	if (op->choose_flows != NULL)
 		fputs("\n      flows      dynamic: chosen after each tick", out);
+	ctl_timing_print(op, out);
 	each_condition(composed, f, o, print_condition, out);
 	fputc('\n', out);
 }
@@ -329,10 +330,14 @@ static void json_op(const struct ctl_composed *composed, uint32_t f, uint32_t o,
 		json_text("direction", op->ports[i].dir == FRAG_IN ? "in" : "out", out);
 		fputs(", ", out);
 		json_text("type", op->ports[i].type_name, out);
-		fprintf(out, ", \"connected\": %s}",
+		fprintf(out, ", \"connected\": %s",
 			ctl_port_is_used(composed, f, o, i) ? "true" : "false");
+		ctl_timing_json(&op->ports[i], out);
+		fputc('}', out);
 	}
-	fputs("],\n     \"conditions\": [", out);
+	fputc(']', out);
+	ctl_timing_json_align(op, out);
+	fputs(",\n     \"conditions\": [", out);
 	each_condition(composed, f, o, json_condition, out);
 	fputs("],\n     ", out);
 	json_params(op->type->params, op->type->param_count, op->state, out);

@@ -198,6 +198,24 @@ class Plan(PlanTest):
         free = flows["left.near.out", "right.more.in"]
         self.assertEqual((free["edge"], free["bytes_max"]), ("auto", 64 << 20))
 
+    def test_timing_of_inputs(self):
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+operators:
+  a: {type: ping_tx}
+  b: {type: ping_rx, ports: {in: {take: latest_within, age: 50ms, missing: default}}}
+  c: {type: ping_rx, ports: {in: {missing: reuse_last}}}
+flows: [a -> b, a -> c]
+""")
+        code, p = self.fragctl("describe", app)
+        self.assertIn("timing     in(take: latest_within, age: 50.0 ms, missing: default)\n", p.stdout)
+        self.assertIn("timing     in(take: every, missing: reuse_last)\n", p.stdout)
+        a, b, _ = self.document(0, "describe", app)["fragments"][0]["operators"]
+        self.assertEqual(b["ports"][0]["timing"], {"take": "latest_within", "age_ns": 50000000, "missing": "default",
+                                                   "default": None, "aligned": False})
+        self.assertNotIn("timing", a["ports"][0])
+
     def test_ports_that_are_not_connected_and_values(self):
         app = self.write("app.yaml", "frag: 1\napplication: app\noperators:\n  a: {type: ping_tx}\n"
                          "  b: {type: ping_tx}\n  rx: {type: ping_rx}\nflows: [a -> rx]\n")

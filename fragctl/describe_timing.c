@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+
+#include <base/json.h>
+#include <base/units.h>
+#include <fragctl/describe.h>
+
+/* The timing of inputs in a plan. */
+
+static const char *const takes[] = {"every", "latest_within"};
+static const char *const missings[] = {"wait", "skip", "reuse_last", "default"};
+
+static void print_port(const struct fragi_port *port, FILE *out)
+{
+	const struct fragi_timing *timing = port->timing;
+	char age[32];
+
+	fprintf(out, "%s(take: %s", port->name, takes[timing->take]);
+	if (timing->age_ns > 0)
+		fprintf(out, ", age: %s", fragi_format_duration(timing->age_ns, age, sizeof(age)));
+	fprintf(out, ", missing: %s%s)", missings[timing->missing],
+		port->is_aligned ? ", aligned" : "");
+}
+
+void ctl_timing_print(const struct frag_op *op, FILE *out)
+{
+	bool first = true;
+	char time[32];
+
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		if (op->ports[i].timing == NULL)
+			continue;
+		fputs(first ? "\n      timing     " : ", ", out);
+		print_port(&op->ports[i], out);
+		first = false;
+	}
+	if (op->align.window_ns == 0)
+		return;
+	fprintf(out, "; window %s", fragi_format_duration(op->align.window_ns, time, sizeof(time)));
+	if (op->align.timeout_ns > 0)
+		fprintf(out, ", timeout %s",
+			fragi_format_duration(op->align.timeout_ns, time, sizeof(time)));
+}
+
+void ctl_timing_json(const struct fragi_port *port, FILE *out)
+{
+	const struct fragi_timing *timing = port->timing;
+
+	if (timing == NULL)
+		return;
+	fprintf(out,
+		", \"timing\": {\"take\": \"%s\", \"age_ns\": %" PRId64 ", \"missing\": \"%s\"",
+		takes[timing->take], timing->age_ns, missings[timing->missing]);
+	fputs(", \"default\": ", out);
+	fragi_json_text(timing->default_text, out);
+	fprintf(out, ", \"aligned\": %s}", port->is_aligned ? "true" : "false");
+}
+
+void ctl_timing_json_align(const struct frag_op *op, FILE *out)
+{
+	if (op->align.window_ns > 0)
+		fprintf(out,
+			", \"align\": {\"window_ns\": %" PRId64 ", \"timeout_ns\": %" PRId64 "}",
+			op->align.window_ns, op->align.timeout_ns);
+}
