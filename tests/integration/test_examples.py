@@ -145,6 +145,19 @@ class InTheBuildTree(cluster.ClusterTest):
         self.assertEqual(p.wait(60), 1)
         self.assertRegex(p.stderr, r'display\.join: received metadata clashes at key "\w+"')
 
+    TIMING = {"cameras.stereo": ["a 1, b 1", "a 2, b 2", "a 4, b 3", "a 5, b 4"], "machine.control": ["a 1, b -1"] * 4}
+
+    def test_timing(self):
+        p, summary = self.run_example("timing")
+        for op, wanted in self.TIMING.items():
+            self.assertEqual(re.findall(r"op timing/%s: (.*)$" % op, p.stderr, re.M), wanted)
+        flows = {f["to"]: f for f in summary["flows"]}
+        self.assertEqual(flows["cameras.stereo.a"]["dropped"]["late"], 1)
+        self.assertEqual(flows["machine.control.a"]["reused"], 3)
+        self.assertEqual(flows["machine.control.b"]["absent_late"], 4)
+        for f in summary["flows"]:
+            self.assertEqual(f["sent"], f["delivered"] + sum(f["dropped"].values()))
+
     def test_ping_multi_port(self):
         p, summary = self.run_example("ping_multi_port")
         for n in range(10):
