@@ -114,6 +114,7 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 	size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
 	long long each = messages;
 	int sources = 1, sinks = 1, passes = 0;
+	const char *timing = "";
 
 	write_head(graph, scheduler);
 	if (strncmp(name, "sinks", length) == 0 || strncmp(name, "mixed", length) == 0 ||
@@ -131,6 +132,8 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 		sinks = FAN;
 	else if (strncmp(name, "fan_in", length) == 0)
 		sources = FAN;
+	else if (strncmp(name, "latest_within", length) == 0)
+		timing = ", ports: {in: {take: latest_within, age: 1h, policy: block}}";
 	else if (strncmp(name, "pair", length) != 0)
 		return false;
 	each = messages / (sources * sinks * (passes + 1));
@@ -141,7 +144,7 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 	for (int i = 0; i < passes; i++)
 		say(graph, "  p%d: {type: bench_pass}\n", i);
 	for (int i = 0; i < sinks; i++)
-		say(graph, "  z%d: {type: bench_sink}\n", i);
+		say(graph, "  z%d: {type: bench_sink%s}\n", i, timing);
 	say(graph, "flows:\n");
 	for (int i = 0; i < passes; i++)
 		say(graph, "  - {from: %c%d, to: p%d, capacity: %d}\n", i == 0 ? 'a' : 'p',
@@ -244,7 +247,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_in|sinks|work|mixed[:CAPACITY] greedy|event1|event2|... MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_in|latest_within|sinks|work|mixed[:CAPACITY] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)

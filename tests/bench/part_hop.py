@@ -6,7 +6,7 @@ import shutil
 import instructions
 
 MESSAGES = 1000000
-GRAPHS = ("pair", "chain", "fan_out", "fan_in")
+GRAPHS = ("pair", "chain", "fan_out", "fan_in", "latest_within")
 SCHEDULERS = ("greedy", "event1", "event2")
 ADDED = 10  # identity elements
 
