@@ -52,6 +52,8 @@ void *fw_get_memory(struct fw_decoder *d, size_t size);
 void *fw_get_rows(struct fw_decoder *d, size_t count, size_t max, size_t row_bytes,
 		  uint32_t *out_count);
 const char *fw_get_text(struct fw_decoder *d, const char *in);
+/* The name of an application, a fragment or an operator, or none. */
+const char *fw_get_name(struct fw_decoder *d, const char *in, bool may_be_empty);
 const char **fw_get_texts(struct fw_decoder *d, char **in, size_t count, size_t max,
 			  uint32_t *out_count);
 const void *fw_get_data(struct fw_decoder *d, ProtobufCBinaryData in, size_t max,

@@ -42,6 +42,14 @@ static void encode_application(struct fw_encoder *e, const struct fw_application
 	out->delivered = in->delivered;
 	out->started_by = fw_put_text(e, in->started_by);
 	out->missing = fw_put_text(e, in->missing);
+	out->parameters = fw_put_rows(e, &frag__v1__parameter_state__descriptor,
+				      in->parameter_count, FW_ROWS_MAX, &out->n_parameters);
+	for (size_t i = 0; i < out->n_parameters; i++) {
+		out->parameters[i]->name = fw_put_text(e, in->parameters[i].name);
+		out->parameters[i]->value = fw_put_text(e, in->parameters[i].value);
+		out->parameters[i]->who = fw_put_text(e, in->parameters[i].who);
+		out->parameters[i]->age_ns = in->parameters[i].age_ns;
+	}
 }
 
 static void encode_ended(struct fw_encoder *e, const struct fw_ended_row *in,
@@ -104,6 +112,15 @@ static void decode_application(struct fw_decoder *d, const Frag__V1__Application
 	out->delivered = in->delivered;
 	out->started_by = fw_get_text(d, in->started_by);
 	out->missing = fw_get_text(d, in->missing);
+	out->parameters = fw_get_rows(d, in->n_parameters, FW_ROWS_MAX, sizeof(*out->parameters),
+				      &out->parameter_count);
+	for (uint32_t i = 0; i < out->parameter_count; i++)
+		out->parameters[i] = (struct fw_parameter_row){
+			.name = fw_get_text(d, in->parameters[i]->name),
+			.value = fw_get_text(d, in->parameters[i]->value),
+			.who = fw_get_text(d, in->parameters[i]->who),
+			.age_ns = fw_get_duration(d, in->parameters[i]->age_ns),
+		};
 }
 
 enum fragi_summary_result fw_get_result(struct fw_decoder *d, uint32_t result)
@@ -153,8 +170,7 @@ void fw_decode_reply(struct fw_decoder *d, const Frag__V1__Reply *in, struct fw_
 	out->more = in->more;
 }
 
-/* The name of an application, or none. */
-static const char *get_name(struct fw_decoder *d, const char *in, bool may_be_empty)
+const char *fw_get_name(struct fw_decoder *d, const char *in, bool may_be_empty)
 {
 	if (!fragi_name_is_valid(in) && !(may_be_empty && in[0] == '\0'))
 		fw_get_failed(d, "a name that no application can have");
@@ -176,7 +192,7 @@ void fw_decode_start_app(struct fw_decoder *d, const Frag__V1__StartApp *in,
 {
 	struct fw_start_app *out = &message->start_app;
 
-	out->name = get_name(d, in->name, true);
+	out->name = fw_get_name(d, in->name, true);
 	out->source = fw_get_data(d, in->source, FW_FRAME_MAX, &out->source_bytes);
 	out->start_timeout_ns = fw_get_duration(d, in->start_timeout_ns);
 }
@@ -195,7 +211,7 @@ void fw_decode_stop_app(struct fw_decoder *d, const Frag__V1__StopApp *in,
 {
 	struct fw_stop_app *out = &message->stop_app;
 
-	out->name = get_name(d, in->name, false);
+	out->name = fw_get_name(d, in->name, false);
 	out->at_once = in->at_once != 0;
 	out->again = in->again != 0;
 	out->awaits = in->awaits != 0;

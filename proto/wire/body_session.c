@@ -81,6 +81,7 @@ void fw_encode_welcome(struct fw_encoder *e, const struct fw_message *message,
 	out->dead_ns = in->dead_ns;
 	out->version = fw_put_text(e, in->version);
 	out->secret = fw_put_data(e, in->secret, sizeof(in->secret), FW_SECRET_BYTES);
+	out->takes_lines = in->takes_lines;
 }
 
 void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
@@ -94,6 +95,7 @@ void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
 	out->dead_ns = fw_get_duration(d, in->dead_ns);
 	out->version = fw_get_text(d, in->version);
 	get_secret(d, in->secret, out->secret);
+	out->takes_lines = in->takes_lines != 0;
 }
 
 void fw_encode_refused(struct fw_encoder *e, const struct fw_message *message,

@@ -29,12 +29,16 @@
  *   client -> driver           AWAIT; the driver answers OUTCOME when it has come, or ANSWER that
  *                              it cannot come
  *   client -> driver           WATCH; the driver answers EVENTS, again and again if it is to follow
+ *   client -> driver           SET; the driver asks the host, then answers ANSWER
+ *   driver -> host (relayed)   HOST_SET, while it runs; the host answers HOST_SET_DONE (relayed)
+ *   client -> driver           WATCH_LOGS; the driver answers LOGS, again and again if it is to follow
+ *   worker -> driver           HOST_LINES, if WELCOME asked for them
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 3
+#define FW_PROTOCOL_MINOR 4
 #define FW_FRAME_MAX (4u << 20)
 #define FW_TEXT_MAX 4096  /* a sentence, a log line */
 #define FW_NAMES_MAX 4096 /* fragments named by one worker */
@@ -46,6 +50,8 @@
 #define FW_ADDRESS_MAX 4096         /* a host's data-plane address */
 #define FW_WAITS_FOR_MAX 512        /* bytes that are kept of why a worker waits */
 #define FW_LINES_MAX 20             /* last lines of a host */
+#define FW_LOG_ROWS_MAX 256         /* lines in one message */
+#define FW_LOG_LINE_MAX 1024        /* bytes that are kept of a line */
 #define FW_ERRORS_MAX 128           /* errors of a graph */
 #define FW_ROWS_MAX 65536           /* operators, flows, edges, peers of a host */
 #define FW_PORTS_MAX 1024           /* of an operator */
@@ -84,7 +90,13 @@
 	X(43, AWAIT, await, await, Await)                                                          \
 	X(44, OUTCOME, outcome, outcome, Outcome)                                                  \
 	X(45, WATCH, watch, watch, Watch)                                                          \
-	X(46, EVENTS, events, events, Events)
+	X(46, EVENTS, events, events, Events)                                                      \
+	X(80, SET, set, set, Set)                                                                  \
+	X(81, HOST_SET, host_set, host_set, HostSet)                                               \
+	X(82, HOST_SET_DONE, host_set_done, host_set_done, HostSetDone)                            \
+	X(83, WATCH_LOGS, watch_logs, watch_logs, WatchLogs)                                       \
+	X(84, LOGS, logs, logs, Logs)                                                              \
+	X(85, HOST_LINES, host_lines, host_lines, HostLines)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -128,6 +140,7 @@ struct fw_welcome {
 	const char *version;
 	/* random; a HELLO that names this session brings it, and it is never logged */
 	uint8_t secret[FW_SECRET_BYTES];
+	bool takes_lines; /* it wants HOST_LINES */
 };
 
 /* A failure that the sender decided or passes on. */
@@ -347,6 +360,11 @@ struct fw_host_row {
 	const char *state; /* for people: the driver's word for it */
 	int32_t pid;       /* 0: not known */
 };
+struct fw_parameter_row {
+	const char *name, *value; /* "fragment1.tx.value", "5" */
+	const char *who;          /* changed it: "user alice" */
+	int64_t age_ns;           /* since then */
+};
 struct fw_application_row {
 	uint64_t run;
 	const char *name, *state;
@@ -356,6 +374,8 @@ struct fw_application_row {
 	uint64_t epoch, delivered; /* delivered: messages of all flows */
 	const char *started_by; /* "user alice", "key tablet"; empty: the driver's command line */
 	const char *missing;    /* what it waits for: "f1, f2"; empty: nothing */
+	struct fw_parameter_row *parameters; /* that were changed while it ran; the newest last */
+	uint32_t parameter_count;
 };
 struct fw_worker_row {
 	const char *name, *address, *state;
@@ -428,7 +448,8 @@ struct fw_outcome {
 	X(STOPPED, stopped)                                                                        \
 	X(FAILED, failed)                                                                          \
 	X(WORKER_JOINED, worker_joined)                                                            \
-	X(WORKER_LEFT, worker_left)
+	X(WORKER_LEFT, worker_left)                                                                \
+	X(SET, set)
 #define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM
@@ -450,6 +471,52 @@ struct fw_event {
 struct fw_events {
 	struct fw_event *rows; /* oldest first */
 	uint32_t count;
+};
+
+/* A dynamic parameter changes while its application runs. */
+struct fw_set {
+	const char *name; /* of the application */
+	const char *text; /* FRAGMENT.OPERATOR.PARAMETER=VALUE */
+};
+struct fw_host_set {
+	uint64_t number; /* counts up in a run; the answer has the same */
+	const char *text;
+	const char *who; /* asks for it: "user alice" */
+};
+struct fw_host_set_done {
+	uint64_t number;
+	struct fw_failure failure; /* NONE: it changes before the operator's next tick */
+};
+
+/*
+ * What a host, or the operators in it, have written. A line that frag has logged has its level; all
+ * others count as info.
+ */
+struct fw_line {
+	uint64_t number;    /* of LOGS: counts up over all applications; gaps: lines of others */
+	int64_t unix_ns;    /* of LOGS: when it came to the driver */
+	uint32_t level;     /* enum fragi_log_level */
+	const char *worker; /* of LOGS: its name; empty: the driver's own line */
+	const char *fragment, *op; /* that it is about; empty: it does not say */
+	const char *text;          /* without time, level and application */
+};
+/* Of one host; `run` and `host` of the message say of which. */
+struct fw_host_lines {
+	struct fw_line *rows;
+	uint32_t count;
+	uint64_t left_out; /* before them, because they were too many */
+};
+struct fw_watch_logs {
+	const char *name;          /* of the application */
+	const char *fragment, *op; /* only lines about it; empty: all */
+	uint64_t after;            /* the number of the last line that is known; 0: none */
+	bool follow;               /* later ones are sent as they come */
+};
+struct fw_logs {
+	struct fw_line *rows; /* oldest first */
+	uint32_t count;
+	uint64_t last;     /* number of the last line that was looked at, for `after` */
+	uint64_t left_out; /* between them: the workers left them out, because they were too many */
 };
 
 struct fw_message {
@@ -483,6 +550,12 @@ struct fw_message {
 		struct fw_outcome outcome;
 		struct fw_watch watch;
 		struct fw_events events;
+		struct fw_set set;
+		struct fw_host_set host_set;
+		struct fw_host_set_done host_set_done;
+		struct fw_watch_logs watch_logs;
+		struct fw_logs logs;
+		struct fw_host_lines host_lines;
 	};
 };
 

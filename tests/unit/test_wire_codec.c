@@ -7,6 +7,7 @@
 
 #include <base/alloc.h>
 #include <base/arena.h>
+#include <base/log.h>
 #include <frag/operator.h>
 #include <frag/v1/control.pb-c.h>
 #include <wire/message.h>
@@ -196,6 +197,10 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 {
 	struct fw_host_row *hosts = block(m, 3 * sizeof(*hosts));
 
+	struct fw_parameter_row *parameters = block(m, 2 * sizeof(*parameters));
+
+	for (uint32_t i = 0; i < 2; i++)
+		parameters[i] = (struct fw_parameter_row){word(m), word(m), word(m), 3};
 	for (uint32_t i = 0; i < 3; i++)
 		hosts[i] = (struct fw_host_row){i + 1, word(m), word(m), word(m), (int32_t)i};
 	reply->applications = block(m, 2 * sizeof(*reply->applications));
@@ -204,7 +209,8 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	reply->worker_count = 4;
 	reply->more = (uint32_t)random_u64(m);
 	reply->applications[0] = (struct fw_application_row){
-		random_u64(m), word(m), word(m), 7, hosts, 3, random_u64(m), 9, word(m), word(m)};
+		random_u64(m), word(m), word(m), 7,       hosts,      3,
+		random_u64(m), 9,       word(m), word(m), parameters, 2};
 	reply->applications[1] = (struct fw_application_row){
 		random_u64(m), word(m), word(m), 0, NULL, 0, random_u64(m), 9, word(m), word(m)};
 	for (uint32_t i = 0; i < 4; i++)
@@ -267,6 +273,17 @@ static void make_events(struct maker *m, struct fw_events *events)
 						    word(m)};
 }
 
+static struct fw_line *make_lines(struct maker *m, uint32_t count)
+{
+	struct fw_line *lines = block(m, count * sizeof(*lines));
+
+	for (uint32_t i = 0; i < count; i++)
+		lines[i] = (struct fw_line){random_u64(m), 5,       i % FRAGI_LOG_OFF,
+					    word(m),       word(m), i % 2 != 0 ? word(m) : "",
+					    word(m)};
+	return lines;
+}
+
 static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 {
 	*message = (struct fw_message){.kind = kind,
@@ -296,8 +313,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_WELCOME:
-		message->welcome = (struct fw_welcome){random_u64(m), word(m), 250000000,
-						       3000000000,    word(m), {0}};
+		message->welcome = (struct fw_welcome){
+			random_u64(m), word(m), 250000000, 3000000000, word(m), {0}, true};
 		memcpy(message->welcome.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_REFUSED:
@@ -376,6 +393,25 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 	case FW_EVENTS:
 		make_events(m, &message->events);
 		return;
+	case FW_SET:
+		message->set = (struct fw_set){word(m), word(m)};
+		return;
+	case FW_HOST_SET:
+		message->host_set = (struct fw_host_set){random_u64(m), word(m), word(m)};
+		return;
+	case FW_HOST_SET_DONE:
+		message->host_set_done = (struct fw_host_set_done){random_u64(m), make_failure(m)};
+		return;
+	case FW_WATCH_LOGS:
+		message->watch_logs =
+			(struct fw_watch_logs){word(m), word(m), word(m), random_u64(m), true};
+		return;
+	case FW_LOGS:
+		message->logs = (struct fw_logs){make_lines(m, 7), 7, random_u64(m), random_u64(m)};
+		return;
+	case FW_HOST_LINES:
+		message->host_lines = (struct fw_host_lines){make_lines(m, 3), 3, random_u64(m)};
+		return;
 	case FW_HOST_START:
 		return;
 	}
@@ -435,7 +471,7 @@ struct seen {
 	struct seen_kind {
 		const ProtobufCMessageDescriptor *kind;
 		bool fields[64];
-	} kinds[64];
+	} kinds[96];
 	size_t count;
 };
 
