@@ -45,6 +45,7 @@ static const char *const puts_of[DRV_RECORD_KINDS] = {
 		"UPDATE numbers SET epoch = max(epoch, :epoch), run = max(run, :run)",
 	[DRV_RECORD_RUN] = "INSERT OR REPLACE INTO runs VALUES "
 			   "(:run, :epoch, :name, :who, :timeout, :wanted, 0, :source, NULL)",
+	[DRV_RECORD_SOURCE] = "UPDATE runs SET source = :source WHERE run = :run",
 	[DRV_RECORD_WANTED] = "UPDATE runs SET wanted = :wanted WHERE run = :run",
 	[DRV_RECORD_END] = "UPDATE runs SET wanted = :wanted, ended_unix_ns = :ended, "
 			   "outcome = :outcome WHERE run = :run",

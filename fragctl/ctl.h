@@ -25,6 +25,7 @@ int ctl_stop(int argc, char **argv);
 int ctl_restart(int argc, char **argv);
 int ctl_list(int argc, char **argv);
 int ctl_status(int argc, char **argv);
+int ctl_set(int argc, char **argv);
 int ctl_workers(int argc, char **argv);
 int ctl_events(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
@@ -86,6 +87,8 @@ int ctl_fail(int code, const char *format, ...) FRAG_PRINTF(2, 3);
  */
 int ctl_one_name(const struct fragi_texts *operands, const char *program, bool is_optional,
 		 const char **out_name);
+/* Whether an application can have that name. Returns CTL_OK or CTL_USAGE, complained. */
+int ctl_check_name(const char *name, const char *program);
 /* Whether --output is table (or not given) or json, into *out_json; complains. */
 bool ctl_output(const char *text, bool *out_json);
 

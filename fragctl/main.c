@@ -23,14 +23,13 @@ static const struct ctl_verb verbs[] = {
 	{"restart", "stops an application of a driver and starts it anew", ctl_restart},
 	{"list", "lists the applications of a driver", ctl_list},
 	{"status", "shows where applications run, or how one has ended", ctl_status},
+	{"set", "changes a parameter of an application that runs", ctl_set},
 	{"workers", "lists the workers of a driver", ctl_workers},
 	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"doctor", NULL, NULL},
 	{"explain", NULL, NULL},
-	{"logs", NULL, NULL},
 	{"record", NULL, NULL},
-	{"set", NULL, NULL},
 	{"swap", NULL, NULL},
 	{"top", NULL, NULL},
 };
@@ -117,13 +116,16 @@ int ctl_one_name(const struct fragi_texts *operands, const char *program, bool i
 			is_optional ? "at most one" : "one");
 		return CTL_USAGE;
 	}
-	if (!fragi_name_is_valid(operands->items[0])) {
-		fprintf(stderr, "%s: \"%.80s\" is no name of an application\n", program,
-			operands->items[0]);
-		return CTL_USAGE;
-	}
 	*out_name = operands->items[0];
-	return CTL_OK;
+	return ctl_check_name(operands->items[0], program);
+}
+
+int ctl_check_name(const char *name, const char *program)
+{
+	if (fragi_name_is_valid(name))
+		return CTL_OK;
+	fprintf(stderr, "%s: \"%.80s\" is no name of an application\n", program, name);
+	return CTL_USAGE;
 }
 
 static void print_help(FILE *out)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static int show_failure(const struct fw_failure *failure, bool json)
+int ctl_service_show_failure(const struct fw_failure *failure, bool json)
 {
 	if (json)
 		ctl_service_json_failure(failure);
@@ -30,7 +30,7 @@ int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, b
 	if (answer->kind != FW_ANSWER)
 		return unexpected(answer);
 	if (answer->answer.failure.code != FRAGI_FAILURE_NONE)
-		code = show_failure(&answer->answer.failure, json);
+		code = ctl_service_show_failure(&answer->answer.failure, json);
 	*out_run = answer->run;
 	fw_message_free(answer);
 	return code;
@@ -42,7 +42,7 @@ static int take_outcome(struct fw_message *message, bool json, struct fw_message
 	int code;
 
 	if (message->kind == FW_ANSWER) {
-		code = show_failure(&message->answer.failure, json);
+		code = ctl_service_show_failure(&message->answer.failure, json);
 		fw_message_free(message);
 		return code;
 	}
@@ -88,10 +88,11 @@ int ctl_service_show_start(const struct fw_message *outcome, bool json)
 		return CTL_OK;
 	}
 	if (summary->failure.code != FRAGI_FAILURE_NONE)
-		return show_failure(&(struct fw_failure){.code = summary->failure.code,
-							 .sentence = summary->failure.sentence,
-							 .op = summary->failure.op},
-				    json);
+		return ctl_service_show_failure(
+			&(struct fw_failure){.code = summary->failure.code,
+					     .sentence = summary->failure.sentence,
+					     .op = summary->failure.op},
+			json);
 	if (json)
 		ctl_service_json_run(name, outcome->run,
 				     summary->result == FRAGI_SUMMARY_DONE ? "done" : "stopped");

@@ -7,6 +7,8 @@
 
 /* What the verbs share that speak with a driver: how its answers are shown. */
 
+/* Complains with the failure's sentence. Returns its exit code. */
+int ctl_service_show_failure(const struct fw_failure *failure, bool json);
 /*
  * A command that ANSWER answers.
  * - out_run: of the run that it is about
@@ -44,12 +46,16 @@ void ctl_service_print_applications(const struct fw_reply *reply);
 void ctl_service_print_hosts(const struct fw_application_row *app);
 void ctl_service_print_workers(const struct fw_reply *reply);
 void ctl_service_print_event(const struct fw_event *event);
+void ctl_service_print_line(const struct fw_line *line);
 /* The members of the document of docs/service.schema.json. */
 void ctl_service_json_applications(const struct fw_reply *reply, const char *name);
 void ctl_service_json_workers(const struct fw_reply *reply);
 void ctl_service_json_event(const struct fw_event *event);
+void ctl_service_json_line(const struct fw_line *line);
 /* {"failure": ..., "exit_code": ...} */
 void ctl_service_json_failure(const struct fw_failure *failure);
+/* {"application": ..., "run": ..., "parameter": ..., "value": ...}; text: NAME=VALUE */
+void ctl_service_json_set(const char *application, uint64_t run, const char *text);
 /* {"application": ..., "run": ..., "state": ...} */
 void ctl_service_json_run(const char *application, uint64_t run, const char *state);
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <base/json.h>
+#include <base/log.h>
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -111,6 +112,13 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 		printf("%-4u %-32s %-16s %-10s %8d\n", host->number, host->fragments, host->worker,
 		       host->state, host->pid);
 	}
+	for (uint32_t i = 0; i < app->parameter_count; i++) {
+		const struct fw_parameter_row *parameter = &app->parameters[i];
+
+		printf("%s%s=%s, %s ago by %s\n", i == 0 ? "set while it runs:\n    " : "    ",
+		       parameter->name, parameter->value,
+		       short_time(parameter->age_ns, age, sizeof(age)), parameter->who);
+	}
 }
 
 void ctl_service_print_workers(const struct fw_reply *reply)
@@ -152,6 +160,18 @@ void ctl_service_print_event(const struct fw_event *event)
 	       fw_event_name(event->kind), event->application,
 	       event->application[0] != '\0' ? " " : "", event->text,
 	       event->who[0] != '\0' ? " (" : "", event->who, event->who[0] != '\0' ? ")" : "");
+}
+
+/* The same for everybody who has written it: when it came, level, worker, what it is about. */
+void ctl_service_print_line(const struct fw_line *line)
+{
+	char at[40];
+
+	printf("%s %-5s %s%s%s%s%s: %s\n", time_of(line->unix_ns, at, sizeof(at)),
+	       fragi_log_level_name((int)line->level),
+	       line->worker[0] != '\0' ? line->worker : "driver",
+	       line->fragment[0] != '\0' ? " " : "", line->fragment, line->op[0] != '\0' ? "." : "",
+	       line->op, line->text);
 }
 
 static void member(const char *name, const char *text)
@@ -198,6 +218,21 @@ void ctl_service_json_run(const char *application, uint64_t run, const char *sta
 	printf("}\n");
 }
 
+void ctl_service_json_set(const char *application, uint64_t run, const char *text)
+{
+	const char *value = strchr(text, '=');
+	char name[4 * FRAG_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%.*s", (int)(value - text), text);
+	printf("{");
+	member("application", application);
+	printf("\"run\": %" PRIu64 ", ", run);
+	member("parameter", name);
+	printf("\"value\": ");
+	fragi_json_text(value + 1, stdout);
+	printf("}\n");
+}
+
 static void json_application(const struct fw_application_row *app)
 {
 	printf("{");
@@ -217,6 +252,16 @@ static void json_application(const struct fw_application_row *app)
 		member("worker", host->worker);
 		member("state", host->state);
 		printf("\"pid\": %d}", host->pid);
+	}
+	printf("], \"parameters\": [");
+	for (uint32_t i = 0; i < app->parameter_count; i++) {
+		const struct fw_parameter_row *parameter = &app->parameters[i];
+
+		printf("%s{", i > 0 ? ", " : "");
+		member("name", parameter->name);
+		member("value", parameter->value);
+		member("who", parameter->who);
+		printf("\"age_ns\": %" PRId64 "}", parameter->age_ns);
 	}
 	printf("]}");
 }
@@ -286,4 +331,16 @@ void ctl_service_json_event(const struct fw_event *event)
 	printf("\"text\": ");
 	fragi_json_text(event->text, stdout);
 	printf("}");
+}
+
+void ctl_service_json_line(const struct fw_line *line)
+{
+	printf("{\"number\": %" PRIu64 ", \"unix_ns\": %" PRId64 ", ", line->number, line->unix_ns);
+	member("level", fragi_log_level_name((int)line->level));
+	optional("worker", line->worker);
+	optional("fragment", line->fragment);
+	optional("operator", line->op);
+	printf("\"text\": ");
+	fragi_json_text(line->text, stdout);
+	printf("}\n");
 }

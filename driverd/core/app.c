@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/parameter.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -370,14 +370,16 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 
 void drv_app_destroy(struct drv_app *app)
 {
-	struct drv_timer *timers[DRV_APP_TIMERS] = {&app->phase,    &app->start, &app->missing_line,
-						    &app->progress, &app->judge, &app->again};
+	struct drv_timer *timers[DRV_APP_TIMERS] = {
+		&app->phase, &app->start, &app->missing_line, &app->progress,
+		&app->judge, &app->again, &app->settings.late};
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		drv_timer_cancel(&app->core->timers, timers[i]);
 	drv_timers_release(&app->core->timers, DRV_APP_TIMERS);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_fini(&app->hosts[i]);
+	drv_parameter_fini(app);
 	drv_wiring_end(app);
 	fragi_free(app->flows);
 	fragi_secret_free(app->data_key, FW_DATA_KEY_BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/parameter.h>
 
 #include <errno.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 			.pid = host->prepared != NULL ? host->prepared->prepared.pid : 0,
 		};
 	}
-	return 0;
+	return drv_parameter_rows(app, row, reply);
 }
 
 static int fill_applications(struct drv_core *core, struct fw_reply *reply)
@@ -161,18 +161,20 @@ static int reply_to(struct drv_session *client, const struct fw_message *request
 }
 
 /* How many requests a message counts as: a graph is read in one step. */
-static uint32_t cost_of(const struct fw_message *message)
+static uint32_t cost_of(const struct drv_core *core, const struct fw_message *message)
 {
 	if (message->kind == FW_BEAT)
 		return 0;
 	if (message->kind == FW_START_APP)
 		return 1 + message->start_app.source_bytes / DRV_REQUEST_BYTES;
+	if (message->kind == FW_SET)
+		return 1 + drv_parameter_cost(core, message);
 	return 1;
 }
 
 void drv_client_message(struct drv_session *client, const struct fw_message *message)
 {
-	client->requests += cost_of(message);
+	client->requests += cost_of(client->core, message);
 	if (client->requests > DRV_REQUESTS_MAX) {
 		drv_session_lost(client, true, "it asks too often");
 		return;
@@ -189,6 +191,9 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 		break;
 	case FW_STOP_APP:
 		drv_command_stop(client, message);
+		break;
+	case FW_SET:
+		drv_parameter_set(client, message);
 		break;
 	case FW_AWAIT:
 		drv_watch_await(client, message);

@@ -148,17 +148,17 @@ static void start_again(struct drv_session *client, const struct fw_message *com
 }
 
 static void refuse_unknown(struct drv_session *client, const struct fw_message *command,
-			   const struct drv_ended *ended)
+			   const char *name, const struct drv_ended *ended, bool again)
 {
 	struct drv_core *core = client->core;
-	const char *name = command->stop_app.name, *sentence;
+	const char *sentence;
 
 	if (ended == NULL)
 		sentence = drv_text(
 			core,
 			"there is no application %s; `fragctl list` shows those that there are",
 			name);
-	else if (command->stop_app.again)
+	else if (again)
 		sentence = drv_text(
 			core,
 			"%s has ended and its graph is forgotten; give it again with `fragctl start`",
@@ -167,6 +167,13 @@ static void refuse_unknown(struct drv_session *client, const struct fw_message *
 		sentence = drv_text(core, "%s has ended already; `fragctl status %s` shows how",
 				    name, name);
 	refuse(client, command, name, FRAGI_FAILURE_APPLICATION_UNKNOWN, sentence);
+}
+
+void drv_command_refuse_unknown(struct drv_session *client, const struct fw_message *command,
+				const char *name)
+{
+	refuse_unknown(client, command, name, drv_history_named(&client->core->history, name),
+		       false);
 }
 
 static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
@@ -196,7 +203,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		return;
 	}
 	if (app == NULL) {
-		refuse_unknown(client, message, ended);
+		refuse_unknown(client, message, stop->name, ended, stop->again);
 		return;
 	}
 	if (stop->again && core->stops > 0) {

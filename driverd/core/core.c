@@ -153,6 +153,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	case FW_HOST_WIRED:
 	case FW_HOST_STARTED:
 	case FW_HOST_EVENT:
+	case FW_HOST_SET_DONE:
 	case FW_HOST_STATS:
 	case FW_HOST_EXIT:
 		host_message(core, session, message);

@@ -49,6 +49,13 @@
 #define DRV_ENDED_BYTES ((size_t)64 << 20)
 #define DRV_ENDED_ROWS (DRV_STEP_ITEMS / 2)
 #define DRV_EVENTS_MAX 1024
+/*
+ * Changes of parameters of an application that hosts have not answered, bytes that one needs in the
+ * source beside its text, and the minor of workers that know them.
+ */
+#define DRV_SETS_MAX 64
+#define DRV_SET_ROOM 8
+#define DRV_SETS_MINOR 4
 #define DRV_KEPT_NS (INT64_C(90) * 86400 * 1000000000) /* of runs that have ended, and events */
 
 enum drv_app_state {

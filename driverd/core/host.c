@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/parameter.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -73,6 +73,8 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 	app->hosts_in[host->state]--;
 	app->hosts_in[to]++;
 	host->state = to;
+	if (to > DRV_HOST_DONE)
+		drv_parameter_host_ended(host);
 }
 
 void drv_host_detach(struct drv_host *host)
@@ -387,6 +389,7 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 	case FW_HOST_WIRED:
 	case FW_HOST_STARTED:
 	case FW_HOST_EVENT:
+	case FW_HOST_SET_DONE:
 		if (host->state == DRV_HOST_KILLED || host->state == DRV_HOST_STOPPING ||
 		    host->state == DRV_HOST_GONE)
 			break;
@@ -398,6 +401,8 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 			host_result(host, message, DRV_HOST_WIRING, DRV_HOST_WIRED);
 		else if (message->kind == FW_HOST_STARTED)
 			host_result(host, message, DRV_HOST_STARTING, DRV_HOST_RUNNING);
+		else if (message->kind == FW_HOST_SET_DONE)
+			drv_parameter_done(host, &message->host_set_done);
 		else
 			host_event(host, message);
 		break;

@@ -68,6 +68,17 @@ void drv_keep_start(struct drv_app *app)
 				 });
 }
 
+void drv_keep_source(const struct drv_app *app)
+{
+	if (keeps_runs(app->core))
+		keep(app->core, &(struct drv_record){
+					.kind = DRV_RECORD_SOURCE,
+					.run = app->run,
+					.source = app->source,
+					.source_bytes = app->source_bytes,
+				});
+}
+
 void drv_keep_no_start(struct drv_app *app)
 {
 	bool is_void = app->change <= app->core->settled_change && !app->is_persisted;

@@ -14,6 +14,7 @@
 enum drv_record_kind {
 	DRV_RECORD_NUMBERS,    /* epoch, run: higher ones have never been given */
 	DRV_RECORD_RUN,        /* a run of an application: all up to source_bytes */
+	DRV_RECORD_SOURCE,     /* run, source: in place of the one before */
 	DRV_RECORD_WANTED,     /* run, is_wanted */
 	DRV_RECORD_END,        /* run has ended: is_wanted, ended_unix_ns, outcome */
 	DRV_RECORD_SOURCELESS, /* run: its source is forgotten */

@@ -439,6 +439,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	session->core = core;
 	session->connection = connection;
 	session->role = message->hello.role;
+	session->minor = message->hello.minor;
 	session->heard_ns = core->now_ns;
 	if (session_copy(session, event, &message->hello) < 0 ||
 	    session_insert(core, session) < 0) {

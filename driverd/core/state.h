@@ -16,7 +16,8 @@
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
- *  - client.c answers clients; command.c does what they ask for, watch.c shows them what happens
+ *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
+ *    for them, watch.c shows them what happens
  *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
@@ -39,6 +40,7 @@ struct drv_session {
 	uint64_t keeper; /* connection of its worker's keeper; 0: none */
 	enum drv_session_state state;
 	enum fw_role role; /* a client is given no fragments */
+	uint32_t minor;    /* of its protocol */
 	uint32_t requests; /* of a client, since the last beat */
 	const char *who;   /* of a client: "user alice", "key tablet" */
 	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
@@ -209,7 +211,17 @@ struct drv_history {
 	size_t ended_count, ended_bytes;
 };
 
-#define DRV_APP_TIMERS 6
+#define DRV_APP_TIMERS 7
+
+/* What clients have changed while it runs (parameter.c), the oldest first. */
+struct drv_settings {
+	struct drv_setting *first; /* that their hosts have not answered */
+	uint32_t count;
+	uint64_t last;
+	struct drv_timer late; /* when the first one has waited too long */
+	struct drv_parameter *changed;
+	void *source; /* owned; with the changes; NULL: none was made */
+};
 
 struct drv_app {
 	struct drv_core *core;
@@ -279,6 +291,7 @@ struct drv_app {
 	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
 	struct drv_reporting reporting;
 	struct fragi_summary summary;
+	struct drv_settings settings;
 };
 
 struct drv_core {
@@ -371,6 +384,9 @@ void drv_command_accepted(struct drv_app *app);
 void drv_command_refused(struct drv_app *app);
 /* Starts what has ended and is to start anew. */
 void drv_command_restart(struct drv_core *core);
+/* There is no application of that name that runs. */
+void drv_command_refuse_unknown(struct drv_session *client, const struct fw_message *command,
+				const char *name);
 /* Answers a command. failure: NULL: none */
 void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
 			const struct fw_failure *failure);
@@ -412,6 +428,8 @@ struct drv_ended *drv_history_named(const struct drv_history *history, const cha
 uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
 /* The application is to be kept before anybody hears of it. */
 void drv_keep_start(struct drv_app *app);
+/* Its source has changed while it runs. */
+void drv_keep_source(const struct drv_app *app);
 /* It has ended before that. */
 void drv_keep_no_start(struct drv_app *app);
 /* Returns the change; 0: none. */

@@ -31,7 +31,8 @@
  *   client -> driver           WATCH; the driver answers EVENTS, again and again if it is to follow
  *   client -> driver           SET; the driver asks the host, then answers ANSWER
  *   driver -> host (relayed)   HOST_SET, while it runs; the host answers HOST_SET_DONE (relayed)
- *   client -> driver           WATCH_LOGS; the driver answers LOGS, again and again if it is to follow
+ *   client -> driver           WATCH_LOGS; the driver answers LOGS, as EVENTS; or ANSWER that there
+ *                              is no such application
  *   worker -> driver           HOST_LINES, if WELCOME asked for them
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the

@@ -250,6 +250,7 @@ static inline void hello_by(struct world *w, uint64_t connection, const char *na
 
 	message.hello = more;
 	message.hello.major = FW_PROTOCOL_MAJOR;
+	message.hello.minor = FW_PROTOCOL_MINOR;
 	message.hello.role = FW_ROLE_WORKER;
 	message.hello.name = name;
 	message.hello.fragments = fragments;
@@ -296,6 +297,7 @@ static inline void client_hello(struct world *w, uint64_t connection, const char
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .minor = FW_PROTOCOL_MINOR,
 					  .role = FW_ROLE_CLIENT,
 					  .name = name,
 					  .version = "test",

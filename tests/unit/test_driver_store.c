@@ -339,6 +339,33 @@ static void rig_close(struct rig *rig)
 	drv_store_close(&rig->store);
 }
 
+static int see_source(void *arg, const struct drv_record *record)
+{
+	if (record->kind == DRV_RECORD_RUN)
+		snprintf(arg, 16, "%.*s", (int)record->source_bytes, (const char *)record->source);
+	return 0;
+}
+
+Test(driver_store, a_source_that_changed_replaces_the_one_before)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_database *database;
+	char source[16] = "";
+	struct rig rig;
+
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	put(&rig,
+	    (struct drv_record){
+		    .kind = DRV_RECORD_SOURCE, .run = 1, .source = "changed", .source_bytes = 7},
+	    2);
+	rig_close(&rig);
+	cr_assert_eq(drv_database_open(folder, &database, &err), 0, "%s", err.text);
+	cr_assert_eq(drv_database_read(database, see_source, source, &err), 0, "%s", err.text);
+	drv_database_close(database);
+	cr_expect_str_eq(source, "changed");
+}
+
 Test(driver_store, what_was_put_is_there)
 {
 	struct seen seen;

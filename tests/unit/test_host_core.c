@@ -560,3 +560,40 @@ Test(host_core, a_thread_that_is_lost_keeps_what_it_has)
 		cr_expect_eq(did(HOST_DO_EXIT)->exit_code, i == 1 ? WRK_HOST_EXIT_BROKEN_OFF : 0);
 	}
 }
+
+static void ask_to_set(uint64_t number)
+{
+	from_workerd((struct fw_message){.kind = FW_HOST_SET,
+					 .host_set = {number, "f.op.value=1", "user alice"}});
+}
+
+Test(host_core, parameters_are_set_while_the_operators_run)
+{
+	const struct fw_host_set_done done = {9, {FRAGI_FAILURE_USAGE, "no", ""}};
+
+	up_to_started();
+	ask_to_set(9);
+	cr_assert_not_null(did(HOST_DO_SET));
+	cr_expect_eq(did(HOST_DO_SET)->request->host_set.number, 9);
+	cr_expect_null(sent(FW_HOST_SET_DONE), "the run is asked first");
+	step((struct host_event){.kind = HOST_EV_SET_DONE, .set_done = &done});
+	cr_assert_not_null(sent(FW_HOST_SET_DONE));
+	cr_expect_eq(sent(FW_HOST_SET_DONE)->host_set_done.number, 9);
+	cr_expect_str_eq(sent(FW_HOST_SET_DONE)->host_set_done.failure.sentence, "no");
+	cr_expect_eq(sent(FW_HOST_SET_DONE)->epoch, 3);
+}
+
+Test(host_core, before_and_after_no_parameter_is_set)
+{
+	up_to_prepared();
+	for (int end = 0; end < 2; end++) {
+		ask_to_set(9);
+		cr_expect_null(did(HOST_DO_SET));
+		cr_assert_not_null(sent(FW_HOST_SET_DONE), "each one is answered");
+		cr_expect_eq(sent(FW_HOST_SET_DONE)->host_set_done.number, 9);
+		cr_expect_eq(sent(FW_HOST_SET_DONE)->host_set_done.failure.code,
+			     FRAGI_FAILURE_HOST_FAILED);
+		stop(0);
+	}
+	step((struct host_event){.kind = HOST_EV_DESTROY_DONE});
+}

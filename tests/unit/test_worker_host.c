@@ -5,8 +5,9 @@ TestSuite(worker_host, .fini = finish);
 
 Test(worker_host, relays_between_driver_and_host)
 {
-	static const enum fw_kind down[] = {FW_HOST_WIRE, FW_HOST_START, FW_HOST_STOP};
-	static const enum fw_kind up[] = {FW_HOST_WIRED, FW_HOST_STARTED, FW_HOST_EVENT};
+	static const enum fw_kind down[] = {FW_HOST_WIRE, FW_HOST_START, FW_HOST_SET, FW_HOST_STOP};
+	static const enum fw_kind up[] = {FW_HOST_WIRED, FW_HOST_STARTED, FW_HOST_EVENT,
+					  FW_HOST_SET_DONE};
 
 	start_attached(false);
 	spawn(1);
@@ -26,6 +27,26 @@ Test(worker_host, relays_between_driver_and_host)
 		from_host(&message);
 		cr_expect_eq(sent(up[i]), &message);
 	}
+}
+
+/* It is an answer to a person, and no failure of the host. */
+Test(worker_host, a_refused_value_is_no_result)
+{
+	struct fw_message message = host_frame(FW_HOST_SET_DONE);
+
+	start_attached(true);
+	spawn(1);
+	prepared();
+	message.host_set_done.failure =
+		(struct fw_failure){FRAGI_FAILURE_USAGE, "it is out of range", NULL};
+	from_host(&message);
+	cr_assert_not_null(sent(FW_HOST_SET_DONE));
+	exited(0, 0, false);
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_MESSAGE,
+				.connection = seen_connection,
+				.message = &(struct fw_message){.kind = FW_APP_ENDED, .run = 7}});
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
 Test(worker_host, stale_epochs_are_refused)

@@ -359,7 +359,8 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 	if (message->kind == FW_BEAT)
 		return;
 	if (!ours || (message->kind != FW_HOST_PREPARED && message->kind != FW_HOST_WIRED &&
-		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT)) {
+		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT &&
+		      message->kind != FW_HOST_SET_DONE)) {
 		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application,
 			   "fraghost %d sent %s that it may not send", host->pid,
 			   fw_kind_name(message->kind));
@@ -375,7 +376,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		host->done = host->done || message->event.state == FW_STATE_DONE;
 		if (message->event.state == FW_STATE_FAILED)
 			take_failure(core, host, &message->event.failure);
-	} else {
+	} else if (message->kind != FW_HOST_SET_DONE) { /* a refused value is no failure */
 		take_failure(core, host, &message->result.failure);
 	}
 	wrk_session_send(core, message, actions);

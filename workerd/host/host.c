@@ -75,6 +75,16 @@ static void send_frame(struct host *h, const struct fw_message *message)
 			 fw_kind_name(message->kind), frag_strerror(r));
 }
 
+static void raise_event(struct host *h, const struct host_event *event, struct fw_message *message);
+
+static void set(struct host *h, const struct fw_host_set *request)
+{
+	struct fw_host_set_done done;
+
+	host_work_set(&h->work, request, &done);
+	raise_event(h, &(struct host_event){.kind = HOST_EV_SET_DONE, .set_done = &done}, NULL);
+}
+
 /* message: what the event brought. Taken, and set to NULL, when an action keeps it. */
 static void perform(struct host *h, const struct host_action *action, struct fw_message **message)
 {
@@ -96,6 +106,9 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 		break;
 	case HOST_DO_START:
 		host_work_start(&h->work);
+		break;
+	case HOST_DO_SET:
+		set(h, &action->request->host_set);
 		break;
 	case HOST_DO_DRAIN:
 		host_work_drain(&h->work, action->drain_ns);

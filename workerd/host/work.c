@@ -284,6 +284,25 @@ void host_work_start(struct host_work *work)
 		done(work);
 }
 
+static enum fragi_failure failure_of(int r)
+{
+	return r == 0         ? FRAGI_FAILURE_NONE
+	       : r == -EINVAL ? FRAGI_FAILURE_USAGE
+	       : r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
+			      : FRAGI_FAILURE_HOST_FAILED;
+}
+
+void host_work_set(struct host_work *work, const struct fw_host_set *request,
+		   struct fw_host_set_done *out_done)
+{
+	int r;
+
+	work->err = (struct frag_err)FRAG_ERR_INIT;
+	r = host_set(request->text, request->who, &work->err);
+	*out_done =
+		(struct fw_host_set_done){request->number, {failure_of(r), work->err.text, NULL}};
+}
+
 void host_work_drain(struct host_work *work, int64_t within_ns)
 {
 	fragi_run_limit_calls(work->run, within_ns);

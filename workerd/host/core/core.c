@@ -250,6 +250,23 @@ static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
 		begin_end(core, actions);
 }
 
+/* Parameters change while the operators run. */
+static void on_set(struct host_core *core, const struct fw_message *message,
+		   struct host_actions *actions)
+{
+	struct fw_message *answer;
+
+	if (core->state == HOST_STATE_STARTED && !core->end_wanted) {
+		add(actions, HOST_DO_SET)->request = message;
+		return;
+	}
+	answer = add_message(core, FW_HOST_SET_DONE, actions);
+	answer->host_set_done = (struct fw_host_set_done){
+		message->host_set.number,
+		{FRAGI_FAILURE_HOST_FAILED,
+		 "no operators run: they have not been started yet, or have ended", NULL}};
+}
+
 static void on_message(struct host_core *core, const struct fw_message *message, int64_t now_ns,
 		       struct host_actions *actions)
 {
@@ -265,6 +282,10 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 		return;
 	if (message->kind == FW_HOST_STOP) {
 		on_stop(core, &message->stop, actions);
+		return;
+	}
+	if (message->kind == FW_HOST_SET) {
+		on_set(core, message, actions);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
@@ -452,6 +473,9 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 	case HOST_EV_START_DONE:
 	case HOST_EV_DESTROY_DONE:
 		on_work_done(core, event, actions);
+		break;
+	case HOST_EV_SET_DONE:
+		add_message(core, FW_HOST_SET_DONE, actions)->host_set_done = *event->set_done;
 		break;
 	case HOST_EV_PEERS_READY:
 	case HOST_EV_RUN:

@@ -48,6 +48,7 @@ enum host_event_kind {
 	HOST_EV_START_DONE,   /* result */
 	HOST_EV_DESTROY_DONE,
 	HOST_EV_PEERS_READY, /* every peer has answered, at once when there are none */
+	HOST_EV_SET_DONE,    /* set_done: of HOST_DO_SET */
 	HOST_EV_RUN,         /* report: what the run reports, as HOST_EVENT will carry it */
 	HOST_EV_TIMER,       /* the deadline has come */
 };
@@ -58,6 +59,7 @@ struct host_event {
 	const struct fw_host_prepared *prepared;
 	const struct fw_host_result *result;
 	const struct fw_host_event *report;
+	const struct fw_host_set_done *set_done;
 	const char *text;
 	/* of PREPARE_DONE and DESTROY_DONE: a thread does not come back from an operator */
 	bool operators_may_hang;
@@ -72,6 +74,7 @@ enum host_action_kind {
 	/* request (HOST_WIRE of peers that were started again): a report follows if it fails */
 	HOST_DO_REWIRE,
 	HOST_DO_START, /* answers START_DONE; the run may report before */
+	HOST_DO_SET,   /* request (HOST_SET): answers SET_DONE, at once */
 	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
 	HOST_DO_DRAIN,
 	HOST_DO_HALT,    /* whatever runs stops without draining */

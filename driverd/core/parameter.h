@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_PARAMETER_H
+#define DRV_PARAMETER_H
+
+#include <driverd/core/state.h>
+
+/*
+ * Parameters that clients change while an application runs. The host checks the value and answers;
+ * the client gets the answer when the host's has come, when the host cannot answer any more, or
+ * after the time of death.
+ *
+ * What was changed becomes a --set of the application's source, in place of an earlier one of the
+ * same parameter: a host that is started again begins with it, and so does the application, also
+ * after the end of the driver, which keeps the source.
+ */
+void drv_parameter_set(struct drv_session *client, const struct fw_message *message);
+/* A host has answered. */
+void drv_parameter_done(struct drv_host *host, const struct fw_host_set_done *done);
+/* A host does not run any more: what it has not answered is answered for it. */
+void drv_parameter_host_ended(const struct drv_host *host);
+/* How many requests it counts as: the source is read and written. */
+uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message *message);
+/* What was changed, for clients. Returns 0 or -ENOMEM. */
+int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,
+		       struct fw_reply *reply);
+void drv_parameter_fini(struct drv_app *app);
+
+#endif
