@@ -15,6 +15,8 @@ static void keep(struct wrk_lines *lines, const char *line, size_t size)
 		return;
 	memcpy(copy, line, size);
 	copy[size] = '\0';
+	if (lines->line != NULL)
+		lines->line(lines->arg, copy);
 	fragi_free(lines->last[lines->next]);
 	lines->last[lines->next] = copy;
 	lines->next = (lines->next + 1) % FW_LINES_MAX;

@@ -14,8 +14,11 @@
  */
 #define WRK_LINE_MAX 2048
 
-/* zeroed: empty */
+/* zeroed: empty; line may be set before the first feed */
 struct wrk_lines {
+	/* gets each whole line, without what a terminal gets before it; NULL: nobody does */
+	void (*line)(void *arg, const char *line);
+	void *arg;
 	char *last[FW_LINES_MAX];
 	size_t next, count;
 	size_t partial_bytes;

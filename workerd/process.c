@@ -32,6 +32,7 @@
 #define STALL_LOOK_MS 10
 #define STALL_NS (FRAGI_LOG_PATIENCE_NS / 2)
 
+#define FRESH_MAX FW_LOG_ROWS_MAX /* lines of one read that are passed on */
 #define STRAYS_PAUSE_MS 5
 #define STRAYS_ROUNDS_MAX 200
 
@@ -58,6 +59,9 @@ struct wrk_process {
 	char core_file[200];
 	struct wrk_page page;
 	struct wrk_lines lines;
+	/* of what is being taken in; owned */
+	char *fresh[FRESH_MAX];
+	uint32_t fresh_count, fresh_left_out;
 	int64_t stalled_since_ns; /* 0: stderr takes what the host writes */
 	size_t output_bytes;      /* in buffer, while it is stalled */
 	char buffer[OUTPUT_BYTES];
@@ -153,6 +157,31 @@ static bool read_note(struct wrk_process *p, struct fragi_crash_note *out_note)
 	       out_note->callback == FRAGI_CALL_COMPOSE;
 }
 
+static void on_line(void *arg, const char *line)
+{
+	struct wrk_process *p = arg;
+
+	if (p->abandoned || !p->ops->takes_lines(p->arg))
+		return;
+	if (p->fresh_count < FRESH_MAX)
+		p->fresh[p->fresh_count] = fragi_strdup(line);
+	if (p->fresh_count < FRESH_MAX && p->fresh[p->fresh_count] != NULL)
+		p->fresh_count++;
+	else
+		p->fresh_left_out++;
+}
+
+/* Passes on the lines that were taken in. */
+static void pass_lines(struct wrk_process *p)
+{
+	if (p->fresh_count + p->fresh_left_out > 0 && !p->abandoned)
+		p->ops->lines(p->arg, p->host, (const char *const *)p->fresh, p->fresh_count,
+			      p->fresh_left_out);
+	for (uint32_t i = 0; i < p->fresh_count; i++)
+		fragi_free(p->fresh[i]);
+	p->fresh_count = p->fresh_left_out = 0;
+}
+
 static void report_exit(struct wrk_process *p)
 {
 	struct fragi_crash_note note;
@@ -164,6 +193,7 @@ static void report_exit(struct wrk_process *p)
 		return;
 	p->exit_reported = true;
 	wrk_lines_end(&p->lines);
+	pass_lines(p);
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
 	exited.note = read_note(p, &note) ? &note : NULL;
@@ -266,6 +296,7 @@ static void forward_output(struct wrk_process *p)
 
 	p->output_bytes -= taken;
 	memmove(p->buffer, p->buffer + taken, p->output_bytes);
+	pass_lines(p);
 	if (wrk_lines_wait(&p->lines)) {
 		if (!was_stalled || taken > 0)
 			p->stalled_since_ns = now_ns;
@@ -405,6 +436,8 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 	p->host = host;
 	p->ops = ops;
 	p->arg = arg;
+	p->lines.line = on_line;
+	p->lines.arg = p;
 	p->child = launch->ops;
 	p->exit_fd = -1;
 	r = wrk_page_init(&p->page);

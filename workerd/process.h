@@ -20,6 +20,10 @@ struct wrk_process_ops {
 	/* Also before every exit; cut: it was given up on this side. */
 	void (*connection_lost)(void *arg, uint32_t host, const char *sentence, bool cut);
 	void (*exited)(void *arg, uint32_t host, const struct wrk_exited *exited);
+	/* What it has written; only while takes_lines. left_out: after them. */
+	bool (*takes_lines)(void *arg);
+	void (*lines)(void *arg, uint32_t host, const char *const *lines, uint32_t count,
+		      uint32_t left_out);
 	void (*freed)(void *arg, struct wrk_process *process); /* the last callback */
 };
 

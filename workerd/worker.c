@@ -52,6 +52,23 @@ static void on_host_exited(void *arg, uint32_t host, const struct wrk_exited *ex
 		&(struct wrk_event){.kind = WRK_EVENT_HOST_EXITED, .host = host, .exited = exited});
 }
 
+static bool on_takes_lines(void *arg)
+{
+	const struct wrk_worker *worker = arg;
+
+	return wrk_core_takes_lines(worker->core);
+}
+
+static void on_host_lines(void *arg, uint32_t host, const char *const *lines, uint32_t count,
+			  uint32_t left_out)
+{
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_EVENT_HOST_LINES,
+						  .host = host,
+						  .lines = lines,
+						  .line_count = count,
+						  .left_out = left_out});
+}
+
 static void on_host_freed(void *arg, struct wrk_process *process)
 {
 	struct wrk_worker *worker = arg;
@@ -67,6 +84,8 @@ static const struct wrk_process_ops process_ops = {
 	.message = on_host_message,
 	.connection_lost = on_host_connection_lost,
 	.exited = on_host_exited,
+	.takes_lines = on_takes_lines,
+	.lines = on_host_lines,
 	.freed = on_host_freed,
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/lines.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -63,24 +63,47 @@ const char *drv_text(struct drv_core *core, const char *format, ...)
 	return text != NULL ? text : "(no memory is left for this text)";
 }
 
+/* Returns the text; NULL: it is not logged. */
+FRAG_PRINTF(4, 0)
+static const char *log_text(struct drv_core *core, enum fragi_log_level level, const char *subject,
+			    const char *format, va_list args)
+{
+	const char *text;
+
+	if ((int)level < fragi_log_threshold)
+		return NULL;
+	text = format_text(core, format, args);
+	if (subject != NULL)
+		subject = fragi_arena_strdup(&core->actions->arena, subject);
+	if (text == NULL) /* a line less in the log is no reason to fail */
+		return NULL;
+	drv_emit(core,
+		 &(struct drv_action){
+			 .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
+	return text;
+}
+
 void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
 	     const char *format, ...)
 {
 	const char *text;
 	va_list args;
 
-	if ((int)level < fragi_log_threshold)
-		return;
 	va_start(args, format);
-	text = format_text(core, format, args);
+	text = log_text(core, level, subject, format, args);
 	va_end(args);
-	if (subject != NULL)
-		subject = fragi_arena_strdup(&core->actions->arena, subject);
-	if (text == NULL) /* a line less in the log is no reason to fail */
-		return;
-	drv_emit(core,
-		 &(struct drv_action){
-			 .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
+	if (text != NULL && subject != NULL)
+		drv_lines_own(core, level, subject, text);
+}
+
+void drv_log_again(struct drv_core *core, enum fragi_log_level level, const char *subject,
+		   const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)log_text(core, level, subject, format, args);
+	va_end(args);
 }
 
 int drv_send(struct drv_session *session, struct fw_message *message)

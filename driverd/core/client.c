@@ -198,6 +198,9 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 	case FW_AWAIT:
 		drv_watch_await(client, message);
 		break;
+	case FW_WATCH_LOGS:
+		drv_watch_logs(client, message);
+		break;
 	case FW_WATCH:
 		drv_watch_events(client, message);
 		break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/lines.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -244,6 +244,7 @@ void drv_command_accepted(struct drv_app *app)
 	struct drv_session *client = asker(app);
 
 	app->is_accepted = true;
+	drv_lines_begin(app->core, drv_app_name(app));
 	drv_history_supersede(&app->core->history, drv_app_name(app));
 	if (app->is_restored)
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),

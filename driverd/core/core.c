@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/lines.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -53,6 +53,7 @@ void drv_core_destroy(struct drv_core *core)
 	fragi_free(core->sessions);
 	drv_timers_fini(&core->timers);
 	drv_history_fini(&core->history);
+	drv_lines_fini(&core->lines);
 	fragi_free(core);
 }
 
@@ -154,6 +155,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	case FW_HOST_STARTED:
 	case FW_HOST_EVENT:
 	case FW_HOST_SET_DONE:
+	case FW_HOST_LINES:
 	case FW_HOST_STATS:
 	case FW_HOST_EXIT:
 		host_message(core, session, message);

@@ -56,6 +56,13 @@
 #define DRV_SETS_MAX 64
 #define DRV_SET_ROOM 8
 #define DRV_SETS_MINOR 4
+/*
+ * Lines of an application, with their bytes; of all applications together about twice the bytes of
+ * 64. They are not kept over the end of the driver.
+ */
+#define DRV_LINES_MAX 1024
+#define DRV_LINES_BYTES ((size_t)256 << 10)
+#define DRV_LINES_KEPT_NS (INT64_C(7) * 86400 * 1000000000)
 #define DRV_KEPT_NS (INT64_C(90) * 86400 * 1000000000) /* of runs that have ended, and events */
 
 enum drv_app_state {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/lines.h>
 #include <driverd/core/parameter.h>
 
 #include <assert.h>
@@ -339,8 +340,8 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 	}
 	drv_host_failed(host, &failure);
 	for (uint32_t i = 0; i < exit->line_count; i++)
-		drv_log(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s", host->name,
-			exit->lines[i]);
+		drv_log_again(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
+			      host->name, exit->lines[i]);
 }
 
 static void host_exit(struct drv_host *host, const struct fw_message *message)
@@ -409,6 +410,9 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 	case FW_HOST_STATS:
 		host_stats(host, message);
 		return;
+	case FW_HOST_LINES:
+		drv_lines_take(host, &message->host_lines);
+		break;
 	case FW_HOST_EXIT:
 		host_exit(host, message);
 		break;

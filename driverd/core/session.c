@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/lines.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -128,6 +128,7 @@ void drv_session_destroy(struct drv_session *session)
 {
 	drv_timer_cancel(&session->core->timers, &session->beat);
 	drv_timers_release(&session->core->timers, 1);
+	drv_lines_watch_end(session);
 	fragi_arena_fini(&session->arena);
 	explicit_bzero(session->secret, sizeof(session->secret));
 	fragi_free(session);
@@ -356,7 +357,9 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 					      .name = session->name,
 					      .beat_ns = core->config.beat_ns,
 					      .dead_ns = core->config.dead_ns,
-					      .version = core->config.version};
+					      .version = core->config.version,
+					      .takes_lines = session->role == FW_ROLE_WORKER &&
+							     !core->config.is_local};
 	memcpy(message.welcome.secret, session->secret, sizeof(session->secret));
 	drv_emit(core,
 		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});

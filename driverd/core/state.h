@@ -17,7 +17,7 @@
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
- *    for them, watch.c shows them what happens
+ *    for them, watch.c shows them what happens, lines.c what was written
  *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
@@ -52,8 +52,9 @@ struct drv_session {
 		uint64_t seq;  /* of its WATCH; 0: it follows nothing */
 		uint64_t last; /* the event that it has got last */
 	} watch;
-	struct fragi_arena arena; /* of the texts below */
-	const char *name;         /* as the driver calls it */
+	struct drv_log_watch *log_watch; /* the lines that it is shown; owned; NULL: none */
+	struct fragi_arena arena;        /* of the texts below */
+	const char *name;                /* as the driver calls it */
 	const char *peer;
 	const char *const *fragments;
 	uint32_t fragment_count;
@@ -294,6 +295,13 @@ struct drv_app {
 	struct drv_settings settings;
 };
 
+/* What applications and their hosts have written (lines.c). */
+struct drv_lines {
+	struct drv_log *logs;
+	size_t count;
+	uint64_t last; /* number of the last line */
+};
+
 struct drv_core {
 	struct drv_config config;
 	struct drv_timers timers;
@@ -303,6 +311,7 @@ struct drv_core {
 	size_t client_count;  /* of these sessions */
 	size_t waiting_count; /* of these clients: they await or follow something */
 	struct drv_history history;
+	struct drv_lines lines;
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
@@ -329,6 +338,9 @@ void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subj
 	     const char *format, ...) FRAG_PRINTF(4, 5);
 void drv_emit(struct drv_core *core, const struct drv_action *action);
 const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
+/* The same, but `fragctl logs` does not show it: it has come in another way. */
+void drv_log_again(struct drv_core *core, enum fragi_log_level level, const char *subject,
+		   const char *format, ...) FRAG_PRINTF(4, 5);
 /* Sends message to the session's peer; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
@@ -396,6 +408,7 @@ void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, 
 void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum fw_milestone until);
 void drv_watch_await(struct drv_session *client, const struct fw_message *message);
 void drv_watch_events(struct drv_session *client, const struct fw_message *message);
+void drv_watch_logs(struct drv_session *client, const struct fw_message *message);
 void drv_watch_end(struct drv_session *client); /* it leaves */
 /* What clients wait for may have come in this step. */
 void drv_watch_serve(struct drv_core *core);

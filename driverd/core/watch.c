@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/lines.h>
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@
 
 static bool waits(const struct drv_session *client)
 {
-	return client->await.run != 0 || client->watch.seq != 0;
+	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL;
 }
 
 /* Counts the client among those that wait, or not. */
@@ -148,6 +148,8 @@ static void serve(struct drv_session *client)
 	}
 	if ((r == 0 || r == -EAGAIN) && client->watch.seq != 0)
 		r = serve_watch(client);
+	if ((r == 0 || r == -EAGAIN) && client->log_watch != NULL)
+		r = drv_lines_serve(client);
 	if (r < 0 && r != -EAGAIN)
 		drv_session_lost(client, true, "no memory is left for what it waits for");
 }
@@ -190,10 +192,30 @@ void drv_watch_events(struct drv_session *client, const struct fw_message *messa
 	recount(client, waited);
 }
 
+/* The client may end by it, and is then counted as one that waits for nothing new. */
+void drv_watch_logs(struct drv_session *client, const struct fw_message *message)
+{
+	const uint64_t connection = client->connection;
+	struct drv_core *core = client->core;
+	bool waited = waits(client);
+	int r;
+
+	drv_lines_watch_end(client);
+	recount(client, waited);
+	waited = waits(client);
+	r = drv_lines_watch(client, message);
+	if (drv_session_find(core, connection) == NULL)
+		return;
+	recount(client, waited);
+	if (r < 0)
+		drv_session_lost(client, true, "no memory is left for lines");
+}
+
 void drv_watch_end(struct drv_session *client)
 {
 	bool waited = waits(client);
 
 	client->await.run = client->watch.seq = 0;
+	drv_lines_watch_end(client);
 	recount(client, waited);
 }

@@ -73,7 +73,6 @@ void fw_encode_logs(struct fw_encoder *e, const struct fw_message *message, Frag
 
 	out->rows = encode_lines(e, in->rows, in->count, &out->n_rows);
 	out->last = in->last;
-	out->left_out = in->left_out;
 }
 
 void fw_decode_logs(struct fw_decoder *d, const Frag__V1__Logs *in, struct fw_message *message)
@@ -82,7 +81,6 @@ void fw_decode_logs(struct fw_decoder *d, const Frag__V1__Logs *in, struct fw_me
 
 	out->rows = decode_lines(d, in->rows, in->n_rows, &out->count);
 	out->last = in->last;
-	out->left_out = in->left_out;
 }
 
 void fw_encode_host_lines(struct fw_encoder *e, const struct fw_message *message,

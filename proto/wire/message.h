@@ -516,8 +516,7 @@ struct fw_watch_logs {
 struct fw_logs {
 	struct fw_line *rows; /* oldest first */
 	uint32_t count;
-	uint64_t last;     /* number of the last line that was looked at, for `after` */
-	uint64_t left_out; /* between them: the workers left them out, because they were too many */
+	uint64_t last; /* number of the last line that was looked at, for `after` */
 };
 
 struct fw_message {

@@ -407,7 +407,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 			(struct fw_watch_logs){word(m), word(m), word(m), random_u64(m), true};
 		return;
 	case FW_LOGS:
-		message->logs = (struct fw_logs){make_lines(m, 7), 7, random_u64(m), random_u64(m)};
+		message->logs = (struct fw_logs){make_lines(m, 7), 7, random_u64(m)};
 		return;
 	case FW_HOST_LINES:
 		message->host_lines = (struct fw_host_lines){make_lines(m, 3), 3, random_u64(m)};

@@ -202,6 +202,7 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	case WRK_EVENT_HOST_MESSAGE:
 	case WRK_EVENT_HOST_CONNECTION_LOST:
 	case WRK_EVENT_HOST_SAMPLED:
+	case WRK_EVENT_HOST_LINES:
 	case WRK_EVENT_HOST_EXITED:
 		wrk_host_event(core, event, now_ns, actions);
 		break;

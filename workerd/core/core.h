@@ -64,6 +64,10 @@ struct wrk_config {
 	uint64_t seed; /* of the jitter */
 };
 
+/* Lines of a host that are passed on to the driver: so many in a row, and then so many a second. */
+#define WRK_LINES_BURST 256
+#define WRK_LINES_RATE 100
+
 enum wrk_event_kind {
 	WRK_EVENT_START,
 	WRK_EVENT_CONNECTED,      /* connection, text: the local address */
@@ -75,9 +79,11 @@ enum wrk_event_kind {
 	WRK_EVENT_HOST_MESSAGE,   /* host, message */
 	WRK_EVENT_HOST_CONNECTION_LOST, /* host, text: end of file, or a broken frame; cut */
 	WRK_EVENT_HOST_SAMPLED,         /* host, stats */
-	WRK_EVENT_HOST_EXITED,          /* host, exited; after all its messages */
-	WRK_EVENT_NETWORK,              /* text: why no host can reach others yet; NULL: they can */
-	WRK_EVENT_TIMER,                /* the deadline has come */
+	/* host, lines, line_count, left_out: what it has written, if the driver takes it */
+	WRK_EVENT_HOST_LINES,
+	WRK_EVENT_HOST_EXITED, /* host, exited; after all its messages */
+	WRK_EVENT_NETWORK,     /* text: why no host can reach others yet; NULL: they can */
+	WRK_EVENT_TIMER,       /* the deadline has come */
 	/*
 	 * SIGINT, SIGTERM: whoever ends the workers usually ends the driver too, so it gets a
 	 * moment to stop the hosts in order. The second one: at once.
@@ -108,6 +114,8 @@ struct wrk_event {
 	const struct fw_message *message; /* borrowed, may be relayed by the actions of this step */
 	const struct fw_host_stats *stats;
 	const struct wrk_exited *exited;
+	const char *const *lines; /* FW_LOG_ROWS_MAX at most */
+	uint32_t line_count, left_out;
 };
 
 enum wrk_action_kind {
@@ -156,6 +164,8 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 /* When WRK_EVENT_TIMER is due; INT64_MAX: never. */
 int64_t wrk_core_deadline_ns(const struct wrk_core *core);
 
+/* Whether the driver wants WRK_EVENT_HOST_LINES. */
+bool wrk_core_takes_lines(const struct wrk_core *core);
 /* For shells and tests. */
 enum wrk_session wrk_core_session(const struct wrk_core *core);
 /* WRK_HOST_NONE: gone */

@@ -451,6 +451,7 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 	};
 
 	wrk_exit_log(core, host, &failure, actions);
+	wrk_host_lines_left_out(core, host, actions);
 	if (failure.code != FRAGI_FAILURE_NONE && core->stops == 0)
 		take_result(core, fragi_failure_exit(failure.code));
 	if (exited->stats != NULL)
@@ -510,6 +511,9 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	case WRK_EVENT_HOST_SAMPLED:
 		report_stats(core, host, event->stats, false, actions);
 		break;
+	case WRK_EVENT_HOST_LINES:
+		wrk_host_lines(core, host, event, now_ns, actions);
+		break;
 	case WRK_EVENT_HOST_EXITED:
 		host_exited(core, host, event->exited, actions);
 		break;
@@ -541,6 +545,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		if (beat && host->state != WRK_HOST_SPAWNING) {
 			send_host(host, wrk_message(actions, FW_BEAT, NULL), actions);
 			wrk_emit(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
+			wrk_host_lines_left_out(core, host, actions);
 		}
 	}
 }

@@ -233,6 +233,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 	keep->message = message;
 	session_move(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
+	core->takes_lines = welcome->takes_lines;
 	memcpy(core->secret, welcome->secret, sizeof(core->secret));
 	core->beat_ns = fragi_beat_within_ns(welcome->beat_ns);
 	core->dead_ns = fragi_dead_within_ns(welcome->dead_ns, core->beat_ns);

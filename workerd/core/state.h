@@ -29,7 +29,10 @@ struct wrk_host {
 	char *kill_reason; /* the driver's; NULL: it gave none */
 	char *application;
 	char fragments[128]; /* for people */
-	char **names;        /* of its operators, in ledger order; NULL: not prepared */
+	int64_t lines_at_ns; /* when lines_used was right */
+	uint32_t lines_used; /* of WRK_LINES_BURST */
+	uint64_t lines_left_out;
+	char **names; /* of its operators, in ledger order; NULL: not prepared */
 	uint32_t name_count;
 };
 
@@ -46,6 +49,7 @@ struct wrk_core {
 	uint64_t connection;             /* of the present connection; counts up */
 	uint64_t session_id;             /* the driver's; 0: never attached */
 	uint8_t secret[FW_SECRET_BYTES]; /* of that session */
+	bool takes_lines;                /* ... the driver does */
 	int64_t beat_ns, dead_ns;
 	struct fragi_awake clock; /* all times of this folder are its times */
 	int64_t heard_ns;         /* the driver */
@@ -120,6 +124,14 @@ void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const 
 uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
+
+/* lines.c */
+/* Passes on to the driver what a host has written, within bounds. */
+void wrk_host_lines(struct wrk_core *core, struct wrk_host *host, const struct wrk_event *event,
+		    int64_t now_ns, struct wrk_actions *actions);
+/* Reports lines that were left out, if any. */
+void wrk_host_lines_left_out(struct wrk_core *core, struct wrk_host *host,
+			     struct wrk_actions *actions);
 
 /* names.c: what a host runs, for people */
 /* "fragment1, fragment2 and 38 more" */

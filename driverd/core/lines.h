@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_LINES_H
+#define DRV_LINES_H
+
+#include <driverd/core/state.h>
+
+/*
+ * What applications have written: lines of their hosts, which the workers pass on, and what the
+ * driver has logged about them. Each name has a log of its own, so that one that writes much takes
+ * nothing from others; it outlives the runs of the name, and is forgotten with the last of them.
+ * The logs are bounded in lines, bytes and age. A line has the time at which it came here.
+ */
+/* From now on the application has a log. */
+void drv_lines_begin(struct drv_core *core, const char *application);
+/* A line of the driver. */
+void drv_lines_own(struct drv_core *core, enum fragi_log_level level, const char *application,
+		   const char *text);
+/* HOST_LINES of a worker. */
+void drv_lines_take(struct drv_host *host, const struct fw_host_lines *lines);
+void drv_lines_fini(struct drv_lines *lines);
+
+/* A client asks for lines, and follows none before. Returns 0 or -ENOMEM. */
+int drv_lines_watch(struct drv_session *client, const struct fw_message *message);
+/* Sends a client that follows what is new. Returns 0 or -ENOMEM. */
+int drv_lines_serve(struct drv_session *client);
+void drv_lines_watch_end(struct drv_session *client);
+
+#endif
