@@ -17,7 +17,8 @@ fragments:
       talker: {type: talker, parameters: {lines: %d, ticks: %d, pause: %s}}
       dial: {type: dial, conditions: [{type: periodic, recess_period: 5ms}]}
   right:
-    operators: {dial: {type: dial, parameters: {value: 2}, conditions: [{type: periodic, recess_period: 5ms}]}}
+    operators:
+      dial: {type: dial, parameters: {value: 2}, conditions: [{type: periodic, recess_period: 5ms}]}
 """
 
 
