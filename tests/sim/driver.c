@@ -137,6 +137,10 @@ static void perform(struct sim *sim, struct drv_action *action)
 	uint32_t index = (uint32_t)action->connection - 1;
 	struct sim_connection *connection;
 
+	if (action->connection != 0 && sim_client_has(sim, action->connection)) {
+		sim_client_hear(sim, action);
+		return;
+	}
 	switch (action->kind) {
 	case DRV_DO_SEND:
 		if (connection_of(sim, action) == NULL)

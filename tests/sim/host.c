@@ -133,6 +133,8 @@ static void check_order(struct sim *sim, const struct sim_host *host,
 			 (unsigned long long)message->epoch);
 	if (rewires && state >= HOST_STATE_WIRING && state <= HOST_STATE_STARTED)
 		return; /* of a peer that was started again */
+	if (message->kind == FW_HOST_SET && state >= HOST_STATE_STARTED)
+		return;
 	if (message->kind != FW_HOST_STOP && state != fits && state != HOST_STATE_FAILED &&
 	    state != HOST_STATE_ENDING)
 		sim_fail(sim, "order", "pid %d got %s in state %d", host->pid,

@@ -133,6 +133,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	for (uint32_t i = 0; i < wanted->transport_count; i++)
 		host->opened |= 1u << sim_transport(wanted->transports[i]);
 	sim_restart_spawned(sim, host);
+	sim_client_check_source(sim, host, wanted);
 	if (sim_fate_is(host, SIM_FATE_SPAWN_FAILS)) {
 		sim_fate_meet(host, 3);
 		host->dead_ns_at = sim->now_ns;

@@ -160,6 +160,9 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 			sim_run_limit(sim, host);
 		sim_run_look(sim, host);
 		break;
+	case HOST_DO_SET:
+		sim_client_ask_host(sim, host, &action->request->host_set);
+		break;
 	case HOST_DO_HALT:
 		break;
 	default:

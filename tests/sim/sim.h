@@ -77,6 +77,7 @@ enum sim_event_kind {
 	SIM_EV_HEAL,         /* worker: links run again */
 	SIM_EV_NETWORK,      /* worker, generation: its interface is there */
 	SIM_EV_RESTART,      /* worker, or SIM_WORKERS_MAX: the driver */
+	SIM_EV_CLIENT,       /* a client has its turn */
 	SIM_EV_LOOK,         /* at what only time shows */
 	SIM_EVENTS
 };
@@ -324,6 +325,8 @@ struct sim_app {
 	int64_t rest_since_ns, dead_since_ns;
 	int64_t busy_ns; /* when it was last seen to have something to do, or to be ending */
 	bool was_at_rest;
+	/* client.c, by fragment: the last value that was answered as set, and that a host took */
+	uint32_t set[SIM_FRAGMENTS_MAX], taken[SIM_FRAGMENTS_MAX];
 	bool has_result;
 	enum fragi_summary_result result;
 	int exit_code;
@@ -447,6 +450,20 @@ struct sim_disk {
 	uint64_t heard_from;                  /* incarnation */
 };
 
+/* client.c: a change that is not answered yet; seq 0: none */
+struct sim_asked {
+	uint64_t seq;
+	uint32_t app, fragment, value;
+	int64_t at_ns;
+};
+#define SIM_ASKED_MAX 64
+struct sim_client {
+	bool is_there;
+	uint64_t incarnation, greetings, seq;
+	uint32_t value; /* the last one */
+	struct sim_asked asked[SIM_ASKED_MAX];
+};
+
 struct sim {
 	uint64_t seed, random, hash;
 	int64_t now_ns;
@@ -460,6 +477,7 @@ struct sim {
 	int32_t blows_left;  /* of those that follow a restart */
 	struct sim_driver driver;
 	struct sim_disk disk;
+	struct sim_client client;
 	struct sim_worker workers[SIM_WORKERS_MAX];
 	uint32_t worker_count;
 	struct sim_app apps[SIM_APPS_MAX];
@@ -542,6 +560,17 @@ void sim_driver_stop(struct sim *sim);
 void sim_on_driver_timer(struct sim *sim, const struct sim_event *event);
 void sim_on_synced(struct sim *sim, const struct sim_event *event);
 void sim_driver_fini(struct sim *sim);
+
+/* client.c */
+void sim_client_start(struct sim *sim); /* of some histories */
+void sim_on_client(struct sim *sim);
+bool sim_client_is_there(const struct sim *sim);
+bool sim_client_has(const struct sim *sim, uint64_t connection);
+/* An action about its connection. */
+void sim_client_hear(struct sim *sim, const struct drv_action *action);
+void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw_host_set *request);
+void sim_client_check_source(struct sim *sim, const struct sim_host *host,
+			     const struct fw_host_create *create);
 
 /* worker.c */
 void sim_worker_start(struct sim *sim, uint32_t worker);
