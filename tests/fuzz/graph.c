@@ -75,6 +75,31 @@ static void split(struct texts *texts, const uint8_t *bytes, size_t size)
 	}
 }
 
+/* Amounts are within their bounds, and those that are near one another are in one group. */
+static void check_requirements(const struct fragi_spec *spec)
+{
+	struct fragi_spec_group group = {0};
+
+	fuzz_check(fragi_spec_group(spec, &group) == 0);
+	for (size_t f = 0; f < spec->fragment_count; f++) {
+		const struct fragi_spec_requirements *own = &spec->fragments[f].requirements;
+
+		fuzz_check(group.of[f] <= f && group.of[group.of[f]] == group.of[f]);
+		for (int i = 0; i < FRAGI_AMOUNTS; i++) {
+			fuzz_check(own->wanted[i] >= 0 && own->wanted[i] <= FRAGI_AMOUNT_BYTES_MAX);
+			fuzz_check(own->limit[i] == 0 || own->limit[i] >= own->wanted[i]);
+		}
+		for (size_t i = 0; i < own->label_count; i++)
+			fuzz_check(fragi_label_is_valid(own->labels[i].key, own->labels[i].value));
+		for (size_t i = 0; i < own->near_count; i++) {
+			size_t other = fragi_spec_group_index(&group, own->near[i]->text);
+
+			fuzz_check(other == SIZE_MAX || group.of[other] == group.of[f]);
+		}
+	}
+	fragi_spec_group_fini(&group);
+}
+
 /* Returns what fragi_spec_parse returns, and the number of fragments. */
 static int parse(const struct fragi_spec_source *source, size_t *out_fragments)
 {
@@ -96,6 +121,7 @@ static int parse(const struct fragi_spec_source *source, size_t *out_fragments)
 		(void)fragi_spec_arguments_help(spec);
 		(void)fragi_spec_argument(spec, "source");
 		*out_fragments = spec->fragment_count;
+		check_requirements(spec);
 	}
 	fragi_spec_destroy(spec);
 	fragi_diag_fini(&diag);

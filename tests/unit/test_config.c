@@ -372,12 +372,3 @@ Test(config, a_file_below_config_is_warned_of)
 		"app.yaml:4:52: app.x: from_config: config has no \"deep\"; more.yaml:2 has it below a key config, which is left out there\n"
 		"app.yaml:4:78: app.x: from_config: config has no \"n\"; more.yaml:3 has it below a key config, which is left out there\n");
 }
-
-Test(spec, requirements_are_ignored_with_a_warning)
-{
-	expect_remarks(
-		&(const struct graph_text){.text = HEAD
-					   "operators: {x: {type: t}}\nrequirements: {cpu: 2}\n"},
-		"app.yaml:5:1: app: requirements are ignored, since placement by them is not built yet; choose the worker with `workerd --fragments app`\n",
-		"");
-}

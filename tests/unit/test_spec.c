@@ -92,7 +92,9 @@ Test(spec, the_example_is_read_whole)
 	cr_expect(one->scheduler.stop_on_deadlock);
 	cr_expect_str_eq(one->host, "main");
 	cr_expect_eq(one->watchdog_ns, 2000000000);
-	cr_expect_str_eq(fragi_node_get(one->requirements, "memory")->text, "512Mi");
+	cr_expect_eq(one->requirements.wanted[FRAGI_AMOUNT_CPU], 2000);
+	cr_expect_eq(one->requirements.wanted[FRAGI_AMOUNT_MEMORY], 512 << 20);
+	cr_expect_eq(one->requirements.limit[FRAGI_AMOUNT_MEMORY], 0);
 	cr_expect_str_eq(two->compose, "endoscopy_view");
 	cr_expect_null(two->host);
 	cr_assert_eq(two->operator_count, 1);

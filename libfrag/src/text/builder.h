@@ -265,6 +265,10 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node *map,
 				const char *subject, struct fragi_spec_on_failure *out);
 void fragi_spec_check_hosts(struct fragi_builder *builder);
+/* spec_requirements.c; check: once all fragments are read */
+void fragi_spec_read_requirements(struct fragi_builder *builder, struct fragi_node *map,
+				  const char *fragment, struct fragi_spec_requirements *out);
+void fragi_spec_check_requirements(struct fragi_builder *builder);
 /* spec_tracking.c; set: returns whether this is no parameter, but --track; merge: at the end */
 void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *node,
 			      const char *subject, struct fragi_spec_tracking *out_tracking);

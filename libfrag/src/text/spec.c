@@ -220,6 +220,7 @@ static void read_all(struct fragi_builder *builder)
 	fragi_spec_merge_tracking(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);
+	fragi_spec_check_requirements(builder);
 }
 
 /* Whether an item was lost that there would have been a place for. */

@@ -2,6 +2,8 @@
 #ifndef FRAGI_TEXT_SPEC_H
 #define FRAGI_TEXT_SPEC_H
 
+#include <base/amounts.h>
+#include <base/strmap.h>
 #include <frag/flow.h>
 #include <frag/timing.h>
 #include <text/node.h>
@@ -224,6 +226,23 @@ struct fragi_spec_tracking {
 	const struct fragi_node *place;
 };
 
+struct fragi_spec_label {
+	const char *key, *value;
+};
+
+/* What a worker must have free to be given a fragment, and how much of it the fragment may take. */
+struct fragi_spec_requirements {
+	int64_t wanted[FRAGI_AMOUNTS]; /* 0: nothing */
+	int64_t limit[FRAGI_AMOUNTS];  /* 0: none */
+	bool gives_cpu; /* else the fragment counts as one core, which need not be free */
+	struct fragi_spec_label *labels; /* that the worker must have */
+	size_t label_count;
+	/* names of fragments, of which some may not exist because `when` excludes them */
+	const struct fragi_node **near, **apart;
+	size_t near_count, apart_count;
+	const struct fragi_node *place; /* NULL: none are given */
+};
+
 struct fragi_spec_fragment {
 	const char *name;
 	struct fragi_spec_extension *extensions; /* the application's first, then its own */
@@ -246,7 +265,7 @@ struct fragi_spec_fragment {
 	int metadata;                            /* 0 off, 1 on, -1 not given */
 	struct fragi_spec_tracking tracking;     /* of this fragment alone */
 	enum frag_metadata_policy metadata_policy;
-	const struct fragi_node *requirements; /* their form was checked; NULL: none */
+	struct fragi_spec_requirements requirements;
 	const struct fragi_node *place;
 };
 
@@ -329,6 +348,20 @@ FRAGI_API bool fragi_spec_share_host(const struct fragi_spec_fragment *a,
 				     const struct fragi_spec_fragment *b);
 FRAGI_API bool fragi_spec_same_on_failure(const struct fragi_spec_on_failure *a,
 					  const struct fragi_spec_on_failure *b);
+
+/* Which fragments are to run on one worker, since `near` says so, directly or over others. */
+struct fragi_spec_group {
+	size_t *of; /* of each fragment: the index of the first one of its group */
+	struct fragi_strmap by_name;
+	struct fragi_arena arena;
+};
+/* *out is zeroed before. Returns 0 or -ENOMEM; fini in both cases. */
+FRAGI_API int fragi_spec_group(const struct fragi_spec *spec, struct fragi_spec_group *out);
+/* The index of a fragment; SIZE_MAX: there is none. */
+FRAGI_API size_t fragi_spec_group_index(const struct fragi_spec_group *group, const char *fragment);
+FRAGI_API void fragi_spec_group_fini(struct fragi_spec_group *group);
+/* Whether a worker can have such a label. */
+FRAGI_API bool fragi_label_is_valid(const char *key, const char *value);
 
 /* Returns the text for `-- --help`: a line for each declared argument. Owned by the spec. */
 FRAGI_API const char *fragi_spec_arguments_help(struct fragi_spec *spec);

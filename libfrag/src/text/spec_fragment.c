@@ -1,77 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <base/units.h>
 #include <text/builder.h>
-
-static void check_labels(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
-{
-	map = fragi_read_map(builder, map, subject, "labels");
-	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
-	     child = child->next)
-		fragi_read_text(builder, child, subject, "a label");
-}
-
-static void check_amount(struct fragi_builder *builder, const struct fragi_node *node,
-			 const char *subject, bool is_size)
-{
-	const char *text = fragi_read_text(builder, node, subject, node->key->text);
-	uint64_t bytes;
-	double number;
-
-	if (text == NULL)
-		return;
-	if (is_size && fragi_parse_size(text, &bytes) < 0)
-		fragi_builder_error(
-			builder, node, subject,
-			"%s \"%.80s\" is not a valid size; write for example 512Mi or 2GB",
-			node->key->text, text);
-	else if (!is_size &&
-		 (fragi_parse_f64(text, &number) < 0 || !isfinite(number) || number < 0))
-		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is not a number from 0 up", node->key->text,
-				    text);
-}
-
-/* Only checks the form; placement by requirements is not built yet. */
-static const struct fragi_node *read_requirements(struct fragi_builder *builder,
-						  struct fragi_node *map, const char *subject)
-{
-	static const struct fragi_field fields[] = {
-		{"cpu", false},          {"cpuLimit", false},
-		{"gpu", false},          {"gpuLimit", false},
-		{"memory", false},       {"memoryLimit", false},
-		{"gpuMemory", false},    {"gpuMemoryLimit", false},
-		{"sharedMemory", false}, {"sharedMemoryLimit", false},
-		{"labels", false},       {"affinity", true},
-	};
-	char path[FRAG_NAME_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s.requirements", subject);
-	map = fragi_read_map(builder, map, subject, "requirements");
-	if (map == NULL)
-		return NULL;
-	fragi_fields_check(builder, map, path, fields, FRAG_COUNT_OF(fields));
-	if (map->count > 0)
-		fragi_builder_warn(
-			builder, map->key, subject,
-			"requirements are ignored, since placement by them is not built yet; choose the worker with `workerd --fragments %s`",
-			subject);
-	for (struct fragi_node *child = map->first; child != NULL; child = child->next) {
-		const char *key = child->key->text;
-
-		if (strcmp(key, "labels") == 0)
-			check_labels(builder, child, path);
-		else if (strncmp(key, "cpu", 3) == 0 || strcmp(key, "gpu") == 0 ||
-			 strcmp(key, "gpuLimit") == 0)
-			check_amount(builder, child, path, false);
-		else if (strstr(key, "emory") != NULL)
-			check_amount(builder, child, path, true);
-	}
-	return map;
-}
 
 static const struct fragi_field fragment_fields[] = {
 	{"extensions", false}, {"resources", false},       {"operators", false},
@@ -104,8 +36,9 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler,
 				  &fragment->scheduler);
 	fragi_spec_read_thread_pools(builder, fragi_node_get(map, "thread_pools"), fragment);
-	fragment->requirements =
-		read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name);
+	fragment->requirements = read_requirements fragi_spec_read_requirements(
+		builder, fragi_node_get(map, "requirements"), fragment->name,
+		&fragment->requirements);
 	fragment->host =
 		fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
 	fragi_spec_read_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name,

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <text/builder.h>
+
+/*
+ * `requirements` of fragments: the amounts that a worker is to have free, how much of them a host
+ * may take at most, the labels that a worker is to have, and the fragments that are to run on the
+ * same worker (near) or on another one (apart).
+ */
+static const struct fragi_field fields[] = {
+	{"cpu", false},          {"cpuLimit", false},
+	{"gpu", false},          {"gpuLimit", false},
+	{"memory", false},       {"memoryLimit", false},
+	{"gpuMemory", false},    {"gpuMemoryLimit", false},
+	{"sharedMemory", false}, {"sharedMemoryLimit", false},
+	{"labels", false},       {"near", false},
+	{"apart", false},        {"affinity", true},
+};
+
+static bool read_amount(struct fragi_builder *builder, const struct fragi_node *node,
+			const char *subject, enum fragi_amount amount, int64_t *out)
+{
+	const char *text = fragi_read_text(builder, node, subject, node->key->text);
+	int r = text != NULL ? fragi_amount_parse(amount, text, out) : 0;
+
+	if (r == -ERANGE)
+		fragi_builder_error(builder, node, subject,
+				    "%s \"%.80s\" is more than a worker can have; write at most %s",
+				    node->key->text, text, fragi_amount_max(amount));
+	else if (r < 0 && fragi_amount_is_size(amount))
+		fragi_builder_error(
+			builder, node, subject,
+			"%s \"%.80s\" is not a valid size; write for example 512Mi or 2GB",
+			node->key->text, text);
+	else if (r < 0)
+		fragi_builder_error(builder, node, subject,
+				    "%s \"%.80s\" is not a number from 0 up", node->key->text,
+				    text);
+	return text != NULL && r == 0;
+}
+
+static void read_amounts(struct fragi_builder *builder, const struct fragi_node *map,
+			 const char *subject, enum fragi_amount amount,
+			 struct fragi_spec_requirements *out)
+{
+	const char *name = fragi_amount_name(amount);
+	const struct fragi_node *wanted = fragi_node_get(map, name), *limit;
+	char key[FRAG_NAME_MAX], text[FRAGI_AMOUNT_TEXT];
+	int64_t value;
+
+	snprintf(key, sizeof(key), "%sLimit", name);
+	limit = fragi_node_get(map, key);
+	if (wanted != NULL && read_amount(builder, wanted, subject, amount, &value)) {
+		out->wanted[amount] = value;
+		out->gives_cpu = out->gives_cpu || amount == FRAGI_AMOUNT_CPU;
+	}
+	if (limit == NULL || !read_amount(builder, limit, subject, amount, &value))
+		return;
+	if (value == 0)
+		fragi_builder_error(builder, limit, subject,
+				    "%s is 0, with which nothing runs; leave it out for no limit",
+				    key);
+	else if (value < out->wanted[amount])
+		fragi_builder_error(builder, limit, subject,
+				    "%s is less than the %s of %s; give it at least that", key,
+				    fragi_amount_text(amount, out->wanted[amount], text), name);
+	else
+		out->limit[amount] = value;
+}
+
+/* Texts that a worker can carry: --label KEY=VALUE. */
+static bool is_label_text(const char *text)
+{
+	size_t length = strlen(text);
+
+	for (const char *c = text; *c != '\0'; c++)
+		if ((unsigned char)*c <= ' ' || *c == ',' || (unsigned char)*c == 0x7f)
+			return false;
+	return length > 0 && length <= FRAG_NAME_MAX;
+}
+
+bool fragi_label_is_valid(const char *key, const char *value)
+{
+	return fragi_name_is_valid(key) && is_label_text(value);
+}
+
+static void read_labels(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
+			struct fragi_spec_requirements *out)
+{
+	map = fragi_read_map(builder, map, subject, "labels");
+	if (map == NULL)
+		return;
+	out->labels = fragi_builder_alloc(builder, map->count, sizeof(*out->labels));
+	for (struct fragi_node *child = map->first; out->labels != NULL && child != NULL;
+	     child = child->next) {
+		const char *key = child->key->text;
+		const char *value = fragi_read_text(builder, child, subject, "a label");
+		bool has_name = fragi_check_name(builder, child->key, subject, "label", key);
+
+		if (value != NULL && !is_label_text(value))
+			fragi_builder_error(
+				builder, child, subject,
+				"label %.63s has the value \"%.80s\"; write 1 to %d characters without blanks and commas",
+				key, value, FRAG_NAME_MAX);
+		else if (value != NULL && has_name)
+			out->labels[out->label_count++] = (struct fragi_spec_label){key, value};
+	}
+}
+
+/* A fragment, or a list of them. Whether there are such fragments is looked at later. */
+static void read_fragments(struct fragi_builder *builder, struct fragi_node *node,
+			   const char *subject, const struct fragi_node ***out, size_t *out_count)
+{
+	const struct fragi_node *one = node;
+
+	if (node == NULL || node->kind == FRAGI_NODE_NULL || node->is_reported)
+		return;
+	if (node->kind != FRAGI_NODE_SCALAR) {
+		node = fragi_read_list(builder, node, subject, node->key->text);
+		one = node != NULL ? node->first : NULL;
+	}
+	*out = fragi_builder_alloc(builder, node != NULL ? node->count + 1 : 1, sizeof(**out));
+	for (; *out != NULL && one != NULL; one = one->next) {
+		if (fragi_read_name(builder, one, subject, "a fragment") != NULL)
+			(*out)[(*out_count)++] = one;
+		if (one == node) /* its neighbours are other keys */
+			return;
+	}
+}
+
+void fragi_spec_read_requirements(struct fragi_builder *builder, struct fragi_node *map,
+				  const char *fragment, struct fragi_spec_requirements *out)
+{
+	char subject[FRAG_NAME_MAX + 32];
+
+	snprintf(subject, sizeof(subject), "%s.requirements", fragment);
+	map = fragi_read_map(builder, map, fragment, "requirements");
+	if (map == NULL)
+		return;
+	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
+	out->place = map->key;
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		read_amounts(builder, map, subject, (enum fragi_amount)i, out);
+	read_labels(builder, fragi_node_get(map, "labels"), subject, out);
+	read_fragments(builder, fragi_node_get(map, "near"), subject, &out->near, &out->near_count);
+	read_fragments(builder, fragi_node_get(map, "apart"), subject, &out->apart,
+		       &out->apart_count);
+}
+
+/* Reports a name that no fragment has, or the fragment's own. */
+static void check_other(struct fragi_builder *builder, const struct fragi_spec_fragment *own,
+			const struct fragi_node *node, const char *word)
+{
+	const struct fragi_spec *spec = builder->spec;
+	const char **names;
+	char advice[400];
+
+	if (strcmp(node->text, own->name) == 0) {
+		fragi_builder_error(builder, node, own->name,
+				    "requirements: %s names the fragment itself; name another one",
+				    word);
+		return;
+	}
+	if (fragi_strmap_get(&builder->fragments, node->text) != NULL ||
+	    fragi_strmap_get(&builder->excluded, node->text) != NULL)
+		return;
+	names = fragi_builder_alloc(builder, spec->fragment_count, sizeof(*names));
+	for (size_t i = 0; names != NULL && i < spec->fragment_count; i++)
+		names[i] = spec->fragments[i].name;
+	fragi_builder_error(builder, node, own->name, "requirements: %s: no fragment \"%.63s\"%s",
+			    word, node->text,
+			    fragi_builder_advise(builder, advice, sizeof(advice), node->text,
+						 "fragments", names,
+						 names != NULL ? spec->fragment_count : 0));
+}
+
+/* The first of those that are to run together with a fragment, directly or over others. */
+static size_t leader(size_t *group, size_t i)
+{
+	while (group[i] != i)
+		i = group[i] = group[group[i]];
+	return i;
+}
+
+int fragi_spec_group(const struct fragi_spec *spec, struct fragi_spec_group *out)
+{
+	const size_t count = spec->fragment_count;
+	size_t *group = fragi_arena_alloc(&out->arena, (count + 1) * sizeof(*group));
+
+	if (group == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		group[i] = i;
+		if (fragi_strmap_put(&out->by_name, spec->fragments[i].name, (void *)(i + 1)) ==
+		    -ENOMEM)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct fragi_spec_requirements *own = &spec->fragments[i].requirements;
+
+		for (size_t k = 0; k < own->near_count; k++) {
+			size_t other = fragi_spec_group_index(out, own->near[k]->text), a, b;
+
+			if (other == SIZE_MAX)
+				continue;
+			a = leader(group, i);
+			b = leader(group, other);
+			group[a > b ? a : b] = a > b ? b : a;
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		group[i] = leader(group, i);
+	out->of = group;
+	return 0;
+}
+
+size_t fragi_spec_group_index(const struct fragi_spec_group *group, const char *fragment)
+{
+	return (size_t)(uintptr_t)fragi_strmap_get(&group->by_name, fragment) - 1;
+}
+
+void fragi_spec_group_fini(struct fragi_spec_group *group)
+{
+	fragi_strmap_fini(&group->by_name);
+	fragi_arena_fini(&group->arena);
+}
+
+static void check_contradictions(struct fragi_builder *builder)
+{
+	const struct fragi_spec *spec = builder->spec;
+	struct fragi_spec_group group = {0};
+
+	builder->no_memory = builder->no_memory || fragi_spec_group(spec, &group) < 0;
+	for (size_t i = 0; group.of != NULL && i < spec->fragment_count; i++) {
+		const struct fragi_spec_requirements *own = &spec->fragments[i].requirements;
+
+		for (size_t k = 0; k < own->apart_count; k++) {
+			size_t other = fragi_spec_group_index(&group, own->apart[k]->text);
+
+			if (other != SIZE_MAX && other != i && group.of[other] == group.of[i])
+				fragi_builder_error(
+					builder, own->apart[k], spec->fragments[i].name,
+					"requirements: it is to run apart from %s, and near says that both run on one worker; remove one of the two",
+					own->apart[k]->text);
+		}
+	}
+	fragi_spec_group_fini(&group);
+}
+
+void fragi_spec_check_requirements(struct fragi_builder *builder)
+{
+	const struct fragi_spec *spec = builder->spec;
+	bool has_apart = false;
+
+	for (size_t i = 0; i < spec->fragment_count; i++) {
+		const struct fragi_spec_requirements *own = &spec->fragments[i].requirements;
+
+		has_apart = has_apart || own->apart_count > 0;
+		for (size_t k = 0; k < own->near_count; k++)
+			check_other(builder, &spec->fragments[i], own->near[k], "near");
+		for (size_t k = 0; k < own->apart_count; k++)
+			check_other(builder, &spec->fragments[i], own->apart[k], "apart");
+	}
+	if (has_apart)
+		check_contradictions(builder);
+}

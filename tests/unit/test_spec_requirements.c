@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
+#include <text/spec.h>
+
+#include "unit/graph_texts.h"
+
+#define HEAD "frag: 1\napplication: app\nfragments:\n"
+#define OPS "operators: {o: {type: t}}"
+
+Test(spec_requirements, all_of_them_are_read)
+{
+	struct fragi_spec *spec = good_graph(&(const struct graph_text){
+		HEAD "  f1: {" OPS
+		     ", requirements: {cpu: 2.5, cpuLimit: 4, gpu: 0.0001, memory: 1Gi, "
+		     "memoryLimit: 1GB, sharedMemory: 64Mi, gpuMemory: 8G}}\n"
+		     "  f2: {" OPS
+		     ", requirements: {labels: {zone: or1, slot: 3}, near: f1, apart: [f3]}}\n"
+		     "  f3: {" OPS ", requirements: {}}\n"});
+	const struct fragi_spec_requirements *f1 = &spec->fragments[0].requirements,
+					     *f2 = &spec->fragments[1].requirements,
+					     *f3 = &spec->fragments[2].requirements;
+
+	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_CPU], 2500);
+	cr_expect(f1->gives_cpu);
+	cr_expect_eq(f1->limit[FRAGI_AMOUNT_CPU], 4000);
+	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_GPU], 1, "a part of a thousandth is one");
+	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_MEMORY], 1 << 30);
+	cr_expect_eq(f1->limit[FRAGI_AMOUNT_MEMORY], 1 << 30);
+	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_SHARED_MEMORY], 64 << 20);
+	cr_expect_eq(f1->wanted[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(8) << 30);
+	cr_expect_eq(f1->limit[FRAGI_AMOUNT_GPU_MEMORY], 0);
+	cr_assert_eq(f2->label_count, 2);
+	cr_expect_str_eq(f2->labels[1].key, "slot");
+	cr_expect_str_eq(f2->labels[1].value, "3");
+	cr_assert_eq(f2->near_count, 1);
+	cr_expect_str_eq(f2->near[0]->text, "f1");
+	cr_assert_eq(f2->apart_count, 1);
+	cr_expect_str_eq(f2->apart[0]->text, "f3");
+	cr_expect_not(f2->gives_cpu);
+	cr_expect_eq(f3->near_count + f3->apart_count + f3->label_count, 0);
+	fragi_spec_destroy(spec);
+}
+
+Test(spec_requirements, what_is_wrong_is_reported_at_once)
+{
+	bad_graph(
+		&(const struct graph_text){
+			HEAD "  f1:\n"
+			     "    " OPS "\n"
+			     "    requirements:\n"
+			     "      cpu: -1\n"
+			     "      cpuLimit: 0\n"
+			     "      gpu: 5000\n"
+			     "      memory: 9999Ti\n"
+			     "      sharedMemory: 2Gi\n"
+			     "      sharedMemoryLimit: 1Gi\n"
+			     "      gpuMemory: -5Mi\n"
+			     "      labls: {}\n"
+			     "      near: [f1, f22, f2]\n"
+			     "      apart: f2\n"
+			     "      labels: {zone: \"or 1\", two words: x, list: [1]}\n"
+			     "  f2: {" OPS
+			     ", requirements: {near: {f1: 1}, apart: [[]], cpu: nan}}\n"},
+		"app.yaml:7:12: f1.requirements: cpu \"-1\" is not a number from 0 up\n"
+		"app.yaml:8:17: f1.requirements: cpuLimit is 0, with which nothing runs; leave it out for no limit\n"
+		"app.yaml:9:12: f1.requirements: gpu \"5000\" is more than a worker can have; write at most 4096\n"
+		"app.yaml:10:15: f1.requirements: memory \"9999Ti\" is more than a worker can have; write at most 8 TiB\n"
+		"app.yaml:12:26: f1.requirements: sharedMemoryLimit is less than the 2 GiB of sharedMemory; give it at least that\n"
+		"app.yaml:13:18: f1.requirements: gpuMemory \"-5Mi\" is not a valid size; write for example 512Mi or 2GB\n"
+		"app.yaml:14:7: f1.requirements: unknown key \"labls\"; did you mean \"labels\"?\n"
+		"app.yaml:15:14: f1: requirements: near names the fragment itself; name another one\n"
+		"app.yaml:15:18: f1: requirements: near: no fragment \"f22\"; did you mean \"f2\"?\n"
+		"app.yaml:16:14: f1: requirements: it is to run apart from f2, and near says that both run on one worker; remove one of the two\n"
+		"app.yaml:17:22: f1.requirements: label zone has the value \"or 1\"; write 1 to 63 characters without blanks and commas\n"
+		"app.yaml:17:30: f1.requirements: label \"two words\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:17:50: f1.requirements: a label is a list; it must be a single value\n"
+		"app.yaml:18:56: f2.requirements: near is a map; it must be a list ([a, b])\n"
+		"app.yaml:18:73: f2.requirements: a fragment is a list; it must be a single value\n"
+		"app.yaml:18:83: f2.requirements: cpu \"nan\" is not a number from 0 up\n");
+}
+
+Test(spec_requirements, what_when_excludes_need_not_exist)
+{
+	struct fragi_spec *spec = good_graph(&(const struct graph_text){
+		"frag: 1\napplication: app\narguments: {x: {default: no}}\nfragments:\n"
+		"  f1: {" OPS ", requirements: {near: f2, apart: [f2]}}\n"
+		"  f2: {when: {x: yes}, " OPS "}\n"});
+
+	cr_expect_eq(spec->fragments[0].requirements.near_count, 1);
+	fragi_spec_destroy(spec);
+}
+
+Test(spec_requirements, near_makes_groups_over_others)
+{
+	struct fragi_spec *spec = good_graph(&(const struct graph_text){
+		HEAD "  f1: {" OPS "}\n"
+		     "  f2: {" OPS ", requirements: {near: f4}}\n"
+		     "  f3: {" OPS "}\n"
+		     "  f4: {" OPS ", requirements: {near: [f5]}}\n"
+		     "  f5: {" OPS ", requirements: {near: [f2, f4]}}\n"});
+	struct fragi_spec_group group = {0};
+
+	cr_assert_eq(fragi_spec_group(spec, &group), 0);
+	cr_expect_eq(group.of[0], 0);
+	cr_expect_eq(group.of[1], 1);
+	cr_expect_eq(group.of[2], 2);
+	cr_expect_eq(group.of[3], 1);
+	cr_expect_eq(group.of[4], 1);
+	cr_expect_eq(fragi_spec_group_index(&group, "f3"), 2);
+	cr_expect_eq(fragi_spec_group_index(&group, "f9"), SIZE_MAX);
+	fragi_spec_group_fini(&group);
+	fragi_spec_destroy(spec);
+}
+
+Test(spec_requirements, amounts_are_written_as_people_do)
+{
+	char text[FRAGI_AMOUNT_TEXT];
+	int64_t value = 7;
+
+	cr_expect_str_eq(fragi_amount_text(FRAGI_AMOUNT_CPU, 2500, text), "2.5");
+	cr_expect_str_eq(fragi_amount_text(FRAGI_AMOUNT_CPU, 4000, text), "4");
+	cr_expect_str_eq(fragi_amount_text(FRAGI_AMOUNT_MEMORY, 0, text), "0 B");
+	cr_expect_str_eq(fragi_amount_text(FRAGI_AMOUNT_MEMORY, 1536 << 10, text), "1.5 MiB");
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU, "4096", &value), 0);
+	cr_expect_eq(value, 4096000);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU, "4096.1", &value), -ERANGE);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU, "1 core", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_GPU, "inf", &value), -EINVAL);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_MEMORY, "8Ti", &value), 0);
+	cr_expect_eq(fragi_amount_parse(FRAGI_AMOUNT_MEMORY, "9Ti", &value), -ERANGE);
+	cr_expect_eq(value, INT64_C(8) << 40);
+	cr_expect_eq(fragi_amount_named("memory", 6), FRAGI_AMOUNT_MEMORY);
+	cr_expect_eq(fragi_amount_named("memoryLimit", 11), FRAGI_AMOUNTS);
+}
