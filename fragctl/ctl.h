@@ -29,6 +29,7 @@ int ctl_set(int argc, char **argv);
 int ctl_logs(int argc, char **argv);
 int ctl_workers(int argc, char **argv);
 int ctl_events(int argc, char **argv);
+int ctl_explain(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {

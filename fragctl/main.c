@@ -27,9 +27,9 @@ static const struct ctl_verb verbs[] = {
 	{"logs", "prints what an application and its operators have written", ctl_logs},
 	{"workers", "lists the workers of a driver", ctl_workers},
 	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
+	{"explain", "shows why fragments run where they do, or nowhere", ctl_explain},
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"doctor", NULL, NULL},
-	{"explain", NULL, NULL},
 	{"record", NULL, NULL},
 	{"swap", NULL, NULL},
 	{"top", NULL, NULL},

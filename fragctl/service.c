@@ -36,6 +36,25 @@ int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, b
 	return code;
 }
 
+int ctl_service_ask(struct ctl_driver *driver, struct fw_message *question, enum fw_kind kind,
+		    bool json, struct fw_message **out_answer)
+{
+	struct fw_message *answer;
+	int code = ctl_driver_ask(driver, question, &answer);
+
+	if (code != CTL_OK)
+		return code;
+	if (answer->kind == FW_ANSWER) {
+		code = ctl_service_show_failure(&answer->answer.failure, json);
+		fw_message_free(answer);
+		return code;
+	}
+	if (answer->kind != kind)
+		return unexpected(answer);
+	*out_answer = answer;
+	return CTL_OK;
+}
+
 /* Takes an Outcome, or shows the Answer that says why there is none. */
 static int take_outcome(struct fw_message *message, bool json, struct fw_message **out_outcome)
 {

@@ -17,6 +17,12 @@ int ctl_service_show_failure(const struct fw_failure *failure, bool json);
 int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, bool json,
 			uint64_t *out_run);
 /*
+ * A question that is answered with a message of that kind, or with ANSWER that it cannot be.
+ * *out_answer is the caller's. Returns CTL_OK or an exit code, complained.
+ */
+int ctl_service_ask(struct ctl_driver *driver, struct fw_message *question, enum fw_kind kind,
+		    bool json, struct fw_message **out_answer);
+/*
  * Waits until the run has come so far. *out_outcome is the caller's. Returns CTL_OK or an exit
  * code, complained.
  */

@@ -83,6 +83,9 @@ int wrk_confine(const struct wrk_confine *confine, const char **out_what)
 	bool has = false;
 	int r;
 
+	*out_what = "enter its control group";
+	if (confine->group_fd >= 0 && write(confine->group_fd, "0", 1) < 0)
+		return -errno;
 	*out_what = "set the limits of --host-limit";
 	r = wrk_host_limits_apply(confine->limits);
 	if (r < 0)
@@ -114,5 +117,7 @@ void wrk_confine_end(struct wrk_confine *confine)
 {
 	if (confine->rules_fd >= 0)
 		close(confine->rules_fd);
-	confine->rules_fd = -1;
+	if (confine->group_fd >= 0)
+		close(confine->group_fd);
+	confine->rules_fd = confine->group_fd = -1;
 }

@@ -101,7 +101,7 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
 {
 	const char *address = NULL, *fragments = NULL, *worker_address = NULL;
-	struct fragi_texts allowed = {0};
+	struct fragi_texts allowed = {0}, amounts = {0}, labels = {0};
 	bool insecure = false, help = false, version = false;
 	int verbose = 0, quiet = 0, r;
 	const struct fragi_flag table[] = {
@@ -121,6 +121,14 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .value = "NAME",
 		 .help = "what the driver calls this worker; default: the host name",
 		 .text = &out_options->name},
+		{.name = "inventory",
+		 .value = "NAME=AMOUNT,...",
+		 .help = "what this worker offers in place of what its machine has: cpu, gpu, memory, sharedMemory, gpuMemory",
+		 .texts = &amounts},
+		{.name = "label",
+		 .value = "KEY=VALUE,...",
+		 .help = "labels that fragments may require",
+		 .texts = &labels},
 		{.name = "library-path",
 		 .value = "DIR:DIR",
 		 .help = "folders of the libraries that graphs may name",
@@ -196,7 +204,11 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	if (r == 0)
 		r = fw_users_init(&out_options->users, flags.program, allowed.items, allowed.count,
 				  err);
+	if (r == 0)
+		r = wrk_inventory_parse(&out_options->inventory, &amounts, &labels, err);
 	fragi_texts_fini(&allowed);
+	fragi_texts_fini(&amounts);
+	fragi_texts_fini(&labels);
 	if (r < 0)
 		return r;
 	out_options->users.insecure = insecure;
@@ -222,6 +234,7 @@ void wrk_options_fini(struct wrk_options *options)
 {
 	fragi_texts_fini(&options->allow_write);
 	fragi_texts_fini(&options->host_limits);
+	wrk_inventory_fini(&options->inventory);
 	fw_users_fini(&options->users);
 	fragi_free(options->fragments);
 	fragi_free(options->fragment_texts);

@@ -6,6 +6,7 @@
 #include <base/units.h>
 #include <wire/tls.h>
 #include <wire/users.h>
+#include <workerd/inventory.h>
 #include <workerd/rights.h>
 
 /* workerd's command line and environment. */
@@ -21,6 +22,7 @@ struct wrk_options {
 	const char *name;                    /* NULL: the host name */
 	const char *library_path, *app_root; /* NULL: not given */
 	struct fragi_texts allow_write, host_limits;
+	struct wrk_inventory inventory;  /* what the flags say of it */
 	struct wrk_rights_config rights; /* the same, and what belongs to it */
 	struct fw_tls_config tls;        /* keys or certificates */
 	struct fw_users users;           /* whose driver it obeys without a key */

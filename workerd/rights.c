@@ -96,7 +96,8 @@ int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *c
 {
 	int r = check_allow_write(config, err);
 
-	*rights = (struct wrk_rights){.config = config, .confine = {.rules_fd = -1}};
+	*rights =
+		(struct wrk_rights){.config = config, .confine = {.group_fd = -1, .rules_fd = -1}};
 	if (r == 0)
 		r = wrk_host_user_find(config->host_user, &rights->user, err);
 	if (r == 0)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -20,6 +19,7 @@
 #include <base/stamp.h>
 #include <text/spec.h>
 #include <wire/credentials.h>
+#include <workerd/control_group.h>
 #include <workerd/environment.h>
 #include <workerd/interface.h>
 #include <workerd/driver.h>
@@ -44,6 +44,7 @@ struct wrk_shell {
 	uv_timer_t watchdog;
 	uv_signal_t child_ended;
 	struct wrk_rights rights;
+	struct wrk_control_groups groups;
 	struct fw_credentials credentials;
 	struct wrk_worker worker;
 	struct wrk_keeper keeper;
@@ -222,6 +223,17 @@ static int confine(struct wrk_shell *shell, const struct fw_message *create,
 	return wrk_rights_apply(&shell->rights, paths, count, err);
 }
 
+/* The next host is one with limits. */
+static int limit(struct wrk_shell *shell, const struct fw_host_create *create, struct frag_err *err)
+{
+	if ((create->cpu_limit == 0 && create->memory_limit_bytes == 0) ||
+	    shell->groups.why[0] != '\0') /* the driver knows, and says so */
+		return 0;
+	return wrk_control_groups_make(&shell->groups, create->cpu_limit,
+				       create->memory_limit_bytes, &shell->rights.confine.group_fd,
+				       err);
+}
+
 static int shell_launch(void *arg, const struct fw_message *create, struct fragi_arena *arena,
 			struct wrk_launch *out_launch, struct frag_err *err)
 {
@@ -243,6 +255,8 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 
 	if (r == 0)
 		r = confine(shell, create, arena, &environment, err);
+	if (r == 0)
+		r = limit(shell, &create->create, err);
 	if (r < 0)
 		return r;
 	*out_launch = (struct wrk_launch){.ops = &wrk_spawn_process,
@@ -353,6 +367,22 @@ static int64_t env_ms(const char *name)
 	return ms * 1000000;
 }
 
+/* What the driver places fragments by. */
+static void offer(const struct wrk_options *options, struct wrk_config *config)
+{
+	struct wrk_inventory inventory = options->inventory; /* borrows its texts */
+	const int64_t *has = inventory.has;
+
+	wrk_inventory_find(&inventory, "/proc", "/dev/shm");
+	config->cores = (uint32_t)(has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE);
+	config->gpus = (uint32_t)(has[FRAGI_AMOUNT_GPU] / FRAGI_AMOUNT_ONE);
+	config->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
+	config->shared_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_SHARED_MEMORY];
+	config->gpu_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_GPU_MEMORY];
+	config->labels = inventory.labels;
+	config->label_count = inventory.label_count;
+}
+
 static int make_worker(struct wrk_shell *shell)
 {
 	const struct wrk_options *options = shell->options;
@@ -369,12 +399,10 @@ static int make_worker(struct wrk_shell *shell)
 		.memory = memory,
 		.no_memory = why,
 		.version = FRAG_VERSION,
-		.cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.once = options->once,
 		.beat_ns = env_ms("FRAG_BEAT_MS"),
 		.dead_ns = env_ms("FRAG_DEAD_MS"),
 	};
-	struct sysinfo info;
 	int r;
 
 	if (config.name == NULL) {
@@ -390,8 +418,9 @@ static int make_worker(struct wrk_shell *shell)
 	wrk_shared_memory(&shell->rights, memory, why, sizeof(why));
 	if (memory[0] == '\0')
 		log_info(NULL, "hosts share no memory with those of other workers: %s", why);
-	if (sysinfo(&info) == 0)
-		config.memory_bytes = (uint64_t)info.totalram * info.mem_unit;
+	offer(options, &config);
+	wrk_control_groups_init(&shell->groups, "/proc", "/sys/fs/cgroup");
+	config.no_limits = shell->groups.why;
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
 		config.seed = (uint64_t)fragi_now_ns();
 	return wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);

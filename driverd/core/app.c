@@ -387,6 +387,7 @@ void drv_app_destroy(struct drv_app *app)
 	fragi_strmap_fini(&app->by_name);
 	fragi_spec_destroy(app->spec);
 	fragi_diag_fini(&app->diag);
+	fragi_arena_fini(&app->placing);
 	fragi_arena_fini(&app->arena);
 	fragi_free(app);
 }

@@ -108,7 +108,7 @@ static int fill_workers(struct drv_core *core, struct fw_reply *reply)
 			.name = session->name,
 			.address = session->peer,
 			.state = drv_session_machine.state_names[session->state],
-			.cores = (uint32_t)session->cores,
+			.cores = (uint32_t)(session->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE),
 			.fragments = (uint32_t)session->placed,
 			.waits_for = session->waits_for,
 		};
@@ -203,6 +203,9 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 		break;
 	case FW_WATCH:
 		drv_watch_events(client, message);
+		break;
+	case FW_EXPLAIN:
+		drv_explain(client, message);
 		break;
 	default:
 		drv_session_lost(client, true,

@@ -116,14 +116,7 @@ static void end(struct drv_app *app)
 	drv_timer_cancel(&core->timers, &app->progress);
 	drv_timer_cancel(&core->timers, &app->judge);
 	drv_timer_cancel(&core->timers, &app->again);
-	for (uint32_t i = 0; i < app->host_count; i++) {
-		struct drv_host *host = &app->hosts[i];
-
-		if (host->session == NULL)
-			continue;
-		host->session->placed -= host->fragment_count;
-		drv_host_detach(host);
-	}
+	drv_start_release(app);
 	if (app->is_accepted)
 		drv_history_end(app);
 	else

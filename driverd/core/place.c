@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -14,6 +15,19 @@ struct naming {
 	struct naming *next;
 };
 
+/* The fragments that are to run on another worker than one of them. */
+struct apart {
+	size_t fragment;
+	struct apart *next;
+};
+
+/* The fragments that are near one another: those from first on, by next. */
+struct group {
+	size_t first;
+	int64_t wanted[FRAGI_AMOUNTS], load;
+	double share; /* of what the largest worker has: the largest share of all amounts */
+};
+
 struct placing {
 	const struct fragi_spec *spec;
 	const struct drv_place_worker *workers;
@@ -21,60 +35,81 @@ struct placing {
 	struct fragi_arena *arena; /* of the caller: reasons */
 	struct fragi_arena scratch;
 	struct fragi_strmap named;    /* "fragment", "application/fragment": struct naming */
-	struct fragi_strmap by_name;  /* fragments: index + 1 */
+	struct fragi_spec_group near; /* also the index of each fragment by its name */
 	bool *takes_any;              /* per worker */
-	int64_t *placed, *neighbours; /* per worker */
+	int64_t *load, *neighbours;   /* per worker */
+	int64_t (*used)[FRAGI_AMOUNTS];
+	const char **kept_names; /* per worker: its name in the arena; NULL: not yet */
+	size_t *named_for;       /* per worker: 1 + the fragment that it was last seen to name */
+	/* per worker: why the fragments that are being placed do not go there */
+	struct drv_place_other *verdicts;
 	/* the fragments at the other ends of the flows of fragment f: from first_other[f] on */
 	size_t *others, *first_other;
-	size_t *candidates; /* room for every worker */
+	struct apart **apart; /* per fragment */
+	size_t *next;         /* per fragment: of its group; SIZE_MAX: it is the last one */
+	struct group *groups;
+	size_t group_count;
+	int64_t most[FRAGI_AMOUNTS]; /* that a worker has */
 	struct drv_place *places;
 };
 
-static int placing_index(struct placing *p)
+int64_t drv_place_load(const struct fragi_spec_fragment *fragment)
 {
-	p->takes_any = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->takes_any));
-	p->placed = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->placed));
-	p->neighbours = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->neighbours));
-	p->candidates = fragi_arena_alloc(&p->scratch, p->worker_count * sizeof(*p->candidates));
-	if (p->takes_any == NULL || p->placed == NULL || p->neighbours == NULL ||
-	    p->candidates == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->spec->fragment_count; i++)
-		if (fragi_strmap_put(&p->by_name, p->spec->fragments[i].name, (void *)(i + 1)) ==
-		    -ENOMEM)
+	return fragment->requirements.gives_cpu ? fragment->requirements.wanted[FRAGI_AMOUNT_CPU]
+						: FRAGI_AMOUNT_ONE;
+}
+
+static int index_names(struct placing *p, size_t w)
+{
+	const struct drv_place_worker *worker = &p->workers[w];
+
+	p->takes_any[w] = worker->fragment_count == 0;
+	for (uint32_t i = 0; i < worker->fragment_count; i++) {
+		const char *name = worker->fragments[i];
+		struct naming *naming, *first = fragi_strmap_get(&p->named, name);
+
+		if (strcmp(name, "all") == 0)
+			p->takes_any[w] = true;
+		if (first != NULL && first->worker == w)
+			continue;
+		naming = fragi_arena_alloc(&p->scratch, sizeof(*naming));
+		if (naming == NULL)
 			return -ENOMEM;
-	for (size_t w = 0; w < p->worker_count; w++) {
-		const struct drv_place_worker *worker = &p->workers[w];
-
-		p->takes_any[w] = worker->fragment_count == 0;
-		p->placed[w] = worker->placed;
-		for (uint32_t i = 0; i < worker->fragment_count; i++) {
-			const char *name = worker->fragments[i];
-			struct naming *naming, *first = fragi_strmap_get(&p->named, name);
-
-			if (strcmp(name, "all") == 0)
-				p->takes_any[w] = true;
-			if (first != NULL && first->worker == w)
-				continue;
-			naming = fragi_arena_alloc(&p->scratch, sizeof(*naming));
-			if (naming == NULL)
-				return -ENOMEM;
-			naming->worker = w;
-			/* The map keeps the first entry; others are chained behind it. */
-			if (first != NULL) {
-				naming->next = first->next;
-				first->next = naming;
-			} else if (fragi_strmap_put(&p->named, name, naming) < 0) {
-				return -ENOMEM;
-			}
+		naming->worker = w;
+		/* The map keeps the first entry; others are chained behind it. */
+		if (first != NULL) {
+			naming->next = first->next;
+			first->next = naming;
+		} else if (fragi_strmap_put(&p->named, name, naming) < 0) {
+			return -ENOMEM;
 		}
 	}
 	return 0;
 }
 
-static size_t index_of(const struct placing *p, const char *fragment)
+static int index_workers(struct placing *p)
 {
-	return (size_t)fragi_strmap_get(&p->by_name, fragment) - 1;
+	const size_t count = p->worker_count;
+	struct fragi_arena *scratch = &p->scratch;
+
+	p->takes_any = fragi_arena_alloc(scratch, count * sizeof(*p->takes_any));
+	p->load = fragi_arena_alloc(scratch, count * sizeof(*p->load));
+	p->neighbours = fragi_arena_alloc(scratch, count * sizeof(*p->neighbours));
+	p->used = fragi_arena_alloc(scratch, count * sizeof(*p->used));
+	p->kept_names = fragi_arena_alloc(scratch, count * sizeof(*p->kept_names));
+	p->named_for = fragi_arena_alloc(scratch, count * sizeof(*p->named_for));
+	p->verdicts = fragi_arena_alloc(scratch, count * sizeof(*p->verdicts));
+	if (p->takes_any == NULL || p->load == NULL || p->neighbours == NULL || p->used == NULL ||
+	    p->kept_names == NULL || p->named_for == NULL || p->verdicts == NULL)
+		return -ENOMEM;
+	for (size_t w = 0; w < count; w++) {
+		for (int i = 0; i < FRAGI_AMOUNTS; i++)
+			if (p->workers[w].has[i] > p->most[i])
+				p->most[i] = p->workers[w].has[i];
+		if (index_names(p, w) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* The ends of all flows, counted (others NULL) or listed fragment by fragment. */
@@ -82,10 +117,10 @@ static void visit_flows(struct placing *p, size_t *next)
 {
 	for (size_t i = 0; i < p->spec->flow_count; i++) {
 		const struct fragi_spec_flow *flow = &p->spec->flows[i];
-		size_t from = index_of(p, flow->from.fragment), to;
+		size_t from = fragi_spec_group_index(&p->near, flow->from.fragment), to;
 
 		for (size_t j = 0; j < flow->to_count; j++) {
-			to = index_of(p, flow->to[j].fragment);
+			to = fragi_spec_group_index(&p->near, flow->to[j].fragment);
 			if (p->others != NULL) {
 				p->others[next[from]] = to;
 				p->others[next[to]] = from;
@@ -118,15 +153,85 @@ static int list_others(struct placing *p)
 	return 0;
 }
 
-/* Counts, per worker, the flows between fragment f and fragments that are placed there. */
-static void count_neighbours(struct placing *p, size_t f, int64_t each)
+static int add_apart(struct placing *p, size_t of, size_t other)
 {
-	for (size_t i = p->first_other[f]; i < p->first_other[f + 1]; i++) {
-		const struct drv_place *place = &p->places[p->others[i]];
+	struct apart *entry = fragi_arena_alloc(&p->scratch, sizeof(*entry));
 
-		if (place->worker >= 0)
-			p->neighbours[place->worker] += each;
+	if (entry == NULL)
+		return -ENOMEM;
+	*entry = (struct apart){other, p->apart[of]};
+	p->apart[of] = entry;
+	return 0;
+}
+
+/* Whoever says it, two fragments are apart from each other. */
+static int list_apart(struct placing *p)
+{
+	p->apart = fragi_arena_alloc(&p->scratch, p->spec->fragment_count * sizeof(*p->apart));
+	if (p->apart == NULL)
+		return -ENOMEM;
+	for (size_t f = 0; f < p->spec->fragment_count; f++) {
+		const struct fragi_spec_requirements *own = &p->spec->fragments[f].requirements;
+
+		for (size_t k = 0; k < own->apart_count; k++) {
+			size_t other = fragi_spec_group_index(&p->near, own->apart[k]->text);
+
+			if (other != SIZE_MAX &&
+			    (add_apart(p, f, other) < 0 || add_apart(p, other, f) < 0))
+				return -ENOMEM;
+		}
 	}
+	return 0;
+}
+
+static void add_to_group(struct placing *p, struct group *group, size_t f)
+{
+	const struct fragi_spec_fragment *fragment = &p->spec->fragments[f];
+
+	group->load += drv_place_load(fragment);
+	for (int i = 0; i < FRAGI_AMOUNTS; i++) {
+		group->wanted[i] += fragment->requirements.wanted[i];
+		if (p->most[i] > 0 && (double)group->wanted[i] / (double)p->most[i] > group->share)
+			group->share = (double)group->wanted[i] / (double)p->most[i];
+	}
+}
+
+static int make_groups(struct placing *p)
+{
+	const size_t count = p->spec->fragment_count;
+	size_t *index = fragi_arena_alloc(&p->scratch, count * sizeof(*index));
+	size_t *last = fragi_arena_alloc(&p->scratch, count * sizeof(*last));
+
+	p->groups = fragi_arena_alloc(&p->scratch, count * sizeof(*p->groups));
+	p->next = fragi_arena_alloc(&p->scratch, count * sizeof(*p->next));
+	if (index == NULL || last == NULL || p->groups == NULL || p->next == NULL)
+		return -ENOMEM;
+	for (size_t f = 0; f < count; f++) {
+		size_t leader = p->near.of[f];
+
+		p->next[f] = SIZE_MAX;
+		if (leader == f) {
+			index[f] = p->group_count;
+			p->groups[p->group_count++].first = f;
+		} else {
+			p->next[last[index[leader]]] = f;
+		}
+		last[index[leader]] = f;
+		add_to_group(p, &p->groups[index[leader]], f);
+	}
+	return 0;
+}
+
+/* Counts, per worker, the flows between the group and fragments that are placed there. */
+static void count_neighbours(struct placing *p, const struct group *group, int64_t each)
+{
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f])
+		for (size_t i = p->first_other[f]; i < p->first_other[f + 1]; i++) {
+			const struct drv_place *place = &p->places[p->others[i]];
+
+			if (place->worker >= 0)
+				p->neighbours[place->worker] += each;
+		}
 }
 
 /*
@@ -135,8 +240,8 @@ static void count_neighbours(struct placing *p, size_t f, int64_t each)
  */
 static int compare(const struct placing *p, size_t a, size_t b)
 {
-	int64_t free_a = p->workers[a].cores - p->placed[a],
-		free_b = p->workers[b].cores - p->placed[b];
+	int64_t free_a = p->workers[a].has[FRAGI_AMOUNT_CPU] - p->load[a],
+		free_b = p->workers[b].has[FRAGI_AMOUNT_CPU] - p->load[b];
 
 	if (a == b)
 		return 0;
@@ -147,84 +252,321 @@ static int compare(const struct placing *p, size_t a, size_t b)
 	return strcmp(p->workers[a].name, p->workers[b].name) < 0 ? 3 : -3;
 }
 
-/* Finds the best of the candidates, and the last criterion that was needed to compare them. */
-static size_t best_of(const struct placing *p, const size_t *candidates, size_t count,
-		      int *out_criterion)
+static bool could_run(const struct drv_place_other *verdict)
 {
-	size_t best = candidates[0];
-	int criterion = 0;
+	return verdict->why >= DRV_WHY_NEIGHBOURS;
+}
 
-	for (size_t i = 1; i < count; i++)
-		if (compare(p, candidates[i], best) > 0)
-			best = candidates[i];
-	for (size_t i = 0; i < count; i++) {
-		int rank = compare(p, best, candidates[i]);
+/*
+ * Whether a is nearer to running a fragment than b: it may have enough once others have ended, or
+ * lacks less, as a share of what is required.
+ */
+static bool is_nearer(const struct drv_place_other *a, const struct drv_place_other *b)
+{
+	double lacks_a, lacks_b;
 
-		criterion = rank > criterion ? rank : criterion;
+	if (a->why != b->why || a->why != DRV_WHY_AMOUNT)
+		return a->why > b->why;
+	if ((a->has >= a->wanted) != (b->has >= b->wanted))
+		return a->has >= a->wanted;
+	lacks_a = (double)(a->wanted - a->free) / (double)a->wanted;
+	lacks_b = (double)(b->wanted - b->free) / (double)b->wanted;
+	return lacks_a < lacks_b;
+}
+
+static const struct fragi_spec_label *label_lacking(const struct drv_place_worker *worker,
+						    const struct fragi_spec_requirements *required)
+{
+	char label[2 * FRAG_NAME_MAX + 2];
+
+	for (size_t i = 0; i < required->label_count; i++) {
+		uint32_t k = 0;
+
+		snprintf(label, sizeof(label), "%s=%s", required->labels[i].key,
+			 required->labels[i].value);
+		while (k < worker->label_count && strcmp(worker->labels[k], label) != 0)
+			k++;
+		if (k == worker->label_count)
+			return &required->labels[i];
 	}
-	*out_criterion = criterion;
+	return NULL;
+}
+
+/* Whether a worker takes a fragment by its name; named: some live worker names it. */
+static bool takes(const struct placing *p, size_t w, size_t f, bool named,
+		  struct drv_place_other *verdict)
+{
+	verdict->why = named ? DRV_WHY_NAMED_ELSEWHERE : DRV_WHY_NAMES_OTHERS;
+	return named ? p->named_for[w] == f + 1 : p->takes_any[w];
+}
+
+static bool note_names(struct placing *p, size_t f, const char *name)
+{
+	const struct naming *list = fragi_strmap_get(&p->named, name);
+
+	for (const struct naming *one = list; one != NULL; one = one->next)
+		p->named_for[one->worker] = f + 1;
+	return list != NULL;
+}
+
+/* A fragment's own demands on workers that its group is not kept from yet. */
+static void judge_fragment(struct placing *p, size_t f)
+{
+	const struct fragi_spec_fragment *fragment = &p->spec->fragments[f];
+	char qualified[2 * FRAG_NAME_MAX + 2];
+	bool named;
+
+	snprintf(qualified, sizeof(qualified), "%.63s/%.63s", p->spec->application, fragment->name);
+	named = note_names(p, f, fragment->name);
+	named = note_names(p, f, qualified) || named;
+	for (size_t w = 0; w < p->worker_count; w++) {
+		const struct drv_place_worker *worker = &p->workers[w];
+		struct drv_place_other *verdict = &p->verdicts[w], found = {0};
+
+		if (!could_run(verdict))
+			continue;
+		if (!takes(p, w, f, named, &found)) {
+			*verdict = found;
+			continue;
+		}
+		if (worker->waits || worker->is_drained) {
+			verdict->why = worker->waits ? DRV_WHY_WAITS : DRV_WHY_DRAINED;
+			continue;
+		}
+		if (worker->is_all)
+			continue;
+		verdict->label = label_lacking(worker, &fragment->requirements);
+		if (verdict->label != NULL)
+			verdict->why = DRV_WHY_LABEL;
+	}
+	for (const struct apart *other = p->apart[f]; other != NULL; other = other->next) {
+		int w = p->places[other->fragment].worker;
+
+		if (w < 0 || p->workers[w].is_all || !could_run(&p->verdicts[w]))
+			continue;
+		p->verdicts[w].why = DRV_WHY_APART;
+		p->verdicts[w].fragment = p->spec->fragments[other->fragment].name;
+	}
+}
+
+/* The amount of which most is lacking. */
+static void judge_amounts(struct placing *p, const struct group *group, size_t w)
+{
+	const struct drv_place_worker *worker = &p->workers[w];
+	struct drv_place_other *verdict = &p->verdicts[w];
+
+	for (int i = 0; i < FRAGI_AMOUNTS && !worker->is_all; i++) {
+		struct drv_place_other lacks = {
+			.why = DRV_WHY_AMOUNT,
+			.amount = (enum fragi_amount)i,
+			.wanted = group->wanted[i],
+			.free = worker->has[i] - p->used[w][i],
+			.has = worker->has[i],
+		};
+
+		if (lacks.wanted > lacks.free && (could_run(verdict) || is_nearer(verdict, &lacks)))
+			*verdict = lacks;
+	}
+}
+
+static void judge(struct placing *p, const struct group *group)
+{
+	for (size_t w = 0; w < p->worker_count; w++)
+		p->verdicts[w] = (struct drv_place_other){.why = DRV_WHY_NAME};
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f])
+		judge_fragment(p, f);
+	for (size_t w = 0; w < p->worker_count; w++)
+		if (could_run(&p->verdicts[w]))
+			judge_amounts(p, group, w);
+}
+
+/* The best of those that could run the group, or SIZE_MAX; the others get their reason. */
+static size_t best_of(struct placing *p, int *out_criterion, size_t *out_count)
+{
+	static const enum drv_why whys[] = {DRV_WHY_NAME, DRV_WHY_NEIGHBOURS, DRV_WHY_LOAD,
+					    DRV_WHY_NAME};
+	size_t best = SIZE_MAX;
+
+	*out_criterion = 0;
+	*out_count = 0;
+	for (size_t w = 0; w < p->worker_count; w++) {
+		if (!could_run(&p->verdicts[w]))
+			continue;
+		++*out_count;
+		if (best == SIZE_MAX || compare(p, w, best) > 0)
+			best = w;
+	}
+	for (size_t w = 0; w < p->worker_count; w++) {
+		int rank;
+
+		if (!could_run(&p->verdicts[w]))
+			continue;
+		rank = compare(p, best, w);
+		p->verdicts[w].why = whys[rank];
+		*out_criterion = rank > *out_criterion ? rank : *out_criterion;
+	}
 	return best;
 }
 
-static void add_naming(const struct naming *list, size_t *candidates, size_t *count)
+static const char *kept_name(struct placing *p, size_t w)
 {
-	for (; list != NULL; list = list->next) {
-		size_t i = 0;
+	if (p->kept_names[w] == NULL)
+		p->kept_names[w] = fragi_arena_strdup(p->arena, p->workers[w].name);
+	return p->kept_names[w];
+}
 
-		while (i < *count && candidates[i] != list->worker)
-			i++;
-		if (i == *count)
-			candidates[(*count)++] = list->worker;
+/* The workers that were not chosen, as many as are kept. */
+static int keep_others(struct placing *p, size_t best, struct drv_place *out)
+{
+	size_t count = p->worker_count - (best != SIZE_MAX ? 1 : 0);
+	size_t kept = count < DRV_PLACE_OTHERS_MAX ? count : DRV_PLACE_OTHERS_MAX;
+
+	out->others = fragi_arena_alloc(p->arena, kept * sizeof(*out->others));
+	if (out->others == NULL)
+		return -ENOMEM;
+	for (size_t w = 0; w < p->worker_count && out->other_count < kept; w++) {
+		if (w == best)
+			continue;
+		out->others[out->other_count] = p->verdicts[w];
+		out->others[out->other_count].worker = kept_name(p, w);
+		if (out->others[out->other_count++].worker == NULL)
+			return -ENOMEM;
 	}
+	out->others_beyond = (uint32_t)(count - kept);
+	return 0;
 }
 
-/* Returns how many are left of the candidates. */
-static size_t leave_out_waiting(const struct placing *p, size_t *candidates, size_t count)
+/* "f1", or "f1, f2" of a group. */
+static const char *group_name(struct placing *p, const struct group *group)
 {
-	size_t kept = 0;
+	const struct fragi_spec_fragment *fragments = p->spec->fragments;
+	size_t second = p->next[group->first];
 
-	for (size_t i = 0; i < count; i++)
-		if (!p->workers[candidates[i]].waits)
-			candidates[kept++] = candidates[i];
-	return kept;
+	if (second == SIZE_MAX)
+		return fragments[group->first].name;
+	return fragi_arena_printf(p->arena, "%s together with %s%s", fragments[group->first].name,
+				  fragments[second].name,
+				  p->next[second] != SIZE_MAX ? " and others near it" : "");
 }
 
-static int place_one(struct placing *p, size_t f)
+/* Why no worker is left, by the one that came nearest. */
+static void explain_missing(struct placing *p, const struct group *group, struct drv_place *out)
+{
+	struct drv_place_other nearest = {0};
+	size_t at = SIZE_MAX;
+	const char *name = group_name(p, group);
+
+	for (size_t w = 0; w < p->worker_count; w++)
+		if (at == SIZE_MAX || is_nearer(&p->verdicts[w], &p->verdicts[at]))
+			at = w;
+	if (name == NULL)
+		return;
+	if (at != SIZE_MAX) {
+		nearest = p->verdicts[at];
+		nearest.worker = p->workers[at].name;
+	}
+	out->is_unfit = nearest.why > DRV_WHY_WAITS;
+	out->reason = drv_place_missing(p->arena, name, at != SIZE_MAX ? &nearest : NULL,
+					nearest.why == DRV_WHY_AMOUNT &&
+						nearest.wanted > p->most[nearest.amount]);
+}
+
+static const char *reason_chosen(struct placing *p, const struct group *group, size_t best,
+				 size_t count, int criterion)
 {
 	static const char *const criteria[] = {"", "most of its neighbours are there",
 					       "it has most free cores", "it is the first by name"};
-	const char *name = p->spec->fragments[f].name, *how = "names it";
-	char qualified[2 * FRAG_NAME_MAX + 2];
-	size_t best, count = 0;
+	const char *how = "takes whatever fits";
+	bool is_cut = false;
+
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f])
+		if (p->named_for[best] == f + 1)
+			how = "names it";
+	for (size_t w = 0; w < p->worker_count; w++)
+		is_cut = is_cut || (p->verdicts[w].why >= DRV_WHY_LABEL && w != best &&
+				    !could_run(&p->verdicts[w]));
+	if (count == 1)
+		return fragi_arena_printf(p->arena, "worker %s is the only one that %s%s",
+					  p->workers[best].name, how,
+					  is_cut ? " and has what it requires" : "");
+	return fragi_arena_printf(p->arena, "of %zu workers of which each %s%s, %s was chosen: %s",
+				  count, how, is_cut ? " and has what it requires" : "",
+				  p->workers[best].name, criteria[criterion]);
+}
+
+/* Returns how many fragments found no worker, or -ENOMEM. */
+static int place_group(struct placing *p, const struct group *group)
+{
+	struct drv_place place = {.worker = -1};
+	size_t best, count, size = 0;
 	int criterion;
 
-	snprintf(qualified, sizeof(qualified), "%.63s/%.63s", p->spec->application, name);
-	add_naming(fragi_strmap_get(&p->named, name), p->candidates, &count);
-	add_naming(fragi_strmap_get(&p->named, qualified), p->candidates, &count);
-	if (count == 0) {
-		how = "takes whatever fits";
-		for (size_t w = 0; w < p->worker_count; w++)
-			if (p->takes_any[w])
-				p->candidates[count++] = w;
-	}
-	count = leave_out_waiting(p, p->candidates, count);
-	if (count == 0) {
-		p->places[f].reason = "no live worker names it, and none takes whatever fits";
-		return 1;
-	}
-	count_neighbours(p, f, 1);
-	best = best_of(p, p->candidates, count, &criterion);
-	count_neighbours(p, f, -1);
-	p->places[f].worker = (int)best;
-	p->placed[best]++;
-	if (count == 1)
-		p->places[f].reason = fragi_arena_printf(
-			p->arena, "worker %s is the only one that %s", p->workers[best].name, how);
+	judge(p, group);
+	count_neighbours(p, group, 1);
+	best = best_of(p, &criterion, &count);
+	count_neighbours(p, group, -1);
+	if (best == SIZE_MAX)
+		explain_missing(p, group, &place);
 	else
-		p->places[f].reason = fragi_arena_printf(
-			p->arena, "of %zu workers of which each %s, %s was chosen: %s", count, how,
-			p->workers[best].name, criteria[criterion]);
-	return p->places[f].reason == NULL ? -ENOMEM : 0;
+		place.reason = reason_chosen(p, group, best, count, criterion);
+	if (place.reason == NULL || keep_others(p, best, &place) < 0)
+		return -ENOMEM;
+	if (best != SIZE_MAX) {
+		place.worker = (int)best;
+		p->load[best] += group->load;
+		for (int i = 0; i < FRAGI_AMOUNTS; i++)
+			p->used[best][i] += group->wanted[i];
+	}
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f], size++)
+		p->places[f] = place;
+	return best == SIZE_MAX ? (int)size : 0;
+}
+
+static int place_in_order(struct placing *p)
+{
+	int missing = 0, r = 0;
+
+	for (size_t w = 0; w < p->worker_count; w++) {
+		p->load[w] = p->workers[w].load;
+		p->named_for[w] = 0;
+		memcpy(p->used[w], p->workers[w].used, sizeof(p->used[w]));
+	}
+	for (size_t f = 0; f < p->spec->fragment_count; f++)
+		p->places[f] = (struct drv_place){.worker = -1};
+	for (size_t i = 0; r >= 0 && i < p->group_count; i++) {
+		r = place_group(p, &p->groups[i]);
+		missing += r;
+	}
+	return r < 0 ? r : missing;
+}
+
+static int by_share(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	if (x->share > y->share || x->share < y->share)
+		return x->share > y->share ? -1 : 1;
+	return x->first < y->first ? -1 : 1;
+}
+
+static int place_all(struct placing *p)
+{
+	struct drv_place *places = p->places;
+	size_t bytes = p->spec->fragment_count * sizeof(*places);
+	struct drv_place *others;
+	int missing = place_in_order(p), r;
+
+	if (missing <= 0 || p->worker_count == 0)
+		return missing;
+	others = fragi_arena_alloc(&p->scratch, bytes);
+	if (others == NULL)
+		return -ENOMEM;
+	qsort(p->groups, p->group_count, sizeof(*p->groups), by_share);
+	p->places = others;
+	r = place_in_order(p);
+	if (r == 0)
+		memcpy(places, others, bytes);
+	return r <= 0 ? r : missing;
 }
 
 int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
@@ -237,19 +579,20 @@ int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *work
 		.arena = arena,
 		.places = places,
 	};
-	int missing = 0, r;
+	int r = fragi_spec_group(spec, &p.near);
 
-	for (size_t f = 0; f < spec->fragment_count; f++)
-		places[f] = (struct drv_place){.worker = -1};
-	r = placing_index(&p);
+	if (r == 0)
+		r = index_workers(&p);
 	if (r == 0)
 		r = list_others(&p);
-	for (size_t f = 0; r >= 0 && f < spec->fragment_count; f++) {
-		r = place_one(&p, f);
-		missing += r > 0;
-	}
+	if (r == 0)
+		r = list_apart(&p);
+	if (r == 0)
+		r = make_groups(&p);
+	if (r == 0)
+		r = place_all(&p);
 	fragi_strmap_fini(&p.named);
-	fragi_strmap_fini(&p.by_name);
+	fragi_spec_group_fini(&p.near);
 	fragi_arena_fini(&p.scratch);
-	return r < 0 ? r : missing;
+	return r;
 }

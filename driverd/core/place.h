@@ -8,27 +8,78 @@
 /*
  * Which worker runs which fragment; a pure function. A fragment that a live worker names
  * (--fragments) goes to such a worker only, any other to a worker that takes whatever fits. A
- * worker without a network is given nothing, and keeps what it names from others. Among those: the
- * one that holds most neighbours, then the one with most free cores, then by name. Requirements do
- * not decide yet.
+ * worker without a network, or one that is drained, is given nothing, and keeps what it names from
+ * others. Of those, the ones are left that have the labels and have free what the fragment
+ * requires. Among these: the one that holds most neighbours, then the one with most free cores,
+ * then by name. Fragments that are to be near one another are placed as one.
+ *
+ * Fragments are placed in the order of the graph, and if one finds no place so, those that require
+ * most are placed first. It is no search: a graph that only fits in some other order finds no
+ * place, and says which worker lacks least.
  */
 struct drv_place_worker {
 	const char *name; /* no other one has it */
 	const char *const *
 		fragments; /* "fragment" or "application/fragment"; none, or "all": whatever fits */
 	uint32_t fragment_count;
-	bool waits; /* it can run nothing yet */
-	int64_t cores;
-	int64_t placed; /* fragments that it runs already */
+	const char *const *labels; /* "key=value" */
+	uint32_t label_count;
+	bool waits;      /* it can run nothing yet */
+	bool is_drained; /* it is given nothing more */
+	bool is_all;     /* everything runs in it: requirements are not looked at */
+	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS];
+	/* thousandths of a core: those required, and a whole one of each fragment that says none */
+	int64_t load;
 };
+
+/* Why a worker does not run a fragment; each one comes nearer to running it. */
+enum drv_why {
+	DRV_WHY_NAMED_ELSEWHERE, /* a live worker names the fragment, this one does not */
+	DRV_WHY_NAMES_OTHERS,    /* it takes what it names */
+	DRV_WHY_WAITS,
+	DRV_WHY_DRAINED,
+	DRV_WHY_LABEL,  /* label: which one it lacks */
+	DRV_WHY_APART,  /* fragment: that runs there */
+	DRV_WHY_AMOUNT, /* amount, wanted, free, has */
+	/* it could run it, but the one that was chosen is better */
+	DRV_WHY_NEIGHBOURS,
+	DRV_WHY_LOAD,
+	DRV_WHY_NAME,
+};
+
+/* A worker that was not chosen. */
+struct drv_place_other {
+	const char *worker;
+	enum drv_why why;
+	const struct fragi_spec_label *label; /* of the spec */
+	const char *fragment;                 /* the same */
+	enum fragi_amount amount;
+	int64_t wanted, free, has;
+};
+#define DRV_PLACE_OTHERS_MAX 32 /* that are kept of a fragment */
 
 struct drv_place {
 	int worker;         /* index; -1: there is none */
 	const char *reason; /* for people: why this one, or what is missing; in the arena */
+	bool is_unfit; /* there is none, though some would take it if they had what it requires */
+	struct drv_place_other *others;
+	uint32_t other_count, others_beyond; /* beyond: that are not kept */
 };
 
-/* Fills places[spec->fragment_count]. Returns how many fragments have no worker, or -ENOMEM. */
+/*
+ * Fills places[spec->fragment_count]. What they point to is in the arena. Returns how many
+ * fragments have no worker, or -ENOMEM.
+ */
 int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
 	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places);
+/* What a fragment adds to the load of its worker. */
+int64_t drv_place_load(const struct fragi_spec_fragment *fragment);
+
+/* place_why.c: parts of sentences, in the arena; NULL: no memory */
+/* "it has 2.5 of 8 cpu free, and 4 are required" */
+const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_other *other);
+/* Why no worker is left for fragments of that name. nearest: NULL: there is no worker at all. */
+const char *drv_place_missing(struct fragi_arena *arena, const char *fragments,
+			      const struct drv_place_other *nearest, bool none_has_so_much);
 
 #endif

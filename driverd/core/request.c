@@ -18,6 +18,22 @@ static int send_to(struct drv_host *host, struct fw_message *message)
 	return drv_send(host->session, message);
 }
 
+/* How much its fragments may take together; 0: one of them has no limit. */
+static int64_t limit_of(const struct drv_host *host, enum fragi_amount amount)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++) {
+		int64_t own =
+			host->app->spec->fragments[host->fragments[i]].requirements.limit[amount];
+
+		if (own == 0)
+			return 0;
+		sum += own;
+	}
+	return sum < UINT32_MAX || amount == FRAGI_AMOUNT_MEMORY ? sum : UINT32_MAX;
+}
+
 static int send_create(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
@@ -41,6 +57,8 @@ static int send_create(struct drv_host *host)
 		.transports = host->transports,
 		.transport_count = host->transport_count,
 		.may_restart = host->on_failure->policy == FRAGI_ON_FAILURE_RESTART,
+		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),
+		.memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_MEMORY),
 	};
 	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->variables_key, FW_VARIABLES_KEY_BYTES);

@@ -250,19 +250,34 @@ static const char *who_of(struct drv_session *session, const struct drv_event *e
 	return fragi_arena_strdup(&session->arena, event->peer);
 }
 
+static int64_t bounded(uint64_t bytes)
+{
+	return bytes < (uint64_t)FRAGI_AMOUNT_BYTES_MAX ? (int64_t)bytes : FRAGI_AMOUNT_BYTES_MAX;
+}
+
+/* Returns NULL when memory is short. */
+static const char *const *copy_texts(struct fragi_arena *arena, const char *const *texts,
+				     uint32_t count)
+{
+	const char **copies = fragi_arena_alloc(arena, count * sizeof(*copies));
+
+	for (uint32_t i = 0; copies != NULL && i < count; i++) {
+		copies[i] = fragi_arena_strdup(arena, texts[i]);
+		if (copies[i] == NULL)
+			return NULL;
+	}
+	return copies;
+}
+
 static int session_copy(struct drv_session *session, const struct drv_event *event,
 			const struct fw_hello *hello)
 {
-	const char **fragments =
-		fragi_arena_alloc(&session->arena, hello->fragment_count * sizeof(*fragments));
-	bool complete = fragments != NULL;
+	struct fragi_arena *arena = &session->arena;
 
-	for (uint32_t i = 0; complete && i < hello->fragment_count; i++) {
-		fragments[i] = fragi_arena_strdup(&session->arena, hello->fragments[i]);
-		complete = fragments[i] != NULL;
-	}
-	session->fragments = fragments;
+	session->fragments = copy_texts(arena, hello->fragments, hello->fragment_count);
 	session->fragment_count = hello->fragment_count;
+	session->labels = copy_texts(arena, hello->labels, hello->label_count);
+	session->label_count = hello->label_count;
 	session->name = choose_name(session, hello->name);
 	session->peer = fragi_arena_strdup(&session->arena, event->peer);
 	session->who = who_of(session, event);
@@ -271,8 +286,15 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
 	session->memory = fragi_arena_strdup(&session->arena, hello->memory);
 	session->no_memory = fragi_arena_strdup(&session->arena, hello->no_memory);
-	session->cores = hello->cores;
-	return complete && session->name != NULL && session->peer != NULL && session->who != NULL &&
+	session->no_limits = fragi_arena_strdup(arena, hello->no_limits);
+	session->has[FRAGI_AMOUNT_CPU] = hello->cores * FRAGI_AMOUNT_ONE;
+	session->has[FRAGI_AMOUNT_GPU] = hello->gpus * FRAGI_AMOUNT_ONE;
+	session->has[FRAGI_AMOUNT_MEMORY] = bounded(hello->memory_bytes);
+	session->has[FRAGI_AMOUNT_SHARED_MEMORY] = bounded(hello->shared_memory_bytes);
+	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bounded(hello->gpu_memory_bytes);
+	return session->fragments != NULL && session->labels != NULL &&
+			       session->no_limits != NULL && session->name != NULL &&
+			       session->peer != NULL && session->who != NULL &&
 			       session->worker_address != NULL && session->node != NULL &&
 			       session->clock != NULL && session->memory != NULL &&
 			       session->no_memory != NULL

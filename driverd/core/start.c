@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <base/strmap.h>
-#include <driverd/core/place.h>
 
 /*
  * The start of an application: its fragments are placed on workers, as hosts; and what is reported
@@ -74,11 +73,8 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
 		struct drv_host *host = host_for(app, session, fragment, &hosts);
 
-		app->fragments[f] = (struct drv_fragment){
-			.host = host,
-			.reason = fragi_arena_strdup(&app->arena, places[f].reason),
-		};
-		if (host == NULL || app->fragments[f].reason == NULL) {
+		app->fragments[f].host = host;
+		if (host == NULL) {
 			r = -ENOMEM;
 			break;
 		}
@@ -87,6 +83,57 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 	}
 	fragi_strmap_fini(&hosts);
 	return r;
+}
+
+/* The worker's share of what the fragment requires; sign -1: it is given back. */
+static void take_share(const struct drv_app *app, size_t f, int64_t sign)
+{
+	const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
+	struct drv_session *session = app->fragments[f].host->session;
+
+	session->placed += sign;
+	if (app->core->config.is_local)
+		return;
+	session->load += sign * drv_place_load(fragment);
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		session->used[i] += sign * fragment->requirements.wanted[i];
+}
+
+void drv_start_release(struct drv_app *app)
+{
+	bool is_freed = false;
+
+	for (size_t f = 0; app->host_count != 0 && f < app->spec->fragment_count; f++)
+		if (app->fragments[f].host->session != NULL) {
+			take_share(app, f, -1);
+			is_freed = true;
+		}
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].session != NULL)
+			drv_host_detach(&app->hosts[i]);
+	for (size_t i = 0; is_freed && i < app->core->app_count; i++)
+		if (app->core->apps[i]->state == DRV_APP_WAITING) {
+			app->core->apps[i]->workers_changed = true;
+			app->core->work_left = true;
+		}
+}
+
+/* Limits that a worker cannot enforce are reported, once for each application. */
+static void note_limits(struct drv_app *app)
+{
+	for (size_t f = 0; f < app->spec->fragment_count; f++) {
+		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
+		const struct drv_session *session = app->fragments[f].host->session;
+		const int64_t *limit = fragment->requirements.limit;
+
+		if (session->no_limits[0] == '\0' ||
+		    (limit[FRAGI_AMOUNT_CPU] == 0 && limit[FRAGI_AMOUNT_MEMORY] == 0))
+			continue;
+		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
+			"the limits of %s are not enforced on worker %s: %s", fragment->name,
+			session->name, session->no_limits);
+		return;
+	}
 }
 
 /* With everything in one host there is nothing that could go on. */
@@ -128,10 +175,10 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 
 		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
 		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
-		host->session->placed++;
+		take_share(app, f, 1);
 		host->session->hosts += app->fragments[f].in_host == 0;
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
-			"%s runs on worker %s: %s", name, host->worker, app->fragments[f].reason);
+			"%s runs on worker %s: %s", name, host->worker, places[f].reason);
 	}
 	return 0;
 }
@@ -139,7 +186,8 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 static void forget_hosts(struct drv_app *app)
 {
 	app->host_count = app->hosts_in[DRV_HOST_PLACED] = 0;
-	memset(app->fragments, 0, app->spec->fragment_count * sizeof(*app->fragments));
+	for (size_t f = 0; f < app->spec->fragment_count; f++)
+		app->fragments[f].host = NULL;
 }
 
 /* "fragment1, fragment2" of those without a worker, about a line of them. */
@@ -186,15 +234,25 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 			.name = session->name,
 			.fragments = session->fragments,
 			.fragment_count = session->fragment_count,
+			.labels = session->labels,
+			.label_count = session->label_count,
 			.waits = session->waits_for[0] != '\0',
-			.cores = session->cores,
-			.placed = session->placed,
+			.is_all = core->config.is_local,
+			.load = session->load,
 		};
+		memcpy(workers[count - 1].has, session->has, sizeof(session->has));
+		memcpy(workers[count - 1].used, session->used, sizeof(session->used));
 	}
-	r = drv_place(app->spec, workers, count, arena, places);
-	for (size_t f = 0; r >= 0 && f < app->spec->fragment_count; f++)
-		if (places[f].worker >= 0)
+	fragi_arena_fini(&app->placing);
+	app->nearest = NULL;
+	r = drv_place(app->spec, workers, count, &app->placing, places);
+	for (size_t f = 0; f < app->spec->fragment_count; f++) {
+		app->fragments[f].place = r < 0 ? (struct drv_place){.worker = -1} : places[f];
+		if (r >= 0 && places[f].worker >= 0)
 			places[f].worker = session_of[places[f].worker];
+		else if (r > 0 && app->nearest == NULL && places[f].is_unfit)
+			app->nearest = places[f].reason;
+	}
 	return r;
 }
 
@@ -208,8 +266,10 @@ int drv_start_place(struct drv_app *app)
 		name_missing(app, places);
 	if (r == 0)
 		r = make_hosts(app, places);
-	if (r == 0)
+	if (r == 0) {
 		note_local(app);
+		note_limits(app);
+	}
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);
 	return r == 0 ? drv_transports_choose(app) : r;
@@ -270,6 +330,7 @@ void drv_start_timed_out(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	double seconds = (double)(core->real_ns - app->given_ns) * 1e-9;
+	size_t worker_count = core->session_count - core->client_count;
 	char flag[sizeof(app->missing)];
 	const struct drv_host *host;
 
@@ -279,16 +340,22 @@ void drv_start_timed_out(struct drv_app *app)
 			     app->missing, about_waiting(app));
 		return;
 	}
+	if (app->state == DRV_APP_WAITING && app->nearest != NULL) {
+		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, NULL,
+			     "not started within %.1f s: there is no worker for %s: %s", seconds,
+			     app->missing, app->nearest);
+		return;
+	}
 	if (app->state == DRV_APP_WAITING) {
 		drv_app_fail(
 			app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			"not started within %.1f s: there is no worker for %s: %s; start workerd --address %s --fragments %s",
 			seconds, app->missing,
-			core->session_count == 0
+			worker_count == 0
 				? "none has come"
 				: drv_text(core,
 					   "%zu came, and none names it or takes whatever fits",
-					   core->session_count),
+					   worker_count),
 			core->config.address != NULL ? core->config.address : "HOST:PORT",
 			as_flag(app, flag));
 		return;
@@ -311,9 +378,11 @@ void drv_start_timed_out(struct drv_app *app)
 
 void drv_start_log_missing(struct drv_app *app)
 {
-	size_t count = app->core->session_count;
+	size_t count = app->core->session_count - app->core->client_count;
 	const char *waiting = about_waiting(app);
 
+	if (waiting == NULL)
+		waiting = app->nearest;
 	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 		"waiting for a worker for %s (%zu worker%s here)%s%s", app->missing, count,
 		count == 1 ? "" : "s", waiting != NULL ? "; " : "", waiting != NULL ? waiting : "");

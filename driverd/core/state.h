@@ -6,6 +6,7 @@
 #include <base/machine.h>
 #include <base/strmap.h>
 #include <driverd/core/core.h>
+#include <driverd/core/place.h>
 #include <driverd/core/timer.h>
 #include <graph/resolve.h>
 #include <text/spec.h>
@@ -17,7 +18,8 @@
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
- *    for them, watch.c shows them what happens, lines.c what was written
+ *    for them, watch.c shows them what happens, lines.c what was written, explain.c why fragments
+ *    run where they do
  *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
@@ -60,11 +62,15 @@ struct drv_session {
 	uint32_t fragment_count;
 	const char *worker_address, *node, *clock, *memory, *no_memory;
 	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
-	int64_t cores;
-	int64_t placed;   /* fragments of all applications */
-	uint32_t hosts;   /* that name this session */
-	uint64_t seq;     /* of the last message sent */
-	int64_t heard_ns; /* when something came last */
+	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS]; /* used: that its fragments require */
+	int64_t load;                                    /* as in struct drv_place_worker */
+	const char *const *labels;
+	uint32_t label_count;
+	const char *no_limits; /* why it cannot enforce limits; empty: it can */
+	int64_t placed;        /* fragments of all applications */
+	uint32_t hosts;        /* that name this session */
+	uint64_t seq;          /* of the last message sent */
+	int64_t heard_ns;      /* when something came last */
 	struct drv_timer beat;
 };
 
@@ -155,9 +161,9 @@ struct drv_suspicion {
 };
 
 struct drv_fragment {
-	struct drv_host *host; /* NULL: not placed */
-	uint32_t in_host;      /* its index there */
-	const char *reason;
+	struct drv_host *host;  /* NULL: not placed */
+	uint32_t in_host;       /* its index there */
+	struct drv_place place; /* of the last attempt; in app->placing */
 };
 
 /* A flow between hosts: its rows in the ledgers of both. */
@@ -272,6 +278,8 @@ struct drv_app {
 	struct drv_suspicion suspicion;   /* host NULL: none */
 	struct fragi_diag diag;           /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
+	struct fragi_arena placing;       /* what the last attempt to place them has left */
+	const char *nearest;              /* why the first of them has none; in app->placing */
 	char missing[512];                /* what WAITING waits for */
 	bool missing_more;                /* it does not name all */
 	/* what events recorded, for drv_app_decide */
@@ -386,6 +394,9 @@ bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *m
 void drv_client_message(struct drv_session *client, const struct fw_message *message);
 /* Takes one row, of that text, from the items of the step. Returns false when none is left. */
 bool drv_client_take_row(struct drv_core *core, const char *text);
+
+/* explain.c */
+void drv_explain(struct drv_session *client, const struct fw_message *message);
 
 /* command.c */
 void drv_command_start(struct drv_session *client, const struct fw_message *message);
@@ -547,6 +558,8 @@ void drv_app_progress_later(struct drv_app *app);
  */
 int drv_start_place(struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
+/* Gives the workers back what the fragments of the application require, and detaches its hosts. */
+void drv_start_release(struct drv_app *app);
 /* The present phase, or the whole start, took too long: that is the cause. */
 void drv_start_overdue(struct drv_app *app);
 void drv_start_timed_out(struct drv_app *app);

@@ -21,6 +21,8 @@ void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *messag
 	out->dead_ns = in->dead_ns;
 	out->transports = fw_put_texts(e, in->transports, in->transport_count, FW_TRANSPORTS_MAX,
 				       &out->n_transports);
+	out->cpu_limit = in->cpu_limit;
+	out->memory_limit_bytes = in->memory_limit_bytes;
 	out->data_key = fw_put_data(e, in->data_key, sizeof(in->data_key), FW_DATA_KEY_BYTES);
 	out->variables_key = fw_put_data(e, in->variables_key, sizeof(in->variables_key),
 					 FW_VARIABLES_KEY_BYTES);
@@ -52,6 +54,8 @@ void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
 	out->dead_ns = fw_get_duration(d, in->dead_ns);
 	out->transports = fw_get_texts(d, in->transports, in->n_transports, FW_TRANSPORTS_MAX,
 				       &out->transport_count);
+	out->cpu_limit = in->cpu_limit;
+	out->memory_limit_bytes = in->memory_limit_bytes;
 	take_key(d, in->data_key, out->data_key, FW_DATA_KEY_BYTES, "a data key of another length");
 	take_key(d, in->variables_key, out->variables_key, FW_VARIABLES_KEY_BYTES,
 		 "a key of variables of another length");

@@ -39,6 +39,11 @@ void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Fra
 	out->version = fw_put_text(e, in->version);
 	out->cores = in->cores;
 	out->memory_bytes = in->memory_bytes;
+	out->shared_memory_bytes = in->shared_memory_bytes;
+	out->gpus = in->gpus;
+	out->gpu_memory_bytes = in->gpu_memory_bytes;
+	out->labels = fw_put_texts(e, in->labels, in->label_count, FW_LABELS_MAX, &out->n_labels);
+	out->no_limits = fw_put_text(e, in->no_limits);
 }
 
 void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_message *message)
@@ -48,7 +53,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->major = in->major;
 	out->minor = in->minor;
 	out->name = out->worker_address = out->node = out->clock = out->version = "";
-	out->waits_for = out->memory = out->no_memory = "";
+	out->waits_for = out->memory = out->no_memory = out->no_limits = "";
 	if (in->major != FW_PROTOCOL_MAJOR)
 		return;
 	if (in->role < FW_ROLE_WORKER || in->role > FW_ROLE_KEEPER)
@@ -68,6 +73,11 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->version = fw_get_text(d, in->version);
 	out->cores = in->cores;
 	out->memory_bytes = in->memory_bytes;
+	out->shared_memory_bytes = in->shared_memory_bytes;
+	out->gpus = in->gpus;
+	out->gpu_memory_bytes = in->gpu_memory_bytes;
+	out->labels = fw_get_texts(d, in->labels, in->n_labels, FW_LABELS_MAX, &out->label_count);
+	out->no_limits = fw_get_text(d, in->no_limits);
 }
 
 void fw_encode_welcome(struct fw_encoder *e, const struct fw_message *message,

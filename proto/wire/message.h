@@ -34,6 +34,7 @@
  *   client -> driver           WATCH_LOGS; the driver answers LOGS, as EVENTS; or ANSWER that there
  *                              is no such application
  *   worker -> driver           HOST_LINES, if WELCOME asked for them
+ *   client -> driver           EXPLAIN; the driver answers EXPLANATION, or ANSWER that it cannot
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
@@ -47,6 +48,7 @@
 #define FW_DATA_KEY_BYTES 32 /* of an application, as its driver drew it */
 #define FW_VARIABLES_KEY_BYTES 32
 #define FW_SECRET_BYTES 16          /* of a session */
+#define FW_LABELS_MAX 64            /* of a worker */
 #define FW_TRANSPORTS_MAX 4         /* of a host */
 #define FW_ADDRESS_MAX 4096         /* a host's data-plane address */
 #define FW_WAITS_FOR_MAX 512        /* bytes that are kept of why a worker waits */
@@ -97,7 +99,9 @@
 	X(82, HOST_SET_DONE, host_set_done, host_set_done, HostSetDone)                            \
 	X(83, WATCH_LOGS, watch_logs, watch_logs, WatchLogs)                                       \
 	X(84, LOGS, logs, logs, Logs)                                                              \
-	X(85, HOST_LINES, host_lines, host_lines, HostLines)
+	X(85, HOST_LINES, host_lines, host_lines, HostLines)                                       \
+	X(86, EXPLAIN, explain, explain, Explain)                                                  \
+	X(87, EXPLANATION, explanation, explanation, Explanation)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -126,8 +130,11 @@ struct fw_hello {
 	const char *no_memory;      /* why memory is empty; empty: it is not, or it is not known */
 	const char *waits_for;      /* why it can run nothing yet; empty: it can */
 	const char *version;        /* of frag */
-	uint32_t cores;
-	uint64_t memory_bytes;
+	uint32_t cores, gpus;
+	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
+	const char **labels; /* "key=value" */
+	uint32_t label_count;
+	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
 };
 
 struct fw_beat {
@@ -178,6 +185,8 @@ struct fw_host_create {
 	/* that this host opens; none: no flow leaves it, or the driver is of minor 1 */
 	const char **transports;
 	uint32_t transport_count;
+	uint32_t cpu_limit;          /* thousandths of a core; 0: none */
+	uint64_t memory_limit_bytes; /* 0: none */
 	/* wiped by fw_message_free, and by whoever fills it */
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];
@@ -519,6 +528,40 @@ struct fw_logs {
 	uint64_t last; /* number of the last line that was looked at, for `after` */
 };
 
+struct fw_explain {
+	const char *name; /* of the application */
+	const char *what; /* a fragment, or an end of a flow; empty: all */
+};
+/* a worker that does not run a fragment */
+struct fw_other_row {
+	const char *worker, *reason;
+	bool fits; /* it could */
+};
+struct fw_placement_row {
+	const char *fragment;
+	const char *worker;    /* empty: none */
+	const char *required;  /* "cpu 2, memory 512 MiB"; empty: nothing */
+	const char *reason;    /* why there, or why nowhere */
+	const char *no_limits; /* why its limits are not enforced there; empty: they are, or none */
+	struct fw_other_row *others;
+	uint32_t other_count, others_beyond; /* beyond: that the driver has not kept */
+};
+/* a flow between fragments */
+struct fw_route_row {
+	const char *from, *to; /* as the graph names them */
+	const char *edge;      /* empty: its ends run nowhere yet */
+	bool encrypted;
+	const char *reason;
+};
+struct fw_explanation {
+	const char *name, *state; /* of the application */
+	struct fw_placement_row *placements;
+	uint32_t placement_count;
+	struct fw_route_row *routes;
+	uint32_t route_count;
+	uint32_t more; /* rows of all tables that were left out to bound the reply */
+};
+
 struct fw_message {
 	enum fw_kind kind;
 	uint64_t seq;      /* counts up per direction of a connection */
@@ -556,6 +599,8 @@ struct fw_message {
 		struct fw_watch_logs watch_logs;
 		struct fw_logs logs;
 		struct fw_host_lines host_lines;
+		struct fw_explain explain;
+		struct fw_explanation explanation;
 	};
 };
 

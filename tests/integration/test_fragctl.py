@@ -570,7 +570,6 @@ flows: [tx -> rx]
         config = self.write("more.yaml", "config: {rate: 1}\n")
         app = self.write("r.yaml", """frag: 1
 application: app
-requirements: {cpu: 1}
 operators:
   tx: {type: ping_tx, conditions: [{type: count, count: 1}]}
   rx: {type: ping_rx}
@@ -581,7 +580,6 @@ flows: [tx -> rx]
                            (0, ["fragctl", "run", "--workers", "1", app]), (4, driver)):
             p = self.start(*args, "--config", config)
             self.assertEqual(p.wait(), code)
-            self.assertEqual(p.stderr.count("requirements are ignored"), 1, p.stderr)
             self.assertEqual(p.stderr.count("the only key of this file is config"), 1, p.stderr)
 
     def test_flows_between_fragments(self):

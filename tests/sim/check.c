@@ -172,8 +172,8 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) ||
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
-			     (app->state == DRV_APP_WAITING && can_be_placed(sim, app))) >
-	    6 * sim->beat_ns + SIM_S)
+			     (app->state == DRV_APP_WAITING && can_be_placed(sim, app) &&
+			      sim_place_is_certain(sim, app))) > 6 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
 			 app->name, drv_app_state_name(app->state));
 }

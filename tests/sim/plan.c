@@ -28,7 +28,7 @@ static void write_text(struct sim_app *app)
 		[FRAG_POLICY_REJECT] = "reject",
 		[FRAG_POLICY_LATEST] = "latest",
 	};
-	char on_failure[128];
+	char on_failure[128], required[128];
 
 	add_text(app, "frag: 1\napplication: %s\nfragments:\n", app->name);
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
@@ -37,6 +37,8 @@ static void write_text(struct sim_app *app)
 			add_text(app, "    host: h%u\n", f);
 		sim_restart_text(&app->on_failure[f], on_failure, sizeof(on_failure));
 		add_text(app, "%s", on_failure);
+		sim_place_text(app, f, required, sizeof(required));
+		add_text(app, "%s", required);
 		add_text(app, "    operators:\n      a: {type: source}\n      b: {type: sink}\n"
 			      "    flows:\n      - a.x -> b.x\n");
 	}
@@ -155,6 +157,7 @@ static void make_app(struct sim *sim, struct sim_app *app)
 	sim_restart_plan(sim, app);
 	if (sim_chance(sim, 8))
 		app->start_timeout_ns = sim_between(sim, 500 * SIM_MS, 6 * SIM_S);
+	sim_place_app(sim, app);
 	write_text(app);
 }
 
@@ -194,6 +197,7 @@ static void make_worker(struct sim *sim, uint32_t index, bool one_node)
 		.beat_ns = sim->beat_ns,
 		.dead_ns = sim->dead_ns,
 	};
+	sim_place_worker(sim, worker);
 }
 
 /*
@@ -303,6 +307,8 @@ void sim_plan(struct sim *sim)
 	sim->beat_ns = beat[0] * SIM_MS;
 	sim->dead_ns = beat[1] * SIM_MS;
 	sim->restarts = sim->seed % 4 == 2;
+	sim->places = sim->seed % 8 == 5 || sim->seed % 16 == 6;
+	sim->place_random = sim->seed;
 	sim->once = sim_chance(sim, sim->restarts ? 4 : 10);
 	sim->same_names = false;
 	sim->hasty_state = DRV_APP_NEW;

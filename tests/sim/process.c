@@ -147,6 +147,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	host->beat_ns = wanted->beat_ns;
 	host->dead_ns = wanted->dead_ns;
 	check_owners(sim, host);
+	sim_place_spawned(sim, host);
 	sim_print(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu",
 		  host->pid, host->number, app->name, (unsigned long long)host->epoch);
 	sim_host_begin(sim, host);

@@ -170,7 +170,7 @@ struct sim_worker {
 	struct wrk_core *core;
 	struct wrk_actions actions;
 	struct wrk_config config;
-	const char *fragments[SIM_FRAGMENTS_MAX];
+	const char *fragments[SIM_FRAGMENTS_MAX], *labels[1];
 	char name[16], node[16];
 	char memory[32]; /* as HELLO has it; empty: its hosts share with nobody */
 	uint32_t generation;
@@ -280,8 +280,15 @@ struct sim_restarts {
 	int64_t since_ns;   /* since when it is not what it should be; 0: it is */
 };
 
+/* What a fragment requires. */
+struct sim_required {
+	int64_t cpu, gpu;
+	int zone, near, apart; /* fragments; -1: none */
+};
+
 /* One run of an application by one driver. */
 struct sim_app {
+	struct sim_required required[SIM_FRAGMENTS_MAX];
 	bool given, ended, stop_requested;
 	bool refused; /* when its transports were chosen: no worker served it */
 	uint64_t incarnation, run;
@@ -472,7 +479,9 @@ struct sim {
 	uint64_t event_count, step_count;
 	int64_t beat_ns, dead_ns;
 	bool once, same_names;
-	bool restarts;       /* of hosts, in this history */
+	bool restarts; /* of hosts, in this history */
+	bool places;   /* fragments have requirements */
+	uint64_t place_random;
 	uint32_t blow_fault; /* of the plan; 0: none */
 	int32_t blows_left;  /* of those that follow a restart */
 	struct sim_driver driver;
@@ -714,6 +723,7 @@ void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
 /* its fate was heard, to count */
 bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app);
 
+#include "place.h"
 #include "restart.h"
 
 #endif

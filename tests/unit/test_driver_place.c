@@ -38,7 +38,7 @@ static void fixture_fini(struct fixture *f)
 
 #define WORKER(worker_name, worker_cores, ...)                                                     \
 	{                                                                                          \
-		.name = worker_name, .cores = worker_cores,                                        \
+		.name = worker_name, .has = {(worker_cores)*FRAGI_AMOUNT_ONE},                     \
 		.fragments = (const char *const[]){__VA_ARGS__},                                   \
 		.fragment_count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)      \
 	}
@@ -72,11 +72,12 @@ Test(driver_place, neighbours_then_free_cores_then_the_name_decide)
 	struct drv_place_worker named[] = {WORKER("a", 9, "f1", "f3"),
 					   WORKER("b", 1, "f2", "f3", "f3", "app/f3"),
 					   WORKER("c", 99, "f3")};
-	struct drv_place_worker free_cores[] = {{.name = "a", .cores = 4, .placed = 3},
-						{.name = "b", .cores = 2}};
+	struct drv_place_worker free_cores[] = {{.name = "a", .has = {4000}, .load = 3000},
+						{.name = "b", .has = {2000}}};
 	struct drv_place_worker neighbours[] = {WORKER("a", 64, "f3"),
 						WORKER("b", 1, "f1", "f2", "f3")};
-	struct drv_place_worker equal[] = {{.name = "b", .cores = 2}, {.name = "a", .cores = 2}};
+	struct drv_place_worker equal[] = {{.name = "b", .has = {2000}},
+					   {.name = "a", .has = {2000}}};
 	struct fixture f;
 
 	fixture_init(&f);

@@ -284,6 +284,23 @@ static struct fw_line *make_lines(struct maker *m, uint32_t count)
 	return lines;
 }
 
+static void make_explanation(struct maker *m, struct fw_explanation *all)
+{
+	struct fw_other_row *others = block(m, 2 * sizeof(*others));
+
+	for (int i = 0; i < 2; i++)
+		others[i] = (struct fw_other_row){word(m), word(m), i == 1};
+	*all = (struct fw_explanation){.name = word(m), .state = word(m), .more = 3};
+	all->placement_count = 2;
+	all->placements = block(m, 2 * sizeof(*all->placements));
+	all->placements[0] = (struct fw_placement_row){word(m), word(m), word(m), word(m),
+						       word(m), others,  2,       7};
+	all->placements[1] = (struct fw_placement_row){word(m), "", "", word(m), "", NULL, 0, 0};
+	all->route_count = 1;
+	all->routes = block(m, sizeof(*all->routes));
+	all->routes[0] = (struct fw_route_row){word(m), word(m), word(m), true, word(m)};
+}
+
 static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 {
 	*message = (struct fw_message){.kind = kind,
@@ -309,7 +326,13 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .waits_for = word(m),
 						   .version = "0.1.0",
 						   .cores = 8,
-						   .memory_bytes = random_u64(m)};
+						   .memory_bytes = random_u64(m),
+						   .shared_memory_bytes = random_u64(m),
+						   .gpus = 2,
+						   .gpu_memory_bytes = random_u64(m),
+						   .labels = words(m, 3),
+						   .label_count = 3,
+						   .no_limits = word(m)};
 		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_WELCOME:
@@ -322,8 +345,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_CREATE:
 		message->create = (struct fw_host_create){
-			word(m), block(m, 9999), 9999, words(m, 3), 3,   1,
-			2,       words(m, 2),    2,    {0},         {0}, true};
+			word(m), block(m, 9999), 9999, words(m, 3), 3,   1,   2, words(m, 2),
+			2,       2500,           512,  {0},         {0}, true};
 		memcpy(message->create.data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
 		memcpy(message->create.variables_key, block(m, FW_VARIABLES_KEY_BYTES),
 		       FW_VARIABLES_KEY_BYTES);
@@ -411,6 +434,12 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_LINES:
 		message->host_lines = (struct fw_host_lines){make_lines(m, 3), 3, random_u64(m)};
+		return;
+	case FW_EXPLAIN:
+		message->explain = (struct fw_explain){"app", word(m)};
+		return;
+	case FW_EXPLANATION:
+		make_explanation(m, &message->explanation);
 		return;
 	case FW_HOST_START:
 		return;

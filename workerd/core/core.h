@@ -55,8 +55,11 @@ struct wrk_config {
 	const char *worker_address; /* empty: the local address of the control connection */
 	const char *node, *clock, *version;
 	const char *memory, *no_memory; /* as in HELLO; NULL: none */
-	uint32_t cores;
-	uint64_t memory_bytes;
+	uint32_t cores, gpus;
+	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
+	const char **labels; /* "key=value" */
+	uint32_t label_count;
+	const char *no_limits; /* as in HELLO; NULL: it enforces them */
 	bool once;
 	int64_t beat_ns, dead_ns; /* until WELCOME has them; 0: base/beat.h */
 	/* from HOST_KILL to SIGKILL, for the host to end by SIGTERM; 0: at once */

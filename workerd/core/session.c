@@ -215,6 +215,12 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.version = config->version,
 		.cores = config->cores,
 		.memory_bytes = config->memory_bytes,
+		.shared_memory_bytes = config->shared_memory_bytes,
+		.gpus = config->gpus,
+		.gpu_memory_bytes = config->gpu_memory_bytes,
+		.labels = config->labels,
+		.label_count = config->label_count,
+		.no_limits = config->no_limits,
 	};
 	memcpy(message->hello.secret, core->secret, sizeof(core->secret));
 	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);

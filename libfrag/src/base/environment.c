@@ -20,7 +20,8 @@ static const char *const known[] = {
 	"FRAG_BEAT_MS",       "FRAG_CONFIG_PATH",  "FRAG_DEAD_MS",   "FRAG_LOG_LEVEL",
 	"FRAG_PUMP",          "FRAG_ALLOW_WRITE",  "FRAG_HOST_USER", "FRAG_HOST_LIMIT",
 	"FRAG_ALLOW_USER",    "FRAG_CA",           "FRAG_CERT",      "FRAG_CERT_KEY",
-	"FRAG_DRIVER_NAME",   "FRAG_ENCRYPT_DATA", "FRAG_OPENVINO",
+	"FRAG_DRIVER_NAME",   "FRAG_ENCRYPT_DATA", "FRAG_OPENVINO",  "FRAG_INVENTORY",
+	"FRAG_LABEL",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {

@@ -36,9 +36,8 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler,
 				  &fragment->scheduler);
 	fragi_spec_read_thread_pools(builder, fragi_node_get(map, "thread_pools"), fragment);
-	fragment->requirements = read_requirements fragi_spec_read_requirements(
-		builder, fragi_node_get(map, "requirements"), fragment->name,
-		&fragment->requirements);
+	fragi_spec_read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name,
+				     &fragment->requirements);
 	fragment->host =
 		fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
 	fragi_spec_read_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name,

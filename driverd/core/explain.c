@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/units.h>
+#include <graph/transport.h>
+
+/*
+ * A client asks why fragments run where they do, or nowhere, and how their flows travel. The
+ * answer is what the last attempt to place them has left. Its rows are items of the step; what is
+ * beyond DRV_REPLY_ITEMS is only counted.
+ */
+#define REQUIRED_MAX 512
+
+struct explaining {
+	struct drv_app *app;
+	const char *what;
+	struct fw_explanation *out;
+};
+
+static void append(char *text, size_t *used, const char *key, const char *value)
+{
+	if (*used < REQUIRED_MAX)
+		*used += (size_t)snprintf(text + *used, REQUIRED_MAX - *used, "%s%s %s",
+					  *used != 0 ? ", " : "", key, value);
+}
+
+/* "cpu 2, at most cpu 4, label zone=or1, near f2" */
+static const char *required_text(const struct drv_app *app,
+				 const struct fragi_spec_requirements *own)
+{
+	char text[REQUIRED_MAX] = "", amount[FRAGI_AMOUNT_TEXT], key[64];
+	char label[2 * FRAG_NAME_MAX + 2];
+	size_t used = 0;
+
+	for (int i = 0; i < FRAGI_AMOUNTS; i++) {
+		enum fragi_amount a = (enum fragi_amount)i;
+
+		if (own->wanted[i] != 0)
+			append(text, &used, fragi_amount_name(a),
+			       fragi_amount_text(a, own->wanted[i], amount));
+		snprintf(key, sizeof(key), "at most %s", fragi_amount_name(a));
+		if (own->limit[i] != 0)
+			append(text, &used, key, fragi_amount_text(a, own->limit[i], amount));
+	}
+	for (size_t i = 0; i < own->label_count; i++) {
+		snprintf(label, sizeof(label), "%s=%s", own->labels[i].key, own->labels[i].value);
+		append(text, &used, "label", label);
+	}
+	for (size_t i = 0; i < own->near_count; i++)
+		append(text, &used, "near", own->near[i]->text);
+	for (size_t i = 0; i < own->apart_count; i++)
+		append(text, &used, "apart from", own->apart[i]->text);
+	return drv_text(app->core, "%s", text);
+}
+
+static bool has_limit(const struct fragi_spec_requirements *own)
+{
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		if (own->limit[i] != 0)
+			return true;
+	return false;
+}
+
+/* Cores and memory alone have controllers. */
+static const char *no_limits_text(const struct drv_app *app, const struct drv_host *host,
+				  const struct fragi_spec_requirements *own)
+{
+	if (host == NULL || host->session == NULL || !has_limit(own))
+		return "";
+	if (host->session->no_limits[0] != '\0')
+		return host->session->no_limits;
+	if (own->limit[FRAGI_AMOUNT_GPU] != 0 || own->limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 ||
+	    own->limit[FRAGI_AMOUNT_SHARED_MEMORY] != 0)
+		return drv_text(
+			app->core,
+			"only cpuLimit and memoryLimit are enforced (memory that is shared counts as memory)");
+	return "";
+}
+
+static int fill_others(struct explaining *x, const struct drv_place *place,
+		       struct fw_placement_row *row)
+{
+	struct drv_core *core = x->app->core;
+	struct fragi_arena *arena = &core->actions->arena;
+
+	row->others_beyond = place->others_beyond;
+	row->others = fragi_arena_alloc(arena, place->other_count * sizeof(*row->others));
+	if (row->others == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < place->other_count; i++) {
+		const struct drv_place_other *other = &place->others[i];
+
+		if (!drv_client_take_row(core, other->worker)) {
+			row->others_beyond++;
+			continue;
+		}
+		row->others[row->other_count++] = (struct fw_other_row){
+			.worker = other->worker,
+			.reason = drv_place_why(arena, other),
+			.fits = other->why >= DRV_WHY_NEIGHBOURS,
+		};
+	}
+	return 0;
+}
+
+static int fill_placement(struct explaining *x, size_t f)
+{
+	const struct drv_app *app = x->app;
+	const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
+	const struct drv_fragment *own = &app->fragments[f];
+	struct fw_placement_row *row = &x->out->placements[x->out->placement_count];
+
+	if (!drv_client_take_row(app->core, fragment->name)) {
+		x->out->more++;
+		return 0;
+	}
+	x->out->placement_count++;
+	*row = (struct fw_placement_row){
+		.fragment = fragment->name,
+		.worker = own->host != NULL ? own->host->worker : "",
+		.required = required_text(app, &fragment->requirements),
+		.reason = own->place.reason,
+		.no_limits = no_limits_text(app, own->host, &fragment->requirements),
+	};
+	if (own->place.reason == NULL)
+		row->reason = "nobody has looked for a worker yet";
+	else if (own->host == NULL && own->place.worker >= 0)
+		row->reason = drv_text(app->core, "it has a place, but others have none: %s",
+				       own->place.reason);
+	return fill_others(x, &own->place, row);
+}
+
+/* "f1.tx.out", without what the graph leaves out. */
+static const char *end_text(const struct drv_app *app, const struct fragi_spec_end *end)
+{
+	return drv_text(app->core, "%s.%s%s%s", end->fragment, end->op,
+			end->port != NULL ? "." : "", end->port != NULL ? end->port : "");
+}
+
+static struct drv_host *host_of(const struct drv_app *app, const char *fragment)
+{
+	const struct fragi_spec_fragment *found = fragi_strmap_get(&app->by_name, fragment);
+
+	return app->fragments[found - app->spec->fragments].host;
+}
+
+/* Whether `end` is what a person calls it: "f1.tx.out", "f1.tx", "f1". */
+static bool is_end(const char *end, const char *what)
+{
+	size_t length = strlen(what);
+
+	return strncmp(end, what, length) == 0 && (end[length] == '\0' || end[length] == '.');
+}
+
+static bool is_route(const struct explaining *x, const char *from, const char *to)
+{
+	const char *arrow = strstr(x->what, " -> ");
+
+	if (x->what[0] == '\0')
+		return true;
+	if (arrow == NULL)
+		return is_end(from, x->what) || is_end(to, x->what);
+	return is_end(from, drv_text(x->app->core, "%.*s", (int)(arrow - x->what), x->what)) &&
+	       is_end(to, arrow + 4);
+}
+
+static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
+		       const struct fragi_spec_end *end)
+{
+	struct drv_app *app = x->app;
+	const struct drv_host *from = host_of(app, flow->from.fragment),
+			      *to = host_of(app, end->fragment);
+	struct fw_route_row *row = &x->out->routes[x->out->route_count];
+	struct fragi_choice choice = {0};
+
+	if (!drv_client_take_row(app->core, flow->from.fragment)) { /* also one that is not shown */
+		x->out->more++;
+		return;
+	}
+	*row = (struct fw_route_row){
+		.from = end_text(app, &flow->from), .to = end_text(app, end), .edge = ""};
+	if (!is_route(x, row->from, row->to))
+		return;
+	x->out->route_count++;
+	row->reason = "its fragments have no workers yet";
+	if (from == NULL || to == NULL)
+		return;
+	choice = fragi_transport_choose(
+		flow->edge,
+		&(struct fragi_fragment_info){.host = from->number, .memory = from->memory},
+		&(struct fragi_fragment_info){.host = to->number, .memory = to->memory});
+	row->edge = choice.transport != NULL ? choice.transport : "inproc";
+	row->reason =
+		choice.transport != NULL ? choice.reason : "both fragments run in one process";
+	row->encrypted = from != to && (flow->encrypt || app->core->config.encrypts_data);
+}
+
+static size_t route_count(const struct fragi_spec *spec)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < spec->flow_count; i++)
+		count += spec->flows[i].to_count;
+	return count < DRV_REPLY_ITEMS ? count : DRV_REPLY_ITEMS;
+}
+
+static int fill(struct explaining *x)
+{
+	const struct fragi_spec *spec = x->app->spec;
+	struct fragi_arena *arena = &x->app->core->actions->arena;
+	size_t rows =
+		spec->fragment_count < DRV_REPLY_ITEMS ? spec->fragment_count : DRV_REPLY_ITEMS;
+
+	x->out->placements = fragi_arena_alloc(arena, (rows + 1) * sizeof(*x->out->placements));
+	x->out->routes =
+		fragi_arena_alloc(arena, (route_count(spec) + 1) * sizeof(*x->out->routes));
+	if (x->out->placements == NULL || x->out->routes == NULL)
+		return -ENOMEM;
+	for (size_t f = 0; f < spec->fragment_count; f++)
+		if ((x->what[0] == '\0' || strcmp(spec->fragments[f].name, x->what) == 0) &&
+		    fill_placement(x, f) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < spec->flow_count; i++)
+		for (size_t k = 0; k < spec->flows[i].to_count; k++)
+			fill_route(x, &spec->flows[i], &spec->flows[i].to[k]);
+	return 0;
+}
+
+static void refuse(struct drv_session *client, const struct fw_message *message,
+		   enum fragi_failure code, const char *sentence)
+{
+	drv_command_answer(client, message->seq, 0, message->explain.name,
+			   &(struct fw_failure){.code = code, .sentence = sentence});
+}
+
+static const char *unknown_text(const struct drv_app *app, const char *what)
+{
+	const struct fragi_spec *spec = app->spec;
+	const char **names = fragi_arena_alloc(&app->core->actions->arena,
+					       (spec->fragment_count + 1) * sizeof(*names));
+	char advice[400] = "";
+
+	for (size_t f = 0; names != NULL && f < spec->fragment_count; f++)
+		names[f] = spec->fragments[f].name;
+	if (names != NULL)
+		fragi_advise(advice, sizeof(advice), what, "fragments", names,
+			     spec->fragment_count);
+	return drv_text(app->core, "%s has no fragment and no flow \"%.80s\"%s", drv_app_name(app),
+			what, advice);
+}
+
+void drv_explain(struct drv_session *client, const struct fw_message *message)
+{
+	struct drv_core *core = client->core;
+	const char *name = message->explain.name;
+	struct drv_app *app = drv_app_named(core, name);
+	struct fw_message answer = {.kind = FW_EXPLANATION, .reply_to = message->seq};
+	struct explaining x = {app, message->explain.what, &answer.explanation};
+
+	if (app == NULL) {
+		bool has_ended = drv_history_named(&core->history, name) != NULL;
+
+		refuse(client, message, FRAGI_FAILURE_APPLICATION_UNKNOWN,
+		       has_ended
+			       ? drv_text(
+					 core,
+					 "%s has ended, and where it ran is not kept; `fragctl status %s` shows how it ended",
+					 name, name)
+			       : drv_text(
+					 core,
+					 "there is no application %s; `fragctl list` shows those that there are",
+					 name));
+		return;
+	}
+	answer.explanation.name = drv_app_name(app);
+	answer.explanation.state = drv_app_state_name(app->state);
+	if (fill(&x) < 0) {
+		drv_session_lost(client, true, "no memory is left for an explanation");
+		return;
+	}
+	if (x.what[0] != '\0' && x.out->placement_count + x.out->route_count + x.out->more == 0) {
+		refuse(client, message, FRAGI_FAILURE_USAGE, unknown_text(app, x.what));
+		return;
+	}
+	if (drv_send(client, &answer) < 0)
+		drv_session_lost(client, true, "no memory is left for an explanation");
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/json.h>
+#include <fragctl/service.h>
+
+/*
+ * `fragctl explain APP [FRAGMENT|FLOW]` shows why fragments run where they do, or nowhere, why
+ * other workers were not chosen, and how flows travel.
+ */
+static void print_placement(const struct fw_placement_row *row)
+{
+	printf("%s: %s%s\n", row->fragment, row->worker[0] != '\0' ? "worker " : "no worker",
+	       row->worker);
+	if (row->required[0] != '\0')
+		printf("  requires %s\n", row->required);
+	printf("  %s\n", row->reason);
+	if (row->no_limits[0] != '\0')
+		printf("  limits: %s\n", row->no_limits);
+	for (uint32_t i = 0; i < row->other_count; i++)
+		printf("  not %s: %s\n", row->others[i].worker, row->others[i].reason);
+	if (row->others_beyond > 0)
+		printf("  and %u workers more\n", row->others_beyond);
+}
+
+static void print_all(const struct fw_explanation *all)
+{
+	printf("%s: %s\n", all->name, all->state);
+	for (uint32_t i = 0; i < all->placement_count; i++)
+		print_placement(&all->placements[i]);
+	for (uint32_t i = 0; i < all->route_count; i++) {
+		const struct fw_route_row *row = &all->routes[i];
+
+		printf("%s -> %s: %s%s%s%s\n", row->from, row->to, row->edge,
+		       row->encrypted ? ", encrypted" : "", row->edge[0] != '\0' ? ": " : "",
+		       row->reason);
+	}
+	if (all->more > 0)
+		printf("and %u rows more; name a fragment or a flow to see it\n", all->more);
+}
+
+static void member(const char *name, const char *text, const char *after)
+{
+	printf("\"%s\": ", name);
+	fragi_json_text(text, stdout);
+	printf("%s", after);
+}
+
+/* An empty text is null. */
+static void optional(const char *name, const char *text)
+{
+	member(name, text[0] != '\0' ? text : NULL, ", ");
+}
+
+static void json_placement(const struct fw_placement_row *row)
+{
+	printf("{");
+	member("fragment", row->fragment, ", ");
+	optional("worker", row->worker);
+	optional("requires", row->required);
+	member("reason", row->reason, ", ");
+	optional("limits", row->no_limits);
+	printf("\"others\": [");
+	for (uint32_t i = 0; i < row->other_count; i++) {
+		printf("%s{", i > 0 ? ", " : "");
+		member("worker", row->others[i].worker, ", ");
+		printf("\"fits\": %s, ", row->others[i].fits ? "true" : "false");
+		member("reason", row->others[i].reason, "}");
+	}
+	printf("], \"others_left_out\": %" PRIu32 "}", row->others_beyond);
+}
+
+static void json_all(const struct fw_explanation *all)
+{
+	printf("{");
+	member("application", all->name, ", ");
+	member("state", all->state, ", ");
+	printf("\"placements\": [");
+	for (uint32_t i = 0; i < all->placement_count; i++) {
+		printf("%s", i > 0 ? ", " : "");
+		json_placement(&all->placements[i]);
+	}
+	printf("], \"flows\": [");
+	for (uint32_t i = 0; i < all->route_count; i++) {
+		const struct fw_route_row *row = &all->routes[i];
+
+		printf("%s{", i > 0 ? ", " : "");
+		member("from", row->from, ", ");
+		member("to", row->to, ", ");
+		optional("edge", row->edge);
+		printf("\"encrypted\": %s, ", row->encrypted ? "true" : "false");
+		member("reason", row->reason, "}");
+	}
+	printf("], \"left_out\": %" PRIu32 "}\n", all->more);
+}
+
+static int explain(struct ctl_driver *driver, const char *name, const char *what, bool json)
+{
+	struct fw_message question = {.kind = FW_EXPLAIN, .explain = {name, what}}, *answer;
+	int code = ctl_driver_open(driver);
+
+	if (code == CTL_OK)
+		code = ctl_service_ask(driver, &question, FW_EXPLANATION, json, &answer);
+	if (code != CTL_OK)
+		return code;
+	if (json)
+		json_all(&answer->explanation);
+	else
+		print_all(&answer->explanation);
+	fw_message_free(answer);
+	return CTL_OK;
+}
+
+int ctl_explain(int argc, char **argv)
+{
+	struct ctl_driver driver = {0};
+	struct ctl_common common = {0};
+	struct fragi_texts operands = {0}, one;
+	const char *output = NULL, *name, *what = "";
+	bool json;
+	const struct fragi_flag table[] = {
+		CTL_OUTPUT_FLAG(output),
+		CTL_DRIVER_FLAGS(driver),
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = "fragctl explain",
+		.usage = "NAME [FRAGMENT|FLOW] [flags]",
+		.headline =
+			"Shows why the fragments of an application run where they do, or nowhere, and how its flows travel. A FLOW is one of its ends, as f1.tx, or \"f1.tx.out -> f2.rx.in\".",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	int code;
+
+	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
+		one = operands;
+		if (operands.count == 2) {
+			what = operands.items[1];
+			one.count = 1;
+		}
+		code = ctl_output(output, &json) ? ctl_one_name(&one, flags.program, false, &name)
+						 : CTL_USAGE;
+		if (code == CTL_OK)
+			code = explain(&driver, name, what, json);
+	}
+	ctl_driver_close(&driver);
+	fragi_texts_fini(&operands);
+	return code;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <string.h>
+
+/*
+ * Requirements of fragments and invented inventories. They are drawn from a stream of their own, so
+ * that histories without them stay what they were.
+ */
+static int64_t draw(struct sim *sim, int64_t low, int64_t high)
+{
+	uint64_t x = sim->place_random += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	x ^= x >> 31;
+	return low + (int64_t)(x % (uint64_t)(high - low + 1));
+}
+
+void sim_place_worker(struct sim *sim, struct sim_worker *worker)
+{
+	static const char *const zones[] = {"zone=z0", "zone=z1"};
+
+	if (!sim->places)
+		return;
+	worker->config.cores = (uint32_t)draw(sim, 1, 8);
+	worker->config.gpus = (uint32_t)draw(sim, 0, 2);
+	worker->labels[0] = zones[draw(sim, 0, 1)];
+	worker->config.labels = worker->labels;
+	worker->config.label_count = draw(sim, 0, 3) != 0;
+}
+
+void sim_place_app(struct sim *sim, struct sim_app *app)
+{
+	for (uint32_t f = 0; f < SIM_FRAGMENTS_MAX; f++)
+		app->required[f] = (struct sim_required){.zone = -1, .near = -1, .apart = -1};
+	for (uint32_t f = 0; sim->places && f < app->fragment_count; f++) {
+		struct sim_required *own = &app->required[f];
+
+		if (draw(sim, 0, 3) != 0)
+			own->cpu = draw(sim, 0, draw(sim, 0, 9) == 0 ? 9 : 2);
+		own->gpu = draw(sim, 0, 3) == 0;
+		if (draw(sim, 0, 5) == 0)
+			own->zone = (int)draw(sim, 0, 1);
+		if (f > 0 && draw(sim, 0, 5) == 0)
+			own->near = (int)draw(sim, 0, (int64_t)f - 1);
+		else if (f > 0 && draw(sim, 0, 5) == 0)
+			own->apart = (int)draw(sim, 0, (int64_t)f - 1);
+	}
+	/* What is to be near is not apart over others: none of the two in one application. */
+	for (uint32_t f = 0; f < app->fragment_count; f++)
+		if (draw(sim, 0, 1) == 0 && app->required[f].near >= 0)
+			for (uint32_t i = 0; i < app->fragment_count; i++)
+				app->required[i].apart = -1;
+	for (uint32_t f = 0, has_apart = 0; f < app->fragment_count; f++) {
+		has_apart = has_apart || app->required[f].apart >= 0;
+		for (uint32_t i = 0; has_apart && i < app->fragment_count; i++)
+			app->required[i].near = -1;
+	}
+}
+
+void sim_place_text(const struct sim_app *app, uint32_t fragment, char *out, size_t size)
+{
+	const struct sim_required *own = &app->required[fragment];
+	size_t used;
+
+	out[0] = '\0';
+	if (own->cpu == 0 && own->gpu == 0 && own->zone < 0 && own->near < 0 && own->apart < 0)
+		return;
+	used = (size_t)snprintf(out, size, "    requirements: {gpu: %lld", (long long)own->gpu);
+	if (own->cpu != 0)
+		used += (size_t)snprintf(out + used, size - used, ", cpu: %lld",
+					 (long long)own->cpu);
+	if (own->zone >= 0)
+		used += (size_t)snprintf(out + used, size - used, ", labels: {zone: z%d}",
+					 own->zone);
+	if (own->near >= 0)
+		used += (size_t)snprintf(out + used, size - used, ", near: f%d", own->near);
+	if (own->apart >= 0)
+		used += (size_t)snprintf(out + used, size - used, ", apart: [f%d]", own->apart);
+	snprintf(out + used, size - used, "}\n");
+}
+
+static bool has_zone(const struct sim_worker *worker, int zone)
+{
+	char label[16];
+
+	snprintf(label, sizeof(label), "zone=z%d", zone);
+	return zone < 0 ||
+	       (worker->config.label_count != 0 && strcmp(worker->labels[0], label) == 0);
+}
+
+/* Whether the driver counts on that host: it lives, and its application is not being ended. */
+static bool counts(const struct sim *sim, const struct sim_host *host)
+{
+	const struct sim_app *app = host->app;
+
+	return host->process.alive && !host->superseded && !app->ended &&
+	       sim->driver.process.alive && app->incarnation == sim->driver.incarnation &&
+	       drv_core_named_state(sim->driver.core, app->name) < DRV_APP_KILLING;
+}
+
+static void check_fragment(struct sim *sim, const struct sim_host *host, uint32_t f)
+{
+	const struct sim_worker *worker = &sim->workers[host->worker];
+
+	if (!has_zone(worker, host->app->required[f].zone))
+		sim_fail(sim, "requirements", "f%u of %s runs on %s, which lacks its label", f,
+			 host->app->name, worker->name);
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *other = &sim->hosts[i];
+
+		for (uint32_t k = 0; other->app == host->app && k < other->fragment_count; k++) {
+			uint32_t g = other->fragments[k];
+			bool near = host->app->required[f].near == (int)g ||
+				    host->app->required[g].near == (int)f;
+			bool apart = host->app->required[f].apart == (int)g ||
+				     host->app->required[g].apart == (int)f;
+
+			if (counts(sim, other) && (other->worker == host->worker ? apart : near))
+				sim_fail(sim, "requirements", "f%u and f%u of %s: %s", f, g,
+					 host->app->name,
+					 apart ? "one worker runs both" : "two workers run them");
+		}
+	}
+}
+
+void sim_place_spawned(struct sim *sim, const struct sim_host *host)
+{
+	const struct sim_worker *worker = &sim->workers[host->worker];
+	int64_t cpu = 0, gpu = 0;
+
+	if (!sim->places || !counts(sim, host))
+		return;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		check_fragment(sim, host, host->fragments[i]);
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *other = &sim->hosts[i];
+
+		for (uint32_t k = 0; other->worker == host->worker && counts(sim, other) &&
+				     k < other->fragment_count;
+		     k++) {
+			cpu += other->app->required[other->fragments[k]].cpu;
+			gpu += other->app->required[other->fragments[k]].gpu;
+		}
+	}
+	if (cpu > worker->config.cores || gpu > worker->config.gpus)
+		sim_fail(sim, "over-committed",
+			 "%s has %u cores and %u GPUs, and its fragments require %lld and %lld",
+			 worker->name, worker->config.cores, worker->config.gpus, (long long)cpu,
+			 (long long)gpu);
+}
+
+/* Where another application of this driver may hold something. */
+static bool others_hold(const struct sim *sim, const struct sim_app *app)
+{
+	for (uint32_t i = 0; i < sim->apps_given; i++) {
+		const struct sim_app *other = &sim->apps[i];
+
+		if (other != app && !other->ended && other->incarnation == app->incarnation &&
+		    drv_core_named_state(sim->driver.core, other->name) > DRV_APP_WAITING)
+			return true;
+	}
+	return false;
+}
+
+bool sim_place_is_certain(const struct sim *sim, const struct sim_app *app)
+{
+	int64_t cpu = 0, gpu = 0;
+
+	if (!sim->places)
+		return true;
+	for (uint32_t f = 0; f < app->fragment_count; f++) {
+		if (app->required[f].apart >= 0)
+			return false;
+		cpu += app->required[f].cpu;
+		gpu += app->required[f].gpu;
+	}
+	if (others_hold(sim, app))
+		return false;
+	for (uint32_t w = 0; w < sim->worker_count; w++) {
+		const struct sim_worker *worker = &sim->workers[w];
+		bool fits = cpu <= worker->config.cores && gpu <= worker->config.gpus &&
+			    worker->config.fragment_count == 0 && worker->process.alive &&
+			    wrk_core_session(worker->core) == WRK_SESSION_ATTACHED;
+
+		for (uint32_t f = 0; f < app->fragment_count; f++)
+			fits = fits && has_zone(worker, app->required[f].zone);
+		/* one that another worker names does not go there */
+		for (uint32_t i = 0; i < sim->worker_count; i++)
+			fits = fits && sim->workers[i].config.fragment_count == 0;
+		if (fits)
+			return true;
+	}
+	return false;
+}

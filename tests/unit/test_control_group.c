@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of hosts, over a tree of files that looks like /sys/fs/cgroup. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <workerd/control_group.h>
+
+static char top[64];
+
+static const char *at(const char *name)
+{
+	static char paths[8][256];
+	static size_t next;
+	char *path = paths[next++ % 8];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", top, name);
+	return path;
+}
+
+static void put(const char *name, const char *text)
+{
+	FILE *file = fopen(at(name), "w");
+
+	cr_assert_not_null(file, "%s", name);
+	fputs(text, file);
+	fclose(file);
+}
+
+static const char *get(const char *name)
+{
+	static char text[256];
+	FILE *file = fopen(at(name), "r");
+	size_t n = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+	text[n] = '\0';
+	if (file != NULL)
+		fclose(file);
+	return text;
+}
+
+/* The kernel makes the files of a group with its folder; here that is done before. */
+static void make_group(const char *name)
+{
+	static const char *const files[] = {"cgroup.procs", "cgroup.subtree_control", "cpu.max",
+					    "memory.max", "memory.oom.group"};
+	char path[128];
+
+	mkdir(at(name), 0755);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
+		put(path, "");
+	}
+}
+
+static void make_tree(void)
+{
+	char pid[32];
+
+	snprintf(top, sizeof(top), "/tmp/test_group.XXXXXX");
+	cr_assert_not_null(mkdtemp(top));
+	mkdir(at("proc"), 0755);
+	mkdir(at("proc/self"), 0755);
+	mkdir(at("fs"), 0755);
+	put("fs/cgroup.controllers", "cpuset cpu io memory pids\n");
+	put("proc/self/cgroup", "1:name=systemd:/old\n0::/frag.service\n");
+	make_group("fs/frag.service");
+	make_group("fs/frag.service/worker");
+	make_group("fs/frag.service/host-1");
+	make_group("fs/frag.service/host-2");
+	put("fs/frag.service/cgroup.controllers", "cpu memory\n");
+	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	put("fs/frag.service/cgroup.procs", pid);
+}
+
+static void remove_tree(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", top);
+	cr_expect_eq(system(command), 0);
+}
+
+TestSuite(control_group, .init = make_tree, .fini = remove_tree);
+
+static void init(struct wrk_control_groups *groups)
+{
+	char proc[256];
+
+	snprintf(proc, sizeof(proc), "%s", at("proc"));
+	wrk_control_groups_init(groups, proc, at("fs"));
+}
+
+Test(control_group, a_host_gets_its_limits)
+{
+	struct wrk_control_groups groups;
+	struct frag_err err = FRAG_ERR_INIT;
+	char pid[32];
+	int fd = -1, other = -1;
+
+	init(&groups);
+	cr_expect_str_eq(groups.why, "");
+	cr_expect_str_eq(get("fs/frag.service/cgroup.subtree_control"), "", "nothing is done yet");
+	cr_assert_eq(wrk_control_groups_make(&groups, 2500, 512 << 20, &fd, &err), 0, "%s",
+		     err.text);
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	cr_expect_str_eq(get("fs/frag.service/worker/cgroup.procs"), pid, "the worker has moved");
+	cr_expect_str_eq(get("fs/frag.service/cgroup.subtree_control"), "+cpu +memory");
+	cr_expect_str_eq(get("fs/frag.service/host-1/cpu.max"), "250000 100000");
+	cr_expect_str_eq(get("fs/frag.service/host-1/memory.max"), "536870912");
+	cr_expect_str_eq(get("fs/frag.service/host-1/memory.oom.group"), "1");
+	cr_expect_eq(write(fd, "0", 1), 1);
+	cr_expect_str_eq(get("fs/frag.service/host-1/cgroup.procs"), "0");
+	cr_assert_eq(wrk_control_groups_make(&groups, 0, 4096, &other, &err), 0, "%s", err.text);
+	cr_expect_str_eq(get("fs/frag.service/host-2/cpu.max"), "", "it has no limit of cores");
+	cr_expect_str_eq(get("fs/frag.service/host-2/memory.max"), "4096");
+	close(fd);
+	close(other);
+	cr_expect_eq(groups.left_count, 2);
+	wrk_control_groups_clear(&groups);
+	cr_expect_eq(groups.left_count, 2, "both still hold something");
+}
+
+Test(control_group, groups_of_hosts_that_ended_are_removed)
+{
+	struct wrk_control_groups groups = {.last = 7, .left = {6, 7}, .left_count = 2};
+
+	snprintf(groups.folder, sizeof(groups.folder), "%s", at("fs/frag.service"));
+	mkdir(at("fs/frag.service/host-6"), 0755);
+	make_group("fs/frag.service/host-7");
+	wrk_control_groups_clear(&groups);
+	cr_expect_eq(access(at("fs/frag.service/host-6"), F_OK), -1);
+	cr_assert_eq(groups.left_count, 1);
+	cr_expect_eq(groups.left[0], 7);
+}
+
+Test(control_group, a_limit_that_the_kernel_refuses_is_an_error)
+{
+	struct wrk_control_groups groups;
+	struct frag_err err = FRAG_ERR_INIT;
+	char wanted[512];
+	int fd = -1;
+
+	init(&groups);
+	unlink(at("fs/frag.service/host-1/memory.max"));
+	cr_expect_eq(wrk_control_groups_make(&groups, 0, 4096, &fd, &err), -ENOENT);
+	snprintf(
+		wanted, sizeof(wanted),
+		"cannot start a host with limits: its control group %.80s: No such file or directory",
+		at("fs/frag.service/host-1"));
+	cr_expect_str_eq(err.text, wanted);
+	cr_expect_eq(fd, -1);
+}
+
+Test(control_group, why_limits_cannot_be_enforced)
+{
+	struct wrk_control_groups groups;
+
+	put("fs/frag.service/cgroup.controllers", "cpuset memory\n");
+	init(&groups);
+	cr_expect_str_eq(
+		groups.why,
+		"the controllers cpu and memory are not delegated to this worker; run it as frag-worker.service, or with Delegate=cpu memory");
+	put("fs/frag.service/cgroup.controllers", "cpu memory\n");
+	mkdir(at("proc/1"), 0755);
+	put("proc/1/stat", "1 (some (shell)) S 0 1 1\n");
+	put("fs/frag.service/cgroup.procs", "1\n");
+	init(&groups);
+	cr_expect(strstr(groups.why, "its control group has other processes; ") == groups.why, "%s",
+		  groups.why);
+	put("proc/self/cgroup", "4:memory:/x\n");
+	init(&groups);
+	cr_expect(strstr(groups.why, "there is no cgroup v2 at /tmp/test_group") == groups.why);
+	cr_expect_str_eq(groups.folder, "");
+}

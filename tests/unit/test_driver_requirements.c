@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which worker has what a fragment requires, and which one comes nearest. */
+#include <stdio.h>
+#include <string.h>
+
+#include <driverd/core/place.h>
+
+#include "unit/graph_texts.h"
+
+#define HEAD "frag: 1\napplication: app\nfragments:\n"
+#define FRAGMENT(name, required)                                                                   \
+	"  " name ": {operators: {o: {type: t}}, requirements: {" required "}}\n"
+#define GIB (INT64_C(1) << 30)
+
+struct fixture {
+	struct fragi_spec *spec;
+	struct fragi_arena arena;
+	struct drv_place places[8];
+	int missing;
+};
+
+static void place(struct fixture *f, const char *text, const struct drv_place_worker *workers,
+		  size_t count)
+{
+	memset(f, 0, sizeof(*f));
+	f->spec = good_graph(&(const struct graph_text){text});
+	f->missing = drv_place(f->spec, workers, count, &f->arena, f->places);
+}
+
+static void fini(struct fixture *f)
+{
+	fragi_spec_destroy(f->spec);
+	fragi_arena_fini(&f->arena);
+}
+
+/* Why the worker does not run fragment f; empty: it is not among the others. */
+static const char *why_not(struct fixture *f, size_t fragment, const char *worker)
+{
+	const struct drv_place *place = &f->places[fragment];
+
+	for (uint32_t i = 0; i < place->other_count; i++)
+		if (strcmp(place->others[i].worker, worker) == 0)
+			return drv_place_why(&f->arena, &place->others[i]);
+	return "";
+}
+
+Test(driver_requirements, a_worker_must_have_free_what_is_required)
+{
+	const struct drv_place_worker workers[] = {
+		{.name = "a", .has = {8000, 0, 4 * GIB}, .used = {6500}},
+		{.name = "b", .has = {2000, 1000, 4 * GIB}, .used = {0, 0, 3 * GIB}},
+		{.name = "c", .has = {2000, 0, 2 * GIB}},
+	};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f1", "cpu: 2, memory: 2Gi") FRAGMENT("f2", "gpu: 0.5"), workers,
+	      3);
+	cr_expect_eq(f.missing, 0);
+	cr_expect_eq(f.places[0].worker, 2);
+	cr_expect_str_eq(
+		f.places[0].reason,
+		"worker c is the only one that takes whatever fits and has what it requires");
+	cr_expect_eq(f.places[0].other_count, 2);
+	cr_expect_str_eq(why_not(&f, 0, "a"), "1.5 of 8 cpu are free, and 2 are required");
+	cr_expect_str_eq(why_not(&f, 0, "b"),
+			 "1 GiB of 4 GiB memory are free, and 2 GiB are required");
+	cr_expect_eq(f.places[1].worker, 1);
+	fini(&f);
+}
+
+Test(driver_requirements, what_was_placed_is_subtracted)
+{
+	const struct drv_place_worker workers[] = {{.name = "a", .has = {4000}},
+						   {.name = "b", .has = {3000}}};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f1", "cpu: 2") FRAGMENT("f2", "cpu: 2") FRAGMENT("f3", "cpu: 2"),
+	      workers, 2);
+	cr_expect_eq(f.missing, 0);
+	cr_expect_eq(f.places[0].worker, 0);
+	cr_expect_eq(f.places[1].worker, 1);
+	cr_expect_eq(f.places[2].worker, 0);
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "cpu: 3") FRAGMENT("f2", "cpu: 3") FRAGMENT("f3", "cpu: 2"),
+	      workers, 2);
+	cr_expect_eq(f.missing, 1);
+	cr_expect_eq(f.places[2].worker, -1);
+	cr_expect(f.places[2].is_unfit);
+	cr_expect_str_eq(
+		f.places[2].reason,
+		"no worker fits f3; worker a is nearest: 1 of 4 cpu are free, and 2 are required");
+	fini(&f);
+}
+
+Test(driver_requirements, the_largest_go_first_where_the_order_of_the_graph_fails)
+{
+	const struct drv_place_worker workers[] = {{.name = "a", .has = {4000}},
+						   {.name = "b", .has = {1000}}};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f1", "cpu: 1") FRAGMENT("f2", "cpu: 4"), workers, 2);
+	cr_expect_eq(f.missing, 0, "f1 alone would go to a, which has most free cores");
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_eq(f.places[1].worker, 0);
+	fini(&f);
+}
+
+Test(driver_requirements, more_than_any_worker_has)
+{
+	const struct drv_place_worker workers[] = {{.name = "a", .has = {4000, 1000}},
+						   {.name = "b", .has = {8000}}};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f1", "cpu: 64") FRAGMENT("f2", "gpu: 2, cpu: 1"), workers, 2);
+	cr_expect_eq(f.missing, 2);
+	cr_expect_str_eq(f.places[0].reason,
+			 "f1 wants 64 cpu, and no worker has so much; worker b has 8");
+	cr_expect_str_eq(f.places[1].reason,
+			 "f2 wants 2 gpu, and no worker has so much; worker a has 1");
+	fini(&f);
+}
+
+Test(driver_requirements, labels_of_workers)
+{
+	static const char *const or1[] = {"slot=3", "zone=or1"}, *const or2[] = {"zone=or2",
+										 "slot=3"};
+	const struct drv_place_worker workers[] = {
+		{.name = "a", .has = {4000}, .labels = or2, .label_count = 2},
+		{.name = "b", .has = {1000}, .labels = or1, .label_count = 2},
+		{.name = "c", .has = {9000}},
+	};
+	struct fixture f;
+
+	place(&f,
+	      HEAD FRAGMENT("f1", "labels: {zone: or1, slot: 3}")
+		      FRAGMENT("f2", "labels: {slot: 4}"),
+	      workers, 3);
+	cr_expect_eq(f.missing, 1);
+	cr_expect_eq(f.places[1].worker, -1);
+	cr_expect_str_eq(why_not(&f, 0, "a"), "it has no label zone=or1");
+	cr_expect_str_eq(why_not(&f, 1, "c"), "it has no label slot=4");
+	cr_expect_eq(f.places[0].worker, 1);
+	fini(&f);
+}
+
+Test(driver_requirements, near_ones_are_placed_as_one)
+{
+	const struct drv_place_worker workers[] = {
+		{.name = "a", .has = {3000}},
+		{.name = "b", .has = {2000, 1000}},
+		{.name = "c", .has = {2500, 1000}, .used = {1000}},
+	};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f1", "cpu: 1") FRAGMENT("f2", "gpu: 1, cpu: 1, near: f1"), workers,
+	      3);
+	cr_expect_eq(f.missing, 0);
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_eq(f.places[1].worker, 1);
+	cr_expect_str_eq(why_not(&f, 0, "c"), "1.5 of 2.5 cpu are free, and 2 are required");
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "cpu: 2") FRAGMENT("f2", "cpu: 2, near: f1"), workers, 3);
+	cr_expect_eq(f.missing, 2, "each of them would fit alone");
+	cr_expect_str_eq(
+		f.places[1].reason,
+		"f1 together with f2 wants 4 cpu, and no worker has so much; worker a has 3");
+	fini(&f);
+}
+
+Test(driver_requirements, apart_holds_for_both)
+{
+	const struct drv_place_worker workers[] = {{.name = "a", .has = {9000}},
+						   {.name = "b", .has = {2000}}};
+	struct fixture f;
+
+	place(&f,
+	      HEAD FRAGMENT("f1", "") FRAGMENT("f2", "apart: f1") FRAGMENT("f3", "apart: f1")
+		      FRAGMENT("f4", ""),
+	      workers, 2);
+	cr_expect_eq(f.missing, 0);
+	cr_expect_eq(f.places[0].worker, 0);
+	cr_expect_eq(f.places[1].worker, 1);
+	cr_expect_eq(f.places[2].worker, 1);
+	cr_expect_str_eq(why_not(&f, 1, "a"), "f1 is there, from which it is to be apart");
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "apart: [f2]") FRAGMENT("f2", ""), workers, 2);
+	cr_expect_neq(f.places[0].worker, f.places[1].worker, "f2 does not say so itself");
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", "apart: [f2]") FRAGMENT("f2", ""), workers, 1);
+	cr_expect_eq(f.missing, 1);
+	cr_expect_str_eq(
+		f.places[1].reason,
+		"no worker fits f2; worker a is nearest: f1 is there, from which it is to be apart");
+	fini(&f);
+}
+
+Test(driver_requirements, a_drained_worker_is_given_nothing)
+{
+	static const char *const names[] = {"f1"};
+	const struct drv_place_worker workers[] = {
+		{.name = "a", .has = {9000}, .is_drained = true},
+		{.name = "b", .has = {1000}},
+		{.name = "c",
+		 .has = {1000},
+		 .is_drained = true,
+		 .fragments = names,
+		 .fragment_count = 1},
+	};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f2", ""), workers, 3);
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_str_eq(why_not(&f, 0, "a"), "it is drained");
+	cr_expect_str_eq(why_not(&f, 0, "c"), "it takes only the fragments that it names");
+	fini(&f);
+	place(&f, HEAD FRAGMENT("f1", ""), workers, 3);
+	cr_expect_eq(f.missing, 1, "it keeps what it names from others");
+	cr_expect_str_eq(f.places[0].reason,
+			 "no worker fits f1; worker c is nearest: it is drained");
+	fini(&f);
+}
+
+Test(driver_requirements, all_in_one_process_looks_at_no_requirements)
+{
+	const struct drv_place_worker all = {.name = "here", .is_all = true};
+	struct fixture f;
+
+	place(&f, HEAD FRAGMENT("f1", "cpu: 64, labels: {a: b}") FRAGMENT("f2", "apart: f1"), &all,
+	      1);
+	cr_expect_eq(f.missing, 0);
+	fini(&f);
+}
+
+Test(driver_requirements, reasons_are_kept_of_so_many_workers)
+{
+	static struct drv_place_worker workers[DRV_PLACE_OTHERS_MAX + 10];
+	static char names[DRV_PLACE_OTHERS_MAX + 10][8];
+	struct fixture f;
+
+	for (int i = 0; i < DRV_PLACE_OTHERS_MAX + 10; i++) {
+		snprintf(names[i], sizeof(names[i]), "w%02d", i);
+		workers[i] = (struct drv_place_worker){.name = names[i], .has = {1000 + 10 * i}};
+	}
+	place(&f, HEAD FRAGMENT("f1", "cpu: 1"), workers, DRV_PLACE_OTHERS_MAX + 10);
+	cr_expect_eq(f.places[0].worker, DRV_PLACE_OTHERS_MAX + 9);
+	cr_expect_eq(f.places[0].other_count, DRV_PLACE_OTHERS_MAX);
+	cr_expect_eq(f.places[0].others_beyond, 9);
+	cr_expect_str_eq(why_not(&f, 0, "w00"), "it fits, but it has fewer free cores");
+	fini(&f);
+}
+
+/* Never more than a worker has, whatever the order, over many graphs. */
+Test(driver_requirements, no_worker_is_ever_over_committed)
+{
+	uint64_t random = 1;
+	int placed = 0;
+
+	for (int round = 0; round < 300; round++) {
+		struct drv_place_worker workers[3];
+		int64_t sums[3][FRAGI_AMOUNTS] = {0};
+		char text[2048];
+		size_t used = (size_t)snprintf(text, sizeof(text), "%s", HEAD);
+		struct fixture f;
+
+		for (int w = 0; w < 3; w++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			workers[w] = (struct drv_place_worker){
+				.name = (const char *[]){"a", "b", "c"}[w],
+				.has = {(int64_t)(random >> 60) * 1000,
+					(int64_t)(random >> 58 & 3) * 1000},
+				.used = {w * 500}};
+		}
+		for (int i = 0; i < 6; i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			used += (size_t)snprintf(
+				text + used, sizeof(text) - used,
+				"  f%d: {operators: {o: {type: t}}, requirements: {cpu: %d, gpu: 0.%d%s}}\n",
+				i, (int)(random >> 62), (int)(random >> 58 & 3),
+				i > 0 && (random >> 40 & 7) == 0 ? ", near: f0" : "");
+		}
+		place(&f, text, workers, 3);
+		cr_assert_geq(f.missing, 0);
+		for (int i = 0; i < 6; i++) {
+			if (f.places[i].worker < 0)
+				continue;
+			placed++;
+			for (int a = 0; a < FRAGI_AMOUNTS; a++)
+				sums[f.places[i].worker][a] +=
+					f.spec->fragments[i].requirements.wanted[a];
+		}
+		for (int w = 0; w < 3; w++)
+			for (int a = 0; a < FRAGI_AMOUNTS; a++)
+				cr_expect(sums[w][a] == 0 || sums[w][a] + workers[w].used[a] <=
+								     workers[w].has[a],
+					  "round %d, worker %d", round, w);
+		fini(&f);
+	}
+	cr_expect_gt(placed, 600);
+}

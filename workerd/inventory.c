@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/inventory.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <base/alloc.h>
+#include <text/spec.h>
+#include <wire/message.h>
+
+static int bad_amount(const char *word, struct frag_err *err)
+{
+	char names[128] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+					 i > 0 ? ", " : "",
+					 fragi_amount_name((enum fragi_amount)i));
+	return frag_err_set(
+		err, -EINVAL,
+		"--inventory: \"%.80s\" names none of %s; write for example cpu=8,memory=16Gi",
+		word, names);
+}
+
+static int read_amount(struct wrk_inventory *inventory, const char *word, struct frag_err *err)
+{
+	const char *equals = strchr(word, '=');
+	enum fragi_amount amount =
+		equals != NULL ? fragi_amount_named(word, (size_t)(equals - word)) : FRAGI_AMOUNTS;
+	int64_t value;
+	int r;
+
+	if (amount == FRAGI_AMOUNTS)
+		return bad_amount(word, err);
+	r = fragi_amount_parse(amount, equals + 1, &value);
+	if (r == -ERANGE)
+		return frag_err_set(err, -EINVAL, "--inventory: %.80s is too much; give at most %s",
+				    word, fragi_amount_max(amount));
+	if (r < 0 || (!fragi_amount_is_size(amount) && value % FRAGI_AMOUNT_ONE != 0))
+		return frag_err_set(err, -EINVAL, "--inventory: %.80s is not %s", word,
+				    fragi_amount_is_size(amount)
+					    ? "a valid size; write for example 512Mi or 2GB"
+					    : "a whole number from 0 up");
+	if (inventory->is_given[amount])
+		return frag_err_set(err, -EINVAL, "--inventory: %s is given twice; give it once",
+				    fragi_amount_name(amount));
+	inventory->has[amount] = value;
+	inventory->is_given[amount] = true;
+	return 0;
+}
+
+static int read_label(struct wrk_inventory *inventory, char *word, struct frag_err *err)
+{
+	char *equals = strchr(word, '=');
+	bool is_valid;
+
+	if (equals != NULL)
+		*equals = '\0';
+	is_valid = equals != NULL && fragi_label_is_valid(word, equals + 1);
+	for (uint32_t i = 0; is_valid && i < inventory->label_count; i++)
+		if (strncmp(inventory->labels[i], word, strlen(word)) == 0 &&
+		    inventory->labels[i][strlen(word)] == '=')
+			return frag_err_set(err, -EINVAL,
+					    "--label: %.80s is given twice; give it once", word);
+	if (equals != NULL)
+		*equals = '=';
+	if (!is_valid)
+		return frag_err_set(
+			err, -EINVAL,
+			"--label: \"%.80s\" is not KEY=VALUE; a key is a name (letters, digits, - and _), a value has 1 to %d characters without blanks",
+			word, FRAG_NAME_MAX);
+	if (inventory->label_count == FW_LABELS_MAX)
+		return frag_err_set(err, -EINVAL, "--label: a worker has at most %d labels",
+				    FW_LABELS_MAX);
+	inventory->labels[inventory->label_count++] = word;
+	return 0;
+}
+
+int wrk_inventory_parse(struct wrk_inventory *inventory, const struct fragi_texts *amounts,
+			const struct fragi_texts *labels, struct frag_err *err)
+{
+	size_t size = 1, used = 0;
+	char *rest, *word;
+	int r = 0;
+
+	memset(inventory, 0, sizeof(*inventory));
+	for (size_t i = 0; i < amounts->count; i++)
+		size += strlen(amounts->items[i]) + 1;
+	for (size_t i = 0; i < labels->count; i++)
+		size += strlen(labels->items[i]) + 1;
+	inventory->texts = fragi_calloc(size, 1);
+	inventory->labels = fragi_calloc(FW_LABELS_MAX, sizeof(*inventory->labels));
+	if (inventory->texts == NULL || inventory->labels == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < amounts->count + labels->count && r == 0; i++) {
+		bool is_label = i >= amounts->count;
+
+		rest = inventory->texts + used;
+		strcpy(rest, is_label ? labels->items[i - amounts->count] : amounts->items[i]);
+		used += strlen(rest) + 1;
+		while (r == 0 && (word = strsep(&rest, ",")) != NULL)
+			r = is_label ? read_label(inventory, word, err)
+				     : read_amount(inventory, word, err);
+	}
+	return r;
+}
+
+/* The driver of GPUs has a folder for each of them; it says nothing of their memory. */
+static int64_t count_gpus(const char *proc)
+{
+	char path[256];
+	struct dirent *entry;
+	int64_t count = 0;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "%s/driver/nvidia/gpus", proc);
+	folder = opendir(path);
+	while (folder != NULL && (entry = readdir(folder)) != NULL)
+		count += entry->d_name[0] != '.';
+	if (folder != NULL)
+		closedir(folder);
+	return count;
+}
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+	return value < 0 ? 0 : value < most ? value : most;
+}
+
+static int64_t bytes_of(uint64_t count, uint64_t size)
+{
+	return size != 0 && count > (uint64_t)FRAGI_AMOUNT_BYTES_MAX / size
+		       ? FRAGI_AMOUNT_BYTES_MAX
+		       : (int64_t)(count * size);
+}
+
+void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *shm)
+{
+	int64_t found[FRAGI_AMOUNTS] = {0};
+	struct statvfs shared;
+	struct sysinfo info;
+
+	found[FRAGI_AMOUNT_CPU] =
+		at_most(sysconf(_SC_NPROCESSORS_ONLN) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	found[FRAGI_AMOUNT_GPU] =
+		at_most(count_gpus(proc) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	if (sysinfo(&info) == 0)
+		found[FRAGI_AMOUNT_MEMORY] = bytes_of(info.totalram, info.mem_unit);
+	if (statvfs(shm, &shared) == 0)
+		found[FRAGI_AMOUNT_SHARED_MEMORY] = bytes_of(shared.f_blocks, shared.f_frsize);
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		if (!inventory->is_given[i])
+			inventory->has[i] = found[i];
+}
+
+void wrk_inventory_fini(struct wrk_inventory *inventory)
+{
+	fragi_free(inventory->labels);
+	fragi_free(inventory->texts);
+	memset(inventory, 0, sizeof(*inventory));
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_INVENTORY_H
+#define WRK_INVENTORY_H
+
+#include <base/amounts.h>
+#include <base/flags.h>
+
+/*
+ * What this worker offers to fragments: what its machine has, or what --inventory says in its
+ * place, and its labels. Two workers of one machine each offer all of it, unless --inventory
+ * divides it.
+ */
+struct wrk_inventory {
+	int64_t has[FRAGI_AMOUNTS];
+	bool is_given[FRAGI_AMOUNTS];
+	const char **labels; /* "key=value"; owned, as are the texts */
+	uint32_t label_count;
+	char *texts;
+};
+
+/*
+ * Reads the flags.
+ * - amounts: each "cpu=8,memory=16Gi"
+ * - labels: each "zone=or1,camera=left"
+ * Returns 0; -EINVAL with a sentence; -ENOMEM. fini in every case.
+ */
+int wrk_inventory_parse(struct wrk_inventory *inventory, const struct fragi_texts *amounts,
+			const struct fragi_texts *labels, struct frag_err *err);
+/*
+ * Fills in what was not given. The memory of GPUs is not found.
+ * - proc, shm: "/proc", "/dev/shm"
+ */
+void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *shm);
+void wrk_inventory_fini(struct wrk_inventory *inventory);
+
+#endif
