@@ -6,6 +6,7 @@
 #include <base/machine.h>
 #include <base/strmap.h>
 #include <driverd/core/core.h>
+#include <driverd/core/history.h>
 #include <driverd/core/place.h>
 #include <driverd/core/timer.h>
 #include <graph/resolve.h>
@@ -180,42 +181,6 @@ struct drv_reporting {
 	uint32_t fragment;                        /* the next one */
 	uint32_t host, in_host, op, row;          /* the next operator, and its row in the ledger */
 	size_t flow;                              /* the next one */
-};
-
-/* Something that happened. */
-struct drv_note {
-	uint64_t number; /* counts up, from 1 */
-	int64_t unix_ns;
-	enum fw_event_kind kind;
-	uint64_t run;
-	char application[FRAG_NAME_MAX + 1], who[2 * FRAG_NAME_MAX], text[256];
-};
-/* A run that has ended. */
-struct drv_ended {
-	struct drv_ended *next; /* the one that ended before it */
-	uint64_t run;
-	char *name, *started_by;
-	uint8_t *outcome; /* a frame */
-	size_t outcome_bytes;
-	void *source; /* of the newest one of its name; NULL: forgotten */
-	size_t source_bytes;
-	int64_t start_timeout_ns;
-	/* borrows from the outcome */
-	enum fragi_summary_result result;
-	struct fw_failure failure;
-	int exit_code;
-	int64_t ended_unix_ns, duration_ns;
-	char sentence[FW_TEXT_MAX];
-	bool is_wanted;    /* it starts again with the next driver */
-	bool starts_again; /* it is to start again with this one */
-	bool is_cut;       /* it ended with its driver, which is still to be kept */
-	uint64_t change;   /* the last one that who awaits its end waits for */
-};
-struct drv_history {
-	struct drv_note *notes; /* DRV_EVENTS_MAX of them; number n at n % DRV_EVENTS_MAX */
-	uint64_t first_note, last_note;
-	struct drv_ended *ended; /* the newest first */
-	size_t ended_count, ended_bytes;
 };
 
 #define DRV_APP_TIMERS 7

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FW_CLIENT_MESSAGE_H
+#define FW_CLIENT_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/log.h>
+#include <base/summary.h>
+#include <wire/failure.h>
+
+/* What clients and the driver say to each other, and the lines of hosts that clients read. */
+
+enum fw_request_what {
+	FW_REQUEST_STATE = 1, /* of all applications and workers */
+};
+struct fw_request {
+	enum fw_request_what what;
+};
+
+struct fw_host_row {
+	uint32_t number;
+	const char *fragments; /* "fragment1, fragment2" */
+	const char *worker;
+	const char *state; /* for people: the driver's word for it */
+	int32_t pid;       /* 0: not known */
+};
+struct fw_parameter_row {
+	const char *name, *value; /* "fragment1.tx.value", "5" */
+	const char *who;          /* changed it: "user alice" */
+	int64_t age_ns;           /* since then */
+};
+struct fw_application_row {
+	uint64_t run;
+	const char *name, *state;
+	int64_t age_ns; /* since it was given to the driver */
+	struct fw_host_row *hosts;
+	uint32_t host_count;
+	uint64_t epoch, delivered; /* delivered: messages of all flows */
+	const char *started_by; /* "user alice", "key tablet"; empty: the driver's command line */
+	const char *missing;    /* what it waits for: "f1, f2"; empty: nothing */
+	struct fw_parameter_row *parameters; /* that were changed while it ran; the newest last */
+	uint32_t parameter_count;
+};
+struct fw_worker_row {
+	const char *name, *address, *state;
+	uint32_t cores;
+	uint32_t fragments;    /* that hold a place on it */
+	const char *waits_for; /* as in HELLO */
+};
+/* a run that has ended */
+struct fw_ended_row {
+	uint64_t run;
+	const char *name;
+	enum fragi_summary_result result;
+	struct fw_failure failure;
+	int exit_code;
+	int64_t age_ns; /* since it ended */
+	int64_t duration_ns;
+	const char *started_by;
+	bool wanted; /* it starts again with the next driver */
+};
+struct fw_reply {
+	struct fw_application_row *applications;
+	uint32_t application_count;
+	struct fw_worker_row *workers;
+	uint32_t worker_count;
+	struct fw_ended_row *ended; /* the newest first */
+	uint32_t ended_count;
+	uint32_t more; /* rows of all tables that were left out to bound the reply */
+};
+
+struct fw_start_app {
+	const char *name;   /* empty: as the graph says */
+	const void *source; /* fragi_source_pack */
+	uint32_t source_bytes;
+	int64_t start_timeout_ns; /* 0: none */
+};
+struct fw_stop_app {
+	const char *name;
+	bool at_once; /* it does not drain */
+	bool again;   /* it starts anew when it has ended; one that has ended starts now */
+	bool awaits;  /* the Outcome follows the Answer, and precedes the end of the driver */
+};
+/* `run` of the message: the run that starts or stops; of STOP_APP with again, the new one */
+struct fw_answer {
+	struct fw_failure failure; /* NONE: it is done, and survives the end of the driver */
+	const char *name;          /* of the application */
+};
+/* what a client waits for; `run` of the message says of what */
+enum fw_milestone {
+	FW_RUNNING = 1, /* all its operators were started; or it ended without that */
+	FW_ENDED,
+};
+struct fw_await {
+	enum fw_milestone until;
+};
+struct fw_outcome {
+	const char *name;
+	enum fw_milestone reached;
+	struct fragi_summary summary; /* when it has ended */
+	uint32_t left_out;            /* operators and flows that there was no room for */
+};
+
+/* What happened at the driver: X(NAME, name). A place is the number on the wire, from 1. */
+#define FW_EVENT_LIST(X)                                                                           \
+	X(START, start)                                                                            \
+	X(STOP, stop)                                                                              \
+	X(RESTART, restart)                                                                        \
+	X(REFUSED, refused)                                                                        \
+	X(RUNNING, running)                                                                        \
+	X(DONE, done)                                                                              \
+	X(STOPPED, stopped)                                                                        \
+	X(FAILED, failed)                                                                          \
+	X(WORKER_JOINED, worker_joined)                                                            \
+	X(WORKER_LEFT, worker_left)                                                                \
+	X(SET, set)
+#define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
+enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
+#undef FW_EVENT_ENUM
+const char *fw_event_name(enum fw_event_kind kind); /* "start"; "none" for none of them */
+
+struct fw_watch {
+	uint64_t after; /* the number of the last event that is known; 0: none */
+	bool follow;    /* later ones are sent as they happen */
+};
+struct fw_event {
+	uint64_t number; /* counts up; gaps: events that are forgotten */
+	int64_t unix_ns;
+	enum fw_event_kind kind;
+	const char *application; /* empty: none */
+	uint64_t run;            /* 0: none */
+	const char *who;         /* issued the command: "user alice", "key tablet"; empty: nobody */
+	const char *text;        /* for people */
+};
+struct fw_events {
+	struct fw_event *rows; /* oldest first */
+	uint32_t count;
+};
+
+/* A dynamic parameter changes while its application runs. */
+struct fw_set {
+	const char *name; /* of the application */
+	const char *text; /* FRAGMENT.OPERATOR.PARAMETER=VALUE */
+};
+struct fw_host_set {
+	uint64_t number; /* counts up in a run; the answer has the same */
+	const char *text;
+	const char *who; /* asks for it: "user alice" */
+};
+struct fw_host_set_done {
+	uint64_t number;
+	struct fw_failure failure; /* NONE: it changes before the operator's next tick */
+};
+
+/*
+ * What a host, or the operators in it, have written. A line that frag has logged has its level; all
+ * others count as info.
+ */
+struct fw_line {
+	uint64_t number;    /* of LOGS: counts up over all applications; gaps: lines of others */
+	int64_t unix_ns;    /* of LOGS: when it came to the driver */
+	uint32_t level;     /* enum fragi_log_level */
+	const char *worker; /* of LOGS: its name; empty: the driver's own line */
+	const char *fragment, *op; /* that it is about; empty: it does not say */
+	const char *text;          /* without time, level and application */
+};
+/* Of one host; `run` and `host` of the message say of which. */
+struct fw_host_lines {
+	struct fw_line *rows;
+	uint32_t count;
+	uint64_t left_out; /* before them, because they were too many */
+};
+struct fw_watch_logs {
+	const char *name;          /* of the application */
+	const char *fragment, *op; /* only lines about it; empty: all */
+	uint64_t after;            /* the number of the last line that is known; 0: none */
+	bool follow;               /* later ones are sent as they come */
+};
+struct fw_logs {
+	struct fw_line *rows; /* oldest first */
+	uint32_t count;
+	uint64_t last; /* number of the last line that was looked at, for `after` */
+};
+
+struct fw_explain {
+	const char *name; /* of the application */
+	const char *what; /* a fragment, or an end of a flow; empty: all */
+};
+/* a worker that does not run a fragment */
+struct fw_other_row {
+	const char *worker, *reason;
+	bool fits; /* it could */
+};
+struct fw_placement_row {
+	const char *fragment;
+	const char *worker;    /* empty: none */
+	const char *required;  /* "cpu 2, memory 512 MiB"; empty: nothing */
+	const char *reason;    /* why there, or why nowhere */
+	const char *no_limits; /* why its limits are not enforced there; empty: they are, or none */
+	struct fw_other_row *others;
+	uint32_t other_count, others_beyond; /* beyond: that the driver has not kept */
+};
+/* a flow between fragments */
+struct fw_route_row {
+	const char *from, *to; /* as the graph names them */
+	const char *edge;      /* empty: its ends run nowhere yet */
+	bool encrypted;
+	const char *reason;
+};
+struct fw_explanation {
+	const char *name, *state; /* of the application */
+	struct fw_placement_row *placements;
+	uint32_t placement_count;
+	struct fw_route_row *routes;
+	uint32_t route_count;
+	uint32_t more; /* rows of all tables that were left out to bound the reply */
+};
+
+#endif
