@@ -65,7 +65,7 @@ Test(inputs, a_batch_or_the_time_of_its_oldest_message)
 	waiting = closed_with(0, 0);
 	cr_expect_eq(CHECK(100 * MS), FRAG_NEVER);
 	/* of a message from another clock, the time counts from when it was seen */
-	waiting = open_with(1, 0);
+	waiting = open_with(1, FRAGI_TIME_UNKNOWN);
 	cr_expect_eq(CHECK(200 * MS), FRAG_WAIT_TIME);
 	cr_expect_eq(until, 210 * MS);
 	cr_expect_eq(CHECK(209 * MS), FRAG_WAIT_TIME);

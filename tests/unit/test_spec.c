@@ -335,8 +335,8 @@ Test(spec, a_scheduler_has_all_its_settings)
 		"app.yaml:4:100: app.scheduler: check_recession_period_ms \"nan\" is not a number of milliseconds from 0 to 60000\n"
 		"app.yaml:4:117: app.scheduler: a core of pin_cores \"x\" is not a whole number from 0 to 8191\n"
 		"app.yaml:4:139: app.scheduler: stop_on_deadlock \"2\" is neither true nor false\n"
-		"app.yaml:4:142: app.scheduler: clock is not built yet; leave it out\n"
-		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning\n");
+		"app.yaml:4:149: app.scheduler: clock lacks type; give it realtime, manual or synthetic\n"
+		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning, clock\n");
 }
 
 Test(spec, an_operator_has_all_its_settings)
@@ -393,7 +393,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    thread_pools: {p p: {}, q: {initial_size: 0, size: 1, add: {operators: h}}, r: {add: [~, {}, {operators: [1], pin_cores: [0]}, {operators: h, pin_operator: 2, sched_policy: fifo}]}, s: 5}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, services, tracking\n"
+		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, services, clock, tracking\n"
 		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
 		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
 		"app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"
@@ -480,7 +480,7 @@ Test(spec, the_top_is_checked)
 
 Test(spec, what_is_not_built_yet_is_refused_by_name)
 {
-	static const char *const keys[] = {"clock", "data_loggers"};
+	static const char *const keys[] = {"clock", "thread_pools", "services", "data_loggers"};
 	char text[256], line[256];
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(keys); i++) {
@@ -526,6 +526,47 @@ Test(spec, thread_pools)
 		     "subgraphs: {s: {operators: {a: {type: t}}, thread_pools: {}}}\n",
 		"app.yaml:5:39: app.thread_pools.p: operator a is excluded by its when; give what names it here the same when\n"
 		"app.yaml:6:44: subgraphs.s: thread pools belong to a fragment; list the operators of the instances there, as INSTANCE_OPERATOR\n");
+}
+
+Test(spec, clocks)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD
+		"compose: c\nscheduler: {clock: {type: RealtimeClock, initial_time_offset: -2.5, "
+		"initial_time_scale: 0.5, use_time_since_epoch: true}}\n");
+	const struct fragi_clock_config *config = &spec->fragments[0].clock.config;
+
+	cr_expect_eq(config->kind, FRAGI_CLOCK_REALTIME);
+	cr_expect(config->offset_s == -2.5 && config->scale == 0.5 && config->since_epoch);
+	cr_expect_eq(spec->clock.config.kind, FRAGI_CLOCK_MACHINE);
+	fragi_spec_destroy(spec);
+	spec = good_text(HEAD "clock: {type: manual, initial_timestamp: 7}\n"
+			      "fragments: {f: {compose: c}, g: {compose: c}}\n");
+	cr_expect_eq(spec->clock.config.kind, FRAGI_CLOCK_MANUAL);
+	cr_expect_eq(spec->clock.config.initial_ns, 7);
+	cr_expect_null(spec->fragments[0].clock.place);
+	fragi_spec_destroy(spec);
+	spec = good_text(HEAD "fragments: {f: {clock: synthetic, compose: c}, g: {compose: c}}\n");
+	cr_expect_eq(spec->fragments[0].clock.config.kind, FRAGI_CLOCK_SYNTHETIC);
+	cr_expect_null(spec->fragments[1].clock.place);
+	fragi_spec_destroy(spec);
+	bad_text(HEAD "compose: c\n"
+		      "clock: {type: manuel, initial_timestamp: 7}\n",
+		 "app.yaml:4:15: no clock \"manuel\"; did you mean \"manual\"?\n");
+	bad_text(
+		HEAD "clock: {type: manual, initial_time_scale: 2, initial_timestamp: -1}\n"
+		     "fragments:\n"
+		     " f: {compose: c, scheduler: {clock: manual}}\n"
+		     " g: {compose: c, clock: {type: realtime, initial_time_scale: 0, "
+		     "initial_time_offset: inf}, scheduler: {clock: [manual]}}\n",
+		"app.yaml:3:23: unknown key \"initial_time_scale\"; did you mean \"initial_timestamp\"?\n"
+		"app.yaml:3:65: initial_timestamp \"-1\" is not a whole number from 0 to 4611686018427387903\n"
+		"app.yaml:5:30: f: clock is given for all fragments at the top too; remove one\n"
+		"app.yaml:6:18: g: clock is given for all fragments at the top too; remove one\n"
+		"app.yaml:6:62: g: initial_time_scale \"0\" is not a number from 1e-06 to 1000000\n"
+		"app.yaml:6:86: g: initial_time_offset \"inf\" is not a number from -1000000000 to 1000000000\n"
+		"app.yaml:6:104: g: clock is given for its fragment too; remove one\n"
+		"app.yaml:6:111: g.scheduler: clock is a list; it must be a map (keys and values)\n");
 }
 
 Test(spec, tracking)

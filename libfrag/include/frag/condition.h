@@ -94,7 +94,7 @@ struct frag_term {
 	/* of the condition */
 	const char *name;
 	enum frag_ready ready;
-	/* with FRAG_WAIT_TIME: the time of its next check */
+	/* with FRAG_WAIT_TIME: the time of its next check, on the fragment's clock */
 	int64_t until_ns;
 };
 
@@ -122,9 +122,9 @@ struct frag_term {
  * it stops the application with a sentence. frag_err_set words all three. One from stop is logged.
  *
  * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator.
- * now_ns is CLOCK_MONOTONIC in nanoseconds, for ticked that of the tick's begin; 0 without
- * FRAG_CONDITION_TIMED. check, combine and ticked are called by one thread at a time; they must
- * neither block nor allocate.
+ * now_ns is the time of the fragment's clock (clock.h) in nanoseconds, for ticked that of the tick's
+ * begin; 0 without FRAG_CONDITION_TIMED. check, combine and ticked are called by one thread at a
+ * time; they must neither block nor allocate.
  */
 struct frag_condition_type {
 	/* set by FRAG_CONDITION_TYPE_INIT */

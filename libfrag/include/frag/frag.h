@@ -15,6 +15,7 @@
 #include <frag/message.h>
 #include <frag/condition.h>
 #include <frag/resource.h>
+#include <frag/clock.h>
 #include <frag/operator.h>
 #include <frag/status.h>
 #include <frag/flow.h>

@@ -2,6 +2,7 @@
 #ifndef FRAG_HARNESS_H
 #define FRAG_HARNESS_H
 
+#include <frag/clock.h>
 #include <frag/plugin.h>
 
 FRAG_BEGIN_DECLS
@@ -90,6 +91,14 @@ FRAG_API int frag_harness_give_tensor(struct frag_harness *harness, const char *
  * Returns what compute returned last. The sentence of a failure is in frag_harness_error.
  */
 FRAG_API int frag_harness_tick(struct frag_harness *harness);
+/*
+ * Returns the clock of the operator's fragment, borrowed as long as the harness lives. It is a
+ * manual one that begins at 0 and stands still, until the test sets it forward or the operator
+ * sleeps:
+ *
+ * 	frag_clock_advance_by(frag_harness_clock(h), 10 * 1000000);
+ */
+FRAG_API struct frag_clock *frag_harness_clock(struct frag_harness *harness);
 /* Returns 1 when the operator's conditions would allow a tick now, else 0. */
 FRAG_API int frag_harness_ready(struct frag_harness *harness);
 /* Returns the sentence of the last failure, borrowed until the next one; "" when there was none. */

@@ -467,8 +467,7 @@ FRAG_API struct frag_op *frag_tick_op(struct frag_tick *tick);
  */
 FRAG_API uint64_t frag_tick_count(const struct frag_tick *tick);
 /*
- * Returns the time at which the tick began, in nanoseconds of a steady clock with an arbitrary
- * zero.
+ * Returns the time at which the tick began, in nanoseconds of the fragment's clock (clock.h).
  * Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API int64_t frag_tick_time_ns(const struct frag_tick *tick);

@@ -19,9 +19,37 @@ static void use_counter(uint64_t ns_per_tick_q56)
 	fragi_stamp_is_tsc = true;
 }
 
-uint64_t fragi_stamp_without_counter(void)
+static uint64_t stamp_of_machine(void)
 {
 	return (uint64_t)fragi_now_ns();
+}
+
+static uint64_t (*now)(void) = stamp_of_machine;
+
+uint64_t fragi_stamp_without_counter(void)
+{
+	return now();
+}
+
+/* How the machine's own stamps are converted, while others are taken. */
+static struct {
+	bool is_kept, is_tsc;
+	uint64_t ns_per_tick_q56, ticks_per_ns_q32;
+} machine;
+
+void fragi_stamp_take_from(uint64_t (*function)(void))
+{
+	if (!machine.is_kept) {
+		machine.is_tsc = fragi_stamp_is_tsc;
+		machine.ns_per_tick_q56 = fragi_stamp_ns_per_tick_q56;
+		machine.ticks_per_ns_q32 = fragi_stamp_ticks_per_ns_q32;
+	}
+	machine.is_kept = function != NULL;
+	now = function != NULL ? function : stamp_of_machine;
+	fragi_stamp_is_tsc = function == NULL && machine.is_tsc;
+	fragi_stamp_ns_per_tick_q56 = function != NULL ? (uint64_t)1 << 56 : machine.ns_per_tick_q56;
+	fragi_stamp_ticks_per_ns_q32 =
+		function != NULL ? (uint64_t)1 << 32 : machine.ticks_per_ns_q32;
 }
 
 #define SLOWEST_HZ 4000000u /* the nanoseconds of a tick have 8 bits before the point */

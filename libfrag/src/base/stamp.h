@@ -12,9 +12,10 @@
  * Stamps: readings of the cheapest steady clock of the machine (rdtsc, cntvct_el0), in units of
  * that clock. Stamps of all threads of a process can be compared. Only differences are converted to
  * nanoseconds, so a calibration error does not grow with the length of the run. Where the counter
- * is not invariant, a stamp is CLOCK_MONOTONIC in nanoseconds.
+ * is not invariant, a stamp is CLOCK_MONOTONIC in nanoseconds. A run under a virtual clock takes
+ * stamps of that instead (base/clock.h).
  */
-FRAGI_API extern bool fragi_stamp_is_tsc; /* constant after load */
+FRAGI_API extern bool fragi_stamp_is_tsc; /* constant while threads take stamps */
 /* Constant after fragi_stamp_refine: nanoseconds a tick, in 1/2^56; the reverse, in 1/2^32. */
 FRAGI_API extern uint64_t fragi_stamp_ns_per_tick_q56;
 FRAGI_API extern uint64_t fragi_stamp_ticks_per_ns_q32;
@@ -25,6 +26,11 @@ FRAGI_API extern uint64_t fragi_stamp_ticks_per_ns_q32;
  * messages do, before they start threads; further calls do nothing.
  */
 FRAGI_API void fragi_stamp_refine(void);
+/*
+ * Takes stamps, in nanoseconds and never 0, from a function; NULL: no longer. No other thread may
+ * take any meanwhile.
+ */
+FRAGI_API void fragi_stamp_take_from(uint64_t (*now)(void));
 
 static inline int64_t fragi_now_ns(void)
 {

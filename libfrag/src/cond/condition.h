@@ -7,6 +7,8 @@
 #include <frag/condition.h>
 #include <frag/operator.h>
 
+#define FRAGI_TIME_UNKNOWN INT64_MIN
+
 /* What a condition that looks at inputs finds at one of them. */
 struct fragi_waiting {
 	uint64_t count; /* messages of all flows */
@@ -15,7 +17,8 @@ struct fragi_waiting {
 	 * taken in turn counts as one flow. UINT64_MAX: no flow can get more.
 	 */
 	uint64_t least;
-	int64_t oldest_ns; /* CLOCK_MONOTONIC of the first emit; 0: not known, or none waits */
+	/* when the first one was emitted; FRAGI_TIME_UNKNOWN: not known, or none waits */
+	int64_t oldest_ns;
 	bool ended;        /* empty, and no message can come any more */
 };
 

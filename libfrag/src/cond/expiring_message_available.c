@@ -6,8 +6,9 @@ struct expiring {
 	const char *receiver;
 	int64_t max_batch_size;
 	int64_t max_delay_ns;
-	/* of a message whose emit has no known time: when it was seen first; 0: there is none */
+	/* of a message whose emit has no known time: when it was seen first */
 	int64_t seen_ns;
+	bool is_seen;
 };
 
 static const struct frag_param params[] = {
@@ -41,13 +42,14 @@ static enum frag_ready check_inputs(void *state, const struct fragi_waiting *inp
 	if (inputs->ended)
 		return FRAG_NEVER;
 	if (inputs->count == 0) {
-		s->seen_ns = 0;
+		s->is_seen = false;
 		return FRAG_WAIT;
 	}
 	if (inputs->count >= (uint64_t)s->max_batch_size || inputs->least == UINT64_MAX)
 		return FRAG_READY;
-	if (since_ns == 0) {
-		s->seen_ns = s->seen_ns == 0 ? now_ns : s->seen_ns;
+	if (since_ns == FRAGI_TIME_UNKNOWN) {
+		s->seen_ns = s->is_seen ? s->seen_ns : now_ns;
+		s->is_seen = true;
 		since_ns = s->seen_ns;
 	}
 	if (now_ns - since_ns >= s->max_delay_ns)
@@ -59,7 +61,7 @@ static enum frag_ready check_inputs(void *state, const struct fragi_waiting *inp
 static void ticked(void *state, int64_t now_ns)
 {
 	(void)now_ns;
-	((struct expiring *)state)->seen_ns = 0;
+	((struct expiring *)state)->is_seen = false;
 }
 
 const struct fragi_built_in_condition fragi_condition_expiring_message_available = {

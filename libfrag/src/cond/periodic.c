@@ -4,7 +4,8 @@
 struct periodic {
 	int64_t recess_period;
 	const char *policy;
-	int64_t next_ns; /* 0 before the first tick */
+	int64_t next_ns; /* of the clock, once it has ticked */
+	bool has_ticked;
 };
 
 static const char *const policies[] = {"catch_up_missed_ticks", "min_time_between_ticks",
@@ -21,7 +22,7 @@ static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
 	const struct periodic *s = state;
 
-	if (s->next_ns <= now_ns)
+	if (!s->has_ticked || s->next_ns <= now_ns)
 		return FRAG_READY;
 	*out_until_ns = s->next_ns;
 	return FRAG_WAIT_TIME;
@@ -37,8 +38,9 @@ static void ticked(void *state, int64_t now_ns)
 {
 	struct periodic *s = state;
 	int64_t period = s->recess_period;
-	int64_t due = s->next_ns == 0 ? now_ns : s->next_ns;
+	int64_t due = s->has_ticked ? s->next_ns : now_ns;
 
+	s->has_ticked = true;
 	switch (s->policy[0]) {
 	case 'm':
 		s->next_ns = now_ns + period;

@@ -523,6 +523,11 @@ struct frag_fragment *frag_op_fragment(const struct frag_op *op)
 	return op->fragment;
 }
 
+struct frag_clock *frag_op_clock(const struct frag_op *op)
+{
+	return op->fragment->clock;
+}
+
 struct frag_resource *frag_op_resource(const struct frag_op *op, const char *name)
 {
 	return name != NULL ? fragi_resource_find(op->fragment, name) : NULL;

@@ -6,6 +6,7 @@
 
 #include <frag/subgraph.h>
 #include <base/call.h>
+#include <base/clock.h>
 #include <type/params.h>
 #include <type/registry.h>
 #include <graph/resolve.h>
@@ -143,6 +144,7 @@ struct frag_fragment {
 	void *run;                         /* run/: the host's run this fragment is in */
 	struct fragi_variables *variables; /* var/: those of the process; NULL: none */
 	struct frag_tracker *tracker;      /* a reference; NULL: its data flow is not tracked */
+	struct frag_clock *clock;          /* run/: borrowed; NULL: that of the machine */
 };
 
 /*

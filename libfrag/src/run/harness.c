@@ -35,6 +35,7 @@ struct port {
 struct frag_harness {
 	struct fragi_diag diag;
 	struct frag_fragment *fragment;
+	struct frag_clock *clock;
 	struct fragi_variables *variables; /* what the operator creates; the graph declares none */
 	struct frag_op *op;
 	struct port *ports;
@@ -147,6 +148,11 @@ static int harness_make(struct frag_harness *harness, const struct frag_op_type 
 		r = fragi_fragment_complete(harness->fragment);
 	if (r < 0)
 		return r;
+	r = fragi_clock_create(&(struct fragi_clock_config){.kind = FRAGI_CLOCK_MANUAL},
+			       &harness->clock);
+	if (r < 0)
+		return r;
+	harness->fragment->clock = harness->clock;
 	harness->fragment->variables = harness->variables;
 	harness->ports = fragi_calloc(harness->op->port_count + 1, sizeof(*harness->ports));
 	harness->row = fragi_aligned_alloc(64, (sizeof(*harness->row) + 63) & ~(size_t)63);
@@ -235,6 +241,7 @@ void frag_harness_destroy(struct frag_harness *harness)
 	fragi_free(harness->row);
 	fragi_fragment_destroy(harness->fragment);
 	fragi_variables_destroy(harness->variables);
+	fragi_clock_destroy(harness->clock);
 	fragi_diag_fini(&harness->diag);
 	fragi_free(harness);
 }
@@ -336,7 +343,7 @@ int frag_harness_tick(struct frag_harness *harness)
 	uint64_t end;
 	int r;
 
-	exec->begin_ns = fragi_now_ns();
+	exec->begin_ns = fragi_clock_now_ns(harness->clock);
 	r = fragi_exec_tick(exec, fragi_exec_current(), fragi_stamp(), &end);
 	while (exec->pending) {
 		while (!atomic_load(&exec->resumed))
@@ -354,6 +361,11 @@ int frag_harness_tick(struct frag_harness *harness)
 int frag_harness_ready(struct frag_harness *harness)
 {
 	return fragi_exec_ready(harness->op->exec) == FRAG_READY;
+}
+
+struct frag_clock *frag_harness_clock(struct frag_harness *harness)
+{
+	return harness->clock;
 }
 
 const char *frag_harness_error(const struct frag_harness *harness)

@@ -193,6 +193,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = compose(run, diag);
 	if (result == 0)
+		result = fragi_run_make_clocks(run);
+	if (result == 0)
 		result = fragi_run_declare_variables(run, diag);
 	/* With gaps in the tables the driver looks at the flows between fragments. */
 	if (result == 0)
@@ -377,7 +379,7 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 	}
 	if (r < 0)
 		return frag_err_set(err, r, "cannot make the schedulers (%s)", frag_strerror(r));
-	run->start_ns = fragi_now_ns();
+	fragi_run_join_clocks(run);
 	atomic_store(&run->running, (uint32_t)run->fragment_count);
 	atomic_store(&run->starting, (uint32_t)run->fragment_count);
 	atomic_store(&run->started, true);
@@ -413,6 +415,7 @@ void fragi_run_drain(struct fragi_run *run)
 	if (atomic_exchange(&run->draining, true))
 		return;
 	stop_announce(run);
+	fragi_run_wake_sleepers(run);
 	if (run->remote != NULL) {
 		fragi_pump_lock(run->pump);
 		fragi_remote_drain(run->remote);
@@ -438,6 +441,7 @@ void fragi_run_halt(struct fragi_run *run)
 	keep_edges_open(run);
 	stop_announce(run);
 	halt_all(run);
+	fragi_run_wake_sleepers(run);
 }
 
 /* What others look at. */
@@ -512,6 +516,7 @@ void fragi_run_destroy(struct fragi_run *run)
 	fragi_run_unwire(run);
 	fragi_services_disconnect(run->shared);
 	fragi_services_stop(run->shared);
+	fragi_run_destroy_clocks(run);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_fragment_destroy(run->fragments[i].fragment);
 	fragi_fragment_destroy(run->shared);

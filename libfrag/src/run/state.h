@@ -21,8 +21,12 @@ struct fragi_run_fragment {
 	struct fragi_sched *sched;
 	struct fragi_run *run;
 	const struct fragi_spec_scheduler *spec;
-	uint32_t first_op; /* row of its first operator */
-	bool reported_hung, timed_out;
+	uint32_t first_op;             /* row of its first operator */
+	struct frag_clock *clock;      /* its own; NULL: the run's */
+	struct fragi_clock_user limit; /* max_duration_ms; arg NULL: none */
+	int64_t end_ns;                /* on the fragment's clock */
+	_Atomic bool limit_is_due, timed_out;
+	bool reported_hung;
 	uint32_t slow_starts; /* warnings about the present start */
 	const struct frag_op *slow_op;
 	_Atomic bool finished;
@@ -71,6 +75,8 @@ struct fragi_run {
 	struct fragi_remote *remote; /* NULL: no flow leaves this process */
 	bool attached;
 	bool restarts;                /* it is started again when it fails */
+	struct frag_clock *clock;     /* of the fragments that have none of their own */
+	bool has_own_stamps;          /* stamps are taken of it */
 	struct fragi_run_peer *peers; /* host numbers only */
 	size_t peer_count;
 	/* run time */
@@ -85,7 +91,6 @@ struct fragi_run {
 	/* for when memory is short: an end must be reported */
 	struct fragi_run_queued reserve[FRAGI_RUN_RESERVE];
 	/* control thread */
-	int64_t start_ns;
 	int64_t rest_since_ns; /* 0: not at rest */
 	uint64_t rest_rounds;
 	int64_t idle_reported_ns;
@@ -120,6 +125,14 @@ int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag);
 /* variables.c: in prepare, once the operators are known; in wire */
 int fragi_run_declare_variables(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err);
+
+/* clocks.c: in prepare, once the fragments are known; before they start; at the end */
+int fragi_run_make_clocks(struct fragi_run *run);
+void fragi_run_join_clocks(struct fragi_run *run);
+bool fragi_run_limit_is_over(const struct fragi_run_fragment *fragment);
+void fragi_run_wake_sleepers(struct fragi_run *run);
+/* After the schedulers, before the fragments. */
+void fragi_run_destroy_clocks(struct fragi_run *run);
 
 /* tracking.c: in prepare, once the flows are known; when the schedulers have ended */
 int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag);

@@ -95,24 +95,26 @@ static void watch_start(struct fragi_run_fragment *fragment, int64_t now_ns)
 		 (long long)(for_ns / 1000000000));
 }
 
-static void watch_time(struct fragi_run *run, int64_t now_ns)
+static void watch_time(struct fragi_run *run)
 {
-	int64_t end_ns;
-
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		struct fragi_run_fragment *fragment = &run->fragments[i];
 
-		if (fragment->spec == NULL || fragment->spec->max_duration_ms <= 0 ||
-		    fragment->timed_out)
+		struct frag_clock *clock = fragment->fragment->clock;
+		int64_t at_ns;
+
+		if (fragment->limit.arg == NULL || atomic_load(&fragment->timed_out))
 			continue;
-		end_ns = run->start_ns + fragment->spec->max_duration_ms * 1000000;
-		if (now_ns < end_ns) {
-			fragi_run_at(run, end_ns);
+		if (!fragi_run_limit_is_over(fragment)) {
+			at_ns = fragi_clock_machine_ns(clock, fragment->end_ns);
+			if (at_ns != INT64_MAX)
+				fragi_run_at(run, at_ns);
 			continue;
 		}
-		fragment->timed_out = true;
 		log_debug(fragment->fragment->name, "max_duration_ms is over");
 		fragi_sched_drain_alone(fragment->sched);
+		atomic_store(&fragment->timed_out, true);
+		fragi_clock_waiting(clock);
 	}
 }
 
@@ -275,7 +277,7 @@ void fragi_run_watch(struct fragi_run *run)
 	}
 	note_pause(run, now_ns);
 	watch_hung(run, now_ns);
-	watch_time(run, now_ns);
+	watch_time(run);
 	for (size_t i = 0; atomic_load(&run->starting) > 0 && i < run->fragment_count; i++)
 		watch_start(&run->fragments[i], now_ns);
 	for (size_t i = 0; i < run->fragment_count; i++)

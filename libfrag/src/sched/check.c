@@ -147,23 +147,26 @@ void fragi_checks_destroy(struct fragi_exec *exec)
 	fragi_free(exec->checks);
 }
 
-/* Returns when the oldest message was emitted; 0: none waits, or it is not known. */
-static int64_t oldest_ns(const struct fragi_gate *input, int64_t now_ns)
+/* Returns when the oldest message was emitted, if one waits and that is known. */
+static int64_t oldest_ns(const struct fragi_gate *input, const struct fragi_exec *exec)
 {
-	uint64_t now = fragi_stamp(), longest = 0, stamp;
+	uint64_t now = fragi_stamp(), stamp;
+	int64_t longest_ns = -1, one_ns;
 
 	for (uint32_t i = 0; i < input->count; i++) {
 		if (!fragi_queue_oldest(&input->rx[i]->queue, &stamp) || stamp == 0)
 			continue;
-		stamp = fragi_stamp_diff_ns(stamp, now) + 1;
-		longest = stamp > longest ? stamp : longest;
+		one_ns = fragi_clock_since_ns(exec->clock, fragi_stamp_diff_ns(stamp, now));
+		longest_ns = one_ns > longest_ns ? one_ns : longest_ns;
 	}
-	return longest > 0 ? now_ns - (int64_t)longest : 0;
+	return longest_ns >= 0 ? exec->begin_ns - longest_ns : FRAGI_TIME_UNKNOWN;
 }
 
-static void look(const struct fragi_gate *input, int64_t now_ns, struct fragi_waiting *out)
+static void look(const struct fragi_exec *exec, const struct fragi_gate *input,
+		 struct fragi_waiting *out)
 {
-	*out = (struct fragi_waiting){.least = UINT64_MAX, .ended = true};
+	*out = (struct fragi_waiting){
+		.least = UINT64_MAX, .ended = true, .oldest_ns = FRAGI_TIME_UNKNOWN};
 	for (uint32_t i = 0; i < input->count; i++) {
 		const struct fragi_queue *queue = &input->rx[i]->queue;
 		/* read first: a message that was pushed before the close is then counted */
@@ -178,8 +181,8 @@ static void look(const struct fragi_gate *input, int64_t now_ns, struct fragi_wa
 	}
 	if (input->in_turn != NULL && out->least != UINT64_MAX)
 		out->least = out->count;
-	if (now_ns != 0)
-		out->oldest_ns = oldest_ns(input, now_ns);
+	if (exec->timed)
+		out->oldest_ns = oldest_ns(input, exec);
 }
 
 /* An input that is not connected asks for nothing: as if it were closed, but not ended. */
@@ -190,7 +193,7 @@ static struct answer ask_inputs(const struct fragi_exec *exec, const struct frag
 	uint32_t connected = 0;
 
 	for (uint32_t i = 0; i < check->input_count; i++) {
-		look(&check->inputs[i], exec->begin_ns, &check->waiting[i]);
+		look(exec, &check->inputs[i], &check->waiting[i]);
 		connected += check->inputs[i].count > 0;
 	}
 	for (uint32_t i = 0; connected > 0 && i < check->input_count; i++)

@@ -84,7 +84,7 @@ struct event {
 	_Atomic bool in_pump;
 	/* idle threads; written under the lock */
 	_Atomic uint32_t idle;
-	/* the earliest time that an operator waits for; written under the lock */
+	/* when the earliest timer is due on CLOCK_MONOTONIC; written under the lock */
 	_Atomic int64_t timer_ns;
 	/* the time at which an idle thread will wake by itself; INT64_MAX: none will */
 	_Atomic int64_t covers_ns;
@@ -108,6 +108,10 @@ struct event {
 	struct event_queue shorts, longs;
 	/* how many times an operator was queued */
 	uint64_t rounds;
+	/* the earliest time that an operator waits for on the fragment's clock */
+	int64_t next_ns;
+	struct frag_clock *clock;
+	struct fragi_clock_user clock_user;
 
 	_Alignas(64) uint32_t parked; /* idle threads that sleep on `park` */
 	bool operators_started;
@@ -270,10 +274,14 @@ void fragi_event_wait_for_start(struct event *event);
 void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec);
 void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec);
 /* Queues the operators whose timer is due. */
-void fragi_event_timers_fire(struct event *event, int64_t now_ns);
+void fragi_event_timers_fire(struct event *event);
 
-/* Returns whether every thread is idle, nothing is queued and no timer is armed. */
+/* Returns whether every thread is idle and nothing is queued: at most timers are armed. */
+bool fragi_event_waits_locked(const struct event *event);
+/* The same, and nothing will happen as time passes. */
 bool fragi_event_at_rest_locked(const struct event *event);
+/* Joins the fragment's clock. */
+void fragi_event_use_clock(struct event *event, struct frag_clock *clock);
 /* Waits until there may be work. */
 void fragi_event_idle(struct event *event, struct event_thread *thread);
 /* Sleeps until a thread changes the word, or until_ns; INT64_MAX: no time. Wakes such threads. */

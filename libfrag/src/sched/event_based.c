@@ -309,7 +309,7 @@ static void work(struct event *event, struct event_thread *thread)
 	while (!atomic_load_explicit(&event->ending, memory_order_relaxed)) {
 		timer_ns = atomic_load_explicit(&event->timer_ns, memory_order_relaxed);
 		if (timer_ns != INT64_MAX && thread_now_ns(thread) >= timer_ns)
-			fragi_event_timers_fire(event, fragi_now_ns());
+			fragi_event_timers_fire(event);
 		exec = next_exec(event, thread);
 		if (exec == NULL) {
 			thread->sleeps++;
@@ -418,6 +418,7 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	event->shorts.tail = &event->shorts.head;
 	event->longs.tail = &event->longs.head;
 	event->covers_ns = INT64_MAX;
+	fragi_event_use_clock(event, config->fragment->clock);
 	atomic_store(&event->timer_ns, INT64_MAX);
 	event->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
 	/* One thread moves nothing: what is long only matters to the pump. */
@@ -513,6 +514,7 @@ static void event_destroy(struct fragi_sched *sched)
 	struct event *event = (struct event *)sched;
 
 	fragi_event_crews_destroy(event);
+	fragi_clock_leave(event->clock, &event->clock_user);
 	fragi_free(event->threads);
 	fragi_free(event);
 }

@@ -84,33 +84,17 @@ void fragi_event_wait_for_start(struct event *event)
 
 /* Timers. */
 
-void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec)
+static void set_next_locked(struct event *event, int64_t next_ns)
 {
-	fragi_lock_take(&event->lock);
-	atomic_store_explicit(&exec->timer_armed, true, memory_order_relaxed);
-	if (exec->until_ns < atomic_load_explicit(&event->timer_ns, memory_order_relaxed))
-		atomic_store_explicit(&event->timer_ns, exec->until_ns, memory_order_relaxed);
-	fragi_lock_leave(&event->lock);
+	event->next_ns = next_ns;
+	atomic_store_explicit(&event->timer_ns, fragi_clock_machine_ns(event->clock, next_ns),
+			      memory_order_relaxed);
 }
 
-void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec)
+static void timers_fire_locked(struct event *event, int64_t now_ns)
 {
 	int64_t earliest = INT64_MAX;
 
-	fragi_lock_take(&event->lock);
-	exec->timer_armed = false;
-	for (uint32_t i = 0; i < event->base.count; i++)
-		if (event->base.execs[i]->timer_armed && event->base.execs[i]->until_ns < earliest)
-			earliest = event->base.execs[i]->until_ns;
-	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
-	fragi_lock_leave(&event->lock);
-}
-
-void fragi_event_timers_fire(struct event *event, int64_t now_ns)
-{
-	int64_t earliest = INT64_MAX;
-
-	fragi_lock_take(&event->lock);
 	for (uint32_t i = 0; i < event->base.count; i++) {
 		struct fragi_exec *exec = event->base.execs[i];
 
@@ -124,8 +108,80 @@ void fragi_event_timers_fire(struct event *event, int64_t now_ns)
 		if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) == 0)
 			event_push_locked(event, exec);
 	}
-	atomic_store_explicit(&event->timer_ns, earliest, memory_order_relaxed);
+	set_next_locked(event, earliest);
+}
+
+void fragi_event_timer_arm(struct event *event, struct fragi_exec *exec)
+{
+	fragi_lock_take(&event->lock);
+	atomic_store_explicit(&exec->timer_armed, true, memory_order_relaxed);
+	if (exec->until_ns < event->next_ns)
+		set_next_locked(event, exec->until_ns);
+	/* It may have been moved since the operator was evaluated. */
+	if (fragi_clock_is_virtual(event->clock))
+		timers_fire_locked(event, fragi_clock_now_ns(event->clock));
 	fragi_lock_leave(&event->lock);
+}
+
+void fragi_event_timer_disarm(struct event *event, struct fragi_exec *exec)
+{
+	int64_t earliest = INT64_MAX;
+
+	fragi_lock_take(&event->lock);
+	exec->timer_armed = false;
+	for (uint32_t i = 0; i < event->base.count; i++)
+		if (event->base.execs[i]->timer_armed && event->base.execs[i]->until_ns < earliest)
+			earliest = event->base.execs[i]->until_ns;
+	set_next_locked(event, earliest);
+	fragi_lock_leave(&event->lock);
+}
+
+void fragi_event_timers_fire(struct event *event)
+{
+	fragi_lock_take(&event->lock);
+	timers_fire_locked(event, fragi_clock_now_ns(event->clock));
+	fragi_lock_leave(&event->lock);
+}
+
+/* Called by the clock. */
+
+static bool waits_for_clock(void *arg, int64_t *out_next_ns, uint64_t *out_rounds)
+{
+	struct event *event = arg;
+	bool waits;
+
+	*out_next_ns = INT64_MAX;
+	*out_rounds = 0;
+	if (atomic_load(&event->base.live) == 0)
+		return true;
+	fragi_lock_take(&event->lock);
+	waits = fragi_event_waits_locked(event);
+	*out_next_ns = event->next_ns;
+	*out_rounds = event->rounds;
+	fragi_lock_leave(&event->lock);
+	return waits;
+}
+
+static void clock_moved(void *arg, int64_t waited_ns)
+{
+	struct event *event = arg;
+	enum wake_target target;
+
+	(void)waited_ns;
+	fragi_lock_take(&event->lock);
+	timers_fire_locked(event, fragi_clock_now_ns(event->clock));
+	target = fragi_event_choose_idle_locked(event);
+	fragi_lock_leave(&event->lock);
+	fragi_event_wake(event, target);
+}
+
+void fragi_event_use_clock(struct event *event, struct frag_clock *clock)
+{
+	event->clock = clock;
+	event->next_ns = INT64_MAX;
+	event->clock_user = (struct fragi_clock_user){
+		.arg = event, .waits = waits_for_clock, .moved = clock_moved};
+	fragi_clock_join(clock, &event->clock_user);
 }
 
 /* Idle threads. */
@@ -139,12 +195,19 @@ static bool has_work(void *arg)
 	       (atomic_load(&event->home) == NULL && atomic_load(&event->queued) > 0);
 }
 
-bool fragi_event_at_rest_locked(const struct event *event)
+bool fragi_event_waits_locked(const struct event *event)
 {
 	return event->operators_started && event->idle == event->thread_count &&
 	       atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 &&
-	       atomic_load(&event->base.pending) == 0 &&
-	       atomic_load_explicit(&event->timer_ns, memory_order_relaxed) == INT64_MAX;
+	       atomic_load(&event->base.pending) == 0;
+}
+
+/* Only operators move a synthetic clock, so that its timers end no rest. */
+bool fragi_event_at_rest_locked(const struct event *event)
+{
+	return fragi_event_waits_locked(event) &&
+	       (event->next_ns == INT64_MAX ||
+		fragi_clock_kind_of(event->clock) == FRAGI_CLOCK_SYNTHETIC);
 }
 
 /*
@@ -171,7 +234,7 @@ static int64_t sleep_until_locked(struct event *event, struct event_thread *thre
 void fragi_event_idle(struct event *event, struct event_thread *thread)
 {
 	struct fragi_sched *sched = &event->base;
-	bool pumps, rests;
+	bool pumps, rests, waits;
 	int64_t until_ns;
 	uint32_t park;
 
@@ -192,11 +255,14 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	until_ns = sleep_until_locked(event, thread);
 	thread->stalled_order = event_oldest_short_locked(event);
 	rests = fragi_event_at_rest_locked(event);
+	waits = fragi_event_waits_locked(event);
 	park = atomic_load(&event->park);
 	fragi_lock_leave(&event->lock);
 
 	if (rests && sched->config.rested != NULL)
 		sched->config.rested(sched->config.arg);
+	if (waits)
+		fragi_clock_waiting(event->clock);
 	if (pumps)
 		fragi_pump_wait(sched->config.pump, until_ns, has_work, event);
 	else

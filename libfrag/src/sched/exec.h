@@ -51,7 +51,7 @@ struct frag_tick {
 	/* called by an emit that has something to attach: fragi_tick_, or fragi_tracking_attach */
 	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
 				       struct frag_message *message);
-	int64_t time_ns; /* its begin on CLOCK_MONOTONIC; 0: not computed yet */
+	int64_t time_ns; /* its begin on the fragment's clock; 0: not computed yet */
 	int fault; /* an emit found a full queue of policy fault: the tick fails with this code */
 	/* the code of the last emit that failed, its port and its tick, for the sentence */
 	int refused;
@@ -100,6 +100,7 @@ struct fragi_exec {
 	struct frag_op *op;
 	struct fragi_op_row *row;
 	struct fragi_sched *sched;
+	struct frag_clock *clock; /* the fragment's; its conditions wait by it */
 	struct fragi_distance *distances, *distances_end;
 	/*
 	 * The gates that are not a distance: inputs whose flows are taken in turn, which must have

@@ -20,10 +20,14 @@ struct greedy {
 	uint64_t *marks, *marks_end; /* one bit for each exec, which asks for a visit */
 	uint32_t armed;              /* operators that wait for a time */
 	int64_t until_ns;            /* the earliest such time */
+	struct frag_clock *clock;    /* the fragment's */
+	struct fragi_clock_user clock_user;
 	/* used by any thread */
 	_Alignas(64) _Atomic bool remote; /* another thread has set `remote` of some exec */
 	_Atomic bool resting;
-	_Atomic uint64_t rounds; /* how many times rest has ended */
+	_Atomic int64_t rests_until_ns; /* while it rests on a virtual clock; INT64_MAX: for ever */
+	_Atomic bool clock_moved;       /* since the thread has looked at its timers */
+	_Atomic uint64_t rounds;        /* how many times rest has ended */
 };
 
 static void greedy_notify(void *arg)
@@ -62,14 +66,18 @@ static bool has_work(void *arg)
 		return true;
 	}
 	return atomic_load(&greedy->remote) || atomic_load(&greedy->base.halting) ||
-	       atomic_load(&greedy->base.live) == 0;
+	       atomic_load(&greedy->base.live) == 0 ||
+	       (greedy->armed > 0 && atomic_load(&greedy->clock_moved));
 }
 
 /* Marks the operators whose timer is due. */
 static void timers_fire(struct greedy *greedy)
 {
-	int64_t now_ns = fragi_now_ns();
+	int64_t now_ns;
 
+	if (fragi_clock_kind_of(greedy->clock) != FRAGI_CLOCK_MACHINE)
+		atomic_exchange(&greedy->clock_moved, false);
+	now_ns = fragi_clock_now_ns(greedy->clock);
 	if (now_ns < greedy->until_ns)
 		return;
 	greedy->until_ns = INT64_MAX;
@@ -178,17 +186,46 @@ static void run_round(struct greedy *greedy)
 	}
 }
 
+/* The earliest time of a timer. until_ns may be that of one that was disarmed. */
+static int64_t earliest(const struct greedy *greedy)
+{
+	int64_t until_ns = INT64_MAX;
+
+	for (uint32_t i = 0; greedy->armed > 0 && i < greedy->base.count; i++)
+		if (greedy->base.execs[i]->timer_armed &&
+		    greedy->base.execs[i]->until_ns < until_ns)
+			until_ns = greedy->base.execs[i]->until_ns;
+	return until_ns;
+}
+
+/* On a virtual clock the thread also rests while it waits for a time. */
+static bool begin_rest(struct greedy *greedy)
+{
+	struct fragi_sched *sched = &greedy->base;
+
+	if (atomic_load(&sched->pending) != 0)
+		return false;
+	if (fragi_clock_is_virtual(greedy->clock))
+		atomic_store(&greedy->rests_until_ns, earliest(greedy));
+	else if (greedy->armed > 0)
+		return false;
+	atomic_store(&greedy->resting, true);
+	if (has_work(greedy))
+		return true;
+	if (sched->config.rested != NULL)
+		sched->config.rested(sched->config.arg);
+	fragi_clock_waiting(greedy->clock);
+	return true;
+}
+
 static void wait(struct greedy *greedy)
 {
 	struct fragi_sched *sched = &greedy->base;
-	bool rest = greedy->armed == 0 && atomic_load(&sched->pending) == 0;
+	bool rest = begin_rest(greedy);
 
-	if (rest) {
-		atomic_store(&greedy->resting, true);
-		if (sched->config.rested != NULL && !has_work(greedy))
-			sched->config.rested(sched->config.arg);
-	}
-	fragi_pump_wait(sched->config.pump, greedy->armed > 0 ? greedy->until_ns : INT64_MAX,
+	fragi_pump_wait(sched->config.pump,
+			greedy->armed > 0 ? fragi_clock_machine_ns(greedy->clock, greedy->until_ns)
+					  : INT64_MAX,
 			has_work, greedy);
 	if (rest) {
 		atomic_fetch_add(&greedy->rounds, 1);
@@ -243,6 +280,32 @@ static void *greedy_main(void *arg)
 	return NULL;
 }
 
+/* Called by the clock. */
+
+static bool waits_for_clock(void *arg, int64_t *out_next_ns, uint64_t *out_rounds)
+{
+	struct greedy *greedy = arg;
+
+	*out_next_ns = INT64_MAX;
+	*out_rounds = 0;
+	if (atomic_load(&greedy->base.live) == 0)
+		return true;
+	*out_rounds = atomic_load(&greedy->rounds);
+	if (!atomic_load(&greedy->resting) || atomic_load(&greedy->remote))
+		return false;
+	*out_next_ns = atomic_load(&greedy->rests_until_ns);
+	return *out_next_ns == INT64_MAX || !atomic_load(&greedy->clock_moved);
+}
+
+static void clock_moved(void *arg, int64_t waited_ns)
+{
+	struct greedy *greedy = arg;
+
+	(void)waited_ns;
+	atomic_store(&greedy->clock_moved, true);
+	fragi_pump_poke(greedy->base.config.pump);
+}
+
 static int greedy_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
 {
 	struct greedy *greedy = fragi_aligned_alloc(64, sizeof(*greedy));
@@ -260,6 +323,11 @@ static int greedy_create(const struct fragi_sched_config *config, struct fragi_s
 	}
 	greedy->here.sched = &greedy->base;
 	greedy->until_ns = INT64_MAX;
+	greedy->rests_until_ns = INT64_MAX;
+	greedy->clock = config->fragment->clock;
+	greedy->clock_user = (struct fragi_clock_user){
+		.arg = greedy, .waits = waits_for_clock, .moved = clock_moved};
+	fragi_clock_join(greedy->clock, &greedy->clock_user);
 	greedy->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
 	greedy->here.turn_stamps = fragi_sched_stamps(FRAGI_PUMP_TURN_NS);
 	*out_sched = &greedy->base;
@@ -297,7 +365,10 @@ static bool greedy_at_rest(struct fragi_sched *sched, uint64_t *out_rounds)
 		return true;
 	}
 	*out_rounds = atomic_load(&greedy->rounds);
-	return atomic_load(&greedy->resting) && !atomic_load(&greedy->remote);
+	/* A manual clock will be moved; a synthetic one only by those who are at rest too. */
+	return atomic_load(&greedy->resting) && !atomic_load(&greedy->remote) &&
+	       (fragi_clock_kind_of(greedy->clock) != FRAGI_CLOCK_MANUAL ||
+		atomic_load(&greedy->rests_until_ns) == INT64_MAX);
 }
 
 static void greedy_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
@@ -308,7 +379,10 @@ static void greedy_wake_stalled(struct fragi_sched *sched, int64_t now_ns)
 
 static void greedy_destroy(struct fragi_sched *sched)
 {
-	fragi_free(((struct greedy *)sched)->marks);
+	struct greedy *greedy = (struct greedy *)sched;
+
+	fragi_clock_leave(greedy->clock, &greedy->clock_user);
+	fragi_free(greedy->marks);
 	fragi_free(sched);
 }
 

@@ -274,6 +274,10 @@ void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *
 			      const char *subject, struct fragi_spec_tracking *out_tracking);
 bool fragi_spec_set_tracking(struct fragi_builder *builder, const char *set);
 void fragi_spec_merge_tracking(struct fragi_builder *builder);
+/* spec_clock.c; merge: at the end */
+void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *node,
+			   const char *subject, struct fragi_spec_clock *out_clock);
+void fragi_spec_merge_clocks(struct fragi_builder *builder);
 /* spec_extension.c; spread: once all fragments are read */
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
 				const char *subject, struct fragi_spec_extension *before,

@@ -23,7 +23,7 @@
 	X(CONDITION, "condition", "_condition", "list it under an operator's conditions")          \
 	X(RESOURCE, "resource", "_resource", "list it under resources")                            \
 	X(SCHEDULER, "scheduler", "_scheduler", "write it as the type of scheduler")               \
-	X(CLOCK, "clock", "_clock", "it belongs to a scheduler")                                   \
+	X(CLOCK, "clock", "_clock", "write it as the type of clock")                               \
 	X(KEY, "key", "", "")
 
 #define FRAGI_HOLOSCAN_LIST(X)                                                                     \
@@ -162,11 +162,9 @@
 	X(SCHEDULER, "EventBasedScheduler", "event_based", "event_based", BUILT, "")               \
 	X(SCHEDULER, "GreedyScheduler", "greedy", "greedy", BUILT, "")                             \
 	X(SCHEDULER, "MultiThreadScheduler", "multi_thread", "multi_thread", BUILT, "")            \
-	X(CLOCK, "ManualClock", "manual", "manual", LATER, "schedulers use the steady clock")      \
-	X(CLOCK, "RealtimeClock", "realtime", "realtime", LATER,                                   \
-	  "schedulers use the steady clock")                                                       \
-	X(CLOCK, "SyntheticClock", "synthetic", "synthetic", LATER,                                \
-	  "schedulers use the steady clock")                                                       \
+	X(CLOCK, "ManualClock", "manual", "manual", BUILT, "")                                     \
+	X(CLOCK, "RealtimeClock", "realtime", "realtime", BUILT, "")                               \
+	X(CLOCK, "SyntheticClock", "synthetic", "synthetic", BUILT, "")                            \
 	X(KEY, "make_thread_pool", "thread_pool", "", ABSENT,                                      \
 	  "list the operator under thread_pools of the fragment")                                  \
 	X(KEY, "add_realtime", "sched_policy", "", LATER, "leave it out")                          \

@@ -18,7 +18,7 @@ static const struct fragi_field application_fields[] = {
 	{"frag", false},      {"application", false}, {"arguments", false},
 	{"config", false},    {"extensions", false},  {"fragments", false},
 	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
-	{"variables", false}, {"subgraphs", false},   {"clock", true},
+	{"variables", false}, {"subgraphs", false},   {"clock", false},
 	{"services", false},  {"data_loggers", true}, {"tracking", false},
 };
 static const struct fragi_field single_fields[] = {
@@ -28,7 +28,7 @@ static const struct fragi_field single_fields[] = {
 	{"resources", false},    {"operators", false},    {"compose", false},
 	{"scheduler", false},    {"requirements", false}, {"host", false},
 	{"on_failure", false},   {"watchdog", false},     {"variables", false},
-	{"thread_pools", false}, {"subgraphs", false},    {"clock", true},
+	{"thread_pools", false}, {"subgraphs", false},    {"clock", false},
 	{"services", false},     {"data_loggers", true},  {"tracking", false},
 };
 
@@ -200,6 +200,7 @@ static void read_all(struct fragi_builder *builder)
 			&spec->metadata);
 	fragi_spec_read_tracking(builder, fragi_node_get(builder->root, "tracking"), NULL,
 				 &spec->tracking);
+	fragi_spec_read_clock(builder, fragi_node_get(builder->root, "clock"), NULL, &spec->clock);
 	if (fragments != NULL) {
 		spec->metadata_policy =
 			fragi_spec_read_metadata_policy(builder, builder->root, NULL);
@@ -218,6 +219,7 @@ static void read_all(struct fragi_builder *builder)
 	fragi_spec_check_hosts(builder);
 	fragi_spec_spread_sha256(builder);
 	fragi_spec_merge_tracking(builder);
+	fragi_spec_merge_clocks(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);
 	fragi_spec_check_requirements(builder);

@@ -6,6 +6,7 @@
 #include <base/strmap.h>
 #include <frag/flow.h>
 #include <frag/timing.h>
+#include <base/clock.h>
 #include <text/node.h>
 
 /*
@@ -160,6 +161,11 @@ enum fragi_scheduler_kind {
 
 #define FRAGI_RECESSION_MS 5.0 /* as in Holoscan */
 
+struct fragi_spec_clock {
+	struct fragi_clock_config config; /* FRAGI_CLOCK_MACHINE: none is given */
+	const struct fragi_node *place;   /* NULL: none is given */
+};
+
 struct fragi_spec_scheduler {
 	enum fragi_scheduler_kind kind;
 	uint32_t worker_thread_number;                        /* 0: min(operators, cores) */
@@ -169,6 +175,7 @@ struct fragi_spec_scheduler {
 	const uint32_t *pin_cores;
 	size_t pin_core_count;
 	bool strict_thread_pinning;
+	struct fragi_spec_clock clock; /* moved to the fragment once that is read */
 };
 
 /* Operators of a thread pool that are added in the same way. */
@@ -264,6 +271,7 @@ struct fragi_spec_fragment {
 	struct fragi_spec_on_failure on_failure; /* the same in all fragments of a `host` */
 	int metadata;                            /* 0 off, 1 on, -1 not given */
 	struct fragi_spec_tracking tracking;     /* of this fragment alone */
+	struct fragi_spec_clock clock;           /* the same */
 	enum frag_metadata_policy metadata_policy;
 	struct fragi_spec_requirements requirements;
 	const struct fragi_node *place;
@@ -313,7 +321,8 @@ struct fragi_spec {
 	size_t extension_count;
 	bool metadata;
 	enum frag_metadata_policy metadata_policy;
-	struct fragi_spec_tracking tracking;     /* of all fragments together */
+	struct fragi_spec_clock clock;           /* of all fragments together */
+	struct fragi_spec_tracking tracking;     /* the same */
 	struct fragi_spec_tracking set_tracking; /* of the command line; merged into `tracking` */
 	/* about texts that are valid, for fragi_spec_log_remarks: as warnings, as information */
 	struct fragi_diag warnings, remarks;

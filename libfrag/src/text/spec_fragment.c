@@ -11,7 +11,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"scheduler", false},  {"requirements", false},    {"host", false},
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
 	{"when", false},       {"thread_pools", false},    {"subgraphs", false},
-	{"clock", true},       {"services", false},        {"data_loggers", true},
+	{"clock", false},      {"services", false},        {"data_loggers", true},
 	{"tracking", false},
 };
 
@@ -75,9 +75,12 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 		fragment->extensions = extensions;
 		fragment->extension_count = extension_count;
 	}
-	if (!is_root)
+	if (!is_root) {
 		fragi_spec_read_tracking(builder, fragi_node_get(map, "tracking"), name,
 					 &fragment->tracking);
+		fragi_spec_read_clock(builder, fragi_node_get(map, "clock"), name,
+				      &fragment->clock);
+	}
 	read_fields(builder, map, fragment);
 	operators = fragi_node_get(map, "operators");
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&

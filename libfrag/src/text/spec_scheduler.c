@@ -76,7 +76,7 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 		{"check_recession_period_ms", false},
 		{"pin_cores", false},
 		{"strict_thread_pinning", false},
-		{"clock", true},
+		{"clock", false},
 	};
 	struct fragi_spec_scheduler scheduler = {
 		.stop_on_deadlock = true,
@@ -103,6 +103,8 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 				      &scheduler.pin_cores, &scheduler.pin_core_count);
 		fragi_read_bool(builder, fragi_node_get(node, "strict_thread_pinning"), subject,
 				"strict_thread_pinning", &scheduler.strict_thread_pinning);
+		fragi_spec_read_clock(builder, fragi_node_get(node, "clock"), subject,
+				      &scheduler.clock);
 	}
 	scheduler.worker_thread_number = (uint32_t)threads;
 	if (scheduler.stop_on_deadlock_timeout_ms < 0) { /* in Holoscan, -1 means never */

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <frag/harness.h>
+
+#include "rig_ops.h"
+
+/* Clocks: by which operators are ticked, what they read, and how long they sleep. */
+
+#define MS INT64_C(1000000)
+#define S INT64_C(1000000000)
+
+/* Notes at each tick what its clock shows, and what the next parameters ask for. */
+struct watcher {
+	int64_t slot, sleep_ms, advance_ms, stop_at;
+	double scale;
+	struct note *note;
+	struct frag_clock *clock;
+	int64_t ticks;
+};
+enum { WATCHER_IN, WATCHER_OUT };
+static const struct frag_port watcher_ports[] = {
+	[WATCHER_IN] = {.name = "in",
+			.dir = FRAG_IN,
+			.type = "i64",
+			.flags = FRAG_PORT_NO_CONDITION | FRAG_PORT_OPTIONAL},
+	[WATCHER_OUT] = {.name = "out", .dir = FRAG_OUT, .type = "i64"},
+};
+static const struct frag_param watcher_params[] = {
+	FRAG_PARAM_I64(struct watcher, slot, 0),
+	FRAG_PARAM_I64(struct watcher, sleep_ms, 0),
+	FRAG_PARAM_I64(struct watcher, advance_ms, 0),
+	FRAG_PARAM_I64(struct watcher, stop_at, -1),
+	FRAG_PARAM_F64(struct watcher, scale, 0),
+};
+
+static int watcher_initialize(void *state, struct frag_op *op)
+{
+	struct watcher *s = state;
+
+	s->note = note_of(s->slot);
+	s->clock = frag_op_clock(op);
+	return s->clock != NULL ? 0 : -ENODEV;
+}
+
+static int watcher_compute(void *state, struct frag_tick *tick)
+{
+	struct watcher *s = state;
+	int64_t got = -1;
+
+	frag_tick_receive_i64(tick, WATCHER_IN, &got);
+	note_add(s->note, frag_tick_time_ns(tick));
+	if (s->ticks++ == s->stop_at)
+		frag_fragment_stop_execution(frag_op_fragment(frag_tick_op(tick)));
+	if (s->scale > 0 && frag_clock_set_time_scale(s->clock, s->scale) < 0)
+		return frag_op_fail(frag_tick_op(tick), -EINVAL, "no scale");
+	if (s->advance_ms > 0 && frag_clock_advance_by(s->clock, s->advance_ms * MS) < 0)
+		return frag_op_fail(frag_tick_op(tick), -EINVAL, "no advance");
+	if (s->sleep_ms > 0) {
+		frag_clock_sleep_for(s->clock, s->sleep_ms * MS);
+		note_add(s->note, frag_clock_timestamp(s->clock));
+	}
+	return frag_tick_emit_i64(tick, WATCHER_OUT, s->ticks);
+}
+
+static const struct frag_op_type watcher_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "watcher",
+	.state_size = sizeof(struct watcher),
+	FRAG_PORTS(watcher_ports),
+	FRAG_PARAMS(watcher_params),
+	.initialize = watcher_initialize,
+	.compute = watcher_compute,
+};
+static const struct frag_op_type *const clock_ops[] = {&watcher_type, &sink_type};
+static const struct frag_plugin clock_plugin = {.struct_size = sizeof(struct frag_plugin),
+						.abi_major = FRAG_ABI_MAJOR,
+						.abi_minor = FRAG_ABI_MINOR,
+						.name = "clock",
+						.version = "1",
+						FRAG_OPS(clock_ops)};
+
+static void expect_times(int64_t slot, int64_t first_ns, int64_t period_ns, uint32_t count)
+{
+	cr_assert_eq(noted(slot), count, "slot %lld: %u of %u", (long long)slot, noted(slot), count);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(notes[slot]->values[i], first_ns + i * period_ns,
+			     "slot %lld, tick %u: %lld", (long long)slot, i,
+			     (long long)notes[slot]->values[i]);
+}
+
+Test(clock, a_manual_one_goes_from_one_awaited_time_to_the_next)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &clock_plugin,
+			rig_graph(s, "clock: {type: ManualClock, initial_timestamp: 5}\n"
+				     "operators:\n"
+				     "  a: {type: watcher, conditions: [{type: count, count: 2000},"
+				     " {type: periodic, recess_period: 1s}]}\n"
+				     "  b: {type: watcher, parameters: {slot: 1}, conditions:"
+				     " [{type: count, count: 3}, {type: periodic,"
+				     " recess_period: 700ms}]}\n"));
+		expect_times(0, 5, S, 2000);
+		expect_times(1, 5, 700 * MS, 3);
+		cr_expect_lt(rig.done_ns - rig.start_ns, 20 * S, "it does not wait");
+		rig_end(&rig);
+	}
+}
+
+Test(clock, all_is_measured_in_its_time)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &clock_plugin,
+			rig_graph(s, "clock: manual\n"
+				     "operators:\n"
+				     "  tx: {type: watcher, conditions: [{type: count, count: 7},"
+				     " {type: periodic, recess_period: 10ms}]}\n"
+				     "  rx: {type: watcher, parameters: {slot: 1}, ports: {in:"
+				     " {capacity: 8}}, conditions: [{type:"
+				     " expiring_message_available, receiver: in, max_batch_size: 5,"
+				     " max_delay_ns: 25ms}]}\n"
+				     "flows: [tx.out -> rx.in]\n"));
+		expect_times(0, 0, 10 * MS, 7);
+		cr_assert_geq(noted(1), 2);
+		cr_expect_eq(notes[1]->values[0], 25 * MS, "%lld", (long long)notes[1]->values[0]);
+		cr_expect_eq(notes[1]->values[1], 35 * MS, "%lld", (long long)notes[1]->values[1]);
+		cr_expect_eq(rig_row(&rig, 0)->latency.max, 25 * MS);
+		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].compute.max, 0);
+		rig_end(&rig);
+	}
+}
+
+Test(clock, fragments_share_the_one_at_the_top)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nclock: manual\n"
+		"fragments:\n"
+		"  f: {scheduler: {type: greedy}, operators: {tx: {type: watcher, conditions: ["
+		"{type: count, count: 300}, {type: periodic, recess_period: 2ms}]}}}\n"
+		"  g: {scheduler: {worker_thread_number: 3}, operators: {rx: {type: watcher,"
+		" parameters: {slot: 1}, conditions: [{type: message_available, receiver: in}]},\n"
+		"    own: {type: watcher, parameters: {slot: 2}, conditions: [{type: count,"
+		" count: 200}, {type: periodic, recess_period: 3ms}]}}}\n"
+		"flows: [f.tx.out -> g.rx.in]\n";
+	struct rig rig;
+
+	for (int i = 0; i < 20; i++, notes_clear()) {
+		rig_run(&rig, &clock_plugin, text);
+		expect_times(0, 0, 2 * MS, 300);
+		expect_times(1, 0, 2 * MS, 300);
+		expect_times(2, 0, 3 * MS, 200);
+		rig_end(&rig);
+	}
+}
+
+Test(clock, a_fragment_may_have_one_of_its_own)
+{
+	struct rig rig;
+
+	rig_run(&rig, &clock_plugin,
+		"frag: 1\napplication: app\n"
+		"fragments:\n"
+		"  f: {clock: manual, operators: {a: {type: watcher, conditions: ["
+		"{type: count, count: 5}, {type: periodic, recess_period: 1h}]}}}\n"
+		"  g: {scheduler: {clock: {type: realtime, initial_time_offset: 7}}, operators: {"
+		"b: {type: watcher, parameters: {slot: 1}, conditions: [{type: count}]}}}\n"
+		"  h: {operators: {c: {type: watcher, parameters: {slot: 2}, conditions: ["
+		"{type: count}]}}}\n");
+	expect_times(0, 0, 3600 * S, 5);
+	cr_expect(notes[1]->values[0] >= 7 * S && notes[1]->values[0] < 37 * S);
+	cr_expect(notes[2]->values[0] >= rig.start_ns && notes[2]->values[0] <= rig.done_ns,
+		  "without a clock it is that of the machine");
+	rig_end(&rig);
+}
+
+Test(clock, the_time_limit_is_on_it_and_what_happens_at_that_time_happens)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nclock: manual\n"
+			 "scheduler: %.*s, max_duration_ms: 30000}\n"
+			 "operators:\n"
+			 "  tx: {type: watcher, conditions: [{type: periodic, recess_period:"
+			 " 100ms}]}\n"
+			 "  rx: {type: watcher, parameters: {slot: 1}, conditions: [{type:"
+			 " message_available, receiver: in}]}\n"
+			 "flows: [tx.out -> rx.in]\n",
+			 (int)strlen(rig_schedulers[s]) - 1, rig_schedulers[s]);
+		for (int i = 0; i < 10; i++, notes_clear()) {
+			rig_run(&rig, &clock_plugin, text);
+			expect_times(0, 0, 100 * MS, 301);
+			expect_times(1, 0, 100 * MS, 301);
+			rig_end(&rig);
+		}
+	}
+}
+
+Test(clock, a_sleep_sets_a_manual_one_forward)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &clock_plugin,
+			rig_graph(s, "clock: manual\n"
+				     "operators:\n"
+				     "  a: {type: watcher, parameters: {sleep_ms: 3600000},"
+				     " conditions: [{type: count, count: 4}]}\n"));
+		cr_assert_eq(noted(0), 8);
+		for (int i = 0; i < 8; i++)
+			cr_expect_eq(notes[0]->values[i], (i + 1) / 2 * 3600 * S);
+		rig_end(&rig);
+	}
+}
+
+Test(clock, only_an_operator_moves_a_synthetic_one)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &clock_plugin,
+			rig_graph(s, "clock: {type: synthetic, initial_timestamp: 1000}\n"
+				     "operators:\n"
+				     "  hand: {type: watcher, parameters: {advance_ms: 500},"
+				     " conditions: [{type: count, count: 5}]}\n"
+				     "  waits: {type: watcher, parameters: {slot: 1}, conditions: ["
+				     "{type: periodic, recess_period: 1s}]}\n"));
+		expect_times(0, 1000, 500 * MS, 5);
+		cr_assert_eq(noted(1), 3, "at 0, 1 and 2 s; then nobody moves it: %u", noted(1));
+		cr_expect_eq(rig.idle, 1, "it rests");
+		rig_end(&rig);
+	}
+}
+
+Test(clock, a_sleep_on_a_synthetic_one_waits_for_who_moves_it)
+{
+	struct rig rig;
+
+	rig_run(&rig, &clock_plugin,
+		"frag: 1\napplication: app\nclock: synthetic\n"
+		"scheduler: {worker_thread_number: 2}\n"
+		"operators:\n"
+		"  sleeps: {type: watcher, parameters: {sleep_ms: 250}, conditions: [{type:"
+		" count}]}\n"
+		"  hand: {type: watcher, parameters: {slot: 1, advance_ms: 1}, conditions: [{type:"
+		" count, count: 1000}]}\n");
+	cr_assert_eq(noted(0), 2);
+	cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 250 * MS);
+	rig_end(&rig);
+}
+
+static bool has_noted(struct rig *rig)
+{
+	(void)rig;
+	return noted(0) > 0;
+}
+
+Test(clock, a_stop_ends_sleeps)
+{
+	static const char *const clocks[] = {"synthetic", "realtime"};
+	char text[512];
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(clocks); i++, notes_clear()) {
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nclock: %s\noperators:\n"
+			 "  a: {type: watcher, parameters: {sleep_ms: 86400000}}\n",
+			 clocks[i]);
+		rig_prepare_good(&rig, &clock_plugin, text);
+		rig_start(&rig);
+		cr_assert(rig_wait(&rig, has_noted, RIG_LIMIT_NS));
+		fragi_run_drain(rig.run);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		cr_expect_eq(rig.failed, 0);
+		rig_end(&rig);
+	}
+}
+
+Test(clock, a_realtime_one_runs_as_fast_as_its_scale_says)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &clock_plugin,
+			rig_graph(s, "clock: {type: realtime, initial_time_offset: -3,"
+				     " initial_time_scale: 1000}\n"
+				     "operators:\n"
+				     "  a: {type: watcher, parameters: {sleep_ms: 10000},"
+				     " conditions: [{type: count, count: 3},"
+				     " {type: periodic, recess_period: 20s}]}\n"));
+		cr_assert_eq(noted(0), 6);
+		cr_expect_geq(notes[0]->values[0], -3 * S);
+		for (int i = 0; i < 6; i += 2) {
+			cr_expect_geq(notes[0]->values[i], notes[0]->values[0] + i * 10 * S);
+			cr_expect_geq(notes[0]->values[i + 1], notes[0]->values[i] + 10 * S);
+		}
+		/* 50 s of the clock are 50 ms */
+		cr_expect_geq(rig.done_ns - rig.start_ns, 50 * MS);
+		cr_expect_lt(rig.done_ns - rig.start_ns, 20 * S);
+		rig_end(&rig);
+	}
+}
+
+Test(clock, a_new_scale_counts_for_those_who_wait)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &clock_plugin,
+			rig_graph(s, "clock: realtime\n"
+				     "operators:\n"
+				     "  waits: {type: watcher, conditions: [{type: count, count: 2},"
+				     " {type: periodic, recess_period: 1h}]}\n"
+				     "  faster: {type: watcher, parameters: {slot: 1, scale:"
+				     " 100000}, conditions: [{type: count, count: 2}, {type:"
+				     " periodic, recess_period: 20ms}]}\n"));
+		cr_assert_eq(noted(0), 2);
+		cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 3600 * S);
+		rig_end(&rig);
+	}
+}
+
+Test(clock, unix_time)
+{
+	struct rig rig;
+	struct timespec now;
+
+	rig_run(&rig, &clock_plugin,
+		"frag: 1\napplication: app\n"
+		"clock: {type: realtime, use_time_since_epoch: true, initial_time_offset: 1000}\n"
+		"operators: {a: {type: watcher, conditions: [{type: count}]}}\n");
+	clock_gettime(CLOCK_REALTIME, &now);
+	cr_expect_lt(llabs(notes[0]->values[0] - (int64_t)(now.tv_sec + 1000) * S), 60 * S);
+	rig_end(&rig);
+}
+
+Test(clock, what_a_clock_cannot_do_is_refused)
+{
+	struct frag_harness *h = frag_harness_create(&watcher_type, NULL, NULL);
+	struct frag_clock *clock = frag_harness_clock(h), *real;
+	const struct fragi_clock_config config = {.kind = FRAGI_CLOCK_REALTIME, .scale = 1};
+
+	cr_expect_eq(frag_clock_set_time_scale(clock, 2), -EINVAL, "it is manual");
+	cr_expect_eq(frag_clock_advance_by(clock, -1), -EINVAL);
+	cr_expect_eq(frag_clock_advance_by(clock, INT64_MAX), -EINVAL);
+	cr_expect_eq(frag_clock_advance_to(clock, 5), 0);
+	cr_expect_eq(frag_clock_advance_to(clock, 4), -EINVAL, "time does not go back");
+	cr_expect_eq(frag_clock_sleep_for(clock, -1), 0);
+	cr_expect_eq(frag_clock_sleep_until(clock, 3), 0);
+	cr_expect_eq(frag_clock_timestamp(clock), 5);
+	frag_harness_destroy(h);
+	cr_assert_eq(fragi_clock_create(&config, &real), 0);
+	cr_expect_eq(frag_clock_advance_by(real, 1), -EINVAL);
+	cr_expect_eq(frag_clock_set_time_scale(real, 0), -EINVAL);
+	cr_expect_eq(frag_clock_set_time_scale(real, -1), -EINVAL);
+	cr_expect_eq(frag_clock_set_time_scale(real, 1e7), -EINVAL);
+	cr_expect_eq(frag_clock_set_time_scale(real, 0.0 / 0.0), -EINVAL);
+	cr_expect_eq(frag_clock_set_time_scale(real, 1e-6), 0);
+	fragi_clock_destroy(real);
+}
+
+Test(clock, the_harness_has_it_in_its_hand)
+{
+	struct frag_harness *h =
+		frag_harness_create(&watcher_type, FRAG_ARGS({"sleep_ms", "1500"}), NULL);
+	struct frag_clock *clock = frag_harness_clock(h);
+
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_float_eq(frag_clock_time(clock), 1.5, 1e-9);
+	frag_clock_advance_by(clock, 500 * MS);
+	cr_expect_eq(frag_harness_tick(h), 0);
+	cr_expect_eq(notes[0]->values[0], 0);
+	cr_expect_eq(notes[0]->values[1], 1500 * MS);
+	cr_expect_eq(notes[0]->values[2], 2 * S, "the tick's time is the clock's");
+	cr_expect_eq(notes[0]->values[3], 3500 * MS);
+	frag_harness_destroy(h);
+}
