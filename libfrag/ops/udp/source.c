@@ -374,12 +374,21 @@ static int emit_packets(struct source *s, struct frag_tick *tick, const int *acc
 	return frag_tick_emit(tick, OUTPUT, message);
 }
 
+/* Packets come by the machine's clock, whatever the fragment's is. */
+static int64_t machine_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static int source_compute(void *state, struct frag_tick *tick)
 {
 	struct source *s = state;
 	int accepted[UDP_BATCH_MAX], count = 0;
-	int64_t arrived_ns = 0, now_ns = frag_tick_time_ns(tick);
 	int n = wait_for_packets(s, tick) ? take_packets(s) : 0;
+	int64_t arrived_ns = 0, now_ns = s->idle_timeout > 0 ? machine_ns() : 0;
 
 	if (n < 0)
 		return frag_op_fail(frag_tick_op(tick), n, "cannot receive packets: %s",

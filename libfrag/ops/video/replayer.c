@@ -35,7 +35,7 @@ struct replayer {
 	int64_t emitted, skipped, reconnected;
 	bool has_begun; /* `now` is a frame */
 	bool started;
-	int64_t start_ns; /* when the first frame was due, by the scheduler's clock */
+	int64_t start_ns; /* when the first frame was due, by the fragment's clock */
 };
 
 enum { OUTPUT };
@@ -298,24 +298,16 @@ static int look_ahead(struct replayer *rp, struct frag_op *op, int64_t *out_pts_
 }
 
 /* Sleeps until the frame is due. Returns 1 when the application is to stop, else 0. */
-static int wait_until_due(struct replayer *rp, struct frag_tick *tick, int64_t entered_ns)
+static int wait_until_due(struct replayer *rp, struct frag_tick *tick)
 {
-	struct pollfd stop = {.fd = frag_op_stop_fd(frag_tick_op(tick)), .events = POLLIN};
+	struct frag_clock *clock = frag_op_clock(frag_tick_op(tick));
 
 	if (!rp->started) {
 		rp->start_ns = frag_tick_time_ns(tick);
 		rp->started = true;
 	}
-	for (;;) {
-		int64_t now_ns = frag_tick_time_ns(tick) + (clock_ns() - entered_ns);
-		int64_t left_ns = rp->start_ns + rp->now_pts_ns - now_ns;
-		struct timespec left = {.tv_sec = left_ns / NS, .tv_nsec = left_ns % NS};
-
-		if (left_ns <= 0)
-			return 0;
-		if (ppoll(&stop, 1, &left, NULL) > 0)
-			return 1;
-	}
+	frag_clock_sleep_until(clock, rp->start_ns + rp->now_pts_ns);
+	return frag_clock_timestamp(clock) < rp->start_ns + rp->now_pts_ns;
 }
 
 static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tensor **out)
@@ -373,7 +365,7 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 {
 	struct replayer *rp = state;
 	struct frag_op *op = frag_tick_op(tick);
-	int64_t entered_ns = clock_ns(), pts_ns = 0;
+	int64_t pts_ns = 0;
 	struct frag_tensor *tensor = NULL;
 	int more, r;
 
@@ -389,7 +381,7 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 		frag_tensor_unref(tensor);
 		return more == -ECANCELED ? FRAG_DONE : more;
 	}
-	if (rp->realtime && wait_until_due(rp, tick, entered_ns)) {
+	if (rp->realtime && wait_until_due(rp, tick)) {
 		frag_tensor_unref(tensor);
 		return FRAG_DONE;
 	}
