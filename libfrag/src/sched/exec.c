@@ -429,54 +429,6 @@ void fragi_exec_request_stop(struct fragi_exec *exec)
 	atomic_store(&exec->needs_full_check, true);
 }
 
-static int64_t coarse_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-static void watch_begin(struct fragi_exec *exec, enum fragi_call_kind callback)
-{
-	atomic_store_explicit(
-		&exec->callback, callback,
-		memory_order_relaxed); /* Release: a thread that reads the time also sees the callback. */
-	atomic_store_explicit(&exec->row->running_since_ns, (uint64_t)coarse_now_ns(),
-			      memory_order_release);
-}
-static void watch_end(struct fragi_exec *exec)
-{
-	atomic_store_explicit(&exec->row->running_since_ns, 0, memory_order_relaxed);
-}
-void fragi_exec_tick_begins(struct fragi_exec *exec)
-{
-	if (fragi_clock_kind_of(exec->clock) != FRAGI_CLOCK_MACHINE)
-		exec->tick.time_ns = fragi_clock_now_ns(exec->clock);
-	if (exec->watchdog_ns > 0)
-		watch_begin(exec, FRAGI_CALL_COMPUTE);
-}
-void fragi_exec_tick_ended(struct fragi_exec *exec)
-{
-	if (exec->watchdog_ns > 0)
-		watch_end(exec);
-	fragi_checks_ticked(exec);
-}
-struct fragi_current *fragi_exec_current(void)
-{
-	struct fragi_current *current = fragi_current();
-	current->callback = FRAGI_CALL_COMPUTE;
-	return current;
-} /* Calls start or stop, and records for crash reports and the watchdog that it runs. */
-static int call(struct fragi_exec *exec, enum fragi_call_kind kind,
-		int (*callback)(void *self, struct frag_op *op))
-{
-	int r;
-	fragi_current_set(exec->op, kind);
-	watch_begin(exec, kind);
-	r = callback(exec->self, exec->op);
-	watch_end(exec);
-	fragi_current_set(NULL, FRAGI_CALL_COMPUTE);
-	return r;
-}
 int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 {
 	if (exec->tick.fault != 0)
