@@ -26,10 +26,8 @@ static const struct frag_port watcher_ports[] = {
 	[WATCHER_OUT] = {.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
 static const struct frag_param watcher_params[] = {
-	FRAG_PARAM_I64(struct watcher, slot, 0),
-	FRAG_PARAM_I64(struct watcher, sleep_ms, 0),
-	FRAG_PARAM_I64(struct watcher, advance_ms, 0),
-	FRAG_PARAM_I64(struct watcher, stop_at, -1),
+	FRAG_PARAM_I64(struct watcher, slot, 0),       FRAG_PARAM_I64(struct watcher, sleep_ms, 0),
+	FRAG_PARAM_I64(struct watcher, advance_ms, 0), FRAG_PARAM_I64(struct watcher, stop_at, -1),
 	FRAG_PARAM_F64(struct watcher, scale, 0),
 };
 
@@ -81,7 +79,8 @@ static const struct frag_plugin clock_plugin = {.struct_size = sizeof(struct fra
 
 static void expect_times(int64_t slot, int64_t first_ns, int64_t period_ns, uint32_t count)
 {
-	cr_assert_eq(noted(slot), count, "slot %lld: %u of %u", (long long)slot, noted(slot), count);
+	cr_assert_eq(noted(slot), count, "slot %lld: %u of %u", (long long)slot, noted(slot),
+		     count);
 	for (uint32_t i = 0; i < count; i++)
 		cr_assert_eq(notes[slot]->values[i], first_ns + i * period_ns,
 			     "slot %lld, tick %u: %lld", (long long)slot, i,
@@ -320,13 +319,14 @@ Test(clock, a_new_scale_counts_for_those_who_wait)
 	FOR_EACH_SCHEDULER(s)
 	{
 		rig_run(&rig, &clock_plugin,
-			rig_graph(s, "clock: realtime\n"
-				     "operators:\n"
-				     "  waits: {type: watcher, conditions: [{type: count, count: 2},"
-				     " {type: periodic, recess_period: 1h}]}\n"
-				     "  faster: {type: watcher, parameters: {slot: 1, scale:"
-				     " 100000}, conditions: [{type: count, count: 2}, {type:"
-				     " periodic, recess_period: 20ms}]}\n"));
+			rig_graph(s,
+				  "clock: realtime\n"
+				  "operators:\n"
+				  "  waits: {type: watcher, conditions: [{type: count, count: 2},"
+				  " {type: periodic, recess_period: 1h}]}\n"
+				  "  faster: {type: watcher, parameters: {slot: 1, scale:"
+				  " 100000}, conditions: [{type: count, count: 2}, {type:"
+				  " periodic, recess_period: 20ms}]}\n"));
 		cr_assert_eq(noted(0), 2);
 		cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 3600 * S);
 		rig_end(&rig);

@@ -97,8 +97,8 @@ int fragi_clock_create(const struct fragi_clock_config *config, struct frag_cloc
 	atomic_init(&clock->time_ns, config->initial_ns);
 	if (config->kind == FRAGI_CLOCK_REALTIME) {
 		line.real_ns = fragi_now_ns();
-		line.time_ns = (config->since_epoch ? unix_ns() : 0) +
-			       (int64_t)(config->offset_s * 1e9);
+		line.time_ns =
+			(config->since_epoch ? unix_ns() : 0) + (int64_t)(config->offset_s * 1e9);
 		line_write(clock, &line);
 	}
 	pthread_mutex_init(&clock->lock, NULL);

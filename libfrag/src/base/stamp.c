@@ -47,7 +47,8 @@ void fragi_stamp_take_from(uint64_t (*function)(void))
 	machine.is_kept = function != NULL;
 	now = function != NULL ? function : stamp_of_machine;
 	fragi_stamp_is_tsc = function == NULL && machine.is_tsc;
-	fragi_stamp_ns_per_tick_q56 = function != NULL ? (uint64_t)1 << 56 : machine.ns_per_tick_q56;
+	fragi_stamp_ns_per_tick_q56 =
+		function != NULL ? (uint64_t)1 << 56 : machine.ns_per_tick_q56;
 	fragi_stamp_ticks_per_ns_q32 =
 		function != NULL ? (uint64_t)1 << 32 : machine.ticks_per_ns_q32;
 }

@@ -19,7 +19,7 @@ struct fragi_waiting {
 	uint64_t least;
 	/* when the first one was emitted; FRAGI_TIME_UNKNOWN: not known, or none waits */
 	int64_t oldest_ns;
-	bool ended;        /* empty, and no message can come any more */
+	bool ended; /* empty, and no message can come any more */
 };
 
 /*

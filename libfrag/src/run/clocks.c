@@ -25,8 +25,7 @@ static bool limit_waits(void *arg, int64_t *out_next_ns, uint64_t *out_rounds)
 static void limit_clock_moved(void *arg, int64_t waited_ns)
 {
 	struct fragi_run_fragment *fragment = arg;
-	bool is_manual =
-		fragi_clock_kind_of(fragment->fragment->clock) == FRAGI_CLOCK_MANUAL;
+	bool is_manual = fragi_clock_kind_of(fragment->fragment->clock) == FRAGI_CLOCK_MANUAL;
 
 	if (is_manual && waited_ns < fragment->end_ns)
 		return;

@@ -516,8 +516,8 @@ int64_t frag_tick_time_ns(const struct frag_tick *tick)
 	struct frag_tick *mine = (struct frag_tick *)(uintptr_t)tick;
 
 	/* On another clock a tick begins with reading it: exec.c. */
-	if (mine->time_ns == 0 && fragi_clock_kind_of(tick->op->fragment->clock) ==
-					  FRAGI_CLOCK_MACHINE)
+	if (mine->time_ns == 0 &&
+	    fragi_clock_kind_of(tick->op->fragment->clock) == FRAGI_CLOCK_MACHINE)
 		mine->time_ns =
 			fragi_now_ns() - (int64_t)fragi_stamp_diff_ns(tick->stamp, fragi_stamp());
 	return mine->time_ns;

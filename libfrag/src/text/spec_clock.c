@@ -36,8 +36,8 @@ static void read_number(struct fragi_builder *builder, const struct fragi_node *
 		return;
 	if (fragi_parse_f64(text, &value) < 0 || !(value >= min && value <= max))
 		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is not a number from %.10g to %.10g", what, text, min,
-				    max);
+				    "%s \"%.80s\" is not a number from %.10g to %.10g", what, text,
+				    min, max);
 	else
 		*out = value;
 }
