@@ -14,7 +14,9 @@ fragments:
     scheduler: {type: greedy, max_duration_ms: 60000}
     operators:
       slow: {type: ping_tx, conditions: [{type: periodic, recess_period: 70ms}]}
-      fast: {type: ping_tx, conditions: [{type: periodic, recess_period: 30ms}, {type: count, count: 900}]}
+      fast:
+        type: ping_tx
+        conditions: [{type: periodic, recess_period: 30ms}, {type: count, count: 900}]
       lazy: {type: forward, conditions: [{type: periodic, recess_period: 100ms}]}
       rx: {type: ping_rx}
     flows: [slow -> rx, {from: fast, to: lazy, capacity: 2, policy: pop}, lazy -> rx]
@@ -23,7 +25,8 @@ fragments:
     operators:
       batch:
         type: forward
-        conditions: [{type: expiring_message_available, receiver: in, max_batch_size: 5, max_delay_ns: 250ms}]
+        conditions:
+          - {type: expiring_message_available, max_batch_size: 5, max_delay_ns: 250ms}
       rx: {type: ping_rx}
     flows: [batch -> rx]
 flows: [{from: f.slow, to: g.batch, capacity: 8}]
