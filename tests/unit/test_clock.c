@@ -134,6 +134,34 @@ Test(clock, all_is_measured_in_its_time)
 	}
 }
 
+Test(clock, thread_pools_follow_it)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nclock: manual\n"
+		"thread_pools: {p: {initial_size: 1, add: [{operators: [tx, rx]}]},"
+		" q: {initial_size: 1, add: [{operators: own}]}}\n"
+		"operators:\n"
+		"  tx: {type: watcher, conditions: [{type: count, count: 300},"
+		" {type: periodic, recess_period: 2ms}]}\n"
+		"  rx: {type: watcher, parameters: {slot: 1}, conditions: [{type:"
+		" message_available, receiver: in}]}\n"
+		"  own: {type: watcher, parameters: {slot: 2}, conditions: [{type: count,"
+		" count: 200}, {type: periodic, recess_period: 3s}]}\n"
+		"  free: {type: watcher, parameters: {slot: 3}, conditions: [{type: count,"
+		" count: 100}, {type: periodic, recess_period: 7ms}]}\n"
+		"flows: [tx.out -> rx.in]\n";
+	struct rig rig;
+
+	for (int i = 0; i < 20; i++, notes_clear()) {
+		rig_run(&rig, &clock_plugin, text);
+		expect_times(0, 0, 2 * MS, 300);
+		expect_times(1, 0, 2 * MS, 300);
+		expect_times(2, 0, 3 * S, 200);
+		expect_times(3, 0, 7 * MS, 100);
+		rig_end(&rig);
+	}
+}
+
 Test(clock, fragments_share_the_one_at_the_top)
 {
 	static const char text[] =

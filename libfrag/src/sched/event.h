@@ -308,5 +308,9 @@ void fragi_event_crews_end(struct event *event);
 void fragi_event_crews_wake_stalled(struct event *event, int64_t now_ns);
 /* A number that changes with every notification, of a fragment at rest. */
 uint64_t fragi_event_crews_rounds(struct event *event);
+/* The earliest time that an operator of a crew waits for, on the fragment's clock. */
+int64_t fragi_event_crews_next_ns(const struct event *event);
+/* The fragment's clock was moved, or runs at another speed. */
+void fragi_event_crews_clock_moved(struct event *event);
 
 #endif

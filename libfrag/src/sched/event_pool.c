@@ -27,7 +27,8 @@
  *
  * A crew that works, or waits for a timer, counts as one pending tick of the scheduler. So the
  * fragment rests when its other threads rest and no crew counts. A crew stops counting only after
- * what it notified last was queued elsewhere.
+ * what it notified last was queued elsewhere. Where the clock only moves once everything waits, a
+ * timer does not count; such a clock asks for the earliest one, and says when it has moved.
  */
 struct crew_thread {
 	struct event_crew *crew;
@@ -60,16 +61,23 @@ struct event_crew {
 
 /* The caller holds the lock of the crew. */
 
-static int64_t timer_ns_locked(const struct event_crew *crew)
+/* When the earliest timer is due on the fragment's clock; INT64_MAX: there is none. */
+static int64_t next_ns_locked(const struct event_crew *crew)
 {
 	return crew->timers != NULL ? crew->timers->until_ns : INT64_MAX;
+}
+
+/* The same on CLOCK_MONOTONIC; INT64_MAX too where the clock says when it moves. */
+static int64_t timer_ns_locked(const struct event_crew *crew)
+{
+	return fragi_clock_machine_ns(crew->event->clock, next_ns_locked(crew));
 }
 
 /* Counts the crew, or stops counting it. */
 static void count_locked(struct event_crew *crew)
 {
 	bool counts = crew->idle < crew->plan->thread_count || crew->queue.head != NULL ||
-		      crew->timers != NULL;
+		      (crew->timers != NULL && !fragi_clock_is_virtual(crew->event->clock));
 
 	if (counts == crew->is_counted)
 		return;
@@ -112,8 +120,9 @@ static bool choose_idle_locked(struct event_crew *crew)
 	return true;
 }
 
-static void fire_timers_locked(struct event_crew *crew, int64_t now_ns)
+static void fire_timers_locked(struct event_crew *crew)
 {
+	int64_t now_ns = fragi_clock_now_ns(crew->event->clock);
 	struct fragi_exec *exec;
 
 	while ((exec = crew->timers) != NULL && exec->until_ns <= now_ns) {
@@ -162,6 +171,9 @@ static void arm_timer(struct event_crew *crew, struct fragi_exec *exec)
 	exec->next_timer = *place;
 	*place = exec;
 	exec->has_timer = true;
+	/* The clock may have been moved since the operator was evaluated. */
+	if (fragi_clock_is_virtual(crew->event->clock))
+		fire_timers_locked(crew);
 	fragi_lock_leave(&crew->lock);
 }
 
@@ -243,7 +255,7 @@ static struct fragi_exec *next_exec(struct event_crew *crew)
 
 	fragi_lock_take(&crew->lock);
 	if (crew->timers != NULL)
-		fire_timers_locked(crew, fragi_now_ns());
+		fire_timers_locked(crew);
 	exec = pop_locked(crew);
 	if (exec != NULL && crew->woken == 0 &&
 	    (crew->queue.head != NULL || timer_ns_locked(crew) < crew->covers_ns))
@@ -286,8 +298,10 @@ static void idle(struct event_crew *crew)
 	park = atomic_load(&crew->park);
 	fragi_lock_leave(&crew->lock);
 
-	if (rests)
+	if (rests) {
 		report_rest(event);
+		fragi_clock_waiting(event->clock);
+	}
 	fragi_event_futex_wait(&crew->park, park, until_ns);
 
 	fragi_lock_take(&crew->lock);
@@ -463,6 +477,37 @@ void fragi_event_crews_wake_stalled(struct event *event, int64_t now_ns)
 			continue;
 		log_debug(crew->subject, "queued work was waiting; waking a thread");
 		wake(crew);
+	}
+}
+
+int64_t fragi_event_crews_next_ns(const struct event *event)
+{
+	int64_t next_ns = INT64_MAX, own_ns;
+
+	for (uint32_t i = 0; i < event->crew_count; i++) {
+		fragi_lock_take(&event->crews[i].lock);
+		own_ns = next_ns_locked(&event->crews[i]);
+		fragi_lock_leave(&event->crews[i].lock);
+		next_ns = own_ns < next_ns ? own_ns : next_ns;
+	}
+	return next_ns;
+}
+
+void fragi_event_crews_clock_moved(struct event *event)
+{
+	for (uint32_t i = 0; i < event->crew_count; i++) {
+		struct event_crew *crew = &event->crews[i];
+		bool wakes = false;
+
+		fragi_lock_take(&crew->lock);
+		if (crew->timers != NULL) {
+			fire_timers_locked(crew);
+			wakes = choose_idle_locked(crew);
+			count_locked(crew);
+		}
+		fragi_lock_leave(&crew->lock);
+		if (wakes)
+			wake(crew);
 	}
 }
 

@@ -148,6 +148,7 @@ void fragi_event_timers_fire(struct event *event)
 static bool waits_for_clock(void *arg, int64_t *out_next_ns, uint64_t *out_rounds)
 {
 	struct event *event = arg;
+	int64_t crews_ns;
 	bool waits;
 
 	*out_next_ns = INT64_MAX;
@@ -159,6 +160,9 @@ static bool waits_for_clock(void *arg, int64_t *out_next_ns, uint64_t *out_round
 	*out_next_ns = event->next_ns;
 	*out_rounds = event->rounds;
 	fragi_lock_leave(&event->lock);
+	crews_ns = fragi_event_crews_next_ns(event);
+	*out_next_ns = crews_ns < *out_next_ns ? crews_ns : *out_next_ns;
+	*out_rounds += fragi_event_crews_rounds(event);
 	return waits;
 }
 
@@ -173,6 +177,7 @@ static void clock_moved(void *arg, int64_t waited_ns)
 	target = fragi_event_choose_idle_locked(event);
 	fragi_lock_leave(&event->lock);
 	fragi_event_wake(event, target);
+	fragi_event_crews_clock_moved(event);
 }
 
 void fragi_event_use_clock(struct event *event, struct frag_clock *clock)
@@ -206,8 +211,8 @@ bool fragi_event_waits_locked(const struct event *event)
 bool fragi_event_at_rest_locked(const struct event *event)
 {
 	return fragi_event_waits_locked(event) &&
-	       (event->next_ns == INT64_MAX ||
-		fragi_clock_kind_of(event->clock) == FRAGI_CLOCK_SYNTHETIC);
+	       (fragi_clock_kind_of(event->clock) == FRAGI_CLOCK_SYNTHETIC ||
+		(event->next_ns == INT64_MAX && fragi_event_crews_next_ns(event) == INT64_MAX));
 }
 
 /*
