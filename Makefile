@@ -42,6 +42,7 @@ include mk/faults.mk
 include mk/demo.mk
 include mk/install.mk
 include mk/deb.mk
+include mk/docs.mk
 include mk/lint.mk
 include mk/fuzz.mk
 include mk/proof.mk
@@ -65,6 +66,7 @@ make deb            builds Debian packages into build-deb/; ARCH=arm64: cross-bu
 make clean          removes build/
 
 For changes of frag (HACKING.md, docs/TESTING.md):
+make docs           the API reference of the public headers, as pages and XML (doxygen)
 make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors

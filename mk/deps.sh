@@ -17,7 +17,7 @@ libturbojpeg0-dev libsdl2-2.0-0 ffmpeg openssl python3 iproute2 git"
 foreign=
 if [ "${1:-}" = proof ]; then
 	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
-cppcheck gcovr zsh chromium"
+cppcheck gcovr zsh chromium doxygen"
 fi
 
 if [ "${1:-}" = bench ]; then

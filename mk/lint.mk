@@ -9,16 +9,18 @@ LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/
 	-Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
 	-Iproto -I. -Itests -isystem $(B)/gen $(LINT_PKG)
 
-.PHONY: lint lint-style lint-headers lint-cppcheck lint-tidy
+.PHONY: lint lint-style lint-headers lint-docs lint-cppcheck lint-tidy
 lint:
 	@mk/deps.sh proof
-	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-style lint-headers lint-cppcheck lint-tidy
+	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-style lint-headers lint-docs lint-cppcheck \
+		lint-tidy
 	@echo "lint: $(words $(LINT_SRC)) files, nothing found"
 lint-style:
 	@clang-format --dry-run -Werror $(LINT_SRC)
 	@mk/layers.py
 	@mk/limits.py
 	@mk/names.py
+	@mk/reference.py --check $(DOCS_H)
 # The public headers compile without warnings as C99 and C++11, and each header compiles alone.
 lint-headers:
 	@for h in libfrag/include/frag/*.h; do \
@@ -28,6 +30,10 @@ lint-headers:
 		-Ilibfrag/include $$h || exit 1; done
 	@for h in $(LINT_H); do $(CC) -Werror -fsyntax-only -D_GNU_SOURCE -x c $(LINT_FLAGS) $$h \
 		|| exit 1; done
+# Doxygen makes the reference of the public headers without a warning.
+lint-docs:
+	@if command -v $(DOXYGEN) >/dev/null; then $(MAKE) --no-print-directory -s docs >/dev/null; \
+	else echo "lint-docs: skipped: $(DOXYGEN) is not installed; mk/deps.sh proof does it"; fi
 lint-cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --suppressions-list=mk/cppcheck.txt \
 		--enable=warning,portability -DFRAG_VERSION='"$(VERSION)"' \

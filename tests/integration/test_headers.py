@@ -2,8 +2,11 @@
 """The public headers: C99, C++, each alone; an operator in C++ is an operator."""
 import glob
 import os
+import re
+import shutil
 import subprocess
 import unittest
+from xml.etree import ElementTree
 
 import cluster
 
@@ -162,6 +165,82 @@ class Headers(cluster.ClusterTest):
         run = self.start("fragctl", "run", self.write("app.yaml", APP))
         self.assertEqual(run.wait(), 0, run.stderr)
         self.assertRegex(run.stderr, r"(?s)value: 3\b.*value: 5\b.*value: 7\b")
+
+
+HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens a thing.
+ * - name: of the thing
+ * Returns 0 or a negative errno.
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API int frag_thing_open(const char *name);
+/* The same for what "a" and %s name. */
+FRAG_API int frag_thing_a(const char *name);
+FRAG_API int frag_thing_b(const char *name);
+
+/* A thing. */
+struct frag_thing {
+	/* its place, from 1 */
+	int line, column;
+};
+"""
+
+
+class Reference(cluster.ClusterTest):
+    """The API reference, which mk/reference.py and Doxygen make of the comments."""
+    PROGRAM = os.path.join(cluster.TOP, "mk", "reference.py")
+
+    def reference(self, *args):
+        return subprocess.run([self.PROGRAM, *args], capture_output=True, text=True, check=False)
+
+    def header(self, text):
+        os.makedirs(self.path("include"), exist_ok=True)
+        return self.write("include/thing.h", text)
+
+    def test_the_public_headers_say_all_that_they_should(self):
+        r = self.reference("--check", *sorted(glob.glob(os.path.join(INCLUDE, "frag", "*.h"))))
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
+
+    def test_what_a_comment_lacks_is_named(self):
+        path = self.header(HEADER)
+        self.assertEqual(self.reference("--check", path).stdout, "")
+        for line, sentence in ((" * Thread: any. Blocks: no. RT-safe: yes.\n", "does not name the thread"),
+                               (" Blocks: no.", "does not say whether it blocks"),
+                               (" * Returns 0 or a negative errno.\n", "does not say what it returns")):
+            r = self.reference("--check", self.header(HEADER.replace(line, "")))
+            self.assertEqual(r.returncode, 1)
+            self.assertIn("frag_thing_open: its comment " + sentence, r.stdout)
+        r = self.reference("--check", self.header(re.sub(r"(?m)^/\* The same .*$", "", HEADER)))
+        self.assertIn("thing.h:10: frag_thing_a has no comment", r.stdout)
+
+    def test_no_line_moves(self):
+        for path in glob.glob(os.path.join(INCLUDE, "frag", "*.h")):
+            with open(path, encoding="utf-8") as f:
+                lines = f.read().split("\n")
+            shown = self.reference(path).stdout.split("\n")
+            self.assertEqual(len(lines), len(shown), path)
+            for line, there in zip(lines, shown):
+                if line.startswith("FRAG_API"):
+                    self.assertTrue(there.endswith(line), there)
+
+    @unittest.skipUnless(shutil.which("doxygen"), "doxygen is not installed")
+    def test_doxygen_has_no_warnings_and_finds_what_has_no_comment(self):
+        with open(os.path.join(cluster.TOP, "mk", "Doxyfile"), encoding="utf-8") as f:
+            settings = f.read().replace("mk/reference.py", self.PROGRAM)
+        settings += "INPUT = %s\nOUTPUT_DIRECTORY = %s\n" % (self.path("include"), self.folder)
+        for text, wrong in ((HEADER, None), (HEADER.replace("/* its place, from 1 */", ""), "Member line")):
+            self.header(text)
+            r = subprocess.run(["doxygen", "-"], input=settings, capture_output=True, text=True,
+                               check=False)
+            self.assertEqual(r.returncode != 0, wrong is not None, r.stderr)
+            self.assertIn(wrong or "", r.stderr)
+            tree = ElementTree.parse(self.path("xml/thing_8h.xml"))
+            self.assertEqual([m.findtext("name") for m in tree.iter("memberdef")],
+                             ["frag_thing_open", "frag_thing_a", "frag_thing_b"])
+            opened = next(tree.iter("memberdef"))
+            self.assertEqual([p.text for p in opened.iter("parametername")], ["name"])
+            self.assertEqual([t.text for t in opened.iter("title")], ["Thread", "Blocks", "RT-safe"])
 
 
 if __name__ == "__main__":

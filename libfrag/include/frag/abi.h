@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Around the declarations of a header: C++ links them as C. */
 #ifdef __cplusplus
 #define FRAG_BEGIN_DECLS extern "C" {
 #define FRAG_END_DECLS }
@@ -15,6 +16,7 @@
 
 /* Marks the functions and objects that libfrag.so exports to operators and programs. */
 #define FRAG_API __attribute__((visibility("default")))
+/* Has the compiler check the arguments of a printf format; both numbers are from 1. */
 #define FRAG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /*
@@ -45,6 +47,7 @@
 #define FRAG_ABI_MAJOR 1
 #define FRAG_ABI_MINOR 0
 
+/* The number of elements of an array. */
 #define FRAG_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*

@@ -20,7 +20,9 @@ FRAG_BEGIN_DECLS
  * graph would write.
  */
 struct frag_arg {
+	/* of the parameter; NULL ends a list */
 	const char *name;
+	/* its value, as a graph would write it */
 	const char *text;
 };
 

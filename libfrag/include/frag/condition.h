@@ -154,6 +154,7 @@ struct frag_condition_type {
 	int (*stop)(void *state, struct frag_condition *condition);
 };
 
+/* The first member of a struct frag_condition_type. */
 #define FRAG_CONDITION_TYPE_INIT .struct_size = sizeof(struct frag_condition_type)
 
 /*

@@ -25,6 +25,7 @@ FRAG_BEGIN_DECLS
  * function that takes a struct frag_err * accepts NULL.
  */
 struct frag_err {
+	/* set by FRAG_ERR_INIT */
 	size_t struct_size;
 	/* negative errno; 0: no error */
 	int code;
@@ -42,6 +43,7 @@ struct frag_err {
 	char required[128], provided[128];
 };
 
+/* No error yet. */
 #define FRAG_ERR_INIT                                                                              \
 	{                                                                                          \
 		sizeof(struct frag_err), 0, 0, 0, "", "", 0, "", "", ""                            \

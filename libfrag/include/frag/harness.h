@@ -36,6 +36,7 @@ FRAG_API struct frag_harness *frag_harness_create(const struct frag_op_type *typ
 						  struct frag_err *err);
 /* A resource that the operator's arguments may name as $name. */
 struct frag_harness_resource {
+	/* without the `$`; NULL ends a list */
 	const char *name;
 	/* a type of resource.h */
 	const char *type;

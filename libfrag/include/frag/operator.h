@@ -24,8 +24,11 @@ struct frag_tick;
 /* The graph that an operator is in; see compose.h. */
 struct frag_fragment;
 
+/* The direction of a port. */
 enum frag_dir {
+	/* an input: the operator receives */
 	FRAG_IN = 1,
+	/* an output: the operator emits */
 	FRAG_OUT = 2,
 };
 
@@ -56,8 +59,11 @@ enum frag_policy {
 #define FRAG_PORT_OPTIONAL 2u
 #define FRAG_PORT_NO_CONDITION 4u
 
+/* One port of an operator type. */
 struct frag_port {
+	/* in graphs, unique in the type */
 	const char *name;
+	/* input or output */
 	enum frag_dir dir;
 	/* type of the value; NULL or "message": any message; "tensor": at least one tensor */
 	const char *type;
@@ -115,33 +121,49 @@ enum frag_param_kind {
  * Values of lists and maps. The memory belongs to the graph and lives as long as the operator.
  * items is NULL when count is 0.
  */
+
+/* A list of integers. */
 struct frag_i64_list {
+	/* [count] in the order of the graph */
 	const int64_t *items;
 	size_t count;
 };
+/* A list of numbers. */
 struct frag_f64_list {
+	/* [count] in the order of the graph */
 	const double *items;
 	size_t count;
 };
+/* A list of texts. */
 struct frag_string_list {
+	/* [count] in the order of the graph */
 	const char *const *items;
 	size_t count;
 };
-/* In the order of the graph; no key appears twice. */
+/* One entry of a map of texts. */
+struct frag_string_entry {
+	/* both end with a NUL */
+	const char *key, *text;
+};
+/* A map of texts. */
 struct frag_string_map {
-	const struct frag_string_entry {
-		const char *key, *text;
-	} * items;
+	/* [count] in the order of the graph; no key appears twice */
+	const struct frag_string_entry *items;
 	size_t count;
 };
 
+/* What a struct frag_tree is. */
 enum frag_tree_kind {
+	/* a scalar, as it is written */
 	FRAG_TREE_TEXT = 1,
+	/* [a, b] */
 	FRAG_TREE_LIST = 2,
+	/* {key: a} */
 	FRAG_TREE_MAP = 3,
 };
 /* A value as a graph writes it, of any depth up to 64. What its texts mean is the operator's. */
 struct frag_tree {
+	/* which of the members below are set */
 	enum frag_tree_kind kind;
 	/* of an entry of a map; NULL: an item of a list, or the whole value */
 	const char *key;
@@ -164,8 +186,11 @@ struct frag_tree {
 #define FRAG_PARAM_OPTIONAL 2u
 #define FRAG_PARAM_DYNAMIC 4u
 
+/* One parameter of an operator, a resource or a condition; FRAG_PARAM_... fill it in. */
 struct frag_param {
+	/* in graphs */
 	const char *name;
+	/* how a text becomes its value, and the type of the field */
 	enum frag_param_kind kind;
 	/* of the field in the state, in bytes */
 	uint32_t offset;
@@ -346,7 +371,9 @@ struct frag_op_type {
 
 #define FRAG_SAVE_SIZE_MAX ((size_t)16 << 20)
 
+/* The first member of a struct frag_op_type. */
 #define FRAG_OP_TYPE_INIT .struct_size = sizeof(struct frag_op_type)
+/* The members of a struct frag_op_type, or of a condition's, that name its tables. */
 #define FRAG_PORTS(table)                                                                          \
 	.ports = (table), .port_count = (uint32_t)FRAG_COUNT_OF(table),                            \
 	.port_size = (uint32_t)sizeof((table)[0])
@@ -473,10 +500,12 @@ FRAG_API uint64_t frag_tick_count(const struct frag_tick *tick);
 FRAG_API int64_t frag_tick_time_ns(const struct frag_tick *tick);
 
 /*
- * What surrounds an operator. The results are borrowed and live as long as the operator.
- * Thread: the callback's. Blocks: no. RT-safe: yes, but those that take a name compare strings:
- * call them in setup, initialize or start.
+ * What surrounds an operator. The results are borrowed and live as long as the operator. Unless it
+ * is said otherwise: Thread: the callback's. Blocks: no. RT-safe: yes, but those that take a name
+ * compare strings: call them in setup, initialize or start.
  */
+
+/* Returns the name of the operator, that of its fragment, or the fragment. */
 FRAG_API const char *frag_op_name(const struct frag_op *op);
 FRAG_API const char *frag_op_fragment_name(const struct frag_op *op);
 FRAG_API struct frag_fragment *frag_op_fragment(const struct frag_op *op);

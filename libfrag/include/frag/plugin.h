@@ -43,6 +43,7 @@ struct frag_plugin {
 	uint32_t resource_count;
 };
 
+/* What FRAG_PLUGIN begins with: the symbol has the linkage of C. */
 #ifdef __cplusplus
 #define FRAG_PLUGIN_EXTERN extern "C"
 #else

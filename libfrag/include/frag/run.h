@@ -36,7 +36,9 @@ FRAG_BEGIN_DECLS
  */
 struct frag_run;
 
+/* What to run, and with what. */
 struct frag_run_config {
+	/* set by FRAG_RUN_CONFIG_INIT */
 	size_t struct_size;
 	/* the graph's file; relative paths in the graph start at its folder */
 	const char *path;
@@ -56,6 +58,7 @@ struct frag_run_config {
 	void (*error)(void *arg, const char *line);
 	void *arg;
 };
+/* Nothing is set yet: set path or text. */
 #define FRAG_RUN_CONFIG_INIT                                                                       \
 	{                                                                                          \
 		sizeof(struct frag_run_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL     \

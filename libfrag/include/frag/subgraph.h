@@ -12,9 +12,9 @@ FRAG_BEGIN_DECLS
  * is operator "cam1_fwd", and a message passes through no more than if it had been written so.
  * Interface ports are names for ports of inner operators: flows name them as ports of the instance.
  *
- * All functions below are called inside a composer, or inside the compose function of a subgraph.
- * They copy names and texts. A failure is worded in the fragment, as for those of compose.h. None
- * of them blocks or is RT-safe.
+ * All functions below are called inside a composer, or inside the compose function of a
+ * subgraph, on its thread. They copy names and texts. A failure is worded in the fragment, as for
+ * those of compose.h. None of them blocks or is RT-safe.
  */
 struct frag_subgraph;
 

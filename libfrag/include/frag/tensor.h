@@ -58,9 +58,13 @@ struct frag_dtype {
 
 /* DLTensor */
 struct frag_dltensor {
+	/* the memory, on the device; see byte_offset */
 	void *data;
+	/* where the memory is */
 	struct frag_device device;
+	/* number of dimensions, 0 to FRAG_TENSOR_NDIM_MAX; 0: one element */
 	int32_t ndim;
+	/* type of an element */
 	struct frag_dtype dtype;
 	/* [ndim] number of elements in each dimension */
 	int64_t *shape;

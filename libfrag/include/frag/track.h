@@ -25,6 +25,7 @@ FRAG_BEGIN_DECLS
  */
 struct frag_tracker;
 
+/* The bounds of what is tracked, as above. */
 #define FRAG_TRACK_PATHS_MAX 1024
 #define FRAG_TRACK_MESSAGE_PATHS_MAX 64
 #define FRAG_TRACK_STEPS_MAX 256
@@ -62,6 +63,7 @@ FRAG_API int frag_tracker_set_skip_starting_messages(struct frag_tracker *tracke
 FRAG_API int frag_tracker_set_discard_last_messages(struct frag_tracker *tracker, uint64_t num);
 FRAG_API int frag_tracker_set_skip_latencies(struct frag_tracker *tracker, int64_t threshold_ms);
 
+/* What is measured of a path; numbers of frag_tracker_metric. */
 enum frag_track_metric {
 	/* the number, from 1, of the counted message that took longest, or shortest */
 	FRAG_TRACK_MAX_MESSAGE_ID,

@@ -25,6 +25,7 @@ struct frag_reader;
 
 /* One field of a plain struct. */
 struct frag_field {
+	/* of the field, as in C */
 	const char *name;
 	/* a scalar, or the name of another plain struct */
 	const char *type;
@@ -69,6 +70,10 @@ struct frag_field {
 			(rows) * (columns), (uint32_t)sizeof(((T *)0)->member[0][0])               \
 	}
 
+/*
+ * The table of a type of values: a plain struct with its fields, or any other type with its
+ * functions.
+ */
 struct frag_type {
 	/* set by FRAG_TYPE_INIT */
 	size_t struct_size;
@@ -104,7 +109,9 @@ struct frag_type {
 	void (*fini)(void *value);
 };
 
+/* The first member of a struct frag_type. */
 #define FRAG_TYPE_INIT .struct_size = sizeof(struct frag_type)
+/* The members of a struct frag_type that name the table of its fields. */
 #define FRAG_FIELDS(table)                                                                         \
 	.fields = (table), .field_count = (uint32_t)FRAG_COUNT_OF(table),                          \
 	.field_size = (uint32_t)sizeof((table)[0])

@@ -32,8 +32,11 @@ FRAG_BEGIN_DECLS
  */
 struct frag_variable;
 
+/* What a variable is mapped for. */
 enum frag_variable_access {
+	/* to read what is published */
 	FRAG_VARIABLE_READ = 1,
+	/* to write, alone */
 	FRAG_VARIABLE_WRITE = 2,
 };
 
