@@ -55,6 +55,19 @@ class Docs(unittest.TestCase):
                 if code not in seen_as_exit_code:
                     self.assertRegex(tests, r'\bFRAGI_FAILURE_%s\b|"%s\\?"' % (name, code))
 
+    def test_the_graphs_of_the_page_about_execution_run(self):
+        with open(os.path.join(cluster.TOP, "docs", "EXECUTION.md"), encoding="utf-8") as f:
+            graphs = re.findall(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S)
+        self.assertEqual(len(graphs), 2)
+        for graph in graphs:
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+                f.write(graph)
+                f.flush()
+                run = subprocess.run([os.path.join(cluster.BIN, "fragctl"), "run", f.name],
+                                     timeout=60, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn("Rx message value: 3\n", run.stderr)
+
     def test_every_column_of_the_summary_is_explained(self):
         with open(os.path.join(cluster.TOP, "docs", "GRAPH.md"), encoding="utf-8") as f:
             table = f.read().split("<!-- columns of the summary -->\n")[1].split("\n\n")[0]
