@@ -7,6 +7,8 @@ import instructions
 
 MESSAGES = 1000000
 GRAPHS = ("pair", "chain", "fan_out", "fan_in", "latest_within")
+# Each of these is compared with the graph that does without.
+FEATURES = {"nested": "chain", "tracked": "chain", "pop": "pair", "latest": "pair", "dynamic": "pair"}
 SCHEDULERS = ("greedy", "event1", "event2")
 ADDED = 10  # identity elements
 
@@ -37,6 +39,12 @@ def run(bench):
                         floor=floors[pinned, kind],
                         target=hop_target(gst.get(("identity", pinned, kind)), graph, scheduler),
                     )
+    features = {
+        (graph, scheduler, kind): bench.row(
+            "hop.%s.%s%s" % (graph, scheduler, kind), unit, floor=rows[plain, scheduler, "pinned", kind])
+        for graph, plain in FEATURES.items() for scheduler in SCHEDULERS
+        for kind, unit in (("", "ns"), (".cpu", "ns cpu"))
+    }
     heap = {s: bench.row("hop.heap_allocations.%s" % s, "/message", floor=0, target=0) for s in SCHEDULERS}
     for _ in bench.rounds():
         for pinned in ("pinned", "unpinned"):
@@ -57,6 +65,10 @@ def run(bench):
                         "hop", graph, scheduler, MESSAGES, cores=cores(scheduler) if one else None
                     )
                     add(rows, (graph, scheduler, pinned), figures)
+        for graph in FEATURES:
+            for scheduler in SCHEDULERS:
+                figures = bench.figures("hop", graph, scheduler, MESSAGES, cores=cores(scheduler))
+                add(features, (graph, scheduler), figures)
         for scheduler, row in heap.items():
             short, long = (
                 bench.figures("hop", "pair", scheduler, n) for n in (MESSAGES // 10, MESSAGES)
@@ -65,9 +77,13 @@ def run(bench):
     if shutil.which("valgrind") is None:
         bench.lack("instructions a hop (valgrind)")
         return
-    for graph, scheduler in instructions.KINDS:
-        row = bench.row("hop.instructions.%s.%s" % (graph, scheduler), "/hop", target=instructions.LIMITS[scheduler])
+    counted = {}
+    for graph, scheduler in instructions.HOPS + instructions.FEATURES:
+        row = bench.row("hop.instructions.%s.%s" % (graph, scheduler), "/hop",
+                        floor=counted.get((FEATURES.get(graph), scheduler)),
+                        target=instructions.LIMITS.get((graph, scheduler)))
         row.values.append(instructions.measure(bench.build, graph, scheduler))
+        counted[graph, scheduler] = row
 
 
 def hop_target(identity, graph, scheduler):
