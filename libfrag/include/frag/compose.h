@@ -34,7 +34,7 @@ struct frag_arg {
 #define FRAG_NO_ARGS NULL
 /*
  * Returns a list of arguments as YAML, for people; NULL when memory is short. The caller calls
- * free() on it. Thread: any.
+ * free() on it. Thread: any. Blocks: no. RT-safe: no.
  */
 FRAG_API char *frag_args_describe(const struct frag_arg *args);
 

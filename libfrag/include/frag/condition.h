@@ -143,6 +143,7 @@ struct frag_condition_type {
 	uint32_t param_size;
 	/* FRAG_CONDITION_... */
 	uint32_t flags;
+	/* the callbacks, as above; NULL: none, but check or combine must be there */
 	int (*bind)(void *state, struct frag_condition *condition, struct frag_err *err);
 	enum frag_ready (*check)(void *state, int64_t now_ns, int64_t *out_until_ns);
 	void (*ticked)(void *state, int64_t now_ns);

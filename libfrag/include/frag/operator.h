@@ -76,6 +76,7 @@ struct frag_port {
 	 * (docs/GRAPH.md)
 	 */
 	uint32_t capacity;
+	/* of an input: what happens when such a queue is full */
 	enum frag_policy policy;
 	/* messages, or room for them, that the default condition asks for; 0: 1 */
 	uint32_t min_size;
@@ -342,6 +343,7 @@ struct frag_op_type {
 	const struct frag_param *params;
 	uint32_t param_count;
 	uint32_t param_size;
+	/* the callbacks, as above; NULL: none, but compute must be there */
 	int (*setup)(void *state, struct frag_op *op);
 	int (*initialize)(void *state, struct frag_op *op);
 	int (*start)(void *state, struct frag_op *op);

@@ -18,8 +18,9 @@ struct frag_plugin {
 	size_t struct_size;
 	uint32_t abi_major;
 	uint32_t abi_minor;
+	/* of the plugin */
 	const char *name;
-	/* of the plugin, for people: "1.0.0" */
+	/* for people: "1.0.0" */
 	const char *version;
 	/* see FRAG_OPS */
 	const struct frag_op_type *const *ops;
