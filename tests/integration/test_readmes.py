@@ -13,6 +13,7 @@ import subprocess
 import unittest
 
 import cluster
+import test_docs
 
 EXAMPLES = os.path.join(cluster.TOP, "examples")
 NAMES = sorted(n for n in os.listdir(EXAMPLES)
@@ -116,6 +117,16 @@ class Pages(unittest.TestCase):
     def test_the_index_lists_each_example(self):
         with open(os.path.join(EXAMPLES, "README.md"), encoding="utf-8") as f:
             self.assertEqual(sorted(re.findall(r"^\| \[(\w+)\]\(\1\) \|", f.read(), re.M)), NAMES)
+
+    def test_links_lead_to_files(self):
+        for name in [".", "data", *NAMES]:
+            folder = os.path.join(EXAMPLES, name)
+            for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", readme(name)):
+                path = os.path.join(folder, target)
+                self.assertTrue(os.path.exists(path), "%s links to %s" % (name, target))
+                if anchor:
+                    with open(path, encoding="utf-8") as f:
+                        self.assertIn(anchor, test_docs.Docs.anchors(f.read()), name)
 
     def test_lines_that_differ_are_found(self):
         self.assertEqual(differences(["a  <100 ns", "..."], ["b", "a 7.5 us"]), [])
