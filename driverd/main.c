@@ -17,7 +17,7 @@
 static int fail(const struct drv_options *options, int r, struct frag_err *err)
 {
 	frag_err_set(err, r, "%s", frag_strerror(r));
-	fprintf(stderr, "driverd: %s\n", err->text);
+	fragi_log_print("driverd: %s\n", err->text);
 	return drv_result_fail(&options->output, NULL, err);
 }
 
@@ -48,10 +48,10 @@ static int check(const struct drv_options *options, const struct fragi_spec_sour
 	int r = fragi_spec_parse(source, &diag, &spec), exit_code = -1;
 
 	for (size_t i = 0; i < diag.count; i++)
-		fprintf(stderr, "%s%s\n", diag.items[i].file[0] == '\0' ? "driverd: " : "",
-			fragi_err_line(&diag.items[i], line, sizeof(line)));
+		fragi_log_print("%s%s\n", diag.items[i].file[0] == '\0' ? "driverd: " : "",
+				fragi_err_line(&diag.items[i], line, sizeof(line)));
 	if (diag.beyond != 0)
-		fprintf(stderr, "driverd: and %zu errors more\n", diag.beyond);
+		fragi_log_print("driverd: and %zu errors more\n", diag.beyond);
 	/* `fragctl run --workers`, which starts this program, has logged them. */
 	if (r == 0 && getenv(FRAGI_ENVIRONMENT_CHECKED) == NULL)
 		fragi_spec_log_remarks(spec);
@@ -82,7 +82,7 @@ static int run(const struct drv_options *options)
 	    exit_code;
 
 	if (r < 0) {
-		fprintf(stderr, "driverd: %s\n", err.text);
+		fragi_log_print("driverd: %s\n", err.text);
 		return fragi_failure_exit(FRAGI_FAILURE_SUMMARY_UNWRITABLE);
 	}
 	if (options->app == NULL)
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	r = drv_options_parse(&options, argc, argv, &err);
 	fragi_log_init(r == 0 ? options.verbosity : 0);
 	if (r < 0) {
-		fprintf(stderr, "driverd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
+		fragi_log_print("driverd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
 		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
 							    : FRAGI_FAILURE_USAGE);
 	} else if (r == 0) {

@@ -17,7 +17,10 @@ void drv_progress_init(struct drv_progress *progress, bool off)
 /* Only the newest text counts: what the terminal does not take is left out. */
 static void put(const char *text)
 {
-	(void)fragi_write_nowait(STDERR_FILENO, text, strlen(text));
+	if (fragi_log_is_json())
+		fragi_log_put(text, strlen(text));
+	else
+		(void)fragi_write_nowait(STDERR_FILENO, text, strlen(text));
 }
 
 /* A text that wraps could not be written over. */

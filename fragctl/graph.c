@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/log.h>
 #include <fragctl/graph.h>
 #include <fragctl/pipeline.h>
 
@@ -26,9 +27,9 @@ void ctl_diag_print(const struct fragi_diag *diag)
 	char line[1400];
 
 	for (size_t i = 0; i < diag->count; i++)
-		fprintf(stderr, "%s\n", fragi_err_line(&diag->items[i], line, sizeof(line)));
+		fragi_log_print("%s\n", fragi_err_line(&diag->items[i], line, sizeof(line)));
 	if (diag->beyond > 0)
-		fprintf(stderr, "and %zu more errors\n", diag->beyond);
+		fragi_log_print("and %zu more errors\n", diag->beyond);
 }
 
 int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fragi_texts *operands,
@@ -37,18 +38,18 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 	graph->args = args;
 	graph->arg_count = arg_count;
 	if (graph->line != NULL && operands->count > 0) {
-		fprintf(stderr, "%s: %s stands beside -e; put the whole pipeline in quotes\n",
-			program, operands->items[0]);
+		fragi_log_print("%s: %s stands beside -e; put the whole pipeline in quotes\n",
+				program, operands->items[0]);
 		return CTL_USAGE;
 	}
 	if (graph->line != NULL)
 		return CTL_OK;
 	if (operands->count != 1) {
-		fprintf(stderr, "%s: %s; %s --help tells more\n", program,
-			operands->count == 0
-				? "name the application's graph, APP.yaml"
-				: "give one graph; what is for the application follows --",
-			program);
+		fragi_log_print("%s: %s; %s --help tells more\n", program,
+				operands->count == 0
+					? "name the application's graph, APP.yaml"
+					: "give one graph; what is for the application follows --",
+				program);
 		return CTL_USAGE;
 	}
 	graph->path = operands->items[0];

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/log.h>
 #include <base/secret.h>
 #include <base/units.h>
 #include <fragctl/ctl.h>
@@ -65,7 +66,7 @@ static int close_to_others(int fd)
 		return ctl_fail(CTL_MISSING,
 				"other users may read the file of stdout, and chmod 600 failed: %s",
 				strerror(errno));
-	fprintf(stderr, "fragctl: gave the file mode 0600, since other users could read it\n");
+	fragi_log_print("fragctl: gave the file mode 0600, since other users could read it\n");
 	return CTL_OK;
 }
 

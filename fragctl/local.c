@@ -98,10 +98,7 @@ static int on_ended(void *arg, const struct fragi_summary *driver_summary)
 
 static void print_line(const char *text)
 {
-	char line[2048];
-
-	snprintf(line, sizeof(line), "%.*s\n", (int)sizeof(line) - 2, text);
-	fragi_log_put(line, strlen(line));
+	fragi_log_print("%s\n", text);
 }
 
 /* An error before the start is a plain line, as a compiler prints it; later it is a log line. */

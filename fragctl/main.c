@@ -58,15 +58,13 @@ void ctl_verb_flags(const struct ctl_verb *verb,
 
 int ctl_fail(int code, const char *format, ...)
 {
-	char line[2048];
-	size_t used = (size_t)snprintf(line, sizeof(line), "%sfragctl: ", fragi_log_line_begin());
+	char text[2048];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(line + used, sizeof(line) - used - 1, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	strcat(line, "\n");
-	fragi_log_put(line, strlen(line));
+	fragi_log_print("fragctl: %s\n", text);
 	return code;
 }
 
@@ -83,8 +81,9 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 	}
 	r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
 	if (r < 0) {
-		fprintf(stderr, "%s: %s\n", flags->program,
-			err.text[0] != '\0' ? err.text : frag_strerror(r));
+		fragi_log_choose_format();
+		fragi_log_print("%s: %s\n", flags->program,
+				err.text[0] != '\0' ? err.text : frag_strerror(r));
 		*out_exit = r == -ENOMEM ? CTL_FAILED : CTL_USAGE;
 		return false;
 	}
@@ -113,8 +112,8 @@ int ctl_one_name(const struct fragi_texts *operands, const char *program, bool i
 	if (operands->count == 0 && is_optional)
 		return CTL_OK;
 	if (operands->count != 1) {
-		fprintf(stderr, "%s: name %s application; fragctl list shows them\n", program,
-			is_optional ? "at most one" : "one");
+		fragi_log_print("%s: name %s application; fragctl list shows them\n", program,
+				is_optional ? "at most one" : "one");
 		return CTL_USAGE;
 	}
 	*out_name = operands->items[0];
@@ -125,7 +124,7 @@ int ctl_check_name(const char *name, const char *program)
 {
 	if (fragi_name_is_valid(name))
 		return CTL_OK;
-	fprintf(stderr, "%s: \"%.80s\" is no name of an application\n", program, name);
+	fragi_log_print("%s: \"%.80s\" is no name of an application\n", program, name);
 	return CTL_USAGE;
 }
 
@@ -144,6 +143,7 @@ static int refuse_verb(const char *name)
 	size_t count = 0;
 	char advice[400];
 
+	fragi_log_choose_format();
 	if (name[0] == '-')
 		return ctl_fail(
 			CTL_USAGE,

@@ -50,12 +50,12 @@ static void print_caret(const char *line, size_t at)
 static void print_errors(const struct ctl_pipeline *pipeline, const struct fragi_diag *diag)
 {
 	for (size_t i = 0; i < diag->count; i++) {
-		fprintf(stderr, "fragctl: %s\n", diag->items[i].text);
+		fragi_log_print("fragctl: %s\n", diag->items[i].text);
 		if (diag->items[i].line > 0)
 			print_caret(pipeline->line, (size_t)diag->items[i].column - 1);
 	}
 	if (diag->beyond > 0)
-		fprintf(stderr, "and %zu more errors\n", diag->beyond);
+		fragi_log_print("and %zu more errors\n", diag->beyond);
 }
 
 /*

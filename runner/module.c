@@ -73,14 +73,11 @@ static void vacate(void)
 
 static void report_line(const struct fragi_runner *runner, const char *text)
 {
-	char line[2048];
-
 	if (runner->app.error != NULL) {
 		runner->app.error(runner->app.arg, text);
 		return;
 	}
-	snprintf(line, sizeof(line), "%.*s\n", (int)sizeof(line) - 2, text);
-	fragi_log_put(line, strlen(line));
+	fragi_log_print("%s\n", text);
 }
 
 static void on_log(void *arg, const struct drv_action *action)

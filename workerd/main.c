@@ -18,9 +18,10 @@ int main(int argc, char **argv)
 
 	fragi_standard_fds_open();
 	fragi_service_open();
+	fragi_log_choose_format();
 	r = wrk_options_parse(&options, argc, argv, &err);
 	if (r < 0) {
-		fprintf(stderr, "workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
+		fragi_log_print("workerd: %s\n", err.text[0] != '\0' ? err.text : frag_strerror(r));
 		exit_code = fragi_failure_exit(r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY
 							    : FRAGI_FAILURE_USAGE);
 	} else if (r == 0) {

@@ -79,11 +79,15 @@ static uint64_t load(const _Atomic uint64_t *counter)
 static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 {
 	uint64_t state = load(&row->state);
+	struct fragi_job job;
 
 	out->state = state <= FRAGI_OP_FAILED ? (uint32_t)state : FRAGI_OP_FAILED;
 	out->ticks = load(&row->ticks);
 	out->running = load(&row->running) != 0 || out->ticks > load(&row->compute.count);
 	fragi_hist_read(&row->compute, &out->compute);
+	fragi_op_row_job(row, &job);
+	out->time_ns = job.time_ns;
+	out->waiting_ns = job.waiting_ns;
 }
 
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)

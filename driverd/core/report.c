@@ -170,6 +170,8 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 		return out;
 	out.ticks += host->stats->stats.ops[row].ticks;
 	out.compute = host->stats->stats.ops[row].compute;
+	out.time_ns = host->stats->stats.ops[row].time_ns;
+	out.waiting_ns = host->stats->stats.ops[row].waiting_ns;
 	return out;
 }
 

@@ -17,6 +17,8 @@ static void encode_operators(struct fw_encoder *e, const struct fragi_summary_fr
 		out->operators[i]->type = fw_put_text(e, in->operators[i].type);
 		out->operators[i]->ticks = in->operators[i].ticks;
 		out->operators[i]->compute = fw_put_quantiles(e, &in->operators[i].compute);
+		out->operators[i]->time_ns = in->operators[i].time_ns;
+		out->operators[i]->waiting_ns = in->operators[i].waiting_ns;
 	}
 }
 
@@ -122,6 +124,8 @@ static void decode_fragment(struct fw_decoder *d, const Frag__V1__SummaryFragmen
 		operators[i].type = fw_get_text(d, in->operators[i]->type);
 		operators[i].ticks = in->operators[i]->ticks;
 		fw_get_quantiles(in->operators[i]->compute, &operators[i].compute);
+		operators[i].time_ns = in->operators[i]->time_ns;
+		operators[i].waiting_ns = in->operators[i]->waiting_ns;
 	}
 	out->operators = operators;
 	out->operator_count = count;

@@ -61,6 +61,8 @@ void fw_encode_host_stats(struct fw_encoder *e, const struct fw_message *message
 		out->ops[i]->running = in->ops[i].running;
 		out->ops[i]->ticks = in->ops[i].ticks;
 		out->ops[i]->compute = fw_put_quantiles(e, &in->ops[i].compute);
+		out->ops[i]->time_ns = in->ops[i].time_ns;
+		out->ops[i]->waiting_ns = in->ops[i].waiting_ns;
 	}
 	out->flows = fw_put_rows(e, &frag__v1__flow_stats__descriptor, in->flow_count, FW_ROWS_MAX,
 				 &out->n_flows);
@@ -97,6 +99,8 @@ void fw_decode_host_stats(struct fw_decoder *d, const Frag__V1__HostStats *in,
 		out->ops[i].running = in->ops[i]->running != 0;
 		out->ops[i].ticks = in->ops[i]->ticks;
 		fw_get_quantiles(in->ops[i]->compute, &out->ops[i].compute);
+		out->ops[i].time_ns = in->ops[i]->time_ns;
+		out->ops[i].waiting_ns = in->ops[i]->waiting_ns;
 	}
 	out->flows =
 		fw_get_rows(d, in->n_flows, FW_ROWS_MAX, sizeof(*out->flows), &out->flow_count);

@@ -318,6 +318,7 @@ struct fw_op_stats {
 	bool running; /* was in a callback when the page was read */
 	uint64_t ticks;
 	struct fragi_quantiles compute; /* ns a tick */
+	uint64_t time_ns, waiting_ns;   /* in compute; started and not in compute */
 };
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */

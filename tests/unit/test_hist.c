@@ -94,3 +94,19 @@ Test(hist, one_look_gives_all_quantiles)
 	cr_expect_eq(q.max, 1000);
 	cr_expect(q.p50 < q.p99);
 }
+
+Test(hist, the_sum_is_within_seven_percent)
+{
+	static struct fragi_hist hist;
+	uint64_t sum = 0;
+
+	cr_expect_eq(fragi_hist_total(&hist), 0);
+	for (uint64_t ns = 3; ns < 2000000; ns += ns / 5 + 1) {
+		fragi_hist_add(&hist, ns);
+		sum += ns;
+		cr_expect(fragi_hist_total(&hist) * 100 <= sum * 107);
+		cr_expect(fragi_hist_total(&hist) * 107 >= sum * 100);
+	}
+	memset(&hist, 0xFF, sizeof(hist));
+	cr_expect_eq(fragi_hist_total(&hist), UINT64_MAX);
+}

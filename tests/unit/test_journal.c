@@ -107,6 +107,16 @@ Test(journal, any_part_of_a_subject)
 	cr_expect_null(strstr(entry, "FRAG_APPLICATION"), "%s", entry);
 }
 
+Test(journal, a_critical_line_has_its_priority)
+{
+	const char *entry;
+
+	log_critical("app", "ends");
+	entry = take(journald);
+	cr_expect(has_field(entry, "PRIORITY=2"), "%s", entry);
+	cr_expect(has_field(entry, "MESSAGE=test app: ends"), "%s", entry);
+}
+
 /* What hosts print comes to their worker as lines, which it passes on. */
 Test(journal, lines_of_hosts)
 {

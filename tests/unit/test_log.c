@@ -8,6 +8,7 @@
 
 #define LOG_TOPIC "test"
 #include <base/log.h>
+#include <base/log_line.h>
 
 static int saved_stderr, reader;
 
@@ -120,10 +121,10 @@ Test(log, quiet_does_not_silence_operators)
 	fragi_log_init(1);
 	cr_expect_eq(fragi_log_operator_threshold, FRAGI_LOG_INFO, "as -v wants it");
 	unsetenv("FRAG_LOG_LEVEL");
-	fragi_log_init(-3);
+	fragi_log_init(-4);
 	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_OFF);
 	cr_expect_eq(fragi_log_operator_threshold, FRAGI_LOG_INFO);
-	setenv("FRAG_LOG_LEVEL", "off", 1); /* a host, of a worker with -qqq */
+	setenv("FRAG_LOG_LEVEL", "off", 1); /* a host, of a worker with -qqqq */
 	setenv(FRAGI_OPERATOR_LOG_LEVEL, "info", 1);
 	fragi_log_init(0);
 	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_OFF);
@@ -143,4 +144,75 @@ Test(log, an_unknown_level_is_said)
 	unsetenv("FRAG_LOG_LEVEL");
 	cr_expect_eq(fragi_log_threshold, FRAGI_LOG_INFO);
 	cr_expect_not_null(strstr(line, "\"loud\""), "%s", line);
+}
+
+static const char *as_json(const char *line)
+{
+	static char out[FRAGI_LOG_JSON_MAX + 1];
+
+	out[fragi_log_line_to_json(line, strlen(line), out, FRAGI_LOG_JSON_MAX)] = '\0';
+	return out;
+}
+
+Test(log, lines_as_json)
+{
+	static const struct {
+		const char *line, *object;
+	} cases[] = {
+		{"2026-11-22T20:24:04.159Z info  op app/f1.rx: got \"1\\2\"\n",
+		 "{\"time\": \"2026-11-22T20:24:04.159Z\", \"level\": \"info\", \"topic\": \"op\", "
+		 "\"subject\": \"app/f1.rx\", \"application\": \"app\", \"fragment\": \"f1\", "
+		 "\"operator\": \"rx\", \"text\": \"got \\\"1\\\\2\\\"\"}\n"},
+		{"\033[K2026-11-22T20:24:04.159Z critical run: it: all: ends\n",
+		 "{\"time\": \"2026-11-22T20:24:04.159Z\", \"level\": \"critical\", \"topic\": \"run\", "
+		 "\"text\": \"it: all: ends\"}\n"},
+		{"\n2026-11-22T20:24:04.159Z warn  data f1.rx.in: input\tx\n",
+		 "{\"time\": \"2026-11-22T20:24:04.159Z\", \"level\": \"warn\", \"topic\": \"data\", "
+		 "\"subject\": \"f1.rx.in\", \"fragment\": \"f1\", \"operator\": \"rx\", "
+		 "\"text\": \"input x\"}\n"},
+		{"2026-11-22T20:24:04.159Z debug run a sentence: with colon",
+		 "{\"time\": \"2026-11-22T20:24:04.159Z\", \"level\": \"debug\", \"topic\": \"run\", "
+		 "\"text\": \"a sentence: with colon\"}\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		cr_expect_str_eq(as_json(cases[i].line), cases[i].object);
+	/* what an operator prints, and what anything else does */
+	cr_expect_not_null(strstr(as_json("f1.rx: three words: 3\n"),
+				  "\"level\": \"info\", \"subject\": \"f1.rx\", "
+				  "\"fragment\": \"f1\", \"operator\": \"rx\", "
+				  "\"text\": \"three words: 3\"}"));
+	cr_expect_not_null(
+		strstr(as_json("app.yaml:3:1: no\n"), "\"text\": \"app.yaml:3:1: no\"}"));
+	cr_expect_not_null(strstr(as_json(""), "\"text\": \"\"}"));
+}
+
+Test(log, a_json_object_is_whole_whatever_the_line)
+{
+	char *line = malloc(10001);
+	const char *object;
+
+	for (int kind = 0; kind < 4; kind++) {
+		memset(line, "\"\\a\xff"[kind], 10000);
+		line[10000] = '\0';
+		object = as_json(line);
+		cr_expect_str_eq(object + strlen(object) - 3, "\"}\n", "%d", kind);
+		cr_expect_lt(strlen(object), FRAGI_LOG_JSON_MAX);
+		memcpy(line, "2026-11-22T20:24:04.159Z info  ", 31);
+		object = as_json(line);
+		cr_expect_str_eq(object + strlen(object) - 3, "\"}\n", "%d", kind);
+		cr_expect_lt(strlen(object), FRAGI_LOG_JSON_MAX);
+	}
+	free(line);
+}
+
+Test(log, critical_is_above_error)
+{
+	setenv("FRAG_LOG_LEVEL", "critical", 1);
+	fragi_log_init(0);
+	unsetenv("FRAG_LOG_LEVEL");
+	catch_stderr();
+	log_error(NULL, "not this");
+	log_critical(NULL, "this");
+	cr_expect_not_null(strstr(caught(), "Z critical test: this\n"));
 }

@@ -13,7 +13,9 @@ static const struct fragi_summary_operator operators[] = {
 	{.name = "replayer",
 	 .type = "video_replayer",
 	 .ticks = 300,
-	 .compute = {.p50 = 1, .p99 = 2, .max = 3}},
+	 .compute = {.count = 299, .p50 = 1, .p99 = 2, .max = 3},
+	 .time_ns = 400,
+	 .waiting_ns = 500},
 };
 static const struct fragi_summary_fragment fragments[] = {
 	{.name = "fragment1",
@@ -221,7 +223,7 @@ Test(summary, the_json_is_one_document)
 		" \"started_unix_ns\": 5, \"first_message_ns\": 6, \"duration_ns\": 30100000000, \"shutdown_ns\": 8,\n"
 		" \"fragments\": [\n"
 		"  {\"name\": \"fragment1\", \"worker\": \"a\", \"host_pid\": 42, \"state\": \"done\", \"epoch\": 1, \"restarts\": 0,\n"
-		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}}]},\n"
+		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}, \"job\": {\"count\": 299, \"time_ns\": 400, \"waiting_ns\": 500}}]},\n"
 		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", \"epoch\": 0, \"restarts\": 0,\n"
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <base/log_entry.h>
+#include <base/log_line.h>
 #include <base/units.h>
 
 /*
@@ -37,7 +37,7 @@ static uint32_t allowance(struct wrk_host *host, int64_t now_ns)
 	return WRK_LINES_BURST - host->lines_used;
 }
 
-static const char *copy(struct wrk_actions *actions, struct fragi_log_span span, size_t size_max)
+static const char *copy(struct wrk_actions *actions, struct fragi_span span, size_t size_max)
 {
 	char *text = fragi_arena_strndup(&actions->arena, span.text != NULL ? span.text : "",
 					 span.length < size_max ? span.length : size_max);
@@ -48,7 +48,7 @@ static const char *copy(struct wrk_actions *actions, struct fragi_log_span span,
 }
 
 /* A name that it cannot have is none. */
-static const char *name_of(struct wrk_actions *actions, struct fragi_log_span span)
+static const char *name_of(struct wrk_actions *actions, struct fragi_span span)
 {
 	const char *name = copy(actions, span, FRAG_NAME_MAX + 1);
 
@@ -57,9 +57,9 @@ static const char *name_of(struct wrk_actions *actions, struct fragi_log_span sp
 
 static void read_line(const char *line, struct fw_line *row, struct wrk_actions *actions)
 {
-	struct fragi_log_entry entry;
+	struct fragi_log_line entry;
 
-	fragi_log_entry_read(line, strlen(line), &entry);
+	fragi_log_line_parse(line, strlen(line), &entry);
 	*row = (struct fw_line){
 		.level = (uint32_t)entry.level,
 		.fragment = name_of(actions, entry.fragment),

@@ -71,6 +71,7 @@ int host_process_run(enum fragi_library_paths paths)
 	bool hangs;
 	int r = prepare();
 
+	fragi_log_keep_text(); /* its worker writes its lines, in its format */
 	if (r < 0) {
 		fprintf(stderr, "fraghost: cannot start: %s\n", frag_strerror(r));
 		return 1;

@@ -67,3 +67,14 @@ void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
 	out->p999 = quantile(&snapshot, 999);
 	out->max = snapshot.max;
 }
+
+uint64_t fragi_hist_total(const struct fragi_hist *hist)
+{
+	unsigned __int128 total = 0;
+
+	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++)
+		total += (unsigned __int128)atomic_load_explicit(&hist->bucket[i],
+								 memory_order_relaxed) *
+			 bucket_middle(i);
+	return total < UINT64_MAX ? (uint64_t)total : UINT64_MAX;
+}

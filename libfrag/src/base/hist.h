@@ -58,6 +58,11 @@ struct fragi_quantiles {
  */
 FRAGI_API uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille);
 /*
+ * Returns the sum of the recorded values by the middles of their buckets: within 7 %, and a longer
+ * run is nearer.
+ */
+FRAGI_API uint64_t fragi_hist_total(const struct fragi_hist *hist);
+/*
  * Computes all of them from one copy of the buckets, so that p50 <= p99 <= p999 whatever the memory
  * holds.
  */

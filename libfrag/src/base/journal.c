@@ -11,7 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <base/log_entry.h>
+#include <base/log.h>
+#include <base/log_line.h>
 
 #define ENTRY_MAX_BYTES 4096
 
@@ -31,7 +32,7 @@ static bool stderr_is_journal(void)
 	return strcmp(stream, own) == 0;
 }
 
-static void add(char *entry, size_t *used, const char *field, struct fragi_log_span value)
+static void add(char *entry, size_t *used, const char *field, struct fragi_span value)
 {
 	int n;
 
@@ -43,9 +44,9 @@ static void add(char *entry, size_t *used, const char *field, struct fragi_log_s
 		*used += (size_t)n;
 }
 
-static struct fragi_log_span word(const char *text)
+static struct fragi_span word(const char *text)
 {
-	return (struct fragi_log_span){text, strlen(text)};
+	return (struct fragi_span){text, strlen(text)};
 }
 
 static bool send_entry(const char *entry, size_t size)
@@ -66,12 +67,12 @@ static bool send_entry(const char *entry, size_t size)
 
 bool fragi_journal_send(const char *line, size_t size)
 {
-	/* as syslog counts: 3 error, 4 warning, 6 info, 7 debug */
-	static const char *const priorities[] = {"7", "7", "6", "4", "3"};
-	struct fragi_log_span text = {line, size};
+	/* as syslog counts: 2 critical, 3 error, 4 warning, 6 info, 7 debug */
+	static const char *const priorities[] = {"7", "7", "6", "4", "3", "2"};
+	struct fragi_span text = {line, size};
 	char entry[ENTRY_MAX_BYTES];
 	int saved_errno = errno;
-	struct fragi_log_entry parsed;
+	struct fragi_log_line parsed;
 	size_t used = 0;
 	bool sent = false;
 
@@ -82,7 +83,7 @@ bool fragi_journal_send(const char *line, size_t size)
 	if (text.length > 0 && text.text[text.length - 1] == '\n')
 		text.length--;
 	if (text.length > 0 && stderr_is_journal()) {
-		fragi_log_entry_read(text.text, text.length, &parsed);
+		fragi_log_line_parse(text.text, text.length, &parsed);
 		add(entry, &used, "MESSAGE", parsed.message);
 		add(entry, &used, "PRIORITY", word(priorities[parsed.level]));
 		add(entry, &used, "SYSLOG_IDENTIFIER", word(program_invocation_short_name));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #define LOG_TOPIC "log"
 #include <base/journal.h>
 #include <base/log.h>
+#include <base/log_line.h>
 #include <base/nowait.h>
 #include <base/printable.h>
 #include <base/stamp.h>
@@ -22,9 +24,10 @@
 #define WAIT_MAX_NS INT64_C(100000000)
 #define WAIT_PART 10
 
-static bool is_dumb; /* constant after fragi_log_init */
+static bool is_dumb, is_json; /* constant after fragi_log_init */
 
-static const char *const level_names[] = {"trace", "debug", "info", "warn", "error", "off"};
+static const char *const level_names[] = {"trace", "debug",    "info", "warn",
+					  "error", "critical", "off"};
 
 int fragi_log_threshold = FRAGI_LOG_INFO;
 int fragi_log_operator_threshold = FRAGI_LOG_INFO;
@@ -55,9 +58,11 @@ void fragi_log_init(int verbosity)
 {
 	const char *text = getenv("FRAG_LOG_LEVEL"), *term = getenv("TERM");
 	const char *of_operators = getenv(FRAGI_OPERATOR_LOG_LEVEL);
+	const char *format = getenv("FRAG_LOG_FORMAT");
 	int level = text != NULL && text[0] != '\0' ? level_of(text) : FRAGI_LOG_INFO;
 	bool unknown = level > FRAGI_LOG_OFF;
 
+	fragi_log_choose_format();
 	is_dumb = term == NULL || strcmp(term, "dumb") == 0;
 	if (unknown)
 		level = FRAGI_LOG_INFO;
@@ -68,8 +73,30 @@ void fragi_log_init(int verbosity)
 	if (unknown)
 		log_warn(
 			NULL,
-			"FRAG_LOG_LEVEL is \"%.32s\", which is not a level; info is used (give trace, debug, info, warn, error or off)",
+			"FRAG_LOG_LEVEL is \"%.32s\", which is not a level; info is used (give trace, debug, info, warn, error, critical or off)",
 			text);
+	if (format != NULL && format[0] != '\0' && !is_json && strcasecmp(format, "text") != 0)
+		log_warn(
+			NULL,
+			"FRAG_LOG_FORMAT is \"%.32s\", which is not a format; text is used (give text or json)",
+			format);
+}
+
+void fragi_log_choose_format(void)
+{
+	const char *format = getenv("FRAG_LOG_FORMAT");
+
+	is_json = format != NULL && strcasecmp(format, "json") == 0;
+}
+
+void fragi_log_keep_text(void)
+{
+	is_json = false;
+}
+
+bool fragi_log_is_json(void)
+{
+	return is_json;
 }
 
 const char *fragi_log_level_name(int level)
@@ -81,7 +108,7 @@ const char *fragi_log_level_name(int level)
 bool fragi_log_is_terminal(void)
 {
 	int saved_errno = errno;
-	bool is_terminal = !is_dumb && isatty(STDERR_FILENO) != 0;
+	bool is_terminal = !is_dumb && !is_json && isatty(STDERR_FILENO) != 0;
 
 	errno = saved_errno;
 	return is_terminal;
@@ -109,12 +136,31 @@ static size_t line_head(char *line, size_t size, enum fragi_log_level level, con
 	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
+/* An object is written whole, or not at all, or it is cut. Returns `size`, or 0. */
+static size_t put_json(const char *line, size_t size, int64_t patience_ns)
+{
+	char object[FRAGI_LOG_JSON_MAX];
+	size_t length = fragi_log_line_to_json(line, size, object, sizeof(object));
+	size_t written = fragi_write_within(STDERR_FILENO, object, length, patience_ns);
+
+	if (written > 0 && written < length)
+		written += fragi_write_within(STDERR_FILENO, object + written, length - written,
+					      WAIT_MAX_NS);
+	if (written > 0)
+		atomic_store_explicit(&is_cut, written < length, memory_order_relaxed);
+	return written > 0 ? size : 0;
+}
+
 static size_t put(const char *line, size_t size, int64_t patience_ns)
 {
-	size_t written = fragi_journal_send(line, size)
-				 ? size
-				 : fragi_write_within(STDERR_FILENO, line, size, patience_ns);
+	size_t written;
 
+	if (fragi_journal_send(line, size))
+		written = size;
+	else if (is_json)
+		return put_json(line, size, patience_ns);
+	else
+		written = fragi_write_within(STDERR_FILENO, line, size, patience_ns);
 	if (written > 0)
 		atomic_store_explicit(&is_cut, written < size, memory_order_relaxed);
 	return written;
@@ -225,4 +271,26 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 	line[length++] = '\n';
 	fragi_log_put(line, length);
 	errno = saved_errno;
+}
+
+void fragi_log_print(const char *format, ...)
+{
+	char line[LINE_MAX_BYTES];
+	size_t used = 0;
+	va_list args;
+	int n;
+
+	if (is_json)
+		used = line_head(line, sizeof(line), FRAGI_LOG_ERROR, program_invocation_short_name,
+				 NULL);
+	else
+		used = (size_t)snprintf(line, sizeof(line), "%s", fragi_log_line_begin());
+	va_start(args, format);
+	n = vsnprintf(line + used, sizeof(line) - used, format, args);
+	va_end(args);
+	if (n > 0)
+		used += (size_t)n < sizeof(line) - used ? (size_t)n : sizeof(line) - used - 1;
+	if (used > 0 && line[used - 1] != '\n') /* it was cut */
+		line[used - 1] = '\n';
+	fragi_log_put(line, used);
 }

@@ -10,9 +10,10 @@
 
 /*
  * Log lines have the form `TIME LEVEL topic subject: text` and go to stderr, each in one write.
- * FRAG_LOG_LEVEL sets the lowest level that is logged (trace, debug, info, warn, error, off;
- * default info), and -v and -q change it. Each file has one topic, a short word: `#define LOG_TOPIC
- * "sched"` before this header.
+ * FRAG_LOG_LEVEL sets the lowest level that is logged (trace, debug, info, warn, error, critical,
+ * off; default info), and -v and -q change it. With FRAG_LOG_FORMAT=json the program whose stderr
+ * it is writes each line as a JSON object (log_line.h); until then lines are text. Each file has
+ * one topic, a short word: `#define LOG_TOPIC "sched"` before this header.
  */
 enum fragi_log_level {
 	FRAGI_LOG_TRACE,
@@ -20,6 +21,7 @@ enum fragi_log_level {
 	FRAGI_LOG_INFO,
 	FRAGI_LOG_WARN,
 	FRAGI_LOG_ERROR,
+	FRAGI_LOG_CRITICAL,
 	FRAGI_LOG_OFF,
 };
 
@@ -45,6 +47,14 @@ FRAGI_API void fragi_log_write(enum fragi_log_level level, const char *topic, co
  */
 #define FRAGI_LOG_LINE_BEGIN_MAX 3 /* bytes */
 FRAGI_API const char *fragi_log_line_begin(void);
+/* Lines are written as JSON objects. Constant once fragi_log_init was called. */
+FRAGI_API bool fragi_log_is_json(void);
+/* The part of fragi_log_init that looks at FRAG_LOG_FORMAT, for errors before it can be called. */
+FRAGI_API void fragi_log_choose_format(void);
+/* Lines are text from now on, for a process whose lines another one writes. */
+FRAGI_API void fragi_log_keep_text(void);
+/* Prints a line about a failure: the text alone or, as JSON, with time and level too. */
+FRAGI_API void fragi_log_print(const char *format, ...) FRAG_PRINTF(1, 2);
 /* Whether stderr is a terminal that understands escape sequences. */
 FRAGI_API bool fragi_log_is_terminal(void);
 
@@ -81,6 +91,7 @@ FRAGI_API void fragi_log_catch_up(int64_t patience_ns);
 		if ((int)(level) >= fragi_log_threshold)                                           \
 			fragi_log_write(level, LOG_TOPIC, subject, __VA_ARGS__);                   \
 	} while (0)
+#define log_critical(subject, ...) fragi_log(FRAGI_LOG_CRITICAL, subject, __VA_ARGS__)
 #define log_error(subject, ...) fragi_log(FRAGI_LOG_ERROR, subject, __VA_ARGS__)
 #define log_warn(subject, ...) fragi_log(FRAGI_LOG_WARN, subject, __VA_ARGS__)
 #define log_info(subject, ...) fragi_log(FRAGI_LOG_INFO, subject, __VA_ARGS__)

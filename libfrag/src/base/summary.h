@@ -23,6 +23,8 @@ struct fragi_summary_operator {
 	const char *name, *type;
 	uint64_t ticks;
 	struct fragi_quantiles compute; /* ns a tick */
+	/* of its last epoch: in compute, within 7 %; between start and end and not in compute */
+	uint64_t time_ns, waiting_ns;
 };
 
 struct fragi_summary_fragment {

@@ -146,3 +146,19 @@ void fragi_ledger_close(struct fragi_ledger *ledger)
 		munmap(ledger->head, ledger->mapped_bytes);
 	memset(ledger, 0, sizeof(*ledger));
 }
+
+void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out)
+{
+	uint64_t started = atomic_load_explicit(&row->started_ns, memory_order_acquire),
+		 ended = atomic_load_explicit(&row->ended_ns, memory_order_acquire), lasted;
+
+	out->count = atomic_load_explicit(&row->compute.count, memory_order_acquire);
+	out->time_ns = fragi_hist_total(&row->compute);
+	if (ended == 0)
+		ended = (uint64_t)fragi_now_ns();
+	lasted = started != 0 && ended > started ? ended - started : 0;
+	/* The sum is only known by its buckets. */
+	if (out->time_ns > lasted)
+		out->time_ns = lasted;
+	out->waiting_ns = lasted - out->time_ns;
+}

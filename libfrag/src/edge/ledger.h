@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include <base/counters.h>
+#include <base/stamp.h>
 
 /*
  * The ledger: what happened to every message, in a page that the host writes and its workerd reads,
@@ -48,9 +49,29 @@ struct fragi_op_row {
 	 * what a crash report names
 	 */
 	_Atomic uint64_t running;
-	_Atomic uint64_t reserved[4];
+	_Atomic uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
+	_Atomic uint64_t reserved[2];
 	struct fragi_hist compute; /* ns a tick */
 };
+
+/* Sets a state and when it began. */
+static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_state state)
+{
+	_Atomic uint64_t *when = state == FRAGI_OP_STARTED ? &row->started_ns : &row->ended_ns;
+
+	atomic_store_explicit(when, (uint64_t)fragi_now_ns(), memory_order_relaxed);
+	/* release: who reads it sees what the operator did (frag/status.h) */
+	atomic_store_explicit(&row->state, state, memory_order_release);
+}
+
+/*
+ * What an operator did: how often it was called, for how long in all (of the histogram, so within
+ * 7 %), and how long it waited between its start and its end, or until now.
+ */
+struct fragi_job {
+	uint64_t count, time_ns, waiting_ns;
+};
+FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out);
 
 /* Layout 2. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \

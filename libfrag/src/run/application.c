@@ -28,14 +28,11 @@ static struct frag_run *left;
 
 static void report(const struct frag_run_config *config, const char *text)
 {
-	char line[2048];
-
 	if (config->error != NULL) {
 		config->error(config->arg, text);
 		return;
 	}
-	snprintf(line, sizeof(line), "%.*s\n", (int)sizeof(line) - 2, text);
-	fragi_log_put(line, strlen(line));
+	fragi_log_print("%s\n", text);
 }
 
 static void report_all(const struct frag_run_config *config, const struct fragi_diag *diag)

@@ -466,7 +466,7 @@ int fragi_exec_start(struct fragi_exec *exec)
 	if (r < 0)
 		return r;
 	exec->started = true;
-	atomic_store_explicit(&exec->row->state, FRAGI_OP_STARTED, memory_order_relaxed);
+	fragi_op_row_enter(exec->row, FRAGI_OP_STARTED);
 	return 0;
 }
 
@@ -494,7 +494,5 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	fragi_exec_give_up_pending(exec);
 	fragi_checks_stop(exec);
 	fragi_checks_end(exec);
-	/* release: who reads it sees what the operator did (frag/status.h) */
-	atomic_store_explicit(&exec->row->state, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
-			      memory_order_release);
+	fragi_op_row_enter(exec->row, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE);
 }

@@ -263,8 +263,10 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 	fragi_json_text(or_empty(op->type), out);
 	fprintf(out,
 		", \"ticks\": %" PRIu64 ", \"compute_ns\": {\"p50\": %" PRIu64 ", \"p99\": %" PRIu64
-		", \"max\": %" PRIu64 "}}",
-		op->ticks, op->compute.p50, op->compute.p99, op->compute.max);
+		", \"max\": %" PRIu64 "}, \"job\": {\"count\": %" PRIu64 ", \"time_ns\": %" PRIu64
+		", \"waiting_ns\": %" PRIu64 "}}",
+		op->ticks, op->compute.p50, op->compute.p99, op->compute.max, op->compute.count,
+		op->time_ns, op->waiting_ns);
 }
 
 static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *out)
