@@ -59,14 +59,16 @@ FRAG_BEGIN_DECLS
  * Returns 0; -EINVAL: resource is NULL or of another fragment, id is no name, or its type has
  * callbacks of an application; -EEXIST: there is such a service already; -EBUSY: not inside a
  * composer; -ENOMEM. A failure is worded in the fragment.
+ * Thread: the callback's. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_register_service(struct frag_fragment *fragment, struct frag_resource *resource,
 				   const char *id);
 
 /*
- * Finds a service. The result lives as long as the fragment; frag_resource_state gives its state.
+ * Finds a service.
  * - type: name of its type; a name of Holoscan's for a built-in one is accepted
  * - id: NULL or "": that without an id
+ * Returns the resource, which lives as long as the fragment (frag_resource_state gives its state);
  * NULL: there is none, or several instances of subgraphs have one and none of them is the caller's.
  * What setup finds may not be initialized yet. Services of the application are there in all
  * callbacks; those of a fragment from the moment that they were registered.
