@@ -80,6 +80,7 @@ struct frag_resource_type {
 	int (*worker_disconnect)(void *state, struct frag_resource *resource);
 };
 
+/* Begins the table of a resource type. */
 #define FRAG_RESOURCE_TYPE_INIT .struct_size = sizeof(struct frag_resource_type)
 
 /*
