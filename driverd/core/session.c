@@ -563,7 +563,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		const struct drv_host *first = lose_hosts(session, app);
 
 		/* What it named, or waited to run, is for others now. */
-		app->workers_changed = app->workers_changed || app->state == DRV_APP_WAITING;
+		app->workers_changed = app->workers_changed || (app->state == DRV_APP_WAITING &&
+								session->role == FW_ROLE_WORKER);
 		if (first == NULL)
 			continue;
 		mattered = true;
