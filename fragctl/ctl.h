@@ -30,6 +30,7 @@ int ctl_logs(int argc, char **argv);
 int ctl_workers(int argc, char **argv);
 int ctl_events(int argc, char **argv);
 int ctl_explain(int argc, char **argv);
+int ctl_drain(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {

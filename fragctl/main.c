@@ -27,6 +27,7 @@ static const struct ctl_verb verbs[] = {
 	{"logs", "prints what an application and its operators have written", ctl_logs},
 	{"workers", "lists the workers of a driver", ctl_workers},
 	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
+	{"drain", "keeps a worker from getting fragments, until it is empty", ctl_drain},
 	{"explain", "shows why fragments run where they do, or nowhere", ctl_explain},
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"doctor", NULL, NULL},

@@ -133,6 +133,9 @@ void ctl_service_print_workers(const struct fw_reply *reply)
 
 		printf("%-20s %-8s %5u %9u  %s\n", worker->name, worker->state, worker->cores,
 		       worker->fragments, worker->address);
+		if (worker->drained)
+			printf("    drained: it is given no more fragments; `fragctl drain %s --undo` ends that\n",
+			       worker->name);
 		if (worker->waits_for[0] != '\0')
 			printf("    can run nothing yet: %s\n", worker->waits_for);
 	}
@@ -315,7 +318,8 @@ void ctl_service_json_workers(const struct fw_reply *reply)
 		member("state", worker->state);
 		member("address", worker->address);
 		optional("waits_for", worker->waits_for);
-		printf("\"cores\": %u, \"fragments\": %u}", worker->cores, worker->fragments);
+		printf("\"cores\": %u, \"fragments\": %u, \"drained\": %s}", worker->cores,
+		       worker->fragments, worker->drained ? "true" : "false");
 	}
 	printf("], \"left_out\": %u}\n", reply->more);
 }

@@ -111,6 +111,7 @@ static int fill_workers(struct drv_core *core, struct fw_reply *reply)
 			.cores = (uint32_t)(session->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE),
 			.fragments = (uint32_t)session->placed,
 			.waits_for = session->waits_for,
+			.drained = session->is_drained,
 		};
 	}
 	return 0;
@@ -203,6 +204,9 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 		break;
 	case FW_WATCH:
 		drv_watch_events(client, message);
+		break;
+	case FW_DRAIN:
+		drv_drain(client, message);
 		break;
 	case FW_EXPLAIN:
 		drv_explain(client, message);

@@ -54,6 +54,7 @@ void drv_core_destroy(struct drv_core *core)
 	drv_timers_fini(&core->timers);
 	drv_history_fini(&core->history);
 	drv_lines_fini(&core->lines);
+	drv_drain_fini(core);
 	fragi_free(core);
 }
 
@@ -280,6 +281,11 @@ int64_t drv_core_placed(const struct drv_core *core)
 	for (size_t i = 0; i < core->session_count; i++)
 		placed += core->sessions[i]->placed;
 	return placed;
+}
+
+bool drv_core_is_drained(const struct drv_core *core, const char *worker)
+{
+	return drv_drain_is(core, worker);
 }
 
 enum drv_app_state drv_core_app_state(const struct drv_core *core)

@@ -287,6 +287,8 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->memory = fragi_arena_strdup(&session->arena, hello->memory);
 	session->no_memory = fragi_arena_strdup(&session->arena, hello->no_memory);
 	session->no_limits = fragi_arena_strdup(arena, hello->no_limits);
+	session->is_drained = session->role == FW_ROLE_WORKER && session->name != NULL &&
+			      drv_drain_is(session->core, session->name);
 	session->has[FRAGI_AMOUNT_CPU] = hello->cores * FRAGI_AMOUNT_ONE;
 	session->has[FRAGI_AMOUNT_GPU] = hello->gpus * FRAGI_AMOUNT_ONE;
 	session->has[FRAGI_AMOUNT_MEMORY] = bounded(hello->memory_bytes);

@@ -237,6 +237,7 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 			.labels = session->labels,
 			.label_count = session->label_count,
 			.waits = session->waits_for[0] != '\0',
+			.is_drained = session->is_drained,
 			.is_all = core->config.is_local,
 			.load = session->load,
 		};

@@ -20,7 +20,7 @@
  *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
  *    for them, watch.c shows them what happens, lines.c what was written, explain.c why fragments
- *    run where they do
+ *    run where they do; drain.c keeps workers from getting more
  *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
@@ -67,6 +67,7 @@ struct drv_session {
 	int64_t load;                                    /* as in struct drv_place_worker */
 	const char *const *labels;
 	uint32_t label_count;
+	bool is_drained;       /* it is given no more fragments */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */
 	int64_t placed;        /* fragments of all applications */
 	uint32_t hosts;        /* that name this session */
@@ -285,6 +286,8 @@ struct drv_core {
 	size_t waiting_count; /* of these clients: they await or follow something */
 	struct drv_history history;
 	struct drv_lines lines;
+	struct drv_drained *drained; /* names of workers that are given nothing */
+	size_t drained_count;
 	struct drv_app **apps;
 	size_t app_count, app_capacity;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
@@ -359,6 +362,11 @@ bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *m
 void drv_client_message(struct drv_session *client, const struct fw_message *message);
 /* Takes one row, of that text, from the items of the step. Returns false when none is left. */
 bool drv_client_take_row(struct drv_core *core, const char *text);
+
+/* drain.c */
+void drv_drain(struct drv_session *client, const struct fw_message *message);
+bool drv_drain_is(const struct drv_core *core, const char *worker);
+void drv_drain_fini(struct drv_core *core);
 
 /* explain.c */
 void drv_explain(struct drv_session *client, const struct fw_message *message);

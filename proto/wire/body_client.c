@@ -83,6 +83,7 @@ void fw_encode_reply(struct fw_encoder *e, const struct fw_message *message, Fra
 		out->workers[i]->cores = in->workers[i].cores;
 		out->workers[i]->fragments = in->workers[i].fragments;
 		out->workers[i]->waits_for = fw_put_text(e, in->workers[i].waits_for);
+		out->workers[i]->drained = in->workers[i].drained;
 	}
 	out->ended = fw_put_rows(e, &frag__v1__ended_state__descriptor, in->ended_count,
 				 FW_ROWS_MAX, &out->n_ended);
@@ -162,6 +163,7 @@ void fw_decode_reply(struct fw_decoder *d, const Frag__V1__Reply *in, struct fw_
 			.cores = in->workers[i]->cores,
 			.fragments = in->workers[i]->fragments,
 			.waits_for = fw_get_text(d, in->workers[i]->waits_for),
+			.drained = in->workers[i]->drained != 0,
 		};
 	out->ended =
 		fw_get_rows(d, in->n_ended, FW_ROWS_MAX, sizeof(*out->ended), &out->ended_count);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include <base/units.h>
 #include <wire/body.h>
 
-/* Bodies of EXPLAIN and EXPLANATION: why fragments run where they do. */
+/* Bodies about workers: EXPLAIN and EXPLANATION, why fragments run where they do; DRAIN. */
 
 void fw_encode_explain(struct fw_encoder *e, const struct fw_message *message,
 		       Frag__V1__Explain *out)
@@ -102,4 +104,18 @@ void fw_decode_explanation(struct fw_decoder *d, const Frag__V1__Explanation *in
 			.reason = fw_get_text(d, in->routes[i]->reason),
 		};
 	out->more = in->more;
+}
+
+void fw_encode_drain(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Drain *out)
+{
+	out->worker = fw_put_text(e, message->drain.worker);
+	out->undo = message->drain.undo;
+}
+
+void fw_decode_drain(struct fw_decoder *d, const Frag__V1__Drain *in, struct fw_message *message)
+{
+	if (in->worker[0] == '\0' || strlen(in->worker) > FW_WORKER_NAME_MAX)
+		fw_get_failed(d, "a name that no worker can have");
+	message->drain.worker = fw_get_text(d, in->worker);
+	message->drain.undo = in->undo != 0;
 }

@@ -48,6 +48,7 @@ struct fw_worker_row {
 	uint32_t cores;
 	uint32_t fragments;    /* that hold a place on it */
 	const char *waits_for; /* as in HELLO */
+	bool drained;          /* it is given no more fragments */
 };
 /* a run that has ended */
 struct fw_ended_row {
@@ -115,11 +116,13 @@ struct fw_outcome {
 	X(FAILED, failed)                                                                          \
 	X(WORKER_JOINED, worker_joined)                                                            \
 	X(WORKER_LEFT, worker_left)                                                                \
-	X(SET, set)
+	X(SET, set)                                                                                \
+	X(DRAIN, drain)
 #define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM
 const char *fw_event_name(enum fw_event_kind kind); /* "start"; "none" for none of them */
+X(DRAIN, drain)
 
 struct fw_watch {
 	uint64_t after; /* the number of the last event that is known; 0: none */
@@ -184,6 +187,10 @@ struct fw_logs {
 	uint64_t last; /* number of the last line that was looked at, for `after` */
 };
 
+struct fw_drain {
+	const char *worker;
+	bool undo; /* it takes fragments again */
+};
 struct fw_explain {
 	const char *name; /* of the application */
 	const char *what; /* a fragment, or an end of a flow; empty: all */

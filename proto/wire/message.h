@@ -25,7 +25,7 @@
  *   worker -> driver           HOST_STATS, HOST_EXIT; a host that could not be started gets a
  *   HOST_EXIT alone
  *   client -> driver           REQUEST; the driver answers REPLY
- *   client -> driver           START_APP, STOP_APP; the driver answers ANSWER
+ *   client -> driver           START_APP, STOP_APP, DRAIN; the driver answers ANSWER
  *   client -> driver           AWAIT; the driver answers OUTCOME when it has come, or ANSWER that
  *                              it cannot come
  *   client -> driver           WATCH; the driver answers EVENTS, again and again if it is to follow
@@ -42,8 +42,9 @@
 #define FW_PROTOCOL_MAJOR 1
 #define FW_PROTOCOL_MINOR 4
 #define FW_FRAME_MAX (4u << 20)
-#define FW_TEXT_MAX 4096  /* a sentence, a log line */
-#define FW_NAMES_MAX 4096 /* fragments named by one worker */
+#define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
+#define FW_TEXT_MAX 4096       /* a sentence, a log line */
+#define FW_NAMES_MAX 4096      /* fragments named by one worker */
 #define FW_TOKEN_BYTES 16
 #define FW_DATA_KEY_BYTES 32 /* of an application, as its driver drew it */
 #define FW_VARIABLES_KEY_BYTES 32
@@ -100,8 +101,9 @@
 	X(83, WATCH_LOGS, watch_logs, watch_logs, WatchLogs)                                       \
 	X(84, LOGS, logs, logs, Logs)                                                              \
 	X(85, HOST_LINES, host_lines, host_lines, HostLines)                                       \
-	X(86, EXPLAIN, explain, explain, Explain)                                                  \
-	X(87, EXPLANATION, explanation, explanation, Explanation)
+	X(90, EXPLAIN, explain, explain, Explain)                                                  \
+	X(91, EXPLANATION, explanation, explanation, Explanation)                                  \
+	X(92, DRAIN, drain, drain, Drain)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -386,6 +388,7 @@ struct fw_message {
 		struct fw_host_lines host_lines;
 		struct fw_explain explain;
 		struct fw_explanation explanation;
+		struct fw_drain drain;
 	};
 };
 

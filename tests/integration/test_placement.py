@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fragments go where what they require is free, and fragctl explain says why."""
+import json
+import os
+import pwd
+import signal
+
 import cluster
 from test_service import ServiceTest
 
@@ -72,6 +77,61 @@ class Placement(ServiceTest):
         self.assertEqual(waiting.wait(), 0, waiting.stderr)
         self.assertEqual(self.placed("large")["f1"], "b")
         self.ok("stop", "large")
+
+    def test_drain(self):
+        """A drained worker is given nothing, keeps what it runs, and is empty in the end; it stays
+        drained when it comes back, until that is undone."""
+        self.serve()
+        a = self.offer("a", "cpu=8")
+        self.ok("start", self.graph("one"))
+        self.assertEqual(self.placed("one"), {"f1": "a", "f2": "a"})
+        self.offer("b", "cpu=2")
+        drained = self.start("fragctl", "drain", "a", "-o", "json")
+        drained.wait_line("one still runs there; `fragctl restart one` starts it anew elsewhere")
+        self.ok("start", self.graph("two"))
+        self.assertEqual(self.placed("two"), {"f1": "b", "f2": "b"})
+        self.assertIn("not a: it is drained", self.ok("explain", "two", "f1"))
+        self.assertIn("drained: it is given no more fragments", self.ok("workers"))
+        self.wait_delivered("one")
+        self.assertIsNone(drained.child.poll(), "fragments run there")
+        now = self.json("drain", "a", "--no-wait")
+        self.assertEqual((now["drained"], now["still_there"]), (True, ["one"]))
+        self.ok("restart", "one")
+        self.assertEqual(drained.wait(), 0, drained.stderr)
+        self.assertEqual(self.document(drained.stdout), {"worker": "a", "drained": True, "still_there": []})
+        self.assertEqual(self.placed("one"), {"f1": "b", "f2": "b"})
+        a.signal(signal.SIGTERM)
+        self.assertEqual(a.wait(), 0, a.stderr)
+        self.offer("a", "cpu=16")
+        self.ok("start", self.graph("three"))
+        self.assertEqual(self.placed("three"), {"f1": "b", "f2": "b"})
+        self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again")
+        self.ok("restart", "three")
+        self.assertEqual(self.placed("three"), {"f1": "a", "f2": "a"})
+        kinds = [(e["text"], e["who"]) for e in map(json.loads, self.ok("events", "-o", "json").splitlines())
+                 if e["kind"] == "drain"]
+        self.assertEqual([k for k, _ in kinds], ["a", "a", "a, which takes fragments again"])
+        self.assertEqual({w for _, w in kinds}, {"user " + pwd.getpwuid(os.getuid()).pw_name})
+        for name in ("one", "two", "three"):
+            self.ok("stop", name)
+
+    def test_a_drain_of_what_is_not_there(self):
+        self.serve()
+        self.offer("left", "cpu=2")
+        self.fails(2, 'there is no worker "lefd"; did you mean "left"?', "drain", "lefd")
+        self.fails(2, "worker left is not drained", "drain", "left", "--undo")
+        self.fails(2, "name one worker", "drain")
+        self.fails(2, "name one worker", "drain", "x" * 256)
+        failure = self.document(self.fails(2, "no worker", "drain", "nobody", "-o", "json"))
+        self.assertEqual(failure["failure"]["code"], "usage")
+        self.assertEqual(self.ok("drain", "left"), "left: drained, and empty")
+        waiting = self.start("fragctl", "start", self.graph("one"))
+        self.wait_until("one", lambda: self.application("one") is not None)
+        self.wait_state("one", "waiting")
+        self.assertIn("no worker fits f1; worker left is nearest: it is drained", self.ok("explain", "one"))
+        self.ok("drain", "left", "--undo")
+        self.assertEqual(waiting.wait(), 0, waiting.stderr)
+        self.ok("stop", "one")
 
     def test_bad_questions(self):
         self.serve()

@@ -639,6 +639,9 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		disturb(sim, sim->now_ns, false, false);
 		sim_restart_blow(sim);
 		break;
+	case SIM_FAULT_DRAIN:
+		sim_place_drain(sim, fault->worker % sim->worker_count);
+		break;
 	case SIM_FAULT_APP:
 		if (!sim->driver_for_one && sim->stops == 0 &&
 		    !sim_is_stopped(sim, &sim->driver.process))

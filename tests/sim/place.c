@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -23,7 +24,7 @@ void sim_place_worker(struct sim *sim, struct sim_worker *worker)
 
 	if (!sim->places)
 		return;
-	worker->config.cores = (uint32_t)draw(sim, 1, 8);
+	worker->config.cores = (uint32_t)draw(sim, 1, 6);
 	worker->config.gpus = (uint32_t)draw(sim, 0, 2);
 	worker->labels[0] = zones[draw(sim, 0, 1)];
 	worker->config.labels = worker->labels;
@@ -125,6 +126,66 @@ static void check_fragment(struct sim *sim, const struct sim_host *host, uint32_
 	}
 }
 
+static bool is_drained(const struct sim *sim, const struct sim_worker *worker)
+{
+	return drv_core_is_drained(sim->driver.core, worker->name);
+}
+
+static void say(struct sim *sim, uint32_t connection, struct fw_message *message)
+{
+	struct drv_event event = {
+		.kind = DRV_EVENT_MESSAGE, .connection = connection + 1, .peer = "10.0.0.8:4711"};
+	struct frag_err err = FRAG_ERR_INIT;
+	uint8_t *frame;
+	size_t size;
+
+	if (fw_encode(message, &frame, &size) < 0 ||
+	    fw_decode(frame + 4, size - 4, &event.message, &err) < 0) {
+		sim_fail(sim, "codec", "cannot say %s", fw_kind_name(message->kind));
+		return;
+	}
+	free(frame);
+	sim_driver_step(sim, &event);
+}
+
+/* Who drains a worker mostly wants it back. */
+static struct sim_worker *some_worker(struct sim *sim, uint32_t index)
+{
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		if (is_drained(sim, &sim->workers[w]) && draw(sim, 0, 2) != 0)
+			return &sim->workers[w];
+	return &sim->workers[index];
+}
+
+void sim_place_drain(struct sim *sim, uint32_t index)
+{
+	struct sim_worker *worker;
+	struct fw_message message = {.kind = FW_HELLO};
+	struct sim_connection *connection;
+	uint32_t number = sim->connection_count;
+
+	if (!sim->driver.process.alive || sim->same_names || sim->stops != 0 ||
+	    sim_is_stopped(sim, &sim->driver.process))
+		return;
+	worker = some_worker(sim, index);
+	connection = sim_connection_new(sim, SIM_WORKERS_MAX);
+	connection->incarnation = sim->driver.incarnation;
+	connection->open[1] = connection->connected = true;
+	connection->heard_ns[0] = connection->heard_ns[1] = sim->now_ns;
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
+	say(sim, number, &message);
+	message = (struct fw_message){.kind = FW_DRAIN,
+				      .drain = {worker->name, is_drained(sim, worker)}};
+	worker->drained_apps = 0;
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (sim->apps[i].incarnation == sim->driver.incarnation &&
+		    drv_core_named_state(sim->driver.core, sim->apps[i].name) > DRV_APP_WAITING)
+			worker->drained_apps |= 1u << i;
+	say(sim, number, &message);
+	sim_print(sim, "user", "%s %s", message.drain.undo ? "ends the drain of" : "drains",
+		  worker->name);
+}
+
 void sim_place_spawned(struct sim *sim, const struct sim_host *host)
 {
 	const struct sim_worker *worker = &sim->workers[host->worker];
@@ -132,6 +193,10 @@ void sim_place_spawned(struct sim *sim, const struct sim_host *host)
 
 	if (!sim->places || !counts(sim, host))
 		return;
+	if (!sim->same_names && is_drained(sim, worker) &&
+	    (worker->drained_apps >> (host->app - sim->apps) & 1) == 0)
+		sim_fail(sim, "drained", "%s is given a host of %s after it was drained",
+			 worker->name, host->app->name);
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		check_fragment(sim, host, host->fragments[i]);
 	for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -164,6 +229,27 @@ static bool others_hold(const struct sim *sim, const struct sim_app *app)
 	return false;
 }
 
+static bool names(const struct sim_worker *worker, uint32_t fragment)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%u", fragment);
+	for (uint32_t i = 0; i < worker->config.fragment_count; i++)
+		if (strcmp(worker->fragments[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Whichever workers are there, this one is given the fragment if it fits. */
+static bool takes(const struct sim *sim, const struct sim_worker *worker, uint32_t fragment)
+{
+	bool is_named = false;
+
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		is_named = is_named || names(&sim->workers[w], fragment);
+	return is_named ? names(worker, fragment) : worker->config.fragment_count == 0;
+}
+
 bool sim_place_is_certain(const struct sim *sim, const struct sim_app *app)
 {
 	int64_t cpu = 0, gpu = 0;
@@ -181,14 +267,12 @@ bool sim_place_is_certain(const struct sim *sim, const struct sim_app *app)
 	for (uint32_t w = 0; w < sim->worker_count; w++) {
 		const struct sim_worker *worker = &sim->workers[w];
 		bool fits = cpu <= worker->config.cores && gpu <= worker->config.gpus &&
-			    worker->config.fragment_count == 0 && worker->process.alive &&
+			    worker->process.alive && !is_drained(sim, worker) &&
 			    wrk_core_session(worker->core) == WRK_SESSION_ATTACHED;
 
 		for (uint32_t f = 0; f < app->fragment_count; f++)
-			fits = fits && has_zone(worker, app->required[f].zone);
-		/* one that another worker names does not go there */
-		for (uint32_t i = 0; i < sim->worker_count; i++)
-			fits = fits && sim->workers[i].config.fragment_count == 0;
+			fits = fits && has_zone(worker, app->required[f].zone) &&
+			       takes(sim, worker, f);
 		if (fits)
 			return true;
 	}

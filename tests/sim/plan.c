@@ -280,6 +280,9 @@ static void make_faults(struct sim *sim)
 		add_fault(sim, SIM_FAULT_BLOW,
 			  sim->now_ns + sim_between(sim, 300 * SIM_MS, 6 * SIM_S));
 	}
+	for (int64_t i = sim->places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
+		add_fault(sim, SIM_FAULT_DRAIN,
+			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
 	for (uint32_t i = 1; i < sim->app_count; i++)
 		add_fault(sim, SIM_FAULT_APP,
 			  sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
@@ -316,6 +319,10 @@ void sim_plan(struct sim *sim)
 	sim->disk.is_used = sim->seed % 3 == 0;
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
+	if (sim->places) { /* for them to be in each other's way */
+		sim->driver_for_one = false;
+		sim->app_count = sim->app_count == 1 ? 2 : sim->app_count;
+	}
 	sim->stop_ns = sim->now_ns + sim_between(sim, 12, 16) * SIM_S;
 	sim->end_ns = sim->now_ns + 90 * SIM_S;
 	sim->quiet_ns = sim->now_ns;

@@ -171,6 +171,7 @@ struct sim_worker {
 	struct wrk_actions actions;
 	struct wrk_config config;
 	const char *fragments[SIM_FRAGMENTS_MAX], *labels[1];
+	uint32_t drained_apps; /* that had their places when it was drained last, by bits */
 	char name[16], node[16];
 	char memory[32]; /* as HELLO has it; empty: its hosts share with nobody */
 	uint32_t generation;
@@ -439,6 +440,7 @@ enum sim_fault_kind {
 	SIM_FAULT_DATA_CUT,
 	SIM_FAULTS,
 	SIM_FAULT_BLOW = SIM_FAULTS, /* to a host that is to be started again */
+	SIM_FAULT_DRAIN,             /* a client drains a worker, or ends that */
 };
 struct sim_fault {
 	enum sim_fault_kind kind;

@@ -215,7 +215,7 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 		random_u64(m), word(m), word(m), 0, NULL, 0, random_u64(m), 9, word(m), word(m)};
 	for (uint32_t i = 0; i < 4; i++)
 		reply->workers[i] = (struct fw_worker_row){
-			word(m), word(m), word(m), i, (uint32_t)random_u64(m), word(m)};
+			word(m), word(m), word(m), i, (uint32_t)random_u64(m), word(m), i == 2};
 	reply->ended_count = 2;
 	reply->ended = block(m, 2 * sizeof(*reply->ended));
 	for (uint32_t i = 0; i < 2; i++)
@@ -435,6 +435,9 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_LINES:
 		message->host_lines = (struct fw_host_lines){make_lines(m, 3), 3, random_u64(m)};
+		return;
+	case FW_DRAIN:
+		message->drain = (struct fw_drain){word(m), true};
 		return;
 	case FW_EXPLAIN:
 		message->explain = (struct fw_explain){"app", word(m)};

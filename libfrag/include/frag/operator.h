@@ -371,6 +371,7 @@ struct frag_op_type {
 	int64_t save_period_ns;
 };
 
+/* The largest save_size. */
 #define FRAG_SAVE_SIZE_MAX ((size_t)16 << 20)
 
 /* The first member of a struct frag_op_type. */

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+
+/*
+ * A drained worker is given no fragments; those that it runs stay until their applications end or
+ * are restarted, and hosts that fail are started again in place. It is known by its name, so that
+ * it stays drained when it comes back on a new connection, also as a new process, until a client
+ * ends that; a driver that starts knows of none.
+ */
+struct drv_drained {
+	struct drv_drained *next;
+	char name[]; /* of a worker that was there once */
+};
+
+static struct drv_drained **find(struct drv_core *core, const char *name)
+{
+	struct drv_drained **at = &core->drained;
+
+	while (*at != NULL && strcmp((*at)->name, name) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+bool drv_drain_is(const struct drv_core *core, const char *worker)
+{
+	for (const struct drv_drained *one = core->drained; one != NULL; one = one->next)
+		if (strcmp(one->name, worker) == 0)
+			return true;
+	return false;
+}
+
+void drv_drain_fini(struct drv_core *core)
+{
+	struct drv_drained *next;
+
+	for (struct drv_drained *one = core->drained; one != NULL; one = next) {
+		next = one->next;
+		fragi_free(one);
+	}
+	core->drained = NULL;
+}
+
+static struct drv_session *worker_named(const struct drv_core *core, const char *name)
+{
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i]->role == FW_ROLE_WORKER &&
+		    strcmp(core->sessions[i]->name, name) == 0)
+			return core->sessions[i];
+	return NULL;
+}
+
+static const char *unknown_text(struct drv_core *core, const char *name)
+{
+	const char **names = fragi_arena_alloc(&core->actions->arena,
+					       (core->session_count + 1) * sizeof(*names));
+	char advice[400] = "";
+	size_t count = 0;
+
+	for (size_t i = 0; names != NULL && i < core->session_count; i++)
+		if (core->sessions[i]->role == FW_ROLE_WORKER)
+			names[count++] = core->sessions[i]->name;
+	if (names != NULL)
+		fragi_advise(advice, sizeof(advice), name, "workers", names, count);
+	return drv_text(core, "there is no worker \"%.80s\"%s", name, advice);
+}
+
+static int add(struct drv_core *core, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	struct drv_drained *one = fragi_calloc(1, sizeof(*one) + size);
+
+	if (one == NULL)
+		return -1;
+	memcpy(one->name, name, size);
+	one->next = core->drained;
+	core->drained = one;
+	core->drained_count++;
+	return 0;
+}
+
+static void drop(struct drv_core *core, struct drv_drained **at)
+{
+	struct drv_drained *one = *at;
+	struct drv_session *session = worker_named(core, one->name);
+
+	if (session != NULL)
+		session->is_drained = false;
+	*at = one->next;
+	fragi_free(one);
+	core->drained_count--;
+	for (size_t i = 0; i < core->app_count; i++)
+		core->apps[i]->workers_changed = true;
+}
+
+/* Returns why it cannot be done; NULL: it is done. */
+static const char *change(struct drv_core *core, const struct fw_drain *wanted,
+			  enum fragi_failure *out_code)
+{
+	struct drv_drained **at = find(core, wanted->worker);
+	struct drv_session *session = worker_named(core, wanted->worker);
+
+	*out_code = FRAGI_FAILURE_USAGE;
+	if (wanted->undo) {
+		if (*at == NULL)
+			return session != NULL
+				       ? drv_text(core, "worker %s is not drained", wanted->worker)
+				       : unknown_text(core, wanted->worker);
+		drop(core, at);
+		return NULL;
+	}
+	if (*at != NULL)
+		return NULL;
+	if (session == NULL)
+		return unknown_text(core, wanted->worker);
+	*out_code = FRAGI_FAILURE_DRIVER_FULL;
+	if (core->drained_count == DRV_WORKERS_MAX)
+		return drv_text(core, "driverd knows %d drained workers, as many as it takes",
+				DRV_WORKERS_MAX);
+	*out_code = FRAGI_FAILURE_OUT_OF_MEMORY;
+	if (add(core, wanted->worker) < 0)
+		return "driverd has no memory left for that";
+	session->is_drained = true;
+	return NULL;
+}
+
+void drv_drain(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_drain *wanted = &message->drain;
+	struct drv_core *core = client->core;
+	enum fragi_failure code;
+	const char *why_not = change(core, wanted, &code);
+
+	if (why_not == NULL) {
+		drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s worker %s", client->who,
+			wanted->undo ? "ends the drain of" : "drains", wanted->worker);
+		drv_history_note(core, FW_EVENT_DRAIN, NULL, client->who, "%s%s", wanted->worker,
+				 wanted->undo ? ", which takes fragments again" : "");
+	}
+	drv_command_answer(
+		client, message->seq, 0, "",
+		why_not == NULL ? NULL : &(struct fw_failure){.code = code, .sentence = why_not});
+}

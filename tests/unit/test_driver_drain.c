@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+#define CLIENT 50
+
+static const struct fw_failure *drain(struct world *w, const char *worker, bool undo)
+{
+	struct fw_message message = {.kind = FW_DRAIN, .seq = 9, .drain = {worker, undo}};
+	const struct fw_message *answer;
+
+	say(w, CLIENT, &message);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->reply_to, 9);
+	return &answer->answer.failure;
+}
+
+Test(driver_drain, a_drained_worker_is_given_nothing_until_that_ends)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE, "once more is no error");
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	request_state(&w, CLIENT, 2);
+	cr_expect(taken(&w, CLIENT, FW_REPLY)->reply.workers[0].drained);
+	cr_expect_eq(drain(&w, "a", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING, "it has waited for that");
+	cr_expect_str_eq(drain(&w, "a", true)->sentence, "worker a is not drained");
+	world_fini(&w);
+}
+
+Test(driver_drain, what_runs_there_goes_on)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	to_running(&w);
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
+	pass_beating(&w, 2 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_placed(w.core), 2);
+	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
+	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
+	world_fini(&w);
+}
+
+Test(driver_drain, it_is_drained_when_it_comes_back)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
+	step(&w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE,
+		     "it is known though it is away");
+	hello(&w, 2, "a", NULL);
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	hello(&w, 3, "b", NULL);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+	cr_expect_not_null(taken(&w, 3, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
+Test(driver_drain, who_may_drain_whom)
+{
+	struct fw_message message = {.kind = FW_DRAIN, .drain = {"b", false}};
+	const struct fw_failure *failure;
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "left", NULL);
+	hello(&w, 2, "b", NULL);
+	failure = drain(&w, "lefd", false);
+	cr_expect_eq(failure->code, FRAGI_FAILURE_USAGE);
+	cr_expect_str_eq(failure->sentence, "there is no worker \"lefd\"; did you mean \"left\"?");
+	cr_expect_str_eq(drain(&w, "top", false)->sentence,
+			 "there is no worker \"top\"; workers: left, b", "a client is no worker");
+	say(&w, 1, &message);
+	cr_expect_eq(w.closed_count, 1, "a worker drains nobody");
+	world_fini(&w);
+}
