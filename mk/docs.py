@@ -189,6 +189,10 @@ def schema(old):
     keys = first + [k for k in shown if k not in first] + last
     flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least", "lost_because")]
     flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}
+    op = root["$defs"]["fragment"]["properties"]["operators"]["items"]
+    counted = {name: count(what) for name, what in entries(COUNTERS, "FRAGI_OP_LIST", 2)}
+    op["required"] = [k for k in op["required"] if k not in counted] + list(counted)
+    op["properties"].update(counted)
     drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}
     flow["properties"]["dropped"] = {"type": "object", "description": "Messages by the reason for the drop.",
                                      "required": list(drops), "properties": drops}

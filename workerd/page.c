@@ -88,6 +88,9 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 	fragi_op_row_job(row, &job);
 	out->time_ns = job.time_ns;
 	out->waiting_ns = job.waiting_ns;
+#define READ(name, what) out->name = load(&row->name);
+	FRAGI_OP_LIST(READ)
+#undef READ
 }
 
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)

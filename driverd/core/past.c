@@ -19,9 +19,9 @@ static int make_room(struct drv_past *past, const struct fw_host_stats *stats)
 			return -ENOMEM;
 		past->flow_count = stats->flow_count;
 	}
-	if (past->ticks == NULL && stats->op_count > 0) {
-		past->ticks = fragi_calloc(stats->op_count, sizeof(*past->ticks));
-		if (past->ticks == NULL)
+	if (past->ops == NULL && stats->op_count > 0) {
+		past->ops = fragi_calloc(stats->op_count, sizeof(*past->ops));
+		if (past->ops == NULL)
 			return -ENOMEM;
 		past->op_count = stats->op_count;
 	}
@@ -56,8 +56,11 @@ int drv_past_add(struct drv_host *host)
 				settle(&row);
 			fragi_account_add(&past->flows[i], &row);
 		}
-		for (uint32_t i = 0; i < stats->op_count && i < past->op_count; i++)
-			past->ticks[i] += stats->ops[i].ticks;
+		for (uint32_t i = 0; i < stats->op_count && i < past->op_count; i++) {
+			past->ops[i].ticks += stats->ops[i].ticks;
+			for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+				past->ops[i].counters[k] += stats->ops[i].counters[k];
+		}
 		past->delivered_sum += host->delivered_sum;
 		if (past->first_ns == 0)
 			past->first_ns = host->first_ns;
@@ -72,6 +75,6 @@ int drv_past_add(struct drv_host *host)
 void drv_past_fini(struct drv_past *past)
 {
 	fragi_free(past->flows);
-	fragi_free(past->ticks);
+	fragi_free(past->ops);
 	*past = (struct drv_past){0};
 }

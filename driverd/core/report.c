@@ -164,14 +164,18 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 {
 	struct fragi_summary_operator out = {.name = op->name, .type = op->type};
 
-	if (row < host->past.op_count)
-		out.ticks = host->past.ticks[row];
+	if (row < host->past.op_count) {
+		out.ticks = host->past.ops[row].ticks;
+		memcpy(out.counters, host->past.ops[row].counters, sizeof(out.counters));
+	}
 	if (host->stats == NULL || host->is_doubted || row >= host->stats->stats.op_count)
 		return out;
 	out.ticks += host->stats->stats.ops[row].ticks;
 	out.compute = host->stats->stats.ops[row].compute;
 	out.time_ns = host->stats->stats.ops[row].time_ns;
 	out.waiting_ns = host->stats->stats.ops[row].waiting_ns;
+	for (int i = 0; i < FRAGI_OP_COUNTERS; i++)
+		out.counters[i] += host->stats->stats.ops[row].counters[i];
 	return out;
 }
 

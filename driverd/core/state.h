@@ -95,7 +95,7 @@ enum drv_goal {
 struct drv_past {
 	struct fragi_flow_stats *flows; /* sums, by row of its ledger; NULL: there was none */
 	uint32_t flow_count;
-	uint64_t *ticks; /* by operator */
+	struct fw_op_stats *ops; /* sums of ticks and counters, by operator */
 	uint32_t op_count;
 	uint64_t delivered_sum, first_ns;
 	bool is_inexact; /* some epoch's last counts are not known, or were overwritten */

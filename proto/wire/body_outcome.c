@@ -19,6 +19,9 @@ static void encode_operators(struct fw_encoder *e, const struct fragi_summary_fr
 		out->operators[i]->compute = fw_put_quantiles(e, &in->operators[i].compute);
 		out->operators[i]->time_ns = in->operators[i].time_ns;
 		out->operators[i]->waiting_ns = in->operators[i].waiting_ns;
+		out->operators[i]->counters =
+			fw_put_numbers(e, in->operators[i].counters, FRAGI_OP_COUNTERS,
+				       &out->operators[i]->n_counters);
 	}
 }
 
@@ -126,6 +129,8 @@ static void decode_fragment(struct fw_decoder *d, const Frag__V1__SummaryFragmen
 		fw_get_quantiles(in->operators[i]->compute, &operators[i].compute);
 		operators[i].time_ns = in->operators[i]->time_ns;
 		operators[i].waiting_ns = in->operators[i]->waiting_ns;
+		fw_get_numbers(in->operators[i]->counters, in->operators[i]->n_counters,
+			       operators[i].counters, FRAGI_OP_COUNTERS);
 	}
 	out->operators = operators;
 	out->operator_count = count;

@@ -122,7 +122,6 @@ struct fw_outcome {
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM
 const char *fw_event_name(enum fw_event_kind kind); /* "start"; "none" for none of them */
-X(DRAIN, drain)
 
 struct fw_watch {
 	uint64_t after; /* the number of the last event that is known; 0: none */

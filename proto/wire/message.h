@@ -321,6 +321,7 @@ struct fw_op_stats {
 	uint64_t ticks;
 	struct fragi_quantiles compute; /* ns a tick */
 	uint64_t time_ns, waiting_ns;   /* in compute; started and not in compute */
+	FRAGI_OP_COUNTER_FIELDS;        /* base/counters.h */
 };
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */

@@ -393,7 +393,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    thread_pools: {p p: {}, q: {initial_size: 0, size: 1, add: {operators: h}}, r: {add: [~, {}, {operators: [1], pin_cores: [0]}, {operators: h, pin_operator: 2, sched_policy: fifo}]}, s: 5}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, clock, services, tracking\n"
+		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, clock, services, tracking, deadlines\n"
 		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
 		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
 		"app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"

@@ -164,6 +164,32 @@ Test(summary, ticks_without_a_message_have_a_line)
 	free(text);
 }
 
+Test(summary, operators_that_missed_deadlines_have_a_line)
+{
+	static const struct fragi_summary_operator late[] = {
+		{.name = "a", .type = "t", .slowest = 4},
+		{.name = "b", .type = "t"},
+		{.name = "c", .type = "t", .deadline_misses = 2, .path_misses = 5, .slowest = 1},
+	};
+	static const struct fragi_summary_fragment fragment = {
+		.name = "f", .state = "done", .operators = late, .operator_count = 3};
+	struct fragi_summary of = {
+		.application = "app", .fragments = &fragment, .fragment_count = 1};
+	char *text = printed(&of, fragi_summary_print_table);
+
+	cr_expect_str_eq(
+		strchr(text, '\n') + 1,
+		"f.a: 4 times the slowest of a path that was late\n"
+		"f.c: 2 past its deadline, 5 past the deadline of a path, 1 times the slowest of a path that was late\n",
+		"%s", text);
+	free(text);
+	text = printed(&of, fragi_summary_print_json);
+	cr_expect_not_null(
+		strstr(text, "\"deadline_misses\": 2, \"path_misses\": 5, \"slowest\": 1}"), "%s",
+		text);
+	free(text);
+}
+
 Test(summary, what_is_not_known_exactly_is_a_range)
 {
 	static const struct fragi_summary_flow lost[] = {
@@ -223,12 +249,12 @@ Test(summary, the_json_is_one_document)
 		" \"started_unix_ns\": 5, \"first_message_ns\": 6, \"duration_ns\": 30100000000, \"shutdown_ns\": 8,\n"
 		" \"fragments\": [\n"
 		"  {\"name\": \"fragment1\", \"worker\": \"a\", \"host_pid\": 42, \"state\": \"done\", \"epoch\": 1, \"restarts\": 0,\n"
-		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}, \"job\": {\"count\": 299, \"time_ns\": 400, \"waiting_ns\": 500}}]},\n"
+		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}, \"job\": {\"count\": 299, \"time_ns\": 400, \"waiting_ns\": 500}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0}]},\n"
 		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", \"epoch\": 0, \"restarts\": 0,\n"
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"
 		"  {\"from\": \"fragment1.replayer.output\", \"to\": \"fragment2.conv.source_video\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 3000000,\n"
+		"   \"sent\": 303, \"delivered\": 300, \"dropped\": {\"queue_full\": 2, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 1, \"in_flight\": 0, \"exact\": true, \"bytes\": 7, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 3000000,\n"
 		"   \"latency_ns\": {\"count\": 300, \"p50\": 41000, \"p99\": 88000, \"p999\": 200000, \"max\": 210000}}]}\n");
 	free(text);
 }

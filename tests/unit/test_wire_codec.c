@@ -176,8 +176,13 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 	s->op_count = 3;
 	s->ops = fragi_arena_alloc(&m->arena, 3 * sizeof(*s->ops));
 	for (int i = 0; i < 3; i++)
-		s->ops[i] = (struct fw_op_stats){below(m, 4),       i & 1,         random_u64(m),
-						 make_quantiles(m), random_u64(m), random_u64(m)};
+		s->ops[i] = (struct fw_op_stats){below(m, 4),
+						 i & 1,
+						 random_u64(m),
+						 make_quantiles(m),
+						 random_u64(m),
+						 random_u64(m),
+						 .counters = {random_u64(m), 7, random_u64(m)}};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -230,8 +235,13 @@ static void make_summary(struct maker *m, struct fragi_summary *summary)
 	struct fragi_summary_fragment *fragment = block(m, sizeof(*fragment));
 	struct fragi_summary_flow *flow = block(m, sizeof(*flow));
 
-	*op = (struct fragi_summary_operator){word(m),           word(m),       random_u64(m),
-					      make_quantiles(m), random_u64(m), random_u64(m)};
+	*op = (struct fragi_summary_operator){word(m),
+					      word(m),
+					      random_u64(m),
+					      make_quantiles(m),
+					      random_u64(m),
+					      random_u64(m),
+					      .counters = {3, random_u64(m), random_u64(m)}};
 	*fragment = (struct fragi_summary_fragment){word(m),       word(m),         4711, word(m),
 						    random_u64(m), 1 + below(m, 9), op,   1};
 	flow->from = word(m);

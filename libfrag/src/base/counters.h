@@ -23,7 +23,8 @@
 	X(LATE, late, "No message of another aligned input was taken within the window of it.")    \
 	X(SUPERSEDED, superseded, "Its input takes the latest one, and a newer one had come.")     \
 	X(SKIPPED, skipped, "Its tick was skipped, because another input had no message.")         \
-	X(CLOCKS, clocks_not_comparable, "Its acquisition time cannot be compared here.")
+	X(CLOCKS, clocks_not_comparable, "Its acquisition time cannot be compared here.")          \
+	X(DEADLINE, deadline, "The deadline of its operator was over before the tick began.")
 
 /*
  * X(name, shown, what), by the only writer, which is the half of the row that holds it.
@@ -49,6 +50,13 @@
 	X(absent_ended, SHOWN, "Ticks without a message: its sender had ended.")                   \
 	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")
 
+/* X(name, what), of each operator; a counter's place is its index on the wire: append. */
+#define FRAGI_OP_LIST(X)                                                                           \
+	X(deadline_misses,                                                                         \
+	  "Ticks that missed the operator's deadline, and messages dropped by it.")                \
+	X(path_misses, "Messages that reached it later than the deadline of a path allows.")       \
+	X(slowest, "Late messages of paths that it had for longest, in its queues and its tick.")
+
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };
 #undef FRAGI_DROP_ENUM
@@ -59,6 +67,9 @@ enum {
 	FRAGI_RECEIVER_COUNTERS = FRAGI_RECEIVER_LIST(FRAGI_PLUS_ONE),
 #undef FRAGI_PLUS_ONE
 	FRAGI_COUNTERS = FRAGI_SENDER_COUNTERS + FRAGI_RECEIVER_COUNTERS,
+#define FRAGI_PLUS_ONE(name, what) +1
+	FRAGI_OP_COUNTERS = FRAGI_OP_LIST(FRAGI_PLUS_ONE),
+#undef FRAGI_PLUS_ONE
 };
 
 struct fragi_counter_info {
@@ -77,6 +88,16 @@ FRAGI_API const char *fragi_drop_name(enum fragi_drop reason); /* "queue_full", 
 			FRAGI_RECEIVER_LIST(FRAGI_COUNTER_FIELD)                                   \
 		};                                                                                 \
 		uint64_t counters[FRAGI_COUNTERS];                                                 \
+	}
+
+/* Those of an operator, by name and by index. */
+#define FRAGI_OP_COUNTER_FIELD(name, what) uint64_t name;
+#define FRAGI_OP_COUNTER_FIELDS                                                                    \
+	union {                                                                                    \
+		struct {                                                                           \
+			FRAGI_OP_LIST(FRAGI_OP_COUNTER_FIELD)                                      \
+		};                                                                                 \
+		uint64_t counters[FRAGI_OP_COUNTERS];                                              \
 	}
 
 /* One row of a ledger, read at some time. */

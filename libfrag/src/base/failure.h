@@ -174,7 +174,10 @@
 	  "fragctl list shows those that it has.")                                                  \
 	X(NO_SERVICE, no_service, DRIVER, REFUSED,                                                  \
 	  "The driver starts no applications for clients.",                                         \
-	  "Start driverd without --app, or wait until the one that ends is back.")
+	  "Start driverd without --app, or wait until the one that ends is back.")                  \
+	X(DEADLINE_MISSED, deadline_missed, OPERATOR, FAILED,                                       \
+	  "A tick or a path took longer than its deadline, whose on_miss is stop.",                 \
+	  "Make the operator that the sentence names faster, or give it a larger budget.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -25,6 +25,7 @@ struct fragi_summary_operator {
 	struct fragi_quantiles compute; /* ns a tick */
 	/* of its last epoch: in compute, within 7 %; between start and end and not in compute */
 	uint64_t time_ns, waiting_ns;
+	FRAGI_OP_COUNTER_FIELDS;
 };
 
 struct fragi_summary_fragment {

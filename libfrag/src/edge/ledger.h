@@ -50,6 +50,10 @@ struct fragi_op_row {
 	 */
 	_Atomic uint64_t running;
 	_Atomic uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
+#define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t name;
+	/* Those of paths are counted by the threads of other operators too. */
+	FRAGI_OP_LIST(FRAGI_ROW_FIELD)
+#undef FRAGI_ROW_FIELD
 	_Atomic uint64_t reserved[2];
 	struct fragi_hist compute; /* ns a tick */
 };

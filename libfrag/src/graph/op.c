@@ -463,6 +463,8 @@ void fragi_op_complete(struct frag_op *op)
 
 	metadata_fill(op);
 	if (own != NULL)
+		op->deadline = own->deadline;
+	if (own != NULL)
 		op->watchdog_ns = own->watchdog_ns > 0 ? own->watchdog_ns : op->watchdog_ns;
 	result = fragi_conditions_fill(op);
 	r = state_fill(op);

@@ -66,6 +66,7 @@ struct frag_op {
 	struct {
 		int64_t window_ns, timeout_ns;
 	} align;
+	struct fragi_deadline deadline;
 	bool in_setup, setup_done;
 	frag_dynamic_flows_fn choose_flows; /* of frag_set_dynamic_flows; NULL: none */
 	void *choose_arg;

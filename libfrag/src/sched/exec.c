@@ -219,6 +219,11 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		return -ENOMEM;
 	memset(exec, 0, sizeof(*exec));
 	exec->op = op;
+	op->exec = exec;
+	if (fragi_deadline_create(exec) < 0) {
+		fragi_exec_destroy(op);
+		return -ENOMEM;
+	}
 	exec->compute = exec->usual_compute = op->type->compute;
 	exec->self = op->state;
 	exec->row = row;
@@ -228,7 +233,6 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 	exec->tick.op = op;
 	exec->tick.attach = op->tracked != NULL ? fragi_tracking_attach : fragi_tick_attach;
 	exec->tick.attaches = op->tracked != NULL ? FRAGI_ATTACH_LABEL : 0;
-	op->exec = exec;
 	exec->tick.metadata = fragi_metadata_create(op->metadata_policy == FRAG_METADATA_DEFAULT
 							    ? FRAG_METADATA_RAISE
 							    : op->metadata_policy);
@@ -267,6 +271,7 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_exec_free_sets(exec);
 	fragi_flow_control_destroy(exec);
 	fragi_timing_destroy(exec);
+	fragi_deadline_destroy(exec);
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);

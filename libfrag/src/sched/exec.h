@@ -114,8 +114,10 @@ struct fragi_exec {
 	uint32_t in_count, out_count;
 	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
 	uint32_t check_count;
-	struct fragi_timing_state *timing; /* NULL: no input has timing */
-	struct fragi_tx **txs;             /* of all outputs, port by port */
+	struct fragi_timing_state *timing;     /* NULL: no input has timing */
+	struct fragi_deadline_state *deadline; /* NULL: none */
+	bool missed_deadline;                  /* and therefore it has failed */
+	struct fragi_tx **txs;                 /* of all outputs, port by port */
 	uint32_t tx_count;
 	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
@@ -228,6 +230,18 @@ int fragi_timing_receive(struct frag_tick *tick, struct fragi_timed_port *port,
 			 const struct frag_message **out_message);
 int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *port,
 			     const struct frag_message **all);
+/*
+ * Finds when a message was acquired, on CLOCK_MONOTONIC of this machine; now_ns: of that clock.
+ * Returns false: it has no such time.
+ */
+bool fragi_acquired_ns(const struct frag_message *message, int64_t now_ns, int64_t *out_ns);
+
+/* deadline.c: puts the deadline of the operator around its compute. Returns 0 or -ENOMEM. */
+int fragi_deadline_create(struct fragi_exec *exec);
+void fragi_deadline_destroy(struct fragi_exec *exec);
+/* The tick fails, because `what` took longer than its deadline allows. Returns -ETIME. */
+int fragi_deadline_fail(struct frag_tick *tick, int64_t took_ns, int64_t budget_ns,
+			const char *what);
 /* tick.c: keeps a message until the tick ends, and merges its metadata. Takes it on success. */
 int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
 		    const struct frag_message **out_message);

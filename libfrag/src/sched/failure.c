@@ -35,6 +35,8 @@ enum fragi_failure fragi_exec_failure(const struct fragi_exec *exec, enum fragi_
 		return FRAGI_FAILURE_POOL_EXHAUSTED;
 	if (callback != FRAGI_CALL_COMPUTE)
 		return FRAGI_FAILURE_OPERATOR_FAILED;
+	if (exec->missed_deadline)
+		return FRAGI_FAILURE_DEADLINE_MISSED;
 	if (exec->tick.fault != 0)
 		return FRAGI_FAILURE_QUEUE_OVERFLOW;
 	return refusal(&exec->tick, code) != NULL ? FRAGI_FAILURE_MESSAGE_REFUSED

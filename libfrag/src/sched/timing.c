@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include <base/alloc.h>
 #include <data/message.h>
 #include <sched/kind.h>
+#include <sched/lane.h>
 
 /*
- * Inputs with timing (frag/timing.h). Each flow of such an input is a lane, which holds at most one
- * message: taken from its queue, but not delivered yet, so its sender still waits and the ledger
- * counts it as in flight. When all else would let the operator be ticked, the lanes are filled,
- * messages that no tick can get are dropped with their reason, and it is decided what each lane
- * gives the tick. receive only hands that out.
+ * Inputs with timing (frag/timing.h). Each flow of such an input is a lane (lane.h). When all else
+ * would let the operator be ticked, the lanes are filled, messages that no tick can get are dropped
+ * with their reason, and it is decided what each lane gives the tick. receive only hands that out.
  *
  *   queue -> held -> settled (delivered), or dropped: stale, clocks, superseded, late, skipped
  *
@@ -22,35 +19,9 @@
 
 /* So many ticks are skipped in one evaluation at most; then other operators have their turn. */
 #define SKIPS_MAX 64
-/* The domain of times that can be converted into each other; others have their clock's number. */
-#define SYSTEM_TIME FRAG_CLOCK_MONOTONIC
-
-/* What a lane gives the tick. */
-enum give {
-	GIVE_NOTHING,
-	GIVE_HELD,
-	GIVE_LAST,
-	GIVE_DEFAULT,
-};
-
-struct lane {
-	struct fragi_rx *rx;
-	const struct fragi_timing *timing;
-	struct frag_message *held; /* NULL: none */
-	uint64_t stamp;            /* of its emit; 0: not known */
-	int64_t time_ns;           /* of its acquisition, in `domain` */
-	uint32_t domain;
-	int64_t held_ns;           /* since when it is held */
-	struct frag_message *last; /* for reuse_last; NULL: none yet */
-	enum give give;
-	bool is_aligned;
-	/* Which counter of the row counts that it is absent; NULL: no message has come. */
-	_Atomic uint64_t *why;
-	uint64_t dropped; /* before it, when it had a message last */
-};
 
 struct fragi_timed_port {
-	struct lane *lanes;
+	struct fragi_lane *lanes;
 	uint32_t count;
 	bool in_turn;                   /* one message of any lane is enough */
 	struct frag_message *otherwise; /* of missing: default; NULL: nothing */
@@ -61,127 +32,16 @@ struct fragi_timed_port {
 struct fragi_timing_state {
 	struct fragi_timed_port *ports;
 	uint32_t port_count;
-	struct lane *lanes;
+	struct fragi_lane *lanes;
 	uint32_t lane_count;
 	bool has_clock; /* a condition says when a tick is due, with messages or without */
 	bool timed_out; /* the set of aligned inputs has waited for long enough */
 	int64_t window_ns, timeout_ns;
-	/* in one evaluation: the time, and what the other clocks are ahead of it */
-	int64_t now_ns, unix_ahead_ns, tai_ahead_ns;
-	bool knows_clocks;
+	struct fragi_lane_time time; /* of one evaluation */
 };
 
-/* Time. */
-
-/* Times of acquisition may be any: one that is no number becomes the greatest or least. */
-static int64_t difference(int64_t a, int64_t b)
-{
-	int64_t ns;
-
-	return !__builtin_sub_overflow(a, b, &ns) ? ns : b < 0 ? INT64_MAX : INT64_MIN;
-}
-
-static int64_t ahead_ns(clockid_t clock, int64_t now_ns)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - now_ns;
-}
-
-static void read_clocks(struct fragi_timing_state *timing)
-{
-	if (timing->knows_clocks)
-		return;
-	timing->knows_clocks = true;
-	timing->unix_ahead_ns = ahead_ns(CLOCK_REALTIME, timing->now_ns);
-	timing->tai_ahead_ns = ahead_ns(CLOCK_TAI, timing->now_ns);
-}
-
-/* Finds out when the held message was acquired. Returns false: in no time known here. */
-static bool find_time(struct fragi_timing_state *timing, struct lane *lane)
-{
-	const struct frag_message *message = lane->held;
-
-	lane->domain = SYSTEM_TIME;
-	if ((message->stamps & FRAGI_STAMP_ACQUIRED) == 0) {
-		lane->time_ns =
-			timing->now_ns - (int64_t)fragi_stamp_diff_ns(lane->stamp, fragi_stamp());
-		return lane->stamp != 0;
-	}
-	if ((message->stamps & FRAGI_STAMP_FOREIGN) != 0)
-		return false;
-	read_clocks(timing);
-	lane->time_ns = message->acquisition_ns;
-	if (message->clock == FRAG_CLOCK_UNIX)
-		lane->time_ns = difference(lane->time_ns, timing->unix_ahead_ns);
-	else if (message->clock == FRAG_CLOCK_TAI)
-		lane->time_ns = difference(lane->time_ns, timing->tai_ahead_ns);
-	else
-		lane->domain = message->clock;
-	return true;
-}
-
-/* Lanes. */
-
-static void lane_drop(struct lane *lane, enum fragi_drop reason)
-{
-	fragi_rx_drop(lane->rx, lane->held, reason);
-	lane->held = NULL;
-	if (reason == FRAGI_DROP_STALE)
-		lane->why = &lane->rx->row->absent_stale;
-	else if (reason == FRAGI_DROP_CLOCKS)
-		lane->why = &lane->rx->row->absent_clocks;
-}
-
-/* No message will come any more. The close is read first: what came before it is then counted. */
-static bool lane_has_ended(const struct lane *lane)
-{
-	return lane->held == NULL && fragi_rx_is_finished(lane->rx);
-}
-
-/* Holds the message that a tick may get: the oldest, or the newest. */
-static bool lane_hold(struct fragi_timing_state *timing, struct lane *lane)
-{
-	uint32_t most = lane->rx->queue.capacity + 1;
-	struct frag_message *message;
-	uint64_t stamp;
-
-	if (lane->held != NULL && lane->timing->take == FRAG_TAKE_EVERY)
-		return true;
-	while (most-- > 0 && (message = fragi_rx_hold(lane->rx, &stamp)) != NULL) {
-		if (lane->held != NULL)
-			lane_drop(lane, FRAGI_DROP_SUPERSEDED);
-		lane->held = message;
-		lane->stamp = stamp;
-		lane->held_ns = timing->now_ns;
-		if (lane->timing->take == FRAG_TAKE_EVERY)
-			break;
-	}
-	return lane->held != NULL;
-}
-
-/* Fills the lane with a message that is young enough, if there is one. */
-static void lane_fill(struct fragi_timing_state *timing, struct lane *lane)
-{
-	bool needs_time = lane->timing->age_ns > 0 || lane->is_aligned;
-
-	while (lane_hold(timing, lane)) {
-		if (!needs_time)
-			return;
-		if (!find_time(timing, lane) ||
-		    (lane->timing->age_ns > 0 && lane->domain != SYSTEM_TIME))
-			lane_drop(lane, FRAGI_DROP_CLOCKS);
-		else if (lane->timing->age_ns > 0 &&
-			 difference(timing->now_ns, lane->time_ns) > lane->timing->age_ns)
-			lane_drop(lane, FRAGI_DROP_STALE);
-		else
-			return;
-	}
-}
-
 /* What a full queue has dropped before the message could get here. */
-static uint64_t dropped_before(const struct lane *lane)
+static uint64_t dropped_before(const struct fragi_lane *lane)
 {
 	const struct fragi_flow_row *row = lane->rx->row;
 
@@ -191,7 +51,7 @@ static uint64_t dropped_before(const struct lane *lane)
 
 /* Sets of aligned inputs. */
 
-static struct lane *first_aligned(const struct fragi_timing_state *timing)
+static struct fragi_lane *first_aligned(const struct fragi_timing_state *timing)
 {
 	for (uint32_t i = 0; i < timing->lane_count; i++)
 		if (timing->lanes[i].is_aligned && timing->lanes[i].held != NULL)
@@ -204,28 +64,28 @@ static struct lane *first_aligned(const struct fragi_timing_state *timing)
  * first one, or further from the latest one than the window. Later messages of its flow may fit,
  * but no later ones of the others. Returns its lane; NULL: all that are held fit together.
  */
-static struct lane *drop_misfit(struct fragi_timing_state *timing)
+static struct fragi_lane *drop_misfit(struct fragi_timing_state *timing)
 {
-	const struct lane *first = first_aligned(timing);
+	const struct fragi_lane *first = first_aligned(timing);
 	int64_t latest_ns = INT64_MIN;
 
 	for (uint32_t i = 0; first != NULL && i < timing->lane_count; i++) {
-		struct lane *lane = &timing->lanes[i];
+		struct fragi_lane *lane = &timing->lanes[i];
 
 		if (!lane->is_aligned || lane->held == NULL)
 			continue;
 		if (lane->domain != first->domain) {
-			lane_drop(lane, FRAGI_DROP_CLOCKS);
+			fragi_lane_drop(lane, FRAGI_DROP_CLOCKS);
 			return lane;
 		}
 		latest_ns = lane->time_ns > latest_ns ? lane->time_ns : latest_ns;
 	}
 	for (uint32_t i = 0; first != NULL && i < timing->lane_count; i++) {
-		struct lane *lane = &timing->lanes[i];
+		struct fragi_lane *lane = &timing->lanes[i];
 
 		if (lane->is_aligned && lane->held != NULL &&
-		    difference(latest_ns, lane->time_ns) > timing->window_ns) {
-			lane_drop(lane, FRAGI_DROP_LATE);
+		    fragi_time_difference(latest_ns, lane->time_ns) > timing->window_ns) {
+			fragi_lane_drop(lane, FRAGI_DROP_LATE);
 			return lane;
 		}
 	}
@@ -234,10 +94,10 @@ static struct lane *drop_misfit(struct fragi_timing_state *timing)
 
 static void align(struct fragi_timing_state *timing)
 {
-	struct lane *lane;
+	struct fragi_lane *lane;
 
 	while ((lane = drop_misfit(timing)) != NULL)
-		lane_fill(timing, lane);
+		fragi_lane_fill(lane, &timing->time);
 }
 
 /* Returns when the present set has waited for long enough; INT64_MAX: it may wait on. */
@@ -267,10 +127,10 @@ struct decision {
 
 /* What the port does about a lane without a message. */
 static void decide_missing(const struct fragi_timing_state *timing,
-			   const struct fragi_timed_port *port, struct lane *lane, bool all_ended,
-			   struct decision *decision)
+			   const struct fragi_timed_port *port, struct fragi_lane *lane,
+			   bool all_ended, struct decision *decision)
 {
-	bool has_ended = lane_has_ended(lane);
+	bool has_ended = fragi_lane_has_ended(lane);
 
 	if (lane->is_aligned && !has_ended && !timing->timed_out &&
 	    port->timing->missing != FRAG_MISSING_WAIT) {
@@ -284,12 +144,12 @@ static void decide_missing(const struct fragi_timing_state *timing,
 		break;
 	case FRAG_MISSING_REUSE_LAST:
 		if (lane->last != NULL)
-			lane->give = GIVE_LAST;
+			lane->give = FRAGI_GIVE_LAST;
 		else
 			decision->waits |= !has_ended;
 		break;
 	case FRAG_MISSING_DEFAULT:
-		lane->give = GIVE_DEFAULT;
+		lane->give = FRAGI_GIVE_DEFAULT;
 		break;
 	default:
 		decision->never |= all_ended;
@@ -304,9 +164,10 @@ static void decide_port(const struct fragi_timing_state *timing,
 	uint32_t held = 0, ended = 0;
 
 	for (uint32_t i = 0; i < port->count; i++) {
-		port->lanes[i].give = port->lanes[i].held != NULL ? GIVE_HELD : GIVE_NOTHING;
+		port->lanes[i].give =
+			port->lanes[i].held != NULL ? FRAGI_GIVE_HELD : FRAGI_GIVE_NOTHING;
 		held += port->lanes[i].held != NULL;
-		ended += lane_has_ended(&port->lanes[i]);
+		ended += fragi_lane_has_ended(&port->lanes[i]);
 	}
 	decision->is_fresh |= held > 0;
 	if (port->in_turn && held > 0)
@@ -323,7 +184,7 @@ static void decide_port(const struct fragi_timing_state *timing,
 static bool all_have_ended(const struct fragi_timing_state *timing)
 {
 	for (uint32_t i = 0; i < timing->lane_count; i++)
-		if (!lane_has_ended(&timing->lanes[i]))
+		if (!fragi_lane_has_ended(&timing->lanes[i]))
 			return false;
 	return timing->lane_count > 0;
 }
@@ -333,13 +194,13 @@ static struct decision decide(struct fragi_exec *exec)
 	struct fragi_timing_state *timing = exec->timing;
 	struct decision decision = {.never = false};
 
-	timing->now_ns = exec->begin_ns;
-	timing->knows_clocks = false;
+	timing->time.now_ns = exec->begin_ns;
+	timing->time.knows_clocks = false;
 	for (uint32_t i = 0; i < timing->lane_count; i++)
-		lane_fill(timing, &timing->lanes[i]);
+		fragi_lane_fill(&timing->lanes[i], &timing->time);
 	if (timing->window_ns > 0)
 		align(timing);
-	timing->timed_out = set_until_ns(timing) <= timing->now_ns;
+	timing->timed_out = set_until_ns(timing) <= timing->time.now_ns;
 	for (uint32_t i = 0; i < timing->port_count; i++)
 		decide_port(timing, &timing->ports[i], &decision);
 	decision.never |= all_have_ended(timing);
@@ -347,12 +208,12 @@ static struct decision decide(struct fragi_exec *exec)
 }
 
 /* Counts why a lane has nothing for a tick that takes place, or is skipped. */
-static void count_absence(const struct fragi_timing_state *timing, struct lane *lane)
+static void count_absence(const struct fragi_timing_state *timing, struct fragi_lane *lane)
 {
 	struct fragi_flow_row *row = lane->rx->row;
 	_Atomic uint64_t *counter = &row->absent_late;
 
-	if (lane_has_ended(lane))
+	if (fragi_lane_has_ended(lane))
 		counter = &row->absent_ended;
 	else if (lane->why != NULL)
 		counter = lane->why;
@@ -373,7 +234,7 @@ static void count_absences(struct fragi_timing_state *timing)
 		for (uint32_t k = 0; k < port->count; k++)
 			held += port->lanes[k].held != NULL;
 		for (uint32_t k = 0; k < port->count; k++) {
-			struct lane *lane = &port->lanes[k];
+			struct fragi_lane *lane = &port->lanes[k];
 
 			if (lane->held == NULL && (!port->in_turn || held == 0))
 				count_absence(timing, lane);
@@ -390,7 +251,7 @@ static void skip(struct fragi_exec *exec)
 	count_absences(timing);
 	for (uint32_t i = 0; i < timing->lane_count; i++)
 		if (timing->lanes[i].held != NULL)
-			lane_drop(&timing->lanes[i], FRAGI_DROP_SKIPPED);
+			fragi_lane_drop(&timing->lanes[i], FRAGI_DROP_SKIPPED);
 	fragi_checks_ticked(exec);
 }
 
@@ -430,7 +291,7 @@ enum frag_ready fragi_timing_ready(struct fragi_exec *exec, enum frag_ready othe
 		if (timing->has_clock)
 			break; /* the conditions are to say when the next tick is due */
 	}
-	*out_until_ns = timing->now_ns;
+	*out_until_ns = timing->time.now_ns;
 	return FRAG_WAIT_TIME;
 }
 
@@ -442,24 +303,24 @@ void fragi_timing_begins(struct fragi_exec *exec)
 /* Receive. */
 
 static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *port,
-			struct lane *lane, const struct frag_message **out_message)
+			struct fragi_lane *lane, const struct frag_message **out_message)
 {
 	struct frag_message *message = NULL;
-	enum give give = lane->give;
+	enum fragi_give give = lane->give;
 	int r;
 
-	if (give == GIVE_HELD)
+	if (give == FRAGI_GIVE_HELD)
 		message = lane->held;
-	else if (give == GIVE_LAST)
+	else if (give == FRAGI_GIVE_LAST)
 		message = frag_message_ref(lane->last);
-	else if (give == GIVE_DEFAULT && port->otherwise != NULL)
+	else if (give == FRAGI_GIVE_DEFAULT && port->otherwise != NULL)
 		message = frag_message_ref(port->otherwise);
 	if (message == NULL)
 		return -ENOMSG;
-	lane->give = GIVE_NOTHING;
-	if (give == GIVE_LAST)
+	lane->give = FRAGI_GIVE_NOTHING;
+	if (give == FRAGI_GIVE_LAST)
 		fragi_count(&lane->rx->row->reused, 1);
-	if (give == GIVE_HELD) {
+	if (give == FRAGI_GIVE_HELD) {
 		lane->held = NULL;
 		fragi_rx_settle(lane->rx, lane->stamp, tick->stamp);
 		if (lane->timing->missing == FRAG_MISSING_REUSE_LAST) {
@@ -499,9 +360,18 @@ int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *po
 
 /* Life. */
 
-static void lane_init(struct lane *lane, struct fragi_rx *rx, const struct fragi_port *port)
+static void lane_init(const struct fragi_exec *exec, struct fragi_lane *lane, struct fragi_rx *rx,
+		      const struct fragi_port *port)
 {
-	*lane = (struct lane){.rx = rx, .timing = port->timing, .is_aligned = port->is_aligned};
+	const struct fragi_deadline *deadline = &exec->op->deadline;
+
+	*lane = (struct fragi_lane){
+		.rx = rx,
+		.timing = port->timing,
+		.is_aligned = port->is_aligned,
+		.deadline_ns = deadline->on_miss == FRAGI_ON_MISS_DROP ? deadline->budget_ns : 0,
+		.misses = &exec->row->deadline_misses,
+	};
 }
 
 /* Makes the flows of a port lanes. Its gate is the timing, so nothing else sees them. */
@@ -520,7 +390,7 @@ static int port_create(struct fragi_exec *exec, uint32_t index)
 		.is_aligned = declared->is_aligned,
 	};
 	for (uint32_t i = 0; i < port->count; i++)
-		lane_init(&timing->lanes[timing->lane_count++], port->rx[i], declared);
+		lane_init(exec, &timing->lanes[timing->lane_count++], port->rx[i], declared);
 	port->timed = timed;
 	port->next_rx = NULL;
 	port->in_turn = false;
@@ -575,10 +445,11 @@ void fragi_timing_end(struct fragi_exec *exec, bool stopped)
 	const struct fragi_timing_state *timing = exec->timing;
 
 	for (uint32_t i = 0; timing != NULL && i < timing->lane_count; i++) {
-		struct lane *lane = &timing->lanes[i];
+		struct fragi_lane *lane = &timing->lanes[i];
 
 		if (lane->held != NULL)
-			lane_drop(lane, stopped ? FRAGI_DROP_STOPPED : FRAGI_DROP_RECEIVER_DONE);
+			fragi_lane_drop(lane,
+					stopped ? FRAGI_DROP_STOPPED : FRAGI_DROP_RECEIVER_DONE);
 		frag_message_unref(lane->last);
 		lane->last = NULL;
 	}

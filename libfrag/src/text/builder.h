@@ -221,6 +221,12 @@ void fragi_spec_read_timing(struct fragi_builder *builder, const struct fragi_no
 			    const char *path, struct fragi_spec_port *out_port);
 void fragi_spec_read_align(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, struct fragi_spec_align *out_align);
+/* spec_deadline.c: of an operator; of paths, fragment NULL: through any */
+void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *node,
+			      const char *subject, struct fragi_deadline *out_deadline);
+void fragi_spec_read_deadlines(struct fragi_builder *builder, struct fragi_node *node,
+			       const char *fragment, struct fragi_spec_path **out_paths,
+			       size_t *out_count);
 void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_spec_fragment *fragment);
 /* spec_resource.c; a type's name, Holoscan's names of built ones put into ours */

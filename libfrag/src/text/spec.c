@@ -20,6 +20,7 @@ static const struct fragi_field application_fields[] = {
 	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
 	{"variables", false}, {"subgraphs", false},   {"clock", false},
 	{"services", false},  {"data_loggers", true}, {"tracking", false},
+	{"deadlines", false},
 };
 static const struct fragi_field single_fields[] = {
 	{"frag", false},         {"application", false},  {"arguments", false},
@@ -30,6 +31,7 @@ static const struct fragi_field single_fields[] = {
 	{"on_failure", false},   {"watchdog", false},     {"variables", false},
 	{"thread_pools", false}, {"subgraphs", false},    {"clock", false},
 	{"services", false},     {"data_loggers", true},  {"tracking", false},
+	{"deadlines", false},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -215,6 +217,9 @@ static void read_all(struct fragi_builder *builder)
 		fragi_spec_read_fragment(builder, builder->root, spec->application, extensions,
 					 extension_count, &spec->fragments[spec->fragment_count++]);
 	}
+	fragi_spec_read_deadlines(builder, fragi_node_get(builder->root, "deadlines"),
+				  fragments != NULL ? NULL : spec->application, &spec->deadlines,
+				  &spec->deadline_count);
 	fragi_spec_read_variables(builder, fragi_node_get(builder->root, "variables"));
 	fragi_spec_check_hosts(builder);
 	fragi_spec_spread_sha256(builder);

@@ -93,6 +93,26 @@ struct fragi_spec_reference {
 	const struct fragi_node *place;
 };
 
+struct fragi_spec_end;
+enum fragi_on_miss { FRAGI_ON_MISS_COUNT, FRAGI_ON_MISS_DROP, FRAGI_ON_MISS_STOP };
+
+/* deadline: BUDGET, or {budget, from, on_miss} */
+struct fragi_deadline {
+	int64_t budget_ns;     /* 0: none */
+	bool from_acquisition; /* of the oldest message that a tick gets; else from its begin */
+	enum fragi_on_miss on_miss;
+};
+
+#define FRAGI_SPEC_PATH_MAX 64
+/* an entry of deadlines: {path, budget, on_miss} */
+struct fragi_spec_path {
+	struct fragi_spec_end *ops; /* from the first to the last one; fragment NULL: the same */
+	size_t op_count;
+	int64_t budget_ns;
+	enum fragi_on_miss on_miss; /* COUNT or STOP */
+	const struct fragi_node *place;
+};
+
 /* align: {inputs, window, timeout} */
 struct fragi_spec_align {
 	const char **inputs;
@@ -114,6 +134,7 @@ struct fragi_spec_operator {
 	struct fragi_spec_reference *resources; /* by position */
 	size_t resource_count;
 	struct fragi_spec_align align;
+	struct fragi_deadline deadline;
 	enum frag_metadata_policy metadata_policy;
 	int metadata;        /* 0 off, 1 on, -1 not given */
 	int64_t watchdog_ns; /* 0: as the fragment says */
@@ -272,6 +293,8 @@ struct fragi_spec_fragment {
 	int metadata;                            /* 0 off, 1 on, -1 not given */
 	struct fragi_spec_tracking tracking;     /* of this fragment alone */
 	struct fragi_spec_clock clock;           /* the same */
+	struct fragi_spec_path *deadlines;       /* of paths inside it */
+	size_t deadline_count;
 	enum frag_metadata_policy metadata_policy;
 	struct fragi_spec_requirements requirements;
 	const struct fragi_node *place;
@@ -321,8 +344,10 @@ struct fragi_spec {
 	size_t extension_count;
 	bool metadata;
 	enum frag_metadata_policy metadata_policy;
-	struct fragi_spec_clock clock;           /* of all fragments together */
-	struct fragi_spec_tracking tracking;     /* the same */
+	struct fragi_spec_clock clock;       /* of all fragments together */
+	struct fragi_spec_tracking tracking; /* the same */
+	struct fragi_spec_path *deadlines;   /* of paths through any fragments */
+	size_t deadline_count;
 	struct fragi_spec_tracking set_tracking; /* of the command line; merged into `tracking` */
 	/* about texts that are valid, for fragi_spec_log_remarks: as warnings, as information */
 	struct fragi_diag warnings, remarks;

@@ -12,7 +12,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
 	{"when", false},       {"thread_pools", false},    {"subgraphs", false},
 	{"clock", false},      {"services", false},        {"data_loggers", true},
-	{"tracking", false},
+	{"tracking", false},   {"deadlines", false},
 };
 
 static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
@@ -82,6 +82,9 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 				      &fragment->clock);
 	}
 	read_fields(builder, map, fragment);
+	if (!is_root)
+		fragi_spec_read_deadlines(builder, fragi_node_get(map, "deadlines"), name,
+					  &fragment->deadlines, &fragment->deadline_count);
 	operators = fragi_node_get(map, "operators");
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&
 	    (operators == NULL ||

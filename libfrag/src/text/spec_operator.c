@@ -182,7 +182,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"when", false},       {"watchdog", false},
 		{"metadata", false},   {"metadata_policy", false},
 		{OR_KEY, false},       {"resources", false},
-		{"align", false},
+		{"align", false},      {"deadline", false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
@@ -199,6 +199,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
 	fragi_spec_read_references(builder, fragi_node_get(node, "resources"), subject,
 				   &op->resources, &op->resource_count);
+	fragi_spec_read_deadline(builder, fragi_node_get(node, "deadline"), subject, &op->deadline);
 	fragi_spec_read_align(builder, fragi_node_get(node, "align"), subject, &op->align);
 	op->metadata_policy = fragi_spec_read_metadata_policy(builder, node, subject);
 	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",

@@ -218,6 +218,35 @@ static void print_absences(const struct fragi_summary *summary, FILE *out)
 	}
 }
 
+static void put_misses(uint64_t count, const char *what, const char **between, FILE *out)
+{
+	if (count == 0)
+		return;
+	fprintf(out, "%s%" PRIu64 " %s", *between, count, what);
+	*between = ", ";
+}
+
+/* A line for each operator that missed deadlines, or was the slowest of a path that did. */
+static void print_misses(const struct fragi_summary *summary, FILE *out)
+{
+	for (size_t i = 0; i < summary->fragment_count; i++)
+		for (size_t k = 0; k < summary->fragments[i].operator_count; k++) {
+			const struct fragi_summary_operator *op =
+				&summary->fragments[i].operators[k];
+			const char *between = "";
+
+			if (op->deadline_misses + op->path_misses + op->slowest == 0)
+				continue;
+			fprintf(out, "%s.%s: ", or_empty(summary->fragments[i].name),
+				or_empty(op->name));
+			put_misses(op->deadline_misses, "past its deadline", &between, out);
+			put_misses(op->path_misses, "past the deadline of a path", &between, out);
+			put_misses(op->slowest, "times the slowest of a path that was late",
+				   &between, out);
+			fputc('\n', out);
+		}
+}
+
 /* What the first write that failed said; errno was 0 when printing began. */
 static int print_result(FILE *out)
 {
@@ -247,6 +276,7 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	if (count != 0)
 		print_rows(rows, count, in_flight, copied, out);
 	print_absences(summary, out);
+	print_misses(summary, out);
 	for (size_t i = 0; i < count; i++)
 		fragi_free(rows[i].flow);
 	fragi_free(rows);
@@ -264,9 +294,13 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 	fprintf(out,
 		", \"ticks\": %" PRIu64 ", \"compute_ns\": {\"p50\": %" PRIu64 ", \"p99\": %" PRIu64
 		", \"max\": %" PRIu64 "}, \"job\": {\"count\": %" PRIu64 ", \"time_ns\": %" PRIu64
-		", \"waiting_ns\": %" PRIu64 "}}",
+		", \"waiting_ns\": %" PRIu64 "}",
 		op->ticks, op->compute.p50, op->compute.p99, op->compute.max, op->compute.count,
 		op->time_ns, op->waiting_ns);
+#define PRINT(name, what) fprintf(out, ", \"" #name "\": %" PRIu64, op->name);
+	FRAGI_OP_LIST(PRINT)
+#undef PRINT
+	fputc('}', out);
 }
 
 static void json_fragment(const struct fragi_summary_fragment *fragment, FILE *out)

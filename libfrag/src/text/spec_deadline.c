@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include <text/builder.h>
+
+/* `deadline` of an operator, and `deadlines`: of paths through a fragment or the application. */
+
+static const char *const misses[] = {"count", "drop", "stop"};
+
+static void read_budget(struct fragi_builder *builder, const struct fragi_node *node,
+			const struct fragi_node *place, const char *subject, int64_t *out_ns)
+{
+	if (node == NULL) {
+		fragi_builder_error(builder, place, subject,
+				    "a deadline has no budget; add for example `budget: 20ms`");
+	} else if (fragi_read_duration(builder, node, subject, "budget", out_ns) && *out_ns == 0) {
+		fragi_builder_error(builder, node, subject,
+				    "the budget of a deadline is 0; leave the deadline out");
+	}
+}
+
+static enum fragi_on_miss read_on_miss(struct fragi_builder *builder, const struct fragi_node *map,
+				       const char *subject)
+{
+	int i = fragi_read_word(builder, fragi_node_get(map, "on_miss"), subject, "on_miss", misses,
+				FRAG_COUNT_OF(misses));
+
+	return i >= 0 ? (enum fragi_on_miss)i : FRAGI_ON_MISS_COUNT;
+}
+
+void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *node,
+			      const char *subject, struct fragi_deadline *out_deadline)
+{
+	static const struct fragi_field fields[] = {
+		{"budget", false}, {"from", false}, {"on_miss", false}};
+	static const char *const froms[] = {"tick", "acquisition"};
+	struct fragi_deadline deadline = {0};
+
+	if (node == NULL || node->kind == FRAGI_NODE_NULL)
+		return;
+	if (node->kind == FRAGI_NODE_SCALAR) {
+		read_budget(builder, node, node, subject, &out_deadline->budget_ns);
+		return;
+	}
+	if (fragi_read_map(builder, node, subject, "deadline") == NULL)
+		return;
+	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+	read_budget(builder, fragi_node_get(node, "budget"), node, subject, &deadline.budget_ns);
+	deadline.from_acquisition = fragi_read_word(builder, fragi_node_get(node, "from"), subject,
+						    "from", froms, FRAG_COUNT_OF(froms)) == 1;
+	deadline.on_miss = read_on_miss(builder, node, subject);
+	if (deadline.on_miss == FRAGI_ON_MISS_DROP && !deadline.from_acquisition)
+		fragi_builder_error(
+			builder, fragi_node_get(node, "on_miss"), subject,
+			"on_miss: drop needs `from: acquisition`, since what a tick has sent cannot be taken back");
+	*out_deadline = deadline;
+}
+
+/* Finds an operator of a path. Returns 1; 0: `when` excludes it; -1: there is none. */
+static int find_op(struct fragi_builder *builder, const struct fragi_node *node,
+		   const char *subject, const char *fragment, struct fragi_spec_end *out)
+{
+	const char *text = fragi_read_text(builder, node, subject, "an operator of a path");
+	const char *dot = text != NULL ? strchr(text, '.') : NULL;
+	const struct fragi_node *known;
+	char *path, *name, advice[512];
+
+	if (text == NULL)
+		return -1;
+	if ((dot == NULL) != (fragment != NULL)) {
+		fragi_builder_error(builder, node, subject,
+				    "\"%.80s\" is not an operator; write %s", text,
+				    fragment != NULL ? "its name" : "fragment.operator");
+		return -1;
+	}
+	name = fragi_builder_strdup(builder, text);
+	if (name == NULL)
+		return -1;
+	*out = (struct fragi_spec_end){.fragment = fragment, .op = name, .place = node};
+	if (dot != NULL) {
+		name[dot - text] = '\0';
+		out->fragment = name;
+		out->op = name + (dot - text) + 1;
+	}
+	path = fragi_builder_join(builder, out->fragment, out->op);
+	if (path == NULL)
+		return -1;
+	if (fragi_strmap_get(&builder->excluded, path) != NULL ||
+	    fragi_strmap_get(&builder->excluded, out->fragment) != NULL)
+		return 0;
+	if (fragi_strmap_get(&builder->operators, path) != NULL ||
+	    fragi_strmap_get(&builder->composed, out->fragment) != NULL)
+		return 1;
+	known = fragi_node_get(fragi_strmap_get(&builder->fragments, out->fragment), "operators");
+	if (!fragi_spec_may_be_lost(builder, known, out->op))
+		fragi_builder_error(builder, node, subject, "unknown operator \"%.160s\"%s", path,
+				    fragi_builder_advise_keys(builder, advice, sizeof(advice),
+							      out->op, "operators", known));
+	return -1;
+}
+
+/* Returns whether the path is whole, and none of it is excluded. */
+static bool read_path(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
+		      struct fragi_spec_path *path)
+{
+	static const struct fragi_field fields[] = {
+		{"path", false}, {"budget", false}, {"on_miss", false}};
+	const char *subject = fragment != NULL ? fragment : NULL;
+	struct fragi_node *list;
+	bool is_whole = true;
+
+	path->place = node;
+	if (fragi_read_map(builder, node, subject, "a deadline") == NULL)
+		return false;
+	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+	read_budget(builder, fragi_node_get(node, "budget"), node, subject, &path->budget_ns);
+	path->on_miss = read_on_miss(builder, node, subject);
+	if (path->on_miss == FRAGI_ON_MISS_DROP)
+		fragi_builder_error(
+			builder, fragi_node_get(node, "on_miss"), subject,
+			"a message that has gone its path cannot be dropped; give the last operator `deadline: {from: acquisition, on_miss: drop}`");
+	list = fragi_read_list(builder, fragi_node_get(node, "path"), subject, "path");
+	if (list == NULL || list->count < 2 || list->count > FRAGI_SPEC_PATH_MAX) {
+		fragi_builder_error(
+			builder, list != NULL ? list : node, subject,
+			"a deadline has a path of 2 to %d operators; write for example `path: [camera, detect, view]`",
+			FRAGI_SPEC_PATH_MAX);
+		return false;
+	}
+	path->ops = fragi_builder_alloc(builder, list->count, sizeof(*path->ops));
+	for (const struct fragi_node *child = list->first; path->ops != NULL && child != NULL;
+	     child = child->next)
+		is_whole &= find_op(builder, child, subject, fragment,
+				    &path->ops[path->op_count++]) == 1;
+	return is_whole && path->ops != NULL;
+}
+
+void fragi_spec_read_deadlines(struct fragi_builder *builder, struct fragi_node *node,
+			       const char *fragment, struct fragi_spec_path **out_paths,
+			       size_t *out_count)
+{
+	struct fragi_node *list = fragi_read_list(builder, node, fragment, "deadlines");
+
+	if (list == NULL)
+		return;
+	*out_paths = fragi_builder_alloc(builder, list->count, sizeof(**out_paths));
+	for (struct fragi_node *child = list->first; *out_paths != NULL && child != NULL;
+	     child = child->next)
+		if (read_path(builder, child, fragment, &(*out_paths)[*out_count]))
+			++*out_count;
+		else
+			(*out_paths)[*out_count] = (struct fragi_spec_path){0};
+}
