@@ -35,10 +35,10 @@ bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, ui
 uint32_t ctl_thread_count(const struct fragi_spec_fragment *fragment);
 const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
 
-/* describe_timing.c: the timing of an operator's inputs; nothing where there is none */
+/* describe_timing.c: an operator's deadline, and the timing of its inputs, if there are any */
 void ctl_timing_print(const struct frag_op *op, FILE *out);
 void ctl_timing_json(const struct fragi_port *port, FILE *out);
-void ctl_timing_json_align(const struct frag_op *op, FILE *out);
+void ctl_timing_json_op(const struct frag_op *op, FILE *out);
 
 /*
  * What `fragctl describe` prints, for people and as one JSON document.

@@ -336,7 +336,7 @@ static void json_op(const struct ctl_composed *composed, uint32_t f, uint32_t o,
 		fputc('}', out);
 	}
 	fputc(']', out);
-	ctl_timing_json_align(op, out);
+	ctl_timing_json_op(op, out);
 	fputs(",\n     \"conditions\": [", out);
 	each_condition(composed, f, o, json_condition, out);
 	fputs("],\n     ", out);

@@ -5,7 +5,7 @@
 #include <base/units.h>
 #include <fragctl/describe.h>
 
-/* The timing of inputs in a plan. */
+/* The timing of inputs in a plan, and deadlines. */
 
 static const char *const takes[] = {"every", "latest_within"};
 static const char *const missings[] = {"wait", "skip", "reuse_last", "default"};
@@ -22,11 +22,22 @@ static void print_port(const struct fragi_port *port, FILE *out)
 		port->is_aligned ? ", aligned" : "");
 }
 
+static const char *const on_misses[] = {"count", "drop", "stop"};
+
+static const char *from_of(const struct fragi_deadline *deadline)
+{
+	return deadline->from_acquisition ? "acquisition" : "tick";
+}
+
 void ctl_timing_print(const struct frag_op *op, FILE *out)
 {
 	bool first = true;
 	char time[32];
 
+	if (op->deadline.budget_ns > 0)
+		fprintf(out, "\n      deadline   %s from %s, on_miss: %s",
+			fragi_format_duration(op->deadline.budget_ns, time, sizeof(time)),
+			from_of(&op->deadline), on_misses[op->deadline.on_miss]);
 	for (uint32_t i = 0; i < op->port_count; i++) {
 		if (op->ports[i].timing == NULL)
 			continue;
@@ -56,8 +67,14 @@ void ctl_timing_json(const struct fragi_port *port, FILE *out)
 	fprintf(out, ", \"aligned\": %s}", port->is_aligned ? "true" : "false");
 }
 
-void ctl_timing_json_align(const struct frag_op *op, FILE *out)
+void ctl_timing_json_op(const struct frag_op *op, FILE *out)
 {
+	if (op->deadline.budget_ns > 0)
+		fprintf(out,
+			", \"deadline\": {\"budget_ns\": %" PRId64
+			", \"from\": \"%s\", \"on_miss\": \"%s\"}",
+			op->deadline.budget_ns, from_of(&op->deadline),
+			on_misses[op->deadline.on_miss]);
 	if (op->align.window_ns > 0)
 		fprintf(out,
 			", \"align\": {\"window_ns\": %" PRId64 ", \"timeout_ns\": %" PRId64 "}",

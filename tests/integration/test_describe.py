@@ -203,7 +203,7 @@ class Plan(PlanTest):
 frag: 1
 application: app
 operators:
-  a: {type: ping_tx}
+  a: {type: ping_tx, deadline: 20ms}
   b: {type: ping_rx, ports: {in: {take: latest_within, age: 50ms, missing: default}}}
   c: {type: ping_rx, ports: {in: {missing: reuse_last}}}
 flows: [a -> b, a -> c]
@@ -211,7 +211,9 @@ flows: [a -> b, a -> c]
         code, p = self.fragctl("describe", app)
         self.assertIn("timing     in(take: latest_within, age: 50.0 ms, missing: default)\n", p.stdout)
         self.assertIn("timing     in(take: every, missing: reuse_last)\n", p.stdout)
+        self.assertIn("deadline   20.0 ms from tick, on_miss: count\n", p.stdout)
         a, b, _ = self.document(0, "describe", app)["fragments"][0]["operators"]
+        self.assertEqual(a["deadline"], {"budget_ns": 20000000, "from": "tick", "on_miss": "count"})
         self.assertEqual(b["ports"][0]["timing"], {"take": "latest_within", "age_ns": 50000000, "missing": "default",
                                                    "default": None, "aligned": False})
         self.assertNotIn("timing", a["ports"][0])
