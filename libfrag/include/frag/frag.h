@@ -16,6 +16,7 @@
 #include <frag/condition.h>
 #include <frag/resource.h>
 #include <frag/clock.h>
+#include <frag/param.h>
 #include <frag/operator.h>
 #include <frag/status.h>
 #include <frag/flow.h>
