@@ -58,7 +58,7 @@ class Docs(unittest.TestCase):
     def test_the_graphs_of_the_page_about_execution_run(self):
         with open(os.path.join(cluster.TOP, "docs", "EXECUTION.md"), encoding="utf-8") as f:
             graphs = re.findall(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S)
-        self.assertEqual(len(graphs), 2)
+        self.assertGreater(len(graphs), 1)
         for graph in graphs:
             with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
                 f.write(graph)

@@ -113,6 +113,23 @@ class InTheBuildTree(cluster.ClusterTest):
         last = next(f for f in summary["flows"] if f["to"] == "ping_cycle.two.in")
         self.assertEqual((last["sent"], last["delivered"], last["dropped"]["receiver_done"]), (3, 2, 1))
 
+    def test_multithread(self):
+        took = {}
+        for threads in (1, 4):
+            p, summary = self.run_example("multithread", "--threads", threads)
+            self.assertEqual(re.findall(r"multithread\.rx: received (.*)$", p.stderr, re.M),
+                             ["101 201 301 401", "102 202 302 402"])
+            took[threads] = summary["duration_ns"]
+        # Eight ticks of 50 ms, one after the other; on four threads at least two go beside two.
+        self.assertGreaterEqual(took[1], 400e6)
+        self.assertLess(took[4], took[1] - 50e6)
+
+    def test_thread_pools(self):
+        p, _ = self.run_example("thread_pools")
+        self.assertEqual(sorted(re.findall(r"thread_pools\.(\w+): on thread (.*)$", p.stderr, re.M)),
+                         [("camera", "thread_p.camera"), ("detect", "thread_poo:slow"),
+                          ("segment", "thread_poo:slow"), ("viewer", "frag:thread_poo")])
+
     def test_conditions(self):
         p, summary = self.run_example("conditions")
         said = {}
