@@ -203,10 +203,10 @@ def wrong_in(path, text):
             if REFERS.search(text):
                 continue
             place = "%s:%d: %s: its comment " % (path, line + 1, name_of(declaration))
-            for word, sentence in (("Thread|on its thread", "does not name the thread"),
+            for word, sentence in ((r"Thread(:|, )|on its thread", "does not name the thread"),
                                    ("Blocks|None of them blocks|blocks? ", "does not say whether it blocks")):
                 if not re.search(word, text) and not re.search(word, about_all):
-                    yield place + sentence + " (%s:)" % word.split("|")[0]
+                    yield place + sentence
             if not re.search(r"\bvoid \w+\(", declaration) and not re.search(
                     r"\b[Rr]eturns?\b|^The ", text + about_all):
                 yield place + "does not say what it returns"

@@ -11,8 +11,8 @@ FRAG_BEGIN_DECLS
  * event-based scheduler, which run all others. A pool keeps operators that compute for long, or
  * that must not wait, apart from the rest. The greedy scheduler has one thread and ignores pools.
  *
- * All functions below are called inside a composer. A failure is worded in the fragment, as for
- * those of compose.h. None of them blocks or is RT-safe.
+ * All functions below are called inside a composer, on its thread. A failure is worded in the
+ * fragment, as for those of compose.h. None of them blocks or is RT-safe.
  * Source: Holoscan SDK, Fragment::make_thread_pool and ThreadPool.
  */
 struct frag_thread_pool;
