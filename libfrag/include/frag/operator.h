@@ -149,6 +149,7 @@ struct frag_op_type {
 };
 
 /* The largest save_size. */
+/* The most bytes that an operator may save. */
 #define FRAG_SAVE_SIZE_MAX ((size_t)16 << 20)
 
 /* The first member of a struct frag_op_type. */
