@@ -24,7 +24,8 @@ SCHEDULERS = ("greedy", "event1")
 HOPS = [(g, s) for s in SCHEDULERS for g in ("pair", "chain", "fan_out", "fan_in")]
 # What a feature costs those who use it: tracking, queues that drop, dynamic flows. nested is the
 # chain in subgraphs.
-FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tracked", "pop", "latest", "dynamic")]
+FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tracked", "pop", "latest", "latest_within",
+                                              "dynamic")]
 # trip: each message alone, with two rounds of progress; stream: BATCH come in one
 MESSAGES = [(size, way) for way in ("trip", "stream") for size in ("8B", "64B", "64KiB")]
 KINDS = HOPS + FEATURES + MESSAGES
