@@ -23,6 +23,8 @@ PLUGINS = os.path.join(cluster.BUILD, "lib", "frag", "plugins")
 NEEDS = {"libvideo.so": r"replayer|camera|people|street", "libviewer.so": "^video_replayer$|people|watch_street",
          "libcapture.so": "camera"}
 PROSE_LINES = 10
+# How far a run is, where it takes longer than a second.
+PROGRESS = re.compile(r"\w+ [\d.]+ \w+, \d+ messages$")
 DIFFERS = [
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
     (r"<?\d+(\.\d+)? (ns|us|ms|s)\b", "DURATION"),
@@ -54,7 +56,7 @@ def commands(text):
 
 def differences(shown, printed):
     """Sentences about lines that are shown and were not printed, or the other way round."""
-    are = collections.Counter(map(same, printed))
+    are = collections.Counter(same(line) for line in printed if not PROGRESS.match(line))
     wanted = collections.Counter(same(line) for line in shown if line != "...")
     missing = ["not printed: " + line for line in (wanted - are).elements()]
     extra = ["not shown: " + line for line in (are - wanted).elements()]
