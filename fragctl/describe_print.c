@@ -130,6 +130,8 @@ static void print_on_failure(const struct fragi_spec_fragment *fragment, FILE *o
 static void print_pool(const struct frag_fragment *fragment, const struct frag_thread_pool *pool,
 		       FILE *out)
 {
+	char text[96];
+
 	for (uint32_t i = 0; i < fragment->crew_count; i++) {
 		const struct fragi_crew *crew = &fragment->crews[i];
 
@@ -146,6 +148,10 @@ static void print_pool(const struct frag_fragment *fragment, const struct frag_t
 			fprintf(out, "%s%u", k > 0 ? ", " : " alone, on cores ", crew->cores[k]);
 		if (crew->pinned != NULL && crew->core_count == 0)
 			fputs(" alone", out);
+		if (crew->realtime.policy != FRAGI_SCHED_NONE)
+			fprintf(out, ", %s%s",
+				fragi_realtime_text(&crew->realtime, text, sizeof(text)),
+				crew->best_effort ? ", best effort" : "");
 		fputc('\n', out);
 	}
 }
@@ -390,7 +396,13 @@ static void json_crew(const struct frag_fragment *fragment, uint32_t index, FILE
 	fputs("], \"cores\": [", out);
 	for (size_t k = 0; k < crew->core_count; k++)
 		fprintf(out, "%s%u", k > 0 ? ", " : "", crew->cores[k]);
-	fputs("]}", out);
+	fputs("]", out);
+	if (crew->realtime.policy != FRAGI_SCHED_NONE) {
+		fputs(", \"realtime\": ", out);
+		fragi_realtime_json(&crew->realtime, out);
+		fprintf(out, ", \"best_effort\": %s", crew->best_effort ? "true" : "false");
+	}
+	fputs("}", out);
 }
 
 static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)

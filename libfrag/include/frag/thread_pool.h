@@ -40,6 +40,40 @@ FRAG_API int frag_thread_pool_add(struct frag_thread_pool *pool, struct frag_op 
 				  size_t count, int pin_operator, const uint32_t *pin_cores,
 				  size_t core_count);
 
+/* How the kernel schedules the thread of a real-time operator: sched(7). */
+enum frag_sched_policy {
+	FRAG_SCHED_FIFO = 1,
+	FRAG_SCHED_RR,
+	FRAG_SCHED_DEADLINE,
+};
+struct frag_realtime {
+	size_t struct_size; /* FRAG_REALTIME_INIT sets it */
+	enum frag_sched_policy sched_policy;
+	/* of fifo and rr: 1 to 99, greater ones run before others */
+	uint32_t sched_priority;
+	/*
+	 * Of deadline, in ns: so much time within sched_deadline of the begin of each period.
+	 * sched_runtime <= sched_deadline <= sched_period; sched_deadline 0: sched_period
+	 */
+	uint64_t sched_runtime, sched_deadline, sched_period;
+	/* cores that the thread may run on; NULL and 0: all */
+	const uint32_t *pin_cores;
+	size_t core_count;
+	/* 1: when the kernel refuses, the operator runs without real time, with a warning */
+	int best_effort;
+};
+#define FRAG_REALTIME_INIT .struct_size = sizeof(struct frag_realtime)
+/*
+ * Adds an operator to the pool that runs on a thread of its own, which the kernel schedules as
+ * stated. When the kernel refuses that, the application does not start, with a sentence that names
+ * what is missing.
+ * - realtime: begins with FRAG_REALTIME_INIT; copied
+ * Returns as frag_thread_pool_add; -EINVAL too: realtime is NULL or makes no sense.
+ * Source: Holoscan SDK, ThreadPool::add_realtime.
+ */
+FRAG_API int frag_thread_pool_add_realtime(struct frag_thread_pool *pool, struct frag_op *op,
+					   const struct frag_realtime *realtime);
+
 FRAG_END_DECLS
 
 #endif

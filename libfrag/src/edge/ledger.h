@@ -49,12 +49,15 @@ struct fragi_op_row {
 	 * what a crash report names
 	 */
 	_Atomic uint64_t running;
+	/*
+	 * How the kernel schedules the thread of a real-time operator, read back: enum
+	 * fragi_sched_policy in the lower half, the priority in the upper one; 0: it is none
+	 */
 	_Atomic uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
-#define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t name;
-	/* Those of paths are counted by the threads of other operators too. */
-	FRAGI_OP_LIST(FRAGI_ROW_FIELD)
-#undef FRAGI_ROW_FIELD
-	_Atomic uint64_t reserved[2];
+#define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t
+		name; /* Those of paths are counted by the threads of other operators too. */
+	FRAGI_OP_LIST(FRAGI_ROW_FIELD) #undef FRAGI_ROW_FIELD _Atomic uint64_t reserved[2] sched;
+	_Atomic uint64_t sched_runtime_ns, sched_deadline_ns, sched_period_ns;
 	struct fragi_hist compute; /* ns a tick */
 };
 

@@ -64,9 +64,12 @@ static struct frag_thread_pool *make_pool(struct frag_fragment *fragment, const 
 	return pool;
 }
 
-/* Puts an operator into a pool. The cores are those of the fragment's arena, or of the graph. */
-static int add(struct frag_thread_pool *pool, struct frag_op *op, bool is_pinned,
-	       const uint32_t *cores, size_t core_count, const struct fragi_node *place)
+/*
+ * Puts an operator into a pool, as `how` says, whose cores are those of the fragment's arena, or of
+ * the graph.
+ */
+static int add(struct frag_thread_pool *pool, struct frag_op *op,
+	       const struct fragi_pool_place *how, const struct fragi_node *place)
 {
 	struct frag_fragment *fragment = pool->fragment;
 	struct fragi_pool_place *own;
@@ -85,10 +88,11 @@ static int add(struct frag_thread_pool *pool, struct frag_op *op, bool is_pinned
 	if (own == NULL)
 		return fragi_making_fail(fragment, -ENOMEM, NULL, NULL,
 					 "out of memory for a thread pool");
-	*own = (struct fragi_pool_place){pool, is_pinned, cores, core_count};
+	*own = *how;
+	own->pool = pool;
 	op->pool_place = own;
-	pool->pinned_count += is_pinned;
-	pool->shared_count += !is_pinned;
+	pool->pinned_count += own->is_pinned;
+	pool->shared_count += !own->is_pinned;
 	return 0;
 }
 
@@ -119,36 +123,82 @@ static int check_ops(struct frag_thread_pool *pool, struct frag_op *const *ops, 
 	return 0;
 }
 
-int frag_thread_pool_add(struct frag_thread_pool *pool, struct frag_op *const *ops, size_t count,
-			 int pin_operator, const uint32_t *pin_cores, size_t core_count)
+/* Adds operators as `how` says, with copies of the cores. */
+static int add_all(struct frag_thread_pool *pool, struct frag_op *const *ops, size_t count,
+		   struct fragi_pool_place *how)
 {
-	struct frag_fragment *fragment;
+	struct frag_fragment *fragment = pool->fragment;
 	uint32_t *cores = NULL;
-	int r;
+	int r = check_ops(pool, ops, count);
 
-	if (pool == NULL) /* why was worded when it could not be made */
-		return -EINVAL;
-	fragment = pool->fragment;
-	if (!fragi_making_is_open(fragment))
-		return -EBUSY;
-	if (core_count > 0 && pin_operator == 0)
-		return fragi_making_fail(
-			fragment, -EINVAL, NULL, NULL,
-			"thread pool \"%s\": cores are for operators with a thread of their own; pass pin_operator 1",
-			pool->name);
-	r = check_ops(pool, ops, count);
 	if (r < 0)
 		return r;
-	if (core_count > 0) {
-		cores = fragi_arena_alloc(&fragment->arena, core_count * sizeof(*cores));
+	if (how->core_count > 0) {
+		cores = fragi_arena_alloc(&fragment->arena, how->core_count * sizeof(*cores));
 		if (cores == NULL)
 			return fragi_making_fail(fragment, -ENOMEM, NULL, NULL,
 						 "out of memory for a thread pool");
-		memcpy(cores, pin_cores, core_count * sizeof(*cores));
+		memcpy(cores, how->cores, how->core_count * sizeof(*cores));
 	}
+	how->cores = cores;
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = add(pool, ops[i], pin_operator != 0, cores, core_count, NULL);
+		r = add(pool, ops[i], how, NULL);
 	return r;
+}
+
+int frag_thread_pool_add(struct frag_thread_pool *pool, struct frag_op *const *ops, size_t count,
+			 int pin_operator, const uint32_t *pin_cores, size_t core_count)
+{
+	struct fragi_pool_place how = {
+		.is_pinned = pin_operator != 0,
+		.cores = pin_cores,
+		.core_count = core_count,
+	};
+
+	if (pool == NULL) /* why was worded when it could not be made */
+		return -EINVAL;
+	if (!fragi_making_is_open(pool->fragment))
+		return -EBUSY;
+	if (core_count > 0 && pin_operator == 0)
+		return fragi_making_fail(
+			pool->fragment, -EINVAL, NULL, NULL,
+			"thread pool \"%s\": cores are for operators with a thread of their own; pass pin_operator 1",
+			pool->name);
+	return add_all(pool, ops, count, &how);
+}
+
+int frag_thread_pool_add_realtime(struct frag_thread_pool *pool, struct frag_op *op,
+				  const struct frag_realtime *realtime)
+{
+	struct frag_realtime own = {0};
+	struct fragi_pool_place how = {.is_pinned = true};
+	const char *flaw = NULL;
+
+	if (pool == NULL) /* why was worded when it could not be made */
+		return -EINVAL;
+	if (!fragi_making_is_open(pool->fragment))
+		return -EBUSY;
+	if (realtime != NULL)
+		memcpy(&own, realtime,
+		       realtime->struct_size < sizeof(own) ? realtime->struct_size : sizeof(own));
+	how.realtime = (struct fragi_realtime){
+		.policy = (enum fragi_sched_policy)own.sched_policy,
+		.priority = own.sched_priority,
+		.runtime_ns = own.sched_runtime,
+		.deadline_ns = own.sched_deadline != 0 ? own.sched_deadline : own.sched_period,
+		.period_ns = own.sched_period,
+	};
+	how.cores = own.pin_cores;
+	how.core_count = own.core_count;
+	how.best_effort = own.best_effort != 0;
+	if (own.sched_policy < FRAG_SCHED_FIFO || own.sched_policy > FRAG_SCHED_DEADLINE)
+		flaw = "sched_policy is none of FRAG_SCHED_...; set one";
+	else
+		flaw = fragi_realtime_flaw(&how.realtime);
+	if (flaw != NULL)
+		return fragi_making_fail(pool->fragment, -EINVAL, NULL, NULL,
+					 "thread pool \"%s\": %s", pool->name, flaw);
+	return add_all(pool, &op, 1, &how);
 }
 
 /* Reports a name in the graph that no operator has, unless that follows from another error. */
@@ -181,6 +231,13 @@ static void refuse_unknown(struct frag_fragment *fragment, const struct frag_thr
 static void add_entry(struct frag_thread_pool *pool, const struct fragi_spec_pool_entry *entry)
 {
 	struct frag_fragment *fragment = pool->fragment;
+	const struct fragi_pool_place how = {
+		.is_pinned = entry->pin_operator,
+		.cores = entry->pin_cores,
+		.core_count = entry->pin_core_count,
+		.realtime = entry->realtime,
+		.best_effort = entry->best_effort,
+	};
 
 	for (size_t i = 0; i < entry->member_count; i++) {
 		const struct fragi_spec_pool_member *member = &entry->members[i];
@@ -189,8 +246,7 @@ static void add_entry(struct frag_thread_pool *pool, const struct fragi_spec_poo
 		if (op == NULL)
 			refuse_unknown(fragment, pool, member);
 		else
-			add(pool, op, entry->pin_operator, entry->pin_cores, entry->pin_core_count,
-			    member->place);
+			add(pool, op, &how, member->place);
 	}
 }
 
@@ -254,8 +310,9 @@ static void make_crews(struct frag_fragment *fragment)
 			if (own == NULL || own->pool != pool)
 				continue;
 			if (own->is_pinned)
-				add_crew(fragment, &(struct fragi_crew){pool, op, 1, own->cores,
-									own->core_count});
+				add_crew(fragment, &(struct fragi_crew){
+							   pool, op, 1, own->cores, own->core_count,
+							   own->realtime, own->best_effort});
 			op->crew = own->is_pinned ? fragment->crew_count : crew + 1;
 		}
 	}

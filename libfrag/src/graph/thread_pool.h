@@ -2,6 +2,7 @@
 #ifndef FRAGI_GRAPH_THREAD_POOL_H
 #define FRAGI_GRAPH_THREAD_POOL_H
 
+#include <base/realtime.h>
 #include <frag/thread_pool.h>
 #include <graph/op.h>
 
@@ -25,6 +26,8 @@ struct fragi_crew {
 	uint32_t thread_count;
 	const uint32_t *cores; /* that they may run on; none: all */
 	size_t core_count;
+	struct fragi_realtime realtime; /* of a pinned operator; policy NONE: as other threads */
+	bool best_effort;               /* real time that is refused is no failure */
 };
 
 /* An operator's place in a pool. */
@@ -33,6 +36,8 @@ struct fragi_pool_place {
 	bool is_pinned;
 	const uint32_t *cores;
 	size_t core_count;
+	struct fragi_realtime realtime;
+	bool best_effort;
 };
 
 #define FRAGI_POOL_THREADS_MAX 1024u /* in all pools of a fragment */

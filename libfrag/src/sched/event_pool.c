@@ -12,6 +12,7 @@
 #include <base/log.h>
 #include <graph/thread_pool.h>
 #include <sched/event.h>
+#include <sched/realtime.h>
 
 /*
  * The threads of thread pools. A crew is the threads that run the same operators: those of a pool,
@@ -55,8 +56,10 @@ struct event_crew {
 	uint32_t woken;            /* threads that were woken and have not looked yet */
 	int64_t covers_ns; /* when an idle thread will wake by itself; INT64_MAX: none will */
 	bool is_counted;   /* it counts as a pending tick of the scheduler */
-	/* futex */
+	/* futexes */
 	_Atomic uint32_t park;
+	_Atomic uint32_t entered; /* of real time: the thread is scheduled as wanted, or is not */
+	struct frag_err refusal;  /* set before that; code 0: none */
 };
 
 /* The caller holds the lock of the crew. */
@@ -329,6 +332,43 @@ static void set_name(const struct event_crew *crew)
 	(void)prctl(PR_SET_NAME, name);
 }
 
+/*
+ * On a real-time thread, before any operator is started: has the kernel schedule it as wanted, and
+ * notes in the ledger what the kernel says.
+ */
+static void enter_realtime(struct event_crew *crew)
+{
+	const struct fragi_crew *plan = crew->plan;
+	struct fragi_op_row *row = plan->pinned->exec->row;
+	struct fragi_realtime granted;
+	char text[96];
+	int r = fragi_realtime_enter(&plan->realtime, crew->subject, &granted, &crew->refusal);
+
+	atomic_store(&row->sched_runtime_ns, granted.runtime_ns);
+	atomic_store(&row->sched_deadline_ns, granted.deadline_ns);
+	atomic_store(&row->sched_period_ns, granted.period_ns);
+	atomic_store(&row->sched, (uint64_t)granted.policy | (uint64_t)granted.priority << 32);
+	if (r == 0)
+		log_info(crew->subject, "its thread runs under %s",
+			 fragi_realtime_text(&granted, text, sizeof(text)));
+	if (r < 0 && plan->best_effort) {
+		log_warn(crew->subject, "%s; it runs without", crew->refusal.text);
+		crew->refusal.code = 0;
+	}
+	atomic_store(&crew->entered, 1);
+	fragi_event_futex_wake(&crew->entered, 1);
+}
+
+/* Waits for that. Returns 0, or the refusal with its sentence. */
+static int await_realtime(struct event_crew *crew, struct frag_err *err)
+{
+	while (atomic_load(&crew->entered) == 0)
+		fragi_event_futex_wait(&crew->entered, 0, INT64_MAX);
+	if (crew->refusal.code == 0)
+		return 0;
+	return frag_err_set(err, crew->refusal.code, "%s", crew->refusal.text);
+}
+
 /* Not inlined: see thread_run of event_based.c. */
 static __attribute__((noinline)) void thread_run(struct crew_thread *thread)
 {
@@ -338,6 +378,8 @@ static __attribute__((noinline)) void thread_run(struct crew_thread *thread)
 
 	set_name(crew);
 	thread->current = fragi_exec_current();
+	if (crew->plan->realtime.policy != FRAGI_SCHED_NONE)
+		enter_realtime(crew);
 	fragi_event_wait_for_start(event);
 	while (!atomic_load_explicit(&event->ending, memory_order_relaxed)) {
 		exec = next_exec(crew);
@@ -434,6 +476,8 @@ int fragi_event_crews_start(struct event *event, struct frag_err *err)
 						      err);
 			crew->threads[k].created = r == 0;
 		}
+		if (r == 0 && crew->plan->realtime.policy != FRAGI_SCHED_NONE)
+			r = await_realtime(crew, err);
 	}
 	return r;
 }

@@ -4,6 +4,7 @@
 
 #include <base/amounts.h>
 #include <base/strmap.h>
+#include <base/realtime.h>
 #include <frag/flow.h>
 #include <frag/timing.h>
 #include <base/clock.h>
@@ -210,6 +211,8 @@ struct fragi_spec_pool_entry {
 	bool pin_operator; /* each has a thread of its own */
 	const uint32_t *pin_cores;
 	size_t pin_core_count;
+	struct fragi_realtime realtime; /* policy NONE: none; else pin_operator is true */
+	bool best_effort;
 	const struct fragi_node *place;
 };
 

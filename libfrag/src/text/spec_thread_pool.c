@@ -51,17 +51,66 @@ static void read_members(struct fragi_builder *builder, struct fragi_node *node,
 		read_member(builder, child, fragment, subject, entry);
 }
 
+static bool read_time(struct fragi_builder *builder, const struct fragi_node *node,
+		      const char *subject, const char *what, uint64_t *out_ns)
+{
+	int64_t ns = 0;
+
+	if (!fragi_read_duration(builder, fragi_node_get(node, what), subject, what, &ns))
+		return false;
+	*out_ns = (uint64_t)ns;
+	return true;
+}
+
+/* Reads how the kernel is to schedule the threads of the entry. */
+static void read_realtime(struct fragi_builder *builder, struct fragi_node *node,
+			  const char *subject, struct fragi_spec_pool_entry *entry)
+{
+	static const char *const words[] = {"fifo",       "rr",       "deadline",
+					    "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"};
+	static const char *const others[] = {"sched_priority", "sched_runtime", "sched_deadline",
+					     "sched_period", "best_effort"};
+	const struct fragi_node *policy = fragi_node_get(node, "sched_policy");
+	struct fragi_realtime *own = &entry->realtime;
+	size_t errors = builder->diag->count + builder->diag->beyond;
+	const char *flaw;
+	int64_t priority = 0;
+	int i = fragi_read_word(builder, policy, subject, "sched_policy", words,
+				FRAG_COUNT_OF(words));
+
+	for (size_t k = 0; policy == NULL && k < FRAG_COUNT_OF(others); k++)
+		if (fragi_node_get(node, others[k]) != NULL)
+			fragi_builder_error(builder, fragi_node_get(node, others[k])->key, subject,
+					    "%s needs sched_policy: fifo, rr or deadline",
+					    others[k]);
+	fragi_read_integer(builder, fragi_node_get(node, "sched_priority"), subject,
+			   "sched_priority", 1, 99, &priority);
+	own->priority = (uint32_t)priority;
+	read_time(builder, node, subject, "sched_runtime", &own->runtime_ns);
+	read_time(builder, node, subject, "sched_period", &own->period_ns);
+	if (!read_time(builder, node, subject, "sched_deadline", &own->deadline_ns))
+		own->deadline_ns = own->period_ns;
+	fragi_read_bool(builder, fragi_node_get(node, "best_effort"), subject, "best_effort",
+			&entry->best_effort);
+	if (i < 0)
+		return;
+	own->policy = (enum fragi_sched_policy)(FRAGI_SCHED_FIFO + i % 3);
+	flaw = fragi_realtime_flaw(own);
+	if (flaw != NULL && builder->diag->count + builder->diag->beyond == errors)
+		fragi_builder_error(builder, policy, subject, "%s", flaw);
+}
+
 static void read_entry(struct fragi_builder *builder, struct fragi_node *node,
 		       const struct fragi_spec_fragment *fragment, const char *subject,
 		       struct fragi_spec_pool_entry *entry)
 {
 	static const struct fragi_field fields[] = {
-		{"operators", false},    {"pin_operator", false},  {"pin_cores", false},
-		{"when", false},         {"sched_policy", true},   {"sched_priority", true},
-		{"sched_runtime", true}, {"sched_deadline", true}, {"sched_period", true},
-		{"best_effort", true},
+		{"operators", false},     {"pin_operator", false},   {"pin_cores", false},
+		{"when", false},          {"sched_policy", false},   {"sched_priority", false},
+		{"sched_runtime", false}, {"sched_deadline", false}, {"sched_period", false},
+		{"best_effort", false},
 	};
-	struct fragi_node *operators, *cores;
+	struct fragi_node *operators, *cores, *pin;
 
 	entry->place = node;
 	if (node->kind == FRAGI_NODE_NULL)
@@ -76,8 +125,14 @@ static void read_entry(struct fragi_builder *builder, struct fragi_node *node,
 		fragi_builder_error(builder, node, subject,
 				    "an entry of add names no operators; write operators: [NAME]");
 	read_members(builder, operators, fragment, subject, entry);
-	fragi_read_bool(builder, fragi_node_get(node, "pin_operator"), subject, "pin_operator",
-			&entry->pin_operator);
+	read_realtime(builder, node, subject, entry);
+	pin = fragi_node_get(node, "pin_operator");
+	entry->pin_operator = entry->realtime.policy != FRAGI_SCHED_NONE;
+	if (fragi_read_bool(builder, pin, subject, "pin_operator", &entry->pin_operator) &&
+	    !entry->pin_operator && entry->realtime.policy != FRAGI_SCHED_NONE)
+		fragi_builder_error(
+			builder, pin, subject,
+			"real-time operators have threads of their own; leave pin_operator out");
 	cores = fragi_node_get(node, "pin_cores");
 	fragi_spec_read_cores(builder, cores, subject, &entry->pin_cores, &entry->pin_core_count);
 	if (entry->pin_core_count > 0 && !entry->pin_operator)
