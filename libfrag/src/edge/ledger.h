@@ -49,16 +49,18 @@ struct fragi_op_row {
 	 * what a crash report names
 	 */
 	_Atomic uint64_t running;
+	_Atomic uint64_t started_ns, ended_ns;  /* CLOCK_MONOTONIC; 0: not yet */
+	_Alignas(64) struct fragi_hist compute; /* ns a tick */
+#define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t name;
+	/* Those of paths are counted by the threads of other operators too. */
+	FRAGI_OP_LIST(FRAGI_ROW_FIELD)
+#undef FRAGI_ROW_FIELD
 	/*
 	 * How the kernel schedules the thread of a real-time operator, read back: enum
 	 * fragi_sched_policy in the lower half, the priority in the upper one; 0: it is none
 	 */
-	_Atomic uint64_t started_ns, ended_ns; /* CLOCK_MONOTONIC; 0: not yet */
-#define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t
-		name; /* Those of paths are counted by the threads of other operators too. */
-	FRAGI_OP_LIST(FRAGI_ROW_FIELD) #undef FRAGI_ROW_FIELD _Atomic uint64_t reserved[2] sched;
+	_Atomic uint64_t sched;
 	_Atomic uint64_t sched_runtime_ns, sched_deadline_ns, sched_period_ns;
-	struct fragi_hist compute; /* ns a tick */
 };
 
 /* Sets a state and when it began. */
@@ -80,9 +82,9 @@ struct fragi_job {
 };
 FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out);
 
-/* Layout 2. A page of a build that counts something else is refused. */
+/* Layout 3. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \
-	(0x6c67726602000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	(0x6c67726603000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
 	 FRAGI_COUNTERS)
 
 /*
