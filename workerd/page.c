@@ -76,6 +76,19 @@ static uint64_t load(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_acquire);
 }
 
+/* An operator may write anything into its page. */
+static void read_realtime(const struct fragi_op_row *row, struct fragi_realtime *out)
+{
+	uint64_t sched = load(&row->sched), policy = sched & UINT32_MAX;
+
+	out->policy =
+		policy < FRAGI_SCHED_OTHER ? (enum fragi_sched_policy)policy : FRAGI_SCHED_OTHER;
+	out->priority = (uint32_t)(sched >> 32);
+	out->runtime_ns = load(&row->sched_runtime_ns);
+	out->deadline_ns = load(&row->sched_deadline_ns);
+	out->period_ns = load(&row->sched_period_ns);
+}
+
 static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 {
 	uint64_t state = load(&row->state);
@@ -91,6 +104,7 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 #define READ(name, what) out->name = load(&row->name);
 	FRAGI_OP_LIST(READ)
 #undef READ
+	read_realtime(row, &out->realtime);
 }
 
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)

@@ -176,6 +176,7 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 	out.waiting_ns = host->stats->stats.ops[row].waiting_ns;
 	for (int i = 0; i < FRAGI_OP_COUNTERS; i++)
 		out.counters[i] += host->stats->stats.ops[row].counters[i];
+	out.realtime = host->stats->stats.ops[row].realtime;
 	return out;
 }
 

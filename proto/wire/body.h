@@ -35,6 +35,7 @@ Frag__V1__Failure *fw_put_failure(struct fw_encoder *e, const struct fw_failure 
 /* What is 0 at the end takes no room. */
 uint64_t *fw_put_numbers(struct fw_encoder *e, const uint64_t *numbers, size_t count,
 			 size_t *out_count);
+uint64_t *fw_put_realtime(struct fw_encoder *e, const struct fragi_realtime *in, size_t *out_count);
 /* NULL, which is not sent, for none. */
 Frag__V1__Quantiles *fw_put_quantiles(struct fw_encoder *e, const struct fragi_quantiles *in);
 
@@ -66,6 +67,7 @@ enum fragi_summary_result fw_get_result(struct fw_decoder *d, uint32_t result);
 void fw_get_failure(struct fw_decoder *d, const Frag__V1__Failure *in, struct fw_failure *out);
 /* At most count of them; what a newer peer counts beside is not for this side. */
 void fw_get_numbers(const uint64_t *in, size_t in_count, uint64_t *out, size_t count);
+void fw_get_realtime(const uint64_t *in, size_t in_count, struct fragi_realtime *out);
 void fw_get_quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out);
 
 /* Encodes the body of message into out; decodes the body in into message. */

@@ -22,6 +22,8 @@ static void encode_operators(struct fw_encoder *e, const struct fragi_summary_fr
 		out->operators[i]->counters =
 			fw_put_numbers(e, in->operators[i].counters, FRAGI_OP_COUNTERS,
 				       &out->operators[i]->n_counters);
+		out->operators[i]->realtime = fw_put_realtime(e, &in->operators[i].realtime,
+							      &out->operators[i]->n_realtime);
 	}
 }
 
@@ -131,6 +133,8 @@ static void decode_fragment(struct fw_decoder *d, const Frag__V1__SummaryFragmen
 		operators[i].waiting_ns = in->operators[i]->waiting_ns;
 		fw_get_numbers(in->operators[i]->counters, in->operators[i]->n_counters,
 			       operators[i].counters, FRAGI_OP_COUNTERS);
+		fw_get_realtime(in->operators[i]->realtime, in->operators[i]->n_realtime,
+				&operators[i].realtime);
 	}
 	out->operators = operators;
 	out->operator_count = count;

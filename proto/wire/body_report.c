@@ -65,6 +65,8 @@ void fw_encode_host_stats(struct fw_encoder *e, const struct fw_message *message
 		out->ops[i]->waiting_ns = in->ops[i].waiting_ns;
 		out->ops[i]->counters = fw_put_numbers(e, in->ops[i].counters, FRAGI_OP_COUNTERS,
 						       &out->ops[i]->n_counters);
+		out->ops[i]->realtime =
+			fw_put_realtime(e, &in->ops[i].realtime, &out->ops[i]->n_realtime);
 	}
 	out->flows = fw_put_rows(e, &frag__v1__flow_stats__descriptor, in->flow_count, FW_ROWS_MAX,
 				 &out->n_flows);
@@ -105,6 +107,8 @@ void fw_decode_host_stats(struct fw_decoder *d, const Frag__V1__HostStats *in,
 		out->ops[i].waiting_ns = in->ops[i]->waiting_ns;
 		fw_get_numbers(in->ops[i]->counters, in->ops[i]->n_counters, out->ops[i].counters,
 			       FRAGI_OP_COUNTERS);
+		fw_get_realtime(in->ops[i]->realtime, in->ops[i]->n_realtime,
+				&out->ops[i].realtime);
 	}
 	out->flows =
 		fw_get_rows(d, in->n_flows, FW_ROWS_MAX, sizeof(*out->flows), &out->flow_count);

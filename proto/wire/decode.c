@@ -157,6 +157,20 @@ void fw_get_numbers(const uint64_t *in, size_t in_count, uint64_t *out, size_t c
 		out[i] = in[i];
 }
 
+/* A policy of a newer peer is another one. */
+void fw_get_realtime(const uint64_t *in, size_t in_count, struct fragi_realtime *out)
+{
+	uint64_t numbers[5] = {0};
+
+	fw_get_numbers(in, in_count, numbers, FRAG_COUNT_OF(numbers));
+	out->policy = numbers[0] < FRAGI_SCHED_OTHER ? (enum fragi_sched_policy)numbers[0]
+						     : FRAGI_SCHED_OTHER;
+	out->priority = (uint32_t)numbers[1];
+	out->runtime_ns = numbers[2];
+	out->deadline_ns = numbers[3];
+	out->period_ns = numbers[4];
+}
+
 void fw_get_quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out)
 {
 	if (in == NULL)

@@ -113,6 +113,14 @@ uint64_t *fw_put_numbers(struct fw_encoder *e, const uint64_t *numbers, size_t c
 	return copy;
 }
 
+uint64_t *fw_put_realtime(struct fw_encoder *e, const struct fragi_realtime *in, size_t *out_count)
+{
+	const uint64_t numbers[] = {(uint64_t)in->policy, in->priority, in->runtime_ns,
+				    in->deadline_ns, in->period_ns};
+
+	return fw_put_numbers(e, numbers, FRAG_COUNT_OF(numbers), out_count);
+}
+
 Frag__V1__Quantiles *fw_put_quantiles(struct fw_encoder *e, const struct fragi_quantiles *in)
 {
 	Frag__V1__Quantiles *out;

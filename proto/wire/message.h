@@ -322,6 +322,8 @@ struct fw_op_stats {
 	struct fragi_quantiles compute; /* ns a tick */
 	uint64_t time_ns, waiting_ns;   /* in compute; started and not in compute */
 	FRAGI_OP_COUNTER_FIELDS;        /* base/counters.h */
+	/* how the kernel schedules its thread; policy NONE: nothing was asked for */
+	struct fragi_realtime realtime;
 };
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */

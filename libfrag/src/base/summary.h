@@ -7,6 +7,7 @@
 
 #include <base/counters.h>
 #include <base/failure.h>
+#include <base/realtime.h>
 
 /*
  * What happened to every message of a run, as plain tables: the driver fills them, the wire carries
@@ -26,6 +27,8 @@ struct fragi_summary_operator {
 	/* of its last epoch: in compute, within 7 %; between start and end and not in compute */
 	uint64_t time_ns, waiting_ns;
 	FRAGI_OP_COUNTER_FIELDS;
+	/* how the kernel scheduled its thread; policy NONE: nothing was asked for */
+	struct fragi_realtime realtime;
 };
 
 struct fragi_summary_fragment {

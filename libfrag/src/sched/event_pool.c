@@ -342,7 +342,7 @@ static void enter_realtime(struct event_crew *crew)
 	struct fragi_op_row *row = plan->pinned->exec->row;
 	struct fragi_realtime granted;
 	char text[96];
-	int r = fragi_realtime_enter(&plan->realtime, crew->subject, &granted, &crew->refusal);
+	int r = fragi_realtime_enter(&plan->realtime, &granted, &crew->refusal);
 
 	atomic_store(&row->sched_runtime_ns, granted.runtime_ns);
 	atomic_store(&row->sched_deadline_ns, granted.deadline_ns);
@@ -366,7 +366,8 @@ static int await_realtime(struct event_crew *crew, struct frag_err *err)
 		fragi_event_futex_wait(&crew->entered, 0, INT64_MAX);
 	if (crew->refusal.code == 0)
 		return 0;
-	return frag_err_set(err, crew->refusal.code, "%s", crew->refusal.text);
+	return frag_err_set(err, crew->refusal.code, "%s: %s, or write best_effort: true",
+			    crew->subject, crew->refusal.text);
 }
 
 /* Not inlined: see thread_run of event_based.c. */

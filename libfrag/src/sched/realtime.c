@@ -173,8 +173,8 @@ static void explain_deadline(const struct fragi_realtime *wanted, int code, char
 			"a container or a filter of system calls refuses sched_setattr; allow it there");
 }
 
-int fragi_realtime_enter(const struct fragi_realtime *wanted, const char *subject,
-			 struct fragi_realtime *out_granted, struct frag_err *err)
+int fragi_realtime_enter(const struct fragi_realtime *wanted, struct fragi_realtime *out_granted,
+			 struct frag_err *err)
 {
 	struct attributes attributes = {
 		.size = sizeof(attributes),
@@ -197,7 +197,6 @@ int fragi_realtime_enter(const struct fragi_realtime *wanted, const char *subjec
 		explain_deadline(wanted, r, why, sizeof(why));
 	else
 		explain_priority(wanted, why, sizeof(why));
-	return frag_err_set(err, r, "%s: %s is refused (%s): %s, or write best_effort: true",
-			    subject, fragi_realtime_text(wanted, text, sizeof(text)),
-			    frag_strerror(r), why);
+	return frag_err_set(err, r, "%s is refused (%s): %s",
+			    fragi_realtime_text(wanted, text, sizeof(text)), frag_strerror(r), why);
 }

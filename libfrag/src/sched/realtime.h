@@ -9,10 +9,9 @@
  * Has the kernel schedule the calling thread as wanted, and reads back how it does. Threads that it
  * creates later are not real-time ones. Returns 0, or a negative errno with a sentence that names
  * what the process lacks.
- * - subject: whose thread it is
  * - out_granted: what the kernel says, also after a failure
  */
-int fragi_realtime_enter(const struct fragi_realtime *wanted, const char *subject,
-			 struct fragi_realtime *out_granted, struct frag_err *err);
+int fragi_realtime_enter(const struct fragi_realtime *wanted, struct fragi_realtime *out_granted,
+			 struct frag_err *err);
 
 #endif

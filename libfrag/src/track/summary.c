@@ -247,6 +247,27 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 		}
 }
 
+/* A line for each real-time operator. */
+static void print_realtime(const struct fragi_summary *summary, FILE *out)
+{
+	char text[96];
+
+	for (size_t i = 0; i < summary->fragment_count; i++)
+		for (size_t k = 0; k < summary->fragments[i].operator_count; k++) {
+			const struct fragi_summary_operator *op =
+				&summary->fragments[i].operators[k];
+
+			if (op->realtime.policy == FRAGI_SCHED_NONE)
+				continue;
+			fprintf(out, "%s.%s ran under %s%s\n", or_empty(summary->fragments[i].name),
+				or_empty(op->name),
+				fragi_realtime_text(&op->realtime, text, sizeof(text)),
+				op->realtime.policy == FRAGI_SCHED_OTHER
+					? ", because real time was refused"
+					: "");
+		}
+}
+
 /* What the first write that failed said; errno was 0 when printing began. */
 static int print_result(FILE *out)
 {
@@ -277,6 +298,7 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 		print_rows(rows, count, in_flight, copied, out);
 	print_absences(summary, out);
 	print_misses(summary, out);
+	print_realtime(summary, out);
 	for (size_t i = 0; i < count; i++)
 		fragi_free(rows[i].flow);
 	fragi_free(rows);
@@ -300,6 +322,10 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 #define PRINT(name, what) fprintf(out, ", \"" #name "\": %" PRIu64, op->name);
 	FRAGI_OP_LIST(PRINT)
 #undef PRINT
+	if (op->realtime.policy != FRAGI_SCHED_NONE) {
+		fputs(", \"realtime\": ", out);
+		fragi_realtime_json(&op->realtime, out);
+	}
 	fputc('}', out);
 }
 
