@@ -256,6 +256,26 @@ flows: [a -> b, b -> rx]
                           ("q", 1, True, ["b"], [])])
         plan = self.document(0, "describe", self.app())
         self.assertEqual([f["thread_pools"] for f in plan["fragments"]], [[], []])
+        self.assertNotIn("realtime", pools[0])
+        app = self.write("rt.yaml", """\
+frag: 1
+application: app
+thread_pools:
+  p:
+    add:
+      - {operators: a, sched_policy: rr, sched_priority: 9, best_effort: true}
+      - {operators: rx, sched_policy: deadline, sched_runtime: 1ms, sched_period: 20ms}
+operators: {a: {type: ping_tx}, rx: {type: ping_rx}}
+flows: [a -> rx]
+""")
+        code, p = self.fragctl("describe", app)
+        self.assertIn("thread pool p: 1 thread for a alone, SCHED_RR, priority 9, best effort\n", p.stdout)
+        self.assertIn("for rx alone, SCHED_DEADLINE, 1.0 ms within 20.0 ms of every 20.0 ms\n", p.stdout)
+        pools = self.document(0, "describe", app)["fragments"][0]["thread_pools"]
+        self.assertEqual([(c["realtime"], c["best_effort"]) for c in pools],
+                         [({"policy": "rr", "priority": 9}, True),
+                          ({"policy": "deadline", "runtime_ns": 1000000, "deadline_ns": 20000000,
+                            "period_ns": 20000000}, False)])
         error = self.document(2, "validate", self.write("bad.yaml", """\
 frag: 1
 application: app

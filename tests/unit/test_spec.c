@@ -434,7 +434,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:19:111: f.thread_pools.r: an operator \"1\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:19:115: f.thread_pools.r: pin_cores is for operators with a thread of their own; add pin_operator: true\n"
 		"app.yaml:19:161: f.thread_pools.r: pin_operator \"2\" is neither true nor false\n"
-		"app.yaml:19:164: f.thread_pools.r: sched_policy is not built yet; leave it out\n"
+		"app.yaml:19:178: f.thread_pools.r: sched_policy fifo and rr need sched_priority, 1 to 99\n"
 		"app.yaml:19:190: f.thread_pools.s: a thread pool is a single value; it must be a map (keys and values)\n"
 		"app.yaml:20:3: g: has no operators (or `when` excludes all of them); add operators or a composer\n");
 }

@@ -167,7 +167,8 @@
 	X(CLOCK, "SyntheticClock", "synthetic", "synthetic", BUILT, "")                            \
 	X(KEY, "make_thread_pool", "thread_pool", "", ABSENT,                                      \
 	  "list the operator under thread_pools of the fragment")                                  \
-	X(KEY, "add_realtime", "sched_policy", "", LATER, "leave it out")                          \
+	X(KEY, "add_realtime", "sched_policy", "", ABSENT,                                         \
+	  "list the operator under thread_pools of the fragment")                                  \
 	X(KEY, "pin_operator", "pin_operator", "", ABSENT,                                         \
 	  "list the operator under thread_pools of the fragment")                                  \
 	X(KEY, "Arg", "args", "", ABSENT, "write parameters: {name: value}")                       \

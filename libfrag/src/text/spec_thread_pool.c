@@ -51,13 +51,23 @@ static void read_members(struct fragi_builder *builder, struct fragi_node *node,
 		read_member(builder, child, fragment, subject, entry);
 }
 
-static bool read_time(struct fragi_builder *builder, const struct fragi_node *node,
-		      const char *subject, const char *what, uint64_t *out_ns)
+/* A number without a unit is in nanoseconds, as in Holoscan. */
+static bool read_time(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+		      const char *what, uint64_t *out_ns)
 {
+	const char *text = fragi_read_text(builder, fragi_node_get(node, what), subject, what);
 	int64_t ns = 0;
 
-	if (!fragi_read_duration(builder, fragi_node_get(node, what), subject, what, &ns))
+	if (text == NULL)
 		return false;
+	if (fragi_parse_duration(text, &ns) < 0) {
+		fragi_builder_error(
+			builder, fragi_node_get(node, what), subject,
+			"%s \"%.80s\" is not a valid duration; write nanoseconds, or for example 10ms",
+			what, text);
+		fragi_diag_compare(builder->diag, "a duration", text);
+		return false;
+	}
 	*out_ns = (uint64_t)ns;
 	return true;
 }

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real-time operators: what the kernel granted stands in the summary, through driver and workers
+too; what it refuses ends the application before anything runs."""
+import ctypes
+import json
+import os
+import subprocess
+
+import cluster
+from test_driver import matches
+
+CAP_SYS_NICE = 23
+PR_CAPBSET_DROP = 24
+
+with open(os.path.join(cluster.TOP, "docs", "summary.schema.json")) as f:
+    SCHEMA = json.load(f)
+
+APP = """
+frag: 1
+application: app
+thread_pools:
+  p: {add: [{operators: [rx], sched_policy: fifo, sched_priority: 12%s}]}
+operators: {tx: {type: ping_tx, conditions: [{type: count, count: 3}]}, rx: {type: ping_rx}}
+flows: [tx -> rx]
+"""
+
+
+def without_privilege():
+    """In a child, before it becomes another program: no real time from now on."""
+    import resource
+    ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
+
+
+def may():
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
+
+
+class Realtime(cluster.ClusterTest):
+    def run_app(self, best_effort, *flags, privileged=True):
+        """The exit code, the summary, stderr."""
+        app = self.write("app.yaml", APP % (", best_effort: true" if best_effort else ""))
+        p = subprocess.run([os.path.join(cluster.BUILD, "bin", "fragctl"), "run", *flags, app, "--output", "json"],
+                           capture_output=True, text=True, env=self.env, timeout=60, check=False,
+                           preexec_fn=None if privileged else without_privilege)
+        summary = json.loads(p.stdout)
+        self.assertIsNone(matches(summary, SCHEMA, SCHEMA, "summary"))
+        return p.returncode, summary, p.stderr
+
+    def operators(self, summary):
+        return {op["name"]: op.get("realtime") for op in summary["fragments"][0]["operators"]}
+
+    def test_what_was_granted(self):
+        granted = {"policy": "fifo", "priority": 12} if may() else {"policy": "other"}
+        for flags in ((), ("--workers", "1")):
+            code, summary, errors = self.run_app(True, *flags)
+            self.assertEqual((code, self.operators(summary)), (0, {"tx": None, "rx": granted}), errors)
+
+    def test_what_was_refused(self):
+        code, summary, errors = self.run_app(True, privileged=False)
+        self.assertEqual((code, self.operators(summary)), (0, {"tx": None, "rx": {"policy": "other"}}), errors)
+        self.assertIn("app.rx: SCHED_FIFO, priority 12 is refused", errors)
+        self.assertIn("LimitRTPRIO=12", errors)
+        code, summary, errors = self.run_app(False, privileged=False)
+        self.assertEqual((code, summary["result"]), (1, "failed"), errors)
+        self.assertIn("app.rx: SCHED_FIFO, priority 12 is refused", summary["failure"]["sentence"])
+        self.assertIn("or write best_effort: true", summary["failure"]["sentence"])
+        self.assertEqual([op["ticks"] for op in summary["fragments"][0]["operators"]], [0, 0])
+
+
+if __name__ == "__main__":
+    cluster.main()
