@@ -2,7 +2,7 @@
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
 #   bench               all of them, or
 #                       PART="hop threads edge shm encrypted start graph control viewer
-#                       inference"; also into build/bench.md and build/bench.json
+#                       inference realtime"; also into build/bench.md and build/bench.json
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)

@@ -171,6 +171,7 @@ def run(bench):
         over_daemons(bench, TWO, daemons)
         first_and_gone(bench, TWO, ["--workers", "2"], cold)
     idle(bench)
+    idle_operators(bench)
     memory(bench)
 
 
@@ -186,6 +187,17 @@ def idle(bench):
             for n, p in pids.items():
                 cpu[n].add(100 * (cpu_s(p) - before[n]) / (time.monotonic() - start))
                 uss[n].add(own_kib(p) / 1024)
+
+
+def idle_operators(bench):
+    """A host of many operators that wait for messages."""
+    row = bench.row("idle.host.%d.cpu" % OPERATORS[-1], "% core", target=0.5)
+    for _ in bench.rounds():
+        c, pids = resting(bench, idle_text(OPERATORS[-1], 1))
+        with c:
+            before, start = cpu_s(pids["host"]), time.monotonic()
+            time.sleep(IDLE_S)
+            row.add(100 * (cpu_s(pids["host"]) - before) / (time.monotonic() - start))
 
 
 def memory(bench):
