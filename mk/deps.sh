@@ -21,8 +21,8 @@ cppcheck gcovr zsh chromium doxygen"
 fi
 
 if [ "${1:-}" = bench ]; then
-	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base chromium
-rt-tests"
+	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base
+chromium rt-tests"
 fi
 
 if [ "${1:-}" = aarch64 ]; then

@@ -7,6 +7,7 @@
  *   floor memcpy BYTES      ns a copy
  *   floor yaml FILE         ms libyaml alone takes to read a file
  *   floor malloc COUNT      ms to allocate and name COUNT objects of 256 bytes
+ *   floor operators COUNT   ms to allocate what COUNT operators of a line take, and to name them
  *   floor run COUNT COMMAND...  ms from fork to the end of a program, the median of COUNT runs
  * By the clock and of processor time.
  */
@@ -157,6 +158,24 @@ static void allocate(int64_t count)
 	free(objects);
 }
 
+/* As valgrind counts the allocations of `graph start`: so many for each operator. */
+#define OPERATOR_ALLOCATIONS 21
+#define OPERATOR_BYTES 6280
+
+static void allocate_operators(int64_t count)
+{
+	char *one;
+
+	for (int64_t i = 0; i < count * OPERATOR_ALLOCATIONS; i++) {
+		one = calloc(1, OPERATOR_BYTES / OPERATOR_ALLOCATIONS);
+		if (one == NULL)
+			exit(1);
+		__asm__ volatile("" : : "r"(one) : "memory");
+		if (i % OPERATOR_ALLOCATIONS == 0)
+			snprintf(one, 32, "o%lld", (long long)(i / OPERATOR_ALLOCATIONS));
+	}
+}
+
 static double run_once(char **command)
 {
 	double start = now_ns(CLOCK_MONOTONIC);
@@ -205,7 +224,7 @@ int main(int argc, char **argv)
 		return run(atoi(argv[2]), argv + 3);
 	if (argc != 3) {
 		fprintf(stderr,
-			"usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | malloc COUNT | run COUNT COMMAND...\n");
+			"usage: floor hop MESSAGES | cache MESSAGES | memcpy BYTES | yaml FILE | malloc COUNT | operators COUNT | run COUNT COMMAND...\n");
 		return 2;
 	}
 	unit = (double)count;
@@ -221,6 +240,9 @@ int main(int argc, char **argv)
 		unit = 1e6;
 	} else if (strcmp(argv[1], "malloc") == 0) {
 		allocate(count);
+		unit = 1e6;
+	} else if (strcmp(argv[1], "operators") == 0) {
+		allocate_operators(count);
 		unit = 1e6;
 	}
 	printf("%.3f %.3f\n", (now_ns(CLOCK_MONOTONIC) - wall) / unit,

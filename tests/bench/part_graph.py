@@ -5,6 +5,7 @@ import tempfile
 
 SIZES = (10, 1000, 10000)
 COMPOSED = 100000
+STARTED = (1000, 10000, 100000)
 
 
 def write(path, operators):
@@ -29,6 +30,10 @@ def run(bench):
             rows[n, "build", kind] = bench.row("graph.file.%d.check%s" % (n, kind), unit)
         rows["malloc", kind] = bench.row("malloc.%d%s" % (COMPOSED, kind), unit)
         rows["compose", kind] = bench.row("graph.compose.%d%s" % (COMPOSED, kind), unit, floor=rows["malloc", kind])
+        for n in STARTED:
+            rows["names", n, kind] = bench.row("operators.%d%s" % (n, kind), unit)
+            rows["start", n, kind] = bench.row("graph.start.%d%s" % (n, kind), unit,
+                                               floor=rows["names", n, kind], target=lambda floor: 3 * floor)
     with tempfile.TemporaryDirectory(prefix="frag-bench-") as folder:
         files = {n: os.path.join(folder, "%d.yaml" % n) for n in SIZES}
         for n, path in files.items():
@@ -41,6 +46,12 @@ def run(bench):
                     rows[n, "parse", kind].add(ours[2 * i])
                     rows[n, "build", kind].add(ours[2 * i + 1])
             floor, ours = bench.figures("floor", "malloc", COMPOSED), bench.figures("graph", "compose", COMPOSED)
+            for n in STARTED:
+                names = bench.figures("floor", "operators", n)
+                started = bench.figures("graph", "start", n)
+                for kind, _, i in kinds:
+                    rows["names", n, kind].add(names[i])
+                    rows["start", n, kind].add(started[2 * i] + started[2 * i + 1])
             for kind, _, i in kinds:
                 rows["malloc", kind].add(floor[i])
                 rows["compose", kind].add(ours[2 * i + 1])

@@ -27,10 +27,15 @@ static const struct kind {
 #undef X
 };
 
+/* The first letter decides for most of them: each operator of a graph is looked up here. */
 static bool is_name_of(const struct known *known, const char *name)
 {
-	size_t length = strlen(known->name);
+	size_t length;
 
+	if (name[0] != known->name[0] && name[0] != known->class_name[0] &&
+	    name[0] != known->here[0])
+		return false;
+	length = strlen(known->name);
 	return strcmp(name, known->class_name) == 0 ||
 	       (known->here[0] != '\0' && strcmp(name, known->here) == 0) ||
 	       (strncmp(name, known->name, length) == 0 &&
