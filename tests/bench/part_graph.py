@@ -32,8 +32,9 @@ def run(bench):
         rows["compose", kind] = bench.row("graph.compose.%d%s" % (COMPOSED, kind), unit, floor=rows["malloc", kind])
         for n in STARTED:
             rows["names", n, kind] = bench.row("operators.%d%s" % (n, kind), unit)
-            rows["start", n, kind] = bench.row("graph.start.%d%s" % (n, kind), unit,
-                                               floor=rows["names", n, kind], target=lambda floor: 3 * floor)
+            rows["start", n, kind] = bench.row(
+                "graph.start.%d%s" % (n, kind), unit, floor=rows["names", n, kind],
+                target=lambda floor: 3 * floor)
     with tempfile.TemporaryDirectory(prefix="frag-bench-") as folder:
         files = {n: os.path.join(folder, "%d.yaml" % n) for n in SIZES}
         for n, path in files.items():

@@ -170,6 +170,12 @@ static struct fragi_quantiles make_quantiles(struct maker *m)
 					random_u64(m)};
 }
 
+static struct fragi_realtime make_realtime(struct maker *m)
+{
+	return (struct fragi_realtime){below(m, FRAGI_SCHED_OTHER + 1), (uint32_t)random_u64(m),
+				       random_u64(m), random_u64(m), random_u64(m)};
+}
+
 static void make_stats(struct maker *m, struct fw_host_stats *s)
 {
 	s->final = true;
@@ -182,7 +188,8 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 						 make_quantiles(m),
 						 random_u64(m),
 						 random_u64(m),
-						 .counters = {random_u64(m), 7, random_u64(m)}};
+						 .counters = {random_u64(m), 7, random_u64(m)},
+						 make_realtime(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -235,13 +242,14 @@ static void make_summary(struct maker *m, struct fragi_summary *summary)
 	struct fragi_summary_fragment *fragment = block(m, sizeof(*fragment));
 	struct fragi_summary_flow *flow = block(m, sizeof(*flow));
 
-	*op = (struct fragi_summary_operator){word(m),
-					      word(m),
-					      random_u64(m),
-					      make_quantiles(m),
-					      random_u64(m),
-					      random_u64(m),
-					      .counters = {3, random_u64(m), random_u64(m)}};
+	*op = (struct fragi_summary_operator){
+		word(m),
+		word(m),
+		random_u64(m),
+		make_quantiles(m),
+		random_u64(m),
+		random_u64(m),
+		.counters = {3, random_u64(m), random_u64(m), make_realtime(m)}};
 	*fragment = (struct fragi_summary_fragment){word(m),       word(m),         4711, word(m),
 						    random_u64(m), 1 + below(m, 9), op,   1};
 	flow->from = word(m);
@@ -645,6 +653,8 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	cr_expect_eq(out->stats.ops[1].waiting_ns, in.stats.ops[1].waiting_ns);
 	cr_expect_arr_eq(&out->stats.ops[1].compute, &in.stats.ops[1].compute,
 			 sizeof(struct fragi_quantiles));
+	cr_expect_arr_eq(&out->stats.ops[1].realtime, &in.stats.ops[1].realtime,
+			 sizeof(struct fragi_realtime));
 	fw_message_free(out);
 	fragi_free(frame);
 	fragi_arena_fini(&m.arena);

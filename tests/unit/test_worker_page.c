@@ -44,6 +44,8 @@ Test(worker_page, what_the_host_counts_is_read)
 	fragi_count(&ledger.flows[1].tx_dropped[FRAGI_DROP_NO_ROOM], 1);
 	fragi_count(&ledger.ops[1].ticks, 10);
 	atomic_store(&ledger.ops[1].running, 1);
+	atomic_store(&ledger.ops[1].sched, FRAGI_SCHED_FIFO | (uint64_t)17 << 32);
+	atomic_store(&ledger.ops[0].sched, UINT64_MAX); /* nonsense */
 	atomic_store(&ledger.ops[1].state, FRAGI_OP_STARTED);
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
 	cr_assert_eq(stats.op_count, 2);
@@ -58,6 +60,9 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.ops[1].state, FRAGI_OP_STARTED);
 	cr_expect(stats.ops[1].running);
 	cr_expect_not(stats.ops[0].running);
+	cr_expect_eq(stats.ops[1].realtime.policy, FRAGI_SCHED_FIFO);
+	cr_expect_eq(stats.ops[1].realtime.priority, 17);
+	cr_expect_eq(stats.ops[0].realtime.policy, FRAGI_SCHED_OTHER);
 	fragi_count(&ledger.ops[0].ticks, 1); /* begun, and not yet counted among the computes */
 	atomic_store(&ledger.ops[1].running, 0);
 	cr_assert_eq(wrk_page_read(&page, &stats), 0);
