@@ -162,6 +162,9 @@ static void allocate(int64_t count)
 #define OPERATOR_ALLOCATIONS 21
 #define OPERATOR_BYTES 6280
 
+static char *volatile floor_latest
+	__attribute__((used)); /* what is allocated stays until the program ends */
+
 static void allocate_operators(int64_t count)
 {
 	char *one;
@@ -170,7 +173,7 @@ static void allocate_operators(int64_t count)
 		one = calloc(1, OPERATOR_BYTES / OPERATOR_ALLOCATIONS);
 		if (one == NULL)
 			exit(1);
-		__asm__ volatile("" : : "r"(one) : "memory");
+		floor_latest = one;
 		if (i % OPERATOR_ALLOCATIONS == 0)
 			snprintf(one, 32, "o%lld", (long long)(i / OPERATOR_ALLOCATIONS));
 	}
