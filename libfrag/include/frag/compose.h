@@ -29,6 +29,7 @@ struct frag_arg {
 /*
  * A list of arguments: FRAG_ARGS({"count", "10"}, {"path", "a.mp4"}). FRAG_NO_ARGS is the empty
  * list. A list ends with an entry whose name is NULL. When a name appears twice the later one wins.
+ * {"from_config", "a.b"} stands for what the configuration has there (config.h).
  */
 #define FRAG_ARGS(...) ((const struct frag_arg[]){__VA_ARGS__, {NULL, NULL}})
 #define FRAG_NO_ARGS NULL

@@ -132,13 +132,9 @@ static struct frag_op *make_operator(struct frag_fragment *fragment, const char 
 	op = fragi_op_make(fragment, fragi_subgraph_qualify(fragment, name), type_name, type, NULL);
 	if (op == NULL)
 		return NULL;
-	if (fragi_settings_from_args(&fragment->arena, args, &op->made->args,
-				     &op->made->arg_count) < 0 ||
-	    fragi_subgraph_qualify_args(fragment, op->made->args, op->made->arg_count) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, op->subject,
-				  "out of memory for its arguments");
-		return NULL;
-	}
+	if (fragi_making_settings(fragment, op->subject, args, &op->made->args,
+				  &op->made->arg_count) < 0)
+		op->made->failed = true;
 	return op;
 }
 
@@ -300,10 +296,8 @@ struct frag_condition *frag_make_condition(struct frag_op *op, const char *name,
 
 	if (op == NULL || (!op->in_setup && !fragi_making_is_open(op->fragment)))
 		return NULL;
-	if (fragi_settings_from_args(&op->fragment->arena, args, &settings, &count) < 0 ||
-	    fragi_subgraph_qualify_args(op->fragment, settings, count) < 0) {
-		fragi_making_fail(op->fragment, -ENOMEM, NULL, op->subject,
-				  "out of memory for a condition");
+	if (fragi_making_settings(op->fragment, op->subject, args, &settings, &count) < 0) {
+		op->made->failed = true;
 		return NULL;
 	}
 	return fragi_condition_make(op, name, type != NULL ? type : "", settings, count, NULL);

@@ -206,6 +206,14 @@ int fragi_resources_initialize(struct frag_fragment *fragment, struct fragi_diag
 /* Lets go of all resources, the last one first. */
 void fragi_resources_release(struct frag_fragment *fragment);
 
+/*
+ * config.c: arguments given in C as settings, with what they take of the configuration. $name of
+ * resources of the subgraph that is being composed is put into qualified names. Returns 0 or a
+ * failure, which is reported; the settings are then those without errors (-EINVAL) or unset.
+ */
+int fragi_making_settings(struct frag_fragment *fragment, const char *subject,
+			  const struct frag_arg *args, struct fragi_spec_setting **out_settings,
+			  size_t *out_count);
 /* fragment.c: loads libraries; reports those that cannot be loaded. */
 void fragi_extensions_load(struct frag_fragment *fragment,
 			   const struct fragi_spec_extension *extensions, size_t count);

@@ -209,16 +209,19 @@ static struct frag_resource *make_resource(struct frag_fragment *fragment, const
 					   const struct frag_arg *args)
 {
 	struct fragi_spec_setting *settings;
+	const char *subject = NULL;
 	size_t count;
 
 	if (!fragi_making_is_open(fragment))
 		return NULL;
-	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0 ||
-	    fragi_subgraph_qualify_args(fragment, settings, count) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a resource");
+	name = fragi_subgraph_qualify(fragment, name);
+	if (name != NULL)
+		subject = fragi_arena_printf(&fragment->arena, "%s.%s", fragment->name, name);
+	if (fragi_making_settings(fragment, subject, args, &settings, &count) < 0) {
+		if (name != NULL)
+			fragi_making_note_bad(fragment, &fragment->making->bad_resources, name);
 		return NULL;
 	}
-	name = fragi_subgraph_qualify(fragment, name);
 	return fragi_resource_make(fragment, name != NULL ? name : "", type_name, type, settings,
 				   count, NULL);
 }

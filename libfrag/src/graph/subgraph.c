@@ -222,11 +222,8 @@ static struct frag_subgraph *make_subgraph(struct frag_fragment *fragment, const
 
 	if (!fragi_making_is_open(fragment))
 		return NULL;
-	if (fragi_settings_from_args(&fragment->arena, args, &settings, &count) < 0 ||
-	    fragi_subgraph_qualify_args(fragment, settings, count) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a subgraph");
+	if (fragi_making_settings(fragment, NULL, args, &settings, &count) < 0)
 		return NULL;
-	}
 	return fragi_subgraph_make(fragment, fragi_subgraph_qualify(fragment, name), type_name,
 				   type, settings, count, NULL);
 }

@@ -30,16 +30,19 @@ static void complain(struct filling *filling, const struct fragi_node *node, con
 		     ...)
 {
 	const struct fragi_param_context *context = filling->context;
-	char text[800];
+	char text[800], *rest = text;
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	if (context->what != NULL && strncmp(text, "parameter ", 10) == 0)
+		rest += 9;
 	fragi_diag_add(context->diag, -EINVAL, node != NULL ? node->file : NULL,
-		       node != NULL ? node->line : 0, node != NULL ? node->column : 0, "%s%s%s",
+		       node != NULL ? node->line : 0, node != NULL ? node->column : 0, "%s%s%s%s",
 		       context->subject != NULL ? context->subject : "",
-		       context->subject != NULL ? ": " : "", text);
+		       context->subject != NULL ? ": " : "", rest != text ? context->what : "",
+		       rest);
 	if (filling->failed == 0)
 		filling->failed = -EINVAL;
 }

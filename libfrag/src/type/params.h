@@ -23,6 +23,7 @@ struct fragi_param_context {
 	struct fragi_arena *arena;
 	struct fragi_diag *diag;
 	const char *subject; /* "fragment1.detect", for messages */
+	const char *what;    /* in messages; NULL: a parameter */
 	/* of the subject, for errors about missing parameters; NULL: composed in C */
 	const struct fragi_node *place;
 	const char *app_folder; /* start of relative paths; NULL: they stay relative */
