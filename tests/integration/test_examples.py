@@ -184,19 +184,19 @@ class InTheBuildTree(cluster.ClusterTest):
 
     def test_subgraph_ping(self):
         p, summary = self.run_example("subgraph_ping")
-        for receiver in ("one_a", "one_b", "two_a", "two_b"):
-            for n in range(1, 4):
+        for receiver, count in (("one_a", 3), ("one_b", 3), ("two_a", 2), ("two_b", 2)):
+            for n in range(1, count + 1):
                 self.assertIn("receiver.%s: Rx message value: %d" % (receiver, n), p.stderr)
         self.assertEqual(sorted((f["from"], f["to"], f["delivered"]) for f in summary["flows"]), sorted([
             ("sender.left_tx.out", "sender.left_fwd.in", 3),
-            ("sender.right_tx.out", "sender.right_fwd.in", 3),
+            ("sender.right_tx.out", "sender.right_fwd.in", 2),
             ("sender.left_fwd.out", "sender.relay_first.in", 3),
             ("sender.relay_first.out", "sender.relay_stage1.in", 3),
             ("sender.relay_stage1.out", "sender.relay_stage2.in", 3),
             ("sender.relay_stage2.out", "receiver.one_a.in", 3),
             ("sender.relay_stage2.out", "receiver.one_b.in", 3),
-            ("sender.right_fwd.out", "receiver.two_a.in", 3),
-            ("sender.right_fwd.out", "receiver.two_b.in", 3)]))
+            ("sender.right_fwd.out", "receiver.two_a.in", 2),
+            ("sender.right_fwd.out", "receiver.two_b.in", 2)]))
 
     def test_the_page_for_users_of_holoscan_shows_an_example(self):
         """docs/FROM_HOLOSCAN.md holds parts of examples/ping_multi_port as they are."""
@@ -302,7 +302,7 @@ class Installed(cluster.ClusterTest):
 
     def test_each_builds_and_runs(self):
         for name, said in (("hello", "Hello, world!"), ("custom_operator", "15"), ("ping_multi_port", "value2: 60"),
-                           ("subgraph_ping", "receiver.two_b: Rx message value: 3")):
+                           ("subgraph_ping", "receiver.two_b: Rx message value: 2")):
             folder = os.path.join(self.examples, name)
             self.command("make", "-s", cwd=folder)
             p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml", cwd=folder,

@@ -63,7 +63,8 @@ class Realtime(cluster.ClusterTest):
 
     def test_what_was_refused(self):
         code, summary, errors = self.run_app(True, privileged=False)
-        self.assertEqual((code, self.operators(summary)), (0, {"tx": None, "rx": {"policy": "other"}}), errors)
+        self.assertEqual((code, self.operators(summary)),
+                         (0, {"tx": None, "rx": {"policy": "other"}}), errors)
         self.assertIn("app.rx: SCHED_FIFO, priority 12 is refused", errors)
         self.assertIn("LimitRTPRIO=12", errors)
         code, summary, errors = self.run_app(False, privileged=False)

@@ -362,6 +362,26 @@ Test(services, instances_of_subgraphs_find_their_own_first)
 	fragi_diag_fini(&diag);
 }
 
+Test(services, instances_of_subgraphs_of_a_graph_have_their_own)
+{
+	cr_expect_str_eq(
+		run(HEAD
+		    "subgraphs:\n"
+		    "  s:\n"
+		    "    parameters: {mark: {}}\n"
+		    "    services:\n"
+		    "      own: {type: counter, mark: \"${mark}\"}\n"
+		    "      left: {type: counter, id: left, mark: \"left of ${mark}\"}\n"
+		    "    operators: {a: {type: user}, b: {type: user, parameters: {id: left}}}\n"
+		    "services: {own: {type: counter, mark: app}}\n"
+		    "operators:\n"
+		    "  x: {subgraph: s, parameters: {mark: x}}\n"
+		    "  y: {subgraph: s, parameters: {mark: y}}\n"
+		    "  c: {type: user}\n" GREEDY),
+		"x_a:x x_b:left of x y_a:y y_b:left of y c:app "
+		"stopped stopped stopped stopped stopped ");
+}
+
 Test(services, callbacks_of_the_application_come_in_order)
 {
 	cr_expect_str_eq(run(HEAD "services:\n"

@@ -211,6 +211,104 @@ Test(subgraph, resources_belong_to_the_instance)
 	fragi_spec_destroy(spec);
 }
 
+Test(subgraph, parameters_are_put_in_place_in_each_instance)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD
+		"arguments: {name: {default: arg}, n: {default: \"9\"}}\n"
+		"subgraphs:\n"
+		"  s:\n"
+		"    parameters:\n"
+		"      n: {help: how many}\n"
+		"      list: {default: [1, 2]}\n"
+		"      pool: {default: $all}\n"
+		"      type: {default: \"${name}\"}\n"
+		"    operators:\n"
+		"      a: {type: \"${type}\", parameters: {n: \"${n}\", text: \"${name}-${n}.x\", list: \"${list}\", pool: \"${pool}\"}}\n"
+		"      b: {type: t, conditions: [{type: count, count: \"${n}\"}]}\n"
+		"    flows: [{from: a, to: b, capacity: \"${n}\"}]\n"
+		"  u:\n"
+		"    parameters: {k: {default: 3}}\n"
+		"    resources: {own: {type: unbounded_allocator}}\n"
+		"    operators: {i: {subgraph: s, parameters: {n: \"${k}\", pool: $own}}}\n"
+		"resources: {all: {type: unbounded_allocator}}\n"
+		"operators:\n"
+		"  x: {subgraph: s, parameters: {n: 5, type: other}}\n"
+		"  y: {subgraph: u}\n"
+		"  z: {type: t, parameters: {n: \"${n}\"}}\n");
+	const struct fragi_spec_fragment *fragment = &spec->fragments[0];
+
+	cr_assert_eq(fragment->operator_count, 5);
+	cr_expect_str_eq(fragment->operators[0].type, "other");
+	cr_expect_str_eq(value_of(spec, 0, "n"), "5");
+	cr_expect_str_eq(value_of(spec, 0, "text"), "arg-5.x");
+	cr_expect_str_eq(value_of(spec, 0, "pool"), "$all");
+	cr_expect_eq(fragment->operators[0].settings[2].value->count, 2);
+	cr_expect_str_eq(fragment->operators[1].conditions[0].settings[0].value->text, "5");
+	cr_expect_eq(fragment->flows[0].capacity, 5);
+	cr_expect_str_eq(fragment->operators[2].type, "arg", "a default may hold arguments");
+	cr_expect_str_eq(value_of(spec, 2, "n"), "3",
+			 "parameters of the outer one reach the inner");
+	cr_expect_str_eq(value_of(spec, 2, "pool"), "$y_own");
+	cr_expect_eq(fragment->flows[1].capacity, 3);
+	cr_expect_str_eq(value_of(spec, 4, "n"), "9", "outside it is the argument");
+	fragi_spec_destroy(spec);
+}
+
+Test(subgraph, parameters_are_checked)
+{
+	bad_text(
+		HEAD
+		"subgraphs:\n"
+		"  s:\n"
+		"    parameters: {n: {}, m: {default: [1]}, \"a b\": {}, p: 3, q: {defalt: 1}}\n"
+		"    operators: {a: {type: t, parameters: {x: \"${o}\", y: \"m ${m}\"}}}\n"
+		"  v: {parameters: [n], operators: {a: {type: t}}}\n"
+		"operators: {x: {subgraph: s}, y: {subgraph: s, parameters: {n: 1, mm: 2}}, z: {subgraph: s, parameters: 3}, w: {subgraph: s, parameters: }}\n",
+		"app.yaml:5:38: parameter \"m\" stands within a text (app.yaml:6), so give it a single value\n"
+		"app.yaml:5:44: subgraphs.s: parameter \"a b\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:5:58: subgraphs.s.p: a parameter is a single value; it must be a map (keys and values)\n"
+		"app.yaml:5:65: subgraphs.s.q: unknown key \"defalt\"; did you mean \"default\"?\n"
+		"app.yaml:6:46: unknown argument \"o\"; none are declared\n"
+		"app.yaml:7:19: subgraphs.v: parameters is a list; it must be a map (keys and values)\n"
+		"app.yaml:8:13: app.x: parameter \"n\" of subgraph s is required and not set\n"
+		"app.yaml:8:67: app.y: unknown parameter \"mm\"; its parameters: n, m, a b, p, q\n"
+		"app.yaml:8:105: app.z: parameters is a single value; it must be a map (keys and values)\n"
+		"app.yaml:8:109: app.w: parameter \"n\" of subgraph s is required and not set\n");
+}
+
+Test(subgraph, services_belong_to_the_instance)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD
+		"subgraphs:\n"
+		"  s:\n"
+		"    parameters: {id: {default: one}}\n"
+		"    services: {tally: {type: tally}, hub: {type: hub, id: \"${id}\", size: 3}}\n"
+		"    operators: {a: {type: t, resources: [$tally]}}\n"
+		"operators: {x: {subgraph: s}, y: {subgraph: s, parameters: {id: two}}}\n");
+	const struct fragi_spec_fragment *fragment = &spec->fragments[0];
+
+	cr_expect_eq(spec->service_count, 0);
+	cr_assert_eq(fragment->resource_count, 4);
+	cr_expect_str_eq(fragment->resources[0].name, "x_tally");
+	cr_expect(fragment->resources[0].is_service);
+	cr_expect_str_eq(fragment->resources[0].scope, "x");
+	cr_expect_null(fragment->resources[0].id);
+	cr_expect_str_eq(fragment->resources[1].id, "one");
+	cr_expect_eq(fragment->resources[1].setting_count, 1);
+	cr_expect_str_eq(fragment->resources[3].id, "two");
+	cr_expect_str_eq(fragment->resources[3].scope, "y");
+	cr_expect_str_eq(fragment->operators[1].resources[0].name, "y_tally");
+	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD "subgraphs:\n"
+		     "  s: {services: {a b: {type: t}, c: {id: x}}, operators: {a: {type: t}}}\n"
+		     "operators: {x: {subgraph: s}}\n",
+		"app.yaml:4:18: subgraphs.s: service \"a b\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:4:34: app.x_c: a service has no type; write for example {type: unbounded_allocator}\n");
+}
+
 Test(subgraph, when_excludes_instances_and_operators_of_them)
 {
 	static const char text[] = HEAD
@@ -366,7 +464,7 @@ Test(subgraph, instances_and_their_ports_are_checked)
 		"  t: {type: t}\n"
 		"flows: [t -> a.dat, t -> a, a.all -> t, t -> a.res, t -> b.in, a.res -> t, t -> d, d.x -> t]\n",
 		"app.yaml:7:20: app.a: unknown key \"type\"; valid keys: subgraph, when, parameters\n"
-		"app.yaml:7:29: app.a: a subgraph that a graph declares has no parameters of its own; set those of its operators, for example `a_x: {parameters: {...}}` among the operators\n"
+		"app.yaml:7:29: app.a: subgraph s declares no parameters; set those of its operators, for example `a_x: {parameters: {...}}` among the operators\n"
 		"app.yaml:8:17: app.b: unknown subgraph \"r\"; subgraphs: s, q\n"
 		"app.yaml:9:17: app.c: unknown subgraph \"camera\"; subgraphs: s, q\n"
 		"app.yaml:10:20: app.d: unknown key \"subgrap\"; did you mean \"subgraph\"?\n"

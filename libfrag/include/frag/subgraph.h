@@ -38,8 +38,10 @@ struct frag_subgraph_type {
  * Makes an instance of a subgraph and composes it. Inside another subgraph it is nested in that
  * one, 16 deep at most.
  * - name: unique in the fragment, also among the operators
- * - type: name of a subgraph that a loaded plugin lists
- * - args: its parameters, for frag_subgraph_argument; NULL is accepted
+ * - type: name of a subgraph that the graph declares (`subgraphs:`), else of one that a loaded
+ *   plugin lists
+ * - args: its parameters: those that the graph declares for it, else for frag_subgraph_argument;
+ *   NULL is accepted
  * Returns the instance, which belongs to the fragment; NULL on failure.
  */
 FRAG_API struct frag_subgraph *frag_make_subgraph(struct frag_fragment *fragment, const char *name,

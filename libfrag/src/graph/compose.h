@@ -214,6 +214,9 @@ void fragi_resources_release(struct frag_fragment *fragment);
 int fragi_making_settings(struct frag_fragment *fragment, const char *subject,
 			  const struct frag_arg *args, struct fragi_spec_setting **out_settings,
 			  size_t *out_count);
+/* fragment.c: makes the operators of a graph that have a type, and instances of libraries. */
+void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spec_operator *ops,
+			  size_t count);
 /* fragment.c: loads libraries; reports those that cannot be loaded. */
 void fragi_extensions_load(struct frag_fragment *fragment,
 			   const struct fragi_spec_extension *extensions, size_t count);

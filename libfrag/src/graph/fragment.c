@@ -11,6 +11,7 @@
 #include <graph/interface.h>
 #include <graph/thread_pool.h>
 #include <graph/tracker.h>
+#include <text/instance.h>
 
 int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
 			 const struct fragi_spec_fragment *own, struct fragi_registry *registry,
@@ -126,14 +127,14 @@ static void make_instance(struct frag_fragment *fragment, const struct fragi_spe
 		fragment->making->no_composer = true; /* its operators are missing */
 }
 
-static void make_typed(struct frag_fragment *fragment)
+void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spec_operator *ops,
+			  size_t count)
 {
-	const struct fragi_spec_fragment *own = fragment->own;
 	const struct fragi_spec_operator *spec_op;
 	struct frag_op *op;
 
-	for (size_t i = 0; i < own->operator_count; i++) {
-		spec_op = &own->operators[i];
+	for (size_t i = 0; i < count; i++) {
+		spec_op = &ops[i];
 		if (is_flawed_operator(fragment, spec_op))
 			continue;
 		if (spec_op->subgraph != NULL)
@@ -205,7 +206,14 @@ static void match_untyped(struct frag_fragment *fragment)
 			continue;
 		op = fragi_strmap_get(&fragment->making->ops, spec_op->name);
 		if (op != NULL) {
-			op->made->own = spec_op;
+			op->made->own = op->made->own != NULL
+						? fragi_spec_operator_over(&fragment->arena,
+									   op->made->own, spec_op)
+						: spec_op;
+			if (op->made->own == NULL) {
+				fragi_making_note(fragment, -ENOMEM);
+				continue;
+			}
 			op->place = spec_op->place;
 			make_conditions(op, spec_op);
 			continue;
@@ -250,7 +258,7 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 	fragment->shared = shared;
 	fragi_extensions_load(fragment, own->extensions, own->extension_count);
 	fragi_resources_make(fragment, own->resources, own->resource_count);
-	make_typed(fragment);
+	fragi_operators_make(fragment, own->operators, own->operator_count);
 	run_composer(fragment);
 	match_untyped(fragment);
 	r = fragi_fragment_complete(fragment);

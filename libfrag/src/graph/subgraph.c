@@ -6,6 +6,7 @@
 #include <base/call.h>
 #include <base/units.h>
 #include <graph/subgraph.h>
+#include <text/instance.h>
 
 const char *fragi_subgraph_qualify(struct frag_fragment *fragment, const char *name)
 {
@@ -78,17 +79,44 @@ static bool name_is_free(struct frag_fragment *fragment, const char *name,
 static const struct frag_subgraph_type *
 type_of(struct frag_fragment *fragment, const struct frag_subgraph *subgraph, const char *name)
 {
+	const struct fragi_node *declared =
+		fragment->spec != NULL ? fragment->spec->subgraphs : NULL;
 	const struct frag_subgraph_type *type = NULL;
 	struct frag_err err = FRAG_ERR_INIT;
+	const char *names[64], *near;
+	size_t count = 0;
 
+	for (declared = declared != NULL ? declared->first : NULL;
+	     declared != NULL && count < FRAG_COUNT_OF(names); declared = declared->next)
+		names[count++] = declared->key->text;
+	near = fragi_suggest(name, names, count);
 	if (fragment->registry == NULL)
 		frag_err_set(&err, -EINVAL,
 			     "no subgraphs are registered here; make it of its table");
 	else
 		type = fragi_registry_subgraph(fragment->registry, name, &err);
+	if (type == NULL && near != NULL) {
+		err = (struct frag_err)FRAG_ERR_INIT;
+		frag_err_set(&err, -EINVAL, "unknown subgraph \"%.80s\"; did you mean \"%s\"?",
+			     name, near);
+	}
 	if (type == NULL && !fragment->making->no_library)
 		fragi_making_fail_by(fragment, &err, subgraph->place, subgraph->subject, "");
 	return type;
+}
+
+/* Stands for the type of one that the graph declares: it has a name only. */
+static const struct frag_subgraph_type *declared_type(struct frag_fragment *fragment,
+						      const char *name)
+{
+	struct frag_subgraph_type *type = fragi_arena_alloc(&fragment->arena, sizeof(*type));
+
+	if (type != NULL)
+		type->name = fragi_arena_strdup(&fragment->arena, name);
+	if (type != NULL && type->name != NULL)
+		return type;
+	fragi_making_fail(fragment, -ENOMEM, NULL, NULL, "out of memory for a subgraph");
+	return NULL;
 }
 
 static struct frag_subgraph *subgraph_alloc(struct frag_fragment *fragment, const char *name,
@@ -186,6 +214,7 @@ struct frag_subgraph *fragi_subgraph_make(struct frag_fragment *fragment, const 
 {
 	char nesting[FRAGI_SUBGRAPH_NESTING_MAX * 40] = "";
 	struct frag_subgraph *subgraph;
+	bool is_declared;
 
 	if (!name_is_free(fragment, name, place))
 		return NULL;
@@ -198,7 +227,11 @@ struct frag_subgraph *fragi_subgraph_make(struct frag_fragment *fragment, const 
 	subgraph->settings = settings;
 	subgraph->setting_count = count;
 	subgraph->place = place;
-	subgraph->type = type_name != NULL ? type_of(fragment, subgraph, type_name) : type;
+	is_declared = type_name != NULL && fragment->spec != NULL &&
+		      fragi_spec_declares(fragment->spec, type_name);
+	subgraph->type = is_declared         ? declared_type(fragment, type_name)
+			 : type_name != NULL ? type_of(fragment, subgraph, type_name)
+					     : type;
 	if (subgraph->type == NULL)
 		return NULL;
 	if (subgraph->depth > FRAGI_SUBGRAPH_NESTING_MAX) {
@@ -209,6 +242,8 @@ struct frag_subgraph *fragi_subgraph_make(struct frag_fragment *fragment, const 
 			FRAGI_SUBGRAPH_NESTING_MAX, nesting, subgraph->type->name);
 		return NULL;
 	}
+	if (is_declared)
+		return fragi_subgraph_make_declared(subgraph) == 0 ? subgraph : NULL;
 	return compose(subgraph) == 0 ? subgraph : NULL;
 }
 

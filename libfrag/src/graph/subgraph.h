@@ -23,4 +23,7 @@ struct frag_subgraph {
 	const struct fragi_node *place;
 };
 
+/* subgraph_declared.c: composes an instance of a subgraph that the graph declares. */
+int fragi_subgraph_make_declared(struct frag_subgraph *subgraph);
+
 #endif

@@ -58,6 +58,8 @@ struct fragi_builder {
 	struct fragi_strmap instances; /* "fragment.name": struct fragi_subgraph_instance */
 	/* "fragment.name" of a service of an instance: the instance */
 	struct fragi_strmap service_scopes;
+	/* names that ${} leaves as they are: a map of parameters of a subgraph; NULL: none */
+	const struct fragi_node *locals;
 	size_t subgraph_operators, subgraph_nodes; /* made for instances */
 	size_t setting_count, replaced_bytes;
 };

@@ -5,10 +5,10 @@
 
 /*
  * Returns the value of the argument that "${name}" at text names; NULL and an error when there is
- * none.
+ * none. That of a local name is text itself.
  */
 static const char *value_at(struct fragi_builder *builder, const struct fragi_node *node,
-			    const char *text, const char **out_rest)
+			    const char *text, const char **out_rest, size_t *out_length)
 {
 	const char *begin = text + 2, *end = strchr(begin, '}');
 	char name[FRAG_NAME_MAX + 1];
@@ -24,6 +24,11 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 	}
 	memcpy(name, begin, length);
 	name[length] = '\0';
+	if (fragi_node_get(builder->locals, name) != NULL) {
+		*out_rest = end + 1;
+		*out_length = length + 3;
+		return text;
+	}
 	argument = fragi_arguments_find(builder, node, name);
 	if (argument != NULL && argument->value == NULL) {
 		if (argument->is_flawed)
@@ -34,8 +39,11 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 			name, name);
 		return NULL;
 	}
+	if (argument == NULL)
+		return NULL;
 	*out_rest = end + 1;
-	return argument != NULL ? argument->value : NULL;
+	*out_length = strlen(argument->value);
+	return argument->value;
 }
 
 /*
@@ -45,18 +53,18 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 static size_t fill(struct fragi_builder *builder, const struct fragi_node *node, char *into)
 {
 	const char *text = node->text, *mark, *value, *rest;
-	size_t length = 0, part;
+	size_t length = 0, part, value_length;
 
 	for (; (mark = strstr(text, "${")) != NULL; text = rest) {
-		value = value_at(builder, node, mark, &rest);
+		value = value_at(builder, node, mark, &rest, &value_length);
 		if (value == NULL)
 			return SIZE_MAX;
 		part = (size_t)(mark - text);
 		if (into != NULL) {
 			memcpy(into + length, text, part);
-			memcpy(into + length + part, value, strlen(value));
+			memcpy(into + length + part, value, value_length);
 		}
-		length += part + strlen(value);
+		length += part + value_length;
 		if (length > FRAGI_SPEC_REPLACED_MAX)
 			break;
 	}

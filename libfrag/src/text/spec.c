@@ -128,7 +128,13 @@ static void replace_rest(struct fragi_builder *builder)
 	for (struct fragi_node *child = builder->root->first; child != NULL; child = child->next) {
 		for (i = 0; i < FRAG_COUNT_OF(done) && strcmp(done[i], child->key->text) != 0; i++)
 			;
-		if (i == FRAG_COUNT_OF(done))
+		if (i < FRAG_COUNT_OF(done))
+			continue;
+		if (strcmp(child->key->text, "subgraphs") == 0 && child->kind == FRAGI_NODE_MAP)
+			for (struct fragi_node *graph = child->first; graph != NULL;
+			     graph = graph->next)
+				fragi_subgraph_replace(builder, graph);
+		else
 			fragi_replace(builder, child);
 	}
 }
@@ -221,6 +227,10 @@ static void read_all(struct fragi_builder *builder)
 				  fragments != NULL ? NULL : spec->application, &spec->deadlines,
 				  &spec->deadline_count);
 	fragi_spec_read_variables(builder, fragi_node_get(builder->root, "variables"));
+	spec->subgraphs = fragi_node_get(builder->root, "subgraphs");
+	spec->has_extensions = extension_count > 0;
+	for (size_t i = 0; i < spec->fragment_count; i++)
+		spec->has_extensions |= spec->fragments[i].extension_count > 0;
 	fragi_spec_check_hosts(builder);
 	fragi_spec_spread_sha256(builder);
 	fragi_spec_merge_tracking(builder);

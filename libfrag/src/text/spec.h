@@ -334,6 +334,9 @@ struct fragi_spec {
 	struct fragi_spec_argument *arguments;
 	size_t argument_count;
 	const struct fragi_node *config; /* merged; NULL: none */
+	/* as declared, with arguments in place, for instances that composers make; NULL: none */
+	const struct fragi_node *subgraphs;
+	bool has_extensions; /* in any fragment: libraries may list subgraphs too */
 	/* in the order of the file, without those that `when` excludes */
 	struct fragi_spec_fragment *fragments;
 	size_t fragment_count;

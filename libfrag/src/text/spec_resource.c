@@ -76,6 +76,15 @@ static void read_service(struct fragi_builder *builder, struct fragi_node *node,
 	fragi_settings_end(builder, &settings, &service->settings, &service->setting_count);
 }
 
+static bool is_service_of_instance(const struct fragi_builder *builder,
+				   const struct fragi_node *node, const char *fragment)
+{
+	char path[2 * PATH_SIZE];
+
+	snprintf(path, sizeof(path), "%s.%.*s", fragment, PATH_SIZE, node->key->text);
+	return fragi_strmap_get(&builder->service_scopes, path) != NULL;
+}
+
 static size_t count_of(const struct fragi_node *map)
 {
 	return map != NULL ? map->count : 0;
@@ -101,8 +110,12 @@ void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node 
 		return;
 	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
 	     child = child->next)
-		read_resource(builder, child, fragment->name,
-			      &fragment->resources[fragment->resource_count++]);
+		if (is_service_of_instance(builder, child, fragment->name))
+			read_service(builder, child, fragment->name,
+				     &fragment->resources[fragment->resource_count++]);
+		else
+			read_resource(builder, child, fragment->name,
+				      &fragment->resources[fragment->resource_count++]);
 	for (struct fragi_node *child = services != NULL ? services->first : NULL; child != NULL;
 	     child = child->next)
 		read_service(builder, child, fragment->name,

@@ -25,7 +25,8 @@ struct expansion {
 /* The subgraph whose content is added. */
 struct level {
 	const struct fragi_subgraph *graph;
-	const char *prefix; /* the instance; NULL: the fragment itself */
+	const char *prefix;              /* the instance; NULL: the fragment itself */
+	const struct fragi_node *values; /* of its parameters; NULL: it has none */
 };
 
 const char *fragi_subgraph_join(struct fragi_builder *builder, const char *prefix, const char *name)
@@ -101,6 +102,9 @@ static struct fragi_node *copy_of(struct fragi_builder *builder, const struct le
 {
 	struct fragi_node *copy, *child_copy;
 
+	if (level->values != NULL && node->kind == FRAGI_NODE_SCALAR &&
+	    strstr(node->text, "${") != NULL)
+		return fragi_subgraph_substitute(builder, level->values, node);
 	if (!fragi_subgraph_spend(builder, node))
 		return NULL;
 	copy = fragi_builder_alloc(builder, 1, sizeof(*copy));
@@ -190,47 +194,6 @@ static struct origin *claim(struct expansion *x, struct fragi_strmap *names,
 	return NULL;
 }
 
-static void merge(struct fragi_builder *builder, struct fragi_node *into, struct fragi_node *over);
-
-/* Puts one key of an override in place: maps are merged, lists go on, all else is replaced. */
-static void merge_child(struct fragi_builder *builder, struct fragi_node *known,
-			struct fragi_node *child)
-{
-	struct fragi_node *next;
-
-	if (known->kind == FRAGI_NODE_MAP && child->kind == FRAGI_NODE_MAP) {
-		merge(builder, known, child);
-	} else if (known->kind == FRAGI_NODE_LIST && child->kind == FRAGI_NODE_LIST &&
-		   strcmp(child->key->text, "conditions") == 0) {
-		for (struct fragi_node *item = child->first; item != NULL; item = next) {
-			next = item->next;
-			fragi_subgraph_append(known, item);
-		}
-	} else {
-		next = known->next;
-		*known = *child;
-		known->next = next;
-	}
-}
-
-static void merge(struct fragi_builder *builder, struct fragi_node *into, struct fragi_node *over)
-{
-	struct fragi_strmap index = {0};
-	struct fragi_node *known, *next;
-
-	for (struct fragi_node *child = into->first; child != NULL; child = child->next)
-		fragi_builder_note(builder, &index, child->key->text, child);
-	for (struct fragi_node *child = over->first; child != NULL; child = next) {
-		next = child->next;
-		known = fragi_strmap_get(&index, child->key->text);
-		if (known != NULL)
-			merge_child(builder, known, child);
-		else
-			fragi_subgraph_append(into, child);
-	}
-	fragi_strmap_fini(&index);
-}
-
 /* An operator without a type, called as one that an instance has made: settings for that one. */
 static bool merge_override(struct expansion *x, struct fragi_node *node, const char *name)
 {
@@ -239,7 +202,7 @@ static bool merge_override(struct expansion *x, struct fragi_node *node, const c
 	if (origin == NULL || origin->instance == NULL || origin->is_instance ||
 	    origin->node == NULL || origin->node->kind != FRAGI_NODE_MAP)
 		return false;
-	merge(x->builder, origin->node, node);
+	fragi_subgraph_merge(x->builder, origin->node, node);
 	return true;
 }
 
@@ -310,11 +273,11 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 			   FRAG_COUNT_OF(fields) - 1 +
 				   (fragi_node_get(node, "parameters") != NULL));
 	parameters = fragi_node_get(node, "parameters");
-	if (parameters != NULL)
+	if (parameters != NULL && graph->parameters == NULL)
 		fragi_builder_error(
 			builder, parameters->key, subject,
-			"a subgraph that a graph declares has no parameters of its own; set those of its operators, for example `%s_%s: {parameters: {...}}` among the operators",
-			name,
+			"subgraph %s declares no parameters; set those of its operators, for example `%s_%s: {parameters: {...}}` among the operators",
+			graph->name, name,
 			graph->operators != NULL && graph->operators->first != NULL
 				? graph->operators->first->key->text
 				: "OPERATOR");
@@ -333,6 +296,21 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 	return graph;
 }
 
+/* What the instance is given, where the outer subgraph's parameters are in place, and defaults. */
+static const struct fragi_node *instance_values(struct expansion *x, const struct level *level,
+						const struct fragi_subgraph *graph,
+						struct fragi_node *node, const char *name)
+{
+	struct fragi_node *given = fragi_node_get(node, "parameters");
+	char subject[3 * FRAG_NAME_MAX];
+
+	snprintf(subject, sizeof(subject), "%s.%.100s", x->fragment, name);
+	if (fragi_read_map(x->builder, given, subject, "parameters") != NULL &&
+	    level->prefix != NULL)
+		given = copy_of(x->builder, level, given);
+	return fragi_subgraph_values(x->builder, graph, given, node->key, subject);
+}
+
 static void add_instance(struct expansion *x, const struct level *level, struct fragi_node *node,
 			 const char *name)
 {
@@ -341,8 +319,10 @@ static void add_instance(struct expansion *x, const struct level *level, struct 
 	struct fragi_builder *builder = x->builder;
 	struct fragi_subgraph_instance *instance =
 		fragi_builder_alloc(builder, 1, sizeof(*instance));
-	struct level inner = {graph, name};
+	struct level inner = {graph, name, NULL};
 
+	if (graph != NULL && graph->parameters != NULL)
+		inner.values = instance_values(x, level, graph, node, name);
 	if (instance == NULL || claim(x, &x->operators, level, node, name, "an operator") == NULL)
 		return;
 	*instance = (struct fragi_subgraph_instance){name, graph};
@@ -403,8 +383,9 @@ static void add_operators(struct expansion *x, const struct level *level,
 	}
 }
 
+/* Services of an instance go on as resources that are noted as its services. */
 static void add_resources(struct expansion *x, const struct level *level,
-			  struct fragi_node *resources)
+			  struct fragi_node *resources, bool are_services)
 {
 	struct fragi_node *copy;
 	const char *name;
@@ -425,6 +406,10 @@ static void add_resources(struct expansion *x, const struct level *level,
 		copy = qualified(x, level, child, name);
 		if (copy != NULL)
 			fragi_subgraph_append(x->new_resources, copy);
+		if (are_services)
+			fragi_builder_note(x->builder, &x->builder->service_scopes,
+					   fragi_builder_join(x->builder, x->fragment, name),
+					   level->prefix);
 	}
 }
 
@@ -436,6 +421,10 @@ static void add_flows(struct expansion *x, const struct level *level, struct fra
 	     child = next) {
 		next = child->next;
 		if (level->prefix != NULL && !fragi_subgraph_spend(x->builder, child))
+			return;
+		if (level->values != NULL)
+			child = copy_of(x->builder, level, child);
+		if (child == NULL)
 			return;
 		flow = fragi_subgraph_flow(x->builder, child, x->fragment, level->prefix);
 		if (flow == NULL)
@@ -453,7 +442,8 @@ static void add_flows(struct expansion *x, const struct level *level, struct fra
 
 static void add_content(struct expansion *x, const struct level *level)
 {
-	add_resources(x, level, level->graph->resources);
+	add_resources(x, level, level->graph->resources, false);
+	add_resources(x, level, level->graph->services, true);
 	add_operators(x, level, level->graph->operators);
 	add_flows(x, level, level->graph->flows);
 }
@@ -530,7 +520,7 @@ static void expand_fragment(struct fragi_builder *builder, struct fragi_node *ma
 		x.new_resources = resources != NULL ? resources : &scratch;
 		x.new_flows = flows != NULL ? flows : &scratch;
 		if (resources != NULL)
-			add_resources(&x, &own, fragi_node_get(map, "resources"));
+			add_resources(&x, &own, fragi_node_get(map, "resources"), false);
 		add_operators(&x, &own, operators);
 		if (flows != NULL)
 			add_flows(&x, &own, fragi_node_get(map, "flows"));

@@ -36,7 +36,8 @@ struct fragi_subgraph_port {
 struct fragi_subgraph {
 	const char *name;
 	const struct fragi_node *place;
-	struct fragi_node *operators, *resources, *flows; /* NULL: none */
+	/* NULL: none */
+	struct fragi_node *operators, *resources, *services, *flows, *parameters;
 	struct fragi_subgraph_port *first_port, *last_port;
 	bool lost_ports; /* an error was reported about ports; there may be more */
 	bool is_refused; /* it has no operators, or contains itself: there are no instances */
@@ -71,6 +72,34 @@ struct fragi_node *fragi_subgraph_node(struct fragi_builder *builder, enum fragi
 void fragi_subgraph_append(struct fragi_node *parent, struct fragi_node *child);
 /* Counts what was made for instances. Returns whether it was still allowed; reports it once. */
 bool fragi_subgraph_spend(struct fragi_builder *builder, const struct fragi_node *place);
+
+/*
+ * subgraph_merge.c: merges an override into what an instance has made: maps are merged, conditions
+ * added, all else is replaced.
+ */
+void fragi_subgraph_merge(struct fragi_builder *builder, struct fragi_node *into,
+			  struct fragi_node *over);
+
+/*
+ * subgraph_parameters.c: reads `parameters:` of a subgraph; puts arguments of the application in
+ * place of ${name} in what it declares, but for names of its parameters.
+ */
+void fragi_subgraph_declare_parameters(struct fragi_builder *builder, struct fragi_subgraph *graph,
+				       struct fragi_node *map);
+void fragi_subgraph_replace(struct fragi_builder *builder, struct fragi_node *map);
+/*
+ * Returns the values of the parameters of an instance, a map; given: what it is given, NULL:
+ * nothing; place: of the instance, for what is missing. graph->parameters is not NULL. NULL: out of
+ * memory.
+ */
+struct fragi_node *fragi_subgraph_values(struct fragi_builder *builder,
+					 const struct fragi_subgraph *graph,
+					 const struct fragi_node *given,
+					 const struct fragi_node *place, const char *subject);
+/* Returns a copy of a scalar that holds "${", with values in place. NULL: out of memory. */
+struct fragi_node *fragi_subgraph_substitute(struct fragi_builder *builder,
+					     const struct fragi_node *values,
+					     const struct fragi_node *node);
 
 /*
  * subgraph_flow.c: returns the flow with its ends put into qualified names and inner ports: the

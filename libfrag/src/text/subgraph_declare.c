@@ -268,12 +268,16 @@ static void check_names(struct fragi_builder *builder, const struct fragi_subgra
 	}
 }
 
-/* Returns the map that declares the subgraph: that of its own file, or the node itself. */
+/*
+ * Returns the map that declares the subgraph. The content of its own file takes the place of what
+ * names the file.
+ */
 static struct fragi_node *content_of(struct fragi_builder *builder,
 				     const struct fragi_subgraph *graph, struct fragi_node *node)
 {
 	static const struct fragi_field only[] = {{"from_file", false}};
-	struct fragi_node *path = fragi_node_get(node, "from_file"), *root;
+	struct fragi_node *path = fragi_node_get(node, "from_file"), *root, *next = node->next;
+	const struct fragi_node *key = node->key;
 	char subject[SUBJECT_SIZE];
 
 	if (path == NULL)
@@ -286,16 +290,20 @@ static struct fragi_node *content_of(struct fragi_builder *builder,
 	if (root == NULL)
 		return NULL;
 	fragi_when_prune_subgraph(builder, root, subject);
-	fragi_replace(builder, root);
-	return root;
+	fragi_subgraph_replace(builder, root);
+	*node = *root;
+	node->key = key;
+	node->next = next;
+	return node;
 }
 
 /* Keys that stand elsewhere are refused with where they belong. */
 static void check_fields(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
 	static const struct fragi_field fields[] = {
-		{"operators", false}, {"flows", false},     {"resources", false},
-		{"ports", false},     {"from_file", false},
+		{"operators", false}, {"flows", false}, {"resources", false},
+		{"services", false},  {"ports", false}, {"parameters", false},
+		{"from_file", false},
 	};
 	static const struct {
 		const char *key, *advice;
@@ -350,6 +358,10 @@ static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
 	graph->resources =
 		fragi_read_map(builder, fragi_node_get(map, "resources"), subject, "resources");
 	check_names(builder, graph, graph->resources, "resource", "$");
+	graph->services =
+		fragi_read_map(builder, fragi_node_get(map, "services"), subject, "services");
+	check_names(builder, graph, graph->services, "service", "$");
+	fragi_subgraph_declare_parameters(builder, graph, fragi_node_get(map, "parameters"));
 	graph->flows = fragi_read_list(builder, fragi_node_get(map, "flows"), subject, "flows");
 	for (struct fragi_node *child = graph->flows != NULL ? graph->flows->first : NULL;
 	     child != NULL; child = child->next)
