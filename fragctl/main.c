@@ -16,6 +16,7 @@ static const struct ctl_verb verbs[] = {
 	{"inspect", "lists types, or tells all about one or about a library", ctl_inspect},
 	{"describe", "composes an application and prints its plan", ctl_describe},
 	{"graph", "draws an application", ctl_draw},
+	{"test", "runs an application with inputs and expected outputs from files", ctl_test},
 	{"new", "makes a project for an operator of your own", ctl_new},
 	{"key", "makes keys for driverd and workerd, and lists those of a file", ctl_key},
 	{"start", "starts an application at a driver", ctl_start},

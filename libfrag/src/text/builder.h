@@ -286,6 +286,15 @@ void fragi_spec_merge_tracking(struct fragi_builder *builder);
 void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, struct fragi_spec_clock *out_clock);
 void fragi_spec_merge_clocks(struct fragi_builder *builder);
+/*
+ * spec_test.c: what fragctl test sets:
+ * - clock=KIND, of all fragments; duration=MS, the same
+ * - input:FRAGMENT.OPERATOR.PORT=FILE: the operator is replaced by a test_source
+ * - output:FRAGMENT.OPERATOR.PORT=FILE: a test_sink is added
+ * Whether it is one of them; apply: at the end.
+ */
+bool fragi_spec_is_test_set(const char *set);
+void fragi_spec_apply_test(struct fragi_builder *builder);
 /* spec_extension.c; spread: once all fragments are read */
 void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node *list,
 				const char *subject, struct fragi_spec_extension *before,

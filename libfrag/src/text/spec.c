@@ -235,6 +235,7 @@ static void read_all(struct fragi_builder *builder)
 	fragi_spec_spread_sha256(builder);
 	fragi_spec_merge_tracking(builder);
 	fragi_spec_merge_clocks(builder);
+	fragi_spec_apply_test(builder);
 	fragi_sets_check(builder);
 	fragi_config_remark(builder);
 	fragi_spec_check_requirements(builder);

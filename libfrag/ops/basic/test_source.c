@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
+#include "basic.h"
+#include "script.h"
+
+/*
+ * Stands for an operator in a test: at the times of its files it emits their messages. The
+ * condition test_times, which reads the same files, has it ticked then.
+ */
+struct test_source {
+	struct frag_string_map files;
+	struct script script;
+	size_t next;
+};
+
+static const struct frag_param source_params[] = {
+	FRAG_PARAM_STRING_MAP(struct test_source, files, NULL, .flags = FRAG_PARAM_REQUIRED,
+			      .headline = "Of each output: the file with its messages"),
+};
+
+static int source_setup(void *state, struct frag_op *op)
+{
+	const struct test_source *s = state;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < s->files.count; i++) {
+		const struct frag_port port = {.name = s->files.items[i].key, .dir = FRAG_OUT};
+
+		r = frag_op_add_port(op, &port);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int source_initialize(void *state, struct frag_op *op)
+{
+	struct test_source *s = state;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = script_read(&s->script, &s->files, &err);
+
+	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
+}
+
+static int source_compute(void *state, struct frag_tick *tick)
+{
+	struct test_source *s = state;
+	const struct script_message *message;
+
+	if (s->next == s->script.count)
+		return FRAG_DONE;
+	message = &s->script.messages[s->next++];
+	if (message->type == &frag_type_i64)
+		return frag_tick_emit_i64(tick, message->port, message->value.i);
+	if (message->type == &frag_type_f64)
+		return frag_tick_emit_f64(tick, message->port, message->value.f);
+	if (message->type == &frag_type_bool)
+		return frag_tick_emit_bool(tick, message->port, message->value.b);
+	return frag_tick_emit_string(tick, message->port, message->value.text);
+}
+
+static void source_fini(void *state, struct frag_op *op)
+{
+	(void)op;
+	script_fini(&((struct test_source *)state)->script);
+}
+
+const struct frag_op_type basic_test_source_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "test_source",
+	.headline = "Emits the messages of files, for fragctl test",
+	.state_size = sizeof(struct test_source),
+	FRAG_PARAMS(source_params),
+	.setup = source_setup,
+	.initialize = source_initialize,
+	.compute = source_compute,
+	.fini = source_fini,
+};
+
+struct test_times {
+	struct frag_string_map files;
+	struct script script;
+	size_t next;
+};
+
+static const struct frag_param times_params[] = {
+	FRAG_PARAM_STRING_MAP(struct test_times, files, NULL, .flags = FRAG_PARAM_REQUIRED,
+			      .headline = "As those of test_source"),
+};
+
+static int times_initialize(void *state, struct frag_condition *condition, struct frag_err *err)
+{
+	struct test_times *s = state;
+
+	(void)condition;
+	return script_read(&s->script, &s->files, err);
+}
+
+static enum frag_ready times_check(void *state, int64_t now_ns, int64_t *out_until_ns)
+{
+	const struct test_times *s = state;
+
+	if (s->next == s->script.count)
+		return FRAG_NEVER;
+	if (s->script.messages[s->next].at_ns <= now_ns)
+		return FRAG_READY;
+	*out_until_ns = s->script.messages[s->next].at_ns;
+	return FRAG_WAIT_TIME;
+}
+
+static void times_ticked(void *state, int64_t now_ns)
+{
+	(void)now_ns;
+	((struct test_times *)state)->next++;
+}
+
+static void times_fini(void *state)
+{
+	script_fini(&((struct test_times *)state)->script);
+}
+
+const struct frag_condition_type basic_test_times_type = {
+	FRAG_CONDITION_TYPE_INIT,
+	.name = "test_times",
+	.headline = "A tick at each time of the files of a test_source",
+	.state_size = sizeof(struct test_times),
+	FRAG_PARAMS(times_params),
+	.flags = FRAG_CONDITION_TIMED | FRAG_CONDITION_ENDS,
+	.initialize = times_initialize,
+	.check = times_check,
+	.ticked = times_ticked,
+	.fini = times_fini,
+};
