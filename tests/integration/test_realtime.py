@@ -59,7 +59,8 @@ class Realtime(cluster.ClusterTest):
         granted = {"policy": "fifo", "priority": 12} if may() else {"policy": "other"}
         for flags in ((), ("--workers", "1")):
             code, summary, errors = self.run_app(True, *flags)
-            self.assertEqual((code, self.operators(summary)), (0, {"tx": None, "rx": granted}), errors)
+            self.assertEqual((code, self.operators(summary)),
+                             (0, {"tx": None, "rx": granted}), errors)
 
     def test_what_was_refused(self):
         code, summary, errors = self.run_app(True, privileged=False)
