@@ -18,9 +18,9 @@ int ctl_validate(int argc, char **argv);
 int ctl_inspect(int argc, char **argv);
 int ctl_describe(int argc, char **argv);
 int ctl_draw(int argc, char **argv); /* the verb graph */
-int ctl_test(int argc, char **argv);
 int ctl_new(int argc, char **argv);
 int ctl_key(int argc, char **argv);
+int ctl_test(int argc, char **argv);
 int ctl_start(int argc, char **argv);
 int ctl_stop(int argc, char **argv);
 int ctl_restart(int argc, char **argv);

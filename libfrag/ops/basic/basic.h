@@ -10,8 +10,5 @@ extern const struct frag_op_type basic_ping_rx_type;
 extern const struct frag_op_type basic_ping_tensor_tx_type;
 extern const struct frag_op_type basic_ping_tensor_rx_type;
 extern const struct frag_op_type basic_forward_type;
-extern const struct frag_op_type basic_test_source_type;
-extern const struct frag_op_type basic_test_sink_type;
-extern const struct frag_condition_type basic_test_times_type;
 
 #endif

@@ -3,10 +3,7 @@
 
 static const struct frag_op_type *const basic_ops[] = {
 	&basic_ping_tx_type,        &basic_ping_rx_type, &basic_ping_tensor_tx_type,
-	&basic_ping_tensor_rx_type, &basic_forward_type, &basic_test_source_type,
-	&basic_test_sink_type,
+	&basic_ping_tensor_rx_type, &basic_forward_type,
 };
-static const struct frag_condition_type *const basic_conditions[] = {&basic_test_times_type};
 
-FRAG_PLUGIN(.name = "basic", .version = FRAG_VERSION, FRAG_OPS(basic_ops),
-	    FRAG_CONDITIONS(basic_conditions));
+FRAG_PLUGIN(.name = "basic", .version = FRAG_VERSION, FRAG_OPS(basic_ops));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 
-#include "basic.h"
+#include "testing.h"
 #include "script.h"
 
 /*
@@ -64,7 +64,7 @@ static void source_fini(void *state, struct frag_op *op)
 	script_fini(&((struct test_source *)state)->script);
 }
 
-const struct frag_op_type basic_test_source_type = {
+const struct frag_op_type testing_source_type = {
 	FRAG_OP_TYPE_INIT,
 	.name = "test_source",
 	.headline = "Emits the messages of files, for fragctl test",
@@ -118,7 +118,7 @@ static void times_fini(void *state)
 	script_fini(&((struct test_times *)state)->script);
 }
 
-const struct frag_condition_type basic_test_times_type = {
+const struct frag_condition_type testing_times_type = {
 	FRAG_CONDITION_TYPE_INIT,
 	.name = "test_times",
 	.headline = "A tick at each time of the files of a test_source",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BASIC_SCRIPT_H
-#define BASIC_SCRIPT_H
+#ifndef TESTING_SCRIPT_H
+#define TESTING_SCRIPT_H
 
 #include <frag/frag.h>
 

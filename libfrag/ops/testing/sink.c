@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "basic.h"
+#include "testing.h"
 
 /* Writes what an output emits into a file, one line a message, for fragctl test. */
 struct test_sink {
@@ -119,7 +119,7 @@ static int sink_stop(void *state, struct frag_op *op)
 	return fclose(out) == 0 ? 0 : frag_op_fail(op, -errno, "cannot write to %s", s->path);
 }
 
-const struct frag_op_type basic_test_sink_type = {
+const struct frag_op_type testing_sink_type = {
 	FRAG_OP_TYPE_INIT,
 	.name = "test_sink",
 	.headline = "Writes messages as lines into a file, for fragctl test",
