@@ -45,7 +45,8 @@ class Realtime(cluster.ClusterTest):
     def run_app(self, best_effort, *flags, privileged=True):
         """The exit code, the summary, stderr."""
         app = self.write("app.yaml", APP % (", best_effort: true" if best_effort else ""))
-        p = subprocess.run([os.path.join(cluster.BUILD, "bin", "fragctl"), "run", *flags, app, "--output", "json"],
+        fragctl = os.path.join(cluster.BUILD, "bin", "fragctl")
+        p = subprocess.run([fragctl, "run", *flags, app, "--output", "json"],
                            capture_output=True, text=True, env=self.env, timeout=60, check=False,
                            preexec_fn=None if privileged else without_privilege)
         summary = json.loads(p.stdout)

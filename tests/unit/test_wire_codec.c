@@ -242,14 +242,14 @@ static void make_summary(struct maker *m, struct fragi_summary *summary)
 	struct fragi_summary_fragment *fragment = block(m, sizeof(*fragment));
 	struct fragi_summary_flow *flow = block(m, sizeof(*flow));
 
-	*op = (struct fragi_summary_operator){
-		word(m),
-		word(m),
-		random_u64(m),
-		make_quantiles(m),
-		random_u64(m),
-		random_u64(m),
-		.counters = {3, random_u64(m), random_u64(m), make_realtime(m)}};
+	*op = (struct fragi_summary_operator){word(m),
+					      word(m),
+					      random_u64(m),
+					      make_quantiles(m),
+					      random_u64(m),
+					      random_u64(m),
+					      .counters = {3, random_u64(m), random_u64(m)},
+					      .realtime = make_realtime(m)};
 	*fragment = (struct fragi_summary_fragment){word(m),       word(m),         4711, word(m),
 						    random_u64(m), 1 + below(m, 9), op,   1};
 	flow->from = word(m);

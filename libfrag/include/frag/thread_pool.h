@@ -40,14 +40,17 @@ FRAG_API int frag_thread_pool_add(struct frag_thread_pool *pool, struct frag_op 
 				  size_t count, int pin_operator, const uint32_t *pin_cores,
 				  size_t core_count);
 
-/* How the kernel schedules the thread of a real-time operator: sched(7). */
+/* How the kernel schedules a thread: sched(7). */
 enum frag_sched_policy {
 	FRAG_SCHED_FIFO = 1,
 	FRAG_SCHED_RR,
 	FRAG_SCHED_DEADLINE,
 };
+/* How the thread of a real-time operator is to be scheduled. */
 struct frag_realtime {
-	size_t struct_size; /* FRAG_REALTIME_INIT sets it */
+	/* set by FRAG_REALTIME_INIT */
+	size_t struct_size;
+	/* one of fifo, rr and deadline */
 	enum frag_sched_policy sched_policy;
 	/* of fifo and rr: 1 to 99, greater ones run before others */
 	uint32_t sched_priority;
@@ -58,10 +61,12 @@ struct frag_realtime {
 	uint64_t sched_runtime, sched_deadline, sched_period;
 	/* cores that the thread may run on; NULL and 0: all */
 	const uint32_t *pin_cores;
+	/* of pin_cores */
 	size_t core_count;
 	/* 1: when the kernel refuses, the operator runs without real time, with a warning */
 	int best_effort;
 };
+/* Begins a struct frag_realtime. */
 #define FRAG_REALTIME_INIT .struct_size = sizeof(struct frag_realtime)
 /*
  * Adds an operator to the pool that runs on a thread of its own, which the kernel schedules as
