@@ -109,8 +109,8 @@ class InTheBuildTree(cluster.ClusterTest):
     def test_ping_cycle(self):
         p, summary = self.run_example("ping_cycle", "--turns", "3")
         self.assertEqual(re.findall(r"ping_cycle\.(\w+): received (\d+)$", p.stderr, re.M),
-                         [(("one", "two", "three")[(n - 1) % 3], str(n)) for n in range(1, 8)])
-        last = next(f for f in summary["flows"] if f["to"] == "ping_cycle.two.in")
+                         [(("one", "two", "three")[(n - 1) % 3], str(n)) for n in range(1, 10)])
+        last = next(f for f in summary["flows"] if f["from"] == "ping_cycle.three.out")
         self.assertEqual((last["sent"], last["delivered"], last["dropped"]["receiver_done"]), (3, 2, 1))
 
     def test_multithread(self):

@@ -41,6 +41,7 @@ struct rig {
 	unsigned int wired, done, failed, stopped, idle, lost;
 	struct fragi_run_event last_idle;
 	char sentence[1024];
+	enum fragi_failure failure; /* of the last FAILED */
 	int64_t start_ns, done_ns;
 };
 
@@ -153,6 +154,8 @@ static inline bool rig_wait(struct rig *rig, bool (*until)(struct rig *rig), int
 			if (event.kind == FRAGI_RUN_FAILED || event.kind == FRAGI_RUN_PEER_LOST)
 				snprintf(rig->sentence, sizeof(rig->sentence), "%s",
 					 event.sentence);
+			if (event.kind == FRAGI_RUN_FAILED)
+				rig->failure = event.failure;
 		}
 		if (until(rig))
 			return true;

@@ -87,6 +87,7 @@ Test(deadline, a_miss_may_stop_the_application)
 	    "  b: {type: sink, parameters: {work_us: 2000}, deadline: {budget: 1ms, on_miss: stop}}\n"
 	    "flows: [a -> b]\n");
 	cr_expect_eq(rig.failed, 1);
+	cr_expect_eq(rig.failure, FRAGI_FAILURE_DEADLINE_MISSED);
 	cr_expect_eq(strncmp(rig.sentence, "app.b: tick 1 missed a deadline: compute took ", 46), 0,
 		     "%s", rig.sentence);
 	cr_expect_not_null(strstr(rig.sentence, ", and its budget is 1.0 ms"));

@@ -49,7 +49,7 @@ struct fragi_op_row {
 	 * what a crash report names
 	 */
 	_Atomic uint64_t running;
-	_Atomic uint64_t started_ns, ended_ns;  /* CLOCK_MONOTONIC; 0: not yet */
+	_Atomic uint64_t started_ns, ended_ns;  /* on the fragment's clock; 0: not yet */
 	_Alignas(64) struct fragi_hist compute; /* ns a tick */
 #define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t name;
 	/* Those of paths are counted by the threads of other operators too. */
@@ -63,12 +63,13 @@ struct fragi_op_row {
 	_Atomic uint64_t sched_runtime_ns, sched_deadline_ns, sched_period_ns;
 };
 
-/* Sets a state and when it began. */
-static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_state state)
+/* Sets a state and when it began, on the fragment's clock. */
+static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_state state,
+				      int64_t now_ns)
 {
 	_Atomic uint64_t *when = state == FRAGI_OP_STARTED ? &row->started_ns : &row->ended_ns;
 
-	atomic_store_explicit(when, (uint64_t)fragi_now_ns(), memory_order_relaxed);
+	atomic_store_explicit(when, (uint64_t)now_ns, memory_order_relaxed);
 	/* release: who reads it sees what the operator did (frag/status.h) */
 	atomic_store_explicit(&row->state, state, memory_order_release);
 }

@@ -471,7 +471,7 @@ int fragi_exec_start(struct fragi_exec *exec)
 	if (r < 0)
 		return r;
 	exec->started = true;
-	fragi_op_row_enter(exec->row, FRAGI_OP_STARTED);
+	fragi_op_row_enter(exec->row, FRAGI_OP_STARTED, fragi_clock_now_ns(exec->clock));
 	return 0;
 }
 
@@ -499,5 +499,6 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	fragi_exec_give_up_pending(exec);
 	fragi_checks_stop(exec);
 	fragi_checks_end(exec);
-	fragi_op_row_enter(exec->row, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE);
+	fragi_op_row_enter(exec->row, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
+			   fragi_clock_now_ns(exec->clock));
 }
