@@ -22,6 +22,7 @@ static const struct ctl_verb verbs[] = {
 	{"start", "starts an application at a driver", ctl_start},
 	{"stop", "stops an application of a driver", ctl_stop},
 	{"restart", "stops an application of a driver and starts it anew", ctl_restart},
+	{"apply", "brings a changed graph to an application that runs", ctl_apply},
 	{"list", "lists the applications of a driver", ctl_list},
 	{"status", "shows where applications run, or how one has ended", ctl_status},
 	{"set", "changes a parameter of an application that runs", ctl_set},

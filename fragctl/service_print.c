@@ -348,3 +348,52 @@ void ctl_service_json_line(const struct fw_line *line)
 	fragi_json_text(line->text, stdout);
 	printf("}\n");
 }
+
+static const char *effect_name(enum fw_effect effect)
+{
+	static const char *const names[] = {"none", "set", "fragment", "application"};
+
+	return names[effect];
+}
+
+void ctl_service_print_changes(const struct fw_changes *changes)
+{
+	for (uint32_t i = 0; i < changes->count; i++)
+		printf("    %s\n", changes->rows[i].what);
+	if (changes->more != 0)
+		printf("    and %u changes more\n", changes->more);
+	fflush(stdout);
+}
+
+void ctl_service_print_effect(const char *name, const struct fw_changes *changes, bool only_shows)
+{
+	const char *will = only_shows ? "would be" : "was";
+
+	if (changes->effect == FW_EFFECT_NONE)
+		printf("%s: nothing differs that matters while it runs\n", name);
+	else if (changes->effect == FW_EFFECT_SET)
+		printf("%s: %s set while it runs\n", name, will);
+	else if (changes->effect == FW_EFFECT_FRAGMENT)
+		printf("%s: %s %s started again\n", name, changes->restarts, will);
+	else
+		printf("%s: the application %s stopped and started anew\n", name, will);
+}
+
+void ctl_service_json_changes(const char *name, uint64_t run, const struct fw_changes *changes,
+			      bool only_shows)
+{
+	printf("{");
+	member("application", name);
+	printf("\"run\": %" PRIu64 ", \"dry_run\": %s, ", run, only_shows ? "true" : "false");
+	member("effect", effect_name(changes->effect));
+	optional("restarts", changes->restarts);
+	printf("\"changes\": [");
+	for (uint32_t i = 0; i < changes->count; i++) {
+		printf("%s{", i > 0 ? ", " : "");
+		member("what", changes->rows[i].what);
+		printf("\"effect\": ");
+		fragi_json_text(effect_name(changes->rows[i].effect), stdout);
+		printf("}");
+	}
+	printf("], \"left_out\": %u}\n", changes->more);
+}

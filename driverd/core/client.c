@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/apply.h>
 #include <driverd/core/parameter.h>
 
 #include <errno.h>
@@ -35,6 +36,14 @@ static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
 	return fragi_arena_alloc(&core->actions->arena, count * row_bytes);
 }
 
+/* Of its present epoch, or the last one that was prepared. */
+static int32_t pid_of(const struct drv_host *host)
+{
+	const struct fw_message *prepared = host->again != NULL ? host->again : host->prepared;
+
+	return prepared != NULL ? prepared->prepared.pid : 0;
+}
+
 static int fill_application(const struct drv_app *app, struct fw_application_row *row,
 			    struct fw_reply *reply)
 {
@@ -65,7 +74,7 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 			.fragments = host->name,
 			.worker = host->worker,
 			.state = drv_host_machine.state_names[host->state],
-			.pid = host->prepared != NULL ? host->prepared->prepared.pid : 0,
+			.pid = pid_of(host),
 		};
 	}
 	return drv_parameter_rows(app, row, reply);
@@ -168,6 +177,8 @@ static uint32_t cost_of(const struct drv_core *core, const struct fw_message *me
 		return 0;
 	if (message->kind == FW_START_APP)
 		return 1 + message->start_app.source_bytes / DRV_REQUEST_BYTES;
+	if (message->kind == FW_APPLY)
+		return 1 + message->apply.source_bytes / DRV_REQUEST_BYTES;
 	if (message->kind == FW_SET)
 		return 1 + drv_parameter_cost(core, message);
 	return 1;
@@ -192,6 +203,9 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 		break;
 	case FW_STOP_APP:
 		drv_command_stop(client, message);
+		break;
+	case FW_APPLY:
+		drv_apply(client, message);
 		break;
 	case FW_SET:
 		drv_parameter_set(client, message);

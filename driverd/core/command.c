@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/apply.h>
 #include <driverd/core/lines.h>
 
 #include <assert.h>
@@ -36,7 +37,7 @@ static void refuse(struct drv_session *client, const struct fw_message *command,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
 
-static size_t source_bytes_of(const struct drv_core *core)
+size_t drv_command_source_bytes(const struct drv_core *core)
 {
 	size_t bytes = 0;
 
@@ -75,7 +76,7 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 			       client->core,
 			       "driverd keeps %d applications running, as many as it takes; stop one first",
 			       DRV_APPS_MAX));
-	else if (source_bytes_of(core) + source_bytes > DRV_SOURCES_MAX)
+	else if (drv_command_source_bytes(core) + source_bytes > DRV_SOURCES_MAX)
 		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
 		       drv_text(
 			       client->core,
@@ -183,6 +184,23 @@ static void answer_stop(struct drv_session *client, const struct fw_message *mes
 		drv_watch_run(client, message->seq, run, FW_ENDED);
 }
 
+/* When it has ended in order, the next run begins with its source. */
+static void want_again(struct drv_app *app, const char *who)
+{
+	app->again_run = ++app->core->last_run;
+	app->again_by = fragi_arena_strdup(&app->arena, who);
+}
+
+uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app)
+{
+	if (!app->is_wanted)
+		drv_keep_wanted(app->core, app->run, true);
+	app->is_wanted = true;
+	want_again(app, client->who);
+	drv_app_stop(app, SIGTERM);
+	return app->again_run;
+}
+
 void drv_command_stop(struct drv_session *client, const struct fw_message *message)
 {
 	const struct fw_stop_app *stop = &message->stop_app;
@@ -219,10 +237,8 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 	if (app->is_wanted != stop->again)
 		drv_keep_wanted(core, app->run, stop->again);
 	app->is_wanted = stop->again;
-	if (stop->again) {
-		app->again_run = ++core->last_run;
-		app->again_by = fragi_arena_strdup(&app->arena, client->who);
-	}
+	if (stop->again)
+		want_again(app, client->who);
 	if (stop->at_once)
 		drv_app_stop_at_once(app, 0);
 	else

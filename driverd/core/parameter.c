@@ -319,6 +319,16 @@ static int remember(struct drv_app *app, const char *text, const char *who)
 	return 0;
 }
 
+static void use_source(struct drv_app *app, void *bytes, size_t size)
+{
+	fragi_free(app->settings.source);
+	app->settings.source = bytes;
+	app->source = bytes;
+	app->source_bytes = size;
+	app->core->items -= (int64_t)size / 64;
+	drv_keep_source(app);
+}
+
 /* From now on it belongs to the application. */
 static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 {
@@ -328,12 +338,7 @@ static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 
 	if (r < 0)
 		return r;
-	fragi_free(app->settings.source);
-	app->settings.source = bytes;
-	app->source = bytes;
-	app->source_bytes = size;
-	app->core->items -= (int64_t)size / 64;
-	drv_keep_source(app);
+	use_source(app, bytes, size);
 	return remember(app, setting->text, setting->who);
 }
 
@@ -421,15 +426,26 @@ int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row
 	return 0;
 }
 
-void drv_parameter_fini(struct drv_app *app)
+static void forget_changed(struct drv_app *app)
 {
 	struct drv_parameter *parameter;
 
-	while (app->settings.first != NULL)
-		unlink_setting(app, app->settings.first);
 	while ((parameter = app->settings.changed) != NULL) {
 		app->settings.changed = parameter->next;
 		fragi_free(parameter);
 	}
+}
+
+void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size)
+{
+	use_source(app, source, size);
+	forget_changed(app);
+}
+
+void drv_parameter_fini(struct drv_app *app)
+{
+	while (app->settings.first != NULL)
+		unlink_setting(app, app->settings.first);
+	forget_changed(app);
 	fragi_free(app->settings.source);
 }

@@ -74,6 +74,13 @@ static bool may_restart(const struct drv_host *host, const struct fw_failure *fa
 	       host->session != NULL && !host->lost;
 }
 
+bool drv_restart_may(const struct drv_host *host)
+{
+	return !host->restarting.is_wanted && host->state == DRV_HOST_RUNNING &&
+	       may_restart(host, &(struct fw_failure){.code = FRAGI_FAILURE_OTHER}) &&
+	       recent(host) < host->on_failure->intensity;
+}
+
 static int keep(char **at, const char *text)
 {
 	fragi_free(*at);

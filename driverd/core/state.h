@@ -19,14 +19,14 @@
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
- *    for them, watch.c shows them what happens, lines.c what was written, explain.c why fragments
- *    run where they do; drain.c keeps workers from getting more
+ *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
+ *    explain.c why fragments run where they do; drain.c keeps workers from getting more
  *  - restore.c starts what is to start again with the driver
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
  *  - suspicion.c, app.c keep what is known of an application, history.c of what has happened
  *  - keep.c hands out what is to be on the disk
- *  - actions.c, timer.c, place.c, account.c know nothing of the above
+ *  - actions.c, timer.c, place.c, difference.c, account.c know nothing of the above
  */
 
 struct drv_session {
@@ -502,6 +502,8 @@ void drv_suspicion_judge(struct drv_app *app);
 void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
 /* It has ended, and is to be started again. */
 void drv_restart_gone(struct drv_host *host);
+/* Whether a client may have it started again now: it runs, and its intensity has room. */
+bool drv_restart_may(const struct drv_host *host);
 /* Brings the hosts that are started again nearer to running. */
 void drv_restart_work(struct drv_app *app);
 void drv_restart_fini(struct drv_restarting *restarting);

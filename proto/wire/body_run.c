@@ -81,6 +81,8 @@ static void encode_op(struct fw_encoder *e, const struct fw_op *in, Frag__V1__Op
 	out->name = fw_put_text(e, in->name);
 	out->type = fw_put_text(e, in->type);
 	out->has_gaps = in->has_gaps;
+	out->dynamic =
+		fw_put_texts(e, in->dynamic, in->dynamic_count, FW_PORTS_MAX, &out->n_dynamic);
 	out->ports = fw_put_rows(e, &frag__v1__port__descriptor, in->port_count, FW_PORTS_MAX,
 				 &out->n_ports);
 	for (size_t i = 0; i < out->n_ports; i++) {
@@ -180,6 +182,8 @@ static void decode_op(struct fw_decoder *d, const Frag__V1__Operator *in, struct
 	out->name = fw_get_text(d, in->name);
 	out->type = fw_get_text(d, in->type);
 	out->has_gaps = in->has_gaps != 0;
+	out->dynamic =
+		fw_get_texts(d, in->dynamic, in->n_dynamic, FW_PORTS_MAX, &out->dynamic_count);
 	out->ports =
 		fw_get_rows(d, in->n_ports, FW_PORTS_MAX, sizeof(*out->ports), &out->port_count);
 	for (uint32_t i = 0; i < out->port_count; i++) {

@@ -6,11 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/log.h>
 #include <base/summary.h>
 #include <wire/failure.h>
 
-/* What clients and the driver say to each other, and the lines of hosts that clients read. */
+/* What clients and the driver say to each other, but for what change.h has. */
 
 enum fw_request_what {
 	FW_REQUEST_STATE = 1, /* of all applications and workers */
@@ -117,7 +116,8 @@ struct fw_outcome {
 	X(WORKER_JOINED, worker_joined)                                                            \
 	X(WORKER_LEFT, worker_left)                                                                \
 	X(SET, set)                                                                                \
-	X(DRAIN, drain)
+	X(DRAIN, drain)                                                                            \
+	X(APPLY, apply)
 #define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM
@@ -141,49 +141,10 @@ struct fw_events {
 	uint32_t count;
 };
 
-/* A dynamic parameter changes while its application runs. */
-struct fw_set {
-	const char *name; /* of the application */
-	const char *text; /* FRAGMENT.OPERATOR.PARAMETER=VALUE */
-};
-struct fw_host_set {
-	uint64_t number; /* counts up in a run; the answer has the same */
-	const char *text;
-	const char *who; /* asks for it: "user alice" */
-};
+/* The answer to HOST_SET. */
 struct fw_host_set_done {
 	uint64_t number;
 	struct fw_failure failure; /* NONE: it changes before the operator's next tick */
-};
-
-/*
- * What a host, or the operators in it, have written. A line that frag has logged has its level; all
- * others count as info.
- */
-struct fw_line {
-	uint64_t number;    /* of LOGS: counts up over all applications; gaps: lines of others */
-	int64_t unix_ns;    /* of LOGS: when it came to the driver */
-	uint32_t level;     /* enum fragi_log_level */
-	const char *worker; /* of LOGS: its name; empty: the driver's own line */
-	const char *fragment, *op; /* that it is about; empty: it does not say */
-	const char *text;          /* without time, level and application */
-};
-/* Of one host; `run` and `host` of the message say of which. */
-struct fw_host_lines {
-	struct fw_line *rows;
-	uint32_t count;
-	uint64_t left_out; /* before them, because they were too many */
-};
-struct fw_watch_logs {
-	const char *name;          /* of the application */
-	const char *fragment, *op; /* only lines about it; empty: all */
-	uint64_t after;            /* the number of the last line that is known; 0: none */
-	bool follow;               /* later ones are sent as they come */
-};
-struct fw_logs {
-	struct fw_line *rows; /* oldest first */
-	uint32_t count;
-	uint64_t last; /* number of the last line that was looked at, for `after` */
 };
 
 struct fw_drain {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <wire/change.h>
 #include <wire/client_message.h>
 #include <wire/failure.h>
 
@@ -33,6 +34,7 @@
  *   driver -> host (relayed)   HOST_SET, while it runs; the host answers HOST_SET_DONE (relayed)
  *   client -> driver           WATCH_LOGS; the driver answers LOGS, as EVENTS; or ANSWER that there
  *                              is no such application
+ *   client -> driver           APPLY; the driver answers CHANGES, or ANSWER that it is refused
  *   worker -> driver           HOST_LINES, if WELCOME asked for them
  *   client -> driver           EXPLAIN; the driver answers EXPLANATION, or ANSWER that it cannot
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
@@ -55,6 +57,7 @@
 #define FW_WAITS_FOR_MAX 512        /* bytes that are kept of why a worker waits */
 #define FW_LINES_MAX 20             /* last lines of a host */
 #define FW_LOG_ROWS_MAX 256         /* lines in one message */
+#define FW_CHANGES_MAX 256          /* differences between two graphs in one message */
 #define FW_LOG_LINE_MAX 1024        /* bytes that are kept of a line */
 #define FW_ERRORS_MAX 128           /* errors of a graph */
 #define FW_ROWS_MAX 65536           /* operators, flows, edges, peers of a host */
@@ -101,6 +104,8 @@
 	X(83, WATCH_LOGS, watch_logs, watch_logs, WatchLogs)                                       \
 	X(84, LOGS, logs, logs, Logs)                                                              \
 	X(85, HOST_LINES, host_lines, host_lines, HostLines)                                       \
+	X(86, APPLY, apply, apply, Apply)                                                          \
+	X(87, CHANGES, changes, changes, Changes)                                                  \
 	X(90, EXPLAIN, explain, explain, Explain)                                                  \
 	X(91, EXPLANATION, explanation, explanation, Explanation)                                  \
 	X(92, DRAIN, drain, drain, Drain)
@@ -196,6 +201,8 @@ struct fw_op {
 	const char *name, *type;
 	struct fw_port *ports;
 	uint32_t port_count;
+	const char **dynamic; /* names of parameters that may change while it runs */
+	uint32_t dynamic_count;
 	bool has_gaps;
 };
 struct fw_interface_port {
@@ -389,6 +396,8 @@ struct fw_message {
 		struct fw_watch_logs watch_logs;
 		struct fw_logs logs;
 		struct fw_host_lines host_lines;
+		struct fw_apply apply;
+		struct fw_changes changes;
 		struct fw_explain explain;
 		struct fw_explanation explanation;
 		struct fw_drain drain;

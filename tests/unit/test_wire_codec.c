@@ -105,6 +105,8 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 			op->name = word(m);
 			op->type = word(m);
 			op->has_gaps = o == 1;
+			op->dynamic = words(m, 2);
+			op->dynamic_count = 2;
 			op->port_count = 3;
 			op->ports = fragi_arena_alloc(&m->arena, 3 * sizeof(*op->ports));
 			op->ports[0] = (struct fw_port){word(m),       word(m),      FRAG_IN,
@@ -462,6 +464,17 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_EXPLANATION:
 		make_explanation(m, &message->explanation);
+		return;
+	case FW_APPLY:
+		message->apply = (struct fw_apply){word(m), block(m, 99), 99, true};
+		return;
+	case FW_CHANGES:
+		message->changes = (struct fw_changes){.rows = block(m, sizeof(struct fw_change)),
+						       .count = 1,
+						       .more = 3,
+						       .effect = FW_EFFECT_FRAGMENT,
+						       .restarts = word(m)};
+		message->changes.rows[0] = (struct fw_change){FW_EFFECT_SET, word(m), word(m)};
 		return;
 	case FW_HOST_START:
 		return;

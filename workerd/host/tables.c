@@ -5,10 +5,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <type/params.h>
+
 _Static_assert(FW_TOKEN_BYTES == FRAGI_TOKEN_BYTES, "a token travels whole");
 _Static_assert(FW_TRANSPORTS_MAX == FRAGI_HOST_TRANSPORTS_MAX, "each address of a host travels");
 _Static_assert(FW_INTERFACE_PORTS_MAX == FRAGI_INTERFACES_MAX, "each interface port travels");
 _Static_assert(FW_ADDRESS_MAX == FRAGI_HOST_ADDRESS_MAX, "an address travels whole");
+
+/* Names of the parameters that may change while it runs. */
+static int dynamic_of(const struct frag_op_type *table, struct fragi_arena *arena,
+		      struct fw_op *out)
+{
+	uint32_t count = table != NULL ? table->param_count : 0;
+
+	out->dynamic = fragi_arena_alloc(arena, (count + 1) * sizeof(*out->dynamic));
+	if (out->dynamic == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		if (fragi_param_is_dynamic(&table->params[i]))
+			out->dynamic[out->dynamic_count++] = table->params[i].name;
+	return 0;
+}
 
 static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, struct fw_op *out)
 {
@@ -31,7 +48,7 @@ static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, s
 						 .type_id = port->type_id,
 						 .has_codec = port->has_codec};
 	}
-	return 0;
+	return dynamic_of(op->table, arena, out);
 }
 
 static int interface_ports_of(const struct fragi_fragment_info *info, struct fragi_arena *arena,

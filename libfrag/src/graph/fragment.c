@@ -318,6 +318,7 @@ static int op_info_build(struct frag_fragment *fragment, const struct frag_op *o
 		.ports = ports,
 		.port_count = op->port_count,
 		.has_gaps = is_bad(fragment, op->name),
+		.table = op->type,
 	};
 	return 0;
 }

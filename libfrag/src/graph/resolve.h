@@ -2,6 +2,7 @@
 #ifndef FRAGI_GRAPH_RESOLVE_H
 #define FRAGI_GRAPH_RESOLVE_H
 
+#include <frag/operator.h>
 #include <text/spec.h>
 
 /*
@@ -28,6 +29,8 @@ struct fragi_op_info {
 	struct fragi_port_info *ports;
 	size_t port_count;
 	bool has_gaps; /* it may have more ports than these */
+	/* its parameters, where it was composed; NULL: not known here */
+	const struct frag_op_type *table;
 };
 
 #define FRAGI_INTERFACES_MAX 4096      /* of a fragment */

@@ -16,10 +16,6 @@
  * the exec until the thread that works on the exec evaluates its conditions, between two ticks; it
  * then copies the field. Plain ticks pay nothing: a change sets needs_full_check, and only
  * fragi_exec_ready_all looks at the list.
- *
- * A value that points to memory of its own would have to outlive what the operator does with it.
- * So only values that need none can change: numbers, and texts that are among the choices of the
- * table.
  */
 struct fragi_set {
 	struct fragi_set *next;
@@ -29,24 +25,6 @@ struct fragi_set {
 
 #define WAITING_MAX 64u /* changes of one operator that wait for its next tick */
 #define STATE_ALIGN 64u
-
-static bool is_dynamic(const struct frag_param *param)
-{
-	if ((param->flags & FRAG_PARAM_DYNAMIC) == 0)
-		return false;
-	switch (param->kind) {
-	case FRAG_PARAM_KIND_BOOL:
-	case FRAG_PARAM_KIND_I64:
-	case FRAG_PARAM_KIND_F64:
-	case FRAG_PARAM_KIND_SIZE:
-	case FRAG_PARAM_KIND_DURATION:
-		return true;
-	case FRAG_PARAM_KIND_STRING:
-		return param->choices != NULL;
-	default:
-		return false;
-	}
-}
 
 /* NULL: there is none of that name, or it is not dynamic; err says which are. */
 static const struct frag_param *find(const struct frag_op *op, const char *name,
@@ -58,7 +36,7 @@ static const struct frag_param *find(const struct frag_op *op, const char *name,
 	char advice[512];
 
 	for (uint32_t i = 0; i < type->param_count; i++) {
-		if (!is_dynamic(&type->params[i]))
+		if (!fragi_param_is_dynamic(&type->params[i]))
 			continue;
 		if (strcmp(type->params[i].name, name) == 0)
 			return &type->params[i];

@@ -74,6 +74,8 @@ struct fragi_param_kind {
 };
 /* NULL: this libfrag does not know the kind. */
 const struct fragi_param_kind *fragi_param_kind(enum frag_param_kind kind);
+/* Whether it may change while its operator runs: it is marked so and needs no memory of its own. */
+FRAGI_API bool fragi_param_is_dynamic(const struct frag_param *param);
 
 /*
  * Writes the value of one parameter as JSON: a resource or a condition as its name behind $, a

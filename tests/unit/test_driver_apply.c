@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* Changed graphs for an application that runs. */
+
+#define CLIENT 50
+#define GRAPH(f1, f2, more)                                                                        \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
+	"fragments:\n"                                                                             \
+	"  f1: {operators: {tx: {type: t" f1 "}}}\n"                                               \
+	"  f2: {operators: {rx: {type: t" f2                                                       \
+	"}}, on_failure: {policy: restart, intensity: 2, period: 60s}}\n" more                     \
+	"flows: [f1.tx.out -> f2.rx.in]\n"
+
+static void send_graph(struct world *w, enum fw_kind kind, uint64_t seq, const char *text,
+		       bool only_shows)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+	struct fw_message message = {.kind = kind, .seq = seq};
+	size_t bytes;
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
+	if (kind == FW_START_APP)
+		message.start_app = (struct fw_start_app){
+			.name = "", .source = packed, .source_bytes = (uint32_t)bytes};
+	else
+		message.apply = (struct fw_apply){"app", packed, (uint32_t)bytes, only_shows};
+	say(w, CLIENT, &message);
+	fragi_free(packed);
+}
+
+static void runs(struct world *w)
+{
+	world_init(w);
+	speaking_run = 1;
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	client_hello(w, CLIENT, "");
+	both_come(w);
+	send_graph(w, FW_START_APP, 2, GRAPH("", "", ""), false);
+	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	while (taken(w, 1, FW_HOST_CREATE) != NULL || taken(w, 2, FW_HOST_CREATE) != NULL)
+		;
+}
+
+static const struct fw_changes *apply(struct world *w, uint64_t seq, const char *text,
+				      bool only_shows)
+{
+	const struct fw_message *m;
+
+	send_graph(w, FW_APPLY, seq, text, only_shows);
+	m = taken(w, CLIENT, FW_CHANGES);
+	if (m != NULL)
+		cr_expect_eq(m->reply_to, seq);
+	return m != NULL ? &m->changes : NULL;
+}
+
+static void expect_refused(struct world *w, enum fragi_failure code, const char *sentence)
+{
+	const struct fw_message *m = taken(w, CLIENT, FW_ANSWER);
+
+	cr_assert_not_null(m, "%s", w->log);
+	cr_expect_eq(m->answer.failure.code, code, "%s", m->answer.failure.sentence);
+	assert_has(m->answer.failure.sentence, sentence);
+}
+
+Test(driver_apply, showing_changes_nothing)
+{
+	const struct fw_changes *changes;
+	struct world w;
+
+	runs(&w);
+	changes = apply(&w, 3, GRAPH(", parameters: {a: 1}", ", parameters: {b: 2}", ""), true);
+	cr_assert_not_null(changes, "%s", w.log);
+	cr_assert_eq(changes->count, 2);
+	cr_expect_str_eq(changes->rows[0].what, "f1.tx.a: its default -> 1");
+	cr_expect_eq(changes->rows[0].effect, FW_EFFECT_APPLICATION,
+		     "nobody has said that it is dynamic, and f1 is not started again alone");
+	cr_expect_eq(changes->rows[1].effect, FW_EFFECT_FRAGMENT);
+	cr_expect_eq(changes->effect, FW_EFFECT_APPLICATION);
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
+	changes = apply(&w, 4, GRAPH("", "", ""), true);
+	cr_assert_not_null(changes);
+	cr_expect_eq(changes->effect, FW_EFFECT_NONE);
+	world_fini(&w);
+}
+
+Test(driver_apply, a_host_that_may_is_started_again_with_the_new_graph)
+{
+	const char *changed = GRAPH("", ", parameters: {b: 2}", "");
+	const struct fw_changes *changes;
+	const struct fw_message *create;
+	struct fragi_source source;
+	struct world w;
+
+	runs(&w);
+	changes = apply(&w, 3, changed, false);
+	cr_assert_not_null(changes, "%s", w.log);
+	cr_expect_eq(changes->effect, FW_EFFECT_FRAGMENT);
+	cr_expect_str_eq(changes->restarts, "f2");
+	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
+	apply(&w, 4, GRAPH("", ", parameters: {b: 3}", ""), false);
+	expect_refused(&w, FRAGI_FAILURE_NO_SERVICE, "f2 is being started again");
+	say_exit(&w, 2, 2, 137, 9, "");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_assert_eq(
+		fragi_source_unpack(create->create.source, create->create.source_bytes, &source),
+		0);
+	cr_expect_str_eq(source.source.graph.text, changed);
+	fragi_source_fini(&source);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_apply, else_the_application_starts_anew_with_it)
+{
+	const char *changed = GRAPH(", parameters: {a: 1}", "", "");
+	const struct fw_message *m;
+	struct fragi_source source;
+	struct world w;
+
+	runs(&w);
+	send_graph(&w, FW_APPLY, 3, changed, false);
+	m = taken(&w, CLIENT, FW_CHANGES);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect_eq(m->run, 2);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_STOP));
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	m = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect_eq(m->run, 2);
+	cr_assert_eq(fragi_source_unpack(m->create.source, m->create.source_bytes, &source), 0);
+	cr_expect_str_eq(source.source.graph.text, changed);
+	fragi_source_fini(&source);
+	world_fini(&w);
+}
+
+Test(driver_apply, what_cannot_be_is_refused_and_changes_nothing)
+{
+	struct world w;
+
+	runs(&w);
+	apply(&w, 3, "frag: 1\napplication: app\nfragmentz: {}\n", false);
+	expect_refused(&w, FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:3:1: ");
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_APPLY, .seq = 4, .apply = {"app", "junk", 4, false}});
+	expect_refused(&w, FRAGI_FAILURE_GRAPH_INVALID, "not a packed source");
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_APPLY, .seq = 5, .apply = {"other", "junk", 4, false}});
+	expect_refused(&w, FRAGI_FAILURE_APPLICATION_UNKNOWN, "there is no application other");
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, false}});
+	cr_assert_not_null(taken(&w, CLIENT, FW_ANSWER));
+	apply(&w, 7, GRAPH("", "", ""), false);
+	expect_refused(&w, FRAGI_FAILURE_APPLICATION_UNKNOWN,
+		       "app is draining; a changed graph is taken while it runs");
+	world_fini(&w);
+}
+
+Test(driver_apply, an_event_names_who_brought_it)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	runs(&w);
+	cr_assert_not_null(apply(&w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
+	say(&w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
+	m = taken(&w, CLIENT, FW_EVENTS);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_EVENT_APPLY);
+	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "starts f2 again");
+	world_fini(&w);
+}
+
+Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
+{
+	for (int64_t skip = 0; skip >= 0; skip++) {
+		struct world w;
+
+		runs(&w);
+		w.runs_short = true;
+		w.step_count = 0;
+		w.short_step = 0;
+		w.short_skip = skip;
+		w.many_end = true;
+		send_graph(&w, FW_APPLY, 3, GRAPH("", ", parameters: {b: 2}", ""), false);
+		if (w.short_skip < 0)
+			skip = -2;
+		w.runs_short = false;
+		world_fini(&w);
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <driverd/core/difference.h>
+
+/* What differs between two graphs, and what that needs. */
+
+static const char base[] = "frag: 1\n"
+			   "application: app\n"
+			   "extensions: [liba.so]\n"
+			   "fragments:\n"
+			   "  f1:\n"
+			   "    resources: {pool: {type: p, size: 4}}\n"
+			   "    operators:\n"
+			   "      tx: {type: t, parameters: {value: 1, list: [1, 2], pool: $pool}, "
+			   "conditions: [{type: count, count: 3}]}\n"
+			   "      rx: {type: t}\n"
+			   "    flows: [tx.out -> rx.in]\n"
+			   "  f2: {operators: {rx: {type: t}}}\n"
+			   "flows: [f1.tx.out -> f2.rx.in]\n";
+
+static struct fragi_spec *parse(const char *text)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+	struct fragi_diag diag = {0};
+	struct fragi_spec *spec = NULL;
+
+	cr_assert_eq(fragi_spec_parse(&source, &diag, &spec), 0, "%s",
+		     diag.count > 0 ? diag.items[0].text : "");
+	fragi_diag_fini(&diag);
+	return spec;
+}
+
+/* The base with its first `from` replaced. */
+static const char *with(const char *from, const char *to)
+{
+	static char text[2048];
+	const char *at = strstr(base, from);
+
+	cr_assert_not_null(at, "%s", from);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - base), base, to, at + strlen(from));
+	return text;
+}
+
+static void expect(const char *from, const char *to, enum fw_effect effect, const char *what)
+{
+	static struct drv_differences found;
+	struct fragi_spec *before = parse(base), *after = parse(with(from, to));
+	struct fragi_arena arena = {0};
+
+	found = (struct drv_differences){.arena = &arena};
+	drv_difference_find(before, after, &found);
+	cr_assert_eq(found.count, 1, "%s: %u differences", to, found.count);
+	cr_expect_eq(found.rows[0].change.effect, effect, "%s", found.rows[0].change.what);
+	cr_expect_str_eq(found.rows[0].change.what, what);
+	fragi_spec_destroy(before);
+	fragi_spec_destroy(after);
+	fragi_arena_fini(&arena);
+}
+
+/* The largest of all differences. */
+static enum fw_effect effect_between(const char *a, const char *b)
+{
+	static struct drv_differences found;
+	struct fragi_spec *before = parse(a), *after = parse(b);
+	struct fragi_arena arena = {0};
+	enum fw_effect effect = FW_EFFECT_NONE;
+
+	found = (struct drv_differences){.arena = &arena};
+	drv_difference_find(before, after, &found);
+	for (uint32_t i = 0; i < found.count; i++)
+		if (found.rows[i].change.effect > effect)
+			effect = found.rows[i].change.effect;
+	fragi_spec_destroy(before);
+	fragi_spec_destroy(after);
+	fragi_arena_fini(&arena);
+	return effect;
+}
+
+Test(driver_difference, values_may_be_set)
+{
+	expect("value: 1", "value: 2", FW_EFFECT_SET, "f1.tx.value: 1 -> 2");
+	expect("value: 1", "value: 1, more: 5", FW_EFFECT_SET, "f1.tx.more: its default -> 5");
+	expect("value: 1", "value: \"1\"", FW_EFFECT_SET, "f1.tx.value: 1 -> 1");
+}
+
+Test(driver_difference, what_only_a_start_reads_needs_one_of_its_fragment)
+{
+	expect("value: 1, ", "", FW_EFFECT_FRAGMENT, "f1.tx.value: 1 -> its default");
+	expect("[1, 2]", "[1, 3]", FW_EFFECT_FRAGMENT, "f1.tx.list: [...] -> [...]");
+	expect("size: 4", "size: 5", FW_EFFECT_FRAGMENT, "f1: its resources or services");
+	expect("count: 3}", "count: 4}", FW_EFFECT_FRAGMENT, "f1.tx: its conditions");
+	expect("    flows: [tx", "    scheduler: {type: greedy}\n    flows: [tx",
+	       FW_EFFECT_FRAGMENT, "f1: its scheduler");
+	expect("    flows: [tx", "    watchdog: 2s\n    flows: [tx", FW_EFFECT_FRAGMENT,
+	       "f1: its watchdog, metadata or tracking");
+	expect("    flows: [tx",
+	       "    thread_pools: {slow: {initial_size: 1, add: [{operators: [rx]}]}}\n"
+	       "    flows: [tx",
+	       FW_EFFECT_FRAGMENT, "f1: its thread_pools");
+	expect("    flows: [tx", "    clock: manual\n    flows: [tx", FW_EFFECT_FRAGMENT,
+	       "f1: its clock or deadlines");
+	expect("    flows: [tx", "    deadlines: [{path: [tx, rx], budget: 5ms}]\n    flows: [tx",
+	       FW_EFFECT_FRAGMENT, "f1: its clock or deadlines");
+	expect("    flows: [tx", "    services: {found: {type: s}}\n    flows: [tx",
+	       FW_EFFECT_FRAGMENT, "f1: its resources or services");
+	expect("rx: {type: t}\n", "rx: {type: t, deadline: 5ms}\n", FW_EFFECT_FRAGMENT,
+	       "f1.rx: its deadline or align");
+	expect("rx: {type: t}\n", "rx: {type: t, align: {inputs: [a, b], window: 5ms}}\n",
+	       FW_EFFECT_FRAGMENT, "f1.rx: its deadline or align");
+	expect("rx: {type: t}\n", "rx: {type: t, resources: [$pool]}\n", FW_EFFECT_FRAGMENT,
+	       "f1.rx: its resources");
+}
+
+Test(driver_difference, values_inside_what_a_start_reads_count)
+{
+	static const struct {
+		const char *key, *before, *after;
+	} cases[] = {
+		{"thread_pools", "{p: {initial_size: 1, add: [{operators: [rx]}]}}",
+		 "{p: {initial_size: 2, add: [{operators: [rx]}]}}"},
+		{"thread_pools", "{p: {initial_size: 1, add: [{operators: [rx]}]}}",
+		 "{p: {initial_size: 1, add: [{operators: [tx]}]}}"},
+		{"thread_pools", "{p: {initial_size: 1, add: [{operators: [rx]}]}}",
+		 "{p: {initial_size: 1, add: [{operators: [rx], pin_operator: true}]}}"},
+		{"clock", "{type: manual, initial_timestamp: 1}",
+		 "{type: manual, initial_timestamp: 2}"},
+		{"clock", "{type: realtime, initial_time_scale: 2}",
+		 "{type: realtime, initial_time_scale: 3}"},
+		{"deadlines", "[{path: [tx, rx], budget: 5ms}]", "[{path: [tx, rx], budget: 6ms}]"},
+		{"deadlines", "[{path: [tx, rx], budget: 5ms}]",
+		 "[{path: [tx, rx], budget: 5ms, on_miss: stop}]"},
+		{"services", "{found: {type: s, size: 1}}", "{found: {type: s, size: 2}}"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char before[1024], after[1024];
+		const char *at = strstr(base, "    flows: [tx");
+
+		snprintf(before, sizeof(before), "%.*s    %s: %s\n%s", (int)(at - base), base,
+			 cases[i].key, cases[i].before, at);
+		snprintf(after, sizeof(after), "%.*s    %s: %s\n%s", (int)(at - base), base,
+			 cases[i].key, cases[i].after, at);
+		cr_expect_eq(effect_between(before, before), FW_EFFECT_NONE, "%s", cases[i].before);
+		cr_expect_eq(effect_between(before, after), FW_EFFECT_FRAGMENT, "%s",
+			     cases[i].after);
+	}
+}
+
+Test(driver_difference, what_the_driver_has_decided_needs_one_of_the_application)
+{
+	expect("      rx: {type: t}\n", "      rx: {type: other}\n", FW_EFFECT_APPLICATION,
+	       "f1: its operators, ports or flows");
+	expect("      rx: {type: t}\n", "      rx: {type: t}\n      third: {type: t}\n",
+	       FW_EFFECT_APPLICATION, "f1: its operators, ports or flows");
+	expect("[tx.out -> rx.in]", "[{from: tx.out, to: rx.in, capacity: 3}]",
+	       FW_EFFECT_APPLICATION, "f1: its operators, ports or flows");
+	expect("[f1.tx.out -> f2.rx.in]", "[{from: f1.tx.out, to: f2.rx.in, policy: pop}]",
+	       FW_EFFECT_APPLICATION, "the application: its flows between fragments");
+	expect("  f2: {", "  f3: {operators: {rx: {type: t}}}\n  f2: {", FW_EFFECT_APPLICATION,
+	       "the application: its fragments");
+	expect("  f2: {", "  f2: {host: own, ", FW_EFFECT_APPLICATION,
+	       "f2: its host, requirements or on_failure");
+	expect("  f2: {", "  f2: {requirements: {memoryLimit: 64Mi}, ", FW_EFFECT_APPLICATION,
+	       "f2: its host, requirements or on_failure");
+	expect("  f2: {", "  f2: {requirements: {near: [f1]}, ", FW_EFFECT_APPLICATION,
+	       "f2: its host, requirements or on_failure");
+	expect("rx: {type: t}\n",
+	       "rx: {type: t, ports: {in: {take: latest_within, age: 5ms, missing: skip}}}\n",
+	       FW_EFFECT_APPLICATION, "f1: its operators, ports or flows");
+	expect("fragments:\n", "services: {found: {type: s}}\nfragments:\n", FW_EFFECT_APPLICATION,
+	       "the application: its services");
+	expect("fragments:\n", "deadlines: [{path: [f1.tx, f2.rx], budget: 5ms}]\nfragments:\n",
+	       FW_EFFECT_APPLICATION, "the application: its clock or deadlines");
+}
+
+Test(driver_difference, remarks_and_order_in_the_text_are_none)
+{
+	static struct drv_differences found;
+	struct fragi_spec *before = parse(base),
+			  *after = parse(
+				  with("extensions: [liba.so]", "extensions:   [liba.so] # a"));
+	struct fragi_arena arena = {0};
+
+	found = (struct drv_differences){.arena = &arena};
+	drv_difference_find(before, after, &found);
+	cr_expect_eq(found.count, 0);
+	fragi_spec_destroy(before);
+	fragi_spec_destroy(after);
+	fragi_arena_fini(&arena);
+}
+
+Test(driver_difference, differences_are_bounded)
+{
+	static struct drv_differences found;
+	static char text[65536];
+	struct fragi_arena arena = {0};
+	struct fragi_spec *specs[2];
+
+	for (int k = 0; k < 2; k++) {
+		size_t used =
+			(size_t)snprintf(text, sizeof(text),
+					 "frag: 1\napplication: app\noperators:\n  a: {type: t, "
+					 "parameters: {x: 1");
+
+		for (int i = 0; i < 2 * FW_CHANGES_MAX; i++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, ", p%d: %d", i,
+						 k);
+		snprintf(text + used, sizeof(text) - used, "}}\n");
+		specs[k] = parse(text);
+	}
+	found = (struct drv_differences){.arena = &arena};
+	drv_difference_find(specs[0], specs[1], &found);
+	cr_expect_eq(found.count, FW_CHANGES_MAX);
+	cr_expect_eq(found.more, FW_CHANGES_MAX);
+	cr_expect_eq(found.more_effect, FW_EFFECT_SET);
+	fragi_spec_destroy(specs[0]);
+	fragi_spec_destroy(specs[1]);
+	fragi_arena_fini(&arena);
+}
