@@ -9,8 +9,9 @@
 /*
  * A drained worker is given no fragments; those that it runs stay until their applications end or
  * are restarted, and hosts that fail are started again in place. It is known by its name, so that
- * it stays drained when it comes back on a new connection, also as a new process, until a client
- * ends that; a driver that starts knows of none.
+ * it stays drained until a client ends that, also when it comes back on a new connection, as a new
+ * process, or with a number behind its name because the old connection is not given up yet. A
+ * driver that starts knows of no drained workers.
  */
 struct drv_drained {
 	struct drv_drained *next;
@@ -26,10 +27,19 @@ static struct drv_drained **find(struct drv_core *core, const char *name)
 	return at;
 }
 
+/* Whether a worker has that name, or asked for it and got it with a number: "w", "w#2". */
+static bool asked_for(const char *worker, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(worker, name, length) == 0 &&
+	       (worker[length] == '\0' || worker[length] == '#');
+}
+
 bool drv_drain_is(const struct drv_core *core, const char *worker)
 {
 	for (const struct drv_drained *one = core->drained; one != NULL; one = one->next)
-		if (strcmp(one->name, worker) == 0)
+		if (asked_for(worker, one->name))
 			return true;
 	return false;
 }
@@ -83,18 +93,25 @@ static int add(struct drv_core *core, const char *name)
 	return 0;
 }
 
+/* Of all workers that asked for this name. */
+static void undo(struct drv_core *core, const char *name)
+{
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i]->role == FW_ROLE_WORKER &&
+		    asked_for(core->sessions[i]->name, name))
+			core->sessions[i]->is_drained = false;
+	for (size_t i = 0; i < core->app_count; i++)
+		core->apps[i]->workers_changed = true;
+}
+
 static void drop(struct drv_core *core, struct drv_drained **at)
 {
 	struct drv_drained *one = *at;
-	struct drv_session *session = worker_named(core, one->name);
 
-	if (session != NULL)
-		session->is_drained = false;
+	undo(core, one->name);
 	*at = one->next;
 	fragi_free(one);
 	core->drained_count--;
-	for (size_t i = 0; i < core->app_count; i++)
-		core->apps[i]->workers_changed = true;
 }
 
 /* Returns why it cannot be done; NULL: it is done. */
@@ -105,6 +122,10 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	struct drv_session *session = worker_named(core, wanted->worker);
 
 	*out_code = FRAGI_FAILURE_USAGE;
+	if (wanted->undo && *at == NULL && session != NULL && session->is_drained) {
+		undo(core, wanted->worker); /* drained under the name without a number */
+		return NULL;
+	}
 	if (wanted->undo) {
 		if (*at == NULL)
 			return session != NULL

@@ -91,3 +91,21 @@ Test(driver_drain, who_may_drain_whom)
 	cr_expect_eq(w.closed_count, 1, "a worker drains nobody");
 	world_fini(&w);
 }
+
+/* Its new process may come before the driver has given up the connection of the old one. */
+Test(driver_drain, it_is_drained_under_its_name_with_a_number_too)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
+	hello(&w, 2, "a", NULL);
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	cr_expect_eq(drain(&w, "a#2", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	cr_expect_str_eq(drain(&w, "a#2", true)->sentence, "worker a#2 is not drained");
+	world_fini(&w);
+}
