@@ -182,6 +182,15 @@ class InTheBuildTree(cluster.ClusterTest):
             self.assertRegex(p.stderr, r"value2: %d(?!\d)" % (3 * (2 * n + 2)))
         self.assertEqual([f["delivered"] for f in summary["flows"]], [10] * 4)
 
+    def test_data_logging(self):
+        p, summary = self.run_example("data_logging", "--out", self.path("out"))
+        self.assertIn("range_logger: 3 numbers, 1 to 3", p.stderr)
+        self.assertEqual(re.findall(r"data data_logging\.rx\.in: input: i64 (\d+)", p.stderr), ["1", "2", "3"])
+        self.assertEqual([f["delivered"] for f in summary["flows"]], [3, 2])
+        with open(self.path("out/log.jsonl"), encoding="utf-8") as f:
+            self.assertEqual(len(f.readlines()), 7)
+        self.assertEqual(len(os.listdir(self.path("out/tensors"))), 2)
+
     def test_subgraph_ping(self):
         p, summary = self.run_example("subgraph_ping")
         for receiver, count in (("one_a", 3), ("one_b", 3), ("two_a", 2), ("two_b", 2)):
@@ -302,7 +311,8 @@ class Installed(cluster.ClusterTest):
 
     def test_each_builds_and_runs(self):
         for name, said in (("hello", "Hello, world!"), ("custom_operator", "15"), ("ping_multi_port", "value2: 60"),
-                           ("subgraph_ping", "receiver.two_b: Rx message value: 2")):
+                           ("subgraph_ping", "receiver.two_b: Rx message value: 2"),
+                           ("data_logging", "range_logger: 3 numbers, 1 to 3")):
             folder = os.path.join(self.examples, name)
             self.command("make", "-s", cwd=folder)
             p = self.start(os.path.join(self.prefix, "bin", "fragctl"), "run", "app.yaml", cwd=folder,

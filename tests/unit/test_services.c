@@ -486,7 +486,7 @@ Test(services, wrong_declarations_are_all_reported)
 	refused(HEAD
 		"services: {a: {type: countr}, b: {type: counter, marc: x}, c: {type: counter}, d: {type: counter}}\n"
 		"operators: {u: {type: user}}\n",
-		"test.yaml:3:12: app.a: unknown resource type \"countr\"; valid: block_memory_pool, unbounded_allocator\n"
+		"test.yaml:3:12: app.a: unknown resource type \"countr\"; valid: block_memory_pool, unbounded_allocator, simple_text_serializer\n"
 		"test.yaml:3:50: app.b: unknown parameter \"marc\"; did you mean \"mark\"?\n"
 		"test.yaml:3:80: app: two services of type counter have no id; give one of them an id\n");
 	refused(HEAD "fragments:\n"

@@ -393,7 +393,7 @@ Test(spec, all_errors_come_in_one_go)
 		"    thread_pools: {p p: {}, q: {initial_size: 0, size: 1, add: {operators: h}}, r: {add: [~, {}, {operators: [1], pin_cores: [0]}, {operators: h, pin_operator: 2, sched_policy: fifo}]}, s: 5}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, clock, services, tracking, deadlines\n"
+		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, clock, services, data_loggers, tracking, deadlines\n"
 		"app.yaml:7:32: f.detect: unknown key \"paramters\"; did you mean \"parameters\"?\n"
 		"app.yaml:7:59: f.detect: conditions is a map; it must be a list ([a, b])\n"
 		"app.yaml:8:7: f.b: has no type, and no composer makes it; add `type: NAME`\n"
@@ -478,19 +478,8 @@ Test(spec, the_top_is_checked)
 		"app.yaml:3:1: there are no fragments (or `when` excludes all of them); add one\n");
 }
 
-Test(spec, what_is_not_built_yet_is_refused_by_name)
+Test(spec, on_failure_may_stop_within_a_period)
 {
-	static const char *const keys[] = {"data_loggers"};
-	char text[256], line[256];
-
-	for (size_t i = 0; i < FRAG_COUNT_OF(keys); i++) {
-		sprintf(text, HEAD "compose: c\n%s: {}\n", keys[i]);
-		sprintf(line, "app.yaml:4:1: %s is not built yet; leave it out\n", keys[i]);
-		bad_text(text, line);
-		sprintf(text, HEAD "fragments:\n f:\n  compose: c\n  %s: {}\n", keys[i]);
-		sprintf(line, "app.yaml:6:3: f: %s is not built yet; leave it out\n", keys[i]);
-		bad_text(text, line);
-	}
 	fragi_spec_destroy(good_text(HEAD "compose: c\non_failure: {policy: stop, period: 60s}\n"));
 }
 
@@ -567,6 +556,36 @@ Test(spec, clocks)
 		"app.yaml:6:86: g: initial_time_offset \"inf\" is not a number from -1000000000 to 1000000000\n"
 		"app.yaml:6:104: g: clock is given for its fragment too; remove one\n"
 		"app.yaml:6:111: g.scheduler: clock is a list; it must be a map (keys and values)\n");
+}
+
+Test(spec, data_loggers)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD "data_loggers: {all: {type: basic_console_logger, log_inputs: false}}\n"
+		     "fragments:\n"
+		     "  f:\n    compose: c\n    data_loggers: {own: {type: l, when: {x: y}}}\n"
+		     "  g: {compose: c, data_loggers: {one: {type: a}, two: {type: b}}}\n"
+		     "arguments: {x: {default: z}}\n");
+
+	cr_assert_eq(spec->fragments[0].logger_count, 1);
+	cr_expect_str_eq(spec->fragments[0].loggers[0].name, "all");
+	cr_expect_str_eq(spec->fragments[0].loggers[0].settings[0].name, "log_inputs");
+	cr_assert_eq(spec->fragments[1].logger_count, 3);
+	cr_expect_str_eq(spec->fragments[1].loggers[0].type, "basic_console_logger");
+	cr_expect_str_eq(spec->fragments[1].loggers[2].name, "two");
+	fragi_spec_destroy(spec);
+	spec = good_text(HEAD "compose: c\ndata_loggers: {one: {type: a}}\n");
+	cr_expect_eq(spec->fragments[0].logger_count, 1);
+	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD "compose: c\ndata_loggers: {a b: {type: x}, c: {}, d: 1}\n",
+		"app.yaml:4:16: app: data logger \"a b\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
+		"app.yaml:4:32: app.c: a data logger has no type; write for example {type: basic_console_logger}\n"
+		"app.yaml:4:42: app.d: a data logger is a single value; it must be a map (keys and values)\n");
+	bad_text(
+		HEAD
+		"data_loggers: {a: {type: x}}\nfragments: {f: {compose: c, data_loggers: {a: {type: y}}}}\n",
+		"app.yaml:4:44: f: data logger \"a\" is given at the top too, for all fragments; rename one\n");
 }
 
 Test(spec, tracking)

@@ -18,6 +18,7 @@
 #include <frag/clock.h>
 #include <frag/param.h>
 #include <frag/operator.h>
+#include <frag/data_logger.h>
 #include <frag/status.h>
 #include <frag/flow.h>
 #include <frag/variable.h>

@@ -4,6 +4,7 @@
 
 #include <frag/compose.h>
 #include <frag/condition.h>
+#include <frag/data_logger.h>
 #include <frag/subgraph.h>
 
 FRAG_BEGIN_DECLS
@@ -42,6 +43,9 @@ struct frag_plugin {
 	/* see FRAG_RESOURCES */
 	const struct frag_resource_type *const *resources;
 	uint32_t resource_count;
+	/* see FRAG_DATA_LOGGERS */
+	const struct frag_data_logger_type *const *data_loggers;
+	uint32_t data_logger_count;
 };
 
 /* What FRAG_PLUGIN begins with: the symbol has the linkage of C. */
@@ -64,14 +68,16 @@ struct frag_plugin {
 						   __VA_ARGS__}
 
 /*
- * The tables of a plugin: FRAG_OPS, FRAG_CONDITIONS, FRAG_RESOURCES and FRAG_TYPES take an array of
- * pointers to tables, FRAG_COMPOSERS an array of struct frag_composer, FRAG_SUBGRAPHS one of struct
- * frag_subgraph_type.
+ * The tables of a plugin: FRAG_OPS, FRAG_CONDITIONS, FRAG_RESOURCES, FRAG_DATA_LOGGERS and
+ * FRAG_TYPES take an array of pointers to tables, FRAG_COMPOSERS an array of struct frag_composer,
+ * FRAG_SUBGRAPHS one of struct frag_subgraph_type.
  */
 #define FRAG_OPS(table) .ops = (table), .op_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_CONDITIONS(table)                                                                     \
 	.conditions = (table), .condition_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_RESOURCES(table) .resources = (table), .resource_count = (uint32_t)FRAG_COUNT_OF(table)
+#define FRAG_DATA_LOGGERS(table)                                                                   \
+	.data_loggers = (table), .data_logger_count = (uint32_t)FRAG_COUNT_OF(table)
 #define FRAG_COMPOSERS(table)                                                                      \
 	.composers = (table), .composer_count = (uint32_t)FRAG_COUNT_OF(table),                    \
 	.composer_size = (uint32_t)sizeof((table)[0])

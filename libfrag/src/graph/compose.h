@@ -65,6 +65,7 @@ struct fragi_making {
 	const struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
 	uint32_t op_capacity, made_capacity, resource_capacity, pool_capacity, service_capacity;
+	uint32_t logger_capacity;
 	/* of the fragment, given in C */
 	int metadata; /* 0 off, 1 on, -1 not given */
 	enum frag_metadata_policy metadata_policy;
@@ -232,5 +233,11 @@ void fragi_resources_make(struct frag_fragment *fragment, const struct fragi_spe
  */
 int fragi_service_register(struct frag_fragment *fragment, struct frag_resource *resource,
 			   const char *id, const char *scope, const struct fragi_node *place);
+
+/* Makes the data loggers that the graph declares. */
+void fragi_loggers_make(struct frag_fragment *fragment);
+/* Adds a data logger; what is none is an error. Returns 0, -EINVAL or -ENOMEM. */
+int fragi_fragment_add_logger(struct frag_fragment *fragment, struct frag_resource *logger,
+			      const struct fragi_node *place);
 
 #endif

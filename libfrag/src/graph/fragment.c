@@ -11,6 +11,7 @@
 #include <graph/interface.h>
 #include <graph/thread_pool.h>
 #include <graph/tracker.h>
+#include <res/data_logger.h>
 #include <text/instance.h>
 
 int fragi_fragment_begin(const char *name, const struct fragi_spec *spec,
@@ -55,6 +56,7 @@ static void making_fini(struct frag_fragment *fragment)
 
 void fragi_fragment_destroy(struct frag_fragment *fragment)
 {
+	bool logger_hangs = false;
 	struct frag_op *op;
 
 	if (fragment == NULL)
@@ -70,10 +72,14 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 		fragi_conditions_fini(op);
 		fragi_free(op->state);
 	}
+	for (uint32_t i = 0; i < fragment->logger_count; i++)
+		logger_hangs |= fragi_data_logger_of(fragment->loggers[i])->hangs;
 	fragi_resources_release(fragment);
 	fragi_free(fragment->flows);
 	fragi_tracker_unref(fragment->tracker);
 	fragi_registry_destroy(fragment->own_registry);
+	if (logger_hangs) /* its thread may still use what is in the arena */
+		return;
 	fragi_arena_fini(&fragment->arena);
 	fragi_free(fragment);
 }
@@ -258,6 +264,7 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 	fragment->shared = shared;
 	fragi_extensions_load(fragment, own->extensions, own->extension_count);
 	fragi_resources_make(fragment, own->resources, own->resource_count);
+	fragi_loggers_make(fragment);
 	fragi_operators_make(fragment, own->operators, own->operator_count);
 	run_composer(fragment);
 	match_untyped(fragment);

@@ -39,6 +39,7 @@ struct fragi_port {
 
 struct fragi_pool_place;
 struct fragi_crew;
+struct fragi_logged;  /* sched/: an operator whose messages data loggers get */
 struct fragi_tracked; /* sched/: an operator under data flow tracking */
 struct fragi_saved;   /* sched/: where its state is kept */
 struct fragi_exec;    /* sched/: what the scheduler keeps of an operator */
@@ -88,6 +89,7 @@ struct frag_op {
 	uint32_t crew; /* whose threads run it: fragment->crews[crew - 1]; 0: the scheduler's */
 	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
 	struct fragi_saved *saved;     /* NULL: nothing keeps its state */
+	struct fragi_logged *logged;   /* NULL: no data logger wants its messages */
 };
 
 /*
@@ -135,7 +137,9 @@ struct frag_fragment {
 	uint32_t crew_count;
 	struct fragi_service *services;
 	uint32_t service_count;
-	struct frag_fragment *shared;    /* services of the application; borrowed; NULL: none */
+	struct frag_fragment *shared;   /* services of the application; borrowed; NULL: none */
+	struct frag_resource **loggers; /* data loggers, among the resources; NULL: none */
+	uint32_t logger_count;
 	struct fragi_fragment_info info; /* the tables for resolve.h and the driver */
 	/* inside this fragment; from_fragment and to_fragment are 0 */
 	struct fragi_flow_info *flows;

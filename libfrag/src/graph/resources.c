@@ -8,6 +8,7 @@
 #include <base/may_write.h>
 #include <base/units.h>
 #include <graph/compose.h>
+#include <res/data_logger.h>
 #include <text/holoscan.h>
 
 struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, const char *name)
@@ -31,12 +32,40 @@ static void refuse_type(struct frag_fragment *fragment, const char *subject, con
 	}
 	if (fragment->registry != NULL)
 		libraries = fragi_registry_libraries(fragment->registry, false, &library_count);
-	for (size_t i = 0; i < library_count; i++)
+	for (size_t i = 0; i < library_count; i++) {
 		for (size_t k = 0; k < libraries[i]->resource_count && count < FRAG_COUNT_OF(names);
 		     k++)
 			names[count++] = libraries[i]->resources[k]->name;
+		for (size_t k = 0;
+		     k < libraries[i]->data_logger_count && count < FRAG_COUNT_OF(names); k++)
+			names[count++] = libraries[i]->data_loggers[k]->name;
+	}
 	fragi_making_refuse_type(fragment, place, subject, FRAGI_HOLOSCAN_RESOURCE, name, names,
 				 count);
+}
+
+/* The type of that name which libraries have: a resource, else a data logger. NULL: none. */
+static const struct frag_resource_type *
+type_of_library(struct frag_fragment *fragment, const char *name, bool built_in,
+		const struct fragi_built_in_resource **out_built_in)
+{
+	const struct frag_resource_type *type;
+	const struct frag_data_logger_type *logger;
+
+	if (fragment->registry == NULL)
+		return NULL;
+	type = fragi_registry_resource(fragment->registry, name, built_in);
+	if (type != NULL)
+		return type;
+	logger = fragi_registry_data_logger(fragment->registry, name, built_in);
+	if (logger == NULL)
+		return NULL;
+	*out_built_in = fragi_data_logger_resource_type(&fragment->arena, logger);
+	if (*out_built_in == NULL) {
+		fragi_making_note(fragment, -ENOMEM);
+		return NULL;
+	}
+	return &(*out_built_in)->type;
 }
 
 /*
@@ -48,17 +77,16 @@ type_find(struct frag_fragment *fragment, const char *subject, const char *name,
 	  const struct fragi_node *place, const struct fragi_built_in_resource **out_built_in)
 {
 	const char *type_name = fragi_alias(FRAGI_HOLOSCAN_RESOURCE, name);
-	const struct frag_resource_type *type = NULL;
+	const struct frag_resource_type *type =
+		type_of_library(fragment, type_name, false, out_built_in);
 
-	if (fragment->registry != NULL)
-		type = fragi_registry_resource(fragment->registry, type_name, false);
 	if (type == NULL) {
 		*out_built_in = fragi_built_in_resource(type_name);
 		if (*out_built_in != NULL)
 			return &(*out_built_in)->type;
 	}
-	if (type == NULL && fragment->registry != NULL)
-		type = fragi_registry_resource(fragment->registry, type_name, true);
+	if (type == NULL)
+		type = type_of_library(fragment, type_name, true, out_built_in);
 	if (type == NULL && !fragment->making->no_library)
 		refuse_type(fragment, subject, name, place);
 	return type;
@@ -356,4 +384,65 @@ void fragi_resources_release(struct frag_fragment *fragment)
 		fragment->resources[i]->fragment = NULL;
 		fragi_resource_unref(fragment->resources[i]);
 	}
+}
+
+void fragi_loggers_make(struct frag_fragment *fragment)
+{
+	const struct fragi_spec_fragment *own = fragment->own;
+	struct frag_resource *logger;
+
+	for (size_t i = 0; i < own->logger_count; i++) {
+		const struct fragi_spec_object *object = &own->loggers[i];
+
+		if (object->type == NULL) {
+			fragi_making_note_bad(fragment, &fragment->making->bad_resources,
+					      object->name);
+			continue;
+		}
+		logger =
+			fragi_resource_make(fragment, object->name, object->type, NULL,
+					    object->settings, object->setting_count, object->place);
+		if (logger == NULL ||
+		    fragi_fragment_add_logger(fragment, logger, object->place) < 0)
+			continue;
+		if (i < fragment->spec->logger_count && fragment->spec->fragment_count > 1)
+			fragi_data_logger_of(logger)->suffix =
+				fragi_arena_printf(&fragment->arena, ".%s", fragment->name);
+	}
+}
+
+int fragi_fragment_add_logger(struct frag_fragment *fragment, struct frag_resource *logger,
+			      const struct fragi_node *place)
+{
+	struct fragi_making *making = fragment->making;
+	struct frag_resource **loggers;
+
+	if (fragi_data_logger_of(logger) == NULL) {
+		fragi_making_fail(
+			fragment, -EINVAL, place, NULL,
+			"%s is no data logger: its type is %s; name one, for example basic_console_logger",
+			logger->name, logger->type.name);
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; i < fragment->logger_count; i++)
+		if (fragment->loggers[i] == logger)
+			return 0;
+	loggers = fragi_making_room(fragment, fragment->loggers, fragment->logger_count,
+				    &making->logger_capacity, sizeof(struct frag_resource *));
+	if (loggers == NULL)
+		return -ENOMEM;
+	fragment->loggers = loggers;
+	fragment->loggers[fragment->logger_count++] = logger;
+	return 0;
+}
+
+int frag_add_data_logger(struct frag_fragment *fragment, struct frag_resource *logger)
+{
+	if (!fragi_making_is_open(fragment))
+		return -EBUSY;
+	if (logger == NULL || fragi_resource_find(fragment, logger->name) != logger)
+		return frag_fragment_fail(
+			fragment, -EINVAL,
+			"a data logger is NULL or of another fragment; make it with frag_make_resource");
+	return fragi_fragment_add_logger(fragment, logger, NULL);
 }

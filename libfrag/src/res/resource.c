@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <res/data_logger.h>
 #include <res/resource.h>
 
 #define RESOURCE_ALIGN 64u
@@ -10,6 +11,7 @@
 static const struct fragi_built_in_resource *const types[] = {
 	&fragi_block_memory_pool,
 	&fragi_unbounded_allocator,
+	&fragi_simple_text_serializer,
 };
 
 const struct fragi_built_in_resource *fragi_built_in_resource_at(size_t i)
@@ -27,8 +29,12 @@ const struct fragi_built_in_resource *fragi_built_in_resource(const char *name)
 
 static void resource_destroy(struct frag_resource *resource)
 {
+	const struct fragi_data_logger *logger = fragi_data_logger_of(resource);
+
 	if (resource->is_set_up && resource->type.fini != NULL)
 		resource->type.fini(fragi_resource_state(resource));
+	if (logger != NULL && logger->hangs)
+		return;
 	for (uint32_t i = 0; i < resource->use_count; i++)
 		fragi_resource_unref(resource->uses[i]);
 	fragi_arena_fini(&resource->arena);
@@ -54,6 +60,7 @@ int fragi_resource_create(const struct frag_resource_type *type,
 	if (resource == NULL)
 		return -ENOMEM;
 	resource->type = *type;
+	resource->built_in = built_in;
 	resource->name = fragi_strdup(name);
 	resource->allocator.state = fragi_aligned_alloc(RESOURCE_ALIGN, size);
 	resource->allocator.alloc = type->alloc;
@@ -66,6 +73,9 @@ int fragi_resource_create(const struct frag_resource_type *type,
 		return -ENOMEM;
 	}
 	memset(resource->allocator.state, 0, size);
+	resource->is_logger = built_in != NULL && built_in->logger != NULL;
+	if (resource->is_logger)
+		fragi_data_logger_bind(resource->allocator.state, built_in->logger, resource);
 	*out = resource;
 	return 0;
 }
@@ -119,7 +129,7 @@ const char *frag_resource_name(const struct frag_resource *resource)
 void *frag_resource_state(struct frag_resource *resource, const char *type)
 {
 	if (resource == NULL || type == NULL || strcmp(resource->type.name, type) != 0 ||
-	    fragi_built_in_resource(type) != NULL)
+	    resource->is_logger || fragi_built_in_resource(type) != NULL)
 		return NULL;
 	return fragi_resource_state(resource);
 }

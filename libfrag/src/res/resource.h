@@ -4,6 +4,7 @@
 
 #include <base/arena.h>
 #include <data/allocator.h>
+#include <frag/data_logger.h>
 #include <frag/operator.h>
 
 /* A type that is part of libfrag. One file of this folder holds one. */
@@ -11,12 +12,16 @@ struct fragi_built_in_resource {
 	struct frag_resource_type type;
 	/* NULL: it has no blocks. From any thread. */
 	void (*blocks)(const void *state, struct fragi_blocks *out);
+	const struct frag_data_logger_type *logger; /* NULL: it is no data logger */
 };
 
 struct frag_resource {
 	struct fragi_allocator allocator; /* first; holds the state and the references */
 	/* A copy, because a tensor may keep the resource for longer than its registry lives. */
 	struct frag_resource_type type;
+	/* NULL: of a plugin. Only to compare: it may have gone. */
+	const struct fragi_built_in_resource *built_in;
+	bool is_logger; /* its state is a struct fragi_data_logger */
 	char *name;
 	struct frag_fragment *fragment; /* NULL: it has gone */
 	struct fragi_arena arena;       /* of its parameters */

@@ -210,6 +210,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = fragi_run_connect(run);
 	if (result == 0)
+		result = fragi_run_install_loggers(run, diag);
+	if (result == 0)
 		result = fragi_run_open_transports(run, diag);
 	if (result == 0 && run->shared != NULL)
 		result = fragi_fragment_initialize(run->shared, diag);
@@ -366,8 +368,11 @@ static int scheds_create(struct fragi_run *run)
 
 int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 {
-	int r = fragi_run_bind(run);
+	int r = fragi_run_start_loggers(run, err);
 
+	if (r < 0)
+		return r;
+	r = fragi_run_bind(run);
 	if (r == 0) {
 		/*
 		 * Messages may arrive already: no scheduler is to be notified while they are being
@@ -506,6 +511,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		for (size_t i = 0; i < run->fragment_count; i++)
 			if (run->fragments[i].sched != NULL)
 				fragi_sched_join(run->fragments[i].sched);
+		fragi_run_stop_loggers(run);
 		fragi_run_end_tracking(run);
 	}
 	if (run->attached)

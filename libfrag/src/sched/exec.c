@@ -10,6 +10,7 @@
 #include <data/metadata.h>
 #include <graph/pools.h>
 #include <sched/kind.h>
+#include <sched/logging.h>
 #include <sched/saved.h>
 #include <sched/tracking.h>
 
@@ -237,8 +238,9 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 							    ? FRAG_METADATA_RAISE
 							    : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    fragi_timing_create(exec) < 0 || conditions_create(exec, notify) < 0 ||
-	    fragi_flow_control_create(exec, bindings) < 0 || distances_create(exec) < 0) {
+	    fragi_logging_bind(op) < 0 || fragi_timing_create(exec) < 0 ||
+	    conditions_create(exec, notify) < 0 || fragi_flow_control_create(exec, bindings) < 0 ||
+	    distances_create(exec) < 0) {
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
@@ -260,6 +262,7 @@ void fragi_exec_destroy(struct frag_op *op)
 
 	if (exec == NULL)
 		return;
+	fragi_logging_release(op);
 	op->exec = NULL;
 	fragi_tracking_release(op);
 	for (uint32_t i = 0; exec->rxs != NULL && i < exec->rx_count; i++)

@@ -34,7 +34,7 @@ struct fragi_exec_port {
 
 /* metadata may hold keys: it is cleared when the tick ends */
 #define FRAGI_ATTACH_METADATA 1u
-/* the operator is tracked (tracking.h); always set then */
+/* the operator is tracked (tracking.h) or logged (logging.h); always set then */
 #define FRAGI_ATTACH_LABEL 2u
 
 struct frag_tick {
@@ -48,7 +48,7 @@ struct frag_tick {
 	struct frag_metadata *metadata;
 	uint8_t attaches;                       /* FRAGI_ATTACH_*: what an emit gives its message */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
-	/* called by an emit that has something to attach: fragi_tick_, or fragi_tracking_attach */
+	/* called by an emit that has something to attach: fragi_tick_attach, or another one */
 	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
 				       struct frag_message *message);
 	int64_t time_ns; /* its begin on the fragment's clock; 0: not computed yet */

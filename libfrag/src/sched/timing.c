@@ -6,6 +6,7 @@
 #include <data/message.h>
 #include <sched/kind.h>
 #include <sched/lane.h>
+#include <sched/logging.h>
 
 /*
  * Inputs with timing (frag/timing.h). Each flow of such an input is a lane (lane.h). When all else
@@ -328,6 +329,8 @@ static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *p
 			lane->last = frag_message_ref(message);
 		}
 	}
+	if (tick->op->logged != NULL && give != FRAGI_GIVE_DEFAULT)
+		fragi_logging_given(tick, lane->rx);
 	r = fragi_tick_keep(tick, message, out_message);
 	if (r == -ENOBUFS || r == -ENOMEM)
 		fragi_message_unref(message);

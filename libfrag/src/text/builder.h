@@ -234,6 +234,13 @@ void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node 
 /* spec_resource.c; a type's name, Holoscan's names of built ones put into ours */
 const char *fragi_spec_read_type(struct fragi_builder *builder, const struct fragi_node *node,
 				 const char *subject, enum fragi_holoscan_kind kind);
+/*
+ * data_loggers. application: a fragment that has the loggers of the application too, before its
+ * own; NULL: none.
+ */
+void fragi_spec_read_loggers(struct fragi_builder *builder, struct fragi_node *map,
+			     const char *subject, const struct fragi_spec *application,
+			     struct fragi_spec_object **out_loggers, size_t *out_count);
 void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node *map,
 			       struct fragi_node *services, struct fragi_spec_fragment *fragment);
 /* Those of the application. */

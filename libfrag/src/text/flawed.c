@@ -79,6 +79,16 @@ static void mark_objects(struct fragi_spec_object *objects, size_t *count)
 	*count = kept;
 }
 
+static void mark_loggers(struct fragi_spec_fragment *fragment)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < fragment->logger_count; i++)
+		if (fragment->loggers[i].name != NULL)
+			fragment->loggers[kept++] = fragment->loggers[i];
+	fragment->logger_count = kept;
+}
+
 void fragi_spec_mark_flaws(struct fragi_spec *spec)
 {
 	size_t kept = 0;
@@ -90,6 +100,7 @@ void fragi_spec_mark_flaws(struct fragi_spec *spec)
 	for (size_t i = 0; i < spec->fragment_count; i++) {
 		mark_operators(&spec->fragments[i]);
 		mark_objects(spec->fragments[i].resources, &spec->fragments[i].resource_count);
+		mark_loggers(&spec->fragments[i]);
 	}
 	mark_objects(spec->services, &spec->service_count);
 }

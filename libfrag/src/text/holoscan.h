@@ -98,12 +98,12 @@
 	  "write policy: latest on the flow")                                                      \
 	X(RESOURCE, "AsyncBufferTransmitter", "async_buffer_transmitter", "", ABSENT,              \
 	  "write policy: latest on the flow")                                                      \
-	X(RESOURCE, "AsyncConsoleLogger", "async_console_logger", "async_console_logger", LATER,   \
-	  "log in an operator with frag_op_log")                                                   \
-	X(RESOURCE, "AsyncDataLoggerResource", "async_data_logger", "async_data_logger", LATER,    \
-	  "log in an operator with frag_op_log")                                                   \
-	X(RESOURCE, "BasicConsoleLogger", "basic_console_logger", "basic_console_logger", LATER,   \
-	  "log in an operator with frag_op_log")                                                   \
+	X(RESOURCE, "AsyncConsoleLogger", "async_console_logger", "async_console_logger", BUILT,   \
+	  "")                                                                                      \
+	X(RESOURCE, "AsyncDataLoggerResource", "async_data_logger", "", ABSENT,                    \
+	  "use async_console_logger, or write a type with frag/data_logger.h")                     \
+	X(RESOURCE, "BasicConsoleLogger", "basic_console_logger", "basic_console_logger", BUILT,   \
+	  "")                                                                                      \
 	X(RESOURCE, "BlockMemoryPool", "block_memory_pool", "block_memory_pool", BUILT, "")        \
 	X(RESOURCE, "CPUThread", "cpu_thread", "", ABSENT,                                         \
 	  "write worker_thread_number and pin_cores under scheduler")                              \
@@ -115,8 +115,8 @@
 	  LATER, "make the contexts in an operator of your own")                                   \
 	X(RESOURCE, "CudaStreamPool", "cuda_stream_pool", "cuda_stream_pool", LATER,               \
 	  "make the streams in an operator of your own")                                           \
-	X(RESOURCE, "DataLoggerResource", "data_logger", "data_logger", LATER,                     \
-	  "log in an operator with frag_op_log")                                                   \
+	X(RESOURCE, "DataLoggerResource", "data_logger", "", ABSENT,                               \
+	  "use basic_console_logger, or write a type with frag/data_logger.h")                     \
 	X(RESOURCE, "DoubleBufferReceiver", "double_buffer_receiver", "", ABSENT,                  \
 	  "write capacity and policy on the port or the flow")                                     \
 	X(RESOURCE, "DoubleBufferTransmitter", "double_buffer_transmitter", "", ABSENT,            \
@@ -127,15 +127,15 @@
 	X(RESOURCE, "GXFComponentResource", "gxf_component_resource", "", ABSENT,                  \
 	  "write the component as an operator, since frag has no GXF")                             \
 	X(RESOURCE, "GXFConsoleLogger", "gxf_console_logger", "", ABSENT,                          \
-	  "log in an operator with frag_op_log")                                                   \
+	  "use basic_console_logger or async_console_logger")                                      \
 	X(RESOURCE, "PoseTreeManager", "pose_tree_manager", "", ABSENT,                            \
 	  "send poses as messages of a struct of your own")                                        \
 	X(RESOURCE, "RMMAllocator", "rmm_allocator", "rmm_allocator", LATER,                       \
 	  "use block_memory_pool or unbounded_allocator")                                          \
 	X(RESOURCE, "SerializationBuffer", "serialization_buffer", "", ABSENT,                     \
 	  "leave it out: types bring their codecs")                                                \
-	X(RESOURCE, "SimpleTextSerializer", "simple_text_serializer", "", ABSENT,                  \
-	  "log in an operator with frag_op_log")                                                   \
+	X(RESOURCE, "SimpleTextSerializer", "simple_text_serializer", "simple_text_serializer",    \
+	  BUILT, "")                                                                               \
 	X(RESOURCE, "StdComponentSerializer", "std_component_serializer", "", ABSENT,              \
 	  "leave it out: types bring their codecs")                                                \
 	X(RESOURCE, "StdEntitySerializer", "std_entity_serializer", "", ABSENT,                    \
@@ -185,6 +185,7 @@
 	  "write policy: block, pop, reject, fault or latest")                                     \
 	X(KEY, "enable_metadata", "enable_metadata", "", ABSENT, "write metadata: true or false")  \
 	X(KEY, "track", "track", "", ABSENT, "write tracking: true")                               \
+	X(KEY, "add_data_logger", "data_logger", "", ABSENT, "list it under data_loggers")         \
 	X(KEY, "register_service", "register_service", "", ABSENT,                                 \
 	  "declare it under services: {NAME: {type: TYPE}}")                                       \
 	X(KEY, "start_op", "start_op", "", ABSENT, "begin a flow at <|start|>")                    \

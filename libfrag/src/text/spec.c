@@ -15,11 +15,11 @@
  * lists them in this order.
  */
 static const struct fragi_field application_fields[] = {
-	{"frag", false},      {"application", false}, {"arguments", false},
-	{"config", false},    {"extensions", false},  {"fragments", false},
-	{"flows", false},     {"metadata", false},    {"metadata_policy", false},
-	{"variables", false}, {"subgraphs", false},   {"clock", false},
-	{"services", false},  {"data_loggers", true}, {"tracking", false},
+	{"frag", false},      {"application", false},  {"arguments", false},
+	{"config", false},    {"extensions", false},   {"fragments", false},
+	{"flows", false},     {"metadata", false},     {"metadata_policy", false},
+	{"variables", false}, {"subgraphs", false},    {"clock", false},
+	{"services", false},  {"data_loggers", false}, {"tracking", false},
 	{"deadlines", false},
 };
 static const struct fragi_field single_fields[] = {
@@ -30,7 +30,7 @@ static const struct fragi_field single_fields[] = {
 	{"scheduler", false},    {"requirements", false}, {"host", false},
 	{"on_failure", false},   {"watchdog", false},     {"variables", false},
 	{"thread_pools", false}, {"subgraphs", false},    {"clock", false},
-	{"services", false},     {"data_loggers", true},  {"tracking", false},
+	{"services", false},     {"data_loggers", false}, {"tracking", false},
 	{"deadlines", false},
 };
 
@@ -210,6 +210,9 @@ static void read_all(struct fragi_builder *builder)
 				 &spec->tracking);
 	fragi_spec_read_clock(builder, fragi_node_get(builder->root, "clock"), NULL, &spec->clock);
 	if (fragments != NULL) {
+		fragi_spec_read_loggers(builder, fragi_node_get(builder->root, "data_loggers"),
+					spec->application, NULL, &spec->loggers,
+					&spec->logger_count);
 		spec->metadata_policy =
 			fragi_spec_read_metadata_policy(builder, builder->root, NULL);
 		read_fragments(builder, fragments, extensions, extension_count);

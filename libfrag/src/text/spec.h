@@ -282,6 +282,8 @@ struct fragi_spec_fragment {
 	bool is_composed;    /* by it or by subgraphs of a library: there are other operators */
 	struct fragi_spec_object *resources; /* and services, which follow */
 	size_t resource_count;
+	struct fragi_spec_object *loggers; /* data_loggers: the application's first, then its own */
+	size_t logger_count;
 	bool lost_resources; /* of fragi_spec_parse_flawed: there may be more */
 	struct fragi_spec_operator *operators;
 	size_t operator_count;
@@ -342,6 +344,8 @@ struct fragi_spec {
 	size_t fragment_count;
 	struct fragi_spec_flow *flows; /* between fragments */
 	size_t flow_count;
+	struct fragi_spec_object *loggers; /* of the application; each fragment has them too */
+	size_t logger_count;
 	struct fragi_spec_variable *variables; /* only whole ones, also of a flawed spec */
 	size_t variable_count;
 	struct fragi_spec_object *services; /* of the application */

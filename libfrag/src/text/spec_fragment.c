@@ -11,7 +11,7 @@ static const struct fragi_field fragment_fields[] = {
 	{"scheduler", false},  {"requirements", false},    {"host", false},
 	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
 	{"when", false},       {"thread_pools", false},    {"subgraphs", false},
-	{"clock", false},      {"services", false},        {"data_loggers", true},
+	{"clock", false},      {"services", false},        {"data_loggers", false},
 	{"tracking", false},   {"deadlines", false},
 };
 
@@ -30,6 +30,9 @@ static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
 	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"),
 				  map != builder->root ? fragi_node_get(map, "services") : NULL,
 				  fragment);
+	fragi_spec_read_loggers(builder, fragi_node_get(map, "data_loggers"), fragment->name,
+				map != builder->root ? builder->spec : NULL, &fragment->loggers,
+				&fragment->logger_count);
 	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), fragment);
 	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name,
 			      &fragment->flows, &fragment->flow_count);

@@ -20,8 +20,9 @@ const char *fragi_spec_read_type(struct fragi_builder *builder, const struct fra
 
 /* Returns the map of one resource or service, whose name was read; NULL: there is nothing more. */
 static struct fragi_node *read_object(struct fragi_builder *builder, struct fragi_node *node,
-				      const char *fragment, const char *what, char *path,
-				      size_t path_size, struct fragi_spec_object *object)
+				      const char *fragment, const char *what, const char *example,
+				      char *path, size_t path_size,
+				      struct fragi_spec_object *object)
 {
 	char article[16];
 
@@ -34,8 +35,8 @@ static struct fragi_node *read_object(struct fragi_builder *builder, struct frag
 	if (fragi_node_get(node, "type") == NULL && node->kind != FRAGI_NODE_SCALAR &&
 	    node->kind != FRAGI_NODE_LIST)
 		fragi_builder_error(builder, node->key, path,
-				    "%s has no type; write for example {type: unbounded_allocator}",
-				    article);
+				    "%s has no type; write for example {type: %s}", article,
+				    example);
 	node = fragi_read_map(builder, node, path, article);
 	if (node != NULL)
 		object->type = fragi_spec_read_type(builder, fragi_node_get(node, "type"), path,
@@ -44,13 +45,14 @@ static struct fragi_node *read_object(struct fragi_builder *builder, struct frag
 }
 
 static void read_resource(struct fragi_builder *builder, struct fragi_node *node,
-			  const char *fragment, struct fragi_spec_object *resource)
+			  const char *fragment, const char *what, const char *example,
+			  struct fragi_spec_object *resource)
 {
 	static const char *const reserved[] = {"type", "when"};
 	struct fragi_settings settings = {0};
 	char path[PATH_SIZE];
 
-	node = read_object(builder, node, fragment, "resource", path, sizeof(path), resource);
+	node = read_object(builder, node, fragment, what, example, path, sizeof(path), resource);
 	if (node == NULL)
 		return;
 	fragi_settings_read(builder, node, path, reserved, FRAG_COUNT_OF(reserved), &settings);
@@ -65,7 +67,8 @@ static void read_service(struct fragi_builder *builder, struct fragi_node *node,
 	char path[PATH_SIZE];
 
 	service->is_service = true;
-	node = read_object(builder, node, fragment, "service", path, sizeof(path), service);
+	node = read_object(builder, node, fragment, "service", "unbounded_allocator", path,
+			   sizeof(path), service);
 	if (node == NULL)
 		return;
 	service->scope = fragi_strmap_get(&builder->service_scopes, path);
@@ -114,7 +117,8 @@ void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node 
 			read_service(builder, child, fragment->name,
 				     &fragment->resources[fragment->resource_count++]);
 		else
-			read_resource(builder, child, fragment->name,
+			read_resource(builder, child, fragment->name, "resource",
+				      "unbounded_allocator",
 				      &fragment->resources[fragment->resource_count++]);
 	for (struct fragi_node *child = services != NULL ? services->first : NULL; child != NULL;
 	     child = child->next)
@@ -165,4 +169,42 @@ void fragi_spec_read_references(struct fragi_builder *builder, struct fragi_node
 		}
 		(*out)[(*out_count)++] = (struct fragi_spec_reference){text + 1, child};
 	}
+}
+
+static void check_logger_name(struct fragi_builder *builder, const struct fragi_spec_object *logger,
+			      const char *subject, const struct fragi_spec *application)
+{
+	for (size_t i = 0; i < application->logger_count; i++)
+		if (logger->name != NULL && application->loggers[i].name != NULL &&
+		    strcmp(application->loggers[i].name, logger->name) == 0)
+			fragi_builder_error(
+				builder, logger->place, subject,
+				"data logger \"%s\" is given at the top too, for all fragments; rename one",
+				logger->name);
+}
+
+void fragi_spec_read_loggers(struct fragi_builder *builder, struct fragi_node *map,
+			     const char *subject, const struct fragi_spec *application,
+			     struct fragi_spec_object **out_loggers, size_t *out_count)
+{
+	size_t before = application != NULL ? application->logger_count : 0, count = before;
+	struct fragi_spec_object *loggers;
+
+	map = fragi_read_map(builder, map, subject, "data_loggers");
+	loggers = fragi_builder_alloc(builder, before + (map != NULL ? map->count : 0) + 1,
+				      sizeof(*loggers));
+	if (loggers == NULL)
+		return;
+	if (before > 0)
+		memcpy(loggers, application->loggers, before * sizeof(*loggers));
+	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
+	     child = child->next) {
+		read_resource(builder, child, subject != NULL ? subject : "", "data logger",
+			      "basic_console_logger", &loggers[count]);
+		if (application != NULL)
+			check_logger_name(builder, &loggers[count], subject, application);
+		count++;
+	}
+	*out_loggers = loggers;
+	*out_count = count;
 }

@@ -120,6 +120,7 @@ static void prune_fragment(struct fragi_builder *builder, struct fragi_node *map
 	prune(builder, fragi_node_get(map, "operators"), fragment, true);
 	prune(builder, fragi_node_get(map, "resources"), fragment, false);
 	prune(builder, fragi_node_get(map, "services"), fragment, false);
+	prune(builder, fragi_node_get(map, "data_loggers"), fragment, false);
 	prune(builder, fragi_node_get(map, "flows"), fragment, false);
 	prune_pools(builder, fragi_node_get(map, "thread_pools"), fragment);
 }
@@ -155,6 +156,7 @@ void fragi_when_prune(struct fragi_builder *builder, const char *application)
 	}
 	prune(builder, fragi_node_get(builder->root, "services"), "", false);
 	prune(builder, fragments, NULL, true);
+	prune(builder, fragi_node_get(builder->root, "data_loggers"), "", false);
 	if (fragments->kind == FRAGI_NODE_MAP)
 		for (struct fragi_node *child = fragments->first; child != NULL;
 		     child = child->next)

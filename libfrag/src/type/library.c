@@ -187,6 +187,34 @@ static int read_ops(struct fragi_arena *arena, const struct frag_plugin *plugin,
 	return 0;
 }
 
+static int read_data_loggers(struct fragi_arena *arena, const struct frag_plugin *plugin,
+			     struct fragi_library *library, struct frag_err *err)
+{
+	const struct frag_data_logger_type **types;
+	int r;
+
+	if (plugin->data_logger_count > ENTRIES_MAX ||
+	    (plugin->data_loggers == NULL && plugin->data_logger_count > 0))
+		return frag_err_set(err, -EINVAL, "it lists %u data loggers in an invalid table",
+				    plugin->data_logger_count);
+	types = fragi_arena_alloc(arena, (plugin->data_logger_count + 1) * sizeof(*types));
+	if (types == NULL)
+		return -ENOMEM;
+	library->data_loggers = types;
+	for (uint32_t i = 0; i < plugin->data_logger_count; i++) {
+		r = fragi_data_logger_type_copy(arena, plugin->data_loggers[i], &types[i], err);
+		if (r < 0)
+			return r;
+		for (uint32_t j = 0; j < i; j++)
+			if (strcmp(types[j]->name, types[i]->name) == 0)
+				return frag_err_set(err, -EINVAL,
+						    "it lists data logger \"%s\" twice",
+						    types[i]->name);
+		library->data_logger_count = i + 1;
+	}
+	return 0;
+}
+
 static int read_conditions(struct fragi_arena *arena, const struct frag_plugin *plugin,
 			   struct fragi_library *library, struct frag_err *err)
 {
@@ -335,6 +363,8 @@ int fragi_library_read(struct fragi_arena *arena, struct fragi_library *library,
 		r = read_conditions(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_resources(arena, &plugin, library, &cause);
+	if (r == 0)
+		r = read_data_loggers(arena, &plugin, library, &cause);
 	if (r == 0)
 		r = read_composers(arena, &plugin, library, &cause);
 	if (r == 0)

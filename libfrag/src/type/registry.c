@@ -23,7 +23,7 @@
 #define NAMES_MAX 512
 
 static const char *const kind_names[] = {"operator type", "condition type", "resource type",
-					 "composer", "subgraph"};
+					 "data logger",   "composer",       "subgraph"};
 
 struct entry {
 	const char *name;
@@ -152,9 +152,9 @@ static bool libraries_have(const struct fragi_libraries *libraries,
 
 static size_t entry_count(const struct fragi_library *library, enum fragi_entry_kind kind)
 {
-	const size_t counts[] = {library->op_count, library->condition_count,
-				 library->resource_count, library->composer_count,
-				 library->subgraph_count};
+	const size_t counts[] = {library->op_count,       library->condition_count,
+				 library->resource_count, library->data_logger_count,
+				 library->composer_count, library->subgraph_count};
 
 	return counts[kind];
 }
@@ -168,6 +168,8 @@ static struct entry entry_at(const struct fragi_library *library, enum fragi_ent
 		return (struct entry){library->conditions[i]->name, library->conditions[i]};
 	if (kind == FRAGI_ENTRY_RESOURCE)
 		return (struct entry){library->resources[i]->name, library->resources[i]};
+	if (kind == FRAGI_ENTRY_DATA_LOGGER)
+		return (struct entry){library->data_loggers[i]->name, library->data_loggers[i]};
 	if (kind == FRAGI_ENTRY_COMPOSER)
 		return (struct entry){library->composers[i].name, &library->composers[i]};
 	return (struct entry){library->subgraphs[i].name, &library->subgraphs[i]};
@@ -276,7 +278,7 @@ static int library_refuse(struct fragi_registry *root, struct fragi_library *lib
 			  const struct frag_err *cause)
 {
 	library->op_count = library->condition_count = library->resource_count = 0;
-	library->composer_count = library->subgraph_count = 0;
+	library->data_logger_count = library->composer_count = library->subgraph_count = 0;
 	library->error_code = r;
 	library->error = fragi_arena_strdup(
 		&root->arena, cause->text[0] != '\0' ? cause->text : frag_strerror(r));
@@ -497,6 +499,13 @@ const struct frag_resource_type *fragi_registry_resource(struct fragi_registry *
 {
 	return built_in ? fragi_registry_look_up(registry, FRAGI_ENTRY_RESOURCE, name)
 			: look_up_loaded(registry, FRAGI_ENTRY_RESOURCE, name);
+}
+
+const struct frag_data_logger_type *fragi_registry_data_logger(struct fragi_registry *registry,
+							       const char *name, bool built_in)
+{
+	return built_in ? fragi_registry_look_up(registry, FRAGI_ENTRY_DATA_LOGGER, name)
+			: look_up_loaded(registry, FRAGI_ENTRY_DATA_LOGGER, name);
 }
 
 /* Whether the library lists the type, or the one that it is an array or a map of. */

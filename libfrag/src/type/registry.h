@@ -97,6 +97,10 @@ fragi_registry_condition(struct fragi_registry *registry, const char *name, bool
 FRAGI_API const struct frag_resource_type *fragi_registry_resource(struct fragi_registry *registry,
 								   const char *name, bool built_in);
 
+/* The same for a type of data logger. */
+FRAGI_API const struct frag_data_logger_type *
+fragi_registry_data_logger(struct fragi_registry *registry, const char *name, bool built_in);
+
 /*
  * The type of values of that name, unless only libraries that are not loaded into this registry
  * have it. NULL: there is none.
@@ -119,6 +123,8 @@ struct fragi_library {
 	size_t condition_count;
 	const struct frag_resource_type **resources; /* checked copies */
 	size_t resource_count;
+	const struct frag_data_logger_type **data_loggers; /* checked copies */
+	size_t data_logger_count;
 	struct frag_composer *composers;
 	size_t composer_count;
 	struct frag_subgraph_type *subgraphs;
@@ -147,6 +153,11 @@ int fragi_condition_type_copy(struct fragi_arena *arena, const struct frag_condi
 /* The same for a resource type. */
 int fragi_resource_type_copy(struct fragi_arena *arena, const struct frag_resource_type *type,
 			     const struct frag_resource_type **out_type, struct frag_err *err);
+
+/* The same for a type of data logger. */
+int fragi_data_logger_type_copy(struct fragi_arena *arena, const struct frag_data_logger_type *type,
+				const struct frag_data_logger_type **out_type,
+				struct frag_err *err);
 
 /* Copies one entry of a port table in this libfrag's size. */
 int fragi_port_check(const struct frag_port *port, struct frag_err *err);

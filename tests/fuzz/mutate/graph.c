@@ -95,6 +95,8 @@ static const char *const words[] = {
 	"fifo",
 	"best_effort",
 	"1024",
+	"data_loggers",
+	"basic_console_logger",
 	"type",
 	"when",
 	"parameters",

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOGGER_LOGGER_H
+#define LOGGER_LOGGER_H
+
+#include <frag/frag.h>
+
+/* The data loggers of this library. Of each kind one logs at once and one has queues. */
+extern const struct frag_data_logger_type logger_basic_console_type, logger_async_console_type;
+extern const struct frag_data_logger_type logger_basic_json_type, logger_async_json_type;
+extern const struct frag_data_logger_type logger_basic_npy_type, logger_async_npy_type;
+
+#endif

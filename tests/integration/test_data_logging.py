@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data loggers in graphs: what they write."""
+import ast
+import json
+import os
+import re
+
+import cluster
+
+APP = """
+frag: 1
+application: app
+data_loggers:
+  %s
+fragments:
+  one:
+    operators:
+      tx: {type: ping_tx, conditions: [{type: count, count: 20}]}
+      camera:
+        type: ping_tensor_tx
+        parameters: {rows: 2, columns: 3}
+        conditions: [{type: count, count: 4}]
+  two:
+    operators:
+      rx: {type: ping_rx}
+      eye: {type: ping_tensor_rx}
+flows:
+  - one.tx -> two.rx
+  - one.camera -> two.eye
+"""
+
+
+def read_npy(path):
+    """(description, bytes) of a .npy file, read as its specification says."""
+    with open(path, "rb") as f:
+        data = f.read()
+    assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
+    length = int.from_bytes(data[8:10], "little")
+    assert (10 + length) % 64 == 0 and data[10 + length - 1:10 + length] == b"\n"
+    return ast.literal_eval(data[10:10 + length].decode("ascii").strip()), data[10 + length:]
+
+
+def lines_of(path):
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+class Loggers(cluster.ClusterTest):
+    def run_app(self, logger, *args, code=0, env=None):
+        run = self.start("fragctl", "run", self.write("app.yaml", APP % logger), *args, env=env)
+        self.assertEqual(run.wait(), code, run.stderr)
+        return run
+
+    def test_json_has_every_message(self):
+        for kind in ("basic", "async"):
+            self.run_app("file: {type: %s_json_logger, path: log.jsonl, enable_large_data_queue: false}" % kind
+                         if kind == "async" else "file: {type: basic_json_logger, path: log.jsonl}")
+            sent = lines_of(self.path("log.jsonl.one"))
+            got = lines_of(self.path("log.jsonl.two"))
+            for entries, io, number, tensor in ((sent, "output", "one.tx.out", "one.camera.out"),
+                                                (got, "input", "two.rx.in", "two.eye.in")):
+                self.assertEqual({e["io"] for e in entries}, {io})
+                self.assertEqual([e["value"] for e in entries if e["id"] == number], list(range(1, 21)))
+                self.assertEqual(
+                    [e["tensors"]["tensor"] for e in entries if e["id"] == tensor],
+                    [{"dtype": "uint8", "shape": [2, 3], "device": "cpu", "data": [n] * 6} for n in range(1, 5)])
+                self.assertEqual(sorted(e["number"] for e in entries), list(range(1, 25)))
+
+    def test_two_hosts_write_two_files(self):
+        self.run_app("file: {type: async_json_logger, path: log.jsonl}", "--workers", "2")
+        for fragment, number in (("one", "one.tx.out"), ("two", "two.rx.in")):
+            entries = lines_of(self.path("log.jsonl." + fragment))
+            self.assertEqual([e["value"] for e in entries if e["id"] == number], list(range(1, 21)))
+
+    def test_tensors_are_numpy_files(self):
+        self.run_app("npy: {type: async_npy_logger, folder: out, log_inputs: false}")
+        files = sorted(os.listdir(self.path("out")))
+        self.assertEqual(len(files), 4)
+        for n, name in enumerate(files, 1):
+            self.assertRegex(name, r"^one\.camera\.out\.tensor\.\d{8}\.npy$")
+            self.assertEqual(read_npy(self.path("out/" + name)),
+                             ({"descr": "|u1", "fortran_order": False, "shape": (2, 3)}, bytes([n] * 6)))
+
+    def test_the_console_shows_what_the_patterns_let_through(self):
+        run = self.run_app("console: {type: basic_console_logger, denylist_patterns: [\"^one\", eye]}")
+        said = re.findall(r"data (two\.\S+): input: i64 (\d+)", run.stderr)
+        self.assertEqual(said, [("two.rx.in", str(n)) for n in range(1, 21)])
+        self.assertNotIn("one.", re.sub(r"op app/one\S*", "", run.stderr))
+
+    def test_a_file_that_cannot_be_is_explained(self):
+        run = self.run_app("file: {type: basic_json_logger, path: no/where/log}", code=1)
+        self.assertIn("data logger file cannot start: cannot write %s: No such file or directory; name another file"
+                      % self.path("no/where/log.one"), run.stderr)
+
+    def test_mistakes_are_refused_together(self):
+        run = self.start("fragctl", "validate", self.write("app.yaml", APP % (
+            "a: {type: basic_consol_logger}\n  b: {type: async_json_logger, queue_policy: rejct}\n"
+            "  c: {type: basic_npy_logger, folder: x, max_queue_size: 3}")))
+        self.assertEqual(run.wait(), 2)
+        for text in ("5:3: one.a: unknown resource type \"basic_consol_logger\"; did you mean",
+                     "\"rejct\" is not a valid choice; did you mean \"reject\"?",
+                     "6:3: one.b: parameter \"path\" (path) is required",
+                     "one.c: unknown parameter \"max_queue_size\""):
+            self.assertIn(text, run.stderr)
+
+
+if __name__ == "__main__":
+    cluster.main()
