@@ -23,8 +23,9 @@ struct ctl_graph {
 	/* what is wrong with it; then spec is what could be read (NULL: nothing) */
 	struct fragi_diag diag;
 	struct frag_err failure; /* the first of all errors, or why it could not be read at all */
-	/* filled by ctl_graph_compose: of pools that are too small */
+	/* of a graph without errors: pools that are too small, and what the prediction shows */
 	struct fragi_diag warnings;
+	const char *prediction; /* lines for people, while they are reported; NULL: none */
 };
 
 #define CTL_GRAPH_FLAGS(graph)                                                                         \

@@ -125,6 +125,25 @@ static void json_warnings(const struct ctl_graph *graph, const struct texts *tex
 	fprintf(out, "], \"more_warnings\": %zu", own->beyond + graph->warnings.beyond);
 }
 
+/* The lines of the arithmetic. */
+static void json_prediction(const char *lines, FILE *out)
+{
+	const char *end;
+	char line[1024];
+
+	if (lines == NULL)
+		return;
+	fputs(",\n \"prediction\": [", out);
+	for (bool first = true; (end = strchr(lines, '\n')) != NULL;
+	     lines = end + 1, first = false) {
+		lines += strspn(lines, " ");
+		snprintf(line, sizeof(line), "%.*s", (int)(end - lines), lines);
+		fputs(first ? "\n  " : ",\n  ", out);
+		fragi_json_text(line, out);
+	}
+	fputc(']', out);
+}
+
 void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed)
 {
 	bool is_valid = graph->diag.count == 0 && graph->diag.beyond == 0 &&
@@ -149,6 +168,7 @@ void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed)
 		printf(", \"counts\": null");
 	json_errors(graph, &texts, stdout);
 	json_warnings(graph, &texts, stdout);
+	json_prediction(graph->prediction, stdout);
 	printf("}\n");
 	fragi_arena_fini(&texts.arena);
 }

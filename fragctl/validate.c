@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
+#include <fragctl/predict.h>
 #include <fragctl/child.h>
 #include <fragctl/composed.h>
 #include <fragctl/report.h>
@@ -20,14 +22,22 @@ static int check(struct ctl_graph *graph)
 {
 	struct ctl_composed composed;
 	int exit_code = ctl_composed_make(graph, &composed);
-	char sum[200];
+	char sum[200], *prediction = NULL;
 
+	if (exit_code == CTL_OK)
+		exit_code = ctl_predict(graph, &composed, &prediction);
 	ctl_diag_print(&graph->diag);
 	fragi_pools_warn(&graph->warnings);
-	if (exit_code == CTL_OK && !graph->is_json)
+	if (exit_code == CTL_OK && !graph->is_json) {
 		printf("%s: ok: %s\n", name_of(graph),
 		       ctl_composed_sum(&composed, sum, sizeof(sum)));
+		if (prediction != NULL)
+			printf("predicted from rates and budgets:\n%s", prediction);
+	}
+	graph->prediction = prediction;
 	ctl_report(graph, &composed);
+	graph->prediction = NULL;
+	free(prediction);
 	ctl_composed_fini(&composed);
 	return exit_code;
 }

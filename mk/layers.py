@@ -15,7 +15,7 @@ LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
 # resources.
 SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "edge")}
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
-DAEMONS = re.compile(r"(base|text|track)/|graph/(resolve|transport)\.h|edge/(ledger|travel|ucx_env)\.h")
+DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|edge/(ledger|travel|ucx_env)\.h")
 # Only these may open a shared object.
 OPENS = ("libfrag/src/type/", "libfrag/modules/",
          # the engine and the desktop, so that only those who use them need them

@@ -9,7 +9,8 @@ LIBFRAG_A := $(B)/obj/libfrag.a
 # What the daemons link: with nothing else in it, a call of what opens shared objects does not link.
 LIBFRAG_DAEMONS_A := $(B)/obj/libfrag-daemons.a
 LIBFRAG_DAEMONS_SRC := $(wildcard $(addprefix libfrag/src/,base/*.c text/*.c track/*.c \
-	graph/interface.c graph/resolve.c graph/resolve_end.c graph/transport.c edge/ledger.c))
+	graph/interface.c graph/predict.c graph/resolve.c graph/resolve_end.c graph/transport.c \
+	edge/ledger.c))
 UCX_SRC := $(if $(filter ucx,$(WITHOUT)),,$(wildcard libfrag/modules/ucx/*.c))
 # Each folder of libfrag/modules is a module; MODULE_NAME_PKG names the package that it needs.
 MODULE_ucx_PKG := ucx libcrypto

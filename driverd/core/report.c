@@ -180,6 +180,19 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 	return out;
 }
 
+/* What its rates and budgets promised of the operator that is next. */
+static void add_prediction(struct drv_reporting *at, uint32_t fragment)
+{
+	struct fragi_summary_operator *out = &at->operators[at->op];
+	const struct fragi_predicted_op *predicted;
+
+	if (at->prediction.ops == NULL)
+		return;
+	predicted = &at->prediction.ops[at->prediction.first_op[fragment] + at->op];
+	out->predicted_rate_mhz = (uint64_t)(predicted->rate * 1000 + 0.5);
+	out->budget_ns = (uint64_t)predicted->budget_ns;
+}
+
 /* The operators of one fragment of a host. */
 static int report_operators(struct drv_app *app, const struct drv_host *host)
 {
@@ -197,6 +210,7 @@ static int report_operators(struct drv_app *app, const struct drv_host *host)
 			return -EAGAIN;
 		app->core->items--;
 		at->operators[at->op] = operator_at(host, &table->ops[at->op], at->row++);
+		add_prediction(at, host->fragments[at->in_host]);
 	}
 	out->operators = at->operators;
 	out->operator_count = table->op_count;
@@ -266,9 +280,17 @@ static int report_begin(struct drv_app *app)
 	size_t fragment_count = app->spec != NULL ? app->spec->fragment_count : 0;
 	size_t flow_count = app->infos != NULL ? app->flow_count : 0;
 	struct drv_reporting *at = &app->reporting;
+	int r;
 
 	at->begun = true;
 	report_head(app);
+	if (app->started_ns != 0 && app->infos != NULL && fragi_predict_wanted(app->spec)) {
+		r = fragi_predict(app->spec, app->infos, app->flows, app->flow_count,
+				  &at->prediction);
+		if (r < 0)
+			return r;
+		app->core->items -= (int64_t)app->flow_count;
+	}
 	if (app->fragments == NULL) /* memory was short from the beginning */
 		fragment_count = 0;
 	at->fragments = fragi_arena_alloc(&app->arena, fragment_count * sizeof(*at->fragments));
@@ -310,6 +332,8 @@ int drv_report(struct drv_app *app)
 
 	if (r == 0)
 		r = report_tables(app);
+	if (r != -EAGAIN)
+		fragi_prediction_fini(&app->reporting.prediction);
 	if (r != -ENOMEM)
 		return r;
 	app->end_wanted = false; /* that its end cannot be shown is the cause that counts */

@@ -9,6 +9,7 @@
 #include <driverd/core/history.h>
 #include <driverd/core/place.h>
 #include <driverd/core/timer.h>
+#include <graph/predict.h>
 #include <graph/resolve.h>
 #include <text/spec.h>
 
@@ -182,6 +183,7 @@ struct drv_reporting {
 	uint32_t fragment;                        /* the next one */
 	uint32_t host, in_host, op, row;          /* the next operator, and its row in the ledger */
 	size_t flow;                              /* the next one */
+	struct fragi_prediction prediction;       /* ops NULL: none */
 };
 
 #define DRV_APP_TIMERS 7

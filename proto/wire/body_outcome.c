@@ -24,6 +24,8 @@ static void encode_operators(struct fw_encoder *e, const struct fragi_summary_fr
 				       &out->operators[i]->n_counters);
 		out->operators[i]->realtime = fw_put_realtime(e, &in->operators[i].realtime,
 							      &out->operators[i]->n_realtime);
+		out->operators[i]->predicted_rate_mhz = in->operators[i].predicted_rate_mhz;
+		out->operators[i]->budget_ns = in->operators[i].budget_ns;
 	}
 }
 
@@ -135,6 +137,8 @@ static void decode_fragment(struct fw_decoder *d, const Frag__V1__SummaryFragmen
 			       operators[i].counters, FRAGI_OP_COUNTERS);
 		fw_get_realtime(in->operators[i]->realtime, in->operators[i]->n_realtime,
 				&operators[i].realtime);
+		operators[i].predicted_rate_mhz = in->operators[i]->predicted_rate_mhz;
+		operators[i].budget_ns = in->operators[i]->budget_ns;
 	}
 	out->operators = operators;
 	out->operator_count = count;

@@ -311,7 +311,7 @@ MISTAKES = (
      '10:53: f1.pool: parameter "storage_type": "device" is not a valid integer'),
     ("mid: {type: forward}",
      "mid: {type: forward, count: 3}",
-     '16:28: f1.mid: unknown key "count"; valid keys: type, parameters, conditions, ports, when, watchdog, metadata, metadata_policy, or_combine_port_conditions, resources, align, deadline'),
+     '16:28: f1.mid: unknown key "count"; valid keys: type, parameters, conditions, ports, when, watchdog, metadata, metadata_policy, or_combine_port_conditions, resources, align, deadline, rate, budget'),
     ("mid: {type: forward}",
      "mid: {type: }",
      "16:19: f1.mid: type is empty; it must be a single value"),

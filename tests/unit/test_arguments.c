@@ -210,7 +210,7 @@ Test(when, decides_what_there_is)
 	fragi_spec_destroy(spec);
 	bad_graph(
 		&(const struct graph_text){.text = WHEN, .args = {"--source=aja", "--path=/dev/x"}},
-		"app.yaml:10:79: app.cam: unknown key \"nonsense\"; valid keys: type, parameters, conditions, ports, when, watchdog, metadata, metadata_policy, or_combine_port_conditions, resources, align, deadline\n");
+		"app.yaml:10:79: app.cam: unknown key \"nonsense\"; valid keys: type, parameters, conditions, ports, when, watchdog, metadata, metadata_policy, or_combine_port_conditions, resources, align, deadline, rate, budget\n");
 }
 
 Test(when, fragments_and_flows_between_them)

@@ -407,7 +407,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:12:43: f.g.in: capacity \"0\" is not a whole number from 1 to 65536\n"
 		"app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
 		"app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
-		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition, take, age, missing, default\n"
+		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition, take, age, missing, default, rate\n"
 		"app.yaml:13:33: f.h: a condition has no type; write for example {type: count, count: 10}\n"
 		"app.yaml:13:45: f.h: a condition is empty; write {type: count, count: 10}\n"
 		"app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"
@@ -556,6 +556,27 @@ Test(spec, clocks)
 		"app.yaml:6:86: g: initial_time_offset \"inf\" is not a number from -1000000000 to 1000000000\n"
 		"app.yaml:6:104: g: clock is given for its fragment too; remove one\n"
 		"app.yaml:6:111: g.scheduler: clock is a list; it must be a map (keys and values)\n");
+}
+
+Test(spec, rates_and_budgets)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD "operators:\n"
+		     "  a: {type: t, rate: 30hz, budget: 2ms, ports: {out: {rate: 50ms}}}\n");
+	const struct fragi_spec_operator *op = &spec->fragments[0].operators[0];
+
+	cr_expect_eq(op->rate_ns, 33333333);
+	cr_expect_eq(op->budget_ns, 2000000);
+	cr_expect_eq(op->ports[0].rate_ns, 50000000);
+	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD
+		"operators:\n"
+		"  a: {type: t, rate: 30, budget: 0s, ports: {out: {rate: fast}}, buget: 1ms}\n",
+		"app.yaml:4:22: app.a: rate \"30\" has no unit; write for example 30s\n"
+		"app.yaml:4:34: app.a: budget is 0; leave it out to have none\n"
+		"app.yaml:4:58: app.a.out: rate \"fast\" is not a valid duration; write for example 10ms, 2s or 30hz\n"
+		"app.yaml:4:66: app.a: unknown key \"buget\"; did you mean \"budget\"?\n");
 }
 
 Test(spec, data_loggers)

@@ -337,3 +337,52 @@ Test(summary, no_link_that_somebody_planted_is_followed)
 	cr_expect_eq(unlink(path), 0);
 	cr_expect_eq(rmdir(folder), 0);
 }
+
+Test(summary, promises_that_were_not_kept_are_shown)
+{
+	struct fragi_summary_operator ops[] = {
+		{.name = "kept",
+		 .compute = {.count = 100},
+		 .time_ns = 100000000,
+		 .waiting_ns = 900000000,
+		 .predicted_rate_mhz = 110000,
+		 .budget_ns = 1100000},
+		{.name = "slow",
+		 .compute = {.count = 100},
+		 .time_ns = 1000000000,
+		 .waiting_ns = 1000000000,
+		 .predicted_rate_mhz = 100000,
+		 .budget_ns = 5000000},
+		{.name = "few",
+		 .compute = {.count = 9},
+		 .time_ns = 9,
+		 .waiting_ns = 900000000,
+		 .predicted_rate_mhz = 1000000},
+		{.name = "none", .compute = {.count = 100}, .time_ns = 9, .waiting_ns = 9},
+	};
+	struct fragi_summary_fragment fragment = {
+		.name = "f", .state = "done", .operators = ops, .operator_count = 4};
+	struct fragi_summary s = {
+		.application = "app", .fragments = &fragment, .fragment_count = 1};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	cr_assert_eq(fragi_summary_print_table(&s, out), 0);
+	fclose(out);
+	cr_expect_str_eq(strchr(text, '\n') + 1,
+			 "more than 20 % from what rates and budgets predict:\n"
+			 "  f.slow: ticks predicted 100 a second, measured 50 a second\n"
+			 "  f.slow: compute predicted 5.0 ms, measured 10.0 ms\n");
+	free(text);
+	out = open_memstream(&text, &size);
+	cr_assert_eq(fragi_summary_print_json(&s, out), 0);
+	fclose(out);
+	cr_expect_not_null(
+		strstr(text, "\"predicted\": {\"rate_mhz\": 100000, \"compute_ns\": 5000000, "
+			     "\"measured_rate_mhz\": 50000, \"measured_compute_ns\": 10000000, "
+			     "\"differs\": true}"),
+		"%s", text);
+	cr_expect_not_null(strstr(text, "\"differs\": false}"), "%s", text);
+	free(text);
+}

@@ -251,7 +251,9 @@ static void make_summary(struct maker *m, struct fragi_summary *summary)
 					      random_u64(m),
 					      random_u64(m),
 					      .counters = {3, random_u64(m), random_u64(m)},
-					      .realtime = make_realtime(m)};
+					      .realtime = make_realtime(m),
+					      .predicted_rate_mhz = random_u64(m),
+					      .budget_ns = random_u64(m)};
 	*fragment = (struct fragi_summary_fragment){word(m),       word(m),         4711, word(m),
 						    random_u64(m), 1 + below(m, 9), op,   1};
 	flow->from = word(m);

@@ -29,6 +29,8 @@ struct fragi_summary_operator {
 	FRAGI_OP_COUNTER_FIELDS;
 	/* how the kernel scheduled its thread; policy NONE: nothing was asked for */
 	struct fragi_realtime realtime;
+	/* as the graph's rates and budgets promised (graph/predict.h); 0: nothing is known */
+	uint64_t predicted_rate_mhz, budget_ns;
 };
 
 struct fragi_summary_fragment {

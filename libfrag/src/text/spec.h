@@ -84,6 +84,7 @@ struct fragi_spec_port {
 	enum frag_policy policy;
 	bool no_condition;
 	struct fragi_timing timing;
+	int64_t rate_ns;                /* the period of its messages; 0: not given */
 	const struct fragi_node *timed; /* where the first key of its timing stands; NULL: none */
 	const struct fragi_node *place;
 };
@@ -139,6 +140,8 @@ struct fragi_spec_operator {
 	enum frag_metadata_policy metadata_policy;
 	int metadata;        /* 0 off, 1 on, -1 not given */
 	int64_t watchdog_ns; /* 0: as the fragment says */
+	int64_t rate_ns;     /* the period of its ticks, of a source; 0: not given */
+	int64_t budget_ns;   /* how long compute takes; 0: not given */
 	bool is_flawed;      /* after an error: nothing is known but the name */
 	const struct fragi_node *place;
 };

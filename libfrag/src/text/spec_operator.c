@@ -89,12 +89,21 @@ static void read_conditions(struct fragi_builder *builder, struct fragi_node *li
 	fragi_strmap_fini(&names);
 }
 
+/* A duration, or a frequency, which is not 0. */
+static void read_time(struct fragi_builder *builder, const struct fragi_node *node,
+		      const char *subject, const char *what, int64_t *out_ns)
+{
+	if (fragi_read_duration(builder, node, subject, what, out_ns) && *out_ns == 0)
+		fragi_builder_error(builder, node, subject, "%s is 0; leave it out to have none",
+				    what);
+}
+
 static void read_port(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
 		      struct fragi_spec_port *port)
 {
 	static const struct fragi_field fields[] = {
 		{"capacity", false}, {"policy", false},  {"condition", false}, {"take", false},
-		{"age", false},      {"missing", false}, {"default", false}};
+		{"age", false},      {"missing", false}, {"default", false},   {"rate", false}};
 	static const char *const conditions[] = {"none"};
 	const struct fragi_node *condition;
 	int64_t capacity = 0;
@@ -113,6 +122,7 @@ static void read_port(struct fragi_builder *builder, struct fragi_node *node, co
 			   FRAGI_CAPACITY_MAX, &capacity);
 	port->capacity = (uint32_t)capacity;
 	port->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), path);
+	read_time(builder, fragi_node_get(node, "rate"), path, "rate", &port->rate_ns);
 	condition = fragi_node_get(node, "condition");
 	port->no_condition = fragi_read_word(builder, condition, path, "condition", conditions,
 					     FRAG_COUNT_OF(conditions)) == 0;
@@ -145,14 +155,6 @@ enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *
 	return i >= 0 ? policies[i] : FRAG_METADATA_DEFAULT;
 }
 
-static void read_watchdog(struct fragi_builder *builder, const struct fragi_node *node,
-			  const char *subject, int64_t *out_ns)
-{
-	if (fragi_read_duration(builder, node, subject, "watchdog", out_ns) && *out_ns == 0)
-		fragi_builder_error(builder, node, subject,
-				    "watchdog is 0; leave it out to have none");
-}
-
 /* One of a subgraph that a library lists; those of the graph were expanded before. */
 static void read_instance_fields(struct fragi_builder *builder, struct fragi_node *node,
 				 const char *subject, struct fragi_spec_operator *op,
@@ -183,6 +185,7 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		{"metadata", false},   {"metadata_policy", false},
 		{OR_KEY, false},       {"resources", false},
 		{"align", false},      {"deadline", false},
+		{"rate", false},       {"budget", false},
 	};
 	struct fragi_node *parameters;
 	bool metadata;
@@ -205,7 +208,9 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",
 			    &metadata))
 		op->metadata = metadata;
-	read_watchdog(builder, fragi_node_get(node, "watchdog"), subject, &op->watchdog_ns);
+	read_time(builder, fragi_node_get(node, "watchdog"), subject, "watchdog", &op->watchdog_ns);
+	read_time(builder, fragi_node_get(node, "rate"), subject, "rate", &op->rate_ns);
+	read_time(builder, fragi_node_get(node, "budget"), subject, "budget", &op->budget_ns);
 }
 
 static void read_operator(struct fragi_builder *builder, struct fragi_node *operators,

@@ -9,6 +9,7 @@
 #include <base/json.h>
 #include <base/units.h>
 #include <frag/draft.h>
+#include <track/promise.h>
 #include <track/summary.h>
 
 static const char *const results[] = {
@@ -302,6 +303,7 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 	for (size_t i = 0; i < count; i++)
 		fragi_free(rows[i].flow);
 	fragi_free(rows);
+	fragi_summary_print_promises(summary, out);
 	return count != summary->flow_count ? -ENOMEM : print_result(out);
 }
 
@@ -326,6 +328,7 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 		fputs(", \"realtime\": ", out);
 		fragi_realtime_json(&op->realtime, out);
 	}
+	fragi_summary_json_promise(op, out);
 	fputc('}', out);
 }
 

@@ -96,6 +96,8 @@ static const char *const words[] = {
 	"best_effort",
 	"1024",
 	"data_loggers",
+	"rate",
+	"budget",
 	"basic_console_logger",
 	"type",
 	"when",

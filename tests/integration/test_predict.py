@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates and budgets: what validate predicts, and the summary of a run that was otherwise."""
+import json
+
+import cluster
+
+APP = """
+frag: 1
+application: app
+fragments:
+  one:
+    resources: {pool: {type: block_memory_pool, block_size: 4096, num_blocks: 8}}
+    scheduler: {type: greedy}
+    operators:
+      cam: {type: ping_tensor_tx, rate: 30hz, budget: 2ms, parameters: {allocator: $pool}}
+      fast: {type: ping_tensor_rx, budget: 5ms}
+    flows: [cam -> fast]
+  two:
+    operators:
+      slow: {type: ping_tensor_rx, budget: 50ms}
+flows:
+  - {from: one.cam, to: two.slow, policy: pop}
+"""
+RUN = """
+frag: 1
+application: app
+operators:
+  tx:
+    type: ping_tx
+    rate: %s
+    conditions: [{type: periodic, recess_period: 20ms}, {type: count, count: 25}]
+  rx: {type: ping_rx}
+flows: [tx -> rx]
+"""
+
+
+class Predict(cluster.ClusterTest):
+    def test_validate_shows_the_arithmetic(self):
+        run = self.start("fragctl", "validate", self.write("app.yaml", APP))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        for line in ("one.cam: 30 a second x 2.0 ms = 6 % of a thread",
+                     "two.slow: 30 a second x 50.0 ms = 150 % of a thread; it will be 20 a second",
+                     "one.cam.out -> one.fast.in: 30 a second x 7.0 ms until one is taken = 0.21: 1 waits, "
+                     "and the queue holds 1",
+                     "one.cam.out -> two.slow.in: 30 a second, and 20 are taken: the queue of 4 is full after 400 ms, "
+                     "then messages are lost",
+                     "one: 21 % of a thread in all, and there is 1",
+                     "one.pool: 5 filled or waiting at cam.out + 1 in slow = 6 blocks in use, and there are 8"):
+            self.assertIn("  " + line + "\n", run.stdout + "\n")
+        self.assertIn(":14:7: two.slow: overload: 30 ticks a second are asked for, and a budget of 50.0 ms allows 20 "
+                      "(30 x 50.0 ms = 150 % of a thread); lower the rate", run.stderr)
+        self.assertIn("10 of 30 messages a second will be lost: the receiver takes 20", run.stderr)
+
+    def test_for_programs(self):
+        run = self.start("fragctl", "validate", "--output", "json", self.write("app.yaml", APP))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        found = json.loads(run.stdout)
+        self.assertIn("one.cam: 30 a second x 2.0 ms = 6 % of a thread", found["prediction"])
+        places = [(w["line"], w["path"]) for w in found["warnings"] if "overload" in w["sentence"]]
+        self.assertEqual(places, [(14, "fragments.two.operators")])
+        run = self.start("fragctl", "validate", "--output", "json", self.write("plain.yaml", APP.replace(
+            "rate: 30hz, ", "").replace(", budget: 2ms", "").replace("budget: 2ms, ", "").replace(
+            ", budget: 5ms", "").replace(", budget: 50ms", "")))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertNotIn("prediction", json.loads(run.stdout))
+
+    def test_the_summary_shows_what_was_otherwise(self):
+        for args in ((), ("--workers", "1")):
+            run = self.start("fragctl", "run", *args, self.write("app.yaml", RUN % "10hz"))
+            self.assertEqual(run.wait(), 0, run.stderr)
+            self.assertIn("more than 20 % from what rates and budgets predict:\n", run.stdout)
+            for op in ("tx", "rx"):
+                self.assertRegex(run.stdout, r"  app\.%s: ticks predicted 10 a second, measured [45]\d" % op)
+
+    def test_the_summary_is_silent_about_what_was_so(self):
+        run = self.start("fragctl", "run", self.write("app.yaml", RUN % "50hz"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertNotIn("predict", run.stdout)
+        run = self.start("fragctl", "run", "--output", "json", self.write("app.yaml", RUN % "50hz"))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        for op in self.summary(run)["fragments"][0]["operators"]:
+            self.assertEqual((op["predicted"]["rate_mhz"], op["predicted"]["differs"]), (50000, False))
+
+
+if __name__ == "__main__":
+    cluster.main()
