@@ -169,6 +169,7 @@ static bool ports_same(const struct fragi_spec_operator *a, const struct fragi_s
 		       a->ports[i].capacity == b->ports[i].capacity &&
 		       a->ports[i].policy == b->ports[i].policy &&
 		       a->ports[i].no_condition == b->ports[i].no_condition &&
+		       a->ports[i].rate_ns == b->ports[i].rate_ns &&
 		       timing_same(&a->ports[i].timing, &b->ports[i].timing);
 	return same;
 }
@@ -306,12 +307,13 @@ static bool paths_same(const struct fragi_spec_path *a, size_t a_count,
 	return same;
 }
 
-/* What is read when messages are due: deadline, align. */
+/* What says when things are due: deadline, align, rate, budget. */
 static bool times_same(const struct fragi_spec_operator *a, const struct fragi_spec_operator *b)
 {
 	bool same = a->deadline.budget_ns == b->deadline.budget_ns &&
 		    a->deadline.from_acquisition == b->deadline.from_acquisition &&
-		    a->deadline.on_miss == b->deadline.on_miss &&
+		    a->deadline.on_miss == b->deadline.on_miss && a->rate_ns == b->rate_ns &&
+		    a->budget_ns == b->budget_ns &&
 		    (a->align.place == NULL) == (b->align.place == NULL) &&
 		    a->align.input_count == b->align.input_count &&
 		    a->align.window_ns == b->align.window_ns &&
@@ -354,8 +356,8 @@ static void compare_operators(const struct fragi_spec_fragment *a,
 			add(out, FW_EFFECT_FRAGMENT, b->name, "%s.%s: its resources", b->name,
 			    y->name);
 		if (!times_same(x, y))
-			add(out, FW_EFFECT_FRAGMENT, b->name, "%s.%s: its deadline or align",
-			    b->name, y->name);
+			add(out, FW_EFFECT_FRAGMENT, b->name,
+			    "%s.%s: its deadline, align, rate or budget", b->name, y->name);
 		if (x->watchdog_ns != y->watchdog_ns || x->metadata != y->metadata ||
 		    x->metadata_policy != y->metadata_policy)
 			add(out, FW_EFFECT_FRAGMENT, b->name, "%s.%s: its watchdog or metadata",
@@ -378,6 +380,8 @@ static void compare_fragment(const struct fragi_spec_fragment *a,
 	compare_operators(a, b, out);
 	if (!objects_same(a->resources, a->resource_count, b->resources, b->resource_count))
 		add(out, FW_EFFECT_FRAGMENT, b->name, "%s: its resources or services", b->name);
+	if (!objects_same(a->loggers, a->logger_count, b->loggers, b->logger_count))
+		add(out, FW_EFFECT_FRAGMENT, b->name, "%s: its data_loggers", b->name);
 	if (!extensions_same(a, b))
 		add(out, FW_EFFECT_FRAGMENT, b->name, "%s: its extensions", b->name);
 	if (!schedulers_same(&a->scheduler, &b->scheduler))

@@ -107,10 +107,14 @@ Test(driver_difference, what_only_a_start_reads_needs_one_of_its_fragment)
 	       FW_EFFECT_FRAGMENT, "f1: its clock or deadlines");
 	expect("    flows: [tx", "    services: {found: {type: s}}\n    flows: [tx",
 	       FW_EFFECT_FRAGMENT, "f1: its resources or services");
+	expect("rx: {type: t}\n", "rx: {type: t, budget: 5ms}\n", FW_EFFECT_FRAGMENT,
+	       "f1.rx: its deadline, align, rate or budget");
+	expect("    flows: [tx", "    data_loggers: {l: {type: x}}\n    flows: [tx",
+	       FW_EFFECT_FRAGMENT, "f1: its data_loggers");
 	expect("rx: {type: t}\n", "rx: {type: t, deadline: 5ms}\n", FW_EFFECT_FRAGMENT,
-	       "f1.rx: its deadline or align");
+	       "f1.rx: its deadline, align, rate or budget");
 	expect("rx: {type: t}\n", "rx: {type: t, align: {inputs: [a, b], window: 5ms}}\n",
-	       FW_EFFECT_FRAGMENT, "f1.rx: its deadline or align");
+	       FW_EFFECT_FRAGMENT, "f1.rx: its deadline, align, rate or budget");
 	expect("rx: {type: t}\n", "rx: {type: t, resources: [$pool]}\n", FW_EFFECT_FRAGMENT,
 	       "f1.rx: its resources");
 }
