@@ -113,5 +113,8 @@ Test(failure, what_an_emit_refused_is_told_from_what_the_operator_found)
 		     FRAGI_FAILURE_QUEUE_OVERFLOW);
 	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_START, -EIO),
 		     FRAGI_FAILURE_OPERATOR_FAILED);
+	exec->missed_deadline = true;
+	cr_expect_eq(fragi_exec_failure(exec, FRAGI_CALL_COMPUTE, -ETIME),
+		     FRAGI_FAILURE_DEADLINE_MISSED);
 	free(exec);
 }
