@@ -52,6 +52,23 @@ static struct drv_store_item *list_take(struct drv_store_list *list)
 	return item;
 }
 
+/* Of several graphs of a run that could not be written yet only the newest counts. */
+static void forget_sources(struct drv_store_list *list, uint64_t run)
+{
+	struct drv_store_list kept;
+	struct drv_store_item *item;
+
+	list_init(&kept);
+	while ((item = list_take(list)) != NULL) {
+		if (item->record.kind == DRV_RECORD_SOURCE && item->record.run == run)
+			fragi_free(item);
+		else
+			list_add(&kept, item);
+	}
+	while ((item = list_take(&kept)) != NULL)
+		list_add(list, item);
+}
+
 static void list_clear(struct drv_store_list *list)
 {
 	struct drv_store_item *item;
@@ -209,6 +226,8 @@ int drv_store_put(struct drv_store *store, const struct drv_record *record, uint
 	item->record.text = keep(&at, record->text, text);
 	item->record.source = keep(&at, record->source, record->source_bytes);
 	item->record.outcome = keep(&at, record->outcome, record->outcome_bytes);
+	if (record->kind == DRV_RECORD_SOURCE)
+		forget_sources(&store->waiting, record->run);
 	list_add(&store->waiting, item);
 	store->waiting_change = change;
 	/* the others of this step follow before the loop turns */

@@ -13,6 +13,7 @@
 
 #define FD_FIRST 10 /* out of the way of those that a host has */
 #define PERIOD_US 100000
+#define QUOTA_MIN_US 1000 /* the kernel takes no less */
 
 static int read_text(const char *folder, const char *name, char *out, size_t size)
 {
@@ -162,12 +163,13 @@ static int get_ready(struct wrk_control_groups *groups)
 
 static int limit(const char *folder, uint32_t cpu_limit, uint64_t memory_limit)
 {
+	uint64_t quota_us = (uint64_t)cpu_limit * PERIOD_US / 1000;
 	char text[64];
 	int r = 0;
 
 	if (cpu_limit != 0) {
 		snprintf(text, sizeof(text), "%" PRIu64 " %d",
-			 (uint64_t)cpu_limit * PERIOD_US / 1000, PERIOD_US);
+			 quota_us < QUOTA_MIN_US ? QUOTA_MIN_US : quota_us, PERIOD_US);
 		r = write_text(folder, "cpu.max", text);
 	}
 	if (r == 0 && memory_limit != 0) {

@@ -137,13 +137,8 @@ static void answer(const struct applying *a, uint64_t run)
 	changes->more = d->more;
 	changes->effect = a->effect;
 	changes->restarts = a->restarts;
-	for (uint32_t i = 0; changes->rows != NULL && i < d->count; i++) {
-		if (!drv_client_take_row(a->app->core, d->rows[i].change.what)) {
-			changes->more++;
-			continue;
-		}
+	for (uint32_t i = 0; changes->rows != NULL && i < d->count; i++)
 		changes->rows[changes->count++] = d->rows[i].change;
-	}
 	if (changes->rows == NULL || drv_send(a->client, &message) < 0)
 		drv_session_lost(a->client, true, "no memory is left for an answer");
 }

@@ -87,7 +87,10 @@ static void compare_value(const char *fragment, const char *op, const char *name
 	char old[VALUE_MAX], new[VALUE_MAX];
 	struct drv_difference *row;
 
-	if (nodes_same(before, after))
+	/* A value that was set live is kept without its quotes. */
+	if (nodes_same(before, after) ||
+	    (may_set && before != NULL && before->kind == FRAGI_NODE_SCALAR &&
+	     after->text[0] != '$' && strcmp(before->text, after->text) == 0))
 		return;
 	row = add(out, may_set ? FW_EFFECT_SET : FW_EFFECT_FRAGMENT, fragment, "%s.%s.%s: %s -> %s",
 		  fragment, op, name, shown(before, old), shown(after, new));

@@ -108,10 +108,14 @@ static void drop(struct drv_core *core, struct drv_drained **at)
 {
 	struct drv_drained *one = *at;
 
-	undo(core, one->name);
 	*at = one->next;
+	undo(core, one->name);
 	fragi_free(one);
 	core->drained_count--;
+	for (size_t i = 0; i < core->session_count; i++) /* some are so under another name */
+		if (core->sessions[i]->role == FW_ROLE_WORKER &&
+		    drv_drain_is(core, core->sessions[i]->name))
+			core->sessions[i]->is_drained = true;
 }
 
 /* Returns why it cannot be done; NULL: it is done. */
@@ -134,8 +138,11 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 		drop(core, at);
 		return NULL;
 	}
-	if (*at != NULL)
+	if (*at != NULL) {
+		if (session != NULL)
+			session->is_drained = true;
 		return NULL;
+	}
 	if (session == NULL)
 		return unknown_text(core, wanted->worker);
 	*out_code = FRAGI_FAILURE_DRIVER_FULL;

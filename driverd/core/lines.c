@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/printable.h>
 
 struct drv_line {
 	struct drv_line *next; /* that came after it */
@@ -170,6 +171,7 @@ static void append(struct drv_core *core, struct drv_log *log, const struct fw_l
 				  .bytes = bytes};
 	at = line->text;
 	put(&at, from->text, length);
+	fragi_make_printable(line->text, '?');
 	line->worker = put(&at, worker, strlen(worker));
 	line->fragment = put(&at, from->fragment, strlen(from->fragment));
 	line->op = put(&at, from->op, strlen(from->op));

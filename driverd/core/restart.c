@@ -288,6 +288,10 @@ void drv_restart_work(struct drv_app *app)
 
 		if (!r->is_wanted)
 			continue;
+		if (core->items <= 0) {
+			core->work_left = true;
+			break;
+		}
 		if (core->now_ns >= r->until_ns)
 			too_late(host);
 		advance(host);

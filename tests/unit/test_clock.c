@@ -185,6 +185,52 @@ Test(clock, fragments_share_the_one_at_the_top)
 	}
 }
 
+/* The one that ends waits for nothing more, so the clock goes on for the other. */
+Test(clock, a_fragment_that_ends_holds_up_no_other)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nclock: manual\n"
+		"fragments:\n"
+		"  f: {operators: {a: {type: watcher, conditions: [{type: count, count: 5},"
+		" {type: periodic, recess_period: 2ms}]}}}\n"
+		"  g: {operators: {b: {type: watcher, parameters: {slot: 1}, conditions: ["
+		"{type: count, count: 50}, {type: periodic, recess_period: 2ms}]}}}\n";
+	struct rig rig;
+
+	for (int i = 0; i < 100; i++, notes_clear()) {
+		rig_run(&rig, &clock_plugin, text);
+		expect_times(0, 0, 2 * MS, 5);
+		expect_times(1, 0, 2 * MS, 50);
+		rig_end(&rig);
+	}
+}
+
+/* Stamps stand still with the clock, and yet no operator keeps a thread for itself. */
+Test(clock, no_operator_keeps_the_thread_while_time_stands_still)
+{
+	static const char *const pools[] = {
+		"", "thread_pools: {p: {initial_size: 1, add: [{operators: [tx, rx]}]}}\n"};
+	struct rig rig;
+
+	for (int i = 0; i < 2; i++, notes_clear()) {
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 "frag: 1\napplication: app\nclock: manual\n%s"
+			 "scheduler: {type: event_based, worker_thread_number: 1}\n"
+			 "operators:\n"
+			 "  tx: {type: watcher, conditions: [{type: count, count: 1000}]}\n"
+			 "  rx: {type: watcher, parameters: {slot: 1}, conditions: [{type:"
+			 " message_available, receiver: in}]}\n"
+			 "flows: [{from: tx.out, to: rx.in, policy: latest}]\n",
+			 pools[i]);
+		rig_run(&rig, &clock_plugin, text);
+		cr_expect_eq(noted(0), 1000);
+		cr_expect_gt(noted(1), 100, "%u of 1000", noted(1));
+		rig_end(&rig);
+	}
+}
+
 Test(clock, a_fragment_may_have_one_of_its_own)
 {
 	struct rig rig;
@@ -312,6 +358,18 @@ Test(clock, a_stop_ends_sleeps)
 		cr_expect_eq(rig.failed, 0);
 		rig_end(&rig);
 	}
+}
+
+Test(clock, the_time_limit_ends_sleeps)
+{
+	struct rig rig;
+
+	rig_run(&rig, &clock_plugin,
+		"frag: 1\napplication: app\nclock: realtime\n"
+		"scheduler: {type: greedy, max_duration_ms: 50}\n"
+		"operators:\n  a: {type: watcher, parameters: {sleep_ms: 86400000}}\n");
+	cr_expect_eq(rig.failed, 0);
+	rig_end(&rig);
 }
 
 Test(clock, a_realtime_one_runs_as_fast_as_its_scale_says)

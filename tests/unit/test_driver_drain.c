@@ -109,3 +109,21 @@ Test(driver_drain, it_is_drained_under_its_name_with_a_number_too)
 	cr_expect_str_eq(drain(&w, "a#2", true)->sentence, "worker a#2 is not drained");
 	world_fini(&w);
 }
+
+Test(driver_drain, each_of_two_names_drains_for_itself)
+{
+	struct world w;
+
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	hello(&w, 2, "a", NULL);
+	cr_expect_eq(drain(&w, "a#2", false)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(&w, "a", true)->code, FRAGI_FAILURE_NONE);
+	request_state(&w, CLIENT, 2);
+	cr_expect_not(taken(&w, CLIENT, FW_REPLY)->reply.workers[0].drained);
+	request_state(&w, CLIENT, 3);
+	cr_expect(taken(&w, CLIENT, FW_REPLY)->reply.workers[1].drained, "a#2 still is");
+	world_fini(&w);
+}

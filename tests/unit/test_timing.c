@@ -105,6 +105,28 @@ Test(timing, a_message_that_is_too_old_is_dropped_as_stale)
 	rig_end(&rig);
 }
 
+Test(timing, ages_are_those_on_the_clock_of_the_fragment)
+{
+	static const int stamps[] = {FRAG_CLOCK_UNIX, FRAG_CLOCK_TAI, FRAG_CLOCK_MONOTONIC};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(stamps); i++) {
+		char text[400];
+
+		snprintf(text, sizeof(text),
+			 "clock: {type: realtime, use_time_since_epoch: true}\n"
+			 "operators:\n"
+			 "  a: {type: stamper, parameters: {values: [1, 2, 3], ages: [0, 7200, 0],"
+			 " clock: %d}}\n"
+			 "  p: {type: pair, ports: {a: {age: 1h}}}\n"
+			 "flows: [{from: a, to: p.a, capacity: 4}]\n",
+			 stamps[i]);
+		run(text);
+		NOTES(1999, 3999);
+		EXPECT_DROPPED(0, STALE, 1);
+		rig_end(&rig);
+	}
+}
+
 Test(timing, times_of_all_clocks_of_this_machine_are_compared)
 {
 	static const int clocks[] = {FRAG_CLOCK_UNIX, FRAG_CLOCK_TAI, FRAG_CLOCK_MONOTONIC};

@@ -55,8 +55,9 @@ bool fragi_log_queue_put(struct fragi_log_queue *queue, const struct fragi_log_i
 	struct fragi_log_slot *slot;
 
 	for (;;) {
-		if (at - atomic_load_explicit(&queue->head, memory_order_acquire) >=
-		    queue->capacity)
+		/* The head may be beyond what was read of the tail; then that is read anew. */
+		if ((int64_t)(at - atomic_load_explicit(&queue->head, memory_order_acquire)) >=
+		    (int64_t)queue->capacity)
 			return false;
 		slot = &queue->slots[at & queue->mask];
 		turn = atomic_load_explicit(&slot->passed, memory_order_acquire) +

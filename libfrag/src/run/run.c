@@ -327,6 +327,8 @@ static void on_finished(void *arg)
 	struct fragi_run *run = fragment->run;
 
 	atomic_store(&fragment->finished, true);
+	/* It waits for nothing more: those with the same clock may go on. */
+	fragi_clock_waiting(fragment->fragment->clock);
 	if (atomic_fetch_sub(&run->running, 1) != 1)
 		return;
 	fragi_services_disconnect(run->shared);

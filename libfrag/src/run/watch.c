@@ -113,6 +113,8 @@ static void watch_time(struct fragi_run *run)
 		}
 		log_debug(fragment->fragment->name, "max_duration_ms is over");
 		fragi_sched_drain_alone(fragment->sched);
+		if (fragment->clock != NULL || run->fragment_count == 1)
+			fragi_clock_wake_sleepers(clock);
 		atomic_store(&fragment->timed_out, true);
 		fragi_clock_waiting(clock);
 	}

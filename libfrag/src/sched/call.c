@@ -31,7 +31,7 @@ void fragi_exec_tick_begins(struct fragi_exec *exec)
 {
 	if (fragi_clock_kind_of(exec->clock) != FRAGI_CLOCK_MACHINE)
 		exec->tick.time_ns = fragi_clock_now_ns(exec->clock);
-	if (exec->watchdog_ns > 0)
+	if (exec->watchdog_ns > 0 && !exec->pending) /* it waits since the tick began */
 		watch_begin(exec, FRAGI_CALL_COMPUTE);
 	if (exec->timing != NULL && !exec->pending)
 		fragi_timing_begins(exec);

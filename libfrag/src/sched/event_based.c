@@ -428,7 +428,9 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
 	event->waited_stamps = fragi_sched_stamps(WAITED_NS);
 	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
-	event->batch_stamps = fragi_sched_stamps(BATCH_NS);
+	/* Where stamps stand still, no time would ever end a batch. */
+	event->batch_stamps =
+		fragi_clock_is_virtual(event->clock) ? 0 : fragi_sched_stamps(BATCH_NS);
 	*out_sched = &event->base;
 	return 0;
 }
@@ -513,8 +515,8 @@ static void event_destroy(struct fragi_sched *sched)
 {
 	struct event *event = (struct event *)sched;
 
-	fragi_event_crews_destroy(event);
 	fragi_clock_leave(event->clock, &event->clock_user);
+	fragi_event_crews_destroy(event);
 	fragi_free(event->threads);
 	fragi_free(event);
 }

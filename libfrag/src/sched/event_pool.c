@@ -199,11 +199,12 @@ static enum frag_ready tick_while_ready(struct crew_thread *thread, struct fragi
 	struct event *event = thread->crew->event;
 	uint64_t begin = thread->stamp = fragi_stamp();
 	enum frag_ready ready;
+	bool is_over = false;
 	int r;
 
 	for (;;) {
 		ready = fragi_exec_ready(exec);
-		if (ready != FRAG_READY || thread->stamp - begin > event->batch_stamps)
+		if (ready != FRAG_READY || is_over)
 			return ready;
 		r = fragi_exec_tick(exec, thread->current, thread->stamp, &thread->stamp);
 		if (r < 0) {
@@ -212,6 +213,7 @@ static enum frag_ready tick_while_ready(struct crew_thread *thread, struct fragi
 		}
 		if (r == FRAG_DONE)
 			return FRAG_NEVER;
+		is_over = thread->stamp - begin + 1 > event->batch_stamps;
 	}
 }
 

@@ -242,7 +242,7 @@ void fragi_deadline_destroy(struct fragi_exec *exec);
 /* The tick fails, because `what` took longer than its deadline allows. Returns -ETIME. */
 int fragi_deadline_fail(struct frag_tick *tick, int64_t took_ns, int64_t budget_ns,
 			const char *what);
-/* tick.c: keeps a message until the tick ends, and merges its metadata. Takes it on success. */
+/* tick.c: keeps a message until the tick ends, and merges its metadata. Takes it in any case. */
 int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
 		    const struct frag_message **out_message);
 

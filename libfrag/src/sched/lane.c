@@ -22,6 +22,7 @@ static void read_clocks(struct fragi_lane_time *time)
 	time->knows_clocks = true;
 	time->unix_ahead_ns = ahead_ns(CLOCK_REALTIME, time->now_ns);
 	time->tai_ahead_ns = ahead_ns(CLOCK_TAI, time->now_ns);
+	time->monotonic_ahead_ns = ahead_ns(CLOCK_MONOTONIC, time->now_ns);
 }
 
 /* Finds out when the held message was acquired. Returns false: in no time known here. */
@@ -31,9 +32,11 @@ static bool find_time(struct fragi_lane_time *time, struct fragi_lane *lane)
 
 	lane->domain = FRAGI_SYSTEM_TIME;
 	if ((message->stamps & FRAGI_STAMP_ACQUIRED) == 0) {
-		lane->time_ns =
-			time->now_ns - (int64_t)fragi_stamp_diff_ns(lane->stamp, fragi_stamp());
-		return lane->stamp != 0;
+		int64_t since_ns = fragi_clock_since_ns(
+			time->clock, fragi_stamp_diff_ns(lane->stamp, fragi_stamp()));
+
+		lane->time_ns = time->now_ns - since_ns;
+		return lane->stamp != 0 && since_ns >= 0;
 	}
 	if ((message->stamps & FRAGI_STAMP_FOREIGN) != 0)
 		return false;
@@ -43,6 +46,8 @@ static bool find_time(struct fragi_lane_time *time, struct fragi_lane *lane)
 		lane->time_ns = fragi_time_difference(lane->time_ns, time->unix_ahead_ns);
 	else if (message->clock == FRAG_CLOCK_TAI)
 		lane->time_ns = fragi_time_difference(lane->time_ns, time->tai_ahead_ns);
+	else if (message->clock == FRAG_CLOCK_MONOTONIC)
+		lane->time_ns = fragi_time_difference(lane->time_ns, time->monotonic_ahead_ns);
 	else
 		lane->domain = message->clock;
 	return true;

@@ -40,7 +40,8 @@ struct fragi_lane {
 
 /* The time of an evaluation, and what the other clocks are ahead of it. */
 struct fragi_lane_time {
-	int64_t now_ns, unix_ahead_ns, tai_ahead_ns;
+	const struct frag_clock *clock; /* that now_ns is of */
+	int64_t now_ns, unix_ahead_ns, tai_ahead_ns, monotonic_ahead_ns;
 	bool knows_clocks;
 };
 

@@ -97,8 +97,10 @@ int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
 {
 	int r = tick->received_count < tick->received_capacity ? 0 : received_grow(tick);
 
-	if (r < 0)
+	if (r < 0) {
+		fragi_message_unref(message);
 		return r;
+	}
 	tick->received[tick->received_count++] = message;
 	*out_message = message;
 	return message->metadata != NULL ? metadata_merge(tick, message, out_message) : 0;

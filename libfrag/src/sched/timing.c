@@ -196,6 +196,7 @@ static struct decision decide(struct fragi_exec *exec)
 	struct decision decision = {.never = false};
 
 	timing->time.now_ns = exec->begin_ns;
+	timing->time.clock = exec->clock;
 	timing->time.knows_clocks = false;
 	for (uint32_t i = 0; i < timing->lane_count; i++)
 		fragi_lane_fill(&timing->lanes[i], &timing->time);
@@ -332,8 +333,6 @@ static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *p
 	if (tick->op->logged != NULL && give != FRAGI_GIVE_DEFAULT)
 		fragi_logging_given(tick, lane->rx);
 	r = fragi_tick_keep(tick, message, out_message);
-	if (r == -ENOBUFS || r == -ENOMEM)
-		fragi_message_unref(message);
 	return r;
 }
 
