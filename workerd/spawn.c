@@ -79,6 +79,8 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* First out of the way of one another, then to where they belong. */
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null < 0)
+		return -errno;
 	for (int i = 1; i < FD_ERROR; i++) {
 		moved[i] = fcntl(from[i] != 0 ? from[i] : null, F_DUPFD_CLOEXEC, 10);
 		if (moved[i] < 0)
