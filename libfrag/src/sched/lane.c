@@ -22,7 +22,8 @@ static void read_clocks(struct fragi_lane_time *time)
 	time->knows_clocks = true;
 	time->unix_ahead_ns = ahead_ns(CLOCK_REALTIME, time->now_ns);
 	time->tai_ahead_ns = ahead_ns(CLOCK_TAI, time->now_ns);
-	time->monotonic_ahead_ns = ahead_ns(CLOCK_MONOTONIC, time->now_ns);
+	time->monotonic_ahead_ns =
+		time->clock == NULL ? 0 : ahead_ns(CLOCK_MONOTONIC, time->now_ns);
 }
 
 /* Finds out when the held message was acquired. Returns false: in no time known here. */
@@ -32,8 +33,10 @@ static bool find_time(struct fragi_lane_time *time, struct fragi_lane *lane)
 
 	lane->domain = FRAGI_SYSTEM_TIME;
 	if ((message->stamps & FRAGI_STAMP_ACQUIRED) == 0) {
-		int64_t since_ns = fragi_clock_since_ns(
-			time->clock, fragi_stamp_diff_ns(lane->stamp, fragi_stamp()));
+		uint64_t stamps_ns = fragi_stamp_diff_ns(lane->stamp, fragi_stamp());
+		int64_t since_ns = time->clock == NULL
+					   ? (int64_t)stamps_ns
+					   : fragi_clock_since_ns(time->clock, stamps_ns);
 
 		lane->time_ns = time->now_ns - since_ns;
 		return lane->stamp != 0 && since_ns >= 0;
