@@ -94,7 +94,8 @@ class DataPort(victim.Victim):
         self.addCleanup(sniffer.end)
         self.begin_with_ports()
         ports = {int(place.rsplit(":", 1)[1]) for place in self.places}
-        proofs = [data[:n].hex() for (_, to), data in sniffer.first.items() if to in ports
+        heard = list(sniffer.first.items())     # a copy: the sniffer listens on
+        proofs = [data[:n].hex() for (_, to), data in heard if to in ports
                   for n in (PREFACE_BYTES, len(data))]
         self.assertTrue(proofs)
         self.attack_all(strangers.send_beginnings, *proofs)
