@@ -51,7 +51,6 @@ int fragi_data_logger_type_copy(struct fragi_arena *arena, const struct frag_dat
 	copy = fragi_arena_alloc(arena, sizeof(*copy));
 	if (copy == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory for a data logger");
-	memset(copy, 0, sizeof(*copy));
 	memcpy(copy, type, type->struct_size < sizeof(*copy) ? type->struct_size : sizeof(*copy));
 	copy->struct_size = sizeof(*copy);
 	r = data_logger_type_check(copy, err);
