@@ -32,7 +32,7 @@ static struct frag_tensor *numbers(int64_t rows, int64_t columns, const float *d
 }
 
 /* A frame of one gray. */
-static struct frag_tensor *black(uint8_t gray)
+static struct frag_tensor *frame_of(uint8_t gray)
 {
 	static uint8_t data[ROWS * COLUMNS * 3];
 
@@ -55,7 +55,7 @@ static struct frag_message *drawn(struct frag_harness *h, struct frag_tensor *t)
 {
 	struct frag_message *m = frag_message_create();
 
-	cr_assert_eq(frag_message_add_tensor(m, "", black(0)), 0);
+	cr_assert_eq(frag_message_add_tensor(m, "", frame_of(0)), 0);
 	cr_assert_eq(frag_message_add_tensor(m, "t", t), 0);
 	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
@@ -252,6 +252,34 @@ Test(ops_draw, masks_are_painted_by_their_classes)
 	frag_harness_destroy(h);
 }
 
+/* Over gray: a black frame could not tell a black class from none. */
+Test(ops_draw, a_class_without_a_colour_is_not_painted)
+{
+	const uint8_t classes[] = {1, 2};
+	struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct frag_harness *h =
+		make(&vision_draw_type,
+		     FRAG_ARGS({"tensors", "[{type: color}, {type: color_lut, name: t}]"},
+			       {"color_lut", "[[0, 0, 0, 0], [1, 0, 0]]"}));
+	struct frag_message *m = frag_message_create();
+	const uint8_t *pixel;
+
+	cr_assert_eq(frag_message_add_tensor(m, "", frame_of(200)), 0);
+	cr_assert_eq(
+		frag_message_add_tensor(m, "t", tensor_of(u8, 2, (const int64_t[]){1, 2}, classes)),
+		0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	pixel = frag_tensor_data(frag_message_tensor(m, ""));
+	cr_assert_eq(pixel[0], 255);
+	cr_assert_eq(pixel[1], 0);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(pixel[COLUMNS / 2 * 3 + i], 200);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
 Test(ops_draw, masks_of_boxes)
 {
 	const uint8_t classes[] = {1, 0, 0, 1, 0, 1, 1, 0};
@@ -410,7 +438,7 @@ Test(ops_draw, several_flows_and_frames_without_layers)
 	struct frag_message *m;
 	const uint8_t *pixel;
 
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "", black(0)), 0);
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "", frame_of(0)), 0);
 	cr_assert_eq(frag_harness_give_tensor(h, "receivers:1", "over",
 					      tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1},
 							3, (const int64_t[]){1, 1, 4}, half)),
