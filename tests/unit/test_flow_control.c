@@ -340,6 +340,11 @@ Test(flow_control, a_follower_ticks_as_often)
 	}
 }
 
+/* They may tick at the same time, so each has a slot of its own. */
+#define FORKED                                                                                     \
+	"  a: {type: step}\n"                                                                       \
+	"  b: {type: step, parameters: {slot: 2}}\n"                                                \
+	"  c: {type: step, parameters: {slot: 3}}\n"
 #define FORK                                                                                       \
 	"flows:\n"                                                                                 \
 	"  - {from: <|start|>, to: [a, b, c]}\n"                                                   \
@@ -354,7 +359,7 @@ Test(flow_control, operators_join)
 
 		run_good(&rig, graph_of(s,
 					"operators:\n"
-					"  a: {type: step}\n  b: {type: step}\n  c: {type: step}\n"
+					FORKED
 					"  join: {type: step, parameters: {slot: 1}}\n" FORK,
 					true));
 		cr_assert_eq(noted(1), 3);
@@ -365,7 +370,7 @@ Test(flow_control, operators_join)
 			graph_of(
 				s,
 				"operators:\n"
-				"  a: {type: step}\n  b: {type: step}\n  c: {type: step}\n"
+				FORKED
 				"  join: {type: step, parameters: {slot: 1}, conditions: [{type: message_available, receiver: __input_exec__, min_size: 3}]}\n" FORK,
 				true));
 		cr_assert_eq(noted(1), 1);
