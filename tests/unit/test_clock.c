@@ -278,6 +278,67 @@ Test(clock, the_time_limit_is_on_it_and_what_happens_at_that_time_happens)
 	}
 }
 
+/*
+ * A user that goes on by itself just after it was found to wait, while the clock is being set.
+ * Without the call the thread would read the time of before, unless it is very slow.
+ */
+struct early {
+	struct frag_clock *clock;
+	pthread_t thread;
+	_Atomic bool runs;
+	int calls;
+	int64_t read_ns;
+};
+
+static void *go_on_early(void *arg)
+{
+	struct early *early = arg;
+
+	atomic_store(&early->runs, true);
+	fragi_clock_going_on(early->clock);
+	early->read_ns = fragi_clock_read_ns(early->clock);
+	return NULL;
+}
+
+static bool early_waits(void *arg, int64_t *out_next_ns, uint64_t *out_rounds)
+{
+	struct early *early = arg;
+
+	*out_next_ns = 5 * S;
+	*out_rounds = 0;
+	if (++early->calls == 2) {
+		cr_assert_eq(pthread_create(&early->thread, NULL, go_on_early, early), 0);
+		while (!atomic_load(&early->runs))
+			sched_yield();
+		for (int i = 0; i < 100; i++)
+			sched_yield();
+	}
+	return true;
+}
+
+static void early_moved(void *arg, int64_t waited_ns)
+{
+	(void)arg;
+	(void)waited_ns;
+}
+
+Test(clock, who_goes_on_while_it_is_set_reads_the_new_time)
+{
+	struct fragi_clock_config config = {.kind = FRAGI_CLOCK_MANUAL};
+	struct early early = {0};
+	struct fragi_clock_user user = {
+		.arg = &early, .waits = early_waits, .moved = early_moved};
+
+	cr_assert_eq(fragi_clock_create(&config, &early.clock), 0);
+	fragi_clock_join(early.clock, &user);
+	fragi_clock_waiting(early.clock);
+	cr_assert_eq(early.calls, 2);
+	pthread_join(early.thread, NULL);
+	cr_expect_eq(early.read_ns, 5 * S);
+	fragi_clock_leave(early.clock, &user);
+	fragi_clock_destroy(early.clock);
+}
+
 Test(clock, a_sleep_sets_a_manual_one_forward)
 {
 	struct rig rig;

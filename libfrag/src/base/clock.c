@@ -251,6 +251,14 @@ void fragi_clock_waiting(struct frag_clock *clock)
 	pthread_mutex_unlock(&clock->lock);
 }
 
+void fragi_clock_going_on(struct frag_clock *clock)
+{
+	if (fragi_clock_kind_of(clock) != FRAGI_CLOCK_MANUAL)
+		return;
+	pthread_mutex_lock(&clock->lock);
+	pthread_mutex_unlock(&clock->lock);
+}
+
 void fragi_clock_wake_sleepers(struct frag_clock *clock)
 {
 	if (clock == NULL)

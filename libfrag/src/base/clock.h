@@ -65,6 +65,12 @@ FRAGI_API void fragi_clock_leave(struct frag_clock *clock, struct fragi_clock_us
  * them waits for. Thread: any, without locks that the callbacks take.
  */
 FRAGI_API void fragi_clock_waiting(struct frag_clock *clock);
+/*
+ * A user has gone on, maybe for no reason, and says so when it is asked. A manual clock that is
+ * being set because all users waited is set when this returns, so that no time that the user reads
+ * from now on is one of before. Thread: any, without locks that the callbacks take.
+ */
+FRAGI_API void fragi_clock_going_on(struct frag_clock *clock);
 /* All sleeps end, and no further one waits: the application is to stop. */
 FRAGI_API void fragi_clock_wake_sleepers(struct frag_clock *clock);
 

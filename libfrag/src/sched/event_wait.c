@@ -286,5 +286,6 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	if (thread->base_ns >= until_ns)
 		event_leave_home_locked(event, &thread->stalled_order);
 	fragi_lock_leave(&event->lock);
+	fragi_clock_going_on(event->clock);
 	thread->base_stamp = thread->here.stamp = thread->here.pump_stamp = fragi_stamp();
 }

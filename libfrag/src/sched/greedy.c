@@ -230,6 +230,7 @@ static void wait(struct greedy *greedy)
 	if (rest) {
 		atomic_fetch_add(&greedy->rounds, 1);
 		atomic_store(&greedy->resting, false);
+		fragi_clock_going_on(greedy->clock);
 	}
 	greedy->here.stamp = greedy->here.pump_stamp = fragi_stamp();
 }
