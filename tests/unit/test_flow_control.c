@@ -342,8 +342,8 @@ Test(flow_control, a_follower_ticks_as_often)
 
 /* They may tick at the same time, so each has a slot of its own. */
 #define FORKED                                                                                     \
-	"  a: {type: step}\n"                                                                       \
-	"  b: {type: step, parameters: {slot: 2}}\n"                                                \
+	"  a: {type: step}\n"                                                                      \
+	"  b: {type: step, parameters: {slot: 2}}\n"                                               \
 	"  c: {type: step, parameters: {slot: 3}}\n"
 #define FORK                                                                                       \
 	"flows:\n"                                                                                 \
@@ -358,8 +358,7 @@ Test(flow_control, operators_join)
 		struct rig rig;
 
 		run_good(&rig, graph_of(s,
-					"operators:\n"
-					FORKED
+					"operators:\n" FORKED
 					"  join: {type: step, parameters: {slot: 1}}\n" FORK,
 					true));
 		cr_assert_eq(noted(1), 3);
@@ -369,8 +368,7 @@ Test(flow_control, operators_join)
 			&rig,
 			graph_of(
 				s,
-				"operators:\n"
-				FORKED
+				"operators:\n" FORKED
 				"  join: {type: step, parameters: {slot: 1}, conditions: [{type: message_available, receiver: __input_exec__, min_size: 3}]}\n" FORK,
 				true));
 		cr_assert_eq(noted(1), 1);
