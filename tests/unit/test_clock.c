@@ -326,8 +326,7 @@ Test(clock, who_goes_on_while_it_is_set_reads_the_new_time)
 {
 	struct fragi_clock_config config = {.kind = FRAGI_CLOCK_MANUAL};
 	struct early early = {0};
-	struct fragi_clock_user user = {
-		.arg = &early, .waits = early_waits, .moved = early_moved};
+	struct fragi_clock_user user = {.arg = &early, .waits = early_waits, .moved = early_moved};
 
 	cr_assert_eq(fragi_clock_create(&config, &early.clock), 0);
 	fragi_clock_join(early.clock, &user);
