@@ -14,7 +14,7 @@
 #             (mk/proof.sh)
 
 # How many programs with tests that failed may run once more (tests/run.py); nightly says 0.
-AGAIN ?= 2
+AGAIN ?= 4
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Warnings are off (-w), because in instrumented code gcc cannot see what is initialised.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= \

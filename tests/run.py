@@ -18,9 +18,10 @@ under valgrind, with twenty times the time; there too what is written into a log
 runs the programs of another machine's build (tests/aarch64.sh) with the same patience; what the
 emulator cannot do is in tests/skips.aarch64.
 
---again N: when at most N programs had tests that failed, each of them runs once more, alone, and
-counts as it ended then; the last line says how many did. Nothing is repeated for what needs no
-second look: a report of a checker, or something left behind.
+--again N: when at most N programs had tests that failed, each of them runs once more, alone after
+all others have ended, and counts as it ended then. The last line names those that passed only then,
+and above it stands what failed first. A report of a checker fails without a second run, and so does
+what is left behind by a program that passed.
 """
 import argparse
 import concurrent.futures
@@ -40,7 +41,7 @@ import features  # noqa: E402
 # Of tests that drive real daemons.
 PYTHON_FOLDERS = ("integration", "hostile")
 LIMIT_S = 240
-EXIT_S = 5  # for processes to exit after the program that started them
+EXIT_S = 20  # for processes to exit after the program that started them
 
 TAP = re.compile(r"^(not ok|ok) - (\S+)(.*)$")
 
@@ -50,6 +51,7 @@ class Result:
         self.name = name
         self.passed, self.failed, self.skipped = [], [], []
         self.is_certain = False  # what failed would fail whenever it runs
+        self.failed_first = []  # before the program ran again
         self.output = ""
         self.closing = ""
         self.seconds = 0.0
@@ -181,6 +183,8 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
         result.failed.append("%s: exit status %d" % (name, status))
     elif not (result.passed or result.failed or result.skipped):
         result.failed.append("%s: ran no test" % name)
+    # A test that fails, or is stopped, cannot tidy up after itself.
+    tidy = not result.failed
     if left:
         result.failed.append("%s: left processes behind" % name)
     if texts:
@@ -190,7 +194,7 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
         result.failed.append("%s: left files behind: %s" % (name, " ".join(left_files)))
     # LeakSanitizer may fail itself, beside a thread that ends.
     found = [t for t in texts if "LeakSanitizer has encountered a fatal error" not in t]
-    result.is_certain = bool(left or found or left_files)
+    result.is_certain = bool(found or (tidy and (left or left_files)))
     return result
 
 
@@ -288,7 +292,7 @@ def choose_programs(programs, args, chosen):
 
 
 def run_programs(programs, build, checker, args, emulator_skips):
-    """Returns (results, how many programs ran twice)."""
+    """Returns the result of each program, of its last run."""
     lock = threading.Lock()
     results = []
 
@@ -311,16 +315,17 @@ def run_programs(programs, build, checker, args, emulator_skips):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         list(pool.map(run_one, programs))
     failed = [r for r in results if r.failed]
-    if len(failed) > args.again or any(r.is_certain for r in failed):
-        return results, 0
-    for result in failed:
-        print("again, alone: %s" % result.name)
-        results.remove(result)
-        run_one(next(p for p in programs if p[1] == result.name))
-    return results, len(failed)
+    if len(failed) > args.again:
+        return results
+    for first in [r for r in failed if not r.is_certain]:
+        print("again, alone: %s" % first.name)
+        results.remove(first)
+        run_one(next(p for p in programs if p[1] == first.name))
+        results[-1].failed_first = first.failed
+    return results
 
 
-def report(results, repeated, skips, args, checks_features):
+def report(results, skips, args, checks_features):
     """Prints what was skipped and what failed. Returns the exit status."""
     passed = sorted(n for r in results for n in r.passed)
     failed = sorted(n for r in results for n in r.failed)
@@ -344,7 +349,11 @@ def report(results, repeated, skips, args, checks_features):
             f.writelines(n + "\n" for n in passed)
     for name in failed:
         print("failed: %s" % name)
-    twice = ", %d programs ran twice" % repeated if repeated else ""
+    again = sorted((r for r in results if r.failed_first), key=lambda r: r.name)
+    for result in again:
+        for name in result.failed_first:
+            print("ran twice: %s, in which this failed first: %s" % (result.name, name))
+    twice = ", ran twice: " + " ".join(r.name for r in again) if again else ""
     excused = len([s for s in skipped if s in skips])
     print("%d passed, %d failed, %d skipped%s" % (len(passed), len(failed), excused, twice))
     return 1 if failed or not passed else 0
@@ -366,9 +375,9 @@ def main():
         print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
         return 0
     wanted = choose_programs(programs(build, 120 * TIMES_SLOWER.get(checker, 1)), args, chosen)
-    results, repeated = run_programs(wanted, build, checker, args, emulator_skips)
+    results = run_programs(wanted, build, checker, args, emulator_skips)
     checks_features = not args.only and not args.tests and checker is None
-    return report(results, repeated, skips, args, checks_features)
+    return report(results, skips, args, checks_features)
 
 
 if __name__ == "__main__":

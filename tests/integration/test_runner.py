@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import sys
+import tempfile
+import threading
 import types
 import unittest
 from unittest import mock
@@ -17,7 +19,7 @@ import run  # noqa: E402
 class Again(unittest.TestCase):
     def run_all(self, outcomes, again):
         """outcomes: for each program, what each of its runs fails with, or None. Returns (what
-        failed in the end, how many ran twice, how often each ran)."""
+        failed in the end, which ran twice, how often each ran)."""
         ran = {name: 0 for name in outcomes}
 
         def one(_, name, *__):
@@ -31,33 +33,81 @@ class Again(unittest.TestCase):
         args = types.SimpleNamespace(jobs=2, again=again)
         programs = [([], n) for n in outcomes]
         with mock.patch.object(run, "run_program", one), contextlib.redirect_stdout(io.StringIO()):
-            results, repeated = run.run_programs(programs, "build", None, args, {})
+            results = run.run_programs(programs, "build", None, args, {})
         self.assertEqual(sorted(r.name for r in results), sorted(outcomes), "each counts once")
-        return sorted(n for r in results for n in r.failed), repeated, ran
+        twice = sorted(r.name for r in results if r.failed_first)
+        return sorted(n for r in results for n in r.failed), twice, ran
 
     def test_what_failed_once_counts_as_it_ends(self):
         failed, repeated, ran = self.run_all({"a": ["failed", None], "b": ["failed", "failed"], "c": [None]}, 2)
-        self.assertEqual((failed, repeated, ran), (["b"], 2, {"a": 2, "b": 2, "c": 1}))
+        self.assertEqual((failed, repeated, ran), (["b"], ["a", "b"], {"a": 2, "b": 2, "c": 1}))
 
     def test_more_failures_than_that_are_no_accident(self):
         failed, repeated, ran = self.run_all({"a": ["failed"], "b": ["failed"], "c": [None]}, 1)
-        self.assertEqual((failed, repeated, ran), (["a", "b"], 0, {"a": 1, "b": 1, "c": 1}))
+        self.assertEqual((failed, repeated, ran), (["a", "b"], [], {"a": 1, "b": 1, "c": 1}))
 
     def test_a_report_is_believed_at_once(self):
         failed, repeated, _ = self.run_all({"a": ["certain"], "b": [None]}, 2)
-        self.assertEqual((failed, repeated), (["a"], 0))
+        self.assertEqual((failed, repeated), (["a"], []))
+
+    def test_beside_a_report_others_are_repeated(self):
+        failed, repeated, _ = self.run_all({"a": ["certain"], "b": ["failed", None]}, 2)
+        self.assertEqual((failed, repeated), (["a"], ["b"]))
+
+    def test_it_runs_again_after_all_others(self):
+        """Two at a time: c still runs when a has failed."""
+        running, seen = set(), []
+
+        def one(_, name, *__):
+            result = run.Result(name)
+            running.add(name)
+            seen.append(name)
+            if name == "c":
+                ended.wait(60)
+            if seen.count("a") == 2 and name == "a":
+                self.assertEqual(running, {"a"})
+            (result.failed if seen.count(name) == 1 and name == "a" else result.passed).append(name)
+            if name == "b":
+                ended.set()
+            running.discard(name)
+            return result
+
+        ended = threading.Event()
+        args = types.SimpleNamespace(jobs=2, again=1)
+        with mock.patch.object(run, "run_program", one), contextlib.redirect_stdout(io.StringIO()):
+            results = run.run_programs([([], n) for n in "acb"], "build", None, args, {})
+        self.assertEqual((seen[-1], [r.failed for r in results]), ("a", [[], [], []]))
 
     def test_nothing_is_repeated_unless_asked(self):
-        self.assertEqual(self.run_all({"a": ["failed"], "b": [None]}, 0)[:2], (["a"], 0))
+        self.assertEqual(self.run_all({"a": ["failed"], "b": [None]}, 0)[:2], (["a"], []))
 
-    def test_the_last_line_counts_what_ran_twice(self):
+    def program(self, text, limit_s=60):
+        """The result of a program that is this text of Python; tap(LINE) writes a verdict."""
+        tap = "import os\ndef tap(line): open(os.environ['FRAG_TEST_TAP'], 'a').write(line + '\\n')\n"
+        with tempfile.TemporaryDirectory() as build:
+            return run.run_program([sys.executable, "-c", tap + text], "a", build, limit_s=limit_s)
+
+    def test_what_is_left_behind_by_a_test_that_failed_may_be_its_fault(self):
+        leave = "open(os.environ['TMPDIR'] + '/left', 'w')\n"
+        passed, failed = self.program(leave + "tap('ok - s::t')"), self.program(leave + "tap('not ok - s::t')")
+        self.assertEqual((passed.failed, passed.is_certain), (["a: left files behind: left"], True))
+        self.assertEqual((failed.failed, failed.is_certain), (["s::t", "a: left files behind: left"], False))
+
+    def test_what_a_program_that_was_stopped_started_is_its_own_fault(self):
+        stopped = self.program("import subprocess\nsubprocess.run(['sleep', '60'])", limit_s=1)
+        self.assertEqual((stopped.failed, stopped.is_certain),
+                         (["a: still running after 1 s", "a: left processes behind"], False))
+
+    def test_the_last_line_names_what_ran_twice(self):
         result = run.Result("a")
-        result.passed = ["a"]
+        result.passed = ["s::t"]
         args = types.SimpleNamespace(tests=None, record=None)
-        for repeated, words in ((0, ""), (2, ", 2 programs ran twice")):
+        for first, above, words in (([], "", ""),
+                                    (["s::t"], "ran twice: a, in which this failed first: s::t\n", ", ran twice: a")):
+            result.failed_first = first
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                self.assertEqual(run.report([result], repeated, {}, args, False), 0)
-            self.assertEqual(out.getvalue(), "1 passed, 0 failed, 0 skipped%s\n" % words)
+                self.assertEqual(run.report([result], {}, args, False), 0)
+            self.assertEqual(out.getvalue(), above + "1 passed, 0 failed, 0 skipped%s\n" % words)
 
 
 if __name__ == "__main__":
