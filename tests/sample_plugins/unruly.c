@@ -15,7 +15,7 @@
 
 struct unruly {
 	const char *where, *deed, *file;
-	int64_t ticks, lasts;
+	int64_t ticks;
 	int64_t seen;
 };
 
@@ -31,7 +31,6 @@ static const struct frag_param params[] = {
 			  .choices = deeds),
 	FRAG_PARAM_PATH(struct unruly, file, NULL, .headline = "Written once it is about to"),
 	FRAG_PARAM_I64(struct unruly, ticks, 0, .headline = "Done after that many; 0: never"),
-	FRAG_PARAM_DURATION(struct unruly, lasts, 0, .headline = "Of the deed `last`"),
 };
 
 static void sleep_for_ever(void)
@@ -65,13 +64,20 @@ static void leave(void)
 	_exit(0);
 }
 
+/* The deed `last` ends when the file is removed. */
+static void last(const char *file)
+{
+	while (access(file, F_OK) == 0)
+		usleep(10000);
+}
+
 static int misbehave(const struct unruly *s)
 {
 	write_file(s);
 	if (strcmp(s->deed, "hang") == 0)
 		sleep_for_ever();
 	if (strcmp(s->deed, "last") == 0)
-		nanosleep(&(struct timespec){s->lasts / 1000000000, s->lasts % 1000000000}, NULL);
+		last(s->file);
 	if (strcmp(s->deed, "leave_thread") == 0)
 		pthread_exit(NULL);
 	if (strcmp(s->deed, "exit") == 0)
