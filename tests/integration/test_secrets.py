@@ -3,6 +3,7 @@
 talkative, not in environments and command lines. A relay between the daemons reads along, so the
 test knows each session's id and secret, the application's key and each edge's token."""
 import os
+import signal
 import socket
 import struct
 import threading
@@ -18,7 +19,7 @@ extensions: [libtruth.so]
 fragments:
   fragment1:
     operators:
-      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms, count: 2000}}
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms}}
   fragment2:
     operators:
       rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
@@ -122,9 +123,10 @@ class Secrets(cluster.ClusterTest):
             for name in ("environ", "cmdline"):
                 with open("/proc/%d/%s" % (pid, name), "rb") as f:
                     self.assert_absent(secrets, "%s of %s" % (name, pids[pid]), f.read())
+        d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         for w in workers:
-            w.signal(15)
+            w.signal(signal.SIGTERM)
             w.wait()
         self.assertIn("session 1: new -> live", d.stderr)
         self.assertIn("hello sent -> attached", workers[0].stderr)
@@ -152,6 +154,7 @@ class Secrets(cluster.ClusterTest):
                 answer = self.ask(session=session, secret=secret)
                 welcome = control.fields(answer[control.WELCOME][0])
                 self.assertNotEqual(welcome[1], [session])
+        d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assertNotIn("came back", d.stderr)
 
