@@ -29,6 +29,8 @@ FILES = 2048
 # A daemon under attack may grow by this much: sixty-four unfinished frames of the largest size that
 # a stranger may send.
 GROWTH_BYTES = 96 << 20
+# Nobody is to be taken for dead because the attack leaves little of the machine to it.
+PATIENT = {"FRAG_DEAD_MS": "60000"}
 
 
 class Attacker:
@@ -128,6 +130,7 @@ class Victim(world.World):
 
     def begin(self, **more):
         """The victim and its bystander run, and messages flow."""
+        self.env.update(PATIENT)
         self.begin_bystander()
         self.launch(tx_pause="2ms", **more)
         self.wait_received(10)
@@ -145,7 +148,7 @@ class Victim(world.World):
                 os.unlink(self.path(name))
 
     def begin_bystander(self):
-        self.bystander = world.Bystander()
+        self.bystander = world.Bystander(PATIENT)
         self.addCleanup(self.bystander.world.close)
 
     def attack(self, deed, *args, **how):

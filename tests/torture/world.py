@@ -307,10 +307,11 @@ class World(cluster.ClusterTest):
 class Bystander:
     """An application of another driver, with its own workers, that must not notice anything."""
 
-    def __init__(self):
+    def __init__(self, env=()):
         self.world = World()
         self.world.open(quick=False)
         del self.world.env["FRAG_LOG_LEVEL"]
+        self.world.env.update(env)
         self.world.launch(tx_pause="5ms")
         self.world.wait_received(10)
 
