@@ -351,6 +351,16 @@ class _TapResult(unittest.TextTestResult):
         super().__init__(*args, **kwargs)
         self.verdicts = []
 
+    def startTest(self, test):
+        super().startTest(test)
+        self.started = time.monotonic()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        took_s = time.monotonic() - self.started
+        if took_s > 1:
+            self.stream.writeln("  took %.1f s: %s" % (took_s, self._name(test)))
+
     def _name(self, test):
         return "%s::%s" % (os.path.splitext(os.path.basename(sys.argv[0]))[0], test.id().split(".", 1)[-1])
 
