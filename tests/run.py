@@ -41,6 +41,8 @@ import features  # noqa: E402
 # Of tests that drive real daemons.
 PYTHON_FOLDERS = ("integration", "hostile")
 LIMIT_S = 240
+LOOK_S = 0.5  # whether the cores are idle
+ENOUGH_IDLE = 0.4
 EXIT_S = 20  # for processes to exit after the program that started them
 
 TAP = re.compile(r"^(not ok|ok) - (\S+)(.*)$")
@@ -257,7 +259,7 @@ def known_skips(file):
 def read_arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default="build")
-    p.add_argument("--jobs", type=int, help="programs at once; default: one more than cores, for those that wait; with a checker the cores")
+    p.add_argument("--jobs", type=int, help="programs at once; default: one more than cores, with a checker as many, and more while cores are idle")
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
@@ -278,9 +280,10 @@ def choose_programs(programs, args, chosen):
         programs = [p for p in programs if wanted.match(p[1])]
     if args.emulated:
         programs = [p for p in programs if p[1].startswith("tests/")]
-    # These have no threads, or those that test_ping and test_examples run as well, and many pixels.
+    # These have no threads, or those that test_ping and test_examples run as well, and many pixels,
+    # or are about documents.
     if args.threads:
-        unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers)$")
+        unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers|readmes|runner)$")
         programs = [p for p in programs if not unwanted.match(p[1])]
     if args.only:
         programs = [p for p in programs if args.only in p[1]]
@@ -289,6 +292,42 @@ def choose_programs(programs, args, chosen):
                     for c, n in programs if n in chosen]
     # The long ones first, so that the two ends meet.
     return sorted(programs, key=lambda p: not p[1].startswith(PYTHON_FOLDERS))
+
+
+class Idle:
+    """How much of the time the cores have been idle."""
+
+    def __init__(self):
+        self.before = self.read()
+
+    @staticmethod
+    def read():
+        """(idle, all) since the machine was started."""
+        with open("/proc/stat", encoding="utf-8") as f:
+            ticks = [int(n) for n in f.readline().split()[1:9]]
+        return ticks[3] + ticks[4], sum(ticks)
+
+    def share(self):
+        """Since the last call."""
+        now, before = self.read(), self.before
+        self.before = now
+        return (now[0] - before[0]) / max(now[1] - before[1], 1)
+
+
+def run_side_by_side(programs, run_one, jobs, most, idle):
+    """jobs of them at once, and up to `most` while a good part of the cores is idle, since many
+    programs mostly wait."""
+    waiting, running = list(programs), set()
+    with concurrent.futures.ThreadPoolExecutor(most) as pool:
+        while waiting or running:
+            share = idle.share() if jobs <= len(running) < most else 0
+            if waiting and (len(running) < jobs or share > ENOUGH_IDLE):
+                running.add(pool.submit(run_one, waiting.pop(0)))
+                if len(running) < jobs:
+                    continue
+            done, running = concurrent.futures.wait(running, LOOK_S, concurrent.futures.FIRST_COMPLETED)
+            for ended in done:
+                ended.result()
 
 
 def run_programs(programs, build, checker, args, emulator_skips):
@@ -312,8 +351,7 @@ def run_programs(programs, build, checker, args, emulator_skips):
 
     cores = os.cpu_count() or 1
     jobs = args.jobs or (cores if checker else cores + 1)
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(run_one, programs))
+    run_side_by_side(programs, run_one, jobs, args.jobs or 3 * cores, Idle())
     failed = [r for r in results if r.failed]
     if len(failed) > args.again:
         return results
@@ -375,7 +413,11 @@ def main():
         print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
         return 0
     wanted = choose_programs(programs(build, 120 * TIMES_SLOWER.get(checker, 1)), args, chosen)
+    began = time.monotonic()
     results = run_programs(wanted, build, checker, args, emulator_skips)
+    used = os.times()
+    print("%.0f s, and %.0f s of processor time" %
+          (time.monotonic() - began, used.children_user + used.children_system))
     checks_features = not args.only and not args.tests and checker is None
     return report(results, skips, args, checks_features)
 

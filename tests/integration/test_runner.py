@@ -81,6 +81,45 @@ class Again(unittest.TestCase):
     def test_nothing_is_repeated_unless_asked(self):
         self.assertEqual(self.run_all({"a": ["failed"], "b": [None]}, 0)[:2], (["a"], []))
 
+    def at_once(self, jobs, most, shares):
+        """The largest number of programs that ran at once while the cores were idle for these
+        shares of the time. A program ends once the share was read for the last time, or no more may
+        run."""
+        left, at_once, most_at_once, lock = list(shares), 0, 0, threading.Lock()
+        is_over = threading.Event()
+
+        def share():
+            if len(left) == 1:
+                is_over.set()
+            return left.pop(0) if len(left) > 1 else left[0]
+
+        def one(_):
+            nonlocal at_once, most_at_once
+            with lock:
+                at_once += 1
+                most_at_once = max(most_at_once, at_once)
+                if at_once >= most:
+                    is_over.set()
+            is_over.wait(60)
+            with lock:
+                at_once -= 1
+
+        with mock.patch.object(run, "LOOK_S", 0.01):
+            run.run_side_by_side(range(20), one, jobs, most, types.SimpleNamespace(share=share))
+        return most_at_once
+
+    def test_more_run_at_once_while_cores_are_idle(self):
+        self.assertEqual(self.at_once(2, 4, [0.1] * 9), 2)
+        self.assertEqual(self.at_once(2, 4, [0.1, 0.9, 0.1, 0.1]), 3)
+        self.assertEqual(self.at_once(2, 4, [0.9] * 9), 4)
+
+    def test_idle_is_what_the_kernel_counts(self):
+        idle = run.Idle()
+        idle.before = tuple(n - 1000 for n in idle.read())
+        self.assertGreater(idle.share(), 0.9, "1000 of 1000, and what has passed since")
+        idle.before = (idle.before[0], idle.before[1] - 100000)
+        self.assertLess(idle.share(), 0.1)
+
     def program(self, text, limit_s=60):
         """The result of a program that is this text of Python; tap(LINE) writes a verdict."""
         tap = "import os\ndef tap(line): open(os.environ['FRAG_TEST_TAP'], 'a').write(line + '\\n')\n"
