@@ -351,7 +351,7 @@ def run_programs(programs, build, checker, args, emulator_skips):
 
     cores = os.cpu_count() or 1
     jobs = args.jobs or (cores if checker else cores + 1)
-    run_side_by_side(programs, run_one, jobs, args.jobs or 3 * cores, Idle())
+    run_side_by_side(programs, run_one, jobs, args.jobs or 2 * cores, Idle())
     failed = [r for r in results if r.failed]
     if len(failed) > args.again:
         return results
