@@ -124,7 +124,7 @@ static bool objects_same(const struct fragi_spec_object *a, size_t a_count,
 
 	for (size_t i = 0; same && i < a_count; i++) {
 		same = texts_same(a[i].name, b[i].name) && texts_same(a[i].type, b[i].type) &&
-		       a[i].is_service == b[i].is_service && texts_same(a[i].id, b[i].id) &&
+		       a[i].kind == b[i].kind && texts_same(a[i].id, b[i].id) &&
 		       texts_same(a[i].scope, b[i].scope) &&
 		       a[i].setting_count == b[i].setting_count;
 		for (size_t k = 0; same && k < a[i].setting_count; k++)

@@ -72,6 +72,44 @@ class Loggers(cluster.ClusterTest):
             entries = lines_of(self.path("log.jsonl." + fragment))
             self.assertEqual([e["value"] for e in entries if e["id"] == number], list(range(1, 21)))
 
+    def test_each_instance_of_a_subgraph_has_its_file(self):
+        self.write("inner.yaml", """
+            parameters: {name: {}}
+            data_loggers:
+              file: {type: async_json_logger, path: "${name}.jsonl", allowlist_patterns: [out]}
+              off: {type: async_json_logger, path: off.jsonl, when: {with: more}}
+            operators:
+              tx: {type: ping_tx, conditions: [{type: count, count: 5}]}
+              mid: {type: forward}
+            flows: [tx -> mid.in]
+            ports: {numbers: mid.out}
+            """)
+        path = self.write("app.yaml", """
+            frag: 1
+            application: app
+            arguments: {with: {default: less}}
+            subgraphs:
+              inner: {from_file: inner.yaml}
+              outer:
+                operators: {in: {subgraph: inner, parameters: {name: log}}}
+                ports: {numbers: in.numbers}
+            operators:
+              one: {subgraph: outer}
+              two: {subgraph: inner, parameters: {name: log}}
+              rx: {type: ping_rx}
+            flows: [one.numbers -> rx, two.numbers -> rx]
+            """)
+        run = self.start("fragctl", "run", path)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(sorted(name for name in os.listdir(self.path(".")) if "json" in name),
+                         ["log.jsonl.one_in", "log.jsonl.two"])
+        for instance in ("one_in", "two"):
+            entries = lines_of(self.path("log.jsonl." + instance))
+            for port in ("_tx.out", "_mid.out"):
+                self.assertEqual([e["value"] for e in entries if e["id"] == "app." + instance + port],
+                                 [1, 2, 3, 4, 5])
+            self.assertEqual(len(entries), 10)
+
     def test_tensors_are_numpy_files(self):
         self.run_app("npy: {type: async_npy_logger, folder: out, log_inputs: false}")
         files = sorted(os.listdir(self.path("out")))
@@ -97,10 +135,37 @@ class Loggers(cluster.ClusterTest):
             "a: {type: basic_consol_logger}\n  b: {type: async_json_logger, queue_policy: rejct}\n"
             "  c: {type: basic_npy_logger, folder: x, max_queue_size: 3}")))
         self.assertEqual(run.wait(), 2)
-        for text in ("5:3: one.a: unknown resource type \"basic_consol_logger\"; did you mean",
+        for text in ("5:3: one.a: unknown type \"basic_consol_logger\" of a data logger; did you mean \"basic_console_logger\"?",
                      "\"rejct\" is not a valid choice; did you mean \"reject\"?",
                      "6:3: one.b: parameter \"path\" (path) is required",
                      "one.c: unknown parameter \"max_queue_size\""):
+            self.assertIn(text, run.stderr)
+
+    def test_mistakes_in_subgraphs_are_refused_with_their_places(self):
+        run = self.start("fragctl", "validate", self.write("app.yaml", """
+frag: 1
+application: app
+subgraphs:
+  s:
+    data_loggers:
+      a: {type: basic_json_loger, path: x}
+      b: {path: x}
+      c: {type: unbounded_allocator}
+      d d: {type: basic_console_logger}
+      e: {type: influx}
+    operators: {tx: {type: ping_tx}}
+    data_logers: {}
+operators: {one: {subgraph: s}}
+"""))
+        self.assertEqual(run.wait(), 2)
+        for text in ("7:7: app.one_a: unknown type \"basic_json_loger\" of a data logger; did you mean \"basic_json_logger\"?",
+                     "8:7: app.one_b: a data logger has no type",
+                     "9:7: app: one_c is no data logger: its type is unbounded_allocator",
+                     "10:7: subgraphs.s: data logger \"d d\" is not a valid name",
+                     "11:7: app.one_e: unknown type \"influx\" of a data logger; valid: basic_console_logger, "
+                     "async_console_logger, basic_json_logger, async_json_logger, basic_npy_logger, async_npy_logger; "
+                     "or list the library that has it under extensions",
+                     "unknown key \"data_logers\"; did you mean \"data_loggers\"?"):
             self.assertIn(text, run.stderr)
 
 

@@ -14,6 +14,7 @@
 #define ENTRIES_MAX 4096
 static struct {
 	char id[64];
+	char logger[64];
 	enum frag_dir dir;
 	int64_t value;
 	int has_content;
@@ -37,7 +38,7 @@ static int capture_start(void *state, const struct frag_resource *logger, struct
 {
 	const struct capture *capture = state;
 
-	cr_expect_str_eq(frag_resource_name(logger), "log");
+	cr_expect_not_null(strstr(frag_resource_name(logger), "log"));
 	atomic_fetch_add(&starts, 1);
 	return capture->gate == 2 ? frag_err_set(err, -EIO, "it has no paper") : 0;
 }
@@ -52,6 +53,8 @@ static int note(const struct frag_log_entry *entry, int large)
 	if (i >= ENTRIES_MAX)
 		return -ENOSPC;
 	snprintf(entries[i].id, sizeof(entries[i].id), "%s", entry->id);
+	snprintf(entries[i].logger, sizeof(entries[i].logger), "%s",
+		 frag_resource_name(entry->logger));
 	entries[i].dir = entry->dir;
 	type = frag_message_value(entry->message, &value, NULL);
 	entries[i].value = frag_type_equal(type, &frag_type_i64) ? *(const int64_t *)value : -1;
@@ -188,7 +191,40 @@ static int compose_badly(struct frag_fragment *fragment)
 		     -EINVAL);
 	return -EINVAL;
 }
+/* A subgraph of a library with a data logger and one of the graph in it. */
+static int compose_logged(struct frag_subgraph *subgraph, struct frag_fragment *fragment)
+{
+	struct frag_op *head = frag_make_operator(fragment, "h", "middle", FRAG_NO_ARGS);
+	struct frag_subgraph *leaf = frag_make_subgraph(fragment, "p", "leaf", FRAG_NO_ARGS);
+	int r = frag_add_data_logger(fragment,
+				     frag_make_resource(fragment, "log", "capture", FRAG_NO_ARGS));
+
+	if (r == 0)
+		r = frag_add_interface_port(subgraph, head, "in", NULL);
+	if (r == 0)
+		r = frag_add_interface_port_of(subgraph, leaf, "out", NULL);
+	return r < 0 ? r
+		     : frag_add_named_flow(fragment, "h", "out", "p", "in", 0, FRAG_POLICY_DEFAULT);
+}
+static const struct frag_subgraph_type subgraph_types[] = {{"logged_in_c", NULL, compose_logged}};
+
+static int compose_two(struct frag_fragment *fragment)
+{
+	static const char *const names[] = {"tx", "cam", "cam_2", "rx"};
+	int r = 0;
+
+	frag_make_operator(fragment, "tx", "source", FRAG_ARGS({"count", "10"}));
+	frag_make_subgraph(fragment, "cam", "logged_in_c", FRAG_NO_ARGS);
+	frag_make_subgraph(fragment, "cam_2", "logged_in_c", FRAG_NO_ARGS);
+	frag_make_operator(fragment, "rx", "sink", FRAG_NO_ARGS);
+	for (int i = 0; r == 0 && i < 3; i++)
+		r = frag_add_named_flow(fragment, names[i], "out", names[i + 1], "in", 0,
+					FRAG_POLICY_DEFAULT);
+	return r;
+}
+
 static const struct frag_composer composers[] = {{.name = "logged", .compose = compose},
+						 {.name = "two", .compose = compose_two},
 						 {.name = "badly", .compose = compose_badly}};
 
 static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
@@ -201,6 +237,7 @@ static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plug
 					  .version = "1",
 					  FRAG_OPS(types),
 					  FRAG_DATA_LOGGERS(loggers),
+					  FRAG_SUBGRAPHS(subgraph_types),
 					  FRAG_COMPOSERS(composers)};
 
 static void clear(void)
@@ -396,6 +433,87 @@ Test(data_loggers, a_composer_adds_one)
 	cr_expect_eq(rig_prepare(&rig, &plugin, rig_graph(0, "compose: badly\n")), -EINVAL);
 	cr_expect_not_null(strstr(rig.diag.items[0].text, "pool is no data logger"), "%s",
 			   rig.diag.items[0].text);
+	rig_end(&rig);
+}
+
+/* How many messages a logger got of ids that begin so. */
+static uint32_t got(const char *logger, const char *prefix)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < entry_count && i < ENTRIES_MAX; i++)
+		n += strcmp(entries[i].logger, logger) == 0 &&
+		     strncmp(entries[i].id, prefix, strlen(prefix)) == 0;
+	return n;
+}
+
+#define LEAF                                                                                       \
+	"subgraphs:\n"                                                                             \
+	"  leaf:\n"                                                                                \
+	"    data_loggers: {log: {type: capture, log_inputs: false}}\n"                            \
+	"    operators: {f: {type: middle}}\n"                                                     \
+	"    ports: {in: f.in, out: f.out}\n"
+
+/* The name of the second instance begins as names in the first one do. */
+Test(data_loggers, those_of_an_instance_get_what_is_in_it)
+{
+	static const char *const ids[2][5] = {
+		{"cam_log", "cam_p_a_log", "app.cam_h.", "app.cam_p_", "app.cam_p_a_f.out"},
+		{"cam_2_log", "cam_2_p_a_log", "app.cam_2_h.", "app.cam_2_p_",
+		 "app.cam_2_p_a_f.out"}};
+	struct rig rig;
+
+	clear();
+	rig_run(&rig, &plugin,
+		rig_graph(0, LEAF
+			  "  pair:\n"
+			  "    operators: {a: {subgraph: leaf}, b: {subgraph: leaf}}\n"
+			  "    flows: [a.out -> b.in]\n"
+			  "    ports: {in: a.in, out: b.out}\n"
+			  "  outer:\n"
+			  "    data_loggers: {log: {type: capture}}\n"
+			  "    operators: {h: {type: middle}, p: {subgraph: pair}}\n"
+			  "    flows: [h -> p.in]\n"
+			  "    ports: {in: h.in, out: p.out}\n"
+			  "data_loggers: {log: {type: capture, denylist_patterns: [cam_p, rx]}}\n"
+			  "operators:\n"
+			  "  tx: {type: source, parameters: {count: 10}}\n"
+			  "  cam: {subgraph: outer}\n"
+			  "  cam_2: {subgraph: outer}\n"
+			  "  rx: {type: sink}\n"
+			  "flows: [tx -> cam.in, cam.out -> cam_2.in, cam_2.out -> rx]\n"));
+	cr_expect_eq(starts, 7, "one of the graph, and three of each instance");
+	cr_expect_eq(got("log", "app.cam_2_p_b_f.out"), 10, "through three levels");
+	cr_expect_eq(got("log", "app.cam_h."), 20);
+	cr_expect_eq(got("log", ""), 90, "tx, cam_h and all of cam_2");
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(got(ids[i][0], ids[i][2]), 20);
+		cr_expect_eq(got(ids[i][0], ids[i][3]), 40);
+		cr_expect_eq(got(ids[i][0], ""), 60, "nothing of the other instance");
+		cr_expect_eq(got(ids[i][1], ids[i][4]), 10);
+		cr_expect_eq(got(ids[i][1], ""), 10, "nothing of its neighbour");
+	}
+	rig_end(&rig);
+	cr_expect_eq(stops, 7);
+}
+
+Test(data_loggers, instances_that_c_makes_have_theirs)
+{
+	static const char *const ids[2][4] = {
+		{"cam_log", "cam_p_log", "app.cam_p_f.", "app.cam_p_f.out"},
+		{"cam_2_log", "cam_2_p_log", "app.cam_2_p_f.", "app.cam_2_p_f.out"}};
+	struct rig rig;
+
+	clear();
+	rig_run(&rig, &plugin, rig_graph(0, LEAF "compose: two\n"));
+	cr_expect_eq(starts, 4);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(got(ids[i][0], ids[i][2]), 20);
+		cr_expect_eq(got(ids[i][0], ""), 40);
+		cr_expect_eq(got(ids[i][1], ids[i][3]), 10);
+		cr_expect_eq(got(ids[i][1], ""), 10);
+	}
+	cr_expect_eq(entry_count, 100);
 	rig_end(&rig);
 }
 

@@ -283,7 +283,7 @@ Test(native_resource, wrong_parameters_and_references_are_all_reported)
 		     "operators:\n"
 		     "  u: {type: user, resources: [$a, $ee]}\n"
 		     "  w: {type: user, parameters: {store: $a}}\n",
-		"test.yaml:4:3: app.a: unknown resource type \"stor\"; valid: block_memory_pool, unbounded_allocator, simple_text_serializer\n"
+		"test.yaml:4:3: app.a: unknown resource type \"stor\"; did you mean \"store\"?\n"
 		"test.yaml:5:20: app.b: unknown parameter \"levl\"; did you mean \"level\"?\n"
 		"test.yaml:6:27: app.c: parameter \"level\": 12 is out of range; it must be from 0 to 9\n"
 		"test.yaml:7:27: app.d: parameter \"below\": there is no resource \"e\"\n"

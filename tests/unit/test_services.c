@@ -346,7 +346,8 @@ Test(services, instances_of_subgraphs_find_their_own_first)
 	cr_assert_eq(fragi_registry_add(registry, "services", &plugin, &err), 0);
 	cr_assert_eq(fragi_fragment_begin("f", NULL, NULL, registry, &diag, &fragment), 0);
 	cr_assert_not_null(frag_make_subgraph(fragment, "x", "pair", FRAG_ARGS({"mark", "x"})));
-	outside = frag_make_operator(fragment, "out", "user", NULL);
+	/* its name begins as those of what is in the instance */
+	outside = frag_make_operator(fragment, "x_out", "user", NULL);
 	cr_assert_eq(frag_add_operator(fragment, outside), 0);
 	cr_expect_str_eq(mark_of(frag_op_service(outside, "counter", NULL)), "x",
 			 "the only one is found everywhere");
@@ -486,7 +487,7 @@ Test(services, wrong_declarations_are_all_reported)
 	refused(HEAD
 		"services: {a: {type: countr}, b: {type: counter, marc: x}, c: {type: counter}, d: {type: counter}}\n"
 		"operators: {u: {type: user}}\n",
-		"test.yaml:3:12: app.a: unknown resource type \"countr\"; valid: block_memory_pool, unbounded_allocator, simple_text_serializer\n"
+		"test.yaml:3:12: app.a: unknown resource type \"countr\"; did you mean \"counter\"?\n"
 		"test.yaml:3:50: app.b: unknown parameter \"marc\"; did you mean \"mark\"?\n"
 		"test.yaml:3:80: app: two services of type counter have no id; give one of them an id\n");
 	refused(HEAD "fragments:\n"

@@ -292,7 +292,7 @@ Test(subgraph, services_belong_to_the_instance)
 	cr_expect_eq(spec->service_count, 0);
 	cr_assert_eq(fragment->resource_count, 4);
 	cr_expect_str_eq(fragment->resources[0].name, "x_tally");
-	cr_expect(fragment->resources[0].is_service);
+	cr_expect_eq(fragment->resources[0].kind, FRAGI_OBJECT_SERVICE);
 	cr_expect_str_eq(fragment->resources[0].scope, "x");
 	cr_expect_null(fragment->resources[0].id);
 	cr_expect_str_eq(fragment->resources[1].id, "one");

@@ -145,7 +145,8 @@ FRAG_API int frag_data_logger_counts(const struct frag_resource *logger,
 
 /*
  * Adds a data logger, made by frag_make_resource, to the fragment: it gets the messages of all
- * operators. Adding it again does nothing. Only inside a composer.
+ * operators; in the compose of a subgraph, of those in the instance. Adding it again does nothing.
+ * Only inside a composer.
  * Returns 0; -EINVAL: logger is NULL, of another fragment, or no data logger; -EBUSY: not inside a
  * composer; -ENOMEM. A failure is worded in the fragment.
  * Thread: the composer's. Blocks: no. RT-safe: no.

@@ -58,7 +58,8 @@ struct fragi_making {
 	struct fragi_strmap bad_ops; /* names of operators that could not be made or completed */
 	struct fragi_strmap bad_resources; /* the same for resources */
 	struct frag_subgraph *subgraph;    /* that is being composed; NULL: none */
-	struct fragi_strmap subgraphs;     /* qualified name: struct frag_subgraph */
+	const char *scope; /* path of the instance that has what is being made; NULL: none */
+	struct fragi_strmap subgraphs; /* qualified name: struct frag_subgraph */
 	struct fragi_made_interface *interfaces;
 	uint32_t interface_count, interface_capacity;
 	/* those of C, and once they are resolved those of the graph too */
@@ -193,12 +194,13 @@ struct frag_string_list fragi_condition_names(const struct frag_condition *condi
 int fragi_condition_bind_terms(struct frag_op *op, uint32_t index);
 void fragi_conditions_fini(struct frag_op *op);
 /* resources.c; as above */
-/* type_name NULL: by its table */
-struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
-					  const char *type_name,
-					  const struct frag_resource_type *type,
-					  const struct fragi_spec_setting *settings, size_t count,
-					  const struct fragi_node *place);
+/* type: the table, where the object names none */
+struct frag_resource *fragi_resource_make(struct frag_fragment *fragment,
+					  const struct fragi_spec_object *object,
+					  const struct frag_resource_type *type);
+/* One that the graph declares. NULL also when the text has errors about it. */
+struct frag_resource *fragi_resource_make_declared(struct frag_fragment *fragment,
+						   const struct fragi_spec_object *object);
 struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, const char *name);
 /* Gives the operator the resources that its graph lists. Returns as above. */
 int fragi_op_give_resources(struct frag_op *op);
@@ -228,16 +230,19 @@ void fragi_extensions_load(struct frag_fragment *fragment,
 void fragi_resources_make(struct frag_fragment *fragment, const struct fragi_spec_object *objects,
 			  size_t count);
 /*
- * services.c: registers a resource. scope: the instance of a subgraph; NULL: none. Returns 0 or a
- * failure, which is reported.
+ * services.c: registers a resource, for the instance of making->scope. Returns 0 or a failure,
+ * which is reported.
  */
 int fragi_service_register(struct frag_fragment *fragment, struct frag_resource *resource,
-			   const char *id, const char *scope, const struct fragi_node *place);
+			   const char *id, const struct fragi_node *place);
 
-/* Makes the data loggers that the graph declares. */
+/*
+ * loggers.c: makes the data loggers that the graph declares; and adds one, for the instance of
+ * making->scope. is_shared: it is given at the top, for all fragments. Returns 0 or a failure,
+ * which is reported.
+ */
 void fragi_loggers_make(struct frag_fragment *fragment);
-/* Adds a data logger; what is none is an error. Returns 0, -EINVAL or -ENOMEM. */
-int fragi_fragment_add_logger(struct frag_fragment *fragment, struct frag_resource *logger,
-			      const struct fragi_node *place);
+int fragi_logger_add(struct frag_fragment *fragment, struct frag_resource *resource, bool is_shared,
+		     const struct fragi_node *place);
 
 #endif

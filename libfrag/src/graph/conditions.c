@@ -9,20 +9,16 @@
 
 static void refuse_type(struct frag_op *op, const char *name, const struct fragi_node *place)
 {
-	const struct fragi_library *const *libraries = NULL;
-	const char *names[64];
-	size_t count = 0, library_count = 0;
+	const char *names[FRAGI_ENTRY_NAMES_MAX];
+	size_t count = 0;
 
 	while (count < FRAG_COUNT_OF(names) && fragi_built_in_condition_at(count) != NULL) {
 		names[count] = fragi_built_in_condition_at(count)->type.name;
 		count++;
 	}
 	if (op->fragment->registry != NULL)
-		libraries = fragi_registry_libraries(op->fragment->registry, false, &library_count);
-	for (size_t i = 0; i < library_count; i++)
-		for (size_t k = 0;
-		     k < libraries[i]->condition_count && count < FRAG_COUNT_OF(names); k++)
-			names[count++] = libraries[i]->conditions[k]->name;
+		count = fragi_registry_names(op->fragment->registry, FRAGI_ENTRY_CONDITION, names,
+					     count);
 	fragi_making_refuse_type(op->fragment, place, op->subject, FRAGI_HOLOSCAN_CONDITION, name,
 				 names, count);
 }

@@ -136,6 +136,7 @@ static void make_instance(struct frag_fragment *fragment, const struct fragi_spe
 void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spec_operator *ops,
 			  size_t count)
 {
+	const char *scope = fragment->making->scope;
 	const struct fragi_spec_operator *spec_op;
 	struct frag_op *op;
 
@@ -143,11 +144,13 @@ void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spe
 		spec_op = &ops[i];
 		if (is_flawed_operator(fragment, spec_op))
 			continue;
+		fragment->making->scope = spec_op->scope;
 		if (spec_op->subgraph != NULL)
 			make_instance(fragment, spec_op);
-		if (spec_op->type == NULL)
-			continue;
-		op = fragi_op_make(fragment, spec_op->name, spec_op->type, NULL, spec_op->place);
+		op = spec_op->type == NULL ? NULL
+					   : fragi_op_make(fragment, spec_op->name, spec_op->type,
+							   NULL, spec_op->place);
+		fragment->making->scope = scope;
 		if (op == NULL)
 			continue;
 		op->made->own = spec_op;

@@ -117,6 +117,7 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 	op->type = type;
 	op->err.struct_size = sizeof(op->err);
 	op->metadata = true;
+	op->scope = fragment->making->scope;
 	made->metadata = -1;
 	if (own != NULL)
 		op->watchdog_ns = own->watchdog_ns;

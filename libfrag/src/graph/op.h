@@ -90,6 +90,7 @@ struct frag_op {
 	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
 	struct fragi_saved *saved;     /* NULL: nothing keeps its state */
 	struct fragi_logged *logged;   /* NULL: no data logger wants its messages */
+	const char *scope; /* the path of its instance of a subgraph (text/spec.h); NULL: none */
 };
 
 /*
@@ -110,10 +111,16 @@ int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, 
 
 struct fragi_making;
 
+/*
+ * Whether the instance of a subgraph at `path` is the one at `scope`, or in it. NULL: the fragment
+ * itself, in which all are.
+ */
+FRAGI_API bool fragi_scope_holds(const char *scope, const char *path);
+
 /* A resource that is found by its type, and id. */
 struct fragi_service {
 	const char *id;    /* "": none */
-	const char *scope; /* the instance of a subgraph that registered it; "": none */
+	const char *scope; /* the path of the instance that registered it; NULL: none */
 	struct frag_resource *resource;
 };
 

@@ -19,29 +19,46 @@ struct frag_resource *fragi_resource_find(const struct frag_fragment *fragment, 
 	return NULL;
 }
 
-static void refuse_type(struct frag_fragment *fragment, const char *subject, const char *name,
-			const struct fragi_node *place)
+/* A data logger may be any of the built-in libraries, or of one that the graph lists. */
+static void refuse_logger_type(struct frag_fragment *fragment, const char *subject,
+			       const struct fragi_spec_object *object)
 {
-	const struct fragi_library *const *libraries = NULL;
-	const char *names[64];
-	size_t count = 0, library_count = 0;
+	const char *names[FRAGI_ENTRY_NAMES_MAX];
+	size_t count = 0;
+	char advice[600];
+
+	if (fragi_holoscan_explain(advice, sizeof(advice), FRAGI_HOLOSCAN_RESOURCE, object->type)) {
+		fragi_making_fail(fragment, -EINVAL, object->place, subject, "%s", advice);
+		return;
+	}
+	if (fragment->registry != NULL)
+		count = fragi_registry_names(fragment->registry, FRAGI_ENTRY_DATA_LOGGER, names, 0);
+	fragi_advise(advice, sizeof(advice), object->type, "valid", names, count);
+	fragi_making_fail(fragment, -EINVAL, object->place, subject,
+			  "unknown type \"%.80s\" of a data logger%s%s", object->type, advice,
+			  fragi_suggest(object->type, names, count) != NULL
+				  ? ""
+				  : "; or list the library that has it under extensions");
+}
+
+static void refuse_type(struct frag_fragment *fragment, const char *subject,
+			const struct fragi_spec_object *object)
+{
+	const char *names[FRAGI_ENTRY_NAMES_MAX];
+	size_t count = 0;
 
 	while (count < FRAG_COUNT_OF(names) && fragi_built_in_resource_at(count) != NULL) {
 		names[count] = fragi_built_in_resource_at(count)->type.name;
 		count++;
 	}
-	if (fragment->registry != NULL)
-		libraries = fragi_registry_libraries(fragment->registry, false, &library_count);
-	for (size_t i = 0; i < library_count; i++) {
-		for (size_t k = 0; k < libraries[i]->resource_count && count < FRAG_COUNT_OF(names);
-		     k++)
-			names[count++] = libraries[i]->resources[k]->name;
-		for (size_t k = 0;
-		     k < libraries[i]->data_logger_count && count < FRAG_COUNT_OF(names); k++)
-			names[count++] = libraries[i]->data_loggers[k]->name;
+	if (fragment->registry != NULL) {
+		count = fragi_registry_names(fragment->registry, FRAGI_ENTRY_RESOURCE, names,
+					     count);
+		count = fragi_registry_names(fragment->registry, FRAGI_ENTRY_DATA_LOGGER, names,
+					     count);
 	}
-	fragi_making_refuse_type(fragment, place, subject, FRAGI_HOLOSCAN_RESOURCE, name, names,
-				 count);
+	fragi_making_refuse_type(fragment, object->place, subject, FRAGI_HOLOSCAN_RESOURCE,
+				 object->type, names, count);
 }
 
 /* The type of that name which libraries have: a resource, else a data logger. NULL: none. */
@@ -73,10 +90,11 @@ type_of_library(struct frag_fragment *fragment, const char *name, bool built_in,
  * an error when there is none.
  */
 static const struct frag_resource_type *
-type_find(struct frag_fragment *fragment, const char *subject, const char *name,
-	  const struct fragi_node *place, const struct fragi_built_in_resource **out_built_in)
+type_find(struct frag_fragment *fragment, const char *subject,
+	  const struct fragi_spec_object *object,
+	  const struct fragi_built_in_resource **out_built_in)
 {
-	const char *type_name = fragi_alias(FRAGI_HOLOSCAN_RESOURCE, name);
+	const char *type_name = fragi_alias(FRAGI_HOLOSCAN_RESOURCE, object->type);
 	const struct frag_resource_type *type =
 		type_of_library(fragment, type_name, false, out_built_in);
 
@@ -87,8 +105,12 @@ type_find(struct frag_fragment *fragment, const char *subject, const char *name,
 	}
 	if (type == NULL)
 		type = type_of_library(fragment, type_name, true, out_built_in);
-	if (type == NULL && !fragment->making->no_library)
-		refuse_type(fragment, subject, name, place);
+	if (type == NULL && !fragment->making->no_library) {
+		if (object->kind == FRAGI_OBJECT_LOGGER)
+			refuse_logger_type(fragment, subject, object);
+		else
+			refuse_type(fragment, subject, object);
+	}
 	return type;
 }
 
@@ -108,9 +130,9 @@ static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 
 /* Fills in the parameters and calls setup. Reports errors. */
 static int set_up(struct frag_fragment *fragment, struct frag_resource *resource,
-		  const char *subject, const struct fragi_spec_setting *settings, size_t count,
-		  const struct fragi_node *place)
+		  const char *subject, const struct fragi_spec_object *object)
 {
+	const struct fragi_node *place = object->place;
 	const struct fragi_param_context context = {
 		.arena = &resource->arena,
 		.diag = fragment->diag,
@@ -123,8 +145,8 @@ static int set_up(struct frag_fragment *fragment, struct frag_resource *resource
 	const struct fragi_param_table table = {resource->type.params, resource->type.param_count,
 						sizeof(struct frag_param)};
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_params_fill(&table, settings, count, fragi_resource_state(resource),
-				  &context);
+	int r = fragi_params_fill(&table, object->settings, object->setting_count,
+				  fragi_resource_state(resource), &context);
 
 	if (r < 0) {
 		fragi_making_note(fragment, r);
@@ -143,23 +165,24 @@ static int set_up(struct frag_fragment *fragment, struct frag_resource *resource
 
 /* Makes it and puts it into the fragment. NULL: reported. */
 static struct frag_resource *make(struct frag_fragment *fragment, const char *subject,
-				  const char *name, const struct frag_resource_type *type,
-				  const struct fragi_built_in_resource *built_in,
-				  const struct fragi_spec_setting *settings, size_t count,
-				  const struct fragi_node *place)
+				  const struct fragi_spec_object *object,
+				  const struct frag_resource_type *type,
+				  const struct fragi_built_in_resource *built_in)
 {
 	struct frag_resource *resource = NULL, **resources;
 
 	resources = fragi_making_room(fragment, fragment->resources, fragment->resource_count,
 				      &fragment->making->resource_capacity,
 				      sizeof(struct frag_resource *));
-	if (resources == NULL || fragi_resource_create(type, built_in, name, &resource) < 0) {
-		fragi_making_fail(fragment, -ENOMEM, place, subject, "out of memory");
+	if (resources == NULL ||
+	    fragi_resource_create(type, built_in, object->name, &resource) < 0) {
+		fragi_making_fail(fragment, -ENOMEM, object->place, subject, "out of memory");
 		return NULL;
 	}
 	fragment->resources = resources;
 	resource->fragment = fragment;
-	if (set_up(fragment, resource, subject, settings, count, place) < 0) {
+	resource->scope = fragment->making->scope;
+	if (set_up(fragment, resource, subject, object) < 0) {
 		fragi_resource_unref(resource);
 		return NULL;
 	}
@@ -167,12 +190,11 @@ static struct frag_resource *make(struct frag_fragment *fragment, const char *su
 	return resource;
 }
 
-struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const char *name,
-					  const char *type_name,
-					  const struct frag_resource_type *type,
-					  const struct fragi_spec_setting *settings, size_t count,
-					  const struct fragi_node *place)
+struct frag_resource *fragi_resource_make(struct frag_fragment *fragment,
+					  const struct fragi_spec_object *object,
+					  const struct frag_resource_type *type)
 {
+	const char *name = object->name;
 	const char *subject = fragi_arena_printf(&fragment->arena, "%s.%s", fragment->name, name);
 	const struct fragi_built_in_resource *built_in = NULL;
 	struct frag_err err = FRAG_ERR_INIT;
@@ -180,12 +202,12 @@ struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const 
 	int r;
 
 	if (!fragi_name_is_valid(name)) {
-		fragi_making_fail(fragment, -EINVAL, place, NULL,
+		fragi_making_fail(fragment, -EINVAL, object->place, NULL,
 				  "\"%.80s\" is not a valid name of a resource", name);
 		return NULL;
 	}
 	if (fragi_resource_find(fragment, name) != NULL) {
-		fragi_making_fail(fragment, -EINVAL, place, NULL,
+		fragi_making_fail(fragment, -EINVAL, object->place, NULL,
 				  "two resources or services are called \"%s\"", name);
 		return NULL;
 	}
@@ -193,42 +215,47 @@ struct frag_resource *fragi_resource_make(struct frag_fragment *fragment, const 
 		fragi_making_note(fragment, -ENOMEM);
 		return NULL;
 	}
-	if (type_name != NULL) {
-		type = type_find(fragment, subject, type_name, place, &built_in);
+	if (object->type != NULL) {
+		type = type_find(fragment, subject, object, &built_in);
 	} else {
 		r = fragi_resource_type_copy(&fragment->arena, type, &type, &err);
 		if (r < 0) {
-			fragi_making_fail(fragment, r, place, subject, "%s", err.text);
+			fragi_making_fail(fragment, r, object->place, subject, "%s", err.text);
 			type = NULL;
 		}
 	}
 	if (type != NULL)
-		resource = make(fragment, subject, name, type, built_in, settings, count, place);
+		resource = make(fragment, subject, object, type, built_in);
 	if (resource == NULL)
 		fragi_making_note_bad(fragment, &fragment->making->bad_resources, name);
+	return resource;
+}
+
+struct frag_resource *fragi_resource_make_declared(struct frag_fragment *fragment,
+						   const struct fragi_spec_object *object)
+{
+	const char *scope = fragment->making->scope;
+	struct frag_resource *resource;
+
+	if (object->type == NULL) {
+		fragi_making_note_bad(fragment, &fragment->making->bad_resources, object->name);
+		return NULL;
+	}
+	fragment->making->scope = object->scope;
+	resource = fragi_resource_make(fragment, object, NULL);
+	if (resource != NULL && object->kind == FRAGI_OBJECT_SERVICE)
+		fragi_service_register(fragment, resource, object->id, object->place);
+	if (resource != NULL && object->kind == FRAGI_OBJECT_LOGGER)
+		fragi_logger_add(fragment, resource, object->is_shared, object->place);
+	fragment->making->scope = scope;
 	return resource;
 }
 
 void fragi_resources_make(struct frag_fragment *fragment, const struct fragi_spec_object *objects,
 			  size_t count)
 {
-	struct frag_resource *resource;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct fragi_spec_object *object = &objects[i];
-
-		if (object->type == NULL) {
-			fragi_making_note_bad(fragment, &fragment->making->bad_resources,
-					      object->name);
-			continue;
-		}
-		resource =
-			fragi_resource_make(fragment, object->name, object->type, NULL,
-					    object->settings, object->setting_count, object->place);
-		if (resource != NULL && object->is_service)
-			fragi_service_register(fragment, resource, object->id, object->scope,
-					       object->place);
-	}
+	for (size_t i = 0; i < count; i++)
+		fragi_resource_make_declared(fragment, &objects[i]);
 }
 
 static struct frag_resource *make_resource(struct frag_fragment *fragment, const char *name,
@@ -236,22 +263,22 @@ static struct frag_resource *make_resource(struct frag_fragment *fragment, const
 					   const struct frag_resource_type *type,
 					   const struct frag_arg *args)
 {
-	struct fragi_spec_setting *settings;
+	struct fragi_spec_object object = {.type = type_name};
 	const char *subject = NULL;
-	size_t count;
 
 	if (!fragi_making_is_open(fragment))
 		return NULL;
 	name = fragi_subgraph_qualify(fragment, name);
 	if (name != NULL)
 		subject = fragi_arena_printf(&fragment->arena, "%s.%s", fragment->name, name);
-	if (fragi_making_settings(fragment, subject, args, &settings, &count) < 0) {
+	if (fragi_making_settings(fragment, subject, args, &object.settings,
+				  &object.setting_count) < 0) {
 		if (name != NULL)
 			fragi_making_note_bad(fragment, &fragment->making->bad_resources, name);
 		return NULL;
 	}
-	return fragi_resource_make(fragment, name != NULL ? name : "", type_name, type, settings,
-				   count, NULL);
+	object.name = name != NULL ? name : "";
+	return fragi_resource_make(fragment, &object, type);
 }
 
 struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
@@ -384,65 +411,4 @@ void fragi_resources_release(struct frag_fragment *fragment)
 		fragment->resources[i]->fragment = NULL;
 		fragi_resource_unref(fragment->resources[i]);
 	}
-}
-
-void fragi_loggers_make(struct frag_fragment *fragment)
-{
-	const struct fragi_spec_fragment *own = fragment->own;
-	struct frag_resource *logger;
-
-	for (size_t i = 0; i < own->logger_count; i++) {
-		const struct fragi_spec_object *object = &own->loggers[i];
-
-		if (object->type == NULL) {
-			fragi_making_note_bad(fragment, &fragment->making->bad_resources,
-					      object->name);
-			continue;
-		}
-		logger =
-			fragi_resource_make(fragment, object->name, object->type, NULL,
-					    object->settings, object->setting_count, object->place);
-		if (logger == NULL ||
-		    fragi_fragment_add_logger(fragment, logger, object->place) < 0)
-			continue;
-		if (i < fragment->spec->logger_count && fragment->spec->fragment_count > 1)
-			fragi_data_logger_of(logger)->suffix =
-				fragi_arena_printf(&fragment->arena, ".%s", fragment->name);
-	}
-}
-
-int fragi_fragment_add_logger(struct frag_fragment *fragment, struct frag_resource *logger,
-			      const struct fragi_node *place)
-{
-	struct fragi_making *making = fragment->making;
-	struct frag_resource **loggers;
-
-	if (fragi_data_logger_of(logger) == NULL) {
-		fragi_making_fail(
-			fragment, -EINVAL, place, NULL,
-			"%s is no data logger: its type is %s; name one, for example basic_console_logger",
-			logger->name, logger->type.name);
-		return -EINVAL;
-	}
-	for (uint32_t i = 0; i < fragment->logger_count; i++)
-		if (fragment->loggers[i] == logger)
-			return 0;
-	loggers = fragi_making_room(fragment, fragment->loggers, fragment->logger_count,
-				    &making->logger_capacity, sizeof(struct frag_resource *));
-	if (loggers == NULL)
-		return -ENOMEM;
-	fragment->loggers = loggers;
-	fragment->loggers[fragment->logger_count++] = logger;
-	return 0;
-}
-
-int frag_add_data_logger(struct frag_fragment *fragment, struct frag_resource *logger)
-{
-	if (!fragi_making_is_open(fragment))
-		return -EBUSY;
-	if (logger == NULL || fragi_resource_find(fragment, logger->name) != logger)
-		return frag_fragment_fail(
-			fragment, -EINVAL,
-			"a data logger is NULL or of another fragment; make it with frag_make_resource");
-	return fragi_fragment_add_logger(fragment, logger, NULL);
 }

@@ -19,25 +19,26 @@ static bool is_of_application(const struct frag_resource_type *type)
 	       type->worker_connect != NULL || type->worker_disconnect != NULL;
 }
 
-static bool is_registered(const struct frag_fragment *fragment, const char *type, const char *id,
-			  const char *scope)
+static bool is_registered(const struct frag_fragment *fragment, const char *type, const char *id)
 {
+	const char *scope = fragment->making->scope;
+
 	for (uint32_t i = 0; i < fragment->service_count; i++)
 		if (strcmp(fragment->services[i].resource->type.name, type) == 0 &&
 		    strcmp(fragment->services[i].id, id) == 0 &&
-		    strcmp(fragment->services[i].scope, scope) == 0)
+		    fragi_scope_holds(fragment->services[i].scope, scope) &&
+		    fragi_scope_holds(scope, fragment->services[i].scope))
 			return true;
 	return false;
 }
 
 int fragi_service_register(struct frag_fragment *fragment, struct frag_resource *resource,
-			   const char *id, const char *scope, const struct fragi_node *place)
+			   const char *id, const struct fragi_node *place)
 {
 	const char *type = resource->type.name;
 	struct fragi_service *services;
 
 	id = id != NULL ? id : "";
-	scope = scope != NULL ? scope : "";
 	if (id[0] != '\0' && !fragi_name_is_valid(id))
 		return fragi_making_fail(fragment, -EINVAL, place, NULL,
 					 "\"%.80s\" is not a valid id of a service", id);
@@ -47,7 +48,7 @@ int fragi_service_register(struct frag_fragment *fragment, struct frag_resource 
 			fragment, -EINVAL, place, NULL,
 			"service \"%s\" is of type %s, which follows the driver and the workers of an application; declare it in `services` at the top of the graph",
 			resource->name, type);
-	if (is_registered(fragment, type, id, scope)) {
+	if (is_registered(fragment, type, id)) {
 		if (id[0] != '\0')
 			fragi_making_fail(
 				fragment, -EINVAL, place, NULL,
@@ -67,10 +68,10 @@ int fragi_service_register(struct frag_fragment *fragment, struct frag_resource 
 	services += fragment->service_count;
 	*services = (struct fragi_service){
 		.id = fragi_arena_strdup(&fragment->arena, id),
-		.scope = fragi_arena_strdup(&fragment->arena, scope),
+		.scope = fragment->making->scope,
 		.resource = resource,
 	};
-	if (services->id == NULL || services->scope == NULL)
+	if (services->id == NULL)
 		return fragi_making_fail(fragment, -ENOMEM, place, NULL,
 					 "out of memory for a service");
 	fragment->service_count++;
@@ -94,26 +95,25 @@ int frag_register_service(struct frag_fragment *fragment, struct frag_resource *
 			fragment, -EINVAL, NULL, NULL,
 			"frag_register_service: resource \"%s\" is of another fragment",
 			resource->name);
-	return fragi_service_register(fragment, resource, id,
-				      making->subgraph != NULL ? making->subgraph->name : NULL,
-				      NULL);
+	return fragi_service_register(fragment, resource, id, NULL);
 }
 
 /* Looking up. */
 
-/* Whether something of that name was made by the instance `scope`: its name begins so. */
-static bool is_within(const char *name, const char *scope)
+bool fragi_scope_holds(const char *scope, const char *path)
 {
-	size_t length = strlen(scope);
+	size_t length = scope != NULL ? strlen(scope) : 0;
 
-	return length == 0 || (strncmp(name, scope, length) == 0 && name[length] == '_');
+	if (scope == NULL || path == NULL)
+		return scope == NULL;
+	return strncmp(path, scope, length) == 0 && (path[length] == '\0' || path[length] == '.');
 }
 
 /*
- * Of the services of that type and id: that of the innermost instance in which `name` is, else the
- * only one.
+ * Of the services of that type and id: that of the innermost instance in which the one at `path`
+ * is, else the only one.
  */
-static struct frag_resource *find_in(const struct frag_fragment *fragment, const char *name,
+static struct frag_resource *find_in(const struct frag_fragment *fragment, const char *path,
 				     const char *type, const char *id)
 {
 	const struct fragi_service *best = NULL, *any = NULL;
@@ -126,8 +126,8 @@ static struct frag_resource *find_in(const struct frag_fragment *fragment, const
 			continue;
 		any = service;
 		count++;
-		if (is_within(name, service->scope) &&
-		    (best == NULL || strlen(service->scope) > strlen(best->scope)))
+		if (fragi_scope_holds(service->scope, path) &&
+		    (best == NULL || fragi_scope_holds(best->scope, service->scope)))
 			best = service;
 	}
 	if (best == NULL && count == 1)
@@ -135,7 +135,7 @@ static struct frag_resource *find_in(const struct frag_fragment *fragment, const
 	return best != NULL ? best->resource : NULL;
 }
 
-static struct frag_resource *find(const struct frag_fragment *fragment, const char *name,
+static struct frag_resource *find(const struct frag_fragment *fragment, const char *path,
 				  const char *type, const char *id)
 {
 	struct frag_resource *found;
@@ -144,33 +144,33 @@ static struct frag_resource *find(const struct frag_fragment *fragment, const ch
 		return NULL;
 	type = fragi_alias(FRAGI_HOLOSCAN_RESOURCE, type);
 	id = id != NULL ? id : "";
-	found = find_in(fragment, name, type, id);
+	found = find_in(fragment, path, type, id);
 	if (found == NULL && fragment->shared != NULL)
-		found = find_in(fragment->shared, "", type, id);
+		found = find_in(fragment->shared, NULL, type, id);
 	return found;
 }
 
 struct frag_resource *frag_op_service(const struct frag_op *op, const char *type, const char *id)
 {
-	return find(op->fragment, op->name, type, id);
+	return find(op->fragment, op->scope, type, id);
 }
 
 struct frag_resource *frag_condition_service(const struct frag_condition *condition,
 					     const char *type, const char *id)
 {
-	return find(condition->op->fragment, condition->op->name, type, id);
+	return find(condition->op->fragment, condition->op->scope, type, id);
 }
 
 struct frag_resource *frag_resource_service(const struct frag_resource *resource, const char *type,
 					    const char *id)
 {
-	return find(resource->fragment, resource->name, type, id);
+	return find(resource->fragment, resource->scope, type, id);
 }
 
 struct frag_resource *frag_fragment_service(const struct frag_fragment *fragment, const char *type,
 					    const char *id)
 {
-	return find(fragment, "", type, id);
+	return find(fragment, NULL, type, id);
 }
 
 /* Those of the application. */

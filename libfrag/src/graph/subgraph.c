@@ -132,8 +132,13 @@ static struct frag_subgraph *subgraph_alloc(struct frag_fragment *fragment, cons
 	subgraph->subject = fragi_arena_printf(arena, "%s.%s", fragment->name, name);
 	subgraph->is_asked = fragi_arena_alloc(arena, setting_count + 1);
 	subgraph->outer = fragment->making->subgraph;
+	subgraph->outer_scope = fragment->making->scope;
+	subgraph->scope = subgraph->outer_scope == NULL
+				  ? subgraph->name
+				  : fragi_arena_printf(arena, "%s.%s", subgraph->outer_scope, name);
 	subgraph->depth = subgraph->outer != NULL ? subgraph->outer->depth + 1 : 1;
-	if (subgraph->name == NULL || subgraph->subject == NULL || subgraph->is_asked == NULL)
+	if (subgraph->name == NULL || subgraph->subject == NULL || subgraph->is_asked == NULL ||
+	    subgraph->scope == NULL)
 		return NULL;
 	return subgraph;
 }
@@ -169,6 +174,7 @@ static int compose(struct frag_subgraph *subgraph)
 
 	subgraph->first_op = fragment->made_count;
 	making->subgraph = subgraph;
+	making->scope = subgraph->scope;
 	if (is_from_graph) {
 		fragi_current_set(NULL, FRAGI_CALL_COMPOSE);
 		fragi_call_begin(fragment->name, FRAGI_CALL_COMPOSE, 0);
@@ -177,6 +183,7 @@ static int compose(struct frag_subgraph *subgraph)
 	if (is_from_graph)
 		fragi_current_set(NULL, FRAGI_CALL_NONE);
 	making->subgraph = subgraph->outer;
+	making->scope = subgraph->outer_scope;
 	subgraph->op_end = fragment->made_count;
 	if (r > 0)
 		return fragi_making_fail(

@@ -9,8 +9,9 @@
 /* An instance while its fragment is composed. */
 struct frag_subgraph {
 	struct frag_fragment *fragment;
-	const char *name;    /* qualified: "cam1" */
-	const char *subject; /* "fragment1.cam1" */
+	const char *name;                /* qualified: "cam1" */
+	const char *subject;             /* "fragment1.cam1" */
+	const char *outer_scope, *scope; /* paths as in text/spec.h; outer NULL: none */
 	struct frag_subgraph *outer;
 	uint32_t depth;
 	const struct frag_subgraph_type *type; /* borrowed while it is composed */

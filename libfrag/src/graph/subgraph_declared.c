@@ -59,10 +59,10 @@ int fragi_subgraph_make_declared(struct frag_subgraph *subgraph)
 	struct fragi_making *making = fragment->making;
 	struct fragi_spec_instance instance;
 	struct fragi_diag unseen = {0};
-	int r = fragi_spec_instance_read(fragment->spec, &fragment->arena,
-					 fragment->diag != NULL ? fragment->diag : &unseen,
-					 fragment->name, subgraph->name, subgraph->type->name,
-					 subgraph->settings, subgraph->setting_count, &instance);
+	int r = fragi_spec_instance_read(
+		fragment->spec, &fragment->arena, fragment->diag != NULL ? fragment->diag : &unseen,
+		fragment->name, subgraph->outer_scope, subgraph->name, subgraph->type->name,
+		subgraph->settings, subgraph->setting_count, &instance);
 
 	fragi_diag_fini(&unseen);
 	fragi_making_note(fragment, r);

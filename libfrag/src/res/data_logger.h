@@ -45,6 +45,7 @@ struct fragi_data_logger {
 	const struct frag_data_logger_type *type;
 	const struct frag_resource *resource;
 	const char *suffix; /* NULL: none */
+	const char *scope;  /* the instance whose operators it logs; NULL: all of the fragment */
 	void *own;          /* the state of the type */
 	struct fragi_text_serializer text;
 	struct fragi_log_patterns allowed, denied;

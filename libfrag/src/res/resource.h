@@ -23,6 +23,7 @@ struct frag_resource {
 	const struct fragi_built_in_resource *built_in;
 	bool is_logger; /* its state is a struct fragi_data_logger */
 	char *name;
+	const char *scope; /* as that of an operator; of the fragment, while there is one */
 	struct frag_fragment *fragment; /* NULL: it has gone */
 	struct fragi_arena arena;       /* of its parameters */
 	struct frag_resource **uses;    /* references to those that its parameters name */

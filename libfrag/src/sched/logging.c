@@ -175,7 +175,8 @@ static int point_create(struct frag_op *op, uint32_t port, int64_t index, struct
 	for (uint32_t i = 0; i < fragment->logger_count; i++) {
 		struct fragi_data_logger *logger = fragi_data_logger_of(fragment->loggers[i]);
 
-		if (fragi_data_logger_wants(logger, &point->point))
+		if (fragi_scope_holds(logger->scope, op->scope) &&
+		    fragi_data_logger_wants(logger, &point->point))
 			point->loggers[point->logger_count++] = logger;
 	}
 	if (point->logger_count > 0)

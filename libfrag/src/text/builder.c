@@ -26,7 +26,6 @@ void fragi_builder_fini(struct fragi_builder *builder)
 	fragi_strmap_fini(&builder->subgraphs);
 	fragi_strmap_fini(&builder->subgraph_names);
 	fragi_strmap_fini(&builder->instances);
-	fragi_strmap_fini(&builder->service_scopes);
 	fragi_strmap_fini(&builder->operators);
 	fragi_strmap_fini(&builder->configs);
 	fragi_strmap_fini(&builder->configs_read);

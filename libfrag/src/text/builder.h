@@ -56,12 +56,17 @@ struct fragi_builder {
 	 */
 	struct fragi_strmap subgraph_names;
 	struct fragi_strmap instances; /* "fragment.name": struct fragi_subgraph_instance */
-	/* "fragment.name" of a service of an instance: the instance */
-	struct fragi_strmap service_scopes;
 	/* names that ${} leaves as they are: a map of parameters of a subgraph; NULL: none */
 	const struct fragi_node *locals;
+	const char *outer_scope; /* the instance in which all is made; NULL: none */
 	size_t subgraph_operators, subgraph_nodes; /* made for instances */
 	size_t setting_count, replaced_bytes;
+};
+
+/* Of what an instance of a subgraph has: an operator, a resource, a service or a data logger. */
+struct fragi_origin {
+	const char *scope; /* the path of the instance */
+	enum fragi_object_kind kind;
 };
 
 /* builder.c */

@@ -160,9 +160,10 @@ static void read_content(struct fragi_builder *builder, struct fragi_spec_fragme
 }
 
 int fragi_spec_instance_read(const struct fragi_spec *spec, struct fragi_arena *arena,
-			     struct fragi_diag *diag, const char *fragment, const char *name,
-			     const char *subgraph, const struct fragi_spec_setting *settings,
-			     size_t count, struct fragi_spec_instance *out_instance)
+			     struct fragi_diag *diag, const char *fragment, const char *outer,
+			     const char *name, const char *subgraph,
+			     const struct fragi_spec_setting *settings, size_t count,
+			     struct fragi_spec_instance *out_instance)
 {
 	static const struct fragi_spec_source nothing = {0};
 	struct fragi_spec scratch = {.arena = *arena, .application = fragment};
@@ -172,6 +173,7 @@ int fragi_spec_instance_read(const struct fragi_spec *spec, struct fragi_arena *
 	int r = 0;
 
 	fragi_builder_init(&builder, &nothing, &scratch, diag);
+	builder.outer_scope = outer;
 	builder.config = (struct fragi_node *)(uintptr_t)spec->config;
 	for (const struct fragi_node *child = spec->config != NULL ? spec->config->first : NULL;
 	     child != NULL; child = child->next)

@@ -29,13 +29,15 @@ bool fragi_spec_declares(const struct fragi_spec *spec, const char *subgraph);
 /*
  * Reads an instance. All that it points to lies in arena, or in spec.
  * - fragment, name: where it is made, and its qualified name
+ * - outer: the path of the instance in which it is made; NULL: none
  * - settings, count: what it is given
  * Returns 0; -EINVAL with errors in diag; -ENOMEM.
  */
 int fragi_spec_instance_read(const struct fragi_spec *spec, struct fragi_arena *arena,
-			     struct fragi_diag *diag, const char *fragment, const char *name,
-			     const char *subgraph, const struct fragi_spec_setting *settings,
-			     size_t count, struct fragi_spec_instance *out_instance);
+			     struct fragi_diag *diag, const char *fragment, const char *outer,
+			     const char *name, const char *subgraph,
+			     const struct fragi_spec_setting *settings, size_t count,
+			     struct fragi_spec_instance *out_instance);
 
 /*
  * Settings of the graph over an operator of such an instance: what `over` says counts. Conditions

@@ -24,6 +24,8 @@ enum fragi_node_kind {
 	FRAGI_NODE_MAP,
 };
 
+struct fragi_origin; /* builder.h */
+
 struct fragi_node {
 	enum fragi_node_kind kind;
 	bool quoted;
@@ -42,6 +44,7 @@ struct fragi_node {
 	const struct fragi_node *key;    /* of this entry, when it is in a MAP */
 	struct fragi_node *first, *last; /* children, in the order of the file */
 	struct fragi_node *next;         /* sibling */
+	const struct fragi_origin *origin; /* what an instance of a subgraph has; else NULL */
 };
 
 /*

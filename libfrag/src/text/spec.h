@@ -57,13 +57,20 @@ struct fragi_spec_setting {
 	const struct fragi_node *place; /* where it was written, for messages */
 };
 
-/* a condition, a resource or a service, which is a resource too */
+enum fragi_object_kind { FRAGI_OBJECT_PLAIN, FRAGI_OBJECT_SERVICE, FRAGI_OBJECT_LOGGER };
+
+/*
+ * A condition, a resource, or a service or data logger, which are resources too. The scope is the
+ * path of an instance of a subgraph: the qualified names of it and of those that it is in, the
+ * outermost first, with dots between them. NULL: the fragment itself.
+ */
 struct fragi_spec_object {
 	const char *name; /* NULL: a condition without one */
 	const char *type;
-	bool is_service;
-	const char *id;    /* of a service; NULL: none */
-	const char *scope; /* of a service: the instance of a subgraph; NULL: none */
+	enum fragi_object_kind kind;
+	const char *id; /* of a service; NULL: none */
+	bool is_shared; /* of a data logger: it is the application's, each fragment has one */
+	const char *scope;
 	struct fragi_spec_setting *settings;
 	size_t setting_count;
 	const struct fragi_node *place;
@@ -127,6 +134,7 @@ struct fragi_spec_operator {
 	const char *name;
 	const char *type;     /* NULL: sets parameters of an operator composed in C */
 	const char *subgraph; /* an instance of one that a library lists; type is NULL */
+	const char *scope;    /* as that of struct fragi_spec_object */
 	struct fragi_spec_setting *settings;
 	size_t setting_count;
 	struct fragi_spec_object *conditions;
@@ -283,7 +291,8 @@ struct fragi_spec_fragment {
 	size_t extension_count;
 	const char *compose; /* name of a composer; NULL: none */
 	bool is_composed;    /* by it or by subgraphs of a library: there are other operators */
-	struct fragi_spec_object *resources; /* and services, which follow */
+	/* and services, which follow; and those and data loggers of instances of subgraphs */
+	struct fragi_spec_object *resources;
 	size_t resource_count;
 	struct fragi_spec_object *loggers; /* data_loggers: the application's first, then its own */
 	size_t logger_count;

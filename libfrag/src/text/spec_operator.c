@@ -223,6 +223,7 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *oper
 
 	op->name = node->key->text;
 	op->place = node->key;
+	op->scope = node->origin != NULL ? node->origin->scope : NULL;
 	op->metadata = -1;
 	if (path == NULL)
 		return;

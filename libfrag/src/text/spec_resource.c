@@ -59,6 +59,13 @@ static void read_resource(struct fragi_builder *builder, struct fragi_node *node
 	fragi_settings_end(builder, &settings, &resource->settings, &resource->setting_count);
 }
 
+static void read_logger(struct fragi_builder *builder, struct fragi_node *node,
+			const char *fragment, struct fragi_spec_object *logger)
+{
+	logger->kind = FRAGI_OBJECT_LOGGER;
+	read_resource(builder, node, fragment, "data logger", "basic_console_logger", logger);
+}
+
 static void read_service(struct fragi_builder *builder, struct fragi_node *node,
 			 const char *fragment, struct fragi_spec_object *service)
 {
@@ -66,12 +73,11 @@ static void read_service(struct fragi_builder *builder, struct fragi_node *node,
 	struct fragi_settings settings = {0};
 	char path[PATH_SIZE];
 
-	service->is_service = true;
+	service->kind = FRAGI_OBJECT_SERVICE;
 	node = read_object(builder, node, fragment, "service", "unbounded_allocator", path,
 			   sizeof(path), service);
 	if (node == NULL)
 		return;
-	service->scope = fragi_strmap_get(&builder->service_scopes, path);
 	service->id = fragi_read_name(builder, fragi_node_get(node, "id"), path, "id");
 	if (fragi_node_get(node, "id") != NULL && service->id == NULL)
 		service->type = NULL; /* which of them it is is not known */
@@ -79,13 +85,20 @@ static void read_service(struct fragi_builder *builder, struct fragi_node *node,
 	fragi_settings_end(builder, &settings, &service->settings, &service->setting_count);
 }
 
-static bool is_service_of_instance(const struct fragi_builder *builder,
-				   const struct fragi_node *node, const char *fragment)
+/* Reads one of the section `resources`, where those of instances of subgraphs of all kinds are. */
+static void read_one(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
+		     struct fragi_spec_object *object)
 {
-	char path[2 * PATH_SIZE];
-
-	snprintf(path, sizeof(path), "%s.%.*s", fragment, PATH_SIZE, node->key->text);
-	return fragi_strmap_get(&builder->service_scopes, path) != NULL;
+	if (node->origin != NULL) {
+		object->kind = node->origin->kind;
+		object->scope = node->origin->scope;
+	}
+	if (object->kind == FRAGI_OBJECT_SERVICE)
+		read_service(builder, node, fragment, object);
+	else if (object->kind == FRAGI_OBJECT_LOGGER)
+		read_logger(builder, node, fragment, object);
+	else
+		read_resource(builder, node, fragment, "resource", "unbounded_allocator", object);
 }
 
 static size_t count_of(const struct fragi_node *map)
@@ -113,13 +126,8 @@ void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node 
 		return;
 	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
 	     child = child->next)
-		if (is_service_of_instance(builder, child, fragment->name))
-			read_service(builder, child, fragment->name,
-				     &fragment->resources[fragment->resource_count++]);
-		else
-			read_resource(builder, child, fragment->name, "resource",
-				      "unbounded_allocator",
-				      &fragment->resources[fragment->resource_count++]);
+		read_one(builder, child, fragment->name,
+			 &fragment->resources[fragment->resource_count++]);
 	for (struct fragi_node *child = services != NULL ? services->first : NULL; child != NULL;
 	     child = child->next)
 		read_service(builder, child, fragment->name,
@@ -197,10 +205,11 @@ void fragi_spec_read_loggers(struct fragi_builder *builder, struct fragi_node *m
 		return;
 	if (before > 0)
 		memcpy(loggers, application->loggers, before * sizeof(*loggers));
+	for (size_t i = 0; i < before; i++)
+		loggers[i].is_shared = true;
 	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
 	     child = child->next) {
-		read_resource(builder, child, subject != NULL ? subject : "", "data logger",
-			      "basic_console_logger", &loggers[count]);
+		read_logger(builder, child, subject != NULL ? subject : "", &loggers[count]);
 		if (application != NULL)
 			check_logger_name(builder, &loggers[count], subject, application);
 		count++;

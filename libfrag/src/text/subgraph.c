@@ -25,8 +25,9 @@ struct expansion {
 /* The subgraph whose content is added. */
 struct level {
 	const struct fragi_subgraph *graph;
-	const char *prefix;              /* the instance; NULL: the fragment itself */
-	const struct fragi_node *values; /* of its parameters; NULL: it has none */
+	const char *prefix;                 /* the instance; NULL: the fragment itself */
+	const struct fragi_origin *origins; /* [FRAGI_OBJECT_...] of what it has */
+	const struct fragi_node *values;    /* of its parameters; NULL: it has none */
 };
 
 const char *fragi_subgraph_join(struct fragi_builder *builder, const char *prefix, const char *name)
@@ -131,7 +132,8 @@ static struct fragi_node *copy_of(struct fragi_builder *builder, const struct le
 
 /* The node under its qualified name: a copy of one of a subgraph, the fragment's own itself. */
 static struct fragi_node *qualified(struct expansion *x, const struct level *level,
-				    struct fragi_node *node, const char *name)
+				    struct fragi_node *node, const char *name,
+				    enum fragi_object_kind kind)
 {
 	struct fragi_node *copy, *key;
 
@@ -144,6 +146,7 @@ static struct fragi_node *qualified(struct expansion *x, const struct level *lev
 	*key = *node->key;
 	key->text = name;
 	copy->key = key;
+	copy->origin = &level->origins[kind];
 	return copy;
 }
 
@@ -225,7 +228,7 @@ static void add_operator(struct expansion *x, const struct level *level, struct 
 		return;
 	}
 	origin = claim(x, &x->operators, level, node, name, "an operator");
-	copy = origin != NULL ? qualified(x, level, node, name) : NULL;
+	copy = origin != NULL ? qualified(x, level, node, name, FRAGI_OBJECT_PLAIN) : NULL;
 	if (copy == NULL)
 		return;
 	origin->node = copy;
@@ -311,6 +314,25 @@ static const struct fragi_node *instance_values(struct expansion *x, const struc
 	return fragi_subgraph_values(x->builder, graph, given, node->key, subject);
 }
 
+/* Notes where what the inner level has comes from. Returns false when memory is short. */
+static bool begin_scope(struct fragi_builder *builder, const struct level *level,
+			struct level *inner)
+{
+	struct fragi_origin *origins = fragi_builder_alloc(builder, 3, sizeof(*origins));
+	const char *scope = inner->prefix;
+
+	const char *outer = level->prefix != NULL ? level->origins[0].scope : builder->outer_scope;
+
+	if (outer != NULL)
+		scope = fragi_builder_join(builder, outer, scope);
+	if (origins == NULL || scope == NULL)
+		return false;
+	for (int kind = FRAGI_OBJECT_PLAIN; kind <= FRAGI_OBJECT_LOGGER; kind++)
+		origins[kind] = (struct fragi_origin){scope, (enum fragi_object_kind)kind};
+	inner->origins = origins;
+	return true;
+}
+
 static void add_instance(struct expansion *x, const struct level *level, struct fragi_node *node,
 			 const char *name)
 {
@@ -319,18 +341,19 @@ static void add_instance(struct expansion *x, const struct level *level, struct 
 	struct fragi_builder *builder = x->builder;
 	struct fragi_subgraph_instance *instance =
 		fragi_builder_alloc(builder, 1, sizeof(*instance));
-	struct level inner = {graph, name, NULL};
+	struct level inner = {.graph = graph, .prefix = name};
 
 	if (graph != NULL && graph->parameters != NULL)
 		inner.values = instance_values(x, level, graph, node, name);
-	if (instance == NULL || claim(x, &x->operators, level, node, name, "an operator") == NULL)
+	if (instance == NULL || !begin_scope(builder, level, &inner) ||
+	    claim(x, &x->operators, level, node, name, "an operator") == NULL)
 		return;
 	*instance = (struct fragi_subgraph_instance){name, graph};
 	fragi_builder_note(builder, &builder->instances,
 			   fragi_builder_join(builder, x->fragment, name), instance);
 	if (is_composed) {
 		fragi_builder_note(builder, &builder->composed, x->fragment, node);
-		node = qualified(x, level, node, name);
+		node = qualified(x, level, node, name, FRAGI_OBJECT_PLAIN);
 		if (node != NULL)
 			fragi_subgraph_append(x->new_operators, node);
 		return;
@@ -365,7 +388,7 @@ static void add_operators(struct expansion *x, const struct level *level,
 		if (fragi_node_get(child, "subgraph") != NULL) {
 			add_instance(x, level, child, name);
 		} else if (is_override(child)) {
-			*last = qualified(x, level, child, name);
+			*last = qualified(x, level, child, name, FRAGI_OBJECT_PLAIN);
 			if (*last == NULL)
 				return;
 			(*last)->next = NULL;
@@ -383,9 +406,9 @@ static void add_operators(struct expansion *x, const struct level *level,
 	}
 }
 
-/* Services of an instance go on as resources that are noted as its services. */
+/* Services and data loggers of an instance go on as resources with that origin. */
 static void add_resources(struct expansion *x, const struct level *level,
-			  struct fragi_node *resources, bool are_services)
+			  struct fragi_node *resources, enum fragi_object_kind kind)
 {
 	struct fragi_node *copy;
 	const char *name;
@@ -403,13 +426,9 @@ static void add_resources(struct expansion *x, const struct level *level,
 		}
 		if (claim(x, &x->resources, level, child, name, "a resource") == NULL)
 			continue;
-		copy = qualified(x, level, child, name);
+		copy = qualified(x, level, child, name, kind);
 		if (copy != NULL)
 			fragi_subgraph_append(x->new_resources, copy);
-		if (are_services)
-			fragi_builder_note(x->builder, &x->builder->service_scopes,
-					   fragi_builder_join(x->builder, x->fragment, name),
-					   level->prefix);
 	}
 }
 
@@ -442,8 +461,9 @@ static void add_flows(struct expansion *x, const struct level *level, struct fra
 
 static void add_content(struct expansion *x, const struct level *level)
 {
-	add_resources(x, level, level->graph->resources, false);
-	add_resources(x, level, level->graph->services, true);
+	add_resources(x, level, level->graph->resources, FRAGI_OBJECT_PLAIN);
+	add_resources(x, level, level->graph->services, FRAGI_OBJECT_SERVICE);
+	add_resources(x, level, level->graph->loggers, FRAGI_OBJECT_LOGGER);
 	add_operators(x, level, level->graph->operators);
 	add_flows(x, level, level->graph->flows);
 }
@@ -520,7 +540,8 @@ static void expand_fragment(struct fragi_builder *builder, struct fragi_node *ma
 		x.new_resources = resources != NULL ? resources : &scratch;
 		x.new_flows = flows != NULL ? flows : &scratch;
 		if (resources != NULL)
-			add_resources(&x, &own, fragi_node_get(map, "resources"), false);
+			add_resources(&x, &own, fragi_node_get(map, "resources"),
+				      FRAGI_OBJECT_PLAIN);
 		add_operators(&x, &own, operators);
 		if (flows != NULL)
 			add_flows(&x, &own, fragi_node_get(map, "flows"));

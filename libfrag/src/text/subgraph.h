@@ -37,7 +37,7 @@ struct fragi_subgraph {
 	const char *name;
 	const struct fragi_node *place;
 	/* NULL: none */
-	struct fragi_node *operators, *resources, *services, *flows, *parameters;
+	struct fragi_node *operators, *resources, *services, *loggers, *flows, *parameters;
 	struct fragi_subgraph_port *first_port, *last_port;
 	bool lost_ports; /* an error was reported about ports; there may be more */
 	bool is_refused; /* it has no operators, or contains itself: there are no instances */

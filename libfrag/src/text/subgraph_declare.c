@@ -301,9 +301,9 @@ static struct fragi_node *content_of(struct fragi_builder *builder,
 static void check_fields(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
 	static const struct fragi_field fields[] = {
-		{"operators", false}, {"flows", false}, {"resources", false},
-		{"services", false},  {"ports", false}, {"parameters", false},
-		{"from_file", false},
+		{"operators", false}, {"flows", false},        {"resources", false},
+		{"services", false},  {"ports", false},        {"parameters", false},
+		{"from_file", false}, {"data_loggers", false},
 	};
 	static const struct {
 		const char *key, *advice;
@@ -361,6 +361,9 @@ static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
 	graph->services =
 		fragi_read_map(builder, fragi_node_get(map, "services"), subject, "services");
 	check_names(builder, graph, graph->services, "service", "$");
+	graph->loggers = fragi_read_map(builder, fragi_node_get(map, "data_loggers"), subject,
+					"data_loggers");
+	check_names(builder, graph, graph->loggers, "data logger", "$");
 	fragi_subgraph_declare_parameters(builder, graph, fragi_node_get(map, "parameters"));
 	graph->flows = fragi_read_list(builder, fragi_node_get(map, "flows"), subject, "flows");
 	for (struct fragi_node *child = graph->flows != NULL ? graph->flows->first : NULL;

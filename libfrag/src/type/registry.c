@@ -20,8 +20,6 @@
 #include <type/pinned.h>
 #include <type/registry_state.h>
 
-#define NAMES_MAX 512
-
 static const char *const kind_names[] = {"operator type", "condition type", "resource type",
 					 "data logger",   "composer",       "subgraph"};
 
@@ -426,22 +424,30 @@ static const struct fragi_library *broken_built_in(const struct fragi_registry *
 	return NULL;
 }
 
+size_t fragi_registry_names(struct fragi_registry *registry, enum fragi_entry_kind kind,
+			    const char **names, size_t count)
+{
+	const struct fragi_libraries *opened = &registry->root->opened;
+
+	open_built_in(registry->root, NULL);
+	for (size_t i = 0; i < opened->count; i++)
+		for (size_t j = 0;
+		     is_visible(registry, opened->items[i]) &&
+		     j < entry_count(opened->items[i], kind) && count < FRAGI_ENTRY_NAMES_MAX;
+		     j++)
+			names[count++] = entry_at(opened->items[i], kind, j).name;
+	return count;
+}
+
 static void refuse_name(struct fragi_registry *registry, enum fragi_entry_kind kind,
 			const char *name, struct frag_err *err)
 {
-	const struct fragi_libraries *opened = &registry->root->opened;
+	const char *names[FRAGI_ENTRY_NAMES_MAX];
+	size_t count = fragi_registry_names(registry, kind, names, 0);
 	const struct fragi_library *broken;
-	const char *names[NAMES_MAX];
-	size_t count = 0;
 	char advice[600];
 
-	open_built_in(registry->root, NULL); /* for similar names */
 	broken = broken_built_in(registry->root, fragi_alias(FRAGI_HOLOSCAN_OPERATOR, name));
-	for (size_t i = 0; i < opened->count; i++)
-		for (size_t j = 0; is_visible(registry, opened->items[i]) &&
-				   j < entry_count(opened->items[i], kind) && count < NAMES_MAX;
-		     j++)
-			names[count++] = entry_at(opened->items[i], kind, j).name;
 	if (broken != NULL)
 		fragi_err_fail(err, FRAGI_FAILURE_LIBRARY_MISSING, NULL, -ENOENT,
 			       "%s \"%.80s\" is not available: %s", kind_names[kind], name,

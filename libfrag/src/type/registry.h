@@ -108,6 +108,25 @@ fragi_registry_data_logger(struct fragi_registry *registry, const char *name, bo
 FRAGI_API const struct frag_type *fragi_registry_type(struct fragi_registry *registry,
 						      const char *name);
 
+/* The kinds of names that a library brings. */
+enum fragi_entry_kind {
+	FRAGI_ENTRY_OP,
+	FRAGI_ENTRY_CONDITION,
+	FRAGI_ENTRY_RESOURCE,
+	FRAGI_ENTRY_DATA_LOGGER,
+	FRAGI_ENTRY_COMPOSER,
+	FRAGI_ENTRY_SUBGRAPH,
+	FRAGI_ENTRY_KINDS,
+};
+#define FRAGI_ENTRY_NAMES_MAX 512
+/*
+ * Lists the names of a kind that count in the registry, for advice: those of built-in libraries,
+ * all of which are opened, and of those that it has loaded. Returns how many of `names`, which has
+ * room for FRAGI_ENTRY_NAMES_MAX, are taken, the first `count` of which were before.
+ */
+FRAGI_API size_t fragi_registry_names(struct fragi_registry *registry, enum fragi_entry_kind kind,
+				      const char **names, size_t count);
+
 /* Returns where a type or composer came from, for people. */
 struct fragi_library {
 	const char *path;   /* real path */

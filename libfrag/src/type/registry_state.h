@@ -13,17 +13,6 @@ struct fragi_built_in_library {
 	bool tried;
 };
 
-/* The kinds of names that a library brings. */
-enum fragi_entry_kind {
-	FRAGI_ENTRY_OP,
-	FRAGI_ENTRY_CONDITION,
-	FRAGI_ENTRY_RESOURCE,
-	FRAGI_ENTRY_DATA_LOGGER,
-	FRAGI_ENTRY_COMPOSER,
-	FRAGI_ENTRY_SUBGRAPH,
-	FRAGI_ENTRY_KINDS,
-};
-
 struct fragi_libraries {
 	struct fragi_library **items;
 	size_t count, capacity;
