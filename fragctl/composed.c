@@ -4,6 +4,7 @@
 
 #include <base/alloc.h>
 #include <fragctl/composed.h>
+#include <graph/clocks.h>
 #include <graph/pools.h>
 
 static int compose_all(const struct fragi_spec *spec, struct fragi_diag *diag,
@@ -31,6 +32,8 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_diag *diag,
 		composed->op_count += (*fragment)->info.op_count;
 		composed->inner_flow_count += (*fragment)->flow_count;
 	}
+	fragi_clock_shared(spec, composed->fragments, composed->fragment_count, diag,
+			   &composed->clock);
 	return fragi_flows_resolve(spec->flows, spec->flow_count, -1, composed->infos,
 				   spec->fragment_count, diag, &composed->flows,
 				   &composed->flow_count);

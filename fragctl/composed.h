@@ -12,6 +12,7 @@ struct ctl_composed {
 	struct frag_fragment *shared;     /* services of the application; NULL: none */
 	struct fragi_fragment_info *infos;
 	size_t fragment_count;
+	struct fragi_clock_config clock; /* of the application */
 	size_t op_count, inner_flow_count;
 	struct fragi_flow_info *flows; /* between fragments */
 	size_t flow_count;

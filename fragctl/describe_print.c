@@ -6,6 +6,7 @@
 #include <cond/condition.h>
 #include <base/units.h>
 #include <fragctl/describe.h>
+#include <graph/clocks.h>
 #include <graph/thread_pool.h>
 
 /* "64 MiB", "1.5 KiB", "24 B" */
@@ -156,6 +157,37 @@ static void print_pool(const struct frag_fragment *fragment, const struct frag_t
 	}
 }
 
+static const char *clock_name(enum fragi_clock_kind kind)
+{
+	static const char *const names[] = {
+		[FRAGI_CLOCK_MACHINE] = "machine",
+		[FRAGI_CLOCK_REALTIME] = "realtime",
+		[FRAGI_CLOCK_MANUAL] = "manual",
+		[FRAGI_CLOCK_SYNTHETIC] = "synthetic",
+	};
+
+	return names[kind];
+}
+
+/* "realtime, 2 times as fast, from 10 s", "manual, from 5 ns", "of the machine" */
+static void print_clock(const struct fragi_clock_config *clock, FILE *out)
+{
+	if (clock->kind == FRAGI_CLOCK_MACHINE) {
+		fputs("of the machine", out);
+		return;
+	}
+	fputs(clock_name(clock->kind), out);
+	if (clock->kind != FRAGI_CLOCK_REALTIME) {
+		fprintf(out, " (from %" PRId64 " ns)", clock->initial_ns);
+		return;
+	}
+	fprintf(out, " (from %s%.10g s", clock->since_epoch ? "the Unix time + " : "",
+		clock->offset_s);
+	if (clock->scale != 1)
+		fprintf(out, ", %.10g times as fast", clock->scale);
+	fputc(')', out);
+}
+
 static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
@@ -176,6 +208,10 @@ static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE
 			fragment->crew_count > 0 ? " in no thread pool" : "");
 	if (fragment->own->host != NULL)
 		fprintf(out, ", host %s", fragment->own->host);
+	if (fragi_clock_own(fragment) != NULL) {
+		fputs(", clock ", out);
+		print_clock(fragi_clock_own(fragment), out);
+	}
 	print_on_failure(fragment->own, out);
 	fputc('\n', out);
 	for (uint32_t i = 0; i < fragment->op_count; i++)
@@ -272,7 +308,10 @@ void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed
 {
 	char sum[200];
 
-	fprintf(out, "%s: %s\n", spec->application, ctl_composed_sum(composed, sum, sizeof(sum)));
+	fprintf(out, "%s: %s\nclock ", spec->application,
+		ctl_composed_sum(composed, sum, sizeof(sum)));
+	print_clock(&composed->clock, out);
+	fputc('\n', out);
 	for (uint32_t f = 0; f < composed->fragment_count; f++)
 		print_fragment(composed, f, out);
 	if (spec->variable_count > 0)
@@ -405,6 +444,24 @@ static void json_crew(const struct frag_fragment *fragment, uint32_t index, FILE
 	fputs("}", out);
 }
 
+static void json_clock(const struct fragi_clock_config *clock, FILE *out)
+{
+	fputs("\"clock\": ", out);
+	if (clock == NULL) {
+		fputs("null", out);
+		return;
+	}
+	fputc('{', out);
+	json_text("type", clock_name(clock->kind), out);
+	if (clock->kind == FRAGI_CLOCK_REALTIME)
+		fprintf(out,
+			", \"initial_time_offset\": %.17g, \"initial_time_scale\": %.17g, \"use_time_since_epoch\": %s",
+			clock->offset_s, clock->scale, clock->since_epoch ? "true" : "false");
+	else if (clock->kind != FRAGI_CLOCK_MACHINE)
+		fprintf(out, ", \"initial_timestamp\": %" PRId64, clock->initial_ns);
+	fputc('}', out);
+}
+
 static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
@@ -416,6 +473,8 @@ static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE 
 	json_text("host", fragment->own->host, out);
 	fputs(", ", out);
 	json_on_failure(&fragment->own->on_failure, out);
+	fputs(", ", out);
+	json_clock(fragi_clock_own(fragment), out);
 	fputs(", ", out);
 	json_text("scheduler", ctl_scheduler_name(fragment->own), out);
 	if (threads > 0)
@@ -494,6 +553,8 @@ void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_com
 	json_text("application", spec->application, out);
 	if (digest != NULL)
 		fprintf(out, ", \"digest\": \"%s\"", digest);
+	fputs(",\n ", out);
+	json_clock(&composed->clock, out);
 	fputs(",\n \"fragments\": [", out);
 	for (uint32_t f = 0; f < composed->fragment_count; f++)
 		json_fragment(composed, f, out);

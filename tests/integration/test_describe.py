@@ -35,6 +35,7 @@ flows:
 
 TABLE = """\
 app: 2 fragments, 4 operators, 3 flows
+clock of the machine
 
 fragment left: greedy, 1 thread, host main
   tx    ping_tensor_tx
@@ -197,6 +198,34 @@ class Plan(PlanTest):
                          ("ucx", "the graph asks for it", 2))
         free = flows["left.near.out", "right.more.in"]
         self.assertEqual((free["edge"], free["bytes_max"]), ("auto", 64 << 20))
+
+    def test_clocks(self):
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+fragments:
+  a:
+    clock:
+      {type: realtime, initial_time_scale: 2, use_time_since_epoch: true, initial_time_offset: 0.5}
+    operators: {tx: {type: ping_tx}}
+  b:
+    scheduler: {clock: {type: SyntheticClock, initial_timestamp: 7}}
+    operators: {tx: {type: ping_tx}}
+  c: {operators: {tx: {type: ping_tx}}}
+""")
+        plan = self.document(0, "describe", app)
+        self.assertEqual(plan["clock"], {"type": "machine"})
+        self.assertEqual([f["clock"] for f in plan["fragments"]], [
+            {"type": "realtime", "initial_time_offset": 0.5, "initial_time_scale": 2, "use_time_since_epoch": True},
+            {"type": "synthetic", "initial_timestamp": 7}, None])
+        code, p = self.fragctl("describe", app)
+        self.assertIn("\nclock of the machine\n", p.stdout)
+        self.assertIn("cores, clock realtime (from the Unix time + 0.5 s, 2 times as fast)\n", p.stdout)
+        self.assertIn("cores, clock synthetic (from 7 ns)\n", p.stdout)
+        self.assertIn("fragment c: event_based, a thread for each operator, as far as there are cores\n", p.stdout)
+        app = self.write("app.yaml", "frag: 1\napplication: app\nclock: manual\noperators: {tx: {type: ping_tx}}\n")
+        self.assertEqual(self.document(0, "describe", app)["clock"], {"type": "manual", "initial_timestamp": 0})
+        self.assertIn("\nclock manual (from 0 ns)\n", self.fragctl("describe", app)[1].stdout)
 
     def test_timing_of_inputs(self):
         app = self.write("app.yaml", """\

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <frag/harness.h>
 
+#include "graph_texts.h"
 #include "rig_ops.h"
 
 /* Clocks: by which operators are ticked, what they read, and how long they sleep. */
@@ -70,12 +71,28 @@ static const struct frag_op_type watcher_type = {
 	.compute = watcher_compute,
 };
 static const struct frag_op_type *const clock_ops[] = {&watcher_type, &sink_type};
+static void (*in_compose)(struct frag_fragment *fragment);
+static int compose(struct frag_fragment *fragment)
+{
+	in_compose(fragment);
+	return 0;
+}
+static int compose_subgraph(struct frag_subgraph *subgraph, struct frag_fragment *fragment)
+{
+	(void)subgraph;
+	return frag_fragment_set_clock(fragment, "manual", NULL);
+}
+static const struct frag_composer clock_composers[] = {{"c", NULL, compose}};
+static const struct frag_subgraph_type clock_subgraphs[] = {{"s", NULL, compose_subgraph}};
+
 static const struct frag_plugin clock_plugin = {.struct_size = sizeof(struct frag_plugin),
 						.abi_major = FRAG_ABI_MAJOR,
 						.abi_minor = FRAG_ABI_MINOR,
 						.name = "clock",
 						.version = "1",
-						FRAG_OPS(clock_ops)};
+						FRAG_OPS(clock_ops),
+						FRAG_COMPOSERS(clock_composers),
+						FRAG_SUBGRAPHS(clock_subgraphs)};
 
 static void expect_times(int64_t slot, int64_t first_ns, int64_t period_ns, uint32_t count)
 {
@@ -533,4 +550,123 @@ Test(clock, the_harness_has_it_in_its_hand)
 	cr_expect_eq(notes[0]->values[2], 2 * S, "the tick's time is the clock's");
 	cr_expect_eq(notes[0]->values[3], 3500 * MS);
 	frag_harness_destroy(h);
+}
+
+static void choose_for_fragment(struct frag_fragment *fragment)
+{
+	cr_expect_eq(frag_fragment_set_clock(
+			     fragment, "ManualClock",
+			     FRAG_ARGS({"initial_timestamp", "9"}, {"initial_timestamp", "5"})),
+		     0);
+}
+
+static void choose_for_all(struct frag_fragment *fragment)
+{
+	cr_expect_eq(frag_application_set_clock(fragment, "manual", NULL), 0);
+}
+
+#define TICKING(slot)                                                                              \
+	"operators: {a: {type: watcher, parameters: {slot: " slot                                  \
+	"}, conditions: [{type: count, count: 100}, {type: periodic, recess_period: 2s}]}}"
+
+#define HEAD "frag: 1\napplication: app\n"
+Test(clock, a_composer_chooses_that_of_its_fragment)
+{
+	static const struct {
+		const char *graph;
+		int64_t first_ns;
+	} cases[] = {
+		{HEAD "fragments:\n  f: {compose: c, " TICKING("0") "}\n", 5},
+		{HEAD "compose: c\nclock: {type: manual, initial_timestamp: 7}\n" TICKING("0") "\n",
+		 7},
+		{HEAD
+		 "compose: c\nscheduler: {clock: {type: manual, initial_timestamp: 8}}\n" TICKING(
+			 "0") "\n",
+		 8},
+	};
+	struct rig rig;
+
+	in_compose = choose_for_fragment;
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++, notes_clear()) {
+		rig_run(&rig, &clock_plugin, cases[i].graph);
+		expect_times(0, cases[i].first_ns, 2 * S, 100);
+		rig_end(&rig);
+	}
+}
+
+/* The second fragment has no composer, and yet its operators wait by the same clock. */
+Test(clock, a_composer_chooses_that_of_the_application)
+{
+	struct rig rig;
+
+	in_compose = choose_for_all;
+	for (int i = 0; i < 20; i++, notes_clear()) {
+		rig_run(&rig, &clock_plugin,
+			"frag: 1\napplication: app\nfragments:\n"
+			"  f: {compose: c, operators: {tx: {type: watcher, conditions: ["
+			"{type: count, count: 300}, {type: periodic, recess_period: 2ms}]}}}\n"
+			"  g: {operators: {rx: {type: watcher, parameters: {slot: 1},"
+			" conditions: [{type: message_available, receiver: in}]}}}\n"
+			"  h: {compose: c, " TICKING("2") "}\n"
+							  "flows: [f.tx.out -> g.rx.in]\n");
+		expect_times(0, 0, 2 * MS, 300);
+		expect_times(1, 0, 2 * MS, 300);
+		expect_times(2, 0, 2 * S, 100);
+		rig_end(&rig);
+	}
+}
+
+static void choose_badly(struct frag_fragment *fragment)
+{
+	frag_fragment_set_clock(fragment, "manul", NULL);
+	frag_fragment_set_clock(fragment, NULL, NULL);
+	frag_fragment_set_clock(fragment, "manual", FRAG_ARGS({"initial_timestamp", "-1"}));
+	frag_fragment_set_clock(fragment, "manual", FRAG_ARGS({"initial_time_scale", "2"}));
+	frag_application_set_clock(fragment, "realtime",
+				   FRAG_ARGS({"initial_time_scale", "0"},
+					     {"use_time_since_epoch", "perhaps"},
+					     {"initial_time_ofset", "1"}));
+	cr_expect_eq(frag_fragment_set_clock(fragment, "manual", NULL), 0);
+	cr_expect_eq(frag_fragment_set_clock(fragment, "manual", NULL), -EINVAL);
+	frag_make_subgraph(fragment, "x", "s", NULL);
+}
+
+static void choose_by_name(struct frag_fragment *fragment)
+{
+	frag_application_set_clock(
+		fragment, strcmp(frag_fragment_name(fragment), "f") == 0 ? "manual" : "synthetic",
+		NULL);
+}
+
+Test(clock, what_c_chooses_is_checked_as_what_graphs_say)
+{
+	struct rig rig;
+
+	in_compose = choose_badly;
+	cr_expect_eq(
+		rig_prepare(&rig, &clock_plugin, rig_graph(0, "compose: c\n" TICKING("0") "\n")),
+		-EINVAL);
+	expect_errors(
+		&rig.diag,
+		"app: no clock \"manul\"; did you mean \"manual\"?\n"
+		"app: no clock \"\"; clocks: realtime, manual, synthetic\n"
+		"app: initial_timestamp \"-1\" is not a whole number from 0 to 4611686018427387903\n"
+		"app: unknown key \"initial_time_scale\"; did you mean \"initial_timestamp\"?\n"
+		"app: unknown key \"initial_time_ofset\"; did you mean \"initial_time_offset\"?\n"
+		"app: initial_time_scale \"0\" is not a number from 1e-06 to 1000000\n"
+		"app: use_time_since_epoch \"perhaps\" is neither true nor false\n"
+		"app: a composer chooses a clock twice; remove one\n"
+		"app: a subgraph chooses a clock; let the composer of the fragment do so\n");
+	rig_end(&rig);
+	in_compose = choose_by_name;
+	cr_expect_eq(rig_prepare(&rig, &clock_plugin,
+				 "frag: 1\napplication: app\nfragments:\n"
+				 "  f: {compose: c, " TICKING("0") "}\n"
+								   "  g: {compose: c, " TICKING(
+									   "1") "}\n"),
+		     -EINVAL);
+	expect_errors(&rig.diag, "the composers of fragments f and g choose different clocks for "
+				 "the application; let them choose the same, or write clock at the "
+				 "top of the graph\n");
+	rig_end(&rig);
 }

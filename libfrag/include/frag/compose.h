@@ -152,6 +152,28 @@ FRAG_API int frag_or_combine_port_conditions(struct frag_op *op, const char *con
 					     size_t count);
 
 /*
+ * Chooses the clock of the fragment (clock.h), as `clock` does in the graph, whose own choice, for
+ * the fragment or at the top, wins over it.
+ * - type: realtime, manual or synthetic
+ * - args: initial_time_offset, initial_time_scale and use_time_since_epoch of realtime,
+ *   initial_timestamp of the others; NULL is accepted
+ * Returns 0; -EINVAL: there is no such type or argument, a value is wrong or out of range, or a
+ * composer has chosen before; -EBUSY: not inside a composer; -ENOMEM.
+ * Source: Holoscan SDK, the argument `clock` of schedulers.
+ */
+FRAG_API int frag_fragment_set_clock(struct frag_fragment *fragment, const char *type,
+				     const struct frag_arg *args);
+/*
+ * The same for one clock that all fragments of the application share, but for those that have one
+ * of their own. `clock` at the top of the graph wins over it. Composers of several fragments may
+ * choose the same; that they choose different ones is an error, found when all are composed. A
+ * process knows the choices of its own fragments only: if the application may run in several
+ * processes, let the composer of each fragment choose, or write it into the graph.
+ */
+FRAG_API int frag_application_set_clock(struct frag_fragment *fragment, const char *type,
+					const struct frag_arg *args);
+
+/*
  * Words a failure of the composer itself: `return frag_fragment_fail(f, -EINVAL, "...")`.
  * - code: negative errno
  * - format: printf format of the sentence

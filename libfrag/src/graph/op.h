@@ -147,6 +147,8 @@ struct frag_fragment {
 	struct frag_fragment *shared;   /* services of the application; borrowed; NULL: none */
 	struct frag_resource **loggers; /* data loggers, among the resources; NULL: none */
 	uint32_t logger_count;
+	/* as composers choose it, for the fragment and for all; of the machine: they do not */
+	struct fragi_clock_config clock_of_c, shared_clock_of_c;
 	struct fragi_fragment_info info; /* the tables for resolve.h and the driver */
 	/* inside this fragment; from_fragment and to_fragment are 0 */
 	struct fragi_flow_info *flows;

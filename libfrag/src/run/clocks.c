@@ -4,6 +4,7 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <graph/clocks.h>
 #include <run/state.h>
 
 /*
@@ -73,19 +74,37 @@ static void choose_stamps(struct fragi_run *run)
 	fragi_clock_use_for_stamps(clock);
 }
 
-int fragi_run_make_clocks(struct fragi_run *run)
+static int choose_shared(struct fragi_run *run, struct fragi_diag *diag,
+			 struct fragi_clock_config *out_config)
 {
-	const struct fragi_spec *spec = run->config.spec;
-	int r = fragi_clock_create(&spec->clock.config, &run->clock);
+	struct frag_fragment **fragments =
+		fragi_calloc(run->fragment_count + 1, sizeof(struct frag_fragment *));
+	int r;
 
+	if (fragments == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->fragment_count; i++)
+		fragments[i] = run->fragments[i].fragment;
+	r = fragi_clock_shared(run->config.spec, fragments, run->fragment_count, diag, out_config);
+	fragi_free(fragments);
+	return r;
+}
+
+int fragi_run_make_clocks(struct fragi_run *run, struct fragi_diag *diag)
+{
+	struct fragi_clock_config config;
+	int r = choose_shared(run, diag, &config);
+
+	if (r == 0)
+		r = fragi_clock_create(&config, &run->clock);
 	for (size_t i = 0; r == 0 && i < run->fragment_count; i++) {
 		struct fragi_run_fragment *fragment = &run->fragments[i];
-		const struct fragi_spec_clock *own = &fragment->fragment->own->clock;
+		const struct fragi_clock_config *own = fragi_clock_own(fragment->fragment);
 
 		fragment->fragment->clock = run->clock;
-		if (own->place == NULL)
+		if (own == NULL)
 			continue;
-		r = fragi_clock_create(&own->config, &fragment->clock);
+		r = fragi_clock_create(own, &fragment->clock);
 		fragment->fragment->clock = fragment->clock;
 	}
 	if (r == 0)

@@ -193,7 +193,7 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = compose(run, diag);
 	if (result == 0)
-		result = fragi_run_make_clocks(run);
+		result = fragi_run_make_clocks(run, diag);
 	if (result == 0)
 		result = fragi_run_declare_variables(run, diag);
 	/* With gaps in the tables the driver looks at the flows between fragments. */

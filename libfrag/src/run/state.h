@@ -128,7 +128,7 @@ int fragi_run_declare_variables(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err);
 
 /* clocks.c: in prepare, once the fragments are known; before they start; at the end */
-int fragi_run_make_clocks(struct fragi_run *run);
+int fragi_run_make_clocks(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_join_clocks(struct fragi_run *run);
 bool fragi_run_limit_is_over(const struct fragi_run_fragment *fragment);
 void fragi_run_wake_sleepers(struct fragi_run *run);

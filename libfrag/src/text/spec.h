@@ -199,6 +199,15 @@ struct fragi_spec_clock {
 	const struct fragi_node *place;   /* NULL: none is given */
 };
 
+/*
+ * Reads a clock that C chooses, with the checks and sentences of `clock` in graphs. Errors go to
+ * diag. Returns 0, -EINVAL or -ENOMEM.
+ */
+int fragi_spec_clock_from_settings(struct fragi_arena *arena, struct fragi_diag *diag,
+				   const char *subject, const char *type,
+				   const struct fragi_spec_setting *settings, size_t count,
+				   struct fragi_clock_config *out_config);
+
 struct fragi_spec_scheduler {
 	enum fragi_scheduler_kind kind;
 	uint32_t worker_thread_number;                        /* 0: min(operators, cores) */

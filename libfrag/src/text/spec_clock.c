@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <string.h>
 
 #include <base/units.h>
 #include <text/builder.h>
 #include <text/holoscan.h>
+#include <text/subgraph.h>
 
 /* `clock`: of a fragment, of its scheduler or, at the top, of all fragments. */
 
@@ -122,4 +124,67 @@ void fragi_spec_merge_clocks(struct fragi_builder *builder)
 			refuse_second(builder, &fragment->clock, fragment->name,
 				      "all fragments at the top");
 	}
+}
+
+static bool put(struct fragi_builder *builder, struct fragi_node *map, const char *key,
+		const struct fragi_node *value)
+{
+	struct fragi_node *node = fragi_builder_alloc(builder, 2, sizeof(*node));
+
+	if (node == NULL)
+		return false;
+	node[0] = *value;
+	node[1] = (struct fragi_node){.kind = FRAGI_NODE_SCALAR, .text = key};
+	node[0].key = &node[1];
+	fragi_subgraph_append(map, &node[0]);
+	return true;
+}
+
+/* A map of the type and the settings, of which later ones win. */
+static bool make_map(struct fragi_builder *builder, const char *type,
+		     const struct fragi_spec_setting *settings, size_t count,
+		     struct fragi_node *map)
+{
+	const struct fragi_node text = {.kind = FRAGI_NODE_SCALAR, .text = type};
+	bool is_whole = put(builder, map, "type", &text);
+	size_t later;
+
+	for (size_t i = 0; i < count; i++) {
+		for (later = i + 1;
+		     later < count && strcmp(settings[later].name, settings[i].name) != 0; later++)
+			;
+		if (later == count)
+			is_whole &= put(builder, map, settings[i].name, settings[i].value);
+	}
+	return is_whole;
+}
+
+int fragi_spec_clock_from_settings(struct fragi_arena *arena, struct fragi_diag *diag,
+				   const char *subject, const char *type,
+				   const struct fragi_spec_setting *settings, size_t count,
+				   struct fragi_clock_config *out_config)
+{
+	static const struct fragi_spec_source nothing = {0};
+	struct fragi_spec scratch = {.arena = *arena};
+	struct fragi_node map = {.kind = FRAGI_NODE_MAP};
+	struct fragi_spec_clock clock = {0};
+	struct fragi_builder builder;
+	const size_t limit_bytes = arena->limit_bytes;
+	int r = 0;
+
+	fragi_builder_init(&builder, &nothing, &scratch, diag);
+	if (make_map(&builder, type, settings, count, &map))
+		fragi_spec_read_clock(&builder, &map, subject, &clock);
+	if (builder.no_memory)
+		r = -ENOMEM;
+	else if (fragi_builder_failed(&builder))
+		r = -EINVAL;
+	fragi_builder_fini(&builder);
+	fragi_diag_fini(&scratch.warnings);
+	fragi_diag_fini(&scratch.remarks);
+	*arena = scratch.arena;
+	arena->limit_bytes = limit_bytes;
+	if (r == 0)
+		*out_config = clock.config;
+	return r;
 }
