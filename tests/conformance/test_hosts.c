@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
 
 #include "../unit/stamp_ops.h"
+#include <base/identity.h>
 #include <edge/ucx_env.h>
 
 /*
@@ -77,6 +79,24 @@ static uint32_t port_index(const struct fragi_op_info *info, const char *name)
 	return i;
 }
 
+/* The hosts take each other for hosts whose clocks cannot be compared with their own. */
+static bool is_other_machine;
+
+/* The address of a host that has another clock, valid until the next call. */
+static const void *with_other_clock(const struct fragi_run_address *address)
+{
+	static uint8_t bytes[FRAGI_HOST_ADDRESS_MAX];
+	char clock[FRAGI_IDENTITY_SIZE];
+	uint8_t *at;
+
+	cr_assert_eq(fragi_identity_clock(false, clock), 0);
+	memcpy(bytes, address->bytes, address->size);
+	at = memmem(bytes, address->size, clock, strlen(clock) + 1);
+	cr_assert_not_null(at, "no clock in the address");
+	at[strlen(clock) - 1] ^= 1;
+	return bytes;
+}
+
 static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 {
 	struct fragi_run_edge edges[16];
@@ -90,6 +110,8 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 
 		peer.address_count = fragi_run_addresses(hosts->rig[1 - h].run, addresses);
 		cr_assert_eq(peer.address_count, 1);
+		if (is_other_machine)
+			addresses[0].bytes = with_other_clock(&addresses[0]);
 		peer.addresses = addresses;
 		for (size_t i = 0; i < count; i++) {
 			const struct cut *c = &cuts[i];
@@ -616,4 +638,132 @@ HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
 	expect_balance(&hosts, 1);
 	end(&hosts);
 	plugin = &rig_plugin;
+}
+
+/* Deadlines of paths that lead from host to host and back. */
+
+#define PATH_CUTS                                                                                  \
+	{"tx", "out", "m", "in", 0, 0, 0, 0, 0},                                                   \
+	{                                                                                          \
+		"m", "out", "rx", "in", 0, 0, 1, 0, 0, 1                                           \
+	}
+
+/* From the first host through the second one, where m works for a while, and back. */
+static void run_path(struct hosts *hosts, const char *scheduler, const char *work, const char *more)
+{
+	static const struct cut cuts[] = {PATH_CUTS};
+	char yaml[2048];
+
+	snprintf(
+		yaml, sizeof(yaml),
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: 5}},\n"
+		"        rx: {type: sink}}}\n"
+		"  two: {scheduler: {type: %s}, operators: {m: {type: middle, parameters: {work_us: %s}}}}\n"
+		"flows: [one.tx -> two.m, two.m -> one.rx]\n"
+		"deadlines:\n%s",
+		scheduler, scheduler, work, more);
+	run_all(hosts, yaml, cuts, 2);
+}
+
+static uint64_t op_counter(const _Atomic uint64_t *counter)
+{
+	return atomic_load(counter);
+}
+/* of the i-th operator of a host */
+#define OP_COUNTER(h, i, member) op_counter(&fragi_run_ledger(hosts.rig[h].run)->ops[i].member)
+
+HOSTS_TEST(a_path_through_several_hosts_is_checked)
+{
+	struct hosts hosts;
+
+	for (int s = 0; s < 2; s++) {
+		run_path(&hosts, schedulers[s], "3000",
+			 "  - {path: [one.tx, two.m, one.rx], budget: 2ms}\n"
+			 "  - {path: [one.tx, two.m], budget: 2ms}\n"
+			 "  - {path: [two.m, one.rx], budget: 1h, on_miss: stop}\n");
+		cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+		cr_expect_eq(noted(0), 5);
+		cr_expect_eq(OP_COUNTER(0, 1, path_misses), 5);
+		cr_expect_eq(OP_COUNTER(1, 0, path_misses), 5);
+		cr_expect_eq(OP_COUNTER(0, 1, path_clocks) + OP_COUNTER(1, 0, path_clocks), 0);
+		end(&hosts);
+	}
+}
+
+HOSTS_TEST(a_path_through_several_hosts_that_is_fast_enough_is_no_miss)
+{
+	struct hosts hosts;
+
+	run_path(&hosts, "event_based", "0",
+		 "  - {path: [one.tx, two.m, one.rx], budget: 1h, on_miss: stop}\n"
+		 "  - {path: [one.tx, two.m], budget: 1h, on_miss: drop}\n");
+	cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+	cr_expect_eq(noted(0), 5);
+	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 0);
+	cr_expect_eq(OP_COUNTER(1, 0, path_misses), 0);
+	end(&hosts);
+}
+
+HOSTS_TEST(a_path_through_several_hosts_drops_what_is_late)
+{
+	struct hosts hosts;
+
+	run_path(&hosts, "greedy", "3000",
+		 "  - {path: [one.tx, two.m, one.rx], budget: 2ms, on_miss: drop}\n");
+	cr_expect_eq(noted(0), 0);
+	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 5);
+	cr_expect_eq(rig_row(&hosts.rig[0], 1)->rx_dropped[FRAGI_DROP_DEADLINE], 5);
+	end(&hosts);
+}
+
+/*
+ * The operator that is named is in the other host. Where the system runs other programs in between,
+ * another one may be slower, but not again and again.
+ */
+HOSTS_TEST(a_path_through_several_hosts_names_the_slowest_operator)
+{
+	static const struct cut cuts[] = {PATH_CUTS};
+	static const char sentence[] =
+		"one.rx: tick 1 missed a deadline: the path from one.tx (slowest: two.m) took ";
+	struct hosts hosts;
+	bool is_named = false;
+
+	for (int i = 0; i < 6 && !is_named; i++) {
+		prepare(&hosts,
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {operators: {tx: {type: source, parameters: {count: 1}}, rx: {type: sink}}}\n"
+			"  two: {operators: {m: {type: middle, parameters: {work_us: 100000}}}}\n"
+			"flows: [one.tx -> two.m, two.m -> one.rx]\n"
+			"deadlines: [{path: [one.tx, two.m, one.rx], budget: 50ms, on_miss: stop}]\n",
+			(const char *const[]){"one", NULL}, (const char *const[]){"two", NULL});
+		wire(&hosts, cuts, 2);
+		start(&hosts);
+		for (uint32_t h = 0; h < HOSTS; h++)
+			cr_assert(rig_wait(&hosts.rig[h], rig_is_done, RIG_LIMIT_NS), "host %u", h);
+		cr_expect_eq(hosts.rig[0].failed, 1);
+		cr_expect_eq(hosts.rig[0].failure, FRAGI_FAILURE_DEADLINE_MISSED);
+		is_named = strncmp(hosts.rig[0].sentence, sentence, sizeof(sentence) - 1) == 0;
+		end(&hosts);
+	}
+	cr_expect(is_named, "%s", hosts.rig[0].sentence);
+}
+
+/* Neither a stop nor a drop: nobody knows. What does not leave the machine is checked. */
+HOSTS_TEST(a_path_between_clocks_that_cannot_be_compared_is_not_checked)
+{
+	struct hosts hosts;
+
+	is_other_machine = true;
+	run_path(&hosts, "greedy", "3000",
+		 "  - {path: [one.tx, two.m, one.rx], budget: 1ns, on_miss: stop}\n"
+		 "  - {path: [one.tx, two.m], budget: 1ns, on_miss: drop}\n");
+	is_other_machine = false;
+	cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+	cr_expect_eq(noted(0), 5);
+	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 0);
+	cr_expect_eq(OP_COUNTER(0, 1, path_clocks), 5);
+	cr_expect_eq(OP_COUNTER(1, 0, path_misses), 0);
+	cr_expect_eq(OP_COUNTER(1, 0, path_clocks), 5);
+	end(&hosts);
 }

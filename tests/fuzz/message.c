@@ -34,7 +34,10 @@ static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)
 	}
 	fuzz_check(bodies <= limit_bytes);
 	fuzz_check(fragi_message_encode(message, &blob) == 0);
-	fuzz_check(blob->size == size && memcmp(blob->bytes, bytes, size) == 0);
+	/* The times of a trail are turned into stamps and back, and so only near what they were. */
+	fuzz_check(blob->size == size);
+	fuzz_check((message->stamps & FRAGI_STAMP_TRAIL) != 0 ||
+		   memcmp(blob->bytes, bytes, size) == 0);
 	fuzz_check(fragi_message_decode(blob->bytes, blob->size, limit_bytes, &copy, NULL) == 0);
 	fuzz_check(fragi_message_bytes(copy) == fragi_message_bytes(message));
 	frag_message_unref(copy);

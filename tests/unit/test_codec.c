@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include <base/alloc.h>
+#include <base/stamp.h>
 #include <data/codec.h>
 #include <data/metadata.h>
 
@@ -343,6 +344,86 @@ Test(codec, each_combination_of_stamps_crosses)
 		cr_expect(!(stamps & 16) || arrived->tracking_id == 77);
 		frag_message_unref(arrived);
 	}
+}
+
+/* A trail of so many entries, every third of which stays in the process. */
+static struct fragi_trail *trail_of(uint32_t count)
+{
+	struct fragi_trail *trail = fragi_trail_create(count);
+	uint64_t now = fragi_stamp();
+
+	trail->maker = trail;
+	trail->tick = 5;
+	for (uint32_t i = 0; i < count; i++)
+		trail->entries[i] = (struct fragi_trail_entry){
+			.deadline = (uint16_t)i,
+			.at = 9,
+			.slowest = 4,
+			.flags = i % 3 == 2   ? FRAGI_TRAIL_LOCAL
+				 : i % 3 == 1 ? FRAGI_TRAIL_FOREIGN
+					      : 0,
+			.begin = fragi_stamp_before(now, 5000000000),
+			.published = now,
+			.slowest_ns = UINT64_MAX - i,
+		};
+	return trail;
+}
+
+Test(codec, a_trail_crosses_but_for_what_ends_here)
+{
+	static const uint32_t counts[] = {1, 2, 3, 4, 5, 100};
+
+	fragi_stamp_refine();
+	for (size_t c = 0; c < FRAG_COUNT_OF(counts); c++) {
+		struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;
+		uint32_t number = 0;
+
+		frag_message_set_sequence(message, 3);
+		fragi_message_set_trail(message, trail_of(counts[c]));
+		arrived = across(message);
+		cr_assert_eq(arrived->stamps, FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRAIL);
+		cr_expect_eq(arrived->trail->count, counts[c] - counts[c] / 3);
+		cr_expect_null(arrived->trail->maker);
+		for (uint32_t i = 0; i < arrived->trail->count; i++, number++) {
+			const struct fragi_trail_entry *entry = &arrived->trail->entries[i];
+			uint64_t ns = fragi_stamp_diff_ns(entry->begin, entry->published);
+
+			number += number % 3 == 2;
+			cr_expect_eq(entry->deadline, number);
+			cr_expect_eq(entry->at, 9);
+			cr_expect_eq(entry->slowest, 4);
+			cr_expect_eq(entry->flags, number % 3 == 1 ? FRAGI_TRAIL_FOREIGN : 0);
+			cr_expect_eq(entry->slowest_ns, UINT64_MAX - number);
+			cr_expect(ns > 4999900000 && ns < 5000100000, "%llu",
+				  (unsigned long long)ns);
+		}
+		frag_message_unref(arrived);
+	}
+}
+
+Test(codec, a_trail_that_stays_here_is_not_sent)
+{
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;
+
+	fragi_message_set_trail(message, trail_of(1));
+	message->trail->entries[0].flags = FRAGI_TRAIL_LOCAL;
+	arrived = across(message);
+	cr_expect_eq(arrived->stamps, 0);
+	frag_message_unref(arrived);
+}
+
+Test(codec, a_copy_is_on_no_path)
+{
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *copy;
+
+	fragi_message_set_trail(message, trail_of(1));
+	frag_message_ref(message);
+	copy = frag_message_writable(message);
+	cr_expect_neq(copy, message);
+	cr_expect_eq(copy->stamps, 0);
+	cr_expect_eq(message->stamps, FRAGI_STAMP_TRAIL);
+	frag_message_unref(copy);
+	frag_message_unref(message);
 }
 
 Test(codec, a_message_is_encoded_once)

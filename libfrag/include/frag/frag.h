@@ -24,6 +24,7 @@
 #include <frag/variable.h>
 #include <frag/compose.h>
 #include <frag/timing.h>
+#include <frag/deadline.h>
 #include <frag/config.h>
 #include <frag/subgraph.h>
 #include <frag/thread_pool.h>

@@ -55,7 +55,9 @@
 	X(deadline_misses,                                                                         \
 	  "Ticks that missed the operator's deadline, and messages dropped by it.")                \
 	X(path_misses, "Messages that reached it later than the deadline of a path allows.")       \
-	X(slowest, "Late messages of paths that it had for longest, in its queues and its tick.")
+	X(slowest, "Late messages of paths that it had for longest, in its queues and its tick.")  \
+	X(path_clocks,                                                                             \
+	  "Messages that reached it by a path with a deadline, from a clock not comparable.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };

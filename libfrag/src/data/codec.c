@@ -118,10 +118,11 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 #define HEAD_BYTES 16u
 #define HEAD_VALUE_SIZE 4u
 
-static void put_head(uint8_t *head, const struct frag_message *message, uint64_t type_id)
+static void put_head(uint8_t *head, const struct frag_message *message, uint8_t stamps,
+		     uint64_t type_id)
 {
 	head[0] = FRAGI_DESCRIPTOR_VERSION;
-	head[1] = message->stamps & FRAGI_STAMPS_SENT;
+	head[1] = stamps;
 	memcpy(head + 2, &message->tensor_count, sizeof(message->tensor_count));
 	memset(head + HEAD_VALUE_SIZE, 0, sizeof(uint32_t));
 	memcpy(head + 8, &type_id, sizeof(type_id));
@@ -129,16 +130,28 @@ static void put_head(uint8_t *head, const struct frag_message *message, uint64_t
 
 /* Appends those stamps that have a value; failures stay in the writer. */
 static __attribute__((noinline)) void encode_stamps(const struct frag_message *message,
-						    struct frag_writer *writer)
+						    uint8_t stamps, struct frag_writer *writer)
 {
-	if (message->stamps & FRAGI_STAMP_ACQUIRED) {
+	if (stamps & FRAGI_STAMP_ACQUIRED) {
 		frag_writer_put_u64(writer, (uint64_t)message->acquisition_ns);
 		frag_writer_put_u32(writer, message->clock);
 	}
-	if (message->stamps & FRAGI_STAMP_SEQUENCE)
+	if (stamps & FRAGI_STAMP_SEQUENCE)
 		frag_writer_put_u64(writer, message->sequence);
-	if (message->stamps & FRAGI_STAMP_TRACKED)
+	if (stamps & FRAGI_STAMP_TRACKED)
 		frag_writer_put_u64(writer, message->tracking_id);
+	if (stamps & FRAGI_STAMP_TRAIL)
+		fragi_trail_encode(message->trail, writer);
+}
+
+static inline uint8_t sent_stamps(const struct frag_message *message)
+{
+	unsigned stamps = message->stamps & FRAGI_STAMPS_SENT;
+
+	if (__builtin_expect((message->stamps & FRAGI_STAMP_TRAIL) != 0, 0) &&
+	    fragi_trail_travels(message->trail))
+		stamps |= FRAGI_STAMP_TRAIL;
+	return (uint8_t)stamps;
 }
 
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
@@ -146,14 +159,14 @@ static int encode_message(const struct frag_message *message, struct frag_writer
 	const struct fragi_type_info *info =
 		message->type != NULL ? fragi_type_resolve(message->type) : NULL;
 	size_t head_at = writer->size, value_at;
-	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES);
+	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES), stamps = sent_stamps(message);
 	int r = 0;
 
 	if (head == NULL)
 		return writer->error;
-	put_head(head, message, info != NULL ? info->id : 0);
-	if ((message->stamps & FRAGI_STAMPS_SENT) != 0)
-		encode_stamps(message, writer);
+	put_head(head, message, stamps, info != NULL ? info->id : 0);
+	if (stamps != 0)
+		encode_stamps(message, stamps, writer);
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
 		r = encode_tensor(&message->tensors[i], writer);
 	value_at = writer->size;
@@ -389,9 +402,10 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 static int decode_stamps(struct frag_reader *reader, struct frag_message *message, uint8_t stamps)
 {
 	uint64_t acquisition_ns = 0;
+	struct fragi_trail *trail;
 	int r = 0;
 
-	if ((stamps & ~FRAGI_STAMPS_SENT) != 0)
+	if ((stamps & ~(FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL)) != 0)
 		return -EBADMSG;
 	if ((stamps & FRAGI_STAMP_ACQUIRED) != 0) {
 		r = frag_reader_get_u64(reader, &acquisition_ns) < 0 ||
@@ -405,8 +419,13 @@ static int decode_stamps(struct frag_reader *reader, struct frag_message *messag
 		r = frag_reader_get_u64(reader, &message->sequence);
 	if (r == 0 && (stamps & FRAGI_STAMP_TRACKED) != 0)
 		r = frag_reader_get_u64(reader, &message->tracking_id);
-	message->stamps = stamps;
-	return r < 0 ? -EBADMSG : 0;
+	message->stamps = stamps & FRAGI_STAMPS_SENT;
+	if (r == 0 && (stamps & FRAGI_STAMP_TRAIL) != 0) {
+		r = fragi_trail_decode(reader, &trail);
+		if (r == 0)
+			fragi_message_set_trail(message, trail);
+	}
+	return r == -ENOMEM ? r : r < 0 ? -EBADMSG : 0;
 }
 
 static int decode_message(struct frag_reader *reader, struct frag_message *message,

@@ -20,6 +20,7 @@
  * 	i64  acquisition time, u32 its clock: with FRAGI_STAMP_ACQUIRED
  * 	u64  sequence: with FRAGI_STAMP_SEQUENCE
  * 	u64  tracking id: with FRAGI_STAMP_TRACKED
+ * 	trail: with FRAGI_STAMP_TRAIL (trail.c)
  * 	for each tensor:
  * 		u8   bytes of the name, and the name
  * 		u8   dtype code

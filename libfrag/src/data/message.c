@@ -83,6 +83,8 @@ static __attribute__((noinline)) void recycle_full(struct frag_message *message)
 	}
 	if ((message->stamps & FRAGI_STAMP_LABEL) != 0)
 		fragi_label_unref(message->label);
+	if ((message->stamps & FRAGI_STAMP_TRAIL) != 0)
+		fragi_trail_unref(message->trail);
 	drop_blob(message);
 	return_to_pool(message);
 }

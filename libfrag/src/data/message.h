@@ -9,6 +9,7 @@
 #include <data/label.h>
 #include <data/pool.h>
 #include <data/tensor.h>
+#include <data/trail.h>
 #include <frag/message.h>
 
 /*
@@ -47,8 +48,10 @@ struct fragi_named_tensor {
 #define FRAGI_STAMP_SEQUENCE 8u
 #define FRAGI_STAMP_TRACKED 16u /* tracking_id */
 #define FRAGI_STAMP_FOREIGN 32u /* acquisition_ns, if set, is of a clock of another machine */
+#define FRAGI_STAMP_TRAIL 64u   /* trail */
 #define FRAGI_STAMP_LABEL 128u  /* label; in this process only */
 #define FRAGI_STAMPS_FLAGS (FRAG_MESSAGE_DEGRADED | FRAG_MESSAGE_INVALID)
+/* Those that copies of the message have too; a trail is sent, but is that of one message. */
 #define FRAGI_STAMPS_SENT                                                                          \
 	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED |  \
 	 FRAGI_STAMP_FOREIGN)
@@ -84,8 +87,9 @@ struct frag_message {
 	 */
 	_Alignas(64) int64_t acquisition_ns;
 	uint64_t sequence;
-	uint64_t tracking_id; /* of the same message in all hosts */
-	uint32_t clock;       /* of acquisition_ns */
+	uint64_t tracking_id;      /* of the same message in all hosts */
+	uint32_t clock;            /* of acquisition_ns */
+	struct fragi_trail *trail; /* owned, if FRAGI_STAMP_TRAIL is set */
 };
 /* `contents`: anything but `shared` */
 #define FRAGI_CONTENTS_MORE 0xffffff00u
@@ -155,6 +159,8 @@ void fragi_message_copy_stamps(struct frag_message *message, const struct frag_m
 
 /* Replaces the label, which says what paths the message has taken. Takes `label`; NULL: none. */
 void fragi_message_set_label(struct frag_message *message, struct fragi_label *label);
+/* Replaces the trail, of paths with deadlines. Takes `trail`; NULL: none. */
+void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *trail);
 /* Returns whether a clock of that number may stand in a message. */
 bool fragi_clock_exists(uint32_t clock);
 

@@ -6,6 +6,7 @@
 #include <data/message.h>
 #include <data/pool.h>
 #include <data/tensor.h>
+#include <data/trail.h>
 
 #define SLAB_OBJECTS 32u
 #define CACHE_LINE 64u
@@ -23,6 +24,9 @@ static const struct {
 	[FRAGI_POOL_TENSOR] = {sizeof(struct frag_tensor), NULL},
 	[FRAGI_POOL_BLOB] = {FRAGI_BLOB_POOLED, NULL},
 	[FRAGI_POOL_BODY] = {sizeof(struct fragi_small_body), NULL},
+	[FRAGI_POOL_TRAIL] = {sizeof(struct fragi_trail) +
+				      FRAGI_TRAIL_POOLED * sizeof(struct fragi_trail_entry),
+			      NULL},
 };
 
 __thread struct fragi_pool *fragi_pool_mine[FRAGI_POOL_KINDS]

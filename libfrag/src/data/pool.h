@@ -20,6 +20,7 @@ enum fragi_pool_kind {
 	FRAGI_POOL_TENSOR,
 	FRAGI_POOL_BLOB, /* encoded descriptors */
 	FRAGI_POOL_BODY, /* the bytes of a small tensor that was received */
+	FRAGI_POOL_TRAIL,
 	FRAGI_POOL_KINDS
 };
 

@@ -126,6 +126,17 @@ void fragi_message_set_label(struct frag_message *message, struct fragi_label *l
 		unmark(message, FRAGI_STAMP_LABEL);
 }
 
+void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *trail)
+{
+	if (has(message, FRAGI_STAMP_TRAIL))
+		fragi_trail_unref(message->trail);
+	message->trail = trail;
+	if (trail != NULL)
+		mark(message, FRAGI_STAMP_TRAIL);
+	else
+		unmark(message, FRAGI_STAMP_TRAIL);
+}
+
 int frag_message_copy_stamps(struct frag_message *message, const struct frag_message *from)
 {
 	if (fragi_message_is_busy(message))

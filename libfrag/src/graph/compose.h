@@ -66,7 +66,7 @@ struct fragi_making {
 	const struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
 	uint32_t op_capacity, made_capacity, resource_capacity, pool_capacity, service_capacity;
-	uint32_t logger_capacity;
+	uint32_t logger_capacity, path_capacity;
 	/* of the fragment, given in C */
 	int metadata; /* 0 off, 1 on, -1 not given */
 	enum frag_metadata_policy metadata_policy;
@@ -159,6 +159,8 @@ extern const struct frag_op_type fragi_start_type;
  */
 void fragi_timing_apply(struct frag_op *op);
 void fragi_timing_check(struct frag_op *op);
+/* deadline.c: the graph's, else what C has given. Between the two of timing.c. */
+void fragi_deadline_complete(struct frag_op *op);
 
 /*
  * check.c: inputs that no flow ends at and that are not optional, of a fragment of a graph whose

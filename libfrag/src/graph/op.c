@@ -464,8 +464,6 @@ void fragi_op_complete(struct frag_op *op)
 
 	metadata_fill(op);
 	if (own != NULL)
-		op->deadline = own->deadline;
-	if (own != NULL)
 		op->watchdog_ns = own->watchdog_ns > 0 ? own->watchdog_ns : op->watchdog_ns;
 	result = fragi_conditions_fill(op);
 	r = state_fill(op);
@@ -488,6 +486,7 @@ void fragi_op_complete(struct frag_op *op)
 	if (own != NULL)
 		ports_override(op, own);
 	fragi_timing_apply(op);
+	fragi_deadline_complete(op);
 	if (result == 0 && !op->made->failed && !op->made->bad_resource)
 		fragi_conditions_bind(op);
 	fragi_timing_check(op);

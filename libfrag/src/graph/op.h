@@ -41,6 +41,7 @@ struct fragi_pool_place;
 struct fragi_crew;
 struct fragi_logged;  /* sched/: an operator whose messages data loggers get */
 struct fragi_tracked; /* sched/: an operator under data flow tracking */
+struct fragi_on_path; /* sched/: an operator on a path with a deadline, or behind one */
 struct fragi_saved;   /* sched/: where its state is kept */
 struct fragi_exec;    /* sched/: what the scheduler keeps of an operator */
 struct fragi_made;    /* compose: an operator's settings until its state is filled in */
@@ -68,6 +69,7 @@ struct frag_op {
 		int64_t window_ns, timeout_ns;
 	} align;
 	struct fragi_deadline deadline;
+	bool drops_late; /* a deadline of a path that ends here drops what is late */
 	bool in_setup, setup_done;
 	frag_dynamic_flows_fn choose_flows; /* of frag_set_dynamic_flows; NULL: none */
 	void *choose_arg;
@@ -88,6 +90,7 @@ struct frag_op {
 	const struct fragi_pool_place *pool_place; /* thread_pool.h; NULL: in no pool */
 	uint32_t crew; /* whose threads run it: fragment->crews[crew - 1]; 0: the scheduler's */
 	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
+	struct fragi_on_path *on_path; /* NULL: no path with a deadline leads here */
 	struct fragi_saved *saved;     /* NULL: nothing keeps its state */
 	struct fragi_logged *logged;   /* NULL: no data logger wants its messages */
 	const char *scope; /* the path of its instance of a subgraph (text/spec.h); NULL: none */
@@ -158,7 +161,9 @@ struct frag_fragment {
 	void *run;                         /* run/: the host's run this fragment is in */
 	struct fragi_variables *variables; /* var/: those of the process; NULL: none */
 	struct frag_tracker *tracker;      /* a reference; NULL: its data flow is not tracked */
-	struct frag_clock *clock;          /* run/: borrowed; NULL: that of the machine */
+	struct fragi_spec_path *paths;     /* deadlines that were added in C */
+	uint32_t path_count;
+	struct frag_clock *clock; /* run/: borrowed; NULL: that of the machine */
 };
 
 /*

@@ -210,7 +210,8 @@ static void check_align(struct frag_op *op)
 
 void fragi_timing_check(struct frag_op *op)
 {
-	bool is_timed = op->deadline.budget_ns > 0 && op->deadline.on_miss == FRAGI_ON_MISS_DROP;
+	bool is_timed = op->drops_late ||
+			(op->deadline.budget_ns > 0 && op->deadline.on_miss == FRAG_ON_MISS_DROP);
 
 	check_align(op);
 	for (uint32_t i = 0; i < op->port_count; i++) {

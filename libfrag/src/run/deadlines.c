@@ -7,133 +7,271 @@
 #include <base/log.h>
 #include <base/units.h>
 #include <run/state.h>
-#include <sched/tracking.h>
+#include <sched/path_deadline.h>
 
 /*
- * Deadlines of paths. They are checked by the labels of data flow tracking, which a graph with such
- * deadlines uses without asking for its results.
+ * Deadlines of paths. Those of the graph come first, so that their numbers are the same in all
+ * processes: trails that travel name them. The process of the last operator checks, and reports.
  */
 
-/* The operator, if it is in this process. is_here: the fragment is. */
-static struct frag_op *op_of(const struct fragi_run *run, const struct fragi_spec_end *end,
-			     bool *is_here)
+static struct frag_fragment *fragment_of(const struct fragi_run *run, const char *name)
 {
-	*is_here = false;
-	for (size_t i = 0; i < run->fragment_count; i++) {
-		const struct frag_fragment *fragment = run->fragments[i].fragment;
-
-		if (strcmp(fragment->name, end->fragment) != 0)
-			continue;
-		*is_here = true;
-		for (uint32_t k = 0; k < fragment->op_count; k++)
-			if (strcmp(fragment->ops[k]->name, end->op) == 0)
-				return fragment->ops[k];
-	}
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (strcmp(run->fragments[i].fragment->name, name) == 0)
+			return run->fragments[i].fragment;
 	return NULL;
+}
+
+/* An end of a flow names an operator, or an instance of a subgraph in which one is. */
+static struct frag_op *op_of(const struct frag_fragment *fragment, const char *name)
+{
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		if (strcmp(fragment->ops[i]->name, name) == 0)
+			return fragment->ops[i];
+	return NULL;
+}
+
+static struct frag_op *from_of(const struct fragi_run *run, const struct fragi_flow_info *flow)
+{
+	return run->fragments[flow->from_fragment].fragment->ops[flow->from_op];
+}
+
+static struct frag_op *to_of(const struct fragi_run *run, const struct fragi_flow_info *flow)
+{
+	return run->fragments[flow->to_fragment].fragment->ops[flow->to_op];
 }
 
 static bool is_connected(const struct fragi_run *run, const struct frag_op *from,
 			 const struct frag_op *to)
 {
-	for (size_t i = 0; i < run->flow_count; i++) {
-		const struct fragi_flow_info *flow = &run->flows[i];
-
-		if (run->fragments[flow->from_fragment].fragment->ops[flow->from_op] == from &&
-		    run->fragments[flow->to_fragment].fragment->ops[flow->to_op] == to)
+	for (size_t i = 0; i < run->flow_count; i++)
+		if (from_of(run, &run->flows[i]) == from && to_of(run, &run->flows[i]) == to)
 			return true;
+	return false;
+}
+
+/* Whether the end of a flow may be that operator, which is `op` if it is in this process. */
+static bool may_be(const struct fragi_run *run, const struct fragi_spec_end *end,
+		   const struct fragi_spec_end *of, const struct frag_op *op)
+{
+	if (strcmp(end->fragment, of->fragment) != 0)
+		return false;
+	return op == NULL || strcmp(end->op, op->name) == 0 ||
+	       op_of(fragment_of(run, end->fragment), end->op) == NULL;
+}
+
+/* The same where at least one of the two is in another process. */
+static bool may_be_connected(const struct fragi_run *run, const struct fragi_spec_end *from,
+			     const struct frag_op *from_op, const struct fragi_spec_end *to,
+			     const struct frag_op *to_op)
+{
+	const struct fragi_spec *spec = run->config.spec;
+
+	if (strcmp(from->fragment, to->fragment) == 0)
+		return true; /* whoever has that fragment knows */
+	for (size_t i = 0; i < spec->flow_count; i++) {
+		const struct fragi_spec_flow *flow = &spec->flows[i];
+
+		if (!may_be(run, &flow->from, from, from_op))
+			continue;
+		for (size_t k = 0; k < flow->to_count; k++)
+			if (may_be(run, &flow->to[k], to, to_op))
+				return true;
 	}
 	return false;
 }
 
-/* Finds the operators. Returns 1; 0: some are in other processes; -EINVAL with an error. */
+/*
+ * Finds the operators that are in this process. Returns how many, or -EINVAL with an error.
+ * - ops: filled in; NULL: elsewhere
+ */
 static int find_ops(const struct fragi_run *run, const struct fragi_spec_path *path,
 		    struct frag_op **ops, struct fragi_diag *diag)
 {
-	uint32_t here = 0;
-	bool is_here;
+	int here = 0;
 
 	for (size_t i = 0; i < path->op_count; i++) {
-		const struct fragi_spec_end *end = &path->ops[i];
+		const struct fragi_spec_end *end = &path->ops[i], *before = end - (i > 0);
+		const struct frag_fragment *fragment = fragment_of(run, end->fragment);
 
-		ops[i] = op_of(run, end, &is_here);
-		here += is_here;
-		if (is_here && ops[i] == NULL)
+		ops[i] = fragment != NULL ? op_of(fragment, end->op) : NULL;
+		here += ops[i] != NULL;
+		if (fragment != NULL && ops[i] == NULL)
 			return fragi_node_error(
 				diag, end->place, NULL,
 				"a deadline has a path through %s.%s, and there is no such operator",
 				end->fragment, end->op);
-		if (i > 0 && ops[i] != NULL && ops[i - 1] != NULL &&
-		    !is_connected(run, ops[i - 1], ops[i]))
+		if (i == 0)
+			continue;
+		if (ops[i] != NULL && ops[i - 1] != NULL
+			    ? !is_connected(run, ops[i - 1], ops[i])
+			    : !may_be_connected(run, before, ops[i - 1], end, ops[i]))
 			return fragi_node_error(
 				diag, end->place, NULL,
-				"a deadline has a path from %s to %s, and no flow leads there",
-				ops[i - 1]->subject, ops[i]->subject);
+				"a deadline has a path from %s.%s to %s.%s, and no flow leads there",
+				before->fragment, before->op, end->fragment, end->op);
 	}
-	if (here == path->op_count)
-		return 1;
-	if (here > 0)
-		log_warn(
-			NULL,
-			"the path from %s.%s to %s.%s runs through several processes, so its deadline is not checked; give these fragments to one host",
-			path->ops[0].fragment, path->ops[0].op,
-			path->ops[path->op_count - 1].fragment, path->ops[path->op_count - 1].op);
-	return 0;
+	return here;
 }
 
+static struct fragi_path_deadline *create(struct fragi_arena *arena,
+					  const struct fragi_spec_path *path, struct frag_op **ops)
+{
+	struct fragi_path_deadline *deadline = fragi_arena_alloc(arena, sizeof(*deadline));
+	size_t count = path->op_count;
+
+	if (deadline == NULL)
+		return NULL;
+	*deadline = (struct fragi_path_deadline){
+		.names = fragi_arena_alloc(arena, count * sizeof(*deadline->names)),
+		.ops = fragi_arena_alloc(arena, count * sizeof(struct frag_op *)),
+		.slowest = fragi_arena_alloc(arena, count * sizeof(uint64_t)),
+		.count = (uint32_t)count,
+		.budget_ns = path->budget_ns,
+		.on_miss = path->on_miss,
+	};
+	if (deadline->names == NULL || deadline->ops == NULL || deadline->slowest == NULL)
+		return NULL;
+	memcpy(deadline->ops, ops, count * sizeof(struct frag_op *));
+	memset(deadline->slowest, 0, count * sizeof(uint64_t));
+	for (size_t i = 0; i < count; i++) {
+		deadline->names[i] =
+			fragi_arena_printf(arena, "%s.%s", path->ops[i].fragment, path->ops[i].op);
+		if (deadline->names[i] == NULL)
+			return NULL;
+	}
+	return deadline;
+}
+
+/* Adds one as the next number, which stays empty where no operator of it is here. */
 static int add(struct fragi_run *run, const struct fragi_spec_path *path, struct fragi_diag *diag)
 {
 	struct frag_op *ops[FRAGI_SPEC_PATH_MAX];
 	int r = find_ops(run, path, ops, diag);
 	struct fragi_path_deadline *deadline;
-	struct fragi_arena *arena;
-	size_t count = path->op_count;
+	uint32_t number = run->deadline_count;
+	struct frag_op *any = NULL;
 
-	if (r <= 0)
+	if (r < 0)
 		return r;
-	if (fragi_tracker_is_limited(ops[0]->fragment->tracker))
-		return fragi_node_error(
-			diag, path->place, NULL,
-			"a deadline of a path needs all its operators, and is_limited_tracking keeps only the first and the last; remove that");
-	arena = &ops[0]->fragment->arena;
-	deadline = fragi_arena_alloc(arena, sizeof(*deadline));
+	run->deadline_count++;
+	for (size_t i = 0; i < path->op_count; i++)
+		any = any != NULL ? any : ops[i];
+	if (any == NULL)
+		return 0;
+	deadline = create(&any->fragment->arena, path, ops);
 	if (deadline == NULL)
 		return -ENOMEM;
-	*deadline = (struct fragi_path_deadline){
-		.ops = fragi_arena_alloc(arena, count * sizeof(struct frag_op *)),
-		.ids = fragi_arena_alloc(arena, count * sizeof(uint32_t)),
-		.slowest = fragi_arena_alloc(arena, count * sizeof(uint64_t)),
-		.count = (uint32_t)count,
-		.budget_ns = path->budget_ns,
-		.stops = path->on_miss == FRAGI_ON_MISS_STOP,
-		.of_run = run->deadlines,
-	};
-	if (deadline->ops == NULL || deadline->ids == NULL || deadline->slowest == NULL)
-		return -ENOMEM;
-	memcpy(deadline->ops, ops, count * sizeof(struct frag_op *));
-	memset(deadline->slowest, 0, count * sizeof(uint64_t));
-	fragi_tracking_add_deadline(deadline);
-	run->deadlines = deadline;
+	deadline->number = (uint16_t)number;
+	deadline->is_local = (size_t)r == path->op_count;
+	run->deadlines[number] = deadline;
+	for (uint32_t i = 0; i < deadline->count; i++)
+		if (ops[i] != NULL &&
+		    (fragi_path_watch(ops[i]) < 0 || fragi_path_add_step(ops[i], deadline, i) < 0))
+			return -ENOMEM;
 	return 0;
+}
+
+/* Whether a path of the graph goes on behind the end of a flow, in another process. */
+static bool sends_trails(const struct fragi_run *run, const struct fragi_spec_end *end)
+{
+	const struct fragi_spec *spec = run->config.spec;
+
+	for (size_t i = 0; i < spec->deadline_count; i++)
+		for (size_t k = 0; k + 1 < spec->deadlines[i].op_count; k++)
+			if (strcmp(spec->deadlines[i].ops[k].fragment, end->fragment) == 0)
+				return true;
+	return false;
+}
+
+static int watch_fragment(const struct frag_fragment *fragment, const char *name)
+{
+	struct frag_op *op = op_of(fragment, name);
+
+	if (op != NULL)
+		return fragi_path_watch(op);
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		if (fragi_path_watch(fragment->ops[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+/* Operators that get trails and may be on no path themselves: what they pass on has none. */
+static int watch_next(struct fragi_run *run)
+{
+	const struct fragi_spec *spec = run->config.spec;
+
+	for (size_t i = 0; i < run->flow_count; i++)
+		if (fragi_path_goes_on(from_of(run, &run->flows[i])) &&
+		    fragi_path_watch(to_of(run, &run->flows[i])) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < spec->flow_count; i++) {
+		const struct fragi_spec_flow *flow = &spec->flows[i];
+
+		if (fragment_of(run, flow->from.fragment) != NULL ||
+		    !sends_trails(run, &flow->from))
+			continue;
+		for (size_t k = 0; k < flow->to_count; k++) {
+			const struct frag_fragment *to = fragment_of(run, flow->to[k].fragment);
+
+			if (to != NULL && watch_fragment(to, flow->to[k].op) < 0)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int add_all(struct fragi_run *run, const struct fragi_spec_path *paths, size_t count,
+		   struct fragi_diag *diag)
+{
+	int r = 0, one;
+
+	for (size_t i = 0; i < count; i++) {
+		one = add(run, &paths[i], diag);
+		r = one < 0 ? one : r;
+	}
+	return r;
+}
+
+static size_t count_all(const struct fragi_run *run)
+{
+	size_t count = run->config.spec->deadline_count;
+
+	for (size_t i = 0; i < run->fragment_count; i++)
+		count += run->fragments[i].fragment->own->deadline_count +
+			 run->fragments[i].fragment->path_count;
+	return count;
 }
 
 int fragi_run_add_deadlines(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct fragi_spec *spec = run->config.spec;
-	int r = 0, one;
+	size_t count = count_all(run);
+	int r, one;
 
-	for (size_t i = 0; i < spec->deadline_count; i++) {
-		one = add(run, &spec->deadlines[i], diag);
+	if (count == 0 || run->fragment_count == 0)
+		return 0;
+	if (count > UINT16_MAX)
+		return fragi_diag_add(diag, -EINVAL, NULL, 0, 0,
+				      "%s has %zu deadlines of paths; %d are possible",
+				      spec->application, count, UINT16_MAX);
+	run->deadlines = fragi_arena_alloc(&run->fragments[0].fragment->arena,
+					   count * sizeof(struct fragi_path_deadline *));
+	if (run->deadlines == NULL)
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "out of memory for deadlines");
+	memset(run->deadlines, 0, count * sizeof(struct fragi_path_deadline *));
+	r = add_all(run, spec->deadlines, spec->deadline_count, diag);
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+
+		one = add_all(run, fragment->own->deadlines, fragment->own->deadline_count, diag);
+		r = one < 0 ? one : r;
+		one = add_all(run, fragment->paths, fragment->path_count, diag);
 		r = one < 0 ? one : r;
 	}
-	for (size_t i = 0; i < run->fragment_count; i++) {
-		const struct fragi_spec_fragment *own = run->fragments[i].fragment->own;
-
-		for (size_t k = 0; own != NULL && k < own->deadline_count; k++) {
-			one = add(run, &own->deadlines[k], diag);
-			r = one < 0 ? one : r;
-		}
-	}
-	return r;
+	r = r == 0 ? watch_next(run) : r;
+	return r == -ENOMEM ? fragi_diag_add(diag, r, NULL, 0, 0, "out of memory for deadlines")
+			    : r;
 }
 
 /* "a -> b -> c", cut where it is too long. */
@@ -144,29 +282,43 @@ static void name_path(const struct fragi_path_deadline *deadline, char *out, siz
 	out[0] = '\0';
 	for (uint32_t i = 0; i < deadline->count && used < size; i++)
 		used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? " -> " : "",
-					 deadline->ops[i]->subject);
+					 deadline->names[i]);
+}
+
+static void report(const struct fragi_path_deadline *d)
+{
+	char path[600], budget[32], longest[32];
+	uint64_t compared = d->checked - d->incomparable;
+	uint32_t slowest = 0;
+
+	for (uint32_t i = 1; i < d->count; i++)
+		slowest = d->slowest[i] > d->slowest[slowest] ? i : slowest;
+	name_path(d, path, sizeof(path));
+	fragi_format_duration(d->budget_ns, budget, sizeof(budget));
+	fragi_format_duration((int64_t)d->longest_ns, longest, sizeof(longest));
+	if (d->incomparable > 0)
+		log_warn(
+			NULL,
+			"%s: the deadline of %s was not checked for %llu of %llu messages: clocks not comparable, because the path leads from one machine to another",
+			path, budget, (unsigned long long)d->incomparable,
+			(unsigned long long)d->checked);
+	if (d->misses > 0)
+		log_warn(
+			NULL,
+			"%s: %llu of %llu messages took longer than %s, at most %s; slowest: %s, in %llu of them",
+			path, (unsigned long long)d->misses, (unsigned long long)compared, budget,
+			longest, d->names[slowest], (unsigned long long)d->slowest[slowest]);
+	else if (d->incomparable == 0 || compared > 0)
+		log_info(NULL, "%s: none of %llu messages took longer than %s", path,
+			 (unsigned long long)compared, budget);
 }
 
 void fragi_run_report_deadlines(const struct fragi_run *run)
 {
-	for (const struct fragi_path_deadline *d = run->deadlines; d != NULL; d = d->of_run) {
-		char path[600], budget[32], longest[32];
-		uint32_t slowest = 0;
+	for (uint32_t i = 0; i < run->deadline_count; i++) {
+		const struct fragi_path_deadline *d = run->deadlines[i];
 
-		for (uint32_t i = 1; i < d->count; i++)
-			slowest = d->slowest[i] > d->slowest[slowest] ? i : slowest;
-		name_path(d, path, sizeof(path));
-		fragi_format_duration(d->budget_ns, budget, sizeof(budget));
-		fragi_format_duration((int64_t)d->longest_ns, longest, sizeof(longest));
-		if (d->misses > 0)
-			log_warn(
-				NULL,
-				"%s: %llu of %llu messages took longer than %s, at most %s; slowest: %s, in %llu of them",
-				path, (unsigned long long)d->misses, (unsigned long long)d->checked,
-				budget, longest, d->ops[slowest]->subject,
-				(unsigned long long)d->slowest[slowest]);
-		else
-			log_info(NULL, "%s: none of %llu messages took longer than %s", path,
-				 (unsigned long long)d->checked, budget);
+		if (d != NULL && d->ops[d->count - 1] != NULL)
+			report(d);
 	}
 }

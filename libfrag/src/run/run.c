@@ -202,6 +202,8 @@ int fragi_run_prepare(struct fragi_run *run, struct fragi_diag *diag)
 	if (result == 0)
 		result = fragi_run_track(run, diag);
 	if (result == 0)
+		result = fragi_run_add_deadlines(run, diag);
+	if (result == 0)
 		result = create_ledger(run, diag);
 	if (result == 0)
 		result = open_saved(run, diag);
@@ -514,6 +516,7 @@ void fragi_run_destroy(struct fragi_run *run)
 			if (run->fragments[i].sched != NULL)
 				fragi_sched_join(run->fragments[i].sched);
 		fragi_run_stop_loggers(run);
+		fragi_run_report_deadlines(run);
 		fragi_run_end_tracking(run);
 	}
 	if (run->attached)

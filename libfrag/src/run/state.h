@@ -63,8 +63,10 @@ struct fragi_run {
 	/* inner ones, fragment by fragment, then those between fragments */
 	struct fragi_flow_info *flows;
 	size_t flow_count, inner_flow_count;
-	struct fragi_path_deadline *deadlines; /* those that are checked here; NULL: none */
-	struct fragi_tx **inproc;              /* of flows */
+	/* of paths, by number; a NULL one has no operator here */
+	struct fragi_path_deadline **deadlines;
+	uint32_t deadline_count;
+	struct fragi_tx **inproc; /* of flows */
 	struct fragi_run_end *ends;
 	size_t end_count, end_capacity;
 	struct fragi_binding ***bindings; /* [fragment][op] -> [port] */
@@ -138,7 +140,7 @@ void fragi_run_destroy_clocks(struct fragi_run *run);
 /* tracking.c: in prepare, once the flows are known; when the schedulers have ended */
 int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_end_tracking(struct fragi_run *run);
-/* deadlines.c: those of paths, once the operators are tracked; and what became of them, logged */
+/* deadlines.c: those of paths, behind the tracker; and what became of them, logged */
 int fragi_run_add_deadlines(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_report_deadlines(const struct fragi_run *run);
 

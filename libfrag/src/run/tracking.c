@@ -12,9 +12,6 @@
  * not.
  */
 
-/* Of a graph that only checks deadlines: no result is kept. */
-static const struct fragi_spec_tracking unseen = {.skip = INT64_MAX};
-
 /* The tracker of a graph's `tracking` for a fragment, made for the first. */
 static int track(struct frag_fragment *fragment, const struct fragi_spec_tracking *spec,
 		 struct frag_tracker **shared, struct fragi_diag *diag)
@@ -147,12 +144,8 @@ int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag)
 
 		if (spec->tracking.is_on)
 			r = track(fragment, &spec->tracking, &shared, diag);
-		else if (spec->deadline_count > 0)
-			r = track(fragment, &unseen, &shared, diag);
 		else if (own->is_on)
 			r = track(fragment, own, &alone, diag);
-		else if (fragment->own->deadline_count > 0 && fragment->tracker == NULL)
-			r = track(fragment, &unseen, &alone, diag);
 		if (r == 0)
 			r = open_log(run, alone, own, false, diag);
 		any |= fragment->tracker != NULL;
@@ -162,8 +155,6 @@ int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag)
 	if (r < 0 || !any)
 		return r;
 	r = install(run);
-	if (r == 0)
-		return fragi_run_add_deadlines(run, diag);
 	return r < 0 ? fragi_diag_add(diag, r, NULL, 0, 0, "out of memory for data flow tracking")
 		     : 0;
 }
@@ -172,7 +163,6 @@ void fragi_run_end_tracking(struct fragi_run *run)
 {
 	const struct fragi_spec *spec = run->config.spec;
 
-	fragi_run_report_deadlines(run);
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		struct frag_fragment *fragment = run->fragments[i].fragment;
 		bool print = spec->tracking.is_on ? spec->tracking.print && i == 0

@@ -64,7 +64,7 @@ static int compute(void *self, struct frag_tick *tick)
 	if (took_ns <= deadline->budget_ns)
 		return r;
 	fragi_count(&exec->row->deadline_misses, 1);
-	if (deadline->on_miss != FRAGI_ON_MISS_STOP)
+	if (deadline->on_miss != FRAG_ON_MISS_STOP)
 		return r;
 	return fragi_deadline_fail(tick, took_ns, deadline->budget_ns,
 				   deadline->from_acquisition ? "its oldest message" : "compute");

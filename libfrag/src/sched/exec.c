@@ -11,6 +11,7 @@
 #include <graph/pools.h>
 #include <sched/kind.h>
 #include <sched/logging.h>
+#include <sched/path_deadline.h>
 #include <sched/saved.h>
 #include <sched/tracking.h>
 
@@ -210,6 +211,12 @@ static int distances_create(struct fragi_exec *exec)
 	return 0;
 }
 
+static int bind_attach(struct fragi_exec *exec)
+{
+	fragi_path_bind(exec);
+	return fragi_logging_bind(exec->op);
+}
+
 int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		      struct fragi_op_row *row, struct fragi_sched *sched,
 		      void (*notify)(void *exec))
@@ -238,7 +245,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 							    ? FRAG_METADATA_RAISE
 							    : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    fragi_logging_bind(op) < 0 || fragi_timing_create(exec) < 0 ||
+	    bind_attach(exec) < 0 || fragi_timing_create(exec) < 0 ||
 	    conditions_create(exec, notify) < 0 || fragi_flow_control_create(exec, bindings) < 0 ||
 	    distances_create(exec) < 0) {
 		fragi_exec_destroy(op);

@@ -4,6 +4,7 @@
 
 #include <data/message.h>
 #include <sched/lane.h>
+#include <sched/path_deadline.h>
 
 /* Time. */
 
@@ -125,6 +126,9 @@ void fragi_lane_fill(struct fragi_lane *lane, struct fragi_lane_time *time)
 		} else if (is_known && is_older(time, lane, lane->deadline_ns)) {
 			fragi_lane_drop(lane, FRAGI_DROP_DEADLINE);
 			fragi_count(lane->misses, 1);
+		} else if (lane->drops_late != NULL &&
+			   fragi_path_is_late(lane->drops_late, lane->held)) {
+			fragi_lane_drop(lane, FRAGI_DROP_DEADLINE);
 		} else {
 			return;
 		}

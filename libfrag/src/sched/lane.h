@@ -36,6 +36,7 @@ struct fragi_lane {
 	uint64_t dropped;    /* before it, when it had a message last */
 	int64_t deadline_ns; /* an older message is dropped; 0: none is for that */
 	_Atomic uint64_t *misses;
+	struct fragi_exec *drops_late; /* of an operator that ends a path which drops; NULL: no */
 };
 
 /* The time of an evaluation, and what the other clocks are ahead of it. */

@@ -362,7 +362,7 @@ int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *po
 
 /* Life. */
 
-static void lane_init(const struct fragi_exec *exec, struct fragi_lane *lane, struct fragi_rx *rx,
+static void lane_init(struct fragi_exec *exec, struct fragi_lane *lane, struct fragi_rx *rx,
 		      const struct fragi_port *port)
 {
 	const struct fragi_deadline *deadline = &exec->op->deadline;
@@ -371,8 +371,9 @@ static void lane_init(const struct fragi_exec *exec, struct fragi_lane *lane, st
 		.rx = rx,
 		.timing = port->timing,
 		.is_aligned = port->is_aligned,
-		.deadline_ns = deadline->on_miss == FRAGI_ON_MISS_DROP ? deadline->budget_ns : 0,
+		.deadline_ns = deadline->on_miss == FRAG_ON_MISS_DROP ? deadline->budget_ns : 0,
 		.misses = &exec->row->deadline_misses,
+		.drops_late = exec->op->drops_late ? exec : NULL,
 	};
 }
 

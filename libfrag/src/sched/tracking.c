@@ -17,9 +17,8 @@ struct fragi_tracked {
 	struct frag_tracker *tracker;
 	uint32_t id;
 	bool is_leaf;
-	bool keeps_steps;                      /* it adds itself to the paths */
-	struct fragi_path_deadline *deadlines; /* of paths that end here; NULL: none */
-	_Atomic uint64_t **emitted;            /* [port]: messages of a root; NULL: it is none */
+	bool keeps_steps;           /* it adds itself to the paths */
+	_Atomic uint64_t **emitted; /* [port]: messages of a root; NULL: it is none */
 	/* of the tick */
 	uint64_t tick, begin;
 	uint32_t seen; /* received messages that were read */
@@ -204,91 +203,6 @@ struct frag_message *fragi_tracking_attach(struct frag_tick *tick, uint32_t port
 	return message;
 }
 
-/* Whether the path ends with the operators of the deadline. */
-static bool is_path_of(const struct fragi_path_deadline *deadline, const struct fragi_step *path)
-{
-	if (path->left < deadline->count)
-		return false;
-	path += path->left - deadline->count;
-	for (uint32_t i = 0; i < deadline->count; i++)
-		if (path[i].op != deadline->ids[i])
-			return false;
-	return true;
-}
-
-/* The operator that had the message for longest: in its queues and in its tick. */
-static uint32_t slowest_of(const struct fragi_path_deadline *deadline,
-			   const struct fragi_step *steps, uint64_t now)
-{
-	uint32_t slowest = 0;
-	uint64_t longest = 0, ns;
-
-	for (uint32_t i = 0; i < deadline->count; i++) {
-		ns = fragi_stamp_diff_ns(i > 0 ? steps[i - 1].published : steps[i].received,
-					 i + 1 < deadline->count ? steps[i].published : now);
-		if (ns > longest) {
-			longest = ns;
-			slowest = i;
-		}
-	}
-	return slowest;
-}
-
-static int check_path(struct frag_tick *tick, struct fragi_path_deadline *deadline,
-		      const struct fragi_step *steps, uint64_t now)
-{
-	uint64_t ns = fragi_stamp_diff_ns(steps->received, now);
-	struct fragi_exec *exec = (struct fragi_exec *)tick, *slow;
-	char what[2 * FRAG_NAME_MAX + 80];
-	uint32_t slowest;
-
-	deadline->checked++;
-	if (ns <= (uint64_t)deadline->budget_ns)
-		return 0;
-	slowest = slowest_of(deadline, steps, now);
-	slow = deadline->ops[slowest]->exec;
-	deadline->misses++;
-	deadline->slowest[slowest]++;
-	deadline->longest_ns = ns > deadline->longest_ns ? ns : deadline->longest_ns;
-	fragi_count(&exec->row->path_misses, 1);
-	if (slow != NULL)
-		atomic_fetch_add_explicit(&slow->row->slowest, 1, memory_order_relaxed);
-	if (!deadline->stops)
-		return 0;
-	snprintf(what, sizeof(what), "the path from %s (slowest: %s)", deadline->ops[0]->subject,
-		 deadline->ops[slowest]->subject);
-	return fragi_deadline_fail(tick, (int64_t)ns, deadline->budget_ns, what);
-}
-
-/* Returns 0, or the failure of a deadline that stops. */
-static __attribute__((noinline)) int check_deadlines(const struct fragi_tracked *tracked,
-						     struct frag_tick *tick)
-{
-	uint64_t now = fragi_stamp();
-	int r = 0, one;
-
-	for (uint32_t i = 0; i < tracked->step_count; i += tracked->steps[i].left)
-		for (struct fragi_path_deadline *d = tracked->deadlines; d != NULL; d = d->next) {
-			const struct fragi_step *path = &tracked->steps[i];
-
-			if (!is_path_of(d, path))
-				continue;
-			one = check_path(tick, d, path + path->left - d->count, now);
-			r = one < 0 ? one : r;
-		}
-	return r;
-}
-
-void fragi_tracking_add_deadline(struct fragi_path_deadline *deadline)
-{
-	struct fragi_tracked *last = deadline->ops[deadline->count - 1]->tracked;
-
-	for (uint32_t i = 0; i < deadline->count; i++)
-		deadline->ids[i] = deadline->ops[i]->tracked->id;
-	deadline->next = last->deadlines;
-	last->deadlines = deadline;
-}
-
 static void end_leaf(struct fragi_tracked *tracked)
 {
 	publish(tracked, tracked->steps, tracked->step_count);
@@ -314,11 +228,6 @@ static int track_compute(void *self, struct frag_tick *tick)
 	if (r == FRAG_PENDING)
 		return r;
 	collect(tracked, tick);
-	if (tracked->deadlines != NULL && r >= 0) {
-		int missed = check_deadlines(tracked, tick);
-
-		r = missed < 0 ? missed : r;
-	}
 	if (tracked->is_leaf) {
 		if (tracked->path_count == 0 && tracked->emitted != NULL && !tracked->lost)
 			begin_path(tracked);

@@ -6,6 +6,7 @@
 #include <base/strmap.h>
 #include <base/realtime.h>
 #include <frag/flow.h>
+#include <frag/deadline.h>
 #include <frag/timing.h>
 #include <base/clock.h>
 #include <text/node.h>
@@ -103,13 +104,18 @@ struct fragi_spec_reference {
 };
 
 struct fragi_spec_end;
-enum fragi_on_miss { FRAGI_ON_MISS_COUNT, FRAGI_ON_MISS_DROP, FRAGI_ON_MISS_STOP };
+
+#define FRAGI_DEADLINE_NO_BUDGET "the budget of a deadline is 0; leave the deadline out"
+#define FRAGI_DEADLINE_DROPS_TICK                                                                  \
+	"on_miss: drop needs `from: acquisition`, since what a tick has sent cannot be taken back"
+#define FRAGI_DEADLINE_PATH_LENGTH                                                                 \
+	"a deadline has a path of 2 to %d operators; write for example `path: [camera, detect, view]`"
 
 /* deadline: BUDGET, or {budget, from, on_miss} */
 struct fragi_deadline {
 	int64_t budget_ns;     /* 0: none */
 	bool from_acquisition; /* of the oldest message that a tick gets; else from its begin */
-	enum fragi_on_miss on_miss;
+	enum frag_on_miss on_miss;
 };
 
 #define FRAGI_SPEC_PATH_MAX 64
@@ -118,7 +124,7 @@ struct fragi_spec_path {
 	struct fragi_spec_end *ops; /* from the first to the last one; fragment NULL: the same */
 	size_t op_count;
 	int64_t budget_ns;
-	enum fragi_on_miss on_miss; /* COUNT or STOP */
+	enum frag_on_miss on_miss;
 	const struct fragi_node *place;
 };
 

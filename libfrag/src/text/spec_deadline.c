@@ -14,18 +14,17 @@ static void read_budget(struct fragi_builder *builder, const struct fragi_node *
 		fragi_builder_error(builder, place, subject,
 				    "a deadline has no budget; add for example `budget: 20ms`");
 	} else if (fragi_read_duration(builder, node, subject, "budget", out_ns) && *out_ns == 0) {
-		fragi_builder_error(builder, node, subject,
-				    "the budget of a deadline is 0; leave the deadline out");
+		fragi_builder_error(builder, node, subject, FRAGI_DEADLINE_NO_BUDGET);
 	}
 }
 
-static enum fragi_on_miss read_on_miss(struct fragi_builder *builder, const struct fragi_node *map,
-				       const char *subject)
+static enum frag_on_miss read_on_miss(struct fragi_builder *builder, const struct fragi_node *map,
+				      const char *subject)
 {
 	int i = fragi_read_word(builder, fragi_node_get(map, "on_miss"), subject, "on_miss", misses,
 				FRAG_COUNT_OF(misses));
 
-	return i >= 0 ? (enum fragi_on_miss)i : FRAGI_ON_MISS_COUNT;
+	return i >= 0 ? (enum frag_on_miss)i : FRAG_ON_MISS_COUNT;
 }
 
 void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *node,
@@ -49,10 +48,9 @@ void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *
 	deadline.from_acquisition = fragi_read_word(builder, fragi_node_get(node, "from"), subject,
 						    "from", froms, FRAG_COUNT_OF(froms)) == 1;
 	deadline.on_miss = read_on_miss(builder, node, subject);
-	if (deadline.on_miss == FRAGI_ON_MISS_DROP && !deadline.from_acquisition)
-		fragi_builder_error(
-			builder, fragi_node_get(node, "on_miss"), subject,
-			"on_miss: drop needs `from: acquisition`, since what a tick has sent cannot be taken back");
+	if (deadline.on_miss == FRAG_ON_MISS_DROP && !deadline.from_acquisition)
+		fragi_builder_error(builder, fragi_node_get(node, "on_miss"), subject,
+				    FRAGI_DEADLINE_DROPS_TICK);
 	*out_deadline = deadline;
 }
 
@@ -115,16 +113,10 @@ static bool read_path(struct fragi_builder *builder, struct fragi_node *node, co
 	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
 	read_budget(builder, fragi_node_get(node, "budget"), node, subject, &path->budget_ns);
 	path->on_miss = read_on_miss(builder, node, subject);
-	if (path->on_miss == FRAGI_ON_MISS_DROP)
-		fragi_builder_error(
-			builder, fragi_node_get(node, "on_miss"), subject,
-			"a message that has gone its path cannot be dropped; give the last operator `deadline: {from: acquisition, on_miss: drop}`");
 	list = fragi_read_list(builder, fragi_node_get(node, "path"), subject, "path");
 	if (list == NULL || list->count < 2 || list->count > FRAGI_SPEC_PATH_MAX) {
-		fragi_builder_error(
-			builder, list != NULL ? list : node, subject,
-			"a deadline has a path of 2 to %d operators; write for example `path: [camera, detect, view]`",
-			FRAGI_SPEC_PATH_MAX);
+		fragi_builder_error(builder, list != NULL ? list : node, subject,
+				    FRAGI_DEADLINE_PATH_LENGTH, FRAGI_SPEC_PATH_MAX);
 		return false;
 	}
 	path->ops = fragi_builder_alloc(builder, list->count, sizeof(*path->ops));

@@ -87,13 +87,6 @@ void fragi_spec_merge_tracking(struct fragi_builder *builder)
 	struct fragi_spec *spec = builder->spec;
 	const char *log = spec->set_tracking.log;
 
-	for (size_t i = 0; spec->deadline_count > 0 && i < spec->fragment_count; i++)
-		if (spec->fragments[i].tracking.is_on)
-			fragi_builder_error(
-				builder, spec->fragments[i].tracking.place->key,
-				spec->fragments[i].name,
-				"deadlines at the top follow messages through all fragments; move tracking to the top too");
-
 	for (size_t i = 0; spec->tracking.is_on && i < spec->fragment_count; i++)
 		if (spec->fragments[i].tracking.is_on)
 			fragi_builder_error(

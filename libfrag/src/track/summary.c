@@ -236,7 +236,8 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				&summary->fragments[i].operators[k];
 			const char *between = "";
 
-			if (op->deadline_misses + op->path_misses + op->slowest == 0)
+			if (op->deadline_misses + op->path_misses + op->slowest + op->path_clocks ==
+			    0)
 				continue;
 			fprintf(out, "%s.%s: ", or_empty(summary->fragments[i].name),
 				or_empty(op->name));
@@ -244,6 +245,10 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 			put_misses(op->path_misses, "past the deadline of a path", &between, out);
 			put_misses(op->slowest, "times the slowest of a path that was late",
 				   &between, out);
+			put_misses(
+				op->path_clocks,
+				"not checked against the deadline of a path: clocks not comparable",
+				&between, out);
 			fputc('\n', out);
 		}
 }

@@ -107,6 +107,8 @@ static uint64_t stamp_of(const struct fragi_remote_rx *rx, struct frag_message *
 
 	if (!rx->edge.endpoint->base->same_clock) {
 		message->stamps |= FRAGI_STAMP_FOREIGN;
+		if ((message->stamps & FRAGI_STAMP_TRAIL) != 0)
+			fragi_trail_set_foreign(message->trail);
 		return 0;
 	}
 	stamp = fragi_moment_stamp_at(&fragi_remote_of(rx->edge.endpoint)->moment, publish_ns);

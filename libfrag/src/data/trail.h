@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_DATA_TRAIL_H
+#define FRAGI_DATA_TRAIL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <data/pool.h>
+#include <data/stream.h>
+
+/*
+ * A trail: how far a message has come on paths that have a deadline, since when, and which operator
+ * of each path was the slowest so far. It is made when the message is emitted and never changed
+ * afterwards, so copies of a message may share it. It goes with the message to other processes.
+ */
+struct fragi_trail_entry {
+	uint16_t deadline;  /* number in the run; below that of the graph's, the same everywhere */
+	uint16_t at;        /* which operator of the path has emitted the message */
+	uint16_t slowest;   /* which one of those so far had it for longest */
+	uint16_t flags;     /* FRAGI_TRAIL_* */
+	uint64_t begin;     /* stamp: the begin of the first operator's tick */
+	uint64_t published; /* stamp: when operator `at` emitted it */
+	uint64_t slowest_ns;
+};
+
+/* it was on a machine with another clock: its times mean nothing here */
+#define FRAGI_TRAIL_FOREIGN 1u
+/* its path ends in this process, so it stays here */
+#define FRAGI_TRAIL_LOCAL 2u
+
+/* The most entries of a message that comes from another process. */
+#define FRAGI_TRAIL_MAX 256u
+/* A trail with so many entries is from a pool, a longer one from the heap. */
+#define FRAGI_TRAIL_POOLED 4u
+
+struct fragi_trail {
+	struct fragi_pooled home; /* pool is NULL: from the heap */
+	_Atomic uint32_t refs;
+	uint32_t count;
+	/* who made it, and in which tick; NULL: another process */
+	const void *maker;
+	uint64_t tick;
+	struct fragi_trail_entry entries[];
+};
+
+/* Creates a trail with one reference, its entries not filled in; NULL: memory is short. */
+FRAGI_API struct fragi_trail *fragi_trail_create(uint32_t count);
+FRAGI_API void fragi_trail_unref(struct fragi_trail *trail);
+/* Its times are of another clock. Before others can see it. */
+FRAGI_API void fragi_trail_set_foreign(struct fragi_trail *trail);
+
+/*
+ * Between the descriptors (codec.h). Stamps travel as CLOCK_MONOTONIC, whatever the sender takes
+ * them from.
+ */
+/* Whether anything of it leaves the process. */
+bool fragi_trail_travels(const struct fragi_trail *trail);
+/* Failures stay in the writer. */
+void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *writer);
+/* Returns 0, -EBADMSG or -ENOMEM. */
+int fragi_trail_decode(struct frag_reader *reader, struct fragi_trail **out_trail);
+
+#endif

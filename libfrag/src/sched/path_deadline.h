@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_SCHED_PATH_DEADLINE_H
+#define FRAGI_SCHED_PATH_DEADLINE_H
+
+#include <data/trail.h>
+#include <sched/exec.h>
+
+/*
+ * Deadlines of paths. Operators on a path have another compute and another attach in their tick:
+ * what they emit carries a trail (data/trail.h), and the last operator compares the time. So do
+ * operators behind one on a path, since a message that they pass on has left the path there. All
+ * others pay nothing.
+ */
+
+/* From the begin of the tick of the first operator to the end of compute of the last one. */
+struct fragi_path_deadline {
+	const char **names;   /* "fragment.operator", from the first to the last one */
+	struct frag_op **ops; /* NULL: in another process */
+	uint32_t count;
+	uint16_t number; /* in trails */
+	bool is_local;   /* all of them are in this process */
+	int64_t budget_ns;
+	enum frag_on_miss on_miss;
+	/* what there was: written by the thread that works on the last operator */
+	uint64_t checked, misses, longest_ns;
+	uint64_t incomparable; /* of those checked: on another clock's time, so not compared */
+	uint64_t *slowest;     /* [op]: in how many of the misses it had the message for longest */
+};
+
+/*
+ * Has an operator look at trails. Once, before its exec is created, behind tracking. Returns 0 or
+ * -ENOMEM.
+ */
+FRAGI_API int fragi_path_watch(struct frag_op *op);
+/* It is the operator `at` of the path. After fragi_path_watch. Returns 0 or -ENOMEM. */
+FRAGI_API int fragi_path_add_step(struct frag_op *op, struct fragi_path_deadline *deadline,
+				  uint32_t at);
+/* Whether what it emits has a trail, unless it comes from elsewhere. */
+FRAGI_API bool fragi_path_goes_on(const struct frag_op *op);
+
+/* exec.c: the tick gets its attach. */
+void fragi_path_bind(struct fragi_exec *exec);
+/*
+ * timing.c: whether the message is past a deadline that drops it, before it is received. Then the
+ * miss is counted.
+ */
+bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *message);
+
+#endif
