@@ -198,11 +198,15 @@ int main(int argc, char **argv)
 		}
 	}
 	for (const struct mini_test *t = tests; t != NULL; t = t->next) {
+		time_t begin = time(NULL);
 		bool pass;
 
 		if (!chosen(t, filter))
 			continue;
 		pass = passes(t, seconds);
+		if (time(NULL) - begin > 1)
+			printf("  took %ld s: %s::%s\n", (long)(time(NULL) - begin), t->suite,
+			       t->name);
 		*(pass ? &passing : &failing) += 1;
 		if (tap != NULL)
 			fprintf(tap, "%s - %s::%s \n", pass ? "ok" : "not ok", t->suite, t->name);
