@@ -79,6 +79,8 @@ static uint32_t port_index(const struct fragi_op_info *info, const char *name)
 	return i;
 }
 
+static bool is_encrypted;
+
 /* The hosts take each other for hosts whose clocks cannot be compared with their own. */
 static bool is_other_machine;
 
@@ -133,7 +135,8 @@ static void wire(struct hosts *hosts, const struct cut *cuts, size_t count)
 					   .message_bytes_max = FRAGI_MESSAGE_BYTES_MAX,
 					   .policy = c->policy != FRAG_POLICY_DEFAULT
 							     ? c->policy
-							     : FRAG_POLICY_BLOCK},
+							     : FRAG_POLICY_BLOCK,
+					   .encrypt = is_encrypted},
 				.transport = rig_transports[0],
 				.sends = sends,
 				.fragment = sends ? c->from_fragment : c->to_fragment,
@@ -638,6 +641,99 @@ HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
 	expect_balance(&hosts, 1);
 	end(&hosts);
 	plugin = &rig_plugin;
+}
+
+/*
+ * Policy latest in whole graphs, inside a process and between hosts: a receiver gets newer and newer
+ * messages and at last the newest one, nobody waits, and each message is counted once. This is also
+ * run under ThreadSanitizer. A flow with latest has no capacity, so the flows before it have those.
+ */
+#define LATEST_COUNT 2000
+
+static const uint32_t latest_capacities[] = {1, 2, 65536};
+
+static const char *latest_graph(const char *scheduler, uint32_t capacity)
+{
+	static char yaml[2048];
+
+	snprintf(
+		yaml, sizeof(yaml),
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {scheduler: {type: %s}, operators: {\n"
+		"      tx: {type: source, parameters: {count: %d}}, p: {type: middle},\n"
+		"      rx: {type: sink}, near: {type: sink, parameters: {slot: 1}}},\n"
+		"    flows: [{from: tx, to: p, capacity: %u}, {from: p, to: near, policy: latest}]}\n"
+		"  two: {scheduler: {type: %s}, operators: {\n"
+		"      m: {type: middle}, q: {type: middle}, far: {type: sink, parameters: {slot: 2}}},\n"
+		"    flows: [{from: m, to: q, capacity: %u}, {from: q, to: far, policy: latest}]}\n"
+		"flows: [{from: one.p, to: two.m, policy: latest},\n"
+		"        {from: two.q, to: one.rx, policy: latest}]\n",
+		scheduler, LATEST_COUNT, capacity, scheduler, capacity);
+	return yaml;
+}
+
+static void expect_newer_and_newer(void)
+{
+	for (int slot = 0; slot < 3; slot++) {
+		uint32_t count = noted(slot);
+
+		cr_assert_gt(count, 0, "slot %d", slot);
+		cr_expect_eq(notes[slot]->values[count - 1], LATEST_COUNT - 1, "slot %d", slot);
+		for (uint32_t i = 1; i < count; i++)
+			cr_assert_lt(notes[slot]->values[i - 1], notes[slot]->values[i]);
+	}
+}
+
+static void expect_latest_between_hosts(void)
+{
+	static const struct cut cuts[] = {
+		{"p", "out", "m", "in", 0, 0, 0, 1, FRAG_POLICY_LATEST, 0},
+		{"q", "out", "rx", "in", 0, 0, 1, 1, FRAG_POLICY_LATEST, 1}};
+	struct hosts hosts;
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(latest_capacities); i++) {
+		run_all(&hosts, latest_graph(schedulers[i % 2], latest_capacities[i / 2]), cuts, 2);
+		expect_newer_and_newer();
+		for (uint32_t h = 0; h < HOSTS; h++) {
+			const struct fragi_flow_row *inner = rig_row(&hosts.rig[h], 1);
+			const struct fragi_flow_row *from = rig_row(&hosts.rig[h], 2 + h);
+			const struct fragi_flow_row *to = rig_row(&hosts.rig[1 - h], 2 + h);
+
+			cr_expect_eq(hosts.rig[h].failed + hosts.rig[h].lost, 0);
+			cr_expect_eq(inner->sent, inner->delivered + rig_dropped_all(inner));
+			cr_expect_eq(from->sent,
+				     to->delivered + rig_dropped_all(from) + rig_dropped_all(to));
+		}
+		cr_expect_eq(rig_row(&hosts.rig[0], 2)->sent, LATEST_COUNT);
+		end(&hosts);
+	}
+}
+
+HOSTS_TEST(latest_in_a_whole_graph)
+{
+	expect_latest_between_hosts();
+}
+
+HOSTS_TEST(latest_in_a_whole_encrypted_graph)
+{
+	is_encrypted = true;
+	expect_latest_between_hosts();
+	is_encrypted = false;
+}
+
+Test(one_host, latest_in_a_whole_graph)
+{
+	struct rig rig;
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(latest_capacities); i++) {
+		rig_run(&rig, &rig_plugin,
+			latest_graph(schedulers[i % 2], latest_capacities[i / 2]));
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		cr_expect(rig_balances(&rig));
+		expect_newer_and_newer();
+		rig_end(&rig);
+		notes_clear();
+	}
 }
 
 /* Deadlines of paths that lead from host to host and back. */
