@@ -644,7 +644,7 @@ HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
 }
 
 /*
- * Policy latest in whole graphs, inside a process and between hosts: a receiver gets newer and newer
+ * Policy latest in whole graphs, in a process and between hosts: a receiver gets newer and newer
  * messages and at last the newest one, nobody waits, and each message is counted once. This is also
  * run under ThreadSanitizer. A flow with latest has no capacity, so the flows before it have those.
  */

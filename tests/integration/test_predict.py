@@ -44,8 +44,13 @@ class Predict(cluster.ClusterTest):
                      "and the queue holds 1",
                      "one.cam.out -> two.slow.in: 30 a second, and 20 are taken: the queue of 4 is full after 400 ms, "
                      "then messages are lost",
+                     "one.cam.out -> two.slow.in, between hosts: 4 to be sent, 4 on the way and 4 here at most; "
+                     "4 / 30 a second = 133 ms for the way there and the credit back, or messages are lost at the "
+                     "sender; only a run shows how long that takes",
                      "one: 21 % of a thread in all, and there is 1",
-                     "one.pool: 5 filled or waiting at cam.out + 1 in slow = 6 blocks in use, and there are 8"):
+                     "one.pool: 5 filled or waiting at cam.out + 1 in slow = 6 blocks in use, and there are 8",
+                     "one.pool, between hosts: 5 at cam.out + 9 more of its flow to two.slow = 14 blocks at most for "
+                     "flows that leave the host, however long their edges take"):
             self.assertIn("  " + line + "\n", run.stdout + "\n")
         self.assertIn(":14:7: two.slow: overload: 30 ticks a second are asked for, and a budget of 50.0 ms allows 20 "
                       "(30 x 50.0 ms = 150 % of a thread); lower the rate", run.stderr)

@@ -36,12 +36,12 @@ static struct fragi_prediction prediction;
 static struct fragi_diag warnings;
 static char *lines;
 
-static void predict(const char *graph)
+/* Predicts what is prepared. */
+static void show(void)
 {
 	size_t size;
 	FILE *out;
 
-	rig_prepare_good(&rig, &plugin, rig_graph(0, graph));
 	cr_assert(fragi_predict_wanted(rig.spec));
 	cr_assert_eq(fragi_predict(rig.spec, rig.run->infos, rig.run->flows, rig.run->flow_count,
 				   &prediction),
@@ -50,6 +50,12 @@ static void predict(const char *graph)
 	fragi_predict_print(&prediction, rig.spec, rig.run->infos, rig.run->flows,
 			    rig.run->flow_count, 4, out, &warnings);
 	fclose(out);
+}
+
+static void predict(const char *graph)
+{
+	rig_prepare_good(&rig, &plugin, rig_graph(0, graph));
+	show();
 }
 
 static void end(void)
@@ -196,6 +202,39 @@ Test(predict, blocks_of_pools)
 		"  rx: {type: sink, budget: 9ms}\n"
 		"flows:\n  - {from: tx, to: rx, capacity: 3}\n");
 	cr_expect_null(strstr(lines, "blocks"), "no operator has it");
+	end();
+}
+
+/* What holds where a flow between fragments leaves its host; how long it takes is not declared. */
+Test(predict, between_hosts_windows_bound_what_waits)
+{
+	static const char *const wanted[] = {
+		"  one.tx.out -> two.a.in, between hosts: 8 / 100 a second - 20.0 ms = 60.0 ms for the way there and the credit back, or the sender waits; only a run shows how long that takes\n",
+		"  one.tx.out -> two.b.in, between hosts: 4 to be sent, 4 on the way and 4 here at most; 4 / 100 a second = 40.0 ms for the way there and the credit back, or messages are lost at the sender; only a run shows how long that takes\n",
+		"  one.tx.out -> three.c.in, between hosts: the sender waits, however fast the edge is\n",
+		"  one.ty.out -> four.d.in, between hosts: 4 / 500 a second - 2.0 ms = 6.0 ms for the way there and the credit back, or the sender waits; only a run shows how long that takes\n",
+	};
+
+	rig_prepare_good(
+		&rig, &plugin,
+		"frag: 1\napplication: app\nfragments:\n"
+		"  one: {operators: {tx: {type: source, rate: 100hz}, ty: {type: source, rate: 1000hz},\n"
+		"                    near: {type: sink}}, flows: [tx -> near]}\n"
+		"  two: {scheduler: {type: greedy}, operators: {a: {type: sink, budget: 10ms},\n"
+		"                                               b: {type: sink, budget: 10ms}}}\n"
+		"  three: {scheduler: {type: greedy}, operators: {c: {type: sink, budget: 5ms},\n"
+		"                                                 e: {type: sink, budget: 10ms}}}\n"
+		"  four: {operators: {d: {type: sink, budget: 2ms}}}\n"
+		"flows:\n"
+		"  - {from: one.tx, to: two.a, capacity: 8}\n"
+		"  - {from: one.tx, to: two.b, capacity: 4, policy: pop}\n"
+		"  - {from: one.tx, to: three.c, capacity: 1}\n"
+		"  - {from: one.tx, to: three.e, capacity: 4}\n"
+		"  - {from: one.ty, to: four.d, capacity: 4}\n");
+	show();
+	for (size_t i = 0; i < FRAG_COUNT_OF(wanted); i++)
+		cr_expect_not_null(strstr(lines, wanted[i]), "no %s in\n%s", wanted[i], lines);
+	cr_expect_null(strstr(lines, "near.in, between hosts"));
 	end();
 }
 

@@ -6,44 +6,8 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
-#include <base/policy.h>
+#include <graph/outlet.h>
 #include <graph/pools.h>
-
-/*
- * The rule, for a flow of capacity c, counting the block that its sender is filling:
- * - block, fault: c messages wait, or one of them is being worked on and another is being filled:
- *   c + 1. Between hosts the window of credits bounds the sender in the same way.
- * - pop, reject, latest: the sender does not wait, so the receiver may be at work while the queue
- *   is full and one more is filled: c + 2. Between fragments up to c more wait to be sent and up to
- *   c are on their way: 3c + 2. (Where they do not share memory, those at the receiver are copies.)
- * The flows of one output carry the same messages. All of them hold the newest ones (`newest`), so
- * these count once; what a flow holds besides (`older`) counts for each. Where the operator chooses
- * its flows, each may hold other messages: then all but the one being filled count for each.
- */
-struct outlet {
-	uint64_t newest, older;
-};
-
-static void outlet_add(struct outlet *outlet, const struct fragi_flow_info *flow, bool between,
-		       bool is_dynamic)
-{
-	const struct fragi_policy *policy = fragi_policy(flow->policy);
-	uint64_t newest = (uint64_t)flow->capacity + 1;
-
-	if (!policy->blocking) {
-		outlet->older += 1 + (between ? 2 * (uint64_t)flow->capacity : 0);
-		if (!policy->drops_oldest) {
-			outlet->older += newest - 1;
-			newest = 1;
-		}
-	}
-	if (is_dynamic) {
-		outlet->older += newest - 1;
-		newest = 1;
-	}
-	if (newest > outlet->newest)
-		outlet->newest = newest;
-}
 
 struct frag_resource *fragi_op_resource(const struct frag_op *op, uint32_t param)
 {
@@ -79,7 +43,7 @@ struct frag_resource *fragi_op_starved_pool(const struct frag_op *op)
 }
 
 /* The blocks that one operator can have in use: it fills one, also where nothing is connected. */
-static uint64_t need_of(const struct frag_op *op, const struct outlet *outlets)
+static uint64_t need_of(const struct frag_op *op, const struct fragi_outlet *outlets)
 {
 	uint64_t need = 0;
 
@@ -101,7 +65,8 @@ static const struct fragi_node *place_of(const struct frag_fragment *fragment, c
 
 /* outlets: of the ports of all operators; first: the first port of each. */
 static void check(const struct frag_fragment *fragment, struct frag_resource *pool,
-		  const struct outlet *outlets, const uint32_t *first, struct fragi_diag *warnings)
+		  const struct fragi_outlet *outlets, const uint32_t *first,
+		  struct fragi_diag *warnings)
 {
 	char users[200] = "", subject[2 * FRAG_NAME_MAX + 2];
 	struct fragi_blocks blocks;
@@ -138,7 +103,7 @@ int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
 {
 	const struct fragi_flow_info *flow;
 	uint32_t *first = fragi_calloc(fragment->op_count + 1, sizeof(*first));
-	struct outlet *outlets = NULL;
+	struct fragi_outlet *outlets = NULL;
 	int r = -ENOMEM;
 
 	if (first == NULL)
@@ -150,14 +115,14 @@ int fragi_pools_check(const struct frag_fragment *fragment, uint32_t index,
 		goto out;
 	for (size_t i = 0; i < fragment->flow_count; i++) {
 		flow = &fragment->flows[i];
-		outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, false,
-			   fragment->ops[flow->from_op]->choose_flows != NULL);
+		fragi_outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, false,
+				 fragment->ops[flow->from_op]->choose_flows != NULL);
 	}
 	for (size_t i = 0; i < between_count; i++) {
 		flow = &between[i];
 		if (flow->from_fragment == index)
-			outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow, true,
-				   fragment->ops[flow->from_op]->choose_flows != NULL);
+			fragi_outlet_add(&outlets[first[flow->from_op] + flow->from_port], flow,
+					 true, fragment->ops[flow->from_op]->choose_flows != NULL);
 	}
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
 		if (fragment->resources[i]->allocator.blocks != NULL)

@@ -4,6 +4,7 @@
 
 #include <base/policy.h>
 #include <base/units.h>
+#include <graph/outlet.h>
 #include <graph/predict.h>
 
 /* Prints a prediction with its arithmetic, and warns of what will not work. */
@@ -67,6 +68,41 @@ static void print_op(const struct printing *p, uint32_t f, size_t i)
 		demand, budget, most, demand, budget, load * 100);
 }
 
+/*
+ * What holds for a flow between fragments where their hosts are two. Under block and fault the
+ * window bounds what waits at both ends and on the way, and the credit comes back when a message is
+ * taken. Else it comes back when one arrives: up to a window waits to be sent, another one travels,
+ * and the queue is the receiver's. How long an edge takes is measured, not declared.
+ */
+static void print_between(const struct printing *p, size_t i, const char *subject)
+{
+	const struct fragi_flow_info *flow = &p->flows[i];
+	const struct fragi_predicted_flow *predicted = &p->prediction->flows[i];
+	bool blocks = fragi_policy(flow->policy)->blocking;
+	double way_s =
+		(double)flow->capacity / predicted->offered - (blocks ? predicted->wait_s : 0);
+	char offered[32], wait[32], way[32];
+
+	if (flow->from_fragment == flow->to_fragment)
+		return;
+	fprintf(p->out, "  %s, between hosts: ", subject);
+	if (!blocks)
+		fprintf(p->out, "%u to be sent, %u on the way and %u here at most; ",
+			flow->capacity, flow->capacity, flow->capacity);
+	if (way_s <= 0) {
+		fputs("the sender waits, however fast the edge is\n", p->out);
+		return;
+	}
+	fprintf(p->out, "%u / %s a second", flow->capacity,
+		number(predicted->offered, offered, sizeof(offered)));
+	if (blocks)
+		fprintf(p->out, " - %s", seconds(predicted->wait_s, wait, sizeof(wait)));
+	fprintf(p->out,
+		" = %s for the way there and the credit back, or %s; only a run shows how long that takes\n",
+		seconds(way_s, way, sizeof(way)),
+		blocks ? "the sender waits" : "messages are lost at the sender");
+}
+
 static void print_flow(const struct printing *p, size_t i)
 {
 	const struct fragi_flow_info *flow = &p->flows[i];
@@ -88,6 +124,7 @@ static void print_flow(const struct printing *p, size_t i)
 			offered, seconds(predicted->wait_s, wait, sizeof(wait)),
 			predicted->offered * predicted->wait_s, predicted->depth,
 			predicted->depth == 1 ? "s" : "", flow->capacity);
+		print_between(p, i, subject);
 		if (predicted->depth <= flow->capacity)
 			return;
 		fragi_node_error(
@@ -104,6 +141,7 @@ static void print_flow(const struct printing *p, size_t i)
 		offered, predicted->taken, flow->capacity,
 		seconds((double)flow->capacity / more, full, sizeof(full)),
 		fragi_policy(flow->policy)->blocking ? "the sender waits" : "messages are lost");
+	print_between(p, i, subject);
 	if (!fragi_policy(flow->policy)->blocking)
 		fragi_node_error(
 			p->warnings, flow->place, subject,
@@ -174,6 +212,59 @@ static uint64_t blocks_of_port(const struct printing *p, uint32_t f, uint32_t op
 	return most;
 }
 
+/* The flows of one output, by the rule of outlet.h, with the terms. Returns their sum. */
+static uint64_t blocks_of_outlet(const struct printing *p, uint32_t f, uint32_t op, uint32_t port,
+				 bool is_first, FILE *out)
+{
+	const struct fragi_op_info *info = &p->fragments[f].ops[op];
+	struct fragi_outlet all = {0};
+
+	for (size_t i = 0; i < p->flow_count; i++) {
+		const struct fragi_flow_info *flow = &p->flows[i];
+
+		if (flow->from_fragment == f && flow->from_op == op && flow->from_port == port)
+			fragi_outlet_add(&all, flow, flow->to_fragment != f, false);
+	}
+	fprintf(out, "%s%llu at %s.%s", is_first ? "" : " + ", (unsigned long long)all.newest,
+		info->name, info->ports[port].name);
+	for (size_t i = 0; i < p->flow_count; i++) {
+		const struct fragi_flow_info *flow = &p->flows[i];
+		struct fragi_outlet one = {0};
+
+		if (flow->from_fragment != f || flow->from_op != op || flow->from_port != port)
+			continue;
+		fragi_outlet_add(&one, flow, flow->to_fragment != f, false);
+		if (one.older > 0)
+			fprintf(out, " + %llu more of its flow to %s.%s",
+				(unsigned long long)one.older, p->fragments[flow->to_fragment].name,
+				p->fragments[flow->to_fragment].ops[flow->to_op].name);
+	}
+	return all.newest + all.older;
+}
+
+/*
+ * The blocks of the messages of one operator, whatever the rates are, where its flows to other
+ * fragments leave their host. Returns their sum; 0: it has no such flows.
+ */
+static uint64_t blocks_between(const struct printing *p, uint32_t f, uint32_t op, FILE *out)
+{
+	const struct fragi_op_info *info = &p->fragments[f].ops[op];
+	uint64_t all = 0;
+
+	for (uint32_t port = 0; port < info->port_count; port++) {
+		bool leaves = false;
+
+		for (size_t i = 0; i < p->flow_count; i++)
+			leaves |= p->flows[i].from_fragment == f && p->flows[i].from_op == op &&
+				  p->flows[i].from_port == port && p->flows[i].to_fragment != f;
+		/* values have no tensors, and execution messages neither */
+		if (leaves && info->ports[port].type_id == 0 &&
+		    !fragi_port_is_execution(info->ports[port].name))
+			all += blocks_of_outlet(p, f, op, port, all == 0, out);
+	}
+	return all;
+}
+
 /* Writes the terms of one operator. Returns their sum; 0: not known. */
 static uint64_t blocks_of(const struct printing *p, uint32_t f, uint32_t op, FILE *out)
 {
@@ -194,37 +285,59 @@ static uint64_t blocks_of(const struct printing *p, uint32_t f, uint32_t op, FIL
 	return all;
 }
 
+/* The same of all operators that have the pool, or 0. terms_of: blocks_of or blocks_between. */
+static uint64_t sum_up(const struct printing *p, uint32_t f, const char *pool, bool needs_all,
+		       uint64_t (*terms_of)(const struct printing *p, uint32_t f, uint32_t op,
+					    FILE *out),
+		       char *terms, size_t size)
+{
+	FILE *out = fmemopen(terms, size, "w");
+	uint64_t all = 0, blocks;
+	bool is_known = out != NULL;
+
+	for (size_t i = 0; is_known && i < p->fragments[f].op_count; i++) {
+		const struct fragi_spec_operator *op =
+			fragi_predict_spec(&p->spec->fragments[f], p->fragments[f].ops[i].name);
+		long before = ftell(out);
+
+		if (op == NULL || !names(op, pool))
+			continue;
+		fputs(all > 0 ? " + " : "", out);
+		blocks = terms_of(p, f, (uint32_t)i, out);
+		if (blocks == 0)
+			fseek(out, before, SEEK_SET);
+		is_known = blocks > 0 || !needs_all;
+		all += blocks;
+	}
+	if (out != NULL) {
+		fputc('\0', out);
+		fclose(out);
+	}
+	return is_known ? all : 0;
+}
+
 /* That a pool is too small for any rate is checked elsewhere (pools.h). */
 static void print_pool(const struct printing *p, uint32_t f, const struct fragi_spec_object *pool)
 {
-	const struct fragi_spec_fragment *own = &p->spec->fragments[f];
-	char sum[1024] = "";
-	FILE *terms = fmemopen(sum, sizeof(sum), "w");
-	uint64_t all = 0, blocks;
+	const char *fragment = p->spec->fragments[f].name;
+	char terms[1024] = "";
+	uint64_t all;
 	int64_t has = 0;
-	bool is_known = terms != NULL;
 
 	for (size_t i = 0; i < pool->setting_count; i++)
 		if (strcmp(pool->settings[i].name, "num_blocks") == 0 &&
 		    pool->settings[i].value->kind == FRAGI_NODE_SCALAR)
 			(void)fragi_parse_i64(pool->settings[i].value->text, &has);
-	for (size_t i = 0; is_known && i < p->fragments[f].op_count; i++) {
-		const struct fragi_spec_operator *op =
-			fragi_predict_spec(own, p->fragments[f].ops[i].name);
-
-		if (op == NULL || !names(op, pool->name))
-			continue;
-		fputs(all > 0 ? " + " : "", terms);
-		blocks = blocks_of(p, f, (uint32_t)i, terms);
-		is_known = blocks > 0;
-		all += blocks;
-	}
-	if (terms != NULL)
-		fclose(terms);
-	if (!is_known || all == 0 || has <= 0)
+	all = sum_up(p, f, pool->name, true, blocks_of, terms, sizeof(terms));
+	if (all == 0 || has <= 0)
 		return;
-	fprintf(p->out, "  %s.%s: %s = %llu blocks in use, and there are %lld\n", own->name,
-		pool->name, sum, (unsigned long long)all, (long long)has);
+	fprintf(p->out, "  %s.%s: %s = %llu blocks in use, and there are %lld\n", fragment,
+		pool->name, terms, (unsigned long long)all, (long long)has);
+	all = sum_up(p, f, pool->name, false, blocks_between, terms, sizeof(terms));
+	if (all > 0)
+		fprintf(p->out,
+			"  %s.%s, between hosts: %s = %llu blocks at most for flows that leave the host, however long their edges take\n",
+			fragment, pool->name, terms, (unsigned long long)all);
 }
 
 void fragi_predict_print(const struct fragi_prediction *prediction, const struct fragi_spec *spec,
