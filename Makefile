@@ -30,6 +30,7 @@ include mk/libfrag.mk
 include mk/wire.mk
 include mk/daemons.mk
 include mk/tests.mk
+include mk/cuda.mk
 include mk/ops.mk
 include mk/ai.mk
 include mk/examples.mk

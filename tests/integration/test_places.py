@@ -59,12 +59,15 @@ flows: [{from: one.tx.out, to: two.rx.in, capacity: %d}]
         self.assertEqual(self.everywhere(text % 65537, 2), [
             'v.yaml:6:53: capacity "65537" is not a whole number from 1 to 65536'])
 
-    def test_what_is_not_built_is_refused_everywhere(self):
+    def test_what_setup_refuses_is_refused_everywhere(self):
         self.assertEqual(self.everywhere(HEAD + """fragments:
-  one: {operators: {tx: {type: ping_tensor_tx, parameters: {storage_type: device}}}}
+  one:
+    resources: {pool: {type: block_memory_pool, block_size: 0, num_blocks: 1}}
+    operators: {tx: {type: ping_tensor_tx}}
   two: {operators: {rx: {type: ping_tensor_rx}}}
 flows: [one.tx -> two.rx]
-""", 2), ["v.yaml:4:21: one.tx: storage_type device is not built yet; use storage_type: system"])
+""", 2), ['v.yaml:5:17: one.pool: resource "pool": block_size is 0; give the size of the '
+                 'largest tensor'])
 
     def test_all_errors_come_at_once_in_the_order_of_the_file_and_each_once(self):
         """An error of one operator does not hide those of others, nor does an end of a flow that

@@ -108,7 +108,7 @@ Test(ops_basic, ping_tensor_tx_refuses_what_it_cannot)
 	static const struct {
 		const char *name, *text, *says;
 	} cases[] = {
-		{"storage_type", "device", "not built yet"},
+		{"storage_type", "gpu", "storage_type"},
 		{"data_type", "uint9_t", "data_type"},
 		{"rows", "0", "rows"},
 		{"columns", "-1", "columns"},

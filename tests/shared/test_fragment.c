@@ -636,7 +636,7 @@ Test(fragment, refuses_what_c_gets_wrong)
 	cr_expect_eq(frag_add_operator(fragment, stranger), -EINVAL);
 	cr_expect_eq(frag_add_flow(fragment, op, "nowhere", op, "in"), 0);
 	cr_expect_null(frag_make_condition(op, NULL, "perodic", FRAG_NO_ARGS));
-	cr_expect_null(frag_make_resource(fragment, "r", "rmm_allocator", FRAG_NO_ARGS));
+	cr_expect_null(frag_make_resource(fragment, "r", "cuda_green_context", FRAG_NO_ARGS));
 	cr_expect_eq(frag_op_add_port(op, &any_ports[0]), -EBUSY);
 	cr_expect_eq(fragi_fragment_complete(fragment), -EINVAL);
 	expect_errors(
@@ -648,7 +648,7 @@ Test(fragment, refuses_what_c_gets_wrong)
 		"app.b: no types are registered here; make it of its table\n"
 		"app: operator \"stranger\" is of fragment \"other\"\n"
 		"app.a: unknown condition type \"perodic\"; did you mean \"periodic\"?\n"
-		"app.r: resource type \"rmm_allocator\" is not built yet; use block_memory_pool or unbounded_allocator\n"
+		"app.r: resource type \"cuda_green_context\" is not built yet; make the context in an operator of your own\n"
 		"flow end app.a.nowhere: no output \"nowhere\"; its outputs: out\n");
 	cr_expect_eq(frag_add_operator(fragment, op), -EBUSY);
 	fragi_fragment_destroy(fragment);

@@ -326,6 +326,16 @@ static inline int frag_op_add_port(struct frag_op *op, const struct frag_port *p
 }
 
 /*
+ * Makes a device ready for this process: for a GPU it opens NVIDIA's driver and the GPU's primary
+ * context, the first time that anything needs them. Call it in initialize.
+ * - device: FRAG_DEVICE_CPU is always ready
+ * Returns 0; -ENODEV: there is no such device, or it cannot be used, worded in the operator and
+ * classified as gpu_missing; -EINVAL: no kind of device that frag knows.
+ * Thread: the callback's. Blocks: 0.3 s where it makes the context. RT-safe: no.
+ */
+FRAG_API int frag_op_use_device(struct frag_op *op, struct frag_device device);
+
+/*
  * Words a failure: `return frag_op_fail(op, -EIO, "cannot read %s: %s; ...", ...)`. The first
  * sentence of a callback counts.
  * - code: negative errno

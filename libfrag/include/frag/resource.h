@@ -13,10 +13,10 @@ FRAG_BEGIN_DECLS
  *   holds, or for one block more than there are, fails.
  *   - block_size: bytes of a block; required
  *   - num_blocks: number of blocks; required
- *   - storage_type (2): 0: pinned host memory, 1: device memory, 2: system memory; 0 and 1 are not
- *     built yet
- *   - dev_id (0): number of the device, for device memory
- * - unbounded_allocator: the heap of the process; no parameters
+ *   - storage_type (2): 0: pinned host memory, 1: device memory, 2: system memory; 0 and 1 need a
+ *     GPU
+ *   - dev_id (0): number of the GPU, for device memory
+ * - unbounded_allocator: the heap of the process, and memory of GPUs without a pool; no parameters
  *
  * A plugin brings types of its own: see struct frag_resource_type. An operator reaches a resource
  * - by a parameter: FRAG_PARAM_RESOURCE in its table, `pool: $pool` in the graph
@@ -94,12 +94,13 @@ struct frag_resource_type {
 FRAG_API void *frag_resource_state(struct frag_resource *resource, const char *type);
 
 /*
- * Takes memory, aligned to 64 bytes, from an allocator.
+ * Takes memory of the host, aligned to 64 bytes, from an allocator. Tensors get memory of a GPU
+ * (frag_tensor_create_on).
  * - allocator: NULL: the heap of the process
  * - size: in bytes
  * - out_memory: receives the memory; give it back with frag_free
  * Returns 0; -ENOMEM: nothing is left; -EMSGSIZE: larger than a block of the pool; -EINVAL: the
- * resource is no allocator.
+ * resource is no allocator; -EXDEV: it has memory of a GPU only.
  * Thread: any. Blocks: no. RT-safe: from a block_memory_pool.
  */
 FRAG_API int frag_alloc(struct frag_resource *allocator, size_t size, void **out_memory);

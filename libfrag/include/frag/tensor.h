@@ -19,13 +19,18 @@ enum frag_device_type {
 	FRAG_DEVICE_CUDA = 2,
 	/* pinned host memory */
 	FRAG_DEVICE_CUDA_HOST = 3,
+	/* managed memory: the CPU and all GPUs use it at the same address */
+	FRAG_DEVICE_CUDA_MANAGED = 13,
 };
 
 /* DLDevice */
 struct frag_device {
 	/* enum frag_device_type */
 	int32_t type;
-	/* number of the device among those of its type; 0 for host memory */
+	/*
+	 * number of the device among those of its type: of a GPU as CUDA numbers those that the
+	 * process sees; 0 for host memory
+	 */
 	int32_t id;
 };
 
@@ -91,7 +96,8 @@ struct frag_tensor;
 struct frag_resource;
 
 /*
- * Creates a compact, row-major tensor with uninitialised data in host memory, aligned to 64 bytes.
+ * Creates a compact, row-major tensor with uninitialised data in memory of the host, aligned to 64
+ * bytes: system memory, or pinned memory from an allocator that has that.
  * - allocator: an allocator resource (block_memory_pool, unbounded_allocator), which the tensor
  *   keeps alive; NULL: the heap of the process
  * - dtype: element type, with lanes 1
@@ -100,12 +106,40 @@ struct frag_resource;
  *   0
  * - out: receives a new reference
  * Returns 0; -EINVAL: frag does not support this dtype or shape, or the resource is no allocator;
- * -EOVERFLOW: the size in bytes does not fit; -EMSGSIZE: larger than a block of the pool; -ENOMEM:
- * the allocator has nothing left.
+ * -EXDEV: it has memory of a GPU only; -EOVERFLOW: the size in bytes does not fit; -EMSGSIZE:
+ * larger than a block of the pool; -ENOMEM: the allocator has nothing left.
  * Thread: any. Blocks: no. RT-safe: after warm-up, from a block_memory_pool.
  */
 FRAG_API int frag_tensor_create(struct frag_resource *allocator, struct frag_dtype dtype,
 				int32_t ndim, const int64_t *shape, struct frag_tensor **out);
+
+/*
+ * Creates a tensor as frag_tensor_create does, on a device. An operator that uses a GPU calls
+ * frag_op_use_device in its initialize; a resource with memory of a GPU does that for itself.
+ * - allocator: as above; an unbounded_allocator has memory of every device, a block_memory_pool
+ *   that of its storage_type; NULL: the device's own memory, without a pool: slow
+ * - device: where the data shall lie
+ * Returns as frag_tensor_create; -EXDEV: the allocator has no memory of this device; -ENODEV:
+ * nobody has called frag_op_use_device, or there is no such device; -ENOTSUP: the device has no
+ * memory of this kind; -EIO: the GPU refuses.
+ * Thread: any. Blocks: as the allocator does. RT-safe: as frag_tensor_create.
+ */
+FRAG_API int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device device,
+				   struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+				   struct frag_tensor **out);
+
+/*
+ * Copies a tensor, also to another device and from one: a compact, row-major tensor with the same
+ * elements. Work of a GPU that writes the tensor must be complete.
+ * - tensor: borrowed
+ * - allocator, device: as for frag_tensor_create_on
+ * - out: receives a new reference
+ * - err: NULL is accepted
+ * Returns as frag_tensor_create_on. Thread: any. Blocks: until the data is there. RT-safe: no.
+ */
+FRAG_API int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
+			      struct frag_device device, struct frag_tensor **out,
+			      struct frag_err *err);
 
 /*
  * Makes a tensor of memory that the caller owns. The memory must stay valid and unchanged until

@@ -15,6 +15,8 @@ struct ping_tensor_tx {
 	struct frag_dtype dtype;
 	int32_t ndim;
 	int64_t shape[4];
+	struct frag_device device;
+	struct frag_tensor *staged; /* in host memory, for a device that the CPU cannot write to */
 	int64_t sent;
 };
 
@@ -50,15 +52,19 @@ static const char *const data_type_choices[] = {
 	"complex<float>", "complex<double>", NULL,
 };
 static const char *const storage_choices[] = {"system", "host", "device", "cuda_managed", NULL};
+static const int32_t storage_devices[] = {FRAG_DEVICE_CPU, FRAG_DEVICE_CUDA_HOST, FRAG_DEVICE_CUDA,
+					  FRAG_DEVICE_CUDA_MANAGED};
 
 #define DIMENSION_MAX 2147483647.0
 
 static const struct frag_param ping_tensor_tx_params[] = {
 	FRAG_PARAM_RESOURCE(struct ping_tensor_tx, allocator, NULL,
 			    .headline = "Allocator of the tensors", .flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_STRING(struct ping_tensor_tx, storage_type, "system",
-			  .headline = "Where the tensors lie",
-			  .description = "Only system is built yet", .choices = storage_choices),
+	FRAG_PARAM_STRING(
+		struct ping_tensor_tx, storage_type, "system", .headline = "Where the tensors lie",
+		.description =
+			"host is pinned memory, device that of GPU 0; all but system need a GPU",
+		.choices = storage_choices),
 	FRAG_PARAM_I64(struct ping_tensor_tx, batch_size, 0,
 		       .headline = "Batch size; 0: no such dimension", .min = 0,
 		       .max = DIMENSION_MAX),
@@ -79,10 +85,10 @@ static int ping_tensor_tx_setup(void *state, struct frag_op *op)
 {
 	struct ping_tensor_tx *tx = state;
 
-	if (strcmp(tx->storage_type, "system") != 0)
-		return frag_op_fail(op, -EINVAL,
-				    "storage_type %s is not built yet; use storage_type: system",
-				    tx->storage_type);
+	(void)op;
+	for (size_t i = 0; storage_choices[i] != NULL; i++)
+		if (strcmp(tx->storage_type, storage_choices[i]) == 0)
+			tx->device.type = storage_devices[i];
 	for (size_t i = 0; i < FRAG_COUNT_OF(data_types); i++) {
 		if (strcmp(tx->data_type, data_types[i].name) == 0)
 			tx->dtype = data_types[i].dtype;
@@ -98,30 +104,78 @@ static int ping_tensor_tx_setup(void *state, struct frag_op *op)
 	return 0;
 }
 
+static int ping_tensor_tx_initialize(void *state, struct frag_op *op)
+{
+	const struct ping_tensor_tx *tx = state;
+
+	return frag_op_use_device(op, tx->device);
+}
+
+/*
+ * Every byte of the n-th tensor is n modulo 256: receivers can check it, and nothing that the
+ * memory held before is sent.
+ */
+static void fill(const struct ping_tensor_tx *tx, struct frag_tensor *tensor)
+{
+	memset(frag_tensor_writable(tensor), (int)((tx->sent + 1) & 0xff),
+	       frag_tensor_size_bytes(tensor));
+}
+
+static int make_on_gpu(struct ping_tensor_tx *tx, struct frag_tensor **out, struct frag_err *err)
+{
+	int r = tx->staged == NULL
+			? frag_tensor_create(NULL, tx->dtype, tx->ndim, tx->shape, &tx->staged)
+			: 0;
+
+	if (r < 0)
+		return r;
+	fill(tx, tx->staged);
+	return frag_tensor_copy(tx->staged, tx->allocator, tx->device, out, err);
+}
+
+static int make(struct ping_tensor_tx *tx, struct frag_tensor **out, struct frag_err *err)
+{
+	int r;
+
+	if (tx->device.type == FRAG_DEVICE_CUDA)
+		return make_on_gpu(tx, out, err);
+	r = frag_tensor_create_on(tx->allocator, tx->device, tx->dtype, tx->ndim, tx->shape, out);
+	if (r == 0)
+		fill(tx, *out);
+	return r;
+}
+
 static int ping_tensor_tx_compute(void *state, struct frag_tick *tick)
 {
 	struct ping_tensor_tx *tx = state;
 	struct frag_op *op = frag_tick_op(tick);
+	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *tensor;
-	int r = frag_tensor_create(tx->allocator, tx->dtype, tx->ndim, tx->shape, &tensor);
+	int r = make(tx, &tensor, &err);
 
+	if (r == -EXDEV)
+		return frag_op_fail(
+			op, r,
+			"cannot make tensor %" PRId64
+			": the allocator has no memory of storage_type %s; give it one that has, or another storage_type",
+			tx->sent + 1, tx->storage_type);
 	if (r < 0)
 		return frag_op_fail(
 			op, r,
 			"cannot make tensor %" PRId64
 			": %s; make the tensor smaller, or the blocks of its allocator larger or more",
-			tx->sent + 1, frag_strerror(r));
+			tx->sent + 1, err.text[0] != '\0' ? err.text : frag_strerror(r));
 	tx->sent++;
-	/*
-	 * Every byte of the n-th tensor is n modulo 256: receivers can check it, and nothing that
-	 * the memory held before is sent.
-	 */
-	memset(frag_tensor_writable(tensor), (int)(tx->sent & 0xff),
-	       frag_tensor_size_bytes(tensor));
 	r = frag_tick_emit_tensor(tick, OUT, tx->tensor_name, tensor);
 	if (r == 0)
 		frag_op_log(op, "Sent message %" PRId64, tx->sent);
 	return r;
+}
+
+static void ping_tensor_tx_fini(void *state, struct frag_op *op)
+{
+	(void)op;
+	frag_tensor_unref(((struct ping_tensor_tx *)state)->staged);
 }
 
 const struct frag_op_type basic_ping_tensor_tx_type = {
@@ -134,5 +188,7 @@ const struct frag_op_type basic_ping_tensor_tx_type = {
 	FRAG_PORTS(ping_tensor_tx_ports),
 	FRAG_PARAMS(ping_tensor_tx_params),
 	.setup = ping_tensor_tx_setup,
+	.initialize = ping_tensor_tx_initialize,
+	.fini = ping_tensor_tx_fini,
 	.compute = ping_tensor_tx_compute,
 };

@@ -15,6 +15,7 @@
 	X(EMSGSIZE, "larger than the limit")                                                       \
 	X(EBADMSG, "malformed bytes")                                                              \
 	X(EPROTOTYPE, "a value of another type")                                                   \
+	X(EXDEV, "the allocator has no memory of that device")                                     \
 	X(EPROTO, "the peer does not follow the protocol")                                         \
 	X(EEXIST, "already exists")                                                                \
 	X(ENAMETOOLONG, "a name is too long (of tensors, operators and ports: 63 bytes at most)")  \

@@ -177,7 +177,10 @@
 	  "Start driverd without --app, or wait until the one that ends is back.")                  \
 	X(DEADLINE_MISSED, deadline_missed, OPERATOR, FAILED,                                       \
 	  "A tick or a path took longer than its deadline, whose on_miss is stop.",                 \
-	  "Make the operator that the sentence names faster, or give it a larger budget.")
+	  "Make the operator that the sentence names faster, or give it a larger budget.")          \
+	X(GPU_MISSING, gpu_missing, NODE, MISSING,                                                  \
+	  "An operator or a resource needs a GPU, and there is none, or none that can be used.",    \
+	  "Run the fragment on a worker with a GPU and its driver, or use system memory.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

@@ -4,6 +4,7 @@
 #include <base/alloc.h>
 #include <base/lock.h>
 #include <data/allocator.h>
+#include <data/memory.h>
 
 static struct fragi_allocator *allocator_of(struct frag_resource *resource)
 {
@@ -103,5 +104,40 @@ void frag_free(struct frag_resource *allocator, void *memory)
 	}
 	a->free(a->state, memory);
 	if (__builtin_expect(atomic_load_explicit(&a->watches, memory_order_relaxed) != NULL, 0))
+		report_freed(a);
+}
+
+int fragi_alloc_on(struct frag_resource *allocator, struct frag_device device, size_t size,
+		   void **out_memory)
+{
+	struct fragi_allocator *a = allocator_of(allocator);
+	const struct fragi_memory *memory;
+
+	if (!fragi_device_is_known(device))
+		return -EINVAL;
+	if (a != NULL && a->alloc_on == NULL)
+		return a->alloc != NULL ? -EXDEV : -EINVAL;
+	memory = fragi_memory_of(device);
+	if (memory == NULL)
+		return -ENODEV;
+	*out_memory = NULL;
+	if (size == 0)
+		return 0;
+	return a != NULL ? a->alloc_on(a->state, device, size, out_memory)
+			 : memory->alloc(device, size, out_memory, NULL);
+}
+
+void fragi_free_on(struct frag_resource *allocator, struct frag_device device, void *memory)
+{
+	struct fragi_allocator *a = allocator_of(allocator);
+
+	if (memory == NULL)
+		return;
+	if (a == NULL) {
+		fragi_memory_of(device)->free(device, memory);
+		return;
+	}
+	a->free_on(a->state, device, memory);
+	if (atomic_load_explicit(&a->watches, memory_order_relaxed) != NULL)
 		report_freed(a);
 }

@@ -3,10 +3,12 @@
 #define FRAGI_DATA_ALLOCATOR_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include <base/diag.h>
 #include <base/notify.h>
 #include <frag/resource.h>
+#include <frag/tensor.h>
 
 /* The blocks of a pool. */
 struct fragi_blocks {
@@ -37,10 +39,40 @@ struct fragi_allocator {
 	_Atomic(struct fragi_memory_watch *) watches;
 	/* NULL: it has no blocks. From any thread. */
 	void (*blocks)(const void *state, struct fragi_blocks *out);
+	bool is_pinned; /* the memory that alloc gives is pinned; else it is system memory */
+	/*
+	 * Memory of other devices, as the functions of struct fragi_memory; -EXDEV: it has none of
+	 * this one. NULL: it has only what alloc gives.
+	 */
+	int (*alloc_on)(void *state, struct frag_device device, size_t size, void **out_memory);
+	void (*free_on)(void *state, struct frag_device device, void *memory);
 	void *state;
 	/* called when the last reference is dropped */
 	void (*destroy)(struct frag_resource *resource);
 };
+
+/* The device of the memory that alloc gives. */
+static inline struct frag_device fragi_allocator_device(const struct frag_resource *resource)
+{
+	return (struct frag_device){
+		((const struct fragi_allocator *)(const void *)resource)->is_pinned
+			? FRAG_DEVICE_CUDA_HOST
+			: FRAG_DEVICE_CPU,
+		0};
+}
+
+static inline bool fragi_device_is(struct frag_device a, struct frag_device b)
+{
+	return a.type == b.type && a.id == b.id;
+}
+
+/*
+ * Memory by alloc_on. allocator: NULL: the device's own memory. size: 0: no memory, and only the
+ * device is checked. Returns as frag_tensor_create_on.
+ */
+int fragi_alloc_on(struct frag_resource *allocator, struct frag_device device, size_t size,
+		   void **out_memory);
+void fragi_free_on(struct frag_resource *allocator, struct frag_device device, void *memory);
 
 /*
  * Begins and ends to watch an allocator, which outlives the watch. No report is under way any more

@@ -4,6 +4,7 @@
 
 #include <base/alloc.h>
 #include <data/allocator.h>
+#include <data/memory.h>
 #include <data/tensor.h>
 
 /* Other libraries read these structs: they have the layout of DLPack's on 64-bit machines. */
@@ -188,9 +189,65 @@ int fragi_tensor_allocate(struct frag_tensor *tensor, struct frag_resource *allo
 		r = frag_alloc(allocator, tensor->size_bytes, &tensor->memory);
 	if (r < 0)
 		return r;
-	tensor->allocator = allocator != NULL ? fragi_resource_ref(allocator) : NULL;
+	if (allocator != NULL) {
+		tensor->allocator = fragi_resource_ref(allocator);
+		tensor->dl.device = fragi_allocator_device(allocator);
+	}
 	tensor->dl.data = tensor->memory;
 	return 0;
+}
+
+/* The memory of a tensor on a device other than the one of which its allocator gives by itself. */
+static void release_of_device(void *context)
+{
+	struct frag_tensor *tensor = context;
+
+	fragi_free_on(tensor->allocator, tensor->dl.device, tensor->dl.data);
+}
+
+int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device device,
+			  struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+			  struct frag_tensor **out)
+{
+	struct frag_tensor *tensor;
+	void *memory = NULL;
+	int r;
+
+	if (fragi_device_is_host(device) &&
+	    (allocator != NULL ? fragi_device_is(fragi_allocator_device(allocator), device)
+			       : device.type == FRAG_DEVICE_CPU))
+		return frag_tensor_create(allocator, dtype, ndim, shape, out);
+	r = dtype.lanes == 1 ? fragi_tensor_describe(dtype, ndim, shape, &tensor) : -EINVAL;
+	if (r < 0)
+		return r;
+	/* An empty tensor has no memory, and the device is looked for all the same. */
+	r = fragi_alloc_on(allocator, device, tensor->size_bytes, &memory);
+	if (r < 0) {
+		frag_tensor_unref(tensor);
+		return r;
+	}
+	tensor->allocator = allocator != NULL ? fragi_resource_ref(allocator) : NULL;
+	fragi_tensor_place(tensor, memory, device, release_of_device, tensor);
+	*out = tensor;
+	return 0;
+}
+
+int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
+		     struct frag_device device, struct frag_tensor **out, struct frag_err *err)
+{
+	struct frag_tensor *copy;
+	int r = frag_tensor_create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim,
+				      tensor->shape, &copy);
+
+	if (r < 0)
+		return frag_err_set(err, r, "there is no memory of the device for %zu bytes: %s",
+				    tensor->compact_bytes, frag_strerror(r));
+	r = fragi_memory_transfer(tensor, device, copy->dl.data, err);
+	if (r < 0)
+		frag_tensor_unref(copy);
+	else
+		*out = copy;
+	return r;
 }
 
 void fragi_tensor_place(struct frag_tensor *tensor, void *data, struct frag_device device,
@@ -226,8 +283,7 @@ int frag_tensor_wrap(const struct frag_dltensor *description, void (*release)(vo
 {
 	struct frag_tensor *tensor;
 
-	if (description->device.type < FRAG_DEVICE_CPU ||
-	    description->device.type > FRAG_DEVICE_CUDA_HOST)
+	if (!fragi_device_is_known(description->device))
 		return -EINVAL;
 	tensor = tensor_new();
 	if (tensor == NULL)
@@ -300,29 +356,6 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
 	return tensor->compact;
 }
 
-/*
- * Copies the elements of a strided tensor, from dimension `dim` on, without gaps. Returns the end
- * of the copy.
- */
-static char *copy_compact(const struct frag_tensor *tensor, int32_t dim, const char *from, char *to)
-{
-	size_t element = fragi_dtype_size(tensor->dl.dtype);
-	size_t step;
-
-	if (dim == tensor->dl.ndim) {
-		memcpy(to, from, element);
-		return to + element;
-	}
-	step = (size_t)tensor->strides[dim] * element;
-	if (dim == tensor->dl.ndim - 1 && step == element) {
-		memcpy(to, from, (size_t)tensor->shape[dim] * element);
-		return to + (size_t)tensor->shape[dim] * element;
-	}
-	for (int64_t i = 0; i < tensor->shape[dim]; i++)
-		to = copy_compact(tensor, dim + 1, from + (size_t)i * step, to);
-	return to;
-}
-
 void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
 {
 	void *body, *other = NULL;
@@ -333,10 +366,12 @@ void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
 	body = atomic_load_explicit(&tensor->body, memory_order_acquire);
 	if (body != NULL)
 		return body;
+	if (!fragi_device_is_host(tensor->dl.device))
+		return NULL;
 	body = fragi_bulk_alloc(tensor->compact_bytes);
 	if (body == NULL)
 		return NULL;
-	copy_compact(tensor, 0, frag_tensor_data(tensor), body);
+	fragi_memory_host.pack(&tensor->dl, fragi_dtype_size(tensor->dl.dtype), body, NULL);
 	if (!atomic_compare_exchange_strong_explicit(&tensor->body, &other, body,
 						     memory_order_acq_rel, memory_order_acquire)) {
 		fragi_free(body);

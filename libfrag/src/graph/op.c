@@ -323,7 +323,9 @@ int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, 
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 			     enum fragi_call_kind callback, int r)
 {
-	const enum fragi_failure failure = r == -EINVAL   ? FRAGI_FAILURE_OPERATOR_REFUSED
+	const enum fragi_failure failure = op->err.failure != FRAGI_FAILURE_NONE
+						   ? (enum fragi_failure)op->err.failure
+					   : r == -EINVAL ? FRAGI_FAILURE_OPERATOR_REFUSED
 					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
 							  : FRAGI_FAILURE_OPERATOR_FAILED;
 	const size_t first = diag->count;

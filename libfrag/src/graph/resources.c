@@ -8,6 +8,7 @@
 #include <base/may_write.h>
 #include <base/units.h>
 #include <graph/compose.h>
+#include <graph/pools.h>
 #include <res/data_logger.h>
 #include <text/holoscan.h>
 
@@ -385,19 +386,38 @@ int fragi_resources_initialize(struct frag_fragment *fragment, struct fragi_diag
 	return 0;
 }
 
+/* Writes which operators a resource is a parameter of: " (used by a, b)"; nothing if there is none. */
+static void list_users(const struct frag_resource *resource, char *out, size_t size)
+{
+	const struct frag_fragment *fragment = resource->fragment;
+	size_t length = 0;
+
+	for (uint32_t i = 0; i < fragment->op_count && length < size; i++)
+		if (fragi_op_uses(fragment->ops[i], resource))
+			length += (size_t)snprintf(out + length, size - length, "%s%s",
+						   length > 0 ? ", " : " (used by ",
+						   fragment->ops[i]->name);
+	if (length > 0 && length + 1 < size)
+		snprintf(out + length, size - length, ")");
+}
+
 int fragi_resource_failed(const struct frag_resource *resource, const char *callback, int r,
 			  const struct frag_err *err, struct fragi_diag *diag)
 {
-	const enum fragi_failure failure = r == -EINVAL   ? FRAGI_FAILURE_OPERATOR_REFUSED
+	const enum fragi_failure failure = err->failure != FRAGI_FAILURE_NONE
+						   ? (enum fragi_failure)err->failure
+					   : r == -EINVAL ? FRAGI_FAILURE_OPERATOR_REFUSED
 					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
 							  : FRAGI_FAILURE_OPERATOR_FAILED;
 	const size_t first = diag->count;
-	char subject[2 * FRAG_NAME_MAX + 2], hint[FRAGI_MAY_WRITE_HINT_SIZE];
+	char subject[2 * FRAG_NAME_MAX + 2], hint[FRAGI_MAY_WRITE_HINT_SIZE], users[200] = "";
 
 	snprintf(subject, sizeof(subject), "%s.%s", resource->fragment->name, resource->name);
 	fragi_may_write_hint(r, hint, sizeof(hint));
+	if (failure == FRAGI_FAILURE_GPU_MISSING)
+		list_users(resource, users, sizeof(users));
 	if (err->text[0] != '\0')
-		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s%s", subject, err->text, hint);
+		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s%s%s", subject, err->text, hint, users);
 	else
 		fragi_diag_add(diag, r, NULL, 0, 0, "%s: %s returned %d (%s)%s", subject, callback,
 			       r, frag_strerror(r), hint);

@@ -4,8 +4,10 @@
 
 #define LOG_TOPIC "pool"
 #include <base/alloc.h>
+#include <base/failure.h>
 #include <base/log.h>
 #include <res/resource.h>
+#include <type/cuda.h>
 
 /*
  * A fixed number of blocks of one size. The free blocks form a lock-free stack of indices. Its head
@@ -26,8 +28,10 @@ struct block_pool {
 	int64_t dev_id;
 
 	/* constant once created */
-	struct frag_resource *source; /* of the memory; NULL: the heap */
-	void *memory;
+	struct frag_device device;
+	struct frag_resource *source; /* of system memory; NULL: the heap */
+	void *memory;                 /* a GPU's: from initialize on */
+	size_t total;
 	size_t stride;
 	struct block_link *links; /* one for each block */
 
@@ -46,16 +50,16 @@ struct block_link {
 };
 
 static const struct frag_param block_pool_params[] = {
-	FRAG_PARAM_I64(
-		struct block_pool, storage_type, STORAGE_SYSTEM, .headline = "Kind of memory",
-		.description = "0 pinned host, 1 device, 2 system; 0 and 1 are not built yet",
-		.min = 0, .max = 2),
+	FRAG_PARAM_I64(struct block_pool, storage_type, STORAGE_SYSTEM,
+		       .headline = "Kind of memory",
+		       .description = "0 pinned host, 1 device, 2 system; 0 and 1 need a GPU",
+		       .min = 0, .max = 2),
 	FRAG_PARAM_SIZE(struct block_pool, block_size, 0, .headline = "Size of a block",
 			.flags = FRAG_PARAM_REQUIRED),
 	FRAG_PARAM_I64(struct block_pool, num_blocks, 0, .headline = "Number of blocks",
 		       .flags = FRAG_PARAM_REQUIRED, .min = 1, .max = BLOCKS_MAX),
-	FRAG_PARAM_I64(struct block_pool, dev_id, 0,
-		       .headline = "Device of the memory, when it is a device's"),
+	FRAG_PARAM_I64(struct block_pool, dev_id, 0, .min = 0, .max = INT32_MAX,
+		       .headline = "Number of the GPU, for device memory"),
 };
 
 static void push(struct block_pool *pool, uint32_t index)
@@ -86,72 +90,6 @@ static uint32_t pop(struct block_pool *pool)
 		&pool->head, &head, wanted, memory_order_acquire, memory_order_acquire));
 	atomic_fetch_sub_explicit(&pool->free_count, 1, memory_order_relaxed);
 	return index;
-}
-
-static int block_pool_setup(void *state, struct frag_resource *resource, struct frag_err *err)
-{
-	const char *name = frag_resource_name(resource);
-	struct block_pool *pool = state;
-	size_t total;
-
-	if (pool->storage_type == STORAGE_HOST || pool->storage_type == STORAGE_DEVICE)
-		return frag_err_set(err, -ENOTSUP,
-				    "resource \"%s\": storage_type %" PRId64
-				    " (%s memory) is not built yet; use 2, system memory",
-				    name, pool->storage_type,
-				    pool->storage_type == STORAGE_HOST ? "pinned host" : "device");
-	if (pool->storage_type != STORAGE_SYSTEM)
-		return frag_err_set(err, -EINVAL,
-				    "resource \"%s\": storage_type is %" PRId64
-				    ", which is not a kind of memory; use 2, system memory",
-				    name, pool->storage_type);
-	if (pool->num_blocks < 1 || pool->num_blocks > BLOCKS_MAX)
-		return frag_err_set(err, -EINVAL,
-				    "resource \"%s\": num_blocks is %" PRId64
-				    "; give a number from 1 to %u",
-				    name, pool->num_blocks, BLOCKS_MAX);
-	if (pool->block_size == 0)
-		return frag_err_set(
-			err, -EINVAL,
-			"resource \"%s\": block_size is 0; give the size of the largest tensor",
-			name);
-	if (pool->block_size > SIZE_MAX / 2 - BLOCK_ALIGN ||
-	    __builtin_mul_overflow((pool->block_size + BLOCK_ALIGN - 1) &
-					   ~(uint64_t)(BLOCK_ALIGN - 1),
-				   (uint64_t)pool->num_blocks, &total) ||
-	    total > PTRDIFF_MAX)
-		return frag_err_set(
-			err, -EINVAL,
-			"resource \"%s\": %" PRId64 " blocks of %" PRIu64
-			" bytes are more than a process can have; make them fewer or smaller",
-			name, pool->num_blocks, pool->block_size);
-	pool->stride = total / (size_t)pool->num_blocks;
-	pool->links = fragi_calloc((size_t)pool->num_blocks, sizeof(*pool->links));
-	pool->source = fragi_default_memory();
-	if (pool->links == NULL || frag_alloc(pool->source, total, &pool->memory) < 0) {
-		fragi_free(pool->links);
-		return frag_err_set(err, -ENOMEM,
-				    "resource \"%s\": there is no memory for %" PRId64
-				    " blocks of %" PRIu64 " bytes; make them fewer or smaller",
-				    name, pool->num_blocks, pool->block_size);
-	}
-	if (pool->source != NULL)
-		(void)fragi_resource_ref(pool->source);
-	atomic_store(&pool->refused, 0);
-	atomic_store(&pool->head, NO_BLOCK);
-	atomic_store(&pool->free_count, 0);
-	for (int64_t i = pool->num_blocks - 1; i >= 0; i--)
-		push(pool, (uint32_t)i);
-	return 0;
-}
-
-static void block_pool_fini(void *state)
-{
-	struct block_pool *pool = state;
-
-	fragi_free(pool->links);
-	frag_free(pool->source, pool->memory);
-	fragi_resource_unref(pool->source);
 }
 
 static int block_pool_alloc(void *state, size_t size, void **out_memory)
@@ -191,6 +129,155 @@ static void block_pool_free(void *state, void *memory)
 	push(pool, index);
 }
 
+/* Of a pool of device memory: what asks for memory without a device would use it with the CPU. */
+static int refuse_host_memory(void *state, size_t size, void **out_memory)
+{
+	(void)state;
+	(void)size;
+	(void)out_memory;
+	return -EXDEV;
+}
+
+static int block_pool_alloc_on(void *state, struct frag_device device, size_t size,
+			       void **out_memory)
+{
+	const struct block_pool *pool = state;
+
+	return fragi_device_is(device, pool->device) ? block_pool_alloc(state, size, out_memory)
+						     : -EXDEV;
+}
+
+static void block_pool_free_on(void *state, struct frag_device device, void *memory)
+{
+	(void)device;
+	block_pool_free(state, memory);
+}
+
+/* Returns 0 and the bytes of all blocks, or a failure. */
+static int check_parameters(const struct block_pool *pool, const char *name, size_t *out_total,
+			    struct frag_err *err)
+{
+	if (pool->storage_type < STORAGE_HOST || pool->storage_type > STORAGE_SYSTEM)
+		return frag_err_set(err, -EINVAL,
+				    "resource \"%s\": storage_type is %" PRId64
+				    ", which is not a kind of memory; use 2, system memory",
+				    name, pool->storage_type);
+	if (pool->num_blocks < 1 || pool->num_blocks > BLOCKS_MAX)
+		return frag_err_set(err, -EINVAL,
+				    "resource \"%s\": num_blocks is %" PRId64
+				    "; give a number from 1 to %u",
+				    name, pool->num_blocks, BLOCKS_MAX);
+	if (pool->block_size == 0)
+		return frag_err_set(
+			err, -EINVAL,
+			"resource \"%s\": block_size is 0; give the size of the largest tensor",
+			name);
+	if (pool->block_size > SIZE_MAX / 2 - BLOCK_ALIGN ||
+	    __builtin_mul_overflow((pool->block_size + BLOCK_ALIGN - 1) &
+					   ~(uint64_t)(BLOCK_ALIGN - 1),
+				   (uint64_t)pool->num_blocks, out_total) ||
+	    *out_total > PTRDIFF_MAX)
+		return frag_err_set(
+			err, -EINVAL,
+			"resource \"%s\": %" PRId64 " blocks of %" PRIu64
+			" bytes are more than a process can have; make them fewer or smaller",
+			name, pool->num_blocks, pool->block_size);
+	return 0;
+}
+
+static int refuse_memory(const struct block_pool *pool, const char *name, struct frag_err *err)
+{
+	return frag_err_set(err, -ENOMEM,
+			    "resource \"%s\": there is no memory for %" PRId64 " blocks of %" PRIu64
+			    " bytes; make them fewer or smaller",
+			    name, pool->num_blocks, pool->block_size);
+}
+
+/* All blocks become free; before, there is none. */
+static void offer_blocks(struct block_pool *pool)
+{
+	for (int64_t i = pool->num_blocks - 1; i >= 0; i--)
+		push(pool, (uint32_t)i);
+}
+
+static int block_pool_setup(void *state, struct frag_resource *resource, struct frag_err *err)
+{
+	const char *name = frag_resource_name(resource);
+	struct block_pool *pool = state;
+	int r = check_parameters(pool, name, &pool->total, err);
+
+	if (r < 0)
+		return r;
+	pool->stride = pool->total / (size_t)pool->num_blocks;
+	pool->links = fragi_calloc((size_t)pool->num_blocks, sizeof(*pool->links));
+	if (pool->links == NULL)
+		return refuse_memory(pool, name, err);
+	atomic_store(&pool->refused, 0);
+	atomic_store(&pool->head, NO_BLOCK);
+	atomic_store(&pool->free_count, 0);
+	pool->device = pool->storage_type == STORAGE_DEVICE
+			       ? (struct frag_device){FRAG_DEVICE_CUDA, (int32_t)pool->dev_id}
+		       : pool->storage_type == STORAGE_HOST
+			       ? (struct frag_device){FRAG_DEVICE_CUDA_HOST, 0}
+			       : (struct frag_device){FRAG_DEVICE_CPU, 0};
+	resource->allocator.is_pinned = pool->storage_type == STORAGE_HOST;
+	if (pool->storage_type == STORAGE_DEVICE) {
+		resource->allocator.alloc = refuse_host_memory;
+		resource->allocator.alloc_on = block_pool_alloc_on;
+		resource->allocator.free_on = block_pool_free_on;
+	}
+	if (pool->storage_type != STORAGE_SYSTEM)
+		return 0;
+	pool->source = fragi_default_memory();
+	if (frag_alloc(pool->source, pool->total, &pool->memory) < 0) {
+		fragi_free(pool->links);
+		return refuse_memory(pool, name, err);
+	}
+	if (pool->source != NULL)
+		(void)fragi_resource_ref(pool->source);
+	offer_blocks(pool);
+	return 0;
+}
+
+/* A GPU is opened when the graph starts, and not when it is composed or checked. */
+static int block_pool_initialize(void *state, struct frag_resource *resource, struct frag_err *err)
+{
+	struct block_pool *pool = state;
+	const struct fragi_cuda_ops *cuda;
+	struct frag_err why = FRAG_ERR_INIT;
+	int r;
+
+	if (pool->storage_type == STORAGE_SYSTEM)
+		return 0;
+	if (fragi_cuda_use(pool->device, &cuda, &why) < 0)
+		return fragi_err_fail(
+			err, FRAGI_FAILURE_GPU_MISSING, NULL, -ENODEV,
+			"storage_type %" PRId64
+			" needs GPU %d, and %s; run the fragment on a worker with a GPU (requirements: {gpu: 1}), or use storage_type: 2",
+			pool->storage_type, (int)pool->device.id, why.text);
+	r = cuda->memory->alloc(pool->device, pool->total, &pool->memory, &why);
+	if (r < 0)
+		return frag_err_set(err, r,
+				    "there is no memory for %" PRId64 " blocks of %" PRIu64
+				    " bytes: %s; make them fewer or smaller",
+				    pool->num_blocks, pool->block_size, why.text);
+	(void)resource;
+	offer_blocks(pool);
+	return 0;
+}
+
+static void block_pool_fini(void *state)
+{
+	struct block_pool *pool = state;
+
+	fragi_free(pool->links);
+	if (pool->storage_type == STORAGE_SYSTEM)
+		frag_free(pool->source, pool->memory);
+	else if (pool->memory != NULL)
+		fragi_memory_of(pool->device)->free(pool->device, pool->memory);
+	fragi_resource_unref(pool->source);
+}
+
 static void block_pool_blocks(const void *state, struct fragi_blocks *out)
 {
 	const struct block_pool *pool = state;
@@ -210,7 +297,7 @@ const struct fragi_built_in_resource fragi_block_memory_pool = {
 		 .description =
 			 "A request for more than a block, or for one block more than there are, fails: the memory of a graph is bounded.",
 		 FRAG_PARAMS(block_pool_params), .state_size = sizeof(struct block_pool),
-		 .setup = block_pool_setup, .fini = block_pool_fini, .alloc = block_pool_alloc,
-		 .free = block_pool_free},
+		 .setup = block_pool_setup, .initialize = block_pool_initialize,
+		 .fini = block_pool_fini, .alloc = block_pool_alloc, .free = block_pool_free},
 	.blocks = block_pool_blocks,
 };

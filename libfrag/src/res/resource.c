@@ -9,9 +9,8 @@
 #define RESOURCE_ALIGN 64u
 
 static const struct fragi_built_in_resource *const types[] = {
-	&fragi_block_memory_pool,
-	&fragi_unbounded_allocator,
-	&fragi_simple_text_serializer,
+	&fragi_block_memory_pool,   &fragi_rmm_allocator,          &fragi_stream_ordered_allocator,
+	&fragi_unbounded_allocator, &fragi_simple_text_serializer,
 };
 
 const struct fragi_built_in_resource *fragi_built_in_resource_at(size_t i)
@@ -65,7 +64,11 @@ int fragi_resource_create(const struct frag_resource_type *type,
 	resource->allocator.state = fragi_aligned_alloc(RESOURCE_ALIGN, size);
 	resource->allocator.alloc = type->alloc;
 	resource->allocator.free = type->free != NULL ? type->free : free_nothing;
-	resource->allocator.blocks = built_in != NULL ? built_in->blocks : NULL;
+	if (built_in != NULL) {
+		resource->allocator.blocks = built_in->blocks;
+		resource->allocator.alloc_on = built_in->alloc_on;
+		resource->allocator.free_on = built_in->free_on;
+	}
 	resource->allocator.destroy = resource_destroy;
 	atomic_init(&resource->allocator.refs, 1);
 	if (resource->name == NULL || resource->allocator.state == NULL) {

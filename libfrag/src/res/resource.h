@@ -13,6 +13,9 @@ struct fragi_built_in_resource {
 	/* NULL: it has no blocks. From any thread. */
 	void (*blocks)(const void *state, struct fragi_blocks *out);
 	const struct frag_data_logger_type *logger; /* NULL: it is no data logger */
+	/* Of allocators with memory of several devices, see struct fragi_allocator; else NULL. */
+	int (*alloc_on)(void *state, struct frag_device device, size_t size, void **out_memory);
+	void (*free_on)(void *state, struct frag_device device, void *memory);
 };
 
 struct frag_resource {
@@ -36,7 +39,8 @@ struct frag_resource {
 	uint64_t blocks_needed;
 };
 
-extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_unbounded_allocator;
+extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_rmm_allocator,
+	fragi_stream_ordered_allocator, fragi_unbounded_allocator;
 
 /* The built-in type of that name; NULL: there is none. Aliases are not applied. */
 FRAGI_API const struct fragi_built_in_resource *fragi_built_in_resource(const char *name);

@@ -108,7 +108,7 @@
 	X(RESOURCE, "CPUThread", "cpu_thread", "", ABSENT,                                         \
 	  "write worker_thread_number and pin_cores under scheduler")                              \
 	X(RESOURCE, "CudaAllocator", "cuda_allocator", "", ABSENT,                                 \
-	  "use block_memory_pool or unbounded_allocator")                                          \
+	  "use stream_ordered_allocator or rmm_allocator")                                         \
 	X(RESOURCE, "CudaGreenContext", "cuda_green_context", "cuda_green_context", LATER,         \
 	  "make the context in an operator of your own")                                           \
 	X(RESOURCE, "CudaGreenContextPool", "cuda_green_context_pool", "cuda_green_context_pool",  \
@@ -130,8 +130,7 @@
 	  "use basic_console_logger or async_console_logger")                                      \
 	X(RESOURCE, "PoseTreeManager", "pose_tree_manager", "", ABSENT,                            \
 	  "send poses as messages of a struct of your own")                                        \
-	X(RESOURCE, "RMMAllocator", "rmm_allocator", "rmm_allocator", LATER,                       \
-	  "use block_memory_pool or unbounded_allocator")                                          \
+	X(RESOURCE, "RMMAllocator", "rmm_allocator", "rmm_allocator", BUILT, "")                   \
 	X(RESOURCE, "SerializationBuffer", "serialization_buffer", "", ABSENT,                     \
 	  "leave it out: types bring their codecs")                                                \
 	X(RESOURCE, "SimpleTextSerializer", "simple_text_serializer", "simple_text_serializer",    \
@@ -141,7 +140,7 @@
 	X(RESOURCE, "StdEntitySerializer", "std_entity_serializer", "", ABSENT,                    \
 	  "leave it out: types bring their codecs")                                                \
 	X(RESOURCE, "StreamOrderedAllocator", "stream_ordered_allocator",                          \
-	  "stream_ordered_allocator", LATER, "use block_memory_pool or unbounded_allocator")       \
+	  "stream_ordered_allocator", BUILT, "")                                                   \
 	X(RESOURCE, "ThreadPool", "thread_pool", "", ABSENT,                                       \
 	  "list it under thread_pools of the fragment")                                            \
 	X(RESOURCE, "UcxComponentSerializer", "ucx_component_serializer", "", ABSENT,              \

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.h"
+#include "module.h"
+
+__attribute__((visibility("default"))) extern const struct fragi_cuda_ops fragi_cuda_v1;
+const struct fragi_cuda_ops fragi_cuda_v1 = {
+	.struct_size = sizeof(struct fragi_cuda_ops),
+	.name = "cuda",
+	.use = cuda_device_use,
+	.memory = &cuda_memory,
+	.pool_create = cuda_pool_create,
+	.pool_destroy = cuda_pool_destroy,
+	.pool_alloc = cuda_pool_alloc,
+	.pool_free = cuda_pool_free,
+};

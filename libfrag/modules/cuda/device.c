@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+
+#include "device.h"
+
+static struct cuda_device devices[CUDA_DEVICES_MAX];
+
+static int has_attribute(const struct cuda_device *device, CUdevice_attribute attribute, bool *out,
+			 struct frag_err *err)
+{
+	int value = 0;
+	int r = cuda_check(cu.cuDeviceGetAttribute(&value, attribute, device->device), err,
+			   "GPU %d: cuDeviceGetAttribute", (int)device->id);
+
+	*out = value != 0;
+	return r;
+}
+
+/* In the context. Returns 0 or a negative errno. */
+static int make_stream(struct cuda_device *device, struct frag_err *err)
+{
+	int r = cuda_device_enter(device, err);
+
+	if (r < 0)
+		return r;
+	r = cuda_check(cu.cuStreamCreateWithPriority(&device->stream, CU_STREAM_NON_BLOCKING, 0),
+		       err, "GPU %d (%s): cuStreamCreateWithPriority", (int)device->id,
+		       device->name);
+	cuda_device_leave();
+	return r;
+}
+
+static int open_device(struct cuda_device *device, struct frag_err *err)
+{
+	int r = cuda_check(cu.cuDeviceGet(&device->device, device->id), err, "GPU %d: cuDeviceGet",
+			   (int)device->id);
+
+	if (r == 0)
+		r = cuda_check(
+			cu.cuDeviceGetName(device->name, sizeof(device->name), device->device), err,
+			"GPU %d: cuDeviceGetName", (int)device->id);
+	if (r == 0)
+		r = has_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, &device->has_managed,
+				  err);
+	if (r == 0)
+		r = has_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+				  &device->has_pools, err);
+	/* A context that a failed attempt left is the same one, so it is kept. */
+	if (r == 0 && device->context == NULL)
+		r = cuda_check(cu.cuDevicePrimaryCtxRetain(&device->context, device->device), err,
+			       "GPU %d (%s): cuDevicePrimaryCtxRetain", (int)device->id,
+			       device->name);
+	if (r == 0)
+		r = make_stream(device, err);
+	return r;
+}
+
+int cuda_device_use(int32_t id, struct frag_err *err)
+{
+	struct cuda_device *device;
+	int count = 0, r;
+
+	if (id < 0 || id >= CUDA_DEVICES_MAX)
+		return frag_err_set(err, -ENODEV, "there is no GPU %d", (int)id);
+	device = &devices[id];
+	if (atomic_load_explicit(&device->ready, memory_order_acquire))
+		return 0;
+	r = cuda_driver_open(err);
+	if (r < 0)
+		return r;
+	if (cuda_check(cu.cuDeviceGetCount(&count), err, "cuDeviceGetCount") < 0)
+		return -ENODEV;
+	if (count == 0)
+		return frag_err_set(err, -ENODEV, "this process sees no GPU");
+	if (id >= count)
+		return frag_err_set(
+			err, -ENODEV,
+			"there is no GPU %d: this process sees %d (CUDA_VISIBLE_DEVICES)", (int)id,
+			count);
+	device->id = id;
+	if (open_device(device, err) < 0)
+		return -ENODEV;
+	atomic_store_explicit(&device->ready, true, memory_order_release);
+	return 0;
+}
+
+struct cuda_device *cuda_device_of(int32_t id)
+{
+	struct cuda_device *device;
+
+	if (id < 0 || id >= CUDA_DEVICES_MAX)
+		return NULL;
+	device = &devices[id];
+	return atomic_load_explicit(&device->ready, memory_order_acquire) ? device : NULL;
+}
+
+int cuda_device_enter(const struct cuda_device *device, struct frag_err *err)
+{
+	return cuda_check(cu.cuCtxPushCurrent_v2(device->context), err,
+			  "GPU %d (%s): cuCtxPushCurrent", (int)device->id, device->name);
+}
+
+void cuda_device_leave(void)
+{
+	CUcontext context;
+
+	(void)cu.cuCtxPopCurrent_v2(&context);
+}

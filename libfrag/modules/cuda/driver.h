@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_CUDA_DRIVER_H
+#define FRAGI_CUDA_DRIVER_H
+
+#include <frag/error.h>
+
+#ifdef FRAG_CUDA_TOOLKIT
+#include <cuda.h>
+#else
+#include "driver_abi.h"
+#endif
+
+/*
+ * The functions of libcuda.so.1 that frag calls, by the names that the library exports: those of
+ * all drivers from CUDA 12.0 on. X(name, parameters); each returns CUresult.
+ */
+#define FRAGI_CU_FUNCTIONS(X)                                                                      \
+	X(cuInit, (unsigned int flags))                                                            \
+	X(cuDriverGetVersion, (int *version))                                                      \
+	X(cuGetErrorName, (CUresult error, const char **name))                                     \
+	X(cuGetErrorString, (CUresult error, const char **text))                                   \
+	X(cuDeviceGetCount, (int *count))                                                          \
+	X(cuDeviceGet, (CUdevice * device, int ordinal))                                           \
+	X(cuDeviceGetName, (char *name, int size, CUdevice device))                                \
+	X(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device))       \
+	X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                        \
+	X(cuCtxPushCurrent_v2, (CUcontext context))                                                \
+	X(cuCtxPopCurrent_v2, (CUcontext * context))                                               \
+	X(cuMemAlloc_v2, (CUdeviceptr * memory, size_t size))                                      \
+	X(cuMemFree_v2, (CUdeviceptr memory))                                                      \
+	X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * size, CUdeviceptr memory))        \
+	X(cuMemAllocManaged, (CUdeviceptr * memory, size_t size, unsigned int flags))              \
+	X(cuMemHostAlloc, (void **memory, size_t size, unsigned int flags))                        \
+	X(cuMemFreeHost, (void *memory))                                                           \
+	X(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream))         \
+	X(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream))                        \
+	X(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))       \
+	X(cuStreamDestroy_v2, (CUstream stream))                                                   \
+	X(cuStreamSynchronize, (CUstream stream))                                                  \
+	X(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties))                \
+	X(cuMemPoolDestroy, (CUmemoryPool pool))                                                   \
+	X(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))  \
+	X(cuMemAllocFromPoolAsync,                                                                 \
+	  (CUdeviceptr * memory, size_t size, CUmemoryPool pool, CUstream stream))                 \
+	X(cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))
+
+#define FRAGI_CU_POINTER(name, parameters) CUresult(*name) parameters;
+struct cuda_driver {
+	FRAGI_CU_FUNCTIONS(FRAGI_CU_POINTER)
+};
+
+/* Set by cuda_driver_open, constant afterwards. */
+extern struct cuda_driver cu;
+
+/*
+ * Opens libcuda.so.1 and initialises it, once; a failure is tried again by the next call. Returns
+ * 0; -ENODEV: the sentence says why no GPU can be used. Thread: one at a time.
+ */
+int cuda_driver_open(struct frag_err *err);
+/*
+ * Words what the driver answered: "cuMemAlloc_v2 of 16 bytes on GPU 0 (NAME): CUDA_ERROR_..: text".
+ * - what: the call, as a text
+ * Returns -ENOMEM, -ENODEV or -EIO; 0 when result is CUDA_SUCCESS.
+ */
+int cuda_check(CUresult result, struct frag_err *err, const char *what, ...) FRAG_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
+#define LOG_TOPIC "cuda"
+#include <base/log.h>
+
+#include "device.h"
+#include "module.h"
+
+#define PITCH_MAX INT32_MAX
+
+static CUdeviceptr address(const void *memory)
+{
+	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+/* The GPU behind a device; that of pinned memory is the one through which it was asked for. */
+static struct cuda_device *device_of(struct frag_device device, struct frag_err *err)
+{
+	struct cuda_device *found = cuda_device_of(device.id);
+
+	if (found == NULL)
+		frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)device.id);
+	return found;
+}
+
+static int alloc_in_context(const struct cuda_device *gpu, int32_t type, size_t size, void **out,
+			    struct frag_err *err)
+{
+	CUdeviceptr memory = 0;
+	void *pinned = NULL;
+	int r;
+
+	switch (type) {
+	case FRAG_DEVICE_CUDA:
+		r = cuda_check(cu.cuMemAlloc_v2(&memory, size), err,
+			       "GPU %d (%s): cuMemAlloc of %zu bytes", (int)gpu->id, gpu->name,
+			       size);
+		break;
+	case FRAG_DEVICE_CUDA_HOST:
+		r = cuda_check(cu.cuMemHostAlloc(&pinned, size, CU_MEMHOSTALLOC_PORTABLE), err,
+			       "cuMemHostAlloc of %zu bytes of pinned memory", size);
+		memory = address(pinned);
+		break;
+	default:
+		if (!gpu->has_managed)
+			return frag_err_set(err, -ENOTSUP,
+					    "GPU %d (%s) has no managed memory; use another kind",
+					    (int)gpu->id, gpu->name);
+		r = cuda_check(cu.cuMemAllocManaged(&memory, size, CU_MEM_ATTACH_GLOBAL), err,
+			       "GPU %d (%s): cuMemAllocManaged of %zu bytes", (int)gpu->id,
+			       gpu->name, size);
+	}
+	if (r == 0)
+		*out = (void *)(uintptr_t)memory;
+	return r;
+}
+
+static int memory_alloc(struct frag_device device, size_t size, void **out_memory,
+			struct frag_err *err)
+{
+	const struct cuda_device *gpu = device_of(device, err);
+	int r;
+
+	if (gpu == NULL)
+		return -ENODEV;
+	r = cuda_device_enter(gpu, err);
+	if (r < 0)
+		return r;
+	r = alloc_in_context(gpu, device.type, size, out_memory, err);
+	cuda_device_leave();
+	return r;
+}
+
+/* The driver waits for the GPU before it frees memory. */
+static void memory_free(struct frag_device device, void *memory)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct cuda_device *gpu = device_of(device, &err);
+	int r = gpu != NULL ? cuda_device_enter(gpu, &err) : -ENODEV;
+
+	if (r == 0) {
+		r = device.type == FRAG_DEVICE_CUDA_HOST
+			    ? cuda_check(cu.cuMemFreeHost(memory), &err, "cuMemFreeHost")
+			    : cuda_check(cu.cuMemFree_v2(address(memory)), &err,
+					 "GPU %d (%s): cuMemFree", (int)gpu->id, gpu->name);
+		cuda_device_leave();
+	}
+	if (r < 0)
+		log_error(NULL, "memory was not freed: %s", err.text);
+}
+
+static int copy_bytes(const struct cuda_device *gpu, CUdeviceptr to, CUdeviceptr from, size_t size,
+		      struct frag_err *err)
+{
+	return cuda_check(cu.cuMemcpyAsync(to, from, size, gpu->stream), err,
+			  "GPU %d (%s): cuMemcpyAsync of %zu bytes", (int)gpu->id, gpu->name, size);
+}
+
+static int memory_copy(struct frag_device device, void *to, const void *from, size_t size,
+		       struct frag_err *err)
+{
+	const struct cuda_device *gpu = device_of(device, err);
+	int r;
+
+	if (gpu == NULL)
+		return -ENODEV;
+	r = cuda_device_enter(gpu, err);
+	if (r < 0)
+		return r;
+	r = copy_bytes(gpu, address(to), address(from), size, err);
+	cuda_device_leave();
+	return r;
+}
+
+/*
+ * Rows of a tensor: bytes that lie together, and how many such pieces follow each other at one
+ * distance. The dimensions before them are walked one by one.
+ */
+struct rows {
+	size_t width, height, pitch;
+	int32_t outer;
+};
+
+static struct rows rows_of(const struct frag_dltensor *dl, size_t element)
+{
+	struct rows rows = {.width = element, .height = 1, .outer = dl->ndim};
+
+	while (rows.outer > 0 && (dl->shape[rows.outer - 1] == 1 ||
+				  (size_t)dl->strides[rows.outer - 1] * element == rows.width)) {
+		rows.outer--;
+		rows.width *= (size_t)dl->shape[rows.outer];
+	}
+	rows.pitch = rows.width;
+	if (rows.outer > 0) {
+		rows.outer--;
+		rows.height = (size_t)dl->shape[rows.outer];
+		rows.pitch = (size_t)dl->strides[rows.outer] * element;
+	}
+	return rows;
+}
+
+static int copy_rows(const struct cuda_device *gpu, const struct rows *rows, CUdeviceptr from,
+		     CUdeviceptr to, struct frag_err *err)
+{
+	const CUDA_MEMCPY2D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = from,
+		.srcPitch = rows->pitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = to,
+		.dstPitch = rows->width,
+		.WidthInBytes = rows->width,
+		.Height = rows->height,
+	};
+
+	return cuda_check(cu.cuMemcpy2DAsync_v2(&copy, gpu->stream), err,
+			  "GPU %d (%s): cuMemcpy2DAsync of %zu rows of %zu bytes", (int)gpu->id,
+			  gpu->name, rows->height, rows->width);
+}
+
+/* A pitch below the width or beyond 2 GiB is not allowed: such rows go one by one. */
+static int copy_piece(const struct cuda_device *gpu, const struct rows *rows, CUdeviceptr from,
+		      CUdeviceptr to, struct frag_err *err)
+{
+	int r = 0;
+
+	if (rows->height > 1 && rows->pitch >= rows->width && rows->pitch <= PITCH_MAX)
+		return copy_rows(gpu, rows, from, to, err);
+	for (size_t i = 0; i < rows->height && r == 0; i++)
+		r = copy_bytes(gpu, to + i * rows->width, from + i * rows->pitch, rows->width, err);
+	return r;
+}
+
+static int memory_pack(const struct frag_dltensor *dl, size_t element_bytes, void *to,
+		       struct frag_err *err)
+{
+	const struct cuda_device *gpu = device_of(dl->device, err);
+	const CUdeviceptr first = address(dl->data) + dl->byte_offset;
+	const struct rows rows = rows_of(dl, element_bytes);
+	int64_t index[FRAG_TENSOR_NDIM_MAX] = {0};
+	CUdeviceptr at = address(to), from;
+	int32_t d;
+	int r;
+
+	if (gpu == NULL)
+		return -ENODEV;
+	r = cuda_device_enter(gpu, err);
+	if (r < 0)
+		return r;
+	do {
+		from = first;
+		for (d = 0; d < rows.outer; d++)
+			from += (CUdeviceptr)(index[d] * dl->strides[d]) * element_bytes;
+		r = copy_piece(gpu, &rows, from, at, err);
+		at += rows.width * rows.height;
+		for (d = rows.outer - 1; d >= 0 && ++index[d] == dl->shape[d]; d--)
+			index[d] = 0;
+	} while (r == 0 && d >= 0);
+	cuda_device_leave();
+	return r;
+}
+
+static int memory_wait(struct frag_device device, struct frag_err *err)
+{
+	const struct cuda_device *gpu = device_of(device, err);
+	int r;
+
+	if (gpu == NULL)
+		return -ENODEV;
+	r = cuda_device_enter(gpu, err);
+	if (r < 0)
+		return r;
+	r = cuda_check(cu.cuStreamSynchronize(gpu->stream), err, "GPU %d (%s): cuStreamSynchronize",
+		       (int)gpu->id, gpu->name);
+	cuda_device_leave();
+	return r;
+}
+
+const struct fragi_memory cuda_memory = {
+	.alloc = memory_alloc,
+	.free = memory_free,
+	.copy = memory_copy,
+	.pack = memory_pack,
+	.wait = memory_wait,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_CUDA_MODULE_H
+#define FRAGI_CUDA_MODULE_H
+
+#include <type/cuda.h>
+
+/* memory.c */
+extern const struct fragi_memory cuda_memory;
+
+/* pool.c; see struct fragi_cuda_ops */
+int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint64_t keep_bytes,
+		     struct fragi_cuda_pool **out, struct frag_err *err);
+void cuda_pool_destroy(struct fragi_cuda_pool *pool);
+int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
+void cuda_pool_free(struct fragi_cuda_pool *pool, void *memory);
+
+#endif

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdatomic.h>
+
+#define LOG_TOPIC "cuda"
+#include <base/alloc.h>
+#include <base/log.h>
+
+#include "device.h"
+#include "module.h"
+
+/*
+ * The driver orders allocations and frees by stream. A pool has a stream of its own with nothing
+ * else in it, and waits for it after an allocation, so that the memory may be used on any stream.
+ */
+struct fragi_cuda_pool {
+	const struct cuda_device *gpu;
+	CUmemoryPool pool;
+	CUstream stream;
+	uint64_t max_bytes;
+	_Atomic uint64_t used_bytes;
+};
+
+static CUdeviceptr address(const void *memory)
+{
+	return (CUdeviceptr)(uintptr_t)memory;
+}
+
+static int alloc_in_context(struct fragi_cuda_pool *pool, size_t size, CUdeviceptr *out,
+			    struct frag_err *err)
+{
+	const struct cuda_device *gpu = pool->gpu;
+	CUdeviceptr memory = 0;
+	int r = cuda_check(cu.cuMemAllocFromPoolAsync(&memory, size, pool->pool, pool->stream), err,
+			   "GPU %d (%s): cuMemAllocFromPoolAsync of %zu bytes", (int)gpu->id,
+			   gpu->name, size);
+
+	if (r < 0)
+		return r;
+	r = cuda_check(cu.cuStreamSynchronize(pool->stream), err,
+		       "GPU %d (%s): cuStreamSynchronize", (int)gpu->id, gpu->name);
+	if (r < 0)
+		(void)cu.cuMemFreeAsync(memory, pool->stream);
+	else
+		*out = memory;
+	return r;
+}
+
+static int make_pool(struct fragi_cuda_pool *pool, uint64_t first_bytes, uint64_t keep_bytes,
+		     struct frag_err *err)
+{
+	const struct cuda_device *gpu = pool->gpu;
+	const CUmemPoolProps properties = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu->id},
+	};
+	unsigned long long keep = keep_bytes;
+	CUdeviceptr first = 0;
+	int r = cuda_check(cu.cuStreamCreateWithPriority(&pool->stream, CU_STREAM_NON_BLOCKING, 0),
+			   err, "GPU %d (%s): cuStreamCreateWithPriority", (int)gpu->id, gpu->name);
+
+	if (r < 0)
+		return r;
+	r = cuda_check(cu.cuMemPoolCreate(&pool->pool, &properties), err,
+		       "GPU %d (%s): cuMemPoolCreate", (int)gpu->id, gpu->name);
+	if (r < 0)
+		goto err_stream;
+	r = cuda_check(
+		cu.cuMemPoolSetAttribute(pool->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), err,
+		"GPU %d (%s): cuMemPoolSetAttribute", (int)gpu->id, gpu->name);
+	/* What was given back stays in the pool, up to the threshold. */
+	if (r == 0 && first_bytes > 0)
+		r = alloc_in_context(pool, (size_t)first_bytes, &first, err);
+	if (r == 0 && first_bytes > 0)
+		r = cuda_check(cu.cuMemFreeAsync(first, pool->stream), err,
+			       "GPU %d (%s): cuMemFreeAsync", (int)gpu->id, gpu->name);
+	if (r == 0)
+		return 0;
+	(void)cu.cuMemPoolDestroy(pool->pool);
+err_stream:
+	(void)cu.cuStreamDestroy_v2(pool->stream);
+	return r;
+}
+
+int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint64_t keep_bytes,
+		     struct fragi_cuda_pool **out, struct frag_err *err)
+{
+	const struct cuda_device *gpu = cuda_device_of(id);
+	struct fragi_cuda_pool *pool;
+	int r;
+
+	if (gpu == NULL)
+		return frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)id);
+	if (!gpu->has_pools)
+		return frag_err_set(err, -ENOTSUP,
+				    "GPU %d (%s) has no memory pools; use a block_memory_pool",
+				    (int)id, gpu->name);
+	pool = fragi_calloc(1, sizeof(*pool));
+	if (pool == NULL)
+		return frag_err_set(err, -ENOMEM, "out of memory");
+	pool->gpu = gpu;
+	pool->max_bytes = max_bytes;
+	r = cuda_device_enter(gpu, err);
+	if (r == 0) {
+		r = make_pool(pool, first_bytes, keep_bytes, err);
+		cuda_device_leave();
+	}
+	if (r < 0)
+		fragi_free(pool);
+	else
+		*out = pool;
+	return r;
+}
+
+static void report(int r, const struct frag_err *err)
+{
+	if (r < 0)
+		log_error(NULL, "memory of a pool was not freed: %s", err->text);
+}
+
+void cuda_pool_destroy(struct fragi_cuda_pool *pool)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	if (pool == NULL)
+		return;
+	r = cuda_device_enter(pool->gpu, &err);
+	if (r == 0) {
+		r = cuda_check(cu.cuMemPoolDestroy(pool->pool), &err,
+			       "GPU %d (%s): cuMemPoolDestroy", (int)pool->gpu->id,
+			       pool->gpu->name);
+		(void)cu.cuStreamDestroy_v2(pool->stream);
+		cuda_device_leave();
+	}
+	report(r, &err);
+	fragi_free(pool);
+}
+
+/* Counts memory as used. Returns 0; -ENOMEM: it would be more than the maximum. */
+static int count(struct fragi_cuda_pool *pool, size_t size)
+{
+	uint64_t used = atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+
+	do {
+		if (size > pool->max_bytes - used)
+			return -ENOMEM;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool->used_bytes, &used, used + size, memory_order_relaxed, memory_order_relaxed));
+	return 0;
+}
+
+static void discount(struct fragi_cuda_pool *pool, size_t size)
+{
+	atomic_fetch_sub_explicit(&pool->used_bytes, size, memory_order_relaxed);
+}
+
+int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory)
+{
+	CUdeviceptr memory = 0;
+	int r = count(pool, size);
+
+	if (r < 0)
+		return r;
+	r = cuda_device_enter(pool->gpu, NULL);
+	if (r == 0) {
+		r = alloc_in_context(pool, size, &memory, NULL);
+		cuda_device_leave();
+	}
+	if (r < 0)
+		discount(pool, size);
+	else
+		*out_memory = (void *)(uintptr_t)memory;
+	return r;
+}
+
+static int free_in_context(struct fragi_cuda_pool *pool, CUdeviceptr memory, struct frag_err *err)
+{
+	size_t size = 0;
+	int r = cuda_check(cu.cuMemGetAddressRange_v2(NULL, &size, memory), err,
+			   "GPU %d (%s): cuMemGetAddressRange", (int)pool->gpu->id,
+			   pool->gpu->name);
+
+	if (r == 0)
+		r = cuda_check(cu.cuMemFreeAsync(memory, pool->stream), err,
+			       "GPU %d (%s): cuMemFreeAsync", (int)pool->gpu->id, pool->gpu->name);
+	if (r == 0)
+		discount(pool, size);
+	return r;
+}
+
+void cuda_pool_free(struct fragi_cuda_pool *pool, void *memory)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = cuda_device_enter(pool->gpu, &err);
+
+	if (r == 0) {
+		r = free_in_context(pool, address(memory), &err);
+		cuda_device_leave();
+	}
+	report(r, &err);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <data/memory.h>
+#include <data/tensor.h>
+
+static int host_alloc(struct frag_device device, size_t size, void **out_memory,
+		      struct frag_err *err)
+{
+	void *memory = fragi_bulk_alloc(size);
+
+	(void)device;
+	if (memory == NULL)
+		return frag_err_set(err, -ENOMEM, "there are no %zu bytes of memory left", size);
+	*out_memory = memory;
+	return 0;
+}
+
+static void host_free(struct frag_device device, void *memory)
+{
+	(void)device;
+	fragi_free(memory);
+}
+
+static int host_copy(struct frag_device device, void *to, const void *from, size_t size,
+		     struct frag_err *err)
+{
+	(void)device;
+	(void)err;
+	memcpy(to, from, size);
+	return 0;
+}
+
+/*
+ * Copies the elements of a strided tensor, from dimension `dim` on, without gaps. Returns the end
+ * of the copy.
+ */
+static char *copy_compact(const struct frag_dltensor *dl, int32_t dim, size_t element,
+			  const char *from, char *to)
+{
+	size_t step;
+
+	if (dim == dl->ndim) {
+		memcpy(to, from, element);
+		return to + element;
+	}
+	step = (size_t)dl->strides[dim] * element;
+	if (dim == dl->ndim - 1 && step == element) {
+		memcpy(to, from, (size_t)dl->shape[dim] * element);
+		return to + (size_t)dl->shape[dim] * element;
+	}
+	for (int64_t i = 0; i < dl->shape[dim]; i++)
+		to = copy_compact(dl, dim + 1, element, from + (size_t)i * step, to);
+	return to;
+}
+
+static int host_pack(const struct frag_dltensor *from, size_t element_bytes, void *to,
+		     struct frag_err *err)
+{
+	(void)err;
+	copy_compact(from, 0, element_bytes, (const char *)from->data + from->byte_offset, to);
+	return 0;
+}
+
+static int host_wait(struct frag_device device, struct frag_err *err)
+{
+	(void)device;
+	(void)err;
+	return 0;
+}
+
+const struct fragi_memory fragi_memory_host = {
+	.alloc = host_alloc,
+	.free = host_free,
+	.copy = host_copy,
+	.pack = host_pack,
+	.wait = host_wait,
+};
+
+static const struct fragi_memory *_Atomic cuda_memory;
+
+const struct fragi_memory *fragi_memory_of(struct frag_device device)
+{
+	if (device.type == FRAG_DEVICE_CPU)
+		return &fragi_memory_host;
+	return fragi_device_is_known(device)
+		       ? atomic_load_explicit(&cuda_memory, memory_order_acquire)
+		       : NULL;
+}
+
+void fragi_memory_install(const struct fragi_memory *cuda)
+{
+	atomic_store_explicit(&cuda_memory, cuda, memory_order_release);
+}
+
+int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device device, void *to,
+			  struct frag_err *err)
+{
+	const struct frag_dltensor *dl = &from->dl;
+	/* The GPU that has one side copies; of two, that which has the source. */
+	const struct frag_device mover = dl->device.type != FRAG_DEVICE_CPU ? dl->device : device;
+	const struct fragi_memory *memory = fragi_memory_of(mover);
+	void *packed = NULL;
+	int r;
+
+	if (memory == NULL || fragi_memory_of(device) == NULL)
+		return frag_err_set(err, -ENODEV,
+				    "nothing has opened the GPU whose memory this is");
+	if (from->compact_bytes == 0)
+		return 0;
+	if (from->compact) {
+		r = memory->copy(mover, to, frag_tensor_data(from), from->compact_bytes, err);
+	} else if (dl->device.type != FRAG_DEVICE_CPU || mover.type == FRAG_DEVICE_CPU) {
+		r = memory->pack(dl, fragi_dtype_size(dl->dtype), to, err);
+	} else {
+		r = host_alloc(dl->device, from->compact_bytes, &packed, err);
+		if (r == 0)
+			r = host_pack(dl, fragi_dtype_size(dl->dtype), packed, err);
+		if (r == 0)
+			r = memory->copy(mover, to, packed, from->compact_bytes, err);
+	}
+	if (r == 0)
+		r = memory->wait(mover, err);
+	fragi_free(packed);
+	return r;
+}

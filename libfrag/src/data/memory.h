@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_DATA_MEMORY_H
+#define FRAGI_DATA_MEMORY_H
+
+#include <stdbool.h>
+
+#include <base/diag.h>
+#include <frag/tensor.h>
+
+/*
+ * What frag does with the memory of a device, as one table. That of host memory is part of libfrag;
+ * the module cuda installs the one of the kinds of CUDA when something first needs them
+ * (type/cuda.h). Whoever moves or frees memory asks for its table, and for nothing else about the
+ * device.
+ *
+ * `device` is always one whose table this is. Every function may be called on any thread.
+ */
+struct fragi_memory {
+	/*
+	 * size: more than 0; the memory is aligned to 64 bytes. Returns 0; -ENOMEM; -ENODEV: there
+	 * is no such device; -EIO: the device refuses.
+	 */
+	int (*alloc)(struct frag_device device, size_t size, void **out_memory,
+		     struct frag_err *err);
+	/* Waits until the device has done with the memory. */
+	void (*free)(struct frag_device device, void *memory);
+	/*
+	 * Begins to copy; one side is memory of this table, the other that or host memory. Both
+	 * stay as they are until wait has returned. Returns 0; -EIO: the device refuses.
+	 */
+	int (*copy)(struct frag_device device, void *to, const void *from, size_t size,
+		    struct frag_err *err);
+	/*
+	 * The same, from the elements of a tensor with strides to elements without gaps, in
+	 * row-major order, on the same device or in host memory.
+	 */
+	int (*pack)(const struct frag_dltensor *from, size_t element_bytes, void *to,
+		    struct frag_err *err);
+	/* Waits for what this process has begun on the device. Returns 0; -EIO: it failed. */
+	int (*wait)(struct frag_device device, struct frag_err *err);
+};
+
+/* Whether the CPU can read and write the memory. */
+static inline bool fragi_device_is_host(struct frag_device device)
+{
+	return device.type != FRAG_DEVICE_CUDA;
+}
+
+/* Whether frag knows the kind of device. */
+static inline bool fragi_device_is_known(struct frag_device device)
+{
+	return (device.type >= FRAG_DEVICE_CPU && device.type <= FRAG_DEVICE_CUDA_HOST) ||
+	       device.type == FRAG_DEVICE_CUDA_MANAGED;
+}
+
+/* The table of host memory. */
+extern const struct fragi_memory fragi_memory_host;
+/* The table of a device's memory; NULL: nothing has opened the module that brings it. */
+FRAGI_API const struct fragi_memory *fragi_memory_of(struct frag_device device);
+/*
+ * Sets the table of all kinds of CUDA. Thread: any; it is never taken back, and what it points to
+ * stays.
+ */
+FRAGI_API void fragi_memory_install(const struct fragi_memory *cuda);
+
+/*
+ * Copies the elements of a tensor without gaps, in row-major order, to memory of any device, and
+ * waits for it. Returns 0; -ENODEV: nothing has opened the device; -ENOMEM; -EIO: it refuses.
+ */
+int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device device, void *to,
+			  struct frag_err *err);
+
+#endif

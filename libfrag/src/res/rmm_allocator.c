@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
+#include <res/gpu_pool.h>
+#include <res/pinned_heap.h>
+
+struct rmm {
+	struct fragi_gpu_pool pool;
+	uint64_t host_first_bytes, host_max_bytes;
+	struct fragi_pinned_heap heap;
+};
+
+static const struct frag_param params[] = {
+	FRAGI_GPU_POOL_PARAMS(struct rmm, pool),
+	FRAGI_POOL_SIZE(struct rmm, host_first_bytes, "host_memory_initial_size",
+			FRAGI_GPU_POOL_FIRST, "Pinned memory that is taken at the start"),
+	FRAGI_POOL_SIZE(struct rmm, host_max_bytes, "host_memory_max_size",
+			2 * FRAGI_GPU_POOL_FIRST, "Pinned memory in use at most"),
+};
+
+static int setup(void *state, struct frag_resource *resource, struct frag_err *err)
+{
+	const struct rmm *s = state;
+	int r = fragi_gpu_pool_check_sizes(s->pool.first_bytes, s->pool.max_bytes, "device_memory",
+					   err);
+
+	resource->allocator.is_pinned = true;
+	return r < 0 ? r
+		     : fragi_gpu_pool_check_sizes(s->host_first_bytes, s->host_max_bytes,
+						  "host_memory", err);
+}
+
+static int initialize(void *state, struct frag_resource *resource, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	struct rmm *s = state;
+	/* What was given back stays. */
+	int r = fragi_gpu_pool_initialize(&s->pool, UINT64_MAX, err);
+
+	(void)resource;
+	if (r < 0)
+		return r;
+	r = fragi_pinned_heap_init(&s->heap, s->pool.cuda->memory, s->host_first_bytes,
+				   s->host_max_bytes, &why);
+	return r < 0 ? frag_err_set(err, r, "there is no pinned memory: %s", why.text) : 0;
+}
+
+static void fini(void *state)
+{
+	struct rmm *s = state;
+
+	fragi_pinned_heap_fini(&s->heap);
+	fragi_gpu_pool_fini(&s->pool);
+}
+
+static int alloc(void *state, size_t size, void **out_memory)
+{
+	return fragi_pinned_heap_alloc(&((struct rmm *)state)->heap, size, out_memory);
+}
+
+static void free_pinned(void *state, void *memory)
+{
+	fragi_pinned_heap_free(&((struct rmm *)state)->heap, memory);
+}
+
+static int alloc_on(void *state, struct frag_device device, size_t size, void **out_memory)
+{
+	return fragi_gpu_pool_alloc(&((struct rmm *)state)->pool, device, size, out_memory);
+}
+
+static void free_on(void *state, struct frag_device device, void *memory)
+{
+	(void)device;
+	fragi_gpu_pool_free(&((struct rmm *)state)->pool, memory);
+}
+
+const struct fragi_built_in_resource fragi_rmm_allocator = {
+	.type = {FRAG_RESOURCE_TYPE_INIT, .name = "rmm_allocator",
+		 .headline = "Device memory and pinned memory from two pools",
+		 .description =
+			 "The pools take more as it is needed, up to their maximum, and keep what was given back.",
+		 FRAG_PARAMS(params), .state_size = sizeof(struct rmm), .setup = setup,
+		 .initialize = initialize, .fini = fini, .alloc = alloc, .free = free_pinned},
+	.alloc_on = alloc_on,
+	.free_on = free_on,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_TYPE_CUDA_H
+#define FRAGI_TYPE_CUDA_H
+
+#include <stdint.h>
+
+#include <data/memory.h>
+
+/*
+ * What frag needs of CUDA's driver, as the one symbol of the module cuda (modules/cuda). Neither
+ * the module nor the driver is opened before something needs a GPU.
+ */
+struct fragi_cuda_pool;
+
+struct fragi_cuda_ops {
+	size_t struct_size;
+	const char *name;
+	/*
+	 * Opens the driver and the primary context of a GPU, the first time; a failure is tried
+	 * again by the next call. Returns 0; -ENODEV with the reason: why there is no such GPU.
+	 */
+	int (*use)(int32_t id, struct frag_err *err);
+	/* of the kinds of CUDA; for GPUs that were made ready by `use` */
+	const struct fragi_memory *memory;
+	/*
+	 * A pool of device memory that the driver keeps for this process (cuMemPool). It grows as
+	 * it is used, and gives back to the GPU what is free beyond keep_bytes when a stream is
+	 * waited for. first_bytes are taken at once; max_bytes are in use at most. Returns 0;
+	 * -ENOMEM; -ENOTSUP; -EIO.
+	 */
+	int (*pool_create)(int32_t id, uint64_t first_bytes, uint64_t max_bytes,
+			   uint64_t keep_bytes, struct fragi_cuda_pool **out, struct frag_err *err);
+	/* When all memory has been given back; NULL is accepted. */
+	void (*pool_destroy)(struct fragi_cuda_pool *pool);
+	/* As the functions of struct fragi_memory. */
+	int (*pool_alloc)(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
+	void (*pool_free)(struct fragi_cuda_pool *pool, void *memory);
+};
+
+#define FRAGI_CUDA_SYMBOL "fragi_cuda_v1"
+
+/*
+ * Opens the module and makes a GPU ready, each once.
+ * - device: of a kind of CUDA
+ * Returns 0; -ENODEV with the reason, classified as FRAGI_FAILURE_GPU_MISSING.
+ */
+FRAGI_API int fragi_cuda_use(struct frag_device device, const struct fragi_cuda_ops **out_ops,
+			     struct frag_err *err);
+
+#endif

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake_cuda.h"
+#include "modules/cuda/driver.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define DECLARE(name, parameters) EXPORT CUresult name parameters;
+FRAGI_CU_FUNCTIONS(DECLARE)
+EXPORT extern __typeof__(fake_cuda_fail) fake_cuda_fail;
+EXPORT extern __typeof__(fake_cuda_hold) fake_cuda_hold;
+EXPORT extern __typeof__(fake_cuda_used) fake_cuda_used;
+EXPORT extern __typeof__(fake_cuda_calls) fake_cuda_calls;
+EXPORT extern __typeof__(fake_cuda_peek) fake_cuda_peek;
+
+#define DEVICES_MAX 8
+#define STACK_MAX 8
+
+enum kind { DEVICE, PINNED, MANAGED };
+
+/* A piece of memory: `address` is what the caller gets, `bytes` what streams read and write. */
+struct piece {
+	enum kind kind;
+	int device;
+	size_t size;
+	char *address, *bytes;
+	struct CUmemPoolHandle_st *pool;
+	struct piece *next;
+};
+
+struct CUctx_st {
+	int device;
+	int retained;
+};
+
+struct CUmemPoolHandle_st {
+	int device;
+	bool destroyed;
+	struct CUmemPoolHandle_st *next;
+};
+
+struct task {
+	void (*run)(struct task *task); /* called with the lock */
+	CUDA_MEMCPY2D copy;
+	CUdeviceptr memory;
+	struct task *next;
+};
+
+struct CUstream_st {
+	pthread_t thread;
+	pthread_cond_t wake, idle;
+	struct task *first, **last;
+	bool ends;
+	struct CUstream_st *next;
+};
+
+#define NAME(name, parameters) #name,
+#define NUMBER(name, parameters) CALL_##name,
+static const char *const names[] = {FRAGI_CU_FUNCTIONS(NAME)};
+enum { FRAGI_CU_FUNCTIONS(NUMBER) CALLS };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below */
+static struct {
+	int calls, fails_in, result;
+} functions[CALLS];
+static struct piece *pieces;
+static struct CUstream_st *streams;
+static struct CUmemPoolHandle_st *pools;
+static struct CUctx_st contexts[DEVICES_MAX];
+static size_t used[DEVICES_MAX], memory_max;
+static int device_count, version;
+static bool held, initialised, configured;
+
+static __thread struct CUctx_st *stack[STACK_MAX];
+static __thread int depth;
+
+static int index_of(const char *name, size_t length)
+{
+	for (int i = 0; i < CALLS; i++)
+		if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+			return i;
+	fprintf(stderr, "fake_cuda: no function %.*s\n", (int)length, name);
+	abort();
+}
+
+static long long number(const char *variable, long long otherwise)
+{
+	const char *text = getenv(variable);
+
+	return text != NULL ? atoll(text) : otherwise;
+}
+
+/* With the lock. */
+static void configure(void)
+{
+	const char *fail = getenv("FAKE_CUDA_FAIL");
+	int nth, result, i;
+
+	if (configured)
+		return;
+	configured = true;
+	device_count = (int)number("FAKE_CUDA_DEVICES", 1);
+	memory_max = (size_t)number("FAKE_CUDA_MEMORY", 256 << 20);
+	version = (int)number("FAKE_CUDA_VERSION", 13000);
+	for (i = 0; i < DEVICES_MAX; i++)
+		contexts[i].device = i;
+	if (fail != NULL && sscanf(strchr(fail, ':'), ":%d:%d", &nth, &result) == 2) {
+		i = index_of(fail, strcspn(fail, ":"));
+		functions[i].fails_in = nth;
+		functions[i].result = result;
+	}
+}
+
+static CUresult count_call(int function)
+{
+	functions[function].calls++;
+	return functions[function].fails_in > 0 && --functions[function].fails_in == 0
+		       ? (CUresult)functions[function].result
+		       : CUDA_SUCCESS;
+}
+
+static struct CUctx_st *current(void)
+{
+	return depth > 0 ? stack[depth - 1] : NULL;
+}
+
+/* Takes the lock; it is left by LEAVE. A failure that was ordered is returned. */
+#define ENTER(name, needs_context)                                                                 \
+	CUresult result;                                                                           \
+	pthread_mutex_lock(&lock);                                                                 \
+	configure();                                                                               \
+	result = count_call(CALL_##name);                                                          \
+	if (result == CUDA_SUCCESS && !initialised && CALL_##name != CALL_cuInit)                  \
+		result = (CUresult)3;                                                              \
+	if (result == CUDA_SUCCESS && (needs_context) && current() == NULL)                        \
+		result = CUDA_ERROR_INVALID_CONTEXT;                                               \
+	if (result != CUDA_SUCCESS) {                                                              \
+		pthread_mutex_unlock(&lock);                                                       \
+		return result;                                                                     \
+	}
+#define LEAVE(value)                                                                               \
+	do {                                                                                       \
+		result = (value);                                                                  \
+		pthread_mutex_unlock(&lock);                                                       \
+		return result;                                                                     \
+	} while (0)
+
+CUresult cuInit(unsigned int flags)
+{
+	ENTER(cuInit, false)
+	if (flags != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (device_count == 0)
+		LEAVE(CUDA_ERROR_NO_DEVICE);
+	initialised = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDriverGetVersion(int *out)
+{
+	ENTER(cuDriverGetVersion, false)
+	*out = version;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static const char *text_of(CUresult error)
+{
+	switch ((int)error) {
+	case CUDA_ERROR_OUT_OF_MEMORY:
+		return "CUDA_ERROR_OUT_OF_MEMORY\0out of memory";
+	case CUDA_ERROR_NO_DEVICE:
+		return "CUDA_ERROR_NO_DEVICE\0no CUDA-capable device is detected";
+	case CUDA_ERROR_ILLEGAL_ADDRESS:
+		return "CUDA_ERROR_ILLEGAL_ADDRESS\0an illegal memory access was encountered";
+	default:
+		return "CUDA_ERROR_FAKE\0an error of the tests";
+	}
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+{
+	*name = text_of(error);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+	*text = text_of(error) + strlen(text_of(error)) + 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+	ENTER(cuDeviceGetCount, false)
+	*count = device_count;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	ENTER(cuDeviceGet, false)
+	if (ordinal < 0 || ordinal >= device_count)
+		LEAVE(CUDA_ERROR_INVALID_DEVICE);
+	*device = ordinal;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice device)
+{
+	ENTER(cuDeviceGetName, false)
+	snprintf(name, (size_t)size, "Fake %d", device);
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	ENTER(cuDeviceGetAttribute, false)
+	(void)device;
+	*value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+		 attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	ENTER(cuDevicePrimaryCtxRetain, false)
+	if (device < 0 || device >= device_count || device >= DEVICES_MAX)
+		LEAVE(CUDA_ERROR_INVALID_DEVICE);
+	contexts[device].retained++;
+	*context = &contexts[device];
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+	ENTER(cuCtxPushCurrent_v2, false)
+	if (context == NULL || depth == STACK_MAX)
+		LEAVE(CUDA_ERROR_INVALID_CONTEXT);
+	stack[depth++] = context;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+	ENTER(cuCtxPopCurrent_v2, true)
+	*context = stack[--depth];
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* With the lock: waits until all streams have done what they were given. */
+static void wait_for_streams(void)
+{
+	for (struct CUstream_st *stream = streams; stream != NULL;)
+		if (stream->first != NULL) {
+			pthread_cond_wait(&stream->idle, &lock);
+			stream = streams;
+		} else {
+			stream = stream->next;
+		}
+}
+
+/* Memory. All with the lock. */
+
+static CUresult piece_make(enum kind kind, int device, size_t size, struct CUmemPoolHandle_st *pool,
+			   char **out)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped = (size + page - 1) / page * page;
+	struct piece *piece;
+	int fd;
+
+	if (size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > memory_max - used[device])
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	fd = memfd_create("fake_cuda", MFD_CLOEXEC);
+	piece = calloc(1, sizeof(*piece));
+	if (fd < 0 || piece == NULL || ftruncate(fd, (off_t)mapped) < 0)
+		abort();
+	piece->bytes = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	piece->address =
+		kind == DEVICE ? mmap(NULL, mapped, PROT_NONE, MAP_SHARED, fd, 0) : piece->bytes;
+	if (piece->bytes == MAP_FAILED || piece->address == MAP_FAILED)
+		abort();
+	close(fd);
+	/* What nobody has written is not zero. */
+	memset(piece->bytes, 0xa5, size);
+	piece->kind = kind;
+	piece->device = device;
+	piece->size = size;
+	piece->pool = pool;
+	piece->next = pieces;
+	pieces = piece;
+	used[device] += size;
+	*out = piece->address;
+	return CUDA_SUCCESS;
+}
+
+static CUresult piece_free(char *address, bool pinned, bool of_pool)
+{
+	struct piece **at = &pieces, *piece;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped;
+
+	while (*at != NULL && (*at)->address != address)
+		at = &(*at)->next;
+	piece = *at;
+	if (piece == NULL || (piece->kind == PINNED) != pinned || (piece->pool != NULL) != of_pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	mapped = (piece->size + page - 1) / page * page;
+	*at = piece->next;
+	used[piece->device] -= piece->size;
+	munmap(piece->bytes, mapped);
+	if (piece->address != piece->bytes)
+		munmap(piece->address, mapped);
+	free(piece);
+	return CUDA_SUCCESS;
+}
+
+/*
+ * Where streams reach an address: memory of this driver by its own mapping, and NULL when the range
+ * is not within one piece; other addresses are of the host.
+ */
+static char *reach(CUdeviceptr address, size_t size)
+{
+	char *at = (char *)(uintptr_t)address;
+
+	for (const struct piece *piece = pieces; piece != NULL; piece = piece->next)
+		if (at >= piece->address && at < piece->address + piece->size)
+			return size <= (size_t)(piece->address + piece->size - at)
+				       ? piece->bytes + (at - piece->address)
+				       : NULL;
+	return at;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
+{
+	char *address = NULL;
+
+	ENTER(cuMemAlloc_v2, true)
+	result = piece_make(DEVICE, current()->device, size, NULL, &address);
+	if (result == CUDA_SUCCESS)
+		*memory = (CUdeviceptr)(uintptr_t)address;
+	LEAVE(result);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr memory)
+{
+	ENTER(cuMemFree_v2, true)
+	wait_for_streams();
+	LEAVE(piece_free((char *)(uintptr_t)memory, false, false));
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr memory)
+{
+	const struct piece *piece;
+
+	ENTER(cuMemGetAddressRange_v2, true)
+	for (piece = pieces; piece != NULL; piece = piece->next)
+		if ((char *)(uintptr_t)memory == piece->address)
+			break;
+	if (piece == NULL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (base != NULL)
+		*base = memory;
+	*size = piece->size;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *memory, size_t size, unsigned int flags)
+{
+	char *address = NULL;
+
+	ENTER(cuMemAllocManaged, true)
+	if (flags != CU_MEM_ATTACH_GLOBAL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	result = piece_make(MANAGED, current()->device, size, NULL, &address);
+	if (result == CUDA_SUCCESS)
+		*memory = (CUdeviceptr)(uintptr_t)address;
+	LEAVE(result);
+}
+
+CUresult cuMemHostAlloc(void **memory, size_t size, unsigned int flags)
+{
+	char *address = NULL;
+
+	ENTER(cuMemHostAlloc, true)
+	if (flags != CU_MEMHOSTALLOC_PORTABLE)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	result = piece_make(PINNED, current()->device, size, NULL, &address);
+	if (result == CUDA_SUCCESS)
+		*memory = address;
+	LEAVE(result);
+}
+
+CUresult cuMemFreeHost(void *memory)
+{
+	ENTER(cuMemFreeHost, true)
+	wait_for_streams();
+	LEAVE(piece_free(memory, true, false));
+}
+
+/* Streams. */
+
+static void *serve(void *arg)
+{
+	struct CUstream_st *stream = arg;
+	struct task *task;
+
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		while ((stream->first == NULL || held) && !(stream->ends && stream->first == NULL))
+			pthread_cond_wait(&stream->wake, &lock);
+		task = stream->first;
+		if (task == NULL)
+			break;
+		stream->first = task->next;
+		if (stream->first == NULL)
+			stream->last = &stream->first;
+		task->run(task);
+		free(task);
+		if (stream->first == NULL)
+			pthread_cond_broadcast(&stream->idle);
+	}
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static bool is_stream(const struct CUstream_st *stream)
+{
+	for (const struct CUstream_st *known = streams; known != NULL; known = known->next)
+		if (known == stream)
+			return true;
+	return false;
+}
+
+static CUresult submit(CUstream stream, const struct task *what)
+{
+	struct task *task;
+
+	if (!is_stream(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	task = malloc(sizeof(*task));
+	if (task == NULL)
+		abort();
+	*task = *what;
+	task->next = NULL;
+	*stream->last = task;
+	stream->last = &task->next;
+	pthread_cond_signal(&stream->wake);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+	struct CUstream_st *stream;
+
+	ENTER(cuStreamCreateWithPriority, true)
+	(void)priority;
+	if (flags > CU_STREAM_NON_BLOCKING)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	stream = calloc(1, sizeof(*stream));
+	if (stream == NULL)
+		abort();
+	stream->last = &stream->first;
+	pthread_cond_init(&stream->wake, NULL);
+	pthread_cond_init(&stream->idle, NULL);
+	if (pthread_create(&stream->thread, NULL, serve, stream) != 0)
+		abort();
+	stream->next = streams;
+	streams = stream;
+	*out = stream;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	struct CUstream_st **at = &streams;
+
+	ENTER(cuStreamDestroy_v2, true)
+	while (*at != NULL && *at != stream)
+		at = &(*at)->next;
+	if (*at == NULL)
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	*at = stream->next;
+	stream->ends = true;
+	pthread_cond_signal(&stream->wake);
+	pthread_mutex_unlock(&lock);
+	pthread_join(stream->thread, NULL);
+	pthread_cond_destroy(&stream->wake);
+	pthread_cond_destroy(&stream->idle);
+	free(stream);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+	ENTER(cuStreamSynchronize, true)
+	if (!is_stream(stream))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	while (stream->first != NULL)
+		pthread_cond_wait(&stream->idle, &lock);
+	LEAVE(CUDA_SUCCESS);
+}
+
+static void run_copy(struct task *task)
+{
+	const CUDA_MEMCPY2D *copy = &task->copy;
+
+	for (size_t row = 0; row < copy->Height; row++) {
+		char *to = reach(copy->dstDevice + row * copy->dstPitch, copy->WidthInBytes);
+		char *from = reach(copy->srcDevice + row * copy->srcPitch, copy->WidthInBytes);
+
+		if (to == NULL || from == NULL) {
+			fprintf(stderr, "fake_cuda: a copy beyond an allocation\n");
+			abort();
+		}
+		memcpy(to, from, copy->WidthInBytes);
+	}
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+{
+	const struct task task = {
+		.run = run_copy,
+		.copy = {.srcDevice = from, .dstDevice = to, .WidthInBytes = size, .Height = 1}};
+
+	ENTER(cuMemcpyAsync, true)
+	LEAVE(submit(stream, &task));
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+	const struct task task = {.run = run_copy, .copy = *copy};
+
+	ENTER(cuMemcpy2DAsync_v2, true)
+	if (copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED ||
+	    copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED || copy->srcPitch < copy->WidthInBytes ||
+	    copy->dstPitch < copy->WidthInBytes)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	LEAVE(submit(stream, &task));
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)
+{
+	struct CUmemPoolHandle_st *pool;
+
+	ENTER(cuMemPoolCreate, false)
+	if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    properties->location.id >= device_count || properties->maxSize != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	pool = calloc(1, sizeof(*pool));
+	if (pool == NULL)
+		abort();
+	pool->device = properties->location.id;
+	pool->next = pools;
+	pools = pool;
+	*out = pool;
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* Kept, so that a later use is noticed. */
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	ENTER(cuMemPoolDestroy, false)
+	if (pool->destroyed)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	pool->destroyed = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+	ENTER(cuMemPoolSetAttribute, false)
+	(void)value;
+	LEAVE(pool->destroyed || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+		      ? CUDA_ERROR_INVALID_VALUE
+		      : CUDA_SUCCESS);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *memory, size_t size, CUmemoryPool pool,
+				 CUstream stream)
+{
+	char *address = NULL;
+
+	ENTER(cuMemAllocFromPoolAsync, true)
+	if (!is_stream(stream) || pool->destroyed)
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	result = piece_make(DEVICE, pool->device, size, pool, &address);
+	if (result == CUDA_SUCCESS)
+		*memory = (CUdeviceptr)(uintptr_t)address;
+	LEAVE(result);
+}
+
+static void run_free(struct task *task)
+{
+	if (piece_free((char *)(uintptr_t)task->memory, false, true) != CUDA_SUCCESS) {
+		fprintf(stderr, "fake_cuda: no memory of a pool was freed\n");
+		abort();
+	}
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
+{
+	const struct task task = {.run = run_free, .memory = memory};
+
+	ENTER(cuMemFreeAsync, true)
+	LEAVE(submit(stream, &task));
+}
+
+/* What tests do. */
+
+void fake_cuda_fail(const char *name, int nth, int result)
+{
+	int i = index_of(name, strlen(name));
+
+	pthread_mutex_lock(&lock);
+	configure();
+	functions[i].fails_in = nth;
+	functions[i].result = result;
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_cuda_hold(bool hold)
+{
+	pthread_mutex_lock(&lock);
+	held = hold;
+	for (struct CUstream_st *stream = streams; stream != NULL; stream = stream->next)
+		pthread_cond_signal(&stream->wake);
+	pthread_mutex_unlock(&lock);
+}
+
+size_t fake_cuda_used(void)
+{
+	size_t sum = 0;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < DEVICES_MAX; i++)
+		sum += used[i];
+	pthread_mutex_unlock(&lock);
+	return sum;
+}
+
+int fake_cuda_calls(const char *name)
+{
+	int i = index_of(name, strlen(name)), calls;
+
+	pthread_mutex_lock(&lock);
+	calls = functions[i].calls;
+	pthread_mutex_unlock(&lock);
+	return calls;
+}
+
+int fake_cuda_peek(unsigned long long address, void *out, size_t size)
+{
+	const char *at;
+
+	pthread_mutex_lock(&lock);
+	at = reach(address, size);
+	if (at != NULL)
+		memcpy(out, at, size);
+	pthread_mutex_unlock(&lock);
+	return at != NULL ? 0 : -1;
+}
+
+__attribute__((destructor)) static void report(void)
+{
+	const char *path = getenv("FAKE_CUDA_REPORT");
+	FILE *file = path != NULL ? fopen(path, "a") : NULL;
+
+	if (file == NULL)
+		return;
+	fprintf(file, "left %zu\n", fake_cuda_used());
+	fclose(file);
+}

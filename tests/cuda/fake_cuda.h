@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * A stand-in for NVIDIA's libcuda.so.1, so that all of frag above the driver runs without a GPU.
+ * - Memory of a GPU is a memfd. Its address can be neither read nor written by the CPU: a device
+ *   pointer that reaches code for host memory ends the process.
+ * - Streams are threads that do what they were given in order, and late: see fake_cuda_hold.
+ * - Calls without a current context, and handles that do not exist, are refused.
+ *
+ * In the environment: FAKE_CUDA_DEVICES: GPUs (default 1); FAKE_CUDA_MEMORY: bytes of each (default
+ * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_FAIL=NAME:N:RESULT: the N-th call of the
+ * function from now on, counted from 1, returns RESULT; FAKE_CUDA_REPORT: a file that gets a line
+ * when the process exits, "left BYTES", of memory that was not freed.
+ *
+ * A test finds these functions with dlsym.
+ */
+
+/* The nth call of a function from now on, counted from 1, returns result; 0: none. */
+void fake_cuda_fail(const char *name, int nth, int result);
+/* While held, streams do nothing. */
+void fake_cuda_hold(bool hold);
+/* Bytes of memory of all kinds that are in use. */
+size_t fake_cuda_used(void);
+/* Calls of a function so far. */
+int fake_cuda_calls(const char *name);
+/* Reads memory of a GPU, as a debugger would. Returns 0; -1: the range is not allocated. */
+int fake_cuda_peek(unsigned long long address, void *out, size_t size);
+
+#endif

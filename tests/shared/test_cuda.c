@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <frag/harness.h>
+#include <frag/resource.h>
+#include <frag/tensor.h>
+#include <base/failure.h>
+#include <data/memory.h>
+#include <res/resource.h>
+#include <type/cuda.h>
+
+#include "cuda/fake_cuda.h"
+
+/*
+ * Memory of GPUs over the driver of tests. A device pointer that the CPU touched would end the
+ * test.
+ */
+
+static __typeof__(&fake_cuda_fail) fail_call;
+static __typeof__(&fake_cuda_hold) hold;
+static __typeof__(&fake_cuda_used) used;
+static __typeof__(&fake_cuda_calls) calls;
+static __typeof__(&fake_cuda_peek) peek;
+
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+#define PINNED ((struct frag_device){FRAG_DEVICE_CUDA_HOST, 0})
+#define MANAGED ((struct frag_device){FRAG_DEVICE_CUDA_MANAGED, 0})
+#define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
+#define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+#define I32 ((struct frag_dtype){FRAG_DTYPE_INT, 32, 1})
+
+/* Loads the driver of tests under the name by which the module asks for it. */
+static void load_driver(void)
+{
+	char path[PATH_MAX];
+	void *library;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+	cr_assert_gt(n, 0);
+	path[n] = '\0';
+	*strrchr(path, '/') = '\0';
+	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	cr_assert_not_null(library, "%s", dlerror());
+	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
+	hold = (__typeof__(hold))dlsym(library, "fake_cuda_hold");
+	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
+	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
+	peek = (__typeof__(peek))dlsym(library, "fake_cuda_peek");
+}
+
+TestSuite(cuda, .init = load_driver);
+
+static void use(struct frag_device device)
+{
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_cuda_use(device, &ops, &err), 0, "%s", err.text);
+}
+
+static void set(const struct frag_resource_type *type, unsigned char *state, const char *name,
+		int64_t value)
+{
+	for (uint32_t i = 0; i < type->param_count; i++)
+		if (strcmp(type->params[i].name, name) == 0)
+			memcpy(state + type->params[i].offset, &value, sizeof(value));
+}
+
+/* A resource with parameters {name, value, ..., NULL}, set up and initialised. */
+static int make(const char *type_name, struct frag_resource **out, struct frag_err *err,
+		const char *const *names, const int64_t *values)
+{
+	const struct fragi_built_in_resource *built_in = fragi_built_in_resource(type_name);
+	struct frag_resource *resource;
+	int r;
+
+	cr_assert_eq(fragi_resource_create(&built_in->type, built_in, "pool", &resource), 0);
+	for (size_t i = 0; names != NULL && names[i] != NULL; i++)
+		set(&built_in->type, fragi_resource_state(resource), names[i], values[i]);
+	r = fragi_resource_set_up(resource, err);
+	if (r == 0 && built_in->type.initialize != NULL)
+		r = built_in->type.initialize(fragi_resource_state(resource), resource, err);
+	if (r < 0)
+		fragi_resource_unref(resource);
+	else
+		*out = resource;
+	return r;
+}
+
+static int make_pool(int64_t storage_type, int64_t dev_id, struct frag_resource **out,
+		     struct frag_err *err)
+{
+	return make(
+		"block_memory_pool", out, err,
+		(const char *const[]){"storage_type", "block_size", "num_blocks", "dev_id", NULL},
+		(const int64_t[]){storage_type, 1000, 2, dev_id});
+}
+
+/* A tensor in host memory: 2 x 3 x 4 numbers that count up. */
+static struct frag_tensor *counting(void)
+{
+	const int64_t shape[] = {2, 3, 4};
+	struct frag_tensor *tensor;
+	int32_t *at;
+
+	cr_assert_eq(frag_tensor_create(NULL, I32, 3, shape, &tensor), 0);
+	at = frag_tensor_writable(tensor);
+	for (int i = 0; i < 24; i++)
+		at[i] = i;
+	return tensor;
+}
+
+static void expect_counting(const struct frag_tensor *tensor)
+{
+	const int32_t *at = frag_tensor_data(tensor);
+
+	cr_assert_eq(frag_tensor_size_bytes(tensor), 24 * sizeof(int32_t));
+	for (int i = 0; i < 24; i++)
+		cr_expect_eq(at[i], i, "%d: %d", i, at[i]);
+}
+
+Test(cuda, nothing_opens_the_driver_unasked)
+{
+	struct frag_tensor *tensor;
+	struct frag_resource *unbounded = NULL;
+
+	cr_assert_eq(make("unbounded_allocator", &unbounded, NULL, NULL, NULL), 0);
+	cr_expect_eq(frag_tensor_create_on(NULL, GPU, U8, 1, (const int64_t[]){8}, &tensor),
+		     -ENODEV);
+	cr_expect_eq(frag_tensor_create_on(unbounded, GPU, U8, 1, (const int64_t[]){8}, &tensor),
+		     -ENODEV);
+	cr_expect_eq(calls("cuInit"), 0);
+	fragi_resource_unref(unbounded);
+}
+
+Test(cuda, a_tensor_crosses_to_every_kind_of_memory_and_back)
+{
+	const struct frag_device devices[] = {GPU, PINNED, MANAGED, CPU};
+	struct frag_tensor *host = counting(), *there, *back;
+	struct frag_resource *unbounded = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	int32_t seen[24];
+
+	use(GPU);
+	cr_assert_eq(make("unbounded_allocator", &unbounded, NULL, NULL, NULL), 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(devices); i++) {
+		struct frag_resource *allocator = i % 2 == 0 ? NULL : unbounded;
+
+		cr_assert_eq(frag_tensor_copy(host, allocator, devices[i], &there, &err), 0, "%s",
+			     err.text);
+		cr_expect_eq(frag_tensor_dl(there)->device.type, devices[i].type);
+		cr_assert_eq(peek((uintptr_t)frag_tensor_data(there), seen, sizeof(seen)), 0);
+		for (int k = 0; k < 24; k++)
+			cr_expect_eq(seen[k], k);
+		cr_assert_eq(frag_tensor_copy(there, NULL, CPU, &back, &err), 0, "%s", err.text);
+		expect_counting(back);
+		frag_tensor_unref(there);
+		frag_tensor_unref(back);
+	}
+	cr_expect_eq(used(), 0);
+	frag_tensor_unref(host);
+	fragi_resource_unref(unbounded);
+}
+
+/* Strided tensors are packed by the GPU that has them. */
+Test(cuda, elements_of_a_strided_tensor_are_packed)
+{
+	static const struct {
+		int64_t shape[3], strides[3];
+		uint64_t offset;
+	} cases[] = {
+		{{2, 3, 2}, {12, 4, 1}, 0},   /* columns left out: rows at one distance */
+		{{2, 3, 2}, {12, 4, 2}, 0},   /* every second element */
+		{{2, 2, 4}, {12, 8, 1}, 0},   /* every second row */
+		{{3, 2, 4}, {4, 12, 1}, 0},   /* dimensions swapped */
+		{{2, 3, 2}, {12, 4, 1}, 8},   /* from an offset */
+		{{2, 3, 4}, {0, 4, 1}, 0},    /* one plane, twice */
+		{{3, 1, 4}, {0, 100, 0}, 20}, /* one element, again and again */
+		{{1, 1, 1}, {5, 6, 7}, 40},
+	};
+	struct frag_tensor *host = counting(), *there, *strided, *back, *expected;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	use(GPU);
+	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &there, &err), 0, "%s", err.text);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_dltensor dl = *frag_tensor_dl(there);
+
+		dl.shape = (int64_t *)(uintptr_t)cases[i].shape;
+		dl.strides = (int64_t *)(uintptr_t)cases[i].strides;
+		dl.byte_offset = cases[i].offset;
+		cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &strided), 0);
+		cr_assert_eq(frag_tensor_copy(strided, NULL, CPU, &back, &err), 0, "%s", err.text);
+		frag_tensor_unref(strided);
+		dl.data = frag_tensor_dl(host)->data;
+		dl.device = CPU;
+		cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &strided), 0);
+		cr_assert_eq(frag_tensor_copy(strided, NULL, CPU, &expected, &err), 0);
+		cr_expect_eq(memcmp(frag_tensor_data(back), frag_tensor_data(expected),
+				    frag_tensor_size_bytes(expected)),
+			     0, "case %zu", i);
+		frag_tensor_unref(back);
+		frag_tensor_unref(expected);
+		/* From the host: packed there, then copied. */
+		cr_assert_eq(frag_tensor_copy(strided, NULL, GPU, &back, &err), 0, "%s", err.text);
+		cr_assert_eq(frag_tensor_copy(back, NULL, CPU, &expected, &err), 0);
+		frag_tensor_unref(back);
+		cr_assert_eq(frag_tensor_copy(strided, NULL, CPU, &back, &err), 0);
+		cr_expect_eq(memcmp(frag_tensor_data(back), frag_tensor_data(expected),
+				    frag_tensor_size_bytes(expected)),
+			     0, "case %zu", i);
+		frag_tensor_unref(back);
+		frag_tensor_unref(expected);
+		frag_tensor_unref(strided);
+	}
+	frag_tensor_unref(there);
+	frag_tensor_unref(host);
+	cr_expect_eq(used(), 0);
+}
+
+Test(cuda, a_copy_is_complete_when_it_returns)
+{
+	struct frag_tensor *host = counting(), *there, *back;
+	const struct fragi_memory *memory;
+	int32_t zeros[24] = {0}, seen[24];
+
+	use(GPU);
+	cr_assert_eq(frag_tensor_create_on(NULL, GPU, I32, 1, (const int64_t[]){24}, &there), 0);
+	memory = fragi_memory_of(GPU);
+	cr_assert_eq(memory->copy(GPU, frag_tensor_dl(there)->data, zeros, sizeof(zeros), NULL), 0);
+	cr_assert_eq(memory->wait(GPU, NULL), 0);
+	/* What was begun while streams are held has not happened; wait waits for it. */
+	hold(true);
+	cr_assert_eq(memory->copy(GPU, frag_tensor_dl(there)->data, frag_tensor_data(host),
+				  sizeof(seen), NULL),
+		     0);
+	cr_assert_eq(peek((uintptr_t)frag_tensor_data(there), seen, sizeof(seen)), 0);
+	cr_expect_eq(memcmp(seen, zeros, sizeof(seen)), 0);
+	hold(false);
+	cr_assert_eq(memory->wait(GPU, NULL), 0);
+	cr_assert_eq(frag_tensor_copy(there, NULL, CPU, &back, NULL), 0);
+	expect_counting(back);
+	frag_tensor_unref(back);
+	frag_tensor_unref(there);
+	frag_tensor_unref(host);
+}
+
+Test(cuda, a_pool_of_blocks_lies_where_its_storage_type_says)
+{
+	const struct frag_device devices[] = {PINNED, GPU};
+	struct frag_resource *pool = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *a, *b, *c;
+	void *block;
+
+	for (int storage = 0; storage < 2; storage++) {
+		cr_assert_eq(make_pool(storage, 0, &pool, &err), 0, "%s", err.text);
+		cr_expect_eq(frag_resource_blocks_free(pool), 2);
+		cr_expect_eq(used(), 2 * 1024);
+		cr_assert_eq(frag_tensor_create_on(pool, devices[storage], U8, 1,
+						   (const int64_t[]){1000}, &a),
+			     0);
+		cr_assert_eq(frag_tensor_create_on(pool, devices[storage], U8, 1,
+						   (const int64_t[]){10}, &b),
+			     0);
+		cr_expect_eq(frag_tensor_dl(a)->device.type, devices[storage].type);
+		cr_expect_eq(frag_tensor_dl(b)->device.type, devices[storage].type);
+		cr_expect_eq((uintptr_t)frag_tensor_data(b) % 64, 0);
+		cr_expect_eq(frag_tensor_create_on(pool, devices[storage], U8, 0, NULL, &c),
+			     -ENOMEM);
+		cr_expect_eq(frag_tensor_create_on(pool, devices[storage], U8, 1,
+						   (const int64_t[]){1001}, &c),
+			     -EMSGSIZE);
+		cr_expect_eq(frag_tensor_create_on(pool, CPU, U8, 0, NULL, &c), -EXDEV);
+		cr_expect_eq(frag_tensor_create_on(pool, MANAGED, U8, 0, NULL, &c), -EXDEV);
+		/* What asks for no device gets nothing that the CPU cannot use. */
+		cr_expect_eq(frag_tensor_create(pool, U8, 0, NULL, &c),
+			     storage == 1 ? -EXDEV : -ENOMEM);
+		cr_expect_eq(frag_alloc(pool, 1, &block), storage == 1 ? -EXDEV : -ENOMEM);
+		frag_tensor_unref(b);
+		cr_expect_eq(frag_resource_blocks_free(pool), 1);
+		if (storage == 0) {
+			cr_assert_eq(frag_tensor_create(pool, U8, 0, NULL, &b), 0);
+			cr_expect_eq(frag_tensor_dl(b)->device.type, FRAG_DEVICE_CUDA_HOST);
+			*(char *)frag_tensor_writable(b) = 1;
+			frag_tensor_unref(b);
+		}
+		/* A tensor keeps the pool and its memory. */
+		fragi_resource_unref(pool);
+		cr_expect_eq(used(), 2 * 1024);
+		frag_tensor_unref(a);
+		cr_expect_eq(used(), 0);
+	}
+}
+
+Test(cuda, memory_is_on_the_gpu_that_was_named)
+{
+	struct frag_resource *pool = NULL;
+	struct frag_tensor *host = counting(), *a, *b, *back;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	use(GPU);
+	cr_assert_eq(make_pool(1, 1, &pool, &err), 0, "%s", err.text);
+	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &a, &err), 0, "%s", err.text);
+	/* From one GPU to the other. */
+	cr_assert_eq(frag_tensor_copy(a, pool, (struct frag_device){FRAG_DEVICE_CUDA, 1}, &b, &err),
+		     0, "%s", err.text);
+	cr_expect_eq(frag_tensor_dl(b)->device.id, 1);
+	cr_assert_eq(frag_tensor_copy(b, NULL, CPU, &back, &err), 0, "%s", err.text);
+	expect_counting(back);
+	frag_tensor_unref(a);
+	frag_tensor_unref(b);
+	frag_tensor_unref(back);
+	frag_tensor_unref(host);
+	fragi_resource_unref(pool);
+	cr_expect_eq(used(), 0);
+}
+
+Test(cuda, an_empty_tensor_has_a_device_and_no_memory)
+{
+	struct frag_tensor *empty, *copy;
+
+	use(GPU);
+	cr_assert_eq(frag_tensor_create_on(NULL, GPU, U8, 2, (const int64_t[]){0, 5}, &empty), 0);
+	cr_expect_null(frag_tensor_data(empty));
+	cr_expect_eq(frag_tensor_dl(empty)->device.type, FRAG_DEVICE_CUDA);
+	cr_assert_eq(frag_tensor_copy(empty, NULL, CPU, &copy, NULL), 0);
+	frag_tensor_unref(empty);
+	frag_tensor_unref(copy);
+	cr_expect_eq(used(), 0);
+}
+
+Test(cuda, what_makes_no_sense_is_refused)
+{
+	struct frag_dltensor dl = {.data = (void *)64, .dtype = U8};
+	struct frag_resource *pool = NULL;
+	struct frag_tensor *tensor;
+
+	use(GPU);
+	cr_expect_eq(frag_tensor_create_on(NULL, (struct frag_device){7, 0}, U8, 0, NULL, &tensor),
+		     -EINVAL);
+	cr_expect_eq(frag_tensor_create_on(NULL, (struct frag_device){FRAG_DEVICE_CUDA, 5}, U8, 0,
+					   NULL, &tensor),
+		     -ENODEV);
+	cr_expect_eq(frag_tensor_create_on(NULL, (struct frag_device){FRAG_DEVICE_CUDA, -1}, U8, 0,
+					   NULL, &tensor),
+		     -ENODEV);
+	cr_assert_eq(make_pool(2, 0, &pool, NULL), 0);
+	cr_expect_eq(frag_tensor_create_on(pool, GPU, U8, 0, NULL, &tensor), -EXDEV,
+		     "a pool of system memory has none of a GPU");
+	fragi_resource_unref(pool);
+	dl.device = (struct frag_device){14, 0};
+	cr_expect_eq(frag_tensor_wrap(&dl, NULL, NULL, &tensor), -EINVAL);
+	dl.device = MANAGED;
+	cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &tensor), 0);
+	frag_tensor_unref(tensor);
+}
+
+/* Every call of the driver fails once; nothing is left behind, and the sentence says what failed. */
+Test(cuda, each_call_of_the_driver_may_fail)
+{
+	static const struct {
+		const char *call, *says;
+	} cases[] = {
+		{"cuInit", "cuInit: CUDA_ERROR_FAKE (999): an error of the tests"},
+		{"cuDriverGetVersion", "cuDriverGetVersion"},
+		{"cuDeviceGetCount", "cuDeviceGetCount"},
+		{"cuDeviceGet", "GPU 0: cuDeviceGet: "},
+		{"cuDeviceGetName", "cuDeviceGetName"},
+		{"cuDeviceGetAttribute", "cuDeviceGetAttribute"},
+		{"cuDevicePrimaryCtxRetain", "GPU 0 (Fake 0): cuDevicePrimaryCtxRetain"},
+		{"cuStreamCreateWithPriority", "cuStreamCreateWithPriority"},
+		{"cuCtxPushCurrent_v2", "cuCtxPushCurrent"},
+		{"cuMemAlloc_v2", "GPU 0 (Fake 0): cuMemAlloc of 2048 bytes"},
+	};
+	struct frag_resource *pool = NULL;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		fail_call(cases[i].call, 1, 999);
+		cr_expect_lt(make_pool(1, 0, &pool, &err), 0, "%s", cases[i].call);
+		cr_expect_not_null(strstr(err.text, cases[i].says), "%s: %s", cases[i].call,
+				   err.text);
+		fail_call(cases[i].call, 0, 0);
+	}
+	/* What failed is tried again. */
+	cr_assert_eq(make_pool(1, 0, &pool, NULL), 0);
+	fragi_resource_unref(pool);
+	cr_expect_eq(used(), 0);
+}
+
+Test(cuda, copies_that_fail_leave_nothing)
+{
+	static const char *const failing[] = {"cuMemAlloc_v2", "cuCtxPushCurrent_v2",
+					      "cuMemcpyAsync", "cuStreamSynchronize"};
+	struct frag_tensor *host = counting(), *copy;
+
+	use(GPU);
+	for (size_t i = 0; i < FRAG_COUNT_OF(failing); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		fail_call(failing[i], 1, 700);
+		cr_expect_eq(frag_tensor_copy(host, NULL, GPU, &copy, &err), -EIO, "%s",
+			     failing[i]);
+		cr_expect_neq(err.text[0], '\0');
+		cr_expect_eq(used(), 0, "%s", failing[i]);
+	}
+	fail_call("cuMemAlloc_v2", 1, 2);
+	cr_expect_eq(frag_tensor_copy(host, NULL, GPU, &copy, NULL), -ENOMEM);
+	frag_tensor_unref(host);
+}
+
+Test(cuda, a_gpu_without_enough_memory)
+{
+	struct frag_resource *pool = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	setenv("FAKE_CUDA_MEMORY", "2047", 1);
+	cr_expect_eq(make_pool(1, 0, &pool, &err), -ENOMEM);
+	cr_expect_str_eq(
+		err.text,
+		"there is no memory for 2 blocks of 1000 bytes: GPU 0 (Fake 0): cuMemAlloc of 2048 bytes: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; make them fewer or smaller");
+}
+
+static void expect_missing(int64_t dev_id, const char *says)
+{
+	struct frag_resource *pool = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_expect_eq(make_pool(1, dev_id, &pool, &err), -ENODEV);
+	cr_expect_eq(err.failure, FRAGI_FAILURE_GPU_MISSING);
+	cr_expect_not_null(strstr(err.text, says), "%s", err.text);
+}
+
+Test(cuda, a_machine_without_gpus)
+{
+	setenv("FAKE_CUDA_DEVICES", "0", 1);
+	expect_missing(0, "storage_type 1 needs GPU 0, and the driver of NVIDIA cannot be used: "
+			  "cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected; "
+			  "run the fragment on a worker with a GPU");
+}
+
+Test(cuda, a_gpu_that_is_not_there)
+{
+	expect_missing(3, "there is no GPU 3: this process sees 1");
+}
+
+Test(cuda, a_driver_that_is_too_old)
+{
+	setenv("FAKE_CUDA_VERSION", "11080", 1);
+	expect_missing(0, "the driver of NVIDIA is for CUDA 11.8: install one for 12.0 or newer");
+}
+
+/* A pool whose tensors the tests take: of the names and values given, {NULL} for the defaults. */
+static struct frag_resource *allocator(const char *type, const char *const *names,
+				       const int64_t *values)
+{
+	struct frag_resource *out = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(make(type, &out, &err, names, values), 0, "%s", err.text);
+	return out;
+}
+
+#define KIB 1024
+static const char *const sizes[] = {"device_memory_initial_size", "device_memory_max_size",
+				    "host_memory_initial_size", "host_memory_max_size", NULL};
+static const int64_t small_sizes[] = {8 * KIB, 16 * KIB, 8 * KIB, 16 * KIB};
+
+Test(cuda, a_pool_of_the_driver_has_a_maximum)
+{
+	static const char *const types[] = {"rmm_allocator", "stream_ordered_allocator"};
+	struct frag_tensor *tensors[5], *host = counting(), *copy, *back;
+	struct frag_resource *pool;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(types); i++) {
+		pool = allocator(types[i], sizes, small_sizes);
+		for (int k = 0; k < 4; k++)
+			cr_assert_eq(frag_tensor_create_on(pool, GPU, U8, 1,
+							   (const int64_t[]){4 * KIB}, &tensors[k]),
+				     0);
+		cr_expect_eq(frag_tensor_create_on(pool, GPU, U8, 0, NULL, &tensors[4]), -ENOMEM);
+		frag_tensor_unref(tensors[0]);
+		cr_assert_eq(frag_tensor_copy(host, pool, GPU, &copy, NULL), 0);
+		cr_assert_eq(frag_tensor_copy(copy, NULL, CPU, &back, NULL), 0);
+		expect_counting(back);
+		frag_tensor_unref(back);
+		frag_tensor_unref(copy);
+		cr_expect_eq(frag_tensor_create_on(pool, (struct frag_device){FRAG_DEVICE_CUDA, 1},
+						   U8, 0, NULL, &copy),
+			     -EXDEV);
+		cr_expect_eq(frag_tensor_create_on(pool, MANAGED, U8, 0, NULL, &copy), -EXDEV);
+		for (int k = 1; k < 4; k++)
+			frag_tensor_unref(tensors[k]);
+		fragi_resource_unref(pool);
+		cr_expect_eq(used(), 0, "%s", types[i]);
+	}
+	frag_tensor_unref(host);
+}
+
+Test(cuda, pinned_memory_is_cut_from_areas_and_joined_again)
+{
+	struct frag_resource *pool = allocator("rmm_allocator", sizes, small_sizes);
+	struct frag_tensor *large;
+	void *pieces[8], *piece;
+
+	for (int i = 0; i < 8; i++) {
+		cr_assert_eq(frag_alloc(pool, 2 * KIB, &pieces[i]), 0, "%d", i);
+		memset(pieces[i], i, 2 * KIB);
+	}
+	cr_expect_eq(frag_alloc(pool, 1, &piece), -ENOMEM);
+	cr_expect_eq(calls("cuMemHostAlloc"), 2, "two areas hold all");
+	for (int i = 0; i < 8; i++)
+		for (int k = 0; k < 2 * KIB; k++)
+			cr_assert_eq(((char *)pieces[i])[k], i);
+	/* In an order in which neighbours are joined on both sides. */
+	for (int i = 0; i < 8; i += 2)
+		frag_free(pool, pieces[i]);
+	cr_expect_eq(frag_alloc(pool, 4 * KIB, &piece), -ENOMEM);
+	for (int i = 1; i < 8; i += 2)
+		frag_free(pool, pieces[i]);
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(frag_alloc(pool, 8 * KIB, &pieces[i]), 0);
+	cr_expect_eq(frag_alloc(pool, 1, &piece), -ENOMEM);
+	frag_free(pool, pieces[0]);
+	frag_free(pool, pieces[1]);
+	cr_assert_eq(frag_tensor_create(pool, U8, 1, (const int64_t[]){8 * KIB}, &large), 0);
+	cr_expect_eq(frag_tensor_dl(large)->device.type, FRAG_DEVICE_CUDA_HOST);
+	frag_tensor_unref(large);
+	cr_expect_eq(frag_alloc(pool, 8 * KIB + 1, &piece), -ENOMEM, "larger than an area");
+	cr_expect_eq(frag_alloc(pool, SIZE_MAX, &piece), -ENOMEM);
+	fragi_resource_unref(pool);
+	cr_expect_eq(used(), 0);
+}
+
+Test(cuda, pools_of_the_driver_that_cannot_be_made)
+{
+	static const struct {
+		const char *call;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"cuMemPoolCreate", -EIO,
+		 "there is no pool of device memory: GPU 0 (Fake 0): cuMemPoolCreate"},
+		{"cuMemPoolSetAttribute", -EIO, "cuMemPoolSetAttribute"},
+		{"cuMemAllocFromPoolAsync", -EIO, "cuMemAllocFromPoolAsync of 8192 bytes"},
+		{"cuStreamSynchronize", -EIO, "cuStreamSynchronize"},
+		{"cuMemFreeAsync", -EIO, "cuMemFreeAsync"},
+		{"cuMemHostAlloc", -EIO, "there is no pinned memory: cuMemHostAlloc of 8192 bytes"},
+	};
+	struct frag_resource *pool = NULL;
+
+	use(GPU);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		fail_call(cases[i].call, 1, 999);
+		cr_expect_eq(make("rmm_allocator", &pool, &err, sizes, small_sizes), cases[i].code,
+			     "%s", cases[i].call);
+		cr_expect_not_null(strstr(err.text, cases[i].says), "%s", err.text);
+	}
+	fail_call("cuStreamCreateWithPriority", 1, 999);
+	cr_expect_eq(make("stream_ordered_allocator", &pool, NULL, sizes, small_sizes), -EIO);
+}
+
+Test(cuda, a_pool_of_the_driver_outlives_a_call_that_fails)
+{
+	struct frag_resource *pool = allocator("rmm_allocator", sizes, small_sizes);
+	struct frag_tensor *tensor;
+
+	fail_call("cuMemAllocFromPoolAsync", 1, 2);
+	cr_expect_eq(frag_tensor_create_on(pool, GPU, U8, 0, NULL, &tensor), -ENOMEM);
+	/* What failed does not count against the maximum. */
+	cr_assert_eq(frag_tensor_create_on(pool, GPU, U8, 1, (const int64_t[]){16 * KIB}, &tensor),
+		     0);
+	frag_tensor_unref(tensor);
+	fragi_resource_unref(pool);
+	cr_expect_eq(used(), 0);
+}
+
+Test(cuda, sizes_that_make_no_sense_are_refused)
+{
+	struct frag_err err = FRAG_ERR_INIT, host_err = FRAG_ERR_INIT;
+	struct frag_resource *pool = NULL;
+
+	cr_expect_eq(
+		make("stream_ordered_allocator", &pool, &err, sizes, (const int64_t[]){2, 1, 0, 0}),
+		-EINVAL);
+	cr_expect_str_eq(
+		err.text,
+		"device_memory_initial_size is 2 and device_memory_max_size is 1; give a maximum that is not below it");
+	cr_expect_eq(make("rmm_allocator", &pool, &host_err, sizes, (const int64_t[]){1, 1, 2, 1}),
+		     -EINVAL);
+	cr_expect_not_null(strstr(host_err.text, "host_memory_initial_size is 2"), "%s",
+			   host_err.text);
+	cr_expect_eq(calls("cuInit"), 0, "no GPU is opened to check a graph");
+}
