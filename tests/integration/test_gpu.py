@@ -99,6 +99,12 @@ class Memory(Gpu):
                       "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered",
                       r.stderr)
 
+    def test_what_make_gpu_check_runs(self):
+        r = subprocess.run([os.path.join(FAKE, "gpu_check")], env=self.env, capture_output=True,
+                           text=True, timeout=cluster.PATIENCE_S)
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        self.assertIn("GPU 0 is Fake 0", r.stdout)
+
 
 class Missing(Gpu):
     """Each is refused before anything ran, with the resource or the operator that needs it."""

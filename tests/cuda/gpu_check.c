@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The module cuda with the real driver and a GPU (make gpu-check). It needs libc, libfrag.so and
+ * the driver, so that it can be carried to a machine with a GPU. It prints a line for each check and
+ * ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <data/memory.h>
+#include <frag/tensor.h>
+#include <res/resource.h>
+#include <type/cuda.h>
+
+#define SKIPPED 77
+#define MIB ((size_t)1 << 20)
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+#define PINNED ((struct frag_device){FRAG_DEVICE_CUDA_HOST, 0})
+#define MANAGED ((struct frag_device){FRAG_DEVICE_CUDA_MANAGED, 0})
+#define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
+#define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+#define I32 ((struct frag_dtype){FRAG_DTYPE_INT, 32, 1})
+
+static int failures;
+static bool is_quiet; /* prints only what failed */
+
+static bool check(bool ok, const char *what, const char *why)
+{
+	if (!ok || !is_quiet)
+		printf("%s %s%s%s\n", ok ? "ok  " : "FAIL", what, ok || why[0] == '\0' ? "" : ": ",
+		       ok ? "" : why);
+	failures += !ok;
+	return ok;
+}
+
+static double now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+/*
+ * The driver itself, beside frag: what it runs on, and how much memory is free. The driver of tests
+ * lacks some of these functions.
+ */
+static struct {
+	int (*version)(int *version);
+	int (*name)(char *name, int size, int device);
+	int (*context)(void **context, int device);
+	int (*set)(void *context);
+	int (*info)(size_t *free_bytes, size_t *all_bytes);
+	int (*wait)(void);
+} driver;
+
+static void find_driver(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	*(void **)&driver.version = dlsym(library, "cuDriverGetVersion");
+	*(void **)&driver.name = dlsym(library, "cuDeviceGetName");
+	*(void **)&driver.context = dlsym(library, "cuDevicePrimaryCtxRetain");
+	*(void **)&driver.set = dlsym(library, "cuCtxSetCurrent");
+	*(void **)&driver.info = dlsym(library, "cuMemGetInfo_v2");
+	*(void **)&driver.wait = dlsym(library, "cuCtxSynchronize");
+}
+
+static void print_machine(double opened_us)
+{
+	char name[100] = "?";
+	int version = 0;
+	size_t unused, all = 0;
+
+	driver.version(&version);
+	driver.name(name, sizeof(name), 0);
+	if (driver.info != NULL)
+		driver.info(&unused, &all);
+	printf("on: GPU 0 is %s, %zu MiB; driver for CUDA %d.%d; opened in %.0f ms\n", name,
+	       all / MIB, version / 1000, version % 1000 / 10, opened_us / 1e3);
+}
+
+static size_t free_bytes(void)
+{
+	size_t unused = 0, all;
+
+	if (driver.info != NULL && driver.wait() == 0)
+		driver.info(&unused, &all);
+	return unused;
+}
+
+static struct frag_tensor *counting(void)
+{
+	struct frag_tensor *tensor = NULL;
+	int32_t *at;
+
+	if (frag_tensor_create(NULL, I32, 3, (const int64_t[]){20, 30, 40}, &tensor) < 0)
+		exit(1);
+	at = frag_tensor_writable(tensor);
+	for (int i = 0; i < 20 * 30 * 40; i++)
+		at[i] = i;
+	return tensor;
+}
+
+static bool same(const struct frag_tensor *a, const struct frag_tensor *b)
+{
+	return frag_tensor_size_bytes(a) == frag_tensor_size_bytes(b) &&
+	       memcmp(frag_tensor_data(a), frag_tensor_data(b), frag_tensor_size_bytes(a)) == 0;
+}
+
+/* There and back. */
+static void check_crossing(struct frag_resource *allocator, struct frag_device device,
+			   const char *what)
+{
+	struct frag_tensor *host = counting(), *there = NULL, *back = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	bool ok = frag_tensor_copy(host, allocator, device, &there, &err) == 0 &&
+		  frag_tensor_copy(there, NULL, CPU, &back, &err) == 0;
+
+	check(ok && same(host, back), what, err.text);
+	frag_tensor_unref(host);
+	frag_tensor_unref(there);
+	frag_tensor_unref(back);
+}
+
+static void check_strides(void)
+{
+	static const int64_t shapes[][3] = {
+		{20, 30, 7}, {20, 15, 40}, {20, 30, 20}, {30, 20, 40}, {5, 30, 40}};
+	static const int64_t strides[][3] = {
+		{1200, 40, 1}, {1200, 80, 1}, {1200, 40, 2}, {40, 1200, 1}, {0, 40, 1}};
+	struct frag_tensor *host = counting(), *there = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (!check(frag_tensor_copy(host, NULL, GPU, &there, &err) == 0, "a tensor to pack",
+		   err.text))
+		return;
+	for (size_t i = 0; i < FRAG_COUNT_OF(shapes); i++) {
+		struct frag_tensor *from_gpu = NULL, *from_host = NULL, *packed = NULL,
+				   *want = NULL;
+		struct frag_dltensor dl = *frag_tensor_dl(there);
+		char what[64];
+		bool ok;
+
+		dl.shape = (int64_t *)(uintptr_t)shapes[i];
+		dl.strides = (int64_t *)(uintptr_t)strides[i];
+		ok = frag_tensor_wrap(&dl, NULL, NULL, &from_gpu) == 0;
+		dl.data = frag_tensor_dl(host)->data;
+		dl.device = CPU;
+		ok = ok && frag_tensor_wrap(&dl, NULL, NULL, &from_host) == 0 &&
+		     frag_tensor_copy(from_gpu, NULL, CPU, &packed, &err) == 0 &&
+		     frag_tensor_copy(from_host, NULL, CPU, &want, &err) == 0;
+		snprintf(what, sizeof(what), "a strided tensor is packed, layout %zu", i);
+		check(ok && same(packed, want), what, err.text);
+		frag_tensor_unref(from_gpu);
+		frag_tensor_unref(from_host);
+		frag_tensor_unref(packed);
+		frag_tensor_unref(want);
+	}
+	frag_tensor_unref(there);
+	frag_tensor_unref(host);
+}
+
+static void set(const struct frag_resource_type *type, unsigned char *state, const char *name,
+		int64_t value)
+{
+	for (uint32_t i = 0; i < type->param_count; i++)
+		if (strcmp(type->params[i].name, name) == 0)
+			memcpy(state + type->params[i].offset, &value, sizeof(value));
+}
+
+/* names, values: ended by NULL */
+static struct frag_resource *make(const char *type_name, const char *const *names,
+				  const int64_t *values)
+{
+	const struct fragi_built_in_resource *built_in = fragi_built_in_resource(type_name);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_resource *resource = NULL;
+	int r = fragi_resource_create(&built_in->type, built_in, type_name, &resource);
+
+	for (size_t i = 0; names[i] != NULL; i++)
+		set(&built_in->type, fragi_resource_state(resource), names[i], values[i]);
+	if (r == 0)
+		r = fragi_resource_set_up(resource, &err);
+	if (r == 0)
+		r = built_in->type.initialize(fragi_resource_state(resource), resource, &err);
+	check(r == 0, type_name, err.text);
+	return r == 0 ? resource : NULL;
+}
+
+static void check_allocators(void)
+{
+	static const char *const block[] = {"storage_type", "block_size", "num_blocks", NULL};
+	static const char *const pool[] = {"device_memory_initial_size", "device_memory_max_size",
+					   "host_memory_initial_size",   "host_memory_max_size",
+					   "release_threshold",          NULL};
+	const int64_t sizes[] = {8 << 20, 16 << 20, 8 << 20, 16 << 20, 0};
+	struct frag_resource *pinned =
+				     make("block_memory_pool", block, (const int64_t[]){0, MIB, 4}),
+			     *device =
+				     make("block_memory_pool", block, (const int64_t[]){1, MIB, 4}),
+			     *rmm = make("rmm_allocator", pool, sizes),
+			     *ordered = make("stream_ordered_allocator", pool, sizes);
+	struct frag_tensor *tensor = NULL;
+
+	if (pinned == NULL || device == NULL || rmm == NULL || ordered == NULL)
+		return;
+	check_crossing(pinned, PINNED, "through a block of pinned memory");
+	check_crossing(device, GPU, "through a block of device memory");
+	check_crossing(rmm, PINNED, "through pinned memory of rmm_allocator");
+	check_crossing(rmm, GPU, "through device memory of rmm_allocator");
+	check_crossing(ordered, GPU, "through stream_ordered_allocator");
+	check(frag_tensor_create_on(rmm, GPU, U8, 1, (const int64_t[]){(16 << 20) + 1}, &tensor) ==
+		      -ENOMEM,
+	      "a pool has a maximum", "");
+	fragi_resource_unref(pinned);
+	fragi_resource_unref(device);
+	fragi_resource_unref(rmm);
+	fragi_resource_unref(ordered);
+}
+
+static void check_refusals(void)
+{
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor = NULL;
+
+	check(frag_tensor_create_on(NULL, GPU, U8, 1, (const int64_t[]){INT64_C(1) << 50},
+				    &tensor) == -ENOMEM,
+	      "more memory than the GPU has is refused", "");
+	check(fragi_cuda_use((struct frag_device){FRAG_DEVICE_CUDA, 63}, &ops, &err) == -ENODEV,
+	      "a GPU that is not there is refused", "");
+	printf("     %s\n", err.text);
+	check_crossing(NULL, GPU, "the GPU goes on after that");
+}
+
+/* Not judged: the machine may have other work. */
+static void measure(void)
+{
+	static const size_t sizes[] = {1 << 10, 1 << 20, 8 << 20, 64 << 20};
+	const struct fragi_memory *memory = fragi_memory_of(GPU);
+	struct frag_tensor *pinned = NULL, *device = NULL;
+	double best, began;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(sizes); i++) {
+		const int64_t shape[] = {(int64_t)sizes[i]};
+
+		if (frag_tensor_create_on(NULL, PINNED, U8, 1, shape, &pinned) < 0 ||
+		    frag_tensor_create_on(NULL, GPU, U8, 1, shape, &device) < 0)
+			return;
+		best = 1e12;
+		for (int k = 0; k < 20; k++) {
+			began = now_us();
+			memory->copy(GPU, frag_tensor_dl(device)->data,
+				     frag_tensor_dl(pinned)->data, sizes[i], NULL);
+			memory->wait(GPU, NULL);
+			best = now_us() - began < best ? now_us() - began : best;
+		}
+		printf("     %8zu KiB to the GPU: %8.1f us, %6.2f GB/s\n", sizes[i] >> 10, best,
+		       (double)sizes[i] / best / 1e3);
+		frag_tensor_unref(pinned);
+		frag_tensor_unref(device);
+	}
+}
+
+int main(void)
+{
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	void *context = NULL;
+	double began = now_us();
+	size_t before;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (fragi_cuda_use(GPU, &ops, &err) < 0) {
+		printf("skipped: %s\n", err.text);
+		return SKIPPED;
+	}
+	began = now_us() - began;
+	find_driver();
+	driver.context(&context, 0);
+	if (driver.set != NULL)
+		driver.set(context);
+	print_machine(began);
+	check_crossing(NULL, GPU, "through device memory");
+	check_crossing(NULL, PINNED, "through pinned memory");
+	check_crossing(NULL, MANAGED, "through managed memory");
+	check_strides();
+	check_allocators();
+	check_refusals();
+	before = free_bytes();
+	is_quiet = true;
+	for (int i = 0; i < 3; i++) {
+		check_strides();
+		check_allocators();
+	}
+	is_quiet = false;
+	check(free_bytes() == before, "the GPU has all of its memory back", "");
+	measure();
+	printf("%s\n", failures == 0 ? "gpu-check: all is well" : "gpu-check: FAILED");
+	return failures != 0;
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs the tests that need a GPU, in the folder that make gpu-check makes; it needs nothing else of
+# frag, and nothing of Debian. Ends with 0: all is well; 77: no GPU can be used.
+set -u
+cd "$(dirname "$0")" || exit 1
+export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+bin/gpu_check || exit $?
+for storage in host device cuda_managed; do
+	for pool in "{type: block_memory_pool, storage_type: 0, block_size: 2K, num_blocks: 3}" \
+		"{type: block_memory_pool, storage_type: 1, block_size: 2K, num_blocks: 3}" \
+		"{type: rmm_allocator}" "{type: stream_ordered_allocator}" "{type: unbounded_allocator}"; do
+		case "$storage $pool" in
+		host*storage_type:\ 1* | host*stream* | device*storage_type:\ 0* | cuda_managed*block* | \
+			cuda_managed*rmm* | cuda_managed*stream*) continue ;;
+		esac
+		cat >app.yaml <<-END
+			frag: 1
+			application: gpu_check
+			resources: {pool: $pool}
+			operators:
+			  tx: {type: ping_tensor_tx, parameters: {allocator: \$pool, storage_type: $storage}, conditions: [{type: count, count: 20}]}
+			  rx: {type: ping_tensor_rx}
+			flows: [tx -> rx]
+		END
+		if bin/fragctl run app.yaml >log 2>&1 && grep -q "rx received message 20" log; then
+			echo "ok   $storage from $pool"
+		else
+			echo "FAIL $storage from $pool"
+			cat log
+			exit 1
+		fi
+	done
+done
