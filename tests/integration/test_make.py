@@ -86,8 +86,9 @@ class Make(unittest.TestCase):
         self.assertLessEqual(set(listed), exist)
         self.assertLessEqual({"deps", "demo", "check", "test", "install", "uninstall", "clean"}, set(listed))
         with open(os.path.join(cluster.TOP, "docs", "TESTING.md"), encoding="utf-8") as f:
-            documented = re.findall(r"^\| `make (\w+)", f.read(), re.M)
-        self.assertLessEqual(set(documented), set(listed))
+            documented = re.findall(r"^\| `make ([\w-]+)", f.read(), re.M)
+        # Those like sim-faults belong to one that is listed.
+        self.assertLessEqual({t if t in listed else t.split("-")[0] for t in documented}, set(listed))
 
     def test_test_is_check_and_takes_a_word(self):
         for target in ("check", "test"):
