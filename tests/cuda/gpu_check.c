@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module cuda with the real driver and a GPU (make gpu-check). It needs libc, libfrag.so and
- * the driver, so that it can be carried to a machine with a GPU. It prints a line for each check and
- * ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used.
+ * the driver, so that it can be carried to a machine with a GPU. It prints a line for each check
+ * and ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

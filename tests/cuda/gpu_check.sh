@@ -9,7 +9,8 @@ bin/gpu_check || exit $?
 for storage in host device cuda_managed; do
 	for pool in "{type: block_memory_pool, storage_type: 0, block_size: 2K, num_blocks: 3}" \
 		"{type: block_memory_pool, storage_type: 1, block_size: 2K, num_blocks: 3}" \
-		"{type: rmm_allocator}" "{type: stream_ordered_allocator}" "{type: unbounded_allocator}"; do
+		"{type: rmm_allocator}" "{type: stream_ordered_allocator}" \
+		"{type: unbounded_allocator}"; do
 		case "$storage $pool" in
 		host*storage_type:\ 1* | host*stream* | device*storage_type:\ 0* | cuda_managed*block* | \
 			cuda_managed*rmm* | cuda_managed*stream*) continue ;;
@@ -19,7 +20,10 @@ for storage in host device cuda_managed; do
 			application: gpu_check
 			resources: {pool: $pool}
 			operators:
-			  tx: {type: ping_tensor_tx, parameters: {allocator: \$pool, storage_type: $storage}, conditions: [{type: count, count: 20}]}
+			  tx:
+			    type: ping_tensor_tx
+			    parameters: {allocator: \$pool, storage_type: $storage}
+			    conditions: [{type: count, count: 20}]
 			  rx: {type: ping_tensor_rx}
 			flows: [tx -> rx]
 		END

@@ -88,7 +88,8 @@ class Make(unittest.TestCase):
         with open(os.path.join(cluster.TOP, "docs", "TESTING.md"), encoding="utf-8") as f:
             documented = re.findall(r"^\| `make ([\w-]+)", f.read(), re.M)
         # Those like sim-faults belong to one that is listed.
-        self.assertLessEqual({t if t in listed else t.split("-")[0] for t in documented}, set(listed))
+        self.assertLessEqual({t if t in listed else t.split("-")[0] for t in documented},
+                             set(listed))
 
     def test_test_is_check_and_takes_a_word(self):
         for target in ("check", "test"):

@@ -366,7 +366,7 @@ Test(cuda, what_makes_no_sense_is_refused)
 	frag_tensor_unref(tensor);
 }
 
-/* Every call of the driver fails once; nothing is left behind, and the sentence says what failed. */
+/* Every call of the driver fails once: nothing is left behind, and the sentence names the call. */
 Test(cuda, each_call_of_the_driver_may_fail)
 {
 	static const struct {
