@@ -38,6 +38,11 @@ static const char schema[] =
 	"who TEXT NOT NULL, text TEXT NOT NULL) STRICT;"
 	"PRAGMA application_id = 1718772071; PRAGMA user_version = 1;"
 	"COMMIT;";
+/* An earlier driverd knows nothing of it, and needs nothing of it. */
+static const char placements[] =
+	"CREATE TABLE IF NOT EXISTS placements (run INTEGER PRIMARY KEY, workers TEXT NOT NULL) "
+	"STRICT;"
+	"DELETE FROM placements WHERE run NOT IN (SELECT run FROM runs WHERE outcome IS NULL);";
 static const char check_writable[] = "BEGIN IMMEDIATE; UPDATE numbers SET epoch = epoch; COMMIT;";
 
 static const char *const puts_of[DRV_RECORD_KINDS] = {
@@ -51,12 +56,14 @@ static const char *const puts_of[DRV_RECORD_KINDS] = {
 			   "outcome = :outcome WHERE run = :run",
 	[DRV_RECORD_SOURCELESS] = "UPDATE runs SET source = NULL WHERE run = :run",
 	[DRV_RECORD_FORGOTTEN] = "DELETE FROM runs WHERE run = :run",
+	[DRV_RECORD_PLACED] = "INSERT OR REPLACE INTO placements VALUES (:run, :text)",
 	[DRV_RECORD_EVENT] = "INSERT OR REPLACE INTO events VALUES "
 			     "(:event, :unix, :kind, :name, :run, :who, :text)",
 };
 static const char forget_events[] = "DELETE FROM events WHERE event < :first";
 
 static const char select_numbers[] = "SELECT epoch, run FROM numbers WHERE id = 1";
+static const char select_placements[] = "SELECT run, workers FROM placements";
 static const char select_runs[] = "SELECT run, epoch, application, started_by, start_timeout_ns, "
 				  "wanted, ended_unix_ns, source, outcome FROM runs ORDER BY run";
 static const char select_events[] = "SELECT event, unix_ns, kind, application, run, who, text "
@@ -199,6 +206,8 @@ static int connect(struct drv_database *database, const char *path)
 	if (result == SQLITE_OK)
 		result = read_schema(database->sqlite);
 	if (result == SQLITE_OK)
+		result = sqlite3_exec(database->sqlite, placements, NULL, NULL, NULL);
+	if (result == SQLITE_OK)
 		result = prepare(database);
 	if (result == SQLITE_OK)
 		result = sqlite3_exec(database->sqlite, check_writable, NULL, NULL, NULL);
@@ -273,6 +282,15 @@ static void read_event(sqlite3_stmt *row, struct drv_record *record)
 	};
 }
 
+static void read_placement(sqlite3_stmt *row, struct drv_record *record)
+{
+	*record = (struct drv_record){
+		.kind = DRV_RECORD_PLACED,
+		.run = (uint64_t)sqlite3_column_int64(row, 0),
+		.text = text_at(row, 1),
+	};
+}
+
 static void read_numbers(sqlite3_stmt *row, struct drv_record *record)
 {
 	*record = (struct drv_record){
@@ -308,6 +326,8 @@ int drv_database_read(struct drv_database *database, drv_database_fn fn, void *a
 {
 	int r = read_table(database, select_numbers, read_numbers, fn, arg, err);
 
+	if (r == 0)
+		r = read_table(database, select_placements, read_placement, fn, arg, err);
 	if (r == 0)
 		r = read_table(database, select_runs, read_run, fn, arg, err);
 	if (r == 0)

@@ -379,12 +379,32 @@ static void on_keys_changed(void *arg)
 	}
 }
 
+/*
+ * As at a planned restart: the hosts of a service run on, and the next driver adopts them. SIGINT
+ * stops what runs.
+ */
+static void leave(struct shell *shell)
+{
+	size_t count = drv_core_app_count(shell->core);
+
+	if (count > 0)
+		log_info(
+			NULL,
+			"SIGTERM: leaves %zu application%s running; the next driverd adopts what its workers run, `fragctl stop --all` ends it",
+			count, count == 1 ? "" : "s");
+	shell_end(shell, FRAGI_EXIT_OK);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct shell *shell = handle->data;
 
 	if (number == SIGHUP && (shell->credentials.tls != NULL || shell->is_service))
 		return; /* keys are read again, if there are any */
+	if (number == SIGTERM && shell->is_service && !shell->is_stopping) {
+		leave(shell);
+		return;
+	}
 	log_info(NULL, "SIG%s: stops", sigabbrev_np(number));
 	fragi_service_stopping();
 	shell->is_stopping = true;
@@ -493,6 +513,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.beat_ns = shell->options->beat_ns,
 		.dead_ns = shell->options->dead_ns,
 		.ends_with_app = !shell->is_service,
+		.adopts = shell->is_service,
 		.progress_ns = shell->is_service ? -1 : 0,
 		.encrypts_data = shell->options->encrypt_data,
 		.realtime_offset_ns = drv_system_realtime_offset_ns(),

@@ -75,6 +75,8 @@ void ctl_service_print_applications(const struct fw_reply *reply)
 		       app->host_count, app->delivered, app->started_by);
 		if (app->missing[0] != '\0')
 			printf("    waits for %s\n", app->missing);
+		if (app->adopted)
+			printf("    adopted: it ran already when driverd started\n");
 	}
 	for (uint32_t i = 0; i < reply->ended_count; i++) {
 		const struct fw_ended_row *run = &reply->ended[i];
@@ -97,8 +99,8 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 {
 	char age[32];
 
-	printf("%s: %s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
-	       app->name, app->state, short_time(app->age_ns, age, sizeof(age)), app->run,
+	printf("%s: %s%s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
+	       app->name, app->state, app->adopted ? " (adopted)" : "", short_time(app->age_ns, age, sizeof(age)), app->run,
 	       app->epoch, app->delivered, app->started_by[0] != '\0' ? ", started by " : "",
 	       app->started_by);
 	if (app->missing[0] != '\0')
@@ -246,7 +248,7 @@ static void json_application(const struct fw_application_row *app)
 	       app->run, app->epoch, app->age_ns, app->delivered);
 	optional("started_by", app->started_by);
 	optional("waits_for", app->missing);
-	printf("\"hosts\": [");
+	printf("\"adopted\": %s, \"hosts\": [", app->adopted ? "true" : "false");
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		const struct fw_host_row *host = &app->hosts[i];
 

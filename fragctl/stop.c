@@ -10,7 +10,7 @@
  */
 struct stop {
 	struct ctl_driver driver;
-	bool now, json;
+	bool now, json, all;
 };
 
 static int show(const struct fw_message *outcome, bool json)
@@ -34,13 +34,11 @@ static int show(const struct fw_message *outcome, bool json)
 	return summary->exit_code;
 }
 
-static int stop(struct stop *stop, const char *name)
+static int stop_one(struct stop *stop, const char *name)
 {
 	struct fw_message *outcome;
-	int code = ctl_driver_open(&stop->driver);
+	int code = ctl_service_stop(&stop->driver, name, stop->now, stop->json, &outcome);
 
-	if (code == CTL_OK)
-		code = ctl_service_stop(&stop->driver, name, stop->now, stop->json, &outcome);
 	if (code != CTL_OK)
 		return code;
 	code = show(outcome, stop->json);
@@ -48,13 +46,46 @@ static int stop(struct stop *stop, const char *name)
 	return code;
 }
 
+/* All that run, one after the other. Returns the first exit code that is not 0. */
+static int stop_all(struct stop *stop)
+{
+	struct fw_message *reply;
+	int code = ctl_service_state(&stop->driver, &reply);
+
+	if (code != CTL_OK)
+		return code;
+	for (uint32_t i = 0; i < reply->reply.application_count; i++) {
+		int own = stop_one(stop, reply->reply.applications[i].name);
+
+		code = code == CTL_OK ? own : code;
+	}
+	if (reply->reply.more > 0 && code == CTL_OK)
+		code = ctl_fail(CTL_FAILED,
+				"the driver runs more than it could list; stop the rest likewise");
+	fw_message_free(reply);
+	return code;
+}
+
+static int stop(struct stop *stop, const char *name)
+{
+	int code = ctl_driver_open(&stop->driver);
+
+	if (code != CTL_OK)
+		return code;
+	return stop->all ? stop_all(stop) : stop_one(stop, name);
+}
+
 int ctl_stop(int argc, char **argv)
 {
 	struct stop options = {0};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const char *output = NULL, *name;
+	const char *output = NULL, *name = NULL;
 	const struct fragi_flag table[] = {
+		{.name = "all",
+		 .no_env = true,
+		 .help = "stops every application, in place of NAME",
+		 .on = &options.all},
 		{.name = "now",
 		 .no_env = true,
 		 .help = "kills its hosts; what is queued is dropped",
@@ -65,7 +96,7 @@ int ctl_stop(int argc, char **argv)
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl stop",
-		.usage = "NAME [flags]",
+		.usage = "NAME|--all [flags]",
 		.headline =
 			"Stops an application in order: its sources end, and what was sent is delivered.",
 		.flags = table,
@@ -75,8 +106,10 @@ int ctl_stop(int argc, char **argv)
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
 		code = ctl_output(output, &options.json)
-			       ? ctl_one_name(&operands, flags.program, false, &name)
+			       ? ctl_one_name(&operands, flags.program, options.all, &name)
 			       : CTL_USAGE;
+		if (code == CTL_OK && options.all && name != NULL)
+			code = ctl_fail(CTL_USAGE, "fragctl stop takes NAME or --all, not both");
 		if (code == CTL_OK)
 			code = stop(&options, name);
 	}

@@ -118,27 +118,44 @@ static void local_address(struct fw_connection *connection, char *out, size_t si
 		uv_ip6_name((const struct sockaddr_in6 *)(const void *)&address, out, size);
 }
 
-static bool is_own_user(struct fw_connection *connection)
+static bool user_of(struct fw_connection *connection, uid_t *out_user)
 {
-	uid_t user;
 	int fd;
 
 	return uv_fileno((uv_handle_t *)fw_connection_stream(connection), &fd) == 0 &&
-	       fw_peer_user(fd, &user) == 0 && user == geteuid();
+	       fw_peer_user(fd, out_user) == 0;
+}
+
+/* A key proves more than whose process it is. */
+static void write_proof(struct fw_connection *connection, bool has_user, uid_t user, char *out,
+			size_t size)
+{
+	const struct fw_identity *identity = fw_connection_identity(connection);
+
+	out[0] = '\0';
+	if (identity != NULL)
+		snprintf(out, size, "%s %s %llu", identity->serial != 0 ? "key" : "certificate",
+			 identity->name, (unsigned long long)identity->serial);
+	else if (has_user)
+		snprintf(out, size, "user %u", (unsigned int)user);
 }
 
 static void on_ready(struct fw_connection *connection, void *arg)
 {
 	struct wrk_driver *driver = arg;
-	char local[64];
+	char local[64], proof[256];
+	uid_t user = 0;
+	bool has_user;
 
 	if (driver->ended)
 		return;
 	fw_connection_admit(connection);
 	driver->up = true;
-	driver->is_own_user = is_own_user(connection);
+	has_user = user_of(connection, &user);
+	driver->is_own_user = has_user && user == geteuid();
+	write_proof(connection, has_user, user, proof, sizeof(proof));
 	local_address(connection, local, sizeof(local));
-	driver->ops->connected(driver->arg, driver->id, local);
+	driver->ops->connected(driver->arg, driver->id, local, proof);
 }
 
 static const struct fw_connection_ops connection_ops = {on_message, on_closed, on_ready};

@@ -15,7 +15,8 @@
 struct wrk_driver;
 
 struct wrk_driver_ops {
-	void (*connected)(void *arg, uint64_t id, const char *local_address);
+	/* proof: the key, certificate or user that the driver has proven; empty: none */
+	void (*connected)(void *arg, uint64_t id, const char *local_address, const char *proof);
 	/*
 	 * failure: KEY_REFUSED when the driver has no key in common with this worker, USER_REFUSED
 	 * when it is a process of a user that is not trusted; else NONE

@@ -83,6 +83,11 @@ void wrk_keeper_add(struct wrk_keeper *keeper, uint32_t host, const struct fw_me
 	     fds, WRK_NOTE_FDS_MAX);
 }
 
+void wrk_keeper_adopt(struct wrk_keeper *keeper, uint32_t host)
+{
+	tell(keeper, &(struct wrk_note){.kind = WRK_NOTE_HOST_ADOPTED, .host = host}, NULL, 0);
+}
+
 void wrk_keeper_remove(struct wrk_keeper *keeper, uint32_t host)
 {
 	tell(keeper, &(struct wrk_note){.kind = WRK_NOTE_HOST_REPORTED, .host = host}, NULL, 0);

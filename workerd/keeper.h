@@ -57,6 +57,8 @@ void wrk_keeper_disconnected(struct wrk_keeper *keeper, uint64_t connection);
 /* create: the HOST_CREATE that it was made for; exit_fd: readable once it has ended */
 void wrk_keeper_add(struct wrk_keeper *keeper, uint32_t host, const struct fw_message *create,
 		    int ledger_fd, int exit_fd);
+/* It belongs to the session that was attached last, too. */
+void wrk_keeper_adopt(struct wrk_keeper *keeper, uint32_t host);
 /* Its end has been reported. */
 void wrk_keeper_remove(struct wrk_keeper *keeper, uint32_t host);
 /* Kills it. */

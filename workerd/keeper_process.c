@@ -98,6 +98,11 @@ static void take_note(struct kept *kept, const struct wrk_note *note, const int 
 	case WRK_NOTE_HOST:
 		take_host(kept, note, fds);
 		break;
+	case WRK_NOTE_HOST_ADOPTED:
+		for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
+			if (kept->hosts[i].is_kept && kept->hosts[i].host == note->host)
+				kept->hosts[i].connection = kept->connection;
+		break;
 	case WRK_NOTE_HOST_REPORTED:
 		for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 			if (kept->hosts[i].is_kept && kept->hosts[i].host == note->host)

@@ -83,7 +83,8 @@ static void look_at_network(struct wrk_shell *shell)
 	}
 }
 
-static void on_driver_connected(void *arg, uint64_t id, const char *local_address)
+static void on_driver_connected(void *arg, uint64_t id, const char *local_address,
+				const char *proof)
 {
 	struct wrk_shell *shell = arg;
 
@@ -91,7 +92,8 @@ static void on_driver_connected(void *arg, uint64_t id, const char *local_addres
 	look_at_network(shell); /* HELLO carries what the worker waits for */
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_CONNECTED,
 							     .connection = id,
-							     .text = local_address});
+							     .text = local_address,
+							     .proof = proof});
 }
 
 static void on_driver_failed(void *arg, uint64_t id, enum fragi_failure failure, const char *why)

@@ -185,6 +185,10 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 			worker->ops->keep(worker->arg, action->connection,
 					  &action->message->welcome);
 		break;
+	case WRK_DO_KEEP_HOST:
+		if (worker->keeper != NULL)
+			wrk_keeper_adopt(worker->keeper, action->host);
+		break;
 	case WRK_DO_SPAWN:
 		do_spawn(worker, action);
 		break;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
 #include <driverd/core/parameter.h>
 
 #include <assert.h>
@@ -357,7 +358,8 @@ void drv_app_begin(struct drv_app *app)
 	if (app->start_timeout_ns > 0)
 		drv_set(core, &app->start, core->now_ns + app->start_timeout_ns);
 	drv_app_progress_later(app);
-	drv_keep_start(app);
+	if (app->adopting == NULL)
+		drv_keep_start(app);
 }
 
 void drv_app_persisted(struct drv_app *app, const char *why_not)
@@ -379,6 +381,7 @@ void drv_app_destroy(struct drv_app *app)
 	drv_timers_release(&app->core->timers, DRV_APP_TIMERS);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_fini(&app->hosts[i]);
+	drv_adopt_fini(app);
 	drv_parameter_fini(app);
 	drv_wiring_end(app);
 	fragi_free(app->flows);

@@ -58,6 +58,7 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 		.delivered = drv_report_delivered(app),
 		.started_by = app->started_by,
 		.missing = app->state == DRV_APP_WAITING ? app->missing : "",
+		.adopted = app->is_adopted,
 		.hosts = table_of(core, app->host_count, sizeof(*row->hosts)),
 	};
 	if (row->hosts == NULL)

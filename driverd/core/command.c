@@ -262,6 +262,8 @@ void drv_command_accepted(struct drv_app *app)
 	app->is_accepted = true;
 	drv_lines_begin(app->core, drv_app_name(app));
 	drv_history_supersede(&app->core->history, drv_app_name(app));
+	if (app->adopting != NULL)
+		return;
 	if (app->is_restored)
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"starts again, since it ran when driverd ended last");
@@ -298,14 +300,17 @@ void drv_command_restart(struct drv_core *core)
 				     &(struct drv_event_app){
 					     .source = old->source,
 					     .source_bytes = old->source_bytes,
-					     .start_timeout_ns = old->start_timeout_ns,
+					     .start_timeout_ns =
+						     old->is_discarded ? 0 : old->start_timeout_ns,
 					     .id = old->id,
 					     .name = drv_app_name(old),
 					     .started_by = old->again_by,
 				     },
 				     old->again_run);
 		old->again_run = 0;
-		if (app != NULL)
-			drv_app_begin(app);
+		if (app == NULL)
+			continue;
+		app->is_restored = old->is_discarded;
+		drv_app_begin(app);
 	}
 }

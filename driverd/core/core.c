@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
 #include <driverd/core/lines.h>
 
 #include <assert.h>
@@ -37,6 +38,7 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 	or_default(&core->config.kill_ns, 1 * s);
 	or_default(&core->config.report_missing_ns, 10 * s);
 	or_default(&core->config.progress_ns, 1 * s);
+	or_default(&core->config.adopt_ns, 8 * s);
 	*out_core = core;
 	return 0;
 }
@@ -55,6 +57,12 @@ void drv_core_destroy(struct drv_core *core)
 	drv_history_fini(&core->history);
 	drv_lines_fini(&core->lines);
 	drv_drain_fini(core);
+	while (core->placed != NULL) {
+		struct drv_placed *placed = core->placed;
+
+		core->placed = placed->next;
+		fragi_free(placed);
+	}
 	fragi_free(core);
 }
 
@@ -142,6 +150,8 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		fw_message_free(message);
 		return;
 	}
+	if (drv_adopt_takes(session, message))
+		return;
 	switch (message->kind) {
 	case FW_BEAT:
 		drv_session_waits(session, message->beat.waits_for);

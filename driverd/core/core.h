@@ -110,6 +110,7 @@ struct drv_config {
 	int64_t drain_ns, close_ns, kill_ns; /* 10 s, 2 s, 1 s */
 	int64_t report_missing_ns;           /* 10 s */
 	int64_t progress_ns;                 /* 1 s; below 0: nobody sees it */
+	int64_t adopt_ns;    /* 8 s: for workers to come back and report what runs */
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC; drv_core_set_clock */
 	/*
 	 * The driver and its only worker are one process: all fragments share a host, and no
@@ -118,6 +119,11 @@ struct drv_config {
 	bool is_local;
 	/* it takes no further application, nor any of clients: every worker hears of the end */
 	bool ends_with_app;
+	/*
+	 * Hosts outlive it, and the next driver finds them again (adopt.h): with a service. How
+	 * the shell ends then is its own affair: it just goes, or sends STOP before.
+	 */
+	bool adopts;
 	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
 	bool encrypts_data; /* all flows between hosts, whatever the graph says */
 	void (*random)(void *arg, void *bytes,
@@ -198,7 +204,8 @@ struct drv_core;
 int drv_core_create(const struct drv_config *config, struct drv_core **out_core);
 void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
 /*
- * Before the first step: NUMBERS, then each RUN with its end, then each EVENT, the oldest first.
+ * Before the first step: NUMBERS, each PLACED, each RUN with its end, then each EVENT, the oldest
+ * first.
  * Returns 0, -EUCLEAN (no driver has written that), -ENOMEM.
  */
 int drv_core_restore(struct drv_core *core, const struct drv_record *record);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/adopt.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -109,19 +109,23 @@ static void end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	report_end(app);
-
 	drv_timer_cancel(&core->timers, &app->start);
 	drv_timer_cancel(&core->timers, &app->missing_line);
 	drv_timer_cancel(&core->timers, &app->progress);
 	drv_timer_cancel(&core->timers, &app->judge);
 	drv_timer_cancel(&core->timers, &app->again);
+	if (app->adopting != NULL)
+		drv_adopt_end(app);
+	core->work_left = core->work_left || app->again_run != 0;
+	if (app->is_discarded)
+		return;
+	if (!core->config.adopts || !core->config.keeps_state || !app->is_accepted)
+		report_end(app);
 	drv_start_release(app);
 	if (app->is_accepted)
 		drv_history_end(app);
 	else
 		drv_command_refused(app);
-	core->work_left = core->work_left || app->again_run != 0;
 	drv_emit(core, &(struct drv_action){
 			       .kind = DRV_DO_ENDED, .app = app->id, .summary = &app->summary});
 }
@@ -145,10 +149,13 @@ static void enter(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	const struct drv_config *config = &core->config;
+	bool is_adopted;
 
 	switch (app->state) {
 	case DRV_APP_WAITING:
 		drv_command_accepted(app);
+		if (app->adopting != NULL)
+			drv_adopt_wait(app);
 		break;
 	case DRV_APP_PREPARING:
 		drv_timer_cancel(&core->timers, &app->missing_line);
@@ -165,10 +172,14 @@ static void enter(struct drv_app *app)
 	case DRV_APP_RUNNING:
 		drv_timer_cancel(&core->timers, &app->start);
 		app->has_run = true;
-		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "runs in %u host%s",
-			app->host_count, app->host_count == 1 ? "" : "s");
-		drv_history_note(core, FW_EVENT_RUNNING, app, NULL, "in %u host%s", app->host_count,
-				 app->host_count == 1 ? "" : "s");
+		is_adopted = app->adopting != NULL;
+		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
+			is_adopted ? "adopted: goes on in" : "runs in", app->host_count,
+			app->host_count == 1 ? "" : "s");
+		drv_history_note(core, is_adopted ? FW_EVENT_ADOPTED : FW_EVENT_RUNNING, app, NULL,
+				 "in %u host%s", app->host_count, app->host_count == 1 ? "" : "s");
+		if (is_adopted)
+			drv_adopt_hear(app);
 		break;
 	case DRV_APP_DRAINING:
 		set_goal(app, DRV_GOAL_DRAINED, config->drain_ns + config->close_ns);
@@ -181,6 +192,8 @@ static void enter(struct drv_app *app)
 		note_ending(app);
 		app->end_wanted = true;
 		set_goal(app, DRV_GOAL_KILLED, config->kill_ns);
+		if (app->adopting != NULL)
+			drv_adopt_hear(app);
 		break;
 	case DRV_APP_ENDED:
 		end(app);
@@ -320,7 +333,7 @@ static void look_for_rest(struct drv_app *app)
 static bool is_over(const struct drv_app *app)
 {
 	if (app->state <= DRV_APP_WAITING)
-		return app->end_wanted || app->stop_wanted;
+		return app->host_count == 0 && (app->end_wanted || app->stop_wanted);
 	return app->state >= DRV_APP_CLOSING && drv_app_all_at(app, DRV_HOST_GONE);
 }
 
@@ -353,7 +366,9 @@ static void work_in_state(struct drv_app *app)
 	}
 	if (app->end_wanted || (app->stop_wanted && app->state != DRV_APP_DRAINING))
 		return;
-	if (app->state == DRV_APP_WAITING)
+	if (app->state == DRV_APP_WAITING && app->adopting != NULL)
+		drv_adopt_work(app);
+	else if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
 	else if (app->state == DRV_APP_PREPARING)
 		compare_tables(app);

@@ -115,9 +115,9 @@ const struct drv_note *drv_history_after(const struct drv_history *history, uint
 	return next <= history->last_note ? &history->notes[next % DRV_EVENTS_MAX] : NULL;
 }
 
-const struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run)
+struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run)
 {
-	for (const struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
+	for (struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
 		if (ended->run == run)
 			return ended;
 	return NULL;
@@ -339,6 +339,7 @@ void drv_history_end(struct drv_app *app)
 		drv_keep_wanted(core, app->run, stays_wanted(app));
 		return;
 	}
+	ended->is_untold = core->config.adopts && core->config.keeps_state;
 	ended->start_timeout_ns = app->start_timeout_ns;
 	ended->ended_unix_ns = unix_now(core);
 	ended->is_wanted = stays_wanted(app);
@@ -378,6 +379,36 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 	core->is_restoring = core->is_restoring || ended->is_cut || ended->starts_again;
 	core->work_left = core->is_restoring;
 	return 0;
+}
+
+void drv_history_take(struct drv_history *history, struct drv_ended *ended)
+{
+	struct drv_ended **at = &history->ended;
+
+	while (*at != ended)
+		at = &(*at)->next;
+	*at = ended->next;
+	history->ended_count--;
+	history->ended_bytes -= bytes_of(ended);
+	ended_free(ended);
+}
+
+void drv_history_cut(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	struct drv_ended *ended = make_ended(app->run, drv_app_name(app), app->started_by,
+					     app->source, app->source_bytes);
+
+	if (ended != NULL && (encode_cut(ended->name, ended) < 0 || read_outcome(ended) < 0)) {
+		ended_free(ended);
+		ended = NULL;
+	}
+	if (ended == NULL)
+		return;
+	ended->ended_unix_ns = unix_now(core);
+	add(&core->history, ended);
+	drv_keep_end(core, ended);
+	make_room(core);
 }
 
 void drv_history_unwant(struct drv_core *core, struct drv_ended *ended)

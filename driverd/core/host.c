@@ -248,7 +248,11 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 {
 	const struct fw_failure *failure = &message->result.failure;
 
-	if (host->state != during) {
+	/* An adopted host was asked to start by the driver before. */
+	bool is_late = host->is_adopted && message->kind == FW_HOST_STARTED &&
+		       host->state >= DRV_HOST_RUNNING && host->state <= DRV_HOST_DONE;
+
+	if (host->state != during && !is_late) {
 		out_of_turn(host, message);
 		return;
 	}
@@ -261,7 +265,8 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 		}
 		return;
 	}
-	drv_host_move(host, then);
+	if (!is_late)
+		drv_host_move(host, then);
 }
 
 static void host_event(struct drv_host *host, const struct fw_message *message)

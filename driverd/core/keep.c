@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/adopt.h>
+
+#include <string.h>
 
 /*
  * What goes to the disk, where the driver keeps state. Every record has the number of its change;
@@ -66,6 +68,47 @@ void drv_keep_start(struct drv_app *app)
 					 .source = app->source,
 					 .source_bytes = app->source_bytes,
 				 });
+}
+
+void drv_keep_adopted(struct drv_app *app)
+{
+	app->is_restored = true;
+	drv_keep_start(app);
+}
+
+void drv_keep_placed(const struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	size_t bytes = 1, used = 0;
+	char *names;
+
+	if (!keeps_runs(core) || !core->config.adopts)
+		return;
+	for (uint32_t i = 0; i < app->host_count; i++)
+		bytes += strlen(app->hosts[i].worker) + 1;
+	names = fragi_arena_alloc(&core->actions->arena, bytes);
+	for (uint32_t i = 0; names != NULL && i < app->host_count; i++) {
+		const char *name = app->hosts[i].worker;
+		const size_t length = strlen(name);
+		bool is_new = true;
+
+		for (uint32_t k = 0; k < i && is_new; k++)
+			is_new = strcmp(app->hosts[k].worker, name) != 0;
+		if (!is_new)
+			continue;
+		memcpy(names + used, name, length);
+		names[used + length] = '\n';
+		used += length + 1;
+	}
+	if (names != NULL) /* else it is not known where it runs: then all workers are waited for */
+		keep(core, &(struct drv_record){
+				   .kind = DRV_RECORD_PLACED, .run = app->run, .text = names});
+}
+
+void drv_keep_numbers(struct drv_core *core)
+{
+	if (core->config.keeps_state)
+		reserve_epochs(core, false);
 }
 
 void drv_keep_source(const struct drv_app *app)
@@ -147,10 +190,28 @@ static void log_turn(struct drv_core *core, const char *why_not)
 		drv_log(core, FRAGI_LOG_INFO, NULL, "state is kept again");
 }
 
+/* Workers keep what they know of a run until its end is on the disk. */
+static void tell_ends(struct drv_core *core)
+{
+	for (struct drv_ended *ended = core->history.ended; ended != NULL; ended = ended->next) {
+		struct fw_message message = {.kind = FW_APP_ENDED, .run = ended->run};
+
+		if (!ended->is_untold || ended->change > core->settled_change)
+			continue;
+		ended->is_untold = false;
+		message.app_ended.exit_code = ended->exit_code;
+		for (size_t i = 0; i < core->session_count; i++)
+			if (core->sessions[i]->role == FW_ROLE_WORKER)
+				(void)drv_send(core->sessions[i], &message);
+	}
+}
+
 void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not)
 {
 	core->settled_change = change;
 	log_turn(core, why_not);
+	if (why_not == NULL)
+		tell_ends(core);
 	for (size_t i = 0; i < core->app_count; i++) {
 		struct drv_app *app = core->apps[i];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/adopt.h>
 
 #include <errno.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include <base/alloc.h>
 
 /*
- * A driver that starts gets back what earlier ones have kept. Every run of theirs has ended: one
- * that had no end yet ended with its driver. An application is wanted from its start until a client
+ * A driver that starts gets back what earlier ones have kept. A run of theirs that had no end yet
+ * ended with its driver, or waits to be adopted where hosts outlive the driver (adopt.c). An application is wanted from its start until a client
  * stops it, or it ends by itself; the end of the driver, or of a worker, is no such end. What is
  * wanted starts again, each in a step of its own, as a new run with the source of the newest one,
  * and then waits for its workers as long as that takes.
@@ -27,6 +27,9 @@ int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 	case DRV_RECORD_EVENT:
 		if (!core->config.ends_with_app)
 			drv_history_restore_note(&core->history, record);
+		return 0;
+	case DRV_RECORD_PLACED:
+		drv_adopt_placed(core, record->run, record->text);
 		return 0;
 	default:
 		return -EINVAL;
@@ -73,6 +76,8 @@ void drv_restore_step(struct drv_core *core, bool may_start)
 	core->is_restoring = ended != NULL && core->stops == 0;
 	core->work_left = core->work_left || core->is_restoring;
 	if (!core->is_restoring || !may_start)
+		return;
+	if (ended->is_cut && drv_adopt_restore(core, ended))
 		return;
 	if (ended->is_cut) {
 		ended->ended_unix_ns = core->real_ns + core->config.realtime_offset_ns;

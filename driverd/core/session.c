@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
 #include <driverd/core/lines.h>
 
 #include <assert.h>
@@ -383,7 +384,9 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 					      .dead_ns = core->config.dead_ns,
 					      .version = core->config.version,
 					      .takes_lines = session->role == FW_ROLE_WORKER &&
-							     !core->config.is_local};
+							     !core->config.is_local,
+					      .keeps_hosts = session->role == FW_ROLE_WORKER &&
+							     core->config.adopts};
 	memcpy(message.welcome.secret, session->secret, sizeof(session->secret));
 	drv_emit(core,
 		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
@@ -480,6 +483,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 		return;
 	}
 	drv_session_waits(session, message->hello.waits_for);
+	drv_adopt_joined(session, message->hello.reports);
 	if (session->role == FW_ROLE_WORKER)
 		drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s",
 				 session->name);
@@ -557,6 +561,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		drv_close(core, session->keeper);
 	session_move(session, DRV_SESSION_GONE);
 	drv_watch_end(session);
+	drv_adopt_session_lost(session);
 	if (session->role == FW_ROLE_WORKER)
 		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
 				 session->name, why);

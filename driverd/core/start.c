@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/adopt.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -97,6 +97,11 @@ static void take_share(const struct drv_app *app, size_t f, int64_t sign)
 	session->load += sign * drv_place_load(fragment);
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		session->used[i] += sign * fragment->requirements.wanted[i];
+}
+
+void drv_start_take_share(const struct drv_app *app, size_t fragment)
+{
+	take_share(app, fragment, 1);
 }
 
 void drv_start_release(struct drv_app *app)
@@ -236,7 +241,7 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 			.fragment_count = session->fragment_count,
 			.labels = session->labels,
 			.label_count = session->label_count,
-			.waits = session->waits_for[0] != '\0',
+			.waits = session->waits_for[0] != '\0' || drv_adopt_is_open(session),
 			.is_drained = session->is_drained,
 			.is_all = core->config.is_local,
 			.load = session->load,
@@ -270,6 +275,7 @@ int drv_start_place(struct drv_app *app)
 	if (r == 0) {
 		note_local(app);
 		note_limits(app);
+		drv_keep_placed(app);
 	}
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);

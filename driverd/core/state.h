@@ -22,7 +22,8 @@
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
  *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
  *    explain.c why fragments run where they do; drain.c keeps workers from getting more
- *  - restore.c starts what is to start again with the driver
+ *  - restore.c starts what is to start again with the driver; adopt.c and adopt_take.c find again
+ *    what ran while it was away
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
  *  - suspicion.c, app.c keep what is known of an application, history.c of what has happened
@@ -68,6 +69,8 @@ struct drv_session {
 	int64_t load;                                    /* as in struct drv_place_worker */
 	const char *const *labels;
 	uint32_t label_count;
+	bool is_reporting;     /* what it ran while the driver was away, until REPORTED */
+	uint32_t reported;     /* hosts of it that wait to be adopted */
 	bool is_drained;       /* it is given no more fragments */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */
 	int64_t placed;        /* fragments of all applications */
@@ -138,6 +141,7 @@ struct drv_host {
 	bool orderly;                /* it ended with 0 after it was asked to */
 	bool failed;                 /* it is the cause, or part of it */
 	bool lost;                   /* its worker is gone */
+	bool is_adopted;             /* it was started for a driver before */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
@@ -214,6 +218,9 @@ struct drv_app {
 		uint64_t connection, seq;
 	} asked;
 	uint64_t change;    /* what is to be on the disk before anybody hears of it */
+	struct drv_adopting *adopting; /* its hosts are to be reported (adopt.h); NULL: they are not */
+	bool is_adopted;               /* they were */
+	bool is_discarded;             /* it ended with the driver before */
 	bool is_restored;   /* it starts again with its driver */
 	bool is_wanted;     /* no client has stopped it */
 	bool is_accepted;   /* it is kept, and its end will be remembered */
@@ -278,6 +285,13 @@ struct drv_lines {
 	uint64_t last; /* number of the last line */
 };
 
+struct drv_placed {
+	struct drv_placed *next;
+	uint64_t run;
+	char workers[]; /* names, each followed by a newline */
+};
+#define DRV_FOREIGN_MAX 64
+
 struct drv_core {
 	struct drv_config config;
 	struct drv_timers timers;
@@ -288,6 +302,13 @@ struct drv_core {
 	size_t waiting_count; /* of these clients: they await or follow something */
 	struct drv_history history;
 	struct drv_lines lines;
+	/* where runs may have hosts, as the state folder knows it */
+	struct drv_placed *placed;
+	/* numbers of runs that only workers know: a driver before has given them */
+	struct {
+		uint64_t first, last;
+	} foreign[DRV_FOREIGN_MAX];
+	size_t foreign_count;
 	struct drv_drained *drained; /* names of workers that are given nothing */
 	size_t drained_count;
 	struct drv_app **apps;
@@ -419,7 +440,11 @@ void drv_history_restore_note(struct drv_history *history, const struct drv_reco
 void drv_history_unwant(struct drv_core *core, struct drv_ended *ended);
 /* A newer run of that name is kept, which alone may start again. */
 void drv_history_supersede(struct drv_history *history, const char *name);
-const struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run);
+struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run);
+/* Takes a run out, and frees it: it is no run that has ended. */
+void drv_history_take(struct drv_history *history, struct drv_ended *ended);
+/* Remembers that the run has ended with the driver before, if memory is not short. */
+void drv_history_cut(struct drv_app *app);
 /* The newest run of that name; NULL: none. */
 struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
 
@@ -427,6 +452,12 @@ struct drv_ended *drv_history_named(const struct drv_history *history, const cha
 uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
 /* The application is to be kept before anybody hears of it. */
 void drv_keep_start(struct drv_app *app);
+/* The application is adopted, and is to be kept as one that was started here. */
+void drv_keep_adopted(struct drv_app *app);
+/* The workers that have its hosts. */
+void drv_keep_placed(const struct drv_app *app);
+/* Numbers that a driver before has given are known now. */
+void drv_keep_numbers(struct drv_core *core);
 /* Its source has changed while it runs. */
 void drv_keep_source(const struct drv_app *app);
 /* It has ended before that. */
@@ -535,6 +566,8 @@ void drv_app_progress_later(struct drv_app *app);
  */
 int drv_start_place(struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
+/* A worker's share of what the fragment requires. */
+void drv_start_take_share(const struct drv_app *app, size_t fragment);
 /* Gives the workers back what the fragments of the application require, and detaches its hosts. */
 void drv_start_release(struct drv_app *app);
 /* The present phase, or the whole start, took too long: that is the cause. */

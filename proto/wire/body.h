@@ -70,6 +70,12 @@ void fw_get_numbers(const uint64_t *in, size_t in_count, uint64_t *out, size_t c
 void fw_get_realtime(const uint64_t *in, size_t in_count, struct fragi_realtime *out);
 void fw_get_quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out);
 
+/* Of HOST_CREATE, which HOST_REPORT holds too. */
+void fw_put_create(struct fw_encoder *e, const struct fw_host_create *in,
+		   Frag__V1__HostCreate *out);
+void fw_get_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
+		   struct fw_host_create *out);
+
 /* Encodes the body of message into out; decodes the body in into message. */
 #define FW_BODY_FUNCTIONS(number, KIND, field, type, Type)                                         \
 	void fw_encode_##type(struct fw_encoder *e, const struct fw_message *message,              \

@@ -42,6 +42,7 @@ static void encode_application(struct fw_encoder *e, const struct fw_application
 	out->delivered = in->delivered;
 	out->started_by = fw_put_text(e, in->started_by);
 	out->missing = fw_put_text(e, in->missing);
+	out->adopted = in->adopted;
 	out->parameters = fw_put_rows(e, &frag__v1__parameter_state__descriptor,
 				      in->parameter_count, FW_ROWS_MAX, &out->n_parameters);
 	for (size_t i = 0; i < out->n_parameters; i++) {
@@ -113,6 +114,7 @@ static void decode_application(struct fw_decoder *d, const Frag__V1__Application
 	out->delivered = in->delivered;
 	out->started_by = fw_get_text(d, in->started_by);
 	out->missing = fw_get_text(d, in->missing);
+	out->adopted = in->adopted != 0;
 	out->parameters = fw_get_rows(d, in->n_parameters, FW_ROWS_MAX, sizeof(*out->parameters),
 				      &out->parameter_count);
 	for (uint32_t i = 0; i < out->parameter_count; i++)

@@ -8,11 +8,8 @@
  * Bodies of the messages that make, wire, start and stop a host.
  */
 
-void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *message,
-			   Frag__V1__HostCreate *out)
+void fw_put_create(struct fw_encoder *e, const struct fw_host_create *in, Frag__V1__HostCreate *out)
 {
-	const struct fw_host_create *in = &message->create;
-
 	out->application = fw_put_text(e, in->application);
 	out->source = fw_put_data(e, in->source, in->source_bytes, FW_FRAME_MAX);
 	out->fragments =
@@ -29,6 +26,12 @@ void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *messag
 	out->may_restart = in->may_restart;
 }
 
+void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *message,
+			   Frag__V1__HostCreate *out)
+{
+	fw_put_create(e, &message->create, out);
+}
+
 /* The copy in the protobuf tree is wiped: the tree is freed as any other memory. */
 static void take_key(struct fw_decoder *d, ProtobufCBinaryData in, uint8_t *out, size_t size,
 		     const char *other)
@@ -41,11 +44,8 @@ static void take_key(struct fw_decoder *d, ProtobufCBinaryData in, uint8_t *out,
 	explicit_bzero(in.data, in.len);
 }
 
-void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
-			   struct fw_message *message)
+void fw_get_create(struct fw_decoder *d, const Frag__V1__HostCreate *in, struct fw_host_create *out)
 {
-	struct fw_host_create *out = &message->create;
-
 	out->application = fw_get_text(d, in->application);
 	out->source = fw_get_data(d, in->source, FW_FRAME_MAX, &out->source_bytes);
 	out->fragments =
@@ -60,6 +60,12 @@ void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
 	take_key(d, in->variables_key, out->variables_key, FW_VARIABLES_KEY_BYTES,
 		 "a key of variables of another length");
 	out->may_restart = in->may_restart != 0;
+}
+
+void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,
+			   struct fw_message *message)
+{
+	fw_get_create(d, in, &message->create);
 }
 
 static Frag__V1__DataAddress **encode_addresses(struct fw_encoder *e, const struct fw_address *in,

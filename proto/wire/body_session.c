@@ -44,6 +44,7 @@ void fw_encode_hello(struct fw_encoder *e, const struct fw_message *message, Fra
 	out->gpu_memory_bytes = in->gpu_memory_bytes;
 	out->labels = fw_put_texts(e, in->labels, in->label_count, FW_LABELS_MAX, &out->n_labels);
 	out->no_limits = fw_put_text(e, in->no_limits);
+	out->reports = in->reports;
 }
 
 void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_message *message)
@@ -78,6 +79,7 @@ void fw_decode_hello(struct fw_decoder *d, const Frag__V1__Hello *in, struct fw_
 	out->gpu_memory_bytes = in->gpu_memory_bytes;
 	out->labels = fw_get_texts(d, in->labels, in->n_labels, FW_LABELS_MAX, &out->label_count);
 	out->no_limits = fw_get_text(d, in->no_limits);
+	out->reports = in->reports;
 }
 
 void fw_encode_welcome(struct fw_encoder *e, const struct fw_message *message,
@@ -92,6 +94,7 @@ void fw_encode_welcome(struct fw_encoder *e, const struct fw_message *message,
 	out->version = fw_put_text(e, in->version);
 	out->secret = fw_put_data(e, in->secret, sizeof(in->secret), FW_SECRET_BYTES);
 	out->takes_lines = in->takes_lines;
+	out->keeps_hosts = in->keeps_hosts;
 }
 
 void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
@@ -106,6 +109,7 @@ void fw_decode_welcome(struct fw_decoder *d, const Frag__V1__Welcome *in,
 	out->version = fw_get_text(d, in->version);
 	get_secret(d, in->secret, out->secret);
 	out->takes_lines = in->takes_lines != 0;
+	out->keeps_hosts = in->keeps_hosts != 0;
 }
 
 void fw_encode_refused(struct fw_encoder *e, const struct fw_message *message,

@@ -39,6 +39,7 @@ struct fw_application_row {
 	uint64_t epoch, delivered; /* delivered: messages of all flows */
 	const char *started_by; /* "user alice", "key tablet"; empty: the driver's command line */
 	const char *missing;    /* what it waits for: "f1, f2"; empty: nothing */
+	bool adopted; /* it ran already when this driver started */
 	struct fw_parameter_row *parameters; /* that were changed while it ran; the newest last */
 	uint32_t parameter_count;
 };
@@ -117,7 +118,8 @@ struct fw_outcome {
 	X(WORKER_LEFT, worker_left)                                                                \
 	X(SET, set)                                                                                \
 	X(DRAIN, drain)                                                                            \
-	X(APPLY, apply)
+	X(APPLY, apply)                                                                            \
+	X(ADOPTED, adopted)
 #define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM

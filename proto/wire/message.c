@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <string.h>
 
+#include <base/alloc.h>
 #include <wire/message.h>
 
 const char *fw_kind_name(enum fw_kind kind)
@@ -26,6 +28,22 @@ const char *fw_event_name(enum fw_event_kind kind)
 	default:
 		return "none";
 	}
+}
+
+/* What is too long for the wire is too long to be kept. */
+int fw_message_copy(const struct fw_message *message, struct fw_message **out_message,
+		    size_t *out_size)
+{
+	const size_t prefix = sizeof(uint32_t);
+	uint8_t *frame;
+	int r = fw_encode(message, &frame, out_size);
+
+	if (r < 0)
+		return r;
+	r = fw_decode(frame + prefix, *out_size - prefix, out_message, NULL);
+	explicit_bzero(frame, *out_size);
+	fragi_free(frame);
+	return r;
 }
 
 int fw_hello_check(const struct fw_hello *hello, struct frag_err *err)

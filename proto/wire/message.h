@@ -37,12 +37,15 @@
  *   client -> driver           APPLY; the driver answers CHANGES, or ANSWER that it is refused
  *   worker -> driver           HOST_LINES, if WELCOME asked for them
  *   client -> driver           EXPLAIN; the driver answers EXPLANATION, or ANSWER that it cannot
+ *   worker -> driver           HOST_REPORT for each host that its HELLO announced, each followed by
+ *                              what the driver needs of it: HOST_PREPARED, HOST_PAST, HOST_EVENT,
+ *                              HOST_STATS, HOST_EXIT; then REPORTED
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 4
+#define FW_PROTOCOL_MINOR 5
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -108,7 +111,10 @@
 	X(87, CHANGES, changes, changes, Changes)                                                  \
 	X(90, EXPLAIN, explain, explain, Explain)                                                  \
 	X(91, EXPLANATION, explanation, explanation, Explanation)                                  \
-	X(92, DRAIN, drain, drain, Drain)
+	X(92, DRAIN, drain, drain, Drain)                                                          \
+	X(100, HOST_REPORT, host_report, host_report, HostReport)                                  \
+	X(101, REPORTED, reported, reported, Reported)                                             \
+	X(102, HOST_PAST, host_past, host_stats, HostStats)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -142,6 +148,7 @@ struct fw_hello {
 	const char **labels; /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
+	uint32_t reports;      /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 };
 
 struct fw_beat {
@@ -156,6 +163,7 @@ struct fw_welcome {
 	/* random; a HELLO that names this session brings it, and it is never logged */
 	uint8_t secret[FW_SECRET_BYTES];
 	bool takes_lines; /* it wants HOST_LINES */
+	bool keeps_hosts; /* hosts run on while it is away, and are reported when it is back */
 };
 
 struct fw_refused {
@@ -188,6 +196,29 @@ struct fw_host_create {
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];
 	bool may_restart; /* it may be started again: its worker keeps what its operators save */
+};
+
+/*
+ * HOST_REPORT: of a host that was made for a driver that went away since, and that runs, or has
+ * ended meanwhile (then its HOST_EXIT follows). create: its HOST_CREATE; without its source when
+ * the frame has no room for it.
+ */
+enum fw_stop_state {
+	FW_STOP_NOT,
+	FW_STOP_DRAINS, /* it was told to drain */
+	FW_STOP_ENDS,   /* ... to end, and had not been told to drain */
+	FW_STOP_DRAINED_ENDS, /* ... to drain, then to end */
+	FW_STOP_KILLED,       /* it was to be killed, and not to be started again */
+};
+struct fw_host_report {
+	struct fw_host_create create;
+	bool started, has_run; /* START was asked for: of this epoch; of this one or an earlier one */
+	enum fw_stop_state stop;
+	int exit_code;      /* of HOST_STOP or HOST_KILL */
+	const char *reason; /* ... */
+	uint64_t restarts;  /* epochs before this one on that worker; HOST_PAST is their sum */
+	bool is_inexact;    /* that sum lacks something */
+	int64_t age_ns;     /* since its first epoch was made */
 };
 
 /* Tables as graph/resolve.h has them, flat. */
@@ -401,6 +432,7 @@ struct fw_message {
 		struct fw_explain explain;
 		struct fw_explanation explanation;
 		struct fw_drain drain;
+		struct fw_host_report report;
 	};
 };
 
@@ -420,6 +452,9 @@ int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out
  */
 int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message,
 	      struct frag_err *err);
+/* A copy that is freed with fw_message_free, and the bytes of its frame. Returns as fw_encode. */
+int fw_message_copy(const struct fw_message *message, struct fw_message **out_message,
+		    size_t *out_size);
 void fw_message_free(struct fw_message *message); /* NULL is accepted */
 const char *fw_kind_name(enum fw_kind kind);      /* "HOST_CREATE"; "?" for no kind */
 

@@ -144,6 +144,10 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 		memcpy(sim->connections[worker->connection].secret, action->message->welcome.secret,
 		       FW_SECRET_BYTES);
 		break;
+	case WRK_DO_KEEP_HOST:
+		if (host != NULL)
+			host->connection = worker->connection;
+		break;
 	case WRK_DO_FORGET_SAVED: /* no memory is simulated */
 		break;
 	case WRK_DO_SPAWN:

@@ -35,6 +35,7 @@ void wrk_core_destroy(struct wrk_core *core)
 		return;
 	for (uint32_t i = 0; i < core->slot_count; i++)
 		wrk_host_forget(&core->hosts[i]);
+	wrk_keep_forget(core, 0);
 	explicit_bzero(core->secret, sizeof(core->secret));
 	fragi_free(core);
 }
@@ -172,8 +173,9 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 			continue;
 		count++;
 		assert(host->heard_ns <= now_ns);
-		assert((has_driver || ends || host->state == WRK_HOST_KILLED) &&
-		       "without a driver no host lives on");
+		assert((has_driver || ends || core->keeps_hosts ||
+			host->state == WRK_HOST_KILLED) &&
+		       "without a driver that comes back no host lives on");
 		assert((core->stops < 2 || host->ended_here) && "a second stop ends all hosts");
 	}
 	assert(count == core->host_count);

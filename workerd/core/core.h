@@ -14,9 +14,10 @@
  *
  * The happy path: START, CONNECTED (HELLO is sent), WELCOME, HOST_CREATE (SPAWN), the frames
  * between driver and host relayed by (run, host, epoch), HOST_STOP, HOST_EXITED (final HOST_STATS,
- * HOST_EXIT). When the driver is lost, silent or broken, all hosts are killed at once, since an
- * application whose driver keeps no state ends with it; then the driver is tried again for ever. A
- * host that is silent is killed and reported. Silence and delays are judged in the time for which
+ * HOST_EXIT). When the driver is lost, silent or broken, it is tried again for ever. A driver that
+ * serves (WELCOME, keeps_hosts) finds its hosts again: they run on meanwhile, and are reported when
+ * it is back (report.c). The hosts of another one are killed at once, since their application ends
+ * with it. A host that is silent is killed and reported. Silence and delays are judged in the time for which
  * this process was awake itself (base/awake.h).
  */
 enum wrk_session {
@@ -41,6 +42,7 @@ enum wrk_host_state {
 #define WRK_HOSTS_MAX 256
 #define WRK_BACKOFF_MIN_NS 100000000ll
 #define WRK_BACKOFF_MAX_NS 5000000000ll
+#define WRK_BACKOFF_HOSTS_NS 1000000000ll /* while hosts wait for their driver */
 #define WRK_CONNECT_NS 5000000000ll /* longest attempt */
 #define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
 #define WRK_WAITS_NS 10000000000ll  /* between two lines about what is waited for */
@@ -73,7 +75,7 @@ struct wrk_config {
 
 enum wrk_event_kind {
 	WRK_EVENT_START,
-	WRK_EVENT_CONNECTED,      /* connection, text: the local address */
+	WRK_EVENT_CONNECTED,      /* connection, text: the local address, proof */
 	WRK_EVENT_CONNECT_FAILED, /* connection, failure, text: why */
 	WRK_EVENT_DRIVER_MESSAGE, /* connection, message */
 	WRK_EVENT_DRIVER_LOST,    /* connection, text: why; the connection is closed already */
@@ -109,6 +111,8 @@ struct wrk_event {
 	int pid;
 	bool cut; /* this side gave the socket up */
 	const char *text;
+	/* what the driver has proven: its key, certificate or user; NULL: nothing */
+	const char *proof;
 	/*
 	 * CONNECT_FAILED, DRIVER_LOST: KEY_REFUSED when no key is accepted, USER_REFUSED when a
 	 * process listens there whose commands this worker must not take; else NONE
@@ -130,6 +134,8 @@ enum wrk_action_kind {
 	WRK_DO_SEND_HOST,    /* host, message */
 	WRK_DO_SIGNAL_HOST,  /* host, signal */
 	WRK_DO_SAMPLE_HOST,  /* host: answers HOST_SAMPLED if there is a page */
+	/* host: it belongs to the session that was kept last */
+	WRK_DO_KEEP_HOST,
 	WRK_DO_FORGET_SAVED, /* run; 0: all: what its operators saved is of no use any more */
 	WRK_DO_LOG,          /* level, subject, text */
 	WRK_DO_EXIT,         /* exit_code; the last action ever */

@@ -196,7 +196,7 @@ static bool epoch_is_stale(struct wrk_core *core, const struct fw_message *messa
 {
 	const struct wrk_host *host = host_by_number(core, message->run, message->host);
 
-	if (host != NULL && host->epoch >= message->epoch)
+	if ((host != NULL && host->epoch >= message->epoch) || wrk_keep_is_stale(core, message))
 		return true;
 	for (uint32_t i = 0; i < WRK_PAST_MAX; i++) {
 		assert((core->past[i].epoch == 0 || core->past[i].connection == core->connection) &&
@@ -267,6 +267,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	if (host->application == NULL)
 		actions->out_of_memory = true;
 	core->host_count++;
+	wrk_keep_create(core, message, now_ns, actions);
 	core->served = true;
 	core->served_run = message->run;
 	host_move(core, host, WRK_HOST_SPAWNING, actions);
@@ -316,6 +317,7 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 			(unsigned long long)message->run, (unsigned long long)message->epoch);
 		return;
 	}
+	wrk_keep_request(core, message, actions);
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
 		host->stop_requested = true;
 	if (message->kind == FW_HOST_STOP)
@@ -379,6 +381,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 	} else if (message->kind != FW_HOST_SET_DONE) { /* a refused value is no failure */
 		take_failure(core, host, &message->result.failure);
 	}
+	wrk_keep_frame(core, message, actions);
 	wrk_session_send(core, message, actions);
 }
 
@@ -451,11 +454,26 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 	};
 
 	wrk_exit_log(core, host, &failure, actions);
+	wrk_keep_exit(core, host, exited->stats, &exit, actions);
 	wrk_host_lines_left_out(core, host, actions);
 	if (failure.code != FRAGI_FAILURE_NONE && core->stops == 0)
 		take_result(core, fragi_failure_exit(failure.code));
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
+	if (host->connection == core->connection)
+		report_exit(core, host, &exit, actions);
+	host_gone(core, host, actions);
+}
+
+static void not_spawned(struct wrk_core *core, struct wrk_host *host, const char *why,
+			struct wrk_actions *actions)
+{
+	const enum fragi_failure code = FRAGI_FAILURE_HOST_NOT_STARTED;
+	const struct fw_host_exit exit = {.exit_code = fragi_failure_exit(code),
+					  .failure = {code, why, NULL}};
+
+	take_result(core, fragi_failure_exit(code));
+	wrk_keep_exit(core, host, NULL, &exit, actions);
 	if (host->connection == core->connection)
 		report_exit(core, host, &exit, actions);
 	host_gone(core, host, actions);
@@ -481,16 +499,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		break;
 	case WRK_EVENT_HOST_FAILED:
 		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application, "%s", event->text);
-		take_result(core, fragi_failure_exit(FRAGI_FAILURE_HOST_NOT_STARTED));
-		if (host->connection == core->connection)
-			report_exit(
-				core, host,
-				&(struct fw_host_exit){.exit_code = fragi_failure_exit(
-							       FRAGI_FAILURE_HOST_NOT_STARTED),
-						       .failure = {FRAGI_FAILURE_HOST_NOT_STARTED,
-								   event->text, NULL}},
-				actions);
-		host_gone(core, host, actions);
+		not_spawned(core, host, event->text, actions);
 		break;
 	case WRK_EVENT_HOST_MESSAGE:
 		if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)

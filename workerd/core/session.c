@@ -29,7 +29,7 @@ static int64_t driver_dead_at(const struct wrk_core *core)
 	return core->heard_ns + core->dead_ns;
 }
 
-/* What is true after every step; a host without a driver is being killed: WRK_HOST_KILLED. */
+/* What is true after every step. */
 static void session_check(const void *object)
 {
 	const struct wrk_core *core = object;
@@ -100,6 +100,7 @@ static uint64_t next_random(struct wrk_core *core)
 static void session_back_off(struct wrk_core *core, bool refused, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
 {
+	int64_t longest_ns = core->kept != NULL ? WRK_BACKOFF_HOSTS_NS : WRK_BACKOFF_MAX_NS;
 	int64_t delay = core->backoff_ns / 2 +
 			(int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
 	bool is_news = core->session != WRK_SESSION_ATTACHED || core->host_count > 0;
@@ -109,8 +110,8 @@ static void session_back_off(struct wrk_core *core, bool refused, const char *wh
 	session_move(core, WRK_SESSION_BACKOFF, actions);
 	core->wait_until_ns = now_ns + delay;
 	core->backoff_ns *= 2;
-	if (core->backoff_ns > WRK_BACKOFF_MAX_NS)
-		core->backoff_ns = WRK_BACKOFF_MAX_NS;
+	if (core->backoff_ns > longest_ns)
+		core->backoff_ns = longest_ns;
 	if ((!core->waiting_logged && is_news) || is_odd || is_threat) {
 		wrk_log(actions, refused ? FRAGI_LOG_WARN : FRAGI_LOG_INFO,
 			"waiting for the driver at %s: %s", core->config.driver, why);
@@ -157,7 +158,12 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 
 	if (!closed)
 		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
-	if (attached && core->host_count > 0) {
+	if (attached && core->host_count > 0 && core->keeps_hosts) {
+		wrk_log(actions, FRAGI_LOG_WARN, "lost the driver at %s: %s; %u host%s on meanwhile",
+			core->config.driver, why, core->host_count,
+			core->host_count == 1 ? " runs" : "s run");
+		core->waiting_logged = true;
+	} else if (attached && core->host_count > 0) {
 		wrk_log(actions, FRAGI_LOG_WARN,
 			"lost the driver at %s: %s; its applications end here", core->config.driver,
 			why);
@@ -183,13 +189,14 @@ void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
 	action->message = message;
 }
 
-static void session_hello(struct wrk_core *core, const char *local, int64_t now_ns,
-			  struct wrk_actions *actions)
+static void session_hello(struct wrk_core *core, const char *local, const char *proof,
+			  int64_t now_ns, struct wrk_actions *actions)
 {
 	const struct wrk_config *config = &core->config;
 	struct fw_message *message = wrk_message(actions, FW_HELLO, NULL);
 	struct wrk_action *action;
 
+	snprintf(core->proof, sizeof(core->proof), "%s", proof != NULL ? proof : "");
 	snprintf(core->address, sizeof(core->address), "%s",
 		 *config->worker_address != '\0' ? config->worker_address : local);
 	session_move(core, WRK_SESSION_HELLO_SENT, actions);
@@ -221,11 +228,44 @@ static void session_hello(struct wrk_core *core, const char *local, int64_t now_
 		.labels = config->labels,
 		.label_count = config->label_count,
 		.no_limits = config->no_limits,
+		.reports = core->kept_count,
 	};
 	memcpy(message->hello.secret, core->secret, sizeof(core->secret));
 	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
 	action->connection = core->connection;
 	action->message = message;
+}
+
+/*
+ * What was made for the driver before belongs to this one, if that keeps hosts and has proven the
+ * same as it: who holds another key is another driver. Runs and epochs are of one driver: another
+ * counts from 1.
+ */
+static void hand_over(struct wrk_core *core, const struct fw_welcome *welcome, int64_t now_ns,
+		      struct wrk_actions *actions)
+{
+	bool is_same = strcmp(core->proof, core->served_proof) == 0;
+	bool reports = core->kept_count > 0;
+
+	if (!welcome->keeps_hosts || !core->keeps_hosts || !is_same) {
+		if (core->host_count > 0 && core->keeps_hosts)
+			wrk_log(actions, FRAGI_LOG_WARN, "the driver at %s %s; %u host%s here",
+				core->config.driver,
+				is_same ? "runs one application only"
+					: "has another key than the one before",
+				core->host_count, core->host_count == 1 ? " ends" : "s end");
+		wrk_host_kill_all(core, FRAGI_FAILURE_DRIVER_LOST,
+				  "another driver has taken the place of its own", actions);
+		wrk_keep_forget(core, 0);
+		wrk_emit(actions, WRK_DO_FORGET_SAVED);
+		memset(core->past, 0, sizeof(core->past));
+	} else {
+		wrk_report_take_over(core, actions);
+	}
+	snprintf(core->served_proof, sizeof(core->served_proof), "%s", core->proof);
+	core->keeps_hosts = welcome->keeps_hosts && !core->config.once;
+	if (reports && welcome->keeps_hosts)
+		wrk_report_all(core, now_ns, actions);
 }
 
 static void session_welcome(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
@@ -245,18 +285,23 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 	core->dead_ns = fragi_dead_within_ns(welcome->dead_ns, core->beat_ns);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->beat_at_ns = now_ns;
-	/* runs and epochs are of one driver: another counts from 1 */
-	wrk_emit(actions, WRK_DO_FORGET_SAVED);
-	memset(core->past, 0, sizeof(core->past));
+	hand_over(core, welcome, now_ns, actions);
 	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_logged && was_attached ? "back at" : "attached to",
 		core->config.driver, welcome->name);
 	core->waiting_logged = core->unanswered_logged = core->refusal_logged = false;
 }
 
-static void session_refused(struct wrk_core *core, const struct fw_refused *refused,
+static void session_refused(struct wrk_core *core, const struct fw_refused *refused, int64_t now_ns,
 			    struct wrk_actions *actions)
 {
+	if (core->keeps_hosts && core->host_count > 0) { /* another one may be there soon */
+		session_drop(core, false,
+			     wrk_text(actions, "it refused this worker: %s",
+				      refused->failure.sentence),
+			     now_ns, actions);
+		return;
+	}
 	wrk_log(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",
 		core->config.driver, refused->failure.sentence);
 	wrk_session_end(core, fragi_failure_exit(refused->failure.code), actions);
@@ -267,6 +312,7 @@ static void session_app_ended(struct wrk_core *core, const struct fw_message *me
 			      struct wrk_actions *actions)
 {
 	wrk_emit(actions, WRK_DO_FORGET_SAVED)->run = message->run;
+	wrk_keep_forget(core, message->run);
 	if (!core->config.once || (core->served && message->run != core->served_run))
 		return;
 	core->result = message->app_ended.exit_code;
@@ -283,7 +329,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 		if (message->kind == FW_WELCOME)
 			session_welcome(core, message, now_ns, actions);
 		else if (message->kind == FW_REFUSED)
-			session_refused(core, &message->refused, actions);
+			session_refused(core, &message->refused, now_ns, actions);
 		else
 			session_drop(core, false, "it did not answer HELLO with WELCOME", now_ns,
 				     actions);
@@ -370,7 +416,7 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 	switch (event->kind) {
 	case WRK_EVENT_CONNECTED:
 		if (core->session == WRK_SESSION_CONNECTING)
-			session_hello(core, event->text, now_ns, actions);
+			session_hello(core, event->text, event->proof, now_ns, actions);
 		break;
 	case WRK_EVENT_CONNECT_FAILED:
 	case WRK_EVENT_DRIVER_LOST:

@@ -43,6 +43,36 @@ struct wrk_past {
 };
 #define WRK_PAST_MAX 64
 
+/*
+ * What a driver that comes back needs of a host (report.c); of its present epoch, but for what says
+ * otherwise.
+ */
+#define WRK_KEPT_MAX 1024 /* with those that have ended */
+#define WRK_KEPT_EVENTS_MAX 32
+#define WRK_KEPT_BYTES ((size_t)32 << 20) /* of their frames: half of what a connection queues */
+/* a message, and the bytes of its frame */
+struct wrk_copy {
+	struct fw_message *message; /* owned; NULL: none */
+	size_t bytes;
+};
+struct wrk_kept {
+	struct wrk_kept *next; /* the one that was made before it */
+	uint64_t run, epoch;
+	uint32_t number;
+	struct wrk_copy create;
+	struct wrk_copy prepared;    /* the last one that succeeded */
+	struct wrk_copy past;        /* the sum of earlier epochs */
+	struct wrk_copy stats, exit; /* the last ones; none: it lives */
+	struct wrk_copy events[WRK_KEPT_EVENTS_MAX];
+	uint32_t event_count;
+	bool has_ended, started, has_run, is_inexact;
+	enum fw_stop_state stop;
+	int exit_code;
+	char *reason;
+	uint64_t restarts;
+	int64_t made_ns; /* the first epoch */
+};
+
 struct wrk_core {
 	struct wrk_config config;
 	enum wrk_session session;
@@ -50,6 +80,11 @@ struct wrk_core {
 	uint64_t session_id;             /* the driver's; 0: never attached */
 	uint8_t secret[FW_SECRET_BYTES]; /* of that session */
 	bool takes_lines;                /* ... the driver does */
+	bool keeps_hosts;                /* ... and finds its hosts again when it comes back */
+	char proof[256], served_proof[256]; /* of the present connection; of that session */
+	struct wrk_kept *kept;              /* the newest first */
+	uint32_t kept_count;
+	size_t kept_bytes;
 	int64_t beat_ns, dead_ns;
 	struct fragi_awake clock; /* all times of this folder are its times */
 	int64_t heard_ns;         /* the driver */
@@ -124,6 +159,28 @@ void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const 
 uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
+
+/* report.c: what the driver needs to adopt hosts, if it keeps them */
+void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int64_t now_ns,
+		     struct wrk_actions *actions);
+/* A request that is passed on to a host. */
+void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
+		      struct wrk_actions *actions);
+/* A frame of a host. */
+void wrk_keep_frame(struct wrk_core *core, const struct fw_message *message,
+		    struct wrk_actions *actions);
+/* It has ended. stats: NULL: none */
+void wrk_keep_exit(struct wrk_core *core, const struct wrk_host *host,
+		   const struct fw_host_stats *stats, const struct fw_host_exit *exit,
+		   struct wrk_actions *actions);
+/* That run is over; 0: all are. */
+void wrk_keep_forget(struct wrk_core *core, uint64_t run);
+/* Whether that epoch of a host is none after those that are known. */
+bool wrk_keep_is_stale(const struct wrk_core *core, const struct fw_message *create);
+/* The hosts belong to the present session from now on. */
+void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions);
+/* All that is kept is reported, and that this was all. */
+void wrk_report_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 
 /* lines.c */
 /* Passes on to the driver what a host has written, within bounds. */

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * While the driver of a service is away, its applications run on. When it is back, each worker
+ * reports the hosts that it was given, those too that have ended meanwhile, with all that they have
+ * said that still matters. A run that the state folder knows without an end waits for that; a run
+ * that it does not know was started after what is left of the state, and is taken from the reports
+ * alone. When all hosts of a run are reported, and all were started, the application is adopted: it
+ * passes quickly through the states of a start, as one whose hosts have done all that is asked for,
+ * and then hears what they have said. One that is not reported in time, or had not been started,
+ * has ended with its driver, and starts anew if it is wanted; what is reported of it is killed.
+ *
+ * Numbers of runs and epochs go on above all that were reported. A worker obeys one driver at a
+ * time, and reports to it alone: what it reports is nobody else's.
+ */
+#define QUEUE_MAX 4096 /* messages of a host until its application is adopted */
+
+void drv_reported_free(struct drv_reported *reported)
+{
+	if (reported->session != NULL)
+		reported->session->reported--;
+	fw_message_free(reported->report);
+	fw_message_free(reported->prepared);
+	fw_message_free(reported->past);
+	for (uint32_t i = 0; i < reported->queued; i++)
+		fw_message_free(reported->queue[i]);
+	fragi_free(reported->queue);
+	fragi_free(reported);
+}
+
+void drv_adopt_disown(struct drv_session *session, uint64_t run, uint32_t number, uint64_t epoch,
+		   bool is_over)
+{
+	struct fw_message message = {
+		.kind = FW_HOST_KILL, .run = run, .host = number, .epoch = epoch};
+
+	message.stop.reason = "its driver has come back without it";
+	(void)drv_send(session, &message); /* it ends with its session else */
+	message = (struct fw_message){.kind = FW_APP_ENDED, .run = run};
+	if (is_over)
+		(void)drv_send(session, &message);
+}
+
+static struct drv_app *app_of(const struct drv_core *core, uint64_t run)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->run == run && core->apps[i]->state != DRV_APP_ENDED)
+			return core->apps[i];
+	return NULL;
+}
+
+static struct drv_reported *find(const struct drv_app *app, const struct drv_session *session,
+				 const struct fw_message *message)
+{
+	struct drv_reported *reported = app->adopting->first;
+
+	while (reported != NULL &&
+	       (reported->session != session || reported->number != message->host ||
+		reported->epoch != message->epoch))
+		reported = reported->next;
+	return reported;
+}
+
+static void begin(struct drv_app *app)
+{
+	app->adopting = fragi_calloc(1, sizeof(*app->adopting));
+	if (app->adopting == NULL) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	app->adopting->is_touched = true;
+	app->is_restored = app->is_persisted = true;
+	drv_app_begin(app);
+}
+
+static const char *placed_on(const struct drv_core *core, uint64_t run)
+{
+	for (const struct drv_placed *placed = core->placed; placed != NULL; placed = placed->next)
+		if (placed->run == run)
+			return placed->workers;
+	return NULL;
+}
+
+void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
+{
+	struct drv_placed *placed = fragi_calloc(1, sizeof(*placed) + strlen(workers) + 1);
+
+	if (placed == NULL) /* it then waits as long as for workers that are not known */
+		return;
+	placed->run = run;
+	strcpy(placed->workers, workers);
+	placed->next = core->placed;
+	core->placed = placed;
+}
+
+bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
+{
+	const struct drv_event_app event = {
+		.source = ended->source,
+		.source_bytes = ended->source_bytes,
+		.name = ended->name,
+		.started_by = ended->started_by,
+	};
+	const char *workers = placed_on(core, ended->run);
+	struct drv_app *app;
+
+	if (!core->config.adopts || ended->source == NULL ||
+	    drv_app_named(core, ended->name) != NULL ||
+	    drv_history_named(&core->history, ended->name) != ended)
+		return false;
+	app = drv_app_create(core, &event, ended->run);
+	if (app == NULL)
+		return false;
+	app->is_wanted = ended->is_wanted;
+	begin(app);
+	if (app->adopting != NULL) {
+		app->adopting->is_kept = true;
+		app->adopting->workers = workers != NULL ? fragi_strdup(workers) : NULL;
+	}
+	drv_history_take(&core->history, ended);
+	return true;
+}
+
+/* Neither this driver nor one whose state it has has given that number. */
+static bool is_foreign(const struct drv_core *core, uint64_t run)
+{
+	for (size_t i = 0; i < core->foreign_count; i++)
+		if (run >= core->foreign[i].first && run <= core->foreign[i].last)
+			return true;
+	return false;
+}
+
+/* What has a name that another run has: the newer run is the right one. */
+static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
+{
+	const struct drv_ended *ended = drv_history_named(&core->history, name);
+	struct drv_app *other = drv_app_named(core, name);
+
+	if (ended != NULL && ended->run > run)
+		return false;
+	if (other == NULL)
+		return true;
+	if (other->adopting == NULL || other->adopting->is_taken || other->run > run)
+		return false;
+	other->is_wanted = false;
+	other->stop_wanted = true;
+	return true;
+}
+
+/* The application of a run of which a host is reported; NULL: it is over. */
+static struct drv_app *app_for(struct drv_core *core, const struct fw_message *message)
+{
+	const struct fw_host_create *create = &message->report.create;
+	struct drv_app *app = app_of(core, message->run);
+	struct drv_ended *ended;
+
+	if (app != NULL)
+		return app->adopting != NULL && !app->stop_wanted && !app->end_wanted ? app : NULL;
+	ended = drv_history_find(&core->history, message->run);
+	if (ended != NULL) {
+		if (ended->is_cut && drv_adopt_restore(core, ended))
+			return app_of(core, message->run);
+		return NULL;
+	}
+	if (!core->config.adopts || !is_foreign(core, message->run) || create->source_bytes == 0 ||
+	    core->stops > 0 || !may_have_name(core, create->application, message->run))
+		return NULL;
+	app = drv_app_create(core,
+			     &(struct drv_event_app){.source = create->source,
+						     .source_bytes = create->source_bytes,
+						     .name = create->application},
+			     message->run);
+	if (app == NULL)
+		return NULL;
+	begin(app);
+	return app->adopting != NULL ? app : NULL;
+}
+
+/* What was given before is not given again, whoever gave it. */
+static void raise_numbers(struct drv_core *core, const struct fw_message *message)
+{
+	struct drv_app *app = app_of(core, message->run);
+
+	if (message->run > core->last_run && core->foreign_count < DRV_FOREIGN_MAX) {
+		core->foreign[core->foreign_count].first = core->last_run + 1;
+		core->foreign[core->foreign_count++].last = message->run;
+	}
+	if (message->run > core->last_run)
+		core->last_run = message->run;
+	if (message->epoch <= core->last_epoch)
+		return;
+	core->last_epoch = message->epoch;
+	drv_keep_numbers(core);
+	/* Another run of that number, which has no host yet, must not be older than this one. */
+	if (app != NULL && app->adopting == NULL && app->host_count == 0)
+		app->epoch = drv_keep_next_epoch(core);
+}
+
+/* Takes message. */
+static void take_report(struct drv_session *session, struct fw_message *message)
+{
+	struct drv_core *core = session->core;
+	struct drv_app *app;
+	struct drv_reported *reported;
+
+	raise_numbers(core, message);
+	core->items -= (int64_t)message->report.create.source_bytes / 64;
+	app = app_for(core, message);
+	reported = app != NULL ? fragi_calloc(1, sizeof(*reported)) : NULL;
+	if (reported == NULL) {
+		drv_log(core, FRAGI_LOG_WARN, message->report.create.application,
+			"worker %s still has host %u of run %llu, which is over: it is killed",
+			session->name, message->host, (unsigned long long)message->run);
+		drv_adopt_disown(session, message->run, message->host, message->epoch, true);
+		fw_message_free(message);
+		return;
+	}
+	*reported = (struct drv_reported){.next = app->adopting->first,
+					  .session = session,
+					  .number = message->host,
+					  .epoch = message->epoch,
+					  .report = message,
+					  .stop = message->report.stop};
+	reported->is_partial = !message->report.started;
+	session->reported++;
+	app->adopting->first = reported;
+	app->adopting->is_touched = true;
+}
+
+/* Takes message. */
+static void enqueue(struct drv_reported *reported, struct fw_message *message)
+{
+	struct fw_message **last =
+		reported->queued > 0 ? &reported->queue[reported->queued - 1] : NULL;
+
+	if (last != NULL && message->kind == FW_HOST_STATS && (*last)->kind == FW_HOST_STATS) {
+		fw_message_free(*last);
+		*last = message;
+		return;
+	}
+	if (reported->queued == reported->capacity) {
+		uint32_t capacity = reported->capacity == 0 ? 8 : reported->capacity * 2;
+		struct fw_message **queue =
+			capacity <= QUEUE_MAX
+				? fragi_realloc(reported->queue, capacity * sizeof(struct fw_message *))
+				: NULL;
+
+		if (queue == NULL) { /* its application misses it, as one of a connection that broke */
+			fw_message_free(message);
+			drv_session_lost(reported->session, true,
+					 "there is no room for what it reports");
+			return;
+		}
+		reported->queue = queue;
+		reported->capacity = capacity;
+	}
+	reported->queue[reported->queued++] = message;
+}
+
+/* About a host that was reported. Takes message if it returns true. */
+static bool take_about(struct drv_session *session, struct fw_message *message)
+{
+	struct drv_app *app = app_of(session->core, message->run);
+	struct drv_reported *reported =
+		app != NULL && app->adopting != NULL ? find(app, session, message) : NULL;
+	struct fw_message **at = NULL;
+
+	if (reported == NULL)
+		return false;
+	app->adopting->is_touched = true;
+	if (message->kind == FW_HOST_LINES)
+		return false;
+	if (message->kind == FW_HOST_PREPARED && reported->prepared == NULL &&
+	    message->prepared.ok && !app->adopting->is_taken)
+		at = &reported->prepared;
+	if (message->kind == FW_HOST_PAST && reported->past == NULL && !app->adopting->is_taken)
+		at = &reported->past;
+	if (at != NULL)
+		*at = message;
+	else
+		enqueue(reported, message);
+	return true;
+}
+
+bool drv_adopt_takes(struct drv_session *session, struct fw_message *message)
+{
+	struct drv_core *core = session->core;
+
+	switch (message->kind) {
+	case FW_REPORTED:
+		session->is_reporting = false;
+		for (size_t i = 0; i < core->app_count; i++) {
+			core->apps[i]->workers_changed = true;
+			if (core->apps[i]->adopting != NULL)
+				core->apps[i]->adopting->is_touched = true;
+		}
+		fw_message_free(message);
+		return true;
+	case FW_HOST_REPORT:
+		if (session->is_reporting)
+			take_report(session, message);
+		else
+			fw_message_free(message);
+		return true;
+	case FW_HOST_PREPARED:
+	case FW_HOST_WIRED:
+	case FW_HOST_STARTED:
+	case FW_HOST_EVENT:
+	case FW_HOST_SET_DONE:
+	case FW_HOST_STATS:
+	case FW_HOST_EXIT:
+		return take_about(session, message);
+	case FW_HOST_PAST:
+		if (!take_about(session, message))
+			fw_message_free(message);
+		return true;
+	default:
+		return false;
+	}
+}
+
+void drv_adopt_joined(struct drv_session *session, uint32_t reports)
+{
+	struct drv_core *core = session->core;
+
+	session->is_reporting = core->config.adopts && reports > 0;
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->adopting != NULL)
+			core->apps[i]->adopting->is_touched = true;
+}
+
+bool drv_adopt_is_open(const struct drv_session *session)
+{
+	return session->is_reporting || session->reported > 0;
+}
+
+void drv_adopt_session_lost(struct drv_session *session)
+{
+	for (size_t i = 0; session->reported > 0 && i < session->core->app_count; i++) {
+		struct drv_adopting *adopting = session->core->apps[i]->adopting;
+		struct drv_reported **at = adopting != NULL ? &adopting->first : NULL;
+
+		while (at != NULL && *at != NULL) {
+			struct drv_reported *reported = *at;
+
+			if (reported->session != session) {
+				at = &reported->next;
+				continue;
+			}
+			*at = reported->next;
+			drv_reported_free(reported);
+			adopting->is_touched = true;
+		}
+	}
+}
+
+void drv_adopt_wait(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	snprintf(app->missing, sizeof(app->missing), "the workers that run it");
+	drv_set(core, &app->phase, core->now_ns + core->config.adopt_ns);
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
+		"run %llu ran when driverd ended last; waits for its workers to report it",
+		(unsigned long long)app->run);
+}
+
+void drv_adopt_end(struct drv_app *app)
+{
+	struct drv_adopting *adopting = app->adopting;
+
+	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
+		drv_adopt_disown(r->session, app->run, r->number, r->epoch, true);
+	drv_adopt_fini(app);
+}
+
+void drv_adopt_fini(struct drv_app *app)
+{
+	struct drv_adopting *adopting = app->adopting;
+
+	if (adopting == NULL)
+		return;
+	while (adopting->first != NULL) {
+		struct drv_reported *reported = adopting->first;
+
+		adopting->first = reported->next;
+		drv_reported_free(reported);
+	}
+	fragi_free(adopting->workers);
+	fragi_free(adopting);
+	app->adopting = NULL;
+}

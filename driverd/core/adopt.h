@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_ADOPT_H
+#define DRV_ADOPT_H
+
+#include <driverd/core/state.h>
+
+/*
+ * Applications that ran while this driver, or the one before it, was away (adopt.c). Such an
+ * application waits for its workers to report its hosts.
+ */
+
+/* A host that was reported. */
+struct drv_reported {
+	struct drv_reported *next;
+	struct drv_session *session;
+	uint32_t number;
+	uint64_t epoch;
+	/* owned; NULL: not come, or taken */
+	struct fw_message *report, *prepared, *past;
+	struct fw_message **queue; /* owned, in the order in which they came */
+	uint32_t queued, capacity;
+	bool is_partial; /* it was being started again */
+	enum fw_stop_state stop;
+};
+
+struct drv_adopting {
+	struct drv_reported *first;
+	bool is_touched; /* something was reported since the last look */
+	bool is_kept;    /* the run is in the state folder */
+	bool is_taken;   /* its hosts are the application's */
+	char *workers;   /* that may run hosts of it; owned; NULL: not known */
+};
+
+/*
+ * A message of a worker about what it has reported, or is reporting. Returns true when it was
+ * taken.
+ */
+bool drv_adopt_takes(struct drv_session *session, struct fw_message *message);
+/* WELCOME was sent to a worker that reports so many hosts. */
+void drv_adopt_joined(struct drv_session *session, uint32_t reports);
+/* The worker is gone: what it has reported, and nobody has taken yet, is not known any more. */
+void drv_adopt_session_lost(struct drv_session *session);
+/* Whether what the worker runs is not all known yet. */
+bool drv_adopt_is_open(const struct drv_session *session);
+
+/*
+ * A run without an end, of an earlier driver, waits to be reported. Takes ended, or returns false:
+ * it is over.
+ */
+bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended);
+/* workers: the names of those that may run hosts of it, each followed by a newline */
+void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers);
+
+/* WAITING is entered. */
+void drv_adopt_wait(struct drv_app *app);
+/* Whether its hosts can be taken now, or have to be given up. */
+void drv_adopt_work(struct drv_app *app);
+/* It runs, or is being killed: what its hosts have said meanwhile is heard. */
+void drv_adopt_hear(struct drv_app *app);
+/* It is over before it was adopted: what was reported is killed. */
+void drv_adopt_end(struct drv_app *app);
+void drv_adopt_fini(struct drv_app *app);
+
+/* For adopt_take.c. */
+void drv_reported_free(struct drv_reported *reported);
+/* The worker is to end that host, and to forget the run if it is over. */
+void drv_adopt_disown(struct drv_session *session, uint64_t run, uint32_t number, uint64_t epoch,
+		      bool is_over);
+
+#endif

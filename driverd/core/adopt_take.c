@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * How an application whose hosts were reported (adopt.c) gets them, or is given up.
+ */
+
+/* A host of an older epoch, which a newer one has followed, on another worker. */
+static void drop_older(struct drv_app *app)
+{
+	struct drv_reported **at = &app->adopting->first;
+
+	while (*at != NULL) {
+		struct drv_reported *reported = *at, *other = app->adopting->first;
+
+		while (other != NULL &&
+		       (other->number != reported->number || other->epoch <= reported->epoch))
+			other = other->next;
+		if (other == NULL) {
+			at = &reported->next;
+			continue;
+		}
+		other->report->report.is_inexact = true;
+		drv_adopt_disown(reported->session, app->run, reported->number, reported->epoch, false);
+		*at = reported->next;
+		drv_reported_free(reported);
+	}
+}
+
+static bool tables_fit(const struct drv_reported *reported)
+{
+	const struct fw_host_create *create = &reported->report->report.create;
+	const struct fw_host_prepared *prepared;
+
+	if (reported->prepared == NULL)
+		return false;
+	prepared = &reported->prepared->prepared;
+	if (prepared->fragment_count != create->fragment_count)
+		return false;
+	for (uint32_t i = 0; i < create->fragment_count; i++)
+		if (strcmp(prepared->fragments[i].name, create->fragments[i]) != 0)
+			return false;
+	return true;
+}
+
+enum completeness {
+	INCOMPLETE,
+	COMPLETE,
+	IMPOSSIBLE,
+};
+
+/* Whether every fragment has a host, and the hosts are numbered as they were made. */
+static enum completeness completeness_of(struct drv_app *app)
+{
+	const struct fragi_spec *spec = app->spec;
+	bool *has = fragi_arena_alloc(&app->core->actions->arena, spec->fragment_count + 1);
+	bool *numbers = fragi_arena_alloc(&app->core->actions->arena, spec->fragment_count + 2);
+	size_t fragments = 0, hosts = 0, highest = 0;
+
+	if (has == NULL || numbers == NULL)
+		return INCOMPLETE;
+	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
+		const struct fw_host_report *report = &r->report->report;
+
+		if (!report->has_run || r->number == 0 || r->number > spec->fragment_count ||
+		    numbers[r->number] || report->create.fragment_count == 0)
+			return IMPOSSIBLE;
+		if (!tables_fit(r)) /* they follow, unless they were too large to be kept */
+			return r->session->is_reporting ? INCOMPLETE : IMPOSSIBLE;
+		numbers[r->number] = true;
+		hosts++;
+		highest = r->number > highest ? r->number : highest;
+		for (uint32_t i = 0; i < report->create.fragment_count; i++) {
+			const struct fragi_spec_fragment *fragment =
+				fragi_strmap_get(&app->by_name, report->create.fragments[i]);
+
+			if (fragment == NULL || has[fragment - spec->fragments])
+				return IMPOSSIBLE;
+			has[fragment - spec->fragments] = true;
+			fragments++;
+		}
+	}
+	return fragments == spec->fragment_count && hosts == highest ? COMPLETE : INCOMPLETE;
+}
+
+/* Whether all workers that may run hosts of it are there, and have said what they run. */
+static bool all_have_reported(const struct drv_app *app)
+{
+	const struct drv_core *core = app->core;
+	const char *name = app->adopting->workers;
+
+	while (name != NULL && *name != '\0') {
+		size_t length = strcspn(name, "\n");
+		bool found = false;
+
+		for (size_t i = 0; i < core->session_count && !found; i++)
+			found = core->sessions[i]->role == FW_ROLE_WORKER &&
+				!core->sessions[i]->is_reporting &&
+				strncmp(core->sessions[i]->name, name, length) == 0 &&
+				core->sessions[i]->name[length] == '\0';
+		if (!found)
+			return false;
+		name += length + (name[length] == '\n');
+	}
+	return name != NULL;
+}
+
+/* The sums of its epochs before the present one. Returns 0 or -ENOMEM. */
+static int take_past(struct drv_host *host, struct drv_reported *reported)
+{
+	const struct fw_host_report *report = &reported->report->report;
+	const struct fw_host_stats *stats = reported->past != NULL ? &reported->past->stats : NULL;
+	struct drv_restarting *r = &host->restarting;
+	const uint32_t intensity = host->on_failure->intensity;
+	struct drv_past *past = &host->past;
+
+	r->count = (uint32_t)report->restarts;
+	r->has_begun = report->started;
+	past->is_inexact = report->is_inexact;
+	if (report->restarts == 0)
+		return 0;
+	r->begun_ns = fragi_arena_alloc(&host->app->arena, (intensity + 1) * sizeof(*r->begun_ns));
+	for (uint32_t i = 0; r->begun_ns != NULL && i < intensity; i++)
+		r->begun_ns[i] = INT64_MIN / 2; /* when that was has gone with the driver */
+	if (r->begun_ns == NULL)
+		return -ENOMEM;
+	if (stats == NULL)
+		return 0;
+	past->flows = fragi_calloc(stats->flow_count + 1, sizeof(*past->flows));
+	past->ops = fragi_calloc(stats->op_count + 1, sizeof(*past->ops));
+	if (past->flows == NULL || past->ops == NULL)
+		return -ENOMEM;
+	past->flow_count = stats->flow_count;
+	past->op_count = stats->op_count;
+	for (uint32_t i = 0; i < stats->flow_count; i++) {
+		past->flows[i] = stats->flows[i];
+		past->delivered_sum += stats->flows[i].delivered;
+		if (past->first_ns == 0 || (stats->flows[i].first_ns != 0 &&
+					    stats->flows[i].first_ns < past->first_ns))
+			past->first_ns = stats->flows[i].first_ns;
+	}
+	for (uint32_t i = 0; i < stats->op_count; i++)
+		past->ops[i] = stats->ops[i];
+	return 0;
+}
+
+/* "fragment1, fragment2" */
+static char *name_of(struct drv_app *app, const struct fw_host_create *create)
+{
+	size_t bytes = 1, used = 0;
+	char *name;
+
+	for (uint32_t i = 0; i < create->fragment_count; i++)
+		bytes += strlen(create->fragments[i]) + 2;
+	name = fragi_arena_alloc(&app->arena, bytes);
+	for (uint32_t i = 0; name != NULL && i < create->fragment_count; i++)
+		used += (size_t)sprintf(name + used, "%s%s", i != 0 ? ", " : "",
+					create->fragments[i]);
+	return name;
+}
+
+static int take_host(struct drv_app *app, struct drv_reported *reported)
+{
+	const struct fw_host_create *create = &reported->report->report.create;
+	struct drv_session *session = reported->session;
+	struct drv_host *host = &app->hosts[reported->number - 1];
+
+	*host = (struct drv_host){
+		.app = app,
+		.number = reported->number,
+		.epoch = reported->epoch,
+		.state = DRV_HOST_RUNNING,
+		.goal = DRV_GOAL_RUNNING,
+		.asked = DRV_GOAL_RUNNING,
+		.is_adopted = true,
+		.session = session,
+		.worker = fragi_arena_strdup(&app->arena, session->name),
+		.node = fragi_arena_strdup(&app->arena, session->node),
+		.clock = fragi_arena_strdup(&app->arena, session->clock),
+		.memory = fragi_arena_strdup(&app->arena, session->memory),
+		.no_memory = fragi_arena_strdup(&app->arena, session->no_memory),
+		.name = name_of(app, create),
+		.fragments = fragi_arena_alloc(&app->arena,
+					       create->fragment_count * sizeof(*host->fragments)),
+		.fragment_count = create->fragment_count,
+		.prepared = reported->prepared,
+	};
+	reported->prepared = NULL;
+	session->hosts++;
+	app->hosts_in[DRV_HOST_RUNNING]++;
+	for (uint32_t i = 0; i < create->fragment_count; i++) {
+		const struct fragi_spec_fragment *fragment =
+			fragi_strmap_get(&app->by_name, create->fragments[i]);
+		const size_t f = (size_t)(fragment - app->spec->fragments);
+
+		host->on_failure = i == 0 ? &fragment->on_failure : host->on_failure;
+		if (host->fragments != NULL)
+			host->fragments[i] = (uint32_t)f;
+		app->fragments[f] = (struct drv_fragment){
+			.host = host,
+			.in_host = i,
+			.place = {.worker = -1, .reason = "it ran there when driverd came back"}};
+		drv_start_take_share(app, f);
+	}
+	memcpy(app->data_key, create->data_key, FW_DATA_KEY_BYTES);
+	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
+	if (host->worker == NULL || host->node == NULL || host->clock == NULL ||
+	    host->memory == NULL || host->no_memory == NULL || host->name == NULL ||
+	    host->fragments == NULL)
+		return -ENOMEM;
+	return take_past(host, reported);
+}
+
+/* All hosts are known: they are the application's. */
+static void take(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	uint32_t count = 0;
+	int r = 0;
+
+	for (const struct drv_reported *one = app->adopting->first; one != NULL; one = one->next)
+		count++;
+	app->adopting->is_taken = true;
+	app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
+	if (app->hosts == NULL) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	app->host_count = count;
+	app->epoch = 0;
+	for (struct drv_reported *one = app->adopting->first; one != NULL; one = one->next) {
+		int taken = take_host(app, one); /* each of them: none may be half there */
+
+		r = taken < 0 ? taken : r;
+		app->epoch = one->epoch > app->epoch ? one->epoch : app->epoch;
+	}
+	app->workers_changed = false;
+	drv_timer_cancel(&core->timers, &app->phase);
+	if (r < 0)
+		drv_app_fail_for_memory(app);
+	else if (drv_transports_choose(app) < 0)
+		drv_app_fail_by_diag(app);
+	if (!app->adopting->is_kept)
+		drv_keep_adopted(app);
+	drv_keep_placed(app);
+}
+
+/* It has ended with its driver; it starts anew if it is wanted. */
+static void give_up(struct drv_app *app, const char *why)
+{
+	struct drv_core *core = app->core;
+
+	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
+		(unsigned long long)app->run, why,
+		app->is_wanted ? "; it starts anew" : "");
+	drv_history_cut(app);
+	if (app->is_wanted && core->stops == 0) {
+		app->again_run = ++core->last_run;
+		app->again_by = app->started_by;
+	}
+	app->is_discarded = app->is_over = app->is_reported = true;
+}
+
+void drv_adopt_work(struct drv_app *app)
+{
+	enum completeness found;
+
+	if (!app->adopting->is_touched && !app->phase.is_due)
+		return;
+	app->adopting->is_touched = false;
+	drop_older(app);
+	found = completeness_of(app);
+	if (found == COMPLETE)
+		take(app);
+	else if (found == IMPOSSIBLE)
+		give_up(app, "it had not been started on all its workers when its driver ended");
+	else if (app->phase.is_due)
+		give_up(app, "not all of its workers have come back in time");
+	else if (all_have_reported(app))
+		give_up(app, "its workers do not run it any more");
+}
+
+/* What was asked of a host before its driver ended is not asked again. */
+static void recall(struct drv_host *host, enum fw_stop_state stop)
+{
+	switch (stop) {
+	case FW_STOP_DRAINS:
+		host->goal = host->asked = DRV_GOAL_DRAINED;
+		break;
+	case FW_STOP_ENDS:
+	case FW_STOP_DRAINED_ENDS:
+		host->goal = host->asked = DRV_GOAL_CLOSED;
+		drv_host_move(host, DRV_HOST_STOPPING);
+		break;
+	case FW_STOP_KILLED:
+		host->goal = host->asked = DRV_GOAL_KILLED;
+		drv_host_move(host, DRV_HOST_KILLED);
+		break;
+	default:
+		break;
+	}
+}
+
+/* An application that was being ended when its driver ended is ended now. */
+static void go_on_ending(struct drv_app *app)
+{
+	const struct drv_reported *furthest = NULL;
+	const struct fw_host_report *report;
+
+	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		if (r->stop != FW_STOP_NOT && (furthest == NULL || r->stop > furthest->stop))
+			furthest = r;
+	if (furthest == NULL || app->end_wanted)
+		return;
+	report = &furthest->report->report;
+	if (report->stop != FW_STOP_KILLED) {
+		/* A restart was asked for, where it is still wanted; not where it came to its end. */
+		if (app->is_wanted && app->adopting->is_kept && report->stop != FW_STOP_ENDS) {
+			app->again_run = ++app->core->last_run;
+			app->again_by = app->started_by;
+		}
+		drv_app_stop(app, report->stop == FW_STOP_ENDS ? 0 : SIGTERM);
+	} else if (report->reason[0] != '\0') {
+		drv_app_fail(app, FRAGI_FAILURE_OTHER, NULL, "%s", report->reason);
+		app->exit_code = report->exit_code;
+	} else {
+		drv_app_stop_at_once(app, 0);
+	}
+}
+
+static void hear_one(struct drv_app *app, struct drv_reported *reported)
+{
+	static const struct fw_failure again = {
+		.code = FRAGI_FAILURE_HOST_EXITED,
+		.sentence = "it was being started again when its driver ended"};
+	struct drv_host *host = &app->hosts[reported->number - 1];
+	bool has_ended = false;
+
+	if (app->state == DRV_APP_RUNNING)
+		recall(host, reported->stop);
+	for (uint32_t i = 0; i < reported->queued; i++)
+		has_ended = has_ended || reported->queue[i]->kind == FW_HOST_EXIT;
+	if (reported->is_partial && app->state == DRV_APP_RUNNING && host->state == DRV_HOST_RUNNING && !has_ended)
+		drv_host_failed(host, &again);
+	for (uint32_t i = 0; i < reported->queued; i++) {
+		drv_host_message(host, reported->queue[i]);
+		reported->queue[i] = NULL;
+	}
+	reported->queued = 0;
+}
+
+void drv_adopt_hear(struct drv_app *app)
+{
+	struct drv_adopting *adopting = app->adopting;
+	int64_t age_ns = 0;
+
+	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
+		if (r->report->report.age_ns > age_ns)
+			age_ns = r->report->report.age_ns;
+	app->given_ns = app->started_ns = app->core->real_ns - age_ns;
+	if (app->started_ns == 0)
+		app->started_ns = 1; /* 0: not yet */
+	app->is_adopted = true;
+	if (app->state == DRV_APP_RUNNING)
+		go_on_ending(app);
+	app->adopting = NULL; /* what they send from now on is for the hosts */
+	for (struct drv_reported *r = adopting->first, *next; r != NULL; r = next) {
+		next = r->next;
+		hear_one(app, r);
+		drv_reported_free(r);
+	}
+	fragi_free(adopting->workers);
+	fragi_free(adopting);
+	app->is_touched = true;
+}

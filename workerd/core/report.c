@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <workerd/core/state.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <track/account.h>
+
+#define REPORT_ROOM 65536u /* of a frame, for what HOST_REPORT holds beside the source */
+
+/*
+ * A driver that serves may go away while hosts run, and come back, even without its state. Of each
+ * host that it had made is kept what it needs to go on: the request, the last answer to PREPARE,
+ * what the host has said once and does not repeat, how it ended, and the sums of earlier epochs.
+ * That is kept until the driver says that the run is over, because nothing tells whether it has got
+ * and written down what was sent to it. Memory is bounded: what ended longest ago is forgotten
+ * first, and what is too large together is not kept, the texts of graphs before anything else: a
+ * driver that has its state does not need them.
+ */
+
+static struct wrk_kept *kept_of(const struct wrk_core *core, uint64_t run, uint32_t number)
+{
+	struct wrk_kept *kept = core->kept;
+
+	while (kept != NULL && (kept->run != run || kept->number != number))
+		kept = kept->next;
+	return kept;
+}
+
+/* Of that epoch. */
+static struct wrk_kept *kept_for(const struct wrk_core *core, const struct fw_message *message)
+{
+	struct wrk_kept *kept = kept_of(core, message->run, message->host);
+
+	return kept != NULL && kept->epoch == message->epoch ? kept : NULL;
+}
+
+static void drop(struct wrk_core *core, struct wrk_copy *copy)
+{
+	core->kept_bytes -= copy->bytes;
+	fw_message_free(copy->message);
+	*copy = (struct wrk_copy){0};
+}
+
+/* In place of what was there. Nothing is kept when it is too large. */
+static void keep(struct wrk_core *core, struct wrk_copy *at, const struct fw_message *message,
+		 struct wrk_actions *actions)
+{
+	struct wrk_copy copy = {0};
+	int r = fw_message_copy(message, &copy.message, &copy.bytes);
+
+	drop(core, at);
+	if (r == -ENOMEM)
+		actions->out_of_memory = true;
+	if (r < 0)
+		return;
+	*at = copy;
+	core->kept_bytes += copy.bytes;
+	if (core->kept_bytes > WRK_KEPT_BYTES)
+		drop(core, at);
+}
+
+static void clear_epoch(struct wrk_core *core, struct wrk_kept *kept)
+{
+	for (uint32_t i = 0; i < kept->event_count; i++)
+		drop(core, &kept->events[i]);
+	kept->event_count = 0;
+	drop(core, &kept->stats);
+	drop(core, &kept->exit);
+	fragi_free(kept->reason);
+	kept->reason = NULL;
+	kept->started = kept->has_ended = false;
+	kept->stop = FW_STOP_NOT;
+}
+
+static void forget(struct wrk_core *core, struct wrk_kept **at)
+{
+	struct wrk_kept *kept = *at;
+
+	*at = kept->next;
+	core->kept_count--;
+	clear_epoch(core, kept);
+	drop(core, &kept->create);
+	drop(core, &kept->prepared);
+	drop(core, &kept->past);
+	fragi_free(kept);
+}
+
+void wrk_keep_forget(struct wrk_core *core, uint64_t run)
+{
+	struct wrk_kept **at = &core->kept;
+
+	while (*at != NULL)
+		if (run == 0 || (*at)->run == run)
+			forget(core, at);
+		else
+			at = &(*at)->next;
+}
+
+bool wrk_keep_is_stale(const struct wrk_core *core, const struct fw_message *create)
+{
+	const struct wrk_kept *kept = kept_of(core, create->run, create->host);
+
+	return kept != NULL && kept->epoch >= create->epoch;
+}
+
+/* The one that ended longest ago makes room. */
+static void make_room(struct wrk_core *core)
+{
+	struct wrk_kept **oldest = NULL;
+
+	for (struct wrk_kept **at = &core->kept; *at != NULL; at = &(*at)->next)
+		if ((*at)->has_ended)
+			oldest = at;
+	if (core->kept_count >= WRK_KEPT_MAX && oldest != NULL)
+		forget(core, oldest);
+}
+
+/* A host that dies between two counters may have counted a message settled and not sent. */
+static void settle(struct fragi_flow_stats *row)
+{
+	uint64_t settled = row->delivered;
+
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		settled += row->tx_dropped[i] + row->rx_dropped[i];
+	if (row->sent < settled)
+		row->sent = settled;
+}
+
+/* The epoch before is over: what it counted is added to those before it. */
+static void add_past(struct wrk_kept *kept)
+{
+	const uint32_t inner =
+		kept->prepared.message != NULL ? kept->prepared.message->prepared.flow_count : 0;
+	const struct fw_host_stats *stats =
+		kept->stats.message != NULL ? &kept->stats.message->stats : NULL;
+	struct fw_host_stats *sum;
+
+	kept->restarts++;
+	if (stats == NULL || !stats->final) {
+		kept->is_inexact = kept->is_inexact || kept->started;
+		return;
+	}
+	for (uint32_t i = 0; i < inner && i < stats->flow_count; i++)
+		settle(&stats->flows[i]);
+	if (kept->past.message == NULL) {
+		kept->is_inexact = kept->is_inexact || kept->restarts > 1;
+		kept->past = kept->stats;
+		kept->past.message->kind = FW_HOST_PAST;
+		kept->stats = (struct wrk_copy){0};
+		return;
+	}
+	sum = &kept->past.message->stats;
+	kept->is_inexact = kept->is_inexact || sum->flow_count != stats->flow_count ||
+			   sum->op_count != stats->op_count;
+	for (uint32_t i = 0; i < sum->flow_count && i < stats->flow_count; i++)
+		fragi_account_add(&sum->flows[i], &stats->flows[i]);
+	for (uint32_t i = 0; i < sum->op_count && i < stats->op_count; i++) {
+		sum->ops[i].ticks += stats->ops[i].ticks;
+		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+			sum->ops[i].counters[k] += stats->ops[i].counters[k];
+	}
+}
+
+/* If there is no room for the text of the graph, without it. */
+static void keep_create(struct wrk_core *core, struct wrk_kept *kept,
+			const struct fw_message *create, struct wrk_actions *actions)
+{
+	struct fw_message *small = fragi_arena_alloc(&actions->arena, sizeof(*small));
+
+	keep(core, &kept->create, create, actions);
+	if (kept->create.message != NULL || small == NULL)
+		return;
+	*small = *create;
+	small->create.source_bytes = 0;
+	keep(core, &kept->create, small, actions);
+	explicit_bzero(small, sizeof(*small));
+}
+
+void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int64_t now_ns,
+		     struct wrk_actions *actions)
+{
+	struct wrk_kept *kept = kept_of(core, create->run, create->host);
+
+	if (!core->keeps_hosts)
+		return;
+	if (kept != NULL) {
+		add_past(kept);
+		clear_epoch(core, kept);
+	} else {
+		make_room(core);
+		kept = fragi_calloc(1, sizeof(*kept));
+		if (kept == NULL) {
+			actions->out_of_memory = true;
+			return;
+		}
+		kept->next = core->kept;
+		core->kept = kept;
+		core->kept_count++;
+		kept->run = create->run;
+		kept->number = create->host;
+		kept->made_ns = now_ns;
+	}
+	kept->epoch = create->epoch;
+	keep_create(core, kept, create, actions);
+}
+
+void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
+		      struct wrk_actions *actions)
+{
+	struct wrk_kept *kept = kept_for(core, request);
+	const struct fw_host_stop *stop = &request->stop;
+
+	if (kept == NULL)
+		return;
+	if (request->kind == FW_HOST_START)
+		kept->started = kept->has_run = true;
+	if ((request->kind != FW_HOST_STOP && request->kind != FW_HOST_KILL) || stop->starts_again)
+		return;
+	kept->stop = request->kind == FW_HOST_KILL    ? FW_STOP_KILLED
+		     : stop->drain_ns > 0             ? FW_STOP_DRAINS
+		     : kept->stop != FW_STOP_NOT ? FW_STOP_DRAINED_ENDS
+						      : FW_STOP_ENDS;
+	kept->exit_code = stop->exit_code;
+	if (kept->reason != NULL || stop->reason == NULL || stop->reason[0] == '\0')
+		return;
+	kept->reason = fragi_strdup(stop->reason);
+	if (kept->reason == NULL)
+		actions->out_of_memory = true;
+}
+
+/* RUNNING and IDLE are said again with the next beat. */
+static void keep_event(struct wrk_core *core, struct wrk_kept *kept,
+		       const struct fw_message *message, struct wrk_actions *actions)
+{
+	const struct fw_host_event *event = &message->event;
+	struct wrk_copy *at = &kept->events[kept->event_count];
+
+	if (event->state == FW_STATE_RUNNING || event->state == FW_STATE_IDLE)
+		return;
+	for (uint32_t i = 0; i < kept->event_count; i++)
+		if (kept->events[i].message != NULL &&
+		    kept->events[i].message->event.state == event->state &&
+		    kept->events[i].message->event.peer == event->peer)
+			at = &kept->events[i];
+	if (at == &kept->events[WRK_KEPT_EVENTS_MAX])
+		return;
+	keep(core, at, message, actions);
+	kept->event_count += at == &kept->events[kept->event_count];
+}
+
+void wrk_keep_frame(struct wrk_core *core, const struct fw_message *message,
+		    struct wrk_actions *actions)
+{
+	struct wrk_kept *kept = kept_for(core, message);
+
+	if (kept == NULL)
+		return;
+	if (message->kind == FW_HOST_EVENT)
+		keep_event(core, kept, message, actions);
+	if (message->kind == FW_HOST_PREPARED && message->prepared.ok)
+		keep(core, &kept->prepared, message, actions);
+}
+
+void wrk_keep_exit(struct wrk_core *core, const struct wrk_host *host,
+		   const struct fw_host_stats *stats, const struct fw_host_exit *exit,
+		   struct wrk_actions *actions)
+{
+	struct fw_message message = {
+		.kind = FW_HOST_STATS, .run = host->run, .host = host->number, .epoch = host->epoch};
+	struct wrk_kept *kept = kept_for(core, &message);
+
+	if (kept == NULL)
+		return;
+	if (stats != NULL) {
+		message.stats = *stats;
+		message.stats.final = true;
+		keep(core, &kept->stats, &message, actions);
+	}
+	message.kind = FW_HOST_EXIT;
+	message.exit = *exit;
+	keep(core, &kept->exit, &message, actions);
+	kept->has_ended = true;
+}
+
+/* What is of an epoch before is told with the present one. */
+static void send_if_any(struct wrk_core *core, const struct wrk_copy *copy, uint64_t epoch,
+			struct wrk_actions *actions)
+{
+	if (copy->message == NULL)
+		return;
+	copy->message->epoch = epoch;
+	wrk_session_send(core, copy->message, actions);
+}
+
+static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t now_ns,
+		   struct wrk_actions *actions)
+{
+	struct fw_message *message = wrk_message(actions, FW_HOST_REPORT, NULL);
+
+	if (message == NULL || kept->create.message == NULL)
+		return;
+	message->run = kept->run;
+	message->host = kept->number;
+	message->epoch = kept->epoch;
+	message->report = (struct fw_host_report){
+		.create = kept->create.message->create,
+		.started = kept->started,
+		.has_run = kept->has_run,
+		.stop = kept->stop,
+		.exit_code = kept->exit_code,
+		.reason = kept->reason,
+		.restarts = kept->restarts,
+		.is_inexact = kept->is_inexact,
+		.age_ns = now_ns > kept->made_ns ? now_ns - kept->made_ns : 0,
+	};
+	if (message->report.create.source_bytes > FW_FRAME_MAX - REPORT_ROOM)
+		message->report.create.source_bytes = 0;
+	wrk_session_send(core, message, actions);
+	send_if_any(core, &kept->prepared, kept->epoch, actions);
+	send_if_any(core, &kept->past, kept->epoch, actions);
+	for (uint32_t i = 0; i < kept->event_count; i++)
+		send_if_any(core, &kept->events[i], kept->epoch, actions);
+	if (kept->has_ended)
+		send_if_any(core, &kept->stats, kept->epoch, actions);
+	send_if_any(core, &kept->exit, kept->epoch, actions);
+}
+
+void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions)
+{
+	for (uint32_t i = 0; i < core->slot_count; i++) {
+		struct wrk_host *host = &core->hosts[i];
+
+		/* The others are of a run that is over, and being killed. */
+		if (host->state == WRK_HOST_NONE || kept_of(core, host->run, host->number) == NULL)
+			continue;
+		host->connection = core->connection;
+		wrk_emit(actions, WRK_DO_KEEP_HOST)->host = host->id;
+	}
+	for (uint32_t i = 0; i < WRK_PAST_MAX; i++)
+		core->past[i].connection = core->connection;
+	if (core->kept == NULL)
+		wrk_emit(actions, WRK_DO_FORGET_SAVED);
+}
+
+void wrk_report_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+{
+	for (const struct wrk_kept *kept = core->kept; kept != NULL; kept = kept->next)
+		report(core, kept, now_ns, actions);
+	wrk_session_send(core, wrk_message(actions, FW_REPORTED, NULL), actions);
+}
