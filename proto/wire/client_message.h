@@ -39,9 +39,9 @@ struct fw_application_row {
 	uint64_t epoch, delivered; /* delivered: messages of all flows */
 	const char *started_by; /* "user alice", "key tablet"; empty: the driver's command line */
 	const char *missing;    /* what it waits for: "f1, f2"; empty: nothing */
-	bool adopted; /* it ran already when this driver started */
 	struct fw_parameter_row *parameters; /* that were changed while it ran; the newest last */
 	uint32_t parameter_count;
+	bool adopted; /* it ran already when this driver started */
 };
 struct fw_worker_row {
 	const char *name, *address, *state;

@@ -111,7 +111,7 @@ class Service(ServiceTest):
         self.fails(3, "there is no application nobody", "stop", "nobody")
         self.fails(3, "there is no application nobody", "status", "nobody")
         self.assertEqual(self.ok("restart", "stream"), "stream: runs")
-        d.signal(signal.SIGTERM)
+        d.signal(signal.SIGINT)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.wait_until("the end of its hosts", lambda: not self.hosts())
         for w in (a, b):
@@ -189,10 +189,9 @@ class Kept(ServiceTest):
     def keep(self, *args, port=0, **more):
         return self.serve("--state-dir", self.state, *args, port=port, **more)
 
-    def again(self, *args):
+    def again(self, *args, **more):
         """The next driver, where the last one was."""
-        d, = self.keep(*args, port=int(self.address.rpartition(":")[2]))
-        return d
+        return self.keep(*args, port=int(self.address.rpartition(":")[2]), **more)[0]
 
     def wait_runs(self, name):
         self.wait_until(name, lambda: (self.application(name) or {}).get("state") == "running")
@@ -209,9 +208,10 @@ class Kept(ServiceTest):
         summary = self.json("status", "short")
         epoch = self.application("stream")["epoch"]
         events = self.ok("events", "-o", "json").splitlines()
-        d.kill()
-        d.wait()
-        d = self.again()
+        for daemon in (w, d):
+            daemon.kill()
+            daemon.wait()
+        d = self.again(workers=("a",))
         self.wait_runs("stream")
         self.wait_delivered("stream")
         stream = self.application("stream")
@@ -225,13 +225,14 @@ class Kept(ServiceTest):
         self.assertEqual(self.ok("restart", "short"), "short: runs")
         self.wait_until("its end", lambda: ("short", 5) in self.ended())
 
-    def test_what_ran_runs_again_when_its_driver_was_told_to_end(self):
+    def test_what_ran_runs_again_when_its_driver_was_told_to_stop_it(self):
         d, w = self.keep(workers=("a",))
         self.ok("start", self.endless)
-        d.signal(signal.SIGTERM)
+        d.signal(signal.SIGINT)
         self.assertEqual(d.wait(), 0, d.stderr)
         d = self.again()
         self.wait_runs("stream")
+        self.assertEqual(self.application("stream")["run"], 2)
         self.ok("stop", "stream")
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)

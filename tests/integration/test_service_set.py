@@ -93,9 +93,10 @@ class Set(ServiceTest):
         w.wait_line(r"left\.dial: begins with 7")
         self.ok("set", "dial", "left.dial.value=8")
         w.wait_line(r"left\.dial: now 8")
-        d.kill()
-        d.wait()
-        self.serve("--state-dir", state, port=int(self.address.rpartition(":")[2]))
+        for daemon in (w, d):
+            daemon.kill()
+            daemon.wait()
+        d, w = self.serve("--state-dir", state, port=int(self.address.rpartition(":")[2]), workers=("a",))
         w.wait_line(r"left\.dial: begins with 8")
 
     def test_a_value_that_kills_ends_the_application(self):

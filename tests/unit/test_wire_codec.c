@@ -223,8 +223,8 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	reply->worker_count = 4;
 	reply->more = (uint32_t)random_u64(m);
 	reply->applications[0] = (struct fw_application_row){
-		random_u64(m), word(m), word(m), 7,       hosts,      3,
-		random_u64(m), 9,       word(m), word(m), parameters, 2};
+		random_u64(m), word(m), word(m),    7, hosts, 3, random_u64(m), 9,
+		word(m),       word(m), parameters, 2, true};
 	reply->applications[1] = (struct fw_application_row){
 		random_u64(m), word(m), word(m), 0, NULL, 0, random_u64(m), 9, word(m), word(m)};
 	for (uint32_t i = 0; i < 4; i++)
@@ -324,6 +324,15 @@ static void make_explanation(struct maker *m, struct fw_explanation *all)
 	all->routes[0] = (struct fw_route_row){word(m), word(m), word(m), true, word(m)};
 }
 
+static void make_create(struct maker *m, struct fw_host_create *create)
+{
+	*create = (struct fw_host_create){
+		word(m), block(m, 9999), 9999, words(m, 3), 3,   1,   2, words(m, 2),
+		2,       2500,           512,  {0},         {0}, true};
+	memcpy(create->data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
+	memcpy(create->variables_key, block(m, FW_VARIABLES_KEY_BYTES), FW_VARIABLES_KEY_BYTES);
+}
+
 static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 {
 	*message = (struct fw_message){.kind = kind,
@@ -355,24 +364,33 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .gpu_memory_bytes = random_u64(m),
 						   .labels = words(m, 3),
 						   .label_count = 3,
-						   .no_limits = word(m)};
+						   .no_limits = word(m),
+						   .reports = 3};
 		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_WELCOME:
 		message->welcome = (struct fw_welcome){
-			random_u64(m), word(m), 250000000, 3000000000, word(m), {0}, true};
+			random_u64(m), word(m), 250000000, 3000000000, word(m), {0}, true, true};
 		memcpy(message->welcome.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_REFUSED:
 		message->refused = (struct fw_refused){make_failure(m)};
 		return;
 	case FW_HOST_CREATE:
-		message->create = (struct fw_host_create){
-			word(m), block(m, 9999), 9999, words(m, 3), 3,   1,   2, words(m, 2),
-			2,       2500,           512,  {0},         {0}, true};
-		memcpy(message->create.data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
-		memcpy(message->create.variables_key, block(m, FW_VARIABLES_KEY_BYTES),
-		       FW_VARIABLES_KEY_BYTES);
+		make_create(m, &message->create);
+		return;
+	case FW_HOST_REPORT:
+		message->report = (struct fw_host_report){.started = true,
+							  .has_run = true,
+							  .stop = FW_STOP_KILLED,
+							  .exit_code = 4,
+							  .reason = word(m),
+							  .restarts = 3,
+							  .is_inexact = true,
+							  .age_ns = 5000000000};
+		make_create(m, &message->report.create);
+		return;
+	case FW_REPORTED:
 		return;
 	case FW_HOST_PREPARED:
 		make_prepared(m, &message->prepared);
@@ -401,6 +419,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 							random_u64(m)};
 		return;
 	case FW_HOST_STATS:
+	case FW_HOST_PAST:
 		make_stats(m, &message->stats);
 		return;
 	case FW_HOST_EXIT:
@@ -496,7 +515,7 @@ static struct fw_message *decode(const uint8_t *frame, size_t size)
 /* The first kind from this number on; 0: there is none. */
 static int known_kind(int kind)
 {
-	for (; kind < 100; kind++)
+	for (; kind < 200; kind++)
 		if (fw_kind_name((enum fw_kind)kind)[0] != '?')
 			return kind;
 	return 0;

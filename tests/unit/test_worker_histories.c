@@ -90,6 +90,7 @@ static void perform(struct history *h, const struct wrk_action *action)
 		break;
 	case WRK_DO_SEND_HOST:
 	case WRK_DO_SAMPLE_HOST:
+	case WRK_DO_KEEP_HOST:
 		cr_assert_not_null(process);
 		break;
 	case WRK_DO_LOG:
