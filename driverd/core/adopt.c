@@ -21,10 +21,29 @@
  */
 #define QUEUE_MAX 4096 /* messages of a host until its application is adopted */
 
+/* What it requires, on the worker that runs it; sign -1: no more. */
+static void reserve(const struct drv_reported *reported, int64_t sign)
+{
+	const struct fw_host_create *create = &reported->report->report.create;
+	const struct drv_app *app = reported->app;
+
+	for (uint32_t i = 0; i < create->fragment_count; i++) {
+		const struct fragi_spec_fragment *fragment =
+			fragi_strmap_get(&app->by_name, create->fragments[i]);
+
+		if (fragment != NULL)
+			drv_start_reserve(app, (size_t)(fragment - app->spec->fragments),
+					  reported->session, sign);
+	}
+}
+
 void drv_reported_free(struct drv_reported *reported)
 {
-	if (reported->session != NULL)
-		reported->session->reported--;
+	struct drv_core *core = reported->app->core;
+
+	reserve(reported, -1);
+	reported->session->reported--;
+	core->work_left = core->has_room = true; /* others may have its place */
 	fw_message_free(reported->report);
 	fw_message_free(reported->prepared);
 	fw_message_free(reported->past);
@@ -76,6 +95,8 @@ static void begin(struct drv_app *app)
 	}
 	app->adopting->is_touched = true;
 	app->is_restored = app->is_persisted = true;
+	if (app->core->numbers_change == 0)
+		drv_keep_numbers(app->core);
 	drv_app_begin(app);
 }
 
@@ -222,6 +243,7 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 		return;
 	}
 	*reported = (struct drv_reported){.next = app->adopting->first,
+					  .app = app,
 					  .session = session,
 					  .number = message->host,
 					  .epoch = message->epoch,
@@ -229,6 +251,7 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 					  .stop = message->report.stop};
 	reported->is_partial = !message->report.started;
 	session->reported++;
+	reserve(reported, 1);
 	app->adopting->first = reported;
 	app->adopting->is_touched = true;
 }
@@ -333,11 +356,6 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 	for (size_t i = 0; i < core->app_count; i++)
 		if (core->apps[i]->adopting != NULL)
 			core->apps[i]->adopting->is_touched = true;
-}
-
-bool drv_adopt_is_open(const struct drv_session *session)
-{
-	return session->is_reporting || session->reported > 0;
 }
 
 void drv_adopt_session_lost(struct drv_session *session)

@@ -12,6 +12,7 @@
 /* A host that was reported. */
 struct drv_reported {
 	struct drv_reported *next;
+	struct drv_app *app;
 	struct drv_session *session;
 	uint32_t number;
 	uint64_t epoch;
@@ -40,8 +41,6 @@ bool drv_adopt_takes(struct drv_session *session, struct fw_message *message);
 void drv_adopt_joined(struct drv_session *session, uint32_t reports);
 /* The worker is gone: what it has reported, and nobody has taken yet, is not known any more. */
 void drv_adopt_session_lost(struct drv_session *session);
-/* Whether what the worker runs is not all known yet. */
-bool drv_adopt_is_open(const struct drv_session *session);
 
 /*
  * A run without an end, of an earlier driver, waits to be reported. Takes ended, or returns false:

@@ -69,11 +69,13 @@ static enum completeness completeness_of(struct drv_app *app)
 	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
 		const struct fw_host_report *report = &r->report->report;
 
+		if (r->session->is_reporting) /* what it has said, and how it ended, follow */
+			return INCOMPLETE;
 		if (!report->has_run || r->number == 0 || r->number > spec->fragment_count ||
 		    numbers[r->number] || report->create.fragment_count == 0)
 			return IMPOSSIBLE;
-		if (!tables_fit(r)) /* they follow, unless they were too large to be kept */
-			return r->session->is_reporting ? INCOMPLETE : IMPOSSIBLE;
+		if (!tables_fit(r)) /* they were too large to be kept */
+			return IMPOSSIBLE;
 		numbers[r->number] = true;
 		hosts++;
 		highest = r->number > highest ? r->number : highest;
@@ -257,11 +259,12 @@ static void give_up(struct drv_app *app, const char *why)
 {
 	struct drv_core *core = app->core;
 
+	bool starts = app->is_wanted && !app->stop_wanted && !app->end_wanted;
+
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
-		(unsigned long long)app->run, why,
-		app->is_wanted ? "; it starts anew" : "");
+		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
 	drv_history_cut(app);
-	if (app->is_wanted && core->stops == 0) {
+	if (starts) {
 		app->again_run = ++core->last_run;
 		app->again_by = app->started_by;
 	}
@@ -272,12 +275,18 @@ void drv_adopt_work(struct drv_app *app)
 {
 	enum completeness found;
 
+	if (app->stop_wanted || app->end_wanted) {
+		give_up(app, "it was stopped before its workers had reported it");
+		return;
+	}
 	if (!app->adopting->is_touched && !app->phase.is_due)
 		return;
 	app->adopting->is_touched = false;
 	drop_older(app);
 	found = completeness_of(app);
-	if (found == COMPLETE)
+	if (found == COMPLETE && app->core->numbers_change > app->core->settled_change)
+		app->adopting->is_touched = true; /* its next epochs are to be on the disk first */
+	else if (found == COMPLETE)
 		take(app);
 	else if (found == IMPOSSIBLE)
 		give_up(app, "it had not been started on all its workers when its driver ended");
@@ -308,6 +317,17 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 	}
 }
 
+static bool an_operator_stops(const struct drv_app *app)
+{
+	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		for (uint32_t i = 0; i < r->queued; i++)
+			if (r->queue[i]->kind == FW_HOST_EVENT &&
+			    r->queue[i]->event.state == FW_STATE_STOPPED &&
+			    r->stop != FW_STOP_KILLED)
+				return true;
+	return false;
+}
+
 /* An application that was being ended when its driver ended is ended now. */
 static void go_on_ending(struct drv_app *app)
 {
@@ -320,19 +340,29 @@ static void go_on_ending(struct drv_app *app)
 	if (furthest == NULL || app->end_wanted)
 		return;
 	report = &furthest->report->report;
-	if (report->stop != FW_STOP_KILLED) {
-		/* A restart was asked for, where it is still wanted; not where it came to its end. */
-		if (app->is_wanted && app->adopting->is_kept && report->stop != FW_STOP_ENDS) {
+	if (report->stop == FW_STOP_ENDS || an_operator_stops(app)) {
+		drv_app_stop(app, 0); /* it came to its end */
+	} else if (report->stop != FW_STOP_KILLED) {
+		if (app->is_wanted && app->adopting->is_kept) { /* a restart was asked for */
 			app->again_run = ++app->core->last_run;
 			app->again_by = app->started_by;
 		}
-		drv_app_stop(app, report->stop == FW_STOP_ENDS ? 0 : SIGTERM);
+		drv_app_stop(app, SIGTERM);
 	} else if (report->reason[0] != '\0') {
-		drv_app_fail(app, FRAGI_FAILURE_OTHER, NULL, "%s", report->reason);
-		app->exit_code = report->exit_code;
+		drv_app_fail(app,
+			     report->failure != FRAGI_FAILURE_NONE ? report->failure
+								   : FRAGI_FAILURE_OTHER,
+			     NULL, "%s", report->reason);
 	} else {
 		drv_app_stop_at_once(app, 0);
 	}
+}
+
+static bool is_failure(const struct fw_message *message)
+{
+	return (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_FAILED) ||
+	       (message->kind == FW_HOST_STARTED &&
+		message->result.failure.code != FRAGI_FAILURE_NONE);
 }
 
 static void hear_one(struct drv_app *app, struct drv_reported *reported)
@@ -343,6 +373,8 @@ static void hear_one(struct drv_app *app, struct drv_reported *reported)
 	struct drv_host *host = &app->hosts[reported->number - 1];
 	bool has_ended = false;
 
+	for (uint32_t i = 0; reported->stop == FW_STOP_KILLED && i < reported->queued; i++)
+		host->failed = host->failed || is_failure(reported->queue[i]);
 	if (app->state == DRV_APP_RUNNING)
 		recall(host, reported->stop);
 	for (uint32_t i = 0; i < reported->queued; i++)

@@ -252,6 +252,10 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	for (size_t i = 0; i < core->app_count; i++) /* another one is the first each time */
 		drv_app_decide(core->apps[(core->turn + i) % core->app_count]);
 	core->turn++;
+	if (core->has_room)
+		for (size_t i = 0; i < core->app_count; i++)
+			core->apps[i]->workers_changed = true;
+	core->has_room = false;
 	drv_watch_serve(core);
 	if (!actions->out_of_memory)
 		check_invariants(core);

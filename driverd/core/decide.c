@@ -359,6 +359,10 @@ static void work_in_state(struct drv_app *app)
 		app->asked_count++;
 	if (app->asked_count < app->host_count && app->core->items <= 0)
 		app->core->work_left = true;
+	if (app->state == DRV_APP_WAITING && app->adopting != NULL && !app->is_over) {
+		drv_adopt_work(app);
+		return;
+	}
 	if (is_over(app)) {
 		if (!app->is_reported)
 			report(app);
@@ -366,9 +370,7 @@ static void work_in_state(struct drv_app *app)
 	}
 	if (app->end_wanted || (app->stop_wanted && app->state != DRV_APP_DRAINING))
 		return;
-	if (app->state == DRV_APP_WAITING && app->adopting != NULL)
-		drv_adopt_work(app);
-	else if (app->state == DRV_APP_WAITING)
+	if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
 	else if (app->state == DRV_APP_PREPARING)
 		compare_tables(app);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/adopt.h>
+#include <driverd/core/state.h>
 
 #include <string.h>
 
@@ -108,7 +108,7 @@ void drv_keep_placed(const struct drv_app *app)
 void drv_keep_numbers(struct drv_core *core)
 {
 	if (core->config.keeps_state)
-		reserve_epochs(core, false);
+		core->numbers_change = reserve_epochs(core, false);
 }
 
 void drv_keep_source(const struct drv_app *app)

@@ -101,6 +101,7 @@ static int send_kill(struct drv_host *host)
 
 	message.stop.exit_code = host->app->exit_code;
 	message.stop.reason = host->app->failure.sentence;
+	message.stop.failure = host->app->failure.code;
 	message.stop.starts_again = host->restarting.is_wanted && !host->app->end_wanted;
 	return send_to(host, &message);
 }

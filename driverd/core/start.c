@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/adopt.h>
+#include <driverd/core/state.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -88,12 +88,18 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 /* The worker's share of what the fragment requires; sign -1: it is given back. */
 static void take_share(const struct drv_app *app, size_t f, int64_t sign)
 {
-	const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
 	struct drv_session *session = app->fragments[f].host->session;
 
 	session->placed += sign;
-	if (app->core->config.is_local)
-		return;
+	if (!app->core->config.is_local)
+		drv_start_reserve(app, f, session, sign);
+}
+
+void drv_start_reserve(const struct drv_app *app, size_t f, struct drv_session *session,
+		       int64_t sign)
+{
+	const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
+
 	session->load += sign * drv_place_load(fragment);
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		session->used[i] += sign * fragment->requirements.wanted[i];
@@ -241,7 +247,7 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 			.fragment_count = session->fragment_count,
 			.labels = session->labels,
 			.label_count = session->label_count,
-			.waits = session->waits_for[0] != '\0' || drv_adopt_is_open(session),
+			.waits = session->waits_for[0] != '\0' || session->is_reporting,
 			.is_drained = session->is_drained,
 			.is_all = core->config.is_local,
 			.load = session->load,

@@ -316,7 +316,10 @@ struct drv_core {
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch, last_session;
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
-	bool is_behind;                       /* the last try failed */
+	/* with which epochs above those of drivers before are reserved; 0: none is, or nothing kept */
+	uint64_t numbers_change;
+	bool is_behind; /* the last try failed */
+	bool has_room;                        /* what others wait for may have become free */
 	bool is_restoring;                    /* applications are still to start again */
 	size_t turn;                          /* which application decides first */
 	uint32_t stops;
@@ -568,6 +571,9 @@ int drv_start_place(struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
 /* A worker's share of what the fragment requires. */
 void drv_start_take_share(const struct drv_app *app, size_t fragment);
+/* That share, of a fragment that the worker runs and the application has not taken yet. */
+void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
+		       int64_t sign);
 /* Gives the workers back what the fragments of the application require, and detaches its hosts. */
 void drv_start_release(struct drv_app *app);
 /* The present phase, or the whole start, took too long: that is the cause. */

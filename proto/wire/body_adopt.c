@@ -19,7 +19,7 @@ void fw_encode_host_report(struct fw_encoder *e, const struct fw_message *messag
 	out->started = in->started;
 	out->has_run = in->has_run;
 	out->stop = (uint32_t)in->stop;
-	out->exit_code = in->exit_code;
+	out->failure = (uint32_t)in->failure;
 	out->reason = fw_put_text(e, in->reason);
 	out->restarts = in->restarts;
 	out->is_inexact = in->is_inexact;
@@ -39,7 +39,7 @@ void fw_decode_host_report(struct fw_decoder *d, const Frag__V1__HostReport *in,
 	out->started = in->started != 0;
 	out->has_run = in->has_run != 0;
 	out->stop = (enum fw_stop_state)in->stop;
-	out->exit_code = fw_get_exit_code(d, in->exit_code);
+	out->failure = in->failure == 0 ? FRAGI_FAILURE_NONE : fw_get_failure_code(in->failure);
 	out->reason = fw_get_text(d, in->reason);
 	out->restarts = in->restarts;
 	out->is_inexact = in->is_inexact != 0;

@@ -432,6 +432,7 @@ void fw_encode_host_stop(struct fw_encoder *e, const struct fw_message *message,
 	out->exit_code = in->exit_code;
 	out->reason = fw_put_text(e, in->reason);
 	out->starts_again = in->starts_again;
+	out->failure = (uint32_t)in->failure;
 }
 
 void fw_decode_host_stop(struct fw_decoder *d, const Frag__V1__HostStop *in,
@@ -443,4 +444,5 @@ void fw_decode_host_stop(struct fw_decoder *d, const Frag__V1__HostStop *in,
 	out->exit_code = fw_get_exit_code(d, in->exit_code);
 	out->reason = fw_get_text(d, in->reason);
 	out->starts_again = in->starts_again != 0;
+	out->failure = in->failure == 0 ? FRAGI_FAILURE_NONE : fw_get_failure_code(in->failure);
 }

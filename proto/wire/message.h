@@ -214,8 +214,8 @@ struct fw_host_report {
 	struct fw_host_create create;
 	bool started, has_run; /* START was asked for: of this epoch; of this one or an earlier one */
 	enum fw_stop_state stop;
-	int exit_code;      /* of HOST_STOP or HOST_KILL */
-	const char *reason; /* ... */
+	enum fragi_failure failure; /* of HOST_KILL */
+	const char *reason;         /* ... */
 	uint64_t restarts;  /* epochs before this one on that worker; HOST_PAST is their sum */
 	bool is_inexact;    /* that sum lacks something */
 	int64_t age_ns;     /* since its first epoch was made */
@@ -332,6 +332,7 @@ struct fw_host_stop {
 	int32_t exit_code;
 	const char *reason; /* of HOST_KILL: what the application failed with; empty: it did not */
 	bool starts_again; /* of HOST_KILL: the application goes on, with this host started again */
+	enum fragi_failure failure; /* of HOST_KILL: what reason is; NONE: of a driver of minor 4 */
 };
 
 enum fw_host_state {

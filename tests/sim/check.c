@@ -172,7 +172,8 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) ||
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
-			     (app->state == DRV_APP_WAITING && can_be_placed(sim, app) &&
+			     (app->state == DRV_APP_WAITING && !sim_adopt_is_open(sim) &&
+			      can_be_placed(sim, app) &&
 			      sim_place_is_certain(sim, app))) > 6 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
 			 app->name, drv_app_state_name(app->state));
@@ -300,6 +301,7 @@ void sim_check_look(struct sim *sim)
 	user(sim);
 	look_at_connections(sim);
 	look_at_hosts(sim, quiet);
+	sim_adopt_look(sim);
 	sim_limit_look(sim, quiet);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)

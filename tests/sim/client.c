@@ -18,7 +18,7 @@
 
 static bool is_used(const struct sim *sim)
 {
-	return sim->seed % 5 == 1;
+	return sim->seed % 5 == 1; /* not where the driver goes away and comes back */
 }
 
 bool sim_client_is_there(const struct sim *sim)

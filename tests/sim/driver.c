@@ -51,7 +51,8 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 	for (uint32_t i = 0; i < sim->app_count; i++) {
 		struct sim_app *app = &sim->apps[i];
 
-		if (!app->given || app->incarnation != sim->driver.incarnation ||
+		if (!app->given || (app->ended && sim->adopts) ||
+		    app->incarnation != sim->driver.incarnation ||
 		    strcmp(app->name, summary->application) != 0)
 			continue;
 		sim_print(sim, "driver", "%s ended: %s, exit code %d: %s", app->name,
@@ -84,6 +85,8 @@ static void write_changes(struct sim *sim)
 static void do_persist(struct sim *sim, const struct drv_action *action)
 {
 	sim->disk.wanted = action->change;
+	if (sim->adopts)
+		sim_adopt_persist(sim, action);
 	if (action->record.kind == DRV_RECORD_NUMBERS)
 		sim->disk.wanted_epoch = action->record.epoch;
 	if (sim->disk.writing == 0)
@@ -115,7 +118,9 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 	} else if (sim->disk.writing_epoch > sim->disk.epoch) {
 		sim->disk.epoch = sim->disk.writing_epoch;
 	}
-	if (sim->disk.wanted > event->c)
+	if (sim->adopts)
+		sim_adopt_written(sim, event->c, event->b != 0);
+	if (sim->disk.wanted > event->c || (sim->adopts && event->b != 0))
 		write_changes(sim);
 	sim_driver_step(sim, &synced);
 }
@@ -127,6 +132,7 @@ static void check_progress(struct sim *sim, const char *text)
 	unsigned int fragment;
 
 	if (strncmp(text, waiting, sizeof(waiting) - 1) == 0 &&
+	    strcmp(text + sizeof(waiting) - 1, "the workers that run it") != 0 &&
 	    sscanf(text + sizeof(waiting) - 1, "f%u", &fragment) != 1)
 		sim_fail(sim, "waits for nothing", "the driver waits and names nothing: \"%s\"",
 			 text);
@@ -279,7 +285,7 @@ void sim_driver_stop(struct sim *sim)
 		if (app->ended || app->incarnation != incarnation)
 			continue;
 		app->cut = app->cut ||
-			   (app->stop_requested &&
+			   (app->stop_requested && sim->stops > 1 &&
 			    drv_core_named_state(driver->core, app->name) < DRV_APP_KILLING);
 		app->stop_requested = true;
 	}
@@ -312,6 +318,8 @@ void sim_driver_start(struct sim *sim)
 		.close_ns = SIM_CLOSE_NS,
 		.kill_ns = SIM_KILL_NS,
 		.keeps_state = sim->disk.is_used,
+		.adopts = sim->adopts,
+		.adopt_ns = SIM_ADOPT_NS,
 		.random = random_bytes,
 		.random_arg = sim,
 	};
@@ -329,9 +337,14 @@ void sim_driver_start(struct sim *sim)
 		sim_fail(sim, "memory", "cannot make a driver");
 		return;
 	}
+	sim_print(sim, "driver", "starts");
+	if (sim->adopts) {
+		sim_adopt_restore(sim);
+		set_timer(sim);
+		return;
+	}
 	(void)drv_core_restore(driver->core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
 								  .epoch = sim->disk.epoch});
-	sim_print(sim, "driver", "starts");
 	sim_driver_app(sim);
 }
 
@@ -346,7 +359,9 @@ void sim_driver_die(struct sim *sim, bool crashed)
 	for (uint32_t i = 0; i < sim->connection_count; i++)
 		if (sim->connections[i].open[1])
 			sim_close(sim, i, 1, false);
-	for (uint32_t i = 0; i < sim->app_count; i++) {
+	if (sim->adopts)
+		sim_adopt_died(sim);
+	for (uint32_t i = 0; i < sim->app_count && !sim->adopts; i++) {
 		struct sim_app *app = &sim->apps[i];
 
 		if (!app->given || app->ended || app->incarnation != driver->incarnation)

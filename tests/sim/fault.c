@@ -29,6 +29,11 @@ static void disturb(struct sim *sim, int64_t until_ns, bool excuse, bool later)
 	}
 }
 
+void sim_disturb(struct sim *sim, int64_t until_ns)
+{
+	disturb(sim, until_ns, false, false);
+}
+
 static struct sim_host *some_host(struct sim *sim, uint32_t bits)
 {
 	uint32_t alive = 0;
@@ -646,6 +651,15 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		if (!sim->driver_for_one && sim->stops == 0 &&
 		    !sim_is_stopped(sim, &sim->driver.process))
 			sim_driver_app(sim);
+		break;
+	case SIM_FAULT_DRIVER_AWAY:
+		sim_adopt_away(sim);
+		break;
+	case SIM_FAULT_DRIVER_CRASH:
+		if (sim->adopts)
+			sim_adopt_away(sim);
+		else
+			harm(sim, fault);
 		break;
 	default:
 		if (fault->kind < SIM_FAULTS)

@@ -283,6 +283,9 @@ static void make_faults(struct sim *sim)
 	for (int64_t i = sim->places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRAIN,
 			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
+	for (int64_t i = sim->adopts ? sim_between(sim, 1, 3) : 0; i > 0; i--)
+		add_fault(sim, SIM_FAULT_DRIVER_AWAY,
+			  sim->now_ns + sim_between(sim, 200 * SIM_MS, 9 * SIM_S));
 	for (uint32_t i = 1; i < sim->app_count; i++)
 		add_fault(sim, SIM_FAULT_APP,
 			  sim->now_ns + sim_between(sim, 100 * SIM_MS, 4 * SIM_S));
@@ -315,8 +318,10 @@ void sim_plan(struct sim *sim)
 	sim->once = sim_chance(sim, sim->restarts ? 4 : 10);
 	sim->same_names = false;
 	sim->hasty_state = DRV_APP_NEW;
-	sim->driver_for_one = sim_chance(sim, 2);
-	sim->disk.is_used = sim->seed % 3 == 0;
+	sim->adopts = sim_adopt_is_history(sim);
+	sim->driver_for_one = sim_chance(sim, 2) && !sim->adopts;
+	sim->once = sim->once && !sim->adopts;
+	sim->disk.is_used = sim->seed % 3 == 0 || sim->adopts;
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
 	if (sim->places) { /* for them to be in each other's way */
@@ -342,8 +347,13 @@ void sim_plan(struct sim *sim)
 	make_faults(sim);
 	for (uint32_t i = 0; i < sim->plan_count;
 	     i++) /* who starts a driver again gives it something to do */
-		if (sim->plan[i].kind == SIM_FAULT_DRIVER_CRASH && sim->app_count < SIM_APPS_MAX)
+		if (sim->plan[i].kind == SIM_FAULT_DRIVER_CRASH && !sim->adopts &&
+		    sim->app_count < SIM_PLANNED_MAX)
 			make_app(sim, &sim->apps[sim->app_count++]);
+	for (uint32_t i = 0; sim->adopts && i < sim->app_count; i++) {
+		sim->apps[i].planned = i;
+		sim->planned[i] = sim->apps[i];
+	}
 	sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
 	sim_print(
 		sim, "plan",

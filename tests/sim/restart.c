@@ -152,7 +152,8 @@ static bool driver_is_even(const struct sim *sim)
 {
 	const struct sim_process *driver = &sim->driver.process;
 
-	return driver->jumped_ns == 0 && driver->stopped_until_ns == 0;
+	return driver->jumped_ns == 0 && driver->stopped_until_ns == 0 &&
+	       !(sim->adopts && sim->driver.incarnation > 1); /* it does not know of earlier ones */
 }
 
 /* How many restarts lie within the period before that time. */

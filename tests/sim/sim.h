@@ -25,7 +25,8 @@
 #define SIM_WORKERS_MAX 8
 #define SIM_FRAGMENTS_MAX 10
 #define SIM_FLOWS_MAX 40
-#define SIM_APPS_MAX 4
+#define SIM_PLANNED_MAX 4
+#define SIM_APPS_MAX 48 /* runs */
 #define SIM_HOSTS_MAX 256
 #define SIM_CONNECTIONS_MAX 640
 #define SIM_EVENTS_MAX 400000
@@ -287,8 +288,11 @@ struct sim_required {
 	int zone, near, apart; /* fragments; -1: none */
 };
 
-/* One run of an application by one driver. */
+/* One run of an application by one driver, or those that adopt it. */
 struct sim_app {
+	uint32_t planned;  /* which one of the plan */
+	uint64_t kept_run; /* adopt.c: its number in the state folder; 0: none yet */
+	bool ran;          /* when its driver died last */
 	struct sim_required required[SIM_FRAGMENTS_MAX];
 	bool given, ended, stop_requested;
 	bool refused; /* when its transports were chosen: no worker served it */
@@ -441,6 +445,7 @@ enum sim_fault_kind {
 	SIM_FAULTS,
 	SIM_FAULT_BLOW = SIM_FAULTS, /* to a host that is to be started again */
 	SIM_FAULT_DRAIN,             /* a client drains a worker, or ends that */
+	SIM_FAULT_DRIVER_AWAY,       /* of hosts that outlive it */
 };
 struct sim_fault {
 	enum sim_fault_kind kind;
@@ -455,6 +460,7 @@ struct sim_disk {
 	uint64_t epoch;           /* what a driver that starts now reads */
 	uint64_t wanted, writing; /* the newest change; the one being written, 0: none */
 	uint64_t wanted_epoch, writing_epoch; /* reserved up to that */
+	uint64_t synced;                      /* adopt.c: the newest change that is there */
 	uint64_t heard;                       /* the highest that a worker has heard */
 	uint64_t heard_from;                  /* incarnation */
 };
@@ -483,6 +489,7 @@ struct sim {
 	bool once, same_names;
 	bool restarts; /* of hosts, in this history */
 	bool places;   /* fragments have requirements */
+	bool adopts;   /* hosts outlive the driver */
 	uint64_t place_random;
 	uint32_t blow_fault; /* of the plan; 0: none */
 	int32_t blows_left;  /* of those that follow a restart */
@@ -493,6 +500,7 @@ struct sim {
 	uint32_t worker_count;
 	struct sim_app apps[SIM_APPS_MAX];
 	uint32_t app_count, apps_given;
+	struct sim_app planned[SIM_PLANNED_MAX];
 	struct sim_host hosts[SIM_HOSTS_MAX];
 	uint32_t host_count;
 	struct sim_connection connections[SIM_CONNECTIONS_MAX];
@@ -689,6 +697,8 @@ void sim_plan(struct sim *sim);
 int sim_app_source(const struct sim_app *app, void **out_bytes, size_t *out_size);
 
 /* fault.c */
+/* Until then, and nobody is excused. */
+void sim_disturb(struct sim *sim, int64_t until_ns);
 void sim_haste(struct sim *sim); /* the user stops what has just come into this state */
 void sim_on_nap(struct sim *sim, const struct sim_event *event);
 void sim_on_fault(struct sim *sim, const struct sim_event *event);
@@ -725,6 +735,7 @@ void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
 /* its fate was heard, to count */
 bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app);
 
+#include "adopt.h"
 #include "place.h"
 #include "restart.h"
 

@@ -73,6 +73,8 @@ static void do_send_driver(struct sim *sim, struct sim_worker *worker,
 		return;
 	}
 	connection = &sim->connections[worker->connection];
+	if (action->message->kind == FW_HOST_REPORT)
+		sim_adopt_reported(sim, (uint32_t)(worker - sim->workers), action->message);
 	if (action->message->kind == FW_HELLO) { /* a WELCOME that did not come held an identity */
 		worker->identity_unknown = worker->identity_unknown || worker->hello_open;
 		worker->hello_open = true;

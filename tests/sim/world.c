@@ -173,6 +173,7 @@ static void run(struct sim *sim)
 static void sim_fini(struct sim *sim)
 {
 	sim_driver_fini(sim);
+	sim_adopt_fini(sim);
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		sim_worker_fini(sim, i);
 	for (uint32_t i = 0; i < sim->host_count; i++)
@@ -192,7 +193,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	/* The big tables are cleared as far as the history before used them. */
 	memset(sim->hosts, 0, sim->host_count * sizeof(*sim->hosts));
 	memset(sim->connections, 0, sim->connection_count * sizeof(*sim->connections));
-	memset(sim->apps, 0, sizeof(sim->apps));
+	memset(sim->apps, 0, (sim->app_count + 1) * sizeof(*sim->apps));
 	memset(sim->workers, 0, sizeof(sim->workers));
 	memset(&sim->driver, 0, sizeof(sim->driver));
 	memset(&sim->disk, 0, sizeof(sim->disk));

@@ -383,7 +383,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->report = (struct fw_host_report){.started = true,
 							  .has_run = true,
 							  .stop = FW_STOP_KILLED,
-							  .exit_code = 4,
+							  .failure = FRAGI_FAILURE_HOST_FAILED,
 							  .reason = word(m),
 							  .restarts = 3,
 							  .is_inexact = true,
@@ -410,7 +410,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
-		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed", true};
+		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed", true,
+							FRAGI_FAILURE_HOST_EXITED};
 		return;
 	case FW_HOST_EVENT:
 		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,

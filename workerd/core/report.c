@@ -222,7 +222,7 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		     : stop->drain_ns > 0             ? FW_STOP_DRAINS
 		     : kept->stop != FW_STOP_NOT ? FW_STOP_DRAINED_ENDS
 						      : FW_STOP_ENDS;
-	kept->exit_code = stop->exit_code;
+	kept->failure = stop->failure;
 	if (kept->reason != NULL || stop->reason == NULL || stop->reason[0] == '\0')
 		return;
 	kept->reason = fragi_strdup(stop->reason);
@@ -230,17 +230,21 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		actions->out_of_memory = true;
 }
 
-/* RUNNING and IDLE are said again with the next beat. */
+/* RUNNING and IDLE are said again with the next beat; a start that failed is said once too. */
 static void keep_event(struct wrk_core *core, struct wrk_kept *kept,
 		       const struct fw_message *message, struct wrk_actions *actions)
 {
 	const struct fw_host_event *event = &message->event;
 	struct wrk_copy *at = &kept->events[kept->event_count];
+	bool is_event = message->kind == FW_HOST_EVENT;
 
-	if (event->state == FW_STATE_RUNNING || event->state == FW_STATE_IDLE)
+	if (is_event && (event->state == FW_STATE_RUNNING || event->state == FW_STATE_IDLE))
 		return;
-	for (uint32_t i = 0; i < kept->event_count; i++)
+	if (!is_event && message->result.failure.code == FRAGI_FAILURE_NONE)
+		return;
+	for (uint32_t i = 0; is_event && i < kept->event_count; i++)
 		if (kept->events[i].message != NULL &&
+		    kept->events[i].message->kind == FW_HOST_EVENT &&
 		    kept->events[i].message->event.state == event->state &&
 		    kept->events[i].message->event.peer == event->peer)
 			at = &kept->events[i];
@@ -257,7 +261,7 @@ void wrk_keep_frame(struct wrk_core *core, const struct fw_message *message,
 
 	if (kept == NULL)
 		return;
-	if (message->kind == FW_HOST_EVENT)
+	if (message->kind == FW_HOST_EVENT || message->kind == FW_HOST_STARTED)
 		keep_event(core, kept, message, actions);
 	if (message->kind == FW_HOST_PREPARED && message->prepared.ok)
 		keep(core, &kept->prepared, message, actions);
@@ -309,7 +313,7 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 		.started = kept->started,
 		.has_run = kept->has_run,
 		.stop = kept->stop,
-		.exit_code = kept->exit_code,
+		.failure = kept->failure,
 		.reason = kept->reason,
 		.restarts = kept->restarts,
 		.is_inexact = kept->is_inexact,

@@ -67,7 +67,7 @@ struct wrk_kept {
 	uint32_t event_count;
 	bool has_ended, started, has_run, is_inexact;
 	enum fw_stop_state stop;
-	int exit_code;
+	enum fragi_failure failure; /* of what it was told to stop for, with its sentence */
 	char *reason;
 	uint64_t restarts;
 	int64_t made_ns; /* the first epoch */

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * The state folder, record by record, and what becomes of applications when their driver dies: one
+ * that ran goes on, and is accounted for to the message as if its driver had never been away. One
+ * that had not come so far, or lost a worker meanwhile, may start anew: as another run, which is
+ * another application here.
+ */
+struct sim_record {
+	struct drv_record record; /* owns what it points to */
+	uint64_t change;          /* 0: of a driver before */
+};
+static struct {
+	struct sim_record *items;
+	size_t count, capacity;
+} disk;
+
+bool sim_adopt_is_history(const struct sim *sim)
+{
+	return (sim->seed % 8 == 2 || sim->seed % 8 == 3) && sim->seed % 5 != 1;
+}
+
+bool sim_adopt_is_open(const struct sim *sim)
+{
+	return sim->adopts && sim->now_ns < sim->driver.started_ns + SIM_ADOPT_NS + SIM_S;
+}
+
+static void record_fini(struct sim_record *item)
+{
+	free((void *)(uintptr_t)item->record.name);
+	free((void *)(uintptr_t)item->record.who);
+	free((void *)(uintptr_t)item->record.text);
+	free((void *)(uintptr_t)item->record.source);
+	free((void *)(uintptr_t)item->record.outcome);
+}
+
+static void *copy_of(const void *bytes, size_t size)
+{
+	void *copy = bytes != NULL ? malloc(size + 1) : NULL;
+
+	if (bytes != NULL && copy == NULL)
+		abort();
+	return copy != NULL ? memcpy(copy, bytes, size) : NULL;
+}
+
+static const char *copy_text(const char *text)
+{
+	return text != NULL ? copy_of(text, strlen(text) + 1) : NULL;
+}
+
+/* Keeps the records for which keeps says so. */
+static void drop(bool (*keeps)(const struct sim_record *item, uint64_t change), uint64_t change)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < disk.count; i++) {
+		if (keeps(&disk.items[i], change))
+			disk.items[kept++] = disk.items[i];
+		else
+			record_fini(&disk.items[i]);
+	}
+	disk.count = kept;
+}
+
+static bool keeps_none(const struct sim_record *item, uint64_t change)
+{
+	(void)item, (void)change;
+	return false;
+}
+
+static bool keeps_written(const struct sim_record *item, uint64_t change)
+{
+	return item->change <= change;
+}
+
+/* What could not be written and was an attempt is void. */
+static bool keeps_no_attempts(const struct sim_record *item, uint64_t change)
+{
+	return item->change == 0 || item->change > change || !item->record.is_attempt;
+}
+
+void sim_adopt_fini(struct sim *sim)
+{
+	(void)sim;
+	drop(keeps_none, 0);
+	free(disk.items);
+	memset(&disk, 0, sizeof(disk));
+}
+
+static struct sim_app *app_named(struct sim *sim, const char *name)
+{
+	for (uint32_t i = sim->apps_given; i-- > 0;)
+		if (strcmp(sim->apps[i].name, name) == 0)
+			return &sim->apps[i];
+	return NULL;
+}
+
+/* It is over without a result: its driver had died. */
+static void forget_app(struct sim *sim, struct sim_app *app)
+{
+	if (app->ended)
+		return;
+	if (app->ran && !app->excused && !app->fate_met && app->blows == 0 && !app->stop_requested)
+		sim_fail(sim, "adoption", "%s ran when its driver died, and was not adopted",
+			 app->name);
+	app->ended = true;
+	app->ended_ns = sim->now_ns;
+	sim->waiting++;
+}
+
+/* Another run begins of what had a run already. */
+static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
+{
+	struct sim_app *app = &sim->apps[sim->app_count];
+	const struct sim_app *planned = &sim->planned[old->planned];
+
+	forget_app(sim, old);
+	if (sim->app_count == SIM_APPS_MAX) {
+		sim_fail(sim, "bounded", "too many runs");
+		return;
+	}
+	*app = *planned;
+	for (uint32_t i = 0; i < app->op_count; i++)
+		app->ops[i].app = sim->app_count;
+	for (uint32_t i = 0; i < app->flow_count; i++)
+		app->flows[i].app = sim->app_count;
+	app->fate = SIM_FATE_NONE;
+	app->planned = old->planned;
+	app->given = true;
+	app->incarnation = sim->driver.incarnation;
+	app->given_ns = app->busy_ns = app->state_since_ns = sim->now_ns;
+	app->kept_run = run;
+	app->start_timeout_ns = 0;
+	app->excused = app->disturbed = app->early_excuse = sim->now_ns < sim->excuse_until_ns;
+	sim->app_count++;
+	sim->apps_given++;
+	sim_print(sim, "driver", "%s begins anew as run %llu", app->name, (unsigned long long)run);
+}
+
+/* Its end was not on the disk: the next driver comes to the same end. */
+static void revive(struct sim *sim, struct sim_app *app)
+{
+	if (!app->ended)
+		return;
+	sim_print(sim, "driver", "%s has not ended, as far as is known", app->name);
+	app->ended = app->ran = app->cut = false;
+	app->state_since_ns = app->busy_ns = sim->now_ns;
+	app->incarnation = sim->driver.incarnation;
+}
+
+static void take_run(struct sim *sim, const struct drv_record *record)
+{
+	struct sim_app *app = app_named(sim, record->name);
+
+	if (app == NULL)
+		sim_fail(sim, "results", "run %llu of %s was not given",
+			 (unsigned long long)record->run, record->name);
+	else if (app->kept_run == 0 && !app->ended)
+		app->kept_run = record->run;
+	else if (app->kept_run != record->run)
+		renew(sim, app, record->run);
+	else
+		revive(sim, app);
+}
+
+void sim_adopt_persist(struct sim *sim, const struct drv_action *action)
+{
+	const struct drv_record *record = &action->record;
+	struct sim_record *item;
+
+	if (disk.count == disk.capacity) {
+		disk.capacity = disk.capacity == 0 ? 64 : disk.capacity * 2;
+		disk.items = realloc(disk.items, disk.capacity * sizeof(*disk.items));
+		if (disk.items == NULL)
+			abort();
+	}
+	if (record->kind == DRV_RECORD_RUN)
+		take_run(sim, record);
+	item = &disk.items[disk.count++];
+	*item = (struct sim_record){*record, action->change};
+	item->record.name = copy_text(record->name);
+	item->record.who = copy_text(record->who);
+	item->record.text = copy_text(record->text);
+	item->record.source = copy_of(record->source, record->source_bytes);
+	item->record.outcome = copy_of(record->outcome, record->outcome_bytes);
+}
+
+void sim_adopt_written(struct sim *sim, uint64_t change, bool failed)
+{
+	if (failed)
+		drop(keeps_no_attempts, change);
+	else
+		sim->disk.synced = change;
+}
+
+void sim_adopt_died(struct sim *sim)
+{
+	/* What was being written may have come to the disk. */
+	if (sim->disk.writing != 0 && sim_chance(sim, 2))
+		sim->disk.synced = sim->disk.writing;
+	drop(keeps_written, sim->disk.synced);
+	for (size_t i = 0; i < disk.count; i++)
+		disk.items[i].change = 0;
+	sim->disk.synced = 0;
+	for (uint32_t i = 0; i < sim->apps_given; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		app->cut = false; /* why it is to end at once is known to nobody else */
+		app->ran = !app->ended && (app->state == DRV_APP_RUNNING ||
+					   (app->ran && app->state <= DRV_APP_STARTING));
+	}
+	if (!sim_chance(sim, 4))
+		return;
+	sim_print(sim, "disk", "is lost");
+	drop(keeps_none, 0);
+	sim->disk.epoch = sim->disk.heard = 0;
+}
+
+void sim_adopt_away(struct sim *sim)
+{
+	int64_t back_ns = sim->now_ns +
+			  sim_between(sim, SIM_MS, sim_chance(sim, 2) ? 50 * SIM_MS : 4 * SIM_S);
+
+	if (!sim->driver.process.alive)
+		return;
+	sim_disturb(sim, back_ns + 3 * SIM_S);
+	sim_driver_die(sim, true);
+	sim->driver_returns = true;
+	sim_put(sim, back_ns, SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
+}
+
+/* As driverd/database.c reads it: one row a run. */
+static void restore_run(struct sim *sim, size_t at)
+{
+	struct drv_record row = disk.items[at].record;
+	struct sim_app *app;
+
+	for (size_t i = at + 1; i < disk.count; i++) {
+		const struct drv_record *later = &disk.items[i].record;
+
+		if (later->run != row.run)
+			continue;
+		switch (later->kind) {
+		case DRV_RECORD_RUN: /* in its place */
+		case DRV_RECORD_FORGOTTEN:
+			return;
+		case DRV_RECORD_SOURCE:
+			row.source = later->source;
+			row.source_bytes = later->source_bytes;
+			break;
+		case DRV_RECORD_WANTED:
+			row.is_wanted = later->is_wanted;
+			break;
+		case DRV_RECORD_END:
+			row.is_wanted = later->is_wanted;
+			row.ended_unix_ns = later->ended_unix_ns;
+			row.outcome = later->outcome;
+			row.outcome_bytes = later->outcome_bytes;
+			break;
+		case DRV_RECORD_SOURCELESS:
+			row.source_bytes = 0;
+			break;
+		default:
+			break;
+		}
+	}
+	app = row.outcome_bytes == 0 ? app_named(sim, row.name) : NULL;
+	if (app != NULL && app->kept_run == row.run)
+		revive(sim, app);
+	if (drv_core_restore(sim->driver.core, &row) < 0)
+		sim_fail(sim, "state", "run %llu cannot be read", (unsigned long long)row.run);
+}
+
+void sim_adopt_restore(struct sim *sim)
+{
+	for (size_t i = 0; i < disk.count; i++) {
+		enum drv_record_kind kind = disk.items[i].record.kind;
+
+		if (kind == DRV_RECORD_NUMBERS || kind == DRV_RECORD_PLACED)
+			(void)drv_core_restore(sim->driver.core, &disk.items[i].record);
+	}
+	for (size_t i = 0; i < disk.count; i++)
+		if (disk.items[i].record.kind == DRV_RECORD_RUN)
+			restore_run(sim, i);
+	for (uint32_t i = 0; i < sim->apps_given; i++) {
+		if (sim->apps[i].ended)
+			continue;
+		sim->apps[i].incarnation = sim->driver.incarnation;
+		sim->apps[i].start_timeout_ns = 0;
+	}
+	while (sim->driver.incarnation == 1 && sim->apps_given < sim->app_count)
+		sim_driver_app(sim);
+}
+
+void sim_adopt_reported(struct sim *sim, uint32_t worker, const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		struct sim_host *host = &sim->hosts[i];
+
+		if (host->worker != worker || host->generation != sim->workers[worker].generation ||
+		    host->run != message->run || host->number != message->host ||
+		    host->epoch != message->epoch)
+			continue;
+		host->connection = sim->workers[worker].connection;
+		host->incarnation = sim->connections[host->connection].incarnation;
+	}
+}
+
+void sim_adopt_look(struct sim *sim)
+{
+	if (!sim->adopts || !sim->driver.process.alive ||
+	    sim->now_ns < sim->driver.started_ns + SIM_ADOPT_NS + 4 * SIM_S)
+		return;
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (!sim->apps[i].ended &&
+		    drv_core_named_state(sim->driver.core, sim->apps[i].name) == DRV_APP_ENDED)
+			forget_app(sim, &sim->apps[i]);
+}

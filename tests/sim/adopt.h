@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_ADOPT_H
+#define SIM_ADOPT_H
+
+#include "sim.h"
+
+/*
+ * adopt.c: drivers that go away and come back, with their state or without it, in histories whose
+ * hosts outlive them. What was not on the disk when the driver died is lost.
+ */
+#define SIM_ADOPT_NS (8 * SIM_S)
+
+bool sim_adopt_is_history(const struct sim *sim);
+/* The driver dies, and comes back. */
+void sim_adopt_away(struct sim *sim);
+void sim_adopt_died(struct sim *sim);
+/* It is there again. */
+void sim_adopt_restore(struct sim *sim);
+void sim_adopt_persist(struct sim *sim, const struct drv_action *action);
+/* A write of all up to that change has ended. */
+void sim_adopt_written(struct sim *sim, uint64_t change, bool failed);
+/* A worker reports a host: it is the present driver's. */
+void sim_adopt_reported(struct sim *sim, uint32_t worker, const struct fw_message *message);
+void sim_adopt_look(struct sim *sim);
+void sim_adopt_fini(struct sim *sim);
+/* Time for the workers of a driver that has come back. */
+bool sim_adopt_is_open(const struct sim *sim);
+
+#endif
