@@ -270,8 +270,10 @@ static void measure(void)
 	}
 }
 
-int main(void)
+/* gpu_check [ROUNDS]: as often memory is taken and given back; 20 */
+int main(int argc, char **argv)
 {
+	const int rounds = argc > 1 ? atoi(argv[1]) : 20;
 	const struct fragi_cuda_ops *ops;
 	struct frag_err err = FRAG_ERR_INIT;
 	void *context = NULL;
@@ -298,15 +300,16 @@ int main(void)
 	check_refusals();
 	/* The driver keeps some for itself: from the first rounds on, no more. */
 	is_quiet = true;
-	for (int i = 0; i < 40; i++) {
-		if (i == 20)
+	for (int i = 0; i < 2 * rounds; i++) {
+		if (i == rounds)
 			before = free_bytes();
 		check_strides();
 		check_allocators();
 	}
 	is_quiet = false;
 	after = free_bytes();
-	snprintf(why, sizeof(why), "of %zu free bytes %zu are left after 20 rounds", before, after);
+	snprintf(why, sizeof(why), "of %zu free bytes %zu are left after %d rounds", before, after,
+		 rounds);
 	check(after >= before, "the GPU has all of its memory back", why);
 	measure();
 	printf("%s\n", failures == 0 ? "gpu-check: all is well" : "gpu-check: FAILED");

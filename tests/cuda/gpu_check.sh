@@ -12,8 +12,8 @@ for storage in host device cuda_managed; do
 		"{type: rmm_allocator}" "{type: stream_ordered_allocator}" \
 		"{type: unbounded_allocator}"; do
 		case "$storage $pool" in
-		host*storage_type:\ 1* | host*stream* | device*storage_type:\ 0* | cuda_managed*block* | \
-			cuda_managed*rmm* | cuda_managed*stream*) continue ;;
+		host*storage_type:\ 1* | host*stream* | device*storage_type:\ 0*) continue ;;
+		cuda_managed*block* | cuda_managed*rmm* | cuda_managed*stream*) continue ;;
 		esac
 		cat >app.yaml <<-END
 			frag: 1
