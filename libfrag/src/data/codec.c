@@ -118,40 +118,36 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 #define HEAD_BYTES 16u
 #define HEAD_VALUE_SIZE 4u
 
-static void put_head(uint8_t *head, const struct frag_message *message, uint8_t stamps,
-		     uint64_t type_id)
+static void put_head(uint8_t *head, const struct frag_message *message, uint64_t type_id)
 {
 	head[0] = FRAGI_DESCRIPTOR_VERSION;
-	head[1] = stamps;
+	head[1] = message->stamps & (FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL);
 	memcpy(head + 2, &message->tensor_count, sizeof(message->tensor_count));
 	memset(head + HEAD_VALUE_SIZE, 0, sizeof(uint32_t));
 	memcpy(head + 8, &type_id, sizeof(type_id));
 }
 
-/* Appends those stamps that have a value; failures stay in the writer. */
+/*
+ * Appends those stamps that have a value; failures stay in the writer. A trail that does not travel
+ * is taken out of the head.
+ */
 static __attribute__((noinline)) void encode_stamps(const struct frag_message *message,
-						    uint8_t stamps, struct frag_writer *writer)
+						    size_t head_at, struct frag_writer *writer)
 {
-	if (stamps & FRAGI_STAMP_ACQUIRED) {
+	if (message->stamps & FRAGI_STAMP_ACQUIRED) {
 		frag_writer_put_u64(writer, (uint64_t)message->acquisition_ns);
 		frag_writer_put_u32(writer, message->clock);
 	}
-	if (stamps & FRAGI_STAMP_SEQUENCE)
+	if (message->stamps & FRAGI_STAMP_SEQUENCE)
 		frag_writer_put_u64(writer, message->sequence);
-	if (stamps & FRAGI_STAMP_TRACKED)
+	if (message->stamps & FRAGI_STAMP_TRACKED)
 		frag_writer_put_u64(writer, message->tracking_id);
-	if (stamps & FRAGI_STAMP_TRAIL)
+	if ((message->stamps & FRAGI_STAMP_TRAIL) == 0)
+		return;
+	if (fragi_trail_travels(message->trail))
 		fragi_trail_encode(message->trail, writer);
-}
-
-static inline uint8_t sent_stamps(const struct frag_message *message)
-{
-	unsigned stamps = message->stamps & FRAGI_STAMPS_SENT;
-
-	if (__builtin_expect((message->stamps & FRAGI_STAMP_TRAIL) != 0, 0) &&
-	    fragi_trail_travels(message->trail))
-		stamps |= FRAGI_STAMP_TRAIL;
-	return (uint8_t)stamps;
+	else
+		writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_TRAIL;
 }
 
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
@@ -159,14 +155,14 @@ static int encode_message(const struct frag_message *message, struct frag_writer
 	const struct fragi_type_info *info =
 		message->type != NULL ? fragi_type_resolve(message->type) : NULL;
 	size_t head_at = writer->size, value_at;
-	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES), stamps = sent_stamps(message);
+	uint8_t *head = fragi_writer_reserve(writer, HEAD_BYTES);
 	int r = 0;
 
 	if (head == NULL)
 		return writer->error;
-	put_head(head, message, stamps, info != NULL ? info->id : 0);
-	if (stamps != 0)
-		encode_stamps(message, stamps, writer);
+	put_head(head, message, info != NULL ? info->id : 0);
+	if ((message->stamps & (FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL)) != 0)
+		encode_stamps(message, head_at, writer);
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
 		r = encode_tensor(&message->tensors[i], writer);
 	value_at = writer->size;

@@ -56,6 +56,15 @@ static void drop_blob(struct frag_message *message)
 	fragi_blob_free(blob);
 }
 
+/* What is known of the paths that the message has taken. */
+static __attribute__((noinline)) void drop_paths(struct frag_message *message)
+{
+	if ((message->stamps & FRAGI_STAMP_LABEL) != 0)
+		fragi_label_unref(message->label);
+	if ((message->stamps & FRAGI_STAMP_TRAIL) != 0)
+		fragi_trail_unref(message->trail);
+}
+
 /* Returns a message to its pool. All that it holds, but an inline value, was dropped before. */
 static inline void return_to_pool(struct frag_message *message)
 {
@@ -81,10 +90,8 @@ static __attribute__((noinline)) void recycle_full(struct frag_message *message)
 		fragi_metadata_destroy(message->metadata);
 		message->metadata = NULL;
 	}
-	if ((message->stamps & FRAGI_STAMP_LABEL) != 0)
-		fragi_label_unref(message->label);
-	if ((message->stamps & FRAGI_STAMP_TRAIL) != 0)
-		fragi_trail_unref(message->trail);
+	if ((message->stamps & (FRAGI_STAMP_LABEL | FRAGI_STAMP_TRAIL)) != 0)
+		drop_paths(message);
 	drop_blob(message);
 	return_to_pool(message);
 }
