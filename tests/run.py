@@ -325,7 +325,8 @@ def run_side_by_side(programs, run_one, jobs, most, idle):
                 running.add(pool.submit(run_one, waiting.pop(0)))
                 if len(running) < jobs:
                     continue
-            done, running = concurrent.futures.wait(running, LOOK_S, concurrent.futures.FIRST_COMPLETED)
+            done, running = concurrent.futures.wait(running, LOOK_S,
+                                                    concurrent.futures.FIRST_COMPLETED)
             for ended in done:
                 ended.result()
 
