@@ -100,9 +100,9 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 	char age[32];
 
 	printf("%s: %s%s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
-	       app->name, app->state, app->adopted ? " (adopted)" : "", short_time(app->age_ns, age, sizeof(age)), app->run,
-	       app->epoch, app->delivered, app->started_by[0] != '\0' ? ", started by " : "",
-	       app->started_by);
+	       app->name, app->state, app->adopted ? " (adopted)" : "",
+	       short_time(app->age_ns, age, sizeof(age)), app->run, app->epoch, app->delivered,
+	       app->started_by[0] != '\0' ? ", started by " : "", app->started_by);
 	if (app->missing[0] != '\0')
 		printf("waits for %s\n", app->missing);
 	if (app->host_count == 0)

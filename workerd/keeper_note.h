@@ -12,7 +12,7 @@
 enum wrk_note_kind {
 	WRK_NOTE_ATTACHED, /* connection, session, secret; its socket */
 	WRK_NOTE_DISCONNECTED,
-	WRK_NOTE_HOST, /* host, and what names it in frames; its ledger, its process */
+	WRK_NOTE_HOST,         /* host, and what names it in frames; its ledger, its process */
 	WRK_NOTE_HOST_ADOPTED, /* host: it belongs to the session that was attached last */
 	WRK_NOTE_HOST_REPORTED,
 };

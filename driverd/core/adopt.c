@@ -54,7 +54,7 @@ void drv_reported_free(struct drv_reported *reported)
 }
 
 void drv_adopt_disown(struct drv_session *session, uint64_t run, uint32_t number, uint64_t epoch,
-		   bool is_over)
+		      bool is_over)
 {
 	struct fw_message message = {
 		.kind = FW_HOST_KILL, .run = run, .host = number, .epoch = epoch};
@@ -271,10 +271,12 @@ static void enqueue(struct drv_reported *reported, struct fw_message *message)
 		uint32_t capacity = reported->capacity == 0 ? 8 : reported->capacity * 2;
 		struct fw_message **queue =
 			capacity <= QUEUE_MAX
-				? fragi_realloc(reported->queue, capacity * sizeof(struct fw_message *))
+				? fragi_realloc(reported->queue,
+						capacity * sizeof(struct fw_message *))
 				: NULL;
 
-		if (queue == NULL) { /* its application misses it, as one of a connection that broke */
+		if (queue ==
+		    NULL) { /* its application misses it, as one of a connection that broke */
 			fw_message_free(message);
 			drv_session_lost(reported->session, true,
 					 "there is no room for what it reports");

@@ -28,7 +28,8 @@ static void drop_older(struct drv_app *app)
 			continue;
 		}
 		other->report->report.is_inexact = true;
-		drv_adopt_disown(reported->session, app->run, reported->number, reported->epoch, false);
+		drv_adopt_disown(reported->session, app->run, reported->number, reported->epoch,
+				 false);
 		*at = reported->next;
 		drv_reported_free(reported);
 	}
@@ -144,8 +145,8 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	for (uint32_t i = 0; i < stats->flow_count; i++) {
 		past->flows[i] = stats->flows[i];
 		past->delivered_sum += stats->flows[i].delivered;
-		if (past->first_ns == 0 || (stats->flows[i].first_ns != 0 &&
-					    stats->flows[i].first_ns < past->first_ns))
+		if (past->first_ns == 0 ||
+		    (stats->flows[i].first_ns != 0 && stats->flows[i].first_ns < past->first_ns))
 			past->first_ns = stats->flows[i].first_ns;
 	}
 	for (uint32_t i = 0; i < stats->op_count; i++)
@@ -379,7 +380,8 @@ static void hear_one(struct drv_app *app, struct drv_reported *reported)
 		recall(host, reported->stop);
 	for (uint32_t i = 0; i < reported->queued; i++)
 		has_ended = has_ended || reported->queue[i]->kind == FW_HOST_EXIT;
-	if (reported->is_partial && app->state == DRV_APP_RUNNING && host->state == DRV_HOST_RUNNING && !has_ended)
+	if (reported->is_partial && app->state == DRV_APP_RUNNING &&
+	    host->state == DRV_HOST_RUNNING && !has_ended)
 		drv_host_failed(host, &again);
 	for (uint32_t i = 0; i < reported->queued; i++) {
 		drv_host_message(host, reported->queue[i]);

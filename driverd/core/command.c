@@ -296,17 +296,17 @@ void drv_command_restart(struct drv_core *core)
 
 		if (old->state != DRV_APP_ENDED || old->again_run == 0)
 			continue;
-		app = drv_app_create(core,
-				     &(struct drv_event_app){
-					     .source = old->source,
-					     .source_bytes = old->source_bytes,
-					     .start_timeout_ns =
-						     old->is_discarded ? 0 : old->start_timeout_ns,
-					     .id = old->id,
-					     .name = drv_app_name(old),
-					     .started_by = old->again_by,
-				     },
-				     old->again_run);
+		app = drv_app_create(
+			core,
+			&(struct drv_event_app){
+				.source = old->source,
+				.source_bytes = old->source_bytes,
+				.start_timeout_ns = old->is_discarded ? 0 : old->start_timeout_ns,
+				.id = old->id,
+				.name = drv_app_name(old),
+				.started_by = old->again_by,
+			},
+			old->again_run);
 		old->again_run = 0;
 		if (app == NULL)
 			continue;

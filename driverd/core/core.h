@@ -110,7 +110,7 @@ struct drv_config {
 	int64_t drain_ns, close_ns, kill_ns; /* 10 s, 2 s, 1 s */
 	int64_t report_missing_ns;           /* 10 s */
 	int64_t progress_ns;                 /* 1 s; below 0: nobody sees it */
-	int64_t adopt_ns;    /* 8 s: for workers to come back and report what runs */
+	int64_t adopt_ns;           /* 8 s: for workers to come back and report what runs */
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC; drv_core_set_clock */
 	/*
 	 * The driver and its only worker are one process: all fragments share a host, and no

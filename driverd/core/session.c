@@ -375,18 +375,16 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 
 	core->config.random(core->config.random_arg, &session->id, sizeof(session->id));
 	core->config.random(core->config.random_arg, session->secret, sizeof(session->secret));
-	if (session->id == 0)
-		session->id = 1;
+	session->id += session->id == 0;
 	session->number = ++core->last_session;
-	message.welcome = (struct fw_welcome){.session = session->id,
-					      .name = session->name,
-					      .beat_ns = core->config.beat_ns,
-					      .dead_ns = core->config.dead_ns,
-					      .version = core->config.version,
-					      .takes_lines = session->role == FW_ROLE_WORKER &&
-							     !core->config.is_local,
-					      .keeps_hosts = session->role == FW_ROLE_WORKER &&
-							     core->config.adopts};
+	message.welcome = (struct fw_welcome){
+		.session = session->id,
+		.name = session->name,
+		.beat_ns = core->config.beat_ns,
+		.dead_ns = core->config.dead_ns,
+		.version = core->config.version,
+		.takes_lines = session->role == FW_ROLE_WORKER && !core->config.is_local,
+		.keeps_hosts = session->role == FW_ROLE_WORKER && core->config.adopts};
 	memcpy(message.welcome.secret, session->secret, sizeof(session->secret));
 	drv_emit(core,
 		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});

@@ -217,10 +217,11 @@ struct drv_app {
 	struct {
 		uint64_t connection, seq;
 	} asked;
-	uint64_t change;    /* what is to be on the disk before anybody hears of it */
-	struct drv_adopting *adopting; /* its hosts are to be reported (adopt.h); NULL: they are not */
-	bool is_adopted;               /* they were */
-	bool is_discarded;             /* it ended with the driver before */
+	uint64_t change; /* what is to be on the disk before anybody hears of it */
+	struct drv_adopting
+		*adopting;  /* its hosts are to be reported (adopt.h); NULL: they are not */
+	bool is_adopted;    /* they were */
+	bool is_discarded;  /* it ended with the driver before */
 	bool is_restored;   /* it starts again with its driver */
 	bool is_wanted;     /* no client has stopped it */
 	bool is_accepted;   /* it is kept, and its end will be remembered */
@@ -318,10 +319,10 @@ struct drv_core {
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
 	/* with which epochs above those of drivers before are reserved; 0: none is, or nothing kept */
 	uint64_t numbers_change;
-	bool is_behind; /* the last try failed */
-	bool has_room;                        /* what others wait for may have become free */
-	bool is_restoring;                    /* applications are still to start again */
-	size_t turn;                          /* which application decides first */
+	bool is_behind;    /* the last try failed */
+	bool has_room;     /* what others wait for may have become free */
+	bool is_restoring; /* applications are still to start again */
+	size_t turn;       /* which application decides first */
 	uint32_t stops;
 	uint32_t illegal_moves;
 	/* during a step */

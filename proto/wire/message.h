@@ -148,7 +148,7 @@ struct fw_hello {
 	const char **labels; /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
-	uint32_t reports;      /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
+	uint32_t reports; /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 };
 
 struct fw_beat {
@@ -205,20 +205,21 @@ struct fw_host_create {
  */
 enum fw_stop_state {
 	FW_STOP_NOT,
-	FW_STOP_DRAINS, /* it was told to drain */
-	FW_STOP_ENDS,   /* ... to end, and had not been told to drain */
+	FW_STOP_DRAINS,       /* it was told to drain */
+	FW_STOP_ENDS,         /* ... to end, and had not been told to drain */
 	FW_STOP_DRAINED_ENDS, /* ... to drain, then to end */
 	FW_STOP_KILLED,       /* it was to be killed, and not to be started again */
 };
 struct fw_host_report {
 	struct fw_host_create create;
-	bool started, has_run; /* START was asked for: of this epoch; of this one or an earlier one */
+	bool started,
+		has_run; /* START was asked for: of this epoch; of this one or an earlier one */
 	enum fw_stop_state stop;
 	enum fragi_failure failure; /* of HOST_KILL */
 	const char *reason;         /* ... */
-	uint64_t restarts;  /* epochs before this one on that worker; HOST_PAST is their sum */
-	bool is_inexact;    /* that sum lacks something */
-	int64_t age_ns;     /* since its first epoch was made */
+	uint64_t restarts; /* epochs before this one on that worker; HOST_PAST is their sum */
+	bool is_inexact;   /* that sum lacks something */
+	int64_t age_ns;    /* since its first epoch was made */
 };
 
 /* Tables as graph/resolve.h has them, flat. */

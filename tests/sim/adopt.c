@@ -28,7 +28,9 @@ bool sim_adopt_is_history(const struct sim *sim)
 
 bool sim_adopt_is_open(const struct sim *sim)
 {
-	return sim->adopts && sim->now_ns < sim->driver.started_ns + SIM_ADOPT_NS + SIM_S;
+	return sim->adopts &&
+	       sim->now_ns < sim_able_since(&sim->driver.process, sim->driver.started_ns) +
+				     SIM_ADOPT_NS + SIM_S;
 }
 
 static void record_fini(struct sim_record *item)
@@ -80,9 +82,10 @@ static bool keeps_written(const struct sim_record *item, uint64_t change)
 }
 
 /* What could not be written and was an attempt is void. */
+static uint64_t synced_before;
 static bool keeps_no_attempts(const struct sim_record *item, uint64_t change)
 {
-	return item->change == 0 || item->change > change || !item->record.is_attempt;
+	return item->change <= synced_before || item->change > change || !item->record.is_attempt;
 }
 
 void sim_adopt_fini(struct sim *sim)
@@ -91,6 +94,14 @@ void sim_adopt_fini(struct sim *sim)
 	drop(keeps_none, 0);
 	free(disk.items);
 	memset(&disk, 0, sizeof(disk));
+}
+
+static struct sim_app *app_of_run(struct sim *sim, const char *name, uint64_t run)
+{
+	for (uint32_t i = sim->apps_given; i-- > 0;)
+		if (sim->apps[i].kept_run == run && strcmp(sim->apps[i].name, name) == 0)
+			return &sim->apps[i];
+	return NULL;
 }
 
 static struct sim_app *app_named(struct sim *sim, const char *name)
@@ -137,7 +148,11 @@ static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 	app->given_ns = app->busy_ns = app->state_since_ns = sim->now_ns;
 	app->kept_run = run;
 	app->start_timeout_ns = 0;
-	app->excused = app->disturbed = app->early_excuse = sim->now_ns < sim->excuse_until_ns;
+	app->excused = sim->now_ns < sim->excuse_until_ns;
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		app->excused = app->excused ||
+			       (sim->workers[i].process.alive && sim->workers[i].end_requested);
+	app->disturbed = app->early_excuse = app->excused;
 	sim->app_count++;
 	sim->apps_given++;
 	sim_print(sim, "driver", "%s begins anew as run %llu", app->name, (unsigned long long)run);
@@ -156,17 +171,24 @@ static void revive(struct sim *sim, struct sim_app *app)
 
 static void take_run(struct sim *sim, const struct drv_record *record)
 {
-	struct sim_app *app = app_named(sim, record->name);
+	struct sim_app *app = app_of_run(sim, record->name, record->run);
 
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (sim->apps[i].kept_run != 0 && sim->apps[i].kept_run < record->run &&
+		    strcmp(sim->apps[i].name, record->name) == 0)
+			forget_app(sim, &sim->apps[i]);
+	if (app != NULL) {
+		revive(sim, app);
+		return;
+	}
+	app = app_named(sim, record->name);
 	if (app == NULL)
 		sim_fail(sim, "results", "run %llu of %s was not given",
 			 (unsigned long long)record->run, record->name);
 	else if (app->kept_run == 0 && !app->ended)
 		app->kept_run = record->run;
-	else if (app->kept_run != record->run)
-		renew(sim, app, record->run);
 	else
-		revive(sim, app);
+		renew(sim, app, record->run);
 }
 
 void sim_adopt_persist(struct sim *sim, const struct drv_action *action)
@@ -193,6 +215,7 @@ void sim_adopt_persist(struct sim *sim, const struct drv_action *action)
 
 void sim_adopt_written(struct sim *sim, uint64_t change, bool failed)
 {
+	synced_before = sim->disk.synced;
 	if (failed)
 		drop(keeps_no_attempts, change);
 	else
@@ -235,6 +258,29 @@ void sim_adopt_away(struct sim *sim)
 	sim_put(sim, back_ns, SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
 }
 
+static bool is_newest(size_t at)
+{
+	for (size_t i = 0; i < disk.count; i++)
+		if (disk.items[i].record.kind == DRV_RECORD_RUN &&
+		    disk.items[i].record.run > disk.items[at].record.run &&
+		    strcmp(disk.items[i].record.name, disk.items[at].record.name) == 0)
+			return false;
+	return true;
+}
+
+/* A run that nobody knows of: it was not on the disk, so none of its hosts was made. */
+static bool is_unknown(const struct sim *sim, const struct sim_app *app)
+{
+	for (size_t i = 0; i < disk.count; i++)
+		if (disk.items[i].record.kind == DRV_RECORD_RUN &&
+		    disk.items[i].record.run == app->kept_run)
+			return false;
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == app)
+			return false;
+	return true;
+}
+
 /* As driverd/database.c reads it: one row a run. */
 static void restore_run(struct sim *sim, size_t at)
 {
@@ -270,8 +316,8 @@ static void restore_run(struct sim *sim, size_t at)
 			break;
 		}
 	}
-	app = row.outcome_bytes == 0 ? app_named(sim, row.name) : NULL;
-	if (app != NULL && app->kept_run == row.run)
+	app = app_of_run(sim, row.name, row.run);
+	if (app != NULL && row.outcome_bytes == 0 && is_newest(at))
 		revive(sim, app);
 	if (drv_core_restore(sim->driver.core, &row) < 0)
 		sim_fail(sim, "state", "run %llu cannot be read", (unsigned long long)row.run);
@@ -285,6 +331,12 @@ void sim_adopt_restore(struct sim *sim)
 		if (kind == DRV_RECORD_NUMBERS || kind == DRV_RECORD_PLACED)
 			(void)drv_core_restore(sim->driver.core, &disk.items[i].record);
 	}
+	for (uint32_t i = 0; sim->driver.incarnation > 1 && i < sim->apps_given; i++)
+		if (!sim->apps[i].ended && is_unknown(sim, &sim->apps[i])) {
+			sim->apps[i].ended = true;
+			sim->apps[i].ended_ns = sim->now_ns;
+			sim->waiting++;
+		}
 	for (size_t i = 0; i < disk.count; i++)
 		if (disk.items[i].record.kind == DRV_RECORD_RUN)
 			restore_run(sim, i);
@@ -314,8 +366,7 @@ void sim_adopt_reported(struct sim *sim, uint32_t worker, const struct fw_messag
 
 void sim_adopt_look(struct sim *sim)
 {
-	if (!sim->adopts || !sim->driver.process.alive ||
-	    sim->now_ns < sim->driver.started_ns + SIM_ADOPT_NS + 4 * SIM_S)
+	if (!sim->adopts || !sim->driver.process.alive || sim_adopt_is_open(sim))
 		return;
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended &&

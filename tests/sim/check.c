@@ -173,8 +173,8 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 		     (running && settled) ||
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
 			     (app->state == DRV_APP_WAITING && !sim_adopt_is_open(sim) &&
-			      can_be_placed(sim, app) &&
-			      sim_place_is_certain(sim, app))) > 6 * sim->beat_ns + SIM_S)
+			      can_be_placed(sim, app) && sim_place_is_certain(sim, app))) >
+	    6 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
 			 app->name, drv_app_state_name(app->state));
 }
@@ -360,6 +360,8 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 
 	/* A host that may be started again is not the reason where that was done. */
 	if (app->early_excuse || pid == 0 || app->failed_outside)
+		return;
+	if (sim->adopts && sim->driver.incarnation > 1) /* it may hear of several ends at once */
 		return;
 	snprintf(named, sizeof(named), "fraghost %d ", pid);
 	if (strstr(reason, named) == NULL || exit_code != (app->fate_met ? app->fate_exit_code : 1))

@@ -89,7 +89,7 @@ static void do_persist(struct sim *sim, const struct drv_action *action)
 		sim_adopt_persist(sim, action);
 	if (action->record.kind == DRV_RECORD_NUMBERS)
 		sim->disk.wanted_epoch = action->record.epoch;
-	if (sim->disk.writing == 0)
+	if (sim->disk.writing == 0 && !sim->adopts)
 		write_changes(sim);
 }
 
@@ -108,6 +108,7 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	sim->disk.writing = 0;
+	sim->disk.written = event->b != 0 ? 0 : event->c;
 	sim_print(sim, "disk", "%s change %llu", event->b != 0 ? "has no room for" : "has",
 		  (unsigned long long)event->c);
 	if (event->b != 0) {
@@ -206,6 +207,10 @@ void sim_driver_step(struct sim *sim, struct drv_event *event)
 	}
 	for (size_t i = 0; i < driver->actions.count && driver->process.alive && !sim->failed; i++)
 		perform(sim, &driver->actions.items[i]);
+	/* What a step has is written together. */
+	if (sim->adopts && driver->process.alive && sim->disk.writing == 0 &&
+	    sim->disk.wanted > sim->disk.written)
+		write_changes(sim);
 	if (driver->process.alive)
 		set_timer(sim);
 }
@@ -230,7 +235,7 @@ void sim_on_driver_timer(struct sim *sim, const struct sim_event *event)
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	if (driver->process.alive &&
 	    drv_core_deadline_ns(driver->core) <= sim_clock(sim, &driver->process)) {
-		if (++driver->spins > 4)
+		if (++driver->spins > (sim->adopts ? 24 : 4)) /* it restores in steps */
 			sim_fail(sim, "at rest", "the driver's timer is due again and again");
 	} else {
 		driver->spins = 0;
@@ -326,7 +331,7 @@ void sim_driver_start(struct sim *sim)
 	struct sim_driver *driver = &sim->driver;
 
 	sim->driver_returns = false;
-	sim->disk.writing = sim->disk.wanted = sim->disk.wanted_epoch = 0;
+	sim->disk.writing = sim->disk.wanted = sim->disk.wanted_epoch = sim->disk.written = 0;
 	driver->incarnation++;
 	driver->process = (struct sim_process){.alive = true};
 	driver->timer_at_ns = -1;

@@ -460,6 +460,7 @@ struct sim_disk {
 	uint64_t epoch;           /* what a driver that starts now reads */
 	uint64_t wanted, writing; /* the newest change; the one being written, 0: none */
 	uint64_t wanted_epoch, writing_epoch; /* reserved up to that */
+	uint64_t written;                     /* the newest change that was written */
 	uint64_t synced;                      /* adopt.c: the newest change that is there */
 	uint64_t heard;                       /* the highest that a worker has heard */
 	uint64_t heard_from;                  /* incarnation */

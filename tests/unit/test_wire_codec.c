@@ -411,7 +411,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
 		message->stop = (struct fw_host_stop){5000000000, 4, "another host crashed", true,
-							FRAGI_FAILURE_HOST_EXITED};
+						      FRAGI_FAILURE_HOST_EXITED};
 		return;
 	case FW_HOST_EVENT:
 		message->event = (struct fw_host_event){FW_STATE_IDLE, 3,

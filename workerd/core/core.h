@@ -43,10 +43,10 @@ enum wrk_host_state {
 #define WRK_BACKOFF_MIN_NS 100000000ll
 #define WRK_BACKOFF_MAX_NS 5000000000ll
 #define WRK_BACKOFF_HOSTS_NS 1000000000ll /* while hosts wait for their driver */
-#define WRK_CONNECT_NS 5000000000ll /* longest attempt */
-#define WRK_KILL_NS 1000000000ll    /* from SIGTERM to SIGKILL */
-#define WRK_WAITS_NS 10000000000ll  /* between two lines about what is waited for */
-#define WRK_GRACE_NS 500000000ll    /* for the driver to stop them, when this workerd is to end */
+#define WRK_CONNECT_NS 5000000000ll       /* longest attempt */
+#define WRK_KILL_NS 1000000000ll          /* from SIGTERM to SIGKILL */
+#define WRK_WAITS_NS 10000000000ll        /* between two lines about what is waited for */
+#define WRK_GRACE_NS 500000000ll /* for the driver to stop them, when this workerd is to end */
 
 /* texts are borrowed for the life of the core */
 struct wrk_config {
@@ -126,14 +126,14 @@ struct wrk_event {
 };
 
 enum wrk_action_kind {
-	WRK_DO_CONNECT,      /* connection: answers CONNECTED or CONNECT_FAILED */
-	WRK_DO_DISCONNECT,   /* connection: what was sent before leaves first; no event follows */
-	WRK_DO_SEND_DRIVER,  /* connection, message */
-	WRK_DO_KEEP,         /* connection, message (WELCOME): what its keeper may need */
-	WRK_DO_SPAWN,        /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
-	WRK_DO_SEND_HOST,    /* host, message */
-	WRK_DO_SIGNAL_HOST,  /* host, signal */
-	WRK_DO_SAMPLE_HOST,  /* host: answers HOST_SAMPLED if there is a page */
+	WRK_DO_CONNECT,     /* connection: answers CONNECTED or CONNECT_FAILED */
+	WRK_DO_DISCONNECT,  /* connection: what was sent before leaves first; no event follows */
+	WRK_DO_SEND_DRIVER, /* connection, message */
+	WRK_DO_KEEP,        /* connection, message (WELCOME): what its keeper may need */
+	WRK_DO_SPAWN,       /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
+	WRK_DO_SEND_HOST,   /* host, message */
+	WRK_DO_SIGNAL_HOST, /* host, signal */
+	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
 	/* host: it belongs to the session that was kept last */
 	WRK_DO_KEEP_HOST,
 	WRK_DO_FORGET_SAVED, /* run; 0: all: what its operators saved is of no use any more */

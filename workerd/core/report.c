@@ -128,14 +128,27 @@ static void settle(struct fragi_flow_stats *row)
 		row->sent = settled;
 }
 
-/* The epoch before is over: what it counted is added to those before it. */
-static void add_past(struct wrk_kept *kept)
+static void add(struct fw_host_stats *sum, const struct fw_host_stats *stats)
+{
+	for (uint32_t i = 0; i < sum->flow_count && i < stats->flow_count; i++)
+		fragi_account_add(&sum->flows[i], &stats->flows[i]);
+	for (uint32_t i = 0; i < sum->op_count && i < stats->op_count; i++) {
+		sum->ops[i].ticks += stats->ops[i].ticks;
+		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+			sum->ops[i].counters[k] += stats->ops[i].counters[k];
+	}
+}
+
+/*
+ * The epoch before is over: what it counted is added to those before it. One that was not wired has
+ * fewer rows.
+ */
+static void add_past(struct wrk_core *core, struct wrk_kept *kept)
 {
 	const uint32_t inner =
 		kept->prepared.message != NULL ? kept->prepared.message->prepared.flow_count : 0;
 	const struct fw_host_stats *stats =
 		kept->stats.message != NULL ? &kept->stats.message->stats : NULL;
-	struct fw_host_stats *sum;
 
 	kept->restarts++;
 	if (stats == NULL || !stats->final) {
@@ -144,23 +157,21 @@ static void add_past(struct wrk_kept *kept)
 	}
 	for (uint32_t i = 0; i < inner && i < stats->flow_count; i++)
 		settle(&stats->flows[i]);
-	if (kept->past.message == NULL) {
-		kept->is_inexact = kept->is_inexact || kept->restarts > 1;
+	if (kept->past.message != NULL &&
+	    kept->past.message->stats.flow_count < stats->flow_count) {
+		const struct wrk_copy wider = kept->stats;
+
+		kept->stats = kept->past;
+		kept->past = wider;
+	}
+	if (kept->past.message != NULL) {
+		add(&kept->past.message->stats, &kept->stats.message->stats);
+		drop(core, &kept->stats);
+	} else {
 		kept->past = kept->stats;
-		kept->past.message->kind = FW_HOST_PAST;
 		kept->stats = (struct wrk_copy){0};
-		return;
 	}
-	sum = &kept->past.message->stats;
-	kept->is_inexact = kept->is_inexact || sum->flow_count != stats->flow_count ||
-			   sum->op_count != stats->op_count;
-	for (uint32_t i = 0; i < sum->flow_count && i < stats->flow_count; i++)
-		fragi_account_add(&sum->flows[i], &stats->flows[i]);
-	for (uint32_t i = 0; i < sum->op_count && i < stats->op_count; i++) {
-		sum->ops[i].ticks += stats->ops[i].ticks;
-		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
-			sum->ops[i].counters[k] += stats->ops[i].counters[k];
-	}
+	kept->past.message->kind = FW_HOST_PAST;
 }
 
 /* If there is no room for the text of the graph, without it. */
@@ -186,7 +197,7 @@ void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int
 	if (!core->keeps_hosts)
 		return;
 	if (kept != NULL) {
-		add_past(kept);
+		add_past(core, kept);
 		clear_epoch(core, kept);
 	} else {
 		make_room(core);
@@ -218,10 +229,10 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		kept->started = kept->has_run = true;
 	if ((request->kind != FW_HOST_STOP && request->kind != FW_HOST_KILL) || stop->starts_again)
 		return;
-	kept->stop = request->kind == FW_HOST_KILL    ? FW_STOP_KILLED
-		     : stop->drain_ns > 0             ? FW_STOP_DRAINS
-		     : kept->stop != FW_STOP_NOT ? FW_STOP_DRAINED_ENDS
-						      : FW_STOP_ENDS;
+	kept->stop = request->kind == FW_HOST_KILL ? FW_STOP_KILLED
+		     : stop->drain_ns > 0          ? FW_STOP_DRAINS
+		     : kept->stop != FW_STOP_NOT   ? FW_STOP_DRAINED_ENDS
+						   : FW_STOP_ENDS;
 	kept->failure = stop->failure;
 	if (kept->reason != NULL || stop->reason == NULL || stop->reason[0] == '\0')
 		return;
@@ -271,8 +282,10 @@ void wrk_keep_exit(struct wrk_core *core, const struct wrk_host *host,
 		   const struct fw_host_stats *stats, const struct fw_host_exit *exit,
 		   struct wrk_actions *actions)
 {
-	struct fw_message message = {
-		.kind = FW_HOST_STATS, .run = host->run, .host = host->number, .epoch = host->epoch};
+	struct fw_message message = {.kind = FW_HOST_STATS,
+				     .run = host->run,
+				     .host = host->number,
+				     .epoch = host->epoch};
 	struct wrk_kept *kept = kept_for(core, &message);
 
 	if (kept == NULL)

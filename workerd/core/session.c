@@ -159,9 +159,9 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 	if (!closed)
 		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
 	if (attached && core->host_count > 0 && core->keeps_hosts) {
-		wrk_log(actions, FRAGI_LOG_WARN, "lost the driver at %s: %s; %u host%s on meanwhile",
-			core->config.driver, why, core->host_count,
-			core->host_count == 1 ? " runs" : "s run");
+		wrk_log(actions, FRAGI_LOG_WARN,
+			"lost the driver at %s: %s; %u host%s on meanwhile", core->config.driver,
+			why, core->host_count, core->host_count == 1 ? " runs" : "s run");
 		core->waiting_logged = true;
 	} else if (attached && core->host_count > 0) {
 		wrk_log(actions, FRAGI_LOG_WARN,
@@ -296,10 +296,10 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 			    struct wrk_actions *actions)
 {
 	if (core->keeps_hosts && core->host_count > 0) { /* another one may be there soon */
-		session_drop(core, false,
-			     wrk_text(actions, "it refused this worker: %s",
-				      refused->failure.sentence),
-			     now_ns, actions);
+		session_drop(
+			core, false,
+			wrk_text(actions, "it refused this worker: %s", refused->failure.sentence),
+			now_ns, actions);
 		return;
 	}
 	wrk_log(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",

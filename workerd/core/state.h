@@ -76,11 +76,11 @@ struct wrk_kept {
 struct wrk_core {
 	struct wrk_config config;
 	enum wrk_session session;
-	uint64_t connection;             /* of the present connection; counts up */
-	uint64_t session_id;             /* the driver's; 0: never attached */
-	uint8_t secret[FW_SECRET_BYTES]; /* of that session */
-	bool takes_lines;                /* ... the driver does */
-	bool keeps_hosts;                /* ... and finds its hosts again when it comes back */
+	uint64_t connection;                /* of the present connection; counts up */
+	uint64_t session_id;                /* the driver's; 0: never attached */
+	uint8_t secret[FW_SECRET_BYTES];    /* of that session */
+	bool takes_lines;                   /* ... the driver does */
+	bool keeps_hosts;                   /* ... and finds its hosts again when it comes back */
 	char proof[256], served_proof[256]; /* of the present connection; of that session */
 	struct wrk_kept *kept;              /* the newest first */
 	uint32_t kept_count;
