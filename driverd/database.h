@@ -23,8 +23,8 @@ int drv_database_open(const char *folder, struct drv_database **out_database, st
 /* Returns 0 to go on. */
 typedef int (*drv_database_fn)(void *arg, const struct drv_record *record);
 /*
- * Passes on NUMBERS, each PLACED, each RUN with what is known of its end, the oldest first, and each EVENT, the
- * oldest first. Returns 0, what fn returned, or as open.
+ * Passes on NUMBERS, each PLACED, each RUN with what is known of its end, the oldest first, and
+ * each EVENT, the oldest first. Returns 0, what fn returned, or as open.
  */
 int drv_database_read(struct drv_database *database, drv_database_fn fn, void *arg,
 		      struct frag_err *err);

@@ -8,10 +8,11 @@
 
 /*
  * A driver that starts gets back what earlier ones have kept. A run of theirs that had no end yet
- * ended with its driver, or waits to be adopted where hosts outlive the driver (adopt.c). An application is wanted from its start until a client
- * stops it, or it ends by itself; the end of the driver, or of a worker, is no such end. What is
- * wanted starts again, each in a step of its own, as a new run with the source of the newest one,
- * and then waits for its workers as long as that takes.
+ * ended with its driver, or waits to be adopted where hosts outlive the driver (adopt.c). An
+ * application is wanted from its start until a client stops it, or it ends by itself; the end of
+ * the driver, or of a worker, is no such end. What is wanted starts again, each in a step of its
+ * own, as a new run with the source of the newest one, and then waits for its workers as long as
+ * that takes.
  */
 int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 {

@@ -317,7 +317,7 @@ struct drv_core {
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch, last_session;
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
-	/* with which epochs above those of drivers before are reserved; 0: none is, or nothing kept */
+	/* that reserves epochs above those of drivers before; 0: none does, or nothing is kept */
 	uint64_t numbers_change;
 	bool is_behind;    /* the last try failed */
 	bool has_room;     /* what others wait for may have become free */
@@ -423,57 +423,6 @@ void drv_watch_logs(struct drv_session *client, const struct fw_message *message
 void drv_watch_end(struct drv_session *client); /* it leaves */
 /* What clients wait for may have come in this step. */
 void drv_watch_serve(struct drv_core *core);
-
-/* restore.c: starts one application again that is wanted, if it may */
-void drv_restore_step(struct drv_core *core, bool may_start);
-
-/* history.c: what has happened, as far as it is remembered */
-int drv_history_init(struct drv_history *history); /* 0 or -ENOMEM */
-void drv_history_fini(struct drv_history *history);
-/* app: NULL: none. who: NULL: nobody */
-void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const struct drv_app *app,
-		      const char *who, const char *format, ...) FRAG_PRINTF(5, 6);
-/* The first one with a higher number; NULL: none. */
-const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number);
-/* Remembers how the application has ended, if memory is not short. */
-void drv_history_end(struct drv_app *app);
-/* Of an earlier driver. Returns 0, -EUCLEAN, -ENOMEM. */
-int drv_history_restore_run(struct drv_core *core, const struct drv_record *record);
-void drv_history_restore_note(struct drv_history *history, const struct drv_record *record);
-/* A client has stopped what has ended already: it does not start again. */
-void drv_history_unwant(struct drv_core *core, struct drv_ended *ended);
-/* A newer run of that name is kept, which alone may start again. */
-void drv_history_supersede(struct drv_history *history, const char *name);
-struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run);
-/* Takes a run out, and frees it: it is no run that has ended. */
-void drv_history_take(struct drv_history *history, struct drv_ended *ended);
-/* Remembers that the run has ended with the driver before, if memory is not short. */
-void drv_history_cut(struct drv_app *app);
-/* The newest run of that name; NULL: none. */
-struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
-
-/* keep.c: what is to be on the disk; nothing where the driver keeps no state */
-uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
-/* The application is to be kept before anybody hears of it. */
-void drv_keep_start(struct drv_app *app);
-/* The application is adopted, and is to be kept as one that was started here. */
-void drv_keep_adopted(struct drv_app *app);
-/* The workers that have its hosts. */
-void drv_keep_placed(const struct drv_app *app);
-/* Numbers that a driver before has given are known now. */
-void drv_keep_numbers(struct drv_core *core);
-/* Its source has changed while it runs. */
-void drv_keep_source(const struct drv_app *app);
-/* It has ended before that. */
-void drv_keep_no_start(struct drv_app *app);
-/* Returns the change; 0: none. */
-uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
-void drv_keep_end(struct drv_core *core, struct drv_ended *ended);
-/* kind: SOURCELESS or FORGOTTEN */
-void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind);
-void drv_keep_note(struct drv_core *core, const struct drv_note *note);
-/* All records up to change were tried; why_not: NULL, or why they are not on the disk. */
-void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not);
 
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
@@ -625,5 +574,7 @@ int drv_report(struct drv_app *app);
 /* Sums up the stats that the host has just sent, and compares them with those before. */
 void drv_report_stats(struct drv_host *host, const struct fw_host_stats *stats);
 uint64_t drv_report_delivered(const struct drv_app *app);
+
+#include <driverd/core/keep.h>
 
 #endif

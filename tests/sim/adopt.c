@@ -125,12 +125,32 @@ static void forget_app(struct sim *sim, struct sim_app *app)
 	sim->waiting++;
 }
 
+/* It had come to its end by itself, and its workers, which are there, could have said so. */
+static void check_twice(struct sim *sim, const struct sim_app *app)
+{
+	bool known = !sim->disk.was_lost && app->has_result && app->result == FRAGI_SUMMARY_DONE &&
+		     !app->excused;
+
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *host = &sim->hosts[i];
+		const struct sim_worker *worker = &sim->workers[host->worker];
+
+		known = known &&
+			(host->app != app ||
+			 (worker->generation == host->generation && worker->process.alive &&
+			  wrk_core_session(worker->core) == WRK_SESSION_ATTACHED));
+	}
+	if (known)
+		sim_fail(sim, "adoption", "%s is done, and runs a second time", app->name);
+}
+
 /* Another run begins of what had a run already. */
 static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 {
 	struct sim_app *app = &sim->apps[sim->app_count];
 	const struct sim_app *planned = &sim->planned[old->planned];
 
+	check_twice(sim, old);
 	forget_app(sim, old);
 	if (sim->app_count == SIM_APPS_MAX) {
 		sim_fail(sim, "bounded", "too many runs");
@@ -241,6 +261,7 @@ void sim_adopt_died(struct sim *sim)
 	if (!sim_chance(sim, 4))
 		return;
 	sim_print(sim, "disk", "is lost");
+	sim->disk.was_lost = true;
 	drop(keeps_none, 0);
 	sim->disk.epoch = sim->disk.heard = 0;
 }

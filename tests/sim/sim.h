@@ -461,9 +461,10 @@ struct sim_disk {
 	uint64_t wanted, writing; /* the newest change; the one being written, 0: none */
 	uint64_t wanted_epoch, writing_epoch; /* reserved up to that */
 	uint64_t written;                     /* the newest change that was written */
-	uint64_t synced;                      /* adopt.c: the newest change that is there */
-	uint64_t heard;                       /* the highest that a worker has heard */
-	uint64_t heard_from;                  /* incarnation */
+	bool was_lost;
+	uint64_t synced;     /* adopt.c: the newest change that is there */
+	uint64_t heard;      /* the highest that a worker has heard */
+	uint64_t heard_from; /* incarnation */
 };
 
 /* client.c: a change that is not answered yet; seq 0: none */

@@ -17,8 +17,8 @@
  * HOST_EXIT). When the driver is lost, silent or broken, it is tried again for ever. A driver that
  * serves (WELCOME, keeps_hosts) finds its hosts again: they run on meanwhile, and are reported when
  * it is back (report.c). The hosts of another one are killed at once, since their application ends
- * with it. A host that is silent is killed and reported. Silence and delays are judged in the time for which
- * this process was awake itself (base/awake.h).
+ * with it. A host that is silent is killed and reported. Silence and delays are judged in the time
+ * for which this process was awake itself (base/awake.h).
  */
 enum wrk_session {
 	WRK_SESSION_DISCONNECTED,

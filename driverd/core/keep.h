@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_KEEP_H
+#define DRV_KEEP_H
+
+#include <driverd/core/state.h>
+
+/* What the driver remembers, and keeps on the disk. */
+
+/* restore.c: starts one application again that is wanted, if it may */
+void drv_restore_step(struct drv_core *core, bool may_start);
+
+/* history.c: what has happened, as far as it is remembered */
+int drv_history_init(struct drv_history *history); /* 0 or -ENOMEM */
+void drv_history_fini(struct drv_history *history);
+/* app: NULL: none. who: NULL: nobody */
+void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const struct drv_app *app,
+		      const char *who, const char *format, ...) FRAG_PRINTF(5, 6);
+/* The first one with a higher number; NULL: none. */
+const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number);
+/* Remembers how the application has ended, if memory is not short. */
+void drv_history_end(struct drv_app *app);
+/* Of an earlier driver. Returns 0, -EUCLEAN, -ENOMEM. */
+int drv_history_restore_run(struct drv_core *core, const struct drv_record *record);
+void drv_history_restore_note(struct drv_history *history, const struct drv_record *record);
+/* A client has stopped what has ended already: it does not start again. */
+void drv_history_unwant(struct drv_core *core, struct drv_ended *ended);
+/* A newer run of that name is kept, which alone may start again. */
+void drv_history_supersede(struct drv_history *history, const char *name);
+struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run);
+/* Takes a run out, and frees it: it is no run that has ended. */
+void drv_history_take(struct drv_history *history, struct drv_ended *ended);
+/* Remembers that the run has ended with the driver before, if memory is not short. */
+void drv_history_cut(struct drv_app *app);
+/* The newest run of that name; NULL: none. */
+struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
+
+/* keep.c: what is to be on the disk; nothing where the driver keeps no state */
+uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
+/* The application is to be kept before anybody hears of it. */
+void drv_keep_start(struct drv_app *app);
+/* The application is adopted, and is to be kept as one that was started here. */
+void drv_keep_adopted(struct drv_app *app);
+/* The workers that have its hosts. */
+void drv_keep_placed(const struct drv_app *app);
+/* Numbers that a driver before has given are known now. */
+void drv_keep_numbers(struct drv_core *core);
+/* Its source has changed while it runs. */
+void drv_keep_source(const struct drv_app *app);
+/* It has ended before that. */
+void drv_keep_no_start(struct drv_app *app);
+/* Returns the change; 0: none. */
+uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
+void drv_keep_end(struct drv_core *core, struct drv_ended *ended);
+/* kind: SOURCELESS or FORGOTTEN */
+void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind);
+void drv_keep_note(struct drv_core *core, const struct drv_note *note);
+/* All records up to change were tried; why_not: NULL, or why they are not on the disk. */
+void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not);
+
+#endif
