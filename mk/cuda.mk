@@ -33,14 +33,16 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(LIBFRAG_SO)
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit
-gpu-check-kit: all $(B)/tests/cuda/gpu_check
+gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 	@rm -rf $(GPU_CHECK) && mkdir -p $(addprefix $(GPU_CHECK)/,bin deps libexec/frag \
 		lib/frag/modules lib/frag/plugins)
-	@cp $(B)/tests/cuda/gpu_check $(B)/bin/fragctl $(GPU_CHECK)/bin
+	@cp $(B)/tests/cuda/gpu_check $(addprefix $(B)/bin/,fragctl driverd workerd) \
+		$(GPU_CHECK)/bin
 	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK)/libexec/frag
 	@cp $(LIBFRAG_SO) $(GPU_CHECK)/lib
-	@cp $(B)/lib/frag/modules/cuda.so $(GPU_CHECK)/lib/frag/modules
+	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so) $(GPU_CHECK)/lib/frag/modules
 	@cp $(B)/lib/frag/plugins/libbasic.so $(GPU_CHECK)/lib/frag/plugins
+	@cp $(B)/tests/sample_plugins/libgpu.so $(GPU_CHECK)/lib
 	@cp tests/cuda/gpu_check.sh $(GPU_CHECK)
 	@ldd $(GPU_CHECK)/bin/* $(GPU_CHECK)/libexec/frag/* $(GPU_CHECK)/lib/*.so* | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \

@@ -36,3 +36,30 @@ for storage in host device cuda_managed; do
 		fi
 	done
 done
+# Between two hosts of a worker: through memory of the host, and onto the GPU again.
+cat >app.yaml <<END
+frag: 1
+application: gpu_check
+extensions: [libgpu.so]
+fragments:
+  a:
+    host: one
+    operators:
+      tx:
+        type: ping_tensor_tx
+        parameters: {storage_type: device, rows: 1024, columns: 1024}
+        conditions: [{type: count, count: 100}]
+  b:
+    host: two
+    operators: {rx: {type: gpu_sink}}
+flows: [a.tx -> b.rx]
+END
+if FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER=$(id -un) bin/fragctl run --workers 1 app.yaml \
+	>log 2>&1 && grep -q "tensor 100 is whole, on device 2" log; then
+	echo "ok   device memory between two hosts"
+	grep "tx.out" log
+else
+	echo "FAIL device memory between two hosts"
+	cat log
+	exit 1
+fi

@@ -24,6 +24,25 @@ flows: [tx -> rx]
 BLOCKS = "{type: block_memory_pool, storage_type: %d, block_size: 2K, num_blocks: 3}"
 
 
+BETWEEN = """frag: 1
+application: app
+extensions: [libgpu.so]
+fragments:
+  a:
+    host: one
+    operators:
+      tx:
+        type: ping_tensor_tx
+        parameters: {storage_type: %s, rows: %d}
+        conditions: [{type: count, count: 20}]
+  b:
+    host: two
+    operators:
+      rx: {type: gpu_sink, parameters: {use_gpu: %s}}
+flows: [{from: a.tx, to: b.rx%s}]
+"""
+
+
 class Gpu(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
@@ -98,6 +117,53 @@ class Memory(Gpu):
                            text=True, timeout=cluster.PATIENCE_S)
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
         self.assertIn("GPU 0 is Fake 0", r.stdout)
+
+
+class Between(Gpu):
+    """Tensors that go to another host, whole."""
+
+    def expect_arrival(self, storage, rows, use_gpu, flow, device):
+        with self.subTest(storage=storage, rows=rows, flow=flow):
+            r = self.fragctl("run", BETWEEN % (storage, rows, use_gpu, flow), "--workers", "1")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertIn("tensor 20 is whole, on device %d" % device, r.stderr)
+
+    def test_those_of_a_gpu_arrive_on_a_gpu(self):
+        self.expect_arrival("device", 32, "true", "", 2)
+        self.expect_arrival("device", 4000, "true", ", edge: ucx", 2)
+        self.expect_arrival("device", 4000, "true", ", encrypt: on", 2)
+
+    def test_where_nothing_uses_a_gpu_they_arrive_in_host_memory(self):
+        self.expect_arrival("device", 4000, "false", "", 1)
+
+    def test_those_that_the_cpu_can_use_arrive_in_host_memory(self):
+        self.expect_arrival("cuda_managed", 4000, "true", "", 1)
+
+    def test_a_gpu_that_fails_while_a_tensor_leaves_or_arrives(self):
+        # Each host makes its own calls: the sender copies twice a message, the receiver once
+        # before its operator does.
+        self.env["FAKE_CUDA_FAIL"] = "cuMemcpyAsync:2:700"
+        r = self.fragctl("run", BETWEEN % ("device", 32, "true", ""), "--workers", "1")
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertNotIn("tensor 20", r.stderr)
+        self.assertIn('a.tx: cannot emit on port "out" in tick 1: a tensor cannot be copied from '
+                      "its GPU to be sent", r.stderr)
+        self.assertRegex(r.stderr, r"gpu: a tensor of 2048 bytes cannot be copied from its GPU: "
+                                   r"GPU 0 .*: cuMemcpyAsync .*: CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    def test_a_gpu_without_room_for_what_arrives(self):
+        """The sender takes its memory by one call; each arrival is a call of the receiver."""
+        self.env["FAKE_CUDA_FAIL"] = "cuMemAlloc_v2:2:2"
+        text = (BETWEEN % ("device", 32, "true", "")).replace(
+            "host: one\n", "host: one\n    resources: {pool: %s}\n" % (BLOCKS % 1)).replace(
+            "num_blocks: 3", "num_blocks: 9").replace("{storage", "{allocator: $pool, storage")
+        summary = self.path("summary.json")
+        r = self.fragctl("run", text, "--workers", "1", "--summary", summary)
+        self.assertEqual(r.returncode, 1, r.stderr)
+        self.assertIn("a message of flow 0 cannot be put on the GPU: there is no memory of the "
+                      "device for 2048 bytes: out of memory", r.stderr)
+        with open(summary, encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["failure"]["code"], "out_of_memory")
 
 
 class Missing(Gpu):

@@ -4,6 +4,7 @@
 
 #include <base/alloc.h>
 #include <data/codec.h>
+#include <data/memory.h>
 #include <data/metadata.h>
 
 /* Bytes of a tensor's dtype code, bits, lanes, device type and ndim. */
@@ -56,7 +57,7 @@ static int encode_tensor(const struct fragi_named_tensor *named, struct frag_wri
 	size_t dims = (size_t)tensor->dl.ndim;
 	uint8_t *at;
 
-	if (tensor->dl.device.type == FRAG_DEVICE_CUDA)
+	if (!fragi_memory_can_be_sent(tensor->dl.device))
 		return -ENOTSUP;
 	at = fragi_writer_reserve(writer, 1 + name_length + TENSOR_KIND_BYTES +
 						  dims * sizeof(tensor->shape[0]) +
@@ -70,7 +71,7 @@ static int encode_tensor(const struct fragi_named_tensor *named, struct frag_wri
 	at[0] = dtype->code;
 	at[1] = dtype->bits;
 	memcpy(at + 2, &dtype->lanes, sizeof(dtype->lanes));
-	at[4] = FRAG_DEVICE_CPU;
+	at[4] = fragi_device_is_host(tensor->dl.device) ? FRAG_DEVICE_CPU : FRAG_DEVICE_CUDA;
 	at[5] = (uint8_t)dims;
 	at += TENSOR_KIND_BYTES;
 	for (size_t i = 0; i < dims; i++, at += sizeof(tensor->shape[0]))
@@ -280,7 +281,8 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	int r;
 
 	kind = name != NULL ? fragi_reader_skip(reader, TENSOR_KIND_BYTES) : NULL;
-	if (kind == NULL || kind[4] != FRAG_DEVICE_CPU || kind[5] > FRAG_TENSOR_NDIM_MAX)
+	if (kind == NULL || (kind[4] != FRAG_DEVICE_CPU && kind[4] != FRAG_DEVICE_CUDA) ||
+	    kind[5] > FRAG_TENSOR_NDIM_MAX)
 		return -EBADMSG;
 	ndim = kind[5];
 	rest = fragi_reader_skip(reader, ndim * sizeof(shape[0]) + sizeof(stated));
@@ -294,6 +296,7 @@ static int decode_tensor(struct frag_reader *reader, struct frag_message *messag
 	r = fragi_tensor_describe(dtype, ndim, shape, &tensor);
 	if (r < 0)
 		return r == -ENOMEM ? r : -EBADMSG;
+	tensor->was_on_gpu = kind[4] == FRAG_DEVICE_CUDA;
 	r = tensor->compact_bytes == stated ? tensor_fill(tensor, limits) : -EBADMSG;
 	if (r < 0) {
 		frag_tensor_unref(tensor);

@@ -81,6 +81,7 @@ const struct fragi_memory fragi_memory_host = {
 };
 
 static const struct fragi_memory *_Atomic cuda_memory;
+static struct frag_device first_gpu = {FRAG_DEVICE_CUDA, 0}; /* written before cuda_memory is set */
 
 const struct fragi_memory *fragi_memory_of(struct frag_device device)
 {
@@ -91,9 +92,19 @@ const struct fragi_memory *fragi_memory_of(struct frag_device device)
 		       : NULL;
 }
 
-void fragi_memory_install(const struct fragi_memory *cuda)
+void fragi_memory_install(const struct fragi_memory *cuda, struct frag_device gpu)
 {
+	if (atomic_load_explicit(&cuda_memory, memory_order_relaxed) == NULL)
+		first_gpu.id = gpu.id;
 	atomic_store_explicit(&cuda_memory, cuda, memory_order_release);
+}
+
+bool fragi_memory_gpu(struct frag_device *out_device)
+{
+	if (atomic_load_explicit(&cuda_memory, memory_order_acquire) == NULL)
+		return false;
+	*out_device = first_gpu;
+	return true;
 }
 
 int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device device, void *to,

@@ -58,10 +58,20 @@ extern const struct fragi_memory fragi_memory_host;
 /* The table of a device's memory; NULL: nothing has opened the module that brings it. */
 FRAGI_API const struct fragi_memory *fragi_memory_of(struct frag_device device);
 /*
- * Sets the table of all kinds of CUDA. Thread: any; it is never taken back, and what it points to
- * stays.
+ * Sets the table of all kinds of CUDA, when a GPU was opened. Thread: one at a time; it is never
+ * taken back, and what it points to stays.
  */
-FRAGI_API void fragi_memory_install(const struct fragi_memory *cuda);
+FRAGI_API void fragi_memory_install(const struct fragi_memory *cuda, struct frag_device gpu);
+/*
+ * Where received tensors go that lay on a GPU at their sender: the GPU that this process opened
+ * first. Returns false where it has opened none.
+ */
+bool fragi_memory_gpu(struct frag_device *out_device);
+/* Whether elements there can be copied to the host, to be sent. */
+static inline bool fragi_memory_can_be_sent(struct frag_device device)
+{
+	return fragi_device_is_host(device) || fragi_memory_of(device) != NULL;
+}
 
 /*
  * Copies the elements of a tensor without gaps, in row-major order, to memory of any device, and

@@ -154,6 +154,12 @@ FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
 FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
 					  struct frag_metadata *metadata);
 
+/*
+ * Puts the tensors of a received message that lay on a GPU at their sender on the GPU of this
+ * process, and waits for it; where it has opened none, they stay in host memory. Returns 0;
+ * -ENOMEM; -EIO: the GPU refuses. message_gpu.c
+ */
+int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err);
 /* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
 void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);
 

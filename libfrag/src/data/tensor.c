@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_TOPIC "gpu"
 #include <base/alloc.h>
+#include <base/log.h>
 #include <data/allocator.h>
 #include <data/memory.h>
 #include <data/tensor.h>
@@ -99,6 +101,7 @@ static int tensor_set_layout(struct frag_tensor *tensor, struct frag_dtype dtype
 	    __builtin_mul_overflow(span, element, &tensor->size_bytes) ||
 	    tensor->compact_bytes > PTRDIFF_MAX || tensor->size_bytes > PTRDIFF_MAX)
 		return -EOVERFLOW;
+	tensor->sends_data = tensor->compact;
 	tensor->dl.ndim = ndim;
 	tensor->dl.dtype = dtype;
 	tensor->dl.shape = tensor->shape;
@@ -117,6 +120,7 @@ static struct frag_tensor *tensor_new(void)
 	atomic_store_explicit(&tensor->frozen, false, memory_order_relaxed);
 	atomic_store_explicit(&tensor->body, NULL, memory_order_relaxed);
 	tensor->foreign = false;
+	tensor->was_on_gpu = false;
 	tensor->allocator = NULL;
 	tensor->memory = NULL;
 	tensor->release = NULL;
@@ -228,6 +232,7 @@ int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device de
 	}
 	tensor->allocator = allocator != NULL ? fragi_resource_ref(allocator) : NULL;
 	fragi_tensor_place(tensor, memory, device, release_of_device, tensor);
+	tensor->sends_data = fragi_device_is_host(device);
 	*out = tensor;
 	return 0;
 }
@@ -297,6 +302,7 @@ int frag_tensor_wrap(const struct frag_dltensor *description, void (*release)(vo
 	}
 	fragi_tensor_place(tensor, description->data, description->device, release, context);
 	tensor->dl.byte_offset = description->byte_offset;
+	tensor->sends_data = tensor->compact && fragi_device_is_host(description->device);
 	tensor->foreign = true;
 	*out = tensor;
 	return 0;
@@ -356,22 +362,41 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
 	return tensor->compact;
 }
 
+/* NULL: memory is short, or the GPU refuses. */
+static void *make_body(const struct frag_tensor *tensor)
+{
+	const struct frag_device host = {FRAG_DEVICE_CPU, 0};
+	struct frag_err err = FRAG_ERR_INIT;
+	void *body = fragi_bulk_alloc(tensor->compact_bytes);
+
+	if (body == NULL)
+		return NULL;
+	if (fragi_device_is_host(tensor->dl.device)) {
+		fragi_memory_host.pack(&tensor->dl, fragi_dtype_size(tensor->dl.dtype), body, NULL);
+	} else if (fragi_memory_transfer(tensor, host, body, &err) < 0) {
+		log_error(NULL, "a tensor of %zu bytes cannot be copied from its GPU: %s",
+			  tensor->compact_bytes, err.text);
+		fragi_free(body);
+		return NULL;
+	}
+	return body;
+}
+
 void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
 {
 	void *body, *other = NULL;
 
 	*out_size = tensor->compact_bytes;
-	if (tensor->compact)
+	if (tensor->sends_data)
 		return (void *)(uintptr_t)frag_tensor_data(tensor);
+	if (tensor->compact_bytes == 0)
+		return NULL;
 	body = atomic_load_explicit(&tensor->body, memory_order_acquire);
 	if (body != NULL)
 		return body;
-	if (!fragi_device_is_host(tensor->dl.device))
-		return NULL;
-	body = fragi_bulk_alloc(tensor->compact_bytes);
+	body = make_body(tensor);
 	if (body == NULL)
 		return NULL;
-	fragi_memory_host.pack(&tensor->dl, fragi_dtype_size(tensor->dl.dtype), body, NULL);
 	if (!atomic_compare_exchange_strong_explicit(&tensor->body, &other, body,
 						     memory_order_acq_rel, memory_order_acquire)) {
 		fragi_free(body);

@@ -15,6 +15,8 @@ struct frag_tensor {
 	_Atomic uint32_t refs;
 	_Atomic bool frozen; /* emitted or received: the data is immutable */
 	bool compact;
+	bool sends_data;         /* fragi_tensor_body is the data itself */
+	bool was_on_gpu;         /* it was received, and lay on a GPU at the sender */
 	bool foreign;            /* over memory that an operator wrapped, which may be anywhere */
 	struct frag_dltensor dl; /* strides always set */
 	size_t size_bytes;       /* from the first element to the end of the last */
@@ -28,7 +30,7 @@ struct frag_tensor {
 	void *memory;
 	void (*release)(void *context);
 	void *context;
-	/* a compact copy of a strided tensor, made once when it leaves the process */
+	/* a compact copy in host memory, made once when the tensor leaves the process */
 	_Atomic(void *) body;
 };
 
@@ -68,15 +70,17 @@ int fragi_tensor_allocate_small(struct frag_tensor *tensor);
 void fragi_tensor_place(struct frag_tensor *tensor, void *data, struct frag_device device,
 			void (*release)(void *context), void *context);
 /*
- * Returns the elements without gaps in row-major order, as they are sent: the data itself, or, of a
- * strided tensor in host memory, a copy that is made once and belongs to the tensor. NULL: the
- * tensor is empty (*out_size is 0), or memory for the copy is short.
+ * Returns the elements without gaps in row-major order, in host memory, as they are sent: the data
+ * itself, or, of a tensor with strides or on a GPU, a copy that is made once and belongs to the
+ * tensor. NULL: the tensor is empty (*out_size is 0), memory for the copy is short, or the GPU
+ * refuses.
  */
 FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
 /* Whether fragi_tensor_body copies nothing, because it has before or need not. */
 static inline bool fragi_tensor_has_body(const struct frag_tensor *tensor)
 {
-	return tensor->compact || atomic_load_explicit(&tensor->body, memory_order_relaxed) != NULL;
+	return tensor->sends_data ||
+	       atomic_load_explicit(&tensor->body, memory_order_relaxed) != NULL;
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <data/memory.h>
 #include <data/stream.h>
 #include <data/tensor.h>
 #include <frag/type.h>
@@ -28,7 +29,7 @@ static int tensor_encode(const void *value, struct frag_writer *writer)
 
 	if (tensor == NULL)
 		return -EPROTOTYPE;
-	if (tensor->dl.device.type == FRAG_DEVICE_CUDA)
+	if (!fragi_memory_can_be_sent(tensor->dl.device))
 		return -ENOTSUP;
 	dims = (size_t)tensor->dl.ndim;
 	head = fragi_writer_reserve(writer, HEAD_BYTES + dims * sizeof(tensor->shape[0]));

@@ -21,6 +21,10 @@ static const char *refusal(const struct frag_tick *tick, int code)
 		return "the message is larger than a flow between hosts takes; send it in parts";
 	case -EFAULT:
 		return "a tensor's memory cannot be read: its pointer is wrong, or the memory was freed; wrapped memory must stay valid until release is called";
+	case -EIO:
+		return "a tensor cannot be copied from its GPU to be sent; the log has what CUDA says";
+	case -ENOTSUP:
+		return "a tensor lies on a GPU that nothing here has opened; call frag_op_use_device in initialize";
 	case -EPROTOTYPE:
 		return "the message is not of the port's type; emit that type, or declare the port with another";
 	default:

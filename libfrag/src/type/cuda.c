@@ -40,7 +40,7 @@ int fragi_cuda_use(struct frag_device device, const struct fragi_cuda_ops **out_
 	if (r == 0)
 		r = ops->use(device.id, &why);
 	if (r == 0) {
-		fragi_memory_install(ops->memory);
+		fragi_memory_install(ops->memory, device);
 		*out_ops = ops;
 	}
 	fragi_lock_leave(&lock);

@@ -163,13 +163,30 @@ static bool part_decode(struct fragi_remote_part *part, const uint8_t *descripto
 		return false;
 	}
 	part->message = message;
-	for (uint32_t i = 0; i < message->tensor_count; i++)
+	part->was_on_gpu = false;
+	for (uint32_t i = 0; i < message->tensor_count; i++) {
 		bodies += message->tensors[i].tensor->compact_bytes;
+		part->was_on_gpu |= message->tensors[i].tensor->was_on_gpu;
+	}
 	if (mapped_count == 0 && bodies != part->body_bytes) {
 		fragi_remote_rx_broke_rule(rx, "bodies that its descriptors do not describe");
 		return false;
 	}
 	return true;
+}
+
+/* Returns false when this host cannot go on. */
+static __attribute__((noinline)) bool place_on_gpu(struct fragi_remote_part *part)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = fragi_message_to_gpu(part->message, &err);
+
+	if (r < 0)
+		fault(part->rx,
+		      r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_HOST_FAILED,
+		      "a message of flow %u cannot be put on the GPU: %s",
+		      part->rx->edge.config.flow, err.text);
+	return r == 0;
 }
 
 static void part_completed(struct fragi_remote_part *part)
@@ -180,6 +197,8 @@ static void part_completed(struct fragi_remote_part *part)
 		fragi_remote_part_reset(part);
 		return;
 	}
+	if (__builtin_expect(part->was_on_gpu, 0) && !place_on_gpu(part))
+		return;
 	part->state = FRAGI_PART_COMPLETE;
 	fragi_remote_rx_deliver(rx);
 	fragi_remote_endpoint_arrived(rx->edge.endpoint);

@@ -169,6 +169,7 @@ struct fragi_remote_part {
 	uint64_t body_bytes;
 	int64_t publish_ns;
 	bool has_descriptors, has_bodies;
+	bool was_on_gpu; /* a tensor of it was, at the sender */
 	struct fragi_seal_mark bodies_mark, descriptors_mark; /* where the flow is encrypted */
 	uint8_t *descriptors; /* that came ahead, or with bodies whose turn has not come */
 	/* bodies that wait, for the descriptors or for their turn, in one of three places */

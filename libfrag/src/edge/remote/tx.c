@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include <base/readable.h>
+#include <data/memory.h>
 #include <edge/remote/state.h>
 
 /*
@@ -82,7 +83,8 @@ static int prepare(struct fragi_remote_tx *tx, const struct frag_message *messag
 		if (!fragi_tensor_has_body(message->tensors[i].tensor))
 			compacted += message->tensors[i].tensor->compact_bytes;
 		if (fragi_tensor_body(message->tensors[i].tensor, &size) == NULL && size > 0)
-			return -ENOMEM;
+			return fragi_device_is_host(message->tensors[i].tensor->dl.device) ? -ENOMEM
+											   : -EIO;
 	}
 	fragi_remote_tx_count_copied(tx, fragi_remote_copied(bodies, compacted));
 	*out_bytes = bodies + blob->size;
@@ -239,6 +241,7 @@ static bool send_descriptors(struct fragi_remote_tx *tx, const struct fragi_head
 static uint32_t gather(const struct frag_message *message, struct fragi_body *bodies,
 		       uint64_t *out_bytes)
 {
+	const struct frag_device host = {FRAG_DEVICE_CPU, 0};
 	uint32_t count = 0;
 	size_t size;
 
@@ -252,8 +255,8 @@ static uint32_t gather(const struct frag_message *message, struct fragi_body *bo
 		bodies[count++] = (struct fragi_body){
 			.data = data,
 			.bytes = size,
-			.device = tensor->dl.device,
-			.owner = tensor->compact ? tensor->allocator : NULL,
+			.device = tensor->sends_data ? tensor->dl.device : host,
+			.owner = tensor->sends_data ? tensor->allocator : NULL,
 		};
 		*out_bytes += size;
 	}
