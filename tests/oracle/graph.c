@@ -9,7 +9,8 @@
  * - ENDS: operators end before their inputs do, so that what those upstream of them still send
  *   depends on time
  * - ALL: also queues that drop, ports without conditions, flows that are taken in turn, cycles
- * Each kind may have execution flows and operators that choose their flows.
+ * Each kind may have execution flows and operators that choose their flows. Under a manual clock
+ * there are batches, too, that a time ends.
  */
 enum kind { PLAIN, ENDS, ALL };
 
@@ -420,6 +421,63 @@ static void make_pools(struct making *m)
 	}
 }
 
+static uint32_t add_timed(struct making *m, struct oracle_op op)
+{
+	struct oracle_graph *graph = m->graph;
+
+	op.work_every = 1;
+	op.fragment = between(m, 0, graph->fragment_count - 1);
+	graph->ops[graph->op_count] = op;
+	return graph->op_count++;
+}
+
+/*
+ * A source that sends every so often, an operator that takes batches or what is there after some
+ * time, and one that gets what it makes of them. The time is no multiple of the period: so it is
+ * never over when a message comes, and which messages are in a batch follows from the graph.
+ */
+static void make_batches(struct making *m)
+{
+	uint32_t period = between(m, 2, 50), emit = between(m, 1, 3), from, to;
+	uint32_t batch = between(m, 2, 6);
+
+	if (m->graph->op_count + 3 > ORACLE_OPS_MAX)
+		return;
+	from = add_timed(m, (struct oracle_op){.outputs = 1,
+					       .take = 1,
+					       .emit = emit,
+					       .period_us = period,
+					       .count = between(m, 1, 40)});
+	to = add_timed(m, (struct oracle_op){
+				  .inputs = 1,
+				  .outputs = 1,
+				  .take = batch,
+				  .emit = 1,
+				  .batch = batch,
+				  .delay_us = between(m, 0, 3) * period + between(m, 1, period - 1),
+			  });
+	connect_with(m, from, 0, to, 0, FRAG_POLICY_BLOCK);
+	/* The source never waits for room, which would come in the midst of a tick. */
+	if (m->graph->flow_count < ORACLE_FLOWS_MAX)
+		m->graph->flows[m->graph->flow_count - 1].capacity += batch + emit;
+	from = to;
+	to = add_timed(m, (struct oracle_op){.inputs = 1, .take = 1, .emit = 1});
+	connect_with(m, from, 0, to, 0, FRAG_POLICY_BLOCK);
+}
+
+/* All times are those of a manual clock, on which a period costs nothing. */
+static void make_timed(struct making *m)
+{
+	struct oracle_graph *graph = m->graph;
+
+	graph->manual_clock = true;
+	for (uint32_t i = 0; i < graph->op_count; i++)
+		if (chance(m, 10))
+			graph->ops[i].period_us = between(m, 1, 100000);
+	for (uint32_t extra = between(m, 1, 2); extra > 0; extra--)
+		make_batches(m);
+}
+
 /*
  * An operator that no condition lets wait for a message ticks until it ends: so one that has no
  * end gets one.
@@ -459,6 +517,15 @@ static uint32_t blocks_of_output(const struct oracle_graph *graph, uint32_t op, 
 	return longest + sum;
 }
 
+/* Whether what comes to the operator comes every so often. */
+static bool has_timed_source(const struct oracle_graph *graph, uint32_t index)
+{
+	for (uint32_t i = 0; i < graph->flow_count; i++)
+		if (graph->flows[i].to == index && oracle_flow_exists(graph, i))
+			return graph->ops[graph->flows[i].from].period_us > 0;
+	return false;
+}
+
 void oracle_graph_mend(struct oracle_graph *graph)
 {
 	for (uint32_t i = 0; i < graph->op_count; i++) {
@@ -467,6 +534,8 @@ void oracle_graph_mend(struct oracle_graph *graph)
 		if (op->removed)
 			continue;
 		mend_end(graph, i);
+		if (op->batch > 0 && !has_timed_source(graph, i))
+			op->batch = 0;
 		if (op->enable_at > 0 && graph->ops[op->enables].removed)
 			op->enable_at = 0;
 		if (op->blocks == 0)
@@ -512,5 +581,7 @@ void oracle_graph_make(struct oracle_graph *graph, uint64_t seed)
 		make_choosers(&m);
 	if (chance(&m, 30))
 		make_pools(&m);
+	if (chance(&m, 20))
+		make_timed(&m);
 	oracle_graph_mend(graph);
 }

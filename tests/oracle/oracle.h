@@ -26,12 +26,14 @@ struct oracle_op {
 	bool removed; /* while a graph is shrunk */
 	uint32_t fragment;
 	uint32_t inputs, outputs;
-	uint32_t multi;              /* inputs that are multi-receivers */
-	uint32_t free_in, free_out;  /* ports without a condition */
-	uint32_t take, emit;         /* messages of each flow, and on each output, in a tick */
-	uint32_t count;              /* it returns FRAG_DONE in this tick */
-	uint32_t count_condition;    /* a condition `count` ends it */
-	uint32_t period_us;          /* a condition `periodic` */
+	uint32_t multi;             /* inputs that are multi-receivers */
+	uint32_t free_in, free_out; /* ports without a condition */
+	uint32_t take, emit;        /* messages of each flow, and on each output, in a tick */
+	uint32_t count;             /* it returns FRAG_DONE in this tick */
+	uint32_t count_condition;   /* a condition `count` ends it */
+	uint32_t period_us;         /* a condition `periodic` */
+	/* A condition `expiring_message_available` of its input; only under the manual clock. */
+	uint32_t batch, delay_us;
 	uint32_t front_max;          /* it waits while a flow has more messages */
 	uint32_t disable_at;         /* in this tick it switches its condition `boolean` off */
 	uint32_t enable_at, enables; /* in this tick it switches on that of operator `enables` */
@@ -60,6 +62,7 @@ struct oracle_graph {
 	uint64_t seed;
 	uint32_t op_count, flow_count, fragment_count;
 	uint32_t pool_sizes[ORACLE_POOLS_MAX + 1]; /* initial sizes, by number */
+	bool manual_clock;                         /* of all fragments together */
 	struct oracle_op ops[ORACLE_OPS_MAX];
 	struct oracle_flow flows[ORACLE_FLOWS_MAX];
 };

@@ -61,7 +61,7 @@ static void simplify(struct oracle_op *op, uint32_t property)
 {
 	uint32_t *const zeros[] = {&op->work_ns,  &op->period_us,  &op->pend_every, &op->blocks,
 				   &op->multi,    &op->disable_at, &op->enable_at,  &op->free_in,
-				   &op->free_out, &op->front_max,  &op->pool};
+				   &op->free_out, &op->front_max,  &op->pool,       &op->batch};
 	const uint32_t count = sizeof(zeros) / sizeof(zeros[0]);
 
 	if (property < count)
@@ -81,7 +81,7 @@ static void simplify(struct oracle_op *op, uint32_t property)
 	else if (op->count_condition > 1)
 		op->count_condition /= 2;
 }
-#define PROPERTIES 17u
+#define PROPERTIES 18u
 
 static bool simplify_all(struct shrinking *shrinking)
 {

@@ -51,6 +51,27 @@ static uint32_t flows_of(const struct oracle_graph *g)
 	return n;
 }
 
+/* Under a manual clock batches that a time ends are the same ones each time. */
+Test(oracle, seeds_reach_batches_that_are_compared)
+{
+	struct oracle_sameness same;
+	uint32_t batches = 0, compared = 0;
+
+	for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+		oracle_graph_make(&graph, seed);
+		oracle_sameness(&graph, &same);
+		for (uint32_t i = 0; i < graph.flow_count; i++) {
+			const struct oracle_op *from = &graph.ops[graph.flows[i].from];
+
+			cr_assert(from->batch == 0 || graph.manual_clock);
+			batches += from->batch > 0;
+			compared += from->batch > 0 && same.exact[i];
+		}
+	}
+	cr_expect_gt(batches, GRAPHS / 10);
+	cr_expect_eq(compared, batches);
+}
+
 /* What "fails" is a multi-receiver with a flow. */
 static bool has_multi_receiver(const struct oracle_graph *g)
 {

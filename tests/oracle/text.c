@@ -46,7 +46,12 @@ static void write_conditions(const struct oracle_graph *graph, uint32_t index, F
 		fprintf(out, ", {type: count, count: %u}", op->count_condition);
 	if (op->period_us > 0)
 		fprintf(out, ", {type: periodic, recess_period: %uus}", op->period_us);
-	for (uint32_t in = 0; in < op->inputs && (op->take > 1 || op->front_max > 0); in++) {
+	if (op->batch > 0)
+		fprintf(out,
+			", {type: expiring_message_available, max_batch_size: %u, max_delay_ns: %uus}",
+			op->batch, op->delay_us);
+	for (uint32_t in = 0;
+	     in < op->inputs && op->batch == 0 && (op->take > 1 || op->front_max > 0); in++) {
 		if ((op->free_in >> in & 1) != 0)
 			continue;
 		fprintf(out, ", {type: message_available, receiver: in%u, min_size: %u", in,
@@ -87,8 +92,8 @@ static void write_op(const struct oracle_graph *graph, uint32_t index, FILE *out
 	/* A condition costs the fast way of the evaluation: some operators have none. */
 	const struct oracle_op *op = &graph->ops[index];
 	bool conditions = op->starts_disabled || op->disable_at > 0 || op->count_condition > 0 ||
-			  op->period_us > 0 || op->take > 1 || op->emit > 1 || op->front_max > 0 ||
-			  index % 7 == 0;
+			  op->period_us > 0 || op->batch > 0 || op->take > 1 || op->emit > 1 ||
+			  op->front_max > 0 || index % 7 == 0;
 
 	fprintf(out, "      n%u: {type: oracle_node, parameters: {", index);
 	write_parameters(op, index, out);
@@ -238,6 +243,8 @@ void oracle_graph_write(const struct oracle_graph *graph, const char *scheduler,
 	fprintf(out, "frag: 1\napplication: oracle\n");
 	if (extension)
 		fprintf(out, "extensions: [liboracle.so]\n");
+	if (graph->manual_clock)
+		fprintf(out, "clock: {type: manual}\n");
 	fprintf(out, "fragments:\n");
 	for (uint32_t i = 0; i < graph->fragment_count; i++)
 		if (fragment_has_ops(graph, i))
