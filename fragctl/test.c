@@ -5,6 +5,7 @@
  * files.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -167,38 +168,22 @@ static void run_child(struct testing *testing, const struct ctl_test *test, stru
 	close(log);
 }
 
-static int copy(const char *from, const char *to)
-{
-	FILE *in = fopen(from, "re"), *out = in != NULL ? fopen(to, "we") : NULL;
-	char buffer[4096];
-	size_t n;
-	int r = in != NULL && out != NULL ? 0 : -errno;
-
-	while (r == 0 && (n = fread(buffer, 1, sizeof(buffer), in)) > 0)
-		if (fwrite(buffer, 1, n, out) != n)
-			r = -EIO;
-	if (in != NULL)
-		fclose(in);
-	if (out != NULL && fclose(out) != 0)
-		r = -EIO;
-	return r;
-}
-
 static void compare(struct testing *testing, const struct ctl_test *test, struct outcome *outcome)
 {
 	for (size_t i = 0; i < test->output_count; i++) {
-		const char *got = recorded(testing, i), *path = got;
-		int r = testing->update ? copy(got, test->outputs[i].path) : 0;
+		const char *got = recorded(testing, i), *expected = test->outputs[i].path;
+		struct frag_err err = FRAG_ERR_INIT;
+		int r = testing->update ? ctl_test_update(got, expected) : 0;
 
-		if (r == 0)
-			r = ctl_compare(test->outputs[i].path, got, test->tolerance,
-					&outcome->outputs[i], &path);
 		if (r < 0)
-			snprintf(outcome->reason, REASON_MAX,
-				 "%s: %s; --update writes what ports emit", path, frag_strerror(r));
+			frag_err_set(&err, r, "%s cannot be written: %s", expected,
+				     frag_strerror(r));
+		else
+			r = ctl_compare(expected, got, test->tolerance, &outcome->outputs[i], &err);
+		if (r < 0)
+			snprintf(outcome->reason, REASON_MAX, "%s", err.text);
 		outcome->messages += outcome->outputs[i].messages;
 		outcome->differing += outcome->outputs[i].total;
-		(void)unlink(got);
 	}
 }
 
@@ -261,6 +246,19 @@ static void print_json(const struct ctl_test *test, const struct outcome *outcom
 	fputs("]}", stdout);
 }
 
+/* What ports have emitted, and their tensors. */
+static void remove_recorded(const struct testing *testing)
+{
+	DIR *folder = opendir(testing->folder);
+	const struct dirent *entry;
+
+	while (folder != NULL && (entry = readdir(folder)) != NULL)
+		if (entry->d_name[0] != '.')
+			(void)unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder != NULL)
+		closedir(folder);
+}
+
 static void run_test(struct testing *testing, const struct ctl_test *test)
 {
 	struct outcome outcome = {.outputs = calloc(test->output_count, sizeof(*outcome.outputs))};
@@ -281,10 +279,9 @@ static void run_test(struct testing *testing, const struct ctl_test *test)
 	else
 		print_table(test, &outcome, passed);
 	fflush(stdout);
-	for (size_t i = 0; i < test->output_count; i++) {
+	for (size_t i = 0; i < test->output_count; i++)
 		ctl_differences_fini(&outcome.outputs[i]);
-		(void)unlink(recorded(testing, i));
-	}
+	remove_recorded(testing);
 	free(outcome.outputs);
 }
 

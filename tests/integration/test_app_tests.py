@@ -2,6 +2,7 @@
 """fragctl test: an application with inputs and expected outputs from files."""
 import json
 import os
+import struct
 
 import cluster
 
@@ -32,6 +33,34 @@ tests:
     inputs: {f.camera.out: in.txt}
     outputs: {f.fwd.out: seen.txt, g.batch.out: late.txt}
 """
+
+STRUCTS = """frag: 1
+application: app
+extensions: [libping_multi_port.so]
+operators:
+  tx: {type: multi_port_tx, conditions: [{type: count, count: 1}]}
+  mx: {type: multi_port_mx, parameters: {multiplier: 2}}
+  rx: {type: multi_port_rx}
+flows: [tx.out1 -> mx.in1, tx.out2 -> mx.in2, mx.out1 -> rx.receivers, mx.out2 -> rx.receivers]
+"""
+TENSORS = """frag: 1
+application: app
+operators:
+  tx:
+    type: ping_tensor_tx
+    parameters: {rows: 2, columns: 3}
+    conditions: [{type: count, count: 2}]
+  fwd: {type: forward}
+  rx: {type: ping_tensor_rx}
+flows: [tx -> fwd.in, fwd -> rx]
+"""
+
+
+def npy(descr, shape, data):
+    """A file as numpy.save writes it."""
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+    header += " " * ((64 - (11 + len(header))) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
 
 
 class AppTests(cluster.ClusterTest):
@@ -103,6 +132,86 @@ class AppTests(cluster.ClusterTest):
             self.write_all("0s f64 1.005\n", "", tests=tests % tolerance, inputs="0s f64 1\n")
             self.assertEqual(self.run_tests().wait(), status)
 
+    def write_structs(self, first, expected, more=""):
+        self.write("app.yaml", STRUCTS)
+        self.write("app.test.yaml", "frag_test: 1\ntests:\n  t: {inputs: {tx.out1: a.txt, tx.out2: b.txt}, "
+                   "outputs: {mx.out1: seen.txt}%s}\n" % more)
+        self.write("a.txt", first)
+        self.write("b.txt", '0ms value_data {"data": 1}\n')
+        self.write("seen.txt", expected)
+
+    def test_structs_are_objects_with_their_fields(self):
+        self.write_structs('0ms value_data {"data": -4}\n', '- value_data {"data": -8}\n')
+        self.assertEqual(self.run_tests().wait(), 0)
+        self.write_structs('0ms value_data {"data": -4}\n', '- value_data {"data": -7}\n')
+        p = self.run_tests()
+        self.assertEqual(p.wait(), 1)
+        self.assertIn("mx.out1, message 1, value.data:\n  - -7\n  + -8\n", p.stdout)
+        self.write_structs('0ms value_data {"data": -4}\n', '- value_data {"data": -7}\n', ", tolerance: 1")
+        self.assertEqual(self.run_tests().wait(), 0)
+
+    def test_mistakes_in_structs_are_named_with_line_and_column(self):
+        for line, sentence in (
+                ('value_data {"dat": 1}', '2:17: value_data has no field "dat"; did you mean "data"?'),
+                ('value_data {}', '2:16: field "data" of value_data is missing'),
+                ('value_data {"data": 3000000000}', '2:25: 3000000000 is no i32'),
+                ('value_data {"data": "1"}', '2:25: "1" is no i32'),
+                ('value_data {"data": [1]}', '2:25: a list is no i32'),
+                ('value_data 5', '2:16: a value_data is an object: {"data": ...}'),
+                ('value_data {"data": 1', "2:"),
+                ('valu_data {}', '2:5: no type of values')):
+            self.write_structs('# one\n0ms %s\n' % line, "")
+            p = self.run_tests()
+            self.assertEqual(p.wait(), 1)
+            self.assertIn("a.txt:" + sentence, p.stdout, line)
+
+    def write_tensors(self, tests, **files):
+        self.write("app.yaml", TENSORS)
+        self.write("app.test.yaml", "frag_test: 1\ntests:\n" + tests)
+        for name, text in files.items():
+            self.write(name + ".txt", text)
+
+    def test_tensors_are_npy_files(self):
+        floats = [1, 2, 3, 4, 5, 6]
+        self.write_tensors("  t: {tolerance: 0.1, inputs: {tx.out: in.txt}, outputs: {fwd.out: seen.txt}}\n",
+                           **{"in": '0ms tensor "left" a.npy tensor "right" b.npy\n5ms tensor "" b.npy\n',
+                              "seen": '0ms tensor "left" c.npy tensor "right" b.npy\n5ms tensor "" b.npy\n'})
+        for name, last in (("a.npy", 6), ("c.npy", 6.05)):
+            with open(self.path(name), "wb") as f:
+                f.write(npy("<f4", "(2, 3)", struct.pack("<6f", *floats[:-1], last)))
+        with open(self.path("b.npy"), "wb") as f:
+            f.write(npy("|u1", "(4,)", bytes([1, 2, 3, 4])))
+        p = self.run_tests()
+        self.assertEqual(p.wait(), 0, p.stdout)
+        with open(self.path("c.npy"), "wb") as f:
+            f.write(npy("<f4", "(2, 3)", struct.pack("<6f", 1, 2, 3, 4, 5.5, 6)))
+        p = self.run_tests()
+        self.assertEqual(p.wait(), 1, p.stdout)
+        self.assertIn('fwd.out, message 1, tensor "left"[1, 1]:\n  - 5.5\n  + 5\n', p.stdout)
+        with open(self.path("c.npy"), "wb") as f:
+            f.write(npy("<f8", "(6,)", struct.pack("<6d", *floats)))
+        self.assertIn('tensor "left":\n  - float64 [6]\n  + float32 [2, 3]\n', self.run_tests().stdout)
+        os.unlink(self.path("c.npy"))
+        self.assertRegex(self.run_tests().stdout, r"seen.txt:1:19: cannot read \S*c.npy: No such file or directory")
+        self.write("in.txt", '0ms tensor "left" seen.txt\n')
+        self.assertRegex(self.run_tests().stdout, r"in.txt:1:19: \S*seen.txt: is no .npy file; write it with numpy.save")
+        self.write("in.txt", "0ms tensor a.npy\n")
+        self.assertIn("in.txt:1:12: not of the form `\"NAME\" FILE.npy`", self.run_tests().stdout)
+
+    def test_update_writes_tensors_beside_what_is_expected(self):
+        self.write_tensors("  t: {outputs: {tx.out: made.txt}}\n")
+        self.assertEqual(self.run_tests("--update").wait(), 0)
+        self.assertEqual(self.run_tests().wait(), 0)
+        with open(self.path("made.txt"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), '0ms tensor "tensor" made.1.0.npy\n0ms tensor "tensor" made.2.0.npy\n')
+        with open(self.path("made.2.0.npy"), "rb") as f:
+            self.assertEqual(f.read(), npy("|u1", "(2,3,)", bytes([2] * 6)))
+        # The sum of the bytes will do too.
+        self.write("made.txt", '- tensor "tensor" 1:8[2x3] 4429ec0a2ffba2d7\n- tensor "tensor" 1:8[2x3] 0\n')
+        p = self.run_tests()
+        self.assertEqual(p.wait(), 1)
+        self.assertRegex(p.stdout, r'message 2, tensor "tensor":\n  - 1:8\[2x3\] 0\n  \+ 1:8\[2x3\] [0-9a-f]{16}\n')
+
     def test_mistakes_are_named_with_their_place(self):
         self.write_all("", "", tests="frag_test: 1\ntests:\n  t: {input: {}, tolerance: -1, outputs: [a]}\n  u: 5\n")
         p = self.run_tests()
@@ -121,7 +230,7 @@ class AppTests(cluster.ClusterTest):
         self.write_all("", "", inputs="0ms i64 5\nsoon i64 6\n")
         p = self.run_tests()
         self.assertEqual(p.wait(), 1)
-        self.assertIn('in.txt:2: no time; write for example 10ms or 1.5s in place of "soon"', p.stdout)
+        self.assertIn('in.txt:2:1: no time; write for example 10ms or 1.5s in place of "soon"', p.stdout)
         os.unlink(self.path("app.test.yaml"))
         self.assertEqual(self.run_tests().wait(), 3)
 

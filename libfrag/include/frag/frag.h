@@ -13,6 +13,8 @@
 #include <frag/tensor.h>
 #include <frag/metadata.h>
 #include <frag/message.h>
+#include <frag/npy.h>
+#include <frag/value.h>
 #include <frag/condition.h>
 #include <frag/resource.h>
 #include <frag/clock.h>

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <frag/npy.h>
+#include <frag/value.h>
 
 #include "testing.h"
 
@@ -10,7 +14,11 @@
 struct test_sink {
 	const char *path;
 	FILE *out;
+	uint64_t messages, tensor_bytes;
 };
+
+/* Of the files of tensors; those beyond it are known by their sums alone. */
+#define TENSOR_BYTES_MAX (UINT64_C(1) << 28)
 
 enum { IN };
 static const struct frag_port sink_ports[] = {
@@ -57,8 +65,10 @@ static void write_value(const struct frag_message *message, FILE *out)
 	size_t size = 0;
 	const struct frag_type *type = frag_message_value(message, &value, &size);
 
-	if (type == NULL)
+	if (type == NULL && frag_message_tensor_count(message) == 0)
 		fputs("message", out);
+	else if (type == NULL)
+		return;
 	else if (frag_type_equal(type, &frag_type_i64))
 		fprintf(out, "i64 %" PRId64, *(const int64_t *)value);
 	else if (frag_type_equal(type, &frag_type_f64))
@@ -67,25 +77,64 @@ static void write_value(const struct frag_message *message, FILE *out)
 		fprintf(out, "bool %s", *(const bool *)value ? "true" : "false");
 	else if (frag_type_equal(type, &frag_type_string))
 		fputs("string ", out), write_text(value, out);
+	else if (type->fields != NULL || strchr(type->name, '[') != NULL || type->size <= 16)
+		fprintf(out, "%s ", type->name), (void)frag_value_print(type, value, size, out);
 	else
 		fprintf(out, "%s of %zu bytes", type->name, size);
 }
 
-/* Its name, shape and bytes; of one with gaps, or on a device, its shape alone. */
-static void write_tensor(const struct frag_message *message, uint32_t i, FILE *out)
+/* A quotation mark would end the name. */
+static void write_name(const char *name, FILE *out)
+{
+	fputc('"', out);
+	for (; *name != '\0'; name++)
+		fputc(*name == '"' || (unsigned char)*name < ' ' ? '_' : *name, out);
+	fputc('"', out);
+}
+
+/* Its file beside that of the lines, as long as there is room for it. */
+static int write_file(struct test_sink *s, const struct frag_tensor *tensor, uint32_t i)
+{
+	const char *slash = strrchr(s->path, '/');
+	char path[PATH_MAX];
+	uint64_t bytes = 0;
+	int r;
+
+	if (s->tensor_bytes >= TENSOR_BYTES_MAX ||
+	    snprintf(path, sizeof(path), "%s.%" PRIu64 ".%u.npy", s->path, s->messages, i) >=
+		    (int)sizeof(path))
+		return 0;
+	r = frag_npy_write(path, tensor, &bytes);
+	if (r == -EOPNOTSUPP)
+		return 0;
+	s->tensor_bytes += bytes;
+	if (r == 0)
+		fprintf(s->out, " @%s", slash != NULL ? path + (slash - s->path) + 1 : path);
+	return r;
+}
+
+/*
+ * Its name, shape and the sum of its bytes; of one with gaps, or on a device, its shape alone. And
+ * its file.
+ */
+static int write_tensor(struct test_sink *s, const struct frag_message *message, uint32_t i)
 {
 	const char *name = "";
 	const struct frag_tensor *tensor = frag_message_tensor_at(message, i, &name);
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
 
-	fprintf(out, " tensor \"%s\" %u:%u[", name, dl->dtype.code, dl->dtype.bits);
+	fputs(i == 0 && frag_message_value(message, NULL, NULL) == NULL ? "tensor " : " tensor ",
+	      s->out);
+	write_name(name, s->out);
+	fprintf(s->out, " %u:%u[", dl->dtype.code, dl->dtype.bits);
 	for (int32_t k = 0; k < dl->ndim; k++)
-		fprintf(out, "%s%" PRId64, k == 0 ? "" : "x", dl->shape[k]);
-	fputc(']', out);
+		fprintf(s->out, "%s%" PRId64, k == 0 ? "" : "x", dl->shape[k]);
+	fputc(']', s->out);
 	if (frag_tensor_is_compact(tensor))
-		fprintf(out, " %016" PRIx64,
+		fprintf(s->out, " %016" PRIx64,
 			hash(UINT64_C(0xcbf29ce484222325), frag_tensor_data(tensor),
 			     frag_tensor_size_bytes(tensor)));
+	return write_file(s, tensor, i);
 }
 
 static int sink_compute(void *state, struct frag_tick *tick)
@@ -102,12 +151,14 @@ static int sink_compute(void *state, struct frag_tick *tick)
 	else
 		fprintf(s->out, "%" PRId64 "ns ", at_ns);
 	write_value(message, s->out);
-	for (uint32_t i = 0; i < frag_message_tensor_count(message); i++)
-		write_tensor(message, i, s->out);
+	s->messages++;
+	r = 0;
+	for (uint32_t i = 0; r == 0 && i < frag_message_tensor_count(message); i++)
+		r = write_tensor(s, message, i);
 	fputc('\n', s->out);
-	return ferror(s->out) ? frag_op_fail(frag_tick_op(tick), -EIO,
-					     "cannot write to %s; free space", s->path)
-			      : 0;
+	return ferror(s->out) || r < 0 ? frag_op_fail(frag_tick_op(tick), -EIO,
+						      "cannot write to %s; free space", s->path)
+				       : 0;
 }
 
 static int sink_stop(void *state, struct frag_op *op)

@@ -36,7 +36,7 @@ static int source_initialize(void *state, struct frag_op *op)
 {
 	struct test_source *s = state;
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = script_read(&s->script, &s->files, &err);
+	int r = script_read(&s->script, &s->files, false, &err);
 
 	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
 }
@@ -44,18 +44,18 @@ static int source_initialize(void *state, struct frag_op *op)
 static int source_compute(void *state, struct frag_tick *tick)
 {
 	struct test_source *s = state;
-	const struct script_message *message;
+	size_t end;
+	int r = 0;
 
 	if (s->next == s->script.count)
 		return FRAG_DONE;
-	message = &s->script.messages[s->next++];
-	if (message->type == &frag_type_i64)
-		return frag_tick_emit_i64(tick, message->port, message->value.i);
-	if (message->type == &frag_type_f64)
-		return frag_tick_emit_f64(tick, message->port, message->value.f);
-	if (message->type == &frag_type_bool)
-		return frag_tick_emit_bool(tick, message->port, message->value.b);
-	return frag_tick_emit_string(tick, message->port, message->value.text);
+	for (end = script_after(&s->script, s->next); r == 0 && s->next < end; s->next++) {
+		const struct script_message *next = &s->script.messages[s->next];
+		struct frag_message *message = script_message_create(next);
+
+		r = message != NULL ? frag_tick_emit(tick, next->port, message) : -ENOMEM;
+	}
+	return r;
 }
 
 static void source_fini(void *state, struct frag_op *op)
@@ -92,7 +92,7 @@ static int times_initialize(void *state, struct frag_condition *condition, struc
 	struct test_times *s = state;
 
 	(void)condition;
-	return script_read(&s->script, &s->files, err);
+	return script_read(&s->script, &s->files, true, err);
 }
 
 static enum frag_ready times_check(void *state, int64_t now_ns, int64_t *out_until_ns)
@@ -109,8 +109,10 @@ static enum frag_ready times_check(void *state, int64_t now_ns, int64_t *out_unt
 
 static void times_ticked(void *state, int64_t now_ns)
 {
+	struct test_times *s = state;
+
 	(void)now_ns;
-	((struct test_times *)state)->next++;
+	s->next = script_after(&s->script, s->next);
 }
 
 static void times_fini(void *state)
