@@ -23,15 +23,21 @@ TEMPLATE(ctl_template_header, "header.in");
 TEMPLATE(ctl_template_source, "operator.in");
 TEMPLATE(ctl_template_test, "test.in");
 TEMPLATE(ctl_template_graph, "graph.in");
+TEMPLATE(ctl_template_app_test, "app_test.in");
+TEMPLATE(ctl_template_numbers, "numbers.in");
+TEMPLATE(ctl_template_samples, "samples.in");
+TEMPLATE(ctl_template_negative, "negative.in");
 TEMPLATE(ctl_template_makefile, "makefile.in");
 TEMPLATE(ctl_template_readme, "readme.in");
 
 static const struct file {
 	const char *name, *text;
 } files[] = {
-	{"@name@.h", ctl_template_header},    {"@name@.c", ctl_template_source},
-	{"test_@name@.c", ctl_template_test}, {"app.yaml", ctl_template_graph},
-	{"Makefile", ctl_template_makefile},  {"README.md", ctl_template_readme},
+	{"@name@.h", ctl_template_header},        {"@name@.c", ctl_template_source},
+	{"test_@name@.c", ctl_template_test},     {"app.yaml", ctl_template_graph},
+	{"Makefile", ctl_template_makefile},      {"README.md", ctl_template_readme},
+	{"app.test.yaml", ctl_template_app_test}, {"numbers.txt", ctl_template_numbers},
+	{"samples.txt", ctl_template_samples},    {"negative.txt", ctl_template_negative},
 };
 
 struct words {
@@ -183,7 +189,7 @@ int ctl_new(int argc, char **argv)
 		.program = "fragctl new",
 		.usage = "NAME [flags]",
 		.headline =
-			"Makes a folder NAME with a project: an operator, its type, unit test, graph and Makefile.",
+			"Makes a folder NAME with a project: an operator, its type, unit test, graph, tests of the graph and Makefile.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};

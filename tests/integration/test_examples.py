@@ -61,11 +61,21 @@ class InTheBuildTree(cluster.ClusterTest):
         p = self.start("fragctl", "new", "blur", cwd=self.folder)
         self.assertEqual(p.wait(), 0, p.stderr)
         env = {k: v for k, v in self.env.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-        for target, wanted in (("test", "all tests passed"), ("run", "sample 5: 10")):
-            r = subprocess.run(["make", "-s", "-C", self.path("blur"), target], capture_output=True, text=True,
-                               env=env, timeout=120)
-            self.assertEqual(r.returncode, 0, r.stderr)
+
+        def make(target):
+            return subprocess.run(["make", "-s", "-C", self.path("blur"), target], capture_output=True, text=True,
+                                  env=env, timeout=120)
+
+        for target, wanted in (("test", "all tests passed"), ("check", "2 passed, 0 failed"), ("run", "sample 5: 10")):
+            r = make(target)
+            self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
             self.assertIn(wanted, r.stdout + r.stderr)
+        # The tests of the graph see what its operators do.
+        with open(self.path("blur/samples.txt"), "a", encoding="utf-8") as f:
+            f.write('30ms blur_sample {"number": 1, "value": 2}\n')
+        r = make("test")
+        self.assertNotEqual(r.returncode, 0)
+        self.assertIn("FAIL numbers_become_samples", r.stdout)
         for name, sentence in (("blur", "blur exists already"), ("no-name", '"no-name" is not a valid name of a project'),
                                ("Blur", "is not a valid name"), ("", "is not a valid name"),
                                *((n, '"%s" cannot be the name of a project' % n)
@@ -369,7 +379,8 @@ class Installed(cluster.ClusterTest):
         self.env.pop("PKG_CONFIG_PATH")
         said = self.command("fragctl", "new", "edge_finder")
         self.assertEqual(said.splitlines()[:-1], ["edge_finder/" + name for name in (
-            "edge_finder.h", "edge_finder.c", "test_edge_finder.c", "app.yaml", "Makefile", "README.md")])
+            "edge_finder.h", "edge_finder.c", "test_edge_finder.c", "app.yaml", "Makefile", "README.md",
+            "app.test.yaml", "numbers.txt", "samples.txt", "negative.txt")])
         folder = self.path("edge_finder")
         self.command("make", "-s", "all", "test", "CFLAGS=-Wall -Wextra -Wconversion -Werror", cwd=folder)
         said = self.command("fragctl", "inspect", "./libedge_finder.so", cwd=folder)
