@@ -110,6 +110,39 @@ Test(threads, run_where_they_are_pinned)
 	rig_end(&rig);
 }
 
+/* The kernel drops cores that a process may not use, without a word. */
+Test(threads, strict_pinning_wants_all_cores)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	cpu_set_t cores, after;
+	char graph[512];
+	struct rig rig;
+	size_t core = 0;
+
+	cr_assert_eq(sched_getaffinity(0, sizeof(cores), &cores), 0);
+	while (!CPU_ISSET(core, &cores))
+		core++;
+	for (int strict = 0; strict < 2; strict++) {
+		snprintf(
+			graph, sizeof(graph),
+			"frag: 1\napplication: app\n"
+			"scheduler: {type: event_based, pin_cores: [%zu, 1023], strict_thread_pinning: %s}\n"
+			"operators: {tx: {type: source, parameters: {count: 10}}, rx: {type: sink}}\nflows: [tx -> rx]\n",
+			core, strict ? "true" : "false");
+		cr_assert_eq(rig_prepare(&rig, &rig_plugin, graph), 0);
+		cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);
+		cr_expect_eq(fragi_run_start(rig.run, &err) < 0, strict);
+		if (strict)
+			cr_expect_not_null(strstr(err.text, "all cores of pin_cores"), "%s",
+					   err.text);
+		else
+			cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+		rig_end(&rig);
+	}
+	cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
+	cr_expect(CPU_EQUAL(&cores, &after), "the caller's cores stay");
+}
+
 /* Two of these meet in compute at each message: both must run at the same time. */
 static _Atomic uint32_t met;
 static _Atomic bool missed;

@@ -402,7 +402,24 @@ struct fragi_sched_cores fragi_sched_own_cores(const struct fragi_sched *sched)
 	return cores;
 }
 
-static int thread_cores(const struct fragi_sched_cores *cores, pthread_attr_t *attr,
+/*
+ * Whether the kernel lets a thread run on these cores and not only on some of them, as it does
+ * without a word. The calling thread tries it.
+ */
+static bool are_allowed(const cpu_set_t *set)
+{
+	cpu_set_t before, granted;
+	bool allowed;
+
+	if (sched_getaffinity(0, sizeof(before), &before) < 0)
+		return false;
+	allowed = sched_setaffinity(0, sizeof(*set), set) == 0 &&
+		  sched_getaffinity(0, sizeof(granted), &granted) == 0 && CPU_EQUAL(set, &granted);
+	(void)sched_setaffinity(0, sizeof(before), &before);
+	return allowed;
+}
+
+static int thread_cores(const struct fragi_sched_cores *cores, bool strict, pthread_attr_t *attr,
 			struct frag_err *err)
 {
 	cpu_set_t set;
@@ -416,6 +433,11 @@ static int thread_cores(const struct fragi_sched_cores *cores, pthread_attr_t *a
 	if (CPU_COUNT(&set) == 0)
 		return frag_err_set(err, -EINVAL, "%s: pin_cores names no core of this machine",
 				    cores->subject);
+	if (strict && ((size_t)CPU_COUNT(&set) < cores->count || !are_allowed(&set)))
+		return frag_err_set(
+			err, -EINVAL,
+			"%s: a thread cannot be pinned to all cores of pin_cores; name cores that this process may use, each once, or leave strict_thread_pinning out",
+			cores->subject);
 	return -pthread_attr_setaffinity_np(attr, sizeof(set), &set);
 }
 
@@ -446,23 +468,15 @@ int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sche
 	int r;
 
 	pthread_attr_init(&attr);
-	r = thread_cores(cores, &attr, err);
+	r = thread_cores(cores, strict, &attr, err);
 	if (r < 0)
 		goto out;
 	block_signals(&before);
 	r = -pthread_create(out_thread, &attr, main, arg);
-	if (r == -EINVAL && cores->count > 0) {
-		if (strict) {
-			frag_err_set(
-				err, r,
-				"%s: a thread cannot be pinned to the cores of pin_cores; name cores that this process may use, or leave strict_thread_pinning out",
-				cores->subject);
-		} else {
-			log_warn(
-				cores->subject,
-				"cannot pin threads to the cores of pin_cores; they are not pinned");
-			r = -pthread_create(out_thread, NULL, main, arg);
-		}
+	if (r == -EINVAL && cores->count > 0 && !strict) {
+		log_warn(cores->subject,
+			 "cannot pin threads to the cores of pin_cores; they are not pinned");
+		r = -pthread_create(out_thread, NULL, main, arg);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 out:
