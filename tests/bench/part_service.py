@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """driverd as a service: starting an application, asking for its state, starting a host again that
-was killed, and what the driver takes for a hundred applications that rest.
+was killed, what the driver takes for a hundred applications that rest, and how long the next driver
+takes to adopt them.
 
 start: from the command until the operator has its first message. restart: from the kill of a host
 to the next message on its flow. Its floor is what the new process needs: PREPARE, as the driver saw
@@ -54,7 +55,7 @@ class Service(Cluster):
 
     def __enter__(self):
         self.env["FRAG_LOG_LEVEL"] = "debug"
-        self.d = self.start("driverd", "--address", "127.0.0.1:0")
+        self.d = self.start("driverd", "--address", "127.0.0.1:0", "--state-dir", self.path("state"))
         self.address = self.line(self.d, r"listening on (\S+:\d+)").group(1)
         self.w = self.start("workerd", "--address", self.address, "--fragments", "all", "--name", "w")
         self.line(self.w, r"attached to the driver")
@@ -107,7 +108,17 @@ def restart(bench, edge, row, prepare):
         row.add((c.numbers("figures")[1] - start) / 1e6)
 
 
-def hundred(bench, status, status_floor, cpu, memory):
+def adopt(c, row):
+    """From the start of the next driver until it has adopted all; the one before was killed."""
+    os.kill(c.d.pid, signal.SIGKILL)
+    c.d.wait()
+    start = now_ns()
+    c.d = c.start("driverd", "--address", c.address, "--state-dir", c.path("state"))
+    c.line(c.d, r"(?s)(: adopted: goes on in.*?){%d}" % APPLICATIONS)
+    row.add((now_ns() - start) / 1e6)
+
+
+def hundred(bench, status, status_floor, cpu, memory, adopted):
     with Service(bench) as c:
         app = c.write("app.yaml", RESTING)
         for i in range(APPLICATIONS):
@@ -125,6 +136,7 @@ def hundred(bench, status, status_floor, cpu, memory):
             time.sleep(IDLE_S)
             cpu.add(100 * (cpu_s(c.d.pid) - before) / (time.monotonic() - start))
             memory.add(own_kib(c.d.pid) / 1024)
+            adopt(c, adopted)
 
 
 def run(bench):
@@ -137,9 +149,10 @@ def run(bench):
     status = bench.row("service.status", "ms", floor=status_floor)
     cpu = bench.row("service.hundred.driver.cpu", "% core", target=0.5)
     memory = bench.row("service.hundred.driver.memory", "MiB", target=15)
+    adopted = bench.row("service.hundred.adopted", "ms", target=1000)
     for _ in bench.rounds():
         floor.add(bench.figures("floor", "run", RUNS, bench.path("libexec/frag/fraghost"), "--version")[0])
         first(bench, start)
         for edge in ("shm", "ucx"):
             restart(bench, edge, again[edge], prepare[edge])
-    hundred(bench, status, status_floor, cpu, memory)
+    hundred(bench, status, status_floor, cpu, memory, adopted)

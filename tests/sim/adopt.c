@@ -389,8 +389,15 @@ void sim_adopt_look(struct sim *sim)
 {
 	if (!sim->adopts || !sim->driver.process.alive || sim_adopt_is_open(sim))
 		return;
-	for (uint32_t i = 0; i < sim->apps_given; i++)
-		if (!sim->apps[i].ended &&
-		    drv_core_named_state(sim->driver.core, sim->apps[i].name) == DRV_APP_ENDED)
-			forget_app(sim, &sim->apps[i]);
+	for (uint32_t i = 0; i < sim->apps_given; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		if (app->ended ||
+		    drv_core_named_state(sim->driver.core, app->name) != DRV_APP_ENDED)
+			continue;
+		if (!sim->disk.was_lost && !app->stop_requested && !app->excused)
+			sim_fail(sim, "adoption",
+				 "%s is wanted, and neither adopted nor begun anew", app->name);
+		forget_app(sim, app);
+	}
 }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker_world.h"
+
+/* What a worker keeps of its hosts while their driver is away, and whom it tells. */
+TestSuite(worker_report, .fini = finish);
+
+static struct fw_message kept_welcome;
+
+/* A driver that keeps hosts, and has proven that. Returns its HELLO's reports. */
+static uint32_t attach_as(const char *proof, bool keeps_hosts)
+{
+	uint32_t reports;
+
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
+					     .connection = seen_connection,
+					     .text = "127.0.0.1",
+					     .proof = proof}),
+		     0);
+	cr_assert_not_null(sent(FW_HELLO));
+	reports = sent(FW_HELLO)->hello.reports;
+	kept_welcome = welcome;
+	kept_welcome.welcome.keeps_hosts = keeps_hosts;
+	from_driver(&kept_welcome);
+	cr_assert_eq(wrk_core_session(core), WRK_SESSION_ATTACHED);
+	return reports;
+}
+
+static void start_as(const char *proof)
+{
+	make(false);
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_START}), 0);
+	cr_expect_eq(attach_as(proof, true), 0);
+	cr_expect_null(sent(FW_REPORTED), "there was nothing to report");
+}
+
+static void lose_driver(void)
+{
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
+}
+
+static void reconnect(void)
+{
+	int64_t until = now + WRK_BACKOFF_HOSTS_NS;
+
+	while (!timers_until(until, WRK_DO_CONNECT)) {
+		struct fw_message alive = {.kind = FW_BEAT};
+
+		cr_assert_lt(now, until);
+		from_host(&alive);
+	}
+}
+
+static void request(enum fw_kind kind)
+{
+	struct fw_message message = host_frame(kind);
+
+	from_driver(&message);
+}
+
+Test(worker_report, a_host_runs_on_and_is_reported_with_all_that_matters)
+{
+	struct fw_message done = host_frame(FW_HOST_EVENT);
+
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	lose_driver();
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_str_eq(
+		logged(FRAGI_LOG_WARN),
+		"lost the driver at 127.0.0.1:57777: connection reset; 1 host runs on meanwhile");
+	done.event.state = FW_STATE_DONE;
+	from_host(&done);
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_assert_not_null(sent(FW_HOST_REPORT));
+	cr_expect_str_eq(sent(FW_HOST_REPORT)->report.create.application, "app");
+	cr_expect(sent(FW_HOST_REPORT)->report.started);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.stop, FW_STOP_NOT);
+	cr_assert_not_null(sent(FW_HOST_PREPARED));
+	cr_assert_not_null(sent(FW_HOST_EVENT));
+	cr_expect_eq(sent(FW_HOST_EVENT)->event.state, FW_STATE_DONE);
+	cr_expect_null(sent(FW_HOST_EXIT));
+	cr_expect_not_null(sent(FW_REPORTED));
+	cr_expect_not_null(did(WRK_DO_KEEP_HOST));
+	/* The present driver may command it. */
+	request(FW_HOST_STOP);
+	cr_expect_not_null(did(WRK_DO_SEND_HOST));
+}
+
+Test(worker_report, what_ended_meanwhile_is_reported_until_the_run_is_over)
+{
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	lose_driver();
+	exited(0, SIGSEGV, true);
+	for (int again = 0; again < 2; again++) {
+		reconnect();
+		cr_expect_eq(attach_as("key a 1", true), 1);
+		cr_assert_not_null(sent(FW_HOST_EXIT));
+		cr_expect_eq(sent(FW_HOST_EXIT)->exit.signal, SIGSEGV);
+		cr_expect(sent(FW_HOST_STATS)->stats.final);
+		cr_expect_eq(sent(FW_HOST_STATS)->stats.ops[1].ticks, 17);
+		cr_expect_null(did(WRK_DO_KEEP_HOST));
+		lose_driver();
+	}
+	reconnect();
+	attach_as("key a 1", true);
+	app_ended(7, 0);
+	lose_driver();
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	cr_expect_eq(attach_as("key a 1", true), 0);
+	cr_expect_null(sent(FW_REPORTED));
+}
+
+Test(worker_report, a_driver_that_proves_something_else_gets_no_hosts)
+{
+	static const char *const others[] = {"key b 2", "user 1000", NULL};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++) {
+		start_as("key a 1");
+		spawn(1);
+		prepared();
+		lose_driver();
+		reconnect();
+		cr_expect_eq(attach_as(others[i], true), 1);
+		cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+		cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+		cr_expect_null(sent(FW_HOST_REPORT));
+		cr_expect_not_null(sent(FW_REPORTED));
+		cr_expect_str_eq(
+			logged(FRAGI_LOG_WARN),
+			"the driver at 127.0.0.1:57777 has another key than the one before; 1 host ends here");
+		exited(0, SIGKILL, true);
+		cr_expect_null(sent(FW_HOST_EXIT), "it is not the one of this driver");
+		finish();
+	}
+	make(false); /* for the end of the suite */
+}
+
+Test(worker_report, a_driver_of_one_application_gets_no_hosts)
+{
+	start_as("user 0");
+	spawn(1);
+	lose_driver();
+	reconnect();
+	attach_as("user 0", false);
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_null(sent(FW_HOST_REPORT));
+	cr_expect_null(sent(FW_REPORTED), "such a driver knows of no reports");
+}
+
+Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
+{
+	struct fw_message kill = host_frame(FW_HOST_KILL);
+
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	exited(0, SIGKILL, true);
+	spawn(2);
+	kill.epoch = 2;
+	kill.stop.reason = "another host crashed";
+	kill.stop.failure = FRAGI_FAILURE_HOST_EXITED;
+	from_driver(&kill);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_assert_not_null(sent(FW_HOST_REPORT));
+	cr_expect_eq(sent(FW_HOST_REPORT)->epoch, 2);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.restarts, 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.has_run);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.started);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.stop, FW_STOP_KILLED);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.failure, FRAGI_FAILURE_HOST_EXITED);
+	cr_expect_str_eq(sent(FW_HOST_REPORT)->report.reason, "another host crashed");
+	cr_assert_not_null(sent(FW_HOST_PAST));
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[1].ticks, 17);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
+}
+
+Test(worker_report, an_epoch_that_ended_meanwhile_does_not_come_back)
+{
+	struct fw_message create = create_of(7, 1, 1);
+
+	start_as("key a 1");
+	spawn(1);
+	lose_driver();
+	exited(0, SIGKILL, true);
+	reconnect();
+	attach_as("key a 1", true);
+	from_driver(&create);
+	cr_expect_null(did(WRK_DO_SPAWN));
+}
+
+Test(worker_report, a_refusal_does_not_end_a_worker_whose_hosts_run)
+{
+	struct fw_message refused = {.kind = FW_REFUSED};
+
+	start_as("key a 1");
+	spawn(1);
+	lose_driver();
+	reconnect();
+	cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
+					     .connection = seen_connection,
+					     .text = "127.0.0.1"}),
+		     0);
+	refused.refused.failure =
+		(struct fw_failure){FRAGI_FAILURE_DRIVER_FULL, "driverd is full", ""};
+	from_driver(&refused);
+	cr_expect_null(did(WRK_DO_EXIT));
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(wrk_core_session(core), WRK_SESSION_BACKOFF);
+}
