@@ -44,6 +44,14 @@ class Unruly(cluster.ClusterTest):
 
 
 class Hangs(Unruly):
+    def test_what_never_ends_waited_by_the_clock_of_its_fragment(self):
+        """The clock stands at 7 ns: the operator hangs in its first tick."""
+        run = self.run_app("clock", "--where", "compute", more="clock: {type: manual, initial_timestamp: 7}\n"
+                           "watchdog: 300ms\n")
+        summary = self.assert_failed(run, "watchdog", code="operator_hung")
+        job = summary["fragments"][0]["operators"][0]["job"]
+        self.assertEqual((job["time_ns"], job["waiting_ns"]), (0, 0), job)
+
     def test_a_stop_ends_whatever_hangs(self):
         """One Ctrl-C ends it in bounded time, and what did not return is named."""
         runs = []

@@ -149,13 +149,14 @@ void fragi_ledger_close(struct fragi_ledger *ledger)
 
 void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out)
 {
-	uint64_t started = atomic_load_explicit(&row->started_ns, memory_order_acquire),
-		 ended = atomic_load_explicit(&row->ended_ns, memory_order_acquire), lasted;
+	const uint64_t started = atomic_load_explicit(&row->started_ns, memory_order_acquire),
+		       seen = atomic_load_explicit(&row->seen_ns, memory_order_acquire);
+	uint64_t ended = atomic_load_explicit(&row->ended_ns, memory_order_acquire), lasted;
 
 	out->count = atomic_load_explicit(&row->compute.count, memory_order_acquire);
 	out->time_ns = fragi_hist_total(&row->compute);
 	if (ended == 0)
-		ended = (uint64_t)fragi_now_ns();
+		ended = seen != 0 ? seen : (uint64_t)fragi_now_ns() + 1;
 	lasted = started != 0 && ended > started ? ended - started : 0;
 	/* The sum is only known by its buckets. */
 	if (out->time_ns > lasted)

@@ -49,7 +49,12 @@ struct fragi_op_row {
 	 * what a crash report names
 	 */
 	_Atomic uint64_t running;
-	_Atomic uint64_t started_ns, ended_ns;  /* on the fragment's clock; 0: not yet */
+	_Atomic uint64_t started_ns, ended_ns; /* on the fragment's clock, plus 1; 0: not yet */
+	/*
+	 * what that clock showed when it was last looked at, plus 1, for those that never end;
+	 * 0: it is that of the machine
+	 */
+	_Atomic uint64_t seen_ns;
 	_Alignas(64) struct fragi_hist compute; /* ns a tick */
 #define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t name;
 	/* Those of paths are counted by the threads of other operators too. */
@@ -69,7 +74,7 @@ static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_st
 {
 	_Atomic uint64_t *when = state == FRAGI_OP_STARTED ? &row->started_ns : &row->ended_ns;
 
-	atomic_store_explicit(when, (uint64_t)now_ns, memory_order_relaxed);
+	atomic_store_explicit(when, (uint64_t)now_ns + 1, memory_order_relaxed);
 	/* release: who reads it sees what the operator did (frag/status.h) */
 	atomic_store_explicit(&row->state, state, memory_order_release);
 }
@@ -83,9 +88,9 @@ struct fragi_job {
 };
 FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out);
 
-/* Layout 3. A page of a build that counts something else is refused. */
+/* Layout 4. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \
-	(0x6c67726603000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	(0x6c67726604000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
 	 FRAGI_COUNTERS)
 
 /*

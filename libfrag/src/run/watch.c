@@ -265,6 +265,22 @@ static void note_pause(struct fragi_run *run, int64_t now_ns)
 	run->watched_ns = now_ns;
 }
 
+/* The job statistics of operators that never end go as far as their fragment's clock was seen. */
+static void note_clocks(struct fragi_run *run)
+{
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+		uint64_t now_ns;
+
+		if (fragi_clock_kind_of(fragment->clock) == FRAGI_CLOCK_MACHINE)
+			continue;
+		now_ns = (uint64_t)fragi_clock_now_ns(fragment->clock);
+		for (uint32_t k = 0; k < fragment->op_count; k++)
+			atomic_store_explicit(&fragment->ops[k]->exec->row->seen_ns, now_ns + 1,
+					      memory_order_relaxed);
+	}
+}
+
 void fragi_run_watch(struct fragi_run *run)
 {
 	int64_t now_ns;
@@ -278,6 +294,7 @@ void fragi_run_watch(struct fragi_run *run)
 		return;
 	}
 	note_pause(run, now_ns);
+	note_clocks(run);
 	watch_hung(run, now_ns);
 	watch_time(run);
 	for (size_t i = 0; atomic_load(&run->starting) > 0 && i < run->fragment_count; i++)
