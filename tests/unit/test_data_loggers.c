@@ -593,7 +593,7 @@ Test(data_loggers, what_is_left_at_the_timeout_is_given_up)
 	RIG_AWAIT(atomic_load(&at_gate) > 0);
 	logger = rig.run->fragments[0].fragment->loggers[0];
 	atomic_store(&gate_is_closed, false);
-	fragi_data_logger_stop(fragi_data_logger_of(logger));
+	fragi_data_logger_stop(fragi_data_logger_of(logger), false);
 	cr_expect_eq(frag_data_logger_counts(logger, &counts), 0);
 	cr_expect_eq(counts.logged + counts.abandoned, 80);
 	cr_expect_eq(counts.logged, entry_count);
@@ -609,6 +609,32 @@ Test(data_loggers, what_is_left_at_the_timeout_is_given_up)
 	"  tx: {type: camera, parameters: {pool: $pool, count: 30}}\n"                             \
 	"  rx: {type: eye}\n"                                                                      \
 	"flows: [tx -> rx]\n"
+
+/* Nothing of such a run is freed: an operator may still come to log. */
+static struct rig hanging[2];
+Test(data_loggers, what_waits_when_an_operator_hangs_is_logged_or_counted)
+{
+	for (int stuck = 0; stuck < 2; stuck++) {
+		struct frag_data_logger_counts counts;
+		struct rig *rig = &hanging[stuck];
+
+		clear();
+		atomic_store(&gate_is_closed, stuck);
+		rig_run(rig, &plugin,
+			rig_graph(0, "data_loggers: {log: {type: async_capture, gate: 1, "
+				     "shutdown_timeout: 1ms}}\n" CHAIN));
+		fragi_sched_join(rig->run->fragments[0].sched);
+		atomic_store(&rig->run->hung, true);
+		atomic_store(&gate_is_closed, false);
+		fragi_run_destroy(rig->run);
+		counts = counts_of(rig);
+		cr_expect_eq(counts.logged + counts.abandoned, 80, "%d + %d", (int)counts.logged,
+			     (int)counts.abandoned);
+		cr_expect_eq(counts.logged, entry_count);
+		cr_expect_eq(counts.rejected + counts.failed, 0);
+		cr_expect_eq(stops, 0, "its operator may still log");
+	}
+}
 
 /* The logger has every message, yet no block: it has descriptions. */
 Test(data_loggers, a_stuck_logger_keeps_no_blocks)

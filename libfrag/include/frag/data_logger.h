@@ -120,7 +120,8 @@ FRAG_API void frag_log_entry_log(const struct frag_log_entry *entry, const char 
 /*
  * Returns what a logger that writes files is to add to their names, borrowed as long as the logger
  * lives: ".fragment" for a logger that is given at the top of a graph with several fragments, each
- * of which has one of its own, maybe in another process; else "".
+ * of which has one of its own, maybe in another process; ".instance" for one of an instance of a
+ * subgraph, behind ".fragment" if there are several fragments; else "".
  * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API const char *frag_data_logger_suffix(const struct frag_resource *logger);
@@ -133,7 +134,7 @@ struct frag_data_logger_counts {
 	uint64_t rejected, large_rejected;
 	/* log or log_large has returned a failure */
 	uint64_t failed;
-	/* still queued when shutdown_timeout was over */
+	/* still queued when shutdown_timeout was over, or a second after an operator hung */
 	uint64_t abandoned;
 };
 /*

@@ -13,6 +13,7 @@
 #include <res/data_logger.h>
 
 #define QUEUE_MAX (1 << 20)
+#define HANGING_TIMEOUT_NS INT64_C(1000000000)
 
 static const char *const queue_policies[] = {"reject", "raise", NULL};
 
@@ -232,7 +233,7 @@ static void logger_fini(void *state)
 {
 	struct fragi_data_logger *logger = state;
 
-	fragi_data_logger_stop(logger);
+	fragi_data_logger_stop(logger, false);
 	if (logger->hangs)
 		return;
 	fragi_log_queue_fini(&logger->queue);
@@ -324,14 +325,17 @@ static void log_lost(struct fragi_data_logger *logger)
 		 counts.failed, counts.abandoned);
 }
 
-void fragi_data_logger_stop(struct fragi_data_logger *logger)
+void fragi_data_logger_stop(struct fragi_data_logger *logger, bool operator_hangs)
 {
 	struct fragi_log_queue *queues[] = {&logger->queue, &logger->large};
-	int64_t give_up_ns = fragi_now_ns() + logger->shutdown_timeout, left;
+	int64_t timeout_ns = logger->shutdown_timeout, give_up_ns, left;
 	int r;
 
 	if (!logger->started)
 		return;
+	if (operator_hangs && timeout_ns > HANGING_TIMEOUT_NS)
+		timeout_ns = HANGING_TIMEOUT_NS;
+	give_up_ns = fragi_now_ns() + timeout_ns;
 	logger->started = false;
 	for (size_t i = 0; i < FRAG_COUNT_OF(queues); i++) {
 		left = fragi_log_queue_stop(queues[i], give_up_ns);
@@ -344,6 +348,11 @@ void fragi_data_logger_stop(struct fragi_data_logger *logger)
 	if (logger->hangs) {
 		log_error(NULL, "data logger %s does not return from log: what it holds is left",
 			  logger->resource->name);
+		return;
+	}
+	if (operator_hangs) {
+		logger->hangs = true;
+		log_lost(logger);
 		return;
 	}
 	r = logger->type->stop != NULL ? logger->type->stop(logger->own) : 0;

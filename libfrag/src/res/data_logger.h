@@ -53,7 +53,7 @@ struct fragi_data_logger {
 
 	/* control thread */
 	bool started;
-	bool hangs; /* a thread of it is still in a callback: nothing of it may be freed */
+	bool hangs; /* a thread of it, or an operator, is still in a callback: nothing may be freed */
 
 	pthread_mutex_t lock; /* for calls of log */
 	_Alignas(64) _Atomic uint64_t number, logged, failed, abandoned;
@@ -91,8 +91,12 @@ FRAGI_API int fragi_data_logger_start(struct fragi_data_logger *logger, struct f
  */
 int fragi_data_logger_log(struct fragi_data_logger *logger, const struct fragi_log_point *point,
 			  const struct frag_message *message);
-/* Logs what waits, within shutdown_timeout, calls stop of the type and logs what was lost. */
-FRAGI_API void fragi_data_logger_stop(struct fragi_data_logger *logger);
+/*
+ * Logs what waits, within shutdown_timeout, calls stop of the type and logs what was lost.
+ * operator_hangs: an operator may still come to log, so nothing is stopped or freed but the threads
+ * of the queues, within a second; what waits then and never is logged is counted as abandoned.
+ */
+FRAGI_API void fragi_data_logger_stop(struct fragi_data_logger *logger, bool operator_hangs);
 
 /* log_pattern.c: returns 0; -EINVAL with a sentence, -ENOMEM. */
 int fragi_log_patterns_compile(struct fragi_log_patterns *patterns,

@@ -34,12 +34,13 @@ int fragi_run_start_loggers(struct fragi_run *run, struct frag_err *err)
 	return r;
 }
 
-void fragi_run_stop_loggers(struct fragi_run *run)
+void fragi_run_stop_loggers(struct fragi_run *run, bool operator_hangs)
 {
 	for (size_t i = 0; i < run->fragment_count; i++) {
 		struct frag_fragment *fragment = run->fragments[i].fragment;
 
 		for (uint32_t k = 0; k < fragment->logger_count; k++)
-			fragi_data_logger_stop(fragi_data_logger_of(fragment->loggers[k]));
+			fragi_data_logger_stop(fragi_data_logger_of(fragment->loggers[k]),
+					       operator_hangs);
 	}
 }

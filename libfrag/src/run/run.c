@@ -508,6 +508,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		/* A thread is still in an operator, and nothing it may touch can be taken away. */
 		log_debug(run->config.spec->application,
 			  "an operator hangs: what it holds is left");
+		fragi_run_stop_loggers(run, true);
 		return;
 	}
 	if (atomic_load(&run->started)) {
@@ -515,7 +516,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		for (size_t i = 0; i < run->fragment_count; i++)
 			if (run->fragments[i].sched != NULL)
 				fragi_sched_join(run->fragments[i].sched);
-		fragi_run_stop_loggers(run);
+		fragi_run_stop_loggers(run, false);
 		fragi_run_report_deadlines(run);
 		fragi_run_end_tracking(run);
 	}

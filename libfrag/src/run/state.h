@@ -147,7 +147,8 @@ void fragi_run_report_deadlines(const struct fragi_run *run);
 /* logging.c: in prepare, behind the tracker; before the schedulers; when they have ended */
 int fragi_run_install_loggers(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_start_loggers(struct fragi_run *run, struct frag_err *err);
-void fragi_run_stop_loggers(struct fragi_run *run);
+/* operator_hangs: as for fragi_data_logger_stop */
+void fragi_run_stop_loggers(struct fragi_run *run, bool operator_hangs);
 
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
