@@ -215,7 +215,7 @@ int fragi_message_encode(const struct frag_message *message, const struct fragi_
 
 	if (blob == NULL) {
 		r = blob_create(message, &blob);
-		if (r < 0)
+		if (r != 0)
 			return r;
 		if (!atomic_compare_exchange_strong_explicit(&owner->blob, &other, blob,
 							     memory_order_acq_rel,

@@ -7,7 +7,7 @@
 #include <data/trail.h>
 
 /* Bytes of an entry between the descriptors. */
-#define ENTRY_BYTES 32u
+#define ENTRY_BYTES ((size_t)32)
 
 struct fragi_trail *fragi_trail_create(uint32_t count)
 {

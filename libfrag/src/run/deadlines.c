@@ -146,7 +146,7 @@ static struct fragi_path_deadline *create(struct fragi_arena *arena,
 /* Adds one as the next number, which stays empty where no operator of it is here. */
 static int add(struct fragi_run *run, const struct fragi_spec_path *path, struct fragi_diag *diag)
 {
-	struct frag_op *ops[FRAGI_SPEC_PATH_MAX];
+	struct frag_op *ops[FRAGI_SPEC_PATH_MAX] = {NULL};
 	int r = find_ops(run, path, ops, diag);
 	struct fragi_path_deadline *deadline;
 	uint32_t number = run->deadline_count;
