@@ -39,6 +39,9 @@ const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
 void ctl_timing_print(const struct frag_op *op, FILE *out);
 void ctl_timing_json(const struct fragi_port *port, FILE *out);
 void ctl_timing_json_op(const struct frag_op *op, FILE *out);
+/* The deadlines of paths: of the application, then of each fragment; nothing without any. */
+void ctl_paths_print(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out);
+void ctl_paths_json(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out);
 
 /*
  * What `fragctl describe` prints, for people and as one JSON document.

@@ -319,6 +319,7 @@ void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed
 	for (size_t i = 0; i < spec->variable_count; i++)
 		print_variable(&spec->variables[i], out);
 	print_flows(composed, out);
+	ctl_paths_print(spec, composed, out);
 }
 
 /* As JSON. */
@@ -566,5 +567,7 @@ void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_com
 		ctl_flow_at(composed, i, &flow);
 		json_flow(&flow, i == 0, out);
 	}
-	fputs("]}\n", out);
+	fputc(']', out);
+	ctl_paths_json(spec, composed, out);
+	fputs("}\n", out);
 }

@@ -80,3 +80,74 @@ void ctl_timing_json_op(const struct frag_op *op, FILE *out)
 			", \"align\": {\"window_ns\": %" PRId64 ", \"timeout_ns\": %" PRId64 "}",
 			op->align.window_ns, op->align.timeout_ns);
 }
+
+static void each_path(const struct fragi_spec *spec, const struct ctl_composed *composed,
+		      void (*fn)(const struct fragi_spec_path *path, bool is_first, FILE *out),
+		      FILE *out)
+{
+	bool is_first = true;
+
+	for (uint32_t f = 0; f <= composed->fragment_count; f++) {
+		const struct frag_fragment *fragment = f > 0 ? composed->fragments[f - 1] : NULL;
+		const struct fragi_spec_path *paths =
+			fragment != NULL ? fragment->own->deadlines : spec->deadlines;
+		size_t count =
+			fragment != NULL ? fragment->own->deadline_count : spec->deadline_count;
+
+		for (size_t i = 0; i < count; i++, is_first = false)
+			fn(&paths[i], is_first, out);
+		for (uint32_t i = 0; fragment != NULL && i < fragment->path_count; i++) {
+			fn(&fragment->paths[i], is_first, out);
+			is_first = false;
+		}
+	}
+}
+
+static void print_path(const struct fragi_spec_path *path, bool is_first, FILE *out)
+{
+	char time[32];
+
+	fputs(is_first ? "\ndeadlines of paths\n  " : "  ", out);
+	for (size_t i = 0; i < path->op_count; i++)
+		fprintf(out, "%s%s.%s", i > 0 ? " -> " : "", path->ops[i].fragment,
+			path->ops[i].op);
+	fprintf(out, ": %s, on_miss: %s\n",
+		fragi_format_duration(path->budget_ns, time, sizeof(time)),
+		on_misses[path->on_miss]);
+}
+
+static void json_path(const struct fragi_spec_path *path, bool is_first, FILE *out)
+{
+	char name[2 * (FRAG_NAME_MAX + 1)];
+
+	fputs(is_first ? ",\n \"deadlines\": [\n  {\"path\": [" : ",\n  {\"path\": [", out);
+	for (size_t i = 0; i < path->op_count; i++) {
+		snprintf(name, sizeof(name), "%s.%s", path->ops[i].fragment, path->ops[i].op);
+		fputs(i > 0 ? ", " : "", out);
+		fragi_json_text(name, out);
+	}
+	fprintf(out, "], \"budget_ns\": %" PRId64 ", \"on_miss\": \"%s\"}", path->budget_ns,
+		on_misses[path->on_miss]);
+}
+
+void ctl_paths_print(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out)
+{
+	each_path(spec, composed, print_path, out);
+}
+
+static bool has_paths(const struct fragi_spec *spec, const struct ctl_composed *composed)
+{
+	size_t count = spec->deadline_count;
+
+	for (uint32_t f = 0; f < composed->fragment_count; f++)
+		count += composed->fragments[f]->own->deadline_count +
+			 composed->fragments[f]->path_count;
+	return count > 0;
+}
+
+void ctl_paths_json(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out)
+{
+	each_path(spec, composed, json_path, out);
+	if (has_paths(spec, composed))
+		fputc(']', out);
+}

@@ -247,6 +247,26 @@ flows: [a -> b, a -> c]
                                                    "default": None, "aligned": False})
         self.assertNotIn("timing", a["ports"][0])
 
+    def test_deadlines_of_paths(self):
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+fragments:
+  one: {operators: {a: {type: ping_tx}, b: {type: ping_rx}}, flows: [a -> b],
+        deadlines: [{path: [a, b], budget: 5ms, on_miss: drop}]}
+  two: {operators: {c: {type: ping_rx}}}
+flows: [one.a -> two.c]
+deadlines: [{path: [one.a, two.c], budget: 20ms}]
+""")
+        code, p = self.fragctl("describe", app)
+        self.assertIn("\ndeadlines of paths\n  one.a -> two.c: 20.0 ms, on_miss: count\n"
+                      "  one.a -> one.b: 5.0 ms, on_miss: drop", p.stdout)
+        self.assertEqual(self.document(0, "describe", app)["deadlines"], [
+            {"path": ["one.a", "two.c"], "budget_ns": 20000000, "on_miss": "count"},
+            {"path": ["one.a", "one.b"], "budget_ns": 5000000, "on_miss": "drop"}])
+        plain = self.write("plain.yaml", "frag: 1\napplication: app\noperators: {a: {type: ping_tx}}\n")
+        self.assertNotIn("deadlines", self.document(0, "describe", plain))
+
     def test_ports_that_are_not_connected_and_values(self):
         app = self.write("app.yaml", "frag: 1\napplication: app\noperators:\n  a: {type: ping_tx}\n"
                          "  b: {type: ping_tx}\n  rx: {type: ping_rx}\nflows: [a -> rx]\n")
