@@ -467,6 +467,35 @@ Test(deadline, of_a_path_to_another_process_the_near_end_is_checked)
 	}
 }
 
+/* As many as a message can carry. */
+Test(deadline, paths_to_other_processes_are_bounded)
+{
+	static char yaml[65536];
+
+	for (size_t more = 0; more < 2; more++) {
+		size_t used = (size_t)snprintf(yaml, sizeof(yaml),
+					       "frag: 1\napplication: app\nfragments:\n"
+					       "  one: {operators: {a: {type: source}}}\n"
+					       "  two: {operators: {b: {type: sink}}}\n"
+					       "flows: [one.a -> two.b]\ndeadlines:\n");
+
+		for (size_t i = 0; i < FRAGI_TRAIL_MAX + more; i++)
+			used += (size_t)snprintf(yaml + used, sizeof(yaml) - used,
+						 "  - {path: [one.a, two.b], budget: 1s}\n");
+		/* in any case there is no module for the flow beside this program */
+		cr_expect_lt(rig_prepare_host(&rig, &plugin, yaml,
+					      (const char *const[]){"one", NULL}, 0),
+			     0);
+		if (more > 0)
+			expect_errors(
+				&rig.diag,
+				"test.yaml:264:13: one.a is 256 times on paths with deadlines that lead to other processes, and no more are possible; give these fragments to one host, or remove some\n");
+		for (size_t i = 0; more == 0 && i < rig.diag.count; i++)
+			cr_expect_null(strstr(rig.diag.items[i].text, "deadlines"));
+		rig_end(&rig);
+	}
+}
+
 Test(deadline, in_c_the_same_can_be_set)
 {
 	run("greedy", "compose: right\noperators: {c: {deadline: {budget: 1ns}}}\n");

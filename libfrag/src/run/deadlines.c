@@ -165,11 +165,19 @@ static int add(struct fragi_run *run, const struct fragi_spec_path *path, struct
 	deadline->number = (uint16_t)number;
 	deadline->is_local = (size_t)r == path->op_count;
 	run->deadlines[number] = deadline;
-	for (uint32_t i = 0; i < deadline->count; i++)
-		if (ops[i] != NULL &&
-		    (fragi_path_watch(ops[i]) < 0 || fragi_path_add_step(ops[i], deadline, i) < 0))
-			return -ENOMEM;
-	return 0;
+	for (uint32_t i = 0; i < deadline->count && r >= 0; i++) {
+		if (ops[i] == NULL)
+			continue;
+		r = fragi_path_watch(ops[i]);
+		if (r == 0)
+			r = fragi_path_add_step(ops[i], deadline, i);
+		if (r == -E2BIG)
+			return fragi_node_error(
+				diag, path->ops[i].place, NULL,
+				"%s is %u times on paths with deadlines that lead to other processes, and no more are possible; give these fragments to one host, or remove some",
+				ops[i]->subject, FRAGI_TRAIL_MAX);
+	}
+	return r < 0 ? r : 0;
 }
 
 /* Whether a path of the graph goes on behind the end of a flow, in another process. */

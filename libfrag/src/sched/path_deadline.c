@@ -29,6 +29,7 @@ struct fragi_on_path {
 				       struct frag_message *message);
 	bool attaches_always;
 	struct fragi_path_step *steps, *last_steps; /* those where the path goes on, or ends */
+	uint32_t travelling; /* of steps: those of paths that lead to other processes */
 	/* of the tick */
 	uint64_t tick;
 	uint32_t seen; /* received messages that were read */
@@ -314,6 +315,9 @@ int fragi_path_add_step(struct frag_op *op, struct fragi_path_deadline *deadline
 
 	if (step == NULL)
 		return -ENOMEM;
+	if (!deadline->is_local && at + 1 < deadline->count &&
+	    op->on_path->travelling++ == FRAGI_TRAIL_MAX)
+		return -E2BIG;
 	*step = (struct fragi_path_step){.next = *list, .deadline = deadline, .at = at};
 	*list = step;
 	return 0;

@@ -32,7 +32,10 @@ struct fragi_path_deadline {
  * -ENOMEM.
  */
 FRAGI_API int fragi_path_watch(struct frag_op *op);
-/* It is the operator `at` of the path. After fragi_path_watch. Returns 0 or -ENOMEM. */
+/*
+ * It is the operator `at` of the path. After fragi_path_watch. Returns 0; -E2BIG: it is on more
+ * paths to other processes than a trail has entries; -ENOMEM.
+ */
 FRAGI_API int fragi_path_add_step(struct frag_op *op, struct fragi_path_deadline *deadline,
 				  uint32_t at);
 /* Whether what it emits has a trail, unless it comes from elsewhere. */
