@@ -606,3 +606,59 @@ Test(cuda, sizes_that_make_no_sense_are_refused)
 			   host_err.text);
 	cr_expect_eq(calls("cuInit"), 0, "no GPU is opened to check a graph");
 }
+
+Test(cuda, streams_are_taken_and_given_back)
+{
+	static const char *const names[] = {"stream_flags", "stream_priority", "reserved_size",
+					    "max_size", NULL};
+	struct frag_resource *pool = allocator("cuda_stream_pool", names,
+					       (const int64_t[]){1, -1, 2, 3}),
+			     *other = allocator("unbounded_allocator", NULL, NULL);
+	const int made = calls("cuStreamCreateWithPriority");
+	void *streams[3], *again;
+
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(frag_cuda_stream_take(pool, &streams[i]), 0);
+		for (int k = 0; k < i; k++)
+			cr_expect_neq(streams[i], streams[k]);
+	}
+	cr_expect_eq(calls("cuStreamCreateWithPriority"), made + 1, "two were reserved");
+	cr_expect_eq(frag_cuda_stream_take(pool, &again), -EBUSY);
+	frag_cuda_stream_give(pool, streams[1]);
+	frag_cuda_stream_give(pool, streams[1]);
+	frag_cuda_stream_give(pool, NULL);
+	cr_assert_eq(frag_cuda_stream_take(pool, &again), 0);
+	cr_expect_eq(again, streams[1]);
+	cr_expect_eq(frag_cuda_stream_take(pool, &again), -EBUSY, "given back twice, taken once");
+	frag_cuda_stream_give(pool, streams[0]);
+	cr_expect_eq(frag_cuda_stream_take(other, &again), -EINVAL);
+	cr_expect_eq(frag_cuda_stream_take(NULL, &again), -EINVAL);
+	fragi_resource_unref(pool);
+	cr_expect_eq(calls("cuStreamDestroy_v2"), 3, "also those that are in use");
+	fragi_resource_unref(other);
+}
+
+Test(cuda, streams_that_cannot_be_made)
+{
+	static const char *const names[] = {"reserved_size", "max_size", NULL};
+	struct frag_err err = FRAG_ERR_INIT, sizes_err = FRAG_ERR_INIT;
+	struct frag_resource *pool = NULL;
+	void *stream;
+
+	use(GPU);
+	fail_call("cuStreamCreateWithPriority", 2, 999);
+	cr_expect_eq(make("cuda_stream_pool", &pool, &err, names, (const int64_t[]){3, 0}), -EIO);
+	cr_expect_not_null(strstr(err.text, "GPU 0 (Fake 0): cuStreamCreateWithPriority"), "%s",
+			   err.text);
+	cr_expect_eq(calls("cuStreamDestroy_v2"), 1, "the one that was made");
+	cr_expect_eq(make("cuda_stream_pool", &pool, &sizes_err, names, (const int64_t[]){3, 2}),
+		     -EINVAL);
+	cr_expect_str_eq(
+		sizes_err.text,
+		"reserved_size is 3 and max_size is 2; give a maximum that is not below it");
+	cr_assert_eq(make("cuda_stream_pool", &pool, NULL, names, (const int64_t[]){0, 0}), 0);
+	fail_call("cuStreamCreateWithPriority", 1, 2);
+	cr_expect_eq(frag_cuda_stream_take(pool, &stream), -ENOMEM);
+	cr_expect_eq(frag_cuda_stream_take(pool, &stream), 0);
+	fragi_resource_unref(pool);
+}

@@ -17,6 +17,8 @@ FRAG_BEGIN_DECLS
  *     GPU
  *   - dev_id (0): number of the GPU, for device memory
  * - unbounded_allocator: the heap of the process, and memory of GPUs without a pool; no parameters
+ * - rmm_allocator, stream_ordered_allocator: memory of a GPU from pools; cuda_stream_pool: streams
+ *   of a GPU. `fragctl inspect TYPE` lists their parameters.
  *
  * A plugin brings types of its own: see struct frag_resource_type. An operator reaches a resource
  * - by a parameter: FRAG_PARAM_RESOURCE in its table, `pool: $pool` in the graph
@@ -127,6 +129,22 @@ FRAG_API char *frag_resource_describe(const struct frag_resource *resource);
  * allocator that has no blocks. Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API size_t frag_resource_blocks_free(const struct frag_resource *resource);
+
+/*
+ * Takes a stream from a cuda_stream_pool, for work that an operator gives to a GPU: in start or
+ * initialize, once for the life of the operator. Work that was given to it before may still run.
+ * - pool: the operator's parameter, a resource of type cuda_stream_pool
+ * - out_stream: receives a cudaStream_t (CUstream); give it back with frag_cuda_stream_give
+ * Returns 0; -EINVAL: the resource is no cuda_stream_pool; -EBUSY: max_size streams are in use;
+ * -ENODEV: no GPU was opened; -ENOMEM; -EIO: the GPU refuses.
+ * Thread: any. Blocks: while it makes a stream. RT-safe: no.
+ */
+FRAG_API int frag_cuda_stream_take(struct frag_resource *pool, void **out_stream);
+/*
+ * Gives a stream back to its pool. stream: NULL is accepted. Streams that were not given back end
+ * with the pool. Thread: any. Blocks: no. RT-safe: no.
+ */
+FRAG_API void frag_cuda_stream_give(struct frag_resource *pool, void *stream);
 
 FRAG_END_DECLS
 

@@ -7,6 +7,11 @@
 /* memory.c */
 extern const struct fragi_memory cuda_memory;
 
+/* stream.c; see struct fragi_cuda_ops */
+int cuda_stream_create(int32_t id, uint32_t flags, int priority, void **out_stream,
+		       struct frag_err *err);
+void cuda_stream_destroy(int32_t id, void *stream);
+
 /* pool.c; see struct fragi_cuda_ops */
 int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint64_t keep_bytes,
 		     struct fragi_cuda_pool **out, struct frag_err *err);

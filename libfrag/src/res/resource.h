@@ -39,8 +39,8 @@ struct frag_resource {
 	uint64_t blocks_needed;
 };
 
-extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_rmm_allocator,
-	fragi_stream_ordered_allocator, fragi_unbounded_allocator;
+extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_cuda_stream_pool,
+	fragi_rmm_allocator, fragi_stream_ordered_allocator, fragi_unbounded_allocator;
 
 /* The built-in type of that name; NULL: there is none. Aliases are not applied. */
 FRAGI_API const struct fragi_built_in_resource *fragi_built_in_resource(const char *name);

@@ -113,8 +113,7 @@
 	  "make the context in an operator of your own")                                           \
 	X(RESOURCE, "CudaGreenContextPool", "cuda_green_context_pool", "cuda_green_context_pool",  \
 	  LATER, "make the contexts in an operator of your own")                                   \
-	X(RESOURCE, "CudaStreamPool", "cuda_stream_pool", "cuda_stream_pool", LATER,               \
-	  "make the streams in an operator of your own")                                           \
+	X(RESOURCE, "CudaStreamPool", "cuda_stream_pool", "cuda_stream_pool", BUILT, "")           \
 	X(RESOURCE, "DataLoggerResource", "data_logger", "", ABSENT,                               \
 	  "use basic_console_logger, or write a type with frag/data_logger.h")                     \
 	X(RESOURCE, "DoubleBufferReceiver", "double_buffer_receiver", "", ABSENT,                  \

@@ -32,6 +32,11 @@ struct fragi_cuda_ops {
 			   uint64_t keep_bytes, struct fragi_cuda_pool **out, struct frag_err *err);
 	/* When all memory has been given back; NULL is accepted. */
 	void (*pool_destroy)(struct fragi_cuda_pool *pool);
+	/* A CUstream of a GPU. Returns 0; -ENOMEM; -EIO. */
+	int (*stream_create)(int32_t id, uint32_t flags, int priority, void **out_stream,
+			     struct frag_err *err);
+	/* What is queued on it is done first, without waiting for it here. */
+	void (*stream_destroy)(int32_t id, void *stream);
 	/* As the functions of struct fragi_memory. */
 	int (*pool_alloc)(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
 	void (*pool_free)(struct fragi_cuda_pool *pool, void *memory);
