@@ -272,6 +272,15 @@ def read_arguments():
     return p.parse_args()
 
 
+def is_of_a_core(name):
+    """It tests the core of driverd or workerd, which neither has threads nor calls the system."""
+    source = os.path.join(os.path.dirname(HERE), name + ".c")
+    if not os.path.exists(source):
+        return False
+    with open(source, encoding="utf-8") as f:
+        return re.search(r'^#include "(driver|worker)_world\.h"$', f.read(), re.M) is not None
+
+
 def choose_programs(programs, args, chosen):
     """Those that fit the checker and what was asked for; chosen: the tests of each program."""
     if args.valgrind:
@@ -280,11 +289,11 @@ def choose_programs(programs, args, chosen):
         programs = [p for p in programs if wanted.match(p[1])]
     if args.emulated:
         programs = [p for p in programs if p[1].startswith("tests/")]
-    # These have no threads, or those that test_ping and test_examples run as well, and many pixels,
-    # or are about documents.
+    # These have no threads, as cores have none, or those that test_ping and test_examples run as
+    # well, and many pixels, or are about documents.
     if args.threads:
         unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers|readmes|runner)$")
-        programs = [p for p in programs if not unwanted.match(p[1])]
+        programs = [p for p in programs if not unwanted.match(p[1]) and not is_of_a_core(p[1])]
     if args.only:
         programs = [p for p in programs if args.only in p[1]]
     if args.tests:
