@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../slow.h"
 #include "pair.h"
 #include "socket.h"
 #include <base/stamp.h>
 #include <edge/ucx_env.h>
 
-#define PATIENCE_NS 60000000000
+#define PATIENCE_NS (60000000000 * times_slower())
 #define QUIET_ROUNDS 50
 
 static void on_arrival(void *arg)

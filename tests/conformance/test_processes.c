@@ -9,10 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../slow.h"
 #include "pair.h"
 #include <base/stamp.h>
 
-#define PATIENCE_NS 20000000000
+#define PATIENCE_NS (60000000000 * times_slower())
 
 /* A test for each transport, in a process of its own. */
 #define PROCESS_TEST(what)                                                                         \

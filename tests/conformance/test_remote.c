@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../slow.h"
 #include "pair.h"
 #include "socket.h"
 #include <base/beat.h>
 #include <base/stamp.h>
 #include <edge/remote/state.h>
 
-#define PATIENCE_NS 20000000000
+#define PATIENCE_NS (60000000000 * times_slower())
 
 static size_t size_of(unsigned int n, uint32_t tensor)
 {

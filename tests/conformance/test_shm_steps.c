@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../slow.h"
 #include "pair.h"
 #include <base/stamp.h>
 #define SHM_STEPPED
@@ -22,7 +23,7 @@
 
 extern const struct fragi_transport_ops fragi_transport_v1;
 
-#define PATIENCE_NS 30000000000
+#define PATIENCE_NS (60000000000 * times_slower())
 #define MESSAGES 24
 #define FLOWS_MAX 3
 #define HELD_MAX 3 /* messages that the receiver looks at once more before it lets go */
