@@ -108,6 +108,17 @@ static bool is_older(const struct fragi_lane_time *time, const struct fragi_lane
 	       fragi_time_difference(time->now_ns, lane->time_ns) > age_ns;
 }
 
+/* Whether a deadline of the operator, or of a path that ends with it, is over: a miss is counted. */
+static __attribute__((noinline)) bool is_past_deadline(const struct fragi_lane_time *time,
+						       const struct fragi_lane *lane, bool is_known)
+{
+	if (is_known && is_older(time, lane, lane->deadline_ns)) {
+		fragi_count(lane->misses, 1);
+		return true;
+	}
+	return lane->drops_late != NULL && fragi_path_is_late(lane->drops_late, lane->held);
+}
+
 /* Fills the lane with a message that is young enough, if there is one. */
 void fragi_lane_fill(struct fragi_lane *lane, struct fragi_lane_time *time)
 {
@@ -116,18 +127,14 @@ void fragi_lane_fill(struct fragi_lane *lane, struct fragi_lane_time *time)
 	while (lane_hold(time, lane)) {
 		bool is_known = false;
 
-		if (age_ns > 0 || lane->is_aligned || lane->deadline_ns > 0)
+		if (age_ns > 0 || lane->is_aligned || lane->has_deadline)
 			is_known = find_time(time, lane);
 		if ((age_ns > 0 && (!is_known || lane->domain != FRAGI_SYSTEM_TIME)) ||
 		    (lane->is_aligned && !is_known)) {
 			fragi_lane_drop(lane, FRAGI_DROP_CLOCKS);
 		} else if (is_known && is_older(time, lane, age_ns)) {
 			fragi_lane_drop(lane, FRAGI_DROP_STALE);
-		} else if (is_known && is_older(time, lane, lane->deadline_ns)) {
-			fragi_lane_drop(lane, FRAGI_DROP_DEADLINE);
-			fragi_count(lane->misses, 1);
-		} else if (lane->drops_late != NULL &&
-			   fragi_path_is_late(lane->drops_late, lane->held)) {
+		} else if (lane->has_deadline && is_past_deadline(time, lane, is_known)) {
 			fragi_lane_drop(lane, FRAGI_DROP_DEADLINE);
 		} else {
 			return;

@@ -34,6 +34,7 @@ struct fragi_lane {
 	/* Which counter of the row counts that it is absent; NULL: no message has come. */
 	_Atomic uint64_t *why;
 	uint64_t dropped;    /* before it, when it had a message last */
+	bool has_deadline;   /* that drops: one of the next two */
 	int64_t deadline_ns; /* an older message is dropped; 0: none is for that */
 	_Atomic uint64_t *misses;
 	struct fragi_exec *drops_late; /* of an operator that ends a path which drops; NULL: no */

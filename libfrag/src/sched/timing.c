@@ -375,6 +375,7 @@ static void lane_init(struct fragi_exec *exec, struct fragi_lane *lane, struct f
 		.misses = &exec->row->deadline_misses,
 		.drops_late = exec->op->drops_late ? exec : NULL,
 	};
+	lane->has_deadline = lane->deadline_ns > 0 || lane->drops_late != NULL;
 }
 
 /* Makes the flows of a port lanes. Its gate is the timing, so nothing else sees them. */
