@@ -53,7 +53,7 @@ struct fragi_data_logger {
 
 	/* control thread */
 	bool started;
-	bool hangs; /* a thread of it, or an operator, is still in a callback: nothing may be freed */
+	bool hangs; /* a thread of it, or an operator, is still in a callback: free nothing */
 
 	pthread_mutex_t lock; /* for calls of log */
 	_Alignas(64) _Atomic uint64_t number, logged, failed, abandoned;
