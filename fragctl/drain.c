@@ -88,7 +88,7 @@ static int await_empty(struct drain *drain)
 	bool told = false;
 	int code;
 
-	while ((code = ctl_service_state(&drain->driver, &reply)) == CTL_OK) {
+	while ((code = ctl_service_state_of(&drain->driver, drain->worker, &reply)) == CTL_OK) {
 		bool is_over = drain->undo || drain->now || is_empty(&reply->reply, drain->worker);
 
 		if (is_over)

@@ -123,7 +123,13 @@ int ctl_service_show_start(const struct fw_message *outcome, bool json)
 
 int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply)
 {
-	struct fw_message request = {.kind = FW_REQUEST, .request.what = FW_REQUEST_STATE};
+	return ctl_service_state_of(driver, "", out_reply);
+}
+
+int ctl_service_state_of(struct ctl_driver *driver, const char *worker,
+			 struct fw_message **out_reply)
+{
+	struct fw_message request = {.kind = FW_REQUEST, .request = {FW_REQUEST_STATE, worker}};
 	int code = ctl_driver_ask(driver, &request, out_reply);
 
 	if (code == CTL_OK && (*out_reply)->kind != FW_REPLY)

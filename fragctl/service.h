@@ -38,6 +38,9 @@ int ctl_service_stop(struct ctl_driver *driver, const char *name, bool at_once, 
 int ctl_service_show_start(const struct fw_message *outcome, bool json);
 /* Asks for the state. Returns CTL_OK or an exit code, complained. */
 int ctl_service_state(struct ctl_driver *driver, struct fw_message **out_reply);
+/* The same about one worker alone, with what it runs. */
+int ctl_service_state_of(struct ctl_driver *driver, const char *worker,
+			 struct fw_message **out_reply);
 
 /*
  * A verb without operands that shows a part of the state: reads its command line, asks, and calls

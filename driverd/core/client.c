@@ -44,8 +44,23 @@ static int32_t pid_of(const struct drv_host *host)
 	return prepared != NULL ? prepared->prepared.pid : 0;
 }
 
-static int fill_application(const struct drv_app *app, struct fw_application_row *row,
-			    struct fw_reply *reply)
+/* Whether the client asks for it; worker: empty: for all. */
+static bool is_wanted(const char *name, const char *worker)
+{
+	return worker[0] == '\0' || strcmp(name, worker) == 0;
+}
+
+static bool runs_on(const struct drv_app *app, const char *worker)
+{
+	uint32_t i = 0;
+
+	while (i < app->host_count && !is_wanted(app->hosts[i].worker, worker))
+		i++;
+	return worker[0] == '\0' || i < app->host_count;
+}
+
+static int fill_application(const struct drv_app *app, const char *worker,
+			    struct fw_application_row *row, struct fw_reply *reply)
 {
 	struct drv_core *core = app->core;
 
@@ -66,6 +81,8 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		const struct drv_host *host = &app->hosts[i];
 
+		if (!is_wanted(host->worker, worker))
+			continue;
 		if (!drv_client_take_row(core, host->name)) {
 			reply->more++;
 			continue;
@@ -81,7 +98,7 @@ static int fill_application(const struct drv_app *app, struct fw_application_row
 	return drv_parameter_rows(app, row, reply);
 }
 
-static int fill_applications(struct drv_core *core, struct fw_reply *reply)
+static int fill_applications(struct drv_core *core, const char *worker, struct fw_reply *reply)
 {
 	reply->applications = table_of(core, core->app_count, sizeof(*reply->applications));
 	if (reply->applications == NULL)
@@ -89,18 +106,20 @@ static int fill_applications(struct drv_core *core, struct fw_reply *reply)
 	for (size_t i = 0; i < core->app_count; i++) {
 		const struct drv_app *app = core->apps[i];
 
+		if (!runs_on(app, worker))
+			continue;
 		if (!drv_client_take_row(core, "")) {
 			reply->more += 1 + app->host_count;
 			continue;
 		}
-		if (fill_application(app, &reply->applications[reply->application_count++], reply) <
-		    0)
+		if (fill_application(app, worker, &reply->applications[reply->application_count++],
+				     reply) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int fill_workers(struct drv_core *core, struct fw_reply *reply)
+static int fill_workers(struct drv_core *core, const char *worker, struct fw_reply *reply)
 {
 	reply->workers = table_of(core, core->session_count, sizeof(*reply->workers));
 	if (reply->workers == NULL)
@@ -108,7 +127,7 @@ static int fill_workers(struct drv_core *core, struct fw_reply *reply)
 	for (size_t i = 0; i < core->session_count; i++) {
 		const struct drv_session *session = core->sessions[i];
 
-		if (session->role != FW_ROLE_WORKER)
+		if (session->role != FW_ROLE_WORKER || !is_wanted(session->name, worker))
 			continue;
 		if (!drv_client_take_row(core, session->name)) {
 			reply->more++;
@@ -163,10 +182,15 @@ static int fill_ended(struct drv_core *core, struct fw_reply *reply)
 static int reply_to(struct drv_session *client, const struct fw_message *request)
 {
 	struct fw_message message = {.kind = FW_REPLY, .reply_to = request->seq};
+	const char *worker = request->request.worker;
+	struct drv_core *core = client->core;
+	bool is_of_one = worker[0] != '\0';
 
-	if (fill_applications(client->core, &message.reply) < 0 ||
-	    fill_workers(client->core, &message.reply) < 0 ||
-	    fill_ended(client->core, &message.reply) < 0)
+	/* The worker that is asked for comes first, so that it is not left out. */
+	if ((is_of_one && fill_workers(core, worker, &message.reply) < 0) ||
+	    fill_applications(core, worker, &message.reply) < 0 ||
+	    (!is_of_one && (fill_workers(core, worker, &message.reply) < 0 ||
+			    fill_ended(core, &message.reply) < 0)))
 		return -ENOMEM;
 	return drv_send(client, &message);
 }

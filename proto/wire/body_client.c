@@ -10,8 +10,8 @@
 void fw_encode_request(struct fw_encoder *e, const struct fw_message *message,
 		       Frag__V1__Request *out)
 {
-	(void)e;
 	out->what = (uint32_t)message->request.what;
+	out->worker = fw_put_text(e, message->request.worker);
 }
 
 void fw_decode_request(struct fw_decoder *d, const Frag__V1__Request *in,
@@ -20,6 +20,7 @@ void fw_decode_request(struct fw_decoder *d, const Frag__V1__Request *in,
 	if (in->what != FW_REQUEST_STATE)
 		fw_get_failed(d, "an unknown request");
 	message->request.what = (enum fw_request_what)in->what;
+	message->request.worker = fw_get_text(d, in->worker);
 }
 
 static void encode_application(struct fw_encoder *e, const struct fw_application_row *in,

@@ -16,6 +16,7 @@ enum fw_request_what {
 };
 struct fw_request {
 	enum fw_request_what what;
+	const char *worker; /* of this one alone, with what it runs; empty: of all */
 };
 
 struct fw_host_row {

@@ -429,6 +429,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_REQUEST:
 		message->request.what = FW_REQUEST_STATE;
+		message->request.worker = word(m);
 		return;
 	case FW_REPLY:
 		make_reply(m, &message->reply);
