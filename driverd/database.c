@@ -43,6 +43,9 @@ static const char placements[] =
 	"CREATE TABLE IF NOT EXISTS placements (run INTEGER PRIMARY KEY, workers TEXT NOT NULL) "
 	"STRICT;"
 	"DELETE FROM placements WHERE run NOT IN (SELECT run FROM runs WHERE outcome IS NULL);";
+/* Of no version of its own: a driverd that does not know it leaves it as it is. */
+static const char schema_more[] = "CREATE TABLE IF NOT EXISTS drained "
+				  "(worker TEXT PRIMARY KEY) STRICT";
 static const char check_writable[] = "BEGIN IMMEDIATE; UPDATE numbers SET epoch = epoch; COMMIT;";
 
 static const char *const puts_of[DRV_RECORD_KINDS] = {
@@ -57,6 +60,8 @@ static const char *const puts_of[DRV_RECORD_KINDS] = {
 	[DRV_RECORD_SOURCELESS] = "UPDATE runs SET source = NULL WHERE run = :run",
 	[DRV_RECORD_FORGOTTEN] = "DELETE FROM runs WHERE run = :run",
 	[DRV_RECORD_PLACED] = "INSERT OR REPLACE INTO placements VALUES (:run, :text)",
+	[DRV_RECORD_DRAINED] = "INSERT OR IGNORE INTO drained VALUES (:name)",
+	[DRV_RECORD_UNDRAINED] = "DELETE FROM drained WHERE worker = :name",
 	[DRV_RECORD_EVENT] = "INSERT OR REPLACE INTO events VALUES "
 			     "(:event, :unix, :kind, :name, :run, :who, :text)",
 };
@@ -66,6 +71,7 @@ static const char select_numbers[] = "SELECT epoch, run FROM numbers WHERE id = 
 static const char select_placements[] = "SELECT run, workers FROM placements";
 static const char select_runs[] = "SELECT run, epoch, application, started_by, start_timeout_ns, "
 				  "wanted, ended_unix_ns, source, outcome FROM runs ORDER BY run";
+static const char select_drained[] = "SELECT worker FROM drained ORDER BY worker";
 static const char select_events[] = "SELECT event, unix_ns, kind, application, run, who, text "
 				    "FROM events ORDER BY event";
 
@@ -208,6 +214,8 @@ static int connect(struct drv_database *database, const char *path)
 	if (result == SQLITE_OK)
 		result = sqlite3_exec(database->sqlite, placements, NULL, NULL, NULL);
 	if (result == SQLITE_OK)
+		result = sqlite3_exec(database->sqlite, schema_more, NULL, NULL, NULL);
+	if (result == SQLITE_OK)
 		result = prepare(database);
 	if (result == SQLITE_OK)
 		result = sqlite3_exec(database->sqlite, check_writable, NULL, NULL, NULL);
@@ -291,6 +299,11 @@ static void read_placement(sqlite3_stmt *row, struct drv_record *record)
 	};
 }
 
+static void read_drained(sqlite3_stmt *row, struct drv_record *record)
+{
+	*record = (struct drv_record){.kind = DRV_RECORD_DRAINED, .name = text_at(row, 0)};
+}
+
 static void read_numbers(sqlite3_stmt *row, struct drv_record *record)
 {
 	*record = (struct drv_record){
@@ -332,6 +345,8 @@ int drv_database_read(struct drv_database *database, drv_database_fn fn, void *a
 		r = read_table(database, select_runs, read_run, fn, arg, err);
 	if (r == 0)
 		r = read_table(database, select_events, read_event, fn, arg, err);
+	if (r == 0)
+		r = read_table(database, select_drained, read_drained, fn, arg, err);
 	return r;
 }
 

@@ -205,7 +205,7 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
 /*
  * Before the first step: NUMBERS, each PLACED, each RUN with its end, then each EVENT, the oldest
- * first.
+ * first, then each DRAINED worker.
  * Returns 0, -EUCLEAN (no driver has written that), -ENOMEM.
  */
 int drv_core_restore(struct drv_core *core, const struct drv_record *record);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -10,8 +11,8 @@
  * A drained worker is given no fragments; those that it runs stay until their applications end or
  * are restarted, and hosts that fail are started again in place. It is known by its name, so that
  * it stays drained until a client ends that, also when it comes back on a new connection, as a new
- * process, or with a number behind its name because the old connection is not given up yet. A
- * driver that starts knows of no drained workers.
+ * process, or with a number behind its name because the old connection is not given up yet; and
+ * with the next driver, where it keeps state.
  */
 struct drv_drained {
 	struct drv_drained *next;
@@ -93,6 +94,14 @@ static int add(struct drv_core *core, const char *name)
 	return 0;
 }
 
+int drv_drain_restore(struct drv_core *core, const char *worker)
+{
+	return *find(core, worker) != NULL || core->drained_count == DRV_WORKERS_MAX ||
+			       add(core, worker) == 0
+		       ? 0
+		       : -ENOMEM;
+}
+
 /* Of all workers that asked for this name. */
 static void undo(struct drv_core *core, const char *name)
 {
@@ -110,6 +119,7 @@ static void drop(struct drv_core *core, struct drv_drained **at)
 
 	*at = one->next;
 	undo(core, one->name);
+	drv_keep_drained(core, one->name, false);
 	fragi_free(one);
 	core->drained_count--;
 	for (size_t i = 0; i < core->session_count; i++) /* some are so under another name */
@@ -152,6 +162,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	*out_code = FRAGI_FAILURE_OUT_OF_MEMORY;
 	if (add(core, wanted->worker) < 0)
 		return "driverd has no memory left for that";
+	drv_keep_drained(core, wanted->worker, true);
 	session->is_drained = true;
 	return NULL;
 }

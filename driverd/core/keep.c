@@ -175,6 +175,17 @@ void drv_keep_note(struct drv_core *core, const struct drv_note *note)
 			   });
 }
 
+void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained)
+{
+	/* of a message, or a list entry, that is freed before the record is written */
+	const char *name = drv_text(core, "%s", worker);
+
+	if (name != NULL && keeps_runs(core))
+		keep(core, &(struct drv_record){.kind = is_drained ? DRV_RECORD_DRAINED
+								   : DRV_RECORD_UNDRAINED,
+						.name = name});
+}
+
 static void log_turn(struct drv_core *core, const char *why_not)
 {
 	bool is_behind = why_not != NULL;

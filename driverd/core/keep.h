@@ -42,6 +42,8 @@ void drv_keep_start(struct drv_app *app);
 void drv_keep_adopted(struct drv_app *app);
 /* The workers that have its hosts. */
 void drv_keep_placed(const struct drv_app *app);
+/* A worker is drained, or is so no more. */
+void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained);
 /* Numbers that a driver before has given are known now. */
 void drv_keep_numbers(struct drv_core *core);
 /* Its source has changed while it runs. */

@@ -32,6 +32,8 @@ int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 	case DRV_RECORD_PLACED:
 		drv_adopt_placed(core, record->run, record->text);
 		return 0;
+	case DRV_RECORD_DRAINED:
+		return core->config.ends_with_app ? 0 : drv_drain_restore(core, record->name);
 	default:
 		return -EINVAL;
 	}

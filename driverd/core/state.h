@@ -393,6 +393,8 @@ bool drv_client_take_row(struct drv_core *core, const char *text);
 /* drain.c */
 void drv_drain(struct drv_session *client, const struct fw_message *message);
 bool drv_drain_is(const struct drv_core *core, const char *worker);
+/* An earlier driver has kept that. Returns 0 or -ENOMEM. */
+int drv_drain_restore(struct drv_core *core, const char *worker);
 void drv_drain_fini(struct drv_core *core);
 
 /* explain.c */

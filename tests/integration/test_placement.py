@@ -115,6 +115,20 @@ class Placement(ServiceTest):
         for name in ("one", "two", "three"):
             self.ok("stop", name)
 
+    def test_a_drain_survives_the_driver(self):
+        """Of a driver that keeps state: it comes back, and knows of the drain, or of its end."""
+        port, state = self.free_port(), self.path("state")
+        d, *_ = self.serve("--state-dir", state, port=port, workers=("a",))
+        self.assertEqual(self.ok("drain", "a"), "a: drained, and empty")
+        for drained in (True, False):
+            d.signal(signal.SIGTERM)
+            self.assertEqual(d.wait(), 0, d.stderr)
+            d, *_ = self.serve("--state-dir", state, port=port)
+            self.wait_until("a", lambda: [w["name"] for w in self.json("workers")["workers"]] == ["a"])
+            self.assertEqual("drained: it is given no more fragments" in self.ok("workers"), drained)
+            if drained:
+                self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again")
+
     def test_a_drain_of_what_is_not_there(self):
         self.serve()
         self.offer("left", "cpu=2")

@@ -127,3 +127,60 @@ Test(driver_drain, each_of_two_names_drains_for_itself)
 	cr_expect(taken(&w, CLIENT, FW_REPLY)->reply.workers[1].drained, "a#2 still is");
 	world_fini(&w);
 }
+
+/* The rows of a reply are bounded; that of the worker that is asked for is never left out. */
+Test(driver_drain, the_reply_about_a_worker_has_its_row)
+{
+	static char text[1 << 19];
+	const struct fw_message *reply;
+	const uint32_t count = 3000;
+	size_t used;
+	struct world w;
+
+	used = (size_t)sprintf(text, "frag: 1\napplication: app\nfragments:\n");
+	for (uint32_t i = 0; i < count; i++)
+		used += (size_t)sprintf(text + used,
+					"  f%u: {host: h%u, operators: {tx: {type: t}}}\n", i, i);
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	app(&w, text);
+	hello(&w, 2, "b", NULL);
+	request_state(&w, CLIENT, 2);
+	reply = taken(&w, CLIENT, FW_REPLY);
+	cr_assert_not_null(reply);
+	cr_assert_eq(reply->reply.worker_count, 0, "there are more rows than a reply has");
+	for (int i = 0; i < 2; i++) {
+		const char *const worker = i == 0 ? "a" : "b";
+
+		say(&w, CLIENT,
+		    &(struct fw_message){.kind = FW_REQUEST,
+					 .seq = 3,
+					 .request = {.what = FW_REQUEST_STATE, .worker = worker}});
+		reply = taken(&w, CLIENT, FW_REPLY);
+		cr_assert_not_null(reply);
+		cr_assert_eq(reply->reply.worker_count, 1);
+		cr_expect_str_eq(reply->reply.workers[0].name, worker);
+		cr_expect_eq(reply->reply.workers[0].fragments, i == 0 ? count : 0);
+		cr_expect_eq(reply->reply.application_count, i == 0 ? 1 : 0, "only what it runs");
+	}
+	world_fini(&w);
+}
+
+Test(driver_drain, the_next_driver_knows_of_it)
+{
+	struct world w;
+
+	world_init(&w);
+	cr_assert_eq(drv_core_restore(
+			     w.core, &(struct drv_record){.kind = DRV_RECORD_DRAINED, .name = "a"}),
+		     0);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	cr_expect(drv_core_is_drained(w.core, "a"));
+	app(&w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
+	cr_expect_eq(drain(&w, "a", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
+	world_fini(&w);
+}
