@@ -18,17 +18,15 @@ AGAIN ?= 4
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Warnings are off (-w), because in instrumented code gcc cannot see what is initialised.
 ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= \
-	TEST_OPTIMIZATION=-O0 \
 	EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
 TSAN_FLAGS := -fsanitize=thread
 TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITERION=1 \
-	CFLAGS="-O1 -g" TEST_OPTIMIZATION= WERROR= EXTRA_CFLAGS="$(TSAN_FLAGS) -w" \
+	CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(TSAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
 # -O0, so that every counted branch is one of the source. The other builds report warnings.
 COVERAGE_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-cov CFLAGS="-O0 -g" WERROR= \
-	TEST_OPTIMIZATION= \
 	EXTRA_CFLAGS="--coverage -fprofile-update=atomic -w" EXTRA_LDFLAGS=--coverage
 
 # The queue and the pump alone, with what they stand on, so that it is quick enough for make check.
@@ -41,8 +39,7 @@ QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	nightly
 ndebug:
 	@mk/deps.sh
-	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 \
-		TEST_OPTIMIZATION=-O0 tests
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
 	@python3 tests/run.py --build build-ndebug --again $(AGAIN) $(if $(ONLY),--only $(ONLY))
 asan:
 	@mk/deps.sh
