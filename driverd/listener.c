@@ -28,13 +28,39 @@ static int take(struct drv_listener *listener)
 
 static void on_again(uv_timer_t *timer)
 {
-	(void)take(timer->data);
+	struct drv_listener *listener = timer->data;
+
+	listener->turn_ms = uv_now(timer->loop);
+	listener->taken = 1;
+	(void)take(listener);
+}
+
+/*
+ * libuv goes on taking connections for as long as there are any, so those who come faster than they
+ * are taken would keep the loop from everybody else.
+ */
+static bool is_enough(struct drv_listener *listener, uint64_t now_ms)
+{
+	if (now_ms != listener->turn_ms)
+		listener->taken = 0;
+	listener->turn_ms = now_ms;
+	if (listener->taken >= DRV_TAKEN_AT_ONCE)
+		return true;
+	listener->taken++;
+	return false;
 }
 
 static void on_connection(uv_stream_t *server, int status)
 {
-	int r = status < 0 ? status : take(server->data);
+	struct drv_listener *listener = server->data;
+	int r = status;
 
+	if (status >= 0 && is_enough(listener, uv_now(server->loop))) {
+		uv_timer_start(&listener->again, on_again, 0, 0);
+		return;
+	}
+	if (status >= 0)
+		r = take(listener);
 	if (r < 0)
 		log_warn(NULL, "cannot take a connection yet: %s", frag_strerror(r));
 }

@@ -8,6 +8,9 @@
 #include <driverd/local_socket.h>
 #include <wire/connection.h>
 
+/* So many connections are taken before the loop goes on with those that are there. */
+#define DRV_TAKEN_AT_ONCE 16
+
 /*
  * A socket at which peers arrive: TCP, or the unix socket for clients of this machine. Both lead to
  * the same function of the owner, so the same bounds hold for all who come.
@@ -25,7 +28,9 @@ struct drv_listener {
 		uv_tcp_t tcp;
 		uv_pipe_t pipe;
 	} server;
-	uv_timer_t again; /* a connection waits for memory */
+	uv_timer_t again;   /* a connection waits, for memory or for others to have their turn */
+	uint64_t turn_ms;   /* the loop's time when the last one was taken ... */
+	unsigned int taken; /* ... and how many were taken at that time */
 	struct drv_local_socket local;
 };
 
