@@ -25,6 +25,7 @@ flows:
 """
 DESCRIBED = """\
 l: 2 fragments, 4 operators, 4 flows
+clock of the machine
 
 fragment f: event_based, a thread for each operator, as far as there are cores
   head       for_loop
