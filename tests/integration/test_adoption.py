@@ -95,6 +95,26 @@ class Adopted(ServiceTest):
         for name in ("stream", "other"):
             self.nothing_is_lost(self.json("status", name))
 
+    def test_kills_in_a_row_lose_nothing(self):
+        """Also before the next driver has adopted anything, and without the state of the last one."""
+        d, a, b = self.keep(workers=("a", "b"))
+        for name in ("stream", "other"):
+            self.ok("start", self.endless, "--name", name)
+        pids = self.pids("stream") + self.pids("other")
+        for patience in ("adopted", "listening on", "adopted", "waits for applications", "joined"):
+            self.end(d)
+            if patience == "joined":
+                shutil.rmtree(self.state)
+            d = self.again()
+            d.wait_line(patience)
+        for name in ("stream", "other"):
+            self.wait_runs(name)
+            self.wait_delivered(name)
+        self.assertEqual(self.pids("stream") + self.pids("other"), pids)
+        self.ok("stop", "--all")
+        for name in ("stream", "other"):
+            self.nothing_is_lost(self.json("status", name))
+
     def test_from_the_reports_alone(self):
         d, a, b = self.keep(workers=("a", "b"))
         self.ok("start", self.endless, "--name", "first")
