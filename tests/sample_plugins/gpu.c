@@ -38,8 +38,7 @@ static int look_at(const struct gpu_sink *sink, struct frag_op *op,
 
 	for (size_t i = 0; i < frag_tensor_size_bytes(tensor); i++)
 		if (at[i] != (unsigned char)sink->received)
-			return frag_op_fail(op, -EBADMSG,
-					    "byte %zu of tensor %" PRId64 " is %d", i,
+			return frag_op_fail(op, -EBADMSG, "byte %zu of tensor %" PRId64 " is %d", i,
 					    sink->received, at[i]);
 	frag_op_log(op, "tensor %" PRId64 " is whole, on device %d", sink->received, (int)device);
 	return 0;
@@ -68,12 +67,8 @@ static int compute(void *state, struct frag_tick *tick)
 }
 
 static const struct frag_op_type gpu_sink_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "gpu_sink",
-	.state_size = sizeof(struct gpu_sink),
-	FRAG_PORTS(ports),
-	FRAG_PARAMS(params),
-	.initialize = initialize,
+	FRAG_OP_TYPE_INIT,  .name = "gpu_sink",  .state_size = sizeof(struct gpu_sink),
+	FRAG_PORTS(ports),  FRAG_PARAMS(params), .initialize = initialize,
 	.compute = compute,
 };
 

@@ -108,7 +108,7 @@ static bool is_older(const struct fragi_lane_time *time, const struct fragi_lane
 	       fragi_time_difference(time->now_ns, lane->time_ns) > age_ns;
 }
 
-/* Whether a deadline of the operator, or of a path that ends with it, is over: a miss is counted. */
+/* Whether a deadline of the operator, or of a path that ends with it, is over. Counts a miss. */
 static __attribute__((noinline)) bool is_past_deadline(const struct fragi_lane_time *time,
 						       const struct fragi_lane *lane, bool is_known)
 {
