@@ -68,10 +68,9 @@ void drv_adopt_disown(struct drv_session *session, uint64_t run, uint32_t number
 
 static struct drv_app *app_of(const struct drv_core *core, uint64_t run)
 {
-	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->run == run && core->apps[i]->state != DRV_APP_ENDED)
-			return core->apps[i];
-	return NULL;
+	struct drv_app *app = drv_app_find(core, run);
+
+	return app != NULL && app->state != DRV_APP_ENDED ? app : NULL;
 }
 
 static struct drv_reported *find(const struct drv_app *app, const struct drv_session *session,
@@ -171,6 +170,7 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 		return false;
 	other->is_wanted = false;
 	other->stop_wanted = true;
+	drv_app_wake(other);
 	return true;
 }
 
@@ -254,6 +254,7 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 	reserve(reported, 1);
 	app->adopting->first = reported;
 	app->adopting->is_touched = true;
+	drv_app_wake(app);
 }
 
 /* Takes message. */
@@ -299,6 +300,7 @@ static bool take_about(struct drv_session *session, struct fw_message *message)
 	if (reported == NULL)
 		return false;
 	app->adopting->is_touched = true;
+	drv_app_wake(app);
 	if (message->kind == FW_HOST_LINES)
 		return false;
 	if (message->kind == FW_HOST_PREPARED && reported->prepared == NULL &&
@@ -313,6 +315,17 @@ static bool take_about(struct drv_session *session, struct fw_message *message)
 	return true;
 }
 
+/* Workers have come, or have reported all. */
+static void touch_all(struct drv_core *core)
+{
+	for (size_t i = 0; i < core->app_count; i++) {
+		if (core->apps[i]->adopting == NULL)
+			continue;
+		core->apps[i]->adopting->is_touched = true;
+		drv_app_wake(core->apps[i]);
+	}
+}
+
 bool drv_adopt_takes(struct drv_session *session, struct fw_message *message)
 {
 	struct drv_core *core = session->core;
@@ -320,11 +333,8 @@ bool drv_adopt_takes(struct drv_session *session, struct fw_message *message)
 	switch (message->kind) {
 	case FW_REPORTED:
 		session->is_reporting = false;
-		for (size_t i = 0; i < core->app_count; i++) {
-			core->apps[i]->workers_changed = true;
-			if (core->apps[i]->adopting != NULL)
-				core->apps[i]->adopting->is_touched = true;
-		}
+		touch_all(core);
+		drv_app_wake_all(core);
 		fw_message_free(message);
 		return true;
 	case FW_HOST_REPORT:
@@ -355,9 +365,7 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 	struct drv_core *core = session->core;
 
 	session->is_reporting = core->config.adopts && reports > 0;
-	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->adopting != NULL)
-			core->apps[i]->adopting->is_touched = true;
+	touch_all(core);
 }
 
 void drv_adopt_session_lost(struct drv_session *session)
@@ -376,6 +384,7 @@ void drv_adopt_session_lost(struct drv_session *session)
 			*at = reported->next;
 			drv_reported_free(reported);
 			adopting->is_touched = true;
+			drv_app_wake(session->core->apps[i]);
 		}
 	}
 }

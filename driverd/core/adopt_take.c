@@ -196,7 +196,7 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 		.prepared = reported->prepared,
 	};
 	reported->prepared = NULL;
-	session->hosts++;
+	drv_host_attach(host, session);
 	app->hosts_in[DRV_HOST_RUNNING]++;
 	for (uint32_t i = 0; i < create->fragment_count; i++) {
 		const struct fragi_spec_fragment *fragment =
@@ -412,5 +412,5 @@ void drv_adopt_hear(struct drv_app *app)
 	}
 	fragi_free(adopting->workers);
 	fragi_free(adopting);
-	app->is_touched = true;
+	drv_app_wake(app);
 }

@@ -144,6 +144,7 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 		return;
 	}
 	app->end_wanted = true;
+	drv_app_wake(app);
 	app->result = FRAGI_SUMMARY_FAILED;
 	app->exit_code = fragi_failure_exit(failure->code);
 	app->failure = (struct fragi_summary_failure){
@@ -222,6 +223,7 @@ void drv_app_stop(struct drv_app *app, int signal)
 		drv_set(app->core, &app->phase, app->core->now_ns + app->core->config.drain_ns);
 	app->ending_ns = app->core->real_ns;
 	app->stop_wanted = true;
+	drv_app_wake(app);
 }
 
 void drv_app_stop_at_once(struct drv_app *app, int signal)
@@ -231,6 +233,7 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 	app->result = FRAGI_SUMMARY_STOPPED;
 	app->exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
 	app->end_wanted = true;
+	drv_app_wake(app);
 }
 
 static int app_read(struct drv_app *app, const struct drv_event_app *event)
@@ -281,8 +284,70 @@ static int draw_keys(struct drv_app *app)
 	return 0;
 }
 
+/* Where the application of that number is, or would be. */
+static size_t app_index(const struct drv_core *core, uint64_t run)
+{
+	size_t low = 0, high = core->app_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (core->apps[middle]->run < run)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run)
+{
+	size_t i = app_index(core, run);
+
+	return i < core->app_count && core->apps[i]->run == run ? core->apps[i] : NULL;
+}
+
+void drv_app_wake(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (app->is_awake)
+		return;
+	app->is_awake = true;
+	app->next_awake = NULL;
+	*core->last_awake = app;
+	core->last_awake = &app->next_awake;
+}
+
+void drv_app_wake_all(struct drv_core *core)
+{
+	for (size_t i = 0; i < core->app_count; i++) {
+		core->apps[i]->workers_changed = true;
+		drv_app_wake(core->apps[i]);
+	}
+}
+
+static void timer_fires(struct drv_timer *timer, int64_t now_ns, void *arg)
+{
+	(void)now_ns;
+	(void)arg;
+	drv_app_wake(timer->owner);
+}
+
+/* decide.c looks at these when they are due. */
+static void init_timers(struct drv_app *app)
+{
+	struct drv_timer *timers[] = {&app->phase,    &app->start, &app->missing_line,
+				      &app->progress, &app->judge, &app->again};
+
+	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
+		*timers[i] = (struct drv_timer){.fire = timer_fires, .owner = app};
+}
+
 static int app_insert(struct drv_core *core, struct drv_app *app)
 {
+	size_t i = app_index(core, app->run);
+
 	if (core->app_count == core->app_capacity) {
 		size_t capacity = core->app_capacity == 0 ? 4 : core->app_capacity * 2;
 		struct drv_app **apps = fragi_realloc(core->apps, capacity * sizeof(*apps));
@@ -292,7 +357,9 @@ static int app_insert(struct drv_core *core, struct drv_app *app)
 		core->apps = apps;
 		core->app_capacity = capacity;
 	}
-	core->apps[core->app_count++] = app;
+	memmove(core->apps + i + 1, core->apps + i, (core->app_count - i) * sizeof(*core->apps));
+	core->apps[i] = app;
+	core->app_count++;
 	return 0;
 }
 
@@ -321,6 +388,7 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 		refuse(core, event->id);
 		return NULL;
 	}
+	app->run = run != 0 ? run : core->last_run + 1;
 	if (app_insert(core, app) < 0) {
 		drv_timers_release(&core->timers, DRV_APP_TIMERS);
 		fragi_free(app);
@@ -329,7 +397,9 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 	}
 	app->core = core;
 	app->id = event->id;
-	app->run = run != 0 ? run : ++core->last_run;
+	core->last_run += run == 0;
+	init_timers(app);
+	drv_app_wake(app);
 	app->epoch = drv_keep_next_epoch(core);
 	app->is_wanted = true;
 	app->given_ns = core->real_ns;
@@ -364,6 +434,7 @@ void drv_app_begin(struct drv_app *app)
 
 void drv_app_persisted(struct drv_app *app, const char *why_not)
 {
+	drv_app_wake(app);
 	if (why_not == NULL)
 		app->is_persisted = true;
 	else if (!app->is_restored) /* else it is tried again: nobody is here to do so */
@@ -375,10 +446,18 @@ void drv_app_destroy(struct drv_app *app)
 	struct drv_timer *timers[DRV_APP_TIMERS] = {
 		&app->phase, &app->start, &app->missing_line, &app->progress,
 		&app->judge, &app->again, &app->settings.late};
+	struct drv_app **at = &app->core->awake;
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		drv_timer_cancel(&app->core->timers, timers[i]);
 	drv_timers_release(&app->core->timers, DRV_APP_TIMERS);
+	while (app->is_awake && *at != app)
+		at = &(*at)->next_awake;
+	if (app->is_awake) {
+		*at = app->next_awake;
+		if (*at == NULL)
+			app->core->last_awake = at;
+	}
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_fini(&app->hosts[i]);
 	drv_adopt_fini(app);

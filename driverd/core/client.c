@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/apply.h>
 #include <driverd/core/parameter.h>
+#include <driverd/core/watch.h>
 
 #include <errno.h>
 #include <string.h>
@@ -209,13 +210,8 @@ static uint32_t cost_of(const struct drv_core *core, const struct fw_message *me
 	return 1;
 }
 
-void drv_client_message(struct drv_session *client, const struct fw_message *message)
+static void serve(struct drv_session *client, const struct fw_message *message)
 {
-	client->requests += cost_of(client->core, message);
-	if (client->requests > DRV_REQUESTS_MAX) {
-		drv_session_lost(client, true, "it asks too often");
-		return;
-	}
 	switch (message->kind) {
 	case FW_BEAT:
 		break;
@@ -256,4 +252,32 @@ void drv_client_message(struct drv_session *client, const struct fw_message *mes
 					  fw_kind_name(message->kind)));
 		break;
 	}
+}
+
+/* What takes long, as graphs do that are long, waits when it comes too early: one at a time. */
+void drv_client_message(struct drv_session *client, struct fw_message *message)
+{
+	uint32_t cost = cost_of(client->core, message);
+	bool is_alone = client->requests == 0;
+
+	client->requests += cost;
+	if (client->requests <= DRV_REQUESTS_MAX || is_alone || cost == 0) {
+		serve(client, message);
+	} else if (cost > 1 && client->deferred == NULL) {
+		client->deferred = message;
+		return;
+	} else {
+		drv_session_lost(client, true, "it asks too often");
+	}
+	fw_message_free(message);
+}
+
+void drv_client_beat(struct drv_session *client)
+{
+	struct fw_message *message = client->deferred;
+
+	client->requests = 0;
+	client->deferred = NULL;
+	if (message != NULL)
+		drv_client_message(client, message);
 }

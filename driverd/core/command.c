@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/apply.h>
-#include <driverd/core/lines.h>
+#include <driverd/core/watch.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -291,7 +291,7 @@ void drv_command_refused(struct drv_app *app)
 
 void drv_command_restart(struct drv_core *core)
 {
-	for (size_t i = 0; i < core->app_count; i++) {
+	for (size_t i = 0; core->over_count != 0 && i < core->app_count; i++) {
 		struct drv_app *old = core->apps[i], *app;
 
 		if (old->state != DRV_APP_ENDED || old->again_run == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
-#include <driverd/core/lines.h>
+#include <driverd/core/watch.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -30,6 +30,7 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 		return -ENOMEM;
 	}
 	core->config = *config;
+	core->last_awake = &core->awake;
 	or_default(&core->config.beat_ns, FRAGI_BEAT_NS);
 	or_default(&core->config.dead_ns, FRAGI_DEAD_NS);
 	or_default(&core->config.wire_ns, FRAGI_WIRE_NS);
@@ -53,6 +54,7 @@ void drv_core_destroy(struct drv_core *core)
 		drv_session_destroy(core->sessions[i]);
 	fragi_free(core->apps);
 	fragi_free(core->sessions);
+	fragi_free(core->connections);
 	drv_timers_fini(&core->timers);
 	drv_history_fini(&core->history);
 	drv_lines_fini(&core->lines);
@@ -76,6 +78,9 @@ static void forget_ended(struct drv_core *core)
 {
 	size_t kept = 0;
 
+	if (core->over_count == 0)
+		return;
+	core->over_count = 0;
 	for (size_t i = 0; i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_ENDED)
 			drv_app_destroy(core->apps[i]);
@@ -94,7 +99,7 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 	struct drv_host *host = drv_host_find(core, message->run, message->host);
 
 	if (host != NULL && host->session == session && host->epoch == message->epoch) {
-		host->app->is_touched = true;
+		drv_app_wake(host->app);
 		drv_host_message(host, message);
 		return;
 	}
@@ -147,7 +152,6 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	drv_session_heard(session);
 	if (session->role == FW_ROLE_CLIENT) {
 		drv_client_message(session, message);
-		fw_message_free(message);
 		return;
 	}
 	if (drv_adopt_takes(session, message))
@@ -200,14 +204,22 @@ static void core_stop(struct drv_core *core, int signal)
 	}
 }
 
-static void check_invariants(const struct drv_core *core)
+/* Of all that may have changed, and of one session and application that should not have. */
+static void check_invariants(const struct drv_core *core, const struct drv_event *event)
 {
+	const struct drv_session *session = drv_session_find(core, event->connection);
+
 	assert(drv_core_step_items(core) <= DRV_STEP_ITEMS_MAX);
-	for (size_t i = 0; i < core->session_count; i++)
-		fragi_machine_check(&drv_session_machine, core->sessions[i]);
+	if (session != NULL)
+		fragi_machine_check(&drv_session_machine, session);
+	if (core->session_count != 0)
+		fragi_machine_check(&drv_session_machine,
+				    core->sessions[core->turn % core->session_count]);
 	for (size_t i = 0; i < core->app_count; i++) {
 		const struct drv_app *app = core->apps[i];
 
+		if (app->decided != core->turn - 1 && i != core->turn % core->app_count)
+			continue;
 		fragi_machine_check(&drv_app_machine, app);
 		for (uint32_t k = 0; k < app->host_count; k++)
 			fragi_machine_check(&drv_host_machine, &app->hosts[k]);
@@ -249,16 +261,14 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		drv_keep_tried(core, event->change, event->text);
 		break;
 	}
-	for (size_t i = 0; i < core->app_count; i++) /* another one is the first each time */
-		drv_app_decide(core->apps[(core->turn + i) % core->app_count]);
+	drv_decide(core);
 	core->turn++;
 	if (core->has_room)
-		for (size_t i = 0; i < core->app_count; i++)
-			core->apps[i]->workers_changed = true;
+		drv_app_wake_all(core);
 	core->has_room = false;
 	drv_watch_serve(core);
 	if (!actions->out_of_memory)
-		check_invariants(core);
+		check_invariants(core, event);
 	core->actions = NULL;
 	return actions->out_of_memory ? -ENOMEM : 0;
 }

@@ -27,19 +27,22 @@
 #define DRV_REQUESTS_MAX 64
 /*
  * The work of a step is bounded, so that beats go on whatever the size of a graph. A step handles
- * items (operators, flows, edges, rows of counters, 64 bytes of a text that is sent) until it has
+ * items (operators, flows, edges, rows of counters, 64 bytes of a text that is sent, pairs of a
+ * fragment that is placed and a worker) until it has
  * handled DRV_STEP_ITEMS of them; what is left is done by further steps, which the deadline asks
  * for at once. What cannot be divided is the rows of a frame, or of two
  * when a flow is the first one between their tables: a step never handles more than
  * DRV_STEP_ITEMS_MAX. Beside that it may look once at each session and host, read the text of one
- * application, and place its fragments.
+ * application, and finish to place the fragments of one that it has begun.
  */
 #define DRV_STEP_ITEMS 4096
+#define DRV_PLACE_PAIRS 16 /* as much work as one item: a fragment and a worker it may run on */
 #define DRV_STEP_ITEMS_MAX (DRV_STEP_ITEMS + 2 * (int64_t)FW_ROWS_MAX)
 #define DRV_REPLY_ITEMS (DRV_STEP_ITEMS / 2) /* of a reply, so that applications get theirs */
 /*
  * What clients may have it keep: applications at a time and bytes of their sources, bytes of source
- * between two beats of a client for each of its requests, runs that have ended with bytes of their
+ * between two beats of a client for each of its requests (one command may have more, and waits for
+ * the next beat when others came before it), runs that have ended with bytes of their
  * sources and summaries, rows of one of these summaries, and events.
  */
 #define DRV_APPS_MAX 1000

@@ -6,7 +6,7 @@
 
 /*
  * What becomes of an application. Events only record what happened to it, to its hosts and to the
- * sessions of its workers; drv_app_decide looks at all of it at the end of the step and acts. The
+ * sessions of its workers; decide looks at all of it at the end of the step and acts. The
  * application's state follows from how far its hosts have come and from what is wanted: every state
  * gives the hosts a goal, and when all have reached it the next state follows.
  */
@@ -81,34 +81,34 @@ static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 		drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
 }
 
-static bool has_host_on(const struct drv_app *app, const struct drv_session *session)
+static void tell_end(struct drv_session *session, const struct drv_app *app)
 {
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].session == session)
-			return true;
-	return false;
+	struct fw_message message = {.kind = FW_APP_ENDED, .run = app->run};
+
+	if (session == NULL || session->told_end == app->run)
+		return;
+	session->told_end = app->run;
+	message.app_ended.exit_code = app->summary.exit_code;
+	(void)drv_send(session, &message); /* else it ends by what it knows */
 }
 
 /* A worker for one application (--once) ends with its result, also one that ran no part of it. */
 static void report_end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	struct fw_message message = {.kind = FW_APP_ENDED, .run = app->run};
 
-	message.app_ended.exit_code = app->summary.exit_code;
-	for (size_t i = 0; i < core->session_count; i++) {
-		struct drv_session *session = core->sessions[i];
-
-		if (session->role == FW_ROLE_WORKER &&
-		    (core->config.ends_with_app || has_host_on(app, session)))
-			(void)drv_send(session, &message); /* else it ends by what it knows */
-	}
+	for (size_t i = 0; core->config.ends_with_app && i < core->session_count; i++)
+		if (core->sessions[i]->role == FW_ROLE_WORKER)
+			tell_end(core->sessions[i], app);
+	for (uint32_t i = 0; i < app->host_count; i++)
+		tell_end(app->hosts[i].session, app);
 }
 
 static void end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
+	core->over_count++;
 	drv_timer_cancel(&core->timers, &app->start);
 	drv_timer_cancel(&core->timers, &app->missing_line);
 	drv_timer_cancel(&core->timers, &app->progress);
@@ -287,8 +287,14 @@ static void judge_deadlines(struct drv_app *app)
 static void look_for_workers(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	int r = app->workers_changed ? drv_start_place(app) : 0;
+	int r = 0;
 
+	if (app->workers_changed && core->items <= 0) {
+		core->work_left = true;
+		return;
+	}
+	if (app->workers_changed)
+		r = drv_start_place(app);
 	if (r == -EINVAL)
 		drv_app_fail_by_diag(app);
 	else if (r < 0)
@@ -400,25 +406,42 @@ static void show_progress(struct drv_app *app)
 }
 
 /*
- * Whether decide could change nothing, which is so of most applications in most steps: it runs,
- * nobody wants it to end, and no time has come and nothing happened to its hosts since the last
- * time.
+ * Whether deciding could change nothing before something wakes the application, which is so of most
+ * applications most of the time: it has done all that its state asks for, and waits.
  */
-static bool is_as_before(const struct drv_app *app)
+static bool sleeps(const struct drv_app *app)
 {
-	return app->state == DRV_APP_RUNNING && !app->is_touched && !app->end_wanted &&
-	       !app->stop_wanted && app->asked_count == app->host_count &&
-	       app->restarting_count == 0 && !app->phase.is_due && !app->start.is_due &&
-	       !app->judge.is_due && !app->progress.is_due;
+	if (app->asked_count != app->host_count || app->phase.is_due || app->start.is_due ||
+	    app->judge.is_due || app->progress.is_due || next_state(app) != app->state)
+		return false;
+	switch (app->state) {
+	case DRV_APP_NEW:
+		return !app->end_wanted && !app->stop_wanted;
+	case DRV_APP_WAITING:
+		if (app->end_wanted || app->stop_wanted)
+			return false;
+		if (app->adopting != NULL)
+			return !app->adopting->is_touched;
+		return !app->workers_changed && drv_timer_is_set(&app->missing_line);
+	case DRV_APP_PREPARING:
+		return !drv_app_all_at(app, DRV_HOST_PREPARED) &&
+		       (app->diag.count == 0 || drv_timer_is_set(&app->judge));
+	case DRV_APP_RUNNING:
+		return app->restarting_count == 0;
+	case DRV_APP_CLOSING:
+	case DRV_APP_KILLING:
+		return !drv_app_all_at(app, DRV_HOST_GONE);
+	default:
+		return true;
+	}
 }
 
-void drv_app_decide(struct drv_app *app)
+static void decide(struct drv_app *app)
 {
 	enum drv_app_state next;
 
-	if (app->state == DRV_APP_ENDED || is_as_before(app))
+	if (app->state == DRV_APP_ENDED)
 		return;
-	app->is_touched = false;
 	judge_deadlines(app);
 	for (int moves = 0;; moves++) {
 		assert(moves < DRV_APP_STATES);
@@ -433,4 +456,43 @@ void drv_app_decide(struct drv_app *app)
 	}
 	if (app->progress.is_due)
 		show_progress(app);
+}
+
+/* Safety net: bounds the delay if an application is not woken, which is a mistake. */
+static void look_at_one(struct drv_core *core)
+{
+	struct drv_app *app = core->apps[core->turn % core->app_count];
+
+	if (app->state == DRV_APP_ENDED || app->is_awake || sleeps(app))
+		return;
+	drv_log(core, FRAGI_LOG_ERROR, drv_app_name(app),
+		"run %llu was not woken by what has happened to it, which is a bug of driverd",
+		(unsigned long long)app->run);
+	core->illegal_moves++;
+	drv_app_wake(app);
+}
+
+void drv_decide(struct drv_core *core)
+{
+	struct drv_app *list, *app;
+
+	if (core->app_count != 0)
+		look_at_one(core);
+	list = core->awake;
+	core->awake = NULL;
+	core->last_awake = &core->awake;
+	while ((app = list) != NULL) {
+		list = app->next_awake;
+		app->is_awake = false; /* it may wake itself */
+		app->decided = core->turn;
+		decide(app);
+		if (app->state != DRV_APP_ENDED && !sleeps(app))
+			drv_app_wake(app);
+	}
+	app = core->awake;
+	if (app == NULL || app->next_awake == NULL)
+		return;
+	core->awake = app->next_awake; /* another one is the first each time */
+	app->is_awake = false;
+	drv_app_wake(app);
 }

@@ -109,8 +109,7 @@ static void undo(struct drv_core *core, const char *name)
 		if (core->sessions[i]->role == FW_ROLE_WORKER &&
 		    asked_for(core->sessions[i]->name, name))
 			core->sessions[i]->is_drained = false;
-	for (size_t i = 0; i < core->app_count; i++)
-		core->apps[i]->workers_changed = true;
+	drv_app_wake_all(core);
 }
 
 static void drop(struct drv_core *core, struct drv_drained **at)
@@ -164,6 +163,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 		return "driverd has no memory left for that";
 	drv_keep_drained(core, wanted->worker, true);
 	session->is_drained = true;
+	drv_app_wake_all(core);
 	return NULL;
 }
 

@@ -70,7 +70,7 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 		app->core->illegal_moves++;
 		return;
 	}
-	app->is_touched = true;
+	drv_app_wake(app);
 	app->hosts_in[host->state]--;
 	app->hosts_in[to]++;
 	host->state = to;
@@ -78,10 +78,29 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 		drv_parameter_host_ended(host);
 }
 
+void drv_host_attach(struct drv_host *host, struct drv_session *session)
+{
+	if (session->first_host == NULL)
+		session->last_host = &session->first_host;
+	host->session = session;
+	host->next = NULL;
+	host->at = session->last_host;
+	*session->last_host = host;
+	session->last_host = &host->next;
+	session->hosts++;
+}
+
 void drv_host_detach(struct drv_host *host)
 {
-	assert(host->session != NULL && host->session->hosts > 0);
-	host->session->hosts--;
+	struct drv_session *session = host->session;
+
+	assert(session != NULL && session->hosts > 0);
+	*host->at = host->next;
+	if (host->next != NULL)
+		host->next->at = host->at;
+	else
+		session->last_host = host->at;
+	session->hosts--;
 	host->session = NULL;
 }
 
@@ -93,10 +112,10 @@ void drv_host_lost(struct drv_host *host)
 
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
 {
-	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->run == run && number >= 1 && number <= core->apps[i]->host_count)
-			return &core->apps[i]->hosts[number - 1];
-	return NULL;
+	struct drv_app *app = drv_app_find(core, run);
+
+	return app != NULL && number >= 1 && number <= app->host_count ? &app->hosts[number - 1]
+								       : NULL;
 }
 
 void drv_host_fini(struct drv_host *host)

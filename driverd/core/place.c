@@ -419,7 +419,9 @@ static const char *kept_name(struct placing *p, size_t w)
 static int keep_others(struct placing *p, size_t best, struct drv_place *out)
 {
 	size_t count = p->worker_count - (best != SIZE_MAX ? 1 : 0);
-	size_t kept = count < DRV_PLACE_OTHERS_MAX ? count : DRV_PLACE_OTHERS_MAX;
+	size_t share = DRV_PLACE_ROWS_MAX / p->group_count;
+	size_t most = share < DRV_PLACE_OTHERS_MAX ? share : DRV_PLACE_OTHERS_MAX;
+	size_t kept = count < most ? count : most;
 
 	out->others = fragi_arena_alloc(p->arena, kept * sizeof(*out->others));
 	if (out->others == NULL)

@@ -56,7 +56,9 @@ struct drv_place_other {
 	enum fragi_amount amount;
 	int64_t wanted, free, has;
 };
-#define DRV_PLACE_OTHERS_MAX 32 /* that are kept of a fragment */
+/* that are kept of a fragment, and of all of an application, each of which keeps as many */
+#define DRV_PLACE_OTHERS_MAX 32
+#define DRV_PLACE_ROWS_MAX 2048
 
 struct drv_place {
 	int worker;         /* index; -1: there is none */

@@ -140,6 +140,7 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 	}
 	drv_suspicion_clear(host);
 	app->restarting_count += !r->is_wanted;
+	drv_app_wake(app);
 	r->is_wanted = true;
 	r->at_ns = app->core->now_ns + backoff_ns(host, before);
 	r->until_ns = INT64_MAX;

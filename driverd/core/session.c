@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
-#include <driverd/core/lines.h>
+#include <driverd/core/watch.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ static size_t session_index(const struct drv_core *core, uint64_t connection)
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (core->sessions[middle]->connection < connection)
+		if (core->connections[middle] < connection)
 			low = middle + 1;
 		else
 			high = middle;
@@ -98,9 +98,8 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 {
 	size_t i = session_index(core, connection);
 
-	return i < core->session_count && core->sessions[i]->connection == connection
-		       ? core->sessions[i]
-		       : NULL;
+	return i < core->session_count && core->connections[i] == connection ? core->sessions[i]
+									     : NULL;
 }
 
 static int session_insert(struct drv_core *core, struct drv_session *session)
@@ -111,15 +110,23 @@ static int session_insert(struct drv_core *core, struct drv_session *session)
 		size_t capacity = core->session_capacity == 0 ? 16 : core->session_capacity * 2;
 		struct drv_session **sessions =
 			fragi_realloc(core->sessions, capacity * sizeof(*sessions));
+		uint64_t *connections;
 
 		if (sessions == NULL)
 			return -ENOMEM;
 		core->sessions = sessions;
+		connections = fragi_realloc(core->connections, capacity * sizeof(*connections));
+		if (connections == NULL)
+			return -ENOMEM;
+		core->connections = connections;
 		core->session_capacity = capacity;
 	}
 	memmove(core->sessions + i + 1, core->sessions + i,
 		(core->session_count - i) * sizeof(*core->sessions));
+	memmove(core->connections + i + 1, core->connections + i,
+		(core->session_count - i) * sizeof(*core->connections));
 	core->sessions[i] = session;
+	core->connections[i] = session->connection;
 	core->session_count++;
 	core->client_count += session->role == FW_ROLE_CLIENT;
 	return 0;
@@ -130,6 +137,7 @@ void drv_session_destroy(struct drv_session *session)
 	drv_timer_cancel(&session->core->timers, &session->beat);
 	drv_timers_release(&session->core->timers, 1);
 	drv_lines_watch_end(session);
+	fw_message_free(session->deferred);
 	fragi_arena_fini(&session->arena);
 	explicit_bzero(session->secret, sizeof(session->secret));
 	fragi_free(session);
@@ -141,11 +149,12 @@ static void session_remove(struct drv_session *session)
 	size_t i = session_index(core, session->connection);
 
 	assert(session->hosts == 0 && "no host names a session that is freed");
-
 	core->session_count--;
 	core->client_count -= session->role == FW_ROLE_CLIENT;
 	memmove(core->sessions + i, core->sessions + i + 1,
 		(core->session_count - i) * sizeof(*core->sessions));
+	memmove(core->connections + i, core->connections + i + 1,
+		(core->session_count - i) * sizeof(*core->connections));
 	drv_session_destroy(session);
 }
 
@@ -280,13 +289,13 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->labels = copy_texts(arena, hello->labels, hello->label_count);
 	session->label_count = hello->label_count;
 	session->name = choose_name(session, hello->name);
-	session->peer = fragi_arena_strdup(&session->arena, event->peer);
+	session->peer = fragi_arena_strdup(arena, event->peer);
 	session->who = who_of(session, event);
-	session->worker_address = fragi_arena_strdup(&session->arena, hello->worker_address);
-	session->node = fragi_arena_strdup(&session->arena, hello->node);
-	session->clock = fragi_arena_strdup(&session->arena, hello->clock);
-	session->memory = fragi_arena_strdup(&session->arena, hello->memory);
-	session->no_memory = fragi_arena_strdup(&session->arena, hello->no_memory);
+	session->worker_address = fragi_arena_strdup(arena, hello->worker_address);
+	session->node = fragi_arena_strdup(arena, hello->node);
+	session->clock = fragi_arena_strdup(arena, hello->clock);
+	session->memory = fragi_arena_strdup(arena, hello->memory);
+	session->no_memory = fragi_arena_strdup(arena, hello->no_memory);
 	session->no_limits = fragi_arena_strdup(arena, hello->no_limits);
 	session->is_drained = session->role == FW_ROLE_WORKER && session->name != NULL &&
 			      drv_drain_is(session->core, session->name);
@@ -324,9 +333,10 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
 			role_of(session), session->name, (double)silent_ns * 1e-9);
 	}
-	session->requests = 0;
 	drv_send(session, &beat);
 	drv_set(core, timer, now_ns + beat_ns);
+	if (session->role == FW_ROLE_CLIENT)
+		drv_client_beat(session);
 }
 
 /* Whether --fragments of a worker names a fragment of the application: "fragment", "app/fragment" */
@@ -482,14 +492,13 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	}
 	drv_session_waits(session, message->hello.waits_for);
 	drv_adopt_joined(session, message->hello.reports);
-	if (session->role == FW_ROLE_WORKER)
-		drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s",
-				 session->name);
-	for (size_t i = 0; session->role == FW_ROLE_WORKER && i < core->app_count; i++) {
+	if (session->role == FW_ROLE_CLIENT)
+		return;
+	drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s", session->name);
+	for (size_t i = 0; session->fragment_count != 0 && i < core->app_count; i++)
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);
-		core->apps[i]->workers_changed = true;
-	}
+	drv_app_wake_all(core);
 }
 
 void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
@@ -519,32 +528,33 @@ void drv_session_waits(struct drv_session *session, const char *why)
 	if (why[0] != '\0' && !waited)
 		drv_log(core, FRAGI_LOG_WARN, NULL, "worker %s can run nothing yet: %s",
 			session->name, why);
-	for (size_t i = 0; why[0] == '\0' && waited && i < core->app_count; i++)
-		core->apps[i]->workers_changed = true;
+	if (why[0] == '\0' && waited)
+		drv_app_wake_all(core);
 }
 
-/* Its hosts in that application are lost. Returns the first one; NULL: there was none. */
-static const struct drv_host *lose_hosts(const struct drv_session *session, struct drv_app *app)
+/* Loses its hosts in the application of the first one. Returns whether one of them mattered. */
+static bool lose_hosts(struct drv_session *session, const char *why)
 {
-	const struct drv_host *first = NULL;
+	struct drv_app *app = session->first_host->app;
+	struct drv_host *first = NULL, *host, *next;
 
-	for (uint32_t i = 0; i < app->host_count; i++) {
-		struct drv_host *host = &app->hosts[i];
-
-		if (host->session != session)
+	for (host = session->first_host; host != NULL; host = next) {
+		bool is_given_up = host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
+				   !app->end_wanted; /* for a stop: no failure */
+		next = host->next;
+		if (host->app != app)
 			continue;
 		drv_host_detach(host);
 		if (host->state == DRV_HOST_GONE)
 			continue;
-		if (host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
-		    !app->end_wanted) { /* its restart was given up for a stop: no failure */
-			drv_host_lost(host);
-			continue;
-		}
-		first = first != NULL ? first : host;
+		first = first == NULL && !is_given_up ? host : first;
 		drv_host_lost(host);
 	}
-	return first;
+	if (first != NULL)
+		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, first,
+			     "worker %s at %s, which ran %s, was lost: %s", session->name,
+			     session->peer, first->name, why);
+	return first != NULL;
 }
 
 void drv_session_lost(struct drv_session *session, bool close, const char *why)
@@ -563,20 +573,10 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	if (session->role == FW_ROLE_WORKER)
 		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
 				 session->name, why);
-	for (size_t i = 0; i < core->app_count; i++) {
-		struct drv_app *app = core->apps[i];
-		const struct drv_host *first = lose_hosts(session, app);
-
-		/* What it named, or waited to run, is for others now. */
-		app->workers_changed = app->workers_changed || (app->state == DRV_APP_WAITING &&
-								session->role == FW_ROLE_WORKER);
-		if (first == NULL)
-			continue;
-		mattered = true;
-		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, first,
-			     "worker %s at %s, which ran %s, was lost: %s", session->name,
-			     session->peer, first->name, why);
-	}
+	while (session->first_host != NULL)
+		mattered = lose_hosts(session, why) || mattered;
+	if (session->role == FW_ROLE_WORKER) /* what it named is for others now */
+		drv_app_wake_all(core);
 	drv_log(core, mattered ? FRAGI_LOG_DEBUG : level, NULL, "%s %s left: %s", role_of(session),
 		session->name, why);
 	session_remove(session);

@@ -125,6 +125,7 @@ void drv_start_release(struct drv_app *app)
 	for (size_t i = 0; is_freed && i < app->core->app_count; i++)
 		if (app->core->apps[i]->state == DRV_APP_WAITING) {
 			app->core->apps[i]->workers_changed = true;
+			drv_app_wake(app->core->apps[i]);
 			app->core->work_left = true;
 		}
 }
@@ -187,7 +188,8 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
 		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
 		take_share(app, f, 1);
-		host->session->hosts += app->fragments[f].in_host == 0;
+		if (app->fragments[f].in_host == 0)
+			drv_host_attach(host, host->session);
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 			"%s runs on worker %s: %s", name, host->worker, places[f].reason);
 	}
@@ -220,6 +222,14 @@ static void name_missing(struct drv_app *app, const struct drv_place *places)
 	app->missing_more = left != 0;
 	if (left != 0)
 		snprintf(app->missing + used, size - used, " and %zu more", left);
+}
+
+/* The first one in a step may take longer than a step should: it cannot be divided. */
+static void charge(struct drv_core *core, int64_t fragments, int64_t workers)
+{
+	int64_t items = 1 + fragments * workers / DRV_PLACE_PAIRS;
+
+	core->items = items < core->items ? core->items - items : 0;
 }
 
 /* Fills places; a place's worker is the index of its session. */
@@ -255,6 +265,7 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 		memcpy(workers[count - 1].has, session->has, sizeof(session->has));
 		memcpy(workers[count - 1].used, session->used, sizeof(session->used));
 	}
+	charge(core, (int64_t)(app->spec->fragment_count + 1), (int64_t)count);
 	fragi_arena_fini(&app->placing);
 	app->nearest = NULL;
 	r = drv_place(app->spec, workers, count, &app->placing, places);

@@ -47,6 +47,8 @@ struct drv_session {
 	enum fw_role role; /* a client is given no fragments */
 	uint32_t minor;    /* of its protocol */
 	uint32_t requests; /* of a client, since the last beat */
+	struct fw_message
+		*deferred; /* of a client: it waits for the next beat; owned; NULL: none */
 	const char *who;   /* of a client: "user alice", "key tablet" */
 	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
 	struct {
@@ -74,9 +76,13 @@ struct drv_session {
 	bool is_drained;       /* it is given no more fragments */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */
 	int64_t placed;        /* fragments of all applications */
-	uint32_t hosts;        /* that name this session */
-	uint64_t seq;          /* of the last message sent */
-	int64_t heard_ns;      /* when something came last */
+	/* that name this session, and the list of them in the order in which they came to it */
+	uint32_t hosts;
+	struct drv_host *first_host, **last_host;
+	uint64_t told_end;                /* of which run it heard the end last */
+	struct drv_session *next_waiting; /* of a client that waits: the next one */
+	uint64_t seq;                     /* of the last message sent */
+	int64_t heard_ns;                 /* when something came last */
 	struct drv_timer beat;
 };
 
@@ -127,6 +133,7 @@ struct drv_host {
 	enum drv_goal goal;
 	enum drv_goal asked;         /* the goal that it was last asked to reach */
 	struct drv_session *session; /* NULL: its worker is gone */
+	struct drv_host *next, **at; /* in the list of the session */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
 	const char *node, *clock, *memory, *no_memory;
 	char *name;          /* "fragment1, fragment2" */
@@ -258,12 +265,14 @@ struct drv_app {
 	const char *nearest;              /* why the first of them has none; in app->placing */
 	char missing[512];                /* what WAITING waits for */
 	bool missing_more;                /* it does not name all */
-	/* what events recorded, for drv_app_decide */
-	bool is_persisted;    /* it is on the disk */
-	bool is_touched;      /* something came of its hosts, or became of them */
-	bool workers_changed; /* since the last attempt to place its fragments */
-	bool stop_wanted;     /* it is to stop in order */
-	bool end_wanted;      /* it failed, or is to end at once */
+	/* what events recorded, for decide.c */
+	bool is_persisted;          /* it is on the disk */
+	bool is_awake;              /* decide.c has something to look at */
+	size_t decided;             /* in which turn it decided last */
+	struct drv_app *next_awake; /* in the list of the core */
+	bool workers_changed;       /* since the last attempt to place its fragments */
+	bool stop_wanted;           /* it is to stop in order */
+	bool end_wanted;            /* it failed, or is to end at once */
 	/* what was decided on the way */
 	bool is_resolved; /* its flows are known */
 	bool is_at_rest;
@@ -298,9 +307,10 @@ struct drv_core {
 	struct drv_timers timers;
 	struct fragi_awake clock;
 	struct drv_session **sessions; /* by connection */
+	uint64_t *connections;         /* of the sessions: one look at few lines of the cache */
 	size_t session_count, session_capacity;
-	size_t client_count;  /* of these sessions */
-	size_t waiting_count; /* of these clients: they await or follow something */
+	size_t client_count;         /* of these sessions */
+	struct drv_session *waiting; /* of these clients: they await or follow something */
 	struct drv_history history;
 	struct drv_lines lines;
 	/* where runs may have hosts, as the state folder knows it */
@@ -312,8 +322,11 @@ struct drv_core {
 	size_t foreign_count;
 	struct drv_drained *drained; /* names of workers that are given nothing */
 	size_t drained_count;
-	struct drv_app **apps;
+	struct drv_app **apps; /* by run */
 	size_t app_count, app_capacity;
+	size_t over_count; /* of these apps: they have ended, and are forgotten by the next step */
+	/* those that decide at the end of a step; the first one is the last one in the next step */
+	struct drv_app *awake, **last_awake;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch, last_session;
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
@@ -322,7 +335,7 @@ struct drv_core {
 	bool is_behind;    /* the last try failed */
 	bool has_room;     /* what others wait for may have become free */
 	bool is_restoring; /* applications are still to start again */
-	size_t turn;       /* which application decides first */
+	size_t turn;       /* which one is looked at though it sleeps */
 	uint32_t stops;
 	uint32_t illegal_moves;
 	/* during a step */
@@ -385,8 +398,10 @@ struct drv_session *drv_keeper_session(const struct drv_core *core, uint64_t con
 /* Whether a keeper may send this; if not, its connection is closed. */
 bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *message);
 
-/* client.c: a message of a client's session, which may end by it */
-void drv_client_message(struct drv_session *client, const struct fw_message *message);
+/* client.c: takes a message of a client's session, which may end by it */
+void drv_client_message(struct drv_session *client, struct fw_message *message);
+/* A beat: it may ask again. The session may end by what it has asked before. */
+void drv_client_beat(struct drv_session *client);
 /* Takes one row, of that text, from the items of the step. Returns false when none is left. */
 bool drv_client_take_row(struct drv_core *core, const char *text);
 
@@ -416,20 +431,12 @@ void drv_command_refuse_unknown(struct drv_session *client, const struct fw_mess
 void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
 			const struct fw_failure *failure);
 
-/* watch.c */
-/* The client gets an Outcome with that reply_to when the run has come so far. */
-void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum fw_milestone until);
-void drv_watch_await(struct drv_session *client, const struct fw_message *message);
-void drv_watch_events(struct drv_session *client, const struct fw_message *message);
-void drv_watch_logs(struct drv_session *client, const struct fw_message *message);
-void drv_watch_end(struct drv_session *client); /* it leaves */
-/* What clients wait for may have come in this step. */
-void drv_watch_serve(struct drv_core *core);
-
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
 void drv_host_move(struct drv_host *host, enum drv_host_state to);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
+/* It is to run on that worker. */
+void drv_host_attach(struct drv_host *host, struct drv_session *session);
 /* It has no worker any more. */
 void drv_host_detach(struct drv_host *host);
 /* Its worker is gone, or does not answer any more. */
@@ -451,6 +458,15 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 			       uint64_t run);
 /* It was created, and nothing speaks against it: it is kept, and then waits for workers. */
 void drv_app_begin(struct drv_app *app);
+/*
+ * Something has happened to it, so it decides at the end of the step. Most applications sleep in
+ * most steps: who changes what decide.c looks at wakes them.
+ */
+void drv_app_wake(struct drv_app *app);
+/* Workers have come, gone or changed: all applications look at them. */
+void drv_app_wake_all(struct drv_core *core);
+/* The one of that number that is not forgotten; NULL: none. */
+struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
 /* The one of that name that has not ended; NULL: none. */
 struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
 void drv_app_destroy(struct drv_app *app);
@@ -510,7 +526,8 @@ int drv_past_add(struct drv_host *host);
 void drv_past_fini(struct drv_past *past);
 
 /* decide.c */
-void drv_app_decide(struct drv_app *app);
+/* All that are awake decide; those with nothing left to look at sleep from then on. */
+void drv_decide(struct drv_core *core);
 /* Progress is shown in a while, if anybody sees it. */
 void drv_app_progress_later(struct drv_app *app);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/lines.h>
+#include <driverd/core/watch.h>
 
 #include <errno.h>
 
@@ -16,20 +16,28 @@ static bool waits(const struct drv_session *client)
 	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL;
 }
 
-/* Counts the client among those that wait, or not. */
-static void recount(struct drv_session *client, bool waited)
+/* Puts the client among those that wait, or takes it away from them. */
+static void relist(struct drv_session *client, bool waited)
 {
-	struct drv_core *core = client->core;
+	struct drv_session **at = &client->core->waiting;
 
-	core->waiting_count = core->waiting_count - waited + waits(client);
+	if (waits(client) == waited)
+		return;
+	while (waited && *at != client)
+		at = &(*at)->next_waiting;
+	if (waited) {
+		*at = client->next_waiting;
+		return;
+	}
+	client->next_waiting = *at;
+	*at = client;
 }
 
 static const struct drv_app *find_run(const struct drv_core *core, uint64_t run)
 {
-	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->state != DRV_APP_ENDED && core->apps[i]->run == run)
-			return core->apps[i];
-	return NULL;
+	const struct drv_app *app = drv_app_find(core, run);
+
+	return app != NULL && app->state != DRV_APP_ENDED ? app : NULL;
 }
 
 /* Whether an application will start anew under that number. */
@@ -144,7 +152,7 @@ static void serve(struct drv_session *client)
 
 	if (r == 0) {
 		client->await.run = 0;
-		recount(client, true);
+		relist(client, true);
 	}
 	if ((r == 0 || r == -EAGAIN) && client->watch.seq != 0)
 		r = serve_watch(client);
@@ -156,9 +164,12 @@ static void serve(struct drv_session *client)
 
 void drv_watch_serve(struct drv_core *core)
 {
-	for (size_t i = core->session_count; core->waiting_count > 0 && i-- > 0;)
-		if (waits(core->sessions[i]))
-			serve(core->sessions[i]);
+	struct drv_session *next;
+
+	for (struct drv_session *client = core->waiting; client != NULL; client = next) {
+		next = client->next_waiting; /* it may wait no more, or be lost */
+		serve(client);
+	}
 }
 
 void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum fw_milestone until)
@@ -168,7 +179,7 @@ void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum 
 	client->await.run = run;
 	client->await.seq = seq;
 	client->await.until = until;
-	recount(client, waited);
+	relist(client, waited);
 }
 
 void drv_watch_await(struct drv_session *client, const struct fw_message *message)
@@ -189,7 +200,7 @@ void drv_watch_events(struct drv_session *client, const struct fw_message *messa
 	}
 	client->watch.seq = message->watch.follow ? message->seq : 0;
 	client->watch.last = last;
-	recount(client, waited);
+	relist(client, waited);
 }
 
 /* The client may end by it, and is then counted as one that waits for nothing new. */
@@ -201,12 +212,12 @@ void drv_watch_logs(struct drv_session *client, const struct fw_message *message
 	int r;
 
 	drv_lines_watch_end(client);
-	recount(client, waited);
+	relist(client, waited);
 	waited = waits(client);
 	r = drv_lines_watch(client, message);
 	if (drv_session_find(core, connection) == NULL)
 		return;
-	recount(client, waited);
+	relist(client, waited);
 	if (r < 0)
 		drv_session_lost(client, true, "no memory is left for lines");
 }
@@ -217,5 +228,5 @@ void drv_watch_end(struct drv_session *client)
 
 	client->await.run = client->watch.seq = 0;
 	drv_lines_watch_end(client);
-	recount(client, waited);
+	relist(client, waited);
 }

@@ -119,6 +119,18 @@ class Apply(ServiceTest):
         self.assertIn("left.dial.value: 9 -> 1", self.ok("apply", "dial", self.graph()))
         w.wait_line("left.dial: now 1")
 
+    def test_a_large_graph(self):
+        """It is more than a client may bring between two beats, so its commands wait for them."""
+        remark = ("# " + "x" * 97 + "\n") * 16000
+        d, w = self.serve(workers=("a",))
+        self.ok("start", self.graph(more=remark))
+        w.wait_line("right.dial: begins with 2")
+        out = self.ok("apply", "dial", self.graph(left=7, right=8, more=remark))
+        self.assertIn("left.dial.value: 1 -> 7", out)
+        self.assertIn("right.dial.value: 2 -> 8", out)
+        w.wait_line("left.dial: now 7")
+        w.wait_line("right.dial: now 8")
+
     def test_restarts_are_bounded_by_on_failure(self):
         self.begin()
         self.ok("apply", "dial", self.graph(intensity=1))

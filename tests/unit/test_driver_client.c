@@ -202,6 +202,69 @@ Test(driver_client, a_client_that_asks_too_often_is_closed)
 	world_fini(&w);
 }
 
+static void start_large(struct world *w, uint64_t seq, char *bytes, uint32_t size)
+{
+	struct fw_message message = {.kind = FW_START_APP, .seq = seq};
+
+	message.start_app =
+		(struct fw_start_app){.name = "", .source = bytes, .source_bytes = size};
+	say(w, CLIENT, &message);
+}
+
+/* They are refused, as they are no graphs; what matters is when. */
+Test(driver_client, large_graphs_wait_for_a_beat)
+{
+	const uint32_t most = DRV_REQUESTS_MAX * DRV_REQUEST_BYTES - 4096;
+	char *bytes = calloc(1, most);
+	struct world w;
+
+	world_init(&w);
+	w.many_end = true;
+	client_hello(&w, CLIENT, "top");
+	start_large(&w, 2, bytes, most);
+	cr_expect_not_null(taken(&w, CLIENT, FW_ANSWER), "the first one is never too large");
+	start_large(&w, 3, bytes, most / 2);
+	cr_expect_null(taken(&w, CLIENT, FW_ANSWER));
+	for (int beats = 0; beats < 2; beats++)
+		beat(&w, CLIENT);
+	cr_expect_null(taken(&w, CLIENT, FW_ANSWER), "its own beats change nothing");
+	pass(&w, 250 * MS);
+	cr_expect_eq(taken(&w, CLIENT, FW_ANSWER)->reply_to, 3);
+	start_large(&w, 4, bytes, most / 4);
+	cr_expect_eq(taken(&w, CLIENT, FW_ANSWER)->reply_to, 4, "together they are not too large");
+	start_large(&w, 5, bytes, most / 2);
+	cr_expect_null(taken(&w, CLIENT, FW_ANSWER));
+	cr_expect_eq(w.closed_count, 0);
+	start_large(&w, 6, bytes, most / 2);
+	cr_assert_eq(w.closed_count, 1, "one waits at a time");
+	cr_expect_eq(w.closed[0], CLIENT);
+	assert_has(w.log, "client top left: it asks too often");
+	pass(&w, SECOND);
+	world_fini(&w);
+	free(bytes);
+}
+
+/* One that leaves while a graph of it waits takes that with it. */
+Test(driver_client, a_large_graph_waits_only_as_long_as_its_client)
+{
+	const uint32_t most = DRV_REQUESTS_MAX * DRV_REQUEST_BYTES - 4096;
+	char *bytes = calloc(1, most);
+	struct world w;
+
+	world_init(&w);
+	w.many_end = true;
+	client_hello(&w, CLIENT, "top");
+	start_large(&w, 2, bytes, most);
+	start_large(&w, 3, bytes, most);
+	step(&w, &(struct drv_event){
+			 .kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "end of file"});
+	cr_expect_not_null(taken(&w, CLIENT, FW_ANSWER));
+	pass(&w, SECOND);
+	cr_expect_null(taken(&w, CLIENT, FW_ANSWER));
+	world_fini(&w);
+	free(bytes);
+}
+
 Test(driver_client, what_a_reply_cannot_hold_is_only_counted)
 {
 	struct world *w = malloc(sizeof(*w));

@@ -175,6 +175,77 @@ Test(driver_large, forty_thousand_flows_between_two_hosts, .timeout = 60)
 	free(w);
 }
 
+/*
+ * Applications that wait for a label which none of many workers has, until one comes that has it.
+ * Each of them could be placed in one step, but not all of them.
+ */
+#define MANY_APPS 40
+#define MANY_WORKERS 100
+#define MANY_FRAGMENTS 100
+
+static char *waiting_graph(int number)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "frag: 1\napplication: app%d\nfragments:\n", number);
+	for (int f = 0; f < MANY_FRAGMENTS; f++)
+		fprintf(out,
+			"  f%d: {operators: {o: {type: t}}, requirements: {labels: {rare: here}}}\n",
+			f);
+	fclose(out);
+	return text;
+}
+
+Test(driver_large, what_waits_is_placed_in_several_steps, .timeout = 60)
+{
+	const char *label = "rare=here";
+	struct world *w = malloc(sizeof(*w));
+	int64_t needed = MANY_APPS * (MANY_FRAGMENTS + 1) * (MANY_WORKERS + 1) / DRV_PLACE_PAIRS;
+	int steps = 0;
+
+	world_init(w);
+	for (int i = 0; i < MANY_WORKERS; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "w%d", i);
+		hello(w, 1 + (uint64_t)i, name, NULL);
+	}
+	for (int i = 0; i < MANY_APPS; i++) {
+		char *text = waiting_graph(i);
+
+		app(w, text);
+		free(text);
+	}
+	while (drv_core_deadline_ns(w->core) <= w->now_ns)
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_expect_eq(drv_core_placed(w->core), 0);
+	hello_by(w, 999, "rare", NULL,
+		 (struct fw_hello){.worker_address = "127.0.0.1",
+				   .node = "node",
+				   .clock = "node",
+				   .labels = &label,
+				   .label_count = 1});
+	cr_expect_lt(drv_core_placed(w->core), MANY_APPS * MANY_FRAGMENTS,
+		     "not all of them in the step of its HELLO");
+	while (drv_core_deadline_ns(w->core) <= w->now_ns) {
+		int64_t placed = drv_core_placed(w->core);
+
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		cr_assert_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS_MAX);
+		cr_assert_leq(drv_core_placed(w->core) - placed,
+			      MANY_FRAGMENTS * (1 + DRV_STEP_ITEMS * DRV_PLACE_PAIRS /
+							    ((MANY_FRAGMENTS + 1) * MANY_WORKERS)));
+		steps++;
+	}
+	cr_expect_eq(drv_core_placed(w->core), MANY_APPS * MANY_FRAGMENTS);
+	cr_expect_geq(steps, needed / DRV_STEP_ITEMS / 2, "%d", steps);
+	w->many_end = true;
+	world_fini(w);
+	free(w);
+}
+
 /* A stop, a second one or a failure may come while the driver is at work. */
 Test(driver_large, it_can_be_stopped_while_the_driver_resolves, .timeout = 60)
 {

@@ -249,6 +249,41 @@ Test(driver_requirements, reasons_are_kept_of_so_many_workers)
 	fini(&f);
 }
 
+/* What is kept of an application is bounded, whatever it has and there is. */
+Test(driver_requirements, many_fragments_keep_fewer_reasons_each)
+{
+	enum { WORKERS = DRV_PLACE_OTHERS_MAX * 2, MANY = DRV_PLACE_ROWS_MAX / 4 };
+	static struct drv_place_worker workers[WORKERS];
+	static struct drv_place places[MANY];
+	static char names[WORKERS][8];
+	struct fragi_arena arena = {0};
+	struct fragi_spec *spec;
+	char *text = NULL;
+	size_t size, kept = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	for (int i = 0; i < WORKERS; i++) {
+		snprintf(names[i], sizeof(names[i]), "w%02d", i);
+		workers[i] = (struct drv_place_worker){.name = names[i], .has = {64000}};
+	}
+	fprintf(out, HEAD);
+	for (int f = 0; f < MANY; f++)
+		fprintf(out, "  f%d: {operators: {o: {type: t}}}\n", f);
+	fclose(out);
+	spec = good_graph(&(const struct graph_text){text});
+	cr_expect_eq(drv_place(spec, workers, WORKERS, &arena, places), 0);
+	for (int f = 0; f < MANY; f++) {
+		kept += places[f].other_count;
+		cr_expect_eq(places[f].other_count, 4, "each as many");
+		cr_expect_eq(places[f].other_count + places[f].others_beyond, WORKERS - 1);
+		cr_expect_not_null(places[f].reason);
+	}
+	cr_expect_leq(kept, DRV_PLACE_ROWS_MAX);
+	fragi_spec_destroy(spec);
+	fragi_arena_fini(&arena);
+	free(text);
+}
+
 /* Never more than a worker has, whatever the order, over many graphs. */
 Test(driver_requirements, no_worker_is_ever_over_committed)
 {

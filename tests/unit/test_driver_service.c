@@ -396,6 +396,8 @@ Test(driver_service, a_client_that_brings_too_much_is_closed)
 	start_as(&w, CLIENT, 2, text, "one");
 	answer(&w, 2);
 	start_as(&w, CLIENT, 3, text, "two");
+	cr_expect_null(taken(&w, CLIENT, FW_ANSWER), "it waits for the next beat");
+	start_as(&w, CLIENT, 4, text, "three");
 	assert_has(w.log, "client client left: it asks too often");
 	cr_expect_eq(drv_core_app_count(w.core), 1);
 	free(text);
