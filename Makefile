@@ -71,7 +71,7 @@ make docs           the API reference of the public headers, as pages and XML (d
 make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
-also: sim oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
+also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
       nodes vivid gpu-check
 endef
 

@@ -42,6 +42,7 @@ ndebug make -s ndebug AGAIN=0
 freeze env FREEZES=40 python3 tests/integration/test_failures.py Failing.test_all_frozen
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh
+scale make -s scale
 oracle make -s oracle GRAPHS=50000
 oracle-faults tests/planted/oracle.sh
 fuzz make -s fuzz TIME=600

@@ -27,3 +27,27 @@ sim: $(SIM_BIN)
 	@$(SIM_BIN) $(if $(SEED),--seed $(SEED),--runs $(or $(RUNS),10000) --jobs $$(nproc))
 sim-faults:
 	@tests/planted/sim.sh
+
+# What an event costs the driver with ever more workers: the cores again, on a network without
+# faults.
+SCALE_OBJ := $(patsubst %.c,$(B)/obj/%.o, \
+	$(filter-out tests/scale/main.c tests/scale/test_%.c,$(wildcard tests/scale/*.c)))
+SCALE_BIN := $(B)/tests/scale/scale
+SCALE_TEST := $(B)/tests/scale/test_scale
+$(B)/obj/tests/scale/%.o: tests/scale/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(DAEMON_INC) -c $< -o $@
+$(SCALE_BIN): $(B)/obj/tests/scale/main.o $(SCALE_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
+$(SCALE_TEST): $(B)/obj/tests/scale/test_scale.o $(SCALE_OBJ) $(SIM_CORES) $(WIRE_A) \
+	$(LIBFRAG_A) | $(CRITERION_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
+tests: $(SCALE_TEST) $(SCALE_BIN)
+
+# Without asserts, as packages are built: some of them walk through all that there is.
+.PHONY: scale
+scale:
+	@$(MAKE) --no-print-directory -s B=build-ndebug NDEBUG=1 build-ndebug/tests/scale/scale
+	@build-ndebug/tests/scale/scale 100 1000 3

@@ -292,7 +292,7 @@ def choose_programs(programs, args, chosen):
     # These have no threads, as cores have none, or those that test_ping and test_examples run as
     # well, and many pixels, or are about documents.
     if args.threads:
-        unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|docs|headers|readmes|runner)$")
+        unwanted = re.compile(r"tests/(sim|scale|fuzz|operators)/|integration/test_(video|docs|headers|readmes|runner)$")
         programs = [p for p in programs if not unwanted.match(p[1]) and not is_of_a_core(p[1])]
     if args.only:
         programs = [p for p in programs if args.only in p[1]]

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLEET_H
+#define FLEET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * A fleet: one driver and many workers with many hosts, on a virtual clock and a network where
+ * everything takes as long as everything else. The cores are those of driverd, workerd and
+ * fraghost, frames go through the codec, and the processor time of the driver's core is measured.
+ * Unlike tests/sim nothing random happens, so that figures of two sizes can be compared.
+ */
+#define FLEET_FRAGMENTS 100 /* of an application */
+#define FLEET_HOSTS 10      /* of a worker, each with one fragment */
+
+/* What the driver's core has done since the last call of fleet_take. */
+struct fleet_work {
+	uint64_t events; /* steps of its core */
+	int64_t cpu_ns;
+};
+
+struct fleet;
+/* workers: a multiple of FLEET_FRAGMENTS / FLEET_HOSTS; so that all have FLEET_HOSTS hosts */
+struct fleet *fleet_create(uint32_t workers);
+void fleet_destroy(struct fleet *fleet);
+void fleet_run(struct fleet *fleet, int64_t for_ns); /* in its own time */
+struct fleet_work fleet_take(struct fleet *fleet);
+
+void fleet_attach(struct fleet *fleet, uint32_t first, uint32_t count); /* workers start */
+void fleet_start(struct fleet *fleet, uint32_t first, uint32_t count);  /* applications */
+/* Every step-th worker's machine loses its power: nobody hears of it. */
+void fleet_power_off(struct fleet *fleet, uint32_t step);
+void fleet_stop(struct fleet *fleet); /* all applications, in order */
+
+uint32_t fleet_attached(const struct fleet *fleet);
+uint32_t fleet_hosts(const struct fleet *fleet);                /* that run */
+uint32_t fleet_ended(const struct fleet *fleet, bool in_order); /* applications */
+uint32_t fleet_most_hosts(const struct fleet *fleet);           /* of a worker */
+/* NULL: nothing that was not to happen has happened. */
+const char *fleet_failure(const struct fleet *fleet);
+
+#endif

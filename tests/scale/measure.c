@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scale.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "fleet.h"
+
+#define S INT64_C(1000000000)
+
+const char *const scale_names[SCALE_PHASES] = {"attach",       "start",       "run",
+					       "a tenth dies", "start again", "stop"};
+
+/* The phase is over: what was to come of it has, or *out_failure says what has not. */
+static void end_phase(struct fleet *fleet, struct scale_costs *costs, enum scale_phase phase,
+		      bool has_come, const char *otherwise, const char **out_failure)
+{
+	static char text[256];
+	struct fleet_work work = fleet_take(fleet);
+	double ns = (double)work.cpu_ns / (double)work.events;
+
+	if (*out_failure == NULL && (fleet_failure(fleet) != NULL || !has_come)) {
+		snprintf(text, sizeof(text), "%s: %s", scale_names[phase],
+			 fleet_failure(fleet) != NULL ? fleet_failure(fleet) : otherwise);
+		*out_failure = text;
+	}
+	if (costs->events[phase] == 0 || ns < costs->ns[phase])
+		costs->ns[phase] = ns;
+	costs->events[phase] = work.events;
+}
+
+const char *scale_measure(uint32_t workers, struct scale_costs *costs)
+{
+	uint32_t apps = workers / (FLEET_FRAGMENTS / FLEET_HOSTS), left = apps - (apps + 9) / 10;
+	struct fleet *fleet = fleet_create(workers);
+	const char *failure = NULL;
+
+	fleet_attach(fleet, 0, workers);
+	fleet_run(fleet, S);
+	end_phase(fleet, costs, SCALE_ATTACH, fleet_attached(fleet) == workers,
+		  "not all workers have come", &failure);
+	fleet_start(fleet, 0, apps);
+	fleet_run(fleet, S);
+	end_phase(fleet, costs, SCALE_START,
+		  fleet_hosts(fleet) == workers * FLEET_HOSTS &&
+			  fleet_most_hosts(fleet) == FLEET_HOSTS,
+		  "not all hosts run, or a worker has more than it may", &failure);
+	fleet_run(fleet, 2 * S);
+	end_phase(fleet, costs, SCALE_RUN, fleet_hosts(fleet) == workers * FLEET_HOSTS,
+		  "a host has ended", &failure);
+	fleet_power_off(fleet, 10);
+	fleet_run(fleet, 8 * S);
+	end_phase(fleet, costs, SCALE_DEATHS,
+		  fleet_attached(fleet) == workers - (workers + 9) / 10 &&
+			  fleet_ended(fleet, false) == apps && fleet_hosts(fleet) == 0,
+		  "not all applications have ended by it", &failure);
+	fleet_start(fleet, 0, left);
+	fleet_run(fleet, 2 * S);
+	end_phase(fleet, costs, SCALE_AGAIN, fleet_hosts(fleet) == left * FLEET_FRAGMENTS,
+		  "they do not run again", &failure);
+	fleet_stop(fleet);
+	fleet_run(fleet, 3 * S);
+	end_phase(fleet, costs, SCALE_STOP,
+		  fleet_ended(fleet, true) == left && fleet_hosts(fleet) == 0, "some run on",
+		  &failure);
+	fleet_destroy(fleet);
+	return failure;
+}
+
+double scale_growth(const struct scale_costs *small, const struct scale_costs *large)
+{
+	double most = 0;
+
+	for (int p = 0; p < SCALE_PHASES; p++)
+		if (large->ns[p] / small->ns[p] > most)
+			most = large->ns[p] / small->ns[p];
+	return most;
+}
