@@ -208,7 +208,7 @@ class Kept(ServiceTest):
         summary = self.json("status", "short")
         epoch = self.application("stream")["epoch"]
         events = self.ok("events", "-o", "json").splitlines()
-        for daemon in (w, d):
+        for daemon in (d, w):
             daemon.kill()
             daemon.wait()
         d = self.again(workers=("a",))

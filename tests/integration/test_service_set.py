@@ -93,7 +93,7 @@ class Set(ServiceTest):
         w.wait_line(r"left\.dial: begins with 7")
         self.ok("set", "dial", "left.dial.value=8")
         w.wait_line(r"left\.dial: now 8")
-        for daemon in (w, d):
+        for daemon in (d, w):
             daemon.kill()
             daemon.wait()
         d, w = self.serve("--state-dir", state, port=int(self.address.rpartition(":")[2]), workers=("a",))
