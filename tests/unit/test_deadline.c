@@ -359,6 +359,26 @@ Test(deadline, what_a_tick_makes_of_several_messages_counts_once)
 	rig_end(&rig);
 }
 
+/* It took the path once, in time, however long it is used. */
+Test(deadline, a_message_that_is_used_again_has_left_the_path)
+{
+	static const char yaml[] =
+		"clock: manual\n"
+		"operators:\n"
+		"  b: {type: source, parameters: {count: 1}}\n"
+		"  a: {type: source, parameters: {count: 6},\n"
+		"      conditions: [{type: periodic, recess_period: 1s}]}\n"
+		"  p: {type: pair, ports: {a: {age: 1h, missing: wait}, b: {age: 1h, missing: reuse_last}}}\n"
+		"flows: [b -> p.b, a -> p.a]\n"
+		"deadlines: [{path: [b, p], budget: 1500ms}]\n";
+
+	run("greedy", yaml);
+	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	cr_expect_eq(atomic_load(&rig_row(&rig, 0)->reused), 5);
+	EXPECT(2, path_misses, 0);
+	rig_end(&rig);
+}
+
 /* Since the begin of the oldest. */
 Test(deadline, messages_of_one_path_that_come_together_go_on_as_the_oldest)
 {

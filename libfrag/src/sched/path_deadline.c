@@ -32,7 +32,8 @@ struct fragi_on_path {
 	uint32_t travelling; /* of steps: those of paths that lead to other processes */
 	/* of the tick */
 	uint64_t tick;
-	uint32_t seen; /* received messages that were read */
+	uint32_t seen;  /* received messages that were read */
+	uint64_t again; /* the first 64 of them: which are given again, and have left the path */
 };
 
 static bool is_of(const struct fragi_path_step *step, const struct fragi_trail_entry *entry)
@@ -62,11 +63,28 @@ static const struct fragi_trail *trail_of(const struct frag_message *message)
 	return (message->stamps & FRAGI_STAMP_TRAIL) != 0 ? message->trail : NULL;
 }
 
+/* NULL also for a message that an earlier tick has received. */
+static const struct fragi_trail *received_trail(const struct fragi_on_path *on,
+						const struct frag_tick *tick, uint32_t i)
+{
+	if (i < 64 && (on->again >> i & 1) != 0)
+		return NULL;
+	return trail_of(tick->received[i]);
+}
+
+void fragi_path_given_again(struct frag_tick *tick)
+{
+	struct fragi_on_path *on = tick->op->on_path;
+
+	if (on != NULL && tick->received_count < 64)
+		on->again |= (uint64_t)1 << tick->received_count;
+}
+
 /* Reads the trails of the messages that were received since the last call. */
 static void collect(struct fragi_on_path *on, const struct frag_tick *tick)
 {
 	for (; on->seen < tick->received_count; on->seen++) {
-		const struct fragi_trail *trail = trail_of(tick->received[on->seen]);
+		const struct fragi_trail *trail = received_trail(on, tick, on->seen);
 
 		for (uint32_t i = 0; trail != NULL && i < trail->count; i++)
 			for (struct fragi_path_step *step = on->steps; step != NULL;
@@ -226,7 +244,7 @@ static int end_paths(const struct fragi_on_path *on, struct frag_tick *tick)
 	int r = 0, one;
 
 	for (uint32_t m = 0; m < tick->received_count; m++) {
-		const struct fragi_trail *trail = trail_of(tick->received[m]);
+		const struct fragi_trail *trail = received_trail(on, tick, m);
 
 		for (uint32_t i = 0; trail != NULL && i < trail->count; i++)
 			for (const struct fragi_path_step *step = on->last_steps; step != NULL;
@@ -266,6 +284,7 @@ static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 {
 	on->tick = tick->number;
 	on->seen = 0;
+	on->again = 0;
 	for (struct fragi_path_step *step = on->steps; step != NULL; step = step->next) {
 		step->is_open = step->at == 0;
 		if (step->is_open)

@@ -49,4 +49,10 @@ void fragi_path_bind(struct fragi_exec *exec);
  */
 bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *message);
 
+/*
+ * timing.c: the message that is received next was received by an earlier tick, and took its path
+ * then. Beyond the 64th message of a tick that is forgotten.
+ */
+void fragi_path_given_again(struct frag_tick *tick);
+
 #endif

@@ -7,6 +7,7 @@
 #include <sched/kind.h>
 #include <sched/lane.h>
 #include <sched/logging.h>
+#include <sched/path_deadline.h>
 
 /*
  * Inputs with timing (frag/timing.h). Each flow of such an input is a lane (lane.h). When all else
@@ -320,8 +321,10 @@ static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *p
 	if (message == NULL)
 		return -ENOMSG;
 	lane->give = FRAGI_GIVE_NOTHING;
-	if (give == FRAGI_GIVE_LAST)
+	if (give == FRAGI_GIVE_LAST) {
 		fragi_count(&lane->rx->row->reused, 1);
+		fragi_path_given_again(tick);
+	}
 	if (give == FRAGI_GIVE_HELD) {
 		lane->held = NULL;
 		fragi_rx_settle(lane->rx, lane->stamp, tick->stamp);
