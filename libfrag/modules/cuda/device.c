@@ -5,6 +5,7 @@
 #include "device.h"
 
 static struct cuda_device devices[CUDA_DEVICES_MAX];
+static struct cuda_device *_Atomic first;
 
 static int has_attribute(const struct cuda_device *device, CUdevice_attribute attribute, bool *out,
 			 struct frag_err *err)
@@ -81,6 +82,8 @@ int cuda_device_use(int32_t id, struct frag_err *err)
 	device->id = id;
 	if (open_device(device, err) < 0)
 		return -ENODEV;
+	if (atomic_load(&first) == NULL)
+		atomic_store(&first, device);
 	atomic_store_explicit(&device->ready, true, memory_order_release);
 	return 0;
 }
@@ -93,6 +96,11 @@ struct cuda_device *cuda_device_of(int32_t id)
 		return NULL;
 	device = &devices[id];
 	return atomic_load_explicit(&device->ready, memory_order_acquire) ? device : NULL;
+}
+
+struct cuda_device *cuda_device_first(void)
+{
+	return atomic_load(&first);
 }
 
 int cuda_device_enter(const struct cuda_device *device, struct frag_err *err)

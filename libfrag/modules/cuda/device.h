@@ -30,6 +30,8 @@ struct cuda_device {
 int cuda_device_use(int32_t id, struct frag_err *err);
 /* A GPU that was opened; NULL: none of that number was. Thread: any. */
 struct cuda_device *cuda_device_of(int32_t id);
+/* The GPU that was opened first; NULL: none was. Thread: any. */
+struct cuda_device *cuda_device_first(void);
 
 /*
  * Around calls of the driver: makes the GPU's context current for this thread, then again the one

@@ -14,12 +14,15 @@ static CUdeviceptr address(const void *memory)
 	return (CUdeviceptr)(uintptr_t)memory;
 }
 
-/* The GPU behind a device; that of pinned memory is the one through which it was asked for. */
+/* The GPU behind a device; that of pinned memory, which is of all GPUs, is the first one. */
 static struct cuda_device *device_of(struct frag_device device, struct frag_err *err)
 {
-	struct cuda_device *found = cuda_device_of(device.id);
+	bool is_pinned = device.type == FRAG_DEVICE_CUDA_HOST;
+	struct cuda_device *found = is_pinned ? cuda_device_first() : cuda_device_of(device.id);
 
-	if (found == NULL)
+	if (found == NULL && is_pinned)
+		frag_err_set(err, -ENODEV, "nothing has opened a GPU");
+	else if (found == NULL)
 		frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)device.id);
 	return found;
 }

@@ -50,7 +50,7 @@
  * Encodes the message's descriptors, once; later calls return the same blob.
  * - out_blob: owned by the message until it is freed or written to again
  * Returns 0; -EPROTOTYPE: the type of the value or of a metadata value has no codec; -ENOTSUP: a
- * tensor lies in device memory, which is not built yet; -EMSGSIZE: more than FRAGI_DESCRIPTOR_MAX;
+ * tensor lies on a GPU that nothing here has opened; -EMSGSIZE: more than FRAGI_DESCRIPTOR_MAX;
  * -ENOMEM. Thread: any that holds a reference.
  */
 FRAGI_API int fragi_message_encode(const struct frag_message *message,

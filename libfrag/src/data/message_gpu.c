@@ -16,6 +16,7 @@ int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err)
 		r = frag_tensor_copy(message->tensors[i].tensor, NULL, gpu, &copy, err);
 		if (r < 0)
 			break;
+		fragi_tensor_freeze(copy); /* the message is shared already */
 		frag_tensor_unref(message->tensors[i].tensor);
 		message->tensors[i].tensor = copy;
 	}

@@ -209,21 +209,27 @@ static void release_of_device(void *context)
 	fragi_free_on(tensor->allocator, tensor->dl.device, tensor->dl.data);
 }
 
-int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device device,
-			  struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
-			  struct frag_tensor **out)
+/* dtype: with any lanes, since tensors that user code made may have several. */
+static int create_on(struct frag_resource *allocator, struct frag_device device,
+		     struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+		     struct frag_tensor **out)
 {
 	struct frag_tensor *tensor;
 	void *memory = NULL;
-	int r;
+	int r = fragi_tensor_describe(dtype, ndim, shape, &tensor);
 
-	if (fragi_device_is_host(device) &&
-	    (allocator != NULL ? fragi_device_is(fragi_allocator_device(allocator), device)
-			       : device.type == FRAG_DEVICE_CPU))
-		return frag_tensor_create(allocator, dtype, ndim, shape, out);
-	r = dtype.lanes == 1 ? fragi_tensor_describe(dtype, ndim, shape, &tensor) : -EINVAL;
 	if (r < 0)
 		return r;
+	if (fragi_device_is_host(device) &&
+	    (allocator != NULL ? fragi_device_is(fragi_allocator_device(allocator), device)
+			       : device.type == FRAG_DEVICE_CPU)) {
+		r = fragi_tensor_allocate(tensor, allocator);
+		if (r < 0)
+			frag_tensor_unref(tensor);
+		else
+			*out = tensor;
+		return r;
+	}
 	/* An empty tensor has no memory, and the device is looked for all the same. */
 	r = fragi_alloc_on(allocator, device, tensor->size_bytes, &memory);
 	if (r < 0) {
@@ -237,12 +243,19 @@ int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device de
 	return 0;
 }
 
+int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device device,
+			  struct frag_dtype dtype, int32_t ndim, const int64_t *shape,
+			  struct frag_tensor **out)
+{
+	return dtype.lanes == 1 ? create_on(allocator, device, dtype, ndim, shape, out) : -EINVAL;
+}
+
 int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
 		     struct frag_device device, struct frag_tensor **out, struct frag_err *err)
 {
 	struct frag_tensor *copy;
-	int r = frag_tensor_create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim,
-				      tensor->shape, &copy);
+	int r = create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim, tensor->shape,
+			  &copy);
 
 	if (r < 0)
 		return frag_err_set(err, r, "there is no memory of the device for %zu bytes: %s",

@@ -40,7 +40,7 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_I64(struct stream_pool, reserved_size, 1, .max = STREAMS_MAX,
 		       .headline = "Streams that are made at the start"),
 	FRAG_PARAM_I64(struct stream_pool, max_size, 0, .max = STREAMS_MAX,
-		       .headline = "Streams at most; 0: no limit"),
+		       .headline = "Streams at most; 0: 4096"),
 };
 
 static int setup(void *state, struct frag_resource *resource, struct frag_err *err)
