@@ -237,7 +237,8 @@ static int copy_tensor(const char *got, const char *recorded, const char *expect
 	const char *slash = strrchr(expected, '/'), *base = slash != NULL ? slash + 1 : expected;
 	const char *number = strchr(recorded, '.'), *got_slash = strrchr(got, '/');
 	char from[PATH_MAX], to[PATH_MAX];
-	int stem = (int)strcspn(base, ".");
+	const char *dot = strrchr(base, '.');
+	int stem = (int)(dot != NULL ? (size_t)(dot - base) : strlen(base));
 
 	snprintf(name, size, "%.*s%s", stem, base, number != NULL ? number : recorded);
 	snprintf(from, sizeof(from), "%.*s%s", got_slash != NULL ? (int)(got_slash - got) + 1 : 0,
@@ -248,10 +249,14 @@ static int copy_tensor(const char *got, const char *recorded, const char *expect
 
 static int update_line(const char *got, const char *expected, char *line, FILE *out)
 {
-	char *tensors = strstr(line, BEHIND), name[NAME_MAX + 1];
+	const char *type = line + strcspn(line, " \t");
 	struct ctl_test_tensor tensor;
+	char name[NAME_MAX + 1], *tensors = NULL;
 	int r = 0;
 
+	type += strspn(type, " \t");
+	if (strncmp(type, "string ", 7) != 0) /* which takes all that is behind it */
+		tensors = strstr(line, BEHIND);
 	if (tensors != NULL) {
 		*tensors = '\0';
 		tensors += strlen(BEHIND) - 1;
