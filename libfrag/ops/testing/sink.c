@@ -130,7 +130,7 @@ static int write_tensor(struct test_sink *s, const struct frag_message *message,
 	for (int32_t k = 0; k < dl->ndim; k++)
 		fprintf(s->out, "%s%" PRId64, k == 0 ? "" : "x", dl->shape[k]);
 	fputc(']', s->out);
-	if (frag_tensor_is_compact(tensor))
+	if (frag_tensor_is_compact(tensor) && dl->device.type != FRAG_DEVICE_CUDA)
 		fprintf(s->out, " %016" PRIx64,
 			hash(UINT64_C(0xcbf29ce484222325), frag_tensor_data(tensor),
 			     frag_tensor_size_bytes(tensor)));

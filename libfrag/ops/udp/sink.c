@@ -232,7 +232,7 @@ static int queue_given(struct sink *s, struct frag_op *op, const uint8_t *data, 
 	int r = 0;
 
 	if (dl->ndim != 1 || dl->dtype.code != FRAG_DTYPE_INT || dl->dtype.bits != 32 ||
-	    !frag_tensor_is_compact(lengths))
+	    !frag_tensor_is_compact(lengths) || dl->device.type == FRAG_DEVICE_CUDA)
 		return frag_op_fail(
 			op, -EINVAL,
 			"tensor \"lengths\" is not i32 [packets]; send what udp_source sends");
