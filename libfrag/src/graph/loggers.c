@@ -29,6 +29,13 @@ static int set_suffix(struct frag_fragment *fragment, struct fragi_data_logger *
 	return logger->suffix != NULL ? 0 : -ENOMEM;
 }
 
+static bool has_scope(const struct fragi_data_logger *logger, const char *scope)
+{
+	if (logger->scope == NULL || scope == NULL)
+		return logger->scope == scope;
+	return strcmp(logger->scope, scope) == 0;
+}
+
 int fragi_logger_add(struct frag_fragment *fragment, struct frag_resource *resource, bool is_shared,
 		     const struct fragi_node *place)
 {
@@ -43,7 +50,12 @@ int fragi_logger_add(struct frag_fragment *fragment, struct frag_resource *resou
 			resource->name, resource->type.name);
 	for (uint32_t i = 0; i < fragment->logger_count; i++)
 		if (fragment->loggers[i] == resource)
-			return 0;
+			return has_scope(logger, making->scope)
+				       ? 0
+				       : fragi_making_fail(
+						 fragment, -EINVAL, place, NULL,
+						 "data logger %s is added in two places; make one for each of them",
+						 resource->name);
 	logger->scope = making->scope;
 	loggers = fragi_making_room(fragment, fragment->loggers, fragment->logger_count,
 				    &making->logger_capacity, sizeof(struct frag_resource *));
