@@ -107,8 +107,10 @@ static inline int64_t fragi_moment_ns_at(const struct fragi_moment *moment, uint
 {
 	int64_t ticks = (int64_t)(stamp - moment->stamp);
 
-	return moment->ns +
-	       (int64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q56) >> 56);
+	/* Of a stamp from elsewhere the time may be anything, and so may the sum. */
+	return (int64_t)((uint64_t)moment->ns +
+			 (uint64_t)(((__int128)ticks * (__int128)fragi_stamp_ns_per_tick_q56) >>
+				    56));
 }
 
 /* Returns the stamp at a time of CLOCK_MONOTONIC. Any value of ns is accepted. */
