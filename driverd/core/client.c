@@ -276,6 +276,9 @@ void drv_client_beat(struct drv_session *client)
 {
 	struct fw_message *message = client->deferred;
 
+	/* beats of several are due together: it then waits for one more */
+	if (message != NULL && client->core->items <= 0)
+		return;
 	client->requests = 0;
 	client->deferred = NULL;
 	if (message != NULL)

@@ -106,6 +106,7 @@ static void begin(struct drv_session *client, const struct fw_message *command,
 {
 	struct drv_app *app = drv_app_create(client->core, event, 0);
 
+	client->core->items -= (int64_t)event->source_bytes / 64;
 	if (app == NULL) {
 		refuse(client, command, event->name != NULL ? event->name : "",
 		       FRAGI_FAILURE_OUT_OF_MEMORY,

@@ -202,13 +202,19 @@ Test(driver_client, a_client_that_asks_too_often_is_closed)
 	world_fini(&w);
 }
 
-static void start_large(struct world *w, uint64_t seq, char *bytes, uint32_t size)
+static void start_large_of(struct world *w, uint64_t client, uint64_t seq, char *bytes,
+			   uint32_t size)
 {
 	struct fw_message message = {.kind = FW_START_APP, .seq = seq};
 
 	message.start_app =
 		(struct fw_start_app){.name = "", .source = bytes, .source_bytes = size};
-	say(w, CLIENT, &message);
+	say(w, client, &message);
+}
+
+static void start_large(struct world *w, uint64_t seq, char *bytes, uint32_t size)
+{
+	start_large_of(w, CLIENT, seq, bytes, size);
 }
 
 /* They are refused, as they are no graphs; what matters is when. */
@@ -240,6 +246,41 @@ Test(driver_client, large_graphs_wait_for_a_beat)
 	cr_expect_eq(w.closed[0], CLIENT);
 	assert_has(w.log, "client top left: it asks too often");
 	pass(&w, SECOND);
+	world_fini(&w);
+	free(bytes);
+}
+
+/* Beats of all of them are due in the same step. */
+Test(driver_client, large_graphs_of_several_clients_wait_for_each_other)
+{
+	const uint32_t most = DRV_REQUESTS_MAX * DRV_REQUEST_BYTES - 4096;
+	char *bytes = calloc(1, most);
+	int answered[4] = {0};
+	struct world w;
+
+	world_init(&w);
+	w.many_end = true;
+	for (uint64_t client = CLIENT; client < CLIENT + 4; client++)
+		client_hello(&w, client, "top");
+	for (uint64_t client = CLIENT; client < CLIENT + 4; client++) {
+		start_large_of(&w, client, 2, bytes, most);
+		cr_expect_not_null(taken(&w, client, FW_ANSWER));
+		start_large_of(&w, client, 3, bytes, most);
+		cr_expect_null(taken(&w, client, FW_ANSWER));
+	}
+	for (int beats = 1; beats <= 4; beats++) {
+		int count = 0;
+
+		pass(&w, 250 * MS);
+		cr_expect_leq(drv_core_step_items(w.core), DRV_STEP_ITEMS_MAX);
+		for (uint64_t client = CLIENT; client < CLIENT + 4; client++) {
+			beat(&w, client);
+			answered[client - CLIENT] += taken(&w, client, FW_ANSWER) != NULL;
+			count += answered[client - CLIENT];
+		}
+		cr_expect_eq(count, beats, "one in each step: %d", count);
+	}
+	cr_expect_eq(w.closed_count, 0);
 	world_fini(&w);
 	free(bytes);
 }
