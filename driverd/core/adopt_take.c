@@ -264,11 +264,11 @@ static void give_up(struct drv_app *app, const char *why)
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
-	drv_history_cut(app);
 	if (starts) {
 		app->again_run = ++core->last_run;
 		app->again_by = app->started_by;
 	}
+	drv_history_cut(app);
 	app->is_discarded = app->is_over = app->is_reported = true;
 }
 

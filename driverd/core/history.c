@@ -406,7 +406,7 @@ void drv_history_cut(struct drv_app *app)
 	if (ended == NULL)
 		return;
 	ended->ended_unix_ns = unix_now(core);
-	ended->is_wanted = app->is_wanted && core->stops > 0;
+	ended->is_wanted = app->is_wanted && (app->again_run != 0 || core->stops > 0);
 	add(&core->history, ended);
 	drv_keep_end(core, ended);
 	make_room(core);

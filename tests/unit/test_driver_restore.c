@@ -418,3 +418,42 @@ Test(driver_restore, what_no_driver_has_written_is_refused)
 	cr_expect_eq(drv_core_restore(w.core, &record), -EUCLEAN);
 	world_fini(&w);
 }
+
+/* A service that takes back what ran. */
+static void adopts(struct world *w)
+{
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .keeps_state = true,
+					       .adopts = true,
+					       .realtime_offset_ns = 1000 * SECOND});
+	speaking_run = 1;
+}
+
+/* The disk may have the end and not the run that follows it. */
+Test(driver_restore, what_is_given_up_stays_wanted_until_it_has_started_anew)
+{
+	struct world w;
+
+	adopts(&w);
+	restore(&w, 1, "mine", true, NOT_ENDED);
+	w.kept_count = 0;
+	for (int i = 0; i < 40 && kept(&w, DRV_RECORD_END, 1) == NULL; i++) {
+		pass(&w, 250 * MS);
+		written(&w, NULL);
+	}
+	cr_assert_not_null(kept(&w, DRV_RECORD_END, 1));
+	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
+	pass(&w, MS);
+	cr_assert_not_null(kept(&w, DRV_RECORD_RUN, 2));
+	cr_expect(kept(&w, DRV_RECORD_RUN, 2)->is_wanted);
+	world_fini(&w);
+
+	/* what the next driver may find of that */
+	adopts(&w);
+	restore(&w, 1, "mine", true, FRAGI_SUMMARY_FAILED);
+	restore(&w, 2, "mine", true, NOT_ENDED);
+	for (int i = 0; i < 10; i++)
+		pass(&w, MS);
+	cr_expect_eq(drv_core_app_count(w.core), 1, "it is the same application");
+	world_fini(&w);
+}
