@@ -113,9 +113,8 @@ static void note_why(struct wrk_host *host, enum fragi_failure failure, const ch
 	snprintf(host->why, sizeof(host->why), "%s", why);
 }
 
-/* failure, why: for the report of its end; NONE and empty when somebody asked for it. */
-static void host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_failure failure,
-		      const char *why, struct wrk_actions *actions)
+void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_failure failure,
+		   const char *why, struct wrk_actions *actions)
 {
 	if (host->state == WRK_HOST_KILLED)
 		return;
@@ -131,7 +130,7 @@ void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const 
 	for (uint32_t i = 0; i < core->slot_count; i++)
 		if (core->hosts[i].state != WRK_HOST_NONE) {
 			core->hosts[i].ended_here = core->stops > 0;
-			host_kill(core, &core->hosts[i], failure, why, actions);
+			wrk_host_kill(core, &core->hosts[i], failure, why, actions);
 		}
 }
 
@@ -147,8 +146,8 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 		count++;
 		host->ended_here = true;
 		if (host->state == WRK_HOST_SPAWNING)
-			host_kill(core, host, FRAGI_FAILURE_WORKER_LOST,
-				  "its workerd was told to end", actions);
+			wrk_host_kill(core, host, FRAGI_FAILURE_WORKER_LOST,
+				      "its workerd was told to end", actions);
 		if (host->state != WRK_HOST_UP)
 			continue;
 		note_why(host, FRAGI_FAILURE_WORKER_LOST, "its workerd was told to end");
@@ -165,7 +164,7 @@ static void kill_on_request(struct wrk_core *core, struct wrk_host *host, int64_
 			    struct wrk_actions *actions)
 {
 	if (core->config.grace_ns == 0 || host->state == WRK_HOST_SPAWNING) {
-		host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
+		wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 		return;
 	}
 	if (host->state == WRK_HOST_UP)
@@ -251,8 +250,8 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	}
 	assert((old == NULL || old->epoch < message->epoch) && "never two of one epoch");
 	if (old != NULL)
-		host_kill(core, old, FRAGI_FAILURE_HOST_EXITED, "a newer epoch of it was started",
-			  actions);
+		wrk_host_kill(core, old, FRAGI_FAILURE_HOST_EXITED,
+			      "a newer epoch of it was started", actions);
 	if (host == &core->hosts[core->slot_count])
 		core->slot_count++;
 	*host = (struct wrk_host){.id = ++core->last_id,
@@ -366,8 +365,8 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application,
 			   "fraghost %d sent %s that it may not send", host->pid,
 			   fw_kind_name(message->kind));
-		host_kill(core, host, FRAGI_FAILURE_PROTOCOL,
-			  "it sent a frame that a host may not send", actions);
+		wrk_host_kill(core, host, FRAGI_FAILURE_PROTOCOL,
+			      "it sent a frame that a host may not send", actions);
 		return;
 	}
 	if (message->kind == FW_HOST_PREPARED) {
@@ -539,7 +538,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
 			continue;
 		if (now_ns >= host->kill_at_ns) {
-			host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
+			wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
 			continue;
 		}
 		if (now_ns - host->heard_ns >= core->dead_ns) {
@@ -548,7 +547,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			snprintf(why, sizeof(why),
 				 "its control thread has not been heard for %.1f s",
 				 (double)core->dead_ns * 1e-9);
-			host_kill(core, host, FRAGI_FAILURE_HOST_SILENT, why, actions);
+			wrk_host_kill(core, host, FRAGI_FAILURE_HOST_SILENT, why, actions);
 			continue;
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {

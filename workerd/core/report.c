@@ -43,10 +43,37 @@ static void drop(struct wrk_core *core, struct wrk_copy *copy)
 	*copy = (struct wrk_copy){0};
 }
 
+/* Of the graph that was kept first. Returns whether there was one. */
+static bool drop_text(struct wrk_core *core, struct wrk_actions *actions)
+{
+	struct wrk_kept *oldest = NULL;
+	struct wrk_copy copy = {0};
+	struct fw_message *create;
+	int r;
+
+	for (struct wrk_kept *kept = core->kept; kept != NULL; kept = kept->next)
+		if (kept->create.message != NULL && kept->create.message->create.source_bytes != 0)
+			oldest = kept;
+	if (oldest == NULL)
+		return false;
+	create = oldest->create.message;
+	create->create.source_bytes = 0;
+	r = fw_message_copy(create, &copy.message, &copy.bytes);
+	if (r == -ENOMEM)
+		actions->out_of_memory = true;
+	drop(core, &oldest->create);
+	if (r < 0)
+		return true;
+	oldest->create = copy;
+	core->kept_bytes += copy.bytes;
+	return true;
+}
+
 /* In place of what was there. Nothing is kept when it is too large. */
 static void keep(struct wrk_core *core, struct wrk_copy *at, const struct fw_message *message,
 		 struct wrk_actions *actions)
 {
+	bool has_text = message->kind == FW_HOST_CREATE && message->create.source_bytes != 0;
 	struct wrk_copy copy = {0};
 	int r = fw_message_copy(message, &copy.message, &copy.bytes);
 
@@ -57,6 +84,8 @@ static void keep(struct wrk_core *core, struct wrk_copy *at, const struct fw_mes
 		return;
 	*at = copy;
 	core->kept_bytes += copy.bytes;
+	while (core->kept_bytes > WRK_KEPT_BYTES && !has_text && drop_text(core, actions))
+		;
 	if (core->kept_bytes > WRK_KEPT_BYTES)
 		drop(core, at);
 }
@@ -241,6 +270,12 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		actions->out_of_memory = true;
 }
 
+/* It is said once, so there is room for it. */
+static bool is_final_state(enum fw_host_state state)
+{
+	return state == FW_STATE_DONE || state == FW_STATE_FAILED || state == FW_STATE_STOPPED;
+}
+
 /* RUNNING and IDLE are said again with the next beat; a start that failed is said once too. */
 static void keep_event(struct wrk_core *core, struct wrk_kept *kept,
 		       const struct fw_message *message, struct wrk_actions *actions)
@@ -248,6 +283,8 @@ static void keep_event(struct wrk_core *core, struct wrk_kept *kept,
 	const struct fw_host_event *event = &message->event;
 	struct wrk_copy *at = &kept->events[kept->event_count];
 	bool is_event = message->kind == FW_HOST_EVENT;
+	bool is_final = !is_event || is_final_state(event->state);
+	uint32_t most = is_final ? WRK_KEPT_EVENTS_MAX : WRK_KEPT_EVENTS_MAX - WRK_KEPT_FINAL;
 
 	if (is_event && (event->state == FW_STATE_RUNNING || event->state == FW_STATE_IDLE))
 		return;
@@ -259,7 +296,7 @@ static void keep_event(struct wrk_core *core, struct wrk_kept *kept,
 		    kept->events[i].message->event.state == event->state &&
 		    kept->events[i].message->event.peer == event->peer)
 			at = &kept->events[i];
-	if (at == &kept->events[WRK_KEPT_EVENTS_MAX])
+	if (at >= &kept->events[most] && at == &kept->events[kept->event_count])
 		return;
 	keep(core, at, message, actions);
 	kept->event_count += at == &kept->events[kept->event_count];
@@ -318,6 +355,8 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 
 	if (message == NULL || kept->create.message == NULL)
 		return;
+	if (kept->has_ended && kept->exit.message == NULL) /* it would be taken for one that runs */
+		return;
 	message->run = kept->run;
 	message->host = kept->number;
 	message->epoch = kept->epoch;
@@ -348,10 +387,17 @@ void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
+		const struct wrk_kept *kept = kept_of(core, host->run, host->number);
 
 		/* The others are of a run that is over, and being killed. */
-		if (host->state == WRK_HOST_NONE || kept_of(core, host->run, host->number) == NULL)
+		if (host->state == WRK_HOST_NONE || kept == NULL)
 			continue;
+		if (kept->create.message == NULL) { /* the driver would not hear of it */
+			wrk_host_kill(core, host, FRAGI_FAILURE_DRIVER_LOST,
+				      "it cannot be reported to the driver that has come back",
+				      actions);
+			continue;
+		}
 		host->connection = core->connection;
 		wrk_emit(actions, WRK_DO_KEEP_HOST)->host = host->id;
 	}

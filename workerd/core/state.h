@@ -48,7 +48,8 @@ struct wrk_past {
  * otherwise.
  */
 #define WRK_KEPT_MAX 1024 /* with those that have ended */
-#define WRK_KEPT_EVENTS_MAX 32
+#define WRK_KEPT_EVENTS_MAX 36
+#define WRK_KEPT_FINAL 4                  /* of them: a failed start, DONE, FAILED, STOPPED */
 #define WRK_KEPT_BYTES ((size_t)32 << 20) /* of their frames: half of what a connection queues */
 /* a message, and the bytes of its frame */
 struct wrk_copy {
@@ -153,6 +154,9 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		    struct wrk_actions *actions);
 void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);
+/* failure, why: for the report of its end; NONE and empty when somebody asked for it. */
+void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_failure failure,
+		   const char *why, struct wrk_actions *actions);
 void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const char *why,
 		       struct wrk_actions *actions);
 /* Stops those that their driver has not asked to stop. Returns their number. */
