@@ -364,6 +364,7 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 {
 	struct drv_core *core = session->core;
 
+	drv_keep_joined(session);
 	session->is_reporting = core->config.adopts && reports > 0;
 	touch_all(core);
 }

@@ -93,7 +93,7 @@ static enum completeness completeness_of(struct drv_app *app)
 	return fragments == spec->fragment_count && hosts == highest ? COMPLETE : INCOMPLETE;
 }
 
-/* Whether all workers that may run hosts of it are there, and have said what they run. */
+/* Whether all workers that may run hosts of it are known, there, and have said what they run. */
 static bool all_have_reported(const struct drv_app *app)
 {
 	const struct drv_core *core = app->core;
@@ -112,7 +112,7 @@ static bool all_have_reported(const struct drv_app *app)
 			return false;
 		name += length + (name[length] == '\n');
 	}
-	return name != NULL;
+	return app->adopting->workers != NULL && app->adopting->workers[0] != '\0';
 }
 
 /* The sums of its epochs before the present one. Returns 0 or -ENOMEM. */

@@ -76,18 +76,35 @@ void drv_keep_adopted(struct drv_app *app)
 	drv_keep_start(app);
 }
 
+/* The first of several workers of one name has it alone, the others with a number. */
+static bool is_twin(const struct drv_session *session)
+{
+	return session->role == FW_ROLE_WORKER && strchr(session->name, '#') != NULL;
+}
+
+static uint32_t twins(const struct drv_core *core)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < core->session_count; i++)
+		count += is_twin(core->sessions[i]);
+	return count;
+}
+
+/* Who has which of these names depends on who comes first: then it is not known where it runs. */
 void drv_keep_placed(const struct drv_app *app)
 {
 	struct drv_core *core = app->core;
+	const uint32_t hosts = twins(core) == 0 ? app->host_count : 0;
 	size_t bytes = 1, used = 0;
 	char *names;
 
 	if (!keeps_runs(core) || !core->config.adopts)
 		return;
-	for (uint32_t i = 0; i < app->host_count; i++)
+	for (uint32_t i = 0; i < hosts; i++)
 		bytes += strlen(app->hosts[i].worker) + 1;
 	names = fragi_arena_alloc(&core->actions->arena, bytes);
-	for (uint32_t i = 0; names != NULL && i < app->host_count; i++) {
+	for (uint32_t i = 0; names != NULL && i < hosts; i++) {
 		const char *name = app->hosts[i].worker;
 		const size_t length = strlen(name);
 		bool is_new = true;
@@ -103,6 +120,17 @@ void drv_keep_placed(const struct drv_app *app)
 	if (names != NULL) /* else it is not known where it runs: then all workers are waited for */
 		keep(core, &(struct drv_record){
 				   .kind = DRV_RECORD_PLACED, .run = app->run, .text = names});
+}
+
+void drv_keep_joined(const struct drv_session *session)
+{
+	struct drv_core *core = session->core;
+
+	if (!is_twin(session) || twins(core) != 1) /* it was so before */
+		return;
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->host_count != 0 && core->apps[i]->state != DRV_APP_ENDED)
+			drv_keep_placed(core->apps[i]);
 }
 
 void drv_keep_numbers(struct drv_core *core)

@@ -42,6 +42,8 @@ void drv_keep_start(struct drv_app *app);
 void drv_keep_adopted(struct drv_app *app);
 /* The workers that have its hosts. */
 void drv_keep_placed(const struct drv_app *app);
+/* If another has its name, it is no longer known which workers have hosts of what runs. */
+void drv_keep_joined(const struct drv_session *session);
 /* A worker is drained, or is so no more. */
 void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained);
 /* Numbers that a driver before has given are known now. */

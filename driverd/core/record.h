@@ -43,7 +43,7 @@ struct drv_record {
 	uint64_t event, first_event;
 	uint32_t event_kind;
 	int64_t unix_ns;
-	const char *text;
+	const char *text; /* PLACED: empty: not known */
 };
 
 #endif

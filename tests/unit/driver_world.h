@@ -38,6 +38,7 @@ struct world {
 	char progress[512];
 	uint64_t persist; /* the change that the core last wanted on the disk; 0: none */
 	uint64_t epochs;  /* reserved up to that */
+	char placed[256]; /* of the last PLACED */
 	struct drv_record kept[KEPT_MAX]; /* all of them; without what they point to but the name */
 	char kept_names[KEPT_MAX][FRAG_NAME_MAX + 1];
 	size_t kept_count;
@@ -133,6 +134,8 @@ static void keep_record(struct world *w, const struct drv_action *action)
 	*record = action->record;
 	if (record->kind == DRV_RECORD_NUMBERS)
 		w->epochs = record->epoch;
+	if (record->kind == DRV_RECORD_PLACED)
+		snprintf(w->placed, sizeof(w->placed), "%s", record->text);
 	snprintf(name, FRAG_NAME_MAX + 1, "%s", record->name != NULL ? record->name : "");
 	record->name = name;
 	record->who = record->text = NULL;

@@ -457,3 +457,41 @@ Test(driver_restore, what_is_given_up_stays_wanted_until_it_has_started_anew)
 	cr_expect_eq(drv_core_app_count(w.core), 1, "it is the same application");
 	world_fini(&w);
 }
+
+static void placed_on(struct world *w, uint64_t run, const char *workers)
+{
+	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_PLACED,
+								    .run = run,
+								    .text = workers}),
+		     0);
+}
+
+/* Which of two workers of one name has it alone depends on who comes first. */
+Test(driver_restore, a_worker_of_the_same_name_is_not_taken_for_another)
+{
+	struct world w;
+
+	adopts(&w);
+	app(&w, two_fragments);
+	written(&w, NULL);
+	hello(&w, 1, "w", NULL);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_CREATE));
+	cr_expect_str_eq(w.placed, "w\n");
+	hello(&w, 2, "w", NULL);
+	cr_expect_str_eq(w.placed, "", "nobody knows which of them comes back as w");
+	world_fini(&w);
+
+	for (int is_known = 0; is_known < 2; is_known++) {
+		adopts(&w);
+		placed_on(&w, 1, is_known ? "w\n" : "");
+		restore(&w, 1, "mine", true, NOT_ENDED);
+		pass(&w, MS);
+		written(&w, NULL);
+		hello(&w, 1, "w", NULL);
+		pass_beating(&w, SECOND, 1, 1);
+		cr_expect_eq(kept(&w, DRV_RECORD_END, 1) != NULL, is_known);
+		pass_beating(&w, 8 * SECOND, 1, 1);
+		cr_expect_not_null(kept(&w, DRV_RECORD_END, 1));
+		world_fini(&w);
+	}
+}
