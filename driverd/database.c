@@ -66,6 +66,7 @@ static const char *const puts_of[DRV_RECORD_KINDS] = {
 			     "(:event, :unix, :kind, :name, :run, :who, :text)",
 };
 static const char forget_events[] = "DELETE FROM events WHERE event < :first";
+static const char forget_placement[] = "DELETE FROM placements WHERE run = :run";
 
 static const char select_numbers[] = "SELECT epoch, run FROM numbers WHERE id = 1";
 static const char select_placements[] = "SELECT run, workers FROM placements";
@@ -78,7 +79,7 @@ static const char select_events[] = "SELECT event, unix_ns, kind, application, r
 struct drv_database {
 	const char *folder;
 	sqlite3 *sqlite;
-	sqlite3_stmt *puts[DRV_RECORD_KINDS], *forget_events;
+	sqlite3_stmt *puts[DRV_RECORD_KINDS], *forget_events, *forget_placement;
 };
 
 /* SQLite's codes are mapped here and nowhere else. */
@@ -182,6 +183,10 @@ static int prepare(struct drv_database *database)
 	if (result == SQLITE_OK)
 		result = sqlite3_prepare_v3(database->sqlite, forget_events, -1,
 					    SQLITE_PREPARE_PERSISTENT, &database->forget_events,
+					    NULL);
+	if (result == SQLITE_OK)
+		result = sqlite3_prepare_v3(database->sqlite, forget_placement, -1,
+					    SQLITE_PREPARE_PERSISTENT, &database->forget_placement,
 					    NULL);
 	return result;
 }
@@ -435,6 +440,9 @@ int drv_database_put(struct drv_database *database, const struct drv_record *rec
 
 	if (result == SQLITE_OK && record->kind == DRV_RECORD_EVENT)
 		result = execute(database->forget_events, record);
+	if (result == SQLITE_OK &&
+	    (record->kind == DRV_RECORD_END || record->kind == DRV_RECORD_FORGOTTEN))
+		result = execute(database->forget_placement, record);
 	return result == SQLITE_OK ? 0 : give_up(database, result, err);
 }
 
@@ -452,6 +460,7 @@ void drv_database_close(struct drv_database *database)
 	for (int kind = 0; kind < DRV_RECORD_KINDS; kind++)
 		sqlite3_finalize(database->puts[kind]);
 	sqlite3_finalize(database->forget_events);
+	sqlite3_finalize(database->forget_placement);
 	sqlite3_close(database->sqlite);
 	fragi_free(database);
 }

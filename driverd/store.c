@@ -36,6 +36,7 @@ static void list_add(struct drv_store_list *list, struct drv_store_item *item)
 	item->next = NULL;
 	*list->last = item;
 	list->last = &item->next;
+	list->count++;
 	list->events += item->record.kind == DRV_RECORD_EVENT;
 }
 
@@ -48,25 +49,58 @@ static struct drv_store_item *list_take(struct drv_store_list *list)
 	list->first = item->next;
 	if (list->first == NULL)
 		list->last = &list->first;
+	list->count--;
 	list->events -= item->record.kind == DRV_RECORD_EVENT;
 	return item;
 }
 
-/* Of several graphs of a run that could not be written yet only the newest counts. */
-static void forget_sources(struct drv_store_list *list, uint64_t run)
+static bool is_drain(enum drv_record_kind kind)
+{
+	return kind == DRV_RECORD_DRAINED || kind == DRV_RECORD_UNDRAINED;
+}
+
+/* The later one of two about the same says all: the earlier one need not be written any more. */
+static bool is_last_word(const struct drv_record *record)
+{
+	return !record->is_attempt && /* it may be void */
+	       (record->kind == DRV_RECORD_NUMBERS || record->kind == DRV_RECORD_SOURCE ||
+		record->kind == DRV_RECORD_WANTED || record->kind == DRV_RECORD_PLACED ||
+		is_drain(record->kind));
+}
+
+static bool replaces(const struct drv_record *later, const struct drv_record *earlier)
+{
+	if (!is_last_word(later))
+		return false;
+	if (is_drain(later->kind))
+		return is_drain(earlier->kind) && strcmp(later->name, earlier->name) == 0;
+	return later->kind == earlier->kind &&
+	       (later->kind == DRV_RECORD_NUMBERS || later->run == earlier->run);
+}
+
+static void forget_replaced(struct drv_store_list *list, const struct drv_record *later)
 {
 	struct drv_store_list kept;
 	struct drv_store_item *item;
 
 	list_init(&kept);
 	while ((item = list_take(list)) != NULL) {
-		if (item->record.kind == DRV_RECORD_SOURCE && item->record.run == run)
+		if (replaces(later, &item->record))
 			fragi_free(item);
 		else
 			list_add(&kept, item);
 	}
 	while ((item = list_take(&kept)) != NULL)
 		list_add(list, item);
+}
+
+static bool is_replaced(const struct drv_store_list *list, const struct drv_record *earlier)
+{
+	const struct drv_store_item *item = is_last_word(earlier) ? list->first : NULL;
+
+	while (item != NULL && !replaces(&item->record, earlier))
+		item = item->next;
+	return item != NULL;
 }
 
 static void list_clear(struct drv_store_list *list)
@@ -77,7 +111,7 @@ static void list_clear(struct drv_store_list *list)
 		fragi_free(item);
 }
 
-/* Moves all of from before those of to, but attempts, and events that are too many. */
+/* Moves all of from before those of to, but attempts, events that are too many, and what is old. */
 static void list_put_back(struct drv_store_list *to, struct drv_store_list *from)
 {
 	struct drv_store_list all;
@@ -87,7 +121,7 @@ static void list_put_back(struct drv_store_list *to, struct drv_store_list *from
 	while ((item = list_take(from)) != NULL) {
 		bool is_event = item->record.kind == DRV_RECORD_EVENT;
 
-		if (item->record.is_attempt ||
+		if (item->record.is_attempt || is_replaced(to, &item->record) ||
 		    (is_event && from->events + to->events >= DRV_EVENTS_MAX))
 			fragi_free(item);
 		else
@@ -226,8 +260,8 @@ int drv_store_put(struct drv_store *store, const struct drv_record *record, uint
 	item->record.text = keep(&at, record->text, text);
 	item->record.source = keep(&at, record->source, record->source_bytes);
 	item->record.outcome = keep(&at, record->outcome, record->outcome_bytes);
-	if (record->kind == DRV_RECORD_SOURCE)
-		forget_sources(&store->waiting, record->run);
+	if (is_last_word(record))
+		forget_replaced(&store->waiting, record);
 	list_add(&store->waiting, item);
 	store->waiting_change = change;
 	/* the others of this step follow before the loop turns */

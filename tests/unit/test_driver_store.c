@@ -635,3 +635,95 @@ Test(driver_store, the_file_does_not_grow_without_end)
 	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE "-wal", folder);
 	cr_expect_eq(access(path, F_OK), -1);
 }
+
+struct told {
+	uint64_t epoch;
+	int of_kind[DRV_RECORD_KINDS];
+};
+
+static int note_told(void *arg, const struct drv_record *record)
+{
+	struct told *told = arg;
+
+	told->of_kind[record->kind]++;
+	if (record->kind == DRV_RECORD_NUMBERS)
+		told->epoch = record->epoch;
+	return 0;
+}
+
+static struct told tell(struct drv_database *database)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct told told = {0};
+
+	cr_assert_eq(drv_database_read(database, note_told, &told, &err), 0, "%s", err.text);
+	return told;
+}
+
+Test(driver_store, what_is_said_anew_replaces_what_waits)
+{
+	struct drv_record record = run_of(1);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_database *database;
+	struct told told;
+	struct rig rig;
+
+	shim_register();
+	rig_open(&rig);
+	full_at = 90000;
+	record.source_bytes = 100000;
+	record.source = calloc(1, record.source_bytes);
+	record.is_attempt = false;
+	put(&rig, record, 1);
+	free((void *)record.source);
+	for (uint64_t i = 1; i <= 200; i++) {
+		record = numbers(i);
+		record.is_attempt = false;
+		put(&rig, record, 5 * i);
+		record = (struct drv_record){.kind = DRV_RECORD_WANTED, .run = 1};
+		put(&rig, record, 5 * i + 1);
+		record.kind = i % 2 != 0 ? DRV_RECORD_DRAINED : DRV_RECORD_UNDRAINED;
+		record.name = "a";
+		put(&rig, record, 5 * i + 2);
+		record.name = "b";
+		put(&rig, record, 5 * i + 3);
+		record = (struct drv_record){.kind = DRV_RECORD_PLACED, .run = 1, .text = "a\n"};
+		put(&rig, record, 5 * i + 4);
+		if (i % 10 == 0)
+			wait_tried(&rig, 5 * i + 4);
+	}
+	cr_expect_eq(rig.store.waiting.count, 6, "the run, and the last word about each: %zu",
+		     rig.store.waiting.count);
+	full_at = INT64_MAX;
+	rig_close(&rig);
+	cr_assert_eq(drv_database_open(folder, &database, &err), 0, "%s", err.text);
+	told = tell(database);
+	cr_expect_eq(told.epoch, 200);
+	cr_expect_eq(told.of_kind[DRV_RECORD_PLACED], 1);
+	cr_expect_eq(told.of_kind[DRV_RECORD_DRAINED], 0, "that was the last word");
+	drv_database_close(database);
+}
+
+Test(driver_store, where_a_run_is_placed_is_forgotten_with_its_end)
+{
+	const struct drv_record records[] = {
+		run_of(1),
+		run_of(2),
+		run_of(3),
+		{.kind = DRV_RECORD_PLACED, .run = 1, .text = "a\n"},
+		{.kind = DRV_RECORD_PLACED, .run = 2, .text = "a\n"},
+		{.kind = DRV_RECORD_PLACED, .run = 3, .text = "a\n"},
+		end_of(1),
+		{.kind = DRV_RECORD_FORGOTTEN, .run = 2},
+	};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_database *database;
+
+	cr_assert_eq(drv_database_open(folder, &database, &err), 0, "%s", err.text);
+	cr_assert_eq(drv_database_begin(database, &err), 0);
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
+		cr_assert_eq(drv_database_put(database, &records[i], &err), 0, "%s", err.text);
+	cr_assert_eq(drv_database_end(database, &err), 0);
+	cr_expect_eq(tell(database).of_kind[DRV_RECORD_PLACED], 1, "while it is open");
+	drv_database_close(database);
+}
