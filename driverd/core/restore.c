@@ -82,6 +82,9 @@ void drv_restore_step(struct drv_core *core, bool may_start)
 		return;
 	if (ended->is_cut && drv_adopt_restore(core, ended))
 		return;
+	/* A newer one decides, also when that is forgotten first. */
+	if (ended->is_wanted && drv_history_named(&core->history, ended->name) != ended)
+		drv_history_unwant(core, ended);
 	if (ended->is_cut) {
 		ended->ended_unix_ns = core->real_ns + core->config.realtime_offset_ns;
 		drv_keep_end(core, ended);

@@ -115,6 +115,9 @@ Test(driver_restore, the_newest_run_of_a_name_decides)
 	cr_expect_eq(drv_core_app_count(w.core), 1);
 	cr_expect_eq(drv_core_named_state(w.core, "wanted"), DRV_APP_NEW);
 	cr_expect_eq(drv_core_deadline_ns(w.core) > w.now_ns, true, "nothing is left to do");
+	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 2), "also when run 3 is forgotten");
+	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 2)->is_wanted);
+	cr_expect_null(kept(&w, DRV_RECORD_WANTED, 4));
 	world_fini(&w);
 }
 
