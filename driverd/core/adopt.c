@@ -182,7 +182,10 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	struct drv_ended *ended;
 
 	if (app != NULL)
-		return app->adopting != NULL && !app->stop_wanted && !app->end_wanted ? app : NULL;
+		return app->adopting != NULL && !app->adopting->is_taken && !app->stop_wanted &&
+				       !app->end_wanted
+			       ? app
+			       : NULL;
 	ended = drv_history_find(&core->history, message->run);
 	if (ended != NULL) {
 		if (ended->is_cut && drv_adopt_restore(core, ended))

@@ -371,9 +371,12 @@ static void hear_one(struct drv_app *app, struct drv_reported *reported)
 	static const struct fw_failure again = {
 		.code = FRAGI_FAILURE_HOST_EXITED,
 		.sentence = "it was being started again when its driver ended"};
-	struct drv_host *host = &app->hosts[reported->number - 1];
+	struct drv_host *host;
 	bool has_ended = false;
 
+	if (reported->number == 0 || reported->number > app->host_count)
+		return; /* it was not taken */
+	host = &app->hosts[reported->number - 1];
 	for (uint32_t i = 0; reported->stop == FW_STOP_KILLED && i < reported->queued; i++)
 		host->failed = host->failed || is_failure(reported->queue[i]);
 	if (app->state == DRV_APP_RUNNING)

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+#include <stdio.h>
+
+/*
+ * A driver that has come back, without state, to workers that report what they run. What they say
+ * is not believed beyond reason: a worker may have been taken over.
+ */
+#define RUN 7
+#define OPS 6000 /* of a fragment; more flows than a step handles */
+
+static void comes_back(struct world *w)
+{
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .keeps_state = true,
+					       .adopts = true,
+					       .realtime_offset_ns = 1000 * SECOND});
+	speaking_run = RUN;
+}
+
+static void written(struct world *w)
+{
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+}
+
+static inline const struct drv_record *kept(const struct world *w, enum drv_record_kind kind,
+					    uint64_t run)
+{
+	for (size_t i = w->kept_count; i-- > 0;)
+		if (w->kept[i].kind == kind && w->kept[i].run == run)
+			return &w->kept[i];
+	return NULL;
+}
+
+static inline bool is_closed(const struct world *w, uint64_t connection)
+{
+	for (size_t i = 0; i < w->closed_count; i++)
+		if (w->closed[i] == connection)
+			return true;
+	return false;
+}
+
+static void hello_reporting(struct world *w, uint64_t connection, uint32_t reports)
+{
+	hello_by(w, connection, connection == 1 ? "a" : "b", NULL,
+		 (struct fw_hello){.worker_address = "127.0.0.1",
+				   .node = "node",
+				   .clock = "node",
+				   .reports = reports});
+}
+
+/* Host `number` runs the fragment of that number of the graph. */
+static void say_report_of(struct world *w, uint64_t connection, struct fw_message message,
+			  const char *name, const char *text, const char *fragment)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+	const char *fragments[] = {fragment};
+	size_t bytes;
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
+	message.report.create = (struct fw_host_create){.application = name,
+							.fragments = fragments,
+							.fragment_count = 1,
+							.source = packed,
+							.source_bytes = (uint32_t)bytes};
+	message.report.started = message.report.has_run = true;
+	say(w, connection, &message);
+	fragi_free(packed);
+}
+
+static void say_report(struct world *w, uint64_t connection, uint32_t number, const char *text)
+{
+	say_report_of(w, connection, of_host(FW_HOST_REPORT, number), "app", text,
+		      number == 1 ? "f1" : "f2");
+}
+
+static void say_reported(struct world *w, uint64_t connection)
+{
+	say(w, connection, &(struct fw_message){.kind = FW_REPORTED});
+}
+
+/* Two workers report the two hosts of an application, all but the last word of the second. */
+static void report_two(struct world *w)
+{
+	hello_reporting(w, 1, 2);
+	hello_reporting(w, 2, 1);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_reported(w, 1);
+	say_report(w, 2, 2, two_fragments);
+	say_prepared(w, 2, 2, "f2", false);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+}
+
+static void adopt_two(struct world *w)
+{
+	report_two(w);
+	say_reported(w, 2);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+}
+
+Test(driver_adopt, what_was_reported_runs_on)
+{
+	struct world w;
+
+	comes_back(&w);
+	adopt_two(&w);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	world_fini(&w);
+}
+
+/* f1 sends to f2 over so many flows. */
+static char *many_flows(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, "frag: 1\napplication: app\nfragments:\n");
+	for (int f = 1; f <= 2; f++) {
+		fprintf(out, "  f%d:\n    operators:\n", f);
+		for (int i = 0; i < OPS; i++)
+			fprintf(out, "      o%d: {type: t}\n", i);
+	}
+	fprintf(out, "flows:\n");
+	for (int i = 0; i < OPS; i++)
+		fprintf(out, "  - f1.o%d.out -> f2.o%d.in\n", i, i);
+	fclose(out);
+	return text;
+}
+
+static void say_many(struct world *w, uint32_t host)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, host);
+	struct fw_port port = {.name = host == 1 ? "out" : "in",
+			       .type = "message",
+			       .dir = host == 1 ? FRAG_OUT : FRAG_IN,
+			       .has_codec = true};
+	struct fw_address address = {"ucx", "address", 7, "tcp lo"};
+	struct fw_op *ops = calloc(OPS, sizeof(*ops));
+	char(*names)[12] = calloc(OPS, sizeof(*names));
+	struct fw_fragment fragment = {
+		.name = host == 1 ? "f1" : "f2", .ops = ops, .op_count = OPS};
+
+	cr_assert(ops != NULL && names != NULL);
+	for (uint32_t i = 0; i < OPS; i++) {
+		snprintf(names[i], sizeof(names[i]), "o%u", i);
+		ops[i] = (struct fw_op){
+			.name = names[i], .type = "t", .ports = &port, .port_count = 1};
+	}
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &fragment,
+						     .fragment_count = 1,
+						     .addresses = &address,
+						     .address_count = 1,
+						     .pid = 100};
+	say(w, host, &message);
+	free(ops);
+	free(names);
+}
+
+Test(driver_adopt, a_report_of_what_was_taken_is_not_believed)
+{
+	const uint32_t numbers[] = {0, 1, 3, UINT32_MAX};
+	char *text = many_flows();
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 1);
+	hello_reporting(&w, 2, 1);
+	hello_by(&w, 3, "c", NULL,
+		 (struct fw_hello){.worker_address = "127.0.0.1", .node = "node", .reports = 4});
+	for (uint32_t host = 1; host <= 2; host++) {
+		say_report(&w, host, host, text);
+		say_many(&w, host);
+		written(&w);
+		say_reported(&w, host);
+	}
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_PREPARING, "its flows take a few steps");
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct fw_message report = of_host(FW_HOST_REPORT, numbers[i]);
+
+		report.epoch = RUN + 1;
+		say_report_of(&w, 3, report, "app", two_fragments, "f1");
+		cr_expect_not_null(taken(&w, 3, FW_HOST_KILL));
+	}
+	for (int i = 0; i < 100; i++)
+		pass(&w, MS);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	free(text);
+	world_fini(&w);
+}
