@@ -19,6 +19,7 @@
  * Numbers of runs and epochs go on above all that were reported. A worker obeys one driver at a
  * time, and reports to it alone: what it reports is nobody else's.
  */
+#define NUMBER_MAX ((uint64_t)INT64_MAX / 2) /* of a run or epoch: others can follow */
 #define QUEUE_MAX 4096 /* messages of a host until its application is adopted */
 
 /* What it requires, on the worker that runs it; sign -1: no more. */
@@ -233,6 +234,11 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 	struct drv_app *app;
 	struct drv_reported *reported;
 
+	if (message->run == 0 || message->run > NUMBER_MAX || message->epoch > NUMBER_MAX) {
+		drv_session_lost(session, true, "it reports a host with impossible numbers");
+		fw_message_free(message);
+		return;
+	}
 	raise_numbers(core, message);
 	core->items -= (int64_t)message->report.create.source_bytes / 64;
 	app = app_for(core, message);

@@ -11,6 +11,7 @@
 /*
  * How an application whose hosts were reported (adopt.c) gets them, or is given up.
  */
+#define AGE_NS_MAX (INT64_MAX / 4) /* that a worker may say: times stay in their range */
 
 /* A host of an older epoch, which a newer one has followed, on another worker. */
 static void drop_older(struct drv_app *app)
@@ -401,6 +402,7 @@ void drv_adopt_hear(struct drv_app *app)
 	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
 		if (r->report->report.age_ns > age_ns)
 			age_ns = r->report->report.age_ns;
+	age_ns = age_ns < AGE_NS_MAX ? age_ns : AGE_NS_MAX;
 	app->given_ns = app->started_ns = app->core->real_ns - age_ns;
 	if (app->started_ns == 0)
 		app->started_ns = 1; /* 0: not yet */

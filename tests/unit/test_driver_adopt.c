@@ -33,7 +33,7 @@ static inline const struct drv_record *kept(const struct world *w, enum drv_reco
 	return NULL;
 }
 
-static inline bool is_closed(const struct world *w, uint64_t connection)
+static bool is_closed(const struct world *w, uint64_t connection)
 {
 	for (size_t i = 0; i < w->closed_count; i++)
 		if (w->closed[i] == connection)
@@ -196,5 +196,56 @@ Test(driver_adopt, a_report_of_what_was_taken_is_not_believed)
 		pass(&w, MS);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
 	free(text);
+	world_fini(&w);
+}
+
+Test(driver_adopt, numbers_that_leave_none_for_others_are_not_believed)
+{
+	const struct {
+		uint64_t run, epoch;
+	} numbers[] = {{0, 1}, {UINT64_MAX, 1}, {(uint64_t)INT64_MAX, 1}, {RUN, UINT64_MAX}};
+	struct world w;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct fw_message report = of_host(FW_HOST_REPORT, 1);
+
+		comes_back(&w);
+		hello_reporting(&w, 1, 1);
+		report.run = numbers[i].run;
+		report.epoch = numbers[i].epoch;
+		say_report_of(&w, 1, report, "app", two_fragments, "f1");
+		cr_expect(is_closed(&w, 1), "%zu", i);
+		cr_expect_eq(drv_core_app_count(w.core), 0);
+		cr_expect_eq(w.kept_count == 0 || w.epochs < UINT32_MAX, true);
+		assert_has(w.log, "impossible numbers");
+		world_fini(&w);
+	}
+}
+
+Test(driver_adopt, an_age_beyond_all_time_is_not_believed)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 1);
+	hello_reporting(&w, 2, 1);
+	for (uint32_t host = 1; host <= 2; host++) {
+		struct fw_message report = of_host(FW_HOST_REPORT, host);
+
+		report.report.age_ns = INT64_MAX;
+		say_report_of(&w, host, report, "app", two_fragments, host == 1 ? "f1" : "f2");
+		say_prepared(&w, host, host, host == 1 ? "f1" : "f2", host == 1);
+		written(&w);
+		say_reported(&w, host);
+	}
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	w.now_ns += SECOND;
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	cr_assert(w.ended);
+	assert_has(w.json, "\"duration_ns\": ");
+	cr_expect_null(strstr(w.json, "\"duration_ns\": -"), "%s", w.json);
 	world_fini(&w);
 }
