@@ -15,6 +15,7 @@
  * passes quickly through the states of a start, as one whose hosts have done all that is asked for,
  * and then hears what they have said. One that is not reported in time, or had not been started,
  * has ended with its driver, and starts anew if it is wanted; what is reported of it is killed.
+ * That a run is wanted is known from the state folder alone: workers cannot start applications.
  *
  * Numbers of runs and epochs go on above all that were reported. A worker obeys one driver at a
  * time, and reports to it alone: what it reports is nobody else's.
@@ -157,17 +158,21 @@ static bool is_foreign(const struct drv_core *core, uint64_t run)
 	return false;
 }
 
-/* What has a name that another run has: the newer run is the right one. */
+/*
+ * What has a name that another run has: the newer run is the right one, unless the other one is
+ * known from more than reports.
+ */
 static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 {
 	const struct drv_ended *ended = drv_history_named(&core->history, name);
 	struct drv_app *other = drv_app_named(core, name);
 
-	if (ended != NULL && ended->run > run)
+	if (ended != NULL && (ended->run > run || ended->is_wanted))
 		return false;
 	if (other == NULL)
 		return true;
-	if (other->adopting == NULL || other->adopting->is_taken || other->run > run)
+	if (other->adopting == NULL || other->adopting->is_taken || other->adopting->is_kept ||
+	    other->run > run)
 		return false;
 	other->is_wanted = false;
 	other->stop_wanted = true;
@@ -203,6 +208,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 			     message->run);
 	if (app == NULL)
 		return NULL;
+	app->is_wanted = false; /* only a worker says so: it may run on, nobody starts it anew */
 	begin(app);
 	return app->adopting != NULL ? app : NULL;
 }

@@ -64,7 +64,7 @@ void drv_keep_start(struct drv_app *app)
 					 .name = drv_app_name(app),
 					 .who = app->started_by,
 					 .start_timeout_ns = app->start_timeout_ns,
-					 .is_wanted = true,
+					 .is_wanted = app->is_wanted,
 					 .source = app->source,
 					 .source_bytes = app->source_bytes,
 				 });

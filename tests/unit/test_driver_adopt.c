@@ -249,3 +249,68 @@ Test(driver_adopt, an_age_beyond_all_time_is_not_believed)
 	cr_expect_null(strstr(w.json, "\"duration_ns\": -"), "%s", w.json);
 	world_fini(&w);
 }
+
+Test(driver_adopt, what_only_workers_know_is_not_started_anew)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 1);
+	say_report(&w, 1, 1, two_fragments);
+	say_reported(&w, 1);
+	written(&w);
+	pass_beating(&w, 10 * SECOND, 1, 1);
+	written(&w);
+	pass_beating(&w, SECOND, 1, 1);
+	assert_has(w.log, "run 7 is not adopted");
+	cr_expect_eq(drv_core_app_count(w.core), 0, "%s", w.log);
+	cr_expect_null(kept(&w, DRV_RECORD_RUN, RUN + 1));
+	world_fini(&w);
+
+	comes_back(&w);
+	adopt_two(&w);
+	cr_assert_not_null(kept(&w, DRV_RECORD_RUN, RUN));
+	cr_expect_not(kept(&w, DRV_RECORD_RUN, RUN)->is_wanted);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "reset"});
+	say_exit(&w, 2, 2, 0, 9, "");
+	cr_assert(w.ended);
+	cr_expect_not(kept(&w, DRV_RECORD_END, RUN)->is_wanted);
+	world_fini(&w);
+}
+
+/* A run without an end, or one that is to start again, that the state folder knows. */
+static void restore(struct world *w, uint64_t run)
+{
+	struct fragi_spec_source source = {
+		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
+	struct drv_record record = {.kind = DRV_RECORD_RUN,
+				    .run = run,
+				    .epoch = run,
+				    .name = "app",
+				    .who = "user alice",
+				    .is_wanted = true};
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &record.source_bytes), 0);
+	record.source = packed;
+	cr_assert_eq(drv_core_restore(w->core, &record), 0);
+	fragi_free(packed);
+}
+
+Test(driver_adopt, a_name_stays_with_the_run_that_the_state_knows)
+{
+	struct world w;
+
+	comes_back(&w);
+	restore(&w, RUN - 2);
+	pass(&w, MS);
+	hello_reporting(&w, 3, 1);
+	say_report(&w, 3, 1, two_fragments);
+	cr_expect_not_null(taken(&w, 3, FW_HOST_KILL));
+	say_reported(&w, 3);
+	pass(&w, MS);
+	cr_assert_eq(drv_core_app_count(w.core), 1);
+	speaking_run = RUN - 2;
+	adopt_two(&w);
+	world_fini(&w);
+}
