@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
+#include <driverd/core/apply.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,8 @@
  * time, and reports to it alone: what it reports is nobody else's.
  */
 #define NUMBER_MAX ((uint64_t)INT64_MAX / 2) /* of a run or epoch: others can follow */
-#define QUEUE_MAX 4096 /* messages of a host until its application is adopted */
+#define REPORTS_MAX 1024 /* hosts of a worker: what it keeps of them (WRK_KEPT_MAX) */
+#define QUEUE_MAX 64     /* messages of a host until its application is adopted */
 
 /* What it requires, on the worker that runs it; sign -1: no more. */
 static void reserve(const struct drv_reported *reported, int64_t sign)
@@ -199,7 +201,9 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 		return NULL;
 	}
 	if (!core->config.adopts || !is_foreign(core, message->run) || create->source_bytes == 0 ||
-	    core->stops > 0 || !may_have_name(core, create->application, message->run))
+	    core->stops > 0 || core->app_count >= DRV_APPS_MAX ||
+	    drv_command_source_bytes(core) + create->source_bytes > DRV_SOURCES_MAX ||
+	    !may_have_name(core, create->application, message->run))
 		return NULL;
 	app = drv_app_create(core,
 			     &(struct drv_event_app){.source = create->source,
@@ -233,15 +237,30 @@ static void raise_numbers(struct drv_core *core, const struct fw_message *messag
 		app->epoch = drv_keep_next_epoch(core);
 }
 
+/* Why a worker that reports this is not believed; NULL: it is. */
+static const char *why_impossible(struct drv_session *session, const struct fw_message *message)
+{
+	if (message->run == 0 || message->run > NUMBER_MAX || message->epoch > NUMBER_MAX)
+		return "it reports a host with impossible numbers";
+	session->report_count++;
+	if (session->report_count > session->announced || session->report_count > REPORTS_MAX)
+		return "it reports more hosts than it has announced, or than a worker keeps";
+	session->report_bytes += message->report.create.source_bytes;
+	if (session->report_bytes > DRV_SOURCES_MAX)
+		return "the graphs that it reports are larger than driverd takes";
+	return NULL;
+}
+
 /* Takes message. */
 static void take_report(struct drv_session *session, struct fw_message *message)
 {
 	struct drv_core *core = session->core;
 	struct drv_app *app;
 	struct drv_reported *reported;
+	const char *impossible = why_impossible(session, message);
 
-	if (message->run == 0 || message->run > NUMBER_MAX || message->epoch > NUMBER_MAX) {
-		drv_session_lost(session, true, "it reports a host with impossible numbers");
+	if (impossible != NULL) {
+		drv_session_lost(session, true, impossible);
 		fw_message_free(message);
 		return;
 	}
@@ -272,36 +291,74 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 	drv_app_wake(app);
 }
 
+static bool says_whether_idle(const struct fw_message *message)
+{
+	return message->kind == FW_HOST_EVENT &&
+	       (message->event.state == FW_STATE_RUNNING || message->event.state == FW_STATE_IDLE);
+}
+
+/* Whether one says nothing any more when next has come. */
+static bool is_outdated(const struct fw_message *one, const struct fw_message *next)
+{
+	if (one->kind == FW_HOST_STATS && next->kind == FW_HOST_STATS)
+		return next->stats.final || !one->stats.final;
+	return says_whether_idle(one) && says_whether_idle(next);
+}
+
+/* Whether next says nothing that one has not said. */
+static bool is_repeated(const struct fw_message *one, const struct fw_message *next)
+{
+	if (one->kind != next->kind)
+		return false;
+	if (one->kind == FW_HOST_STATS)
+		return one->stats.final && !next->stats.final;
+	return one->kind == FW_HOST_EVENT && !says_whether_idle(next) &&
+	       one->event.state == next->event.state && one->event.peer == next->event.peer;
+}
+
+/* Makes place for one more. Returns false when there is none. */
+static bool grow(struct drv_reported *reported)
+{
+	uint32_t capacity = reported->capacity == 0 ? 8 : reported->capacity * 2;
+	struct fw_message **queue;
+
+	if (reported->queued < reported->capacity)
+		return true;
+	if (capacity > QUEUE_MAX)
+		return false;
+	queue = fragi_realloc(reported->queue, capacity * sizeof(struct fw_message *));
+	if (queue == NULL)
+		return false;
+	reported->queue = queue;
+	reported->capacity = capacity;
+	return true;
+}
+
 /* Takes message. */
 static void enqueue(struct drv_reported *reported, struct fw_message *message)
 {
-	struct fw_message **last =
-		reported->queued > 0 ? &reported->queue[reported->queued - 1] : NULL;
+	uint32_t kept = 0;
+	bool is_new = true;
 
-	if (last != NULL && message->kind == FW_HOST_STATS && (*last)->kind == FW_HOST_STATS) {
-		fw_message_free(*last);
-		*last = message;
+	for (uint32_t i = 0; i < reported->queued; i++) {
+		struct fw_message *one = reported->queue[i];
+
+		is_new = is_new && !is_repeated(one, message);
+		if (is_outdated(one, message))
+			fw_message_free(one);
+		else
+			reported->queue[kept++] = one;
+	}
+	reported->queued = kept;
+	if (is_new && grow(reported)) {
+		reported->queue[reported->queued++] = message;
 		return;
 	}
-	if (reported->queued == reported->capacity) {
-		uint32_t capacity = reported->capacity == 0 ? 8 : reported->capacity * 2;
-		struct fw_message **queue =
-			capacity <= QUEUE_MAX
-				? fragi_realloc(reported->queue,
-						capacity * sizeof(struct fw_message *))
-				: NULL;
-
-		if (queue ==
-		    NULL) { /* its application misses it, as one of a connection that broke */
-			fw_message_free(message);
-			drv_session_lost(reported->session, true,
-					 "there is no room for what it reports");
-			return;
-		}
-		reported->queue = queue;
-		reported->capacity = capacity;
-	}
-	reported->queue[reported->queued++] = message;
+	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
+	if (is_new &&
+	    (message->kind != FW_HOST_EVENT || message->event.state != FW_STATE_PEER_LOST))
+		drv_session_lost(reported->session, true, "there is no room for what it reports");
+	fw_message_free(message);
 }
 
 /* About a host that was reported. Takes message if it returns true. */
@@ -381,6 +438,7 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 
 	drv_keep_joined(session);
 	session->is_reporting = core->config.adopts && reports > 0;
+	session->announced = reports;
 	touch_all(core);
 }
 

@@ -72,6 +72,9 @@ struct drv_session {
 	const char *const *labels;
 	uint32_t label_count;
 	bool is_reporting;     /* what it ran while the driver was away, until REPORTED */
+	uint32_t announced;    /* hosts that it reports then */
+	uint32_t report_count; /* that it has reported so far */
+	size_t report_bytes;   /* of their graphs */
 	uint32_t reported;     /* hosts of it that wait to be adopted */
 	bool is_drained;       /* it is given no more fragments */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */

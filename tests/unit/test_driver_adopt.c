@@ -314,3 +314,69 @@ Test(driver_adopt, a_name_stays_with_the_run_that_the_state_knows)
 	adopt_two(&w);
 	world_fini(&w);
 }
+
+Test(driver_adopt, a_worker_reports_no_more_than_it_has_announced)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 1);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_report(&w, 1, host, two_fragments);
+	cr_expect(is_closed(&w, 1));
+	assert_has(w.log, "more hosts than it has announced");
+	world_fini(&w);
+
+	comes_back(&w);
+	hello_reporting(&w, 1, UINT32_MAX);
+	for (uint32_t i = 0; i <= 1024; i++) {
+		struct fw_message report = of_host(FW_HOST_REPORT, 1);
+		char name[16];
+
+		cr_assert_not(is_closed(&w, 1));
+		report.run += i;
+		snprintf(name, sizeof(name), "app%u", i);
+		say_report_of(&w, 1, report, name, two_fragments, "f1");
+		cr_expect_leq(drv_core_app_count(w.core), DRV_APPS_MAX);
+	}
+	cr_expect(is_closed(&w, 1));
+	world_fini(&w);
+}
+
+Test(driver_adopt, what_waits_to_be_heard_is_bounded)
+{
+	struct fw_message lost = of_host(FW_HOST_EVENT, 1);
+	struct world w;
+
+	comes_back(&w);
+	report_two(&w);
+	for (int i = 0; i < 1000; i++) {
+		say_idle(&w, 1, 1, (uint64_t)i, 0);
+		say_stats(&w, 1, 1, false, (uint64_t)i, 0);
+	}
+	say_reported(&w, 2);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	cr_expect_not(is_closed(&w, 1));
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	assert_has(w.json, "\"sent\": 999");
+	world_fini(&w);
+
+	comes_back(&w);
+	speaking_run = RUN;
+	report_two(&w);
+	lost.event.state = FW_STATE_PEER_LOST;
+	lost.event.failure = (struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "reset", ""};
+	for (uint32_t i = 0; i < 100; i++) {
+		lost.event.peer = i;
+		say(&w, 1, &lost);
+	}
+	cr_expect_not(is_closed(&w, 1));
+	for (int i = 0; i < 100; i++)
+		say_result(&w, 1, 1, FW_HOST_STARTED);
+	cr_expect(is_closed(&w, 1));
+	assert_has(w.log, "no room for what it reports");
+	world_fini(&w);
+}
