@@ -242,9 +242,9 @@ static const char *why_impossible(struct drv_session *session, const struct fw_m
 {
 	if (message->run == 0 || message->run > NUMBER_MAX || message->epoch > NUMBER_MAX)
 		return "it reports a host with impossible numbers";
-	session->report_count++;
-	if (session->report_count > session->announced || session->report_count > REPORTS_MAX)
+	if (session->to_report == 0)
 		return "it reports more hosts than it has announced, or than a worker keeps";
+	session->to_report--;
 	session->report_bytes += message->report.create.source_bytes;
 	if (session->report_bytes > DRV_SOURCES_MAX)
 		return "the graphs that it reports are larger than driverd takes";
@@ -438,8 +438,18 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 
 	drv_keep_joined(session);
 	session->is_reporting = core->config.adopts && reports > 0;
-	session->announced = reports;
+	session->to_report = reports < REPORTS_MAX ? reports : REPORTS_MAX;
+	session->joined_ns = core->now_ns;
 	touch_all(core);
+}
+
+const char *drv_adopt_why_late(const struct drv_session *session)
+{
+	const struct drv_core *core = session->core;
+
+	return session->is_reporting && core->now_ns - session->joined_ns > core->config.adopt_ns
+		       ? "it did not finish its report in time"
+		       : NULL;
 }
 
 void drv_adopt_session_lost(struct drv_session *session)

@@ -39,6 +39,8 @@ struct drv_adopting {
 bool drv_adopt_takes(struct drv_session *session, struct fw_message *message);
 /* WELCOME was sent to a worker that reports so many hosts. */
 void drv_adopt_joined(struct drv_session *session, uint32_t reports);
+/* Why it has taken too long to report them, until when it is given nothing; NULL: it has not. */
+const char *drv_adopt_why_late(const struct drv_session *session);
 /* The worker is gone: what it has reported, and nobody has taken yet, is not known any more. */
 void drv_adopt_session_lost(struct drv_session *session);
 

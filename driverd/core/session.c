@@ -319,13 +319,13 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 	struct drv_session *session = timer->owner;
 	struct drv_core *core = arg;
 	struct fw_message beat = {.kind = FW_BEAT};
-	int64_t beat_ns = core->config.beat_ns, dead_ns = core->config.dead_ns;
-	int64_t silent_ns = now_ns - session->heard_ns;
+	int64_t dead_ns = core->config.dead_ns, silent_ns = now_ns - session->heard_ns;
+	const char *why = drv_adopt_why_late(session);
 
-	if (silent_ns >= dead_ns) {
-		drv_session_lost(session, true,
-				 drv_text(core, "it has not been heard for %.1f s",
-					  (double)silent_ns * 1e-9));
+	if (silent_ns >= dead_ns)
+		why = drv_text(core, "it has not been heard for %.1f s", (double)silent_ns * 1e-9);
+	if (why != NULL) {
+		drv_session_lost(session, true, why);
 		return;
 	}
 	if (silent_ns >= dead_ns / 3 && session->state == DRV_SESSION_LIVE) {
@@ -334,7 +334,7 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 			role_of(session), session->name, (double)silent_ns * 1e-9);
 	}
 	drv_send(session, &beat);
-	drv_set(core, timer, now_ns + beat_ns);
+	drv_set(core, timer, now_ns + core->config.beat_ns);
 	if (session->role == FW_ROLE_CLIENT)
 		drv_client_beat(session);
 }

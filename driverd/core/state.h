@@ -71,21 +71,19 @@ struct drv_session {
 	int64_t load;                                    /* as in struct drv_place_worker */
 	const char *const *labels;
 	uint32_t label_count;
-	bool is_reporting;     /* what it ran while the driver was away, until REPORTED */
-	uint32_t announced;    /* hosts that it reports then */
-	uint32_t report_count; /* that it has reported so far */
-	size_t report_bytes;   /* of their graphs */
-	uint32_t reported;     /* hosts of it that wait to be adopted */
-	bool is_drained;       /* it is given no more fragments */
-	const char *no_limits; /* why it cannot enforce limits; empty: it can */
-	int64_t placed;        /* fragments of all applications */
+	bool is_reporting;            /* what it ran while the driver was away, until REPORTED */
+	size_t report_bytes;          /* of the graphs of what it has reported */
+	uint32_t to_report, reported; /* hosts: that it may still report; that wait to be adopted */
+	bool is_drained;              /* it is given no more fragments */
+	const char *no_limits;        /* why it cannot enforce limits; empty: it can */
+	int64_t placed;               /* fragments of all applications */
 	/* that name this session, and the list of them in the order in which they came to it */
 	uint32_t hosts;
 	struct drv_host *first_host, **last_host;
 	uint64_t told_end;                /* of which run it heard the end last */
 	struct drv_session *next_waiting; /* of a client that waits: the next one */
 	uint64_t seq;                     /* of the last message sent */
-	int64_t heard_ns;                 /* when something came last */
+	int64_t joined_ns, heard_ns;      /* when it said HELLO, and something last */
 	struct drv_timer beat;
 };
 

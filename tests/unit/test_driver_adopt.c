@@ -380,3 +380,19 @@ Test(driver_adopt, what_waits_to_be_heard_is_bounded)
 	assert_has(w.log, "no room for what it reports");
 	world_fini(&w);
 }
+
+Test(driver_adopt, a_report_comes_to_its_end)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	say_report(&w, 1, 1, two_fragments);
+	pass_beating(&w, 7 * SECOND, 1, 1);
+	cr_expect_not(is_closed(&w, 1));
+	for (int i = 0; i < 30 && !is_closed(&w, 1); i++)
+		pass_beating(&w, 100 * MS, 1, 1);
+	cr_expect(is_closed(&w, 1));
+	assert_has(w.log, "did not finish its report in time");
+	world_fini(&w);
+}
