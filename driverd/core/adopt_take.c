@@ -125,7 +125,6 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	const uint32_t intensity = host->on_failure->intensity;
 	struct drv_past *past = &host->past;
 
-	r->count = (uint32_t)report->restarts;
 	r->has_begun = report->started;
 	past->is_inexact = report->is_inexact;
 	if (report->restarts == 0)
@@ -135,6 +134,7 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 		r->begun_ns[i] = INT64_MIN / 2; /* when that was has gone with the driver */
 	if (r->begun_ns == NULL)
 		return -ENOMEM;
+	r->count = (uint32_t)report->restarts;
 	if (stats == NULL)
 		return 0;
 	past->flows = fragi_calloc(stats->flow_count + 1, sizeof(*past->flows));
@@ -168,6 +168,23 @@ static char *name_of(struct drv_app *app, const struct fw_host_create *create)
 		used += (size_t)sprintf(name + used, "%s%s", i != 0 ? ", " : "",
 					create->fragments[i]);
 	return name;
+}
+
+/* What there was no memory for is empty: the application fails, but its hosts are looked at. */
+static bool make_whole(struct drv_host *host)
+{
+	static char empty[] = "";
+	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,
+				&host->no_memory};
+	bool is_whole = host->name != NULL && host->fragments != NULL;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		is_whole = is_whole && *texts[i] != NULL;
+		*texts[i] = *texts[i] != NULL ? *texts[i] : empty;
+	}
+	host->name = host->name != NULL ? host->name : empty;
+	host->fragment_count = host->fragments != NULL ? host->fragment_count : 0;
+	return is_whole;
 }
 
 static int take_host(struct drv_app *app, struct drv_reported *reported)
@@ -215,11 +232,9 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 	}
 	memcpy(app->data_key, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
-	if (host->worker == NULL || host->node == NULL || host->clock == NULL ||
-	    host->memory == NULL || host->no_memory == NULL || host->name == NULL ||
-	    host->fragments == NULL)
-		return -ENOMEM;
-	return take_past(host, reported);
+	if (make_whole(host))
+		return take_past(host, reported);
+	return -ENOMEM;
 }
 
 /* All hosts are known: they are the application's. */
@@ -247,12 +262,14 @@ static void take(struct drv_app *app)
 	}
 	app->workers_changed = false;
 	drv_timer_cancel(&core->timers, &app->phase);
-	if (r < 0)
-		drv_app_fail_for_memory(app);
-	else if (drv_transports_choose(app) < 0)
-		drv_app_fail_by_diag(app);
 	if (!app->adopting->is_kept)
 		drv_keep_adopted(app);
+	if (r < 0) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	if (drv_transports_choose(app) < 0)
+		drv_app_fail_by_diag(app);
 	drv_keep_placed(app);
 }
 

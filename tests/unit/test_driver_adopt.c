@@ -396,3 +396,43 @@ Test(driver_adopt, a_report_comes_to_its_end)
 	assert_has(w.log, "did not finish its report in time");
 	world_fini(&w);
 }
+
+static void live(struct world *w)
+{
+	for (uint32_t host = 1; host <= 2; host++) {
+		hello_reporting(w, host, 1);
+		say_report(w, host, host, two_fragments);
+		say_prepared(w, host, host, host == 1 ? "f1" : "f2", host == 1);
+		written(w);
+		say_reported(w, host);
+	}
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, host, host, 0, 0, "");
+	pass(w, 20 * SECOND);
+}
+
+Test(driver_adopt, memory_may_be_short_at_any_time, .timeout = 300)
+{
+	struct world *w = malloc(sizeof(*w));
+	int64_t at_step = 0, skip = 0;
+	int failed = 0;
+
+	for (bool more = true; more;) {
+		comes_back(w);
+		w->runs_short = true;
+		w->short_step = at_step;
+		w->short_skip = skip;
+		live(w);
+		cr_expect_null(strstr(w->log, "(null)"), "%s", w->log);
+		cr_expect(w->broken || drv_core_app_count(w->core) == 0);
+		failed += w->ended && strstr(w->reason, "no memory left") != NULL;
+		more = w->broken || w->step_count > at_step;
+		at_step += w->short_skip == -1;
+		skip = w->short_skip == -1 ? 0 : skip + 1;
+		world_fini(w);
+	}
+	cr_expect_gt(failed, 20);
+	free(w);
+}
