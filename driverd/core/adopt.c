@@ -337,10 +337,10 @@ static bool grow(struct drv_reported *reported)
 /* Takes message. */
 static void enqueue(struct drv_reported *reported, struct fw_message *message)
 {
-	uint32_t kept = 0;
+	uint32_t kept = reported->heard;
 	bool is_new = true;
 
-	for (uint32_t i = 0; i < reported->queued; i++) {
+	for (uint32_t i = reported->heard; i < reported->queued; i++) {
 		struct fw_message *one = reported->queue[i];
 
 		is_new = is_new && !is_repeated(one, message);

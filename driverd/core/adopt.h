@@ -20,6 +20,7 @@ struct drv_reported {
 	struct fw_message *report, *prepared, *past;
 	struct fw_message **queue; /* owned, in the order in which they came */
 	uint32_t queued, capacity;
+	uint32_t heard;  /* of these: NULL from then on */
 	bool is_partial; /* it was being started again */
 	enum fw_stop_state stop;
 };
@@ -29,6 +30,7 @@ struct drv_adopting {
 	bool is_touched; /* something was reported since the last look */
 	bool is_kept;    /* the run is in the state folder */
 	bool is_taken;   /* its hosts are the application's */
+	bool is_heard;   /* what they have said is being heard, in as many steps as that takes */
 	char *workers;   /* that may run hosts of it; owned; NULL: not known */
 };
 
@@ -56,7 +58,10 @@ void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers);
 void drv_adopt_wait(struct drv_app *app);
 /* Whether its hosts can be taken now, or have to be given up. */
 void drv_adopt_work(struct drv_app *app);
-/* It runs, or is being killed: what its hosts have said meanwhile is heard. */
+/*
+ * It runs, or ends: what its hosts have said meanwhile is heard. It is to be called again while
+ * app->adopting is not NULL.
+ */
 void drv_adopt_hear(struct drv_app *app);
 /* It is over before it was adopted: what was reported is killed. */
 void drv_adopt_end(struct drv_app *app);

@@ -384,17 +384,28 @@ static bool is_failure(const struct fw_message *message)
 		message->result.failure.code != FRAGI_FAILURE_NONE);
 }
 
-static void hear_one(struct drv_app *app, struct drv_reported *reported)
+/* NULL: it was not taken, or has been started again since. */
+static struct drv_host *host_of(struct drv_app *app, const struct drv_reported *reported)
+{
+	struct drv_host *host;
+
+	if (reported->number == 0 || reported->number > app->host_count)
+		return NULL;
+	host = &app->hosts[reported->number - 1];
+	return host->epoch == reported->epoch ? host : NULL;
+}
+
+/* What is to be known of a host before the first of its words is heard. */
+static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 {
 	static const struct fw_failure again = {
 		.code = FRAGI_FAILURE_HOST_EXITED,
 		.sentence = "it was being started again when its driver ended"};
-	struct drv_host *host;
+	struct drv_host *host = host_of(app, reported);
 	bool has_ended = false;
 
-	if (reported->number == 0 || reported->number > app->host_count)
-		return; /* it was not taken */
-	host = &app->hosts[reported->number - 1];
+	if (host == NULL)
+		return;
 	for (uint32_t i = 0; reported->stop == FW_STOP_KILLED && i < reported->queued; i++)
 		host->failed = host->failed || is_failure(reported->queue[i]);
 	if (app->state == DRV_APP_RUNNING)
@@ -404,14 +415,9 @@ static void hear_one(struct drv_app *app, struct drv_reported *reported)
 	if (reported->is_partial && app->state == DRV_APP_RUNNING &&
 	    host->state == DRV_HOST_RUNNING && !has_ended)
 		drv_host_failed(host, &again);
-	for (uint32_t i = 0; i < reported->queued; i++) {
-		drv_host_message(host, reported->queue[i]);
-		reported->queue[i] = NULL;
-	}
-	reported->queued = 0;
 }
 
-void drv_adopt_hear(struct drv_app *app)
+static void begin_to_hear(struct drv_app *app)
 {
 	struct drv_adopting *adopting = app->adopting;
 	int64_t age_ns = 0;
@@ -423,16 +429,45 @@ void drv_adopt_hear(struct drv_app *app)
 	app->given_ns = app->started_ns = app->core->real_ns - age_ns;
 	if (app->started_ns == 0)
 		app->started_ns = 1; /* 0: not yet */
-	app->is_adopted = true;
+	app->is_adopted = adopting->is_heard = true;
 	if (app->state == DRV_APP_RUNNING)
 		go_on_ending(app);
-	app->adopting = NULL; /* what they send from now on is for the hosts */
-	for (struct drv_reported *r = adopting->first, *next; r != NULL; r = next) {
-		next = r->next;
-		hear_one(app, r);
-		drv_reported_free(r);
+	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
+		recall_one(app, r);
+}
+
+/* Returns whether it has said no more. */
+static bool hear_one(struct drv_app *app, struct drv_reported *reported)
+{
+	while (reported->heard < reported->queued && app->core->items > 0) {
+		struct fw_message *message = reported->queue[reported->heard];
+		struct drv_host *host = host_of(app, reported);
+
+		reported->queue[reported->heard++] = NULL;
+		app->core->items--;
+		if (host != NULL)
+			drv_host_message(host, message);
+		else
+			fw_message_free(message);
 	}
-	fragi_free(adopting->workers);
-	fragi_free(adopting);
+	return reported->heard == reported->queued;
+}
+
+void drv_adopt_hear(struct drv_app *app)
+{
+	struct drv_adopting *adopting = app->adopting;
+
+	if (!adopting->is_heard)
+		begin_to_hear(app);
+	while (adopting->first != NULL && hear_one(app, adopting->first)) {
+		struct drv_reported *reported = adopting->first;
+
+		adopting->first = reported->next; /* what it sends from now on is for the host */
+		drv_reported_free(reported);
+	}
 	drv_app_wake(app);
+	if (adopting->first != NULL)
+		app->core->work_left = true;
+	else
+		drv_adopt_fini(app);
 }

@@ -69,7 +69,8 @@ static void app_check(const void *object)
 	assert(app->state == DRV_APP_ENDED || has_hosts == (app->host_count != 0));
 	assert((!has_hosts || app->state == DRV_APP_RUNNING || has_deadline) &&
 	       "what is waited for has a deadline");
-	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted) &&
+	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted ||
+		app->adopting != NULL) &&
 	       "what is to end is being ended");
 	assert((app->result != FRAGI_SUMMARY_FAILED || app->failure.sentence != NULL) &&
 	       "a failure has a cause");

@@ -39,6 +39,8 @@ static enum drv_app_state next_state(const struct drv_app *app)
 			return DRV_APP_KILLING;
 		return drv_app_all_at(app, DRV_HOST_RUNNING) ? DRV_APP_RUNNING : DRV_APP_STARTING;
 	case DRV_APP_RUNNING:
+		if (app->adopting != NULL) /* all that was said meanwhile is heard first */
+			return DRV_APP_RUNNING;
 		if (ends)
 			return DRV_APP_KILLING;
 		if (app->stop_wanted)
@@ -340,7 +342,8 @@ static bool is_over(const struct drv_app *app)
 {
 	if (app->state <= DRV_APP_WAITING)
 		return app->host_count == 0 && (app->end_wanted || app->stop_wanted);
-	return app->state >= DRV_APP_CLOSING && drv_app_all_at(app, DRV_HOST_GONE);
+	return app->state >= DRV_APP_CLOSING && app->adopting == NULL &&
+	       drv_app_all_at(app, DRV_HOST_GONE);
 }
 
 static void report(struct drv_app *app)
@@ -360,6 +363,8 @@ static void report(struct drv_app *app)
 /* What the application does in the state that it is in, until the step has handled enough. */
 static void work_in_state(struct drv_app *app)
 {
+	if (app->adopting != NULL && app->state >= DRV_APP_RUNNING)
+		drv_adopt_hear(app);
 	while (app->asked_count < app->host_count && app->core->items > 0 &&
 	       drv_request(&app->hosts[app->asked_count]))
 		app->asked_count++;
@@ -413,6 +418,8 @@ static bool sleeps(const struct drv_app *app)
 {
 	if (app->asked_count != app->host_count || app->phase.is_due || app->start.is_due ||
 	    app->judge.is_due || app->progress.is_due || next_state(app) != app->state)
+		return false;
+	if (app->adopting != NULL && app->state >= DRV_APP_RUNNING) /* it is still to be heard */
 		return false;
 	switch (app->state) {
 	case DRV_APP_NEW:

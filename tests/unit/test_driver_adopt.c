@@ -436,3 +436,55 @@ Test(driver_adopt, memory_may_be_short_at_any_time, .timeout = 300)
 	cr_expect_gt(failed, 20);
 	free(w);
 }
+
+static const char four_fragments[] = "frag: 1\n"
+				     "application: app\n"
+				     "fragments:\n"
+				     "  f1: {operators: {o: {type: t}}}\n"
+				     "  f2: {operators: {o: {type: t}}}\n"
+				     "  f3: {operators: {o: {type: t}}}\n"
+				     "  f4: {operators: {o: {type: t}}}\n";
+
+/* All at once that is more than a step handles. */
+Test(driver_adopt, what_was_said_is_heard_in_steps)
+{
+	struct fragi_flow_stats *rows = calloc(FW_ROWS_MAX, sizeof(*rows));
+	const char *const names[] = {"f1", "f2", "f3", "f4"};
+	int steps = 0;
+	struct world w;
+
+	cr_assert_not_null(rows);
+	comes_back(&w);
+	hello_reporting(&w, 1, 4);
+	for (uint32_t host = 1; host <= 4; host++) {
+		struct fw_message stats = of_host(FW_HOST_STATS, host),
+				  prepared = of_host(FW_HOST_PREPARED, host);
+		struct fw_op op = {.name = "o", .type = "t"};
+		struct fw_fragment fragment = {.name = names[host - 1], .ops = &op, .op_count = 1};
+
+		say_report_of(&w, 1, of_host(FW_HOST_REPORT, host), "app", four_fragments,
+			      names[host - 1]);
+		prepared.prepared = (struct fw_host_prepared){
+			.ok = true, .fragments = &fragment, .fragment_count = 1, .pid = 100};
+		say(&w, 1, &prepared);
+		stats.stats = (struct fw_host_stats){
+			.final = true, .flows = rows, .flow_count = FW_ROWS_MAX};
+		say(&w, 1, &stats);
+		say_event(&w, 1, host, FW_STATE_DONE, "");
+	}
+	written(&w);
+	say_reported(&w, 1);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	for (; drv_core_deadline_ns(w.core) <= w.now_ns && steps < 100; steps++) {
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		cr_expect_leq(drv_core_step_items(w.core), DRV_STEP_ITEMS_MAX);
+	}
+	cr_expect_gt(steps, 2);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	for (uint32_t host = 1; host <= 4; host++)
+		say_exit(&w, 1, host, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	free(rows);
+	world_fini(&w);
+}
