@@ -313,6 +313,11 @@ static void session_app_ended(struct wrk_core *core, const struct fw_message *me
 {
 	wrk_emit(actions, WRK_DO_FORGET_SAVED)->run = message->run;
 	wrk_keep_forget(core, message->run);
+	/* The driver has not seen them end, since they were another session's; the next one will not. */
+	for (uint32_t i = 0; core->keeps_hosts && i < core->slot_count; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].run == message->run)
+			wrk_host_kill(core, &core->hosts[i], FRAGI_FAILURE_DRIVER_LOST,
+				      "its application has ended", actions);
 	if (!core->config.once || (core->served && message->run != core->served_run))
 		return;
 	core->result = message->app_ended.exit_code;
