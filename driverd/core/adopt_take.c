@@ -352,14 +352,18 @@ static void go_on_ending(struct drv_app *app)
 {
 	const struct drv_reported *furthest = NULL;
 	const struct fw_host_report *report;
+	bool is_closing =
+		false; /* its other hosts may have been killed because they took too long */
 
-	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
+		is_closing = is_closing || r->stop == FW_STOP_ENDS;
 		if (r->stop != FW_STOP_NOT && (furthest == NULL || r->stop > furthest->stop))
 			furthest = r;
+	}
 	if (furthest == NULL || app->end_wanted)
 		return;
 	report = &furthest->report->report;
-	if (report->stop == FW_STOP_ENDS || an_operator_stops(app)) {
+	if (is_closing || an_operator_stops(app)) {
 		drv_app_stop(app, 0); /* it came to its end */
 	} else if (report->stop != FW_STOP_KILLED) {
 		if (app->is_wanted && app->adopting->is_kept) { /* a restart was asked for */
