@@ -144,6 +144,17 @@ static void check_twice(struct sim *sim, const struct sim_app *app)
 		sim_fail(sim, "adoption", "%s is done, and runs a second time", app->name);
 }
 
+/* Whether a fault lasts that may harm what lives now. */
+static bool may_fail_now(const struct sim *sim)
+{
+	bool may_fail = sim->now_ns < sim->excuse_until_ns;
+
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		may_fail = may_fail ||
+			   (sim->workers[i].process.alive && sim->workers[i].end_requested);
+	return may_fail;
+}
+
 /* Another run begins of what had a run already. */
 static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 {
@@ -168,11 +179,7 @@ static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 	app->given_ns = app->busy_ns = app->state_since_ns = sim->now_ns;
 	app->kept_run = run;
 	app->start_timeout_ns = 0;
-	app->excused = sim->now_ns < sim->excuse_until_ns;
-	for (uint32_t i = 0; i < sim->worker_count; i++)
-		app->excused = app->excused ||
-			       (sim->workers[i].process.alive && sim->workers[i].end_requested);
-	app->disturbed = app->early_excuse = app->excused;
+	app->excused = app->disturbed = app->early_excuse = may_fail_now(sim);
 	sim->app_count++;
 	sim->apps_given++;
 	sim_print(sim, "driver", "%s begins anew as run %llu", app->name, (unsigned long long)run);
@@ -185,6 +192,8 @@ static void revive(struct sim *sim, struct sim_app *app)
 		return;
 	sim_print(sim, "driver", "%s has not ended, as far as is known", app->name);
 	app->ended = app->ran = app->cut = false;
+	/* What has begun since its end was no fault of it then. */
+	app->excused = app->disturbed = app->excused || may_fail_now(sim);
 	app->state_since_ns = app->busy_ns = sim->now_ns;
 	app->incarnation = sim->driver.incarnation;
 }
@@ -247,6 +256,11 @@ void sim_adopt_died(struct sim *sim)
 	/* What was being written may have come to the disk. */
 	if (sim->disk.writing != 0 && sim_chance(sim, 2))
 		sim->disk.synced = sim->disk.writing;
+	/* That a second worker has come with the name of one that runs it may not be kept yet. */
+	if (sim->same_names && disk.count > 0 &&
+	    !keeps_written(&disk.items[disk.count - 1], sim->disk.synced))
+		for (uint32_t i = 0; i < sim->apps_given; i++)
+			sim->apps[i].excused = true;
 	drop(keeps_written, sim->disk.synced);
 	for (size_t i = 0; i < disk.count; i++)
 		disk.items[i].change = 0;

@@ -555,8 +555,9 @@ static void ctrl_c(struct sim *sim, const struct sim_event *event)
 			event->a, 2, 0);
 		return;
 	}
-	/* It learns of the first one too late to say why its workers leave. */
-	if (sim->stops == 0 && sim_is_stopped(sim, &sim->driver.process))
+	/* It learns of the first one too late to say why its workers leave, or of none. */
+	if (!sim->driver.process.alive ||
+	    (sim->stops == 0 && sim_is_stopped(sim, &sim->driver.process)))
 		disturb(sim, sim->now_ns, true, true);
 	sim_driver_stop(sim);
 	if (event->b < 2)
