@@ -308,16 +308,22 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 }
 
 /* The driver's last word on an application: the one that was served, or that nobody needed here. */
+/* Those of an earlier session, which the driver has not seen end, and which no other one will. */
+static void end_hosts_of(struct wrk_core *core, uint64_t run, struct wrk_actions *actions)
+{
+	for (uint32_t i = 0; i < core->slot_count; i++)
+		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].run == run)
+			wrk_host_kill(core, &core->hosts[i], FRAGI_FAILURE_DRIVER_LOST,
+				      "its application has ended", actions);
+}
+
 static void session_app_ended(struct wrk_core *core, const struct fw_message *message,
 			      struct wrk_actions *actions)
 {
 	wrk_emit(actions, WRK_DO_FORGET_SAVED)->run = message->run;
 	wrk_keep_forget(core, message->run);
-	/* The driver has not seen them end, since they were another session's; the next one will not. */
-	for (uint32_t i = 0; core->keeps_hosts && i < core->slot_count; i++)
-		if (core->hosts[i].state != WRK_HOST_NONE && core->hosts[i].run == message->run)
-			wrk_host_kill(core, &core->hosts[i], FRAGI_FAILURE_DRIVER_LOST,
-				      "its application has ended", actions);
+	if (core->keeps_hosts)
+		end_hosts_of(core, message->run, actions);
 	if (!core->config.once || (core->served && message->run != core->served_run))
 		return;
 	core->result = message->app_ended.exit_code;

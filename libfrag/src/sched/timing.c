@@ -321,10 +321,8 @@ static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *p
 	if (message == NULL)
 		return -ENOMSG;
 	lane->give = FRAGI_GIVE_NOTHING;
-	if (give == FRAGI_GIVE_LAST) {
+	if (give == FRAGI_GIVE_LAST)
 		fragi_count(&lane->rx->row->reused, 1);
-		fragi_path_given_again(tick);
-	}
 	if (give == FRAGI_GIVE_HELD) {
 		lane->held = NULL;
 		fragi_rx_settle(lane->rx, lane->stamp, tick->stamp);
@@ -333,6 +331,8 @@ static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *p
 			lane->last = frag_message_ref(message);
 		}
 	}
+	if (give == FRAGI_GIVE_LAST)
+		fragi_path_given_again(tick);
 	if (tick->op->logged != NULL && give != FRAGI_GIVE_DEFAULT)
 		fragi_logging_given(tick, lane->rx);
 	r = fragi_tick_keep(tick, message, out_message);
