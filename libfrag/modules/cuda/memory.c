@@ -14,17 +14,21 @@ static CUdeviceptr address(const void *memory)
 	return (CUdeviceptr)(uintptr_t)memory;
 }
 
-/* The GPU behind a device; that of pinned memory, which is of all GPUs, is the first one. */
-static struct cuda_device *device_of(struct frag_device device, struct frag_err *err)
+/*
+ * Enters the context of the GPU behind a device; that of pinned memory, which is of all GPUs, is
+ * the first one. Returns 0; -ENODEV: nothing has opened it; -EIO. After 0, cuda_device_leave.
+ */
+static int enter_gpu_of(struct frag_device device, const struct cuda_device **out,
+			struct frag_err *err)
 {
 	bool is_pinned = device.type == FRAG_DEVICE_CUDA_HOST;
-	struct cuda_device *found = is_pinned ? cuda_device_first() : cuda_device_of(device.id);
 
-	if (found == NULL && is_pinned)
-		frag_err_set(err, -ENODEV, "nothing has opened a GPU");
-	else if (found == NULL)
-		frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)device.id);
-	return found;
+	*out = is_pinned ? cuda_device_first() : cuda_device_of(device.id);
+	if (*out != NULL)
+		return cuda_device_enter(*out, err);
+	if (is_pinned)
+		return frag_err_set(err, -ENODEV, "nothing has opened a GPU");
+	return frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)device.id);
 }
 
 static int alloc_in_context(const struct cuda_device *gpu, int32_t type, size_t size, void **out,
@@ -62,12 +66,9 @@ static int alloc_in_context(const struct cuda_device *gpu, int32_t type, size_t 
 static int memory_alloc(struct frag_device device, size_t size, void **out_memory,
 			struct frag_err *err)
 {
-	const struct cuda_device *gpu = device_of(device, err);
-	int r;
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(device, &gpu, err);
 
-	if (gpu == NULL)
-		return -ENODEV;
-	r = cuda_device_enter(gpu, err);
 	if (r < 0)
 		return r;
 	r = alloc_in_context(gpu, device.type, size, out_memory, err);
@@ -79,8 +80,8 @@ static int memory_alloc(struct frag_device device, size_t size, void **out_memor
 static void memory_free(struct frag_device device, void *memory)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	const struct cuda_device *gpu = device_of(device, &err);
-	int r = gpu != NULL ? cuda_device_enter(gpu, &err) : -ENODEV;
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(device, &gpu, &err);
 
 	if (r == 0) {
 		r = device.type == FRAG_DEVICE_CUDA_HOST
@@ -103,12 +104,9 @@ static int copy_bytes(const struct cuda_device *gpu, CUdeviceptr to, CUdeviceptr
 static int memory_copy(struct frag_device device, void *to, const void *from, size_t size,
 		       struct frag_err *err)
 {
-	const struct cuda_device *gpu = device_of(device, err);
-	int r;
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(device, &gpu, err);
 
-	if (gpu == NULL)
-		return -ENODEV;
-	r = cuda_device_enter(gpu, err);
 	if (r < 0)
 		return r;
 	r = copy_bytes(gpu, address(to), address(from), size, err);
@@ -178,17 +176,14 @@ static int copy_piece(const struct cuda_device *gpu, const struct rows *rows, CU
 static int memory_pack(const struct frag_dltensor *dl, size_t element_bytes, void *to,
 		       struct frag_err *err)
 {
-	const struct cuda_device *gpu = device_of(dl->device, err);
+	const struct cuda_device *gpu;
 	const CUdeviceptr first = address(dl->data) + dl->byte_offset;
 	const struct rows rows = rows_of(dl, element_bytes);
 	int64_t index[FRAG_TENSOR_NDIM_MAX] = {0};
 	CUdeviceptr at = address(to), from;
 	int32_t d;
-	int r;
+	int r = enter_gpu_of(dl->device, &gpu, err);
 
-	if (gpu == NULL)
-		return -ENODEV;
-	r = cuda_device_enter(gpu, err);
 	if (r < 0)
 		return r;
 	do {
@@ -206,12 +201,9 @@ static int memory_pack(const struct frag_dltensor *dl, size_t element_bytes, voi
 
 static int memory_wait(struct frag_device device, struct frag_err *err)
 {
-	const struct cuda_device *gpu = device_of(device, err);
-	int r;
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(device, &gpu, err);
 
-	if (gpu == NULL)
-		return -ENODEV;
-	r = cuda_device_enter(gpu, err);
 	if (r < 0)
 		return r;
 	r = cuda_check(cu.cuStreamSynchronize(gpu->stream), err, "GPU %d (%s): cuStreamSynchronize",
