@@ -120,6 +120,23 @@ Test(worker_report, what_ended_meanwhile_is_reported_until_the_run_is_over)
 	cr_expect_null(sent(FW_REPORTED));
 }
 
+/* Its driver took them for gone when the worker came back on a new connection. */
+Test(worker_report, hosts_of_an_application_that_has_ended_end)
+{
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	lose_driver();
+	reconnect();
+	attach_as("key a 1", true);
+	app_ended(8, 0);
+	cr_expect_null(did(WRK_DO_SIGNAL_HOST), "another application has ended");
+	app_ended(7, 0);
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+}
+
 Test(worker_report, a_driver_that_proves_something_else_gets_no_hosts)
 {
 	static const char *const others[] = {"key b 2", "user 1000", NULL};
