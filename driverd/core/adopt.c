@@ -146,6 +146,7 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 	if (app->adopting != NULL) {
 		app->adopting->is_kept = true;
 		app->adopting->workers = workers != NULL ? fragi_strdup(workers) : NULL;
+		app->adopting->unseen = app->adopting->workers;
 	}
 	drv_history_take(&core->history, ended);
 	return true;
@@ -387,13 +388,33 @@ static bool take_about(struct drv_session *session, struct fw_message *message)
 	return true;
 }
 
-/* Workers have come, or have reported all. */
-static void touch_all(struct drv_core *core)
+static bool concerns(const struct drv_adopting *adopting, const struct drv_session *session)
 {
+	const char *name = adopting->unseen;
+	size_t length = strlen(session->name);
+
+	while (name != NULL && (name = strstr(name, session->name)) != NULL) {
+		if (name[length] == '\n' && (name == adopting->unseen || name[-1] == '\n'))
+			return true;
+		name += length;
+	}
+	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
+		if (r->session == session)
+			return true;
+	return false;
+}
+
+/* The worker has reported all that it runs. */
+static void touch_concerned(const struct drv_session *session)
+{
+	const struct drv_core *core = session->core;
+
 	for (size_t i = 0; i < core->app_count; i++) {
-		if (core->apps[i]->adopting == NULL)
+		struct drv_adopting *adopting = core->apps[i]->adopting;
+
+		if (adopting == NULL || !concerns(adopting, session))
 			continue;
-		core->apps[i]->adopting->is_touched = true;
+		adopting->is_touched = true;
 		drv_app_wake(core->apps[i]);
 	}
 }
@@ -405,7 +426,7 @@ bool drv_adopt_takes(struct drv_session *session, struct fw_message *message)
 	switch (message->kind) {
 	case FW_REPORTED:
 		session->is_reporting = false;
-		touch_all(core);
+		touch_concerned(session);
 		drv_app_wake_all(core);
 		fw_message_free(message);
 		return true;
@@ -440,7 +461,8 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 	session->is_reporting = core->config.adopts && reports > 0;
 	session->to_report = reports < REPORTS_MAX ? reports : REPORTS_MAX;
 	session->joined_ns = core->now_ns;
-	touch_all(core);
+	if (!session->is_reporting)
+		touch_concerned(session);
 }
 
 const char *drv_adopt_why_late(const struct drv_session *session)
@@ -454,10 +476,12 @@ const char *drv_adopt_why_late(const struct drv_session *session)
 
 void drv_adopt_session_lost(struct drv_session *session)
 {
-	for (size_t i = 0; session->reported > 0 && i < session->core->app_count; i++) {
+	for (size_t i = 0; i < session->core->app_count; i++) {
 		struct drv_adopting *adopting = session->core->apps[i]->adopting;
 		struct drv_reported **at = adopting != NULL ? &adopting->first : NULL;
 
+		if (adopting != NULL)
+			adopting->unseen = adopting->workers;
 		while (at != NULL && *at != NULL) {
 			struct drv_reported *reported = *at;
 

@@ -27,11 +27,12 @@ struct drv_reported {
 
 struct drv_adopting {
 	struct drv_reported *first;
-	bool is_touched; /* something was reported since the last look */
-	bool is_kept;    /* the run is in the state folder */
-	bool is_taken;   /* its hosts are the application's */
-	bool is_heard;   /* what they have said is being heard, in as many steps as that takes */
-	char *workers;   /* that may run hosts of it; owned; NULL: not known */
+	bool is_touched;    /* something was reported since the last look */
+	bool is_kept;       /* the run is in the state folder */
+	bool is_taken;      /* its hosts are the application's */
+	bool is_heard;      /* what they have said is being heard, in as many steps as that takes */
+	char *workers;      /* that may run hosts of it; owned; NULL: not known */
+	const char *unseen; /* the rest of them: those before have reported, and are there */
 };
 
 /*

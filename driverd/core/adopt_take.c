@@ -71,8 +71,6 @@ static enum completeness completeness_of(struct drv_app *app)
 	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
 		const struct fw_host_report *report = &r->report->report;
 
-		if (r->session->is_reporting) /* what it has said, and how it ended, follow */
-			return INCOMPLETE;
 		if (!report->has_run || r->number == 0 || r->number > spec->fragment_count ||
 		    numbers[r->number] || report->create.fragment_count == 0)
 			return IMPOSSIBLE;
@@ -94,11 +92,20 @@ static enum completeness completeness_of(struct drv_app *app)
 	return fragments == spec->fragment_count && hosts == highest ? COMPLETE : INCOMPLETE;
 }
 
+/* What they have said, and how they ended, follows. */
+static bool hosts_are_being_reported(const struct drv_app *app)
+{
+	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		if (r->session->is_reporting)
+			return true;
+	return false;
+}
+
 /* Whether all workers that may run hosts of it are known, there, and have said what they run. */
 static bool all_have_reported(const struct drv_app *app)
 {
 	const struct drv_core *core = app->core;
-	const char *name = app->adopting->workers;
+	const char *name = app->adopting->unseen;
 
 	while (name != NULL && *name != '\0') {
 		size_t length = strcspn(name, "\n");
@@ -112,6 +119,7 @@ static bool all_have_reported(const struct drv_app *app)
 		if (!found)
 			return false;
 		name += length + (name[length] == '\n');
+		app->adopting->unseen = name;
 	}
 	return app->adopting->workers != NULL && app->adopting->workers[0] != '\0';
 }
@@ -292,7 +300,8 @@ static void give_up(struct drv_app *app, const char *why)
 
 void drv_adopt_work(struct drv_app *app)
 {
-	enum completeness found;
+	enum completeness found = INCOMPLETE;
+	bool is_whole;
 
 	if (app->stop_wanted || app->end_wanted) {
 		give_up(app, "it was stopped before its workers had reported it");
@@ -301,8 +310,11 @@ void drv_adopt_work(struct drv_app *app)
 	if (!app->adopting->is_touched && !app->phase.is_due)
 		return;
 	app->adopting->is_touched = false;
-	drop_older(app);
-	found = completeness_of(app);
+	is_whole = !hosts_are_being_reported(app);
+	if (is_whole) {
+		drop_older(app);
+		found = completeness_of(app);
+	}
 	if (found == COMPLETE && app->core->numbers_change > app->core->settled_change)
 		app->adopting->is_touched = true; /* its next epochs are to be on the disk first */
 	else if (found == COMPLETE)
@@ -311,7 +323,7 @@ void drv_adopt_work(struct drv_app *app)
 		give_up(app, "it had not been started on all its workers when its driver ended");
 	else if (app->phase.is_due)
 		give_up(app, "not all of its workers have come back in time");
-	else if (all_have_reported(app))
+	else if (is_whole && all_have_reported(app))
 		give_up(app, "its workers do not run it any more");
 }
 

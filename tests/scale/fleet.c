@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet.h"
+#include "kept.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -19,12 +20,14 @@
 #define S (1000 * MS)
 #define NETWORK_NS (1 * MS)
 #define SOCKET_NS (MS / 10)
+#define DISK_NS (5 * MS)
 #define QUEUE_MAX 64
 #define CONNECTIONS 1000000 /* of a worker: number n of worker w is w * CONNECTIONS + n */
 
 enum kind {
 	AT_DRIVER, /* a: worker, b: connection; a frame */
 	DRIVER_TIMER,
+	PERSISTED,    /* b: the change */
 	AT_WORKER,    /* a: worker, b: connection; a frame */
 	CONNECTED,    /* a: worker, b: connection */
 	CUT,          /* a: worker, b: connection; the driver has closed it */
@@ -63,6 +66,7 @@ struct worker {
 	struct process_timer timer;
 	char name[16];
 	uint64_t connection; /* 0: none */
+	uint64_t broken;     /* the connection whose driver is gone */
 	struct wrk_event queue[QUEUE_MAX];
 	uint32_t queue_first, queue_count;
 	uint32_t host_count;
@@ -75,6 +79,8 @@ struct fleet {
 	struct drv_actions actions;
 	struct process_timer timer;
 	struct fleet_work work;
+	struct kept kept;
+	uint64_t change, written; /* of what is kept */
 	struct worker *workers;
 	uint32_t worker_count;
 	struct host *hosts; /* all that there ever were */
@@ -230,10 +236,13 @@ static void driver_act(struct fleet *fleet, struct drv_action *action)
 	case DRV_DO_ENDED:
 		fleet->ended[action->summary->result != FRAGI_SUMMARY_FAILED]++;
 		break;
+	case DRV_DO_PERSIST:
+		kept_take(&fleet->kept, &action->record);
+		fleet->change = action->change;
+		break;
 	case DRV_DO_ADMIT:
 	case DRV_DO_LOG:
 	case DRV_DO_PROGRESS:
-	case DRV_DO_PERSIST:
 		break;
 	}
 }
@@ -250,6 +259,11 @@ static void driver_step(struct fleet *fleet, struct drv_event *event)
 	for (size_t i = 0; i < fleet->actions.count; i++)
 		driver_act(fleet, &fleet->actions.items[i]);
 	drv_actions_reset(&fleet->actions);
+	if (fleet->change > fleet->written) /* what a step has is written together */
+		put(fleet, (struct event){.at_ns = fleet->now_ns + DISK_NS,
+					  .kind = PERSISTED,
+					  .b = fleet->change});
+	fleet->written = fleet->change;
 	set_timer(fleet, &fleet->timer, drv_core_deadline_ns(fleet->driver), DRIVER_TIMER, 0);
 }
 
@@ -258,6 +272,8 @@ static void at_driver(struct fleet *fleet, const struct event *event)
 	struct drv_event message = {
 		.kind = DRV_EVENT_MESSAGE, .connection = event->b, .peer = "10.0.0.2:1"};
 
+	if (fleet->workers[event->a].broken == event->b)
+		return; /* it was for the driver before this one */
 	if (fw_decode(event->frame + 4, event->size - 4, &message.message, NULL) < 0)
 		fail(fleet, "a frame for the driver cannot be read");
 	else
@@ -588,6 +604,11 @@ static void happen(struct fleet *fleet, const struct event *event)
 		if (is_due(fleet, &fleet->timer, drv_core_deadline_ns(fleet->driver), event))
 			driver_step(fleet, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 		break;
+	case PERSISTED:
+		if (event->b <= fleet->change) /* else of the driver before this one */
+			driver_step(fleet, &(struct drv_event){.kind = DRV_EVENT_PERSISTED,
+							       .change = event->b});
+		break;
 	case AT_WORKER:
 	case CONNECTED:
 	case CUT:
@@ -630,18 +651,50 @@ void fleet_run(struct fleet *fleet, int64_t for_ns)
 	fleet->now_ns = until_ns;
 }
 
-struct fleet *fleet_create(uint32_t workers)
+static void start_driver(struct fleet *fleet)
 {
-	struct fleet *fleet = calloc(1, sizeof(*fleet));
 	struct drv_config config = {.version = "0",
 				    .clock = "node0",
 				    .address = "10.0.0.1:57777",
 				    .progress_ns = -1,
+				    .adopts = true,
+				    .keeps_state = true,
 				    .random = random_bytes,
 				    .random_arg = fleet};
 
-	if (fleet == NULL || drv_core_create(&config, &fleet->driver) < 0)
+	if (drv_core_create(&config, &fleet->driver) < 0)
 		abort();
+	fleet->change = fleet->written = 0;
+}
+
+void fleet_replace_driver(struct fleet *fleet)
+{
+	int64_t began_ns;
+
+	for (uint32_t i = 0; i < fleet->worker_count; i++) {
+		struct worker *worker = &fleet->workers[i];
+
+		worker->broken = worker->connection;
+		put(fleet, (struct event){.at_ns = fleet->now_ns + NETWORK_NS,
+					  .kind = CUT,
+					  .a = i,
+					  .b = worker->connection});
+	}
+	drv_core_destroy(fleet->driver);
+	began_ns = cpu_ns();
+	start_driver(fleet);
+	kept_restore(&fleet->kept, fleet->driver);
+	fleet->work.cpu_ns += cpu_ns() - began_ns;
+	set_timer(fleet, &fleet->timer, drv_core_deadline_ns(fleet->driver), DRIVER_TIMER, 0);
+}
+
+struct fleet *fleet_create(uint32_t workers)
+{
+	struct fleet *fleet = calloc(1, sizeof(*fleet));
+
+	if (fleet == NULL)
+		abort();
+	start_driver(fleet);
 	fleet->workers = grown(NULL, workers * sizeof(*fleet->workers));
 	memset(fleet->workers, 0, workers * sizeof(*fleet->workers));
 	fleet->worker_count = workers;
@@ -661,6 +714,7 @@ void fleet_destroy(struct fleet *fleet)
 	}
 	drv_core_destroy(fleet->driver);
 	drv_actions_fini(&fleet->actions);
+	kept_fini(&fleet->kept);
 	free(fleet->heap);
 	free(fleet->hosts);
 	free(fleet->workers);
@@ -765,6 +819,23 @@ uint32_t fleet_hosts(const struct fleet *fleet)
 	for (uint32_t i = 0; i < fleet->host_count; i++)
 		count += fleet->hosts[i].is_alive &&
 			 host_core_state(fleet->hosts[i].core) == HOST_STATE_STARTED;
+	return count;
+}
+
+uint32_t fleet_spawned(const struct fleet *fleet)
+{
+	return fleet->host_count;
+}
+
+uint32_t fleet_running(const struct fleet *fleet, uint32_t apps)
+{
+	uint32_t count = 0;
+	char name[16];
+
+	for (uint32_t i = 0; i < apps; i++) {
+		snprintf(name, sizeof(name), "app%u", i);
+		count += drv_core_named_state(fleet->driver, name) == DRV_APP_RUNNING;
+	}
 	return count;
 }
 

@@ -31,10 +31,15 @@ void fleet_attach(struct fleet *fleet, uint32_t first, uint32_t count); /* worke
 void fleet_start(struct fleet *fleet, uint32_t first, uint32_t count);  /* applications */
 /* Every step-th worker's machine loses its power: nobody hears of it. */
 void fleet_power_off(struct fleet *fleet, uint32_t step);
+/* The driver dies, and the next one is there at once, with what the first had kept. */
+void fleet_replace_driver(struct fleet *fleet);
 void fleet_stop(struct fleet *fleet); /* all applications, in order */
 
 uint32_t fleet_attached(const struct fleet *fleet);
-uint32_t fleet_hosts(const struct fleet *fleet);                /* that run */
+uint32_t fleet_hosts(const struct fleet *fleet);   /* that run */
+uint32_t fleet_spawned(const struct fleet *fleet); /* hosts, ever */
+uint32_t fleet_running(const struct fleet *fleet,
+		       uint32_t apps); /* of the first applications, as the driver has them */
 uint32_t fleet_ended(const struct fleet *fleet, bool in_order); /* applications */
 uint32_t fleet_most_hosts(const struct fleet *fleet);           /* of a worker */
 /* NULL: nothing that was not to happen has happened. */

@@ -8,7 +8,7 @@
 
 #define S INT64_C(1000000000)
 
-const char *const scale_names[SCALE_PHASES] = {"attach",       "start",       "run",
+const char *const scale_names[SCALE_PHASES] = {"attach",       "start",       "run", "adopt",
 					       "a tenth dies", "start again", "stop"};
 
 /* The phase is over: what was to come of it has, or *out_failure says what has not. */
@@ -31,7 +31,8 @@ static void end_phase(struct fleet *fleet, struct scale_costs *costs, enum scale
 
 const char *scale_measure(uint32_t workers, struct scale_costs *costs)
 {
-	uint32_t apps = workers / (FLEET_FRAGMENTS / FLEET_HOSTS), left = apps - (apps + 9) / 10;
+	uint32_t apps = workers / (FLEET_FRAGMENTS / FLEET_HOSTS), left = apps - (apps + 9) / 10,
+		 spawned;
 	struct fleet *fleet = fleet_create(workers);
 	const char *failure = NULL;
 
@@ -48,6 +49,14 @@ const char *scale_measure(uint32_t workers, struct scale_costs *costs)
 	fleet_run(fleet, 2 * S);
 	end_phase(fleet, costs, SCALE_RUN, fleet_hosts(fleet) == workers * FLEET_HOSTS,
 		  "a host has ended", &failure);
+	spawned = fleet_spawned(fleet);
+	fleet_replace_driver(fleet);
+	fleet_run(fleet, 2 * S);
+	end_phase(fleet, costs, SCALE_ADOPT,
+		  fleet_running(fleet, apps) == apps && fleet_attached(fleet) == workers &&
+			  fleet_hosts(fleet) == workers * FLEET_HOSTS &&
+			  fleet_spawned(fleet) == spawned,
+		  "not all applications are adopted", &failure);
 	fleet_power_off(fleet, 10);
 	fleet_run(fleet, 8 * S);
 	end_phase(fleet, costs, SCALE_DEATHS,

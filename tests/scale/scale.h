@@ -9,6 +9,7 @@ enum scale_phase {
 	SCALE_ATTACH,
 	SCALE_START,
 	SCALE_RUN,
+	SCALE_ADOPT,  /* the next driver finds all that runs */
 	SCALE_DEATHS, /* every tenth worker is gone, and with it each application */
 	SCALE_AGAIN,  /* as many of them start as the others can run */
 	SCALE_STOP,
