@@ -30,7 +30,7 @@ tsan make -s tsan
 instructions make -s bench-instructions
 hostile make -s hostile
 nodes make -s nodes ONLY=OneMachine
-torture make -s torture RUNS=20 RESTART=30 LINK=4 STEPS=300'
+torture make -s torture RUNS=20 RESTART=30 SERVICE=50 LINK=4 STEPS=300'
 	;;
 nightly)
 	goal_s=9000
@@ -65,6 +65,12 @@ deb-arm64 make -s deb ARCH=arm64
 instructions make -s bench-instructions
 hostile make -s hostile ATTACK=30 AGAIN=0
 torture make -s torture RUNS=1000 RESTART=1000 STREAM=20 STOP=100 LINK=50 SOAK=40 STEPS=10000
+service-1 make -s torture SERVICE=250
+service-2 make -s torture SERVICE=250
+service-3 make -s torture SERVICE=250
+service-4 make -s torture SERVICE=250
+many make -s torture MANY=200 LOAD=0
+soak make -s torture SOAK_SERVICE=1200 LOAD=0
 bench make -s bench'
 	;;
 *)

@@ -4,14 +4,17 @@
 specified.
 
 usage: tests/torture/torture.py [--runs N] [--restart N] [--stream N] [--stop N] [--link N]
-                                [--soak N] [--seed S] [--load N] [--logs DIR] [--verbose]
+                                [--service N] [--soak N] [--soak-service S] [--many N]
+                                [--seed S] [--load N] [--logs DIR] [--verbose]
 
 --runs: one process of an application is killed or stopped, in its start, its flow or its drain.
 --restart: hosts that are to be started again are killed and stopped several times.
---stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment. --link:
-two nodes with a slow, lossy or cut link. --soak: two workers serve N attacked applications one
-after the other. Beside all of them runs an application of another driver that must lose nothing. A
-failing run prints its seed and keeps its logs; --runs 1 --seed S is that run again.
+--service: N attacks on the processes of services, the driver among them, which is started again and
+adopts. --stream: 10,000 messages of 64 KiB at full speed. --stop: Ctrl-C and SIGTERM at any moment.
+--link: two nodes with a slow, lossy or cut link. --soak: two workers serve N attacked applications
+one after the other. --soak-service: a service has a fault every 2 s, for that many seconds. --many:
+a service with N workers. Beside all of them runs an application of another driver that must lose
+nothing. A failing run prints its seed and keeps its logs; --runs 1 --seed S is that run again.
 """
 import argparse
 import collections
@@ -26,8 +29,10 @@ import traceback
 
 import attack
 import links
+import many
 import relay
 import restarts
+import service
 import soak
 import stream
 import world
@@ -62,6 +67,7 @@ class Session:
     def __init__(self, options):
         self.options = options
         self.failed = self.repeated = 0
+        self.hits = collections.Counter()
         self.watch = world.Watch()
         self.table = Table()
         self.scratch = tempfile.mkdtemp(prefix="frag-torture-")
@@ -166,6 +172,29 @@ class Session:
             print("%d of %d applications went on after their hosts died; median %.2f s, slowest %.2f s after the last death" %
                   (len(times), count, times[len(times) // 2], times[-1]))
 
+    def services(self, count, seed, bystander):
+        times, attacks = [], 0
+        while attacks < count:
+            run, took_s, ok = self.one(
+                "service",
+                seed,
+                lambda: service.Service().prepare(seed),
+                lambda r: r.run_it(),
+            )
+            bystander.check_goes_on()
+            attacks += sum(map(len, run.blows))
+            for what, n in run.hits.items():
+                self.hits[what] += n
+            if ok:
+                times.append(took_s)
+                self.say("%s: %.2f s" % (run.words, took_s))
+            seed += 1
+        if times:
+            times.sort()
+            hits = ", ".join("%s %d" % hit for hit in sorted(self.hits.items()))
+            print("%d services recovered from %d attacks (%s); median %.2f s, slowest %.2f s after a blow" %
+                  (len(times), sum(self.hits.values()), hits, times[len(times) // 2], times[-1]))
+
     def streams(self, count):
         times = []
         for i in range(count):
@@ -226,6 +255,24 @@ class Session:
         if ok:
             print("two workers served %d attacked applications in %.0f s and kept nothing of them" % (count, took_s))
 
+    def soak_service(self, seconds, seed):
+        run, found, ok = self.one(
+            "soak-service",
+            seed,
+            lambda: soak.ServiceSoak().prepare_for(seconds, seed),
+            lambda r: r.run_for(),
+        )
+        self.hits.update(run.hits)
+        if ok:
+            print("\n".join(found))
+
+    def many(self, count, seed):
+        run, took, ok = self.one(
+            "many", seed, lambda: many.Many().prepare_many(count, seed), lambda r: r.run_it()
+        )
+        if ok:
+            print("%d workers: %s" % (count, took))
+
     def run(self):
         o = self.options
         idle = world.idle_worker()
@@ -236,6 +283,8 @@ class Session:
                 self.attacks(o.runs, o.seed, idle, bystander)
             if o.restart:
                 self.restarts(o.restart, o.seed, bystander)
+            if o.service:
+                self.services(o.service, o.seed, bystander)
             if o.stream:
                 self.streams(o.stream)
             if o.stop:
@@ -244,6 +293,10 @@ class Session:
                 self.links(o.link, o.seed)
             if o.soak:
                 self.soak(o.soak, o.seed, idle)
+            if o.many:
+                self.many(o.many, o.seed)
+            if o.soak_service:
+                self.soak_service(o.soak_service, o.seed)
             load.end()
             print("the bystander lost none of its %d messages" % bystander.end())
         finally:
@@ -265,7 +318,7 @@ class Session:
         if o.link:
             tried.append("%d of %d links" % (self.table.count("link"), o.link))
         tried += ["%d %s" % (n, what) for n, what in
-                  ((o.restart, "restarts"), (o.stream, "streams"), (o.stop, "stops"), (o.soak, "applications in a soak")) if n]
+                  ((o.restart, "restarts"), (sum(self.hits.values()), "attacks on services"), (o.stream, "streams"), (o.stop, "stops"), (o.soak, "applications in a soak"), (o.many, "workers of a service")) if n]
         return "torture: %s, %d failed, %d done again, seed %d, in %.0f s" % (
             ", ".join(tried), self.failed, self.repeated, o.seed, took_s)
 
@@ -274,10 +327,13 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--runs", type=int, default=0)
     p.add_argument("--restart", type=int, default=0)
+    p.add_argument("--service", type=int, default=0)
     p.add_argument("--stream", type=int, default=0)
     p.add_argument("--stop", type=int, default=0)
     p.add_argument("--link", type=int, default=0)
     p.add_argument("--soak", type=int, default=0)
+    p.add_argument("--soak-service", type=int, default=0)
+    p.add_argument("--many", type=int, default=0)
     p.add_argument("--seed", type=int, default=None)
     p.add_argument("--load", type=int, default=os.cpu_count())
     p.add_argument("--logs", default=os.path.join(world.cluster.BUILD, "torture"))
@@ -286,8 +342,8 @@ def main():
     options = p.parse_args()
     if options.seed is None:
         options.seed = random.randrange(1000000)
-    if not any((options.runs, options.restart, options.stream, options.stop, options.link,
-                options.soak)):
+    if not any((options.runs, options.restart, options.service, options.stream, options.stop,
+                options.link, options.soak, options.soak_service, options.many)):
         options.runs = 20
     started = time.monotonic()
     session = Session(options)

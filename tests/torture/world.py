@@ -292,7 +292,7 @@ class World(cluster.ClusterTest):
     def keep(self, folder, words):
         """Everything about this run, for whoever looks into it."""
         shutil.rmtree(folder, True)
-        shutil.copytree(self.folder, folder)
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("*.sock"))
         with open(os.path.join(folder, "what"), "w") as f:
             f.write(words)
         for name, p in self.named.items():
