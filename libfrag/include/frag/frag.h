@@ -11,6 +11,7 @@
 #include <frag/type.h>
 #include <frag/collection.h>
 #include <frag/tensor.h>
+#include <frag/kernel.h>
 #include <frag/metadata.h>
 #include <frag/message.h>
 #include <frag/npy.h>

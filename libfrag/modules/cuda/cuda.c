@@ -14,4 +14,8 @@ const struct fragi_cuda_ops fragi_cuda_v1 = {
 	.pool_destroy = cuda_pool_destroy,
 	.pool_alloc = cuda_pool_alloc,
 	.pool_free = cuda_pool_free,
+	.kernel_create = cuda_kernel_create,
+	.kernel_launch = cuda_kernel_launch,
+	.kernel_wait = cuda_kernel_wait,
+	.kernel_destroy = cuda_kernel_destroy,
 };

@@ -42,7 +42,14 @@
 	X(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))  \
 	X(cuMemAllocFromPoolAsync,                                                                 \
 	  (CUdeviceptr * memory, size_t size, CUmemoryPool pool, CUstream stream))                 \
-	X(cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))
+	X(cuMemFreeAsync, (CUdeviceptr memory, CUstream stream))                                   \
+	X(cuModuleLoadData, (CUmodule * module, const void *image))                                \
+	X(cuModuleUnload, (CUmodule module))                                                       \
+	X(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))         \
+	X(cuLaunchKernel,                                                                          \
+	  (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,     \
+	   unsigned int block_x, unsigned int block_y, unsigned int block_z,                       \
+	   unsigned int shared_bytes, CUstream stream, void **arguments, void **extra))
 
 #define FRAGI_CU_POINTER(name, parameters) CUresult(*name) parameters;
 struct cuda_driver {

@@ -19,4 +19,12 @@ void cuda_pool_destroy(struct fragi_cuda_pool *pool);
 int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
 void cuda_pool_free(struct fragi_cuda_pool *pool, void *memory);
 
+/* kernel.c; see struct fragi_cuda_ops */
+int cuda_kernel_create(int32_t id, const void *image, const char *name, struct frag_kernel **out,
+		       struct frag_err *err);
+int cuda_kernel_launch(const struct frag_kernel *kernel, const struct frag_launch *how,
+		       void **arguments, struct frag_err *err);
+int cuda_kernel_wait(const struct frag_kernel *kernel, void *stream, struct frag_err *err);
+void cuda_kernel_destroy(struct frag_kernel *kernel);
+
 #endif

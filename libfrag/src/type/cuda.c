@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdatomic.h>
 
 #include <base/failure.h>
 #include <base/lock.h>
@@ -7,7 +8,7 @@
 #include <type/module.h>
 
 static struct fragi_lock lock; /* of ops, and of opening GPUs */
-static const struct fragi_cuda_ops *ops;
+static const struct fragi_cuda_ops *_Atomic ops;
 
 static int open_module(struct frag_err *err)
 {
@@ -27,6 +28,11 @@ static int open_module(struct frag_err *err)
 	if (r == 0)
 		ops = table;
 	return r;
+}
+
+const struct fragi_cuda_ops *fragi_cuda_opened(void)
+{
+	return ops;
 }
 
 int fragi_cuda_use(struct frag_device device, const struct fragi_cuda_ops **out_ops,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <data/memory.h>
+#include <frag/kernel.h>
 
 /*
  * What frag needs of CUDA's driver, as the one symbol of the module cuda (modules/cuda). Neither
@@ -40,10 +41,19 @@ struct fragi_cuda_ops {
 	/* As the functions of struct fragi_memory. */
 	int (*pool_alloc)(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
 	void (*pool_free)(struct fragi_cuda_pool *pool, void *memory);
+	/* As the functions of frag/kernel.h, with kernels of a GPU that `use` made ready. */
+	int (*kernel_create)(int32_t id, const void *image, const char *name,
+			     struct frag_kernel **out, struct frag_err *err);
+	int (*kernel_launch)(const struct frag_kernel *kernel, const struct frag_launch *how,
+			     void **arguments, struct frag_err *err);
+	int (*kernel_wait)(const struct frag_kernel *kernel, void *stream, struct frag_err *err);
+	void (*kernel_destroy)(struct frag_kernel *kernel);
 };
 
 #define FRAGI_CUDA_SYMBOL "fragi_cuda_v1"
 
+/* The table of the module, once something has opened it; else NULL. Thread: any. */
+const struct fragi_cuda_ops *fragi_cuda_opened(void);
 /*
  * Opens the module and makes a GPU ready, each once.
  * - device: of a kind of CUDA
