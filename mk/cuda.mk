@@ -13,23 +13,59 @@ $(if $(filter cuda,$(MODULES)),$(if $(CUDA_H),,$(info cuda.so is compiled withou
 	which is not in $(CUDA_HOME) (CUDA_HOME=DIR): with the declarations of frag)))
 endif
 
+# The kernels of built-in operators (libfrag/ops/*/*.cu) are compiled to PTX, which the driver
+# compiles for the GPU that it finds. -fmad=false: results as on the CPU. The PTX is that of CUDA
+# 11.0, which all drivers know that frag runs with; ptxas checks that it asks for nothing newer.
+NVCC := $(if $(CUDA_H),$(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/bin/nvcc)))
+PTXAS := $(if $(NVCC),$(wildcard $(dir $(NVCC))ptxas))
+NVCC := $(if $(PTXAS),$(NVCC))
+PTX_VERSION := 7.0
+CUDA_ARCH := 75
+$(B)/gen/%.ptx: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) -ptx -arch=compute_$(CUDA_ARCH) -O3 -fmad=false -MD -MF $@.d -o $@.new $<
+	sed 's/^\.version .*/.version $(PTX_VERSION)/' $@.new >$@
+	$(PTXAS) -arch=sm_$(CUDA_ARCH) -o /dev/null $@
+	@rm $@.new
+-include $(wildcard $(B)/gen/libfrag/ops/*/*.ptx.d $(B)/gen/tests/*/*.ptx.d)
+ifneq ($(NVCC),)
+CONVERT_PTX := $(B)/gen/libfrag/ops/vision/convert.ptx
+$(B)/obj/libfrag/ops/vision/convert_gpu.o: ALL_CFLAGS += -DFRAG_CONVERT_PTX='"$(CONVERT_PTX)"'
+$(B)/obj/libfrag/ops/vision/convert_gpu.o: $(CONVERT_PTX)
+endif
+ifneq ($(BUILDING),)
+$(if $(NVCC),,$(info format_converter is built without its kernels for GPUs: nvcc is not in \
+	$(CUDA_HOME)/bin (CUDA_HOME=DIR)))
+endif
+
 # The driver of tests (tests/cuda/fake_cuda.h), always with the declarations of frag: so the tests
 # show that both are the same.
 FAKE_CUDA := $(B)/tests/cuda/libcuda.so.1
-$(FAKE_CUDA): tests/cuda/fake_cuda.c
-	@mkdir -p $(@D) $(B)/obj/tests/cuda
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/fake_cuda.d -shared $(LIBFRAG_INC) -Ilibfrag $< \
-		$(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -o $@
+FAKE_CUDA_OBJ := $(B)/obj/tests/cuda/fake_cuda.o $(B)/obj/tests/cuda/fake_kernels.o
+$(FAKE_CUDA_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c $(LIBFRAG_INC) -Ilibfrag -Ilibfrag/ops $< -o $@
+$(FAKE_CUDA): $(FAKE_CUDA_OBJ)
+	@mkdir -p $(@D)
+	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -lm -o $@
 tests: $(FAKE_CUDA)
+CONVERT_CASES := $(B)/obj/tests/cuda/convert_cases.o
+$(CONVERT_CASES): tests/cuda/convert_cases.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
+$(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
 $(B)/tests/shared/test_cuda: | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so
 
 # make gpu-check: the tests that need a GPU, with the real driver. They run in a folder that holds
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and
 # build/gpu-check/gpu_check.sh runs it.
 GPU_CHECK := $(B)/gpu-check
-$(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(LIBFRAG_SO)
+CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert convert_gpu \
+	resize taps)
+$(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(CONVERT_CASES) $(CONVERTER_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/gpu_check.d $(LIBFRAG_INC) $< $(ALL_LDFLAGS) \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/gpu_check.d $(LIBFRAG_INC) -Itests -Ilibfrag/ops $< \
+		$(filter %.o,$^) $(ALL_LDFLAGS) -lm \
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit

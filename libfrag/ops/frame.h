@@ -47,17 +47,18 @@ static inline struct frag_tensor *frame_tensor(const struct frag_message *messag
 	return tensor;
 }
 
-/* Describes a tensor as a frame. Returns 0; -EINVAL: it is not a frame, *reason says why. */
-static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out,
-				    const char **reason)
+/*
+ * Describes a tensor as a frame, wherever it lies. Returns 0; -EINVAL: it is not a frame, *reason
+ * says why.
+ */
+static inline int frame_anywhere(const struct frag_tensor *tensor, struct frame *out,
+				 const char **reason)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
 	struct frame f = {.channels = 1};
 
 	*reason = NULL;
-	if (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST)
-		*reason = "its memory is on a device; frames must be in host memory";
-	else if (dl->ndim != 2 && dl->ndim != 3)
+	if (dl->ndim != 2 && dl->ndim != 3)
 		*reason =
 			"it has neither 2 nor 3 dimensions; frames are [rows, columns] or [rows, columns, channels]";
 	else if (dl->dtype.lanes != 1 ||
@@ -94,10 +95,33 @@ static inline int frame_from_tensor(const struct frag_tensor *tensor, struct fra
 	return 0;
 }
 
-/* Finds the frame in a message. Returns 0, or a failure that is worded in the operator. */
-static inline int frame_receive(struct frag_op *op, const struct frag_message *message,
-				const char *name, struct frag_tensor **out_tensor,
-				struct frame *out)
+static inline bool frame_is_on_host(const struct frag_tensor *tensor)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
+
+	return dl->device.type == FRAG_DEVICE_CPU || dl->device.type == FRAG_DEVICE_CUDA_HOST;
+}
+
+/* The same, of a tensor that the CPU reads. */
+static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out,
+				    const char **reason)
+{
+	if (frame_is_on_host(tensor))
+		return frame_anywhere(tensor, out, reason);
+	*reason = "its memory is on a device; frames must be in host memory";
+	return -EINVAL;
+}
+
+/*
+ * Finds the frame in a message.
+ * - describe: frame_from_tensor or frame_anywhere
+ * Returns 0, or a failure that is worded in the operator.
+ */
+static inline int frame_receive_by(struct frag_op *op, const struct frag_message *message,
+				   const char *name,
+				   int (*describe)(const struct frag_tensor *tensor,
+						   struct frame *out, const char **reason),
+				   struct frag_tensor **out_tensor, struct frame *out)
 {
 	struct frag_tensor *tensor = frame_tensor(message, name);
 	const char *reason;
@@ -108,11 +132,18 @@ static inline int frame_receive(struct frag_op *op, const struct frag_message *m
 			op, -EINVAL,
 			"the message holds no tensor \"%s\"; set in_tensor_name to the name that the sender gives",
 			name);
-	r = frame_from_tensor(tensor, out, &reason);
+	r = describe(tensor, out, &reason);
 	if (r < 0)
 		return frag_op_fail(op, r, "tensor \"%s\" is not a valid frame: %s", name, reason);
 	*out_tensor = tensor;
 	return 0;
+}
+
+static inline int frame_receive(struct frag_op *op, const struct frag_message *message,
+				const char *name, struct frag_tensor **out_tensor,
+				struct frame *out)
+{
+	return frame_receive_by(op, message, name, frame_from_tensor, out_tensor, out);
 }
 
 /* Creates a frame of u8 or f32. Returns 0, or a failure that is worded in the operator. */

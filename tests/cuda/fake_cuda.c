@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fake_cuda.h"
+#include "fake_kernels.h"
 #include "modules/cuda/driver.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -50,6 +51,9 @@ struct task {
 	void (*run)(struct task *task); /* called with the lock */
 	CUDA_MEMCPY2D copy;
 	CUdeviceptr memory;
+	const struct fake_kernel *kernel;
+	unsigned int grid[3], block[3];
+	unsigned char argument[512];
 	struct task *next;
 };
 
@@ -611,6 +615,85 @@ CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream)
 	const struct task task = {.run = run_free, .memory = memory};
 
 	ENTER(cuMemFreeAsync, true)
+	LEAVE(submit(stream, &task));
+}
+
+/* Kernels. */
+
+#define PTX_VERSION_MAX 8.0 /* of CUDA 12.0 */
+
+struct CUmod_st {
+	char *image;
+};
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	const char *ptx_version = strstr(image, "\n.version ");
+	struct CUmod_st *loaded;
+
+	ENTER(cuModuleLoadData, true)
+	if (ptx_version == NULL)
+		LEAVE(CUDA_ERROR_INVALID_IMAGE);
+	if (atof(ptx_version + strlen("\n.version ")) > PTX_VERSION_MAX)
+		LEAVE((CUresult)222); /* CUDA_ERROR_UNSUPPORTED_PTX_VERSION */
+	loaded = calloc(1, sizeof(*loaded));
+	if (loaded == NULL || (loaded->image = strdup(image)) == NULL)
+		abort();
+	*module = loaded;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	ENTER(cuModuleUnload, true)
+	wait_for_streams();
+	free(module->image);
+	free(module);
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* A function is what runs in its place. */
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+	const struct fake_kernel *kernel = fake_kernel_find(name);
+	char entry[128];
+
+	ENTER(cuModuleGetFunction, true)
+	snprintf(entry, sizeof(entry), ".entry %s(", name);
+	if (kernel == NULL || strstr(module->image, entry) == NULL)
+		LEAVE(CUDA_ERROR_NOT_FOUND);
+	*function = (CUfunction)(uintptr_t)kernel;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static char *reach_for_kernel(unsigned long long address, size_t size)
+{
+	return reach(address, size);
+}
+
+static void run_kernel(struct task *task)
+{
+	task->kernel->run(task->grid, task->block, task->argument, reach_for_kernel);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+			unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+			unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+			void **arguments, void **extra)
+{
+	const struct fake_kernel *kernel = (const struct fake_kernel *)(uintptr_t)function;
+	struct task task = {.run = run_kernel,
+			    .kernel = kernel,
+			    .grid = {grid_x, grid_y, grid_z},
+			    .block = {block_x, block_y, block_z}};
+
+	ENTER(cuLaunchKernel, true)
+	if (extra != NULL || shared_bytes > 48u << 10 || grid_x * grid_y * grid_z == 0 ||
+	    block_x * block_y * block_z == 0 || block_x * block_y * block_z > 1024 ||
+	    kernel->argument_bytes > sizeof(task.argument))
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	/* As the real driver does: the values are its own from here on. */
+	memcpy(task.argument, arguments[0], kernel->argument_bytes);
 	LEAVE(submit(stream, &task));
 }
 

@@ -19,7 +19,11 @@
 #include <res/resource.h>
 #include <type/cuda.h>
 
+#include "cuda/convert_cases.h"
+#include "vision/convert_gpu.h"
+
 #define SKIPPED 77
+#define CASES 500
 #define MIB ((size_t)1 << 20)
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define PINNED ((struct frag_device){FRAG_DEVICE_CUDA_HOST, 0})
@@ -241,6 +245,23 @@ static void check_refusals(void)
 	check_crossing(NULL, GPU, "the GPU goes on after that");
 }
 
+/* Random frames and parameters; the results are those of the CPU. */
+static void check_conversion(uint64_t cases)
+{
+	char why[512], what[80];
+	uint64_t same = 0;
+
+	for (uint64_t seed = 0; seed < cases; seed++)
+		if (convert_case(seed, why, sizeof(why)))
+			same++;
+		else if (same + 5 > seed)
+			printf("     %s\n", why);
+	snprintf(what, sizeof(what), "format_converter as on the CPU, bit for bit, in %llu cases",
+		 (unsigned long long)cases);
+	snprintf(why, sizeof(why), "only in %llu", (unsigned long long)same);
+	check(same == cases, what, why);
+}
+
 /* Not judged: the machine may have other work. */
 static void measure(void)
 {
@@ -298,6 +319,10 @@ int main(int argc, char **argv)
 	check_strides();
 	check_allocators();
 	check_refusals();
+	if (vision_convert_gpu_is_built())
+		check_conversion(CASES);
+	else
+		printf("     format_converter was built without its kernels: no nvcc\n");
 	/* The driver keeps some for itself: from the first rounds on, no more. */
 	is_quiet = true;
 	for (int i = 0; i < 2 * rounds; i++) {

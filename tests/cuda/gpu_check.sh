@@ -5,6 +5,8 @@
 set -u
 cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# What the driver compiles is kept between processes.
+export CUDA_CACHE_PATH="$PWD/cache"
 bin/gpu_check || exit $?
 for storage in host device cuda_managed; do
 	for pool in "{type: block_memory_pool, storage_type: 0, block_size: 2K, num_blocks: 3}" \

@@ -5,7 +5,8 @@
 
 int vision_convert_is_identity(const struct convert *convert, const struct frame *in)
 {
-	if (convert->channels != in->channels || convert->is_float != in->is_float)
+	if (convert->channels != in->channels || convert->is_float != in->is_float ||
+	    convert->is_planar)
 		return 0;
 	for (int64_t c = 0; c < convert->channels; c++) {
 		if (convert->order[c] != c)
@@ -42,10 +43,15 @@ static void pixel_u8(const struct convert *convert, const uint8_t *in, int64_t i
 		out[c] = from[convert->order[c]];
 }
 
+float vision_convert_alpha(const struct convert *convert)
+{
+	return (float)(convert->scale_min +
+		       convert->alpha / 255.0 * (convert->scale_max - convert->scale_min));
+}
+
 static void pixel_f32(const struct convert *convert, const float *in, int64_t in_channels,
 		      float *out)
 {
-	double span = convert->scale_max - convert->scale_min;
 	float from[4];
 
 	if (convert->channels == 1) {
@@ -54,8 +60,7 @@ static void pixel_f32(const struct convert *convert, const float *in, int64_t in
 	}
 	for (int c = 0; c < 3; c++)
 		from[c] = in[in_channels == 1 ? 0 : c];
-	from[3] = in_channels == 4 ? in[3]
-				   : (float)(convert->scale_min + convert->alpha / 255.0 * span);
+	from[3] = in_channels == 4 ? in[3] : vision_convert_alpha(convert);
 	for (int64_t c = 0; c < convert->channels; c++)
 		out[c] = from[convert->order[c]];
 }
@@ -69,14 +74,20 @@ static uint8_t u8_of(const struct convert *convert, float x)
 	return u >= 255.0 ? 255 : (uint8_t)lrint(u);
 }
 
+void vision_convert_values(const struct convert *convert, float values[256])
+{
+	for (int i = 0; i < 256; i++)
+		values[i] = (float)(convert->scale_min +
+				    i / 255.0 * (convert->scale_max - convert->scale_min));
+}
+
 void vision_convert(const struct convert *convert, const struct frame *in, void *out)
 {
-	int64_t in_step = in->channels, out_step = convert->channels;
+	int64_t in_step = in->channels, out_step = convert->is_planar ? 1 : convert->channels;
+	int64_t next_channel = convert->is_planar ? in->rows * in->columns : 1;
 	float table[256];
 
-	for (int i = 0; i < 256; i++)
-		table[i] = (float)(convert->scale_min +
-				   i / 255.0 * (convert->scale_max - convert->scale_min));
+	vision_convert_values(convert, table);
 	for (int64_t y = 0; y < in->rows; y++) {
 		const uint8_t *row = (const uint8_t *)in->data + (size_t)y * in->row_bytes;
 		const float *row_f = (const float *)(const void *)row;
@@ -89,21 +100,24 @@ void vision_convert(const struct convert *convert, const struct frame *in, void 
 
 			if (in->is_float) {
 				pixel_f32(convert, row_f + x * in_step, in->channels, pixel_float);
-				for (int64_t c = 0; c < out_step; c++) {
+				for (int64_t c = 0; c < convert->channels; c++) {
+					int64_t at = x * out_step + c * next_channel;
+
 					if (convert->is_float)
-						to_f[x * out_step + c] = pixel_float[c];
+						to_f[at] = pixel_float[c];
 					else
-						to[x * out_step + c] =
-							u8_of(convert, pixel_float[c]);
+						to[at] = u8_of(convert, pixel_float[c]);
 				}
 				continue;
 			}
 			pixel_u8(convert, row + x * in_step, in->channels, pixel);
-			for (int64_t c = 0; c < out_step; c++) {
+			for (int64_t c = 0; c < convert->channels; c++) {
+				int64_t at = x * out_step + c * next_channel;
+
 				if (convert->is_float)
-					to_f[x * out_step + c] = table[pixel[c]];
+					to_f[at] = table[pixel[c]];
 				else
-					to[x * out_step + c] = pixel[c];
+					to[at] = pixel[c];
 			}
 		}
 	}

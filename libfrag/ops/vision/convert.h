@@ -14,6 +14,7 @@
 struct convert {
 	int64_t channels; /* of the output: 1, 3 or 4 */
 	bool is_float;    /* the output is f32; else u8 */
+	bool is_planar;   /* the output is one plane for each channel; else pixels side by side */
 	double scale_min; /* the f32 value of u8 0 */
 	double scale_max; /* the f32 value of u8 255 */
 	uint8_t alpha;    /* value of an alpha channel that the input does not have */
@@ -23,7 +24,11 @@ struct convert {
 /* Returns 1 when the output would equal the input, else 0. */
 int vision_convert_is_identity(const struct convert *convert, const struct frame *in);
 
-/* Converts a frame into rows without gaps at out. Thread: any. Blocks: no. */
+/* What each u8 is as an f32, and an alpha channel that the input does not have. */
+void vision_convert_values(const struct convert *convert, float values[256]);
+float vision_convert_alpha(const struct convert *convert);
+
+/* Converts a frame into rows (or planes) without gaps at out. Thread: any. Blocks: no. */
 void vision_convert(const struct convert *convert, const struct frame *in, void *out);
 
 #endif

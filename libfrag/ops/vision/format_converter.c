@@ -2,12 +2,15 @@
 #include <stdlib.h>
 
 #include "convert.h"
+#include "convert_gpu.h"
 #include "resize.h"
 #include "vision.h"
 
+#define GPUS_MAX 64
+
 struct format_converter {
 	const char *in_tensor_name, *out_tensor_name;
-	const char *in_dtype, *out_dtype;
+	const char *in_dtype, *out_dtype, *out_layout;
 	double scale_min, scale_max;
 	int64_t alpha_value;
 	int64_t resize_width, resize_height, resize_mode;
@@ -17,19 +20,26 @@ struct format_converter {
 	struct convert convert; /* channels and order for the format of the current frame */
 	void *resized;          /* scratch memory between resizing and converting */
 	size_t resized_size;
+
+	struct convert_gpu gpu;
+	bool pool_is_on_gpu; /* the pool has memory of pool_device only */
+	struct frag_device pool_device;
 };
 
 enum { SOURCE_VIDEO, TENSOR };
 static const struct frag_port format_converter_ports[] = {
-	[SOURCE_VIDEO] = {.name = "source_video",
-			  .dir = FRAG_IN,
-			  .type = "tensor",
-			  .headline = "a frame of u8 or f32: gray, RGB or RGBA"},
+	[SOURCE_VIDEO] =
+		{.name = "source_video",
+		 .dir = FRAG_IN,
+		 .type = "tensor",
+		 .headline = "a frame of u8 or f32: gray, RGB or RGBA; also in memory of a GPU"},
 	[TENSOR] = {.name = "tensor",
 		    .dir = FRAG_OUT,
 		    .type = "tensor",
 		    .headline = "the frame in out_dtype and the new size"},
 };
+
+static const char *const layouts[] = {"hwc", "chw", NULL};
 
 /*
  * Holoscan's names of formats. The ones that are missing here are refused by name. gray8 and
@@ -83,8 +93,15 @@ static const struct frag_param format_converter_params[] = {
 		struct format_converter, out_channel_order, NULL,
 		.headline = "Which channel the output's first, second ... is: [2, 1, 0] is BGR",
 		.flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_RESOURCE(struct format_converter, pool, NULL,
-			    .headline = "Allocator of the output", .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING(
+		struct format_converter, out_layout, "hwc", .headline = "Order of the dimensions",
+		.description =
+			"hwc: [rows, columns, channels]; chw: [channels, rows, columns], a plane for each channel",
+		.choices = layouts),
+	FRAG_PARAM_RESOURCE(
+		struct format_converter, pool, NULL, .headline = "Allocator of the output",
+		.description = "A pool with memory of a GPU only: frames are converted there",
+		.flags = FRAG_PARAM_OPTIONAL),
 };
 
 static int find_format(struct frag_op *op, const char *parameter, const char *name, size_t *out)
@@ -172,6 +189,7 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 	*convert = (struct convert){
 		.channels = formats[out].channels,
 		.is_float = formats[out].is_float,
+		.is_planar = strcmp(fc->out_layout, "chw") == 0,
 		.scale_min = fc->scale_min,
 		.scale_max = fc->scale_max,
 		.alpha = (uint8_t)fc->alpha_value,
@@ -192,6 +210,16 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 	return 0;
 }
 
+static int refuse_size(const struct format_converter *fc, struct frag_op *op,
+		       const struct frame *frame)
+{
+	return frag_op_fail(
+		op, -EINVAL,
+		"resize_mode 8 cannot enlarge %lld x %lld to %lld x %lld; use another mode",
+		(long long)frame->columns, (long long)frame->rows, (long long)fc->resize_width,
+		(long long)fc->resize_height);
+}
+
 /* Resizes *frame into the scratch memory; *frame then describes the result. */
 static int resize(struct format_converter *fc, struct frag_op *op, struct frame *frame)
 {
@@ -210,11 +238,7 @@ static int resize(struct format_converter *fc, struct frag_op *op, struct frame 
 	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, fc->resize_height,
 			  fc->resize_width, fc->resized);
 	if (r == -EINVAL)
-		return frag_op_fail(
-			op, r,
-			"resize_mode 8 cannot enlarge %lld x %lld to %lld x %lld; use another mode",
-			(long long)frame->columns, (long long)frame->rows,
-			(long long)fc->resize_width, (long long)fc->resize_height);
+		return refuse_size(fc, op, frame);
 	if (r < 0)
 		return r;
 	frame->data = fc->resized;
@@ -224,18 +248,119 @@ static int resize(struct format_converter *fc, struct frag_op *op, struct frame 
 	return 0;
 }
 
+/* Creates the output, of the size of `frame`. A device on the host: where the pool has memory. */
+static int create(const struct format_converter *fc, struct frag_op *op, struct frag_device device,
+		  int64_t rows, int64_t columns, struct frag_tensor **out)
+{
+	const struct convert *convert = &fc->convert;
+	const struct frag_dtype dtype = {convert->is_float ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT,
+					 convert->is_float ? 32 : 8, 1};
+	const int64_t pixels[] = {rows, columns, convert->channels};
+	const int64_t planes[] = {convert->channels, rows, columns};
+	const int64_t *shape = convert->is_planar ? planes : pixels;
+	int r;
+
+	if (device.type == FRAG_DEVICE_CPU)
+		return frame_create(op, fc->pool, convert->is_float, shape, out);
+	r = frag_tensor_create_on(fc->pool, device, dtype, 3, shape, out);
+	if (r == -EXDEV)
+		return frag_op_fail(
+			op, r,
+			"the frame came in memory of GPU %d, and the pool has none of that; give the pool memory of this GPU, or leave it out",
+			(int)device.id);
+	if (r < 0)
+		return frag_op_fail(
+			op, r,
+			"cannot make a frame of %lld x %lld x %lld on GPU %d: %s; give the pool larger or more blocks",
+			(long long)shape[0], (long long)shape[1], (long long)shape[2],
+			(int)device.id, frag_strerror(r));
+	return 0;
+}
+
+static int convert_on_cpu(struct format_converter *fc, struct frag_op *op, struct frame *frame,
+			  bool resizes, struct frag_tensor **out)
+{
+	int r = resizes ? resize(fc, op, frame) : 0;
+
+	if (r == 0)
+		r = create(fc, op, (struct frag_device){FRAG_DEVICE_CPU, 0}, frame->rows,
+			   frame->columns, out);
+	if (r == 0)
+		vision_convert(&fc->convert, frame, frag_tensor_writable(*out));
+	return r;
+}
+
+static int convert_on_gpu(struct format_converter *fc, struct frag_op *op,
+			  struct frag_device device, const struct frame *frame,
+			  struct frag_tensor **out)
+{
+	int64_t rows = fc->resize_height > 0 ? fc->resize_height : frame->rows;
+	int64_t columns = fc->resize_width > 0 ? fc->resize_width : frame->columns;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor;
+	int r;
+
+	if (frame->is_float && (uintptr_t)frame->data % sizeof(float) != 0)
+		return frag_op_fail(
+			op, -EINVAL,
+			"the f32 of the frame are not aligned to 4 bytes, and a GPU cannot read them; give the tensor another byte_offset");
+	r = create(fc, op, device, rows, columns, &tensor);
+	if (r < 0)
+		return r;
+	r = vision_convert_gpu(&fc->gpu, &fc->convert, device, frame,
+			       (enum resize_mode)fc->resize_mode, rows, columns,
+			       frag_tensor_writable(tensor), &err);
+	if (r == 0)
+		r = vision_convert_gpu_wait(&fc->gpu, &err);
+	if (r == 0) {
+		*out = tensor;
+		return 0;
+	}
+	frag_tensor_unref(tensor);
+	if (r == -EINVAL)
+		return refuse_size(fc, op, frame);
+	return frag_op_fail(op, r, "cannot convert a frame on GPU %d: %s", (int)device.id,
+			    err.text[0] != '\0' ? err.text : frag_strerror(r));
+}
+
+/* Converts on the GPU where the frame or the memory of the pool lies; else on the CPU. */
+static int convert(struct format_converter *fc, struct frag_op *op, const struct frag_tensor *in,
+		   struct frame *frame, bool resizes, struct frag_tensor **out)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(in);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *there;
+	int r;
+
+	if (!frame_is_on_host(in))
+		return convert_on_gpu(fc, op, (struct frag_device){FRAG_DEVICE_CUDA, dl->device.id},
+				      frame, out);
+	if (!fc->pool_is_on_gpu)
+		return convert_on_cpu(fc, op, frame, resizes, out);
+	r = frag_tensor_copy(in, NULL, fc->pool_device, &there, &err);
+	if (r < 0)
+		return frag_op_fail(op, r, "cannot copy a frame to GPU %d: %s",
+				    (int)fc->pool_device.id,
+				    err.text[0] != '\0' ? err.text : frag_strerror(r));
+	frame->data = frag_tensor_data(there);
+	frame->row_bytes = (size_t)(frame->columns * frame->channels) * frame_element_bytes(frame);
+	r = convert_on_gpu(fc, op, fc->pool_device, frame, out);
+	frag_tensor_unref(there);
+	return r;
+}
+
 static int format_converter_compute(void *state, struct frag_tick *tick)
 {
 	struct format_converter *fc = state;
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
-	struct frag_tensor *in = NULL, *out;
+	struct frag_tensor *in = NULL, *out = NULL;
 	struct frame frame = {0};
 	int r = frag_tick_receive(tick, SOURCE_VIDEO, &message);
 
 	if (r < 0)
 		return r == -ENOMSG ? 0 : r;
-	r = frame_receive(op, message, fc->in_tensor_name, &in, &frame);
+	r = frame_receive_by(op, message, fc->in_tensor_name, frame_anywhere, &in, &frame);
 	if (r < 0)
 		return r;
 	r = settle(fc, op, &frame);
@@ -247,18 +372,35 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 	if (!resizes && vision_convert_is_identity(&fc->convert, &frame))
 		return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name,
 					     frag_tensor_ref(in));
-	if (resizes)
-		r = resize(fc, op, &frame);
-	if (r < 0)
-		return r;
+	r = convert(fc, op, in, &frame, resizes, &out);
+	return r < 0 ? r : frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
+}
 
-	int64_t shape[] = {frame.rows, frame.columns, fc->convert.channels};
+/* Finds out where the pool has its memory; a pool has one GPU. */
+static int format_converter_initialize(void *state, struct frag_op *op)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct format_converter *fc = state;
+	struct frag_tensor *tensor;
+	const int64_t one = 1;
+	int r = fc->pool != NULL ? frag_tensor_create(fc->pool, u8, 1, &one, &tensor) : -ENOMSG;
 
-	r = frame_create(op, fc->pool, fc->convert.is_float, shape, &out);
-	if (r < 0)
-		return r;
-	vision_convert(&fc->convert, &frame, frag_tensor_writable(out));
-	return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
+	if (r == 0)
+		frag_tensor_unref(tensor);
+	if (r != -EXDEV)
+		return 0;
+	for (int32_t id = 0; id < GPUS_MAX && r == -EXDEV; id++) {
+		fc->pool_device = (struct frag_device){FRAG_DEVICE_CUDA, id};
+		r = frag_tensor_create_on(fc->pool, fc->pool_device, u8, 1, &one, &tensor);
+	}
+	if (r == 0)
+		frag_tensor_unref(tensor);
+	fc->pool_is_on_gpu = r == 0;
+	if (fc->pool_is_on_gpu && !vision_convert_gpu_is_built())
+		return frag_op_fail(
+			op, -ENOTSUP,
+			"its pool has memory of a GPU, and this build of frag has no kernels: it was made without a CUDA toolkit; use a pool with storage_type: 2");
+	return 0;
 }
 
 static void format_converter_fini(void *state, struct frag_op *op)
@@ -267,6 +409,7 @@ static void format_converter_fini(void *state, struct frag_op *op)
 
 	(void)op;
 	free(fc->resized);
+	vision_convert_gpu_fini(&fc->gpu);
 }
 
 const struct frag_op_type vision_format_converter_type = {
@@ -274,11 +417,12 @@ const struct frag_op_type vision_format_converter_type = {
 	.name = "format_converter",
 	.headline = "Changes size, channels and element type of frames",
 	.description =
-		"First resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy.",
+		"First resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy. A frame in memory of a GPU is converted there, with the same result, and one in memory of the host where the pool has memory of a GPU only.",
 	.state_size = sizeof(struct format_converter),
 	FRAG_PORTS(format_converter_ports),
 	FRAG_PARAMS(format_converter_params),
 	.setup = format_converter_setup,
+	.initialize = format_converter_initialize,
 	.compute = format_converter_compute,
 	.fini = format_converter_fini,
 };

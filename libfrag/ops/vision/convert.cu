@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "convert_pixel.h"
+
+#define KERNEL(name, float_input, channels, taps)                                                  \
+	extern "C" __global__ void __launch_bounds__(CONVERT_THREADS_X *CONVERT_THREADS_Y)         \
+		name(const struct convert_job job)                                                 \
+	{                                                                                          \
+		convert_pixel(&job, (int)(blockIdx.x * blockDim.x + threadIdx.x),                  \
+			      (int)(blockIdx.y * blockDim.y + threadIdx.y), float_input, channels, \
+			      taps);                                                               \
+	}
+CONVERT_KERNELS(KERNEL)

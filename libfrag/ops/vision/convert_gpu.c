@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "convert_gpu.h"
+#include "convert_pixel.h"
+#include "taps.h"
+
+#ifdef FRAG_CONVERT_PTX
+__asm__(".pushsection .rodata\n"
+	"vision_convert_ptx:\n"
+	".incbin \"" FRAG_CONVERT_PTX "\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char vision_convert_ptx[] __attribute__((visibility("hidden")));
+static const char *const ptx = vision_convert_ptx;
+#else
+static const char *const ptx = NULL;
+#endif
+
+#define ROW(name, float_input, channels, taps) {#name, float_input, channels, taps},
+static const struct {
+	const char *name;
+	int float_input, channels, taps; /* -1: any */
+} kernels[] = {CONVERT_KERNELS(ROW)};
+
+int vision_convert_gpu_is_built(void)
+{
+	return ptx != NULL;
+}
+
+/* The first kernel of the list that fits; the last one fits all. */
+static const char *kernel_for(const struct convert_job *job)
+{
+	size_t i = 0;
+
+	while (kernels[i].channels >= 0 &&
+	       (kernels[i].float_input != job->in_is_float ||
+		kernels[i].channels != job->in_channels || kernels[i].taps != job->across ||
+		kernels[i].taps != job->down))
+		i++;
+	return kernels[i].name;
+}
+
+static int settle_kernel(struct convert_gpu *gpu, const struct convert_job *job,
+			 struct frag_device device, struct frag_err *err)
+{
+	const char *name = kernel_for(job);
+	struct frag_kernel *kernel;
+	int r;
+
+	if (gpu->kernel != NULL && gpu->device.id == device.id && gpu->kernel_name == name)
+		return 0;
+	r = frag_kernel_create(device, ptx, name, &kernel, err);
+	if (r < 0)
+		return r;
+	frag_kernel_destroy(gpu->kernel);
+	gpu->kernel = kernel;
+	gpu->kernel_name = name;
+	return 0;
+}
+
+/* Of one side; returns the end. */
+static unsigned char *put_taps(const struct taps *taps, int64_t size, unsigned char *at)
+{
+	int32_t *first = (int32_t *)(void *)at;
+
+	for (int64_t i = 0; i < size; i++)
+		first[i] = (int32_t)taps->first[i];
+	at += (size_t)size * sizeof(*first);
+	memcpy(at, taps->weights, (size_t)(size * taps->count) * sizeof(float));
+	return at + (size_t)(size * taps->count) * sizeof(float);
+}
+
+static int send_tables(struct convert_gpu *gpu, const struct taps *across, const struct taps *down,
+		       const float *values, struct frag_device device, struct frag_err *err)
+{
+	const int64_t rows = gpu->tables_of.rows, columns = gpu->tables_of.columns;
+	const int64_t size = 4 * (256 + columns * (1 + across->count) + rows * (1 + down->count));
+	struct frag_tensor *host, *there;
+	unsigned char *at;
+	int r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &size,
+				   &host);
+
+	if (r < 0)
+		return r;
+	at = frag_tensor_writable(host);
+	memcpy(at, values, 256 * sizeof(*values));
+	at = put_taps(across, across->count > 0 ? columns : 0, at + 256 * sizeof(*values));
+	put_taps(down, down->count > 0 ? rows : 0, at);
+	r = frag_tensor_copy(host, NULL, device, &there, err);
+	frag_tensor_unref(host);
+	if (r < 0)
+		return r;
+	frag_tensor_unref(gpu->tables);
+	gpu->tables = there;
+	gpu->across = across->count;
+	gpu->down = down->count;
+	return 0;
+}
+
+static int make_tables(struct convert_gpu *gpu, const struct convert *convert,
+		       struct frag_device device, struct frag_err *err)
+{
+	const __typeof__(gpu->tables_of) *of = &gpu->tables_of;
+	bool resizes = of->rows != of->from_rows || of->columns != of->from_columns;
+	struct taps across = {0}, down = {0};
+	float values[256];
+	int r = 0;
+
+	vision_convert_values(convert, values);
+	if (resizes)
+		r = vision_taps_init(&across, of->mode, of->from_columns, of->columns);
+	if (r == 0 && resizes)
+		r = vision_taps_init(&down, of->mode, of->from_rows, of->rows);
+	if (r == 0)
+		r = send_tables(gpu, &across, &down, values, device, err);
+	vision_taps_fini(&across);
+	vision_taps_fini(&down);
+	return r;
+}
+
+/* Makes the tables of this format, unless they are there. */
+static int settle_tables(struct convert_gpu *gpu, const struct convert *convert,
+			 struct frag_device device, const struct frame *in, enum resize_mode mode,
+			 int64_t rows, int64_t columns, struct frag_err *err)
+{
+	__typeof__(gpu->tables_of) of, before = gpu->tables_of;
+	int r;
+
+	memset(&of, 0, sizeof(of));
+	of.mode = mode;
+	of.from_rows = in->rows;
+	of.from_columns = in->columns;
+	of.rows = rows;
+	of.columns = columns;
+	of.scale_min = convert->scale_min;
+	of.scale_max = convert->scale_max;
+	if (gpu->tables != NULL && gpu->device.id == device.id &&
+	    memcmp(&of, &before, sizeof(of)) == 0)
+		return 0;
+	gpu->tables_of = of;
+	r = make_tables(gpu, convert, device, err);
+	if (r < 0) {
+		frag_tensor_unref(gpu->tables);
+		gpu->tables = NULL;
+	}
+	return r;
+}
+
+/* Says where the tables are, as send_tables has written them. */
+static void find_tables(const struct convert_gpu *gpu, struct convert_job *job)
+{
+	const unsigned char *at = frag_tensor_data(gpu->tables);
+
+	job->across = (int32_t)gpu->across;
+	job->down = (int32_t)gpu->down;
+	job->values = (const float *)(const void *)at;
+	at += 256 * sizeof(float);
+	job->across_first = (const int32_t *)(const void *)at;
+	at += (size_t)job->columns * sizeof(int32_t);
+	job->across_weights = (const float *)(const void *)at;
+	at += (size_t)job->columns * (size_t)job->across * sizeof(float);
+	job->down_first = (const int32_t *)(const void *)at;
+	at += (size_t)job->rows * sizeof(int32_t);
+	job->down_weights = (const float *)(const void *)at;
+}
+
+int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
+		       struct frag_device device, const struct frame *in, enum resize_mode mode,
+		       int64_t rows, int64_t columns, void *out, struct frag_err *err)
+{
+	const double span = convert->scale_max - convert->scale_min;
+	struct frag_launch launch = {FRAG_LAUNCH_INIT};
+	struct convert_job job = {
+		.in = in->data,
+		.out = out,
+		.in_row_bytes = in->row_bytes,
+		.scale_min = convert->scale_min,
+		.scale_span = span,
+		.in_rows = (int32_t)in->rows,
+		.in_columns = (int32_t)in->columns,
+		.in_channels = (int32_t)in->channels,
+		.in_is_float = in->is_float,
+		.rows = (int32_t)rows,
+		.columns = (int32_t)columns,
+		.channels = (int32_t)convert->channels,
+		.is_float = convert->is_float,
+		.pixel_step = convert->is_planar ? 1 : (int32_t)convert->channels,
+		.channel_step = convert->is_planar ? (uint64_t)(rows * columns) : 1,
+		.alpha_f32 = vision_convert_alpha(convert),
+		.alpha = convert->alpha,
+	};
+	int r;
+
+	if (!vision_convert_gpu_is_built())
+		return frag_err_set(
+			err, -ENOTSUP,
+			"this build has no kernels for GPUs: it was made without a CUDA toolkit");
+	if ((rows != in->rows || columns != in->columns) &&
+	    !vision_resize_is_possible(in, mode, rows, columns))
+		return -EINVAL;
+	memcpy(job.order, convert->order, sizeof(job.order));
+	r = settle_tables(gpu, convert, device, in, mode, rows, columns, err);
+	if (r < 0)
+		return r;
+	find_tables(gpu, &job);
+	r = settle_kernel(gpu, &job, device, err);
+	if (r < 0)
+		return r;
+	gpu->device = device;
+	launch.block[0] = CONVERT_THREADS_X;
+	launch.block[1] = CONVERT_THREADS_Y;
+	launch.block[2] = 1;
+	launch.grid[0] = (uint32_t)((columns + CONVERT_THREADS_X - 1) / CONVERT_THREADS_X);
+	launch.grid[1] = (uint32_t)((rows + CONVERT_THREADS_Y - 1) / CONVERT_THREADS_Y);
+	launch.grid[2] = 1;
+	return frag_kernel_launch(gpu->kernel, &launch, (void *[]){&job}, err);
+}
+
+int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err)
+{
+	return frag_kernel_wait(gpu->kernel, NULL, err);
+}
+
+void vision_convert_gpu_fini(struct convert_gpu *gpu)
+{
+	frag_kernel_destroy(gpu->kernel);
+	frag_tensor_unref(gpu->tables);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VISION_CONVERT_GPU_H
+#define VISION_CONVERT_GPU_H
+
+#include "convert.h"
+#include "resize.h"
+
+/*
+ * Resizes and converts frames on a GPU, in one kernel: what vision_resize and then vision_convert
+ * do, bit for bit where the CPU's compiler fuses no operations, as on x86-64. What the kernel needs
+ * for frames of one format is kept for the next. Zeroed: nothing is kept yet.
+ */
+struct convert_gpu {
+	struct frag_kernel *kernel;
+	const char *kernel_name; /* of the list of kernels */
+	struct frag_device device;
+	struct frag_tensor *tables; /* of the filters, and of values */
+	struct {
+		enum resize_mode mode;
+		int64_t from_rows, from_columns, rows, columns;
+		double scale_min, scale_max;
+	} tables_of;
+	int64_t across, down; /* taps in the tables */
+};
+
+/* Returns 1 when this build has the kernels: a CUDA toolkit was there. */
+int vision_convert_gpu_is_built(void);
+/*
+ * Launches the conversion of a frame into rows (or planes) without gaps.
+ * - gpu: keeps what it needs for frames of this format
+ * - device: the GPU, which something has opened
+ * - in: its data is memory that the GPU can read
+ * - mode, rows, columns: size of the output; the size of `in`: it is not resized
+ * - out: memory of the GPU
+ * Returns 0; -EINVAL: it cannot be resized so; -ENOTSUP: this build has no kernels; -ENOMEM; -EIO:
+ * the GPU refuses. After 0, vision_convert_gpu_wait before the memory or *gpu is used otherwise.
+ * Thread: one at a time for each *gpu. Blocks: for the first frame of a format.
+ */
+int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
+		       struct frag_device device, const struct frame *in, enum resize_mode mode,
+		       int64_t rows, int64_t columns, void *out, struct frag_err *err);
+/* Waits for the last launch. Returns 0; -EIO: it failed. */
+int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err);
+/* Frees what was kept. */
+void vision_convert_gpu_fini(struct convert_gpu *gpu);
+
+#endif

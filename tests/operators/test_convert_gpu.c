@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <frag/harness.h>
+
+#include "cuda/convert_cases.h"
+#include "cuda/fake_cuda.h"
+#include "vision/convert_gpu.h"
+#include "vision/vision.h"
+
+/*
+ * format_converter on a GPU, over the driver of tests, which runs the code of the kernels on the
+ * CPU. make gpu-check compares the same cases on a real GPU.
+ */
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+#define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
+#define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+
+static __typeof__(&fake_cuda_fail) fail_call;
+static __typeof__(&fake_cuda_hold) hold;
+static __typeof__(&fake_cuda_used) used;
+static __typeof__(&fake_cuda_calls) calls;
+
+static int use_gpu(void *state, struct frag_op *op)
+{
+	(void)state;
+	return frag_op_use_device(op, GPU);
+}
+
+static int do_nothing(void *state, struct frag_tick *tick)
+{
+	(void)state;
+	(void)tick;
+	return 0;
+}
+
+static const struct frag_op_type opener_type = {FRAG_OP_TYPE_INIT, .name = "opener",
+						.initialize = use_gpu, .compute = do_nothing};
+
+/* Loads the driver of tests under the name by which frag asks for it, and opens its GPU. */
+static void open_gpu(void)
+{
+	char path[PATH_MAX];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *opener;
+	void *library;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+	cr_assert_gt(n, 0);
+	path[n] = '\0';
+	*strrchr(path, '/') = '\0';
+	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	cr_assert_not_null(library, "%s", dlerror());
+	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
+	hold = (__typeof__(hold))dlsym(library, "fake_cuda_hold");
+	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
+	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
+	opener = frag_harness_create(&opener_type, NULL, &err);
+	cr_assert_not_null(opener, "%s", err.text);
+	frag_harness_destroy(opener);
+}
+
+TestSuite(ops_convert_gpu, .init = open_gpu);
+
+static void skip_without_kernels(void)
+{
+	if (!vision_convert_gpu_is_built())
+		cr_skip_test("this build has no kernels for GPUs");
+}
+
+/* A frame of one u8 value in memory of the GPU. */
+static struct frag_tensor *frame_on_gpu(int64_t rows, int64_t columns, uint8_t value)
+{
+	const int64_t shape[] = {rows, columns, 3};
+	struct frag_tensor *host, *there;
+
+	cr_assert_eq(frag_tensor_create(NULL, U8, 3, shape, &host), 0);
+	memset(frag_tensor_writable(host), value, frag_tensor_size_bytes(host));
+	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &there, NULL), 0);
+	frag_tensor_unref(host);
+	return there;
+}
+
+static struct frag_harness *make(const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(&vision_format_converter_type, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+Test(ops_convert_gpu, results_are_those_of_the_cpu)
+{
+	char why[512];
+
+	skip_without_kernels();
+	for (uint64_t seed = 0; seed < 400; seed++)
+		cr_expect(convert_case(seed, why, sizeof(why)), "%s", why);
+	cr_expect_eq(used(), 0);
+	cr_expect_gt(calls("cuLaunchKernel"), 300);
+}
+
+/* The kernel reads the frame, and the tables, when the GPU gets to it. */
+Test(ops_convert_gpu, a_tick_ends_when_the_frame_is_converted)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+	struct frag_tensor *back;
+
+	skip_without_kernels();
+	h = make(FRAG_ARGS({"out_dtype", "float32"}, {"scale_max", "510"}, {"resize_width", "2"},
+			   {"resize_height", "2"}, {"out_layout", "chw"}));
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "",
+						      frame_on_gpu(4 + i, 4, (uint8_t)(i + 1))),
+			     0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "tensor", &m), 0);
+		cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, ""), NULL, CPU, &back, NULL),
+			     0);
+		cr_expect_eq(frag_tensor_dl(back)->shape[0], 3);
+		for (int k = 0; k < 12; k++)
+			cr_expect_float_eq(((const float *)frag_tensor_data(back))[k],
+					   2.0 * (i + 1), 1e-6);
+		frag_tensor_unref(back);
+		frag_message_unref(m);
+	}
+	/* one format, one kernel */
+	cr_expect_eq(calls("cuModuleLoadData"), 1);
+	frag_harness_destroy(h);
+	cr_expect_eq(calls("cuModuleUnload"), 1);
+	cr_expect_eq(used(), 0);
+}
+
+Test(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
+{
+	static const struct {
+		const char *call, *sentence;
+		int nth;
+	} cases[] = {
+		{"cuModuleLoadData", "cuModuleLoadData for kernel convert_u8_3_0: CUDA_ERROR_FAKE",
+		 1},
+		{"cuModuleGetFunction", "cuModuleGetFunction of convert_u8_3_0", 1},
+		{"cuLaunchKernel", "cuLaunchKernel of convert_u8_3_0", 1},
+		/* the first is that of the tables */
+		{"cuStreamSynchronize", "cuStreamSynchronize after convert_u8_3_0", 2},
+		{"cuMemAlloc_v2", "cannot make a frame of 4 x 4 x 3 on GPU 0", 1},
+		{"cuMemcpyAsync", "cuMemcpyAsync", 1},
+	};
+
+	skip_without_kernels();
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_harness *h = make(FRAG_ARGS({"out_dtype", "float32"}));
+		struct frag_message *m;
+
+		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)),
+			     0);
+		fail_call(cases[i].call, cases[i].nth, 719);
+		cr_expect_lt(frag_harness_tick(h), 0, "%s", cases[i].call);
+		cr_expect(strstr(frag_harness_error(h), cases[i].sentence), "%s",
+			  frag_harness_error(h));
+		cr_expect_eq(frag_harness_take(h, "tensor", &m), -ENOMSG);
+		/* and the next frame is converted */
+		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)),
+			     0);
+		cr_expect_eq(frag_harness_tick(h), 0, "%s: %s", cases[i].call,
+			     frag_harness_error(h));
+		frag_harness_destroy(h);
+		cr_expect_eq(used(), 0, "%s: %zu", cases[i].call, used());
+	}
+}
+
+Test(ops_convert_gpu, frames_that_cannot_be_converted_have_a_sentence)
+{
+	const struct frag_harness_resource pools[] = {
+		{"pool", "block_memory_pool",
+		 FRAG_ARGS({"storage_type", "2"}, {"block_size", "1K"}, {"num_blocks", "2"})},
+		{NULL, NULL, NULL}};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+
+	skip_without_kernels();
+	h = frag_harness_create_with(&vision_format_converter_type,
+				     FRAG_ARGS({"out_dtype", "float32"}, {"pool", "$pool"}), pools,
+				     &err);
+	cr_assert_not_null(h, "%s", err.text);
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
+	cr_expect_eq(frag_harness_tick(h), -EXDEV);
+	cr_expect(strstr(frag_harness_error(h), "the frame came in memory of GPU 0, and the pool"),
+		  "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	h = make(FRAG_ARGS({"out_dtype", "float32"}, {"resize_mode", "8"}, {"resize_width", "9"},
+			   {"resize_height", "9"}));
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
+	cr_expect_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect(strstr(frag_harness_error(h), "resize_mode 8 cannot enlarge 4 x 4 to 9 x 9"),
+		  "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	cr_expect_eq(used(), 0);
+}
