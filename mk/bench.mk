@@ -28,8 +28,18 @@ $(B)/bench/control: private ALL_LDFLAGS += $(WIRE_A) $(UV_LIBS) $(PROTOBUF_LIBS)
 
 $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -shared -Ilibfrag/include $(filter %.c,$^) \
+	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(BENCH_PTX_FLAG) -shared -Ilibfrag/include \
+		$(filter %.c,$^) \
 		$(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../lib' -o $@
+
+# Kernels of the benchmarks on GPUs, and the converter, whose kernel is measured alone.
+ifneq ($(NVCC),)
+BENCH_PTX := $(B)/gen/tests/bench/plugin/gpu_kernels.ptx
+BENCH_PTX_FLAG := -DBENCH_PTX='"$(BENCH_PTX)"'
+$(BENCH_SO) $(B)/bench/gpu: $(BENCH_PTX)
+endif
+$(B)/bench/gpu: $(CONVERTER_OBJ)
+$(B)/bench/gpu: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
 
 .PHONY: bench bench-programs bench-instructions
 bench-programs: all $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip

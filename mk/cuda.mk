@@ -44,7 +44,7 @@ FAKE_CUDA := $(B)/tests/cuda/libcuda.so.1
 FAKE_CUDA_OBJ := $(B)/obj/tests/cuda/fake_cuda.o $(B)/obj/tests/cuda/fake_kernels.o
 $(FAKE_CUDA_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c $(LIBFRAG_INC) -Ilibfrag -Ilibfrag/ops $< -o $@
+	$(CC) $(ALL_CFLAGS) -c $(LIBFRAG_INC) -Ilibfrag -Ilibfrag/ops -Itests $< -o $@
 $(FAKE_CUDA): $(FAKE_CUDA_OBJ)
 	@mkdir -p $(@D)
 	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -lm -o $@
@@ -58,7 +58,7 @@ $(B)/tests/shared/test_cuda: | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so
 
 # make gpu-check: the tests that need a GPU, with the real driver. They run in a folder that holds
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and
-# build/gpu-check/gpu_check.sh runs it.
+# build/gpu-check/gpu_check.sh runs it. The folder also holds gpu_bench.sh, which measures.
 GPU_CHECK := $(B)/gpu-check
 CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert convert_gpu \
 	resize taps)
@@ -69,18 +69,22 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(CONVERT_CASES) $(CONVERTER_O
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit
-gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
+gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so $(B)/bench/gpu \
+		$(BENCH_SO)
 	@rm -rf $(GPU_CHECK) && mkdir -p $(addprefix $(GPU_CHECK)/,bin deps libexec/frag \
 		lib/frag/modules lib/frag/plugins)
-	@cp $(B)/tests/cuda/gpu_check $(addprefix $(B)/bin/,fragctl driverd workerd) \
+	@cp $(B)/tests/cuda/gpu_check $(B)/bench/gpu $(addprefix $(B)/bin/,fragctl driverd workerd) \
 		$(GPU_CHECK)/bin
 	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK)/libexec/frag
 	@cp $(LIBFRAG_SO) $(GPU_CHECK)/lib
-	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so) $(GPU_CHECK)/lib/frag/modules
-	@cp $(B)/lib/frag/plugins/libbasic.so $(GPU_CHECK)/lib/frag/plugins
-	@cp $(B)/tests/sample_plugins/libgpu.so $(GPU_CHECK)/lib
-	@cp tests/cuda/gpu_check.sh $(GPU_CHECK)
-	@ldd $(GPU_CHECK)/bin/* $(GPU_CHECK)/libexec/frag/* $(GPU_CHECK)/lib/*.so* | \
+	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so $(if $(UCX_SRC),ucx.so)) \
+		$(GPU_CHECK)/lib/frag/modules
+	@cp $(addprefix $(B)/lib/frag/plugins/,libbasic.so libvision.so) \
+		$(GPU_CHECK)/lib/frag/plugins
+	@cp $(B)/tests/sample_plugins/libgpu.so $(BENCH_SO) $(GPU_CHECK)/lib
+	@cp tests/cuda/gpu_check.sh tests/bench/gpu_bench.sh $(GPU_CHECK)
+	@ldd $(GPU_CHECK)/bin/* $(GPU_CHECK)/libexec/frag/* $(GPU_CHECK)/lib/*.so* \
+		$(GPU_CHECK)/lib/frag/*/*.so | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \
 		sort -u | xargs -I{} cp -L {} $(GPU_CHECK)/deps
 gpu-check:

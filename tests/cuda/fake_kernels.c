@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/plugin/gpu_kernels.h"
 #include "fake_kernels.h"
 #include "vision/convert_pixel.h"
 
@@ -58,8 +59,35 @@ static void reach_all(struct convert_job *job)
 	}
 CONVERT_KERNELS(RUN)
 
+static void run_bench_copy(const unsigned int grid[3], const unsigned int block[3], void *argument,
+			   char *(*reach)(unsigned long long address, size_t size))
+{
+	struct bench_job job;
+
+	(void)grid;
+	(void)block;
+	memcpy(&job, argument, sizeof(job));
+	reach_memory = reach;
+	memcpy(reached(job.out, job.count * 16), reached(job.in, job.count * 16), job.count * 16);
+}
+
+static void run_bench_touch(const unsigned int grid[3], const unsigned int block[3], void *argument,
+			    char *(*reach)(unsigned long long address, size_t size))
+{
+	struct bench_job job;
+
+	(void)grid;
+	(void)block;
+	memcpy(&job, argument, sizeof(job));
+	reach_memory = reach;
+	(void)reached(job.in, job.count * 16);
+}
+
 #define ROW(name, float_input, channels, taps) {#name, sizeof(struct convert_job), run_##name},
-static const struct fake_kernel kernels[] = {CONVERT_KERNELS(ROW)};
+static const struct fake_kernel kernels[] = {
+	CONVERT_KERNELS(ROW){"bench_copy", sizeof(struct bench_job), run_bench_copy},
+	{"bench_touch", sizeof(struct bench_job), run_bench_touch},
+};
 
 const struct fake_kernel *fake_kernel_find(const char *name)
 {

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Floors of a GPU, and the kernel of format_converter alone. Prints lines "NAME UNIT VALUE".
+ *   gpu floors        kernel launches, copies, and the conversion beside a copy of its bytes
+ *   gpu serve PORT    receives over TCP until the other side ends, one connection
+ *   gpu send ADDRESS PORT MIB   sends so much; prints MB/s
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <frag/frag.h>
+#include <frag/harness.h>
+#include <type/cuda.h>
+
+#include "plugin/gpu_kernels.h"
+#include "plugin/gpu_ptx.h"
+#include "vision/convert_gpu.h"
+#include "vision/vision.h"
+
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+#define PINNED ((struct frag_device){FRAG_DEVICE_CUDA_HOST, 0})
+#define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+#define SERIES 7
+#define LAUNCHES 200
+#define SKIPPED 77
+
+static double now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+static void die(const char *what, const struct frag_err *err)
+{
+	fprintf(stderr, "gpu: %s: %s\n", what, err->text);
+	exit(1);
+}
+
+static struct frag_tensor *bytes_on(struct frag_device device, int64_t size)
+{
+	struct frag_tensor *tensor;
+	int r = frag_tensor_create_on(NULL, device, U8, 1, &size, &tensor);
+
+	if (r < 0) {
+		fprintf(stderr, "gpu: %lld bytes: %s\n", (long long)size, frag_strerror(r));
+		exit(1);
+	}
+	return tensor;
+}
+
+static void *address(const struct frag_tensor *tensor)
+{
+	return (void *)(uintptr_t)frag_tensor_data(tensor);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_median(const char *name, const char *unit, double *values)
+{
+	qsort(values, SERIES, sizeof(*values), by_size);
+	printf("%s %s %.3f\n", name, unit, values[SERIES / 2]);
+}
+
+static void launch_copy(const struct frag_kernel *copy, const struct frag_tensor *from,
+			const struct frag_tensor *to, uint64_t bytes)
+{
+	struct bench_job job = {frag_tensor_data(from), address(to), bytes / 16};
+	const struct frag_launch launch = {FRAG_LAUNCH_INIT, .grid = {BENCH_BLOCKS, 1, 1},
+					   .block = {BENCH_THREADS, 1, 1}};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (frag_kernel_launch(copy, &launch, (void *[]){&job}, &err) < 0)
+		die("launch", &err);
+}
+
+static void wait_for(const struct frag_kernel *kernel)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (frag_kernel_wait(kernel, NULL, &err) < 0)
+		die("wait", &err);
+}
+
+/* A kernel's time: of so many, one behind the other. */
+static void measure_copy(const struct frag_kernel *copy, const char *name, int64_t bytes)
+{
+	struct frag_tensor *from = bytes_on(GPU, bytes), *to = bytes_on(GPU, bytes);
+	double values[SERIES], began;
+
+	for (int s = -1; s < SERIES; s++) {
+		began = now_us();
+		for (int i = 0; i < LAUNCHES; i++)
+			launch_copy(copy, from, to, (uint64_t)bytes);
+		wait_for(copy);
+		if (s >= 0)
+			values[s] = (now_us() - began) / LAUNCHES;
+	}
+	print_median(name, "us", values);
+	frag_tensor_unref(from);
+	frag_tensor_unref(to);
+}
+
+static void measure_launch(const struct frag_kernel *copy)
+{
+	struct frag_tensor *from = bytes_on(GPU, 4096), *to = bytes_on(GPU, 4096);
+	double values[SERIES], began;
+
+	for (int s = -1; s < SERIES; s++) {
+		began = now_us();
+		for (int i = 0; i < LAUNCHES; i++) {
+			launch_copy(copy, from, to, 4096);
+			wait_for(copy);
+		}
+		if (s >= 0)
+			values[s] = (now_us() - began) / LAUNCHES;
+	}
+	print_median("floor.launch_and_wait", "us", values);
+	frag_tensor_unref(from);
+	frag_tensor_unref(to);
+}
+
+/* Between pinned memory and the GPU. */
+static void measure_pcie(int64_t mib)
+{
+	struct frag_tensor *host = bytes_on(PINNED, mib << 20), *there = bytes_on(GPU, mib << 20);
+	const struct fragi_memory *memory = fragi_memory_of(GPU);
+	double to[SERIES], from[SERIES], began;
+	char name[64];
+
+	for (int s = -1; s < SERIES; s++) {
+		began = now_us();
+		memory->copy(GPU, address(there), frag_tensor_data(host), (size_t)mib << 20, NULL);
+		memory->wait(GPU, NULL);
+		if (s >= 0)
+			to[s] = (double)(mib << 20) / (now_us() - began);
+		began = now_us();
+		memory->copy(GPU, address(host), frag_tensor_data(there), (size_t)mib << 20, NULL);
+		memory->wait(GPU, NULL);
+		if (s >= 0)
+			from[s] = (double)(mib << 20) / (now_us() - began);
+	}
+	snprintf(name, sizeof(name), "floor.pcie.%lldMiB.to_gpu", (long long)mib);
+	print_median(name, "MB/s", to);
+	snprintf(name, sizeof(name), "floor.pcie.%lldMiB.from_gpu", (long long)mib);
+	print_median(name, "MB/s", from);
+	frag_tensor_unref(host);
+	frag_tensor_unref(there);
+}
+
+struct conversion {
+	const char *name;
+	enum resize_mode mode;
+	int64_t rows, columns;
+	bool is_planar;
+};
+
+static void measure_kernel(const struct conversion *c, struct frag_tensor *in,
+			   struct frag_tensor *out)
+{
+	const struct convert convert = {.channels = 3,
+					.is_float = true,
+					.is_planar = c->is_planar,
+					.scale_max = 1,
+					.alpha = 255,
+					.order = {0, 1, 2, 3}};
+	const struct frame frame = {.data = frag_tensor_data(in),
+				    .rows = 1080,
+				    .columns = 1920,
+				    .channels = 3,
+				    .row_bytes = 1920 * 3};
+	struct convert_gpu gpu = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+	double values[SERIES], began;
+	char name[64];
+
+	for (int s = -1; s < SERIES; s++) {
+		began = now_us();
+		for (int i = 0; i < LAUNCHES; i++)
+			if (vision_convert_gpu(&gpu, &convert, GPU, &frame, c->mode, c->rows,
+					       c->columns, address(out), &err) < 0)
+				die("convert", &err);
+		if (vision_convert_gpu_wait(&gpu, &err) < 0)
+			die("wait", &err);
+		if (s >= 0)
+			values[s] = (now_us() - began) / LAUNCHES;
+	}
+	snprintf(name, sizeof(name), "convert.kernel.%s", c->name);
+	print_median(name, "us", values);
+	vision_convert_gpu_fini(&gpu);
+}
+
+/* A tick of the operator: receive, convert, wait, emit. */
+static void measure_operator(const struct conversion *c, struct frag_tensor *in)
+{
+	char rows[24], columns[24], mode[24], name[64];
+	const struct frag_arg args[] = {{"out_dtype", "float32"},
+					{"resize_height", rows},
+					{"resize_width", columns},
+					{"resize_mode", mode},
+					{"out_layout", c->is_planar ? "chw" : "hwc"},
+					{"pool", "$pool"},
+					{NULL, NULL}};
+	const struct frag_harness_resource pools[] = {
+		{"pool", "block_memory_pool",
+		 FRAG_ARGS({"storage_type", "1"}, {"block_size", "25M"}, {"num_blocks", "2"})},
+		{NULL, NULL, NULL}};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+	struct frag_message *message;
+	double values[SERIES], began;
+
+	snprintf(rows, sizeof(rows), "%lld", (long long)c->rows);
+	snprintf(columns, sizeof(columns), "%lld", (long long)c->columns);
+	snprintf(mode, sizeof(mode), "%d", (int)c->mode);
+	h = frag_harness_create_with(&vision_format_converter_type, args, pools, &err);
+	if (h == NULL)
+		die("format_converter", &err);
+	for (int s = -1; s < SERIES; s++) {
+		began = now_us();
+		for (int i = 0; i < LAUNCHES; i++) {
+			if (frag_harness_give_tensor(h, "source_video", "", frag_tensor_ref(in)) <
+				    0 ||
+			    frag_harness_tick(h) < 0 ||
+			    frag_harness_take(h, "tensor", &message) < 0) {
+				fprintf(stderr, "gpu: %s\n", frag_harness_error(h));
+				exit(1);
+			}
+			frag_message_unref(message);
+		}
+		if (s >= 0)
+			values[s] = (now_us() - began) / LAUNCHES;
+	}
+	snprintf(name, sizeof(name), "convert.tick.%s", c->name);
+	print_median(name, "us", values);
+	frag_harness_destroy(h);
+}
+
+static void measure_conversions(const struct frag_kernel *copy)
+{
+	static const struct conversion conversions[] = {
+		{"1080p.to720p.linear.chw", RESIZE_LINEAR, 720, 1280, true},
+		{"1080p.to720p.linear.hwc", RESIZE_LINEAR, 720, 1280, false},
+		{"1080p.to720p.cubic.chw", RESIZE_CUBIC, 720, 1280, true},
+		{"1080p.to720p.area.chw", RESIZE_SUPER, 720, 1280, true},
+		{"1080p.same.chw", RESIZE_LINEAR, 1080, 1920, true},
+	};
+	const int64_t shape[] = {1080, 1920, 3};
+	struct frag_tensor *host, *in, *out = bytes_on(GPU, 1080 * 1920 * 12);
+	struct frag_err err = FRAG_ERR_INIT;
+	char name[64];
+
+	if (frag_tensor_create(NULL, U8, 3, shape, &host) < 0)
+		exit(1);
+	memset(frag_tensor_writable(host), 99, frag_tensor_size_bytes(host));
+	if (frag_tensor_copy(host, NULL, GPU, &in, &err) < 0)
+		die("copy", &err);
+	for (size_t i = 0; i < FRAG_COUNT_OF(conversions); i++) {
+		const struct conversion *c = &conversions[i];
+
+		/* as many bytes are read and written in all */
+		snprintf(name, sizeof(name), "floor.copy.%s", c->name);
+		measure_copy(copy, name, (1080 * 1920 * 3 + c->rows * c->columns * 12) / 2);
+		measure_kernel(c, in, out);
+		measure_operator(c, in);
+	}
+	frag_tensor_unref(host);
+	frag_tensor_unref(in);
+	frag_tensor_unref(out);
+}
+
+static int floors(void)
+{
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_kernel *copy;
+	double began = now_us();
+
+	if (fragi_cuda_use(GPU, &ops, &err) < 0) {
+		printf("skipped: %s\n", err.text);
+		return SKIPPED;
+	}
+	printf("open.gpu ms %.1f\n", (now_us() - began) / 1e3);
+	if (bench_ptx == NULL || !vision_convert_gpu_is_built()) {
+		printf("skipped: built without nvcc\n");
+		return SKIPPED;
+	}
+	began = now_us();
+	if (frag_kernel_create(GPU, bench_ptx, "bench_copy", &copy, &err) < 0)
+		die("bench_copy", &err);
+	printf("load.kernel ms %.1f\n", (now_us() - began) / 1e3);
+	measure_launch(copy);
+	measure_copy(copy, "floor.copy.64MiB", 64 << 20);
+	measure_pcie(8);
+	measure_pcie(64);
+	measure_conversions(copy);
+	frag_kernel_destroy(copy);
+	return 0;
+}
+
+static int socket_at(const char *ip, int port, struct sockaddr_in *out)
+{
+	*out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	if (inet_pton(AF_INET, ip, &out->sin_addr) != 1)
+		return -1;
+	return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static int serve(int port)
+{
+	static char buffer[1 << 20];
+	struct sockaddr_in at;
+	int fd = socket_at("0.0.0.0", port, &at), peer, one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 1) < 0)
+		return 1;
+	peer = accept(fd, NULL, NULL);
+	while (read(peer, buffer, sizeof(buffer)) > 0)
+		;
+	/* The sender waits for the end, so that all has arrived. */
+	return 0;
+}
+
+static int send_all(const char *ip, int port, int mib)
+{
+	static char buffer[1 << 20];
+	struct sockaddr_in at;
+	int fd = socket_at(ip, port, &at);
+	double began;
+	size_t sent;
+	ssize_t n;
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+		fprintf(stderr, "gpu: connect: %s\n", strerror(errno));
+		return 1;
+	}
+	began = now_us();
+	for (int i = 0; i < mib; i++)
+		for (sent = 0; sent < sizeof(buffer); sent += (size_t)n) {
+			n = write(fd, buffer + sent, sizeof(buffer) - sent);
+			if (n <= 0)
+				return 1;
+		}
+	shutdown(fd, SHUT_WR);
+	while (read(fd, buffer, sizeof(buffer)) > 0)
+		;
+	printf("floor.tcp MB/s %.1f\n", mib * 1048576.0 / (now_us() - began));
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 2 && strcmp(argv[1], "floors") == 0)
+		return floors();
+	if (argc == 3 && strcmp(argv[1], "serve") == 0)
+		return serve(atoi(argv[2]));
+	if (argc == 5 && strcmp(argv[1], "send") == 0)
+		return send_all(argv[2], atoi(argv[3]), atoi(argv[4]));
+	fprintf(stderr, "usage: gpu floors | serve PORT | send ADDRESS PORT MIB\n");
+	return 2;
+}

@@ -1,0 +1,287 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Measures frag on a GPU, beside floors of the same run, in the folder that make gpu-check-kit
+# makes; it needs nothing else of frag, and nothing of Debian. Prints lines "NAME UNIT VALUE", and
+# "lacks WHAT: WHY" for what cannot be measured here. Ends with 0; 77: no GPU can be used.
+#   gpu_bench.sh [PART...]   floors host hosts mps staged streams; all of them
+#   SECONDS_OF_STREAMS=60, STREAMS=30: of the part streams
+set -u
+cd "$(dirname "$0")" || exit 1
+export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export CUDA_CACHE_PATH="$PWD/cache" FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER
+FRAG_HOST_USER=$(id -un)
+parts=${*:-floors host hosts mps staged streams}
+work=$(mktemp -d) || exit 1
+trap 'stop_mps; remove_nodes; rm -rf "$work"' EXIT
+mps_runs=
+nodes_are_made=
+
+us() { awk -v ns="$1" 'BEGIN { printf "%.1f", ns / 1000 }'; }
+lacks() { echo "lacks $1: $2"; }
+last_words() { grep -v '^$' "$work/log" | tail -n 2 | tr '\n' ' '; }
+
+# trip NAME KERNEL COUNT HZ BYTES GPU HOSTS [ENV...]: messages from a source to a sink, in one host
+# or two; sets the nine numbers that the sink wrote (tests/bench/plugin/gpu.c).
+trip() {
+	name=$1 kernel=$2 count=$3 hz=$4 bytes=$5 gpu=$6 hosts=$7
+	shift 7
+	rm -f "$work/figures"
+	source="{type: bench_gpu_source, parameters: {gpu: $gpu, count: $count, bytes: $bytes},
+	  conditions: [{type: periodic, recess_period: ${hz}hz}]}"
+	sink="{type: bench_gpu_sink, parameters: {file: $work/figures, count: $count, kernel: $kernel}}"
+	if [ "$hosts" = 1 ]; then
+		cat >"$work/app.yaml" <<-END
+			frag: 1
+			application: trip
+			extensions: [libbench.so]
+			operators:
+			  tx: $source
+			  rx: $sink
+			flows: [tx -> rx]
+			scheduler: {type: greedy}
+		END
+		set -- "$@" bin/fragctl run
+	else
+		cat >"$work/app.yaml" <<-END
+			frag: 1
+			application: trip
+			extensions: [libbench.so]
+			fragments:
+			  a:
+			    host: one
+			    operators:
+			      tx: $source
+			    scheduler: {type: greedy}
+			  b:
+			    host: two
+			    operators:
+			      rx: $sink
+			    scheduler: {type: greedy}
+			flows: [a.tx -> b.rx]
+		END
+		set -- "$@" bin/fragctl run --workers 1
+	fi
+	if env "$@" "$work/app.yaml" >"$work/log" 2>&1 && [ -s "$work/figures" ]; then
+		# shellcheck disable=SC2046
+		set -- $(cat "$work/figures")
+		seen50=$3 seen99=$4 done50=$5 done99=$6 received=$1
+		if [ "$received" -lt "$count" ]; then
+			lacks "$name" "only $received of $count messages came"
+			return 1
+		fi
+		return 0
+	fi
+	lacks "$name" "$(last_words)"
+	return 1
+}
+
+# What one host takes for a message of 8 MiB, in memory of the GPU and of the host.
+part_host() {
+	trip same_host.8MiB.system false 2000 1000 8M false 1 &&
+		echo "same_host.8MiB.system us $(us "$seen50")"
+	trip same_host.8MiB.gpu false 2000 1000 8M true 1 &&
+		echo "same_host.8MiB.gpu us $(us "$seen50")"
+	trip same_host.8MiB.gpu.kernel true 2000 500 8M true 1 &&
+		echo "same_host.8MiB.gpu.kernel us $(us "$done50")"
+}
+
+# The way that the edge took, as the summary calls it.
+way() { grep -m 1 'tx.out' "$work/log" | sed 's/^ *//' | tr -s ' ' | cut -c -150; }
+
+part_hosts() {
+	for wait in adaptive busy_poll; do
+		for row in 1K:1KiB:200:200 64K:64KiB:200:200 1M:1MiB:200:200 8M:8MiB:200:100 \
+			64M:64MiB:60:20 256M:256MiB:30:8; do
+			IFS=: read -r bytes label count hz <<-END
+				$row
+			END
+			trip "hosts.$label.$wait" false "$count" "$hz" "$bytes" true 2 FRAG_PUMP=$wait ||
+				continue
+			echo "hosts.$label.seen.$wait us $(us "$seen50")"
+			echo "hosts.$label.seen.$wait.p99 us $(us "$seen99")"
+			[ "$label" = 8MiB ] && echo "#    $(way)"
+		done
+	done
+	kernels_of_consumer hosts
+}
+
+kernels_of_consumer() {
+	for row in 1K:1KiB:200:200 8M:8MiB:200:100 64M:64MiB:60:20; do
+		IFS=: read -r bytes label count hz <<-END
+			$row
+		END
+		trip "$1.$label.kernel" true "$count" "$hz" "$bytes" true 2 FRAG_PUMP=busy_poll &&
+			echo "$1.$label.kernel us $(us "$done50")" &&
+			echo "$1.$label.kernel.p99 us $(us "$done99")"
+	done
+}
+
+stop_mps() {
+	[ -n "$mps_runs" ] && echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
+	mps_runs=
+}
+
+part_mps() {
+	if ! command -v nvidia-cuda-mps-control >/dev/null; then
+		lacks mps "there is no nvidia-cuda-mps-control here"
+		return
+	fi
+	export CUDA_MPS_PIPE_DIRECTORY="$work/mps" CUDA_MPS_LOG_DIRECTORY="$work/mps-log"
+	mkdir -p "$work/mps" "$work/mps-log"
+	if nvidia-cuda-mps-control -d >"$work/log" 2>&1; then
+		mps_runs=1
+		kernels_of_consumer mps
+		stop_mps
+	else
+		lacks mps "$(last_words)"
+	fi
+	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+}
+
+remove_nodes() {
+	[ -n "$nodes_are_made" ] && for n in frag-a frag-b; do ip netns delete $n; done 2>/dev/null
+	nodes_are_made=
+}
+
+make_nodes() {
+	ip netns add frag-a && nodes_are_made=1 && ip netns add frag-b &&
+		ip link add frag-a type veth peer name frag-b &&
+		ip link set frag-a netns frag-a && ip link set frag-b netns frag-b &&
+		ip -n frag-a address add 10.77.0.1/24 dev frag-a &&
+		ip -n frag-b address add 10.77.0.2/24 dev frag-b &&
+		for n in frag-a frag-b; do
+			ip -n $n link set lo up && ip -n $n link set $n up || return 1
+		done
+}
+
+# Between two nodes, which two network namespaces are: driver and one worker in the first, the other
+# worker in the second. As many messages of 8 MiB as go.
+part_staged() {
+	if [ ! -e lib/frag/modules/ucx.so ]; then
+		lacks staged "this kit has no module ucx"
+		return
+	fi
+	if ! command -v ip >/dev/null; then
+		lacks staged "there is no ip here to make network namespaces with"
+		return
+	fi
+	if ! make_nodes >"$work/log" 2>&1; then
+		lacks staged "$(last_words)"
+		remove_nodes
+		return
+	fi
+	ip netns exec frag-b bin/gpu serve 13999 &
+	server=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		ip netns exec frag-a bin/gpu send 10.77.0.2 13999 4096 2>"$work/log" && break
+		sleep 0.2
+	done
+	wait $server
+	for gpu in false true; do staged $gpu; done
+	remove_nodes
+}
+
+staged() {
+	[ "$1" = true ] && name=staged.8MiB.gpu || name=staged.8MiB.system
+	rm -f "$work/figures" "$work/driver" "$work/one" "$work/two"
+	cat >"$work/app.yaml" <<-END
+		frag: 1
+		application: staged
+		extensions: [libbench.so]
+		fragments:
+		  f1:
+		    operators:
+		      tx: {type: bench_gpu_source, parameters: {gpu: $1, count: 300, bytes: 8M}}
+		  f2:
+		    operators:
+		      rx:
+		        type: bench_gpu_sink
+		        parameters: {file: $work/figures, count: 300, kernel: $1}
+		flows: [f1.tx -> f2.rx]
+	END
+	ip netns exec frag-a bin/driverd --address 10.77.0.1:13998 --app "$work/app.yaml" --insecure \
+		>"$work/log" 2>&1 &
+	driver=$!
+	ip netns exec frag-a bin/workerd --address 10.77.0.1:13998 --fragments f1 --name one --once \
+		--insecure >"$work/one" 2>&1 &
+	one=$!
+	ip netns exec frag-b bin/workerd --address 10.77.0.1:13998 --fragments f2 --name two --once \
+		--allow-write "$work" \
+		--insecure >"$work/two" 2>&1 &
+	two=$!
+	wait $driver
+	kill $one $two 2>/dev/null
+	wait $one $two
+	if [ ! -s "$work/figures" ]; then
+		cat "$work/one" "$work/two" >>"$work/log"
+		lacks "$name" "$(last_words)"
+		return
+	fi
+	# shellcheck disable=SC2046
+	set -- $(cat "$work/figures")
+	awk -v name="$name" -v n="$1" -v bytes="$7" -v span="$8" 'BEGIN {
+		printf "%s MB/s %.1f\n", name, (n - 1) * bytes / (span / 1000) }'
+}
+
+part_floors() { bin/gpu floors || { [ $? = 77 ] && exit 77; lacks floors "see above"; }; }
+
+# Streams of 1080p60 through format_converter, one source and one sink for each.
+part_streams() {
+	seconds=${SECONDS_OF_STREAMS:-60} streams=${STREAMS:-30}
+	count=$((seconds * 60)) i=0
+	rm -f "$work"/stream.*
+	{
+		printf 'frag: 1\napplication: streams\nextensions: [libbench.so]\nresources:\n'
+		while [ $i -lt "$streams" ]; do
+			printf '  pool%d: {type: block_memory_pool, storage_type: 1, block_size: 11059200, num_blocks: 4}\n' $i
+			i=$((i + 1))
+		done
+		echo "operators:"
+		i=0
+		while [ $i -lt "$streams" ]; do
+			cat <<-END
+				  tx$i:
+				    type: bench_gpu_source
+				    parameters: {rows: 1080, columns: 1920, count: $count}
+				    conditions: [{type: periodic, recess_period: 60hz}]
+				  fc$i:
+				    type: format_converter
+				    parameters:
+				      {out_dtype: float32, resize_width: 1280, resize_height: 720, resize_mode: 2,
+				       out_layout: chw, pool: \$pool$i}
+				  rx$i:
+				    type: bench_gpu_sink
+				    parameters: {file: $work/stream.$i, count: $count, period_ns: 16666667}
+			END
+			i=$((i + 1))
+		done
+		echo "flows:"
+		i=0
+		while [ $i -lt "$streams" ]; do
+			printf '  - tx%d -> fc%d.source_video\n  - fc%d -> rx%d\n' $i $i $i $i
+			i=$((i + 1))
+		done
+		echo "scheduler: {type: event_based, worker_thread_number: 4}"
+	} >"$work/app.yaml"
+	if ! bin/fragctl run "$work/app.yaml" >"$work/log" 2>&1; then
+		lacks streams "$(last_words)"
+		return
+	fi
+	cat "$work"/stream.* | awk -v streams="$streams" -v count="$count" -v seconds="$seconds" '
+		{ received += $1; late += $2; if ($5 > p50) p50 = $5; if ($6 > p99) p99 = $6
+		  if ($9 > cpu) cpu = $9 }
+		END {
+			printf "streams.%d.frames n %d\n", streams, received
+			printf "streams.%d.missed n %d\n", streams, streams * count - received + late
+			printf "streams.%d.latency.worst_p50 us %.1f\n", streams, p50 / 1000
+			printf "streams.%d.latency.worst_p99 us %.1f\n", streams, p99 / 1000
+			printf "streams.%d.cpu cores %.2f\n", streams, cpu / 1e9 / seconds
+		}'
+}
+
+echo "# gpu_bench: $(uname -r), $(nproc) cores; $(nvidia-smi \
+	--query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no nvidia-smi')"
+for part in $parts; do
+	echo "# $part"
+	"part_$part"
+done
