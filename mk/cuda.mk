@@ -60,11 +60,13 @@ $(B)/tests/shared/test_cuda: | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and
 # build/gpu-check/gpu_check.sh runs it. The folder also holds gpu_bench.sh, which measures.
 GPU_CHECK := $(B)/gpu-check
-CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert convert_gpu \
-	resize taps)
-$(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(CONVERT_CASES) $(CONVERTER_OBJ) $(LIBFRAG_SO)
+CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert \
+	convert_gpu resize taps)
+$(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(CONVERT_CASES) $(CONVERTER_OBJ) \
+		$(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/gpu_check.d $(LIBFRAG_INC) -Itests -Ilibfrag/ops $< \
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/gpu_check.d $(LIBFRAG_INC) -Itests \
+		-Ilibfrag/ops $< \
 		$(filter %.o,$^) $(ALL_LDFLAGS) -lm \
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check

@@ -3,7 +3,7 @@
 """What frag costs, next to what the machine itself takes in the same run.
 
 usage: bench.py [--build DIR] [--series N] [PART...]
-parts: hop threads edge shm encrypted start graph control viewer inference realtime;
+parts: hop threads edge shm encrypted start graph control viewer inference realtime gpu;
 default all
 
 Series of all programs of a part are run in turns, so that other load on the machine affects all of
@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rows import Bench  # noqa: E402
 
 PARTS = ("hop", "threads", "edge", "shm", "encrypted", "start", "graph", "control", "service", "viewer",
-         "inference", "realtime")
+         "inference", "realtime", "gpu")
 
 
 def machine():

@@ -233,7 +233,8 @@ part_streams() {
 	{
 		printf 'frag: 1\napplication: streams\nextensions: [libbench.so]\nresources:\n'
 		while [ $i -lt "$streams" ]; do
-			printf '  pool%d: {type: block_memory_pool, storage_type: 1, block_size: 11059200, num_blocks: 4}\n' $i
+			echo "  pool$i:"
+			echo "    {type: block_memory_pool, storage_type: 1, block_size: 11059200, num_blocks: 4}"
 			i=$((i + 1))
 		done
 		echo "operators:"
@@ -247,11 +248,16 @@ part_streams() {
 				  fc$i:
 				    type: format_converter
 				    parameters:
-				      {out_dtype: float32, resize_width: 1280, resize_height: 720, resize_mode: 2,
-				       out_layout: chw, pool: \$pool$i}
+				      out_dtype: float32
+				      resize_width: 1280
+				      resize_height: 720
+				      resize_mode: 2
+				      out_layout: chw
+				      pool: \$pool$i
 				  rx$i:
 				    type: bench_gpu_sink
-				    parameters: {file: $work/stream.$i, count: $count, period_ns: 16666667}
+				    parameters:
+				      {file: $work/stream.$i, count: $count, period_ns: 16666667}
 			END
 			i=$((i + 1))
 		done

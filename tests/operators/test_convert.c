@@ -37,6 +37,25 @@ Test(ops_convert, channel_order_swaps)
 	cr_assert_arr_eq(out, ((uint8_t[]){3, 2, 1, 6, 5, 4}), 6);
 }
 
+Test(ops_convert, planes_hold_one_channel_each)
+{
+	const uint8_t in[] = {1, 2, 3, 4, 5, 6};
+	struct frame f = frame_of(in, 1, 2, 3, false);
+	struct convert c = rgb;
+	uint8_t out[6];
+	float out_f[6];
+
+	c.is_planar = true;
+	cr_assert_eq(vision_convert_is_identity(&c, &f), 0);
+	vision_convert(&c, &f, out);
+	cr_assert_arr_eq(out, ((uint8_t[]){1, 4, 2, 5, 3, 6}), 6);
+	c.is_float = true;
+	c.scale_max = 255.0;
+	vision_convert(&c, &f, out_f);
+	for (int i = 0; i < 6; i++)
+		cr_expect_float_eq(out_f[i], (float)out[i], 1e-6);
+}
+
 Test(ops_convert, alpha_is_set_kept_and_dropped)
 {
 	const uint8_t in3[] = {1, 2, 3}, in4[] = {1, 2, 3, 77};

@@ -63,6 +63,28 @@ Test(ops_format_converter, resizes_and_converts)
 	frag_harness_destroy(h);
 }
 
+Test(ops_format_converter, writes_planes)
+{
+	struct frag_harness *h = make(&vision_format_converter_type,
+				      FRAG_ARGS({"out_dtype", "rgb888"}, {"out_layout", "chw"},
+						{"out_channel_order", "[2, 1, 0]"}));
+	struct frag_tensor *t = picture(4, 5, 3, 0);
+	struct frag_message *m;
+	const struct frag_dltensor *dl;
+	const uint8_t *out;
+
+	for (int i = 0; i < 4 * 5 * 3; i++)
+		((uint8_t *)frag_tensor_writable(t))[i] = (uint8_t)(i % 3);
+	m = run_once(h, "source_video", "tensor", t);
+	dl = frag_tensor_dl(frag_message_tensor(m, ""));
+	out = frag_tensor_data(frag_message_tensor(m, ""));
+	cr_assert(dl->ndim == 3 && dl->shape[0] == 3 && dl->shape[1] == 4 && dl->shape[2] == 5);
+	for (int i = 0; i < 3 * 20; i++)
+		cr_expect_eq(out[i], 2 - i / 20);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
 Test(ops_format_converter, passes_on_what_is_as_wanted)
 {
 	struct frag_harness *h =

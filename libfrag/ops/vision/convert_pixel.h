@@ -20,7 +20,7 @@
 struct convert_job {
 	const unsigned char *in;
 	unsigned char *out;
-	/* [columns], [columns][across], [rows], [rows][down] (struct taps); unused without resizing */
+	/* [columns], [columns][across], [rows], [rows][down]: struct taps; not without resizing */
 	const int32_t *across_first, *down_first;
 	const float *across_weights, *down_weights;
 	const float *values; /* [256]: what each u8 is as an f32 */
