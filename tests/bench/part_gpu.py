@@ -57,8 +57,8 @@ def make_rows(bench):
 
 def one_series(bench, rows, parts):
     script = bench.path("gpu-check", "gpu_bench.sh")
-    r = subprocess.run([script, *parts], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                       timeout=900, env=bench.env, check=False)
+    r = subprocess.run([script, *parts], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True, timeout=900, env=bench.env, check=False)
     for line in r.stdout.splitlines():
         found = re.match(r"(\S+) \S+ ([0-9.]+)$", line)
         if line.startswith(("lacks ", "skipped: ")):
