@@ -152,8 +152,8 @@ class Between(Gpu):
                                    r"GPU 0 .*: cuMemcpyAsync .*: CUDA_ERROR_ILLEGAL_ADDRESS")
 
     def test_a_gpu_without_room_for_what_arrives(self):
-        """The sender takes its memory by one call; each arrival is a call of the receiver."""
-        self.env["FAKE_CUDA_FAIL"] = "cuMemAlloc_v2:2:2"
+        """Only what arrives takes memory by this call."""
+        self.env["FAKE_CUDA_FAIL"] = "cuMemAllocFromPoolAsync:2:2"
         text = (BETWEEN % ("device", 32, "true", "")).replace(
             "host: one\n", "host: one\n    resources: {pool: %s}\n" % (BLOCKS % 1)).replace(
             "num_blocks: 3", "num_blocks: 9").replace("{storage", "{allocator: $pool, storage")
@@ -162,6 +162,8 @@ class Between(Gpu):
         self.assertEqual(r.returncode, 1, r.stderr)
         self.assertIn("a message of flow 0 cannot be put on the GPU: there is no memory of the "
                       "device for 2048 bytes: out of memory", r.stderr)
+        self.assertIn("cuMemAllocFromPoolAsync of 2048 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)",
+                      r.stderr)
         with open(summary, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["failure"]["code"], "out_of_memory")
 

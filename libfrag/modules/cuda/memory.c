@@ -215,6 +215,8 @@ static int memory_wait(struct frag_device device, struct frag_err *err)
 const struct fragi_memory cuda_memory = {
 	.alloc = memory_alloc,
 	.free = memory_free,
+	.pool_alloc = cuda_kept_alloc,
+	.pool_free = cuda_kept_free,
 	.copy = memory_copy,
 	.pack = memory_pack,
 	.wait = memory_wait,

@@ -17,6 +17,9 @@ int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint6
 		     struct fragi_cuda_pool **out, struct frag_err *err);
 void cuda_pool_destroy(struct fragi_cuda_pool *pool);
 int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
+/* The same with the reason of a failure. */
+int cuda_pool_take(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
+		   struct frag_err *err);
 void cuda_pool_free(struct fragi_cuda_pool *pool, void *memory);
 
 /* kernel.c; see struct fragi_cuda_ops */
@@ -26,5 +29,10 @@ int cuda_kernel_launch(const struct frag_kernel *kernel, const struct frag_launc
 		       void **arguments, struct frag_err *err);
 int cuda_kernel_wait(const struct frag_kernel *kernel, void *stream, struct frag_err *err);
 void cuda_kernel_destroy(struct frag_kernel *kernel);
+
+/* kept.c; see pool_alloc and pool_free of struct fragi_memory */
+int cuda_kept_alloc(struct frag_device device, size_t size, void **out_memory,
+		    struct frag_err *err);
+void cuda_kept_free(struct frag_device device, void *memory);
 
 #endif

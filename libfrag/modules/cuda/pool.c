@@ -158,14 +158,21 @@ static void discount(struct fragi_cuda_pool *pool, size_t size)
 
 int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory)
 {
+	return cuda_pool_take(pool, size, out_memory, NULL);
+}
+
+int cuda_pool_take(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
+		   struct frag_err *err)
+{
 	CUdeviceptr memory = 0;
 	int r = count(pool, size);
 
 	if (r < 0)
-		return r;
-	r = cuda_device_enter(pool->gpu, NULL);
+		return frag_err_set(err, r, "%zu bytes are more than the maximum of the pool",
+				    size);
+	r = cuda_device_enter(pool->gpu, err);
 	if (r == 0) {
-		r = alloc_in_context(pool, size, &memory, NULL);
+		r = alloc_in_context(pool, size, &memory, err);
 		cuda_device_leave();
 	}
 	if (r < 0)

@@ -6,6 +6,7 @@
 #include <data/codec.h>
 #include <data/memory.h>
 #include <data/metadata.h>
+#include <data/staging.h>
 
 /* Bytes of a tensor's dtype code, bits, lanes, device type and ndim. */
 #define TENSOR_KIND_BYTES 6u
@@ -252,6 +253,15 @@ static const uint8_t *get_name(struct frag_reader *reader, uint8_t *out_length)
 	return name;
 }
 
+/* Where the bytes of a tensor are received: those for a GPU in memory that it reads fast. */
+static struct frag_resource *allocator_of(const struct frag_tensor *tensor,
+					  const struct limits *limits)
+{
+	struct frag_device gpu;
+
+	return tensor->was_on_gpu && fragi_memory_gpu(&gpu) ? fragi_staging() : limits->allocator;
+}
+
 /* The memory of a tensor: of the next body, which is still its owner's, or its own. */
 static int tensor_fill(struct frag_tensor *tensor, struct limits *limits)
 {
@@ -261,7 +271,7 @@ static int tensor_fill(struct frag_tensor *tensor, struct limits *limits)
 	if (limits->over == NULL || tensor->compact_bytes == 0)
 		return tensor->compact_bytes > 0 && tensor->compact_bytes <= FRAGI_SMALL_BODY_BYTES
 			       ? fragi_tensor_allocate_small(tensor)
-			       : fragi_tensor_allocate(tensor, limits->allocator);
+			       : fragi_tensor_allocate(tensor, allocator_of(tensor, limits));
 	if (limits->over == limits->over_end || limits->over->bytes != tensor->compact_bytes)
 		return -EBADMSG;
 	fragi_tensor_place(tensor, limits->over->data, limits->over->device, NULL, NULL);

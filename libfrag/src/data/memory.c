@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <data/memory.h>
+#include <data/staging.h>
 #include <data/tensor.h>
 
 static int host_alloc(struct frag_device device, size_t size, void **out_memory,
@@ -75,6 +76,8 @@ static int host_wait(struct frag_device device, struct frag_err *err)
 const struct fragi_memory fragi_memory_host = {
 	.alloc = host_alloc,
 	.free = host_free,
+	.pool_alloc = host_alloc,
+	.pool_free = host_free,
 	.copy = host_copy,
 	.pack = host_pack,
 	.wait = host_wait,
@@ -94,8 +97,10 @@ const struct fragi_memory *fragi_memory_of(struct frag_device device)
 
 void fragi_memory_install(const struct fragi_memory *cuda, struct frag_device gpu)
 {
-	if (atomic_load_explicit(&cuda_memory, memory_order_relaxed) == NULL)
+	if (atomic_load_explicit(&cuda_memory, memory_order_relaxed) == NULL) {
 		first_gpu.id = gpu.id;
+		fragi_staging_install(cuda);
+	}
 	atomic_store_explicit(&cuda_memory, cuda, memory_order_release);
 }
 

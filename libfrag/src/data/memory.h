@@ -25,6 +25,13 @@ struct fragi_memory {
 	/* Waits until the device has done with the memory. */
 	void (*free)(struct frag_device device, void *memory);
 	/*
+	 * The same for device memory, out of a pool that keeps what was given back: without calls
+	 * that wait for the whole device. The work that uses the memory is done when it is freed.
+	 */
+	int (*pool_alloc)(struct frag_device device, size_t size, void **out_memory,
+			  struct frag_err *err);
+	void (*pool_free)(struct frag_device device, void *memory);
+	/*
 	 * Begins to copy; one side is memory of this table, the other that or host memory. Both
 	 * stay as they are until wait has returned. Returns 0; -EIO: the device refuses.
 	 */

@@ -159,7 +159,7 @@ FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
  * process, and waits for it; where it has opened none, they stay in host memory. Returns 0;
  * -ENOMEM; -EIO: the GPU refuses. message_gpu.c
  */
-int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err);
+FRAGI_API int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err);
 /* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
 void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);
 

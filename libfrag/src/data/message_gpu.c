@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <data/memory.h>
 #include <data/message.h>
+#include <data/staging.h>
 
 int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err)
 {
@@ -13,7 +14,7 @@ int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err)
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++) {
 		if (!message->tensors[i].tensor->was_on_gpu)
 			continue;
-		r = frag_tensor_copy(message->tensors[i].tensor, NULL, gpu, &copy, err);
+		r = frag_tensor_copy(message->tensors[i].tensor, fragi_staging(), gpu, &copy, err);
 		if (r < 0)
 			break;
 		fragi_tensor_freeze(copy); /* the message is shared already */

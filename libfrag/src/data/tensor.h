@@ -31,7 +31,7 @@ struct frag_tensor {
 	void (*release)(void *context);
 	void *context;
 	/* a compact copy in host memory, made once when the tensor leaves the process */
-	_Atomic(void *) body;
+	_Atomic(struct frag_tensor *) copy;
 };
 
 /* The memory of a small tensor that was received. */
@@ -76,11 +76,13 @@ void fragi_tensor_place(struct frag_tensor *tensor, void *data, struct frag_devi
  * refuses.
  */
 FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
+/* The tensor whose data that is: itself, or the copy. NULL: there can be no copy. */
+FRAGI_API struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor);
 /* Whether fragi_tensor_body copies nothing, because it has before or need not. */
 static inline bool fragi_tensor_has_body(const struct frag_tensor *tensor)
 {
 	return tensor->sends_data ||
-	       atomic_load_explicit(&tensor->body, memory_order_relaxed) != NULL;
+	       atomic_load_explicit(&tensor->copy, memory_order_relaxed) != NULL;
 }
 
 #endif

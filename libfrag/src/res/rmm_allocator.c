@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 
+#define LOG_TOPIC "pool"
+#include <base/log.h>
+#include <data/pinned_heap.h>
 #include <res/gpu_pool.h>
-#include <res/pinned_heap.h>
 
 struct rmm {
 	struct fragi_gpu_pool pool;
@@ -60,7 +62,9 @@ static int alloc(void *state, size_t size, void **out_memory)
 
 static void free_pinned(void *state, void *memory)
 {
-	fragi_pinned_heap_free(&((struct rmm *)state)->heap, memory);
+	if (!fragi_pinned_heap_free(&((struct rmm *)state)->heap, memory))
+		log_error(NULL, "%p was freed to an allocator that it does not belong to; ignored",
+			  memory);
 }
 
 static int alloc_on(void *state, struct frag_device device, size_t size, void **out_memory)

@@ -13,6 +13,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <data/allocator.h>
+#include <data/staging.h>
 #include <run/state.h>
 
 static int descriptors_open(struct fragi_run *run)
@@ -536,6 +537,7 @@ void fragi_run_destroy(struct fragi_run *run)
 	fragi_free(run->fragments);
 	fragi_free(run->infos);
 	fragi_default_memory_set(NULL);
+	fragi_staging_trim();
 	fragi_saved_close(&run->saved);
 	fragi_ledger_close(&run->ledger);
 	fragi_pump_destroy(run->pump);

@@ -241,24 +241,21 @@ static bool send_descriptors(struct fragi_remote_tx *tx, const struct fragi_head
 static uint32_t gather(const struct frag_message *message, struct fragi_body *bodies,
 		       uint64_t *out_bytes)
 {
-	const struct frag_device host = {FRAG_DEVICE_CPU, 0};
 	uint32_t count = 0;
-	size_t size;
 
 	*out_bytes = 0;
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		struct frag_tensor *tensor = message->tensors[i].tensor;
-		void *data = fragi_tensor_body(tensor, &size);
+		const struct frag_tensor *sent = fragi_tensor_sent(message->tensors[i].tensor);
 
-		if (size == 0)
+		if (sent->compact_bytes == 0)
 			continue;
 		bodies[count++] = (struct fragi_body){
-			.data = data,
-			.bytes = size,
-			.device = tensor->sends_data ? tensor->dl.device : host,
-			.owner = tensor->sends_data ? tensor->allocator : NULL,
+			.data = (void *)(uintptr_t)frag_tensor_data(sent),
+			.bytes = sent->compact_bytes,
+			.device = sent->dl.device,
+			.owner = sent->allocator,
 		};
-		*out_bytes += size;
+		*out_bytes += sent->compact_bytes;
 	}
 	return count;
 }

@@ -2,10 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOG_TOPIC "pool"
 #include <base/alloc.h>
-#include <base/log.h>
-#include <res/pinned_heap.h>
+#include <data/pinned_heap.h>
 
 #define ALIGN 256u
 
@@ -114,13 +112,33 @@ int fragi_pinned_heap_init(struct fragi_pinned_heap *heap, const struct fragi_me
 	return r;
 }
 
-void fragi_pinned_heap_fini(struct fragi_pinned_heap *heap)
+static void free_areas(struct fragi_pinned_heap *heap)
 {
 	for (size_t i = 0; i < heap->span_count; i++)
 		if (heap->spans[i].begins_area)
 			heap->memory->free(pinned, heap->spans[i].at);
 	fragi_free(heap->spans);
+	heap->spans = NULL;
+	heap->span_count = heap->span_capacity = 0;
+	heap->bytes = 0;
+}
+
+void fragi_pinned_heap_fini(struct fragi_pinned_heap *heap)
+{
+	free_areas(heap);
 	memset(heap, 0, sizeof(*heap));
+}
+
+void fragi_pinned_heap_trim(struct fragi_pinned_heap *heap)
+{
+	size_t i = 0;
+
+	fragi_lock_take(&heap->lock);
+	while (i < heap->span_count && !heap->spans[i].used)
+		i++;
+	if (i == heap->span_count)
+		free_areas(heap);
+	fragi_lock_leave(&heap->lock);
 }
 
 int fragi_pinned_heap_alloc(struct fragi_pinned_heap *heap, size_t size, void **out_memory)
@@ -140,21 +158,21 @@ int fragi_pinned_heap_alloc(struct fragi_pinned_heap *heap, size_t size, void **
 	return r;
 }
 
-void fragi_pinned_heap_free(struct fragi_pinned_heap *heap, void *memory)
+bool fragi_pinned_heap_free(struct fragi_pinned_heap *heap, void *memory)
 {
 	size_t i = 0;
+	bool found;
 
 	fragi_lock_take(&heap->lock);
 	while (i < heap->span_count && (!heap->spans[i].used || heap->spans[i].at != memory))
 		i++;
-	if (i < heap->span_count) {
+	found = i < heap->span_count;
+	if (found) {
 		heap->spans[i].used = false;
 		join(heap, i);
 		if (i > 0 && !heap->spans[i].begins_area)
 			join(heap, i - 1);
-	} else {
-		log_error(NULL, "%p was freed to an allocator that it does not belong to; ignored",
-			  memory);
 	}
 	fragi_lock_leave(&heap->lock);
+	return found;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FRAGI_RES_PINNED_HEAP_H
-#define FRAGI_RES_PINNED_HEAP_H
+#ifndef FRAGI_DATA_PINNED_HEAP_H
+#define FRAGI_DATA_PINNED_HEAP_H
+
+#include <stdbool.h>
 
 #include <base/lock.h>
 #include <data/memory.h>
@@ -25,12 +27,14 @@ int fragi_pinned_heap_init(struct fragi_pinned_heap *heap, const struct fragi_me
 			   uint64_t first_bytes, uint64_t max_bytes, struct frag_err *err);
 /* All pieces have been given back. */
 void fragi_pinned_heap_fini(struct fragi_pinned_heap *heap);
+/* Gives all areas back to the driver, unless a piece is in use. Thread: any. */
+void fragi_pinned_heap_trim(struct fragi_pinned_heap *heap);
 /*
  * Memory aligned to 256 bytes. Returns 0; -ENOMEM: no piece is large enough, and max_bytes, or the
  * machine, has no more. Thread: any.
  */
 int fragi_pinned_heap_alloc(struct fragi_pinned_heap *heap, size_t size, void **out_memory);
-/* Thread: any. */
-void fragi_pinned_heap_free(struct fragi_pinned_heap *heap, void *memory);
+/* Returns false when the memory is none of its pieces. Thread: any. */
+bool fragi_pinned_heap_free(struct fragi_pinned_heap *heap, void *memory);
 
 #endif

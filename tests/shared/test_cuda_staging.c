@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <data/codec.h>
+#include <data/staging.h>
+#include <frag/resource.h>
+#include <type/cuda.h>
+
+#include "cuda/fake_cuda.h"
+
+/*
+ * What tensors of GPUs pass through on their way to another host, over the driver of tests. A
+ * device pointer that the CPU touched would end the test.
+ */
+
+static __typeof__(&fake_cuda_fail) fail_call;
+static __typeof__(&fake_cuda_used) used;
+static __typeof__(&fake_cuda_calls) calls;
+
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+#define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+#define KIB ((int64_t)1 << 10)
+#define MIB ((int64_t)1 << 20)
+
+static void load_driver(void)
+{
+	char path[PATH_MAX];
+	void *library;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+	cr_assert_gt(n, 0);
+	path[n] = '\0';
+	*strrchr(path, '/') = '\0';
+	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
+	setenv("FAKE_CUDA_MEMORY", "1073741824", 1);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	cr_assert_not_null(library, "%s", dlerror());
+	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
+	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
+	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
+}
+
+TestSuite(staging, .init = load_driver);
+
+static void use_gpu(void)
+{
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_cuda_use(GPU, &ops, &err), 0, "%s", err.text);
+}
+
+/* On the GPU, each byte of it `value`. */
+static struct frag_tensor *on_gpu(int64_t bytes, int value)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *host, *there;
+
+	cr_assert_eq(frag_tensor_create(NULL, U8, 1, &bytes, &host), 0);
+	memset(frag_tensor_writable(host), value, (size_t)bytes);
+	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &there, &err), 0, "%s", err.text);
+	frag_tensor_unref(host);
+	return there;
+}
+
+static void expect_bytes(const void *memory, int64_t bytes, int value)
+{
+	const unsigned char *at = memory;
+
+	cr_assert_not_null(at);
+	for (int64_t i = 0; i < bytes; i++)
+		cr_assert_eq(at[i], value, "byte %lld is %d", (long long)i, at[i]);
+}
+
+static void expect_sent(struct frag_tensor *tensor, int64_t bytes, int value)
+{
+	size_t size;
+
+	expect_bytes(fragi_tensor_body(tensor, &size), bytes, value);
+	cr_expect_eq(size, (size_t)bytes);
+}
+
+Test(staging, nothing_is_pinned_before_a_tensor_leaves)
+{
+	use_gpu();
+	cr_expect_eq(calls("cuMemHostAlloc"), 0);
+	cr_expect_eq(used(), 0);
+}
+
+Test(staging, pinned_memory_is_taken_once_and_used_again)
+{
+	use_gpu();
+	for (int i = 0; i < 20; i++) {
+		struct frag_tensor *tensor = on_gpu(MIB, i);
+
+		expect_sent(tensor, MIB, i);
+		expect_sent(tensor, MIB, i);
+		frag_tensor_unref(tensor);
+	}
+	cr_expect_eq(calls("cuMemHostAlloc"), 1);
+	cr_expect_eq(used(), FRAGI_STAGING_STEP);
+	fragi_staging_trim();
+	cr_expect_eq(used(), 0);
+	/* It can be taken anew. */
+	struct frag_tensor *tensor = on_gpu(KIB, 7);
+
+	expect_sent(tensor, KIB, 7);
+	fragi_staging_trim();
+	cr_expect_eq(used(), FRAGI_STAGING_STEP + (size_t)KIB, "a piece is in use");
+	frag_tensor_unref(tensor);
+	fragi_staging_trim();
+	cr_expect_eq(used(), 0);
+}
+
+/* Without pinned memory the tensor leaves all the same; nothing waits. */
+Test(staging, pinned_memory_is_bounded)
+{
+	void *pieces[3];
+	struct frag_tensor *tensor;
+
+	use_gpu();
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(frag_alloc(fragi_staging(), 100 * MIB, &pieces[i]), 0);
+	cr_expect_leq(used(), FRAGI_STAGING_MAX);
+	memset(pieces[2], 1, 100 * MIB);
+	tensor = on_gpu(60 * MIB, 3);
+	expect_sent(tensor, 60 * MIB, 3);
+	cr_expect_leq(used(), FRAGI_STAGING_MAX + 60 * MIB, "that of the device, and no more");
+	frag_tensor_unref(tensor);
+	for (int i = 0; i < 3; i++)
+		frag_free(fragi_staging(), pieces[i]);
+	fragi_staging_trim();
+	cr_expect_eq(used(), 0);
+}
+
+Test(staging, a_tensor_leaves_where_nothing_can_be_pinned)
+{
+	struct frag_tensor *tensor;
+
+	use_gpu();
+	fail_call("cuMemHostAlloc", 1, 2);
+	tensor = on_gpu(MIB, 5);
+	expect_sent(tensor, MIB, 5);
+	frag_tensor_unref(tensor);
+	cr_expect_eq(used(), 0);
+}
+
+Test(staging, a_copy_that_fails_is_no_body)
+{
+	static const char *const failing[] = {"cuMemcpyAsync", "cuStreamSynchronize"};
+	struct frag_tensor *tensor;
+	size_t size;
+
+	use_gpu();
+	for (size_t i = 0; i < FRAG_COUNT_OF(failing); i++) {
+		tensor = on_gpu(MIB, 5);
+		fail_call(failing[i], 1, 700);
+		cr_expect_null(fragi_tensor_body(tensor, &size), "%s", failing[i]);
+		/* It is tried again. */
+		expect_sent(tensor, MIB, 5);
+		frag_tensor_unref(tensor);
+	}
+	fragi_staging_trim();
+	cr_expect_eq(used(), 0);
+}
+
+static struct frag_message *received(int64_t bytes, int value)
+{
+	struct frag_tensor *tensor = on_gpu(bytes, value);
+	struct frag_message *message, *arrived;
+	const struct fragi_blob *blob;
+	const void *body;
+	size_t size;
+
+	message = frag_message_create();
+	cr_assert_eq(frag_message_add_tensor(message, "", tensor), 0);
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	cr_assert_eq(fragi_message_decode(blob->bytes, blob->size, (uint64_t)bytes, &arrived, NULL),
+		     0);
+	body = fragi_tensor_body(tensor, &size);
+	memcpy(fragi_tensor_body(frag_message_tensor(arrived, NULL), &size), body, (size_t)bytes);
+	frag_message_unref(message);
+	return arrived;
+}
+
+Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_message *message;
+	struct frag_tensor *back;
+	int taken = 0;
+
+	use_gpu();
+	for (int i = 0; i < 20; i++) {
+		message = received(MIB, i);
+		taken = calls("cuMemAlloc_v2");
+		cr_assert_eq(fragi_message_to_gpu(message, &err), 0, "%s", err.text);
+		cr_expect_eq(calls("cuMemAlloc_v2"), taken, "nothing waits for the device");
+		cr_expect_eq(frag_tensor_dl(frag_message_tensor(message, NULL))->device.type,
+			     FRAG_DEVICE_CUDA);
+		cr_assert_eq(frag_tensor_copy(frag_message_tensor(message, NULL), NULL,
+					      (struct frag_device){FRAG_DEVICE_CPU, 0}, &back,
+					      &err),
+			     0, "%s", err.text);
+		expect_bytes(frag_tensor_data(back), MIB, i);
+		frag_tensor_unref(back);
+		taken = calls("cuMemFree_v2");
+		frag_message_unref(message);
+		cr_expect_eq(calls("cuMemFree_v2"), taken);
+	}
+	cr_expect_eq(calls("cuMemPoolCreate"), 1);
+	cr_expect_eq(calls("cuMemHostAlloc"), 1, "both ways, and for all");
+}
+
+Test(staging, an_arrival_that_fails_says_why_and_stays_in_memory_of_the_host)
+{
+	static const struct {
+		const char *call;
+		int result, r;
+	} cases[] = {
+		{"cuMemPoolCreate", 2, -ENOMEM},
+		{"cuMemPoolSetAttribute", 999, -EIO},
+		{"cuStreamCreateWithPriority", 999, -EIO},
+		{"cuMemAllocFromPoolAsync", 2, -ENOMEM},
+		{"cuMemcpyAsync", 700, -EIO},
+		{"cuStreamSynchronize", 700, -EIO},
+	};
+
+	use_gpu();
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_message *message = received(MIB, 9);
+		struct frag_err err = FRAG_ERR_INIT;
+		const struct frag_tensor *tensor = frag_message_tensor(message, NULL);
+
+		fail_call(cases[i].call, 1, cases[i].result);
+		cr_expect_eq(fragi_message_to_gpu(message, &err), cases[i].r, "%s: %s",
+			     cases[i].call, err.text);
+		cr_expect_neq(err.text[0], '\0');
+		expect_bytes(frag_tensor_data(tensor), MIB, 9);
+		frag_message_unref(message);
+	}
+}
