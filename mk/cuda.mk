@@ -85,7 +85,8 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 	@cp $(addprefix $(B)/lib/frag/plugins/,libbasic.so libvision.so) \
 		$(GPU_CHECK)/lib/frag/plugins
 	@cp $(B)/tests/sample_plugins/libgpu.so $(BENCH_SO) $(GPU_CHECK)/lib
-	@cp tests/cuda/gpu_check.sh tests/bench/gpu_bench.sh $(GPU_CHECK)
+	@cp tests/cuda/gpu_check.sh tests/cuda/gpu_edges.sh tests/bench/gpu_bench.sh \
+		$(GPU_CHECK)
 	@ldd $(GPU_CHECK)/bin/* $(GPU_CHECK)/libexec/frag/* $(GPU_CHECK)/lib/*.so* \
 		$(GPU_CHECK)/lib/frag/*/*.so | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \

@@ -5,6 +5,7 @@
  * and ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -12,7 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <data/memory.h>
 #include <frag/tensor.h>
@@ -291,9 +295,112 @@ static void measure(void)
 	}
 }
 
-/* gpu_check [ROUNDS]: as often memory is taken and given back; 20 */
+static double best_copy_us(const struct frag_tensor *to, const struct frag_tensor *from,
+			   size_t size)
+{
+	const struct fragi_memory *memory = fragi_memory_of(GPU);
+	double best = 1e12, began;
+
+	for (int k = 0; k < 20; k++) {
+		began = now_us();
+		memory->copy(GPU, frag_tensor_dl(to)->data, frag_tensor_dl(from)->data, size, NULL);
+		memory->wait(GPU, NULL);
+		best = now_us() - began < best ? now_us() - began : best;
+	}
+	return best;
+}
+
+static void print_floor(const char *what, size_t size, double us)
+{
+	printf("     %8zu KiB %-26s %9.1f us, %6.2f GB/s\n", size >> 10, what, us,
+	       (double)size / us / 1e3);
+}
+
+static void measure_copies(size_t size)
+{
+	const int64_t shape[] = {(int64_t)size};
+	struct frag_tensor *pinned, *plain, *device;
+
+	if (frag_tensor_create_on(NULL, PINNED, U8, 1, shape, &pinned) < 0 ||
+	    frag_tensor_create_on(NULL, CPU, U8, 1, shape, &plain) < 0 ||
+	    frag_tensor_create_on(NULL, GPU, U8, 1, shape, &device) < 0)
+		exit(1);
+	print_floor("pinned memory to the GPU", size, best_copy_us(device, pinned, size));
+	print_floor("GPU to pinned memory", size, best_copy_us(pinned, device, size));
+	print_floor("ordinary memory to the GPU", size, best_copy_us(device, plain, size));
+	print_floor("GPU to ordinary memory", size, best_copy_us(plain, device, size));
+	frag_tensor_unref(pinned);
+	frag_tensor_unref(plain);
+	frag_tensor_unref(device);
+}
+
+static void send_all(int fd, const char *memory, size_t size, int rounds)
+{
+	ssize_t n;
+
+	for (int i = 0; i < rounds; i++)
+		for (size_t at = 0; at < size; at += (size_t)n) {
+			n = write(fd, memory + at, size - at);
+			if (n <= 0)
+				_exit(1);
+		}
+	_exit(0);
+}
+
+/* A process writes, and another reads, over a TCP connection on loopback. */
+static void measure_tcp(size_t size, int rounds)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+	char *memory = calloc(1, size);
+	double began = 0;
+	ssize_t n;
+
+	if (memory == NULL || bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    listen(listener, 1) < 0 || getsockname(listener, (struct sockaddr *)&at, &length) < 0)
+		exit(1);
+	if (fork() == 0) {
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+			_exit(1);
+		send_all(fd, memory, size, rounds + 1);
+	}
+	fd = accept(listener, NULL, NULL);
+	for (int i = 0; i <= rounds; i++) {
+		if (i == 1)
+			began = now_us();
+		for (size_t had = 0; had < size; had += (size_t)n) {
+			n = read(fd, memory + had, size - had);
+			if (n <= 0)
+				exit(1);
+		}
+	}
+	print_floor("over TCP on loopback", size, (now_us() - began) / rounds);
+	close(fd);
+	close(listener);
+	free(memory);
+	wait(NULL);
+}
+
+static int floors(void)
+{
+	static const size_t sizes[] = {1 << 10, 2 << 20, 8 << 20, 64 << 20};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(sizes); i++) {
+		measure_copies(sizes[i]);
+		measure_tcp(sizes[i], sizes[i] > MIB ? 20 : 2000);
+	}
+	return 0;
+}
+
+/*
+ * gpu_check floors: prints what copies and TCP take
+ * gpu_check [ROUNDS]: as often memory is taken and given back; 20
+ */
 int main(int argc, char **argv)
 {
+	const bool wants_floors = argc > 1 && strcmp(argv[1], "floors") == 0;
 	const int rounds = argc > 1 ? atoi(argv[1]) : 20;
 	const struct fragi_cuda_ops *ops;
 	struct frag_err err = FRAG_ERR_INIT;
@@ -307,6 +414,8 @@ int main(int argc, char **argv)
 		printf("skipped: %s\n", err.text);
 		return SKIPPED;
 	}
+	if (wants_floors)
+		return floors();
 	began = now_us() - began;
 	find_driver();
 	driver.context(&context, 0);

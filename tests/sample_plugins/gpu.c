@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receives what ping_tensor_tx sends, in memory of any kind: looks at every byte, and logs on which
- * kind of device the tensor lay.
+ * gpu_sink receives what ping_tensor_tx sends, in memory of any kind: looks at every byte, and logs
+ * on which kind of device the tensor lay. gpu_source sends the same device memory in each message,
+ * as fast as the edge takes it; for measurements.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 enum { IN };
 
 struct gpu_sink {
-	bool use_gpu;
+	bool use_gpu, look;
 	int64_t received;
 };
 
@@ -21,6 +22,7 @@ static const struct frag_port ports[] = {
 };
 static const struct frag_param params[] = {
 	FRAG_PARAM_BOOL(struct gpu_sink, use_gpu, true, .headline = "Makes GPU 0 ready"),
+	FRAG_PARAM_BOOL(struct gpu_sink, look, true, .headline = "Looks at what it receives"),
 };
 
 static int initialize(void *state, struct frag_op *op)
@@ -57,6 +59,8 @@ static int compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		return r == -ENOMSG ? 0 : r;
 	sink->received++;
+	if (!sink->look)
+		return 0;
 	tensor = frag_message_tensor_at(message, 0, NULL);
 	r = frag_tensor_copy(tensor, NULL, (struct frag_device){FRAG_DEVICE_CPU, 0}, &copy, &err);
 	if (r < 0)
@@ -72,5 +76,66 @@ static const struct frag_op_type gpu_sink_type = {
 	.compute = compute,
 };
 
-static const struct frag_op_type *const ops[] = {&gpu_sink_type};
+enum { OUT };
+
+struct gpu_source {
+	int64_t bytes;
+	struct frag_tensor *memory;
+};
+
+static const struct frag_port source_ports[] = {
+	[OUT] = {.name = "out", .dir = FRAG_OUT, .type = "tensor"},
+};
+static const struct frag_param source_params[] = {
+	FRAG_PARAM_I64(struct gpu_source, bytes, 1 << 20, .headline = "Of a tensor", .min = 1,
+		       .max = 4294967296.0),
+};
+
+static int source_initialize(void *state, struct frag_op *op)
+{
+	const struct frag_device gpu = {FRAG_DEVICE_CUDA, 0};
+	struct gpu_source *source = state;
+	int r = frag_op_use_device(op, gpu);
+
+	return r < 0 ? r
+		     : frag_tensor_create_on(NULL, gpu, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1},
+					     1, &source->bytes, &source->memory);
+}
+
+static void source_fini(void *state, struct frag_op *op)
+{
+	(void)op;
+	frag_tensor_unref(((struct gpu_source *)state)->memory);
+}
+
+static void release(void *context)
+{
+	frag_tensor_unref(context);
+}
+
+static int source_compute(void *state, struct frag_tick *tick)
+{
+	struct gpu_source *source = state;
+	struct frag_tensor *memory = frag_tensor_ref(source->memory), *tensor;
+	int r = frag_tensor_wrap(frag_tensor_dl(memory), release, memory, &tensor);
+
+	if (r < 0) {
+		frag_tensor_unref(memory);
+		return r;
+	}
+	return frag_tick_emit_tensor(tick, OUT, "tensor", tensor);
+}
+
+static const struct frag_op_type gpu_source_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "gpu_source",
+	.state_size = sizeof(struct gpu_source),
+	FRAG_PORTS(source_ports),
+	FRAG_PARAMS(source_params),
+	.initialize = source_initialize,
+	.fini = source_fini,
+	.compute = source_compute,
+};
+
+static const struct frag_op_type *const ops[] = {&gpu_sink_type, &gpu_source_type};
 FRAG_PLUGIN(.name = "gpu", .version = "1.0.0", FRAG_OPS(ops));
