@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Measures tensors in device memory between two hosts of this machine, in the folder that make
-# gpu-check-kit makes, beside floors: copies between GPU and pinned memory, and a TCP connection over
-# loopback. A message a time ("paced": the latency of an edge that is idle), and as fast as the edge
-# takes them ("full speed": the rate; a message then waits for those before it).
+# gpu-check-kit makes, beside floors: copies between GPU and pinned memory, and a TCP connection
+# over loopback. A message a time ("paced": the latency of an edge that is idle), and as fast as the
+# edge takes them ("full speed": the rate; a message then waits for those before it).
 #
 # usage: gpu_edges.sh [EDGE...]     shm, ucx; both
 # UCX_DIR: the folder of another UCX with CUDA; its ucx_perftest, if it is in bin, runs beside.

@@ -19,9 +19,10 @@ static int staging_alloc(void *state, size_t size, void **out_memory)
 	if (fragi_pinned_heap_alloc(&heap, size, out_memory) == 0)
 		return 0;
 	if (!atomic_exchange(&ran_out, true))
-		log_warn(NULL,
-			 "a tensor of %zu bytes found no pinned memory on its way between hosts (%llu MiB at most): such tensors go through ordinary memory, which is slower; lower the capacity of these flows",
-			 size, (unsigned long long)(FRAGI_STAGING_MAX >> 20));
+		log_warn(
+			NULL,
+			"a tensor of %zu bytes found no pinned memory on its way between hosts (%llu MiB at most): such tensors go through ordinary memory, which is slower; lower the capacity of these flows",
+			size, (unsigned long long)(FRAGI_STAGING_MAX >> 20));
 	*out_memory = fragi_bulk_alloc(size);
 	return *out_memory != NULL ? 0 : -ENOMEM;
 }
