@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <workerd/control_group.h>
 #include <workerd/landlock.h>
 
 /* Both words of a set of capabilities. */
@@ -84,7 +85,7 @@ int wrk_confine(const struct wrk_confine *confine, const char **out_what)
 	int r;
 
 	*out_what = "enter its control group";
-	if (confine->group_fd >= 0 && write(confine->group_fd, "0", 1) < 0)
+	if (confine->group_fd >= 0 && wrk_control_group_enter(confine->group_fd) < 0)
 		return -errno;
 	*out_what = "set the limits of --host-limit";
 	r = wrk_host_limits_apply(confine->limits);

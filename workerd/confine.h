@@ -16,8 +16,8 @@ struct sock_fprog;
 struct wrk_confine {
 	const struct wrk_host_user *user;
 	const struct wrk_host_limits *limits;
-	int group_fd; /* the file that takes it into its control group; -1: none */
-	int rules_fd; /* of Landlock; -1: none */
+	int group_fd;                    /* the folder of its control group; -1: none */
+	int rules_fd;                    /* of Landlock; -1: none */
 	const struct sock_fprog *filter; /* NULL: none */
 };
 

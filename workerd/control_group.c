@@ -11,18 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FD_FIRST 10 /* out of the way of those that a host has */
 #define PERIOD_US 100000
 #define QUOTA_MIN_US 1000 /* the kernel takes no less */
 
-static int read_text(const char *folder, const char *name, char *out, size_t size)
+static int read_at(int folder_fd, const char *name, char *out, size_t size)
 {
-	char path[4200];
+	int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	n = read(fd, out, size - 1);
@@ -31,6 +27,14 @@ static int read_text(const char *folder, const char *name, char *out, size_t siz
 		return -EIO;
 	out[n] = '\0';
 	return 0;
+}
+
+static int read_text(const char *folder, const char *name, char *out, size_t size)
+{
+	char path[4200];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return read_at(AT_FDCWD, path, out, size);
 }
 
 static int write_text(const char *folder, const char *name, const char *text)
@@ -161,6 +165,14 @@ static int get_ready(struct wrk_control_groups *groups)
 	return r;
 }
 
+/* A kernel without swap has no such file. */
+static int forbid_swap(const char *folder)
+{
+	int r = write_text(folder, "memory.swap.max", "0");
+
+	return r == -ENOENT ? 0 : r;
+}
+
 static int limit(const char *folder, uint32_t cpu_limit, uint64_t memory_limit)
 {
 	uint64_t quota_us = (uint64_t)cpu_limit * PERIOD_US / 1000;
@@ -175,6 +187,8 @@ static int limit(const char *folder, uint32_t cpu_limit, uint64_t memory_limit)
 	if (r == 0 && memory_limit != 0) {
 		snprintf(text, sizeof(text), "%" PRIu64, memory_limit);
 		r = write_text(folder, "memory.max", text);
+		if (r == 0)
+			r = forbid_swap(folder);
 		if (r == 0) /* a host goes as a whole */
 			r = write_text(folder, "memory.oom.group", "1");
 	}
@@ -184,8 +198,8 @@ static int limit(const char *folder, uint32_t cpu_limit, uint64_t memory_limit)
 int wrk_control_groups_make(struct wrk_control_groups *groups, uint32_t cpu_limit,
 			    uint64_t memory_limit, int *out_fd, struct frag_err *err)
 {
-	char folder[4200], procs[4300];
-	int fd = -1, r;
+	char folder[4200];
+	int r;
 
 	wrk_control_groups_clear(groups);
 	if (groups->left_count == WRK_CONTROL_GROUPS_MAX)
@@ -195,6 +209,8 @@ int wrk_control_groups_make(struct wrk_control_groups *groups, uint32_t cpu_limi
 			WRK_CONTROL_GROUPS_MAX);
 	r = get_ready(groups);
 	snprintf(folder, sizeof(folder), "%s/host-%" PRIu32, groups->folder, groups->last + 1);
+	if (r == 0)
+		(void)rmdir(folder); /* one of an earlier worker, with other limits */
 	if (r == 0 && mkdir(folder, 0755) < 0 && errno != EEXIST)
 		r = -errno;
 	if (r == 0) {
@@ -202,17 +218,37 @@ int wrk_control_groups_make(struct wrk_control_groups *groups, uint32_t cpu_limi
 		r = limit(folder, cpu_limit, memory_limit);
 	}
 	if (r == 0) {
-		snprintf(procs, sizeof(procs), "%s/cgroup.procs", folder);
-		fd = open(procs, O_WRONLY | O_CLOEXEC);
-		*out_fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST) : -1;
+		*out_fd = open(folder, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
 		r = *out_fd < 0 ? -errno : 0;
 	}
-	if (fd >= 0)
-		close(fd);
 	return r == 0 ? 0
 		      : frag_err_set(err, r,
 				     "cannot start a host with limits: its control group %.80s: %s",
 				     folder, frag_strerror(r));
+}
+
+int wrk_control_group_enter(int fd)
+{
+	int procs = openat(fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	int r = procs < 0 || write(procs, "0", 1) < 0 ? -errno : 0;
+
+	if (procs >= 0)
+		close(procs);
+	return r;
+}
+
+uint64_t wrk_control_group_exceeded(int fd)
+{
+	char events[512], limit[64];
+	const char *kills;
+
+	if (fd < 0 || read_at(fd, "memory.events", events, sizeof(events)) < 0 ||
+	    read_at(fd, "memory.max", limit, sizeof(limit)) < 0)
+		return 0;
+	kills = strstr(events, "oom_kill ");
+	return kills != NULL && strtoull(kills + strlen("oom_kill "), NULL, 10) > 0
+		       ? strtoull(limit, NULL, 10)
+		       : 0;
 }
 
 void wrk_control_groups_clear(struct wrk_control_groups *groups)

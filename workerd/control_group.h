@@ -33,11 +33,18 @@ void wrk_control_groups_init(struct wrk_control_groups *groups, const char *proc
  * Makes the group of the next host.
  * - cpu_limit: thousandths of a core; 0: none
  * - memory_limit: bytes; 0: none
- * - out_fd: a process that writes "0" there enters the group
+ * - out_fd: its folder, for the two functions below
  * Returns 0; negative errno with a sentence.
  */
 int wrk_control_groups_make(struct wrk_control_groups *groups, uint32_t cpu_limit,
 			    uint64_t memory_limit, int *out_fd, struct frag_err *err);
+/* This process enters the group. Only system calls. Returns 0 or negative errno. */
+int wrk_control_group_enter(int fd);
+/*
+ * The limit of memory, in bytes, for which the kernel has killed processes of the group; 0: it has
+ * killed none.
+ */
+uint64_t wrk_control_group_exceeded(int fd);
 /* Removes the groups of hosts that have ended. */
 void wrk_control_groups_clear(struct wrk_control_groups *groups);
 

@@ -17,6 +17,8 @@
 #include <base/printable.h>
 #include <base/stamp.h>
 #include <wire/connection.h>
+#include <workerd/confine.h>
+#include <workerd/control_group.h>
 #include <workerd/lines.h>
 #include <workerd/page.h>
 #include <workerd/spawn.h>
@@ -42,8 +44,9 @@ struct wrk_process {
 	char mark[WRK_STRAYS_MARK_MAX];
 	uint32_t host;
 	pid_t pid;
-	int exit_fd; /* readable once it has ended */
-	int note_fd; /* what it leaves when it crashes */
+	int exit_fd;  /* readable once it has ended */
+	int note_fd;  /* what it leaves when it crashes */
+	int group_fd; /* its control group; -1: none */
 	const struct wrk_spawn_ops *child;
 	const struct wrk_process_ops *ops;
 	void *arg;
@@ -102,6 +105,8 @@ static void process_free_if_done(struct wrk_process *p)
 	if (p->exit_fd >= 0)
 		close(p->exit_fd);
 	close(p->note_fd);
+	if (p->group_fd >= 0)
+		close(p->group_fd);
 	p->ops->freed(p->arg, p);
 	fragi_free(p);
 }
@@ -197,6 +202,7 @@ static void report_exit(struct wrk_process *p)
 	exited.core_file = p->core_file[0] != '\0' ? p->core_file : NULL;
 	exited.stats = wrk_process_sample(p, &stats) ? &stats : NULL;
 	exited.note = read_note(p, &note) ? &note : NULL;
+	exited.memory_limit_bytes = wrk_control_group_exceeded(p->group_fd);
 	exited.lines = lines;
 	exited.line_count = (uint32_t)wrk_lines_last(&p->lines, lines);
 	if (!p->abandoned)
@@ -439,7 +445,7 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 	p->lines.line = on_line;
 	p->lines.arg = p;
 	p->child = launch->ops;
-	p->exit_fd = -1;
+	p->exit_fd = p->group_fd = -1;
 	r = wrk_page_init(&p->page);
 	if (r < 0)
 		goto err_page;
@@ -479,6 +485,10 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		goto err_start;
 	close(control[1]);
 	close(output[1]);
+	if (launch->confine != NULL) {
+		p->group_fd = launch->confine->group_fd;
+		launch->confine->group_fd = -1;
+	}
 	p->next = processes;
 	processes = p;
 	r = process_attach(loop, p, control[0], output[0]);

@@ -33,9 +33,10 @@ struct wrk_launch {
 	const char *program;
 	int (*main)(void);
 	char *const *environment;
-	struct wrk_confine *confine; /* NULL: it may do what this process may */
-	int saved_fd;                /* for what operators save, borrowed; 0: nobody keeps it */
-	bool keeps_stdin;            /* operators read this process's stdin, else /dev/null */
+	struct wrk_confine
+		*confine; /* its group_fd is taken; NULL: it may do what this process may */
+	int saved_fd;     /* for what operators save, borrowed; 0: nobody keeps it */
+	bool keeps_stdin; /* operators read this process's stdin, else /dev/null */
 };
 
 /* ops is borrowed. Returns 0 or negative errno with a sentence. */

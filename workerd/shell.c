@@ -270,6 +270,13 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 		       : frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
 }
 
+static void shell_host_gone(void *arg)
+{
+	struct wrk_shell *shell = arg;
+
+	wrk_control_groups_clear(&shell->groups);
+}
+
 static void shell_log(void *arg, enum fragi_log_level level, const char *subject, const char *text)
 {
 	(void)arg;
@@ -303,6 +310,7 @@ static const struct wrk_worker_ops worker_ops = {
 	.send = shell_send,
 	.keep = shell_keep,
 	.launch = shell_launch,
+	.host_gone = shell_host_gone,
 	.log = shell_log,
 	.ended = shell_ended,
 };

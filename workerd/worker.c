@@ -78,6 +78,8 @@ static void on_host_freed(void *arg, struct wrk_process *process)
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] == process)
 			worker->processes[i] = NULL;
+	if (worker->ops->host_gone != NULL)
+		worker->ops->host_gone(worker->arg);
 }
 
 static const struct wrk_process_ops process_ops = {

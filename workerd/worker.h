@@ -33,6 +33,8 @@ struct wrk_worker_ops {
 	 */
 	int (*launch)(void *arg, const struct fw_message *create, struct fragi_arena *arena,
 		      struct wrk_launch *out_launch, struct frag_err *err);
+	/* The process of a host is gone and its exit reported; NULL: nobody needs to know. */
+	void (*host_gone)(void *arg);
 	void (*log)(void *arg, enum fragi_log_level level, const char *subject, const char *text);
 	/* Its processes are abandoned; nothing is called any more. */
 	void (*ended)(void *arg, int exit_code);

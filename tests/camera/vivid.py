@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """v4l2_video_capture with a real driver: vivid, the kernel's virtual camera.
 
-usage: vivid.py [--build DIR] [--cache DIR]
+usage: vivid.py [--build DIR]
 
 Boots Debian's own kernel in qemu, which emulates the processor (no KVM), with a root in memory that
 holds the build, the driver and a shell. There `fragctl run` captures frames in every format that
-both know, and the pictures that come back must be vivid's: eight bars of known colours. The kernel
-is downloaded once, into the cache.
+both know, and the pictures that come back must be vivid's: eight bars of known colours.
 """
 import argparse
-import glob
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -21,6 +18,8 @@ import sys
 import tempfile
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(TOP, "tests", "guest"))
+import guest  # noqa: E402
 FORMATS = ("auto", "YUYV", "NV12", "RGB3", "AB24")
 COLUMNS, ROWS, FRAMES = 640, 360, 10
 # White, yellow, cyan, green, magenta, red, blue, black at 75 %: "75% Colorbar", vivid's default.
@@ -60,53 +59,6 @@ poweroff -f
 """
 
 
-def kernel_package():
-    """The package of the kernel that Debian installs by default."""
-    told = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True,
-                          check=True).stdout
-    return re.search(r"Depends: (linux-image-\S+)", told).group(1)
-
-
-def fetch_kernel(cache):
-    """Downloads the kernel and its media drivers. Returns their folder."""
-    package = kernel_package()
-    folder = os.path.join(cache, package)
-    if os.path.exists(folder):
-        return folder
-    os.makedirs(cache, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as draft:
-        subprocess.run(["apt-get", "download", "-q", package], cwd=draft, check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        whole = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", glob.glob(draft + "/*.deb")[0]],
-                                 stdout=subprocess.PIPE)
-        os.mkdir(os.path.join(draft, "kernel"))
-        subprocess.run(["tar", "x", "-C", os.path.join(draft, "kernel"), "--wildcards", "./boot/vmlinuz-*",
-                        "./lib/modules/*/kernel/drivers/*"], stdin=whole.stdout, check=True)
-        if whole.wait() != 0:
-            raise SystemExit("vivid: the package %s cannot be unpacked" % package)
-        os.rename(os.path.join(draft, "kernel"), folder)
-    return folder
-
-
-def needed_modules(kernel):
-    """The files of vivid and of what it needs, each behind what it needs itself."""
-    files = {os.path.basename(f)[:-3].replace("-", "_"): f
-             for f in glob.glob(kernel + "/lib/modules/*/kernel/drivers/**/*.ko", recursive=True)}
-    order = []
-
-    def add(name):
-        with open(files[name], "rb") as f:
-            depends = re.search(rb"\0depends=([^\0]*)\0", f.read()).group(1).decode()
-        for other in depends.split(","):
-            if other:
-                add(other.replace("-", "_"))
-        if files[name] not in order:
-            order.append(files[name])
-
-    add("vivid")
-    return order
-
-
 def libraries(build):
     """What the programs and plugins of the guest are linked with."""
     found = set()
@@ -124,7 +76,7 @@ def programs(build):
 
 def lay_out(root, build, kernel):
     """The files of the guest's root."""
-    modules = needed_modules(kernel)
+    modules = guest.needed_modules(kernel, ["vivid"])
     for folder in ("bin", "proc", "sys", "dev", "modules"):
         os.makedirs(os.path.join(root, folder))
     shutil.copy("/bin/busybox", os.path.join(root, "bin"))
@@ -143,36 +95,12 @@ def lay_out(root, build, kernel):
     os.chmod(os.path.join(root, "init"), 0o755)
 
 
-def write_archive(root, path):
-    """The root as the kernel reads it: cpio, format "newc"."""
-    def entry(out, number, name, mode, data):
-        out.write(b"070701" + b"".join(b"%08x" % n for n in (
-            number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0)))
-        out.write(name.encode() + b"\0" + bytes(-(110 + len(name) + 1) % 4))
-        out.write(data + bytes(-len(data) % 4))
-
-    with open(path, "wb") as out:
-        number = 0
-        for folder, folders, files in os.walk(root):
-            for name in folders + files:
-                number += 1
-                whole = os.path.join(folder, name)
-                data = b""
-                if name in files:
-                    with open(whole, "rb") as f:
-                        data = f.read()
-                entry(out, number, os.path.relpath(whole, root), os.stat(whole).st_mode, data)
-        entry(out, 0, "TRAILER!!!", 0, b"")
-
-
 def boot(kernel, archive, folder):
     """Runs the guest until it powers off. What it gives back lies in the folder."""
     console, given = os.path.join(folder, "console"), os.path.join(folder, "given.tar")
     try:
         subprocess.run(
-            ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "1024", "-smp", "2", "-nographic",
-             "-no-reboot", "-nodefaults", "-kernel", glob.glob(kernel + "/boot/vmlinuz-*")[0], "-initrd", archive,
-             "-append", "console=ttyS0 quiet panic=-1 rdinit=/init",
+            [*guest.command(kernel, archive, 1024), "-append", "console=ttyS0 quiet panic=-1 rdinit=/init",
              "-serial", "file:" + console, "-serial", "file:" + given],
             stdin=subprocess.DEVNULL, check=True, timeout=BOOT_S)
         subprocess.run(["tar", "x", "-C", folder, "-f", given], check=True)
@@ -208,11 +136,11 @@ def check(out, name):
 
 def why_not(build):
     """Why it cannot be tried here; None: it can."""
-    if platform.machine() != "x86_64":
-        return "the guest is one of x86_64"
-    for program in ("qemu-system-x86_64", "/bin/busybox", "ffmpeg", "apt-get"):
-        if not shutil.which(program):
-            return "%s is not installed (mk/deps.sh vivid)" % program
+    reason = guest.missing("vivid")
+    if reason:
+        return reason
+    if not shutil.which("ffmpeg"):
+        return "ffmpeg is not installed (mk/deps.sh vivid)"
     for f in programs(build):
         if not os.path.exists(f):
             return "%s is not built" % f
@@ -222,17 +150,16 @@ def why_not(build):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default=os.path.join(TOP, "build"))
-    p.add_argument("--cache", default=os.path.join(TOP, ".cache", "vivid"))
     args = p.parse_args()
     build = os.path.abspath(args.build)
     reason = why_not(build)
     if reason:
         print("vivid: skipped: " + reason)
         return
-    kernel = fetch_kernel(os.path.abspath(args.cache))
+    kernel = guest.fetch_kernel()
     with tempfile.TemporaryDirectory() as folder:
         lay_out(os.path.join(folder, "root"), build, kernel)
-        write_archive(os.path.join(folder, "root"), os.path.join(folder, "root.cpio"))
+        guest.write_archive(os.path.join(folder, "root"), os.path.join(folder, "root.cpio"))
         boot(kernel, os.path.join(folder, "root.cpio"), folder)
         for name in FORMATS:
             check(os.path.join(folder, "out"), name)

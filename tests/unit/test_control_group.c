@@ -48,8 +48,9 @@ static const char *get(const char *name)
 /* The kernel makes the files of a group with its folder; here that is done before. */
 static void make_group(const char *name)
 {
-	static const char *const files[] = {"cgroup.procs", "cgroup.subtree_control", "cpu.max",
-					    "memory.max", "memory.oom.group"};
+	static const char *const files[] = {"cgroup.procs",    "cgroup.subtree_control",
+					    "cpu.max",         "memory.max",
+					    "memory.swap.max", "memory.oom.group"};
 	char path[128];
 
 	mkdir(at(name), 0755);
@@ -115,7 +116,9 @@ Test(control_group, a_host_gets_its_limits)
 	cr_expect_str_eq(get("fs/frag.service/host-1/cpu.max"), "250000 100000");
 	cr_expect_str_eq(get("fs/frag.service/host-1/memory.max"), "536870912");
 	cr_expect_str_eq(get("fs/frag.service/host-1/memory.oom.group"), "1");
-	cr_expect_eq(write(fd, "0", 1), 1);
+	cr_expect_str_eq(get("fs/frag.service/host-1/memory.swap.max"), "0",
+			 "what is swapped out counts too");
+	cr_expect_eq(wrk_control_group_enter(fd), 0);
 	cr_expect_str_eq(get("fs/frag.service/host-1/cgroup.procs"), "0");
 	cr_assert_eq(wrk_control_groups_make(&groups, 0, 4096, &other, &err), 0, "%s", err.text);
 	cr_expect_str_eq(get("fs/frag.service/host-2/cpu.max"), "", "it has no limit of cores");
@@ -125,6 +128,27 @@ Test(control_group, a_host_gets_its_limits)
 	cr_expect_eq(groups.left_count, 2);
 	wrk_control_groups_clear(&groups);
 	cr_expect_eq(groups.left_count, 2, "both still hold something");
+}
+
+/* The file is read after the kernel has killed, and after the group is gone. */
+Test(control_group, what_the_kernel_killed_for_its_memory_is_known)
+{
+	struct wrk_control_groups groups;
+	struct frag_err err = FRAG_ERR_INIT;
+	int fd = -1;
+
+	init(&groups);
+	unlink(at("fs/frag.service/host-1/memory.swap.max")); /* a kernel without swap */
+	cr_assert_eq(wrk_control_groups_make(&groups, 0, 1 << 20, &fd, &err), 0, "%s", err.text);
+	put("fs/frag.service/host-1/memory.max", "1048576\n");
+	cr_expect_eq(wrk_control_group_exceeded(fd), 0, "there is no such file");
+	put("fs/frag.service/host-1/memory.events", "low 0\nmax 12\noom 0\noom_kill 0\n");
+	cr_expect_eq(wrk_control_group_exceeded(fd), 0, "it was reclaimed in time");
+	put("fs/frag.service/host-1/memory.events",
+	    "low 0\nmax 12\noom 1\noom_kill 2\noom_group_kill 1\n");
+	cr_expect_eq(wrk_control_group_exceeded(fd), 1 << 20);
+	close(fd);
+	cr_expect_eq(wrk_control_group_exceeded(-1), 0, "a host without limits");
 }
 
 Test(control_group, groups_of_hosts_that_ended_are_removed)

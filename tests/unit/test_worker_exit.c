@@ -252,6 +252,24 @@ Test(worker_exit, a_core_file_is_named)
 		"fraghost 4711 of fragment1 crashed: signal 6 (SIGABRT); its core file is /tmp/core.4711");
 }
 
+Test(worker_exit, a_host_beyond_its_memory_limit_is_told_from_one_that_was_killed)
+{
+	struct wrk_exited how = {.signal = SIGKILL, .memory_limit_bytes = UINT64_C(64) << 20};
+
+	start_attached(false);
+	spawn(1);
+	cr_assert_eq(step((struct wrk_event){
+			     .kind = WRK_EVENT_HOST_EXITED, .host = seen_host, .exited = &how}),
+		     0);
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.failure.code, FRAGI_FAILURE_HOST_OVER_LIMIT);
+	cr_expect_str_eq(
+		sent(FW_HOST_EXIT)->exit.failure.sentence,
+		"fraghost 4711 of fragment1 was killed: it needed more than its memoryLimit of 64 MiB; raise the limit, or find out what takes the memory");
+	spawn(2);
+	ended_by(SIGKILL, NULL, NULL);
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.failure.code, FRAGI_FAILURE_HOST_KILLED);
+}
+
 Test(worker_exit, a_signal_without_a_name_has_its_number)
 {
 	start_attached(false);

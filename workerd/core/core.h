@@ -96,8 +96,9 @@ enum wrk_event_kind {
 	WRK_EVENT_STOP,
 };
 struct wrk_exited {
-	int status, signal;    /* exit status, or signal that ended it (0: none) */
-	const char *core_file; /* sentence part about the core file; NULL: none was written */
+	int status, signal;          /* exit status, or signal that ended it (0: none) */
+	uint64_t memory_limit_bytes; /* the kernel killed for it; 0: it did not */
+	const char *core_file;       /* sentence part about the core file; NULL: none was written */
 	const struct fw_host_stats *stats;   /* the page read a last time; NULL: there was none */
 	const struct fragi_crash_note *note; /* NULL: it left none */
 	const char **lines;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/amounts.h>
 #include <base/crash_note.h>
 #include <workerd/core/host_exit.h>
 
@@ -77,6 +78,7 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 				     const char *place, struct wrk_actions *actions,
 				     const char **out_deed)
 {
+	char limit[FRAGI_AMOUNT_TEXT];
 	const char *abbreviation = exited->signal > 0 ? sigabbrev_np(exited->signal) : NULL;
 
 	if (host->stop_requested && exited->signal == SIGKILL && host->state == WRK_HOST_KILLED &&
@@ -85,6 +87,15 @@ static enum fragi_failure exit_cause(const struct wrk_host *host, const struct w
 	if (ended_by_worker(host, exited)) {
 		*out_deed = wrk_text(actions, "was ended%s: %s", place, host->why);
 		return host->why_failure;
+	}
+	if (exited->signal == SIGKILL && exited->memory_limit_bytes > 0) {
+		*out_deed = wrk_text(
+			actions,
+			"was killed%s: it needed more than its memoryLimit of %s; raise the limit, or find out what takes the memory",
+			place,
+			fragi_amount_text(FRAGI_AMOUNT_MEMORY, (int64_t)exited->memory_limit_bytes,
+					  limit));
+		return FRAGI_FAILURE_HOST_OVER_LIMIT;
 	}
 	if (exited->signal == SIGKILL) {
 		*out_deed = wrk_text(

@@ -180,7 +180,10 @@
 	  "Make the operator that the sentence names faster, or give it a larger budget.")          \
 	X(GPU_MISSING, gpu_missing, NODE, MISSING,                                                  \
 	  "An operator or a resource needs a GPU, and there is none, or none that can be used.",    \
-	  "Run the fragment on a worker with a GPU and its driver, or use system memory.")
+	  "Run the fragment on a worker with a GPU and its driver, or use system memory.")          \
+	X(HOST_OVER_LIMIT, host_over_limit, HOST, FAILED,                                           \
+	  "A host needed more memory than its memoryLimit, and the kernel killed it.",              \
+	  "Raise memoryLimit in requirements, or find the operator that takes the memory.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };
