@@ -4,8 +4,8 @@
 # names, but this was not tried). An argument adds packages: `proof` those of make proof, nightly,
 # lint and fuzz; `bench` those that make bench compares with; `aarch64` the cross compiler and qemu;
 # `deb` what packages are built with, and with `deb arm64` also the libraries of that architecture;
-# `nodes` what the tests on machines of systemd-nspawn need; `vivid` what `make vivid` does;
-# `ai` pip, for make deps-ai.
+# `nodes` what the tests on machines of systemd-nspawn need; `limits` and `vivid` what the targets
+# of those names do; `ai` pip, for make deps-ai.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
@@ -49,6 +49,10 @@ fi
 
 if [ "${1:-}" = vivid ]; then
 	packages="$packages qemu-system-x86 busybox-static"
+fi
+
+if [ "${1:-}" = limits ]; then
+	packages="$packages dpkg-dev debhelper lintian debootstrap qemu-system-x86 busybox-static e2fsprogs"
 fi
 
 if [ "${1:-}" = nodes ]; then

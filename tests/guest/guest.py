@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of qemu, which emulates the processor (no KVM): Debian's own kernel, downloaded once into a
-cache, and a first root in memory.
+"""Guests of qemu, which emulates the processor (no KVM): Debian's own kernel, downloaded once into
+a cache, and a first root in memory.
 """
 import glob
 import os

@@ -24,6 +24,11 @@ EXAMPLE = "/usr/share/frag/examples/video_replayer_distributed/app.yaml"
 # The example under this name, without end.
 ENDLESS = (EXAMPLE, "--name", "endless", "--set", "fragment1.replayer.repeat=true", "--", "--out",
            "/var/lib/frag-worker")
+# Runs on the second machine alone: its worker takes the fragments of that name.
+LOAD = """{frag: 1, application: load, fragments: {fragment2: {operators: {
+  tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 1000hz}]}, rx: {type: ping_rx}},
+  flows: [tx -> rx]}}}
+"""
 # Where packages leave no trace of frag: logs and the books of dpkg and apt.
 NOT_COMPARED = ("/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/lib/systemd", "/var/cache", "/proc", "/sys", "/dev",
                 "/run", "/tmp", "/var/tmp", "/root")
@@ -139,6 +144,32 @@ class Machines(unittest.TestCase):
             return False
         machine.Machine.wait("messages of " + name, flows)
 
+    def processes_of(self, name):
+        now = self.application(name)
+        return now["run"], [(h["worker"], h["pid"]) for h in now["hosts"]]
+
+    def check_adopted(self, name, deed):
+        """While the driver is away and when it is back the same processes run."""
+        before, pid = self.processes_of(name), self.nodes[0].show("frag-driver", "MainPID")
+        deed()
+        self.nodes[0].wait("a new driver", lambda: self.nodes[0].show("frag-driver", "MainPID") not in ("0", pid))
+        machine.Machine.wait("%s to be adopted" % name, lambda: (self.application(name) or {}).get("adopted"))
+        self.wait_flowing(name)
+        self.assertEqual(self.processes_of(name), before)
+
+    def check_nothing_lost(self, name):
+        """It is stopped in order; every message that was sent has arrived."""
+        self.nodes[0].run("fragctl", "stop", name)
+        summary = self.ask("status", name)
+        self.assertEqual(summary["result"], "stopped")
+        for flow in summary["flows"]:
+            self.assertGreater(flow["sent"], 0)
+            self.assertEqual((flow["lost"], flow["in_flight"], flow["delivered"]), (0, 0, flow["sent"]), flow)
+            self.assertTrue(flow["exact"], flow)
+
+    def restart_driver(self):
+        self.nodes[0].run("systemctl", "restart", "frag-driver")
+
     def wait_ended(self, name, state):
         """Waits for such an end of a run; returns the run."""
         def ended():
@@ -191,8 +222,10 @@ class OneMachine(Machines):
         self.wait_ended("endless", "failed")
         node.run("fragctl", "restart", "endless")
         self.wait_flowing("endless")
-        self.check_watchdog(node, "driver")
-        self.wait_flowing("endless")
+        self.check_adopted("endless", lambda: self.check_watchdog(node, "driver"))
+        self.check_adopted("endless", self.restart_driver)
+        self.check_nothing_lost("endless")
+        node.run("fragctl", "restart", "endless")
         self.check_users(node)
         node.run("apt-get", "remove", "-y", "frag", "libfrag1", "frag-examples")
         self.assertEqual(self.processes(node), "0")
@@ -268,6 +301,10 @@ class TwoMachines(Machines):
         self.assertTrue(os.path.exists(two.path("/var/lib/frag-worker/boxes.mp4")))
         one.run("fragctl", "start", *ENDLESS)
         self.wait_flowing("endless")
+        self.check_adopted("endless", self.restart_driver)
+        self.check_nothing_lost("endless")
+        one.run("fragctl", "restart", "endless")
+        self.wait_flowing("endless")
         for node in (two, one):
             count = self.restarts(node, "worker")
             node.run("systemctl", "kill", "-s", "KILL", "--kill-who=main", "frag-worker")
@@ -280,10 +317,12 @@ class TwoMachines(Machines):
         newer = self.newer()
         two.run("apt-get", "install", "-y", *self.bring(two, newer))
         self.again()
-        pid = one.show("frag-driver", "MainPID")
-        one.run("apt-get", "install", "-y", *self.bring(one, newer))
-        self.assertNotEqual(one.show("frag-driver", "MainPID"), pid)
-        # the next driver starts it again
+        one.write("/root/load.yaml", LOAD)
+        one.run("fragctl", "start", "/root/load.yaml")
+        self.check_adopted("load", lambda: one.run("apt-get", "install", "-y", *self.bring(one, newer)))
+        self.assertEqual([worker for worker, _ in self.processes_of("load")[1]], ["b"])
+        self.check_nothing_lost("load")
+        # the worker of the first machine was replaced too, so the next driver starts this one again
         self.wait_flowing("endless")
         for node, files in zip(self.nodes, before):
             self.purge(node, files)

@@ -33,7 +33,7 @@ exec 3<>/dev/ttyS1
 echo ready >&3
 while read -r line <&3; do
 	base64 -d <<<"$line" >/run/command
-	bash -c 'cd; . /run/command' </dev/null >/run/output 2>&1 3>&-
+	HOME=/root bash -c 'cd; . /run/command' </dev/null >/run/output 2>&1 3>&-
 	echo "$? $(base64 -w0 /run/output)" >&3
 done
 """
@@ -87,6 +87,8 @@ class Machine:
                 f.write(text)
         os.chmod(self.root + "/usr/local/sbin/agent", 0o755)
         machine.call("systemctl", "--root=" + self.root, "enable", "agent")
+        # Without udev nothing reports the console; the machine has no network to wait for.
+        machine.call("systemctl", "--root=" + self.root, "mask", "serial-getty@ttyS0", "systemd-networkd-wait-online")
 
     def _initial_root(self, kernel):
         root, archive = os.path.join(self.folder, "initial"), os.path.join(self.folder, "initial.cpio")
@@ -116,7 +118,8 @@ class Machine:
             listener.settimeout(PATIENCE_S)
             connection, _ = listener.accept()
         connection.settimeout(PATIENCE_S)
-        self.line = connection.makefile("rwb")
+        with connection:
+            self.line = connection.makefile("rwb")
         try:
             assert self.line.readline().strip().endswith(b"ready")
         except (OSError, AssertionError) as e:
@@ -150,7 +153,9 @@ class Machine:
             self.line.write(base64.b64encode(b"systemctl poweroff") + b"\n")
             self.line.flush()
             self.process.wait(60)
-        except (AttributeError, OSError, ValueError, subprocess.TimeoutExpired):
+        except (AttributeError, OSError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
+        if self.line is not None:
+            self.line.close()
         self.process = None

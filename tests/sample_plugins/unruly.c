@@ -21,8 +21,8 @@ struct unruly {
 
 static const char *const callbacks[] = {"nowhere", "setup", "initialize", "start",
 					"compute", "stop",  "fini",       NULL};
-static const char *const deeds[] = {"hang",  "last", "leave_thread", "exit", "positive", "fork",
-				    "leave", "exec", "burn",         "grow", NULL};
+static const char *const deeds[] = {"hang", "last",  "leave_thread", "exit", "positive",
+				    "fork", "leave", "exec",         NULL};
 
 static const struct frag_param params[] = {
 	FRAG_PARAM_STRING(struct unruly, where, "nowhere", .headline = "In which callback",
@@ -64,28 +64,6 @@ static void leave(void)
 	_exit(0);
 }
 
-/* The deed `burn`: a second of a core. */
-static void burn(void)
-{
-	time_t end = time(NULL) + 1;
-
-	while (time(NULL) < end)
-		continue;
-}
-
-/* The deed `grow`: once, 256 MiB that are never given back. */
-static void grow(void)
-{
-	static char *memory;
-	const size_t bytes = (size_t)256 << 20;
-
-	if (memory != NULL)
-		return;
-	memory = malloc(bytes);
-	if (memory != NULL)
-		memset(memory, 1, bytes);
-}
-
 /* The deed `last` ends when the file is removed. */
 static void last(const char *file)
 {
@@ -98,10 +76,6 @@ static int misbehave(const struct unruly *s)
 	write_file(s);
 	if (strcmp(s->deed, "hang") == 0)
 		sleep_for_ever();
-	if (strcmp(s->deed, "burn") == 0)
-		burn();
-	if (strcmp(s->deed, "grow") == 0)
-		grow();
 	if (strcmp(s->deed, "last") == 0)
 		last(s->file);
 	if (strcmp(s->deed, "leave_thread") == 0)
