@@ -54,8 +54,9 @@ $(CONVERT_CASES): tests/cuda/convert_cases.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
-$(addprefix $(B)/tests/shared/,test_cuda test_cuda_staging): | $(FAKE_CUDA) \
-	$(B)/lib/frag/modules/cuda.so
+FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
+	unit/test_inventory)
+$(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
 
 # make gpu-check: the tests that need a GPU, with the real driver. They run in a folder that holds
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and

@@ -13,6 +13,7 @@
 #include <base/alloc.h>
 #include <text/spec.h>
 #include <wire/message.h>
+#include <workerd/gpus.h>
 
 static int bad_amount(const char *word, struct frag_err *err)
 {
@@ -112,7 +113,7 @@ int wrk_inventory_parse(struct wrk_inventory *inventory, const struct fragi_text
 	return r;
 }
 
-/* The driver of GPUs has a folder for each of them; it says nothing of their memory. */
+/* The driver of NVIDIA has a folder for each GPU; it says nothing of their memory. */
 static int64_t count_gpus(const char *proc)
 {
 	char path[256];
@@ -141,23 +142,64 @@ static int64_t bytes_of(uint64_t count, uint64_t size)
 		       : (int64_t)(count * size);
 }
 
-void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *shm)
+/* Asks only where there is a driver. */
+static int find_gpus(const char *proc, const char *dev, const char *program, int64_t *out_gpus,
+		     int64_t *out_bytes, struct frag_err *err)
+{
+	char path[256];
+	uint32_t count = 0;
+	uint64_t bytes = 0;
+	int r;
+
+	*out_gpus = count_gpus(proc) * FRAGI_AMOUNT_ONE;
+	snprintf(path, sizeof(path), "%s/nvidiactl", dev);
+	if (*out_gpus == 0 && access(path, F_OK) < 0)
+		return 0;
+	r = wrk_gpus_survey(program, &count, &bytes, err);
+	if (r < 0)
+		return r;
+	*out_gpus = count * FRAGI_AMOUNT_ONE;
+	*out_bytes = bytes_of(bytes, 1);
+	return 0;
+}
+
+int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
+		       const char *program, struct frag_err *err)
 {
 	int64_t found[FRAGI_AMOUNTS] = {0};
 	struct statvfs shared;
 	struct sysinfo info;
+	char shm[256];
+	int r = 0;
 
 	found[FRAGI_AMOUNT_CPU] =
 		at_most(sysconf(_SC_NPROCESSORS_ONLN) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
-	found[FRAGI_AMOUNT_GPU] =
-		at_most(count_gpus(proc) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	if (!inventory->is_given[FRAGI_AMOUNT_GPU] || !inventory->is_given[FRAGI_AMOUNT_GPU_MEMORY])
+		r = find_gpus(proc, dev, program, &found[FRAGI_AMOUNT_GPU],
+			      &found[FRAGI_AMOUNT_GPU_MEMORY], err);
+	found[FRAGI_AMOUNT_GPU] = at_most(found[FRAGI_AMOUNT_GPU], FRAGI_AMOUNT_COUNT_MAX);
 	if (sysinfo(&info) == 0)
 		found[FRAGI_AMOUNT_MEMORY] = bytes_of(info.totalram, info.mem_unit);
+	snprintf(shm, sizeof(shm), "%s/shm", dev);
 	if (statvfs(shm, &shared) == 0)
 		found[FRAGI_AMOUNT_SHARED_MEMORY] = bytes_of(shared.f_blocks, shared.f_frsize);
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		if (!inventory->is_given[i])
 			inventory->has[i] = found[i];
+	return r;
+}
+
+void wrk_inventory_text(const struct wrk_inventory *inventory, char *out, size_t size)
+{
+	char value[FRAGI_AMOUNT_TEXT];
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (int i = 0; i < FRAGI_AMOUNTS && used < size; i++)
+		used += (size_t)snprintf(
+			out + used, size - used, "%s%s %s", i > 0 ? ", " : "",
+			fragi_amount_name((enum fragi_amount)i),
+			fragi_amount_text((enum fragi_amount)i, inventory->has[i], value));
 }
 
 void wrk_inventory_fini(struct wrk_inventory *inventory)

@@ -27,10 +27,17 @@ struct wrk_inventory {
 int wrk_inventory_parse(struct wrk_inventory *inventory, const struct fragi_texts *amounts,
 			const struct fragi_texts *labels, struct frag_err *err);
 /*
- * Fills in what was not given. The memory of GPUs is not found.
- * - proc, shm: "/proc", "/dev/shm"
+ * Fills in what was not given. Where the driver of NVIDIA is, it starts fraghost, which asks the
+ * driver for GPUs and their memory.
+ * - proc, dev: "/proc", "/dev"
+ * - program: fraghost
+ * Returns 0; negative errno with the reason when that could not be asked: GPUs are then counted by
+ * what the driver shows in proc, and their memory is not known.
  */
-void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *shm);
+int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
+		       const char *program, struct frag_err *err);
+/* Writes "cpu 8, gpu 1, memory 16 GiB, ..." into out. */
+void wrk_inventory_text(const struct wrk_inventory *inventory, char *out, size_t size);
 void wrk_inventory_fini(struct wrk_inventory *inventory);
 
 #endif

@@ -2,12 +2,15 @@
 #include <workerd/options.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
 #include <wire/credentials.h>
 #include <wire/message.h>
 #include <workerd/environment.h>
+#include <workerd/shell.h>
 
 static bool fragment_name_is_valid(const char *text)
 {
@@ -96,6 +99,21 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 			worker_address, WRK_DATA_PORT_FIRST, WRK_DATA_PORT_LAST);
 	options->has_worker_address = true;
 	return 0;
+}
+
+static void print_machine(struct wrk_inventory *inventory)
+{
+	char program[PATH_MAX] = "", offer[256];
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	(void)wrk_shell_find_host(program, sizeof(program));
+	r = wrk_inventory_find(inventory, "/proc", "/dev", program, &err);
+	wrk_inventory_text(inventory, offer, sizeof(offer));
+	printf("this worker offers %s\n", offer);
+	if (r < 0)
+		printf("the memory of GPUs is not known: %s\n", err.text);
+	wrk_rights_print_kernel(stdout);
 }
 
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
@@ -187,7 +205,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		{.name = "help", .letter = 'h', .no_env = true, .help = "prints this", .on = &help},
 		{.name = "version",
 		 .no_env = true,
-		 .help = "prints the version; with -v also how the kernel can restrict hosts",
+		 .help = "prints the version; with -v also what this machine offers and how its kernel can restrict hosts",
 		 .on = &version},
 	};
 	const struct fragi_flags flags = {
@@ -218,7 +236,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		printf("workerd %s, protocol %d.%d\n", FRAG_VERSION, FW_PROTOCOL_MAJOR,
 		       FW_PROTOCOL_MINOR);
 	if (version && verbose > 0)
-		wrk_rights_print_kernel(stdout);
+		print_machine(&out_options->inventory);
 	if (help || version)
 		return 1;
 	out_options->verbosity = verbose - quiet;

@@ -343,7 +343,7 @@ static void on_child_ended(uv_signal_t *handle, int number)
  * build/bin/workerd finds build/libexec/frag/fraghost, /usr/bin/workerd finds
  * /usr/libexec/frag/fraghost.
  */
-static int find_program(char *out, size_t size)
+int wrk_shell_find_host(char *out, size_t size)
 {
 	char self[PATH_MAX - 32];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -378,12 +378,17 @@ static int64_t env_ms(const char *name)
 }
 
 /* What the driver places fragments by. */
-static void offer(const struct wrk_options *options, struct wrk_config *config)
+static void offer(const struct wrk_shell *shell, struct wrk_config *config)
 {
-	struct wrk_inventory inventory = options->inventory; /* borrows its texts */
+	struct wrk_inventory inventory = shell->options->inventory; /* borrows its texts */
+	struct frag_err err = FRAG_ERR_INIT;
 	const int64_t *has = inventory.has;
 
-	wrk_inventory_find(&inventory, "/proc", "/dev/shm");
+	if (wrk_inventory_find(&inventory, "/proc", "/dev", shell->program, &err) < 0)
+		log_warn(
+			NULL,
+			"the memory of GPUs is not known (%s); give it by --inventory gpu=N,gpuMemory=SIZE",
+			err.text);
 	config->cores = (uint32_t)(has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE);
 	config->gpus = (uint32_t)(has[FRAGI_AMOUNT_GPU] / FRAGI_AMOUNT_ONE);
 	config->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
@@ -428,7 +433,7 @@ static int make_worker(struct wrk_shell *shell)
 	wrk_shared_memory(&shell->rights, memory, why, sizeof(why));
 	if (memory[0] == '\0')
 		log_info(NULL, "hosts share no memory with those of other workers: %s", why);
-	offer(options, &config);
+	offer(shell, &config);
 	wrk_control_groups_init(&shell->groups, "/proc", "/sys/fs/cgroup");
 	config.no_limits = shell->groups.why;
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
@@ -484,7 +489,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 {
 	char device[IF_NAMESIZE];
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = find_program(shell->program, sizeof(shell->program));
+	int r = wrk_shell_find_host(shell->program, sizeof(shell->program));
 
 	if (r < 0) {
 		log_error(NULL, "cannot find fraghost at %s: %s; install it beside workerd",

@@ -216,6 +216,14 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 	LEAVE(CUDA_SUCCESS);
 }
 
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+	ENTER(cuDeviceTotalMem_v2, false)
+	(void)device;
+	*bytes = memory_max;
+	LEAVE(CUDA_SUCCESS);
+}
+
 CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 {
 	ENTER(cuDeviceGetName, false)

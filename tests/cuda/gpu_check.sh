@@ -8,6 +8,14 @@ export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # What the driver compiles is kept between processes.
 export CUDA_CACHE_PATH="$PWD/cache"
 bin/gpu_check || exit $?
+# A worker offers the GPUs to fragments that require them.
+offer=$(bin/workerd --version -v | grep -E "^(this worker offers|the memory of GPUs)")
+if echo "$offer" | grep -qE "gpu [1-9].*gpuMemory [0-9.]+ [GT]iB"; then
+	echo "ok   $offer"
+else
+	echo "FAIL $offer"
+	exit 1
+fi
 for storage in host device cuda_managed; do
 	for pool in "{type: block_memory_pool, storage_type: 0, block_size: 2K, num_blocks: 3}" \
 		"{type: block_memory_pool, storage_type: 1, block_size: 2K, num_blocks: 3}" \

@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,43 +26,114 @@ Test(inventory, what_is_given_counts_and_the_rest_is_found)
 {
 	struct wrk_inventory inventory;
 	struct frag_err err;
-	char proc[] = "/tmp/test_inventory.XXXXXX", path[128];
 
-	cr_assert_not_null(mkdtemp(proc));
-	for (int i = 0; i < 5; i++) {
-		static const char *const folders[] = {
-			"driver", "driver/nvidia", "driver/nvidia/gpus",
-			"driver/nvidia/gpus/0000:01:00.0", "driver/nvidia/gpus/0000:02:00.0"};
-
-		snprintf(path, sizeof(path), "%s/%s", proc, folders[i]);
-		cr_assert_eq(mkdir(path, 0700), 0);
-	}
 	cr_expect_eq(parse(&inventory, "cpu=3,gpuMemory=48Gi", "zone=or1,camera=left", &err), 0);
-	wrk_inventory_find(&inventory, proc, "/dev/shm");
+	cr_expect_eq(wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", &err), 0,
+		     "where there is no GPU nothing is started");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_CPU], 3000);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(48) << 30);
-	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 2000);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 0);
 	cr_expect_gt(inventory.has[FRAGI_AMOUNT_MEMORY], 1 << 20);
 	cr_assert_eq(inventory.label_count, 2);
 	cr_expect_str_eq(inventory.labels[0], "zone=or1");
 	cr_expect_str_eq(inventory.labels[1], "camera=left");
 	wrk_inventory_fini(&inventory);
 	cr_expect_eq(parse(&inventory, "gpu=0,memory=0", NULL, &err), 0);
-	wrk_inventory_find(&inventory, proc, "/nowhere");
+	cr_expect_eq(wrk_inventory_find(&inventory, "/nowhere", "/nowhere", "/nowhere", &err), 0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 0, "a worker may keep them for others");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], 0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_SHARED_MEMORY], 0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_CPU], sysconf(_SC_NPROCESSORS_ONLN) * 1000);
 	wrk_inventory_fini(&inventory);
-	for (int i = 4; i >= 0; i--) {
-		static const char *const folders[] = {
-			"driver", "driver/nvidia", "driver/nvidia/gpus",
-			"driver/nvidia/gpus/0000:01:00.0", "driver/nvidia/gpus/0000:02:00.0"};
+}
 
+/*
+ * What is read of a machine with GPUs: a folder for each, which the driver of NVIDIA shows, and the
+ * driver itself, which fraghost asks. Here that is the driver of tests.
+ */
+static char proc[64], program[PATH_MAX];
+
+static void make_gpus(void)
+{
+	static const char *const folders[] = {"driver", "driver/nvidia", "driver/nvidia/gpus",
+					      "driver/nvidia/gpus/0000:01:00.0",
+					      "driver/nvidia/gpus/0000:02:00.0"};
+	char path[PATH_MAX], self[PATH_MAX - 64];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	cr_assert_gt(n, 0);
+	self[n] = '\0';
+	for (int i = 0; i < 3; i++) /* build/tests/unit/x: as build/libexec/frag/fraghost */
+		*strrchr(self, '/') = '\0';
+	snprintf(program, sizeof(program), "%s/libexec/frag/fraghost", self);
+	snprintf(path, sizeof(path), "%s/tests/cuda", self);
+	setenv("LD_LIBRARY_PATH", path, 1);
+	setenv("FAKE_CUDA_DEVICES", "3", 1);
+	setenv("FAKE_CUDA_MEMORY", "25769803776", 1);
+	snprintf(proc, sizeof(proc), "/tmp/test_inventory.XXXXXX");
+	cr_assert_not_null(mkdtemp(proc));
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", proc, folders[i]);
-		rmdir(path);
+		cr_assert_eq(mkdir(path, 0700), 0);
 	}
-	rmdir(proc);
+}
+
+static void remove_gpus(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", proc);
+	cr_expect_eq(system(command), 0);
+}
+
+TestSuite(inventory_gpus, .init = make_gpus, .fini = remove_gpus);
+
+static int find(struct wrk_inventory *inventory, const char *amounts, const char *asked,
+		struct frag_err *err)
+{
+	cr_assert_eq(parse(inventory, amounts, NULL, err), 0);
+	return wrk_inventory_find(inventory, proc, "/nowhere", asked, err);
+}
+
+Test(inventory_gpus, the_driver_of_nvidia_says_how_many_and_how_much)
+{
+	struct wrk_inventory inventory;
+	struct frag_err err;
+	char text[256];
+
+	cr_assert_eq(find(&inventory, "cpu=1,memory=0", program, &err), 0, "%s", err.text);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 3000);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(72) << 30);
+	wrk_inventory_text(&inventory, text, sizeof(text));
+	cr_expect_str_eq(text, "cpu 1, gpu 3, memory 0 B, sharedMemory 0 B, gpuMemory 72 GiB");
+	wrk_inventory_fini(&inventory);
+	cr_assert_eq(find(&inventory, "gpuMemory=8Gi", program, &err), 0);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 3000);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(8) << 30, "given");
+	wrk_inventory_fini(&inventory);
+	cr_assert_eq(find(&inventory, "gpu=1,gpuMemory=8Gi", "/nowhere", &err), 0,
+		     "nothing is left to ask for");
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 1000);
+	wrk_inventory_fini(&inventory);
+}
+
+Test(inventory_gpus, without_an_answer_they_are_counted)
+{
+	struct wrk_inventory inventory;
+	struct frag_err err;
+
+	setenv("FAKE_CUDA_FAIL", "cuInit:1:100", 1);
+	cr_assert_lt(find(&inventory, NULL, program, &err), 0);
+	cr_expect_not_null(strstr(err.text, "cuInit"), "%s", err.text);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 2000);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], 0);
+	wrk_inventory_fini(&inventory);
+	cr_assert_lt(find(&inventory, NULL, "/nowhere", &err), 0);
+	cr_expect_str_eq(err.text, "/nowhere: No such file or directory");
+	wrk_inventory_fini(&inventory);
+	cr_assert_lt(find(&inventory, NULL, "/bin/true", &err), 0);
+	cr_expect_str_eq(err.text, "fraghost --gpus failed");
+	wrk_inventory_fini(&inventory);
 }
 
 Test(inventory, what_is_wrong_is_refused)

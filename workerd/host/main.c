@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #include <base/failure.h>
 #include <base/log.h>
 #include <base/standard_fds.h>
+#include <type/cuda.h>
 #include <workerd/core/host_exit.h>
+#include <workerd/gpus.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
 
@@ -26,6 +29,21 @@ static enum fragi_library_paths library_paths(void)
 							: FRAGI_LIBRARY_PATHS_NONE;
 }
 
+/* workerd opens no libraries, so it asks for them here. */
+static int print_gpus(void)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	uint32_t count;
+	uint64_t bytes;
+
+	if (fragi_cuda_survey(&count, &bytes, &err) < 0) {
+		printf("%s\n", err.text);
+		return FRAGI_EXIT_MISSING;
+	}
+	printf("%" PRIu32 " %" PRIu64 "\n", count, bytes);
+	return FRAGI_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
 	pid_t parent = getppid();
@@ -37,6 +55,8 @@ int main(int argc, char **argv)
 		printf("fraghost %s\n", FRAG_VERSION);
 		return 0;
 	}
+	if (argc == 2 && strcmp(argv[1], WRK_HOST_GPUS) == 0)
+		return print_gpus();
 	if (argc > 1 || getsockopt(WRK_HOST_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &size) < 0) {
 		fprintf(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr,
 			"fraghost runs fragments; workerd starts it with a socket at descriptor %d. It is not started by hand: use workerd, or fragctl run.\n",

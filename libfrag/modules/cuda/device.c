@@ -57,6 +57,30 @@ static int open_device(struct cuda_device *device, struct frag_err *err)
 	return r;
 }
 
+int cuda_device_survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err)
+{
+	uint64_t all_bytes = 0;
+	int count = 0, r = cuda_driver_open(err);
+
+	if (r == 0)
+		r = cuda_check(cu.cuDeviceGetCount(&count), err, "cuDeviceGetCount");
+	for (int i = 0; r == 0 && i < count; i++) {
+		CUdevice device;
+		size_t bytes = 0;
+
+		r = cuda_check(cu.cuDeviceGet(&device, i), err, "GPU %d: cuDeviceGet", i);
+		if (r == 0)
+			r = cuda_check(cu.cuDeviceTotalMem_v2(&bytes, device), err,
+				       "GPU %d: cuDeviceTotalMem", i);
+		all_bytes += bytes;
+	}
+	if (r < 0)
+		return -ENODEV;
+	*out_count = (uint32_t)count;
+	*out_bytes = all_bytes;
+	return 0;
+}
+
 int cuda_device_use(int32_t id, struct frag_err *err)
 {
 	struct cuda_device *device;

@@ -28,6 +28,8 @@ struct cuda_device {
 
 /* Opens a GPU, once. Returns 0 or -ENODEV with the reason. Thread: one at a time. */
 int cuda_device_use(int32_t id, struct frag_err *err);
+/* See struct fragi_cuda_ops. */
+int cuda_device_survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err);
 /* A GPU that was opened; NULL: none of that number was. Thread: any. */
 struct cuda_device *cuda_device_of(int32_t id);
 /* The GPU that was opened first; NULL: none was. Thread: any. */

@@ -22,6 +22,7 @@
 	X(cuDeviceGetCount, (int *count))                                                          \
 	X(cuDeviceGet, (CUdevice * device, int ordinal))                                           \
 	X(cuDeviceGetName, (char *name, int size, CUdevice device))                                \
+	X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                                  \
 	X(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device))       \
 	X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                        \
 	X(cuCtxPushCurrent_v2, (CUcontext context))                                                \

@@ -53,3 +53,15 @@ int fragi_cuda_use(struct frag_device device, const struct fragi_cuda_ops **out_
 	return r < 0 ? fragi_err_fail(err, FRAGI_FAILURE_GPU_MISSING, NULL, -ENODEV, "%s", why.text)
 		     : 0;
 }
+
+int fragi_cuda_survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err)
+{
+	int r;
+
+	fragi_lock_take(&lock);
+	r = open_module(err);
+	if (r == 0)
+		r = ops->survey(out_count, out_bytes, err);
+	fragi_lock_leave(&lock);
+	return r;
+}

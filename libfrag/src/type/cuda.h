@@ -48,6 +48,11 @@ struct fragi_cuda_ops {
 			     void **arguments, struct frag_err *err);
 	int (*kernel_wait)(const struct frag_kernel *kernel, void *stream, struct frag_err *err);
 	void (*kernel_destroy)(struct frag_kernel *kernel);
+	/*
+	 * How many GPUs this process sees, and the memory of all together; makes none of them
+	 * ready. Returns 0; -ENODEV with the reason.
+	 */
+	int (*survey)(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err);
 };
 
 #define FRAGI_CUDA_SYMBOL "fragi_cuda_v1"
@@ -61,5 +66,7 @@ const struct fragi_cuda_ops *fragi_cuda_opened(void);
  */
 FRAGI_API int fragi_cuda_use(struct frag_device device, const struct fragi_cuda_ops **out_ops,
 			     struct frag_err *err);
+/* Opens the module, and calls its `survey`. */
+FRAGI_API int fragi_cuda_survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err);
 
 #endif
