@@ -309,8 +309,10 @@ void sim_check_look(struct sim *sim)
 	for (uint32_t i = 0; quiet && sim->driver.process.alive && i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			look_at_app(sim, &sim->apps[i]);
-	for (uint32_t i = 0; sim->restarts && i < sim->apps_given; i++)
+	for (uint32_t i = 0; sim->restarts && i < sim->apps_given; i++) {
 		sim_restart_look(sim, &sim->apps[i], quiet && sim->driver.process.alive);
+		sim_apply_look(sim, &sim->apps[i], quiet && sim->driver.process.alive);
+	}
 	if (sim->now_ns > sim->quiet_ns + 14 * SIM_S && sim->driver.process.alive && !sim->once &&
 	    sim->now_ns > sim->driver.started_ns + 14 * SIM_S)
 		look_at_workers(sim);

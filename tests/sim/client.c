@@ -9,12 +9,11 @@
 
 /*
  * A client of the driver, in some histories: it sets parameters of applications that run, one
- * after the other, each to a higher value. What must hold: each is answered, once and in time;
- * what is answered as changed was taken by a host; and a host that is started later begins with no
- * older value than that, and with none that no host has taken.
+ * after the other, each to a higher value, and brings changed graphs (apply.c). What must hold:
+ * each is answered, once and in time; what is answered as changed was taken by a host; and a host
+ * that is started later begins with no older value than that, and with none that no host has taken.
  */
 #define FIRST_CONNECTION (UINT64_C(1) << 40)
-#define LATE_NS (2 * SIM_S)
 
 static bool is_used(const struct sim *sim)
 {
@@ -31,7 +30,7 @@ bool sim_client_has(const struct sim *sim, uint64_t connection)
 	return connection == FIRST_CONNECTION + sim->client.greetings;
 }
 
-static void say(struct sim *sim, struct fw_message *message)
+void sim_client_say(struct sim *sim, struct fw_message *message)
 {
 	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
 				  .connection = FIRST_CONNECTION + sim->client.greetings,
@@ -52,11 +51,22 @@ static void say(struct sim *sim, struct fw_message *message)
 	sim_driver_step(sim, &event);
 }
 
+static bool is_waiting(const struct sim *sim)
+{
+	for (size_t i = 0; i < SIM_ASKED_MAX; i++)
+		if (sim->client.asked[i].seq != 0)
+			return true;
+	return false;
+}
+
 static void greet(struct sim *sim)
 {
 	struct fw_message hello = {.kind = FW_HELLO};
 
+	sim->client.is_unsure =
+		sim->client.is_unsure || is_waiting(sim) || sim_apply_is_under_way(sim);
 	memset(sim->client.asked, 0, sizeof(sim->client.asked));
+	sim->client.applying = (struct sim_applying){0};
 	sim->client.incarnation = sim->driver.incarnation;
 	sim->client.is_there = true;
 	sim->client.greetings++;
@@ -64,7 +74,7 @@ static void greet(struct sim *sim)
 					.minor = FW_PROTOCOL_MINOR,
 					.role = FW_ROLE_CLIENT,
 					.version = "0"};
-	say(sim, &hello);
+	sim_client_say(sim, &hello);
 }
 
 /* Of an application that the driver has, whatever it does at the moment. */
@@ -95,7 +105,7 @@ static void set_one(struct sim *sim)
 	snprintf(text, sizeof(text), "f%u.a.p=%u", asked->fragment, asked->value);
 	sim_print(sim, "client", "sets %s of %s", text, app->name);
 	message.set = (struct fw_set){app->name, text};
-	say(sim, &message);
+	sim_client_say(sim, &message);
 }
 
 /* Each is answered within the time of death, as the driver counts it. */
@@ -106,7 +116,7 @@ static void look_for_late(struct sim *sim)
 
 		if (asked->seq != 0 &&
 		    sim->now_ns - sim_able_since(&sim->driver.process, asked->at_ns) >
-			    sim->dead_ns + LATE_NS)
+			    sim->dead_ns + SIM_CLIENT_LATE_NS)
 			sim_fail(sim, "answers", "the client has no answer for f%u.a.p=%u of %s",
 				 asked->fragment, asked->value, sim->apps[asked->app].name);
 	}
@@ -128,10 +138,14 @@ void sim_on_client(struct sim *sim)
 	if (!sim_client_is_there(sim))
 		greet(sim);
 	if (sim->client.is_there && driver->process.alive)
-		say(sim, &(struct fw_message){.kind = FW_BEAT});
+		sim_client_say(sim, &(struct fw_message){.kind = FW_BEAT});
 	look_for_late(sim);
-	if (sim->client.is_there && driver->process.alive && sim_chance(sim, 3))
+	if (!sim->client.is_there || !driver->process.alive || sim_apply_is_under_way(sim))
+		return;
+	if (sim_chance(sim, 3))
 		set_one(sim);
+	else if (!is_waiting(sim))
+		sim_apply_turn(sim);
 }
 
 static void take_answer(struct sim *sim, const struct fw_message *message)
@@ -172,7 +186,7 @@ void sim_client_hear(struct sim *sim, const struct drv_action *action)
 		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
 		return;
 	}
-	if (message->kind == FW_ANSWER)
+	if (!sim_apply_hear(sim, message) && message->kind == FW_ANSWER)
 		take_answer(sim, message);
 	fw_message_free(message);
 }
@@ -199,10 +213,10 @@ void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw
 		       &(struct host_event){.kind = HOST_EV_SET_DONE, .set_done = &done});
 }
 
-void sim_client_check_source(struct sim *sim, const struct sim_host *host,
+void sim_client_check_source(struct sim *sim, struct sim_host *host,
 			     const struct fw_host_create *create)
 {
-	uint32_t values[SIM_FRAGMENTS_MAX] = {0};
+	uint32_t values[SIM_FRAGMENTS_MAX] = {0}, applied[SIM_FRAGMENTS_MAX] = {0};
 	struct fragi_source source;
 
 	if (!is_used(sim))
@@ -221,11 +235,15 @@ void sim_client_check_source(struct sim *sim, const struct sim_host *host,
 					 host->pid, fragment);
 			values[fragment] = value;
 		}
+		if (sscanf(source.source.sets[i], "f%u.b.q=%u", &fragment, &value) == 2 &&
+		    fragment < SIM_FRAGMENTS_MAX)
+			applied[fragment] = value;
 	}
 	fragi_source_fini(&source);
 	for (uint32_t i = 0; i < host->fragment_count; i++) { /* of others it may be behind */
 		uint8_t f = host->fragments[i];
 
+		sim_apply_begin(sim, host, f, applied[f]);
 		if (values[f] < host->app->set[f] || values[f] > host->app->taken[f])
 			sim_fail(sim, "kept", "pid %d begins with f%u.a.p=%u; %u was set, %u taken",
 				 host->pid, f, values[f], host->app->set[f], host->app->taken[f]);

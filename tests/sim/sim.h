@@ -339,6 +339,9 @@ struct sim_app {
 	bool was_at_rest;
 	/* client.c, by fragment: the last value that was answered as set, and that a host took */
 	uint32_t set[SIM_FRAGMENTS_MAX], taken[SIM_FRAGMENTS_MAX];
+	/* apply.c: the value of the last changed graph that was taken, and of the last one sent */
+	uint32_t applied[SIM_FRAGMENTS_MAX], offered[SIM_FRAGMENTS_MAX];
+	int64_t behind_since_ns[SIM_FRAGMENTS_MAX]; /* its host has an older one; 0: it has not */
 	bool has_result;
 	enum fragi_summary_result result;
 	int exit_code;
@@ -394,11 +397,12 @@ struct sim_host {
 	/* of the run; works: prepare, wire, start or destroy is under way */
 	bool works, has_page, answers, wired, done_reported, drained, run_failed, hangs;
 	int64_t spawned_ns;
-	uint32_t instance; /* how many of its number there were before */
-	bool superseded;   /* there is a newer one */
-	bool struck;       /* by the fate of its application */
-	int64_t limit_ns;  /* of each callback, once it is to drain; 0: none */
-	bool ends;         /* its core has ended it */
+	uint32_t applied[SIM_FRAGMENTS_MAX]; /* by fragment: apply.c */
+	uint32_t instance;                   /* how many of its number there were before */
+	bool superseded;                     /* there is a newer one */
+	bool struck;                         /* by the fate of its application */
+	int64_t limit_ns;                    /* of each callback, once it is to drain; 0: none */
+	bool ends;                           /* its core has ended it */
 	bool orderly, dying;
 	bool end_requested; /* its workerd has passed on that it shall end */
 	bool started;
@@ -474,11 +478,21 @@ struct sim_asked {
 	int64_t at_ns;
 };
 #define SIM_ASKED_MAX 64
+/* apply.c: a changed graph; seq 0: it is not under way */
+struct sim_applying {
+	uint64_t seq;
+	uint32_t app, fragment, value;
+	bool only_shows;
+	bool is_next; /* it was shown, and is to be sent to be made */
+	int64_t at_ns;
+};
 struct sim_client {
 	bool is_there;
 	uint64_t incarnation, greetings, seq;
 	uint32_t value; /* the last one */
 	struct sim_asked asked[SIM_ASKED_MAX];
+	struct sim_applying applying;
+	bool is_unsure; /* what it asked for before its connection ended may have been done */
 };
 
 struct sim {
@@ -582,7 +596,19 @@ void sim_on_driver_timer(struct sim *sim, const struct sim_event *event);
 void sim_on_synced(struct sim *sim, const struct sim_event *event);
 void sim_driver_fini(struct sim *sim);
 
+/* apply.c */
+/* The client has its turn, and nothing that it has set is unanswered. */
+void sim_apply_turn(struct sim *sim);
+bool sim_apply_is_under_way(const struct sim *sim);
+/* Returns whether that is the answer. */
+bool sim_apply_hear(struct sim *sim, const struct fw_message *message);
+/* A host begins with a value of its fragment, or none (0). */
+void sim_apply_begin(struct sim *sim, struct sim_host *host, uint8_t fragment, uint32_t value);
+void sim_apply_look(struct sim *sim, struct sim_app *app, bool quiet);
+
 /* client.c */
+void sim_client_say(struct sim *sim, struct fw_message *message);
+#define SIM_CLIENT_LATE_NS (2 * SIM_S)  /* after the time of death an answer is late */
 void sim_client_start(struct sim *sim); /* of some histories */
 void sim_on_client(struct sim *sim);
 bool sim_client_is_there(const struct sim *sim);
@@ -590,7 +616,7 @@ bool sim_client_has(const struct sim *sim, uint64_t connection);
 /* An action about its connection. */
 void sim_client_hear(struct sim *sim, const struct drv_action *action);
 void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw_host_set *request);
-void sim_client_check_source(struct sim *sim, const struct sim_host *host,
+void sim_client_check_source(struct sim *sim, struct sim_host *host,
 			     const struct fw_host_create *create);
 
 /* worker.c */
