@@ -74,7 +74,7 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(CONVERT_CASES) $(CONVERTER_O
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit
 gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so $(B)/bench/gpu \
-		$(BENCH_SO)
+		$(B)/bench/libbench.so
 	@rm -rf $(GPU_CHECK) && mkdir -p $(addprefix $(GPU_CHECK)/,bin deps libexec/frag \
 		lib/frag/modules lib/frag/plugins)
 	@cp $(B)/tests/cuda/gpu_check $(B)/bench/gpu $(addprefix $(B)/bin/,fragctl driverd workerd) \
