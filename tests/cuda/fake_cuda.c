@@ -20,6 +20,9 @@ EXPORT extern __typeof__(fake_cuda_hold) fake_cuda_hold;
 EXPORT extern __typeof__(fake_cuda_used) fake_cuda_used;
 EXPORT extern __typeof__(fake_cuda_calls) fake_cuda_calls;
 EXPORT extern __typeof__(fake_cuda_peek) fake_cuda_peek;
+EXPORT extern __typeof__(fake_cuda_hold_stream) fake_cuda_hold_stream;
+EXPORT extern __typeof__(fake_cuda_write) fake_cuda_write;
+EXPORT extern __typeof__(fake_cuda_copy) fake_cuda_copy;
 
 #define DEVICES_MAX 8
 #define STACK_MAX 8
@@ -47,6 +50,13 @@ struct CUmemPoolHandle_st {
 	struct CUmemPoolHandle_st *next;
 };
 
+/* Never freed, so that a later use is noticed. */
+struct CUevent_st {
+	uint64_t recorded, complete; /* numbers of records */
+	bool destroyed;
+	struct CUevent_st *next;
+};
+
 struct task {
 	void (*run)(struct task *task); /* called with the lock */
 	CUDA_MEMCPY2D copy;
@@ -54,6 +64,14 @@ struct task {
 	const struct fake_kernel *kernel;
 	unsigned int grid[3], block[3];
 	unsigned char argument[512];
+	/* an event and the number of its record: run after it, if `waits` */
+	CUevent event;
+	uint64_t record;
+	bool waits;
+	CUhostFn fn;
+	void *arg;
+	unsigned char byte;
+	size_t size;
 	struct task *next;
 };
 
@@ -61,7 +79,7 @@ struct CUstream_st {
 	pthread_t thread;
 	pthread_cond_t wake, idle;
 	struct task *first, **last;
-	bool ends;
+	bool ends, held, is_left; /* left: it ends by itself */
 	struct CUstream_st *next;
 };
 
@@ -75,8 +93,10 @@ static struct {
 	int calls, fails_in, result;
 } functions[CALLS];
 static struct piece *pieces;
-static struct CUstream_st *streams;
+static struct CUstream_st *streams, *left; /* left: destroyed while held */
 static struct CUmemPoolHandle_st *pools;
+static struct CUevent_st *events;
+static pthread_cond_t completed = PTHREAD_COND_INITIALIZER; /* an event */
 static struct CUctx_st contexts[DEVICES_MAX];
 static size_t used[DEVICES_MAX], memory_max;
 static int device_count, version;
@@ -84,6 +104,7 @@ static bool held, initialised, configured;
 
 static __thread struct CUctx_st *stack[STACK_MAX];
 static __thread int depth;
+static __thread bool in_host_function; /* which may not call the driver */
 
 static int index_of(const char *name, size_t length)
 {
@@ -141,6 +162,8 @@ static struct CUctx_st *current(void)
 	pthread_mutex_lock(&lock);                                                                 \
 	configure();                                                                               \
 	result = count_call(CALL_##name);                                                          \
+	if (result == CUDA_SUCCESS && in_host_function)                                            \
+		result = CUDA_ERROR_NOT_PERMITTED;                                                 \
 	if (result == CUDA_SUCCESS && !initialised && CALL_##name != CALL_cuInit)                  \
 		result = (CUresult)3;                                                              \
 	if (result == CUDA_SUCCESS && (needs_context) && current() == NULL)                        \
@@ -181,6 +204,8 @@ static const char *text_of(CUresult error)
 		return "CUDA_ERROR_OUT_OF_MEMORY\0out of memory";
 	case CUDA_ERROR_NO_DEVICE:
 		return "CUDA_ERROR_NO_DEVICE\0no CUDA-capable device is detected";
+	case CUDA_ERROR_NOT_PERMITTED:
+		return "CUDA_ERROR_NOT_PERMITTED\0operation not permitted";
 	case CUDA_ERROR_ILLEGAL_ADDRESS:
 		return "CUDA_ERROR_ILLEGAL_ADDRESS\0an illegal memory access was encountered";
 	default:
@@ -419,6 +444,42 @@ CUresult cuMemFreeHost(void *memory)
 
 /* Streams. */
 
+/* With the lock. */
+static void wake_streams(void)
+{
+	for (struct CUstream_st *stream = streams; stream != NULL; stream = stream->next)
+		pthread_cond_signal(&stream->wake);
+	for (struct CUstream_st *stream = left; stream != NULL; stream = stream->next)
+		pthread_cond_signal(&stream->wake);
+}
+
+static void stream_free(struct CUstream_st *stream)
+{
+	pthread_cond_destroy(&stream->wake);
+	pthread_cond_destroy(&stream->idle);
+	free(stream);
+}
+
+/* With the lock. */
+static void leave(struct CUstream_st *stream)
+{
+	struct CUstream_st **at = &left;
+
+	while (*at != stream)
+		at = &(*at)->next;
+	*at = stream->next;
+	stream_free(stream);
+}
+
+static bool may_run(const struct CUstream_st *stream)
+{
+	const struct task *task = stream->first;
+
+	return task != NULL && !held && !stream->held &&
+	       !(task->waits && task->event->complete < task->record);
+}
+
+/* A task stays the first until it is done, so that who waits for the stream waits for it. */
 static void *serve(void *arg)
 {
 	struct CUstream_st *stream = arg;
@@ -426,19 +487,21 @@ static void *serve(void *arg)
 
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		while ((stream->first == NULL || held) && !(stream->ends && stream->first == NULL))
+		while (!may_run(stream) && !(stream->ends && stream->first == NULL))
 			pthread_cond_wait(&stream->wake, &lock);
 		task = stream->first;
 		if (task == NULL)
 			break;
+		task->run(task);
 		stream->first = task->next;
 		if (stream->first == NULL)
 			stream->last = &stream->first;
-		task->run(task);
 		free(task);
 		if (stream->first == NULL)
 			pthread_cond_broadcast(&stream->idle);
 	}
+	if (stream->is_left)
+		leave(stream);
 	pthread_mutex_unlock(&lock);
 	return NULL;
 }
@@ -501,12 +564,18 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 		LEAVE(CUDA_ERROR_INVALID_HANDLE);
 	*at = stream->next;
 	stream->ends = true;
+	/* The driver does not wait; here that is only so while a test holds the stream. */
+	stream->is_left = held || stream->held;
+	if (stream->is_left) {
+		stream->next = left;
+		left = stream;
+		pthread_detach(stream->thread);
+		LEAVE(CUDA_SUCCESS);
+	}
 	pthread_cond_signal(&stream->wake);
 	pthread_mutex_unlock(&lock);
 	pthread_join(stream->thread, NULL);
-	pthread_cond_destroy(&stream->wake);
-	pthread_cond_destroy(&stream->idle);
-	free(stream);
+	stream_free(stream);
 	return CUDA_SUCCESS;
 }
 
@@ -705,7 +774,178 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
 	LEAVE(submit(stream, &task));
 }
 
+/* Events. */
+
+static bool is_event(const struct CUevent_st *event)
+{
+	for (const struct CUevent_st *known = events; known != NULL; known = known->next)
+		if (known == event)
+			return !known->destroyed;
+	return false;
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+	struct CUevent_st *event;
+
+	ENTER(cuEventCreate, true)
+	if ((flags & ~(unsigned int)(CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC)) != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	event = calloc(1, sizeof(*event));
+	if (event == NULL)
+		abort();
+	event->next = events;
+	events = event;
+	*out = event;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuEventDestroy_v2(CUevent event)
+{
+	ENTER(cuEventDestroy_v2, true)
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	event->destroyed = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static void run_record(struct task *task)
+{
+	task->event->complete = task->record;
+	pthread_cond_broadcast(&completed);
+	wake_streams();
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	struct task task = {.run = run_record, .event = event};
+
+	ENTER(cuEventRecord, true)
+	if (!is_event(event) || !is_stream(stream))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	task.record = ++event->recorded;
+	LEAVE(submit(stream, &task));
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+	ENTER(cuEventQuery, true)
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	LEAVE(event->complete == event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+	uint64_t record;
+
+	ENTER(cuEventSynchronize, true)
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	record = event->recorded;
+	while (event->complete < record)
+		pthread_cond_wait(&completed, &lock);
+	LEAVE(CUDA_SUCCESS);
+}
+
+static void run_nothing(struct task *task)
+{
+	(void)task;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+	struct task task = {.run = run_nothing, .event = event, .waits = true};
+
+	ENTER(cuStreamWaitEvent, true)
+	if (flags != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (!is_event(event))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	task.record = event->recorded;
+	LEAVE(submit(stream, &task));
+}
+
+static void run_host_function(struct task *task)
+{
+	pthread_mutex_unlock(&lock);
+	in_host_function = true;
+	task->fn(task->arg);
+	in_host_function = false;
+	pthread_mutex_lock(&lock);
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg)
+{
+	const struct task task = {.run = run_host_function, .fn = fn, .arg = arg};
+
+	ENTER(cuLaunchHostFunc, true)
+	LEAVE(submit(stream, &task));
+}
+
 /* What tests do. */
+
+static void run_write(struct task *task)
+{
+	char *at = reach(task->memory, task->size);
+
+	if (at == NULL) {
+		fprintf(stderr, "fake_cuda: a kernel wrote beyond an allocation\n");
+		abort();
+	}
+	memset(at, task->byte, task->size);
+}
+
+static int launch(void *stream, const struct task *task)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&lock);
+	result = submit(stream, task);
+	pthread_mutex_unlock(&lock);
+	return result == CUDA_SUCCESS ? 0 : -1;
+}
+
+int fake_cuda_write(void *stream, unsigned long long address, unsigned char byte, size_t size)
+{
+	const struct task task = {.run = run_write, .memory = address, .byte = byte, .size = size};
+
+	return launch(stream, &task);
+}
+
+int fake_cuda_copy(void *stream, unsigned long long to, unsigned long long from, size_t size)
+{
+	const struct task task = {
+		.run = run_copy,
+		.copy = {.srcDevice = from, .dstDevice = to, .WidthInBytes = size, .Height = 1}};
+
+	return launch(stream, &task);
+}
+
+/* Not of those that frag calls: for gpu_check, which has no kernels of its own. */
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char byte, size_t size,
+				CUstream stream);
+CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char byte, size_t size, CUstream stream)
+{
+	return fake_cuda_write(stream, memory, byte, size) == 0 ? CUDA_SUCCESS
+								: CUDA_ERROR_INVALID_HANDLE;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+	depth = depth > 0 ? depth : 1;
+	stack[depth - 1] = context;
+	return CUDA_SUCCESS;
+}
+
+void fake_cuda_hold_stream(void *stream, bool hold)
+{
+	pthread_mutex_lock(&lock);
+	((struct CUstream_st *)stream)->held = hold;
+	wake_streams();
+	pthread_mutex_unlock(&lock);
+}
 
 void fake_cuda_fail(const char *name, int nth, int result)
 {
@@ -722,8 +962,7 @@ void fake_cuda_hold(bool hold)
 {
 	pthread_mutex_lock(&lock);
 	held = hold;
-	for (struct CUstream_st *stream = streams; stream != NULL; stream = stream->next)
-		pthread_cond_signal(&stream->wake);
+	wake_streams();
 	pthread_mutex_unlock(&lock);
 }
 

@@ -24,6 +24,12 @@
 void fake_cuda_fail(const char *name, int nth, int result);
 /* While held, streams do nothing. */
 void fake_cuda_hold(bool hold);
+/* The same of one stream, a CUstream. */
+void fake_cuda_hold_stream(void *stream, bool hold);
+/* A kernel that writes a byte to memory of a GPU, in the order of a stream. Returns 0 or -1. */
+int fake_cuda_write(void *stream, unsigned long long address, unsigned char byte, size_t size);
+/* The same, that copies. */
+int fake_cuda_copy(void *stream, unsigned long long to, unsigned long long from, size_t size);
 /* Bytes of memory of all kinds that are in use. */
 size_t fake_cuda_used(void);
 /* Calls of a function so far. */

@@ -21,6 +21,7 @@
 #include <frag/clock.h>
 #include <frag/param.h>
 #include <frag/operator.h>
+#include <frag/cuda.h>
 #include <frag/data_logger.h>
 #include <frag/status.h>
 #include <frag/flow.h>

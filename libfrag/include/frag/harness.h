@@ -106,10 +106,11 @@ FRAG_API int frag_harness_ready(struct frag_harness *harness);
 FRAG_API const char *frag_harness_error(const struct frag_harness *harness);
 
 /*
- * Takes the oldest message that was emitted on an output.
+ * Takes the oldest message that was emitted on an output. Work of a GPU that writes its tensors is
+ * done then.
  * - port: name of the output
  * - out_message: receives a new reference
- * Returns 0; -ENOMSG: none is there; -EINVAL: no such output.
+ * Returns 0; -ENOMSG: none is there; -EINVAL: no such output; -EIO: the GPU has failed.
  */
 FRAG_API int frag_harness_take(struct frag_harness *harness, const char *port,
 			       struct frag_message **out_message);

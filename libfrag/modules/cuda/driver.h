@@ -38,6 +38,13 @@
 	X(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))       \
 	X(cuStreamDestroy_v2, (CUstream stream))                                                   \
 	X(cuStreamSynchronize, (CUstream stream))                                                  \
+	X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags))                 \
+	X(cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *arg))                             \
+	X(cuEventCreate, (CUevent * event, unsigned int flags))                                    \
+	X(cuEventDestroy_v2, (CUevent event))                                                      \
+	X(cuEventRecord, (CUevent event, CUstream stream))                                         \
+	X(cuEventQuery, (CUevent event))                                                           \
+	X(cuEventSynchronize, (CUevent event))                                                     \
 	X(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *properties))                \
 	X(cuMemPoolDestroy, (CUmemoryPool pool))                                                   \
 	X(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))  \

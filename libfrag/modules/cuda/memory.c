@@ -220,4 +220,5 @@ const struct fragi_memory cuda_memory = {
 	.copy = memory_copy,
 	.pack = memory_pack,
 	.wait = memory_wait,
+	.streams = &cuda_streams,
 };

@@ -124,7 +124,8 @@ static void put_head(uint8_t *head, const struct frag_message *message, uint64_t
 {
 	head[0] = FRAGI_DESCRIPTOR_VERSION;
 	head[1] = message->stamps & (FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL);
-	memcpy(head + 2, &message->tensor_count, sizeof(message->tensor_count));
+	head[2] = message->tensor_count;
+	head[3] = 0;
 	memset(head + HEAD_VALUE_SIZE, 0, sizeof(uint32_t));
 	memcpy(head + 8, &type_id, sizeof(type_id));
 }

@@ -127,6 +127,9 @@ int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device dev
 				    "nothing has opened the GPU whose memory this is");
 	if (from->compact_bytes == 0)
 		return 0;
+	r = fragi_tensor_wait(from, err);
+	if (r < 0)
+		return r;
 	if (from->compact) {
 		r = memory->copy(mover, to, frag_tensor_data(from), from->compact_bytes, err);
 	} else if (dl->device.type != FRAG_DEVICE_CPU || mover.type == FRAG_DEVICE_CPU) {

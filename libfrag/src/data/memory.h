@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include <base/diag.h>
+#include <data/work.h>
 #include <frag/tensor.h>
 
 /*
@@ -45,6 +46,8 @@ struct fragi_memory {
 		    struct frag_err *err);
 	/* Waits for what this process has begun on the device. Returns 0; -EIO: it failed. */
 	int (*wait)(struct frag_device device, struct frag_err *err);
+	/* NULL: the device has no streams */
+	const struct fragi_stream_ops *streams;
 };
 
 /* Whether the CPU can read and write the memory. */

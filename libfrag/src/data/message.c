@@ -100,7 +100,6 @@ void fragi_message_recycle(struct frag_message *message)
 {
 	if (__builtin_expect(message->value != message->inline_value ||
 				     (message->contents & FRAGI_CONTENTS_MORE) != 0 ||
-				     message->metadata != NULL ||
 				     atomic_load_explicit(&message->blob, memory_order_relaxed) !=
 					     NULL,
 			     0))
@@ -349,6 +348,8 @@ void fragi_message_set_metadata(struct frag_message *message, struct frag_metada
 {
 	fragi_metadata_destroy(message->metadata);
 	message->metadata = metadata;
+	message->at_receive = (uint8_t)((message->at_receive & ~FRAGI_AT_RECEIVE_METADATA) |
+					(metadata != NULL ? FRAGI_AT_RECEIVE_METADATA : 0));
 }
 
 uint64_t frag_message_epoch(const struct frag_message *message)
@@ -393,6 +394,7 @@ static struct frag_message *message_copy(const struct frag_message *message)
 		frag_tensor_ref(copy->tensors[i].tensor);
 	}
 	copy->tensor_count = message->tensor_count;
+	copy->at_receive = message->at_receive;
 	fragi_message_copy_stamps(copy, message);
 	return copy;
 

@@ -56,6 +56,10 @@ struct fragi_named_tensor {
 	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED |  \
 	 FRAGI_STAMP_FOREIGN)
 
+/* The message has metadata; a tensor of it may not be written yet (tensor.h). */
+#define FRAGI_AT_RECEIVE_METADATA 1u
+#define FRAGI_AT_RECEIVE_WORK 2u
+
 struct frag_message {
 	/* kept while the message lies in the pool */
 	struct fragi_pooled home;
@@ -68,9 +72,10 @@ struct frag_message {
 		struct {
 			bool shared; /* emitted or received: immutable, even with one reference */
 			uint8_t stamps; /* FRAGI_STAMP_*: which of them are set */
-			uint16_t tensor_count;
+			uint8_t tensor_count;
+			uint8_t at_receive; /* FRAGI_AT_RECEIVE_*: what a receive has to do */
 		};
-		uint32_t contents; /* the three as one: a message without any is recycled faster */
+		uint32_t contents; /* the four as one: a message without any is recycled faster */
 	};
 	const struct frag_type *type; /* of the value; NULL: none */
 	void *value;                  /* inline_value, or in the box */
@@ -91,7 +96,7 @@ struct frag_message {
 	uint32_t clock;            /* of acquisition_ns */
 	struct fragi_trail *trail; /* owned, if FRAGI_STAMP_TRAIL is set */
 };
-/* `contents`: anything but `shared` */
+/* `contents`: anything but `shared`. It is written while only one thread can see the message. */
 #define FRAGI_CONTENTS_MORE 0xffffff00u
 
 /* The bytes at the start of a message that the pool uses while the message lies in it. */
@@ -149,6 +154,11 @@ static inline void fragi_message_share(struct frag_message *message)
 
 /* Returns the payload in bytes (value and tensors), as ledger and windows count it. */
 FRAGI_API uint64_t fragi_message_bytes(const struct frag_message *message);
+
+/* Waits with the CPU until all tensors are written. Returns 0; -EIO: the GPU has failed. */
+FRAGI_API int fragi_message_wait(const struct frag_message *message, struct frag_err *err);
+/* Makes later work of a CUstream wait until all tensors are written. Returns 0; -EIO. */
+int fragi_message_follow(const struct frag_message *message, void *stream, struct frag_err *err);
 
 /* Replaces the metadata. Takes `metadata`, which may be NULL. */
 FRAGI_API void fragi_message_set_metadata(struct frag_message *message,

@@ -23,3 +23,21 @@ int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err)
 	}
 	return r;
 }
+
+int fragi_message_wait(const struct frag_message *message, struct frag_err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
+		r = fragi_tensor_wait(message->tensors[i].tensor, err);
+	return r;
+}
+
+int fragi_message_follow(const struct frag_message *message, void *stream, struct frag_err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
+		r = fragi_work_follow(message->tensors[i].tensor->written, stream, err);
+	return r;
+}

@@ -81,6 +81,9 @@ int frag_npy_write(const char *path, const struct frag_tensor *tensor, uint64_t 
 
 	if (device != FRAG_DEVICE_CPU && device != FRAG_DEVICE_CUDA_HOST)
 		return -EOPNOTSUPP;
+	r = fragi_tensor_wait(tensor, NULL);
+	if (r < 0)
+		return r;
 	out = fopen(path, "we");
 	if (out == NULL)
 		return -errno;

@@ -271,7 +271,7 @@ static void print_data(const struct frag_tensor *tensor, uint64_t max, FILE *out
 	const struct frag_dltensor *dl = &tensor->dl;
 	const unsigned char *data = frag_tensor_data(tensor);
 	int64_t index[FRAG_TENSOR_NDIM_MAX] = {0}, offset;
-	size_t element = fragi_dtype_size(dl->dtype),
+	size_t element = fragi_tensor_wait(tensor, NULL) == 0 ? fragi_dtype_size(dl->dtype) : 0,
 	       count = element > 0 ? tensor->compact_bytes / element : 0;
 
 	fputs(", \"data\": [", out);

@@ -126,6 +126,7 @@ static struct frag_tensor *tensor_new(void)
 	tensor->memory = NULL;
 	tensor->release = NULL;
 	tensor->context = NULL;
+	tensor->written = NULL;
 	return tensor;
 }
 
@@ -330,15 +331,11 @@ struct frag_tensor *frag_tensor_ref(const struct frag_tensor *tensor)
 	return same;
 }
 
-void frag_tensor_unref(struct frag_tensor *tensor)
+/* Nothing refers to the tensor, and nothing writes its memory. */
+static inline void tensor_free(struct frag_tensor *tensor)
 {
-	struct frag_tensor *copy;
+	struct frag_tensor *copy = atomic_load_explicit(&tensor->copy, memory_order_relaxed);
 
-	if (tensor == NULL ||
-	    (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
-	     atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1))
-		return;
-	copy = atomic_load_explicit(&tensor->copy, memory_order_relaxed);
 	if (__builtin_expect(copy != NULL, 0))
 		frag_tensor_unref(copy);
 	if (tensor->release != NULL)
@@ -346,6 +343,27 @@ void frag_tensor_unref(struct frag_tensor *tensor)
 	frag_free(tensor->allocator, tensor->memory);
 	fragi_resource_unref(tensor->allocator);
 	tensor_drop(tensor);
+}
+
+static void free_written(void *arg)
+{
+	struct frag_tensor *tensor = arg;
+
+	fragi_work_unref(tensor->written);
+	tensor_free(tensor);
+}
+
+void frag_tensor_unref(struct frag_tensor *tensor)
+{
+	if (tensor == NULL ||
+	    (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
+	     atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1))
+		return;
+	/* A message that nobody received may still be written. */
+	if (__builtin_expect(tensor->written != NULL, 0))
+		fragi_work_then(tensor->written, free_written, tensor);
+	else
+		tensor_free(tensor);
 }
 
 const struct frag_dltensor *frag_tensor_dl(const struct frag_tensor *tensor)
@@ -410,6 +428,8 @@ struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor)
 {
 	struct frag_tensor *copy, *other = NULL;
 
+	if (fragi_tensor_wait(tensor, NULL) < 0)
+		return NULL;
 	if (tensor->sends_data || tensor->compact_bytes == 0)
 		return tensor;
 	copy = atomic_load_explicit(&tensor->copy, memory_order_acquire);

@@ -7,6 +7,7 @@
 
 #include <base/diag.h>
 #include <data/pool.h>
+#include <data/work.h>
 #include <frag/tensor.h>
 
 /* A tensor: its description, from the thread's pool, and a pointer to its memory. */
@@ -30,6 +31,11 @@ struct frag_tensor {
 	void *memory;
 	void (*release)(void *context);
 	void *context;
+	/*
+	 * what writes the memory, a reference; NULL: it is written. Set before the tensor is
+	 * frozen, constant afterwards
+	 */
+	struct fragi_work *written;
 	/* a compact copy in host memory, made once when the tensor leaves the process */
 	_Atomic(struct frag_tensor *) copy;
 };
@@ -45,6 +51,22 @@ struct fragi_small_body {
 static inline void fragi_tensor_freeze(struct frag_tensor *tensor)
 {
 	atomic_store_explicit(&tensor->frozen, true, memory_order_relaxed);
+}
+
+/*
+ * Waits with the CPU until the memory is written. Returns 0; -EIO: the GPU has failed. Call it
+ * before the CPU reads a tensor, or its memory goes to what knows nothing of streams.
+ */
+static inline int fragi_tensor_wait(const struct frag_tensor *tensor, struct frag_err *err)
+{
+	return __builtin_expect(tensor->written == NULL, 1) ? 0
+							    : fragi_work_wait(tensor->written, err);
+}
+/* Sets what writes the memory of a tensor that is not frozen. Takes the reference. */
+static inline void fragi_tensor_set_written(struct frag_tensor *tensor, struct fragi_work *work)
+{
+	fragi_work_unref(tensor->written);
+	tensor->written = work;
 }
 
 /* Returns the bytes of an element; 0 for a type that frag does not support. */

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include <data/work.h>
 #include <frag/subgraph.h>
 #include <base/call.h>
 #include <base/clock.h>
@@ -35,6 +36,20 @@ struct fragi_port {
 	bool is_aligned; /* with the other inputs of op->align */
 	/* flows inside the fragment; before initialize, run/ adds those to other fragments */
 	uint32_t flow_count;
+};
+
+/* The stream of an operator that gives work to a GPU (device.c, sched/stream.c). */
+struct fragi_op_stream {
+	const struct fragi_stream_ops *ops;
+	struct fragi_stream *stream;
+	struct frag_resource *pool; /* which the stream was taken from; NULL: it is its own */
+	/* of the tick: tensors that it holds */
+	struct frag_tensor **held;
+	uint32_t held_count, held_capacity;
+	/* of the exec: what an emit calls next, and whether always */
+	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
+				       struct frag_message *message);
+	bool attaches_always;
 };
 
 struct fragi_pool_place;
@@ -89,10 +104,11 @@ struct frag_op {
 	struct fragi_made *made;                   /* NULL once composed */
 	const struct fragi_pool_place *pool_place; /* thread_pool.h; NULL: in no pool */
 	uint32_t crew; /* whose threads run it: fragment->crews[crew - 1]; 0: the scheduler's */
-	struct fragi_tracked *tracked; /* NULL: its data flow is not tracked */
-	struct fragi_on_path *on_path; /* NULL: no path with a deadline leads here */
-	struct fragi_saved *saved;     /* NULL: nothing keeps its state */
-	struct fragi_logged *logged;   /* NULL: no data logger wants its messages */
+	struct fragi_tracked *tracked;  /* NULL: its data flow is not tracked */
+	struct fragi_on_path *on_path;  /* NULL: no path with a deadline leads here */
+	struct fragi_saved *saved;      /* NULL: nothing keeps its state */
+	struct fragi_logged *logged;    /* NULL: no data logger wants its messages */
+	struct fragi_op_stream *stream; /* NULL: it has none */
 	const char *scope; /* the path of its instance of a subgraph (text/spec.h); NULL: none */
 };
 
@@ -108,6 +124,9 @@ struct fragi_current {
 FRAGI_API struct fragi_current *fragi_current(void);
 /* Sets the operator whose callback this thread runs; op NULL: none any more. */
 void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback);
+
+/* device.c: gives back what frag_op_use_stream has taken. */
+void fragi_op_release_stream(struct frag_op *op);
 
 /* What a callback has returned: 0, a negative errno; or, where it is positive, its refusal. */
 int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, int r);

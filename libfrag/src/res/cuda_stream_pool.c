@@ -123,6 +123,15 @@ static struct stream_pool *pool_of(const struct frag_resource *resource)
 		       : NULL;
 }
 
+bool fragi_is_stream_pool(const struct frag_resource *resource, struct frag_device *out_gpu)
+{
+	const struct stream_pool *pool = pool_of(resource);
+
+	if (pool != NULL)
+		*out_gpu = (struct frag_device){FRAG_DEVICE_CUDA, (int32_t)pool->dev_id};
+	return pool != NULL;
+}
+
 int frag_cuda_stream_take(struct frag_resource *resource, void **out_stream)
 {
 	struct stream_pool *pool = pool_of(resource);

@@ -42,6 +42,9 @@ struct frag_resource {
 extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_cuda_stream_pool,
 	fragi_rmm_allocator, fragi_stream_ordered_allocator, fragi_unbounded_allocator;
 
+/* Whether a resource is a cuda_stream_pool, and of which GPU. NULL is accepted. */
+bool fragi_is_stream_pool(const struct frag_resource *resource, struct frag_device *out_gpu);
+
 /* The built-in type of that name; NULL: there is none. Aliases are not applied. */
 FRAGI_API const struct fragi_built_in_resource *fragi_built_in_resource(const char *name);
 /* The i-th one, NULL beyond the last: to list them. */

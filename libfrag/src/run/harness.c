@@ -385,8 +385,12 @@ int frag_harness_take(struct frag_harness *harness, const char *port,
 	message = fragi_rx_take(harness->ports[index].ends[0]->rx, fragi_stamp());
 	if (message == NULL)
 		return -ENOMSG;
-	*out_message = message;
-	return 0;
+	r = fragi_message_wait(message, NULL);
+	if (r < 0)
+		frag_message_unref(message);
+	else
+		*out_message = message;
+	return r;
 }
 
 /* Takes a message whose value is of this type. */

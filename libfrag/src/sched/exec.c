@@ -213,6 +213,7 @@ static int distances_create(struct fragi_exec *exec)
 
 static int bind_attach(struct fragi_exec *exec)
 {
+	fragi_stream_bind(exec);
 	fragi_path_bind(exec);
 	return fragi_logging_bind(exec->op);
 }
@@ -506,6 +507,7 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 		if (r < 0)
 			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
 	}
+	fragi_stream_end(exec);
 	fragi_exec_give_up_pending(exec);
 	fragi_checks_stop(exec);
 	fragi_checks_end(exec);

@@ -34,7 +34,7 @@ struct fragi_exec_port {
 
 /* metadata may hold keys: it is cleared when the tick ends */
 #define FRAGI_ATTACH_METADATA 1u
-/* the operator is tracked (tracking.h) or logged (logging.h); always set then */
+/* the operator is tracked (tracking.h) or logged (logging.h), or has a stream; always set then */
 #define FRAGI_ATTACH_LABEL 2u
 
 struct frag_tick {
@@ -235,6 +235,18 @@ int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *po
  * Returns false: it has no such time.
  */
 bool fragi_acquired_ns(const struct frag_message *message, int64_t now_ns, int64_t *out_ns);
+
+/*
+ * stream.c, of an operator that has a stream: what its emits, ticks and end do for the work of its
+ * GPU. bind: before what else is attached, and once compute is set.
+ */
+void fragi_stream_bind(struct fragi_exec *exec);
+void fragi_stream_end(struct fragi_exec *exec);
+/*
+ * The tensors of a received message may not be written yet: makes the operator's stream wait, or,
+ * where it has none, the CPU. Returns 0, or the failure, which is worded in the operator.
+ */
+int fragi_stream_receive(struct frag_tick *tick, const struct frag_message *message);
 
 /* deadline.c: puts the deadline of the operator around its compute. Returns 0 or -ENOMEM. */
 int fragi_deadline_create(struct fragi_exec *exec);

@@ -63,14 +63,29 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 	return 0;
 }
 
-/* The end of receive for a message with metadata; not inlined, to keep receive short. */
-static __attribute__((noinline)) int notify_and_merge(struct frag_tick *tick,
-						      const struct fragi_rx *rx,
-						      const struct frag_message *message,
-						      const struct frag_message **out_message)
+/* The end of receive for a message with metadata, or with tensors that are not written yet. */
+static int finish_receive(struct frag_tick *tick, const struct frag_message *message,
+			  const struct frag_message **out_message)
+{
+	int r = 0;
+
+	if ((message->at_receive & FRAGI_AT_RECEIVE_WORK) != 0)
+		r = fragi_stream_receive(tick, message);
+	if (r == 0 && (message->at_receive & FRAGI_AT_RECEIVE_METADATA) != 0)
+		return metadata_merge(tick, message, out_message);
+	if (r == 0)
+		*out_message = message;
+	return r;
+}
+
+/* The same; not inlined, to keep receive short. */
+static __attribute__((noinline)) int notify_and_finish(struct frag_tick *tick,
+						       const struct fragi_rx *rx,
+						       const struct frag_message *message,
+						       const struct frag_message **out_message)
 {
 	fragi_notify_call(rx->taken);
-	return metadata_merge(tick, message, out_message);
+	return finish_receive(tick, message, out_message);
 }
 
 /* Receives the oldest message of rx, borrowed until the tick ends. */
@@ -86,8 +101,8 @@ static int receive_from(struct frag_tick *tick, struct fragi_rx *rx,
 	if (message == NULL)
 		return -ENOMSG;
 	tick->received[tick->received_count++] = message;
-	if (message->metadata != NULL)
-		return metadata_merge(tick, message, out_message);
+	if (message->at_receive != 0)
+		return finish_receive(tick, message, out_message);
 	*out_message = message;
 	return 0;
 }
@@ -103,7 +118,7 @@ int fragi_tick_keep(struct frag_tick *tick, struct frag_message *message,
 	}
 	tick->received[tick->received_count++] = message;
 	*out_message = message;
-	return message->metadata != NULL ? metadata_merge(tick, message, out_message) : 0;
+	return message->at_receive != 0 ? finish_receive(tick, message, out_message) : 0;
 }
 
 /* Receives from the first flow that has a pending message. */
@@ -145,8 +160,8 @@ static inline __attribute__((always_inline)) int receive(struct frag_tick *tick,
 		return receive_from_any(tick, port, out_message);
 	in->next_rx = rx->after;
 	tick->received[tick->received_count++] = message;
-	if (__builtin_expect(message->metadata != NULL, 0))
-		return notify_and_merge(tick, rx, message, out_message);
+	if (__builtin_expect(message->at_receive != 0, 0))
+		return notify_and_finish(tick, rx, message, out_message);
 	*out_message = message;
 	fragi_notify_call(rx->taken);
 	return 0;
