@@ -382,7 +382,7 @@ Test(fragment, all_errors_at_once)
 		 "      pool: $pool\n"
 		 "      gate: $gat\n"
 		 "      sizes: [1, x]\n"
-		 "    conditions: [{type: boolean, name: gate}, {type: counter}, {type: cuda_event}]\n"
+		 "    conditions: [{type: boolean, name: gate}, {type: counter}, {type: first_pixel_out}]\n"
 		 "    ports: {inn: {capacity: 2}}\n"
 		 "  c: {type: source}\n"
 		 "flows: [a -> b, c.out -> b.in, c -> b.inn]\n"),
@@ -397,7 +397,7 @@ Test(fragment, all_errors_at_once)
 	    "app.yaml:16:13: app.b: parameter \"gate\": there is no condition \"gat\"; did you mean \"gate\"?\n"
 	    "app.yaml:17:18: app.b: parameter \"sizes\": \"x\" is not a valid integer\n"
 	    "app.yaml:18:47: app.b: unknown condition type \"counter\"; did you mean \"count\"?\n"
-	    "app.yaml:18:64: app.b: condition type \"cuda_event\" is not built yet; wait for the event in compute\n"
+	    "app.yaml:18:64: app.b: condition type \"first_pixel_out\" is not part of frag; use a periodic condition, since there is no window to wait for\n"
 	    "app.yaml:19:13: app.b: unknown port \"inn\"; did you mean \"in\"?\n"
 	    "app.yaml:20:3: app.c: parameter \"inputs\" (i64) is required and not set\n"
 	    "app.yaml:21:32: flow end app.b.inn: no input \"inn\"; did you mean \"in\"?\n");

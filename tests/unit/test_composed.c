@@ -67,7 +67,7 @@ Test(composed, names_that_are_none_or_taken_are_refused)
 	    "app: \"\" is not a valid name of an operator; write a letter, then letters, digits, _ or -, 63 at most\n"
 	    "app.op: two conditions are called \"gate\"\n"
 	    "app.op: \"a gate\" is not a valid name of a condition\n"
-	    "app.op: unknown condition type \"\"; valid: message_available, expiring_message_available, multi_message_available, multi_message_available_timeout, downstream_affordable, memory_available, count, boolean, asynchronous, periodic, or, none\n"
+	    "app.op: unknown condition type \"\"; valid: message_available, expiring_message_available, multi_message_available, multi_message_available_timeout, downstream_affordable, memory_available, count, boolean, asynchronous, periodic, cuda_stream, cuda_event, cuda_buffer, or, none\n"
 	    "app: two resources or services are called \"pool\"\n"
 	    "app: \"a pool\" is not a valid name of a resource\n"
 	    "app: \"\" is not a valid name of a resource\n");

@@ -273,8 +273,8 @@ Test(spec, names_of_holoscan_are_explained)
 		enum fragi_holoscan_kind kind;
 		const char *name, *sentence;
 	} cases[] = {
-		{FRAGI_HOLOSCAN_CONDITION, "CudaEventCondition",
-		 "condition type \"CudaEventCondition\" is not built yet; wait for the event in compute"},
+		{FRAGI_HOLOSCAN_RESOURCE, "CudaGreenContext",
+		 "resource type \"CudaGreenContext\" is not built yet; make the context in an operator of your own"},
 		{FRAGI_HOLOSCAN_OPERATOR, "aja_source_op",
 		 "operator type \"aja_source_op\" is not part of frag; play a recording with video_replayer, or write an operator over the card's library"},
 		{FRAGI_HOLOSCAN_OPERATOR, "CountCondition",

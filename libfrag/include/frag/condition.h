@@ -47,6 +47,12 @@ FRAG_BEGIN_DECLS
  *   - recess_period: a duration or a frequency; required
  *   - policy (catch_up_missed_ticks): what happens to ticks that were missed; also
  *     min_time_between_ticks and no_catch_up_missed_ticks
+ * - cuda_stream, cuda_event, cuda_buffer: a message waits on every flow of an input, and a GPU has
+ *   written the next message of each, so that its receive waits for nothing. In frag events belong
+ *   to tensors, so cuda_stream and cuda_buffer are the same. Of a flow whose policy drops the
+ *   oldest message only the message is waited for: its sender may replace it at any time.
+ *   - receiver: the input; optional where the operator has exactly one
+ *   - event_name: of cuda_event: the tensor that must be written; left out: all
  * - or: one of the conditions that it combines is READY; NEVER of one of them is its answer too
  *   - terms: names of conditions of the operator, which stand before it in the list
  *   - ports: names of ports, whose conditions it combines

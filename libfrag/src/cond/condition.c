@@ -14,6 +14,9 @@ static const struct fragi_built_in_condition *const types[] = {
 	&fragi_condition_boolean,
 	&fragi_condition_asynchronous,
 	&fragi_condition_periodic,
+	&fragi_condition_cuda_stream,
+	&fragi_condition_cuda_event,
+	&fragi_condition_cuda_buffer,
 	&fragi_condition_or,
 	&fragi_condition_none,
 };

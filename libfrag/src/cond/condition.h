@@ -4,6 +4,7 @@
 
 #include <base/diag.h>
 #include <base/notify.h>
+#include <data/work.h>
 #include <frag/condition.h>
 #include <frag/operator.h>
 
@@ -20,6 +21,8 @@ struct fragi_waiting {
 	/* when the first one was emitted; FRAGI_TIME_UNKNOWN: not known, or none waits */
 	int64_t oldest_ns;
 	bool ended; /* empty, and no message can come any more */
+	/* of a condition that looks at messages: what it waits for; NULL: nothing */
+	struct fragi_work *unwritten;
 };
 
 /*
@@ -44,6 +47,12 @@ struct fragi_built_in_condition {
 	 */
 	enum frag_ready (*check_inputs)(void *state, const struct fragi_waiting *inputs,
 					uint32_t count, int64_t now_ns, int64_t *out_until_ns);
+	/*
+	 * Of a condition that looks at messages: the work of a GPU that it waits for, of the next
+	 * message of a flow; NULL: none. It is not called for flows whose sender drops the oldest
+	 * message, because that one may go meanwhile.
+	 */
+	struct fragi_work *(*unwritten)(const void *state, const struct frag_message *message);
 };
 
 /* The built-in type of that name; NULL: there is none. Aliases are not applied. */
@@ -52,7 +61,8 @@ FRAGI_API const struct fragi_built_in_condition *fragi_built_in_condition(const 
 FRAGI_API const struct fragi_built_in_condition *fragi_built_in_condition_at(size_t i);
 
 extern const struct fragi_built_in_condition fragi_condition_asynchronous, fragi_condition_boolean,
-	fragi_condition_count, fragi_condition_downstream_affordable,
+	fragi_condition_count, fragi_condition_cuda_buffer, fragi_condition_cuda_event,
+	fragi_condition_cuda_stream, fragi_condition_downstream_affordable,
 	fragi_condition_expiring_message_available, fragi_condition_memory_available,
 	fragi_condition_message_available, fragi_condition_multi_message_available,
 	fragi_condition_multi_message_available_timeout, fragi_condition_none, fragi_condition_or,

@@ -112,6 +112,17 @@ static inline struct frag_message *fragi_queue_take(struct fragi_queue *queue, u
 	return message;
 }
 
+/* Taking side, when only it takes: the oldest message, which stays. NULL: empty. */
+static inline const struct frag_message *fragi_queue_first(const struct fragi_queue *queue)
+{
+	uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+
+	if (atomic_load_explicit(&queue->tail, memory_order_acquire) == head)
+		return NULL;
+	return atomic_load_explicit(&queue->slots[head & queue->mask].message,
+				    memory_order_relaxed);
+}
+
 /* Either side, when both may take. NULL: empty. */
 FRAGI_API struct frag_message *fragi_queue_take_shared(struct fragi_queue *queue,
 						       uint64_t *out_stamp);

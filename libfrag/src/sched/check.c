@@ -5,6 +5,7 @@
 #define LOG_TOPIC "sched"
 #include <base/alloc.h>
 #include <base/log.h>
+#include <data/message.h>
 #include <sched/kind.h>
 
 /*
@@ -185,8 +186,31 @@ static void look(const struct fragi_exec *exec, const struct fragi_gate *input,
 		out->oldest_ns = oldest_ns(input, exec);
 }
 
+static bool awaits_outside(const struct frag_condition *condition, enum frag_ready ready)
+{
+	return ready == FRAG_WAIT_EVENT && (condition->type->flags & FRAG_CONDITION_OUTSIDE) != 0;
+}
+
+/* What a condition that looks at messages waits for, of the first messages of an input's flows. */
+static struct fragi_work *unwritten(const struct frag_condition *condition,
+				    const struct fragi_gate *input)
+{
+	const struct frag_message *first;
+	struct fragi_work *work = NULL;
+
+	for (uint32_t i = 0; work == NULL && i < input->count; i++) {
+		if (input->rx[i]->policy->drops_oldest)
+			continue;
+		first = fragi_queue_first(&input->rx[i]->queue);
+		if (first != NULL && (first->at_receive & FRAGI_AT_RECEIVE_WORK) != 0)
+			work = condition->built_in->unwritten(condition->state, first);
+	}
+	return work;
+}
+
 /* An input that is not connected asks for nothing: as if it were closed, but not ended. */
-static struct answer ask_inputs(const struct fragi_exec *exec, const struct fragi_check *check)
+static struct answer ask_inputs(const struct fragi_exec *exec, const struct fragi_check *check,
+				bool *awaits)
 {
 	const struct fragi_built_in_condition *built_in = check->condition->built_in;
 	struct answer answer = {.looks = false};
@@ -194,6 +218,9 @@ static struct answer ask_inputs(const struct fragi_exec *exec, const struct frag
 
 	for (uint32_t i = 0; i < check->input_count; i++) {
 		look(exec, &check->inputs[i], &check->waiting[i]);
+		if (built_in->unwritten != NULL)
+			check->waiting[i].unwritten =
+				unwritten(check->condition, &check->inputs[i]);
 		connected += check->inputs[i].count > 0;
 	}
 	for (uint32_t i = 0; connected > 0 && i < check->input_count; i++)
@@ -205,6 +232,7 @@ static struct answer ask_inputs(const struct fragi_exec *exec, const struct frag
 	answer.ready = built_in->check_inputs(check->condition->state, check->waiting,
 					      check->input_count, exec->begin_ns, &answer.until_ns);
 	answer.ended = answer.ready == FRAG_NEVER;
+	*awaits |= awaits_outside(check->condition, answer.ready);
 	return answer;
 }
 
@@ -255,7 +283,7 @@ static struct answer ask(const struct fragi_exec *exec, const struct fragi_check
 	if (type->combine != NULL)
 		return ask_terms(exec, check, awaits);
 	if (check->inputs != NULL)
-		return ask_inputs(exec, check);
+		return ask_inputs(exec, check, awaits);
 	if (type->check == NULL)
 		return answer; /* a gate of a port that is not connected */
 	answer.ready = type->check(check->condition->state, exec->begin_ns, &answer.until_ns);
@@ -263,7 +291,7 @@ static struct answer ask(const struct fragi_exec *exec, const struct fragi_check
 		answer.ready = FRAG_WAIT_TIME;
 		answer.until_ns = exec->begin_ns + exec->poll_ns;
 	}
-	*awaits |= answer.ready == FRAG_WAIT_EVENT && (type->flags & FRAG_CONDITION_OUTSIDE) != 0;
+	*awaits |= awaits_outside(check->condition, answer.ready);
 	return answer;
 }
 

@@ -71,11 +71,9 @@
 	X(CONDITION, "BooleanCondition", "boolean", "boolean", BUILT, "")                          \
 	X(CONDITION, "CountCondition", "count", "count", BUILT, "")                                \
 	X(CONDITION, "CudaBufferAvailableCondition", "cuda_buffer_available", "cuda_buffer",       \
-	  LATER, "wait for the buffer in compute")                                                 \
-	X(CONDITION, "CudaEventCondition", "cuda_event", "cuda_event", LATER,                      \
-	  "wait for the event in compute")                                                         \
-	X(CONDITION, "CudaStreamCondition", "cuda_stream", "cuda_stream", LATER,                   \
-	  "wait for the stream in compute")                                                        \
+	  BUILT, "")                                                                               \
+	X(CONDITION, "CudaEventCondition", "cuda_event", "cuda_event", BUILT, "")                  \
+	X(CONDITION, "CudaStreamCondition", "cuda_stream", "cuda_stream", BUILT, "")               \
 	X(CONDITION, "DownstreamMessageAffordableCondition", "downstream_message_affordable",      \
 	  "downstream_affordable", BUILT, "")                                                      \
 	X(CONDITION, "ExpiringMessageAvailableCondition", "expiring_message_available",            \
