@@ -55,7 +55,7 @@ $(CONVERT_CASES): tests/cuda/convert_cases.c
 	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
 FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
-	unit/test_inventory)
+	shared/test_cuda_streams unit/test_inventory)
 $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
 
 # make gpu-check: the tests that need a GPU, with the real driver. They run in a folder that holds
@@ -64,12 +64,12 @@ $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/fr
 GPU_CHECK := $(B)/gpu-check
 CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert \
 	convert_gpu resize taps)
-$(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c $(CONVERT_CASES) $(CONVERTER_OBJ) \
+$(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c \
+		tests/cuda/gpu_check.h $(CONVERT_CASES) $(CONVERTER_OBJ) \
 		$(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/gpu_check.d $(LIBFRAG_INC) -Itests \
-		-Ilibfrag/ops $< \
-		$(filter %.o,$^) $(ALL_LDFLAGS) -lm \
+	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LIBFRAG_INC) -Itests -Ilibfrag/ops \
+		$(filter %.c %.o,$^) $(ALL_LDFLAGS) -lm \
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit

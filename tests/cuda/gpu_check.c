@@ -24,6 +24,7 @@
 #include <type/cuda.h>
 
 #include "cuda/convert_cases.h"
+#include "gpu_check.h"
 #include "vision/convert_gpu.h"
 
 #define SKIPPED 77
@@ -39,7 +40,7 @@
 static int failures;
 static bool is_quiet; /* prints only what failed */
 
-static bool check(bool ok, const char *what, const char *why)
+bool check(bool ok, const char *what, const char *why)
 {
 	if (!ok || !is_quiet)
 		printf("%s %s%s%s\n", ok ? "ok  " : "FAIL", what, ok || why[0] == '\0' ? "" : ": ",
@@ -48,7 +49,7 @@ static bool check(bool ok, const char *what, const char *why)
 	return ok;
 }
 
-static double now_us(void)
+double now_us(void)
 {
 	struct timespec t;
 
@@ -428,6 +429,7 @@ int main(int argc, char **argv)
 	check_strides();
 	check_allocators();
 	check_refusals();
+	check_streams();
 	if (vision_convert_gpu_is_built())
 		check_conversion(CASES);
 	else

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_CUDA_LOAD_H
+#define TESTS_CUDA_LOAD_H
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/fake_cuda.h"
+
+/* The driver of tests, for test programs in build/tests/KIND. */
+static struct {
+	__typeof__(&fake_cuda_fail) fail;
+	__typeof__(&fake_cuda_hold) hold;
+	__typeof__(&fake_cuda_hold_stream) hold_stream;
+	__typeof__(&fake_cuda_write) write;
+	__typeof__(&fake_cuda_copy) copy;
+	__typeof__(&fake_cuda_used) used;
+	__typeof__(&fake_cuda_calls) calls;
+	__typeof__(&fake_cuda_peek) peek;
+} fake;
+
+/* Loads it under the name by which the module asks for it. */
+static void load_fake(void)
+{
+	char path[PATH_MAX];
+	void *library;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+	cr_assert_gt(n, 0);
+	path[n] = '\0';
+	*strrchr(path, '/') = '\0';
+	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	cr_assert_not_null(library, "%s", dlerror());
+#define FIND(name) fake.name = (__typeof__(fake.name))dlsym(library, "fake_cuda_" #name)
+	FIND(fail);
+	FIND(hold);
+	FIND(hold_stream);
+	FIND(write);
+	FIND(copy);
+	FIND(used);
+	FIND(calls);
+	FIND(peek);
+#undef FIND
+}
+
+#endif
