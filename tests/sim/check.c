@@ -456,7 +456,7 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	    !all_done(app) && !sim_data_is_settled(app))
 		sim_fail(sim, "results", "%s is done, but not all of its operators", app->name);
 	if (app->fate_met && !app->excused && !app->stop_requested && !timed_out && !no_cause &&
-	    !unseen && !often && !app->failed_outside && !sim_verdict_too_late(sim, app) &&
+	    !unseen && !often && !late && !app->failed_outside && !sim_verdict_too_late(sim, app) &&
 	    (!failed || summary->exit_code != app->fate_exit_code))
 		sim_fail(sim, "causes", "%s: fate %d should end it with %d, it ended with %d",
 			 app->name, app->fate, app->fate_exit_code, summary->exit_code);
