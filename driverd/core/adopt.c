@@ -178,7 +178,7 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 	    other->run > run)
 		return false;
 	other->is_wanted = false;
-	other->stop_wanted = true;
+	other->end_wanted = true;
 	drv_app_wake(other);
 	return true;
 }
@@ -191,10 +191,8 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	struct drv_ended *ended;
 
 	if (app != NULL)
-		return app->adopting != NULL && !app->adopting->is_taken && !app->stop_wanted &&
-				       !app->end_wanted
-			       ? app
-			       : NULL;
+		return app->adopting != NULL && !app->adopting->is_taken && !app->end_wanted ? app
+											     : NULL;
 	ended = drv_history_find(&core->history, message->run);
 	if (ended != NULL) {
 		if (ended->is_cut && drv_adopt_restore(core, ended))

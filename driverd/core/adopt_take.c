@@ -303,7 +303,7 @@ void drv_adopt_work(struct drv_app *app)
 	enum completeness found = INCOMPLETE;
 	bool is_whole;
 
-	if (app->stop_wanted || app->end_wanted) {
+	if (app->end_wanted) { /* a stop in order waits until it runs here */
 		give_up(app, "it was stopped before its workers had reported it");
 		return;
 	}
@@ -378,7 +378,8 @@ static void go_on_ending(struct drv_app *app)
 	if (is_closing || an_operator_stops(app)) {
 		drv_app_stop(app, 0); /* it came to its end */
 	} else if (report->stop != FW_STOP_KILLED) {
-		if (app->is_wanted && app->adopting->is_kept) { /* a restart was asked for */
+		if (app->is_wanted && app->adopting->is_kept &&
+		    !app->stop_wanted) { /* a restart was asked for, and no stop since */
 			app->again_run = ++app->core->last_run;
 			app->again_by = app->started_by;
 		}

@@ -16,6 +16,7 @@
 static enum drv_app_state next_state(const struct drv_app *app)
 {
 	bool ends = app->end_wanted;
+	bool stops = app->stop_wanted && app->adopting == NULL; /* those that ran stop in order */
 
 	switch (app->state) {
 	case DRV_APP_NEW:
@@ -27,11 +28,11 @@ static enum drv_app_state next_state(const struct drv_app *app)
 			return app->is_reported ? DRV_APP_ENDED : DRV_APP_WAITING;
 		return app->host_count != 0 ? DRV_APP_PREPARING : DRV_APP_WAITING;
 	case DRV_APP_PREPARING:
-		if (ends || app->stop_wanted) /* nothing ran yet */
+		if (ends || stops) /* nothing ran yet */
 			return DRV_APP_KILLING;
 		return app->is_resolved ? DRV_APP_WIRING : DRV_APP_PREPARING;
 	case DRV_APP_WIRING:
-		if (ends || app->stop_wanted)
+		if (ends || stops)
 			return DRV_APP_KILLING;
 		return drv_app_all_at(app, DRV_HOST_WIRED) ? DRV_APP_STARTING : DRV_APP_WIRING;
 	case DRV_APP_STARTING: /* some hosts run already; when all do, they stop in order */
@@ -43,7 +44,7 @@ static enum drv_app_state next_state(const struct drv_app *app)
 			return DRV_APP_RUNNING;
 		if (ends)
 			return DRV_APP_KILLING;
-		if (app->stop_wanted)
+		if (stops)
 			return DRV_APP_DRAINING;
 		/* One that is killed to be started again is no end. */
 		return app->is_at_rest || (app->restarting_count == 0 &&
@@ -379,7 +380,8 @@ static void work_in_state(struct drv_app *app)
 			report(app);
 		return;
 	}
-	if (app->end_wanted || (app->stop_wanted && app->state != DRV_APP_DRAINING))
+	if (app->end_wanted ||
+	    (app->stop_wanted && app->adopting == NULL && app->state != DRV_APP_DRAINING))
 		return;
 	if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
@@ -425,7 +427,7 @@ static bool sleeps(const struct drv_app *app)
 	case DRV_APP_NEW:
 		return !app->end_wanted && !app->stop_wanted;
 	case DRV_APP_WAITING:
-		if (app->end_wanted || app->stop_wanted)
+		if (app->end_wanted || (app->stop_wanted && app->adopting == NULL))
 			return false;
 		if (app->adopting != NULL)
 			return !app->adopting->is_touched;

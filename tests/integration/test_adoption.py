@@ -95,6 +95,23 @@ class Adopted(ServiceTest):
         for name in ("stream", "other"):
             self.nothing_is_lost(self.json("status", name))
 
+    def test_a_stop_before_it_is_adopted_loses_nothing(self):
+        d, a, b = self.keep(workers=("a", "b"))
+        self.ok("start", self.endless)
+        self.wait_delivered("stream")
+        for worker in (a, b):
+            worker.signal(signal.SIGSTOP)
+        self.end(d)
+        self.again()
+        stop = self.start("fragctl", "stop", "stream")
+        self.wait_until("the stop", lambda: ("stop", "stream") in self.events())
+        for worker in (a, b):
+            worker.signal(signal.SIGCONT)
+        self.assertEqual(stop.wait(), 0, stop.stderr)
+        summary = self.json("status", "stream")
+        self.assertEqual(summary["result"], "stopped")
+        self.nothing_is_lost(summary)
+
     def test_kills_in_a_row_lose_nothing(self):
         """Also before the next driver has adopted anything, and without the state of the last one."""
         d, a, b = self.keep(workers=("a", "b"))

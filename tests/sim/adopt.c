@@ -192,6 +192,7 @@ static void revive(struct sim *sim, struct sim_app *app)
 		return;
 	sim_print(sim, "driver", "%s has not ended, as far as is known", app->name);
 	app->ended = app->ran = app->cut = false;
+	app->stop_requested = app->stop_requested || sim->stops > 0; /* before it was taken */
 	/* What has begun since its end was no fault of it then. */
 	app->excused = app->disturbed = app->excused || may_fail_now(sim);
 	app->state_since_ns = app->busy_ns = sim->now_ns;

@@ -301,6 +301,8 @@ void sim_driver_stop(struct sim *sim)
 
 		bool goes_on = state < DRV_APP_STARTING || state == DRV_APP_RUNNING;
 
+		if (sim->stops == 1 && sim_adopt_is_open(sim)) /* first it is adopted */
+			continue;
 		if (!app->ended && app->incarnation == incarnation &&
 		    (sim->stops > 1 ? state < DRV_APP_KILLING : goes_on))
 			sim_fail(sim, "stop", "%s is %s after SIGTERM", app->name,

@@ -117,6 +117,28 @@ Test(driver_adopt, what_was_reported_runs_on)
 	world_fini(&w);
 }
 
+/* What was sent is delivered: a user who stops it need not know that its driver has just come. */
+Test(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_that)
+{
+	struct world w;
+
+	comes_back(&w);
+	report_two(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_WAITING, "%s", w.log);
+	say_reported(&w, 2);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_DRAINING, "%s", w.log);
+	for (uint32_t host = 1; host <= 2; host++) {
+		cr_expect_null(taken(&w, host, FW_HOST_KILL));
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	}
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	cr_assert(w.ended);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	world_fini(&w);
+}
+
 /* f1 sends to f2 over so many flows. */
 static char *many_flows(void)
 {
