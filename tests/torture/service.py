@@ -6,7 +6,9 @@ Of the four applications `calm` is a bystander: its worker is never touched, so 
 nothing. `plain` has no on_failure, `again` starts hosts again, `alone` is one process. What an
 application may do after an attack depends on whether one of its own processes was hit: if not, the
 same run goes on in the same processes; else it runs again, or it has failed with the sentence for
-it. Whatever ends must agree with what its operators wrote down.
+it. Whatever ends must agree with what its operators wrote down. Beside some attacks a user stops or
+restarts an application: a stop that was acknowledged holds, and what is restarted runs again,
+whatever became of the driver meanwhile.
 """
 import collections
 import json
@@ -80,7 +82,7 @@ FLOWS = {"calm": ("c1.tx.out",) * 2, "plain": ("a1.tx.out",) * 2, "again": ("a1.
          "alone": ("b1.tx.out",) * 2}
 HOSTS = {"plain": 2, "again": 3, "alone": 1}
 FRAGMENTS = {"a": "a1,a2", "b": "b1,b2", "c": "c1,c2"}
-DRIVERS = ("kill", "kill", "kill", "stop", "pause")
+DRIVERS = ("kill", "kill", "kill", "stop", "pause", "term")
 OTHERS = ("kill", "kill", "stop", "pause")
 VICTIMS = ("driver", "driver", "host", "host", "host", "worker")
 STOPPED_S = 1.5 * world.DEAD_MS / 1000  # until whoever is stopped has been given up
@@ -88,6 +90,7 @@ STOPPED_S = 1.5 * world.DEAD_MS / 1000  # until whoever is stopped has been give
 HELD = 2 * 8 + 1
 FURTHER = 3 * HELD  # more messages than can be on their way to the last host
 RECOVERY_S = 10 * (world.DEAD_MS / 1000 + 1) + 8  # 8 s: for a worker that does not come back
+FOLLOWS_S = 3  # until another run of what is restarted is there
 WHY = (r"fraghost \d+ (of \S+ )?was (killed|ended)", r"worker [ab] .*was lost", r"was not heard|has not been heard",
        r"ended with its driver|not adopted|was cut off", r"lost (its|the) (data link|connection)")
 
@@ -118,16 +121,38 @@ class Deed:
             return {self.name}
         return {name for name, workers in WORKERS.items() if self.side in workers}
 
+    def do(self, service):
+        return service.hit(self)
+
     def __str__(self):
         return "%s %s at %.0f ms%s" % (self.deed, self.whom(), 1e3 * self.at_s,
                                        "" if self.victim == "host" else ", back after %.0f ms" % (1e3 * self.back_s))
 
 
+class Command:
+    """What a user asks for in the middle of it. May be followed by the death of the driver."""
+
+    def __init__(self, rng, at_s):
+        self.at_s, self.verb = at_s, rng.choice(("stop", "restart"))
+        self.name = rng.choice(sorted(HOSTS))
+        self.process = None
+
+    def touches(self):
+        return set()
+
+    def do(self, service):
+        self.process = service.start("fragctl", self.verb, self.name)
+        service.processes.remove(self.process)
+        return []
+
+    def __str__(self):
+        return "%s %s at %.0f ms" % (self.verb, self.name, 1e3 * self.at_s)
+
+
 class Service(world.World):
     PAUSE = "1ms"  # between two messages
 
-    def prepare(self, seed, attacks=0):
-        """attacks: at most so many; 0: as many as the seed says."""
+    def prepare(self, seed):
         self.rng = rng = random.Random(seed)
         self.setUp()
         self.env["FRAG_LOG_LEVEL"] = "debug"
@@ -136,7 +161,8 @@ class Service(world.World):
         self.runs, self.pids, self.policy = {}, {}, {}
         self.texts = {name: self.describe(name, rng) for name in WORKERS}
         self.blows = []
-        while not self.blows or sum(map(len, self.blows)) < (attacks or rng.randint(4, 8)):
+        count = rng.randint(4, 8)
+        while sum(map(len, self.blows)) < count:
             self.blows.append(self.plan_blow(rng))
         self.words = "seed %d: %r" % (seed, self.policy)
         self.hits = collections.Counter()
@@ -160,6 +186,8 @@ class Service(world.World):
         for _ in range(rng.choice((1, 1, 2, 2, 3))):
             blow.append(Deed(rng, at_s))
             at_s += rng.choice((0, rng.uniform(0, 0.05), rng.uniform(0, 0.6)))
+        if rng.random() < 0.3:
+            blow.append(Command(rng, blow[0].at_s + rng.choice((-1, 1)) * rng.uniform(0, 0.05)))
         return blow
 
     # The daemons
@@ -219,14 +247,15 @@ class Service(world.World):
         except FileNotFoundError:
             return 0
 
-    def come_further(self, name):
+    def come_further(self, name, is_restarted=False):
         """More messages arrive than can have been on their way, and the driver has it. Returns
-        None, or the row of its end."""
+        None, or the row of its end. is_restarted: another run is to follow."""
         goal = self.count(name) + FURTHER
         end = time.monotonic() + RECOVERY_S
+        follows_until = time.monotonic() + (FOLLOWS_S if is_restarted else 0)
         while True:
             running, ended = self.application(name)
-            if running is None and ended is not None:
+            if running is None and ended is not None and time.monotonic() >= follows_until:
                 return ended
             if running is not None and running["state"] == "running" and self.count(name) >= goal:
                 return None
@@ -239,7 +268,7 @@ class Service(world.World):
         found = self.truth(name + "/" + which)
         newest = 0
         for i in range(1, len(found)):
-            if found[i] < found[i - 1]:
+            if found[i] < found[i - 1] or (found[i] == found[i - 1] == 1):
                 newest = i
         return found[newest:]
 
@@ -272,8 +301,8 @@ class Service(world.World):
             self.start_worker(name)
 
     def hit_process(self, deed, pid, back):
-        if deed.deed == "kill":
-            os.kill(pid, signal.SIGKILL)
+        if deed.deed in ("kill", "term"):
+            os.kill(pid, signal.SIGKILL if deed.deed == "kill" else signal.SIGTERM)
             return [(deed.back_s, back)]
         os.kill(pid, signal.SIGSTOP)
         if deed.deed == "pause":
@@ -299,8 +328,8 @@ class Service(world.World):
             agenda.sort(key=lambda row: row[:2])
             at_s, _, what = agenda.pop(0)
             time.sleep(max(0.0, began + at_s - time.monotonic()))
-            if isinstance(what, Deed):
-                for after_s, undo in self.hit(what):
+            if isinstance(what, (Deed, Command)):
+                for after_s, undo in what.do(self):
                     agenda.append((time.monotonic() - began + after_s, undone, undo))
                     undone += 1
             else:
@@ -317,38 +346,44 @@ class Service(world.World):
             touched = set().union(*(deed.touches() for deed in blow))
             self.do_blow(blow)
             began = time.monotonic()
-            ended = self.see(touched)
+            ended = self.see(touched, {c.name: c for c in blow if isinstance(c, Command)})
             slowest = max(slowest, time.monotonic() - began)
             self.begin_again(ended)
         self.end()
         return slowest
 
-    def see(self, touched):
+    def see(self, touched, commands=None):
         """What was not touched goes on as the same run in the same processes; the others run, or
-        have failed. Returns those, with the row of their end."""
-        failed = {}
+        have failed. What was stopped has ended. Returns those, with the row of their end."""
+        failed, commands = {}, commands or {}
         for name in sorted(WORKERS, key=lambda name: name in touched):
-            ended = self.come_further(name)
-            if ended is not None:
+            command = commands.get(name)
+            code = command.process.wait(RECOVERY_S) if command else None
+            ended = self.come_further(name, command is not None and command.verb == "restart")
+            if ended is not None and not (command and command.verb == "stop"):
                 self.assertIn(name, touched, "%s has ended, though nobody touched it: %r" % (name, ended))
+            if ended is None and command and command.verb == "stop":
+                self.assertNotEqual(code, 0, "%s runs on, though it was stopped" % name)
+            if ended is not None:
                 failed[name] = ended
         listed = {a["name"]: a for a in self.json("list")["applications"]}
         for name in WORKERS:
             if name in failed:
-                self.check_failed(name, failed[name])
+                self.check_ended(name, failed[name], name in commands)
                 continue
             row = listed[name]
             self.assertEqual(row["state"], "running")
-            if name not in touched:
+            if name not in touched and name not in commands:
                 self.assertEqual((row["run"], [h["pid"] for h in row["hosts"]]), (self.runs[name], self.pids[name]), name)
         self.remember()
         return failed
 
-    def check_failed(self, name, ended):
-        self.assertEqual(ended["result"], "failed", ended)
-        self.assertRegex(ended["failure"]["sentence"], "|".join(WHY))
+    def check_ended(self, name, ended, may_be_stopped):
+        if not (may_be_stopped and ended["result"] == "stopped"):
+            self.assertEqual(ended["result"], "failed", ended)
+            self.assertRegex(ended["failure"]["sentence"], "|".join(WHY))
         summary = self.json("status", name)
-        self.assertEqual(summary["result"], "failed")
+        self.assertEqual(summary["result"], ended["result"])
         self.assert_balanced(summary)
         self.assert_accounted(name, summary)
 
