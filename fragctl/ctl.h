@@ -78,8 +78,18 @@ struct ctl_common {
  */
 bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
 	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit);
-/* "fragctl: SENTENCE" on stderr. Returns code. */
+/* "fragctl: SENTENCE" on stderr, and a document where failures are documents. Returns code. */
 int ctl_fail(int code, const char *format, ...) FRAG_PRINTF(2, 3);
+/* The same for a failure with a code of its own. Returns its exit code. */
+int ctl_fail_with(enum fragi_failure failure, const char *format, ...) FRAG_PRINTF(2, 3);
+/* The same for a wrong command line, with "fragctl VERB" as program. Returns CTL_USAGE. */
+int ctl_refuse(const char *program, const char *format, ...) FRAG_PRINTF(2, 3);
+/* "fragctl: SENTENCE" on stderr only. */
+void ctl_complain(const char *format, ...) FRAG_PRINTF(1, 2);
+/* The document only, where failures are documents. */
+void ctl_fail_document(int code, enum fragi_failure failure, const char *sentence);
+/* From now on stdout gets failures too, by docs/service.schema.json. */
+void ctl_fail_as_documents(void);
 #define CTL_OUTPUT_FLAG(output)                                                                    \
 	{                                                                                          \
 		.name = "output", .letter = 'o', .value = "table|json",                            \

@@ -288,12 +288,12 @@ int ctl_driver_open(struct ctl_driver *driver)
 	if (r == 0)
 		return CTL_OK;
 	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST || driver->failure == FRAGI_FAILURE_NONE)
-		return ctl_fail(
-			CTL_MISSING,
+		return ctl_fail_with(
+			FRAGI_FAILURE_DRIVER_LOST,
 			"there is no driver at %s: %s; start driverd, or name the right one with --address",
 			driver->where, driver->why[0] != '\0' ? driver->why : frag_strerror(r));
-	return ctl_fail(fragi_failure_exit(driver->failure), "the driver at %s refused: %s",
-			driver->where, driver->why);
+	return ctl_fail_with(driver->failure, "the driver at %s refused: %s", driver->where,
+			     driver->why);
 }
 
 int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
@@ -304,8 +304,8 @@ int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 		uv_run(&driver->loop, UV_RUN_ONCE);
 	received = driver->first;
 	if (received == NULL)
-		return ctl_fail(fragi_failure_exit(driver->failure), "lost the driver at %s: %s",
-				driver->where, driver->why);
+		return ctl_fail_with(driver->failure, "lost the driver at %s: %s", driver->where,
+				     driver->why);
 	driver->first = received->next;
 	if (driver->first == NULL)
 		driver->last = &driver->first;

@@ -84,7 +84,7 @@ int ctl_events(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
-		code = ctl_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
+		code = ctl_service_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
 		if (code == CTL_OK)
 			code = print_all(&driver, json, &last);
 		if (code == CTL_OK && goes_on)

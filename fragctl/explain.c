@@ -141,8 +141,9 @@ int ctl_explain(int argc, char **argv)
 			what = operands.items[1];
 			one.count = 1;
 		}
-		code = ctl_output(output, &json) ? ctl_one_name(&one, flags.program, false, &name)
-						 : CTL_USAGE;
+		code = ctl_service_output(output, &json)
+			       ? ctl_one_name(&one, flags.program, false, &name)
+			       : CTL_USAGE;
 		if (code == CTL_OK)
 			code = explain(&driver, name, what, json);
 	}

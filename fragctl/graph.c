@@ -9,6 +9,8 @@
 #include <fragctl/graph.h>
 #include <fragctl/pipeline.h>
 
+#define LINE_MAX_BYTES 1400
+
 int ctl_exit_of(int r)
 {
 	return r == 0 ? CTL_OK
@@ -24,7 +26,7 @@ int ctl_diag_exit(const struct fragi_diag *diag)
 
 void ctl_diag_print(const struct fragi_diag *diag)
 {
-	char line[1400];
+	char line[LINE_MAX_BYTES];
 
 	for (size_t i = 0; i < diag->count; i++)
 		fragi_log_print("%s\n", fragi_err_line(&diag->items[i], line, sizeof(line)));
@@ -37,23 +39,37 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 {
 	graph->args = args;
 	graph->arg_count = arg_count;
-	if (graph->line != NULL && operands->count > 0) {
-		fragi_log_print("%s: %s stands beside -e; put the whole pipeline in quotes\n",
-				program, operands->items[0]);
-		return CTL_USAGE;
-	}
+	if (graph->line != NULL && operands->count > 0)
+		return ctl_refuse(program, "%s stands beside -e; put the whole pipeline in quotes",
+				  operands->items[0]);
 	if (graph->line != NULL)
 		return CTL_OK;
-	if (operands->count != 1) {
-		fragi_log_print("%s: %s; %s --help tells more\n", program,
-				operands->count == 0
-					? "name the application's graph, APP.yaml"
-					: "give one graph; what is for the application follows --",
-				program);
-		return CTL_USAGE;
-	}
+	if (operands->count != 1)
+		return ctl_refuse(
+			program, "%s; %s --help tells more",
+			operands->count == 0
+				? "name the application's graph, APP.yaml"
+				: "give one graph; what is for the application follows --",
+			program);
 	graph->path = operands->items[0];
 	return CTL_OK;
+}
+
+static void fail_with(const struct frag_err *err, int code)
+{
+	char line[LINE_MAX_BYTES];
+
+	ctl_fail_document(code, fragi_err_failure(err), fragi_err_line(err, line, sizeof(line)));
+}
+
+/* All errors are printed; the document has the first. */
+static int refuse_flawed(struct ctl_graph *graph)
+{
+	int code = ctl_graph_check(graph);
+
+	if (code != CTL_OK && graph->diag.count > 0)
+		fail_with(&graph->diag.items[0], code);
+	return code;
 }
 
 int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
@@ -71,7 +87,7 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 			      (const char *const *)graph->args, (size_t)graph->arg_count, err);
 	if (r < 0) {
 		frag_err_set(err, r, "%s", frag_strerror(r));
-		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
+		return ctl_fail_with(fragi_err_failure(err), "%s", err->text);
 	}
 	if (graph->line != NULL)
 		graph->source.source.graph.file = "graph of -e"; /* as --print-yaml prints it */
@@ -79,13 +95,15 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	if (graph->spec != NULL)
 		fragi_spec_log_remarks(graph->spec);
 	if (r < 0 && graph->spec != NULL)
-		return ctl_graph_check(graph);
+		return refuse_flawed(graph);
 	if (r < 0) {
 		ctl_diag_print(&graph->diag);
 		if (graph->diag.count != 0)
 			*err = graph->diag.items[0];
 		frag_err_set(err, r, "%s", frag_strerror(r));
-		return fragi_failure_exit(fragi_err_failure(err));
+		r = fragi_failure_exit(fragi_err_failure(err));
+		fail_with(err, r);
+		return r;
 	}
 	assert(graph->spec != NULL && "a graph without an error has been read");
 	if (graph->spec->help_wanted) {

@@ -59,18 +59,6 @@ void ctl_verb_flags(const struct ctl_verb *verb,
 	listener.call = NULL;
 }
 
-int ctl_fail(int code, const char *format, ...)
-{
-	char text[2048];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	fragi_log_print("fragctl: %s\n", text);
-	return code;
-}
-
 bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
 	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit)
 {
@@ -115,9 +103,8 @@ int ctl_one_name(const struct fragi_texts *operands, const char *program, bool i
 	if (operands->count == 0 && is_optional)
 		return CTL_OK;
 	if (operands->count != 1) {
-		fragi_log_print("%s: name %s application; fragctl list shows them\n", program,
-				is_optional ? "at most one" : "one");
-		return CTL_USAGE;
+		return ctl_refuse(program, "name %s application; fragctl list shows them",
+				  is_optional ? "at most one" : "one");
 	}
 	*out_name = operands->items[0];
 	return ctl_check_name(operands->items[0], program);
@@ -127,8 +114,7 @@ int ctl_check_name(const char *name, const char *program)
 {
 	if (fragi_name_is_valid(name))
 		return CTL_OK;
-	fragi_log_print("%s: \"%.80s\" is no name of an application\n", program, name);
-	return CTL_USAGE;
+	return ctl_refuse(program, "\"%.80s\" is no name of an application", name);
 }
 
 static void print_help(FILE *out)

@@ -3,11 +3,20 @@
 
 #include <stdio.h>
 
+bool ctl_service_output(const char *text, bool *out_json)
+{
+	bool is_valid = ctl_output(text, out_json);
+
+	if (*out_json)
+		ctl_fail_as_documents();
+	return is_valid;
+}
+
 int ctl_service_show_failure(const struct fw_failure *failure, bool json)
 {
 	if (json)
-		ctl_service_json_failure(failure);
-	return ctl_fail(fragi_failure_exit(failure->code), "%s", failure->sentence);
+		ctl_fail_as_documents();
+	return ctl_fail_with(failure->code, "%s", failure->sentence);
 }
 
 static int unexpected(struct fw_message *message)
@@ -161,7 +170,7 @@ int ctl_service_show(int argc, char **argv, const char *program, const char *hea
 
 	if (!ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code))
 		goto out;
-	code = ctl_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
+	code = ctl_service_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
 	if (code == CTL_OK)
 		code = ctl_service_state(&driver, &reply);
 	if (code == CTL_OK) {

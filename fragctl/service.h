@@ -7,6 +7,8 @@
 
 /* What the verbs share that speak with a driver: how its answers are shown. */
 
+/* As ctl_output, for the verbs that command a driver: with json their failures are documents. */
+bool ctl_service_output(const char *text, bool *out_json);
 /* Complains with the failure's sentence. Returns its exit code. */
 int ctl_service_show_failure(const struct fw_failure *failure, bool json);
 /*
@@ -68,7 +70,7 @@ void ctl_service_json_line(const struct fw_line *line);
 void ctl_service_json_changes(const char *name, uint64_t run, const struct fw_changes *changes,
 			      bool only_shows);
 /* {"failure": ..., "exit_code": ...} */
-void ctl_service_json_failure(const struct fw_failure *failure);
+void ctl_service_json_failure(const struct fw_failure *failure, int exit_code);
 /* {"application": ..., "run": ..., "parameter": ..., "value": ...}; text: NAME=VALUE */
 void ctl_service_json_set(const char *application, uint64_t run, const char *text);
 /* {"application": ..., "run": ..., "state": ...} */

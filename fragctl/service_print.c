@@ -207,11 +207,11 @@ static void put_failure(const struct fw_failure *failure)
 	printf("}");
 }
 
-void ctl_service_json_failure(const struct fw_failure *failure)
+void ctl_service_json_failure(const struct fw_failure *failure, int exit_code)
 {
 	printf("{");
 	put_failure(failure);
-	printf(", \"exit_code\": %d}\n", fragi_failure_exit(failure->code));
+	printf(", \"exit_code\": %d}\n", exit_code);
 }
 
 void ctl_service_json_run(const char *application, uint64_t run, const char *state)

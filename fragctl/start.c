@@ -84,7 +84,7 @@ static int bring(struct start *start)
 		const struct fragi_summary *summary = &outcome->outcome.summary;
 
 		if (summary->failure.code != FRAGI_FAILURE_NONE)
-			ctl_fail(CTL_FAILED, "%s", summary->failure.sentence);
+			ctl_complain("%s", summary->failure.sentence);
 		code = drv_result_show(&start->output, summary);
 	} else {
 		code = ctl_service_show_start(outcome, json);
@@ -139,7 +139,7 @@ int ctl_start(int argc, char **argv)
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, &rest, &code))
 		goto out;
-	code = ctl_output(output, &start.output.json) ? check(&start) : CTL_USAGE;
+	code = ctl_service_output(output, &start.output.json) ? check(&start) : CTL_USAGE;
 	if (code == CTL_OK)
 		code = ctl_graph_take(&start.graph, flags.program, &operands, argv + rest,
 				      argc - rest);

@@ -52,9 +52,9 @@ static int show_one(struct status *status, const struct fw_reply *reply, const c
 	for (uint32_t i = 0; i < reply->ended_count; i++)
 		if (strcmp(reply->ended[i].name, name) == 0)
 			return show_summary(status, name, reply->ended[i].run);
-	return ctl_fail(fragi_failure_exit(FRAGI_FAILURE_APPLICATION_UNKNOWN),
-			"there is no application %.80s; `fragctl list` shows those that there are",
-			name);
+	return ctl_fail_with(
+		FRAGI_FAILURE_APPLICATION_UNKNOWN,
+		"there is no application %.80s; `fragctl list` shows those that there are", name);
 }
 
 static int show(struct status *status, const char *name)
@@ -101,7 +101,7 @@ int ctl_status(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_output(output, &status.json)
+		code = ctl_service_output(output, &status.json)
 			       ? ctl_one_name(&operands, flags.program, true, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK)

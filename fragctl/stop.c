@@ -19,7 +19,7 @@ static int show(const struct fw_message *outcome, bool json)
 	const char *name = outcome->outcome.name;
 
 	if (summary->failure.code != FRAGI_FAILURE_NONE)
-		ctl_fail(CTL_FAILED, "%s", summary->failure.sentence);
+		ctl_complain("%s", summary->failure.sentence);
 	if (json)
 		ctl_service_json_run(name, outcome->run,
 				     summary->failure.code != FRAGI_FAILURE_NONE ? "failed"
@@ -105,7 +105,7 @@ int ctl_stop(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
-		code = ctl_output(output, &options.json)
+		code = ctl_service_output(output, &options.json)
 			       ? ctl_one_name(&operands, flags.program, options.all, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK && options.all && name != NULL)

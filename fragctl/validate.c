@@ -83,7 +83,7 @@ int ctl_in_child(struct ctl_graph *graph, int (*work)(struct ctl_graph *graph))
 		graph->is_reported = shared->is_reported;
 	} else {
 		ctl_diag_print(&graph->diag);
-		ctl_fail(CTL_FAILED, "%s", err.text);
+		ctl_complain("%s", err.text);
 		graph->failure = graph->diag.count > 0 ? graph->diag.items[0] : err;
 		exit_code = fragi_failure_exit(fragi_err_failure(&graph->failure));
 	}

@@ -134,6 +134,33 @@ class Service(ServiceTest):
         failure = self.document(self.fails(3, "libnothing.so", "start", lacking, "--name", "lacking", "-o", "json"))
         self.assertEqual((failure["failure"]["code"], failure["exit_code"]), ("library_missing", 3))
 
+    def test_every_failure_is_a_document(self):
+        """Also where the driver is not there, or was not asked."""
+        self.serve()
+        verbs = (("start", self.short), ("stop", "x"), ("stop", "--all"), ("restart", "x"), ("apply", "x", self.short),
+                 ("list",), ("status",), ("status", "x"), ("events",), ("logs", "x"), ("set", "x", "a.b.c=1"),
+                 ("workers",), ("drain", "x"), ("explain", "x"))
+        for verb in verbs:
+            with self.subTest(verb=verb, driver="none"):
+                failure = self.document(self.fails(3, "there is no driver at 127.0.0.1:1", *verb, "-o", "json",
+                                                   "--address", "127.0.0.1:1"))
+                self.assertEqual((failure["failure"]["code"], failure["exit_code"]), ("driver_lost", 3))
+                self.assertIn("there is no driver at 127.0.0.1:1", failure["failure"]["sentence"])
+        flawed = self.write("flawed.yaml", SHORT.replace("flows:", "flowz:"))
+        cut = self.write("cut.yaml", "frag: [1")
+        for code, name, sentence, verb in (
+                (3, "file_missing", "cannot read graph nothing.yaml", ("start", "nothing.yaml")),
+                (2, "graph_invalid", "flowz", ("start", flawed)),
+                (2, "graph_invalid", "cut.yaml", ("start", cut)),
+                (2, "usage", "--start-timeout", ("start", self.short, "--start-timeout", "3")),
+                (2, "usage", "name one application", ("stop",)), (2, "usage", "name one application", ("explain",)),
+                (3, "application_unknown", "there is no application x", ("status", "x")),
+                (3, "application_unknown", "there is no application x", ("stop", "x"))):
+            with self.subTest(verb=verb):
+                failure = self.document(self.fails(code, sentence, *verb, "-o", "json"))
+                self.assertEqual((failure["failure"]["code"], failure["exit_code"]), (name, code))
+                self.assertIn(sentence, failure["failure"]["sentence"])
+
     def test_a_start_timeout(self):
         self.serve()
         self.fails(4, "not started within 0.1 s", "start", self.short, "--start-timeout", "100ms")

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import unittest
 
+import guide
 import machine
 import virtual
 
@@ -73,12 +74,14 @@ class Limits(unittest.TestCase):
     def check_cores(self):
         """A quarter of a core, beside one who takes a whole one."""
         node = self.node
+        self.node.run(next(c for step, _, c in guide.rows("DEPLOY.md", "guide") if step == 8))
         out, code = self.start("cores", "busy: true", "cpuLimit: 0.25")
         self.assertEqual(code, 0, out)
         self.assertNotIn("not enforced", node.run("fragctl explain cores"))
         pids = {h["fragments"]: h["pid"] for h in self.ask("status", "cores")["applications"][0]["hosts"]}
         self.assertEqual(self.groups(), ["host-1"])
         self.assertEqual(node.run("cat %s/host-1/cgroup.procs" % GROUPS).split(), [str(pids["held"])])
+        self.check_rights(pids["held"])
         used = dict.fromkeys(pids, 0.0)
         for factor in (-1, 1):
             for name, pid in pids.items():
@@ -97,6 +100,15 @@ class Limits(unittest.TestCase):
         node.run("systemctl reload frag-worker")
         node.run("fragctl stop cores")
         node.wait("the end of the group", lambda: not self.groups())
+
+    def check_rights(self, pid):
+        """What the unit and the guide grant, and the machines of systemd-nspawn cannot have."""
+        limits = self.node.run("cat /proc/%d/limits" % pid)
+        self.assertRegex(limits, r"Max locked memory +unlimited +unlimited")
+        self.assertRegex(limits, r"Max realtime priority +90 +90")
+        self.assertRegex(limits, r"Max nice priority +35 +35")
+        self.assertRegex(self.node.run("cat /proc/meminfo"), r"HugePages_Total: +512\b")
+        self.assertIn("they may write below /var/lib/frag-worker only", self.node.run("journalctl -u frag-worker"))
 
     def check_memory(self):
         """The host that has a limit is killed for it; without one 256 MiB are no trouble."""

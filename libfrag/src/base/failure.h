@@ -131,7 +131,7 @@
 	  "The summary cannot be written where --summary or stdout leads.",                         \
 	  "Give --summary a file in a folder that can be written.")                                 \
 	X(DRIVER_LOST, driver_lost, DRIVER, MISSING,                                                \
-	  "A worker lost its driver while it ran a part of an application.",                        \
+	  "A worker or a client lost its driver, or there is none.",                                \
 	  "Look at the driver's log and at the network to it.")                                     \
 	X(DRIVER_FULL, driver_full, DRIVER, MISSING,                                                \
 	  "The driver has as many workers, or as many clients, as it takes.",                       \

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <base/log.h>
+#include <fragctl/service.h>
+
+#define SENTENCE_MAX 2048
+
+static bool has_documents;
+
+void ctl_fail_as_documents(void)
+{
+	has_documents = true;
+}
+
+void ctl_fail_document(int code, enum fragi_failure failure, const char *sentence)
+{
+	if (has_documents)
+		ctl_service_json_failure(
+			&(struct fw_failure){.code = failure, .sentence = sentence}, code);
+}
+
+static int fail(const char *program, int code, enum fragi_failure failure, const char *format,
+		va_list args)
+{
+	char text[SENTENCE_MAX];
+
+	vsnprintf(text, sizeof(text), format, args);
+	fragi_log_print("%s: %s\n", program, text);
+	ctl_fail_document(code, failure, text);
+	return code;
+}
+
+int ctl_fail(int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fail("fragctl", code, code == CTL_USAGE ? FRAGI_FAILURE_USAGE : FRAGI_FAILURE_OTHER, format,
+	     args);
+	va_end(args);
+	return code;
+}
+
+int ctl_fail_with(enum fragi_failure failure, const char *format, ...)
+{
+	va_list args;
+	int code;
+
+	va_start(args, format);
+	code = fail("fragctl", fragi_failure_exit(failure), failure, format, args);
+	va_end(args);
+	return code;
+}
+
+int ctl_refuse(const char *program, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fail(program, CTL_USAGE, FRAGI_FAILURE_USAGE, format, args);
+	va_end(args);
+	return CTL_USAGE;
+}
+
+void ctl_complain(const char *format, ...)
+{
+	char text[SENTENCE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fragi_log_print("fragctl: %s\n", text);
+}
