@@ -24,8 +24,14 @@ EXAMPLE = "/usr/share/frag/examples/video_replayer_distributed/app.yaml"
 # The example under this name, without end.
 ENDLESS = (EXAMPLE, "--name", "endless", "--set", "fragment1.replayer.repeat=true", "--", "--out",
            "/var/lib/frag-worker")
-# Runs on the second machine alone: its worker takes the fragments of that name.
-LOAD = """{frag: 1, application: load, fragments: {fragment2: {operators: {
+# A thousand messages a second, from the first machine to the second, whose worker takes fragment2.
+LOAD = """{frag: 1, application: load, fragments: {
+  fragment1: {operators: {
+    tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 1000hz}]}}},
+  fragment2: {operators: {rx: {type: ping_rx}}}}, flows: [fragment1.tx -> fragment2.rx]}
+"""
+# The same on the second machine alone.
+ALONE = """{frag: 1, application: alone, fragments: {fragment2: {operators: {
   tx: {type: ping_tx, conditions: [{type: periodic, recess_period: 1000hz}]}, rx: {type: ping_rx}},
   flows: [tx -> rx]}}}
 """
@@ -167,8 +173,18 @@ class Machines(unittest.TestCase):
             self.assertEqual((flow["lost"], flow["in_flight"], flow["delivered"]), (0, 0, flow["sent"]), flow)
             self.assertTrue(flow["exact"], flow)
 
-    def restart_driver(self):
-        self.nodes[0].run("systemctl", "restart", "frag-driver")
+    def start(self, name, graph):
+        self.nodes[0].write("/root/%s.yaml" % name, graph)
+        self.nodes[0].run("fragctl", "start", "/root/%s.yaml" % name)
+        self.wait_flowing(name)
+
+    def check_restart_of_driver(self):
+        """Under load, with one application more."""
+        self.start("load", LOAD)
+        for name in ("endless", "load"):
+            self.check_adopted(name, lambda: self.nodes[0].run("systemctl", "restart", "frag-driver"))
+        self.check_nothing_lost("endless")
+        self.check_nothing_lost("load")
 
     def wait_ended(self, name, state):
         """Waits for such an end of a run; returns the run."""
@@ -223,8 +239,7 @@ class OneMachine(Machines):
         node.run("fragctl", "restart", "endless")
         self.wait_flowing("endless")
         self.check_adopted("endless", lambda: self.check_watchdog(node, "driver"))
-        self.check_adopted("endless", self.restart_driver)
-        self.check_nothing_lost("endless")
+        self.check_restart_of_driver()
         node.run("fragctl", "restart", "endless")
         self.check_users(node)
         node.run("apt-get", "remove", "-y", "frag", "libfrag1", "frag-examples")
@@ -301,8 +316,7 @@ class TwoMachines(Machines):
         self.assertTrue(os.path.exists(two.path("/var/lib/frag-worker/boxes.mp4")))
         one.run("fragctl", "start", *ENDLESS)
         self.wait_flowing("endless")
-        self.check_adopted("endless", self.restart_driver)
-        self.check_nothing_lost("endless")
+        self.check_restart_of_driver()
         one.run("fragctl", "restart", "endless")
         self.wait_flowing("endless")
         for node in (two, one):
@@ -317,11 +331,10 @@ class TwoMachines(Machines):
         newer = self.newer()
         two.run("apt-get", "install", "-y", *self.bring(two, newer))
         self.again()
-        one.write("/root/load.yaml", LOAD)
-        one.run("fragctl", "start", "/root/load.yaml")
-        self.check_adopted("load", lambda: one.run("apt-get", "install", "-y", *self.bring(one, newer)))
-        self.assertEqual([worker for worker, _ in self.processes_of("load")[1]], ["b"])
-        self.check_nothing_lost("load")
+        self.start("alone", ALONE)
+        self.check_adopted("alone", lambda: one.run("apt-get", "install", "-y", *self.bring(one, newer)))
+        self.assertEqual([worker for worker, _ in self.processes_of("alone")[1]], ["b"])
+        self.check_nothing_lost("alone")
         # the worker of the first machine was replaced too, so the next driver starts this one again
         self.wait_flowing("endless")
         for node, files in zip(self.nodes, before):
