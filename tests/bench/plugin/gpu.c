@@ -157,11 +157,12 @@ static int sink_compute(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *message;
 	struct gpu_sink *s = state;
-	int64_t now_ns = bench_now_ns(), sent_ns = 0;
+	int64_t now_ns, sent_ns = 0;
 	int r = frag_tick_receive(tick, 0, &message);
 
 	if (r < 0)
 		return r;
+	now_ns = bench_now_ns(); /* the tensor is written */
 	if (s->received == s->count)
 		return 0;
 	(void)frag_metadata_get_i64(frag_tick_metadata(tick), "sent_ns", &sent_ns);
