@@ -34,7 +34,7 @@ for storage in host device cuda_managed; do
 			    type: ping_tensor_tx
 			    parameters: {allocator: \$pool, storage_type: $storage}
 			    conditions: [{type: count, count: 20}]
-			  rx: {type: ping_tensor_rx}
+			  rx: {type: ping_tensor_rx, parameters: {verify: true}}
 			flows: [tx -> rx]
 		END
 		if bin/fragctl run app.yaml >log 2>&1 && grep -q "rx received message 20" log; then

@@ -18,7 +18,7 @@ operators:
     type: ping_tensor_tx
     parameters: {allocator: $pool, storage_type: %s}
     conditions: [{type: count, count: 20}]
-  rx: {type: ping_tensor_rx}
+  rx: {type: ping_tensor_rx, parameters: {verify: true}}
 flows: [tx -> rx]
 """
 BLOCKS = "{type: block_memory_pool, storage_type: %d, block_size: 2K, num_blocks: 3}"
@@ -106,7 +106,8 @@ class Memory(Gpu):
 
     def test_a_copy_that_fails_fails_the_operator_with_what_cuda_says(self):
         self.env["FAKE_CUDA_FAIL"] = "cuMemcpyAsync:3:700"
-        r = self.fragctl("run", APP % (BLOCKS % 1, "device"))
+        app = APP % (BLOCKS % 1, "device")
+        r = self.fragctl("run", app.replace("verify: true", "verify: false"))
         self.assertEqual(r.returncode, 1, r.stderr)
         self.assertIn("app.tx: cannot make tensor 3: GPU 0 (Fake 0): cuMemcpyAsync of 2048 bytes: "
                       "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered",

@@ -125,6 +125,32 @@ Test(ops_basic, ping_tensor_tx_refuses_what_it_cannot)
 	}
 }
 
+/* What ping_tensor_tx would send as the message of this number, and one byte that differs. */
+Test(ops_basic, ping_tensor_rx_verifies_every_byte)
+{
+	struct frag_harness *h = frag_harness_create(&basic_ping_tensor_rx_type,
+						     FRAG_ARGS({"verify", "true"}), NULL);
+	const int64_t shape[] = {3, 4};
+
+	cr_assert_not_null(h);
+	for (int n = 1; n <= 3; n++) {
+		struct frag_tensor *t;
+
+		cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_INT, 16, 1}, 2,
+						shape, &t),
+			     0);
+		memset(frag_tensor_writable(t), n, 24);
+		if (n == 3)
+			((char *)frag_tensor_writable(t))[23] = 7;
+		cr_assert_eq(frag_harness_give_tensor(h, "in", "t", t), 0);
+		cr_expect_eq(frag_harness_tick(h), n == 3 ? -EBADMSG : 0);
+	}
+	cr_expect(strstr(frag_harness_error(h),
+			 "byte 23 of tensor 't' of message 3 is 7 instead of 3"),
+		  "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+}
+
 Test(ops_basic, ping_tensor_rx_takes_several_tensors)
 {
 	struct frag_harness *h =
