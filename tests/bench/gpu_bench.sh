@@ -26,14 +26,18 @@ trip() {
 	name=$1 kernel=$2 count=$3 hz=$4 bytes=$5 gpu=$6 hosts=$7
 	shift 7
 	rm -f "$work/figures"
-	source="{type: bench_gpu_source, parameters: {gpu: $gpu, count: $count, bytes: $bytes},
-	  conditions: [{type: periodic, recess_period: ${hz}hz}]}"
-	sink="{type: bench_gpu_sink, parameters: {file: $work/figures, count: $count, kernel: $kernel}}"
+	pool="{type: block_memory_pool, storage_type: 1, block_size: $bytes, num_blocks: 1}"
+	[ "$gpu" = true ] || pool="{type: unbounded_allocator}"
+	source="{type: bench_gpu_source, conditions: [{type: periodic, recess_period: ${hz}hz}],
+	  parameters: {gpu: $gpu, count: $count, bytes: $bytes, allocator: \$pool}}"
+	sink="{type: bench_gpu_sink,
+	  parameters: {file: $work/figures, count: $count, gpu: $gpu, kernel: $kernel}}"
 	if [ "$hosts" = 1 ]; then
 		cat >"$work/app.yaml" <<-END
 			frag: 1
 			application: trip
 			extensions: [libbench.so]
+			resources: {pool: $pool}
 			operators:
 			  tx: $source
 			  rx: $sink
@@ -49,6 +53,7 @@ trip() {
 			fragments:
 			  a:
 			    host: one
+			    resources: {pool: $pool}
 			    operators:
 			      tx: $source
 			    scheduler: {type: greedy}
@@ -196,7 +201,7 @@ staged() {
 		    operators:
 		      rx:
 		        type: bench_gpu_sink
-		        parameters: {file: $work/figures, count: 300, kernel: $1}
+		        parameters: {file: $work/figures, count: 300, gpu: $1, kernel: $1}
 		flows: [f1.tx -> f2.rx]
 	END
 	ip netns exec frag-a bin/driverd --address 10.77.0.1:13998 --app "$work/app.yaml" --insecure \

@@ -89,7 +89,7 @@ const struct frag_op_type bench_gpu_source_type = {
 
 struct gpu_sink {
 	const char *file;
-	bool kernel;
+	bool gpu, kernel;
 	int64_t count, period_ns, received, first_ns;
 	uint64_t bytes;
 	int64_t *seen_ns, *done_ns, *at_ns;
@@ -100,6 +100,7 @@ struct gpu_sink {
 static const struct frag_port sink_ports[] = {{.name = "in", .dir = FRAG_IN}};
 static const struct frag_param sink_params[] = {
 	FRAG_PARAM_STRING(struct gpu_sink, file, NULL, .flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_BOOL(struct gpu_sink, gpu, true),
 	FRAG_PARAM_BOOL(struct gpu_sink, kernel, false),
 	FRAG_PARAM_I64(struct gpu_sink, count, 1000, .min = 1),
 	FRAG_PARAM_I64(struct gpu_sink, period_ns, 0),
@@ -109,10 +110,8 @@ static int make_kernel(struct gpu_sink *s, struct frag_op *op)
 {
 	const int64_t size = 64;
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = frag_op_use_device(op, GPU);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (bench_ptx == NULL)
 		return frag_op_fail(op, -ENOTSUP, "built without nvcc");
 	r = frag_kernel_create(GPU, bench_ptx, "bench_touch", &s->touch, &err);
@@ -125,7 +124,10 @@ static int make_kernel(struct gpu_sink *s, struct frag_op *op)
 static int sink_initialize(void *state, struct frag_op *op)
 {
 	struct gpu_sink *s = state;
+	int r = s->gpu ? frag_op_use_device(op, GPU) : 0;
 
+	if (r < 0)
+		return r;
 	s->seen_ns = calloc((size_t)s->count, sizeof(*s->seen_ns));
 	s->done_ns = calloc((size_t)s->count, sizeof(*s->done_ns));
 	s->at_ns = calloc((size_t)s->count, sizeof(*s->at_ns));
