@@ -18,7 +18,9 @@ nodes_are_made=
 
 us() { awk -v ns="$1" 'BEGIN { printf "%.1f", ns / 1000 }'; }
 lacks() { echo "lacks $1: $2"; }
-last_words() { grep -v '^$' "$work/log" | tail -n 2 | tr '\n' ' '; }
+last_words() {
+	{ grep -m 2 -E 'app.yaml:|error|ended by' "$work/log" || tail -n 2 "$work/log"; } | tr '\n' ' '
+}
 
 # trip NAME KERNEL COUNT HZ BYTES GPU HOSTS [ENV...]: messages from a source to a sink, in one host
 # or two; sets the nine numbers that the sink wrote (tests/bench/plugin/gpu.c).
