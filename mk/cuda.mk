@@ -23,7 +23,7 @@ PTX_VERSION := 7.0
 CUDA_ARCH := 75
 $(B)/gen/%.ptx: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) -ptx -arch=compute_$(CUDA_ARCH) -O3 -fmad=false -MD -MF $@.d -o $@.new $<
+	$(NVCC) -ptx -arch=compute_$(CUDA_ARCH) -O3 -fmad=false -MD -MP -MT $@ -MF $@.d -o $@.new $<
 	sed 's/^\.version .*/.version $(PTX_VERSION)/' $@.new >$@
 	$(PTXAS) -arch=sm_$(CUDA_ARCH) -o /dev/null $@
 	@rm $@.new

@@ -9,6 +9,7 @@
  */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __CUDACC__
 #define CONVERT_INLINE static __device__ __forceinline__
@@ -59,9 +60,35 @@ CONVERT_INLINE int convert_clamp(int x, int size)
 	return x < 0 ? 0 : x >= size ? size - 1 : x;
 }
 
+/*
+ * Between whole numbers from 0 to 255 and floats, without conversions, of which a GPU makes few at
+ * a time: from 2^23 on the lowest bit of a float counts ones, so a sum is rounded as lrintf does,
+ * and its last bits are the number.
+ */
+#define CONVERT_2_23 8388608.0f
+#define CONVERT_2_23_BITS 0x4b000000u
+
+CONVERT_INLINE float convert_float_of(unsigned char byte)
+{
+	uint32_t bits = CONVERT_2_23_BITS | byte;
+	float sum;
+
+	memcpy(&sum, &bits, sizeof(sum));
+	return sum - CONVERT_2_23;
+}
+
+CONVERT_INLINE unsigned int convert_nearest(float x)
+{
+	float sum = fminf(fmaxf(x, 0.0f), 255.0f) + CONVERT_2_23;
+	uint32_t bits;
+
+	memcpy(&bits, &sum, sizeof(bits));
+	return bits & 0xff;
+}
+
 CONVERT_INLINE float convert_element(const unsigned char *row, int at, int in_is_float)
 {
-	return in_is_float ? ((const float *)(const void *)row)[at] : (float)row[at];
+	return in_is_float ? ((const float *)(const void *)row)[at] : convert_float_of(row[at]);
 }
 
 /* The channels of the input at a pixel of the output, resized. */
