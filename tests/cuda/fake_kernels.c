@@ -55,7 +55,8 @@ static void reach_all(struct convert_job *job)
 		reach_all(&job);                                                                   \
 		for (unsigned int y = 0; y < grid[1] * block[1]; y++)                              \
 			for (unsigned int x = 0; x < grid[0] * block[0]; x++)                      \
-				convert_pixel(&job, (int)x, (int)y, float_input, channels, taps);  \
+				convert_pixels(&job, (int)x, (int)y *CONVERT_ROWS, float_input,    \
+					       channels, taps);                                    \
 	}
 CONVERT_KERNELS(RUN)
 

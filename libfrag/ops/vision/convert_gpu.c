@@ -168,6 +168,7 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		       int64_t rows, int64_t columns, void *out, struct frag_err *err)
 {
 	const double span = convert->scale_max - convert->scale_min;
+	const int64_t block_rows = (int64_t)CONVERT_THREADS_Y * CONVERT_ROWS;
 	struct frag_launch launch = {FRAG_LAUNCH_INIT};
 	struct convert_job job = {
 		.in = in->data,
@@ -210,7 +211,7 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 	launch.block[1] = CONVERT_THREADS_Y;
 	launch.block[2] = 1;
 	launch.grid[0] = (uint32_t)((columns + CONVERT_THREADS_X - 1) / CONVERT_THREADS_X);
-	launch.grid[1] = (uint32_t)((rows + CONVERT_THREADS_Y - 1) / CONVERT_THREADS_Y);
+	launch.grid[1] = (uint32_t)((rows + block_rows - 1) / block_rows);
 	launch.grid[2] = 1;
 	return frag_kernel_launch(gpu->kernel, &launch, (void *[]){&job}, err);
 }

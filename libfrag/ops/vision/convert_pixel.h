@@ -3,9 +3,9 @@
 #define VISION_CONVERT_PIXEL_H
 
 /*
- * What a thread of the GPU does: one pixel of the output, resized and converted, with the
- * operations of resize.c and convert.c in their order, so that the results are the same bits. It is
- * compiled by nvcc for GPUs, and by the C compiler for the tests, which run it on the CPU.
+ * What a thread of the GPU does: pixels of the output below each other, resized and converted, with
+ * the operations of resize.c and convert.c in their order, so that the results are the same bits.
+ * It is compiled by nvcc for GPUs, and by the C compiler for the tests, which run it on the CPU.
  */
 #include <math.h>
 #include <stdint.h>
@@ -38,10 +38,11 @@ struct convert_job {
 
 #define CONVERT_THREADS_X 32
 #define CONVERT_THREADS_Y 8
+#define CONVERT_ROWS 4 /* pixels of a thread */
 
 /*
- * The kernels, X(name, float input, channels of the input, taps): those of the usual formats, with
- * the numbers as constants, and one that takes all numbers from the job (-1).
+ * The kernels, X(name, float input, channels of the input, taps): those of the usual formats of u8,
+ * with the numbers as constants, and one that takes all numbers from the job (-1).
  */
 #define CONVERT_KERNELS(X)                                                                         \
 	X(convert_u8_1_0, 0, 1, 0)                                                                 \
@@ -92,32 +93,30 @@ CONVERT_INLINE float convert_element(const unsigned char *row, int at, int in_is
 }
 
 /* The channels of the input at a pixel of the output, resized. */
-CONVERT_INLINE void convert_resized(const struct convert_job *job, int x, int y, int in_is_float,
-				    int channels, int across, int down, float *sum)
+CONVERT_INLINE void convert_resized(const struct convert_job *job, int x, int y, float *sum)
 {
-	const float *weights = job->across_weights + (size_t)x * (size_t)across;
-	int left = job->across_first[x], top = job->down_first[y];
+	const float *across = job->across_weights + (uint64_t)x * (uint64_t)job->across;
+	const float *down = job->down_weights + (uint64_t)y * (uint64_t)job->down;
+	int channels = job->in_channels;
 
-	for (int c = 0; c < 4; c++)
-		sum[c] = 0.0f;
-	for (int j = 0; j < down; j++) {
+	for (int j = 0; j < job->down; j++) {
 		const unsigned char *row =
-			job->in +
-			(uint64_t)convert_clamp(top + j, job->in_rows) * job->in_row_bytes;
-		float weight = job->down_weights[(size_t)y * (size_t)down + (size_t)j];
+			job->in + (uint64_t)convert_clamp(job->down_first[y] + j, job->in_rows) *
+					  job->in_row_bytes;
 		float wide[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-		for (int k = 0; k < across; k++) {
-			int from = convert_clamp(left + k, job->in_columns) * channels;
+		for (int k = 0; k < job->across; k++) {
+			int from =
+				convert_clamp(job->across_first[x] + k, job->in_columns) * channels;
 
 			for (int c = 0; c < 4; c++)
 				if (c < channels)
-					wide[c] += weights[k] *
-						   convert_element(row, from + c, in_is_float);
+					wide[c] += across[k] *
+						   convert_element(row, from + c, job->in_is_float);
 		}
 		for (int c = 0; c < 4; c++)
 			if (c < channels)
-				sum[c] += weight * wide[c];
+				sum[c] += down[j] * wide[c];
 	}
 }
 
@@ -157,66 +156,140 @@ CONVERT_INLINE void convert_store_f32(const struct convert_job *job, const float
 	}
 }
 
-CONVERT_INLINE void convert_store_u8(const struct convert_job *job, const unsigned int *pixel,
-				     int in_channels, uint64_t at)
+/* Channel c of the output, of a pixel that has channel c in the bits from 8 * c on. */
+CONVERT_INLINE unsigned int convert_channel(const struct convert_job *job, unsigned int pixel,
+					    int c)
 {
-	unsigned int red = pixel[0];
-
-	if (job->channels == 1 && in_channels != 1)
-		red = (19595u * pixel[0] + 38470u * pixel[1] + 7471u * pixel[2] + 32768u) >> 16;
-	for (int c = 0; c < 4; c++) {
-		int from = job->order[c];
-		unsigned int value;
-
-		if (c >= job->channels)
-			break;
-		if (job->channels == 1 || (in_channels == 1 && from < 3))
-			value = red;
-		else if (from == 3)
-			value = in_channels == 4 ? pixel[3] : job->alpha;
-		else
-			value = from == 0 ? pixel[0] : from == 1 ? pixel[1] : pixel[2];
-		if (job->is_float)
-			((float *)(void *)job->out)[at] = job->values[value];
-		else
-			job->out[at] = (unsigned char)value;
-		at += job->channel_step;
-	}
+	return pixel >> (job->channels == 1 ? 0 : 8 * job->order[c]) & 0xff;
 }
 
-/* The last three as in CONVERT_KERNELS. */
-CONVERT_INLINE void convert_pixel(const struct convert_job *job, int x, int y, int float_input,
-				  int input_channels, int taps)
+/* pixel: channel c in the bits from 8 * c on; at: element of the output */
+CONVERT_INLINE void convert_store_u8(const struct convert_job *job, unsigned int pixel,
+				     int in_channels, uint64_t at)
 {
-	int in_is_float = float_input >= 0 ? float_input : job->in_is_float;
-	int channels = input_channels >= 0 ? input_channels : job->in_channels;
-	int across = taps >= 0 ? taps : job->across, down = taps >= 0 ? taps : job->down;
+	if (in_channels == 1)
+		pixel *= 0x010101u;
+	else if (job->channels == 1)
+		pixel = (19595u * (pixel & 0xff) + 38470u * (pixel >> 8 & 0xff) +
+			 7471u * (pixel >> 16 & 0xff) + 32768u) >>
+			16;
+	if (in_channels != 4)
+		pixel |= (unsigned int)job->alpha << 24;
+	/* in loops that become four stores with conditions */
+	for (int c = 0; c < 4; c++)
+		if (job->is_float && c < job->channels)
+			((float *)(void *)job->out)[at + (uint64_t)c * job->channel_step] =
+				job->values[convert_channel(job, pixel, c)];
+	for (int c = 0; c < 4; c++)
+		if (!job->is_float && c < job->channels)
+			job->out[at + (uint64_t)c * job->channel_step] =
+				(unsigned char)convert_channel(job, pixel, c);
+}
+
+/* A pixel of any format, with any number of taps. */
+CONVERT_INLINE void convert_any_pixel(const struct convert_job *job, int x, int y, uint64_t at)
+{
+	const unsigned char *row = job->in + (uint64_t)y * job->in_row_bytes;
+	float pixel[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+	unsigned int whole = 0;
+
+	if (job->across > 0)
+		convert_resized(job, x, y, pixel);
+	else
+		for (int c = 0; c < 4; c++)
+			if (c < job->in_channels)
+				pixel[c] = convert_element(row, x * job->in_channels + c,
+							   job->in_is_float);
+	if (job->in_is_float) {
+		convert_store_f32(job, pixel, at);
+		return;
+	}
+	for (int c = 0; c < 4; c++)
+		if (c < job->in_channels)
+			whole |= convert_nearest(pixel[c]) << (8 * c);
+	convert_store_u8(job, whole, job->in_channels, at);
+}
+
+/* Where the taps of a column of the output lie in a row of the input, and their weights. */
+struct convert_column {
+	int from[4];
+	float weights[4];
+};
+
+/*
+ * The channels of a pixel of u8. Sums begin with their first product, and not with 0: that changes
+ * the sign of a 0 at most, which rounding drops.
+ */
+CONVERT_INLINE unsigned int convert_resized_u8(const struct convert_job *job,
+					       const struct convert_column *column, int y,
+					       int channels, int taps)
+{
+	const float *weights = job->down_weights + (uint64_t)y * (uint64_t)taps;
+	int top = job->down_first[y];
+	float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+	unsigned int pixel = 0;
+
+	for (int j = 0; j < taps; j++) {
+		const unsigned char *row =
+			job->in +
+			(uint64_t)convert_clamp(top + j, job->in_rows) * job->in_row_bytes;
+		float weight = weights[j];
+
+		for (int c = 0; c < channels; c++) {
+			float wide =
+				column->weights[0] * convert_float_of(row[column->from[0] + c]);
+
+			for (int k = 1; k < taps; k++)
+				wide += column->weights[k] *
+					convert_float_of(row[column->from[k] + c]);
+			sum[c] = j == 0 ? weight * wide : sum[c] + weight * wide;
+		}
+	}
+	for (int c = 0; c < channels; c++)
+		pixel |= convert_nearest(sum[c]) << (8 * c);
+	return pixel;
+}
+
+CONVERT_INLINE struct convert_column convert_column_at(const struct convert_job *job, int x,
+						       int channels, int taps)
+{
+	struct convert_column column;
+	int left = taps > 0 ? job->across_first[x] : 0;
+
+	for (int k = 0; k < taps; k++) {
+		column.from[k] = convert_clamp(left + k, job->in_columns) * channels;
+		column.weights[k] = job->across_weights[(uint64_t)x * (uint64_t)taps + (uint64_t)k];
+	}
+	return column;
+}
+
+/* Column x, from row y on. The last three as in CONVERT_KERNELS. */
+CONVERT_INLINE void convert_pixels(const struct convert_job *job, int x, int y, int float_input,
+				   int channels, int taps)
+{
 	uint64_t at =
 		((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * (uint64_t)job->pixel_step;
-	unsigned int whole[4] = {0, 0, 0, 0};
-	float pixel[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+	struct convert_column column;
 
-	if (x >= job->columns || y >= job->rows)
+	if (x >= job->columns)
 		return;
-	if (across > 0) {
-		convert_resized(job, x, y, in_is_float, channels, across, down, pixel);
-		for (int c = 0; c < 4; c++)
-			if (!in_is_float)
-				whole[c] =
-					(unsigned int)lrintf(fminf(fmaxf(pixel[c], 0.0f), 255.0f));
-	} else {
+	if (float_input == 0)
+		column = convert_column_at(job, x, channels, taps);
+	for (int end = y + CONVERT_ROWS; y < end && y < job->rows; y++) {
 		const unsigned char *row = job->in + (uint64_t)y * job->in_row_bytes;
+		unsigned int pixel = 0;
 
-		for (int c = 0; c < 4; c++)
-			if (c < channels && in_is_float)
-				pixel[c] = ((const float *)(const void *)row)[x * channels + c];
-			else if (c < channels)
-				whole[c] = row[x * channels + c];
+		if (float_input != 0) {
+			convert_any_pixel(job, x, y, at);
+		} else {
+			if (taps > 0)
+				pixel = convert_resized_u8(job, &column, y, channels, taps);
+			for (int c = 0; c < channels && taps == 0; c++)
+				pixel |= (unsigned int)row[x * channels + c] << (8 * c);
+			convert_store_u8(job, pixel, channels, at);
+		}
+		at += (uint64_t)job->columns * (uint64_t)job->pixel_step;
 	}
-	if (in_is_float)
-		convert_store_f32(job, pixel, at);
-	else
-		convert_store_u8(job, whole, channels, at);
 }
 
 #endif
