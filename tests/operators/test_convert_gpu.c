@@ -178,6 +178,34 @@ Test(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 	}
 }
 
+/* With a pool on the GPU, the first frame finds its kernel there. */
+Test(ops_convert_gpu, the_kernel_is_loaded_before_the_first_frame)
+{
+	const struct frag_harness_resource pools[] = {
+		{"pool", "block_memory_pool",
+		 FRAG_ARGS({"storage_type", "1"}, {"block_size", "1K"}, {"num_blocks", "2"})},
+		{NULL, NULL, NULL}};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+
+	skip_without_kernels();
+	h = frag_harness_create_with(&vision_format_converter_type,
+				     FRAG_ARGS({"out_dtype", "float32"}, {"pool", "$pool"},
+					       {"resize_width", "2"}, {"resize_height", "3"}),
+				     pools, &err);
+	cr_assert_not_null(h, "%s", err.text);
+	cr_expect_eq(calls("cuModuleLoadData"), 1);
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_expect_eq(calls("cuModuleLoadData"), 1);
+	frag_harness_destroy(h);
+	fail_call("cuModuleLoadData", 1, 222);
+	cr_expect_null(frag_harness_create_with(
+		&vision_format_converter_type,
+		FRAG_ARGS({"out_dtype", "float32"}, {"pool", "$pool"}), pools, &err));
+	cr_expect(strstr(err.text, "no kernel for GPU 0: "), "%s", err.text);
+}
+
 Test(ops_convert_gpu, frames_that_cannot_be_converted_have_a_sentence)
 {
 	const struct frag_harness_resource pools[] = {

@@ -57,6 +57,23 @@ static int settle_kernel(struct convert_gpu *gpu, const struct convert_job *job,
 	return 0;
 }
 
+int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device device, int64_t channels,
+			       bool resizes, enum resize_mode mode, struct frag_err *err)
+{
+	struct convert_job job = {.in_channels = (int32_t)channels};
+	int r;
+
+	if (resizes)
+		job.across = mode == RESIZE_LINEAR                            ? 2
+			     : mode == RESIZE_CUBIC || mode == RESIZE_DEFAULT ? 4
+									      : 1;
+	job.down = job.across;
+	r = settle_kernel(gpu, &job, device, err);
+	if (r == 0)
+		gpu->device = device;
+	return r;
+}
+
 /* Of one side; returns the end. */
 static unsigned char *put_taps(const struct taps *taps, int64_t size, unsigned char *at)
 {

@@ -26,6 +26,15 @@ struct convert_gpu {
 /* Returns 1 when this build has the kernels: a CUDA toolkit was there. */
 int vision_convert_gpu_is_built(void);
 /*
+ * Loads the kernel for frames of u8 ahead, so that the first one is not late; those of another
+ * format load theirs.
+ * - channels: of the input
+ * - resizes: with `mode`
+ * Returns 0; -ENOMEM; -EIO.
+ */
+int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device device, int64_t channels,
+			       bool resizes, enum resize_mode mode, struct frag_err *err);
+/*
  * Launches the conversion of a frame into rows (or planes) without gaps.
  * - gpu: keeps what it needs for frames of this format
  * - device: the GPU, which something has opened

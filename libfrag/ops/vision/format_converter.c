@@ -377,29 +377,41 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 }
 
 /* Finds out where the pool has its memory; a pool has one GPU. */
-static int format_converter_initialize(void *state, struct frag_op *op)
+static void find_pool(struct format_converter *fc)
 {
 	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
-	struct format_converter *fc = state;
-	struct frag_tensor *tensor;
+	struct frag_tensor *tensor = NULL;
 	const int64_t one = 1;
 	int r = fc->pool != NULL ? frag_tensor_create(fc->pool, u8, 1, &one, &tensor) : -ENOMSG;
 
-	if (r == 0)
-		frag_tensor_unref(tensor);
-	if (r != -EXDEV)
-		return 0;
 	for (int32_t id = 0; id < GPUS_MAX && r == -EXDEV; id++) {
 		fc->pool_device = (struct frag_device){FRAG_DEVICE_CUDA, id};
 		r = frag_tensor_create_on(fc->pool, fc->pool_device, u8, 1, &one, &tensor);
+		fc->pool_is_on_gpu = r == 0;
 	}
 	if (r == 0)
 		frag_tensor_unref(tensor);
-	fc->pool_is_on_gpu = r == 0;
-	if (fc->pool_is_on_gpu && !vision_convert_gpu_is_built())
+}
+
+static int format_converter_initialize(void *state, struct frag_op *op)
+{
+	struct format_converter *fc = state;
+	struct frag_err err = FRAG_ERR_INIT;
+	int64_t channels = strcmp(fc->in_dtype, "rgba8888") == 0 ? 4
+			   : strcmp(fc->in_dtype, "gray8") == 0  ? 1
+								 : 3;
+
+	find_pool(fc);
+	if (!fc->pool_is_on_gpu)
+		return 0;
+	if (!vision_convert_gpu_is_built())
 		return frag_op_fail(
 			op, -ENOTSUP,
 			"its pool has memory of a GPU, and this build of frag has no kernels: it was made without a CUDA toolkit; use a pool with storage_type: 2");
+	if (vision_convert_gpu_prepare(&fc->gpu, fc->pool_device, channels, fc->resize_width > 0,
+				       (enum resize_mode)fc->resize_mode, &err) < 0)
+		return frag_op_fail(op, -EIO, "no kernel for GPU %d: %s", (int)fc->pool_device.id,
+				    err.text);
 	return 0;
 }
 
