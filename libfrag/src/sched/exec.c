@@ -259,6 +259,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
+	fragi_ranges_bind(exec);
 	if (atomic_load(&op->stop_asked))
 		fragi_exec_request_stop(exec);
 	return 0;

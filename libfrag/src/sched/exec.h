@@ -95,6 +95,8 @@ struct fragi_exec {
 	int (*compute)(void *self, struct frag_tick *tick);
 	/* constant while the operator runs */
 	int (*usual_compute)(void *self, struct frag_tick *tick); /* while no tick is pending */
+	/* what a range of a profiler goes around (ranges.c); NULL: none is attached */
+	int (*ranged_compute)(void *self, struct frag_tick *tick);
 	struct fragi_flow_control *flow_control; /* NULL: no execution flows, no dynamic ones */
 	void *self;                              /* the operator's state */
 	struct frag_op *op;
@@ -247,6 +249,12 @@ void fragi_stream_end(struct fragi_exec *exec);
  * where it has none, the CPU. Returns 0, or the failure, which is worded in the operator.
  */
 int fragi_stream_receive(struct frag_tick *tick, const struct frag_message *message);
+
+/*
+ * ranges.c: where a profiler is attached, each call of compute is a range of NVTX, named as the
+ * operator. Call it last: it goes around exec->compute.
+ */
+void fragi_ranges_bind(struct fragi_exec *exec);
 
 /* deadline.c: puts the deadline of the operator around its compute. Returns 0 or -ENOMEM. */
 int fragi_deadline_create(struct fragi_exec *exec);
