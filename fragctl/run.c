@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <base/units.h>
+#include <edge/ucx_env.h>
 #include <fragctl/command.h>
 #include <track/summary.h>
 
@@ -152,6 +153,10 @@ int ctl_run(int argc, char **argv)
 		 .value = "N",
 		 .help = "runs it by a driver and N workers, processes of this machine",
 		 .text = &workers},
+		{.name = "ucx",
+		 .value = "DIR",
+		 .help = "the folder with libucp.so.0 and the rest of the UCX that hosts use; default: the system's",
+		 .text = &options.ucx_folder},
 		CTL_ROLE_FLAGS(options.roles),
 		CTL_COMMON_FLAGS(common),
 	};
@@ -184,6 +189,10 @@ int ctl_run(int argc, char **argv)
 	if (exit_code == CTL_OK)
 		exit_code = ctl_graph_take(&options.graph, flags.program, &operands, line.args,
 					   line.arg_count);
+	/* Hosts and workers inherit it. */
+	if (exit_code == CTL_OK && options.ucx_folder != NULL &&
+	    setenv(FRAGI_UCX_FOLDER, options.ucx_folder, 1) < 0)
+		exit_code = ctl_fail(CTL_FAILED, "out of memory");
 	if (exit_code == CTL_OK)
 		exit_code = run(&options);
 out:

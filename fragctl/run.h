@@ -12,9 +12,10 @@ struct ctl_run_options {
 	struct drv_output output; /* of the summary */
 	int verbosity;
 	const char *track; /* a file for the log of data flow tracking; NULL: as the graph says */
-	bool print_yaml;   /* and nothing else */
-	bool in_process;   /* the host is a thread of this process */
-	uint32_t workers;  /* of --workers; 0: none */
+	const char *ucx_folder; /* of another UCX for hosts; NULL: the system's */
+	bool print_yaml;        /* and nothing else */
+	bool in_process;        /* the host is a thread of this process */
+	uint32_t workers;       /* of --workers; 0: none */
 	struct ctl_roles roles;
 };
 

@@ -15,6 +15,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <driverd/system.h>
+#include <edge/ucx_env.h>
 #include <workerd/environment.h>
 
 /*
@@ -203,6 +204,7 @@ static int worker_launch(void *arg, const struct fw_message *create, struct frag
 	const struct wrk_environment environment = {
 		.library_path = library_path(runner, arena),
 		.app_root = runner->config->app_folder,
+		.ucx_folder = getenv(FRAGI_UCX_FOLDER),
 		.is_own_user = true,
 		.device = "lo",
 		.port_first = WRK_DATA_PORT_FIRST,

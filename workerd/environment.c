@@ -80,6 +80,8 @@ char *const *wrk_environment_make(const struct wrk_environment *environment,
 					    : "none");
 	add(&making, "FRAG_LOG_LEVEL", fragi_log_level_name(fragi_log_threshold));
 	add(&making, FRAGI_OPERATOR_LOG_LEVEL, fragi_log_level_name(fragi_log_operator_threshold));
+	if (environment->ucx_folder != NULL && environment->ucx_folder[0] != '\0')
+		add(&making, FRAGI_UCX_FOLDER, environment->ucx_folder);
 	for (size_t i = 0; i < FRAG_COUNT_OF(ucx_settings); i++)
 		add_ucx(&making, ucx_settings[i][0], ucx_settings[i][1]);
 	add_ucx(&making, "UCX_NET_DEVICES", environment->device);

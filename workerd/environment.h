@@ -14,13 +14,14 @@
 
 /*
  * The environment of a host: this process's own, what its flags say (FRAG_LIBRARY_PATH,
- * FRAG_APP_ROOT, FRAG_LOG_LEVEL), which paths of libraries are accepted (FRAG_LIBRARY_PATHS), and
- * the UCX_ variables of the data plane, which UCX reads before main. Variables that the user has
- * set win and are logged.
+ * FRAG_APP_ROOT, FRAG_LOG_LEVEL, FRAG_UCX), which paths of libraries are accepted
+ * (FRAG_LIBRARY_PATHS), and the UCX_ variables of the data plane, which UCX reads before main.
+ * Variables that the user has set win and are logged.
  */
 struct wrk_environment {
 	const char *library_path, *app_root; /* NULL: not given */
 	bool is_own_user;                    /* the driver is a process of this user, here */
+	const char *ucx_folder;              /* of another UCX; NULL or "": the system's */
 	const char *device;                  /* network device of the data plane */
 	uint16_t port_first, port_last;
 	const char *may_write;            /* for sentences; NULL: hosts are not restricted */

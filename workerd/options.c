@@ -155,6 +155,10 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .value = "DIR",
 		 .help = "the app folder that relative paths of a graph start from",
 		 .text = &out_options->app_root},
+		{.name = "ucx",
+		 .value = "DIR",
+		 .help = "the folder with libucp.so.0 and the rest of the UCX that hosts use; default: the system's",
+		 .text = &out_options->ucx_folder},
 		{.name = "allow-write",
 		 .value = "DIR:DIR",
 		 .help = "where hosts may write; default: the app folder and the working folder",
@@ -244,6 +248,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	out_options->rights.host_limits = &out_options->host_limits;
 	out_options->rights.library_path = out_options->library_path;
 	out_options->rights.app_root = out_options->app_root;
+	out_options->rights.ucx_folder = out_options->ucx_folder;
 	r = parse_addresses(out_options, address, worker_address, insecure, err);
 	return r < 0 ? r : parse_fragments(out_options, fragments, err);
 }

@@ -56,9 +56,13 @@ static const char *library_folder_at(const struct wrk_rights *rights, const char
 {
 	const char *rest = rights->config->library_path, *app_root = rights->config->app_root;
 
+	const char *ucx = rights->config->ucx_folder;
+
 	while (rest != NULL && next_part(&rest, out, size) != NULL)
 		if (overlap(path, out))
 			return out;
+	if (ucx != NULL && overlap(path, ucx))
+		return ucx;
 	return app_root != NULL && overlap(path, app_root) ? app_root : NULL;
 }
 

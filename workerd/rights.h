@@ -22,7 +22,7 @@ struct wrk_rights_config {
 	const struct fragi_texts *allow_write; /* each DIR:DIR */
 	const char *host_user;                 /* NULL: not given */
 	const struct fragi_texts *host_limits;
-	const char *library_path, *app_root; /* NULL: not given */
+	const char *library_path, *app_root, *ucx_folder; /* NULL: not given */
 };
 
 struct wrk_rights {

@@ -245,6 +245,7 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 	struct wrk_environment environment = {
 		.library_path = options->library_path,
 		.app_root = options->app_root,
+		.ucx_folder = options->ucx_folder,
 		.is_own_user = shell->driver != NULL && wrk_driver_is_own_user(shell->driver),
 		.device = device,
 		.port_first = options->has_worker_address ? options->worker_address.port

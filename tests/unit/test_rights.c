@@ -88,7 +88,7 @@ Test(rights, what_a_kernel_lacks_is_reported_for_each_version)
 }
 
 struct place {
-	const char *allow_write, *library_path, *app_root, *graph_folder;
+	const char *allow_write, *library_path, *app_root, *graph_folder, *ucx_folder;
 	bool is_own_user;
 };
 
@@ -101,7 +101,8 @@ static const char *writable(const struct place *place)
 	const struct wrk_rights_config config = {.allow_write = &allow,
 						 .host_limits = &none,
 						 .library_path = place->library_path,
-						 .app_root = place->app_root};
+						 .app_root = place->app_root,
+						 .ucx_folder = place->ucx_folder};
 	static char out[512];
 	struct fragi_arena arena = {0};
 	const char *const *paths;
@@ -155,6 +156,8 @@ Test(rights, another_driver_gets_no_folder_that_libraries_come_from)
 	snprintf(both, sizeof(both), "%s:%s", at("app/lib"), at("work"));
 	cr_expect_str_eq(WRITABLE(.library_path = both), "");
 	cr_expect_str_eq(WRITABLE(.library_path = top), "");
+	cr_expect_str_eq(WRITABLE(.ucx_folder = at("work")), "");
+	cr_expect_str_eq(WRITABLE(.ucx_folder = at("app/lib")), "/work");
 	cr_assert_eq(symlink(at("work"), at("link")), 0);
 	cr_expect_str_eq(WRITABLE(.library_path = at("link")), "");
 	cr_assert_eq(chdir(top), 0);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOG_TOPIC "module"
+#include <base/log.h>
 #include <type/module.h>
 
 static bool name_is_sound(const char *name)
@@ -35,6 +37,55 @@ static int module_path(const char *name, char *out, size_t size)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
+static int open_library(const char *folder, const char *name, struct frag_err *err)
+{
+	char path[PATH_MAX];
+	const char *why;
+	void *handle, *known;
+	int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return frag_err_set(err, -ENAMETOOLONG, "the path of the folder %.80s is too long",
+				    folder);
+	/*
+	 * Global, so that libraries which call each other find each other; a symbol is looked up
+	 * when it is called, because some come with later ones.
+	 */
+	handle = dlopen(path, RTLD_LAZY | RTLD_GLOBAL | RTLD_NODELETE);
+	if (handle == NULL) {
+		why = dlerror();
+		return frag_err_set(err, -ENOENT, "%s", why != NULL ? why : "unknown error");
+	}
+	/* What is known by that name is what the module will be linked with. */
+	known = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+	if (known == handle)
+		return 0;
+	return frag_err_set(
+		err, -ENOENT,
+		known != NULL ? "another %s is loaded already" : "%s is none by its name", name);
+}
+
+static int open_libraries(const struct fragi_module *module, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+
+	if (module->folder == NULL)
+		return 0;
+	if (module->folder[0] != '/')
+		return frag_err_set(
+			err, -ENOENT,
+			"the folder \"%.200s\" of the libraries of %s is no absolute path",
+			module->folder, module->name);
+	for (size_t i = 0; module->libraries[i] != NULL; i++)
+		if (open_library(module->folder, module->libraries[i], &why) < 0)
+			return frag_err_set(
+				err, -ENOENT,
+				"cannot open the libraries of %s in %s: %s; name a folder with all of %s, or none",
+				module->name, module->folder, why.text, module->name);
+	log_debug(NULL, "the libraries of %s are those in %s", module->name, module->folder);
+	return 0;
+}
+
 int fragi_module_open(const struct fragi_module *module, const void **out_table,
 		      struct frag_err *err)
 {
@@ -56,6 +107,8 @@ int fragi_module_open(const struct fragi_module *module, const void **out_table,
 			err, -ENOENT,
 			"the %s %s is not there (%s): this frag was built without it; install frag with it, or %s",
 			module->kind, module->name, path, module->advice);
+	if (open_libraries(module, err) < 0)
+		return -ENOENT;
 	/* Never closed: UCX leaves threads and handlers behind that its code must outlive. */
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (handle == NULL) {

@@ -20,6 +20,14 @@ struct fragi_module {
 	const char *advice; /* what helps where it is not installed */
 	const char *symbol;
 	size_t table_size; /* in this build */
+	/*
+	 * Libraries that are opened before it, from this folder, so that the module is linked with
+	 * these and not with those of the system: file names, in an order in which each needs those
+	 * before it alone (the first ones may also call later ones), ended by NULL. folder: NULL:
+	 * those of the system.
+	 */
+	const char *folder;
+	const char *const *libraries;
 };
 
 /*
