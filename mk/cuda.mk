@@ -49,6 +49,15 @@ $(FAKE_CUDA): $(FAKE_CUDA_OBJ)
 	@mkdir -p $(@D)
 	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -lm -o $@
 tests: $(FAKE_CUDA)
+ifneq ($(filter ucx,$(MODULES)),)
+# Stands between frag and UCX; never instrumented, because it is preloaded.
+FAKE_UCX_CUDA := $(B)/tests/cuda/ucx_cuda.so
+$(FAKE_UCX_CUDA): tests/cuda/ucx_cuda.c
+	@mkdir -p $(@D) $(B)/obj/tests/cuda
+	$(CC) -std=gnu11 -O2 -g $(WARN) -fPIC -fvisibility=hidden -MMD -MP \
+		-MF $(B)/obj/tests/cuda/ucx_cuda.d -shared $< -Wl,-z,defs -ldl -o $@
+tests: $(FAKE_UCX_CUDA)
+endif
 CONVERT_CASES := $(B)/obj/tests/cuda/convert_cases.o
 $(CONVERT_CASES): tests/cuda/convert_cases.c
 	@mkdir -p $(@D)

@@ -23,6 +23,7 @@ EXPORT extern __typeof__(fake_cuda_peek) fake_cuda_peek;
 EXPORT extern __typeof__(fake_cuda_hold_stream) fake_cuda_hold_stream;
 EXPORT extern __typeof__(fake_cuda_write) fake_cuda_write;
 EXPORT extern __typeof__(fake_cuda_copy) fake_cuda_copy;
+EXPORT extern __typeof__(fake_cuda_reach) fake_cuda_reach;
 
 #define DEVICES_MAX 8
 #define STACK_MAX 8
@@ -997,6 +998,19 @@ int fake_cuda_peek(unsigned long long address, void *out, size_t size)
 		memcpy(out, at, size);
 	pthread_mutex_unlock(&lock);
 	return at != NULL ? 0 : -1;
+}
+
+void *fake_cuda_reach(const void *address)
+{
+	void *at = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (const struct piece *piece = pieces; piece != NULL && at == NULL; piece = piece->next)
+		if (piece->address != piece->bytes && (const char *)address >= piece->address &&
+		    (const char *)address < piece->address + piece->size)
+			at = piece->bytes + ((const char *)address - piece->address);
+	pthread_mutex_unlock(&lock);
+	return at;
 }
 
 __attribute__((destructor)) static void report(void)

@@ -36,5 +36,7 @@ size_t fake_cuda_used(void);
 int fake_cuda_calls(const char *name);
 /* Reads memory of a GPU, as a debugger would. Returns 0; -1: the range is not allocated. */
 int fake_cuda_peek(unsigned long long address, void *out, size_t size);
+/* Where the CPU reaches memory of a GPU at that address; NULL: there is none. */
+void *fake_cuda_reach(const void *address);
 
 #endif

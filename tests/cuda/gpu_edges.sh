@@ -5,7 +5,7 @@
 # over loopback. A message a time ("paced": the latency of an edge that is idle), and as fast as the
 # edge takes them ("full speed": the rate; a message then waits for those before it).
 #
-# usage: gpu_edges.sh [EDGE...]     shm, ucx; both
+# usage: gpu_edges.sh [EDGE...]     shm, ucx; both; none: only what is with UCX_DIR
 # UCX_DIR: the folder of another UCX with CUDA; its ucx_perftest, if it is in bin, runs beside.
 set -u
 cd "$(dirname "$0")" || exit 1
@@ -13,11 +13,6 @@ export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export FRAG_LIBRARY_PATH="$PWD/lib"
 FRAG_HOST_USER=$(id -un)
 export FRAG_HOST_USER
-
-# NAME: the first number behind "NAME": in the summary, from the line of PATTERN on
-number() {
-	tr -d ' \n' <summary.json | sed -n "s/.*$1.*\"$2\":\([0-9]*\).*/\1/p"
-}
 
 # EDGE BYTES COUNT PERIOD_MS FLAGS...; 0: full speed
 run() {
@@ -45,7 +40,7 @@ run() {
 	END
 	if ! bin/fragctl run --workers 1 --summary summary.json "$@" app.yaml >log 2>&1; then
 		echo "FAIL $edge $bytes bytes"
-		tail -5 log
+		tail -30 log
 		return
 	fi
 	flow=$(grep "a.tx.out" log)
@@ -79,10 +74,11 @@ perftest() {
 echo "floors:"
 bin/gpu_check floors
 for edge in ${*:-shm ucx}; do
+	[ "$edge" != none ] || continue
 	for bytes in 1024 2097152 8388608 67108864; do
-		count=200
-		[ "$bytes" -lt 60000000 ] || count=40
-		run "$edge" "$bytes" "$((count / 2))" 20
+		count=200 period=20
+		[ "$bytes" -lt 60000000 ] || count=40 period=100
+		run "$edge" "$bytes" "$((count / 2))" "$period"
 		run "$edge" "$bytes" "$count" 0
 	done
 done
@@ -91,6 +87,7 @@ echo "with UCX of $UCX_DIR:"
 [ -x bin/ucx_perftest ] && (
 	LD_LIBRARY_PATH="$UCX_DIR:$LD_LIBRARY_PATH"
 	export LD_LIBRARY_PATH
+	[ ! -x bin/ucx_info ] || bin/ucx_info -d 2>&1 | grep -i "transport: cuda\|error" | sed 's/^/     /'
 	for bytes in 1024 8388608 67108864; do
 		perftest tcp -t ucp_am_bw -s "$bytes" -n 100
 		for tls in tcp,cuda_copy tcp,cuda_copy,cuda_ipc; do
@@ -100,6 +97,6 @@ echo "with UCX of $UCX_DIR:"
 	done
 )
 for bytes in 1024 8388608 67108864; do
-	run ucx "$bytes" 40 20 --ucx "$UCX_DIR"
+	run ucx "$bytes" 40 100 --ucx "$UCX_DIR"
 	run ucx "$bytes" 40 0 --ucx "$UCX_DIR"
 done

@@ -3,7 +3,9 @@
 machines without a GPU."""
 import json
 import os
+import shutil
 import subprocess
+import unittest
 
 import cluster
 
@@ -40,6 +42,25 @@ fragments:
     operators:
       rx: {type: gpu_sink, parameters: {use_gpu: %s}}
 flows: [{from: a.tx, to: b.rx%s}]
+"""
+
+
+PAIR = """frag: 1
+application: app
+extensions: [libgpu.so]
+fragments:
+  a:
+    host: one
+    operators:
+      tx:
+        type: gpu_source
+        parameters: {bytes: 3000000, tensors: 2}
+        conditions: [{type: count, count: 5}]
+  b:
+    host: two
+    operators:
+      rx: {type: gpu_sink, parameters: {look: false}}
+flows: [{from: a.tx, to: b.rx, edge: ucx}]
 """
 
 
@@ -167,6 +188,97 @@ class Between(Gpu):
                       r.stderr)
         with open(summary, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["failure"]["code"], "out_of_memory")
+
+
+@unittest.skipUnless(os.path.exists(os.path.join(FAKE, "ucx_cuda.so")), "built without UCX")
+class Ucx(Gpu):
+    """tests/cuda/ucx_cuda.c ends a host that gives UCX memory of a GPU."""
+
+    def setUp(self):
+        super().setUp()
+        if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+            self.skipTest("what stands between frag and UCX is preloaded, which sanitizers do not "
+                          "allow")
+        self.env["LD_PRELOAD"] = os.path.join(FAKE, "ucx_cuda.so")
+
+    def cross(self, rows, flow=", edge: ucx", use_gpu="true", text=BETWEEN):
+        """Returns the bytes that were copied."""
+        summary = self.path("summary.json")
+        r = self.fragctl("run", text % ("device", rows, use_gpu, flow), "--workers", "1",
+                         "--summary", summary)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("tensor 20 is whole, on device %d" % (2 if use_gpu == "true" else 1),
+                      r.stderr)
+        with open(summary, encoding="utf-8") as f:
+            return json.load(f)["flows"][0]["copied_bytes"]
+
+    def test_no_memory_of_a_gpu_reaches_ucx(self):
+        for rows in (32, 40000):
+            self.assertEqual(self.cross(rows), 20 * rows * 64 * (2 if rows == 32 else 1))
+
+    def test_nor_do_several_tensors_or_what_is_encrypted(self):
+        self.cross(40000, flow=", edge: ucx, encrypt: on")
+        r = self.fragctl("run", PAIR, "--workers", "1")
+        self.assertEqual(r.returncode, 0, r.stderr)
+
+
+def system_ucx():
+    """The folder of the system's UCX; None: it has none."""
+    found = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    for line in found.split("\n"):
+        if "libucp.so.0 " in line:
+            return os.path.dirname(os.path.realpath(line.split()[-1]))
+    return None
+
+
+@unittest.skipUnless(system_ucx(), "built without UCX")
+class AnotherUcx(cluster.ClusterTest):
+    """--ucx DIR."""
+
+    LIBRARIES = ("libucm.so.0", "libucs.so.0", "libuct.so.0", "libucp.so.0")
+
+    def go(self, folder):
+        text = ("frag: 1\napplication: app\nfragments:\n"
+                "  a: {host: one, operators: {tx: {type: ping_tx, conditions: [{type: count, "
+                "count: 3}]}}}\n"
+                "  b: {host: two, operators: {rx: {type: ping_rx}}}\n"
+                "flows: [{from: a.tx, to: b.rx, edge: ucx}]\n")
+        return subprocess.run([os.path.join(cluster.BIN, "fragctl"), "run",
+                               self.write("app.yaml", text), "--workers", "1", "--ucx", folder],
+                              env=self.env, capture_output=True, text=True,
+                              timeout=cluster.PATIENCE_S)
+
+    def expect_refusal(self, folder, sentence):
+        r = self.go(folder)
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assertIn(sentence, r.stderr)
+
+    def test_that_of_a_folder_is_used(self):
+        folder = self.path("ucx")
+        os.mkdir(folder)
+        for name in self.LIBRARIES:
+            shutil.copy(os.path.join(system_ucx(), name), folder)
+        self.env["FRAG_LOG_LEVEL"] = "debug"
+        r = self.go(folder)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("ucx tcp lo", r.stdout + r.stderr)
+        self.assertIn("libraries of ucx are those in " + folder, r.stderr)
+
+    def test_a_folder_without_all_of_it_is_refused(self):
+        folder = self.path("ucx")
+        self.expect_refusal(folder, "cannot open the libraries of ucx in %s: %s/libucm.so.0: "
+                            "cannot open shared object file" % (folder, folder))
+        os.mkdir(folder)
+        for name in self.LIBRARIES[:3]:
+            shutil.copy(os.path.join(system_ucx(), name), folder)
+        self.expect_refusal(folder, "%s/libucp.so.0: cannot open shared object file" % folder)
+        shutil.copy(os.path.join(system_ucx(), "libucs.so.0"),
+                    os.path.join(folder, "libucp.so.0"))
+        self.expect_refusal(folder, "libucp.so.0 is none by its name; name a folder with all of "
+                            "ucx, or none")
+
+    def test_a_relative_folder_is_refused(self):
+        self.expect_refusal("ucx", 'the folder "ucx" of the libraries of ucx is no absolute path')
 
 
 class Missing(Gpu):

@@ -79,7 +79,7 @@ static const struct frag_op_type gpu_sink_type = {
 enum { OUT };
 
 struct gpu_source {
-	int64_t bytes;
+	int64_t bytes, tensors;
 	struct frag_tensor *memory;
 };
 
@@ -89,6 +89,8 @@ static const struct frag_port source_ports[] = {
 static const struct frag_param source_params[] = {
 	FRAG_PARAM_I64(struct gpu_source, bytes, 1 << 20, .headline = "Of a tensor", .min = 1,
 		       .max = 4294967296.0),
+	FRAG_PARAM_I64(struct gpu_source, tensors, 1, .headline = "Of a message", .min = 1,
+		       .max = 9),
 };
 
 static int source_initialize(void *state, struct frag_op *op)
@@ -113,9 +115,9 @@ static void release(void *context)
 	frag_tensor_unref(context);
 }
 
-static int source_compute(void *state, struct frag_tick *tick)
+/* Adds a tensor over the memory, which may not end before it does. */
+static int add(const struct gpu_source *source, struct frag_message *message, const char *name)
 {
-	struct gpu_source *source = state;
 	struct frag_tensor *memory = frag_tensor_ref(source->memory), *tensor;
 	int r = frag_tensor_wrap(frag_tensor_dl(memory), release, memory, &tensor);
 
@@ -123,7 +125,25 @@ static int source_compute(void *state, struct frag_tick *tick)
 		frag_tensor_unref(memory);
 		return r;
 	}
-	return frag_tick_emit_tensor(tick, OUT, "tensor", tensor);
+	return frag_message_add_tensor(message, name, tensor);
+}
+
+static int source_compute(void *state, struct frag_tick *tick)
+{
+	const struct gpu_source *source = state;
+	struct frag_message *message = frag_message_create();
+	char name[] = "tensor1";
+	int r = message == NULL ? -ENOMEM : 0;
+
+	for (int64_t i = 0; i < source->tensors && r == 0; i++) {
+		name[sizeof(name) - 2] = (char)('1' + i);
+		r = add(source, message, name);
+	}
+	if (r < 0) {
+		frag_message_unref(message);
+		return r;
+	}
+	return frag_tick_emit(tick, OUT, message);
 }
 
 static const struct frag_op_type gpu_source_type = {

@@ -60,6 +60,23 @@ static void on_sent(void *handle, ucs_status_t status, void *arg)
 	ucx_of(endpoint->base.transport)->config.events->sent(send_of(room), false);
 }
 
+/*
+ * The kind of memory of all bodies, since UCX takes one for a message. Returns false when it cannot
+ * be: they differ, or this UCX, which would read the address of a GPU as one of the host, has none
+ * of that kind.
+ */
+static bool memory_type_of(const struct fragi_transport *transport, const struct fragi_body *bodies,
+			   uint32_t count, ucs_memory_type_t *out)
+{
+	const bool on_gpu = count > 0 && bodies->device.type == FRAG_DEVICE_CUDA;
+
+	for (uint32_t i = 1; i < count; i++)
+		if ((bodies[i].device.type == FRAG_DEVICE_CUDA) != on_gpu)
+			return false;
+	*out = on_gpu ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+	return !on_gpu || (transport->devices & 1u << FRAG_DEVICE_CUDA) != 0;
+}
+
 bool ucx_send(struct fragi_endpoint *base, struct fragi_send *send, const struct fragi_body *bodies,
 	      uint32_t count)
 {
@@ -71,7 +88,6 @@ bool ucx_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 		.cb.send = on_sent,
 		.user_data = room,
 		.datatype = count <= 1 ? ucp_dt_make_contig(1) : ucp_dt_make_iov(),
-		.memory_type = UCS_MEMORY_TYPE_HOST,
 	};
 	const void *buffer = count == 1 ? bodies->data : NULL;
 	size_t size = count == 1 ? bodies->bytes : 0;
@@ -79,6 +95,10 @@ bool ucx_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 
 	if (endpoint->ep == NULL || endpoint->failed)
 		return false;
+	if (!memory_type_of(base->transport, bodies, count, &param.memory_type)) {
+		ucx_failed(endpoint, UCS_ERR_UNSUPPORTED);
+		return false;
+	}
 	if (count > 1) {
 		for (uint32_t i = 0; i < count; i++)
 			room->iov[i] = (ucp_dt_iov_t){bodies[i].data, bodies[i].bytes};
@@ -199,13 +219,17 @@ int ucx_receive(struct fragi_transport *base, void *data, const struct fragi_bod
 		.cb.recv_am = on_received,
 		.user_data = room,
 		.datatype = count == 1 ? ucp_dt_make_contig(1) : ucp_dt_make_iov(),
-		.memory_type = UCS_MEMORY_TYPE_HOST,
 	};
 	ucs_status_ptr_t handle;
 
 	room->transport = transport;
 	room->iov = NULL;
 	room->bytes = 0;
+	if (!memory_type_of(base, bodies, count, &param.memory_type)) {
+		ucx_discard(base, data);
+		report(room, "this UCX cannot fill memory of a GPU");
+		return 0;
+	}
 	if (count > 1 && make_iov(room, bodies, count) < 0) {
 		ucx_discard(base, data);
 		return -ENOMEM;
