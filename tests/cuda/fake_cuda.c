@@ -20,6 +20,7 @@ EXPORT extern __typeof__(fake_cuda_hold) fake_cuda_hold;
 EXPORT extern __typeof__(fake_cuda_used) fake_cuda_used;
 EXPORT extern __typeof__(fake_cuda_calls) fake_cuda_calls;
 EXPORT extern __typeof__(fake_cuda_peek) fake_cuda_peek;
+EXPORT extern __typeof__(fake_cuda_poke) fake_cuda_poke;
 EXPORT extern __typeof__(fake_cuda_hold_stream) fake_cuda_hold_stream;
 EXPORT extern __typeof__(fake_cuda_write) fake_cuda_write;
 EXPORT extern __typeof__(fake_cuda_copy) fake_cuda_copy;
@@ -28,7 +29,17 @@ EXPORT extern __typeof__(fake_cuda_reach) fake_cuda_reach;
 #define DEVICES_MAX 8
 #define STACK_MAX 8
 
-enum kind { DEVICE, PINNED, MANAGED };
+enum kind { DEVICE, PINNED, MANAGED, MAPPED };
+
+#define SHARED_PAGE ((size_t)64 << 10)
+
+/* Memory apart from its addresses; it goes when no handle and no mapping is left. */
+struct shared {
+	unsigned long long handle;
+	int fd, device, refs;
+	size_t size;
+	struct shared *next;
+};
 
 /* A piece of memory: `address` is what the caller gets, `bytes` what streams read and write. */
 struct piece {
@@ -37,6 +48,8 @@ struct piece {
 	size_t size;
 	char *address, *bytes;
 	struct CUmemPoolHandle_st *pool;
+	struct shared *shared; /* MAPPED */
+	CUmemAccess_flags access;
 	struct piece *next;
 };
 
@@ -94,6 +107,9 @@ static struct {
 	int calls, fails_in, result;
 } functions[CALLS];
 static struct piece *pieces;
+static struct shared *shares;
+static unsigned long long next_handle = 1;
+static int sticky;                         /* what the context answers from now on */
 static struct CUstream_st *streams, *left; /* left: destroyed while held */
 static struct CUmemPoolHandle_st *pools;
 static struct CUevent_st *events;
@@ -147,6 +163,8 @@ static void configure(void)
 static CUresult count_call(int function)
 {
 	functions[function].calls++;
+	if (sticky != 0)
+		return (CUresult)sticky;
 	return functions[function].fails_in > 0 && --functions[function].fails_in == 0
 		       ? (CUresult)functions[function].result
 		       : CUDA_SUCCESS;
@@ -262,7 +280,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	ENTER(cuDeviceGetAttribute, false)
 	(void)device;
 	*value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
-		 attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+		 attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ||
+		 (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
+		  number("FAKE_CUDA_SHARED", 1) != 0);
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -348,7 +368,8 @@ static CUresult piece_free(char *address, bool pinned, bool of_pool)
 	while (*at != NULL && (*at)->address != address)
 		at = &(*at)->next;
 	piece = *at;
-	if (piece == NULL || (piece->kind == PINNED) != pinned || (piece->pool != NULL) != of_pool)
+	if (piece == NULL || piece->kind == MAPPED || (piece->kind == PINNED) != pinned ||
+	    (piece->pool != NULL) != of_pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	mapped = (piece->size + page - 1) / page * page;
 	*at = piece->next;
@@ -374,6 +395,18 @@ static char *reach(CUdeviceptr address, size_t size)
 				       ? piece->bytes + (at - piece->address)
 				       : NULL;
 	return at;
+}
+
+/* Whether a stream may write there. */
+static bool is_writable(CUdeviceptr address)
+{
+	const char *at = (const char *)(uintptr_t)address;
+
+	for (const struct piece *piece = pieces; piece != NULL; piece = piece->next)
+		if (at >= piece->address && at < piece->address + piece->size)
+			return piece->kind != MAPPED ||
+			       piece->access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	return true;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
@@ -441,6 +474,255 @@ CUresult cuMemFreeHost(void *memory)
 	ENTER(cuMemFreeHost, true)
 	wait_for_streams();
 	LEAVE(piece_free(memory, true, false));
+}
+
+/* Memory that other processes map. */
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+	ENTER(cuDeviceGetUuid_v2, false)
+	memset(uuid, 0, sizeof(*uuid));
+	snprintf(uuid->bytes, sizeof(uuid->bytes), "Fake %d", device);
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	ENTER(cuCtxSynchronize, true)
+	wait_for_streams();
+	LEAVE(CUDA_SUCCESS);
+}
+
+static struct shared *shared_of(CUmemGenericAllocationHandle handle)
+{
+	struct shared *shared = shares;
+
+	while (shared != NULL && shared->handle != handle)
+		shared = shared->next;
+	return shared;
+}
+
+static void shared_unref(struct shared *shared)
+{
+	struct shared **at = &shares;
+
+	if (--shared->refs > 0)
+		return;
+	while (*at != shared)
+		at = &(*at)->next;
+	*at = shared->next;
+	used[shared->device] -= shared->size;
+	close(shared->fd);
+	free(shared);
+}
+
+static CUresult shared_make(int fd, int device, size_t size, CUmemGenericAllocationHandle *out)
+{
+	struct shared *shared = calloc(1, sizeof(*shared));
+
+	if (shared == NULL || fd < 0)
+		abort();
+	*shared = (struct shared){.handle = next_handle++,
+				  .fd = fd,
+				  .device = device,
+				  .refs = 1,
+				  .size = size,
+				  .next = shares};
+	shares = shared;
+	used[device] += size;
+	*out = shared->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *size, const CUmemAllocationProp *properties,
+				       CUmemAllocationGranularity_flags option)
+{
+	ENTER(cuMemGetAllocationGranularity, false)
+	if (properties->location.id >= device_count || option != CU_MEM_ALLOC_GRANULARITY_MINIMUM)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	*size = SHARED_PAGE;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+		     const CUmemAllocationProp *properties, unsigned long long flags)
+{
+	char name[32];
+	int device = properties->location.id, fd;
+
+	ENTER(cuMemCreate, true)
+	if (size == 0 || size % SHARED_PAGE != 0 || flags != 0 || device >= device_count ||
+	    properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (size > memory_max - used[device])
+		LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+	snprintf(name, sizeof(name), "fake_cuda-%d", device);
+	fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		abort();
+	LEAVE(shared_make(fd, device, size, handle));
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	struct shared *shared;
+
+	ENTER(cuMemRelease, false)
+	shared = shared_of(handle);
+	if (shared == NULL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	shared_unref(shared);
+	LEAVE(CUDA_SUCCESS);
+}
+
+static struct piece *mapped_at(CUdeviceptr address, size_t size)
+{
+	struct piece *piece = pieces;
+
+	while (piece != NULL &&
+	       (piece->kind != MAPPED || piece->address != (char *)(uintptr_t)address ||
+		piece->size != size))
+		piece = piece->next;
+	return piece;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *memory)
+{
+	struct piece *piece = pieces;
+
+	ENTER(cuMemRetainAllocationHandle, false)
+	while (piece != NULL && (piece->kind != MAPPED || piece->address != (char *)memory))
+		piece = piece->next;
+	if (piece == NULL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	piece->shared->refs++;
+	*handle = piece->shared->handle;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+				      CUmemAllocationHandleType type, unsigned long long flags)
+{
+	const struct shared *shared;
+	int fd;
+
+	ENTER(cuMemExportToShareableHandle, false)
+	shared = shared_of(handle);
+	if (shared == NULL || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	fd = dup(shared->fd);
+	if (fd < 0)
+		LEAVE((CUresult)304); /* CUDA_ERROR_OPERATING_SYSTEM */
+	memcpy(out, &fd, sizeof(fd));
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* Which GPU's memory a descriptor is of; negative: of none. */
+static int device_of(int fd)
+{
+	char path[64], name[64] = "";
+	int device = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (readlink(path, name, sizeof(name) - 1) < 0 ||
+	    sscanf(name, "/memfd:fake_cuda-%d", &device) != 1)
+		return -1;
+	return device;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shown,
+					CUmemAllocationHandleType type)
+{
+	int fd = (int)(intptr_t)shown, device;
+
+	ENTER(cuMemImportFromShareableHandle, true)
+	device = device_of(fd);
+	if (device < 0 || device >= device_count ||
+	    type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	LEAVE(shared_make(dup(fd), device, (size_t)lseek(fd, 0, SEEK_END), handle));
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment,
+			     CUdeviceptr wanted, unsigned long long flags)
+{
+	void *memory;
+
+	ENTER(cuMemAddressReserve, true)
+	if (size == 0 || size % SHARED_PAGE != 0 || alignment != 0 || wanted != 0 || flags != 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	memory = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+	*address = (CUdeviceptr)(uintptr_t)memory;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
+{
+	ENTER(cuMemAddressFree, true)
+	if (mapped_at(address, size) != NULL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	LEAVE(munmap((void *)(uintptr_t)address, size) == 0 ? CUDA_SUCCESS
+							    : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+		  CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	struct shared *shared;
+	struct piece *piece;
+
+	ENTER(cuMemMap, true)
+	shared = shared_of(handle);
+	if (shared == NULL || offset != 0 || flags != 0 || size != shared->size)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	piece = calloc(1, sizeof(*piece));
+	if (piece == NULL)
+		abort();
+	*piece = (struct piece){.kind = MAPPED,
+				.device = shared->device,
+				.size = size,
+				.address = (char *)(uintptr_t)address,
+				.shared = shared,
+				.next = pieces};
+	piece->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
+	if (piece->bytes == MAP_FAILED)
+		abort();
+	shared->refs++;
+	pieces = piece;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t size)
+{
+	struct piece *piece, **at = &pieces;
+
+	ENTER(cuMemUnmap, true)
+	piece = mapped_at(address, size);
+	if (piece == NULL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	while (*at != piece)
+		at = &(*at)->next;
+	*at = piece->next;
+	munmap(piece->bytes, size);
+	shared_unref(piece->shared);
+	free(piece);
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
+			size_t count)
+{
+	struct piece *piece;
+
+	ENTER(cuMemSetAccess, true)
+	piece = mapped_at(address, size);
+	if (piece == NULL || count != 1 || access->location.id != piece->device)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	piece->access = access->flags;
+	LEAVE(CUDA_SUCCESS);
 }
 
 /* Streams. */
@@ -587,7 +869,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 		LEAVE(CUDA_ERROR_INVALID_HANDLE);
 	while (stream->first != NULL)
 		pthread_cond_wait(&stream->idle, &lock);
-	LEAVE(CUDA_SUCCESS);
+	LEAVE((CUresult)sticky);
 }
 
 static void run_copy(struct task *task)
@@ -598,6 +880,11 @@ static void run_copy(struct task *task)
 		char *to = reach(copy->dstDevice + row * copy->dstPitch, copy->WidthInBytes);
 		char *from = reach(copy->srcDevice + row * copy->srcPitch, copy->WidthInBytes);
 
+		/* As a GPU does: the context is of no use any more. */
+		if (!is_writable(copy->dstDevice)) {
+			sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+			return;
+		}
 		if (to == NULL || from == NULL) {
 			fprintf(stderr, "fake_cuda: a copy beyond an allocation\n");
 			abort();
@@ -1011,6 +1298,18 @@ void *fake_cuda_reach(const void *address)
 			at = piece->bytes + ((const char *)address - piece->address);
 	pthread_mutex_unlock(&lock);
 	return at;
+}
+
+int fake_cuda_poke(unsigned long long address, const void *from, size_t size)
+{
+	char *at;
+
+	pthread_mutex_lock(&lock);
+	at = reach(address, size);
+	if (at != NULL)
+		memcpy(at, from, size);
+	pthread_mutex_unlock(&lock);
+	return at != NULL ? 0 : -1;
 }
 
 __attribute__((destructor)) static void report(void)

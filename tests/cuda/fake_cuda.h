@@ -10,12 +10,16 @@
  * - Memory of a GPU is a memfd. Its address can be neither read nor written by the CPU: a device
  *   pointer that reaches code for host memory ends the process.
  * - Streams are threads that do what they were given in order, and late: see fake_cuda_hold.
+ * - Memory that processes share is a memfd too, "fake_cuda-DEVICE", which lasts as long as one of
+ *   them has it. A stream that writes where it is mapped for reading breaks the context: all calls
+ *   fail from then on with CUDA_ERROR_ILLEGAL_ADDRESS.
  * - Calls without a current context, and handles that do not exist, are refused.
  *
  * In the environment: FAKE_CUDA_DEVICES: GPUs (default 1); FAKE_CUDA_MEMORY: bytes of each (default
- * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_FAIL=NAME:N:RESULT: the N-th call of the
- * function from now on, counted from 1, returns RESULT; FAKE_CUDA_REPORT: a file that gets a line
- * when the process exits, "left BYTES", of memory that was not freed.
+ * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_SHARED=0: no memory can be shared;
+ * FAKE_CUDA_FAIL=NAME:N:RESULT: the N-th call of the function from now on, counted from 1, returns
+ * RESULT; FAKE_CUDA_REPORT: a file that gets a line when the process exits, "left BYTES", of memory
+ * that was not freed.
  *
  * A test finds these functions with dlsym.
  */
@@ -38,5 +42,7 @@ int fake_cuda_calls(const char *name);
 int fake_cuda_peek(unsigned long long address, void *out, size_t size);
 /* Where the CPU reaches memory of a GPU at that address; NULL: there is none. */
 void *fake_cuda_reach(const void *address);
+/* Writes it, without a stream: also where those were left behind by a fork. As peek. */
+int fake_cuda_poke(unsigned long long address, const void *from, size_t size);
 
 #endif

@@ -19,6 +19,7 @@ static struct {
 	__typeof__(&fake_cuda_used) used;
 	__typeof__(&fake_cuda_calls) calls;
 	__typeof__(&fake_cuda_peek) peek;
+	__typeof__(&fake_cuda_poke) poke;
 } fake;
 
 /* Loads it under the name by which the module asks for it. */
@@ -43,6 +44,7 @@ static void load_fake(void)
 	FIND(used);
 	FIND(calls);
 	FIND(peek);
+	FIND(poke);
 #undef FIND
 }
 

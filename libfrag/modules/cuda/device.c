@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "device.h"
 
@@ -34,6 +35,7 @@ static int make_stream(struct cuda_device *device, struct frag_err *err)
 
 static int open_device(struct cuda_device *device, struct frag_err *err)
 {
+	CUuuid uuid;
 	int r = cuda_check(cu.cuDeviceGet(&device->device, device->id), err, "GPU %d: cuDeviceGet",
 			   (int)device->id);
 
@@ -47,6 +49,15 @@ static int open_device(struct cuda_device *device, struct frag_err *err)
 	if (r == 0)
 		r = has_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
 				  &device->has_pools, err);
+	if (r == 0)
+		r = has_attribute(device,
+				  CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+				  &device->has_shared, err);
+	if (r == 0)
+		r = cuda_check(cu.cuDeviceGetUuid_v2(&uuid, device->device), err,
+			       "GPU %d: cuDeviceGetUuid", (int)device->id);
+	if (r == 0)
+		memcpy(device->name_of_all, uuid.bytes, sizeof(device->name_of_all));
 	/* A context that a failed attempt left is the same one, so it is kept. */
 	if (r == 0 && device->context == NULL)
 		r = cuda_check(cu.cuDevicePrimaryCtxRetain(&device->context, device->device), err,
@@ -125,6 +136,15 @@ struct cuda_device *cuda_device_of(int32_t id)
 struct cuda_device *cuda_device_first(void)
 {
 	return atomic_load(&first);
+}
+
+struct cuda_device *cuda_device_named(const uint8_t name[FRAGI_GPU_NAME_BYTES])
+{
+	for (int32_t id = 0; id < CUDA_DEVICES_MAX; id++)
+		if (cuda_device_of(id) != NULL &&
+		    memcmp(devices[id].name_of_all, name, FRAGI_GPU_NAME_BYTES) == 0)
+			return &devices[id];
+	return NULL;
 }
 
 int cuda_device_enter(const struct cuda_device *device, struct frag_err *err)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <data/memory.h>
+
 #include "driver.h"
 
 /* As many as a machine has; those beyond are refused. */
@@ -22,7 +24,8 @@ struct cuda_device {
 	CUdevice device;
 	CUcontext context;
 	CUstream stream; /* waits for no other stream, and none for it */
-	bool has_managed, has_pools;
+	bool has_managed, has_pools, has_shared;
+	uint8_t name_of_all[FRAGI_GPU_NAME_BYTES]; /* the same in all processes */
 	char name[96];
 };
 
@@ -34,6 +37,9 @@ int cuda_device_survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err
 struct cuda_device *cuda_device_of(int32_t id);
 /* The GPU that was opened first; NULL: none was. Thread: any. */
 struct cuda_device *cuda_device_first(void);
+
+/* A GPU that was opened, by its name in all processes; NULL: none. Thread: any. */
+struct cuda_device *cuda_device_named(const uint8_t name[FRAGI_GPU_NAME_BYTES]);
 
 /*
  * Around calls of the driver: makes the GPU's context current for this thread, then again the one

@@ -27,6 +27,27 @@
 	X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                        \
 	X(cuCtxPushCurrent_v2, (CUcontext context))                                                \
 	X(cuCtxPopCurrent_v2, (CUcontext * context))                                               \
+	X(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device))                                    \
+	X(cuCtxSynchronize, (void))                                                                \
+	X(cuMemGetAllocationGranularity, (size_t * size, const CUmemAllocationProp *properties,    \
+					  CUmemAllocationGranularity_flags option))                \
+	X(cuMemCreate, (CUmemGenericAllocationHandle * handle, size_t size,                        \
+			const CUmemAllocationProp *properties, unsigned long long flags))          \
+	X(cuMemRelease, (CUmemGenericAllocationHandle handle))                                     \
+	X(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *memory))      \
+	X(cuMemExportToShareableHandle,                                                            \
+	  (void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,         \
+	   unsigned long long flags))                                                              \
+	X(cuMemImportFromShareableHandle,                                                          \
+	  (CUmemGenericAllocationHandle * handle, void *shown, CUmemAllocationHandleType type))    \
+	X(cuMemAddressReserve, (CUdeviceptr * address, size_t size, size_t alignment,              \
+				CUdeviceptr wanted, unsigned long long flags))                     \
+	X(cuMemAddressFree, (CUdeviceptr address, size_t size))                                    \
+	X(cuMemMap, (CUdeviceptr address, size_t size, size_t offset,                              \
+		     CUmemGenericAllocationHandle handle, unsigned long long flags))               \
+	X(cuMemUnmap, (CUdeviceptr address, size_t size))                                          \
+	X(cuMemSetAccess,                                                                          \
+	  (CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count))         \
 	X(cuMemAlloc_v2, (CUdeviceptr * memory, size_t size))                                      \
 	X(cuMemFree_v2, (CUdeviceptr memory))                                                      \
 	X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * size, CUdeviceptr memory))        \

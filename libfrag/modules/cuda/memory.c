@@ -221,4 +221,5 @@ const struct fragi_memory cuda_memory = {
 	.pack = memory_pack,
 	.wait = memory_wait,
 	.streams = &cuda_streams,
+	.shared = &cuda_shared,
 };

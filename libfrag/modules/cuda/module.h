@@ -10,6 +10,9 @@ extern const struct fragi_memory cuda_memory;
 /* work.c */
 extern const struct fragi_stream_ops cuda_streams;
 
+/* shared.c */
+extern const struct fragi_shared_memory cuda_shared;
+
 /* stream.c; see struct fragi_cuda_ops */
 int cuda_stream_create(int32_t id, uint32_t flags, int priority, void **out_stream,
 		       struct frag_err *err);

@@ -3,10 +3,40 @@
 #define FRAGI_DATA_MEMORY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <base/diag.h>
 #include <data/work.h>
 #include <frag/tensor.h>
+
+#define FRAGI_GPU_NAME_BYTES 16 /* of a GPU, the same in all processes */
+
+/*
+ * Memory of a device that other processes of the machine can map. Every function may be called on
+ * any thread.
+ */
+struct fragi_shared_memory {
+	/*
+	 * As alloc of struct fragi_memory; -ENOTSUP: the device has no such memory. bytes: at least
+	 * size, because the device gives whole pages; what free and others need to know.
+	 */
+	int (*alloc)(struct frag_device device, size_t size, void **out_memory, size_t *out_bytes,
+		     struct frag_err *err);
+	/* Waits until the device has done with the memory. */
+	void (*free)(struct frag_device device, void *memory, size_t bytes);
+	/* What another process needs to map it: a descriptor, the caller's, and the GPU. */
+	int (*show)(struct frag_device device, void *memory, int *out_fd,
+		    uint8_t out_gpu[FRAGI_GPU_NAME_BYTES], struct frag_err *err);
+	/*
+	 * Maps what another process has shown, for reading alone; the descriptor stays the
+	 * caller's. The memory lasts as long as anybody maps it. Returns 0; -ENODEV: this process
+	 * has not opened that GPU; -ENOMEM; -EIO: it is no such memory, or not of so many bytes.
+	 */
+	int (*map)(int fd, const uint8_t gpu[FRAGI_GPU_NAME_BYTES], size_t bytes,
+		   struct frag_device *out_device, void **out_memory, struct frag_err *err);
+	/* As free. */
+	void (*unmap)(struct frag_device device, void *memory, size_t bytes);
+};
 
 /*
  * What frag does with the memory of a device, as one table. That of host memory is part of libfrag;
@@ -48,6 +78,8 @@ struct fragi_memory {
 	int (*wait)(struct frag_device device, struct frag_err *err);
 	/* NULL: the device has no streams */
 	const struct fragi_stream_ops *streams;
+	/* NULL: nobody else can map it */
+	const struct fragi_shared_memory *shared;
 };
 
 /* Whether the CPU can read and write the memory. */
