@@ -37,7 +37,7 @@ $(TEST_OBJ): ALL_CFLAGS += -O0
 $(B)/obj/tests/programs/conformance/pair.o: ALL_CFLAGS += -O2
 $(B)/obj/tests/programs/unit/%.o: ALL_CFLAGS += -Itests $(WIRE_INC) -I.
 $(B)/obj/tests/programs/shared/%.o: ALL_CFLAGS += -Itests $(LIBFRAG_INC) -I.
-$(B)/obj/tests/programs/conformance/%.o: ALL_CFLAGS += $(LIBFRAG_INC)
+$(B)/obj/tests/programs/conformance/%.o: ALL_CFLAGS += $(LIBFRAG_INC) -Itests -Ilibfrag
 $(UNIT_SRC:tests/%.c=$(TEST_OBJ)) $(SHARED_TEST_SRC:tests/%.c=$(TEST_OBJ)) \
 $(CONFORMANCE_SRC:tests/%.c=$(TEST_OBJ)) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)) \
 $(B)/obj/tests/programs/conformance/uct_put.o: \

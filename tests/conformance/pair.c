@@ -120,6 +120,8 @@ static void remote_open(struct pair *pair, uintptr_t i)
 		set_crypto(pair->remote[i]);
 	for (int k = 0; k < 2 && pair->kind->transports[k] != NULL; k++)
 		open_transport(pair->remote[i], pair->kind->transports[k]);
+	if (pair->opened != NULL)
+		pair->opened(pair, (int)i);
 }
 
 const struct fragi_transport *pair_transport(const struct pair *pair, int side, int which)

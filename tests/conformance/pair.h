@@ -60,6 +60,8 @@ struct pair {
 	uint32_t edges;      /* between the same two hosts; the first is tx, rx */
 	bool itself;         /* both hosts are one */
 	bool first_is_plain; /* the first of encrypted edges is not */
+	/* a side has its transports, and is not connected yet; NULL: nobody is told */
+	void (*opened)(struct pair *pair, int side);
 	/* what open makes */
 	struct fragi_tx *tx, *txs[8];
 	struct fragi_rx *rx, *rxs[8];

@@ -304,6 +304,7 @@ struct hello {
 	uint32_t magic, layout;
 	uint8_t door[16], name[16];
 	uint64_t heap_bytes;
+	uint32_t areas, zero;
 };
 
 static int knock(const struct pair *pair, int side)
@@ -367,7 +368,7 @@ static void expect_working(struct pair *pair)
 
 Test(shm, who_does_not_know_the_secret_is_sent_away, .init = set_environment)
 {
-	struct hello hello = {.magic = 0x48534646u, .layout = 1, .heap_bytes = 65536};
+	struct hello hello = {.magic = 0x48534646u, .layout = 2, .heap_bytes = 65536};
 	struct pair pair = {0};
 	int fds[3], fd;
 

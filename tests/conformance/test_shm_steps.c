@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "../slow.h"
+#include "gpu.h"
 #include "pair.h"
 #include <base/stamp.h>
+#include <data/allocator.h>
 #define SHM_STEPPED
 #include <modules/shm/step.h>
 
@@ -26,6 +28,7 @@ extern const struct fragi_transport_ops fragi_transport_v1;
 #define PATIENCE_NS (60000000000 * times_slower())
 #define MESSAGES 24
 #define FLOWS_MAX 3
+#define AREAS 3    /* of memory of a GPU */
 #define HELD_MAX 3 /* messages that the receiver looks at once more before it lets go */
 
 /* What flows. */
@@ -36,6 +39,7 @@ struct scenario {
 	uint32_t capacity;
 	enum frag_policy policy;
 	bool encrypt, copied; /* copied: the bodies do not lie in shared memory */
+	bool on_gpu;          /* they lie in the memory of a GPU */
 };
 
 static const struct scenario scenarios[] = {
@@ -48,6 +52,7 @@ static const struct scenario scenarios[] = {
 	{"pop", 60000, 2, 2, FRAG_POLICY_POP, false, false},
 	{"reject", 5000, 1, 2, FRAG_POLICY_REJECT, false, false},
 	{"latest", 60000, 2, 1, FRAG_POLICY_LATEST, false, false},
+	{"gpu", 60000, 2, 2, FRAG_POLICY_BLOCK, false, false, true},
 };
 
 static const char *const step_names[] = {
@@ -94,6 +99,8 @@ struct host {
 	bool is_connected; /* it has begun to */
 	uint32_t next;     /* message to send */
 	struct frag_message *held[HELD_MAX];
+	uint8_t *area[AREAS]; /* of the sender: has room for each message */
+	struct frag_resource *areas;
 };
 
 static void on_event(void *arg)
@@ -157,6 +164,24 @@ static void set_crypto(struct fragi_remote *remote)
 	fragi_remote_set_crypto(remote, crypto);
 }
 
+static struct frag_resource *memory_of(const struct host *host, struct frag_device device)
+{
+	const struct fragi_transport *transport = fragi_remote_transport(host->remote, "shm");
+
+	return fragi_transport_v1.memory((struct fragi_transport *)(uintptr_t)transport, device);
+}
+
+static void take_areas(struct host *host)
+{
+	if (!host->scenario->on_gpu || !host->sends)
+		return;
+	host->areas = fragi_resource_ref(memory_of(host, GPU));
+	for (int i = 0; i < AREAS; i++)
+		cr_assert_eq(fragi_alloc_on(host->areas, GPU, MESSAGES * host->scenario->bytes,
+					    (void **)&host->area[i]),
+			     0);
+}
+
 /* other: socket to the other process. Returns whether that has told where it is. */
 static bool host_open(struct host *host, const struct scenario *scenario, bool sends, int other)
 {
@@ -184,6 +209,7 @@ static bool host_open(struct host *host, const struct scenario *scenario, bool s
 		set_crypto(host->remote);
 	cr_assert_eq(fragi_remote_open(host->remote, &fragi_transport_v1, &err), 0, "%s", err.text);
 	cr_assert_eq(fragi_pump_attach(host->pump, &fragi_remote_pump_ops, host->remote), 0);
+	take_areas(host);
 	address = fragi_transport_v1.address(fragi_remote_transport(host->remote, "shm"), &size);
 	n = send(other, address, size, MSG_NOSIGNAL);
 	if (n == (ssize_t)size)
@@ -214,6 +240,11 @@ static bool wait_for(struct host *host, bool (*what)(void *host))
 static bool is_lost(void *arg)
 {
 	return atomic_load(&((struct host *)arg)->lost);
+}
+
+static bool is_ready_or_lost(void *arg)
+{
+	return is_lost(arg) || atomic_load(&((struct host *)arg)->ready);
 }
 
 static bool may_send_or_lost(void *arg)
@@ -247,21 +278,37 @@ static void fill(uint64_t *words, size_t bytes, uint32_t number)
 		words[i] = (uint64_t)(number + 1) * 0x9e3779b97f4a7c15u + i;
 }
 
-static struct frag_message *message_number(struct host *host, uint32_t number)
+static struct frag_tensor *tensor_number(struct host *host, uint32_t number)
 {
 	const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
-	const struct fragi_transport *transport = fragi_remote_transport(host->remote, "shm");
-	struct frag_resource *memory =
-		fragi_transport_v1.memory((struct fragi_transport *)(uintptr_t)transport, cpu);
 	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
-	int64_t bytes = (int64_t)host->scenario->bytes, value = number;
-	struct frag_message *message = frag_message_create();
+	int64_t bytes = (int64_t)host->scenario->bytes;
+	struct frag_dltensor dl = {.device = GPU, .ndim = 1, .dtype = u8, .shape = &bytes};
 	struct frag_tensor *tensor;
+	uint64_t *words;
 
-	cr_assert_eq(
-		frag_tensor_create(host->scenario->copied ? NULL : memory, u8, 1, &bytes, &tensor),
-		0);
+	if (host->scenario->on_gpu) {
+		words = malloc(host->scenario->bytes);
+		dl.data = host->area[number % AREAS] + number * host->scenario->bytes;
+		fill(words, host->scenario->bytes, number);
+		cr_assert_eq(fake.poke((uintptr_t)dl.data, words, host->scenario->bytes), 0);
+		free(words);
+		cr_assert_eq(frag_tensor_wrap(&dl, NULL, NULL, &tensor), 0);
+		return tensor;
+	}
+	cr_assert_eq(frag_tensor_create(host->scenario->copied ? NULL : memory_of(host, cpu), u8, 1,
+					&bytes, &tensor),
+		     0);
 	fill((uint64_t *)frag_tensor_writable(tensor), (size_t)bytes, number);
+	return tensor;
+}
+
+static struct frag_message *message_number(struct host *host, uint32_t number)
+{
+	struct frag_message *message = frag_message_create();
+	struct frag_tensor *tensor = tensor_number(host, number);
+	int64_t value = number;
+
 	cr_assert_eq(frag_message_add_tensor(message, "", tensor), 0);
 	cr_assert_eq(frag_message_set_value(message, &frag_type_i64, &value, sizeof(value), NULL),
 		     0);
@@ -274,12 +321,18 @@ static void check_message(const struct host *host, const struct frag_message *me
 	const struct frag_tensor *tensor = frag_message_tensor(message, NULL);
 	int64_t number = value_of(message);
 	const uint64_t *words;
+	uint64_t from_gpu[60000 / 8];
 
 	if (tensor == NULL || frag_tensor_size_bytes(tensor) != host->scenario->bytes) {
 		atomic_fetch_add(&record->torn, 1);
 		return;
 	}
 	words = frag_tensor_data(tensor);
+	if (host->scenario->on_gpu) {
+		memset(from_gpu, 0, sizeof(from_gpu));
+		(void)fake.peek((uintptr_t)words, from_gpu, host->scenario->bytes);
+		words = from_gpu;
+	}
 	for (size_t i = 0; i < host->scenario->bytes / 8; i++)
 		if (words[i] != (uint64_t)(number + 1) * 0x9e3779b97f4a7c15u + i) {
 			atomic_fetch_add(&record->torn, 1);
@@ -335,6 +388,9 @@ static bool stream_out(struct host *host)
 {
 	struct frag_message *message;
 
+	/* Before, memory of a GPU would be staged, and a process that was forked has no streams. */
+	if (host->scenario->on_gpu && !wait_for(host, is_ready_or_lost))
+		return false;
 	while (host->next < MESSAGES) {
 		if (!wait_for(host, may_send_or_lost))
 			return false;
@@ -384,6 +440,9 @@ static void host_close(struct host *host)
 	fragi_pump_detach(host->pump);
 	fragi_remote_destroy(host->remote);
 	fragi_pump_destroy(host->pump);
+	for (int i = 0; i < AREAS; i++)
+		fragi_free_on(host->areas, GPU, host->area[i]);
+	fragi_resource_unref(host->areas);
 }
 
 static bool live(struct host *host, const struct scenario *scenario, bool sends, int other)
@@ -448,7 +507,8 @@ static int count_heaps(void)
 	int count = 0;
 
 	while (fgets(line, sizeof(line), maps) != NULL)
-		count += strstr(line, "memfd:frag-") != NULL;
+		count += strstr(line, "memfd:frag-") != NULL ||
+			 strstr(line, "memfd:fake_cuda-") != NULL;
 	fclose(maps);
 	return count;
 }
@@ -488,6 +548,7 @@ static bool dies_at(const struct scenario *scenario, bool sender_dies, enum shm_
 	cr_assert_eq(atomic_load(&here.blocks), 0, "%s: blocks of the pool are not back", what);
 	cr_assert_eq(count_in("/proc/self/fd"), files, "%s: descriptors", what);
 	cr_assert_eq(count_heaps(), 0, "%s: memory stays mapped", what);
+	cr_assert_eq(fake.used(), 0, "%s: memory of the GPU is left", what);
 	return WIFSIGNALED(status);
 }
 
@@ -503,7 +564,13 @@ static void check_folders(void)
 		closedir(d);
 }
 
-Test(shm_steps, each_side_dies_at_each_step, .init = set_environment, .timeout = 300)
+static void set_up(void)
+{
+	set_environment();
+	gpu_open();
+}
+
+Test(shm_steps, each_side_dies_at_each_step, .init = set_up, .timeout = 300)
 {
 	const char *slow = getenv("FRAG_TEST_SLOW"); /* run.py: under valgrind and emulators 20 */
 	size_t stride = slow != NULL && atoi(slow) >= 20 ? 5 : 1;
@@ -522,7 +589,7 @@ Test(shm_steps, each_side_dies_at_each_step, .init = set_environment, .timeout =
 }
 
 /* FRAG_STEP_RUNS: how many; FRAG_STEP_SEED: which. */
-Test(shm_steps, sides_die_at_any_time, .init = set_environment, .timeout = 3000)
+Test(shm_steps, sides_die_at_any_time, .init = set_up, .timeout = 3000)
 {
 	const char *runs = getenv("FRAG_STEP_RUNS"), *from = getenv("FRAG_STEP_SEED");
 	unsigned int seed = from != NULL ? (unsigned int)atoi(from) : 1;
@@ -536,4 +603,22 @@ Test(shm_steps, sides_die_at_any_time, .init = set_environment, .timeout = 3000)
 
 		(void)dies_at(scenario, sender_dies, step, rand_r(&seed) % 40);
 	}
+}
+
+/* The memory of a GPU goes with the last process that maps it. */
+Test(shm_steps, two_hundred_kills_leave_no_memory_of_the_gpu, .init = set_up, .timeout = 300)
+{
+	const struct scenario *scenario = &scenarios[FRAG_COUNT_OF(scenarios) - 1];
+	unsigned int seed = 7;
+	int deaths = 0;
+
+	record_make();
+	cr_assert(scenario->on_gpu);
+	for (int tries = 0; tries < 4000 && deaths < 200; tries++) {
+		enum shm_step step = (enum shm_step)((unsigned int)rand_r(&seed) % SHM_STEP_COUNT);
+		bool sender_dies = rand_r(&seed) % 2 == 0;
+
+		deaths += dies_at(scenario, sender_dies, step, rand_r(&seed) % 6);
+	}
+	cr_expect_eq(deaths, 200);
 }

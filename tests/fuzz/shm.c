@@ -9,16 +9,20 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <base/bytes.h>
+#include <base/handover.h>
 #include <modules/shm/module.h>
 
 /*
  * Three hosts that share memory, in one process: a liar, its victim, and an honest peer of the
  * victim. Each byte says what happens next (enum step), the bytes behind it how. The liar has the
  * module's own transport, whose memory is changed under it: whatever a peer can write.
+ *
+ * There is a GPU, whose memory is that of the host: each host has an area of it.
  *
  * Each send ends once; an endpoint fails once; the victim shows bodies only where memory is mapped,
  * and loses no descriptor; and between the victim and the honest peer everything arrives.
@@ -40,6 +44,8 @@ enum step {
 
 extern const struct fragi_transport_ops fuzz_shm_transport;
 
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+
 enum { LIAR, VICTIM, HONEST, HOSTS };
 enum { LIAR_TO_VICTIM, VICTIM_TO_LIAR, VICTIM_TO_HONEST, HONEST_TO_VICTIM, VICTIM_TO_GHOST, LINKS };
 
@@ -47,6 +53,8 @@ enum { LIAR_TO_VICTIM, VICTIM_TO_LIAR, VICTIM_TO_HONEST, HONEST_TO_VICTIM, VICTI
 #define PENDING_MAX 400
 #define KEPT_MAX 64
 #define KNOCKS_MAX 8
+#define AREA_BYTES (64u << 10)
+#define AREA_FILL 0x5a            /* every byte of an area */
 #define HEAP_BYTES (64u << 20)    /* of each host: small ones are made and gone sooner */
 #define LIVE_BYTES_MAX (8u << 20) /* of bodies, so that the heaps suffice */
 #define HEAD_BYTES 65536u         /* of a channel, before its ring */
@@ -75,6 +83,7 @@ struct kept {
 
 static struct world {
 	struct fragi_transport *hosts[HOSTS];
+	void *areas[HOSTS];
 	struct link links[LINKS];
 	struct pending pending[PENDING_MAX];
 	uint32_t pending_count;
@@ -102,11 +111,89 @@ static bool holds(const struct fragi_body *body, uint8_t seed)
 {
 	const uint8_t *data = body->data;
 
+	if (body->device.type == FRAG_DEVICE_CUDA)
+		return data[0] == AREA_FILL && data[body->bytes - 1] == AREA_FILL;
+
 	for (uint64_t i = 0; i < body->bytes; i += 509)
 		if (data[i] != pattern(seed, i))
 			return false;
 	return data[body->bytes - 1] == pattern(seed, body->bytes - 1);
 }
+
+/* The GPU. */
+
+static const uint8_t gpu_name[FRAGI_GPU_NAME_BYTES] = "the GPU";
+static struct {
+	void *memory;
+	int fd;
+} gpu_memory[8];
+
+static int gpu_alloc(struct frag_device device, size_t size, void **out_memory, size_t *out_bytes,
+		     struct frag_err *err)
+{
+	int fd = memfd_create("gpu", MFD_CLOEXEC), i = 0;
+
+	(void)device, (void)err;
+	while (gpu_memory[i].memory != NULL)
+		i++;
+	fuzz_check(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	*out_memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	fuzz_check(*out_memory != MAP_FAILED);
+	*out_bytes = size;
+	gpu_memory[i].memory = *out_memory;
+	gpu_memory[i].fd = fd;
+	return 0;
+}
+
+static void gpu_free(struct frag_device device, void *memory, size_t bytes)
+{
+	int i = 0;
+
+	(void)device;
+	while (gpu_memory[i].memory != memory)
+		i++;
+	munmap(memory, bytes);
+	close(gpu_memory[i].fd);
+	gpu_memory[i].memory = NULL;
+}
+
+static int gpu_show(struct frag_device device, void *memory, int *out_fd,
+		    uint8_t out_gpu[FRAGI_GPU_NAME_BYTES], struct frag_err *err)
+{
+	int i = 0;
+
+	(void)device, (void)err;
+	while (gpu_memory[i].memory != memory)
+		i++;
+	memcpy(out_gpu, gpu_name, sizeof(gpu_name));
+	*out_fd = fcntl(gpu_memory[i].fd, F_DUPFD_CLOEXEC, 0);
+	return *out_fd >= 0 ? 0 : -EMFILE;
+}
+
+/* As the driver does, it looks at what it is given. */
+static int gpu_map(int fd, const uint8_t gpu[FRAGI_GPU_NAME_BYTES], size_t bytes,
+		   struct frag_device *out_device, void **out_memory, struct frag_err *err)
+{
+	struct stat status;
+
+	if (memcmp(gpu, gpu_name, sizeof(gpu_name)) != 0)
+		return -ENODEV;
+	if (fstat(fd, &status) < 0 || (uint64_t)status.st_size != bytes)
+		return frag_err_set(err, -EIO, "it is no memory of a GPU");
+	*out_memory = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	*out_device = (struct frag_device){FRAG_DEVICE_CUDA, 0};
+	return *out_memory != MAP_FAILED ? 0 : -ENOMEM;
+}
+
+static void gpu_unmap(struct frag_device device, void *memory, size_t bytes)
+{
+	(void)device;
+	munmap(memory, bytes);
+}
+
+static const struct fragi_shared_memory gpu_shared = {
+	.alloc = gpu_alloc, .free = gpu_free, .show = gpu_show, .map = gpu_map, .unmap = gpu_unmap};
+static const struct fragi_memory gpu = {.shared = &gpu_shared};
 
 /* Upcalls. */
 
@@ -149,6 +236,20 @@ static void on_fault(void *arg, enum fragi_failure failure, const char *sentence
 	fuzz_check(sentence[0] != '\0' && world.is_short);
 }
 
+static bool is_in_area(const struct shm_view *view, const struct fragi_body *body)
+{
+	uintptr_t at = (uintptr_t)body->data;
+
+	for (uint32_t i = 0; view->areas != NULL && i < SHM_AREAS_MAX; i++) {
+		uintptr_t base = (uintptr_t)view->areas[i].memory;
+
+		if (at >= base && at - base < view->areas[i].bytes &&
+		    body->bytes <= view->areas[i].bytes - (at - base))
+			return true;
+	}
+	return false;
+}
+
 /* Whether it lies in memory that a peer of the victim has shown. */
 static bool is_shown(const struct fragi_body *body)
 {
@@ -156,9 +257,12 @@ static bool is_shown(const struct fragi_body *body)
 
 	for (const struct shm_endpoint *e = shm_of(world.hosts[VICTIM])->endpoints; e != NULL;
 	     e = e->next)
-		if (e->view != NULL && at >= (uintptr_t)e->view->base &&
-		    at - (uintptr_t)e->view->base <= e->view->size &&
-		    body->bytes <= e->view->size - (at - (uintptr_t)e->view->base))
+		if (e->view != NULL && body->device.type == FRAG_DEVICE_CUDA) {
+			if (is_in_area(e->view, body))
+				return true;
+		} else if (e->view != NULL && at >= (uintptr_t)e->view->base &&
+			   at - (uintptr_t)e->view->base <= e->view->size &&
+			   body->bytes <= e->view->size - (at - (uintptr_t)e->view->base))
 			return true;
 	return false;
 }
@@ -284,6 +388,30 @@ static void send_one(uint8_t which, bool in_heap, uint32_t header_bytes, const u
 		on_sent(pending->send, false);
 }
 
+/* Out of the sender's area, if the other host has mapped it. */
+static void send_from_area(uint8_t which, uint64_t offset, uint64_t bytes)
+{
+	struct link *link = &world.links[which];
+	struct pending *pending;
+	struct fragi_body body = {.bytes = bytes, .device = {FRAG_DEVICE_CUDA, 0}};
+
+	if (world.pending_count == PENDING_MAX || link->endpoint == NULL || link->closed ||
+	    (fuzz_shm_transport.areas(link->endpoint) & 1) == 0)
+		return;
+	body.data = (uint8_t *)world.areas[link->host] + offset;
+	fuzz_check(fuzz_shm_transport.area(world.hosts[link->host], &body) == 0);
+	pending = &world.pending[world.pending_count++];
+	*pending = (struct pending){.link = which};
+	pending->send = calloc(1, sizeof(*pending->send) + world.hosts[VICTIM]->send_room);
+	fuzz_check(pending->send != NULL);
+	pending->send->header[0] = which;
+	fragi_put64(pending->send->header + 8, link->sent++);
+	fragi_put64(pending->send->header + 16, bytes);
+	pending->send->header_bytes = MARK;
+	if (!fuzz_shm_transport.send(link->endpoint, pending->send, &body, 1))
+		on_sent(pending->send, false);
+}
+
 static void step_send(struct fuzz_input *input)
 {
 	static const uint64_t sizes[] = {1, 8, 300, 1024, 1025, 3000, 9000, 20000};
@@ -293,6 +421,8 @@ static void step_send(struct fuzz_input *input)
 
 	for (uint32_t i = 0; i < count; i++)
 		bytes[i] = sizes[(which >> 3 * i & 7) & (how >> 4 > 2 ? 3 : 7)];
+	if ((how & 0xfc) == 0xfc)
+		send_from_area(how & 3, seed, (uint64_t)which << 8 | 1);
 	for (int times = 0; times <= (how >> 4) * 4; times++)
 		send_one(how & 3, (seed & 1) != 0,
 			 header_bytes < FRAGI_HEADER_MAX ? header_bytes : FRAGI_HEADER_MAX, bytes,
@@ -358,7 +488,7 @@ static void step_head(struct fuzz_input *input)
 
 	if (liar == NULL)
 		return;
-	at = liar->out.memory + counters[how & 3];
+	at = liar->out.memory + ((how & 0xe0) == 0xe0 ? 8 : counters[how & 3]); /* 8: areas */
 	value = fragi_get64(at);
 	switch (how >> 2 & 7) {
 	case 0:
@@ -453,7 +583,26 @@ struct hello {
 	uint32_t magic, layout;
 	uint8_t door[SHM_DOOR_BYTES], name[SHM_NAME_BYTES];
 	uint64_t heap_bytes;
+	uint32_t areas, zero;
 };
+
+/* One of the areas that the ghost has spoken of, as areas.c lays it out; or none. */
+static void show_area(int fd, struct fuzz_input *input)
+{
+	uint8_t how = fuzz_u8(input);
+	int fds[] = {(how & 1) != 0 ? world.plain : gpu_memory[LIAR].fd, world.plain};
+	struct {
+		uint64_t bytes;
+		uint32_t number, zero;
+		uint8_t gpu[FRAGI_GPU_NAME_BYTES];
+	} what = {.bytes = AREA_BYTES, .number = how >> 5};
+
+	memcpy(what.gpu, gpu_name, sizeof(gpu_name));
+	if ((how & 2) != 0)
+		((uint8_t *)&what)[fuzz_u8(input) % sizeof(what)] ^= fuzz_u8(input);
+	(void)fragi_handover_send(fd, &what, (how & 4) != 0 ? 8 : sizeof(what), fds,
+				  (how & 8) != 0 ? 2 : 1);
+}
 
 /* Introduces itself as the ghost, to which the victim connects, with memory of the liar's. */
 static void introduce(int fd, struct fuzz_input *input)
@@ -465,7 +614,7 @@ static void introduce(int fd, struct fuzz_input *input)
 			  liar->bell->fd, world.plain};
 	int fds[5];
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fds))] = {0};
-	struct hello hello = {.magic = 0x48534646u, .layout = 1};
+	struct hello hello = {.magic = 0x48534646u, .layout = 2};
 	struct iovec bytes = {&hello, sizeof(hello)};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
 	struct cmsghdr *head;
@@ -476,6 +625,7 @@ static void introduce(int fd, struct fuzz_input *input)
 	memcpy(hello.name, world.ghost_name, sizeof(hello.name));
 	for (size_t i = 0; i < count; i++)
 		fds[i] = of_liar[(how >> 7) != 0 ? fuzz_u8(input) & 3 : i & 3];
+	hello.areas = (how & 4) != 0 ? how >> 3 & 7 : 0;
 	if ((how & 1) != 0)
 		((uint8_t *)&hello)[fuzz_u8(input) % sizeof(hello)] ^= fuzz_u8(input);
 	if ((how & 2) != 0)
@@ -490,6 +640,8 @@ static void introduce(int fd, struct fuzz_input *input)
 		memcpy(CMSG_DATA(head), fds, count * sizeof(int));
 	}
 	(void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	for (uint32_t i = 0; i < hello.areas && i < 4 && (how & 4) != 0; i++)
+		show_area(fd, input);
 }
 
 static void step_knock(struct fuzz_input *input)
@@ -655,6 +807,7 @@ static void open_world(void)
 	struct rlimit limit, heap;
 
 	memset(&world, 0, sizeof(world));
+	fragi_memory_install(&gpu, GPU);
 	world.descriptors = count_descriptors();
 	for (int i = 0; i < KNOCKS_MAX; i++)
 		world.knocks[i] = -1;
@@ -668,6 +821,10 @@ static void open_world(void)
 		fuzz_check(fuzz_shm_transport.create(&config, &world.hosts[i], &err) == 0);
 	}
 	(void)setrlimit(RLIMIT_FSIZE, &limit);
+	for (int i = 0; i < HOSTS; i++) {
+		fuzz_check(fragi_alloc_on(memory_of(i), GPU, AREA_BYTES, &world.areas[i]) == 0);
+		memset(world.areas[i], AREA_FILL, AREA_BYTES);
+	}
 	connect_hosts(LIAR_TO_VICTIM, LIAR, VICTIM);
 	connect_hosts(VICTIM_TO_LIAR, VICTIM, LIAR);
 	connect_hosts(VICTIM_TO_HONEST, VICTIM, HONEST);
@@ -684,8 +841,10 @@ static void close_world(bool late)
 			end_link(&world.links[i], true);
 			end_link(&world.links[i], true);
 		}
-	for (int i = 0; i < HOSTS; i++)
+	for (int i = 0; i < HOSTS; i++) {
+		fragi_free_on(memory_of(i), GPU, world.areas[i]);
 		fuzz_shm_transport.destroy(world.hosts[i]);
+	}
 	while (world.kept_count > 0) { /* of a host that is gone: only its memory is still there */
 		world.kept[0].host = VICTIM;
 		release_kept(0);

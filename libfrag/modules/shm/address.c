@@ -17,7 +17,7 @@
  *   48 char[64] machine   112 char[64] loopback   176 char[64] clock
  */
 #define ADDRESS_MAGIC 0x41534646u /* "FFSA" */
-#define ADDRESS_LAYOUT 1u
+#define ADDRESS_LAYOUT 2u
 
 enum {
 	AT_UID = 8,

@@ -23,13 +23,13 @@
 /*
  * Every host listens on an abstract socket and connects to that of each peer. Who connects says one
  * thing: who it is and the secret of the door, with its heap, its channel for this peer, and its
- * bell. So each pair has two sockets, one for each direction, and a connection is complete when
- * both are there. A host talks to processes of its own user only, on either side.
+ * bell; its areas of device memory follow, each in a packet. So each pair has two sockets, one for
+ * each direction, and a connection is complete when both are there. A host talks to processes of
+ * its own user only, on either side.
  */
 #define FDS 3 /* heap, channel, bell */
 #define GUESTS_MAX 256
 #define HELLO_MAGIC 0x48534646u /* "FFSH" */
-#define HEAP_BYTES_MAX ((uint64_t)1 << 46)
 
 /* Both ends are of one machine. */
 struct hello {
@@ -37,6 +37,7 @@ struct hello {
 	uint8_t door[SHM_DOOR_BYTES]; /* of the host that is connected to */
 	uint8_t name[SHM_NAME_BYTES]; /* of the one that connects */
 	uint64_t heap_bytes;
+	uint32_t areas, zero; /* how many packets follow */
 };
 
 /* A host that has connected, before it is an endpoint's peer. */
@@ -46,6 +47,8 @@ struct shm_guest {
 	bool introduced;
 	struct hello hello;
 	int fds[FDS];
+	struct shm_shown *areas; /* of hello.areas, those that have come */
+	uint32_t area_count;
 };
 
 static void close_if_open(int *fd)
@@ -97,6 +100,8 @@ static void guest_remove(struct shm_transport *transport, struct shm_guest **at)
 	close_if_open(&guest->fd);
 	for (int i = 0; i < FDS; i++)
 		close_if_open(&guest->fds[i]);
+	shm_shown_close(guest->areas, guest->area_count);
+	fragi_free(guest->areas);
 	fragi_free(guest);
 }
 
@@ -112,12 +117,23 @@ void shm_door_close(struct shm_transport *transport)
 static int introduce(const struct shm_transport *transport, struct shm_endpoint *endpoint)
 {
 	const int fds[FDS] = {shm_heap_fd(transport->heap), endpoint->out.fd, transport->bell->fd};
-	struct hello hello = {
-		.magic = HELLO_MAGIC, .layout = 1, .heap_bytes = shm_heap_size(transport->heap)};
+	struct shm_shown areas[SHM_AREAS_MAX];
+	struct hello hello = {.magic = HELLO_MAGIC,
+			      .layout = 2,
+			      .heap_bytes = shm_heap_size(transport->heap),
+			      .areas = shm_areas_show(shm_heap_areas(transport->heap), areas)};
+	int r;
 
 	memcpy(hello.door, endpoint->door, sizeof(hello.door));
 	memcpy(hello.name, transport->name, sizeof(hello.name));
-	return fragi_handover_send(endpoint->out_fd, &hello, sizeof(hello), fds, FDS);
+	r = fragi_handover_send(endpoint->out_fd, &hello, sizeof(hello), fds, FDS);
+	for (uint32_t i = 0; i < hello.areas && r == 0; i++) {
+		r = fragi_handover_send(endpoint->out_fd, &areas[i].what, sizeof(areas[i].what),
+					&areas[i].fd, 1);
+		SHM_STEP(AREA_SHOWN);
+	}
+	shm_shown_close(areas, hello.areas);
+	return r;
 }
 
 /* Connects if the peer's socket takes it now. */
@@ -163,7 +179,7 @@ static bool is_lasting(int fd, uint64_t size)
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs status;
 
-	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && size <= HEAP_BYTES_MAX &&
+	return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && size <= SHM_PLACE_MAX &&
 	       lseek(fd, 0, SEEK_END) == (off_t)size && fstatfs(fd, &status) == 0 &&
 	       status.f_type == TMPFS_MAGIC;
 }
@@ -198,6 +214,7 @@ void shm_view_unref(struct shm_view *view)
 	if (view == NULL || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	munmap((void *)(uintptr_t)view->base, view->size);
+	shm_areas_unmap(view);
 	shm_bell_unref(view->bell);
 	fragi_free(view);
 }
@@ -208,6 +225,7 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 {
 	struct shm_guest *guest = *at;
 	int r = is_bell(guest->fds[2]) ? 0 : -EBADMSG;
+	uint64_t areas = 0;
 
 	if (r == 0)
 		r = shm_ring_map(&endpoint->in, guest->fds[1]);
@@ -215,7 +233,10 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 	if (r == 0)
 		r = view_create(transport, guest->fds[0], guest->hello.heap_bytes, &endpoint->view);
 	SHM_STEP(HEAP_MAPPED);
+	if (r == 0)
+		r = shm_areas_map(endpoint->view, guest->areas, guest->area_count, &areas);
 	if (r == 0) {
+		shm_ring_tell_areas(&endpoint->out, areas);
 		endpoint->in_fd = guest->fd;
 		endpoint->peer_bell = guest->fds[2];
 		guest->fd = guest->fds[2] = -1;
@@ -231,7 +252,7 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 void shm_door_welcome(struct shm_transport *transport, struct shm_endpoint *endpoint)
 {
 	for (struct shm_guest **at = &transport->guests; *at != NULL; at = &(*at)->next)
-		if ((*at)->introduced &&
+		if ((*at)->introduced && (*at)->area_count == (*at)->hello.areas &&
 		    memcmp((*at)->hello.name, endpoint->name, sizeof(endpoint->name)) == 0) {
 			admit(transport, endpoint, at);
 			break;
@@ -316,11 +337,36 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 		return 0;
 	if (r == -EMFILE)
 		log_warn(NULL, "no descriptor is left for the memory of a host of this machine");
-	if (r < 0 || guest->hello.magic != HELLO_MAGIC ||
+	if (r < 0 || guest->hello.magic != HELLO_MAGIC || guest->hello.areas > SHM_AREAS_MAX ||
 	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
 		return -EACCES;
 	guest->introduced = true;
 	SHM_STEP(GUEST_HEARD);
+	return 1;
+}
+
+/* The same for its areas. */
+static int hear_areas(struct shm_guest *guest)
+{
+	struct shm_shown *next;
+	int r;
+
+	if (guest->areas == NULL && guest->hello.areas > 0)
+		guest->areas = fragi_calloc(guest->hello.areas, sizeof(*guest->areas));
+	if (guest->areas == NULL && guest->hello.areas > 0)
+		return -ENOMEM;
+	while (guest->area_count < guest->hello.areas) {
+		next = &guest->areas[guest->area_count];
+		r = fragi_handover_receive(guest->fd, &next->what, sizeof(next->what), &next->fd,
+					   1);
+		if (r == -EAGAIN || r == -EINTR)
+			return 0;
+		if (r < 0)
+			return r;
+		SHM_STEP(AREA_HEARD);
+		if (shm_shown_check(guest->areas, guest->area_count++) < 0)
+			return -EBADMSG;
+	}
 	return 1;
 }
 
@@ -355,6 +401,8 @@ static uint32_t hear_guests(struct shm_transport *transport)
 		struct shm_guest *guest = *at;
 		int r = guest->introduced ? 1 : hear(transport, guest);
 
+		if (r == 1)
+			r = hear_areas(guest);
 		if (r == 1 && listen_on(guest->fd) < 0)
 			r = -EPIPE;
 		if (r < 0) {

@@ -45,6 +45,7 @@ struct shm_heap {
 	uint64_t used;
 	uint8_t *chunk_class; /* by chunk */
 	struct block_class classes[CLASSES];
+	struct shm_areas areas; /* memory of devices */
 };
 
 static uint64_t class_bytes(uint32_t class)
@@ -140,6 +141,25 @@ static void heap_free(void *state, void *memory)
 	SHM_STEP(BLOCK_GIVEN);
 }
 
+static int heap_alloc_on(void *state, struct frag_device device, size_t size, void **out_memory)
+{
+	struct shm_heap *heap = state;
+
+	return device.type == FRAG_DEVICE_CPU
+		       ? heap_alloc(heap, size, out_memory)
+		       : shm_area_alloc(&heap->areas, device, size, out_memory);
+}
+
+static void heap_free_on(void *state, struct frag_device device, void *memory)
+{
+	struct shm_heap *heap = state;
+
+	if (device.type == FRAG_DEVICE_CPU)
+		heap_free(heap, memory);
+	else
+		shm_area_free(&heap->areas, memory);
+}
+
 static void heap_release(struct shm_heap *heap)
 {
 	for (uint32_t i = 0; i < CLASSES; i++)
@@ -150,6 +170,7 @@ static void heap_release(struct shm_heap *heap)
 		close(heap->fd);
 	fragi_free(heap->chunk_class);
 	pthread_mutex_destroy(&heap->lock);
+	pthread_mutex_destroy(&heap->areas.lock);
 	fragi_free(heap);
 }
 
@@ -215,9 +236,12 @@ int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err)
 	heap->fd = -1;
 	heap->size = heap_bytes();
 	pthread_mutex_init(&heap->lock, NULL);
+	pthread_mutex_init(&heap->areas.lock, NULL);
 	atomic_init(&heap->allocator.refs, 1);
 	heap->allocator.alloc = heap_alloc;
 	heap->allocator.free = heap_free;
+	heap->allocator.alloc_on = heap_alloc_on;
+	heap->allocator.free_on = heap_free_on;
 	heap->allocator.state = heap;
 	heap->allocator.destroy = heap_destroy;
 	heap->chunk_class = fragi_malloc(heap->size / CHUNK_BYTES);
@@ -248,6 +272,11 @@ struct frag_resource *shm_heap_resource(struct shm_heap *heap)
 int shm_heap_fd(const struct shm_heap *heap)
 {
 	return heap->fd;
+}
+
+struct shm_areas *shm_heap_areas(struct shm_heap *heap)
+{
+	return &heap->areas;
 }
 
 uint64_t shm_heap_size(const struct shm_heap *heap)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "module.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -123,6 +124,18 @@ static void slot_end(struct shm_endpoint *endpoint, struct shm_slot *slot, bool 
 
 static uint32_t return_bodies(struct shm_endpoint *endpoint);
 
+/* Of a body whose area the peer has mapped: the protocol sends no others. */
+static void place_in_area(struct shm_heap *heap, const struct fragi_body *body,
+			  struct shm_place *out)
+{
+	const struct shm_areas *areas = shm_heap_areas(heap);
+	int number = shm_area_find(areas, body->data, body->bytes);
+
+	assert(number >= 0);
+	out->offset = (uintptr_t)body->data - areas->all[number].base +
+		      (((uint64_t)(unsigned int)number + 1) << SHM_PLACE_AREA);
+}
+
 /* Finds or makes a place in the heap for each body. Returns 0 or -ENOMEM. */
 static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
 			const struct fragi_body *bodies, uint32_t count, struct fragi_send *send)
@@ -138,6 +151,11 @@ static int place_bodies(struct shm_endpoint *endpoint, struct shm_send *room,
 		room->places[i].bytes = bodies[i].bytes;
 		if (shm_heap_offset(heap, bodies[i].data, bodies[i].bytes,
 				    &room->places[i].offset)) {
+			slot->send = send;
+			continue;
+		}
+		if (bodies[i].device.type == FRAG_DEVICE_CUDA) {
+			place_in_area(heap, &bodies[i], &room->places[i]);
 			slot->send = send;
 			continue;
 		}
@@ -206,8 +224,9 @@ bool shm_send(struct fragi_endpoint *base, struct fragi_send *send, const struct
 
 	if (endpoint->failed)
 		return false;
-	for (uint32_t i = 0; i < count; i++)
-		bytes += bodies[i].bytes;
+	for (uint32_t i = 0; i < count; i++) /* what is on a device is never in the record */
+		bytes +=
+			bodies[i].device.type == FRAG_DEVICE_CUDA ? SHM_PLACE_MAX : bodies[i].bytes;
 	room->next = NULL;
 	room->count = count;
 	room->slot = 0;
@@ -390,13 +409,36 @@ static void arrive(struct shm_endpoint *endpoint, struct fragi_arrival *arrival)
 		arrival->mapped[i].release(arrival->mapped[i].owner);
 }
 
+/* What a peer says, in this process. Returns 0 or -EBADMSG. */
+static int find_place(const struct shm_view *view, const struct shm_place *place,
+		      struct fragi_body *out)
+{
+	uint64_t area = place->offset >> SHM_PLACE_AREA, size = view->size;
+	uint64_t offset = place->offset & (((uint64_t)1 << SHM_PLACE_AREA) - 1);
+	const uint8_t *base = view->base;
+
+	out->device = (struct frag_device){FRAG_DEVICE_CPU, 0};
+	if (area > 0) {
+		if (area > SHM_AREAS_MAX || view->areas == NULL)
+			return -EBADMSG;
+		base = view->areas[area - 1].memory;
+		size = view->areas[area - 1].bytes;
+		out->device = view->areas[area - 1].device;
+	}
+	if (place->bytes == 0 || offset > size || place->bytes > size - offset)
+		return -EBADMSG;
+	out->data = (void *)(uintptr_t)(base + offset);
+	out->bytes = place->bytes;
+	return 0;
+}
+
 /* Its bodies are in the peer's heap. Returns 0, or negative errno. */
 static int show_places(struct shm_endpoint *endpoint, const struct shm_record *record,
 		       struct fragi_arrival *arrival)
 {
 	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
 	struct shm_taken *taken;
-	uint64_t offset, bytes;
+	struct shm_place place;
 
 	if (endpoint->view == NULL)
 		return -EBADMSG;
@@ -404,21 +446,14 @@ static int show_places(struct shm_endpoint *endpoint, const struct shm_record *r
 	if (taken == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < record->count; i++) {
-		offset = fragi_get64(record->rest + i * sizeof(struct shm_place));
-		bytes = fragi_get64(record->rest + i * sizeof(struct shm_place) + 8);
-		if (bytes == 0 || offset > taken->view->size ||
-		    bytes > taken->view->size - offset) {
+		place.offset = fragi_get64(record->rest + i * sizeof(place));
+		place.bytes = fragi_get64(record->rest + i * sizeof(place) + 8);
+		bodies[i] = (struct fragi_body){.owner = taken, .release = release};
+		if (find_place(taken->view, &place, &bodies[i]) < 0) {
 			taken_give(endpoint, taken);
 			return -EBADMSG;
 		}
-		bodies[i] = (struct fragi_body){
-			.data = (void *)(uintptr_t)(taken->view->base + offset),
-			.bytes = bytes,
-			.device = {FRAG_DEVICE_CPU, 0},
-			.owner = taken,
-			.release = release,
-		};
-		arrival->body_bytes += bytes;
+		arrival->body_bytes += place.bytes;
 	}
 	taken->slot = record->slot;
 	atomic_init(&taken->bodies, record->count);

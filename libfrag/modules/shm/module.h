@@ -8,6 +8,7 @@
 #include <base/alloc.h>
 #include <base/identity.h>
 #include <data/allocator.h>
+#include <data/memory.h>
 #include <edge/transport.h>
 
 #include "ring.h"
@@ -22,6 +23,7 @@
  */
 #define SHM_NAME_BYTES 16 /* of a host's socket */
 #define SHM_DOOR_BYTES 16 /* the secret that lets a peer in */
+#define SHM_AREAS_MAX 64u /* areas of device memory of a host */
 
 /* What wakes a host: an eventfd. It outlives its transport for those who return bodies late. */
 struct shm_bell {
@@ -30,6 +32,58 @@ struct shm_bell {
 	_Atomic bool wanted; /* its host sleeps, or is about to */
 };
 
+/* Memory of a device that this host hands over. */
+struct shm_area {
+	uintptr_t base;
+	_Atomic uint64_t bytes; /* 0: it was given back */
+	struct frag_device device;
+};
+
+struct shm_areas {
+	pthread_mutex_t lock; /* of those that make, free and show areas */
+	_Atomic uint32_t count;
+	struct shm_area all[SHM_AREAS_MAX];
+};
+
+/* What a host says of an area to another. */
+struct shm_shown {
+	struct {
+		uint64_t bytes;
+		uint32_t number, zero;
+		uint8_t gpu[FRAGI_GPU_NAME_BYTES];
+	} what;
+	int fd;
+};
+
+/* An area of a peer in this process. */
+struct shm_mapped {
+	void *memory;
+	uint64_t bytes; /* 0: it is not mapped */
+	struct frag_device device;
+};
+
+struct shm_view;
+
+/* areas.c */
+/* As the functions of struct fragi_allocator. */
+int shm_area_alloc(struct shm_areas *areas, struct frag_device device, size_t size,
+		   void **out_memory);
+void shm_area_free(struct shm_areas *areas, void *memory);
+/* The number of the area that it lies in; negative: none. Thread: any. */
+int shm_area_find(const struct shm_areas *areas, const void *memory, uint64_t bytes);
+/* All areas, each with a descriptor for shm_shown_close. Returns how many. */
+uint32_t shm_areas_show(struct shm_areas *areas, struct shm_shown out[SHM_AREAS_MAX]);
+void shm_shown_close(struct shm_shown *shown, uint32_t count);
+/* Whether what a peer says of its area `before` can be, given the ones before. 0 or -EBADMSG. */
+int shm_shown_check(const struct shm_shown *shown, uint32_t before);
+/*
+ * Maps those of a peer's areas that are of GPUs of this process; out_areas: which, a bit each.
+ * Returns 0 or -ENOMEM.
+ */
+int shm_areas_map(struct shm_view *view, const struct shm_shown *shown, uint32_t count,
+		  uint64_t *out_areas);
+void shm_areas_unmap(struct shm_view *view);
+
 /* heap.c: the shared memory of this host's own bodies */
 struct shm_heap;
 int shm_heap_create(struct shm_heap **out_heap, struct frag_err *err);
@@ -37,6 +91,7 @@ void shm_heap_unref(struct shm_heap *heap);
 struct frag_resource *shm_heap_resource(struct shm_heap *heap);
 int shm_heap_fd(const struct shm_heap *heap);
 uint64_t shm_heap_size(const struct shm_heap *heap);
+struct shm_areas *shm_heap_areas(struct shm_heap *heap);
 /* Where it lies in the heap. Returns false when it is not of this heap. */
 bool shm_heap_offset(const struct shm_heap *heap, const void *memory, uint64_t bytes,
 		     uint64_t *out_offset);
@@ -57,6 +112,7 @@ struct shm_view {
 	_Atomic uint32_t refs;
 	const uint8_t *base;
 	uint64_t size;
+	struct shm_mapped *areas;             /* by number; NULL: the peer has shown none */
 	struct shm_bell *bell;                /* of this host */
 	_Atomic(struct shm_taken *) returned; /* to be told to the producer */
 	_Atomic bool closed;                  /* nobody tells it any more */

@@ -22,6 +22,7 @@
 /* On cache lines of their own: each is read by the peer while the owner writes the others. */
 struct head {
 	uint32_t magic;
+	_Atomic uint64_t areas;                 /* of the peer's that the owner has mapped */
 	_Alignas(64) _Atomic uint64_t produced; /* bytes, of this ring */
 	_Alignas(64) _Atomic uint64_t consumed; /* bytes, of the peer's ring */
 	_Alignas(64) _Atomic uint32_t sleeps;
@@ -118,6 +119,18 @@ static uint64_t consumed_by(const struct shm_ring_in *in)
 		       : atomic_load_explicit(&peer_head(in)->consumed, memory_order_acquire);
 }
 
+void shm_ring_tell_areas(struct shm_ring_out *own, uint64_t areas)
+{
+	atomic_store_explicit(&head_of(own->memory)->areas, areas, memory_order_relaxed);
+}
+
+uint64_t shm_ring_areas(const struct shm_ring_in *in)
+{
+	return in->memory == NULL
+		       ? 0
+		       : atomic_load_explicit(&peer_head(in)->areas, memory_order_relaxed);
+}
+
 bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in *in)
 {
 	return out->produced - consumed_by(in) > SHM_RING_BYTES;
@@ -133,6 +146,8 @@ uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, u
 	uint64_t consumed;
 
 	if (!has_room(out, bytes)) {
+		if (in->memory == NULL)
+			return NULL;
 		consumed = consumed_by(in);
 		if (out->produced - consumed > SHM_RING_BYTES)
 			return NULL;

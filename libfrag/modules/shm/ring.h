@@ -20,18 +20,22 @@
  *   0 u32 bytes of the record   4 u8 kind   5 u8 places   6 u16 bytes of the header
  *   8 u64 slot   16 u32 inline bytes   20 u32 0   24 the header, padded to 8
  *   then the places (u64 offset, u64 bytes), or the bytes themselves
+ *
+ * The upper 16 bits of an offset say in what: 0: the sender's heap; n: its area n - 1.
  */
 #define SHM_RING_BYTES ((uint64_t)256 << 10)
 #define SHM_RECORD_HEAD 24u
-#define SHM_INLINE_MAX FRAGI_INLINE_MAX /* bodies up to so many bytes travel in the ring */
-#define SHM_RETURNS_MAX 64u             /* slots in one record */
+#define SHM_INLINE_MAX FRAGI_INLINE_MAX   /* bodies up to so many bytes travel in the ring */
+#define SHM_RETURNS_MAX 64u               /* slots in one record */
+#define SHM_PLACE_MAX ((uint64_t)1 << 46) /* bytes of a heap or an area */
+#define SHM_PLACE_AREA 48u                /* bits of an offset */
 
 enum shm_kind {
 	SHM_MESSAGE = 1,
 	SHM_RETURN, /* slots that the peer has no use for any more */
 };
 
-/* A body in the sender's heap. */
+/* A body in the sender's heap, or in one of its areas. */
 struct shm_place {
 	uint64_t offset, bytes;
 };
@@ -70,7 +74,9 @@ void shm_ring_unmap(struct shm_ring_in *in);
 /*
  * Room for a record of that size, or NULL: the ring is full. in: the peer's channel, which tells
  * how far it has read; what it says is not believed beyond what is possible, and only looked at
- * when there is no room otherwise, because it would have to come from the peer's core.
+ * when there is no room otherwise, because it would have to come from the peer's core. Before the
+ * peer's channel is mapped there is no room: what the peer reads first, it reads after what this
+ * host says in its own channel.
  */
 uint8_t *shm_ring_room(struct shm_ring_out *out, const struct shm_ring_in *in, uint64_t bytes);
 /* Shows the record that was written to the room to the peer. */
@@ -86,6 +92,10 @@ int shm_ring_next(struct shm_ring_in *in, struct shm_record *out_record);
 void shm_ring_consume(struct shm_ring_in *in, struct shm_ring_out *own,
 		      const struct shm_record *record);
 bool shm_ring_is_empty(const struct shm_ring_in *in);
+
+/* The owner has mapped these areas of the peer, a bit each; the peer's answer to the same. */
+void shm_ring_tell_areas(struct shm_ring_out *own, uint64_t areas);
+uint64_t shm_ring_areas(const struct shm_ring_in *in);
 
 /* Whether the peer says that it has read what was never written. */
 bool shm_ring_is_wrong(const struct shm_ring_out *out, const struct shm_ring_in *in);

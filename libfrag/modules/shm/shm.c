@@ -77,7 +77,8 @@ static int shm_create(const struct fragi_transport_config *config,
 		.header_max = FRAGI_HEADER_MAX,
 		.send_room = sizeof(struct shm_send),
 		.receive_room = 0,
-		.devices = 1u << FRAG_DEVICE_CPU | 1u << FRAG_DEVICE_CUDA_HOST,
+		.devices = 1u << FRAG_DEVICE_CPU | 1u << FRAG_DEVICE_CUDA_HOST |
+			   1u << FRAG_DEVICE_CUDA, /* that of areas */
 	};
 	r = open_all(transport, err);
 	if (r < 0) {
@@ -96,7 +97,19 @@ static const void *shm_address(const struct fragi_transport *base, size_t *out_s
 
 static struct frag_resource *shm_memory(struct fragi_transport *base, struct frag_device device)
 {
-	return device.type == FRAG_DEVICE_CPU ? shm_heap_resource(shm_of(base)->heap) : NULL;
+	return device.type == FRAG_DEVICE_CPU || device.type == FRAG_DEVICE_CUDA
+		       ? shm_heap_resource(shm_of(base)->heap)
+		       : NULL;
+}
+
+static int shm_area(const struct fragi_transport *base, const struct fragi_body *body)
+{
+	return shm_area_find(shm_heap_areas(shm_of(base)->heap), body->data, body->bytes);
+}
+
+static uint64_t shm_areas(const struct fragi_endpoint *base)
+{
+	return shm_ring_areas(&shm_endpoint_of((struct fragi_endpoint *)(uintptr_t)base)->in);
 }
 
 /* Bodies are always mapped or in the ring: there are no handles. */
@@ -188,6 +201,8 @@ const struct fragi_transport_ops fragi_transport_v1 = {
 	.destroy = shm_destroy,
 	.address = shm_address,
 	.memory = shm_memory,
+	.area = shm_area,
+	.areas = shm_areas,
 	.connect = shm_connect,
 	.close = shm_close,
 	.stop = shm_stop,

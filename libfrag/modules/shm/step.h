@@ -8,15 +8,18 @@
  * module compiled with SHM_STEPPED. Elsewhere a step is nothing.
  */
 #define SHM_STEPS(X)                                                                               \
-	X(HEAP_MADE)        /* the heap is there, nothing listens yet */                           \
-	X(DOOR_OPEN)        /* it listens */                                                       \
-	X(CHANNEL_MADE)     /* for a peer that it wants to connect to */                           \
-	X(CONNECTED)        /* to the peer's socket */                                             \
-	X(INTRODUCED)       /* the descriptors are on their way */                                 \
-	X(GUEST_ACCEPTED)   /* a peer has connected */                                             \
-	X(GUEST_HEARD)      /* and introduced itself */                                            \
-	X(RING_MAPPED)      /* the peer's channel is mapped */                                     \
-	X(HEAP_MAPPED)      /* and its heap */                                                     \
+	X(HEAP_MADE)      /* the heap is there, nothing listens yet */                             \
+	X(DOOR_OPEN)      /* it listens */                                                         \
+	X(CHANNEL_MADE)   /* for a peer that it wants to connect to */                             \
+	X(CONNECTED)      /* to the peer's socket */                                               \
+	X(INTRODUCED)     /* the descriptors are on their way */                                   \
+	X(GUEST_ACCEPTED) /* a peer has connected */                                               \
+	X(GUEST_HEARD)    /* and introduced itself */                                              \
+	X(RING_MAPPED)    /* the peer's channel is mapped */                                       \
+	X(HEAP_MAPPED)    /* and its heap */                                                       \
+	X(AREA_SHOWN)     /* one of its areas of device memory is on its way to the peer */        \
+	X(AREA_HEARD)     /* one of the peer's has come */                                         \
+	X(AREA_MAPPED)                                                                             \
 	X(BLOCK_TAKEN)      /* out of the heap */                                                  \
 	X(SLOT_TAKEN)       /* for the bodies of a message */                                      \
 	X(BODIES_PLACED)    /* they are in the heap */                                             \
@@ -35,7 +38,7 @@
 	X(SLOT_GIVEN)  /* the slot is free, the sender does not know yet */                        \
 	X(BLOCK_GIVEN) /* back to the heap */                                                      \
 	X(CUT)         /* nothing goes in or out any more */                                       \
-	X(UNMAPPED)    /* what the peer had shown */                                               \
+	X(UNMAPPED)    /* what the peer had shown, but for what messages hold */                   \
 	X(SENDS_ENDED)                                                                             \
 	X(GONE) /* the transport is destroyed */
 

@@ -37,7 +37,9 @@
 	X(first_ns, INTERNAL, "CLOCK_MONOTONIC of the first emit; 0: none yet.")                   \
 	X(bytes, SHOWN, "Bytes of the messages emitted.")                                          \
 	X(confirmed, INTERNAL, "Between hosts: messages whose credit came back.")                  \
-	X(copied_out, INTERNAL, "Between hosts: bytes of tensors that this host copied.")
+	X(copied_out, INTERNAL, "Between hosts: bytes of tensors that this host copied.")          \
+	X(gpu_mapped, INTERNAL, "Between hosts: messages whose GPU memory was handed over.")       \
+	X(gpu_staged, INTERNAL, "Between hosts: messages whose GPU memory was copied first.")
 #define FRAGI_RECEIVER_LIST(X)                                                                     \
 	X(arrived, INTERNAL, "Between hosts: messages that reached the queue.")                    \
 	X(delivered, SHOWN, "Messages received by the operator.")                                  \

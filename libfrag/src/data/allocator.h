@@ -70,9 +70,10 @@ static inline bool fragi_device_is(struct frag_device a, struct frag_device b)
  * Memory by alloc_on. allocator: NULL: the device's own memory. size: 0: no memory, and only the
  * device is checked. Returns as frag_tensor_create_on.
  */
-int fragi_alloc_on(struct frag_resource *allocator, struct frag_device device, size_t size,
-		   void **out_memory);
-void fragi_free_on(struct frag_resource *allocator, struct frag_device device, void *memory);
+FRAGI_API int fragi_alloc_on(struct frag_resource *allocator, struct frag_device device,
+			     size_t size, void **out_memory);
+FRAGI_API void fragi_free_on(struct frag_resource *allocator, struct frag_device device,
+			     void *memory);
 
 /*
  * Begins and ends to watch an allocator, which outlives the watch. No report is under way any more

@@ -276,6 +276,8 @@ static int tensor_fill(struct frag_tensor *tensor, struct limits *limits)
 	if (limits->over == limits->over_end || limits->over->bytes != tensor->compact_bytes)
 		return -EBADMSG;
 	fragi_tensor_place(tensor, limits->over->data, limits->over->device, NULL, NULL);
+	if (!fragi_device_is_host(limits->over->device))
+		tensor->sends_data = tensor->was_on_gpu = false; /* it is on one here */
 	limits->over++;
 	return 0;
 }

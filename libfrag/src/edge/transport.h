@@ -140,6 +140,15 @@ struct fragi_transport_ops {
 					struct frag_device device);
 
 	/*
+	 * Memory of a device that is handed over lies in areas of that allocator, at most 64. area:
+	 * the number of the one in which this body lies; negative: none. Thread: any, without the
+	 * lock. areas: those that the other host has mapped, a bit each, and to which bodies may
+	 * be sent; constant from the moment when its first message has come. NULL: there are none.
+	 */
+	int (*area)(const struct fragi_transport *transport, const struct fragi_body *body);
+	uint64_t (*areas)(const struct fragi_endpoint *endpoint);
+
+	/*
 	 * Begins to connect to a host (its number is for sentences only). What does not connect
 	 * fails later, or is reported as failed before this returns. Refused with a sentence when
 	 * the two cannot work together (versions, settings that change the wire).

@@ -29,7 +29,7 @@ struct block_pool {
 
 	/* constant once created */
 	struct frag_device device;
-	struct frag_resource *source; /* of system memory; NULL: the heap */
+	struct frag_resource *source; /* of its memory; NULL: the heap, or the GPU's driver */
 	void *memory;                 /* a GPU's: from initialize on */
 	size_t total;
 	size_t stride;
@@ -239,6 +239,23 @@ static int block_pool_setup(void *state, struct frag_resource *resource, struct 
 	return 0;
 }
 
+/*
+ * That of a GPU from where other hosts of this machine can map it, if there are such hosts and it
+ * can be had.
+ */
+static int take_memory(struct block_pool *pool, const struct fragi_cuda_ops *cuda,
+		       struct frag_err *err)
+{
+	struct frag_resource *shared = fragi_default_memory();
+
+	if (pool->storage_type == STORAGE_DEVICE && shared != NULL &&
+	    fragi_alloc_on(shared, pool->device, pool->total, &pool->memory) == 0) {
+		pool->source = fragi_resource_ref(shared);
+		return 0;
+	}
+	return cuda->memory->alloc(pool->device, pool->total, &pool->memory, err);
+}
+
 /* A GPU is opened when the graph starts, and not when it is composed or checked. */
 static int block_pool_initialize(void *state, struct frag_resource *resource, struct frag_err *err)
 {
@@ -255,7 +272,7 @@ static int block_pool_initialize(void *state, struct frag_resource *resource, st
 			"storage_type %" PRId64
 			" needs GPU %d, and %s; run the fragment on a worker with a GPU (requirements: {gpu: 1}), or use storage_type: 2",
 			pool->storage_type, (int)pool->device.id, why.text);
-	r = cuda->memory->alloc(pool->device, pool->total, &pool->memory, &why);
+	r = take_memory(pool, cuda, &why);
 	if (r < 0)
 		return frag_err_set(err, r,
 				    "there is no memory for %" PRId64 " blocks of %" PRIu64
@@ -273,8 +290,8 @@ static void block_pool_fini(void *state)
 	fragi_free(pool->links);
 	if (pool->storage_type == STORAGE_SYSTEM)
 		frag_free(pool->source, pool->memory);
-	else if (pool->memory != NULL)
-		fragi_memory_of(pool->device)->free(pool->device, pool->memory);
+	else
+		fragi_free_on(pool->source, pool->device, pool->memory);
 	fragi_resource_unref(pool->source);
 }
 

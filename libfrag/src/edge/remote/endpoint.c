@@ -185,6 +185,8 @@ static void become_ready(struct fragi_remote_endpoint *endpoint)
 {
 	const struct fragi_transport *transport = endpoint->transport->transport;
 
+	if (transport->ops->areas != NULL)
+		atomic_store(&endpoint->areas, transport->ops->areas(endpoint->base));
 	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_READY);
 	log_debug(NULL, "host %u is connected: %s %s%s", endpoint->peer->host, transport->ops->name,
 		  endpoint->base->version, endpoint->base->same_node ? ", on this node" : "");

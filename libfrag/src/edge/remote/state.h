@@ -73,10 +73,11 @@ struct fragi_remote_endpoint {
 	struct fragi_remote_endpoint *next; /* of the peer */
 	struct fragi_endpoint *base;        /* NULL once freed */
 	_Atomic int state;                  /* enum fragi_endpoint_state; operators read it */
-	bool heard;                         /* its HELLO has come */
-	bool failed;                        /* to be lost after this round */
-	bool broken;                        /* the transport has said so: nothing more comes */
-	bool closing, stopped;              /* base is being closed; and that is over */
+	_Atomic uint64_t areas; /* of this host that the peer has mapped; operators read it */
+	bool heard;             /* its HELLO has come */
+	bool failed;            /* to be lost after this round */
+	bool broken;            /* the transport has said so: nothing more comes */
+	bool closing, stopped;  /* base is being closed; and that is over */
 	/* why it failed */
 	enum fragi_failure failure;
 	char sentence[FRAGI_SENTENCE_MAX];
@@ -135,7 +136,10 @@ struct fragi_remote_tx {
 	/* the holder's */
 	struct frag_message *held; /* taken from pending, waits for bytes of credit */
 	uint64_t held_stamp;
-	uint32_t under_way; /* sends */
+	/* the GPU's work that the held one waits for; a name only */
+	const struct fragi_work *awaited;
+	_Atomic uint32_t awaiting; /* reports of such work that are to come, on any thread */
+	uint32_t under_way;        /* sends */
 	bool close_sent;
 	/* sent and confirmed in older epochs of the peer: messages of this one count from 0 */
 	uint64_t before, before_bytes, confirmed_before;
@@ -337,6 +341,25 @@ void fragi_remote_tx_on_done(struct fragi_remote_tx *tx);
 void fragi_remote_tx_restart(struct fragi_remote_tx *tx);
 /* Its receiver is lost, and nobody waits for what that means. */
 void fragi_remote_tx_end(struct fragi_remote_tx *tx);
+
+/* gpu.c: tensors in memory of a GPU, on their way out */
+/*
+ * Whether the other host maps the tensor's memory, so that it gets a place in it and no bytes.
+ * Thread: the sending operator's, or the holder of the lock.
+ */
+bool fragi_remote_tx_is_mapped(const struct fragi_remote_tx *tx, const struct frag_tensor *tensor);
+/*
+ * Whether the GPU still writes the message. Then the tx is kicked when it has; if the GPU has
+ * failed, the host.
+ */
+bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_message *message);
+/*
+ * The tensors' bytes; empty ones have none. Returns false when a GPU refuses to give them, which it
+ * is asked here only when the message was prepared for a host that mapped its memory, and has been
+ * replaced since.
+ */
+bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_message *message,
+			    struct fragi_body *bodies, uint32_t *out_count, uint64_t *out_bytes);
 
 /* rx.c: the receiving end */
 /* Gives up what is still arriving, of an endpoint that is closed or freed. */

@@ -80,11 +80,15 @@ static int prepare(struct fragi_remote_tx *tx, const struct frag_message *messag
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		if (!fragi_tensor_has_body(message->tensors[i].tensor))
-			compacted += message->tensors[i].tensor->compact_bytes;
-		if (fragi_tensor_body(message->tensors[i].tensor, &size) == NULL && size > 0)
-			return fragi_device_is_host(message->tensors[i].tensor->dl.device) ? -ENOMEM
-											   : -EIO;
+		struct frag_tensor *tensor = message->tensors[i].tensor;
+
+		if ((tensor->sends_data && tensor->written == NULL) ||
+		    fragi_remote_tx_is_mapped(tx, tensor))
+			continue;
+		if (!fragi_tensor_has_body(tensor))
+			compacted += tensor->compact_bytes;
+		if (fragi_tensor_body(tensor, &size) == NULL && size > 0)
+			return fragi_device_is_host(tensor->dl.device) ? -ENOMEM : -EIO;
 	}
 	fragi_remote_tx_count_copied(tx, fragi_remote_copied(bodies, compacted));
 	*out_bytes = bodies + blob->size;
@@ -191,6 +195,7 @@ static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
 	uint64_t stamp;
 
 	tx->held = NULL;
+	tx->awaited = NULL;
 	if (message == NULL)
 		message = take_pending(tx, &stamp);
 	for (; message != NULL; message = take_pending(tx, &stamp)) {
@@ -237,29 +242,6 @@ static bool send_descriptors(struct fragi_remote_tx *tx, const struct fragi_head
 	return true;
 }
 
-/* The tensors' bytes; empty ones have none. */
-static uint32_t gather(const struct frag_message *message, struct fragi_body *bodies,
-		       uint64_t *out_bytes)
-{
-	uint32_t count = 0;
-
-	*out_bytes = 0;
-	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		const struct frag_tensor *sent = fragi_tensor_sent(message->tensors[i].tensor);
-
-		if (sent->compact_bytes == 0)
-			continue;
-		bodies[count++] = (struct fragi_body){
-			.data = (void *)(uintptr_t)frag_tensor_data(sent),
-			.bytes = sent->compact_bytes,
-			.device = sent->dl.device,
-			.owner = sent->allocator,
-		};
-		*out_bytes += sent->compact_bytes;
-	}
-	return count;
-}
-
 static void fail_for_memory(struct fragi_remote_tx *tx)
 {
 	fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_OUT_OF_MEMORY,
@@ -278,14 +260,18 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 		      const struct fragi_blob *blob, uint64_t stamp)
 {
 	struct fragi_header header = header_of(tx, FRAGI_KIND_DATA);
-	struct fragi_remote_send *send = fragi_remote_send_create(tx->edge.endpoint);
+	struct fragi_remote_send *send = NULL;
 	struct fragi_body bodies[FRAG_MESSAGE_TENSORS_MAX];
 	size_t header_bytes = FRAGI_HEADER_BYTES;
 	struct fragi_credit credit;
 	uint32_t count;
 
-	if (send == NULL) {
+	if (!fragi_remote_tx_gather(tx, message, bodies, &count, &header.body_bytes))
+		fragi_remote_endpoint_fail(tx->edge.endpoint, FRAGI_FAILURE_HOST_FAILED,
+					   "cannot be sent to: a GPU here does not copy a tensor");
+	else if ((send = fragi_remote_send_create(tx->edge.endpoint)) == NULL)
 		fail_for_memory(tx);
+	if (send == NULL) {
 		fragi_pump_dispose(fragi_remote_of(tx->edge.endpoint)->config.pump, message);
 		return;
 	}
@@ -293,7 +279,6 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 	send->message = message;
 	send->seal = tx->edge.seal;
 	send->back = false;
-	count = gather(message, bodies, &header.body_bytes);
 	header_bytes += fragi_remote_seal_room(send->seal, count > 0);
 	header.sequence = tx->window.sent - tx->before;
 	header.descriptor_bytes = blob->size;
@@ -340,6 +325,9 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 	if (message == NULL)
 		return false;
 	tx->held = message;
+	if (__builtin_expect((message->at_receive & FRAGI_AT_RECEIVE_WORK) != 0, 0) &&
+	    fragi_remote_tx_awaits(tx, message))
+		return false;
 	if (fragi_message_encode(message, &blob) < 0) {
 		fail_for_memory(tx);
 		return false;
@@ -351,6 +339,7 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 		return false;
 	}
 	tx->held = NULL;
+	tx->awaited = NULL;
 	send_data(tx, message, blob, tx->held_stamp);
 	return true;
 }
@@ -502,7 +491,7 @@ static bool is_over(void *arg)
 {
 	const struct fragi_remote_tx *tx = arg;
 
-	return tx->under_way == 0 && !atomic_load(&tx->kicked);
+	return tx->under_way == 0 && atomic_load(&tx->awaiting) == 0 && !atomic_load(&tx->kicked);
 }
 
 bool fragi_remote_tx_stop(struct fragi_tx *base, int64_t until_ns)
@@ -519,7 +508,7 @@ void fragi_remote_tx_free(struct fragi_tx *base)
 	if (base == NULL)
 		return;
 	tx = tx_of(base);
-	assert(!atomic_load(&tx->kicked));
+	assert(atomic_load(&tx->awaiting) == 0 && !atomic_load(&tx->kicked));
 	drop_pending(tx, FRAGI_DROP_STOPPED);
 	fragi_remote_sends_detach(tx->edge.endpoint, tx);
 	fragi_remote_edge_remove(&tx->edge);
