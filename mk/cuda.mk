@@ -34,8 +34,8 @@ $(B)/obj/libfrag/ops/vision/convert_gpu.o: ALL_CFLAGS += -DFRAG_CONVERT_PTX='"$(
 $(B)/obj/libfrag/ops/vision/convert_gpu.o: $(CONVERT_PTX)
 endif
 ifneq ($(BUILDING),)
-$(if $(NVCC),,$(info format_converter is built without its kernels for GPUs: nvcc is not in \
-	$(CUDA_HOME)/bin (CUDA_HOME=DIR)))
+$(if $(NVCC),,$(info format_converter is built without its kernels for GPUs, and examples/cuda not \
+	at all: nvcc is not in $(CUDA_HOME)/bin (CUDA_HOME=DIR)))
 endif
 
 # The driver of tests (tests/cuda/fake_cuda.h), always with the declarations of frag: so the tests
@@ -97,6 +97,11 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 	@cp $(B)/tests/sample_plugins/libgpu.so $(BENCH_SO) $(GPU_CHECK)/lib
 	@cp tests/cuda/gpu_check.sh tests/cuda/gpu_edges.sh tests/bench/gpu_bench.sh \
 		$(GPU_CHECK)
+	@$(if $(NVCC),cp $(EXAMPLES_OUT)/libinvert.so $(GPU_CHECK)/lib)
+	@$(if $(NVCC),cp examples/cuda/app.yaml $(GPU_CHECK)/example_cuda.yaml)
+	@$(if $(NVCC),PKG_CONFIG_PATH=$(abspath $(B)/lib/pkgconfig) $(MAKE) --no-print-directory -s \
+		-C examples/cuda O=$(abspath $(GPU_CHECK)/bin) CUDA_HOME=$(NVCC:%/bin/nvcc=%) \
+		$(abspath $(GPU_CHECK)/bin)/test_invert)
 	@ldd $(GPU_CHECK)/bin/* $(GPU_CHECK)/libexec/frag/* $(GPU_CHECK)/lib/*.so* \
 		$(GPU_CHECK)/lib/frag/*/*.so | \
 		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \

@@ -46,6 +46,18 @@ for storage in host device cuda_managed; do
 		fi
 	done
 done
+# The example cuda.
+if [ -e bin/test_invert ]; then
+	LD_LIBRARY_PATH="$PWD/lib:$LD_LIBRARY_PATH" bin/test_invert >log 2>&1 &&
+		grep -q "all tests passed" log &&
+		FRAG_LIBRARY_PATH="$PWD/lib" bin/fragctl run example_cuda.yaml >>log 2>&1 &&
+		grep -q "mean 252" log || {
+		echo "FAIL examples/cuda"
+		cat log
+		exit 1
+	}
+	echo "ok   examples/cuda"
+fi
 # Between two hosts of a worker: through memory of the host, and onto the GPU again.
 cat >app.yaml <<END
 frag: 1

@@ -80,6 +80,9 @@ class Readmes(cluster.ClusterTest):
         for library, names in NEEDS.items():
             if re.search(names, name) and not os.path.exists(os.path.join(PLUGINS, library)):
                 self.skipTest("built without %s" % library)
+        if name == "cuda" and not (shutil.which("nvcc", path="/usr/local/cuda/bin:/usr/bin")
+                                   and os.path.exists("/dev/nvidia0")):
+            self.skipTest("there is no GPU here, or no nvcc")
         if "deps-ai" in text:
             if not os.path.exists(MODELS):
                 self.skipTest("make deps-ai has not been run")
