@@ -190,7 +190,7 @@ static void measure_kernel(const struct conversion *c, struct frag_tensor *in,
 		began = now_us();
 		for (int i = 0; i < LAUNCHES; i++)
 			if (vision_convert_gpu(&gpu, &convert, GPU, &frame, c->mode, c->rows,
-					       c->columns, address(out), &err) < 0)
+					       c->columns, address(out), NULL, &err) < 0)
 				die("convert", &err);
 		if (vision_convert_gpu_wait(&gpu, &err) < 0)
 			die("wait", &err);

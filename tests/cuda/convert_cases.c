@@ -16,7 +16,7 @@
 
 /* A frame, and the parameters that convert it. */
 struct one {
-	bool is_float, is_padded, pool_is_on_gpu;
+	bool is_float, is_padded, frame_is_on_gpu, pool_is_on_gpu;
 	int64_t rows, columns, channels;
 	char width[8], height[8], mode[8], scale_min[32], scale_max[32], alpha[8], order[32];
 	const char *out_dtype, *layout;
@@ -46,7 +46,8 @@ static struct one choose(uint64_t *state)
 	struct one one = {
 		.is_float = below(state, 3) == 0,
 		.is_padded = below(state, 2) == 0,
-		.pool_is_on_gpu = below(state, 4) == 0,
+		.frame_is_on_gpu = below(state, 4) != 0,
+		.pool_is_on_gpu = below(state, 2) == 0,
 		.rows = 1 + below(state, SIDE_MAX),
 		.columns = 1 + below(state, SIDE_MAX),
 		.channels = channels[below(state, 3)],
@@ -61,6 +62,7 @@ static struct one choose(uint64_t *state)
 		      : one.channels == 1                      ? 1
 							       : 3;
 
+	one.pool_is_on_gpu = one.pool_is_on_gpu || !one.frame_is_on_gpu;
 	if (below(state, 4) != 0) {
 		/* mode 8 only makes smaller, and of padded frames a part is used */
 		width = 1 + below(state, mode == 4 && one.columns > 3 ? (int)one.columns - 3
@@ -251,14 +253,14 @@ bool convert_case(uint64_t seed, char *why, size_t size)
 	snprintf(why, size, "%s", what);
 	why += strlen(why);
 	size -= strlen(what);
-	there = one.pool_is_on_gpu ? frag_tensor_ref(frame) : to_gpu(frame, why, size);
+	there = one.frame_is_on_gpu ? to_gpu(frame, why, size) : frag_tensor_ref(frame);
 	if (there != NULL)
 		want = run(&one, false, one.is_padded ? view_of(frame) : frame, &device, why, size);
 	if (want != NULL)
 		got = run(&one, one.pool_is_on_gpu, one.is_padded ? view_of(there) : there, &device,
 			  why, size);
 	ok = got != NULL && same(want, got, why, size);
-	if (ok && device != FRAG_DEVICE_CUDA && !one.pool_is_on_gpu) {
+	if (ok && device != FRAG_DEVICE_CUDA && one.frame_is_on_gpu) {
 		snprintf(why, size, "the result lies on device %d", (int)device);
 		ok = false;
 	}

@@ -140,6 +140,44 @@ Test(ops_convert_gpu, a_tick_ends_when_the_frame_is_converted)
 	cr_expect_eq(used(), 0);
 }
 
+/* With a pool on the GPU, the operator has a stream, and no tick waits. */
+Test(ops_convert_gpu, a_message_travels_before_its_frame_is_converted)
+{
+	const struct frag_harness_resource pools[] = {
+		{"pool", "block_memory_pool",
+		 FRAG_ARGS({"storage_type", "1"}, {"block_size", "1K"}, {"num_blocks", "2"})},
+		{NULL, NULL, NULL}};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+	struct frag_message *m;
+	struct frag_tensor *back, *frame;
+
+	skip_without_kernels();
+	h = frag_harness_create_with(
+		&vision_format_converter_type,
+		FRAG_ARGS({"out_dtype", "float32"}, {"scale_max", "255"}, {"pool", "$pool"}), pools,
+		&err);
+	cr_assert_not_null(h, "%s", err.text);
+	/* the first frame loads the kernel and the tables */
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "tensor", &m), 0);
+	frag_message_unref(m);
+	frame = frame_on_gpu(4, 4, 9);
+	hold(true);
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	hold(false);
+	cr_assert_eq(frag_harness_take(h, "tensor", &m), 0);
+	cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, ""), NULL, CPU, &back, NULL), 0);
+	for (int k = 0; k < 48; k++)
+		cr_expect_float_eq(((const float *)frag_tensor_data(back))[k], 9.0, 1e-6);
+	frag_tensor_unref(back);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+	cr_expect_eq(used(), 0);
+}
+
 Test(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 {
 	static const struct {

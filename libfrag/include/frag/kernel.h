@@ -22,7 +22,7 @@ struct frag_launch {
 	uint32_t grid[3], block[3];
 	/* dynamic shared memory of a block, in bytes */
 	uint32_t shared_bytes;
-	/* a cudaStream_t (CUstream) of that GPU; NULL: frag's own stream of the GPU */
+	/* frag_tick_stream or another stream of that GPU; NULL: frag's own one */
 	void *stream;
 };
 #define FRAG_LAUNCH_INIT .struct_size = sizeof(struct frag_launch)

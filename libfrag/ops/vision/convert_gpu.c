@@ -51,10 +51,12 @@ static int settle_kernel(struct convert_gpu *gpu, const struct convert_job *job,
 	r = frag_kernel_create(device, ptx, name, &kernel, err);
 	if (r < 0)
 		return r;
+	if (gpu->kernel != NULL)
+		r = vision_convert_gpu_wait(gpu, err);
 	frag_kernel_destroy(gpu->kernel);
 	gpu->kernel = kernel;
 	gpu->kernel_name = name;
-	return 0;
+	return r;
 }
 
 int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device device, int64_t channels,
@@ -154,7 +156,9 @@ static int settle_tables(struct convert_gpu *gpu, const struct convert *convert,
 	    memcmp(&of, &before, sizeof(of)) == 0)
 		return 0;
 	gpu->tables_of = of;
-	r = make_tables(gpu, convert, device, err);
+	r = gpu->tables != NULL && gpu->kernel != NULL ? vision_convert_gpu_wait(gpu, err) : 0;
+	if (r == 0)
+		r = make_tables(gpu, convert, device, err);
 	if (r < 0) {
 		frag_tensor_unref(gpu->tables);
 		gpu->tables = NULL;
@@ -182,11 +186,11 @@ static void find_tables(const struct convert_gpu *gpu, struct convert_job *job)
 
 int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		       struct frag_device device, const struct frame *in, enum resize_mode mode,
-		       int64_t rows, int64_t columns, void *out, struct frag_err *err)
+		       int64_t rows, int64_t columns, void *out, void *stream, struct frag_err *err)
 {
 	const double span = convert->scale_max - convert->scale_min;
 	const int64_t block_rows = (int64_t)CONVERT_THREADS_Y * CONVERT_ROWS;
-	struct frag_launch launch = {FRAG_LAUNCH_INIT};
+	struct frag_launch launch = {FRAG_LAUNCH_INIT, .stream = stream};
 	struct convert_job job = {
 		.in = in->data,
 		.out = out,
@@ -224,6 +228,7 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 	if (r < 0)
 		return r;
 	gpu->device = device;
+	gpu->stream = stream;
 	launch.block[0] = CONVERT_THREADS_X;
 	launch.block[1] = CONVERT_THREADS_Y;
 	launch.block[2] = 1;
@@ -235,7 +240,7 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 
 int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err)
 {
-	return frag_kernel_wait(gpu->kernel, NULL, err);
+	return frag_kernel_wait(gpu->kernel, gpu->stream, err);
 }
 
 void vision_convert_gpu_fini(struct convert_gpu *gpu)

@@ -21,6 +21,7 @@ struct convert_gpu {
 		double scale_min, scale_max;
 	} tables_of;
 	int64_t across, down; /* taps in the tables */
+	void *stream;         /* of the last launch */
 };
 
 /* Returns 1 when this build has the kernels: a CUDA toolkit was there. */
@@ -41,16 +42,18 @@ int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device devic
  * - in: its data is memory that the GPU can read
  * - mode, rows, columns: size of the output; the size of `in`: it is not resized
  * - out: memory of the GPU
+ * - stream: as in struct frag_launch
  * Returns 0; -EINVAL: it cannot be resized so; -ENOTSUP: this build has no kernels; -ENOMEM; -EIO:
- * the GPU refuses. After 0, vision_convert_gpu_wait before the memory or *gpu is used otherwise.
+ * the GPU refuses. After 0 the work is under way: the memory stays as it is until it is done.
  * Thread: one at a time for each *gpu. Blocks: for the first frame of a format.
  */
 int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		       struct frag_device device, const struct frame *in, enum resize_mode mode,
-		       int64_t rows, int64_t columns, void *out, struct frag_err *err);
+		       int64_t rows, int64_t columns, void *out, void *stream,
+		       struct frag_err *err);
 /* Waits for the last launch. Returns 0; -EIO: it failed. */
 int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err);
-/* Frees what was kept. */
+/* Frees what was kept, when the work is done. */
 void vision_convert_gpu_fini(struct convert_gpu *gpu);
 
 #endif

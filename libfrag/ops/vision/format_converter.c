@@ -290,7 +290,8 @@ static int convert_on_cpu(struct format_converter *fc, struct frag_op *op, struc
 	return r;
 }
 
-static int convert_on_gpu(struct format_converter *fc, struct frag_op *op,
+/* With a stream the message travels before the frame is converted; else it is done on return. */
+static int convert_on_gpu(struct format_converter *fc, struct frag_op *op, void *stream,
 			  struct frag_device device, const struct frame *frame,
 			  struct frag_tensor **out)
 {
@@ -309,8 +310,8 @@ static int convert_on_gpu(struct format_converter *fc, struct frag_op *op,
 		return r;
 	r = vision_convert_gpu(&fc->gpu, &fc->convert, device, frame,
 			       (enum resize_mode)fc->resize_mode, rows, columns,
-			       frag_tensor_writable(tensor), &err);
-	if (r == 0)
+			       frag_tensor_writable(tensor), stream, &err);
+	if (r == 0 && stream == NULL)
 		r = vision_convert_gpu_wait(&fc->gpu, &err);
 	if (r == 0) {
 		*out = tensor;
@@ -324,17 +325,20 @@ static int convert_on_gpu(struct format_converter *fc, struct frag_op *op,
 }
 
 /* Converts on the GPU where the frame or the memory of the pool lies; else on the CPU. */
-static int convert(struct format_converter *fc, struct frag_op *op, const struct frag_tensor *in,
-		   struct frame *frame, bool resizes, struct frag_tensor **out)
+static int convert(struct format_converter *fc, struct frag_tick *tick,
+		   const struct frag_tensor *in, struct frame *frame, bool resizes,
+		   struct frag_tensor **out)
 {
-	const struct frag_dltensor *dl = frag_tensor_dl(in);
+	struct frag_device gpu = {FRAG_DEVICE_CUDA, frag_tensor_dl(in)->device.id};
+	struct frag_op *op = frag_tick_op(tick);
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *there;
 	int r;
 
 	if (!frame_is_on_host(in))
-		return convert_on_gpu(fc, op, (struct frag_device){FRAG_DEVICE_CUDA, dl->device.id},
-				      frame, out);
+		return convert_on_gpu(fc, op,
+				      gpu.id == fc->pool_device.id ? frag_tick_stream(tick) : NULL,
+				      gpu, frame, out);
 	if (!fc->pool_is_on_gpu)
 		return convert_on_cpu(fc, op, frame, resizes, out);
 	r = frag_tensor_copy(in, NULL, fc->pool_device, &there, &err);
@@ -344,8 +348,8 @@ static int convert(struct format_converter *fc, struct frag_op *op, const struct
 				    err.text[0] != '\0' ? err.text : frag_strerror(r));
 	frame->data = frag_tensor_data(there);
 	frame->row_bytes = (size_t)(frame->columns * frame->channels) * frame_element_bytes(frame);
-	r = convert_on_gpu(fc, op, fc->pool_device, frame, out);
-	frag_tensor_unref(there);
+	r = convert_on_gpu(fc, op, frag_tick_stream(tick), fc->pool_device, frame, out);
+	(void)frag_tick_hold(tick, there);
 	return r;
 }
 
@@ -372,7 +376,7 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 	if (!resizes && vision_convert_is_identity(&fc->convert, &frame))
 		return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name,
 					     frag_tensor_ref(in));
-	r = convert(fc, op, in, &frame, resizes, &out);
+	r = convert(fc, tick, in, &frame, resizes, &out);
 	return r < 0 ? r : frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
 }
 
@@ -412,7 +416,7 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 				       (enum resize_mode)fc->resize_mode, &err) < 0)
 		return frag_op_fail(op, -EIO, "no kernel for GPU %d: %s", (int)fc->pool_device.id,
 				    err.text);
-	return 0;
+	return frag_op_use_stream(op, NULL, fc->pool_device);
 }
 
 static void format_converter_fini(void *state, struct frag_op *op)
