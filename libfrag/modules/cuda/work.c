@@ -256,9 +256,10 @@ static int record_free(struct cuda_stream *stream, struct frag_err *err)
 			atomic_exchange_explicit(&stream->returned, NULL, memory_order_acquire);
 	if (stream->free == NULL)
 		r = make_work(stream, err);
-	return r < 0 ? r
-		     : cuda_check(cu.cuEventRecord(stream->free->event, handle_of(stream)), err,
-				  "GPU %d (%s): cuEventRecord", (int)gpu->id, gpu->name);
+	if (stream->free == NULL)
+		return r;
+	return cuda_check(cu.cuEventRecord(stream->free->event, handle_of(stream)), err,
+			  "GPU %d (%s): cuEventRecord", (int)gpu->id, gpu->name);
 }
 
 static int stream_record(struct fragi_stream *base, struct fragi_work **out, struct frag_err *err)
