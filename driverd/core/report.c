@@ -2,6 +2,7 @@
 #include <driverd/core/state.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,18 +62,34 @@ static struct fragi_account_end end_of_all(const struct drv_host *host, uint32_t
 	return end;
 }
 
+/* How messages with memory of a GPU went to the other host; none has: nothing. */
+static int put_gpu_way(const struct fragi_summary_flow *flow, char *out, size_t size)
+{
+	if (flow->gpu_mapped > 0 && flow->gpu_staged > 0)
+		return snprintf(out, size, ", GPU memory mapped, %" PRIu64 " messages staged",
+				flow->gpu_staged);
+	return snprintf(out, size, "%s",
+			flow->gpu_mapped > 0   ? ", GPU memory mapped"
+			: flow->gpu_staged > 0 ? ", GPU memory staged"
+					       : "");
+}
+
 /* "ucx tcp lo, encrypted" for people, and "ucx" for programs. */
 static int put_edge(struct drv_app *app, const struct fw_address *address,
 		    struct fragi_summary_flow *out)
 {
+	char gpu[80];
+
 	if (address == NULL)
 		return 0;
 	out->edge = address->transport;
-	if (address->detail[0] == '\0' && !out->encrypted)
+	if (put_gpu_way(out, gpu, sizeof(gpu)) == 0 && address->detail[0] == '\0' &&
+	    !out->encrypted)
 		return 0;
-	out->edge_detail = fragi_arena_printf(&app->arena, "%s%s%s%s", address->transport,
-					      address->detail[0] != '\0' ? " " : "",
-					      address->detail, out->encrypted ? ", encrypted" : "");
+	out->edge_detail =
+		fragi_arena_printf(&app->arena, "%s%s%s%s%s", address->transport,
+				   address->detail[0] != '\0' ? " " : "", address->detail,
+				   out->encrypted ? ", encrypted" : "", gpu);
 	return out->edge_detail != NULL ? 0 : -ENOMEM;
 }
 

@@ -2,7 +2,9 @@
 /*
  * The module cuda with the real driver and a GPU (make gpu-check). It needs libc, libfrag.so and
  * the driver, so that it can be carried to a machine with a GPU. It prints a line for each check
- * and ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used.
+ * and ends with 0 when all went well, 1 when one failed, and 77 when no GPU can be used. With the
+ * argument `free` it prints how many KiB of the GPU are free, with `write` it writes to memory that
+ * is mapped for reading.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -296,6 +298,68 @@ static void measure(void)
 	}
 }
 
+/* Memory as another process would map it, here for once in the process that made it. */
+static bool map_own(void **out_made, void **out_mapped, size_t *out_bytes, struct frag_err *err)
+{
+	const struct fragi_shared_memory *shared = fragi_memory_of(GPU)->shared;
+	uint8_t gpu[FRAGI_GPU_NAME_BYTES];
+	struct frag_device device;
+	int fd, r = shared->alloc(GPU, MIB, out_made, out_bytes, err);
+
+	if (r == 0)
+		r = shared->show(GPU, *out_made, &fd, gpu, err);
+	if (r == 0) {
+		r = shared->map(fd, gpu, *out_bytes, &device, out_mapped, err);
+		close(fd);
+	}
+	return r == 0;
+}
+
+static void check_shared(void)
+{
+	const struct fragi_memory *gpu = fragi_memory_of(GPU);
+	struct frag_err err = FRAG_ERR_INIT;
+	void *made = NULL, *mapped = NULL;
+	static char sent[MIB], got[MIB];
+	size_t bytes = 0;
+	bool ok = map_own(&made, &mapped, &bytes, &err);
+
+	memset(sent, 'x', sizeof(sent));
+	if (ok)
+		ok = gpu->copy(GPU, made, sent, MIB, &err) == 0 && gpu->wait(GPU, &err) == 0 &&
+		     gpu->copy(GPU, got, mapped, MIB, &err) == 0 && gpu->wait(GPU, &err) == 0;
+	check(ok && memcmp(sent, got, MIB) == 0, "memory that is shown and mapped", err.text);
+	if (made == NULL)
+		return;
+	/* The mapping keeps the memory, also when the one who made it has given it back. */
+	gpu->shared->free(GPU, made, bytes);
+	memset(got, 0, sizeof(got));
+	if (ok)
+		ok = gpu->copy(GPU, got, mapped, MIB, &err) == 0 && gpu->wait(GPU, &err) == 0;
+	check(ok && memcmp(sent, got, MIB) == 0, "memory stays while it is mapped", err.text);
+	if (mapped != NULL)
+		gpu->shared->unmap(GPU, mapped, bytes);
+}
+
+/* In a process of its own, because the GPU's context may be of no use afterwards. */
+static int check_write(void)
+{
+	const struct fragi_memory *gpu = fragi_memory_of(GPU);
+	struct frag_err err = FRAG_ERR_INIT;
+	void *made = NULL, *mapped = NULL;
+	size_t bytes = 0;
+	bool refused;
+
+	if (!map_own(&made, &mapped, &bytes, &err)) {
+		check(false, "memory that is shown and mapped", err.text);
+		return 1;
+	}
+	refused = gpu->copy(GPU, mapped, "overwritten", 11, &err) < 0 || gpu->wait(GPU, &err) < 0;
+	check(refused, "memory that is mapped cannot be written", "");
+	printf("     %s\n", err.text);
+	return failures != 0;
+}
+
 static double best_copy_us(const struct frag_tensor *to, const struct frag_tensor *from,
 			   size_t size)
 {
@@ -422,6 +486,12 @@ int main(int argc, char **argv)
 	driver.context(&context, 0);
 	if (driver.set != NULL)
 		driver.set(context);
+	if (argc > 1 && strcmp(argv[1], "free") == 0) {
+		printf("%zu\n", free_bytes() / 1024);
+		return 0;
+	}
+	if (argc > 1 && strcmp(argv[1], "write") == 0)
+		return check_write();
 	print_machine(began);
 	check_crossing(NULL, GPU, "through device memory");
 	check_crossing(NULL, PINNED, "through pinned memory");
@@ -434,6 +504,7 @@ int main(int argc, char **argv)
 		check_conversion(CASES);
 	else
 		printf("     format_converter was built without its kernels: no nvcc\n");
+	check_shared();
 	/* The driver keeps some for itself: from the first rounds on, no more. */
 	is_quiet = true;
 	for (int i = 0; i < 2 * rounds; i++) {

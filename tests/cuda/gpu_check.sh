@@ -85,3 +85,79 @@ else
 	cat log
 	exit 1
 fi
+# Between two hosts of a worker, mapped.
+export FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER="$(id -un)"
+between() { # rows of 1 KiB, messages
+	cat >app.yaml <<-END
+		frag: 1
+		application: gpu_check
+		extensions: [libgpu.so]
+		fragments:
+		  a:
+		    host: one
+		    resources:
+		      pool:
+		        {type: block_memory_pool, storage_type: 1, block_size: $1K, num_blocks: 8}
+		    operators:
+		      tx:
+		        type: ping_tensor_tx
+		        parameters:
+		          {storage_type: device, rows: $1, columns: 1024, allocator: \$pool}
+		        conditions: [{type: count, count: $2}]
+		  b:
+		    host: two
+		    operators: {rx: {type: gpu_sink}}
+		flows: [a.tx -> b.rx]
+	END
+}
+bin/gpu_check write || exit 1
+for rows in 1 1024 65536; do
+	between $rows 50
+	if bin/fragctl run --workers 1 app.yaml >log 2>&1 &&
+		grep -q "tensor 50 is whole, on device 2" log &&
+		grep "GPU memory mapped$" log; then
+		echo "ok   $rows KiB of device memory, mapped by the other host"
+	else
+		echo "FAIL $rows KiB of device memory, mapped by the other host"
+		cat log
+		exit 1
+	fi
+done
+# Hosts that are killed give everything back: GPU_KILLS=n, 200 if nothing is said.
+hosts() {
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/exe")" = "$PWD/libexec/frag/fraghost" ] &&
+			grep -q tensor log && echo "${process#/proc/}"
+	done 2>/dev/null
+}
+kill_one() { # the first or the last
+	: >log
+	bin/fragctl run --workers 1 app.yaml >log 2>&1 &
+	app=$!
+	for _ in $(seq 600); do
+		grep -q "tensor 5 is whole" log && break
+		sleep 0.05
+	done
+	victim=$(hosts | $1 -n 1)
+	if [ -z "$victim" ]; then
+		echo "FAIL no host to kill"
+		cat log
+		exit 1
+	fi
+	kill -9 "$victim"
+	wait $app
+}
+between 64 1000000
+kill_one head
+before=$(bin/gpu_check free)
+kills=${GPU_KILLS:-200}
+for i in $(seq "$kills"); do
+	if [ $((i % 2)) = 0 ]; then kill_one head; else kill_one tail; fi
+done
+after=$(bin/gpu_check free)
+what="$kills kills of hosts: $before KiB of the GPU were free before, $after after"
+if [ "$after" -lt "$before" ]; then
+	echo "FAIL $what"
+	exit 1
+fi
+echo "ok   $what"

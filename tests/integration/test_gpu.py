@@ -176,9 +176,7 @@ class Between(Gpu):
     def test_a_gpu_without_room_for_what_arrives(self):
         """Only what arrives takes memory by this call."""
         self.env["FAKE_CUDA_FAIL"] = "cuMemAllocFromPoolAsync:2:2"
-        text = (BETWEEN % ("device", 32, "true", "")).replace(
-            "host: one\n", "host: one\n    resources: {pool: %s}\n" % (BLOCKS % 1)).replace(
-            "num_blocks: 3", "num_blocks: 9").replace("{storage", "{allocator: $pool, storage")
+        text = BETWEEN % ("device", 32, "true", "")
         summary = self.path("summary.json")
         r = self.fragctl("run", text, "--workers", "1", "--summary", summary)
         self.assertEqual(r.returncode, 1, r.stderr)
@@ -279,6 +277,77 @@ class AnotherUcx(cluster.ClusterTest):
 
     def test_a_relative_folder_is_refused(self):
         self.expect_refusal("ucx", 'the folder "ucx" of the libraries of ucx is no absolute path')
+
+
+HAND_OVER = """frag: 1
+application: app
+extensions: [libgpu.so]
+fragments:
+  a:
+    host: one
+    resources: {pool: {type: %s}}
+    operators:
+      tx:
+        type: ping_tensor_tx
+        parameters: {storage_type: device, rows: 4000, allocator: $pool}
+        conditions: [{type: count, count: %d}]
+  b:
+    host: two
+    operators:
+      rx: {type: gpu_sink, parameters: {use_gpu: %s}}
+%sflows: [{from: a.tx, to: b.rx%s}]
+"""
+AREA = "block_memory_pool, storage_type: 1, block_size: 256K, num_blocks: 8"
+
+
+class HandOver(Gpu):
+    """Hosts of one machine map each other's GPU memory; what cannot be mapped is staged."""
+
+    def text(self, pool=AREA, count=20, use_gpu="true", more="", flow=""):
+        return HAND_OVER % (pool, count, use_gpu, more, flow)
+
+    def expect_edge(self, text, edge, device=2):
+        r = self.fragctl("run", text, "--workers", "1")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("tensor 20 is whole, on device %d" % device, r.stderr)
+        self.assertRegex(r.stdout, r"a\.tx\.out -> b\.rx\.in .* +%s\n" % edge)
+        self.assertEqual(set(self.reported()), {"left 0"})
+        os.unlink(self.report)
+        return r.stdout
+
+    def test_a_pool_of_device_memory_is_mapped(self):
+        table = self.expect_edge(self.text(), "shm, GPU memory mapped")
+        self.assertNotIn("copied", table, "no byte of a tensor was copied between the hosts")
+
+    def test_what_cannot_be_mapped_is_staged(self):
+        staged = "shm, GPU memory staged"
+        self.expect_edge(self.text(pool="rmm_allocator"), staged)
+        self.expect_edge(self.text(use_gpu="false"), staged, device=1)
+        self.expect_edge(self.text(flow=", encrypt: on"), "shm, encrypted, GPU memory staged")
+        self.expect_edge(self.text(flow=", edge: ucx"), "ucx .*, GPU memory staged")
+        with self.subTest("a driver without such memory"):
+            self.env["FAKE_CUDA_SHARED"] = "0"
+            self.expect_edge(self.text(), staged)
+
+    def test_a_host_whose_gpu_fails_is_started_again(self):
+        """A copy in each of its processes breaks its context: the third ends it all."""
+        self.env["FAKE_CUDA_FAIL"] = "cuMemcpyAsync:15:700"
+        summary = self.path("summary.json")
+        text = self.text().replace("gpu_sink, parameters: {use_gpu: true}", "ping_tensor_rx").replace(
+            "    host: one\n", "    host: one\n    on_failure: {policy: restart, intensity: 2, "
+            "backoff: 1ms}\n")
+        r = self.fragctl("run", text, "--workers", "1", "--summary", summary)
+        self.assertEqual(r.returncode, 1, r.stderr)
+        with open(summary, encoding="utf-8") as f:
+            document = json.load(f)
+        self.assertEqual(document["fragments"][0]["restarts"], 2)
+        self.assertRegex(document["failure"]["sentence"],
+                         r"a\.tx: cannot make tensor 8: GPU 0 \(Fake 0\): cuMemcpyAsync of 256000 "
+                         r"bytes: CUDA_ERROR_ILLEGAL_ADDRESS \(700\): an illegal memory access")
+
+    def test_a_driver_that_refuses_to_map_stages(self):
+        self.env["FAKE_CUDA_FAIL"] = "cuMemImportFromShareableHandle:1:304"
+        self.expect_edge(self.text(), "shm, GPU memory staged")
 
 
 class Missing(Gpu):
