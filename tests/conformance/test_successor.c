@@ -216,6 +216,64 @@ EDGE_TEST(again_and_again)
 	pair_close(&pair);
 }
 
+/* Its peers send nothing more to a host that is to be replaced, which gets all that had left. */
+EDGE_TEST(what_was_sent_before_a_yield_arrives_and_the_rest_waits)
+{
+	struct pair pair = {.capacity = 16};
+
+	pair_open(&pair, kind);
+	pass(&pair, 0, 3);
+	for (int64_t n = 3; n < 5; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	fragi_pump_lock(pair.pump[0]);
+	fragi_remote_peer_suspend(pair.peer[0]);
+	fragi_pump_unlock(pair.pump[0]);
+	for (int64_t n = 5; n < 7; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	for (int64_t n = 3; n < 5; n++)
+		expect_value(&pair, n);
+	cr_assert(pair_until(&pair, is_finished), "the receiver waits for more");
+	cr_expect(fragi_remote_yields(pair.remote[1]));
+	pair_replace(&pair, 1);
+	for (int64_t n = 5; n < 7; n++)
+		expect_value(&pair, n);
+	pass(&pair, 7, 8);
+	cr_expect_not(is_finished(&pair));
+	cr_expect_eq(dropped(&pair, FRAGI_DROP_NO_ROOM), 0);
+	pair_close(&pair);
+}
+
+static bool is_flushed(struct pair *pair)
+{
+	bool flushed;
+
+	fragi_pump_lock(pair->pump[0]);
+	flushed = fragi_remote_is_flushed(pair->remote[0]);
+	fragi_pump_unlock(pair->pump[0]);
+	return flushed;
+}
+
+/* A host that is to be replaced does not end its peers. */
+EDGE_TEST(the_end_of_a_sender_that_yields_is_no_close)
+{
+	struct pair pair = {.capacity = 16};
+
+	pair_open(&pair, kind);
+	pass(&pair, 0, 3);
+	for (int64_t n = 3; n < 5; n++)
+		cr_assert_eq(send_value(&pair, n), 0);
+	fragi_remote_yield(pair.remote[0]);
+	fragi_tx_close(pair.tx);
+	cr_assert(pair_until(&pair, is_flushed), "what it sent has not arrived");
+	for (int64_t n = 3; n < 5; n++)
+		expect_value(&pair, n);
+	pair_settle(&pair);
+	cr_expect_not(is_finished(&pair), "the receiver has ended with it");
+	pair_replace(&pair, 0);
+	pass(&pair, 5, 8);
+	pair_close(&pair);
+}
+
 /* An epoch that is not higher is one that was given before. */
 Test(successor, an_epoch_that_is_not_higher_is_refused, .init = set_environment)
 {

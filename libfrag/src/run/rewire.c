@@ -57,3 +57,16 @@ void fragi_run_rewire(struct fragi_run *run, const struct fragi_run_peer *peers,
 						      : FRAGI_FAILURE_EDGE_REFUSED,
 					 NULL, sentence);
 }
+
+void fragi_run_suspend(struct fragi_run *run, uint32_t host, uint64_t epoch)
+{
+	struct fragi_remote_peer *peer;
+
+	if (run->remote == NULL)
+		return;
+	fragi_pump_lock(run->pump);
+	peer = fragi_remote_peer_find(run->remote, host);
+	if (peer != NULL && fragi_remote_peer_epoch(peer) == epoch)
+		fragi_remote_peer_suspend(peer);
+	fragi_pump_unlock(run->pump);
+}

@@ -304,13 +304,19 @@ static bool no_work(void *arg)
 	return false;
 }
 
+/* What it has sent is all that its successor will never send again. */
+static bool must_arrive(struct fragi_run *run)
+{
+	return fragi_remote_yields(run->remote) && !atomic_load(&run->halting);
+}
+
 /* Drives the edges to other hosts until what was sent, closes included, has left. */
 static void flush(struct fragi_run *run)
 {
 	int64_t end_ns = fragi_now_ns() + FRAGI_RUN_FLUSH_NS;
 	bool flushed;
 
-	while (run->attached && fragi_now_ns() < end_ns &&
+	while (run->attached && (fragi_now_ns() < end_ns || must_arrive(run)) &&
 	       atomic_load(&run->peers_lost) < run->peer_count) {
 		if (!fragi_pump_try_lock(run->pump)) {
 			usleep(50);
@@ -435,6 +441,13 @@ void fragi_run_drain(struct fragi_run *run)
 		if (run->fragments[i].sched != NULL)
 			fragi_sched_drain(run->fragments[i].sched);
 	fragi_run_nudge(run);
+}
+
+void fragi_run_yield(struct fragi_run *run)
+{
+	if (run->remote != NULL)
+		fragi_remote_yield(run->remote);
+	fragi_run_drain(run);
 }
 
 void fragi_run_limit_calls(struct fragi_run *run, int64_t limit_ns)

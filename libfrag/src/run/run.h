@@ -158,6 +158,16 @@ FRAGI_API void fragi_run_limit_calls(struct fragi_run *run, int64_t limit_ns);
  * cycle is left. How long that may take is up to the caller. Thread: any.
  */
 FRAGI_API void fragi_run_drain(struct fragi_run *run);
+/*
+ * The same, but another process goes on for this host: peers are told that they wait for it, not
+ * that anything ends, and DONE follows when all that was sent has arrived there. Thread: any.
+ */
+FRAGI_API void fragi_run_yield(struct fragi_run *run);
+/*
+ * The other side of it: that epoch of a peer is to be replaced. Nothing is sent to it any more
+ * until fragi_run_rewire. Thread: control thread, after wire has returned 0.
+ */
+FRAGI_API void fragi_run_suspend(struct fragi_run *run, uint32_t host, uint64_t epoch);
 /* Stop without draining; FRAGI_RUN_DONE follows after the present ticks. */
 FRAGI_API void fragi_run_halt(struct fragi_run *run);
 /*

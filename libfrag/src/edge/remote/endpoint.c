@@ -23,11 +23,14 @@
  * connection may not survive being cut under what a living peer goes on sending.
  */
 
-static const char *const state_names[] = {"connecting", "ready", "left", "lost"};
+static const char *const state_names[] = {"connecting", "ready", "suspended", "left", "lost"};
 static const uint32_t endpoint_moves[] = {
 	[FRAGI_ENDPOINT_CONNECTING] =
 		FRAGI_MOVE(FRAGI_ENDPOINT_READY) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
-	[FRAGI_ENDPOINT_READY] = FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_READY] = FRAGI_MOVE(FRAGI_ENDPOINT_SUSPENDED) |
+				 FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_SUSPENDED] =
+		FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
 	[FRAGI_ENDPOINT_LEFT] = FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
 	[FRAGI_ENDPOINT_LOST] = FRAGI_MOVE(FRAGI_ENDPOINT_CONNECTING), /* to a successor */
 };
@@ -45,7 +48,7 @@ static void endpoint_check(const void *object)
 			endpoint->connect_until_ns != 0) &&
 		       "no attempt lasts for ever");
 		assert(!endpoint->leave_wanted && !endpoint->leave_sent);
-	} else if (state == FRAGI_ENDPOINT_READY) {
+	} else if (fragi_remote_endpoint_is_up(endpoint)) {
 		assert(endpoint->heard && endpoint->has_name);
 		assert((endpoint->failed || endpoint->closing ||
 			remote->now_ns - endpoint->heard_ns < remote->config.dead_ns) &&
@@ -196,6 +199,8 @@ static void become_ready(struct fragi_remote_endpoint *endpoint)
 			fragi_remote_tx_transmit(fragi_remote_tx_of(edge));
 		else
 			fragi_remote_rx_settle(fragi_remote_rx_of(edge));
+	if (endpoint->suspend_wanted)
+		fragi_remote_endpoint_suspend(endpoint);
 }
 
 void fragi_remote_on_hello(struct fragi_remote_endpoint *endpoint,
@@ -239,7 +244,7 @@ static void answer_sync(struct fragi_remote_endpoint *endpoint)
 	endpoint->sync_owed = endpoint->leave_owed = false;
 	fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, (uint8_t)(FRAGI_FLAG_REPLY | leave),
 			      endpoint->sync_sequence);
-	if (leave != 0 && fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_READY)
+	if (leave != 0 && fragi_remote_endpoint_is_up(endpoint))
 		fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_LEFT);
 }
 
@@ -275,7 +280,8 @@ bool fragi_remote_endpoint_is_flushed(const struct fragi_remote_endpoint *endpoi
 	if (state == FRAGI_ENDPOINT_LOST || state == FRAGI_ENDPOINT_LEFT)
 		return true;
 	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
-		if (edge->is_tx ? !fragi_remote_tx_is_empty(fragi_remote_tx_of(edge))
+		if (edge->is_tx ? state == FRAGI_ENDPOINT_READY &&
+					  !fragi_remote_tx_is_empty(fragi_remote_tx_of(edge))
 				: fragi_window_owes(&fragi_remote_rx_of(edge)->window))
 			return false;
 	return endpoint->sync_answered == endpoint->sent_count;
@@ -290,7 +296,7 @@ static void return_credits(const struct fragi_remote_endpoint *endpoint)
 
 void fragi_remote_endpoint_flush(struct fragi_remote_endpoint *endpoint)
 {
-	if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_READY)
+	if (!fragi_remote_endpoint_is_up(endpoint))
 		return;
 	return_credits(endpoint);
 	if (endpoint->sync_asked != endpoint->sent_count)
@@ -303,7 +309,7 @@ void fragi_remote_endpoint_flush(struct fragi_remote_endpoint *endpoint)
 
 bool fragi_remote_endpoint_leave(struct fragi_remote_endpoint *endpoint)
 {
-	if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_READY || endpoint->leave_heard)
+	if (!fragi_remote_endpoint_is_up(endpoint) || endpoint->leave_heard)
 		return true;
 	if (!endpoint->leave_sent) {
 		endpoint->leave_wanted = true;
@@ -369,6 +375,7 @@ static int64_t tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
 	case FRAGI_ENDPOINT_CONNECTING:
 		return tick_connecting(endpoint, now_ns);
 	case FRAGI_ENDPOINT_READY:
+	case FRAGI_ENDPOINT_SUSPENDED:
 		return tick_ready(endpoint, now_ns);
 	default:
 		return INT64_MAX;

@@ -63,6 +63,8 @@ enum fragi_header_flag {
 	FRAGI_FLAG_WANT = 16,     /* BEAT: this flow's sender waits for bytes of credit */
 	FRAGI_FLAG_CREDITED = 32, /* DATA: credit of another flow stands behind the header */
 	FRAGI_FLAG_BACK = 64,     /* sealed: sent by the end that receives the flow */
+	FRAGI_FLAG_YIELD =
+		128, /* CLOSE: not for ever, but because the receiver is to be replaced */
 };
 
 struct fragi_credit {

@@ -174,7 +174,7 @@ static void return_credits(struct fragi_remote *remote)
 	for (struct fragi_remote_peer *peer = remote->peers; peer != NULL; peer = peer->next)
 		for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 		     endpoint = endpoint->next) {
-			if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_READY)
+			if (!fragi_remote_endpoint_is_up(endpoint))
 				continue;
 			for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL;
 			     edge = edge->next)

@@ -174,6 +174,20 @@ FRAGI_API void fragi_remote_drain(struct fragi_remote *remote);
 FRAGI_API void fragi_remote_keep_open(struct fragi_remote *remote);
 
 /*
+ * This host is to be replaced by another process that goes on for it: it drains, and its ends that
+ * close do not say so, because its peers go on with the other one. Thread: any.
+ */
+FRAGI_API void fragi_remote_yield(struct fragi_remote *remote);
+/* Whether it is so; also because a peer has suspended its edges to it. Thread: any. */
+FRAGI_API bool fragi_remote_yields(const struct fragi_remote *remote);
+/*
+ * The other side of it: the peer is to be replaced. What was sent to it is followed by the word
+ * that nothing more comes, and what is sent from now on waits here for its successor. What the peer
+ * still sends is received, and its credit goes back.
+ */
+FRAGI_API void fragi_remote_peer_suspend(struct fragi_remote_peer *peer);
+
+/*
  * True when everything that was sent, closes and credits included, has arrived at the peers that
  * are there. Asks them; to be called again after some rounds of progress.
  */

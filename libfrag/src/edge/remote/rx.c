@@ -58,7 +58,7 @@ static void rx_closed(struct fragi_rx *base)
 
 void fragi_remote_rx_settle(struct fragi_remote_rx *rx)
 {
-	if (fragi_remote_endpoint_state(rx->edge.endpoint) != FRAGI_ENDPOINT_READY)
+	if (!fragi_remote_endpoint_is_up(rx->edge.endpoint))
 		return;
 	if (atomic_load(&rx->done)) {
 		fragi_remote_rx_consume_delivered(rx);
@@ -164,6 +164,8 @@ void fragi_remote_rx_on_close(struct fragi_remote_rx *rx, const struct fragi_hea
 		fragi_remote_rx_broke_rule(rx, "a close that cannot be");
 		return;
 	}
+	if ((header->flags & FRAGI_FLAG_YIELD) != 0)
+		fragi_remote_yield(fragi_remote_of(rx->edge.endpoint));
 	rx->close_known = true;
 	rx->close_sequence = sequence;
 	report_close(rx);

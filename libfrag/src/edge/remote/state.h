@@ -27,7 +27,8 @@ struct fragi_remote_rx;
 enum fragi_endpoint_state {
 	FRAGI_ENDPOINT_CONNECTING,
 	FRAGI_ENDPOINT_READY,
-	FRAGI_ENDPOINT_LEFT, /* the peer has said goodbye */
+	FRAGI_ENDPOINT_SUSPENDED, /* no more messages go there, as the peer is to be replaced */
+	FRAGI_ENDPOINT_LEFT,      /* the peer has said goodbye */
 	FRAGI_ENDPOINT_LOST,
 };
 
@@ -75,6 +76,7 @@ struct fragi_remote_endpoint {
 	_Atomic int state;                  /* enum fragi_endpoint_state; operators read it */
 	_Atomic uint64_t areas; /* of this host that the peer has mapped; operators read it */
 	bool heard;             /* its HELLO has come */
+	bool suspend_wanted;                /* ... once it is ready */
 	bool failed;            /* to be lost after this round */
 	bool broken;            /* the transport has said so: nothing more comes */
 	bool closing, stopped;  /* base is being closed; and that is over */
@@ -241,7 +243,7 @@ struct fragi_remote {
 	bool endpoints_closing;     /* some endpoint is closing and not stopped */
 	bool flush_wanted;
 	bool draining; /* edges of lost peers end */
-	_Atomic bool keeps_open;
+	_Atomic bool keeps_open, yields;
 	/* set by operators: some credit was not worth a message yet */
 	_Atomic bool credits_waiting;
 	uint64_t refused; /* messages that nobody here should have got */
@@ -298,6 +300,17 @@ static inline int fragi_remote_endpoint_state(const struct fragi_remote_endpoint
 {
 	return atomic_load_explicit(&endpoint->state, memory_order_acquire);
 }
+
+/* Whether what is not a message of a flow goes both ways. */
+static inline bool fragi_remote_endpoint_is_up(const struct fragi_remote_endpoint *endpoint)
+{
+	int state = fragi_remote_endpoint_state(endpoint);
+
+	return state == FRAGI_ENDPOINT_READY || state == FRAGI_ENDPOINT_SUSPENDED;
+}
+
+/* yield.c: nothing more is sent to a peer that is ready, and it hears so. */
+void fragi_remote_endpoint_suspend(struct fragi_remote_endpoint *endpoint);
 
 /* successor.c */
 /* The endpoint is closed and stopped: it connects to the successor of its peer. */

@@ -106,7 +106,7 @@ void fragi_remote_endpoint_forget_successor(struct fragi_remote_endpoint *endpoi
 /* As at the beginning. */
 static void begin_anew(struct fragi_remote_endpoint *endpoint)
 {
-	endpoint->heard = endpoint->failed = endpoint->broken = false;
+	endpoint->heard = endpoint->failed = endpoint->broken = endpoint->suspend_wanted = false;
 	endpoint->closing = endpoint->stopped = false;
 	endpoint->failure = FRAGI_FAILURE_NONE;
 	endpoint->leave_wanted = endpoint->leave_sent = endpoint->leave_heard = false;

@@ -383,7 +383,8 @@ uint32_t fragi_remote_tx_kept(const struct fragi_tx *base)
 bool fragi_remote_tx_is_empty(const struct fragi_remote_tx *tx)
 {
 	return tx->held == NULL && fragi_queue_count(&tx->pending) == 0 &&
-	       (tx->close_sent || !atomic_load(&tx->closing));
+	       (tx->close_sent || !atomic_load(&tx->closing) ||
+		fragi_remote_yields(fragi_remote_of(tx->edge.endpoint)));
 }
 
 void fragi_remote_tx_on_credit(struct fragi_remote_tx *tx, uint64_t messages, uint64_t bytes)
