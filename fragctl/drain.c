@@ -8,8 +8,8 @@
 
 /*
  * `fragctl drain WORKER` keeps a worker from getting fragments, and returns when it runs none any
- * more. Nothing is moved while it runs: applications that have fragments there end by themselves,
- * are stopped, or are restarted, which places them elsewhere.
+ * more: the driver moves them to other workers. What no other worker can take stays, and is waited
+ * for: until a worker comes that takes it, or a person stops or restarts its application.
  */
 #define LOOK_MS 250
 
@@ -43,15 +43,48 @@ static bool is_empty(const struct fw_reply *reply, const char *worker)
 	return row == NULL ? reply->more == 0 : row->fragments == 0;
 }
 
-/* What a person does about what is left, a line for each application. */
+/* What a person does about what stays, a line for each host. */
 static void print_left(const struct fw_reply *reply, const char *worker, FILE *out)
 {
-	for (uint32_t i = 0; i < reply->application_count; i++)
-		if (is_on(&reply->applications[i], worker))
-			fprintf(out,
-				"%s still runs there; `fragctl restart %s` starts it anew elsewhere, `fragctl stop %s` ends it\n",
-				reply->applications[i].name, reply->applications[i].name,
-				reply->applications[i].name);
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		const struct fw_application_row *app = &reply->applications[i];
+
+		for (uint32_t h = 0; h < app->host_count; h++) {
+			const struct fw_host_row *host = &app->hosts[h];
+
+			if (strcmp(host->worker, worker) != 0)
+				continue;
+			if (host->stays[0] != '\0')
+				fprintf(out,
+					"%s of %s stays there: %s; `fragctl restart %s` places it anew, `fragctl stop %s` ends it\n",
+					host->fragments, app->name, host->stays, app->name,
+					app->name);
+		}
+	}
+}
+
+static void json_left(const struct fw_reply *reply, const char *worker)
+{
+	const char *comma = "";
+
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		const struct fw_application_row *app = &reply->applications[i];
+
+		for (uint32_t h = 0; h < app->host_count; h++) {
+			const struct fw_host_row *host = &app->hosts[h];
+
+			if (strcmp(host->worker, worker) != 0 || host->stays[0] == '\0')
+				continue;
+			printf("%s{\"application\": ", comma);
+			fragi_json_text(app->name, stdout);
+			printf(", \"fragments\": ");
+			fragi_json_text(host->fragments, stdout);
+			printf(", \"reason\": ");
+			fragi_json_text(host->stays, stdout);
+			printf("}");
+			comma = ", ";
+		}
+	}
 }
 
 static void show(const struct drain *drain, const struct fw_reply *reply)
@@ -78,7 +111,30 @@ static void show(const struct drain *drain, const struct fw_reply *reply)
 			fragi_json_text(reply->applications[i].name, stdout);
 			comma = ", ";
 		}
+	printf("], \"stays\": [");
+	json_left(reply, drain->worker);
 	printf("]}\n");
+}
+
+/* Says once what stays, when nothing else is left. Returns whether it has. */
+static bool tell_left(const struct fw_reply *reply, const char *worker)
+{
+	uint32_t hosts = 0, stay = 0;
+
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		const struct fw_application_row *app = &reply->applications[i];
+
+		for (uint32_t h = 0; h < app->host_count; h++) {
+			if (strcmp(app->hosts[h].worker, worker) != 0)
+				continue;
+			hosts++;
+			stay += app->hosts[h].stays[0] != '\0';
+		}
+	}
+	if (hosts == 0 || stay < hosts)
+		return false;
+	print_left(reply, worker, stderr);
+	return true;
 }
 
 static int await_empty(struct drain *drain)
@@ -93,9 +149,8 @@ static int await_empty(struct drain *drain)
 
 		if (is_over)
 			show(drain, &reply->reply);
-		else if (!told)
-			print_left(&reply->reply, drain->worker, stderr);
-		told = true;
+		else if (!told) /* all that can be moved has been */
+			told = tell_left(&reply->reply, drain->worker);
 		fw_message_free(reply);
 		if (is_over)
 			break;
@@ -138,7 +193,7 @@ int ctl_drain(int argc, char **argv)
 		.program = "fragctl drain",
 		.usage = "WORKER [flags]",
 		.headline =
-			"Keeps a worker from getting fragments, and returns when it runs none any more.",
+			"Moves what a worker runs to others, keeps it from getting more, and returns when it runs nothing.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};

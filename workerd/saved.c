@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <base/alloc.h>
 #include <base/saved_bytes.h>
 
 static int make(void)
@@ -39,12 +40,85 @@ int wrk_saved_of(struct wrk_saved *saved, uint64_t run, uint32_t number)
 	return fd;
 }
 
-void wrk_saved_forget(struct wrk_saved *saved, uint64_t run)
+/* The bytes from a place where something is, to where nothing is; 0: there is no more. */
+static off_t next_part(int fd, off_t *from)
+{
+	off_t end, max = FW_SAVED_BYTES_MAX;
+
+	*from = lseek(fd, *from, SEEK_DATA);
+	if (*from < 0)
+		return 0;
+	end = lseek(fd, *from, SEEK_HOLE);
+	return end < *from ? 0 : end - *from < max ? end - *from : max;
+}
+
+static off_t written_bytes(int fd)
+{
+	off_t sum = 0, size;
+
+	for (off_t from = 0; (size = next_part(fd, &from)) > 0; from += size)
+		sum += size;
+	return sum;
+}
+
+static int send_parts(int fd,
+		      void (*fn)(void *arg, uint64_t offset, const void *bytes, uint32_t size),
+		      void *arg)
+{
+	void *bytes = fragi_malloc(FW_SAVED_BYTES_MAX);
+	off_t size, from = 0;
+	int r = 0;
+
+	if (bytes == NULL)
+		return -ENOMEM;
+	for (; r == 0 && (size = next_part(fd, &from)) > 0; from += size) {
+		if (pread(fd, bytes, (size_t)size, from) == (ssize_t)size)
+			fn(arg, (uint64_t)from, bytes, (uint32_t)size);
+		else
+			r = -EIO;
+	}
+	fragi_free(bytes);
+	return r;
+}
+
+int wrk_saved_read(struct wrk_saved *saved, uint64_t run, uint32_t number,
+		   void (*fn)(void *arg, uint64_t offset, const void *bytes, uint32_t size),
+		   void *arg)
+{
+	size_t i = 0;
+
+	while (i < saved->count && (saved->items[i].run != run || saved->items[i].number != number))
+		i++;
+	if (i == saved->count)
+		return 0;
+	return written_bytes(saved->items[i].fd) > (off_t)WRK_SAVED_SENT_MAX
+		       ? -EFBIG
+		       : send_parts(saved->items[i].fd, fn, arg);
+}
+
+int wrk_saved_take(struct wrk_saved *saved, uint64_t run, uint32_t number,
+		   const struct fw_host_saved *part)
+{
+	int fd = wrk_saved_of(saved, run, number);
+
+	if (fd < 0)
+		return fd;
+	/* What an earlier host of this number has left here is older than that. */
+	if (part->offset == 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+					   (off_t)FRAGI_SAVED_BYTES_MAX) < 0)
+		return -errno;
+	return pwrite(fd, part->bytes, part->size, (off_t)part->offset) == (ssize_t)part->size
+		       ? 0
+		       : -EIO;
+}
+
+void wrk_saved_forget(struct wrk_saved *saved, uint64_t run, uint32_t number)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < saved->count; i++) {
-		if (run != 0 && saved->items[i].run != run)
+		if ((run != 0 && saved->items[i].run != run) ||
+		    (number != 0 && saved->items[i].number != number))
 			saved->items[kept++] = saved->items[i];
 		else
 			close(saved->items[i].fd);

@@ -7,7 +7,8 @@
 /*
  * The memory in which operators save their states (libfrag/src/sched/saved.h), one for each host
  * that may be started again. It is kept here when the host is gone, and the next host of the same
- * number in the same run gets it. This process never reads it. It takes no memory until a host
+ * number in the same run gets it. This process only copies it, when that host is on another
+ * worker. It takes no memory until a host
  * writes, and its size is sealed, so a host can neither grow nor cut it.
  */
 struct wrk_saved {
@@ -21,7 +22,21 @@ struct wrk_saved {
 
 /* Returns the memory of this host, which stays the table's; or negative errno. */
 int wrk_saved_of(struct wrk_saved *saved, uint64_t run, uint32_t number);
-/* Gives up that of a run; 0: of all. */
-void wrk_saved_forget(struct wrk_saved *saved, uint64_t run);
+/*
+ * The most that is sent to another worker. A host that has saved more begins anew there.
+ */
+#define WRK_SAVED_SENT_MAX (16u << 20)
+/*
+ * Calls fn for each part of the memory that was written. Returns 0, -EFBIG (more than
+ * WRK_SAVED_SENT_MAX), or negative errno.
+ */
+int wrk_saved_read(struct wrk_saved *saved, uint64_t run, uint32_t number,
+		   void (*fn)(void *arg, uint64_t offset, const void *bytes, uint32_t size),
+		   void *arg);
+/* A part of what was saved elsewhere; that from 0 on is the first. Returns 0 or negative errno. */
+int wrk_saved_take(struct wrk_saved *saved, uint64_t run, uint32_t number,
+		   const struct fw_host_saved *part);
+/* Gives up that of a run; 0: of all. number: of that host; 0: of all. */
+void wrk_saved_forget(struct wrk_saved *saved, uint64_t run, uint32_t number);
 
 #endif

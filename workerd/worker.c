@@ -118,6 +118,49 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 	return r;
 }
 
+struct saved_sending {
+	struct wrk_worker *worker;
+	const struct wrk_action *action;
+};
+
+static void send_saved_part(void *arg, uint64_t offset, const void *bytes, uint32_t size)
+{
+	const struct saved_sending *sending = arg;
+	const struct wrk_action *action = sending->action;
+	const struct fw_message message = {
+		.kind = FW_HOST_SAVED,
+		.run = action->run,
+		.host = action->number,
+		.epoch = action->epoch,
+		.saved = {offset, bytes, size},
+	};
+
+	sending->worker->ops->send(sending->worker->arg, action->connection, &message);
+}
+
+/* What cannot be read is not there for the host that goes on, which begins anew. */
+static void send_saved(struct wrk_worker *worker, const struct wrk_action *action)
+{
+	struct saved_sending sending = {worker, action};
+	int r = wrk_saved_read(&worker->saved, action->run, action->number, send_saved_part,
+			       &sending);
+
+	if (r < 0)
+		log_error(NULL,
+			  "what operators have saved cannot be handed over: %s; they begin anew",
+			  frag_strerror(r));
+}
+
+static void take_saved(struct wrk_worker *worker, const struct fw_message *message)
+{
+	int r = wrk_saved_take(&worker->saved, message->run, message->host, &message->saved);
+
+	if (r < 0)
+		log_error(NULL,
+			  "what operators have saved cannot be taken over: %s; they begin anew",
+			  frag_strerror(r));
+}
+
 static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -205,8 +248,14 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 	case WRK_DO_SAMPLE_HOST:
 		do_sample(worker, action->host);
 		break;
+	case WRK_DO_SEND_SAVED:
+		send_saved(worker, action);
+		break;
+	case WRK_DO_TAKE_SAVED:
+		take_saved(worker, action->message);
+		break;
 	case WRK_DO_FORGET_SAVED:
-		wrk_saved_forget(&worker->saved, action->run);
+		wrk_saved_forget(&worker->saved, action->run, action->number);
 		break;
 	case WRK_DO_LOG:
 		worker->ops->log(worker->arg, action->level, action->subject, action->text);
@@ -356,6 +405,6 @@ void wrk_worker_fini(struct wrk_worker *worker)
 	wrk_strays_end_all();
 	wrk_core_destroy(worker->core);
 	wrk_actions_fini(&worker->actions);
-	wrk_saved_forget(&worker->saved, 0);
+	wrk_saved_forget(&worker->saved, 0, 0);
 	worker->core = NULL;
 }

@@ -236,6 +236,13 @@ static void raise_numbers(struct drv_core *core, const struct fw_message *messag
 		app->epoch = drv_keep_next_epoch(core);
 }
 
+/* Bounds what a worker may have the driver keep of its report. */
+static bool fits(struct drv_session *session, size_t bytes)
+{
+	session->report_bytes += bytes;
+	return session->report_bytes <= DRV_SOURCES_MAX;
+}
+
 /* Why a worker that reports this is not believed; NULL: it is. */
 static const char *why_impossible(struct drv_session *session, const struct fw_message *message)
 {
@@ -244,8 +251,7 @@ static const char *why_impossible(struct drv_session *session, const struct fw_m
 	if (session->to_report == 0)
 		return "it reports more hosts than it has announced, or than a worker keeps";
 	session->to_report--;
-	session->report_bytes += message->report.create.source_bytes;
-	if (session->report_bytes > DRV_SOURCES_MAX)
+	if (!fits(session, message->report.create.source_bytes))
 		return "the graphs that it reports are larger than driverd takes";
 	return NULL;
 }
@@ -349,12 +355,14 @@ static void enqueue(struct drv_reported *reported, struct fw_message *message)
 			reported->queue[kept++] = one;
 	}
 	reported->queued = kept;
+	if (message->kind == FW_HOST_SAVED) /* too much of it: the operators begin anew */
+		is_new = fits(reported->session, message->saved.size);
 	if (is_new && grow(reported)) {
 		reported->queue[reported->queued++] = message;
 		return;
 	}
 	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
-	if (is_new &&
+	if (is_new && message->kind != FW_HOST_SAVED &&
 	    (message->kind != FW_HOST_EVENT || message->event.state != FW_STATE_PEER_LOST))
 		drv_session_lost(reported->session, true, "there is no room for what it reports");
 	fw_message_free(message);
@@ -441,6 +449,7 @@ bool drv_adopt_takes(struct drv_session *session, struct fw_message *message)
 	case FW_HOST_SET_DONE:
 	case FW_HOST_STATS:
 	case FW_HOST_EXIT:
+	case FW_HOST_SAVED:
 		return take_about(session, message);
 	case FW_HOST_PAST:
 		if (!take_about(session, message))

@@ -68,6 +68,22 @@ void drv_adopt_hear(struct drv_app *app);
 void drv_adopt_end(struct drv_app *app);
 void drv_adopt_fini(struct drv_app *app);
 
+/* adopt_move.c: hosts that are reported by more than one worker */
+/* Of the processes of each host, those that are not the host, nor to be the next, are ended. */
+void drv_adopt_choose(struct drv_app *app);
+/* Whether the host may be a process that was not reported yet. */
+bool drv_adopt_may_be_elsewhere(const struct drv_app *app);
+/* Its hosts are taken: one of them may go on in another process. */
+void drv_adopt_take_beside(struct drv_app *app);
+/* What a process that is not the host has sent. Takes message. */
+void drv_adopt_hear_other(struct drv_app *app, const struct drv_reported *reported,
+			  struct fw_message *message);
+/* Whether it was prepared beside the host, and is not the host. */
+static inline bool drv_reported_is_beside(const struct drv_reported *reported)
+{
+	return reported->report->report.is_beside;
+}
+
 /* For adopt_take.c. */
 void drv_reported_free(struct drv_reported *reported);
 /* The worker is to end that host, and to forget the run if it is over. */

@@ -7,34 +7,12 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/transports.h>
 
 /*
  * How an application whose hosts were reported (adopt.c) gets them, or is given up.
  */
 #define AGE_NS_MAX (INT64_MAX / 4) /* that a worker may say: times stay in their range */
-
-/* A host of an older epoch, which a newer one has followed, on another worker. */
-static void drop_older(struct drv_app *app)
-{
-	struct drv_reported **at = &app->adopting->first;
-
-	while (*at != NULL) {
-		struct drv_reported *reported = *at, *other = app->adopting->first;
-
-		while (other != NULL &&
-		       (other->number != reported->number || other->epoch <= reported->epoch))
-			other = other->next;
-		if (other == NULL) {
-			at = &reported->next;
-			continue;
-		}
-		other->report->report.is_inexact = true;
-		drv_adopt_disown(reported->session, app->run, reported->number, reported->epoch,
-				 false);
-		*at = reported->next;
-		drv_reported_free(reported);
-	}
-}
 
 static bool tables_fit(const struct drv_reported *reported)
 {
@@ -71,6 +49,8 @@ static enum completeness completeness_of(struct drv_app *app)
 	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
 		const struct fw_host_report *report = &r->report->report;
 
+		if (drv_reported_is_beside(r)) /* the host is another one */
+			continue;
 		if (!report->has_run || r->number == 0 || r->number > spec->fragment_count ||
 		    numbers[r->number] || report->create.fragment_count == 0)
 			return IMPOSSIBLE;
@@ -195,6 +175,17 @@ static bool make_whole(struct drv_host *host)
 	return is_whole;
 }
 
+/* What has moved goes on without it, also where it could be shared now. */
+static bool opens_memory(const struct fw_host_create *create)
+{
+	uint32_t i = 0;
+
+	while (i < create->transport_count &&
+	       strcmp(create->transports[i], FRAGI_TRANSPORT_SHM) != 0)
+		i++;
+	return i < create->transport_count;
+}
+
 static int take_host(struct drv_app *app, struct drv_reported *reported)
 {
 	const struct fw_host_create *create = &reported->report->report.create;
@@ -209,6 +200,7 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 		.goal = DRV_GOAL_RUNNING,
 		.asked = DRV_GOAL_RUNNING,
 		.is_adopted = true,
+		.opens_no_memory = !opens_memory(create),
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
@@ -236,7 +228,7 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 			.host = host,
 			.in_host = i,
 			.place = {.worker = -1, .reason = "it ran there when driverd came back"}};
-		drv_start_take_share(app, f);
+		drv_start_take_share(app, f, 1);
 	}
 	memcpy(app->data_key, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
@@ -253,7 +245,7 @@ static void take(struct drv_app *app)
 	int r = 0;
 
 	for (const struct drv_reported *one = app->adopting->first; one != NULL; one = one->next)
-		count++;
+		count += !drv_reported_is_beside(one);
 	app->adopting->is_taken = true;
 	app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
 	if (app->hosts == NULL) {
@@ -263,8 +255,10 @@ static void take(struct drv_app *app)
 	app->host_count = count;
 	app->epoch = 0;
 	for (struct drv_reported *one = app->adopting->first; one != NULL; one = one->next) {
-		int taken = take_host(app, one); /* each of them: none may be half there */
+		int taken = 0; /* each of them: none may be half there */
 
+		if (!drv_reported_is_beside(one))
+			taken = take_host(app, one);
 		r = taken < 0 ? taken : r;
 		app->epoch = one->epoch > app->epoch ? one->epoch : app->epoch;
 	}
@@ -278,7 +272,20 @@ static void take(struct drv_app *app)
 	}
 	if (drv_transports_choose(app) < 0)
 		drv_app_fail_by_diag(app);
+	drv_adopt_take_beside(app);
 	drv_keep_placed(app);
+	if (app->moving != NULL)
+		app->moving->move.change = core->last_change;
+}
+
+/* Whether a worker that has not reported yet may have what is the host. */
+static bool may_be_elsewhere(const struct drv_app *app)
+{
+	const char *workers = app->adopting->workers;
+
+	if (workers != NULL && workers[0] != '\0')
+		return !all_have_reported(app);
+	return drv_adopt_may_be_elsewhere(app);
 }
 
 /* It has ended with its driver; it starts anew if it is wanted. */
@@ -312,11 +319,13 @@ void drv_adopt_work(struct drv_app *app)
 	app->adopting->is_touched = false;
 	is_whole = !hosts_are_being_reported(app);
 	if (is_whole) {
-		drop_older(app);
+		drv_adopt_choose(app);
 		found = completeness_of(app);
 	}
 	if (found == COMPLETE && app->core->numbers_change > app->core->settled_change)
 		app->adopting->is_touched = true; /* its next epochs are to be on the disk first */
+	else if (found == COMPLETE && !app->phase.is_due && may_be_elsewhere(app))
+		return;
 	else if (found == COMPLETE)
 		take(app);
 	else if (found == IMPOSSIBLE)
@@ -368,7 +377,8 @@ static void go_on_ending(struct drv_app *app)
 		false; /* its other hosts may have been killed because they took too long */
 
 	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
-		is_closing = is_closing || r->stop == FW_STOP_ENDS;
+		is_closing = is_closing ||
+			     (r->report->report.is_closing && r->report->report.reason[0] == '\0');
 		if (r->stop != FW_STOP_NOT && (furthest == NULL || r->stop > furthest->stop))
 			furthest = r;
 	}
@@ -419,6 +429,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 		.code = FRAGI_FAILURE_HOST_EXITED,
 		.sentence = "it was being started again when its driver ended"};
 	struct drv_host *host = host_of(app, reported);
+	const struct fw_host_report *report = &reported->report->report;
 	bool has_ended = false;
 
 	if (host == NULL)
@@ -429,8 +440,13 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 		recall(host, reported->stop);
 	for (uint32_t i = 0; i < reported->queued; i++)
 		has_ended = has_ended || reported->queue[i]->kind == FW_HOST_EXIT;
-	if (reported->is_partial && app->state == DRV_APP_RUNNING &&
-	    host->state == DRV_HOST_RUNNING && !has_ended)
+	if (app->state != DRV_APP_RUNNING || host->state != DRV_HOST_RUNNING)
+		return;
+	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
+	if (reported->is_partial && !has_ended &&
+	    (report->create.is_beside || host->on_failure->policy != FRAGI_ON_FAILURE_RESTART))
+		drv_move_resume_start(host);
+	else if (reported->is_partial && !has_ended)
 		drv_host_failed(host, &again);
 }
 
@@ -451,6 +467,10 @@ static void begin_to_hear(struct drv_app *app)
 		go_on_ending(app);
 	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
 		recall_one(app, r);
+	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
+		if (app->state == DRV_APP_RUNNING && r->report->report.yields &&
+		    host_of(app, r) != NULL && host_of(app, r)->state == DRV_HOST_RUNNING)
+			drv_move_resume_yield(host_of(app, r));
 }
 
 /* Returns whether it has said no more. */
@@ -465,7 +485,7 @@ static bool hear_one(struct drv_app *app, struct drv_reported *reported)
 		if (host != NULL)
 			drv_host_message(host, message);
 		else
-			fw_message_free(message);
+			drv_adopt_hear_other(app, reported, message);
 	}
 	return reported->heard == reported->queued;
 }

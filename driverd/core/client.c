@@ -94,6 +94,7 @@ static int fill_application(const struct drv_app *app, const char *worker,
 			.worker = host->worker,
 			.state = drv_host_machine.state_names[host->state],
 			.pid = pid_of(host),
+			.stays = host->move.stays,
 		};
 	}
 	return drv_parameter_rows(app, row, reply);

@@ -103,6 +103,11 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 		drv_host_message(host, message);
 		return;
 	}
+	if (host != NULL && drv_move_is_of(host, session, message->epoch)) {
+		drv_app_wake(host->app);
+		drv_move_message(host, message);
+		return;
+	}
 	drv_log(core, FRAGI_LOG_DEBUG, NULL,
 		"ignored %s of worker %s for host %u of run %llu, epoch %llu: not there",
 		fw_kind_name(message->kind), session->name, message->host,
@@ -171,6 +176,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	case FW_HOST_EVENT:
 	case FW_HOST_SET_DONE:
 	case FW_HOST_LINES:
+	case FW_HOST_SAVED:
 	case FW_HOST_STATS:
 	case FW_HOST_EXIT:
 		host_message(core, session, message);

@@ -59,6 +59,7 @@
 #define DRV_SETS_MAX 64
 #define DRV_SET_ROOM 8
 #define DRV_SETS_MINOR 4
+#define DRV_MOVES_MINOR 6 /* of workers that know how a host goes on in another process */
 /*
  * Lines of an application, with their bytes; of all applications together about twice the bytes of
  * 64. They are not kept over the end of the driver.
@@ -237,6 +238,8 @@ bool drv_core_is_drained(const struct drv_core *core, const char *worker);
 enum drv_app_state drv_core_app_state(const struct drv_core *core);
 /* Of the newest application of that name; DRV_APP_ENDED when there is none. */
 enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application);
+/* Whether a host of it is between two processes: one yields, or the other is to start. */
+bool drv_core_moves(const struct drv_core *core, const char *application);
 int64_t drv_core_step_items(const struct drv_core *core);     /* that the last step has handled */
 uint32_t drv_core_illegal_moves(const struct drv_core *core); /* 0 unless there is a bug */
 const char *drv_app_state_name(enum drv_app_state state);

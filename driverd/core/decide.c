@@ -44,6 +44,8 @@ static enum drv_app_state next_state(const struct drv_app *app)
 			return DRV_APP_RUNNING;
 		if (ends)
 			return DRV_APP_KILLING;
+		if (drv_move_holds(app))
+			return DRV_APP_RUNNING;
 		if (stops)
 			return DRV_APP_DRAINING;
 		/* One that is killed to be started again is no end. */
@@ -75,6 +77,8 @@ static enum drv_app_state next_state(const struct drv_app *app)
 /* Gives all hosts a goal, and the time to reach it; 0: as long as it takes. */
 static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 {
+	if (goal >= DRV_GOAL_DRAINED)
+		drv_move_give_up(app);
 	drv_restart_give_up(app);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		if (app->hosts[i].goal < goal) /* one that is killed stays so */
@@ -117,6 +121,7 @@ static void end(struct drv_app *app)
 	drv_timer_cancel(&core->timers, &app->progress);
 	drv_timer_cancel(&core->timers, &app->judge);
 	drv_timer_cancel(&core->timers, &app->again);
+	drv_timer_cancel(&core->timers, &app->move);
 	if (app->adopting != NULL)
 		drv_adopt_end(app);
 	core->work_left = core->work_left || app->again_run != 0;
@@ -380,8 +385,8 @@ static void work_in_state(struct drv_app *app)
 			report(app);
 		return;
 	}
-	if (app->end_wanted ||
-	    (app->stop_wanted && app->adopting == NULL && app->state != DRV_APP_DRAINING))
+	if (app->end_wanted || (app->stop_wanted && app->adopting == NULL &&
+				app->state != DRV_APP_DRAINING && !drv_move_holds(app)))
 		return;
 	if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
@@ -391,6 +396,8 @@ static void work_in_state(struct drv_app *app)
 		look_for_rest(app);
 	if (app->restarting_count != 0 && app->state == DRV_APP_RUNNING)
 		drv_restart_work(app);
+	if (app->state == DRV_APP_RUNNING && drv_move_is_wanted(app))
+		drv_move_work(app);
 }
 
 static void show_progress(struct drv_app *app)
@@ -436,7 +443,7 @@ static bool sleeps(const struct drv_app *app)
 		return !drv_app_all_at(app, DRV_HOST_PREPARED) &&
 		       (app->diag.count == 0 || drv_timer_is_set(&app->judge));
 	case DRV_APP_RUNNING:
-		return app->restarting_count == 0;
+		return app->restarting_count == 0 && !drv_move_is_wanted(app);
 	case DRV_APP_CLOSING:
 	case DRV_APP_KILLING:
 		return !drv_app_all_at(app, DRV_HOST_GONE);

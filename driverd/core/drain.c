@@ -8,11 +8,11 @@
 #include <base/units.h>
 
 /*
- * A drained worker is given no fragments; those that it runs stay until their applications end or
- * are restarted, and hosts that fail are started again in place. It is known by its name, so that
- * it stays drained until a client ends that, also when it comes back on a new connection, as a new
- * process, or with a number behind its name because the old connection is not given up yet; and
- * with the next driver, where it keeps state.
+ * A drained worker is given no fragments, and those that it runs are moved to others (move.c). It
+ * is known by its name, so that it stays drained until a client ends that, also when it comes back
+ * on a new connection, as a new process, or with a number behind its name because the old
+ * connection is not given up yet; and with a driver that keeps state also when the driver comes
+ * back.
  */
 struct drv_drained {
 	struct drv_drained *next;

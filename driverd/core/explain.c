@@ -175,6 +175,7 @@ static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
 	const struct drv_host *from = host_of(app, flow->from.fragment),
 			      *to = host_of(app, end->fragment);
 	struct fw_route_row *row = &x->out->routes[x->out->route_count];
+	struct fragi_fragment_info sender, receiver;
 	struct fragi_choice choice = {0};
 
 	if (!drv_client_take_row(app->core, flow->from.fragment)) { /* also one that is not shown */
@@ -189,10 +190,9 @@ static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
 	row->reason = "its fragments have no workers yet";
 	if (from == NULL || to == NULL)
 		return;
-	choice = fragi_transport_choose(
-		flow->edge,
-		&(struct fragi_fragment_info){.host = from->number, .memory = from->memory},
-		&(struct fragi_fragment_info){.host = to->number, .memory = to->memory});
+	sender = drv_transports_info(from);
+	receiver = drv_transports_info(to);
+	choice = fragi_transport_choose(flow->edge, &sender, &receiver);
 	row->edge = choice.transport != NULL ? choice.transport : "inproc";
 	row->reason =
 		choice.transport != NULL ? choice.reason : "both fragments run in one process";

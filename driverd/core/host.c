@@ -110,6 +110,14 @@ void drv_host_lost(struct drv_host *host)
 	drv_host_move(host, DRV_HOST_GONE);
 }
 
+struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
+{
+	const struct fragi_flow_info *flow = &host->app->flows[host->edges[edge]];
+	struct drv_host *from = host->app->fragments[flow->from_fragment].host;
+
+	return from != host ? from : host->app->fragments[flow->to_fragment].host;
+}
+
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
 {
 	struct drv_app *app = drv_app_find(core, run);
@@ -125,6 +133,7 @@ void drv_host_fini(struct drv_host *host)
 	fw_message_free(host->again);
 	host->prepared = host->stats = host->again = NULL;
 	drv_past_fini(&host->past);
+	drv_move_fini(&host->move);
 	drv_restart_fini(&host->restarting);
 }
 
@@ -194,7 +203,7 @@ const struct drv_host *drv_host_reporting(const struct drv_app *app, const struc
 }
 
 /* The flows were resolved over the tables of the first epoch. */
-static bool tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b)
+bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b)
 {
 	bool same = a->fragment_count == b->fragment_count && a->flow_count == b->flow_count;
 
@@ -226,7 +235,7 @@ static void prepared_again(struct drv_host *host, struct fw_message *message)
 
 	host->app->core->items -= prepared->flow_count;
 	drv_host_move(host, DRV_HOST_PREPARED);
-	if (prepared->ok && tables_are_same(&host->prepared->prepared, prepared)) {
+	if (prepared->ok && drv_host_tables_are_same(&host->prepared->prepared, prepared)) {
 		fw_message_free(host->again);
 		host->again = message;
 		return;
@@ -339,7 +348,7 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 	bool stops = app->state == DRV_APP_DRAINING ||
 		     (app->state == DRV_APP_STARTING && app->stop_wanted);
 
-	return exit->asked && (host->state == DRV_HOST_STOPPING || stops);
+	return exit->asked && (host->state == DRV_HOST_STOPPING || stops || drv_move_ends(host));
 }
 
 /* An end that nobody wanted is a failure of the application. */
@@ -378,14 +387,15 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (host->state == DRV_HOST_GONE)
 		return;
 	host->orderly = expected && exit->signal == 0;
-	if (expected && host->state < DRV_HOST_DONE) /* it had not come to its end */
+	if (expected && host->state < DRV_HOST_DONE &&
+	    !drv_move_ends(host)) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
 	if (expected)
 		drv_suspicion_clear(host);
 	if (!expected && !killed)
 		fail_by_exit(host, exit);
-	if (host->restarting.is_wanted)
+	if (host->restarting.is_wanted || drv_move_ends(host))
 		drv_restart_gone(host);
 }
 
@@ -430,6 +440,9 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 			drv_parameter_done(host, &message->host_set_done);
 		else
 			host_event(host, message);
+		break;
+	case FW_HOST_SAVED:
+		drv_move_saved(host, message);
 		break;
 	case FW_HOST_STATS:
 		host_stats(host, message);

@@ -96,6 +96,9 @@ void drv_keep_placed(const struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	const uint32_t hosts = twins(core) == 0 ? app->host_count : 0;
+	const char *to = hosts != 0 && app->moving != NULL && app->moving->move.session != NULL
+				 ? app->moving->move.session->name
+				 : NULL;
 	size_t bytes = 1, used = 0;
 	char *names;
 
@@ -103,9 +106,11 @@ void drv_keep_placed(const struct drv_app *app)
 		return;
 	for (uint32_t i = 0; i < hosts; i++)
 		bytes += strlen(app->hosts[i].worker) + 1;
+	if (to != NULL)
+		bytes += strlen(to) + 1;
 	names = fragi_arena_alloc(&core->actions->arena, bytes);
-	for (uint32_t i = 0; names != NULL && i < hosts; i++) {
-		const char *name = app->hosts[i].worker;
+	for (uint32_t i = 0; names != NULL && i < hosts + (to != NULL); i++) {
+		const char *name = i < hosts ? app->hosts[i].worker : to;
 		const size_t length = strlen(name);
 		bool is_new = true;
 
@@ -227,6 +232,8 @@ static void log_turn(struct drv_core *core, const char *why_not)
 			why_not);
 	else
 		drv_log(core, FRAGI_LOG_INFO, NULL, "state is kept again");
+	if (!is_behind)
+		drv_app_wake_all(core); /* hosts may be moved again */
 }
 
 /* Workers keep what they know of a run until its end is on the disk. */
@@ -256,5 +263,7 @@ void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not)
 
 		if (app->state == DRV_APP_NEW && app->change <= change)
 			drv_app_persisted(app, why_not);
+		if (app->moving != NULL)
+			drv_app_wake(app);
 	}
 }

@@ -141,6 +141,7 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 static bool runs(const struct drv_host *host)
 {
 	return host != NULL && host->session != NULL && !host->restarting.is_wanted &&
+	       !drv_move_ends(host) &&
 	       (host->state == DRV_HOST_RUNNING || host->state == DRV_HOST_DONE);
 }
 
@@ -323,6 +324,7 @@ static void use_source(struct drv_app *app, void *bytes, size_t size)
 {
 	fragi_free(app->settings.source);
 	app->settings.source = bytes;
+	app->settings.sources++;
 	app->source = bytes;
 	app->source_bytes = size;
 	app->core->items -= (int64_t)size / 64;
@@ -340,6 +342,15 @@ static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 		return r;
 	use_source(app, bytes, size);
 	return remember(app, setting->text, setting->who);
+}
+
+bool drv_parameter_is_being_set(const struct drv_host *host)
+{
+	const struct drv_setting *setting = host->app->settings.first;
+
+	while (setting != NULL && setting->host != host->number)
+		setting = setting->next;
+	return setting != NULL;
 }
 
 static struct drv_setting *find(const struct drv_host *host, uint64_t number)

@@ -18,6 +18,8 @@ void drv_parameter_set(struct drv_session *client, const struct fw_message *mess
 void drv_parameter_done(struct drv_host *host, const struct fw_host_set_done *done);
 /* A host does not run any more: what it has not answered is answered for it. */
 void drv_parameter_host_ended(const struct drv_host *host);
+/* Whether a change of it was asked for, and is not answered. */
+bool drv_parameter_is_being_set(const struct drv_host *host);
 /* How many requests it counts as: the source is read and written. */
 uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message *message);
 /* What was changed, for clients. Returns 0 or -ENOMEM. */

@@ -1,225 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/place.h>
+#include <driverd/core/place_tables.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/alloc.h>
-#include <base/strmap.h>
-
-/* The workers that name a fragment: a list, the newest first. */
-struct naming {
-	size_t worker;
-	struct naming *next;
-};
-
-/* The fragments that are to run on another worker than one of them. */
-struct apart {
-	size_t fragment;
-	struct apart *next;
-};
-
-/* The fragments that are near one another: those from first on, by next. */
-struct group {
-	size_t first;
-	int64_t wanted[FRAGI_AMOUNTS], load;
-	double share; /* of what the largest worker has: the largest share of all amounts */
-};
-
-struct placing {
-	const struct fragi_spec *spec;
-	const struct drv_place_worker *workers;
-	size_t worker_count;
-	struct fragi_arena *arena; /* of the caller: reasons */
-	struct fragi_arena scratch;
-	struct fragi_strmap named;    /* "fragment", "application/fragment": struct naming */
-	struct fragi_spec_group near; /* also the index of each fragment by its name */
-	bool *takes_any;              /* per worker */
-	int64_t *load, *neighbours;   /* per worker */
-	int64_t (*used)[FRAGI_AMOUNTS];
-	const char **kept_names; /* per worker: its name in the arena; NULL: not yet */
-	size_t *named_for;       /* per worker: 1 + the fragment that it was last seen to name */
-	/* per worker: why the fragments that are being placed do not go there */
-	struct drv_place_other *verdicts;
-	/* the fragments at the other ends of the flows of fragment f: from first_other[f] on */
-	size_t *others, *first_other;
-	struct apart **apart; /* per fragment */
-	size_t *next;         /* per fragment: of its group; SIZE_MAX: it is the last one */
-	struct group *groups;
-	size_t group_count;
-	int64_t most[FRAGI_AMOUNTS]; /* that a worker has */
-	struct drv_place *places;
-};
-
 int64_t drv_place_load(const struct fragi_spec_fragment *fragment)
 {
 	return fragment->requirements.gives_cpu ? fragment->requirements.wanted[FRAGI_AMOUNT_CPU]
 						: FRAGI_AMOUNT_ONE;
-}
-
-static int index_names(struct placing *p, size_t w)
-{
-	const struct drv_place_worker *worker = &p->workers[w];
-
-	p->takes_any[w] = worker->fragment_count == 0;
-	for (uint32_t i = 0; i < worker->fragment_count; i++) {
-		const char *name = worker->fragments[i];
-		struct naming *naming, *first = fragi_strmap_get(&p->named, name);
-
-		if (strcmp(name, "all") == 0)
-			p->takes_any[w] = true;
-		if (first != NULL && first->worker == w)
-			continue;
-		naming = fragi_arena_alloc(&p->scratch, sizeof(*naming));
-		if (naming == NULL)
-			return -ENOMEM;
-		naming->worker = w;
-		/* The map keeps the first entry; others are chained behind it. */
-		if (first != NULL) {
-			naming->next = first->next;
-			first->next = naming;
-		} else if (fragi_strmap_put(&p->named, name, naming) < 0) {
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-static int index_workers(struct placing *p)
-{
-	const size_t count = p->worker_count;
-	struct fragi_arena *scratch = &p->scratch;
-
-	p->takes_any = fragi_arena_alloc(scratch, count * sizeof(*p->takes_any));
-	p->load = fragi_arena_alloc(scratch, count * sizeof(*p->load));
-	p->neighbours = fragi_arena_alloc(scratch, count * sizeof(*p->neighbours));
-	p->used = fragi_arena_alloc(scratch, count * sizeof(*p->used));
-	p->kept_names = fragi_arena_alloc(scratch, count * sizeof(*p->kept_names));
-	p->named_for = fragi_arena_alloc(scratch, count * sizeof(*p->named_for));
-	p->verdicts = fragi_arena_alloc(scratch, count * sizeof(*p->verdicts));
-	if (p->takes_any == NULL || p->load == NULL || p->neighbours == NULL || p->used == NULL ||
-	    p->kept_names == NULL || p->named_for == NULL || p->verdicts == NULL)
-		return -ENOMEM;
-	for (size_t w = 0; w < count; w++) {
-		for (int i = 0; i < FRAGI_AMOUNTS; i++)
-			if (p->workers[w].has[i] > p->most[i])
-				p->most[i] = p->workers[w].has[i];
-		if (index_names(p, w) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* The ends of all flows, counted (others NULL) or listed fragment by fragment. */
-static void visit_flows(struct placing *p, size_t *next)
-{
-	for (size_t i = 0; i < p->spec->flow_count; i++) {
-		const struct fragi_spec_flow *flow = &p->spec->flows[i];
-		size_t from = fragi_spec_group_index(&p->near, flow->from.fragment), to;
-
-		for (size_t j = 0; j < flow->to_count; j++) {
-			to = fragi_spec_group_index(&p->near, flow->to[j].fragment);
-			if (p->others != NULL) {
-				p->others[next[from]] = to;
-				p->others[next[to]] = from;
-			}
-			next[from]++;
-			next[to]++;
-		}
-	}
-}
-
-static int list_others(struct placing *p)
-{
-	size_t count = p->spec->fragment_count, sum = 0, *next;
-
-	next = fragi_arena_alloc(&p->scratch, count * sizeof(*next));
-	p->first_other = fragi_arena_alloc(&p->scratch, (count + 1) * sizeof(*p->first_other));
-	if (next == NULL || p->first_other == NULL)
-		return -ENOMEM;
-	visit_flows(p, next);
-	for (size_t f = 0; f < count; f++) {
-		p->first_other[f] = sum;
-		sum += next[f];
-		next[f] = p->first_other[f];
-	}
-	p->first_other[count] = sum;
-	p->others = fragi_arena_alloc(&p->scratch, sum * sizeof(*p->others));
-	if (p->others == NULL)
-		return -ENOMEM;
-	visit_flows(p, next);
-	return 0;
-}
-
-static int add_apart(struct placing *p, size_t of, size_t other)
-{
-	struct apart *entry = fragi_arena_alloc(&p->scratch, sizeof(*entry));
-
-	if (entry == NULL)
-		return -ENOMEM;
-	*entry = (struct apart){other, p->apart[of]};
-	p->apart[of] = entry;
-	return 0;
-}
-
-/* Whoever says it, two fragments are apart from each other. */
-static int list_apart(struct placing *p)
-{
-	p->apart = fragi_arena_alloc(&p->scratch, p->spec->fragment_count * sizeof(*p->apart));
-	if (p->apart == NULL)
-		return -ENOMEM;
-	for (size_t f = 0; f < p->spec->fragment_count; f++) {
-		const struct fragi_spec_requirements *own = &p->spec->fragments[f].requirements;
-
-		for (size_t k = 0; k < own->apart_count; k++) {
-			size_t other = fragi_spec_group_index(&p->near, own->apart[k]->text);
-
-			if (other != SIZE_MAX &&
-			    (add_apart(p, f, other) < 0 || add_apart(p, other, f) < 0))
-				return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-static void add_to_group(struct placing *p, struct group *group, size_t f)
-{
-	const struct fragi_spec_fragment *fragment = &p->spec->fragments[f];
-
-	group->load += drv_place_load(fragment);
-	for (int i = 0; i < FRAGI_AMOUNTS; i++) {
-		group->wanted[i] += fragment->requirements.wanted[i];
-		if (p->most[i] > 0 && (double)group->wanted[i] / (double)p->most[i] > group->share)
-			group->share = (double)group->wanted[i] / (double)p->most[i];
-	}
-}
-
-static int make_groups(struct placing *p)
-{
-	const size_t count = p->spec->fragment_count;
-	size_t *index = fragi_arena_alloc(&p->scratch, count * sizeof(*index));
-	size_t *last = fragi_arena_alloc(&p->scratch, count * sizeof(*last));
-
-	p->groups = fragi_arena_alloc(&p->scratch, count * sizeof(*p->groups));
-	p->next = fragi_arena_alloc(&p->scratch, count * sizeof(*p->next));
-	if (index == NULL || last == NULL || p->groups == NULL || p->next == NULL)
-		return -ENOMEM;
-	for (size_t f = 0; f < count; f++) {
-		size_t leader = p->near.of[f];
-
-		p->next[f] = SIZE_MAX;
-		if (leader == f) {
-			index[f] = p->group_count;
-			p->groups[p->group_count++].first = f;
-		} else {
-			p->next[last[index[leader]]] = f;
-		}
-		last[index[leader]] = f;
-		add_to_group(p, &p->groups[index[leader]], f);
-	}
-	return 0;
 }
 
 /* Counts, per worker, the flows between the group and fragments that are placed there. */
@@ -335,6 +125,10 @@ static void judge_fragment(struct placing *p, size_t f)
 		}
 		if (worker->is_all)
 			continue;
+		if (worker->is_out_of_reach) {
+			verdict->why = DRV_WHY_OUT_OF_REACH;
+			continue;
+		}
 		verdict->label = label_lacking(worker, &fragment->requirements);
 		if (verdict->label != NULL)
 			verdict->why = DRV_WHY_LABEL;
@@ -534,7 +328,7 @@ static int place_in_order(struct placing *p)
 		memcpy(p->used[w], p->workers[w].used, sizeof(p->used[w]));
 	}
 	for (size_t f = 0; f < p->spec->fragment_count; f++)
-		p->places[f] = (struct drv_place){.worker = -1};
+		p->places[f] = (struct drv_place){.worker = p->stays != NULL ? p->stays[f] : -1};
 	for (size_t i = 0; r >= 0 && i < p->group_count; i++) {
 		r = place_group(p, &p->groups[i]);
 		missing += r;
@@ -571,30 +365,28 @@ static int place_all(struct placing *p)
 	return r <= 0 ? r : missing;
 }
 
-int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
-	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places)
+int drv_place_rest(const struct fragi_spec *spec, const struct drv_place_worker *workers,
+		   size_t worker_count, const int *stays, struct fragi_arena *arena,
+		   struct drv_place *places)
 {
 	struct placing p = {
 		.spec = spec,
+		.stays = stays,
 		.workers = workers,
 		.worker_count = worker_count,
 		.arena = arena,
 		.places = places,
 	};
-	int r = fragi_spec_group(spec, &p.near);
+	int r = drv_place_tables_init(&p);
 
 	if (r == 0)
-		r = index_workers(&p);
-	if (r == 0)
-		r = list_others(&p);
-	if (r == 0)
-		r = list_apart(&p);
-	if (r == 0)
-		r = make_groups(&p);
-	if (r == 0)
 		r = place_all(&p);
-	fragi_strmap_fini(&p.named);
-	fragi_spec_group_fini(&p.near);
-	fragi_arena_fini(&p.scratch);
+	drv_place_tables_fini(&p);
 	return r;
+}
+
+int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
+	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places)
+{
+	return drv_place_rest(spec, workers, worker_count, NULL, arena, places);
 }

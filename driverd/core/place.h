@@ -24,9 +24,10 @@ struct drv_place_worker {
 	uint32_t fragment_count;
 	const char *const *labels; /* "key=value" */
 	uint32_t label_count;
-	bool waits;      /* it can run nothing yet */
-	bool is_drained; /* it is given nothing more */
-	bool is_all;     /* everything runs in it: requirements are not looked at */
+	bool waits;           /* it can run nothing yet */
+	bool is_drained;      /* it is given nothing more */
+	bool is_all;          /* everything runs in it: requirements are not looked at */
+	bool is_out_of_reach; /* for what runs, and what is to be placed exchanges messages with */
 	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS];
 	/* thousandths of a core: those required, and a whole one of each fragment that says none */
 	int64_t load;
@@ -38,6 +39,7 @@ enum drv_why {
 	DRV_WHY_NAMES_OTHERS,    /* it takes what it names */
 	DRV_WHY_WAITS,
 	DRV_WHY_DRAINED,
+	DRV_WHY_OUT_OF_REACH,
 	DRV_WHY_LABEL,  /* label: which one it lacks */
 	DRV_WHY_APART,  /* fragment: that runs there */
 	DRV_WHY_AMOUNT, /* amount, wanted, free, has */
@@ -74,6 +76,13 @@ struct drv_place {
  */
 int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
 	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places);
+/*
+ * The same where some run: stays[f] is the index of the worker that runs it, -1 of those that are
+ * to be placed, all on one worker.
+ */
+int drv_place_rest(const struct fragi_spec *spec, const struct drv_place_worker *workers,
+		   size_t worker_count, const int *stays, struct fragi_arena *arena,
+		   struct drv_place *places);
 /* What a fragment adds to the load of its worker. */
 int64_t drv_place_load(const struct fragi_spec_fragment *fragment);
 

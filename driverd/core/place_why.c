@@ -25,6 +25,8 @@ const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_othe
 		return "it can run nothing yet";
 	case DRV_WHY_DRAINED:
 		return "it is drained";
+	case DRV_WHY_OUT_OF_REACH:
+		return "the fragments that it exchanges messages with do not reach it over the transports that their flows use";
 	case DRV_WHY_LABEL:
 		return fragi_arena_printf(arena, "it has no label %s=%s", other->label->key,
 					  other->label->value);

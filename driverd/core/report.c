@@ -49,7 +49,7 @@ static struct fragi_account_end end_of_all(const struct drv_host *host, uint32_t
 	struct fragi_account_end end = end_at(host, row);
 	const struct fragi_flow_stats *past = past_at(host, row);
 
-	if (host->restarting.count == 0)
+	if (host->restarting.count + host->restarting.moves == 0)
 		return end;
 	*sum = (struct fragi_flow_stats){0};
 	if (past != NULL)

@@ -9,13 +9,19 @@
  * The requests that bring a host to its goal: PREPARE (it is created), WIRE and START, which it
  * answers, STOP and KILL, which it answers by ending.
  */
-static int send_to(struct drv_host *host, struct fw_message *message)
+static int send_as(const struct drv_host *host, struct drv_session *session, uint64_t epoch,
+		   struct fw_message *message)
 {
-	assert(host->session != NULL);
+	assert(session != NULL);
 	message->run = host->app->run;
 	message->host = host->number;
-	message->epoch = host->epoch;
-	return drv_send(host->session, message);
+	message->epoch = epoch;
+	return drv_send(session, message);
+}
+
+static int send_to(struct drv_host *host, struct fw_message *message)
+{
+	return send_as(host, host->session, host->epoch, message);
 }
 
 /* How much its fragments may take together; 0: one of them has no limit. */
@@ -34,7 +40,8 @@ static int64_t limit_of(const struct drv_host *host, enum fragi_amount amount)
 	return sum < UINT32_MAX || amount == FRAGI_AMOUNT_MEMORY ? sum : UINT32_MAX;
 }
 
-static int send_create(struct drv_host *host)
+static int send_create_to(struct drv_host *host, struct drv_session *session, uint64_t epoch,
+			  bool is_beside)
 {
 	struct drv_app *app = host->app;
 	struct fw_message message = {.kind = FW_HOST_CREATE};
@@ -56,17 +63,24 @@ static int send_create(struct drv_host *host)
 		.dead_ns = app->core->config.dead_ns,
 		.transports = host->transports,
 		.transport_count = host->transport_count,
-		.may_restart = host->on_failure->policy == FRAGI_ON_FAILURE_RESTART,
+		.may_restart = host->on_failure->policy == FRAGI_ON_FAILURE_RESTART ||
+			       (!app->core->config.ends_with_app && !app->core->config.is_local),
+		.is_beside = is_beside,
 		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),
 		.memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_MEMORY),
 	};
 	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->variables_key, FW_VARIABLES_KEY_BYTES);
 	app->core->items -= (int64_t)app->source_bytes / 64;
-	r = send_to(host, &message);
+	r = send_as(host, session, epoch, &message);
 	explicit_bzero(message.create.data_key, FW_DATA_KEY_BYTES);
 	explicit_bzero(message.create.variables_key, FW_VARIABLES_KEY_BYTES);
 	return r;
+}
+
+static int send_create(struct drv_host *host)
+{
+	return send_create_to(host, host->session, host->epoch, false);
 }
 
 static int send_wire(struct drv_host *host)
@@ -91,6 +105,7 @@ static int send_stop(struct drv_host *host)
 
 	if (host->goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = app->core->config.drain_ns;
+	message.stop.starts_again = host->move.phase == DRV_MOVE_ENDING;
 	message.stop.exit_code = app->exit_code;
 	return send_to(host, &message);
 }
@@ -102,7 +117,9 @@ static int send_kill(struct drv_host *host)
 	message.stop.exit_code = host->app->exit_code;
 	message.stop.reason = host->app->failure.sentence;
 	message.stop.failure = host->app->failure.code;
-	message.stop.starts_again = host->restarting.is_wanted && !host->app->end_wanted;
+	message.stop.starts_again =
+		(host->restarting.is_wanted || host->move.phase == DRV_MOVE_ENDING) &&
+		!host->app->end_wanted;
 	return send_to(host, &message);
 }
 
@@ -139,6 +156,58 @@ static bool kill(struct drv_host *host)
 	if (is_sent)
 		drv_host_move(host, DRV_HOST_KILLED);
 	return is_sent;
+}
+
+int drv_request_another(struct drv_host *host, struct drv_session *session, uint64_t epoch)
+{
+	return send_create_to(host, session, epoch, true);
+}
+
+void drv_request_no_other(struct drv_host *host, struct drv_session *session, uint64_t epoch)
+{
+	struct fw_message message = {.kind = FW_HOST_KILL, .stop = {.starts_again = true}};
+
+	(void)send_as(host, session, epoch, &message);
+}
+
+void drv_request_yield(struct drv_host *host)
+{
+	struct fw_message message = {.kind = FW_HOST_STOP, .stop = {.starts_again = true}};
+
+	message.stop.drain_ns = host->app->core->config.drain_ns;
+	if (send_to(host, &message) < 0)
+		drv_app_fail_for_memory(host->app);
+}
+
+void drv_request_suspend(struct drv_host *peer, const struct drv_host *host)
+{
+	struct fw_message message = {.kind = FW_HOST_SUSPEND,
+				     .suspend = {host->number, host->epoch}};
+
+	if (send_to(peer, &message) < 0)
+		drv_app_fail_for_memory(peer->app);
+}
+
+void drv_request_past(struct drv_host *host)
+{
+	const struct drv_past *past = &host->past;
+	struct fw_message message = {.kind = FW_HOST_PAST,
+				     .stats = {.final = !past->is_inexact,
+					       .ops = past->ops,
+					       .op_count = past->op_count,
+					       .flows = past->flows,
+					       .flow_count = past->flow_count}};
+
+	host->app->core->items -= past->flow_count;
+	if (send_to(host, &message) < 0)
+		drv_app_fail_for_memory(host->app);
+}
+
+void drv_request_past_of(const struct drv_host *host, struct drv_session *from)
+{
+	struct fw_message message = {.kind = FW_HOST_PAST};
+
+	(void)send_as(host, from, host->epoch, &message); /* it keeps what nobody asks for, else */
 }
 
 void drv_request_rewire(struct drv_host *host, const struct drv_host *peer)

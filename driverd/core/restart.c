@@ -124,6 +124,8 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 
 	if (host->state == DRV_HOST_KILLED && r->is_wanted) /* it is on its way */
 		return;
+	if (drv_move_starts_again(host))
+		return;
 	if (!may_restart(host, failure)) {
 		host->failed = true;
 		drv_app_fail_by_host(host, failure);
@@ -167,6 +169,8 @@ void drv_restart_gone(struct drv_host *host)
 		drv_app_fail_for_memory(host->app);
 		return;
 	}
+	if (drv_move_takes_over(host))
+		return;
 	*begun_at(r, host, 0) = host->app->core->now_ns;
 	r->count++;
 	r->has_begun = false;
@@ -177,21 +181,13 @@ void drv_restart_gone(struct drv_host *host)
 	drv_host_move(host, DRV_HOST_PLACED);
 }
 
-/* The other end of an edge of the host. */
-static struct drv_host *neighbour(const struct drv_host *host, uint32_t edge)
-{
-	const struct fragi_flow_info *flow = &host->app->flows[host->edges[edge]];
-	struct drv_host *from = host->app->fragments[flow->from_fragment].host;
-
-	return from != host ? from : host->app->fragments[flow->to_fragment].host;
-}
-
 static bool neighbours_are_prepared(const struct drv_host *host)
 {
 	for (uint32_t i = 0; i < host->edge_count; i++) {
-		enum drv_host_state state = neighbour(host, i)->state;
+		const struct drv_host *other = drv_host_neighbour(host, i);
 
-		if (state < DRV_HOST_PREPARED || state > DRV_HOST_DONE)
+		if (other->state < DRV_HOST_PREPARED || other->state > DRV_HOST_DONE ||
+		    other->move.phase >= DRV_MOVE_YIELDING)
 			return false;
 	}
 	return true;
@@ -206,7 +202,7 @@ static void rewire_neighbours(struct drv_host *host)
 		struct drv_host *other = &app->hosts[n];
 		uint32_t i = 0;
 
-		while (i < host->edge_count && neighbour(host, i) != other)
+		while (i < host->edge_count && drv_host_neighbour(host, i) != other)
 			i++;
 		if (i < host->edge_count && other != host && other->state >= DRV_HOST_WIRING &&
 		    other->state <= DRV_HOST_DONE)
@@ -269,6 +265,7 @@ static void advance(struct drv_host *host)
 	case DRV_HOST_DONE:
 		r->is_wanted = false;
 		app->restarting_count--;
+		drv_move_over(host);
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"%s runs again on worker %s, epoch %llu", host->name, host->worker,
 			(unsigned long long)host->epoch);

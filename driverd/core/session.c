@@ -26,12 +26,10 @@ static const uint32_t session_moves[DRV_SESSION_STATES] = {
 	[DRV_SESSION_GONE] = 0,
 };
 
-static const char *const session_names[DRV_SESSION_STATES] = {
-	[DRV_SESSION_NEW] = "new",
-	[DRV_SESSION_LIVE] = "live",
-	[DRV_SESSION_SUSPECT] = "suspect",
-	[DRV_SESSION_GONE] = "gone",
-};
+static const char *const session_names[DRV_SESSION_STATES] = {[DRV_SESSION_NEW] = "new",
+							      [DRV_SESSION_LIVE] = "live",
+							      [DRV_SESSION_SUSPECT] = "suspect",
+							      [DRV_SESSION_GONE] = "gone"};
 
 /* What holds at the end of every step. */
 static void session_check(const void *object)
@@ -570,6 +568,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	session_move(session, DRV_SESSION_GONE);
 	drv_watch_end(session);
 	drv_adopt_session_lost(session);
+	drv_move_session_lost(session);
 	if (session->role == FW_ROLE_WORKER)
 		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
 				 session->name, why);

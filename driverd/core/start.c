@@ -85,8 +85,7 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 	return r;
 }
 
-/* The worker's share of what the fragment requires; sign -1: it is given back. */
-static void take_share(const struct drv_app *app, size_t f, int64_t sign)
+void drv_start_take_share(const struct drv_app *app, size_t f, int64_t sign)
 {
 	struct drv_session *session = app->fragments[f].host->session;
 
@@ -105,9 +104,10 @@ void drv_start_reserve(const struct drv_app *app, size_t f, struct drv_session *
 		session->used[i] += sign * fragment->requirements.wanted[i];
 }
 
-void drv_start_take_share(const struct drv_app *app, size_t fragment)
+void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign)
 {
-	take_share(app, fragment, 1);
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		drv_start_reserve(host->app, host->fragments[i], session, sign);
 }
 
 void drv_start_release(struct drv_app *app)
@@ -116,7 +116,7 @@ void drv_start_release(struct drv_app *app)
 
 	for (size_t f = 0; app->host_count != 0 && f < app->spec->fragment_count; f++)
 		if (app->fragments[f].host->session != NULL) {
-			take_share(app, f, -1);
+			drv_start_take_share(app, f, -1);
 			is_freed = true;
 		}
 	for (uint32_t i = 0; i < app->host_count; i++)
@@ -187,7 +187,7 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 
 		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
 		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
-		take_share(app, f, 1);
+		drv_start_take_share(app, f, 1);
 		if (app->fragments[f].in_host == 0)
 			drv_host_attach(host, host->session);
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
@@ -232,18 +232,17 @@ static void charge(struct drv_core *core, int64_t fragments, int64_t workers)
 	core->items = items < core->items ? core->items - items : 0;
 }
 
-/* Fills places; a place's worker is the index of its session. */
-static int place_all(struct drv_app *app, struct drv_place *places)
+int drv_start_workers(struct drv_core *core, size_t fragments,
+		      struct drv_place_worker **out_workers, int **out_session_of,
+		      size_t *out_count)
 {
-	struct drv_core *core = app->core;
 	struct fragi_arena *arena = &core->actions->arena;
 	struct drv_place_worker *workers =
 		fragi_arena_alloc(arena, core->session_count * sizeof(*workers));
 	int *session_of = fragi_arena_alloc(arena, core->session_count * sizeof(*session_of));
 	size_t count = 0;
-	int r;
 
-	if (places == NULL || workers == NULL || session_of == NULL)
+	if (workers == NULL || session_of == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < core->session_count; i++) {
 		const struct drv_session *session = core->sessions[i];
@@ -265,7 +264,23 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 		memcpy(workers[count - 1].has, session->has, sizeof(session->has));
 		memcpy(workers[count - 1].used, session->used, sizeof(session->used));
 	}
-	charge(core, (int64_t)(app->spec->fragment_count + 1), (int64_t)count);
+	charge(core, (int64_t)(fragments + 1), (int64_t)count);
+	*out_workers = workers;
+	*out_session_of = session_of;
+	*out_count = count;
+	return 0;
+}
+
+/* Fills places; a place's worker is the index of its session. */
+static int place_all(struct drv_app *app, struct drv_place *places)
+{
+	struct drv_place_worker *workers;
+	int *session_of, r;
+	size_t count;
+
+	if (places == NULL || drv_start_workers(app->core, app->spec->fragment_count, &workers,
+						&session_of, &count) < 0)
+		return -ENOMEM;
 	fragi_arena_fini(&app->placing);
 	app->nearest = NULL;
 	r = drv_place(app->spec, workers, count, &app->placing, places);

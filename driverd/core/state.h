@@ -7,6 +7,7 @@
 #include <base/strmap.h>
 #include <driverd/core/core.h>
 #include <driverd/core/history.h>
+#include <driverd/core/move.h>
 #include <driverd/core/place.h>
 #include <driverd/core/timer.h>
 #include <graph/predict.h>
@@ -18,7 +19,8 @@
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
- *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted
+ *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted;
+ *    move.c for one that another worker is to run, where.c finds that one
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
  *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
  *    explain.c why fragments run where they do; drain.c keeps workers from getting more
@@ -117,6 +119,7 @@ struct drv_restarting {
 	bool is_wanted;    /* it has failed, and does not run again yet */
 	bool has_begun;    /* its present epoch was started */
 	uint32_t count;    /* restarts in all */
+	uint32_t moves;    /* the same for moves */
 	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
 	int64_t at_ns;     /* PLACED: when it is started again */
 	int64_t until_ns;  /* when the present phase has lasted too long; INT64_MAX: never */
@@ -142,6 +145,7 @@ struct drv_host {
 	uint32_t fragment_count;
 	const struct fragi_spec_on_failure *on_failure;
 	struct drv_restarting restarting;
+	struct drv_move move;
 	struct drv_past past;
 	struct fw_message *prepared; /* owned; NULL: not yet; its tables are those of all epochs */
 	struct fw_message *again;    /* that of the present epoch, after a restart; owned */
@@ -150,6 +154,7 @@ struct drv_host {
 	bool failed;                 /* it is the cause, or part of it */
 	bool lost;                   /* its worker is gone */
 	bool is_adopted;             /* it was started for a driver before */
+	bool opens_no_memory;        /* ... where no flow of it used shared memory */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
@@ -198,7 +203,7 @@ struct drv_reporting {
 	struct fragi_prediction prediction;       /* ops NULL: none */
 };
 
-#define DRV_APP_TIMERS 7
+#define DRV_APP_TIMERS 8
 
 /* What clients have changed while it runs (parameter.c), the oldest first. */
 struct drv_settings {
@@ -207,7 +212,8 @@ struct drv_settings {
 	uint64_t last;
 	struct drv_timer late; /* when the first one has waited too long */
 	struct drv_parameter *changed;
-	void *source; /* owned; with the changes; NULL: none was made */
+	void *source;     /* owned; with the changes; NULL: none was made */
+	uint32_t sources; /* how often the source has changed */
 };
 
 struct drv_app {
@@ -259,6 +265,10 @@ struct drv_app {
 	struct drv_timer judge;
 	struct drv_timer again;           /* the next look at hosts that are started again */
 	uint32_t restarting_count;        /* such hosts */
+	struct drv_host *moving;          /* the one that leaves its worker; NULL: none */
+	uint32_t looked_count;            /* hosts before this one are moved, or stay */
+	struct drv_timer move;            /* the next look at it */
+	int64_t move_until_ns;            /* so long a stop waits for it; 0: none is wanted */
 	struct drv_suspicion suspicion;   /* host NULL: none */
 	struct fragi_diag diag;           /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
@@ -406,13 +416,6 @@ void drv_client_beat(struct drv_session *client);
 /* Takes one row, of that text, from the items of the step. Returns false when none is left. */
 bool drv_client_take_row(struct drv_core *core, const char *text);
 
-/* drain.c */
-void drv_drain(struct drv_session *client, const struct fw_message *message);
-bool drv_drain_is(const struct drv_core *core, const char *worker);
-/* An earlier driver has kept that. Returns 0 or -ENOMEM. */
-int drv_drain_restore(struct drv_core *core, const char *worker);
-void drv_drain_fini(struct drv_core *core);
-
 /* explain.c */
 void drv_explain(struct drv_session *client, const struct fw_message *message);
 
@@ -518,7 +521,7 @@ void drv_restart_give_up(struct drv_app *app);
 /* Whether it was started in its present epoch; before that it has nothing to count. */
 static inline bool drv_host_has_begun(const struct drv_host *host)
 {
-	return host->restarting.count == 0 || host->restarting.has_begun;
+	return host->restarting.count + host->restarting.moves == 0 || host->restarting.has_begun;
 }
 
 /* past.c */
@@ -539,11 +542,6 @@ void drv_app_progress_later(struct drv_app *app);
  */
 int drv_start_place(struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
-/* A worker's share of what the fragment requires. */
-void drv_start_take_share(const struct drv_app *app, size_t fragment);
-/* That share, of a fragment that the worker runs and the application has not taken yet. */
-void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
-		       int64_t sign);
 /* Gives the workers back what the fragments of the application require, and detaches its hosts. */
 void drv_start_release(struct drv_app *app);
 /* The present phase, or the whole start, took too long: that is the cause. */

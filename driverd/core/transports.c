@@ -23,7 +23,8 @@ static struct drv_host *host_of(const struct drv_app *app, const char *name)
 
 struct fragi_fragment_info drv_transports_info(const struct drv_host *host)
 {
-	return (struct fragi_fragment_info){.host = host->number, .memory = host->memory};
+	return (struct fragi_fragment_info){.host = host->number,
+					    .memory = host->opens_no_memory ? "" : host->memory};
 }
 
 /* The names lie in the table of transports, or in the spec. */

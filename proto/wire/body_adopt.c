@@ -24,6 +24,9 @@ void fw_encode_host_report(struct fw_encoder *e, const struct fw_message *messag
 	out->restarts = in->restarts;
 	out->is_inexact = in->is_inexact;
 	out->age_ns = in->age_ns;
+	out->is_closing = in->is_closing;
+	out->yields = in->yields;
+	out->is_beside = in->is_beside;
 }
 
 void fw_decode_host_report(struct fw_decoder *d, const Frag__V1__HostReport *in,
@@ -44,6 +47,9 @@ void fw_decode_host_report(struct fw_decoder *d, const Frag__V1__HostReport *in,
 	out->restarts = in->restarts;
 	out->is_inexact = in->is_inexact != 0;
 	out->age_ns = fw_get_duration(d, in->age_ns);
+	out->is_closing = in->is_closing != 0;
+	out->yields = in->yields != 0;
+	out->is_beside = in->is_beside != 0;
 }
 
 void fw_encode_reported(struct fw_encoder *e, const struct fw_message *message,

@@ -38,6 +38,7 @@ static void encode_application(struct fw_encoder *e, const struct fw_application
 		out->hosts[i]->worker = fw_put_text(e, in->hosts[i].worker);
 		out->hosts[i]->state = fw_put_text(e, in->hosts[i].state);
 		out->hosts[i]->pid = in->hosts[i].pid;
+		out->hosts[i]->stays = fw_put_text(e, in->hosts[i].stays);
 	}
 	out->epoch = in->epoch;
 	out->delivered = in->delivered;
@@ -110,6 +111,7 @@ static void decode_application(struct fw_decoder *d, const Frag__V1__Application
 			.worker = fw_get_text(d, in->hosts[i]->worker),
 			.state = fw_get_text(d, in->hosts[i]->state),
 			.pid = in->hosts[i]->pid,
+			.stays = fw_get_text(d, in->hosts[i]->stays),
 		};
 	out->epoch = in->epoch;
 	out->delivered = in->delivered;

@@ -24,6 +24,7 @@ void fw_put_create(struct fw_encoder *e, const struct fw_host_create *in, Frag__
 	out->variables_key = fw_put_data(e, in->variables_key, sizeof(in->variables_key),
 					 FW_VARIABLES_KEY_BYTES);
 	out->may_restart = in->may_restart;
+	out->is_beside = in->is_beside;
 }
 
 void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *message,
@@ -60,6 +61,7 @@ void fw_get_create(struct fw_decoder *d, const Frag__V1__HostCreate *in, struct 
 	take_key(d, in->variables_key, out->variables_key, FW_VARIABLES_KEY_BYTES,
 		 "a key of variables of another length");
 	out->may_restart = in->may_restart != 0;
+	out->is_beside = in->is_beside != 0;
 }
 
 void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,

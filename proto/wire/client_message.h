@@ -25,6 +25,7 @@ struct fw_host_row {
 	const char *worker;
 	const char *state; /* for people: the driver's word for it */
 	int32_t pid;       /* 0: not known */
+	const char *stays; /* why it stays on a worker that is drained; empty: it does not */
 };
 struct fw_parameter_row {
 	const char *name, *value; /* "fragment1.tx.value", "5" */
@@ -120,7 +121,8 @@ struct fw_outcome {
 	X(SET, set)                                                                                \
 	X(DRAIN, drain)                                                                            \
 	X(APPLY, apply)                                                                            \
-	X(ADOPTED, adopted)
+	X(ADOPTED, adopted)                                                                        \
+	X(MOVE, move)
 #define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM

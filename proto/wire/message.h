@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <base/saved_bytes.h>
 #include <wire/change.h>
 #include <wire/client_message.h>
 #include <wire/failure.h>
@@ -40,12 +41,16 @@
  *   worker -> driver           HOST_REPORT for each host that its HELLO announced, each followed by
  *                              what the driver needs of it: HOST_PREPARED, HOST_PAST, HOST_EVENT,
  *                              HOST_STATS, HOST_EXIT; then REPORTED
+ *   driver -> host (relayed)   HOST_SUSPEND
+ *   worker -> driver           HOST_SAVED, before the final HOST_STATS of a host that has yielded
+ *   driver -> worker           HOST_SAVED, for the host that goes on in its place, and HOST_PAST,
+ *                              with which that one is the host
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 5
+#define FW_PROTOCOL_MINOR 6
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -112,6 +117,8 @@
 	X(90, EXPLAIN, explain, explain, Explain)                                                  \
 	X(91, EXPLANATION, explanation, explanation, Explanation)                                  \
 	X(92, DRAIN, drain, drain, Drain)                                                          \
+	X(93, HOST_SUSPEND, host_suspend, host_suspend, HostSuspend)                               \
+	X(94, HOST_SAVED, host_saved, host_saved, HostSaved)                                       \
 	X(100, HOST_REPORT, host_report, host_report, HostReport)                                  \
 	X(101, REPORTED, reported, reported, Reported)                                             \
 	X(102, HOST_PAST, host_past, host_stats, HostStats)
@@ -196,6 +203,8 @@ struct fw_host_create {
 	uint8_t data_key[FW_DATA_KEY_BYTES];
 	uint8_t variables_key[FW_VARIABLES_KEY_BYTES];
 	bool may_restart; /* it may be started again: its worker keeps what its operators save */
+	/* an earlier epoch of it runs, here or elsewhere, and is the host until HOST_PAST comes */
+	bool is_beside;
 };
 
 /*
@@ -220,6 +229,9 @@ struct fw_host_report {
 	uint64_t restarts; /* epochs before this one on that worker; HOST_PAST is their sum */
 	bool is_inexact;   /* that sum lacks something */
 	int64_t age_ns;    /* since its first epoch was made */
+	bool is_closing;   /* it was told to end, and not to drain before; perhaps killed then */
+	bool yields;       /* it was told so, and another process is to go on for it */
+	bool is_beside;    /* it is that other process, and HOST_PAST has not come */
 };
 
 /* Tables as graph/resolve.h has them, flat. */
@@ -332,9 +344,32 @@ struct fw_host_stop {
 	/* the application's result so far, as driverd would exit: `workerd --once` ends with it */
 	int32_t exit_code;
 	const char *reason; /* of HOST_KILL: what the application failed with; empty: it did not */
-	bool starts_again; /* of HOST_KILL: the application goes on, with this host started again */
+	/*
+	 * the application goes on: of HOST_KILL, with this host started again; of HOST_STOP, which
+	 * is then a yield, with another process that its peers wait for
+	 */
+	bool starts_again;
 	enum fragi_failure failure; /* of HOST_KILL: what reason is; NONE: of a driver of minor 4 */
 };
+
+/*
+ * a peer is to be replaced: nothing more is sent to that epoch of it, until HOST_WIRE names another
+ */
+struct fw_host_suspend {
+	uint32_t peer;
+	uint64_t peer_epoch;
+};
+
+/*
+ * What the operators of a host have saved, as its workerd keeps it (workerd/saved.h): these bytes
+ * of that memory. What is not sent is zero.
+ */
+struct fw_host_saved {
+	uint64_t offset;
+	const void *bytes;
+	uint32_t size;
+};
+#define FW_SAVED_BYTES_MAX (1u << 20) /* of one message */
 
 enum fw_host_state {
 	FW_STATE_RUNNING = 1, /* no longer at rest */
@@ -412,6 +447,8 @@ struct fw_message {
 		struct fw_host_result result;
 		struct fw_host_stop stop;
 		struct fw_host_event event;
+		struct fw_host_suspend suspend;
+		struct fw_host_saved saved;
 		struct fw_host_stats stats;
 		struct fw_host_exit exit;
 		struct fw_request request;

@@ -169,6 +169,9 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0))
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
+	if (held_for(sim, &app->move_since_ns, running && sim_move_is_under_way(sim, app)) >
+	    sim->dead_ns + 3 * SIM_S + RESTART_MAX_NS)
+		sim_fail(sim, "moves", "a host of %s is between two processes for ever", app->name);
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) ||
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||

@@ -240,7 +240,16 @@ void sim_client_check_source(struct sim *sim, struct sim_host *host,
 			applied[fragment] = value;
 	}
 	fragi_source_fini(&source);
-	for (uint32_t i = 0; i < host->fragment_count; i++) { /* of others it may be behind */
+	memcpy(host->begins_with, values, sizeof(values));
+	if (!host->incoming)
+		sim_client_check_values(sim, host);
+}
+
+void sim_client_check_values(struct sim *sim, const struct sim_host *host)
+{
+	const uint32_t *values = host->begins_with;
+
+	for (uint32_t i = 0; is_used(sim) && i < host->fragment_count; i++) { /* of its own */
 		uint8_t f = host->fragments[i];
 
 		sim_apply_begin(sim, host, f, applied[f]);

@@ -302,7 +302,7 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 {
 	struct sim_flow *flow = &sim->apps[app].flows[index];
 
-	if (flow->dead || flow->in_host || flow->to == NULL)
+	if (flow->dead || flow->in_host || flow->to == NULL || flow->suspended)
 		return;
 	if (flow->receiver_done) {
 		drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, flow->pending);
@@ -310,11 +310,23 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 	}
 	while (transmit_one(sim, flow))
 		;
-	if (flow->closing && flow->pending == 0 && !flow->close_sent) {
+	if (flow->closing && flow->pending == 0 && !flow->close_sent && !flow->from->yields) {
 		flow->close_sent = true;
 		flow->flying++;
 		send_on(sim, flow, SIM_EV_CLOSE, 0);
 	}
+}
+
+void sim_data_suspend(struct sim *sim, struct sim_flow *flow)
+{
+	if (flow->suspended)
+		return;
+	flow->suspended = true;
+	if (flow->dead || flow->close_sent)
+		return;
+	flow->close_sent = true;
+	flow->flying++;
+	send_on(sim, flow, SIM_EV_CLOSE, 0);
 }
 
 /* The receiver closes its end: what is queued is dropped, and what comes. */
@@ -331,8 +343,10 @@ static void close_receiver(struct sim *sim, struct sim_flow *flow, enum fragi_dr
 	}
 	fragi_window_consume_to(&flow->rx_window, flow->rx.arrived, flow->rx_window.accepted_bytes);
 	if (reason == FRAGI_DROP_RECEIVER_DONE && flow->from != NULL && flow->from->process.alive) {
-		flow->done_flying = true;
-		send_back(sim, flow, SIM_EV_DONE, 0);
+		if (!flow->to->yields) {
+			flow->done_flying = true;
+			send_back(sim, flow, SIM_EV_DONE, 0);
+		}
 		return_credit(sim, flow, true);
 	}
 }
@@ -681,6 +695,7 @@ static void on_flow(struct sim *sim, const struct sim_event *event)
 		break;
 	case SIM_EV_CLOSE:
 		flow->flying--;
+		flow->to->yields = flow->to->yields || flow->suspended;
 		flow->sender_closed = flow->close_arrived = true;
 		owe_credit(sim, flow);
 		poke(sim, op_at(app, flow->to_fragment, flow->to_op));

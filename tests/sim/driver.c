@@ -299,7 +299,8 @@ void sim_driver_stop(struct sim *sim)
 		const struct sim_app *app = &sim->apps[i];
 		enum drv_app_state state = drv_core_named_state(driver->core, app->name);
 
-		bool goes_on = state < DRV_APP_STARTING || state == DRV_APP_RUNNING;
+		bool goes_on = state < DRV_APP_STARTING ||
+			       (state == DRV_APP_RUNNING && !sim_move_is_under_way(sim, app));
 
 		if (sim->stops == 1 && sim_adopt_is_open(sim)) /* first it is adopted */
 			continue;

@@ -120,7 +120,8 @@ void sim_host_raise(struct sim *sim, struct sim_host *host, const struct host_ev
 static void check_order(struct sim *sim, const struct sim_host *host,
 			const struct fw_message *message)
 {
-	bool rewires = message->kind == FW_HOST_WIRE && host->app->restarts;
+	bool rewires = message->kind == FW_HOST_WIRE &&
+		       (host->app->restarts || sim_restart_was_made(host->app));
 	enum host_state state = host_core_state(host->core),
 			fits = message->kind == FW_HOST_CREATE ? HOST_STATE_NEW
 			       : message->kind == FW_HOST_WIRE ? HOST_STATE_PREPARED
@@ -135,6 +136,8 @@ static void check_order(struct sim *sim, const struct sim_host *host,
 		return; /* of a peer that was started again */
 	if (message->kind == FW_HOST_SET && state >= HOST_STATE_STARTED)
 		return;
+	if (message->kind == FW_HOST_SUSPEND && state >= HOST_STATE_WIRING)
+		return; /* a driver that has come back does not know that it starts yet */
 	if (message->kind != FW_HOST_STOP && state != fits && state != HOST_STATE_FAILED &&
 	    state != HOST_STATE_ENDING)
 		sim_fail(sim, "order", "pid %d got %s in state %d", host->pid,

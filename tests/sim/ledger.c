@@ -27,7 +27,8 @@ bool sim_data_is_done(const struct sim_host *host)
 		    flow->sender_knows)
 			continue;
 		if (flow->from == host && !flow->in_host &&
-		    (flow->dead || !flow->close_arrived || flow->pending > 0 || flow->flying > 0))
+		    (flow->dead || (!flow->close_arrived && !host->yields) || flow->pending > 0 ||
+		     flow->flying > 0))
 			return false;
 	}
 	return true;
@@ -131,8 +132,10 @@ uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows)
 		for (int second = 0; second < 2; second++) {
 			const struct sim_op *op = op_at(host->app, host->fragments[i], second == 1);
 
-			rows[count++] =
-				(struct fw_op_stats){.running = op->ticking, .ticks = op->ticks};
+			rows[count++] = host->incoming /* these are of the one that runs */
+						? (struct fw_op_stats){0}
+						: (struct fw_op_stats){.running = op->ticking,
+								       .ticks = op->ticks};
 		}
 	return count;
 }

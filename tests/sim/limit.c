@@ -128,8 +128,9 @@ static void look_at_worker(struct sim *sim, const struct sim_worker *worker)
 static bool waits_for_nothing(const struct sim_flow *flow)
 {
 	return !flow->in_host && flow->token_known && !flow->dead && flow->pending > 0 &&
-	       !flow->receiver_done && flow->flying == 0 && sim_host_runs(flow->from) &&
-	       sim_host_runs(flow->to) && sim_flow_left(flow) == sim_flow_consumed(flow);
+	       !flow->suspended && !flow->receiver_done && flow->flying == 0 &&
+	       sim_host_runs(flow->from) && sim_host_runs(flow->to) &&
+	       sim_flow_left(flow) == sim_flow_consumed(flow);
 }
 
 static void look_at_flow(struct sim *sim, const struct sim_app *app, struct sim_flow *flow,
@@ -177,14 +178,15 @@ void sim_limit_left(struct sim *sim, struct sim_flow *flow)
 	flow->short_bytes = 0;
 }
 
-/* What has ended holds no place. */
+/* What has ended holds no place; what is moved holds two. */
 static void look_at_places(struct sim *sim)
 {
 	int64_t placed = drv_core_placed(sim->driver.core), most = 0;
 
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
-			most += sim->apps[i].fragment_count;
+			most += sim->apps[i].fragment_count *
+				(sim->apps[i].state == DRV_APP_RUNNING ? 2 : 1);
 	if (placed < 0 || placed > most)
 		sim_fail(sim, "places",
 			 "%lld fragments hold places on workers, and %lld have not ended",
@@ -207,7 +209,7 @@ static void look_at_done(struct sim *sim, struct sim_app *app, bool quiet)
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == app && !sim->hosts[i].superseded)
 			waits = waits && is_done(&sim->hosts[i]);
-	if (!waits)
+	if (!waits || sim_move_is_under_way(sim, app))
 		app->busy_ns = sim->now_ns;
 	if (sim->now_ns - app->busy_ns > 2 * sim->beat_ns + SIM_S)
 		sim_fail(sim, "progress",

@@ -54,6 +54,7 @@ static void break_link(struct sim_flow *flow)
 	flow->flying = flow->credits_flying = 0;
 	flow->done_flying = flow->calm_comes = flow->close_sent = flow->close_arrived = false;
 	flow->dead = true;
+	flow->suspended = false;
 	flow->ready[0] = flow->ready[1] = flow->token_known = false;
 	flow->could_since_ns = 0;
 	flow->owed = 0;

@@ -154,6 +154,12 @@ static struct sim_worker *some_worker(struct sim *sim, uint32_t index)
 	for (uint32_t w = 0; w < sim->worker_count; w++)
 		if (is_drained(sim, &sim->workers[w]) && draw(sim, 0, 2) != 0)
 			return &sim->workers[w];
+	for (uint32_t i = 0; sim->moves && i < sim->host_count; i++) {
+		const struct sim_host *host = &sim->hosts[(i + index * 7) % sim->host_count];
+
+		if (host->process.alive && !host->superseded)
+			return &sim->workers[host->worker];
+	}
 	return &sim->workers[index];
 }
 
@@ -254,7 +260,7 @@ bool sim_place_is_certain(const struct sim *sim, const struct sim_app *app)
 {
 	int64_t cpu = 0, gpu = 0;
 
-	if (!sim->places)
+	if (!sim->places && !sim->moves)
 		return true;
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
 		if (app->required[f].apart >= 0)

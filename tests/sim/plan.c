@@ -167,7 +167,7 @@ static void make_memory(struct sim *sim, struct sim_worker *worker, uint32_t nod
 	worker->memory[0] = '\0';
 	if (!sim_chance(sim, 5))
 		snprintf(worker->memory, sizeof(worker->memory), "boot%u.1.1.%d", node,
-			 sim_chance(sim, 4) ? 10 : 1);
+			 sim_chance(sim, 4) && !sim->moves ? 10 : 1);
 }
 
 static void make_worker(struct sim *sim, uint32_t index, bool one_node)
@@ -211,7 +211,7 @@ static void share_fragments(struct sim *sim)
 	bool gap = sim_chance(sim, 12);
 	uint32_t missing = (uint32_t)sim_between(sim, 0, 3);
 
-	if (sim_chance(sim, 3))
+	if (sim_chance(sim, 3) || sim->moves)
 		return;
 	for (uint32_t f = 0; f < SIM_FRAGMENTS_MAX; f++) {
 		for (int64_t n = sim_chance(sim, 5) ? 2 : 1; n > 0 && !(gap && f == missing); n--) {
@@ -283,6 +283,8 @@ static void make_faults(struct sim *sim)
 	for (int64_t i = sim->places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRAIN,
 			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
+	if (sim->moves)
+		sim_move_plan(sim, add_fault);
 	for (int64_t i = sim->adopts ? sim_between(sim, 1, 3) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRIVER_AWAY,
 			  sim->now_ns + sim_between(sim, 200 * SIM_MS, 9 * SIM_S));
@@ -310,6 +312,9 @@ void sim_plan(struct sim *sim)
 	const int64_t *beat = beats[sim_between(sim, 0, 3)];
 	bool one_node = sim_chance(sim, 2);
 
+	sim->moves = sim_move_is_history(sim);
+	one_node = one_node || sim->moves;
+
 	sim->beat_ns = beat[0] * SIM_MS;
 	sim->dead_ns = beat[1] * SIM_MS;
 	sim->restarts = sim->seed % 4 == 2;
@@ -319,11 +324,13 @@ void sim_plan(struct sim *sim)
 	sim->same_names = false;
 	sim->hasty_state = DRV_APP_NEW;
 	sim->adopts = sim_adopt_is_history(sim);
-	sim->driver_for_one = sim_chance(sim, 2) && !sim->adopts;
+	sim->driver_for_one = sim_chance(sim, 2) && !sim->adopts && !sim->moves;
 	sim->once = sim->once && !sim->adopts;
 	sim->disk.is_used = sim->seed % 3 == 0 || sim->adopts;
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
+	if (sim->moves && sim->worker_count < 3)
+		sim->worker_count++;
 	if (sim->places) { /* for them to be in each other's way */
 		sim->driver_for_one = false;
 		sim->app_count = sim->app_count == 1 ? 2 : sim->app_count;

@@ -36,11 +36,15 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 
 		if (other == host || other->app != host->app)
 			continue;
+		/* The state of the driver that gave it is lost, and it never was the host. */
+		if (other->incoming && sim->disk.was_lost)
+			continue;
 		if (other->number == host->number && other->epoch >= host->epoch)
 			sim_fail(sim, "epochs", "host %u of %s: epoch %llu after %llu",
 				 host->number, host->app->name, (unsigned long long)host->epoch,
 				 (unsigned long long)other->epoch);
-		for (uint32_t k = 0; k < other->fragment_count && other->process.alive; k++)
+		for (uint32_t k = 0;
+		     k < other->fragment_count && other->process.alive && !other->incoming; k++)
 			for (uint32_t n = 0; n < host->fragment_count; n++)
 				if (other->fragments[k] == host->fragments[n])
 					sim_fail(sim, "owners",
@@ -147,7 +151,8 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 	sim->host_count++;
 	host->beat_ns = wanted->beat_ns;
 	host->dead_ns = wanted->dead_ns;
-	check_owners(sim, host);
+	if (!host->incoming)
+		check_owners(sim, host);
 	sim_place_spawned(sim, host);
 	sim_print(sim, sim_worker_name(sim, worker), "spawns pid %d: host %u of %s, epoch %llu",
 		  host->pid, host->number, app->name, (unsigned long long)host->epoch);

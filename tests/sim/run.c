@@ -10,7 +10,7 @@
 
 bool sim_fate_is(const struct sim_host *host, enum sim_fate fate)
 {
-	if (host->app->fate != (int)fate)
+	if (host->app->fate != (int)fate || host->incoming)
 		return false;
 	if (host->instance < host->app->fate_first ||
 	    host->instance - host->app->fate_first >= host->app->fate_count)
@@ -142,6 +142,7 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 {
 	switch (action->kind) {
 	case HOST_DO_WIRE:
+		sim_move_takes_over(sim, host);
 		sim_tables_take(sim, host, &action->request->wire);
 		host->wiring_ns = sim->now_ns;
 		begin_work(sim, host, action->kind);
@@ -159,6 +160,12 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 		if (host->hangs)
 			sim_run_limit(sim, host);
 		sim_run_look(sim, host);
+		break;
+	case HOST_DO_YIELD:
+		sim_move_yield(sim, host, action->drain_ns);
+		break;
+	case HOST_DO_SUSPEND:
+		sim_move_suspend(sim, host, &action->request->suspend);
 		break;
 	case HOST_DO_SET:
 		sim_client_ask_host(sim, host, &action->request->host_set);
@@ -190,7 +197,7 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 		prepared.errors = &error;
 		prepared.error_count = 1;
 	} else {
-		if (host->instance > 0)
+		if (host->instance > 0 && !host->incoming)
 			sim_link_succeed(host);
 		sim_tables_fill(host, &prepared);
 		host->has_page = true;

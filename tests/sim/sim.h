@@ -239,6 +239,8 @@ struct sim_flow {
 	struct fragi_window_tx tx_window;
 	uint32_t pending;
 	bool receiver_done, closing, close_sent, close_arrived;
+	bool suspended;   /* its receiver is to be replaced */
+	const char *kept; /* the transport that it has kept when an end moved; NULL: none has */
 	/* the receiving end */
 	struct fragi_window_rx rx_window;
 	uint32_t queued;
@@ -278,6 +280,7 @@ struct sim_restarts {
 	uint32_t spawned;
 	uint32_t count;                    /* ends that it was started again after */
 	int64_t gone_ns[SIM_RESTARTS_MAX]; /* when the driver heard of each */
+	uint32_t moves;     /* of those that were spawned: to go on for one that ran */
 	int64_t trouble_ns; /* the first word of the present one's failure; 0: none */
 	int64_t since_ns;   /* since when it is not what it should be; 0: it is */
 };
@@ -334,7 +337,7 @@ struct sim_app {
 	/* as last seen */
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;
-	int64_t rest_since_ns, dead_since_ns;
+	int64_t rest_since_ns, dead_since_ns, move_since_ns;
 	int64_t busy_ns; /* when it was last seen to have something to do, or to be ending */
 	bool was_at_rest;
 	/* client.c, by fragment: the last value that was answered as set, and that a host took */
@@ -400,9 +403,12 @@ struct sim_host {
 	uint32_t applied[SIM_FRAGMENTS_MAX]; /* by fragment: apply.c */
 	uint32_t instance;                   /* how many of its number there were before */
 	bool superseded;                     /* there is a newer one */
-	bool struck;                         /* by the fate of its application */
-	int64_t limit_ns;                    /* of each callback, once it is to drain; 0: none */
-	bool ends;                           /* its core has ended it */
+	/* move.c: another process goes on for it; it is to go on for another one, which runs yet */
+	bool yields, incoming;
+	uint32_t begins_with[SIM_FRAGMENTS_MAX]; /* values of parameters */
+	bool struck;                             /* by the fate of its application */
+	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
+	bool ends;        /* its core has ended it */
 	bool orderly, dying;
 	bool end_requested; /* its workerd has passed on that it shall end */
 	bool started;
@@ -506,6 +512,7 @@ struct sim {
 	bool restarts; /* of hosts, in this history */
 	bool places;   /* fragments have requirements */
 	bool adopts;   /* hosts outlive the driver */
+	bool moves;    /* workers that run everything are drained often */
 	uint64_t place_random;
 	uint32_t blow_fault; /* of the plan; 0: none */
 	int32_t blows_left;  /* of those that follow a restart */
@@ -616,6 +623,8 @@ bool sim_client_has(const struct sim *sim, uint64_t connection);
 /* An action about its connection. */
 void sim_client_hear(struct sim *sim, const struct drv_action *action);
 void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw_host_set *request);
+/* It is the host from now on. */
+void sim_client_check_values(struct sim *sim, const struct sim_host *host);
 void sim_client_check_source(struct sim *sim, struct sim_host *host,
 			     const struct fw_host_create *create);
 
@@ -710,6 +719,24 @@ static inline uint64_t sim_flow_credited(const struct sim_flow *flow)
 }
 /* Its link runs: what had waited leaves, and what had ended says so again. */
 void sim_data_resume(struct sim *sim, struct sim_flow *flow);
+
+/* Nothing more is sent to the receiver, and it is told so. */
+void sim_data_suspend(struct sim *sim, struct sim_flow *flow);
+
+/* move.c */
+/* Whether a host that is spawned is to go on for another one, on another worker. */
+bool sim_move_spawned(struct sim *sim, struct sim_host *host);
+/* It is the host from now on. */
+void sim_move_takes_over(struct sim *sim, struct sim_host *host);
+void sim_move_suspend(struct sim *sim, struct sim_host *host,
+		      const struct fw_host_suspend *request);
+/* Some host is between two processes, and a stop waits for it. */
+/* Drains, and a driver that dies soon after some of them. */
+void sim_move_plan(struct sim *sim,
+		   void (*add)(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns));
+bool sim_move_is_history(const struct sim *sim);
+bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app);
+void sim_move_yield(struct sim *sim, struct sim_host *host, int64_t drain_ns);
 
 /* ledger.c */
 bool sim_data_is_done(const struct sim_host *host);

@@ -68,9 +68,9 @@ static uint32_t fill_flows(struct tables *tables, struct sim_host *host)
 		int from = place_of(host, flow->from_fragment),
 		    to = place_of(host, flow->to_fragment);
 
-		if (from >= 0)
+		if (from >= 0 && !host->incoming)
 			flow->from = host;
-		if (to >= 0)
+		if (to >= 0 && !host->incoming)
 			flow->to = host;
 		if (from < 0 || to < 0)
 			continue;
@@ -131,16 +131,25 @@ const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow)
 	const char *b = sim->workers[flow->to->worker].memory;
 	bool shares = a[0] != '\0' && strcmp(a, b) == 0;
 
+	if (flow->kept != NULL)
+		return flow->kept;
 	if (flow->given_edge != NULL && strcmp(flow->given_edge, FRAGI_TRANSPORT_SHM) == 0)
 		return shares ? flow->given_edge : "nothing: it should have been refused";
 	return shares && flow->given_edge == NULL ? FRAGI_TRANSPORT_SHM : "ucx";
 }
 
-static void check_transport(struct sim *sim, const struct sim_host *host,
-			    const struct sim_flow *flow, const struct fw_edge *edge)
+static void check_transport(struct sim *sim, const struct sim_host *host, struct sim_flow *flow,
+			    const struct fw_edge *edge)
 {
-	if (flow->from == NULL || flow->to == NULL ||
-	    strcmp(edge->transport, sim_transport_of(sim, flow)) != 0)
+	const struct sim_restarts *hosts = host->app->hosts;
+	bool ends = flow->from != NULL && flow->to != NULL;
+	/* What has moved to a worker that shares memory keeps the transport that it had. */
+	bool keeps = ends && hosts[flow->from->number].moves + hosts[flow->to->number].moves > 0 &&
+		     strcmp(edge->transport, "ucx") == 0;
+
+	if (keeps)
+		flow->kept = "ucx";
+	if (!ends || (!keeps && strcmp(edge->transport, sim_transport_of(sim, flow)) != 0))
 		sim_fail(sim, "wiring", "an edge of pid %d goes over %s", host->pid,
 			 edge->transport);
 	else if ((host->opened & 1u << sim_transport(edge->transport)) == 0)
@@ -218,8 +227,10 @@ static void take_edge(struct sim *sim, struct sim_host *host, const struct fw_ho
 static uint32_t take_peer(struct sim *sim, const struct sim_host *host, const struct fw_peer *named)
 {
 	uint32_t pid = pid_of(named);
-	const struct sim_host *peer = sim_host_by_pid(sim, pid);
+	struct sim_host *peer = sim_host_by_pid(sim, pid);
 
+	if (peer != NULL)
+		sim_move_takes_over(sim, peer);
 	if (peer == NULL || peer->app != host->app || peer->number != named->host ||
 	    peer->epoch != named->epoch)
 		sim_fail(sim, "wiring", "pid %d got the address of pid %u as that of host %u",

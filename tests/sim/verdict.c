@@ -12,7 +12,8 @@ static const struct sim_host *host_of(const struct sim *sim, const struct sim_ap
 				      uint32_t fragment)
 {
 	for (uint32_t i = sim->host_count; i-- > 0;)
-		for (uint32_t f = 0; sim->hosts[i].app == app && f < sim->hosts[i].fragment_count;
+		for (uint32_t f = 0; sim->hosts[i].app == app && !sim->hosts[i].incoming &&
+				     f < sim->hosts[i].fragment_count;
 		     f++)
 			if (sim->hosts[i].fragments[f] == fragment)
 				return &sim->hosts[i];

@@ -150,6 +150,8 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 		if (host != NULL)
 			host->connection = worker->connection;
 		break;
+	case WRK_DO_SEND_SAVED:
+	case WRK_DO_TAKE_SAVED:
 	case WRK_DO_FORGET_SAVED: /* no memory is simulated */
 		break;
 	case WRK_DO_SPAWN:

@@ -510,3 +510,111 @@ Test(driver_adopt, what_was_said_is_heard_in_steps)
 	free(rows);
 	world_fini(&w);
 }
+
+/* Host 2 has a process on each worker; `how` changes what is reported of it. */
+static void report_both(struct world *w,
+			void (*how)(struct fw_host_report *old, struct fw_host_report *new))
+{
+	struct fw_message old = of_host(FW_HOST_REPORT, 2), new;
+
+	speaking_epoch[2] = RUN + 1;
+	new = of_host(FW_HOST_REPORT, 2);
+	how(&old.report, &new.report);
+	hello_reporting(w, 2, 1);
+	say_report_of(w, 2, new, "app", two_fragments, "f2");
+	say_prepared(w, 2, 2, "f2", false);
+	say_reported(w, 2);
+	speaking_epoch[2] = RUN;
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_report_of(w, 1, old, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	written(w);
+}
+
+static void is_prepared_beside(struct fw_host_report *old, struct fw_host_report *new)
+{
+	(void)old;
+	new->is_beside = true;
+}
+
+Test(driver_adopt, a_move_goes_on_to_what_was_prepared)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	comes_back(&w);
+	report_both(&w, is_prepared_beside);
+	say_reported(&w, 1);
+	written(&w);
+	assert_has(w.log, "f2 goes on moving from worker a to worker b");
+	m = taken(&w, 1, FW_HOST_STOP);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect(m->stop.starts_again && m->stop.drain_ns > 0);
+	m = taken(&w, 1, FW_HOST_SUSPEND);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->suspend.peer_epoch, RUN);
+	say_event(&w, 1, 2, FW_STATE_DONE, "");
+	say_stats(&w, 1, 2, true, 0, 5);
+	say_exit(&w, 1, 2, 0, 0, "");
+	m = taken(&w, 2, FW_HOST_PAST);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect_eq(m->epoch, RUN + 1);
+	cr_expect(m->stats.final, "nothing is missing in it");
+	cr_expect_not_null(taken(&w, 2, FW_HOST_WIRE));
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	world_fini(&w);
+}
+
+static void has_taken_over(struct fw_host_report *old, struct fw_host_report *new)
+{
+	old->yields = true;
+	new->restarts = 1;
+}
+
+Test(driver_adopt, what_has_taken_over_is_the_host)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	comes_back(&w);
+	report_both(&w, has_taken_over);
+	say_stats(&w, 1, 2, true, 0, 5);
+	say_exit(&w, 1, 2, 0, 0, "");
+	say_reported(&w, 1);
+	written(&w);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	m = taken(&w, 1, FW_HOST_PAST);
+	cr_assert_not_null(m, "the worker that it has left may forget it");
+	cr_expect_eq(m->epoch, RUN + 1);
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	speaking_epoch[2] = RUN + 1;
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+	world_fini(&w);
+}
+
+/* The other process may be the host by now, on a worker that has not come back yet. */
+Test(driver_adopt, what_yields_is_not_the_host_before_all_had_time_to_report)
+{
+	struct fw_message old;
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	say_report(&w, 1, 1, two_fragments);
+	say_prepared(&w, 1, 1, "f1", true);
+	old = of_host(FW_HOST_REPORT, 2);
+	old.report.yields = true;
+	say_report_of(&w, 1, old, "app", two_fragments, "f2");
+	say_prepared(&w, 1, 2, "f2", false);
+	say_reported(&w, 1);
+	written(&w);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING, "%s", w.log);
+	world_fini(&w);
+}

@@ -216,7 +216,8 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	for (uint32_t i = 0; i < 2; i++)
 		parameters[i] = (struct fw_parameter_row){word(m), word(m), word(m), 3};
 	for (uint32_t i = 0; i < 3; i++)
-		hosts[i] = (struct fw_host_row){i + 1, word(m), word(m), word(m), (int32_t)i};
+		hosts[i] =
+			(struct fw_host_row){i + 1, word(m), word(m), word(m), (int32_t)i, word(m)};
 	reply->applications = block(m, 2 * sizeof(*reply->applications));
 	reply->workers = block(m, 4 * sizeof(*reply->workers));
 	reply->application_count = 2;
@@ -326,9 +327,9 @@ static void make_explanation(struct maker *m, struct fw_explanation *all)
 
 static void make_create(struct maker *m, struct fw_host_create *create)
 {
-	*create = (struct fw_host_create){
-		word(m), block(m, 9999), 9999, words(m, 3), 3,   1,   2, words(m, 2),
-		2,       2500,           512,  {0},         {0}, true};
+	*create = (struct fw_host_create){word(m), block(m, 9999), 9999, words(m, 3), 3,   1,
+					  2,       words(m, 2),    2,    2500,        512, {0},
+					  {0},     true,           true};
 	memcpy(create->data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
 	memcpy(create->variables_key, block(m, FW_VARIABLES_KEY_BYTES), FW_VARIABLES_KEY_BYTES);
 }
@@ -387,7 +388,10 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 							  .reason = word(m),
 							  .restarts = 3,
 							  .is_inexact = true,
-							  .age_ns = 5000000000};
+							  .age_ns = 5000000000,
+							  .is_closing = true,
+							  .yields = true,
+							  .is_beside = true};
 		make_create(m, &message->report.create);
 		return;
 	case FW_REPORTED:
@@ -462,6 +466,12 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_SET:
 		message->set = (struct fw_set){word(m), word(m)};
+		return;
+	case FW_HOST_SUSPEND:
+		message->suspend = (struct fw_host_suspend){(uint32_t)random_u64(m), random_u64(m)};
+		return;
+	case FW_HOST_SAVED:
+		message->saved = (struct fw_host_saved){random_u64(m) % 4096, "saved bytes", 11};
 		return;
 	case FW_HOST_SET:
 		message->host_set = (struct fw_host_set){random_u64(m), word(m), word(m)};

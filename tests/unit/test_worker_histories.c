@@ -79,6 +79,8 @@ static void perform(struct history *h, const struct wrk_action *action)
 		cr_assert_eq(h->connection, action->connection,
 			     "only what is connected is written to");
 		break;
+	case WRK_DO_SEND_SAVED:
+	case WRK_DO_TAKE_SAVED:
 	case WRK_DO_FORGET_SAVED:
 		break;
 	case WRK_DO_SPAWN:

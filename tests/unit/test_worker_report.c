@@ -388,3 +388,64 @@ Test(worker_report, lost_peers_leave_room_for_an_end)
 	attach_as("key a 1", true);
 	cr_expect_eq(reports_of(FW_HOST_EVENT, 1), WRK_KEPT_EVENTS_MAX - 1);
 }
+
+static struct fw_message past_of(uint64_t epoch)
+{
+	static struct fw_op_stats ops[] = {{.ticks = 30}, {.ticks = 17}};
+	struct fw_message past = host_frame(FW_HOST_PAST);
+
+	past.epoch = epoch;
+	past.stats = (struct fw_host_stats){.final = true, .ops = ops, .op_count = 2};
+	return past;
+}
+
+Test(worker_report, what_is_prepared_beside_a_host_is_it_when_the_past_comes)
+{
+	struct fw_message create = create_of(7, 1, 2), past = past_of(2);
+
+	start_as("key a 1");
+	create.create.is_beside = true;
+	from_driver(&create);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.is_beside);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.has_run);
+	from_driver(&past);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.is_beside);
+	cr_expect(sent(FW_HOST_REPORT)->report.has_run);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.restarts, 1);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
+	cr_assert_not_null(sent(FW_HOST_PAST));
+	cr_expect_eq(sent(FW_HOST_PAST)->stats.ops[1].ticks, 17);
+}
+
+Test(worker_report, what_yields_is_reported_so_until_its_successor_runs)
+{
+	struct fw_message stop = host_frame(FW_HOST_STOP), past = past_of(2);
+
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	stop.stop.drain_ns = 1;
+	stop.stop.starts_again = true;
+	from_driver(&stop);
+	lose_driver();
+	exited(0, 0, true);
+	cr_expect_null(did(WRK_DO_SEND_SAVED), "nobody would get it");
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.yields);
+	cr_expect_eq(sent(FW_HOST_REPORT)->report.stop, FW_STOP_NOT);
+	cr_assert_not_null(did(WRK_DO_SEND_SAVED), "what it has saved");
+	cr_expect_eq(did(WRK_DO_SEND_SAVED)->number, 1);
+	from_driver(&past);
+	cr_assert_not_null(did(WRK_DO_FORGET_SAVED));
+	lose_driver();
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	cr_expect_eq(attach_as("key a 1", true), 0, "it is forgotten");
+}

@@ -28,7 +28,7 @@ Test(worker_saved, each_host_has_its_own)
 	cr_expect(a != b && b != c && a != c);
 	cr_expect_eq(wrk_saved_of(&saved, 1, 0), a, "the next host of the same number gets it");
 	cr_expect_eq(wrk_saved_of(&saved, 2, 0), c);
-	wrk_saved_forget(&saved, 0);
+	wrk_saved_forget(&saved, 0, 0);
 	cr_expect_eq(saved.count, 0);
 	cr_expect_eq(fcntl(a, F_GETFD), -1, "closed");
 }
@@ -41,11 +41,11 @@ Test(worker_saved, it_goes_with_its_run)
 
 	first = inode_of(wrk_saved_of(&saved, 1, 0));
 	other = wrk_saved_of(&saved, 2, 0);
-	wrk_saved_forget(&saved, 1);
+	wrk_saved_forget(&saved, 1, 0);
 	cr_expect_eq(saved.count, 1);
 	cr_expect_eq(wrk_saved_of(&saved, 2, 0), other);
 	cr_expect_neq(inode_of(wrk_saved_of(&saved, 1, 0)), first, "another memory");
-	wrk_saved_forget(&saved, 0);
+	wrk_saved_forget(&saved, 0, 0);
 }
 
 Test(worker_saved, a_host_can_neither_grow_nor_cut_it)
@@ -59,7 +59,7 @@ Test(worker_saved, a_host_can_neither_grow_nor_cut_it)
 	cr_expect_eq(ftruncate(fd, 0), -1);
 	cr_expect_eq(ftruncate(fd, st.st_size + 4096), -1);
 	cr_expect_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
-	wrk_saved_forget(&saved, 0);
+	wrk_saved_forget(&saved, 0, 0);
 }
 
 Test(worker_saved, there_is_room_for_as_many_as_hosts)
@@ -69,7 +69,7 @@ Test(worker_saved, there_is_room_for_as_many_as_hosts)
 	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
 		cr_assert_gt(wrk_saved_of(&saved, 1, i), 0);
 	cr_expect_eq(wrk_saved_of(&saved, 1, WRK_HOSTS_MAX), -ENOSPC);
-	wrk_saved_forget(&saved, 1);
+	wrk_saved_forget(&saved, 1, 0);
 	cr_expect_gt(wrk_saved_of(&saved, 1, WRK_HOSTS_MAX), 0);
-	wrk_saved_forget(&saved, 0);
+	wrk_saved_forget(&saved, 0, 0);
 }

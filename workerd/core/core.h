@@ -137,14 +137,18 @@ enum wrk_action_kind {
 	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
 	/* host: it belongs to the session that was kept last */
 	WRK_DO_KEEP_HOST,
-	WRK_DO_FORGET_SAVED, /* run; 0: all: what its operators saved is of no use any more */
-	WRK_DO_LOG,          /* level, subject, text */
-	WRK_DO_EXIT,         /* exit_code; the last action ever */
+	/* run, number, epoch: what the operators of that host have saved goes to the driver too */
+	WRK_DO_SEND_SAVED,
+	WRK_DO_TAKE_SAVED, /* message (HOST_SAVED): a part of what operators have saved elsewhere */
+	/* run; 0: all; number: of that host; 0: of all: what was saved is of no use any more */
+	WRK_DO_FORGET_SAVED,
+	WRK_DO_LOG,  /* level, subject, text */
+	WRK_DO_EXIT, /* exit_code; the last action ever */
 };
 struct wrk_action {
 	enum wrk_action_kind kind;
-	uint64_t connection, run;
-	uint32_t host;
+	uint64_t connection, run, epoch;
+	uint32_t host, number;
 	int signal, exit_code;
 	const struct fw_message *message; /* seq is 0: the connection counts */
 	enum fragi_log_level level;

@@ -96,6 +96,19 @@ static struct wrk_host *host_by_number(struct wrk_core *core, uint64_t run, uint
 	return found;
 }
 
+static struct wrk_host *host_of_epoch(struct wrk_core *core, const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < core->slot_count; i++) {
+		struct wrk_host *host = &core->hosts[i];
+
+		if (host->state != WRK_HOST_NONE && host->connection == core->connection &&
+		    host->run == message->run && host->number == message->host &&
+		    host->epoch == message->epoch)
+			return host;
+	}
+	return NULL;
+}
+
 static void host_signal(const struct wrk_host *host, int number, struct wrk_actions *actions)
 {
 	struct wrk_action *action = wrk_emit(actions, WRK_DO_SIGNAL_HOST);
@@ -249,9 +262,11 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 		return;
 	}
 	assert((old == NULL || old->epoch < message->epoch) && "never two of one epoch");
-	if (old != NULL)
+	if (old != NULL && !message->create.is_beside)
 		wrk_host_kill(core, old, FRAGI_FAILURE_HOST_EXITED,
 			      "a newer epoch of it was started", actions);
+	if (old == NULL && message->create.is_beside) /* what an earlier one left here is old */
+		wrk_move_forget_saved(message->run, message->host, actions);
 	if (host == &core->hosts[core->slot_count])
 		core->slot_count++;
 	*host = (struct wrk_host){.id = ++core->last_id,
@@ -306,10 +321,9 @@ static void take_failure(struct wrk_core *core, struct wrk_host *host,
 void wrk_host_request(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 		      struct wrk_actions *actions)
 {
-	struct wrk_host *host = host_by_number(core, message->run, message->host);
+	struct wrk_host *host = host_of_epoch(core, message);
 
-	if (host == NULL ||
-	    host->epoch != message->epoch) { /* it may just have ended: no fault of the driver */
+	if (host == NULL) { /* it may just have ended: no fault of the driver */
 		wrk_log(actions, FRAGI_LOG_DEBUG,
 			"ignored %s for host %u of run %llu, epoch %llu: not here",
 			fw_kind_name(message->kind), message->host,
@@ -338,6 +352,8 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 		host_move(core, host, WRK_HOST_STOPPING, actions);
 	if (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0)
 		host->ending = true;
+	if (message->kind == FW_HOST_STOP && message->stop.starts_again)
+		host->yields = true;
 	send_host(host, message, actions);
 }
 
@@ -457,6 +473,8 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 	wrk_host_lines_left_out(core, host, actions);
 	if (failure.code != FRAGI_FAILURE_NONE && core->stops == 0)
 		take_result(core, fragi_failure_exit(failure.code));
+	if (host->yields && host->connection == core->connection)
+		wrk_move_send_saved(core, host->run, host->number, host->epoch, actions);
 	if (exited->stats != NULL)
 		report_stats(core, host, exited->stats, true, actions);
 	if (host->connection == core->connection)

@@ -19,6 +19,7 @@
  * driver that has its state does not need them.
  */
 
+/* Its newest epoch: what was made last stands first. */
 static struct wrk_kept *kept_of(const struct wrk_core *core, uint64_t run, uint32_t number)
 {
 	struct wrk_kept *kept = core->kept;
@@ -31,9 +32,12 @@ static struct wrk_kept *kept_of(const struct wrk_core *core, uint64_t run, uint3
 /* Of that epoch. */
 static struct wrk_kept *kept_for(const struct wrk_core *core, const struct fw_message *message)
 {
-	struct wrk_kept *kept = kept_of(core, message->run, message->host);
+	struct wrk_kept *kept = core->kept;
 
-	return kept != NULL && kept->epoch == message->epoch ? kept : NULL;
+	while (kept != NULL && (kept->run != message->run || kept->number != message->host ||
+				kept->epoch != message->epoch))
+		kept = kept->next;
+	return kept;
 }
 
 static void drop(struct wrk_core *core, struct wrk_copy *copy)
@@ -99,7 +103,7 @@ static void clear_epoch(struct wrk_core *core, struct wrk_kept *kept)
 	drop(core, &kept->exit);
 	fragi_free(kept->reason);
 	kept->reason = NULL;
-	kept->started = kept->has_ended = false;
+	kept->started = kept->has_ended = kept->yields = kept->is_closing = false;
 	kept->stop = FW_STOP_NOT;
 }
 
@@ -223,9 +227,12 @@ void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int
 {
 	struct wrk_kept *kept = kept_of(core, create->run, create->host);
 
+	while (kept != NULL &&
+	       (kept->is_beside || kept->run != create->run || kept->number != create->host))
+		kept = kept->next;
 	if (!core->keeps_hosts)
 		return;
-	if (kept != NULL) {
+	if (kept != NULL && !create->create.is_beside) {
 		add_past(core, kept);
 		clear_epoch(core, kept);
 	} else {
@@ -241,9 +248,31 @@ void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int
 		kept->run = create->run;
 		kept->number = create->host;
 		kept->made_ns = now_ns;
+		kept->is_beside = create->create.is_beside;
 	}
 	kept->epoch = create->epoch;
 	keep_create(core, kept, create, actions);
+}
+
+bool wrk_keep_past(struct wrk_core *core, const struct fw_message *past,
+		   struct wrk_actions *actions)
+{
+	struct wrk_kept *kept = kept_for(core, past), **at = &core->kept;
+
+	if (kept != NULL) {
+		kept->is_beside = false;
+		kept->has_run = true;
+		kept->restarts = 1;
+		keep(core, &kept->past, past, actions);
+		kept->is_inexact = !past->stats.final || kept->past.message == NULL;
+	}
+	while (*at != NULL) /* the epochs before it are within these sums */
+		if ((*at)->run == past->run && (*at)->number == past->host &&
+		    (*at)->epoch < past->epoch)
+			forget(core, at);
+		else
+			at = &(*at)->next;
+	return kept != NULL;
 }
 
 void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
@@ -254,6 +283,8 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 
 	if (kept == NULL)
 		return;
+	kept->yields =
+		kept->yields || (request->kind == FW_HOST_STOP && request->stop.starts_again);
 	if (request->kind == FW_HOST_START)
 		kept->started = kept->has_run = true;
 	if ((request->kind != FW_HOST_STOP && request->kind != FW_HOST_KILL) || stop->starts_again)
@@ -262,6 +293,7 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		     : stop->drain_ns > 0          ? FW_STOP_DRAINS
 		     : kept->stop != FW_STOP_NOT   ? FW_STOP_DRAINED_ENDS
 						   : FW_STOP_ENDS;
+	kept->is_closing = kept->is_closing || kept->stop == FW_STOP_ENDS;
 	kept->failure = stop->failure;
 	if (kept->reason != NULL || stop->reason == NULL || stop->reason[0] == '\0')
 		return;
@@ -370,6 +402,9 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 		.restarts = kept->restarts,
 		.is_inexact = kept->is_inexact,
 		.age_ns = now_ns > kept->made_ns ? now_ns - kept->made_ns : 0,
+		.is_closing = kept->is_closing,
+		.yields = kept->yields,
+		.is_beside = kept->is_beside,
 	};
 	if (message->report.create.source_bytes > FW_FRAME_MAX - REPORT_ROOM)
 		message->report.create.source_bytes = 0;
@@ -378,6 +413,8 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 	send_if_any(core, &kept->past, kept->epoch, actions);
 	for (uint32_t i = 0; i < kept->event_count; i++)
 		send_if_any(core, &kept->events[i], kept->epoch, actions);
+	if (kept->has_ended && kept->yields)
+		wrk_move_send_saved(core, kept->run, kept->number, kept->epoch, actions);
 	if (kept->has_ended)
 		send_if_any(core, &kept->stats, kept->epoch, actions);
 	send_if_any(core, &kept->exit, kept->epoch, actions);

@@ -361,9 +361,14 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	case FW_HOST_CREATE:
 		wrk_host_create(core, message, now_ns, actions);
 		break;
+	case FW_HOST_SAVED:
+	case FW_HOST_PAST:
+		wrk_move_frame(core, message, actions);
+		break;
 	case FW_HOST_WIRE:
 	case FW_HOST_START:
 	case FW_HOST_SET:
+	case FW_HOST_SUSPEND:
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
 		wrk_host_request(core, message, now_ns, actions);

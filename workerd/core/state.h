@@ -20,6 +20,7 @@ struct wrk_host {
 	bool ending;         /* ... to end: an exit with 0 is in order */
 	bool ended_here;     /* by this workerd, which was asked to end */
 	bool done;           /* all its operators are */
+	bool yields;         /* another process goes on for it */
 	bool failed;         /* it reported a failure itself */
 	bool exit_reported;  /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
@@ -67,6 +68,9 @@ struct wrk_kept {
 	struct wrk_copy events[WRK_KEPT_EVENTS_MAX];
 	uint32_t event_count;
 	bool has_ended, started, has_run, is_inexact;
+	bool is_beside;  /* another process is the host, until HOST_PAST comes */
+	bool is_closing; /* it was told to end, and not to drain before */
+	bool yields;     /* another process goes on for it */
 	enum fw_stop_state stop;
 	enum fragi_failure failure; /* of what it was told to stop for, with its sentence */
 	char *reason;
@@ -177,6 +181,12 @@ void wrk_keep_frame(struct wrk_core *core, const struct fw_message *message,
 void wrk_keep_exit(struct wrk_core *core, const struct wrk_host *host,
 		   const struct fw_host_stats *stats, const struct fw_host_exit *exit,
 		   struct wrk_actions *actions);
+/*
+ * What was prepared beside the host is the host from now on, here or elsewhere; past: the sums
+ * before it. Returns whether it is here.
+ */
+bool wrk_keep_past(struct wrk_core *core, const struct fw_message *past,
+		   struct wrk_actions *actions);
 /* That run is over; 0: all are. */
 void wrk_keep_forget(struct wrk_core *core, uint64_t run);
 /* Whether that epoch of a host is none after those that are known. */
@@ -185,6 +195,16 @@ bool wrk_keep_is_stale(const struct wrk_core *core, const struct fw_message *cre
 void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions);
 /* All that is kept is reported, and that this was all. */
 void wrk_report_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+
+/* move.c: a host goes on in another process */
+/* What the driver sends for that process. */
+void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,
+		    struct wrk_actions *actions);
+/* What the operators of a host that yields have saved goes to the driver. */
+void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t number, uint64_t epoch,
+			 struct wrk_actions *actions);
+/* What an earlier host of that number has saved here is of no use any more. */
+void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions);
 
 /* lines.c */
 /* Passes on to the driver what a host has written, within bounds. */

@@ -104,6 +104,12 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 			snprintf(h->broken, sizeof(h->broken),
 				 "no memory is left for edges to hosts that were started again");
 		break;
+	case HOST_DO_SUSPEND:
+		host_work_suspend(&h->work, &action->request->suspend);
+		break;
+	case HOST_DO_YIELD:
+		host_work_yield(&h->work, action->drain_ns);
+		break;
 	case HOST_DO_START:
 		host_work_start(&h->work);
 		break;

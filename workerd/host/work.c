@@ -309,6 +309,17 @@ void host_work_drain(struct host_work *work, int64_t within_ns)
 	fragi_run_drain(work->run);
 }
 
+void host_work_yield(struct host_work *work, int64_t within_ns)
+{
+	fragi_run_limit_calls(work->run, within_ns);
+	fragi_run_yield(work->run);
+}
+
+void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request)
+{
+	fragi_run_suspend(work->run, request->peer, request->peer_epoch);
+}
+
 void host_work_halt(struct host_work *work)
 {
 	if (work->run != NULL)

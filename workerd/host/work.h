@@ -66,11 +66,13 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 void host_work_wire(struct host_work *work, struct fw_message *request); /* takes it */
 /* Returns 0, and the run reports what fails; or -ENOMEM. */
 int host_work_rewire(struct host_work *work, const struct fw_message *request);
+void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request);
 void host_work_start(struct host_work *work);
 /* out_done is valid until the next event. */
 void host_work_set(struct host_work *work, const struct fw_host_set *request,
 		   struct fw_host_set_done *out_done);
 void host_work_drain(struct host_work *work, int64_t within_ns);
+void host_work_yield(struct host_work *work, int64_t within_ns);
 void host_work_halt(struct host_work *work);
 void host_work_destroy(struct host_work *work);
 

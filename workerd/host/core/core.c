@@ -227,11 +227,10 @@ static void on_wire(struct host_core *core, const struct fw_message *message, in
 	begin_work(core, HOST_WORK_WIRE, HOST_DO_WIRE, actions)->request = message;
 }
 
-/* Peers were started again; this host goes on in whichever phase it is. */
-static bool is_rewire(const struct host_core *core, const struct fw_message *message)
+/* Whether it has edges, whichever phase it is in. */
+static bool is_wired(const struct host_core *core)
 {
-	return message->kind == FW_HOST_WIRE && core->state >= HOST_STATE_WIRING &&
-	       core->state <= HOST_STATE_STARTED;
+	return core->state >= HOST_STATE_WIRING && core->state <= HOST_STATE_STARTED;
 }
 
 static void on_start(struct host_core *core, struct host_actions *actions)
@@ -243,7 +242,9 @@ static void on_start(struct host_core *core, struct host_actions *actions)
 static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
 		    struct host_actions *actions)
 {
-	if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
+	if (stop->drain_ns > 0 && stop->starts_again && core->state == HOST_STATE_STARTED)
+		add(actions, HOST_DO_YIELD)->drain_ns = stop->drain_ns;
+	else if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
 		add(actions, HOST_DO_DRAIN)->drain_ns = stop->drain_ns;
 	else if (stop->drain_ns == 0 ||
 		 core->state != HOST_STATE_FAILED) /* or there is nothing to drain */
@@ -288,10 +289,14 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 		on_set(core, message, actions);
 		return;
 	}
+	if (message->kind == FW_HOST_SUSPEND && is_wired(core)) {
+		add(actions, HOST_DO_SUSPEND)->request = message;
+		return;
+	}
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
 		if (moments[i].kind != message->kind)
 			continue;
-		if (is_rewire(core, message))
+		if (message->kind == FW_HOST_WIRE && is_wired(core)) /* peers were started again */
 			add(actions, HOST_DO_REWIRE)->request = message;
 		else if (moments[i].state != core->state)
 			add_log(actions, FRAGI_LOG_WARN,

@@ -73,10 +73,12 @@ enum host_action_kind {
 	HOST_DO_WIRE,
 	/* request (HOST_WIRE of peers that were started again): a report follows if it fails */
 	HOST_DO_REWIRE,
-	HOST_DO_START, /* answers START_DONE; the run may report before */
-	HOST_DO_SET,   /* request (HOST_SET): answers SET_DONE, at once */
+	HOST_DO_SUSPEND, /* request (HOST_SUSPEND): nothing more is sent to that peer */
+	HOST_DO_START,   /* answers START_DONE; the run may report before */
+	HOST_DO_SET,     /* request (HOST_SET): answers SET_DONE, at once */
 	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
 	HOST_DO_DRAIN,
+	HOST_DO_YIELD,   /* drain_ns: the same, as another process goes on for this host */
 	HOST_DO_HALT,    /* whatever runs stops without draining */
 	HOST_DO_DESTROY, /* answers DESTROY_DONE */
 	HOST_DO_LOG,     /* level, text */

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
+
+#include <string.h>
+
+/*
+ * A host may be reported more than once, because it has gone on in another process (move.c), or was
+ * about to when the driver ended. Of these processes one is the host: the newest that was not
+ * merely prepared beside it. HOST_PAST makes a prepared one the host, and is sent when the one
+ * before has ended; so there are never two, and none whose counts are missed. A process that is
+ * still merely prepared is what the host is moved to from then on.
+ */
+
+static struct drv_reported *owner_of(const struct drv_app *app, uint32_t number)
+{
+	struct drv_reported *owner = NULL;
+
+	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		if (r->number == number && !drv_reported_is_beside(r) &&
+		    (owner == NULL || r->epoch > owner->epoch))
+			owner = r;
+	return owner;
+}
+
+static bool has_failed(const struct drv_reported *reported)
+{
+	for (uint32_t i = 0; i < reported->queued; i++) {
+		const struct fw_message *message = reported->queue[i];
+
+		if (message->kind == FW_HOST_EXIT ||
+		    (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_FAILED))
+			return true;
+	}
+	return false;
+}
+
+/* Hosts are moved one after the other, so there is one such process at most. */
+static bool is_needed(const struct drv_app *app, const struct drv_reported *reported)
+{
+	const struct drv_reported *owner = owner_of(app, reported->number);
+
+	if (!drv_reported_is_beside(reported))
+		return reported == owner;
+	if ((owner != NULL && owner->epoch > reported->epoch) || has_failed(reported))
+		return false;
+	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		if (drv_reported_is_beside(r) && r->epoch > reported->epoch)
+			return false;
+	return true;
+}
+
+/* The counts of that process are within what the worker of the host has. */
+static void forget(const struct drv_reported *reported, const struct drv_reported *owner)
+{
+	struct fw_message message = {.kind = FW_HOST_PAST,
+				     .run = owner->app->run,
+				     .host = owner->number,
+				     .epoch = owner->epoch};
+
+	if (reported->session != owner->session && reported->session->minor >= DRV_MOVES_MINOR)
+		(void)drv_send(reported->session, &message); /* else it stays until the end */
+}
+
+void drv_adopt_choose(struct drv_app *app)
+{
+	struct drv_reported **at = &app->adopting->first;
+
+	while (*at != NULL) {
+		struct drv_reported *reported = *at;
+		struct drv_reported *owner = owner_of(app, reported->number);
+
+		if (is_needed(app, reported)) {
+			at = &reported->next;
+			continue;
+		}
+		if (!drv_reported_is_beside(reported) && owner->report->report.restarts == 0)
+			owner->report->report.is_inexact = true;
+		drv_adopt_disown(reported->session, app->run, reported->number, reported->epoch,
+				 false);
+		if (!drv_reported_is_beside(reported))
+			forget(reported, owner);
+		*at = reported->next;
+		drv_reported_free(reported);
+	}
+}
+
+/* It was to go on in another process, so it is the host only if that one is not known anywhere. */
+bool drv_adopt_may_be_elsewhere(const struct drv_app *app)
+{
+	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		if (r->report->report.yields)
+			return true;
+	return false;
+}
+
+static bool is_current(const struct drv_app *app, const struct fw_host_create *create)
+{
+	return create->source_bytes == app->source_bytes &&
+	       memcmp(create->source, app->source, app->source_bytes) == 0;
+}
+
+void drv_adopt_take_beside(struct drv_app *app)
+{
+	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
+		struct fw_message *prepared = r->prepared;
+
+		if (!drv_reported_is_beside(r) || r->number == 0 || r->number > app->host_count)
+			continue;
+		r->prepared = NULL;
+		drv_move_resume(&app->hosts[r->number - 1], r->session, r->epoch, prepared,
+				is_current(app, &r->report->report.create));
+	}
+}
+
+void drv_adopt_hear_other(struct drv_app *app, const struct drv_reported *reported,
+			  struct fw_message *message)
+{
+	struct drv_host *host =
+		reported->number - 1 < app->host_count ? &app->hosts[reported->number - 1] : NULL;
+
+	if (host != NULL && drv_move_is_of(host, reported->session, reported->epoch))
+		drv_move_message(host, message);
+	else
+		fw_message_free(message);
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* A drain moves hosts to other workers while they run. */
+#define CLIENT 50
+#define NEW 3 /* the worker that takes over */
+
+static void drain(struct world *w, const char *worker)
+{
+	struct fw_message message = {.kind = FW_DRAIN, .seq = 9, .drain = {worker, false}};
+	const struct fw_message *answer;
+
+	say(w, CLIENT, &message);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_assert_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+}
+
+/* All that was asked for so far. */
+static void forget(struct world *w)
+{
+	for (uint64_t c = 1; c <= NEW; c++)
+		while (taken(w, c, FW_HOST_WIRE) != NULL || taken(w, c, FW_HOST_CREATE) != NULL ||
+		       taken(w, c, FW_HOST_START) != NULL)
+			;
+}
+
+/* f1 sends to f2, which runs on b; c could take f2. */
+static void runs(struct world *w)
+{
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	client_hello(w, CLIENT, "top");
+	to_running(w);
+	forget(w);
+	hello(w, NEW, "c", "f2");
+}
+
+static void move_begins(struct world *w)
+{
+	const struct fw_message *create;
+
+	runs(w);
+	drain(w, "b");
+	create = taken(w, NEW, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_expect_eq(create->host, 2);
+	cr_expect_eq(create->epoch, 2);
+	cr_expect_null(taken(w, 2, FW_HOST_STOP), "nothing changes before it is prepared");
+	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
+}
+
+static void new_is_prepared(struct world *w)
+{
+	speaking_epoch[2] = 2;
+	say_prepared(w, NEW, 2, "f2", false);
+}
+
+static void old_has_drained(struct world *w)
+{
+	speaking_epoch[2] = 1;
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+}
+
+static void old_ends(struct world *w)
+{
+	speaking_epoch[2] = 1;
+	say_stats(w, 2, 2, true, 0, 5);
+	say_exit(w, 2, 2, 0, 0, "");
+}
+
+static void new_runs(struct world *w)
+{
+	speaking_epoch[2] = 2;
+	say_result(w, NEW, 2, FW_HOST_WIRED);
+	cr_assert_not_null(taken(w, NEW, FW_HOST_START));
+	say_result(w, NEW, 2, FW_HOST_STARTED);
+}
+
+static void ends(struct world *w)
+{
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, NEW, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 1, true, 12, 0);
+	say_stats(w, NEW, 2, true, 0, 7);
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, NEW, 2, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+}
+
+Test(driver_move, a_host_goes_on_where_it_was_moved_to_and_nothing_is_lost)
+{
+	const struct fw_message *m, *again;
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	m = taken(&w, 2, FW_HOST_STOP);
+	cr_assert_not_null(m);
+	cr_expect(m->stop.drain_ns > 0 && m->stop.starts_again);
+	m = taken(&w, 1, FW_HOST_SUSPEND);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->suspend.peer, 2);
+	cr_expect_eq(m->suspend.peer_epoch, 1);
+	cr_expect_null(taken(&w, NEW, FW_HOST_WIRE), "the old one runs yet");
+	old_has_drained(&w);
+	m = taken(&w, 2, FW_HOST_STOP);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->stop.drain_ns, 0);
+	cr_expect_null(taken(&w, NEW, FW_HOST_WIRE), "the old one lives yet");
+	old_ends(&w);
+	m = taken(&w, NEW, FW_HOST_WIRE);
+	again = taken(&w, 1, FW_HOST_WIRE);
+	cr_assert_not_null(m);
+	cr_assert_not_null(again);
+	cr_expect_eq(m->epoch, 2);
+	cr_expect_eq(again->wire.peers[0].epoch, 2);
+	cr_expect_arr_eq(m->wire.edges[0].token, again->wire.edges[0].token, FW_TOKEN_BYTES);
+	new_runs(&w);
+	assert_has(w.log, "f2 runs again on worker c, epoch 2");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	ends(&w);
+	assert_has(w.json, "\"sent\": 12, \"delivered\": 12");
+	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
+	assert_has(w.json, "\"worker\": \"c\"");
+	assert_has(w.json, "\"epoch\": 2, \"restarts\": 0");
+	cr_expect_eq(drv_core_placed(w.core), 0);
+	world_fini(&w);
+}
+
+Test(driver_move, what_cannot_be_prepared_elsewhere_runs_on)
+{
+	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "no libx.so", ""};
+	const struct fw_message *reply;
+	struct fw_message failed;
+	struct world w;
+
+	move_begins(&w);
+	speaking_epoch[2] = 2;
+	failed = of_host(FW_HOST_PREPARED, 2);
+	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
+	say(&w, NEW, &failed);
+	cr_expect_not_null(taken(&w, NEW, FW_HOST_KILL));
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
+	cr_expect_null(taken(&w, 1, FW_HOST_SUSPEND));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_placed(w.core), 2, "the place elsewhere is given back");
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_REQUEST,
+				 .seq = 2,
+				 .request = {.what = FW_REQUEST_STATE, .worker = "b"}});
+	reply = taken(&w, CLIENT, FW_REPLY);
+	cr_assert_not_null(reply);
+	cr_assert_eq(reply->reply.applications[0].host_count, 1, "only those of that worker");
+	cr_expect_str_eq(reply->reply.applications[0].hosts[0].stays,
+			 "worker c could not prepare it: no libx.so");
+	world_fini(&w);
+}
+
+Test(driver_move, a_worker_that_takes_over_and_is_lost_changes_nothing_before_it_was_prepared)
+{
+	struct world w;
+
+	move_begins(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_placed(w.core), 2);
+	world_fini(&w);
+}
+
+Test(driver_move, one_that_is_lost_later_is_started_anew_where_it_was)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	old_has_drained(&w);
+	old_ends(&w);
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_gt(create->epoch, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
+	old_has_drained(&w);
+	old_ends(&w);
+	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
+	new_runs(&w);
+	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP));
+	cr_expect_not_null(taken(&w, NEW, FW_HOST_STOP));
+	ends(&w);
+	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
+	world_fini(&w);
+}
+
+Test(driver_move, a_second_stop_does_not_wait)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	for (uint64_t c = 1; c <= NEW; c++)
+		cr_expect_not_null(taken(&w, c, FW_HOST_KILL));
+	world_fini(&w);
+}
+
+Test(driver_move, what_operators_have_saved_goes_along)
+{
+	struct fw_message saved;
+	const struct fw_message *m;
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	old_has_drained(&w);
+	saved = of_host(FW_HOST_SAVED, 2);
+	saved.saved = (struct fw_host_saved){64, "state", 5};
+	say(&w, 2, &saved);
+	old_ends(&w);
+	m = taken(&w, NEW, FW_HOST_SAVED);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->epoch, 2);
+	cr_expect_eq(m->saved.offset, 64);
+	cr_expect(m->saved.size == 5 && memcmp(m->saved.bytes, "state", 5) == 0);
+	world_fini(&w);
+}
+
+Test(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs)
+{
+	struct fw_message old = {.kind = FW_HELLO, .seq = 1};
+	struct world w;
+
+	runs(&w);
+	old.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+				      .minor = DRV_MOVES_MINOR - 1,
+				      .role = FW_ROLE_WORKER,
+				      .name = "d",
+				      .node = "node",
+				      .worker_address = "127.0.0.1",
+				      .version = "older",
+				      .cores = 64};
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	say(&w, NEW + 1, &old);
+	drain(&w, "b");
+	cr_expect_null(taken(&w, NEW + 1, FW_HOST_CREATE));
+	assert_has(w.log, "f2 stays on worker b, which is drained: no worker fits f2");
+	world_fini(&w);
+}
+
+/* The rows of a reply are bounded; that of the worker that is asked for is never left out. */
+Test(driver_move, the_row_of_a_worker_is_in_the_reply_about_it)
+{
+	static char text[1 << 19];
+	const struct fw_message *reply;
+	const uint32_t count = 3000;
+	size_t used;
+	struct world w;
+
+	used = (size_t)sprintf(text, "frag: 1\napplication: app\nfragments:\n");
+	for (uint32_t i = 0; i < count; i++)
+		used += (size_t)sprintf(text + used,
+					"  f%u: {host: h%u, operators: {tx: {type: t}}}\n", i, i);
+	world_init(&w);
+	client_hello(&w, CLIENT, "top");
+	hello(&w, 1, "a", NULL);
+	app(&w, text);
+	hello(&w, 2, "b", NULL);
+	request_state(&w, CLIENT, 2);
+	reply = taken(&w, CLIENT, FW_REPLY);
+	cr_assert_not_null(reply);
+	cr_assert_eq(reply->reply.worker_count, 0, "there are more rows than a reply has");
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_REQUEST,
+				 .seq = 3,
+				 .request = {.what = FW_REQUEST_STATE, .worker = "a"}});
+	reply = taken(&w, CLIENT, FW_REPLY);
+	cr_assert_not_null(reply);
+	cr_assert_eq(reply->reply.worker_count, 1);
+	cr_expect_str_eq(reply->reply.workers[0].name, "a");
+	cr_expect_eq(reply->reply.workers[0].fragments, count);
+	world_fini(&w);
+}

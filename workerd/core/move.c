@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/core/state.h>
+
+/*
+ * A host goes on in another process, of this worker or another one. What its operators have saved
+ * goes to the driver when it has ended, and from there to the worker of the other process. That one
+ * is the host when HOST_PAST comes with what was counted before; its worker alone keeps these sums
+ * from then on, and the worker of the process before forgets it.
+ */
+
+void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t number, uint64_t epoch,
+			 struct wrk_actions *actions)
+{
+	struct wrk_action *action;
+
+	if (core->session != WRK_SESSION_ATTACHED) /* it is sent when the host is reported */
+		return;
+	action = wrk_emit(actions, WRK_DO_SEND_SAVED);
+	action->connection = core->connection;
+	action->run = run;
+	action->number = number;
+	action->epoch = epoch;
+}
+
+void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions)
+{
+	struct wrk_action *action = wrk_emit(actions, WRK_DO_FORGET_SAVED);
+
+	action->run = run;
+	action->number = number;
+}
+
+static bool is_here(const struct wrk_core *core, const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < core->slot_count; i++) {
+		const struct wrk_host *host = &core->hosts[i];
+
+		if ((host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) &&
+		    host->connection == core->connection && host->run == message->run &&
+		    host->number == message->host && host->epoch == message->epoch)
+			return true;
+	}
+	return false;
+}
+
+void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,
+		    struct wrk_actions *actions)
+{
+	if (message->kind == FW_HOST_PAST) {
+		if (!wrk_keep_past(core, message, actions) && !is_here(core, message))
+			wrk_move_forget_saved(message->run, message->host, actions);
+	} else if (is_here(core, message)) {
+		wrk_emit(actions, WRK_DO_TAKE_SAVED)->message = message;
+	}
+}
