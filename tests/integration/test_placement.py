@@ -79,27 +79,28 @@ class Placement(ServiceTest):
         self.ok("stop", "large")
 
     def test_drain(self):
-        """A drained worker is given nothing, keeps what it runs, and is empty in the end; it stays
-        drained when it comes back, until that is undone."""
+        """A drained worker is given nothing, what it runs is moved, and it is empty in the end; it
+        stays drained when it comes back, until that is undone."""
         self.serve()
         a = self.offer("a", "cpu=8")
         self.ok("start", self.graph("one"))
         self.assertEqual(self.placed("one"), {"f1": "a", "f2": "a"})
-        self.offer("b", "cpu=2")
         drained = self.start("fragctl", "drain", "a", "-o", "json")
-        drained.wait_line("one still runs there; `fragctl restart one` starts it anew elsewhere")
-        self.ok("start", self.graph("two"))
-        self.assertEqual(self.placed("two"), {"f1": "b", "f2": "b"})
-        self.assertIn("not a: it is drained", self.ok("explain", "two", "f1"))
+        drained.wait_line("f1, f2 of one stays there: no worker fits f1.*it is drained; `fragctl restart one` places it anew")
         self.assertIn("drained: it is given no more fragments", self.ok("workers"))
         self.wait_delivered("one")
         self.assertIsNone(drained.child.poll(), "fragments run there")
         now = self.json("drain", "a", "--no-wait")
         self.assertEqual((now["drained"], now["still_there"]), (True, ["one"]))
-        self.ok("restart", "one")
+        self.offer("b", "cpu=2")
         self.assertEqual(drained.wait(), 0, drained.stderr)
-        self.assertEqual(self.document(drained.stdout), {"worker": "a", "drained": True, "still_there": []})
+        self.assertEqual(self.document(drained.stdout),
+                         {"worker": "a", "drained": True, "still_there": [], "stays": []})
         self.assertEqual(self.placed("one"), {"f1": "b", "f2": "b"})
+        self.wait_delivered("one")
+        self.ok("start", self.graph("two"))
+        self.assertEqual(self.placed("two"), {"f1": "b", "f2": "b"})
+        self.assertIn("not a: it is drained", self.ok("explain", "two", "f1"))
         a.signal(signal.SIGTERM)
         self.assertEqual(a.wait(), 0, a.stderr)
         self.offer("a", "cpu=16")
