@@ -241,18 +241,19 @@ void sim_client_check_source(struct sim *sim, struct sim_host *host,
 	}
 	fragi_source_fini(&source);
 	memcpy(host->begins_with, values, sizeof(values));
+	memcpy(host->begins_applied, applied, sizeof(applied));
 	if (!host->incoming)
 		sim_client_check_values(sim, host);
 }
 
-void sim_client_check_values(struct sim *sim, const struct sim_host *host)
+void sim_client_check_values(struct sim *sim, struct sim_host *host)
 {
 	const uint32_t *values = host->begins_with;
 
 	for (uint32_t i = 0; is_used(sim) && i < host->fragment_count; i++) { /* of its own */
 		uint8_t f = host->fragments[i];
 
-		sim_apply_begin(sim, host, f, applied[f]);
+		sim_apply_begin(sim, host, f, host->begins_applied[f]);
 		if (values[f] < host->app->set[f] || values[f] > host->app->taken[f])
 			sim_fail(sim, "kept", "pid %d begins with f%u.a.p=%u; %u was set, %u taken",
 				 host->pid, f, values[f], host->app->set[f], host->app->taken[f]);

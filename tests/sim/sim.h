@@ -405,8 +405,9 @@ struct sim_host {
 	bool superseded;                     /* there is a newer one */
 	/* move.c: another process goes on for it; it is to go on for another one, which runs yet */
 	bool yields, incoming;
-	uint32_t begins_with[SIM_FRAGMENTS_MAX]; /* values of parameters */
-	bool struck;                             /* by the fate of its application */
+	/* values of parameters, and those of an applied graph */
+	uint32_t begins_with[SIM_FRAGMENTS_MAX], begins_applied[SIM_FRAGMENTS_MAX];
+	bool struck;      /* by the fate of its application */
 	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
 	bool ends;        /* its core has ended it */
 	bool orderly, dying;
@@ -624,7 +625,7 @@ bool sim_client_has(const struct sim *sim, uint64_t connection);
 void sim_client_hear(struct sim *sim, const struct drv_action *action);
 void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw_host_set *request);
 /* It is the host from now on. */
-void sim_client_check_values(struct sim *sim, const struct sim_host *host);
+void sim_client_check_values(struct sim *sim, struct sim_host *host);
 void sim_client_check_source(struct sim *sim, struct sim_host *host,
 			     const struct fw_host_create *create);
 
