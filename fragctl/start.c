@@ -61,6 +61,26 @@ static int pack(struct start *start, struct fw_start_app *command, void **out_pa
 	return CTL_OK;
 }
 
+/* One for which there is no place waits, maybe for long. */
+static int tell_what_is_missing(struct ctl_driver *driver, uint64_t run)
+{
+	struct fw_message *reply;
+	int code = ctl_service_state(driver, &reply);
+
+	if (code != CTL_OK)
+		return code;
+	for (uint32_t i = 0; i < reply->reply.application_count; i++) {
+		const struct fw_application_row *app = &reply->reply.applications[i];
+
+		if (app->run == run && app->missing[0] != '\0')
+			ctl_complain(
+				"%s waits for a worker for %s; `fragctl explain %s` shows why, and it starts as soon as there is one",
+				app->name, app->missing, app->name);
+	}
+	fw_message_free(reply);
+	return CTL_OK;
+}
+
 /* Returns the exit code. */
 static int bring(struct start *start)
 {
@@ -75,6 +95,8 @@ static int bring(struct start *start)
 	if (code == CTL_OK)
 		code = ctl_service_command(&start->driver, &command, json, &run);
 	fragi_free(packed);
+	if (code == CTL_OK)
+		code = tell_what_is_missing(&start->driver, run);
 	if (code == CTL_OK)
 		code = ctl_service_await(&start->driver, run, start->wait ? FW_ENDED : FW_RUNNING,
 					 json, &outcome);

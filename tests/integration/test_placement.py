@@ -71,6 +71,7 @@ class Placement(ServiceTest):
         self.fails(4, "there is no worker for f1: f1 wants 64 cpu, and no worker has so much; worker a has 4",
                    "start", app, "--start-timeout", "200ms")
         waiting = self.start("fragctl", "start", app)
+        waiting.wait_line("large waits for a worker for f1; `fragctl explain large` shows why")
         d.wait_line("large: waiting for a worker for f1 .1 worker here.; f1 wants 64 cpu, and no worker has so much; "
                     "worker a has 4")
         self.offer("b", "cpu=64")
