@@ -301,10 +301,13 @@ class Service(world.World):
             self.start_worker(name)
 
     def hit_process(self, deed, pid, back):
-        if deed.deed in ("kill", "term"):
-            os.kill(pid, signal.SIGKILL if deed.deed == "kill" else signal.SIGTERM)
+        number = {"kill": signal.SIGKILL, "term": signal.SIGTERM}.get(deed.deed, signal.SIGSTOP)
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return []  # its application has just stopped
+        if number != signal.SIGSTOP:
             return [(deed.back_s, back)]
-        os.kill(pid, signal.SIGSTOP)
         if deed.deed == "pause":
             return [(deed.pause_s, lambda: self.go_on(pid))]
         # Stopped for good: a host is ended by its worker. A worker goes on later, or is killed; a
