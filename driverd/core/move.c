@@ -405,6 +405,8 @@ bool drv_move_takes_over(struct drv_host *host)
 	r->at_ns = app->core->now_ns;
 	r->until_ns = INT64_MAX;
 	app->core->work_left = true;
+	if (move->sources != app->settings.sources) /* it was made from a graph that is no more */
+		let_go(host, true);
 	set_phase(host, DRV_MOVE_STARTING, 0);
 	if (move->session == NULL) { /* anew, where it was */
 		host->goal = host->asked = DRV_GOAL_NONE;
