@@ -57,9 +57,10 @@ class Completion(cluster.ClusterTest):
         self.assertEqual(self.offers("run", "-e", "truth_tx fail=c"), ["truth_tx fail=crash"])
         self.assertEqual(sorted(self.offers("validate", "--pipeline", "ping_tx ")),
                          ["ping_tx " + end for end in (
-                             "! ", "asynchronous=", "boolean=", "count=", "downstream_affordable=",
-                             "expiring_message_available=", "memory_available=", "message_available=",
-                             "multi_message_available=", "multi_message_available_timeout=", "name=",
+                             "! ", "asynchronous=", "boolean=", "count=", "cuda_buffer=", "cuda_event=",
+                             "cuda_stream=", "downstream_affordable=", "expiring_message_available=",
+                             "memory_available=", "message_available=", "multi_message_available=",
+                             "multi_message_available_timeout=", "name=",
                              "none=", "or=", "periodic=")])
 
     def typed(self, shell, start, keys, wanted):
