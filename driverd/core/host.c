@@ -346,7 +346,8 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 {
 	const struct drv_app *app = host->app;
 	bool stops = app->state == DRV_APP_DRAINING ||
-		     (app->state == DRV_APP_STARTING && app->stop_wanted);
+		     (app->stop_wanted &&
+		      (app->state == DRV_APP_STARTING || app->state == DRV_APP_RUNNING));
 
 	return exit->asked && (host->state == DRV_HOST_STOPPING || stops || drv_move_ends(host));
 }
@@ -395,7 +396,9 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		drv_suspicion_clear(host);
 	if (!expected && !killed)
 		fail_by_exit(host, exit);
-	if (host->restarting.is_wanted || drv_move_ends(host))
+	if (expected && app->stop_wanted && app->moving == host && !drv_move_ends(host))
+		drv_move_give_up(app); /* the stop has waited for it, and its worker ends too */
+	else if (host->restarting.is_wanted || drv_move_ends(host))
 		drv_restart_gone(host);
 }
 
