@@ -64,7 +64,7 @@ $(CONVERT_CASES): tests/cuda/convert_cases.c
 	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
 FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
-	shared/test_cuda_streams unit/test_inventory)
+	shared/test_cuda_streams shared/test_cuda_green unit/test_inventory)
 $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
 
 # make gpu-check: the tests that need a GPU, with the real driver. They run in a folder that holds

@@ -15,6 +15,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define DECLARE(name, parameters) EXPORT CUresult name parameters;
 FRAGI_CU_FUNCTIONS(DECLARE)
+FRAGI_CU_GREEN_FUNCTIONS(DECLARE)
 EXPORT extern __typeof__(fake_cuda_fail) fake_cuda_fail;
 EXPORT extern __typeof__(fake_cuda_hold) fake_cuda_hold;
 EXPORT extern __typeof__(fake_cuda_used) fake_cuda_used;
@@ -25,6 +26,7 @@ EXPORT extern __typeof__(fake_cuda_hold_stream) fake_cuda_hold_stream;
 EXPORT extern __typeof__(fake_cuda_write) fake_cuda_write;
 EXPORT extern __typeof__(fake_cuda_copy) fake_cuda_copy;
 EXPORT extern __typeof__(fake_cuda_reach) fake_cuda_reach;
+EXPORT extern __typeof__(fake_cuda_sms) fake_cuda_sms;
 
 #define DEVICES_MAX 8
 #define STACK_MAX 8
@@ -65,6 +67,13 @@ struct CUmemPoolHandle_st {
 };
 
 /* Never freed, so that a later use is noticed. */
+struct CUgreenCtx_st {
+	unsigned int sms;
+	bool destroyed;
+	struct CUgreenCtx_st *next;
+};
+
+/* Never freed, so that a later use is noticed. */
 struct CUevent_st {
 	uint64_t recorded, complete; /* numbers of records */
 	bool destroyed;
@@ -94,13 +103,14 @@ struct CUstream_st {
 	pthread_cond_t wake, idle;
 	struct task *first, **last;
 	bool ends, held, is_left; /* left: it ends by itself */
+	struct CUgreenCtx_st *green;
 	struct CUstream_st *next;
 };
 
 #define NAME(name, parameters) #name,
 #define NUMBER(name, parameters) CALL_##name,
-static const char *const names[] = {FRAGI_CU_FUNCTIONS(NAME)};
-enum { FRAGI_CU_FUNCTIONS(NUMBER) CALLS };
+static const char *const names[] = {FRAGI_CU_FUNCTIONS(NAME) FRAGI_CU_GREEN_FUNCTIONS(NAME)};
+enum { FRAGI_CU_FUNCTIONS(NUMBER) FRAGI_CU_GREEN_FUNCTIONS(NUMBER) CALLS };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below */
 static struct {
@@ -113,6 +123,7 @@ static int sticky;                         /* what the context answers from now 
 static struct CUstream_st *streams, *left; /* left: destroyed while held */
 static struct CUmemPoolHandle_st *pools;
 static struct CUevent_st *events;
+static struct CUgreenCtx_st *greens;
 static pthread_cond_t completed = PTHREAD_COND_INITIALIZER; /* an event */
 static struct CUctx_st contexts[DEVICES_MAX];
 static size_t used[DEVICES_MAX], memory_max;
@@ -814,26 +825,151 @@ static CUresult submit(CUstream stream, const struct task *what)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+/* With the lock. */
+static struct CUstream_st *stream_make(struct CUgreenCtx_st *green)
 {
-	struct CUstream_st *stream;
+	struct CUstream_st *stream = calloc(1, sizeof(*stream));
 
-	ENTER(cuStreamCreateWithPriority, true)
-	(void)priority;
-	if (flags > CU_STREAM_NON_BLOCKING)
-		LEAVE(CUDA_ERROR_INVALID_VALUE);
-	stream = calloc(1, sizeof(*stream));
 	if (stream == NULL)
 		abort();
 	stream->last = &stream->first;
+	stream->green = green;
 	pthread_cond_init(&stream->wake, NULL);
 	pthread_cond_init(&stream->idle, NULL);
 	if (pthread_create(&stream->thread, NULL, serve, stream) != 0)
 		abort();
 	stream->next = streams;
 	streams = stream;
-	*out = stream;
+	return stream;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+{
+	ENTER(cuStreamCreateWithPriority, true)
+	(void)priority;
+	if (flags > CU_STREAM_NON_BLOCKING)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	*out = stream_make(NULL);
 	LEAVE(CUDA_SUCCESS);
+}
+
+/* Green contexts. As on a GPU of compute capability 9: partitions are multiples of 8 SMs. */
+
+#define SM_STEP 8u
+
+struct CUdevResourceDesc_st {
+	unsigned int sms;
+};
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out, CUdevResourceType type)
+{
+	ENTER(cuDeviceGetDevResource, false)
+	if (device < 0 || device >= device_count || type != CU_DEV_RESOURCE_TYPE_SM)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	memset(out, 0, sizeof(*out));
+	out->type = CU_DEV_RESOURCE_TYPE_SM;
+	out->sm.smCount = (unsigned int)number("FAKE_CUDA_SMS", 132);
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource *groups, unsigned int *count,
+				     const CUdevResource *from, CUdevResource *rest,
+				     unsigned int flags, unsigned int sms)
+{
+	const unsigned int each = (sms + SM_STEP - 1) / SM_STEP * SM_STEP;
+	unsigned int made;
+
+	ENTER(cuDevSmResourceSplitByCount, false)
+	if (from->type != CU_DEV_RESOURCE_TYPE_SM || flags != 0 || sms == 0 ||
+	    sms > from->sm.smCount)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	made = from->sm.smCount / each;
+	if (groups != NULL && made > *count)
+		made = *count;
+	*count = made;
+	for (unsigned int i = 0; groups != NULL && i < made; i++) {
+		groups[i] = *from;
+		groups[i].sm.smCount = each;
+	}
+	if (rest != NULL) {
+		*rest = *from;
+		rest->sm.smCount = from->sm.smCount - made * each;
+		if (rest->sm.smCount == 0)
+			rest->type = CU_DEV_RESOURCE_TYPE_INVALID;
+	}
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resources,
+				   unsigned int count)
+{
+	static __thread struct CUdevResourceDesc_st what;
+
+	ENTER(cuDevResourceGenerateDesc, false)
+	if (count != 1 || resources->type != CU_DEV_RESOURCE_TYPE_SM)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	what.sms = resources->sm.smCount;
+	*out = &what;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc what, CUdevice device,
+			  unsigned int flags)
+{
+	struct CUgreenCtx_st *green;
+
+	ENTER(cuGreenCtxCreate, false)
+	if (device < 0 || device >= device_count || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	green = calloc(1, sizeof(*green));
+	if (green == NULL)
+		abort();
+	green->sms = what->sms;
+	green->next = greens;
+	greens = green;
+	*out = green;
+	LEAVE(CUDA_SUCCESS);
+}
+
+static bool is_green(const struct CUgreenCtx_st *green)
+{
+	for (const struct CUgreenCtx_st *known = greens; known != NULL; known = known->next)
+		if (known == green)
+			return !known->destroyed;
+	return false;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	ENTER(cuGreenCtxDestroy, false)
+	if (!is_green(green))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	for (const struct CUstream_st *stream = streams; stream != NULL; stream = stream->next)
+		if (stream->green == green) {
+			fprintf(stderr, "fake_cuda: a green context went before its streams\n");
+			abort();
+		}
+	green->destroyed = true;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+{
+	ENTER(cuGreenCtxStreamCreate, false)
+	(void)priority;
+	if (flags != CU_STREAM_NON_BLOCKING)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (!is_green(green))
+		LEAVE(CUDA_ERROR_INVALID_HANDLE);
+	*out = stream_make(green);
+	LEAVE(CUDA_SUCCESS);
+}
+
+unsigned int fake_cuda_sms(void *stream)
+{
+	const struct CUstream_st *made = stream;
+
+	return made->green != NULL ? made->green->sms : 0;
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream)

@@ -17,6 +17,7 @@
  *
  * In the environment: FAKE_CUDA_DEVICES: GPUs (default 1); FAKE_CUDA_MEMORY: bytes of each (default
  * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_SHARED=0: no memory can be shared;
+ * FAKE_CUDA_SMS: SMs of a GPU (default 132, which are divided by 8);
  * FAKE_CUDA_FAIL=NAME:N:RESULT: the N-th call of the function from now on, counted from 1, returns
  * RESULT; FAKE_CUDA_REPORT: a file that gets a line when the process exits, "left BYTES", of memory
  * that was not freed.
@@ -34,6 +35,8 @@ void fake_cuda_hold_stream(void *stream, bool hold);
 int fake_cuda_write(void *stream, unsigned long long address, unsigned char byte, size_t size);
 /* The same, that copies. */
 int fake_cuda_copy(void *stream, unsigned long long to, unsigned long long from, size_t size);
+/* SMs of the green context that a stream was made in; 0: in none. */
+unsigned int fake_cuda_sms(void *stream);
 /* Bytes of memory of all kinds that are in use. */
 size_t fake_cuda_used(void);
 /* Calls of a function so far. */

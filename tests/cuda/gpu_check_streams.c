@@ -284,6 +284,64 @@ static void check_reuse(void)
 	now.pool = NULL;
 }
 
+/* A stream in a part of the GPU writes memory; a stream outside of it waits for that. */
+static bool write_in_part(const struct fragi_cuda_ops *cuda, void *part, unsigned char byte)
+{
+	const struct fragi_stream_ops *ops = fragi_memory_of(GPU)->streams;
+	struct fragi_stream *inside = NULL, *outside = NULL;
+	struct frag_tensor *tensor = NULL, *copy = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_work *work = NULL;
+	void *stream = NULL;
+	bool ok;
+
+	now.size = LARGE;
+	ok = cuda->stream_create(0, part, 0, 0, &stream, &err) == 0 &&
+	     make_tensor(NULL, &tensor) == 0 && ops->open(GPU, stream, &inside, &err) == 0 &&
+	     ops->open(GPU, NULL, &outside, &err) == 0 &&
+	     driver.set(address(tensor), byte, now.size, stream) == 0 &&
+	     ops->record(inside, &work, &err) == 0 &&
+	     fragi_work_follow(work, outside->handle, &err) == 0 &&
+	     ops->finish(outside, &err) == 0 &&
+	     frag_tensor_copy(tensor, NULL, CPU, &copy, &err) == 0 && all_are(copy, byte);
+	if (!ok)
+		printf("     %s\n", err.text);
+	if (work != NULL)
+		fragi_work_unref(work);
+	if (inside != NULL)
+		(void)ops->finish(inside, NULL);
+	ops->close(inside);
+	ops->close(outside);
+	frag_tensor_unref(copy);
+	frag_tensor_unref(tensor);
+	if (stream != NULL)
+		cuda->stream_destroy(0, stream);
+	return ok;
+}
+
+static void check_green(const char *what, const int64_t *wanted)
+{
+	const struct fragi_cuda_ops *cuda;
+	struct frag_err err = FRAG_ERR_INIT;
+	uint32_t sms[2];
+	void *parts[2];
+	int r = fragi_cuda_use(GPU, &cuda, &err);
+
+	if (r == 0)
+		r = cuda->green_create(0, wanted, 2, parts, sms, &err);
+	if (r == -ENOTSUP) {
+		printf("     no green contexts: %s\n", err.text);
+		return;
+	}
+	if (!check(r == 0, what, err.text))
+		return;
+	printf("     green contexts of %u and %u SMs\n", sms[0], sms[1]);
+	check(write_in_part(cuda, parts[0], 3) && write_in_part(cuda, parts[1], 4),
+	      "streams in both parts write, and others wait for them", "");
+	cuda->green_destroy(0, parts[0]);
+	cuda->green_destroy(0, parts[1]);
+}
+
 /* Not judged: the machine may have other work. */
 static void measure(void)
 {
@@ -328,5 +386,7 @@ void check_streams(void)
 	*(void **)&driver.call = dlsym(library, "cuLaunchHostFunc");
 	check_late();
 	check_reuse();
+	check_green("a GPU is divided into two equal green contexts", NULL);
+	check_green("a GPU is divided into two unlike green contexts", (const int64_t[]){8, 16});
 	measure();
 }

@@ -20,6 +20,7 @@ static struct {
 	__typeof__(&fake_cuda_calls) calls;
 	__typeof__(&fake_cuda_peek) peek;
 	__typeof__(&fake_cuda_poke) poke;
+	__typeof__(&fake_cuda_sms) sms;
 } fake;
 
 /* Loads it under the name by which the module asks for it. */
@@ -45,6 +46,7 @@ static void load_fake(void)
 	FIND(calls);
 	FIND(peek);
 	FIND(poke);
+	FIND(sms);
 #undef FIND
 }
 

@@ -273,14 +273,14 @@ Test(spec, names_of_holoscan_are_explained)
 		enum fragi_holoscan_kind kind;
 		const char *name, *sentence;
 	} cases[] = {
-		{FRAGI_HOLOSCAN_RESOURCE, "CudaGreenContext",
-		 "resource type \"CudaGreenContext\" is not built yet; make the context in an operator of your own"},
+		{FRAGI_HOLOSCAN_RESOURCE, "CudaAllocator",
+		 "resource type \"CudaAllocator\" is not part of frag; use stream_ordered_allocator or rmm_allocator"},
 		{FRAGI_HOLOSCAN_OPERATOR, "aja_source_op",
 		 "operator type \"aja_source_op\" is not part of frag; play a recording with video_replayer, or write an operator over the card's library"},
 		{FRAGI_HOLOSCAN_OPERATOR, "CountCondition",
 		 "operator type \"CountCondition\" names the condition \"count\"; list it under an operator's conditions"},
 		{FRAGI_HOLOSCAN_CONDITION, "cuda_green_context",
-		 "resource type \"cuda_green_context\" is not built yet; make the context in an operator of your own"},
+		 "condition type \"cuda_green_context\" names the resource \"cuda_green_context\"; list it under resources"},
 		{FRAGI_HOLOSCAN_CONDITION, "PeriodicConditon",
 		 "unknown condition type \"PeriodicConditon\"; did you mean \"PeriodicCondition\"?"},
 		{FRAGI_HOLOSCAN_OPERATOR, "ping_txx",

@@ -18,7 +18,8 @@ FRAG_BEGIN_DECLS
  *   - dev_id (0): number of the GPU, for device memory
  * - unbounded_allocator: the heap of the process, and memory of GPUs without a pool; no parameters
  * - rmm_allocator, stream_ordered_allocator: memory of a GPU from pools; cuda_stream_pool: streams
- *   of a GPU. `fragctl inspect TYPE` lists their parameters.
+ *   of a GPU; cuda_green_context_pool, cuda_green_context: parts of a GPU, for such streams.
+ *   `fragctl inspect TYPE` lists their parameters.
  *
  * A plugin brings types of its own: see struct frag_resource_type. An operator reaches a resource
  * - by a parameter: FRAG_PARAM_RESOURCE in its table, `pool: $pool` in the graph

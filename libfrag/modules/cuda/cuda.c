@@ -18,5 +18,7 @@ const struct fragi_cuda_ops fragi_cuda_v1 = {
 	.kernel_launch = cuda_kernel_launch,
 	.kernel_wait = cuda_kernel_wait,
 	.kernel_destroy = cuda_kernel_destroy,
+	.green_create = cuda_green_create,
+	.green_destroy = cuda_green_destroy,
 	.survey = cuda_device_survey,
 };

@@ -8,6 +8,7 @@
 #include "driver.h"
 
 #define DRIVER_VERSION_MIN 12000
+#define GREEN_VERSION_MIN 12050
 
 #ifdef FRAG_CUDA_TOOLKIT
 /* What the table calls is what the toolkit declares. */
@@ -15,6 +16,9 @@
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult(*) parameters),    \
 		       #name);
 FRAGI_CU_FUNCTIONS(SAME)
+#if CUDA_VERSION >= GREEN_VERSION_MIN
+FRAGI_CU_GREEN_FUNCTIONS(SAME)
+#endif
 #undef SAME
 #endif
 
@@ -33,7 +37,14 @@ static int find_functions(void *library, struct cuda_driver *out, struct frag_er
 	return 0;
 }
 
-static int initialise(struct frag_err *err)
+static void find_green_functions(void *library)
+{
+#define FIND(function, parameters) *(void **)(void *)&cu.function = dlsym(library, #function);
+	FRAGI_CU_GREEN_FUNCTIONS(FIND)
+#undef FIND
+}
+
+static int initialise(void *library, struct frag_err *err)
 {
 	int version = 0, r;
 
@@ -45,14 +56,16 @@ static int initialise(struct frag_err *err)
 			err, -ENODEV,
 			"the driver of NVIDIA is for CUDA %d.%d: install one for 12.0 or newer",
 			version / 1000, version % 1000 / 10);
+	if (r == 0 && version >= GREEN_VERSION_MIN)
+		find_green_functions(library);
 	return r < 0 ? -ENODEV : 0;
 }
 
 int cuda_driver_open(struct frag_err *err)
 {
 	static bool found, ready;
+	static void *library;
 	const char *why;
-	void *library;
 	int r = 0;
 
 	if (ready)
@@ -69,7 +82,7 @@ int cuda_driver_open(struct frag_err *err)
 		found = r == 0;
 	}
 	if (r == 0)
-		r = initialise(err);
+		r = initialise(library, err);
 	ready = r == 0;
 	return r;
 }

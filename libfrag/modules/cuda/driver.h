@@ -9,6 +9,7 @@
 #else
 #include "driver_abi.h"
 #endif
+#include "driver_green.h"
 
 /*
  * The functions of libcuda.so.1 that frag calls, by the names that the library exports: those of
@@ -80,9 +81,24 @@
 	   unsigned int block_x, unsigned int block_y, unsigned int block_z,                       \
 	   unsigned int shared_bytes, CUstream stream, void **arguments, void **extra))
 
+/* Of drivers from CUDA 12.5 on: NULL where the driver is older. */
+#define FRAGI_CU_GREEN_FUNCTIONS(X)                                                                \
+	X(cuDeviceGetDevResource, (CUdevice device, CUdevResource * out, CUdevResourceType type))  \
+	X(cuDevSmResourceSplitByCount,                                                             \
+	  (CUdevResource * groups, unsigned int *count, const CUdevResource *from,                 \
+	   CUdevResource *rest, unsigned int flags, unsigned int sms))                             \
+	X(cuDevResourceGenerateDesc,                                                               \
+	  (CUdevResourceDesc * out, CUdevResource * resources, unsigned int count))                \
+	X(cuGreenCtxCreate,                                                                        \
+	  (CUgreenCtx * out, CUdevResourceDesc what, CUdevice device, unsigned int flags))         \
+	X(cuGreenCtxDestroy, (CUgreenCtx context))                                                 \
+	X(cuGreenCtxStreamCreate,                                                                  \
+	  (CUstream * out, CUgreenCtx context, unsigned int flags, int priority))
+
 #define FRAGI_CU_POINTER(name, parameters) CUresult(*name) parameters;
 struct cuda_driver {
 	FRAGI_CU_FUNCTIONS(FRAGI_CU_POINTER)
+	FRAGI_CU_GREEN_FUNCTIONS(FRAGI_CU_POINTER)
 };
 
 /* Set by cuda_driver_open, constant afterwards. */

@@ -14,9 +14,14 @@ extern const struct fragi_stream_ops cuda_streams;
 extern const struct fragi_shared_memory cuda_shared;
 
 /* stream.c; see struct fragi_cuda_ops */
-int cuda_stream_create(int32_t id, uint32_t flags, int priority, void **out_stream,
-		       struct frag_err *err);
+int cuda_stream_create(int32_t id, void *green_context, uint32_t flags, int priority,
+		       void **out_stream, struct frag_err *err);
 void cuda_stream_destroy(int32_t id, void *stream);
+
+/* green.c; see struct fragi_cuda_ops */
+int cuda_green_create(int32_t id, const int64_t *sms, uint32_t count, void **out_contexts,
+		      uint32_t *out_sms, struct frag_err *err);
+void cuda_green_destroy(int32_t id, void *context);
 
 /* pool.c; see struct fragi_cuda_ops */
 int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint64_t keep_bytes,

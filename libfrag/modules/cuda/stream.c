@@ -7,8 +7,8 @@
 #include "device.h"
 #include "module.h"
 
-int cuda_stream_create(int32_t id, uint32_t flags, int priority, void **out_stream,
-		       struct frag_err *err)
+int cuda_stream_create(int32_t id, void *green_context, uint32_t flags, int priority,
+		       void **out_stream, struct frag_err *err)
 {
 	const struct cuda_device *gpu = cuda_device_of(id);
 	CUstream stream = NULL;
@@ -19,8 +19,13 @@ int cuda_stream_create(int32_t id, uint32_t flags, int priority, void **out_stre
 	r = cuda_device_enter(gpu, err);
 	if (r < 0)
 		return r;
-	r = cuda_check(cu.cuStreamCreateWithPriority(&stream, flags, priority), err,
-		       "GPU %d (%s): cuStreamCreateWithPriority", (int)id, gpu->name);
+	if (green_context != NULL)
+		r = cuda_check(cu.cuGreenCtxStreamCreate(&stream, green_context,
+							 CU_STREAM_NON_BLOCKING, priority),
+			       err, "GPU %d (%s): cuGreenCtxStreamCreate", (int)id, gpu->name);
+	else
+		r = cuda_check(cu.cuStreamCreateWithPriority(&stream, flags, priority), err,
+			       "GPU %d (%s): cuStreamCreateWithPriority", (int)id, gpu->name);
 	cuda_device_leave();
 	if (r == 0)
 		*out_stream = stream;

@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <base/failure.h>
 #include <base/lock.h>
-#include <res/resource.h>
+#include <res/green_context.h>
 #include <type/cuda.h>
 
 /* CUDA's streams of one GPU, which operators take and give back. */
@@ -14,9 +14,10 @@
 struct stream_pool {
 	/* parameters */
 	int64_t dev_id, flags, priority, reserved_size, max_size;
-	const struct fragi_cuda_ops *cuda; /* from initialize on */
-	struct fragi_lock lock;            /* of what follows */
-	void **streams;                    /* all; the first idle_count are not in use */
+	struct frag_resource *cuda_green_context; /* NULL: the primary context */
+	const struct fragi_cuda_ops *cuda;        /* from initialize on */
+	struct fragi_lock lock;                   /* of what follows */
+	void **streams;                           /* all; the first idle_count are not in use */
 	uint32_t count, idle_count, capacity;
 };
 
@@ -41,13 +42,26 @@ static const struct frag_param params[] = {
 		       .headline = "Streams that are made at the start"),
 	FRAG_PARAM_I64(struct stream_pool, max_size, 0, .max = STREAMS_MAX,
 		       .headline = "Streams at most; 0: 4096"),
+	FRAG_PARAM_RESOURCE(struct stream_pool, cuda_green_context, NULL,
+			    .flags = FRAG_PARAM_OPTIONAL,
+			    .headline = "The green context that they are made in"),
 };
 
 static int setup(void *state, struct frag_resource *resource, struct frag_err *err)
 {
 	const struct stream_pool *pool = state;
+	int64_t dev_id;
 
 	(void)resource;
+	if (pool->cuda_green_context != NULL &&
+	    !fragi_is_green_context(pool->cuda_green_context, &dev_id))
+		return frag_err_set(err, -EINVAL, "resource \"%s\" is no cuda_green_context",
+				    pool->cuda_green_context->name);
+	if (pool->cuda_green_context != NULL && dev_id != pool->dev_id)
+		return frag_err_set(err, -EINVAL,
+				    "dev_id is %" PRId64 " and resource \"%s\" is of GPU %" PRId64
+				    "; give both the same",
+				    pool->dev_id, pool->cuda_green_context->name, dev_id);
 	if (pool->max_size > 0 && pool->reserved_size > pool->max_size)
 		return frag_err_set(err, -EINVAL,
 				    "reserved_size is %" PRId64 " and max_size is %" PRId64
@@ -73,8 +87,11 @@ static int make_stream(struct stream_pool *pool, void **out_stream, struct frag_
 		pool->streams = streams;
 		pool->capacity = capacity;
 	}
-	r = pool->cuda->stream_create((int32_t)pool->dev_id, (uint32_t)pool->flags,
-				      (int)pool->priority, out_stream, err);
+	r = pool->cuda->stream_create((int32_t)pool->dev_id,
+				      pool->cuda_green_context != NULL
+					      ? fragi_green_context(pool->cuda_green_context)
+					      : NULL,
+				      (uint32_t)pool->flags, (int)pool->priority, out_stream, err);
 	if (r == 0)
 		pool->streams[pool->count++] = *out_stream;
 	return r;

@@ -9,8 +9,9 @@
 #define RESOURCE_ALIGN 64u
 
 static const struct fragi_built_in_resource *const types[] = {
-	&fragi_block_memory_pool,        &fragi_cuda_stream_pool,    &fragi_rmm_allocator,
-	&fragi_stream_ordered_allocator, &fragi_unbounded_allocator, &fragi_simple_text_serializer,
+	&fragi_block_memory_pool,   &fragi_cuda_green_context,     &fragi_cuda_green_context_pool,
+	&fragi_cuda_stream_pool,    &fragi_rmm_allocator,          &fragi_stream_ordered_allocator,
+	&fragi_unbounded_allocator, &fragi_simple_text_serializer,
 };
 
 const struct fragi_built_in_resource *fragi_built_in_resource_at(size_t i)

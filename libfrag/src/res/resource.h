@@ -39,8 +39,9 @@ struct frag_resource {
 	uint64_t blocks_needed;
 };
 
-extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_cuda_stream_pool,
-	fragi_rmm_allocator, fragi_stream_ordered_allocator, fragi_unbounded_allocator;
+extern const struct fragi_built_in_resource fragi_block_memory_pool, fragi_cuda_green_context,
+	fragi_cuda_green_context_pool, fragi_cuda_stream_pool, fragi_rmm_allocator,
+	fragi_stream_ordered_allocator, fragi_unbounded_allocator;
 
 /* Whether a resource is a cuda_stream_pool, and of which GPU. NULL is accepted. */
 bool fragi_is_stream_pool(const struct frag_resource *resource, struct frag_device *out_gpu);

@@ -107,10 +107,9 @@
 	  "write worker_thread_number and pin_cores under scheduler")                              \
 	X(RESOURCE, "CudaAllocator", "cuda_allocator", "", ABSENT,                                 \
 	  "use stream_ordered_allocator or rmm_allocator")                                         \
-	X(RESOURCE, "CudaGreenContext", "cuda_green_context", "cuda_green_context", LATER,         \
-	  "make the context in an operator of your own")                                           \
+	X(RESOURCE, "CudaGreenContext", "cuda_green_context", "cuda_green_context", BUILT, "")     \
 	X(RESOURCE, "CudaGreenContextPool", "cuda_green_context_pool", "cuda_green_context_pool",  \
-	  LATER, "make the contexts in an operator of your own")                                   \
+	  BUILT, "")                                                                               \
 	X(RESOURCE, "CudaStreamPool", "cuda_stream_pool", "cuda_stream_pool", BUILT, "")           \
 	X(RESOURCE, "DataLoggerResource", "data_logger", "", ABSENT,                               \
 	  "use basic_console_logger, or write a type with frag/data_logger.h")                     \

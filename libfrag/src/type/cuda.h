@@ -13,6 +13,9 @@
  */
 struct fragi_cuda_pool;
 
+/* More than a GPU has parts that can be divided. */
+#define FRAGI_GREEN_CONTEXTS_MAX 128
+
 struct fragi_cuda_ops {
 	size_t struct_size;
 	const char *name;
@@ -33,9 +36,14 @@ struct fragi_cuda_ops {
 			   uint64_t keep_bytes, struct fragi_cuda_pool **out, struct frag_err *err);
 	/* When all memory has been given back; NULL is accepted. */
 	void (*pool_destroy)(struct fragi_cuda_pool *pool);
-	/* A CUstream of a GPU. Returns 0; -ENOMEM; -EIO. */
-	int (*stream_create)(int32_t id, uint32_t flags, int priority, void **out_stream,
-			     struct frag_err *err);
+	/*
+	 * A CUstream of a GPU.
+	 * - green_context: of green_create: the stream is made in it, and never waits for the
+	 *   default stream, whatever flags says; NULL: in the primary context
+	 * Returns 0; -ENOMEM; -EIO.
+	 */
+	int (*stream_create)(int32_t id, void *green_context, uint32_t flags, int priority,
+			     void **out_stream, struct frag_err *err);
 	/* What is queued on it is done first, without waiting for it here. */
 	void (*stream_destroy)(int32_t id, void *stream);
 	/* As the functions of struct fragi_memory. */
@@ -48,6 +56,20 @@ struct fragi_cuda_ops {
 			     void **arguments, struct frag_err *err);
 	int (*kernel_wait)(const struct frag_kernel *kernel, void *stream, struct frag_err *err);
 	void (*kernel_destroy)(struct frag_kernel *kernel);
+	/*
+	 * Divides the SMs of a GPU, and makes a green context (CUgreenCtx) of each part.
+	 * - sms: [count] SMs of each, which the driver rounds up to what the GPU can divide; NULL:
+	 *   as many as all can have; the only one has all
+	 * - count: 1 to FRAGI_GREEN_CONTEXTS_MAX
+	 * - out_contexts: [count]
+	 * - out_sms: [count] receives the SMs that each has got
+	 * Returns 0; -ENOTSUP: the driver is older than CUDA 12.5; -EINVAL: the GPU has not so many
+	 * SMs; -ENOMEM; -EIO. Nothing is left of what failed.
+	 */
+	int (*green_create)(int32_t id, const int64_t *sms, uint32_t count, void **out_contexts,
+			    uint32_t *out_sms, struct frag_err *err);
+	/* When its streams have gone. */
+	void (*green_destroy)(int32_t id, void *context);
 	/*
 	 * How many GPUs this process sees, and the memory of all together; makes none of them
 	 * ready. Returns 0; -ENODEV with the reason.
