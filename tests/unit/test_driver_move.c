@@ -205,6 +205,27 @@ Test(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes)
 	world_fini(&w);
 }
 
+/* As with ^C in a terminal: the workers get it too. */
+Test(driver_move, a_worker_that_ends_while_a_stop_waits_for_a_move_is_no_failure)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	old_has_drained(&w);
+	old_ends(&w);
+	speaking_epoch[2] = 2;
+	say_exit(&w, NEW, 2, 0, 0, "");
+	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP), "%s", w.log);
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_stats(&w, 1, 1, true, 12, 0);
+	say_exit(&w, 1, 1, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	assert_has(w.json, "\"stopped\"");
+	world_fini(&w);
+}
+
 Test(driver_move, a_second_stop_does_not_wait)
 {
 	struct world w;

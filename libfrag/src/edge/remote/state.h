@@ -76,7 +76,7 @@ struct fragi_remote_endpoint {
 	_Atomic int state;                  /* enum fragi_endpoint_state; operators read it */
 	_Atomic uint64_t areas; /* of this host that the peer has mapped; operators read it */
 	bool heard;             /* its HELLO has come */
-	bool suspend_wanted;                /* ... once it is ready */
+	bool suspend_wanted;    /* ... once it is ready */
 	bool failed;            /* to be lost after this round */
 	bool broken;            /* the transport has said so: nothing more comes */
 	bool closing, stopped;  /* base is being closed; and that is over */
