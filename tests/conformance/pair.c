@@ -255,12 +255,17 @@ static void tell_other(struct pair *pair, int side)
 	fragi_pump_unlock(pair->pump[other]);
 }
 
-void pair_replace(struct pair *pair, int side)
+void pair_replace_end(struct pair *pair, int side)
 {
-	pair_replace_begin(pair, side);
 	tell_other(pair, side);
 	cr_assert(pair_until(pair, is_ready), "never ready again: %s %s", pair->sentence[0],
 		  pair->sentence[1]);
+}
+
+void pair_replace(struct pair *pair, int side)
+{
+	pair_replace_begin(pair, side);
+	pair_replace_end(pair, side);
 }
 
 static void remotes_open(struct pair *pair)

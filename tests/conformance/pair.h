@@ -96,9 +96,11 @@ void pair_close(struct pair *pair);
 void pair_end(struct pair *pair);
 /*
  * The host of a side stops for good, and another one of a higher epoch takes its place, with new
- * tokens, ends and rows. The first half of it: the other host does not know yet.
+ * tokens, ends and rows. The first half of it: the other host does not know yet. The second half:
+ * it is told, and both are connected.
  */
 void pair_replace_begin(struct pair *pair, int side);
+void pair_replace_end(struct pair *pair, int side);
 void pair_replace(struct pair *pair, int side);
 /* One round on both sides; returns how many things happened. */
 uint32_t pair_turn(struct pair *pair);

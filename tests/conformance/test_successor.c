@@ -6,6 +6,7 @@
 
 #include "pair.h"
 #include <base/stamp.h>
+#include <edge/travel.h>
 
 #define ONE_TEST(name, first, second, what)                                                        \
 	Test(name, what, .init = set_environment)                                                  \
@@ -120,6 +121,41 @@ EDGE_TEST(what_a_sender_had_sent_is_received_first)
 	pass(&pair, 8, 20);
 	cr_expect_eq(atomic_load(&pair.rx_row->delivered), 28);
 	cr_expect_eq(dropped(&pair, FRAGI_DROP_NO_ROOM), 0);
+	pair_close(&pair);
+}
+
+/* As the hosts count after three messages that were sent and received. */
+static void count_three(const struct pair *pair, struct fragi_travel *tx, struct fragi_travel *rx)
+{
+	*tx = *rx = (struct fragi_travel){0};
+	fragi_travel_sender(tx, 0, fragi_remote_tx_link(pair->tx), 3, false, 3, false);
+	fragi_travel_receiver(rx, 0, fragi_remote_rx_link(pair->rx), 3, false, 3, false);
+}
+
+static bool is_at_rest(const struct fragi_travel *tx, const struct fragi_travel *rx)
+{
+	return tx->sent + rx->sent == tx->arrived + rx->arrived;
+}
+
+EDGE_TEST(counts_of_two_links_are_never_equal)
+{
+	struct pair pair = {.capacity = 4};
+	struct fragi_travel tx, rx, former_tx, former_rx;
+
+	pair_open(&pair, kind);
+	count_three(&pair, &tx, &rx);
+	cr_expect(is_at_rest(&tx, &rx));
+	for (int side = 0; side < 2; side++) {
+		former_tx = tx;
+		former_rx = rx;
+		pair_replace_begin(&pair, side);
+		count_three(&pair, &tx, &rx);
+		cr_expect(!is_at_rest(&tx, &rx), "the other end has not been told");
+		pair_replace_end(&pair, side);
+		count_three(&pair, &tx, &rx);
+		cr_expect(is_at_rest(&tx, &rx));
+		cr_expect(!is_at_rest(&former_tx, &rx) && !is_at_rest(&tx, &former_rx));
+	}
 	pair_close(&pair);
 }
 

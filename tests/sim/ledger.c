@@ -95,12 +95,13 @@ void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *ou
 
 		if (host->edges[i].sends)
 			fragi_travel_sender(
-				&travel, number,
+				&travel, number, flow->counted_link,
 				flow->tx.sent - dropped(flow->tx.tx_dropped) - flow->sent_before,
 				flow->closing, flow->tx.confirmed - flow->confirmed_before,
 				flow->receiver_done);
 		else
-			fragi_travel_receiver(&travel, number, flow->rx.arrived - flow->rx_before,
+			fragi_travel_receiver(&travel, number, flow->counted_link,
+					      flow->rx.arrived - flow->rx_before,
 					      flow->sender_closed, consumed_of(flow),
 					      flow->receiver_closed);
 	}

@@ -108,6 +108,7 @@ static void run_link(struct sim *sim, struct sim_flow *flow)
 	struct fragi_window_rx *rx = &flow->rx_window;
 
 	flow->dead = flow->ready[0] = flow->ready[1] = false;
+	flow->counted_link = flow->link;
 	flow->sent_before = tx->sent;
 	flow->sent_bytes_before = tx->sent_bytes;
 	flow->confirmed_before = flow->tx.confirmed;

@@ -251,8 +251,9 @@ struct sim_flow {
 	uint32_t sizes[SIM_QUEUE_MAX]; /* credit of what is queued */
 	uint32_t size_first;
 	/* the link between the present processes of both ends: link.c */
-	uint32_t link; /* counts them; what is under way on one before is lost */
-	bool ready[2]; /* the sender, the receiver: has been told of the other */
+	uint32_t link;         /* counts them; what is under way on one before is lost */
+	uint32_t counted_link; /* that both ends count for */
+	bool ready[2];         /* the sender, the receiver: has been told of the other */
 	/* what was counted before it */
 	uint64_t left_before, arrived_before, received_before, sent_before, sent_bytes_before,
 		confirmed_before, rx_before, rx_bytes_before;

@@ -170,9 +170,9 @@ static void count_sender(const struct fragi_tx *tx, uint32_t flow, struct fragi_
 	uint64_t sent_before, credit_before;
 
 	fragi_remote_tx_before(tx, &sent_before, &credit_before);
-	fragi_travel_sender(travel, flow, sent - dropped(row->tx_dropped) - sent_before,
-			    atomic_load(&tx->closed), credit - credit_before,
-			    atomic_load(&tx->receiver_done));
+	fragi_travel_sender(travel, flow, fragi_remote_tx_link(tx),
+			    sent - dropped(row->tx_dropped) - sent_before, atomic_load(&tx->closed),
+			    credit - credit_before, atomic_load(&tx->receiver_done));
 }
 
 static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct fragi_travel *travel)
@@ -184,7 +184,8 @@ static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct frag
 	if (fragi_rx_blocks(rx))
 		consumed = atomic_load_explicit(&row->delivered, memory_order_acquire) +
 			   dropped(row->rx_dropped);
-	fragi_travel_receiver(travel, flow, arrived - before, atomic_load(&rx->queue.sender_closed),
+	fragi_travel_receiver(travel, flow, fragi_remote_rx_link(rx), arrived - before,
+			      atomic_load(&rx->queue.sender_closed),
 			      consumed > before ? consumed - before : 0,
 			      atomic_load(&rx->queue.receiver_closed));
 }

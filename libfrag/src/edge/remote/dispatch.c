@@ -56,6 +56,7 @@ int fragi_remote_edge_add(struct fragi_remote_endpoint *endpoint, struct fragi_r
 	edge->endpoint = endpoint;
 	edge->seal = flow->seal;
 	edge->is_tx = is_tx;
+	edge->link = remote->config.epoch + endpoint->peer->epoch;
 	edge->config = *config;
 	edge->next = endpoint->edges;
 	endpoint->edges = edge;

@@ -136,6 +136,12 @@ FRAGI_API bool fragi_remote_peer_was_lost(const struct fragi_remote_peer *peer);
 FRAGI_API void fragi_remote_tx_before(const struct fragi_tx *tx, uint64_t *out_sent,
 				      uint64_t *out_confirmed);
 FRAGI_API uint64_t fragi_remote_rx_before(const struct fragi_rx *rx);
+/*
+ * Which two processes an end has counted for since: the sum of their epochs, the same at both ends,
+ * which grows with each successor of either. Under the pump's lock.
+ */
+FRAGI_API uint64_t fragi_remote_tx_link(const struct fragi_tx *tx);
+FRAGI_API uint64_t fragi_remote_rx_link(const struct fragi_rx *rx);
 
 /*
  * How many messages the end keeps in memory: those not sent yet, and those that the transport still

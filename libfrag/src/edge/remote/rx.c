@@ -189,6 +189,11 @@ uint64_t fragi_remote_rx_before(const struct fragi_rx *rx)
 	return rx_of((struct fragi_rx *)(uintptr_t)rx)->before;
 }
 
+uint64_t fragi_remote_rx_link(const struct fragi_rx *rx)
+{
+	return rx_of((struct fragi_rx *)(uintptr_t)rx)->edge.link;
+}
+
 void fragi_remote_rx_on_want(struct fragi_remote_rx *rx)
 {
 	atomic_store_explicit(&rx->window.wanted, true, memory_order_relaxed);

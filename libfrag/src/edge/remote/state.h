@@ -122,6 +122,7 @@ struct fragi_remote_edge {
 	struct fragi_remote_seal *seal; /* the flow's; NULL: plain */
 	struct fragi_remote_edge *next; /* of the endpoint */
 	bool is_tx;
+	uint64_t link; /* that it counts for: the sum of both epochs */
 	struct fragi_edge_config config;
 };
 

@@ -121,6 +121,7 @@ static void begin_anew(struct fragi_remote_endpoint *endpoint)
 
 static int restart_edge(struct fragi_remote_edge *edge)
 {
+	edge->link = fragi_remote_of(edge->endpoint)->config.epoch + edge->endpoint->peer->epoch;
 	if (edge->is_tx)
 		fragi_remote_tx_restart(fragi_remote_tx_of(edge));
 	else

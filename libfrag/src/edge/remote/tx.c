@@ -432,6 +432,11 @@ void fragi_remote_tx_before(const struct fragi_tx *base, uint64_t *out_sent,
 	*out_confirmed = tx->confirmed_before;
 }
 
+uint64_t fragi_remote_tx_link(const struct fragi_tx *base)
+{
+	return tx_of(base)->edge.link;
+}
+
 void fragi_remote_tx_end(struct fragi_remote_tx *tx)
 {
 	fragi_remote_tx_on_done(tx);
