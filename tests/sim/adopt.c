@@ -278,6 +278,7 @@ void sim_adopt_died(struct sim *sim)
 	sim_print(sim, "disk", "is lost");
 	sim->disk.was_lost = true;
 	drop(keeps_none, 0);
+	sim->disk.lost_with = sim->driver.incarnation;
 	sim->disk.epoch = sim->disk.heard = 0;
 }
 

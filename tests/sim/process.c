@@ -59,7 +59,7 @@ static void check_epoch(struct sim *sim, uint64_t incarnation, uint64_t epoch)
 {
 	struct sim_disk *disk = &sim->disk;
 
-	if (!disk->is_used)
+	if (!disk->is_used || incarnation <= disk->lost_with) /* still under way when it was lost */
 		return;
 	if (incarnation > disk->heard_from && epoch <= disk->heard)
 		sim_fail(sim, "epochs",

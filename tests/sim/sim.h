@@ -474,6 +474,7 @@ struct sim_disk {
 	uint64_t wanted_epoch, writing_epoch; /* reserved up to that */
 	uint64_t written;                     /* the newest change that was written */
 	bool was_lost;
+	uint64_t lost_with;  /* the last driver whose state is lost: incarnation */
 	uint64_t synced;     /* adopt.c: the newest change that is there */
 	uint64_t heard;      /* the highest that a worker has heard */
 	uint64_t heard_from; /* incarnation */
