@@ -185,9 +185,10 @@ static bool neighbours_are_prepared(const struct drv_host *host)
 {
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *other = drv_host_neighbour(host, i);
+		bool yields = other->move.phase == DRV_MOVE_YIELDING ||
+			      other->move.phase == DRV_MOVE_ENDING;
 
-		if (other->state < DRV_HOST_PREPARED || other->state > DRV_HOST_DONE ||
-		    other->move.phase >= DRV_MOVE_YIELDING)
+		if (other->state < DRV_HOST_PREPARED || other->state > DRV_HOST_DONE || yields)
 			return false;
 	}
 	return true;

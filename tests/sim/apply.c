@@ -177,7 +177,8 @@ void sim_apply_look(struct sim *sim, struct sim_app *app, bool quiet)
 		    sim->dead_ns + SIM_CLIENT_LATE_NS)
 		sim_fail(sim, "answers", "the client has no answer for f%u.b.q=%u of %s",
 			 applying->fragment, applying->value, sim->apps[applying->app].name);
-	for (uint32_t i = 0; quiet && i < sim->host_count; i++) {
+	/* What is left of an application that has ended may still be held up in the kernel. */
+	for (uint32_t i = 0; quiet && !app->ended && i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 
 		for (uint32_t k = 0; k < host->fragment_count; k++) {
