@@ -150,8 +150,10 @@ static void perform(struct sim *sim, struct drv_action *action)
 	}
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		if (connection_of(sim, action) == NULL)
+		connection = connection_of(sim, action);
+		if (connection == NULL)
 			break;
+		sim_move_sent(sim, connection, action->frame, action->frame_bytes);
 		sim_send(sim, index, 0, action->frame, action->frame_bytes);
 		action->frame = NULL;
 		break;

@@ -3,9 +3,11 @@
 
 /*
  * Hosts that leave a drained worker while they run (driverd/core/move.c): one that is spawned on
- * another worker beside the one that runs is *incoming* until it is wired, and then is the host.
- * What must hold: the other one has ended by then, and what it had got and sent has been received;
- * a move that is given up changes nothing.
+ * another worker beside the one that runs is *incoming* until the driver makes it the host with
+ * HOST_PAST, or wires it: after a driver that died, a host that is only started anew may look as if
+ * it were incoming. If it ends before HOST_PAST comes, the host has failed. What must hold: the
+ * other one has ended by then, and what it had got and sent has been received; a move that is given
+ * up changes nothing.
  */
 
 /* The one that runs; NULL: none does. */
@@ -79,6 +81,28 @@ void sim_move_takes_over(struct sim *sim, struct sim_host *host)
 
 		flow->from = flow->from == old ? host : flow->from;
 		flow->to = flow->to == old ? host : flow->to;
+	}
+}
+
+void sim_move_sent(struct sim *sim, const struct sim_connection *connection, const uint8_t *frame,
+		   size_t size)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		struct sim_host *host = &sim->hosts[i];
+		struct frag_err err = FRAG_ERR_INIT;
+		struct fw_message *message;
+
+		if (!host->incoming || host->worker != connection->worker)
+			continue;
+		if (fw_decode(frame + 4, size - 4, &message, &err) < 0) {
+			sim_fail(sim, "codec", "a frame of the driver cannot be read: %s",
+				 err.text);
+			return;
+		}
+		if (message->kind == FW_HOST_PAST && message->run == host->run &&
+		    message->host == host->number && message->epoch == host->epoch)
+			sim_move_takes_over(sim, host);
+		fw_message_free(message);
 	}
 }
 

@@ -731,6 +731,9 @@ void sim_data_suspend(struct sim *sim, struct sim_flow *flow);
 bool sim_move_spawned(struct sim *sim, struct sim_host *host);
 /* It is the host from now on. */
 void sim_move_takes_over(struct sim *sim, struct sim_host *host);
+/* A frame of the driver to a worker, which may make a process the host. */
+void sim_move_sent(struct sim *sim, const struct sim_connection *connection, const uint8_t *frame,
+		   size_t size);
 void sim_move_suspend(struct sim *sim, struct sim_host *host,
 		      const struct fw_host_suspend *request);
 /* Some host is between two processes, and a stop waits for it. */
