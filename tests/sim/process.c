@@ -243,7 +243,7 @@ void sim_host_reap(struct sim *sim, const struct sim_event *event)
 {
 	static struct fragi_flow_stats flows[SIM_FLOWS_MAX];
 	static struct fw_op_stats ops[2 * SIM_FRAGMENTS_MAX];
-	const struct sim_host *host = &sim->hosts[event->a];
+	struct sim_host *host = &sim->hosts[event->a];
 	const struct sim_worker *worker = &sim->workers[host->worker];
 	struct fw_host_stats stats = {.flows = flows, .ops = ops};
 	struct wrk_exited exited = {.status = host->status, .signal = host->signal};
@@ -254,6 +254,7 @@ void sim_host_reap(struct sim *sim, const struct sim_event *event)
 		sim_put_back(sim, *event, worker->process.stopped_until_ns);
 		return;
 	}
+	host->reaped = true;
 	stats.flow_count = sim_host_rows(host, flows);
 	stats.op_count = sim_host_ops(host, ops);
 	exited.stats = host->has_page ? &stats : NULL;

@@ -421,6 +421,9 @@ struct sim_host {
 	bool term_by_stranger;
 	bool ended_by_worker;
 	bool kill_requested; /* the driver's KILL has reached its workerd */
+	bool reaped;         /* its workerd has seen that it ended */
+	/* KILL came when it had ended and was not reaped: its workerd takes that for a kill */
+	bool kill_crossed;
 	int status, signal;
 	int64_t dead_ns_at;         /* when it died; 0: lives */
 	int64_t heard_by_worker_ns; /* when its workerd last heard it */

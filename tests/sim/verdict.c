@@ -63,7 +63,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "died before it was told to end, and yet the application is called done";
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
-	if (strcmp(state, "stopped") == 0 && all_done && host->orderly &&
+	/* A driver before this one may have killed it, in vain. */
+	if (strcmp(state, "stopped") == 0 && all_done && host->orderly && !host->kill_crossed &&
 	    app->state != DRV_APP_KILLING)
 		return "ended in order";
 	if ((strcmp(state, "waiting") == 0 || strcmp(state, "prepared") == 0) && host->started)

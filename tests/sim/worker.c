@@ -237,11 +237,15 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 	for (uint32_t i = 0; i < sim->host_count; i++) {
 		struct sim_host *host = &sim->hosts[i];
 
-		if (!host->process.alive || host->worker != index ||
+		if (host->reaped || host->worker != index ||
 		    host->generation != worker->generation ||
 		    host->connection != worker->connection || host->run != message->run ||
 		    host->number != message->host || host->epoch != message->epoch)
 			continue;
+		if (!host->process.alive) {
+			host->kill_crossed = true;
+			continue;
+		}
 		host->kill_requested = true;
 		worker->heard_end = host->app;
 	}
