@@ -8,15 +8,32 @@
  * against what the played processes did.
  */
 
+static bool runs_fragment(const struct sim_host *host, const struct sim_app *app, uint32_t fragment)
+{
+	for (uint32_t f = 0; host->app == app && f < host->fragment_count; f++)
+		if (host->fragments[f] == fragment)
+			return true;
+	return false;
+}
+
+/* One that it was to move to is it too, once the one that ran has made way and this one died. */
 static const struct sim_host *host_of(const struct sim *sim, const struct sim_app *app,
 				      uint32_t fragment)
 {
-	for (uint32_t i = sim->host_count; i-- > 0;)
-		for (uint32_t f = 0; sim->hosts[i].app == app && !sim->hosts[i].incoming &&
-				     f < sim->hosts[i].fragment_count;
-		     f++)
-			if (sim->hosts[i].fragments[f] == fragment)
-				return &sim->hosts[i];
+	const struct sim_host *incoming = NULL;
+
+	for (uint32_t i = sim->host_count; i-- > 0;) {
+		const struct sim_host *host = &sim->hosts[i];
+
+		if (!runs_fragment(host, app, fragment))
+			continue;
+		if (!host->incoming && incoming != NULL && host->yields && !host->process.alive)
+			return incoming;
+		if (!host->incoming)
+			return host;
+		if (incoming == NULL && !host->process.alive)
+			incoming = host;
+	}
 	return NULL;
 }
 
