@@ -388,8 +388,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (host->state == DRV_HOST_GONE)
 		return;
 	host->orderly = expected && exit->signal == 0;
-	if (expected && host->state < DRV_HOST_DONE &&
-	    !drv_move_ends(host)) /* it had not come to its end */
+	if (expected && host->state < DRV_HOST_DONE && !drv_move_ends(host) &&
+	    app->result == FRAGI_SUMMARY_DONE) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
 	if (expected)

@@ -139,6 +139,22 @@ Test(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_that)
 	world_fini(&w);
 }
 
+/* A crash and an end in order are heard in one step. */
+Test(driver_adopt, a_failure_stays_one_whatever_ends_in_order_after_it)
+{
+	struct world w;
+
+	comes_back(&w);
+	report_two(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	say_exit(&w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_reported(&w, 2);
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED, "%s", w.log);
+	world_fini(&w);
+}
+
 /* f1 sends to f2 over so many flows. */
 static char *many_flows(void)
 {
