@@ -185,10 +185,9 @@ static bool neighbours_are_prepared(const struct drv_host *host)
 {
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *other = drv_host_neighbour(host, i);
-		bool yields = other->move.phase == DRV_MOVE_YIELDING ||
-			      other->move.phase == DRV_MOVE_ENDING;
 
-		if (other->state < DRV_HOST_PREPARED || other->state > DRV_HOST_DONE || yields)
+		if (other->state < DRV_HOST_PREPARED || other->state > DRV_HOST_DONE ||
+		    drv_move_ends(other))
 			return false;
 	}
 	return true;
@@ -253,6 +252,7 @@ static void advance(struct drv_host *host)
 		ask(host, DRV_GOAL_PREPARED, config->prepare_ns);
 		return;
 	case DRV_HOST_PREPARED:
+		r->until_ns = INT64_MAX; /* it has answered; what its neighbours do has deadlines */
 		if (!neighbours_are_prepared(host))
 			return;
 		ask(host, DRV_GOAL_WIRED, config->wire_ns);
@@ -314,6 +314,7 @@ void drv_restart_give_up(struct drv_app *app)
 
 		if (!host->restarting.is_wanted)
 			continue;
+		drv_suspicion_clear(host); /* it is killed, and its links with it */
 		host->restarting.is_wanted = false;
 		app->restarting_count--;
 		if (host->state == DRV_HOST_PLACED)
