@@ -285,12 +285,11 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 		return;
 	}
 	if (failure->code != FRAGI_FAILURE_NONE) {
-		if (during == DRV_HOST_WIRING && !host->restarting.is_wanted) {
-			host->failed = true;
+		if (during == DRV_HOST_WIRING &&
+		    (!host->restarting.is_wanted || host->move.phase == DRV_MOVE_STARTING))
 			drv_suspect_wiring(host, failure);
-		} else {
+		else
 			drv_host_failed(host, failure);
-		}
 		return;
 	}
 	if (!is_late)

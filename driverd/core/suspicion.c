@@ -60,10 +60,12 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
 
+	host->failed = host->failed || !host->restarting.is_wanted;
 	if (app->suspicion.host != NULL)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
 		host->name, failure->sentence);
+	host->restarting.until_ns = INT64_MAX; /* it has answered */
 	suspect(app, &(struct drv_suspicion){host, NULL, *failure});
 }
 
@@ -117,7 +119,10 @@ void drv_suspicion_judge(struct drv_app *app)
 		return;
 	}
 	if (s->peer == NULL) {
-		drv_app_fail_by_host(s->host, &s->failure);
+		struct drv_host *host = s->host;
+
+		s->host = NULL;
+		drv_host_failed(host, &s->failure);
 		return;
 	}
 	drv_app_fail(

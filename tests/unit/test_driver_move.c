@@ -4,6 +4,15 @@
 /* A drain moves hosts to other workers while they run. */
 #define CLIENT 50
 #define NEW 3 /* the worker that takes over */
+#define CRASH "fraghost 101 crashed in f1.tx, tick 5: signal 11 (SIGSEGV)"
+
+static const char restarting[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
+	"  f2: {operators: {rx: {type: t}}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
 
 static void drain(struct world *w, const char *worker)
 {
@@ -26,21 +35,25 @@ static void forget(struct world *w)
 }
 
 /* f1 sends to f2, which runs on b; c could take f2. */
-static void runs(struct world *w)
+static void runs(struct world *w, const char *text)
 {
 	memset(speaking_epoch, 0, sizeof(speaking_epoch));
 	world_init(w);
 	client_hello(w, CLIENT, "top");
-	to_running(w);
+	app(w, text);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
 	forget(w);
 	hello(w, NEW, "c", "f2");
 }
 
-static void move_begins(struct world *w)
+static void move_begins_of(struct world *w, const char *text)
 {
 	const struct fw_message *create;
 
-	runs(w);
+	runs(w, text);
 	drain(w, "b");
 	create = taken(w, NEW, FW_HOST_CREATE);
 	cr_assert_not_null(create, "%s", w->log);
@@ -48,6 +61,11 @@ static void move_begins(struct world *w)
 	cr_expect_eq(create->epoch, 2);
 	cr_expect_null(taken(w, 2, FW_HOST_STOP), "nothing changes before it is prepared");
 	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
+}
+
+static void move_begins(struct world *w)
+{
+	move_begins_of(w, two_fragments);
 }
 
 static void new_is_prepared(struct world *w)
@@ -265,7 +283,7 @@ Test(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs)
 	struct fw_message old = {.kind = FW_HELLO, .seq = 1};
 	struct world w;
 
-	runs(&w);
+	runs(&w, two_fragments);
 	old.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 				      .minor = DRV_MOVES_MINOR - 1,
 				      .role = FW_ROLE_WORKER,
@@ -279,6 +297,72 @@ Test(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs)
 	drain(&w, "b");
 	cr_expect_null(taken(&w, NEW + 1, FW_HOST_CREATE));
 	assert_has(w.log, "f2 stays on worker b, which is drained: no worker fits f2");
+	world_fini(&w);
+}
+
+/* The new process of f2 cannot reach f1, which has crashed: the report of that is on its way. */
+static void new_finds_its_neighbour_dead(struct world *w)
+{
+	struct fw_message wired;
+
+	new_is_prepared(w);
+	old_has_drained(w);
+	old_ends(w);
+	speaking_epoch[2] = 2;
+	wired = of_host(FW_HOST_WIRED, 2);
+	wired.result.failure =
+		(struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "its data link broke", ""};
+	say(w, NEW, &wired);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+}
+
+Test(driver_move, a_neighbour_that_crashes_meanwhile_is_the_cause)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_finds_its_neighbour_dead(&w);
+	say_exit(&w, 1, 1, 139, 11, CRASH);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	assert_has(w.log, CRASH);
+	cr_expect_null(strstr(w.log, "its data link broke"), "%s", w.log);
+	world_fini(&w);
+}
+
+Test(driver_move, what_cannot_be_wired_is_the_cause_when_no_other_shows)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_finds_its_neighbour_dead(&w);
+	pass_beating(&w, 500 * MS, 1, NEW);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	assert_has(w.log, "its data link broke");
+	world_fini(&w);
+}
+
+/* Both are between two processes, and each is wired to the other's next one. */
+Test(driver_move, a_neighbour_that_is_started_again_does_not_wait_for_the_move_to_end)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	move_begins_of(&w, restarting);
+	new_is_prepared(&w);
+	old_has_drained(&w);
+	old_ends(&w);
+	cr_assert_not_null(taken(&w, NEW, FW_HOST_WIRE));
+	while (taken(&w, 1, FW_HOST_WIRE) != NULL)
+		;
+	say_exit(&w, 1, 1, 139, 11, CRASH);
+	m = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w.log);
+	speaking_epoch[1] = m->epoch;
+	say_prepared(&w, 1, 1, "f1", true);
+	cr_expect_not_null(taken(&w, 1, FW_HOST_WIRE));
+	m = taken(&w, NEW, FW_HOST_WIRE);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->wire.peers[0].epoch, speaking_epoch[1]);
 	world_fini(&w);
 }
 
