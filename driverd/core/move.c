@@ -20,6 +20,8 @@
  * it would be lost; but no longer than for a drain.
  */
 
+#define AGAIN_NS 1000000000 /* between two tries to move a host */
+
 static void wake(struct drv_app *app, int64_t at_ns)
 {
 	if (at_ns != INT64_MAX)
@@ -99,6 +101,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 {
 	let_go(host, kill);
 	stay(host, why);
+	host->move.again_ns = host->app->core->now_ns + AGAIN_NS;
 	if (host->move.is_resumed) {
 		yield(host);
 		return;
@@ -189,7 +192,8 @@ static void look(struct drv_app *app)
 		    host->state == DRV_HOST_DONE)
 			stay(host, "its operators are done, and it ends with its application");
 		/* A neighbour that is started again looks at all when it runs. */
-		if (!is_to_leave(host) || !neighbours_run(host))
+		if (!is_to_leave(host) || !neighbours_run(host) ||
+		    app->core->now_ns < host->move.again_ns)
 			continue;
 		why = drv_where_obstacle(host);
 		if (why == NULL && app->core->is_behind)

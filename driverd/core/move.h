@@ -30,6 +30,7 @@ struct drv_move {
 	bool is_resumed;  /* a driver before has begun it, and may have told the peers already */
 	struct fw_message *prepared; /* its answer; owned; NULL: not yet */
 	int64_t until_ns;            /* when the phase has lasted too long; INT64_MAX: never */
+	int64_t again_ns;            /* not before this, as no worker could take it just now */
 	char *stays; /* why it is not moved, though it should be; owned; NULL: it is */
 	void *texts; /* of the worker where it was moved to; owned */
 };
