@@ -61,7 +61,7 @@ Test(resource, types_are_found_and_listed)
 			     fragi_built_in_resource_at(n));
 		cr_expect_not_null(fragi_built_in_resource_at(n)->type.headline);
 	}
-	cr_expect_eq(n, 6);
+	cr_expect_eq(n, 8);
 }
 
 Test(resource, a_pool_has_so_many_blocks)
