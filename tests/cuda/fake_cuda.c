@@ -66,9 +66,12 @@ struct CUmemPoolHandle_st {
 	struct CUmemPoolHandle_st *next;
 };
 
+#define SMS_MAX 256
+
 /* Never freed, so that a later use is noticed. */
 struct CUgreenCtx_st {
 	unsigned int sms;
+	bool has[SMS_MAX]; /* by the number of the SM */
 	bool destroyed;
 	struct CUgreenCtx_st *next;
 };
@@ -853,22 +856,49 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
 	LEAVE(CUDA_SUCCESS);
 }
 
-/* Green contexts. As on a GPU of compute capability 9: partitions are multiples of 8 SMs. */
+/*
+ * Green contexts. As on a GPU of compute capability 9: partitions are multiples of 8 SMs. As with
+ * driver 580: what a split has made or left is not split again, and a context is made of groups of
+ * one split.
+ */
 
 #define SM_STEP 8u
 
 struct CUdevResourceDesc_st {
 	unsigned int sms;
+	bool has[SMS_MAX];
 };
+
+/* In the bytes of a resource that belong to the driver. */
+struct origin {
+	unsigned int split,
+		first; /* split: 0: none, the whole GPU; first: number of its first SM */
+};
+
+static struct origin origin_of(const CUdevResource *resource)
+{
+	struct origin origin;
+
+	memcpy(&origin, resource->padding, sizeof(origin));
+	return origin;
+}
+
+static void set_part(CUdevResource *part, struct origin origin, unsigned int sms)
+{
+	memset(part, 0, sizeof(*part));
+	part->type = sms > 0 ? CU_DEV_RESOURCE_TYPE_SM : CU_DEV_RESOURCE_TYPE_INVALID;
+	part->sm.smCount = sms;
+	memcpy(part->padding, &origin, sizeof(origin));
+}
 
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out, CUdevResourceType type)
 {
 	ENTER(cuDeviceGetDevResource, false)
 	if (device < 0 || device >= device_count || type != CU_DEV_RESOURCE_TYPE_SM)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
-	memset(out, 0, sizeof(*out));
-	out->type = CU_DEV_RESOURCE_TYPE_SM;
-	out->sm.smCount = (unsigned int)number("FAKE_CUDA_SMS", 132);
+	set_part(out, (struct origin){0, 0}, (unsigned int)number("FAKE_CUDA_SMS", 132));
+	if (out->sm.smCount > SMS_MAX)
+		abort();
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -877,26 +907,25 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *groups, unsigned int *count,
 				     unsigned int flags, unsigned int sms)
 {
 	const unsigned int each = (sms + SM_STEP - 1) / SM_STEP * SM_STEP;
+	static unsigned int splits;
 	unsigned int made;
 
 	ENTER(cuDevSmResourceSplitByCount, false)
 	if (from->type != CU_DEV_RESOURCE_TYPE_SM || flags != 0 || sms == 0 ||
 	    sms > from->sm.smCount)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (origin_of(from).split != 0)
+		LEAVE(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 	made = from->sm.smCount / each;
 	if (groups != NULL && made > *count)
 		made = *count;
 	*count = made;
-	for (unsigned int i = 0; groups != NULL && i < made; i++) {
-		groups[i] = *from;
-		groups[i].sm.smCount = each;
-	}
-	if (rest != NULL) {
-		*rest = *from;
-		rest->sm.smCount = from->sm.smCount - made * each;
-		if (rest->sm.smCount == 0)
-			rest->type = CU_DEV_RESOURCE_TYPE_INVALID;
-	}
+	splits++;
+	for (unsigned int i = 0; groups != NULL && i < made; i++)
+		set_part(&groups[i], (struct origin){splits, i * each}, each);
+	if (rest != NULL)
+		set_part(rest, (struct origin){splits, made * each},
+			 from->sm.smCount - made * each);
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -906,11 +935,30 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resour
 	static __thread struct CUdevResourceDesc_st what;
 
 	ENTER(cuDevResourceGenerateDesc, false)
-	if (count != 1 || resources->type != CU_DEV_RESOURCE_TYPE_SM)
+	memset(&what, 0, sizeof(what));
+	if (count == 0)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
-	what.sms = resources->sm.smCount;
+	for (unsigned int i = 0; i < count; i++) {
+		if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM)
+			LEAVE(CUDA_ERROR_INVALID_VALUE);
+		if (origin_of(&resources[i]).split != origin_of(resources).split)
+			LEAVE(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+		what.sms += resources[i].sm.smCount;
+		memset(what.has + origin_of(&resources[i]).first, true, resources[i].sm.smCount);
+	}
 	*out = &what;
 	LEAVE(CUDA_SUCCESS);
+}
+
+/* The real driver allows it; nothing here means it. */
+static void refuse_overlap(const struct CUdevResourceDesc_st *what)
+{
+	for (const struct CUgreenCtx_st *other = greens; other != NULL; other = other->next)
+		for (unsigned int sm = 0; sm < SMS_MAX && !other->destroyed; sm++)
+			if (what->has[sm] && other->has[sm]) {
+				fprintf(stderr, "fake_cuda: two green contexts have SM %u\n", sm);
+				abort();
+			}
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc what, CUdevice device,
@@ -924,7 +972,9 @@ CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc what, CUdevice devi
 	green = calloc(1, sizeof(*green));
 	if (green == NULL)
 		abort();
+	refuse_overlap(what);
 	green->sms = what->sms;
+	memcpy(green->has, what->has, sizeof(green->has));
 	green->next = greens;
 	greens = green;
 	*out = green;

@@ -140,13 +140,25 @@ Test(cuda_green, without_numbers_all_parts_are_the_same)
 	cr_expect_eq(sms_of(&(struct parts){.streams = {{"stream_flags", "0"}}}), 132);
 }
 
-Test(cuda_green, parts_of_one_size_are_made_at_once)
+/* The SMs of the `index`-th of `count` parts. */
+static unsigned int sms_of_part(const char *count, const char *sms, const char *index)
 {
-	const struct parts parts = {
-		.pool = {{"num_partitions", "4"}, {"sms_per_partition", "[8, 8, 8, 16]"}}};
+	return sms_of(
+		&(struct parts){.pool = {{"num_partitions", count}, {"sms_per_partition", sms}},
+				.context = {{"index", index}}});
+}
 
-	cr_expect_eq(sms_of(&parts), 16);
-	cr_expect_eq(fake.calls("cuDevSmResourceSplitByCount"), 2);
+Test(cuda_green, unlike_parts_are_made_of_equal_groups)
+{
+	cr_expect_eq(sms_of_part("2", "[16, 96]", "0"), 16);
+	cr_expect_eq(sms_of_part("2", "[16, 96]", "1"), 96);
+	cr_expect_eq(sms_of_part("2", "[96, 16]", "0"), 96);
+	cr_expect_eq(sms_of_part("4", "[8, 24, 8, 40]", "1"), 24);
+	cr_expect_eq(sms_of_part("4", "[8, 24, 8, 40]", "2"), 8);
+	cr_expect_eq(sms_of_part("4", "[8, 24, 8, 40]", "3"), 40);
+	/* No larger than it must be: 17 is rounded up to 24 and 101 to 104. */
+	cr_expect_eq(sms_of_part("2", "[17, 101]", "0"), 24);
+	cr_expect_eq(sms_of_part("2", "[17, 101]", "1"), 104);
 }
 
 Test(cuda_green, parts_that_make_no_sense)
@@ -168,10 +180,13 @@ Test(cuda_green, parts_that_the_gpu_does_not_have)
 {
 	refuse(&(struct parts){.pool = {{"num_partitions", "2"},
 					{"sms_per_partition", "[72, 64]"}}},
-	       "GPU 0 (Fake 0) has 132 SMs, not enough for all partitions: 0 of 64 SMs fit where 1 are asked for");
+	       "GPU 0 (Fake 0) has 132 SMs, not enough for all partitions: 16 of 17 groups of 8 SMs fit");
 	refuse(&(struct parts){.pool = {{"num_partitions", "3"},
 					{"sms_per_partition", "[60, 60, 60]"}}},
-	       "2 of 60 SMs fit where 3 are asked for");
+	       "2 of 3 groups of 64 SMs fit");
+	refuse(&(struct parts){.pool = {{"num_partitions", "2"},
+					{"sms_per_partition", "[8, 200]"}}},
+	       "0 of 1 groups of 200 SMs fit");
 	refuse(&(struct parts){.pool = {{"num_partitions", "17"}}},
 	       "GPU 0 (Fake 0) has 132 SMs, not enough for 17 partitions");
 	refuse(&(struct parts){.pool = {{"num_partitions", "16"}, {"min_sm_size", "10"}}},
@@ -224,10 +239,11 @@ Test(cuda_green, each_call_of_the_driver_may_fail)
 	static const char *const names[] = {"cuDeviceGetDevResource", "cuDevSmResourceSplitByCount",
 					    "cuDevResourceGenerateDesc", "cuGreenCtxCreate",
 					    "cuGreenCtxStreamCreate"};
+	static const int calls[] = {1, 4, 2, 2, 1}; /* of each, for two unlike parts */
 	int failed = 0;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
-		for (int nth = 1; nth <= (i < 1 || i > 3 ? 1 : 2); nth++) {
+		for (int nth = 1; nth <= calls[i]; nth++) {
 			fake.fail(names[i], nth, 999);
 			failed += i == 3;
 			refuse(&(struct parts){.pool = TWO}, names[i]);

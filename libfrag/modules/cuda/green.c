@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #define LOG_TOPIC "cuda"
+#include <base/alloc.h>
 #include <base/log.h>
 
 #include "device.h"
@@ -40,77 +41,129 @@ static unsigned int equal_share(const CUdevResource *all, unsigned int count)
 	return sms;
 }
 
-/*
- * Takes `count` partitions of the same size from `rest`, which is what is left then.
- * - all: SMs of the GPU
- */
-static int split(const struct cuda_device *gpu, unsigned int all, unsigned int sms,
-		 unsigned int count, CUdevResource *out, CUdevResource *rest, struct frag_err *err)
+/* Makes `count` groups of at least `sms` SMs: the driver makes them all of the same size. */
+static int split(const struct cuda_device *gpu, const CUdevResource *all, unsigned int sms,
+		 unsigned int count, CUdevResource *out, struct frag_err *err)
 {
-	CUdevResource from = *rest;
 	unsigned int groups = count;
 	int r = 0;
 
-	if (from.type == CU_DEV_RESOURCE_TYPE_SM && sms <= from.sm.smCount)
-		r = cuda_check(cu.cuDevSmResourceSplitByCount(out, &groups, &from, rest, 0, sms),
-			       err, "GPU %d (%s): cuDevSmResourceSplitByCount", (int)gpu->id,
-			       gpu->name);
+	if (sms <= all->sm.smCount)
+		r = cuda_check(cu.cuDevSmResourceSplitByCount(out, &groups, all, NULL, 0, sms), err,
+			       "GPU %d (%s): cuDevSmResourceSplitByCount", (int)gpu->id, gpu->name);
 	else
 		groups = 0;
 	if (r == 0 && groups < count)
 		r = frag_err_set(
 			err, -EINVAL,
-			"GPU %d (%s) has %u SMs, not enough for all partitions: %u of %u SMs fit where %u are asked for; the driver rounds partitions up, so ask for fewer or smaller ones",
-			(int)gpu->id, gpu->name, all, groups, sms, count);
+			"GPU %d (%s) has %u SMs, not enough for all partitions: %u of %u groups of %u SMs fit; the driver rounds partitions up, so ask for fewer or smaller ones",
+			(int)gpu->id, gpu->name, all->sm.smCount, groups, count, sms);
 	return r;
 }
 
-static int divide(const struct cuda_device *gpu, const int64_t *sms, uint32_t count,
-		  CUdevResource *out, struct frag_err *err)
+/* The size of the equal groups that all partitions are made of. */
+static int find_unit(const struct cuda_device *gpu, const CUdevResource *all,
+		     const unsigned int *sms, uint32_t count, unsigned int *out,
+		     struct frag_err *err)
 {
-	CUdevResource rest;
-	unsigned int all, share;
-	uint32_t same;
-	int r = cuda_check(cu.cuDeviceGetDevResource(gpu->device, &rest, CU_DEV_RESOURCE_TYPE_SM),
+	CUdevResource group;
+	unsigned int unit = 0, size, rest;
+	int r = 0;
+
+	/* The greatest common divisor of the sizes as the driver rounds them. */
+	for (uint32_t i = 0; i < count && r == 0; i++) {
+		r = split(gpu, all, sms[i], 1, &group, err);
+		for (size = r == 0 ? group.sm.smCount : 0; size > 0; size = rest) {
+			rest = unit % size;
+			unit = size;
+		}
+	}
+	/* The driver may make no groups that are so small. */
+	if (r == 0)
+		r = split(gpu, all, unit, 1, &group, err);
+	if (r == 0)
+		*out = group.sm.smCount;
+	return r;
+}
+
+/* Groups of SMs: those of the first partition, then those of the second, and so on. */
+struct division {
+	CUdevResource *groups;
+	uint32_t counts[FRAGI_GREEN_CONTEXTS_MAX];
+};
+
+/*
+ * The driver splits nothing that a split has made or left, and makes groups of one size only: so
+ * all groups are made at once, and a partition gets one or more of them.
+ */
+static int divide_by(const struct cuda_device *gpu, const CUdevResource *all,
+		     const unsigned int *sms, uint32_t count, struct division *out,
+		     struct frag_err *err)
+{
+	unsigned int unit = 0, total = 0;
+	int r = find_unit(gpu, all, sms, count, &unit, err);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < count; i++) {
+		out->counts[i] = (sms[i] + unit - 1) / unit;
+		total += out->counts[i];
+	}
+	out->groups = fragi_calloc(total, sizeof(*out->groups));
+	if (out->groups == NULL)
+		return frag_err_set(err, -ENOMEM, "out of memory");
+	r = split(gpu, all, unit, total, out->groups, err);
+	if (r < 0)
+		fragi_free(out->groups);
+	return r;
+}
+
+/* - out: the caller frees its groups */
+static int divide(const struct cuda_device *gpu, const int64_t *sms, uint32_t count,
+		  struct division *out, struct frag_err *err)
+{
+	CUdevResource all;
+	unsigned int sizes[FRAGI_GREEN_CONTEXTS_MAX], share = 0;
+	int r = cuda_check(cu.cuDeviceGetDevResource(gpu->device, &all, CU_DEV_RESOURCE_TYPE_SM),
 			   err, "GPU %d (%s): cuDeviceGetDevResource", (int)gpu->id, gpu->name);
 
 	if (r < 0)
 		return r;
-	all = rest.sm.smCount;
 	if (sms == NULL && count == 1) {
-		out[0] = rest;
+		out->groups = fragi_malloc(sizeof(*out->groups));
+		if (out->groups == NULL)
+			return frag_err_set(err, -ENOMEM, "out of memory");
+		out->groups[0] = all;
+		out->counts[0] = 1;
 		return 0;
 	}
-	share = sms == NULL ? equal_share(&rest, count) : 0;
+	if (sms == NULL)
+		share = equal_share(&all, count);
 	if (sms == NULL && share == 0)
 		return frag_err_set(err, -EINVAL,
 				    "GPU %d (%s) has %u SMs, not enough for %u partitions",
-				    (int)gpu->id, gpu->name, all, (unsigned int)count);
-	if (sms == NULL)
-		return split(gpu, all, share, count, out, &rest, err);
-	/* What is left is worse to divide: partitions of one size are made at once. */
-	for (uint32_t i = 0; i < count && r == 0; i += same) {
-		for (same = 1; i + same < count && sms[i + same] == sms[i]; same++)
-			;
-		r = split(gpu, all, (unsigned int)sms[i], same, out + i, &rest, err);
-	}
-	return r;
+				    (int)gpu->id, gpu->name, all.sm.smCount, (unsigned int)count);
+	for (uint32_t i = 0; i < count; i++)
+		sizes[i] = sms != NULL ? (unsigned int)sms[i] : share;
+	return divide_by(gpu, &all, sizes, count, out, err);
 }
 
-static int make_context(const struct cuda_device *gpu, CUdevResource *part, void **out,
-			struct frag_err *err)
+static int make_context(const struct cuda_device *gpu, CUdevResource *groups, uint32_t count,
+			void **out, uint32_t *out_sms, struct frag_err *err)
 {
 	CUdevResourceDesc what;
 	CUgreenCtx context;
-	int r = cuda_check(cu.cuDevResourceGenerateDesc(&what, part, 1), err,
+	int r = cuda_check(cu.cuDevResourceGenerateDesc(&what, groups, count), err,
 			   "GPU %d (%s): cuDevResourceGenerateDesc", (int)gpu->id, gpu->name);
 
 	if (r == 0)
 		r = cuda_check(cu.cuGreenCtxCreate(&context, what, gpu->device,
 						   CU_GREEN_CTX_DEFAULT_STREAM),
 			       err, "GPU %d (%s): cuGreenCtxCreate", (int)gpu->id, gpu->name);
-	if (r == 0)
+	if (r == 0) {
 		*out = context;
+		*out_sms = count * groups->sm.smCount;
+	}
 	return r;
 }
 
@@ -118,7 +171,8 @@ int cuda_green_create(int32_t id, const int64_t *sms, uint32_t count, void **out
 		      uint32_t *out_sms, struct frag_err *err)
 {
 	const struct cuda_device *gpu = cuda_device_of(id);
-	CUdevResource parts[FRAGI_GREEN_CONTEXTS_MAX];
+	struct division parts = {.groups = NULL};
+	CUdevResource *groups;
 	uint32_t made = 0;
 	int r;
 
@@ -129,11 +183,16 @@ int cuda_green_create(int32_t id, const int64_t *sms, uint32_t count, void **out
 				    (unsigned int)count, FRAGI_GREEN_CONTEXTS_MAX);
 	r = check_driver(gpu, err);
 	if (r == 0)
-		r = divide(gpu, sms, count, parts, err);
+		r = divide(gpu, sms, count, &parts, err);
+	if (r < 0)
+		return r;
+	groups = parts.groups;
 	for (; r == 0 && made < count; made += r == 0) {
-		r = make_context(gpu, &parts[made], &out_contexts[made], err);
-		out_sms[made] = parts[made].sm.smCount;
+		r = make_context(gpu, groups, parts.counts[made], &out_contexts[made],
+				 &out_sms[made], err);
+		groups += parts.counts[made];
 	}
+	fragi_free(parts.groups);
 	while (r < 0 && made > 0)
 		cuda_green_destroy(id, out_contexts[--made]);
 	return r;
