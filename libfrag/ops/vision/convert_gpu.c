@@ -76,11 +76,13 @@ int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device devic
 	return r;
 }
 
-/* Of one side; returns the end. */
+/* Of one side; returns the end. A side that keeps its size has none. */
 static unsigned char *put_taps(const struct taps *taps, int64_t size, unsigned char *at)
 {
 	int32_t *first = (int32_t *)(void *)at;
 
+	if (size == 0)
+		return at;
 	for (int64_t i = 0; i < size; i++)
 		first[i] = (int32_t)taps->first[i];
 	at += (size_t)size * sizeof(*first);
