@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Two hosts that share memory, one of which is killed at a step of their protocol. This program is
- * linked with the shm module compiled with its steps (modules/shm/step.h). The test is the
- * survivor, its child the victim.
+ * linked with the shm module compiled with its steps (modules/shm/step.h). For each trial the test
+ * starts a survivor, whose child is the victim.
  */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -513,36 +514,59 @@ static int count_heaps(void)
 	return count;
 }
 
-/* times: how often the victim goes past the step before it dies there. Returns whether it did. */
-static bool dies_at(const struct scenario *scenario, bool sender_dies, enum shm_step step,
-		    int times)
+/* What a test tries: times is how often the victim goes past the step before it dies there. */
+struct trial {
+	const struct scenario *scenario;
+	bool sender_dies;
+	enum shm_step step;
+	int times;
+};
+
+/* Without what a sanitizer does at an exit: it sleeps for a second where threads are left. */
+static _Noreturn void leave(int status)
 {
-	int sockets[2], status, files = count_in("/proc/self/fd");
+	syscall(SYS_exit_group, status);
+	abort();
+}
+
+static pid_t victim_start(const struct trial *trial, int sockets[2])
+{
+	struct host host;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	close(sockets[0]);
+	alarm(60);
+	gpu_open();
+	here.step = trial->step;
+	atomic_store(&here.left, trial->times);
+	leave(live(&host, trial->scenario, trial->sender_dies, sockets[1]) ? 0 : 1);
+}
+
+/* Returns whether the victim died at its step. */
+static bool survive(const struct trial *trial)
+{
+	int sockets[2], status, files;
 	struct host host;
 	char what[100];
 	pid_t pid;
 
-	snprintf(what, sizeof(what), "%s, %s dies at %s (%d)", scenario->name,
-		 sender_dies ? "sender" : "receiver", step_names[step], times);
+	snprintf(what, sizeof(what), "%s, %s dies at %s (%d)", trial->scenario->name,
+		 trial->sender_dies ? "sender" : "receiver", step_names[trial->step], trial->times);
 	ledgers_make();
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-	pid = fork();
-	if (pid == 0) {
-		close(sockets[0]);
-		alarm(60);
-		here.step = step;
-		atomic_store(&here.left, times);
-		_exit(live(&host, scenario, sender_dies, sockets[1]) ? 0 : 1);
-	}
+	pid = victim_start(trial, sockets);
 	close(sockets[1]);
-	cr_assert(live(&host, scenario, !sender_dies, sockets[0]), "%s: hangs", what);
-	close(sockets[0]);
+	gpu_open();
+	files = count_in("/proc/self/fd");
+	cr_assert(live(&host, trial->scenario, !trial->sender_dies, sockets[0]), "%s: hangs", what);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
 			  (WIFEXITED(status) && WEXITSTATUS(status) == 0),
 		  "%s: the victim ended with %x", what, (unsigned int)status);
 	cr_assert_eq(atomic_load(&record->torn), 0, "%s: a message is torn", what);
-	check_sums(scenario, what);
+	check_sums(trial->scenario, what);
 	for (int i = 0; i < 2; i++)
 		fragi_ledger_close(&record->ledger[i]);
 	cr_assert_eq(atomic_load(&here.blocks), 0, "%s: blocks of the pool are not back", what);
@@ -550,6 +574,29 @@ static bool dies_at(const struct scenario *scenario, bool sender_dies, enum shm_
 	cr_assert_eq(count_heaps(), 0, "%s: memory stays mapped", what);
 	cr_assert_eq(fake.used(), 0, "%s: memory of the GPU is left", what);
 	return WIFSIGNALED(status);
+}
+
+#define DIED 80 /* exit status of a survivor whose victim died at its step */
+
+/*
+ * Returns whether the victim died at its step. The survivor is a process of this trial too: what
+ * uses a GPU has threads from then on, and only a process without threads can fork the next victim.
+ */
+static bool dies_at(const struct scenario *scenario, bool sender_dies, enum shm_step step,
+		    int times)
+{
+	const struct trial trial = {scenario, sender_dies, step, times};
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		leave(survive(&trial) ? DIED : 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == DIED),
+		  "%s, %s dies at %s (%d): the survivor ended with %x", scenario->name,
+		  sender_dies ? "sender" : "receiver", step_names[step], times,
+		  (unsigned int)status);
+	return WEXITSTATUS(status) == DIED;
 }
 
 /* Nothing of it has a name in a folder, so nothing can stay there. */
@@ -564,13 +611,7 @@ static void check_folders(void)
 		closedir(d);
 }
 
-static void set_up(void)
-{
-	set_environment();
-	gpu_open();
-}
-
-Test(shm_steps, each_side_dies_at_each_step, .init = set_up, .timeout = 300)
+Test(shm_steps, each_side_dies_at_each_step, .init = set_environment, .timeout = 300)
 {
 	const char *slow = getenv("FRAG_TEST_SLOW"); /* run.py: under valgrind and emulators 20 */
 	size_t stride = slow != NULL && atoi(slow) >= 20 ? 5 : 1;
@@ -589,7 +630,7 @@ Test(shm_steps, each_side_dies_at_each_step, .init = set_up, .timeout = 300)
 }
 
 /* FRAG_STEP_RUNS: how many; FRAG_STEP_SEED: which. */
-Test(shm_steps, sides_die_at_any_time, .init = set_up, .timeout = 3000)
+Test(shm_steps, sides_die_at_any_time, .init = set_environment, .timeout = 3000)
 {
 	const char *runs = getenv("FRAG_STEP_RUNS"), *from = getenv("FRAG_STEP_SEED");
 	unsigned int seed = from != NULL ? (unsigned int)atoi(from) : 1;
@@ -606,7 +647,8 @@ Test(shm_steps, sides_die_at_any_time, .init = set_up, .timeout = 3000)
 }
 
 /* The memory of a GPU goes with the last process that maps it. */
-Test(shm_steps, two_hundred_kills_leave_no_memory_of_the_gpu, .init = set_up, .timeout = 300)
+Test(shm_steps, two_hundred_kills_leave_no_memory_of_the_gpu, .init = set_environment,
+     .timeout = 300)
 {
 	const struct scenario *scenario = &scenarios[FRAG_COUNT_OF(scenarios) - 1];
 	unsigned int seed = 7;
