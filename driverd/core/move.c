@@ -28,7 +28,7 @@ static void wake(struct drv_app *app, int64_t at_ns)
 		drv_set(app->core, &app->move, at_ns);
 }
 
-static void set_phase(struct drv_host *host, enum drv_move_phase phase, int64_t within_ns)
+void drv_move_set_phase(struct drv_host *host, enum drv_move_phase phase, int64_t within_ns)
 {
 	struct drv_app *app = host->app;
 
@@ -53,14 +53,18 @@ bool drv_move_is_wanted(const struct drv_app *app)
 		(app->workers_changed || app->looked_count < app->host_count));
 }
 
+bool drv_move_ends(const struct drv_host *host)
+{
+	return host->move.phase == DRV_MOVE_YIELDING || host->move.phase == DRV_MOVE_ENDING;
+}
+
 bool drv_move_is_of(const struct drv_host *host, const struct drv_session *session, uint64_t epoch)
 {
 	return host->move.phase != DRV_MOVE_NONE && host->move.phase != DRV_MOVE_STARTING &&
 	       host->move.session == session && host->move.epoch == epoch;
 }
 
-/* The new process is not needed, or not there any more. */
-static void let_go(struct drv_host *host, bool kill)
+void drv_move_let_go(struct drv_host *host, bool kill)
 {
 	struct drv_move *move = &host->move;
 
@@ -99,14 +103,14 @@ static void yield(struct drv_host *host);
  */
 static void abandon(struct drv_host *host, bool kill, const char *why)
 {
-	let_go(host, kill);
+	drv_move_let_go(host, kill);
 	stay(host, why);
 	host->move.again_ns = host->app->core->now_ns + AGAIN_NS;
 	if (host->move.is_resumed) {
 		yield(host);
 		return;
 	}
-	set_phase(host, DRV_MOVE_NONE, 0);
+	drv_move_set_phase(host, DRV_MOVE_NONE, 0);
 	drv_keep_placed(host->app);
 }
 
@@ -115,7 +119,7 @@ static void lose_new(struct drv_host *host, const char *why)
 {
 	drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),
 		"%s, which is moved, lost its new process: %s", host->name, why);
-	let_go(host, false);
+	drv_move_let_go(host, false);
 }
 
 static void failed(struct drv_host *host, bool kill, const char *why)
@@ -164,7 +168,7 @@ static void begin(struct drv_host *host, struct drv_session *session, const char
 	move->session = session;
 	move->epoch = drv_keep_next_epoch(core);
 	drv_start_reserve_host(host, session, 1);
-	set_phase(host, DRV_MOVE_PREPARING, core->config.prepare_ns);
+	drv_move_set_phase(host, DRV_MOVE_PREPARING, core->config.prepare_ns);
 	drv_keep_placed(app);
 	move->change = core->last_change;
 	move->sources = app->settings.sources;
@@ -218,7 +222,7 @@ static void yield(struct drv_host *host)
 	fragi_free(host->move.stays);
 	host->move.stays = NULL;
 
-	set_phase(host, DRV_MOVE_YIELDING, app->core->config.drain_ns);
+	drv_move_set_phase(host, DRV_MOVE_YIELDING, app->core->config.drain_ns);
 	drv_request_yield(host);
 	for (uint32_t i = 0; i < app->host_count && !app->end_wanted; i++)
 		if (&app->hosts[i] != host && is_neighbour(host, &app->hosts[i]) &&
@@ -231,7 +235,7 @@ static void end_old(struct drv_host *host)
 {
 	const struct drv_config *config = &host->app->core->config;
 
-	set_phase(host, DRV_MOVE_ENDING, config->close_ns);
+	drv_move_set_phase(host, DRV_MOVE_ENDING, config->close_ns);
 	host->goal = DRV_GOAL_CLOSED;
 	(void)drv_request(host);
 }
@@ -247,7 +251,7 @@ static void old_hangs(struct drv_host *host)
 			     host->worker, host->name);
 		return;
 	}
-	set_phase(host, DRV_MOVE_ENDING, core->config.kill_ns);
+	drv_move_set_phase(host, DRV_MOVE_ENDING, core->config.kill_ns);
 	host->goal = DRV_GOAL_KILLED;
 	(void)drv_request(host);
 }
@@ -259,8 +263,8 @@ static void prepare_again(struct drv_host *host)
 		abandon(host, true, "its parameters were changed meanwhile");
 		return;
 	}
-	let_go(host, true);
-	set_phase(host, DRV_MOVE_NONE, 0);
+	drv_move_let_go(host, true);
+	drv_move_set_phase(host, DRV_MOVE_NONE, 0);
 	host->app->workers_changed = true;
 }
 
@@ -300,7 +304,7 @@ static void advance(struct drv_host *host)
 		if (host->state == DRV_HOST_DONE || (is_late && host->idle))
 			end_old(host);
 		else if (is_late)
-			set_phase(host, DRV_MOVE_YIELDING, app->core->config.beat_ns);
+			drv_move_set_phase(host, DRV_MOVE_YIELDING, app->core->config.beat_ns);
 		break;
 	case DRV_MOVE_ENDING:
 		if (is_late)
@@ -321,128 +325,6 @@ void drv_move_work(struct drv_app *app)
 	}
 	if (app->moving != NULL)
 		advance(app->moving);
-}
-
-/* The end of the old process. */
-
-/* What the host knows of its worker, in one piece of memory. Returns 0 or -1. */
-static int take_texts(struct drv_host *host, const struct drv_session *session)
-{
-	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,
-				&host->no_memory};
-	const char *const values[] = {session->name, session->node, session->clock, session->memory,
-				      session->no_memory};
-	size_t size = 0;
-	char *at;
-
-	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++)
-		size += strlen(values[i]) + 1;
-	at = fragi_malloc(size);
-	if (at == NULL)
-		return -1;
-	fragi_free(host->move.texts);
-	host->move.texts = at;
-	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++) {
-		*texts[i] = at;
-		at = stpcpy(at, values[i]) + 1;
-	}
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		host->app->infos[host->fragments[i]].memory = host->memory;
-	return 0;
-}
-
-/* Why the fragments run where they do is not what it was when the application was placed. */
-static void take_place(struct drv_host *host)
-{
-	static const char reason[] = "it was moved there from a worker that was drained";
-
-	for (uint32_t i = 0; i < host->fragment_count; i++) {
-		struct drv_place *place = &host->app->fragments[host->fragments[i]].place;
-
-		*place = (struct drv_place){.worker = place->worker, .reason = reason};
-	}
-}
-
-bool drv_move_ends(const struct drv_host *host)
-{
-	return host->move.phase == DRV_MOVE_YIELDING || host->move.phase == DRV_MOVE_ENDING;
-}
-
-/* The host belongs to the worker of the new process from now on, which is prepared. */
-static void change_worker(struct drv_host *host)
-{
-	const struct drv_app *app = host->app;
-	struct drv_move *move = &host->move;
-
-	drv_start_reserve_host(host, move->session, -1);
-	for (uint32_t i = 0; host->session != NULL && i < host->fragment_count; i++)
-		drv_start_take_share(app, host->fragments[i], -1);
-	move->from = host->session;
-	if (host->session != NULL)
-		drv_host_detach(host);
-	drv_host_attach(host, move->session);
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		drv_start_take_share(app, host->fragments[i], 1);
-	move->session = NULL;
-	host->epoch = move->epoch;
-	drv_host_move(host, DRV_HOST_PLACED);
-	drv_host_move(host, DRV_HOST_PREPARING);
-	drv_host_move(host, DRV_HOST_PREPARED);
-	fw_message_free(host->again);
-	host->again = move->prepared;
-	move->prepared = NULL;
-	host->goal = host->asked = DRV_GOAL_PREPARED;
-}
-
-bool drv_move_takes_over(struct drv_host *host)
-{
-	struct drv_move *move = &host->move;
-	struct drv_restarting *r = &host->restarting;
-	struct drv_app *app = host->app;
-
-	if (!drv_move_ends(host))
-		return false;
-	app->restarting_count += !r->is_wanted;
-	r->is_wanted = true;
-	r->has_begun = host->orderly = host->idle = false;
-	r->moves++;
-	r->at_ns = app->core->now_ns;
-	r->until_ns = INT64_MAX;
-	app->core->work_left = true;
-	if (move->sources != app->settings.sources) /* it was made from a graph that is no more */
-		let_go(host, true);
-	set_phase(host, DRV_MOVE_STARTING, 0);
-	if (move->session == NULL) { /* anew, where it was */
-		host->goal = host->asked = DRV_GOAL_NONE;
-		host->epoch = drv_keep_next_epoch(app->core);
-		drv_host_move(host, DRV_HOST_PLACED);
-		return true;
-	}
-	if (take_texts(host, move->session) < 0) {
-		drv_app_fail_for_memory(app);
-		return true;
-	}
-	take_place(host);
-	change_worker(host);
-	drv_request_past(host);
-	drv_wiring_draw_tokens(host);
-	return true;
-}
-
-void drv_move_over(struct drv_host *host)
-{
-	struct drv_app *app = host->app;
-
-	app->workers_changed = true; /* others may have waited for it */
-	if (host->move.phase != DRV_MOVE_STARTING)
-		return;
-	if (host->move.from != NULL)
-		drv_request_past_of(host, host->move.from);
-	host->move.from = NULL;
-	set_phase(host, DRV_MOVE_NONE, 0);
-	drv_keep_placed(app);
-	drv_history_note(app->core, FW_EVENT_MOVE, app, NULL, "%s runs on %s now", host->name,
-			 host->worker);
 }
 
 /* What comes of the new process. */
@@ -535,7 +417,7 @@ void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_
 	move->sources = host->app->settings.sources + !is_current;
 	move->is_resumed = true;
 	drv_start_reserve_host(host, session, 1);
-	set_phase(host, DRV_MOVE_PREPARING, core->config.prepare_ns);
+	drv_move_set_phase(host, DRV_MOVE_PREPARING, core->config.prepare_ns);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),
 		"%s goes on moving from worker %s to worker %s", host->name, host->worker,
 		session->name);
@@ -547,28 +429,6 @@ void drv_move_resume_yield(struct drv_host *host)
 {
 	if (host->app->moving == NULL || host->app->moving == host)
 		yield(host);
-}
-
-bool drv_move_starts_again(struct drv_host *host)
-{
-	const struct drv_app *app = host->app;
-	bool is_restarting = false;
-
-	for (uint32_t i = 0; i < host->edge_count; i++)
-		is_restarting = is_restarting || drv_host_neighbour(host, i)->restarting.is_wanted;
-	if (host->move.phase != DRV_MOVE_STARTING || host->state != DRV_HOST_WIRING ||
-	    app->end_wanted || !is_restarting)
-		return false;
-	host->restarting.until_ns = INT64_MAX;
-	drv_move_resume_start(host);
-	return true;
-}
-
-void drv_move_resume_start(struct drv_host *host)
-{
-	set_phase(host, DRV_MOVE_ENDING, host->app->core->config.kill_ns);
-	host->goal = DRV_GOAL_KILLED;
-	(void)drv_request(host);
 }
 
 bool drv_core_moves(const struct drv_core *core, const char *application)
@@ -584,9 +444,9 @@ void drv_move_give_up(struct drv_app *app)
 {
 	if (app->moving == NULL)
 		return;
-	let_go(app->moving, true);
+	drv_move_let_go(app->moving, true);
 	app->moving->move.from = NULL;
-	set_phase(app->moving, DRV_MOVE_NONE, 0);
+	drv_move_set_phase(app->moving, DRV_MOVE_NONE, 0);
 }
 
 void drv_move_fini(struct drv_move *move)

@@ -49,17 +49,8 @@ void drv_move_work(struct drv_app *app);
 bool drv_move_holds(const struct drv_app *app);
 /* Whether there may be something to do. */
 bool drv_move_is_wanted(const struct drv_app *app);
-/* The host has ended; it goes on as the process that was prepared. Returns false if none was. */
-bool drv_move_takes_over(struct drv_host *host);
 /* Whether its process is to end, because another one goes on for it. */
 bool drv_move_ends(const struct drv_host *host);
-/*
- * The new process has failed while it was wired to a host that is being started again: another one
- * follows it, whatever on_failure says. Returns whether it is so.
- */
-bool drv_move_starts_again(struct drv_host *host);
-/* It runs again, or has failed on the way. */
-void drv_move_over(struct drv_host *host);
 /* What comes of the new process. Takes message. */
 void drv_move_message(struct drv_host *host, struct fw_message *message);
 /* Whether it is the new process of a host, of that worker. */
@@ -74,13 +65,28 @@ void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_
 		     struct fw_message *prepared, bool is_current);
 /* ... and the old process was told to yield. */
 void drv_move_resume_yield(struct drv_host *host);
-/* ... and the new process is the host, and was not started: another one follows it there. */
-void drv_move_resume_start(struct drv_host *host);
 /* A part of what the operators of the old process have saved. */
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
 /* The application ends: nothing is moved any more. */
 void drv_move_give_up(struct drv_app *app);
 void drv_move_fini(struct drv_move *move);
+/* The next phase, which may last so long; 0: as long as it takes. */
+void drv_move_set_phase(struct drv_host *host, enum drv_move_phase phase, int64_t within_ns);
+/* The new process is not needed, or not there any more. */
+void drv_move_let_go(struct drv_host *host, bool kill);
+
+/* move_over.c */
+/* The host has ended; it goes on as the process that was prepared. Returns false if none was. */
+bool drv_move_takes_over(struct drv_host *host);
+/*
+ * The new process has failed while it was wired to a host that is being started again: another one
+ * follows it, whatever on_failure says. Returns whether it is so.
+ */
+bool drv_move_starts_again(struct drv_host *host);
+/* It runs again, or has failed on the way. */
+void drv_move_over(struct drv_host *host);
+/* The new process is the host, and was not started: another one follows it there. */
+void drv_move_resume_start(struct drv_host *host);
 
 /* where.c */
 /* Why the host cannot be moved at all; NULL: it can. In the arena of the step. */
