@@ -166,6 +166,33 @@ Test(worker_end, told_to_end_a_driver_that_stops_in_order_is_let)
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
+Test(worker_end, told_to_end_a_host_that_drains_is_let_though_another_one_is_stopped_here)
+{
+	struct fw_message create = create_of(7, 2, 1), stop = host_frame(FW_HOST_STOP);
+	uint32_t drains, other;
+
+	start_attached(false);
+	spawn(1);
+	drains = seen_host;
+	from_driver(&create);
+	other = seen_host;
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED, .host = other, .pid = 4712});
+	step((struct wrk_event){.kind = WRK_EVENT_STOP});
+	stop.stop.drain_ns = 5000 * MS;
+	from_driver(&stop);
+	cr_assert(timers_until(now + WRK_GRACE_NS, WRK_DO_SIGNAL_HOST), "of the other one");
+	exited(0, 0, false);
+	seen_host = drains;
+	for (int i = 0; i < 25; i++) {
+		cr_assert_not(timers_until(now + 200 * MS, WRK_DO_EXIT), "it drains");
+		from_driver(&beat);
+		from_host(&beat);
+	}
+	exited(0, 0, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
+}
+
 Test(worker_end, told_to_end_a_driver_that_says_nothing_is_not_waited_for)
 {
 	start_attached(false);

@@ -58,6 +58,18 @@ static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 		end_in_time(core, now_ns);
 }
 
+/* Whether a host ends at its driver's request, which may take longer than the others are given. */
+static bool is_left_to_driver(const struct wrk_core *core)
+{
+	for (uint32_t i = 0; i < core->slot_count; i++) {
+		const struct wrk_host *host = &core->hosts[i];
+
+		if (host->state == WRK_HOST_STOPPING && !host->ended_here)
+			return true;
+	}
+	return false;
+}
+
 static void core_stop(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	int64_t stop_at_ns = core->stop_at_ns;
@@ -128,7 +140,11 @@ static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions
 	wrk_host_timer(core, now_ns, beat, actions);
 	if (now_ns >= core->grace_until_ns)
 		stop_hosts(core, now_ns, actions);
-	if (now_ns >= core->stop_at_ns)
+	if (now_ns < core->stop_at_ns)
+		return;
+	if (is_left_to_driver(core)) /* looks again */
+		core->stop_at_ns = now_ns + WRK_KILL_NS;
+	else
 		wrk_session_end(core, 0, actions);
 }
 
