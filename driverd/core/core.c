@@ -167,6 +167,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		fw_message_free(message);
 		break;
 	case FW_LEAVE:
+		drv_host_leave(session);
 		drv_session_lost(session, true, message->leave.reason);
 		fw_message_free(message);
 		break;

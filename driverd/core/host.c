@@ -377,11 +377,33 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 			      host->name, exit->lines[i]);
 }
 
+/* A stop waits for it, because another process is to go on for it. */
+static bool is_awaited_by_stop(const struct drv_host *host)
+{
+	return host->app->stop_wanted && host->app->moving == host && !drv_move_ends(host);
+}
+
+void drv_host_leave(const struct drv_session *session)
+{
+	struct drv_host *next;
+
+	for (struct drv_host *host = session->first_host; host != NULL; host = next) {
+		next = host->next;
+		if (host->state == DRV_HOST_GONE || !is_awaited_by_stop(host))
+			continue;
+		drv_host_move(host, DRV_HOST_GONE);
+		if (host->app->result == FRAGI_SUMMARY_DONE)
+			host->app->result = FRAGI_SUMMARY_STOPPED;
+		drv_move_give_up(host->app);
+	}
+}
+
 static void host_exit(struct drv_host *host, const struct fw_message *message)
 {
 	const struct fw_host_exit *exit = &message->exit;
 	struct drv_app *app = host->app;
-	bool expected = is_expected(host, exit);
+	bool refused = exit->failure.code == FRAGI_FAILURE_WORKER_BUSY && is_awaited_by_stop(host);
+	bool expected = is_expected(host, exit) || refused;
 	bool killed = host->state == DRV_HOST_KILLED;
 
 	if (host->state == DRV_HOST_GONE)
@@ -395,8 +417,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		drv_suspicion_clear(host);
 	if (!expected && !killed)
 		fail_by_exit(host, exit);
-	if (expected && app->stop_wanted && app->moving == host && !drv_move_ends(host))
-		drv_move_give_up(app); /* the stop has waited for it, and its worker ends too */
+	if (expected && is_awaited_by_stop(host))
+		drv_move_give_up(app); /* its worker ends too */
 	else if (host->restarting.is_wanted || drv_move_ends(host))
 		drv_restart_gone(host);
 }

@@ -128,6 +128,8 @@ void drv_request_past_of(const struct drv_host *host, struct drv_session *from);
 /* host.c */
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
+/* The worker ends as it was told to: what a stop would start there is not started any more. */
+void drv_host_leave(const struct drv_session *session);
 /* The other end of an edge of the host. */
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
 

@@ -247,6 +247,55 @@ Test(driver_move, a_worker_that_ends_while_a_stop_waits_for_a_move_is_no_failure
 	world_fini(&w);
 }
 
+/* The same, when the new process is gone, and the host is to be started anew where it was. */
+static void stop_while_started_anew(struct world *w)
+{
+	move_begins(w);
+	new_is_prepared(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	old_has_drained(w);
+	old_ends(w);
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE), "%s", w->log);
+}
+
+static void is_stopped(struct world *w)
+{
+	cr_assert_not_null(taken(w, 1, FW_HOST_STOP), "%s", w->log);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_stats(w, 1, 1, true, 12, 0);
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	assert_has(w->json, "\"stopped\"");
+}
+
+Test(driver_move, a_worker_that_leaves_instead_of_starting_anew_for_a_stop_is_no_failure)
+{
+	struct world w;
+
+	stop_while_started_anew(&w);
+	say(&w, 2, &(struct fw_message){.kind = FW_LEAVE, .leave = {"it was told to end"}});
+	is_stopped(&w);
+	world_fini(&w);
+}
+
+Test(driver_move, a_worker_that_ends_and_refuses_to_start_anew_for_a_stop_is_no_failure)
+{
+	struct fw_message refusal;
+	struct world w;
+
+	stop_while_started_anew(&w);
+	speaking_epoch[2] = 3;
+	refusal = of_host(FW_HOST_EXIT, 2);
+	refusal.exit = (struct fw_host_exit){
+		.exit_code = 3,
+		.failure = {FRAGI_FAILURE_WORKER_BUSY, "worker b has been told to end", ""},
+	};
+	say(&w, 2, &refusal);
+	is_stopped(&w);
+	world_fini(&w);
+}
+
 Test(driver_move, a_second_stop_does_not_wait)
 {
 	struct world w;
