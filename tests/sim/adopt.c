@@ -112,12 +112,42 @@ static struct sim_app *app_named(struct sim *sim, const char *name)
 	return NULL;
 }
 
+static bool has_shared_name(const struct sim *sim, uint32_t worker)
+{
+	return sim->workers[worker].same_name || (worker == 0 && sim->same_names);
+}
+
+/*
+ * The driver knows workers by their names: another one with the name of one that runs the
+ * application has come to it, and does not run it.
+ */
+static bool is_taken_for_another(const struct sim *sim, const struct sim_app *app)
+{
+	bool runs[SIM_WORKERS_MAX] = {false}, is_shared = false, has_come = false;
+
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		if (sim->hosts[i].app == app && sim->hosts[i].process.alive)
+			runs[sim->hosts[i].worker] = true;
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		is_shared = is_shared || (runs[w] && has_shared_name(sim, w));
+	for (uint32_t i = 0; i < sim->connection_count; i++) {
+		const struct sim_connection *connection = &sim->connections[i];
+		uint32_t w = connection->worker;
+
+		has_come = has_come || (w < sim->worker_count && connection->admitted &&
+					connection->incarnation == sim->driver.incarnation &&
+					!runs[w] && has_shared_name(sim, w));
+	}
+	return is_shared && has_come;
+}
+
 /* It is over without a result: its driver had died. */
 static void forget_app(struct sim *sim, struct sim_app *app)
 {
 	if (app->ended)
 		return;
-	if (app->ran && !app->excused && !app->fate_met && app->blows == 0 && !app->stop_requested)
+	if (app->ran && !app->excused && !app->fate_met && app->blows == 0 &&
+	    !app->stop_requested && !is_taken_for_another(sim, app))
 		sim_fail(sim, "adoption", "%s ran when its driver died, and was not adopted",
 			 app->name);
 	app->ended = true;
@@ -144,15 +174,20 @@ static void check_twice(struct sim *sim, const struct sim_app *app)
 		sim_fail(sim, "adoption", "%s is done, and runs a second time", app->name);
 }
 
+/* The user is ending a worker, which leaves soon. */
+static bool a_worker_leaves(const struct sim *sim)
+{
+	bool leaves = false;
+
+	for (uint32_t i = 0; i < sim->worker_count; i++)
+		leaves = leaves || (sim->workers[i].process.alive && sim->workers[i].end_requested);
+	return leaves;
+}
+
 /* Whether a fault lasts that may harm what lives now. */
 static bool may_fail_now(const struct sim *sim)
 {
-	bool may_fail = sim->now_ns < sim->excuse_until_ns;
-
-	for (uint32_t i = 0; i < sim->worker_count; i++)
-		may_fail = may_fail ||
-			   (sim->workers[i].process.alive && sim->workers[i].end_requested);
-	return may_fail;
+	return sim->now_ns < sim->excuse_until_ns || a_worker_leaves(sim);
 }
 
 /* Another run begins of what had a run already. */
@@ -180,6 +215,7 @@ static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 	app->kept_run = run;
 	app->start_timeout_ns = 0;
 	app->excused = app->disturbed = app->early_excuse = may_fail_now(sim);
+	app->stop_requested = sim->stops > 0; /* the user has stopped what the driver has */
 	sim->app_count++;
 	sim->apps_given++;
 	sim_print(sim, "driver", "%s begins anew as run %llu", app->name, (unsigned long long)run);
@@ -272,6 +308,8 @@ void sim_adopt_died(struct sim *sim)
 		app->cut = false; /* why it is to end at once is known to nobody else */
 		app->ran = !app->ended && (app->state == DRV_APP_RUNNING ||
 					   (app->ran && app->state <= DRV_APP_STARTING));
+		/* The next driver has not heard the stop because of which it leaves. */
+		app->excused = app->excused || a_worker_leaves(sim);
 	}
 	if (!sim_chance(sim, 4))
 		return;

@@ -277,9 +277,25 @@ static void heard_of_peer(struct sim *sim, const struct sim_connection *connecti
 	}
 }
 
+/* No process was made, so that is all that there is of it. */
+static void heard_of_refusal(struct sim *sim, const struct sim_connection *connection,
+			     const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < sim->apps_given; i++) {
+		struct sim_app *app = &sim->apps[i];
+
+		if (app->incarnation == connection->incarnation && app->run == message->run &&
+		    !app->ended && message->host <= SIM_FRAGMENTS_MAX)
+			app->hosts[message->host].refused = true;
+	}
+}
+
 void sim_restart_heard(struct sim *sim, const struct sim_connection *connection,
 		       const struct fw_message *message)
 {
+	if (message->kind == FW_HOST_EXIT &&
+	    message->exit.failure.code == FRAGI_FAILURE_WORKER_BUSY)
+		heard_of_refusal(sim, connection, message);
 	if (sim->restarts && message->kind == FW_HOST_EVENT &&
 	    message->event.state == FW_STATE_PEER_LOST)
 		heard_of_peer(sim, connection, message);
@@ -351,7 +367,8 @@ static void look_at_host(struct sim *sim, const struct sim_host *host, bool quie
 		return;
 	}
 	if (host->process.alive && host->instance > 0 && !host->has_page &&
-	    sim->now_ns - host->spawned_ns > SIM_PREPARE_NS + SIM_S + SIM_KILL_NS)
+	    sim->now_ns - sim_able_since(&sim->driver.process, host->spawned_ns) >
+		    SIM_PREPARE_NS + SIM_S + SIM_KILL_NS)
 		sim_fail(sim, "runs again", "pid %d has been preparing for %.3f s", host->pid,
 			 (double)(sim->now_ns - host->spawned_ns) * 1e-9);
 	if (r->since_ns == 0)

@@ -284,6 +284,7 @@ struct sim_restarts {
 	uint32_t moves;     /* of those that were spawned: to go on for one that ran */
 	int64_t trouble_ns; /* the first word of the present one's failure; 0: none */
 	int64_t since_ns;   /* since when it is not what it should be; 0: it is */
+	bool refused;       /* its worker did not start another process: it ends, or has no room */
 };
 
 /* What a fragment requires. */

@@ -70,7 +70,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "lives, and nobody has seen its end";
 	if (host->term_by_stranger && host->ends)
 		return NULL; /* it ended in order, and its order to end may have crossed that */
-	if (failed && !can_have_failed(host) && host->instance == 0)
+	if (failed && !can_have_failed(host) && host->instance == 0 &&
+	    !app->hosts[host->number].refused)
 		return host->orderly ? "ended as it was told" : "was ended by the driver";
 	if (!failed && is_the_cause(app, host))
 		return "is why the application failed";
