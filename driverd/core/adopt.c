@@ -162,8 +162,8 @@ static bool is_foreign(const struct drv_core *core, uint64_t run)
 }
 
 /*
- * What has a name that another run has: the newer run is the right one, unless the other one is
- * known from more than reports.
+ * What has a name that another run has: the newer run is the right one, unless the state folder
+ * knows that the other one is wanted.
  */
 static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 {
@@ -174,7 +174,7 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 		return false;
 	if (other == NULL)
 		return true;
-	if (other->adopting == NULL || other->adopting->is_taken || other->adopting->is_kept ||
+	if (other->adopting == NULL || other->adopting->is_taken || other->is_wanted ||
 	    other->run > run)
 		return false;
 	other->is_wanted = false;
@@ -213,7 +213,11 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 		return NULL;
 	app->is_wanted = false; /* only a worker says so: it may run on, nobody starts it anew */
 	begin(app);
-	return app->adopting != NULL ? app : NULL;
+	if (app->adopting == NULL)
+		return NULL;
+	/* With its number: a driver that has only this one takes the run for one that is over. */
+	drv_keep_adopted(app);
+	return app;
 }
 
 /* What was given before is not given again, whoever gave it. */
@@ -256,6 +260,14 @@ static const char *why_impossible(struct drv_session *session, const struct fw_m
 	return NULL;
 }
 
+/* Workers keep what they know of a run until its end is on the disk, and hear of it then. */
+static bool is_over_for_good(const struct drv_core *core, uint64_t run)
+{
+	const struct drv_ended *ended = drv_history_find(&core->history, run);
+
+	return ended == NULL || !ended->is_untold;
+}
+
 /* Takes message. */
 static void take_report(struct drv_session *session, struct fw_message *message)
 {
@@ -277,7 +289,8 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 		drv_log(core, FRAGI_LOG_WARN, message->report.create.application,
 			"worker %s still has host %u of run %llu, which is over: it is killed",
 			session->name, message->host, (unsigned long long)message->run);
-		drv_adopt_disown(session, message->run, message->host, message->epoch, true);
+		drv_adopt_disown(session, message->run, message->host, message->epoch,
+				 is_over_for_good(core, message->run));
 		fw_message_free(message);
 		return;
 	}

@@ -422,6 +422,21 @@ static struct drv_host *host_of(struct drv_app *app, const struct drv_reported *
 	return host->epoch == reported->epoch ? host : NULL;
 }
 
+/* Its end was reported. out_asked: its driver had killed it, to start it again */
+static bool has_ended(const struct drv_reported *reported, bool *out_asked)
+{
+	for (uint32_t i = 0; i < reported->queued; i++) {
+		const struct fw_host_exit *exit = &reported->queue[i]->exit;
+
+		if (reported->queue[i]->kind != FW_HOST_EXIT)
+			continue;
+		*out_asked = exit->signal == SIGKILL && exit->failure.code == FRAGI_FAILURE_NONE;
+		return true;
+	}
+	*out_asked = false;
+	return false;
+}
+
 /* What is to be known of a host before the first of its words is heard. */
 static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 {
@@ -430,7 +445,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 		.sentence = "it was being started again when its driver ended"};
 	struct drv_host *host = host_of(app, reported);
 	const struct fw_host_report *report = &reported->report->report;
-	bool has_ended = false;
+	bool has_died, was_asked;
 
 	if (host == NULL)
 		return;
@@ -438,15 +453,14 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 		host->failed = host->failed || is_failure(reported->queue[i]);
 	if (app->state == DRV_APP_RUNNING)
 		recall(host, reported->stop);
-	for (uint32_t i = 0; i < reported->queued; i++)
-		has_ended = has_ended || reported->queue[i]->kind == FW_HOST_EXIT;
+	has_died = has_ended(reported, &was_asked);
 	if (app->state != DRV_APP_RUNNING || host->state != DRV_HOST_RUNNING)
 		return;
 	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
-	if (reported->is_partial && !has_ended &&
+	if (reported->is_partial && (!has_died || was_asked) &&
 	    (report->create.is_beside || host->on_failure->policy != FRAGI_ON_FAILURE_RESTART))
 		drv_move_resume_start(host);
-	else if (reported->is_partial && !has_ended)
+	else if (reported->is_partial && !has_died)
 		drv_host_failed(host, &again);
 }
 

@@ -50,9 +50,9 @@ static void hello_reporting(struct world *w, uint64_t connection, uint32_t repor
 				   .reports = reports});
 }
 
-/* Host `number` runs the fragment of that number of the graph. */
-static void say_report_of(struct world *w, uint64_t connection, struct fw_message message,
-			  const char *name, const char *text, const char *fragment)
+/* Of a host that was made, and started or not. */
+static void say_report_as(struct world *w, uint64_t connection, struct fw_message message,
+			  const char *name, const char *text, const char *fragment, bool started)
 {
 	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
 	const char *fragments[] = {fragment};
@@ -65,9 +65,17 @@ static void say_report_of(struct world *w, uint64_t connection, struct fw_messag
 							.fragment_count = 1,
 							.source = packed,
 							.source_bytes = (uint32_t)bytes};
-	message.report.started = message.report.has_run = true;
+	message.report.started = started;
+	message.report.has_run = true;
 	say(w, connection, &message);
 	fragi_free(packed);
+}
+
+/* Host `number` runs the fragment of that number of the graph. */
+static void say_report_of(struct world *w, uint64_t connection, struct fw_message message,
+			  const char *name, const char *text, const char *fragment)
+{
+	say_report_as(w, connection, message, name, text, fragment, true);
 }
 
 static void say_report(struct world *w, uint64_t connection, uint32_t number, const char *text)
@@ -317,7 +325,7 @@ Test(driver_adopt, what_only_workers_know_is_not_started_anew)
 }
 
 /* A run without an end, or one that is to start again, that the state folder knows. */
-static void restore(struct world *w, uint64_t run)
+static void restore_as(struct world *w, uint64_t run, bool is_wanted)
 {
 	struct fragi_spec_source source = {
 		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
@@ -326,13 +334,75 @@ static void restore(struct world *w, uint64_t run)
 				    .epoch = run,
 				    .name = "app",
 				    .who = "user alice",
-				    .is_wanted = true};
+				    .is_wanted = is_wanted};
 	void *packed;
 
 	cr_assert_eq(fragi_source_pack(&source, &packed, &record.source_bytes), 0);
 	record.source = packed;
 	cr_assert_eq(drv_core_restore(w->core, &record), 0);
 	fragi_free(packed);
+}
+
+static void restore(struct world *w, uint64_t run)
+{
+	restore_as(w, run, true);
+}
+
+/* Else the driver after it takes a run with that number for one that is over. */
+Test(driver_adopt, a_run_that_only_workers_know_is_kept_with_its_number)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 1);
+	say_report(&w, 1, 1, two_fragments);
+	cr_assert_not_null(kept(&w, DRV_RECORD_RUN, RUN), "%s", w.log);
+	cr_expect_not(kept(&w, DRV_RECORD_RUN, RUN)->is_wanted);
+	world_fini(&w);
+
+	comes_back(&w);
+	cr_assert_eq(
+		drv_core_restore(w.core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
+							      .run = RUN,
+							      .epoch = RUN}),
+		0);
+	restore_as(&w, RUN, false);
+	pass(&w, MS);
+	adopt_two(&w);
+	world_fini(&w);
+}
+
+Test(driver_adopt, a_newer_run_has_the_name_of_one_that_nobody_wants)
+{
+	struct world w;
+
+	comes_back(&w);
+	restore_as(&w, RUN - 2, false);
+	pass(&w, MS);
+	adopt_two(&w);
+	world_fini(&w);
+}
+
+/* If this driver dies before, the next one asks the workers how the run ended. */
+Test(driver_adopt, a_worker_keeps_a_run_until_its_end_is_on_the_disk)
+{
+	struct world w;
+
+	comes_back(&w);
+	adopt_two(&w);
+	written(&w);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(&w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 0, 0, "");
+	cr_assert(w.ended);
+	hello_reporting(&w, 3, 1);
+	say_report(&w, 3, 1, two_fragments);
+	say_reported(&w, 3);
+	cr_expect_null(taken(&w, 3, FW_APP_ENDED), "%s", w.log);
+	written(&w);
+	cr_expect_not_null(taken(&w, 3, FW_APP_ENDED), "%s", w.log);
+	world_fini(&w);
 }
 
 Test(driver_adopt, a_name_stays_with_the_run_that_the_state_knows)
@@ -632,5 +702,28 @@ Test(driver_adopt, what_yields_is_not_the_host_before_all_had_time_to_report)
 	say_reported(&w, 1);
 	written(&w);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING, "%s", w.log);
+	world_fini(&w);
+}
+
+/* Its driver had ended it to start it again, and died before it heard of that end. */
+Test(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failure)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	say_report(&w, 1, 1, two_fragments);
+	say_prepared(&w, 1, 1, "f1", true);
+	say_report_as(&w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
+	say_prepared(&w, 1, 2, "f2", false);
+	say_exit(&w, 1, 2, 137, 9, "");
+	say_reported(&w, 1);
+	written(&w);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	create = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_eq(create->host, 2);
+	cr_expect_gt(create->epoch, RUN);
 	world_fini(&w);
 }
