@@ -228,6 +228,7 @@ static void revive(struct sim *sim, struct sim_app *app)
 		return;
 	sim_print(sim, "driver", "%s has not ended, as far as is known", app->name);
 	app->ended = app->ran = app->cut = false;
+	app->start_timeout_ns = 0; /* it has started */
 	app->stop_requested = app->stop_requested || sim->stops > 0; /* before it was taken */
 	/* What has begun since its end was no fault of it then. */
 	app->excused = app->disturbed = app->excused || may_fail_now(sim);
@@ -439,10 +440,9 @@ void sim_adopt_reported(struct sim *sim, uint32_t worker, const struct fw_messag
 	}
 }
 
-void sim_adopt_look(struct sim *sim)
+/* Runs that the driver does not know, or has given up. */
+static void forget_unknown(struct sim *sim)
 {
-	if (!sim->adopts || !sim->driver.process.alive || sim_adopt_is_open(sim))
-		return;
 	for (uint32_t i = 0; i < sim->apps_given; i++) {
 		struct sim_app *app = &sim->apps[i];
 
@@ -454,4 +454,16 @@ void sim_adopt_look(struct sim *sim)
 				 "%s is wanted, and neither adopted nor begun anew", app->name);
 		forget_app(sim, app);
 	}
+}
+
+void sim_adopt_look(struct sim *sim)
+{
+	if (sim->adopts && sim->driver.process.alive && !sim_adopt_is_open(sim))
+		forget_unknown(sim);
+}
+
+void sim_adopt_end(struct sim *sim)
+{
+	if (sim->adopts && sim->driver.process.alive)
+		forget_unknown(sim);
 }

@@ -22,6 +22,8 @@ void sim_adopt_written(struct sim *sim, uint64_t change, bool failed);
 /* A worker reports a host: it is the present driver's. */
 void sim_adopt_reported(struct sim *sim, uint32_t worker, const struct fw_message *message);
 void sim_adopt_look(struct sim *sim);
+/* The history is over: what was given up since the last look has no result. */
+void sim_adopt_end(struct sim *sim);
 void sim_adopt_fini(struct sim *sim);
 /* Time for the workers of a driver that has come back. */
 bool sim_adopt_is_open(const struct sim *sim);

@@ -339,6 +339,7 @@ void sim_check_end(struct sim *sim)
 {
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		sim_verdict_worker(sim, &sim->workers[i]);
+	sim_adopt_end(sim);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			sim_fail(sim, "results", "%s has no result at the end: it is %s",
