@@ -228,7 +228,7 @@ static void revive(struct sim *sim, struct sim_app *app)
 		return;
 	sim_print(sim, "driver", "%s has not ended, as far as is known", app->name);
 	app->ended = app->ran = app->cut = false;
-	app->start_timeout_ns = 0; /* it has started */
+	app->start_timeout_ns = 0;                                   /* it has started */
 	app->stop_requested = app->stop_requested || sim->stops > 0; /* before it was taken */
 	/* What has begun since its end was no fault of it then. */
 	app->excused = app->disturbed = app->excused || may_fail_now(sim);

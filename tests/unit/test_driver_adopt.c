@@ -361,11 +361,10 @@ Test(driver_adopt, a_run_that_only_workers_know_is_kept_with_its_number)
 	world_fini(&w);
 
 	comes_back(&w);
-	cr_assert_eq(
-		drv_core_restore(w.core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
-							      .run = RUN,
-							      .epoch = RUN}),
-		0);
+	cr_assert_eq(drv_core_restore(w.core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
+								   .run = RUN,
+								   .epoch = RUN}),
+		     0);
 	restore_as(&w, RUN, false);
 	pass(&w, MS);
 	adopt_two(&w);
