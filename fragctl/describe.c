@@ -128,6 +128,7 @@ void ctl_flow_at(const struct ctl_composed *composed, size_t i, struct ctl_flow 
 	bound(sender->ops[info->from_op], &sender->ops[info->from_op]->ports[info->from_port], out);
 	if (f == composed->fragment_count)
 		span(info, composed, out);
+	ctl_flow_gpu(info, composed, out);
 }
 
 bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,

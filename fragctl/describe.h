@@ -20,6 +20,16 @@ struct ctl_flow {
 	/* that its queue and window can hold; UINT64_MAX: nothing bounds it */
 	uint64_t bytes_max;
 	const char *bytes_reason;
+	/* how memory of a GPU goes: of enum ctl_gpu_way; 0: the sender has none to give */
+	unsigned gpu_ways;
+	char gpu_reason[400];
+};
+
+/* What placement, and which GPUs the hosts use, leave open. */
+enum ctl_gpu_way {
+	CTL_GPU_POINTER = 1,
+	CTL_GPU_MAPPED = 2,
+	CTL_GPU_STAGED = 4,
 };
 
 /* The i-th flow: those inside fragments first, fragment by fragment, then those between them. */
@@ -28,6 +38,13 @@ static inline size_t ctl_flow_count(const struct ctl_composed *composed)
 {
 	return composed->inner_flow_count + composed->flow_count;
 }
+/* describe_gpu.c: fills in how memory of a GPU goes, as far as the graph decides it. */
+void ctl_flow_gpu(const struct fragi_flow_info *info, const struct ctl_composed *composed,
+		  struct ctl_flow *flow);
+#define CTL_GPU_WAYS_SIZE 40
+/* "by pointer, mapped or staged" into out. Returns out. */
+const char *ctl_gpu_ways(unsigned ways, char *out, size_t size);
+void ctl_gpu_json(const struct ctl_flow *flow, FILE *out);
 /* Whether any flow begins or ends at the port of an operator. */
 bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
 		      uint32_t port);

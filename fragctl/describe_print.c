@@ -222,6 +222,22 @@ static void print_fragment(const struct ctl_composed *composed, uint32_t f, FILE
 		print_pool(fragment, fragment->pools[i], out);
 }
 
+/* Of flows whose sender has memory of a GPU: prints each different reason once. */
+static void print_gpu_reason(const struct ctl_composed *composed, size_t i, FILE *out)
+{
+	struct ctl_flow flow, earlier;
+
+	ctl_flow_at(composed, i, &flow);
+	if (flow.gpu_ways == 0)
+		return;
+	for (size_t k = 0; k < i; k++) {
+		ctl_flow_at(composed, k, &earlier);
+		if (strcmp(earlier.gpu_reason, flow.gpu_reason) == 0)
+			return;
+	}
+	fprintf(out, "  GPU memory: %s\n", flow.gpu_reason);
+}
+
 /* Prints each different reason once, with the edge or the bound that it explains. */
 static void print_reason(const struct ctl_composed *composed, size_t i, bool is_edge, FILE *out)
 {
@@ -253,7 +269,7 @@ static void print_flows(const struct ctl_composed *composed, FILE *out)
 	size_t count = ctl_flow_count(composed);
 	int from = 4, to = 2, type = 4;
 	struct ctl_flow flow;
-	char bytes[32];
+	char bytes[32], ways[CTL_GPU_WAYS_SIZE];
 
 	for (size_t i = 0; i < count; i++) {
 		ctl_flow_at(composed, i, &flow);
@@ -267,15 +283,19 @@ static void print_flows(const struct ctl_composed *composed, FILE *out)
 		"", type, "type");
 	for (size_t i = 0; i < count; i++) {
 		ctl_flow_at(composed, i, &flow);
-		fprintf(out, "%-*s -> %-*s  %-*s  %8u  %-6s  %-8s  %s%s\n", from, flow.from, to,
+		fprintf(out, "%-*s -> %-*s  %-*s  %8u  %-6s  %-8s  %s%s%s%s\n", from, flow.from, to,
 			flow.to, type, flow.type, flow.capacity, flow.policy,
 			flow.bytes_max == UINT64_MAX
 				? "-"
 				: format_bytes(flow.bytes_max, bytes, sizeof(bytes)),
-			flow.edge, flow.is_dynamic ? ", dynamic" : "");
+			flow.edge, flow.is_dynamic ? ", dynamic" : "",
+			flow.gpu_ways != 0 ? ", GPU memory " : "",
+			ctl_gpu_ways(flow.gpu_ways, ways, sizeof(ways)));
 	}
 	for (size_t i = 0; i < count; i++)
 		print_reason(composed, i, true, out);
+	for (size_t i = 0; i < count; i++)
+		print_gpu_reason(composed, i, out);
 	for (size_t i = 0; i < count; i++)
 		print_reason(composed, i, false, out);
 }
@@ -513,6 +533,7 @@ static void json_flow(const struct ctl_flow *flow, bool first, FILE *out)
 	else
 		fprintf(out, ", \"bytes_max\": %" PRIu64 ", ", flow->bytes_max);
 	json_text("bytes_reason", flow->bytes_reason, out);
+	ctl_gpu_json(flow, out);
 	fprintf(out, ", \"execution\": %s, \"dynamic\": %s}", flow->is_execution ? "true" : "false",
 		flow->is_dynamic ? "true" : "false");
 }

@@ -199,6 +199,72 @@ class Plan(PlanTest):
         free = flows["left.near.out", "right.more.in"]
         self.assertEqual((free["edge"], free["bytes_max"]), ("auto", 64 << 20))
 
+    def test_memory_of_gpus(self):
+        app = self.write("app.yaml", """\
+frag: 1
+application: app
+fragments:
+  a:
+    resources:
+      frames: {type: block_memory_pool, storage_type: 1, block_size: 1KiB, num_blocks: 8}
+      own: {type: stream_ordered_allocator, dev_id: 1}
+      host: {type: block_memory_pool, block_size: 1KiB, num_blocks: 8}
+    operators:
+      tx: {type: ping_tensor_tx, parameters: {allocator: $frames, storage_type: device}}
+      own: {type: ping_tensor_tx, parameters: {allocator: $own, storage_type: device}}
+      plain: {type: ping_tensor_tx, parameters: {allocator: $host}}
+      near: {type: ping_tensor_rx}
+    flows: [{from: tx, to: near}]
+  b:
+    resources:
+      frames: {type: block_memory_pool, storage_type: 1, block_size: 1KiB, num_blocks: 8}
+    operators:
+      auto: {type: ping_tensor_rx}
+      ucx: {type: ping_tensor_rx}
+      secret: {type: ping_tensor_rx}
+      own: {type: forward, resources: [$frames]}
+      plain: {type: ping_tensor_rx}
+  c:
+    host: other
+    operators: {auto: {type: ping_tensor_rx}, shm: {type: ping_tensor_rx}}
+flows:
+  - {from: a.tx, to: b.auto}
+  - {from: a.tx, to: b.ucx, edge: ucx}
+  - {from: a.tx, to: b.secret, encrypt: on}
+  - {from: a.own, to: b.own}
+  - {from: a.plain, to: b.plain}
+  - {from: a.tx, to: c.auto}
+  - {from: a.tx, to: c.shm, edge: shm}
+""")
+        flows = {f["to"]: (f["gpu_memory"], f["gpu_memory_reason"])
+                 for f in self.document(0, "describe", app)["flows"]}
+        either = "by pointer if one host runs both fragments; between hosts "
+        self.assertEqual(flows, {
+            "a.near.in": (["pointer"], "by pointer: both ends are in one process"),
+            "b.auto.in": (["pointer", "mapped", "staged"],
+                          either + "mapped where both hosts are on one machine and the tensor has "
+                          "no gaps between its elements; else staged"),
+            "b.ucx.in": (["staged"], "staged: the edge is ucx"),
+            "b.secret.in": (["pointer", "staged"], either + "staged: the flow is encrypted"),
+            "b.own.in": (["pointer", "staged"],
+                         either + "staged: of the sender's allocators, other hosts can map none; "
+                         "it stays on GPU 1 unless it is staged, and the receiver's own memory is "
+                         "on GPU 0"),
+            "b.plain.in": ([], None),
+            "c.auto.in": (["mapped", "staged"],
+                          "mapped where both hosts are on one machine and the receiving one uses "
+                          "GPU 0 before the start, and the tensor has no gaps between its "
+                          "elements; else staged"),
+            "c.shm.in": (["mapped", "staged"],
+                         "mapped where the receiving one uses GPU 0 before the start, and the "
+                         "tensor has no gaps between its elements; else staged"),
+        })
+        code, p = self.fragctl("describe", app)
+        self.assertEqual((code, p.stderr), (0, ""))
+        self.assertIn("  auto, GPU memory by pointer, mapped or staged\n", p.stdout)
+        self.assertIn("  inproc, GPU memory by pointer\n", p.stdout)
+        self.assertEqual(p.stdout.count("  GPU memory: staged: the edge is ucx\n"), 1)
+
     def test_clocks(self):
         app = self.write("app.yaml", """\
 frag: 1

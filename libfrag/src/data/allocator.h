@@ -46,6 +46,9 @@ struct fragi_allocator {
 	 */
 	int (*alloc_on)(void *state, struct frag_device device, size_t size, void **out_memory);
 	void (*free_on)(void *state, struct frag_device device, void *memory);
+	/* whose device memory its parameters choose; type 0: none. Constant once it was set up */
+	struct frag_device gpu;
+	bool is_shared; /* other hosts can map that memory, if there are any on the machine */
 	void *state;
 	/* called when the last reference is dropped */
 	void (*destroy)(struct frag_resource *resource);

@@ -225,6 +225,8 @@ static int block_pool_setup(void *state, struct frag_resource *resource, struct 
 		resource->allocator.alloc = refuse_host_memory;
 		resource->allocator.alloc_on = block_pool_alloc_on;
 		resource->allocator.free_on = block_pool_free_on;
+		resource->allocator.gpu = pool->device;
+		resource->allocator.is_shared = true;
 	}
 	if (pool->storage_type != STORAGE_SYSTEM)
 		return 0;

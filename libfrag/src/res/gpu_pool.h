@@ -39,6 +39,11 @@ struct fragi_gpu_pool {
 		.headline = "Number of the GPU"                                                    \
 	}
 
+static inline struct frag_device fragi_gpu_pool_device(const struct fragi_gpu_pool *pool)
+{
+	return (struct frag_device){FRAG_DEVICE_CUDA, (int32_t)pool->dev_id};
+}
+
 /* Refuses sizes that make no sense. what: "device_memory". Returns 0 or -EINVAL. */
 int fragi_gpu_pool_check_sizes(uint64_t first_bytes, uint64_t max_bytes, const char *what,
 			       struct frag_err *err);

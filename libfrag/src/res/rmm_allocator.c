@@ -27,6 +27,7 @@ static int setup(void *state, struct frag_resource *resource, struct frag_err *e
 					   err);
 
 	resource->allocator.is_pinned = true;
+	resource->allocator.gpu = fragi_gpu_pool_device(&s->pool);
 	return r < 0 ? r
 		     : fragi_gpu_pool_check_sizes(s->host_first_bytes, s->host_max_bytes,
 						  "host_memory", err);

@@ -18,7 +18,7 @@ static int setup(void *state, struct frag_resource *resource, struct frag_err *e
 {
 	const struct stream_ordered *s = state;
 
-	(void)resource;
+	resource->allocator.gpu = fragi_gpu_pool_device(&s->pool);
 	return fragi_gpu_pool_check_sizes(s->pool.first_bytes, s->pool.max_bytes, "device_memory",
 					  err);
 }

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include <base/json.h>
+#include <base/transports.h>
+#include <fragctl/describe.h>
+#include <graph/pools.h>
+
+/*
+ * How tensors in memory of a GPU will go from operator to operator, as far as a graph decides it:
+ * by the allocators of the sender, the edge that is asked for, encryption, and who may share a
+ * host. The rest is decided by placement, and by which GPUs the receiving host uses: that is named.
+ * Memory that operators take by themselves is not seen.
+ */
+
+/* The allocators of device memory of an operator. */
+struct gpu_memory {
+	struct frag_device shared, private; /* that hosts can map, and that they cannot; 0: none */
+};
+
+static void add(const struct frag_resource *resource, struct gpu_memory *memory)
+{
+	if (resource == NULL || resource->allocator.gpu.type == 0)
+		return;
+	if (resource->allocator.is_shared)
+		memory->shared = resource->allocator.gpu;
+	else
+		memory->private = resource->allocator.gpu;
+}
+
+static struct gpu_memory memory_of(const struct frag_op *op)
+{
+	struct gpu_memory memory = {0};
+
+	for (uint32_t i = 0; i < op->type->param_count; i++)
+		add(fragi_op_resource(op, i), &memory);
+	for (uint32_t i = 0; i < op->resource_count; i++)
+		add(op->resources[i], &memory);
+	return memory;
+}
+
+/* Whether a resource of the fragment opens that GPU before the application starts. */
+static bool opens(const struct frag_fragment *fragment, struct frag_device gpu)
+{
+	for (uint32_t i = 0; i < fragment->resource_count; i++)
+		if (fragi_device_is(fragment->resources[i]->allocator.gpu, gpu))
+			return true;
+	return false;
+}
+
+/* The GPU of the receiver's own memory, if that is another one; else -1. */
+static int other_gpu(const struct frag_op *receiver, struct frag_device gpu)
+{
+	struct gpu_memory memory = memory_of(receiver);
+	struct frag_device own = memory.shared.type != 0 ? memory.shared : memory.private;
+
+	return own.type != 0 && own.id != gpu.id ? own.id : -1;
+}
+
+/* Between hosts: why memory that can be mapped may be staged all the same. */
+static void say_mapped(const struct ctl_flow *flow, const struct frag_fragment *to,
+		       struct frag_device gpu, char *out, size_t size)
+{
+	const char *where = strcmp(flow->edge, FRAGI_TRANSPORT_SHM) == 0
+				    ? ""
+				    : "both hosts are on one machine and ";
+
+	if (opens(to, gpu))
+		snprintf(out, size,
+			 "mapped where %sthe tensor has no gaps between its elements; else staged",
+			 where);
+	else
+		snprintf(
+			out, size,
+			"mapped where %sthe receiving one uses GPU %d before the start, and the tensor has no gaps between its elements; else staged",
+			where, (int)gpu.id);
+}
+
+static void between_hosts(const struct fragi_flow_info *info, const struct ctl_composed *composed,
+			  const struct gpu_memory *memory, struct ctl_flow *flow)
+{
+	const struct frag_fragment *from = composed->fragments[info->from_fragment];
+	const struct frag_fragment *to = composed->fragments[info->to_fragment];
+	bool is_named = info->transport != NULL, is_ucx = false;
+	char hosts[300];
+
+	flow->gpu_ways |= CTL_GPU_STAGED;
+	if (is_named)
+		is_ucx = strcmp(info->transport, FRAGI_TRANSPORT_SHM) != 0;
+	if (is_ucx) {
+		snprintf(hosts, sizeof(hosts), "staged: the edge is %s", info->transport);
+	} else if (info->encrypt) {
+		snprintf(hosts, sizeof(hosts), "staged: the flow is encrypted");
+	} else if (memory->shared.type == 0) {
+		snprintf(hosts, sizeof(hosts),
+			 "staged: of the sender's allocators, other hosts can map none");
+	} else {
+		flow->gpu_ways |= CTL_GPU_MAPPED;
+		say_mapped(flow, to, memory->shared, hosts, sizeof(hosts));
+	}
+	if (!is_named && fragi_spec_share_host(from->own, to->own)) {
+		flow->gpu_ways |= CTL_GPU_POINTER;
+		snprintf(flow->gpu_reason, sizeof(flow->gpu_reason),
+			 "by pointer if one host runs both fragments; between hosts %s", hosts);
+	} else {
+		snprintf(flow->gpu_reason, sizeof(flow->gpu_reason), "%s", hosts);
+	}
+}
+
+void ctl_flow_gpu(const struct fragi_flow_info *info, const struct ctl_composed *composed,
+		  struct ctl_flow *flow)
+{
+	const struct frag_op *sender = composed->fragments[flow->from_fragment]->ops[flow->from_op];
+	const struct frag_op *receiver = composed->fragments[flow->to_fragment]->ops[flow->to_op];
+	struct gpu_memory memory = memory_of(sender);
+	struct frag_device gpu = memory.shared.type != 0 ? memory.shared : memory.private;
+	size_t used;
+	int other;
+
+	if (gpu.type == 0 || flow->is_execution ||
+	    !fragi_port_may_carry_tensors(&sender->ports[flow->from_port]))
+		return;
+	if (flow->from_fragment == flow->to_fragment) {
+		flow->gpu_ways = CTL_GPU_POINTER;
+		snprintf(flow->gpu_reason, sizeof(flow->gpu_reason),
+			 "by pointer: both ends are in one process");
+	} else {
+		between_hosts(info, composed, &memory, flow);
+	}
+	other = other_gpu(receiver, gpu);
+	used = strlen(flow->gpu_reason);
+	if (other >= 0)
+		snprintf(flow->gpu_reason + used, sizeof(flow->gpu_reason) - used,
+			 "; it stays on GPU %d%s, and the receiver's own memory is on GPU %d",
+			 (int)gpu.id,
+			 (flow->gpu_ways & CTL_GPU_STAGED) != 0 ? " unless it is staged" : "",
+			 other);
+}
+
+const char *ctl_gpu_ways(unsigned ways, char *out, size_t size)
+{
+	static const char *const names[] = {"by pointer", "mapped", "staged"};
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0, left = ways; left != 0; left &= ~(1u << i), i++)
+		if ((left & 1u << i) != 0)
+			used += (size_t)snprintf(out + used, size - used, "%s%s",
+						 used == 0              ? ""
+						 : left >> (i + 1) == 0 ? " or "
+									: ", ",
+						 names[i]);
+	return out;
+}
+
+void ctl_gpu_json(const struct ctl_flow *flow, FILE *out)
+{
+	static const char *const names[] = {"pointer", "mapped", "staged"};
+
+	fputs(", \"gpu_memory\": [", out);
+	for (unsigned i = 0, left = flow->gpu_ways; left != 0; left &= ~(1u << i), i++)
+		if ((left & 1u << i) != 0)
+			fprintf(out, "%s\"%s\"",
+				(flow->gpu_ways & ((1u << i) - 1)) != 0 ? ", " : "", names[i]);
+	fputs("], \"gpu_memory_reason\": ", out);
+	fragi_json_text(flow->gpu_ways != 0 ? flow->gpu_reason : NULL, out);
+}
