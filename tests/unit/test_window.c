@@ -79,9 +79,22 @@ Test(window, what_is_posted_and_what_is_under_way_share_it)
 	fragi_window_consume(&rx, 30);
 	give_back();
 	cr_expect_eq(fragi_window_room(&tx), 1);
+}
+
+/* The second is made while the first is under way, and leaves when that is consumed. */
+Test(window, two_messages_may_be_posted_whatever_their_size)
+{
 	make(9, 100);
-	cr_expect(fragi_window_post(&tx, 100));
+	cr_expect(fragi_window_post(&tx, 500));
+	cr_expect_gt(fragi_window_room(&tx), 0);
+	cr_expect(fragi_window_post(&tx, 500));
 	cr_expect_eq(fragi_window_room(&tx), 0, "no bytes");
+	cr_expect(pass(500));
+	cr_expect_not(pass(500));
+	fragi_window_consume(&rx, 500);
+	give_back();
+	cr_expect(pass(500));
+	cr_expect_gt(fragi_window_room(&tx), 0);
 }
 
 Test(window, credit_that_was_never_spent_or_was_given_back_is_refused)

@@ -42,14 +42,19 @@ struct fragi_window_rx {
 
 /* The sending operator. */
 
-/* How many messages may be posted now. */
+/*
+ * How many messages may be posted now. A second one may whatever its size: it is made, and copied
+ * from its GPU, while the first is under way.
+ */
 static inline uint64_t fragi_window_room(const struct fragi_window_tx *w)
 {
 	uint64_t messages = w->posted - atomic_load_explicit(&w->credited, memory_order_acquire);
 	uint64_t bytes =
 		w->posted_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
 
-	return messages >= w->messages || bytes >= w->bytes ? 0 : w->messages - messages;
+	return messages >= w->messages || (bytes >= w->bytes && messages > 1)
+		       ? 0
+		       : w->messages - messages;
 }
 
 /* Returns false, and counts nothing, when the window has no room for another message. */
