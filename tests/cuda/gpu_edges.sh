@@ -3,7 +3,9 @@
 # Measures tensors in device memory between two hosts of this machine, in the folder that make
 # gpu-check-kit makes, beside floors: copies between GPU and pinned memory, and a TCP connection
 # over loopback. A message a time ("paced": the latency of an edge that is idle), and as fast as the
-# edge takes them ("full speed": the rate; a message then waits for those before it).
+# edge takes them ("full speed": the rate; a message then waits for those before it); the latter
+# also with tensors in memory of the host. The first messages take pinned memory from the driver,
+# which takes it 20 ms and more: at full speed there are as many messages as make that small.
 #
 # usage: gpu_edges.sh [EDGE...]     shm, ucx; both; none: only what is with UCX_DIR
 # UCX_DIR: the folder of another UCX with CUDA; its ucx_perftest, if it is in bin, runs beside.
@@ -14,11 +16,13 @@ export FRAG_LIBRARY_PATH="$PWD/lib"
 FRAG_HOST_USER=$(id -un)
 export FRAG_HOST_USER
 
-# EDGE BYTES COUNT PERIOD_MS FLAGS...; 0: full speed
+# EDGE BYTES COUNT PERIOD_MS FLAGS...; 0: full speed. memory: gpu, host
+memory=gpu
 run() {
 	edge=$1 bytes=$2 count=$3 period=$4
 	shift 4
-	also=
+	on_gpu=true also=
+	[ $memory = gpu ] || on_gpu=false
 	[ "$period" = 0 ] || also=", {type: periodic, recess_period: ${period}ms}"
 	cat >app.yaml <<-END
 		frag: 1
@@ -30,12 +34,12 @@ run() {
 		    operators:
 		      tx:
 		        type: gpu_source
-		        parameters: {bytes: $bytes}
+		        parameters: {bytes: $bytes, on_gpu: $on_gpu}
 		        conditions: [{type: count, count: $count}$also]
 		  b:
 		    host: two
 		    operators:
-		      rx: {type: gpu_sink, parameters: {look: false}}
+		      rx: {type: gpu_sink, parameters: {look: false, use_gpu: $on_gpu}}
 		flows: [{from: a.tx, to: b.rx, edge: $edge}]
 	END
 	if ! bin/fragctl run --workers 1 --summary summary.json "$@" app.yaml >log 2>&1; then
@@ -49,7 +53,7 @@ run() {
 		spent=$(echo "$rx" | sed 's/.*"time_ns":\([0-9]*\),"waiting_ns":\([0-9]*\).*/\1 \2/')
 		emit=$(tr -d ' \n' <summary.json |
 			sed 's/.*"name":"tx"[^}]*"compute_ns":{"p50":\([0-9]*\).*/\1/')
-		echo "$spent $bytes $count $edge $emit" | awk '{ printf "%-4s %9d bytes at full speed: %7.2f GB/s; a tick of the sender p50 %.0f us\n", $5, $3, $3 * $4 / ($1 + $2), $6 / 1e3 }'
+		echo "$spent $bytes $count $edge $emit $memory" | awk '{ printf "%-4s %9d bytes at full speed, %s: %7.2f GB/s; a tick of the sender p50 %.0f us\n", $5, $3, $7, $3 * $4 / ($1 + $2), $6 / 1e3 }'
 	else
 		p=$(tr -d ' \n' <summary.json |
 			sed 's/.*"latency_ns":{"count":[0-9]*,"p50":\([0-9]*\),"p99":\([0-9]*\).*/\1 \2/')
@@ -76,10 +80,14 @@ bin/gpu_check floors
 for edge in ${*:-shm ucx}; do
 	[ "$edge" != none ] || continue
 	for bytes in 1024 2097152 8388608 67108864; do
-		count=200 period=20
-		[ "$bytes" -lt 60000000 ] || count=40 period=100
-		run "$edge" "$bytes" "$((count / 2))" "$period"
+		paced=100 period=20 count=2000
+		[ "$bytes" -lt 8000000 ] || count=1000
+		[ "$bytes" -lt 60000000 ] || paced=20 period=100 count=150
+		run "$edge" "$bytes" "$paced" "$period"
 		run "$edge" "$bytes" "$count" 0
+		memory=host
+		run "$edge" "$bytes" "$count" 0
+		memory=gpu
 	done
 done
 [ -n "${UCX_DIR:-}" ] || exit 0

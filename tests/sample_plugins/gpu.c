@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_sink receives what ping_tensor_tx sends, in memory of any kind: looks at every byte, and logs
- * on which kind of device the tensor lay. gpu_source sends the same device memory in each message,
- * as fast as the edge takes it; for measurements.
+ * on which kind of device the tensor lay. gpu_source sends the same memory, of the device or of the
+ * host, in each message, as fast as the edge takes it; for measurements.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -80,6 +80,7 @@ enum { OUT };
 
 struct gpu_source {
 	int64_t bytes, tensors;
+	bool on_gpu;
 	struct frag_tensor *memory;
 };
 
@@ -91,17 +92,19 @@ static const struct frag_param source_params[] = {
 		       .max = 4294967296.0),
 	FRAG_PARAM_I64(struct gpu_source, tensors, 1, .headline = "Of a message", .min = 1,
 		       .max = 9),
+	FRAG_PARAM_BOOL(struct gpu_source, on_gpu, true, .headline = "Memory of GPU 0"),
 };
 
 static int source_initialize(void *state, struct frag_op *op)
 {
-	const struct frag_device gpu = {FRAG_DEVICE_CUDA, 0};
 	struct gpu_source *source = state;
-	int r = frag_op_use_device(op, gpu);
+	const struct frag_device device = {source->on_gpu ? FRAG_DEVICE_CUDA : FRAG_DEVICE_CPU, 0};
+	int r = frag_op_use_device(op, device);
 
 	return r < 0 ? r
-		     : frag_tensor_create_on(NULL, gpu, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1},
-					     1, &source->bytes, &source->memory);
+		     : frag_tensor_create_on(NULL, device,
+					     (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1,
+					     &source->bytes, &source->memory);
 }
 
 static void source_fini(void *state, struct frag_op *op)
