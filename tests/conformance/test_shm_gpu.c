@@ -94,13 +94,21 @@ static void send_dl(struct pair *pair, const struct frag_dltensor *dl)
 	cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
 }
 
+static bool has_arrived(struct pair *pair)
+{
+	return fragi_rx_available(pair->rx) > 0;
+}
+
+/* What has arrived, when the GPU has it. */
 static struct frag_message *take(struct pair *pair)
 {
+	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_message *taken;
 
-	pair_settle(pair);
+	cr_assert(pair_until(pair, has_arrived));
 	taken = fragi_rx_take(pair->rx, fragi_stamp());
 	cr_assert_not_null(taken);
+	cr_assert_eq(fragi_tensor_wait(frag_message_tensor(taken, NULL), &err), 0, "%s", err.text);
 	return taken;
 }
 
@@ -245,11 +253,6 @@ static void send_late(struct pair *pair, uint8_t *memory, uint8_t value)
 	cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
 }
 
-static bool has_arrived(struct pair *pair)
-{
-	return fragi_rx_available(pair->rx) > 0;
-}
-
 static bool have_arrived(struct pair *pair)
 {
 	return fragi_rx_available(pair->rx) == 3;
@@ -357,8 +360,9 @@ Test(shm_gpu, a_gpu_that_fails_while_it_writes_ends_the_host)
 	send_late(&pair, area, 'n');
 	pair_settle(&pair);
 	cr_expect_eq(atomic_load(&pair.faults[0]), 1);
-	cr_expect_str_eq(pair.sentence[0],
-			 "a message of flow 7 cannot be sent: the GPU that writes it has failed");
+	cr_expect_str_eq(
+		pair.sentence[0],
+		"a message of flow 7 cannot be sent: the GPU that writes or copies it has failed: GPU 0 (Fake 0): cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered");
 	cr_expect_eq(fragi_rx_available(pair.rx), 0);
 	fake.hold(false);
 	close_stream();

@@ -364,7 +364,7 @@ static void measure(void)
 		if (r < 0)
 			break;
 		BEST(follow, (void)fragi_work_follow(work, b->handle, NULL));
-		BEST(ask, (void)work->ops->is_done(work));
+		BEST(ask, (void)work->ops->is_done(work, NULL));
 		BEST(wait, (void)work->ops->wait(work, NULL));
 		fragi_work_unref(work);
 	}

@@ -23,6 +23,9 @@
 static __typeof__(&fake_cuda_fail) fail_call;
 static __typeof__(&fake_cuda_used) used;
 static __typeof__(&fake_cuda_calls) calls;
+static __typeof__(&fake_cuda_hold) hold;
+
+static struct fragi_stream *arrivals;
 
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
@@ -45,6 +48,7 @@ static void load_driver(void)
 	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
 	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
 	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
+	hold = (__typeof__(hold))dlsym(library, "fake_cuda_hold");
 }
 
 TestSuite(staging, .init = load_driver);
@@ -201,7 +205,7 @@ Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
 	for (int i = 0; i < 20; i++) {
 		message = received(MIB, i);
 		taken = calls("cuMemAlloc_v2");
-		cr_assert_eq(fragi_message_to_gpu(message, &err), 0, "%s", err.text);
+		cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
 		cr_expect_eq(calls("cuMemAlloc_v2"), taken, "nothing waits for the device");
 		cr_expect_eq(frag_tensor_dl(frag_message_tensor(message, NULL))->device.type,
 			     FRAG_DEVICE_CUDA);
@@ -219,6 +223,44 @@ Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
 	cr_expect_eq(calls("cuMemHostAlloc"), 1, "both ways, and for all");
 }
 
+/* Whoever receives waits for the copy; what it reads stays until then, and no longer. */
+Test(staging, what_arrives_is_announced_before_it_is_copied)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_message *message;
+	struct frag_tensor *tensor;
+	void *piece = NULL, *others[FRAGI_STAGING_STEP / MIB];
+	size_t before;
+
+	use_gpu();
+	for (int i = 0; i < 2; i++) { /* the first one makes the pool */
+		message = received(MIB, 7 + i);
+		piece = (void *)(uintptr_t)frag_tensor_data(frag_message_tensor(message, NULL));
+		hold(i == 1);
+		cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
+		tensor = frag_message_tensor(message, NULL);
+		cr_assert_not_null(tensor->written);
+		cr_expect((message->at_receive & FRAGI_AT_RECEIVE_WORK) != 0);
+		if (i == 0)
+			frag_message_unref(message);
+	}
+	cr_expect_eq(tensor->written->ops->is_done(tensor->written, &err), 0);
+	before = used();
+	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++) {
+		cr_assert_eq(frag_alloc(fragi_staging(), (size_t)MIB, &others[i]), 0);
+		cr_expect_neq(others[i], piece, "the GPU still reads it");
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++)
+		frag_free(fragi_staging(), others[i]);
+	hold(false);
+	cr_assert_eq(fragi_tensor_wait(tensor, &err), 0, "%s", err.text);
+	fragi_stream_settle(arrivals);
+	fragi_staging_trim();
+	cr_expect_eq(used(), before - FRAGI_STAGING_STEP);
+	frag_message_unref(message);
+	fragi_stream_free(arrivals);
+}
+
 Test(staging, an_arrival_that_fails_says_why_and_stays_in_memory_of_the_host)
 {
 	static const struct {
@@ -231,6 +273,7 @@ Test(staging, an_arrival_that_fails_says_why_and_stays_in_memory_of_the_host)
 		{"cuMemAllocFromPoolAsync", 2, -ENOMEM},
 		{"cuMemcpyAsync", 700, -EIO},
 		{"cuStreamSynchronize", 700, -EIO},
+		{"cuEventRecord", 700, -EIO},
 	};
 
 	use_gpu();
@@ -240,7 +283,7 @@ Test(staging, an_arrival_that_fails_says_why_and_stays_in_memory_of_the_host)
 		const struct frag_tensor *tensor = frag_message_tensor(message, NULL);
 
 		fail_call(cases[i].call, 1, cases[i].result);
-		cr_expect_eq(fragi_message_to_gpu(message, &err), cases[i].r, "%s: %s",
+		cr_expect_eq(fragi_message_to_gpu(message, &arrivals, &err), cases[i].r, "%s: %s",
 			     cases[i].call, err.text);
 		cr_expect_neq(err.text[0], '\0');
 		expect_bytes(frag_tensor_data(tensor), MIB, 9);

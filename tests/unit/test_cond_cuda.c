@@ -36,8 +36,9 @@ static int late_wait(struct fragi_work *work, struct frag_err *err)
 	return 0;
 }
 
-static int late_is_done(struct fragi_work *work)
+static int late_is_done(struct fragi_work *work, struct frag_err *err)
 {
+	(void)err;
 	return atomic_load(&work->done);
 }
 

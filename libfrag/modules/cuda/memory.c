@@ -94,10 +94,10 @@ static void memory_free(struct frag_device device, void *memory)
 		log_error(NULL, "memory was not freed: %s", err.text);
 }
 
-static int copy_bytes(const struct cuda_device *gpu, CUdeviceptr to, CUdeviceptr from, size_t size,
-		      struct frag_err *err)
+static int copy_bytes(const struct cuda_device *gpu, CUstream stream, CUdeviceptr to,
+		      CUdeviceptr from, size_t size, struct frag_err *err)
 {
-	return cuda_check(cu.cuMemcpyAsync(to, from, size, gpu->stream), err,
+	return cuda_check(cu.cuMemcpyAsync(to, from, size, stream), err,
 			  "GPU %d (%s): cuMemcpyAsync of %zu bytes", (int)gpu->id, gpu->name, size);
 }
 
@@ -109,7 +109,7 @@ static int memory_copy(struct frag_device device, void *to, const void *from, si
 
 	if (r < 0)
 		return r;
-	r = copy_bytes(gpu, address(to), address(from), size, err);
+	r = copy_bytes(gpu, gpu->stream, address(to), address(from), size, err);
 	cuda_device_leave();
 	return r;
 }
@@ -141,8 +141,8 @@ static struct rows rows_of(const struct frag_dltensor *dl, size_t element)
 	return rows;
 }
 
-static int copy_rows(const struct cuda_device *gpu, const struct rows *rows, CUdeviceptr from,
-		     CUdeviceptr to, struct frag_err *err)
+static int copy_rows(const struct cuda_device *gpu, CUstream stream, const struct rows *rows,
+		     CUdeviceptr from, CUdeviceptr to, struct frag_err *err)
 {
 	const CUDA_MEMCPY2D copy = {
 		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
@@ -155,34 +155,34 @@ static int copy_rows(const struct cuda_device *gpu, const struct rows *rows, CUd
 		.Height = rows->height,
 	};
 
-	return cuda_check(cu.cuMemcpy2DAsync_v2(&copy, gpu->stream), err,
+	return cuda_check(cu.cuMemcpy2DAsync_v2(&copy, stream), err,
 			  "GPU %d (%s): cuMemcpy2DAsync of %zu rows of %zu bytes", (int)gpu->id,
 			  gpu->name, rows->height, rows->width);
 }
 
 /* A pitch below the width or beyond 2 GiB is not allowed: such rows go one by one. */
-static int copy_piece(const struct cuda_device *gpu, const struct rows *rows, CUdeviceptr from,
-		      CUdeviceptr to, struct frag_err *err)
+static int copy_piece(const struct cuda_device *gpu, CUstream stream, const struct rows *rows,
+		      CUdeviceptr from, CUdeviceptr to, struct frag_err *err)
 {
 	int r = 0;
 
 	if (rows->height > 1 && rows->pitch >= rows->width && rows->pitch <= PITCH_MAX)
-		return copy_rows(gpu, rows, from, to, err);
+		return copy_rows(gpu, stream, rows, from, to, err);
 	for (size_t i = 0; i < rows->height && r == 0; i++)
-		r = copy_bytes(gpu, to + i * rows->width, from + i * rows->pitch, rows->width, err);
+		r = copy_bytes(gpu, stream, to + i * rows->width, from + i * rows->pitch,
+			       rows->width, err);
 	return r;
 }
 
-static int memory_pack(const struct frag_dltensor *dl, size_t element_bytes, void *to,
-		       struct frag_err *err)
+int cuda_pack(const struct cuda_device *gpu, void *stream, const struct frag_dltensor *dl,
+	      size_t element_bytes, void *to, struct frag_err *err)
 {
-	const struct cuda_device *gpu;
 	const CUdeviceptr first = address(dl->data) + dl->byte_offset;
 	const struct rows rows = rows_of(dl, element_bytes);
 	int64_t index[FRAG_TENSOR_NDIM_MAX] = {0};
 	CUdeviceptr at = address(to), from;
 	int32_t d;
-	int r = enter_gpu_of(dl->device, &gpu, err);
+	int r = cuda_device_enter(gpu, err);
 
 	if (r < 0)
 		return r;
@@ -190,11 +190,24 @@ static int memory_pack(const struct frag_dltensor *dl, size_t element_bytes, voi
 		from = first;
 		for (d = 0; d < rows.outer; d++)
 			from += (CUdeviceptr)(index[d] * dl->strides[d]) * element_bytes;
-		r = copy_piece(gpu, &rows, from, at, err);
+		r = copy_piece(gpu, stream, &rows, from, at, err);
 		at += rows.width * rows.height;
 		for (d = rows.outer - 1; d >= 0 && ++index[d] == dl->shape[d]; d--)
 			index[d] = 0;
 	} while (r == 0 && d >= 0);
+	cuda_device_leave();
+	return r;
+}
+
+static int memory_pack(const struct frag_dltensor *dl, size_t element_bytes, void *to,
+		       struct frag_err *err)
+{
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(dl->device, &gpu, err);
+
+	if (r < 0)
+		return r;
+	r = cuda_pack(gpu, gpu->stream, dl, element_bytes, to, err);
 	cuda_device_leave();
 	return r;
 }

@@ -6,6 +6,10 @@
 
 /* memory.c */
 extern const struct fragi_memory cuda_memory;
+struct cuda_device;
+/* As copy of struct fragi_stream_ops; stream: a CUstream. */
+int cuda_pack(const struct cuda_device *gpu, void *stream, const struct frag_dltensor *dl,
+	      size_t element_bytes, void *to, struct frag_err *err);
 
 /* work.c */
 extern const struct fragi_stream_ops cuda_streams;

@@ -177,10 +177,11 @@ static int work_wait(struct fragi_work *work, struct frag_err *err)
 	return r;
 }
 
-static int work_is_done(struct fragi_work *work)
+static int work_is_done(struct fragi_work *work, struct frag_err *err)
 {
+	const struct cuda_device *gpu = work_of(work)->stream->gpu;
 	CUresult result;
-	int r = cuda_device_enter(work_of(work)->stream->gpu, NULL);
+	int r = cuda_device_enter(gpu, err);
 
 	if (r < 0)
 		return r;
@@ -188,8 +189,10 @@ static int work_is_done(struct fragi_work *work)
 	cuda_device_leave();
 	if (result == CUDA_ERROR_NOT_READY)
 		return 0;
-	if (result != CUDA_SUCCESS)
+	if (result != CUDA_SUCCESS) {
+		(void)cuda_check(result, err, "GPU %d (%s): cuEventQuery", (int)gpu->id, gpu->name);
 		return -EIO;
+	}
 	atomic_store_explicit(&work->done, true, memory_order_release);
 	return 1;
 }
@@ -283,9 +286,18 @@ static int stream_record(struct fragi_stream *base, struct fragi_work **out, str
 	return 0;
 }
 
+static int stream_copy(struct fragi_stream *base, const struct frag_dltensor *from,
+		       size_t element_bytes, void *to, struct frag_err *err)
+{
+	struct cuda_stream *stream = stream_of(base);
+
+	return cuda_pack(stream->gpu, handle_of(stream), from, element_bytes, to, err);
+}
+
 const struct fragi_stream_ops cuda_streams = {
 	.open = stream_open,
 	.finish = stream_finish,
 	.close = stream_close,
 	.record = stream_record,
+	.copy = stream_copy,
 };

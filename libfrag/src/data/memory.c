@@ -112,6 +112,19 @@ bool fragi_memory_gpu(struct frag_device *out_device)
 	return true;
 }
 
+void fragi_stream_settle(struct fragi_stream *stream)
+{
+	if (stream != NULL)
+		(void)fragi_memory_of(stream->gpu)->streams->finish(stream, NULL);
+}
+
+void fragi_stream_free(struct fragi_stream *stream)
+{
+	fragi_stream_settle(stream);
+	if (stream != NULL)
+		fragi_memory_of(stream->gpu)->streams->close(stream);
+}
+
 int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device device, void *to,
 			  struct frag_err *err)
 {

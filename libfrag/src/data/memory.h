@@ -116,6 +116,14 @@ static inline bool fragi_memory_can_be_sent(struct frag_device device)
 }
 
 /*
+ * Waits for what the stream was given, and for what is called after it (work.h). NULL: there is
+ * none.
+ */
+FRAGI_API void fragi_stream_settle(struct fragi_stream *stream);
+/* The same, and closes it. */
+FRAGI_API void fragi_stream_free(struct fragi_stream *stream);
+
+/*
  * Copies the elements of a tensor without gaps, in row-major order, to memory of any device, and
  * waits for it. Returns 0; -ENODEV: nothing has opened the device; -ENOMEM; -EIO: it refuses.
  */

@@ -166,10 +166,13 @@ FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
 
 /*
  * Puts the tensors of a received message that lay on a GPU at their sender on the GPU of this
- * process, and waits for it; where it has opened none, they stay in host memory. Returns 0;
- * -ENOMEM; -EIO: the GPU refuses. message_gpu.c
+ * process, without waiting: the message then has tensors that are not written yet. Where the
+ * process has opened no GPU, they stay in host memory.
+ * - stream: makes the copies, and is opened with the first one; belongs to one thread at a time
+ * Returns 0; -ENOMEM; -EIO: the GPU refuses. message_gpu.c
  */
-FRAGI_API int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err);
+FRAGI_API int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **stream,
+				   struct frag_err *err);
 /* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
 void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);
 

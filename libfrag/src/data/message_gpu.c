@@ -3,23 +3,35 @@
 #include <data/message.h>
 #include <data/staging.h>
 
-int fragi_message_to_gpu(struct frag_message *message, struct frag_err *err)
+static void unref_tensor(void *tensor)
 {
-	struct frag_tensor *copy;
+	frag_tensor_unref(tensor);
+}
+
+int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **stream,
+			 struct frag_err *err)
+{
+	struct frag_tensor *copy, *received;
 	struct frag_device gpu;
 	int r = 0;
 
 	if (!fragi_memory_gpu(&gpu))
 		return 0;
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++) {
-		if (!message->tensors[i].tensor->was_on_gpu)
+		received = message->tensors[i].tensor;
+		if (!received->was_on_gpu)
 			continue;
-		r = frag_tensor_copy(message->tensors[i].tensor, fragi_staging(), gpu, &copy, err);
+		r = fragi_tensor_begin_copy(received, fragi_staging(), gpu, stream, &copy, err);
 		if (r < 0)
 			break;
 		fragi_tensor_freeze(copy); /* the message is shared already */
-		frag_tensor_unref(message->tensors[i].tensor);
 		message->tensors[i].tensor = copy;
+		if (copy->written == NULL) { /* it is empty */
+			frag_tensor_unref(received);
+			continue;
+		}
+		message->at_receive |= FRAGI_AT_RECEIVE_WORK;
+		fragi_work_then(copy->written, unref_tensor, received);
 	}
 	return r;
 }

@@ -270,6 +270,55 @@ int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *all
 	return r;
 }
 
+/* Gives a stream, which is opened if there is none, the copy of a tensor to memory of another. */
+static int begin_copy(const struct frag_tensor *from, struct frag_device gpu,
+		      struct fragi_stream **stream, struct frag_tensor *to, struct frag_err *err)
+{
+	const struct fragi_memory *memory = fragi_memory_of(gpu);
+	struct fragi_work *work = NULL;
+	int r = 0;
+
+	if (memory == NULL || memory->streams == NULL)
+		return frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)gpu.id);
+	if (*stream == NULL)
+		r = memory->streams->open(gpu, NULL, stream, err);
+	if (r == 0)
+		r = fragi_work_follow(from->written, (*stream)->handle, err);
+	if (r < 0)
+		return r;
+	r = memory->streams->copy(*stream, &from->dl, fragi_dtype_size(from->dl.dtype), to->dl.data,
+				  err);
+	if (r == 0)
+		r = memory->streams->record(*stream, &work, err);
+	if (r < 0)
+		(void)memory->streams->finish(*stream, NULL);
+	else
+		fragi_tensor_set_written(to, work);
+	return r;
+}
+
+int fragi_tensor_begin_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
+			    struct frag_device device, struct fragi_stream **stream,
+			    struct frag_tensor **out, struct frag_err *err)
+{
+	const struct frag_device gpu =
+		tensor->dl.device.type == FRAG_DEVICE_CUDA ? tensor->dl.device : device;
+	struct frag_tensor *copy;
+	int r = create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim, tensor->shape,
+			  &copy);
+
+	if (r < 0)
+		return frag_err_set(err, r, "there is no memory of the device for %zu bytes: %s",
+				    tensor->compact_bytes, frag_strerror(r));
+	if (tensor->compact_bytes > 0)
+		r = begin_copy(tensor, gpu, stream, copy, err);
+	if (r < 0)
+		frag_tensor_unref(copy);
+	else
+		*out = copy;
+	return r;
+}
+
 void fragi_tensor_place(struct frag_tensor *tensor, void *data, struct frag_device device,
 			void (*release)(void *context), void *context)
 {
@@ -331,13 +380,9 @@ struct frag_tensor *frag_tensor_ref(const struct frag_tensor *tensor)
 	return same;
 }
 
-/* Nothing refers to the tensor, and nothing writes its memory. */
+/* Nothing refers to the tensor, and no work uses its memory. */
 static inline void tensor_free(struct frag_tensor *tensor)
 {
-	struct frag_tensor *copy = atomic_load_explicit(&tensor->copy, memory_order_relaxed);
-
-	if (__builtin_expect(copy != NULL, 0))
-		frag_tensor_unref(copy);
 	if (tensor->release != NULL)
 		tensor->release(tensor->context);
 	frag_free(tensor->allocator, tensor->memory);
@@ -345,23 +390,37 @@ static inline void tensor_free(struct frag_tensor *tensor)
 	tensor_drop(tensor);
 }
 
-static void free_written(void *arg)
+static void free_after_work(void *arg)
 {
 	struct frag_tensor *tensor = arg;
 
+	frag_tensor_unref(atomic_load_explicit(&tensor->copy, memory_order_relaxed));
 	fragi_work_unref(tensor->written);
 	tensor_free(tensor);
 }
 
+/*
+ * What is on a GPU may still be written, or read by the copy that was to leave: that begins behind
+ * the work that writes.
+ */
+static __attribute__((noinline)) void free_used(struct frag_tensor *tensor,
+						const struct frag_tensor *copy)
+{
+	fragi_work_then(copy != NULL && copy->written != NULL ? copy->written : tensor->written,
+			free_after_work, tensor);
+}
+
 void frag_tensor_unref(struct frag_tensor *tensor)
 {
+	const struct frag_tensor *copy;
+
 	if (tensor == NULL ||
 	    (atomic_load_explicit(&tensor->refs, memory_order_acquire) != 1 &&
 	     atomic_fetch_sub_explicit(&tensor->refs, 1, memory_order_acq_rel) != 1))
 		return;
-	/* A message that nobody received may still be written. */
-	if (__builtin_expect(tensor->written != NULL, 0))
-		fragi_work_then(tensor->written, free_written, tensor);
+	copy = atomic_load_explicit(&tensor->copy, memory_order_relaxed);
+	if (__builtin_expect(copy != NULL || tensor->written != NULL, 0))
+		free_used(tensor, copy);
 	else
 		tensor_free(tensor);
 }
@@ -400,42 +459,55 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
  * as it is; else what comes from a GPU goes to pinned memory, which the GPU copies to three times
  * as fast. NULL: memory is short, or the GPU refuses.
  */
-static struct frag_tensor *make_copy(const struct frag_tensor *tensor)
+static struct frag_tensor *copy_of_gpu(const struct frag_tensor *tensor,
+				       struct fragi_stream **stream)
 {
 	const struct frag_device host = {FRAG_DEVICE_CPU, 0};
-	const bool on_gpu = !fragi_device_is_host(tensor->dl.device);
 	struct frag_resource *memory = fragi_default_memory();
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *copy;
 	int r;
 
-	if (memory == NULL && on_gpu)
+	if (memory == NULL)
 		memory = fragi_staging();
-	if (create_on(memory, host, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, &copy) < 0)
-		return NULL;
-	r = on_gpu ? fragi_memory_transfer(tensor, host, copy->dl.data, &err)
-		   : fragi_memory_host.pack(&tensor->dl, fragi_dtype_size(tensor->dl.dtype),
-					    copy->dl.data, NULL);
+	/* A stream is of one GPU: what is on another one is copied at once. */
+	if (stream != NULL &&
+	    (*stream == NULL || fragi_device_is((*stream)->gpu, tensor->dl.device)))
+		r = fragi_tensor_begin_copy(tensor, memory, host, stream, &copy, &err);
+	else
+		r = frag_tensor_copy(tensor, memory, host, &copy, &err);
 	if (r == 0)
 		return copy;
 	log_error(NULL, "a tensor of %zu bytes cannot be copied from its GPU: %s",
 		  tensor->compact_bytes, err.text);
-	frag_tensor_unref(copy);
 	return NULL;
 }
 
-struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor)
+/* The same of a tensor that the CPU can read. */
+static struct frag_tensor *copy_of_host(const struct frag_tensor *tensor)
+{
+	struct frag_tensor *copy;
+
+	if (fragi_tensor_wait(tensor, NULL) < 0 ||
+	    create_on(fragi_default_memory(), (struct frag_device){FRAG_DEVICE_CPU, 0},
+		      tensor->dl.dtype, tensor->dl.ndim, tensor->shape, &copy) < 0)
+		return NULL;
+	(void)fragi_memory_host.pack(&tensor->dl, fragi_dtype_size(tensor->dl.dtype), copy->dl.data,
+				     NULL);
+	return copy;
+}
+
+struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor, struct fragi_stream **stream)
 {
 	struct frag_tensor *copy, *other = NULL;
 
-	if (fragi_tensor_wait(tensor, NULL) < 0)
-		return NULL;
 	if (tensor->sends_data || tensor->compact_bytes == 0)
 		return tensor;
 	copy = atomic_load_explicit(&tensor->copy, memory_order_acquire);
 	if (copy != NULL)
 		return copy;
-	copy = make_copy(tensor);
+	copy = fragi_device_is_host(tensor->dl.device) ? copy_of_host(tensor)
+						       : copy_of_gpu(tensor, stream);
 	if (copy == NULL)
 		return NULL;
 	if (!atomic_compare_exchange_strong_explicit(&tensor->copy, &other, copy,
@@ -448,10 +520,10 @@ struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor)
 
 void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size)
 {
-	const struct frag_tensor *sent = fragi_tensor_sent(tensor);
+	const struct frag_tensor *sent = fragi_tensor_sent(tensor, NULL);
 
 	*out_size = tensor->compact_bytes;
-	return sent == NULL || tensor->compact_bytes == 0
+	return sent == NULL || tensor->compact_bytes == 0 || fragi_tensor_wait(sent, NULL) < 0
 		       ? NULL
 		       : (void *)(uintptr_t)frag_tensor_data(sent);
 }

@@ -37,7 +37,7 @@ struct fragi_work_ops {
 	/* Waits with the CPU. Returns 0; -EIO: the GPU has failed. */
 	int (*wait)(struct fragi_work *work, struct frag_err *err);
 	/* Returns 1; 0: not yet; -EIO: the GPU has failed, and does nothing any more. */
-	int (*is_done)(struct fragi_work *work);
+	int (*is_done)(struct fragi_work *work, struct frag_err *err);
 	/*
 	 * Calls fn once after the work, on a thread of its own that may call the driver. Returns 0;
 	 * -EIO: the GPU refuses, -ENOMEM: it is not called.
@@ -69,6 +69,13 @@ struct fragi_stream_ops {
 	 * lock. Returns 0 and a reference; -ENOMEM; -EIO.
 	 */
 	int (*record)(struct fragi_stream *stream, struct fragi_work **out, struct frag_err *err);
+	/*
+	 * Gives the stream a copy of a tensor's elements, without gaps and in row-major order, to
+	 * `to`. Each side is memory of the stream's GPU or of the host, and stays as it is until
+	 * the copy is done. Returns 0; -EIO: the GPU refuses.
+	 */
+	int (*copy)(struct fragi_stream *stream, const struct frag_dltensor *from,
+		    size_t element_bytes, void *to, struct frag_err *err);
 };
 
 static inline struct fragi_work *fragi_work_ref(struct fragi_work *work)
@@ -88,7 +95,7 @@ static inline void fragi_work_unref(struct fragi_work *work)
 static inline bool fragi_work_is_over(struct fragi_work *work)
 {
 	return work == NULL || atomic_load_explicit(&work->done, memory_order_acquire) ||
-	       work->ops->is_done(work) != 0;
+	       work->ops->is_done(work, NULL) != 0;
 }
 
 /* As the functions of struct fragi_work_ops; NULL: there is no work. */

@@ -179,7 +179,8 @@ static bool part_decode(struct fragi_remote_part *part, const uint8_t *descripto
 static __attribute__((noinline)) bool place_on_gpu(struct fragi_remote_part *part)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	int r = fragi_message_to_gpu(part->message, &err);
+	struct fragi_remote *remote = fragi_remote_of(part->rx->edge.endpoint);
+	int r = fragi_message_to_gpu(part->message, &remote->arrivals, &err);
 
 	if (r < 0)
 		fault(part->rx,

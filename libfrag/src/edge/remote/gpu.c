@@ -7,9 +7,10 @@
 
 /*
  * Tensors in the memory of a GPU, on their way out. What the other host maps is handed over; else
- * the protocol sends a copy in memory of the host. What is handed over is sent when the GPU has
- * written it, and not before, so that no stream of another process ever waits for work of this one:
- * such a wait would never end if this process died.
+ * the protocol sends a copy in memory of the host. A message is sent when the GPU has written what
+ * is handed over, or copied what is not: until then it is the next of its edge, and nobody waits.
+ * No stream of another process ever waits for work of this one: such a wait would never end if this
+ * process died.
  */
 
 bool fragi_remote_tx_is_mapped(const struct fragi_remote_tx *tx, const struct frag_tensor *tensor)
@@ -38,28 +39,41 @@ static void on_written(void *arg)
 	atomic_fetch_sub(&tx->awaiting, 1); /* the last access */
 }
 
-static void fail_for_gpu(struct fragi_remote_tx *tx)
+static void fail_for_gpu(struct fragi_remote_tx *tx, const struct frag_err *why)
 {
 	const struct fragi_remote_config *config = &fragi_remote_of(tx->edge.endpoint)->config;
-	char sentence[128];
+	char sentence[FRAGI_SENTENCE_MAX];
 
-	snprintf(sentence, sizeof(sentence),
-		 "a message of flow %u cannot be sent: the GPU that writes it has failed",
-		 tx->edge.config.flow);
+	snprintf(
+		sentence, sizeof(sentence),
+		"a message of flow %u cannot be sent: the GPU that writes or copies it has failed: %.400s",
+		tx->edge.config.flow, why->text);
 	if (config->fault != NULL)
 		config->fault(config->arg, FRAGI_FAILURE_HOST_FAILED, sentence);
 }
 
+/* Whose bytes are sent, or handed over. NULL: there can be no copy. */
+static const struct frag_tensor *sent_for(const struct fragi_remote_tx *tx,
+					  struct frag_tensor *tensor, bool *out_mapped)
+{
+	*out_mapped = !tensor->sends_data && fragi_remote_tx_is_mapped(tx, tensor);
+	return *out_mapped ? tensor : fragi_tensor_sent(tensor, NULL);
+}
+
 bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_message *message)
 {
+	struct frag_err why = FRAG_ERR_INIT;
+	const struct frag_tensor *sent;
 	struct fragi_work *work = NULL;
+	bool mapped;
 	int r = 1;
 
 	for (uint32_t i = 0; i < message->tensor_count && r == 1; i++) {
-		work = message->tensors[i].tensor->written;
+		sent = sent_for(tx, message->tensors[i].tensor, &mapped);
+		work = sent != NULL ? sent->written : NULL;
 		r = work == NULL || atomic_load_explicit(&work->done, memory_order_acquire)
 			    ? 1
-			    : work->ops->is_done(work);
+			    : work->ops->is_done(work, &why);
 	}
 	if (r == 1)
 		return false;
@@ -67,7 +81,7 @@ bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_messag
 		return true;
 	tx->awaited = work;
 	if (r < 0) {
-		fail_for_gpu(tx);
+		fail_for_gpu(tx, &why);
 		return true;
 	}
 	atomic_fetch_add(&tx->awaiting, 1);
@@ -83,19 +97,15 @@ bool fragi_remote_tx_gather(struct fragi_remote_tx *tx, const struct frag_messag
 
 	*out_bytes = 0;
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
-		const struct frag_tensor *sent = message->tensors[i].tensor;
+		struct frag_tensor *tensor = message->tensors[i].tensor;
+		const struct frag_tensor *sent = sent_for(tx, tensor, &mapped);
 
+		if (sent == NULL)
+			return false;
 		if (sent->compact_bytes == 0)
 			continue;
-		if (!sent->sends_data) {
-			mapped = fragi_remote_tx_is_mapped(tx, sent);
-			any_mapped |= mapped;
-			any_staged |= !mapped && !fragi_device_is_host(sent->dl.device);
-			if (!mapped)
-				sent = fragi_tensor_sent(message->tensors[i].tensor);
-			if (sent == NULL)
-				return false;
-		}
+		any_mapped |= mapped;
+		any_staged |= !mapped && !fragi_device_is_host(tensor->dl.device);
 		bodies[count++] = (struct fragi_body){
 			.data = (uint8_t *)sent->dl.data + sent->dl.byte_offset,
 			.bytes = sent->compact_bytes,

@@ -201,7 +201,7 @@ void fragi_remote_peer_silence(struct fragi_remote_peer *peer)
 		for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL;
 		     edge = edge->next)
 			if (edge->is_tx)
-				fragi_remote_tx_of(edge)->tx.room.fn = NULL;
+				fragi_remote_tx_silence(fragi_remote_tx_of(edge));
 			else
 				fragi_remote_rx_of(edge)->rx.arrival.fn = NULL;
 	}

@@ -7,6 +7,7 @@
 
 #include <base/beat.h>
 #include <data/allocator.h>
+#include <data/memory.h>
 #include <edge/remote/state.h>
 
 /*
@@ -363,6 +364,8 @@ void fragi_remote_destroy(struct fragi_remote *remote)
 	/* The schedulers behind the edges may be gone already. */
 	for (peer = remote->peers; peer != NULL; peer = peer->next)
 		fragi_remote_peer_silence(peer);
+	fragi_pump_unlock(pump); /* which runs what was submitted */
+	fragi_pump_lock(pump);
 	fragi_remote_run_until(remote, fragi_now_ns() + FRAGI_GOODBYE_NS, has_said_goodbye, remote);
 	for (peer = remote->peers; peer != NULL; peer = peer->next)
 		for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
@@ -372,6 +375,7 @@ void fragi_remote_destroy(struct fragi_remote *remote)
 			       remote);
 	while (remote->peers != NULL)
 		fragi_remote_peer_free(remote->peers);
+	fragi_stream_free(remote->arrivals);
 	for (uint32_t i = 0; i < remote->transport_count; i++) {
 		remote->transports[i].ops->destroy(remote->transports[i].transport);
 		fragi_remote_sends_free(&remote->transports[i]);

@@ -136,6 +136,9 @@ struct fragi_remote_tx {
 	_Atomic bool kicked;           /* kick is with the pump */
 	_Atomic bool closing;          /* set by the sending operator */
 	struct fragi_window_tx window; /* posted: blocking only */
+	struct fragi_stream *copies;   /* the sending operator's: of its GPU, to the host */
+	/* FRAGI_AT_RECEIVE_WORK since copies are made: any message may wait for one */
+	_Atomic uint8_t at_send;
 	/* the holder's */
 	struct frag_message *held; /* taken from pending, waits for bytes of credit */
 	uint64_t held_stamp;
@@ -236,12 +239,13 @@ struct fragi_remote {
 	const struct fragi_crypto_ops *crypto; /* NULL: no flow is encrypted */
 	struct fragi_aead *aead;
 	uint8_t *opened; /* FRAGI_HEADER_MAX: what stood behind the header of a sealed message */
-	int64_t now_ns, tick_ns;    /* of the last round; of the next housekeeping */
-	struct fragi_moment moment; /* FRAGI_MOMENT_NS old at most where it is used */
-	int64_t moment_stamps;      /* FRAGI_MOMENT_NS */
-	uint32_t happened;          /* in this round */
-	bool endpoint_failed;       /* `failed` or `broken` of some endpoint was set */
-	bool endpoints_closing;     /* some endpoint is closing and not stopped */
+	struct fragi_stream *arrivals; /* copies what has arrived to the GPU */
+	int64_t now_ns, tick_ns;       /* of the last round; of the next housekeeping */
+	struct fragi_moment moment;    /* FRAGI_MOMENT_NS old at most where it is used */
+	int64_t moment_stamps;         /* FRAGI_MOMENT_NS */
+	uint32_t happened;             /* in this round */
+	bool endpoint_failed;          /* `failed` or `broken` of some endpoint was set */
+	bool endpoints_closing;        /* some endpoint is closing and not stopped */
 	bool flush_wanted;
 	bool draining; /* edges of lost peers end */
 	_Atomic bool keeps_open, yields;
@@ -355,6 +359,8 @@ void fragi_remote_tx_on_done(struct fragi_remote_tx *tx);
 void fragi_remote_tx_restart(struct fragi_remote_tx *tx);
 /* Its receiver is lost, and nobody waits for what that means. */
 void fragi_remote_tx_end(struct fragi_remote_tx *tx);
+/* The operator sends nothing any more: nobody is told of room, and no copy is under way. */
+void fragi_remote_tx_silence(struct fragi_remote_tx *tx);
 
 /* gpu.c: tensors in memory of a GPU, on their way out */
 /*
@@ -363,8 +369,8 @@ void fragi_remote_tx_end(struct fragi_remote_tx *tx);
  */
 bool fragi_remote_tx_is_mapped(const struct fragi_remote_tx *tx, const struct frag_tensor *tensor);
 /*
- * Whether the GPU still writes the message. Then the tx is kicked when it has; if the GPU has
- * failed, the host.
+ * Whether the GPU still writes the message, or copies it. Then the tx is kicked when it has; if the
+ * GPU has failed, the host ends.
  */
 bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_message *message);
 /*

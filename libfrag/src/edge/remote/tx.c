@@ -82,13 +82,15 @@ static int prepare(struct fragi_remote_tx *tx, const struct frag_message *messag
 	for (uint32_t i = 0; i < message->tensor_count; i++) {
 		struct frag_tensor *tensor = message->tensors[i].tensor;
 
-		if ((tensor->sends_data && tensor->written == NULL) ||
-		    fragi_remote_tx_is_mapped(tx, tensor))
+		if (tensor->sends_data || fragi_remote_tx_is_mapped(tx, tensor))
 			continue;
 		if (!fragi_tensor_has_body(tensor))
 			compacted += tensor->compact_bytes;
-		if (fragi_tensor_body(tensor, &size) == NULL && size > 0)
+		if (fragi_tensor_sent(tensor, &tx->copies) == NULL)
 			return fragi_device_is_host(tensor->dl.device) ? -ENOMEM : -EIO;
+		if (!fragi_device_is_host(tensor->dl.device))
+			atomic_store_explicit(&tx->at_send, FRAGI_AT_RECEIVE_WORK,
+					      memory_order_relaxed);
 	}
 	fragi_remote_tx_count_copied(tx, fragi_remote_copied(bodies, compacted));
 	*out_bytes = bodies + blob->size;
@@ -325,7 +327,10 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 	if (message == NULL)
 		return false;
 	tx->held = message;
-	if (__builtin_expect((message->at_receive & FRAGI_AT_RECEIVE_WORK) != 0, 0) &&
+	if (__builtin_expect(((message->at_receive |
+			       atomic_load_explicit(&tx->at_send, memory_order_relaxed)) &
+			      FRAGI_AT_RECEIVE_WORK) != 0,
+			     0) &&
 	    fragi_remote_tx_awaits(tx, message))
 		return false;
 	if (fragi_message_encode(message, &blob) < 0) {
@@ -483,11 +488,17 @@ err_free:
 	return r;
 }
 
+void fragi_remote_tx_silence(struct fragi_remote_tx *tx)
+{
+	tx->tx.room.fn = NULL;
+	fragi_stream_settle(tx->copies);
+}
+
 void fragi_remote_tx_close(struct fragi_tx *base)
 {
 	struct fragi_remote_tx *tx = tx_of(base);
 
-	base->room.fn = NULL;
+	fragi_remote_tx_silence(tx);
 	drop_pending(tx, FRAGI_DROP_STOPPED);
 	atomic_store(&tx->closing, true);
 	fragi_remote_tx_transmit(tx);
@@ -519,5 +530,6 @@ void fragi_remote_tx_free(struct fragi_tx *base)
 	fragi_remote_sends_detach(tx->edge.endpoint, tx);
 	fragi_remote_edge_remove(&tx->edge);
 	fragi_queue_fini(&tx->pending);
+	fragi_stream_free(tx->copies);
 	fragi_free(tx);
 }

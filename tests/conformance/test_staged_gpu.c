@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Memory of a GPU that goes to another host through memory of the host, over the driver of tests:
+ * copies are late, and nobody waits for them.
+ */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "gpu.h"
+#include "pair.h"
+#include <base/stamp.h>
+#include <data/allocator.h>
+#include <data/memory.h>
+#include <data/staging.h>
+
+#define BYTES ((int64_t)100000)
+#define COUNT 3
+#define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+
+static const struct kind *const kinds[] = {&kind_ucx, &kind_encrypted_ucx, &kind_socket, &kind_shm};
+
+static void set_up(void)
+{
+	set_environment();
+	gpu_open();
+}
+
+TestSuite(staged_gpu, .init = set_up, .timeout = 100);
+
+static uint8_t *memory; /* of the sender: in no area, so that no host maps it */
+static int released;
+
+static void open_pair(struct pair *pair, const struct kind *kind)
+{
+	*pair = (struct pair){.capacity = 4};
+	pair_open(pair, kind);
+	released = 0;
+	cr_assert_eq(fragi_alloc_on(NULL, GPU, COUNT * (size_t)BYTES, (void **)&memory), 0);
+	gpu_fill(memory, COUNT * (size_t)BYTES, 'z');
+}
+
+static void close_pair(struct pair *pair)
+{
+	pair_close(pair);
+	fragi_free_on(NULL, GPU, memory);
+	fragi_staging_trim();
+	for (int i = 0; i < 10000 && fake.used() > 0; i++)
+		usleep(1000);
+	cr_expect_eq(fake.used(), 0, "memory is left over %s", pair->kind->name);
+}
+
+static void on_release(void *context)
+{
+	(void)context;
+	released++;
+}
+
+/* The n-th piece of the memory. work: what writes it, taken; NULL: it is written. */
+static int send(struct pair *pair, int n, struct fragi_work *work)
+{
+	int64_t bytes = BYTES;
+	const struct frag_dltensor dl = {
+		.data = memory + n * BYTES, .device = GPU, .ndim = 1, .dtype = U8, .shape = &bytes};
+	struct frag_message *message = frag_message_create();
+	struct frag_tensor *tensor;
+
+	cr_assert_eq(frag_tensor_wrap(&dl, on_release, NULL, &tensor), 0);
+	if (work != NULL) {
+		fragi_tensor_set_written(tensor, work);
+		message->at_receive |= FRAGI_AT_RECEIVE_WORK;
+	}
+	cr_assert_eq(frag_message_add_tensor(message, "", tensor), 0);
+	fragi_message_share(message);
+	return pair->tx->ops->send(pair->tx, message, fragi_stamp());
+}
+
+static bool has_arrived(struct pair *pair)
+{
+	return fragi_rx_available(pair->rx) > 0;
+}
+
+static void expect_next(struct pair *pair, uint8_t value)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_message *taken;
+	struct frag_tensor *tensor;
+
+	cr_assert(pair_until(pair, has_arrived), "nothing came over %s", pair->kind->name);
+	taken = fragi_rx_take(pair->rx, fragi_stamp());
+	tensor = frag_message_tensor(taken, NULL);
+	cr_expect_eq(frag_tensor_dl(tensor)->device.type, FRAG_DEVICE_CUDA);
+	cr_expect((taken->at_receive & FRAGI_AT_RECEIVE_WORK) != 0, "receivers are told to wait");
+	cr_assert_eq(fragi_tensor_wait(tensor, &err), 0, "%s", err.text);
+	cr_expect(gpu_holds(frag_tensor_data(tensor), BYTES, value), "%s", pair->kind->name);
+	frag_message_unref(taken);
+}
+
+Test(staged_gpu, an_emit_waits_for_no_copy_and_messages_keep_their_order)
+{
+	struct pair pair;
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		open_pair(&pair, kinds[k]);
+		for (int n = 0; n < COUNT; n++)
+			gpu_fill(memory + n * BYTES, BYTES, (uint8_t)('a' + n));
+		fake.hold(true);
+		for (int n = 0; n < COUNT; n++)
+			cr_assert_eq(send(&pair, n, NULL), 0);
+		pair_settle(&pair);
+		cr_expect_eq(fragi_rx_available(pair.rx), 0);
+		cr_expect_eq(released, 0, "the GPU still reads it");
+		fake.hold(false);
+		for (int n = 0; n < COUNT; n++)
+			expect_next(&pair, (uint8_t)('a' + n));
+		cr_expect_eq(atomic_load(&pair.tx_row->gpu_staged), COUNT);
+		close_pair(&pair);
+		cr_expect_eq(released, COUNT);
+	}
+}
+
+Test(staged_gpu, a_copy_begins_behind_the_kernel_that_writes)
+{
+	const struct fragi_stream_ops *ops = fragi_memory_of(GPU)->streams;
+	struct fragi_stream *stream;
+	struct fragi_work *work;
+	struct pair pair;
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		open_pair(&pair, kinds[k]);
+		cr_assert_eq(ops->open(GPU, NULL, &stream, NULL), 0);
+		fake.hold_stream(stream->handle, true);
+		cr_assert_eq(fake.write(stream->handle, (uintptr_t)memory, 'n', BYTES), 0);
+		cr_assert_eq(ops->record(stream, &work, NULL), 0);
+		cr_assert_eq(send(&pair, 0, work), 0);
+		pair_settle(&pair);
+		cr_expect_eq(fragi_rx_available(pair.rx), 0);
+		fake.hold_stream(stream->handle, false);
+		expect_next(&pair, 'n');
+		cr_assert_eq(ops->finish(stream, NULL), 0);
+		ops->close(stream);
+		close_pair(&pair);
+	}
+}
+
+Test(staged_gpu, memory_of_a_dropped_message_comes_back_after_its_copy)
+{
+	struct pair pair;
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		open_pair(&pair, kinds[k]);
+		fake.hold(true);
+		cr_assert_eq(send(&pair, 0, NULL), 0);
+		fragi_rx_close(pair.rx);
+		pair_settle(&pair);
+		cr_expect_eq(atomic_load(&pair.tx_row->tx_dropped[FRAGI_DROP_RECEIVER_DONE]), 1);
+		cr_expect_eq(released, 0, "the GPU still reads it");
+		fake.hold(false);
+		close_pair(&pair);
+		cr_expect_eq(released, 1);
+	}
+}
+
+Test(staged_gpu, a_gpu_that_fails_under_a_copy_ends_the_host_with_what_cuda_says)
+{
+	struct pair pair;
+
+	open_pair(&pair, &kind_ucx);
+	fake.hold(true);
+	fake.fail("cuEventQuery", 1, 700);
+	cr_assert_eq(send(&pair, 0, NULL), 0);
+	pair_settle(&pair);
+	cr_expect_eq(atomic_load(&pair.faults[0]), 1);
+	cr_expect_not_null(strstr(pair.sentence[0], "flow 7 cannot be sent: "), "%s",
+			   pair.sentence[0]);
+	cr_expect_not_null(strstr(pair.sentence[0], "cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS"),
+			   "%s", pair.sentence[0]);
+	fake.hold(false);
+	close_pair(&pair);
+	cr_expect_eq(released, 1);
+}
+
+/* Whatever the driver refuses fails that emit, and the next message crosses. */
+Test(staged_gpu, a_call_that_fails_fails_the_emit)
+{
+	static const char *const names[] = {"cuStreamCreateWithPriority", "cuMemcpyAsync",
+					    "cuEventCreate", "cuEventRecord"};
+	struct pair pair;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		open_pair(&pair, &kind_ucx);
+		fake.fail(names[i], 1, 304);
+		cr_expect_eq(send(&pair, 0, NULL), -EIO, "%s", names[i]);
+		cr_expect_eq(send(&pair, 1, NULL), 0, "%s", names[i]);
+		expect_next(&pair, 'z');
+		cr_expect_eq(atomic_load(&pair.faults[0]), 0);
+		close_pair(&pair);
+	}
+}
