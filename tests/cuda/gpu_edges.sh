@@ -4,8 +4,8 @@
 # gpu-check-kit makes, beside floors: copies between GPU and pinned memory, and a TCP connection
 # over loopback. A message a time ("paced": the latency of an edge that is idle), and as fast as the
 # edge takes them ("full speed": the rate; a message then waits for those before it); the latter
-# also with tensors in memory of the host. The first messages take pinned memory from the driver,
-# which takes it 20 ms and more: at full speed there are as many messages as make that small.
+# also with tensors in memory of the host. The first messages take 20 ms and more, because streams
+# and memory are made then: at full speed there are as many messages as make that small.
 #
 # usage: gpu_edges.sh [EDGE...]     shm, ucx; both; none: only what is with UCX_DIR
 # UCX_DIR: the folder of another UCX with CUDA; its ucx_perftest, if it is in bin, runs beside.
