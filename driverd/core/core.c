@@ -314,6 +314,15 @@ int64_t drv_core_placed(const struct drv_core *core)
 	return placed;
 }
 
+int64_t drv_core_load(const struct drv_core *core)
+{
+	int64_t load = 0;
+
+	for (size_t i = 0; i < core->session_count; i++)
+		load += core->sessions[i]->load;
+	return load;
+}
+
 bool drv_core_is_drained(const struct drv_core *core, const char *worker)
 {
 	return drv_drain_is(core, worker);

@@ -232,6 +232,8 @@ int64_t drv_core_deadline_ns(const struct drv_core *core);
 size_t drv_core_session_count(const struct drv_core *core);
 size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
 int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a place on a worker */
+/* What workers are counted to carry, with places that are held for a move or an adoption. */
+int64_t drv_core_load(const struct drv_core *core);
 /* Whether the worker that the driver calls so is given no more fragments. */
 bool drv_core_is_drained(const struct drv_core *core, const char *worker);
 /* The state of the only application; DRV_APP_ENDED when there is none. */

@@ -191,6 +191,8 @@ static void look_at_places(struct sim *sim)
 		sim_fail(sim, "places",
 			 "%lld fragments hold places on workers, and %lld have not ended",
 			 (long long)placed, (long long)most);
+	if (most == 0 && drv_core_load(sim->driver.core) != 0)
+		sim_fail(sim, "places", "all have ended, and places on workers are still held");
 }
 
 static bool is_done(const struct sim_host *host)

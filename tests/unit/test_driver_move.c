@@ -162,7 +162,9 @@ Test(driver_move, what_cannot_be_prepared_elsewhere_runs_on)
 	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
 	cr_expect_null(taken(&w, 1, FW_HOST_SUSPEND));
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_eq(drv_core_placed(w.core), 2, "the place elsewhere is given back");
+	cr_expect_eq(drv_core_placed(w.core), 2);
+	cr_expect_eq(drv_core_load(w.core), 2 * FRAGI_AMOUNT_ONE,
+		     "the place elsewhere is given back");
 	forget(&w);
 	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	cr_expect_null(taken(&w, NEW, FW_HOST_CREATE), "it is not tried again at once");
