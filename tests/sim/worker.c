@@ -247,7 +247,8 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 			continue;
 		}
 		host->kill_requested = true;
-		worker->heard_end = host->app;
+		if (!message->stop.starts_again) /* then it is no last word */
+			worker->heard_end = host->app;
 	}
 }
 
