@@ -538,7 +538,7 @@ static bool lose_hosts(struct drv_session *session, const char *why)
 
 	for (host = session->first_host; host != NULL; host = next) {
 		bool is_given_up = host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
-				   !app->end_wanted; /* for a stop: no failure */
+				   !drv_move_ends(host) && !app->end_wanted; /* for a stop */
 		next = host->next;
 		if (host->app != app)
 			continue;

@@ -209,6 +209,22 @@ Test(driver_move, one_that_is_lost_later_is_started_anew_where_it_was)
 	world_fini(&w);
 }
 
+/* Nobody can tell any more what it had got. */
+Test(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is_the_cause)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	old_has_drained(&w);
+	pass_beating(&w, 2 * SECOND + 300 * MS, 1, NEW);
+	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL), "%s", w.log);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
+	assert_has(w.log, "which ran f2, was lost: reset");
+	world_fini(&w);
+}
+
 Test(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes)
 {
 	struct world w;
