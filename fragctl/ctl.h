@@ -28,6 +28,7 @@ int ctl_list(int argc, char **argv);
 int ctl_status(int argc, char **argv);
 int ctl_apply(int argc, char **argv);
 int ctl_set(int argc, char **argv);
+int ctl_swap(int argc, char **argv);
 int ctl_logs(int argc, char **argv);
 int ctl_workers(int argc, char **argv);
 int ctl_events(int argc, char **argv);

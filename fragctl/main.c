@@ -26,6 +26,7 @@ static const struct ctl_verb verbs[] = {
 	{"list", "lists the applications of a driver", ctl_list},
 	{"status", "shows where applications run, or how one has ended", ctl_status},
 	{"set", "changes a parameter of an application that runs", ctl_set},
+	{"swap", "replaces a library of a fragment while its application runs", ctl_swap},
 	{"logs", "prints what an application and its operators have written", ctl_logs},
 	{"workers", "lists the workers of a driver", ctl_workers},
 	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
@@ -34,7 +35,6 @@ static const struct ctl_verb verbs[] = {
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"doctor", NULL, NULL},
 	{"record", NULL, NULL},
-	{"swap", NULL, NULL},
 	{"top", NULL, NULL},
 };
 

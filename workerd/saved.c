@@ -25,19 +25,47 @@ static int make(void)
 	return r;
 }
 
-int wrk_saved_of(struct wrk_saved *saved, uint64_t run, uint32_t number)
+static struct wrk_saved_of *find(struct wrk_saved *saved, uint64_t run, uint32_t number,
+				 uint64_t epoch)
 {
+	for (size_t i = 0; i < saved->count; i++)
+		if (saved->items[i].run == run && saved->items[i].number == number &&
+		    saved->items[i].epoch == epoch)
+			return &saved->items[i];
+	return NULL;
+}
+
+int wrk_saved_of(struct wrk_saved *saved, uint64_t run, uint32_t number, uint64_t epoch)
+{
+	const struct wrk_saved_of *found = find(saved, run, number, epoch);
 	int fd;
 
-	for (size_t i = 0; i < saved->count; i++)
-		if (saved->items[i].run == run && saved->items[i].number == number)
-			return saved->items[i].fd;
-	if (saved->count == WRK_HOSTS_MAX)
+	if (found != NULL)
+		return found->fd;
+	if (saved->count == FRAG_COUNT_OF(saved->items))
 		return -ENOSPC;
 	fd = make();
 	if (fd >= 0)
-		saved->items[saved->count++] = (struct wrk_saved_of){run, number, fd};
+		saved->items[saved->count++] = (struct wrk_saved_of){run, number, epoch, fd};
 	return fd;
+}
+
+void wrk_saved_promote(struct wrk_saved *saved, uint64_t run, uint32_t number, uint64_t epoch)
+{
+	struct wrk_saved_of *item = find(saved, run, number, epoch);
+	struct wrk_saved_of *old = find(saved, run, number, 0);
+	int fd;
+
+	if (item == NULL)
+		return;
+	if (old == NULL) {
+		item->epoch = 0;
+		return;
+	}
+	fd = old->fd;
+	old->fd = item->fd;
+	item->fd = fd;
+	wrk_saved_forget(saved, run, number, epoch);
 }
 
 /* The bytes from a place where something is, to where nothing is; 0: there is no more. */
@@ -85,21 +113,20 @@ int wrk_saved_read(struct wrk_saved *saved, uint64_t run, uint32_t number,
 		   void (*fn)(void *arg, uint64_t offset, const void *bytes, uint32_t size),
 		   void *arg)
 {
-	size_t i = 0;
+	const struct wrk_saved_of *found = find(saved, run, number, 0);
 
-	while (i < saved->count && (saved->items[i].run != run || saved->items[i].number != number))
-		i++;
-	if (i == saved->count)
+	if (found == NULL)
 		return 0;
-	return written_bytes(saved->items[i].fd) > (off_t)WRK_SAVED_SENT_MAX
+	return written_bytes(found->fd) > (off_t)WRK_SAVED_SENT_MAX
 		       ? -EFBIG
-		       : send_parts(saved->items[i].fd, fn, arg);
+		       : send_parts(found->fd, fn, arg);
 }
 
-int wrk_saved_take(struct wrk_saved *saved, uint64_t run, uint32_t number,
+int wrk_saved_take(struct wrk_saved *saved, uint64_t run, uint32_t number, uint64_t epoch,
 		   const struct fw_host_saved *part)
 {
-	int fd = wrk_saved_of(saved, run, number);
+	const struct wrk_saved_of *beside = find(saved, run, number, epoch);
+	int fd = beside != NULL ? beside->fd : wrk_saved_of(saved, run, number, 0);
 
 	if (fd < 0)
 		return fd;
@@ -112,13 +139,14 @@ int wrk_saved_take(struct wrk_saved *saved, uint64_t run, uint32_t number,
 		       : -EIO;
 }
 
-void wrk_saved_forget(struct wrk_saved *saved, uint64_t run, uint32_t number)
+void wrk_saved_forget(struct wrk_saved *saved, uint64_t run, uint32_t number, uint64_t epoch)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < saved->count; i++) {
 		if ((run != 0 && saved->items[i].run != run) ||
-		    (number != 0 && saved->items[i].number != number))
+		    (number != 0 && saved->items[i].number != number) ||
+		    (epoch != 0 && saved->items[i].epoch != epoch))
 			saved->items[kept++] = saved->items[i];
 		else
 			close(saved->items[i].fd);

@@ -99,8 +99,9 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 	int saved_fd = 0, r;
 
 	if (action->message->create.may_restart)
-		saved_fd =
-			wrk_saved_of(&worker->saved, action->message->run, action->message->host);
+		saved_fd = wrk_saved_of(&worker->saved, action->message->run, action->message->host,
+					action->message->create.is_beside ? action->message->epoch
+									  : 0);
 	if (saved_fd < 0)
 		return frag_err_set(
 			err, saved_fd,
@@ -153,7 +154,8 @@ static void send_saved(struct wrk_worker *worker, const struct wrk_action *actio
 
 static void take_saved(struct wrk_worker *worker, const struct fw_message *message)
 {
-	int r = wrk_saved_take(&worker->saved, message->run, message->host, &message->saved);
+	int r = wrk_saved_take(&worker->saved, message->run, message->host, message->epoch,
+			       &message->saved);
 
 	if (r < 0)
 		log_error(NULL,
@@ -255,7 +257,10 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 		take_saved(worker, action->message);
 		break;
 	case WRK_DO_FORGET_SAVED:
-		wrk_saved_forget(&worker->saved, action->run, action->number);
+		wrk_saved_forget(&worker->saved, action->run, action->number, action->epoch);
+		break;
+	case WRK_DO_PROMOTE_SAVED:
+		wrk_saved_promote(&worker->saved, action->run, action->number, action->epoch);
 		break;
 	case WRK_DO_LOG:
 		worker->ops->log(worker->arg, action->level, action->subject, action->text);
@@ -405,6 +410,6 @@ void wrk_worker_fini(struct wrk_worker *worker)
 	wrk_strays_end_all();
 	wrk_core_destroy(worker->core);
 	wrk_actions_fini(&worker->actions);
-	wrk_saved_forget(&worker->saved, 0, 0);
+	wrk_saved_forget(&worker->saved, 0, 0, 0);
 	worker->core = NULL;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
 #include <driverd/core/parameter.h>
+#include <driverd/core/swap.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -462,6 +463,7 @@ void drv_app_destroy(struct drv_app *app)
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_fini(&app->hosts[i]);
 	drv_adopt_fini(app);
+	drv_swap_fini(app);
 	drv_parameter_fini(app);
 	drv_wiring_end(app);
 	fragi_free(app->flows);

@@ -32,8 +32,8 @@ static void refuse(const struct applying *a, enum fragi_failure code, const char
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
 
-/* Returns 0, or negative errno with the first error in err. */
-static int parse(const void *bytes, size_t size, struct fragi_spec **out_spec, struct frag_err *err)
+int drv_apply_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
+		    struct frag_err *err)
 {
 	struct fragi_source source;
 	struct fragi_diag diag = {0};
@@ -225,10 +225,10 @@ static void apply(struct applying *a)
 	const struct fw_apply *wanted = &a->message->apply;
 	struct frag_err err = FRAG_ERR_INIT;
 	uint64_t run = a->app->run;
-	int r = parse(a->app->source, a->app->source_bytes, &a->before, &err);
+	int r = drv_apply_parse(a->app->source, a->app->source_bytes, &a->before, &err);
 
 	if (r == 0)
-		r = parse(wanted->source, wanted->source_bytes, &a->after, &err);
+		r = drv_apply_parse(wanted->source, wanted->source_bytes, &a->after, &err);
 	if (r < 0) {
 		refuse(a, r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_GRAPH_INVALID,
 		       drv_text(a->app->core, "%s", err.text));

@@ -12,6 +12,9 @@
  * application's.
  */
 void drv_apply(struct drv_session *client, const struct fw_message *message);
+/* Reads a packed source. Returns 0, or negative errno with the first error in err. */
+int drv_apply_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
+		    struct frag_err *err);
 
 /* command.c, for apply.c */
 /* Of all applications that run, or are to start again. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/apply.h>
 #include <driverd/core/parameter.h>
+#include <driverd/core/swap.h>
 #include <driverd/core/watch.h>
 
 #include <errno.h>
@@ -208,6 +209,8 @@ static uint32_t cost_of(const struct drv_core *core, const struct fw_message *me
 		return 1 + message->apply.source_bytes / DRV_REQUEST_BYTES;
 	if (message->kind == FW_SET)
 		return 1 + drv_parameter_cost(core, message);
+	if (message->kind == FW_SWAP)
+		return 1 + drv_swap_cost(core, message);
 	return 1;
 }
 
@@ -231,6 +234,9 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 		break;
 	case FW_SET:
 		drv_parameter_set(client, message);
+		break;
+	case FW_SWAP:
+		drv_swap(client, message);
 		break;
 	case FW_AWAIT:
 		drv_watch_await(client, message);

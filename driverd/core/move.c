@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/parameter.h>
 #include <driverd/core/state.h>
+#include <driverd/core/swap.h>
 
 #include <assert.h>
 #include <stdio.h>
@@ -104,12 +105,16 @@ static void yield(struct drv_host *host);
 static void abandon(struct drv_host *host, bool kill, const char *why)
 {
 	drv_move_let_go(host, kill);
-	stay(host, why);
+	if (host->move.is_swap)
+		drv_swap_refused(host, host->move.failure, why);
+	else
+		stay(host, why);
 	host->move.again_ns = host->app->core->now_ns + AGAIN_NS;
 	if (host->move.is_resumed) {
 		yield(host);
 		return;
 	}
+	host->move.is_swap = false;
 	drv_move_set_phase(host, DRV_MOVE_NONE, 0);
 	drv_keep_placed(host->app);
 }
@@ -120,6 +125,7 @@ static void lose_new(struct drv_host *host, const char *why)
 	drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),
 		"%s, which is moved, lost its new process: %s", host->name, why);
 	drv_move_let_go(host, false);
+	drv_swap_lost(host, why);
 }
 
 static void failed(struct drv_host *host, bool kill, const char *why)
@@ -134,7 +140,7 @@ static void failed(struct drv_host *host, bool kill, const char *why)
 
 static bool is_to_leave(const struct drv_host *host)
 {
-	return host->session != NULL && host->session->is_drained &&
+	return host->session != NULL && (host->session->is_drained || host->move.is_swap) &&
 	       host->state == DRV_HOST_RUNNING && !host->restarting.is_wanted;
 }
 
@@ -159,7 +165,7 @@ static bool neighbours_run(const struct drv_host *host)
 	return true;
 }
 
-static void begin(struct drv_host *host, struct drv_session *session, const char *reason)
+void drv_move_begin(struct drv_host *host, struct drv_session *session, const char *reason)
 {
 	struct drv_app *app = host->app;
 	struct drv_core *core = app->core;
@@ -173,9 +179,16 @@ static void begin(struct drv_host *host, struct drv_session *session, const char
 	move->change = core->last_change;
 	move->sources = app->settings.sources;
 	move->is_resumed = false;
-	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
-		"%s is moved from worker %s to worker %s: %s", host->name, host->worker,
-		session->name, reason);
+	move->is_swap = session == host->session;
+	move->failure = FRAGI_FAILURE_NONE;
+	if (move->is_swap)
+		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
+			"%s goes on in another process on worker %s: %s", host->name, session->name,
+			reason);
+	else
+		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
+			"%s is moved from worker %s to worker %s: %s", host->name, host->worker,
+			session->name, reason);
 	if (drv_request_another(host, session, move->epoch) < 0)
 		drv_app_fail_for_memory(app);
 }
@@ -207,7 +220,7 @@ static void look(struct drv_app *app)
 			return;
 		}
 		if (session != NULL)
-			begin(host, session, why);
+			drv_move_begin(host, session, why);
 		else
 			stay(host, why);
 	}
@@ -221,7 +234,7 @@ static void yield(struct drv_host *host)
 
 	fragi_free(host->move.stays);
 	host->move.stays = NULL;
-
+	drv_swap_takes_source(host);
 	drv_move_set_phase(host, DRV_MOVE_YIELDING, app->core->config.drain_ns);
 	drv_request_yield(host);
 	for (uint32_t i = 0; i < app->host_count && !app->end_wanted; i++)
@@ -259,7 +272,7 @@ static void old_hangs(struct drv_host *host)
 /* Its parameters are others than those that the new process was made with. */
 static void prepare_again(struct drv_host *host)
 {
-	if (host->move.is_resumed) {
+	if (host->move.is_resumed || host->move.is_swap) {
 		abandon(host, true, "its parameters were changed meanwhile");
 		return;
 	}
@@ -342,12 +355,15 @@ static void take_answer(struct drv_host *host, struct fw_message *message)
 		host->move.prepared = message;
 		return;
 	}
+	if (answer->error_count > 0)
+		host->move.failure = answer->errors[0].code;
 	abandon(host, true,
 		drv_text(
 			host->app->core, "worker %s could not prepare it: %s",
 			host->move.session->name,
-			answer->error_count > 0
-				? answer->errors[0].sentence
+			answer->error_count > 0 ? answer->errors[0].sentence
+			: host->move.is_swap
+				? "its operators, ports or types are others than before; `fragctl apply` takes a changed graph"
 				: "its operators, ports or types are others there; is the library the same?"));
 	fw_message_free(message);
 }
@@ -359,11 +375,14 @@ void drv_move_message(struct drv_host *host, struct fw_message *message)
 		take_answer(host, message);
 		return;
 	case FW_HOST_EVENT:
-		if (message->event.state == FW_STATE_FAILED)
-			failed(host, true,
-			       drv_text(host->app->core, "%s", message->event.failure.sentence));
+		if (message->event.state != FW_STATE_FAILED)
+			break;
+		host->move.failure = message->event.failure.code;
+		failed(host, true,
+		       drv_text(host->app->core, "%s", message->event.failure.sentence));
 		break;
 	case FW_HOST_EXIT:
+		host->move.failure = message->exit.failure.code;
 		failed(host, false,
 		       drv_text(host->app->core, "%s", message->exit.failure.sentence));
 		break;
@@ -416,6 +435,7 @@ void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_
 	move->change = 0;
 	move->sources = host->app->settings.sources + !is_current;
 	move->is_resumed = true;
+	move->is_swap = session == host->session;
 	drv_start_reserve_host(host, session, 1);
 	drv_move_set_phase(host, DRV_MOVE_PREPARING, core->config.prepare_ns);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),
@@ -442,6 +462,7 @@ bool drv_core_moves(const struct drv_core *core, const char *application)
 
 void drv_move_give_up(struct drv_app *app)
 {
+	drv_swap_end(app);
 	if (app->moving == NULL)
 		return;
 	drv_move_let_go(app->moving, true);

@@ -27,7 +27,9 @@ struct drv_move {
 	uint64_t epoch;           /* of the new process */
 	uint64_t change;  /* of the record that its worker may have the host; 0: none is kept */
 	uint32_t sources; /* how often the source had changed before it was made */
+	bool is_swap;     /* the new process is of the same worker, with another library (swap.h) */
 	bool is_resumed;  /* a driver before has begun it, and may have told the peers already */
+	enum fragi_failure failure;  /* why it could not be prepared; NONE: not known */
 	struct fw_message *prepared; /* its answer; owned; NULL: not yet */
 	int64_t until_ns;            /* when the phase has lasted too long; INT64_MAX: never */
 	int64_t again_ns;            /* not before this, as no worker could take it just now */
@@ -69,6 +71,8 @@ void drv_move_resume_yield(struct drv_host *host);
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
 /* The application ends: nothing is moved any more. */
 void drv_move_give_up(struct drv_app *app);
+/* Has the host go on in another process, of that worker. No other host may be on its way. */
+void drv_move_begin(struct drv_host *host, struct drv_session *session, const char *reason);
 void drv_move_fini(struct drv_move *move);
 /* The next phase, which may last so long; 0: as long as it takes. */
 void drv_move_set_phase(struct drv_host *host, enum drv_move_phase phase, int64_t within_ns);
@@ -89,7 +93,12 @@ void drv_move_over(struct drv_host *host);
 void drv_move_resume_start(struct drv_host *host);
 
 /* where.c */
-/* Why the host cannot be moved at all; NULL: it can. In the arena of the step. */
+/*
+ * Why no other process can go on for the host, on whichever worker; NULL: one can. In the arena of
+ * the step.
+ */
+const char *drv_where_keeps_process(const struct drv_host *host);
+/* The same for one on another worker. */
 const char *drv_where_obstacle(const struct drv_host *host);
 /*
  * Finds the worker that takes the host over, and why it is that one; out_session NULL: there is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/parameter.h>
 #include <driverd/core/state.h>
+#include <driverd/core/swap.h>
 
 #include <string.h>
 
@@ -59,7 +60,7 @@ static void change_worker(struct drv_host *host)
 	drv_start_reserve_host(host, move->session, -1);
 	for (uint32_t i = 0; host->session != NULL && i < host->fragment_count; i++)
 		drv_start_take_share(app, host->fragments[i], -1);
-	move->from = host->session;
+	move->from = move->is_swap ? NULL : host->session;
 	if (host->session != NULL)
 		drv_host_detach(host);
 	drv_host_attach(host, move->session);
@@ -104,7 +105,8 @@ bool drv_move_takes_over(struct drv_host *host)
 		drv_app_fail_for_memory(app);
 		return true;
 	}
-	take_place(host);
+	if (!move->is_swap)
+		take_place(host);
 	change_worker(host);
 	drv_request_past(host);
 	drv_wiring_draw_tokens(host);
@@ -123,8 +125,12 @@ void drv_move_over(struct drv_host *host)
 	host->move.from = NULL;
 	drv_move_set_phase(host, DRV_MOVE_NONE, 0);
 	drv_keep_placed(app);
-	drv_history_note(app->core, FW_EVENT_MOVE, app, NULL, "%s runs on %s now", host->name,
-			 host->worker);
+	if (host->move.is_swap)
+		drv_swap_runs(host);
+	else
+		drv_history_note(app->core, FW_EVENT_MOVE, app, NULL, "%s runs on %s now",
+				 host->name, host->worker);
+	host->move.is_swap = false;
 }
 
 bool drv_move_starts_again(struct drv_host *host)

@@ -266,9 +266,17 @@ void drv_parameter_set(struct drv_session *client, const struct fw_message *mess
 		refuse(client, app, message->seq, text, &failure);
 }
 
-/* The source with the change as its last --set. Returns 0, -EBADMSG, -EFBIG, -ENOMEM. */
-static int pack_with(const struct drv_app *app, const char *text, void **out_bytes,
-		     size_t *out_size)
+static bool is_among(const char *text, const char *const *texts, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && !is_same(text, texts[i]))
+		i++;
+	return i < count;
+}
+
+int drv_parameter_pack(const struct drv_app *app, const char *const *texts, size_t text_count,
+		       void **out_bytes, size_t *out_size)
 {
 	struct fragi_source source;
 	const char **sets;
@@ -277,14 +285,15 @@ static int pack_with(const struct drv_app *app, const char *text, void **out_byt
 
 	if (r < 0)
 		return r;
-	sets = fragi_arena_alloc(&source.arena, (source.source.set_count + 1) * sizeof(*sets));
+	sets = fragi_arena_alloc(&source.arena,
+				 (source.source.set_count + text_count) * sizeof(*sets));
 	for (size_t i = 0; sets != NULL && i < source.source.set_count; i++)
-		if (!is_same(source.source.sets[i], text))
+		if (!is_among(source.source.sets[i], texts, text_count))
 			sets[count++] = source.source.sets[i];
 	if (sets != NULL) {
-		sets[count++] = text;
+		memcpy(sets + count, texts, text_count * sizeof(*sets));
 		source.source.sets = sets;
-		source.source.set_count = count;
+		source.source.set_count = count + text_count;
 		r = fragi_source_pack(&source.source, out_bytes, out_size);
 	} else {
 		r = -ENOMEM;
@@ -320,7 +329,7 @@ static int remember(struct drv_app *app, const char *text, const char *who)
 	return 0;
 }
 
-static void use_source(struct drv_app *app, void *bytes, size_t size)
+void drv_parameter_use_source(struct drv_app *app, void *bytes, size_t size)
 {
 	fragi_free(app->settings.source);
 	app->settings.source = bytes;
@@ -336,11 +345,12 @@ static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 {
 	size_t size;
 	void *bytes;
-	int r = pack_with(app, setting->text, &bytes, &size);
+	const char *text = setting->text;
+	int r = drv_parameter_pack(app, &text, 1, &bytes, &size);
 
 	if (r < 0)
 		return r;
-	use_source(app, bytes, size);
+	drv_parameter_use_source(app, bytes, size);
 	return remember(app, setting->text, setting->who);
 }
 
@@ -449,7 +459,7 @@ static void forget_changed(struct drv_app *app)
 
 void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size)
 {
-	use_source(app, source, size);
+	drv_parameter_use_source(app, source, size);
 	forget_changed(app);
 }
 

@@ -25,7 +25,15 @@ uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message
 /* What was changed, for clients. Returns 0 or -ENOMEM. */
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,
 		       struct fw_reply *reply);
-/* The application's source is another one from now on, owned by it; what was set is in it. */
+/*
+ * Packs the source with these texts as its last --set, in place of those of the same names. Returns
+ * 0, -EBADMSG, -EFBIG, -ENOMEM.
+ */
+int drv_parameter_pack(const struct drv_app *app, const char *const *texts, size_t text_count,
+		       void **out_bytes, size_t *out_size);
+/* The application's source is another one from now on, owned by it, which is kept. */
+void drv_parameter_use_source(struct drv_app *app, void *bytes, size_t size);
+/* The same, and what was set is in it. */
 void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size);
 void drv_parameter_fini(struct drv_app *app);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
+#include <driverd/core/swap.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -45,6 +46,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 {
 	struct drv_app *app = host->app;
 	struct fw_message message = {.kind = FW_HOST_CREATE};
+	size_t source_bytes = app->source_bytes;
+	const void *source = is_beside ? drv_swap_source(host, &source_bytes) : NULL;
 	const char **names = fragi_arena_alloc(&app->core->actions->arena,
 					       host->fragment_count * sizeof(*names));
 	int r;
@@ -55,8 +58,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		names[i] = app->spec->fragments[host->fragments[i]].name;
 	message.create = (struct fw_host_create){
 		.application = app->spec->application,
-		.source = app->source,
-		.source_bytes = (uint32_t)app->source_bytes,
+		.source = source != NULL ? source : app->source,
+		.source_bytes = (uint32_t)source_bytes,
 		.fragments = names,
 		.fragment_count = host->fragment_count,
 		.beat_ns = app->core->config.beat_ns,
@@ -71,7 +74,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 	};
 	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
 	memcpy(message.create.variables_key, app->variables_key, FW_VARIABLES_KEY_BYTES);
-	app->core->items -= (int64_t)app->source_bytes / 64;
+	app->core->items -= (int64_t)source_bytes / 64;
 	r = send_as(host, session, epoch, &message);
 	explicit_bzero(message.create.data_key, FW_DATA_KEY_BYTES);
 	explicit_bzero(message.create.variables_key, FW_VARIABLES_KEY_BYTES);

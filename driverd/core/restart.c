@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
+#include <driverd/core/swap.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -116,6 +117,34 @@ void drv_restart_fini(struct drv_restarting *restarting)
 	restarting->last = restarting->first = restarting->first_op = NULL;
 }
 
+/* Once its old process has ended it is started again, after so long. */
+static void start_again(struct drv_host *host, int64_t wait_ns)
+{
+	struct drv_restarting *r = &host->restarting;
+	struct drv_app *app = host->app;
+
+	drv_suspicion_clear(host);
+	app->restarting_count += !r->is_wanted;
+	drv_app_wake(app);
+	r->is_wanted = true;
+	r->at_ns = app->core->now_ns + wait_ns;
+	r->until_ns = INT64_MAX;
+	host->idle = false;
+}
+
+/* One that has not ended yet is killed. */
+static void end_failed(struct drv_host *host)
+{
+	struct drv_core *core = host->app->core;
+
+	if (host->state == DRV_HOST_GONE)
+		return; /* its exit is being recorded */
+	host->goal = DRV_GOAL_KILLED;
+	(void)drv_request(host);
+	host->restarting.until_ns = core->now_ns + core->config.kill_ns;
+	core->work_left = true;
+}
+
 void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_restarting *r = &host->restarting;
@@ -126,6 +155,11 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 		return;
 	if (drv_move_starts_again(host))
 		return;
+	if (drv_swap_returns(host, failure)) {
+		start_again(host, 0);
+		end_failed(host);
+		return;
+	}
 	if (!may_restart(host, failure)) {
 		host->failed = true;
 		drv_app_fail_by_host(host, failure);
@@ -140,22 +174,11 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 		drv_app_fail_for_memory(app);
 		return;
 	}
-	drv_suspicion_clear(host);
-	app->restarting_count += !r->is_wanted;
-	drv_app_wake(app);
-	r->is_wanted = true;
-	r->at_ns = app->core->now_ns + backoff_ns(host, before);
-	r->until_ns = INT64_MAX;
-	host->idle = false;
+	start_again(host, backoff_ns(host, before));
 	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
 		"%s; %s is started again on worker %s (%u of %u)", failure->sentence, host->name,
 		host->worker, before + 1, host->on_failure->intensity);
-	if (host->state == DRV_HOST_GONE)
-		return; /* its exit is being recorded */
-	host->goal = DRV_GOAL_KILLED;
-	(void)drv_request(host);
-	r->until_ns = app->core->now_ns + app->core->config.kill_ns;
-	app->core->work_left = true;
+	end_failed(host);
 }
 
 void drv_restart_gone(struct drv_host *host)
@@ -171,7 +194,8 @@ void drv_restart_gone(struct drv_host *host)
 	}
 	if (drv_move_takes_over(host))
 		return;
-	*begun_at(r, host, 0) = host->app->core->now_ns;
+	if (r->begun_ns != NULL) /* else its library returns, and nothing else is started again */
+		*begun_at(r, host, 0) = host->app->core->now_ns;
 	r->count++;
 	r->has_begun = false;
 	r->until_ns = INT64_MAX;

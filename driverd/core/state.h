@@ -266,6 +266,7 @@ struct drv_app {
 	struct drv_timer again;           /* the next look at hosts that are started again */
 	uint32_t restarting_count;        /* such hosts */
 	struct drv_host *moving;          /* the one that leaves its worker; NULL: none */
+	struct drv_swap *swap;            /* of a library; NULL: none (swap.h) */
 	uint32_t looked_count;            /* hosts before this one are moved, or stay */
 	struct drv_timer move;            /* the next look at it */
 	int64_t move_until_ns;            /* so long a stop waits for it; 0: none is wanted */

@@ -91,7 +91,7 @@ static const char *near_other(const struct drv_host *host)
 	return NULL;
 }
 
-const char *drv_where_obstacle(const struct drv_host *host)
+const char *drv_where_keeps_process(const struct drv_host *host)
 {
 	const struct drv_app *app = host->app;
 	const struct fragi_spec *spec = app->spec;
@@ -104,13 +104,11 @@ const char *drv_where_obstacle(const struct drv_host *host)
 		for (size_t k = 0; k < spec->variables[i].reader_count; k++)
 			is_its = is_its || is_of_host(host, spec->variables[i].readers[k].fragment);
 		if (is_its)
-			return drv_text(app->core,
-					"it uses the variable %s, whose memory stays there",
-					spec->variables[i].name);
+			return drv_text(
+				app->core,
+				"it uses the variable %s, whose memory its process has made",
+				spec->variables[i].name);
 	}
-	if (near_other(host) != NULL)
-		return drv_text(app->core, "it is to be near %s, which runs in another process",
-				near_other(host));
 	if (host->session->minor < DRV_MOVES_MINOR)
 		return "that worker is of an older frag, which cannot do so";
 	for (uint32_t i = 0; i < host->edge_count; i++) {
@@ -123,6 +121,17 @@ const char *drv_where_obstacle(const struct drv_host *host)
 				other->worker, other->name);
 	}
 	return NULL;
+}
+
+const char *drv_where_obstacle(const struct drv_host *host)
+{
+	const char *why = drv_where_keeps_process(host);
+
+	return why != NULL || near_other(host) == NULL
+		       ? why
+		       : drv_text(host->app->core,
+				  "it is to be near %s, which runs in another process",
+				  near_other(host));
 }
 
 int drv_where(const struct drv_host *host, struct drv_session **out_session,

@@ -51,6 +51,16 @@ struct fw_logs {
 	uint64_t last; /* number of the last line that was looked at, for `after` */
 };
 
+/* A library of a fragment is replaced while its application runs. ANSWER comes when it runs. */
+#define FW_LIBRARY_MAX 255 /* bytes of its name */
+struct fw_swap {
+	const char *name; /* of the application */
+	const char *fragment;
+	const char *library;
+	const char *replaces; /* the old one; empty: the only one of the fragment */
+	int64_t probation_ns; /* so long after it runs a failure brings the old one back */
+};
+
 /* A changed graph for an application that runs. */
 struct fw_apply {
 	const char *name;

@@ -50,7 +50,7 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 6
+#define FW_PROTOCOL_MINOR 7
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -119,6 +119,7 @@
 	X(92, DRAIN, drain, drain, Drain)                                                          \
 	X(93, HOST_SUSPEND, host_suspend, host_suspend, HostSuspend)                               \
 	X(94, HOST_SAVED, host_saved, host_saved, HostSaved)                                       \
+	X(95, SWAP, swap, swap, Swap)                                                              \
 	X(100, HOST_REPORT, host_report, host_report, HostReport)                                  \
 	X(101, REPORTED, reported, reported, Reported)                                             \
 	X(102, HOST_PAST, host_past, host_stats, HostStats)
@@ -471,6 +472,7 @@ struct fw_message {
 		struct fw_explain explain;
 		struct fw_explanation explanation;
 		struct fw_drain drain;
+		struct fw_swap swap;
 		struct fw_host_report report;
 	};
 };

@@ -139,7 +139,7 @@ class Service(ServiceTest):
         self.serve()
         verbs = (("start", self.short), ("stop", "x"), ("stop", "--all"), ("restart", "x"), ("apply", "x", self.short),
                  ("list",), ("status",), ("status", "x"), ("events",), ("logs", "x"), ("set", "x", "a.b.c=1"),
-                 ("workers",), ("drain", "x"), ("explain", "x"))
+                 ("workers",), ("drain", "x"), ("explain", "x"), ("swap", "x", "f", "--library", "x.so"))
         for verb in verbs:
             with self.subTest(verb=verb, driver="none"):
                 failure = self.document(self.fails(3, "there is no driver at 127.0.0.1:1", *verb, "-o", "json",

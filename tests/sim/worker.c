@@ -152,6 +152,7 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 		break;
 	case WRK_DO_SEND_SAVED:
 	case WRK_DO_TAKE_SAVED:
+	case WRK_DO_PROMOTE_SAVED:
 	case WRK_DO_FORGET_SAVED: /* no memory is simulated */
 		break;
 	case WRK_DO_SPAWN:

@@ -492,6 +492,9 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 	case FW_DRAIN:
 		message->drain = (struct fw_drain){word(m), true};
 		return;
+	case FW_SWAP:
+		message->swap = (struct fw_swap){"app", "f", "libx.so", word(m), 5};
+		return;
 	case FW_EXPLAIN:
 		message->explain = (struct fw_explain){"app", word(m)};
 		return;

@@ -81,6 +81,7 @@ static void perform(struct history *h, const struct wrk_action *action)
 		break;
 	case WRK_DO_SEND_SAVED:
 	case WRK_DO_TAKE_SAVED:
+	case WRK_DO_PROMOTE_SAVED:
 	case WRK_DO_FORGET_SAVED:
 		break;
 	case WRK_DO_SPAWN:

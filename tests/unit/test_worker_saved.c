@@ -21,14 +21,14 @@ static ino_t inode_of(int fd)
 Test(worker_saved, each_host_has_its_own)
 {
 	struct wrk_saved saved = {.count = 0};
-	int a = wrk_saved_of(&saved, 1, 0), b = wrk_saved_of(&saved, 1, 1),
-	    c = wrk_saved_of(&saved, 2, 0);
+	int a = wrk_saved_of(&saved, 1, 0, 0), b = wrk_saved_of(&saved, 1, 1, 0),
+	    c = wrk_saved_of(&saved, 2, 0, 0);
 
 	cr_assert(a > 0 && b > 0 && c > 0);
 	cr_expect(a != b && b != c && a != c);
-	cr_expect_eq(wrk_saved_of(&saved, 1, 0), a, "the next host of the same number gets it");
-	cr_expect_eq(wrk_saved_of(&saved, 2, 0), c);
-	wrk_saved_forget(&saved, 0, 0);
+	cr_expect_eq(wrk_saved_of(&saved, 1, 0, 0), a, "the next host of the same number gets it");
+	cr_expect_eq(wrk_saved_of(&saved, 2, 0, 0), c);
+	wrk_saved_forget(&saved, 0, 0, 0);
 	cr_expect_eq(saved.count, 0);
 	cr_expect_eq(fcntl(a, F_GETFD), -1, "closed");
 }
@@ -39,19 +39,19 @@ Test(worker_saved, it_goes_with_its_run)
 	ino_t first;
 	int other;
 
-	first = inode_of(wrk_saved_of(&saved, 1, 0));
-	other = wrk_saved_of(&saved, 2, 0);
-	wrk_saved_forget(&saved, 1, 0);
+	first = inode_of(wrk_saved_of(&saved, 1, 0, 0));
+	other = wrk_saved_of(&saved, 2, 0, 0);
+	wrk_saved_forget(&saved, 1, 0, 0);
 	cr_expect_eq(saved.count, 1);
-	cr_expect_eq(wrk_saved_of(&saved, 2, 0), other);
-	cr_expect_neq(inode_of(wrk_saved_of(&saved, 1, 0)), first, "another memory");
-	wrk_saved_forget(&saved, 0, 0);
+	cr_expect_eq(wrk_saved_of(&saved, 2, 0, 0), other);
+	cr_expect_neq(inode_of(wrk_saved_of(&saved, 1, 0, 0)), first, "another memory");
+	wrk_saved_forget(&saved, 0, 0, 0);
 }
 
 Test(worker_saved, a_host_can_neither_grow_nor_cut_it)
 {
 	struct wrk_saved saved = {.count = 0};
-	int fd = wrk_saved_of(&saved, 1, 0);
+	int fd = wrk_saved_of(&saved, 1, 0, 0);
 	struct stat st;
 
 	cr_assert_eq(fstat(fd, &st), 0);
@@ -59,17 +59,17 @@ Test(worker_saved, a_host_can_neither_grow_nor_cut_it)
 	cr_expect_eq(ftruncate(fd, 0), -1);
 	cr_expect_eq(ftruncate(fd, st.st_size + 4096), -1);
 	cr_expect_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
-	wrk_saved_forget(&saved, 0, 0);
+	wrk_saved_forget(&saved, 0, 0, 0);
 }
 
 Test(worker_saved, there_is_room_for_as_many_as_hosts)
 {
 	struct wrk_saved saved = {.count = 0};
 
-	for (uint32_t i = 0; i < WRK_HOSTS_MAX; i++)
-		cr_assert_gt(wrk_saved_of(&saved, 1, i), 0);
-	cr_expect_eq(wrk_saved_of(&saved, 1, WRK_HOSTS_MAX), -ENOSPC);
-	wrk_saved_forget(&saved, 1, 0);
-	cr_expect_gt(wrk_saved_of(&saved, 1, WRK_HOSTS_MAX), 0);
-	wrk_saved_forget(&saved, 0, 0);
+	for (uint32_t i = 0; i < 2 * WRK_HOSTS_MAX; i++)
+		cr_assert_gt(wrk_saved_of(&saved, 1, i, 0), 0);
+	cr_expect_eq(wrk_saved_of(&saved, 1, 2 * WRK_HOSTS_MAX, 0), -ENOSPC);
+	wrk_saved_forget(&saved, 1, 0, 0);
+	cr_expect_gt(wrk_saved_of(&saved, 1, 2 * WRK_HOSTS_MAX, 0), 0);
+	wrk_saved_forget(&saved, 0, 0, 0);
 }

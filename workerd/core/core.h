@@ -140,7 +140,12 @@ enum wrk_action_kind {
 	/* run, number, epoch: what the operators of that host have saved goes to the driver too */
 	WRK_DO_SEND_SAVED,
 	WRK_DO_TAKE_SAVED, /* message (HOST_SAVED): a part of what operators have saved elsewhere */
-	/* run; 0: all; number: of that host; 0: of all: what was saved is of no use any more */
+	/* run, number, epoch: that process is the host, and what it has got is what it saves to */
+	WRK_DO_PROMOTE_SAVED,
+	/*
+	 * run; 0: all; number: of that host; 0: of all; epoch: of that process beside it; 0: of it
+	 * too: what was saved is of no use any more
+	 */
 	WRK_DO_FORGET_SAVED,
 	WRK_DO_LOG,  /* level, subject, text */
 	WRK_DO_EXIT, /* exit_code; the last action ever */

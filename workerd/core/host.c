@@ -274,6 +274,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				  .number = message->host,
 				  .epoch = message->epoch,
 				  .connection = core->connection,
+				  .is_beside = message->create.is_beside,
 				  .heard_ns = now_ns,
 				  .kill_at_ns = INT64_MAX};
 	host->application = fragi_strdup(message->create.application);
@@ -430,6 +431,7 @@ static void remember(struct wrk_core *core, const struct wrk_host *host)
 static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_actions *actions)
 {
 	host_move(core, host, WRK_HOST_GONE, actions);
+	wrk_move_beside_gone(host, actions);
 	/* The driver of another session counts from 1. */
 	if (host->connection == core->connection)
 		remember(core, host);

@@ -30,26 +30,53 @@ void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *ac
 	action->number = number;
 }
 
-static bool is_here(const struct wrk_core *core, const struct fw_message *message)
+void wrk_move_beside_gone(const struct wrk_host *host, struct wrk_actions *actions)
+{
+	struct wrk_action *action;
+
+	if (!host->is_beside)
+		return;
+	action = wrk_emit(actions, WRK_DO_FORGET_SAVED);
+	action->run = host->run;
+	action->number = host->number;
+	action->epoch = host->epoch;
+}
+
+static void promote(struct wrk_host *host, struct wrk_actions *actions)
+{
+	struct wrk_action *action = wrk_emit(actions, WRK_DO_PROMOTE_SAVED);
+
+	host->is_beside = false;
+	action->run = host->run;
+	action->number = host->number;
+	action->epoch = host->epoch;
+}
+
+/* NULL: it is not here. */
+static struct wrk_host *find(struct wrk_core *core, const struct fw_message *message)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++) {
-		const struct wrk_host *host = &core->hosts[i];
+		struct wrk_host *host = &core->hosts[i];
 
 		if ((host->state == WRK_HOST_UP || host->state == WRK_HOST_STOPPING) &&
 		    host->connection == core->connection && host->run == message->run &&
 		    host->number == message->host && host->epoch == message->epoch)
-			return true;
+			return host;
 	}
-	return false;
+	return NULL;
 }
 
 void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,
 		    struct wrk_actions *actions)
 {
+	struct wrk_host *host = find(core, message);
+
 	if (message->kind == FW_HOST_PAST) {
-		if (!wrk_keep_past(core, message, actions) && !is_here(core, message))
+		if (!wrk_keep_past(core, message, actions) && host == NULL)
 			wrk_move_forget_saved(message->run, message->host, actions);
-	} else if (is_here(core, message)) {
+		else if (host != NULL)
+			promote(host, actions);
+	} else if (host != NULL) {
 		wrk_emit(actions, WRK_DO_TAKE_SAVED)->message = message;
 	}
 }

@@ -21,6 +21,7 @@ struct wrk_host {
 	bool ended_here;     /* by this workerd, which was asked to end */
 	bool done;           /* all its operators are */
 	bool yields;         /* another process goes on for it */
+	bool is_beside;      /* a process that is prepared beside the host, and is not it yet */
 	bool failed;         /* it reported a failure itself */
 	bool exit_reported;  /* nothing about it follows */
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
@@ -205,6 +206,8 @@ void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t num
 			 struct wrk_actions *actions);
 /* What an earlier host of that number has saved here is of no use any more. */
 void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions);
+/* A process has ended, which perhaps never was the host. */
+void wrk_move_beside_gone(const struct wrk_host *host, struct wrk_actions *actions);
 
 /* lines.c */
 /* Passes on to the driver what a host has written, within bounds. */

@@ -156,22 +156,42 @@ static int create_ledger(struct fragi_run *run, struct fragi_diag *diag)
 	return fragi_diag_add_err(diag, &err);
 }
 
-/* The operators that save their states get the memory for it. */
-static int open_saved(struct fragi_run *run, struct fragi_diag *diag)
+/* NULL: no memory is left. */
+static struct frag_fragment **list_fragments(const struct fragi_run *run)
 {
 	struct frag_fragment **fragments =
 		fragi_calloc(run->fragment_count + 1, sizeof(*fragments));
+
+	for (size_t i = 0; fragments != NULL && i < run->fragment_count; i++)
+		fragments[i] = run->fragments[i].fragment;
+	return fragments;
+}
+
+/* The operators that save their states get the memory for it. */
+static int open_saved(struct fragi_run *run, struct fragi_diag *diag)
+{
+	struct frag_fragment **fragments = list_fragments(run);
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
 	if (fragments == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < run->fragment_count; i++)
-		fragments[i] = run->fragments[i].fragment;
 	r = fragi_saved_open(&run->saved, run->config.saved_fd, fragments, run->fragment_count,
 			     &err);
 	fragi_free(fragments);
 	return r < 0 && err.text[0] != '\0' ? fragi_diag_add_err(diag, &err) : r;
+}
+
+/* What the process before has saved has come meanwhile. */
+static int settle_saved(struct fragi_run *run)
+{
+	struct frag_fragment **fragments = list_fragments(run);
+
+	if (fragments == NULL)
+		return -ENOMEM;
+	fragi_saved_settle(&run->saved, fragments, run->fragment_count);
+	fragi_free(fragments);
+	return 0;
 }
 
 /* From now on the ledger shows which operator is in a callback. */
@@ -383,7 +403,9 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 
 	if (r < 0)
 		return r;
-	r = fragi_run_bind(run);
+	r = settle_saved(run);
+	if (r == 0)
+		r = fragi_run_bind(run);
 	if (r == 0) {
 		/*
 		 * Messages may arrive already: no scheduler is to be notified while they are being

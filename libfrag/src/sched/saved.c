@@ -164,6 +164,17 @@ int fragi_saved_open(struct fragi_saved_memory *memory, int fd,
 	return 0;
 }
 
+void fragi_saved_settle(const struct fragi_saved_memory *memory,
+			struct frag_fragment *const *fragments, size_t fragment_count)
+{
+	const struct walk all = {.fragments = fragments, .fragment_count = fragment_count};
+	uint64_t count;
+
+	(void)measure(&all, &count);
+	if (memory->memory != NULL && !is_theirs(memory, &all, count))
+		lay_out(memory, &all, count);
+}
+
 void fragi_saved_close(struct fragi_saved_memory *memory)
 {
 	if (memory->memory != NULL)

@@ -47,6 +47,12 @@ struct fragi_saved_memory {
 int fragi_saved_open(struct fragi_saved_memory *memory, int fd,
 		     struct frag_fragment *const *fragments, size_t fragment_count,
 		     struct frag_err *err);
+/*
+ * Before operators start: what was put there since, by the process before, is theirs only where it
+ * has saved the same operators; of another library it may be laid out differently.
+ */
+void fragi_saved_settle(const struct fragi_saved_memory *memory,
+			struct frag_fragment *const *fragments, size_t fragment_count);
 void fragi_saved_close(struct fragi_saved_memory *memory);
 
 /* Whether there is something to restore. */

@@ -313,6 +313,9 @@ void fragi_spec_read_extensions(struct fragi_builder *builder, struct fragi_node
 				size_t before_count, struct fragi_spec_extension **out_extensions,
 				size_t *out_count);
 void fragi_spec_spread_sha256(struct fragi_builder *builder);
+bool fragi_spec_is_swap_set(const char *set);
+/* Libraries that a swap has replaced (FRAGI_SPEC_SWAP). */
+void fragi_spec_swap_extensions(struct fragi_builder *builder);
 
 /* flawed.c: marks what is not whole, and takes out what has no name of its own */
 void fragi_spec_mark_flaws(struct fragi_spec *spec);

@@ -131,7 +131,8 @@ void fragi_sets_read(struct fragi_builder *builder)
 {
 	for (size_t i = 0; i < builder->source->set_count; i++)
 		if (!fragi_spec_set_tracking(builder, builder->source->sets[i]) &&
-		    !fragi_spec_is_test_set(builder->source->sets[i]))
+		    !fragi_spec_is_test_set(builder->source->sets[i]) &&
+		    !fragi_spec_is_swap_set(builder->source->sets[i]))
 			read_set(builder, builder->source->sets[i]);
 }
 

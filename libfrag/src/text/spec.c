@@ -235,6 +235,7 @@ static void read_all(struct fragi_builder *builder)
 	for (size_t i = 0; i < spec->fragment_count; i++)
 		spec->has_extensions |= spec->fragments[i].extension_count > 0;
 	fragi_spec_check_hosts(builder);
+	fragi_spec_swap_extensions(builder);
 	fragi_spec_spread_sha256(builder);
 	fragi_spec_merge_tracking(builder);
 	fragi_spec_merge_clocks(builder);

@@ -252,8 +252,14 @@ struct fragi_spec_thread_pool {
 
 #define FRAGI_SHA256_DIGITS 64
 
+/*
+ * The library that replaces one of a fragment while the application runs is a --set of its source:
+ * "swap:FRAGMENT/NAME=LIBRARY", where the graph says NAME.
+ */
+#define FRAGI_SPEC_SWAP "swap:"
 struct fragi_spec_extension {
 	const char *library;
+	const char *named;  /* what the graph calls it: another one where a swap has replaced it */
 	const char *sha256; /* lower-case hexadecimal digits; NULL: any file of that name */
 	const struct fragi_node *place;
 };

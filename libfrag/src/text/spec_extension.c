@@ -75,7 +75,7 @@ static bool read_extension(struct fragi_builder *builder, struct fragi_node *nod
 
 	*out = (struct fragi_spec_extension){.place = node};
 	if (node->kind != FRAGI_NODE_MAP) {
-		out->library = read_library(builder, node, subject);
+		out->library = out->named = read_library(builder, node, subject);
 		return out->library != NULL;
 	}
 	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
@@ -85,7 +85,7 @@ static bool read_extension(struct fragi_builder *builder, struct fragi_node *nod
 		fragi_builder_error(
 			builder, node, subject,
 			"an extension without `name`; write for example {name: libview.so, sha256: DIGITS}");
-	out->library = read_library(builder, name, subject);
+	out->library = out->named = read_library(builder, name, subject);
 	out->sha256 = read_sha256(builder, sha256, subject, out->library);
 	if (out->library != NULL && out->sha256 != NULL)
 		note_sha256(builder, sha256, subject, out);
@@ -145,4 +145,65 @@ void fragi_spec_spread_sha256(struct fragi_builder *builder)
 	for (size_t i = 0; i < spec->fragment_count; i++)
 		spread_sha256(builder, spec->fragments[i].extensions,
 			      spec->fragments[i].extension_count);
+}
+
+bool fragi_spec_is_swap_set(const char *set)
+{
+	return strncmp(set, FRAGI_SPEC_SWAP, sizeof(FRAGI_SPEC_SWAP) - 1) == 0;
+}
+
+/* Those at the top are shared by all fragments, and this one is to have others. */
+static struct fragi_spec_extension *own_extensions(struct fragi_builder *builder,
+						   struct fragi_spec_fragment *fragment)
+{
+	struct fragi_spec_extension *own =
+		fragi_builder_alloc(builder, fragment->extension_count, sizeof(*own));
+
+	if (own == NULL)
+		return NULL;
+	memcpy(own, fragment->extensions, fragment->extension_count * sizeof(*own));
+	fragment->extensions = own;
+	return own;
+}
+
+static void swap(struct fragi_builder *builder, const char *set)
+{
+	struct fragi_spec *spec = builder->spec;
+	char *fragment = fragi_builder_strdup(builder, set + sizeof(FRAGI_SPEC_SWAP) - 1);
+	char *named = fragment != NULL ? strchr(fragment, '/') : NULL;
+	char *library = named != NULL ? strchr(named, '=') : NULL;
+
+	if (library != NULL && library[1] != '\0' && strlen(library + 1) <= EXTENSION_MAX) {
+		*named++ = '\0';
+		*library++ = '\0';
+	} else {
+		named = NULL;
+	}
+	for (size_t f = 0; named != NULL && f < spec->fragment_count; f++) {
+		struct fragi_spec_fragment *of = &spec->fragments[f];
+
+		for (size_t i = 0; strcmp(of->name, fragment) == 0 && i < of->extension_count;
+		     i++) {
+			struct fragi_spec_extension *own;
+
+			if (strcmp(of->extensions[i].named, named) != 0)
+				continue;
+			own = own_extensions(builder, of);
+			if (own == NULL)
+				return;
+			own[i].library = library;
+			own[i].sha256 = NULL;
+			return;
+		}
+	}
+	if (!builder->no_memory)
+		fragi_builder_error(builder, builder->root, NULL,
+				    "\"%.200s\" names no library of a fragment to replace", set);
+}
+
+void fragi_spec_swap_extensions(struct fragi_builder *builder)
+{
+	for (size_t i = 0; i < builder->source->set_count; i++)
+		if (fragi_spec_is_swap_set(builder->source->sets[i]))
+			swap(builder, builder->source->sets[i]);
 }

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* A swap replaces a library of a fragment while the application runs. */
+#define CLIENT 50
+#define CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
+
+static const char graph[] = "frag: 1\n"
+			    "application: app\n"
+			    "fragments:\n"
+			    "  f1: {operators: {tx: {type: t}}}\n"
+			    "  f2: {extensions: [libold.so], host: b, operators: {rx: {type: t}}}\n"
+			    "flows: [f1.tx.out -> f2.rx.in]\n";
+
+/* Whether the source of a request has that --set. */
+static bool has_set(const struct fw_message *create, const char *set)
+{
+	const size_t size = strlen(set) + 1;
+	const char *bytes = create->create.source;
+
+	for (uint32_t i = 0; i + size <= create->create.source_bytes; i++)
+		if (memcmp(bytes + i, set, size) == 0)
+			return true;
+	return false;
+}
+
+static void forget(struct world *w)
+{
+	for (uint64_t c = 1; c <= 2; c++)
+		while (taken(w, c, FW_HOST_WIRE) != NULL || taken(w, c, FW_HOST_CREATE) != NULL ||
+		       taken(w, c, FW_HOST_START) != NULL)
+			;
+}
+
+static void runs(struct world *w, const char *text)
+{
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	client_hello(w, CLIENT, "top");
+	app(w, text);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	forget(w);
+}
+
+static void ask_of(struct world *w, uint64_t client, const struct fw_swap *wanted)
+{
+	struct fw_message message = {.kind = FW_SWAP, .seq = 9, .swap = *wanted};
+
+	if (message.swap.replaces == NULL)
+		message.swap.replaces = "";
+	say(w, client, &message);
+}
+
+static void ask(struct world *w, const struct fw_swap *wanted)
+{
+	ask_of(w, CLIENT, wanted);
+}
+
+/* The new process of f2 is asked for on the same worker. */
+static void swap_begins(struct world *w)
+{
+	const struct fw_message *create;
+
+	runs(w, graph);
+	ask(w, &(struct fw_swap){.name = "app",
+				 .fragment = "f2",
+				 .library = "libnew.so",
+				 .probation_ns = 10 * 1000 * MS});
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_expect_eq(create->epoch, 2);
+	cr_expect(create->create.is_beside);
+	cr_expect(has_set(create, "swap:f2/libold.so=libnew.so"));
+	cr_expect_null(taken(w, 2, FW_HOST_STOP), "nothing changes before it is prepared");
+	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it does not run yet");
+}
+
+static void new_is_prepared(struct world *w)
+{
+	speaking_epoch[2] = 2;
+	say_prepared(w, 2, 2, "f2", false);
+}
+
+static void old_ends(struct world *w)
+{
+	speaking_epoch[2] = 1;
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	say_stats(w, 2, 2, true, 0, 5);
+	say_exit(w, 2, 2, 0, 0, "");
+}
+
+static void new_runs(struct world *w)
+{
+	const struct fw_message *answer;
+
+	swap_begins(w);
+	new_is_prepared(w);
+	cr_assert_not_null(taken(w, 2, FW_HOST_STOP));
+	cr_assert_not_null(taken(w, 1, FW_HOST_SUSPEND));
+	old_ends(w);
+	speaking_epoch[2] = 2;
+	cr_assert_not_null(taken(w, 2, FW_HOST_WIRE), "%s", w->log);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it does not run yet");
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer, "%s", w->log);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+Test(driver_swap, the_new_process_takes_over_and_nothing_is_lost)
+{
+	struct world w;
+
+	new_runs(&w);
+	cr_expect_eq(drv_core_placed(w.core), 2, "what was reserved for both is given back");
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
+	say_stats(&w, 1, 1, true, 12, 0);
+	say_stats(&w, 2, 2, true, 0, 7);
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_exit(&w, 2, 2, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	assert_has(w.json, "\"sent\": 12, \"delivered\": 12");
+	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
+	world_fini(&w);
+}
+
+Test(driver_swap, what_cannot_be_prepared_changes_nothing)
+{
+	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "no libnew.so", ""};
+	const struct fw_message *m;
+	struct fw_message failed;
+	struct world w;
+
+	swap_begins(&w);
+	speaking_epoch[2] = 2;
+	failed = of_host(FW_HOST_PREPARED, 2);
+	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
+	say(&w, 2, &failed);
+	m = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_LIBRARY_MISSING);
+	assert_has(
+		m->answer.failure.sentence,
+		"worker b could not prepare it: no libnew.so; nothing has changed, f2 goes on with "
+		"libold.so");
+	m = taken(&w, 2, FW_HOST_KILL);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->epoch, 2);
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
+	cr_expect_null(taken(&w, 1, FW_HOST_SUSPEND));
+	cr_expect_eq(drv_core_placed(w.core), 2);
+	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
+	m = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(m);
+	cr_expect(has_set(m, "swap:f2/libold.so=libother.so"));
+	cr_expect_not(has_set(m, "swap:f2/libold.so=libnew.so"));
+	world_fini(&w);
+}
+
+Test(driver_swap, a_failure_within_probation_brings_the_old_library_back)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	new_runs(&w);
+	pass_beating(&w, 9 * 1000 * MS, 1, 2);
+	forget(&w);
+	say_exit(&w, 2, 2, 139, 11, CRASH);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_gt(create->epoch, 2);
+	cr_expect_not(create->create.is_beside);
+	cr_expect(has_set(create, "swap:f2/libold.so=libold.so"));
+	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
+	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " CRASH);
+	world_fini(&w);
+}
+
+Test(driver_swap, an_operator_that_fails_within_probation_is_such_a_failure)
+{
+	struct world w;
+
+	new_runs(&w);
+	say_event(&w, 2, 2, FW_STATE_FAILED, "f2.rx failed");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	cr_expect_not_null(taken(&w, 2, FW_HOST_KILL));
+	world_fini(&w);
+}
+
+Test(driver_swap, a_failure_after_probation_is_the_failure_of_the_application)
+{
+	struct world w;
+
+	new_runs(&w);
+	pass_beating(&w, 11 * 1000 * MS, 1, 2);
+	say_exit(&w, 2, 2, 139, 11, CRASH);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
+	world_fini(&w);
+}
+
+Test(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_library)
+{
+	const struct fw_message *create, *answer;
+	struct world w;
+
+	swap_begins(&w);
+	new_is_prepared(&w);
+	speaking_epoch[2] = 2;
+	say_exit(&w, 2, 2, 139, 11, CRASH);
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+	old_ends(&w);
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_swap, bad_questions)
+{
+	static const char several[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {extensions: [liba.so, libb.so], operators: {rx: {type: t}}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+	static const char pinned[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {extensions: [{name: liba.so, sha256: "
+		"0123456789012345678901234567890123456789012345678901234567890123}], operators: {rx: {type: t}}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+	static const struct {
+		const char *text;
+		struct fw_swap wanted;
+		const char *sentence;
+	} cases[] = {
+		{graph, {"ap", "f2", "x.so", "", 0}, "there is no application ap"},
+		{graph, {"app", "f3", "x.so", "", 0}, "unknown fragment \"f3\""},
+		{graph, {"app", "f1", "x.so", "", 0}, "f1 uses no library that could be replaced"},
+		{graph, {"app", "f2", "libold.so", "", 0}, "f2 uses libold.so already"},
+		{graph, {"app", "f2", "x.so", "y.so", 0}, "f2 uses no library \"y.so\""},
+		{several, {"app", "f2", "x.so", "", 0}, "say with --replaces"},
+		{pinned, {"app", "f2", "x.so", "", 0}, "with a certain sha256"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct fw_message *answer;
+		struct world w;
+
+		runs(&w, cases[i].text);
+		ask(&w, &cases[i].wanted);
+		answer = taken(&w, CLIENT, FW_ANSWER);
+		cr_assert_not_null(answer);
+		cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+		assert_has(answer->answer.failure.sentence, cases[i].sentence);
+		cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+		world_fini(&w);
+	}
+}
+
+Test(driver_swap, one_at_a_time)
+{
+	const struct fw_message *answer;
+	struct world w;
+
+	swap_begins(&w);
+	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "x.so"});
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	assert_has(answer->answer.failure.sentence, "is being replaced already");
+	world_fini(&w);
+	new_runs(&w);
+	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "x.so"});
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	assert_has(answer->answer.failure.sentence, "f2 has libnew.so on probation");
+	pass_beating(&w, 11 * 1000 * MS, 1, 2);
+	client_hello(&w, CLIENT + 1, "top");
+	ask_of(&w, CLIENT + 1,
+	       &(struct fw_swap){.name = "app", .fragment = "f2", .library = "x.so"});
+	answer = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(answer, "%s", w.log);
+	cr_expect(has_set(answer, "swap:f2/libold.so=x.so"), "it replaces what the graph names");
+	world_fini(&w);
+}
+
+Test(driver_swap, a_stop_ends_what_was_only_prepared)
+{
+	const struct fw_message *answer;
+	struct world w;
+
+	swap_begins(&w);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	assert_has(answer->answer.failure.sentence, "ended before the new library ran");
+	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP));
+	world_fini(&w);
+}
