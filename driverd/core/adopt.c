@@ -220,17 +220,28 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	return app;
 }
 
+/*
+ * Runs above those that this driver, or one whose state it has, has given are of drivers whose state
+ * was lost: such a run, and those between, may still be with their workers. That holds for one of
+ * the state folder too, which was kept when a worker had reported it.
+ */
+void drv_adopt_raise_runs(struct drv_core *core, uint64_t run)
+{
+	if (run <= core->last_run)
+		return;
+	if (core->foreign_count < DRV_FOREIGN_MAX) {
+		core->foreign[core->foreign_count].first = core->last_run + 1;
+		core->foreign[core->foreign_count++].last = run;
+	}
+	core->last_run = run;
+}
+
 /* What was given before is not given again, whoever gave it. */
 static void raise_numbers(struct drv_core *core, const struct fw_message *message)
 {
 	struct drv_app *app = app_of(core, message->run);
 
-	if (message->run > core->last_run && core->foreign_count < DRV_FOREIGN_MAX) {
-		core->foreign[core->foreign_count].first = core->last_run + 1;
-		core->foreign[core->foreign_count++].last = message->run;
-	}
-	if (message->run > core->last_run)
-		core->last_run = message->run;
+	drv_adopt_raise_runs(core, message->run);
 	if (message->epoch <= core->last_epoch)
 		return;
 	core->last_epoch = message->epoch;

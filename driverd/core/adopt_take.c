@@ -298,7 +298,7 @@ static void give_up(struct drv_app *app, const char *why)
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
 	if (starts) {
-		app->again_run = ++core->last_run;
+		app->again_run = drv_keep_next_run(core);
 		app->again_by = app->started_by;
 	}
 	drv_history_cut(app);
@@ -390,7 +390,7 @@ static void go_on_ending(struct drv_app *app)
 	} else if (report->stop != FW_STOP_KILLED) {
 		if (app->is_wanted && app->adopting->is_kept &&
 		    !app->stop_wanted) { /* a restart was asked for, and no stop since */
-			app->again_run = ++app->core->last_run;
+			app->again_run = drv_keep_next_run(app->core);
 			app->again_by = app->started_by;
 		}
 		drv_app_stop(app, SIGTERM);

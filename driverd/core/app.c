@@ -399,7 +399,8 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 	}
 	app->core = core;
 	app->id = event->id;
-	core->last_run += run == 0;
+	if (run == 0)
+		(void)drv_keep_next_run(core);
 	init_timers(app);
 	drv_app_wake(app);
 	app->epoch = drv_keep_next_epoch(core);

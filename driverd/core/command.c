@@ -188,7 +188,7 @@ static void answer_stop(struct drv_session *client, const struct fw_message *mes
 /* When it has ended in order, the next run begins with its source. */
 static void want_again(struct drv_app *app, const char *who)
 {
-	app->again_run = ++app->core->last_run;
+	app->again_run = drv_keep_next_run(app->core);
 	app->again_by = fragi_arena_strdup(&app->arena, who);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/state.h>
+#include <driverd/core/adopt.h>
 
 #include <errno.h>
 #include <stdarg.h>
@@ -373,8 +373,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 		ended_free(ended);
 		return r == -ENOMEM ? r : -EUCLEAN;
 	}
-	if (record->run > core->last_run)
-		core->last_run = record->run;
+	drv_adopt_raise_runs(core, record->run);
 	add(&core->history, ended);
 	core->is_restoring = core->is_restoring || ended->is_cut || ended->starts_again;
 	core->work_left = core->is_restoring;

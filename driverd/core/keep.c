@@ -34,7 +34,13 @@ static uint64_t reserve_epochs(struct drv_core *core, bool is_attempt)
 	return keep(core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
 					       .is_attempt = is_attempt,
 					       .epoch = core->last_epoch + EPOCHS_AHEAD,
-					       .run = core->last_run});
+					       .run = core->given_run});
+}
+
+uint64_t drv_keep_next_run(struct drv_core *core)
+{
+	core->given_run = ++core->last_run;
+	return core->given_run;
 }
 
 uint64_t drv_keep_next_epoch(struct drv_core *core)

@@ -35,6 +35,7 @@ void drv_history_cut(struct drv_app *app);
 struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
 
 /* keep.c: what is to be on the disk; nothing where the driver keeps no state */
+uint64_t drv_keep_next_run(struct drv_core *core);   /* higher than all before, also of others */
 uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
 /* The application is to be kept before anybody hears of it. */
 void drv_keep_start(struct drv_app *app);

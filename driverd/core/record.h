@@ -12,7 +12,8 @@
  * does not name is zero.
  */
 enum drv_record_kind {
-	DRV_RECORD_NUMBERS,    /* epoch, run: higher ones have never been given */
+	/* epoch, run: a driver of this state has given no higher ones */
+	DRV_RECORD_NUMBERS,
 	DRV_RECORD_RUN,        /* a run of an application: all up to source_bytes */
 	DRV_RECORD_SOURCE,     /* run, source: in place of the one before */
 	DRV_RECORD_WANTED,     /* run, is_wanted */

@@ -20,6 +20,7 @@ int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 	case DRV_RECORD_NUMBERS:
 		if (record->epoch > core->last_epoch)
 			core->last_epoch = record->epoch;
+		core->given_run = record->run;
 		if (record->run > core->last_run)
 			core->last_run = record->run;
 		return 0;

@@ -327,7 +327,7 @@ struct drv_core {
 	struct drv_lines lines;
 	/* where runs may have hosts, as the state folder knows it */
 	struct drv_placed *placed;
-	/* numbers of runs that only workers know: a driver before has given them */
+	/* numbers of runs that only workers know, or did at first: a driver before gave them */
 	struct {
 		uint64_t first, last;
 	} foreign[DRV_FOREIGN_MAX];
@@ -341,6 +341,7 @@ struct drv_core {
 	struct drv_app *awake, **last_awake;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch, last_session;
+	uint64_t given_run; /* the highest of these runs that a driver of this state has given */
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
 	/* that reserves epochs above those of drivers before; 0: none does, or nothing is kept */
 	uint64_t numbers_change;

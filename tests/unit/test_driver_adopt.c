@@ -358,6 +358,7 @@ Test(driver_adopt, a_run_that_only_workers_know_is_kept_with_its_number)
 	say_report(&w, 1, 1, two_fragments);
 	cr_assert_not_null(kept(&w, DRV_RECORD_RUN, RUN), "%s", w.log);
 	cr_expect_not(kept(&w, DRV_RECORD_RUN, RUN)->is_wanted);
+	cr_expect_not_null(kept(&w, DRV_RECORD_NUMBERS, 0), "of none that it has given: %s", w.log);
 	world_fini(&w);
 
 	comes_back(&w);
@@ -369,6 +370,28 @@ Test(driver_adopt, a_run_that_only_workers_know_is_kept_with_its_number)
 	pass(&w, MS);
 	adopt_two(&w);
 	world_fini(&w);
+}
+
+/* Such a driver has lost its state: a lower run, which it had no time to keep, may be there too. */
+Test(driver_adopt, a_run_below_one_that_only_workers_knew_is_not_over)
+{
+	for (uint64_t given = 0; given <= RUN + 1; given += RUN + 1) {
+		struct world w;
+
+		comes_back(&w);
+		cr_assert_eq(
+			drv_core_restore(w.core, &(struct drv_record){.kind = DRV_RECORD_NUMBERS,
+								      .run = given,
+								      .epoch = RUN}),
+			0);
+		restore_as(&w, RUN + 1, false);
+		pass(&w, MS);
+		hello_reporting(&w, 1, 1);
+		say_report_of(&w, 1, of_host(FW_HOST_REPORT, 1), "other", two_fragments, "f1");
+		cr_expect_eq(taken(&w, 1, FW_HOST_KILL) == NULL, given == 0, "%s", w.log);
+		cr_expect_eq(kept(&w, DRV_RECORD_RUN, RUN) != NULL, given == 0);
+		world_fini(&w);
+	}
 }
 
 Test(driver_adopt, a_newer_run_has_the_name_of_one_that_nobody_wants)
