@@ -221,9 +221,9 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 }
 
 /*
- * Runs above those that this driver, or one whose state it has, has given are of drivers whose state
- * was lost: such a run, and those between, may still be with their workers. That holds for one of
- * the state folder too, which was kept when a worker had reported it.
+ * Runs above those that this driver, or one whose state it has, has given are of drivers whose
+ * state was lost: such a run, and those between, may still be with their workers. That holds for
+ * one of the state folder too, which was kept when a worker had reported it.
  */
 void drv_adopt_raise_runs(struct drv_core *core, uint64_t run)
 {
