@@ -392,6 +392,7 @@ static void leave(struct shell *shell)
 			NULL,
 			"SIGTERM: leaves %zu application%s running; the next driverd adopts what its workers run, `fragctl stop --all` ends it",
 			count, count == 1 ? "" : "s");
+	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
 	shell_end(shell, FRAGI_EXIT_OK);
 }
 

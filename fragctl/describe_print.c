@@ -116,15 +116,18 @@ static void print_resource(const struct frag_resource *resource, int width, FILE
 static void print_on_failure(const struct fragi_spec_fragment *fragment, FILE *out)
 {
 	const struct fragi_spec_on_failure *own = &fragment->on_failure;
-	char period[32], backoff[32];
+	char period[32], backoff[32], lease[32];
 
-	if (own->policy != FRAGI_ON_FAILURE_RESTART)
+	if (own->policy == FRAGI_ON_FAILURE_STOP)
 		return;
 	fprintf(out,
 		"; started again when it fails, %u time%s in %s with a backoff of %s, in a host of fragments of which the same is true",
 		own->intensity, own->intensity == 1 ? "" : "s",
 		fragi_format_duration(own->period_ns, period, sizeof(period)),
 		fragi_format_duration(own->backoff_ns, backoff, sizeof(backoff)));
+	if (own->policy == FRAGI_ON_FAILURE_MIGRATE)
+		fprintf(out, "; on another worker if its own is lost, under a lease of %s",
+			fragi_format_duration(own->lease_ns, lease, sizeof(lease)));
 }
 
 /* A line for each thread of a pinned operator, and one for those that the others share. */
@@ -435,6 +438,11 @@ static void json_on_failure(const struct fragi_spec_on_failure *own, FILE *out)
 		fprintf(out,
 			"\"on_failure\": {\"policy\": \"restart\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld}",
 			own->intensity, (long long)own->period_ns, (long long)own->backoff_ns);
+	else if (own->policy == FRAGI_ON_FAILURE_MIGRATE)
+		fprintf(out,
+			"\"on_failure\": {\"policy\": \"migrate\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld, \"lease_ns\": %lld}",
+			own->intensity, (long long)own->period_ns, (long long)own->backoff_ns,
+			(long long)own->lease_ns);
 	else
 		fputs("\"on_failure\": {\"policy\": \"stop\"}", out);
 }

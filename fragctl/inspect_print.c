@@ -233,7 +233,7 @@ static void print_saved(const struct ctl_type *type, FILE *out)
 	if (type->saved_bytes == 0)
 		return;
 	fprintf(out,
-		"\nits state outlives its process where on_failure is restart: %zu bytes at most, saved %s%s\n",
+		"\nits state outlives its process where on_failure starts it again: %zu bytes at most, saved %s%s\n",
 		type->saved_bytes, type->save_period_ns > 0 ? "every " : "after every tick",
 		type->save_period_ns > 0
 			? fragi_format_duration(type->save_period_ns, period, sizeof(period))

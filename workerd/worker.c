@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LOG_TOPIC "worker"
 #include <base/alloc.h>
@@ -163,6 +164,16 @@ static void take_saved(struct wrk_worker *worker, const struct fw_message *messa
 			  frag_strerror(r));
 }
 
+/* With the end of its lease, which the kernel is to know before any of its operators runs. */
+static void send_create(struct wrk_process *process, const struct wrk_action *action)
+{
+	struct fw_message message = *action->message;
+
+	message.create.lease_until_ns = action->lease_until_ns;
+	wrk_process_send(process, &message);
+	explicit_bzero(&message.create, sizeof(message.create));
+}
+
 static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -181,7 +192,7 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
 							     .host = action->host,
 							     .pid = wrk_process_pid(*place)});
-		wrk_process_send(*place, action->message);
+		send_create(*place, action);
 		return;
 	}
 	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_FAILED,
@@ -279,7 +290,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void set_timer(struct wrk_worker *worker)
 {
-	int64_t deadline = wrk_core_deadline_ns(worker->core), now = fragi_now_ns();
+	int64_t deadline = wrk_core_deadline_ns(worker->core), now = fragi_boot_ns();
 
 	if (worker->ended)
 		return;
@@ -302,7 +313,7 @@ static void out_of_memory(struct wrk_worker *worker)
 static void step(struct wrk_worker *worker, const struct wrk_event *event)
 {
 	wrk_actions_reset(&worker->actions);
-	if (wrk_core_step(worker->core, event, fragi_now_ns(), &worker->actions) < 0) {
+	if (wrk_core_step(worker->core, event, fragi_boot_ns(), &worker->actions) < 0) {
 		out_of_memory(worker);
 		return;
 	}

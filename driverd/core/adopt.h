@@ -71,7 +71,10 @@ void drv_adopt_hear(struct drv_app *app);
 void drv_adopt_end(struct drv_app *app);
 void drv_adopt_fini(struct drv_app *app);
 
-/* adopt_move.c: hosts that are reported by more than one worker */
+/*
+ * adopt_move.c: hosts that are reported by more than one worker, or by one on which they do not run
+ * any more
+ */
 /* Of the processes of each host, those that are not the host, nor to be the next, are ended. */
 void drv_adopt_choose(struct drv_app *app);
 /* Whether the host may be a process that was not reported yet. */
@@ -86,6 +89,19 @@ static inline bool drv_reported_is_beside(const struct drv_reported *reported)
 {
 	return reported->report->report.is_beside;
 }
+/* Whether that worker is where a driver before has noted last that it runs the host. */
+enum drv_adopt_place {
+	DRV_ADOPT_UNKNOWN,
+	DRV_ADOPT_LAST,    /* or was about to, because the host was being moved there */
+	DRV_ADOPT_EARLIER, /* it was moved away from there */
+};
+enum drv_adopt_place drv_adopt_place(const struct drv_app *app, uint32_t number,
+				     const struct drv_session *session);
+/*
+ * Whether the host may have run elsewhere after that process, with nobody left who knows it: then
+ * what it counted there is missing.
+ */
+bool drv_adopt_may_have_left(const struct drv_app *app, const struct drv_reported *reported);
 
 /* For adopt_take.c. */
 void drv_reported_free(struct drv_reported *reported);

@@ -6,17 +6,66 @@
 /*
  * A host may be reported more than once, because it has gone on in another process (move.c), or was
  * about to when the driver ended. Of these processes one is the host: the newest that was not
- * merely prepared beside it. HOST_PAST makes a prepared one the host, and is sent when the one
- * before has ended; so there are never two, and none whose counts are missed. A process that is
- * still merely prepared is what the host is moved to from then on.
+ * merely prepared beside it, nor is where the host was before it migrated to another worker.
+ * HOST_PAST makes a prepared one the host, and is sent when the one before has ended; so there are
+ * never two, and none whose counts are missed. A process that is still merely prepared is what the
+ * host is moved to from then on.
  */
+
+static const char *next_line(const char *at)
+{
+	at += strcspn(at, "\n");
+	return at + (*at == '\n');
+}
+
+enum drv_adopt_place drv_adopt_place(const struct drv_app *app, uint32_t number,
+				     const struct drv_session *session)
+{
+	const char *at = app->adopting->workers;
+	bool is_last = false;
+
+	for (uint32_t i = 1; at != NULL && *at != '\0' && i < number; i += *at != '\t')
+		at = next_line(at);
+	if (at == NULL || *at == '\0')
+		return DRV_ADOPT_UNKNOWN;
+	do { /* its worker, and the one to which it is being moved */
+		const char *name = at + (*at == '\t');
+		const size_t length = strcspn(name, "\n");
+
+		is_last = is_last || (length == strlen(session->name) &&
+				      strncmp(name, session->name, length) == 0);
+		at = next_line(at);
+	} while (*at == '\t');
+	return is_last ? DRV_ADOPT_LAST : DRV_ADOPT_EARLIER;
+}
+
+/* NULL: it may not migrate. */
+static const struct fragi_spec_on_failure *migrates(const struct drv_app *app,
+						    const struct drv_reported *reported)
+{
+	const struct fw_host_create *create = &reported->report->report.create;
+	const struct fragi_spec_fragment *fragment =
+		create->fragment_count > 0 ? fragi_strmap_get(&app->by_name, create->fragments[0])
+					   : NULL;
+
+	return fragment != NULL && fragment->on_failure.policy == FRAGI_ON_FAILURE_MIGRATE
+		       ? &fragment->on_failure
+		       : NULL;
+}
+
+/* It has migrated to another worker, which may still have to come. */
+static bool has_left(const struct drv_app *app, const struct drv_reported *reported)
+{
+	return migrates(app, reported) != NULL &&
+	       drv_adopt_place(app, reported->number, reported->session) == DRV_ADOPT_EARLIER;
+}
 
 static struct drv_reported *owner_of(const struct drv_app *app, uint32_t number)
 {
 	struct drv_reported *owner = NULL;
 
 	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
-		if (r->number == number && !drv_reported_is_beside(r) &&
+		if (r->number == number && !drv_reported_is_beside(r) && !has_left(app, r) &&
 		    (owner == NULL || r->epoch > owner->epoch))
 			owner = r;
 	return owner;
@@ -32,6 +81,16 @@ static bool has_failed(const struct drv_reported *reported)
 			return true;
 	}
 	return false;
+}
+
+bool drv_adopt_may_have_left(const struct drv_app *app, const struct drv_reported *reported)
+{
+	const struct fragi_spec_on_failure *own = migrates(app, reported);
+
+	/* Under a lease nothing follows a process that lives, nor one that ended with its run. */
+	return own != NULL && reported->stop == FW_STOP_NOT &&
+	       (own->lease_ns == 0 || has_failed(reported)) &&
+	       drv_adopt_place(app, reported->number, reported->session) == DRV_ADOPT_UNKNOWN;
 }
 
 /* Hosts are moved one after the other, so there is one such process at most. */
@@ -73,11 +132,12 @@ void drv_adopt_choose(struct drv_app *app)
 			at = &reported->next;
 			continue;
 		}
-		if (!drv_reported_is_beside(reported) && owner->report->report.restarts == 0)
+		if (!drv_reported_is_beside(reported) && owner != NULL &&
+		    owner->report->report.restarts == 0)
 			owner->report->report.is_inexact = true;
 		drv_adopt_disown(reported->session, app->run, reported->number, reported->epoch,
 				 false);
-		if (!drv_reported_is_beside(reported))
+		if (!drv_reported_is_beside(reported) && owner != NULL)
 			forget(reported, owner);
 		*at = reported->next;
 		drv_reported_free(reported);

@@ -88,8 +88,11 @@ static bool all_have_reported(const struct drv_app *app)
 	const char *name = app->adopting->unseen;
 
 	while (name != NULL && *name != '\0') {
-		size_t length = strcspn(name, "\n");
+		size_t length;
 		bool found = false;
+
+		name += *name == '\t'; /* to which a host was being moved */
+		length = strcspn(name, "\n");
 
 		for (size_t i = 0; i < core->session_count && !found; i++)
 			found = core->sessions[i]->role == FW_ROLE_WORKER &&
@@ -114,7 +117,7 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	struct drv_past *past = &host->past;
 
 	r->has_begun = report->started;
-	past->is_inexact = report->is_inexact;
+	past->is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
 	if (report->restarts == 0)
 		return 0;
 	r->begun_ns = fragi_arena_alloc(&host->app->arena, (intensity + 1) * sizeof(*r->begun_ns));
@@ -162,8 +165,8 @@ static char *name_of(struct drv_app *app, const struct fw_host_create *create)
 static bool make_whole(struct drv_host *host)
 {
 	static char empty[] = "";
-	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,
-				&host->no_memory};
+	const char **texts[] = {&host->worker, &host->node,      &host->clock,
+				&host->memory, &host->no_memory, &host->first_memory};
 	bool is_whole = host->name != NULL && host->fragments != NULL;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -175,15 +178,12 @@ static bool make_whole(struct drv_host *host)
 	return is_whole;
 }
 
-/* What has moved goes on without it, also where it could be shared now. */
-static bool opens_memory(const struct fw_host_create *create)
+static const char *first_memory(const struct fw_host_create *create,
+				const struct drv_session *session)
 {
-	uint32_t i = 0;
-
-	while (i < create->transport_count &&
-	       strcmp(create->transports[i], FRAGI_TRANSPORT_SHM) != 0)
-		i++;
-	return i < create->transport_count;
+	if (create->memory[0] == '\0')
+		return session->memory;
+	return strcmp(create->memory, FW_MEMORY_NONE) == 0 ? "" : create->memory;
 }
 
 static int take_host(struct drv_app *app, struct drv_reported *reported)
@@ -200,13 +200,13 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 		.goal = DRV_GOAL_RUNNING,
 		.asked = DRV_GOAL_RUNNING,
 		.is_adopted = true,
-		.opens_no_memory = !opens_memory(create),
 		.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
 		.clock = fragi_arena_strdup(&app->arena, session->clock),
 		.memory = fragi_arena_strdup(&app->arena, session->memory),
 		.no_memory = fragi_arena_strdup(&app->arena, session->no_memory),
+		.first_memory = fragi_arena_strdup(&app->arena, first_memory(create, session)),
 		.name = name_of(app, create),
 		.fragments = fragi_arena_alloc(&app->arena,
 					       create->fragment_count * sizeof(*host->fragments)),
@@ -228,13 +228,13 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 			.host = host,
 			.in_host = i,
 			.place = {.worker = -1, .reason = "it ran there when driverd came back"}};
-		drv_start_take_share(app, f, 1);
+		drv_start_take_share(app, f, session, 1);
 	}
 	memcpy(app->data_key, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
-	if (make_whole(host))
-		return take_past(host, reported);
-	return -ENOMEM;
+	if (!make_whole(host) || drv_lease_adopt(host, session, host->epoch) < 0)
+		return -ENOMEM;
+	return take_past(host, reported);
 }
 
 /* All hosts are known: they are the application's. */
@@ -297,6 +297,8 @@ static void give_up(struct drv_app *app, const char *why)
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
+	if (app->adopting->first != NULL || !all_have_reported(app))
+		drv_lease_owe_all(app);
 	if (starts) {
 		app->again_run = drv_keep_next_run(core);
 		app->again_by = app->started_by;
@@ -458,7 +460,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 		return;
 	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
 	if (reported->is_partial && (!has_died || was_asked) &&
-	    (report->create.is_beside || host->on_failure->policy != FRAGI_ON_FAILURE_RESTART))
+	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
 		drv_move_resume_start(host);
 	else if (reported->is_partial && !has_died)
 		drv_host_failed(host, &again);
@@ -496,6 +498,8 @@ static bool hear_one(struct drv_app *app, struct drv_reported *reported)
 
 		reported->queue[reported->heard++] = NULL;
 		app->core->items--;
+		if (host != NULL && message->kind == FW_HOST_EXIT)
+			drv_lease_ended_before(host);
 		if (host != NULL)
 			drv_host_message(host, message);
 		else

@@ -323,6 +323,7 @@ void drv_app_wake(struct drv_app *app)
 
 void drv_app_wake_all(struct drv_core *core)
 {
+	core->workers_version++;
 	for (size_t i = 0; i < core->app_count; i++) {
 		core->apps[i]->workers_changed = true;
 		drv_app_wake(core->apps[i]);

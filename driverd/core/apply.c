@@ -92,8 +92,8 @@ static enum fw_effect effect_of(const struct drv_app *app, const struct drv_diff
 		return FW_EFFECT_APPLICATION;
 	if (row->change.effect == FW_EFFECT_SET && is_dynamic(host, row))
 		return FW_EFFECT_SET;
-	return host->on_failure->policy == FRAGI_ON_FAILURE_RESTART ? FW_EFFECT_FRAGMENT
-								    : FW_EFFECT_APPLICATION;
+	return host->on_failure->policy != FRAGI_ON_FAILURE_STOP ? FW_EFFECT_FRAGMENT
+								 : FW_EFFECT_APPLICATION;
 }
 
 static bool is_restarted(const struct applying *a, const struct drv_host *host)

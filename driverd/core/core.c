@@ -59,6 +59,7 @@ void drv_core_destroy(struct drv_core *core)
 	drv_history_fini(&core->history);
 	drv_lines_fini(&core->lines);
 	drv_drain_fini(core);
+	drv_lease_fini(core);
 	while (core->placed != NULL) {
 		struct drv_placed *placed = core->placed;
 
@@ -164,6 +165,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	switch (message->kind) {
 	case FW_BEAT:
 		drv_session_waits(session, message->beat.waits_for);
+		drv_lease_heard(session, message->beat.sent_ns);
 		fw_message_free(message);
 		break;
 	case FW_LEAVE:
@@ -242,6 +244,8 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	core->real_ns = real_now_ns;
 	core->items = DRV_STEP_ITEMS;
 	core->work_left = false;
+	if (core->born_ns == 0)
+		core->born_ns = core->now_ns;
 	drv_command_restart(core);
 	forget_ended(core);
 	drv_restore_step(core, event->kind == DRV_EVENT_TIMER);
@@ -260,6 +264,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		break;
 	case DRV_EVENT_TIMER:
 		drv_timers_run(&core->timers, core->now_ns, core);
+		break;
+	case DRV_EVENT_LEAVE:
+		drv_lease_leave(core);
 		break;
 	case DRV_EVENT_STOP:
 		core_stop(core, event->signal);

@@ -59,7 +59,8 @@
 #define DRV_SETS_MAX 64
 #define DRV_SET_ROOM 8
 #define DRV_SETS_MINOR 4
-#define DRV_MOVES_MINOR 6 /* of workers that know how a host goes on in another process */
+#define DRV_MOVES_MINOR 6  /* of workers that know how a host goes on in another process */
+#define DRV_LEASES_MINOR 8 /* of workers that end a host with its lease */
 /*
  * Lines of an application, with their bytes; of all applications together about twice the bytes of
  * 64. They are not kept over the end of the driver.
@@ -142,6 +143,7 @@ enum drv_event_kind {
 	/* connection, peer, identity: its key is not accepted any more */
 	DRV_EVENT_REVOKED,
 	DRV_EVENT_TIMER, /* the deadline has come */
+	DRV_EVENT_LEAVE, /* it ends after this step, and what runs goes on for the next driver */
 	DRV_EVENT_STOP,  /* signal: every application stops in order; the second time at once */
 	/* change: all records up to it were tried; text: NULL, or why they are not on the disk */
 	DRV_EVENT_PERSISTED,

@@ -129,6 +129,7 @@ static void end(struct drv_app *app)
 		return;
 	if (!core->config.adopts || !core->config.keeps_state || !app->is_accepted)
 		report_end(app);
+	drv_lease_owe(app);
 	drv_start_release(app);
 	if (app->is_accepted)
 		drv_history_end(app);
@@ -297,6 +298,8 @@ static void look_for_workers(struct drv_app *app)
 	struct drv_core *core = app->core;
 	int r = 0;
 
+	if (drv_lease_holds(app))
+		return;
 	if (app->workers_changed && core->items <= 0) {
 		core->work_left = true;
 		return;
@@ -443,7 +446,7 @@ static bool sleeps(const struct drv_app *app)
 		return !drv_app_all_at(app, DRV_HOST_PREPARED) &&
 		       (app->diag.count == 0 || drv_timer_is_set(&app->judge));
 	case DRV_APP_RUNNING:
-		return app->restarting_count == 0 && !drv_move_is_wanted(app);
+		return app->restarting_count == app->homeless_count && !drv_move_is_wanted(app);
 	case DRV_APP_CLOSING:
 	case DRV_APP_KILLING:
 		return !drv_app_all_at(app, DRV_HOST_GONE);

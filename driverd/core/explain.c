@@ -121,7 +121,7 @@ static int fill_placement(struct explaining *x, size_t f)
 	x->out->placement_count++;
 	*row = (struct fw_placement_row){
 		.fragment = fragment->name,
-		.worker = own->host != NULL ? own->host->worker : "",
+		.worker = own->host != NULL && own->host->session != NULL ? own->host->worker : "",
 		.required = required_text(app, &fragment->requirements),
 		.reason = own->place.reason,
 		.no_limits = no_limits_text(app, own->host, &fragment->requirements),

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/alloc.h>
+
 #define ENDS                                                                                       \
 	(FRAGI_MOVE(DRV_HOST_STOPPING) | FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE))
 
@@ -107,7 +109,70 @@ void drv_host_detach(struct drv_host *host)
 void drv_host_lost(struct drv_host *host)
 {
 	host->lost = true;
+	host->restarting.lease_over_ns = drv_lease_over_ns(host);
 	drv_host_move(host, DRV_HOST_GONE);
+}
+
+/* Why it is lost. */
+static const char *sentence_of(const struct drv_host *host, const struct drv_session *session,
+			       const char *why)
+{
+	return drv_text(session->core, "worker %s at %s, which ran %s, was lost: %s", session->name,
+			session->peer, host->name, why);
+}
+
+bool drv_host_lose_some(struct drv_session *session, const char *why)
+{
+	struct drv_app *app = session->first_host->app;
+	struct drv_host *first = NULL, *host, *next;
+	bool was_killed;
+
+	for (host = session->first_host; host != NULL; host = next) {
+		bool is_given_up = host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
+				   !drv_move_ends(host) &&
+				   !app->end_wanted; /* for a stop: no failure */
+		next = host->next;
+		if (host->app != app)
+			continue;
+		was_killed = host->state == DRV_HOST_KILLED;
+		if (host->state != DRV_HOST_GONE)
+			drv_host_lost(host);
+		else
+			is_given_up = true;
+		drv_host_detach(host);
+		if (is_given_up ||
+		    drv_migrate_lost(host, was_killed, sentence_of(host, session, why)))
+			continue;
+		first = first == NULL ? host : first;
+	}
+	if (first != NULL)
+		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, first, "%s",
+			     sentence_of(first, session, why));
+	return first != NULL;
+}
+
+/* In one piece of memory. */
+int drv_host_take_texts(struct drv_host *host, const struct drv_session *session)
+{
+	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,
+				&host->no_memory};
+	const char *const values[] = {session->name, session->node, session->clock, session->memory,
+				      session->no_memory};
+	size_t size = 0;
+	char *at;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++)
+		size += strlen(values[i]) + 1;
+	at = fragi_malloc(size);
+	if (at == NULL)
+		return -ENOMEM;
+	fragi_free(host->texts);
+	host->texts = at;
+	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++) {
+		*texts[i] = at;
+		at = stpcpy(at, values[i]) + 1;
+	}
+	return 0;
 }
 
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
@@ -134,6 +199,8 @@ void drv_host_fini(struct drv_host *host)
 	host->prepared = host->stats = host->again = NULL;
 	drv_past_fini(&host->past);
 	drv_move_fini(&host->move);
+	fragi_free(host->texts);
+	host->texts = NULL;
 	drv_restart_fini(&host->restarting);
 }
 
@@ -315,6 +382,9 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 			drv_host_move(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
+		/* What its end brings; a driver before this one may have told it to end. */
+		if (host->state == DRV_HOST_DONE && drv_move_ends(host))
+			return;
 		drv_host_failed(host, &event->failure);
 		return;
 	case FW_STATE_PEER_LOST:
@@ -358,9 +428,13 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 	struct drv_app *app = host->app;
 
 	if (exit->asked && failure.code == FRAGI_FAILURE_WORKER_LOST) {
-		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, host,
-			     "worker %s left while it ran %s: it was told to end", host->worker,
-			     host->name);
+		const char *sentence =
+			drv_text(app->core, "worker %s left while it ran %s: it was told to end",
+				 host->worker, host->name);
+
+		if (drv_migrate_left(host, sentence))
+			return;
+		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, host, "%s", sentence);
 		host->failed = true;
 		return; /* nothing is wrong with the host, so its last lines explain nothing */
 	}

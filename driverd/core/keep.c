@@ -102,31 +102,23 @@ void drv_keep_placed(const struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	const uint32_t hosts = twins(core) == 0 ? app->host_count : 0;
-	const char *to = hosts != 0 && app->moving != NULL && app->moving->move.session != NULL
-				 ? app->moving->move.session->name
-				 : NULL;
-	size_t bytes = 1, used = 0;
-	char *names;
+	const struct drv_host *moving = app->moving;
+	const char *to =
+		moving != NULL && moving->move.session != NULL ? moving->move.session->name : NULL;
+	size_t bytes = 1;
+	char *names, *at;
 
 	if (!keeps_runs(core) || !core->config.adopts)
 		return;
 	for (uint32_t i = 0; i < hosts; i++)
 		bytes += strlen(app->hosts[i].worker) + 1;
 	if (to != NULL)
-		bytes += strlen(to) + 1;
-	names = fragi_arena_alloc(&core->actions->arena, bytes);
-	for (uint32_t i = 0; names != NULL && i < hosts + (to != NULL); i++) {
-		const char *name = i < hosts ? app->hosts[i].worker : to;
-		const size_t length = strlen(name);
-		bool is_new = true;
-
-		for (uint32_t k = 0; k < i && is_new; k++)
-			is_new = strcmp(app->hosts[k].worker, name) != 0;
-		if (!is_new)
-			continue;
-		memcpy(names + used, name, length);
-		names[used + length] = '\n';
-		used += length + 1;
+		bytes += strlen(to) + 2;
+	names = at = fragi_arena_alloc(&core->actions->arena, bytes);
+	for (uint32_t i = 0; names != NULL && i < hosts; i++) {
+		at += sprintf(at, "%s\n", app->hosts[i].worker);
+		if (&app->hosts[i] == moving && to != NULL)
+			at += sprintf(at, "\t%s\n", to);
 	}
 	if (names != NULL) /* else it is not known where it runs: then all workers are waited for */
 		keep(core, &(struct drv_record){

@@ -100,7 +100,7 @@ static void yield(struct drv_host *host);
 
 /*
  * Before the old process was asked to yield: nothing has changed. Only a driver before may have
- * told the peers: then the host is started anew where it is.
+ * told the peers: then the host is started anew where it is, if that does not happen anyway.
  */
 static void abandon(struct drv_host *host, bool kill, const char *why)
 {
@@ -110,7 +110,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 	else
 		stay(host, why);
 	host->move.again_ns = host->app->core->now_ns + AGAIN_NS;
-	if (host->move.is_resumed) {
+	if (host->move.is_resumed && !host->restarting.is_wanted) {
 		yield(host);
 		return;
 	}
@@ -202,8 +202,8 @@ static void look(struct drv_app *app)
 	app->workers_changed = false;
 	while (app->looked_count < app->host_count && app->moving == NULL) {
 		struct drv_host *host = &app->hosts[app->looked_count++];
+		struct drv_place place = {.worker = -1};
 		struct drv_session *session = NULL;
-		const char *why;
 
 		if (host->session != NULL && host->session->is_drained &&
 		    host->state == DRV_HOST_DONE)
@@ -212,17 +212,19 @@ static void look(struct drv_app *app)
 		if (!is_to_leave(host) || !neighbours_run(host) ||
 		    app->core->now_ns < host->move.again_ns)
 			continue;
-		why = drv_where_obstacle(host);
-		if (why == NULL && app->core->is_behind)
-			why = "the state folder cannot be written, and a driver that comes back must know where the host is";
-		if (why == NULL && drv_where(host, &session, &why) < 0) {
+		place.reason = drv_where_obstacle(host);
+		if (place.reason == NULL && app->core->is_behind)
+			place.reason =
+				"the state folder cannot be written, and a driver that comes back must know where the host is";
+		if (place.reason == NULL &&
+		    drv_where(host, &app->core->actions->arena, &session, &place) < 0) {
 			drv_app_fail_for_memory(app);
 			return;
 		}
 		if (session != NULL)
-			drv_move_begin(host, session, why);
+			drv_move_begin(host, session, place.reason);
 		else
-			stay(host, why);
+			stay(host, place.reason);
 	}
 }
 
@@ -441,6 +443,8 @@ void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),
 		"%s goes on moving from worker %s to worker %s", host->name, host->worker,
 		session->name);
+	if (drv_lease_adopt(host, session, epoch) < 0)
+		drv_app_fail_for_memory(host->app);
 	if (prepared != NULL)
 		take_answer(host, prepared);
 }
@@ -474,6 +478,5 @@ void drv_move_fini(struct drv_move *move)
 {
 	fw_message_free(move->prepared);
 	fragi_free(move->stays);
-	fragi_free(move->texts);
 	*move = (struct drv_move){0};
 }

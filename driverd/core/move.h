@@ -6,6 +6,7 @@
 
 /* A part of state.h: workers that are drained, and how a host goes on in another process. */
 struct drv_app;
+struct drv_place;
 struct drv_place_worker;
 struct drv_core;
 struct drv_host;
@@ -34,7 +35,6 @@ struct drv_move {
 	int64_t until_ns;            /* when the phase has lasted too long; INT64_MAX: never */
 	int64_t again_ns;            /* not before this, as no worker could take it just now */
 	char *stays; /* why it is not moved, though it should be; owned; NULL: it is */
-	void *texts; /* of the worker where it was moved to; owned */
 };
 
 /* drain.c */
@@ -87,6 +87,8 @@ bool drv_move_takes_over(struct drv_host *host);
  * follows it, whatever on_failure says. Returns whether it is so.
  */
 bool drv_move_starts_again(struct drv_host *host);
+/* Nothing comes of it any more: the host goes on otherwise. */
+void drv_move_end(struct drv_host *host);
 /* It runs again, or has failed on the way. */
 void drv_move_over(struct drv_host *host);
 /* The new process is the host, and was not started: another one follows it there. */
@@ -101,15 +103,17 @@ const char *drv_where_keeps_process(const struct drv_host *host);
 /* The same for one on another worker. */
 const char *drv_where_obstacle(const struct drv_host *host);
 /*
- * Finds the worker that takes the host over, and why it is that one; out_session NULL: there is
- * none, and why not. In the arena of the step. Returns 0 or -ENOMEM.
+ * Finds the worker that takes the host over; its place says why, or why there is none (out_session
+ * NULL), in the arena. Returns 0 or -ENOMEM.
  */
-int drv_where(const struct drv_host *host, struct drv_session **out_session,
-	      const char **out_reason);
+int drv_where(const struct drv_host *host, struct fragi_arena *arena,
+	      struct drv_session **out_session, struct drv_place *out_place);
 
 /* start.c */
-/* A worker's share of what the fragment requires; sign -1: it is given back. */
-void drv_start_take_share(const struct drv_app *app, size_t fragment, int64_t sign);
+/* A worker's share of what the fragment, or each of a host's, requires; sign -1: given back. */
+void drv_start_take_share(const struct drv_app *app, size_t fragment, struct drv_session *session,
+			  int64_t sign);
+void drv_start_take_shares(const struct drv_host *host, struct drv_session *session, int64_t sign);
 /* That share, where the application has not taken it: of one fragment, of those of a host. */
 void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
 		       int64_t sign);
@@ -135,6 +139,8 @@ void drv_request_past(struct drv_host *host);
 void drv_request_past_of(const struct drv_host *host, struct drv_session *from);
 
 /* host.c */
+/* What the host knows of its worker is that of another one from now on. Returns 0 or -ENOMEM. */
+int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
 /* The worker ends as it was told to: what a stop would start there is not started any more. */

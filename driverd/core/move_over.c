@@ -13,32 +13,6 @@
  * process it is started anew where it was.
  */
 
-/* What the host knows of its worker, in one piece of memory. Returns 0 or -1. */
-static int take_texts(struct drv_host *host, const struct drv_session *session)
-{
-	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,
-				&host->no_memory};
-	const char *const values[] = {session->name, session->node, session->clock, session->memory,
-				      session->no_memory};
-	size_t size = 0;
-	char *at;
-
-	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++)
-		size += strlen(values[i]) + 1;
-	at = fragi_malloc(size);
-	if (at == NULL)
-		return -1;
-	fragi_free(host->move.texts);
-	host->move.texts = at;
-	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++) {
-		*texts[i] = at;
-		at = stpcpy(at, values[i]) + 1;
-	}
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		host->app->infos[host->fragments[i]].memory = host->memory;
-	return 0;
-}
-
 /* Why the fragments run where they do is not what it was when the application was placed. */
 static void take_place(struct drv_host *host)
 {
@@ -54,18 +28,16 @@ static void take_place(struct drv_host *host)
 /* The host belongs to the worker of the new process from now on, which is prepared. */
 static void change_worker(struct drv_host *host)
 {
-	const struct drv_app *app = host->app;
 	struct drv_move *move = &host->move;
 
 	drv_start_reserve_host(host, move->session, -1);
-	for (uint32_t i = 0; host->session != NULL && i < host->fragment_count; i++)
-		drv_start_take_share(app, host->fragments[i], -1);
 	move->from = move->is_swap ? NULL : host->session;
-	if (host->session != NULL)
+	if (host->session != NULL) {
+		drv_start_take_shares(host, host->session, -1);
 		drv_host_detach(host);
+	}
 	drv_host_attach(host, move->session);
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		drv_start_take_share(app, host->fragments[i], 1);
+	drv_start_take_shares(host, host->session, 1);
 	move->session = NULL;
 	host->epoch = move->epoch;
 	drv_host_move(host, DRV_HOST_PLACED);
@@ -83,13 +55,16 @@ bool drv_move_takes_over(struct drv_host *host)
 	struct drv_restarting *r = &host->restarting;
 	struct drv_app *app = host->app;
 
-	if (!drv_move_ends(host))
+	if (!drv_move_ends(host) || host->lost)
 		return false;
+	if (r->lease_over_ns > app->core->now_ns) /* a process of which nothing is known may run */
+		drv_move_let_go(host, true);
 	app->restarting_count += !r->is_wanted;
 	r->is_wanted = true;
 	r->has_begun = host->orderly = host->idle = false;
 	r->moves++;
-	r->at_ns = app->core->now_ns;
+	r->is_moved = false;
+	r->at_ns = r->lease_over_ns > app->core->now_ns ? r->lease_over_ns : app->core->now_ns;
 	r->until_ns = INT64_MAX;
 	app->core->work_left = true;
 	if (move->sources != app->settings.sources) /* it was made from a graph that is no more */
@@ -101,7 +76,7 @@ bool drv_move_takes_over(struct drv_host *host)
 		drv_host_move(host, DRV_HOST_PLACED);
 		return true;
 	}
-	if (take_texts(host, move->session) < 0) {
+	if (drv_host_take_texts(host, move->session) < 0) {
 		drv_app_fail_for_memory(app);
 		return true;
 	}
@@ -113,24 +88,33 @@ bool drv_move_takes_over(struct drv_host *host)
 	return true;
 }
 
+void drv_move_end(struct drv_host *host)
+{
+	if (host->move.phase == DRV_MOVE_NONE)
+		return;
+	drv_move_let_go(host, true);
+	if (host->move.from != NULL)
+		drv_request_past_of(host, host->move.from);
+	host->move.from = NULL;
+	host->move.is_swap = false;
+	drv_move_set_phase(host, DRV_MOVE_NONE, 0);
+}
+
 void drv_move_over(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
+	const bool is_swap = host->move.is_swap;
 
 	app->workers_changed = true; /* others may have waited for it */
 	if (host->move.phase != DRV_MOVE_STARTING)
 		return;
-	if (host->move.from != NULL)
-		drv_request_past_of(host, host->move.from);
-	host->move.from = NULL;
-	drv_move_set_phase(host, DRV_MOVE_NONE, 0);
+	drv_move_end(host);
 	drv_keep_placed(app);
-	if (host->move.is_swap)
+	if (is_swap)
 		drv_swap_runs(host);
 	else
 		drv_history_note(app->core, FW_EVENT_MOVE, app, NULL, "%s runs on %s now",
 				 host->name, host->worker);
-	host->move.is_swap = false;
 }
 
 bool drv_move_starts_again(struct drv_host *host)

@@ -125,6 +125,14 @@ static void judge_fragment(struct placing *p, size_t f)
 		}
 		if (worker->is_all)
 			continue;
+		if (fragment->on_failure.lease_ns > 0 && !worker->has_leases) {
+			verdict->why = DRV_WHY_NO_LEASES;
+			continue;
+		}
+		if (worker->is_left) {
+			verdict->why = DRV_WHY_LEFT;
+			continue;
+		}
 		if (worker->is_out_of_reach) {
 			verdict->why = DRV_WHY_OUT_OF_REACH;
 			continue;

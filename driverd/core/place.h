@@ -27,6 +27,8 @@ struct drv_place_worker {
 	bool waits;           /* it can run nothing yet */
 	bool is_drained;      /* it is given nothing more */
 	bool is_all;          /* everything runs in it: requirements are not looked at */
+	bool has_leases;      /* it ends hosts with their leases */
+	bool is_left;         /* what is to be placed has just failed there */
 	bool is_out_of_reach; /* for what runs, and what is to be placed exchanges messages with */
 	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS];
 	/* thousandths of a core: those required, and a whole one of each fragment that says none */
@@ -39,6 +41,8 @@ enum drv_why {
 	DRV_WHY_NAMES_OTHERS,    /* it takes what it names */
 	DRV_WHY_WAITS,
 	DRV_WHY_DRAINED,
+	DRV_WHY_NO_LEASES, /* it is of an older frag */
+	DRV_WHY_LEFT,
 	DRV_WHY_OUT_OF_REACH,
 	DRV_WHY_LABEL,  /* label: which one it lacks */
 	DRV_WHY_APART,  /* fragment: that runs there */

@@ -25,6 +25,10 @@ const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_othe
 		return "it can run nothing yet";
 	case DRV_WHY_DRAINED:
 		return "it is drained";
+	case DRV_WHY_NO_LEASES:
+		return "it is of an older frag, which knows no leases";
+	case DRV_WHY_LEFT:
+		return "the fragment has just failed there, or was refused";
 	case DRV_WHY_OUT_OF_REACH:
 		return "the fragments that it exchanges messages with do not reach it over the transports that their flows use";
 	case DRV_WHY_LABEL:

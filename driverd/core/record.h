@@ -20,9 +20,13 @@ enum drv_record_kind {
 	DRV_RECORD_END,        /* run has ended: is_wanted, ended_unix_ns, outcome */
 	DRV_RECORD_SOURCELESS, /* run: its source is forgotten */
 	DRV_RECORD_FORGOTTEN,  /* run: all of it */
-	DRV_RECORD_EVENT,   /* from run on, but for epoch; those before first_event are forgotten */
-	DRV_RECORD_PLACED,  /* run, text: workers that may have hosts of it, each with a newline */
-	DRV_RECORD_DRAINED, /* name: a worker, which is given no fragments */
+	DRV_RECORD_EVENT, /* from run on, but for epoch; those before first_event are forgotten */
+	/*
+	 * run, text: the workers of its hosts, by number, each with a newline; after that of a host
+	 * that is being moved, after a tab, that of its next process
+	 */
+	DRV_RECORD_PLACED,
+	DRV_RECORD_DRAINED,   /* name: a worker, which is given no fragments */
 	DRV_RECORD_UNDRAINED, /* name: a worker, which is given some again */
 	DRV_RECORD_KINDS
 };

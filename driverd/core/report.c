@@ -49,7 +49,7 @@ static struct fragi_account_end end_of_all(const struct drv_host *host, uint32_t
 	struct fragi_account_end end = end_at(host, row);
 	const struct fragi_flow_stats *past = past_at(host, row);
 
-	if (host->restarting.count + host->restarting.moves == 0)
+	if (host->restarting.count + host->restarting.moves == 0 && !host->past.is_inexact)
 		return end;
 	*sum = (struct fragi_flow_stats){0};
 	if (past != NULL)
@@ -101,7 +101,11 @@ static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_
 
 	fragi_account_inner(&end, past_at(host, (uint32_t)index - host->first_flow), flow->capacity,
 			    out);
-	out->exact = out->exact && !host->past.is_inexact;
+	if (host->past.is_inexact) {
+		out->exact = false;
+		out->lost_at_least = 0;
+		out->sent_at_most = out->delivered_at_most = FRAGI_SUMMARY_OPEN;
+	}
 	out->lost_because = out->lost > 0 ? host->restarting.last : NULL;
 	out->edge = "inproc";
 	return 0;

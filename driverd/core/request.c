@@ -66,7 +66,11 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		.dead_ns = app->core->config.dead_ns,
 		.transports = host->transports,
 		.transport_count = host->transport_count,
-		.may_restart = host->on_failure->policy == FRAGI_ON_FAILURE_RESTART ||
+		.lease_ns = app->core->config.is_local ? 0 : host->on_failure->lease_ns,
+		.is_moved = !is_beside && host->restarting.is_moved,
+		.restarts = host->restarting.count,
+		.memory = host->first_memory[0] != '\0' ? host->first_memory : FW_MEMORY_NONE,
+		.may_restart = host->on_failure->policy != FRAGI_ON_FAILURE_STOP ||
 			       (!app->core->config.ends_with_app && !app->core->config.is_local),
 		.is_beside = is_beside,
 		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),

@@ -64,15 +64,24 @@ static void fail_for_good(struct drv_host *host, uint32_t before, const struct f
 	drv_app_fail_by_host(host, &cause);
 }
 
-/* Not where its worker refuses to run it: nothing is wrong with the host. */
-static bool may_restart(const struct drv_host *host, const struct fw_failure *failure)
+bool drv_restart_is_due(const struct drv_host *host)
 {
 	const struct drv_app *app = host->app;
 
-	return host->on_failure->policy == FRAGI_ON_FAILURE_RESTART &&
-	       failure->code != FRAGI_FAILURE_WORKER_BUSY && !app->core->config.is_local &&
-	       app->state == DRV_APP_RUNNING && !app->end_wanted && !app->stop_wanted &&
-	       host->session != NULL && !host->lost;
+	return host->on_failure->policy != FRAGI_ON_FAILURE_STOP && !app->core->config.is_local &&
+	       app->state == DRV_APP_RUNNING && !app->end_wanted && !app->stop_wanted;
+}
+
+/*
+ * Where its worker refuses to run it, or is lost, it can go on elsewhere only: nothing is wrong
+ * with the host.
+ */
+static bool may_restart(const struct drv_host *host, const struct fw_failure *failure)
+{
+	bool is_there =
+		failure->code != FRAGI_FAILURE_WORKER_BUSY && host->session != NULL && !host->lost;
+
+	return drv_restart_is_due(host) && (is_there || drv_migrates(host));
 }
 
 bool drv_restart_may(const struct drv_host *host)
@@ -114,6 +123,7 @@ void drv_restart_fini(struct drv_restarting *restarting)
 	fragi_free(restarting->last);
 	fragi_free(restarting->first);
 	fragi_free(restarting->first_op);
+	fragi_arena_fini(&restarting->places);
 	restarting->last = restarting->first = restarting->first_op = NULL;
 }
 
@@ -174,10 +184,12 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 		drv_app_fail_for_memory(app);
 		return;
 	}
+	drv_migrate_failed(host, failure);
 	start_again(host, backoff_ns(host, before));
 	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
-		"%s; %s is started again on worker %s (%u of %u)", failure->sentence, host->name,
-		host->worker, before + 1, host->on_failure->intensity);
+		"%s; %s is started again on %sworker%s%s (%u of %u)", failure->sentence, host->name,
+		r->is_leaving ? "another " : "", r->is_leaving ? "" : " ",
+		r->is_leaving ? "" : host->worker, before + 1, host->on_failure->intensity);
 	end_failed(host);
 }
 
@@ -201,6 +213,8 @@ void drv_restart_gone(struct drv_host *host)
 	r->until_ns = INT64_MAX;
 	host->goal = host->asked = DRV_GOAL_NONE;
 	host->orderly = false;
+	if (drv_migrate_leaves(host))
+		return;
 	host->epoch = drv_keep_next_epoch(host->app->core);
 	drv_host_move(host, DRV_HOST_PLACED);
 }
@@ -268,12 +282,19 @@ static void advance(struct drv_host *host)
 	struct drv_app *app = host->app;
 	const struct drv_config *config = &app->core->config;
 
+	if (host->state == DRV_HOST_GONE && !drv_migrate_place(host))
+		return;
 	switch (host->state) {
 	case DRV_HOST_PLACED:
-		if (app->core->now_ns < r->at_ns)
+		/* The next driver must know where it runs before it does. */
+		if (app->core->now_ns < r->at_ns || app->core->settled_change < r->change)
+			return;
+		if (drv_migrate_goes_on(host))
 			return;
 		drv_wiring_draw_tokens(host);
 		ask(host, DRV_GOAL_PREPARED, config->prepare_ns);
+		if (r->is_moved) /* its new worker keeps what was counted elsewhere */
+			drv_request_past(host);
 		return;
 	case DRV_HOST_PREPARED:
 		r->until_ns = INT64_MAX; /* it has answered; what its neighbours do has deadlines */
@@ -291,6 +312,7 @@ static void advance(struct drv_host *host)
 		r->is_wanted = false;
 		app->restarting_count--;
 		drv_move_over(host);
+		drv_migrate_over(host);
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"%s runs again on worker %s, epoch %llu", host->name, host->worker,
 			(unsigned long long)host->epoch);
@@ -305,6 +327,7 @@ void drv_restart_work(struct drv_app *app)
 	struct drv_core *core = app->core;
 	int64_t next_ns = INT64_MAX;
 
+	app->homeless_count = 0;
 	for (uint32_t i = 0; i < app->host_count && !app->end_wanted; i++) {
 		struct drv_host *host = &app->hosts[i];
 		const struct drv_restarting *r = &host->restarting;
@@ -320,7 +343,9 @@ void drv_restart_work(struct drv_app *app)
 		advance(host);
 		if (!r->is_wanted)
 			continue;
-		if (host->state == DRV_HOST_PLACED && r->at_ns < next_ns)
+		app->homeless_count += host->state == DRV_HOST_GONE;
+		if (r->at_ns > core->now_ns && r->at_ns < next_ns &&
+		    (host->state == DRV_HOST_PLACED || host->state == DRV_HOST_GONE))
 			next_ns = r->at_ns;
 		if (r->until_ns < next_ns)
 			next_ns = r->until_ns;

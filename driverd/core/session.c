@@ -331,6 +331,7 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
 			role_of(session), session->name, (double)silent_ns * 1e-9);
 	}
+	drv_lease_fill(session, &beat.beat);
 	drv_send(session, &beat);
 	drv_set(core, timer, now_ns + core->config.beat_ns);
 	if (session->role == FW_ROLE_CLIENT)
@@ -489,6 +490,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 		return;
 	}
 	drv_session_waits(session, message->hello.waits_for);
+	drv_lease_heard(session, 0);
 	drv_adopt_joined(session, message->hello.reports);
 	if (session->role == FW_ROLE_CLIENT)
 		return;
@@ -530,31 +532,6 @@ void drv_session_waits(struct drv_session *session, const char *why)
 		drv_app_wake_all(core);
 }
 
-/* Loses its hosts in the application of the first one. Returns whether one of them mattered. */
-static bool lose_hosts(struct drv_session *session, const char *why)
-{
-	struct drv_app *app = session->first_host->app;
-	struct drv_host *first = NULL, *host, *next;
-
-	for (host = session->first_host; host != NULL; host = next) {
-		bool is_given_up = host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
-				   !drv_move_ends(host) && !app->end_wanted; /* for a stop */
-		next = host->next;
-		if (host->app != app)
-			continue;
-		drv_host_detach(host);
-		if (host->state == DRV_HOST_GONE)
-			continue;
-		first = first == NULL && !is_given_up ? host : first;
-		drv_host_lost(host);
-	}
-	if (first != NULL)
-		drv_app_fail(app, FRAGI_FAILURE_WORKER_LOST, first,
-			     "worker %s at %s, which ran %s, was lost: %s", session->name,
-			     session->peer, first->name, why);
-	return first != NULL;
-}
-
 void drv_session_lost(struct drv_session *session, bool close, const char *why)
 {
 	struct drv_core *core = session->core;
@@ -573,7 +550,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
 				 session->name, why);
 	while (session->first_host != NULL)
-		mattered = lose_hosts(session, why) || mattered;
+		mattered = drv_host_lose_some(session, why) || mattered;
 	if (session->role == FW_ROLE_WORKER) /* what it named is for others now */
 		drv_app_wake_all(core);
 	drv_log(core, mattered ? FRAGI_LOG_DEBUG : level, NULL, "%s %s left: %s", role_of(session),

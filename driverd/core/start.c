@@ -24,9 +24,9 @@ static char *host_key(struct drv_app *app, const struct drv_session *session,
 		return fragi_arena_printf(arena, "%llu", connection);
 	if (fragment->host != NULL)
 		return fragi_arena_printf(arena, "%llu/%s", connection, fragment->host);
-	return fragi_arena_printf(arena, "%llu:%d:%u:%lld:%lld", connection, (int)own->policy,
+	return fragi_arena_printf(arena, "%llu:%d:%u:%lld:%lld:%lld", connection, (int)own->policy,
 				  own->intensity, (long long)own->period_ns,
-				  (long long)own->backoff_ns);
+				  (long long)own->backoff_ns, (long long)own->lease_ns);
 }
 
 static struct drv_host *host_for(struct drv_app *app, struct drv_session *session,
@@ -56,6 +56,7 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.memory = fragi_arena_strdup(&app->arena, session->memory),
 		.no_memory = fragi_arena_strdup(&app->arena, session->no_memory),
 	};
+	host->first_memory = host->memory;
 	return host->worker != NULL && host->node != NULL && host->clock != NULL &&
 			       host->memory != NULL && host->no_memory != NULL
 		       ? host
@@ -85,13 +86,18 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 	return r;
 }
 
-void drv_start_take_share(const struct drv_app *app, size_t f, int64_t sign)
+void drv_start_take_share(const struct drv_app *app, size_t f, struct drv_session *session,
+			  int64_t sign)
 {
-	struct drv_session *session = app->fragments[f].host->session;
-
 	session->placed += sign;
 	if (!app->core->config.is_local)
 		drv_start_reserve(app, f, session, sign);
+}
+
+void drv_start_take_shares(const struct drv_host *host, struct drv_session *session, int64_t sign)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		drv_start_take_share(host->app, host->fragments[i], session, sign);
 }
 
 void drv_start_reserve(const struct drv_app *app, size_t f, struct drv_session *session,
@@ -116,7 +122,7 @@ void drv_start_release(struct drv_app *app)
 
 	for (size_t f = 0; app->host_count != 0 && f < app->spec->fragment_count; f++)
 		if (app->fragments[f].host->session != NULL) {
-			drv_start_take_share(app, f, -1);
+			drv_start_take_share(app, f, app->fragments[f].host->session, -1);
 			is_freed = true;
 		}
 	for (uint32_t i = 0; i < app->host_count; i++)
@@ -152,7 +158,7 @@ static void note_limits(struct drv_app *app)
 static void note_local(struct drv_app *app)
 {
 	for (size_t f = 0; app->core->config.is_local && f < app->spec->fragment_count; f++) {
-		if (app->spec->fragments[f].on_failure.policy != FRAGI_ON_FAILURE_RESTART)
+		if (app->spec->fragments[f].on_failure.policy == FRAGI_ON_FAILURE_STOP)
 			continue;
 		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
 			"%s is not started again when it fails (on_failure): all fragments run in one host; run the application with --workers 1, or give it to a driver",
@@ -187,7 +193,7 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 
 		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
 		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
-		drv_start_take_share(app, f, 1);
+		drv_start_take_share(app, f, host->session, 1);
 		if (app->fragments[f].in_host == 0)
 			drv_host_attach(host, host->session);
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
@@ -259,6 +265,7 @@ int drv_start_workers(struct drv_core *core, size_t fragments,
 			.waits = session->waits_for[0] != '\0' || session->is_reporting,
 			.is_drained = session->is_drained,
 			.is_all = core->config.is_local,
+			.has_leases = session->minor >= DRV_LEASES_MINOR,
 			.load = session->load,
 		};
 		memcpy(workers[count - 1].has, session->has, sizeof(session->has));

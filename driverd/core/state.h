@@ -9,6 +9,7 @@
 #include <driverd/core/history.h>
 #include <driverd/core/move.h>
 #include <driverd/core/place.h>
+#include <driverd/core/restart.h>
 #include <driverd/core/timer.h>
 #include <graph/predict.h>
 #include <graph/resolve.h>
@@ -19,8 +20,9 @@
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
- *  - restart.c does so for a host that failed and is started again, past.c keeps what it counted;
- *    move.c for one that another worker is to run, where.c finds that one
+ *  - restart.c does so for a host that failed and is started again, migrate.c elsewhere, lease.c
+ *    when nobody runs it any more; move.c for one that leaves its worker while it runs; where.c
+ *    finds a worker, past.c keeps what was counted
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
  *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
  *    explain.c why fragments run where they do; drain.c keeps workers from getting more
@@ -82,6 +84,8 @@ struct drv_session {
 	/* that name this session, and the list of them in the order in which they came to it */
 	uint32_t hosts;
 	struct drv_host *first_host, **last_host;
+	/* lease.c: the time in its last BEAT, and when that came */
+	int64_t lease_sent_ns, lease_heard_ns;
 	uint64_t told_end;                /* of which run it heard the end last */
 	struct drv_session *next_waiting; /* of a client that waits: the next one */
 	uint64_t seq;                     /* of the last message sent */
@@ -114,21 +118,6 @@ struct drv_past {
 	bool is_inexact; /* some epoch's last counts are not known, or were overwritten */
 };
 
-/* A host that is started again when it fails (on_failure). */
-struct drv_restarting {
-	bool is_wanted;    /* it has failed, and does not run again yet */
-	bool has_begun;    /* its present epoch was started */
-	uint32_t count;    /* restarts in all */
-	uint32_t moves;    /* the same for moves */
-	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
-	int64_t at_ns;     /* PLACED: when it is started again */
-	int64_t until_ns;  /* when the present phase has lasted too long; INT64_MAX: never */
-	/* the first failure of those that follow one another; its texts are owned */
-	enum fragi_failure first_code;
-	char *first, *first_op;
-	char *last; /* the sentence of the last one; owned; NULL: none */
-};
-
 struct drv_host {
 	struct drv_app *app;
 	uint32_t number; /* from 1 */
@@ -140,8 +129,10 @@ struct drv_host {
 	struct drv_host *next, **at; /* in the list of the session */
 	const char *worker;          /* its name, also when it is gone; in the app's arena */
 	const char *node, *clock, *memory, *no_memory;
-	char *name;          /* "fragment1, fragment2" */
-	uint32_t *fragments; /* indices in the spec */
+	void *texts;              /* these, if they are not of its first worker; owned */
+	const char *first_memory; /* of its first worker: how its flows travel follows from it */
+	char *name;               /* "fragment1, fragment2" */
+	uint32_t *fragments;      /* indices in the spec */
 	uint32_t fragment_count;
 	const struct fragi_spec_on_failure *on_failure;
 	struct drv_restarting restarting;
@@ -154,7 +145,6 @@ struct drv_host {
 	bool failed;                 /* it is the cause, or part of it */
 	bool lost;                   /* its worker is gone */
 	bool is_adopted;             /* it was started for a driver before */
-	bool opens_no_memory;        /* ... where no flow of it used shared memory */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
@@ -270,6 +260,7 @@ struct drv_app {
 	uint32_t looked_count;            /* hosts before this one are moved, or stay */
 	struct drv_timer move;            /* the next look at it */
 	int64_t move_until_ns;            /* so long a stop waits for it; 0: none is wanted */
+	uint32_t homeless_count;          /* of these: only another worker, or time, helps them */
 	struct drv_suspicion suspicion;   /* host NULL: none */
 	struct fragi_diag diag;           /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
@@ -332,6 +323,10 @@ struct drv_core {
 		uint64_t first, last;
 	} foreign[DRV_FOREIGN_MAX];
 	size_t foreign_count;
+	struct drv_owed *owed;       /* lease.c: applications whose hosts may still run somewhere */
+	int64_t born_ns;             /* its first step */
+	bool leaves;                 /* it ends, and the hosts run on for the next one */
+	uint64_t workers_version;    /* counts changes of workers */
 	struct drv_drained *drained; /* names of workers that are given nothing */
 	size_t drained_count;
 	struct drv_app **apps; /* by run */
@@ -445,8 +440,13 @@ void drv_host_message(struct drv_host *host, struct fw_message *message); /* tak
 void drv_host_attach(struct drv_host *host, struct drv_session *session);
 /* It has no worker any more. */
 void drv_host_detach(struct drv_host *host);
-/* Its worker is gone, or does not answer any more. */
+/* Its worker is gone, or does not answer any more. It has not been detached yet. */
 void drv_host_lost(struct drv_host *host);
+/*
+ * Its worker is gone: loses its hosts in the application of the first one. Returns whether one of
+ * them mattered.
+ */
+bool drv_host_lose_some(struct drv_session *session, const char *why);
 /* "fragment1.tx", which was in a callback when the host sent its last stats; NULL: none was. */
 const char *drv_host_busy(const struct drv_host *host);
 void drv_host_fini(struct drv_host *host);
@@ -503,22 +503,6 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 void drv_suspicion_clear(const struct drv_host *peer);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
-
-/* restart.c */
-/*
- * A host has failed: it is to be started again, if its policy says so and the application runs;
- * else the application has failed.
- */
-void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
-/* It has ended, and is to be started again. */
-void drv_restart_gone(struct drv_host *host);
-/* Whether a client may have it started again now: it runs, and its intensity has room. */
-bool drv_restart_may(const struct drv_host *host);
-/* Brings the hosts that are started again nearer to running. */
-void drv_restart_work(struct drv_app *app);
-void drv_restart_fini(struct drv_restarting *restarting);
-/* The application ends: they are not started any more. */
-void drv_restart_give_up(struct drv_app *app);
 
 /* Whether it was started in its present epoch; before that it has nothing to count. */
 static inline bool drv_host_has_begun(const struct drv_host *host)

@@ -436,6 +436,7 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 
 	if (swap == NULL || !swap->is_taken || app->state != DRV_APP_RUNNING || app->end_wanted ||
 	    app->stop_wanted || host->session == NULL || host->lost ||
+	    failure->code == FRAGI_FAILURE_WORKER_LOST ||
 	    (host->move.phase != DRV_MOVE_NONE && host->move.phase != DRV_MOVE_STARTING))
 		return false;
 	if (swap->until_ns != 0 && app->core->now_ns >= swap->until_ns) {

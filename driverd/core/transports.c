@@ -23,8 +23,7 @@ static struct drv_host *host_of(const struct drv_app *app, const char *name)
 
 struct fragi_fragment_info drv_transports_info(const struct drv_host *host)
 {
-	return (struct fragi_fragment_info){.host = host->number,
-					    .memory = host->opens_no_memory ? "" : host->memory};
+	return (struct fragi_fragment_info){.host = host->number, .memory = host->first_memory};
 }
 
 /* The names lie in the table of transports, or in the spec. */
@@ -139,7 +138,7 @@ static void check_reader(struct drv_app *app, const struct fragi_spec_variable *
 
 	if (from == to)
 		return;
-	apart = fragi_identity_apart(from->memory, to->memory);
+	apart = fragi_identity_apart(from->first_memory, to->first_memory);
 	if (apart == FRAGI_APART_NOT)
 		return;
 	(void)fragi_node_error(&app->diag, reader->place, NULL,

@@ -10,9 +10,10 @@
 #include <base/units.h>
 
 /*
- * Which other worker can take over a host while it runs: one that fits as at a start, and that the
- * hosts at the other ends of its flows reach over the transports that these flows have got; and why
- * some hosts have to stay where they are.
+ * Which worker can take over a host, while it runs (move.c) or when it has ended (migrate.c): one
+ * that fits as at a start, that the hosts at the other ends of its flows reach over the transports
+ * that these flows have got, and from which what the host shares with others can be reached. And
+ * why some hosts have to stay where they are as long as they run.
  */
 
 static bool is_loopback(const char *host)
@@ -29,7 +30,7 @@ static bool reaches(const struct drv_session *session, const struct drv_host *pe
 	if (strcmp(flow->transport, FRAGI_TRANSPORT_SHM) == 0)
 		return fragi_identity_apart(session->memory, peer->memory) == FRAGI_APART_NOT;
 	return strcmp(session->node, peer->node) == 0 ||
-	       (!is_loopback(session->worker_address) && peer->session != NULL &&
+	       (!is_loopback(session->worker_address) &&
 		!is_loopback(peer->session->worker_address));
 }
 
@@ -38,7 +39,9 @@ static bool reaches_all(const struct drv_session *session, const struct drv_host
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *peer = drv_host_neighbour(host, i);
 
-		if (peer != host && !reaches(session, peer, &host->app->flows[host->edges[i]]))
+		/* One that waits for a worker itself goes where this one is. */
+		if (peer != host && peer->session != NULL &&
+		    !reaches(session, peer, &host->app->flows[host->edges[i]]))
 			return false;
 	}
 	return true;
@@ -63,13 +66,83 @@ static int *list_stays(const struct drv_host *host, const int *session_of, size_
 	return stays;
 }
 
+static struct drv_host *host_of(const struct drv_app *app, const char *name)
+{
+	const struct fragi_spec_fragment *fragment = fragi_strmap_get(&app->by_name, name);
+
+	return app->fragments[fragment - app->spec->fragments].host;
+}
+
+static bool is_being_moved_to(const struct drv_host *host, const struct drv_session *session)
+{
+	return host->app->moving == host && host->move.session == session;
+}
+
+/* Whether a fragment from which the host is to be apart is being moved to that worker. */
+static bool is_too_near(const struct drv_session *session, const struct drv_host *host)
+{
+	const struct drv_app *app = host->app;
+	const struct fragi_spec *spec = app->spec;
+
+	for (size_t f = 0; app->moving != NULL && f < spec->fragment_count; f++) {
+		const struct fragi_spec_requirements *own = &spec->fragments[f].requirements;
+
+		for (size_t k = 0; k < own->apart_count; k++) {
+			const struct drv_host *one = app->fragments[f].host,
+					      *two = host_of(app, own->apart[k]->text);
+
+			if (one != two && ((one == host && is_being_moved_to(two, session)) ||
+					   (two == host && is_being_moved_to(one, session))))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Whether another fragment, which the host is to be near, runs on another worker than that. */
+static bool is_far(const struct drv_session *session, const struct drv_host *host)
+{
+	const struct drv_app *app = host->app;
+	const struct fragi_spec *spec = app->spec;
+
+	for (size_t f = 0; f < spec->fragment_count; f++) {
+		const struct fragi_spec_requirements *own = &spec->fragments[f].requirements;
+
+		for (size_t k = 0; k < own->near_count; k++) {
+			const struct drv_host *one = app->fragments[f].host,
+					      *two = host_of(app, own->near[k]->text),
+					      *other = one == host ? two : one;
+
+			if ((one == host) != (two == host) && other->session != NULL &&
+			    other->session != session)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Whether the host shares a variable with one in memory that this worker does not share. */
+static bool misses_variable(const struct drv_session *session, const struct drv_host *host)
+{
+	const struct drv_app *app = host->app;
+
+	for (size_t i = 0; i < app->spec->variable_count; i++) {
+		const struct fragi_spec_variable *variable = &app->spec->variables[i];
+		const struct drv_host *writer = host_of(app, variable->writer.fragment);
+		bool reads = false;
+
+		for (size_t k = 0; variable->path == NULL && k < variable->reader_count; k++)
+			reads = reads || host_of(app, variable->readers[k].fragment) == host;
+		if (reads && writer != host &&
+		    fragi_identity_apart(session->memory, writer->memory) != FRAGI_APART_NOT)
+			return true;
+	}
+	return false;
+}
+
 static bool is_of_host(const struct drv_host *host, const char *fragment)
 {
-	const struct fragi_spec_fragment *found =
-		fragment != NULL ? fragi_strmap_get(&host->app->by_name, fragment) : NULL;
-
-	return found != NULL &&
-	       host->app->fragments[found - host->app->spec->fragments].host == host;
+	return fragment != NULL && host_of(host->app, fragment) == host;
 }
 
 /* A fragment of another process that is to run where the host does; NULL: none. */
@@ -134,16 +207,16 @@ const char *drv_where_obstacle(const struct drv_host *host)
 				  near_other(host));
 }
 
-int drv_where(const struct drv_host *host, struct drv_session **out_session,
-	      const char **out_reason)
+static int look(const struct drv_host *host, bool goes_back, struct fragi_arena *arena,
+		struct drv_session **out_session, struct drv_place *out_place)
 {
+	const struct drv_restarting *r = &host->restarting;
 	struct drv_app *app = host->app;
 	struct drv_core *core = app->core;
-	struct fragi_arena *arena = &core->actions->arena;
-	struct drv_place *places =
-		fragi_arena_alloc(arena, app->spec->fragment_count * sizeof(*places));
+	struct drv_place *places = fragi_arena_alloc(&core->actions->arena,
+						     app->spec->fragment_count * sizeof(*places));
 	struct drv_place_worker *workers;
-	int *session_of, *stays, r;
+	int *session_of, *stays, result;
 	size_t count;
 
 	*out_session = NULL;
@@ -156,16 +229,30 @@ int drv_where(const struct drv_host *host, struct drv_session **out_session,
 	for (size_t w = 0; w < count; w++) {
 		const struct drv_session *session = core->sessions[session_of[w]];
 
-		workers[w].is_out_of_reach =
-			session->minor < DRV_MOVES_MINOR || !reaches_all(session, host);
+		workers[w].is_out_of_reach = session->minor < DRV_MOVES_MINOR ||
+					     !reaches_all(session, host) || is_far(session, host) ||
+					     is_too_near(session, host) ||
+					     misses_variable(session, host);
 		if (session == host->session) /* what it names is for others now */
 			workers[w].fragment_count = 0;
+		workers[w].is_left = session->number == r->left && (!goes_back || r->is_refused);
 	}
-	r = drv_place_rest(app->spec, workers, count, stays, arena, places);
-	if (r < 0)
-		return r;
-	*out_reason = places[host->fragments[0]].reason;
-	if (places[host->fragments[0]].worker >= 0)
-		*out_session = core->sessions[session_of[places[host->fragments[0]].worker]];
+	result = drv_place_rest(app->spec, workers, count, stays, arena, places);
+	if (result < 0)
+		return result;
+	*out_place = places[host->fragments[0]];
+	if (out_place->worker >= 0)
+		*out_session = core->sessions[session_of[out_place->worker]];
 	return 0;
+}
+
+int drv_where(const struct drv_host *host, struct fragi_arena *arena,
+	      struct drv_session **out_session, struct drv_place *out_place)
+{
+	int result = look(host, false, arena, out_session, out_place);
+
+	if (result < 0 || *out_session != NULL || host->restarting.left == 0)
+		return result;
+	fragi_arena_fini(arena);
+	return look(host, true, arena, out_session, out_place);
 }

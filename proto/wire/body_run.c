@@ -25,6 +25,11 @@ void fw_put_create(struct fw_encoder *e, const struct fw_host_create *in, Frag__
 					 FW_VARIABLES_KEY_BYTES);
 	out->may_restart = in->may_restart;
 	out->is_beside = in->is_beside;
+	out->is_moved = in->is_moved;
+	out->restarts = in->restarts;
+	out->memory = fw_put_text(e, in->memory);
+	out->lease_ns = in->lease_ns;
+	out->lease_until_ns = in->lease_until_ns;
 }
 
 void fw_encode_host_create(struct fw_encoder *e, const struct fw_message *message,
@@ -62,6 +67,11 @@ void fw_get_create(struct fw_decoder *d, const Frag__V1__HostCreate *in, struct 
 		 "a key of variables of another length");
 	out->may_restart = in->may_restart != 0;
 	out->is_beside = in->is_beside != 0;
+	out->is_moved = in->is_moved != 0;
+	out->restarts = in->restarts;
+	out->memory = fw_get_text(d, in->memory);
+	out->lease_ns = fw_get_duration(d, in->lease_ns);
+	out->lease_until_ns = fw_get_duration(d, in->lease_until_ns);
 }
 
 void fw_decode_host_create(struct fw_decoder *d, const Frag__V1__HostCreate *in,

@@ -137,11 +137,19 @@ void fw_decode_refused(struct fw_decoder *d, const Frag__V1__Refused *in,
 void fw_encode_beat(struct fw_encoder *e, const struct fw_message *message, Frag__V1__Beat *out)
 {
 	out->waits_for = fw_put_text(e, message->beat.waits_for);
+	out->sent_ns = message->beat.sent_ns;
+	out->heard_ns = message->beat.heard_ns;
+	out->leaves = message->beat.leaves;
+	out->lease_until_ns = message->beat.lease_until_ns;
 }
 
 void fw_decode_beat(struct fw_decoder *d, const Frag__V1__Beat *in, struct fw_message *message)
 {
 	message->beat.waits_for = fw_get_text(d, in->waits_for);
+	message->beat.sent_ns = fw_get_duration(d, in->sent_ns);
+	message->beat.heard_ns = fw_get_duration(d, in->heard_ns);
+	message->beat.leaves = in->leaves != 0;
+	message->beat.lease_until_ns = fw_get_duration(d, in->lease_until_ns);
 }
 
 void fw_encode_app_ended(struct fw_encoder *e, const struct fw_message *message,

@@ -123,7 +123,8 @@ struct fw_outcome {
 	X(APPLY, apply)                                                                            \
 	X(ADOPTED, adopted)                                                                        \
 	X(MOVE, move)                                                                              \
-	X(SWAP, swap)
+	X(SWAP, swap)                                                                              \
+	X(MIGRATED, migrated)
 #define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
 enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
 #undef FW_EVENT_ENUM

@@ -45,12 +45,14 @@
  *   worker -> driver           HOST_SAVED, before the final HOST_STATS of a host that has yielded
  *   driver -> worker           HOST_SAVED, for the host that goes on in its place, and HOST_PAST,
  *                              with which that one is the host
+ *   driver -> worker           HOST_ADOPTED: a host that was reported is its own now, so the beats
+ *                              renew its lease
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 7
+#define FW_PROTOCOL_MINOR 8
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -122,7 +124,8 @@
 	X(95, SWAP, swap, swap, Swap)                                                              \
 	X(100, HOST_REPORT, host_report, host_report, HostReport)                                  \
 	X(101, REPORTED, reported, reported, Reported)                                             \
-	X(102, HOST_PAST, host_past, host_stats, HostStats)
+	X(102, HOST_PAST, host_past, host_stats, HostStats)                                        \
+	X(103, HOST_ADOPTED, host_adopted, reported, Reported)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -161,7 +164,14 @@ struct fw_hello {
 
 struct fw_beat {
 	const char *waits_for; /* of a worker, as in HELLO */
+	/* leases: times of the worker's clock, which its hosts share; 0: none */
+	int64_t sent_ns;  /* of a worker to its driver */
+	int64_t heard_ns; /* of a driver: the sent_ns that it has heard last */
+	bool leaves;      /* of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one */
+	int64_t lease_until_ns; /* of a worker to its host */
 };
+#define FW_MEMORY_NONE "none"
+#define FW_LEASE_AWAY_NS INT64_C(30000000000)
 
 struct fw_welcome {
 	uint64_t session; /* random */
@@ -206,6 +216,12 @@ struct fw_host_create {
 	bool may_restart; /* it may be started again: its worker keeps what its operators save */
 	/* an earlier epoch of it runs, here or elsewhere, and is the host until HOST_PAST comes */
 	bool is_beside;
+	bool is_moved;     /* ... its epoch before this one ran on another worker */
+	uint64_t restarts; /* its epochs before this one, on all workers */
+	/* as in HELLO of its first worker: how its flows travel follows from it */
+	const char *memory; /* FW_MEMORY_NONE: empty there; empty: an older driver has not said */
+	int64_t lease_ns;   /* it ends so long after its driver was heard last; 0: it runs on */
+	int64_t lease_until_ns; /* from its worker: as in BEAT */
 };
 
 /*

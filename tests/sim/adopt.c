@@ -329,6 +329,9 @@ void sim_adopt_away(struct sim *sim)
 	if (!sim->driver.process.alive)
 		return;
 	sim_disturb(sim, back_ns + 3 * SIM_S);
+	/* As at a planned restart. */
+	if (sim->leases && sim_chance(sim, 2) && !sim_is_stopped(sim, &sim->driver.process))
+		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
 	sim_driver_die(sim, true);
 	sim->driver_returns = true;
 	sim_put(sim, back_ns, SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);

@@ -91,6 +91,8 @@ void sim_check(struct sim *sim)
 		    wrk_core_illegal_moves(sim->workers[i].core) != 0)
 			sim_fail(sim, "moves", "%s made a move that is not in its tables",
 				 sim->workers[i].name);
+	if (sim->leases)
+		sim_lease_check(sim);
 	if (sim->same_time > SAME_TIME_MAX || sim->event_count > SIM_EVENTS_MAX)
 		sim_fail(sim, "at rest", "%llu events, %llu of them at one moment",
 			 (unsigned long long)sim->event_count, (unsigned long long)sim->same_time);
@@ -176,7 +178,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
-	if (held_for(sim, &app->dead_since_ns, running && dead) >
+	if (held_for(sim, &app->dead_since_ns, running && dead && !sim->leases) >
 	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0))
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
@@ -189,7 +191,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
 			     (app->state == DRV_APP_WAITING && !sim_adopt_is_open(sim) &&
 			      can_be_placed(sim, app) && sim_place_is_certain(sim, app))) >
-	    6 * sim->beat_ns + SIM_S)
+	    6 * sim->beat_ns + SIM_S + (sim->leases ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
 			 app->name, drv_app_state_name(app->state));
 }
@@ -314,6 +316,7 @@ void sim_check_look(struct sim *sim)
 	if (steps > 300 + 60ull * (sim->worker_count + SIM_FRAGMENTS_MAX * sim->app_count))
 		sim_fail(sim, "at rest", "%llu steps within 100 ms", (unsigned long long)steps);
 	user(sim);
+	sim_lease_drift(sim);
 	look_at_connections(sim);
 	look_at_hosts(sim, quiet);
 	sim_adopt_look(sim);
@@ -435,7 +438,7 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	bool failed = summary->result == FRAGI_SUMMARY_FAILED;
 	bool has_reason = summary->failure.sentence != NULL && summary->failure.sentence[0] != '\0';
 	bool refused = summary->failure.code == FRAGI_FAILURE_MEMORY_NOT_SHARED;
-	bool often, late;
+	bool often, late, unknown;
 
 	app->refused = refused;
 	if (refused)
@@ -460,7 +463,10 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	    !timed_out && !often && !app->failed_outside)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
 			 summary->failure.sentence);
-	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused) ||
+	/* Where hosts were killed, only the state shows who has stopped their application. */
+	unknown = sim->disk.was_lost && app->stopped_by_op;
+	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused &&
+	     !unknown) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
 		      : !failed && summary->exit_code != 0))
 		sim_fail(sim, "results", "%s: result %d with exit code %d, stopped by the user: %s",

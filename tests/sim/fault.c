@@ -288,11 +288,14 @@ static void jump_clocks(struct sim *sim, const struct sim_fault *fault)
 	struct sim_process *processes[1 + SIM_WORKERS_MAX + SIM_HOSTS_MAX];
 	uint32_t count = all_processes(sim, processes);
 
-	disturb(sim, sim->now_ns, false, false);
+	/* A lease may be over then, also one that begins just now. */
+	disturb(sim, sim->now_ns, sim->leases, sim->leases);
 	if (fault->other % 2 == 0 && count > 1)
 		count = 1;
 	for (uint32_t i = 0; i < count; i++)
 		jump(sim, processes[i], fault->for_ns);
+	for (uint32_t i = 0; sim->leases && i < sim->apps_given; i++)
+		sim->apps[i].blows++;
 }
 
 /* Nothing that one worker's hosts send reaches those of the other, and these see it. */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include <base/beat.h>
+
 /*
  * fraghost's shell, as workerd/host/host.c: frames, signals, the clock and what the run reports
  * become events of its core, and what the core asks for is done. run.c plays the run.
@@ -239,8 +241,9 @@ static void check_silence(struct sim *sim, const struct sim_host *host)
 
 	if (has_slept)
 		awake_ns -= process->slept_ns;
+	/* It counts from the beat that it missed, which may be the first one. */
 	if (has_slept || process->jumped_ns > host->heard_ns)
-		unseen_ns += 2 * sim->beat_ns; /* it counts from the beat that it missed */
+		unseen_ns += 2 * sim->beat_ns > FRAGI_BEAT_NS ? 2 * sim->beat_ns : FRAGI_BEAT_NS;
 	if (awake_ns < sim->dead_ns - unseen_ns)
 		sim_fail(sim, "silence",
 			 "pid %d gives its workerd up, which was silent for %.3f s of its own time",

@@ -25,12 +25,10 @@ static struct sim_host *running(struct sim *sim, const struct sim_host *host)
 
 bool sim_move_spawned(struct sim *sim, struct sim_host *host)
 {
-	const struct sim_host *other = running(sim, host);
-
-	if (other == NULL ||
-	    (other->worker == host->worker && other->generation == host->generation))
+	host->incoming = host->incoming && running(sim, host) != NULL;
+	if (!host->incoming)
 		return false;
-	host->incoming = host->superseded = true;
+	host->superseded = true;
 	host->app->hosts[host->number].moves++;
 	return true;
 }

@@ -96,6 +96,8 @@ static bool counts(const struct sim *sim, const struct sim_host *host)
 {
 	const struct sim_app *app = host->app;
 
+	if (sim_lease_is_of(host) && !sim->connections[host->connection].open[1])
+		return false; /* its worker is lost: it goes elsewhere when its lease is over */
 	return host->process.alive && !host->superseded && !app->ended &&
 	       sim->driver.process.alive && app->incarnation == sim->driver.incarnation &&
 	       drv_core_named_state(sim->driver.core, app->name) < DRV_APP_KILLING;
@@ -199,7 +201,7 @@ void sim_place_spawned(struct sim *sim, const struct sim_host *host)
 
 	if (!sim->places || !counts(sim, host))
 		return;
-	if (!sim->same_names && is_drained(sim, worker) &&
+	if (!sim->same_names && !worker->identity_unknown && is_drained(sim, worker) &&
 	    (worker->drained_apps >> (host->app - sim->apps) & 1) == 0)
 		sim_fail(sim, "drained", "%s is given a host of %s after it was drained",
 			 worker->name, host->app->name);

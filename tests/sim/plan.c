@@ -28,7 +28,7 @@ static void write_text(struct sim_app *app)
 		[FRAG_POLICY_REJECT] = "reject",
 		[FRAG_POLICY_LATEST] = "latest",
 	};
-	char on_failure[128], required[128];
+	char on_failure[192], required[128];
 
 	add_text(app, "frag: 1\napplication: %s\nfragments:\n", app->name);
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
@@ -211,7 +211,7 @@ static void share_fragments(struct sim *sim)
 	bool gap = sim_chance(sim, 12);
 	uint32_t missing = (uint32_t)sim_between(sim, 0, 3);
 
-	if (sim_chance(sim, 3) || sim->moves)
+	if (sim_chance(sim, 3) || sim->moves || (sim->leases && sim->seed / 16 % 2 == 0))
 		return;
 	for (uint32_t f = 0; f < SIM_FRAGMENTS_MAX; f++) {
 		for (int64_t n = sim_chance(sim, 5) ? 2 : 1; n > 0 && !(gap && f == missing); n--) {
@@ -280,6 +280,12 @@ static void make_faults(struct sim *sim)
 		add_fault(sim, SIM_FAULT_BLOW,
 			  sim->now_ns + sim_between(sim, 300 * SIM_MS, 6 * SIM_S));
 	}
+	for (uint32_t i = sim_lease_faults(sim); i > 0; i--) {
+		add_fault(sim, sim_lease_fault(sim),
+			  sim->now_ns + sim_between(sim, 500 * SIM_MS, 8 * SIM_S));
+		sim->plan[sim->plan_count - 1].for_ns =
+			sim_between(sim, 500 * SIM_MS, 3 * sim->dead_ns);
+	}
 	for (int64_t i = sim->places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRAIN,
 			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
@@ -318,6 +324,7 @@ void sim_plan(struct sim *sim)
 	sim->beat_ns = beat[0] * SIM_MS;
 	sim->dead_ns = beat[1] * SIM_MS;
 	sim->restarts = sim->seed % 4 == 2;
+	sim->leases = sim->restarts && sim->seed / 8 % 2 == 0;
 	sim->places = sim->seed % 8 == 5 || sim->seed % 16 == 6;
 	sim->place_random = sim->seed;
 	sim->once = sim_chance(sim, sim->restarts ? 4 : 10);

@@ -43,6 +43,8 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 			sim_fail(sim, "epochs", "host %u of %s: epoch %llu after %llu",
 				 host->number, host->app->name, (unsigned long long)host->epoch,
 				 (unsigned long long)other->epoch);
+		if (sim_lease_is_of(other)) /* at every step: lease.c */
+			continue;
 		for (uint32_t k = 0;
 		     k < other->fragment_count && other->process.alive && !other->incoming; k++)
 			for (uint32_t n = 0; n < host->fragment_count; n++)
@@ -130,6 +132,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 				  .run = create->run,
 				  .number = create->host,
 				  .epoch = create->epoch,
+				  .incoming = wanted->is_beside,
 				  .heard_ns = sim->now_ns,
 				  .heard_by_worker_ns = sim->now_ns,
 				  .fragment_count = wanted->fragment_count};

@@ -29,6 +29,7 @@ void sim_restart_plan(struct sim *sim, struct sim_app *app)
 			.period_ns = sim_between(sim, 1, 8) * SIM_S,
 			.backoff_ns = sim_between(sim, 1, 400) * SIM_MS,
 		};
+		sim_lease_plan(sim, own);
 		app->restarts = app->restarts || own->restarts;
 	}
 	/* Where it strikes later hosts of its fragment, or several of them. */
@@ -42,13 +43,19 @@ void sim_restart_plan(struct sim *sim, struct sim_app *app)
 
 void sim_restart_text(const struct sim_on_failure *own, char *out, size_t size)
 {
+	char lease[32] = "";
+
 	out[0] = '\0';
+	if (own->lease_ns > 0)
+		snprintf(lease, sizeof(lease), ", lease: %llds",
+			 (long long)(own->lease_ns / SIM_S));
 	if (own->restarts)
 		snprintf(
 			out, size,
-			"    on_failure: {policy: restart, intensity: %u, period: %llds, backoff: %lldms}\n",
-			own->intensity, (long long)(own->period_ns / SIM_S),
-			(long long)(own->backoff_ns / SIM_MS));
+			"    on_failure: {policy: %s, intensity: %u, period: %llds, backoff: %lldms%s}\n",
+			own->lease_ns > 0 ? "migrate" : "restart", own->intensity,
+			(long long)(own->period_ns / SIM_S), (long long)(own->backoff_ns / SIM_MS),
+			lease);
 }
 
 static const struct sim_on_failure *on_failure_of(const struct sim_host *host)
@@ -156,6 +163,12 @@ static bool driver_is_even(const struct sim *sim)
 	       !(sim->adopts && sim->driver.incarnation > 1); /* it does not know of earlier ones */
 }
 
+/* The clock of the driver may be faster, or slower. */
+static int64_t slack(const struct sim *sim, int64_t ns)
+{
+	return SLACK_NS + (sim->leases ? ns / 100 : 0);
+}
+
 /* How many restarts lie within the period before that time. */
 static uint32_t recent(const struct sim_restarts *r, const struct sim_on_failure *own,
 		       int64_t at_ns)
@@ -181,19 +194,21 @@ static void check_decision(struct sim *sim, const struct sim_host *host, struct 
 		sim_fail(sim, "restarts", "pid %d is started again, which nobody wants", host->pid);
 	if (n != host->instance || n > SIM_RESTARTS_MAX || !driver_is_even(sim))
 		return;
-	if (n > own->intensity &&
-	    r->gone_ns[n - 1] - r->gone_ns[n - 1 - own->intensity] < own->period_ns - SLACK_NS)
+	if (n > own->intensity && r->gone_ns[n - 1] - r->gone_ns[n - 1 - own->intensity] <
+					  own->period_ns - slack(sim, own->period_ns))
 		sim_fail(sim, "intensity", "host %u of %s is started %u times within %.3f s",
 			 host->number, host->app->name, own->intensity + 1,
 			 (double)(r->gone_ns[n - 1] - r->gone_ns[n - 1 - own->intensity]) * 1e-9);
 	r->count--; /* those before the failure that is the reason */
-	before = r->trouble_ns != 0 && ran ? recent(r, own, r->gone_ns[n - 1] + SLACK_NS) : 0;
+	before = r->trouble_ns != 0 && ran
+			 ? recent(r, own, r->gone_ns[n - 1] + slack(sim, own->period_ns))
+			 : 0;
 	r->count++;
 	for (uint32_t i = 1; i < before && wait_ns < own->period_ns; i++)
 		wait_ns *= 2;
 	if (wait_ns > own->period_ns)
 		wait_ns = own->period_ns;
-	if (before > 0 && sim->now_ns - r->trouble_ns < wait_ns - SLACK_NS)
+	if (before > 0 && sim->now_ns - r->trouble_ns < wait_ns - slack(sim, wait_ns))
 		sim_fail(sim, "backoff", "host %u of %s is started again after %.3f s, not %.3f s",
 			 host->number, host->app->name,
 			 (double)(sim->now_ns - r->trouble_ns) * 1e-9, (double)wait_ns * 1e-9);
@@ -346,7 +361,7 @@ bool sim_restart_failed_too_often(struct sim *sim, const struct sim_app *app, co
 			recent(&r, on_failure_of(host), app->state_since_ns) >=
 				on_failure_of(host)->intensity;
 	}
-	if (!found && driver_is_even(sim))
+	if (!found && driver_is_even(sim) && !sim->leases) /* that of a worker is one too */
 		sim_fail(sim, "intensity", "%s failed, but none of its hosts did so too often: %s",
 			 app->name, reason);
 	return true;
@@ -362,6 +377,10 @@ static void look_at_host(struct sim *sim, const struct sim_host *host, bool quie
 				  : own->backoff_ns << own->intensity;
 	bool whole = host->process.alive && (sim_host_runs(host) || host->run_failed);
 
+	if (own->lease_ns > 0) {
+		sim_lease_look(sim, host, quiet);
+		return;
+	}
 	if (!quiet || whole || !own->restarts || !app_runs(host->app)) {
 		r->since_ns = 0;
 		return;
@@ -401,8 +420,13 @@ void sim_restart_check_summary(struct sim *sim, const struct sim_app *app,
 				has = has || host->fragments[f] == i;
 			if (!has || host->app != app || host->superseded)
 				continue;
-			/* Those that wait for their backoff, or were refused, are counted too. */
-			if (said->restarts < host->instance && app->hosts[host->number].moves == 0)
+			/*
+			 * Those that wait for their backoff, or were refused, are counted too. How
+			 * often it was started on a worker that is away is lost with the state.
+			 */
+			if (said->restarts < host->instance &&
+			    app->hosts[host->number].moves == 0 &&
+			    !(sim->disk.was_lost && sim_lease_is_of(host)))
 				sim_fail(sim, "restarts",
 					 "%s: %s was started again %u times, its summary says %llu",
 					 app->name, said->name, host->instance,

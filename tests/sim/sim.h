@@ -78,6 +78,7 @@ enum sim_event_kind {
 	SIM_EV_HEAL,         /* worker: links run again */
 	SIM_EV_NETWORK,      /* worker, generation: its interface is there */
 	SIM_EV_RESTART,      /* worker, or SIM_WORKERS_MAX: the driver */
+	SIM_EV_LEASE,        /* host: its lease is over */
 	SIM_EV_CLIENT,       /* a client has its turn */
 	SIM_EV_LOOK,         /* at what only time shows */
 	SIM_EVENTS
@@ -230,6 +231,7 @@ struct sim_flow {
 	struct sim_host *from, *to; /* NULL: not prepared */
 	bool in_host;
 	uint8_t token[FW_TOKEN_BYTES];
+	const char *transport; /* as it was first made; NULL: not yet */
 	bool token_known, dead;
 	bool sender_knows, receiver_knows; /* that it is dead */
 	uint32_t window;
@@ -239,8 +241,7 @@ struct sim_flow {
 	struct fragi_window_tx tx_window;
 	uint32_t pending;
 	bool receiver_done, closing, close_sent, close_arrived;
-	bool suspended;   /* its receiver is to be replaced */
-	const char *kept; /* the transport that it has kept when an end moved; NULL: none has */
+	bool suspended; /* its receiver is to be replaced */
 	/* the receiving end */
 	struct fragi_window_rx rx_window;
 	uint32_t queued;
@@ -274,6 +275,7 @@ struct sim_on_failure {
 	bool restarts;
 	uint32_t intensity;
 	int64_t period_ns, backoff_ns;
+	int64_t lease_ns; /* lease.c; 0: it is not migrated */
 };
 #define SIM_RESTARTS_MAX 64
 /* How often a host of an application was started again, as its driver came to know. */
@@ -426,6 +428,7 @@ struct sim_host {
 	/* KILL came when it had ended and was not reaped: its workerd takes that for a kill */
 	bool kill_crossed;
 	int status, signal;
+	int64_t lease_at_ns;        /* when the kernel ends it */
 	int64_t dead_ns_at;         /* when it died; 0: lives */
 	int64_t heard_by_worker_ns; /* when its workerd last heard it */
 	int64_t owed_ns;            /* by when it must be gone; 0: nobody wants that yet */
@@ -517,6 +520,7 @@ struct sim {
 	int64_t beat_ns, dead_ns;
 	bool once, same_names;
 	bool restarts; /* of hosts, in this history */
+	bool leases;   /* of some of those */
 	bool places;   /* fragments have requirements */
 	bool adopts;   /* hosts outlive the driver */
 	bool moves;    /* workers that run everything are drained often */
@@ -801,6 +805,7 @@ void sim_verdict_exit(struct sim *sim, const struct sim_connection *connection,
 bool sim_verdict_too_late(struct sim *sim, const struct sim_app *app);
 
 #include "adopt.h"
+#include "lease.h"
 #include "place.h"
 #include "restart.h"
 

@@ -131,25 +131,25 @@ const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow)
 	const char *b = sim->workers[flow->to->worker].memory;
 	bool shares = a[0] != '\0' && strcmp(a, b) == 0;
 
-	if (flow->kept != NULL)
-		return flow->kept;
 	if (flow->given_edge != NULL && strcmp(flow->given_edge, FRAGI_TRANSPORT_SHM) == 0)
 		return shares ? flow->given_edge : "nothing: it should have been refused";
 	return shares && flow->given_edge == NULL ? FRAGI_TRANSPORT_SHM : "ucx";
 }
 
+static bool share_memory(const struct sim *sim, const struct sim_flow *flow)
+{
+	return strcmp(sim->workers[flow->from->worker].memory,
+		      sim->workers[flow->to->worker].memory) == 0;
+}
+
+/* A flow keeps its transport when its hosts go to other workers. */
 static void check_transport(struct sim *sim, const struct sim_host *host, struct sim_flow *flow,
 			    const struct fw_edge *edge)
 {
-	const struct sim_restarts *hosts = host->app->hosts;
-	bool ends = flow->from != NULL && flow->to != NULL;
-	/* What has moved to a worker that shares memory keeps the transport that it had. */
-	bool keeps = ends && hosts[flow->from->number].moves + hosts[flow->to->number].moves > 0 &&
-		     strcmp(edge->transport, "ucx") == 0;
-
-	if (keeps)
-		flow->kept = "ucx";
-	if (!ends || (!keeps && strcmp(edge->transport, sim_transport_of(sim, flow)) != 0))
+	if (flow->transport == NULL && flow->from != NULL && flow->to != NULL)
+		flow->transport = sim_transport_of(sim, flow);
+	if (flow->transport == NULL || strcmp(edge->transport, flow->transport) != 0 ||
+	    (strcmp(flow->transport, FRAGI_TRANSPORT_SHM) == 0 && !share_memory(sim, flow)))
 		sim_fail(sim, "wiring", "an edge of pid %d goes over %s", host->pid,
 			 edge->transport);
 	else if ((host->opened & 1u << sim_transport(edge->transport)) == 0)

@@ -61,7 +61,7 @@ static bool is_the_cause(const struct sim_app *app, const struct sim_host *host)
  * end.
  */
 static const char *wrong_with(const struct sim_app *app, const struct sim_host *host,
-			      const char *state, bool calm)
+			      const char *state, bool calm, bool is_newest)
 {
 	bool failed = strcmp(state, "failed") == 0, lost = strcmp(state, "lost") == 0;
 	bool all_done = app->result == FRAGI_SUMMARY_DONE;
@@ -70,7 +70,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "lives, and nobody has seen its end";
 	if (host->term_by_stranger && host->ends)
 		return NULL; /* it ended in order, and its order to end may have crossed that */
-	if (failed && !can_have_failed(host) && host->instance == 0 &&
+	/* A later epoch may have been refused, and got no process. */
+	if (failed && !can_have_failed(host) && host->instance == 0 && is_newest &&
 	    !app->hosts[host->number].refused)
 		return host->orderly ? "ended as it was told" : "was ended by the driver";
 	if (!failed && is_the_cause(app, host))
@@ -96,7 +97,8 @@ static void check_fragment(struct sim *sim, const struct sim_app *app,
 			   const struct fragi_summary_fragment *said, const struct sim_host *host)
 {
 	const char *wrong =
-		wrong_with(app, host, said->state, sim->quiet_ns < sim->now_ns - SIM_KILL_NS);
+		wrong_with(app, host, said->state, sim->quiet_ns < sim->now_ns - SIM_KILL_NS,
+			   said->epoch == host->epoch);
 
 	if (wrong != NULL)
 		sim_fail(sim, "fragments", "%s: %s is called %s, but its host, pid %d, %s",
@@ -175,7 +177,7 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 		return;
 	if (worker->stops > 0 || !sim->once || app == NULL) {
 		if ((worker->stops == 0 || worker->exit_code != 0) &&
-		    !(sim->once && app == NULL && was_refused(sim, worker)))
+		    !(sim->once && app == NULL && (sim->leases || was_refused(sim, worker))))
 			sim_fail(sim, "results",
 				 "%s exited with %d after it was told %u times to end",
 				 worker->name, worker->exit_code, worker->stops);

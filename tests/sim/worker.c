@@ -73,6 +73,8 @@ static void do_send_driver(struct sim *sim, struct sim_worker *worker,
 		return;
 	}
 	connection = &sim->connections[worker->connection];
+	if (action->message->kind == FW_HOST_EXIT)
+		sim_lease_refused(sim, action->message);
 	if (action->message->kind == FW_HOST_REPORT)
 		sim_adopt_reported(sim, (uint32_t)(worker - sim->workers), action->message);
 	if (action->message->kind == FW_HELLO) { /* a WELCOME that did not come held an identity */
@@ -105,6 +107,7 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 {
 	struct sim_worker *worker = &sim->workers[index];
 	struct sim_host *host = sim_host_spawn(sim, index, action->host, action->message);
+	struct fw_message create;
 
 	if (!worker->has_network)
 		sim_fail(sim, "network", "%s is given a host though it has no network",
@@ -119,7 +122,9 @@ static void do_spawn(struct sim *sim, uint32_t index, const struct wrk_action *a
 	keep(sim, worker,
 	     (struct wrk_event){
 		     .kind = WRK_EVENT_HOST_SPAWNED, .host = action->host, .pid = host->pid});
-	do_send_host(sim, host, action->message);
+	create = *action->message;
+	create.create.lease_until_ns = action->lease_until_ns;
+	do_send_host(sim, host, &create);
 }
 
 static void perform(struct sim *sim, uint32_t index, const struct wrk_action *action)

@@ -141,6 +141,9 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_RESTART:
 		sim_on_restart(sim, event);
 		break;
+	case SIM_EV_LEASE:
+		sim_on_lease(sim, event);
+		break;
 	case SIM_EV_CLIENT:
 		sim_on_client(sim);
 		break;

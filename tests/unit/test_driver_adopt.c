@@ -163,6 +163,39 @@ Test(driver_adopt, a_failure_stays_one_whatever_ends_in_order_after_it)
 	world_fini(&w);
 }
 
+/* Its worker renews the lease of what it is told to; before that the driver may still kill it. */
+Test(driver_adopt, the_lease_of_what_was_adopted_is_renewed)
+{
+	static const char migrating[] =
+		"frag: 1\n"
+		"application: app\n"
+		"fragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+	const struct fw_message *adopted;
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	hello_reporting(&w, 2, 1);
+	say_report(&w, 1, 1, migrating);
+	say_prepared(&w, 1, 1, "f1", true);
+	say_reported(&w, 1);
+	say_report(&w, 2, 2, migrating);
+	say_prepared(&w, 2, 2, "f2", false);
+	written(&w);
+	cr_expect_null(taken(&w, 2, FW_HOST_ADOPTED), "not all is known of it");
+	say_reported(&w, 2);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	adopted = taken(&w, 2, FW_HOST_ADOPTED);
+	cr_assert_not_null(adopted);
+	cr_expect_eq(adopted->host, 2);
+	cr_expect_eq(adopted->epoch, RUN);
+	cr_expect_null(taken(&w, 1, FW_HOST_ADOPTED), "f1 has no lease");
+	world_fini(&w);
+}
+
 /* f1 sends to f2 over so many flows. */
 static char *many_flows(void)
 {

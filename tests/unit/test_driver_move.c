@@ -469,3 +469,22 @@ Test(driver_move, the_row_of_a_worker_is_in_the_reply_about_it)
 	cr_expect_eq(reply->reply.workers[0].fragments, count);
 	world_fini(&w);
 }
+
+Test(driver_move, a_worker_that_is_lost_after_the_kill_of_what_does_not_end_is_the_cause)
+{
+	struct world w;
+
+	move_begins(&w);
+	new_is_prepared(&w);
+	old_has_drained(&w);
+	for (int i = 0; i < 100 && taken(&w, 2, FW_HOST_KILL) == NULL; i++) {
+		pass(&w, 100 * MS);
+		beat(&w, 1);
+		beat(&w, 2);
+		beat(&w, NEW);
+	}
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
+	assert_has(w.log, "worker b at ");
+	world_fini(&w);
+}

@@ -597,3 +597,15 @@ Test(host_core, before_and_after_no_parameter_is_set)
 	}
 	step((struct host_event){.kind = HOST_EV_DESTROY_DONE});
 }
+
+Test(host_core, the_kernel_is_told_when_its_lease_ends)
+{
+	struct fw_message message = {.kind = FW_BEAT};
+
+	up_to_started();
+	cr_expect_null(did(HOST_DO_LEASE), "it has none");
+	message.beat.lease_until_ns = 4711;
+	from_workerd(message);
+	cr_assert_not_null(did(HOST_DO_LEASE));
+	cr_expect_eq(did(HOST_DO_LEASE)->lease_until_ns, 4711);
+}

@@ -419,7 +419,6 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:16:106: f: edge shm inside a fragment: both ends are in one process; leave edge out\n"
 		"app.yaml:16:112: f: \"5\" is not a valid flow; write `A.OUT -> B.IN`, or {from: A.OUT, to: [B.IN, C.IN]}\n"
 		"app.yaml:16:115: f: a flow is neither `A.OUT -> B.IN` nor {from: A.OUT, to: B.IN}\n"
-		"app.yaml:17:26: f: on_failure policy migrate is not built yet; write restart or stop\n"
 		"app.yaml:17:46: f: on_failure intensity \"x\" is not a whole number from 1 to 1000\n"
 		"app.yaml:18:25: f.requirements: cpu \"x\" is not a number from 0 up\n"
 		"app.yaml:18:36: f.requirements: memory \"5Q\" is not a valid size; write for example 512Mi or 2GB\n"
@@ -476,6 +475,34 @@ Test(spec, the_top_is_checked)
 	bad_text(
 		HEAD "fragments: {}\n",
 		"app.yaml:3:1: there are no fragments (or `when` excludes all of them); add one\n");
+}
+
+Test(spec, on_failure_migrate_has_a_lease)
+{
+	struct fragi_spec *spec = good_text(
+		HEAD "fragments:\n"
+		     " a: {compose: c, on_failure: {policy: migrate}}\n"
+		     " b: {compose: c, on_failure: {policy: migrate, lease: 0s}}\n"
+		     " c: {compose: c, on_failure: {policy: migrate, intensity: 7, lease: 2s}}\n"
+		     " d: {compose: c, on_failure: {policy: restart}}\n");
+
+	for (size_t i = 0; i < 3; i++)
+		cr_expect_eq(spec->fragments[i].on_failure.policy, FRAGI_ON_FAILURE_MIGRATE);
+	cr_expect_eq(spec->fragments[0].on_failure.lease_ns, 10000000000);
+	cr_expect_eq(spec->fragments[1].on_failure.lease_ns, 0);
+	cr_expect_eq(spec->fragments[2].on_failure.lease_ns, 2000000000);
+	cr_expect_eq(spec->fragments[2].on_failure.intensity, 7);
+	cr_expect_eq(spec->fragments[3].on_failure.lease_ns, 0);
+	cr_expect_not(fragi_spec_share_host(&spec->fragments[0], &spec->fragments[1]),
+		      "their leases differ");
+	fragi_spec_destroy(spec);
+	bad_text(HEAD "fragments:\n"
+		      " a: {compose: c, on_failure: {policy: restart, lease: 5s}}\n"
+		      " b: {compose: c, on_failure: {policy: migrate, lease: 10ms}}\n"
+		      " c: {compose: c, on_failure: {policy: migrate, lease: 2h}}\n",
+		 "app.yaml:4:55: a: on_failure lease is for policy migrate only; leave it out\n"
+		 "app.yaml:5:55: b: on_failure lease is neither 0s nor from 1s to 1h\n"
+		 "app.yaml:6:55: c: on_failure lease is neither 0s nor from 1s to 1h\n");
 }
 
 Test(spec, on_failure_may_stop_within_a_period)

@@ -327,9 +327,24 @@ static void make_explanation(struct maker *m, struct fw_explanation *all)
 
 static void make_create(struct maker *m, struct fw_host_create *create)
 {
-	*create = (struct fw_host_create){word(m), block(m, 9999), 9999, words(m, 3), 3,   1,
-					  2,       words(m, 2),    2,    2500,        512, {0},
-					  {0},     true,           true};
+	*create = (struct fw_host_create){.application = word(m),
+					  .source = block(m, 9999),
+					  .source_bytes = 9999,
+					  .fragments = words(m, 3),
+					  .fragment_count = 3,
+					  .beat_ns = 1,
+					  .dead_ns = 2,
+					  .transports = words(m, 2),
+					  .transport_count = 2,
+					  .cpu_limit = 2500,
+					  .memory_limit_bytes = 512,
+					  .may_restart = true,
+					  .is_beside = true,
+					  .is_moved = true,
+					  .restarts = 3,
+					  .memory = word(m),
+					  .lease_ns = 10000000000,
+					  .lease_until_ns = 11000000000};
 	memcpy(create->data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
 	memcpy(create->variables_key, block(m, FW_VARIABLES_KEY_BYTES), FW_VARIABLES_KEY_BYTES);
 }
@@ -395,6 +410,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_create(m, &message->report.create);
 		return;
 	case FW_REPORTED:
+	case FW_HOST_ADOPTED:
 		return;
 	case FW_HOST_PREPARED:
 		make_prepared(m, &message->prepared);
@@ -439,7 +455,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_reply(m, &message->reply);
 		return;
 	case FW_BEAT:
-		message->beat.waits_for = word(m);
+		message->beat = (struct fw_beat){word(m), 5000000000, 4000000000, true, 7000000000};
 		return;
 	case FW_START_APP:
 		message->start_app = (struct fw_start_app){word(m), block(m, 999), 999, 5};

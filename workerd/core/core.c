@@ -121,8 +121,11 @@ static void send_beat(struct wrk_core *core, struct wrk_actions *actions)
 {
 	struct fw_message *message = wrk_message(actions, FW_BEAT, NULL);
 
-	if (message != NULL)
+	if (message != NULL) {
 		message->beat.waits_for = core->waits_for;
+		message->beat.sent_ns = core->real_ns;
+	}
+	wrk_lease_sent(core, core->real_ns);
 	wrk_session_send(core, message, actions);
 }
 
@@ -207,6 +210,8 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	int64_t now_ns = fragi_awake_read(&core->clock, wrk_core_deadline_ns(core), core->beat_ns,
 					  real_now_ns);
 
+	core->real_ns = real_now_ns;
+	wrk_lease_look(core, actions);
 	switch (event->kind) {
 	case WRK_EVENT_START:
 	case WRK_EVENT_CONNECTED:
@@ -246,7 +251,10 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 
 int64_t wrk_core_deadline_ns(const struct wrk_core *core)
 {
-	return fragi_awake_to_real(&core->clock, core->deadline_ns);
+	int64_t deadline_ns = fragi_awake_to_real(&core->clock, core->deadline_ns),
+		lease_ns = wrk_lease_deadline_ns(core);
+
+	return lease_ns < deadline_ns ? lease_ns : deadline_ns;
 }
 
 enum wrk_session wrk_core_session(const struct wrk_core *core)

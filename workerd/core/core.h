@@ -131,7 +131,8 @@ enum wrk_action_kind {
 	WRK_DO_DISCONNECT,  /* connection: what was sent before leaves first; no event follows */
 	WRK_DO_SEND_DRIVER, /* connection, message */
 	WRK_DO_KEEP,        /* connection, message (WELCOME): what its keeper may need */
-	WRK_DO_SPAWN,       /* host, message (HOST_CREATE): answers HOST_SPAWNED or HOST_FAILED */
+	/* host, message (HOST_CREATE), lease_until_ns: answers HOST_SPAWNED or HOST_FAILED */
+	WRK_DO_SPAWN,
 	WRK_DO_SEND_HOST,   /* host, message */
 	WRK_DO_SIGNAL_HOST, /* host, signal */
 	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
@@ -156,6 +157,7 @@ struct wrk_action {
 	uint32_t host, number;
 	int signal, exit_code;
 	const struct fw_message *message; /* seq is 0: the connection counts */
+	int64_t lease_until_ns;           /* 0: it has none */
 	enum fragi_log_level level;
 	const char *subject; /* the application; NULL: none */
 	const char *text;
@@ -175,6 +177,7 @@ struct wrk_core;
 int wrk_core_create(const struct wrk_config *config, struct wrk_core **out_core); /* 0 or -ENOMEM */
 void wrk_core_destroy(struct wrk_core *core); /* NULL is accepted */
 /*
+ * now_ns: by a clock that goes on while the machine is suspended (CLOCK_BOOTTIME), for leases.
  * Appends to actions, which the caller has reset. They are valid until the event or actions are
  * given up. Returns 0 or -ENOMEM, after which the core must not be used on.
  */

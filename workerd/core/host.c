@@ -249,6 +249,8 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 			actions,
 			"worker %s runs %d hosts already, its most; give it fewer fragments",
 			core->config.name, WRK_HOSTS_MAX);
+	else
+		refusal = wrk_lease_refusal(core, &message->create, actions);
 	if (refusal != NULL) {
 		report_exit(core,
 			    &(struct wrk_host){.run = message->run,
@@ -265,7 +267,8 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	if (old != NULL && !message->create.is_beside)
 		wrk_host_kill(core, old, FRAGI_FAILURE_HOST_EXITED,
 			      "a newer epoch of it was started", actions);
-	if (old == NULL && message->create.is_beside) /* what an earlier one left here is old */
+	/* What an earlier one left here is old. */
+	if (message->create.is_moved || (old == NULL && message->create.is_beside))
 		wrk_move_forget_saved(message->run, message->host, actions);
 	if (host == &core->hosts[core->slot_count])
 		core->slot_count++;
@@ -279,6 +282,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 				  .kill_at_ns = INT64_MAX};
 	host->application = fragi_strdup(message->create.application);
 	wrk_host_name_fragments(host, &message->create);
+	wrk_lease_begin(core, host, &message->create);
 	if (host->application == NULL)
 		actions->out_of_memory = true;
 	core->host_count++;
@@ -289,6 +293,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	action = wrk_emit(actions, WRK_DO_SPAWN);
 	action->host = host->id;
 	action->message = message;
+	action->lease_until_ns = host->lease_until_ns;
 }
 
 static void send_host(const struct wrk_host *host, const struct fw_message *message,
@@ -543,6 +548,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		wrk_host_lines(core, host, event, now_ns, actions);
 		break;
 	case WRK_EVENT_HOST_EXITED:
+		wrk_lease_exited(core, host, event->exited, actions);
 		host_exited(core, host, event->exited, actions);
 		break;
 	default:
@@ -571,7 +577,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			continue;
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {
-			send_host(host, wrk_message(actions, FW_BEAT, NULL), actions);
+			send_host(host, wrk_lease_message(host, actions), actions);
 			wrk_emit(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
 			wrk_host_lines_left_out(core, host, actions);
 		}

@@ -250,6 +250,11 @@ void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int
 		kept->made_ns = now_ns;
 		kept->is_beside = create->create.is_beside;
 	}
+	/* Its operators ran on another worker; what they counted there comes with HOST_PAST. */
+	kept->has_run = kept->has_run || create->create.is_moved;
+	kept->is_inexact = kept->is_inexact || create->create.is_moved;
+	if (create->create.is_moved)
+		kept->restarts = create->create.restarts;
 	kept->epoch = create->epoch;
 	keep_create(core, kept, create, actions);
 }
@@ -262,7 +267,7 @@ bool wrk_keep_past(struct wrk_core *core, const struct fw_message *past,
 	if (kept != NULL) {
 		kept->is_beside = false;
 		kept->has_run = true;
-		kept->restarts = 1;
+		kept->restarts = kept->restarts > 0 ? kept->restarts : 1;
 		keep(core, &kept->past, past, actions);
 		kept->is_inexact = !past->stats.final || kept->past.message == NULL;
 	}

@@ -203,6 +203,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 	core->heard_ns = now_ns;
 	core->beat_at_ns = now_ns + core->beat_ns;
 	core->dead_ns = config->dead_ns;
+	wrk_lease_sent(core, core->real_ns);
 	if (message == NULL)
 		return;
 	message->hello = (struct fw_hello){
@@ -285,6 +286,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 	core->dead_ns = fragi_dead_within_ns(welcome->dead_ns, core->beat_ns);
 	core->backoff_ns = WRK_BACKOFF_MIN_NS;
 	core->beat_at_ns = now_ns;
+	wrk_lease_welcome(core);
 	hand_over(core, welcome, now_ns, actions);
 	wrk_log(actions, FRAGI_LOG_INFO, "%s the driver at %s as %s",
 		core->waiting_logged && was_attached ? "back at" : "attached to",
@@ -348,6 +350,10 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	}
 	switch (message->kind) {
 	case FW_BEAT:
+		wrk_lease_beat(core, &message->beat);
+		break;
+	case FW_HOST_ADOPTED:
+		wrk_lease_adopted(core, message);
 		break;
 	case FW_REFUSED: /* it judged this worker dead meanwhile */
 		session_drop(core, false,

@@ -31,6 +31,10 @@ struct wrk_host {
 	char *kill_reason; /* the driver's; NULL: it gave none */
 	char *application;
 	char fragments[128]; /* for people */
+	/* lease.c, by the clock of the shell; lease_ns 0: none */
+	int64_t lease_ns, lease_until_ns;
+	bool is_lease_over;  /* the kernel has ended it for that */
+	bool is_renewed;     /* the beats of the present driver renew it */
 	int64_t lines_at_ns; /* when lines_used was right */
 	uint32_t lines_used; /* of WRK_LINES_BURST */
 	uint64_t lines_left_out;
@@ -92,7 +96,10 @@ struct wrk_core {
 	uint32_t kept_count;
 	size_t kept_bytes;
 	int64_t beat_ns, dead_ns;
-	struct fragi_awake clock; /* all times of this folder are its times */
+	/* lease.c: the step's time, that of the last beat, that of the last one that was heard */
+	int64_t real_ns, lease_sent_ns, lease_from_ns;
+	bool driver_leaves;       /* it has said so */
+	struct fragi_awake clock; /* all other times of this folder are its times */
 	int64_t heard_ns;         /* the driver */
 	int64_t beat_at_ns;       /* next beats and samples */
 	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
@@ -148,6 +155,31 @@ void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
 void wrk_session_result(struct wrk_core *core, int exit_code);
 /* Ends this workerd with an exit code. */
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
+
+/* lease.c */
+/* A host is made for the present driver. */
+void wrk_lease_begin(struct wrk_core *core, struct wrk_host *host,
+		     const struct fw_host_create *create);
+/* A BEAT, or HELLO, with that time. */
+void wrk_lease_sent(struct wrk_core *core, int64_t at_ns);
+/* Another session has begun, and the driver has heard HELLO: hosts of others are not renewed. */
+void wrk_lease_welcome(struct wrk_core *core);
+void wrk_lease_beat(struct wrk_core *core, const struct fw_beat *beat);
+void wrk_lease_adopted(struct wrk_core *core, const struct fw_message *message);
+/* Why a host would begin too late, when another may run it by now; NULL: it would not. */
+const char *wrk_lease_refusal(const struct wrk_core *core, const struct fw_host_create *create,
+			      struct wrk_actions *actions);
+bool wrk_lease_is_over(const struct wrk_core *core, const struct wrk_host *host);
+const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actions);
+/* A BEAT for the host, which says until when it may run. */
+struct fw_message *wrk_lease_message(const struct wrk_host *host, struct wrk_actions *actions);
+/* A host has ended: it may have been for its lease. */
+void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
+		      const struct wrk_exited *exited, struct wrk_actions *actions);
+/* Ends the hosts whose lease is over. */
+void wrk_lease_look(struct wrk_core *core, struct wrk_actions *actions);
+/* When the next one is, by the clock of the shell; INT64_MAX: never. */
+int64_t wrk_lease_deadline_ns(const struct wrk_core *core);
 
 /* host.c */
 extern const struct fragi_machine wrk_host_machine;

@@ -11,6 +11,7 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <workerd/host/control.h>
+#include <workerd/host/lease.h>
 #include <workerd/host/work.h>
 
 /*
@@ -85,6 +86,17 @@ static void set(struct host *h, const struct fw_host_set *request)
 	raise_event(h, &(struct host_event){.kind = HOST_EV_SET_DONE, .set_done = &done}, NULL);
 }
 
+static void hold_lease(struct host *h, int64_t until_ns)
+{
+	int r = host_lease_hold_until(until_ns);
+
+	if (r < 0)
+		snprintf(
+			h->broken, sizeof(h->broken),
+			"the kernel has no timer that ends this host with its lease: %s; this host ends",
+			frag_strerror(r));
+}
+
 /* message: what the event brought. Taken, and set to NULL, when an action keeps it. */
 static void perform(struct host *h, const struct host_action *action, struct fw_message **message)
 {
@@ -118,6 +130,9 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 		break;
 	case HOST_DO_DRAIN:
 		host_work_drain(&h->work, action->drain_ns);
+		break;
+	case HOST_DO_LEASE:
+		hold_lease(h, action->lease_until_ns);
 		break;
 	case HOST_DO_HALT:
 		host_work_halt(&h->work);

@@ -183,7 +183,10 @@
 	  "Run the fragment on a worker with a GPU and its driver, or use system memory.")          \
 	X(HOST_OVER_LIMIT, host_over_limit, HOST, FAILED,                                           \
 	  "A host needed more memory than its memoryLimit, and the kernel killed it.",              \
-	  "Raise memoryLimit in requirements, or find the operator that takes the memory.")
+	  "Raise memoryLimit in requirements, or find the operator that takes the memory.")         \
+	X(LEASE_ENDED, lease_ended, HOST, FAILED,                                                   \
+	  "A host with policy migrate was not heard by its driver for the time of its lease.",      \
+	  "It starts again when the driver is back, or on another worker; a longer lease lasts.")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };

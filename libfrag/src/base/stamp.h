@@ -40,6 +40,15 @@ static inline int64_t fragi_now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* The same with the time for which the machine was suspended. */
+static inline int64_t fragi_boot_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* Out of line, so that the caller needs no struct timespec on its stack. */
 FRAGI_API uint64_t fragi_stamp_without_counter(void);
 

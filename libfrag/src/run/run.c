@@ -120,7 +120,7 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 		fragment->fragment->run = run;
 		fragment->run = run;
 		fragment->spec = &own->scheduler;
-		if (own->on_failure.policy == FRAGI_ON_FAILURE_RESTART)
+		if (own->on_failure.policy != FRAGI_ON_FAILURE_STOP)
 			run->restarts = true;
 		fragment->first_op = ops;
 		ops += fragment->fragment->op_count;

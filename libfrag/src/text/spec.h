@@ -265,8 +265,9 @@ struct fragi_spec_extension {
 };
 
 enum fragi_failure_policy {
-	FRAGI_ON_FAILURE_STOP, /* a failure of the host is that of the application */
-	FRAGI_ON_FAILURE_RESTART,
+	FRAGI_ON_FAILURE_STOP,    /* a failure of the host is that of the application */
+	FRAGI_ON_FAILURE_RESTART, /* it is started again, where it was */
+	FRAGI_ON_FAILURE_MIGRATE, /* the same, on another worker where its own is lost */
 };
 
 /* What becomes of a host when one of its fragments, or all of it, fails. STOP: the rest is 0. */
@@ -275,9 +276,13 @@ struct fragi_spec_on_failure {
 	uint32_t intensity; /* so many restarts in any period; one more is the application's end */
 	int64_t period_ns;
 	int64_t backoff_ns; /* before the second one within the period; then each time twice it */
+	/* MIGRATE: it runs so long after its driver was heard last; 0: for as long as it likes */
+	int64_t lease_ns;
 };
 
 #define FRAGI_SPEC_INTENSITY_MAX 1000
+#define FRAGI_SPEC_LEASE_MIN_NS INT64_C(1000000000)
+#define FRAGI_SPEC_LEASE_MAX_NS INT64_C(3600000000000)
 
 struct fragi_spec_tracking {
 	bool is_on;

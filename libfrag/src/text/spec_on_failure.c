@@ -12,14 +12,36 @@
 #define INTENSITY 3
 #define PERIOD_NS INT64_C(60000000000)
 #define BACKOFF_NS INT64_C(100000000)
+#define LEASE_NS INT64_C(10000000000)
+
+/* Shorter than some beats, it would end because of a message that is late. */
+static void read_lease(struct fragi_builder *builder, const struct fragi_node *map,
+		       const char *subject, struct fragi_spec_on_failure *out)
+{
+	const struct fragi_node *node = fragi_node_get(map, "lease");
+
+	out->lease_ns = LEASE_NS;
+	if (node == NULL)
+		return;
+	if (out->policy != FRAGI_ON_FAILURE_MIGRATE)
+		fragi_builder_error(builder, node, subject,
+				    "on_failure lease is for policy migrate only; leave it out");
+	else if (fragi_read_duration(builder, node, subject, "on_failure lease", &out->lease_ns) &&
+		 out->lease_ns != 0 &&
+		 (out->lease_ns < FRAGI_SPEC_LEASE_MIN_NS ||
+		  out->lease_ns > FRAGI_SPEC_LEASE_MAX_NS))
+		fragi_builder_error(builder, node, subject,
+				    "on_failure lease is neither 0s nor from 1s to 1h");
+}
 
 static void read_restart(struct fragi_builder *builder, const struct fragi_node *map,
-			 const char *subject, struct fragi_spec_on_failure *out)
+			 const char *subject, enum fragi_failure_policy policy,
+			 struct fragi_spec_on_failure *out)
 {
 	int64_t number = INTENSITY;
 
 	*out = (struct fragi_spec_on_failure){
-		.policy = FRAGI_ON_FAILURE_RESTART,
+		.policy = policy,
 		.period_ns = PERIOD_NS,
 		.backoff_ns = BACKOFF_NS,
 	};
@@ -30,14 +52,22 @@ static void read_restart(struct fragi_builder *builder, const struct fragi_node 
 			    &out->period_ns);
 	fragi_read_duration(builder, fragi_node_get(map, "backoff"), subject, "on_failure backoff",
 			    &out->backoff_ns);
+	read_lease(builder, map, subject, out);
+	if (policy != FRAGI_ON_FAILURE_MIGRATE)
+		out->lease_ns = 0;
 }
 
 void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node *map,
 				const char *subject, struct fragi_spec_on_failure *out)
 {
-	static const struct fragi_field fields[] = {
-		{"policy", false}, {"intensity", false}, {"period", false}, {"backoff", false}};
+	static const struct fragi_field fields[] = {{"policy", false},
+						    {"intensity", false},
+						    {"period", false},
+						    {"backoff", false},
+						    {"lease", false}};
 	static const char *const words[] = {"stop", "restart", "migrate"};
+	static const enum fragi_failure_policy policies[] = {
+		FRAGI_ON_FAILURE_STOP, FRAGI_ON_FAILURE_RESTART, FRAGI_ON_FAILURE_MIGRATE};
 	struct fragi_spec_on_failure given;
 	const struct fragi_node *policy;
 	int i;
@@ -49,12 +79,8 @@ void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node
 	policy = fragi_node_get(map, "policy");
 	i = fragi_read_word(builder, policy, subject, "on_failure policy", words,
 			    FRAG_COUNT_OF(words));
-	if (i == 2)
-		fragi_builder_error(
-			builder, policy, subject,
-			"on_failure policy migrate is not built yet; write restart or stop");
-	read_restart(builder, map, subject, &given);
-	if (i == 1)
+	read_restart(builder, map, subject, i > 0 ? policies[i] : FRAGI_ON_FAILURE_STOP, &given);
+	if (i > 0)
 		*out = given;
 }
 
@@ -62,7 +88,8 @@ bool fragi_spec_same_on_failure(const struct fragi_spec_on_failure *a,
 				const struct fragi_spec_on_failure *b)
 {
 	return a->policy == b->policy && a->intensity == b->intensity &&
-	       a->period_ns == b->period_ns && a->backoff_ns == b->backoff_ns;
+	       a->period_ns == b->period_ns && a->backoff_ns == b->backoff_ns &&
+	       a->lease_ns == b->lease_ns;
 }
 
 bool fragi_spec_share_host(const struct fragi_spec_fragment *a, const struct fragi_spec_fragment *b)
@@ -95,7 +122,7 @@ static void check_variables(struct fragi_builder *builder)
 		for (size_t k = 0; writer != NULL && k < variable->reader_count; k++)
 			leaves = leaves || variable->readers[k].fragment == NULL ||
 				 strcmp(variable->readers[k].fragment, writer->name) != 0;
-		if (leaves && writer->on_failure.policy == FRAGI_ON_FAILURE_RESTART)
+		if (leaves && writer->on_failure.policy != FRAGI_ON_FAILURE_STOP)
 			fragi_builder_error(
 				builder, variable->place, variable->name,
 				"its writer %s is started again when it fails (on_failure), and other fragments would go on to read the old memory; that is not built yet, so let it stop, or let it write to readers in its own fragment",

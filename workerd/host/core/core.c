@@ -195,6 +195,13 @@ static void begin_end(struct host_core *core, struct host_actions *actions)
 	begin_work(core, HOST_WORK_DESTROY, HOST_DO_DESTROY, actions);
 }
 
+/* Its workerd may be stopped when its lease ends, or this process: so the kernel is to know. */
+static void hold_until(int64_t lease_until_ns, struct host_actions *actions)
+{
+	if (lease_until_ns > 0)
+		add(actions, HOST_DO_LEASE)->lease_until_ns = lease_until_ns;
+}
+
 static void on_create(struct host_core *core, const struct fw_message *message,
 		      struct host_actions *actions)
 {
@@ -207,6 +214,7 @@ static void on_create(struct host_core *core, const struct fw_message *message,
 	core->config.beat_ns = fragi_beat_within_ns(create->beat_ns);
 	core->config.dead_ns = fragi_dead_within_ns(create->dead_ns, core->config.beat_ns);
 	move(core, HOST_STATE_PREPARING, actions);
+	hold_until(create->lease_until_ns, actions);
 	action = begin_work(core, HOST_WORK_PREPARE, HOST_DO_PREPARE, actions);
 	action->request = message;
 	action->beat_ns = core->config.beat_ns;
@@ -279,8 +287,10 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 		       {FW_HOST_START, HOST_STATE_WIRED}};
 
 	core->heard_ns = now_ns;
-	if (message->kind == FW_BEAT)
+	if (message->kind == FW_BEAT) {
+		hold_until(message->beat.lease_until_ns, actions);
 		return;
+	}
 	if (message->kind == FW_HOST_STOP) {
 		on_stop(core, &message->stop, actions);
 		return;

@@ -79,6 +79,7 @@ enum host_action_kind {
 	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
 	HOST_DO_DRAIN,
 	HOST_DO_YIELD,   /* drain_ns: the same, as another process goes on for this host */
+	HOST_DO_LEASE,   /* lease_until_ns: the kernel ends this process then */
 	HOST_DO_HALT,    /* whatever runs stops without draining */
 	HOST_DO_DESTROY, /* answers DESTROY_DONE */
 	HOST_DO_LOG,     /* level, text */
@@ -88,7 +89,7 @@ struct host_action {
 	enum host_action_kind kind;
 	struct fw_message message;        /* seq is 0: the connection counts */
 	const struct fw_message *request; /* the event's */
-	int64_t beat_ns, dead_ns, drain_ns;
+	int64_t beat_ns, dead_ns, drain_ns, lease_until_ns;
 	int exit_code;
 	/* Nothing may be taken away from under them: the process ends without freeing. */
 	bool operators_may_hang;

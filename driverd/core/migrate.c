@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+#include <driverd/core/swap.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * A host with policy migrate is one that is started again (restart.c) on a worker that is chosen
+ * anew. It stays where it was while that works, because what its operators have saved is there. It
+ * leaves when its worker is lost, drained, or refuses it, and when it has failed before it ran
+ * again. Then it is GONE without a worker, until its backoff is over, nobody can run its earlier
+ * epoch any more (lease.c), and some worker fits.
+ */
+
+bool drv_migrates(const struct drv_host *host)
+{
+	return host->on_failure->policy == FRAGI_ON_FAILURE_MIGRATE;
+}
+
+/* What `explain` shows until it is placed. */
+static void set_reason(struct drv_host *host, const char *reason)
+{
+	struct fragi_arena *arena = &host->restarting.places;
+	struct drv_app *app = host->app;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]].place = (struct drv_place){.worker = -1};
+	fragi_arena_fini(arena);
+	reason = fragi_arena_strdup(arena, reason);
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]].place.reason = reason;
+}
+
+bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence)
+{
+	struct drv_restarting *r = &host->restarting;
+	const struct fw_failure failure = {.code = FRAGI_FAILURE_WORKER_LOST, .sentence = sentence};
+
+	if (!drv_migrates(host) || !drv_restart_is_due(host))
+		return false;
+	r->is_leaving = true;
+	if (!was_killed || !r->is_wanted) /* else it was on its way to another epoch */
+		drv_host_failed(host, &failure);
+	host->failed = false;
+	if (host->app->end_wanted) /* it has failed too often */
+		return true;
+	set_reason(host, drv_text(host->app->core, "%s%s", sentence,
+				  r->lease_over_ns > host->app->core->now_ns
+					  ? "; it may still run there, until its lease is over"
+					  : ""));
+	drv_restart_gone(host);
+	return true;
+}
+
+bool drv_migrate_left(struct drv_host *host, const char *sentence)
+{
+	struct drv_restarting *r = &host->restarting;
+
+	if (!drv_migrates(host) || !drv_restart_is_due(host))
+		return false;
+	r->is_leaving = r->is_refused = true;
+	drv_host_failed(host, &(struct fw_failure){.code = FRAGI_FAILURE_WORKER_LOST,
+						   .sentence = sentence});
+	return true;
+}
+
+void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure)
+{
+	struct drv_restarting *r = &host->restarting;
+
+	if (!drv_migrates(host))
+		return;
+	r->is_refused = r->is_refused || failure->code == FRAGI_FAILURE_WORKER_BUSY;
+	r->is_leaving = r->is_leaving || r->is_wanted || r->is_refused;
+	if (r->is_leaving && host->session != NULL)
+		r->left = host->session->number;
+}
+
+bool drv_migrate_leaves(struct drv_host *host)
+{
+	struct drv_restarting *r = &host->restarting;
+	struct drv_session *session = host->session;
+
+	if (!drv_migrates(host))
+		return false;
+	if (session != NULL && !session->is_drained && !r->is_leaving &&
+	    r->lease_over_ns <= host->app->core->now_ns) {
+		r->is_moved = false;
+		return false;
+	}
+	if (host->move.is_swap)
+		drv_swap_lost(host, "its worker cannot run it any more");
+	drv_move_end(host);
+	r->is_leaving = true;
+	r->seen_version = 0;
+	if (r->lease_over_ns > r->at_ns)
+		r->at_ns = r->lease_over_ns;
+	if (session == NULL)
+		return true;
+	r->was_on = session->number;
+	drv_start_take_shares(host, session, -1);
+	drv_host_detach(host);
+	host->app->core->has_room = true;
+	return true;
+}
+
+bool drv_migrate_goes_on(struct drv_host *host)
+{
+	/* What it has saved before it was to be moved is here, and it is tried again from here. */
+	if (!drv_migrates(host) || !host->session->is_drained ||
+	    host->move.phase == DRV_MOVE_STARTING)
+		return false;
+	drv_host_move(host, DRV_HOST_GONE);
+	return drv_migrate_leaves(host);
+}
+
+static void go_to(struct drv_host *host, struct drv_session *session, const char *reason)
+{
+	struct drv_restarting *r = &host->restarting;
+	struct drv_app *app = host->app;
+
+	if (drv_host_take_texts(host, session) < 0) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	drv_start_take_shares(host, session, 1);
+	drv_host_attach(host, session);
+	host->lost = host->is_adopted = false;
+	host->epoch = drv_keep_next_epoch(app->core);
+	r->is_moved = session->number != r->was_on;
+	r->lease_over_ns = 0;
+	drv_host_move(host, DRV_HOST_PLACED);
+	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app), "%s goes on on worker %s: %s",
+		host->name, host->worker, reason);
+	drv_history_note(app->core, FW_EVENT_MIGRATED, app, NULL, "%s goes on on worker %s",
+			 host->name, host->worker);
+	drv_keep_placed(app);
+	r->change = app->core->last_change;
+}
+
+bool drv_migrate_place(struct drv_host *host)
+{
+	struct drv_restarting *r = &host->restarting;
+	struct drv_app *app = host->app;
+	struct drv_core *core = app->core;
+	struct fragi_arena arena = {0};
+	struct drv_session *session;
+	struct drv_place place;
+
+	assert(host->state == DRV_HOST_GONE && host->session == NULL);
+	if (core->now_ns < r->at_ns || r->seen_version == core->workers_version + 1)
+		return false;
+	core->items--;
+	if (drv_where(host, &arena, &session, &place) < 0) {
+		fragi_arena_fini(&arena);
+		drv_app_fail_for_memory(app);
+		return false;
+	}
+	fragi_arena_fini(&r->places);
+	r->places = arena;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]].place = place;
+	if (session != NULL) {
+		go_to(host, session, place.reason);
+		return host->state == DRV_HOST_PLACED;
+	}
+	if (r->seen_version == 0)
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "%s waits for a worker: %s",
+			host->name, place.reason);
+	r->seen_version = core->workers_version + 1; /* 0: nobody has looked */
+	return false;
+}
+
+void drv_migrate_over(struct drv_host *host)
+{
+	struct drv_restarting *r = &host->restarting;
+
+	r->is_leaving = r->is_refused = false;
+	r->left = 0;
+}

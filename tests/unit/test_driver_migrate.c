@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* Hosts that go on on another worker (on_failure: migrate), and when their leases are over. */
+
+#define LEASE (10 * SECOND)
+#define RATES (LEASE / 100) /* the driver waits longer, because clocks differ */
+
+static const char graph[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, intensity: 2, period: 60s, backoff: 1s, lease: %s}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
+
+static void spare_comes(struct world *w)
+{
+	hello(w, 3, "c", "f2");
+}
+
+/* It runs on a and b, and c would take f2 too. */
+static void runs(struct world *w, const char *lease, bool has_spare)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), graph, lease);
+	world_init(w);
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	app(w, text);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	while (taken(w, 1, FW_HOST_CREATE) != NULL || taken(w, 1, FW_HOST_WIRE) != NULL ||
+	       taken(w, 2, FW_HOST_WIRE) != NULL || taken(w, 2, FW_HOST_CREATE) != NULL ||
+	       taken(w, 2, FW_HOST_START) != NULL)
+		;
+	if (has_spare)
+		spare_comes(w);
+}
+
+static void lose(struct world *w, uint64_t connection)
+{
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = connection, .text = "reset"});
+}
+
+/* Those that are left beat. */
+static void pass_without_b(struct world *w, int64_t ns)
+{
+	for (int64_t i = 0; i < ns / (100 * MS); i++) {
+		pass(w, 100 * MS);
+		beat(w, 1);
+		beat(w, 3);
+	}
+}
+
+/* f2 is asked for on a worker, and comes as far as running there. */
+static void runs_on(struct world *w, uint64_t connection, uint64_t epoch)
+{
+	const struct fw_message *m = taken(w, connection, FW_HOST_CREATE);
+
+	cr_assert_not_null(m, "%s", w->log);
+	cr_assert_eq(m->epoch, epoch);
+	speaking_epoch[2] = epoch;
+	say_prepared(w, connection, 2, "f2", false);
+	cr_assert_not_null(taken(w, 1, FW_HOST_WIRE), "its neighbour hears where it is");
+	say_result(w, connection, 2, FW_HOST_WIRED);
+	cr_assert_not_null(taken(w, connection, FW_HOST_START));
+	say_result(w, connection, 2, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+static void ends_on(struct world *w, uint64_t connection)
+{
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, connection, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 1, true, 20, 0);
+	say_stats(w, connection, 2, true, 0, 12);
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, connection, 2, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+}
+
+Test(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	runs(&w, "10s", true);
+	pass_beating(&w, SECOND, 1, 3);
+	say_stats(&w, 2, 2, false, 0, 5); /* some of them */
+	lose(&w, 2);
+	cr_expect_str_eq(w.errors, "");
+	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
+	/* It was heard 0 s ago. */
+	pass_without_b(&w, LEASE + RATES - 100 * MS);
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE), "it may still run");
+	pass_without_b(&w, 100 * MS);
+	create = taken(&w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_eq(create->epoch, 2);
+	cr_expect_eq(create->create.lease_ns, LEASE);
+	cr_expect(create->create.is_moved);
+	cr_expect_eq(create->create.restarts, 1);
+	speaking_epoch[2] = 2;
+	say_prepared(&w, 3, 2, "f2", false);
+	cr_assert_not_null(taken(&w, 1, FW_HOST_WIRE));
+	say_result(&w, 3, 2, FW_HOST_WIRED);
+	say_result(&w, 3, 2, FW_HOST_STARTED);
+	assert_has(w.log, "f2 runs again on worker c, epoch 2");
+	ends_on(&w, 3);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	assert_has(w.json, "\"sent\": 20, \"delivered\": 17");
+	assert_has(w.json, "\"lost\": 3, \"in_flight\": 0, \"exact\": false");
+	assert_has(w.json,
+		   "\"lost_because\": \"worker b at 10.0.0.9:1, which ran f2, was lost: reset\"");
+	assert_has(w.json, "\"worker\": \"c\"");
+	world_fini(&w);
+}
+
+/* The lease is counted from the last BEAT, not from when the worker is given up. */
+Test(driver_migrate, a_silent_worker_has_used_up_some_of_its_lease)
+{
+	struct world w;
+
+	runs(&w, "10s", true);
+	pass_beating(&w, SECOND, 1, 3);
+	pass_without_b(&w, 3 * SECOND);
+	assert_has(w.log, "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard");
+	pass_without_b(&w, LEASE + RATES - 3 * SECOND - 100 * MS);
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	pass_without_b(&w, 100 * MS);
+	runs_on(&w, 3, 2);
+	world_fini(&w);
+}
+
+Test(driver_migrate, without_a_lease_nothing_is_waited_for)
+{
+	struct world w;
+
+	runs(&w, "0s", true);
+	lose(&w, 2);
+	runs_on(&w, 3, 2);
+	ends_on(&w, 3);
+	world_fini(&w);
+}
+
+Test(driver_migrate, where_no_worker_fits_it_waits_for_one)
+{
+	struct world w;
+
+	runs(&w, "0s", false);
+	lose(&w, 2);
+	assert_has(w.log,
+		   "f2 waits for a worker: no live worker names it, and none takes whatever fits");
+	pass_beating(&w, 60 * SECOND, 1, 1);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	spare_comes(&w);
+	runs_on(&w, 3, 2);
+	ends_on(&w, 3);
+	world_fini(&w);
+}
+
+Test(driver_migrate, a_stop_does_not_wait_for_a_worker)
+{
+	struct world w;
+
+	runs(&w, "1h", true);
+	lose(&w, 2);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_stats(&w, 1, 1, true, 20, 0);
+	say_exit(&w, 1, 1, 0, 0, "");
+	cr_expect(w.ended, "%s", w.log);
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
+/* Its host has surely ended. */
+Test(driver_migrate, a_worker_that_is_told_to_end_is_not_waited_for)
+{
+	struct fw_message message;
+	struct world w;
+
+	runs(&w, "1h", true);
+	message = of_host(FW_HOST_EXIT, 2);
+	message.exit.asked = true;
+	message.exit.failure = (struct fw_failure){FRAGI_FAILURE_WORKER_LOST, "told to end", ""};
+	say(&w, 2, &message);
+	runs_on(&w, 3, 2);
+	world_fini(&w);
+}
+
+Test(driver_migrate, it_stays_where_what_it_saved_is_as_long_as_that_works)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	runs(&w, "1h", true);
+	say_exit(&w, 2, 2, 139, 11, "it crashed");
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_not(create->create.is_moved);
+	speaking_epoch[2] = 2;
+	say_exit(&w, 2, 2, 3, 0, "cannot start a host: out of processes");
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+	pass_beating(&w, SECOND, 1, 3);
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+	runs_on(&w, 3, 3);
+	world_fini(&w);
+}
+
+Test(driver_migrate, lost_workers_count_as_failures)
+{
+	struct world w;
+
+	runs(&w, "0s", true);
+	lose(&w, 2);
+	runs_on(&w, 3, 2);
+	hello(&w, 4, "d", "f2");
+	lose(&w, 3);
+	pass_beating(&w, SECOND, 1, 1);
+	beat(&w, 4);
+	runs_on(&w, 4, 3);
+	lose(&w, 4);
+	assert_has(w.errors, "f2 on worker d failed again after 2 restarts within 60.0 s");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	say_exit(&w, 1, 1, 137, 9, "");
+	assert_has(w.json, "\"code\": \"worker_lost\"");
+	world_fini(&w);
+}
+
+Test(driver_migrate, a_worker_that_knows_no_leases_gets_none)
+{
+	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
+	const char *fragments[] = {"f2"};
+	struct world w;
+
+	runs(&w, "10s", false);
+	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
+					  .minor = DRV_LEASES_MINOR - 1,
+					  .role = FW_ROLE_WORKER,
+					  .name = "old",
+					  .node = "node",
+					  .clock = "node",
+					  .version = "old",
+					  .fragments = fragments,
+					  .fragment_count = 1,
+					  .cores = 64};
+	say(&w, 3, &message);
+	lose(&w, 2);
+	pass_without_b(&w, LEASE + SECOND);
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	assert_has(w.log, "worker old is nearest: it is of an older frag, which knows no leases");
+	world_fini(&w);
+}
+
+Test(driver_migrate, a_beat_says_what_was_heard_last)
+{
+	struct fw_message message = {.kind = FW_BEAT, .beat.sent_ns = 4711};
+	const struct fw_message *answer = NULL, *next;
+	struct world w;
+
+	world_init(&w);
+	hello(&w, 1, "a", NULL);
+	say(&w, 1, &message);
+	pass(&w, 300 * MS);
+	while ((next = taken(&w, 1, FW_BEAT)) != NULL)
+		answer = next;
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->beat.heard_ns, 4711);
+	cr_expect_not(answer->beat.leaves);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
+	answer = taken(&w, 1, FW_BEAT);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->beat.heard_ns, 4711);
+	cr_expect(answer->beat.leaves);
+	world_fini(&w);
+}
+
+/* It failed when its worker was lost, and somebody starts it anew. */
+Test(driver_migrate, another_run_of_the_name_waits_for_the_lease_too)
+{
+	char text[1024];
+	struct world w;
+
+	runs(&w, "10s", true);
+	w.many_end = true;
+	pass_beating(&w, SECOND, 1, 3);
+	lose(&w, 2);
+	lose(&w, 1); /* which is the end: f1 is not migrated */
+	snprintf(text, sizeof(text), graph, "10s");
+	app(&w, text);
+	hello(&w, 4, "d", "f1");
+	assert_has(w.log, "a host of its last run may still run on a worker that is out of reach");
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	for (int64_t i = 0; i < (LEASE + RATES) / (100 * MS) - 1; i++) {
+		pass(&w, 100 * MS);
+		beat(&w, 3);
+		beat(&w, 4);
+	}
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	pass(&w, 100 * MS);
+	cr_expect_not_null(taken(&w, 3, FW_HOST_CREATE));
+	cr_expect_not_null(taken(&w, 4, FW_HOST_CREATE));
+	world_fini(&w);
+}
+
+/* b is drained, c has prepared f2, and the process on b is to drain. */
+static void is_being_moved(struct world *w, const char *lease)
+{
+	struct fw_message message = {.kind = FW_DRAIN, .seq = 9, .drain = {"b", false}};
+
+	runs(w, lease, true);
+	client_hello(w, 50, "top");
+	say(w, 50, &message);
+	cr_assert_not_null(taken(w, 3, FW_HOST_CREATE), "%s", w->log);
+	speaking_epoch[2] = 2;
+	say_prepared(w, 3, 2, "f2", false);
+	cr_assert_not_null(taken(w, 2, FW_HOST_STOP), "%s", w->log);
+}
+
+Test(driver_migrate, a_worker_that_is_lost_while_its_host_moves_is_waited_for_too)
+{
+	const struct fw_message *kill, *create;
+	struct world w;
+
+	is_being_moved(&w, "10s");
+	lose(&w, 2);
+	kill = taken(&w, 3, FW_HOST_KILL);
+	cr_assert_not_null(kill, "what was prepared is not used: %s", w.log);
+	cr_expect_eq(kill->epoch, 2);
+	say_exit(&w, 3, 2, 137, 9, "");
+	pass_without_b(&w, LEASE + RATES - 100 * MS);
+	cr_expect_null(taken(&w, 3, FW_HOST_CREATE), "it may still run");
+	pass_without_b(&w, 200 * MS);
+	create = taken(&w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_gt(create->epoch, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_migrate, a_host_whose_new_worker_is_lost_while_it_moves_starts_where_it_was)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	is_being_moved(&w, "10s");
+	lose(&w, 3);
+	speaking_epoch[2] = 1;
+	say_event(&w, 2, 2, FW_STATE_DONE, "");
+	say_stats(&w, 2, 2, true, 0, 5);
+	say_exit(&w, 2, 2, 0, 0, "");
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_gt(create->epoch, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
