@@ -434,17 +434,15 @@ static void json_resource(const struct frag_resource *resource, bool first, FILE
 
 static void json_on_failure(const struct fragi_spec_on_failure *own, FILE *out)
 {
-	if (own->policy == FRAGI_ON_FAILURE_RESTART)
+	if (own->policy != FRAGI_ON_FAILURE_STOP)
 		fprintf(out,
-			"\"on_failure\": {\"policy\": \"restart\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld}",
+			"\"on_failure\": {\"policy\": \"%s\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld",
+			own->policy == FRAGI_ON_FAILURE_MIGRATE ? "migrate" : "restart",
 			own->intensity, (long long)own->period_ns, (long long)own->backoff_ns);
-	else if (own->policy == FRAGI_ON_FAILURE_MIGRATE)
-		fprintf(out,
-			"\"on_failure\": {\"policy\": \"migrate\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld, \"lease_ns\": %lld}",
-			own->intensity, (long long)own->period_ns, (long long)own->backoff_ns,
-			(long long)own->lease_ns);
-	else
-		fputs("\"on_failure\": {\"policy\": \"stop\"}", out);
+	if (own->policy == FRAGI_ON_FAILURE_MIGRATE)
+		fprintf(out, ", \"lease_ns\": %lld", (long long)own->lease_ns);
+	fputs(own->policy == FRAGI_ON_FAILURE_STOP ? "\"on_failure\": {\"policy\": \"stop\"}" : "}",
+	      out);
 }
 
 static void json_crew(const struct frag_fragment *fragment, uint32_t index, FILE *out)
