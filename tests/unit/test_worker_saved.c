@@ -51,17 +51,17 @@ Test(worker_saved, it_goes_with_its_run)
 Test(worker_saved, a_host_that_ran_elsewhere_begins_anew)
 {
 	struct wrk_saved saved = {.count = 0};
-	int first = wrk_saved_of(&saved, 1, 1), other = wrk_saved_of(&saved, 1, 2);
+	int first = wrk_saved_of(&saved, 1, 1, 0), other = wrk_saved_of(&saved, 1, 2, 0);
 	const char byte = 'x';
 	struct stat st;
 
 	cr_assert_eq(pwrite(first, &byte, 1, 0), 1);
-	wrk_saved_forget(&saved, 1, 1);
+	wrk_saved_forget(&saved, 1, 1, 0);
 	cr_expect_eq(saved.count, 1);
-	cr_assert_eq(fstat(wrk_saved_of(&saved, 1, 1), &st), 0);
+	cr_assert_eq(fstat(wrk_saved_of(&saved, 1, 1, 0), &st), 0);
 	cr_expect_eq(st.st_blocks, 0, "nothing is in it");
-	cr_expect_eq(wrk_saved_of(&saved, 1, 2), other);
-	wrk_saved_forget(&saved, 0, 0);
+	cr_expect_eq(wrk_saved_of(&saved, 1, 2, 0), other);
+	wrk_saved_forget(&saved, 0, 0, 0);
 }
 
 Test(worker_saved, a_host_can_neither_grow_nor_cut_it)
