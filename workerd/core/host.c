@@ -267,9 +267,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	if (old != NULL && !message->create.is_beside)
 		wrk_host_kill(core, old, FRAGI_FAILURE_HOST_EXITED,
 			      "a newer epoch of it was started", actions);
-	/* What an earlier one left here is old. */
-	if (message->create.is_moved || (old == NULL && message->create.is_beside))
-		wrk_move_forget_saved(message->run, message->host, actions);
+	wrk_move_create(message, old != NULL, actions);
 	if (host == &core->hosts[core->slot_count])
 		core->slot_count++;
 	*host = (struct wrk_host){.id = ++core->last_id,

@@ -30,6 +30,12 @@ void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *ac
 	action->number = number;
 }
 
+void wrk_move_create(const struct fw_message *message, bool is_known, struct wrk_actions *actions)
+{
+	if (message->create.is_moved || (!is_known && message->create.is_beside))
+		wrk_move_forget_saved(message->run, message->host, actions);
+}
+
 void wrk_move_beside_gone(const struct wrk_host *host, struct wrk_actions *actions)
 {
 	struct wrk_action *action;

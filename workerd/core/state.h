@@ -236,6 +236,8 @@ void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,
 /* What the operators of a host that yields have saved goes to the driver. */
 void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t number, uint64_t epoch,
 			 struct wrk_actions *actions);
+/* Of a host that comes from elsewhere, what an earlier one has saved here is forgotten. */
+void wrk_move_create(const struct fw_message *message, bool is_known, struct wrk_actions *actions);
 /* What an earlier host of that number has saved here is of no use any more. */
 void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions);
 /* A process has ended, which perhaps never was the host. */
