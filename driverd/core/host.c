@@ -465,7 +465,10 @@ void drv_host_leave(const struct drv_session *session)
 		next = host->next;
 		if (host->state == DRV_HOST_GONE || !is_awaited_by_stop(host))
 			continue;
-		drv_host_move(host, DRV_HOST_GONE);
+		if (host->state == DRV_HOST_PLACED)
+			drv_host_move(host, DRV_HOST_GONE);
+		else /* its worker has not seen its end */
+			drv_host_lost(host);
 		if (host->app->result == FRAGI_SUMMARY_DONE)
 			host->app->result = FRAGI_SUMMARY_STOPPED;
 		drv_move_give_up(host->app);
