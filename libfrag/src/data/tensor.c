@@ -252,16 +252,27 @@ int frag_tensor_create_on(struct frag_resource *allocator, struct frag_device de
 	return dtype.lanes == 1 ? create_on(allocator, device, dtype, ndim, shape, out) : -EINVAL;
 }
 
-int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
-		     struct frag_device device, struct frag_tensor **out, struct frag_err *err)
+/* A tensor of the same elements in other memory, which is not written yet. */
+static int create_for_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
+			   struct frag_device device, struct frag_tensor **out,
+			   struct frag_err *err)
 {
-	struct frag_tensor *copy;
-	int r = create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim, tensor->shape,
-			  &copy);
+	int r = create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim, tensor->shape, out);
 
 	if (r < 0)
 		return frag_err_set(err, r, "there is no memory of the device for %zu bytes: %s",
 				    tensor->compact_bytes, frag_strerror(r));
+	return 0;
+}
+
+int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
+		     struct frag_device device, struct frag_tensor **out, struct frag_err *err)
+{
+	struct frag_tensor *copy;
+	int r = create_for_copy(tensor, allocator, device, &copy, err);
+
+	if (r < 0)
+		return r;
 	r = fragi_memory_transfer(tensor, device, copy->dl.data, err);
 	if (r < 0)
 		frag_tensor_unref(copy);
@@ -304,12 +315,10 @@ int fragi_tensor_begin_copy(const struct frag_tensor *tensor, struct frag_resour
 	const struct frag_device gpu =
 		tensor->dl.device.type == FRAG_DEVICE_CUDA ? tensor->dl.device : device;
 	struct frag_tensor *copy;
-	int r = create_on(allocator, device, tensor->dl.dtype, tensor->dl.ndim, tensor->shape,
-			  &copy);
+	int r = create_for_copy(tensor, allocator, device, &copy, err);
 
 	if (r < 0)
-		return frag_err_set(err, r, "there is no memory of the device for %zu bytes: %s",
-				    tensor->compact_bytes, frag_strerror(r));
+		return r;
 	if (tensor->compact_bytes > 0)
 		r = begin_copy(tensor, gpu, stream, copy, err);
 	if (r < 0)
