@@ -16,6 +16,7 @@ C = (".c", ".h", ".proto")
 SOURCES = C + (".py", ".sh", ".mk", "Makefile", ".ci/run", ".md")
 # A sentence that is printed stays in one piece, so that it is found by grep.
 LITERAL = re.compile(r"([\"'])(?!\1).{20,}\1")
+CONFLICT = re.compile(r"(<{7}|\|{7}|>{7}) ")
 
 
 def may_be_long(path, line):
@@ -33,6 +34,8 @@ def check(path):
         yield "%s: %d lines; look for the second noun" % (path, len(lines))
     in_code = False
     for number, line in enumerate(lines, 1):
+        if CONFLICT.match(line):
+            yield "%s:%d: a mark of a merge's conflict" % (path, number)
         if path.endswith(".md") and line.startswith("```"):
             in_code = not in_code
         if in_code:
