@@ -88,7 +88,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return "ended in order";
 	if ((strcmp(state, "waiting") == 0 || strcmp(state, "prepared") == 0) && host->started)
 		return "had been started";
-	if (lost && calm && !app->excused && !app->dies_slowly && !host->process.alive)
+	/* A later epoch may have got no process: HOST_CREATE came when its worker had left. */
+	if (lost && calm && !app->excused && !app->dies_slowly && !host->process.alive && is_newest)
 		return "was never out of reach";
 	return NULL;
 }
