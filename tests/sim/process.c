@@ -193,6 +193,7 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	host->orderly = host->ends && signal == 0 && status == 0 &&
 			(!host->term_by_stranger || host->end_requested || host->ended_by_worker);
 	host->died_early = !host->orderly && host->app->state < DRV_APP_CLOSING &&
+			   host->app->furthest < DRV_APP_CLOSING && /* with a driver before */
 			   !had_come_to_its_end(sim, host);
 	host->faulty = host->faulty || (!host->orderly && !host->dying && has_worker(sim, host));
 	sim_pipe_clear(&host->to[0]);
