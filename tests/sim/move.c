@@ -90,7 +90,9 @@ void sim_move_sent(struct sim *sim, const struct sim_connection *connection, con
 		struct frag_err err = FRAG_ERR_INIT;
 		struct fw_message *message;
 
-		if (!host->incoming || host->worker != connection->worker)
+		/* Runs and epochs are of one driver: another counts from 1. */
+		if (!host->incoming || host->worker != connection->worker ||
+		    host->incarnation != connection->incarnation)
 			continue;
 		if (fw_decode(frame + 4, size - 4, &message, &err) < 0) {
 			sim_fail(sim, "codec", "a frame of the driver cannot be read: %s",
