@@ -33,6 +33,16 @@ bool sim_adopt_is_open(const struct sim *sim)
 				     SIM_ADOPT_NS + SIM_S;
 }
 
+/* One that had run waits to be reported: as long from when the driver has first heard of it. */
+bool sim_adopt_waits(const struct sim *sim, const struct sim_app *app)
+{
+	int64_t since_ns = sim_able_since(&sim->driver.process, app->state_since_ns);
+
+	return sim_adopt_is_open(sim) ||
+	       (sim->adopts && app->state == DRV_APP_WAITING && app->furthest > DRV_APP_WAITING &&
+		sim->now_ns < since_ns + SIM_ADOPT_NS + SIM_S);
+}
+
 static void record_fini(struct sim_record *item)
 {
 	free((void *)(uintptr_t)item->record.name);

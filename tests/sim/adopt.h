@@ -27,5 +27,7 @@ void sim_adopt_end(struct sim *sim);
 void sim_adopt_fini(struct sim *sim);
 /* Time for the workers of a driver that has come back. */
 bool sim_adopt_is_open(const struct sim *sim);
+/* Or this application does, which was reported later; a stop waits for that. */
+bool sim_adopt_waits(const struct sim *sim, const struct sim_app *app);
 
 #endif

@@ -305,7 +305,7 @@ void sim_driver_stop(struct sim *sim)
 		bool goes_on = state < DRV_APP_STARTING ||
 			       (state == DRV_APP_RUNNING && !sim_move_is_under_way(sim, app));
 
-		if (sim->stops == 1 && sim_adopt_is_open(sim)) /* first it is adopted */
+		if (sim->stops == 1 && sim_adopt_waits(sim, app)) /* first it is adopted */
 			continue;
 		if (!app->ended && app->incarnation == incarnation &&
 		    (sim->stops > 1 ? state < DRV_APP_KILLING : goes_on))
