@@ -226,6 +226,7 @@ static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 	app->start_timeout_ns = 0;
 	app->excused = app->disturbed = app->early_excuse = may_fail_now(sim);
 	app->stop_requested = sim->stops > 0; /* the user has stopped what the driver has */
+	sim->end_ns = sim->now_ns + SIM_LASTS_NS;
 	sim->app_count++;
 	sim->apps_given++;
 	sim_print(sim, "driver", "%s begins anew as run %llu", app->name, (unsigned long long)run);
@@ -238,6 +239,7 @@ static void revive(struct sim *sim, struct sim_app *app)
 		return;
 	sim_print(sim, "driver", "%s has not ended, as far as is known", app->name);
 	app->ended = app->ran = app->cut = false;
+	sim->end_ns = sim->now_ns + SIM_LASTS_NS;                    /* all seemed to be over */
 	app->start_timeout_ns = 0;                                   /* it has started */
 	app->stop_requested = app->stop_requested || sim->stops > 0; /* before it was taken */
 	/* What has begun since its end was no fault of it then. */

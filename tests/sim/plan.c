@@ -343,7 +343,7 @@ void sim_plan(struct sim *sim)
 		sim->app_count = sim->app_count == 1 ? 2 : sim->app_count;
 	}
 	sim->stop_ns = sim->now_ns + sim_between(sim, 12, 16) * SIM_S;
-	sim->end_ns = sim->now_ns + 90 * SIM_S;
+	sim->end_ns = sim->now_ns + SIM_LASTS_NS;
 	sim->quiet_ns = sim->now_ns;
 	sim->driver_returns = true;
 	for (uint32_t i = 0; i < sim->worker_count; i++)

@@ -21,7 +21,8 @@
  */
 #define SIM_MS 1000000ll
 #define SIM_S 1000000000ll
-#define SIM_NEVER 0ll /* the clock starts later */
+#define SIM_NEVER 0ll             /* the clock starts later */
+#define SIM_LASTS_NS (90 * SIM_S) /* a history, unless all is over sooner */
 #define SIM_WORKERS_MAX 8
 #define SIM_FRAGMENTS_MAX 10
 #define SIM_FLOWS_MAX 40
