@@ -81,6 +81,27 @@ Test(worker_end, once_ends_as_the_driver_says_whatever_its_host_said_before)
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 0);
 }
 
+/* A driver that comes to the same address counts its runs from 1 again. */
+Test(worker_end, once_does_not_end_as_another_driver_says_after_its_own_has_spoken)
+{
+	struct fw_message kill = host_frame(FW_HOST_KILL);
+
+	start_attached(true);
+	spawn(1);
+	kill.stop.exit_code = 1;
+	from_driver(&kill);
+	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+				.connection = seen_connection,
+				.text = "connection reset"});
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach();
+	app_ended(7, 2);
+	cr_expect_null(did(WRK_DO_EXIT), "its host goes first");
+	exited(0, SIGKILL, false);
+	cr_assert_not_null(did(WRK_DO_EXIT));
+	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 1);
+}
+
 Test(worker_end, once_fails_with_its_host)
 {
 	start_attached(true);

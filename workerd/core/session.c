@@ -309,7 +309,6 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 	wrk_session_end(core, fragi_failure_exit(refused->failure.code), actions);
 }
 
-/* The driver's last word on an application: the one that was served, or that nobody needed here. */
 /* Those of an earlier session, which the driver has not seen end, and which no other one will. */
 static void end_hosts_of(struct wrk_core *core, uint64_t run, struct wrk_actions *actions)
 {
@@ -319,6 +318,10 @@ static void end_hosts_of(struct wrk_core *core, uint64_t run, struct wrk_actions
 				      "its application has ended", actions);
 }
 
+/*
+ * The driver's last word on an application: the one that was served, or that nobody needed here.
+ * Once it is known it stays: another driver, which counts from 1 too, may speak of another one.
+ */
 static void session_app_ended(struct wrk_core *core, const struct fw_message *message,
 			      struct wrk_actions *actions)
 {
@@ -328,7 +331,8 @@ static void session_app_ended(struct wrk_core *core, const struct fw_message *me
 		end_hosts_of(core, message->run, actions);
 	if (!core->config.once || (core->served && message->run != core->served_run))
 		return;
-	core->result = message->app_ended.exit_code;
+	if (!core->decided)
+		core->result = message->app_ended.exit_code;
 	core->decided = true;
 	if (core->host_count == 0)
 		wrk_session_end(core, core->result, actions);
