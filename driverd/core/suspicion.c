@@ -42,7 +42,8 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
 		host->name, peer->name, event->failure.sentence);
-	if (peer->restarting.is_wanted) /* it cannot be reached, so it has to be another one */
+	/* It cannot be reached, so it has to be another one. */
+	if (peer->restarting.is_wanted && drv_restart_is_due(peer))
 		drv_host_failed(peer, &event->failure);
 	else if (app->suspicion.host == NULL)
 		suspect(app, &(struct drv_suspicion){host, peer, event->failure});
@@ -101,6 +102,31 @@ static enum fragi_failure code_of_link(const struct drv_suspicion *s)
 	return s->failure.code != FRAGI_FAILURE_NONE ? s->failure.code : FRAGI_FAILURE_EDGE_LOST;
 }
 
+/* No better cause has shown. What is being started again may yet go on as another process. */
+static void blame(struct drv_app *app)
+{
+	const struct drv_suspicion s = app->suspicion;
+	struct drv_host *again = s.peer == NULL                 ? s.host
+				 : s.peer->restarting.is_wanted ? s.peer
+								: NULL;
+	struct fw_failure failure = s.failure;
+
+	if (s.peer != NULL) {
+		failure.code = code_of_link(&s);
+		failure.sentence = drv_text(
+			app->core,
+			"the data link between %s on worker %s and %s on worker %s was lost, while their control connections are up: %s",
+			s.host->name, s.host->worker, s.peer->name, s.peer->worker,
+			s.failure.sentence);
+	}
+	if (again == NULL) {
+		drv_app_fail(app, failure.code, s.host, "%s", failure.sentence);
+		return;
+	}
+	app->suspicion.host = NULL;
+	drv_host_failed(again, &failure);
+}
+
 void drv_suspicion_judge(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -118,16 +144,5 @@ void drv_suspicion_judge(struct drv_app *app)
 		drv_set(core, &app->judge, core->now_ns + GRACE_NS);
 		return;
 	}
-	if (s->peer == NULL) {
-		struct drv_host *host = s->host;
-
-		s->host = NULL;
-		drv_host_failed(host, &s->failure);
-		return;
-	}
-	drv_app_fail(
-		app, code_of_link(s), s->host,
-		"the data link between %s on worker %s and %s on worker %s was lost, while their control connections are up: %s",
-		s->host->name, s->host->worker, s->peer->name, s->peer->worker,
-		s->failure.sentence);
+	blame(app);
 }

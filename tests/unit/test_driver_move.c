@@ -225,6 +225,42 @@ Test(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is_the_c
 	world_fini(&w);
 }
 
+/* The new process is the host, and is wired. */
+static void new_takes_over(struct world *w)
+{
+	move_begins(w);
+	new_is_prepared(w);
+	old_has_drained(w);
+	old_ends(w);
+	speaking_epoch[2] = 2;
+	cr_assert_not_null(taken(w, NEW, FW_HOST_WIRE), "%s", w->log);
+}
+
+Test(driver_move, a_broken_link_to_the_new_process_is_no_cause_before_its_end_was_awaited)
+{
+	struct world w;
+
+	new_takes_over(&w);
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
+	cr_expect_str_eq(w.errors, "");
+	say_exit(&w, NEW, 2, 137, 9, "fraghost 102 was killed");
+	assert_has(w.errors, "fraghost 102 was killed");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	world_fini(&w);
+}
+
+Test(driver_move, a_broken_link_to_a_new_process_that_lives_is_the_cause)
+{
+	struct world w;
+
+	new_takes_over(&w);
+	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
+	pass_beating(&w, 2 * SECOND, 1, NEW);
+	assert_has(w.errors,
+		   "the data link between f1 on worker a and f2 on worker c was lost, while");
+	world_fini(&w);
+}
+
 Test(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes)
 {
 	struct world w;
