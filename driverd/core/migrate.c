@@ -86,8 +86,9 @@ bool drv_migrate_leaves(struct drv_host *host)
 
 	if (!drv_migrates(host))
 		return false;
+	/* A driver before may have sent a neighbour elsewhere, and died before this followed. */
 	if (session != NULL && !session->is_drained && !r->is_leaving &&
-	    r->lease_over_ns <= host->app->core->now_ns) {
+	    r->lease_over_ns <= host->app->core->now_ns && drv_where_may_stay(host)) {
 		r->is_moved = false;
 		return false;
 	}

@@ -102,6 +102,8 @@ void drv_move_resume_start(struct drv_host *host);
 const char *drv_where_keeps_process(const struct drv_host *host);
 /* The same for one on another worker. */
 const char *drv_where_obstacle(const struct drv_host *host);
+/* Whether its worker shares memory with those hosts with which its flows need that. */
+bool drv_where_may_stay(const struct drv_host *host);
 /*
  * Finds the worker that takes the host over; its place says why, or why there is none (out_session
  * NULL), in the arena. Returns 0 or -ENOMEM.

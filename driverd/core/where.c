@@ -39,12 +39,61 @@ static bool reaches_all(const struct drv_session *session, const struct drv_host
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *peer = drv_host_neighbour(host, i);
 
-		/* One that waits for a worker itself goes where this one is. */
+		/* One that waits for a worker itself goes where this one is (find_sharer). */
 		if (peer != host && peer->session != NULL &&
 		    !reaches(session, peer, &host->app->flows[host->edges[i]]))
 			return false;
 	}
 	return true;
+}
+
+/*
+ * A host whose memory this one is to share: over a flow between them, or over those of hosts in
+ * between that wait for a worker themselves. NULL: there is none. Returns 0 or -ENOMEM.
+ */
+static int find_sharer(const struct drv_host *host, const struct drv_host **out_sharer)
+{
+	const struct drv_app *app = host->app;
+	struct fragi_arena *arena = &app->core->actions->arena;
+	const struct drv_host **found = fragi_arena_alloc(arena, app->host_count * sizeof(*found));
+	bool *is_found = fragi_arena_alloc(arena, app->host_count + 1);
+	uint32_t count = 0;
+
+	if (found == NULL || is_found == NULL)
+		return -ENOMEM;
+	*out_sharer = NULL;
+	is_found[host->number] = true;
+	found[count++] = host;
+	for (uint32_t k = 0; k < count; k++) {
+		for (uint32_t i = 0; i < found[k]->edge_count; i++) {
+			const struct drv_host *peer = drv_host_neighbour(found[k], i);
+
+			if (is_found[peer->number] ||
+			    strcmp(app->flows[found[k]->edges[i]].transport, FRAGI_TRANSPORT_SHM) !=
+				    0)
+				continue;
+			if (peer->session != NULL) {
+				*out_sharer = peer;
+				return 0;
+			}
+			is_found[peer->number] = true;
+			found[count++] = peer;
+		}
+	}
+	return 0;
+}
+
+static bool shares(const struct drv_session *session, const struct drv_host *sharer)
+{
+	return sharer == NULL ||
+	       fragi_identity_apart(session->memory, sharer->memory) == FRAGI_APART_NOT;
+}
+
+bool drv_where_may_stay(const struct drv_host *host)
+{
+	const struct drv_host *sharer;
+
+	return find_sharer(host, &sharer) < 0 || shares(host->session, sharer);
 }
 
 /* The index of the worker that runs each fragment; those of the host are to be placed. */
@@ -216,11 +265,12 @@ static int look(const struct drv_host *host, bool goes_back, struct fragi_arena 
 	struct drv_place *places = fragi_arena_alloc(&core->actions->arena,
 						     app->spec->fragment_count * sizeof(*places));
 	struct drv_place_worker *workers;
+	const struct drv_host *sharer;
 	int *session_of, *stays, result;
 	size_t count;
 
 	*out_session = NULL;
-	if (places == NULL ||
+	if (places == NULL || find_sharer(host, &sharer) < 0 ||
 	    drv_start_workers(core, app->spec->fragment_count, &workers, &session_of, &count) < 0)
 		return -ENOMEM;
 	stays = list_stays(host, session_of, count);
@@ -229,10 +279,10 @@ static int look(const struct drv_host *host, bool goes_back, struct fragi_arena 
 	for (size_t w = 0; w < count; w++) {
 		const struct drv_session *session = core->sessions[session_of[w]];
 
-		workers[w].is_out_of_reach = session->minor < DRV_MOVES_MINOR ||
-					     !reaches_all(session, host) || is_far(session, host) ||
-					     is_too_near(session, host) ||
-					     misses_variable(session, host);
+		workers[w].is_out_of_reach =
+			session->minor < DRV_MOVES_MINOR || !reaches_all(session, host) ||
+			!shares(session, sharer) || is_far(session, host) ||
+			is_too_near(session, host) || misses_variable(session, host);
 		if (session == host->session) /* what it names is for others now */
 			workers[w].fragment_count = 0;
 		workers[w].is_left = session->number == r->left && (!goes_back || r->is_refused);

@@ -64,7 +64,8 @@ static void say_report_as(struct world *w, uint64_t connection, struct fw_messag
 							.fragments = fragments,
 							.fragment_count = 1,
 							.source = packed,
-							.source_bytes = (uint32_t)bytes};
+							.source_bytes = (uint32_t)bytes,
+							.memory = message.report.create.memory};
 	message.report.started = started;
 	message.report.has_run = true;
 	say(w, connection, &message);
@@ -193,6 +194,51 @@ Test(driver_adopt, the_lease_of_what_was_adopted_is_renewed)
 	cr_expect_eq(adopted->host, 2);
 	cr_expect_eq(adopted->epoch, RUN);
 	cr_expect_null(taken(&w, 1, FW_HOST_ADOPTED), "f1 has no lease");
+	world_fini(&w);
+}
+
+/* A worker with that memory reports a host whose flow was made over shared memory. */
+static void say_shared(struct world *w, uint32_t host, const char *text, const char *memory)
+{
+	struct fw_message report = of_host(FW_HOST_REPORT, host);
+	struct table table = table_of(host == 1 ? "f1" : "f2", host == 1);
+
+	hello_by(w, host, host == 1 ? "a" : "b", NULL,
+		 (struct fw_hello){.worker_address = "10.0.0.1",
+				   .node = memory,
+				   .clock = "node",
+				   .memory = memory,
+				   .reports = 1});
+	report.report.create.memory = "boot.net.user.7";
+	say_report_of(w, host, report, "app", text, table.fragment);
+	table.transport = "shm";
+	table.detail = "";
+	say_table(w, host, host, &table);
+}
+
+/* f2 had gone on elsewhere, because the worker of f1 was lost; f1 has run on. */
+Test(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere)
+{
+	static const char migrating[] =
+		"frag: 1\n"
+		"application: app\n"
+		"fragments:\n"
+		"  f1: {operators: {tx: {type: t}}, on_failure: {policy: migrate, lease: 0s}}\n"
+		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 0s}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+	struct world w;
+
+	comes_back(&w);
+	say_shared(&w, 1, migrating, "boot.net.user.7");
+	say_reported(&w, 1);
+	say_shared(&w, 2, migrating, "other.net.user.7");
+	say_exit(&w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
+	say_reported(&w, 2);
+	written(&w);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	written(&w);
+	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
+	cr_expect_not_null(taken(&w, 1, FW_HOST_CREATE), "%s", w.log);
 	world_fini(&w);
 }
 

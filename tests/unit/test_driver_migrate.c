@@ -362,3 +362,76 @@ Test(driver_migrate, a_host_whose_new_worker_is_lost_while_it_moves_starts_where
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
 	world_fini(&w);
 }
+
+#define HERE "boot.net.user.7"
+#define ELSEWHERE "other.net.user.7"
+
+static const char chain[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {operators: {relay: {type: t}}, on_failure: {policy: migrate, intensity: 3, period: 60s, lease: 0s}}\n"
+	"  f3: {operators: {rx: {type: t}}, on_failure: {policy: migrate, intensity: 2, period: 60s, lease: 0s}}\n"
+	"flows: [f1.tx.out -> f2.relay.in, f2.relay.out -> f3.rx.in]\n";
+
+static void say_relay(struct world *w, uint64_t connection)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
+	struct fw_port ports[] = {
+		{.name = "in", .type = "message", .dir = FRAG_IN, .has_codec = true},
+		{.name = "out", .type = "message", .dir = FRAG_OUT, .has_codec = true}};
+	struct fw_op op = {.name = "relay", .type = "t", .ports = ports, .port_count = 2};
+	struct fw_fragment fragment = {.name = "f2", .ops = &op, .op_count = 1};
+	struct fw_address address = {"shm", "address", 7, ""};
+
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &fragment,
+						     .fragment_count = 1,
+						     .addresses = &address,
+						     .address_count = 1,
+						     .pid = 102};
+	say(w, connection, &message);
+}
+
+/* f1 -> f2 -> f3, over shared memory, on three workers of one machine. */
+static void chain_runs(struct world *w)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	static const char *const fragments[] = {"f1", "f2", "f3"};
+	struct table ends[] = {table_of("f1", true), table_of("f3", false)};
+
+	world_init(w);
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	app(w, chain);
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
+		hello_by_memory(w, i + 1, names[i], fragments[i], HERE);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ends); i++) {
+		ends[i].transport = "shm";
+		ends[i].detail = "";
+		say_table(w, 2 * i + 1, (uint32_t)(2 * i + 1), &ends[i]);
+	}
+	say_relay(w, 2);
+	for (uint32_t host = 1; host <= 3; host++)
+		say_result(w, host, host, FW_HOST_WIRED);
+	for (uint32_t host = 1; host <= 3; host++)
+		say_result(w, host, host, FW_HOST_STARTED);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+}
+
+/* f2 has to share the memory of both. */
+Test(driver_migrate, none_goes_where_another_that_waits_for_a_worker_cannot_follow)
+{
+	struct world w;
+
+	chain_runs(&w);
+	lose(&w, 2);
+	lose(&w, 3);
+	hello_by_memory(&w, 4, "d", NULL, ELSEWHERE);
+	cr_expect_null(taken(&w, 4, FW_HOST_CREATE), "%s", w.log);
+	hello_by_memory(&w, 5, "e", NULL, HERE);
+	cr_expect_not_null(taken(&w, 5, FW_HOST_CREATE), "%s", w.log);
+	cr_expect_not_null(taken(&w, 5, FW_HOST_CREATE), "%s", w.log);
+	cr_expect_str_eq(w.errors, "");
+	world_fini(&w);
+}
