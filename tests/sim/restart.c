@@ -422,11 +422,13 @@ void sim_restart_check_summary(struct sim *sim, const struct sim_app *app,
 				continue;
 			/*
 			 * Those that wait for their backoff, or were refused, are counted too. How
-			 * often it was started on a worker that is away is lost with the state.
+			 * often it was started on a worker that is away is lost with the state,
+			 * which does not name workers while some share a name.
 			 */
 			if (said->restarts < host->instance &&
 			    app->hosts[host->number].moves == 0 &&
-			    !(sim->disk.was_lost && sim_lease_is_of(host)))
+			    !((sim->disk.was_lost || sim->same_names) &&
+			      sim->driver.incarnation > 1 && sim_lease_is_of(host)))
 				sim_fail(sim, "restarts",
 					 "%s: %s was started again %u times, its summary says %llu",
 					 app->name, said->name, host->instance,
