@@ -116,6 +116,7 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	const uint32_t intensity = host->on_failure->intensity;
 	struct drv_past *past = &host->past;
 
+	r->was_on = host->session->number;
 	r->has_begun = report->started;
 	past->is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
 	if (report->restarts == 0)

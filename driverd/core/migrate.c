@@ -101,7 +101,6 @@ bool drv_migrate_leaves(struct drv_host *host)
 		r->at_ns = r->lease_over_ns;
 	if (session == NULL)
 		return true;
-	r->was_on = session->number;
 	drv_start_take_shares(host, session, -1);
 	drv_host_detach(host);
 	host->app->core->has_room = true;

@@ -38,6 +38,7 @@ static void change_worker(struct drv_host *host)
 	}
 	drv_host_attach(host, move->session);
 	drv_start_take_shares(host, host->session, 1);
+	host->restarting.was_on = host->session->number;
 	move->session = NULL;
 	host->epoch = move->epoch;
 	drv_host_move(host, DRV_HOST_PLACED);

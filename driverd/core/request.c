@@ -87,6 +87,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 
 static int send_create(struct drv_host *host)
 {
+	host->restarting.was_on = host->session->number;
 	return send_create_to(host, host->session, host->epoch, false);
 }
 

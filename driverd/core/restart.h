@@ -28,7 +28,7 @@ struct drv_restarting {
 	bool is_leaving;       /* it is to go to another worker */
 	bool is_moved;         /* its present epoch is the first one on its worker */
 	uint64_t left;         /* number of the session where it failed last; 0: any will do */
-	uint64_t was_on;       /* number of the session that it left; 0: that one is gone */
+	uint64_t was_on;       /* number of the session that got its last HOST_CREATE */
 	uint64_t change;       /* where it runs now is on the disk with that */
 	bool is_refused;       /* ... which does not take it any more */
 	uint64_t seen_version; /* of the workers among which none was found; 0: nobody has looked */

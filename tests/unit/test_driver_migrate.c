@@ -214,6 +214,32 @@ Test(driver_migrate, it_stays_where_what_it_saved_is_as_long_as_that_works)
 	world_fini(&w);
 }
 
+/* What its first worker knows of it is older than what has been lost with the other one. */
+Test(driver_migrate, a_host_that_comes_back_has_moved_though_the_worker_between_is_lost)
+{
+	const struct fw_message *create, *past;
+	struct world w;
+
+	runs(&w, "0s", true);
+	say_exit(&w, 2, 2, 139, 11, "it crashed");
+	cr_assert_not_null(taken(&w, 2, FW_HOST_CREATE));
+	speaking_epoch[2] = 2;
+	say_exit(&w, 2, 2, 3, 0, "cannot start a host: out of processes");
+	pass_beating(&w, SECOND, 1, 3);
+	runs_on(&w, 3, 3);
+	pass_beating(&w, 61 * SECOND, 1, 3);
+	lose(&w, 3);
+	create = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_eq(create->epoch, 4);
+	cr_expect_eq(create->create.restarts, 3);
+	cr_expect(create->create.is_moved);
+	past = taken(&w, 2, FW_HOST_PAST);
+	cr_assert_not_null(past);
+	cr_expect_eq(past->epoch, 4);
+	world_fini(&w);
+}
+
 Test(driver_migrate, lost_workers_count_as_failures)
 {
 	struct world w;

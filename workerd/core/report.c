@@ -253,7 +253,7 @@ void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int
 	/* Its operators ran on another worker; what they counted there comes with HOST_PAST. */
 	kept->has_run = kept->has_run || create->create.is_moved;
 	kept->is_inexact = kept->is_inexact || create->create.is_moved;
-	if (create->create.is_moved)
+	if (create->create.is_moved || create->create.restarts > kept->restarts)
 		kept->restarts = create->create.restarts;
 	kept->epoch = create->epoch;
 	keep_create(core, kept, create, actions);
