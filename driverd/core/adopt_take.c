@@ -360,13 +360,14 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 	}
 }
 
+/* A host that was killed for no failure took too long to end. */
 static bool an_operator_stops(const struct drv_app *app)
 {
 	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
 		for (uint32_t i = 0; i < r->queued; i++)
 			if (r->queue[i]->kind == FW_HOST_EVENT &&
 			    r->queue[i]->event.state == FW_STATE_STOPPED &&
-			    r->stop != FW_STOP_KILLED)
+			    r->report->report.reason[0] == '\0')
 				return true;
 	return false;
 }

@@ -164,6 +164,32 @@ Test(driver_adopt, a_failure_stays_one_whatever_ends_in_order_after_it)
 	world_fini(&w);
 }
 
+/* Its driver had killed a host that took too long to end, and died before it was gone. */
+Test(driver_adopt, an_application_that_an_operator_has_stopped_is_done)
+{
+	struct fw_message ended, killed;
+	struct world w;
+
+	comes_back(&w);
+	ended = of_host(FW_HOST_REPORT, 1);
+	killed = of_host(FW_HOST_REPORT, 2);
+	ended.report.stop = FW_STOP_DRAINED_ENDS;
+	killed.report.stop = FW_STOP_KILLED;
+	hello_reporting(&w, 1, 2);
+	say_report_of(&w, 1, ended, "app", two_fragments, "f1");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_exit(&w, 1, 1, 0, 0, "");
+	say_report_of(&w, 1, killed, "app", two_fragments, "f2");
+	say_prepared(&w, 1, 2, "f2", false);
+	say_event(&w, 1, 2, FW_STATE_STOPPED, "");
+	say_reported(&w, 1);
+	written(&w);
+	say_exit(&w, 1, 2, 137, 9, "");
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE, "%s", w.log);
+	world_fini(&w);
+}
+
 /* Its worker renews the lease of what it is told to; before that the driver may still kill it. */
 Test(driver_adopt, the_lease_of_what_was_adopted_is_renewed)
 {
