@@ -427,6 +427,14 @@ static void check_refusal(struct sim *sim, const struct sim_app *app)
 			 apart ? "" : ", but all share it", made ? ", after a host was made" : "");
 }
 
+static bool has_moved(const struct sim_app *app)
+{
+	for (uint32_t n = 0; n <= SIM_FRAGMENTS_MAX; n++)
+		if (app->hosts[n].moves > 0)
+			return true;
+	return false;
+}
+
 static void check_result(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out = summary->exit_code == 4 && app->start_timeout_ns != 0 &&
@@ -463,8 +471,12 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	    !timed_out && !often && !app->failed_outside)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
 			 summary->failure.sentence);
-	/* Where hosts were killed, only the state shows who has stopped their application. */
-	unknown = sim->disk.was_lost && app->stopped_by_op;
+	/*
+	 * Where hosts were killed, only the state shows who has stopped their application. The word
+	 * of an operator is forgotten when its host has moved.
+	 */
+	unknown = app->stopped_by_op &&
+		  (sim->disk.was_lost || (sim->driver.incarnation > 1 && has_moved(app)));
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused &&
 	     !unknown) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
