@@ -193,6 +193,17 @@ EDGE_TEST(a_close_is_said_again)
 	pair_close(&pair);
 }
 
+static struct frag_message *message_with_tensor(int64_t n)
+{
+	struct frag_message *message = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(message, "",
+					     bytes_tensor((size_t)(n % 4) * 70000 + 5, (uint8_t)n)),
+		     0);
+	fragi_message_share(message);
+	return message;
+}
+
 static bool is_receiver_done(struct pair *pair)
 {
 	return atomic_load(&pair->tx->receiver_done);
@@ -211,15 +222,22 @@ EDGE_TEST(a_receiver_that_is_done_is_so_again)
 	pair_close(&pair);
 }
 
-static struct frag_message *message_with_tensor(int64_t n)
+/* What waited for credit when the receiver was done was dropped. */
+EDGE_TEST(one_that_follows_a_receiver_that_was_done_gives_the_whole_window)
 {
-	struct frag_message *message = frag_message_create();
+	struct pair pair = {.capacity = 3, .window_bytes = 100000};
 
-	cr_assert_eq(frag_message_add_tensor(message, "",
-					     bytes_tensor((size_t)(n % 4) * 70000 + 5, (uint8_t)n)),
-		     0);
-	fragi_message_share(message);
-	return message;
+	pair_open(&pair, kind);
+	for (int64_t n = 0; n < 3 && room(&pair) > 0; n++)
+		cr_assert_eq(pair.tx->ops->send(pair.tx, message_with_tensor(3), fragi_stamp()), 0);
+	pair_settle(&pair);
+	fragi_rx_close(pair.rx);
+	cr_assert(pair_until(&pair, is_receiver_done));
+	cr_assert_geq(dropped(&pair, FRAGI_DROP_RECEIVER_DONE), 1);
+	pair_replace(&pair, 1);
+	cr_expect_eq(room(&pair), 3);
+	pass(&pair, 0, 20);
+	pair_close(&pair);
 }
 
 /* In the middle of whatever is under way. */

@@ -69,6 +69,17 @@ static uint64_t credit_bytes(const struct sim_flow *flow, uint64_t n)
 	return 1 + (n * 2654435761u + flow->to_port * 40503u) % flow->largest;
 }
 
+static void drop_pending(struct sim_flow *flow, enum fragi_drop reason)
+{
+	struct fragi_window_tx *window = &flow->tx_window;
+
+	drop_at_sender(flow, reason, flow->pending);
+	for (; flow->pending > 0; flow->pending--)
+		if (blocks(flow))
+			fragi_window_drop(window,
+					  credit_bytes(flow, window->sent + window->dropped));
+}
+
 /*
  * Whether b's output flows exist, and whether all of them have room, or are closed by their
  * receivers.
@@ -305,8 +316,7 @@ static void transmit(struct sim *sim, uint32_t app, uint32_t index)
 	if (flow->dead || flow->in_host || flow->to == NULL || flow->suspended)
 		return;
 	if (flow->receiver_done) {
-		drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, flow->pending);
-		flow->pending = 0;
+		drop_pending(flow, FRAGI_DROP_RECEIVER_DONE);
 	}
 	while (transmit_one(sim, flow))
 		;
@@ -530,8 +540,7 @@ void sim_data_end(struct sim *sim, struct sim_host *host)
 		if (flow->to == host)
 			close_receiver(sim, flow, FRAGI_DROP_STOPPED);
 		if (flow->from == host && !flow->in_host) {
-			drop_at_sender(flow, FRAGI_DROP_STOPPED, flow->pending);
-			flow->pending = 0;
+			drop_pending(flow, FRAGI_DROP_STOPPED);
 		}
 	}
 }
@@ -561,8 +570,7 @@ void sim_data_end_dead(struct sim *sim, struct sim_host *host)
 
 		if (flow->from == host && flow->sender_knows) {
 			flow->receiver_done = true;
-			drop_at_sender(flow, FRAGI_DROP_RECEIVER_DONE, flow->pending);
-			flow->pending = 0;
+			drop_pending(flow, FRAGI_DROP_RECEIVER_DONE);
 			poke(sim, op_at(app, flow->from_fragment, flow->from_op));
 		} else if (flow->to == host && flow->receiver_knows) {
 			flow->sender_closed = true;

@@ -94,11 +94,12 @@ void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *ou
 		const struct sim_flow *flow = &host->app->flows[number];
 
 		if (host->edges[i].sends)
-			fragi_travel_sender(
-				&travel, number, flow->counted_link,
-				flow->tx.sent - dropped(flow->tx.tx_dropped) - flow->sent_before,
-				flow->closing, flow->tx.confirmed - flow->confirmed_before,
-				flow->receiver_done);
+			fragi_travel_sender(&travel, number, flow->counted_link,
+					    flow->tx.sent - dropped(flow->tx.tx_dropped) -
+						    (flow->sent_before - flow->dropped_before),
+					    flow->closing,
+					    flow->tx.confirmed - flow->confirmed_before,
+					    flow->receiver_done);
 		else
 			fragi_travel_receiver(&travel, number, flow->counted_link,
 					      flow->rx.arrived - flow->rx_before,

@@ -31,6 +31,7 @@ static void renew_sender(struct sim_flow *flow)
 	flow->pending = 0;
 	flow->tx = (struct fragi_flow_stats){0};
 	flow->tx_window = (struct fragi_window_tx){0};
+	flow->dropped_before = 0;
 	flow->closing = false;
 	flow->short_bytes = 0;
 }
@@ -109,10 +110,10 @@ static void run_link(struct sim *sim, struct sim_flow *flow)
 
 	flow->dead = flow->ready[0] = flow->ready[1] = false;
 	flow->counted_link = flow->link;
+	flow->dropped_before += fragi_window_restart_tx(tx);
 	flow->sent_before = tx->sent;
 	flow->sent_bytes_before = tx->sent_bytes;
 	flow->confirmed_before = flow->tx.confirmed;
-	fragi_window_restart_tx(tx);
 	flow->receiver_done = false;
 	flow->rx_before = flow->rx.arrived;
 	flow->rx_bytes_before = rx->accepted_bytes;

@@ -258,7 +258,7 @@ struct sim_flow {
 	bool ready[2];         /* the sender, the receiver: has been told of the other */
 	/* what was counted before it */
 	uint64_t left_before, arrived_before, received_before, sent_before, sent_bytes_before,
-		confirmed_before, rx_before, rx_bytes_before;
+		dropped_before, confirmed_before, rx_before, rx_bytes_before;
 	uint64_t true_lost; /* with processes that died, and on links that broke */
 	uint64_t true_sent, true_received, true_left; /* true_left: for the other host */
 	uint64_t true_arrived;                        /* there */

@@ -183,6 +183,25 @@ Test(window, a_new_receiver_has_all_its_credit_to_give)
 	cr_expect_not(fragi_window_credit(&tx, 3, 30), "what is written off does not come back");
 }
 
+/* They waited for bytes of credit when the one before was done. */
+Test(window, a_new_receiver_gives_credit_for_what_was_dropped_too)
+{
+	make(4, 1000);
+	for (int i = 0; i < 4; i++)
+		cr_expect(fragi_window_post(&tx, 600));
+	fragi_window_spend(&tx, 600);
+	cr_expect_not(fragi_window_fits(&tx, 600));
+	for (int i = 0; i < 3; i++)
+		fragi_window_drop(&tx, 600);
+	cr_expect_eq(fragi_window_restart_tx(&tx), 3);
+	cr_expect_eq(fragi_window_room(&tx), 4);
+	cr_expect(fragi_window_fits(&tx, 1000));
+	for (int i = 0; i < 4; i++)
+		cr_expect(fragi_window_post(&tx, 10));
+	cr_expect_eq(fragi_window_room(&tx), 0);
+	cr_expect_eq(fragi_window_restart_tx(&tx), 0, "nothing was dropped since");
+}
+
 Test(window, a_new_sender_has_the_whole_window_and_what_was_there_before_owes_nothing)
 {
 	spend_and_consume_one();

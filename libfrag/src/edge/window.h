@@ -26,6 +26,7 @@ struct fragi_window_tx {
 	_Alignas(64) _Atomic uint64_t credited, credited_bytes;
 	/* the holder's */
 	uint64_t sent, sent_bytes;
+	uint64_t dropped, dropped_bytes; /* posted for the present receiver, and never sent */
 	bool wanted; /* the receiver knows that bytes of credit are waited for */
 };
 
@@ -100,6 +101,16 @@ static inline void fragi_window_spend(struct fragi_window_tx *w, uint64_t bytes)
 	w->sent_bytes += bytes;
 }
 
+/*
+ * What was posted will not be sent: this receiver takes no more. The window lacks it until the next
+ * one.
+ */
+static inline void fragi_window_drop(struct fragi_window_tx *w, uint64_t bytes)
+{
+	w->dropped++;
+	w->dropped_bytes += bytes;
+}
+
 /* Credit has arrived. Returns false for what was never sent, or was given back before. */
 static inline bool fragi_window_credit(struct fragi_window_tx *w, uint64_t messages, uint64_t bytes)
 {
@@ -116,13 +127,20 @@ static inline bool fragi_window_credit(struct fragi_window_tx *w, uint64_t messa
 
 /*
  * The receiver is another one, which has all its credit to give: what was sent to the one before is
- * written off. The totals go on, so that the operator, who counts what it posts, need not know.
+ * written off, and what was dropped counts as sent. The totals go on, so that the operator, who
+ * counts what it posts, need not know. Returns how many were dropped.
  */
-static inline void fragi_window_restart_tx(struct fragi_window_tx *w)
+static inline uint64_t fragi_window_restart_tx(struct fragi_window_tx *w)
 {
+	const uint64_t dropped = w->dropped;
+
 	w->wanted = false;
+	w->sent += dropped;
+	w->sent_bytes += w->dropped_bytes;
+	w->dropped = w->dropped_bytes = 0;
 	atomic_store_explicit(&w->credited_bytes, w->sent_bytes, memory_order_relaxed);
 	atomic_store_explicit(&w->credited, w->sent, memory_order_release);
+	return dropped;
 }
 
 /* The receiving holder. */

@@ -149,6 +149,7 @@ struct fragi_remote_tx {
 	bool close_sent;
 	/* sent and confirmed in older epochs of the peer: messages of this one count from 0 */
 	uint64_t before, before_bytes, confirmed_before;
+	uint64_t dropped_before; /* of these, counted as sent but dropped */
 };
 
 enum fragi_part_state {

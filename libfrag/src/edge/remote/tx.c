@@ -191,6 +191,23 @@ static struct frag_message *take_pending(struct fragi_remote_tx *tx, uint64_t *o
 				    : fragi_queue_take_shared(&tx->pending, out_stamp);
 }
 
+static uint64_t bytes_of(const struct frag_message *message, const struct fragi_blob *blob)
+{
+	uint64_t bytes = blob->size;
+
+	for (uint32_t i = 0; i < message->tensor_count; i++)
+		bytes += message->tensors[i].tensor->compact_bytes;
+	return bytes;
+}
+
+/* It was encoded when it was posted. */
+static uint64_t posted_bytes(const struct frag_message *message)
+{
+	const struct fragi_blob *blob;
+
+	return fragi_message_encode(message, &blob) == 0 ? bytes_of(message, blob) : 0;
+}
+
 static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
 {
 	struct frag_message *message = tx->held;
@@ -201,6 +218,8 @@ static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
 	if (message == NULL)
 		message = take_pending(tx, &stamp);
 	for (; message != NULL; message = take_pending(tx, &stamp)) {
+		if (tx->policy->blocking)
+			fragi_window_drop(&tx->window, posted_bytes(message));
 		atomic_fetch_add_explicit(&tx->tx.row->tx_dropped[reason], 1, memory_order_release);
 		fragi_pump_dispose(fragi_remote_of(tx->edge.endpoint)->config.pump, message);
 	}
@@ -300,15 +319,6 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 			fail_for_memory(tx);
 	}
 	fragi_remote_send_start(send, &header, header_bytes, bodies, count);
-}
-
-static uint64_t bytes_of(const struct frag_message *message, const struct fragi_blob *blob)
-{
-	uint64_t bytes = blob->size;
-
-	for (uint32_t i = 0; i < message->tensor_count; i++)
-		bytes += message->tensors[i].tensor->compact_bytes;
-	return bytes;
 }
 
 /*
@@ -420,10 +430,10 @@ void fragi_remote_tx_restart(struct fragi_remote_tx *tx)
 {
 	tx->under_way = 0;
 	tx->close_sent = false;
+	tx->dropped_before += fragi_window_restart_tx(&tx->window);
 	tx->before = tx->window.sent;
 	tx->before_bytes = tx->window.sent_bytes;
 	tx->confirmed_before = atomic_load_explicit(&tx->tx.row->confirmed, memory_order_relaxed);
-	fragi_window_restart_tx(&tx->window);
 	atomic_store_explicit(&tx->tx.receiver_done, false, memory_order_release);
 	notify_room(tx);
 }
@@ -433,7 +443,7 @@ void fragi_remote_tx_before(const struct fragi_tx *base, uint64_t *out_sent,
 {
 	const struct fragi_remote_tx *tx = tx_of(base);
 
-	*out_sent = tx->before;
+	*out_sent = tx->before - tx->dropped_before;
 	*out_confirmed = tx->confirmed_before;
 }
 
