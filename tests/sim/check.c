@@ -62,7 +62,8 @@ static void check_app(struct sim *sim, struct sim_app *app)
 	if (state != app->state) {
 		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING &&
 		    !app->stopped_by_op && !all_done(app) && !sim_data_is_settled(app) &&
-		    !(app->restarts && app->stop_requested)) /* none of its hosts was there */
+		    !((app->restarts || sim_restart_was_made(app)) &&
+		      app->stop_requested)) /* none of its hosts was there */
 			sim_fail(sim, "rest",
 				 "%s is ended as at rest, but something can still happen",
 				 app->name);
