@@ -48,7 +48,8 @@ static bool can_have_failed(const struct sim_host *host)
 /* The only one that something happened to, and it is why the application ended. */
 static bool is_the_cause(const struct sim_app *app, const struct sim_host *host)
 {
-	bool by_fate = app->fate_met && !app->excused && host->pid == app->fate_pid;
+	bool by_fate =
+		app->fate_met && !app->excused && host->pid == app->fate_pid && app->blows == 0;
 	bool by_harm = !app->fate_met && app->harms == 1 && host->pid == app->harmed_pid &&
 		       !sim_restart_is_policy(host);
 
