@@ -93,18 +93,25 @@ bool drv_adopt_may_have_left(const struct drv_app *app, const struct drv_reporte
 	       drv_adopt_place(app, reported->number, reported->session) == DRV_ADOPT_UNKNOWN;
 }
 
-/* Hosts are moved one after the other, so there is one such process at most. */
+/*
+ * Hosts are moved one after the other, so there is one such process at most. Drivers that have lost
+ * their state may have given the same epoch to several.
+ */
 static bool is_needed(const struct drv_app *app, const struct drv_reported *reported)
 {
 	const struct drv_reported *owner = owner_of(app, reported->number);
+	bool is_first = true;
 
 	if (!drv_reported_is_beside(reported))
 		return reported == owner;
 	if ((owner != NULL && owner->epoch > reported->epoch) || has_failed(reported))
 		return false;
-	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
-		if (drv_reported_is_beside(r) && r->epoch > reported->epoch)
+	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
+		is_first = is_first && r != reported;
+		if (drv_reported_is_beside(r) &&
+		    (r->epoch > reported->epoch || (is_first && r->epoch == reported->epoch)))
 			return false;
+	}
 	return true;
 }
 

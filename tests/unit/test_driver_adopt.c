@@ -780,6 +780,33 @@ Test(driver_adopt, a_move_goes_on_to_what_was_prepared)
 	world_fini(&w);
 }
 
+/* Two drivers had lost the numbers that they gave. */
+Test(driver_adopt, a_move_goes_on_to_one_of_several_of_the_same_epoch)
+{
+	struct fw_message other;
+	const struct fw_message *kept, *killed;
+	struct world w;
+
+	comes_back(&w);
+	speaking_epoch[2] = RUN + 1;
+	other = of_host(FW_HOST_REPORT, 2);
+	other.report.is_beside = true;
+	hello_reporting(&w, 3, 1);
+	say_report_of(&w, 3, other, "app", two_fragments, "f2");
+	say_prepared(&w, 3, 2, "f2", false);
+	say_reported(&w, 3);
+	speaking_epoch[2] = 0;
+	report_both(&w, is_prepared_beside);
+	say_reported(&w, 1);
+	written(&w);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	kept = taken(&w, 3, FW_HOST_KILL);
+	killed = taken(&w, 2, FW_HOST_KILL);
+	cr_expect_neq(kept == NULL, killed == NULL, "%s", w.log);
+	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP), "it is moved to the other one");
+	world_fini(&w);
+}
+
 static void has_taken_over(struct fw_host_report *old, struct fw_host_report *new)
 {
 	old->yields = true;
