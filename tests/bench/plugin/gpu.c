@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tensors in memory of a GPU, from operator to operator. The source sends the same tensor again and
- * again, and says in the metadata when. The sink notes when it has each, and with `kernel` when a
+ * again, and says in the metadata when; with `fresh` a new tensor over the same memory, because a
+ * copy of a tensor for other hosts is made once, and kept with it. The sink notes when it has each, and with `kernel` when a
  * kernel has read all of it.
  */
 #include <errno.h>
@@ -19,7 +20,7 @@
 #define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
 
 struct gpu_source {
-	bool gpu;
+	bool gpu, fresh;
 	int64_t count, rows, columns, next;
 	uint64_t bytes;
 	struct frag_resource *allocator;
@@ -29,6 +30,7 @@ struct gpu_source {
 static const struct frag_port source_ports[] = {{.name = "out", .dir = FRAG_OUT}};
 static const struct frag_param source_params[] = {
 	FRAG_PARAM_BOOL(struct gpu_source, gpu, true),
+	FRAG_PARAM_BOOL(struct gpu_source, fresh, false),
 	FRAG_PARAM_I64(struct gpu_source, count, 0),
 	FRAG_PARAM_I64(struct gpu_source, rows, 0, .headline = "of an RGB picture; else bytes"),
 	FRAG_PARAM_I64(struct gpu_source, columns, 0),
@@ -59,13 +61,35 @@ static int source_initialize(void *state, struct frag_op *op)
 	return r;
 }
 
+static void release(void *tensor)
+{
+	frag_tensor_unref(tensor);
+}
+
+static int tensor_of(const struct gpu_source *s, struct frag_tensor **out)
+{
+	struct frag_tensor *tensor = frag_tensor_ref(s->tensor);
+	int r = 0;
+
+	if (!s->fresh)
+		*out = tensor;
+	else
+		r = frag_tensor_wrap(frag_tensor_dl(tensor), release, tensor, out);
+	if (r < 0)
+		frag_tensor_unref(tensor);
+	return r;
+}
+
 static int source_compute(void *state, struct frag_tick *tick)
 {
 	struct gpu_source *s = state;
+	struct frag_tensor *tensor;
 	int r = frag_metadata_set_i64(frag_tick_metadata(tick), "sent_ns", bench_now_ns());
 
 	if (r == 0)
-		r = frag_tick_emit_tensor(tick, 0, "", frag_tensor_ref(s->tensor));
+		r = tensor_of(s, &tensor);
+	if (r == 0)
+		r = frag_tick_emit_tensor(tick, 0, "", tensor);
 	return r < 0 ? r : ++s->next == s->count ? FRAG_DONE : 0;
 }
 
@@ -207,13 +231,14 @@ static int64_t count_late(const struct gpu_sink *s)
 }
 
 /*
- * "RECEIVED LATE SEEN_P50 SEEN_P99 DONE_P50 DONE_P99 BYTES SPAN CPU": times in ns; SPAN: from the
- * first message to the last; CPU: of this process.
+ * "RECEIVED LATE SEEN_P50 SEEN_P99 DONE_P50 DONE_P99 BYTES SPAN CPU COUNTED FIRST": times in ns;
+ * SPAN: in which the last COUNTED messages came, which are all but the first tenth; CPU: of this
+ * process; FIRST: the first message's trip.
  */
 static int sink_stop(void *state, struct frag_op *op)
 {
 	struct gpu_sink *s = state;
-	int64_t seen50, seen99, done50, done99, cpu_ns;
+	int64_t seen50, seen99, done50, done99, cpu_ns, first_trip_ns, last, from;
 	struct rusage used;
 	FILE *f = fopen(s->file, "w");
 
@@ -223,13 +248,16 @@ static int sink_stop(void *state, struct frag_op *op)
 	getrusage(RUSAGE_SELF, &used);
 	cpu_ns = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * INT64_C(1000000000) +
 		 (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * INT64_C(1000);
+	last = s->received - 1;
+	from = s->received / 10;
+	first_trip_ns = s->seen_ns[0];
 	percentiles(s->seen_ns, s->received, &seen50, &seen99);
 	percentiles(s->done_ns, s->received, &done50, &done99);
 	fprintf(f,
 		"%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRIu64
-		" %" PRId64 " %" PRId64 "\n",
+		" %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
 		s->received, s->period_ns > 0 ? count_late(s) : 0, seen50, seen99, done50, done99,
-		s->bytes, s->at_ns[s->received - 1] - s->at_ns[0], cpu_ns);
+		s->bytes, s->at_ns[last] - s->at_ns[from], cpu_ns, last - from, first_trip_ns);
 	return fclose(f) == 0 ? 0 : -EIO;
 }
 
