@@ -30,6 +30,7 @@ COUNTS = {
 WINDOWS = {8: 1024, 1 << 10: 1024, 64 << 10: 32, 1 << 20: 4, 8 << 20: 4}
 WIDE = {8: 16384, 1 << 10: 16384, 64 << 10: 256, 1 << 20: 32, 8 << 20: 8}
 SETTINGS = {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo", "UCX_TCP_CONN_NB": "y", "UCX_TCP_TX_SEG_SIZE": "64K",
+            "UCX_TCP_RX_SEG_SIZE": "256K",
             "UCX_RNDV_THRESH": "1M", "UCX_KEEPALIVE_INTERVAL": "1s", "UCX_WARN_UNUSED_ENV_VARS": "n",
             "UCX_LOG_LEVEL": "error"}
 

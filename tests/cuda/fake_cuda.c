@@ -31,7 +31,7 @@ EXPORT extern __typeof__(fake_cuda_sms) fake_cuda_sms;
 #define DEVICES_MAX 8
 #define STACK_MAX 8
 
-enum kind { DEVICE, PINNED, MANAGED, MAPPED };
+enum kind { DEVICE, PINNED, MANAGED, MAPPED, REGISTERED };
 
 #define SHARED_PAGE ((size_t)64 << 10)
 
@@ -382,7 +382,8 @@ static CUresult piece_free(char *address, bool pinned, bool of_pool)
 	while (*at != NULL && (*at)->address != address)
 		at = &(*at)->next;
 	piece = *at;
-	if (piece == NULL || piece->kind == MAPPED || (piece->kind == PINNED) != pinned ||
+	if (piece == NULL || piece->kind == MAPPED || piece->kind == REGISTERED ||
+	    (piece->kind == PINNED) != pinned ||
 	    (piece->pool != NULL) != of_pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	mapped = (piece->size + page - 1) / page * page;
@@ -488,6 +489,47 @@ CUresult cuMemFreeHost(void *memory)
 	ENTER(cuMemFreeHost, true)
 	wait_for_streams();
 	LEAVE(piece_free(memory, true, false));
+}
+
+/* Memory of the caller's. */
+CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct piece *piece;
+	int device;
+
+	ENTER(cuMemHostRegister_v2, true)
+	if (flags != CU_MEMHOSTREGISTER_PORTABLE || (uintptr_t)memory % page != 0 ||
+	    size % page != 0 || size == 0)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	device = current()->device;
+	if (size > memory_max - used[device])
+		LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+	piece = calloc(1, sizeof(*piece));
+	if (piece == NULL)
+		abort();
+	used[device] += size;
+	*piece = (struct piece){.kind = REGISTERED, .device = device, .size = size, .address = memory, .bytes = memory,
+				.next = pieces};
+	pieces = piece;
+	LEAVE(CUDA_SUCCESS);
+}
+
+CUresult cuMemHostUnregister(void *memory)
+{
+	struct piece **at = &pieces, *piece;
+
+	ENTER(cuMemHostUnregister, true)
+	wait_for_streams();
+	while (*at != NULL && ((*at)->kind != REGISTERED || (*at)->address != memory))
+		at = &(*at)->next;
+	piece = *at;
+	if (piece == NULL)
+		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	*at = piece->next;
+	used[piece->device] -= piece->size;
+	free(piece);
+	LEAVE(CUDA_SUCCESS);
 }
 
 /* Memory that other processes map. */

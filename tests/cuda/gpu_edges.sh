@@ -65,11 +65,13 @@ run() {
 perftest() {
 	tls=$1
 	shift
-	UCX_TLS=$tls UCX_NET_DEVICES=lo UCX_TCP_TX_SEG_SIZE=64K UCX_RNDV_THRESH=1M \
+	UCX_TLS=$tls UCX_NET_DEVICES=lo UCX_TCP_TX_SEG_SIZE=64K \
+		UCX_TCP_RX_SEG_SIZE=256K UCX_RNDV_THRESH=1M \
 		bin/ucx_perftest -p 13339 >/dev/null 2>&1 &
 	server=$!
 	sleep 1
-	UCX_TLS=$tls UCX_NET_DEVICES=lo UCX_TCP_TX_SEG_SIZE=64K UCX_RNDV_THRESH=1M \
+	UCX_TLS=$tls UCX_NET_DEVICES=lo UCX_TCP_TX_SEG_SIZE=64K \
+		UCX_TCP_RX_SEG_SIZE=256K UCX_RNDV_THRESH=1M \
 		timeout 60 bin/ucx_perftest -f -p 13339 127.0.0.1 "$@" 2>&1 | tail -1 |
 		sed "s/^/     ucx_perftest $tls $*: /"
 	wait $server

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <data/codec.h>
@@ -94,7 +96,7 @@ static void expect_sent(struct frag_tensor *tensor, int64_t bytes, int value)
 Test(staging, nothing_is_pinned_before_a_tensor_leaves)
 {
 	use_gpu();
-	cr_expect_eq(calls("cuMemHostAlloc"), 0);
+	cr_expect_eq(calls("cuMemHostRegister_v2"), 0);
 	cr_expect_eq(used(), 0);
 }
 
@@ -108,9 +110,11 @@ Test(staging, pinned_memory_is_taken_once_and_used_again)
 		expect_sent(tensor, MIB, i);
 		frag_tensor_unref(tensor);
 	}
-	cr_expect_eq(calls("cuMemHostAlloc"), 1);
+	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
+	cr_expect_eq(calls("cuMemHostAlloc"), 0);
 	cr_expect_eq(used(), FRAGI_STAGING_STEP);
 	fragi_staging_trim();
+	cr_expect_eq(calls("cuMemHostUnregister"), 1);
 	cr_expect_eq(used(), 0);
 	/* It can be taken anew. */
 	struct frag_tensor *tensor = on_gpu(KIB, 7);
@@ -144,11 +148,63 @@ Test(staging, pinned_memory_is_bounded)
 	cr_expect_eq(used(), 0);
 }
 
+/* The driver's own memory is pinned too. */
+Test(staging, where_pages_cannot_be_pinned_the_driver_gives_its_own)
+{
+	struct frag_tensor *tensor;
+
+	use_gpu();
+	fail_call("cuMemHostRegister_v2", 1, 801);
+	tensor = on_gpu(MIB, 5);
+	expect_sent(tensor, MIB, 5);
+	frag_tensor_unref(tensor);
+	cr_expect_eq(calls("cuMemHostAlloc"), 1);
+	cr_expect_eq(used(), FRAGI_STAGING_STEP);
+	fragi_staging_trim();
+	cr_expect_eq(calls("cuMemFreeHost"), 1);
+	cr_expect_eq(used(), 0);
+}
+
+/* After a fork, the pages that the device knows stay those of this process. */
+Test(staging, a_child_does_not_get_pinned_pages)
+{
+	void *memory;
+	unsigned char resident;
+	pid_t child;
+	int status;
+
+	use_gpu();
+	cr_assert_eq(frag_alloc(fragi_staging(), 4 * MIB, &memory), 0);
+	child = fork();
+	if (child == 0)
+		_exit(mincore(memory, 1, &resident) == 0 || errno != ENOMEM);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	frag_free(fragi_staging(), memory);
+	fragi_staging_trim();
+}
+
+Test(staging, what_cannot_be_prepared_is_left_to_the_first_tensor)
+{
+	struct frag_tensor *tensor;
+
+	use_gpu();
+	fail_call("cuMemHostRegister_v2", 1, 2);
+	fail_call("cuMemHostAlloc", 1, 2);
+	fragi_staging_prepare(false);
+	cr_expect_eq(used(), 0);
+	tensor = on_gpu(MIB, 5);
+	expect_sent(tensor, MIB, 5);
+	frag_tensor_unref(tensor);
+	fragi_staging_trim();
+}
+
 Test(staging, a_tensor_leaves_where_nothing_can_be_pinned)
 {
 	struct frag_tensor *tensor;
 
 	use_gpu();
+	fail_call("cuMemHostRegister_v2", 1, 2);
 	fail_call("cuMemHostAlloc", 1, 2);
 	tensor = on_gpu(MIB, 5);
 	expect_sent(tensor, MIB, 5);
@@ -194,6 +250,31 @@ static struct frag_message *received(int64_t bytes, int value)
 	return arrived;
 }
 
+/* Then the first tensors take nothing from the driver: it takes some milliseconds. */
+Test(staging, what_is_prepared_is_there_for_the_first_tensors)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_message *message;
+	int made;
+
+	fragi_staging_prepare(true); /* no GPU was opened */
+	use_gpu();
+	fragi_staging_prepare(false);
+	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
+	cr_expect_eq(calls("cuMemPoolCreate"), 0, "nothing arrives");
+	fragi_staging_prepare(true);
+	made = calls("cuMemAllocFromPoolAsync");
+	cr_expect_eq(made, 1);
+	message = received(4 * MIB, 7);
+	cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
+	frag_message_unref(message);
+	fragi_stream_settle(arrivals);
+	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
+	cr_expect_eq(calls("cuMemPoolCreate"), 1);
+	fragi_staging_trim();
+	fragi_stream_free(arrivals);
+}
+
 Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -220,7 +301,7 @@ Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
 		cr_expect_eq(calls("cuMemFree_v2"), taken);
 	}
 	cr_expect_eq(calls("cuMemPoolCreate"), 1);
-	cr_expect_eq(calls("cuMemHostAlloc"), 1, "both ways, and for all");
+	cr_expect_eq(calls("cuMemHostRegister_v2"), 1, "both ways, and for all");
 }
 
 /* Whoever receives waits for the copy; what it reads stays until then, and no longer. */

@@ -55,6 +55,8 @@
 	X(cuMemAllocManaged, (CUdeviceptr * memory, size_t size, unsigned int flags))              \
 	X(cuMemHostAlloc, (void **memory, size_t size, unsigned int flags))                        \
 	X(cuMemFreeHost, (void *memory))                                                           \
+	X(cuMemHostRegister_v2, (void *memory, size_t size, unsigned int flags))                   \
+	X(cuMemHostUnregister, (void *memory))                                                     \
 	X(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream))         \
 	X(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream stream))                        \
 	X(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority))       \

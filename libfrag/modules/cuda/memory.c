@@ -9,6 +9,8 @@
 
 #define PITCH_MAX INT32_MAX
 
+static const struct frag_device pinned_device = {FRAG_DEVICE_CUDA_HOST, 0};
+
 static CUdeviceptr address(const void *memory)
 {
 	return (CUdeviceptr)(uintptr_t)memory;
@@ -92,6 +94,33 @@ static void memory_free(struct frag_device device, void *memory)
 	}
 	if (r < 0)
 		log_error(NULL, "memory was not freed: %s", err.text);
+}
+
+static int memory_pin(void *memory, size_t size, struct frag_err *err)
+{
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(pinned_device, &gpu, err);
+
+	if (r < 0)
+		return r;
+	r = cuda_check(cu.cuMemHostRegister_v2(memory, size, CU_MEMHOSTREGISTER_PORTABLE), err,
+		       "cuMemHostRegister of %zu bytes", size);
+	cuda_device_leave();
+	return r;
+}
+
+static void memory_unpin(void *memory)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	const struct cuda_device *gpu;
+	int r = enter_gpu_of(pinned_device, &gpu, &err);
+
+	if (r == 0) {
+		r = cuda_check(cu.cuMemHostUnregister(memory), &err, "cuMemHostUnregister");
+		cuda_device_leave();
+	}
+	if (r < 0)
+		log_error(NULL, "memory stays pinned: %s", err.text);
 }
 
 static int copy_bytes(const struct cuda_device *gpu, CUstream stream, CUdeviceptr to,
@@ -228,6 +257,8 @@ static int memory_wait(struct frag_device device, struct frag_err *err)
 const struct fragi_memory cuda_memory = {
 	.alloc = memory_alloc,
 	.free = memory_free,
+	.pin = memory_pin,
+	.unpin = memory_unpin,
 	.pool_alloc = cuda_kept_alloc,
 	.pool_free = cuda_kept_free,
 	.copy = memory_copy,

@@ -56,6 +56,13 @@ struct fragi_memory {
 	/* Waits until the device has done with the memory. */
 	void (*free)(struct frag_device device, void *memory);
 	/*
+	 * Pins memory of the host, whole pages of the caller's: devices then copy to and from it as
+	 * fast as memory of CUDA_HOST, but kernels may not use its address. unpin: they have done
+	 * with it. Returns 0; -ENODEV; -ENOMEM; -EIO: the driver refuses. NULL: needs no pinning.
+	 */
+	int (*pin)(void *memory, size_t size, struct frag_err *err);
+	void (*unpin)(void *memory);
+	/*
 	 * The same for device memory, out of a pool that keeps what was given back: without calls
 	 * that wait for the whole device. The work that uses the memory is done when it is freed.
 	 */

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <base/alloc.h>
 #include <data/pinned_heap.h>
 
 #define ALIGN 256u
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct fragi_pinned_span {
 	unsigned char *at;
 	size_t size;
 	bool used;
 	bool begins_area;
+	size_t area_bytes; /* of an area of huge pages, which begins here; 0: it is the driver's */
 };
 
 static const struct frag_device pinned = {FRAG_DEVICE_CUDA_HOST, 0};
@@ -49,27 +52,74 @@ static void join(struct fragi_pinned_heap *heap, size_t i)
 	memmove(span + 1, span + 2, (heap->span_count - i - 1) * sizeof(*span));
 }
 
+static void huge_free(void *area, size_t size)
+{
+	if (area != NULL)
+		(void)madvise(area, size, MADV_DOFORK);
+	fragi_free(area);
+}
+
+/*
+ * Memory of huge pages that is then pinned. After a fork, what this process writes would go to
+ * copies of pages that the device still knows, so a child does not get them. NULL: refused.
+ */
+static void *huge_alloc(const struct fragi_memory *memory, size_t size)
+{
+	void *area = fragi_bulk_alloc(size);
+
+	if (area != NULL && madvise(area, size, MADV_DONTFORK) == 0 &&
+	    memory->pin(area, size, NULL) == 0)
+		return area;
+	huge_free(area, size);
+	return NULL;
+}
+
+static int area_alloc(const struct fragi_pinned_heap *heap, size_t size,
+		      struct fragi_pinned_span *span, struct frag_err *err)
+{
+	void *area = NULL;
+	int r = 0;
+
+	if (heap->huge_pages && heap->memory->pin != NULL && size % HUGE_PAGE == 0)
+		area = huge_alloc(heap->memory, size);
+	span->area_bytes = area != NULL ? size : 0;
+	if (area == NULL)
+		r = heap->memory->alloc(pinned, size, &area, err);
+	span->at = area;
+	span->size = size;
+	return r;
+}
+
+static void area_free(const struct fragi_pinned_heap *heap, const struct fragi_pinned_span *span)
+{
+	if (span->area_bytes == 0) {
+		heap->memory->free(pinned, span->at);
+		return;
+	}
+	heap->memory->unpin(span->at);
+	huge_free(span->at, span->area_bytes);
+}
+
 /* Adds an area with room for `size` bytes. */
 static int grow(struct fragi_pinned_heap *heap, uint64_t size, struct frag_err *err)
 {
 	const uint64_t left = heap->max_bytes - heap->bytes;
 	struct fragi_pinned_span span = {.begins_area = true};
-	void *memory;
 	int r;
 
 	if (size > left)
 		return frag_err_set(err, -ENOMEM, "%llu bytes are more than the maximum",
 				    (unsigned long long)size);
+	if (heap->huge_pages && size % HUGE_PAGE != 0 && size < left - left % HUGE_PAGE)
+		size += HUGE_PAGE - size % HUGE_PAGE;
 	if (size < heap->step_bytes)
 		size = heap->step_bytes < left ? heap->step_bytes : left;
-	r = heap->memory->alloc(pinned, (size_t)size, &memory, err);
+	r = area_alloc(heap, (size_t)size, &span, err);
 	if (r < 0)
 		return r;
-	span.at = memory;
-	span.size = (size_t)size;
 	r = insert_span(heap, heap->span_count, &span);
 	if (r < 0)
-		heap->memory->free(pinned, memory);
+		area_free(heap, &span);
 	else
 		heap->bytes += size;
 	return r;
@@ -116,7 +166,7 @@ static void free_areas(struct fragi_pinned_heap *heap)
 {
 	for (size_t i = 0; i < heap->span_count; i++)
 		if (heap->spans[i].begins_area)
-			heap->memory->free(pinned, heap->spans[i].at);
+			area_free(heap, &heap->spans[i]);
 	fragi_free(heap->spans);
 	heap->spans = NULL;
 	heap->span_count = heap->span_capacity = 0;

@@ -10,6 +10,7 @@
 static struct fragi_pinned_heap heap = {
 	.step_bytes = FRAGI_STAGING_STEP,
 	.max_bytes = FRAGI_STAGING_MAX,
+	.huge_pages = true,
 };
 static _Atomic bool ran_out; /* and that was logged */
 
@@ -75,6 +76,19 @@ void fragi_staging_install(const struct fragi_memory *cuda)
 	fragi_lock_take(&heap.lock);
 	heap.memory = cuda;
 	fragi_lock_leave(&heap.lock);
+}
+
+void fragi_staging_prepare(bool arrives)
+{
+	struct frag_device gpu;
+	void *memory;
+
+	if (!fragi_memory_gpu(&gpu))
+		return;
+	if (fragi_pinned_heap_alloc(&heap, 1, &memory) == 0)
+		(void)fragi_pinned_heap_free(&heap, memory);
+	if (arrives && fragi_memory_of(gpu)->pool_alloc(gpu, FRAGI_STAGING_STEP, &memory, NULL) == 0)
+		fragi_memory_of(gpu)->pool_free(gpu, memory);
 }
 
 void fragi_staging_trim(void)

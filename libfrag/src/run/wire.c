@@ -8,6 +8,7 @@
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/transports.h>
+#include <data/staging.h>
 #include <graph/interface.h>
 #include <run/state.h>
 
@@ -487,6 +488,25 @@ static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_
 	return 0;
 }
 
+/* What goes over a transport that takes no memory of a GPU goes through memory of the host. */
+static void prepare_staging(const struct fragi_run *run, const struct fragi_run_edge *edges,
+			    size_t count)
+{
+	bool any = false, arrives = false;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fragi_transport *transport =
+			fragi_remote_transport(run->remote, edges[i].transport);
+
+		if (transport == NULL || (transport->devices & 1u << FRAG_DEVICE_CUDA) != 0)
+			continue;
+		any = true;
+		arrives |= !edges[i].sends;
+	}
+	if (any)
+		fragi_staging_prepare(arrives);
+}
+
 int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
 		   const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
 {
@@ -523,6 +543,7 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 	if (r == 0 && fragi_run_check_pools(run, edges, edge_count) < 0)
 		r = frag_err_set(err, -ENOMEM, "out of memory for a look at the pools");
 	if (r == 0 && peer_count > 0) {
+		prepare_staging(run, edges, edge_count);
 		r = fragi_pump_attach(run->pump, &fragi_remote_pump_ops, run->remote);
 		if (r < 0)
 			frag_err_set(err, r, "cannot start the thread that drives the edges (%s)",
