@@ -88,6 +88,7 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 		lib/frag/modules lib/frag/plugins)
 	@cp $(B)/tests/cuda/gpu_check $(B)/bench/gpu $(addprefix $(B)/bin/,fragctl driverd workerd) \
 		$(GPU_CHECK)/bin
+	@ip=$$(PATH="$$PATH:/usr/sbin" command -v ip); [ -z "$$ip" ] || cp -L $$ip $(GPU_CHECK)/bin
 	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK)/libexec/frag
 	@cp $(LIBFRAG_SO) $(GPU_CHECK)/lib
 	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so $(if $(UCX_SRC),ucx.so)) \

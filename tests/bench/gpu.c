@@ -2,8 +2,10 @@
 /*
  * Floors of a GPU, and the kernel of format_converter alone. Prints lines "NAME UNIT VALUE".
  *   gpu floors        kernel launches, copies, and the conversion beside a copy of its bytes
- *   gpu serve PORT    receives over TCP until the other side ends, one connection
- *   gpu send ADDRESS PORT MIB   sends so much; prints MB/s
+ *   gpu serve PORT BYTES   receives messages of so many bytes over one TCP connection, each into
+ *       memory of its own, as many as a flow has on its way, until the other side ends
+ *   gpu send ADDRESS PORT BYTES COUNT PIECE   sends so many, in writes of PIECE bytes; prints MB/s
+ *       of the last nine tenths
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,6 +31,7 @@
 #define SERIES 7
 #define LAUNCHES 200
 #define SKIPPED 77
+#define WINDOW 4u /* messages on their way, as a flow between hosts has that says nothing */
 
 static double now_us(void)
 {
@@ -318,46 +321,73 @@ static int socket_at(const char *ip, int port, struct sockaddr_in *out)
 	return socket(AF_INET, SOCK_STREAM, 0);
 }
 
-static int serve(int port)
+/* Returns false at the end of the connection. */
+static bool receive(int peer, char *to, size_t bytes)
 {
-	static char buffer[1 << 20];
+	ssize_t n;
+
+	for (size_t got = 0; got < bytes; got += (size_t)n) {
+		n = read(peer, to + got, bytes - got);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static int serve(int port, size_t bytes)
+{
 	struct sockaddr_in at;
 	int fd = socket_at("0.0.0.0", port, &at), peer, one = 1;
+	char *memory = calloc(WINDOW, bytes);
 
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, 1) < 0)
+	if (memory == NULL || fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    listen(fd, 1) < 0)
 		return 1;
+	memset(memory, 1, WINDOW * bytes);
 	peer = accept(fd, NULL, NULL);
-	while (read(peer, buffer, sizeof(buffer)) > 0)
+	for (size_t i = 0; receive(peer, memory + i % WINDOW * bytes, bytes); i++)
 		;
+	free(memory);
 	/* The sender waits for the end, so that all has arrived. */
 	return 0;
 }
 
-static int send_all(const char *ip, int port, int mib)
+static bool send_message(int fd, const char *from, size_t bytes, size_t piece)
 {
-	static char buffer[1 << 20];
-	struct sockaddr_in at;
-	int fd = socket_at(ip, port, &at);
-	double began;
-	size_t sent;
 	ssize_t n;
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+	for (size_t sent = 0; sent < bytes; sent += (size_t)n) {
+		n = write(fd, from + sent, bytes - sent < piece ? bytes - sent : piece);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static int send_all(const char *ip, int port, size_t bytes, int count, size_t piece)
+{
+	struct sockaddr_in at;
+	int fd = socket_at(ip, port, &at), first = count / 10;
+	char *message = malloc(bytes), end;
+	double began = 0;
+
+	if (message == NULL || fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
 		fprintf(stderr, "gpu: connect: %s\n", strerror(errno));
 		return 1;
 	}
-	began = now_us();
-	for (int i = 0; i < mib; i++)
-		for (sent = 0; sent < sizeof(buffer); sent += (size_t)n) {
-			n = write(fd, buffer + sent, sizeof(buffer) - sent);
-			if (n <= 0)
-				return 1;
-		}
+	memset(message, 7, bytes);
+	for (int i = 0; i < count; i++) {
+		if (i == first)
+			began = now_us();
+		if (!send_message(fd, message, bytes, piece))
+			return 1;
+	}
 	shutdown(fd, SHUT_WR);
-	while (read(fd, buffer, sizeof(buffer)) > 0)
+	while (read(fd, &end, 1) > 0)
 		;
-	printf("floor.tcp MB/s %.1f\n", mib * 1048576.0 / (now_us() - began));
+	printf("%.1f\n", (count - first) * (double)bytes / (now_us() - began));
+	free(message);
 	return 0;
 }
 
@@ -366,10 +396,12 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 2 && strcmp(argv[1], "floors") == 0)
 		return floors();
-	if (argc == 3 && strcmp(argv[1], "serve") == 0)
-		return serve(atoi(argv[2]));
-	if (argc == 5 && strcmp(argv[1], "send") == 0)
-		return send_all(argv[2], atoi(argv[3]), atoi(argv[4]));
-	fprintf(stderr, "usage: gpu floors | serve PORT | send ADDRESS PORT MIB\n");
+	if (argc == 4 && strcmp(argv[1], "serve") == 0)
+		return serve(atoi(argv[2]), (size_t)atoll(argv[3]));
+	if (argc == 7 && strcmp(argv[1], "send") == 0)
+		return send_all(argv[2], atoi(argv[3]), (size_t)atoll(argv[4]), atoi(argv[5]),
+				(size_t)atoll(argv[6]));
+	fprintf(stderr,
+		"usage: gpu floors | serve PORT BYTES | send ADDRESS PORT BYTES COUNT PIECE\n");
 	return 2;
 }

@@ -43,10 +43,12 @@ def make_rows(bench):
         for size in ("1KiB", "8MiB", "64MiB"):
             row("%s.%s.kernel" % (part, size), "us", target=300 if part == "hosts" else None)
             row("%s.%s.kernel.p99" % (part, size), "us")
-    floor = row("floor.tcp", "MB/s", more_is_better=True)
-    row("staged.8MiB.system", "MB/s", floor=floor, more_is_better=True)
-    # of the slower of both floors, which TCP is
-    row("staged.8MiB.gpu", "MB/s", floor=floor, target=lambda f: 0.8 * f, more_is_better=True)
+    for size in ("2MiB", "8MiB", "64MiB"):
+        floor = row("floor.tcp." + size, "MB/s", more_is_better=True)
+        row("staged.%s.system" % size, "MB/s", floor=floor, more_is_better=True)
+        # of the slower of both floors, which TCP is
+        row("staged.%s.gpu" % size, "MB/s", floor=floor, target=lambda f: 0.8 * f, more_is_better=True)
+        row("staged.%s.gpu.first" % size, "ms")
     row("streams.30.frames", "n")
     row("streams.30.missed", "n", target=0)
     row("streams.30.latency.worst_p50", "us")
