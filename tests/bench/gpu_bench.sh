@@ -190,7 +190,7 @@ floor_of_tcp() {
 		server=$!
 		for _ in 1 2 3 4 5 6 7 8 9 10; do
 			sleep 0.2
-			$in_a bin/gpu send $b 13999 "$bytes" "$count" $piece 2>"$work/log" && break
+			$in_a bin/gpu send "$b" 13999 "$bytes" "$count" $piece 2>"$work/log" && break
 		done
 		wait $server
 	done | sort -n | tail -n 1 | sed "s/^/floor.tcp.$label MB\/s /"
@@ -218,12 +218,12 @@ staged() {
 		    scheduler: {type: greedy}
 		flows: [{from: f1.tx, to: f2.rx, edge: ucx}]
 	END
-	$in_a bin/driverd --address $a:13998 --app "$work/app.yaml" --insecure >"$work/log" 2>&1 &
+	$in_a bin/driverd --address "$a:13998" --app "$work/app.yaml" --insecure >"$work/log" 2>&1 &
 	driver=$!
-	$in_a bin/workerd --address $a:13998 --fragments f1 --name one --once --insecure \
+	$in_a bin/workerd --address "$a:13998" --fragments f1 --name one --once --insecure \
 		>"$work/one" 2>&1 &
 	one=$!
-	$in_b bin/workerd --address $a:13998 --fragments f2 --name two --once --insecure \
+	$in_b bin/workerd --address "$a:13998" --fragments f2 --name two --once --insecure \
 		--allow-write "$work" >"$work/two" 2>&1 &
 	two=$!
 	wait $driver

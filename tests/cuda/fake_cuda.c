@@ -383,8 +383,7 @@ static CUresult piece_free(char *address, bool pinned, bool of_pool)
 		at = &(*at)->next;
 	piece = *at;
 	if (piece == NULL || piece->kind == MAPPED || piece->kind == REGISTERED ||
-	    (piece->kind == PINNED) != pinned ||
-	    (piece->pool != NULL) != of_pool)
+	    (piece->kind == PINNED) != pinned || (piece->pool != NULL) != of_pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	mapped = (piece->size + page - 1) / page * page;
 	*at = piece->next;
@@ -509,7 +508,11 @@ CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
 	if (piece == NULL)
 		abort();
 	used[device] += size;
-	*piece = (struct piece){.kind = REGISTERED, .device = device, .size = size, .address = memory, .bytes = memory,
+	*piece = (struct piece){.kind = REGISTERED,
+				.device = device,
+				.size = size,
+				.address = memory,
+				.bytes = memory,
 				.next = pieces};
 	pieces = piece;
 	LEAVE(CUDA_SUCCESS);

@@ -173,6 +173,15 @@ class Between(Gpu):
         self.assertRegex(r.stderr, r"gpu: a tensor of 2048 bytes cannot be copied from its GPU: "
                                    r"GPU 0 .*: cuMemcpyAsync .*: CUDA_ERROR_ILLEGAL_ADDRESS")
 
+    @unittest.skipUnless(os.path.exists(os.path.join(FAKE, "ucx_cuda.so")), "built without UCX")
+    def test_a_host_takes_what_staging_needs_before_the_first_tensor(self):
+        """A tensor for which the pool cannot be made fails the application, as the next test
+        shows; the first attempt is not that of a tensor."""
+        self.env["FAKE_CUDA_FAIL"] = "cuMemPoolCreate:1:2"
+        r = self.fragctl("run", BETWEEN % ("device", 32, "true", ", edge: ucx"), "--workers", "1")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("tensor 20 is whole, on device %d" % 2, r.stderr)
+
     def test_a_gpu_without_room_for_what_arrives(self):
         """Only what arrives takes memory by this call."""
         self.env["FAKE_CUDA_FAIL"] = "cuMemAllocFromPoolAsync:2:2"

@@ -87,7 +87,8 @@ void fragi_staging_prepare(bool arrives)
 		return;
 	if (fragi_pinned_heap_alloc(&heap, 1, &memory) == 0)
 		(void)fragi_pinned_heap_free(&heap, memory);
-	if (arrives && fragi_memory_of(gpu)->pool_alloc(gpu, FRAGI_STAGING_STEP, &memory, NULL) == 0)
+	if (arrives &&
+	    fragi_memory_of(gpu)->pool_alloc(gpu, FRAGI_STAGING_STEP, &memory, NULL) == 0)
 		fragi_memory_of(gpu)->pool_free(gpu, memory);
 }
 

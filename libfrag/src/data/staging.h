@@ -8,9 +8,10 @@
 /*
  * The memory that tensors of GPUs pass through between hosts, one for this process:
  * - pinned memory of the host, which the GPU copies to and from at full speed. It is taken from the
- *   driver before the first tensor, or when more is needed, kept, and bounded: beyond FRAGI_STAGING_MAX, ordinary memory is
- *   used, which the driver copies through pinned memory of its own. Nothing ever waits for a piece:
- *   those who have them may need this thread to let go of them.
+ *   driver before the first tensor, or when more is needed, kept, and bounded: beyond
+ *   FRAGI_STAGING_MAX, ordinary memory is used, which the driver copies through pinned memory of
+ *   its own. Nothing ever waits for a piece: those who have them may need this thread to let go of
+ *   them.
  * - device memory for what arrives, out of pools of the driver.
  */
 #define FRAGI_STAGING_MAX ((uint64_t)256 << 20)

@@ -2,8 +2,8 @@
 /*
  * Tensors in memory of a GPU, from operator to operator. The source sends the same tensor again and
  * again, and says in the metadata when; with `fresh` a new tensor over the same memory, because a
- * copy of a tensor for other hosts is made once, and kept with it. The sink notes when it has each, and with `kernel` when a
- * kernel has read all of it.
+ * copy of a tensor for other hosts is made once, and kept with it. The sink notes when it has each,
+ * and with `kernel` when a kernel has read all of it.
  */
 #include <errno.h>
 #include <inttypes.h>
