@@ -4,6 +4,7 @@
 # it.
 # usage: tests/planted/sim.sh [NAME...]     B: the build folder, default build; RUNS: seeds for
 #                             each, default 20000, twice as many as make check, for rare ones
+# What few histories have is looked for in those: a line of the patch, "seeds: --from 2 --every 16".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
@@ -16,8 +17,10 @@ plant_build() {
 }
 
 plant_notice() {
-	local status=0 found
-	"$scratch/$b/tests/sim/sim" --runs "$runs" >"$scratch.log" 2>&1 || status=$?
+	local status=0 found seeds
+	seeds=$(sed -n 's/^seeds: //p' "$scratch/$faults/$1.patch")
+	# shellcheck disable=SC2086 # several words
+	"$scratch/$b/tests/sim/sim" --runs "$runs" $seeds >"$scratch.log" 2>&1 || status=$?
 	found=$(sed -n 's/^seed \([0-9]*\): \([^:]*\): .*/seed \1: \2/p' "$scratch.log" | head -1)
 	if [ -n "$found" ]; then
 		echo "$found"
@@ -27,7 +30,7 @@ plant_notice() {
 	elif [ $status != 0 ]; then
 		echo "a seed up to $runs: it crashes: $(grep -m 1 -e 'ssertion' -e 'illegal' "$scratch.log")"
 	else
-		echo "nothing within $runs seeds"
+		echo "nothing within $runs seeds${seeds:+ $seeds}"
 		return 1
 	fi
 }

@@ -37,13 +37,13 @@ static void add(struct totals *totals, uint64_t seed, const struct sim_result *r
 		totals->first_failure = seed;
 }
 
-/* Every job-th seed from first on, until one fails. */
-static void run_share(uint64_t first, uint64_t last, uint64_t jobs, bool keep_going,
+/* Every step-th seed from first on, until one fails. */
+static void run_share(uint64_t first, uint64_t last, uint64_t step, bool keep_going,
 		      struct totals *totals)
 {
 	struct sim_result result;
 
-	for (uint64_t seed = first; seed <= last; seed += jobs) {
+	for (uint64_t seed = first; seed <= last; seed += step) {
 		sim_run(seed, NULL, &result);
 		add(totals, seed, &result);
 		if (!result.failed)
@@ -71,7 +71,7 @@ static void merge(struct totals *into, const struct totals *one)
 		into->first_failure = one->first_failure;
 }
 
-static int run_many(uint64_t from, uint64_t runs, uint64_t jobs, bool keep_going)
+static int run_many(uint64_t from, uint64_t every, uint64_t runs, uint64_t jobs, bool keep_going)
 {
 	struct totals totals = {0}, one;
 	int64_t started_ns = now_ns();
@@ -84,7 +84,8 @@ static int run_many(uint64_t from, uint64_t runs, uint64_t jobs, bool keep_going
 		}
 		if (fork() == 0) {
 			one = (struct totals){0};
-			run_share(from + j, from + runs - 1, jobs, keep_going, &one);
+			run_share(from + j * every, from + (runs - 1) * every, jobs * every,
+				  keep_going, &one);
 			_exit(write(pipes[j][1], &one, sizeof(one)) == (ssize_t)sizeof(one) ? 0
 											    : 1);
 		}
@@ -137,7 +138,7 @@ static uint64_t number(const char *text, const char *flag)
 
 int main(int argc, char **argv)
 {
-	uint64_t runs = 1000, from = 1, jobs = 1;
+	uint64_t runs = 1000, from = 1, every = 1, jobs = 1;
 	bool keep_going = false;
 
 	for (int i = 1; i < argc; i++) {
@@ -147,15 +148,18 @@ int main(int argc, char **argv)
 			runs = number(argv[++i], "--runs");
 		} else if (strcmp(argv[i], "--from") == 0) {
 			from = number(argv[++i], "--from");
+		} else if (strcmp(argv[i], "--every") ==
+			   0) { /* what a history has follows from it */
+			every = number(argv[++i], "--every");
 		} else if (strcmp(argv[i], "--jobs") == 0) {
 			jobs = number(argv[++i], "--jobs");
 		} else if (strcmp(argv[i], "--keep-going") == 0) {
 			keep_going = true;
 		} else {
 			fprintf(stderr,
-				"usage: sim --seed N | --runs N [--from SEED] [--jobs N] [--keep-going]\n");
+				"usage: sim --seed N | --runs N [--from SEED] [--every N] [--jobs N] [--keep-going]\n");
 			return 2;
 		}
 	}
-	return run_many(from, runs, jobs < 64 ? jobs : 64, keep_going);
+	return run_many(from, every, runs, jobs < 64 ? jobs : 64, keep_going);
 }
