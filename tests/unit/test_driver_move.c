@@ -192,6 +192,34 @@ Test(driver_move, a_worker_that_takes_over_and_is_lost_changes_nothing_before_it
 	world_fini(&w);
 }
 
+Test(driver_move, parameters_that_change_meanwhile_make_another_process)
+{
+	struct fw_message done = of_host(FW_HOST_SET_DONE, 2);
+	const struct fw_message *m;
+	struct world w;
+
+	move_begins(&w);
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_SET, .seq = 10, .set = {"app", "f2.rx.value=4"}});
+	m = taken(&w, 2, FW_HOST_SET);
+	cr_assert_not_null(m, "%s", w.log);
+	done.epoch = 1;
+	done.host_set_done.number = m->host_set.number;
+	say(&w, 2, &done);
+	new_is_prepared(&w);
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP), "the new one has the old value");
+	m = taken(&w, NEW, FW_HOST_KILL);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect_eq(m->epoch, 2);
+	m = taken(&w, NEW, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect_eq(m->epoch, 3);
+	speaking_epoch[2] = 3;
+	say_prepared(&w, NEW, 2, "f2", false);
+	cr_expect_not_null(taken(&w, 2, FW_HOST_STOP), "%s", w.log);
+	world_fini(&w);
+}
+
 Test(driver_move, one_that_is_lost_later_is_started_anew_where_it_was)
 {
 	const struct fw_message *create;
