@@ -5,7 +5,8 @@ takes to adopt them.
 
 start: from the command until the operator has its first message. restart: from the kill of a host
 to the next message on its flow. Its floor is what the new process needs: PREPARE, as the driver saw
-it.
+it. lost: from when a worker and its host stop to the first message at that host on another worker.
+Its floor is the time for which the driver has to wait.
 """
 import json
 import os
@@ -39,6 +40,19 @@ fragments:
       sink: {type: bench_sink, parameters: {file: %s}}
 flows: [{from: f1.source.out, to: f2.sink.in, edge: %s}]
 """
+MOVING = """frag: 1
+application: moving
+extensions: [libbench.so]
+fragments:
+  f1:
+    operators:
+      source: {type: bench_source, conditions: [{type: periodic, recess_period: 1ms}]}
+  f2:
+    on_failure: {policy: migrate, backoff: 1ms, lease: %ds}
+    operators:
+      sink: {type: bench_sink, parameters: {file: %s}}
+flows: [{from: f1.source.out, to: f2.sink.in, edge: ucx}]
+"""
 RESTING = """frag: 1
 application: resting
 extensions: [libbench.so]
@@ -48,6 +62,7 @@ operators:
 flows: [source -> sink]
 """
 APPLICATIONS, IDLE_S, STATUS_RUNS = 100, 3, 5
+DEAD_S, LEASES_S = 3, (0, 5)  # a driver gives up a worker after this silence
 
 
 class Service(Cluster):
@@ -96,8 +111,7 @@ def restart(bench, edge, row, prepare):
     with Service(bench) as c:
         app = c.write("app.yaml", AGAIN % (c.path("figures"), edge))
         c.fragctl("start", app)
-        with open(c.w.log, encoding="utf-8") as f:
-            pid = int(re.findall(r"runs f2 \(fraghost (\d+)\)", f.read())[-1])
+        pid = sinks_host(c.w.log)
         time.sleep(0.1)  # some messages; how many does not matter
         start = now_ns()
         os.kill(pid, signal.SIGKILL)
@@ -105,6 +119,33 @@ def restart(bench, edge, row, prepare):
         time.sleep(0.1)
         prepare.add(c.logged_ms(r"host .*: preparing -> prepared") - c.logged_ms(r"host .*: placed -> preparing"))
         c.fragctl("stop", "again")
+        row.add((c.numbers("figures")[1] - start) / 1e6)
+
+
+def sinks_host(log):
+    with open(log, encoding="utf-8") as f:
+        return int(re.findall(r"runs f2 \(fraghost (\d+)\)", f.read())[-1])
+
+
+def lost(bench, lease_s, row):
+    """The worker and its host stop as with a machine that is switched off: no connection breaks."""
+    with Service(bench) as c:
+        c.fragctl("drain", "w")
+        for name, fragment in (("home", "f1"), ("near", "f2")):
+            c.line(c.start("workerd", "--address", c.address, "--fragments", fragment, "--name", name),
+                   r"attached to the driver")
+        near = c.children[-1]
+        c.fragctl("start", c.write("app.yaml", MOVING % (lease_s, c.path("figures"))))
+        c.fragctl("drain", "w", "--undo")
+        stopped = [near.pid, sinks_host(near.log)]
+        time.sleep(0.1)  # some messages; how many does not matter
+        start = now_ns()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        c.line(c.d, r"f2 runs again on worker w,")
+        time.sleep(0.1)
+        near.kill()  # its host dies with it
+        c.fragctl("stop", "moving")
         row.add((c.numbers("figures")[1] - start) / 1e6)
 
 
@@ -146,6 +187,8 @@ def run(bench):
     prepare = {e: bench.row("service.restart.%s.prepare" % e, "ms") for e in ("shm", "ucx")}
     again = {e: bench.row("service.restart.%s" % e, "ms", floor=prepare[e], target=lambda prepare: prepare + 100)
              for e in ("shm", "ucx")}
+    away = {s: bench.row("service.lost.lease%d" % s, "ms", floor=1000 * max(DEAD_S, s), target=lambda floor: floor + 500)
+            for s in LEASES_S}
     status_floor = bench.row("service.floor.fragctl", "ms")
     status = bench.row("service.status", "ms", floor=status_floor)
     cpu = bench.row("service.hundred.driver.cpu", "% core", target=0.5)
@@ -156,4 +199,6 @@ def run(bench):
         first(bench, start)
         for edge in ("shm", "ucx"):
             restart(bench, edge, again[edge], prepare[edge])
+        for lease_s in LEASES_S:
+            lost(bench, lease_s, away[lease_s])
     hundred(bench, status, status_floor, cpu, memory, adopted)
