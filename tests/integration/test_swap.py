@@ -5,6 +5,7 @@ Ground truth is what the operators wrote: a sender writes after emit has returne
 it does anything else. The operator between them puts the version of its library into each number.
 """
 import os
+import signal
 
 import cluster
 from test_service import ServiceTest
@@ -40,10 +41,11 @@ flows:
 
 
 class Swap(ServiceTest):
-    def run_chain(self, *args, serve=(), text=APP):
+    def run_chain(self, *args, serve=(), text=APP, workers=(("w", "all"),)):
         d, *_ = self.serve(*serve)
-        self.w = self.worker("--name", "w", "--fragments", "all")
-        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 1)
+        started = [self.worker("--name", name, "--fragments", fragments) for name, fragments in workers]
+        self.w = started[0]
+        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == len(workers))
         self.ok("start", self.write("chain.yaml", text % {"folder": self.folder}), "--", *args)
         self.wait_version(1)
         return d
@@ -152,6 +154,27 @@ class Swap(ServiceTest):
         self.ctl("swap", "chain", "relay", "--library", "libmark3_crash.so", "--probation", "0s")
         self.wait_until("the end", lambda: self.application("chain") is None)
         self.assertIn("SIGSEGV", self.json("status", "chain")["failure"]["sentence"])
+
+    def test_a_host_that_has_to_leave_its_worker_goes_with_the_old_library(self):
+        """The worker stops before it has heard of the swap, so the new library is never prepared."""
+        d = self.run_chain(text=APP.replace('policy: "${policy}"', "policy: migrate, lease: 0s"),
+                           workers=(("near", "relay"), ("ends", "source,sink")))
+        self.worker("--name", "far", "--fragments", "relay")
+        self.wait_until("far", lambda: len(self.json("workers")["workers"]) == 3)
+        self.w.signal(signal.SIGSTOP)
+        swap = self.start("fragctl", "swap", "chain", "relay", "--library", "libmark2.so", "--address", self.address)
+        d.wait_line("relay goes on in another process")
+        self.w.kill()
+        self.assertNotEqual(swap.wait(), 0)
+        self.assertIn("relay goes on with libmark1.so", swap.stderr)
+        self.wait_version(1)
+        self.assertEqual(self.changes(), [1])
+        relay = [h for h in self.application("chain")["hosts"] if h["fragments"] == "relay"][0]
+        self.assertEqual(relay["worker"], "far")
+        self.swap("libmark2.so", "--probation", "0s")
+        self.wait_version(2)
+        self.ok("stop", "chain")
+        self.assert_balanced(self.json("status", "chain"))
 
     def test_what_is_saved_in_another_layout_is_not_restored(self):
         self.run_chain()

@@ -533,6 +533,28 @@ static inline void to_running(struct world *w)
 	both_run(w);
 }
 
+/* What was asked for so far of the workers on connections 1 to last. */
+static inline void forget_requests(struct world *w, uint64_t last)
+{
+	for (uint64_t c = 1; c <= last; c++)
+		while (taken(w, c, FW_HOST_WIRE) != NULL || taken(w, c, FW_HOST_CREATE) != NULL ||
+		       taken(w, c, FW_HOST_START) != NULL)
+			;
+}
+
+/* f1 on a sends to f2 on b, and what that took is forgotten. */
+static inline void two_run(struct world *w, const char *text)
+{
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, text);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	forget_requests(w, 2);
+}
+
 #define assert_has(text, part) cr_assert_not_null(strstr(text, part), "%s: %s", #text, text)
 
 #endif

@@ -25,17 +25,7 @@ static void runs(struct world *w, const char *lease, bool has_spare)
 	char text[1024];
 
 	snprintf(text, sizeof(text), graph, lease);
-	world_init(w);
-	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	app(w, text);
-	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
-	both_run(w);
-	while (taken(w, 1, FW_HOST_CREATE) != NULL || taken(w, 1, FW_HOST_WIRE) != NULL ||
-	       taken(w, 2, FW_HOST_WIRE) != NULL || taken(w, 2, FW_HOST_CREATE) != NULL ||
-	       taken(w, 2, FW_HOST_START) != NULL)
-		;
+	two_run(w, text);
 	if (has_spare)
 		spare_comes(w);
 }

@@ -25,27 +25,11 @@ static void drain(struct world *w, const char *worker)
 	cr_assert_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 }
 
-/* All that was asked for so far. */
-static void forget(struct world *w)
-{
-	for (uint64_t c = 1; c <= NEW; c++)
-		while (taken(w, c, FW_HOST_WIRE) != NULL || taken(w, c, FW_HOST_CREATE) != NULL ||
-		       taken(w, c, FW_HOST_START) != NULL)
-			;
-}
-
 /* f1 sends to f2, which runs on b; c could take f2. */
 static void runs(struct world *w, const char *text)
 {
-	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	world_init(w);
+	two_run(w, text);
 	client_hello(w, CLIENT, "top");
-	app(w, text);
-	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
-	both_run(w);
-	forget(w);
 	hello(w, NEW, "c", "f2");
 }
 
@@ -165,7 +149,7 @@ Test(driver_move, what_cannot_be_prepared_elsewhere_runs_on)
 	cr_expect_eq(drv_core_placed(w.core), 2);
 	cr_expect_eq(drv_core_load(w.core), 2 * FRAGI_AMOUNT_ONE,
 		     "the place elsewhere is given back");
-	forget(&w);
+	forget_requests(&w, NEW);
 	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	cr_expect_null(taken(&w, NEW, FW_HOST_CREATE), "it is not tried again at once");
 	say(&w, CLIENT,

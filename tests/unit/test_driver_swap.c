@@ -24,25 +24,10 @@ static bool has_set(const struct fw_message *create, const char *set)
 	return false;
 }
 
-static void forget(struct world *w)
-{
-	for (uint64_t c = 1; c <= 2; c++)
-		while (taken(w, c, FW_HOST_WIRE) != NULL || taken(w, c, FW_HOST_CREATE) != NULL ||
-		       taken(w, c, FW_HOST_START) != NULL)
-			;
-}
-
 static void runs(struct world *w, const char *text)
 {
-	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	world_init(w);
+	two_run(w, text);
 	client_hello(w, CLIENT, "top");
-	app(w, text);
-	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
-	both_run(w);
-	forget(w);
 }
 
 static void ask_of(struct world *w, uint64_t client, const struct fw_swap *wanted)
@@ -60,11 +45,11 @@ static void ask(struct world *w, const struct fw_swap *wanted)
 }
 
 /* The new process of f2 is asked for on the same worker. */
-static void swap_begins(struct world *w)
+static void swap_begins(struct world *w, const char *text)
 {
 	const struct fw_message *create;
 
-	runs(w, graph);
+	runs(w, text);
 	ask(w, &(struct fw_swap){.name = "app",
 				 .fragment = "f2",
 				 .library = "libnew.so",
@@ -93,15 +78,10 @@ static void old_ends(struct world *w)
 	say_exit(w, 2, 2, 0, 0, "");
 }
 
-static void new_runs(struct world *w)
+static void new_starts(struct world *w)
 {
 	const struct fw_message *answer;
 
-	swap_begins(w);
-	new_is_prepared(w);
-	cr_assert_not_null(taken(w, 2, FW_HOST_STOP));
-	cr_assert_not_null(taken(w, 1, FW_HOST_SUSPEND));
-	old_ends(w);
 	speaking_epoch[2] = 2;
 	cr_assert_not_null(taken(w, 2, FW_HOST_WIRE), "%s", w->log);
 	say_result(w, 2, 2, FW_HOST_WIRED);
@@ -111,6 +91,16 @@ static void new_runs(struct world *w)
 	cr_assert_not_null(answer, "%s", w->log);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+static void new_runs(struct world *w)
+{
+	swap_begins(w, graph);
+	new_is_prepared(w);
+	cr_assert_not_null(taken(w, 2, FW_HOST_STOP));
+	cr_assert_not_null(taken(w, 1, FW_HOST_SUSPEND));
+	old_ends(w);
+	new_starts(w);
 }
 
 Test(driver_swap, the_new_process_takes_over_and_nothing_is_lost)
@@ -139,7 +129,7 @@ Test(driver_swap, what_cannot_be_prepared_changes_nothing)
 	struct fw_message failed;
 	struct world w;
 
-	swap_begins(&w);
+	swap_begins(&w, graph);
 	speaking_epoch[2] = 2;
 	failed = of_host(FW_HOST_PREPARED, 2);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
@@ -172,7 +162,7 @@ Test(driver_swap, a_failure_within_probation_brings_the_old_library_back)
 
 	new_runs(&w);
 	pass_beating(&w, 9 * 1000 * MS, 1, 2);
-	forget(&w);
+	forget_requests(&w, 2);
 	say_exit(&w, 2, 2, 139, 11, CRASH);
 	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
 	create = taken(&w, 2, FW_HOST_CREATE);
@@ -212,7 +202,7 @@ Test(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_library)
 	const struct fw_message *create, *answer;
 	struct world w;
 
-	swap_begins(&w);
+	swap_begins(&w, graph);
 	new_is_prepared(&w);
 	speaking_epoch[2] = 2;
 	say_exit(&w, 2, 2, 139, 11, CRASH);
@@ -274,7 +264,7 @@ Test(driver_swap, one_at_a_time)
 	const struct fw_message *answer;
 	struct world w;
 
-	swap_begins(&w);
+	swap_begins(&w, graph);
 	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "x.so"});
 	answer = taken(&w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
@@ -300,11 +290,96 @@ Test(driver_swap, a_stop_ends_what_was_only_prepared)
 	const struct fw_message *answer;
 	struct world w;
 
-	swap_begins(&w);
+	swap_begins(&w, graph);
 	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 	answer = taken(&w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
 	assert_has(answer->answer.failure.sentence, "ended before the new library ran");
 	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP));
+	world_fini(&w);
+}
+
+static const char migrating[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {extensions: [libold.so], host: b, operators: {rx: {type: t}}, "
+	"on_failure: {policy: migrate, backoff: 1ms, lease: 0s}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
+
+enum moment { PREPARING, YIELDING, STARTING, ON_PROBATION };
+
+/* The worker of f2 is lost at a moment of its swap; c takes f2 and is asked for it. */
+static const struct fw_message *lost_at(struct world *w, enum moment moment)
+{
+	const struct fw_message *create;
+
+	swap_begins(w, migrating);
+	hello(w, 3, "c", "f2");
+	if (moment >= YIELDING)
+		new_is_prepared(w);
+	if (moment >= STARTING)
+		old_ends(w);
+	if (moment >= ON_PROBATION)
+		new_starts(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	pass_beating(w, SECOND, 1, 1);
+	beat(w, 3);
+	create = taken(w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_expect_not(create->create.is_beside);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	return create;
+}
+
+static void runs_on_c(struct world *w, uint64_t epoch)
+{
+	speaking_epoch[2] = epoch;
+	say_prepared(w, 3, 2, "f2", false);
+	say_result(w, 3, 2, FW_HOST_WIRED);
+	say_result(w, 3, 2, FW_HOST_STARTED);
+	assert_has(w->log, "f2 runs again on worker c");
+}
+
+Test(driver_swap, a_host_that_has_to_leave_its_worker_goes_with_the_old_library)
+{
+	for (enum moment moment = PREPARING; moment < ON_PROBATION; moment++) {
+		const struct fw_message *create, *answer;
+		struct world w;
+
+		create = lost_at(&w, moment);
+		cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"), "at %d", moment);
+		answer = taken(&w, CLIENT, FW_ANSWER);
+		cr_assert_not_null(answer, "at %d: %s", moment, w.log);
+		cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+		assert_has(answer->answer.failure.sentence, "libold.so");
+		runs_on_c(&w, create->epoch);
+		cr_expect_eq(drv_core_placed(w.core), 2, "nothing stays reserved, at %d", moment);
+		/* Another swap can begin, so this one is over. */
+		ask(&w, &(struct fw_swap){
+				.name = "app", .fragment = "f2", .library = "libnew.so"});
+		create = taken(&w, 3, FW_HOST_CREATE);
+		cr_assert_not_null(create, "at %d: %s", moment, w.log);
+		cr_expect(create->create.is_beside);
+		world_fini(&w);
+	}
+}
+
+/* That its worker is lost is no failure of the library. */
+Test(driver_swap, a_probation_goes_on_on_another_worker)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	create = lost_at(&w, ON_PROBATION);
+	cr_expect(has_set(create, "swap:f2/libold.so=libnew.so"));
+	runs_on_c(&w, create->epoch);
+	forget_requests(&w, 2);
+	say_exit(&w, 3, 2, 139, 11, CRASH);
+	create = taken(&w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
+	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " CRASH);
 	world_fini(&w);
 }
