@@ -357,8 +357,7 @@ Test(driver_swap, a_host_that_has_to_leave_its_worker_goes_with_the_old_library)
 		runs_on_c(&w, create->epoch);
 		cr_expect_eq(drv_core_placed(w.core), 2, "nothing stays reserved, at %d", moment);
 		/* Another swap can begin, so this one is over. */
-		ask(&w, &(struct fw_swap){
-				.name = "app", .fragment = "f2", .library = "libnew.so"});
+		ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libnew.so"});
 		create = taken(&w, 3, FW_HOST_CREATE);
 		cr_assert_not_null(create, "at %d: %s", moment, w.log);
 		cr_expect(create->create.is_beside);
