@@ -16,6 +16,7 @@ endif
 # The kernels of built-in operators (libfrag/ops/*/*.cu) are compiled to PTX, which the driver
 # compiles for the GPU that it finds. -fmad=false: results as on the CPU. The PTX is that of CUDA
 # 11.0, which all drivers know that frag runs with; ptxas checks that it asks for nothing newer.
+# used_bytes_mask is a newer hint for ptxas, which changes no result.
 NVCC := $(if $(CUDA_H),$(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/bin/nvcc)))
 PTXAS := $(if $(NVCC),$(wildcard $(dir $(NVCC))ptxas))
 NVCC := $(if $(PTXAS),$(NVCC))
@@ -24,7 +25,7 @@ CUDA_ARCH := 75
 $(B)/gen/%.ptx: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -ptx -arch=compute_$(CUDA_ARCH) -O3 -fmad=false -MD -MP -MT $@ -MF $@.d -o $@.new $<
-	sed 's/^\.version .*/.version $(PTX_VERSION)/' $@.new >$@
+	sed -e 's/^\.version .*/.version $(PTX_VERSION)/' -e '/\.pragma "used_bytes_mask/d' $@.new >$@
 	$(PTXAS) -arch=sm_$(CUDA_ARCH) -o /dev/null $@
 	@rm $@.new
 -include $(wildcard $(B)/gen/libfrag/ops/*/*.ptx.d $(B)/gen/tests/*/*.ptx.d)

@@ -184,6 +184,10 @@ static void measure_kernel(const struct conversion *c, struct frag_tensor *in,
 				    .columns = 1920,
 				    .channels = 3,
 				    .row_bytes = 1920 * 3};
+	const struct convert_place place = {.rows = c->rows,
+					    .columns = c->columns,
+					    .picture_rows = c->rows,
+					    .picture_columns = c->columns};
 	struct convert_gpu gpu = {0};
 	struct frag_err err = FRAG_ERR_INIT;
 	double values[SERIES], began;
@@ -192,8 +196,8 @@ static void measure_kernel(const struct conversion *c, struct frag_tensor *in,
 	for (int s = -1; s < SERIES; s++) {
 		began = now_us();
 		for (int i = 0; i < LAUNCHES; i++)
-			if (vision_convert_gpu(&gpu, &convert, GPU, &frame, c->mode, c->rows,
-					       c->columns, address(out), NULL, &err) < 0)
+			if (vision_convert_gpu(&gpu, &convert, GPU, &frame, c->mode, &place,
+					       address(out), NULL, &err) < 0)
 				die("convert", &err);
 		if (vision_convert_gpu_wait(&gpu, &err) < 0)
 			die("wait", &err);

@@ -19,7 +19,8 @@ struct one {
 	bool is_float, is_padded, frame_is_on_gpu, pool_is_on_gpu;
 	int64_t rows, columns, channels;
 	char width[8], height[8], mode[8], scale_min[32], scale_max[32], alpha[8], order[32];
-	const char *out_dtype, *layout;
+	char pad_value[8];
+	const char *out_dtype, *layout, *pad;
 };
 
 /* splitmix64, of S. Vigna */
@@ -53,6 +54,7 @@ static struct one choose(uint64_t *state)
 		.channels = channels[below(state, 3)],
 		.out_dtype = dtypes[below(state, 6)],
 		.layout = below(state, 2) == 0 ? "hwc" : "chw",
+		.pad = "false",
 	};
 	int mode = below(state, 5), width = 0, height = 0;
 	double scale = (double)below(state, 2000) / 7.0 - 100.0;
@@ -72,6 +74,9 @@ static struct one choose(uint64_t *state)
 					  : mode == 4               ? 1
 								    : SIDE_MAX);
 	}
+	if (width > 0 && below(state, 3) == 0)
+		one.pad = "true";
+	snprintf(one.pad_value, sizeof(one.pad_value), "%d", below(state, 256));
 	snprintf(one.width, sizeof(one.width), "%d", width);
 	snprintf(one.height, sizeof(one.height), "%d", height);
 	snprintf(one.mode, sizeof(one.mode), "%s", modes[mode]);
@@ -162,6 +167,8 @@ static struct frag_tensor *run(const struct one *one, bool pool_is_on_gpu,
 					{"resize_width", one->width},
 					{"resize_height", one->height},
 					{"resize_mode", one->mode},
+					{"pad", one->pad},
+					{"pad_value", one->pad_value},
 					{"scale_min", one->scale_min},
 					{"scale_max", one->scale_max},
 					{"alpha_value", one->alpha},
@@ -246,10 +253,11 @@ bool convert_case(uint64_t seed, char *why, size_t size)
 	char what[200];
 	bool ok;
 
-	snprintf(what, sizeof(what), "seed %llu: %s [%d, %d, %d]%s to %s %s %s, mode %s, %s x %s: ",
+	snprintf(what, sizeof(what),
+		 "seed %llu: %s [%d, %d, %d]%s to %s %s %s, mode %s, %s x %s, pad %s: ",
 		 (unsigned long long)seed, one.is_float ? "f32" : "u8", (int)one.rows,
 		 (int)one.columns, (int)one.channels, one.is_padded ? " with gaps" : "",
-		 one.out_dtype, one.layout, one.order, one.mode, one.width, one.height);
+		 one.out_dtype, one.layout, one.order, one.mode, one.width, one.height, one.pad);
 	snprintf(why, size, "%s", what);
 	why += strlen(why);
 	size -= strlen(what);

@@ -32,7 +32,8 @@ static void reach_all(struct convert_job *job)
 	job->in =
 		reached(job->in, (size_t)(job->in_rows - 1) * job->in_row_bytes +
 					 (size_t)(job->in_columns * job->in_channels) * in_element);
-	job->out = reached(job->out, rows * columns * (size_t)job->channels * out_element);
+	job->out = reached(job->out, (size_t)job->out_rows * (size_t)job->out_columns *
+					     (size_t)job->channels * out_element);
 	job->values = reached(job->values, 256 * sizeof(float));
 	if (job->across == 0)
 		return;

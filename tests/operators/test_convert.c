@@ -143,6 +143,33 @@ Test(ops_convert, rows_may_lie_apart)
 	cr_assert_arr_eq(out, ((uint8_t[]){1, 2, 3, 4, 5, 6}), 6);
 }
 
+Test(ops_convert, a_picture_fits_into_every_size)
+{
+	static const int64_t sizes[] = {1, 2, 3, 7, 10, 640, 1000, 32767};
+
+	for (size_t i = 0; i < 8 * 8 * 8 * 8; i++) {
+		struct frame f = frame_of(NULL, sizes[i % 8], sizes[i / 8 % 8], 3, false);
+		int64_t rows = sizes[i / 64 % 8], columns = sizes[i / 512];
+		struct convert_place p = vision_convert_fit(&f, rows, columns);
+		double high = (double)f.rows / (double)f.columns * (double)p.picture_columns;
+		double wide = (double)f.columns / (double)f.rows * (double)p.picture_rows;
+
+		cr_assert(p.picture_rows >= 1 && p.picture_columns >= 1);
+		cr_assert(p.top >= 0 && p.left >= 0);
+		/* one side is full, and the other has the ratio */
+		cr_assert(p.picture_columns == columns
+				  ? fabs(fmax(high, 1.0) - (double)p.picture_rows) <= 0.5 ||
+					    p.picture_rows == rows
+				  : p.picture_rows == rows &&
+					    fabs(fmax(wide, 1.0) - (double)p.picture_columns) <= 0.5);
+		/* in the middle */
+		cr_assert(rows - p.picture_rows - 2 * p.top == 0 ||
+			  rows - p.picture_rows - 2 * p.top == 1);
+		cr_assert(columns - p.picture_columns - 2 * p.left == 0 ||
+			  columns - p.picture_columns - 2 * p.left == 1);
+	}
+}
+
 static const enum resize_mode modes[] = {RESIZE_DEFAULT, RESIZE_NEAREST, RESIZE_LINEAR,
 					 RESIZE_CUBIC, RESIZE_SUPER};
 

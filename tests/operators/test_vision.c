@@ -85,6 +85,46 @@ Test(ops_format_converter, writes_planes)
 	frag_harness_destroy(h);
 }
 
+/* A frame of 2 x 4 in 7 x 8: a row above, two below; beside the picture, alpha is alpha_value. */
+Test(ops_format_converter, pads_to_keep_the_ratio)
+{
+	struct frag_harness *h = make(
+		&vision_format_converter_type,
+		FRAG_ARGS({"out_dtype", "rgba8888"}, {"resize_width", "8"}, {"resize_height", "7"},
+			  {"resize_mode", "1"}, {"pad", "true"}, {"pad_value", "114"},
+			  {"alpha_value", "9"}));
+	struct frag_message *m = run_once(h, "source_video", "tensor", picture(2, 4, 4, 200));
+	const struct frag_dltensor *dl = frag_tensor_dl(frag_message_tensor(m, ""));
+	const uint8_t *out = frag_tensor_data(frag_message_tensor(m, ""));
+
+	cr_assert(dl->ndim == 3 && dl->shape[0] == 7 && dl->shape[1] == 8 && dl->shape[2] == 4);
+	for (int i = 0; i < 7 * 8 * 4; i++)
+		cr_expect_eq(out[i], i / 32 >= 1 && i / 32 < 5 ? 200 : i % 4 == 3 ? 9 : 114,
+			     "element %d is %d", i, out[i]);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_format_converter, pads_planes_of_floats)
+{
+	struct frag_harness *h = make(
+		&vision_format_converter_type,
+		FRAG_ARGS({"out_dtype", "float32"}, {"resize_width", "5"}, {"resize_height", "4"},
+			  {"resize_mode", "2"}, {"out_layout", "chw"}, {"pad", "true"},
+			  {"pad_value", "51"}, {"scale_min", "-1"}, {"scale_max", "1"}));
+	/* of the same size, so that nothing is resized */
+	struct frag_message *m = run_once(h, "source_video", "tensor", picture(4, 2, 3, 255));
+	const struct frag_dltensor *dl = frag_tensor_dl(frag_message_tensor(m, ""));
+	const float *out = frag_tensor_data(frag_message_tensor(m, ""));
+
+	cr_assert(dl->ndim == 3 && dl->shape[0] == 3 && dl->shape[1] == 4 && dl->shape[2] == 5);
+	for (int i = 0; i < 3 * 4 * 5; i++)
+		cr_expect_float_eq(out[i], i % 5 == 1 || i % 5 == 2 ? 1.0 : -0.6, 1e-6,
+				   "element %d is %g", i, (double)out[i]);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
 Test(ops_format_converter, passes_on_what_is_as_wanted)
 {
 	struct frag_harness *h =
@@ -136,6 +176,7 @@ Test(ops_format_converter, refuses_by_name)
 		{{{"out_dtype", "rgb888"}, {"resize_mode", "16"}}, "not built yet"},
 		{{{"out_dtype", "rgb888"}, {"out_channel_order", "[0, 1, 4]"}}, "channel 4"},
 		{{{"out_dtype", "float32"}, {"scale_min", "1"}}, "differ"},
+		{{{"out_dtype", "rgb888"}, {"pad", "true"}}, "pad is true without a new size"},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {

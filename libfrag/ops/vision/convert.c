@@ -81,44 +81,120 @@ void vision_convert_values(const struct convert *convert, float values[256])
 				    i / 255.0 * (convert->scale_max - convert->scale_min));
 }
 
-void vision_convert(const struct convert *convert, const struct frame *in, void *out)
+static int64_t by_ratio(int64_t side, int64_t numerator, int64_t denominator)
 {
-	int64_t in_step = in->channels, out_step = convert->is_planar ? 1 : convert->channels;
-	int64_t next_channel = convert->is_planar ? in->rows * in->columns : 1;
-	float table[256];
+	int64_t other = (2 * side * numerator + denominator) / (2 * denominator);
 
-	vision_convert_values(convert, table);
-	for (int64_t y = 0; y < in->rows; y++) {
-		const uint8_t *row = (const uint8_t *)in->data + (size_t)y * in->row_bytes;
-		const float *row_f = (const float *)(const void *)row;
-		uint8_t *to = (uint8_t *)out + y * in->columns * out_step;
-		float *to_f = (float *)out + y * in->columns * out_step;
+	return other < 1 ? 1 : other;
+}
 
-		for (int64_t x = 0; x < in->columns; x++) {
-			float pixel_float[4];
-			uint8_t pixel[4];
+struct convert_place vision_convert_fit(const struct frame *in, int64_t rows, int64_t columns)
+{
+	bool is_wider = in->columns * rows > columns * in->rows;
+	struct convert_place place = {
+		.rows = rows,
+		.columns = columns,
+		.picture_rows = is_wider ? by_ratio(columns, in->rows, in->columns) : rows,
+		.picture_columns = is_wider ? columns : by_ratio(rows, in->columns, in->rows),
+	};
 
-			if (in->is_float) {
-				pixel_f32(convert, row_f + x * in_step, in->channels, pixel_float);
-				for (int64_t c = 0; c < convert->channels; c++) {
-					int64_t at = x * out_step + c * next_channel;
+	place.top = (rows - place.picture_rows) / 2;
+	place.left = (columns - place.picture_columns) / 2;
+	return place;
+}
 
-					if (convert->is_float)
-						to_f[at] = pixel_float[c];
-					else
-						to[at] = u8_of(convert, pixel_float[c]);
-				}
-				continue;
-			}
-			pixel_u8(convert, row + x * in_step, in->channels, pixel);
-			for (int64_t c = 0; c < convert->channels; c++) {
-				int64_t at = x * out_step + c * next_channel;
+/* Distances in the output, in elements. */
+struct steps {
+	int64_t pixel, channel, row;
+};
 
-				if (convert->is_float)
-					to_f[at] = table[pixel[c]];
-				else
-					to[at] = pixel[c];
-			}
+static struct steps steps_of(const struct convert *convert, const struct convert_place *place)
+{
+	int64_t pixel = convert->is_planar ? 1 : convert->channels;
+
+	return (struct steps){.pixel = pixel,
+			      .channel = convert->is_planar ? place->rows * place->columns : 1,
+			      .row = place->columns * pixel};
+}
+
+/* Writes pixels of a row of the output, from column `from` to before `to`. */
+static void pad(const struct convert *convert, const struct steps *steps, const float *values,
+		int64_t row, int64_t from, int64_t to, void *out)
+{
+	for (int64_t x = from; x < to; x++) {
+		for (int64_t c = 0; c < convert->channels; c++) {
+			int64_t at = row * steps->row + x * steps->pixel + c * steps->channel;
+			bool is_alpha = convert->channels > 1 && convert->order[c] == 3;
+
+			if (convert->is_float)
+				((float *)out)[at] = is_alpha ? vision_convert_alpha(convert)
+							      : values[convert->pad];
+			else
+				((uint8_t *)out)[at] = is_alpha ? convert->alpha : convert->pad;
 		}
 	}
+}
+
+/* Row y of a frame, from element `at` of the output on. */
+static void convert_row(const struct convert *convert, const struct frame *in, int64_t y,
+			const struct steps *steps, const float *values, int64_t at, void *out)
+{
+	const uint8_t *row = (const uint8_t *)in->data + (size_t)y * in->row_bytes;
+	const float *row_f = (const float *)(const void *)row;
+
+	for (int64_t x = 0; x < in->columns; x++, at += steps->pixel) {
+		float pixel_float[4];
+		uint8_t pixel[4];
+
+		if (in->is_float) {
+			pixel_f32(convert, row_f + x * in->channels, in->channels, pixel_float);
+			for (int64_t c = 0; c < convert->channels; c++) {
+				if (convert->is_float)
+					((float *)out)[at + c * steps->channel] = pixel_float[c];
+				else
+					((uint8_t *)out)[at + c * steps->channel] =
+						u8_of(convert, pixel_float[c]);
+			}
+			continue;
+		}
+		pixel_u8(convert, row + x * in->channels, in->channels, pixel);
+		for (int64_t c = 0; c < convert->channels; c++) {
+			if (convert->is_float)
+				((float *)out)[at + c * steps->channel] = values[pixel[c]];
+			else
+				((uint8_t *)out)[at + c * steps->channel] = pixel[c];
+		}
+	}
+}
+
+void vision_convert_into(const struct convert *convert, const struct frame *in,
+			 const struct convert_place *place, void *out)
+{
+	const struct steps steps = steps_of(convert, place);
+	const int64_t right = place->left + in->columns;
+	float values[256];
+
+	vision_convert_values(convert, values);
+	for (int64_t row = 0; row < place->rows; row++) {
+		int64_t y = row - place->top;
+
+		if (y < 0 || y >= in->rows) {
+			pad(convert, &steps, values, row, 0, place->columns, out);
+			continue;
+		}
+		pad(convert, &steps, values, row, 0, place->left, out);
+		convert_row(convert, in, y, &steps, values,
+			    row * steps.row + place->left * steps.pixel, out);
+		pad(convert, &steps, values, row, right, place->columns, out);
+	}
+}
+
+void vision_convert(const struct convert *convert, const struct frame *in, void *out)
+{
+	const struct convert_place place = {.rows = in->rows,
+					    .columns = in->columns,
+					    .picture_rows = in->rows,
+					    .picture_columns = in->columns};
+
+	vision_convert_into(convert, in, &place, out);
 }

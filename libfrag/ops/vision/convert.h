@@ -19,7 +19,18 @@ struct convert {
 	double scale_max; /* the f32 value of u8 255 */
 	uint8_t alpha;    /* value of an alpha channel that the input does not have */
 	uint8_t order[4]; /* output channel i is channel order[i] */
+	uint8_t pad;      /* of pixels around the picture, as a u8; their alpha is `alpha` */
 };
+
+/* Where the picture, the converted frame, lies in the output. */
+struct convert_place {
+	int64_t rows, columns; /* of the output */
+	int64_t top, left;
+	int64_t picture_rows, picture_columns;
+};
+
+/* The largest picture with the ratio of `in`, in the middle of an output of this size. */
+struct convert_place vision_convert_fit(const struct frame *in, int64_t rows, int64_t columns);
 
 /* Returns 1 when the output would equal the input, else 0. */
 int vision_convert_is_identity(const struct convert *convert, const struct frame *in);
@@ -30,5 +41,8 @@ float vision_convert_alpha(const struct convert *convert);
 
 /* Converts a frame into rows (or planes) without gaps at out. Thread: any. Blocks: no. */
 void vision_convert(const struct convert *convert, const struct frame *in, void *out);
+/* The same into a part of the output, with pixels of `pad` around it. `in` has the picture's size. */
+void vision_convert_into(const struct convert *convert, const struct frame *in,
+			 const struct convert_place *place, void *out);
 
 #endif

@@ -188,9 +188,11 @@ static void find_tables(const struct convert_gpu *gpu, struct convert_job *job)
 
 int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		       struct frag_device device, const struct frame *in, enum resize_mode mode,
-		       int64_t rows, int64_t columns, void *out, void *stream, struct frag_err *err)
+		       const struct convert_place *place, void *out, void *stream,
+		       struct frag_err *err)
 {
 	const double span = convert->scale_max - convert->scale_min;
+	const int64_t rows = place->picture_rows, columns = place->picture_columns;
 	const int64_t block_rows = (int64_t)CONVERT_THREADS_Y * CONVERT_ROWS;
 	struct frag_launch launch = {FRAG_LAUNCH_INIT, .stream = stream};
 	struct convert_job job = {
@@ -205,12 +207,17 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		.in_is_float = in->is_float,
 		.rows = (int32_t)rows,
 		.columns = (int32_t)columns,
+		.out_rows = (int32_t)place->rows,
+		.out_columns = (int32_t)place->columns,
+		.top = (int32_t)place->top,
+		.left = (int32_t)place->left,
 		.channels = (int32_t)convert->channels,
 		.is_float = convert->is_float,
 		.pixel_step = convert->is_planar ? 1 : (int32_t)convert->channels,
-		.channel_step = convert->is_planar ? (uint64_t)(rows * columns) : 1,
+		.channel_step = convert->is_planar ? (uint64_t)(place->rows * place->columns) : 1,
 		.alpha_f32 = vision_convert_alpha(convert),
 		.alpha = convert->alpha,
+		.pad = convert->pad,
 	};
 	int r;
 
@@ -234,8 +241,8 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 	launch.block[0] = CONVERT_THREADS_X;
 	launch.block[1] = CONVERT_THREADS_Y;
 	launch.block[2] = 1;
-	launch.grid[0] = (uint32_t)((columns + CONVERT_THREADS_X - 1) / CONVERT_THREADS_X);
-	launch.grid[1] = (uint32_t)((rows + block_rows - 1) / block_rows);
+	launch.grid[0] = (uint32_t)((place->columns + CONVERT_THREADS_X - 1) / CONVERT_THREADS_X);
+	launch.grid[1] = (uint32_t)((place->rows + block_rows - 1) / block_rows);
 	launch.grid[2] = 1;
 	return frag_kernel_launch(gpu->kernel, &launch, (void *[]){&job}, err);
 }

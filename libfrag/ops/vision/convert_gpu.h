@@ -40,7 +40,7 @@ int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device devic
  * - gpu: keeps what it needs for frames of this format
  * - device: the GPU, which something has opened
  * - in: its data is memory that the GPU can read
- * - mode, rows, columns: size of the output; the size of `in`: it is not resized
+ * - mode, place: it is resized to the picture's size, unless it has that
  * - out: memory of the GPU
  * - stream: as in struct frag_launch
  * Returns 0; -EINVAL: it cannot be resized so; -ENOTSUP: this build has no kernels; -ENOMEM; -EIO:
@@ -49,7 +49,7 @@ int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device devic
  */
 int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		       struct frag_device device, const struct frame *in, enum resize_mode mode,
-		       int64_t rows, int64_t columns, void *out, void *stream,
+		       const struct convert_place *place, void *out, void *stream,
 		       struct frag_err *err);
 /* Waits for the last launch. Returns 0; -EIO: it failed. */
 int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err);

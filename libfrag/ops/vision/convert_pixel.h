@@ -28,12 +28,14 @@ struct convert_job {
 	uint64_t in_row_bytes;
 	double scale_min, scale_span;
 	int32_t in_rows, in_columns, in_channels, in_is_float;
-	int32_t rows, columns, channels, is_float;
-	int32_t across, down;  /* taps of each side; 0: the size stays */
+	int32_t rows, columns, channels, is_float; /* of the picture */
+	int32_t out_rows, out_columns, top, left;  /* the picture in the output */
+	int32_t across, down;                      /* taps of each side; 0: the size stays */
 	int32_t pixel_step;    /* elements from a pixel of the output to the next */
 	uint64_t channel_step; /* elements from a channel of the output to the next */
 	float alpha_f32;
-	unsigned char alpha, order[4];
+	uint32_t alpha, pad;
+	unsigned char order[4];
 };
 
 #define CONVERT_THREADS_X 32
@@ -174,7 +176,7 @@ CONVERT_INLINE void convert_store_u8(const struct convert_job *job, unsigned int
 			 7471u * (pixel >> 16 & 0xff) + 32768u) >>
 			16;
 	if (in_channels != 4)
-		pixel |= (unsigned int)job->alpha << 24;
+		pixel |= job->alpha << 24;
 	/* in loops that become four stores with conditions */
 	for (int c = 0; c < 4; c++)
 		if (job->is_float && c < job->channels)
@@ -263,32 +265,51 @@ CONVERT_INLINE struct convert_column convert_column_at(const struct convert_job 
 	return column;
 }
 
-/* Column x, from row y on. The last three as in CONVERT_KERNELS. */
+/* A pixel beside the picture. at: element of the output */
+CONVERT_INLINE void convert_store_pad(const struct convert_job *job, uint64_t at)
+{
+	for (int c = 0; c < job->channels; c++) {
+		int is_alpha = job->channels > 1 && job->order[c] == 3;
+
+		if (job->is_float)
+			((float *)(void *)job->out)[at] =
+				is_alpha ? job->alpha_f32 : job->values[job->pad];
+		else
+			job->out[at] = (unsigned char)(is_alpha ? job->alpha : job->pad);
+		at += job->channel_step;
+	}
+}
+
+/* Column x of the output, from row y on. The last three as in CONVERT_KERNELS. */
 CONVERT_INLINE void convert_pixels(const struct convert_job *job, int x, int y, int float_input,
 				   int channels, int taps)
 {
-	uint64_t at =
-		((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * (uint64_t)job->pixel_step;
+	uint64_t at = ((uint64_t)y * (uint64_t)job->out_columns + (uint64_t)x) *
+		      (uint64_t)job->pixel_step;
+	int left = x - job->left, top = y - job->top; /* in the picture */
+	int is_beside = left < 0 || left >= job->columns;
 	struct convert_column column;
 
-	if (x >= job->columns)
+	if (x >= job->out_columns)
 		return;
-	if (float_input == 0)
-		column = convert_column_at(job, x, channels, taps);
-	for (int end = y + CONVERT_ROWS; y < end && y < job->rows; y++) {
-		const unsigned char *row = job->in + (uint64_t)y * job->in_row_bytes;
+	if (float_input == 0 && !is_beside)
+		column = convert_column_at(job, left, channels, taps);
+	for (int end = y + CONVERT_ROWS; y < end && y < job->out_rows; y++, top++) {
+		const unsigned char *row = job->in + (uint64_t)top * job->in_row_bytes;
 		unsigned int pixel = 0;
 
-		if (float_input != 0) {
-			convert_any_pixel(job, x, y, at);
+		if (is_beside || top < 0 || top >= job->rows) {
+			convert_store_pad(job, at);
+		} else if (float_input != 0) {
+			convert_any_pixel(job, left, top, at);
 		} else {
 			if (taps > 0)
-				pixel = convert_resized_u8(job, &column, y, channels, taps);
+				pixel = convert_resized_u8(job, &column, top, channels, taps);
 			for (int c = 0; c < channels && taps == 0; c++)
-				pixel |= (unsigned int)row[x * channels + c] << (8 * c);
+				pixel |= (unsigned int)row[left * channels + c] << (8 * c);
 			convert_store_u8(job, pixel, channels, at);
 		}
-		at += (uint64_t)job->columns * (uint64_t)job->pixel_step;
+		at += (uint64_t)job->out_columns * (uint64_t)job->pixel_step;
 	}
 }
 

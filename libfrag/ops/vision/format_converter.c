@@ -14,11 +14,14 @@ struct format_converter {
 	double scale_min, scale_max;
 	int64_t alpha_value;
 	int64_t resize_width, resize_height, resize_mode;
+	bool pad;
+	int64_t pad_value;
 	struct frag_i64_list out_channel_order;
 	struct frag_resource *pool;
 
 	struct convert convert; /* channels and order for the format of the current frame */
-	void *resized;          /* scratch memory between resizing and converting */
+	struct convert_place place;
+	void *resized; /* scratch memory between resizing and converting */
 	size_t resized_size;
 
 	struct convert_gpu gpu;
@@ -89,6 +92,16 @@ static const struct frag_param format_converter_params[] = {
 		.headline = "Interpolation, by NPP's numbers",
 		.description =
 			"0 cubic, 1 nearest, 2 linear, 4 cubic, 8 the mean of the area (only to smaller sizes)"),
+	FRAG_PARAM_BOOL(
+		struct format_converter, pad, 0,
+		.headline = "Keep the ratio of the sides, and fill the rest of the new size",
+		.description =
+			"The picture is as large as fits, and in the middle: left and above are as many pixels of pad_value as right and below, or one less"),
+	FRAG_PARAM_I64(
+		struct format_converter, pad_value, 0,
+		.headline = "Channels of the pixels that pad adds, as a u8", .min = 0, .max = 255,
+		.description =
+			"As a float it is scaled as those of the picture; alpha is alpha_value"),
 	FRAG_PARAM_I64_LIST(
 		struct format_converter, out_channel_order, NULL,
 		.headline = "Which channel the output's first, second ... is: [2, 1, 0] is BGR",
@@ -138,6 +151,10 @@ static int format_converter_setup(void *state, struct frag_op *op)
 			op, -EINVAL,
 			"resize_width is %lld and resize_height %lld; give both or none",
 			(long long)fc->resize_width, (long long)fc->resize_height);
+	if (fc->pad && fc->resize_width == 0)
+		return frag_op_fail(
+			op, -EINVAL,
+			"pad is true without a new size; give resize_width and resize_height, or leave it out");
 	switch (fc->resize_mode) {
 	case RESIZE_DEFAULT:
 	case RESIZE_NEAREST:
@@ -164,6 +181,18 @@ static int format_converter_setup(void *state, struct frag_op *op)
 				(long long)fc->out_channel_order.items[i]);
 	}
 	return 0;
+}
+
+static void settle_place(struct format_converter *fc, const struct frame *in)
+{
+	int64_t rows = fc->resize_height > 0 ? fc->resize_height : in->rows;
+	int64_t columns = fc->resize_width > 0 ? fc->resize_width : in->columns;
+
+	fc->place = fc->pad ? vision_convert_fit(in, rows, columns)
+			    : (struct convert_place){.rows = rows,
+						     .columns = columns,
+						     .picture_rows = rows,
+						     .picture_columns = columns};
 }
 
 /* Chooses the conversion for frames of this format. */
@@ -193,7 +222,9 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 		.scale_min = fc->scale_min,
 		.scale_max = fc->scale_max,
 		.alpha = (uint8_t)fc->alpha_value,
+		.pad = (uint8_t)fc->pad_value,
 	};
+	settle_place(fc, in);
 	if (convert->channels == 0)
 		convert->channels = in->channels == 1 ? 1 : 3;
 	for (uint8_t c = 0; c < 4; c++)
@@ -216,15 +247,17 @@ static int refuse_size(const struct format_converter *fc, struct frag_op *op,
 	return frag_op_fail(
 		op, -EINVAL,
 		"resize_mode 8 cannot enlarge %lld x %lld to %lld x %lld; use another mode",
-		(long long)frame->columns, (long long)frame->rows, (long long)fc->resize_width,
-		(long long)fc->resize_height);
+		(long long)frame->columns, (long long)frame->rows,
+		(long long)fc->place.picture_columns, (long long)fc->place.picture_rows);
 }
 
 /* Resizes *frame into the scratch memory; *frame then describes the result. */
 static int resize(struct format_converter *fc, struct frag_op *op, struct frame *frame)
 {
-	size_t row = (size_t)(fc->resize_width * frame->channels) * frame_element_bytes(frame);
-	size_t size = row * (size_t)fc->resize_height;
+	const struct convert_place *place = &fc->place;
+	size_t row =
+		(size_t)(place->picture_columns * frame->channels) * frame_element_bytes(frame);
+	size_t size = row * (size_t)place->picture_rows;
 	int r;
 
 	if (size > fc->resized_size) {
@@ -235,24 +268,25 @@ static int resize(struct format_converter *fc, struct frag_op *op, struct frame 
 		fc->resized = larger;
 		fc->resized_size = size;
 	}
-	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, fc->resize_height,
-			  fc->resize_width, fc->resized);
+	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, place->picture_rows,
+			  place->picture_columns, fc->resized);
 	if (r == -EINVAL)
 		return refuse_size(fc, op, frame);
 	if (r < 0)
 		return r;
 	frame->data = fc->resized;
 	frame->row_bytes = row;
-	frame->rows = fc->resize_height;
-	frame->columns = fc->resize_width;
+	frame->rows = place->picture_rows;
+	frame->columns = place->picture_columns;
 	return 0;
 }
 
-/* Creates the output, of the size of `frame`. A device on the host: where the pool has memory. */
+/* Creates the output. A device on the host: where the pool has memory. */
 static int create(const struct format_converter *fc, struct frag_op *op, struct frag_device device,
-		  int64_t rows, int64_t columns, struct frag_tensor **out)
+		  struct frag_tensor **out)
 {
 	const struct convert *convert = &fc->convert;
+	const int64_t rows = fc->place.rows, columns = fc->place.columns;
 	const struct frag_dtype dtype = {convert->is_float ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT,
 					 convert->is_float ? 32 : 8, 1};
 	const int64_t pixels[] = {rows, columns, convert->channels};
@@ -278,15 +312,16 @@ static int create(const struct format_converter *fc, struct frag_op *op, struct 
 }
 
 static int convert_on_cpu(struct format_converter *fc, struct frag_op *op, struct frame *frame,
-			  bool resizes, struct frag_tensor **out)
+			  struct frag_tensor **out)
 {
+	bool resizes = fc->place.picture_rows != frame->rows ||
+		       fc->place.picture_columns != frame->columns;
 	int r = resizes ? resize(fc, op, frame) : 0;
 
 	if (r == 0)
-		r = create(fc, op, (struct frag_device){FRAG_DEVICE_CPU, 0}, frame->rows,
-			   frame->columns, out);
+		r = create(fc, op, (struct frag_device){FRAG_DEVICE_CPU, 0}, out);
 	if (r == 0)
-		vision_convert(&fc->convert, frame, frag_tensor_writable(*out));
+		vision_convert_into(&fc->convert, frame, &fc->place, frag_tensor_writable(*out));
 	return r;
 }
 
@@ -295,8 +330,6 @@ static int convert_on_gpu(struct format_converter *fc, struct frag_op *op, void 
 			  struct frag_device device, const struct frame *frame,
 			  struct frag_tensor **out)
 {
-	int64_t rows = fc->resize_height > 0 ? fc->resize_height : frame->rows;
-	int64_t columns = fc->resize_width > 0 ? fc->resize_width : frame->columns;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *tensor;
 	int r;
@@ -305,11 +338,11 @@ static int convert_on_gpu(struct format_converter *fc, struct frag_op *op, void 
 		return frag_op_fail(
 			op, -EINVAL,
 			"the f32 of the frame are not aligned to 4 bytes, and a GPU cannot read them; give the tensor another byte_offset");
-	r = create(fc, op, device, rows, columns, &tensor);
+	r = create(fc, op, device, &tensor);
 	if (r < 0)
 		return r;
 	r = vision_convert_gpu(&fc->gpu, &fc->convert, device, frame,
-			       (enum resize_mode)fc->resize_mode, rows, columns,
+			       (enum resize_mode)fc->resize_mode, &fc->place,
 			       frag_tensor_writable(tensor), stream, &err);
 	if (r == 0 && stream == NULL)
 		r = vision_convert_gpu_wait(&fc->gpu, &err);
@@ -326,8 +359,7 @@ static int convert_on_gpu(struct format_converter *fc, struct frag_op *op, void 
 
 /* Converts on the GPU where the frame or the memory of the pool lies; else on the CPU. */
 static int convert(struct format_converter *fc, struct frag_tick *tick,
-		   const struct frag_tensor *in, struct frame *frame, bool resizes,
-		   struct frag_tensor **out)
+		   const struct frag_tensor *in, struct frame *frame, struct frag_tensor **out)
 {
 	struct frag_device gpu = {FRAG_DEVICE_CUDA, frag_tensor_dl(in)->device.id};
 	struct frag_op *op = frag_tick_op(tick);
@@ -340,7 +372,7 @@ static int convert(struct format_converter *fc, struct frag_tick *tick,
 				      gpu.id == fc->pool_device.id ? frag_tick_stream(tick) : NULL,
 				      gpu, frame, out);
 	if (!fc->pool_is_on_gpu)
-		return convert_on_cpu(fc, op, frame, resizes, out);
+		return convert_on_cpu(fc, op, frame, out);
 	r = frag_tensor_copy(in, NULL, fc->pool_device, &there, &err);
 	if (r < 0)
 		return frag_op_fail(op, r, "cannot copy a frame to GPU %d: %s",
@@ -370,13 +402,11 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 	r = settle(fc, op, &frame);
 	if (r < 0)
 		return r;
-	bool resizes = fc->resize_width > 0 &&
-		       (fc->resize_width != frame.columns || fc->resize_height != frame.rows);
-
-	if (!resizes && vision_convert_is_identity(&fc->convert, &frame))
+	if (fc->place.rows == frame.rows && fc->place.columns == frame.columns &&
+	    vision_convert_is_identity(&fc->convert, &frame))
 		return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name,
 					     frag_tensor_ref(in));
-	r = convert(fc, tick, in, &frame, resizes, &out);
+	r = convert(fc, tick, in, &frame, &out);
 	return r < 0 ? r : frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
 }
 
