@@ -26,7 +26,7 @@ $(B)/gen/%.ptx: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -ptx -arch=compute_$(CUDA_ARCH) -O3 -fmad=false -MD -MP -MT $@ -MF $@.d -o $@.new $<
 	sed -e 's/^\.version .*/.version $(PTX_VERSION)/' -e '/\.pragma "used_bytes_mask/d' $@.new >$@
-	$(PTXAS) -arch=sm_$(CUDA_ARCH) -o /dev/null $@
+	$(PTXAS) -w -arch=sm_$(CUDA_ARCH) -o /dev/null $@
 	@rm $@.new
 -include $(wildcard $(B)/gen/libfrag/ops/*/*.ptx.d $(B)/gen/tests/*/*.ptx.d)
 ifneq ($(NVCC),)

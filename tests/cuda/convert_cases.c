@@ -38,6 +38,23 @@ static int below(uint64_t *state, int limit)
 	return (int)(next(state) % (uint64_t)limit);
 }
 
+/* What is asked for most: RGB to planes or pixels of floats, linear. It has kernels of its own. */
+static void choose_usual(uint64_t *state, struct one *one)
+{
+	static const char *const orders[] = {"[0, 1, 2]", "[2, 1, 0]", "[1, 2, 0]", "[0, 0, 1]"};
+
+	one->is_float = false;
+	one->channels = 3;
+	one->columns = below(state, 8) == 0 ? one->columns : 4 * (1 + below(state, SIDE_MAX / 4));
+	one->out_dtype = "float32";
+	snprintf(one->mode, sizeof(one->mode), "2");
+	snprintf(one->order, sizeof(one->order), "%s", orders[below(state, 4)]);
+	if (below(state, 2) == 0) {
+		snprintf(one->scale_min, sizeof(one->scale_min), "0");
+		snprintf(one->scale_max, sizeof(one->scale_max), "1");
+	}
+}
+
 static struct one choose(uint64_t *state)
 {
 	static const char *const dtypes[] = {"rgb888",  "rgba8888", "uint8",
@@ -89,6 +106,8 @@ static struct one choose(uint64_t *state)
 		snprintf(one.order + strlen(one.order), sizeof(one.order) - strlen(one.order),
 			 ", %d", below(state, 4));
 	strcat(one.order, "]");
+	if (below(state, 3) == 0)
+		choose_usual(state, &one);
 	return one;
 }
 

@@ -7,7 +7,7 @@
 
 #include "bench/plugin/gpu_kernels.h"
 #include "fake_kernels.h"
-#include "vision/convert_pixel.h"
+#include "vision/convert_rgb.h"
 
 static char *(*reach_memory)(unsigned long long address, size_t size);
 
@@ -37,14 +37,14 @@ static void reach_all(struct convert_job *job)
 	job->values = reached(job->values, 256 * sizeof(float));
 	if (job->across == 0)
 		return;
-	job->across_first = reached(job->across_first, columns * sizeof(int32_t));
-	job->across_weights =
-		reached(job->across_weights, columns * (size_t)job->across * sizeof(float));
-	job->down_first = reached(job->down_first, rows * sizeof(int32_t));
-	job->down_weights = reached(job->down_weights, rows * (size_t)job->down * sizeof(float));
+	job->across_taps =
+		reached(job->across_taps, columns * 2 * (size_t)job->across * sizeof(float));
+	job->down_taps = reached(job->down_taps, rows * 2 * (size_t)job->down * sizeof(float));
+	for (size_t c = 0; c < 3 && job->planes[c] != NULL; c++)
+		job->planes[c] = reached(job->planes[c], sizeof(float));
 }
 
-#define RUN(name, float_input, channels, taps)                                                     \
+#define RUN(name, convert)                                                                         \
 	static void run_##name(const unsigned int grid[3], const unsigned int block[3],            \
 			       void *argument,                                                     \
 			       char *(*reach)(unsigned long long address, size_t size))            \
@@ -54,12 +54,16 @@ static void reach_all(struct convert_job *job)
 		memcpy(&job, argument, sizeof(job));                                               \
 		reach_memory = reach;                                                              \
 		reach_all(&job);                                                                   \
-		for (unsigned int y = 0; y < grid[1] * block[1]; y++)                              \
-			for (unsigned int x = 0; x < grid[0] * block[0]; x++)                      \
-				convert_pixels(&job, (int)x, (int)y *CONVERT_ROWS, float_input,    \
-					       channels, taps);                                    \
+		for (int y = 0; y < (int)(grid[1] * block[1]) * CONVERT_ROWS; y += CONVERT_ROWS)   \
+			for (int x = 0; x < (int)(grid[0] * block[0]); x++)                        \
+				convert;                                                           \
 	}
-CONVERT_KERNELS(RUN)
+#define RUN_ANY(name, float_input, channels, taps)                                                 \
+	RUN(name, convert_pixels(&job, x, y, float_input, channels, taps))
+#define RUN_RGB(name, has_line) RUN(name, convert_rgb(&job, x, y, has_line))
+RUN(convert_beside, convert_pads(&job, x, y))
+CONVERT_KERNELS(RUN_ANY)
+CONVERT_RGB_KERNELS(RUN_RGB)
 
 static void run_bench_copy(const unsigned int grid[3], const unsigned int block[3], void *argument,
 			   char *(*reach)(unsigned long long address, size_t size))
@@ -85,9 +89,10 @@ static void run_bench_touch(const unsigned int grid[3], const unsigned int block
 	(void)reached(job.in, job.count * 16);
 }
 
-#define ROW(name, float_input, channels, taps) {#name, sizeof(struct convert_job), run_##name},
+#define ROW(name, ...) {#name, sizeof(struct convert_job), run_##name},
 static const struct fake_kernel kernels[] = {
-	CONVERT_KERNELS(ROW){"bench_copy", sizeof(struct bench_job), run_bench_copy},
+	ROW(convert_beside) CONVERT_KERNELS(ROW)
+		CONVERT_RGB_KERNELS(ROW){"bench_copy", sizeof(struct bench_job), run_bench_copy},
 	{"bench_touch", sizeof(struct bench_job), run_bench_touch},
 };
 

@@ -161,7 +161,8 @@ Test(ops_convert, a_picture_fits_into_every_size)
 				  ? fabs(fmax(high, 1.0) - (double)p.picture_rows) <= 0.5 ||
 					    p.picture_rows == rows
 				  : p.picture_rows == rows &&
-					    fabs(fmax(wide, 1.0) - (double)p.picture_columns) <= 0.5);
+					    fabs(fmax(wide, 1.0) - (double)p.picture_columns) <=
+						    0.5);
 		/* in the middle */
 		cr_assert(rows - p.picture_rows - 2 * p.top == 0 ||
 			  rows - p.picture_rows - 2 * p.top == 1);

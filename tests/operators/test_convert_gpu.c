@@ -237,6 +237,18 @@ Test(ops_convert_gpu, the_kernel_is_loaded_before_the_first_frame)
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_expect_eq(calls("cuModuleLoadData"), 1);
 	frag_harness_destroy(h);
+	/* that of what is beside the picture too: 4 x 4 in 2 x 3 leaves a row */
+	h = frag_harness_create_with(&vision_format_converter_type,
+				     FRAG_ARGS({"out_dtype", "float32"}, {"pool", "$pool"},
+					       {"resize_width", "2"}, {"resize_height", "3"},
+					       {"resize_mode", "2"}, {"pad", "true"}),
+				     pools, &err);
+	cr_assert_not_null(h, "%s", err.text);
+	cr_expect_eq(calls("cuModuleLoadData"), 3);
+	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_expect_eq(calls("cuModuleLoadData"), 3);
+	frag_harness_destroy(h);
 	fail_call("cuModuleLoadData", 1, 222);
 	cr_expect_null(frag_harness_create_with(
 		&vision_format_converter_type,

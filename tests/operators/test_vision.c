@@ -88,18 +88,21 @@ Test(ops_format_converter, writes_planes)
 /* A frame of 2 x 4 in 7 x 8: a row above, two below; beside the picture, alpha is alpha_value. */
 Test(ops_format_converter, pads_to_keep_the_ratio)
 {
-	struct frag_harness *h = make(
-		&vision_format_converter_type,
-		FRAG_ARGS({"out_dtype", "rgba8888"}, {"resize_width", "8"}, {"resize_height", "7"},
-			  {"resize_mode", "1"}, {"pad", "true"}, {"pad_value", "114"},
-			  {"alpha_value", "9"}));
+	struct frag_harness *h =
+		make(&vision_format_converter_type,
+		     FRAG_ARGS({"out_dtype", "rgba8888"}, {"resize_width", "8"},
+			       {"resize_height", "7"}, {"resize_mode", "1"}, {"pad", "true"},
+			       {"pad_value", "114"}, {"alpha_value", "9"}));
 	struct frag_message *m = run_once(h, "source_video", "tensor", picture(2, 4, 4, 200));
 	const struct frag_dltensor *dl = frag_tensor_dl(frag_message_tensor(m, ""));
 	const uint8_t *out = frag_tensor_data(frag_message_tensor(m, ""));
 
 	cr_assert(dl->ndim == 3 && dl->shape[0] == 7 && dl->shape[1] == 8 && dl->shape[2] == 4);
 	for (int i = 0; i < 7 * 8 * 4; i++)
-		cr_expect_eq(out[i], i / 32 >= 1 && i / 32 < 5 ? 200 : i % 4 == 3 ? 9 : 114,
+		cr_expect_eq(out[i],
+			     i / 32 >= 1 && i / 32 < 5 ? 200
+			     : i % 4 == 3              ? 9
+						       : 114,
 			     "element %d is %d", i, out[i]);
 	frag_message_unref(m);
 	frag_harness_destroy(h);

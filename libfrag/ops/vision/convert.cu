@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "convert_pixel.h"
+#include "convert_rgb.h"
 
-#define KERNEL(name, float_input, channels, taps)                                                  \
-	extern "C" __global__ void __launch_bounds__(CONVERT_THREADS_X *CONVERT_THREADS_Y)         \
+#define CONVERT_BLOCK (CONVERT_THREADS_X * CONVERT_THREADS_Y)
+
+#define KERNEL_OF(name, convert, blocks)                                                           \
+	extern "C" __global__ void __launch_bounds__(CONVERT_BLOCK, blocks)                        \
 		name(const struct convert_job job)                                                 \
 	{                                                                                          \
-		int x = (int)(blockIdx.x * blockDim.x + threadIdx.x);                              \
-		int y = (int)(blockIdx.y * blockDim.y + threadIdx.y) * CONVERT_ROWS;               \
+		int x = (int)(blockIdx.x * CONVERT_THREADS_X + threadIdx.x);                       \
+		int y = (int)(blockIdx.y * CONVERT_THREADS_Y + threadIdx.y) * CONVERT_ROWS;        \
                                                                                                    \
-		convert_pixels(&job, x, y, float_input, channels, taps);                           \
+		convert;                                                                           \
 	}
+#define KERNEL(name, float_input, channels, taps)                                                  \
+	KERNEL_OF(name, convert_pixels(&job, x, y, float_input, channels, taps), 1)
 CONVERT_KERNELS(KERNEL)
+
+KERNEL_OF(convert_beside, convert_pads(&job, x, y), 1)
+
+/* 8 blocks on a multiprocessor: a frame of 720p is then on all of an H100 at once. */
+#define RGB_KERNEL(name, has_line) KERNEL_OF(name, convert_rgb(&job, x, y, has_line), 8)
+CONVERT_RGB_KERNELS(RGB_KERNEL)

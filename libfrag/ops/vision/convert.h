@@ -41,7 +41,7 @@ float vision_convert_alpha(const struct convert *convert);
 
 /* Converts a frame into rows (or planes) without gaps at out. Thread: any. Blocks: no. */
 void vision_convert(const struct convert *convert, const struct frame *in, void *out);
-/* The same into a part of the output, with pixels of `pad` around it. `in` has the picture's size. */
+/* The same into a part of the output, and `pad` around it. `in` has the size of the picture. */
 void vision_convert_into(const struct convert *convert, const struct frame *in,
 			 const struct convert_place *place, void *out);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "convert_gpu.h"
-#include "convert_pixel.h"
+#include "convert_rgb.h"
 #include "taps.h"
 
 #ifdef FRAG_CONVERT_PTX
@@ -26,11 +28,31 @@ int vision_convert_gpu_is_built(void)
 	return ptx != NULL;
 }
 
+#define RGB_NAME(name, has_line) #name,
+static const char *const rgb_kernels[] = {CONVERT_RGB_KERNELS(RGB_NAME)};
+
+/* Whether convert_rgb.h has this conversion. Then job->planes[c] is where channel c goes. */
+static bool settle_planes(struct convert_job *job)
+{
+	bool fits = job->in_is_float == 0 && job->in_channels == 3 && job->across == 2 &&
+		    job->down == 2 && job->is_float != 0 && job->channels == 3 &&
+		    job->in_row_bytes % 4 == 0 && job->in_row_bytes <= UINT32_MAX;
+
+	memset(job->planes, 0, sizeof(job->planes));
+	for (size_t c = 0; c < 3 && fits; c++)
+		if (job->order[c] < 3)
+			job->planes[job->order[c]] =
+				(float *)(void *)job->out + c * job->channel_step;
+	return fits && (1 << job->order[0] | 1 << job->order[1] | 1 << job->order[2]) == 7;
+}
+
 /* The first kernel of the list that fits; the last one fits all. */
-static const char *kernel_for(const struct convert_job *job)
+static const char *kernel_for(struct convert_job *job, bool has_line)
 {
 	size_t i = 0;
 
+	if (settle_planes(job))
+		return rgb_kernels[has_line ? 0 : 1];
 	while (kernels[i].channels >= 0 &&
 	       (kernels[i].float_input != job->in_is_float ||
 		kernels[i].channels != job->in_channels || kernels[i].taps != job->across ||
@@ -39,10 +61,26 @@ static const char *kernel_for(const struct convert_job *job)
 	return kernels[i].name;
 }
 
-static int settle_kernel(struct convert_gpu *gpu, const struct convert_job *job,
+/* Finds a line that goes through all values, to the bit, as the kernels compute it. */
+static bool find_line(const struct convert *convert, float line[3])
+{
+	const double slope = (convert->scale_max - convert->scale_min) / 255.0;
+	float values[256];
+	int i = 0;
+
+	line[0] = (float)slope;
+	line[1] = (float)(slope - (double)line[0]);
+	line[2] = (float)convert->scale_min;
+	vision_convert_values(convert, values);
+	while (i < 256 && fmaf((float)i, line[0], fmaf((float)i, line[1], line[2])) == values[i])
+		i++;
+	return i == 256;
+}
+
+static int settle_kernel(struct convert_gpu *gpu, struct convert_job *job,
 			 struct frag_device device, struct frag_err *err)
 {
-	const char *name = kernel_for(job);
+	const char *name = kernel_for(job, gpu->has_line);
 	struct frag_kernel *kernel;
 	int r;
 
@@ -59,11 +97,28 @@ static int settle_kernel(struct convert_gpu *gpu, const struct convert_job *job,
 	return r;
 }
 
-int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device device, int64_t channels,
-			       bool resizes, enum resize_mode mode, struct frag_err *err)
+/* After settle_kernel, which waits for the work on another GPU. */
+static int settle_pads(struct convert_gpu *gpu, struct frag_device device, struct frag_err *err)
 {
-	struct convert_job job = {.in_channels = (int32_t)channels};
+	if (gpu->pads != NULL && gpu->pads_device.id == device.id)
+		return 0;
+	frag_kernel_destroy(gpu->pads);
+	gpu->pads = NULL;
+	gpu->pads_device = device;
+	return frag_kernel_create(device, ptx, "convert_beside", &gpu->pads, err);
+}
+
+int vision_convert_gpu_prepare(struct convert_gpu *gpu, const struct convert *convert,
+			       struct frag_device device, int64_t channels, bool resizes,
+			       enum resize_mode mode, bool pads, struct frag_err *err)
+{
+	struct convert_job job = {.in_channels = (int32_t)channels,
+				  .channels = (int32_t)convert->channels,
+				  .is_float = convert->is_float};
 	int r;
+
+	memcpy(job.order, convert->order, sizeof(job.order));
+	gpu->has_line = find_line(convert, gpu->line);
 
 	if (resizes)
 		job.across = mode == RESIZE_LINEAR                            ? 2
@@ -71,30 +126,40 @@ int vision_convert_gpu_prepare(struct convert_gpu *gpu, struct frag_device devic
 									      : 1;
 	job.down = job.across;
 	r = settle_kernel(gpu, &job, device, err);
+	if (r == 0 && pads)
+		r = settle_pads(gpu, device, err);
 	if (r == 0)
 		gpu->device = device;
 	return r;
 }
 
-/* Of one side; returns the end. A side that keeps its size has none. */
-static unsigned char *put_taps(const struct taps *taps, int64_t size, unsigned char *at)
+static int32_t clamp(int64_t x, int64_t size)
 {
-	int32_t *first = (int32_t *)(void *)at;
+	return (int32_t)(x < 0 ? 0 : x >= size ? size - 1 : x);
+}
 
-	if (size == 0)
-		return at;
-	for (int64_t i = 0; i < size; i++)
-		first[i] = (int32_t)taps->first[i];
-	at += (size_t)size * sizeof(*first);
-	memcpy(at, taps->weights, (size_t)(size * taps->count) * sizeof(float));
-	return at + (size_t)(size * taps->count) * sizeof(float);
+/*
+ * Of one side, whose input has `from` pixels; returns the end. A side that keeps its size has none.
+ */
+static unsigned char *put_taps(const struct taps *taps, int64_t from, int64_t to, unsigned char *at)
+{
+	for (int64_t i = 0; taps->count > 0 && i < to; i++) {
+		int32_t *pixels = (int32_t *)(void *)at;
+
+		for (int64_t k = 0; k < taps->count; k++)
+			pixels[k] = clamp(taps->first[i] + k, from);
+		memcpy(pixels + taps->count, taps->weights + i * taps->count,
+		       (size_t)taps->count * sizeof(float));
+		at += 2 * (size_t)taps->count * sizeof(float);
+	}
+	return at;
 }
 
 static int send_tables(struct convert_gpu *gpu, const struct taps *across, const struct taps *down,
 		       const float *values, struct frag_device device, struct frag_err *err)
 {
 	const int64_t rows = gpu->tables_of.rows, columns = gpu->tables_of.columns;
-	const int64_t size = 4 * (256 + columns * (1 + across->count) + rows * (1 + down->count));
+	const int64_t size = 4 * (256 + columns * 2 * across->count + rows * 2 * down->count);
 	struct frag_tensor *host, *there;
 	unsigned char *at;
 	int r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 1, &size,
@@ -104,8 +169,8 @@ static int send_tables(struct convert_gpu *gpu, const struct taps *across, const
 		return r;
 	at = frag_tensor_writable(host);
 	memcpy(at, values, 256 * sizeof(*values));
-	at = put_taps(across, across->count > 0 ? columns : 0, at + 256 * sizeof(*values));
-	put_taps(down, down->count > 0 ? rows : 0, at);
+	at = put_taps(across, gpu->tables_of.from_columns, columns, at + 256 * sizeof(*values));
+	put_taps(down, gpu->tables_of.from_rows, rows, at);
 	r = frag_tensor_copy(host, NULL, device, &there, err);
 	frag_tensor_unref(host);
 	if (r < 0)
@@ -127,6 +192,7 @@ static int make_tables(struct convert_gpu *gpu, const struct convert *convert,
 	int r = 0;
 
 	vision_convert_values(convert, values);
+	gpu->has_line = find_line(convert, gpu->line);
 	if (resizes)
 		r = vision_taps_init(&across, of->mode, of->from_columns, of->columns);
 	if (r == 0 && resizes)
@@ -177,13 +243,25 @@ static void find_tables(const struct convert_gpu *gpu, struct convert_job *job)
 	job->down = (int32_t)gpu->down;
 	job->values = (const float *)(const void *)at;
 	at += 256 * sizeof(float);
-	job->across_first = (const int32_t *)(const void *)at;
-	at += (size_t)job->columns * sizeof(int32_t);
-	job->across_weights = (const float *)(const void *)at;
-	at += (size_t)job->columns * (size_t)job->across * sizeof(float);
-	job->down_first = (const int32_t *)(const void *)at;
-	at += (size_t)job->rows * sizeof(int32_t);
-	job->down_weights = (const float *)(const void *)at;
+	job->across_taps = at;
+	job->down_taps = at + (size_t)job->columns * 2 * (size_t)job->across * sizeof(float);
+	memcpy(job->line, gpu->line, sizeof(job->line));
+}
+
+/* A thread for each column and each CONVERT_ROWS rows. */
+static int launch(const struct frag_kernel *kernel, struct convert_job *job, int64_t rows,
+		  int64_t columns, void *stream, struct frag_err *err)
+{
+	const int64_t block_rows = (int64_t)CONVERT_THREADS_Y * CONVERT_ROWS;
+	const struct frag_launch launch = {
+		FRAG_LAUNCH_INIT,
+		.block = {CONVERT_THREADS_X, CONVERT_THREADS_Y, 1},
+		.grid = {(uint32_t)((columns + CONVERT_THREADS_X - 1) / CONVERT_THREADS_X),
+			 (uint32_t)((rows + block_rows - 1) / block_rows), 1},
+		.stream = stream,
+	};
+
+	return frag_kernel_launch(kernel, &launch, (void *[]){job}, err);
 }
 
 int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
@@ -193,12 +271,11 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 {
 	const double span = convert->scale_max - convert->scale_min;
 	const int64_t rows = place->picture_rows, columns = place->picture_columns;
-	const int64_t block_rows = (int64_t)CONVERT_THREADS_Y * CONVERT_ROWS;
-	struct frag_launch launch = {FRAG_LAUNCH_INIT, .stream = stream};
 	struct convert_job job = {
 		.in = in->data,
 		.out = out,
 		.in_row_bytes = in->row_bytes,
+		.row_bytes = (uint32_t)in->row_bytes,
 		.scale_min = convert->scale_min,
 		.scale_span = span,
 		.in_rows = (int32_t)in->rows,
@@ -238,13 +315,14 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		return r;
 	gpu->device = device;
 	gpu->stream = stream;
-	launch.block[0] = CONVERT_THREADS_X;
-	launch.block[1] = CONVERT_THREADS_Y;
-	launch.block[2] = 1;
-	launch.grid[0] = (uint32_t)((place->columns + CONVERT_THREADS_X - 1) / CONVERT_THREADS_X);
-	launch.grid[1] = (uint32_t)((place->rows + block_rows - 1) / block_rows);
-	launch.grid[2] = 1;
-	return frag_kernel_launch(gpu->kernel, &launch, (void *[]){&job}, err);
+	if (rows != place->rows || columns != place->columns) {
+		r = settle_pads(gpu, device, err);
+		if (r == 0)
+			r = launch(gpu->pads, &job, place->rows, place->columns, stream, err);
+		if (r < 0)
+			return r;
+	}
+	return launch(gpu->kernel, &job, rows, columns, stream, err);
 }
 
 int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err)
@@ -255,5 +333,6 @@ int vision_convert_gpu_wait(const struct convert_gpu *gpu, struct frag_err *err)
 void vision_convert_gpu_fini(struct convert_gpu *gpu)
 {
 	frag_kernel_destroy(gpu->kernel);
+	frag_kernel_destroy(gpu->pads);
 	frag_tensor_unref(gpu->tables);
 }

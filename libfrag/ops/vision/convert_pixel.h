@@ -21,9 +21,8 @@
 struct convert_job {
 	const unsigned char *in;
 	unsigned char *out;
-	/* [columns], [columns][across], [rows], [rows][down]: struct taps; not without resizing */
-	const int32_t *across_first, *down_first;
-	const float *across_weights, *down_weights;
+	/* of each column and row of the picture, if it is resized: convert_from, convert_weights */
+	const void *across_taps, *down_taps;
 	const float *values; /* [256]: what each u8 is as an f32 */
 	uint64_t in_row_bytes;
 	double scale_min, scale_span;
@@ -36,10 +35,14 @@ struct convert_job {
 	float alpha_f32;
 	uint32_t alpha, pad;
 	unsigned char order[4];
+	/* only for the kernel in convert_rgb.h */
+	float *planes[3]; /* where the values of a channel of the input go */
+	uint32_t row_bytes;
+	float line[3]; /* the values are line[0] * u8 + (line[1] * u8 + line[2]) */
 };
 
-#define CONVERT_THREADS_X 32
-#define CONVERT_THREADS_Y 8
+#define CONVERT_THREADS_X 64
+#define CONVERT_THREADS_Y 4
 #define CONVERT_ROWS 4 /* pixels of a thread */
 
 /*
@@ -58,9 +61,18 @@ struct convert_job {
 	X(convert_u8_4_4, 0, 4, 4)                                                                 \
 	X(convert_any, -1, -1, -1)
 
-CONVERT_INLINE int convert_clamp(int x, int size)
+/*
+ * The table of a side has, for each place of the picture, the pixels of the input that its taps
+ * read, and then their weights.
+ */
+CONVERT_INLINE const int32_t *convert_from(const void *table, int at, int taps)
 {
-	return x < 0 ? 0 : x >= size ? size - 1 : x;
+	return (const int32_t *)table + (int64_t)at * 2 * taps;
+}
+
+CONVERT_INLINE const float *convert_weights(const void *table, int at, int taps)
+{
+	return (const float *)table + (int64_t)at * 2 * taps + taps;
 }
 
 /*
@@ -97,19 +109,18 @@ CONVERT_INLINE float convert_element(const unsigned char *row, int at, int in_is
 /* The channels of the input at a pixel of the output, resized. */
 CONVERT_INLINE void convert_resized(const struct convert_job *job, int x, int y, float *sum)
 {
-	const float *across = job->across_weights + (uint64_t)x * (uint64_t)job->across;
-	const float *down = job->down_weights + (uint64_t)y * (uint64_t)job->down;
+	const int32_t *columns = convert_from(job->across_taps, x, job->across);
+	const int32_t *rows = convert_from(job->down_taps, y, job->down);
+	const float *across = convert_weights(job->across_taps, x, job->across);
+	const float *down = convert_weights(job->down_taps, y, job->down);
 	int channels = job->in_channels;
 
 	for (int j = 0; j < job->down; j++) {
-		const unsigned char *row =
-			job->in + (uint64_t)convert_clamp(job->down_first[y] + j, job->in_rows) *
-					  job->in_row_bytes;
+		const unsigned char *row = job->in + (uint64_t)rows[j] * job->in_row_bytes;
 		float wide[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
 		for (int k = 0; k < job->across; k++) {
-			int from =
-				convert_clamp(job->across_first[x] + k, job->in_columns) * channels;
+			int from = columns[k] * channels;
 
 			for (int c = 0; c < 4; c++)
 				if (c < channels)
@@ -226,15 +237,13 @@ CONVERT_INLINE unsigned int convert_resized_u8(const struct convert_job *job,
 					       const struct convert_column *column, int y,
 					       int channels, int taps)
 {
-	const float *weights = job->down_weights + (uint64_t)y * (uint64_t)taps;
-	int top = job->down_first[y];
+	const int32_t *rows = convert_from(job->down_taps, y, taps);
+	const float *weights = convert_weights(job->down_taps, y, taps);
 	float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 	unsigned int pixel = 0;
 
 	for (int j = 0; j < taps; j++) {
-		const unsigned char *row =
-			job->in +
-			(uint64_t)convert_clamp(top + j, job->in_rows) * job->in_row_bytes;
+		const unsigned char *row = job->in + (uint64_t)rows[j] * job->in_row_bytes;
 		float weight = weights[j];
 
 		for (int c = 0; c < channels; c++) {
@@ -256,11 +265,10 @@ CONVERT_INLINE struct convert_column convert_column_at(const struct convert_job 
 						       int channels, int taps)
 {
 	struct convert_column column;
-	int left = taps > 0 ? job->across_first[x] : 0;
 
 	for (int k = 0; k < taps; k++) {
-		column.from[k] = convert_clamp(left + k, job->in_columns) * channels;
-		column.weights[k] = job->across_weights[(uint64_t)x * (uint64_t)taps + (uint64_t)k];
+		column.from[k] = convert_from(job->across_taps, x, taps)[k] * channels;
+		column.weights[k] = convert_weights(job->across_taps, x, taps)[k];
 	}
 	return column;
 }
@@ -280,33 +288,49 @@ CONVERT_INLINE void convert_store_pad(const struct convert_job *job, uint64_t at
 	}
 }
 
-/* Column x of the output, from row y on. The last three as in CONVERT_KERNELS. */
-CONVERT_INLINE void convert_pixels(const struct convert_job *job, int x, int y, int float_input,
-				   int channels, int taps)
+/* The element of the output where a pixel begins. */
+CONVERT_INLINE uint64_t convert_at(const struct convert_job *job, int x, int y)
 {
-	uint64_t at = ((uint64_t)y * (uint64_t)job->out_columns + (uint64_t)x) *
-		      (uint64_t)job->pixel_step;
-	int left = x - job->left, top = y - job->top; /* in the picture */
-	int is_beside = left < 0 || left >= job->columns;
-	struct convert_column column;
+	return ((uint64_t)y * (uint64_t)job->out_columns + (uint64_t)x) * (uint64_t)job->pixel_step;
+}
+
+/* The pixels of column x of the output, from row y on, that lie beside the picture. */
+CONVERT_INLINE void convert_pads(const struct convert_job *job, int x, int y)
+{
+	int left = x - job->left;
 
 	if (x >= job->out_columns)
 		return;
-	if (float_input == 0 && !is_beside)
-		column = convert_column_at(job, left, channels, taps);
-	for (int end = y + CONVERT_ROWS; y < end && y < job->out_rows; y++, top++) {
-		const unsigned char *row = job->in + (uint64_t)top * job->in_row_bytes;
+	for (int end = y + CONVERT_ROWS; y < end && y < job->out_rows; y++) {
+		int top = y - job->top;
+
+		if (left < 0 || left >= job->columns || top < 0 || top >= job->rows)
+			convert_store_pad(job, convert_at(job, x, y));
+	}
+}
+
+/* Column x of the picture, from row y on. The last three as in CONVERT_KERNELS. */
+CONVERT_INLINE void convert_pixels(const struct convert_job *job, int x, int y, int float_input,
+				   int channels, int taps)
+{
+	uint64_t at = convert_at(job, x + job->left, y + job->top);
+	struct convert_column column;
+
+	if (x >= job->columns)
+		return;
+	if (float_input == 0)
+		column = convert_column_at(job, x, channels, taps);
+	for (int end = y + CONVERT_ROWS; y < end && y < job->rows; y++) {
+		const unsigned char *row = job->in + (uint64_t)y * job->in_row_bytes;
 		unsigned int pixel = 0;
 
-		if (is_beside || top < 0 || top >= job->rows) {
-			convert_store_pad(job, at);
-		} else if (float_input != 0) {
-			convert_any_pixel(job, left, top, at);
+		if (float_input != 0) {
+			convert_any_pixel(job, x, y, at);
 		} else {
 			if (taps > 0)
-				pixel = convert_resized_u8(job, &column, top, channels, taps);
+				pixel = convert_resized_u8(job, &column, y, channels, taps);
 			for (int c = 0; c < channels && taps == 0; c++)
-				pixel |= (unsigned int)row[left * channels + c] << (8 * c);
+				pixel |= (unsigned int)row[x * channels + c] << (8 * c);
 			convert_store_u8(job, pixel, channels, at);
 		}
 		at += (uint64_t)job->out_columns * (uint64_t)job->pixel_step;

@@ -96,7 +96,7 @@ static const struct frag_param format_converter_params[] = {
 		struct format_converter, pad, 0,
 		.headline = "Keep the ratio of the sides, and fill the rest of the new size",
 		.description =
-			"The picture is as large as fits, and in the middle: left and above are as many pixels of pad_value as right and below, or one less"),
+			"The picture is as large as fits, and in the middle; where the rest is odd, there is one pixel less left of it or above it"),
 	FRAG_PARAM_I64(
 		struct format_converter, pad_value, 0,
 		.headline = "Channels of the pixels that pad adds, as a u8", .min = 0, .max = 255,
@@ -435,6 +435,18 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 			   : strcmp(fc->in_dtype, "gray8") == 0  ? 1
 								 : 3;
 
+	/* as for a frame of the usual format */
+	struct convert convert = {
+		.scale_min = fc->scale_min, .scale_max = fc->scale_max, .order = {0, 1, 2, 3}};
+	size_t format;
+	int r = find_format(op, "out_dtype", fc->out_dtype, &format);
+
+	if (r < 0)
+		return r;
+	convert.is_float = formats[format].is_float;
+	convert.channels = formats[format].channels > 0 ? formats[format].channels
+			   : channels == 1              ? 1
+							: 3;
 	find_pool(fc);
 	if (!fc->pool_is_on_gpu)
 		return 0;
@@ -442,8 +454,9 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 		return frag_op_fail(
 			op, -ENOTSUP,
 			"its pool has memory of a GPU, and this build of frag has no kernels: it was made without a CUDA toolkit; use a pool with storage_type: 2");
-	if (vision_convert_gpu_prepare(&fc->gpu, fc->pool_device, channels, fc->resize_width > 0,
-				       (enum resize_mode)fc->resize_mode, &err) < 0)
+	if (vision_convert_gpu_prepare(&fc->gpu, &convert, fc->pool_device, channels,
+				       fc->resize_width > 0, (enum resize_mode)fc->resize_mode,
+				       fc->pad, &err) < 0)
 		return frag_op_fail(op, -EIO, "no kernel for GPU %d: %s", (int)fc->pool_device.id,
 				    err.text);
 	return frag_op_use_stream(op, NULL, fc->pool_device);

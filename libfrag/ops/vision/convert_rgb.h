@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VISION_CONVERT_RGB_H
+#define VISION_CONVERT_RGB_H
+
+#include "convert_pixel.h"
+
+/*
+ * The kernel of the most frequent conversion: RGB of u8, resized with two taps on each side, to
+ * three channels of f32 in any order. The rows of the input have a multiple of 4 bytes.
+ *
+ * It reads words, and not bytes, filters a row of the input that two pixels below each other share
+ * once, and computes what a u8 is as an f32 instead of reading it from a table, where that gives
+ * the same bits. Words that hold a byte of the frame may begin before it or end behind it; memory
+ * of GPUs has whole words.
+ */
+
+#ifdef __CUDACC__
+#define CONVERT_LOAD(pointer) __ldg(pointer)
+#define CONVERT_BYTES(low, high, selector) __byte_perm(low, high, selector)
+#define CONVERT_UNROLL _Pragma("unroll")
+#else
+#define CONVERT_LOAD(pointer) (*(pointer))
+#define CONVERT_BYTES(low, high, selector) convert_bytes(low, high, selector)
+#define CONVERT_UNROLL
+
+/* Byte i of the result is that byte of high:low which four bits of the selector name. */
+static inline uint32_t convert_bytes(uint32_t low, uint32_t high, uint32_t selector)
+{
+	uint64_t all = (uint64_t)high << 32 | low;
+	uint32_t bytes = 0;
+
+	for (int i = 0; i < 4; i++)
+		bytes |= (uint32_t)(all >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
+	return bytes;
+}
+#endif
+
+/* The kernels, X(name, has_line). */
+#define CONVERT_RGB_KERNELS(X)                                                                     \
+	X(convert_rgb_f32_line, 1)                                                                 \
+	X(convert_rgb_f32, 0)
+
+/* Two taps: an entry of the table of a side. */
+struct convert_pair {
+	int32_t from[2];
+	float weights[2];
+};
+
+CONVERT_INLINE struct convert_pair convert_pair_at(const void *table, int at)
+{
+	struct convert_pair pair;
+#ifdef __CUDACC__
+	int4 words = __ldg((const int4 *)table + at);
+#else
+	struct convert_pair words = ((const struct convert_pair *)table)[at];
+#endif
+	memcpy(&pair, &words, sizeof(pair));
+	return pair;
+}
+
+/* The two pixels that a column of the picture reads from a row of the input. */
+struct convert_pixel_pair {
+	const unsigned char *at;   /* of the word with the first byte, in the first row */
+	unsigned int shift;        /* bits before that byte */
+	int has_second, has_third; /* words with bytes of the pixels */
+	uint32_t second;           /* selects the second pixel */
+	float weights[2];
+	float minus[2]; /* 2^23 times a weight, which a product with 2^23 + u8 has too much */
+};
+
+CONVERT_INLINE struct convert_pixel_pair convert_pixel_pair_at(const struct convert_job *job, int x)
+{
+	struct convert_pair taps = convert_pair_at(job->across_taps, x);
+	uintptr_t first = (uintptr_t)job->in + (uintptr_t)(3 * taps.from[0]);
+	/* at the border both taps read one pixel */
+	int bytes = taps.from[0] != taps.from[1] ? 6 : 3, before = (int)(first & 3);
+
+	return (struct convert_pixel_pair){
+		.at = (const unsigned char *)(first - (uintptr_t)before),
+		.shift = (unsigned int)before * 8,
+		.has_second = before + bytes > 4,
+		.has_third = before + bytes > 8,
+		.second = bytes == 6 ? 0x7543 : 0x7210,
+		.weights = {taps.weights[0], taps.weights[1]},
+		.minus = {taps.weights[0] * -CONVERT_2_23, taps.weights[1] * -CONVERT_2_23},
+	};
+}
+
+struct convert_words {
+	uint32_t word[3];
+};
+
+CONVERT_INLINE struct convert_words convert_words_of(const struct convert_job *job,
+						     const struct convert_pixel_pair *pair, int row)
+{
+	const uint32_t *at = (const uint32_t *)(const void *)(pair->at + (uint64_t)(uint32_t)row *
+										 job->row_bytes);
+
+	return (struct convert_words){{CONVERT_LOAD(at),
+				       pair->has_second ? CONVERT_LOAD(at + 1) : 0,
+				       pair->has_third ? CONVERT_LOAD(at + 2) : 0}};
+}
+
+CONVERT_INLINE uint32_t convert_shifted(uint32_t low, uint32_t high, unsigned int bits)
+{
+#ifdef __CUDACC__
+	return __funnelshift_r(low, high, bits);
+#else
+	return (uint32_t)(((uint64_t)high << 32 | low) >> bits);
+#endif
+}
+
+/* weight * byte, rounded once as a product is */
+CONVERT_INLINE float convert_product(uint32_t pixel, int channel, float weight, float minus)
+{
+	uint32_t bits = CONVERT_BYTES(pixel, CONVERT_2_23_BITS, 0x7440u + (uint32_t)channel);
+	float sum;
+
+	memcpy(&sum, &bits, sizeof(sum));
+	return fmaf(weight, sum, minus);
+}
+
+/* Filters a row of the input. */
+CONVERT_INLINE void convert_wide(const struct convert_pixel_pair *pair, struct convert_words row,
+				 float *wide)
+{
+	uint32_t low = convert_shifted(row.word[0], row.word[1], pair->shift);
+	uint32_t high = convert_shifted(row.word[1], row.word[2], pair->shift);
+	uint32_t second = CONVERT_BYTES(low, high, pair->second);
+
+	for (int c = 0; c < 3; c++)
+		wide[c] = convert_product(low, c, pair->weights[0], pair->minus[0]) +
+			  convert_product(second, c, pair->weights[1], pair->minus[1]);
+}
+
+/*
+ * What the u8 nearest to x is as an f32. Weights of two taps are from 0 to 1, and add up to 1: x
+ * rounds to 0 to 255.
+ */
+CONVERT_INLINE float convert_value(const struct convert_job *job, float x, int has_line)
+{
+	float sum = x + CONVERT_2_23, u8 = sum - CONVERT_2_23;
+	uint32_t bits;
+
+	if (has_line)
+		return fmaf(u8, job->line[0], fmaf(u8, job->line[1], job->line[2]));
+	memcpy(&bits, &sum, sizeof(bits));
+	return CONVERT_LOAD(job->values + (bits & 0xff));
+}
+
+/* Column x of the picture, from row y on. has_line: as a constant. */
+CONVERT_INLINE void convert_rgb(const struct convert_job *job, int x, int y, int has_line)
+{
+	/* below 2^32, since sides are below 2^15 */
+	uint32_t at = ((uint32_t)(y + job->top) * (uint32_t)job->out_columns +
+		       (uint32_t)(x + job->left)) *
+		      (uint32_t)job->pixel_step;
+	int row_step = job->out_columns * job->pixel_step, last = -1;
+	float *red = job->planes[0] + at, *green = job->planes[1] + at;
+	float *blue = job->planes[2] + at;
+	struct convert_pixel_pair pair;
+	float above[3], below[3] = {0.0f, 0.0f, 0.0f}, values[3];
+
+	if (x >= job->columns)
+		return;
+	pair = convert_pixel_pair_at(job, x);
+	CONVERT_UNROLL
+	for (int i = 0; i < CONVERT_ROWS; i++) {
+		struct convert_words words;
+		struct convert_pair taps;
+
+		if (y + i >= job->rows)
+			return;
+		taps = convert_pair_at(job->down_taps, y + i);
+		words = convert_words_of(job, &pair, taps.from[1]);
+		if (i > 0 && taps.from[0] == last)
+			memcpy(above, below, sizeof(above));
+		else
+			convert_wide(&pair, convert_words_of(job, &pair, taps.from[0]), above);
+		convert_wide(&pair, words, below);
+		last = taps.from[1];
+		for (int c = 0; c < 3; c++)
+			values[c] = convert_value(
+				job, taps.weights[0] * above[c] + taps.weights[1] * below[c],
+				has_line);
+		*red = values[0];
+		*green = values[1];
+		*blue = values[2];
+		red += row_step;
+		green += row_step;
+		blue += row_step;
+	}
+}
+
+#endif
