@@ -141,7 +141,7 @@ def failures(_):
 def holoscan(_):
     """The names of Holoscan, kind by kind."""
     known = entries(HOLOSCAN, "FRAGI_HOLOSCAN_LIST", 6)
-    states = {"BUILT": "`%s`%s", "LATER": "not built yet%s; %s", "ABSENT": "absent%s; %s"}
+    states = {"BUILT": "`%s`%s", "ABSENT": "absent%s; %s"}
     parts = []
     for kind, name, suffix, _ in entries(HOLOSCAN, "FRAGI_HOLOSCAN_KINDS", 4):
         rows = []

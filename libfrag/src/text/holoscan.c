@@ -5,7 +5,7 @@
 #include <base/units.h>
 #include <text/holoscan.h>
 
-enum state { BUILT, LATER, ABSENT };
+enum state { BUILT, ABSENT };
 
 static const struct known {
 	enum fragi_holoscan_kind kind;
@@ -85,10 +85,7 @@ bool fragi_holoscan_explain(char *out, size_t size, enum fragi_holoscan_kind kin
 	if (known == NULL)
 		return false;
 	what = kinds[known->kind].name;
-	if (known->state == LATER)
-		snprintf(out, size, "%s type \"%.80s\" is not built yet; %s", what, name,
-			 known->advice);
-	else if (known->state == ABSENT)
+	if (known->state == ABSENT)
 		snprintf(out, size, "%s type \"%.80s\" is not part of frag; %s", what, name,
 			 known->advice);
 	else if (known->kind != kind)
@@ -121,7 +118,6 @@ const char *fragi_holoscan_explain_key(char *out, size_t size, const char *key)
 
 	if (known == NULL)
 		return NULL;
-	snprintf(out, size, known->state == LATER ? "%s is not built yet; %s" : "no key \"%s\"; %s",
-		 key, known->advice);
+	snprintf(out, size, "no key \"%s\"; %s", key, known->advice);
 	return out;
 }

@@ -15,7 +15,7 @@
  * - class: in C++; of a key, the function that sets it
  * - name: in snake case, without the suffix of its kind, which may follow it
  * - here: the name in frag; "": none
- * - state: BUILT; LATER: not built yet; ABSENT: not part of frag, and not planned
+ * - state: BUILT; ABSENT: not part of frag, and not planned
  * - advice: what to do instead, the end of a sentence; "" for what is built
  */
 #define FRAGI_HOLOSCAN_KINDS(X)                                                                    \
@@ -200,8 +200,8 @@ enum fragi_holoscan_kind {
 FRAGI_API const char *fragi_alias(enum fragi_holoscan_kind kind, const char *name);
 
 /*
- * Writes why a name of the list is no type of this kind: it is not built yet, not part of frag, or
- * of another kind. Returns false, and writes nothing, when the list does not say so.
+ * Writes why a name of the list is no type of this kind: it is not part of frag, or of another
+ * kind. Returns false, and writes nothing, when the list does not say so.
  */
 FRAGI_API bool fragi_holoscan_explain(char *out, size_t size, enum fragi_holoscan_kind kind,
 				      const char *name);
