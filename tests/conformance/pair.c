@@ -64,12 +64,13 @@ static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const 
 	atomic_fetch_add(&the_pair->lost[i], 1);
 }
 
-static void on_fault(void *arg, enum fragi_failure failure, const char *sentence)
+static void on_fault(void *arg, enum fragi_failure failure, const char *op, const char *sentence)
 {
 	uintptr_t i = (uintptr_t)arg;
 
 	the_pair->failure[i] = failure;
 	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
+	snprintf(the_pair->op[i], sizeof(the_pair->op[i]), "%s", op != NULL ? op : "");
 	atomic_fetch_add(&the_pair->faults[i], 1);
 }
 
@@ -165,6 +166,7 @@ static struct fragi_edge_config edge_config(const struct pair *pair, uint32_t i)
 		.window_bytes = pair->window_bytes,
 		.message_bytes_max = pair->message_bytes_max,
 		.policy = pair->policy,
+		.op = "one.tx",
 		.encrypt = is_encrypted(pair->kind) && !(pair->first_is_plain && i == 0),
 	};
 

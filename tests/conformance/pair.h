@@ -82,7 +82,7 @@ struct pair {
 	/* what happened */
 	_Atomic uint32_t arrivals, rooms, ready[2], lost[2], faults[2];
 	enum fragi_failure failure[2]; /* the last that was reported, and its sentence */
-	char sentence[2][1024];
+	char sentence[2][1024], op[2][64];
 };
 
 extern const uint8_t pair_key[FRAGI_DATA_KEY_BYTES]; /* of both hosts */

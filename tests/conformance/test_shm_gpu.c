@@ -362,7 +362,7 @@ Test(shm_gpu, a_gpu_that_fails_while_it_writes_ends_the_host)
 	cr_expect_eq(atomic_load(&pair.faults[0]), 1);
 	cr_expect_str_eq(
 		pair.sentence[0],
-		"a message of flow 7 cannot be sent: the GPU that writes or copies it has failed: GPU 0 (Fake 0): cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered");
+		"one.tx: a message that it has emitted cannot be sent: the GPU that writes or copies it has failed: GPU 0 (Fake 0): cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered");
 	cr_expect_eq(fragi_rx_available(pair.rx), 0);
 	fake.hold(false);
 	close_stream();

@@ -172,8 +172,10 @@ Test(staged_gpu, a_gpu_that_fails_under_a_copy_ends_the_host_with_what_cuda_says
 	cr_assert_eq(send(&pair, 0, NULL), 0);
 	pair_settle(&pair);
 	cr_expect_eq(atomic_load(&pair.faults[0]), 1);
-	cr_expect_not_null(strstr(pair.sentence[0], "flow 7 cannot be sent: "), "%s",
-			   pair.sentence[0]);
+	cr_expect_not_null(strstr(pair.sentence[0],
+				  "one.tx: a message that it has emitted cannot be sent: "),
+			   "%s", pair.sentence[0]);
+	cr_expect_str_eq(pair.op[0], "one.tx");
 	cr_expect_not_null(strstr(pair.sentence[0], "cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS"),
 			   "%s", pair.sentence[0]);
 	fake.hold(false);

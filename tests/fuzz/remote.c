@@ -384,9 +384,10 @@ static void end(void)
 		world.fail_after = -1;
 }
 
-static void on_fault(void *arg, enum fragi_failure failure, const char *sentence)
+static void on_fault(void *arg, enum fragi_failure failure, const char *op, const char *sentence)
 {
 	(void)arg;
+	(void)op;
 	fuzz_check(failure == FRAGI_FAILURE_OUT_OF_MEMORY || failure == FRAGI_FAILURE_TYPE_UNKNOWN);
 	fuzz_check(sentence[0] != '\0');
 	world.faults++;

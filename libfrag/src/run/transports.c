@@ -30,9 +30,10 @@ static void peer_lost(void *arg, uint32_t host, enum fragi_failure failure, cons
 	fragi_run_report_event(run, &event);
 }
 
-static void remote_fault(void *arg, enum fragi_failure failure, const char *sentence)
+static void remote_fault(void *arg, enum fragi_failure failure, const char *op,
+			 const char *sentence)
 {
-	fragi_run_report_failure(arg, failure, NULL, sentence);
+	fragi_run_report_failure(arg, failure, op, sentence);
 }
 
 static int transport_open(struct fragi_run *run, const char *name, struct fragi_diag *diag)

@@ -346,15 +346,17 @@ static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
 		.between_hosts = true,
 		.flow = edge->config.flow,
 	};
+	struct fragi_edge_config config = edge->config;
 	int r;
 
+	config.op = run->fragments[edge->fragment].fragment->ops[edge->op]->subject;
 	if (edge->sends && edge->other_end != NULL) {
 		end.other_end = fragi_strdup(edge->other_end);
 		if (end.other_end == NULL)
 			return -ENOMEM;
 	}
-	r = edge->sends ? fragi_remote_tx_create(endpoint, &edge->config, row, &end.tx)
-			: fragi_remote_rx_create(endpoint, &edge->config, row, &end.rx);
+	r = edge->sends ? fragi_remote_tx_create(endpoint, &config, row, &end.tx)
+			: fragi_remote_rx_create(endpoint, &config, row, &end.rx);
 	if (r == 0)
 		r = end_add(run, &end);
 	if (r < 0)

@@ -118,7 +118,7 @@ static void fault(struct fragi_remote_rx *rx, enum fragi_failure failure, const 
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	if (config->fault != NULL)
-		config->fault(config->arg, failure, sentence);
+		config->fault(config->arg, failure, NULL, sentence);
 }
 
 static void fault_for_memory(struct fragi_remote_rx *rx)

@@ -42,14 +42,15 @@ static void on_written(void *arg)
 static void fail_for_gpu(struct fragi_remote_tx *tx, const struct frag_err *why)
 {
 	const struct fragi_remote_config *config = &fragi_remote_of(tx->edge.endpoint)->config;
+	const char *op = tx->edge.config.op;
 	char sentence[FRAGI_SENTENCE_MAX];
 
 	snprintf(
 		sentence, sizeof(sentence),
-		"a message of flow %u cannot be sent: the GPU that writes or copies it has failed: %.400s",
-		tx->edge.config.flow, why->text);
+		"%.150s: a message that it has emitted cannot be sent: the GPU that writes or copies it has failed: %.240s",
+		op, why->text);
 	if (config->fault != NULL)
-		config->fault(config->arg, FRAGI_FAILURE_HOST_FAILED, sentence);
+		config->fault(config->arg, FRAGI_FAILURE_HOST_FAILED, op, sentence);
 }
 
 /* Whose bytes are sent, or handed over. NULL: there can be no copy. */

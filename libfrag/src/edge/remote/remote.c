@@ -28,7 +28,7 @@ static void on_fault(void *arg, enum fragi_failure failure, const char *sentence
 	const struct fragi_remote *remote = arg;
 
 	if (remote->config.fault != NULL)
-		remote->config.fault(remote->config.arg, failure, sentence);
+		remote->config.fault(remote->config.arg, failure, NULL, sentence);
 }
 
 static const struct fragi_transport_events events = {

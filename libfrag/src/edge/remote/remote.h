@@ -37,10 +37,10 @@ struct fragi_remote_config {
 	void (*peer_lost)(void *arg, uint32_t host, enum fragi_failure failure,
 			  const char *sentence);
 	/*
-	 * This host cannot go on: no memory is left for a message, its type is not known here, or a
-	 * transport is at its end.
+	 * This host cannot go on: no memory is left for a message, its type is not known here, a
+	 * GPU has failed, or a transport is at its end. op: whose message it is; NULL: nobody's.
 	 */
-	void (*fault)(void *arg, enum fragi_failure failure, const char *sentence);
+	void (*fault)(void *arg, enum fragi_failure failure, const char *op, const char *sentence);
 };
 
 /* One flow between hosts, as the driver gave it to both ends. */
@@ -52,6 +52,8 @@ struct fragi_edge_config {
 	uint64_t message_bytes_max;
 	enum frag_policy policy;
 	bool encrypt; /* needs data_key and fragi_remote_set_crypto */
+	/* the operator at this end, "fragment.operator", for reports; outlives the end */
+	const char *op;
 };
 
 /* Thread: any. Returns 0 or -ENOMEM. */
