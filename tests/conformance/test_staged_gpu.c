@@ -24,6 +24,7 @@ static const struct kind *const kinds[] = {&kind_ucx, &kind_encrypted_ucx, &kind
 static void set_up(void)
 {
 	set_environment();
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
 	gpu_open();
 }
 
@@ -117,6 +118,56 @@ Test(staged_gpu, an_emit_waits_for_no_copy_and_messages_keep_their_order)
 		cr_expect_eq(atomic_load(&pair.tx_row->gpu_staged), COUNT);
 		close_pair(&pair);
 		cr_expect_eq(released, COUNT);
+	}
+}
+
+/* A flow has a stream for each GPU that its tensors are on. */
+Test(staged_gpu, tensors_on_two_gpus_are_copied_without_waiting)
+{
+	const struct frag_device devices[] = {GPU, {FRAG_DEVICE_CUDA, 1}};
+	const struct fragi_cuda_ops *ops;
+	struct frag_message *message, *taken;
+	struct frag_tensor *tensors[2];
+	struct pair pair;
+	int64_t bytes = BYTES;
+	int streams;
+
+	cr_assert_eq(fragi_cuda_use(devices[1], &ops, NULL), 0);
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		open_pair(&pair, kinds[k]);
+		streams = fake.calls("cuStreamCreateWithPriority");
+		fake.hold(true);
+		for (int n = 0; n < COUNT; n++) {
+			message = frag_message_create();
+			for (int i = 0; i < 2; i++) {
+				cr_assert_eq(frag_tensor_create_on(NULL, devices[i], U8, 1, &bytes,
+								   &tensors[i]),
+					     0);
+				gpu_fill(frag_tensor_dl(tensors[i])->data, BYTES,
+					 (uint8_t)('a' + 2 * n + i));
+				cr_assert_eq(frag_message_add_tensor(message, i == 0 ? "x" : "y",
+								     tensors[i]),
+					     0);
+			}
+			fragi_message_share(message);
+			cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+		}
+		pair_settle(&pair);
+		cr_expect_eq(fragi_rx_available(pair.rx), 0, "the GPUs have not begun");
+		/* Each has one more, on which ends of work are reported. */
+		cr_expect_eq(fake.calls("cuStreamCreateWithPriority"), streams + 4);
+		fake.hold(false);
+		for (int n = 0; n < COUNT; n++) {
+			cr_assert(pair_until(&pair, has_arrived));
+			taken = fragi_rx_take(pair.rx, fragi_stamp());
+			cr_assert_eq(fragi_message_wait(taken, NULL), 0);
+			for (int i = 0; i < 2; i++)
+				cr_expect(gpu_holds(frag_tensor_data(frag_message_tensor(
+							    taken, i == 0 ? "x" : "y")),
+						    BYTES, (uint8_t)('a' + 2 * n + i)));
+			frag_message_unref(taken);
+		}
+		close_pair(&pair);
 	}
 }
 

@@ -335,11 +335,11 @@ Test(staging, what_arrives_is_announced_before_it_is_copied)
 		frag_free(fragi_staging(), others[i]);
 	hold(false);
 	cr_assert_eq(fragi_tensor_wait(tensor, &err), 0, "%s", err.text);
-	fragi_stream_settle(arrivals);
+	fragi_streams_settle(arrivals);
 	fragi_staging_trim();
 	cr_expect_eq(used(), before - FRAGI_STAGING_STEP);
 	frag_message_unref(message);
-	fragi_stream_free(arrivals);
+	fragi_streams_free(arrivals);
 }
 
 Test(staging, an_arrival_that_fails_says_why_and_stays_in_memory_of_the_host)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <data/allocator.h>
 #include <data/memory.h>
 #include <data/staging.h>
 #include <data/tensor.h>
@@ -112,17 +113,43 @@ bool fragi_memory_gpu(struct frag_device *out_device)
 	return true;
 }
 
-void fragi_stream_settle(struct fragi_stream *stream)
+int fragi_stream_on(struct fragi_stream **streams, struct frag_device gpu,
+		    struct fragi_stream **out, struct frag_err *err)
 {
-	if (stream != NULL)
-		(void)fragi_memory_of(stream->gpu)->streams->finish(stream, NULL);
+	const struct fragi_memory *memory = fragi_memory_of(gpu);
+	struct fragi_stream *stream = *streams;
+	int r;
+
+	if (memory == NULL || memory->streams == NULL)
+		return frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)gpu.id);
+	while (stream != NULL && !fragi_device_is(stream->gpu, gpu))
+		stream = stream->next;
+	if (stream == NULL) {
+		r = memory->streams->open(gpu, NULL, &stream, err);
+		if (r < 0)
+			return r;
+		stream->next = *streams;
+		*streams = stream;
+	}
+	*out = stream;
+	return 0;
 }
 
-void fragi_stream_free(struct fragi_stream *stream)
+void fragi_streams_settle(struct fragi_stream *streams)
 {
-	fragi_stream_settle(stream);
-	if (stream != NULL)
-		fragi_memory_of(stream->gpu)->streams->close(stream);
+	for (; streams != NULL; streams = streams->next)
+		(void)fragi_memory_of(streams->gpu)->streams->finish(streams, NULL);
+}
+
+void fragi_streams_free(struct fragi_stream *streams)
+{
+	struct fragi_stream *next;
+
+	fragi_streams_settle(streams);
+	for (; streams != NULL; streams = next) {
+		next = streams->next;
+		fragi_memory_of(streams->gpu)->streams->close(streams);
+	}
 }
 
 int fragi_memory_transfer(const struct frag_tensor *from, struct frag_device device, void *to,

@@ -123,12 +123,18 @@ static inline bool fragi_memory_can_be_sent(struct frag_device device)
 }
 
 /*
- * Waits for what the stream was given, and for what is called after it (work.h). NULL: there is
- * none.
+ * The stream of that GPU in a list; opened, and put first, if there is none. Returns 0; -ENODEV:
+ * nothing has opened the GPU; -ENOMEM; -EIO.
  */
-FRAGI_API void fragi_stream_settle(struct fragi_stream *stream);
-/* The same, and closes it. */
-FRAGI_API void fragi_stream_free(struct fragi_stream *stream);
+int fragi_stream_on(struct fragi_stream **streams, struct frag_device gpu,
+		    struct fragi_stream **out, struct frag_err *err);
+/*
+ * Waits for what the streams of a list were given, and for what is called after it (work.h). NULL:
+ * there are none.
+ */
+FRAGI_API void fragi_streams_settle(struct fragi_stream *streams);
+/* The same, and closes them. */
+FRAGI_API void fragi_streams_free(struct fragi_stream *streams);
 
 /*
  * Copies the elements of a tensor without gaps, in row-major order, to memory of any device, and

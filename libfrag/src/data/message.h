@@ -168,10 +168,10 @@ FRAGI_API void fragi_message_set_metadata(struct frag_message *message,
  * Puts the tensors of a received message that lay on a GPU at their sender on the GPU of this
  * process, without waiting: the message then has tensors that are not written yet. Where the
  * process has opened no GPU, they stay in host memory.
- * - stream: makes the copies, and is opened with the first one; belongs to one thread at a time
+ * - streams: as for fragi_tensor_sent
  * Returns 0; -ENOMEM; -EIO: the GPU refuses. message_gpu.c
  */
-FRAGI_API int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **stream,
+FRAGI_API int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **streams,
 				   struct frag_err *err);
 /* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
 void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);

@@ -8,7 +8,7 @@ static void unref_tensor(void *tensor)
 	frag_tensor_unref(tensor);
 }
 
-int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **stream,
+int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **streams,
 			 struct frag_err *err)
 {
 	struct frag_tensor *copy, *received;
@@ -21,7 +21,7 @@ int fragi_message_to_gpu(struct frag_message *message, struct fragi_stream **str
 		received = message->tensors[i].tensor;
 		if (!received->was_on_gpu)
 			continue;
-		r = fragi_tensor_begin_copy(received, fragi_staging(), gpu, stream, &copy, err);
+		r = fragi_tensor_begin_copy(received, fragi_staging(), gpu, streams, &copy, err);
 		if (r < 0)
 			break;
 		fragi_tensor_freeze(copy); /* the message is shared already */

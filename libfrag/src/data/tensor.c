@@ -281,35 +281,32 @@ int frag_tensor_copy(const struct frag_tensor *tensor, struct frag_resource *all
 	return r;
 }
 
-/* Gives a stream, which is opened if there is none, the copy of a tensor to memory of another. */
+/* Gives a stream of the GPU the copy of a tensor to memory of another. */
 static int begin_copy(const struct frag_tensor *from, struct frag_device gpu,
-		      struct fragi_stream **stream, struct frag_tensor *to, struct frag_err *err)
+		      struct fragi_stream **streams, struct frag_tensor *to, struct frag_err *err)
 {
-	const struct fragi_memory *memory = fragi_memory_of(gpu);
+	const struct fragi_stream_ops *ops;
 	struct fragi_work *work = NULL;
-	int r = 0;
+	struct fragi_stream *stream;
+	int r = fragi_stream_on(streams, gpu, &stream, err);
 
-	if (memory == NULL || memory->streams == NULL)
-		return frag_err_set(err, -ENODEV, "nothing has opened GPU %d", (int)gpu.id);
-	if (*stream == NULL)
-		r = memory->streams->open(gpu, NULL, stream, err);
 	if (r == 0)
-		r = fragi_work_follow(from->written, (*stream)->handle, err);
+		r = fragi_work_follow(from->written, stream->handle, err);
 	if (r < 0)
 		return r;
-	r = memory->streams->copy(*stream, &from->dl, fragi_dtype_size(from->dl.dtype), to->dl.data,
-				  err);
+	ops = fragi_memory_of(gpu)->streams;
+	r = ops->copy(stream, &from->dl, fragi_dtype_size(from->dl.dtype), to->dl.data, err);
 	if (r == 0)
-		r = memory->streams->record(*stream, &work, err);
+		r = ops->record(stream, &work, err);
 	if (r < 0)
-		(void)memory->streams->finish(*stream, NULL);
+		(void)ops->finish(stream, NULL);
 	else
 		fragi_tensor_set_written(to, work);
 	return r;
 }
 
 int fragi_tensor_begin_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
-			    struct frag_device device, struct fragi_stream **stream,
+			    struct frag_device device, struct fragi_stream **streams,
 			    struct frag_tensor **out, struct frag_err *err)
 {
 	const struct frag_device gpu =
@@ -320,7 +317,7 @@ int fragi_tensor_begin_copy(const struct frag_tensor *tensor, struct frag_resour
 	if (r < 0)
 		return r;
 	if (tensor->compact_bytes > 0)
-		r = begin_copy(tensor, gpu, stream, copy, err);
+		r = begin_copy(tensor, gpu, streams, copy, err);
 	if (r < 0)
 		frag_tensor_unref(copy);
 	else
@@ -469,7 +466,7 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
  * as fast. NULL: memory is short, or the GPU refuses.
  */
 static struct frag_tensor *copy_of_gpu(const struct frag_tensor *tensor,
-				       struct fragi_stream **stream)
+				       struct fragi_stream **streams)
 {
 	const struct frag_device host = {FRAG_DEVICE_CPU, 0};
 	struct frag_resource *memory = fragi_default_memory();
@@ -479,12 +476,9 @@ static struct frag_tensor *copy_of_gpu(const struct frag_tensor *tensor,
 
 	if (memory == NULL)
 		memory = fragi_staging();
-	/* A stream is of one GPU: what is on another one is copied at once. */
-	if (stream != NULL &&
-	    (*stream == NULL || fragi_device_is((*stream)->gpu, tensor->dl.device)))
-		r = fragi_tensor_begin_copy(tensor, memory, host, stream, &copy, &err);
-	else
-		r = frag_tensor_copy(tensor, memory, host, &copy, &err);
+	r = streams != NULL
+		    ? fragi_tensor_begin_copy(tensor, memory, host, streams, &copy, &err)
+		    : frag_tensor_copy(tensor, memory, host, &copy, &err);
 	if (r == 0)
 		return copy;
 	log_error(NULL, "a tensor of %zu bytes cannot be copied from its GPU: %s",
@@ -506,7 +500,7 @@ static struct frag_tensor *copy_of_host(const struct frag_tensor *tensor)
 	return copy;
 }
 
-struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor, struct fragi_stream **stream)
+struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor, struct fragi_stream **streams)
 {
 	struct frag_tensor *copy, *other = NULL;
 
@@ -516,7 +510,7 @@ struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor, struct fragi_s
 	if (copy != NULL)
 		return copy;
 	copy = fragi_device_is_host(tensor->dl.device) ? copy_of_host(tensor)
-						       : copy_of_gpu(tensor, stream);
+						       : copy_of_gpu(tensor, streams);
 	if (copy == NULL)
 		return NULL;
 	if (!atomic_compare_exchange_strong_explicit(&tensor->copy, &other, copy,

@@ -101,19 +101,19 @@ FRAGI_API void *fragi_tensor_body(struct frag_tensor *tensor, size_t *out_size);
 /*
  * The tensor whose data that is: itself, or the copy. It may still be written: its `written` says
  * by what.
- * - stream: copies from a GPU without waiting, and is opened with the first one; belongs to one
- *   thread at a time. NULL: waits
+ * - streams: they copy from GPUs without waiting, and each is opened with the first copy from its
+ *   GPU (fragi_stream_on); they belong to one thread at a time. NULL: waits
  * NULL: there can be no copy.
  */
 FRAGI_API struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor,
-						struct fragi_stream **stream);
+						struct fragi_stream **streams);
 /*
  * As frag_tensor_copy, between a GPU and memory of the host, but does not wait: `written` of the
  * copy is the work that makes it, and the tensor has to stay until that is done.
- * - stream: as for fragi_tensor_sent; of that GPU
+ * - streams: as for fragi_tensor_sent
  */
 int fragi_tensor_begin_copy(const struct frag_tensor *tensor, struct frag_resource *allocator,
-			    struct frag_device device, struct fragi_stream **stream,
+			    struct frag_device device, struct fragi_stream **streams,
 			    struct frag_tensor **out, struct frag_err *err);
 /* Whether fragi_tensor_body copies nothing, because it has before or need not. */
 static inline bool fragi_tensor_has_body(const struct frag_tensor *tensor)

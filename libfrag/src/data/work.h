@@ -26,6 +26,7 @@ struct fragi_work {
 struct fragi_stream {
 	void *handle;
 	struct frag_device gpu;
+	struct fragi_stream *next; /* its owner's, on another GPU; NULL: none */
 };
 
 struct fragi_work_ops {

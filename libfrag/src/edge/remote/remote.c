@@ -375,7 +375,7 @@ void fragi_remote_destroy(struct fragi_remote *remote)
 			       remote);
 	while (remote->peers != NULL)
 		fragi_remote_peer_free(remote->peers);
-	fragi_stream_free(remote->arrivals);
+	fragi_streams_free(remote->arrivals);
 	for (uint32_t i = 0; i < remote->transport_count; i++) {
 		remote->transports[i].ops->destroy(remote->transports[i].transport);
 		fragi_remote_sends_free(&remote->transports[i]);

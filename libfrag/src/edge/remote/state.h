@@ -136,7 +136,7 @@ struct fragi_remote_tx {
 	_Atomic bool kicked;           /* kick is with the pump */
 	_Atomic bool closing;          /* set by the sending operator */
 	struct fragi_window_tx window; /* posted: blocking only */
-	struct fragi_stream *copies;   /* the sending operator's: of its GPU, to the host */
+	struct fragi_stream *copies;   /* the sending operator's: to the host */
 	/* FRAGI_AT_RECEIVE_WORK since copies are made: any message may wait for one */
 	_Atomic uint8_t at_send;
 	/* the holder's */

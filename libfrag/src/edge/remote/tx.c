@@ -501,7 +501,7 @@ err_free:
 void fragi_remote_tx_silence(struct fragi_remote_tx *tx)
 {
 	tx->tx.room.fn = NULL;
-	fragi_stream_settle(tx->copies);
+	fragi_streams_settle(tx->copies);
 }
 
 void fragi_remote_tx_close(struct fragi_tx *base)
@@ -540,6 +540,6 @@ void fragi_remote_tx_free(struct fragi_tx *base)
 	fragi_remote_sends_detach(tx->edge.endpoint, tx);
 	fragi_remote_edge_remove(&tx->edge);
 	fragi_queue_fini(&tx->pending);
-	fragi_stream_free(tx->copies);
+	fragi_streams_free(tx->copies);
 	fragi_free(tx);
 }
