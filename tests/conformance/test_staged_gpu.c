@@ -33,9 +33,19 @@ TestSuite(staged_gpu, .init = set_up, .timeout = 100);
 static uint8_t *memory; /* of the sender: in no area, so that no host maps it */
 static int released;
 
+/* As a host does that shares memory with others. */
+static void share_memory(struct pair *pair, int side)
+{
+	struct fragi_transport *transport =
+		(struct fragi_transport *)(uintptr_t)pair_transport(pair, side, 0);
+
+	if (side == 0 && transport->ops->memory != NULL)
+		fragi_default_memory_set(transport->ops->memory(transport, GPU));
+}
+
 static void open_pair(struct pair *pair, const struct kind *kind)
 {
-	*pair = (struct pair){.capacity = 4};
+	*pair = (struct pair){.capacity = 4, .opened = share_memory};
 	pair_open(pair, kind);
 	released = 0;
 	cr_assert_eq(fragi_alloc_on(NULL, GPU, COUNT * (size_t)BYTES, (void **)&memory), 0);
@@ -46,6 +56,7 @@ static void close_pair(struct pair *pair)
 {
 	pair_close(pair);
 	fragi_free_on(NULL, GPU, memory);
+	fragi_default_memory_set(NULL);
 	fragi_staging_trim();
 	for (int i = 0; i < 10000 && fake.used() > 0; i++)
 		usleep(1000);
@@ -195,6 +206,41 @@ Test(staged_gpu, a_copy_begins_behind_the_kernel_that_writes)
 	}
 }
 
+/* What the GPU has copied is read by the other host where it lies: nobody copies it again. */
+Test(staged_gpu, shared_memory_is_pinned_and_handed_over)
+{
+	struct pair pair;
+	int pinned;
+
+	open_pair(&pair, &kind_shm);
+	pinned = fake.calls("cuMemHostRegister_v2");
+	for (int n = 0; n < 2 * COUNT; n++) {
+		cr_assert_eq(send(&pair, n % COUNT, NULL), 0);
+		expect_next(&pair, 'z');
+	}
+	cr_expect_eq(atomic_load(&pair.tx_row->copied_out), 2 * COUNT * BYTES,
+		     "each was copied once, by the GPU");
+	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), pinned + 1, "once for all");
+	cr_expect_eq(fake.calls("cuMemHostAlloc"), 0);
+	close_pair(&pair);
+}
+
+Test(staged_gpu, where_shared_memory_cannot_be_pinned_no_emit_waits)
+{
+	struct pair pair;
+
+	fake.fail("cuMemHostRegister_v2", 1, 304);
+	open_pair(&pair, &kind_shm);
+	fake.hold(true);
+	cr_assert_eq(send(&pair, 0, NULL), 0);
+	pair_settle(&pair);
+	cr_expect_eq(fragi_rx_available(pair.rx), 0);
+	fake.hold(false);
+	expect_next(&pair, 'z');
+	cr_expect_eq(fake.calls("cuMemHostAlloc"), 1);
+	close_pair(&pair);
+}
+
 Test(staged_gpu, memory_of_a_dropped_message_comes_back_after_its_copy)
 {
 	struct pair pair;
@@ -223,9 +269,9 @@ Test(staged_gpu, a_gpu_that_fails_under_a_copy_ends_the_host_with_what_cuda_says
 	cr_assert_eq(send(&pair, 0, NULL), 0);
 	pair_settle(&pair);
 	cr_expect_eq(atomic_load(&pair.faults[0]), 1);
-	cr_expect_not_null(strstr(pair.sentence[0],
-				  "one.tx: a message that it has emitted cannot be sent: "),
-			   "%s", pair.sentence[0]);
+	cr_expect_not_null(
+		strstr(pair.sentence[0], "one.tx: a message that it has emitted cannot be sent: "),
+		"%s", pair.sentence[0]);
 	cr_expect_str_eq(pair.op[0], "one.tx");
 	cr_expect_not_null(strstr(pair.sentence[0], "cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS"),
 			   "%s", pair.sentence[0]);

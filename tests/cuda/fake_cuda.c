@@ -490,6 +490,17 @@ CUresult cuMemFreeHost(void *memory)
 	LEAVE(piece_free(memory, true, false));
 }
 
+/* Registered memory in a range; NULL: there is none. */
+static const struct piece *registered_in(const char *at, size_t size)
+{
+	const struct piece *piece = pieces;
+
+	while (piece != NULL && (piece->kind != REGISTERED || at >= piece->address + piece->size ||
+				 at + size <= piece->address))
+		piece = piece->next;
+	return piece;
+}
+
 /* Memory of the caller's. */
 CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
 {
@@ -501,6 +512,8 @@ CUresult cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags)
 	if (flags != CU_MEMHOSTREGISTER_PORTABLE || (uintptr_t)memory % page != 0 ||
 	    size % page != 0 || size == 0)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	if (registered_in(memory, size) != NULL)
+		LEAVE((CUresult)712); /* CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED */
 	device = current()->device;
 	if (size > memory_max - used[device])
 		LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
@@ -1124,6 +1137,53 @@ static void run_copy(struct task *task)
 	}
 }
 
+static const struct piece *piece_at(CUdeviceptr address)
+{
+	const char *at = (const char *)(uintptr_t)address;
+	const struct piece *piece = pieces;
+
+	while (piece != NULL && (at < piece->address || at >= piece->address + piece->size))
+		piece = piece->next;
+	return piece;
+}
+
+static bool is_of_gpu(CUdeviceptr address)
+{
+	const struct piece *piece = piece_at(address);
+
+	return piece != NULL && (piece->kind == DEVICE || piece->kind == MAPPED);
+}
+
+/* Whether a range is not in two pieces of registered memory, nor partly in one. */
+static bool is_in_one(CUdeviceptr address, size_t size)
+{
+	const char *at = (const char *)(uintptr_t)address;
+	const struct piece *registered = registered_in(at, size);
+
+	return registered == NULL ||
+	       (at >= registered->address && at + size <= registered->address + registered->size);
+}
+
+/*
+ * With the lock. As the driver does: a copy from a GPU to memory of the host that is not pinned is
+ * waited for within the call, and one that is beyond what was pinned at once is refused.
+ */
+static CUresult submit_copy(CUstream stream, const struct task *task)
+{
+	const CUDA_MEMCPY2D *copy = &task->copy;
+	CUresult result;
+
+	if (!is_in_one(copy->dstDevice, copy->WidthInBytes + (copy->Height - 1) * copy->dstPitch) ||
+	    !is_in_one(copy->srcDevice, copy->WidthInBytes + (copy->Height - 1) * copy->srcPitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = submit(stream, task);
+	if (result == CUDA_SUCCESS && is_of_gpu(copy->srcDevice) &&
+	    piece_at(copy->dstDevice) == NULL)
+		while (stream->first != NULL)
+			pthread_cond_wait(&stream->idle, &lock);
+	return result;
+}
+
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
 	const struct task task = {
@@ -1131,7 +1191,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream s
 		.copy = {.srcDevice = from, .dstDevice = to, .WidthInBytes = size, .Height = 1}};
 
 	ENTER(cuMemcpyAsync, true)
-	LEAVE(submit(stream, &task));
+	LEAVE(submit_copy(stream, &task));
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
@@ -1143,7 +1203,7 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 	    copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED || copy->srcPitch < copy->WidthInBytes ||
 	    copy->dstPitch < copy->WidthInBytes)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
-	LEAVE(submit(stream, &task));
+	LEAVE(submit_copy(stream, &task));
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *properties)

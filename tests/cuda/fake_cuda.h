@@ -13,6 +13,7 @@
  * - Memory that processes share is a memfd too, "fake_cuda-DEVICE", which lasts as long as one of
  *   them has it. A stream that writes where it is mapped for reading breaks the context: all calls
  *   fail from then on with CUDA_ERROR_ILLEGAL_ADDRESS.
+ * - A copy from a GPU to memory of the host that is not pinned is waited for within the call.
  * - Calls without a current context, and handles that do not exist, are refused.
  *
  * In the environment: FAKE_CUDA_DEVICES: GPUs (default 1); FAKE_CUDA_MEMORY: bytes of each (default

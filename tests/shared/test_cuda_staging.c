@@ -268,11 +268,11 @@ Test(staging, what_is_prepared_is_there_for_the_first_tensors)
 	message = received(4 * MIB, 7);
 	cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
 	frag_message_unref(message);
-	fragi_stream_settle(arrivals);
+	fragi_streams_settle(arrivals);
 	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
 	cr_expect_eq(calls("cuMemPoolCreate"), 1);
 	fragi_staging_trim();
-	fragi_stream_free(arrivals);
+	fragi_streams_free(arrivals);
 }
 
 Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)

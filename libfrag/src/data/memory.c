@@ -100,7 +100,7 @@ void fragi_memory_install(const struct fragi_memory *cuda, struct frag_device gp
 {
 	if (atomic_load_explicit(&cuda_memory, memory_order_relaxed) == NULL) {
 		first_gpu.id = gpu.id;
-		fragi_staging_install(cuda);
+		fragi_staging_install();
 	}
 	atomic_store_explicit(&cuda_memory, cuda, memory_order_release);
 }

@@ -461,24 +461,20 @@ int frag_tensor_is_compact(const struct frag_tensor *tensor)
 }
 
 /*
- * A compact copy in memory of the host. Where that is shared with other hosts, it is handed to them
- * as it is; else what comes from a GPU goes to pinned memory, which the GPU copies to three times
- * as fast. NULL: memory is short, or the GPU refuses.
+ * A compact copy in pinned memory of the host, which a GPU copies to without making anybody wait.
+ * NULL: memory is short, or the GPU refuses.
  */
 static struct frag_tensor *copy_of_gpu(const struct frag_tensor *tensor,
 				       struct fragi_stream **streams)
 {
 	const struct frag_device host = {FRAG_DEVICE_CPU, 0};
-	struct frag_resource *memory = fragi_default_memory();
+	struct frag_resource *memory = fragi_staging();
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *copy;
-	int r;
+	int r = streams != NULL
+			? fragi_tensor_begin_copy(tensor, memory, host, streams, &copy, &err)
+			: frag_tensor_copy(tensor, memory, host, &copy, &err);
 
-	if (memory == NULL)
-		memory = fragi_staging();
-	r = streams != NULL
-		    ? fragi_tensor_begin_copy(tensor, memory, host, streams, &copy, &err)
-		    : frag_tensor_copy(tensor, memory, host, &copy, &err);
 	if (r == 0)
 		return copy;
 	log_error(NULL, "a tensor of %zu bytes cannot be copied from its GPU: %s",

@@ -6,6 +6,7 @@
 #include <base/alloc.h>
 #include <base/failure.h>
 #include <base/log.h>
+#include <data/area.h>
 #include <res/resource.h>
 #include <type/cuda.h>
 
@@ -29,8 +30,7 @@ struct block_pool {
 
 	/* constant once created */
 	struct frag_device device;
-	struct frag_resource *source; /* of its memory; NULL: the heap, or the GPU's driver */
-	void *memory;                 /* a GPU's: from initialize on */
+	struct fragi_area area; /* its memory; a GPU's: from initialize on */
 	size_t total;
 	size_t stride;
 	struct block_link *links; /* one for each block */
@@ -105,14 +105,14 @@ static int block_pool_alloc(void *state, size_t size, void **out_memory)
 		return -ENOMEM;
 	}
 	atomic_store_explicit(&pool->links[index].in_use, 1, memory_order_relaxed);
-	*out_memory = (unsigned char *)pool->memory + (size_t)index * pool->stride;
+	*out_memory = (unsigned char *)pool->area.memory + (size_t)index * pool->stride;
 	return 0;
 }
 
 static void block_pool_free(void *state, void *memory)
 {
 	struct block_pool *pool = state;
-	size_t at = (size_t)((uintptr_t)memory - (uintptr_t)pool->memory);
+	size_t at = (size_t)((uintptr_t)memory - (uintptr_t)pool->area.memory);
 	uint32_t index;
 
 	if (at % pool->stride != 0 || at / pool->stride >= (size_t)pool->num_blocks) {
@@ -230,32 +230,20 @@ static int block_pool_setup(void *state, struct frag_resource *resource, struct 
 	}
 	if (pool->storage_type != STORAGE_SYSTEM)
 		return 0;
-	pool->source = fragi_default_memory();
-	if (frag_alloc(pool->source, pool->total, &pool->memory) < 0) {
+	pool->area.from = fragi_default_memory();
+	if (frag_alloc(pool->area.from, pool->total, &pool->area.memory) < 0) {
 		fragi_free(pool->links);
 		return refuse_memory(pool, name, err);
 	}
-	if (pool->source != NULL)
-		(void)fragi_resource_ref(pool->source);
+	if (pool->area.from != NULL)
+		(void)fragi_resource_ref(pool->area.from);
 	offer_blocks(pool);
 	return 0;
 }
 
-/*
- * That of a GPU from where other hosts of this machine can map it, if there are such hosts and it
- * can be had.
- */
-static int take_memory(struct block_pool *pool, const struct fragi_cuda_ops *cuda,
-		       struct frag_err *err)
+static const struct fragi_area_source *source_of(const struct block_pool *pool)
 {
-	struct frag_resource *shared = fragi_default_memory();
-
-	if (pool->storage_type == STORAGE_DEVICE && shared != NULL &&
-	    fragi_alloc_on(shared, pool->device, pool->total, &pool->memory) == 0) {
-		pool->source = fragi_resource_ref(shared);
-		return 0;
-	}
-	return cuda->memory->alloc(pool->device, pool->total, &pool->memory, err);
+	return pool->storage_type == STORAGE_DEVICE ? &fragi_area_shared : &fragi_area_own;
 }
 
 /* A GPU is opened when the graph starts, and not when it is composed or checked. */
@@ -274,7 +262,7 @@ static int block_pool_initialize(void *state, struct frag_resource *resource, st
 			"storage_type %" PRId64
 			" needs GPU %d, and %s; run the fragment on a worker with a GPU (requirements: {gpu: 1}), or use storage_type: 2",
 			pool->storage_type, (int)pool->device.id, why.text);
-	r = take_memory(pool, cuda, &why);
+	r = source_of(pool)->take(pool->device, pool->total, &pool->area, &why);
 	if (r < 0)
 		return frag_err_set(err, r,
 				    "there is no memory for %" PRId64 " blocks of %" PRIu64
@@ -290,11 +278,12 @@ static void block_pool_fini(void *state)
 	struct block_pool *pool = state;
 
 	fragi_free(pool->links);
-	if (pool->storage_type == STORAGE_SYSTEM)
-		frag_free(pool->source, pool->memory);
-	else
-		fragi_free_on(pool->source, pool->device, pool->memory);
-	fragi_resource_unref(pool->source);
+	if (pool->storage_type != STORAGE_SYSTEM) {
+		source_of(pool)->give(pool->device, &pool->area);
+		return;
+	}
+	frag_free(pool->area.from, pool->area.memory);
+	fragi_resource_unref(pool->area.from);
 }
 
 static void block_pool_blocks(const void *state, struct fragi_blocks *out)

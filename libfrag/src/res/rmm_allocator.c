@@ -3,13 +3,13 @@
 
 #define LOG_TOPIC "pool"
 #include <base/log.h>
-#include <data/pinned_heap.h>
+#include <data/area_heap.h>
 #include <res/gpu_pool.h>
 
 struct rmm {
 	struct fragi_gpu_pool pool;
 	uint64_t host_first_bytes, host_max_bytes;
-	struct fragi_pinned_heap heap;
+	struct fragi_area_heap heap;
 };
 
 static const struct frag_param params[] = {
@@ -35,6 +35,7 @@ static int setup(void *state, struct frag_resource *resource, struct frag_err *e
 
 static int initialize(void *state, struct frag_resource *resource, struct frag_err *err)
 {
+	const struct frag_device pinned = {FRAG_DEVICE_CUDA_HOST, 0};
 	struct frag_err why = FRAG_ERR_INIT;
 	struct rmm *s = state;
 	/* What was given back stays. */
@@ -43,8 +44,8 @@ static int initialize(void *state, struct frag_resource *resource, struct frag_e
 	(void)resource;
 	if (r < 0)
 		return r;
-	r = fragi_pinned_heap_init(&s->heap, s->pool.cuda->memory, s->host_first_bytes,
-				   s->host_max_bytes, &why);
+	r = fragi_area_heap_init(&s->heap, &fragi_area_own, pinned, s->host_first_bytes,
+				 s->host_max_bytes, &why);
 	return r < 0 ? frag_err_set(err, r, "there is no pinned memory: %s", why.text) : 0;
 }
 
@@ -52,18 +53,18 @@ static void fini(void *state)
 {
 	struct rmm *s = state;
 
-	fragi_pinned_heap_fini(&s->heap);
+	fragi_area_heap_fini(&s->heap);
 	fragi_gpu_pool_fini(&s->pool);
 }
 
 static int alloc(void *state, size_t size, void **out_memory)
 {
-	return fragi_pinned_heap_alloc(&((struct rmm *)state)->heap, size, out_memory);
+	return fragi_area_heap_alloc(&((struct rmm *)state)->heap, size, out_memory);
 }
 
 static void free_pinned(void *state, void *memory)
 {
-	if (!fragi_pinned_heap_free(&((struct rmm *)state)->heap, memory))
+	if (fragi_area_heap_free(&((struct rmm *)state)->heap, memory) == 0)
 		log_error(NULL, "%p was freed to an allocator that it does not belong to; ignored",
 			  memory);
 }
