@@ -17,16 +17,19 @@
 /* The allocators of device memory of an operator. */
 struct gpu_memory {
 	struct frag_device shared, private; /* that hosts can map, and that they cannot; 0: none */
+	bool grows;                         /* shared: they cannot map what it takes later */
 };
 
 static void add(const struct frag_resource *resource, struct gpu_memory *memory)
 {
 	if (resource == NULL || resource->allocator.gpu.type == 0)
 		return;
-	if (resource->allocator.is_shared)
-		memory->shared = resource->allocator.gpu;
-	else
+	if (!resource->allocator.is_shared) {
 		memory->private = resource->allocator.gpu;
+		return;
+	}
+	memory->shared = resource->allocator.gpu;
+	memory->grows |= resource->allocator.grows;
 }
 
 static struct gpu_memory memory_of(const struct frag_op *op)
@@ -60,21 +63,25 @@ static int other_gpu(const struct frag_op *receiver, struct frag_device gpu)
 
 /* Between hosts: why memory that can be mapped may be staged all the same. */
 static void say_mapped(const struct ctl_flow *flow, const struct frag_fragment *to,
-		       struct frag_device gpu, char *out, size_t size)
+		       const struct gpu_memory *memory, char *out, size_t size)
 {
+	const struct frag_device gpu = memory->shared;
+	const char *rest =
+		memory->grows ? ", and from what is taken beyond device_memory_initial_size," : "";
 	const char *where = strcmp(flow->edge, FRAGI_TRANSPORT_SHM) == 0
 				    ? ""
 				    : "both hosts are on one machine and ";
 
 	if (opens(to, gpu))
-		snprintf(out, size,
-			 "mapped where %sthe tensor has no gaps between its elements; else staged",
-			 where);
+		snprintf(
+			out, size,
+			"mapped where %sthe tensor has no gaps between its elements; else%s staged",
+			where, rest);
 	else
 		snprintf(
 			out, size,
-			"mapped where %sthe receiving one uses GPU %d before the start, and the tensor has no gaps between its elements; else staged",
-			where, (int)gpu.id);
+			"mapped where %sthe receiving one uses GPU %d before the start, and the tensor has no gaps between its elements; else%s staged",
+			where, (int)gpu.id, rest);
 }
 
 static void between_hosts(const struct fragi_flow_info *info, const struct ctl_composed *composed,
@@ -97,7 +104,7 @@ static void between_hosts(const struct fragi_flow_info *info, const struct ctl_c
 			 "staged: of the sender's allocators, other hosts can map none");
 	} else {
 		flow->gpu_ways |= CTL_GPU_MAPPED;
-		say_mapped(flow, to, memory->shared, hosts, sizeof(hosts));
+		say_mapped(flow, to, memory, hosts, sizeof(hosts));
 	}
 	if (!is_named && fragi_spec_share_host(from->own, to->own)) {
 		flow->gpu_ways |= CTL_GPU_POINTER;

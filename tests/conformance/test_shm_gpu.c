@@ -12,6 +12,7 @@
 #include <data/allocator.h>
 #include <data/memory.h>
 #include <data/staging.h>
+#include <res/resource.h>
 
 #define BYTES ((int64_t)100000)
 #define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
@@ -509,6 +510,166 @@ Test(shm_gpu, more_areas_than_there_can_be_are_refused)
 	for (int i = 0; i < 63; i++)
 		fragi_free_on(areas, GPU, others[i]);
 	close_pair(&pair);
+}
+
+/* Pools of the driver, in a host whose memory others map. */
+
+#define POOL_BYTES ((int64_t)1 << 20)
+
+static const char *pool_type;
+static struct frag_resource *pool;
+
+static void take_pool(struct pair *pair, int side)
+{
+	static const char *const names[] = {"device_memory_initial_size", "device_memory_max_size"};
+	const int64_t values[] = {POOL_BYTES, 4 * POOL_BYTES};
+	const struct fragi_built_in_resource *built_in = fragi_built_in_resource(pool_type);
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (side != 0)
+		return;
+	fragi_default_memory_set(areas_of(pair, 0));
+	cr_assert_eq(fragi_resource_create(&built_in->type, built_in, "pool", &pool), 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
+		for (uint32_t k = 0; k < built_in->type.param_count; k++)
+			if (strcmp(built_in->type.params[k].name, names[i]) == 0)
+				memcpy((char *)fragi_resource_state(pool) +
+					       built_in->type.params[k].offset,
+				       &values[i], sizeof(values[i]));
+	cr_assert_eq(fragi_resource_set_up(pool, &err), 0, "%s", err.text);
+	cr_assert_eq(built_in->type.initialize(fragi_resource_state(pool), pool, &err), 0, "%s",
+		     err.text);
+}
+
+static void open_with_pool(struct pair *pair, const char *type)
+{
+	pool_type = type;
+	*pair = (struct pair){.capacity = 4, .opened = take_pool};
+	pair_open(pair, &kind_shm);
+}
+
+static void close_with_pool(struct pair *pair)
+{
+	pair_close(pair);
+	fragi_resource_unref(pool);
+	fragi_default_memory_set(NULL);
+	fragi_staging_trim();
+	for (int i = 0; i < 10000 && fake.used() > 0; i++)
+		usleep(1000);
+	cr_expect_eq(fake.used(), 0, "memory of the GPU is left");
+}
+
+static struct frag_tensor *of_pool(int64_t bytes, uint8_t value)
+{
+	struct frag_tensor *tensor;
+
+	cr_assert_eq(frag_tensor_create_on(pool, GPU, U8, 1, &bytes, &tensor), 0);
+	gpu_fill(frag_tensor_dl(tensor)->data, (size_t)bytes, value);
+	return tensor;
+}
+
+/* Sends it, and returns what the receiver took, which holds `value`. */
+static struct frag_message *pass_tensor(struct pair *pair, struct frag_tensor *tensor,
+					uint8_t value)
+{
+	const size_t bytes = frag_tensor_size_bytes(tensor);
+	struct frag_message *message = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(message, "", tensor), 0);
+	fragi_message_share(message);
+	cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
+	message = take(pair);
+	cr_expect_eq(dl_of(message)->device.type, FRAG_DEVICE_CUDA);
+	cr_expect(gpu_holds(dl_of(message)->data, bytes, value));
+	return message;
+}
+
+static const char *const pool_types[] = {"rmm_allocator", "stream_ordered_allocator"};
+
+Test(shm_gpu, what_a_pool_of_the_driver_has_at_first_is_mapped)
+{
+	struct frag_message *messages[4];
+	struct pair pair;
+	int allocations;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(pool_types); i++) {
+		open_with_pool(&pair, pool_types[i]);
+		allocations = fake.calls("cuMemAllocFromPoolAsync");
+		/* All of it, again and again: the receiver gives back what it has let go. */
+		for (int round = 0; round < 3; round++) {
+			for (int k = 0; k < 4; k++)
+				messages[k] = pass_tensor(
+					&pair, of_pool(POOL_BYTES / 4, (uint8_t)('a' + k)),
+					(uint8_t)('a' + k));
+			for (int k = 0; k < 4; k++)
+				frag_message_unref(messages[(k + round) % 4]);
+			pair_settle(&pair);
+		}
+		frag_message_unref(pass_tensor(&pair, of_pool(POOL_BYTES, 'x'), 'x'));
+		pair_settle(&pair);
+		expect_way(&pair, 13, 0);
+		cr_expect_eq(atomic_load(&pair.tx_row->copied_out), 0);
+		cr_expect_eq(fake.calls("cuMemAllocFromPoolAsync"), allocations);
+		close_with_pool(&pair);
+	}
+}
+
+Test(shm_gpu, what_it_takes_later_is_staged_up_to_its_maximum)
+{
+	struct frag_message *first;
+	struct frag_tensor *tensors[3], *none;
+	struct pair pair;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(pool_types); i++) {
+		open_with_pool(&pair, pool_types[i]);
+		first = pass_tensor(&pair, of_pool(POOL_BYTES, 'a'), 'a');
+		frag_message_unref(pass_tensor(&pair, of_pool(POOL_BYTES, 'b'), 'b'));
+		expect_way(&pair, 1, 1);
+		frag_message_unref(first);
+		pair_settle(&pair);
+		/* In all, it gives no more than its maximum, wherever that lies. */
+		tensors[0] = of_pool(POOL_BYTES, 'c');
+		tensors[1] = of_pool(2 * POOL_BYTES, 'd');
+		tensors[2] = of_pool(POOL_BYTES, 'e');
+		cr_expect_eq(frag_tensor_create_on(pool, GPU, U8, 0, NULL, &none), -ENOMEM);
+		frag_tensor_unref(tensors[0]);
+		frag_message_unref(pass_tensor(&pair, of_pool(POOL_BYTES, 'f'), 'f'));
+		expect_way(&pair, 2, 1);
+		frag_tensor_unref(tensors[1]);
+		frag_tensor_unref(tensors[2]);
+		close_with_pool(&pair);
+	}
+}
+
+/* One tensor may be larger than what the pool has at first. */
+Test(shm_gpu, a_pool_that_cannot_be_shared_stages)
+{
+	struct pair pair;
+
+	fake.fail("cuMemCreate", 1, 801);
+	open_with_pool(&pair, "rmm_allocator");
+	frag_message_unref(pass_tensor(&pair, of_pool(POOL_BYTES / 2, 'a'), 'a'));
+	frag_message_unref(pass_tensor(&pair, of_pool(3 * POOL_BYTES, 'b'), 'b'));
+	expect_way(&pair, 0, 2);
+	close_with_pool(&pair);
+}
+
+Test(shm_gpu, a_tensor_of_a_pool_outlives_its_sender)
+{
+	struct frag_message *message;
+	struct pair pair;
+
+	open_with_pool(&pair, "rmm_allocator");
+	message = pass_tensor(&pair, of_pool(BYTES, 'a'), 'a');
+	pair_close(&pair);
+	fragi_resource_unref(pool);
+	fragi_default_memory_set(NULL);
+	cr_expect(gpu_holds(dl_of(message)->data, BYTES, 'a'));
+	cr_expect_gt(fake.used(), 0);
+	frag_message_unref(message);
+	for (int i = 0; i < 10000 && fake.used() > 0; i++)
+		usleep(1000);
+	cr_expect_eq(fake.used(), 0, "the last message takes the memory along");
 }
 
 Test(shm_gpu, a_host_that_follows_another_maps_its_areas)

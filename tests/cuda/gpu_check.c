@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -341,6 +342,53 @@ static void check_shared(void)
 		gpu->shared->unmap(GPU, mapped, bytes);
 }
 
+/* Memory that hosts share, which is pinned: nobody waits for a copy to it. */
+static void check_pinned(void)
+{
+	const struct fragi_memory *gpu = fragi_memory_of(GPU);
+	const size_t bytes = 64 * MIB;
+	const int64_t shape[] = {(int64_t)bytes};
+	const int fd = memfd_create("gpu_check", MFD_CLOEXEC);
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fragi_stream *stream = NULL;
+	struct frag_tensor *tensor = NULL;
+	double call_us = 0, all_us = 0, began;
+	unsigned char *memory;
+	char why[200];
+	bool ok;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		exit(1);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ok = memory != MAP_FAILED && gpu->pin(memory, bytes, &err) == 0 &&
+	     frag_tensor_create_on(NULL, GPU, U8, 1, shape, &tensor) == 0 &&
+	     gpu->streams->open(GPU, NULL, &stream, &err) == 0;
+	for (int i = 0; i < 3 && ok; i++) {
+		memset(memory, 'a' + i, bytes);
+		ok = gpu->copy(GPU, frag_tensor_dl(tensor)->data, memory, bytes, &err) == 0 &&
+		     gpu->wait(GPU, &err) == 0;
+		memset(memory, 0, bytes);
+		began = now_us();
+		ok = ok && gpu->streams->copy(stream, frag_tensor_dl(tensor), 1, memory, &err) == 0;
+		call_us = now_us() - began;
+		ok = ok && gpu->streams->finish(stream, &err) == 0;
+		all_us = now_us() - began;
+		for (size_t k = 0; k < bytes && ok; k++)
+			ok = memory[k] == 'a' + i;
+	}
+	check(ok, "memory that hosts share, pinned", err.text);
+	snprintf(why, sizeof(why), "the call took %.0f us of %.0f", call_us, all_us);
+	/* The driver of tests takes no calls while it copies. */
+	check(ok && (call_us < all_us / 2 || driver.info == NULL), "a copy to it makes nobody wait",
+	      why);
+	printf("     %s\n", why);
+	frag_tensor_unref(tensor);
+	gpu->streams->close(stream);
+	gpu->unpin(memory);
+	munmap(memory, bytes);
+	close(fd);
+}
+
 /* In a process of its own, because the GPU's context may be of no use afterwards. */
 static int check_write(void)
 {
@@ -505,6 +553,7 @@ int main(int argc, char **argv)
 	else
 		printf("     format_converter was built without its kernels: no nvcc\n");
 	check_shared();
+	check_pinned();
 	/* The driver keeps some for itself: from the first rounds on, no more. */
 	is_quiet = true;
 	for (int i = 0; i < 2 * rounds; i++) {

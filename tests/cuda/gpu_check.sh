@@ -87,7 +87,7 @@ else
 fi
 # Between two hosts of a worker, mapped.
 export FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER="$(id -un)"
-between() { # rows of 1 KiB, messages
+between() { # rows of 1 KiB, messages, pool
 	cat >app.yaml <<-END
 		frag: 1
 		application: gpu_check
@@ -96,8 +96,7 @@ between() { # rows of 1 KiB, messages
 		  a:
 		    host: one
 		    resources:
-		      pool:
-		        {type: block_memory_pool, storage_type: 1, block_size: $1K, num_blocks: 8}
+		      pool: {type: ${3:-block_memory_pool, storage_type: 1, block_size: $1K, num_blocks: 8}}
 		    operators:
 		      tx:
 		        type: ping_tensor_tx
@@ -119,6 +118,18 @@ for rows in 1 1024 65536; do
 		echo "ok   $rows KiB of device memory, mapped by the other host"
 	else
 		echo "FAIL $rows KiB of device memory, mapped by the other host"
+		cat log
+		exit 1
+	fi
+done
+for pool in rmm_allocator stream_ordered_allocator; do
+	between 1024 50 $pool
+	if bin/fragctl run --workers 1 app.yaml >log 2>&1 &&
+		grep -q "tensor 50 is whole, on device 2" log &&
+		grep "GPU memory mapped$" log; then
+		echo "ok   1024 KiB of $pool, mapped by the other host"
+	else
+		echo "FAIL 1024 KiB of $pool, mapped by the other host"
 		cat log
 		exit 1
 	fi

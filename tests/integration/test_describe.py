@@ -208,10 +208,12 @@ fragments:
     resources:
       frames: {type: block_memory_pool, storage_type: 1, block_size: 1KiB, num_blocks: 8}
       own: {type: stream_ordered_allocator, dev_id: 1}
+      later: {type: rmm_allocator, device_memory_initial_size: 0}
       host: {type: block_memory_pool, block_size: 1KiB, num_blocks: 8}
     operators:
       tx: {type: ping_tensor_tx, parameters: {allocator: $frames, storage_type: device}}
       own: {type: ping_tensor_tx, parameters: {allocator: $own, storage_type: device}}
+      later: {type: ping_tensor_tx, parameters: {allocator: $later, storage_type: device}}
       plain: {type: ping_tensor_tx, parameters: {allocator: $host}}
       near: {type: ping_tensor_rx}
     flows: [{from: tx, to: near}]
@@ -223,6 +225,7 @@ fragments:
       ucx: {type: ping_tensor_rx}
       secret: {type: ping_tensor_rx}
       own: {type: forward, resources: [$frames]}
+      later: {type: ping_tensor_rx}
       plain: {type: ping_tensor_rx}
   c:
     host: other
@@ -232,6 +235,7 @@ flows:
   - {from: a.tx, to: b.ucx, edge: ucx}
   - {from: a.tx, to: b.secret, encrypt: on}
   - {from: a.own, to: b.own}
+  - {from: a.later, to: b.later}
   - {from: a.plain, to: b.plain}
   - {from: a.tx, to: c.auto}
   - {from: a.tx, to: c.shm, edge: shm}
@@ -246,10 +250,14 @@ flows:
                           "no gaps between its elements; else staged"),
             "b.ucx.in": (["staged"], "staged: the edge is ucx"),
             "b.secret.in": (["pointer", "staged"], either + "staged: the flow is encrypted"),
-            "b.own.in": (["pointer", "staged"],
-                         either + "staged: of the sender's allocators, other hosts can map none; "
-                         "it stays on GPU 1 unless it is staged, and the receiver's own memory is "
-                         "on GPU 0"),
+            "b.own.in": (["pointer", "mapped", "staged"],
+                         either + "mapped where both hosts are on one machine and the receiving "
+                         "one uses GPU 1 before the start, and the tensor has no gaps between its "
+                         "elements; else, and from what is taken beyond "
+                         "device_memory_initial_size, staged; it stays on GPU 1 unless it is "
+                         "staged, and the receiver's own memory is on GPU 0"),
+            "b.later.in": (["pointer", "staged"],
+                           either + "staged: of the sender's allocators, other hosts can map none"),
             "b.plain.in": ([], None),
             "c.auto.in": (["mapped", "staged"],
                           "mapped where both hosts are on one machine and the receiving one uses "

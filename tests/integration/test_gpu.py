@@ -328,9 +328,19 @@ class HandOver(Gpu):
         table = self.expect_edge(self.text(), "shm, GPU memory mapped")
         self.assertNotIn("copied", table, "no byte of a tensor was copied between the hosts")
 
+    def test_what_a_pool_of_the_driver_has_at_first_is_mapped(self):
+        for pool in ("rmm_allocator", "stream_ordered_allocator"):
+            table = self.expect_edge(self.text(pool=pool), "shm, GPU memory mapped")
+            self.assertNotIn("copied", table)
+
+    def test_what_it_takes_later_is_staged(self):
+        self.expect_edge(self.text(pool="rmm_allocator, device_memory_initial_size: 100K"),
+                         "shm, GPU memory staged")
+
     def test_what_cannot_be_mapped_is_staged(self):
         staged = "shm, GPU memory staged"
-        self.expect_edge(self.text(pool="rmm_allocator"), staged)
+        self.expect_edge(self.text(pool="rmm_allocator, device_memory_initial_size: 0"), staged)
+        self.expect_edge(self.text(pool="unbounded_allocator"), staged)
         self.expect_edge(self.text(use_gpu="false"), staged, device=1)
         self.expect_edge(self.text(flow=", encrypt: on"), "shm, encrypted, GPU memory staged")
         self.expect_edge(self.text(flow=", edge: ucx"), "ucx .*, GPU memory staged")

@@ -20,7 +20,7 @@ static int pool_of(const struct cuda_device *gpu, struct fragi_cuda_pool **out,
 	int r;
 
 	if (pool == NULL) {
-		r = cuda_pool_create(gpu->id, 0, UINT64_MAX, KEEP_BYTES, &mine, err);
+		r = cuda_pool_create(gpu->id, 0, KEEP_BYTES, &mine, err);
 		if (r < 0)
 			return r;
 		if (atomic_compare_exchange_strong(&pools[gpu->id], &pool, mine))
@@ -41,13 +41,13 @@ int cuda_kept_alloc(struct frag_device device, size_t size, void **out_memory, s
 	if (gpu == NULL || !gpu->has_pools)
 		return cuda_memory.alloc(device, size, out_memory, err);
 	r = pool_of(gpu, &pool, err);
-	return r < 0 ? r : cuda_pool_take(pool, size, out_memory, err);
+	return r < 0 ? r : cuda_pool_alloc(pool, size, out_memory, err);
 }
 
 void cuda_kept_free(struct frag_device device, void *memory)
 {
 	if (cuda_device_of(device.id)->has_pools)
-		cuda_pool_free(atomic_load(&pools[device.id]), memory);
+		(void)cuda_pool_free(atomic_load(&pools[device.id]), memory);
 	else
 		cuda_memory.free(device, memory);
 }

@@ -28,14 +28,12 @@ int cuda_green_create(int32_t id, const int64_t *sms, uint32_t count, void **out
 void cuda_green_destroy(int32_t id, void *context);
 
 /* pool.c; see struct fragi_cuda_ops */
-int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint64_t keep_bytes,
+int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t keep_bytes,
 		     struct fragi_cuda_pool **out, struct frag_err *err);
 void cuda_pool_destroy(struct fragi_cuda_pool *pool);
-int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
-/* The same with the reason of a failure. */
-int cuda_pool_take(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
-		   struct frag_err *err);
-void cuda_pool_free(struct fragi_cuda_pool *pool, void *memory);
+int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
+		    struct frag_err *err);
+size_t cuda_pool_free(struct fragi_cuda_pool *pool, void *memory);
 
 /* kernel.c; see struct fragi_cuda_ops */
 int cuda_kernel_create(int32_t id, const void *image, const char *name, struct frag_kernel **out,

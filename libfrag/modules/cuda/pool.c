@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <stdatomic.h>
 
 #define LOG_TOPIC "cuda"
 #include <base/alloc.h>
@@ -17,8 +16,6 @@ struct fragi_cuda_pool {
 	const struct cuda_device *gpu;
 	CUmemoryPool pool;
 	CUstream stream;
-	uint64_t max_bytes;
-	_Atomic uint64_t used_bytes;
 };
 
 static CUdeviceptr address(const void *memory)
@@ -83,7 +80,7 @@ err_stream:
 	return r;
 }
 
-int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint64_t keep_bytes,
+int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t keep_bytes,
 		     struct fragi_cuda_pool **out, struct frag_err *err)
 {
 	const struct cuda_device *gpu = cuda_device_of(id);
@@ -100,7 +97,6 @@ int cuda_pool_create(int32_t id, uint64_t first_bytes, uint64_t max_bytes, uint6
 	if (pool == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory");
 	pool->gpu = gpu;
-	pool->max_bytes = max_bytes;
 	r = cuda_device_enter(gpu, err);
 	if (r == 0) {
 		r = make_pool(pool, first_bytes, keep_bytes, err);
@@ -138,73 +134,44 @@ void cuda_pool_destroy(struct fragi_cuda_pool *pool)
 	fragi_free(pool);
 }
 
-/* Counts memory as used. Returns 0; -ENOMEM: it would be more than the maximum. */
-static int count(struct fragi_cuda_pool *pool, size_t size)
-{
-	uint64_t used = atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
-
-	do {
-		if (size > pool->max_bytes - used)
-			return -ENOMEM;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&pool->used_bytes, &used, used + size, memory_order_relaxed, memory_order_relaxed));
-	return 0;
-}
-
-static void discount(struct fragi_cuda_pool *pool, size_t size)
-{
-	atomic_fetch_sub_explicit(&pool->used_bytes, size, memory_order_relaxed);
-}
-
-int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory)
-{
-	return cuda_pool_take(pool, size, out_memory, NULL);
-}
-
-int cuda_pool_take(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
-		   struct frag_err *err)
+int cuda_pool_alloc(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
+		    struct frag_err *err)
 {
 	CUdeviceptr memory = 0;
-	int r = count(pool, size);
+	int r = cuda_device_enter(pool->gpu, err);
 
 	if (r < 0)
-		return frag_err_set(err, r, "%zu bytes are more than the maximum of the pool",
-				    size);
-	r = cuda_device_enter(pool->gpu, err);
-	if (r == 0) {
-		r = alloc_in_context(pool, size, &memory, err);
-		cuda_device_leave();
-	}
-	if (r < 0)
-		discount(pool, size);
-	else
+		return r;
+	r = alloc_in_context(pool, size, &memory, err);
+	cuda_device_leave();
+	if (r == 0)
 		*out_memory = (void *)(uintptr_t)memory;
 	return r;
 }
 
-static int free_in_context(struct fragi_cuda_pool *pool, CUdeviceptr memory, struct frag_err *err)
+static int free_in_context(struct fragi_cuda_pool *pool, CUdeviceptr memory, size_t *out_size,
+			   struct frag_err *err)
 {
-	size_t size = 0;
-	int r = cuda_check(cu.cuMemGetAddressRange_v2(NULL, &size, memory), err,
+	int r = cuda_check(cu.cuMemGetAddressRange_v2(NULL, out_size, memory), err,
 			   "GPU %d (%s): cuMemGetAddressRange", (int)pool->gpu->id,
 			   pool->gpu->name);
 
-	if (r == 0)
-		r = cuda_check(cu.cuMemFreeAsync(memory, pool->stream), err,
-			       "GPU %d (%s): cuMemFreeAsync", (int)pool->gpu->id, pool->gpu->name);
-	if (r == 0)
-		discount(pool, size);
-	return r;
+	return r < 0 ? r
+		     : cuda_check(cu.cuMemFreeAsync(memory, pool->stream), err,
+				  "GPU %d (%s): cuMemFreeAsync", (int)pool->gpu->id,
+				  pool->gpu->name);
 }
 
-void cuda_pool_free(struct fragi_cuda_pool *pool, void *memory)
+size_t cuda_pool_free(struct fragi_cuda_pool *pool, void *memory)
 {
 	struct frag_err err = FRAG_ERR_INIT;
+	size_t size = 0;
 	int r = cuda_device_enter(pool->gpu, &err);
 
 	if (r == 0) {
-		r = free_in_context(pool, address(memory), &err);
+		r = free_in_context(pool, address(memory), &size, &err);
 		cuda_device_leave();
 	}
 	report(r, &err);
+	return r == 0 ? size : 0;
 }

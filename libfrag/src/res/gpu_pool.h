@@ -2,6 +2,7 @@
 #ifndef FRAGI_RES_GPU_POOL_H
 #define FRAGI_RES_GPU_POOL_H
 
+#include <data/area_heap.h>
 #include <res/resource.h>
 #include <type/cuda.h>
 
@@ -13,12 +14,19 @@
 #endif
 #define FRAGI_GPU_POOL_FIRST ((uint64_t)FRAGI_GPU_POOL_MIB << 20)
 
-/* The parameters of allocators with a pool of device memory, and the pool. */
+/*
+ * The parameters of allocators with a pool of device memory, and the pool, which is one of the
+ * driver. Where there are other hosts, what it takes at first is an area that they can map, and
+ * comes before the driver's pool: that cannot be mapped for reading alone
+ * (docs/ARCHITECTURE.md, "Memory of GPUs and UCX").
+ */
 struct fragi_gpu_pool {
 	uint64_t first_bytes, max_bytes;
 	int64_t dev_id;
 	const struct fragi_cuda_ops *cuda; /* from initialize on */
-	struct fragi_cuda_pool *pool;
+	struct fragi_area_heap heap;       /* the area; of 0 bytes: there is none */
+	struct fragi_cuda_pool *pool;      /* of the driver */
+	_Atomic uint64_t used_bytes;       /* of both */
 };
 
 /* A parameter that holds a size, in a field of another name. */

@@ -29,11 +29,10 @@ struct fragi_cuda_ops {
 	/*
 	 * A pool of device memory that the driver keeps for this process (cuMemPool). It grows as
 	 * it is used, and gives back to the GPU what is free beyond keep_bytes when a stream is
-	 * waited for. first_bytes are taken at once; max_bytes are in use at most. Returns 0;
-	 * -ENOMEM; -ENOTSUP; -EIO.
+	 * waited for. first_bytes are taken at once. Returns 0; -ENOMEM; -ENOTSUP; -EIO.
 	 */
-	int (*pool_create)(int32_t id, uint64_t first_bytes, uint64_t max_bytes,
-			   uint64_t keep_bytes, struct fragi_cuda_pool **out, struct frag_err *err);
+	int (*pool_create)(int32_t id, uint64_t first_bytes, uint64_t keep_bytes,
+			   struct fragi_cuda_pool **out, struct frag_err *err);
 	/* When all memory has been given back; NULL is accepted. */
 	void (*pool_destroy)(struct fragi_cuda_pool *pool);
 	/*
@@ -47,8 +46,10 @@ struct fragi_cuda_ops {
 	/* What is queued on it is done first, without waiting for it here. */
 	void (*stream_destroy)(int32_t id, void *stream);
 	/* As the functions of struct fragi_memory. */
-	int (*pool_alloc)(struct fragi_cuda_pool *pool, size_t size, void **out_memory);
-	void (*pool_free)(struct fragi_cuda_pool *pool, void *memory);
+	int (*pool_alloc)(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
+			  struct frag_err *err);
+	/* Returns the bytes that were asked for; 0: it was not freed. */
+	size_t (*pool_free)(struct fragi_cuda_pool *pool, void *memory);
 	/* As the functions of frag/kernel.h, with kernels of a GPU that `use` made ready. */
 	int (*kernel_create)(int32_t id, const void *image, const char *name,
 			     struct frag_kernel **out, struct frag_err *err);
