@@ -88,6 +88,7 @@ fi
 # Between two hosts of a worker, mapped.
 export FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER="$(id -un)"
 between() { # rows of 1 KiB, messages, pool
+	blocks="block_memory_pool, storage_type: 1, block_size: $1K, num_blocks: 8"
 	cat >app.yaml <<-END
 		frag: 1
 		application: gpu_check
@@ -96,7 +97,7 @@ between() { # rows of 1 KiB, messages, pool
 		  a:
 		    host: one
 		    resources:
-		      pool: {type: ${3:-block_memory_pool, storage_type: 1, block_size: $1K, num_blocks: 8}}
+		      pool: {type: ${3:-$blocks}}
 		    operators:
 		      tx:
 		        type: ping_tensor_tx

@@ -182,6 +182,20 @@ class Between(Gpu):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn("tensor 20 is whole, on device %d" % 2, r.stderr)
 
+    def test_a_gpu_that_fails_under_a_message_that_waits(self):
+        self.env["FAKE_CUDA_FAIL"] = "cuEventQuery:1:700"
+        summary = self.path("summary.json")
+        r = self.fragctl("run", BETWEEN % ("device", 4000, "false", ""), "--workers", "1",
+                         "--summary", summary)
+        self.assertEqual(r.returncode, 1, r.stderr)
+        with open(summary, encoding="utf-8") as f:
+            failure = json.load(f)["failure"]
+        self.assertEqual((failure["code"], failure["operator"]), ("host_failed", "a.tx"))
+        self.assertRegex(failure["sentence"],
+                         r"a\.tx: a message that it has emitted cannot be sent: the GPU that writes "
+                         r"or copies it has failed: GPU 0 \(Fake 0\): cuEventQuery: "
+                         r"CUDA_ERROR_ILLEGAL_ADDRESS \(700\): an illegal memory access")
+
     def test_a_gpu_without_room_for_what_arrives(self):
         """Only what arrives takes memory by this call."""
         self.env["FAKE_CUDA_FAIL"] = "cuMemAllocFromPoolAsync:2:2"
