@@ -203,7 +203,7 @@ class Between(Gpu):
         summary = self.path("summary.json")
         r = self.fragctl("run", text, "--workers", "1", "--summary", summary)
         self.assertEqual(r.returncode, 1, r.stderr)
-        self.assertIn("a message of flow 0 cannot be put on the GPU: there is no memory of the "
+        self.assertIn("b.rx: a message for it cannot be put on the GPU: there is no memory of the "
                       "device for 2048 bytes: out of memory", r.stderr)
         self.assertIn("cuMemAllocFromPoolAsync of 2048 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)",
                       r.stderr)

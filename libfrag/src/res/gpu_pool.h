@@ -38,7 +38,8 @@ struct fragi_gpu_pool {
 	}
 #define FRAGI_GPU_POOL_PARAMS(type, pool)                                                          \
 	FRAGI_POOL_SIZE(type, pool.first_bytes, "device_memory_initial_size",                      \
-			FRAGI_GPU_POOL_FIRST, "Device memory that is taken at the start"),         \
+			FRAGI_GPU_POOL_FIRST,                                                      \
+			"Device memory taken at the start, which other hosts can map"),            \
 		FRAGI_POOL_SIZE(type, pool.max_bytes, "device_memory_max_size",                    \
 				2 * FRAGI_GPU_POOL_FIRST, "Device memory in use at most"),         \
 	{                                                                                          \

@@ -118,7 +118,7 @@ static void fault(struct fragi_remote_rx *rx, enum fragi_failure failure, const 
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	if (config->fault != NULL)
-		config->fault(config->arg, failure, NULL, sentence);
+		config->fault(config->arg, failure, rx->edge.config.op, sentence);
 }
 
 static void fault_for_memory(struct fragi_remote_rx *rx)
@@ -185,8 +185,8 @@ static __attribute__((noinline)) bool place_on_gpu(struct fragi_remote_part *par
 	if (r < 0)
 		fault(part->rx,
 		      r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_HOST_FAILED,
-		      "a message of flow %u cannot be put on the GPU: %s",
-		      part->rx->edge.config.flow, err.text);
+		      "%.150s: a message for it cannot be put on the GPU: %s",
+		      part->rx->edge.config.op, err.text);
 	return r == 0;
 }
 
