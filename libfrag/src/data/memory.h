@@ -58,7 +58,8 @@ struct fragi_memory {
 	/*
 	 * Pins memory of the host, whole pages of the caller's: devices then copy to and from it as
 	 * fast as memory of CUDA_HOST, and nobody waits for that, but kernels may not use its
-	 * address, and a copy lies within what was pinned at once. unpin: they have done with it. Returns 0; -ENODEV; -ENOMEM; -EIO: the driver refuses. NULL: needs no pinning.
+	 * address, and a copy lies within what was pinned at once. unpin: they have done with it.
+	 * Returns 0; -ENODEV; -ENOMEM; -EIO: the driver refuses. NULL: needs no pinning.
 	 */
 	int (*pin)(void *memory, size_t size, struct frag_err *err);
 	void (*unpin)(void *memory);
