@@ -5,6 +5,7 @@ Ground truth is what the operators wrote: a sender writes after emit has returne
 it does anything else. The operator between them puts the version of its library into each number.
 """
 import os
+import re
 import signal
 
 import cluster
@@ -39,15 +40,41 @@ flows:
   - {from: relay.mark.out, to: sink.rx.in, edge: "${edge}", policy: block}
 """
 
+LARGE = """
+frag: 1
+application: large
+fragments:
+  source:
+    host: source
+    extensions: [liblarge1.so]
+    operators:
+      tx: {type: large_tx, conditions: [{type: periodic, recess_period: 5ms}]}
+  sink:
+    host: sink
+    extensions: [liblarge1.so]
+    operators:
+      rx: {type: large_rx, parameters: {release_at: 2000100}}
+flows: [{from: source.tx.out, to: sink.rx.in, edge: shm, policy: block}]
+"""
+# Two fragments in one host, with a flow between them in its memory; the numbers get both versions.
+TWO = APP.replace("  sink:\n", """  second:
+    host: relay
+    extensions: ["%(second)s"]
+    operators:
+      mark: {type: mark}
+  sink:
+""", 1).replace("{from: relay.mark.out,", '''{from: relay.mark.out, to: second.mark, policy: block}
+  - {from: second.mark.out,''')
+
 
 class Swap(ServiceTest):
-    def run_chain(self, *args, serve=(), text=APP, workers=(("w", "all"),)):
+    def run_chain(self, *args, serve=(), text=APP, workers=(("w", "all"),), first=1):
         d, *_ = self.serve(*serve)
         started = [self.worker("--name", name, "--fragments", fragments) for name, fragments in workers]
         self.w = started[0]
         self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == len(workers))
         self.ok("start", self.write("chain.yaml", text % {"folder": self.folder}), "--", *args)
-        self.wait_version(1)
+        self.wait_version(first)
         return d
 
     def numbers(self, name):
@@ -175,6 +202,58 @@ class Swap(ServiceTest):
         self.wait_version(2)
         self.ok("stop", "chain")
         self.assert_balanced(self.json("status", "chain"))
+
+    def areas(self, pid):
+        """The memory of other hosts that a process maps."""
+        with open("/proc/%d/maps" % pid, encoding="utf-8") as f:
+            return {(line.split()[3], line.split()[4]) for line in f if "memfd:" in line and line.split()[1][1] == "-"}
+
+    def large(self):
+        return [int(n) for n in re.findall(r"large (\d+)", self.w.stdout + self.w.stderr)]
+
+    def test_a_receiver_keeps_large_tensors_of_the_old_process(self):
+        """It reads all of them again at each message, also when the process that made them is gone."""
+        self.serve()
+        self.w = self.worker("--name", "w", "--fragments", "all")
+        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 1)
+        self.ok("start", self.write("large.yaml", LARGE))
+        self.wait_until("messages", lambda: len(self.large()) >= 10)
+        host = {h["fragments"]: h["pid"] for h in self.application("large")["hosts"]}
+        old = self.areas(host["sink"])
+        self.ok("swap", "large", "source", "--library", "liblarge2.so", "--probation", "0s")
+        self.assertFalse(os.path.exists("/proc/%d" % host["source"]))
+        self.wait_until("the new one's", lambda: self.large()[-1] > 2000000)
+        self.assertNotIn("lets go", self.w.stdout + self.w.stderr)
+        self.assertTrue(self.areas(host["sink"]) & old, "what is held stays mapped")
+        self.w.wait_line("large lets go")
+        self.wait_until("old memory is given back", lambda: not self.areas(host["sink"]) & old)
+        self.ok("stop", "large")
+        summary = self.json("status", "large")
+        self.assertEqual(summary["result"], "stopped", summary)
+        numbers = [n % 1000000 for n in self.large()]
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)), "in order, none missing, none twice")
+        flow, = summary["flows"]
+        self.assertEqual((flow["sent"], flow["delivered"], flow["lost"]), (len(numbers), len(numbers), 0), flow)
+
+    def test_both_fragments_of_a_host_that_use_the_library(self):
+        """Each message is marked twice by the same version: none is between two versions."""
+        self.run_chain("--edge", "shm", text=TWO.replace("%(second)s", "${library}"), first=2)
+        self.swap("libmark2.so", "--probation", "0s")
+        self.wait_version(4)
+        self.assertEqual(self.changes(), [2, 4])
+        self.swap("libmark1.so", "--probation", "0s", fragment="second")
+        self.wait_version(2)
+        self.assertEqual(self.changes(), [2, 4, 2])
+        self.check_nothing_lost()
+
+    def test_one_of_two_fragments_of_a_host(self):
+        """The other one has a library of its own, which it keeps; it goes on in the new process too."""
+        self.run_chain("--edge", "shm", text=TWO.replace("%(second)s", "libmark4_wide.so"), first=5)
+        self.swap("libmark2.so", "--probation", "0s")
+        self.wait_version(6)
+        self.assertEqual(self.changes(), [5, 6])
+        self.assertIn("mark 4 goes on behind", self.w.stderr)
+        self.check_nothing_lost()
 
     def test_what_is_saved_in_another_layout_is_not_restored(self):
         self.run_chain()
