@@ -117,6 +117,18 @@ class Placement(ServiceTest):
         for name in ("one", "two", "three"):
             self.ok("stop", name)
 
+    def test_two_workers_of_one_name(self):
+        """Both serve; the second one has a number behind its name, in its own log too."""
+        self.serve()
+        first = self.worker("--name", "a", "--fragments", "f1")
+        self.wait_until("the first", lambda: len(self.json("workers")["workers"]) == 1)
+        second = self.worker("--name", "a", "--fragments", "f2")
+        first.wait_line(r"attached to the driver at \S+ as a$")
+        second.wait_line(r"attached to the driver at \S+ as a#2$")
+        self.wait_until("both", lambda: [w["name"] for w in self.json("workers")["workers"]] == ["a", "a#2"])
+        self.ok("start", self.graph("one"))
+        self.assertEqual(self.placed("one"), {"f1": "a", "f2": "a#2"})
+
     def test_a_drain_survives_the_driver(self):
         """Of a driver that keeps state: it comes back, and knows of the drain, or of its end."""
         port, state = self.free_port(), self.path("state")
