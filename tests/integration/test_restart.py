@@ -66,8 +66,8 @@ class Restart(cluster.ClusterTest):
             found += re.findall(r"runs %s \(fraghost (\d+)\)" % fragment, w.stderr)
         return int(found[-1])
 
-    def kill_host(self, fragment, times):
-        os.kill(self.host_of(fragment), signal.SIGKILL)
+    def kill_host(self, fragment, times, signum=signal.SIGKILL):
+        os.kill(self.host_of(fragment), signum)
         self.wait_until("%s runs again" % fragment, lambda: len(
             re.findall("%s runs again on worker" % fragment, self.d.stderr)) == times or
             self.d.child.poll() is not None)
@@ -151,6 +151,17 @@ class Restart(cluster.ClusterTest):
             with self.subTest(policy):
                 self.again()
                 self.kill_sender("ucx", policy)
+
+    def test_a_host_that_hangs(self):
+        """It is killed when its worker has not heard it for the time of death, and started again."""
+        self.launch("--edge", "shm", "--policy", "block", sink=RESTART)
+        self.wait_received(20)
+        self.kill_host("sink", 1, signal.SIGSTOP)
+        self.wait_received(20)
+        summary = self.stop()
+        self.assertEqual(self.fragment(summary, "sink")["restarts"], 1)
+        received = self.received()
+        self.assertEqual(received, sorted(set(received)), "in order, and nothing twice")
 
     def test_encrypted(self):
         for edge in ("shm", "ucx"):
