@@ -83,10 +83,22 @@ static bool has_failed(const struct drv_reported *reported)
 	return false;
 }
 
+/* It made way for another process, of which nobody knows whether it became the host. */
+static bool has_made_way(const struct drv_app *app, const struct drv_reported *reported)
+{
+	bool is_known = false;
+
+	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
+		is_known = is_known || (drv_reported_is_beside(r) && r->number == reported->number);
+	return reported->report->report.yields && has_failed(reported) && !is_known;
+}
+
 bool drv_adopt_may_have_left(const struct drv_app *app, const struct drv_reported *reported)
 {
 	const struct fragi_spec_on_failure *own = migrates(app, reported);
 
+	if (has_made_way(app, reported))
+		return true;
 	/* Under a lease nothing follows a process that lives, nor one that ended with its run. */
 	return own != NULL && reported->stop == FW_STOP_NOT &&
 	       (own->lease_ns == 0 || has_failed(reported)) &&

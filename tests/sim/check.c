@@ -428,14 +428,6 @@ static void check_refusal(struct sim *sim, const struct sim_app *app)
 			 apart ? "" : ", but all share it", made ? ", after a host was made" : "");
 }
 
-static bool has_moved(const struct sim_app *app)
-{
-	for (uint32_t n = 0; n <= SIM_FRAGMENTS_MAX; n++)
-		if (app->hosts[n].moves > 0)
-			return true;
-	return false;
-}
-
 static void check_result(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out = summary->exit_code == 4 && app->start_timeout_ns != 0 &&
@@ -477,7 +469,7 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	 * of an operator is forgotten when its host has moved.
 	 */
 	unknown = app->stopped_by_op &&
-		  (sim->disk.was_lost || (sim->driver.incarnation > 1 && has_moved(app)));
+		  (sim->disk.was_lost || (sim->driver.incarnation > 1 && sim_move_was_made(app)));
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused &&
 	     !unknown) ||
 	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15

@@ -134,6 +134,14 @@ bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app)
 	return sim->driver.process.alive && drv_core_moves(sim->driver.core, app->name);
 }
 
+bool sim_move_was_made(const struct sim_app *app)
+{
+	for (uint32_t n = 0; n <= SIM_FRAGMENTS_MAX; n++)
+		if (app->hosts[n].moves > 0)
+			return true;
+	return false;
+}
+
 bool sim_move_is_history(const struct sim *sim)
 {
 	return sim->seed % 16 == 3 || sim->seed % 16 == 9 || sim->seed % 32 == 10;

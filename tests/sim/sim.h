@@ -750,6 +750,7 @@ void sim_move_suspend(struct sim *sim, struct sim_host *host,
 void sim_move_plan(struct sim *sim,
 		   void (*add)(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns));
 bool sim_move_is_history(const struct sim *sim);
+bool sim_move_was_made(const struct sim_app *app); /* or begun */
 bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app);
 void sim_move_yield(struct sim *sim, struct sim_host *host, int64_t drain_ns);
 

@@ -859,6 +859,42 @@ Test(driver_adopt, what_yields_is_not_the_host_before_all_had_time_to_report)
 	world_fini(&w);
 }
 
+/* That other process never came back: it may have been the host for a while. */
+Test(driver_adopt, the_counts_of_what_made_way_are_not_the_last_ones)
+{
+	const struct fw_message *create;
+	struct fw_message old;
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	say_report(&w, 1, 1, two_fragments);
+	say_prepared(&w, 1, 1, "f1", true);
+	old = of_host(FW_HOST_REPORT, 2);
+	old.report.yields = true;
+	say_report_of(&w, 1, old, "app", two_fragments, "f2");
+	say_prepared(&w, 1, 2, "f2", false);
+	say_event(&w, 1, 2, FW_STATE_DONE, "");
+	say_stats(&w, 1, 2, true, 0, 5);
+	say_exit(&w, 1, 2, 0, 0, "");
+	say_reported(&w, 1);
+	written(&w);
+	while (drv_core_app_state(w.core) == DRV_APP_WAITING)
+		pass_beating(&w, SECOND, 1, 1);
+	create = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	speaking_epoch[2] = create->epoch;
+	for (int i = 0; i < 2; i++)
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_stats(&w, 1, 1, true, 9, 0);
+	say_exit(&w, 1, 1, 137, 9, "");
+	say_exit(&w, 1, 2, 137, 9, "");
+	cr_assert(w.ended, "%s", w.log);
+	assert_has(w.json, "\"delivered\": 5");
+	assert_has(w.json, "\"exact\": false");
+	world_fini(&w);
+}
+
 /* Its driver had ended it to start it again, and died before it heard of that end. */
 Test(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failure)
 {
