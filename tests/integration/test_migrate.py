@@ -63,14 +63,6 @@ class Migrate(ServiceTest):
         self.w[name] = self.worker("--name", name, "--fragments", fragments)
         self.wait_until(name, lambda: name in {w["name"] for w in self.json("workers")["workers"]})
 
-    def numbers(self, name):
-        path = self.path(name)
-        return cluster.sequence(path) if os.path.exists(path) else []
-
-    def wait_received(self, more):
-        goal = len(self.numbers("received")) + more
-        self.wait_until("%d messages received" % goal, lambda: len(self.numbers("received")) >= goal)
-
     def sink(self):
         return [h for h in self.application("chain")["hosts"] if h["fragments"] == "sink"][0]
 

@@ -52,14 +52,6 @@ class Move(ServiceTest):
         self.wait_received(20)
         return d
 
-    def numbers(self, name):
-        path = self.path(name)
-        return cluster.sequence(path) if os.path.exists(path) else []
-
-    def wait_received(self, more):
-        goal = len(self.numbers("received")) + more
-        self.wait_until("%d messages received" % goal, lambda: len(self.numbers("received")) >= goal)
-
     def placed(self):
         hosts = self.application("chain")["hosts"]
         return {h["fragments"]: h["worker"] for h in hosts}

@@ -58,6 +58,15 @@ class ServiceTest(cluster.ClusterTest):
         self.wait_until("workers", lambda: {w["name"] for w in self.json("workers")["workers"]} >= set(workers))
         return (d, *started)
 
+    def numbers(self, name):
+        """What an operator wrote into that file so far."""
+        path = self.path(name)
+        return cluster.sequence(path) if os.path.exists(path) else []
+
+    def wait_received(self, more):
+        goal = len(self.numbers("received")) + more
+        self.wait_until("%d messages received" % goal, lambda: len(self.numbers("received")) >= goal)
+
     def ctl(self, *args):
         p = self.start("fragctl", *args)
         return p.wait(), p

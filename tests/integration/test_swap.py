@@ -77,10 +77,6 @@ class Swap(ServiceTest):
         self.wait_version(first)
         return d
 
-    def numbers(self, name):
-        path = self.path(name)
-        return cluster.sequence(path) if os.path.exists(path) else []
-
     def versions(self):
         return [n // 1000000 for n in self.numbers("received")]
 

@@ -15,16 +15,7 @@ static const char restarting[] =
 
 static void restarting_runs(struct world *w)
 {
-	world_init(w);
-	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	app(w, restarting);
-	both_come(w);
-	say_prepared(w, 1, 1, "f1", true);
-	say_prepared(w, 2, 2, "f2", false);
-	both_run(w);
-	while (taken(w, 1, FW_HOST_WIRE) != NULL || taken(w, 2, FW_HOST_WIRE) != NULL ||
-	       taken(w, 2, FW_HOST_CREATE) != NULL || taken(w, 2, FW_HOST_START) != NULL)
-		;
+	two_run(w, restarting);
 }
 
 /* The receiver dies, having counted so many of the messages. */
