@@ -53,7 +53,7 @@ fragments:
     host: sink
     extensions: [liblarge1.so]
     operators:
-      rx: {type: large_rx, parameters: {release_at: 2000100}}
+      rx: {type: large_rx, parameters: {release: "%(folder)s/release"}}
 flows: [{from: source.tx.out, to: sink.rx.in, edge: shm, policy: block}]
 """
 # Two fragments in one host, with a flow between them in its memory; the numbers get both versions.
@@ -212,7 +212,7 @@ class Swap(ServiceTest):
         self.serve()
         self.w = self.worker("--name", "w", "--fragments", "all")
         self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 1)
-        self.ok("start", self.write("large.yaml", LARGE))
+        self.ok("start", self.write("large.yaml", LARGE % {"folder": self.folder}))
         self.wait_until("messages", lambda: len(self.large()) >= 10)
         host = {h["fragments"]: h["pid"] for h in self.application("large")["hosts"]}
         old = self.areas(host["sink"])
@@ -221,6 +221,7 @@ class Swap(ServiceTest):
         self.wait_until("the new one's", lambda: self.large()[-1] > 2000000)
         self.assertNotIn("lets go", self.w.stdout + self.w.stderr)
         self.assertTrue(self.areas(host["sink"]) & old, "what is held stays mapped")
+        self.write("release", "")
         self.w.wait_line("large lets go")
         self.wait_until("old memory is given back", lambda: not self.areas(host["sink"]) & old)
         self.ok("stop", "large")

@@ -2,11 +2,12 @@
 /*
  * Versions of a sender of large tensors, each in a library of its own. A tensor holds one number,
  * over and over: that of the message, and VERSION in the millions. The receiver keeps the first
- * tensors that it gets and reads them again at every later message.
+ * tensors that it gets and reads them again at every later message, until a file exists.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <frag/frag.h>
 
@@ -21,7 +22,8 @@ struct large_tx {
 };
 
 struct large_rx {
-	int64_t received, release_at;
+	const char *release;
+	int64_t received;
 	struct frag_message *held[HELD];
 	int64_t numbers[HELD];
 };
@@ -29,8 +31,9 @@ struct large_rx {
 static const struct frag_port tx_ports[] = {[PORT] = {.name = "out", .dir = FRAG_OUT}};
 static const struct frag_port rx_ports[] = {[PORT] = {.name = "in", .dir = FRAG_IN}};
 static const struct frag_param rx_params[] = {
-	FRAG_PARAM_I64(struct large_rx, release_at, 0,
-		       .headline = "Lets go of the tensors at a message of this number or above"),
+	FRAG_PARAM_PATH(struct large_rx, release, NULL,
+			.headline = "Lets go of the tensors when this file exists",
+			.flags = FRAG_PARAM_REQUIRED),
 };
 
 static int tx_compute(void *state, struct frag_tick *tick)
@@ -109,7 +112,7 @@ static int rx_compute(void *state, struct frag_tick *tick)
 		s->held[s->received] = frag_message_ref(m);
 	}
 	s->received++;
-	if (number >= s->release_at && s->held[0] != NULL) {
+	if (s->held[0] != NULL && access(s->release, F_OK) == 0) {
 		printf("large lets go\n");
 		let_go(s);
 	}
