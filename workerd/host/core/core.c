@@ -202,7 +202,7 @@ static void hold_until(int64_t lease_until_ns, struct host_actions *actions)
 		add(actions, HOST_DO_LEASE)->lease_until_ns = lease_until_ns;
 }
 
-static void on_create(struct host_core *core, const struct fw_message *message,
+static void on_create(struct host_core *core, const struct fw_message *message, int64_t now_ns,
 		      struct host_actions *actions)
 {
 	const struct fw_host_create *create = &message->create;
@@ -213,6 +213,8 @@ static void on_create(struct host_core *core, const struct fw_message *message,
 	core->epoch = message->epoch;
 	core->config.beat_ns = fragi_beat_within_ns(create->beat_ns);
 	core->config.dead_ns = fragi_dead_within_ns(create->dead_ns, core->config.beat_ns);
+	if (core->beat_at_ns > now_ns + core->config.beat_ns)
+		core->beat_at_ns = now_ns + core->config.beat_ns;
 	move(core, HOST_STATE_PREPARING, actions);
 	hold_until(create->lease_until_ns, actions);
 	action = begin_work(core, HOST_WORK_PREPARE, HOST_DO_PREPARE, actions);
@@ -313,7 +315,7 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 				"ignored %s: it does not come at this point",
 				fw_kind_name(message->kind));
 		else if (message->kind == FW_HOST_CREATE)
-			on_create(core, message, actions);
+			on_create(core, message, now_ns, actions);
 		else if (message->kind == FW_HOST_WIRE)
 			on_wire(core, message, now_ns, actions);
 		else
