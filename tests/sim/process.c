@@ -29,6 +29,15 @@ static uint64_t incarnation_of(const struct sim *sim, uint32_t worker)
 	return connection < SIM_CONNECTIONS_MAX ? sim->connections[connection].incarnation : 0;
 }
 
+/* The worker that made it is at the driver. */
+static bool is_known(const struct sim *sim, const struct sim_host *host)
+{
+	const struct sim_worker *worker = &sim->workers[host->worker];
+
+	return worker->process.alive && worker->generation == host->generation &&
+	       wrk_core_session(worker->core) == WRK_SESSION_ATTACHED;
+}
+
 static void check_owners(struct sim *sim, const struct sim_host *host)
 {
 	for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -38,6 +47,10 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 			continue;
 		/* The state of the driver that gave it is lost, and it never was the host. */
 		if (other->incoming && sim->disk.was_lost)
+			continue;
+		/* The same, and nobody has told the present one of it. */
+		if (other->incarnation <= sim->disk.lost_with && sim->disk.was_lost &&
+		    !is_known(sim, other))
 			continue;
 		if (other->number == host->number && other->epoch >= host->epoch)
 			sim_fail(sim, "epochs", "host %u of %s: epoch %llu after %llu",
