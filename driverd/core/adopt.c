@@ -244,8 +244,7 @@ static void raise_numbers(struct drv_core *core, const struct fw_message *messag
 	drv_adopt_raise_runs(core, message->run);
 	if (message->epoch <= core->last_epoch)
 		return;
-	core->last_epoch = message->epoch;
-	drv_keep_numbers(core);
+	drv_keep_epochs_above(core, message->epoch);
 	/* Another run of that number, which has no host yet, must not be older than this one. */
 	if (app != NULL && app->adopting == NULL && app->host_count == 0)
 		app->epoch = drv_keep_next_epoch(core);

@@ -142,6 +142,16 @@ void drv_keep_numbers(struct drv_core *core)
 		core->numbers_change = reserve_epochs(core, false);
 }
 
+/*
+ * That epoch was given by a driver whose state is lost. It may have given higher ones, to processes
+ * that ended with their workers, and neighbours still know those.
+ */
+void drv_keep_epochs_above(struct drv_core *core, uint64_t epoch)
+{
+	core->last_epoch = epoch + EPOCHS_AHEAD;
+	drv_keep_numbers(core);
+}
+
 void drv_keep_source(const struct drv_app *app)
 {
 	if (keeps_runs(app->core))

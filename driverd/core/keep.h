@@ -49,6 +49,8 @@ void drv_keep_joined(const struct drv_session *session);
 void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained);
 /* Numbers that a driver before has given are known now. */
 void drv_keep_numbers(struct drv_core *core);
+/* An epoch was reported that a driver before gave, whose state is lost. */
+void drv_keep_epochs_above(struct drv_core *core, uint64_t epoch);
 /* Its source has changed while it runs. */
 void drv_keep_source(const struct drv_app *app);
 /* It has ended before that. */

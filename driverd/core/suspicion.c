@@ -22,11 +22,13 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 
 /*
  * While the application stops a host may end, or be ended by its worker, before its peers, which
- * then see the link break. Any other end has ended the application.
+ * then see the link break. Any other end has ended the application. A process that has not been
+ * wired has no links yet: what broke was one to an earlier process, whose epoch may be the same
+ * when a driver before did not live to write it down.
  */
-static bool ended_before_its_peers(const struct drv_host *host)
+static bool has_no_links(const struct drv_host *host)
 {
-	return host->state == DRV_HOST_GONE || host->state == DRV_HOST_KILLED;
+	return host->state < DRV_HOST_WIRING || host->state >= DRV_HOST_KILLED;
 }
 
 void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
@@ -37,7 +39,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	if (event->peer == 0 || event->peer > app->host_count)
 		return;
 	peer = &app->hosts[event->peer - 1];
-	if (ended_before_its_peers(peer) ||
+	if (has_no_links(peer) ||
 	    (event->peer_epoch != 0 && event->peer_epoch != peer->epoch))
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",

@@ -917,3 +917,24 @@ Test(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failure)
 	cr_expect_gt(create->epoch, RUN);
 	world_fini(&w);
 }
+
+/* A process of which no worker is left may have had the next ones, and neighbours know it. */
+Test(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driver)
+{
+	const struct fw_message *create;
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	say_report(&w, 1, 1, two_fragments);
+	say_prepared(&w, 1, 1, "f1", true);
+	say_report_as(&w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
+	say_prepared(&w, 1, 2, "f2", false);
+	say_exit(&w, 1, 2, 137, 9, "");
+	say_reported(&w, 1);
+	written(&w);
+	create = taken(&w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_geq(create->epoch, RUN + 1000);
+	world_fini(&w);
+}

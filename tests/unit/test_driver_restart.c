@@ -272,6 +272,31 @@ Test(driver_restart, what_was_reported_about_an_older_epoch_means_nothing)
 	world_fini(&w);
 }
 
+/* A driver before, whose state is lost, may have given the same epochs to other processes. */
+Test(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose)
+{
+	struct fw_message lost = of_host(FW_HOST_EVENT, 1);
+	struct world w;
+
+	restarting_runs(&w);
+	lost.event = (struct fw_host_event){
+		.state = FW_STATE_PEER_LOST,
+		.peer = 2,
+		.peer_epoch = 2,
+		.failure = {FRAGI_FAILURE_EDGE_LOST, "the data link broke", ""}};
+	receiver_dies(&w, 5);
+	say(&w, 1, &lost); /* it is being prepared */
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	runs_again(&w, 2);
+	receiver_dies(&w, 5);
+	lost.event.peer_epoch = 3;
+	say(&w, 1, &lost); /* it waits for its backoff */
+	pass_beating(&w, 1100 * MS, 1, 2);
+	runs_again(&w, 3);
+	cr_expect_str_eq(w.errors, "");
+	world_fini(&w);
+}
+
 Test(driver_restart, a_failure_on_the_way_is_one_more)
 {
 	struct fw_message wired;
