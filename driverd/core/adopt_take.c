@@ -464,6 +464,8 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 	if (reported->is_partial && (!has_died || was_asked) &&
 	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
 		drv_move_resume_start(host);
+	else if (reported->is_partial && !has_died && app->stop_wanted)
+		host->goal = DRV_GOAL_KILLED; /* a stop starts nothing again */
 	else if (reported->is_partial && !has_died)
 		drv_host_failed(host, &again);
 }

@@ -147,8 +147,8 @@ static void end_failed(struct drv_host *host)
 {
 	struct drv_core *core = host->app->core;
 
-	if (host->state == DRV_HOST_GONE)
-		return; /* its exit is being recorded */
+	if (host->state == DRV_HOST_GONE || host->state == DRV_HOST_PLACED)
+		return; /* its exit is being recorded, or nothing runs yet */
 	host->goal = DRV_GOAL_KILLED;
 	(void)drv_request(host);
 	host->restarting.until_ns = core->now_ns + core->config.kill_ns;

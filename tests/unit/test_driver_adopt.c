@@ -10,6 +10,14 @@
 #define RUN 7
 #define OPS 6000 /* of a fragment; more flows than a step handles */
 
+static const char restarting[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
+
 static void comes_back(struct world *w)
 {
 	world_init_with(w, (struct drv_config){.version = "test",
@@ -145,6 +153,30 @@ Test(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_that)
 		say_exit(&w, host, host, 0, 0, "");
 	cr_assert(w.ended);
 	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	world_fini(&w);
+}
+
+Test(driver_adopt, a_stop_kills_what_was_being_started_again_and_is_no_failure)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	say_report(&w, 1, 1, restarting);
+	say_prepared(&w, 1, 1, "f1", true);
+	say_report_as(&w, 1, of_host(FW_HOST_REPORT, 2), "app", restarting, "f2", false);
+	say_prepared(&w, 1, 2, "f2", false);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_reported(&w, 1);
+	written(&w);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING, "%s", w.log);
+	cr_expect_not_null(taken(&w, 1, FW_HOST_KILL), "%s", w.log);
+	say_event(&w, 1, 1, FW_STATE_DONE, "");
+	say_exit(&w, 1, 2, 137, 9, "");
+	say_exit(&w, 1, 1, 0, 0, "");
+	cr_assert(w.ended, "%s", w.log);
+	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
+	cr_expect_str_eq(w.errors, "");
 	world_fini(&w);
 }
 

@@ -297,6 +297,29 @@ Test(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose)
 	world_fini(&w);
 }
 
+/* A worker that is not what it seems may say so. */
+Test(driver_restart, what_waits_for_its_backoff_has_no_process_that_could_fail)
+{
+	struct world w;
+
+	two_run(&w,
+		   "frag: 1\n"
+		   "application: app\n"
+		   "fragments:\n"
+		   "  f1: {operators: {tx: {type: t}}}\n"
+		   "  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 3, period: 60s, backoff: 1s}}\n"
+		   "flows: [f1.tx.out -> f2.rx.in]\n");
+	receiver_dies(&w, 5);
+	runs_again(&w, 2);
+	receiver_dies(&w, 5);
+	speaking_epoch[2] = 3;
+	say_event(&w, 2, 2, FW_STATE_FAILED, "it failed");
+	pass_beating(&w, 2100 * MS, 1, 2);
+	runs_again(&w, 3);
+	cr_expect_str_eq(w.errors, "");
+	world_fini(&w);
+}
+
 Test(driver_restart, a_failure_on_the_way_is_one_more)
 {
 	struct fw_message wired;
