@@ -39,8 +39,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	if (event->peer == 0 || event->peer > app->host_count)
 		return;
 	peer = &app->hosts[event->peer - 1];
-	if (has_no_links(peer) ||
-	    (event->peer_epoch != 0 && event->peer_epoch != peer->epoch))
+	if (has_no_links(peer) || (event->peer_epoch != 0 && event->peer_epoch != peer->epoch))
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
 		host->name, peer->name, event->failure.sentence);

@@ -297,18 +297,20 @@ Test(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose)
 	world_fini(&w);
 }
 
+static const char three_times[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 3, period: 60s, backoff: 1s}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
+
 /* A worker that is not what it seems may say so. */
 Test(driver_restart, what_waits_for_its_backoff_has_no_process_that_could_fail)
 {
 	struct world w;
 
-	two_run(&w,
-		   "frag: 1\n"
-		   "application: app\n"
-		   "fragments:\n"
-		   "  f1: {operators: {tx: {type: t}}}\n"
-		   "  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 3, period: 60s, backoff: 1s}}\n"
-		   "flows: [f1.tx.out -> f2.rx.in]\n");
+	two_run(&w, three_times);
 	receiver_dies(&w, 5);
 	runs_again(&w, 2);
 	receiver_dies(&w, 5);
