@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -475,13 +476,20 @@ void drv_host_leave(const struct drv_session *session)
 	}
 }
 
+/* It took too long to end when it was to be moved, and the driver before this one had it killed. */
+static bool was_killed_before(const struct drv_host *host, const struct fw_host_exit *exit)
+{
+	return host->is_adopted && drv_move_ends(host) && exit->signal == SIGKILL &&
+	       exit->failure.code == FRAGI_FAILURE_NONE;
+}
+
 static void host_exit(struct drv_host *host, const struct fw_message *message)
 {
 	const struct fw_host_exit *exit = &message->exit;
 	struct drv_app *app = host->app;
 	bool refused = exit->failure.code == FRAGI_FAILURE_WORKER_BUSY && is_awaited_by_stop(host);
 	bool expected = is_expected(host, exit) || refused;
-	bool killed = host->state == DRV_HOST_KILLED;
+	bool killed = host->state == DRV_HOST_KILLED || was_killed_before(host, exit);
 
 	if (host->state == DRV_HOST_GONE)
 		return;

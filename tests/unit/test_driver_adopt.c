@@ -839,6 +839,23 @@ Test(driver_adopt, a_move_goes_on_to_one_of_several_of_the_same_epoch)
 	world_fini(&w);
 }
 
+/* It took too long, so the driver before this one had it killed, and then ended itself. */
+Test(driver_adopt, a_process_that_was_being_killed_to_be_moved_is_no_failure)
+{
+	struct world w;
+
+	comes_back(&w);
+	report_both(&w, is_prepared_beside);
+	say_reported(&w, 1);
+	written(&w);
+	say_event(&w, 1, 2, FW_STATE_DONE, "");
+	say_stats(&w, 1, 2, true, 0, 5);
+	say_exit(&w, 1, 2, 137, 9, "");
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+	cr_expect_not_null(taken(&w, 2, FW_HOST_PAST), "%s", w.log);
+	world_fini(&w);
+}
+
 static void has_taken_over(struct fw_host_report *old, struct fw_host_report *new)
 {
 	old->yields = true;
