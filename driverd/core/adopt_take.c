@@ -464,10 +464,12 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 	if (reported->is_partial && (!has_died || was_asked) &&
 	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
 		drv_move_resume_start(host);
-	else if (reported->is_partial && !has_died && app->stop_wanted)
-		host->goal = DRV_GOAL_KILLED; /* a stop starts nothing again */
-	else if (reported->is_partial && !has_died)
+	else if (reported->is_partial && !has_died && !app->stop_wanted)
 		drv_host_failed(host, &again);
+	else if (reported->is_partial && !has_died) { /* a stop starts nothing again */
+		host->goal = DRV_GOAL_KILLED;
+		(void)drv_request(host);
+	}
 }
 
 static void begin_to_hear(struct drv_app *app)

@@ -428,6 +428,19 @@ static void check_refusal(struct sim *sim, const struct sim_app *app)
 			 apart ? "" : ", but all share it", made ? ", after a host was made" : "");
 }
 
+/* Its process is held up in the kernel, or its worker sleeps; or each start of it hangs. */
+static bool is_late(const struct sim *sim, const struct sim_app *app, const char *reason)
+{
+	if (app->fate == SIM_FATE_START_HANGS && app->blows > 0 &&
+	    strstr(reason, "did not answer START in time") != NULL)
+		return true;
+	if (!app->dies_slowly && sim->quiet_ns <= sim->now_ns - 3 * SIM_S)
+		return false;
+	return strstr(reason, "which is to be moved") != NULL ||
+	       (app->blows > 0 && (strstr(reason, "which is to be started again") != NULL ||
+				   strstr(reason, "was lost, while their control") != NULL));
+}
+
 static void check_result(struct sim *sim, struct sim_app *app, const struct fragi_summary *summary)
 {
 	bool timed_out = summary->exit_code == 4 && app->start_timeout_ns != 0 &&
@@ -455,11 +468,7 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 		sim_restart_failed_too_often(sim, app, summary->failure.sentence);
 	if (failed && has_reason && !timed_out && !often)
 		check_first_cause(sim, app, summary->failure.sentence, summary->exit_code);
-	/* Its process is held up in the kernel, or its worker sleeps. */
-	late = failed && has_reason && app->blows > 0 &&
-	       (strstr(summary->failure.sentence, "which is to be started again") != NULL ||
-		strstr(summary->failure.sentence, "was lost, while their control") != NULL) &&
-	       (app->dies_slowly || sim->quiet_ns > sim->now_ns - 3 * SIM_S);
+	late = failed && has_reason && is_late(sim, app, summary->failure.sentence);
 	if (failed && !refused && !late && !app->excused && (!app->fate_met || no_cause) &&
 	    !timed_out && !often && !app->failed_outside)
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
