@@ -242,7 +242,7 @@ static void revive(struct sim *sim, struct sim_app *app)
 	sim->end_ns = sim->now_ns + SIM_LASTS_NS;                    /* all seemed to be over */
 	app->start_timeout_ns = 0;                                   /* it has started */
 	app->stop_requested = app->stop_requested || sim->stops > 0; /* before it was taken */
-	/* What has begun since its end was no fault of it then; nor was a start that took too long. */
+	/* What has begun since its end was no fault of it then, nor was a start that was late. */
 	app->excused = app->disturbed = app->excused || may_fail_now(sim) || app->exit_code == 4;
 	app->state_since_ns = app->busy_ns = sim->now_ns;
 	app->incarnation = sim->driver.incarnation;
