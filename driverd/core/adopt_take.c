@@ -117,7 +117,7 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	struct drv_past *past = &host->past;
 
 	r->was_on = host->session->number;
-	r->has_begun = report->started;
+	r->has_begun = report->started || report->is_wired;
 	past->is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
 	if (report->restarts == 0)
 		return 0;

@@ -300,11 +300,11 @@ static void advance(struct drv_host *host)
 		r->until_ns = INT64_MAX; /* it has answered; what its neighbours do has deadlines */
 		if (!neighbours_are_prepared(host))
 			return;
+		r->has_begun = true;
 		ask(host, DRV_GOAL_WIRED, config->wire_ns);
 		rewire_neighbours(host);
 		return;
 	case DRV_HOST_WIRED:
-		r->has_begun = true;
 		ask(host, DRV_GOAL_RUNNING, config->start_ns);
 		return;
 	case DRV_HOST_RUNNING:

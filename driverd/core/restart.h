@@ -14,7 +14,7 @@ struct drv_session;
 /* A host that is started again when it fails (on_failure). */
 struct drv_restarting {
 	bool is_wanted;    /* it has failed, and does not run again yet */
-	bool has_begun;    /* its present epoch was started */
+	bool has_begun;    /* its present epoch was wired: messages may come from then on */
 	uint32_t count;    /* restarts in all */
 	uint32_t moves;    /* the same for moves */
 	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */

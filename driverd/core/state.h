@@ -504,7 +504,7 @@ void drv_suspicion_clear(const struct drv_host *peer);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
 
-/* Whether it was started in its present epoch; before that it has nothing to count. */
+/* Whether it was wired in its present epoch; before that it has nothing to count. */
 static inline bool drv_host_has_begun(const struct drv_host *host)
 {
 	return host->restarting.count + host->restarting.moves == 0 || host->restarting.has_begun;

@@ -27,6 +27,7 @@ void fw_encode_host_report(struct fw_encoder *e, const struct fw_message *messag
 	out->is_closing = in->is_closing;
 	out->yields = in->yields;
 	out->is_beside = in->is_beside;
+	out->is_wired = in->is_wired;
 }
 
 void fw_decode_host_report(struct fw_decoder *d, const Frag__V1__HostReport *in,
@@ -50,6 +51,7 @@ void fw_decode_host_report(struct fw_decoder *d, const Frag__V1__HostReport *in,
 	out->is_closing = in->is_closing != 0;
 	out->yields = in->yields != 0;
 	out->is_beside = in->is_beside != 0;
+	out->is_wired = in->is_wired != 0;
 }
 
 void fw_encode_reported(struct fw_encoder *e, const struct fw_message *message,

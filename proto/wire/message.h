@@ -249,6 +249,7 @@ struct fw_host_report {
 	bool is_closing;   /* it was told to end, and not to drain before; perhaps killed then */
 	bool yields;       /* it was told so, and another process is to go on for it */
 	bool is_beside;    /* it is that other process, and HOST_PAST has not come */
+	bool is_wired;     /* WIRE was asked for: messages may have come */
 };
 
 /* Tables as graph/resolve.h has them, flat. */

@@ -987,3 +987,34 @@ Test(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driver)
 	cr_expect_geq(create->epoch, RUN + 1000);
 	world_fini(&w);
 }
+
+
+Test(driver_adopt, what_was_wired_before_may_have_received_something)
+{
+	for (int is_wired = 0; is_wired < 2; is_wired++) {
+		struct fw_message report;
+		struct world w;
+
+		comes_back(&w);
+		hello_reporting(&w, 1, 1);
+		say_report(&w, 1, 1, two_fragments);
+		say_prepared(&w, 1, 1, "f1", true);
+		say_reported(&w, 1);
+		hello_reporting(&w, 2, 1);
+		report = of_host(FW_HOST_REPORT, 2);
+		report.report.restarts = 1;
+		report.report.is_wired = is_wired == 1;
+		say_report_as(&w, 2, report, "app", two_fragments, "f2", false);
+		say_prepared(&w, 2, 2, "f2", false);
+		say_reported(&w, 2);
+		written(&w);
+		cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+		step(&w,
+		     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = ""});
+		say_stats(&w, 1, 1, true, 20, 0);
+		say_exit(&w, 1, 1, 137, 9, "");
+		cr_assert(w.ended, "%s", w.log);
+		assert_has(w.json, is_wired ? "\"exact\": false" : "\"exact\": true");
+		world_fini(&w);
+	}
+}

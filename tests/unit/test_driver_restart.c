@@ -383,12 +383,15 @@ Test(driver_restart, a_stop_is_not_delayed_by_what_is_being_started)
 		if (step_of > 0)
 			is_prepared_again(&w, 2);
 		if (step_of == 2) { /* it waits for its backoff */
+			say_stats(&w, 2, 2, true, 0, 0);
 			say_exit(&w, 2, 2, 3, 0, "fraghost 103 exited with status 3");
 			cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
 		}
 		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 		cr_expect_eq(taken(&w, 2, FW_HOST_KILL) != NULL, step_of < 2);
 		speaking_epoch[2] = 2;
+		if (step_of == 1)
+			say_stats(&w, 2, 2, true, 0, 0);
 		if (step_of < 2)
 			say_exit(&w, 2, 2, 137, 9, "");
 		say_event(&w, 1, 1, FW_STATE_DONE, "");
@@ -425,6 +428,26 @@ Test(driver_restart, a_worker_that_is_gone_starts_nothing)
 	cr_assert(w.ended);
 	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
 	world_fini(&w);
+}
+
+Test(driver_restart, what_is_wired_may_have_received_something_before_it_was_started)
+{
+	for (int is_wired = 0; is_wired < 2; is_wired++) {
+		struct world w;
+
+		restarting_runs(&w);
+		receiver_dies(&w, 5);
+		if (is_wired)
+			is_prepared_again(&w, 2);
+		step(&w,
+		     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = ""});
+		say_stats(&w, 1, 1, true, 20, 0);
+		say_exit(&w, 1, 1, 137, 9, "");
+		cr_assert(w.ended, "%s", w.log);
+		assert_has(w.json, is_wired ? "\"exact\": false" : "\"exact\": true");
+		assert_has(w.json, is_wired ? "\"lost_at_least\": 0" : "\"lost\": 15");
+		world_fini(&w);
+	}
 }
 
 Test(driver_restart, fragments_that_want_something_else_get_hosts_of_their_own)

@@ -406,7 +406,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 							  .age_ns = 5000000000,
 							  .is_closing = true,
 							  .yields = true,
-							  .is_beside = true};
+							  .is_beside = true,
+							  .is_wired = true};
 		make_create(m, &message->report.create);
 		return;
 	case FW_REPORTED:

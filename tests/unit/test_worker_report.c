@@ -176,7 +176,7 @@ Test(worker_report, a_driver_of_one_application_gets_no_hosts)
 
 Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 {
-	struct fw_message kill = host_frame(FW_HOST_KILL);
+	struct fw_message kill = host_frame(FW_HOST_KILL), wire = host_frame(FW_HOST_WIRE);
 
 	start_as("key a 1");
 	spawn(1);
@@ -184,7 +184,12 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 	request(FW_HOST_START);
 	exited(0, SIGKILL, true);
 	spawn(2);
-	kill.epoch = 2;
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.is_wired);
+	wire.epoch = kill.epoch = 2;
+	from_driver(&wire);
 	kill.stop.reason = "another host crashed";
 	kill.stop.failure = FRAGI_FAILURE_HOST_EXITED;
 	from_driver(&kill);
@@ -196,6 +201,7 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 	cr_expect_eq(sent(FW_HOST_REPORT)->report.restarts, 1);
 	cr_expect(sent(FW_HOST_REPORT)->report.has_run);
 	cr_expect_not(sent(FW_HOST_REPORT)->report.started);
+	cr_expect(sent(FW_HOST_REPORT)->report.is_wired);
 	cr_expect_eq(sent(FW_HOST_REPORT)->report.stop, FW_STOP_KILLED);
 	cr_expect_eq(sent(FW_HOST_REPORT)->report.failure, FRAGI_FAILURE_HOST_EXITED);
 	cr_expect_str_eq(sent(FW_HOST_REPORT)->report.reason, "another host crashed");

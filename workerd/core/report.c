@@ -103,7 +103,8 @@ static void clear_epoch(struct wrk_core *core, struct wrk_kept *kept)
 	drop(core, &kept->exit);
 	fragi_free(kept->reason);
 	kept->reason = NULL;
-	kept->started = kept->has_ended = kept->yields = kept->is_closing = false;
+	kept->is_wired = kept->started = kept->has_ended = false;
+	kept->yields = kept->is_closing = false;
 	kept->stop = FW_STOP_NOT;
 }
 
@@ -185,7 +186,7 @@ static void add_past(struct wrk_core *core, struct wrk_kept *kept)
 
 	kept->restarts++;
 	if (stats == NULL || !stats->final) {
-		kept->is_inexact = kept->is_inexact || kept->started;
+		kept->is_inexact = kept->is_inexact || kept->is_wired;
 		return;
 	}
 	for (uint32_t i = 0; i < inner && i < stats->flow_count; i++)
@@ -290,6 +291,7 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		return;
 	kept->yields =
 		kept->yields || (request->kind == FW_HOST_STOP && request->stop.starts_again);
+	kept->is_wired = kept->is_wired || request->kind == FW_HOST_WIRE;
 	if (request->kind == FW_HOST_START)
 		kept->started = kept->has_run = true;
 	if ((request->kind != FW_HOST_STOP && request->kind != FW_HOST_KILL) || stop->starts_again)
@@ -410,6 +412,7 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 		.is_closing = kept->is_closing,
 		.yields = kept->yields,
 		.is_beside = kept->is_beside,
+		.is_wired = kept->is_wired,
 	};
 	if (message->report.create.source_bytes > FW_FRAME_MAX - REPORT_ROOM)
 		message->report.create.source_bytes = 0;

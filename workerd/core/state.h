@@ -72,7 +72,7 @@ struct wrk_kept {
 	struct wrk_copy stats, exit; /* the last ones; none: it lives */
 	struct wrk_copy events[WRK_KEPT_EVENTS_MAX];
 	uint32_t event_count;
-	bool has_ended, started, has_run, is_inexact;
+	bool has_ended, is_wired, started, has_run, is_inexact;
 	bool is_beside;  /* another process is the host, until HOST_PAST comes */
 	bool is_closing; /* it was told to end, and not to drain before */
 	bool yields;     /* another process goes on for it */
