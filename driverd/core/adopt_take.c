@@ -233,9 +233,9 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 	}
 	memcpy(app->data_key, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
-	if (!make_whole(host) || drv_lease_adopt(host, session, host->epoch) < 0)
+	if (!make_whole(host) || take_past(host, reported) < 0)
 		return -ENOMEM;
-	return take_past(host, reported);
+	return drv_lease_adopt(host, session, host->epoch);
 }
 
 /* All hosts are known: they are the application's. */

@@ -69,9 +69,12 @@ int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, ui
 	struct fw_message message = {.kind = FW_HOST_ADOPTED,
 				     .run = host->app->run,
 				     .host = host->number,
-				     .epoch = epoch};
+				     .epoch = epoch,
+				     .adopted.is_inexact = host->past.is_inexact};
 
-	return host->on_failure->lease_ns > 0 ? drv_send(session, &message) : 0;
+	return drv_migrates(host) && (host->on_failure->lease_ns > 0 || host->past.is_inexact)
+		       ? drv_send(session, &message)
+		       : 0;
 }
 
 void drv_lease_ended_before(struct drv_host *host)

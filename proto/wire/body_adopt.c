@@ -65,3 +65,17 @@ void fw_decode_reported(struct fw_decoder *d, const Frag__V1__Reported *in,
 {
 	(void)d, (void)in, (void)message;
 }
+
+void fw_encode_host_adopted(struct fw_encoder *e, const struct fw_message *message,
+			    Frag__V1__HostAdopted *out)
+{
+	(void)e;
+	out->is_inexact = message->adopted.is_inexact;
+}
+
+void fw_decode_host_adopted(struct fw_decoder *d, const Frag__V1__HostAdopted *in,
+			    struct fw_message *message)
+{
+	(void)d;
+	message->adopted.is_inexact = in->is_inexact != 0;
+}

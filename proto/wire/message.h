@@ -46,7 +46,7 @@
  *   driver -> worker           HOST_SAVED, for the host that goes on in its place, and HOST_PAST,
  *                              with which that one is the host
  *   driver -> worker           HOST_ADOPTED: a host that was reported is its own now, so the beats
- *                              renew its lease
+ *                              renew its lease; or its sums may lack something
  *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
@@ -125,7 +125,7 @@
 	X(100, HOST_REPORT, host_report, host_report, HostReport)                                  \
 	X(101, REPORTED, reported, reported, Reported)                                             \
 	X(102, HOST_PAST, host_past, host_stats, HostStats)                                        \
-	X(103, HOST_ADOPTED, host_adopted, reported, Reported)
+	X(103, HOST_ADOPTED, host_adopted, host_adopted, HostAdopted)
 
 #define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -250,6 +250,10 @@ struct fw_host_report {
 	bool yields;       /* it was told so, and another process is to go on for it */
 	bool is_beside;    /* it is that other process, and HOST_PAST has not come */
 	bool is_wired;     /* WIRE was asked for: messages may have come */
+};
+
+struct fw_host_adopted {
+	bool is_inexact; /* it may have run elsewhere, too: its sums lack that */
 };
 
 /* Tables as graph/resolve.h has them, flat. */
@@ -491,6 +495,7 @@ struct fw_message {
 		struct fw_drain drain;
 		struct fw_swap swap;
 		struct fw_host_report report;
+		struct fw_host_adopted adopted;
 	};
 };
 

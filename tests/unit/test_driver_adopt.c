@@ -251,6 +251,7 @@ Test(driver_adopt, the_lease_of_what_was_adopted_is_renewed)
 	cr_assert_not_null(adopted);
 	cr_expect_eq(adopted->host, 2);
 	cr_expect_eq(adopted->epoch, RUN);
+	cr_expect_not(adopted->adopted.is_inexact);
 	cr_expect_null(taken(&w, 1, FW_HOST_ADOPTED), "f1 has no lease");
 	world_fini(&w);
 }
@@ -297,6 +298,38 @@ Test(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere)
 	written(&w);
 	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
 	cr_expect_not_null(taken(&w, 1, FW_HOST_CREATE), "%s", w.log);
+	world_fini(&w);
+}
+
+/* It may have gone on on another worker, which this driver does not know; nor will the next one. */
+Test(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_driver)
+{
+	static const char migrating[] =
+		"frag: 1\n"
+		"application: app\n"
+		"fragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 0}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+	const struct fw_message *adopted;
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 2);
+	hello_reporting(&w, 2, 1);
+	say_report(&w, 1, 1, migrating);
+	say_prepared(&w, 1, 1, "f1", true);
+	say_reported(&w, 1);
+	say_report(&w, 2, 2, migrating);
+	say_prepared(&w, 2, 2, "f2", false);
+	say_exit(&w, 2, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
+	say_reported(&w, 2);
+	written(&w);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	adopted = taken(&w, 2, FW_HOST_ADOPTED);
+	cr_assert_not_null(adopted, "%s", w.log);
+	cr_expect(adopted->adopted.is_inexact);
+	cr_expect_null(taken(&w, 1, FW_HOST_ADOPTED), "f1 cannot have run elsewhere");
 	world_fini(&w);
 }
 

@@ -411,7 +411,9 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_create(m, &message->report.create);
 		return;
 	case FW_REPORTED:
+		return;
 	case FW_HOST_ADOPTED:
+		message->adopted.is_inexact = true;
 		return;
 	case FW_HOST_PREPARED:
 		make_prepared(m, &message->prepared);

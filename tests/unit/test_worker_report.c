@@ -210,6 +210,26 @@ Test(worker_report, sums_of_earlier_epochs_and_the_last_request_to_stop)
 	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
 }
 
+Test(worker_report, what_a_driver_did_not_know_of_its_sums_the_next_one_hears)
+{
+	struct fw_message adopted = host_frame(FW_HOST_ADOPTED);
+
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect_not(sent(FW_HOST_REPORT)->report.is_inexact);
+	adopted.adopted.is_inexact = true;
+	from_driver(&adopted);
+	lose_driver();
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+	cr_expect(sent(FW_HOST_REPORT)->report.is_inexact);
+}
+
 Test(worker_report, an_epoch_that_ended_meanwhile_does_not_come_back)
 {
 	struct fw_message create = create_of(7, 1, 1);

@@ -281,6 +281,14 @@ bool wrk_keep_past(struct wrk_core *core, const struct fw_message *past,
 	return kept != NULL;
 }
 
+void wrk_keep_adopted(struct wrk_core *core, const struct fw_message *adopted)
+{
+	struct wrk_kept *kept = kept_for(core, adopted);
+
+	if (kept != NULL)
+		kept->is_inexact = kept->is_inexact || adopted->adopted.is_inexact;
+}
+
 void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		      struct wrk_actions *actions)
 {

@@ -358,6 +358,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 		break;
 	case FW_HOST_ADOPTED:
 		wrk_lease_adopted(core, message);
+		wrk_keep_adopted(core, message);
 		break;
 	case FW_REFUSED: /* it judged this worker dead meanwhile */
 		session_drop(core, false,

@@ -204,6 +204,8 @@ void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
 /* report.c: what the driver needs to adopt hosts, if it keeps them */
 void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int64_t now_ns,
 		     struct wrk_actions *actions);
+/* It is the present driver's, which knows whether its sums lack something. */
+void wrk_keep_adopted(struct wrk_core *core, const struct fw_message *adopted);
 /* A request that is passed on to a host. */
 void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		      struct wrk_actions *actions);
