@@ -168,6 +168,22 @@ static void stranger(struct sim *sim, uint32_t bits, bool rogue)
 		sim_close(sim, index, 0, false);
 }
 
+/*
+ * Whether another process of the same host has this epoch: what is said of it is not stale, and
+ * its workerd would not say it a second time.
+ */
+static bool is_of_another(const struct sim *sim, const struct sim_host *host, uint64_t epoch)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *other = &sim->hosts[i];
+
+		if (other->process.alive && other->app == host->app && other->run == host->run &&
+		    other->number == host->number && other->epoch == epoch)
+			return true;
+	}
+	return false;
+}
+
 /* Frames of another epoch, and a second HOST_CREATE of the same one. */
 static void stale(struct sim *sim, uint32_t bits)
 {
@@ -176,19 +192,24 @@ static void stale(struct sim *sim, uint32_t bits)
 		host != NULL ? sim->workers[host->worker].connection : SIM_CONNECTIONS_MAX;
 	const char *fragments[] = {"f0"};
 	struct fw_message message;
+	uint64_t said, told; /* the epochs of what the driver and the workerd hear */
 
 	if (connection == SIM_CONNECTIONS_MAX || connection != host->connection ||
 	    !sim->connections[connection].admitted ||
 	    sim->connections[connection].incarnation != host->incarnation ||
 	    !sim->connections[connection].open[1])
 		return;
+	said = host->epoch + (bits % 2 == 0 ? 1 : -1ull);
+	told = host->epoch + (bits % 5 == 0 ? 1 : -1ull);
+	if (is_of_another(sim, host, said) || is_of_another(sim, host, told))
+		return;
 	sim_print(sim, "stale", "frames about host %u of %s", host->number, host->app->name);
-	message = report(bits, host->run, host->number, host->epoch + (bits % 2 == 0 ? 1 : -1ull));
+	message = report(bits, host->run, host->number, said);
 	send(sim, connection, 1, &message);
 	message = (struct fw_message){.kind = bits % 3 == 0 ? FW_HOST_KILL : FW_HOST_STOP,
 				      .run = host->run,
 				      .host = host->number,
-				      .epoch = host->epoch + (bits % 5 == 0 ? 1 : -1ull)};
+				      .epoch = told};
 	send(sim, connection, 0, &message);
 	message = (struct fw_message){.kind = FW_HOST_CREATE,
 				      .run = host->run,
