@@ -1021,7 +1021,6 @@ Test(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driver)
 	world_fini(&w);
 }
 
-
 Test(driver_adopt, what_was_wired_before_may_have_received_something)
 {
 	for (int is_wired = 0; is_wired < 2; is_wired++) {
