@@ -158,6 +158,13 @@ static bool hangs_unseen(const struct sim_host *host)
 	       host->process.alive && host_core_state(host->core) == HOST_STATE_ENDING;
 }
 
+/* A driver that has ended asked for its start, which hangs: the next one takes it for started. */
+static bool hangs_in_start(const struct sim *sim, const struct sim_host *host)
+{
+	return host->app->fate == SIM_FATE_START_HANGS && sim->driver.incarnation > 1 &&
+	       host->process.alive && host_core_state(host->core) == HOST_STATE_STARTING;
+}
+
 /* What a running or waiting application waits for must exist. */
 static void look_at_app(struct sim *sim, struct sim_app *app)
 {
@@ -175,7 +182,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			sim_fail(sim, "stop", "pid %d of %s was not told to drain", host->pid,
 				 app->name);
 		settled = settled && sim_host_runs(host) && !host->hangs;
-		unseen = unseen || hangs_unseen(host);
+		unseen = unseen || hangs_unseen(host) || hangs_in_start(sim, host);
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
@@ -378,8 +385,12 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 	int pid = app->fate_met && app->harms == 0 && exits ? app->fate_pid
 		  : !app->fate_met && app->harms == 1       ? app->harmed_pid
 							    : 0;
+	const struct sim_host *host = sim_host_by_pid(sim, pid);
 	char named[32];
 
+	/* The application ended already when it was harmed. */
+	if (!app->fate_met && host != NULL && host->end_requested)
+		return;
 	/* A host that may be started again is not the reason where that was done. */
 	if (app->early_excuse || pid == 0 || app->failed_outside)
 		return;
