@@ -385,11 +385,10 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 	int pid = app->fate_met && app->harms == 0 && exits ? app->fate_pid
 		  : !app->fate_met && app->harms == 1       ? app->harmed_pid
 							    : 0;
-	const struct sim_host *host = sim_host_by_pid(sim, pid);
+	const struct sim_host *host = sim_host_by_pid(sim, (uint32_t)pid);
 	char named[32];
 
-	/* The application ended already when it was harmed. */
-	if (!app->fate_met && host != NULL && host->end_requested)
+	if (host != NULL && host->ended_by_worker) /* before it could be the cause */
 		return;
 	/* A host that may be started again is not the reason where that was done. */
 	if (app->early_excuse || pid == 0 || app->failed_outside)
