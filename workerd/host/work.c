@@ -224,29 +224,13 @@ void host_work_prepare(struct host_work *work, const struct host_action *action)
 	start_thread(work, prepare_main);
 }
 
-/* Connects the services of the application, which may take as long as they like. */
-static void *connect_main(void *arg)
+static void wire(struct host_work *work)
 {
-	struct host_work *work = arg;
-
-	fragi_call_record(&work->call);
-	pthread_cleanup_push(lose_thread, work);
-	work->result = fragi_run_connect_services(work->run, work->wire->wire.announced,
-						  work->wire->wire.announced_count, &work->err);
-	pthread_cleanup_pop(0);
-	done(work);
-	return NULL;
-}
-
-void host_work_wire(struct host_work *work, struct fw_message *request)
-{
-	const struct fw_host_wire *wire = &request->wire;
+	const struct fw_host_wire *wire = &work->wire->wire;
 	struct fragi_run_peer *peers;
 	struct fragi_run_edge *edges;
 	struct fragi_arena arena = {0};
 
-	begin(work, HOST_DO_WIRE);
-	work->wire = request;
 	work->result = host_tables_wire(wire, &arena, &peers, &edges);
 	if (work->result < 0)
 		frag_err_set(&work->err, work->result, "cannot take in the edges of this host: %s",
@@ -256,9 +240,33 @@ void host_work_wire(struct host_work *work, struct fw_message *request)
 					      wire->edge_count, &work->err);
 	fragi_arena_fini(&arena);
 	if (work->result == 0 && fragi_run_service_count(work->run) > 0)
-		start_thread(work, connect_main);
-	else
+		work->result = fragi_run_connect_services(work->run, wire->announced,
+							  wire->announced_count, &work->err);
+}
+
+/* Services may take as long as they like, and a host that is to hand over variables may hang. */
+static void *wire_main(void *arg)
+{
+	struct host_work *work = arg;
+
+	fragi_call_record(&work->call);
+	pthread_cleanup_push(lose_thread, work);
+	wire(work);
+	pthread_cleanup_pop(0);
+	done(work);
+	return NULL;
+}
+
+void host_work_wire(struct host_work *work, struct fw_message *request)
+{
+	begin(work, HOST_DO_WIRE);
+	work->wire = request;
+	if (fragi_run_wire_may_wait(work->run)) {
+		start_thread(work, wire_main);
+	} else {
+		wire(work);
 		done(work);
+	}
 }
 
 int host_work_rewire(struct host_work *work, const struct fw_message *request)

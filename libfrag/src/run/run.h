@@ -102,6 +102,8 @@ FRAGI_API const char *fragi_run_announced(const struct fragi_run *run, uint32_t 
  */
 FRAGI_API int fragi_run_connect_services(struct fragi_run *run, const char *const *announced,
 					 uint32_t count, struct frag_err *err);
+/* Whether wire asks another host for a variable, or services are to be connected after it. */
+FRAGI_API bool fragi_run_wire_may_wait(const struct fragi_run *run);
 /* Where this host is reached over one transport. */
 struct fragi_run_address {
 	const char *transport; /* "ucx" */

@@ -61,17 +61,30 @@ int fragi_run_declare_variables(struct fragi_run *run, struct fragi_diag *diag)
 	return r;
 }
 
+/* Whether one that is read here is made by another host. */
+static bool is_fetched(const struct fragi_run *run, const struct fragi_spec_variable *variable)
+{
+	return variable->path == NULL && !is_here(run, &variable->writer) &&
+	       is_read(run, variable, true);
+}
+
+bool fragi_run_wire_may_wait(const struct fragi_run *run)
+{
+	const struct fragi_spec *spec = run->config.spec;
+	bool fetches = false;
+
+	for (size_t i = 0; i < spec->variable_count; i++)
+		fetches = fetches || is_fetched(run, &spec->variables[i]);
+	return fetches || fragi_run_service_count(run) > 0;
+}
+
 int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err)
 {
 	const struct fragi_spec *spec = run->config.spec;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < spec->variable_count; i++) {
-		const struct fragi_spec_variable *variable = &spec->variables[i];
-
-		if (variable->path == NULL && !is_here(run, &variable->writer) &&
-		    is_read(run, variable, true))
-			r = fragi_variables_fetch(run->variables, variable->name, err);
-	}
+	for (size_t i = 0; r == 0 && i < spec->variable_count; i++)
+		if (is_fetched(run, &spec->variables[i]))
+			r = fragi_variables_fetch(run->variables, spec->variables[i].name, err);
 	return r;
 }
