@@ -17,7 +17,7 @@
 /* The allocators of device memory of an operator. */
 struct gpu_memory {
 	struct frag_device shared, private; /* that hosts can map, and that they cannot; 0: none */
-	bool grows;                         /* shared: they cannot map what it takes later */
+	bool spills;                        /* shared: what does not fit there is private */
 };
 
 static void add(const struct frag_resource *resource, struct gpu_memory *memory)
@@ -29,7 +29,7 @@ static void add(const struct frag_resource *resource, struct gpu_memory *memory)
 		return;
 	}
 	memory->shared = resource->allocator.gpu;
-	memory->grows |= resource->allocator.grows;
+	memory->spills |= resource->allocator.spills;
 }
 
 static struct gpu_memory memory_of(const struct frag_op *op)
@@ -66,8 +66,9 @@ static void say_mapped(const struct ctl_flow *flow, const struct frag_fragment *
 		       const struct gpu_memory *memory, char *out, size_t size)
 {
 	const struct frag_device gpu = memory->shared;
-	const char *rest =
-		memory->grows ? ", and from what is taken beyond device_memory_initial_size," : "";
+	const char *rest = memory->spills
+				   ? ", and where it does not fit into device_memory_initial_size,"
+				   : "";
 	const char *where = strcmp(flow->edge, FRAGI_TRANSPORT_SHM) == 0
 				    ? ""
 				    : "both hosts are on one machine and ";

@@ -11,6 +11,11 @@
 /* A GPU for tests of edges: the driver of tests, and what it lets tests do. */
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 
+/*
+ * For the dead_ns of a pair: no beat comes during a test, so what is not reported is not noticed.
+ */
+#define NO_BEAT_NS ((int64_t)100000 * 1000000000)
+
 /* Loads the driver of tests, and makes GPU 0 ready in this process. */
 static inline void gpu_open(void)
 {

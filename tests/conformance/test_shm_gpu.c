@@ -55,7 +55,7 @@ static void take_area(struct pair *pair, int side)
 
 static void open_pair(struct pair *pair, const struct kind *kind)
 {
-	*pair = (struct pair){.capacity = 4, .opened = take_area};
+	*pair = (struct pair){.capacity = 4, .opened = take_area, .dead_ns = NO_BEAT_NS};
 	pair_open(pair, kind);
 }
 

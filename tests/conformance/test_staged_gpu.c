@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "gpu.h"
@@ -43,13 +45,18 @@ static void share_memory(struct pair *pair, int side)
 		fragi_default_memory_set(transport->ops->memory(transport, GPU));
 }
 
-static void open_pair(struct pair *pair, const struct kind *kind)
+static void open_pair_with(struct pair *pair, const struct kind *kind, int64_t dead_ns)
 {
-	*pair = (struct pair){.capacity = 4, .opened = share_memory};
+	*pair = (struct pair){.capacity = 4, .opened = share_memory, .dead_ns = dead_ns};
 	pair_open(pair, kind);
 	released = 0;
 	cr_assert_eq(fragi_alloc_on(NULL, GPU, COUNT * (size_t)BYTES, (void **)&memory), 0);
 	gpu_fill(memory, COUNT * (size_t)BYTES, 'z');
+}
+
+static void open_pair(struct pair *pair, const struct kind *kind)
+{
+	open_pair_with(pair, kind, NO_BEAT_NS);
 }
 
 static void close_pair(struct pair *pair)
@@ -259,6 +266,76 @@ Test(staged_gpu, memory_of_a_dropped_message_comes_back_after_its_copy)
 	}
 }
 
+struct sender {
+	struct frag_tensor *tensor;
+	struct fragi_stream *streams;
+	pthread_barrier_t *both;
+	pthread_t thread;
+	_Atomic(struct frag_tensor *) sent;
+};
+
+static void *copy_tensor(void *arg)
+{
+	struct sender *sender = arg;
+
+	pthread_barrier_wait(sender->both);
+	atomic_store(&sender->sent, fragi_tensor_sent(sender->tensor, &sender->streams));
+	return NULL;
+}
+
+static int count_of_done(struct sender senders[2])
+{
+	return (atomic_load(&senders[0].sent) != NULL) + (atomic_load(&senders[1].sent) != NULL);
+}
+
+/* Sends a tensor over two flows at once. Returns whether both copied it, as they rarely do. */
+static bool both_copy(void)
+{
+	const struct frag_dltensor dl = {
+		.data = memory, .device = GPU, .ndim = 1, .dtype = U8, .shape = &(int64_t){BYTES}};
+	struct sender senders[2] = {0};
+	struct frag_tensor *tensor;
+	pthread_barrier_t both;
+	int copies = fake.calls("cuMemcpyAsync");
+
+	cr_assert_eq(frag_tensor_wrap(&dl, on_release, NULL, &tensor), 0);
+	pthread_barrier_init(&both, NULL, 2);
+	fake.hold(true);
+	for (int i = 0; i < 2; i++) {
+		senders[i].tensor = tensor;
+		senders[i].both = &both;
+		cr_assert_eq(pthread_create(&senders[i].thread, NULL, copy_tensor, &senders[i]), 0);
+	}
+	while (fake.calls("cuMemcpyAsync") < copies + 2 && count_of_done(senders) < 2)
+		usleep(10);
+	copies = fake.calls("cuMemcpyAsync") - copies;
+	for (int i = 0; copies == 2 && i < 100; i++) {
+		usleep(100);
+		cr_assert_lt(count_of_done(senders), 2, "the GPU still reads it for who lost");
+	}
+	fake.hold(false);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(senders[i].thread, NULL);
+		fragi_streams_settle(senders[i].streams);
+		fragi_streams_free(senders[i].streams);
+	}
+	cr_expect_eq(atomic_load(&senders[0].sent), atomic_load(&senders[1].sent));
+	pthread_barrier_destroy(&both);
+	frag_tensor_unref(tensor);
+	return copies == 2;
+}
+
+/* What a copy reads stays until it is made, also the copy that nobody uses. */
+Test(staged_gpu, a_tensor_that_two_flows_copy_at_once_stays_for_both_copies)
+{
+	int trials = 0;
+
+	cr_assert_eq(fragi_alloc_on(NULL, GPU, (size_t)BYTES, (void **)&memory), 0);
+	while (!both_copy())
+		cr_assert_lt(++trials, 10000, "two threads never copied it at once");
+	fragi_free_on(NULL, GPU, memory);
+}
+
 Test(staged_gpu, a_gpu_that_fails_under_a_copy_ends_the_host_with_what_cuda_says)
 {
 	struct pair pair;
@@ -278,6 +355,67 @@ Test(staged_gpu, a_gpu_that_fails_under_a_copy_ends_the_host_with_what_cuda_says
 	fake.hold(false);
 	close_pair(&pair);
 	cr_expect_eq(released, 1);
+}
+
+static bool has_failed(struct pair *pair)
+{
+	return atomic_load(&pair->faults[0]) > 0;
+}
+
+/* The first query says "not yet"; what asks again is the next emit. */
+Test(staged_gpu, a_gpu_that_fails_after_a_message_has_waited_ends_the_host)
+{
+	struct pair pair;
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		open_pair(&pair, kinds[k]);
+		fake.hold(true);
+		cr_assert_eq(send(&pair, 0, NULL), 0);
+		pair_settle(&pair);
+		cr_expect_eq(atomic_load(&pair.faults[0]), 0);
+		fake.fail("cuEventQuery", 1, 700);
+		cr_assert_eq(send(&pair, 1, NULL), 0);
+		cr_expect_eq(atomic_load(&pair.faults[0]), 1);
+		cr_expect_not_null(
+			strstr(pair.sentence[0], "cuEventQuery: CUDA_ERROR_ILLEGAL_ADDRESS"), "%s",
+			pair.sentence[0]);
+		fake.fail("cuEventQuery", 1, 700);
+		cr_assert_eq(send(&pair, 2, NULL), 0);
+		cr_expect_eq(atomic_load(&pair.faults[0]), 1, "it is reported once");
+		fake.hold(false);
+		close_pair(&pair);
+	}
+}
+
+/* A GPU that has failed reports no end of work, and this flow emits nothing more. */
+Test(staged_gpu, a_gpu_that_fails_and_reports_nothing_ends_the_host)
+{
+	struct pair pair;
+
+	open_pair_with(&pair, &kind_ucx, 0);
+	fake.hold(true);
+	cr_assert_eq(send(&pair, 0, NULL), 0);
+	pair_settle(&pair);
+	fake.fail("cuEventQuery", 1, 700);
+	cr_expect(pair_until(&pair, has_failed));
+	cr_expect_str_eq(pair.op[0], "one.tx");
+	fake.hold(false);
+	close_pair(&pair);
+}
+
+Test(staged_gpu, a_message_leaves_also_when_the_end_of_its_copy_is_not_reported)
+{
+	struct pair pair;
+
+	open_pair_with(&pair, &kind_ucx, 0);
+	fake.hold(true);
+	fake.hold_calls(true);
+	cr_assert_eq(send(&pair, 0, NULL), 0);
+	pair_settle(&pair);
+	fake.hold(false);
+	expect_next(&pair, 'z');
+	fake.hold_calls(false);
+	close_pair(&pair);
 }
 
 /* Whatever the driver refuses fails that emit, and the next message crosses. */

@@ -23,6 +23,7 @@ EXPORT extern __typeof__(fake_cuda_calls) fake_cuda_calls;
 EXPORT extern __typeof__(fake_cuda_peek) fake_cuda_peek;
 EXPORT extern __typeof__(fake_cuda_poke) fake_cuda_poke;
 EXPORT extern __typeof__(fake_cuda_hold_stream) fake_cuda_hold_stream;
+EXPORT extern __typeof__(fake_cuda_hold_calls) fake_cuda_hold_calls;
 EXPORT extern __typeof__(fake_cuda_write) fake_cuda_write;
 EXPORT extern __typeof__(fake_cuda_copy) fake_cuda_copy;
 EXPORT extern __typeof__(fake_cuda_reach) fake_cuda_reach;
@@ -131,7 +132,7 @@ static pthread_cond_t completed = PTHREAD_COND_INITIALIZER; /* an event */
 static struct CUctx_st contexts[DEVICES_MAX];
 static size_t used[DEVICES_MAX], memory_max;
 static int device_count, version;
-static bool held, initialised, configured;
+static bool held, calls_held, initialised, configured;
 
 static __thread struct CUctx_st *stack[STACK_MAX];
 static __thread int depth;
@@ -830,7 +831,7 @@ static bool may_run(const struct CUstream_st *stream)
 {
 	const struct task *task = stream->first;
 
-	return task != NULL && !held && !stream->held &&
+	return task != NULL && !held && !stream->held && !(task->fn != NULL && calls_held) &&
 	       !(task->waits && task->event->complete < task->record);
 }
 
@@ -1522,6 +1523,14 @@ void fake_cuda_hold_stream(void *stream, bool hold)
 {
 	pthread_mutex_lock(&lock);
 	((struct CUstream_st *)stream)->held = hold;
+	wake_streams();
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_cuda_hold_calls(bool hold)
+{
+	pthread_mutex_lock(&lock);
+	calls_held = hold;
 	wake_streams();
 	pthread_mutex_unlock(&lock);
 }

@@ -32,6 +32,8 @@ void fake_cuda_fail(const char *name, int nth, int result);
 void fake_cuda_hold(bool hold);
 /* The same of one stream, a CUstream. */
 void fake_cuda_hold_stream(void *stream, bool hold);
+/* While held, no function is called that cuLaunchHostFunc was given. */
+void fake_cuda_hold_calls(bool hold);
 /* A kernel that writes a byte to memory of a GPU, in the order of a stream. Returns 0 or -1. */
 int fake_cuda_write(void *stream, unsigned long long address, unsigned char byte, size_t size);
 /* The same, that copies. */

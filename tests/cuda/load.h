@@ -14,6 +14,7 @@ static struct {
 	__typeof__(&fake_cuda_fail) fail;
 	__typeof__(&fake_cuda_hold) hold;
 	__typeof__(&fake_cuda_hold_stream) hold_stream;
+	__typeof__(&fake_cuda_hold_calls) hold_calls;
 	__typeof__(&fake_cuda_write) write;
 	__typeof__(&fake_cuda_copy) copy;
 	__typeof__(&fake_cuda_used) used;
@@ -40,6 +41,7 @@ static void load_fake(void)
 	FIND(fail);
 	FIND(hold);
 	FIND(hold_stream);
+	FIND(hold_calls);
 	FIND(write);
 	FIND(copy);
 	FIND(used);

@@ -207,7 +207,8 @@ fragments:
   a:
     resources:
       frames: {type: block_memory_pool, storage_type: 1, block_size: 1KiB, num_blocks: 8}
-      own: {type: stream_ordered_allocator, dev_id: 1}
+      own: {type: stream_ordered_allocator, dev_id: 1, device_memory_initial_size: 1MiB,
+            device_memory_max_size: 1MiB}
       later: {type: rmm_allocator, device_memory_initial_size: 0}
       host: {type: block_memory_pool, block_size: 1KiB, num_blocks: 8}
     operators:
@@ -253,7 +254,7 @@ flows:
             "b.own.in": (["pointer", "mapped", "staged"],
                          either + "mapped where both hosts are on one machine and the receiving "
                          "one uses GPU 1 before the start, and the tensor has no gaps between its "
-                         "elements; else, and from what is taken beyond "
+                         "elements; else, and where it does not fit into "
                          "device_memory_initial_size, staged; it stays on GPU 1 unless it is "
                          "staged, and the receiver's own memory is on GPU 0"),
             "b.later.in": (["pointer", "staged"],

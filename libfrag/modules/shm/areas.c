@@ -33,8 +33,10 @@ int shm_area_alloc(struct shm_areas *areas, struct frag_device device, size_t si
 	pthread_mutex_lock(&areas->lock);
 	number = atomic_load_explicit(&areas->count, memory_order_relaxed);
 	area = &areas->all[number];
-	r = number == SHM_AREAS_MAX ? -ENOTSUP
-				    : memory->shared->alloc(device, size, out_memory, &bytes, &err);
+	r = number == SHM_AREAS_MAX
+		    ? frag_err_set(&err, -ENOTSUP, "a host shares %d areas of GPUs at most",
+				   SHM_AREAS_MAX)
+		    : memory->shared->alloc(device, size, out_memory, &bytes, &err);
 	if (r == 0) {
 		area->device = device;
 		area->base = (uintptr_t)*out_memory;
@@ -43,7 +45,10 @@ int shm_area_alloc(struct shm_areas *areas, struct frag_device device, size_t si
 	}
 	pthread_mutex_unlock(&areas->lock);
 	if (r < 0 && err.text[0] != '\0')
-		log_info(NULL, "memory of a GPU is not shared with other hosts: %s", err.text);
+		log_info(
+			NULL,
+			"memory of a GPU is not shared with other hosts, so tensors in it are copied when they go there: %s",
+			err.text);
 	return r;
 }
 

@@ -49,7 +49,7 @@ struct fragi_allocator {
 	/* whose device memory its parameters choose; type 0: none. Constant once it was set up */
 	struct frag_device gpu;
 	bool is_shared; /* other hosts can map that memory, if there are any on the machine */
-	bool grows;     /* ... but not what it takes after the start */
+	bool spills;    /* ... but not what did not fit into the memory it took at the start */
 	void *state;
 	/* called when the last reference is dropped */
 	void (*destroy)(struct frag_resource *resource);

@@ -511,6 +511,8 @@ struct frag_tensor *fragi_tensor_sent(struct frag_tensor *tensor, struct fragi_s
 		return NULL;
 	if (!atomic_compare_exchange_strong_explicit(&tensor->copy, &other, copy,
 						     memory_order_acq_rel, memory_order_acquire)) {
+		/* The GPU reads the tensor for it, and who sends `other` may free the tensor. */
+		(void)fragi_tensor_wait(copy, NULL);
 		frag_tensor_unref(copy);
 		copy = other;
 	}

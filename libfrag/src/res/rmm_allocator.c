@@ -29,7 +29,7 @@ static int setup(void *state, struct frag_resource *resource, struct frag_err *e
 	resource->allocator.is_pinned = true;
 	resource->allocator.gpu = fragi_gpu_pool_device(&s->pool);
 	resource->allocator.is_shared = s->pool.first_bytes > 0;
-	resource->allocator.grows = s->pool.max_bytes > s->pool.first_bytes;
+	resource->allocator.spills = true;
 	return r < 0 ? r
 		     : fragi_gpu_pool_check_sizes(s->host_first_bytes, s->host_max_bytes,
 						  "host_memory", err);

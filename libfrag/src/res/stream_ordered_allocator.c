@@ -20,7 +20,7 @@ static int setup(void *state, struct frag_resource *resource, struct frag_err *e
 
 	resource->allocator.gpu = fragi_gpu_pool_device(&s->pool);
 	resource->allocator.is_shared = s->pool.first_bytes > 0;
-	resource->allocator.grows = s->pool.max_bytes > s->pool.first_bytes;
+	resource->allocator.spills = true;
 	return fragi_gpu_pool_check_sizes(s->pool.first_bytes, s->pool.max_bytes, "device_memory",
 					  err);
 }

@@ -348,6 +348,14 @@ static int64_t tick_connecting(struct fragi_remote_endpoint *endpoint, int64_t n
 	return earlier(endpoint->hello_ns, endpoint->connect_until_ns);
 }
 
+/* A GPU that has failed may never report the end of its work. */
+static void ask_gpus_again(const struct fragi_remote_endpoint *endpoint)
+{
+	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
+		if (edge->is_tx && fragi_remote_tx_of(edge)->awaited != NULL)
+			fragi_remote_tx_transmit(fragi_remote_tx_of(edge));
+}
+
 static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
 {
 	const struct fragi_remote_config *config = &fragi_remote_of(endpoint)->config;
@@ -360,6 +368,7 @@ static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns
 		return now_ns;
 	}
 	return_credits(endpoint);
+	ask_gpus_again(endpoint);
 	if (now_ns - endpoint->sent_ns >= config->beat_ns) {
 		fragi_remote_send_own(endpoint, FRAGI_KIND_BEAT, 0, 0);
 		endpoint->sent_ns = now_ns;

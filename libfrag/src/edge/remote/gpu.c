@@ -78,13 +78,15 @@ bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_messag
 	}
 	if (r == 1)
 		return false;
+	if (r < 0) {
+		if (!tx->gpu_failed)
+			fail_for_gpu(tx, &why);
+		tx->gpu_failed = true;
+		return true;
+	}
 	if (work == tx->awaited)
 		return true;
 	tx->awaited = work;
-	if (r < 0) {
-		fail_for_gpu(tx, &why);
-		return true;
-	}
 	atomic_fetch_add(&tx->awaiting, 1);
 	fragi_work_later(work, on_written, tx);
 	return true;

@@ -144,6 +144,7 @@ struct fragi_remote_tx {
 	uint64_t held_stamp;
 	/* the GPU's work that the held one waits for; a name only */
 	const struct fragi_work *awaited;
+	bool gpu_failed;           /* and the fault is reported */
 	_Atomic uint32_t awaiting; /* reports of such work that are to come, on any thread */
 	uint32_t under_way;        /* sends */
 	bool close_sent;
@@ -371,7 +372,8 @@ void fragi_remote_tx_silence(struct fragi_remote_tx *tx);
 bool fragi_remote_tx_is_mapped(const struct fragi_remote_tx *tx, const struct frag_tensor *tensor);
 /*
  * Whether the GPU still writes the message, or copies it. Then the tx is kicked when it has; if the
- * GPU has failed, the host ends.
+ * GPU has failed, the host ends. A GPU that has failed may report nothing, so each beat asks it
+ * again.
  */
 bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_message *message);
 /*
