@@ -300,6 +300,9 @@ class Failing(cluster.ClusterTest):
         self.assertIn(worker, [self.name_of(self.w1), self.name_of(self.w2)])
         self.assert_failure(summary, "library_missing", "node", None, worker)
         self.assertIn("worker %s could not prepare " % worker, self.d.stderr)
+        sentence = summary["failure"]["sentence"]
+        self.assertIn(" on %s; put it there" % socket.gethostname(), sentence)
+        self.assertTrue(sentence.endswith(" (worker %s)" % worker), sentence)
 
     def test_symbol_missing(self):
         self.write("app.yaml", (APP % {"folder": self.folder}).replace("libtruth.so", "libempty.so"))

@@ -16,8 +16,8 @@ HEAD = "frag: 1\napplication: app\n"
 class Places(cluster.ClusterTest):
     def errors_of(self, process):
         """The lines that begin with a place in the graph, in the order in which they were
-        printed."""
-        return re.findall(r"(?m)(?:^|[ /])(v\.yaml:\d+:\d+: .*)$", process.stderr)
+        printed. A driver adds the worker that lacks a library."""
+        return re.findall(r"(?m)(?:^|[ /])(v\.yaml:\d+:\d+: .*?)(?: \(worker \S+\))?$", process.stderr)
 
     def daemons(self, *worker_args):
         """A driver and a worker for each of the two fragments. What the text alone shows is

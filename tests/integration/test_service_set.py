@@ -56,7 +56,7 @@ class Set(ServiceTest):
                 ("left.dial.value=many", "left.dial: parameter \"value\": \"many\" is not a valid integer"),
                 ("left.dial.mode=loud", "left.dial: parameter \"mode\": \"loud\" is not a valid choice; choices: soft, hard"),
                 ("left.dial.title=x", "left.dial: parameter \"title\" cannot be changed while it runs; those that can: value, mode"),
-                ("left.dial.valeu=1", "did you mean \"value\"?"),
+                ("left.dial.valeu=1", "left.dial: unknown parameter \"valeu\"; did you mean \"value\"?"),
                 ("left.dail.value=1", "unknown operator \"dail\"; did you mean \"dial\"?"),
                 ("lefd.dial.value=1", "unknown fragment \"lefd\"; did you mean \"left\"?"),
                 ("left", "\"left\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE"),

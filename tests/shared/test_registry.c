@@ -145,12 +145,14 @@ Test(registry, looks_only_in_allowed_folders)
 {
 	struct fragi_registry *registry;
 	char path[PATH_MAX + 40], target[PATH_MAX + 40], lib[PATH_MAX];
+	char machine[HOST_NAME_MAX + 1];
 
+	cr_assert_eq(gethostname(machine, sizeof(machine)), 0);
 	snprintf(lib, sizeof(lib), "%s", fragi_library_folder());
 	registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
 	refuses(registry, "libgood.so", -ENOENT,
-		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
-		scratch, lib, lib);
+		"library libgood.so is not in %s, %s/frag/extensions, %s/frag/plugins on %s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
+		scratch, lib, lib, machine);
 	refuses(registry, "../libgood.so", -EINVAL,
 		"library ../libgood.so: a path is only accepted from a driver of the same user on the same machine, or below workerd's --app-root; write the name alone and put its folder into --library-path");
 	snprintf(path, sizeof(path), "%s/libgood.so", scratch);
@@ -163,8 +165,8 @@ Test(registry, looks_only_in_allowed_folders)
 		"library libgood.so: %s leads to %s, outside the folders that libraries may come from; put the file itself there",
 		path, target);
 	refuses(registry, ".", -ENOENT,
-		"library . is not in %s, %s/frag/extensions, %s/frag/plugins; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
-		scratch, lib, lib);
+		"library . is not in %s, %s/frag/extensions, %s/frag/plugins on %s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
+		scratch, lib, lib, machine);
 	fragi_registry_destroy(registry);
 
 	/* A link from one allowed folder into another is fine. */

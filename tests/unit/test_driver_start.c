@@ -333,7 +333,7 @@ Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
 	assert_has(
 		w.json,
 		"\"failure\": {\"code\": \"library_missing\", \"scope\": \"node\", "
-		"\"sentence\": \"libx.so was not found\", \"operator\": null, \"worker\": \"b\"}");
+		"\"sentence\": \"libx.so was not found (worker b)\", \"operator\": null, \"worker\": \"b\"}");
 	world_fini(&w);
 }
 

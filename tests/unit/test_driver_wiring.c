@@ -93,7 +93,7 @@ Test(driver_wiring, a_host_without_a_table_has_no_wrong_flows)
 	say_prepared(&w, 1, 1, "f1", true);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
 	say(&w, 2, &failed);
-	cr_expect_str_eq(w.errors, "there is no such library\n");
+	cr_expect_str_eq(w.errors, "there is no such library (worker b)\n");
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
 	world_fini(&w);
 }

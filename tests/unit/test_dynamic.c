@@ -225,14 +225,18 @@ Test(dynamic, what_cannot_be_set_is_refused_with_what_can)
 		"app.op: parameter \"mode\": \"fasr\" is not a valid choice; did you mean "
 		"\"fast\"?");
 	refused(&rig, "app.op.factor=2", -EINVAL,
-		"app.op: parameter \"factor\" cannot be changed while it runs; those that can: "
-		"step, loud, mode, pause");
+		"app.op: parameter \"factor\" cannot be changed while it runs; "
+		"those that can: step, loud, mode, pause");
 	refused(&rig, "app.op.title=x", -EINVAL,
-		"app.op: parameter \"title\" cannot be changed while it runs; those that can: "
-		"step, loud, mode, pause");
+		"app.op: parameter \"title\" cannot be changed while it runs; "
+		"those that can: step, loud, mode, pause");
 	refused(&rig, "app.op.steb=2", -EINVAL,
-		"app.op: parameter \"steb\" cannot be changed while it runs; did you mean "
-		"\"step\"?");
+		"app.op: unknown parameter \"steb\"; did you mean \"step\"?");
+	refused(&rig, "app.op.nothing=2", -EINVAL,
+		"app.op: unknown parameter \"nothing\"; its parameters: step, loud, mode, "
+		"title, factor, pause");
+	refused(&rig, "app.tx.cuont=2", -EINVAL,
+		"app.tx: unknown parameter \"cuont\"; did you mean \"count\"?");
 	refused(&rig, "app.opp.step=2", -EINVAL, "unknown operator \"opp\"; did you mean \"op\"?");
 	refused(&rig, "ap.op.step=2", -EINVAL, "unknown fragment \"ap\"; fragments: app");
 	refused(&rig, "app.tx.count=2", -EINVAL,

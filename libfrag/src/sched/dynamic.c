@@ -31,22 +31,35 @@ static const struct frag_param *find(const struct frag_op *op, const char *name,
 				     struct frag_err *err)
 {
 	const struct frag_op_type *type = op->type;
-	const char *names[FRAGI_PARAMS_MAX];
-	uint32_t count = 0;
+	const char *names[FRAGI_PARAMS_MAX], *dynamic[FRAGI_PARAMS_MAX];
+	uint32_t dynamic_count = 0;
+	bool is_known = false;
 	char advice[512];
 
 	for (uint32_t i = 0; i < type->param_count; i++) {
-		if (!fragi_param_is_dynamic(&type->params[i]))
-			continue;
-		if (strcmp(type->params[i].name, name) == 0)
+		bool is_it = strcmp(type->params[i].name, name) == 0;
+
+		if (is_it && fragi_param_is_dynamic(&type->params[i]))
 			return &type->params[i];
-		names[count++] = type->params[i].name;
+		is_known |= is_it;
+		names[i] = type->params[i].name;
+		if (fragi_param_is_dynamic(&type->params[i]))
+			dynamic[dynamic_count++] = names[i];
 	}
-	frag_err_set(err, -EINVAL, "%s: parameter \"%.80s\" cannot be changed while it runs%s",
-		     op->subject, name,
-		     count == 0 ? "; none of its parameters can"
-				: fragi_advise(advice, sizeof(advice), name, "those that can",
-					       names, count));
+	if (!is_known)
+		frag_err_set(err, -EINVAL, "%s: unknown parameter \"%.80s\"%s", op->subject, name,
+			     type->param_count == 0
+				     ? "; it has none"
+				     : fragi_advise(advice, sizeof(advice), name, "its parameters",
+						    names, type->param_count));
+	else
+		frag_err_set(err, -EINVAL,
+			     "%s: parameter \"%.80s\" cannot be changed while it runs%s",
+			     op->subject, name,
+			     dynamic_count == 0
+				     ? "; none of its parameters can"
+				     : fragi_advise(advice, sizeof(advice), name, "those that can",
+						    dynamic, dynamic_count));
 	return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 #include <type/search_path.h>
@@ -174,7 +175,7 @@ static int find_path(const struct fragi_search_path *search, const char *library
 int fragi_search_path_find(const struct fragi_search_path *search, const char *library, char *real,
 			   struct frag_err *err)
 {
-	char path[PATH_MAX], folders[600];
+	char path[PATH_MAX], folders[600], machine[HOST_NAME_MAX + 1];
 
 	if (strchr(library, '/') != NULL)
 		return find_path(search, library, real, err);
@@ -199,8 +200,10 @@ int fragi_search_path_find(const struct fragi_search_path *search, const char *l
 				"library %.200s is not in %s; for the one in the app folder write ./%.200s",
 				library, folders_text(search, folders, sizeof(folders)), library);
 	}
+	if (gethostname(machine, sizeof(machine)) < 0)
+		strcpy(machine, "this machine");
 	return frag_err_set(
 		err, -ENOENT,
-		"library %.200s is not in %s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
-		library, folders_text(search, folders, sizeof(folders)));
+		"library %.200s is not in %s on %.64s; put it there, or its folder into --library-path or FRAG_LIBRARY_PATH",
+		library, folders_text(search, folders, sizeof(folders)), machine);
 }
