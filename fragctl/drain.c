@@ -116,6 +116,20 @@ static void show(const struct drain *drain, const struct fw_reply *reply)
 	printf("]}\n");
 }
 
+/* One line for each host that is to leave the worker. */
+static void print_awaited(const struct fw_reply *reply, const char *worker)
+{
+	for (uint32_t i = 0; i < reply->application_count; i++) {
+		const struct fw_application_row *app = &reply->applications[i];
+
+		for (uint32_t h = 0; h < app->host_count; h++)
+			if (strcmp(app->hosts[h].worker, worker) == 0 &&
+			    app->hosts[h].stays[0] == '\0')
+				fprintf(stderr, "waits for %s of %s to leave %s\n",
+					app->hosts[h].fragments, app->name, worker);
+	}
+}
+
 /* Says once what stays, when nothing else is left. Returns whether it has. */
 static bool tell_left(const struct fw_reply *reply, const char *worker)
 {
@@ -141,7 +155,7 @@ static int await_empty(struct drain *drain)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	struct fw_message *reply;
-	bool told = false;
+	bool told = false, announced = drain->json;
 	int code;
 
 	while ((code = ctl_service_state_of(&drain->driver, drain->worker, &reply)) == CTL_OK) {
@@ -149,8 +163,11 @@ static int await_empty(struct drain *drain)
 
 		if (is_over)
 			show(drain, &reply->reply);
-		else if (!told) /* all that can be moved has been */
+		else if (!announced)
+			print_awaited(&reply->reply, drain->worker);
+		if (!is_over && !told) /* all that can be moved has been */
 			told = tell_left(&reply->reply, drain->worker);
+		announced = true;
 		fw_message_free(reply);
 		if (is_over)
 			break;

@@ -290,7 +290,7 @@ int ctl_driver_open(struct ctl_driver *driver)
 	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST || driver->failure == FRAGI_FAILURE_NONE)
 		return ctl_fail_with(
 			FRAGI_FAILURE_DRIVER_LOST,
-			"there is no driver at %s: %s; start driverd, or name the right one with --address",
+			"there is no driver at %s: %s; start it (as a service: systemctl start frag-driver), or name the right one with --address",
 			driver->where, driver->why[0] != '\0' ? driver->why : frag_strerror(r));
 	return ctl_fail_with(driver->failure, "the driver at %s refused: %s", driver->where,
 			     driver->why);

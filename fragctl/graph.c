@@ -46,7 +46,7 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 		return CTL_OK;
 	if (operands->count != 1)
 		return ctl_refuse(
-			program, "%s; %s --help tells more",
+			program, "%s; see %s --help",
 			operands->count == 0
 				? "name the application's graph, APP.yaml"
 				: "give one graph; what is for the application follows --",

@@ -111,13 +111,13 @@ static int key_new(const char *path, const char *name, const char *role)
 }
 
 /* Tells two secrets apart, and nothing about them: the begin of the secret's sha256. */
-static int print_key(const struct fragi_crypto_ops *crypto, const struct fw_key *key)
+static int print_key(const struct fragi_crypto_ops *crypto, const struct fw_key *key, int width)
 {
 	uint8_t digest[FRAGI_SHA256_SIZE];
 
 	if (crypto->sha256(key->secret, sizeof(key->secret), digest) < 0)
 		return ctl_fail(CTL_FAILED, "OpenSSL does not compute a sha256");
-	printf("%-20s %-6s ", key->name, fw_key_role_name(key->roles));
+	printf("%-*s %-6s ", width, key->name, fw_key_role_name(key->roles));
 	for (size_t i = 0; i < FINGERPRINT_BYTES; i++)
 		printf("%02x", digest[i]);
 	printf("\n");
@@ -129,7 +129,7 @@ static int key_list(const char *path)
 	const struct fragi_crypto_ops *crypto;
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fw_keys *keys;
-	int code = CTL_OK;
+	int code = CTL_OK, width = 0; /* of the longest name */
 
 	if (path == NULL)
 		return ctl_fail(CTL_USAGE, "fragctl key list needs a key file");
@@ -137,8 +137,11 @@ static int key_list(const char *path)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s", err.text);
 	if (fragi_crypto_open("install it to list keys", &crypto, &err) < 0)
 		code = ctl_fail(CTL_MISSING, "%s", err.text);
+	for (size_t i = 0; i < keys->count; i++)
+		if ((int)strlen(keys->items[i].name) > width)
+			width = (int)strlen(keys->items[i].name);
 	for (size_t i = 0; code == CTL_OK && i < keys->count; i++)
-		code = print_key(crypto, &keys->items[i]);
+		code = print_key(crypto, &keys->items[i], width);
 	fw_keys_free(keys);
 	return code;
 }

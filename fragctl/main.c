@@ -13,7 +13,7 @@
 static const struct ctl_verb verbs[] = {
 	{"run", "runs an application, here or by workers of this machine", ctl_run},
 	{"validate", "checks an application without running it", ctl_validate},
-	{"inspect", "lists types, or tells all about one or about a library", ctl_inspect},
+	{"inspect", "lists types, or describes one type or one library", ctl_inspect},
 	{"describe", "composes an application and prints its plan", ctl_describe},
 	{"graph", "draws an application", ctl_draw},
 	{"new", "makes a project for an operator of your own", ctl_new},
@@ -30,7 +30,7 @@ static const struct ctl_verb verbs[] = {
 	{"logs", "prints what an application and its operators have written", ctl_logs},
 	{"workers", "lists the workers of a driver", ctl_workers},
 	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
-	{"drain", "keeps a worker from getting fragments, until it is empty", ctl_drain},
+	{"drain", "moves what a worker runs to other workers", ctl_drain},
 	{"explain", "shows why fragments run where they do, or nowhere", ctl_explain},
 	{"complete", NULL, ctl_complete}, /* for the completion of shells */
 	{"doctor", NULL, NULL},
@@ -119,11 +119,13 @@ int ctl_check_name(const char *name, const char *program)
 
 static void print_help(FILE *out)
 {
-	fputs("usage: fragctl VERB [flags]\n\nThe person's tool of frag.\n\n", out);
+	fputs("usage: fragctl VERB [flags]\n\nRuns and inspects frag applications, and controls those of a driver.\n\n",
+	      out);
 	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
 		if (verbs[i].headline != NULL)
 			fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].headline);
-	fputs("\nfragctl VERB --help tells more. fragctl --version prints the version.\n", out);
+	fputs("\n`fragctl VERB --help` describes a verb and its flags. `fragctl --version` prints the version.\n",
+	      out);
 }
 
 static int refuse_verb(const char *name)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fragctl/service.h>
+#include <fragctl/table.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,46 +58,100 @@ static void put_more(const struct fw_reply *reply)
 		printf("and %u rows more, which the driver has left out\n", reply->more);
 }
 
+static const char *number(uint64_t value, char *out, size_t size)
+{
+	snprintf(out, size, "%" PRIu64, value);
+	return out;
+}
+
+static void put_application(struct ctl_table *table, const struct fw_application_row *app)
+{
+	char run[24], age[32], hosts[24], messages[24];
+
+	ctl_table_row(table,
+		      (const char *[]){app->name, app->state, number(app->run, run, sizeof(run)),
+				       short_time(app->age_ns, age, sizeof(age)),
+				       number(app->host_count, hosts, sizeof(hosts)),
+				       number(app->delivered, messages, sizeof(messages)),
+				       app->started_by});
+	if (!table->prints)
+		return;
+	if (app->missing[0] != '\0')
+		printf("    waits for %s\n", app->missing);
+	if (app->adopted)
+		printf("    adopted: it ran already when driverd started\n");
+}
+
+static void put_ended(struct ctl_table *table, const struct fw_ended_row *ended)
+{
+	char run[24], age[32];
+
+	ctl_table_row(table, (const char *[]){ended->name, result_name(ended->result),
+					      number(ended->run, run, sizeof(run)),
+					      short_time(ended->age_ns, age, sizeof(age)), "-", "-",
+					      ended->started_by});
+	if (!table->prints)
+		return;
+	if (ended->failure.code != FRAGI_FAILURE_NONE)
+		printf("    %s\n", ended->failure.sentence);
+	if (ended->wanted)
+		printf("    starts again with driverd, unless `fragctl stop %s`\n", ended->name);
+}
+
+static void put_applications(struct ctl_table *table, const struct fw_reply *reply)
+{
+	for (uint32_t i = 0; i < reply->application_count; i++)
+		put_application(table, &reply->applications[i]);
+	for (uint32_t i = 0; i < reply->ended_count; i++)
+		if (is_newest(reply, i))
+			put_ended(table, &reply->ended[i]);
+}
+
 void ctl_service_print_applications(const struct fw_reply *reply)
 {
-	char age[32];
+	struct ctl_table table = {
+		.columns = {{"NAME", 19, false},
+			    {"STATE", 9, false},
+			    {"RUN", 4, true},
+			    {"SINCE", 7, false},
+			    {"HOSTS", 5, true},
+			    {"MESSAGES", 9, true},
+			    {"STARTED BY", 0, false}},
+	};
 
 	if (reply->application_count == 0 && reply->ended_count == 0) {
 		printf("no application; `fragctl start APP.yaml` starts one\n");
 		return;
 	}
-	printf("%-20s %-10s %4s  %-8s %5s %10s  %s\n", "NAME", "STATE", "RUN", "SINCE", "HOSTS",
-	       "MESSAGES", "STARTED BY");
-	for (uint32_t i = 0; i < reply->application_count; i++) {
-		const struct fw_application_row *app = &reply->applications[i];
-
-		printf("%-20s %-10s %4" PRIu64 "  %-8s %5u %10" PRIu64 "  %s\n", app->name,
-		       app->state, app->run, short_time(app->age_ns, age, sizeof(age)),
-		       app->host_count, app->delivered, app->started_by);
-		if (app->missing[0] != '\0')
-			printf("    waits for %s\n", app->missing);
-		if (app->adopted)
-			printf("    adopted: it ran already when driverd started\n");
-	}
-	for (uint32_t i = 0; i < reply->ended_count; i++) {
-		const struct fw_ended_row *run = &reply->ended[i];
-
-		if (!is_newest(reply, i))
-			continue;
-		printf("%-20s %-10s %4" PRIu64 "  %-8s %5s %10s  %s\n", run->name,
-		       result_name(run->result), run->run,
-		       short_time(run->age_ns, age, sizeof(age)), "-", "-", run->started_by);
-		if (run->failure.code != FRAGI_FAILURE_NONE)
-			printf("    %s\n", run->failure.sentence);
-		if (run->wanted)
-			printf("    starts again with driverd, unless `fragctl stop %s`\n",
-			       run->name);
-	}
+	put_applications(&table, reply);
+	ctl_table_print(&table);
+	put_applications(&table, reply);
 	put_more(reply);
+}
+
+static void put_hosts(struct ctl_table *table, const struct fw_application_row *app)
+{
+	char host_number[24], pid[24];
+
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct fw_host_row *host = &app->hosts[i];
+
+		snprintf(pid, sizeof(pid), "%d", host->pid);
+		ctl_table_row(table, (const char *[]){
+					     number(host->number, host_number, sizeof(host_number)),
+					     host->fragments, host->worker, host->state, pid});
+	}
 }
 
 void ctl_service_print_hosts(const struct fw_application_row *app)
 {
+	struct ctl_table table = {
+		.columns = {{"HOST", 4, false},
+			    {"FRAGMENTS", 30, false},
+			    {"WORKER", 15, false},
+			    {"STATE", 9, false},
+			    {"PID", 8, true}},
+	};
 	char age[32];
 
 	printf("%s: %s%s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
@@ -107,13 +162,9 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 		printf("waits for %s\n", app->missing);
 	if (app->host_count == 0)
 		return;
-	printf("%-4s %-32s %-16s %-10s %8s\n", "HOST", "FRAGMENTS", "WORKER", "STATE", "PID");
-	for (uint32_t i = 0; i < app->host_count; i++) {
-		const struct fw_host_row *host = &app->hosts[i];
-
-		printf("%-4u %-32s %-16s %-10s %8d\n", host->number, host->fragments, host->worker,
-		       host->state, host->pid);
-	}
+	put_hosts(&table, app);
+	ctl_table_print(&table);
+	put_hosts(&table, app);
 	for (uint32_t i = 0; i < app->parameter_count; i++) {
 		const struct fw_parameter_row *parameter = &app->parameters[i];
 
@@ -123,24 +174,43 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 	}
 }
 
+static void put_workers(struct ctl_table *table, const struct fw_reply *reply)
+{
+	char cores[24], fragments[24];
+
+	for (uint32_t i = 0; i < reply->worker_count; i++) {
+		const struct fw_worker_row *worker = &reply->workers[i];
+
+		ctl_table_row(table, (const char *[]){worker->name, worker->state,
+						      number(worker->cores, cores, sizeof(cores)),
+						      number(worker->fragments, fragments,
+							     sizeof(fragments)),
+						      worker->address});
+		if (table->prints && worker->drained)
+			printf("    drained: it is given no more fragments; `fragctl drain %s --undo` ends that\n",
+			       worker->name);
+		if (table->prints && worker->waits_for[0] != '\0')
+			printf("    can run nothing yet: %s\n", worker->waits_for);
+	}
+}
+
 void ctl_service_print_workers(const struct fw_reply *reply)
 {
+	struct ctl_table table = {
+		.columns = {{"NAME", 19, false},
+			    {"STATE", 7, false},
+			    {"CORES", 5, true},
+			    {"FRAGMENTS", 9, true},
+			    {"ADDRESS", 0, false}},
+	};
+
 	if (reply->worker_count == 0) {
 		printf("no worker; start workerd on a node with --address of this driver\n");
 		return;
 	}
-	printf("%-20s %-8s %5s %9s  %s\n", "NAME", "STATE", "CORES", "FRAGMENTS", "ADDRESS");
-	for (uint32_t i = 0; i < reply->worker_count; i++) {
-		const struct fw_worker_row *worker = &reply->workers[i];
-
-		printf("%-20s %-8s %5u %9u  %s\n", worker->name, worker->state, worker->cores,
-		       worker->fragments, worker->address);
-		if (worker->drained)
-			printf("    drained: it is given no more fragments; `fragctl drain %s --undo` ends that\n",
-			       worker->name);
-		if (worker->waits_for[0] != '\0')
-			printf("    can run nothing yet: %s\n", worker->waits_for);
-	}
+	put_workers(&table, reply);
+	ctl_table_print(&table);
+	put_workers(&table, reply);
 	put_more(reply);
 }
 

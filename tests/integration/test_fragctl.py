@@ -781,7 +781,7 @@ class Usage(Fragctl):
     def test_wrong_ones(self):
         self.says(["rnu"], 2, 'fragctl: unknown verb "rnu"; did you mean "run"?')
         self.says(["top"], 2, "fragctl: top is not built yet")
-        self.says(["run"], 2, "fragctl run: name the application's graph, APP.yaml; fragctl run --help tells more")
+        self.says(["run"], 2, "fragctl run: name the application's graph, APP.yaml; see fragctl run --help")
         self.says(["run", "a.yaml", "--outptu", "json"], 2,
                   "fragctl run: unknown flag --outptu; did you mean --output?")
         self.says(["run", "a.yaml", "--count", "5"], 2,

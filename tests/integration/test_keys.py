@@ -183,6 +183,12 @@ class Files(KeyTest):
         self.assertEqual([line.split() for line in listed.splitlines()],
                          [["node7", "worker", hashlib.sha256(secrets[0]).hexdigest()[:16]],
                           ["eyes", "client", hashlib.sha256(secrets[1]).hexdigest()[:16]]])
+        first, second = listed.splitlines()
+        self.assertEqual(first.index("worker"), second.index("client"))
+        long = "a-key-with-a-name-of-thirty-and-more"
+        self.assertEqual(key("new", path, "--name", long)[0], 0)
+        self.assertEqual({line.index(role) for line, role in zip(key("list", path)[1].splitlines(), (" worker", " client", " any"))},
+                         {len(long)})
         self.assertRegex(key("new")[1], r"^frag-key-1 key-[0-9a-f]{8} any [0-9a-f]{64}$")
         for wrong in (("new", "--role", "root"), ("new", "--name", "a b"), ("list",), ("list", path, "x"),
                       ("list", "--role", "any", path), ("delete",), ()):

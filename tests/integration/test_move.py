@@ -94,7 +94,10 @@ class Move(ServiceTest):
         """The source goes on with the number that it saved last, the sink with the next message."""
         self.run_chain("--tx", "truth_saving_tx")
         self.add("b", "sink,source")
-        self.assertEqual(self.ok("drain", "ends"), "ends: drained, and empty")
+        code, drain = self.ctl("drain", "ends")
+        self.assertEqual((code, drain.stdout), (0, "ends: drained, and empty"), drain.stderr)
+        self.assertIn("waits for source of chain to leave ends", drain.stderr)
+        self.assertIn("waits for sink of chain to leave ends", drain.stderr)
         self.assertEqual(self.placed(), {"source": "b", "relay": "a", "sink": "b"})
         self.wait_received(20)
         self.ok("stop", "chain")
