@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#define LOG_TOPIC "driver"
 #include <driverd/connections.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/log.h>
+#include <base/stamp.h>
+
+#define COMPLAIN_NS INT64_C(1000000000) /* once in */
 
 struct drv_connection *drv_connections_add(struct drv_connections *connections)
 {
@@ -106,6 +112,35 @@ void drv_connections_remove(struct drv_connections *connections, struct drv_conn
 	memmove(connections->items + i, connections->items + i + 1,
 		(connections->count - i) * sizeof(*connections->items));
 	fragi_free(connection);
+}
+
+bool drv_connections_may_complain(struct drv_connections *connections)
+{
+	int64_t now_ns = fragi_now_ns();
+	bool may = now_ns >= connections->complain_at_ns;
+
+	if (may)
+		connections->complain_at_ns = now_ns + COMPLAIN_NS;
+	return may;
+}
+
+/*
+ * One that connects and goes, as health checks do, has done nothing wrong. -ENOENT: it was gone
+ * before the kernel could say whose process it is.
+ */
+static bool has_gone(int reason)
+{
+	return reason == 0 || reason == -ECONNRESET || reason == -ESHUTDOWN || reason == -ENOENT ||
+	       reason == -ECANCELED;
+}
+
+void drv_connections_log_stranger(struct drv_connections *connections, const char *peer, int reason,
+				  const char *sentence)
+{
+	bool odd = !has_gone(reason) && drv_connections_may_complain(connections);
+
+	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
+		  peer, sentence);
 }
 
 void drv_connections_fini(struct drv_connections *connections)

@@ -38,8 +38,8 @@
 #define STRANGERS_MAX 64
 /* descriptors that no connection gets: for the summary, and to refuse with words */
 #define FDS_KEPT 8
-#define COMPLAIN_NS INT64_C(1000000000) /* once in */
 #define LINGER_MS 50
+#define BEGIN_AGAIN -1 /* no exit code: see drv_core_is_given_up */
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -56,7 +56,6 @@ struct shell {
 	struct drv_progress progress;
 	struct drv_store store; /* with --state-dir */
 	struct fw_credentials credentials;
-	int64_t complain_at_ns;
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
 	char clock[FRAGI_IDENTITY_SIZE];
@@ -92,7 +91,8 @@ static void shell_end(struct shell *shell, int exit_code)
 		return;
 	shell->is_over = true;
 	shell->exit_code = exit_code;
-	fragi_service_stopping();
+	if (exit_code != BEGIN_AGAIN)
+		fragi_service_stopping();
 	close_handle(&shell->watchdog);
 	drv_listener_close(&shell->server);
 	drv_listener_close(&shell->local);
@@ -102,7 +102,8 @@ static void shell_end(struct shell *shell, int exit_code)
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		close_handle(&shell->signals[i]);
 		/* the result stands: none changes it any more */
-		(void)signal(stop_signals[i], SIG_IGN);
+		if (exit_code != BEGIN_AGAIN)
+			(void)signal(stop_signals[i], SIG_IGN);
 	}
 	for (size_t i = 0; i < shell->connections.count; i++) {
 		shell->connections.items[i]->closing = true;
@@ -207,6 +208,12 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 {
 	int64_t now_ns = fragi_now_ns();
 
+	if (!shell->is_over && drv_core_is_given_up(shell->core, event, now_ns)) {
+		log_warn(
+			NULL,
+			"did not run for so long that a worker has left it; begins again, and adopts what runs");
+		shell_end(shell, BEGIN_AGAIN);
+	}
 	if (shell->is_over) {
 		fw_message_free(event->message);
 		return;
@@ -255,42 +262,14 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 				       .message = message});
 }
 
-/* What strangers do is logged so seldom that a scan of the port does not fill the log. */
-static bool may_complain(struct shell *shell)
-{
-	int64_t now_ns = fragi_now_ns();
-	bool may = now_ns >= shell->complain_at_ns;
-
-	if (may)
-		shell->complain_at_ns = now_ns + COMPLAIN_NS;
-	return may;
-}
-
-/*
- * One that connects and goes, as health checks do, has done nothing wrong. -ENOENT: it was gone
- * before the kernel could say whose process it is.
- */
-static bool has_gone(int reason)
-{
-	return reason == 0 || reason == -ECONNRESET || reason == -ESHUTDOWN || reason == -ENOENT ||
-	       reason == -ECANCELED;
-}
-
-static void log_stranger(struct shell *shell, const char *peer, int reason, const char *sentence)
-{
-	bool odd = !has_gone(reason) && may_complain(shell);
-
-	fragi_log(odd ? FRAGI_LOG_WARN : FRAGI_LOG_DEBUG, NULL, "closed the connection of %s: %s",
-		  peer, sentence);
-}
-
 static void on_closed(struct fw_connection *stream, int reason, const char *sentence, void *arg)
 {
 	struct drv_connection *connection = arg;
 	struct shell *shell = connection->shell;
 
 	if (!connection->closing && !connection->admitted)
-		log_stranger(shell, fw_connection_peer(stream), reason, sentence);
+		drv_connections_log_stranger(&shell->connections, fw_connection_peer(stream),
+					     reason, sentence);
 	if (!connection->closing && connection->admitted)
 		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
 						      .connection = connection->id,
@@ -310,7 +289,7 @@ static bool is_one_too_many(struct shell *shell, struct fw_connection *stream)
 	if (uv_fileno((uv_handle_t *)fw_connection_stream(stream), &fd) < 0 ||
 	    fd < shell->fds_max - FDS_KEPT)
 		return false;
-	if (may_complain(shell))
+	if (drv_connections_may_complain(&shell->connections))
 		log_warn(
 			NULL,
 			"closed the connection of %s: this process may have %d files open and has no more than it needs itself; raise the limit (ulimit -n)",
@@ -546,7 +525,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	return r;
 }
 
-int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
+static int run_once(const struct drv_options *options, const void *source, size_t source_bytes)
 {
 	struct shell shell = {.options = options, .is_service = source == NULL, .store.folder = -1};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
@@ -592,4 +571,14 @@ int drv_shell_run(const struct drv_options *options, const void *source, size_t 
 	drv_store_close(&shell.store);
 	fw_credentials_fini(&shell.credentials);
 	return shell.exit_code;
+}
+
+int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
+{
+	int exit_code;
+
+	do
+		exit_code = run_once(options, source, source_bytes);
+	while (exit_code == BEGIN_AGAIN);
+	return exit_code;
 }

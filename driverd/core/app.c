@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
+#include <driverd/core/apply.h>
 #include <driverd/core/parameter.h>
 #include <driverd/core/swap.h>
 
@@ -136,6 +137,19 @@ bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state)
 
 static const char no_memory[] = "driverd has no memory left for this application";
 
+/* The sentence; and, if the application goes back to the graph before, that it does. */
+static const char *and_undo(struct drv_app *app, const char *sentence)
+{
+	char tail[FW_TEXT_MAX / 2];
+	int bytes;
+
+	if (!drv_apply_undo(app))
+		return sentence;
+	bytes = snprintf(tail, sizeof(tail), "; %s starts again with the graph before, as run %llu",
+			 drv_app_name(app), (unsigned long long)app->again_run);
+	return drv_text(app->core, "%.*s%s", FW_TEXT_MAX - 1 - bytes, sentence, tail);
+}
+
 static void record_failure(struct drv_app *app, const struct fw_failure *failure,
 			   const struct drv_host *host)
 {
@@ -151,14 +165,14 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 	app->exit_code = fragi_failure_exit(failure->code);
 	app->failure = (struct fragi_summary_failure){
 		.code = failure->code,
-		.sentence = fragi_arena_strdup(&app->arena, failure->sentence),
+		.sentence = fragi_arena_strdup(&app->arena, and_undo(app, failure->sentence)),
 		.worker = host != NULL && !app->core->config.is_local ? host->worker : NULL,
 	};
 	if (failure->op != NULL && failure->op[0] != '\0')
 		app->failure.op = fragi_arena_strdup(&app->arena, failure->op);
 	if (app->failure.sentence == NULL)
 		app->failure.sentence = no_memory;
-	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", failure->sentence);
+	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", app->failure.sentence);
 }
 
 void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
@@ -193,20 +207,26 @@ void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *
 void drv_app_fail_by_diag(struct drv_app *app)
 {
 	const struct frag_err *first = app->diag.items;
-	char line[FW_TEXT_MAX];
+	const struct drv_host *host;
+	char line[FW_TEXT_MAX], where[FW_WORKER_NAME_MAX + 16] = "";
 
 	if (app->diag.count == 0) {
 		drv_app_fail_for_memory(app);
 		return;
 	}
 	fragi_diag_sort(&app->diag, 0);
+	host = app->diag_host != NULL ? app->diag_host : drv_host_reporting(app, first);
+	if (host != NULL && fragi_err_failure(first) == FRAGI_FAILURE_LIBRARY_MISSING &&
+	    !app->core->config.is_local)
+		snprintf(where, sizeof(where), " (worker %s)", host->worker);
+	fragi_err_line(first, line, sizeof(line));
 	record_failure(app,
 		       &(struct fw_failure){
 			       .code = fragi_err_failure(first),
-			       .sentence = fragi_err_line(first, line, sizeof(line)),
+			       .sentence = drv_text(app->core, "%s%s", line, where),
 			       .op = first->op,
 		       },
-		       app->diag_host != NULL ? app->diag_host : drv_host_reporting(app, first));
+		       host);
 	for (size_t i = 1; i < app->diag.count; i++)
 		drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s",
 			fragi_err_line(&app->diag.items[i], line, sizeof(line)));
@@ -465,6 +485,7 @@ void drv_app_destroy(struct drv_app *app)
 	for (uint32_t i = 0; i < app->host_count; i++)
 		drv_host_fini(&app->hosts[i]);
 	drv_adopt_fini(app);
+	drv_apply_over(app);
 	drv_swap_fini(app);
 	drv_parameter_fini(app);
 	drv_wiring_end(app);

@@ -149,9 +149,9 @@ static const char *obstacle(const struct applying *a)
 	struct drv_core *core = a->app->core;
 	const char *name = drv_app_name(a->app);
 
-	if (core->stops > 0)
-		return "driverd is ending; try again when it is back";
-	for (uint32_t i = 0; a->effect < FW_EFFECT_APPLICATION && i < a->differences->count; i++) {
+	if (core->stops > 0 || a->effect == FW_EFFECT_APPLICATION)
+		return drv_command_no_next_run(core, name);
+	for (uint32_t i = 0; i < a->differences->count; i++) {
 		const struct drv_difference *row = &a->differences->rows[i];
 		const struct drv_host *host = host_of(a->app, row->fragment);
 
@@ -168,16 +168,62 @@ static const char *obstacle(const struct applying *a)
 	return NULL;
 }
 
-/* The new source is the application's. Returns 0 or -ENOMEM. */
-static int take_source(struct drv_app *app, const void *bytes, size_t size)
+static void *copy_of(const void *bytes, size_t size)
 {
 	void *copy = fragi_malloc(size);
 
-	if (copy == NULL)
+	return copy != NULL ? memcpy(copy, bytes, size) : NULL;
+}
+
+void drv_apply_over(struct drv_app *app)
+{
+	fragi_free(app->before);
+	app->before = NULL;
+	app->before_bytes = 0;
+}
+
+/* The new source is the application's. Returns 0 or -ENOMEM. */
+static int take_source(const struct applying *a)
+{
+	const struct fw_apply *apply = &a->message->apply;
+	bool starts_anew = a->effect == FW_EFFECT_APPLICATION;
+	struct drv_app *app = a->app;
+	void *before = starts_anew ? copy_of(app->source, app->source_bytes) : NULL;
+	void *copy = copy_of(apply->source, apply->source_bytes);
+
+	if (copy == NULL || (starts_anew && before == NULL)) {
+		fragi_free(before);
+		fragi_free(copy);
 		return -ENOMEM;
-	memcpy(copy, bytes, size);
-	drv_parameter_replace_source(app, copy, size);
+	}
+	app->before = before; /* there was none: this application has run */
+	app->before_bytes = starts_anew ? app->source_bytes : 0;
+	drv_parameter_replace_source(app, copy, apply->source_bytes);
 	return 0;
+}
+
+bool drv_apply_undo(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (app->before == NULL || app->has_run || !app->is_accepted || !app->is_wanted ||
+	    app->stop_wanted || app->again_run != 0 || core->stops > 0)
+		return false;
+	drv_parameter_replace_source(app, app->before, app->before_bytes);
+	app->before = NULL;
+	app->before_bytes = 0;
+	app->again_run = drv_keep_next_run(core);
+	app->again_by = app->started_by;
+	drv_history_note(core, FW_EVENT_APPLY, app, NULL, "the graph before returns, as run %llu",
+			 (unsigned long long)app->again_run);
+	return true;
+}
+
+void drv_apply_follows(struct drv_app *app, struct drv_app *old)
+{
+	app->before = old->before;
+	app->before_bytes = old->before_bytes;
+	old->before = NULL;
 }
 
 static void restart_hosts(const struct applying *a)
@@ -194,7 +240,6 @@ static void restart_hosts(const struct applying *a)
 /* Makes the changes. Returns the run that they lead to; 0: refused. */
 static uint64_t change(const struct applying *a)
 {
-	const struct fw_apply *apply = &a->message->apply;
 	const char *why = obstacle(a);
 	struct drv_app *app = a->app;
 
@@ -202,7 +247,7 @@ static uint64_t change(const struct applying *a)
 		refuse(a, FRAGI_FAILURE_NO_SERVICE, why);
 		return 0;
 	}
-	if (take_source(app, apply->source, apply->source_bytes) < 0) {
+	if (take_source(a) < 0) {
 		refuse(a, FRAGI_FAILURE_OUT_OF_MEMORY, "driverd has no memory left for this graph");
 		return 0;
 	}

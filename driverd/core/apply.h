@@ -10,8 +10,21 @@
  * change while it runs the client sets first (parameter.c). What is left starts hosts again whose
  * fragments allow that (on_failure), or else the application; then the new source is the
  * application's.
+ *
+ * Where the application is started anew, the source of before is kept until the new one has run.
+ * If that start fails, the source of before is the application's again, and the next run begins
+ * with it. The next driver does not know of it.
  */
 void drv_apply(struct drv_session *client, const struct fw_message *message);
+/*
+ * The application fails. If a changed source has not run yet, the next run, again_run, begins with
+ * the source of before. Returns whether that is so.
+ */
+bool drv_apply_undo(struct drv_app *app);
+/* The application is a run that follows that one. */
+void drv_apply_follows(struct drv_app *app, struct drv_app *old);
+/* The source of before is not needed any more. */
+void drv_apply_over(struct drv_app *app);
 /* Reads a packed source. Returns 0, or negative errno with the first error in err. */
 int drv_apply_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
 		    struct frag_err *err);
@@ -19,6 +32,8 @@ int drv_apply_parse(const void *bytes, size_t size, struct fragi_spec **out_spec
 /* command.c, for apply.c */
 /* Of all applications that run, or are to start again. */
 size_t drv_command_source_bytes(const struct drv_core *core);
+/* Why no other run can follow the one that runs now, which is not ended then; NULL: one can. */
+const char *drv_command_no_next_run(struct drv_core *core, const char *name);
 /* Stops it in order and starts it anew with its source. Returns the number of that run. */
 uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app);
 

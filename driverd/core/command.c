@@ -26,13 +26,34 @@ void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, 
 		drv_session_lost(client, true, "no memory is left for an answer");
 }
 
+/* The verb of fragctl that sends the command. */
+static const char *verb_of(const struct fw_message *command)
+{
+	switch (command->kind) {
+	case FW_START_APP:
+		return "start";
+	case FW_STOP_APP:
+		return command->stop_app.again ? "restart" : "stop";
+	case FW_APPLY:
+		return "apply";
+	case FW_SET:
+		return "set";
+	case FW_SWAP:
+		return "swap";
+	case FW_WATCH_LOGS:
+		return "logs";
+	default:
+		return fw_kind_name(command->kind);
+	}
+}
+
 static void refuse(struct drv_session *client, const struct fw_message *command, const char *name,
 		   enum fragi_failure code, const char *sentence)
 {
-	drv_log(client->core, FRAGI_LOG_WARN, name[0] != '\0' ? name : NULL, "refused %s of %s: %s",
-		fw_kind_name(command->kind), client->who, sentence);
+	drv_log(client->core, FRAGI_LOG_WARN, name[0] != '\0' ? name : NULL,
+		"refused `fragctl %s` of %s: %s", verb_of(command), client->who, sentence);
 	drv_history_note(client->core, FW_EVENT_REFUSED, NULL, client->who, "%s%s%s: %s",
-			 fw_kind_name(command->kind), name[0] != '\0' ? " " : "", name, sentence);
+			 verb_of(command), name[0] != '\0' ? " " : "", name, sentence);
 	drv_command_answer(client, command->seq, 0, name,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
@@ -42,7 +63,7 @@ size_t drv_command_source_bytes(const struct drv_core *core)
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < core->app_count; i++)
-		bytes += core->apps[i]->source_bytes;
+		bytes += core->apps[i]->source_bytes + core->apps[i]->before_bytes;
 	for (const struct drv_ended *ended = core->history.ended; ended; ended = ended->next)
 		bytes += ended->is_wanted && ended->source != NULL ? ended->source_bytes : 0;
 	return bytes;
@@ -185,6 +206,18 @@ static void answer_stop(struct drv_session *client, const struct fw_message *mes
 		drv_watch_run(client, message->seq, run, FW_ENDED);
 }
 
+const char *drv_command_no_next_run(struct drv_core *core, const char *name)
+{
+	if (core->stops > 0)
+		return "driverd is ending; try again when it is back";
+	if (core->is_behind)
+		return drv_text(core,
+				"%s would end and not start again: the state folder cannot be "
+				"written; make room there, or see why in driverd's log",
+				name);
+	return NULL;
+}
+
 /* When it has ended in order, the next run begins with its source. */
 static void want_again(struct drv_app *app, const char *who)
 {
@@ -209,6 +242,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 	struct drv_app *app = drv_app_named(core, stop->name);
 	struct drv_ended *ended =
 		app == NULL ? drv_history_named(&core->history, stop->name) : NULL;
+	const char *why;
 
 	if (ended != NULL && ended->is_wanted && !stop->again) {
 		drv_history_note(core, FW_EVENT_STOP, NULL, client->who,
@@ -225,9 +259,9 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		refuse_unknown(client, message, stop->name, ended, stop->again);
 		return;
 	}
-	if (stop->again && core->stops > 0) {
-		refuse(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE,
-		       "driverd is ending; try again when it is back");
+	why = stop->again ? drv_command_no_next_run(core, stop->name) : NULL;
+	if (why != NULL) {
+		refuse(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
 		return;
 	}
 	drv_log(core, FRAGI_LOG_INFO, stop->name, "%s asks to %s it%s", client->who,
@@ -312,6 +346,7 @@ void drv_command_restart(struct drv_core *core)
 		if (app == NULL)
 			continue;
 		app->is_restored = old->is_discarded;
+		drv_apply_follows(app, old);
 		drv_app_begin(app);
 	}
 }

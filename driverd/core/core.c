@@ -213,6 +213,29 @@ static void core_stop(struct drv_core *core, int signal)
 	}
 }
 
+/* A worker hears nothing for a beat more than the driver is late. */
+static bool is_as_dead(const struct drv_core *core, int64_t real_now_ns)
+{
+	int64_t deadline_ns = drv_core_deadline_ns(core), seen_ns = core->clock.seen_ns,
+		due_ns = deadline_ns > seen_ns ? deadline_ns : seen_ns;
+
+	return seen_ns != 0 && due_ns < real_now_ns &&
+	       real_now_ns - due_ns >= core->config.dead_ns - core->config.beat_ns;
+}
+
+bool drv_core_is_given_up(struct drv_core *core, const struct drv_event *event, int64_t now_ns)
+{
+	const struct drv_session *session = drv_session_find(core, event->connection);
+
+	if (!core->config.adopts || core->leaves || core->stops > 0)
+		return false;
+	if (is_as_dead(core, now_ns))
+		core->woken_ns = now_ns;
+	return core->woken_ns != 0 && now_ns - core->woken_ns < core->config.dead_ns &&
+	       event->kind == DRV_EVENT_CLOSED && session != NULL &&
+	       session->role != FW_ROLE_CLIENT;
+}
+
 /* Of all that may have changed, and of one session and application that should not have. */
 static void check_invariants(const struct drv_core *core, const struct drv_event *event)
 {

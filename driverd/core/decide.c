@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
+#include <driverd/core/apply.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -181,6 +182,7 @@ static void enter(struct drv_app *app)
 	case DRV_APP_RUNNING:
 		drv_timer_cancel(&core->timers, &app->start);
 		app->has_run = true;
+		drv_apply_over(app);
 		is_adopted = app->adopting != NULL;
 		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
 			is_adopted ? "adopted: goes on in" : "runs in", app->host_count,

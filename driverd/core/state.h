@@ -232,6 +232,9 @@ struct drv_app {
 	bool has_run;       /* all its hosts were started */
 	uint64_t again_run; /* it starts anew under this number when it has ended; 0: it does not */
 	const char *again_by; /* who asked for that */
+	/* apply.c: the source that ran before the present one, which has not run yet; owned */
+	void *before;
+	size_t before_bytes;
 	enum drv_app_state state;
 	struct drv_fragment *fragments; /* as in the spec */
 	struct fragi_strmap by_name;    /* those of the spec */
@@ -323,10 +326,11 @@ struct drv_core {
 		uint64_t first, last;
 	} foreign[DRV_FOREIGN_MAX];
 	size_t foreign_count;
-	struct drv_owed *owed;       /* lease.c: applications whose hosts may still run somewhere */
-	int64_t born_ns;             /* its first step */
-	bool leaves;                 /* it ends, and the hosts run on for the next one */
-	uint64_t workers_version;    /* counts changes of workers */
+	struct drv_owed *owed;    /* lease.c: applications whose hosts may still run somewhere */
+	int64_t born_ns;          /* its first step */
+	int64_t woken_ns;         /* real: when it had not run for as long as the dead do; or 0 */
+	bool leaves;              /* it ends, and the hosts run on for the next one */
+	uint64_t workers_version; /* counts changes of workers */
 	struct drv_drained *drained; /* names of workers that are given nothing */
 	size_t drained_count;
 	struct drv_app **apps; /* by run */

@@ -82,7 +82,8 @@ static int send_unknown(struct drv_session *client)
 	message.answer.failure = (struct fw_failure){
 		FRAGI_FAILURE_APPLICATION_UNKNOWN,
 		drv_text(client->core,
-			 "run %llu was not started, or driverd has forgotten how it ended",
+			 "run %llu was not started, or driverd has forgotten how it ended; "
+			 "`fragctl events` may show why",
 			 (unsigned long long)client->await.run),
 		NULL};
 	return drv_send(client, &message);

@@ -95,6 +95,28 @@ class Adopted(ServiceTest):
         for name in ("stream", "other"):
             self.nothing_is_lost(self.json("status", name))
 
+    def test_a_driver_that_stood_still_loses_nothing(self):
+        """Its workers have left it by then, and run on."""
+        self.end(*self.keep())  # for a port that stays
+        port = int(self.address.rpartition(":")[2])
+        d, a, b = self.keep(port=port, workers=("a", "b"))
+        self.ok("start", self.endless)
+        pids = self.pids("stream")
+        d.signal(signal.SIGSTOP)
+        for worker in (a, b):
+            worker.wait_line("lost the driver|waiting for the driver")
+        d.signal(signal.SIGCONT)
+        d.wait_line("begins again, and adopts what runs")
+        self.wait_until("the driver", lambda: d.stderr.count("waits for applications") == 2)
+        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 2)
+        self.wait_runs("stream")
+        self.wait_delivered("stream")
+        self.assertEqual(self.pids("stream"), pids)
+        summary = self.stopped("stream")
+        self.nothing_is_lost(summary)
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+
     def test_a_stop_before_it_is_adopted_loses_nothing(self):
         d, a, b = self.keep(workers=("a", "b"))
         self.ok("start", self.endless)

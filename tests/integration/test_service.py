@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import signal
 import unittest
 
@@ -126,6 +127,29 @@ class Service(ServiceTest):
         for w in (a, b):
             self.assertIsNone(w.child.poll(), w.stderr)
 
+    def test_columns_are_as_wide_as_names(self):
+        """Each cell begins below its title, or ends where its title ends."""
+        long = "a_name_that_is_longer_than_any_column"
+        worker = "a-worker-with-a-name-of-its-own-that-is-long"
+        self.serve(workers=(worker,))
+        self.ok("start", self.endless, "--name", long)
+        self.ok("start", self.endless, "--name", "short")
+
+        def columns(text, *titles):
+            head, *rows = text.splitlines()
+            self.assertEqual(len(rows), 2 if "RUN" in titles else 1, text)
+            for title in titles:
+                at = re.search(r"\b%s\b" % title, head)
+                for row in rows:
+                    cells = [(c.start(), c.end()) for c in re.finditer(r"\S+(?: \S+)*", row)]
+                    self.assertTrue(any(at.start() == b or at.end() == e for b, e in cells), text)
+
+        columns(self.ok("list"), "NAME", "STATE", "RUN", "SINCE", "HOSTS", "MESSAGES", "STARTED BY")
+        columns(self.ok("workers"), "NAME", "STATE", "CORES", "FRAGMENTS", "ADDRESS")
+        self.assertIn(long, self.ok("list"))
+        hosts = self.ok("status", long).split("\n", 1)[1]
+        columns(hosts, "HOST", "FRAGMENTS", "WORKER", "STATE", "PID")
+
     def test_start_waits_for_the_end_and_exits_as_the_application(self):
         self.serve(workers=("a",))
         out = self.path("summary.json")
@@ -198,6 +222,8 @@ class Service(ServiceTest):
         follower.wait()
 
     def test_no_driver(self):
+        self.fails(3, "start it (as a service: systemctl start frag-driver)", "list", "--address",
+                   "127.0.0.1:%d" % self.free_port())
         self.fails(3, "there is no driver at 127.0.0.1:", "list", "--address", "127.0.0.1:%d" % self.free_port())
 
     def test_a_driver_with_an_application_takes_no_other(self):
@@ -315,7 +341,11 @@ class Kept(ServiceTest):
             except OSError:
                 pass
         self.fails(3, "No space left on device; make room there", "start", large)
+        self.fails(5, "stream would end and not start again: the state folder cannot be written", "restart", "stream")
+        changed = self.write("changed.yaml", ENDLESS.replace("200hz", "100hz"))
+        self.fails(5, "stream would end and not start again", "apply", "stream", changed)
         self.wait_delivered("stream")
+        self.assertEqual(self.application("stream")["run"], 1)
         self.ok("stop", "other")
         os.remove(filler)
         self.ok("start", large, "--wait")

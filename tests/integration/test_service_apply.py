@@ -131,6 +131,24 @@ class Apply(ServiceTest):
         w.wait_line("left.dial: now 7")
         w.wait_line("right.dial: now 8")
 
+    def test_a_graph_that_no_host_can_prepare_gives_way_to_the_one_before(self):
+        w = self.begin()
+        self.ok("set", "dial", "left.dial.value=9")
+        w.wait_line("left.dial: now 9")
+        for run, more, why in ((3, "  third: {extensions: [libnowhere.so], operators: {dial: {type: dial}}}", "libnowhere.so"),
+                               (5, "  third: {operators: {dial: {type: no_such_type}}}", "no_such_type")):
+            code, said = self.ctl("apply", "dial", self.graph(more=more))
+            self.assertNotEqual(code, 0)
+            self.assertIn(why, said.stderr)
+            self.assertIn(f"; dial starts again with the graph before, as run {run}", said.stderr)
+            self.wait_until("it runs", lambda: self.application("dial")["state"] == "running")
+            self.assertEqual(self.application("dial")["run"], run)
+            self.assertEqual(set(self.pids()), {"left", "right"})
+        self.assertEqual(w.stderr.count("left.dial: begins with 9"), 2)
+        self.assertRegex(self.ok("events"), r"(?m) apply +dial the graph before returns, as run 5$")
+        self.ok("restart", "dial")
+        self.assertEqual(set(self.pids()), {"left", "right"})
+
     def test_restarts_are_bounded_by_on_failure(self):
         self.begin()
         self.ok("apply", "dial", self.graph(intensity=1))

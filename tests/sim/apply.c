@@ -177,7 +177,11 @@ void sim_apply_look(struct sim *sim, struct sim_app *app, bool quiet)
 		    sim->dead_ns + SIM_CLIENT_LATE_NS)
 		sim_fail(sim, "answers", "the client has no answer for f%u.b.q=%u of %s",
 			 applying->fragment, applying->value, sim->apps[applying->app].name);
-	/* What is left of an application that has ended may still be held up in the kernel. */
+	/*
+	 * What is left of an application that has ended may still be held up in the kernel. So may
+	 * a host that was killed for the new value: nothing of it runs any more, and when it dies
+	 * is up to its kernel.
+	 */
 	for (uint32_t i = 0; quiet && !app->ended && i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 
@@ -185,7 +189,7 @@ void sim_apply_look(struct sim *sim, struct sim_app *app, bool quiet)
 			uint8_t f = host->fragments[k];
 
 			is_behind[f] = is_behind[f] ||
-				       (host->app == app && host->process.alive &&
+				       (host->app == app && host->process.alive && !host->dying &&
 					!host->superseded && host->applied[f] < app->applied[f]);
 		}
 	}

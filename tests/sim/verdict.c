@@ -16,7 +16,10 @@ static bool runs_fragment(const struct sim_host *host, const struct sim_app *app
 	return false;
 }
 
-/* One that it was to move to is it too, once the one that ran has made way and this one died. */
+/*
+ * One that it was to move to is it too, once the one that ran has made way and this one died after
+ * that. If it died before, the move had been given up, and the one that ran went on.
+ */
 static const struct sim_host *host_of(const struct sim *sim, const struct sim_app *app,
 				      uint32_t fragment)
 {
@@ -27,7 +30,8 @@ static const struct sim_host *host_of(const struct sim *sim, const struct sim_ap
 
 		if (!runs_fragment(host, app, fragment))
 			continue;
-		if (!host->incoming && incoming != NULL && host->yields && !host->process.alive)
+		if (!host->incoming && incoming != NULL && host->yields && !host->process.alive &&
+		    incoming->dead_ns_at >= host->dead_ns_at)
 			return incoming;
 		if (!host->incoming)
 			return host;

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include <base/beat.h>
+
 /*
  * A driver that has come back, without state, to workers that report what they run. What they say
  * is not believed beyond reason: a worker may have been taken over.
@@ -1049,4 +1051,48 @@ Test(driver_adopt, what_was_wired_before_may_have_received_something)
 		assert_has(w.json, is_wired ? "\"exact\": false" : "\"exact\": true");
 		world_fini(&w);
 	}
+}
+
+static bool is_given_up(struct world *w, enum drv_event_kind kind, uint64_t connection)
+{
+	return drv_core_is_given_up(
+		w->core, &(struct drv_event){.kind = kind, .connection = connection}, w->now_ns);
+}
+
+Test(driver_adopt, a_driver_that_did_not_run_is_given_up_when_a_worker_has_left)
+{
+	const int64_t late_ns = FRAGI_DEAD_NS - FRAGI_BEAT_NS;
+	struct world w;
+
+	comes_back(&w);
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "it was not stopped");
+	hello_reporting(&w, 1, 0);
+	client_hello(&w, 50, "");
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "it was not stopped");
+	w.now_ns = drv_core_deadline_ns(w.core) + late_ns - 1;
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "not for long enough");
+	w.now_ns++;
+	cr_expect_not(is_given_up(&w, DRV_EVENT_TIMER, 0));
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 50), "that was a client");
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 2), "that was a stranger");
+	cr_expect(is_given_up(&w, DRV_EVENT_CLOSED, 1));
+	w.now_ns += FRAGI_DEAD_NS - 1;
+	cr_expect(is_given_up(&w, DRV_EVENT_CLOSED, 1));
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	w.now_ns++;
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "it left for another reason");
+	world_fini(&w);
+}
+
+Test(driver_adopt, a_driver_that_ends_is_not_given_up)
+{
+	struct world w;
+
+	comes_back(&w);
+	hello_reporting(&w, 1, 0);
+	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	w.now_ns += 2 * FRAGI_DEAD_NS;
+	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1));
+	world_fini(&w);
 }

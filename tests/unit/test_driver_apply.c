@@ -187,6 +187,137 @@ Test(driver_apply, an_event_names_who_brought_it)
 	world_fini(&w);
 }
 
+/* Both hosts have ended, and the next run is to be prepared with that graph. */
+static void expect_next(struct world *w, uint64_t run, const char *graph)
+{
+	const struct fw_message *create;
+	struct fragi_source source;
+
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	for (uint64_t connection = 1; connection <= 2; connection++) {
+		create = taken(w, connection, FW_HOST_CREATE);
+		cr_assert_not_null(create, "%s", w->log);
+		cr_assert_eq(create->run, run);
+		speaking_epoch[create->host] = create->epoch;
+		cr_assert_eq(fragi_source_unpack(create->create.source, create->create.source_bytes,
+						 &source),
+			     0);
+		cr_expect_str_eq(source.source.graph.text, graph);
+		fragi_source_fini(&source);
+	}
+	speaking_run = run;
+}
+
+/* A changed graph has ended run 1, and run 2 is to be prepared with it. */
+static void applies(struct world *w, const char *changed)
+{
+	runs(w);
+	w->many_end = true;
+	cr_assert_not_null(apply(w, 3, changed, false), "%s", w->log);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_event(w, host, host, FW_STATE_DONE, "");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, host, host, 0, 0, "");
+	expect_next(w, 2, changed);
+}
+
+static void fails(struct world *w)
+{
+	say_event(w, 1, 1, FW_STATE_FAILED, "cannot load libnew.so");
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, host, host, 137, 9, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+}
+
+static const struct fw_message *outcome_of(struct world *w, uint64_t run)
+{
+	say(w, CLIENT,
+	    &(struct fw_message){
+		    .kind = FW_AWAIT, .seq = 20, .run = run, .await.until = FW_RUNNING});
+	return taken(w, CLIENT, FW_OUTCOME);
+}
+
+Test(driver_apply, a_graph_that_cannot_be_prepared_gives_way_to_the_one_before)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
+	fails(&w);
+	expect_next(&w, 3, GRAPH("", "", ""));
+	m = outcome_of(&w, 2);
+	cr_assert_not_null(m, "%s", w.log);
+	assert_has(m->outcome.summary.failure.sentence, "cannot load libnew.so");
+	assert_has(m->outcome.summary.failure.sentence,
+		   "; app starts again with the graph before, as run 3");
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	both_run(&w);
+	m = outcome_of(&w, 3);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect_eq(m->outcome.reached, FW_RUNNING);
+	world_fini(&w);
+}
+
+Test(driver_apply, the_graph_before_is_not_tried_twice)
+{
+	struct world w;
+
+	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
+	fails(&w);
+	expect_next(&w, 3, GRAPH("", "", ""));
+	fails(&w);
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED);
+	world_fini(&w);
+}
+
+Test(driver_apply, the_graph_before_does_not_return_where_the_application_was_stopped)
+{
+	struct world w;
+
+	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, false}});
+	fails(&w);
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED);
+	world_fini(&w);
+}
+
+Test(driver_apply, once_it_has_run_the_new_graph_stays)
+{
+	struct world w;
+
+	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
+	say_prepared(&w, 1, 1, "f1", true);
+	say_prepared(&w, 2, 2, "f2", false);
+	both_run(&w);
+	fails(&w);
+	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED);
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 7, .stop_app = {"app", false, true}});
+	expect_next(&w, 3, GRAPH(", parameters: {a: 1}", "", ""));
+	world_fini(&w);
+}
+
+Test(driver_apply, a_restart_keeps_the_graph_before)
+{
+	const char *changed = GRAPH(", parameters: {a: 1}", "", "");
+	struct world w;
+
+	applies(&w, changed);
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, true}});
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(&w, host, host, 137, 9, "");
+	expect_next(&w, 3, changed);
+	fails(&w);
+	expect_next(&w, 4, GRAPH("", "", ""));
+	world_fini(&w);
+}
+
 Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)
 {
 	for (int64_t skip = 0; skip >= 0; skip++) {

@@ -235,6 +235,26 @@ Test(driver_restore, a_restart_stays_wanted_in_between)
 	world_fini(&w);
 }
 
+Test(driver_restore, nothing_is_ended_for_a_next_run_while_the_disk_is_full)
+{
+	const struct fw_message *answer;
+	struct world w;
+
+	run_two(&w);
+	taken(&w, CLIENT, FW_ANSWER); /* to the start */
+	written(&w, "the disk is full");
+	stop(&w, true);
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NO_SERVICE);
+	assert_has(answer->answer.failure.sentence, "app would end and not start again");
+	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_RUNNING);
+	written(&w, NULL);
+	stop(&w, true);
+	cr_expect_neq(drv_core_named_state(w.core, "app"), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
 Test(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped)
 {
 	const struct fw_message *answer;

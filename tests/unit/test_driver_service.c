@@ -346,6 +346,36 @@ Test(driver_service, events_tell_who_asked)
 	world_fini(&w);
 }
 
+/* As who operates a driver reads them: with the verb that was typed. */
+Test(driver_service, a_refusal_names_the_verb)
+{
+	static const char *const texts[] = {
+		"stop nobody: there is no application nobody",
+		"restart nobody: there is no application nobody",
+		"set nobody: there is no application nobody",
+		"logs nobody: there is no application nobody",
+	};
+	const struct fw_message *message;
+	struct world w;
+
+	serve(&w);
+	stop(&w, 2, "nobody", false, false);
+	stop(&w, 3, "nobody", false, true);
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_SET, .seq = 4, .set = {"nobody", "f1.tx.value=1"}});
+	say(&w, CLIENT,
+	    &(struct fw_message){.kind = FW_WATCH_LOGS, .seq = 5, .watch_logs.name = "nobody"});
+	assert_has(w.log,
+		   "refused `fragctl restart` of 10.0.0.9:1: there is no application nobody");
+	say(&w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 6});
+	message = taken(&w, CLIENT, FW_EVENTS);
+	cr_assert_not_null(message);
+	cr_assert_geq(message->events.count, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_has(message->events.rows[message->events.count - 4 + i].text, texts[i]);
+	world_fini(&w);
+}
+
 Test(driver_service, events_and_runs_that_are_kept_are_bounded)
 {
 	const struct fw_message *message;
