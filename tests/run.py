@@ -263,7 +263,7 @@ def read_arguments():
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
-    p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.md")
+    p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.tests")
     p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build for --tests")
     p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
     p.add_argument("--threads", action="store_true", help="the same for ThreadSanitizer")
@@ -387,7 +387,7 @@ def report(results, skips, args, checks_features):
     if checks_features:
         excused = {n for n in skipped if n in skips}
         shown = set(passed) | excused
-        wrong = ["docs/features.md: " + s for s in features.check(features.TABLE, shown)]
+        wrong = ["docs/features.md: " + s for s in features.check(shown)]
         wrong += ["docs/SECURITY.md: " + s for s in features.check_names(features.SECURITY, shown)]
         for sentence in wrong:
             print(sentence)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/features.md: a row that says done names tests, and those tests ran and passed; and
-that the tests which docs/SECURITY.md names did.
+"""Checks docs/features.md and docs/features.tests: a row that is done has tests, and the tests of
+each row ran and passed; and that the tests which docs/SECURITY.md names did.
 
 usage: features.py ROW...       prints the tests that these rows name
        features.py --patches    checks that every patch in this folder applies, and that each row
@@ -19,25 +19,36 @@ STATES = ("done", "partly", "not yet")
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 TABLE = os.path.join(TOP, "docs", "features.md")
+TESTS = os.path.join(TOP, "docs", "features.tests")
+ROWS = {"A": 16, "B": 13, "C": 6, "D": 16, "E": 11, "F": 3, "G": 8}
+ROW_COLUMNS = 200
 SECURITY = os.path.join(TOP, "docs", "SECURITY.md")
 
 
-def rows(path):
-    """(id, state, [test names]) of every row."""
-    with open(path, encoding="utf-8") as f:
+def read_rows():
+    """(id, state, line) of every row of the table, in its order."""
+    with open(TABLE, encoding="utf-8") as f:
+        for line in f.read().splitlines():
+            if re.match(r"\| [A-G]\d+ \|", line):
+                row, state = (c.strip() for c in line.split("|")[1:3])
+                yield row, state, line
+
+
+def read_tests():
+    """A list of test names for each row that has any."""
+    tests = {}
+    with open(TESTS, encoding="utf-8") as f:
         for line in f:
-            m = re.match(r"\| ([A-G]\d+) \|", line)
-            if not m:
-                continue
-            cells = [c.strip() for c in line.strip().strip("|").split("|")]
-            yield cells[0], cells[1], re.findall(r"`([^`]+)`", cells[3]) if len(cells) > 3 else []
+            row, name = line.split()
+            tests.setdefault(row, []).append(name)
+    return tests
 
 
 def check_patches():
-    """Sentences about patches that do not apply, rows that name tests and have no patch, and
+    """Sentences about patches that do not apply, rows that have tests and no patch, and
     patches of no such row."""
     wrong = []
-    with_tests = {row for row, _, tests in rows(TABLE) if tests}
+    with_tests = set(read_tests())
     patches = sorted(os.path.relpath(p, TOP) for p in glob.glob(os.path.join(HERE, "*", "*.patch")))
     of_row = {}
     for path in patches:
@@ -45,9 +56,9 @@ def check_patches():
         if os.path.basename(folder) == "features":
             of_row.setdefault(re.split(r"[-.]", name)[0], path)
     for row in sorted(with_tests - set(of_row)):
-        wrong.append("%s names tests, and no tests/planted/features/%s.patch takes its feature away" % (row, row))
+        wrong.append("%s has tests, and no tests/planted/features/%s.patch takes its feature away" % (row, row))
     for row in sorted(set(of_row) - with_tests):
-        wrong.append("%s: docs/features.md has no row %s that names tests" % (of_row[row], row))
+        wrong.append("%s: docs/features.tests has no test of row %s" % (of_row[row], row))
     here = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(TOP))
     for path in patches:
         if subprocess.run(["git", "apply", "--check", path], cwd=TOP, env=here, capture_output=True).returncode:
@@ -55,26 +66,26 @@ def check_patches():
     return wrong, len(patches)
 
 
-def check(path, passed):
+def check(passed):
     """Sentences about what does not hold."""
     wrong = []
-    seen = set()
-    for row, state, tests in rows(path):
-        if row in seen:
-            wrong.append("%s stands twice" % row)
-        seen.add(row)
+    tests = read_tests()
+    ids = []
+    for row, state, line in read_rows():
+        ids.append(row)
         if state not in STATES:
             wrong.append("%s: state %r is none of %s" % (row, state, ", ".join(STATES)))
-        if state == "done" and not tests:
-            wrong.append("%s is called done and names no test" % row)
-        for name in tests:
-            if name not in passed:
-                wrong.append("%s: the test %s did not run and pass" % (row, name))
-    expected = {"A": 14, "B": 8, "C": 6, "D": 14, "E": 7, "F": 2, "G": 6}
-    for letter, count in expected.items():
-        for i in range(1, count + 1):
-            if "%s%d" % (letter, i) not in seen:
-                wrong.append("%s%d is missing" % (letter, i))
+        if state == "done" and row not in tests:
+            wrong.append("%s is done and has no test in docs/features.tests" % row)
+        if len(line) > ROW_COLUMNS:
+            wrong.append("%s: %d columns; a row has at most %d" % (row, len(line), ROW_COLUMNS))
+    expected = ["%s%d" % (letter, i + 1) for letter, count in ROWS.items() for i in range(count)]
+    if ids != expected:
+        wrong.append("the rows are %s, not %s" % (" ".join(ids), " ".join(expected)))
+    for row in sorted(set(tests) - set(ids)):
+        wrong.append("docs/features.tests has tests of %s, which is no row" % row)
+    for row, names in tests.items():
+        wrong += ["%s: the test %s did not run and pass" % (row, n) for n in names if n not in passed]
     return wrong
 
 
@@ -87,11 +98,8 @@ def check_names(path, passed):
 
 def main():
     if sys.argv[1:] != ["--patches"]:
-        print(
-            "\n".join(
-                sorted({t for row, _, tests in rows(TABLE) if row in sys.argv[1:] for t in tests})
-            )
-        )
+        tests = read_tests()
+        print("\n".join(sorted({t for row in sys.argv[1:] for t in tests.get(row, [])})))
         return 0
     wrong, count = check_patches()
     print("\n".join(wrong or ["%d patches apply, and every row with tests has one" % count]))

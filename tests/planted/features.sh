@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Takes features away, one after the other, in a copy of the tree, and shows that one of the tests
-# that its row of docs/features.md names fails. features/ROW.patch or features/ROW-WHAT.patch takes
-# away the feature of that row or a part of it.
+# of its row in docs/features.tests fails. features/ROW.patch or features/ROW-WHAT.patch takes away
+# the feature of that row or a part of it.
 # usage: tests/planted/features.sh [COUNT|all|ROW...|NAME...]     COUNT at random, default 10, with
 #                                  SEED (default: a new one)
 #        B: the build folder, default build
