@@ -4,7 +4,7 @@
 
 - What has a slash or a known ending is a file or folder of the tree, or one that make creates.
 - What looks like an identifier (it has an underscore, or stands before a bracket) occurs in the
-  sources, or is the name of a file of them.
+  sources, or is the name of a file of them or of a planted mistake.
 """
 import os
 import re
@@ -58,6 +58,9 @@ def main():
         if path.endswith((".c", ".h", ".py", ".sh", ".mk", ".proto", ".map", "Makefile", "skips")):
             with open(path, encoding="utf-8", errors="replace") as f:
                 words.update(re.findall(r"\w+", f.read()))
+        elif path.startswith("tests/planted/") and path.endswith(".txt"):
+            with open(path, encoding="utf-8") as f:
+                words.update(re.findall(r"(?m)^(\w+): ", f.read()))
     wrong = 0
     for page in PAGES:
         for number, text in quoted(page):

@@ -4,16 +4,18 @@
 each row ran and passed; and that the tests which docs/SECURITY.md names did.
 
 usage: features.py ROW...       prints the tests that these rows name
-       features.py --patches    checks that every patch in this folder applies, and that each row
-                                with tests has a
-                                patch in features/, so that features.sh can show that one of its
-                                tests notices
+       features.py --patches    checks that the old text of every planted mistake occurs once, that
+                                the patches of recipes/ apply, and that each row with tests has a
+                                mistake in features.txt, so that features.sh can show that one of
+                                its tests notices
 """
 import glob
 import os
 import re
 import subprocess
 import sys
+
+import table
 
 STATES = ("done", "partly", "not yet")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -45,25 +47,24 @@ def read_tests():
 
 
 def check_patches():
-    """Sentences about patches that do not apply, rows that have tests and no patch, and
-    patches of no such row."""
+    """Sentences about mistakes that cannot be made, rows that have tests and no mistake,
+    mistakes of no such row, and patches that do not apply; and how many of both there are."""
     wrong = []
     with_tests = set(read_tests())
-    patches = sorted(os.path.relpath(p, TOP) for p in glob.glob(os.path.join(HERE, "*", "*.patch")))
-    of_row = {}
-    for path in patches:
-        folder, name = os.path.split(path)
-        if os.path.basename(folder) == "features":
-            of_row.setdefault(re.split(r"[-.]", name)[0], path)
+    tables = {kind: table.load(kind) for kind in table.KINDS}
+    for kind in tables.values():
+        wrong += filter(None, (table.check(mistake, TOP) for mistake in kind.values()))
+    of_row = {name.split("-")[0]: mistake for name, mistake in tables["features"].items()}
     for row in sorted(with_tests - set(of_row)):
-        wrong.append("%s has tests, and no tests/planted/features/%s.patch takes its feature away" % (row, row))
+        wrong.append("%s has tests, and no row of features.txt takes its feature away" % row)
     for row in sorted(set(of_row) - with_tests):
-        wrong.append("%s: docs/features.tests has no test of row %s" % (of_row[row], row))
+        wrong.append("%s: docs/features.tests has no test of row %s" % (of_row[row].place, row))
+    patches = sorted(glob.glob("tests/planted/recipes/*.patch", root_dir=TOP))
     here = dict(os.environ, GIT_CEILING_DIRECTORIES=os.path.dirname(TOP))
     for path in patches:
         if subprocess.run(["git", "apply", "--check", path], cwd=TOP, env=here, capture_output=True).returncode:
-            wrong.append("%s does not apply: make its mistake in the code as it is now, and write the patch anew" % path)
-    return wrong, len(patches)
+            wrong.append("%s does not apply: make its change in the code as it is now, and write the patch anew" % path)
+    return wrong, sum(map(len, tables.values())), len(patches)
 
 
 def check(passed):
@@ -101,8 +102,12 @@ def main():
         tests = read_tests()
         print("\n".join(sorted({t for row in sys.argv[1:] for t in tests.get(row, [])})))
         return 0
-    wrong, count = check_patches()
-    print("\n".join(wrong or ["%d patches apply, and every row with tests has one" % count]))
+    try:
+        wrong, mistakes, patches = check_patches()
+    except ValueError as e:
+        sys.exit(str(e))
+    good = "%d mistakes can be planted, every row with tests has one, and %d recipes apply"
+    print("\n".join(wrong or [good % (mistakes, patches)]))
     return 1 if wrong else 0
 
 

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Takes features away, one after the other, in a copy of the tree, and shows that one of the tests
-# of its row in docs/features.tests fails. features/ROW.patch or features/ROW-WHAT.patch takes away
-# the feature of that row or a part of it.
+# of its row in docs/features.tests fails. The row ROW or ROW-WHAT of features.txt takes away the
+# feature of that row or a part of it.
 # usage: tests/planted/features.sh [COUNT|all|ROW...|NAME...]     COUNT at random, default 10, with
 #                                  SEED (default: a new one)
 #        B: the build folder, default build
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
-faults=tests/planted/features
+kind=features
 b=${B:-build}
 
 # features_tests NAME...: the tests that the rows of these patches name
@@ -48,15 +48,12 @@ all)
 	names=$(plant_names | shuf -n "${1:-10}" --random-source=<(yes "$seed")) || exit
 	;;
 *)
+	all=$(plant_all) || exit
 	names=
 	for word; do
-		if [ -f "$faults/$word.patch" ]; then
-			names+=" $word"
-		else
-			names+=" $(cd "$faults" && ls -- "$word"-*.patch 2>/dev/null | sed 's/\.patch$//')"
-		fi
+		names+=" $(grep -E -e "^$word(-.*)?$" <<<"$all" || echo "$word")"
 	done
-	names=$(plant_names ${names:-"$@"}) || exit
+	names=$(plant_names $names) || exit
 	;;
 esac
 make -s -j"$(nproc)" B="$b" tests || exit 1

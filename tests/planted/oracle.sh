@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each fault of tests/planted/oracle in a copy of the tree and shows that the oracle of the
-# schedulers finds it.
+# Plants each fault of oracle.txt in a copy of the tree and shows that the oracle of the schedulers
+# finds it.
 # usage: tests/planted/oracle.sh [NAME...]  B: the build folder, default build; GRAPHS: for each,
 #                                default 2000
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
-faults=tests/planted/oracle
+kind=oracle
 graphs=${GRAPHS:-2000}
 b=${B:-build}
 

@@ -1,12 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants faults in a copy of the tree, one after the other, and shows that each is noticed. A fault
-# is FOLDER/NAME.patch, its first line says what the mistake is. sim.sh, oracle.sh, fuzz.sh and
+# is a row of KIND.txt (table.py says how it is written). sim.sh, oracle.sh, fuzz.sh, races.sh and
 # features.sh in this folder source this and define
-#   faults              the folder
+#   kind                the table
 #   plant_build NAME    builds the copy, $scratch; what it prints is shown when it fails
 #   plant_notice NAME   prints what noticed the fault, in a few words; fails when nothing did
-# recipes.sh does the same with patches that must work, and says so with other words:
-#   plant_good, plant_bad    what the table calls a patch that was noticed, or not
+# recipes.sh does the same with patches that must work: it defines the four functions for a row
+# (plant_do, plant_undo, plant_title, plant_all) itself, and says so with other words:
+#   plant_good, plant_bad    what is printed for a patch that was noticed, or not
+
+# plant_do NAME, plant_undo NAME: make the mistake in the copy, and take it out again
+plant_do() {
+	tests/planted/table.py plant "$kind" "$1" "$scratch"
+}
+
+plant_undo() {
+	tests/planted/table.py mend "$kind" "$1" "$scratch"
+}
+
+# plant_title NAME: what the mistake is
+plant_title() {
+	tests/planted/table.py title "$kind" "$1"
+}
+
+# plant_all: the names of all faults
+plant_all() {
+	tests/planted/table.py names "$kind"
+}
 
 # plant_copy FOLDER...: the tree, and those folders of a build in it, so that each fault costs few
 # compilations
@@ -24,13 +44,12 @@ plant_copy() {
 
 # plant_each NAME...: 0 when every fault was noticed
 plant_each() {
-	local name patch result by noticed=0 other=0
+	local name result by noticed=0 other=0
 	for name; do
-		patch=$scratch/$faults/$name.patch
 		by=
-		if ! git -C "$scratch" apply "$patch" 2>"$scratch.log"; then
+		if ! plant_do "$name" 2>"$scratch.log"; then
 			result=STALE
-			by="$faults/$name.patch does not apply: write it anew, for the code as it is now"
+			by=$(cat "$scratch.log")
 		else
 			if ! plant_build "$name" >"$scratch.log" 2>&1; then
 				result=UNBUILT
@@ -40,14 +59,14 @@ plant_each() {
 			else
 				result=${plant_bad:-MISSED}
 			fi
-			git -C "$scratch" apply -R "$patch" || exit 1
+			plant_undo "$name" || exit 1
 		fi
 		if [ "$result" = "${plant_good:-noticed}" ]; then
 			noticed=$((noticed + 1))
 		else
 			other=$((other + 1))
 		fi
-		printf '%-34s %-8s %s: %s\n' "$name" "$result" "$(head -1 "$patch")" "${by:-nothing}"
+		printf '%-34s %-8s %s: %s\n' "$name" "$result" "$(plant_title "$name")" "${by:-nothing}"
 		rm -f "$scratch.log"
 	done
 	echo "$noticed ${plant_good:-noticed}, $other not"
@@ -56,14 +75,11 @@ plant_each() {
 
 # plant_names [NAME...]: the names of all faults, or those given, which must be there
 plant_names() {
-	local name
-	if [ $# = 0 ]; then
-		(cd "$faults" && ls -- *.patch | sed 's/\.patch$//')
-		return
-	fi
-	for name; do
-		if [ ! -f "$faults/$name.patch" ]; then
-			echo "$0: no fault $name; those there are: $(cd "$faults" && echo *.patch | sed 's/\.patch//g')" >&2
+	local name all
+	all=$(plant_all) || return
+	for name in ${*:-$all}; do
+		if ! grep -Fqx -e "$name" <<<"$all"; then
+			echo "$0: no fault $name; those there are: $(echo $all)" >&2
 			return 2
 		fi
 		echo "$name"

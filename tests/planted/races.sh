@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each mistake of tests/planted/races in a copy of the tree and shows that the tests of the
-# queue and the pump, which make check runs under ThreadSanitizer, notice it.
+# Plants each mistake of races.txt in a copy of the tree and shows that the tests of the queue and
+# the pump, which make check runs under ThreadSanitizer, notice it.
 # usage: tests/planted/races.sh [NAME...]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
-faults=tests/planted/races
+kind=races
 
 plant_build() {
 	make -s -C "$scratch" tsan-queues-build

@@ -45,6 +45,22 @@ plant_notice() {
 }
 
 plant_good=works plant_bad=FAILED
+plant_do() {
+	git -C "$scratch" apply "$faults/$1.patch"
+}
+
+plant_undo() {
+	git -C "$scratch" apply -R "$faults/$1.patch"
+}
+
+plant_title() {
+	head -n 1 "$scratch/$faults/$1.patch"
+}
+
+plant_all() {
+	(cd "$faults" && ls -- *.patch | sed 's/\.patch$//')
+}
+
 names=$(plant_names "$@") || exit
 make -s -j"$(nproc)" B="$b" all tests || exit 1
 plant_copy "$b"

@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Plants each fault of tests/planted/sim in a copy of the tree and shows that the simulator finds
-# it.
+# Plants each fault of sim.txt in a copy of the tree and shows that the simulator finds it.
 # usage: tests/planted/sim.sh [NAME...]     B: the build folder, default build; RUNS: seeds for
 #                             each, default 20000, twice as many as make check, for rare ones
-# What few histories have is looked for in those: a line of the patch, "seeds: --from 2 --every 16".
+# What few histories have is looked for in those: a line of the row, "seeds: --from 2 --every 16".
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/planted/plant.sh
-faults=tests/planted/sim
+kind=sim
 runs=${RUNS:-20000}
 b=${B:-build}
 
@@ -18,7 +17,7 @@ plant_build() {
 
 plant_notice() {
 	local status=0 found seeds
-	seeds=$(sed -n 's/^seeds: //p' "$scratch/$faults/$1.patch")
+	seeds=$(tests/planted/table.py get sim "$1" seeds)
 	# shellcheck disable=SC2086 # several words
 	"$scratch/$b/tests/sim/sim" --runs "$runs" $seeds >"$scratch.log" 2>&1 || status=$?
 	found=$(sed -n 's/^seed \([0-9]*\): \([^:]*\): .*/seed \1: \2/p' "$scratch.log" | head -1)
