@@ -69,7 +69,7 @@ static void say_mapped(const struct ctl_flow *flow, const struct frag_fragment *
 	const char *rest = memory->spills
 				   ? ", and where it does not fit into device_memory_initial_size,"
 				   : "";
-	const char *where = strcmp(flow->edge, FRAGI_TRANSPORT_SHM) == 0
+	const char *where = fragi_transport_shares_memory(flow->edge)
 				    ? ""
 				    : "both hosts are on one machine and ";
 
@@ -90,13 +90,11 @@ static void between_hosts(const struct fragi_flow_info *info, const struct ctl_c
 {
 	const struct frag_fragment *from = composed->fragments[info->from_fragment];
 	const struct frag_fragment *to = composed->fragments[info->to_fragment];
-	bool is_named = info->transport != NULL, is_ucx = false;
+	const bool is_named = info->transport != NULL;
 	char hosts[300];
 
 	flow->gpu_ways |= CTL_GPU_STAGED;
-	if (is_named)
-		is_ucx = strcmp(info->transport, FRAGI_TRANSPORT_SHM) != 0;
-	if (is_ucx) {
+	if (is_named && !fragi_transport_shares_memory(info->transport)) {
 		snprintf(hosts, sizeof(hosts), "staged: the edge is %s", info->transport);
 	} else if (info->encrypt) {
 		snprintf(hosts, sizeof(hosts), "staged: the flow is encrypted");

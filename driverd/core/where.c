@@ -27,7 +27,7 @@ static bool is_loopback(const char *host)
 static bool reaches(const struct drv_session *session, const struct drv_host *peer,
 		    const struct fragi_flow_info *flow)
 {
-	if (strcmp(flow->transport, FRAGI_TRANSPORT_SHM) == 0)
+	if (fragi_transport_shares_memory(flow->transport))
 		return fragi_identity_apart(session->memory, peer->memory) == FRAGI_APART_NOT;
 	return strcmp(session->node, peer->node) == 0 ||
 	       (!is_loopback(session->worker_address) &&
@@ -69,8 +69,8 @@ static int find_sharer(const struct drv_host *host, const struct drv_host **out_
 			const struct drv_host *peer = drv_host_neighbour(found[k], i);
 
 			if (is_found[peer->number] ||
-			    strcmp(app->flows[found[k]->edges[i]].transport, FRAGI_TRANSPORT_SHM) !=
-				    0)
+			    !fragi_transport_shares_memory(
+				    app->flows[found[k]->edges[i]].transport))
 				continue;
 			if (peer->session != NULL) {
 				*out_sharer = peer;

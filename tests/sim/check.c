@@ -426,7 +426,7 @@ static void check_refusal(struct sim *sim, const struct sim_app *app)
 
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		asked = asked || (app->flows[i].given_edge != NULL &&
-				  strcmp(app->flows[i].given_edge, FRAGI_TRANSPORT_SHM) == 0);
+				  strcmp(app->flows[i].given_edge, "shm") == 0);
 	for (uint32_t w = 0; w < sim->worker_count; w++)
 		apart = apart || workers[w].memory[0] == '\0' ||
 			strcmp(workers[w].memory, workers[0].memory) != 0;

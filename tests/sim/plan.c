@@ -93,7 +93,7 @@ static void add_flow(struct sim *sim, struct sim_app *app, uint32_t from, uint32
 	if (from == to || !sim_chance(sim, 10))
 		return;
 	/* Such a flow uses the transport within one host too, where the simulator has none. */
-	flow->given_edge = sim_chance(sim, 2) ? FRAGI_TRANSPORT_SHM : "ucx";
+	flow->given_edge = sim_chance(sim, 2) ? "shm" : "ucx";
 	app->own_host[from] = app->own_host[to] = true;
 }
 

@@ -131,9 +131,9 @@ const char *sim_transport_of(const struct sim *sim, const struct sim_flow *flow)
 	const char *b = sim->workers[flow->to->worker].memory;
 	bool shares = a[0] != '\0' && strcmp(a, b) == 0;
 
-	if (flow->given_edge != NULL && strcmp(flow->given_edge, FRAGI_TRANSPORT_SHM) == 0)
+	if (flow->given_edge != NULL && strcmp(flow->given_edge, "shm") == 0)
 		return shares ? flow->given_edge : "nothing: it should have been refused";
-	return shares && flow->given_edge == NULL ? FRAGI_TRANSPORT_SHM : "ucx";
+	return shares && flow->given_edge == NULL ? "shm" : "ucx";
 }
 
 static bool share_memory(const struct sim *sim, const struct sim_flow *flow)
@@ -149,7 +149,7 @@ static void check_transport(struct sim *sim, const struct sim_host *host, struct
 	if (flow->transport == NULL && flow->from != NULL && flow->to != NULL)
 		flow->transport = sim_transport_of(sim, flow);
 	if (flow->transport == NULL || strcmp(edge->transport, flow->transport) != 0 ||
-	    (strcmp(flow->transport, FRAGI_TRANSPORT_SHM) == 0 && !share_memory(sim, flow)))
+	    (strcmp(flow->transport, "shm") == 0 && !share_memory(sim, flow)))
 		sim_fail(sim, "wiring", "an edge of pid %d goes over %s", host->pid,
 			 edge->transport);
 	else if ((host->opened & 1u << sim_transport(edge->transport)) == 0)

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include <base/transports.h>
 #include <graph/transport.h>
 
 Test(transport_choice, one_rule_for_every_flow)
@@ -56,4 +57,13 @@ Test(transport_choice, one_rule_for_every_flow)
 		cr_expect_str_eq(choice.transport, cases[i].transport, "%zu", i);
 		cr_expect_str_eq(choice.reason, cases[i].reason, "%zu", i);
 	}
+}
+
+Test(transport_choice, one_transport_shares_memory)
+{
+	cr_expect(fragi_transport_shares_memory("shm"));
+	cr_expect(!fragi_transport_shares_memory("ucx"));
+	cr_expect(!fragi_transport_shares_memory("inproc"));
+	cr_expect_str_eq(fragi_transport_of_shared_memory(), "shm");
+	cr_expect_str_eq(fragi_transport_name(0), "ucx", "it connects any two hosts");
 }

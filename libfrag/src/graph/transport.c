@@ -30,11 +30,11 @@ struct fragi_choice fragi_transport_choose(const char *edge, const struct fragi_
 	if (edge != NULL && fragi_transport_exists(edge)) {
 		choice.transport = edge;
 		choice.reason = "the graph asks for it";
-		if (strcmp(edge, FRAGI_TRANSPORT_SHM) == 0)
+		if (fragi_transport_shares_memory(edge))
 			choice.apart = why;
 	} else if (from->host != to->host) {
-		choice.transport =
-			why == FRAGI_APART_NOT ? FRAGI_TRANSPORT_SHM : fragi_transport_name(0);
+		choice.transport = why == FRAGI_APART_NOT ? fragi_transport_of_shared_memory()
+							  : fragi_transport_name(0);
 		choice.reason = reasons[why];
 	}
 	return choice;

@@ -103,17 +103,18 @@ int fragi_run_open_transports(struct fragi_run *run, struct fragi_diag *diag)
 int fragi_run_share_memory(struct fragi_run *run, struct fragi_diag *diag)
 {
 	const struct frag_device device = {FRAG_DEVICE_CPU, 0};
+	const char *const name = fragi_transport_of_shared_memory();
 	const struct fragi_transport *transport;
 	int r;
 
-	if (!is_wanted(run, FRAGI_TRANSPORT_SHM))
+	if (!is_wanted(run, name))
 		return 0;
 	r = remote_create(run);
 	if (r == 0)
-		r = transport_open(run, FRAGI_TRANSPORT_SHM, diag);
+		r = transport_open(run, name, diag);
 	if (r < 0)
 		return r;
-	transport = fragi_remote_transport(run->remote, FRAGI_TRANSPORT_SHM);
+	transport = fragi_remote_transport(run->remote, name);
 	fragi_default_memory_set(
 		transport->ops->memory((struct fragi_transport *)(uintptr_t)transport, device));
 	return 0;
