@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/identity.h>
 #include <base/policy.h>
+#include <base/timeline.h>
 #include <track/account.h>
 
 /*
@@ -127,7 +127,7 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	if (out->lost > 0)
 		out->lost_because =
 			to->restarting.last != NULL ? to->restarting.last : from->restarting.last;
-	if (!fragi_identity_is_same(from->clock, to->clock))
+	if (fragi_timeline_between(to->clock, from->clock).state == FRAGI_TIMELINE_UNKNOWN)
 		out->latency_reason = "its ends have two clocks, which are not compared yet";
 	out->encrypted = drv_flow_is_encrypted(app, flow);
 	return put_edge(app, drv_wiring_address(from, flow), out);
@@ -258,23 +258,25 @@ static int report_hosts(struct drv_app *app)
 	return 0;
 }
 
-/* When the first message was sent, as far as the driver and hosts share a clock. */
+/* When the first message was sent, as far as the driver knows the time of hosts. */
 static int64_t first_message(const struct drv_app *app)
 {
 	const char *here = app->core->config.clock;
-	uint64_t first = 0;
+	int64_t first = 0;
 
 	for (uint32_t h = 0; h < app->host_count; h++) {
 		const struct drv_host *host = &app->hosts[h];
+		const struct fragi_timeline peer =
+			fragi_timeline_between(here != NULL ? here : "", host->clock);
+		struct fragi_time time;
 
-		if (here == NULL || !fragi_identity_is_same(host->clock, here) ||
-		    host->first_ns == 0)
+		if (host->first_ns == 0 ||
+		    !fragi_timeline_convert(&peer, (int64_t)host->first_ns, &time))
 			continue;
-		if (first == 0 || host->first_ns < first)
-			first = host->first_ns;
+		if (first == 0 || time.ns < first)
+			first = time.ns;
 	}
-	return first != 0 && (int64_t)first > app->started_ns ? (int64_t)first - app->started_ns
-							      : 0;
+	return first > app->started_ns ? first - app->started_ns : 0;
 }
 
 /* Everything but the tables. */

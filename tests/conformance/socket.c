@@ -200,7 +200,7 @@ static int socket_connect(struct fragi_transport *base, uint32_t host, const voi
 	e->base = (struct fragi_endpoint){.transport = base,
 					  .owner = owner,
 					  .same_node = true,
-					  .same_clock = true,
+					  .timeline = {.state = FRAGI_TIMELINE_SAME},
 					  .version = "1"};
 	e->there = there;
 	e->next = t->endpoints;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <base/identity.h>
+#include <base/timeline.h>
 
 Test(identity, memory_is_of_one_machine_namespace_and_user)
 {
@@ -45,4 +46,37 @@ Test(identity, what_keeps_two_hosts_apart)
 		cr_expect_eq(fragi_identity_apart(cases[i].b, cases[i].a), cases[i].apart, "%s, %s",
 			     cases[i].b, cases[i].a);
 	}
+}
+
+Test(identity, the_time_of_a_peer_is_known_where_both_read_one_clock)
+{
+	static const struct {
+		const char *ours, *theirs;
+		bool is_known;
+	} cases[] = {
+		{"m.4", "m.4", true}, {"m.4", "m.5", false}, {"m.4", "n.4", false},
+		{"m.4", "", false},   {"", "m.4", false},    {"", "", false},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		const struct fragi_timeline peer =
+			fragi_timeline_between(cases[i].ours, cases[i].theirs);
+		struct fragi_time time = {-1, -1};
+
+		cr_expect_eq(fragi_timeline_convert(&peer, 17, &time), cases[i].is_known, "%zu", i);
+		cr_expect_eq(time.ns, cases[i].is_known ? 17 : -1, "%zu", i);
+		cr_expect_eq(time.error_ns, cases[i].is_known ? 0 : -1, "%zu", i);
+	}
+}
+
+Test(identity, a_time_of_a_peer_may_be_any)
+{
+	const struct fragi_timeline peer = {FRAGI_TIMELINE_ESTIMATED, 5, 2};
+	struct fragi_time time;
+
+	cr_assert(fragi_timeline_convert(&peer, INT64_MAX, &time));
+	cr_expect_eq(time.ns, INT64_MIN + 4, "it does not trap");
+	cr_assert(fragi_timeline_convert(&peer, -20, &time));
+	cr_expect_eq(time.ns, -15);
+	cr_expect_eq(time.error_ns, 2);
 }

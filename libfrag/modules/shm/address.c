@@ -94,6 +94,6 @@ int shm_address_check(const struct shm_transport *transport, const void *address
 	memcpy(out_peer->name, bytes + AT_NAME, SHM_NAME_BYTES);
 	memcpy(out_peer->door, bytes + AT_DOOR, SHM_DOOR_BYTES);
 	out_peer->base.same_node = true;
-	out_peer->base.same_clock = fragi_identity_is_same(clock, transport->clock);
+	out_peer->base.timeline = fragi_timeline_between(transport->clock, clock);
 	return 0;
 }

@@ -130,7 +130,7 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 	get_text(bytes + AT_MACHINE, FRAGI_IDENTITY_SIZE, machine);
 	get_text(bytes + AT_CLOCK, FRAGI_IDENTITY_SIZE, clock);
 	out_peer->same_node = fragi_identity_is_same(machine, transport->machine);
-	out_peer->same_clock = fragi_identity_is_same(clock, transport->clock);
+	out_peer->timeline = fragi_timeline_between(transport->clock, clock);
 	for (size_t i = 0; i < FRAG_COUNT_OF(wire_settings); i++) {
 		get_text(bytes + wire_settings[i].at, 16, theirs);
 		get_text(transport->address + wire_settings[i].at, 16, ours);

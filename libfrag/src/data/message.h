@@ -47,7 +47,7 @@ struct fragi_named_tensor {
 #define FRAGI_STAMP_ACQUIRED 4u /* acquisition_ns, clock */
 #define FRAGI_STAMP_SEQUENCE 8u
 #define FRAGI_STAMP_TRACKED 16u /* tracking_id */
-#define FRAGI_STAMP_FOREIGN 32u /* acquisition_ns, if set, is of a clock of another machine */
+#define FRAGI_STAMP_FOREIGN 32u /* acquisition_ns is of a clock that was not converted to ours */
 #define FRAGI_STAMP_TRAIL 64u   /* trail */
 #define FRAGI_STAMP_LABEL 128u  /* label; in this process only */
 #define FRAGI_STAMPS_FLAGS (FRAG_MESSAGE_DEGRADED | FRAG_MESSAGE_INVALID)
@@ -175,6 +175,18 @@ FRAGI_API int fragi_message_to_gpu(struct frag_message *message, struct fragi_st
 				   struct frag_err *err);
 /* Copies what FRAGI_STAMPS_SENT names; the other stamps of `message` are cleared. */
 void fragi_message_copy_stamps(struct frag_message *message, const struct frag_message *from);
+FRAGI_API void fragi_message_convert_from(struct frag_message *message,
+					  const struct fragi_timeline *peer);
+/*
+ * Converts the times of a message that comes from a peer to our clock; those for which that cannot
+ * be done are marked as foreign. Before others can see it.
+ */
+static inline void fragi_message_convert_times(struct frag_message *message,
+					       const struct fragi_timeline *peer)
+{
+	if (__builtin_expect(peer->state != FRAGI_TIMELINE_SAME, 0))
+		fragi_message_convert_from(message, peer);
+}
 
 /* Replaces the label, which says what paths the message has taken. Takes `label`; NULL: none. */
 void fragi_message_set_label(struct frag_message *message, struct fragi_label *label);

@@ -115,6 +115,26 @@ void fragi_message_copy_stamps(struct frag_message *message, const struct frag_m
 	message->tracking_id = from->tracking_id;
 }
 
+/* Of the peer's other clocks its timeline says nothing. */
+static bool convert_acquisition(struct frag_message *message, const struct fragi_timeline *peer)
+{
+	struct fragi_time time;
+
+	if (message->clock != FRAG_CLOCK_MONOTONIC ||
+	    !fragi_timeline_convert(peer, message->acquisition_ns, &time))
+		return false;
+	message->acquisition_ns = time.ns;
+	return true;
+}
+
+void fragi_message_convert_from(struct frag_message *message, const struct fragi_timeline *peer)
+{
+	if (has(message, FRAGI_STAMP_ACQUIRED) && !convert_acquisition(message, peer))
+		mark(message, FRAGI_STAMP_FOREIGN);
+	if (has(message, FRAGI_STAMP_TRAIL))
+		fragi_trail_convert_times(message->trail, peer);
+}
+
 void fragi_message_set_label(struct frag_message *message, struct fragi_label *label)
 {
 	if (has(message, FRAGI_STAMP_LABEL))

@@ -37,10 +37,26 @@ void fragi_trail_unref(struct fragi_trail *trail)
 		fragi_pool_give(FRAGI_POOL_TRAIL, &trail->home);
 }
 
-void fragi_trail_set_foreign(struct fragi_trail *trail)
+/* The stamp of a time of the peer that was read as a time of ours. */
+static bool convert(const struct fragi_moment *moment, const struct fragi_timeline *peer,
+		    uint64_t *stamp)
 {
+	struct fragi_time time;
+
+	if (!fragi_timeline_convert(peer, fragi_moment_ns_at(moment, *stamp), &time))
+		return false;
+	*stamp = fragi_moment_stamp_at(moment, time.ns);
+	return true;
+}
+
+void fragi_trail_convert_times(struct fragi_trail *trail, const struct fragi_timeline *peer)
+{
+	const struct fragi_moment moment = fragi_moment_now();
+
 	for (uint32_t i = 0; i < trail->count; i++)
-		trail->entries[i].flags |= FRAGI_TRAIL_FOREIGN;
+		if (!convert(&moment, peer, &trail->entries[i].begin) ||
+		    !convert(&moment, peer, &trail->entries[i].published))
+			trail->entries[i].flags |= FRAGI_TRAIL_FOREIGN;
 }
 
 static uint32_t travelling(const struct fragi_trail *trail)

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <base/timeline.h>
 #include <data/pool.h>
 #include <data/stream.h>
 
@@ -46,8 +47,9 @@ struct fragi_trail {
 /* Creates a trail with one reference, its entries not filled in; NULL: memory is short. */
 FRAGI_API struct fragi_trail *fragi_trail_create(uint32_t count);
 FRAGI_API void fragi_trail_unref(struct fragi_trail *trail);
-/* Its times are of another clock. Before others can see it. */
-FRAGI_API void fragi_trail_set_foreign(struct fragi_trail *trail);
+/* Converts its times, which are a peer's, or marks it as foreign. Before others can see it. */
+FRAGI_API void fragi_trail_convert_times(struct fragi_trail *trail,
+					 const struct fragi_timeline *peer);
 
 /*
  * Between the descriptors (codec.h). Stamps travel as CLOCK_MONOTONIC, whatever the sender takes

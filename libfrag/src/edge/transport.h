@@ -3,6 +3,7 @@
 #define FRAGI_EDGE_TRANSPORT_H
 
 #include <base/failure.h>
+#include <base/timeline.h>
 #include <data/codec.h>
 
 /*
@@ -109,10 +110,10 @@ struct fragi_transport {
 /* The first member of a transport's own struct: one connection to one host. */
 struct fragi_endpoint {
 	struct fragi_transport *transport;
-	void *owner;      /* the protocol's */
-	bool same_node;   /* both hosts run on one machine */
-	bool same_clock;  /* ... and CLOCK_MONOTONIC is the same for both */
-	char version[16]; /* as the transport's, over there */
+	void *owner;                    /* the protocol's */
+	bool same_node;                 /* both hosts run on one machine */
+	char version[16];               /* as the transport's, over there */
+	struct fragi_timeline timeline; /* the peer's */
 };
 
 struct fragi_transport_ops {

@@ -99,19 +99,18 @@ static void report_close(struct fragi_remote_rx *rx)
 			      memory_order_relaxed);
 }
 
-/* When the message was emitted; 0 where the other end has another clock, as its times have then. */
+/* When the message was emitted, by our clock, to which its own times are converted; 0: unknown. */
 static uint64_t stamp_of(const struct fragi_remote_rx *rx, struct frag_message *message,
 			 int64_t publish_ns)
 {
+	const struct fragi_timeline *peer = &rx->edge.endpoint->base->timeline;
+	struct fragi_time published;
 	uint64_t stamp;
 
-	if (!rx->edge.endpoint->base->same_clock) {
-		message->stamps |= FRAGI_STAMP_FOREIGN;
-		if ((message->stamps & FRAGI_STAMP_TRAIL) != 0)
-			fragi_trail_set_foreign(message->trail);
+	fragi_message_convert_times(message, peer);
+	if (!fragi_timeline_convert(peer, publish_ns, &published))
 		return 0;
-	}
-	stamp = fragi_moment_stamp_at(&fragi_remote_of(rx->edge.endpoint)->moment, publish_ns);
+	stamp = fragi_moment_stamp_at(&fragi_remote_of(rx->edge.endpoint)->moment, published.ns);
 	return stamp != 0 ? stamp : 1;
 }
 
