@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include <fragctl/composed.h>
+#include <fragctl/json.h>
 
 /* A flow as `fragctl describe` tells it. */
 struct ctl_flow {
@@ -44,7 +45,7 @@ void ctl_flow_gpu(const struct fragi_flow_info *info, const struct ctl_composed 
 #define CTL_GPU_WAYS_SIZE 40
 /* "by pointer, mapped or staged" into out. Returns out. */
 const char *ctl_gpu_ways(unsigned ways, char *out, size_t size);
-void ctl_gpu_json(const struct ctl_flow *flow, FILE *out);
+void ctl_gpu_json(struct ctl_json *json, const struct ctl_flow *flow);
 /* Whether any flow begins or ends at the port of an operator. */
 bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
 		      uint32_t port);
@@ -54,11 +55,12 @@ const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
 
 /* describe_timing.c: an operator's deadline, and the timing of its inputs, if there are any */
 void ctl_timing_print(const struct frag_op *op, FILE *out);
-void ctl_timing_json(const struct fragi_port *port, FILE *out);
-void ctl_timing_json_op(const struct frag_op *op, FILE *out);
+void ctl_timing_json(struct ctl_json *json, const struct fragi_port *port);
+void ctl_timing_json_op(struct ctl_json *json, const struct frag_op *op);
 /* The deadlines of paths: of the application, then of each fragment; nothing without any. */
 void ctl_paths_print(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out);
-void ctl_paths_json(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out);
+void ctl_paths_json(struct ctl_json *json, const struct fragi_spec *spec,
+		    const struct ctl_composed *composed);
 
 /*
  * What `fragctl describe` prints, for people and as one JSON document.

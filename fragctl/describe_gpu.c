@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/json.h>
 #include <base/transports.h>
 #include <fragctl/describe.h>
 #include <graph/pools.h>
@@ -160,15 +159,14 @@ const char *ctl_gpu_ways(unsigned ways, char *out, size_t size)
 	return out;
 }
 
-void ctl_gpu_json(const struct ctl_flow *flow, FILE *out)
+void ctl_gpu_json(struct ctl_json *json, const struct ctl_flow *flow)
 {
 	static const char *const names[] = {"pointer", "mapped", "staged"};
 
-	fputs(", \"gpu_memory\": [", out);
-	for (unsigned i = 0, left = flow->gpu_ways; left != 0; left &= ~(1u << i), i++)
-		if ((left & 1u << i) != 0)
-			fprintf(out, "%s\"%s\"",
-				(flow->gpu_ways & ((1u << i) - 1)) != 0 ? ", " : "", names[i]);
-	fputs("], \"gpu_memory_reason\": ", out);
-	fragi_json_text(flow->gpu_ways != 0 ? flow->gpu_reason : NULL, out);
+	ctl_json_open(json, "gpu_memory", '[');
+	for (unsigned i = 0; flow->gpu_ways >> i != 0; i++)
+		if ((flow->gpu_ways & 1u << i) != 0)
+			ctl_json_text(json, NULL, names[i]);
+	ctl_json_close(json, ']');
+	ctl_json_text(json, "gpu_memory_reason", flow->gpu_ways != 0 ? flow->gpu_reason : NULL);
 }

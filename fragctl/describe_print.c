@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <base/json.h>
 #include <cond/condition.h>
 #include <base/units.h>
 #include <fragctl/describe.h>
@@ -32,8 +31,8 @@ static bool is_shown(const struct ctl_composed *composed, uint32_t f, uint32_t o
 /* Calls `call` for each condition: of connected ports, unless the graph took it away; its own. */
 static void each_condition(const struct ctl_composed *composed, uint32_t f, uint32_t o,
 			   void (*call)(const char *type, const char *port,
-					const struct frag_condition *own, bool first, FILE *out),
-			   FILE *out)
+					const struct frag_condition *own, bool first, void *arg),
+			   void *arg)
 {
 	const struct frag_op *op = composed->fragments[f]->ops[o];
 	bool first = true;
@@ -45,14 +44,14 @@ static void each_condition(const struct ctl_composed *composed, uint32_t f, uint
 		    !ctl_port_is_used(composed, f, o, i))
 			continue;
 		call(port->dir == FRAG_IN ? "message_available" : "downstream_affordable",
-		     port->name, NULL, first, out);
+		     port->name, NULL, first, arg);
 		first = false;
 	}
 	for (uint32_t i = 0; i < op->condition_count; i++) {
 		const struct frag_condition *own = op->conditions[i];
 
 		call(own->type->name, own->port < op->port_count ? op->ports[own->port].name : NULL,
-		     own, first, out);
+		     own, first, arg);
 		first = false;
 	}
 }
@@ -60,8 +59,10 @@ static void each_condition(const struct ctl_composed *composed, uint32_t f, uint
 /* For people. */
 
 static void print_condition(const char *type, const char *port, const struct frag_condition *own,
-			    bool first, FILE *out)
+			    bool first, void *arg)
 {
+	FILE *out = arg;
+
 	fprintf(out, "%s%s", first ? "\n      runs when  " : ", ", type);
 	if (port != NULL)
 		fprintf(out, "(%s)", port);
@@ -347,254 +348,257 @@ void ctl_describe_print(const struct fragi_spec *spec, const struct ctl_composed
 
 /* As JSON. */
 
-static void json_text(const char *name, const char *text, FILE *out)
+static void json_params(struct ctl_json *json, const struct frag_param *params, uint32_t count,
+			const void *state)
 {
-	fprintf(out, "\"%s\": ", name);
-	fragi_json_text(text, out);
-}
-
-static void json_params(const struct frag_param *params, uint32_t count, const void *state,
-			FILE *out)
-{
-	fputs("\"parameters\": {", out);
-	for (uint32_t i = 0; i < count; i++) {
-		fputs(i > 0 ? ", " : "", out);
-		fragi_json_text(params[i].name, out);
-		fputs(": ", out);
-		fragi_param_write(&params[i], state, out);
-	}
-	fputc('}', out);
+	ctl_json_open(json, "parameters", '{');
+	for (uint32_t i = 0; i < count; i++)
+		fragi_param_write(&params[i], state, ctl_json_value(json, params[i].name));
+	ctl_json_close(json, '}');
 }
 
 static void json_condition(const char *type, const char *port, const struct frag_condition *own,
-			   bool first, FILE *out)
+			   bool first, void *arg)
 {
-	fputs(first ? "{" : ", {", out);
-	json_text("type", type, out);
-	fputs(", ", out);
-	json_text("port", port, out);
-	fputs(", ", out);
-	if (own != NULL)
-		json_params(own->type->params, own->type->param_count, own->state, out);
-	else
-		fputs("\"parameters\": {}", out);
-	fputc('}', out);
+	struct ctl_json *json = arg;
+
+	(void)first;
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "type", type);
+	ctl_json_text(json, "port", port);
+	json_params(json, own != NULL ? own->type->params : NULL,
+		    own != NULL ? own->type->param_count : 0, own != NULL ? own->state : NULL);
+	ctl_json_close(json, '}');
 }
 
-static void json_op(const struct ctl_composed *composed, uint32_t f, uint32_t o, FILE *out)
+static void json_port(struct ctl_json *json, const struct fragi_port *port, bool is_used)
+{
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", port->name);
+	ctl_json_text(json, "direction", port->dir == FRAG_IN ? "in" : "out");
+	ctl_json_text(json, "type", port->type_name);
+	ctl_json_bool(json, "connected", is_used);
+	ctl_timing_json(json, port);
+	ctl_json_close(json, '}');
+}
+
+static void json_op(struct ctl_json *json, const struct ctl_composed *composed, uint32_t f,
+		    uint32_t o)
 {
 	const struct frag_op *op = composed->fragments[f]->ops[o];
 
-	fputs(o > 0 ? ",\n    {" : "\n    {", out);
-	json_text("name", op->name, out);
-	fputs(", ", out);
-	json_text("type", op->type->name, out);
-	fprintf(out, ", \"watchdog_ns\": %" PRId64 ", \"ports\": [", op->watchdog_ns);
-	for (uint32_t i = 0, shown = 0; i < op->port_count; i++) {
-		if (!is_shown(composed, f, o, i))
-			continue;
-		fputs(shown++ > 0 ? ", {" : "{", out);
-		json_text("name", op->ports[i].name, out);
-		fputs(", ", out);
-		json_text("direction", op->ports[i].dir == FRAG_IN ? "in" : "out", out);
-		fputs(", ", out);
-		json_text("type", op->ports[i].type_name, out);
-		fprintf(out, ", \"connected\": %s",
-			ctl_port_is_used(composed, f, o, i) ? "true" : "false");
-		ctl_timing_json(&op->ports[i], out);
-		fputc('}', out);
-	}
-	fputc(']', out);
-	ctl_timing_json_op(op, out);
-	fputs(",\n     \"conditions\": [", out);
-	each_condition(composed, f, o, json_condition, out);
-	fputs("],\n     ", out);
-	json_params(op->type->params, op->type->param_count, op->state, out);
-	fputc('}', out);
+	ctl_json_gap(json, "\n    ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", op->name);
+	ctl_json_text(json, "type", op->type->name);
+	ctl_json_number(json, "watchdog_ns", op->watchdog_ns);
+	ctl_json_open(json, "ports", '[');
+	for (uint32_t i = 0; i < op->port_count; i++)
+		if (is_shown(composed, f, o, i))
+			json_port(json, &op->ports[i], ctl_port_is_used(composed, f, o, i));
+	ctl_json_close(json, ']');
+	ctl_timing_json_op(json, op);
+	ctl_json_gap(json, "\n     ");
+	ctl_json_open(json, "conditions", '[');
+	each_condition(composed, f, o, json_condition, json);
+	ctl_json_close(json, ']');
+	ctl_json_gap(json, "\n     ");
+	json_params(json, op->type->params, op->type->param_count, op->state);
+	ctl_json_close(json, '}');
 }
 
-static void json_resource(const struct frag_resource *resource, bool first, FILE *out)
+static void json_resource(struct ctl_json *json, const struct frag_resource *resource)
 {
 	struct fragi_blocks blocks;
 
-	fputs(first ? "\n    {" : ",\n    {", out);
-	json_text("name", resource->name, out);
-	fputs(", ", out);
-	json_text("type", resource->type.name, out);
-	fputs(", ", out);
-	json_params(resource->type.params, resource->type.param_count, resource->allocator.state,
-		    out);
+	ctl_json_gap(json, "\n    ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", resource->name);
+	ctl_json_text(json, "type", resource->type.name);
+	json_params(json, resource->type.params, resource->type.param_count,
+		    resource->allocator.state);
 	if (resource->allocator.blocks != NULL) {
 		resource->allocator.blocks(resource->allocator.state, &blocks);
-		fprintf(out, ", \"blocks\": %zu, \"block_bytes\": %zu, \"blocks_needed\": %" PRIu64,
-			blocks.all, blocks.block_bytes, resource->blocks_needed);
+		ctl_json_unsigned(json, "blocks", blocks.all);
+		ctl_json_unsigned(json, "block_bytes", blocks.block_bytes);
+		ctl_json_unsigned(json, "blocks_needed", resource->blocks_needed);
 	}
-	fputc('}', out);
+	ctl_json_close(json, '}');
 }
 
-static void json_on_failure(const struct fragi_spec_on_failure *own, FILE *out)
+static void json_on_failure(struct ctl_json *json, const struct fragi_spec_on_failure *own)
 {
-	if (own->policy != FRAGI_ON_FAILURE_STOP)
-		fprintf(out,
-			"\"on_failure\": {\"policy\": \"%s\", \"intensity\": %u, \"period_ns\": %lld, \"backoff_ns\": %lld",
-			own->policy == FRAGI_ON_FAILURE_MIGRATE ? "migrate" : "restart",
-			own->intensity, (long long)own->period_ns, (long long)own->backoff_ns);
+	static const char *const names[] = {
+		[FRAGI_ON_FAILURE_STOP] = "stop",
+		[FRAGI_ON_FAILURE_RESTART] = "restart",
+		[FRAGI_ON_FAILURE_MIGRATE] = "migrate",
+	};
+
+	ctl_json_open(json, "on_failure", '{');
+	ctl_json_text(json, "policy", names[own->policy]);
+	if (own->policy != FRAGI_ON_FAILURE_STOP) {
+		ctl_json_unsigned(json, "intensity", own->intensity);
+		ctl_json_number(json, "period_ns", own->period_ns);
+		ctl_json_number(json, "backoff_ns", own->backoff_ns);
+	}
 	if (own->policy == FRAGI_ON_FAILURE_MIGRATE)
-		fprintf(out, ", \"lease_ns\": %lld", (long long)own->lease_ns);
-	fputs(own->policy == FRAGI_ON_FAILURE_STOP ? "\"on_failure\": {\"policy\": \"stop\"}" : "}",
-	      out);
+		ctl_json_number(json, "lease_ns", own->lease_ns);
+	ctl_json_close(json, '}');
 }
 
-static void json_crew(const struct frag_fragment *fragment, uint32_t index, FILE *out)
+static void json_crew(struct ctl_json *json, const struct frag_fragment *fragment, uint32_t index)
 {
 	const struct fragi_crew *crew = &fragment->crews[index];
 
-	fputs(index > 0 ? ",\n    {" : "\n    {", out);
-	json_text("pool", crew->pool->name, out);
-	fprintf(out, ", \"threads\": %u, \"pinned\": %s, \"operators\": [", crew->thread_count,
-		crew->pinned != NULL ? "true" : "false");
-	for (uint32_t k = 0, n = 0; k < fragment->op_count; k++) {
-		if (fragment->ops[k]->crew != index + 1)
-			continue;
-		fputs(n++ > 0 ? ", " : "", out);
-		fragi_json_text(fragment->ops[k]->name, out);
-	}
-	fputs("], \"cores\": [", out);
+	ctl_json_gap(json, "\n    ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "pool", crew->pool->name);
+	ctl_json_unsigned(json, "threads", crew->thread_count);
+	ctl_json_bool(json, "pinned", crew->pinned != NULL);
+	ctl_json_open(json, "operators", '[');
+	for (uint32_t k = 0; k < fragment->op_count; k++)
+		if (fragment->ops[k]->crew == index + 1)
+			ctl_json_text(json, NULL, fragment->ops[k]->name);
+	ctl_json_close(json, ']');
+	ctl_json_open(json, "cores", '[');
 	for (size_t k = 0; k < crew->core_count; k++)
-		fprintf(out, "%s%u", k > 0 ? ", " : "", crew->cores[k]);
-	fputs("]", out);
+		ctl_json_unsigned(json, NULL, crew->cores[k]);
+	ctl_json_close(json, ']');
 	if (crew->realtime.policy != FRAGI_SCHED_NONE) {
-		fputs(", \"realtime\": ", out);
-		fragi_realtime_json(&crew->realtime, out);
-		fprintf(out, ", \"best_effort\": %s", crew->best_effort ? "true" : "false");
+		fragi_realtime_json(&crew->realtime, ctl_json_value(json, "realtime"));
+		ctl_json_bool(json, "best_effort", crew->best_effort);
 	}
-	fputs("}", out);
+	ctl_json_close(json, '}');
 }
 
-static void json_clock(const struct fragi_clock_config *clock, FILE *out)
+static void json_clock(struct ctl_json *json, const struct fragi_clock_config *clock)
 {
-	fputs("\"clock\": ", out);
 	if (clock == NULL) {
-		fputs("null", out);
+		ctl_json_text(json, "clock", NULL);
 		return;
 	}
-	fputc('{', out);
-	json_text("type", clock_name(clock->kind), out);
-	if (clock->kind == FRAGI_CLOCK_REALTIME)
-		fprintf(out,
-			", \"initial_time_offset\": %.17g, \"initial_time_scale\": %.17g, \"use_time_since_epoch\": %s",
-			clock->offset_s, clock->scale, clock->since_epoch ? "true" : "false");
-	else if (clock->kind != FRAGI_CLOCK_MACHINE)
-		fprintf(out, ", \"initial_timestamp\": %" PRId64, clock->initial_ns);
-	fputc('}', out);
+	ctl_json_open(json, "clock", '{');
+	ctl_json_text(json, "type", clock_name(clock->kind));
+	if (clock->kind == FRAGI_CLOCK_REALTIME) {
+		fprintf(ctl_json_value(json, "initial_time_offset"), "%.17g", clock->offset_s);
+		fprintf(ctl_json_value(json, "initial_time_scale"), "%.17g", clock->scale);
+		ctl_json_bool(json, "use_time_since_epoch", clock->since_epoch);
+	} else if (clock->kind != FRAGI_CLOCK_MACHINE) {
+		ctl_json_number(json, "initial_timestamp", clock->initial_ns);
+	}
+	ctl_json_close(json, '}');
 }
 
-static void json_fragment(const struct ctl_composed *composed, uint32_t f, FILE *out)
+static void json_fragment(struct ctl_json *json, const struct ctl_composed *composed, uint32_t f)
 {
 	const struct frag_fragment *fragment = composed->fragments[f];
 	uint32_t threads = ctl_thread_count(fragment->own);
 
-	fputs(f > 0 ? ",\n  {" : "\n  {", out);
-	json_text("name", fragment->name, out);
-	fputs(", ", out);
-	json_text("host", fragment->own->host, out);
-	fputs(", ", out);
-	json_on_failure(&fragment->own->on_failure, out);
-	fputs(", ", out);
-	json_clock(fragi_clock_own(fragment), out);
-	fputs(", ", out);
-	json_text("scheduler", ctl_scheduler_name(fragment->own), out);
+	ctl_json_gap(json, "\n  ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", fragment->name);
+	ctl_json_text(json, "host", fragment->own->host);
+	json_on_failure(json, &fragment->own->on_failure);
+	json_clock(json, fragi_clock_own(fragment));
+	ctl_json_text(json, "scheduler", ctl_scheduler_name(fragment->own));
 	if (threads > 0)
-		fprintf(out, ", \"threads\": %u", threads);
+		ctl_json_unsigned(json, "threads", threads);
 	else
-		fputs(", \"threads\": null", out);
-	fputs(",\n   \"operators\": [", out);
+		ctl_json_text(json, "threads", NULL);
+	ctl_json_gap(json, "\n   ");
+	ctl_json_open(json, "operators", '[');
 	for (uint32_t i = 0; i < fragment->op_count; i++)
-		json_op(composed, f, i, out);
-	fputs("],\n   \"resources\": [", out);
+		json_op(json, composed, f, i);
+	ctl_json_close(json, ']');
+	ctl_json_gap(json, "\n   ");
+	ctl_json_open(json, "resources", '[');
 	for (uint32_t i = 0; i < fragment->resource_count; i++)
-		json_resource(fragment->resources[i], i == 0, out);
-	fputs("],\n   \"thread_pools\": [", out);
+		json_resource(json, fragment->resources[i]);
+	ctl_json_close(json, ']');
+	ctl_json_gap(json, "\n   ");
+	ctl_json_open(json, "thread_pools", '[');
 	for (uint32_t i = 0; i < fragment->crew_count; i++)
-		json_crew(fragment, i, out);
-	fputs("]}", out);
+		json_crew(json, fragment, i);
+	ctl_json_close(json, ']');
+	ctl_json_close(json, '}');
 }
 
-static void json_flow(const struct ctl_flow *flow, bool first, FILE *out)
+static void json_flow(struct ctl_json *json, const struct ctl_flow *flow)
 {
-	fputs(first ? "\n  {" : ",\n  {", out);
-	json_text("from", flow->from, out);
-	fputs(", ", out);
-	json_text("to", flow->to, out);
-	fputs(", ", out);
-	json_text("type", flow->type, out);
-	fprintf(out, ", \"capacity\": %u, ", flow->capacity);
-	json_text("policy", flow->policy, out);
-	fputs(", ", out);
-	json_text("edge", flow->edge, out);
-	fputs(", ", out);
-	json_text("edge_reason", flow->edge_reason, out);
+	ctl_json_gap(json, "\n  ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "from", flow->from);
+	ctl_json_text(json, "to", flow->to);
+	ctl_json_text(json, "type", flow->type);
+	ctl_json_unsigned(json, "capacity", flow->capacity);
+	ctl_json_text(json, "policy", flow->policy);
+	ctl_json_text(json, "edge", flow->edge);
+	ctl_json_text(json, "edge_reason", flow->edge_reason);
 	if (flow->bytes_max == UINT64_MAX)
-		fputs(", \"bytes_max\": null, ", out);
+		ctl_json_text(json, "bytes_max", NULL);
 	else
-		fprintf(out, ", \"bytes_max\": %" PRIu64 ", ", flow->bytes_max);
-	json_text("bytes_reason", flow->bytes_reason, out);
-	ctl_gpu_json(flow, out);
-	fprintf(out, ", \"execution\": %s, \"dynamic\": %s}", flow->is_execution ? "true" : "false",
-		flow->is_dynamic ? "true" : "false");
+		ctl_json_unsigned(json, "bytes_max", flow->bytes_max);
+	ctl_json_text(json, "bytes_reason", flow->bytes_reason);
+	ctl_gpu_json(json, flow);
+	ctl_json_bool(json, "execution", flow->is_execution);
+	ctl_json_bool(json, "dynamic", flow->is_dynamic);
+	ctl_json_close(json, '}');
 }
 
-static void json_party(const struct fragi_spec_party *party, FILE *out)
+static void json_party(struct ctl_json *json, const char *name,
+		       const struct fragi_spec_party *party)
 {
-	fputc('{', out);
-	json_text("fragment", party->fragment, out);
-	fputs(", ", out);
-	json_text("operator", party->op, out);
-	fputc('}', out);
+	ctl_json_open(json, name, '{');
+	ctl_json_text(json, "fragment", party->fragment);
+	ctl_json_text(json, "operator", party->op);
+	ctl_json_close(json, '}');
 }
 
-static void json_variable(const struct fragi_spec_variable *variable, bool first, FILE *out)
+static void json_variable(struct ctl_json *json, const struct fragi_spec_variable *variable)
 {
-	fputs(first ? "\n  {" : ",\n  {", out);
-	json_text("name", variable->name, out);
-	fputs(", ", out);
-	json_text("path", variable->path, out);
-	fputs(", \"writer\": ", out);
+	ctl_json_gap(json, "\n  ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", variable->name);
+	ctl_json_text(json, "path", variable->path);
 	if (variable->writer.fragment != NULL)
-		json_party(&variable->writer, out);
+		json_party(json, "writer", &variable->writer);
 	else
-		fputs("null", out);
-	fputs(", \"readers\": [", out);
-	for (size_t i = 0; i < variable->reader_count; i++) {
-		fputs(i > 0 ? ", " : "", out);
-		json_party(&variable->readers[i], out);
-	}
-	fputs("]}", out);
+		ctl_json_text(json, "writer", NULL);
+	ctl_json_open(json, "readers", '[');
+	for (size_t i = 0; i < variable->reader_count; i++)
+		json_party(json, NULL, &variable->readers[i]);
+	ctl_json_close(json, ']');
+	ctl_json_close(json, '}');
 }
 
 void ctl_describe_print_json(const struct fragi_spec *spec, const struct ctl_composed *composed,
 			     const char *digest, FILE *out)
 {
+	struct ctl_json json = ctl_json_begin(out);
 	struct ctl_flow flow;
 
-	fputc('{', out);
-	json_text("application", spec->application, out);
+	ctl_json_text(&json, "application", spec->application);
 	if (digest != NULL)
-		fprintf(out, ", \"digest\": \"%s\"", digest);
-	fputs(",\n ", out);
-	json_clock(&composed->clock, out);
-	fputs(",\n \"fragments\": [", out);
+		ctl_json_text(&json, "digest", digest);
+	ctl_json_gap(&json, "\n ");
+	json_clock(&json, &composed->clock);
+	ctl_json_gap(&json, "\n ");
+	ctl_json_open(&json, "fragments", '[');
 	for (uint32_t f = 0; f < composed->fragment_count; f++)
-		json_fragment(composed, f, out);
-	fputs("],\n \"variables\": [", out);
+		json_fragment(&json, composed, f);
+	ctl_json_close(&json, ']');
+	ctl_json_gap(&json, "\n ");
+	ctl_json_open(&json, "variables", '[');
 	for (size_t i = 0; i < spec->variable_count; i++)
-		json_variable(&spec->variables[i], i == 0, out);
-	fputs("],\n \"flows\": [", out);
+		json_variable(&json, &spec->variables[i]);
+	ctl_json_close(&json, ']');
+	ctl_json_gap(&json, "\n ");
+	ctl_json_open(&json, "flows", '[');
 	for (size_t i = 0; i < ctl_flow_count(composed); i++) {
 		ctl_flow_at(composed, i, &flow);
-		json_flow(&flow, i == 0, out);
+		json_flow(&json, &flow);
 	}
-	fputc(']', out);
-	ctl_paths_json(spec, composed, out);
-	fputs("}\n", out);
+	ctl_json_close(&json, ']');
+	ctl_paths_json(&json, spec, composed);
+	ctl_json_end(&json);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 
-#include <base/json.h>
 #include <base/units.h>
 #include <fragctl/describe.h>
 
@@ -53,37 +52,41 @@ void ctl_timing_print(const struct frag_op *op, FILE *out)
 			fragi_format_duration(op->align.timeout_ns, time, sizeof(time)));
 }
 
-void ctl_timing_json(const struct fragi_port *port, FILE *out)
+void ctl_timing_json(struct ctl_json *json, const struct fragi_port *port)
 {
 	const struct fragi_timing *timing = port->timing;
 
 	if (timing == NULL)
 		return;
-	fprintf(out,
-		", \"timing\": {\"take\": \"%s\", \"age_ns\": %" PRId64 ", \"missing\": \"%s\"",
-		takes[timing->take], timing->age_ns, missings[timing->missing]);
-	fputs(", \"default\": ", out);
-	fragi_json_text(timing->default_text, out);
-	fprintf(out, ", \"aligned\": %s}", port->is_aligned ? "true" : "false");
+	ctl_json_open(json, "timing", '{');
+	ctl_json_text(json, "take", takes[timing->take]);
+	ctl_json_number(json, "age_ns", timing->age_ns);
+	ctl_json_text(json, "missing", missings[timing->missing]);
+	ctl_json_text(json, "default", timing->default_text);
+	ctl_json_bool(json, "aligned", port->is_aligned);
+	ctl_json_close(json, '}');
 }
 
-void ctl_timing_json_op(const struct frag_op *op, FILE *out)
+void ctl_timing_json_op(struct ctl_json *json, const struct frag_op *op)
 {
-	if (op->deadline.budget_ns > 0)
-		fprintf(out,
-			", \"deadline\": {\"budget_ns\": %" PRId64
-			", \"from\": \"%s\", \"on_miss\": \"%s\"}",
-			op->deadline.budget_ns, from_of(&op->deadline),
-			on_misses[op->deadline.on_miss]);
-	if (op->align.window_ns > 0)
-		fprintf(out,
-			", \"align\": {\"window_ns\": %" PRId64 ", \"timeout_ns\": %" PRId64 "}",
-			op->align.window_ns, op->align.timeout_ns);
+	if (op->deadline.budget_ns > 0) {
+		ctl_json_open(json, "deadline", '{');
+		ctl_json_number(json, "budget_ns", op->deadline.budget_ns);
+		ctl_json_text(json, "from", from_of(&op->deadline));
+		ctl_json_text(json, "on_miss", on_misses[op->deadline.on_miss]);
+		ctl_json_close(json, '}');
+	}
+	if (op->align.window_ns > 0) {
+		ctl_json_open(json, "align", '{');
+		ctl_json_number(json, "window_ns", op->align.window_ns);
+		ctl_json_number(json, "timeout_ns", op->align.timeout_ns);
+		ctl_json_close(json, '}');
+	}
 }
 
 static void each_path(const struct fragi_spec *spec, const struct ctl_composed *composed,
-		      void (*fn)(const struct fragi_spec_path *path, bool is_first, FILE *out),
-		      FILE *out)
+		      void (*fn)(const struct fragi_spec_path *path, bool is_first, void *arg),
+		      void *arg)
 {
 	bool is_first = true;
 
@@ -95,16 +98,17 @@ static void each_path(const struct fragi_spec *spec, const struct ctl_composed *
 			fragment != NULL ? fragment->own->deadline_count : spec->deadline_count;
 
 		for (size_t i = 0; i < count; i++, is_first = false)
-			fn(&paths[i], is_first, out);
+			fn(&paths[i], is_first, arg);
 		for (uint32_t i = 0; fragment != NULL && i < fragment->path_count; i++) {
-			fn(&fragment->paths[i], is_first, out);
+			fn(&fragment->paths[i], is_first, arg);
 			is_first = false;
 		}
 	}
 }
 
-static void print_path(const struct fragi_spec_path *path, bool is_first, FILE *out)
+static void print_path(const struct fragi_spec_path *path, bool is_first, void *arg)
 {
+	FILE *out = arg;
 	char time[32];
 
 	fputs(is_first ? "\ndeadlines of paths\n  " : "  ", out);
@@ -116,18 +120,26 @@ static void print_path(const struct fragi_spec_path *path, bool is_first, FILE *
 		on_misses[path->on_miss]);
 }
 
-static void json_path(const struct fragi_spec_path *path, bool is_first, FILE *out)
+static void json_path(const struct fragi_spec_path *path, bool is_first, void *arg)
 {
 	char name[2 * (FRAG_NAME_MAX + 1)];
+	struct ctl_json *json = arg;
 
-	fputs(is_first ? ",\n \"deadlines\": [\n  {\"path\": [" : ",\n  {\"path\": [", out);
+	if (is_first) {
+		ctl_json_gap(json, "\n ");
+		ctl_json_open(json, "deadlines", '[');
+	}
+	ctl_json_gap(json, "\n  ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_open(json, "path", '[');
 	for (size_t i = 0; i < path->op_count; i++) {
 		snprintf(name, sizeof(name), "%s.%s", path->ops[i].fragment, path->ops[i].op);
-		fputs(i > 0 ? ", " : "", out);
-		fragi_json_text(name, out);
+		ctl_json_text(json, NULL, name);
 	}
-	fprintf(out, "], \"budget_ns\": %" PRId64 ", \"on_miss\": \"%s\"}", path->budget_ns,
-		on_misses[path->on_miss]);
+	ctl_json_close(json, ']');
+	ctl_json_number(json, "budget_ns", path->budget_ns);
+	ctl_json_text(json, "on_miss", on_misses[path->on_miss]);
+	ctl_json_close(json, '}');
 }
 
 void ctl_paths_print(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out)
@@ -145,9 +157,10 @@ static bool has_paths(const struct fragi_spec *spec, const struct ctl_composed *
 	return count > 0;
 }
 
-void ctl_paths_json(const struct fragi_spec *spec, const struct ctl_composed *composed, FILE *out)
+void ctl_paths_json(struct ctl_json *json, const struct fragi_spec *spec,
+		    const struct ctl_composed *composed)
 {
-	each_path(spec, composed, json_path, out);
+	each_path(spec, composed, json_path, json);
 	if (has_paths(spec, composed))
-		fputc(']', out);
+		ctl_json_close(json, ']');
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <base/json.h>
+#include <fragctl/json.h>
 #include <fragctl/service.h>
 
 /*
@@ -63,10 +63,8 @@ static void print_left(const struct fw_reply *reply, const char *worker, FILE *o
 	}
 }
 
-static void json_left(const struct fw_reply *reply, const char *worker)
+static void json_left(struct ctl_json *json, const struct fw_reply *reply, const char *worker)
 {
-	const char *comma = "";
-
 	for (uint32_t i = 0; i < reply->application_count; i++) {
 		const struct fw_application_row *app = &reply->applications[i];
 
@@ -75,45 +73,44 @@ static void json_left(const struct fw_reply *reply, const char *worker)
 
 			if (strcmp(host->worker, worker) != 0 || host->stays[0] == '\0')
 				continue;
-			printf("%s{\"application\": ", comma);
-			fragi_json_text(app->name, stdout);
-			printf(", \"fragments\": ");
-			fragi_json_text(host->fragments, stdout);
-			printf(", \"reason\": ");
-			fragi_json_text(host->stays, stdout);
-			printf("}");
-			comma = ", ";
+			ctl_json_open(json, NULL, '{');
+			ctl_json_text(json, "application", app->name);
+			ctl_json_text(json, "fragments", host->fragments);
+			ctl_json_text(json, "reason", host->stays);
+			ctl_json_close(json, '}');
 		}
 	}
 }
 
+static void show_json(const struct drain *drain, const struct fw_reply *reply)
+{
+	struct ctl_json json = ctl_json_begin(stdout);
+
+	ctl_json_text(&json, "worker", drain->worker);
+	ctl_json_bool(&json, "drained", !drain->undo);
+	ctl_json_open(&json, "still_there", '[');
+	for (uint32_t i = 0; i < reply->application_count; i++)
+		if (is_on(&reply->applications[i], drain->worker))
+			ctl_json_text(&json, NULL, reply->applications[i].name);
+	ctl_json_close(&json, ']');
+	ctl_json_open(&json, "stays", '[');
+	json_left(&json, reply, drain->worker);
+	ctl_json_close(&json, ']');
+	ctl_json_end(&json);
+}
+
 static void show(const struct drain *drain, const struct fw_reply *reply)
 {
-	const char *comma = "";
-
-	if (!drain->json) {
-		if (drain->undo)
-			printf("%s: takes fragments again\n", drain->worker);
-		else if (is_empty(reply, drain->worker))
-			printf("%s: drained, and empty\n", drain->worker);
-		else
-			printf("%s: drained\n", drain->worker);
-		if (!drain->undo)
-			print_left(reply, drain->worker, stdout);
-		return;
-	}
-	printf("{\"worker\": ");
-	fragi_json_text(drain->worker, stdout);
-	printf(", \"drained\": %s, \"still_there\": [", drain->undo ? "false" : "true");
-	for (uint32_t i = 0; i < reply->application_count; i++)
-		if (is_on(&reply->applications[i], drain->worker)) {
-			printf("%s", comma);
-			fragi_json_text(reply->applications[i].name, stdout);
-			comma = ", ";
-		}
-	printf("], \"stays\": [");
-	json_left(reply, drain->worker);
-	printf("]}\n");
+	if (drain->json)
+		show_json(drain, reply);
+	else if (drain->undo)
+		printf("%s: takes fragments again\n", drain->worker);
+	else if (is_empty(reply, drain->worker))
+		printf("%s: drained, and empty\n", drain->worker);
+	else
+		printf("%s: drained\n", drain->worker);
+	if (!drain->json && !drain->undo)
+		print_left(reply, drain->worker, stdout);
 }
 
 /* One line for each host that is to leave the worker. */

@@ -10,12 +10,10 @@
 static void print(const struct fw_events *events, bool json)
 {
 	for (uint32_t i = 0; i < events->count; i++) {
-		if (json) {
+		if (json)
 			ctl_service_json_event(&events->rows[i]);
-			printf("\n");
-		} else {
+		else
 			ctl_service_print_event(&events->rows[i]);
-		}
 	}
 	fflush(stdout);
 }

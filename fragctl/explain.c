@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <base/json.h>
 #include <fragctl/service.h>
+#include <fragctl/table.h>
 
 /*
  * `fragctl explain APP [FRAGMENT|FLOW]` shows why fragments run where they do, or nowhere, why
@@ -41,60 +39,44 @@ static void print_all(const struct fw_explanation *all)
 		printf("and %u rows more; name a fragment or a flow to see it\n", all->more);
 }
 
-static void member(const char *name, const char *text, const char *after)
-{
-	printf("\"%s\": ", name);
-	fragi_json_text(text, stdout);
-	printf("%s", after);
-}
+static const struct ctl_column other_items[] = {
+	{"worker", CTL_AT(CTL_TEXT, fw_other_row, worker)},
+	{"fits", CTL_AT(CTL_BOOL, fw_other_row, fits)},
+	{"reason", CTL_AT(CTL_TEXT, fw_other_row, reason)},
+};
+static const struct ctl_columns others = CTL_COLUMNS(other_items, fw_other_row);
 
-/* An empty text is null. */
-static void optional(const char *name, const char *text)
-{
-	member(name, text[0] != '\0' ? text : NULL, ", ");
-}
+static const struct ctl_column placement_items[] = {
+	{"fragment", CTL_AT(CTL_TEXT, fw_placement_row, fragment)},
+	{"worker", CTL_AT(CTL_OPTIONAL, fw_placement_row, worker)},
+	{"requires", CTL_AT(CTL_OPTIONAL, fw_placement_row, required)},
+	{"reason", CTL_AT(CTL_TEXT, fw_placement_row, reason)},
+	{"limits", CTL_AT(CTL_OPTIONAL, fw_placement_row, no_limits)},
+	{"others", CTL_AT(CTL_ROWS, fw_placement_row, others), .rows = &others,
+	 .count_offset = offsetof(struct fw_placement_row, other_count)},
+	{"others_left_out", CTL_AT(CTL_U32, fw_placement_row, others_beyond)},
+};
+static const struct ctl_columns placements = CTL_COLUMNS(placement_items, fw_placement_row);
 
-static void json_placement(const struct fw_placement_row *row)
-{
-	printf("{");
-	member("fragment", row->fragment, ", ");
-	optional("worker", row->worker);
-	optional("requires", row->required);
-	member("reason", row->reason, ", ");
-	optional("limits", row->no_limits);
-	printf("\"others\": [");
-	for (uint32_t i = 0; i < row->other_count; i++) {
-		printf("%s{", i > 0 ? ", " : "");
-		member("worker", row->others[i].worker, ", ");
-		printf("\"fits\": %s, ", row->others[i].fits ? "true" : "false");
-		member("reason", row->others[i].reason, "}");
-	}
-	printf("], \"others_left_out\": %" PRIu32 "}", row->others_beyond);
-}
+static const struct ctl_column route_items[] = {
+	{"from", CTL_AT(CTL_TEXT, fw_route_row, from)},
+	{"to", CTL_AT(CTL_TEXT, fw_route_row, to)},
+	{"edge", CTL_AT(CTL_OPTIONAL, fw_route_row, edge)},
+	{"encrypted", CTL_AT(CTL_BOOL, fw_route_row, encrypted)},
+	{"reason", CTL_AT(CTL_TEXT, fw_route_row, reason)},
+};
+static const struct ctl_columns routes = CTL_COLUMNS(route_items, fw_route_row);
 
-static void json_all(const struct fw_explanation *all)
-{
-	printf("{");
-	member("application", all->name, ", ");
-	member("state", all->state, ", ");
-	printf("\"placements\": [");
-	for (uint32_t i = 0; i < all->placement_count; i++) {
-		printf("%s", i > 0 ? ", " : "");
-		json_placement(&all->placements[i]);
-	}
-	printf("], \"flows\": [");
-	for (uint32_t i = 0; i < all->route_count; i++) {
-		const struct fw_route_row *row = &all->routes[i];
-
-		printf("%s{", i > 0 ? ", " : "");
-		member("from", row->from, ", ");
-		member("to", row->to, ", ");
-		optional("edge", row->edge);
-		printf("\"encrypted\": %s, ", row->encrypted ? "true" : "false");
-		member("reason", row->reason, "}");
-	}
-	printf("], \"left_out\": %" PRIu32 "}\n", all->more);
-}
+static const struct ctl_column explanation_items[] = {
+	{"application", CTL_AT(CTL_TEXT, fw_explanation, name)},
+	{"state", CTL_AT(CTL_TEXT, fw_explanation, state)},
+	{"placements", CTL_AT(CTL_ROWS, fw_explanation, placements), .rows = &placements,
+	 .count_offset = offsetof(struct fw_explanation, placement_count)},
+	{"flows", CTL_AT(CTL_ROWS, fw_explanation, routes), .rows = &routes,
+	 .count_offset = offsetof(struct fw_explanation, route_count)},
+	{"left_out", CTL_AT(CTL_U32, fw_explanation, more)},
+};
+static const struct ctl_columns explanation = CTL_COLUMNS(explanation_items, fw_explanation);
 
 static int explain(struct ctl_driver *driver, const char *name, const char *what, bool json)
 {
@@ -106,7 +88,7 @@ static int explain(struct ctl_driver *driver, const char *name, const char *what
 	if (code != CTL_OK)
 		return code;
 	if (json)
-		json_all(&answer->explanation);
+		ctl_json_document(&explanation, &answer->explanation);
 	else
 		print_all(&answer->explanation);
 	fw_message_free(answer);

@@ -2,11 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <base/json.h>
 #include <base/policy.h>
 #include <base/units.h>
 #include <data/type_check.h>
 #include <fragctl/inspect.h>
+#include <fragctl/table.h>
 #include <type/params.h>
 
 const char *ctl_type_kind_name(enum ctl_type_kind kind)
@@ -52,8 +52,9 @@ const char *ctl_param_default(const struct frag_param *param, char *out, size_t 
 }
 
 /* "1 to 1000", "fast, slow", "" */
-static const char *range(const struct frag_param *param, char *out, size_t size)
+static const char *range_of(const void *row, char *out, size_t size)
 {
+	const struct frag_param *param = row;
 	size_t used = 0;
 	int n;
 
@@ -74,26 +75,16 @@ static const char *range(const struct frag_param *param, char *out, size_t size)
 	return out;
 }
 
-static const char *flags(const struct frag_param *param, char *out, size_t size)
+static const char *flags_of(const void *row)
 {
-	snprintf(out, size, "%s%s",
-		 (param->flags & FRAG_PARAM_REQUIRED) != 0   ? "required "
-		 : (param->flags & FRAG_PARAM_OPTIONAL) != 0 ? "optional "
-							     : "",
-		 (param->flags & FRAG_PARAM_DYNAMIC) != 0 ? "dynamic " : "");
-	if (out[0] != '\0')
-		out[strlen(out) - 1] = '\0';
-	return out;
-}
+	const struct frag_param *param = row;
+	bool is_dynamic = (param->flags & FRAG_PARAM_DYNAMIC) != 0;
 
-/* A line without blanks at its end. */
-static void print_line(char *line, FILE *out)
-{
-	size_t length = strlen(line);
-
-	while (length > 0 && line[length - 1] == ' ')
-		length--;
-	fprintf(out, "%.*s\n", (int)length, line);
+	if ((param->flags & FRAG_PARAM_REQUIRED) != 0)
+		return is_dynamic ? "required dynamic" : "required";
+	if ((param->flags & FRAG_PARAM_OPTIONAL) != 0)
+		return is_dynamic ? "optional dynamic" : "optional";
+	return is_dynamic ? "dynamic" : "";
 }
 
 static void print_ports(const struct ctl_type *type, FILE *out)
@@ -131,48 +122,49 @@ static void print_ports(const struct ctl_type *type, FILE *out)
 		      out);
 }
 
+static const char *kind_of(const void *row)
+{
+	return fragi_param_kind_name(((const struct frag_param *)row)->kind);
+}
+
+static const char *default_of(const void *row, char *out, size_t size)
+{
+	const char *text = ctl_param_default(row, out, size);
+
+	return text == NULL ? "-" : text[0] == '\0' ? "\"\"" : text;
+}
+
+static const char *headline_of(const void *row)
+{
+	return or_empty(((const struct frag_param *)row)->headline);
+}
+
+static const struct ctl_column param_items[] = {
+	{NULL, "name", CTL_AT(CTL_TEXT, frag_param, name)},
+	{NULL, "type", .kind = CTL_NAME, .name = kind_of},
+	{NULL, "default", .kind = CTL_MADE, .make = default_of},
+	{NULL, "range", .kind = CTL_MADE, .make = range_of},
+	{NULL, "flags", .kind = CTL_NAME, .name = flags_of},
+	{NULL, "", .kind = CTL_NAME, .name = headline_of},
+};
+static const struct ctl_columns params = {param_items, FRAG_COUNT_OF(param_items), .indent = 2};
+
+static void put_params(struct ctl_table *table, const void *arg)
+{
+	const struct ctl_type *type = arg;
+
+	for (uint32_t i = 0; i < type->param_count; i++)
+		ctl_table_row(table, &params, &type->params[i]);
+}
+
 static void print_params(const struct ctl_type *type, FILE *out)
 {
-	static const char *const heads[] = {"name", "type", "default", "range", "flags"};
-	int widths[] = {4, 4, 7, 5, 5};
-	char text[3][200], line[1200];
-	const char *cells[5];
-	size_t used;
-
-	if (type->param_count == 0) {
-		if (type->kind != CTL_COMPOSER && type->kind != CTL_SUBGRAPH &&
-		    type->kind != CTL_VALUE)
-			fputs("\nno parameters\n", out);
-		return;
-	}
-	fputs("\nparameters\n", out);
-	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t i = 0; i <= type->param_count; i++) {
-			const struct frag_param *param = &type->params[i > 0 ? i - 1 : 0];
-
-			cells[0] = param->name;
-			cells[1] = fragi_param_kind_name(param->kind);
-			cells[2] = ctl_param_default(param, text[0], sizeof(text[0]));
-			cells[2] = cells[2] == NULL ? "-" : cells[2][0] == '\0' ? "\"\"" : cells[2];
-			cells[3] = range(param, text[1], sizeof(text[1]));
-			cells[4] = flags(param, text[2], sizeof(text[2]));
-			used = 0;
-			for (int c = 0; c < 5; c++) {
-				const char *cell = i == 0 ? heads[c] : cells[c];
-
-				if (pass == 0 && (int)strlen(cell) > widths[c])
-					widths[c] = (int)strlen(cell);
-				else if (pass == 1 && used < sizeof(line))
-					used += (size_t)snprintf(line + used, sizeof(line) - used,
-								 "  %-*s", widths[c], cell);
-			}
-			if (pass == 0)
-				continue;
-			if (used < sizeof(line))
-				snprintf(line + used, sizeof(line) - used, "  %s",
-					 i == 0 ? "" : or_empty(param->headline));
-			print_line(line, out);
-		}
+	if (type->param_count > 0) {
+		fputs("\nparameters\n", out);
+		ctl_table_print(out, &params, put_params, type);
+	} else if (type->kind != CTL_COMPOSER && type->kind != CTL_SUBGRAPH &&
+		   type->kind != CTL_VALUE) {
+		fputs("\nno parameters\n", out);
 	}
 }
 
@@ -279,115 +271,108 @@ void ctl_types_print(const struct ctl_type *types, size_t count, FILE *out)
 	}
 }
 
-static void json_member(const char *name, const char *text, FILE *out)
+static void json_port(struct ctl_json *json, const struct frag_port *port)
 {
-	fprintf(out, ", \"%s\": ", name);
-	fragi_json_text(text, out);
+	const char *condition =
+		port->dir == FRAG_IN ? "message_available" : "downstream_affordable";
+
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", port->name);
+	ctl_json_text(json, "direction", port->dir == FRAG_IN ? "in" : "out");
+	ctl_json_text(json, "type", port->type != NULL ? port->type : "message");
+	ctl_json_text(json, "headline", port->headline);
+	ctl_json_bool(json, "multi", (port->flags & FRAG_PORT_MULTI) != 0);
+	ctl_json_bool(json, "optional", (port->flags & FRAG_PORT_OPTIONAL) != 0);
+	ctl_json_text(json, "condition",
+		      (port->flags & FRAG_PORT_NO_CONDITION) != 0 ? NULL : condition);
+	ctl_json_unsigned(json, "min_size", port->min_size > 0 ? port->min_size : 1);
+	ctl_json_unsigned(json, "capacity", port->capacity);
+	ctl_json_text(json, "policy", fragi_policy(port->policy)->name);
+	ctl_json_close(json, '}');
 }
 
-static void json_port(const struct frag_port *port, FILE *out)
-{
-	fputs("{\"name\": ", out);
-	fragi_json_text(port->name, out);
-	json_member("direction", port->dir == FRAG_IN ? "in" : "out", out);
-	json_member("type", port->type != NULL ? port->type : "message", out);
-	json_member("headline", port->headline, out);
-	fprintf(out, ", \"multi\": %s, \"optional\": %s",
-		(port->flags & FRAG_PORT_MULTI) != 0 ? "true" : "false",
-		(port->flags & FRAG_PORT_OPTIONAL) != 0 ? "true" : "false");
-	json_member("condition",
-		    (port->flags & FRAG_PORT_NO_CONDITION) != 0 ? NULL
-		    : port->dir == FRAG_IN                      ? "message_available"
-								: "downstream_affordable",
-		    out);
-	fprintf(out, ", \"min_size\": %u, \"capacity\": %u",
-		port->min_size > 0 ? port->min_size : 1, port->capacity);
-	json_member("policy", fragi_policy(port->policy)->name, out);
-	fputc('}', out);
-}
-
-static void json_param(const struct frag_param *param, FILE *out)
+static void json_param(struct ctl_json *json, const struct frag_param *param)
 {
 	char text[64];
 
-	fputs("{\"name\": ", out);
-	fragi_json_text(param->name, out);
-	json_member("type", fragi_param_kind_name(param->kind), out);
-	json_member("default", ctl_param_default(param, text, sizeof(text)), out);
-	fprintf(out, ", \"required\": %s, \"optional\": %s, \"dynamic\": %s",
-		(param->flags & FRAG_PARAM_REQUIRED) != 0 ? "true" : "false",
-		(param->flags & FRAG_PARAM_OPTIONAL) != 0 ? "true" : "false",
-		(param->flags & FRAG_PARAM_DYNAMIC) != 0 ? "true" : "false");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", param->name);
+	ctl_json_text(json, "type", fragi_param_kind_name(param->kind));
+	ctl_json_text(json, "default", ctl_param_default(param, text, sizeof(text)));
+	ctl_json_bool(json, "required", (param->flags & FRAG_PARAM_REQUIRED) != 0);
+	ctl_json_bool(json, "optional", (param->flags & FRAG_PARAM_OPTIONAL) != 0);
+	ctl_json_bool(json, "dynamic", (param->flags & FRAG_PARAM_DYNAMIC) != 0);
 	if (param->min < param->max && param->min > -1e300)
-		fprintf(out, ", \"min\": %.17g", param->min);
+		fprintf(ctl_json_value(json, "min"), "%.17g", param->min);
 	if (param->min < param->max && param->max < 1e300)
-		fprintf(out, ", \"max\": %.17g", param->max);
+		fprintf(ctl_json_value(json, "max"), "%.17g", param->max);
 	if (param->choices != NULL) {
-		fputs(", \"choices\": [", out);
-		for (size_t i = 0; param->choices[i] != NULL; i++) {
-			fputs(i > 0 ? ", " : "", out);
-			fragi_json_text(param->choices[i], out);
-		}
-		fputc(']', out);
+		ctl_json_open(json, "choices", '[');
+		for (size_t i = 0; param->choices[i] != NULL; i++)
+			ctl_json_text(json, NULL, param->choices[i]);
+		ctl_json_close(json, ']');
 	}
-	json_member("headline", param->headline, out);
-	json_member("description", param->description, out);
-	fputc('}', out);
+	ctl_json_text(json, "headline", param->headline);
+	ctl_json_text(json, "description", param->description);
+	ctl_json_close(json, '}');
 }
 
-static void json_value(const struct frag_type *type, FILE *out)
+static void json_value(struct ctl_json *json, const struct frag_type *type)
 {
-	fprintf(out, ", \"size\": %zu, \"crosses_processes\": %s, \"fields\": [", type->size,
-		fragi_type_has_codec(type) ? "true" : "false");
+	ctl_json_unsigned(json, "size", type->size);
+	ctl_json_bool(json, "crosses_processes", fragi_type_has_codec(type));
+	ctl_json_open(json, "fields", '[');
 	for (uint32_t i = 0; i < type->field_count; i++) {
 		const struct frag_field *field = fragi_type_field_at(type, i);
 
-		fprintf(out, "%s{\"name\": ", i > 0 ? ", " : "");
-		fragi_json_text(field->name, out);
-		json_member("type", field->type, out);
-		fprintf(out, ", \"count\": %u, \"offset\": %u}", field->count, field->offset);
+		ctl_json_open(json, NULL, '{');
+		ctl_json_text(json, "name", field->name);
+		ctl_json_text(json, "type", field->type);
+		ctl_json_unsigned(json, "count", field->count);
+		ctl_json_unsigned(json, "offset", field->offset);
+		ctl_json_close(json, '}');
 	}
-	fputc(']', out);
+	ctl_json_close(json, ']');
 }
 
-static void json_type(const struct ctl_type *type, FILE *out)
+static void json_type(struct ctl_json *json, const struct ctl_type *type)
 {
-	fputs("{\"name\": ", out);
-	fragi_json_text(type->name, out);
-	json_member("kind", ctl_type_kind_name(type->kind), out);
-	json_member("headline", type->headline, out);
-	json_member("description", type->description, out);
-	json_member("library", type->library, out);
-	json_member("plugin", type->plugin, out);
-	json_member("version", type->version, out);
-	fputs(", \"ports\": [", out);
-	for (uint32_t i = 0; i < type->port_count; i++) {
-		fputs(i > 0 ? ", " : "", out);
-		json_port(&type->ports[i], out);
+	ctl_json_gap(json, "\n ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", type->name);
+	ctl_json_text(json, "kind", ctl_type_kind_name(type->kind));
+	ctl_json_text(json, "headline", type->headline);
+	ctl_json_text(json, "description", type->description);
+	ctl_json_text(json, "library", type->library);
+	ctl_json_text(json, "plugin", type->plugin);
+	ctl_json_text(json, "version", type->version);
+	ctl_json_open(json, "ports", '[');
+	for (uint32_t i = 0; i < type->port_count; i++)
+		json_port(json, &type->ports[i]);
+	ctl_json_close(json, ']');
+	ctl_json_bool(json, "setup_adds_ports", type->adds_ports);
+	ctl_json_open(json, "parameters", '[');
+	for (uint32_t i = 0; i < type->param_count; i++)
+		json_param(json, &type->params[i]);
+	ctl_json_close(json, ']');
+	if (type->saved_bytes > 0) {
+		ctl_json_unsigned(json, "saved_bytes", type->saved_bytes);
+		ctl_json_number(json, "save_period_ns", type->save_period_ns);
 	}
-	fprintf(out, "], \"setup_adds_ports\": %s, \"parameters\": [",
-		type->adds_ports ? "true" : "false");
-	for (uint32_t i = 0; i < type->param_count; i++) {
-		fputs(i > 0 ? ", " : "", out);
-		json_param(&type->params[i], out);
-	}
-	fputs("]", out);
-	if (type->saved_bytes > 0)
-		fprintf(out, ", \"saved_bytes\": %zu, \"save_period_ns\": %lld", type->saved_bytes,
-			(long long)type->save_period_ns);
 	if (type->kind == CTL_VALUE)
-		json_value(type->value, out);
-	fputs("}", out);
+		json_value(json, type->value);
+	ctl_json_close(json, '}');
 }
 
-static void json_library(const struct ctl_library *library, FILE *out)
+static void json_library(struct ctl_json *json, const struct ctl_library *library)
 {
-	fputs("{\"path\": ", out);
-	fragi_json_text(library->path, out);
-	json_member("plugin", library->plugin, out);
-	json_member("version", library->version, out);
-	json_member("sha256", library->sha256[0] != '\0' ? library->sha256 : NULL, out);
-	fputs("}", out);
+	ctl_json_gap(json, "\n ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "path", library->path);
+	ctl_json_text(json, "plugin", library->plugin);
+	ctl_json_text(json, "version", library->version);
+	ctl_json_optional(json, "sha256", library->sha256);
+	ctl_json_close(json, '}');
 }
 
 void ctl_library_print(const struct ctl_library *library, FILE *out)
@@ -402,15 +387,17 @@ void ctl_library_print(const struct ctl_library *library, FILE *out)
 void ctl_types_print_json(const struct ctl_type *types, size_t count,
 			  const struct ctl_library *libraries, size_t library_count, FILE *out)
 {
-	fputs("{\"types\": [", out);
-	for (size_t i = 0; i < count; i++) {
-		fputs(i > 0 ? ",\n " : "\n ", out);
-		json_type(&types[i], out);
-	}
-	fputs("\n], \"libraries\": [", out);
-	for (size_t i = 0; i < library_count; i++) {
-		fputs(i > 0 ? ",\n " : "\n ", out);
-		json_library(&libraries[i], out);
-	}
-	fputs("\n]}\n", out);
+	struct ctl_json json = ctl_json_begin(out);
+
+	ctl_json_open(&json, "types", '[');
+	for (size_t i = 0; i < count; i++)
+		json_type(&json, &types[i]);
+	fputc('\n', out);
+	ctl_json_close(&json, ']');
+	ctl_json_open(&json, "libraries", '[');
+	for (size_t i = 0; i < library_count; i++)
+		json_library(&json, &libraries[i]);
+	fputc('\n', out);
+	ctl_json_close(&json, ']');
+	ctl_json_end(&json);
 }

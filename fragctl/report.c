@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <base/arena.h>
-#include <base/json.h>
 #include <fragctl/describe.h>
+#include <fragctl/json.h>
 #include <fragctl/report.h>
 #include <type/pinned.h>
 
@@ -32,18 +32,12 @@ int ctl_plan_digest(const struct fragi_spec *spec, const struct ctl_composed *co
 	return r;
 }
 
-static void json_text(const char *name, const char *text, FILE *out)
-{
-	fprintf(out, ", \"%s\": ", name);
-	fragi_json_text(text[0] != '\0' ? text : NULL, out);
-}
-
-static void json_number(const char *name, int number, FILE *out)
+static void json_place(struct ctl_json *json, const char *name, int number)
 {
 	if (number > 0)
-		fprintf(out, ", \"%s\": %d", name, number);
+		ctl_json_number(json, name, number);
 	else
-		fprintf(out, ", \"%s\": null", name);
+		ctl_json_text(json, name, NULL);
 }
 
 /* The trees of an application's texts, to look up where an error stands. */
@@ -83,65 +77,81 @@ static const char *path_of(const struct texts *texts, const struct frag_err *err
 	return "";
 }
 
-static void json_error(const struct texts *texts, const struct frag_err *err, bool first, FILE *out)
+static void json_error(struct ctl_json *json, const struct texts *texts, const struct frag_err *err)
 {
-	enum fragi_failure failure = fragi_err_failure(err);
 	char path[1024];
 
-	fprintf(out, "%s{\"code\": \"%s\"", first ? "\n  " : ",\n  ", fragi_failure_name(failure));
-	json_text("sentence", err->text, out);
-	json_text("file", err->file, out);
-	json_number("line", err->line, out);
-	json_number("column", err->column, out);
-	json_text("path", path_of(texts, err, path, sizeof(path)), out);
-	json_text("required", err->required, out);
-	json_text("provided", err->provided, out);
-	fputc('}', out);
+	ctl_json_gap(json, "\n  ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "code", fragi_failure_name(fragi_err_failure(err)));
+	ctl_json_optional(json, "sentence", err->text);
+	ctl_json_optional(json, "file", err->file);
+	json_place(json, "line", err->line);
+	json_place(json, "column", err->column);
+	ctl_json_optional(json, "path", path_of(texts, err, path, sizeof(path)));
+	ctl_json_optional(json, "required", err->required);
+	ctl_json_optional(json, "provided", err->provided);
+	ctl_json_close(json, '}');
 }
 
-static void json_errors(const struct ctl_graph *graph, const struct texts *texts, FILE *out)
+static void json_errors(struct ctl_json *json, const struct ctl_graph *graph,
+			const struct texts *texts)
 {
 	const struct fragi_diag *diag = &graph->diag;
 
-	fputs(",\n \"errors\": [", out);
+	ctl_json_gap(json, "\n ");
+	ctl_json_open(json, "errors", '[');
 	for (size_t i = 0; i < diag->count; i++)
-		json_error(texts, &diag->items[i], i == 0, out);
+		json_error(json, texts, &diag->items[i]);
 	if (diag->count == 0 && graph->failure.code != 0)
-		json_error(texts, &graph->failure, true, out);
-	fprintf(out, "], \"more_errors\": %zu", diag->beyond);
+		json_error(json, texts, &graph->failure);
+	ctl_json_close(json, ']');
+	ctl_json_unsigned(json, "more_errors", diag->beyond);
 }
 
 /* Of the texts, then of the pools. */
-static void json_warnings(const struct ctl_graph *graph, const struct texts *texts, FILE *out)
+static void json_warnings(struct ctl_json *json, const struct ctl_graph *graph,
+			  const struct texts *texts)
 {
 	const struct fragi_diag none = {0};
 	const struct fragi_diag *own = graph->spec != NULL ? &graph->spec->warnings : &none;
 
-	fputs(",\n \"warnings\": [", out);
+	ctl_json_gap(json, "\n ");
+	ctl_json_open(json, "warnings", '[');
 	for (size_t i = 0; i < own->count; i++)
-		json_error(texts, &own->items[i], i == 0, out);
+		json_error(json, texts, &own->items[i]);
 	for (size_t i = 0; i < graph->warnings.count; i++)
-		json_error(texts, &graph->warnings.items[i], own->count + i == 0, out);
-	fprintf(out, "], \"more_warnings\": %zu", own->beyond + graph->warnings.beyond);
+		json_error(json, texts, &graph->warnings.items[i]);
+	ctl_json_close(json, ']');
+	ctl_json_unsigned(json, "more_warnings", own->beyond + graph->warnings.beyond);
 }
 
 /* The lines of the arithmetic. */
-static void json_prediction(const char *lines, FILE *out)
+static void json_prediction(struct ctl_json *json, const char *lines)
 {
 	const char *end;
 	char line[1024];
 
 	if (lines == NULL)
 		return;
-	fputs(",\n \"prediction\": [", out);
-	for (bool first = true; (end = strchr(lines, '\n')) != NULL;
-	     lines = end + 1, first = false) {
+	ctl_json_gap(json, "\n ");
+	ctl_json_open(json, "prediction", '[');
+	for (; (end = strchr(lines, '\n')) != NULL; lines = end + 1) {
 		lines += strspn(lines, " ");
 		snprintf(line, sizeof(line), "%.*s", (int)(end - lines), lines);
-		fputs(first ? "\n  " : ",\n  ", out);
-		fragi_json_text(line, out);
+		ctl_json_gap(json, "\n  ");
+		ctl_json_text(json, NULL, line);
 	}
-	fputc(']', out);
+	ctl_json_close(json, ']');
+}
+
+static void json_counts(struct ctl_json *json, const struct ctl_composed *composed)
+{
+	ctl_json_open(json, "counts", '{');
+	ctl_json_unsigned(json, "fragments", composed->fragment_count);
+	ctl_json_unsigned(json, "operators", composed->op_count);
+	ctl_json_unsigned(json, "flows", composed->inner_flow_count + composed->flow_count);
+	ctl_json_close(json, '}');
 }
 
 void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed)
@@ -149,6 +159,7 @@ void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed)
 	bool is_valid = graph->diag.count == 0 && graph->diag.beyond == 0 &&
 			graph->failure.code == 0 && composed != NULL;
 	char digest[CTL_DIGEST_SIZE] = "";
+	struct ctl_json json;
 	struct texts texts;
 
 	if (!graph->is_json || graph->is_reported)
@@ -157,19 +168,18 @@ void ctl_report(struct ctl_graph *graph, const struct ctl_composed *composed)
 	texts_read(&texts, &graph->source.source);
 	if (is_valid)
 		(void)ctl_plan_digest(graph->spec, composed, digest);
-	printf("{\"valid\": %s, \"application\": ", is_valid ? "true" : "false");
-	fragi_json_text(graph->spec != NULL ? graph->spec->application : NULL, stdout);
-	json_text("digest", digest, stdout);
+	json = ctl_json_begin(stdout);
+	ctl_json_bool(&json, "valid", is_valid);
+	ctl_json_text(&json, "application", graph->spec != NULL ? graph->spec->application : NULL);
+	ctl_json_optional(&json, "digest", digest);
 	if (is_valid)
-		printf(", \"counts\": {\"fragments\": %zu, \"operators\": %zu, \"flows\": %zu}",
-		       composed->fragment_count, composed->op_count,
-		       composed->inner_flow_count + composed->flow_count);
+		json_counts(&json, composed);
 	else
-		printf(", \"counts\": null");
-	json_errors(graph, &texts, stdout);
-	json_warnings(graph, &texts, stdout);
-	json_prediction(graph->prediction, stdout);
-	printf("}\n");
+		ctl_json_text(&json, "counts", NULL);
+	json_errors(&json, graph, &texts);
+	json_warnings(&json, graph, &texts);
+	json_prediction(&json, graph->prediction);
+	ctl_json_end(&json);
 	fragi_arena_fini(&texts.arena);
 }
 

@@ -7,33 +7,108 @@
 #include <string.h>
 #include <time.h>
 
-#include <base/json.h>
 #include <base/log.h>
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* "12 s", "3 min", "5 h", "4 d" */
-static const char *short_time(int64_t ns, char *out, size_t size)
-{
-	int64_t s = ns / SECOND_NS;
+/* Applications that run. */
 
-	if (s < 100)
-		snprintf(out, size, "%" PRId64 " s", s);
-	else if (s < 100 * 60)
-		snprintf(out, size, "%" PRId64 " min", s / 60);
-	else if (s < 48 * 3600)
-		snprintf(out, size, "%" PRId64 " h", s / 3600);
-	else
-		snprintf(out, size, "%" PRId64 " d", s / 86400);
-	return out;
-}
+static const struct ctl_column host_items[] = {
+	{"number", "HOST", 4, CTL_AT(CTL_U32, fw_host_row, number)},
+	{"fragments", "FRAGMENTS", 30, CTL_AT(CTL_TEXT, fw_host_row, fragments)},
+	{"worker", "WORKER", 15, CTL_AT(CTL_TEXT, fw_host_row, worker)},
+	{"state", "STATE", 9, CTL_AT(CTL_TEXT, fw_host_row, state)},
+	{"pid", "PID", 8, true, CTL_AT(CTL_I32, fw_host_row, pid)},
+};
+static const struct ctl_columns hosts = CTL_COLUMNS(host_items, fw_host_row);
 
-static const char *result_name(enum fragi_summary_result result)
+static const struct ctl_column parameter_items[] = {
+	{"name", CTL_AT(CTL_TEXT, fw_parameter_row, name)},
+	{"value", CTL_AT(CTL_TEXT, fw_parameter_row, value)},
+	{"who", CTL_AT(CTL_TEXT, fw_parameter_row, who)},
+	{"age_ns", CTL_AT(CTL_AGE, fw_parameter_row, age_ns)},
+};
+static const struct ctl_columns parameters = CTL_COLUMNS(parameter_items, fw_parameter_row);
+
+static const struct ctl_column application_items[] = {
+	{"name", "NAME", 19, CTL_AT(CTL_TEXT, fw_application_row, name)},
+	{"state", "STATE", 9, CTL_AT(CTL_TEXT, fw_application_row, state)},
+	{"run", "RUN", 4, true, CTL_AT(CTL_U64, fw_application_row, run)},
+	{"epoch", CTL_AT(CTL_U64, fw_application_row, epoch)},
+	{"age_ns", "SINCE", 7, CTL_AT(CTL_AGE, fw_application_row, age_ns)},
+	{NULL, "HOSTS", 5, true, CTL_AT(CTL_U32, fw_application_row, host_count)},
+	{"delivered", "MESSAGES", 9, true, CTL_AT(CTL_U64, fw_application_row, delivered)},
+	{"started_by", "STARTED BY", CTL_AT(CTL_OPTIONAL, fw_application_row, started_by)},
+	{"waits_for", CTL_AT(CTL_OPTIONAL, fw_application_row, missing)},
+	{"adopted", CTL_AT(CTL_BOOL, fw_application_row, adopted)},
+	{"hosts", CTL_AT(CTL_ROWS, fw_application_row, hosts), .rows = &hosts,
+	 .count_offset = offsetof(struct fw_application_row, host_count)},
+	{"parameters", CTL_AT(CTL_ROWS, fw_application_row, parameters), .rows = &parameters,
+	 .count_offset = offsetof(struct fw_application_row, parameter_count)},
+};
+static const struct ctl_columns applications = CTL_COLUMNS(application_items, fw_application_row);
+
+/* Those that have ended: the same columns in a table. */
+
+static const char *result_of(const void *row)
 {
+	enum fragi_summary_result result = ((const struct fw_ended_row *)row)->result;
+
 	return result == FRAGI_SUMMARY_DONE      ? "done"
 	       : result == FRAGI_SUMMARY_STOPPED ? "stopped"
 						 : "failed";
 }
+
+static const char *nothing(const void *row)
+{
+	(void)row;
+	return "-";
+}
+
+static void put_failure(struct ctl_json *json, const struct fw_failure *failure)
+{
+	if (failure->code == FRAGI_FAILURE_NONE) {
+		ctl_json_text(json, "failure", NULL);
+		return;
+	}
+	ctl_json_open(json, "failure", '{');
+	ctl_json_text(json, "code", fragi_failure_name(failure->code));
+	ctl_json_text(json, "scope", fragi_failure_scope(failure->code));
+	ctl_json_text(json, "sentence", failure->sentence);
+	ctl_json_close(json, '}');
+}
+
+static void put_failure_of(const void *row, struct ctl_json *json)
+{
+	put_failure(json, &((const struct fw_ended_row *)row)->failure);
+}
+
+static const struct ctl_column ended_items[] = {
+	{"name", "NAME", CTL_AT(CTL_TEXT, fw_ended_row, name)},
+	{"result", "STATE", .kind = CTL_NAME, .name = result_of},
+	{"run", "RUN", 0, true, CTL_AT(CTL_U64, fw_ended_row, run)},
+	{"exit_code", CTL_AT(CTL_I32, fw_ended_row, exit_code)},
+	{"age_ns", "SINCE", CTL_AT(CTL_AGE, fw_ended_row, age_ns)},
+	{"duration_ns", CTL_AT(CTL_I64, fw_ended_row, duration_ns)},
+	{NULL, "HOSTS", 0, true, CTL_NAME, .name = nothing},
+	{NULL, "MESSAGES", 0, true, CTL_NAME, .name = nothing},
+	{"started_by", "STARTED BY", CTL_AT(CTL_OPTIONAL, fw_ended_row, started_by)},
+	{"wanted", CTL_AT(CTL_BOOL, fw_ended_row, wanted)},
+	{"failure", .kind = CTL_ELSE, .write = put_failure_of},
+};
+static const struct ctl_columns ended = CTL_COLUMNS(ended_items, fw_ended_row);
+
+static const struct ctl_column worker_items[] = {
+	{"name", "NAME", 19, CTL_AT(CTL_TEXT, fw_worker_row, name)},
+	{"state", "STATE", 7, CTL_AT(CTL_TEXT, fw_worker_row, state)},
+	{"address", CTL_AT(CTL_TEXT, fw_worker_row, address)},
+	{"waits_for", CTL_AT(CTL_OPTIONAL, fw_worker_row, waits_for)},
+	{"cores", "CORES", 5, true, CTL_AT(CTL_U32, fw_worker_row, cores)},
+	{"fragments", "FRAGMENTS", 9, true, CTL_AT(CTL_U32, fw_worker_row, fragments)},
+	{"drained", CTL_AT(CTL_BOOL, fw_worker_row, drained)},
+	{NULL, "ADDRESS", CTL_AT(CTL_TEXT, fw_worker_row, address)},
+};
+static const struct ctl_columns workers = CTL_COLUMNS(worker_items, fw_worker_row);
 
 static bool is_running(const struct fw_reply *reply, const char *name)
 {
@@ -58,48 +133,29 @@ static void put_more(const struct fw_reply *reply)
 		printf("and %u rows more, which the driver has left out\n", reply->more);
 }
 
-static const char *number(uint64_t value, char *out, size_t size)
-{
-	snprintf(out, size, "%" PRIu64, value);
-	return out;
-}
-
 static void put_application(struct ctl_table *table, const struct fw_application_row *app)
 {
-	char run[24], age[32], hosts[24], messages[24];
-
-	ctl_table_row(table,
-		      (const char *[]){app->name, app->state, number(app->run, run, sizeof(run)),
-				       short_time(app->age_ns, age, sizeof(age)),
-				       number(app->host_count, hosts, sizeof(hosts)),
-				       number(app->delivered, messages, sizeof(messages)),
-				       app->started_by});
-	if (!table->prints)
-		return;
+	ctl_table_row(table, &applications, app);
 	if (app->missing[0] != '\0')
-		printf("    waits for %s\n", app->missing);
+		ctl_table_note(table, "    waits for %s", app->missing);
 	if (app->adopted)
-		printf("    adopted: it ran already when driverd started\n");
+		ctl_table_note(table, "    adopted: it ran already when driverd started");
 }
 
-static void put_ended(struct ctl_table *table, const struct fw_ended_row *ended)
+static void put_ended(struct ctl_table *table, const struct fw_ended_row *run)
 {
-	char run[24], age[32];
-
-	ctl_table_row(table, (const char *[]){ended->name, result_name(ended->result),
-					      number(ended->run, run, sizeof(run)),
-					      short_time(ended->age_ns, age, sizeof(age)), "-", "-",
-					      ended->started_by});
-	if (!table->prints)
-		return;
-	if (ended->failure.code != FRAGI_FAILURE_NONE)
-		printf("    %s\n", ended->failure.sentence);
-	if (ended->wanted)
-		printf("    starts again with driverd, unless `fragctl stop %s`\n", ended->name);
+	ctl_table_row(table, &ended, run);
+	if (run->failure.code != FRAGI_FAILURE_NONE)
+		ctl_table_note(table, "    %s", run->failure.sentence);
+	if (run->wanted)
+		ctl_table_note(table, "    starts again with driverd, unless `fragctl stop %s`",
+			       run->name);
 }
 
-static void put_applications(struct ctl_table *table, const struct fw_reply *reply)
+static void put_applications(struct ctl_table *table, const void *arg)
 {
+	const struct fw_reply *reply = arg;
+
 	for (uint32_t i = 0; i < reply->application_count; i++)
 		put_application(table, &reply->applications[i]);
 	for (uint32_t i = 0; i < reply->ended_count; i++)
@@ -109,108 +165,69 @@ static void put_applications(struct ctl_table *table, const struct fw_reply *rep
 
 void ctl_service_print_applications(const struct fw_reply *reply)
 {
-	struct ctl_table table = {
-		.columns = {{"NAME", 19, false},
-			    {"STATE", 9, false},
-			    {"RUN", 4, true},
-			    {"SINCE", 7, false},
-			    {"HOSTS", 5, true},
-			    {"MESSAGES", 9, true},
-			    {"STARTED BY", 0, false}},
-	};
-
 	if (reply->application_count == 0 && reply->ended_count == 0) {
 		printf("no application; `fragctl start APP.yaml` starts one\n");
 		return;
 	}
-	put_applications(&table, reply);
-	ctl_table_print(&table);
-	put_applications(&table, reply);
+	ctl_table_print(stdout, &applications, put_applications, reply);
 	put_more(reply);
 }
 
-static void put_hosts(struct ctl_table *table, const struct fw_application_row *app)
+static void put_hosts(struct ctl_table *table, const void *arg)
 {
-	char host_number[24], pid[24];
+	const struct fw_application_row *app = arg;
 
-	for (uint32_t i = 0; i < app->host_count; i++) {
-		const struct fw_host_row *host = &app->hosts[i];
-
-		snprintf(pid, sizeof(pid), "%d", host->pid);
-		ctl_table_row(table, (const char *[]){
-					     number(host->number, host_number, sizeof(host_number)),
-					     host->fragments, host->worker, host->state, pid});
-	}
+	for (uint32_t i = 0; i < app->host_count; i++)
+		ctl_table_row(table, &hosts, &app->hosts[i]);
 }
 
 void ctl_service_print_hosts(const struct fw_application_row *app)
 {
-	struct ctl_table table = {
-		.columns = {{"HOST", 4, false},
-			    {"FRAGMENTS", 30, false},
-			    {"WORKER", 15, false},
-			    {"STATE", 9, false},
-			    {"PID", 8, true}},
-	};
 	char age[32];
 
 	printf("%s: %s%s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
 	       app->name, app->state, app->adopted ? " (adopted)" : "",
-	       short_time(app->age_ns, age, sizeof(age)), app->run, app->epoch, app->delivered,
+	       ctl_age(app->age_ns, age, sizeof(age)), app->run, app->epoch, app->delivered,
 	       app->started_by[0] != '\0' ? ", started by " : "", app->started_by);
 	if (app->missing[0] != '\0')
 		printf("waits for %s\n", app->missing);
 	if (app->host_count == 0)
 		return;
-	put_hosts(&table, app);
-	ctl_table_print(&table);
-	put_hosts(&table, app);
+	ctl_table_print(stdout, &hosts, put_hosts, app);
 	for (uint32_t i = 0; i < app->parameter_count; i++) {
 		const struct fw_parameter_row *parameter = &app->parameters[i];
 
 		printf("%s%s=%s, %s ago by %s\n", i == 0 ? "set while it runs:\n    " : "    ",
 		       parameter->name, parameter->value,
-		       short_time(parameter->age_ns, age, sizeof(age)), parameter->who);
+		       ctl_age(parameter->age_ns, age, sizeof(age)), parameter->who);
 	}
 }
 
-static void put_workers(struct ctl_table *table, const struct fw_reply *reply)
+static void put_workers(struct ctl_table *table, const void *arg)
 {
-	char cores[24], fragments[24];
+	const struct fw_reply *reply = arg;
 
 	for (uint32_t i = 0; i < reply->worker_count; i++) {
 		const struct fw_worker_row *worker = &reply->workers[i];
 
-		ctl_table_row(table, (const char *[]){worker->name, worker->state,
-						      number(worker->cores, cores, sizeof(cores)),
-						      number(worker->fragments, fragments,
-							     sizeof(fragments)),
-						      worker->address});
-		if (table->prints && worker->drained)
-			printf("    drained: it is given no more fragments; `fragctl drain %s --undo` ends that\n",
-			       worker->name);
-		if (table->prints && worker->waits_for[0] != '\0')
-			printf("    can run nothing yet: %s\n", worker->waits_for);
+		ctl_table_row(table, &workers, worker);
+		if (worker->drained)
+			ctl_table_note(
+				table,
+				"    drained: it is given no more fragments; `fragctl drain %s --undo` ends that",
+				worker->name);
+		if (worker->waits_for[0] != '\0')
+			ctl_table_note(table, "    can run nothing yet: %s", worker->waits_for);
 	}
 }
 
 void ctl_service_print_workers(const struct fw_reply *reply)
 {
-	struct ctl_table table = {
-		.columns = {{"NAME", 19, false},
-			    {"STATE", 7, false},
-			    {"CORES", 5, true},
-			    {"FRAGMENTS", 9, true},
-			    {"ADDRESS", 0, false}},
-	};
-
 	if (reply->worker_count == 0) {
 		printf("no worker; start workerd on a node with --address of this driver\n");
 		return;
 	}
-	put_workers(&table, reply);
-	ctl_table_print(&table);
-	put_workers(&table, reply);
+	ctl_table_print(stdout, &workers, put_workers, reply);
 	put_more(reply);
 }
 
@@ -249,176 +266,106 @@ void ctl_service_print_line(const struct fw_line *line)
 	       line->op, line->text);
 }
 
-static void member(const char *name, const char *text)
-{
-	printf("\"%s\": ", name);
-	fragi_json_text(text, stdout);
-	printf(", ");
-}
-
-/* An empty text is null. */
-static void optional(const char *name, const char *text)
-{
-	member(name, text[0] != '\0' ? text : NULL);
-}
-
-static void put_failure(const struct fw_failure *failure)
-{
-	printf("\"failure\": ");
-	if (failure->code == FRAGI_FAILURE_NONE) {
-		printf("null");
-		return;
-	}
-	printf("{");
-	member("code", fragi_failure_name(failure->code));
-	member("scope", fragi_failure_scope(failure->code));
-	printf("\"sentence\": ");
-	fragi_json_text(failure->sentence, stdout);
-	printf("}");
-}
-
 void ctl_service_json_failure(const struct fw_failure *failure, int exit_code)
 {
-	printf("{");
-	put_failure(failure);
-	printf(", \"exit_code\": %d}\n", exit_code);
+	struct ctl_json json = ctl_json_begin(stdout);
+
+	put_failure(&json, failure);
+	ctl_json_number(&json, "exit_code", exit_code);
+	ctl_json_end(&json);
 }
 
 void ctl_service_json_run(const char *application, uint64_t run, const char *state)
 {
-	printf("{");
-	member("application", application);
-	printf("\"run\": %" PRIu64 ", \"state\": ", run);
-	fragi_json_text(state, stdout);
-	printf("}\n");
+	struct ctl_json json = ctl_json_begin(stdout);
+
+	ctl_json_text(&json, "application", application);
+	ctl_json_unsigned(&json, "run", run);
+	ctl_json_text(&json, "state", state);
+	ctl_json_end(&json);
 }
 
 void ctl_service_json_set(const char *application, uint64_t run, const char *text)
 {
+	struct ctl_json json = ctl_json_begin(stdout);
 	const char *value = strchr(text, '=');
 	char name[4 * FRAG_NAME_MAX];
 
 	snprintf(name, sizeof(name), "%.*s", (int)(value - text), text);
-	printf("{");
-	member("application", application);
-	printf("\"run\": %" PRIu64 ", ", run);
-	member("parameter", name);
-	printf("\"value\": ");
-	fragi_json_text(value + 1, stdout);
-	printf("}\n");
-}
-
-static void json_application(const struct fw_application_row *app)
-{
-	printf("{");
-	member("name", app->name);
-	member("state", app->state);
-	printf("\"run\": %" PRIu64 ", \"epoch\": %" PRIu64 ", \"age_ns\": %" PRId64
-	       ", \"delivered\": %" PRIu64 ", ",
-	       app->run, app->epoch, app->age_ns, app->delivered);
-	optional("started_by", app->started_by);
-	optional("waits_for", app->missing);
-	printf("\"adopted\": %s, \"hosts\": [", app->adopted ? "true" : "false");
-	for (uint32_t i = 0; i < app->host_count; i++) {
-		const struct fw_host_row *host = &app->hosts[i];
-
-		printf("%s{\"number\": %u, ", i > 0 ? ", " : "", host->number);
-		member("fragments", host->fragments);
-		member("worker", host->worker);
-		member("state", host->state);
-		printf("\"pid\": %d}", host->pid);
-	}
-	printf("], \"parameters\": [");
-	for (uint32_t i = 0; i < app->parameter_count; i++) {
-		const struct fw_parameter_row *parameter = &app->parameters[i];
-
-		printf("%s{", i > 0 ? ", " : "");
-		member("name", parameter->name);
-		member("value", parameter->value);
-		member("who", parameter->who);
-		printf("\"age_ns\": %" PRId64 "}", parameter->age_ns);
-	}
-	printf("]}");
-}
-
-static void json_ended(const struct fw_ended_row *run)
-{
-	printf("{");
-	member("name", run->name);
-	member("result", result_name(run->result));
-	printf("\"run\": %" PRIu64 ", \"exit_code\": %d, \"age_ns\": %" PRId64
-	       ", \"duration_ns\": %" PRId64 ", ",
-	       run->run, run->exit_code, run->age_ns, run->duration_ns);
-	optional("started_by", run->started_by);
-	printf("\"wanted\": %s, ", run->wanted ? "true" : "false");
-	put_failure(&run->failure);
-	printf("}");
+	ctl_json_text(&json, "application", application);
+	ctl_json_unsigned(&json, "run", run);
+	ctl_json_text(&json, "parameter", name);
+	ctl_json_text(&json, "value", value + 1);
+	ctl_json_end(&json);
 }
 
 void ctl_service_json_applications(const struct fw_reply *reply, const char *name)
 {
-	const char *comma = "";
+	struct ctl_json json = ctl_json_begin(stdout);
 
-	printf("{\"applications\": [");
-	for (uint32_t i = 0; i < reply->application_count; i++) {
-		if (name != NULL && strcmp(reply->applications[i].name, name) != 0)
-			continue;
-		printf("%s", comma);
-		json_application(&reply->applications[i]);
-		comma = ", ";
-	}
-	comma = "";
-	printf("], \"ended\": [");
-	for (uint32_t i = 0; i < reply->ended_count; i++) {
-		if (name != NULL && strcmp(reply->ended[i].name, name) != 0)
-			continue;
-		printf("%s", comma);
-		json_ended(&reply->ended[i]);
-		comma = ", ";
-	}
-	printf("], \"left_out\": %u}\n", reply->more);
+	ctl_json_open(&json, "applications", '[');
+	for (uint32_t i = 0; i < reply->application_count; i++)
+		if (name == NULL || strcmp(reply->applications[i].name, name) == 0)
+			ctl_row_json(&json, NULL, &applications, &reply->applications[i]);
+	ctl_json_close(&json, ']');
+	ctl_json_open(&json, "ended", '[');
+	for (uint32_t i = 0; i < reply->ended_count; i++)
+		if (name == NULL || strcmp(reply->ended[i].name, name) == 0)
+			ctl_row_json(&json, NULL, &ended, &reply->ended[i]);
+	ctl_json_close(&json, ']');
+	ctl_json_unsigned(&json, "left_out", reply->more);
+	ctl_json_end(&json);
 }
 
 void ctl_service_json_workers(const struct fw_reply *reply)
 {
-	printf("{\"workers\": [");
-	for (uint32_t i = 0; i < reply->worker_count; i++) {
-		const struct fw_worker_row *worker = &reply->workers[i];
+	struct ctl_json json = ctl_json_begin(stdout);
 
-		printf("%s{", i > 0 ? ", " : "");
-		member("name", worker->name);
-		member("state", worker->state);
-		member("address", worker->address);
-		optional("waits_for", worker->waits_for);
-		printf("\"cores\": %u, \"fragments\": %u, \"drained\": %s}", worker->cores,
-		       worker->fragments, worker->drained ? "true" : "false");
-	}
-	printf("], \"left_out\": %u}\n", reply->more);
+	ctl_rows_json(&json, "workers", &workers, reply->workers, reply->worker_count);
+	ctl_json_unsigned(&json, "left_out", reply->more);
+	ctl_json_end(&json);
+}
+
+static const char *kind_of(const void *row)
+{
+	return fw_event_name(((const struct fw_event *)row)->kind);
 }
 
 void ctl_service_json_event(const struct fw_event *event)
 {
-	printf("{\"number\": %" PRIu64 ", \"unix_ns\": %" PRId64 ", ", event->number,
-	       event->unix_ns);
-	member("kind", fw_event_name(event->kind));
-	optional("application", event->application);
-	printf("\"run\": %" PRIu64 ", ", event->run);
-	optional("who", event->who);
-	printf("\"text\": ");
-	fragi_json_text(event->text, stdout);
-	printf("}");
+	static const struct ctl_column items[] = {
+		{"number", CTL_AT(CTL_U64, fw_event, number)},
+		{"unix_ns", CTL_AT(CTL_I64, fw_event, unix_ns)},
+		{"kind", .kind = CTL_NAME, .name = kind_of},
+		{"application", CTL_AT(CTL_OPTIONAL, fw_event, application)},
+		{"run", CTL_AT(CTL_U64, fw_event, run)},
+		{"who", CTL_AT(CTL_OPTIONAL, fw_event, who)},
+		{"text", CTL_AT(CTL_TEXT, fw_event, text)},
+	};
+	static const struct ctl_columns columns = CTL_COLUMNS(items, fw_event);
+
+	ctl_json_document(&columns, event);
+}
+
+static const char *level_of(const void *row)
+{
+	return fragi_log_level_name((int)((const struct fw_line *)row)->level);
 }
 
 void ctl_service_json_line(const struct fw_line *line)
 {
-	printf("{\"number\": %" PRIu64 ", \"unix_ns\": %" PRId64 ", ", line->number, line->unix_ns);
-	member("level", fragi_log_level_name((int)line->level));
-	optional("worker", line->worker);
-	optional("fragment", line->fragment);
-	optional("operator", line->op);
-	printf("\"text\": ");
-	fragi_json_text(line->text, stdout);
-	printf("}\n");
+	static const struct ctl_column items[] = {
+		{"number", CTL_AT(CTL_U64, fw_line, number)},
+		{"unix_ns", CTL_AT(CTL_I64, fw_line, unix_ns)},
+		{"level", .kind = CTL_NAME, .name = level_of},
+		{"worker", CTL_AT(CTL_OPTIONAL, fw_line, worker)},
+		{"fragment", CTL_AT(CTL_OPTIONAL, fw_line, fragment)},
+		{"operator", CTL_AT(CTL_OPTIONAL, fw_line, op)},
+		{"text", CTL_AT(CTL_TEXT, fw_line, text)},
+	};
+	static const struct ctl_columns columns = CTL_COLUMNS(items, fw_line);
+
+	ctl_json_document(&columns, line);
 }
 
 static const char *effect_name(enum fw_effect effect)
@@ -454,18 +401,21 @@ void ctl_service_print_effect(const char *name, const struct fw_changes *changes
 void ctl_service_json_changes(const char *name, uint64_t run, const struct fw_changes *changes,
 			      bool only_shows)
 {
-	printf("{");
-	member("application", name);
-	printf("\"run\": %" PRIu64 ", \"dry_run\": %s, ", run, only_shows ? "true" : "false");
-	member("effect", effect_name(changes->effect));
-	optional("restarts", changes->restarts);
-	printf("\"changes\": [");
+	struct ctl_json json = ctl_json_begin(stdout);
+
+	ctl_json_text(&json, "application", name);
+	ctl_json_unsigned(&json, "run", run);
+	ctl_json_bool(&json, "dry_run", only_shows);
+	ctl_json_text(&json, "effect", effect_name(changes->effect));
+	ctl_json_optional(&json, "restarts", changes->restarts);
+	ctl_json_open(&json, "changes", '[');
 	for (uint32_t i = 0; i < changes->count; i++) {
-		printf("%s{", i > 0 ? ", " : "");
-		member("what", changes->rows[i].what);
-		printf("\"effect\": ");
-		fragi_json_text(effect_name(changes->rows[i].effect), stdout);
-		printf("}");
+		ctl_json_open(&json, NULL, '{');
+		ctl_json_text(&json, "what", changes->rows[i].what);
+		ctl_json_text(&json, "effect", effect_name(changes->rows[i].effect));
+		ctl_json_close(&json, '}');
 	}
-	printf("], \"left_out\": %u}\n", changes->more);
+	ctl_json_close(&json, ']');
+	ctl_json_unsigned(&json, "left_out", changes->more);
+	ctl_json_end(&json);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <base/json.h>
 #include <base/units.h>
+#include <fragctl/json.h>
 #include <fragctl/service.h>
 
 /*
@@ -28,13 +27,14 @@ static void show(const struct swap *swap, uint64_t run)
 	char probation[32];
 
 	if (swap->json) {
-		printf("{\"application\": ");
-		fragi_json_text(wanted->name, stdout);
-		printf(", \"run\": %" PRIu64 ", \"fragment\": ", run);
-		fragi_json_text(wanted->fragment, stdout);
-		printf(", \"library\": ");
-		fragi_json_text(wanted->library, stdout);
-		printf(", \"probation_ns\": %" PRId64 "}\n", wanted->probation_ns);
+		struct ctl_json json = ctl_json_begin(stdout);
+
+		ctl_json_text(&json, "application", wanted->name);
+		ctl_json_unsigned(&json, "run", run);
+		ctl_json_text(&json, "fragment", wanted->fragment);
+		ctl_json_text(&json, "library", wanted->library);
+		ctl_json_number(&json, "probation_ns", wanted->probation_ns);
+		ctl_json_end(&json);
 		return;
 	}
 	printf("%s: %s runs with %s", wanted->name, wanted->fragment, wanted->library);

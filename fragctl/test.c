@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <base/json.h>
 #include <base/stamp.h>
+#include <fragctl/json.h>
 #include <fragctl/test.h>
 
 #define TIMEOUT_NS INT64_C(60000000000)
@@ -211,39 +211,39 @@ static void print_table(const struct ctl_test *test, const struct outcome *outco
 	}
 }
 
-static void json_field(const char *name, const char *text)
+static void json_differences(struct ctl_json *json, const char *port,
+			     const struct ctl_differences *all)
 {
-	printf("\"%s\": ", name);
-	fragi_json_text(text, stdout);
+	for (size_t k = 0; k < all->count; k++) {
+		const struct ctl_difference *one = &all->items[k];
+
+		ctl_json_gap(json, "\n    ");
+		ctl_json_open(json, NULL, '{');
+		ctl_json_text(json, "output", port);
+		ctl_json_unsigned(json, "message", one->message);
+		ctl_json_text(json, "field", one->field);
+		ctl_json_text(json, "expected", one->expected);
+		ctl_json_text(json, "got", one->got);
+		ctl_json_close(json, '}');
+	}
 }
 
-static void print_json(const struct ctl_test *test, const struct outcome *outcome, bool passed,
-		       bool first)
+static void print_json(struct ctl_json *json, const struct ctl_test *test,
+		       const struct outcome *outcome, bool passed)
 {
-	bool more = false;
-
-	printf("%s\n  {", first ? "" : ",");
-	json_field("name", test->name);
-	printf(", \"result\": \"%s\", ", passed ? "passed" : "failed");
-	json_field("reason", outcome->reason[0] != '\0' ? outcome->reason : NULL);
-	printf(", \"messages\": %zu, \"differing\": %zu, \"duration_ns\": %lld, \"differences\": [",
-	       outcome->messages, outcome->differing, (long long)outcome->lasted_ns);
+	ctl_json_gap(json, "\n  ");
+	ctl_json_open(json, NULL, '{');
+	ctl_json_text(json, "name", test->name);
+	ctl_json_text(json, "result", passed ? "passed" : "failed");
+	ctl_json_optional(json, "reason", outcome->reason);
+	ctl_json_unsigned(json, "messages", outcome->messages);
+	ctl_json_unsigned(json, "differing", outcome->differing);
+	ctl_json_number(json, "duration_ns", outcome->lasted_ns);
+	ctl_json_open(json, "differences", '[');
 	for (size_t i = 0; i < test->output_count; i++)
-		for (size_t k = 0; k < outcome->outputs[i].count; k++) {
-			const struct ctl_difference *one = &outcome->outputs[i].items[k];
-
-			printf("%s\n    {", more ? "," : "");
-			more = true;
-			json_field("output", test->outputs[i].port);
-			printf(", \"message\": %zu, ", one->message);
-			json_field("field", one->field);
-			fputs(", ", stdout);
-			json_field("expected", one->expected);
-			fputs(", ", stdout);
-			json_field("got", one->got);
-			fputs("}", stdout);
-		}
-	fputs("]}", stdout);
+		json_differences(json, test->outputs[i].port, &outcome->outputs[i]);
+	ctl_json_close(json, ']');
+	ctl_json_close(json, '}');
 }
 
 /* What ports have emitted, and their tensors. */
@@ -259,11 +259,11 @@ static void remove_recorded(const struct testing *testing)
 		closedir(folder);
 }
 
-static void run_test(struct testing *testing, const struct ctl_test *test)
+static void run_test(struct testing *testing, const struct ctl_test *test, struct ctl_json *json)
 {
 	struct outcome outcome = {.outputs = calloc(test->output_count, sizeof(*outcome.outputs))};
 	int64_t start_ns = fragi_now_ns();
-	bool passed, first = testing->passed + testing->failed == 0;
+	bool passed;
 
 	if (outcome.outputs == NULL)
 		return;
@@ -275,7 +275,7 @@ static void run_test(struct testing *testing, const struct ctl_test *test)
 	testing->passed += passed;
 	testing->failed += !passed;
 	if (testing->json)
-		print_json(test, &outcome, passed, first);
+		print_json(json, test, &outcome, passed);
 	else
 		print_table(test, &outcome, passed);
 	fflush(stdout);
@@ -289,6 +289,7 @@ static int run(struct testing *testing)
 {
 	const char *tmp = getenv("TMPDIR");
 	int exit_code = ctl_tests_read(&testing->tests, testing->file);
+	struct ctl_json json = {0};
 
 	if (exit_code != CTL_OK)
 		return exit_code;
@@ -297,14 +298,21 @@ static int run(struct testing *testing)
 	    mkdtemp(testing->folder) == NULL)
 		return ctl_fail(CTL_MISSING, "cannot make a folder for what is recorded: %s",
 				strerror(errno));
-	if (testing->json)
-		fputs("{\"tests\": [", stdout);
+	if (testing->json) {
+		json = ctl_json_begin(stdout);
+		ctl_json_open(&json, "tests", '[');
+	}
 	for (size_t i = 0; i < testing->tests.count; i++)
-		run_test(testing, &testing->tests.items[i]);
-	if (testing->json)
-		printf("],\n \"passed\": %u, \"failed\": %u}\n", testing->passed, testing->failed);
-	else
+		run_test(testing, &testing->tests.items[i], &json);
+	if (testing->json) {
+		ctl_json_close(&json, ']');
+		ctl_json_gap(&json, "\n ");
+		ctl_json_unsigned(&json, "passed", testing->passed);
+		ctl_json_unsigned(&json, "failed", testing->failed);
+		ctl_json_end(&json);
+	} else {
 		printf("%u passed, %u failed\n", testing->passed, testing->failed);
+	}
 	(void)rmdir(testing->folder);
 	return testing->failed + (testing->passed == 0) > 0 ? CTL_FAILED : CTL_OK;
 }
