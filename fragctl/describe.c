@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include <base/policy.h>
+#include <cond/condition.h>
 #include <fragctl/describe.h>
 #include <fragctl/report.h>
+#include <graph/clocks.h>
 #include <graph/pools.h>
 
 /*
@@ -146,6 +148,51 @@ bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, ui
 			return true;
 	}
 	return false;
+}
+
+bool ctl_port_is_shown(const struct ctl_composed *composed, uint32_t f, uint32_t o, uint32_t port)
+{
+	return ctl_port_is_used(composed, f, o, port) ||
+	       !fragi_port_is_execution(composed->fragments[f]->ops[o]->ports[port].name);
+}
+
+void ctl_each_condition(const struct ctl_composed *composed, uint32_t f, uint32_t o,
+			void (*call)(const char *type, const char *port,
+				     const struct frag_condition *own, bool first, void *arg),
+			void *arg)
+{
+	const struct frag_op *op = composed->fragments[f]->ops[o];
+	bool first = true;
+
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		const struct fragi_port *port = &op->ports[i];
+
+		if ((port->flags & FRAG_PORT_NO_CONDITION) != 0 ||
+		    !ctl_port_is_used(composed, f, o, i))
+			continue;
+		call(port->dir == FRAG_IN ? "message_available" : "downstream_affordable",
+		     port->name, NULL, first, arg);
+		first = false;
+	}
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		const struct frag_condition *own = op->conditions[i];
+
+		call(own->type->name, own->port < op->port_count ? op->ports[own->port].name : NULL,
+		     own, first, arg);
+		first = false;
+	}
+}
+
+const char *ctl_clock_name(enum fragi_clock_kind kind)
+{
+	static const char *const names[] = {
+		[FRAGI_CLOCK_MACHINE] = "machine",
+		[FRAGI_CLOCK_REALTIME] = "realtime",
+		[FRAGI_CLOCK_MANUAL] = "manual",
+		[FRAGI_CLOCK_SYNTHETIC] = "synthetic",
+	};
+
+	return names[kind];
 }
 
 static int describe(struct ctl_graph *graph)

@@ -49,6 +49,15 @@ void ctl_gpu_json(struct ctl_json *json, const struct ctl_flow *flow);
 /* Whether any flow begins or ends at the port of an operator. */
 bool ctl_port_is_used(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
 		      uint32_t port);
+/* An execution output is there for any flow that may begin at it, and is shown if one does. */
+bool ctl_port_is_shown(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
+		       uint32_t port);
+/* Calls `call` for each condition: of connected ports, unless the graph took it away; its own. */
+void ctl_each_condition(const struct ctl_composed *composed, uint32_t fragment, uint32_t op,
+			void (*call)(const char *type, const char *port,
+				     const struct frag_condition *own, bool first, void *arg),
+			void *arg);
+const char *ctl_clock_name(enum fragi_clock_kind kind);
 /* Threads that run the fragment's operators; 0: one for each operator, as far as cores go. */
 uint32_t ctl_thread_count(const struct fragi_spec_fragment *fragment);
 const char *ctl_scheduler_name(const struct fragi_spec_fragment *fragment);
