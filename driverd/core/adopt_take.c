@@ -116,7 +116,7 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	const uint32_t intensity = host->on_failure->intensity;
 	struct drv_past *past = &host->past;
 
-	r->was_on = host->session->number;
+	r->was_on = host->now.session->number;
 	r->has_begun = report->started || report->is_wired;
 	past->is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
 	if (report->restarts == 0)
@@ -196,12 +196,12 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 	*host = (struct drv_host){
 		.app = app,
 		.number = reported->number,
-		.epoch = reported->epoch,
-		.state = DRV_HOST_RUNNING,
-		.goal = DRV_GOAL_RUNNING,
-		.asked = DRV_GOAL_RUNNING,
-		.is_adopted = true,
-		.session = session,
+		.now.epoch = reported->epoch,
+		.now.state = DRV_HOST_RUNNING,
+		.now.goal = DRV_GOAL_RUNNING,
+		.now.asked = DRV_GOAL_RUNNING,
+		.now.is_adopted = true,
+		.now.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
 		.clock = fragi_arena_strdup(&app->arena, session->clock),
@@ -212,7 +212,7 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 		.fragments = fragi_arena_alloc(&app->arena,
 					       create->fragment_count * sizeof(*host->fragments)),
 		.fragment_count = create->fragment_count,
-		.prepared = reported->prepared,
+		.tables = reported->prepared,
 	};
 	reported->prepared = NULL;
 	drv_host_attach(host, session);
@@ -235,7 +235,7 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
 	if (!make_whole(host) || take_past(host, reported) < 0)
 		return -ENOMEM;
-	return drv_lease_adopt(host, session, host->epoch);
+	return drv_lease_adopt(host, session, host->now.epoch);
 }
 
 /* All hosts are known: they are the application's. */
@@ -344,15 +344,15 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 {
 	switch (stop) {
 	case FW_STOP_DRAINS:
-		host->goal = host->asked = DRV_GOAL_DRAINED;
+		host->now.goal = host->now.asked = DRV_GOAL_DRAINED;
 		break;
 	case FW_STOP_ENDS:
 	case FW_STOP_DRAINED_ENDS:
-		host->goal = host->asked = DRV_GOAL_CLOSED;
+		host->now.goal = host->now.asked = DRV_GOAL_CLOSED;
 		drv_host_move(host, DRV_HOST_STOPPING);
 		break;
 	case FW_STOP_KILLED:
-		host->goal = host->asked = DRV_GOAL_KILLED;
+		host->now.goal = host->now.asked = DRV_GOAL_KILLED;
 		drv_host_move(host, DRV_HOST_KILLED);
 		break;
 	default:
@@ -423,7 +423,7 @@ static struct drv_host *host_of(struct drv_app *app, const struct drv_reported *
 	if (reported->number == 0 || reported->number > app->host_count)
 		return NULL;
 	host = &app->hosts[reported->number - 1];
-	return host->epoch == reported->epoch ? host : NULL;
+	return host->now.epoch == reported->epoch ? host : NULL;
 }
 
 /* Its end was reported. out_asked: its driver had killed it, to start it again */
@@ -458,7 +458,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 	if (app->state == DRV_APP_RUNNING)
 		recall(host, reported->stop);
 	has_died = has_ended(reported, &was_asked);
-	if (app->state != DRV_APP_RUNNING || host->state != DRV_HOST_RUNNING)
+	if (app->state != DRV_APP_RUNNING || host->now.state != DRV_HOST_RUNNING)
 		return;
 	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
 	if (reported->is_partial && (!has_died || was_asked) &&
@@ -467,7 +467,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 	else if (reported->is_partial && !has_died && !app->stop_wanted)
 		drv_host_failed(host, &again);
 	else if (reported->is_partial && !has_died) { /* a stop starts nothing again */
-		host->goal = DRV_GOAL_KILLED;
+		host->now.goal = DRV_GOAL_KILLED;
 		(void)drv_request(host);
 	}
 }
@@ -491,7 +491,7 @@ static void begin_to_hear(struct drv_app *app)
 		recall_one(app, r);
 	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
 		if (app->state == DRV_APP_RUNNING && r->report->report.yields &&
-		    host_of(app, r) != NULL && host_of(app, r)->state == DRV_HOST_RUNNING)
+		    host_of(app, r) != NULL && host_of(app, r)->now.state == DRV_HOST_RUNNING)
 			drv_move_resume_yield(host_of(app, r));
 }
 

@@ -66,7 +66,7 @@ static struct drv_host *host_of(const struct drv_app *app, const char *fragment)
 static bool is_dynamic(const struct drv_host *host, const struct drv_difference *row)
 {
 	const struct fw_host_prepared *prepared =
-		host->prepared != NULL ? &host->prepared->prepared : NULL;
+		host->tables != NULL ? &host->tables->prepared : NULL;
 
 	for (uint32_t f = 0; prepared != NULL && f < prepared->fragment_count; f++) {
 		const struct fw_fragment *fragment = &prepared->fragments[f];

@@ -41,7 +41,8 @@ static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
 /* Of its present epoch, or the last one that was prepared. */
 static int32_t pid_of(const struct drv_host *host)
 {
-	const struct fw_message *prepared = host->again != NULL ? host->again : host->prepared;
+	const struct fw_message *prepared =
+		host->now.prepared != NULL ? host->now.prepared : host->tables;
 
 	return prepared != NULL ? prepared->prepared.pid : 0;
 }
@@ -93,7 +94,7 @@ static int fill_application(const struct drv_app *app, const char *worker,
 			.number = host->number,
 			.fragments = host->name,
 			.worker = host->worker,
-			.state = drv_host_machine.state_names[host->state],
+			.state = drv_host_machine.state_names[host->now.state],
 			.pid = pid_of(host),
 			.stays = host->move.stays,
 		};

@@ -99,7 +99,7 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 {
 	struct drv_host *host = drv_host_find(core, message->run, message->host);
 
-	if (host != NULL && host->session == session && host->epoch == message->epoch) {
+	if (host != NULL && host->now.session == session && host->now.epoch == message->epoch) {
 		drv_app_wake(host->app);
 		drv_host_message(host, message);
 		return;

@@ -82,8 +82,8 @@ static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 		drv_move_give_up(app);
 	drv_restart_give_up(app);
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].goal < goal) /* one that is killed stays so */
-			app->hosts[i].goal = goal;
+		if (app->hosts[i].now.goal < goal) /* one that is killed stays so */
+			app->hosts[i].now.goal = goal;
 	app->asked_count = 0;
 	if (within_ns != 0)
 		drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
@@ -109,7 +109,7 @@ static void report_end(struct drv_app *app)
 		if (core->sessions[i]->role == FW_ROLE_WORKER)
 			tell_end(core->sessions[i], app);
 	for (uint32_t i = 0; i < app->host_count; i++)
-		tell_end(app->hosts[i].session, app);
+		tell_end(app->hosts[i].now.session, app);
 }
 
 static void end(struct drv_app *app)
@@ -261,13 +261,13 @@ static void phase_over(struct drv_app *app)
 		break;
 	case DRV_APP_CLOSING:
 		for (uint32_t i = 0; i < app->host_count; i++)
-			if (app->hosts[i].state != DRV_HOST_GONE)
+			if (app->hosts[i].now.state != DRV_HOST_GONE)
 				not_closed(&app->hosts[i]);
 		app->end_wanted = true;
 		break;
 	case DRV_APP_KILLING:
 		for (uint32_t i = 0; i < app->host_count; i++) {
-			if (app->hosts[i].state == DRV_HOST_GONE)
+			if (app->hosts[i].now.state == DRV_HOST_GONE)
 				continue;
 			drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
 				"worker %s did not confirm the end of %s; what it counted last is used",

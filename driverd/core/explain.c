@@ -69,10 +69,10 @@ static bool has_limit(const struct fragi_spec_requirements *own)
 static const char *no_limits_text(const struct drv_app *app, const struct drv_host *host,
 				  const struct fragi_spec_requirements *own)
 {
-	if (host == NULL || host->session == NULL || !has_limit(own))
+	if (host == NULL || host->now.session == NULL || !has_limit(own))
 		return "";
-	if (host->session->no_limits[0] != '\0')
-		return host->session->no_limits;
+	if (host->now.session->no_limits[0] != '\0')
+		return host->now.session->no_limits;
 	if (own->limit[FRAGI_AMOUNT_GPU] != 0 || own->limit[FRAGI_AMOUNT_GPU_MEMORY] != 0 ||
 	    own->limit[FRAGI_AMOUNT_SHARED_MEMORY] != 0)
 		return drv_text(
@@ -121,7 +121,8 @@ static int fill_placement(struct explaining *x, size_t f)
 	x->out->placement_count++;
 	*row = (struct fw_placement_row){
 		.fragment = fragment->name,
-		.worker = own->host != NULL && own->host->session != NULL ? own->host->worker : "",
+		.worker = own->host != NULL && own->host->now.session != NULL ? own->host->worker
+									      : "",
 		.required = required_text(app, &fragment->requirements),
 		.reason = own->place.reason,
 		.no_limits = no_limits_text(app, own->host, &fragment->requirements),

@@ -42,14 +42,15 @@ static void host_check(const void *object)
 	const struct drv_host *host = object;
 
 	(void)host;
-	assert((host->state == DRV_HOST_GONE || host->session != NULL) && "it has a worker");
-	assert(host->session == NULL || host->session->state == DRV_SESSION_LIVE ||
-	       host->session->state == DRV_SESSION_SUSPECT);
-	assert(host->asked <= host->goal && "it was asked for no more than its goal");
-	assert(host->state != DRV_HOST_KILLED || host->goal == DRV_GOAL_KILLED);
-	assert(!host->lost || host->state == DRV_HOST_GONE);
-	assert(host->state < DRV_HOST_PREPARED || host->state > DRV_HOST_DONE ||
-	       host->prepared != NULL);
+	assert((host->now.state == DRV_HOST_GONE || host->now.session != NULL) &&
+	       "it has a worker");
+	assert(host->now.session == NULL || host->now.session->state == DRV_SESSION_LIVE ||
+	       host->now.session->state == DRV_SESSION_SUSPECT);
+	assert(host->now.asked <= host->now.goal && "it was asked for no more than its goal");
+	assert(host->now.state != DRV_HOST_KILLED || host->now.goal == DRV_GOAL_KILLED);
+	assert(!host->now.is_lost || host->now.state == DRV_HOST_GONE);
+	assert(host->now.state < DRV_HOST_PREPARED || host->now.state > DRV_HOST_DONE ||
+	       host->tables != NULL);
 }
 
 const struct fragi_machine drv_host_machine = {
@@ -63,20 +64,20 @@ const struct fragi_machine drv_host_machine = {
 void drv_host_move(struct drv_host *host, enum drv_host_state to)
 {
 	struct drv_app *app = host->app;
-	bool legal = fragi_machine_move(&drv_host_machine, host->state, to);
+	bool legal = fragi_machine_move(&drv_host_machine, host->now.state, to);
 
 	drv_log(app->core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app->spec->application,
 		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
-		(unsigned long long)app->run, (unsigned long long)host->epoch, host->worker,
-		host_names[host->state], host_names[to], fragi_machine_remark(legal));
+		(unsigned long long)app->run, (unsigned long long)host->now.epoch, host->worker,
+		host_names[host->now.state], host_names[to], fragi_machine_remark(legal));
 	if (!legal) {
 		app->core->illegal_moves++;
 		return;
 	}
 	drv_app_wake(app);
-	app->hosts_in[host->state]--;
+	app->hosts_in[host->now.state]--;
 	app->hosts_in[to]++;
-	host->state = to;
+	host->now.state = to;
 	if (to > DRV_HOST_DONE)
 		drv_parameter_host_ended(host);
 }
@@ -85,31 +86,31 @@ void drv_host_attach(struct drv_host *host, struct drv_session *session)
 {
 	if (session->first_host == NULL)
 		session->last_host = &session->first_host;
-	host->session = session;
-	host->next = NULL;
-	host->at = session->last_host;
+	host->now.session = session;
+	host->next_there = NULL;
+	host->at_there = session->last_host;
 	*session->last_host = host;
-	session->last_host = &host->next;
+	session->last_host = &host->next_there;
 	session->hosts++;
 }
 
 void drv_host_detach(struct drv_host *host)
 {
-	struct drv_session *session = host->session;
+	struct drv_session *session = host->now.session;
 
 	assert(session != NULL && session->hosts > 0);
-	*host->at = host->next;
-	if (host->next != NULL)
-		host->next->at = host->at;
+	*host->at_there = host->next_there;
+	if (host->next_there != NULL)
+		host->next_there->at_there = host->at_there;
 	else
-		session->last_host = host->at;
+		session->last_host = host->at_there;
 	session->hosts--;
-	host->session = NULL;
+	host->now.session = NULL;
 }
 
 void drv_host_lost(struct drv_host *host)
 {
-	host->lost = true;
+	host->now.is_lost = true;
 	host->restarting.lease_over_ns = drv_lease_over_ns(host);
 	drv_host_move(host, DRV_HOST_GONE);
 }
@@ -129,14 +130,14 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 	bool was_killed;
 
 	for (host = session->first_host; host != NULL; host = next) {
-		bool is_given_up = host->state == DRV_HOST_KILLED && !host->restarting.is_wanted &&
-				   !drv_move_ends(host) &&
+		bool is_given_up = host->now.state == DRV_HOST_KILLED &&
+				   !host->restarting.is_wanted && !drv_move_ends(host) &&
 				   !app->end_wanted; /* for a stop: no failure */
-		next = host->next;
+		next = host->next_there;
 		if (host->app != app)
 			continue;
-		was_killed = host->state == DRV_HOST_KILLED;
-		if (host->state != DRV_HOST_GONE)
+		was_killed = host->now.state == DRV_HOST_KILLED;
+		if (host->now.state != DRV_HOST_GONE)
 			drv_host_lost(host);
 		else
 			is_given_up = true;
@@ -194,10 +195,10 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 
 void drv_host_fini(struct drv_host *host)
 {
-	fw_message_free(host->prepared);
-	fw_message_free(host->stats);
-	fw_message_free(host->again);
-	host->prepared = host->stats = host->again = NULL;
+	fw_message_free(host->tables);
+	fw_message_free(host->now.stats);
+	fw_message_free(host->now.prepared);
+	host->tables = host->now.stats = host->now.prepared = NULL;
 	drv_past_fini(&host->past);
 	drv_move_fini(&host->move);
 	fragi_free(host->texts);
@@ -211,7 +212,7 @@ static void out_of_turn(struct drv_host *host, const struct fw_message *message)
 	drv_app_fail(host->app, FRAGI_FAILURE_PROTOCOL, host,
 		     "worker %s sent %s for %s, which is %s; is it the same version of frag?",
 		     host->worker, fw_kind_name(message->kind), host->name,
-		     host_names[host->state]);
+		     host_names[host->now.state]);
 }
 
 static bool tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared)
@@ -256,7 +257,7 @@ static void keep_errors(struct drv_app *app, const struct drv_host *host,
 const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err)
 {
 	for (uint32_t h = 0; h < app->host_count; h++) {
-		const struct fw_message *message = app->hosts[h].prepared;
+		const struct fw_message *message = app->hosts[h].tables;
 
 		for (uint32_t i = 0; message != NULL && i < message->prepared.error_count; i++) {
 			const struct fw_failure *error = &message->prepared.errors[i];
@@ -303,9 +304,9 @@ static void prepared_again(struct drv_host *host, struct fw_message *message)
 
 	host->app->core->items -= prepared->flow_count;
 	drv_host_move(host, DRV_HOST_PREPARED);
-	if (prepared->ok && drv_host_tables_are_same(&host->prepared->prepared, prepared)) {
-		fw_message_free(host->again);
-		host->again = message;
+	if (prepared->ok && drv_host_tables_are_same(&host->tables->prepared, prepared)) {
+		fw_message_free(host->now.prepared);
+		host->now.prepared = message;
 		return;
 	}
 	drv_host_failed(host, prepared->error_count > 0 ? &prepared->errors[0] : &changed);
@@ -314,7 +315,7 @@ static void prepared_again(struct drv_host *host, struct fw_message *message)
 
 static void host_prepared(struct drv_host *host, struct fw_message *message)
 {
-	if (host->state != DRV_HOST_PREPARING) {
+	if (host->now.state != DRV_HOST_PREPARING) {
 		out_of_turn(host, message);
 		fw_message_free(message);
 		return;
@@ -323,7 +324,7 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		prepared_again(host, message);
 		return;
 	}
-	host->prepared = message;
+	host->tables = message;
 	if (!message->prepared.ok) {
 		host->failed = true;
 		keep_errors(host->app, host, &message->prepared);
@@ -345,10 +346,10 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 	const struct fw_failure *failure = &message->result.failure;
 
 	/* An adopted host was asked to start by the driver before. */
-	bool is_late = host->is_adopted && message->kind == FW_HOST_STARTED &&
-		       host->state >= DRV_HOST_RUNNING && host->state <= DRV_HOST_DONE;
+	bool is_late = host->now.is_adopted && message->kind == FW_HOST_STARTED &&
+		       host->now.state >= DRV_HOST_RUNNING && host->now.state <= DRV_HOST_DONE;
 
-	if (host->state != during && !is_late) {
+	if (host->now.state != during && !is_late) {
 		out_of_turn(host, message);
 		return;
 	}
@@ -371,20 +372,20 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 
 	switch (event->state) {
 	case FW_STATE_RUNNING:
-		host->idle = false;
+		host->now.is_idle = false;
 		return;
 	case FW_STATE_IDLE:
-		host->idle = true;
-		host->sent = event->sent;
-		host->delivered = event->delivered;
+		host->now.is_idle = true;
+		host->now.sent = event->sent;
+		host->now.delivered = event->delivered;
 		return;
 	case FW_STATE_DONE:
-		if (host->state == DRV_HOST_RUNNING)
+		if (host->now.state == DRV_HOST_RUNNING)
 			drv_host_move(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
 		/* What its end brings; a driver before this one may have told it to end. */
-		if (host->state == DRV_HOST_DONE && drv_move_ends(host))
+		if (host->now.state == DRV_HOST_DONE && drv_move_ends(host))
 			return;
 		drv_host_failed(host, &event->failure);
 		return;
@@ -399,13 +400,13 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 
 static void host_stats(struct drv_host *host, struct fw_message *message)
 {
-	if (host->stats != NULL && host->stats->stats.final && !message->stats.final) {
+	if (host->now.stats != NULL && host->now.stats->stats.final && !message->stats.final) {
 		fw_message_free(message);
 		return;
 	}
 	drv_report_stats(host, &message->stats);
-	fw_message_free(host->stats);
-	host->stats = message;
+	fw_message_free(host->now.stats);
+	host->now.stats = message;
 }
 
 /*
@@ -419,7 +420,8 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 		     (app->stop_wanted &&
 		      (app->state == DRV_APP_STARTING || app->state == DRV_APP_RUNNING));
 
-	return exit->asked && (host->state == DRV_HOST_STOPPING || stops || drv_move_ends(host));
+	return exit->asked &&
+	       (host->now.state == DRV_HOST_STOPPING || stops || drv_move_ends(host));
 }
 
 /* An end that nobody wanted is a failure of the application. */
@@ -463,10 +465,10 @@ void drv_host_leave(const struct drv_session *session)
 	struct drv_host *next;
 
 	for (struct drv_host *host = session->first_host; host != NULL; host = next) {
-		next = host->next;
-		if (host->state == DRV_HOST_GONE || !is_awaited_by_stop(host))
+		next = host->next_there;
+		if (host->now.state == DRV_HOST_GONE || !is_awaited_by_stop(host))
 			continue;
-		if (host->state == DRV_HOST_PLACED)
+		if (host->now.state == DRV_HOST_PLACED)
 			drv_host_move(host, DRV_HOST_GONE);
 		else /* its worker has not seen its end */
 			drv_host_lost(host);
@@ -479,7 +481,7 @@ void drv_host_leave(const struct drv_session *session)
 /* It took too long to end when it was to be moved, and the driver before this one had it killed. */
 static bool was_killed_before(const struct drv_host *host, const struct fw_host_exit *exit)
 {
-	return host->is_adopted && drv_move_ends(host) && exit->signal == SIGKILL &&
+	return host->now.is_adopted && drv_move_ends(host) && exit->signal == SIGKILL &&
 	       exit->failure.code == FRAGI_FAILURE_NONE;
 }
 
@@ -489,12 +491,12 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	struct drv_app *app = host->app;
 	bool refused = exit->failure.code == FRAGI_FAILURE_WORKER_BUSY && is_awaited_by_stop(host);
 	bool expected = is_expected(host, exit) || refused;
-	bool killed = host->state == DRV_HOST_KILLED || was_killed_before(host, exit);
+	bool killed = host->now.state == DRV_HOST_KILLED || was_killed_before(host, exit);
 
-	if (host->state == DRV_HOST_GONE)
+	if (host->now.state == DRV_HOST_GONE)
 		return;
-	host->orderly = expected && exit->signal == 0;
-	if (expected && host->state < DRV_HOST_DONE && !drv_move_ends(host) &&
+	host->now.is_orderly = expected && exit->signal == 0;
+	if (expected && host->now.state < DRV_HOST_DONE && !drv_move_ends(host) &&
 	    app->result == FRAGI_SUMMARY_DONE) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
@@ -510,13 +512,14 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 
 const char *drv_host_busy(const struct drv_host *host)
 {
-	const struct fw_host_stats *stats = host->stats != NULL ? &host->stats->stats : NULL;
+	const struct fw_host_stats *stats =
+		host->now.stats != NULL ? &host->now.stats->stats : NULL;
 	uint32_t row = 0;
 
 	for (uint32_t f = 0;
-	     stats != NULL && host->prepared != NULL && f < host->prepared->prepared.fragment_count;
+	     stats != NULL && host->tables != NULL && f < host->tables->prepared.fragment_count;
 	     f++) {
-		const struct fw_fragment *fragment = &host->prepared->prepared.fragments[f];
+		const struct fw_fragment *fragment = &host->tables->prepared.fragments[f];
 
 		for (uint32_t i = 0; i < fragment->op_count && row < stats->op_count; i++, row++)
 			if (stats->ops[row].running)
@@ -534,8 +537,8 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 	case FW_HOST_STARTED:
 	case FW_HOST_EVENT:
 	case FW_HOST_SET_DONE:
-		if (host->state == DRV_HOST_KILLED || host->state == DRV_HOST_STOPPING ||
-		    host->state == DRV_HOST_GONE)
+		if (host->now.state == DRV_HOST_KILLED || host->now.state == DRV_HOST_STOPPING ||
+		    host->now.state == DRV_HOST_GONE)
 			break;
 		if (message->kind == FW_HOST_PREPARED) {
 			host_prepared(host, message);

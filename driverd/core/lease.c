@@ -58,9 +58,9 @@ int64_t drv_lease_over_ns(const struct drv_host *host)
 
 	if (lease_ns == 0 || core->config.is_local)
 		return core->now_ns;
-	over_ns = host->session->lease_heard_ns +
+	over_ns = host->now.session->lease_heard_ns +
 		  by_other_clock(lease_ns + (core->leaves ? FW_LEASE_AWAY_NS : 0));
-	earlier_ns = host->is_adopted ? of_earlier_driver(core, lease_ns) : 0;
+	earlier_ns = host->now.is_adopted ? of_earlier_driver(core, lease_ns) : 0;
 	return over_ns > earlier_ns ? over_ns : earlier_ns;
 }
 
@@ -81,8 +81,8 @@ void drv_lease_ended_before(struct drv_host *host)
 {
 	const int64_t lease_ns = host->on_failure->lease_ns;
 
-	if (lease_ns > 0 && host->session != NULL &&
-	    drv_adopt_place(host->app, host->number, host->session) != DRV_ADOPT_LAST)
+	if (lease_ns > 0 && host->now.session != NULL &&
+	    drv_adopt_place(host->app, host->number, host->now.session) != DRV_ADOPT_LAST)
 		host->restarting.lease_over_ns = of_earlier_driver(host->app->core, lease_ns);
 }
 

@@ -75,14 +75,14 @@ void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure)
 		return;
 	r->is_refused = r->is_refused || failure->code == FRAGI_FAILURE_WORKER_BUSY;
 	r->is_leaving = r->is_leaving || r->is_wanted || r->is_refused;
-	if (r->is_leaving && host->session != NULL)
-		r->left = host->session->number;
+	if (r->is_leaving && host->now.session != NULL)
+		r->left = host->now.session->number;
 }
 
 bool drv_migrate_leaves(struct drv_host *host)
 {
 	struct drv_restarting *r = &host->restarting;
-	struct drv_session *session = host->session;
+	struct drv_session *session = host->now.session;
 
 	if (!drv_migrates(host))
 		return false;
@@ -110,7 +110,7 @@ bool drv_migrate_leaves(struct drv_host *host)
 bool drv_migrate_goes_on(struct drv_host *host)
 {
 	/* What it has saved before it was to be moved is here, and it is tried again from here. */
-	if (!drv_migrates(host) || !host->session->is_drained ||
+	if (!drv_migrates(host) || !host->now.session->is_drained ||
 	    host->move.phase == DRV_MOVE_STARTING)
 		return false;
 	drv_host_move(host, DRV_HOST_GONE);
@@ -128,8 +128,8 @@ static void go_to(struct drv_host *host, struct drv_session *session, const char
 	}
 	drv_start_take_shares(host, session, 1);
 	drv_host_attach(host, session);
-	host->lost = host->is_adopted = false;
-	host->epoch = drv_keep_next_epoch(app->core);
+	host->now.is_lost = host->now.is_adopted = false;
+	host->now.epoch = drv_keep_next_epoch(app->core);
 	r->is_moved = session->number != r->was_on;
 	r->lease_over_ns = 0;
 	drv_host_move(host, DRV_HOST_PLACED);
@@ -150,7 +150,7 @@ bool drv_migrate_place(struct drv_host *host)
 	struct drv_session *session;
 	struct drv_place place;
 
-	assert(host->state == DRV_HOST_GONE && host->session == NULL);
+	assert(host->now.state == DRV_HOST_GONE && host->now.session == NULL);
 	if (core->now_ns < r->at_ns || r->seen_version == core->workers_version + 1)
 		return false;
 	core->items--;
@@ -165,7 +165,7 @@ bool drv_migrate_place(struct drv_host *host)
 		app->fragments[host->fragments[i]].place = place;
 	if (session != NULL) {
 		go_to(host, session, place.reason);
-		return host->state == DRV_HOST_PLACED;
+		return host->now.state == DRV_HOST_PLACED;
 	}
 	if (r->seen_version == 0)
 		drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "%s waits for a worker: %s",

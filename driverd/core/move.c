@@ -140,8 +140,8 @@ static void failed(struct drv_host *host, bool kill, const char *why)
 
 static bool is_to_leave(const struct drv_host *host)
 {
-	return host->session != NULL && (host->session->is_drained || host->move.is_swap) &&
-	       host->state == DRV_HOST_RUNNING && !host->restarting.is_wanted;
+	return host->now.session != NULL && (host->now.session->is_drained || host->move.is_swap) &&
+	       host->now.state == DRV_HOST_RUNNING && !host->restarting.is_wanted;
 }
 
 static bool is_neighbour(const struct drv_host *host, const struct drv_host *other)
@@ -158,7 +158,7 @@ static bool neighbours_run(const struct drv_host *host)
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *other = drv_host_neighbour(host, i);
 
-		if ((other->state != DRV_HOST_RUNNING && other->state != DRV_HOST_DONE) ||
+		if ((other->now.state != DRV_HOST_RUNNING && other->now.state != DRV_HOST_DONE) ||
 		    other->restarting.is_wanted)
 			return false;
 	}
@@ -179,7 +179,7 @@ void drv_move_begin(struct drv_host *host, struct drv_session *session, const ch
 	move->change = core->last_change;
 	move->sources = app->settings.sources;
 	move->is_resumed = false;
-	move->is_swap = session == host->session;
+	move->is_swap = session == host->now.session;
 	move->failure = FRAGI_FAILURE_NONE;
 	if (move->is_swap)
 		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
@@ -205,8 +205,8 @@ static void look(struct drv_app *app)
 		struct drv_place place = {.worker = -1};
 		struct drv_session *session = NULL;
 
-		if (host->session != NULL && host->session->is_drained &&
-		    host->state == DRV_HOST_DONE)
+		if (host->now.session != NULL && host->now.session->is_drained &&
+		    host->now.state == DRV_HOST_DONE)
 			stay(host, "its operators are done, and it ends with its application");
 		/* A neighbour that is started again looks at all when it runs. */
 		if (!is_to_leave(host) || !neighbours_run(host) ||
@@ -241,8 +241,8 @@ static void yield(struct drv_host *host)
 	drv_request_yield(host);
 	for (uint32_t i = 0; i < app->host_count && !app->end_wanted; i++)
 		if (&app->hosts[i] != host && is_neighbour(host, &app->hosts[i]) &&
-		    (app->hosts[i].state == DRV_HOST_RUNNING ||
-		     app->hosts[i].state == DRV_HOST_DONE))
+		    (app->hosts[i].now.state == DRV_HOST_RUNNING ||
+		     app->hosts[i].now.state == DRV_HOST_DONE))
 			drv_request_suspend(&app->hosts[i], host);
 }
 
@@ -251,7 +251,7 @@ static void end_old(struct drv_host *host)
 	const struct drv_config *config = &host->app->core->config;
 
 	drv_move_set_phase(host, DRV_MOVE_ENDING, config->close_ns);
-	host->goal = DRV_GOAL_CLOSED;
+	host->now.goal = DRV_GOAL_CLOSED;
 	(void)drv_request(host);
 }
 
@@ -260,14 +260,14 @@ static void old_hangs(struct drv_host *host)
 {
 	struct drv_core *core = host->app->core;
 
-	if (host->state == DRV_HOST_KILLED) {
+	if (host->now.state == DRV_HOST_KILLED) {
 		drv_app_fail(host->app, FRAGI_FAILURE_HOST_LATE, host,
 			     "worker %s did not confirm the end of %s, which is to be moved",
 			     host->worker, host->name);
 		return;
 	}
 	drv_move_set_phase(host, DRV_MOVE_ENDING, core->config.kill_ns);
-	host->goal = DRV_GOAL_KILLED;
+	host->now.goal = DRV_GOAL_KILLED;
 	(void)drv_request(host);
 }
 
@@ -288,7 +288,7 @@ static bool may_yield(const struct drv_host *host)
 	if (drv_parameter_is_being_set(host))
 		return false;
 	if (host->move.is_resumed)
-		return host->state == DRV_HOST_RUNNING || host->state == DRV_HOST_DONE;
+		return host->now.state == DRV_HOST_RUNNING || host->now.state == DRV_HOST_DONE;
 	return is_to_leave(host) && neighbours_run(host);
 }
 
@@ -311,12 +311,12 @@ static void advance(struct drv_host *host)
 		else if (move->prepared != NULL && move->change <= app->core->settled_change &&
 			 may_yield(host))
 			yield(host);
-		else if (!may_yield(host) && host->state != DRV_HOST_RUNNING)
+		else if (!may_yield(host) && host->now.state != DRV_HOST_RUNNING)
 			abandon(host, true, "it has ended, or is started again, meanwhile");
 		break;
 	case DRV_MOVE_YIELDING:
 		/* Only a cycle that has run dry is at rest and not done. */
-		if (host->state == DRV_HOST_DONE || (is_late && host->idle))
+		if (host->now.state == DRV_HOST_DONE || (is_late && host->now.is_idle))
 			end_old(host);
 		else if (is_late)
 			drv_move_set_phase(host, DRV_MOVE_YIELDING, app->core->config.beat_ns);
@@ -353,7 +353,7 @@ static void take_answer(struct drv_host *host, struct fw_message *message)
 		fw_message_free(message);
 		return;
 	}
-	if (answer->ok && drv_host_tables_are_same(&host->prepared->prepared, answer)) {
+	if (answer->ok && drv_host_tables_are_same(&host->tables->prepared, answer)) {
 		host->move.prepared = message;
 		return;
 	}
@@ -437,7 +437,7 @@ void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_
 	move->change = 0;
 	move->sources = host->app->settings.sources + !is_current;
 	move->is_resumed = true;
-	move->is_swap = session == host->session;
+	move->is_swap = session == host->now.session;
 	drv_start_reserve_host(host, session, 1);
 	drv_move_set_phase(host, DRV_MOVE_PREPARING, core->config.prepare_ns);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),

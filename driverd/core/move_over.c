@@ -31,23 +31,23 @@ static void change_worker(struct drv_host *host)
 	struct drv_move *move = &host->move;
 
 	drv_start_reserve_host(host, move->session, -1);
-	move->from = move->is_swap ? NULL : host->session;
-	if (host->session != NULL) {
-		drv_start_take_shares(host, host->session, -1);
+	move->from = move->is_swap ? NULL : host->now.session;
+	if (host->now.session != NULL) {
+		drv_start_take_shares(host, host->now.session, -1);
 		drv_host_detach(host);
 	}
 	drv_host_attach(host, move->session);
-	drv_start_take_shares(host, host->session, 1);
-	host->restarting.was_on = host->session->number;
+	drv_start_take_shares(host, host->now.session, 1);
+	host->restarting.was_on = host->now.session->number;
 	move->session = NULL;
-	host->epoch = move->epoch;
+	host->now.epoch = move->epoch;
 	drv_host_move(host, DRV_HOST_PLACED);
 	drv_host_move(host, DRV_HOST_PREPARING);
 	drv_host_move(host, DRV_HOST_PREPARED);
-	fw_message_free(host->again);
-	host->again = move->prepared;
+	fw_message_free(host->now.prepared);
+	host->now.prepared = move->prepared;
 	move->prepared = NULL;
-	host->goal = host->asked = DRV_GOAL_PREPARED;
+	host->now.goal = host->now.asked = DRV_GOAL_PREPARED;
 }
 
 bool drv_move_takes_over(struct drv_host *host)
@@ -56,13 +56,13 @@ bool drv_move_takes_over(struct drv_host *host)
 	struct drv_restarting *r = &host->restarting;
 	struct drv_app *app = host->app;
 
-	if (!drv_move_ends(host) || host->lost)
+	if (!drv_move_ends(host) || host->now.is_lost)
 		return false;
 	if (r->lease_over_ns > app->core->now_ns) /* a process of which nothing is known may run */
 		drv_move_let_go(host, true);
 	app->restarting_count += !r->is_wanted;
 	r->is_wanted = true;
-	r->has_begun = host->orderly = host->idle = false;
+	r->has_begun = host->now.is_orderly = host->now.is_idle = false;
 	r->moves++;
 	r->is_moved = false;
 	r->at_ns = r->lease_over_ns > app->core->now_ns ? r->lease_over_ns : app->core->now_ns;
@@ -72,8 +72,8 @@ bool drv_move_takes_over(struct drv_host *host)
 		drv_move_let_go(host, true);
 	drv_move_set_phase(host, DRV_MOVE_STARTING, 0);
 	if (move->session == NULL) { /* anew, where it was */
-		host->goal = host->asked = DRV_GOAL_NONE;
-		host->epoch = drv_keep_next_epoch(app->core);
+		host->now.goal = host->now.asked = DRV_GOAL_NONE;
+		host->now.epoch = drv_keep_next_epoch(app->core);
 		drv_host_move(host, DRV_HOST_PLACED);
 		return true;
 	}
@@ -125,7 +125,7 @@ bool drv_move_starts_again(struct drv_host *host)
 
 	for (uint32_t i = 0; i < host->edge_count; i++)
 		is_restarting = is_restarting || drv_host_neighbour(host, i)->restarting.is_wanted;
-	if (host->move.phase != DRV_MOVE_STARTING || host->state != DRV_HOST_WIRING ||
+	if (host->move.phase != DRV_MOVE_STARTING || host->now.state != DRV_HOST_WIRING ||
 	    app->end_wanted || !is_restarting)
 		return false;
 	host->restarting.until_ns = INT64_MAX;
@@ -136,6 +136,6 @@ bool drv_move_starts_again(struct drv_host *host)
 void drv_move_resume_start(struct drv_host *host)
 {
 	drv_move_set_phase(host, DRV_MOVE_ENDING, host->app->core->config.kill_ns);
-	host->goal = DRV_GOAL_KILLED;
+	host->now.goal = DRV_GOAL_KILLED;
 	(void)drv_request(host);
 }

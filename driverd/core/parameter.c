@@ -140,9 +140,9 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 
 static bool runs(const struct drv_host *host)
 {
-	return host != NULL && host->session != NULL && !host->restarting.is_wanted &&
+	return host != NULL && host->now.session != NULL && !host->restarting.is_wanted &&
 	       !drv_move_ends(host) &&
-	       (host->state == DRV_HOST_RUNNING || host->state == DRV_HOST_DONE);
+	       (host->now.state == DRV_HOST_RUNNING || host->now.state == DRV_HOST_DONE);
 }
 
 /* Why it cannot be changed now; code NONE: it can. */
@@ -171,7 +171,7 @@ static struct fw_failure check(struct drv_app *app, const struct drv_host *host,
 				 "`fragctl status %s` shows that it runs",
 				 host->name, host->worker, name),
 			NULL};
-	if (host->session->minor < DRV_SETS_MINOR)
+	if (host->now.session->minor < DRV_SETS_MINOR)
 		return (struct fw_failure){
 			FRAGI_FAILURE_VERSION_REFUSED,
 			drv_text(core,
@@ -222,14 +222,16 @@ static int ask(struct drv_session *client, struct drv_host *host, const struct f
 	struct drv_app *app = host->app;
 	struct drv_setting *setting = make_setting(client, host, message),
 			   **at = &app->settings.first;
-	struct fw_message request = {
-		.kind = FW_HOST_SET, .run = app->run, .host = host->number, .epoch = host->epoch};
+	struct fw_message request = {.kind = FW_HOST_SET,
+				     .run = app->run,
+				     .host = host->number,
+				     .epoch = host->now.epoch};
 	int r;
 
 	if (setting == NULL)
 		return -ENOMEM;
 	request.host_set = (struct fw_host_set){setting->number, setting->text, setting->who};
-	r = drv_send(host->session, &request);
+	r = drv_send(host->now.session, &request);
 	if (r < 0) {
 		fragi_free(setting);
 		return r;

@@ -41,12 +41,13 @@ static void settle(struct fragi_flow_stats *row)
 
 int drv_past_add(struct drv_host *host)
 {
-	const struct fw_host_stats *stats = host->stats != NULL ? &host->stats->stats : NULL;
+	const struct fw_host_stats *stats =
+		host->now.stats != NULL ? &host->now.stats->stats : NULL;
 	struct drv_past *past = &host->past;
 
-	if (drv_host_has_begun(host) && (stats == NULL || !stats->final || host->is_doubted))
+	if (drv_host_has_begun(host) && (stats == NULL || !stats->final || host->now.is_doubted))
 		past->is_inexact = true;
-	if (stats != NULL && !host->is_doubted) {
+	if (stats != NULL && !host->now.is_doubted) {
 		if (make_room(past, stats) < 0)
 			return -ENOMEM;
 		for (uint32_t i = 0; i < stats->flow_count && i < past->flow_count; i++) {
@@ -61,14 +62,14 @@ int drv_past_add(struct drv_host *host)
 			for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
 				past->ops[i].counters[k] += stats->ops[i].counters[k];
 		}
-		past->delivered_sum += host->delivered_sum;
+		past->delivered_sum += host->now.delivered_sum;
 		if (past->first_ns == 0)
-			past->first_ns = host->first_ns;
+			past->first_ns = host->now.first_ns;
 	}
-	fw_message_free(host->stats);
-	host->stats = NULL;
-	host->delivered_sum = 0;
-	host->is_doubted = false;
+	fw_message_free(host->now.stats);
+	host->now.stats = NULL;
+	host->now.delivered_sum = 0;
+	host->now.is_doubted = false;
 	return 0;
 }
 

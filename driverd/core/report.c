@@ -17,8 +17,9 @@
 
 static const struct fragi_flow_stats *row_at(const struct drv_host *host, uint32_t row)
 {
-	return host->stats != NULL && !host->is_doubted && row < host->stats->stats.flow_count
-		       ? &host->stats->stats.flows[row]
+	return host->now.stats != NULL && !host->now.is_doubted &&
+			       row < host->now.stats->stats.flow_count
+		       ? &host->now.stats->stats.flows[row]
 		       : NULL;
 }
 
@@ -26,8 +27,9 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 {
 	struct fragi_account_end end = {
 		.row = row_at(host, row),
-		.is_final = host->stats != NULL && host->stats->stats.final && !host->is_doubted,
-		.is_orderly = host->orderly,
+		.is_final = host->now.stats != NULL && host->now.stats->stats.final &&
+			    !host->now.is_doubted,
+		.is_orderly = host->now.is_orderly,
 	};
 
 	if (host->app->started_ns == 0) /* nothing ran, so nothing can be missing */
@@ -156,11 +158,11 @@ static const char *fragment_state(const struct drv_app *app, const struct drv_ho
 		return "waiting";
 	if (host->failed)
 		return "failed";
-	if (host->lost)
+	if (host->now.is_lost)
 		return "lost";
 	if (app->started_ns == 0)
 		return "prepared";
-	return app->result == FRAGI_SUMMARY_DONE && host->orderly ? "done" : "stopped";
+	return app->result == FRAGI_SUMMARY_DONE && host->now.is_orderly ? "done" : "stopped";
 }
 
 static void report_fragment(struct drv_app *app, uint32_t index, struct fragi_summary_fragment *out)
@@ -172,11 +174,11 @@ static void report_fragment(struct drv_app *app, uint32_t index, struct fragi_su
 	if (host == NULL)
 		return;
 	out->worker = app->core->config.is_local ? NULL : host->worker;
-	out->epoch = host->epoch;
+	out->epoch = host->now.epoch;
 	out->restarts = host->restarting.count;
-	if (host->prepared != NULL)
-		out->host_pid = host->again != NULL ? host->again->prepared.pid
-						    : host->prepared->prepared.pid;
+	if (host->tables != NULL)
+		out->host_pid = host->now.prepared != NULL ? host->now.prepared->prepared.pid
+							   : host->tables->prepared.pid;
 }
 
 /* An operator; row: its row in the ledger of its host. */
@@ -189,15 +191,16 @@ static struct fragi_summary_operator operator_at(const struct drv_host *host,
 		out.ticks = host->past.ops[row].ticks;
 		memcpy(out.counters, host->past.ops[row].counters, sizeof(out.counters));
 	}
-	if (host->stats == NULL || host->is_doubted || row >= host->stats->stats.op_count)
+	if (host->now.stats == NULL || host->now.is_doubted ||
+	    row >= host->now.stats->stats.op_count)
 		return out;
-	out.ticks += host->stats->stats.ops[row].ticks;
-	out.compute = host->stats->stats.ops[row].compute;
-	out.time_ns = host->stats->stats.ops[row].time_ns;
-	out.waiting_ns = host->stats->stats.ops[row].waiting_ns;
+	out.ticks += host->now.stats->stats.ops[row].ticks;
+	out.compute = host->now.stats->stats.ops[row].compute;
+	out.time_ns = host->now.stats->stats.ops[row].time_ns;
+	out.waiting_ns = host->now.stats->stats.ops[row].waiting_ns;
 	for (int i = 0; i < FRAGI_OP_COUNTERS; i++)
-		out.counters[i] += host->stats->stats.ops[row].counters[i];
-	out.realtime = host->stats->stats.ops[row].realtime;
+		out.counters[i] += host->now.stats->stats.ops[row].counters[i];
+	out.realtime = host->now.stats->stats.ops[row].realtime;
 	return out;
 }
 
@@ -218,7 +221,7 @@ static void add_prediction(struct drv_reporting *at, uint32_t fragment)
 static int report_operators(struct drv_app *app, const struct drv_host *host)
 {
 	struct drv_reporting *at = &app->reporting;
-	const struct fw_fragment *table = &host->prepared->prepared.fragments[at->in_host];
+	const struct fw_fragment *table = &host->tables->prepared.fragments[at->in_host];
 	struct fragi_summary_fragment *out = &at->fragments[host->fragments[at->in_host]];
 
 	if (at->op == 0)
@@ -246,8 +249,7 @@ static int report_hosts(struct drv_app *app)
 
 	for (; at->host < app->host_count; at->host++, at->in_host = at->row = 0) {
 		const struct drv_host *host = &app->hosts[at->host];
-		uint32_t count =
-			host->prepared != NULL ? host->prepared->prepared.fragment_count : 0;
+		uint32_t count = host->tables != NULL ? host->tables->prepared.fragment_count : 0;
 
 		for (; at->in_host < count && at->in_host < host->fragment_count; at->in_host++) {
 			r = report_operators(app, host);
@@ -270,8 +272,8 @@ static int64_t first_message(const struct drv_app *app)
 			fragi_timeline_between(here != NULL ? here : "", host->clock);
 		struct fragi_time time;
 
-		if (host->first_ns == 0 ||
-		    !fragi_timeline_convert(&peer, (int64_t)host->first_ns, &time))
+		if (host->now.first_ns == 0 ||
+		    !fragi_timeline_convert(&peer, (int64_t)host->now.first_ns, &time))
 			continue;
 		if (first == 0 || time.ns < first)
 			first = time.ns;
@@ -368,7 +370,7 @@ int drv_report(struct drv_app *app)
 /* What an operator has overwritten is of no use, and nobody knows how much of it that is. */
 static void doubt(struct drv_host *host)
 {
-	host->is_doubted = true;
+	host->now.is_doubted = true;
 	drv_log(host->app->core, FRAGI_LOG_WARN, host->app->spec->application,
 		"the counts of %s on worker %s contradict each other or have become less: an operator may have overwritten them; they are not used, and the summary is not exact",
 		host->name, host->worker);
@@ -376,21 +378,22 @@ static void doubt(struct drv_host *host)
 
 void drv_report_stats(struct drv_host *host, const struct fw_host_stats *stats)
 {
-	const struct fw_host_stats *before = host->stats != NULL ? &host->stats->stats : NULL;
+	const struct fw_host_stats *before =
+		host->now.stats != NULL ? &host->now.stats->stats : NULL;
 
-	host->delivered_sum = 0;
-	host->first_ns = host->past.first_ns;
+	host->now.delivered_sum = 0;
+	host->now.first_ns = host->past.first_ns;
 	for (uint32_t i = 0; i < stats->flow_count; i++) {
 		const struct fragi_flow_stats *row = &stats->flows[i];
 		bool had_row = before != NULL && i < before->flow_count;
 
-		if (!host->is_doubted &&
+		if (!host->now.is_doubted &&
 		    !fragi_account_is_sound(row, had_row ? &before->flows[i] : NULL))
 			doubt(host);
-		host->delivered_sum += row->delivered;
+		host->now.delivered_sum += row->delivered;
 		if (row->first_ns != 0 && row->first_ns < INT64_MAX &&
-		    (host->first_ns == 0 || row->first_ns < host->first_ns))
-			host->first_ns = row->first_ns;
+		    (host->now.first_ns == 0 || row->first_ns < host->now.first_ns))
+			host->now.first_ns = row->first_ns;
 	}
 	host->app->core->items -= stats->flow_count;
 }
@@ -400,6 +403,6 @@ uint64_t drv_report_delivered(const struct drv_app *app)
 	uint64_t delivered = 0;
 
 	for (uint32_t h = 0; h < app->host_count; h++)
-		delivered += app->hosts[h].delivered_sum + app->hosts[h].past.delivered_sum;
+		delivered += app->hosts[h].now.delivered_sum + app->hosts[h].past.delivered_sum;
 	return delivered;
 }

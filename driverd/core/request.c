@@ -22,7 +22,7 @@ static int send_as(const struct drv_host *host, struct drv_session *session, uin
 
 static int send_to(struct drv_host *host, struct fw_message *message)
 {
-	return send_as(host, host->session, host->epoch, message);
+	return send_as(host, host->now.session, host->now.epoch, message);
 }
 
 /* How much its fragments may take together; 0: one of them has no limit. */
@@ -87,8 +87,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 
 static int send_create(struct drv_host *host)
 {
-	host->restarting.was_on = host->session->number;
-	return send_create_to(host, host->session, host->epoch, false);
+	host->restarting.was_on = host->now.session->number;
+	return send_create_to(host, host->now.session, host->now.epoch, false);
 }
 
 static int send_wire(struct drv_host *host)
@@ -111,7 +111,7 @@ static int send_stop(struct drv_host *host)
 	const struct drv_app *app = host->app;
 	struct fw_message message = {.kind = FW_HOST_STOP};
 
-	if (host->goal == DRV_GOAL_DRAINED)
+	if (host->now.goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = app->core->config.drain_ns;
 	message.stop.starts_again = host->move.phase == DRV_MOVE_ENDING;
 	message.stop.exit_code = app->exit_code;
@@ -190,7 +190,7 @@ void drv_request_yield(struct drv_host *host)
 void drv_request_suspend(struct drv_host *peer, const struct drv_host *host)
 {
 	struct fw_message message = {.kind = FW_HOST_SUSPEND,
-				     .suspend = {host->number, host->epoch}};
+				     .suspend = {host->number, host->now.epoch}};
 
 	if (send_to(peer, &message) < 0)
 		drv_app_fail_for_memory(peer->app);
@@ -215,7 +215,8 @@ void drv_request_past_of(const struct drv_host *host, struct drv_session *from)
 {
 	struct fw_message message = {.kind = FW_HOST_PAST};
 
-	(void)send_as(host, from, host->epoch, &message); /* it keeps what nobody asks for, else */
+	(void)send_as(host, from, host->now.epoch,
+		      &message); /* it keeps what nobody asks for, else */
 }
 
 void drv_request_rewire(struct drv_host *host, const struct drv_host *peer)
@@ -232,21 +233,21 @@ void drv_request_rewire(struct drv_host *host, const struct drv_host *peer)
 bool drv_request(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
-	enum drv_goal goal = host->goal;
+	enum drv_goal goal = host->now.goal;
 	int r;
 
-	if (goal == DRV_GOAL_KILLED && host->state == DRV_HOST_PLACED)
+	if (goal == DRV_GOAL_KILLED && host->now.state == DRV_HOST_PLACED)
 		drv_host_move(host, DRV_HOST_GONE); /* nobody was asked to start it */
-	if (host->asked == goal || host->state == DRV_HOST_GONE)
+	if (host->now.asked == goal || host->now.state == DRV_HOST_GONE)
 		return true;
-	if (host->state == DRV_HOST_KILLED) /* for its restart, which was given up */
+	if (host->now.state == DRV_HOST_KILLED) /* for its restart, which was given up */
 		return true;
 	app->core->items--;
 	if (goal == DRV_GOAL_KILLED)
 		return kill(host);
 	if (app->end_wanted) /* another host could not be asked: all are killed next */
 		return false;
-	host->asked = goal;
+	host->now.asked = goal;
 	if (requests[goal].during != DRV_HOST_PLACED)
 		drv_host_move(host, requests[goal].during);
 	r = requests[goal].send(host);

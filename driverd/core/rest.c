@@ -17,10 +17,10 @@ bool drv_app_rests(const struct drv_app *app)
 	if (app->suspicion.host != NULL || drv_move_holds(app))
 		return false;
 	for (uint32_t i = 0; i < app->host_count; i++) {
-		if (!app->hosts[i].idle || app->hosts[i].state == DRV_HOST_GONE)
+		if (!app->hosts[i].now.is_idle || app->hosts[i].now.state == DRV_HOST_GONE)
 			return false;
-		sent += app->hosts[i].sent;
-		delivered += app->hosts[i].delivered;
+		sent += app->hosts[i].now.sent;
+		delivered += app->hosts[i].now.delivered;
 	}
 	return sent == delivered;
 }

@@ -78,15 +78,15 @@ bool drv_restart_is_due(const struct drv_host *host)
  */
 static bool may_restart(const struct drv_host *host, const struct fw_failure *failure)
 {
-	bool is_there =
-		failure->code != FRAGI_FAILURE_WORKER_BUSY && host->session != NULL && !host->lost;
+	bool is_there = failure->code != FRAGI_FAILURE_WORKER_BUSY && host->now.session != NULL &&
+			!host->now.is_lost;
 
 	return drv_restart_is_due(host) && (is_there || drv_migrates(host));
 }
 
 bool drv_restart_may(const struct drv_host *host)
 {
-	return !host->restarting.is_wanted && host->state == DRV_HOST_RUNNING &&
+	return !host->restarting.is_wanted && host->now.state == DRV_HOST_RUNNING &&
 	       may_restart(host, &(struct fw_failure){.code = FRAGI_FAILURE_OTHER}) &&
 	       recent(host) < host->on_failure->intensity;
 }
@@ -139,7 +139,7 @@ static void start_again(struct drv_host *host, int64_t wait_ns)
 	r->is_wanted = true;
 	r->at_ns = app->core->now_ns + wait_ns;
 	r->until_ns = INT64_MAX;
-	host->idle = false;
+	host->now.is_idle = false;
 }
 
 /* One that has not ended yet is killed. */
@@ -147,9 +147,9 @@ static void end_failed(struct drv_host *host)
 {
 	struct drv_core *core = host->app->core;
 
-	if (host->state == DRV_HOST_GONE || host->state == DRV_HOST_PLACED)
+	if (host->now.state == DRV_HOST_GONE || host->now.state == DRV_HOST_PLACED)
 		return; /* its exit is being recorded, or nothing runs yet */
-	host->goal = DRV_GOAL_KILLED;
+	host->now.goal = DRV_GOAL_KILLED;
 	(void)drv_request(host);
 	host->restarting.until_ns = core->now_ns + core->config.kill_ns;
 	core->work_left = true;
@@ -161,7 +161,7 @@ void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
 	struct drv_app *app = host->app;
 	uint32_t before;
 
-	if (host->state == DRV_HOST_KILLED && r->is_wanted) /* it is on its way */
+	if (host->now.state == DRV_HOST_KILLED && r->is_wanted) /* it is on its way */
 		return;
 	if (drv_move_starts_again(host))
 		return;
@@ -197,7 +197,7 @@ void drv_restart_gone(struct drv_host *host)
 {
 	struct drv_restarting *r = &host->restarting;
 
-	assert(host->state == DRV_HOST_GONE);
+	assert(host->now.state == DRV_HOST_GONE);
 	if (host->app->end_wanted || host->app->state != DRV_APP_RUNNING)
 		return;
 	if (drv_past_add(host) < 0) {
@@ -211,11 +211,11 @@ void drv_restart_gone(struct drv_host *host)
 	r->count++;
 	r->has_begun = false;
 	r->until_ns = INT64_MAX;
-	host->goal = host->asked = DRV_GOAL_NONE;
-	host->orderly = false;
+	host->now.goal = host->now.asked = DRV_GOAL_NONE;
+	host->now.is_orderly = false;
 	if (drv_migrate_leaves(host))
 		return;
-	host->epoch = drv_keep_next_epoch(host->app->core);
+	host->now.epoch = drv_keep_next_epoch(host->app->core);
 	drv_host_move(host, DRV_HOST_PLACED);
 }
 
@@ -224,7 +224,7 @@ static bool neighbours_are_prepared(const struct drv_host *host)
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *other = drv_host_neighbour(host, i);
 
-		if (other->state < DRV_HOST_PREPARED || other->state > DRV_HOST_DONE ||
+		if (other->now.state < DRV_HOST_PREPARED || other->now.state > DRV_HOST_DONE ||
 		    drv_move_ends(other))
 			return false;
 	}
@@ -242,8 +242,8 @@ static void rewire_neighbours(struct drv_host *host)
 
 		while (i < host->edge_count && drv_host_neighbour(host, i) != other)
 			i++;
-		if (i < host->edge_count && other != host && other->state >= DRV_HOST_WIRING &&
-		    other->state <= DRV_HOST_DONE)
+		if (i < host->edge_count && other != host && other->now.state >= DRV_HOST_WIRING &&
+		    other->now.state <= DRV_HOST_DONE)
 			drv_request_rewire(other, host);
 	}
 }
@@ -253,7 +253,7 @@ static void ask(struct drv_host *host, enum drv_goal goal, int64_t within_ns)
 {
 	struct drv_core *core = host->app->core;
 
-	host->goal = goal;
+	host->now.goal = goal;
 	host->restarting.until_ns = within_ns > 0 ? core->now_ns + within_ns : INT64_MAX;
 	(void)drv_request(host);
 }
@@ -264,9 +264,9 @@ static void too_late(struct drv_host *host)
 	const struct fw_failure failure = {
 		.code = FRAGI_FAILURE_HOST_LATE,
 		.sentence = drv_text(core, "%s on worker %s did not answer %s in time", host->name,
-				     host->worker, drv_goal_request(host->goal))};
+				     host->worker, drv_goal_request(host->now.goal))};
 
-	if (host->state == DRV_HOST_KILLED)
+	if (host->now.state == DRV_HOST_KILLED)
 		drv_app_fail(
 			host->app, FRAGI_FAILURE_HOST_LATE, host,
 			"worker %s did not confirm the end of %s, which is to be started again",
@@ -282,9 +282,9 @@ static void advance(struct drv_host *host)
 	struct drv_app *app = host->app;
 	const struct drv_config *config = &app->core->config;
 
-	if (host->state == DRV_HOST_GONE && !drv_migrate_place(host))
+	if (host->now.state == DRV_HOST_GONE && !drv_migrate_place(host))
 		return;
-	switch (host->state) {
+	switch (host->now.state) {
 	case DRV_HOST_PLACED:
 		/* The next driver must know where it runs before it does. */
 		if (app->core->now_ns < r->at_ns || app->core->settled_change < r->change)
@@ -315,7 +315,7 @@ static void advance(struct drv_host *host)
 		drv_migrate_over(host);
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"%s runs again on worker %s, epoch %llu", host->name, host->worker,
-			(unsigned long long)host->epoch);
+			(unsigned long long)host->now.epoch);
 		return;
 	default:
 		return;
@@ -343,9 +343,9 @@ void drv_restart_work(struct drv_app *app)
 		advance(host);
 		if (!r->is_wanted)
 			continue;
-		app->homeless_count += host->state == DRV_HOST_GONE;
+		app->homeless_count += host->now.state == DRV_HOST_GONE;
 		if (r->at_ns > core->now_ns && r->at_ns < next_ns &&
-		    (host->state == DRV_HOST_PLACED || host->state == DRV_HOST_GONE))
+		    (host->now.state == DRV_HOST_PLACED || host->now.state == DRV_HOST_GONE))
 			next_ns = r->at_ns;
 		if (r->until_ns < next_ns)
 			next_ns = r->until_ns;
@@ -366,10 +366,10 @@ void drv_restart_give_up(struct drv_app *app)
 		drv_suspicion_clear(host); /* it is killed, and its links with it */
 		host->restarting.is_wanted = false;
 		app->restarting_count--;
-		if (host->state == DRV_HOST_PLACED)
+		if (host->now.state == DRV_HOST_PLACED)
 			drv_host_move(host, DRV_HOST_GONE);
-		else if (host->state != DRV_HOST_GONE)
-			host->goal = DRV_GOAL_KILLED;
+		else if (host->now.state != DRV_HOST_GONE)
+			host->now.goal = DRV_GOAL_KILLED;
 	}
 	drv_timer_cancel(&app->core->timers, &app->again);
 }

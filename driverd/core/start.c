@@ -46,10 +46,10 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 	*host = (struct drv_host){
 		.app = app,
 		.number = app->host_count,
-		.state = DRV_HOST_PLACED,
-		.epoch = app->epoch,
+		.now.state = DRV_HOST_PLACED,
+		.now.epoch = app->epoch,
 		.on_failure = &fragment->on_failure,
-		.session = session,
+		.now.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),
 		.node = fragi_arena_strdup(&app->arena, session->node),
 		.clock = fragi_arena_strdup(&app->arena, session->clock),
@@ -121,12 +121,12 @@ void drv_start_release(struct drv_app *app)
 	bool is_freed = false;
 
 	for (size_t f = 0; app->host_count != 0 && f < app->spec->fragment_count; f++)
-		if (app->fragments[f].host->session != NULL) {
-			drv_start_take_share(app, f, app->fragments[f].host->session, -1);
+		if (app->fragments[f].host->now.session != NULL) {
+			drv_start_take_share(app, f, app->fragments[f].host->now.session, -1);
 			is_freed = true;
 		}
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].session != NULL)
+		if (app->hosts[i].now.session != NULL)
 			drv_host_detach(&app->hosts[i]);
 	for (size_t i = 0; is_freed && i < app->core->app_count; i++)
 		if (app->core->apps[i]->state == DRV_APP_WAITING) {
@@ -141,7 +141,7 @@ static void note_limits(struct drv_app *app)
 {
 	for (size_t f = 0; f < app->spec->fragment_count; f++) {
 		const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
-		const struct drv_session *session = app->fragments[f].host->session;
+		const struct drv_session *session = app->fragments[f].host->now.session;
 		const int64_t *limit = fragment->requirements.limit;
 
 		if (session->no_limits[0] == '\0' ||
@@ -193,9 +193,9 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 
 		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
 		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
-		drv_start_take_share(app, f, host->session, 1);
+		drv_start_take_share(app, f, host->now.session, 1);
 		if (app->fragments[f].in_host == 0)
-			drv_host_attach(host, host->session);
+			drv_host_attach(host, host->now.session);
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
 			"%s runs on worker %s: %s", name, host->worker, places[f].reason);
 	}
@@ -325,7 +325,7 @@ int drv_start_place(struct drv_app *app)
 static const struct drv_host *laggard(const struct drv_app *app)
 {
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].state < drv_goal_reached(app->hosts[i].goal))
+		if (app->hosts[i].now.state < drv_goal_reached(app->hosts[i].now.goal))
 			return &app->hosts[i];
 	return NULL;
 }
@@ -344,7 +344,7 @@ void drv_start_overdue(struct drv_app *app)
 	if (host != NULL)
 		drv_app_fail(app, FRAGI_FAILURE_HOST_LATE, host,
 			     "%s on worker %s did not answer %s in time%s", host->name,
-			     host->worker, drv_goal_request(host->goal), busy_operator(host));
+			     host->worker, drv_goal_request(host->now.goal), busy_operator(host));
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
@@ -416,7 +416,7 @@ void drv_start_timed_out(struct drv_app *app)
 	if (host != NULL)
 		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, host,
 			     "not started within %.1f s: %s on worker %s has not answered %s%s",
-			     seconds, host->name, host->worker, drv_goal_request(host->goal),
+			     seconds, host->name, host->worker, drv_goal_request(host->now.goal),
 			     busy_operator(host));
 	else if (app->state <= DRV_APP_STARTING) /* the driver is still busy with their tables */
 		drv_set(core, &app->start, core->now_ns + core->config.beat_ns);

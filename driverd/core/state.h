@@ -118,16 +118,37 @@ struct drv_past {
 	bool is_inexact; /* some epoch's last counts are not known, or were overwritten */
 };
 
-struct drv_host {
-	struct drv_app *app;
-	uint32_t number; /* from 1 */
+/*
+ * A process of a host: a fraghost that runs its fragments on a worker. Its epoch tells it from the
+ * processes before and after it.
+ */
+struct drv_process {
 	uint64_t epoch;
 	enum drv_host_state state;
 	enum drv_goal goal;
 	enum drv_goal asked;         /* the goal that it was last asked to reach */
 	struct drv_session *session; /* NULL: its worker is gone */
-	struct drv_host *next, **at; /* in the list of the session */
-	const char *worker;          /* its name, also when it is gone; in the app's arena */
+	/* owned; NULL: it is the first process, whose answer is the host's tables */
+	struct fw_message *prepared;
+	struct fw_message *stats; /* the last ones; owned; NULL: none */
+	bool is_orderly;          /* it ended with 0 after it was asked to */
+	bool is_lost;             /* its worker is gone */
+	bool is_adopted;          /* it was started for a driver before */
+	/* of the stats */
+	uint64_t delivered_sum; /* of all flows */
+	bool is_doubted;        /* they cannot be what the process counted */
+	uint64_t first_ns;      /* when the first message was sent; 0: none was */
+	/* rest */
+	bool is_idle; /* as it last reported */
+	uint64_t sent, delivered;
+};
+
+struct drv_host {
+	struct drv_app *app;
+	uint32_t number; /* from 1 */
+	struct drv_process now;
+	struct drv_host *next_there, **at_there; /* in the list of the session of now */
+	const char *worker; /* its name, also when it is gone; in the app's arena */
 	const char *node, *clock, *memory, *no_memory;
 	void *texts;              /* these, if they are not of its first worker; owned */
 	const char *first_memory; /* of its first worker: how its flows travel follows from it */
@@ -138,13 +159,8 @@ struct drv_host {
 	struct drv_restarting restarting;
 	struct drv_move move;
 	struct drv_past past;
-	struct fw_message *prepared; /* owned; NULL: not yet; its tables are those of all epochs */
-	struct fw_message *again;    /* that of the present epoch, after a restart; owned */
-	struct fw_message *stats;    /* the last ones; owned; NULL: none */
-	bool orderly;                /* it ended with 0 after it was asked to */
-	bool failed;                 /* it is the cause, or part of it */
-	bool lost;                   /* its worker is gone */
-	bool is_adopted;             /* it was started for a driver before */
+	struct fw_message *tables; /* owned; the first process's answer to PREPARE; NULL: not yet */
+	bool failed;               /* it is the cause, or part of it */
 	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
 	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
 	uint32_t edge_count;
@@ -152,13 +168,6 @@ struct drv_host {
 	uint32_t transport_count;
 	bool is_out_of_reach; /* it was reported that a peer cannot reach it */
 	bool noted_no_memory; /* it was logged why it shares none */
-	/* of the stats */
-	uint64_t delivered_sum; /* of all flows */
-	bool is_doubted;        /* they cannot be what the host counted */
-	uint64_t first_ns;      /* when the first message was sent; 0: none was */
-	/* rest */
-	bool idle; /* as it last reported */
-	uint64_t sent, delivered;
 };
 
 /* a host lost the data link to another one, or could not make it */

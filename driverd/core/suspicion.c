@@ -28,7 +28,7 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
  */
 static bool has_no_links(const struct drv_host *host)
 {
-	return host->state < DRV_HOST_WIRING || host->state >= DRV_HOST_KILLED;
+	return host->now.state < DRV_HOST_WIRING || host->now.state >= DRV_HOST_KILLED;
 }
 
 void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
@@ -39,7 +39,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	if (event->peer == 0 || event->peer > app->host_count)
 		return;
 	peer = &app->hosts[event->peer - 1];
-	if (has_no_links(peer) || (event->peer_epoch != 0 && event->peer_epoch != peer->epoch))
+	if (has_no_links(peer) || (event->peer_epoch != 0 && event->peer_epoch != peer->now.epoch))
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
 		host->name, peer->name, event->failure.sentence);
@@ -77,7 +77,7 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
  */
 static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *s)
 {
-	const struct drv_session *session = host->session;
+	const struct drv_session *session = host->now.session;
 	int64_t silent_ns;
 
 	if (session == NULL || session->state == DRV_SESSION_SUSPECT)

@@ -127,11 +127,12 @@ static int check_host(struct asking *a)
 				     "events` shows that it runs",
 				     (app->moving != NULL ? app->moving : app->swap->host)->name,
 				     name));
-	if (host->session == NULL || host->restarting.is_wanted || host->state != DRV_HOST_RUNNING)
+	if (host->now.session == NULL || host->restarting.is_wanted ||
+	    host->now.state != DRV_HOST_RUNNING)
 		return fail(
 			a, FRAGI_FAILURE_HOST_FAILED,
 			drv_text(core,
-				 host->state == DRV_HOST_DONE
+				 host->now.state == DRV_HOST_DONE
 					 ? "%s on worker %s is done; its library cannot be replaced"
 					 : "%s on worker %s is being started again; try again "
 					   "when it runs",
@@ -286,7 +287,7 @@ static int begin(struct asking *a, struct drv_session *client, const struct fw_m
 	drv_app_wake(app);
 	drv_history_note(core, FW_EVENT_SWAP, app, swap->who, "%s: %s is prepared in place of %s",
 			 swap->fragment, swap->library, swap->old);
-	drv_move_begin(a->host, a->host->session,
+	drv_move_begin(a->host, a->host->now.session,
 		       drv_text(core, "%s replaces %s by %s", swap->who, swap->old, swap->library));
 	return 0;
 }
@@ -435,7 +436,7 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 	struct drv_swap *swap = swap_of(host);
 
 	if (swap == NULL || !swap->is_taken || app->state != DRV_APP_RUNNING || app->end_wanted ||
-	    app->stop_wanted || host->session == NULL || host->lost ||
+	    app->stop_wanted || host->now.session == NULL || host->now.is_lost ||
 	    failure->code == FRAGI_FAILURE_WORKER_LOST ||
 	    (host->move.phase != DRV_MOVE_NONE && host->move.phase != DRV_MOVE_STARTING))
 		return false;

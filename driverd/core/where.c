@@ -31,7 +31,7 @@ static bool reaches(const struct drv_session *session, const struct drv_host *pe
 		return fragi_identity_apart(session->memory, peer->memory) == FRAGI_APART_NOT;
 	return strcmp(session->node, peer->node) == 0 ||
 	       (!is_loopback(session->worker_address) &&
-		!is_loopback(peer->session->worker_address));
+		!is_loopback(peer->now.session->worker_address));
 }
 
 static bool reaches_all(const struct drv_session *session, const struct drv_host *host)
@@ -40,7 +40,7 @@ static bool reaches_all(const struct drv_session *session, const struct drv_host
 		const struct drv_host *peer = drv_host_neighbour(host, i);
 
 		/* One that waits for a worker itself goes where this one is (find_sharer). */
-		if (peer != host && peer->session != NULL &&
+		if (peer != host && peer->now.session != NULL &&
 		    !reaches(session, peer, &host->app->flows[host->edges[i]]))
 			return false;
 	}
@@ -72,7 +72,7 @@ static int find_sharer(const struct drv_host *host, const struct drv_host **out_
 			    !fragi_transport_shares_memory(
 				    app->flows[found[k]->edges[i]].transport))
 				continue;
-			if (peer->session != NULL) {
+			if (peer->now.session != NULL) {
 				*out_sharer = peer;
 				return 0;
 			}
@@ -93,7 +93,7 @@ bool drv_where_may_stay(const struct drv_host *host)
 {
 	const struct drv_host *sharer;
 
-	return find_sharer(host, &sharer) < 0 || shares(host->session, sharer);
+	return find_sharer(host, &sharer) < 0 || shares(host->now.session, sharer);
 }
 
 /* The index of the worker that runs each fragment; those of the host are to be placed. */
@@ -107,7 +107,7 @@ static int *list_stays(const struct drv_host *host, const int *session_of, size_
 		const struct drv_host *other = app->fragments[f].host;
 		size_t w = 0;
 
-		while (w < count && app->core->sessions[session_of[w]] != other->session)
+		while (w < count && app->core->sessions[session_of[w]] != other->now.session)
 			w++;
 		/* On a worker that is gone it has no place that could matter. */
 		stays[f] = other == host || w == count ? -1 : (int)w;
@@ -162,8 +162,8 @@ static bool is_far(const struct drv_session *session, const struct drv_host *hos
 					      *two = host_of(app, own->near[k]->text),
 					      *other = one == host ? two : one;
 
-			if ((one == host) != (two == host) && other->session != NULL &&
-			    other->session != session)
+			if ((one == host) != (two == host) && other->now.session != NULL &&
+			    other->now.session != session)
 				return true;
 		}
 	}
@@ -231,12 +231,12 @@ const char *drv_where_keeps_process(const struct drv_host *host)
 				"it uses the variable %s, whose memory its process has made",
 				spec->variables[i].name);
 	}
-	if (host->session->minor < DRV_MOVES_MINOR)
+	if (host->now.session->minor < DRV_MOVES_MINOR)
 		return "that worker is of an older frag, which cannot do so";
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *other = drv_host_neighbour(host, i);
 
-		if (other->session != NULL && other->session->minor < DRV_MOVES_MINOR)
+		if (other->now.session != NULL && other->now.session->minor < DRV_MOVES_MINOR)
 			return drv_text(
 				app->core,
 				"worker %s, which runs %s, is of an older frag, which cannot do so",
@@ -283,7 +283,7 @@ static int look(const struct drv_host *host, bool goes_back, struct fragi_arena 
 			session->minor < DRV_MOVES_MINOR || !reaches_all(session, host) ||
 			!shares(session, sharer) || is_far(session, host) ||
 			is_too_near(session, host) || misses_variable(session, host);
-		if (session == host->session) /* what it names is for others now */
+		if (session == host->now.session) /* what it names is for others now */
 			workers[w].fragment_count = 0;
 		workers[w].is_left = session->number == r->left && (!goes_back || r->is_refused);
 	}

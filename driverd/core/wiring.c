@@ -69,7 +69,7 @@ static int gather_interface_ports(struct drv_app *app, const struct fw_fragment 
 static int gather_table(struct drv_app *app, const struct drv_host *host, uint32_t index)
 {
 	struct drv_wiring *wiring = app->wiring;
-	const struct fw_fragment *table = &host->prepared->prepared.fragments[index];
+	const struct fw_fragment *table = &host->tables->prepared.fragments[index];
 	const struct fragi_spec_fragment *fragment = &app->spec->fragments[host->fragments[index]];
 	struct fragi_fragment_info *info = &app->infos[host->fragments[index]];
 
@@ -122,7 +122,7 @@ static int gather_tables(struct drv_app *app)
 	for (; wiring->host < app->host_count; wiring->host++, wiring->fragment = 0) {
 		const struct drv_host *host = &app->hosts[wiring->host];
 
-		for (; wiring->fragment < host->prepared->prepared.fragment_count;
+		for (; wiring->fragment < host->tables->prepared.fragment_count;
 		     wiring->fragment++) {
 			r = gather_table(app, host, wiring->fragment);
 			if (r < 0)
@@ -140,14 +140,14 @@ static int gather_inner_flows(struct drv_app *app)
 	size_t count = 0;
 
 	for (uint32_t h = 0; app->flows == NULL && h < app->host_count; h++)
-		count += app->hosts[h].prepared->prepared.flow_count;
+		count += app->hosts[h].tables->prepared.flow_count;
 	if (app->flows == NULL)
 		app->flows = fragi_calloc(count + 1, sizeof(*app->flows));
 	if (app->flows == NULL)
 		return -ENOMEM;
 	for (; wiring->host < app->host_count; wiring->host++, wiring->row = 0) {
 		struct drv_host *host = &app->hosts[wiring->host];
-		const struct fw_host_prepared *prepared = &host->prepared->prepared;
+		const struct fw_host_prepared *prepared = &host->tables->prepared;
 
 		if (wiring->row == 0)
 			host->first_flow = (uint32_t)app->flow_count;
@@ -291,7 +291,7 @@ static bool is_loopback(const char *host)
 /* Where the present process of a host is reached. */
 static const struct fw_host_prepared *answer_of(const struct drv_host *host)
 {
-	return host->again != NULL ? &host->again->prepared : &host->prepared->prepared;
+	return host->now.prepared != NULL ? &host->now.prepared->prepared : &host->tables->prepared;
 }
 
 const struct fw_address *drv_wiring_address(const struct drv_host *host,
@@ -321,11 +321,11 @@ static void check_pair(struct drv_app *app, const struct fragi_flow_info *flow,
 			host->worker);
 		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_TRANSPORT_MISSING, NULL);
 	} else if (strcmp(host->node, peer->node) != 0 &&
-		   is_loopback(host->session->worker_address)) {
+		   is_loopback(host->now.session->worker_address)) {
 		fragi_diag_add(
 			&app->diag, -EINVAL, NULL, 0, 0,
 			"worker %s offers the loopback address %s for data, but worker %s is on another node; start %s with --worker-address and an address that %s can reach",
-			host->worker, host->session->worker_address, peer->worker, host->worker,
+			host->worker, host->now.session->worker_address, peer->worker, host->worker,
 			peer->worker);
 		fragi_diag_classify(&app->diag, first, FRAGI_FAILURE_LOOPBACK_ADDRESS, NULL);
 	} else {
@@ -496,7 +496,7 @@ int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct f
 		peer = &app->hosts[edge->peer - 1];
 		wire->peers[wire->peer_count++] = (struct fw_peer){
 			.host = peer->number,
-			.epoch = peer->epoch,
+			.epoch = peer->now.epoch,
 			.addresses = answer_of(peer)->addresses,
 			.address_count = answer_of(peer)->address_count,
 			.name = peer->name,
