@@ -197,8 +197,8 @@ void drv_adopt_hear_other(struct drv_app *app, const struct drv_reported *report
 	struct drv_host *host =
 		reported->number - 1 < app->host_count ? &app->hosts[reported->number - 1] : NULL;
 
-	if (host != NULL && drv_move_is_of(host, reported->session, reported->epoch))
-		drv_move_message(host, message);
+	if (host != NULL && drv_next_is(host, reported->session, reported->epoch))
+		drv_next_message(host, message);
 	else
 		fw_message_free(message);
 }

@@ -112,12 +112,12 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 {
 	const struct fw_host_report *report = &reported->report->report;
 	const struct fw_host_stats *stats = reported->past != NULL ? &reported->past->stats : NULL;
-	struct drv_restarting *r = &host->restarting;
+	struct drv_restarts *r = &host->restarts;
 	const uint32_t intensity = host->on_failure->intensity;
 	struct drv_past *past = &host->past;
 
-	r->was_on = host->now.session->number;
-	r->has_begun = report->started || report->is_wired;
+	host->replacement.was_on = host->now.session->number;
+	host->now.has_begun = report->restarts == 0 || report->started || report->is_wired;
 	past->is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
 	if (report->restarts == 0)
 		return 0;
@@ -276,7 +276,7 @@ static void take(struct drv_app *app)
 	drv_adopt_take_beside(app);
 	drv_keep_placed(app);
 	if (app->moving != NULL)
-		app->moving->move.change = core->last_change;
+		app->moving->next.change = core->last_change;
 }
 
 /* Whether a worker that has not reported yet may have what is the host. */
@@ -462,11 +462,13 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 		return;
 	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
 	if (reported->is_partial && (!has_died || was_asked) &&
-	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
-		drv_move_resume_start(host);
-	else if (reported->is_partial && !has_died && !app->stop_wanted)
+	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP)) {
+		drv_replace_resume_start(host);
+		(void)drv_request(host);
+	} else if (reported->is_partial && !has_died && !app->stop_wanted) {
 		drv_host_failed(host, &again);
-	else if (reported->is_partial && !has_died) { /* a stop starts nothing again */
+		(void)drv_request(host);
+	} else if (reported->is_partial && !has_died) { /* a stop starts nothing again */
 		host->now.goal = DRV_GOAL_KILLED;
 		(void)drv_request(host);
 	}
@@ -492,7 +494,7 @@ static void begin_to_hear(struct drv_app *app)
 	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
 		if (app->state == DRV_APP_RUNNING && r->report->report.yields &&
 		    host_of(app, r) != NULL && host_of(app, r)->now.state == DRV_HOST_RUNNING)
-			drv_move_resume_yield(host_of(app, r));
+			drv_replace_resume_yield(host_of(app, r));
 }
 
 /* Returns whether it has said no more. */

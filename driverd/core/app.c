@@ -360,8 +360,8 @@ static void timer_fires(struct drv_timer *timer, int64_t now_ns, void *arg)
 /* decide.c looks at these when they are due. */
 static void init_timers(struct drv_app *app)
 {
-	struct drv_timer *timers[] = {&app->phase, &app->start, &app->missing_line, &app->progress,
-				      &app->judge, &app->again, &app->move};
+	struct drv_timer *timers[] = {&app->phase,    &app->start, &app->missing_line,
+				      &app->progress, &app->judge, &app->again};
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		*timers[i] = (struct drv_timer){.fire = timer_fires, .owner = app};
@@ -469,7 +469,7 @@ void drv_app_destroy(struct drv_app *app)
 {
 	struct drv_timer *timers[DRV_APP_TIMERS] = {
 		&app->phase, &app->start, &app->missing_line, &app->progress,
-		&app->judge, &app->again, &app->move,         &app->settings.late};
+		&app->judge, &app->again, &app->settings.late};
 	struct drv_app **at = &app->core->awake;
 
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)

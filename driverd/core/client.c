@@ -96,7 +96,7 @@ static int fill_application(const struct drv_app *app, const char *worker,
 			.worker = host->worker,
 			.state = drv_host_machine.state_names[host->now.state],
 			.pid = pid_of(host),
-			.stays = host->move.stays,
+			.stays = host->replacement.stays,
 		};
 	}
 	return drv_parameter_rows(app, row, reply);

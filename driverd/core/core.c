@@ -104,9 +104,9 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 		drv_host_message(host, message);
 		return;
 	}
-	if (host != NULL && drv_move_is_of(host, session, message->epoch)) {
+	if (host != NULL && drv_next_is(host, session, message->epoch)) {
 		drv_app_wake(host->app);
-		drv_move_message(host, message);
+		drv_next_message(host, message);
 		return;
 	}
 	drv_log(core, FRAGI_LOG_DEBUG, NULL,

@@ -45,12 +45,12 @@ static enum drv_app_state next_state(const struct drv_app *app)
 			return DRV_APP_RUNNING;
 		if (ends)
 			return DRV_APP_KILLING;
-		if (drv_move_holds(app))
+		if (drv_replace_holds(app))
 			return DRV_APP_RUNNING;
 		if (stops)
 			return DRV_APP_DRAINING;
 		/* One that is killed to be started again is no end. */
-		return app->is_at_rest || (app->restarting_count == 0 &&
+		return app->is_at_rest || (app->replaced_count == 0 &&
 					   drv_app_all_at(app, DRV_HOST_DONE))
 			       ? DRV_APP_CLOSING
 			       : DRV_APP_RUNNING;
@@ -79,8 +79,7 @@ static enum drv_app_state next_state(const struct drv_app *app)
 static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
 {
 	if (goal >= DRV_GOAL_DRAINED)
-		drv_move_give_up(app);
-	drv_restart_give_up(app);
+		drv_replace_give_up(app);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		if (app->hosts[i].now.goal < goal) /* one that is killed stays so */
 			app->hosts[i].now.goal = goal;
@@ -122,7 +121,6 @@ static void end(struct drv_app *app)
 	drv_timer_cancel(&core->timers, &app->progress);
 	drv_timer_cancel(&core->timers, &app->judge);
 	drv_timer_cancel(&core->timers, &app->again);
-	drv_timer_cancel(&core->timers, &app->move);
 	if (app->adopting != NULL)
 		drv_adopt_end(app);
 	core->work_left = core->work_left || app->again_run != 0;
@@ -391,7 +389,7 @@ static void work_in_state(struct drv_app *app)
 		return;
 	}
 	if (app->end_wanted || (app->stop_wanted && app->adopting == NULL &&
-				app->state != DRV_APP_DRAINING && !drv_move_holds(app)))
+				app->state != DRV_APP_DRAINING && !drv_replace_holds(app)))
 		return;
 	if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
@@ -399,10 +397,9 @@ static void work_in_state(struct drv_app *app)
 		compare_tables(app);
 	else if (app->state == DRV_APP_RUNNING || app->state == DRV_APP_DRAINING)
 		look_for_rest(app);
-	if (app->restarting_count != 0 && app->state == DRV_APP_RUNNING)
-		drv_restart_work(app);
-	if (app->state == DRV_APP_RUNNING && drv_move_is_wanted(app))
-		drv_move_work(app);
+	if (app->state == DRV_APP_RUNNING &&
+	    (app->replaced_count != 0 || drv_replace_is_wanted(app)))
+		drv_replace_work(app);
 }
 
 static void show_progress(struct drv_app *app)
@@ -448,7 +445,7 @@ static bool sleeps(const struct drv_app *app)
 		return !drv_app_all_at(app, DRV_HOST_PREPARED) &&
 		       (app->diag.count == 0 || drv_timer_is_set(&app->judge));
 	case DRV_APP_RUNNING:
-		return app->restarting_count == app->homeless_count && !drv_move_is_wanted(app);
+		return !drv_replace_is_wanted(app);
 	case DRV_APP_CLOSING:
 	case DRV_APP_KILLING:
 		return !drv_app_all_at(app, DRV_HOST_GONE);

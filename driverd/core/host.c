@@ -24,7 +24,7 @@ static const uint32_t host_moves[DRV_HOST_STATES] = {
 	[DRV_HOST_DONE] = ENDS,
 	[DRV_HOST_STOPPING] = FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE),
 	[DRV_HOST_KILLED] = FRAGI_MOVE(DRV_HOST_GONE),
-	[DRV_HOST_GONE] = FRAGI_MOVE(DRV_HOST_PLACED), /* it is started again */
+	[DRV_HOST_GONE] = 0,
 };
 
 static const char *const host_names[DRV_HOST_STATES] = {
@@ -82,6 +82,27 @@ void drv_host_move(struct drv_host *host, enum drv_host_state to)
 		drv_parameter_host_ended(host);
 }
 
+void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state)
+{
+	struct drv_app *app = host->app;
+
+	assert(host->now.state == DRV_HOST_GONE && host->now.stats == NULL);
+	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app),
+		"host %u of run %llu: epoch %llu follows epoch %llu, on %s", host->number,
+		(unsigned long long)app->run, (unsigned long long)epoch,
+		(unsigned long long)host->now.epoch, host->worker);
+	app->hosts_in[host->now.state]--;
+	app->hosts_in[state]++;
+	host->now = (struct drv_process){
+		.epoch = epoch,
+		.state = state,
+		.session = host->now.session,
+		.prepared = host->now.prepared,
+		.first_ns = host->now.first_ns,
+	};
+	drv_app_wake(app);
+}
+
 void drv_host_attach(struct drv_host *host, struct drv_session *session)
 {
 	if (session->first_host == NULL)
@@ -111,7 +132,7 @@ void drv_host_detach(struct drv_host *host)
 void drv_host_lost(struct drv_host *host)
 {
 	host->now.is_lost = true;
-	host->restarting.lease_over_ns = drv_lease_over_ns(host);
+	host->lease_over_ns = drv_lease_over_ns(host);
 	drv_host_move(host, DRV_HOST_GONE);
 }
 
@@ -131,7 +152,7 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 
 	for (host = session->first_host; host != NULL; host = next) {
 		bool is_given_up = host->now.state == DRV_HOST_KILLED &&
-				   !host->restarting.is_wanted && !drv_move_ends(host) &&
+				   !drv_host_is_started_again(host) && !drv_host_hands_over(host) &&
 				   !app->end_wanted; /* for a stop: no failure */
 		next = host->next_there;
 		if (host->app != app)
@@ -200,10 +221,11 @@ void drv_host_fini(struct drv_host *host)
 	fw_message_free(host->now.prepared);
 	host->tables = host->now.stats = host->now.prepared = NULL;
 	drv_past_fini(&host->past);
-	drv_move_fini(&host->move);
 	fragi_free(host->texts);
 	host->texts = NULL;
-	drv_restart_fini(&host->restarting);
+	fw_message_free(host->next.prepared);
+	drv_replacement_fini(&host->replacement);
+	drv_restarts_fini(&host->restarts);
 }
 
 /* It sent what does not fit its state: a bug, or not frag. */
@@ -320,7 +342,7 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		fw_message_free(message);
 		return;
 	}
-	if (host->restarting.is_wanted) {
+	if (drv_host_is_started_again(host)) {
 		prepared_again(host, message);
 		return;
 	}
@@ -354,8 +376,8 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 		return;
 	}
 	if (failure->code != FRAGI_FAILURE_NONE) {
-		if (during == DRV_HOST_WIRING &&
-		    (!host->restarting.is_wanted || host->move.phase == DRV_MOVE_STARTING))
+		if (during == DRV_HOST_WIRING && (!drv_host_is_started_again(host) ||
+						  host->replacement.cause != DRV_CAUSE_FAILURE))
 			drv_suspect_wiring(host, failure);
 		else
 			drv_host_failed(host, failure);
@@ -385,7 +407,9 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 		return;
 	case FW_STATE_FAILED:
 		/* What its end brings; a driver before this one may have told it to end. */
-		if (host->now.state == DRV_HOST_DONE && drv_move_ends(host))
+		if (host->now.state == DRV_HOST_DONE && drv_host_hands_over(host))
+			return;
+		if (host->now.state == DRV_HOST_PLACED) /* nobody was asked to start it yet */
 			return;
 		drv_host_failed(host, &event->failure);
 		return;
@@ -421,7 +445,7 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 		      (app->state == DRV_APP_STARTING || app->state == DRV_APP_RUNNING));
 
 	return exit->asked &&
-	       (host->now.state == DRV_HOST_STOPPING || stops || drv_move_ends(host));
+	       (host->now.state == DRV_HOST_STOPPING || stops || drv_host_hands_over(host));
 }
 
 /* An end that nobody wanted is a failure of the application. */
@@ -457,7 +481,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 /* A stop waits for it, because another process is to go on for it. */
 static bool is_awaited_by_stop(const struct drv_host *host)
 {
-	return host->app->stop_wanted && host->app->moving == host && !drv_move_ends(host);
+	return host->app->stop_wanted && host->app->moving == host && !drv_host_hands_over(host);
 }
 
 void drv_host_leave(const struct drv_session *session)
@@ -474,14 +498,14 @@ void drv_host_leave(const struct drv_session *session)
 			drv_host_lost(host);
 		if (host->app->result == FRAGI_SUMMARY_DONE)
 			host->app->result = FRAGI_SUMMARY_STOPPED;
-		drv_move_give_up(host->app);
+		host->replacement.is_given_up = true;
 	}
 }
 
 /* It took too long to end when it was to be moved, and the driver before this one had it killed. */
 static bool was_killed_before(const struct drv_host *host, const struct fw_host_exit *exit)
 {
-	return host->now.is_adopted && drv_move_ends(host) && exit->signal == SIGKILL &&
+	return host->now.is_adopted && drv_host_hands_over(host) && exit->signal == SIGKILL &&
 	       exit->failure.code == FRAGI_FAILURE_NONE;
 }
 
@@ -496,7 +520,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (host->now.state == DRV_HOST_GONE)
 		return;
 	host->now.is_orderly = expected && exit->signal == 0;
-	if (expected && host->now.state < DRV_HOST_DONE && !drv_move_ends(host) &&
+	if (expected && host->now.state < DRV_HOST_DONE && !drv_host_hands_over(host) &&
 	    app->result == FRAGI_SUMMARY_DONE) /* it had not come to its end */
 		app->result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
@@ -505,9 +529,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (!expected && !killed)
 		fail_by_exit(host, exit);
 	if (expected && is_awaited_by_stop(host))
-		drv_move_give_up(app); /* its worker ends too */
-	else if (host->restarting.is_wanted || drv_move_ends(host))
-		drv_restart_gone(host);
+		host->replacement.is_given_up = true; /* its worker ends too */
 }
 
 const char *drv_host_busy(const struct drv_host *host)

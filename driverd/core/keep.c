@@ -104,7 +104,7 @@ void drv_keep_placed(const struct drv_app *app)
 	const uint32_t hosts = twins(core) == 0 ? app->host_count : 0;
 	const struct drv_host *moving = app->moving;
 	const char *to =
-		moving != NULL && moving->move.session != NULL ? moving->move.session->name : NULL;
+		moving != NULL && moving->next.session != NULL ? moving->next.session->name : NULL;
 	size_t bytes = 1;
 	char *names, *at;
 
@@ -271,7 +271,7 @@ void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not)
 
 		if (app->state == DRV_APP_NEW && app->change <= change)
 			drv_app_persisted(app, why_not);
-		if (app->moving != NULL)
+		if (app->moving != NULL || app->replaced_count != 0)
 			drv_app_wake(app);
 	}
 }

@@ -83,7 +83,7 @@ void drv_lease_ended_before(struct drv_host *host)
 
 	if (lease_ns > 0 && host->now.session != NULL &&
 	    drv_adopt_place(host->app, host->number, host->now.session) != DRV_ADOPT_LAST)
-		host->restarting.lease_over_ns = of_earlier_driver(host->app->core, lease_ns);
+		host->lease_over_ns = of_earlier_driver(host->app->core, lease_ns);
 }
 
 static void owe(struct drv_app *app, int64_t until_ns)
@@ -122,8 +122,8 @@ void drv_lease_owe(struct drv_app *app)
 	int64_t until_ns = 0;
 
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].restarting.lease_over_ns > until_ns)
-			until_ns = app->hosts[i].restarting.lease_over_ns;
+		if (app->hosts[i].lease_over_ns > until_ns)
+			until_ns = app->hosts[i].lease_over_ns;
 	owe(app, until_ns);
 }
 

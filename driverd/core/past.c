@@ -45,7 +45,7 @@ int drv_past_add(struct drv_host *host)
 		host->now.stats != NULL ? &host->now.stats->stats : NULL;
 	struct drv_past *past = &host->past;
 
-	if (drv_host_has_begun(host) && (stats == NULL || !stats->final || host->now.is_doubted))
+	if (host->now.has_begun && (stats == NULL || !stats->final || host->now.is_doubted))
 		past->is_inexact = true;
 	if (stats != NULL && !host->now.is_doubted) {
 		if (make_room(past, stats) < 0)

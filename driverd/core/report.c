@@ -34,7 +34,7 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 
 	if (host->app->started_ns == 0) /* nothing ran, so nothing can be missing */
 		end = (struct fragi_account_end){.is_final = true, .is_orderly = true};
-	if (!drv_host_has_begun(host))
+	if (!host->now.has_begun)
 		end.is_final = true;
 	return end;
 }
@@ -51,7 +51,7 @@ static struct fragi_account_end end_of_all(const struct drv_host *host, uint32_t
 	struct fragi_account_end end = end_at(host, row);
 	const struct fragi_flow_stats *past = past_at(host, row);
 
-	if (host->restarting.count + host->restarting.moves == 0 && !host->past.is_inexact)
+	if (host->restarts.count + host->restarts.moves == 0 && !host->past.is_inexact)
 		return end;
 	*sum = (struct fragi_flow_stats){0};
 	if (past != NULL)
@@ -108,7 +108,7 @@ static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_
 		out->lost_at_least = 0;
 		out->sent_at_most = out->delivered_at_most = FRAGI_SUMMARY_OPEN;
 	}
-	out->lost_because = out->lost > 0 ? host->restarting.last : NULL;
+	out->lost_because = out->lost > 0 ? host->restarts.last : NULL;
 	out->edge = "inproc";
 	return 0;
 }
@@ -128,7 +128,7 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 	fragi_account_between(&sender, &receiver, flow->capacity, queues, out);
 	if (out->lost > 0)
 		out->lost_because =
-			to->restarting.last != NULL ? to->restarting.last : from->restarting.last;
+			to->restarts.last != NULL ? to->restarts.last : from->restarts.last;
 	if (fragi_timeline_between(to->clock, from->clock).state == FRAGI_TIMELINE_UNKNOWN)
 		out->latency_reason = "its ends have two clocks, which are not compared yet";
 	out->encrypted = drv_flow_is_encrypted(app, flow);
@@ -175,7 +175,7 @@ static void report_fragment(struct drv_app *app, uint32_t index, struct fragi_su
 		return;
 	out->worker = app->core->config.is_local ? NULL : host->worker;
 	out->epoch = host->now.epoch;
-	out->restarts = host->restarting.count;
+	out->restarts = host->restarts.count;
 	if (host->tables != NULL)
 		out->host_pid = host->now.prepared != NULL ? host->now.prepared->prepared.pid
 							   : host->tables->prepared.pid;

@@ -67,8 +67,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		.transports = host->transports,
 		.transport_count = host->transport_count,
 		.lease_ns = app->core->config.is_local ? 0 : host->on_failure->lease_ns,
-		.is_moved = !is_beside && host->restarting.is_moved,
-		.restarts = host->restarting.count,
+		.is_moved = !is_beside && host->now.is_moved,
+		.restarts = host->restarts.count,
 		.memory = host->first_memory[0] != '\0' ? host->first_memory : FW_MEMORY_NONE,
 		.may_restart = host->on_failure->policy != FRAGI_ON_FAILURE_STOP ||
 			       (!app->core->config.ends_with_app && !app->core->config.is_local),
@@ -87,7 +87,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 
 static int send_create(struct drv_host *host)
 {
-	host->restarting.was_on = host->now.session->number;
+	host->replacement.was_on = host->now.session->number;
 	return send_create_to(host, host->now.session, host->now.epoch, false);
 }
 
@@ -113,7 +113,7 @@ static int send_stop(struct drv_host *host)
 
 	if (host->now.goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = app->core->config.drain_ns;
-	message.stop.starts_again = host->move.phase == DRV_MOVE_ENDING;
+	message.stop.starts_again = host->replacement.phase == DRV_PHASE_ENDING;
 	message.stop.exit_code = app->exit_code;
 	return send_to(host, &message);
 }
@@ -126,8 +126,7 @@ static int send_kill(struct drv_host *host)
 	message.stop.reason = host->app->failure.sentence;
 	message.stop.failure = host->app->failure.code;
 	message.stop.starts_again =
-		(host->restarting.is_wanted || host->move.phase == DRV_MOVE_ENDING) &&
-		!host->app->end_wanted;
+		host->replacement.phase >= DRV_PHASE_ENDING && !host->app->end_wanted;
 	return send_to(host, &message);
 }
 
@@ -166,16 +165,16 @@ static bool kill(struct drv_host *host)
 	return is_sent;
 }
 
-int drv_request_another(struct drv_host *host, struct drv_session *session, uint64_t epoch)
+int drv_request_next(struct drv_host *host)
 {
-	return send_create_to(host, session, epoch, true);
+	return send_create_to(host, host->next.session, host->next.epoch, true);
 }
 
-void drv_request_no_other(struct drv_host *host, struct drv_session *session, uint64_t epoch)
+void drv_request_no_next(struct drv_host *host)
 {
 	struct fw_message message = {.kind = FW_HOST_KILL, .stop = {.starts_again = true}};
 
-	(void)send_as(host, session, epoch, &message);
+	(void)send_as(host, host->next.session, host->next.epoch, &message);
 }
 
 void drv_request_yield(struct drv_host *host)

@@ -545,7 +545,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	session_move(session, DRV_SESSION_GONE);
 	drv_watch_end(session);
 	drv_adopt_session_lost(session);
-	drv_move_session_lost(session);
+	drv_next_session_lost(session);
 	if (session->role == FW_ROLE_WORKER)
 		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
 				 session->name, why);

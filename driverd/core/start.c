@@ -48,6 +48,7 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.number = app->host_count,
 		.now.state = DRV_HOST_PLACED,
 		.now.epoch = app->epoch,
+		.now.has_begun = true,
 		.on_failure = &fragment->on_failure,
 		.now.session = session,
 		.worker = fragi_arena_strdup(&app->arena, session->name),

@@ -7,9 +7,8 @@
 #include <base/strmap.h>
 #include <driverd/core/core.h>
 #include <driverd/core/history.h>
-#include <driverd/core/move.h>
 #include <driverd/core/place.h>
-#include <driverd/core/restart.h>
+#include <driverd/core/replace.h>
 #include <driverd/core/timer.h>
 #include <graph/predict.h>
 #include <graph/resolve.h>
@@ -20,9 +19,9 @@
  *  - core.c turns an event into calls of the recorders, then lets each application decide
  *  - decide.c decides, once at the end of a step
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
- *  - restart.c does so for a host that failed and is started again, migrate.c elsewhere, lease.c
- *    when nobody runs it any more; move.c for one that leaves its worker while it runs; where.c
- *    finds a worker, past.c keeps what was counted
+ *  - replace.c brings a host from its process to the next one: failure.c when it failed, move.c
+ *    when it leaves its worker, swap.c for another library; migrate.c elsewhere, lease.c when
+ *    nobody runs it any more; where.c finds a worker, past.c keeps what was counted
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
  *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
  *    explain.c why fragments run where they do; drain.c keeps workers from getting more
@@ -134,6 +133,10 @@ struct drv_process {
 	bool is_orderly;          /* it ended with 0 after it was asked to */
 	bool is_lost;             /* its worker is gone */
 	bool is_adopted;          /* it was started for a driver before */
+	bool has_begun;           /* it was wired: messages may come from then on */
+	bool is_moved;   /* it is the first one of the host on its worker, and others were before */
+	uint64_t change; /* of the record of where it runs, which the next driver must know */
+	uint32_t sources; /* how often the application's source had changed when it was made */
 	/* of the stats */
 	uint64_t delivered_sum; /* of all flows */
 	bool is_doubted;        /* they cannot be what the process counted */
@@ -147,6 +150,7 @@ struct drv_host {
 	struct drv_app *app;
 	uint32_t number; /* from 1 */
 	struct drv_process now;
+	struct drv_process next;                 /* prepared beside now; session NULL: none is */
 	struct drv_host *next_there, **at_there; /* in the list of the session of now */
 	const char *worker; /* its name, also when it is gone; in the app's arena */
 	const char *node, *clock, *memory, *no_memory;
@@ -156,8 +160,9 @@ struct drv_host {
 	uint32_t *fragments;      /* indices in the spec */
 	uint32_t fragment_count;
 	const struct fragi_spec_on_failure *on_failure;
-	struct drv_restarting restarting;
-	struct drv_move move;
+	struct drv_replacement replacement;
+	struct drv_restarts restarts;
+	int64_t lease_over_ns; /* nobody runs a process before now from then on (lease.c) */
 	struct drv_past past;
 	struct fw_message *tables; /* owned; the first process's answer to PREPARE; NULL: not yet */
 	bool failed;               /* it is the cause, or part of it */
@@ -202,7 +207,7 @@ struct drv_reporting {
 	struct fragi_prediction prediction;       /* ops NULL: none */
 };
 
-#define DRV_APP_TIMERS 8
+#define DRV_APP_TIMERS 7
 
 /* What clients have changed while it runs (parameter.c), the oldest first. */
 struct drv_settings {
@@ -265,12 +270,11 @@ struct drv_app {
 	struct drv_timer missing_line;   /* the next line about what is missing */
 	struct drv_timer progress;
 	struct drv_timer judge;
-	struct drv_timer again;           /* the next look at hosts that are started again */
-	uint32_t restarting_count;        /* such hosts */
-	struct drv_host *moving;          /* the one that leaves its worker; NULL: none */
+	struct drv_timer again;           /* the next look at hosts that are replaced */
+	uint32_t replaced_count;          /* such hosts, without those that still run on */
+	struct drv_host *moving;          /* the one that is drained or swapped; NULL: none */
 	struct drv_swap *swap;            /* of a library; NULL: none (swap.h) */
 	uint32_t looked_count;            /* hosts before this one are moved, or stay */
-	struct drv_timer move;            /* the next look at it */
 	int64_t move_until_ns;            /* so long a stop waits for it; 0: none is wanted */
 	uint32_t homeless_count;          /* of these: only another worker, or time, helps them */
 	struct drv_suspicion suspicion;   /* host NULL: none */
@@ -448,6 +452,8 @@ void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, 
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
 void drv_host_move(struct drv_host *host, enum drv_host_state to);
+/* Now is another process from now on, of the worker that it is attached to. */
+void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
 /* It is to run on that worker. */
 void drv_host_attach(struct drv_host *host, struct drv_session *session);
@@ -517,10 +523,18 @@ void drv_suspicion_clear(const struct drv_host *peer);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
 
-/* Whether it was wired in its present epoch; before that it has nothing to count. */
-static inline bool drv_host_has_begun(const struct drv_host *host)
+/* Whether now is to end because next takes over from it. */
+static inline bool drv_host_hands_over(const struct drv_host *host)
 {
-	return host->restarting.count + host->restarting.moves == 0 || host->restarting.has_begun;
+	return host->replacement.phase == DRV_PHASE_YIELDING ||
+	       (host->replacement.phase == DRV_PHASE_ENDING && !host->replacement.is_anew);
+}
+
+/* Whether it does not run, and is to run again: now has failed, or has not run yet. */
+static inline bool drv_host_is_started_again(const struct drv_host *host)
+{
+	return host->replacement.phase == DRV_PHASE_STARTING ||
+	       (host->replacement.phase == DRV_PHASE_ENDING && host->replacement.is_anew);
 }
 
 /* past.c */

@@ -44,7 +44,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
 		host->name, peer->name, event->failure.sentence);
 	/* It cannot be reached, so it has to be another one. */
-	if (peer->restarting.is_wanted && drv_restart_is_due(peer))
+	if (drv_host_is_started_again(peer) && drv_restart_is_due(peer))
 		drv_host_failed(peer, &event->failure);
 	else if (app->suspicion.host == NULL)
 		suspect(app, &(struct drv_suspicion){host, peer, event->failure});
@@ -62,12 +62,12 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
 
-	host->failed = host->failed || !host->restarting.is_wanted;
+	host->failed = host->failed || !drv_host_is_started_again(host);
 	if (app->suspicion.host != NULL)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
 		host->name, failure->sentence);
-	host->restarting.until_ns = INT64_MAX; /* it has answered */
+	host->replacement.until_ns = INT64_MAX; /* it has answered */
 	suspect(app, &(struct drv_suspicion){host, NULL, *failure});
 }
 
@@ -107,9 +107,9 @@ static enum fragi_failure code_of_link(const struct drv_suspicion *s)
 static void blame(struct drv_app *app)
 {
 	const struct drv_suspicion s = app->suspicion;
-	struct drv_host *again = s.peer == NULL                 ? s.host
-				 : s.peer->restarting.is_wanted ? s.peer
-								: NULL;
+	struct drv_host *again = s.peer == NULL                      ? s.host
+				 : drv_host_is_started_again(s.peer) ? s.peer
+								     : NULL;
 	struct fw_failure failure = s.failure;
 
 	if (s.peer != NULL) {

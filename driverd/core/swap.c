@@ -127,7 +127,7 @@ static int check_host(struct asking *a)
 				     "events` shows that it runs",
 				     (app->moving != NULL ? app->moving : app->swap->host)->name,
 				     name));
-	if (host->now.session == NULL || host->restarting.is_wanted ||
+	if (host->now.session == NULL || drv_host_is_started_again(host) ||
 	    host->now.state != DRV_HOST_RUNNING)
 		return fail(
 			a, FRAGI_FAILURE_HOST_FAILED,
@@ -287,8 +287,10 @@ static int begin(struct asking *a, struct drv_session *client, const struct fw_m
 	drv_app_wake(app);
 	drv_history_note(core, FW_EVENT_SWAP, app, swap->who, "%s: %s is prepared in place of %s",
 			 swap->fragment, swap->library, swap->old);
-	drv_move_begin(a->host, a->host->now.session,
-		       drv_text(core, "%s replaces %s by %s", swap->who, swap->old, swap->library));
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
+		"%s goes on in another process on worker %s: %s replaces %s by %s", a->host->name,
+		a->host->worker, swap->who, swap->old, swap->library);
+	drv_replace_prepare(a->host, a->host->now.session, DRV_CAUSE_SWAP);
 	return 0;
 }
 
@@ -350,7 +352,7 @@ void drv_swap_takes_source(struct drv_host *host)
 	if (swap == NULL || swap->source == NULL)
 		return;
 	drv_parameter_use_source(host->app, swap->source, swap->source_bytes);
-	host->move.sources = host->app->settings.sources;
+	host->next.sources = host->app->settings.sources;
 	swap->source = NULL;
 	swap->is_taken = true;
 }
@@ -438,7 +440,8 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 	if (swap == NULL || !swap->is_taken || app->state != DRV_APP_RUNNING || app->end_wanted ||
 	    app->stop_wanted || host->now.session == NULL || host->now.is_lost ||
 	    failure->code == FRAGI_FAILURE_WORKER_LOST ||
-	    (host->move.phase != DRV_MOVE_NONE && host->move.phase != DRV_MOVE_STARTING))
+	    (host->replacement.phase != DRV_PHASE_NONE &&
+	     host->replacement.phase != DRV_PHASE_STARTING))
 		return false;
 	if (swap->until_ns != 0 && app->core->now_ns >= swap->until_ns) {
 		forget(swap);

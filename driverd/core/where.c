@@ -10,7 +10,7 @@
 #include <base/units.h>
 
 /*
- * Which worker can take over a host, while it runs (move.c) or when it has ended (migrate.c): one
+ * Which worker can take over a host, while it runs (move.c, swap.c) or when it has ended (migrate.c): one
  * that fits as at a start, that the hosts at the other ends of its flows reach over the transports
  * that these flows have got, and from which what the host shares with others can be reached. And
  * why some hosts have to stay where they are as long as they run.
@@ -124,7 +124,7 @@ static struct drv_host *host_of(const struct drv_app *app, const char *name)
 
 static bool is_being_moved_to(const struct drv_host *host, const struct drv_session *session)
 {
-	return host->app->moving == host && host->move.session == session;
+	return host->app->moving == host && host->next.session == session;
 }
 
 /* Whether a fragment from which the host is to be apart is being moved to that worker. */
@@ -259,7 +259,7 @@ const char *drv_where_obstacle(const struct drv_host *host)
 static int look(const struct drv_host *host, bool goes_back, struct fragi_arena *arena,
 		struct drv_session **out_session, struct drv_place *out_place)
 {
-	const struct drv_restarting *r = &host->restarting;
+	const struct drv_replacement *r = &host->replacement;
 	struct drv_app *app = host->app;
 	struct drv_core *core = app->core;
 	struct drv_place *places = fragi_arena_alloc(&core->actions->arena,
@@ -301,7 +301,7 @@ int drv_where(const struct drv_host *host, struct fragi_arena *arena,
 {
 	int result = look(host, false, arena, out_session, out_place);
 
-	if (result < 0 || *out_session != NULL || host->restarting.left == 0)
+	if (result < 0 || *out_session != NULL || host->replacement.left == 0)
 		return result;
 	fragi_arena_fini(arena);
 	return look(host, true, arena, out_session, out_place);

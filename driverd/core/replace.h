@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_REPLACE_H
+#define DRV_REPLACE_H
+
+#include <base/arena.h>
+#include <wire/message.h>
+
+/* A part of state.h: how a host comes from its process to the next one. */
+struct drv_app;
+struct drv_core;
+struct drv_host;
+struct drv_place;
+struct drv_place_worker;
+struct drv_session;
+
+/*
+ * Of the host's process (now) and the next one. The phases follow one another; a replacement begins
+ * with any of the first three. replace.c has the table.
+ */
+enum drv_phase {
+	DRV_PHASE_NONE,
+	DRV_PHASE_PREPARING, /* next loads and composes, while now runs on */
+	DRV_PHASE_YIELDING,  /* now drains, and its peers wait for next */
+	DRV_PHASE_ENDING,    /* now ends, or is killed */
+	DRV_PHASE_STARTING,  /* next is now: it is placed, prepared, wired and started */
+};
+
+enum drv_cause {
+	DRV_CAUSE_FAILURE, /* now has failed, or its worker is lost (failure.c) */
+	DRV_CAUSE_DRAIN,   /* its worker is drained (move.c) */
+	DRV_CAUSE_SWAP,    /* a client replaces a library (swap.c) */
+};
+
+struct drv_replacement {
+	enum drv_phase phase;
+	enum drv_cause cause;
+	bool is_anew;     /* ENDING: now has failed, so next is made anew and counts as a restart */
+	bool is_resumed;  /* a driver before has begun it, and may have told the peers already */
+	bool is_given_up; /* a stop waits for it no longer: the worker of next, or of now, ends */
+	int64_t at_ns;    /* STARTING: next is not asked for anything before */
+	int64_t until_ns; /* when the phase has lasted too long; INT64_MAX: never */
+	/* why next cannot be the next process; owned; NULL: nothing is known against it */
+	char *failed;
+	enum fragi_failure failed_code;
+	bool has_ended;           /* ... and it is not there any more */
+	struct drv_session *from; /* STARTING: of the process before; NULL: gone, or the same */
+	uint64_t was_on;          /* number of the session that got the last HOST_CREATE */
+	/* migrate.c: on which worker next is to run */
+	bool is_leaving;       /* on another one than now */
+	bool is_refused;       /* that of now does not take it any more */
+	uint64_t left;         /* number of the session where it failed last; 0: any will do */
+	uint64_t seen_version; /* of the workers among which none was found; 0: nobody has looked */
+	struct fragi_arena places; /* of its fragments' places, since it was placed anew */
+	/* move.c: a host whose worker is drained */
+	char *stays;      /* why it is not moved; owned; NULL: it is, or need not be */
+	int64_t again_ns; /* not before this, as no worker could take it just now */
+};
+
+/* How often a host was replaced, and why; of restarts, those within the period of its on_failure. */
+struct drv_restarts {
+	uint32_t count;    /* restarts in all */
+	uint32_t moves;    /* the same for processes that took over */
+	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
+	/* the first failure of those that follow one another; its texts are owned */
+	enum fragi_failure first_code;
+	char *first, *first_op;
+	char *last; /* the sentence of the last one; owned; NULL: none */
+};
+
+/* failure.c */
+/*
+ * A host has failed: it is to be started again, if its policy says so and the application runs;
+ * else the application has failed.
+ */
+void drv_host_failed(struct drv_host *host, const struct fw_failure *failure);
+/* Whether its policy, and the state of its application, have it started again when it fails. */
+bool drv_restart_is_due(const struct drv_host *host);
+/* Whether a client may have it started again now: it runs, and its intensity has room. */
+bool drv_restart_may(const struct drv_host *host);
+/* A process that has failed is replaced: that counts for the intensity. */
+void drv_restart_count(struct drv_host *host);
+void drv_restarts_fini(struct drv_restarts *restarts);
+
+/* replace.c */
+/* Now is to end, because it has failed, and another process follows it after so long. */
+void drv_replace_failed(struct drv_host *host, int64_t wait_ns);
+/*
+ * Another process is prepared on that worker while now runs on. No other host of the application
+ * may be replaced so.
+ */
+void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enum drv_cause cause);
+/* The same, but the process was asked to prepare. is_resumed: by a driver before. */
+void drv_replace_begin(struct drv_host *host, struct drv_session *session, uint64_t epoch,
+		       enum drv_cause cause, bool is_resumed);
+/* A driver before has told now to yield. */
+void drv_replace_resume_yield(struct drv_host *host);
+/* Now took over from another process, and could not be started: one more follows it there. */
+void drv_replace_resume_start(struct drv_host *host);
+/* Brings the hosts that are replaced nearer to running, and finds those that are to be. */
+void drv_replace_work(struct drv_app *app);
+/* Whether there may be something to do in the next step, whatever happens. */
+bool drv_replace_is_wanted(const struct drv_app *app);
+/* Whether a host is between two processes, so that the application can neither stop nor end. */
+bool drv_replace_holds(const struct drv_app *app);
+/* The application ends: nothing is replaced any more. */
+void drv_replace_give_up(struct drv_app *app);
+/* Next is not needed, or not there any more. */
+void drv_replace_let_go(struct drv_host *host, bool kill);
+/* Next does not follow a process that was drained for it: it goes on otherwise. */
+void drv_replace_no_move(struct drv_host *host);
+/* next: of a process that is prepared beside the host */
+bool drv_next_is(const struct drv_host *host, const struct drv_session *session, uint64_t epoch);
+/* A message of next; takes it. */
+void drv_next_message(struct drv_host *host, struct fw_message *message);
+/* Takes the answer of next to PREPARE. */
+void drv_next_prepared(struct drv_host *host, struct fw_message *message);
+/* A worker is gone, perhaps that of a next process. */
+void drv_next_session_lost(const struct drv_session *session);
+void drv_replacement_fini(struct drv_replacement *replacement);
+
+/* move.c: hosts leave drained workers */
+/* Begins with the first one that can leave. */
+void drv_move_look(struct drv_app *app);
+/* Whether a host may leave its worker now, as the peers of its flows can wait for it. */
+bool drv_move_may_yield(const struct drv_host *host);
+/* It is not moved; why is shown until it is. */
+void drv_move_stays(struct drv_host *host, const char *why);
+/* A part of what the operators of now have saved, for next. */
+void drv_move_saved(struct drv_host *host, const struct fw_message *message);
+/*
+ * A driver before had begun to move the host: to that process, whose answer is taken; NULL: it has
+ * not come yet. is_current: it was made from the present source
+ */
+void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_t epoch,
+		     struct fw_message *prepared, bool is_current);
+
+/* migrate.c: hosts whose next process may run on another worker */
+bool drv_migrates(const struct drv_host *host);
+/*
+ * Its worker is lost, and it is GONE and detached: it goes on elsewhere. Returns false where it
+ * does not, which is the failure of the application.
+ */
+bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence);
+/* Its worker, which was told to end, has ended it. Returns false as above. */
+bool drv_migrate_left(struct drv_host *host, const char *sentence);
+/* It has failed. */
+void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure);
+/* It is GONE: whether next waits for another worker from now on, and has none. */
+bool drv_migrate_leaves(struct drv_host *host);
+/* It is PLACED: whether it must go on to another worker before it is started on this one. */
+bool drv_migrate_goes_on(struct drv_host *host);
+/* Gives next a worker, if one fits, and makes it now. */
+void drv_migrate_place(struct drv_host *host);
+/* It runs again. */
+void drv_migrate_over(struct drv_host *host);
+
+/* drain.c */
+void drv_drain(struct drv_session *client, const struct fw_message *message);
+bool drv_drain_is(const struct drv_core *core, const char *worker);
+/* An earlier driver has kept that. Returns 0 or -ENOMEM. */
+int drv_drain_restore(struct drv_core *core, const char *worker);
+void drv_drain_fini(struct drv_core *core);
+
+/* where.c */
+/*
+ * Why no other process can go on for the host, on whichever worker; NULL: one can. In the arena of
+ * the step.
+ */
+const char *drv_where_keeps_process(const struct drv_host *host);
+/* The same for one on another worker. */
+const char *drv_where_obstacle(const struct drv_host *host);
+/* Whether its worker shares memory with those hosts with which its flows need that. */
+bool drv_where_may_stay(const struct drv_host *host);
+/*
+ * Finds the worker that takes the host over; its place says why, or why there is none (out_session
+ * NULL), in the arena. Returns 0 or -ENOMEM.
+ */
+int drv_where(const struct drv_host *host, struct fragi_arena *arena,
+	      struct drv_session **out_session, struct drv_place *out_place);
+
+/* start.c */
+/* A worker's share of what the fragment, or each of a host's, requires; sign -1: given back. */
+void drv_start_take_share(const struct drv_app *app, size_t fragment, struct drv_session *session,
+			  int64_t sign);
+void drv_start_take_shares(const struct drv_host *host, struct drv_session *session, int64_t sign);
+/* That share, where the application has not taken it: of one fragment, of those of a host. */
+void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
+		       int64_t sign);
+void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign);
+/*
+ * What placement looks at, for so many fragments. session_of: of each worker. Returns -ENOMEM, or
+ * 0.
+ */
+int drv_start_workers(struct drv_core *core, size_t fragments,
+		      struct drv_place_worker **out_workers, int **out_session_of,
+		      size_t *out_count);
+
+/* request.c */
+/* Asks the worker of next to prepare it. Returns 0, -ENOMEM, -EMSGSIZE. */
+int drv_request_next(struct drv_host *host);
+/* Next is not needed any more. */
+void drv_request_no_next(struct drv_host *host);
+/* The host is to be replaced: it yields, and its peer suspends the edges to it. */
+void drv_request_yield(struct drv_host *host);
+void drv_request_suspend(struct drv_host *peer, const struct drv_host *host);
+/* The new process is the host: its worker, and the one before, get what was counted so far. */
+void drv_request_past(struct drv_host *host);
+void drv_request_past_of(const struct drv_host *host, struct drv_session *from);
+
+/* host.c */
+/* What the host knows of its worker is that of another one from now on. Returns 0 or -ENOMEM. */
+int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
+/* Whether a process answers PREPARE as the one before did. */
+bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
+/* The worker ends as it was told to: what a stop would start there is not started any more. */
+void drv_host_leave(const struct drv_session *session);
+/* The other end of an edge of the host. */
+struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
+
+/* lease.c */
+/* A BEAT of a worker, or its HELLO (0). */
+void drv_lease_heard(struct drv_session *session, int64_t sent_ns);
+/* What the BEAT for a worker says. */
+void drv_lease_fill(const struct drv_session *session, struct fw_beat *beat);
+/* From when on nobody runs the host, though its worker was lost at this moment. */
+int64_t drv_lease_over_ns(const struct drv_host *host);
+/*
+ * How it ended was reported, and happened while no driver was there: if it is not known that this
+ * worker was the last one that ran it, another one may still do so.
+ */
+void drv_lease_ended_before(struct drv_host *host);
+/* That process of the host was reported, and is this driver's now. Returns 0 or -ENOMEM. */
+int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, uint64_t epoch);
+/* What a driver before may have left running of the application ends by itself. */
+void drv_lease_owe_all(struct drv_app *app);
+/* The application has ended; hosts of it may still run where nobody can reach them. */
+void drv_lease_owe(struct drv_app *app);
+/* Whether it may not be placed yet, because of an earlier run of its name. */
+bool drv_lease_holds(struct drv_app *app);
+/* This driver ends, and leases are to last until the next one is there. */
+void drv_lease_leave(struct drv_core *core);
+void drv_lease_fini(struct drv_core *core);
+
+#endif
