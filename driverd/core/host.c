@@ -152,7 +152,7 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 
 	for (host = session->first_host; host != NULL; host = next) {
 		bool is_given_up = host->now.state == DRV_HOST_KILLED &&
-				   !drv_host_is_started_again(host) && !drv_host_hands_over(host) &&
+				   host->replacement.phase < DRV_PHASE_YIELDING &&
 				   !app->end_wanted; /* for a stop: no failure */
 		next = host->next_there;
 		if (host->app != app)

@@ -140,8 +140,8 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 
 static bool runs(const struct drv_host *host)
 {
-	return host != NULL && host->now.session != NULL && !drv_host_is_started_again(host) &&
-	       !drv_host_hands_over(host) &&
+	return host != NULL && host->now.session != NULL &&
+	       host->replacement.phase < DRV_PHASE_YIELDING &&
 	       (host->now.state == DRV_HOST_RUNNING || host->now.state == DRV_HOST_DONE);
 }
 
