@@ -56,7 +56,7 @@ struct drv_replacement {
 	int64_t again_ns; /* not before this, as no worker could take it just now */
 };
 
-/* How often a host was replaced, and why; of restarts, those within the period of its on_failure. */
+/* How often a host was replaced, and why. */
 struct drv_restarts {
 	uint32_t count;    /* restarts in all */
 	uint32_t moves;    /* the same for processes that took over */
@@ -108,7 +108,9 @@ void drv_replace_give_up(struct drv_app *app);
 void drv_replace_let_go(struct drv_host *host, bool kill);
 /* Next does not follow a process that was drained for it: it goes on otherwise. */
 void drv_replace_no_move(struct drv_host *host);
-/* next: of a process that is prepared beside the host */
+
+/* next.c */
+/* Whether a message of that epoch, from that worker, is of the host's next process. */
 bool drv_next_is(const struct drv_host *host, const struct drv_session *session, uint64_t epoch);
 /* A message of next; takes it. */
 void drv_next_message(struct drv_host *host, struct fw_message *message);

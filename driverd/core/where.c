@@ -10,7 +10,7 @@
 #include <base/units.h>
 
 /*
- * Which worker can take over a host, while it runs (move.c, swap.c) or when it has ended (migrate.c): one
+ * Which worker can take over a host, while it runs (move.c) or when it has ended (migrate.c): one
  * that fits as at a start, that the hosts at the other ends of its flows reach over the transports
  * that these flows have got, and from which what the host shares with others can be reached. And
  * why some hosts have to stay where they are as long as they run.
