@@ -496,6 +496,7 @@ void drv_decide(struct drv_core *core)
 
 	if (core->app_count != 0)
 		look_at_one(core);
+	core->decides = true;
 	list = core->awake;
 	core->awake = NULL;
 	core->last_awake = &core->awake;
@@ -507,6 +508,7 @@ void drv_decide(struct drv_core *core)
 		if (app->state != DRV_APP_ENDED && !sleeps(app))
 			drv_app_wake(app);
 	}
+	core->decides = false;
 	app = core->awake;
 	if (app == NULL || app->next_awake == NULL)
 		return;

@@ -63,6 +63,7 @@ bool drv_replace_holds(const struct drv_app *app)
 bool drv_replace_is_wanted(const struct drv_app *app)
 {
 	return app->replaced_count != app->homeless_count || app->moving != NULL ||
+	       drv_swap_is_asked(app) ||
 	       (app->core->drained_count != 0 &&
 		(app->workers_changed || app->looked_count < app->host_count));
 }
@@ -500,6 +501,8 @@ void drv_replace_work(struct drv_app *app)
 	struct drv_core *core = app->core;
 	int64_t next_ns = INT64_MAX;
 
+	if (!app->stop_wanted)
+		drv_swap_work(app);
 	if (app->moving == NULL && !app->stop_wanted)
 		drv_move_look(app);
 	wait_for_move(app);

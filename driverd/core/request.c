@@ -14,6 +14,7 @@ static int send_as(const struct drv_host *host, struct drv_session *session, uin
 		   struct fw_message *message)
 {
 	assert(session != NULL);
+	assert(host->app->core->decides && "an event only records");
 	message->run = host->app->run;
 	message->host = host->number;
 	message->epoch = epoch;

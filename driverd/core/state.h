@@ -286,6 +286,7 @@ struct drv_core {
 	int64_t real_ns; /* for what the summary reports */
 	int64_t items;   /* that it may still handle; below 0 when one frame had more */
 	bool work_left;  /* the next step is wanted at once */
+	bool decides; /* what the event was is recorded; hosts are asked for something only now */
 };
 
 /*

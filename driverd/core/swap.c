@@ -15,6 +15,7 @@ struct drv_swap {
 	uint64_t connection, seq; /* of the client that waits for the answer; 0: it has got it */
 	int64_t probation_ns;
 	int64_t until_ns; /* of the probation; 0: the new process does not run yet */
+	bool has_begun;   /* a process with the new library was asked for */
 	bool is_taken;    /* the application's source has the new library */
 	void *source;     /* until then; owned */
 	size_t source_bytes;
@@ -287,11 +288,25 @@ static int begin(struct asking *a, struct drv_session *client, const struct fw_m
 	drv_app_wake(app);
 	drv_history_note(core, FW_EVENT_SWAP, app, swap->who, "%s: %s is prepared in place of %s",
 			 swap->fragment, swap->library, swap->old);
-	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
-		"%s goes on in another process on worker %s: %s replaces %s by %s", a->host->name,
-		a->host->worker, swap->who, swap->old, swap->library);
-	drv_replace_prepare(a->host, a->host->now.session, DRV_CAUSE_SWAP);
 	return 0;
+}
+
+void drv_swap_work(struct drv_app *app)
+{
+	struct drv_swap *swap = app->swap;
+
+	if (!drv_swap_is_asked(app))
+		return;
+	swap->has_begun = true;
+	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+		"%s goes on in another process on worker %s: %s replaces %s by %s",
+		swap->host->name, swap->host->worker, swap->who, swap->old, swap->library);
+	drv_replace_prepare(swap->host, swap->host->now.session, DRV_CAUSE_SWAP);
+}
+
+bool drv_swap_is_asked(const struct drv_app *app)
+{
+	return app->swap != NULL && !app->swap->has_begun;
 }
 
 static int ask(struct asking *a, struct drv_session *client, const struct fw_message *message)

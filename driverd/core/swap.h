@@ -19,6 +19,9 @@
 #define DRV_PROBATION_NS_MAX ((int64_t)3600 * 1000000000)
 
 void drv_swap(struct drv_session *client, const struct fw_message *message);
+/* Whether a client has asked for one that has not begun; begins with it. */
+bool drv_swap_is_asked(const struct drv_app *app);
+void drv_swap_work(struct drv_app *app);
 /* How many requests it counts as: the source is read and written. */
 uint32_t drv_swap_cost(const struct drv_core *core, const struct fw_message *message);
 /* What the new process is made from; NULL: the application's. */

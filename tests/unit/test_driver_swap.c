@@ -155,6 +155,66 @@ Test(driver_swap, what_cannot_be_prepared_changes_nothing)
 	world_fini(&w);
 }
 
+/* So many seconds, in which the client waits. */
+static void pass_waiting(struct world *w, int seconds)
+{
+	for (int i = 0; i < seconds; i++) {
+		struct fw_message beat = {.kind = FW_BEAT, .beat.waits_for = ""};
+
+		pass_beating(w, 1000 * MS, 1, 2);
+		say(w, CLIENT, &beat);
+	}
+}
+
+/* A library that hangs in a constructor: 2 minutes, where no start timeout was given. */
+Test(driver_swap, one_that_hangs_while_it_is_prepared_changes_nothing)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	swap_begins(&w, graph);
+	pass_waiting(&w, 119);
+	cr_expect_null(taken(&w, CLIENT, FW_ANSWER), "it may take that long");
+	pass_waiting(&w, 2);
+	m = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m, "%s", w.log);
+	assert_has(m->answer.failure.sentence, "worker b did not answer PREPARE in time; nothing");
+	m = taken(&w, 2, FW_HOST_KILL);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->epoch, 2);
+	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
+	cr_expect_eq(drv_core_placed(w.core), 2);
+	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
+	cr_expect_not_null(taken(&w, 2, FW_HOST_CREATE), "the next swap is taken");
+	world_fini(&w);
+}
+
+Test(driver_swap, one_that_hangs_in_start_brings_the_old_library_back)
+{
+	const struct fw_message *m;
+	struct world w;
+
+	swap_begins(&w, graph);
+	new_is_prepared(&w);
+	old_ends(&w);
+	speaking_epoch[2] = 2;
+	say_result(&w, 2, 2, FW_HOST_WIRED);
+	forget_requests(&w, 2);
+	pass_waiting(&w, 119);
+	cr_expect_null(taken(&w, 2, FW_HOST_KILL), "it may take that long");
+	pass_waiting(&w, 2);
+	cr_expect_not_null(taken(&w, 2, FW_HOST_KILL), "%s", w.log);
+	m = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m, "%s", w.log);
+	assert_has(m->answer.failure.sentence, "did not answer START in time");
+	say_exit(&w, 2, 2, 0, 9, "");
+	m = taken(&w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w.log);
+	cr_expect(has_set(m, "swap:f2/libold.so=libold.so"));
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
+	world_fini(&w);
+}
+
 Test(driver_swap, a_failure_within_probation_brings_the_old_library_back)
 {
 	const struct fw_message *create;
