@@ -158,10 +158,10 @@ Test(driver_swap, what_cannot_be_prepared_changes_nothing)
 /* So many seconds, in which the client waits. */
 static void pass_waiting(struct world *w, int seconds)
 {
-	for (int i = 0; i < seconds; i++) {
+	for (int i = 0; i < 2 * seconds; i++) {
 		struct fw_message beat = {.kind = FW_BEAT, .beat.waits_for = ""};
 
-		pass_beating(w, 1000 * MS, 1, 2);
+		pass_beating(w, 500 * MS, 1, 2);
 		say(w, CLIENT, &beat);
 	}
 }
@@ -202,7 +202,7 @@ Test(driver_swap, one_that_hangs_in_start_brings_the_old_library_back)
 	forget_requests(&w, 2);
 	pass_waiting(&w, 119);
 	cr_expect_null(taken(&w, 2, FW_HOST_KILL), "it may take that long");
-	pass_waiting(&w, 2);
+	pass_beating(&w, 1500 * MS, 1, 2);
 	cr_expect_not_null(taken(&w, 2, FW_HOST_KILL), "%s", w.log);
 	m = taken(&w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(m, "%s", w.log);
