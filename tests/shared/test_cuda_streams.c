@@ -123,6 +123,31 @@ static const struct frag_op_type reader_type = {
 	.initialize = use_stream,
 	.compute = read_compute,
 };
+static int choose_nothing(void *self, struct frag_tick *tick, void *arg)
+{
+	(void)self;
+	(void)tick;
+	(void)arg;
+	return 0;
+}
+
+static int choose_flows(void *state, struct frag_op *op)
+{
+	(void)state;
+	return frag_set_dynamic_flows(op, choose_nothing, NULL);
+}
+
+/* The same, with more than its stream around its ticks. */
+static const struct frag_op_type choosing_reader_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "choosing_reader",
+	FRAG_PORTS(in_port),
+	FRAG_PARAMS(params),
+	.state_size = sizeof(struct gpu_op),
+	.setup = choose_flows,
+	.initialize = use_stream,
+	.compute = read_compute,
+};
 static const struct frag_op_type looker_type = {
 	FRAG_OP_TYPE_INIT,
 	.name = "looker",
@@ -403,13 +428,13 @@ static int hold_scratch(struct frag_tick *t)
 	return frag_tick_hold(t, now.scratch);
 }
 
-Test(cuda_streams, a_tensor_that_is_held_stays_until_the_work_is_done)
+static void hold_a_tensor(const struct frag_op_type *type)
 {
 	struct frag_harness *writer, *reader;
 
 	use_pool(2);
 	writer = harness(&writer_type);
-	reader = harness(&reader_type);
+	reader = harness(type);
 	cr_assert_eq(frag_tensor_create_on(NULL, GPU, U8, 1, (const int64_t[]){BYTES}, &now.result),
 		     0);
 	cr_assert_eq(make_tensor(&now.scratch), 0);
@@ -427,6 +452,16 @@ Test(cuda_streams, a_tensor_that_is_held_stays_until_the_work_is_done)
 	frag_tensor_unref(now.result);
 	drop_pool();
 	cr_expect_eq(fake.used(), 0);
+}
+
+Test(cuda_streams, a_tensor_that_is_held_stays_until_the_work_is_done)
+{
+	hold_a_tensor(&reader_type);
+}
+
+Test(cuda_streams, an_operator_that_chooses_its_flows_has_a_stream_too)
+{
+	hold_a_tensor(&choosing_reader_type);
 }
 
 /* Each call that a stream needs fails once: the tick says which, and nothing is lost or hangs. */

@@ -46,10 +46,6 @@ struct fragi_op_stream {
 	/* of the tick: tensors that it holds */
 	struct frag_tensor **held;
 	uint32_t held_count, held_capacity;
-	/* of the exec: what an emit calls next, and whether always */
-	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
-				       struct frag_message *message);
-	bool attaches_always;
 };
 
 struct fragi_pool_place;

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 
-#include <base/alloc.h>
 #include <base/units.h>
 #include <data/message.h>
 #include <sched/exec.h>
 
 /*
- * The deadline of an operator. It has another compute in its table, which calls the operator's and
- * then compares the time; operators without one pay nothing. Messages that are too old already are
- * dropped by timing.c.
+ * The deadline of an operator: the time is compared after compute. Messages that are too old
+ * already are dropped by timing.c.
  */
-struct fragi_deadline_state {
-	struct frag_op_type type; /* the operator's, but for compute */
-	const struct frag_op_type *usual;
-	uint64_t tick, begin; /* of a tick that may be pending */
-};
 
 /* How old the oldest message of the tick is; 0: none has a time that is known here. */
 static int64_t oldest_ns(const struct frag_tick *tick)
@@ -43,24 +36,26 @@ int fragi_deadline_fail(struct frag_tick *tick, int64_t took_ns, int64_t budget_
 			    fragi_format_duration(budget_ns, budget, sizeof(budget)));
 }
 
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->op->deadline.budget_ns != 0;
+}
+
 static int compute(void *self, struct frag_tick *tick)
 {
 	struct fragi_exec *exec = (struct fragi_exec *)tick;
-	struct fragi_deadline_state *state = exec->deadline;
 	const struct fragi_deadline *deadline = &exec->op->deadline;
 	int64_t took_ns;
 	int r;
 
-	if (state->tick != tick->number) {
-		state->tick = tick->number;
-		state->begin = tick->stamp;
-	}
-	r = state->usual->compute(self, tick);
-	if (r < 0 || r == FRAG_PENDING)
+	if (!exec->pending)
+		exec->deadline_begin = tick->stamp;
+	r = fragi_inside_compute(FRAGI_AROUND_DEADLINE, self, tick);
+	if (r < 0 || fragi_tick_goes_on(tick, r))
 		return r;
 	took_ns = deadline->from_acquisition
 			  ? oldest_ns(tick)
-			  : (int64_t)fragi_stamp_diff_ns(state->begin, fragi_stamp());
+			  : (int64_t)fragi_stamp_diff_ns(exec->deadline_begin, fragi_stamp());
 	if (took_ns <= deadline->budget_ns)
 		return r;
 	fragi_count(&exec->row->deadline_misses, 1);
@@ -70,27 +65,7 @@ static int compute(void *self, struct frag_tick *tick)
 				   deadline->from_acquisition ? "its oldest message" : "compute");
 }
 
-int fragi_deadline_create(struct fragi_exec *exec)
-{
-	struct frag_op *op = exec->op;
-	struct fragi_deadline_state *state;
-
-	if (op->deadline.budget_ns == 0)
-		return 0;
-	state = fragi_calloc(1, sizeof(*state));
-	if (state == NULL)
-		return -ENOMEM;
-	state->type = *op->type;
-	state->type.compute = compute;
-	state->usual = op->type;
-	op->type = &state->type;
-	exec->deadline = state;
-	return 0;
-}
-
-void fragi_deadline_destroy(struct fragi_exec *exec)
-{
-	if (exec->deadline != NULL)
-		exec->op->type = exec->deadline->usual;
-	fragi_free(exec->deadline);
-}
+const struct fragi_around fragi_around_deadline = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+};

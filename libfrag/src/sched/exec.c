@@ -211,13 +211,6 @@ static int distances_create(struct fragi_exec *exec)
 	return 0;
 }
 
-static int bind_attach(struct fragi_exec *exec)
-{
-	fragi_stream_bind(exec);
-	fragi_path_bind(exec);
-	return fragi_logging_bind(exec->op);
-}
-
 int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		      struct fragi_op_row *row, struct fragi_sched *sched,
 		      void (*notify)(void *exec))
@@ -229,24 +222,17 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 	memset(exec, 0, sizeof(*exec));
 	exec->op = op;
 	op->exec = exec;
-	if (fragi_deadline_create(exec) < 0) {
-		fragi_exec_destroy(op);
-		return -ENOMEM;
-	}
-	exec->compute = exec->usual_compute = op->type->compute;
 	exec->self = op->state;
 	exec->row = row;
 	exec->sched = sched;
 	exec->clock = op->fragment->clock;
 	exec->watchdog_ns = op->watchdog_ns;
 	exec->tick.op = op;
-	exec->tick.attach = op->tracked != NULL ? fragi_tracking_attach : fragi_tick_attach;
-	exec->tick.attaches = op->tracked != NULL ? FRAGI_ATTACH_LABEL : 0;
 	exec->tick.metadata = fragi_metadata_create(op->metadata_policy == FRAG_METADATA_DEFAULT
 							    ? FRAG_METADATA_RAISE
 							    : op->metadata_policy);
 	if (exec->tick.metadata == NULL || ports_create(exec, bindings, notify) < 0 ||
-	    bind_attach(exec) < 0 || fragi_timing_create(exec) < 0 ||
+	    fragi_logging_bind(op) < 0 || fragi_timing_create(exec) < 0 ||
 	    conditions_create(exec, notify) < 0 || fragi_flow_control_create(exec, bindings) < 0 ||
 	    distances_create(exec) < 0) {
 		fragi_exec_destroy(op);
@@ -259,7 +245,7 @@ int fragi_exec_create(struct frag_op *op, const struct fragi_binding *bindings,
 		fragi_exec_destroy(op);
 		return -ENOMEM;
 	}
-	fragi_ranges_bind(exec);
+	fragi_around_bind(exec);
 	if (atomic_load(&op->stop_asked))
 		fragi_exec_request_stop(exec);
 	return 0;
@@ -283,7 +269,6 @@ void fragi_exec_destroy(struct frag_op *op)
 	fragi_exec_free_sets(exec);
 	fragi_flow_control_destroy(exec);
 	fragi_timing_destroy(exec);
-	fragi_deadline_destroy(exec);
 	fragi_free(exec->tick.received);
 	fragi_metadata_destroy(exec->tick.metadata);
 	ports_destroy(exec);

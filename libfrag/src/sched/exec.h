@@ -3,6 +3,7 @@
 #define FRAGI_SCHED_EXEC_H
 
 #include <base/stamp.h>
+#include <sched/around.h>
 #include <sched/sched.h>
 
 /*
@@ -34,8 +35,8 @@ struct fragi_exec_port {
 
 /* metadata may hold keys: it is cleared when the tick ends */
 #define FRAGI_ATTACH_METADATA 1u
-/* the operator is tracked (tracking.h) or logged (logging.h), or has a stream; always set then */
-#define FRAGI_ATTACH_LABEL 2u
+/* something goes around each message (around.h); always set then */
+#define FRAGI_ATTACH_ALWAYS 2u
 
 struct frag_tick {
 	struct frag_op *op;
@@ -48,7 +49,7 @@ struct frag_tick {
 	struct frag_metadata *metadata;
 	uint8_t attaches;                       /* FRAGI_ATTACH_*: what an emit gives its message */
 	const struct frag_message *metadata_of; /* the message whose metadata it is, unchanged */
-	/* called by an emit that has something to attach: fragi_tick_attach, or another one */
+	/* called by an emit if `attaches` is not 0: fragi_tick_attach, or what goes around it */
 	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
 				       struct frag_message *message);
 	int64_t time_ns; /* its begin on the fragment's clock; 0: not computed yet */
@@ -91,12 +92,9 @@ struct fragi_distance {
 
 struct fragi_exec {
 	struct frag_tick tick;
-	/* the operator's compute; while a tick is pending, what goes on with it (pending.c) */
+	/* the operator's compute, or that of what goes around it */
 	int (*compute)(void *self, struct frag_tick *tick);
 	/* constant while the operator runs */
-	int (*usual_compute)(void *self, struct frag_tick *tick); /* while no tick is pending */
-	/* what a range of a profiler goes around (ranges.c); NULL: none is attached */
-	int (*ranged_compute)(void *self, struct frag_tick *tick);
 	struct fragi_flow_control *flow_control; /* NULL: no execution flows, no dynamic ones */
 	void *self;                              /* the operator's state */
 	struct frag_op *op;
@@ -116,10 +114,10 @@ struct fragi_exec {
 	uint32_t in_count, out_count;
 	struct fragi_check *checks; /* of all conditions that are more than a gate (check.c) */
 	uint32_t check_count;
-	struct fragi_timing_state *timing;     /* NULL: no input has timing */
-	struct fragi_deadline_state *deadline; /* NULL: none */
-	bool missed_deadline;                  /* and therefore it has failed */
-	struct fragi_tx **txs;                 /* of all outputs, port by port */
+	struct fragi_timing_state *timing; /* NULL: no input has timing */
+	uint64_t deadline_begin;           /* stamp: since when its deadline counts */
+	bool missed_deadline;              /* and therefore it has failed */
+	struct fragi_tx **txs;             /* of all outputs, port by port */
 	uint32_t tx_count;
 	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
@@ -169,7 +167,32 @@ struct fragi_exec {
 	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: another thread asks for a visit */
 	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
+
+	/* used by the thread that works on it: what lies inside each entry of around.h */
+	struct fragi_inside inside[FRAGI_AROUND_COUNT];
 };
+
+/* Calls what lies inside an entry; returns as compute does. */
+static inline int fragi_inside_compute(enum fragi_around_at at, void *self, struct frag_tick *tick)
+{
+	return ((struct fragi_exec *)tick)->inside[at].compute(self, tick);
+}
+
+static inline struct frag_message *fragi_inside_emit(enum fragi_around_at at,
+						     struct frag_tick *tick, uint32_t port,
+						     struct frag_message *message)
+{
+	const struct fragi_inside *inside = &((struct fragi_exec *)tick)->inside[at];
+
+	return (tick->attaches & inside->emit_when) != 0 ? inside->emit(tick, port, message)
+							 : message;
+}
+
+/* Whether a tick whose compute has returned r goes on later: it does not end now. */
+static inline bool fragi_tick_goes_on(const struct frag_tick *tick, int r)
+{
+	return r == FRAG_PENDING && tick->fault == 0;
+}
 
 #define FRAGI_QUEUED 1u
 #define FRAGI_RUNNING 2u
@@ -238,11 +261,7 @@ int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *po
  */
 bool fragi_acquired_ns(const struct frag_message *message, int64_t now_ns, int64_t *out_ns);
 
-/*
- * stream.c, of an operator that has a stream: what its emits, ticks and end do for the work of its
- * GPU. bind: before what else is attached, and once compute is set.
- */
-void fragi_stream_bind(struct fragi_exec *exec);
+/* stream.c: the operator has ended, so the work of its stream is waited for. */
 void fragi_stream_end(struct fragi_exec *exec);
 /*
  * The tensors of a received message may not be written yet: makes the operator's stream wait, or,
@@ -250,16 +269,7 @@ void fragi_stream_end(struct fragi_exec *exec);
  */
 int fragi_stream_receive(struct frag_tick *tick, const struct frag_message *message);
 
-/*
- * ranges.c: where a profiler is attached, each call of compute is a range of NVTX, named as the
- * operator. Call it last: it goes around exec->compute.
- */
-void fragi_ranges_bind(struct fragi_exec *exec);
-
-/* deadline.c: puts the deadline of the operator around its compute. Returns 0 or -ENOMEM. */
-int fragi_deadline_create(struct fragi_exec *exec);
-void fragi_deadline_destroy(struct fragi_exec *exec);
-/* The tick fails, because `what` took longer than its deadline allows. Returns -ETIME. */
+/* deadline.c: the tick fails, because `what` took longer than a deadline allows. Returns -ETIME. */
 int fragi_deadline_fail(struct frag_tick *tick, int64_t took_ns, int64_t budget_ns,
 			const char *what);
 /* tick.c: keeps a message until the tick ends, and merges its metadata. Takes it in any case. */

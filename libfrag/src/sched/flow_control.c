@@ -7,9 +7,8 @@
 #include <sched/exec.h>
 
 /*
- * Execution flows and dynamic flows. Operators with neither pay nothing: for the others,
- * exec->compute is replaced by tick_with_flows, which takes the execution messages before compute
- * and sends one after it.
+ * Execution flows and dynamic flows: execution messages are taken before compute, and one is sent
+ * after it.
  *
  * A tick takes as many execution messages as its condition asks for: one, unless the graph gives
  * the input a message_available with another min_size. So the number of ticks follows from the
@@ -158,27 +157,37 @@ static int choose(struct fragi_flow_control *control, void *self, struct frag_ti
 	return r < 0 ? r : send_kept(control, tick);
 }
 
-static int tick_with_flows(void *self, struct frag_tick *tick)
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->flow_control != NULL;
+}
+
+static int compute(void *self, struct frag_tick *tick)
 {
 	struct fragi_exec *exec = (struct fragi_exec *)tick;
 	struct fragi_flow_control *control = exec->flow_control;
-	int r = 0, after = 0;
+	int r = 0, sent = 0;
 
 	if (control->in != NONE && !exec->pending)
 		r = take_messages(control, tick);
 	if (r == 0)
-		r = exec->op->type->compute(self, tick);
-	if (r == FRAG_PENDING && tick->fault == 0)
+		r = fragi_inside_compute(FRAGI_AROUND_FLOW_CONTROL, self, tick);
+	if (fragi_tick_goes_on(tick, r))
 		return r;
 	if ((r == 0 || r == FRAG_DONE) && exec->op->err.code == 0 && tick->fault == 0) {
 		if (control->choose != NULL)
-			after = choose(control, self, tick);
+			sent = choose(control, self, tick);
 		else if (control->out != NONE)
-			after = send_execution(control, tick);
+			sent = send_execution(control, tick);
 	}
 	drop_kept(control);
-	return after < 0 ? after : r;
+	return sent < 0 ? sent : r;
 }
+
+const struct fragi_around fragi_around_flow_control = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+};
 
 static bool is_execution(const struct fragi_exec *exec, uint32_t port, enum frag_dir dir)
 {
@@ -281,7 +290,6 @@ int fragi_flow_control_create(struct fragi_exec *exec, const struct fragi_bindin
 	if (control == NULL)
 		return -ENOMEM;
 	*control = draft;
-	exec->usual_compute = exec->compute = tick_with_flows;
 	find_self(exec, control);
 	if (control->self != NULL) {
 		leave_out_of_gates(exec, &exec->tick.ports[control->out]);

@@ -29,17 +29,11 @@ struct source {
 };
 
 struct fragi_logged {
-	struct frag_op_type type; /* the operator's, but for compute */
-	int (*compute)(void *self, struct frag_tick *tick);
 	struct point **ports; /* [port]: of outputs and of plain inputs; NULL: nobody wants it */
-	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
-				       struct frag_message *message);
-	bool attaches_always;
 	struct source *sources;
 	uint32_t source_count;
 	struct frag_tick *tick_of; /* the exec's */
 	/* of the tick */
-	uint64_t tick;
 	uint32_t seen;             /* received messages that were logged, or need not be */
 	const struct point **came; /* [message]: from where; NULL: it is not logged */
 	uint32_t came_capacity;
@@ -112,16 +106,14 @@ static void log_received(struct fragi_logged *logged, const struct frag_tick *ti
 	}
 }
 
-static struct frag_message *attach(struct frag_tick *tick, uint32_t port,
-				   struct frag_message *message)
+static struct frag_message *emit(struct frag_tick *tick, uint32_t port,
+				 struct frag_message *message)
 {
 	struct fragi_logged *logged = tick->op->logged;
 
-	if (logged->attaches_always || (tick->attaches & FRAGI_ATTACH_METADATA) != 0) {
-		message = logged->attach(tick, port, message);
-		if (message == NULL)
-			return NULL;
-	}
+	message = fragi_inside_emit(FRAGI_AROUND_LOGGING, tick, port, message);
+	if (message == NULL)
+		return NULL;
 	log_received(logged, tick);
 	if (logged->ports[port] != NULL) {
 		fragi_message_share(message);
@@ -130,20 +122,31 @@ static struct frag_message *attach(struct frag_tick *tick, uint32_t port,
 	return message;
 }
 
-static int log_compute(void *self, struct frag_tick *tick)
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->op->logged != NULL;
+}
+
+/* What a tick has received that is pending now is logged at once. */
+static int compute(void *self, struct frag_tick *tick)
 {
 	struct fragi_logged *logged = tick->op->logged;
 	int r;
 
-	if (logged->tick != tick->number) {
-		logged->tick = tick->number;
+	if (!((struct fragi_exec *)tick)->pending) {
 		logged->seen = 0;
 		logged->lost = false;
 	}
-	r = logged->compute(self, tick);
+	r = fragi_inside_compute(FRAGI_AROUND_LOGGING, self, tick);
 	log_received(logged, tick);
 	return logged->lost && r >= 0 ? -ENOBUFS : r;
 }
+
+const struct fragi_around fragi_around_logging = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+	.emit = emit,
+};
 
 /* Begin and end. */
 
@@ -202,8 +205,6 @@ int fragi_logging_install(struct frag_op *op)
 	if (logged == NULL)
 		return -ENOMEM;
 	*logged = (struct fragi_logged){
-		.type = *op->type,
-		.compute = op->type->compute,
 		.ports = fragi_arena_alloc(arena, (op->port_count + 1) * sizeof(struct point *)),
 	};
 	if (logged->ports == NULL)
@@ -220,9 +221,7 @@ int fragi_logging_install(struct frag_op *op)
 	}
 	if (!any)
 		return 0;
-	logged->type.compute = log_compute;
 	op->logged = logged;
-	op->type = &logged->type;
 	return 0;
 }
 
@@ -259,10 +258,6 @@ int fragi_logging_bind(struct frag_op *op)
 	if (logged == NULL)
 		return 0;
 	logged->tick_of = &exec->tick;
-	logged->attach = exec->tick.attach;
-	logged->attaches_always = exec->tick.attaches != 0;
-	exec->tick.attach = attach;
-	exec->tick.attaches |= FRAGI_ATTACH_LABEL;
 	logged->sources = fragi_calloc(exec->rx_count + 1, sizeof(*logged->sources));
 	if (logged->sources == NULL)
 		return -ENOMEM;

@@ -5,17 +5,16 @@
 #include <sched/exec.h>
 
 /*
- * The part of the data loggers that is in the ticks: an operator whose messages a logger wants gets
- * a table with a compute of its own, a tick that calls fragi_logging_attach at each emit, and ends
- * of flows that report what is taken. All other operators run the same code as without loggers.
+ * The part of the data loggers that is in the ticks (around.h): the flows of an operator whose
+ * messages a logger wants report what is taken from them.
  */
 
 /*
- * Has the operator's messages logged by those loggers of its fragment that want them. Once, after
- * fragi_tracking_install, before its exec is created. Returns 0 or -ENOMEM.
+ * Has the operator's messages logged by those loggers of its fragment that want them. Once, before
+ * its exec is created. Returns 0 or -ENOMEM.
  */
 int fragi_logging_install(struct frag_op *op);
-/* Puts the hooks into op->exec, whose ports are bound. Returns 0 or -ENOMEM. */
+/* Watches the flows of op->exec, whose ports are bound. Returns 0 or -ENOMEM. */
 int fragi_logging_bind(struct frag_op *op);
 /* timing.c: a message of the flow is about to be received by the tick of a logged operator. */
 void fragi_logging_given(struct frag_tick *tick, const struct fragi_rx *rx);

@@ -23,11 +23,6 @@ struct fragi_path_step {
 };
 
 struct fragi_on_path {
-	struct frag_op_type type; /* the operator's, but for compute */
-	int (*compute)(void *self, struct frag_tick *tick);
-	struct frag_message *(*attach)(struct frag_tick *tick, uint32_t port,
-				       struct frag_message *message);
-	bool attaches_always;
 	struct fragi_path_step *steps, *last_steps; /* those where the path goes on, or ends */
 	uint32_t travelling; /* of steps: those of paths that lead to other processes */
 	/* of the tick */
@@ -145,18 +140,16 @@ static int make_trail(const struct fragi_on_path *on, struct fragi_trail **out_t
  * As in data flow tracking, a message that others hold gets its trail in a copy that shares its
  * content, and one that this tick has emitted before has it already.
  */
-static struct frag_message *attach(struct frag_tick *tick, uint32_t port,
-				   struct frag_message *message)
+static struct frag_message *emit(struct frag_tick *tick, uint32_t port,
+				 struct frag_message *message)
 {
 	struct fragi_on_path *on = tick->op->on_path;
 	const struct fragi_trail *before;
 	struct fragi_trail *trail;
 
-	if (on->attaches_always || (tick->attaches & FRAGI_ATTACH_METADATA) != 0) {
-		message = on->attach(tick, port, message);
-		if (message == NULL)
-			return NULL;
-	}
+	message = fragi_inside_emit(FRAGI_AROUND_PATH, tick, port, message);
+	if (message == NULL)
+		return NULL;
 	before = trail_of(message);
 	if (before != NULL && before->maker == on && before->tick == on->tick)
 		return message;
@@ -280,6 +273,11 @@ bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *mess
 
 /* The tick. */
 
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->op->on_path != NULL;
+}
+
 static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 {
 	on->tick = tick->number;
@@ -295,20 +293,25 @@ static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 	}
 }
 
-/* A tick that was pending goes on with the same number. */
 static int compute(void *self, struct frag_tick *tick)
 {
 	struct fragi_on_path *on = tick->op->on_path;
 	int r, missed;
 
-	if (on->tick != tick->number)
+	if (!((struct fragi_exec *)tick)->pending)
 		begin_tick(on, tick);
-	r = on->compute(self, tick);
-	if (r < 0 || r == FRAG_PENDING || on->last_steps == NULL)
+	r = fragi_inside_compute(FRAGI_AROUND_PATH, self, tick);
+	if (r < 0 || fragi_tick_goes_on(tick, r) || on->last_steps == NULL)
 		return r;
 	missed = end_paths(on, tick);
 	return missed < 0 ? missed : r;
 }
+
+const struct fragi_around fragi_around_path = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+	.emit = emit,
+};
 
 int fragi_path_watch(struct frag_op *op)
 {
@@ -319,10 +322,8 @@ int fragi_path_watch(struct frag_op *op)
 	on = fragi_arena_alloc(&op->fragment->arena, sizeof(*on));
 	if (on == NULL)
 		return -ENOMEM;
-	*on = (struct fragi_on_path){.type = *op->type, .compute = op->type->compute};
-	on->type.compute = compute;
+	*on = (struct fragi_on_path){0};
 	op->on_path = on;
-	op->type = &on->type;
 	return 0;
 }
 
@@ -345,16 +346,4 @@ int fragi_path_add_step(struct frag_op *op, struct fragi_path_deadline *deadline
 bool fragi_path_goes_on(const struct frag_op *op)
 {
 	return op->on_path != NULL && op->on_path->steps != NULL;
-}
-
-void fragi_path_bind(struct fragi_exec *exec)
-{
-	struct fragi_on_path *on = exec->op->on_path;
-
-	if (on == NULL || exec->tx_count == 0)
-		return;
-	on->attach = exec->tick.attach;
-	on->attaches_always = exec->tick.attaches != 0;
-	exec->tick.attach = attach;
-	exec->tick.attaches |= FRAGI_ATTACH_LABEL;
 }

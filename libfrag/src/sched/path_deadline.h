@@ -6,10 +6,9 @@
 #include <sched/exec.h>
 
 /*
- * Deadlines of paths. Operators on a path have another compute and another attach in their tick:
- * what they emit carries a trail (data/trail.h), and the last operator compares the time. So do
- * operators behind one on a path, since a message that they pass on has left the path there. All
- * others pay nothing.
+ * Deadlines of paths: what operators on a path emit carries a trail (data/trail.h), and the last
+ * operator compares the time. Operators behind one on a path look at trails too, since a message
+ * that they pass on has left the path there.
  */
 
 /* From the begin of the tick of the first operator to the end of compute of the last one. */
@@ -28,8 +27,7 @@ struct fragi_path_deadline {
 };
 
 /*
- * Has an operator look at trails. Once, before its exec is created, behind tracking. Returns 0 or
- * -ENOMEM.
+ * Has an operator look at trails. Once, before its exec is created. Returns 0 or -ENOMEM.
  */
 FRAGI_API int fragi_path_watch(struct frag_op *op);
 /*
@@ -41,8 +39,6 @@ FRAGI_API int fragi_path_add_step(struct frag_op *op, struct fragi_path_deadline
 /* Whether what it emits has a trail, unless it comes from elsewhere. */
 FRAGI_API bool fragi_path_goes_on(const struct frag_op *op);
 
-/* exec.c: the tick gets its attach. */
-void fragi_path_bind(struct fragi_exec *exec);
 /*
  * timing.c: whether the message is past a deadline that drops it, before it is received. Then the
  * miss is counted.

@@ -7,8 +7,8 @@
  * all calls. In the ledger the operator is in this tick all the time, so its watchdog, and the time
  * that a stop leaves, hold for what it waits for too.
  *
- * Plain ticks pay nothing: exec->compute is replaced by go_on, and the conditions are evaluated in
- * fragi_exec_ready_all, which answers READY when the tick was resumed.
+ * Plain ticks pay nothing: only while a tick is pending something goes around compute, and the
+ * conditions are evaluated in fragi_exec_ready_all, which answers READY when the tick was resumed.
  */
 
 /*
@@ -23,15 +23,25 @@ static int go_on(void *self, struct frag_tick *tick)
 	tick->number--;
 	atomic_store_explicit(&exec->row->ticks, tick->number, memory_order_relaxed);
 	tick->time_ns = exec->pending_time_ns;
-	exec->result = exec->usual_compute(self, tick);
+	exec->result = fragi_inside_compute(FRAGI_AROUND_PENDING, self, tick);
 	return FRAG_PENDING; /* fragi_exec_unusual_end decides by the result */
 }
+
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->pending;
+}
+
+const struct fragi_around fragi_around_pending = {
+	.is_wanted = is_wanted,
+	.compute = go_on,
+};
 
 static void begin_pending(struct fragi_exec *exec)
 {
 	exec->pending = true;
 	exec->pending_time_ns = frag_tick_time_ns(&exec->tick);
-	exec->compute = go_on;
+	fragi_around_bind(exec);
 	atomic_store_explicit(&exec->needs_full_check, true, memory_order_relaxed);
 	if (exec->sched != NULL)
 		atomic_fetch_add(&exec->sched->pending, 1);
@@ -39,10 +49,12 @@ static void begin_pending(struct fragi_exec *exec)
 
 static void end_tick(struct fragi_exec *exec, bool has_failed)
 {
-	if (exec->pending && exec->sched != NULL)
-		atomic_fetch_sub(&exec->sched->pending, 1);
-	exec->pending = false;
-	exec->compute = exec->usual_compute;
+	if (exec->pending) {
+		if (exec->sched != NULL)
+			atomic_fetch_sub(&exec->sched->pending, 1);
+		exec->pending = false;
+		fragi_around_bind(exec);
+	}
 	fragi_hist_add(&exec->row->compute, exec->busy_ns);
 	exec->busy_ns = 0;
 	fragi_tick_end(&exec->tick);
@@ -55,7 +67,7 @@ int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns)
 	exec->busy_ns += lasted_ns;
 	if (exec->pending)
 		r = exec->result;
-	if (r == FRAG_PENDING && exec->tick.fault == 0) {
+	if (fragi_tick_goes_on(&exec->tick, r)) {
 		exec->op->err = (struct frag_err)FRAG_ERR_INIT; /* as after 0: it is no failure */
 		if (!exec->pending)
 			begin_pending(exec);

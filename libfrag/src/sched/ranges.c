@@ -2,22 +2,26 @@
 #include <sched/exec.h>
 #include <type/nvtx.h>
 
+/* Where a profiler is attached, each call of compute is a range of NVTX, named as the operator. */
+
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	(void)exec;
+	return fragi_nvtx() != NULL;
+}
+
 static int compute(void *self, struct frag_tick *tick)
 {
-	struct fragi_exec *exec = (struct fragi_exec *)tick;
 	const struct fragi_nvtx *nvtx = fragi_nvtx();
 	int r;
 
-	(void)nvtx->push(exec->op->subject);
-	r = exec->ranged_compute(self, tick);
+	(void)nvtx->push(tick->op->subject);
+	r = fragi_inside_compute(FRAGI_AROUND_RANGES, self, tick);
 	(void)nvtx->pop();
 	return r;
 }
 
-void fragi_ranges_bind(struct fragi_exec *exec)
-{
-	if (fragi_nvtx() == NULL)
-		return;
-	exec->ranged_compute = exec->compute;
-	exec->compute = exec->usual_compute = compute;
-}
+const struct fragi_around fragi_around_ranges = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+};

@@ -68,19 +68,16 @@ static int set_written(struct frag_tick *tick, struct frag_message *message)
 	return 0;
 }
 
-static struct frag_message *attach(struct frag_tick *tick, uint32_t port,
-				   struct frag_message *message)
+static struct frag_message *emit(struct frag_tick *tick, uint32_t port,
+				 struct frag_message *message)
 {
-	const struct fragi_op_stream *stream = tick->op->stream;
-
+	message = fragi_inside_emit(FRAGI_AROUND_STREAM, tick, port, message);
 	/* What was emitted before is as it was. */
-	if (!message->shared && set_written(tick, message) < 0) {
+	if (message != NULL && !message->shared && set_written(tick, message) < 0) {
 		fragi_message_unref(message);
 		return NULL;
 	}
-	return stream->attaches_always || (tick->attaches & FRAGI_ATTACH_METADATA) != 0
-		       ? stream->attach(tick, port, message)
-		       : message;
+	return message;
 }
 
 static bool has_tensor_of_gpu(const struct frag_message *message)
@@ -132,28 +129,26 @@ static int keep_memory(struct frag_tick *tick)
 	return r;
 }
 
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->op->stream != NULL;
+}
+
 static int compute(void *self, struct frag_tick *tick)
 {
-	int r = tick->op->type->compute(self, tick), kept;
+	int r = fragi_inside_compute(FRAGI_AROUND_STREAM, self, tick), kept;
 
-	if (r == FRAG_PENDING)
+	if (fragi_tick_goes_on(tick, r))
 		return r;
 	kept = keep_memory(tick);
 	return r < 0 ? r : kept < 0 ? kept : r;
 }
 
-void fragi_stream_bind(struct fragi_exec *exec)
-{
-	struct fragi_op_stream *stream = exec->op->stream;
-
-	if (stream == NULL)
-		return;
-	stream->attach = exec->tick.attach;
-	stream->attaches_always = exec->tick.attaches != 0;
-	exec->tick.attach = attach;
-	exec->tick.attaches |= FRAGI_ATTACH_LABEL;
-	exec->compute = exec->usual_compute = compute;
-}
+const struct fragi_around fragi_around_stream = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+	.emit = emit,
+};
 
 /* The messages of a tick that is still pending are given up after this. */
 void fragi_stream_end(struct fragi_exec *exec)

@@ -12,8 +12,6 @@
  * copies, each with a step more: they become the label of what it emits and, in a leaf, the result.
  */
 struct fragi_tracked {
-	struct frag_op_type type; /* the operator's, but for compute */
-	int (*compute)(void *self, struct frag_tick *tick);
 	struct frag_tracker *tracker;
 	uint32_t id;
 	bool is_leaf;
@@ -175,17 +173,15 @@ static bool is_mine(const struct fragi_tracked *tracked, const struct frag_messa
  * content: the others are to find the label that it came with. One that this tick has emitted
  * before has its label already.
  */
-struct frag_message *fragi_tracking_attach(struct frag_tick *tick, uint32_t port,
-					   struct frag_message *message)
+static struct frag_message *emit(struct frag_tick *tick, uint32_t port,
+				 struct frag_message *message)
 {
 	struct fragi_tracked *tracked = tick->op->tracked;
 	struct fragi_label *label;
 
-	if ((tick->attaches & FRAGI_ATTACH_METADATA) != 0) {
-		message = fragi_tick_attach(tick, port, message);
-		if (message == NULL)
-			return NULL;
-	}
+	message = fragi_inside_emit(FRAGI_AROUND_TRACKING, tick, port, message);
+	if (message == NULL)
+		return NULL;
 	if (tracked->emitted != NULL)
 		atomic_fetch_add_explicit(tracked->emitted[port], 1, memory_order_relaxed);
 	if (is_mine(tracked, message))
@@ -212,20 +208,24 @@ static void end_leaf(struct fragi_tracked *tracked)
 		fragi_tracker_log(tracked->tracker, tracked->steps, tracked->step_count);
 }
 
-/* compute of a tracked operator. A tick that was pending goes on with the same number. */
-static int track_compute(void *self, struct frag_tick *tick)
+static bool is_wanted(const struct fragi_exec *exec)
+{
+	return exec->op->tracked != NULL;
+}
+
+static int compute(void *self, struct frag_tick *tick)
 {
 	struct fragi_tracked *tracked = tick->op->tracked;
 	int r;
 
-	if (tracked->tick != tick->number) {
+	if (!((struct fragi_exec *)tick)->pending) {
 		tracked->tick = tick->number;
 		tracked->begin = tick->stamp;
 		tracked->seen = tracked->step_count = tracked->path_count = 0;
 		tracked->lost = false;
 	}
-	r = tracked->compute(self, tick);
-	if (r == FRAG_PENDING)
+	r = fragi_inside_compute(FRAGI_AROUND_TRACKING, self, tick);
+	if (fragi_tick_goes_on(tick, r))
 		return r;
 	collect(tracked, tick);
 	if (tracked->is_leaf) {
@@ -235,6 +235,12 @@ static int track_compute(void *self, struct frag_tick *tick)
 	}
 	return r;
 }
+
+const struct fragi_around fragi_around_tracking = {
+	.is_wanted = is_wanted,
+	.compute = compute,
+	.emit = emit,
+};
 
 static int sources_add(struct fragi_tracked *tracked, struct frag_op *op, const char *name)
 {
@@ -263,18 +269,14 @@ int fragi_tracking_install(struct frag_op *op, struct frag_tracker *tracker, con
 	if (tracked == NULL || id < 0)
 		return -ENOMEM;
 	*tracked = (struct fragi_tracked){
-		.type = *op->type,
-		.compute = op->type->compute,
 		.tracker = tracker,
 		.id = (uint32_t)id,
 		.is_leaf = is_leaf,
 		.keeps_steps = is_leaf || !fragi_tracker_is_limited(tracker),
 	};
-	tracked->type.compute = track_compute;
 	if (is_root && sources_add(tracked, op, name) < 0)
 		return -ENOMEM;
 	op->tracked = tracked;
-	op->type = &tracked->type;
 	return 0;
 }
 
