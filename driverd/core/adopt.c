@@ -141,7 +141,7 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 	app = drv_app_create(core, &event, ended->run);
 	if (app == NULL)
 		return false;
-	app->is_wanted = ended->is_wanted;
+	app->next.is_wanted = ended->is_wanted;
 	begin(app);
 	if (app->adopting != NULL) {
 		app->adopting->is_kept = true;
@@ -174,10 +174,10 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 		return false;
 	if (other == NULL)
 		return true;
-	if (other->adopting == NULL || other->adopting->is_taken || other->is_wanted ||
+	if (other->adopting == NULL || other->adopting->is_taken || other->next.is_wanted ||
 	    other->run > run)
 		return false;
-	other->is_wanted = false;
+	other->next.is_wanted = false;
 	other->end_wanted = true;
 	drv_app_wake(other);
 	return true;
@@ -211,7 +211,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 			     message->run);
 	if (app == NULL)
 		return NULL;
-	app->is_wanted = false; /* only a worker says so: it may run on, nobody starts it anew */
+	app->next.is_wanted = false; /* only a worker says so: nobody starts it anew */
 	begin(app);
 	if (app->adopting == NULL)
 		return NULL;
@@ -531,7 +531,7 @@ void drv_adopt_wait(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	snprintf(app->missing, sizeof(app->missing), "the workers that run it");
+	snprintf(app->placing.missing, sizeof(app->placing.missing), "the workers that run it");
 	drv_set(core, &app->phase, core->now_ns + core->config.adopt_ns);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
 		"run %llu ran when driverd ended last; waits for its workers to report it",

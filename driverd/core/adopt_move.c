@@ -174,8 +174,8 @@ bool drv_adopt_may_be_elsewhere(const struct drv_app *app)
 
 static bool is_current(const struct drv_app *app, const struct fw_host_create *create)
 {
-	return create->source_bytes == app->source_bytes &&
-	       memcmp(create->source, app->source, app->source_bytes) == 0;
+	return create->source_bytes == app->source.size &&
+	       memcmp(create->source, app->source.bytes, app->source.size) == 0;
 }
 
 void drv_adopt_take_beside(struct drv_app *app)

@@ -231,8 +231,8 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 			.place = {.worker = -1, .reason = "it ran there when driverd came back"}};
 		drv_start_take_share(app, f, session, 1);
 	}
-	memcpy(app->data_key, create->data_key, FW_DATA_KEY_BYTES);
-	memcpy(app->variables_key, create->variables_key, FW_VARIABLES_KEY_BYTES);
+	memcpy(app->keys.data, create->data_key, FW_DATA_KEY_BYTES);
+	memcpy(app->keys.variables, create->variables_key, FW_VARIABLES_KEY_BYTES);
 	if (!make_whole(host) || take_past(host, reported) < 0)
 		return -ENOMEM;
 	return drv_lease_adopt(host, session, host->now.epoch);
@@ -294,15 +294,15 @@ static void give_up(struct drv_app *app, const char *why)
 {
 	struct drv_core *core = app->core;
 
-	bool starts = app->is_wanted && !app->stop_wanted && !app->end_wanted;
+	bool starts = app->next.is_wanted && !app->stop_wanted && !app->end_wanted;
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
 	if (app->adopting->first != NULL || !all_have_reported(app))
 		drv_lease_owe_all(app);
 	if (starts) {
-		app->again_run = drv_keep_next_run(core);
-		app->again_by = app->started_by;
+		app->next.run = drv_keep_next_run(core);
+		app->next.by = app->given.by;
 	}
 	drv_history_cut(app);
 	app->is_discarded = app->is_over = app->is_reported = true;
@@ -392,10 +392,10 @@ static void go_on_ending(struct drv_app *app)
 	if (is_closing || an_operator_stops(app)) {
 		drv_app_stop(app, 0); /* it came to its end */
 	} else if (report->stop != FW_STOP_KILLED) {
-		if (app->is_wanted && app->adopting->is_kept &&
+		if (app->next.is_wanted && app->adopting->is_kept &&
 		    !app->stop_wanted) { /* a restart was asked for, and no stop since */
-			app->again_run = drv_keep_next_run(app->core);
-			app->again_by = app->started_by;
+			app->next.run = drv_keep_next_run(app->core);
+			app->next.by = app->given.by;
 		}
 		drv_app_stop(app, SIGTERM);
 	} else if (report->reason[0] != '\0') {
@@ -483,9 +483,9 @@ static void begin_to_hear(struct drv_app *app)
 		if (r->report->report.age_ns > age_ns)
 			age_ns = r->report->report.age_ns;
 	age_ns = age_ns < AGE_NS_MAX ? age_ns : AGE_NS_MAX;
-	app->given_ns = app->started_ns = app->core->real_ns - age_ns;
-	if (app->started_ns == 0)
-		app->started_ns = 1; /* 0: not yet */
+	app->times.given_ns = app->times.started_ns = app->core->real_ns - age_ns;
+	if (app->times.started_ns == 0)
+		app->times.started_ns = 1; /* 0: not yet */
 	app->is_adopted = adopting->is_heard = true;
 	if (app->state == DRV_APP_RUNNING)
 		go_on_ending(app);

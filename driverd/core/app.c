@@ -74,7 +74,8 @@ static void app_check(const void *object)
 	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted ||
 		app->adopting != NULL) &&
 	       "what is to end is being ended");
-	assert((app->result != FRAGI_SUMMARY_FAILED || app->failure.sentence != NULL) &&
+	assert((app->summary.result != FRAGI_SUMMARY_FAILED ||
+		app->summary.failure.sentence != NULL) &&
 	       "a failure has a cause");
 	assert((app->suspicion.host == NULL || app->state >= DRV_APP_CLOSING ||
 		drv_timer_is_set(&app->judge)) &&
@@ -146,7 +147,7 @@ static const char *and_undo(struct drv_app *app, const char *sentence)
 	if (!drv_apply_undo(app))
 		return sentence;
 	bytes = snprintf(tail, sizeof(tail), "; %s starts again with the graph before, as run %llu",
-			 drv_app_name(app), (unsigned long long)app->again_run);
+			 drv_app_name(app), (unsigned long long)app->next.run);
 	return drv_text(app->core, "%.*s%s", FW_TEXT_MAX - 1 - bytes, sentence, tail);
 }
 
@@ -161,18 +162,18 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 	}
 	app->end_wanted = true;
 	drv_app_wake(app);
-	app->result = FRAGI_SUMMARY_FAILED;
-	app->exit_code = fragi_failure_exit(failure->code);
-	app->failure = (struct fragi_summary_failure){
+	app->summary.result = FRAGI_SUMMARY_FAILED;
+	app->summary.exit_code = fragi_failure_exit(failure->code);
+	app->summary.failure = (struct fragi_summary_failure){
 		.code = failure->code,
 		.sentence = fragi_arena_strdup(&app->arena, and_undo(app, failure->sentence)),
 		.worker = host != NULL && !app->core->config.is_local ? host->worker : NULL,
 	};
 	if (failure->op != NULL && failure->op[0] != '\0')
-		app->failure.op = fragi_arena_strdup(&app->arena, failure->op);
-	if (app->failure.sentence == NULL)
-		app->failure.sentence = no_memory;
-	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", app->failure.sentence);
+		app->summary.failure.op = fragi_arena_strdup(&app->arena, failure->op);
+	if (app->summary.failure.sentence == NULL)
+		app->summary.failure.sentence = no_memory;
+	drv_log(app->core, FRAGI_LOG_ERROR, drv_app_name(app), "%s", app->summary.failure.sentence);
 }
 
 void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
@@ -240,10 +241,10 @@ void drv_app_stop(struct drv_app *app, int signal)
 	if (app->state >= DRV_APP_DRAINING)
 		return;
 	if (signal != 0)
-		app->result = FRAGI_SUMMARY_STOPPED;
+		app->summary.result = FRAGI_SUMMARY_STOPPED;
 	if (app->state == DRV_APP_STARTING && !drv_timer_is_set(&app->phase))
 		drv_set(app->core, &app->phase, app->core->now_ns + app->core->config.drain_ns);
-	app->ending_ns = app->core->real_ns;
+	app->times.ending_ns = app->core->real_ns;
 	app->stop_wanted = true;
 	drv_app_wake(app);
 }
@@ -252,8 +253,8 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 {
 	if (app->state >= DRV_APP_KILLING)
 		return;
-	app->result = FRAGI_SUMMARY_STOPPED;
-	app->exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
+	app->summary.result = FRAGI_SUMMARY_STOPPED;
+	app->summary.exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
 	app->end_wanted = true;
 	drv_app_wake(app);
 }
@@ -267,8 +268,8 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 	if (copy == NULL)
 		return -ENOMEM;
 	memcpy(copy, event->source, event->source_bytes);
-	app->source = copy;
-	app->source_bytes = event->source_bytes;
+	app->source.bytes = copy;
+	app->source.size = event->source_bytes;
 	r = fragi_source_unpack(copy, event->source_bytes, &source);
 	if (r < 0)
 		return fragi_diag_add(&app->diag, r, NULL, 0, 0,
@@ -297,12 +298,12 @@ static int draw_keys(struct drv_app *app)
 {
 	const struct drv_config *config = &app->core->config;
 
-	app->data_key = fragi_secret_alloc(FW_DATA_KEY_BYTES);
-	app->variables_key = fragi_secret_alloc(FW_VARIABLES_KEY_BYTES);
-	if (app->data_key == NULL || app->variables_key == NULL)
+	app->keys.data = fragi_secret_alloc(FW_DATA_KEY_BYTES);
+	app->keys.variables = fragi_secret_alloc(FW_VARIABLES_KEY_BYTES);
+	if (app->keys.data == NULL || app->keys.variables == NULL)
 		return -ENOMEM;
-	config->random(config->random_arg, app->data_key, FW_DATA_KEY_BYTES);
-	config->random(config->random_arg, app->variables_key, FW_VARIABLES_KEY_BYTES);
+	config->random(config->random_arg, app->keys.data, FW_DATA_KEY_BYTES);
+	config->random(config->random_arg, app->keys.variables, FW_VARIABLES_KEY_BYTES);
 	return 0;
 }
 
@@ -333,12 +334,12 @@ void drv_app_wake(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	if (app->is_awake)
+	if (app->turn.is_awake)
 		return;
-	app->is_awake = true;
-	app->next_awake = NULL;
+	app->turn.is_awake = true;
+	app->turn.next = NULL;
 	*core->last_awake = app;
-	core->last_awake = &app->next_awake;
+	core->last_awake = &app->turn.next;
 }
 
 void drv_app_wake_all(struct drv_core *core)
@@ -425,13 +426,13 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 	init_timers(app);
 	drv_app_wake(app);
 	app->epoch = drv_keep_next_epoch(core);
-	app->is_wanted = true;
-	app->given_ns = core->real_ns;
+	app->next.is_wanted = true;
+	app->times.given_ns = core->real_ns;
 	app->workers_changed = true;
-	app->start_timeout_ns = event->start_timeout_ns;
-	app->started_by =
+	app->given.timeout_ns = event->start_timeout_ns;
+	app->given.by =
 		fragi_arena_strdup(&app->arena, event->started_by != NULL ? event->started_by : "");
-	r = app->started_by != NULL ? app_read(app, event) : -ENOMEM;
+	r = app->given.by != NULL ? app_read(app, event) : -ENOMEM;
 	if (r == 0)
 		r = draw_keys(app);
 	if (r == -ENOMEM) {
@@ -449,8 +450,8 @@ void drv_app_begin(struct drv_app *app)
 
 	if (app->end_wanted)
 		return;
-	if (app->start_timeout_ns > 0)
-		drv_set(core, &app->start, core->now_ns + app->start_timeout_ns);
+	if (app->given.timeout_ns > 0)
+		drv_set(core, &app->start, core->now_ns + app->given.timeout_ns);
 	drv_app_progress_later(app);
 	if (app->adopting == NULL)
 		drv_keep_start(app);
@@ -475,10 +476,10 @@ void drv_app_destroy(struct drv_app *app)
 	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
 		drv_timer_cancel(&app->core->timers, timers[i]);
 	drv_timers_release(&app->core->timers, DRV_APP_TIMERS);
-	while (app->is_awake && *at != app)
-		at = &(*at)->next_awake;
-	if (app->is_awake) {
-		*at = app->next_awake;
+	while (app->turn.is_awake && *at != app)
+		at = &(*at)->turn.next;
+	if (app->turn.is_awake) {
+		*at = app->turn.next;
 		if (*at == NULL)
 			app->core->last_awake = at;
 	}
@@ -489,13 +490,13 @@ void drv_app_destroy(struct drv_app *app)
 	drv_swap_fini(app);
 	drv_parameter_fini(app);
 	drv_wiring_end(app);
-	fragi_free(app->flows);
-	fragi_secret_free(app->data_key, FW_DATA_KEY_BYTES);
-	fragi_secret_free(app->variables_key, FW_VARIABLES_KEY_BYTES);
+	fragi_free(app->flows.items);
+	fragi_secret_free(app->keys.data, FW_DATA_KEY_BYTES);
+	fragi_secret_free(app->keys.variables, FW_VARIABLES_KEY_BYTES);
 	fragi_strmap_fini(&app->by_name);
 	fragi_spec_destroy(app->spec);
 	fragi_diag_fini(&app->diag);
-	fragi_arena_fini(&app->placing);
+	fragi_arena_fini(&app->placing.arena);
 	fragi_arena_fini(&app->arena);
 	fragi_free(app);
 }

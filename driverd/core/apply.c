@@ -177,9 +177,8 @@ static void *copy_of(const void *bytes, size_t size)
 
 void drv_apply_over(struct drv_app *app)
 {
-	fragi_free(app->before);
-	app->before = NULL;
-	app->before_bytes = 0;
+	fragi_free(app->before.bytes);
+	app->before = (struct drv_source){0};
 }
 
 /* The new source is the application's. Returns 0 or -ENOMEM. */
@@ -188,7 +187,7 @@ static int take_source(const struct applying *a)
 	const struct fw_apply *apply = &a->message->apply;
 	bool starts_anew = a->effect == FW_EFFECT_APPLICATION;
 	struct drv_app *app = a->app;
-	void *before = starts_anew ? copy_of(app->source, app->source_bytes) : NULL;
+	void *before = starts_anew ? copy_of(app->source.bytes, app->source.size) : NULL;
 	void *copy = copy_of(apply->source, apply->source_bytes);
 
 	if (copy == NULL || (starts_anew && before == NULL)) {
@@ -196,8 +195,8 @@ static int take_source(const struct applying *a)
 		fragi_free(copy);
 		return -ENOMEM;
 	}
-	app->before = before; /* there was none: this application has run */
-	app->before_bytes = starts_anew ? app->source_bytes : 0;
+	/* there was none: this application has run */
+	app->before = (struct drv_source){before, starts_anew ? app->source.size : 0};
 	drv_parameter_replace_source(app, copy, apply->source_bytes);
 	return 0;
 }
@@ -206,24 +205,22 @@ bool drv_apply_undo(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	if (app->before == NULL || app->has_run || !app->is_accepted || !app->is_wanted ||
-	    app->stop_wanted || app->again_run != 0 || core->stops > 0)
+	if (app->before.bytes == NULL || app->has_run || !app->is_accepted ||
+	    !app->next.is_wanted || app->stop_wanted || app->next.run != 0 || core->stops > 0)
 		return false;
-	drv_parameter_replace_source(app, app->before, app->before_bytes);
-	app->before = NULL;
-	app->before_bytes = 0;
-	app->again_run = drv_keep_next_run(core);
-	app->again_by = app->started_by;
+	drv_parameter_replace_source(app, app->before.bytes, app->before.size);
+	app->before = (struct drv_source){0};
+	app->next.run = drv_keep_next_run(core);
+	app->next.by = app->given.by;
 	drv_history_note(core, FW_EVENT_APPLY, app, NULL, "the graph before returns, as run %llu",
-			 (unsigned long long)app->again_run);
+			 (unsigned long long)app->next.run);
 	return true;
 }
 
 void drv_apply_follows(struct drv_app *app, struct drv_app *old)
 {
 	app->before = old->before;
-	app->before_bytes = old->before_bytes;
-	old->before = NULL;
+	old->before = (struct drv_source){0};
 }
 
 static void restart_hosts(const struct applying *a)
@@ -270,7 +267,7 @@ static void apply(struct applying *a)
 	const struct fw_apply *wanted = &a->message->apply;
 	struct frag_err err = FRAG_ERR_INIT;
 	uint64_t run = a->app->run;
-	int r = drv_apply_parse(a->app->source, a->app->source_bytes, &a->before, &err);
+	int r = drv_apply_parse(a->app->source.bytes, a->app->source.size, &a->before, &err);
 
 	if (r == 0)
 		r = drv_apply_parse(wanted->source, wanted->source_bytes, &a->after, &err);
@@ -308,7 +305,7 @@ void drv_apply(struct drv_session *client, const struct fw_message *message)
 				drv_app_name(a.app), drv_app_state_name(a.app->state)));
 		return;
 	}
-	if (drv_command_source_bytes(core) - a.app->source_bytes + message->apply.source_bytes >
+	if (drv_command_source_bytes(core) - a.app->source.size + message->apply.source_bytes >
 	    DRV_SOURCES_MAX) {
 		refuse(&a, FRAGI_FAILURE_DRIVER_FULL,
 		       "the graphs of all applications would have more than driverd keeps; stop one first");

@@ -63,7 +63,7 @@ size_t drv_command_source_bytes(const struct drv_core *core)
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < core->app_count; i++)
-		bytes += core->apps[i]->source_bytes + core->apps[i]->before_bytes;
+		bytes += core->apps[i]->source.size + core->apps[i]->before.size;
 	for (const struct drv_ended *ended = core->history.ended; ended; ended = ended->next)
 		bytes += ended->is_wanted && ended->source != NULL ? ended->source_bytes : 0;
 	return bytes;
@@ -134,8 +134,8 @@ static void begin(struct drv_session *client, const struct fw_message *command,
 		       "driverd has no memory left for this application");
 		return;
 	}
-	app->asked.connection = client->connection;
-	app->asked.seq = command->seq;
+	app->given.connection = client->connection;
+	app->given.seq = command->seq;
 	check_name(app);
 	drv_app_begin(app);
 }
@@ -221,18 +221,18 @@ const char *drv_command_no_next_run(struct drv_core *core, const char *name)
 /* When it has ended in order, the next run begins with its source. */
 static void want_again(struct drv_app *app, const char *who)
 {
-	app->again_run = drv_keep_next_run(app->core);
-	app->again_by = fragi_arena_strdup(&app->arena, who);
+	app->next.run = drv_keep_next_run(app->core);
+	app->next.by = fragi_arena_strdup(&app->arena, who);
 }
 
 uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app)
 {
-	if (!app->is_wanted)
+	if (!app->next.is_wanted)
 		drv_keep_wanted(app->core, app->run, true);
-	app->is_wanted = true;
+	app->next.is_wanted = true;
 	want_again(app, client->who);
 	drv_app_stop(app, SIGTERM);
-	return app->again_run;
+	return app->next.run;
 }
 
 void drv_command_stop(struct drv_session *client, const struct fw_message *message)
@@ -268,25 +268,25 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		stop->again ? "restart" : "stop", stop->at_once ? " at once" : "");
 	drv_history_note(core, stop->again ? FW_EVENT_RESTART : FW_EVENT_STOP, app, client->who,
 			 "%s", stop->at_once ? "at once" : "in order");
-	app->again_run = 0;
-	if (app->is_wanted != stop->again)
+	app->next.run = 0;
+	if (app->next.is_wanted != stop->again)
 		drv_keep_wanted(core, app->run, stop->again);
-	app->is_wanted = stop->again;
+	app->next.is_wanted = stop->again;
 	if (stop->again)
 		want_again(app, client->who);
 	if (stop->at_once)
 		drv_app_stop_at_once(app, 0);
 	else
 		drv_app_stop(app, SIGTERM);
-	answer_stop(client, message, app->again_run != 0 ? app->again_run : app->run);
+	answer_stop(client, message, app->next.run != 0 ? app->next.run : app->run);
 }
 
 /* The client that asked for the application; NULL: it is gone, or nobody did. */
 static struct drv_session *asker(struct drv_app *app)
 {
-	struct drv_session *client = drv_session_find(app->core, app->asked.connection);
+	struct drv_session *client = drv_session_find(app->core, app->given.connection);
 
-	app->asked.connection = 0;
+	app->given.connection = 0;
 	return client;
 }
 
@@ -302,26 +302,26 @@ void drv_command_accepted(struct drv_app *app)
 	if (app->is_restored)
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"starts again, since it ran when driverd ended last");
-	drv_history_note(app->core, FW_EVENT_START, app, app->started_by, "%zu fragment%s%s",
+	drv_history_note(app->core, FW_EVENT_START, app, app->given.by, "%zu fragment%s%s",
 			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
 			 app->is_restored ? ", again with driverd" : "");
 	if (client != NULL)
-		drv_command_answer(client, app->asked.seq, app->run, drv_app_name(app), NULL);
+		drv_command_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
 }
 
 void drv_command_refused(struct drv_app *app)
 {
-	const struct fragi_summary_failure *failure = &app->failure;
+	const struct fragi_summary_failure *failure = &app->summary.failure;
 	struct fw_failure why = {failure->code, failure->sentence, failure->op};
 	struct drv_session *client = asker(app);
 
 	if (why.code == FRAGI_FAILURE_NONE)
 		why = (struct fw_failure){.code = FRAGI_FAILURE_OTHER,
 					  .sentence = "it was stopped before driverd had kept it"};
-	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->started_by, "%s", why.sentence);
+	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->given.by, "%s", why.sentence);
 	drv_keep_no_start(app);
 	if (client != NULL)
-		drv_command_answer(client, app->asked.seq, 0, drv_app_name(app), &why);
+		drv_command_answer(client, app->given.seq, 0, drv_app_name(app), &why);
 }
 
 void drv_command_restart(struct drv_core *core)
@@ -329,20 +329,20 @@ void drv_command_restart(struct drv_core *core)
 	for (size_t i = 0; core->over_count != 0 && i < core->app_count; i++) {
 		struct drv_app *old = core->apps[i], *app;
 
-		if (old->state != DRV_APP_ENDED || old->again_run == 0)
+		if (old->state != DRV_APP_ENDED || old->next.run == 0)
 			continue;
 		app = drv_app_create(
 			core,
 			&(struct drv_event_app){
-				.source = old->source,
-				.source_bytes = old->source_bytes,
-				.start_timeout_ns = old->is_discarded ? 0 : old->start_timeout_ns,
+				.source = old->source.bytes,
+				.source_bytes = old->source.size,
+				.start_timeout_ns = old->is_discarded ? 0 : old->given.timeout_ns,
 				.id = old->id,
 				.name = drv_app_name(old),
-				.started_by = old->again_by,
+				.started_by = old->next.by,
 			},
-			old->again_run);
-		old->again_run = 0;
+			old->next.run);
+		old->next.run = 0;
 		if (app == NULL)
 			continue;
 		app->is_restored = old->is_discarded;

@@ -205,7 +205,7 @@ static void core_stop(struct drv_core *core, int signal)
 {
 	core->stops++;
 	for (size_t i = 0; i < core->app_count; i++) {
-		core->apps[i]->again_run = 0;
+		core->apps[i]->next.run = 0;
 		if (core->stops == 1)
 			drv_app_stop(core->apps[i], signal);
 		else
@@ -250,7 +250,7 @@ static void check_invariants(const struct drv_core *core, const struct drv_event
 	for (size_t i = 0; i < core->app_count; i++) {
 		const struct drv_app *app = core->apps[i];
 
-		if (app->decided != core->turn - 1 && i != core->turn % core->app_count)
+		if (app->turn.decided != core->turn - 1 && i != core->turn % core->app_count)
 			continue;
 		fragi_machine_check(&drv_app_machine, app);
 		for (uint32_t k = 0; k < app->host_count; k++)

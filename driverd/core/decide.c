@@ -123,7 +123,7 @@ static void end(struct drv_app *app)
 	drv_timer_cancel(&core->timers, &app->again);
 	if (app->adopting != NULL)
 		drv_adopt_end(app);
-	core->work_left = core->work_left || app->again_run != 0;
+	core->work_left = core->work_left || app->next.run != 0;
 	if (app->is_discarded)
 		return;
 	if (!core->config.adopts || !core->config.keeps_state || !app->is_accepted)
@@ -140,8 +140,8 @@ static void end(struct drv_app *app)
 
 static void note_ending(struct drv_app *app)
 {
-	if (app->ending_ns == 0)
-		app->ending_ns = app->core->real_ns;
+	if (app->times.ending_ns == 0)
+		app->times.ending_ns = app->core->real_ns;
 }
 
 void drv_app_progress_later(struct drv_app *app)
@@ -173,7 +173,7 @@ static void enter(struct drv_app *app)
 		set_goal(app, DRV_GOAL_WIRED, config->wire_ns);
 		break;
 	case DRV_APP_STARTING:
-		app->started_ns = core->real_ns;
+		app->times.started_ns = core->real_ns;
 		drv_app_progress_later(app);
 		set_goal(app, DRV_GOAL_RUNNING, config->start_ns);
 		break;
@@ -361,7 +361,7 @@ static void report(struct drv_app *app)
 
 	if (!app->is_over) {
 		note_ending(app);
-		app->ended_ns = core->real_ns;
+		app->times.ended_ns = core->real_ns;
 		app->is_over = true;
 	}
 	app->is_reported = drv_report(app) == 0;
@@ -411,11 +411,11 @@ static void show_progress(struct drv_app *app)
 	if (app->state == DRV_APP_NEW)
 		text = "writing to the state folder";
 	else if (app->state == DRV_APP_WAITING)
-		text = drv_text(core, "waiting for %s", app->missing);
-	else if (app->started_ns != 0)
+		text = drv_text(core, "waiting for %s", app->placing.missing);
+	else if (app->times.started_ns != 0)
 		text = drv_text(core, "%s %.1f s, %llu message%s",
 				app->state == DRV_APP_STARTING ? "running" : text,
-				(double)(core->real_ns - app->started_ns) * 1e-9,
+				(double)(core->real_ns - app->times.started_ns) * 1e-9,
 				(unsigned long long)delivered, delivered == 1 ? "" : "s");
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
 	drv_app_progress_later(app);
@@ -481,7 +481,7 @@ static void look_at_one(struct drv_core *core)
 {
 	struct drv_app *app = core->apps[core->turn % core->app_count];
 
-	if (app->state == DRV_APP_ENDED || app->is_awake || sleeps(app))
+	if (app->state == DRV_APP_ENDED || app->turn.is_awake || sleeps(app))
 		return;
 	drv_log(core, FRAGI_LOG_ERROR, drv_app_name(app),
 		"run %llu was not woken by what has happened to it, which is a bug of driverd",
@@ -501,18 +501,18 @@ void drv_decide(struct drv_core *core)
 	core->awake = NULL;
 	core->last_awake = &core->awake;
 	while ((app = list) != NULL) {
-		list = app->next_awake;
-		app->is_awake = false; /* it may wake itself */
-		app->decided = core->turn;
+		list = app->turn.next;
+		app->turn.is_awake = false; /* it may wake itself */
+		app->turn.decided = core->turn;
 		decide(app);
 		if (app->state != DRV_APP_ENDED && !sleeps(app))
 			drv_app_wake(app);
 	}
 	core->decides = false;
 	app = core->awake;
-	if (app == NULL || app->next_awake == NULL)
+	if (app == NULL || app->turn.next == NULL)
 		return;
-	core->awake = app->next_awake; /* another one is the first each time */
-	app->is_awake = false;
+	core->awake = app->turn.next; /* another one is the first each time */
+	app->turn.is_awake = false;
 	drv_app_wake(app);
 }

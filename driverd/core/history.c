@@ -298,12 +298,12 @@ static enum fw_event_kind kind_of(enum fragi_summary_result result)
 /* Neither a client has stopped it nor has it ended by itself, so the next driver starts it. */
 static bool stays_wanted(const struct drv_app *app)
 {
-	bool lost_worker = app->failure.code == FRAGI_FAILURE_WORKER_LOST &&
+	bool lost_worker = app->summary.failure.code == FRAGI_FAILURE_WORKER_LOST &&
 			   (app->has_run || app->is_restored);
 
-	if (!app->is_wanted || app->summary.result == FRAGI_SUMMARY_DONE)
+	if (!app->next.is_wanted || app->summary.result == FRAGI_SUMMARY_DONE)
 		return false;
-	return app->again_run != 0 || app->core->stops > 0 || lost_worker;
+	return app->next.run != 0 || app->core->stops > 0 || lost_worker;
 }
 
 static void add(struct drv_history *history, struct drv_ended *ended)
@@ -317,18 +317,20 @@ static void add(struct drv_history *history, struct drv_ended *ended)
 void drv_history_end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	struct drv_ended *ended = make_ended(app->run, drv_app_name(app), app->started_by,
-					     app->source, app->source_bytes);
+	struct drv_ended *ended = make_ended(app->run, drv_app_name(app), app->given.by,
+					     app->source.bytes, app->source.size);
 	double seconds = (double)app->summary.duration_ns * 1e-9;
 
-	if (app->failure.code != FRAGI_FAILURE_NONE)
-		drv_history_note(core, FW_EVENT_FAILED, app, NULL, "%s", app->failure.sentence);
+	if (app->summary.failure.code != FRAGI_FAILURE_NONE)
+		drv_history_note(core, FW_EVENT_FAILED, app, NULL, "%s",
+				 app->summary.failure.sentence);
 	else
 		drv_history_note(core, kind_of(app->summary.result), app, NULL, "after %.1f s",
 				 seconds);
 	if (!core->config.ends_with_app)
 		drv_log(core,
-			app->failure.code != FRAGI_FAILURE_NONE ? FRAGI_LOG_WARN : FRAGI_LOG_INFO,
+			app->summary.failure.code != FRAGI_FAILURE_NONE ? FRAGI_LOG_WARN
+									: FRAGI_LOG_INFO,
 			drv_app_name(app), "%s after %.1f s",
 			fw_event_name(kind_of(app->summary.result)), seconds);
 	if (ended != NULL && (encode_outcome(app, ended) < 0 || read_outcome(ended) < 0)) {
@@ -340,7 +342,7 @@ void drv_history_end(struct drv_app *app)
 		return;
 	}
 	ended->is_untold = core->config.adopts && core->config.keeps_state;
-	ended->start_timeout_ns = app->start_timeout_ns;
+	ended->start_timeout_ns = app->given.timeout_ns;
 	ended->ended_unix_ns = unix_now(core);
 	ended->is_wanted = stays_wanted(app);
 	add(&core->history, ended);
@@ -395,8 +397,8 @@ void drv_history_take(struct drv_history *history, struct drv_ended *ended)
 void drv_history_cut(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	struct drv_ended *ended = make_ended(app->run, drv_app_name(app), app->started_by,
-					     app->source, app->source_bytes);
+	struct drv_ended *ended = make_ended(app->run, drv_app_name(app), app->given.by,
+					     app->source.bytes, app->source.size);
 
 	if (ended != NULL && (encode_cut(ended->name, ended) < 0 || read_outcome(ended) < 0)) {
 		ended_free(ended);
@@ -405,7 +407,7 @@ void drv_history_cut(struct drv_app *app)
 	if (ended == NULL)
 		return;
 	ended->ended_unix_ns = unix_now(core);
-	ended->is_wanted = app->is_wanted && (app->again_run != 0 || core->stops > 0);
+	ended->is_wanted = app->next.is_wanted && (app->next.run != 0 || core->stops > 0);
 	add(&core->history, ended);
 	drv_keep_end(core, ended);
 	make_room(core);

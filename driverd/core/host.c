@@ -200,7 +200,7 @@ int drv_host_take_texts(struct drv_host *host, const struct drv_session *session
 
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
 {
-	const struct fragi_flow_info *flow = &host->app->flows[host->edges[edge]];
+	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[edge]];
 	struct drv_host *from = host->app->fragments[flow->from_fragment].host;
 
 	return from != host ? from : host->app->fragments[flow->to_fragment].host;
@@ -496,8 +496,8 @@ void drv_host_leave(const struct drv_session *session)
 			drv_host_move(host, DRV_HOST_GONE);
 		else /* its worker has not seen its end */
 			drv_host_lost(host);
-		if (host->app->result == FRAGI_SUMMARY_DONE)
-			host->app->result = FRAGI_SUMMARY_STOPPED;
+		if (host->app->summary.result == FRAGI_SUMMARY_DONE)
+			host->app->summary.result = FRAGI_SUMMARY_STOPPED;
 		host->replacement.is_given_up = true;
 	}
 }
@@ -521,8 +521,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 		return;
 	host->now.is_orderly = expected && exit->signal == 0;
 	if (expected && host->now.state < DRV_HOST_DONE && !drv_host_hands_over(host) &&
-	    app->result == FRAGI_SUMMARY_DONE) /* it had not come to its end */
-		app->result = FRAGI_SUMMARY_STOPPED;
+	    app->summary.result == FRAGI_SUMMARY_DONE) /* it had not come to its end */
+		app->summary.result = FRAGI_SUMMARY_STOPPED;
 	drv_host_move(host, DRV_HOST_GONE);
 	if (expected)
 		drv_suspicion_clear(host);

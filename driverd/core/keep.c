@@ -68,11 +68,11 @@ void drv_keep_start(struct drv_app *app)
 					 .run = app->run,
 					 .epoch = app->epoch,
 					 .name = drv_app_name(app),
-					 .who = app->started_by,
-					 .start_timeout_ns = app->start_timeout_ns,
-					 .is_wanted = app->is_wanted,
-					 .source = app->source,
-					 .source_bytes = app->source_bytes,
+					 .who = app->given.by,
+					 .start_timeout_ns = app->given.timeout_ns,
+					 .is_wanted = app->next.is_wanted,
+					 .source = app->source.bytes,
+					 .source_bytes = app->source.size,
 				 });
 }
 
@@ -158,8 +158,8 @@ void drv_keep_source(const struct drv_app *app)
 		keep(app->core, &(struct drv_record){
 					.kind = DRV_RECORD_SOURCE,
 					.run = app->run,
-					.source = app->source,
-					.source_bytes = app->source_bytes,
+					.source = app->source.bytes,
+					.source_bytes = app->source.size,
 				});
 }
 

@@ -159,7 +159,8 @@ bool drv_lease_holds(struct drv_app *app)
 		return false;
 	}
 	app->workers_changed = false; /* looked at when it is over */
-	snprintf(app->missing, sizeof(app->missing), "the leases of its last run to end");
+	snprintf(app->placing.missing, sizeof(app->placing.missing),
+		 "the leases of its last run to end");
 	drv_set(core, &app->again, until_ns);
 	if (drv_timer_is_set(&app->missing_line))
 		return true;

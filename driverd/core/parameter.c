@@ -185,7 +185,7 @@ static struct fw_failure check(struct drv_app *app, const struct drv_host *host,
 			drv_text(core, "%d changes of %s are not answered yet; try again",
 				 DRV_SETS_MAX, name),
 			NULL};
-	if (app->source_bytes + strlen(text) + DRV_SET_ROOM > FRAGI_SOURCE_MAX)
+	if (app->source.size + strlen(text) + DRV_SET_ROOM > FRAGI_SOURCE_MAX)
 		return (struct fw_failure){
 			FRAGI_FAILURE_DRIVER_FULL,
 			drv_text(core,
@@ -283,7 +283,7 @@ int drv_parameter_pack(const struct drv_app *app, const char *const *texts, size
 	struct fragi_source source;
 	const char **sets;
 	size_t count = 0;
-	int r = fragi_source_unpack(app->source, app->source_bytes, &source);
+	int r = fragi_source_unpack(app->source.bytes, app->source.size, &source);
 
 	if (r < 0)
 		return r;
@@ -336,8 +336,8 @@ void drv_parameter_use_source(struct drv_app *app, void *bytes, size_t size)
 	fragi_free(app->settings.source);
 	app->settings.source = bytes;
 	app->settings.sources++;
-	app->source = bytes;
-	app->source_bytes = size;
+	app->source.bytes = bytes;
+	app->source.size = size;
 	app->core->items -= (int64_t)size / 64;
 	drv_keep_source(app);
 }
@@ -420,7 +420,7 @@ uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message
 {
 	const struct drv_app *app = drv_app_named(core, message->set.name);
 
-	return app != NULL ? (uint32_t)(app->source_bytes / DRV_REQUEST_BYTES) : 0;
+	return app != NULL ? (uint32_t)(app->source.size / DRV_REQUEST_BYTES) : 0;
 }
 
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,

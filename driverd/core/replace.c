@@ -50,7 +50,7 @@ static int64_t limit_ns(const struct drv_host *host, int64_t configured_ns)
 {
 	if (configured_ns > 0 || host->replacement.cause != DRV_CAUSE_SWAP)
 		return configured_ns;
-	return host->app->start_timeout_ns > 0 ? host->app->start_timeout_ns : SWAP_START_NS;
+	return host->app->given.timeout_ns > 0 ? host->app->given.timeout_ns : SWAP_START_NS;
 }
 
 bool drv_replace_holds(const struct drv_app *app)

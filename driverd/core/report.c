@@ -32,7 +32,7 @@ static struct fragi_account_end end_at(const struct drv_host *host, uint32_t row
 		.is_orderly = host->now.is_orderly,
 	};
 
-	if (host->app->started_ns == 0) /* nothing ran, so nothing can be missing */
+	if (host->app->times.started_ns == 0) /* nothing ran, so nothing can be missing */
 		end = (struct fragi_account_end){.is_final = true, .is_orderly = true};
 	if (!host->now.has_begun)
 		end.is_final = true;
@@ -97,7 +97,7 @@ static int put_edge(struct drv_app *app, const struct fw_address *address,
 
 static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_flow *out)
 {
-	const struct fragi_flow_info *flow = &app->flows[index];
+	const struct fragi_flow_info *flow = &app->flows.items[index];
 	const struct drv_host *host = app->fragments[flow->from_fragment].host;
 	struct fragi_account_end end = end_at(host, (uint32_t)index - host->first_flow);
 
@@ -115,11 +115,11 @@ static int report_inner(struct drv_app *app, size_t index, struct fragi_summary_
 
 static int report_between(struct drv_app *app, size_t index, struct fragi_summary_flow *out)
 {
-	const struct fragi_flow_info *flow = &app->flows[index];
+	const struct fragi_flow_info *flow = &app->flows.items[index];
 	const struct drv_host *from = app->fragments[flow->from_fragment].host;
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
 	struct drv_edge_rows rows =
-		app->edge_rows != NULL ? app->edge_rows[index] : (struct drv_edge_rows){0};
+		app->flows.rows != NULL ? app->flows.rows[index] : (struct drv_edge_rows){0};
 	struct fragi_flow_stats sent, received;
 	struct fragi_account_end sender = end_of_all(from, rows.sender, &sent);
 	struct fragi_account_end receiver = end_of_all(to, rows.receiver, &received);
@@ -137,11 +137,11 @@ static int report_between(struct drv_app *app, size_t index, struct fragi_summar
 
 static int report_flow(struct drv_app *app, size_t index, struct fragi_summary_flow *out)
 {
-	const struct fragi_flow_info *flow = &app->flows[index];
+	const struct fragi_flow_info *flow = &app->flows.items[index];
 	char from[3 * FRAG_NAME_MAX + 3], to[3 * FRAG_NAME_MAX + 3];
 
-	fragi_flow_from(app->infos, flow, from, sizeof(from));
-	fragi_flow_to(app->infos, flow, to, sizeof(to));
+	fragi_flow_from(app->flows.infos, flow, from, sizeof(from));
+	fragi_flow_to(app->flows.infos, flow, to, sizeof(to));
 	out->from = fragi_arena_strdup(&app->arena, from);
 	out->to = fragi_arena_strdup(&app->arena, to);
 	out->capacity = flow->capacity;
@@ -160,9 +160,10 @@ static const char *fragment_state(const struct drv_app *app, const struct drv_ho
 		return "failed";
 	if (host->now.is_lost)
 		return "lost";
-	if (app->started_ns == 0)
+	if (app->times.started_ns == 0)
 		return "prepared";
-	return app->result == FRAGI_SUMMARY_DONE && host->now.is_orderly ? "done" : "stopped";
+	return app->summary.result == FRAGI_SUMMARY_DONE && host->now.is_orderly ? "done"
+										 : "stopped";
 }
 
 static void report_fragment(struct drv_app *app, uint32_t index, struct fragi_summary_fragment *out)
@@ -278,43 +279,45 @@ static int64_t first_message(const struct drv_app *app)
 		if (first == 0 || time.ns < first)
 			first = time.ns;
 	}
-	return first > app->started_ns ? first - app->started_ns : 0;
+	return first > app->times.started_ns ? first - app->times.started_ns : 0;
 }
 
 /* Everything but the tables. */
 static void report_head(struct drv_app *app)
 {
-	int64_t from = app->started_ns != 0 ? app->started_ns : app->given_ns;
+	int64_t from = app->times.started_ns != 0 ? app->times.started_ns : app->times.given_ns;
 
 	app->summary = (struct fragi_summary){
 		.application = app->spec != NULL ? app->spec->application : "",
-		.result = app->result,
-		.failure = app->failure,
-		.exit_code = app->exit_code,
-		.started_unix_ns = app->started_ns != 0
-					   ? app->started_ns + app->core->config.realtime_offset_ns
-					   : 0,
-		.duration_ns = app->ended_ns - from,
-		.shutdown_ns = app->ended_ns - app->ending_ns,
-		.first_message_ns = app->started_ns != 0 ? first_message(app) : 0,
+		.result = app->summary.result,
+		.failure = app->summary.failure,
+		.exit_code = app->summary.exit_code,
+		.started_unix_ns =
+			app->times.started_ns != 0
+				? app->times.started_ns + app->core->config.realtime_offset_ns
+				: 0,
+		.duration_ns = app->times.ended_ns - from,
+		.shutdown_ns = app->times.ended_ns - app->times.ending_ns,
+		.first_message_ns = app->times.started_ns != 0 ? first_message(app) : 0,
 	};
 }
 
 static int report_begin(struct drv_app *app)
 {
 	size_t fragment_count = app->spec != NULL ? app->spec->fragment_count : 0;
-	size_t flow_count = app->infos != NULL ? app->flow_count : 0;
+	size_t flow_count = app->flows.infos != NULL ? app->flows.count : 0;
 	struct drv_reporting *at = &app->reporting;
 	int r;
 
 	at->begun = true;
 	report_head(app);
-	if (app->started_ns != 0 && app->infos != NULL && fragi_predict_wanted(app->spec)) {
-		r = fragi_predict(app->spec, app->infos, app->flows, app->flow_count,
+	if (app->times.started_ns != 0 && app->flows.infos != NULL &&
+	    fragi_predict_wanted(app->spec)) {
+		r = fragi_predict(app->spec, app->flows.infos, app->flows.items, app->flows.count,
 				  &at->prediction);
 		if (r < 0)
 			return r;
-		app->core->items -= (int64_t)app->flow_count;
+		app->core->items -= (int64_t)app->flows.count;
 	}
 	if (app->fragments == NULL) /* memory was short from the beginning */
 		fragment_count = 0;

@@ -47,7 +47,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 {
 	struct drv_app *app = host->app;
 	struct fw_message message = {.kind = FW_HOST_CREATE};
-	size_t source_bytes = app->source_bytes;
+	size_t source_bytes = app->source.size;
 	const void *source = is_beside ? drv_swap_source(host, &source_bytes) : NULL;
 	const char **names = fragi_arena_alloc(&app->core->actions->arena,
 					       host->fragment_count * sizeof(*names));
@@ -59,7 +59,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		names[i] = app->spec->fragments[host->fragments[i]].name;
 	message.create = (struct fw_host_create){
 		.application = app->spec->application,
-		.source = source != NULL ? source : app->source,
+		.source = source != NULL ? source : app->source.bytes,
 		.source_bytes = (uint32_t)source_bytes,
 		.fragments = names,
 		.fragment_count = host->fragment_count,
@@ -77,8 +77,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 		.cpu_limit = (uint32_t)limit_of(host, FRAGI_AMOUNT_CPU),
 		.memory_limit_bytes = (uint64_t)limit_of(host, FRAGI_AMOUNT_MEMORY),
 	};
-	memcpy(message.create.data_key, app->data_key, FW_DATA_KEY_BYTES);
-	memcpy(message.create.variables_key, app->variables_key, FW_VARIABLES_KEY_BYTES);
+	memcpy(message.create.data_key, app->keys.data, FW_DATA_KEY_BYTES);
+	memcpy(message.create.variables_key, app->keys.variables, FW_VARIABLES_KEY_BYTES);
 	app->core->items -= (int64_t)source_bytes / 64;
 	r = send_as(host, session, epoch, &message);
 	explicit_bzero(message.create.data_key, FW_DATA_KEY_BYTES);
@@ -115,7 +115,7 @@ static int send_stop(struct drv_host *host)
 	if (host->now.goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = app->core->config.drain_ns;
 	message.stop.starts_again = host->replacement.phase == DRV_PHASE_ENDING;
-	message.stop.exit_code = app->exit_code;
+	message.stop.exit_code = app->summary.exit_code;
 	return send_to(host, &message);
 }
 
@@ -123,9 +123,9 @@ static int send_kill(struct drv_host *host)
 {
 	struct fw_message message = {.kind = FW_HOST_KILL};
 
-	message.stop.exit_code = host->app->exit_code;
-	message.stop.reason = host->app->failure.sentence;
-	message.stop.failure = host->app->failure.code;
+	message.stop.exit_code = host->app->summary.exit_code;
+	message.stop.reason = host->app->summary.failure.sentence;
+	message.stop.failure = host->app->summary.failure.code;
 	message.stop.starts_again =
 		host->replacement.phase >= DRV_PHASE_ENDING && !host->app->end_wanted;
 	return send_to(host, &message);

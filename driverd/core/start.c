@@ -213,22 +213,22 @@ static void forget_hosts(struct drv_app *app)
 /* "fragment1, fragment2" of those without a worker, about a line of them. */
 static void name_missing(struct drv_app *app, const struct drv_place *places)
 {
-	const size_t size = sizeof(app->missing);
+	const size_t size = sizeof(app->placing.missing);
 	size_t used = 0, left = 0;
 
 	for (size_t f = 0; f < app->spec->fragment_count; f++) {
 		if (places[f].worker >= 0)
 			continue;
 		if (used < size / 2)
-			used += (size_t)snprintf(app->missing + used, size - used, "%s%s",
+			used += (size_t)snprintf(app->placing.missing + used, size - used, "%s%s",
 						 used != 0 ? ", " : "",
 						 app->spec->fragments[f].name);
 		else
 			left++;
 	}
-	app->missing_more = left != 0;
+	app->placing.is_cut = left != 0;
 	if (left != 0)
-		snprintf(app->missing + used, size - used, " and %zu more", left);
+		snprintf(app->placing.missing + used, size - used, " and %zu more", left);
 }
 
 /* The first one in a step may take longer than a step should: it cannot be divided. */
@@ -289,15 +289,15 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 	if (places == NULL || drv_start_workers(app->core, app->spec->fragment_count, &workers,
 						&session_of, &count) < 0)
 		return -ENOMEM;
-	fragi_arena_fini(&app->placing);
-	app->nearest = NULL;
-	r = drv_place(app->spec, workers, count, &app->placing, places);
+	fragi_arena_fini(&app->placing.arena);
+	app->placing.nearest = NULL;
+	r = drv_place(app->spec, workers, count, &app->placing.arena, places);
 	for (size_t f = 0; f < app->spec->fragment_count; f++) {
 		app->fragments[f].place = r < 0 ? (struct drv_place){.worker = -1} : places[f];
 		if (r >= 0 && places[f].worker >= 0)
 			places[f].worker = session_of[places[f].worker];
-		else if (r > 0 && app->nearest == NULL && places[f].is_unfit)
-			app->nearest = places[f].reason;
+		else if (r > 0 && app->placing.nearest == NULL && places[f].is_unfit)
+			app->placing.nearest = places[f].reason;
 	}
 	return r;
 }
@@ -349,15 +349,15 @@ void drv_start_overdue(struct drv_app *app)
 }
 
 /* "fragment1,fragment2", as --fragments takes it. */
-static const char *as_flag(const struct drv_app *app, char out[static sizeof(app->missing)])
+static const char *as_flag(const struct drv_app *app, char out[static sizeof(app->placing.missing)])
 {
 	size_t used = 0;
 
-	for (const char *from = app->missing; *from != '\0'; from++)
+	for (const char *from = app->placing.missing; *from != '\0'; from++)
 		if (*from != ' ')
 			out[used++] = *from;
 	out[used] = '\0';
-	return app->missing_more ? "all" : out;
+	return app->placing.is_cut ? "all" : out;
 }
 
 /* "worker b can run nothing yet: ..." of the first one that waits; NULL: none does. */
@@ -376,28 +376,28 @@ static const char *about_waiting(const struct drv_app *app)
 void drv_start_timed_out(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	double seconds = (double)(core->real_ns - app->given_ns) * 1e-9;
+	double seconds = (double)(core->real_ns - app->times.given_ns) * 1e-9;
 	size_t worker_count = core->session_count - core->client_count;
-	char flag[sizeof(app->missing)];
+	char flag[sizeof(app->placing.missing)];
 	const struct drv_host *host;
 
 	if (app->state == DRV_APP_WAITING && about_waiting(app) != NULL) {
 		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			     "not started within %.1f s: there is no worker for %s: %s", seconds,
-			     app->missing, about_waiting(app));
+			     app->placing.missing, about_waiting(app));
 		return;
 	}
-	if (app->state == DRV_APP_WAITING && app->nearest != NULL) {
+	if (app->state == DRV_APP_WAITING && app->placing.nearest != NULL) {
 		drv_app_fail(app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			     "not started within %.1f s: there is no worker for %s: %s", seconds,
-			     app->missing, app->nearest);
+			     app->placing.missing, app->placing.nearest);
 		return;
 	}
 	if (app->state == DRV_APP_WAITING) {
 		drv_app_fail(
 			app, FRAGI_FAILURE_START_TIMEOUT, NULL,
 			"not started within %.1f s: there is no worker for %s: %s; start workerd --address %s --fragments %s",
-			seconds, app->missing,
+			seconds, app->placing.missing,
 			worker_count == 0
 				? "none has come"
 				: drv_text(core,
@@ -429,8 +429,8 @@ void drv_start_log_missing(struct drv_app *app)
 	const char *waiting = about_waiting(app);
 
 	if (waiting == NULL)
-		waiting = app->nearest;
+		waiting = app->placing.nearest;
 	drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
-		"waiting for a worker for %s (%zu worker%s here)%s%s", app->missing, count,
+		"waiting for a worker for %s (%zu worker%s here)%s%s", app->placing.missing, count,
 		count == 1 ? "" : "s", waiting != NULL ? "; " : "", waiting != NULL ? waiting : "");
 }

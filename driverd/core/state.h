@@ -5,6 +5,7 @@
 #include <base/awake.h>
 #include <base/machine.h>
 #include <base/strmap.h>
+#include <driverd/core/app.h>
 #include <driverd/core/core.h>
 #include <driverd/core/history.h>
 #include <driverd/core/host.h>
@@ -90,138 +91,6 @@ struct drv_session {
 	uint64_t seq;                     /* of the last message sent */
 	int64_t joined_ns, heard_ns;      /* when it said HELLO, and something last */
 	struct drv_timer beat;
-};
-
-/* a host lost the data link to another one, or could not make it */
-struct drv_suspicion {
-	struct drv_host *host;
-	struct drv_host *peer; /* NULL: only the sentence names it */
-	struct fw_failure failure;
-	int64_t since_ns;
-	bool waits; /* for the worker of an end to be heard again */
-};
-
-struct drv_fragment {
-	struct drv_host *host;  /* NULL: not placed */
-	uint32_t in_host;       /* its index there */
-	struct drv_place place; /* of the last attempt; in app->placing */
-};
-
-/* A flow between hosts: its rows in the ledgers of both. */
-struct drv_edge_rows {
-	uint32_t sender, receiver;
-};
-
-/* How far the making of the summary has come: the fragments, the operators of hosts, the flows. */
-struct drv_reporting {
-	bool begun;
-	struct fragi_summary_fragment *fragments;
-	struct fragi_summary_flow *flows;
-	struct fragi_summary_operator *operators; /* of the present fragment */
-	uint32_t fragment;                        /* the next one */
-	uint32_t host, in_host, op, row;          /* the next operator, and its row in the ledger */
-	size_t flow;                              /* the next one */
-	struct fragi_prediction prediction;       /* ops NULL: none */
-};
-
-#define DRV_APP_TIMERS 7
-
-/* What clients have changed while it runs (parameter.c), the oldest first. */
-struct drv_settings {
-	struct drv_setting *first; /* that their hosts have not answered */
-	uint32_t count;
-	uint64_t last;
-	struct drv_timer late; /* when the first one has waited too long */
-	struct drv_parameter *changed;
-	void *source;     /* owned; with the changes; NULL: none was made */
-	uint32_t sources; /* how often the source has changed */
-};
-
-struct drv_app {
-	struct drv_core *core;
-	uint64_t id; /* the shell's */
-	uint64_t run;
-	uint64_t epoch; /* of its hosts */
-	struct fragi_arena arena;
-	struct fragi_spec *spec;
-	const void *source;
-	size_t source_bytes;
-	int64_t start_timeout_ns;
-	const char *started_by; /* empty: nobody that has a name */
-	/* the client and its START_APP that wait for an answer; connection 0: none does */
-	struct {
-		uint64_t connection, seq;
-	} asked;
-	uint64_t change; /* what is to be on the disk before anybody hears of it */
-	struct drv_adopting
-		*adopting;  /* its hosts are to be reported (adopt.h); NULL: they are not */
-	bool is_adopted;    /* they were */
-	bool is_discarded;  /* it ended with the driver before */
-	bool is_restored;   /* it starts again with its driver */
-	bool is_wanted;     /* no client has stopped it */
-	bool is_accepted;   /* it is kept, and its end will be remembered */
-	bool has_run;       /* all its hosts were started */
-	uint64_t again_run; /* it starts anew under this number when it has ended; 0: it does not */
-	const char *again_by; /* who asked for that */
-	/* apply.c: the source that ran before the present one, which has not run yet; owned */
-	void *before;
-	size_t before_bytes;
-	enum drv_app_state state;
-	struct drv_fragment *fragments; /* as in the spec */
-	struct fragi_strmap by_name;    /* those of the spec */
-	struct drv_host *hosts;
-	uint32_t host_count;
-	uint32_t hosts_in[DRV_HOST_STATES]; /* how many hosts are in each state */
-	uint32_t asked_count;               /* hosts before this one know the present goal */
-	struct fragi_fragment_info *infos;  /* as in the spec; NULL before wiring */
-	/* of all: inner ones host by host, then those between hosts */
-	struct fragi_flow_info *flows;
-	size_t flow_count;
-	struct drv_edge_rows *edge_rows; /* of all flows; NULL before wiring */
-	struct drv_wiring *wiring;       /* while flows are resolved; NULL: not begun, or done */
-	uint8_t *tokens;                 /* of the edges; FW_TOKEN_BYTES each */
-	uint8_t *data_key;               /* of the run; a secret of FW_DATA_KEY_BYTES */
-	uint8_t *variables_key;          /* the same, of FW_VARIABLES_KEY_BYTES */
-	struct drv_timer phase;          /* the present state's deadline */
-	struct drv_timer start;          /* start timeout */
-	struct drv_timer missing_line;   /* the next line about what is missing */
-	struct drv_timer progress;
-	struct drv_timer judge;
-	struct drv_timer again;           /* the next look at hosts that are replaced */
-	uint32_t replaced_count;          /* such hosts, without those that still run on */
-	struct drv_host *moving;          /* the one that is drained or swapped; NULL: none */
-	struct drv_swap *swap;            /* of a library; NULL: none (swap.h) */
-	uint32_t looked_count;            /* hosts before this one are moved, or stay */
-	int64_t move_until_ns;            /* so long a stop waits for it; 0: none is wanted */
-	uint32_t homeless_count;          /* of these: only another worker, or time, helps them */
-	struct drv_suspicion suspicion;   /* host NULL: none */
-	struct fragi_diag diag;           /* of PREPARE and of the flows */
-	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
-	struct fragi_arena placing;       /* what the last attempt to place them has left */
-	const char *nearest;              /* why the first of them has none; in app->placing */
-	char missing[512];                /* what WAITING waits for */
-	bool missing_more;                /* it does not name all */
-	/* what events recorded, for decide.c */
-	bool is_persisted;          /* it is on the disk */
-	bool is_awake;              /* decide.c has something to look at */
-	size_t decided;             /* in which turn it decided last */
-	struct drv_app *next_awake; /* in the list of the core */
-	bool workers_changed;       /* since the last attempt to place its fragments */
-	bool stop_wanted;           /* it is to stop in order */
-	bool end_wanted;            /* it failed, or is to end at once */
-	/* what was decided on the way */
-	bool is_resolved; /* its flows are known */
-	bool is_at_rest;
-	bool is_over;     /* nothing of it is left */
-	bool is_reported; /* the summary is made */
-	/* the end */
-	enum fragi_summary_result result;
-	struct fragi_summary_failure failure; /* the first cause; code NONE: none */
-	int exit_code;
-	int64_t given_ns, started_ns, ending_ns, ended_ns; /* 0: not yet */
-	struct drv_reporting reporting;
-	struct fragi_summary summary;
-	struct drv_settings settings;
 };
 
 /* What applications and their hosts have written (lines.c). */
@@ -367,75 +236,6 @@ void drv_command_refuse_unknown(struct drv_session *client, const struct fw_mess
 void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
 			const struct fw_failure *failure);
 
-/* app.c: an application, and what is recorded about it */
-extern const struct fragi_machine drv_app_machine;
-/*
- * run: its number; 0: the next one. It fails, and begins nothing, when its graph is wrong. Returns
- * NULL when there is no memory even for that, and has reported so.
- */
-struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app *event,
-			       uint64_t run);
-/* It was created, and nothing speaks against it: it is kept, and then waits for workers. */
-void drv_app_begin(struct drv_app *app);
-/*
- * Something has happened to it, so it decides at the end of the step. Most applications sleep in
- * most steps: who changes what decide.c looks at wakes them.
- */
-void drv_app_wake(struct drv_app *app);
-/* Workers have come, gone or changed: all applications look at them. */
-void drv_app_wake_all(struct drv_core *core);
-/* The one of that number that is not forgotten; NULL: none. */
-struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
-/* The one of that name that has not ended; NULL: none. */
-struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
-void drv_app_destroy(struct drv_app *app);
-const char *drv_app_name(const struct drv_app *app);
-void drv_app_move(struct drv_app *app, enum drv_app_state to);
-/* It is on the disk; why_not: NULL, or why it is not. */
-void drv_app_persisted(struct drv_app *app, const char *why_not);
-/* It failed. The first cause counts. host: where; NULL: nowhere in particular */
-void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
-		  const char *format, ...) FRAG_PRINTF(4, 5);
-/* It failed as a host reported, or, when that has no sentence, by that host. */
-void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure);
-/* Memory is short for this application, which ends; others go on. */
-void drv_app_fail_for_memory(struct drv_app *app);
-/* The first error of app->diag is the cause; the others are logged. */
-void drv_app_fail_by_diag(struct drv_app *app);
-void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
-void drv_app_stop_at_once(struct drv_app *app, int signal);
-/* Whether every host has come at least as far; one that is gone has come furthest. */
-bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
-
-/* suspicion.c */
-/* A host reports that it lost the data link to a peer. */
-void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event);
-/* A host could not be wired; most often because a peer has ended, which is then the cause. */
-void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
-/* The peer has ended as it was to: a link to it that was lost needs no other cause. */
-void drv_suspicion_clear(const struct drv_host *peer);
-/* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
-void drv_suspicion_judge(struct drv_app *app);
-
-/* decide.c */
-/* All that are awake decide; those with nothing left to look at sleep from then on. */
-void drv_decide(struct drv_core *core);
-/* Progress is shown in a while, if anybody sees it. */
-void drv_app_progress_later(struct drv_app *app);
-
-/* start.c: from waiting for workers to hosts */
-/*
- * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
- * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
- */
-int drv_start_place(struct drv_app *app);
-void drv_start_log_missing(struct drv_app *app);
-/* Gives the workers back what the fragments of the application require, and detaches its hosts. */
-void drv_start_release(struct drv_app *app);
-/* The present phase, or the whole start, took too long: that is the cause. */
-void drv_start_overdue(struct drv_app *app);
-void drv_start_timed_out(struct drv_app *app);
-
 /*
  * transports.c: after the hosts are made, which transports each of them opens. Returns 0, or
  * -EINVAL (app->diag): the graph asks for one that does not connect the hosts of a flow.
@@ -453,9 +253,6 @@ enum drv_host_state drv_goal_reached(enum drv_goal goal);
 bool drv_request(struct drv_host *host);
 /* Wires a host that has been wired to a peer that was started again. */
 void drv_request_rewire(struct drv_host *host, const struct drv_host *peer);
-
-/* rest.c */
-bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
 
 /*
  * wiring.c: tables of all hosts become flows, flows become edges. Returns 0, -EINVAL (app->diag),

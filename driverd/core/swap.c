@@ -324,7 +324,7 @@ static int ask(struct asking *a, struct drv_session *client, const struct fw_mes
 				     drv_app_name(app), drv_app_state_name(app->state)));
 	if (find_host(a) < 0 || check_host(a) < 0)
 		return -EINVAL;
-	if (drv_apply_parse(app->source, app->source_bytes, &a->spec, &err) < 0)
+	if (drv_apply_parse(app->source.bytes, app->source.size, &a->spec, &err) < 0)
 		return fail(a, FRAGI_FAILURE_OTHER, drv_text(app->core, "%s", err.text));
 	return find_library(a) < 0 ? -EINVAL : begin(a, client, message);
 }
@@ -347,7 +347,7 @@ uint32_t drv_swap_cost(const struct drv_core *core, const struct fw_message *mes
 {
 	const struct drv_app *app = drv_app_named(core, message->swap.name);
 
-	return app != NULL ? (uint32_t)(app->source_bytes / DRV_REQUEST_BYTES) : 0;
+	return app != NULL ? (uint32_t)(app->source.size / DRV_REQUEST_BYTES) : 0;
 }
 
 const void *drv_swap_source(const struct drv_host *host, size_t *out_bytes)

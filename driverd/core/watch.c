@@ -44,7 +44,7 @@ static const struct drv_app *find_run(const struct drv_core *core, uint64_t run)
 static bool is_to_come(const struct drv_core *core, uint64_t run)
 {
 	for (size_t i = 0; i < core->app_count; i++)
-		if (core->apps[i]->again_run == run)
+		if (core->apps[i]->next.run == run)
 			return true;
 	return false;
 }

@@ -41,7 +41,7 @@ static bool reaches_all(const struct drv_session *session, const struct drv_host
 
 		/* One that waits for a worker itself goes where this one is (find_sharer). */
 		if (peer != host && peer->now.session != NULL &&
-		    !reaches(session, peer, &host->app->flows[host->edges[i]]))
+		    !reaches(session, peer, &host->app->flows.items[host->edges[i]]))
 			return false;
 	}
 	return true;
@@ -70,7 +70,7 @@ static int find_sharer(const struct drv_host *host, const struct drv_host **out_
 
 			if (is_found[peer->number] ||
 			    !fragi_transport_shares_memory(
-				    app->flows[found[k]->edges[i]].transport))
+				    app->flows.items[found[k]->edges[i]].transport))
 				continue;
 			if (peer->now.session != NULL) {
 				*out_sharer = peer;

@@ -68,10 +68,10 @@ static int gather_interface_ports(struct drv_app *app, const struct fw_fragment 
 /* One fragment's table. */
 static int gather_table(struct drv_app *app, const struct drv_host *host, uint32_t index)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 	const struct fw_fragment *table = &host->tables->prepared.fragments[index];
 	const struct fragi_spec_fragment *fragment = &app->spec->fragments[host->fragments[index]];
-	struct fragi_fragment_info *info = &app->infos[host->fragments[index]];
+	struct fragi_fragment_info *info = &app->flows.infos[host->fragments[index]];
 
 	if (info->name == NULL) {
 		*info = drv_transports_info(host);
@@ -99,7 +99,7 @@ static int gather_table(struct drv_app *app, const struct drv_host *host, uint32
 static void fill_gaps(struct drv_app *app)
 {
 	for (size_t f = 0; f < app->spec->fragment_count; f++) {
-		struct fragi_fragment_info *info = &app->infos[f];
+		struct fragi_fragment_info *info = &app->flows.infos[f];
 
 		if (info->name != NULL)
 			continue;
@@ -112,12 +112,12 @@ static void fill_gaps(struct drv_app *app)
 /* The tables that hosts reported, as those of the whole application, in the order of the spec. */
 static int gather_tables(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 	int r;
 
-	if (app->infos == NULL)
-		app->infos = take(app, app->spec->fragment_count, sizeof(*app->infos));
-	if (app->infos == NULL)
+	if (app->flows.infos == NULL)
+		app->flows.infos = take(app, app->spec->fragment_count, sizeof(*app->flows.infos));
+	if (app->flows.infos == NULL)
 		return -ENOMEM;
 	for (; wiring->host < app->host_count; wiring->host++, wiring->fragment = 0) {
 		const struct drv_host *host = &app->hosts[wiring->host];
@@ -136,21 +136,21 @@ static int gather_tables(struct drv_app *app)
 /* Flows inside hosts come first, host by host, each host's in the order of its ledger. */
 static int gather_inner_flows(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 	size_t count = 0;
 
-	for (uint32_t h = 0; app->flows == NULL && h < app->host_count; h++)
+	for (uint32_t h = 0; app->flows.items == NULL && h < app->host_count; h++)
 		count += app->hosts[h].tables->prepared.flow_count;
-	if (app->flows == NULL)
-		app->flows = fragi_calloc(count + 1, sizeof(*app->flows));
-	if (app->flows == NULL)
+	if (app->flows.items == NULL)
+		app->flows.items = fragi_calloc(count + 1, sizeof(*app->flows.items));
+	if (app->flows.items == NULL)
 		return -ENOMEM;
 	for (; wiring->host < app->host_count; wiring->host++, wiring->row = 0) {
 		struct drv_host *host = &app->hosts[wiring->host];
 		const struct fw_host_prepared *prepared = &host->tables->prepared;
 
 		if (wiring->row == 0)
-			host->first_flow = (uint32_t)app->flow_count;
+			host->first_flow = (uint32_t)app->flows.count;
 		host->inner_flow_count = prepared->flow_count;
 		for (; wiring->row < prepared->flow_count; wiring->row++) {
 			const struct fw_inner_flow *flow = &prepared->flows[wiring->row];
@@ -158,7 +158,7 @@ static int gather_inner_flows(struct drv_app *app)
 			if (is_enough(app))
 				return -EAGAIN;
 			app->core->items--;
-			app->flows[app->flow_count++] = (struct fragi_flow_info){
+			app->flows.items[app->flows.count++] = (struct fragi_flow_info){
 				.from_fragment = host->fragments[flow->from_fragment],
 				.from_op = flow->from_op,
 				.from_port = flow->from_port,
@@ -181,19 +181,19 @@ static struct drv_host *host_of(const struct drv_app *app, uint32_t fragment)
 
 static int resolve_between(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 	const struct fragi_spec *spec = app->spec;
 	int r;
 
 	if (wiring->resolving == NULL)
-		wiring->resolving = fragi_resolving_begin(spec->flows, spec->flow_count, -1,
-							  app->infos, spec->fragment_count,
-							  app->flows, app->flow_count, &app->diag);
+		wiring->resolving = fragi_resolving_begin(
+			spec->flows, spec->flow_count, -1, app->flows.infos, spec->fragment_count,
+			app->flows.items, app->flows.count, &app->diag);
 	if (wiring->resolving == NULL)
 		return -ENOMEM;
 	r = fragi_resolving_step(wiring->resolving, &app->core->items);
 	if (r == 0)
-		fragi_resolving_take(wiring->resolving, &app->flows, &app->flow_count);
+		fragi_resolving_take(wiring->resolving, &app->flows.items, &app->flows.count);
 	/* With the errors of hosts the rest would be made from tables with gaps. */
 	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
 }
@@ -223,11 +223,11 @@ static int check_row_counts(struct drv_app *app)
 
 static int count_edges(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 	int r;
 
-	for (; wiring->flow < app->flow_count; wiring->flow++) {
-		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
+	for (; wiring->flow < app->flows.count; wiring->flow++) {
+		const struct fragi_flow_info *flow = &app->flows.items[wiring->flow];
 
 		if (is_enough(app))
 			return -EAGAIN;
@@ -240,8 +240,8 @@ static int count_edges(struct drv_app *app)
 	r = check_row_counts(app);
 	if (r < 0)
 		return r;
-	app->edge_rows = take(app, app->flow_count, sizeof(*app->edge_rows));
-	if (app->edge_rows == NULL)
+	app->flows.rows = take(app, app->flows.count, sizeof(*app->flows.rows));
+	if (app->flows.rows == NULL)
 		return -ENOMEM;
 	for (uint32_t h = 0; h < app->host_count; h++) {
 		app->hosts[h].edges =
@@ -263,11 +263,11 @@ static uint32_t add_edge(struct drv_host *host, size_t flow)
 /* Each host's flows to others, in the order of the run. */
 static int gather_edges(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 
-	for (; wiring->flow < app->flow_count; wiring->flow++) {
-		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
-		struct drv_edge_rows *rows = &app->edge_rows[wiring->flow];
+	for (; wiring->flow < app->flows.count; wiring->flow++) {
+		const struct fragi_flow_info *flow = &app->flows.items[wiring->flow];
+		struct drv_edge_rows *rows = &app->flows.rows[wiring->flow];
 
 		if (is_enough(app))
 			return -EAGAIN;
@@ -338,10 +338,10 @@ static void check_pair(struct drv_app *app, const struct fragi_flow_info *flow,
 
 static int check_reach(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 
-	for (; wiring->flow < app->flow_count; wiring->flow++) {
-		const struct fragi_flow_info *flow = &app->flows[wiring->flow];
+	for (; wiring->flow < app->flows.count; wiring->flow++) {
+		const struct fragi_flow_info *flow = &app->flows.items[wiring->flow];
 		struct drv_host *from = host_of(app, flow->from_fragment),
 				*to = host_of(app, flow->to_fragment);
 
@@ -363,11 +363,11 @@ static int (*const stages[])(struct drv_app *app) = {
 
 int drv_wiring_resolve(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 	int r = 0;
 
 	if (wiring == NULL)
-		wiring = app->wiring = fragi_calloc(1, sizeof(*wiring));
+		wiring = app->flows.wiring = fragi_calloc(1, sizeof(*wiring));
 	if (wiring == NULL)
 		return -ENOMEM;
 	while (r == 0 && wiring->stage < FRAG_COUNT_OF(stages)) {
@@ -384,13 +384,13 @@ int drv_wiring_resolve(struct drv_app *app)
 
 void drv_wiring_end(struct drv_app *app)
 {
-	struct drv_wiring *wiring = app->wiring;
+	struct drv_wiring *wiring = app->flows.wiring;
 
 	if (wiring == NULL)
 		return;
 	fragi_resolving_end(wiring->resolving);
 	fragi_free(wiring);
-	app->wiring = NULL;
+	app->flows.wiring = NULL;
 }
 
 bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_info *flow)
@@ -402,15 +402,15 @@ static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const ui
 		     struct fw_edge *out)
 {
 	const struct drv_app *app = host->app;
-	const struct fragi_flow_info *flow = &app->flows[index];
+	const struct fragi_flow_info *flow = &app->flows.items[index];
 	char *name = fragi_arena_alloc(&app->core->actions->arena, 3 * FRAG_NAME_MAX + 3);
 
 	if (name == NULL)
 		return -ENOMEM;
 	if (sends)
-		fragi_flow_to(app->infos, flow, name, 3 * FRAG_NAME_MAX + 3);
+		fragi_flow_to(app->flows.infos, flow, name, 3 * FRAG_NAME_MAX + 3);
 	else
-		fragi_flow_from(app->infos, flow, name, 3 * FRAG_NAME_MAX + 3);
+		fragi_flow_from(app->flows.infos, flow, name, 3 * FRAG_NAME_MAX + 3);
 	*out = (struct fw_edge){
 		.flow = index,
 		.sends = sends,
@@ -434,30 +434,31 @@ static int fill_edge(struct drv_host *host, uint32_t index, bool sends, const ui
 /* Both ends of an edge get the same token; all are drawn when the first edge is wired. */
 static const uint8_t *token_of(struct drv_app *app, uint32_t flow)
 {
-	if (app->tokens == NULL) {
-		app->tokens = take(app, app->flow_count, FW_TOKEN_BYTES);
-		if (app->tokens == NULL)
+	if (app->flows.tokens == NULL) {
+		app->flows.tokens = take(app, app->flows.count, FW_TOKEN_BYTES);
+		if (app->flows.tokens == NULL)
 			return NULL;
-		app->core->config.random(app->core->config.random_arg, app->tokens,
-					 app->flow_count * FW_TOKEN_BYTES);
+		app->core->config.random(app->core->config.random_arg, app->flows.tokens,
+					 app->flows.count * FW_TOKEN_BYTES);
 	}
-	return app->tokens + (size_t)flow * FW_TOKEN_BYTES;
+	return app->flows.tokens + (size_t)flow * FW_TOKEN_BYTES;
 }
 
 void drv_wiring_draw_tokens(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
 
-	for (uint32_t i = 0; app->tokens != NULL && i < host->edge_count; i++)
+	for (uint32_t i = 0; app->flows.tokens != NULL && i < host->edge_count; i++)
 		app->core->config.random(app->core->config.random_arg,
-					 app->tokens + (size_t)host->edges[i] * FW_TOKEN_BYTES,
+					 app->flows.tokens +
+						 (size_t)host->edges[i] * FW_TOKEN_BYTES,
 					 FW_TOKEN_BYTES);
 }
 
 /* Of a host's two ends of a flow to itself the sending one comes first. */
 static bool sends_at(const struct drv_host *host, uint32_t i)
 {
-	const struct fragi_flow_info *flow = &host->app->flows[host->edges[i]];
+	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[i]];
 
 	return host_of(host->app, flow->from_fragment) == host &&
 	       (i == 0 || host->edges[i - 1] != host->edges[i]);
