@@ -97,7 +97,8 @@ static void begin(struct drv_app *app)
 		return;
 	}
 	app->adopting->is_touched = true;
-	app->is_restored = app->is_persisted = true;
+	app->origin = DRV_ORIGIN_RESTORED;
+	app->kept.state = DRV_KEPT_WRITTEN;
 	if (app->core->numbers_change == 0)
 		drv_keep_numbers(app->core);
 	drv_app_begin(app);
@@ -178,7 +179,7 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 	    other->run > run)
 		return false;
 	other->next.is_wanted = false;
-	other->end_wanted = true;
+	other->end = DRV_END_AT_ONCE;
 	drv_app_wake(other);
 	return true;
 }
@@ -191,8 +192,10 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	struct drv_ended *ended;
 
 	if (app != NULL)
-		return app->adopting != NULL && !app->adopting->is_taken && !app->end_wanted ? app
-											     : NULL;
+		return app->adopting != NULL && !app->adopting->is_taken &&
+				       app->end != DRV_END_AT_ONCE
+			       ? app
+			       : NULL;
 	ended = drv_history_find(&core->history, message->run);
 	if (ended != NULL) {
 		if (ended->is_cut && drv_adopt_restore(core, ended))

@@ -294,7 +294,7 @@ static void give_up(struct drv_app *app, const char *why)
 {
 	struct drv_core *core = app->core;
 
-	bool starts = app->next.is_wanted && !app->stop_wanted && !app->end_wanted;
+	bool starts = app->next.is_wanted && app->end == DRV_END_NONE;
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
@@ -305,7 +305,8 @@ static void give_up(struct drv_app *app, const char *why)
 		app->next.by = app->given.by;
 	}
 	drv_history_cut(app);
-	app->is_discarded = app->is_over = app->is_reported = true;
+	app->kept.state = DRV_KEPT_CUT;
+	app->is_over = app->is_reported = true;
 }
 
 void drv_adopt_work(struct drv_app *app)
@@ -313,7 +314,7 @@ void drv_adopt_work(struct drv_app *app)
 	enum completeness found = INCOMPLETE;
 	bool is_whole;
 
-	if (app->end_wanted) { /* a stop in order waits until it runs here */
+	if (app->end == DRV_END_AT_ONCE) { /* a stop in order waits until it runs here */
 		give_up(app, "it was stopped before its workers had reported it");
 		return;
 	}
@@ -386,14 +387,14 @@ static void go_on_ending(struct drv_app *app)
 		if (r->stop != FW_STOP_NOT && (furthest == NULL || r->stop > furthest->stop))
 			furthest = r;
 	}
-	if (furthest == NULL || app->end_wanted)
+	if (furthest == NULL || app->end == DRV_END_AT_ONCE)
 		return;
 	report = &furthest->report->report;
 	if (is_closing || an_operator_stops(app)) {
 		drv_app_stop(app, 0); /* it came to its end */
 	} else if (report->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&
-		    !app->stop_wanted) { /* a restart was asked for, and no stop since */
+		    app->end == DRV_END_NONE) { /* a restart was asked for, and no stop since */
 			app->next.run = drv_keep_next_run(app->core);
 			app->next.by = app->given.by;
 		}
@@ -465,7 +466,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP)) {
 		drv_replace_resume_start(host);
 		(void)drv_request(host);
-	} else if (reported->is_partial && !has_died && !app->stop_wanted) {
+	} else if (reported->is_partial && !has_died && app->end == DRV_END_NONE) {
 		drv_host_failed(host, &again);
 		(void)drv_request(host);
 	} else if (reported->is_partial && !has_died) { /* a stop starts nothing again */
@@ -486,7 +487,8 @@ static void begin_to_hear(struct drv_app *app)
 	app->times.given_ns = app->times.started_ns = app->core->real_ns - age_ns;
 	if (app->times.started_ns == 0)
 		app->times.started_ns = 1; /* 0: not yet */
-	app->is_adopted = adopting->is_heard = true;
+	app->origin = DRV_ORIGIN_ADOPTED;
+	adopting->is_heard = true;
 	if (app->state == DRV_APP_RUNNING)
 		go_on_ending(app);
 	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)

@@ -51,7 +51,7 @@ static bool may_take_long(const struct drv_app *app)
 	if (app->state == DRV_APP_PREPARING)
 		return app->core->config.prepare_ns == 0;
 	return app->state == DRV_APP_STARTING && app->core->config.start_ns == 0 &&
-	       !app->stop_wanted;
+	       app->end == DRV_END_NONE;
 }
 
 /* What holds at the end of every step. */
@@ -71,7 +71,7 @@ static void app_check(const void *object)
 	assert(app->state == DRV_APP_ENDED || has_hosts == (app->host_count != 0));
 	assert((!has_hosts || app->state == DRV_APP_RUNNING || has_deadline) &&
 	       "what is waited for has a deadline");
-	assert((!has_hosts || app->state >= DRV_APP_KILLING || !app->end_wanted ||
+	assert((!has_hosts || app->state >= DRV_APP_KILLING || app->end != DRV_END_AT_ONCE ||
 		app->adopting != NULL) &&
 	       "what is to end is being ended");
 	assert((app->summary.result != FRAGI_SUMMARY_FAILED ||
@@ -154,19 +154,22 @@ static const char *and_undo(struct drv_app *app, const char *sentence)
 static void record_failure(struct drv_app *app, const struct fw_failure *failure,
 			   const struct drv_host *host)
 {
+	const char *sentence;
+
 	assert(failure->code != FRAGI_FAILURE_NONE);
-	if (app->end_wanted) { /* why it ends is decided */
+	if (app->end == DRV_END_AT_ONCE) { /* why it ends is decided */
 		drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "also: %s",
 			failure->sentence);
 		return;
 	}
-	app->end_wanted = true;
+	sentence = and_undo(app, failure->sentence);
+	app->end = DRV_END_AT_ONCE;
 	drv_app_wake(app);
 	app->summary.result = FRAGI_SUMMARY_FAILED;
 	app->summary.exit_code = fragi_failure_exit(failure->code);
 	app->summary.failure = (struct fragi_summary_failure){
 		.code = failure->code,
-		.sentence = fragi_arena_strdup(&app->arena, and_undo(app, failure->sentence)),
+		.sentence = fragi_arena_strdup(&app->arena, sentence),
 		.worker = host != NULL && !app->core->config.is_local ? host->worker : NULL,
 	};
 	if (failure->op != NULL && failure->op[0] != '\0')
@@ -245,7 +248,8 @@ void drv_app_stop(struct drv_app *app, int signal)
 	if (app->state == DRV_APP_STARTING && !drv_timer_is_set(&app->phase))
 		drv_set(app->core, &app->phase, app->core->now_ns + app->core->config.drain_ns);
 	app->times.ending_ns = app->core->real_ns;
-	app->stop_wanted = true;
+	if (app->end == DRV_END_NONE)
+		app->end = DRV_END_IN_ORDER;
 	drv_app_wake(app);
 }
 
@@ -255,7 +259,7 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 		return;
 	app->summary.result = FRAGI_SUMMARY_STOPPED;
 	app->summary.exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
-	app->end_wanted = true;
+	app->end = DRV_END_AT_ONCE;
 	drv_app_wake(app);
 }
 
@@ -448,7 +452,7 @@ void drv_app_begin(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	if (app->end_wanted)
+	if (app->end == DRV_END_AT_ONCE)
 		return;
 	if (app->given.timeout_ns > 0)
 		drv_set(core, &app->start, core->now_ns + app->given.timeout_ns);
@@ -461,8 +465,8 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 {
 	drv_app_wake(app);
 	if (why_not == NULL)
-		app->is_persisted = true;
-	else if (!app->is_restored) /* else it is tried again: nobody is here to do so */
+		app->kept.state = DRV_KEPT_WRITTEN;
+	else if (app->origin == DRV_ORIGIN_GIVEN) /* else it is tried again: nobody is here */
 		drv_app_fail(app, FRAGI_FAILURE_STATE_UNWRITABLE, NULL, "%s", why_not);
 }
 

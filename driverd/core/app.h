@@ -110,7 +110,35 @@ struct drv_placing {
 
 /* When it came so far; 0: not yet. */
 struct drv_app_times {
-	int64_t given_ns, started_ns, ending_ns, ended_ns;
+	int64_t given_ns;
+	int64_t started_ns; /* its hosts were asked to start */
+	int64_t running_ns; /* all of them had */
+	int64_t ending_ns, ended_ns;
+};
+
+enum drv_origin {
+	DRV_ORIGIN_GIVEN,
+	DRV_ORIGIN_RESTORED, /* it starts again with its driver, or waits to be adopted */
+	DRV_ORIGIN_ADOPTED,
+};
+
+/* How it is to end. */
+enum drv_end {
+	DRV_END_NONE,
+	DRV_END_IN_ORDER,
+	DRV_END_AT_ONCE, /* also because it has failed */
+};
+
+/* What of it is on the disk, where the driver keeps state. */
+enum drv_keeping {
+	DRV_KEPT_NOT,
+	DRV_KEPT_WRITTEN,  /* it is on the disk, or nothing is kept */
+	DRV_KEPT_ACCEPTED, /* who asked for it was told so, and its end will be remembered */
+	DRV_KEPT_CUT,      /* that it ended with the driver before */
+};
+struct drv_kept {
+	enum drv_keeping state;
+	uint64_t change; /* what is to be on the disk before anybody hears of it */
 };
 
 /* How decide.c comes to it. */
@@ -130,14 +158,9 @@ struct drv_app {
 	struct drv_source source;
 	struct drv_source before; /* apply.c: what ran before, while this has not; owned */
 	struct drv_given given;
-	uint64_t change; /* what is to be on the disk before anybody hears of it */
-	struct drv_adopting
-		*adopting; /* its hosts are to be reported (adopt.h); NULL: they are not */
-	bool is_adopted;   /* they were */
-	bool is_discarded; /* it ended with the driver before */
-	bool is_restored;  /* it starts again with its driver */
-	bool is_accepted;  /* it is kept, and its end will be remembered */
-	bool has_run;      /* all its hosts were started */
+	enum drv_origin origin;
+	struct drv_adopting *adopting; /* its hosts are being reported (adopt.h); NULL: no */
+	struct drv_kept kept;
 	struct drv_next_run next;
 	enum drv_app_state state;
 	struct drv_fragment *fragments; /* as in the spec */
@@ -165,10 +188,8 @@ struct drv_app {
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
 	struct drv_placing placing;
 	/* what events recorded, for decide.c */
-	bool is_persisted;    /* it is on the disk */
 	bool workers_changed; /* since the last attempt to place its fragments */
-	bool stop_wanted;     /* it is to stop in order */
-	bool end_wanted;      /* it failed, or is to end at once */
+	enum drv_end end;     /* it is to end so */
 	struct drv_turn turn;
 	/* what was decided on the way */
 	bool is_resolved; /* its flows are known */

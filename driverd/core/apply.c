@@ -205,8 +205,9 @@ bool drv_apply_undo(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	if (app->before.bytes == NULL || app->has_run || !app->is_accepted ||
-	    !app->next.is_wanted || app->stop_wanted || app->next.run != 0 || core->stops > 0)
+	if (app->before.bytes == NULL || app->times.running_ns != 0 ||
+	    app->kept.state != DRV_KEPT_ACCEPTED || !app->next.is_wanted ||
+	    app->end == DRV_END_IN_ORDER || app->next.run != 0 || core->stops > 0)
 		return false;
 	drv_parameter_replace_source(app, app->before.bytes, app->before.size);
 	app->before = (struct drv_source){0};
@@ -299,7 +300,7 @@ void drv_apply(struct drv_session *client, const struct fw_message *message)
 		drv_command_refuse_unknown(client, message, message->apply.name);
 		return;
 	}
-	if (a.app->state != DRV_APP_RUNNING || a.app->stop_wanted || a.app->end_wanted) {
+	if (a.app->state != DRV_APP_RUNNING || a.app->end != DRV_END_NONE) {
 		refuse(&a, FRAGI_FAILURE_APPLICATION_UNKNOWN,
 		       drv_text(core, "%s is %s; a changed graph is taken while it runs",
 				drv_app_name(a.app), drv_app_state_name(a.app->state)));

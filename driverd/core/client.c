@@ -76,7 +76,7 @@ static int fill_application(const struct drv_app *app, const char *worker,
 		.delivered = drv_report_delivered(app),
 		.started_by = app->given.by,
 		.missing = app->state == DRV_APP_WAITING ? app->placing.missing : "",
-		.adopted = app->is_adopted,
+		.adopted = app->origin == DRV_ORIGIN_ADOPTED,
 		.hosts = table_of(core, app->host_count, sizeof(*row->hosts)),
 	};
 	if (row->hosts == NULL)

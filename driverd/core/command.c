@@ -112,7 +112,8 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 static void check_name(struct drv_app *app)
 {
 	const char *name = drv_app_name(app);
-	const struct drv_app *other = app->end_wanted ? NULL : drv_app_named(app->core, name);
+	const struct drv_app *other =
+		app->end == DRV_END_AT_ONCE ? NULL : drv_app_named(app->core, name);
 
 	if (other == NULL || other == app)
 		return;
@@ -294,17 +295,17 @@ void drv_command_accepted(struct drv_app *app)
 {
 	struct drv_session *client = asker(app);
 
-	app->is_accepted = true;
+	app->kept.state = DRV_KEPT_ACCEPTED;
 	drv_lines_begin(app->core, drv_app_name(app));
 	drv_history_supersede(&app->core->history, drv_app_name(app));
 	if (app->adopting != NULL)
 		return;
-	if (app->is_restored)
+	if (app->origin == DRV_ORIGIN_RESTORED)
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"starts again, since it ran when driverd ended last");
 	drv_history_note(app->core, FW_EVENT_START, app, app->given.by, "%zu fragment%s%s",
 			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
-			 app->is_restored ? ", again with driverd" : "");
+			 app->origin == DRV_ORIGIN_RESTORED ? ", again with driverd" : "");
 	if (client != NULL)
 		drv_command_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
 }
@@ -331,21 +332,23 @@ void drv_command_restart(struct drv_core *core)
 
 		if (old->state != DRV_APP_ENDED || old->next.run == 0)
 			continue;
-		app = drv_app_create(
-			core,
-			&(struct drv_event_app){
-				.source = old->source.bytes,
-				.source_bytes = old->source.size,
-				.start_timeout_ns = old->is_discarded ? 0 : old->given.timeout_ns,
-				.id = old->id,
-				.name = drv_app_name(old),
-				.started_by = old->next.by,
-			},
-			old->next.run);
+		app = drv_app_create(core,
+				     &(struct drv_event_app){
+					     .source = old->source.bytes,
+					     .source_bytes = old->source.size,
+					     .start_timeout_ns = old->kept.state == DRV_KEPT_CUT
+									 ? 0
+									 : old->given.timeout_ns,
+					     .id = old->id,
+					     .name = drv_app_name(old),
+					     .started_by = old->next.by,
+				     },
+				     old->next.run);
 		old->next.run = 0;
 		if (app == NULL)
 			continue;
-		app->is_restored = old->is_discarded;
+		if (old->kept.state == DRV_KEPT_CUT)
+			app->origin = DRV_ORIGIN_RESTORED;
 		drv_apply_follows(app, old);
 		drv_app_begin(app);
 	}

@@ -16,14 +16,15 @@
 /* The state that the application is to have. */
 static enum drv_app_state next_state(const struct drv_app *app)
 {
-	bool ends = app->end_wanted;
-	bool stops = app->stop_wanted && app->adopting == NULL; /* those that ran stop in order */
+	bool ends = app->end == DRV_END_AT_ONCE;
+	bool stops = app->end == DRV_END_IN_ORDER &&
+		     app->adopting == NULL; /* those that ran stop in order */
 
 	switch (app->state) {
 	case DRV_APP_NEW:
 		if (app->is_over)
 			return app->is_reported ? DRV_APP_ENDED : DRV_APP_NEW;
-		return app->is_persisted ? DRV_APP_WAITING : DRV_APP_NEW;
+		return app->kept.state >= DRV_KEPT_WRITTEN ? DRV_APP_WAITING : DRV_APP_NEW;
 	case DRV_APP_WAITING:
 		if (app->is_over)
 			return app->is_reported ? DRV_APP_ENDED : DRV_APP_WAITING;
@@ -124,13 +125,14 @@ static void end(struct drv_app *app)
 	if (app->adopting != NULL)
 		drv_adopt_end(app);
 	core->work_left = core->work_left || app->next.run != 0;
-	if (app->is_discarded)
+	if (app->kept.state == DRV_KEPT_CUT)
 		return;
-	if (!core->config.adopts || !core->config.keeps_state || !app->is_accepted)
+	if (!core->config.adopts || !core->config.keeps_state ||
+	    app->kept.state != DRV_KEPT_ACCEPTED)
 		report_end(app);
 	drv_lease_owe(app);
 	drv_start_release(app);
-	if (app->is_accepted)
+	if (app->kept.state == DRV_KEPT_ACCEPTED)
 		drv_history_end(app);
 	else
 		drv_command_refused(app);
@@ -179,7 +181,7 @@ static void enter(struct drv_app *app)
 		break;
 	case DRV_APP_RUNNING:
 		drv_timer_cancel(&core->timers, &app->start);
-		app->has_run = true;
+		app->times.running_ns = core->real_ns;
 		drv_apply_over(app);
 		is_adopted = app->adopting != NULL;
 		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
@@ -199,7 +201,7 @@ static void enter(struct drv_app *app)
 		break;
 	case DRV_APP_KILLING:
 		note_ending(app);
-		app->end_wanted = true;
+		app->end = DRV_END_AT_ONCE;
 		set_goal(app, DRV_GOAL_KILLED, config->kill_ns);
 		if (app->adopting != NULL)
 			drv_adopt_hear(app);
@@ -261,7 +263,7 @@ static void phase_over(struct drv_app *app)
 		for (uint32_t i = 0; i < app->host_count; i++)
 			if (app->hosts[i].now.state != DRV_HOST_GONE)
 				not_closed(&app->hosts[i]);
-		app->end_wanted = true;
+		app->end = DRV_END_AT_ONCE;
 		break;
 	case DRV_APP_KILLING:
 		for (uint32_t i = 0; i < app->host_count; i++) {
@@ -311,7 +313,8 @@ static void look_for_workers(struct drv_app *app)
 	else if (r < 0)
 		drv_app_fail_for_memory(app);
 	app->workers_changed = false;
-	if (app->end_wanted || app->host_count != 0 || drv_timer_is_set(&app->missing_line))
+	if (app->end == DRV_END_AT_ONCE || app->host_count != 0 ||
+	    drv_timer_is_set(&app->missing_line))
 		return;
 	drv_start_log_missing(app);
 	drv_set(core, &app->missing_line, core->now_ns + core->config.report_missing_ns);
@@ -350,7 +353,7 @@ static void look_for_rest(struct drv_app *app)
 static bool is_over(const struct drv_app *app)
 {
 	if (app->state <= DRV_APP_WAITING)
-		return app->host_count == 0 && (app->end_wanted || app->stop_wanted);
+		return app->host_count == 0 && app->end != DRV_END_NONE;
 	return app->state >= DRV_APP_CLOSING && app->adopting == NULL &&
 	       drv_app_all_at(app, DRV_HOST_GONE);
 }
@@ -388,8 +391,9 @@ static void work_in_state(struct drv_app *app)
 			report(app);
 		return;
 	}
-	if (app->end_wanted || (app->stop_wanted && app->adopting == NULL &&
-				app->state != DRV_APP_DRAINING && !drv_replace_holds(app)))
+	if (app->end == DRV_END_AT_ONCE ||
+	    (app->end == DRV_END_IN_ORDER && app->adopting == NULL &&
+	     app->state != DRV_APP_DRAINING && !drv_replace_holds(app)))
 		return;
 	if (app->state == DRV_APP_WAITING)
 		look_for_workers(app);
@@ -434,9 +438,10 @@ static bool sleeps(const struct drv_app *app)
 		return false;
 	switch (app->state) {
 	case DRV_APP_NEW:
-		return !app->end_wanted && !app->stop_wanted;
+		return app->end == DRV_END_NONE;
 	case DRV_APP_WAITING:
-		if (app->end_wanted || (app->stop_wanted && app->adopting == NULL))
+		if (app->end == DRV_END_AT_ONCE ||
+		    (app->end == DRV_END_IN_ORDER && app->adopting == NULL))
 			return false;
 		if (app->adopting != NULL)
 			return !app->adopting->is_touched;

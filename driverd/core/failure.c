@@ -66,7 +66,7 @@ bool drv_restart_is_due(const struct drv_host *host)
 	const struct drv_app *app = host->app;
 
 	return host->on_failure->policy != FRAGI_ON_FAILURE_STOP && !app->core->config.is_local &&
-	       app->state == DRV_APP_RUNNING && !app->end_wanted && !app->stop_wanted;
+	       app->state == DRV_APP_RUNNING && app->end == DRV_END_NONE;
 }
 
 /*
@@ -134,8 +134,8 @@ static bool was_wired_too_early(const struct drv_host *host)
 	for (uint32_t i = 0; i < host->edge_count; i++)
 		is_restarting =
 			is_restarting || drv_host_is_started_again(drv_host_neighbour(host, i));
-	return is_restarting && host->now.state == DRV_HOST_WIRING && !host->app->end_wanted &&
-	       host->replacement.phase == DRV_PHASE_STARTING &&
+	return is_restarting && host->now.state == DRV_HOST_WIRING &&
+	       host->app->end != DRV_END_AT_ONCE && host->replacement.phase == DRV_PHASE_STARTING &&
 	       host->replacement.cause != DRV_CAUSE_FAILURE;
 }
 

@@ -299,7 +299,7 @@ static enum fw_event_kind kind_of(enum fragi_summary_result result)
 static bool stays_wanted(const struct drv_app *app)
 {
 	bool lost_worker = app->summary.failure.code == FRAGI_FAILURE_WORKER_LOST &&
-			   (app->has_run || app->is_restored);
+			   (app->times.running_ns != 0 || app->origin != DRV_ORIGIN_GIVEN);
 
 	if (!app->next.is_wanted || app->summary.result == FRAGI_SUMMARY_DONE)
 		return false;

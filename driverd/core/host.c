@@ -153,7 +153,7 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 	for (host = session->first_host; host != NULL; host = next) {
 		bool is_given_up = host->now.state == DRV_HOST_KILLED &&
 				   host->replacement.phase < DRV_PHASE_YIELDING &&
-				   !app->end_wanted; /* for a stop: no failure */
+				   app->end != DRV_END_AT_ONCE; /* for a stop: no failure */
 		next = host->next_there;
 		if (host->app != app)
 			continue;
@@ -441,7 +441,7 @@ static bool is_expected(const struct drv_host *host, const struct fw_host_exit *
 {
 	const struct drv_app *app = host->app;
 	bool stops = app->state == DRV_APP_DRAINING ||
-		     (app->stop_wanted &&
+		     (app->end == DRV_END_IN_ORDER &&
 		      (app->state == DRV_APP_STARTING || app->state == DRV_APP_RUNNING));
 
 	return exit->asked &&
@@ -481,7 +481,8 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 /* A stop waits for it, because another process is to go on for it. */
 static bool is_awaited_by_stop(const struct drv_host *host)
 {
-	return host->app->stop_wanted && host->app->moving == host && !drv_host_hands_over(host);
+	return host->app->end == DRV_END_IN_ORDER && host->app->moving == host &&
+	       !drv_host_hands_over(host);
 }
 
 void drv_host_leave(const struct drv_session *session)

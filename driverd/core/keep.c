@@ -56,29 +56,30 @@ void drv_keep_start(struct drv_app *app)
 	struct drv_core *core = app->core;
 
 	if (!core->config.keeps_state) {
-		app->is_persisted = true;
+		if (app->kept.state == DRV_KEPT_NOT)
+			app->kept.state = DRV_KEPT_WRITTEN;
 		return;
 	}
-	app->change = reserve_epochs(core, !app->is_restored);
+	app->kept.change = reserve_epochs(core, app->origin == DRV_ORIGIN_GIVEN);
 	if (!keeps_runs(core))
 		return;
-	app->change = keep(core, &(struct drv_record){
-					 .kind = DRV_RECORD_RUN,
-					 .is_attempt = !app->is_restored,
-					 .run = app->run,
-					 .epoch = app->epoch,
-					 .name = drv_app_name(app),
-					 .who = app->given.by,
-					 .start_timeout_ns = app->given.timeout_ns,
-					 .is_wanted = app->next.is_wanted,
-					 .source = app->source.bytes,
-					 .source_bytes = app->source.size,
-				 });
+	app->kept.change = keep(core, &(struct drv_record){
+					      .kind = DRV_RECORD_RUN,
+					      .is_attempt = app->origin == DRV_ORIGIN_GIVEN,
+					      .run = app->run,
+					      .epoch = app->epoch,
+					      .name = drv_app_name(app),
+					      .who = app->given.by,
+					      .start_timeout_ns = app->given.timeout_ns,
+					      .is_wanted = app->next.is_wanted,
+					      .source = app->source.bytes,
+					      .source_bytes = app->source.size,
+				      });
 }
 
 void drv_keep_adopted(struct drv_app *app)
 {
-	app->is_restored = true;
+	app->origin = DRV_ORIGIN_RESTORED;
 	drv_keep_start(app);
 }
 
@@ -165,9 +166,10 @@ void drv_keep_source(const struct drv_app *app)
 
 void drv_keep_no_start(struct drv_app *app)
 {
-	bool is_void = app->change <= app->core->settled_change && !app->is_persisted;
+	bool is_void =
+		app->kept.change <= app->core->settled_change && app->kept.state == DRV_KEPT_NOT;
 
-	if (keeps_runs(app->core) && app->change != 0 && !is_void)
+	if (keeps_runs(app->core) && app->kept.change != 0 && !is_void)
 		keep(app->core,
 		     &(struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = app->run});
 }
@@ -269,7 +271,7 @@ void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not)
 	for (size_t i = 0; i < core->app_count; i++) {
 		struct drv_app *app = core->apps[i];
 
-		if (app->state == DRV_APP_NEW && app->change <= change)
+		if (app->state == DRV_APP_NEW && app->kept.change <= change)
 			drv_app_persisted(app, why_not);
 		if (app->moving != NULL || app->replaced_count != 0)
 			drv_app_wake(app);

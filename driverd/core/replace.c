@@ -56,7 +56,7 @@ static int64_t limit_ns(const struct drv_host *host, int64_t configured_ns)
 bool drv_replace_holds(const struct drv_app *app)
 {
 	return app->moving != NULL && app->moving->replacement.phase >= DRV_PHASE_YIELDING &&
-	       !app->moving->replacement.is_given_up && !app->end_wanted &&
+	       !app->moving->replacement.is_given_up && app->end != DRV_END_AT_ONCE &&
 	       (app->move_until_ns == 0 || app->core->now_ns < app->move_until_ns);
 }
 
@@ -93,7 +93,7 @@ static void yield(struct drv_host *host)
 	drv_swap_takes_source(host);
 	set_phase(host, DRV_PHASE_YIELDING, app->core->config.drain_ns);
 	drv_request_yield(host);
-	for (uint32_t i = 0; i < app->host_count && !app->end_wanted; i++)
+	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++)
 		if (&app->hosts[i] != host && is_neighbour(host, &app->hosts[i]) &&
 		    (app->hosts[i].now.state == DRV_HOST_RUNNING ||
 		     app->hosts[i].now.state == DRV_HOST_DONE))
@@ -370,7 +370,7 @@ static void rewire_neighbours(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
 
-	for (uint32_t n = 0; n < app->host_count && !app->end_wanted; n++) {
+	for (uint32_t n = 0; n < app->host_count && app->end != DRV_END_AT_ONCE; n++) {
 		struct drv_host *other = &app->hosts[n];
 
 		if (other != host && other->now.state >= DRV_HOST_WIRING &&
@@ -492,7 +492,7 @@ static int64_t next_look(const struct drv_host *host)
 
 static void wait_for_move(struct drv_app *app)
 {
-	if (app->stop_wanted && app->move_until_ns == 0 && drv_replace_holds(app))
+	if (app->end == DRV_END_IN_ORDER && app->move_until_ns == 0 && drv_replace_holds(app))
 		app->move_until_ns = app->core->now_ns + app->core->config.drain_ns;
 }
 
@@ -501,13 +501,13 @@ void drv_replace_work(struct drv_app *app)
 	struct drv_core *core = app->core;
 	int64_t next_ns = INT64_MAX;
 
-	if (!app->stop_wanted)
+	if (app->end == DRV_END_NONE)
 		drv_swap_work(app);
-	if (app->moving == NULL && !app->stop_wanted)
+	if (app->moving == NULL && app->end == DRV_END_NONE)
 		drv_move_look(app);
 	wait_for_move(app);
 	app->homeless_count = 0;
-	for (uint32_t i = 0; i < app->host_count && !app->end_wanted; i++) {
+	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++) {
 		struct drv_host *host = &app->hosts[i];
 
 		if (host->replacement.phase == DRV_PHASE_NONE)

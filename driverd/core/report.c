@@ -364,7 +364,7 @@ int drv_report(struct drv_app *app)
 		fragi_prediction_fini(&app->reporting.prediction);
 	if (r != -ENOMEM)
 		return r;
-	app->end_wanted = false; /* that its end cannot be shown is the cause that counts */
+	app->end = DRV_END_NONE; /* that its end cannot be shown is the cause that counts */
 	drv_app_fail_for_memory(app);
 	report_head(app);
 	return 0;

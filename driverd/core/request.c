@@ -127,7 +127,7 @@ static int send_kill(struct drv_host *host)
 	message.stop.reason = host->app->summary.failure.sentence;
 	message.stop.failure = host->app->summary.failure.code;
 	message.stop.starts_again =
-		host->replacement.phase >= DRV_PHASE_ENDING && !host->app->end_wanted;
+		host->replacement.phase >= DRV_PHASE_ENDING && host->app->end != DRV_END_AT_ONCE;
 	return send_to(host, &message);
 }
 
@@ -245,7 +245,7 @@ bool drv_request(struct drv_host *host)
 	app->core->items--;
 	if (goal == DRV_GOAL_KILLED)
 		return kill(host);
-	if (app->end_wanted) /* another host could not be asked: all are killed next */
+	if (app->end == DRV_END_AT_ONCE) /* another host could not be asked: all are killed next */
 		return false;
 	host->now.asked = goal;
 	if (requests[goal].during != DRV_HOST_PLACED)

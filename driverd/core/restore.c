@@ -69,7 +69,7 @@ static void start_again(struct drv_core *core, struct drv_ended *ended)
 			     0);
 	if (app == NULL)
 		return;
-	app->is_restored = true;
+	app->origin = DRV_ORIGIN_RESTORED;
 	drv_app_begin(app);
 }
 

@@ -317,7 +317,7 @@ static int ask(struct asking *a, struct drv_session *client, const struct fw_mes
 	if (app->swap != NULL && app->swap->until_ns != 0 &&
 	    app->core->now_ns >= app->swap->until_ns)
 		forget(app->swap);
-	if (app->state != DRV_APP_RUNNING || app->stop_wanted || app->end_wanted)
+	if (app->state != DRV_APP_RUNNING || app->end != DRV_END_NONE)
 		return fail(a, FRAGI_FAILURE_APPLICATION_UNKNOWN,
 			    drv_text(app->core,
 				     "%s is %s; a library is replaced while its application runs",
@@ -452,8 +452,8 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 	struct drv_app *app = host->app;
 	struct drv_swap *swap = swap_of(host);
 
-	if (swap == NULL || !swap->is_taken || app->state != DRV_APP_RUNNING || app->end_wanted ||
-	    app->stop_wanted || host->now.session == NULL || host->now.is_lost ||
+	if (swap == NULL || !swap->is_taken || app->state != DRV_APP_RUNNING ||
+	    app->end != DRV_END_NONE || host->now.session == NULL || host->now.is_lost ||
 	    failure->code == FRAGI_FAILURE_WORKER_LOST ||
 	    (host->replacement.phase != DRV_PHASE_NONE &&
 	     host->replacement.phase != DRV_PHASE_STARTING))
@@ -463,7 +463,7 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 		return false;
 	}
 	go_back(swap, failure->code, failure->sentence);
-	return !app->end_wanted;
+	return app->end != DRV_END_AT_ONCE;
 }
 
 void drv_swap_end(struct drv_app *app)

@@ -97,8 +97,9 @@ static int serve_await(struct drv_session *client)
 	const struct drv_ended *ended;
 
 	if (app != NULL)
-		return client->await.until == FW_RUNNING && app->has_run ? send_running(client, app)
-									 : -EAGAIN;
+		return client->await.until == FW_RUNNING && app->times.running_ns != 0
+			       ? send_running(client, app)
+			       : -EAGAIN;
 	ended = drv_history_find(&core->history, client->await.run);
 	if (ended != NULL && ended->change > core->settled_change)
 		return -EAGAIN; /* until it is on the disk */
