@@ -535,7 +535,7 @@ void drv_adopt_wait(struct drv_app *app)
 	struct drv_core *core = app->core;
 
 	snprintf(app->placing.missing, sizeof(app->placing.missing), "the workers that run it");
-	drv_set(core, &app->phase, core->now_ns + core->config.adopt_ns);
+	drv_set(core, &app->timers.phase, core->now_ns + core->config.adopt_ns);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
 		"run %llu ran when driverd ended last; waits for its workers to report it",
 		(unsigned long long)app->run);

@@ -264,7 +264,7 @@ static void take(struct drv_app *app)
 		app->epoch = one->epoch > app->epoch ? one->epoch : app->epoch;
 	}
 	app->workers_changed = false;
-	drv_timer_cancel(&core->timers, &app->phase);
+	drv_timer_cancel(&core->timers, &app->timers.phase);
 	if (!app->adopting->is_kept)
 		drv_keep_adopted(app);
 	if (r < 0) {
@@ -306,7 +306,7 @@ static void give_up(struct drv_app *app, const char *why)
 	}
 	drv_history_cut(app);
 	app->kept.state = DRV_KEPT_CUT;
-	app->is_over = app->is_reported = true;
+	app->end = DRV_END_AT_ONCE;
 }
 
 void drv_adopt_work(struct drv_app *app)
@@ -318,7 +318,7 @@ void drv_adopt_work(struct drv_app *app)
 		give_up(app, "it was stopped before its workers had reported it");
 		return;
 	}
-	if (!app->adopting->is_touched && !app->phase.is_due)
+	if (!app->adopting->is_touched && !app->timers.phase.is_due)
 		return;
 	app->adopting->is_touched = false;
 	is_whole = !hosts_are_being_reported(app);
@@ -328,13 +328,13 @@ void drv_adopt_work(struct drv_app *app)
 	}
 	if (found == COMPLETE && app->core->numbers_change > app->core->settled_change)
 		app->adopting->is_touched = true; /* its next epochs are to be on the disk first */
-	else if (found == COMPLETE && !app->phase.is_due && may_be_elsewhere(app))
+	else if (found == COMPLETE && !app->timers.phase.is_due && may_be_elsewhere(app))
 		return;
 	else if (found == COMPLETE)
 		take(app);
 	else if (found == IMPOSSIBLE)
 		give_up(app, "it had not been started on all its workers when its driver ended");
-	else if (app->phase.is_due)
+	else if (app->timers.phase.is_due)
 		give_up(app, "not all of its workers have come back in time");
 	else if (is_whole && all_have_reported(app))
 		give_up(app, "its workers do not run it any more");

@@ -59,8 +59,8 @@ static void app_check(const void *object)
 {
 	const struct drv_app *app = object;
 	bool has_hosts = app->state >= DRV_APP_PREPARING && app->state <= DRV_APP_KILLING;
-	bool has_deadline =
-		drv_timer_is_set(&app->phase) || app->phase.is_due || may_take_long(app);
+	bool has_deadline = drv_timer_is_set(&app->timers.phase) || app->timers.phase.is_due ||
+			    may_take_long(app);
 	uint32_t count = 0;
 
 	(void)has_hosts;
@@ -78,10 +78,13 @@ static void app_check(const void *object)
 		app->summary.failure.sentence != NULL) &&
 	       "a failure has a cause");
 	assert((app->suspicion.host == NULL || app->state >= DRV_APP_CLOSING ||
-		drv_timer_is_set(&app->judge)) &&
+		drv_timer_is_set(&app->timers.judge)) &&
 	       "what is suspected will be judged");
-	assert(app->state != DRV_APP_ENDED ||
-	       (app->is_reported && drv_app_all_at(app, DRV_HOST_GONE)));
+	assert((app->turn.is_awake || app->state == DRV_APP_ENDED ||
+		(app->asked_count == app->host_count && !app->timers.phase.is_due &&
+		 !app->timers.start.is_due && !app->timers.judge.is_due)) &&
+	       "one that sleeps has told its hosts all, and no time has come");
+	assert(app->state != DRV_APP_ENDED || drv_app_all_at(app, DRV_HOST_GONE));
 }
 
 const struct fragi_machine drv_app_machine = {
@@ -111,6 +114,41 @@ const char *drv_app_name(const struct drv_app *app)
 	return app->spec != NULL ? app->spec->application : "application";
 }
 
+static void list_timers(struct drv_app *app, struct drv_timer *out[static DRV_APP_TIMERS])
+{
+	struct drv_timer *const all[DRV_APP_TIMERS] = {&app->timers.start,    &app->timers.phase,
+						       &app->timers.progress, &app->timers.judge,
+						       &app->timers.again,    &app->settings.late};
+
+	memcpy(out, all, sizeof(all));
+}
+
+static void timer_fires(struct drv_timer *timer, int64_t now_ns, void *arg)
+{
+	(void)now_ns;
+	(void)arg;
+	drv_app_wake(timer->owner);
+}
+
+/* decide.c looks at them when they are due. */
+static void init_timers(struct drv_app *app)
+{
+	struct drv_timer *timers[DRV_APP_TIMERS];
+
+	list_timers(app, timers);
+	for (size_t i = 0; i < DRV_APP_TIMERS; i++)
+		*timers[i] = (struct drv_timer){.fire = timer_fires, .owner = app};
+}
+
+static void cancel_timers(struct drv_app *app)
+{
+	struct drv_timer *timers[DRV_APP_TIMERS];
+
+	list_timers(app, timers);
+	for (size_t i = 0; i < DRV_APP_TIMERS; i++)
+		drv_timer_cancel(&app->core->timers, timers[i]);
+}
+
 void drv_app_move(struct drv_app *app, enum drv_app_state to)
 {
 	struct drv_core *core = app->core;
@@ -124,7 +162,10 @@ void drv_app_move(struct drv_app *app, enum drv_app_state to)
 		return;
 	}
 	app->state = to;
-	drv_timer_cancel(&core->timers, &app->phase);
+	if (to == DRV_APP_ENDED)
+		cancel_timers(app);
+	else
+		drv_timer_cancel(&core->timers, &app->timers.phase);
 }
 
 bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state)
@@ -245,8 +286,9 @@ void drv_app_stop(struct drv_app *app, int signal)
 		return;
 	if (signal != 0)
 		app->summary.result = FRAGI_SUMMARY_STOPPED;
-	if (app->state == DRV_APP_STARTING && !drv_timer_is_set(&app->phase))
-		drv_set(app->core, &app->phase, app->core->now_ns + app->core->config.drain_ns);
+	if (app->state == DRV_APP_STARTING && !drv_timer_is_set(&app->timers.phase))
+		drv_set(app->core, &app->timers.phase,
+			app->core->now_ns + app->core->config.drain_ns);
 	app->times.ending_ns = app->core->real_ns;
 	if (app->end == DRV_END_NONE)
 		app->end = DRV_END_IN_ORDER;
@@ -255,7 +297,7 @@ void drv_app_stop(struct drv_app *app, int signal)
 
 void drv_app_stop_at_once(struct drv_app *app, int signal)
 {
-	if (app->state >= DRV_APP_KILLING)
+	if (app->state >= DRV_APP_KILLING || app->times.ended_ns != 0)
 		return;
 	app->summary.result = FRAGI_SUMMARY_STOPPED;
 	app->summary.exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
@@ -355,23 +397,6 @@ void drv_app_wake_all(struct drv_core *core)
 	}
 }
 
-static void timer_fires(struct drv_timer *timer, int64_t now_ns, void *arg)
-{
-	(void)now_ns;
-	(void)arg;
-	drv_app_wake(timer->owner);
-}
-
-/* decide.c looks at these when they are due. */
-static void init_timers(struct drv_app *app)
-{
-	struct drv_timer *timers[] = {&app->phase,    &app->start, &app->missing_line,
-				      &app->progress, &app->judge, &app->again};
-
-	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
-		*timers[i] = (struct drv_timer){.fire = timer_fires, .owner = app};
-}
-
 static int app_insert(struct drv_core *core, struct drv_app *app)
 {
 	size_t i = app_index(core, app->run);
@@ -455,7 +480,7 @@ void drv_app_begin(struct drv_app *app)
 	if (app->end == DRV_END_AT_ONCE)
 		return;
 	if (app->given.timeout_ns > 0)
-		drv_set(core, &app->start, core->now_ns + app->given.timeout_ns);
+		drv_set(core, &app->timers.start, core->now_ns + app->given.timeout_ns);
 	drv_app_progress_later(app);
 	if (app->adopting == NULL)
 		drv_keep_start(app);
@@ -472,13 +497,9 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 
 void drv_app_destroy(struct drv_app *app)
 {
-	struct drv_timer *timers[DRV_APP_TIMERS] = {
-		&app->phase, &app->start, &app->missing_line, &app->progress,
-		&app->judge, &app->again, &app->settings.late};
 	struct drv_app **at = &app->core->awake;
 
-	for (size_t i = 0; i < sizeof(timers) / sizeof(timers[0]); i++)
-		drv_timer_cancel(&app->core->timers, timers[i]);
+	cancel_timers(app);
 	drv_timers_release(&app->core->timers, DRV_APP_TIMERS);
 	while (app->turn.is_awake && *at != app)
 		at = &(*at)->turn.next;

@@ -49,7 +49,7 @@ struct drv_reporting {
 	struct fragi_prediction prediction;       /* ops NULL: none */
 };
 
-#define DRV_APP_TIMERS 7
+#define DRV_APP_TIMERS 6
 
 /* What clients have changed while it runs (parameter.c), the oldest first. */
 struct drv_settings {
@@ -141,6 +141,14 @@ struct drv_kept {
 	uint64_t change; /* what is to be on the disk before anybody hears of it */
 };
 
+struct drv_app_timers {
+	struct drv_timer phase;    /* the present state's limit; WAITING: the next line about it */
+	struct drv_timer start;    /* all states of the start together */
+	struct drv_timer judge;    /* of what is suspected */
+	struct drv_timer again;    /* the next look at hosts that are replaced */
+	struct drv_timer progress; /* the next line about how far it is */
+};
+
 /* How decide.c comes to it. */
 struct drv_turn {
 	bool is_awake;        /* it has something to look at */
@@ -171,31 +179,21 @@ struct drv_app {
 	uint32_t asked_count;               /* hosts before this one know the present goal */
 	struct drv_flows flows;
 	struct drv_keys keys;
-	struct drv_timer phase;        /* the present state's deadline */
-	struct drv_timer start;        /* start timeout */
-	struct drv_timer missing_line; /* the next line about what is missing */
-	struct drv_timer progress;
-	struct drv_timer judge;
-	struct drv_timer again;           /* the next look at hosts that are replaced */
-	uint32_t replaced_count;          /* such hosts, without those that still run on */
-	struct drv_host *moving;          /* the one that is drained or swapped; NULL: none */
-	struct drv_swap *swap;            /* of a library; NULL: none (swap.h) */
-	uint32_t looked_count;            /* hosts before this one are moved, or stay */
-	int64_t move_until_ns;            /* so long a stop waits for it; 0: none is wanted */
-	uint32_t homeless_count;          /* of these: only another worker, or time, helps them */
-	struct drv_suspicion suspicion;   /* host NULL: none */
-	struct fragi_diag diag;           /* of PREPARE and of the flows */
+	struct drv_app_timers timers;
+	uint32_t replaced_count;        /* hosts that are replaced, without those that still run */
+	struct drv_host *moving;        /* the one that is drained or swapped; NULL: none */
+	struct drv_swap *swap;          /* of a library; NULL: none (swap.h) */
+	uint32_t looked_count;          /* hosts before this one are moved, or stay */
+	int64_t move_until_ns;          /* so long a stop waits for it; 0: none is wanted */
+	uint32_t homeless_count;        /* of these: only another worker, or time, helps them */
+	struct drv_suspicion suspicion; /* host NULL: none */
+	struct fragi_diag diag;         /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
 	struct drv_placing placing;
 	/* what events recorded, for decide.c */
 	bool workers_changed; /* since the last attempt to place its fragments */
 	enum drv_end end;     /* it is to end so */
 	struct drv_turn turn;
-	/* what was decided on the way */
-	bool is_resolved; /* its flows are known */
-	bool is_at_rest;
-	bool is_over;     /* nothing of it is left */
-	bool is_reported; /* the summary is made */
 	struct drv_app_times times;
 	struct drv_reporting reporting;
 	/* result, exit_code and failure (the first cause) while it runs; report.c adds the rest */
@@ -254,6 +252,12 @@ void drv_suspicion_clear(const struct drv_host *peer);
 void drv_suspicion_judge(struct drv_app *app);
 
 /* decide.c */
+/* What the work of a state comes to. */
+enum drv_work {
+	DRV_WAITS,   /* nothing is left to do before something wakes the application */
+	DRV_AGAIN,   /* it is to be looked at in the next step */
+	DRV_CHANGED, /* the next state follows */
+};
 /* All that are awake decide; those with nothing left to look at sleep from then on. */
 void drv_decide(struct drv_core *core);
 /* Progress is shown in a while, if anybody sees it. */

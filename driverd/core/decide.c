@@ -4,91 +4,295 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 
 /*
  * What becomes of an application. Events only record what happened to it, to its hosts and to the
- * sessions of its workers; decide looks at all of it at the end of the step and acts. The
- * application's state follows from how far its hosts have come and from what is wanted: every state
- * gives the hosts a goal, and when all have reached it the next state follows.
+ * sessions of its workers; decide looks at all of it at the end of the step and acts. The table
+ * below has a row for each state: the goal that its hosts get, and the time for that; what is
+ * worked on; what the end of the time means; which state follows. Most applications wait most of
+ * the time: only the work of its state says that one does.
  */
 #define PREPARE_GRACE_NS ((int64_t)2000000000) /* for errors of the other hosts, shown together */
 
-/* The state that the application is to have. */
-static enum drv_app_state next_state(const struct drv_app *app)
-{
-	bool ends = app->end == DRV_END_AT_ONCE;
-	bool stops = app->end == DRV_END_IN_ORDER &&
-		     app->adopting == NULL; /* those that ran stop in order */
+struct app_state {
+	enum drv_goal goal; /* NONE: they keep the one that they have */
+	size_t limits[2];   /* of struct drv_config; their sum: how long the state may last */
+	void (*enter)(struct drv_app *app);         /* what it begins with */
+	enum drv_work (*work)(struct drv_app *app); /* until it has to wait, or the step is full */
+	void (*overdue)(struct drv_app *app);       /* the limit has come */
+	bool (*held)(const struct drv_app *app);    /* whether other things come before its end */
+	enum drv_app_state next;                    /* when its work says CHANGED */
+	enum drv_app_state stop;                    /* when it is to end in order */
+	enum drv_app_state kill;                    /* when it is to end at once */
+};
+static const struct app_state states[DRV_APP_STATES];
 
-	switch (app->state) {
-	case DRV_APP_NEW:
-		if (app->is_over)
-			return app->is_reported ? DRV_APP_ENDED : DRV_APP_NEW;
-		return app->kept.state >= DRV_KEPT_WRITTEN ? DRV_APP_WAITING : DRV_APP_NEW;
-	case DRV_APP_WAITING:
-		if (app->is_over)
-			return app->is_reported ? DRV_APP_ENDED : DRV_APP_WAITING;
-		return app->host_count != 0 ? DRV_APP_PREPARING : DRV_APP_WAITING;
-	case DRV_APP_PREPARING:
-		if (ends || stops) /* nothing ran yet */
-			return DRV_APP_KILLING;
-		return app->is_resolved ? DRV_APP_WIRING : DRV_APP_PREPARING;
-	case DRV_APP_WIRING:
-		if (ends || stops)
-			return DRV_APP_KILLING;
-		return drv_app_all_at(app, DRV_HOST_WIRED) ? DRV_APP_STARTING : DRV_APP_WIRING;
-	case DRV_APP_STARTING: /* some hosts run already; when all do, they stop in order */
-		if (ends)
-			return DRV_APP_KILLING;
-		return drv_app_all_at(app, DRV_HOST_RUNNING) ? DRV_APP_RUNNING : DRV_APP_STARTING;
-	case DRV_APP_RUNNING:
-		if (app->adopting != NULL) /* all that was said meanwhile is heard first */
-			return DRV_APP_RUNNING;
-		if (ends)
-			return DRV_APP_KILLING;
-		if (drv_replace_holds(app))
-			return DRV_APP_RUNNING;
-		if (stops)
-			return DRV_APP_DRAINING;
-		/* One that is killed to be started again is no end. */
-		return app->is_at_rest || (app->replaced_count == 0 &&
-					   drv_app_all_at(app, DRV_HOST_DONE))
-			       ? DRV_APP_CLOSING
-			       : DRV_APP_RUNNING;
-	case DRV_APP_DRAINING:
-		if (ends)
-			return DRV_APP_KILLING;
-		if (app->phase.is_due)
-			return DRV_APP_CLOSING;
-		/* The end of edges to a lost peer makes hosts done, too: that is judged first. */
-		return app->suspicion.host == NULL &&
-				       (app->is_at_rest || drv_app_all_at(app, DRV_HOST_DONE))
-			       ? DRV_APP_CLOSING
-			       : DRV_APP_DRAINING;
-	case DRV_APP_CLOSING:
-		if (ends)
-			return DRV_APP_KILLING;
-		return app->is_reported ? DRV_APP_ENDED : DRV_APP_CLOSING;
-	case DRV_APP_KILLING:
-		return app->is_reported ? DRV_APP_ENDED : DRV_APP_KILLING;
-	default:
-		return app->state;
+/* The hosts get the goal of the state, and the time for it. */
+static void set_goal(struct drv_app *app, const struct app_state *row)
+{
+	const char *config = (const char *)&app->core->config;
+	int64_t within_ns = 0;
+
+	if (row->goal >= DRV_GOAL_DRAINED)
+		drv_replace_give_up(app);
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].now.goal < row->goal) /* one that is killed stays so */
+			app->hosts[i].now.goal = row->goal;
+	app->asked_count = 0;
+	for (size_t i = 0; i < FRAG_COUNT_OF(row->limits); i++)
+		if (row->limits[i] != 0)
+			within_ns += *(const int64_t *)(const void *)(config + row->limits[i]);
+	if (within_ns != 0) /* else it takes as long as it takes */
+		drv_set(app->core, &app->timers.phase, app->core->now_ns + within_ns);
+}
+
+/* Hosts hear their goal, until the step has handled enough. */
+static enum drv_work ask_hosts(struct drv_app *app)
+{
+	while (app->asked_count < app->host_count && app->core->items > 0 &&
+	       drv_request(&app->hosts[app->asked_count]))
+		app->asked_count++;
+	return app->asked_count == app->host_count ? DRV_WAITS : DRV_AGAIN;
+}
+
+void drv_app_progress_later(struct drv_app *app)
+{
+	const struct drv_core *core = app->core;
+
+	if (core->config.progress_ns > 0)
+		drv_set(app->core, &app->timers.progress, core->now_ns + core->config.progress_ns);
+}
+
+/* NEW: nobody hears of it before it is on the disk. */
+static enum drv_work keep(struct drv_app *app)
+{
+	return app->kept.state >= DRV_KEPT_WRITTEN ? DRV_CHANGED : DRV_WAITS;
+}
+
+/* WAITING: for workers that run its fragments, or report that they do. */
+static bool has_or_may_have_hosts(const struct drv_app *app)
+{
+	return app->host_count != 0 || (app->adopting != NULL && app->kept.state != DRV_KEPT_CUT);
+}
+
+static void begin_waiting(struct drv_app *app)
+{
+	drv_command_accepted(app);
+	if (app->adopting != NULL)
+		drv_adopt_wait(app);
+}
+
+static enum drv_work be_reported(struct drv_app *app)
+{
+	drv_adopt_work(app);
+	if (app->host_count != 0)
+		return DRV_CHANGED;
+	return app->adopting->is_touched || app->end == DRV_END_AT_ONCE ? DRV_AGAIN : DRV_WAITS;
+}
+
+static enum drv_work find_workers(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	int r = 0;
+
+	if (app->adopting != NULL)
+		return be_reported(app);
+	if (drv_lease_holds(app))
+		return DRV_WAITS;
+	if (app->workers_changed && core->items <= 0)
+		return DRV_AGAIN;
+	if (app->workers_changed)
+		r = drv_start_place(app);
+	if (r == -EINVAL)
+		drv_app_fail_by_diag(app);
+	else if (r < 0)
+		drv_app_fail_for_memory(app);
+	app->workers_changed = false;
+	if (app->host_count != 0)
+		return DRV_CHANGED;
+	if (app->end == DRV_END_AT_ONCE || drv_timer_is_set(&app->timers.phase))
+		return DRV_WAITS;
+	drv_start_log_missing(app);
+	drv_set(core, &app->timers.phase, core->now_ns + core->config.report_missing_ns);
+	return DRV_WAITS;
+}
+
+/* Until RUNNING: what is adopted, and ran already, stops in order. */
+static bool runs_already(const struct drv_app *app)
+{
+	return app->adopting != NULL && app->end == DRV_END_IN_ORDER;
+}
+
+/* PREPARING: hosts answer with tables, and with errors, of which all are shown together. */
+static enum drv_work compare_tables(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	int64_t grace_ns = core->now_ns + PREPARE_GRACE_NS;
+	int r;
+
+	if (!drv_app_all_at(app, DRV_HOST_PREPARED)) {
+		if (app->diag.count != 0 &&
+		    (!drv_timer_is_set(&app->timers.phase) || app->timers.phase.at_ns > grace_ns))
+			drv_set(core, &app->timers.phase, grace_ns);
+		return DRV_WAITS;
+	}
+	r = drv_wiring_resolve(app);
+	if (r == -ENOMEM)
+		drv_app_fail_for_memory(app);
+	else if (r < 0 && r != -EAGAIN)
+		drv_app_fail_by_diag(app);
+	return r == 0 ? DRV_CHANGED : r == -EAGAIN ? DRV_AGAIN : DRV_WAITS;
+}
+
+static void not_prepared(struct drv_app *app)
+{
+	if (app->diag.count != 0)
+		drv_app_fail_by_diag(app);
+	else
+		drv_start_overdue(app);
+}
+
+/* WIRING */
+static enum drv_work wait_for_edges(struct drv_app *app)
+{
+	return drv_app_all_at(app, DRV_HOST_WIRED) ? DRV_CHANGED : DRV_WAITS;
+}
+
+/* STARTING: some hosts run already. */
+static void begin_starting(struct drv_app *app)
+{
+	app->times.started_ns = app->core->real_ns;
+	drv_app_progress_later(app);
+}
+
+static enum drv_work wait_for_start(struct drv_app *app)
+{
+	return drv_app_all_at(app, DRV_HOST_RUNNING) ? DRV_CHANGED : DRV_WAITS;
+}
+
+/* RUNNING */
+static bool is_between_processes(const struct drv_app *app)
+{
+	return app->adopting != NULL || drv_replace_holds(app);
+}
+
+static void begin_running(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	bool is_adopted = app->adopting != NULL;
+	const char *plural = app->host_count == 1 ? "" : "s";
+
+	drv_timer_cancel(&core->timers, &app->timers.start);
+	app->times.running_ns = core->real_ns;
+	drv_apply_over(app);
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
+		is_adopted ? "adopted: goes on in" : "runs in", app->host_count, plural);
+	drv_history_note(core, is_adopted ? FW_EVENT_ADOPTED : FW_EVENT_RUNNING, app, NULL,
+			 "in %u host%s", app->host_count, plural);
+}
+
+static bool is_at_rest(struct drv_app *app)
+{
+	bool rests = drv_app_rests(app);
+
+	if (rests)
+		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+			"at rest: no operator can run any more, and nothing is on the way");
+	return rests;
+}
+
+static enum drv_work supervise(struct drv_app *app)
+{
+	if (app->adopting != NULL) /* all that was said meanwhile is heard first */
+		return DRV_AGAIN;
+	if (app->replaced_count != 0 || drv_replace_is_wanted(app))
+		drv_replace_work(app);
+	/* One that is killed to be started again is no end. */
+	if (!is_between_processes(app) &&
+	    (is_at_rest(app) || (app->replaced_count == 0 && drv_app_all_at(app, DRV_HOST_DONE))))
+		return DRV_CHANGED;
+	return drv_replace_is_wanted(app) ? DRV_AGAIN : DRV_WAITS;
+}
+
+/* DRAINING: sources have stopped, and queues empty. */
+static enum drv_work drain(struct drv_app *app)
+{
+	if (app->timers.phase.is_due)
+		return DRV_CHANGED;
+	/* The end of edges to a lost peer makes hosts done, too: that is judged first. */
+	if (is_at_rest(app) || (app->suspicion.host == NULL && drv_app_all_at(app, DRV_HOST_DONE)))
+		return DRV_CHANGED;
+	return DRV_WAITS;
+}
+
+static void not_drained(struct drv_app *app)
+{
+	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
+		"did not drain within %.1f s; what is queued is dropped",
+		(double)app->core->config.drain_ns * 1e-9);
+}
+
+/* CLOSING: hosts end by themselves. KILLING: they are killed. */
+static void note_ending(struct drv_app *app)
+{
+	if (app->times.ending_ns == 0)
+		app->times.ending_ns = app->core->real_ns;
+}
+
+static enum drv_work wait_for_ends(struct drv_app *app)
+{
+	return app->adopting == NULL && drv_app_all_at(app, DRV_HOST_GONE) ? DRV_CHANGED
+									   : DRV_WAITS;
+}
+
+/* A host has not ended by itself, which an operator may be the cause of. */
+static void not_closed(struct drv_host *host)
+{
+	struct drv_core *core = host->app->core;
+	double seconds = (double)core->config.close_ns * 1e-9;
+	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, NULL, drv_host_busy(host)};
+
+	if (failure.op == NULL) {
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
+			"%s on worker %s did not end within %.1f s; it is killed", host->name,
+			host->worker, seconds);
+		return;
+	}
+	failure.sentence = drv_text(
+		core,
+		"%s has not returned from a callback within the %.1f s in which its host was to end; the host is killed",
+		failure.op, seconds);
+	drv_app_fail_by_host(host, &failure);
+}
+
+static void none_closed(struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].now.state != DRV_HOST_GONE)
+			not_closed(&app->hosts[i]);
+	app->end = DRV_END_AT_ONCE;
+}
+
+static void begin_killing(struct drv_app *app)
+{
+	note_ending(app);
+	app->end = DRV_END_AT_ONCE;
+}
+
+static void not_killed(struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		if (app->hosts[i].now.state == DRV_HOST_GONE)
+			continue;
+		drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
+			"worker %s did not confirm the end of %s; what it counted last is used",
+			app->hosts[i].worker, app->hosts[i].name);
+		drv_host_lost(&app->hosts[i]);
 	}
 }
 
-/* Gives all hosts a goal, and the time to reach it; 0: as long as it takes. */
-static void set_goal(struct drv_app *app, enum drv_goal goal, int64_t within_ns)
-{
-	if (goal >= DRV_GOAL_DRAINED)
-		drv_replace_give_up(app);
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].now.goal < goal) /* one that is killed stays so */
-			app->hosts[i].now.goal = goal;
-	app->asked_count = 0;
-	if (within_ns != 0)
-		drv_set(app->core, &app->phase, app->core->now_ns + within_ns);
-}
-
+/* ENDED */
 static void tell_end(struct drv_session *session, const struct drv_app *app)
 {
 	struct fw_message message = {.kind = FW_APP_ENDED, .run = app->run};
@@ -117,11 +321,6 @@ static void end(struct drv_app *app)
 	struct drv_core *core = app->core;
 
 	core->over_count++;
-	drv_timer_cancel(&core->timers, &app->start);
-	drv_timer_cancel(&core->timers, &app->missing_line);
-	drv_timer_cancel(&core->timers, &app->progress);
-	drv_timer_cancel(&core->timers, &app->judge);
-	drv_timer_cancel(&core->timers, &app->again);
 	if (app->adopting != NULL)
 		drv_adopt_end(app);
 	core->work_left = core->work_left || app->next.run != 0;
@@ -140,78 +339,109 @@ static void end(struct drv_app *app)
 			       .kind = DRV_DO_ENDED, .app = app->id, .summary = &app->summary});
 }
 
-static void note_ending(struct drv_app *app)
+#define LIMIT(member) offsetof(struct drv_config, member)
+static const struct app_state states[DRV_APP_STATES] = {
+	[DRV_APP_NEW] =
+		{
+			.work = keep,
+			.next = DRV_APP_WAITING,
+			.stop = DRV_APP_ENDED,
+			.kill = DRV_APP_ENDED,
+		},
+	[DRV_APP_WAITING] =
+		{
+			.enter = begin_waiting,
+			.work = find_workers,
+			.held = has_or_may_have_hosts,
+			.next = DRV_APP_PREPARING,
+			.stop = DRV_APP_ENDED,
+			.kill = DRV_APP_ENDED,
+		},
+	[DRV_APP_PREPARING] =
+		{
+			.goal = DRV_GOAL_PREPARED,
+			.limits = {LIMIT(prepare_ns)},
+			.work = compare_tables,
+			.overdue = not_prepared,
+			.held = runs_already,
+			.next = DRV_APP_WIRING,
+			.stop = DRV_APP_KILLING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_WIRING] =
+		{
+			.goal = DRV_GOAL_WIRED,
+			.limits = {LIMIT(wire_ns)},
+			.work = wait_for_edges,
+			.overdue = drv_start_overdue,
+			.held = runs_already,
+			.next = DRV_APP_STARTING,
+			.stop = DRV_APP_KILLING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_STARTING] =
+		{
+			.goal = DRV_GOAL_RUNNING,
+			.limits = {LIMIT(start_ns)},
+			.enter = begin_starting,
+			.work = wait_for_start,
+			.overdue = drv_start_overdue,
+			.next = DRV_APP_RUNNING,
+			.stop = DRV_APP_STARTING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_RUNNING] =
+		{
+			.enter = begin_running,
+			.work = supervise,
+			.held = is_between_processes,
+			.next = DRV_APP_CLOSING,
+			.stop = DRV_APP_DRAINING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_DRAINING] =
+		{
+			.goal = DRV_GOAL_DRAINED,
+			.limits = {LIMIT(drain_ns), LIMIT(close_ns)},
+			.work = drain,
+			.overdue = not_drained,
+			.next = DRV_APP_CLOSING,
+			.stop = DRV_APP_DRAINING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_CLOSING] =
+		{
+			.goal = DRV_GOAL_CLOSED,
+			.limits = {LIMIT(close_ns)},
+			.enter = note_ending,
+			.work = wait_for_ends,
+			.overdue = none_closed,
+			.next = DRV_APP_ENDED,
+			.stop = DRV_APP_CLOSING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_KILLING] =
+		{
+			.goal = DRV_GOAL_KILLED,
+			.limits = {LIMIT(kill_ns)},
+			.enter = begin_killing,
+			.work = wait_for_ends,
+			.overdue = not_killed,
+			.next = DRV_APP_ENDED,
+			.stop = DRV_APP_KILLING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_ENDED] = {.enter = end},
+};
+
+/* The state that its end leads to; the present one: none, or none yet. */
+static enum drv_app_state end_state(const struct drv_app *app)
 {
-	if (app->times.ending_ns == 0)
-		app->times.ending_ns = app->core->real_ns;
-}
+	const struct app_state *row = &states[app->state];
 
-void drv_app_progress_later(struct drv_app *app)
-{
-	const struct drv_core *core = app->core;
-
-	if (core->config.progress_ns > 0)
-		drv_set(app->core, &app->progress, core->now_ns + core->config.progress_ns);
-}
-
-/* What a state begins with. */
-static void enter(struct drv_app *app)
-{
-	struct drv_core *core = app->core;
-	const struct drv_config *config = &core->config;
-	bool is_adopted;
-
-	switch (app->state) {
-	case DRV_APP_WAITING:
-		drv_command_accepted(app);
-		if (app->adopting != NULL)
-			drv_adopt_wait(app);
-		break;
-	case DRV_APP_PREPARING:
-		drv_timer_cancel(&core->timers, &app->missing_line);
-		set_goal(app, DRV_GOAL_PREPARED, config->prepare_ns);
-		break;
-	case DRV_APP_WIRING:
-		set_goal(app, DRV_GOAL_WIRED, config->wire_ns);
-		break;
-	case DRV_APP_STARTING:
-		app->times.started_ns = core->real_ns;
-		drv_app_progress_later(app);
-		set_goal(app, DRV_GOAL_RUNNING, config->start_ns);
-		break;
-	case DRV_APP_RUNNING:
-		drv_timer_cancel(&core->timers, &app->start);
-		app->times.running_ns = core->real_ns;
-		drv_apply_over(app);
-		is_adopted = app->adopting != NULL;
-		drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
-			is_adopted ? "adopted: goes on in" : "runs in", app->host_count,
-			app->host_count == 1 ? "" : "s");
-		drv_history_note(core, is_adopted ? FW_EVENT_ADOPTED : FW_EVENT_RUNNING, app, NULL,
-				 "in %u host%s", app->host_count, app->host_count == 1 ? "" : "s");
-		if (is_adopted)
-			drv_adopt_hear(app);
-		break;
-	case DRV_APP_DRAINING:
-		set_goal(app, DRV_GOAL_DRAINED, config->drain_ns + config->close_ns);
-		break;
-	case DRV_APP_CLOSING:
-		note_ending(app);
-		set_goal(app, DRV_GOAL_CLOSED, config->close_ns);
-		break;
-	case DRV_APP_KILLING:
-		note_ending(app);
-		app->end = DRV_END_AT_ONCE;
-		set_goal(app, DRV_GOAL_KILLED, config->kill_ns);
-		if (app->adopting != NULL)
-			drv_adopt_hear(app);
-		break;
-	case DRV_APP_ENDED:
-		end(app);
-		break;
-	default:
-		break;
-	}
+	if (app->end == DRV_END_NONE || (row->held != NULL && row->held(app)))
+		return app->state;
+	return app->end == DRV_END_IN_ORDER ? row->stop : row->kill;
 }
 
 /* Whether a deadline has come since the last time that this was asked. */
@@ -223,187 +453,54 @@ static bool take_due(struct drv_timer *timer)
 	return is_due;
 }
 
-/* A host has not ended by itself, which an operator may be the cause of. */
-static void not_closed(struct drv_host *host)
-{
-	struct drv_core *core = host->app->core;
-	double seconds = (double)core->config.close_ns * 1e-9;
-	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, NULL, drv_host_busy(host)};
-
-	if (failure.op == NULL) {
-		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
-			"%s on worker %s did not end within %.1f s; it is killed", host->name,
-			host->worker, seconds);
-		return;
-	}
-	failure.sentence = drv_text(
-		core,
-		"%s has not returned from a callback within the %.1f s in which its host was to end; the host is killed",
-		failure.op, seconds);
-	drv_app_fail_by_host(host, &failure);
-}
-
-/* The state has lasted as long as it may. */
-static void phase_over(struct drv_app *app)
-{
-	struct drv_core *core = app->core;
-
-	switch (app->state) {
-	case DRV_APP_PREPARING:
-	case DRV_APP_WIRING:
-	case DRV_APP_STARTING:
-		drv_start_overdue(app);
-		break;
-	case DRV_APP_DRAINING:
-		drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
-			"did not drain within %.1f s; what is queued is dropped",
-			(double)core->config.drain_ns * 1e-9);
-		break;
-	case DRV_APP_CLOSING:
-		for (uint32_t i = 0; i < app->host_count; i++)
-			if (app->hosts[i].now.state != DRV_HOST_GONE)
-				not_closed(&app->hosts[i]);
-		app->end = DRV_END_AT_ONCE;
-		break;
-	case DRV_APP_KILLING:
-		for (uint32_t i = 0; i < app->host_count; i++) {
-			if (app->hosts[i].now.state == DRV_HOST_GONE)
-				continue;
-			drv_log(core, FRAGI_LOG_WARN, drv_app_name(app),
-				"worker %s did not confirm the end of %s; what it counted last is used",
-				app->hosts[i].worker, app->hosts[i].name);
-			drv_host_lost(&app->hosts[i]);
-		}
-		break;
-	default:
-		break;
-	}
-}
-
 /* Deadlines that have come become causes. */
 static void judge_deadlines(struct drv_app *app)
 {
-	if (take_due(&app->start))
+	if (take_due(&app->timers.start))
 		drv_start_timed_out(app);
-	if (app->phase.is_due)
-		phase_over(app);
-	if (take_due(&app->judge)) {
-		if (app->state == DRV_APP_PREPARING && app->diag.count != 0)
-			drv_app_fail_by_diag(app);
-		else
-			drv_suspicion_judge(app);
-	}
+	if (app->timers.phase.is_due && states[app->state].overdue != NULL)
+		states[app->state].overdue(app);
+	if (take_due(&app->timers.judge))
+		drv_suspicion_judge(app);
 }
 
-static void look_for_workers(struct drv_app *app)
+/* The summary, in as many steps as it takes. Returns whether it is made. */
+static bool report(struct drv_app *app)
 {
-	struct drv_core *core = app->core;
-	int r = 0;
-
-	if (drv_lease_holds(app))
-		return;
-	if (app->workers_changed && core->items <= 0) {
-		core->work_left = true;
-		return;
-	}
-	if (app->workers_changed)
-		r = drv_start_place(app);
-	if (r == -EINVAL)
-		drv_app_fail_by_diag(app);
-	else if (r < 0)
-		drv_app_fail_for_memory(app);
-	app->workers_changed = false;
-	if (app->end == DRV_END_AT_ONCE || app->host_count != 0 ||
-	    drv_timer_is_set(&app->missing_line))
-		return;
-	drv_start_log_missing(app);
-	drv_set(core, &app->missing_line, core->now_ns + core->config.report_missing_ns);
+	if (app->kept.state == DRV_KEPT_CUT) /* the history has it as what it is */
+		return true;
+	note_ending(app);
+	if (app->times.ended_ns == 0)
+		app->times.ended_ns = app->core->real_ns;
+	return drv_report(app) == 0;
 }
 
-/* Hosts have answered PREPARE: with tables, and with errors, of which all are shown together. */
-static void compare_tables(struct drv_app *app)
+/* Works in its state. Returns CHANGED when it has another one from then on. */
+static enum drv_work work(struct drv_app *app)
 {
-	struct drv_core *core = app->core;
-	int r;
+	enum drv_app_state next = app->state;
+	enum drv_work asked, result = DRV_WAITS;
 
-	if (!drv_app_all_at(app, DRV_HOST_PREPARED)) {
-		if (app->diag.count != 0 && !drv_timer_is_set(&app->judge))
-			drv_set(core, &app->judge, core->now_ns + PREPARE_GRACE_NS);
-		return;
-	}
-	r = drv_wiring_resolve(app);
-	app->is_resolved = r == 0;
-	if (r == -EAGAIN)
-		core->work_left = true;
-	else if (r == -ENOMEM)
-		drv_app_fail_for_memory(app);
-	else if (r < 0)
-		drv_app_fail_by_diag(app);
-}
-
-static void look_for_rest(struct drv_app *app)
-{
-	app->is_at_rest = drv_app_rests(app);
-	if (app->is_at_rest)
-		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
-			"at rest: no operator can run any more, and nothing is on the way");
-}
-
-/* Nothing of it is left, or nothing has begun. */
-static bool is_over(const struct drv_app *app)
-{
-	if (app->state <= DRV_APP_WAITING)
-		return app->host_count == 0 && app->end != DRV_END_NONE;
-	return app->state >= DRV_APP_CLOSING && app->adopting == NULL &&
-	       drv_app_all_at(app, DRV_HOST_GONE);
-}
-
-static void report(struct drv_app *app)
-{
-	struct drv_core *core = app->core;
-
-	if (!app->is_over) {
-		note_ending(app);
-		app->times.ended_ns = core->real_ns;
-		app->is_over = true;
-	}
-	app->is_reported = drv_report(app) == 0;
-	if (!app->is_reported)
-		core->work_left = true;
-}
-
-/* What the application does in the state that it is in, until the step has handled enough. */
-static void work_in_state(struct drv_app *app)
-{
 	if (app->adopting != NULL && app->state >= DRV_APP_RUNNING)
 		drv_adopt_hear(app);
-	while (app->asked_count < app->host_count && app->core->items > 0 &&
-	       drv_request(&app->hosts[app->asked_count]))
-		app->asked_count++;
-	if (app->asked_count < app->host_count && app->core->items <= 0)
-		app->core->work_left = true;
-	if (app->state == DRV_APP_WAITING && app->adopting != NULL && !app->is_over) {
-		drv_adopt_work(app);
-		return;
-	}
-	if (is_over(app)) {
-		if (!app->is_reported)
-			report(app);
-		return;
-	}
-	if (app->end == DRV_END_AT_ONCE ||
-	    (app->end == DRV_END_IN_ORDER && app->adopting == NULL &&
-	     app->state != DRV_APP_DRAINING && !drv_replace_holds(app)))
-		return;
-	if (app->state == DRV_APP_WAITING)
-		look_for_workers(app);
-	else if (app->state == DRV_APP_PREPARING)
-		compare_tables(app);
-	else if (app->state == DRV_APP_RUNNING || app->state == DRV_APP_DRAINING)
-		look_for_rest(app);
-	if (app->state == DRV_APP_RUNNING &&
-	    (app->replaced_count != 0 || drv_replace_is_wanted(app)))
-		drv_replace_work(app);
+	asked = ask_hosts(app);
+	if (end_state(app) == app->state)
+		result = states[app->state].work(app);
+	next = end_state(app); /* it may have failed */
+	if (next == app->state && result == DRV_CHANGED)
+		next = states[app->state].next;
+	if (next == app->state)
+		return asked == DRV_AGAIN ? asked : result;
+	if (next == DRV_APP_ENDED && !report(app))
+		return DRV_AGAIN;
+	drv_app_move(app, next);
+	if (app->state != next) /* refused and logged */
+		return DRV_WAITS;
+	if (states[next].enter != NULL)
+		states[next].enter(app);
+	if (states[next].goal != DRV_GOAL_NONE)
+		set_goal(app, &states[next]);
+	return DRV_CHANGED;
 }
 
 static void show_progress(struct drv_app *app)
@@ -425,93 +522,35 @@ static void show_progress(struct drv_app *app)
 	drv_app_progress_later(app);
 }
 
-/*
- * Whether deciding could change nothing before something wakes the application, which is so of most
- * applications most of the time: it has done all that its state asks for, and waits.
- */
-static bool sleeps(const struct drv_app *app)
+static enum drv_work decide(struct drv_app *app)
 {
-	if (app->asked_count != app->host_count || app->phase.is_due || app->start.is_due ||
-	    app->judge.is_due || app->progress.is_due || next_state(app) != app->state)
-		return false;
-	if (app->adopting != NULL && app->state >= DRV_APP_RUNNING) /* it is still to be heard */
-		return false;
-	switch (app->state) {
-	case DRV_APP_NEW:
-		return app->end == DRV_END_NONE;
-	case DRV_APP_WAITING:
-		if (app->end == DRV_END_AT_ONCE ||
-		    (app->end == DRV_END_IN_ORDER && app->adopting == NULL))
-			return false;
-		if (app->adopting != NULL)
-			return !app->adopting->is_touched;
-		return !app->workers_changed && drv_timer_is_set(&app->missing_line);
-	case DRV_APP_PREPARING:
-		return !drv_app_all_at(app, DRV_HOST_PREPARED) &&
-		       (app->diag.count == 0 || drv_timer_is_set(&app->judge));
-	case DRV_APP_RUNNING:
-		return !drv_replace_is_wanted(app);
-	case DRV_APP_CLOSING:
-	case DRV_APP_KILLING:
-		return !drv_app_all_at(app, DRV_HOST_GONE);
-	default:
-		return true;
-	}
-}
+	enum drv_work result = DRV_CHANGED;
 
-static void decide(struct drv_app *app)
-{
-	enum drv_app_state next;
-
-	if (app->state == DRV_APP_ENDED)
-		return;
 	judge_deadlines(app);
-	for (int moves = 0;; moves++) {
+	for (int moves = 0; app->state != DRV_APP_ENDED && result == DRV_CHANGED; moves++) {
 		assert(moves < DRV_APP_STATES);
-		work_in_state(app);
-		next = next_state(app);
-		if (next == app->state)
-			break;
-		drv_app_move(app, next);
-		if (app->state != next) /* refused and logged */
-			break;
-		enter(app);
+		result = work(app);
 	}
-	if (app->progress.is_due)
+	if (app->timers.progress.is_due)
 		show_progress(app);
-}
-
-/* Safety net: bounds the delay if an application is not woken, which is a mistake. */
-static void look_at_one(struct drv_core *core)
-{
-	struct drv_app *app = core->apps[core->turn % core->app_count];
-
-	if (app->state == DRV_APP_ENDED || app->turn.is_awake || sleeps(app))
-		return;
-	drv_log(core, FRAGI_LOG_ERROR, drv_app_name(app),
-		"run %llu was not woken by what has happened to it, which is a bug of driverd",
-		(unsigned long long)app->run);
-	core->illegal_moves++;
-	drv_app_wake(app);
+	return result;
 }
 
 void drv_decide(struct drv_core *core)
 {
-	struct drv_app *list, *app;
+	struct drv_app *list = core->awake, *app;
 
-	if (core->app_count != 0)
-		look_at_one(core);
 	core->decides = true;
-	list = core->awake;
 	core->awake = NULL;
 	core->last_awake = &core->awake;
 	while ((app = list) != NULL) {
 		list = app->turn.next;
 		app->turn.is_awake = false; /* it may wake itself */
 		app->turn.decided = core->turn;
-		decide(app);
-		if (app->state != DRV_APP_ENDED && !sleeps(app))
-			drv_app_wake(app);
+		if (app->state == DRV_APP_ENDED || decide(app) != DRV_AGAIN)
+			continue;
+		drv_app_wake(app);
+		core->work_left = core->work_left || core->items <= 0;
 	}
 	core->decides = false;
 	app = core->awake;

@@ -154,20 +154,20 @@ bool drv_lease_holds(struct drv_app *app)
 	int64_t until_ns = core->owed != NULL ? owed_until(core, drv_app_name(app)) : 0;
 
 	if (until_ns == 0) {
-		app->workers_changed = app->workers_changed || app->again.is_due;
-		app->again.is_due = false;
+		app->workers_changed = app->workers_changed || app->timers.again.is_due;
+		app->timers.again.is_due = false;
 		return false;
 	}
 	app->workers_changed = false; /* looked at when it is over */
 	snprintf(app->placing.missing, sizeof(app->placing.missing),
 		 "the leases of its last run to end");
-	drv_set(core, &app->again, until_ns);
-	if (drv_timer_is_set(&app->missing_line))
+	drv_set(core, &app->timers.again, until_ns);
+	if (drv_timer_is_set(&app->timers.phase))
 		return true;
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
 		"a host of its last run may still run on a worker that is out of reach; starts when its lease is over, in %.1f s",
 		(double)(until_ns - core->now_ns) * 1e-9);
-	drv_set(core, &app->missing_line, core->now_ns + core->config.report_missing_ns);
+	drv_set(core, &app->timers.phase, core->now_ns + core->config.report_missing_ns);
 	return true;
 }
 

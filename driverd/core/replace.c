@@ -527,9 +527,9 @@ void drv_replace_work(struct drv_app *app)
 	if (app->move_until_ns > core->now_ns && app->move_until_ns < next_ns)
 		next_ns = app->move_until_ns;
 	if (next_ns != INT64_MAX)
-		drv_set(core, &app->again, next_ns);
+		drv_set(core, &app->timers.again, next_ns);
 	else
-		drv_timer_cancel(&core->timers, &app->again);
+		drv_timer_cancel(&core->timers, &app->timers.again);
 }
 
 void drv_replace_no_move(struct drv_host *host)
@@ -565,5 +565,5 @@ void drv_replace_give_up(struct drv_app *app)
 		host->replacement.from = NULL;
 		set_phase(host, DRV_PHASE_NONE, 0);
 	}
-	drv_timer_cancel(&app->core->timers, &app->again);
+	drv_timer_cancel(&app->core->timers, &app->timers.again);
 }

@@ -420,7 +420,7 @@ void drv_start_timed_out(struct drv_app *app)
 			     seconds, host->name, host->worker, drv_goal_request(host->now.goal),
 			     busy_operator(host));
 	else if (app->state <= DRV_APP_STARTING) /* the driver is still busy with their tables */
-		drv_set(core, &app->start, core->now_ns + core->config.beat_ns);
+		drv_set(core, &app->timers.start, core->now_ns + core->config.beat_ns);
 }
 
 void drv_start_log_missing(struct drv_app *app)

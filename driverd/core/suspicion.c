@@ -17,7 +17,7 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 	app->suspicion.failure.op = NULL;
 	if (app->suspicion.failure.sentence == NULL)
 		app->suspicion.failure.sentence = "no memory is left for what it reported";
-	drv_set(app->core, &app->judge, app->core->now_ns + GRACE_NS);
+	drv_set(app->core, &app->timers.judge, app->core->now_ns + GRACE_NS);
 }
 
 /*
@@ -137,12 +137,12 @@ void drv_suspicion_judge(struct drv_app *app)
 		return;
 	if (ends_are_suspect(app, s)) {
 		s->waits = true;
-		drv_set(core, &app->judge, core->now_ns + core->config.beat_ns);
+		drv_set(core, &app->timers.judge, core->now_ns + core->config.beat_ns);
 		return;
 	}
 	if (s->waits) { /* it is heard again, and has the usual time to say why */
 		s->waits = false;
-		drv_set(core, &app->judge, core->now_ns + GRACE_NS);
+		drv_set(core, &app->timers.judge, core->now_ns + GRACE_NS);
 		return;
 	}
 	blame(app);
