@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/source.h>
 #include <driverd/core/adopt.h>
 #include <driverd/core/apply.h>
 
@@ -204,7 +205,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	}
 	if (!core->config.adopts || !is_foreign(core, message->run) || create->source_bytes == 0 ||
 	    core->stops > 0 || core->app_count >= DRV_APPS_MAX ||
-	    drv_command_source_bytes(core) + create->source_bytes > DRV_SOURCES_MAX ||
+	    drv_source_bytes_of_all(core) + create->source_bytes > DRV_SOURCES_MAX ||
 	    !may_have_name(core, create->application, message->run))
 		return NULL;
 	app = drv_app_create(core,
@@ -223,28 +224,12 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	return app;
 }
 
-/*
- * Runs above those that this driver, or one whose state it has, has given are of drivers whose
- * state was lost: such a run, and those between, may still be with their workers. That holds for
- * one of the state folder too, which was kept when a worker had reported it.
- */
-void drv_adopt_raise_runs(struct drv_core *core, uint64_t run)
-{
-	if (run <= core->last_run)
-		return;
-	if (core->foreign_count < DRV_FOREIGN_MAX) {
-		core->foreign[core->foreign_count].first = core->last_run + 1;
-		core->foreign[core->foreign_count++].last = run;
-	}
-	core->last_run = run;
-}
-
 /* What was given before is not given again, whoever gave it. */
 static void raise_numbers(struct drv_core *core, const struct fw_message *message)
 {
 	struct drv_app *app = app_of(core, message->run);
 
-	drv_adopt_raise_runs(core, message->run);
+	drv_keep_raise_runs(core, message->run);
 	if (message->epoch <= core->last_epoch)
 		return;
 	drv_keep_epochs_above(core, message->epoch);
@@ -290,7 +275,7 @@ static void take_report(struct drv_session *session, struct fw_message *message)
 	const char *impossible = why_impossible(session, message);
 
 	if (impossible != NULL) {
-		drv_session_lost(session, true, impossible);
+		drv_session_drop(session, impossible);
 		fw_message_free(message);
 		return;
 	}
@@ -390,7 +375,7 @@ static void enqueue(struct drv_reported *reported, struct fw_message *message)
 	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
 	if (is_new && message->kind != FW_HOST_SAVED &&
 	    (message->kind != FW_HOST_EVENT || message->event.state != FW_STATE_PEER_LOST))
-		drv_session_lost(reported->session, true, "there is no room for what it reports");
+		drv_session_drop(reported->session, "there is no room for what it reports");
 	fw_message_free(message);
 }
 

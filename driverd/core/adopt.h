@@ -55,9 +55,6 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended);
 /* workers: the names of those that may run hosts of it, each followed by a newline */
 void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers);
 
-/* Numbers of runs up to this one are not given again. */
-void drv_adopt_raise_runs(struct drv_core *core, uint64_t run);
-
 /* WAITING is entered. */
 void drv_adopt_wait(struct drv_app *app);
 /* Whether its hosts can be taken now, or have to be given up. */

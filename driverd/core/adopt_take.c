@@ -499,6 +499,19 @@ static void begin_to_hear(struct drv_app *app)
 			drv_replace_resume_yield(host_of(app, r));
 }
 
+/*
+ * How it ended was reported, and happened while no driver was there: if it is not known that this
+ * worker was the last one that ran it, another one may still do so.
+ */
+static void lease_may_last(struct drv_host *host)
+{
+	const int64_t lease_ns = host->on_failure->lease_ns;
+
+	if (lease_ns > 0 && host->now.session != NULL &&
+	    drv_adopt_place(host->app, host->number, host->now.session) != DRV_ADOPT_LAST)
+		host->lease_over_ns = drv_lease_of_earlier_driver(host->app->core, lease_ns);
+}
+
 /* Returns whether it has said no more. */
 static bool hear_one(struct drv_app *app, struct drv_reported *reported)
 {
@@ -509,7 +522,7 @@ static bool hear_one(struct drv_app *app, struct drv_reported *reported)
 		reported->queue[reported->heard++] = NULL;
 		app->core->items--;
 		if (host != NULL && message->kind == FW_HOST_EXIT)
-			drv_lease_ended_before(host);
+			lease_may_last(host);
 		if (host != NULL)
 			drv_host_message(host, message);
 		else

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/source.h>
 #include <driverd/core/apply.h>
 
 #include <driverd/core/difference.h>
@@ -28,31 +29,8 @@ static void refuse(const struct applying *a, enum fragi_failure code, const char
 		a->client->who, sentence);
 	drv_history_note(a->client->core, FW_EVENT_REFUSED, a->app, a->client->who, "apply: %s",
 			 sentence);
-	drv_command_answer(a->client, a->message->seq, a->app->run, name,
+	drv_session_answer(a->client, a->message->seq, a->app->run, name,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
-}
-
-int drv_apply_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
-		    struct frag_err *err)
-{
-	struct fragi_source source;
-	struct fragi_diag diag = {0};
-	int r = fragi_source_unpack(bytes, size, &source);
-
-	if (r < 0)
-		return frag_err_set(err, r, "the application is not a packed source");
-	r = fragi_spec_parse(&source.source, &diag, out_spec);
-	fragi_source_fini(&source);
-	if (r < 0) {
-		char line[FW_TEXT_MAX];
-
-		fragi_diag_sort(&diag, 0);
-		frag_err_set(err, r, "%s",
-			     diag.count > 0 ? fragi_err_line(diag.items, line, sizeof(line))
-					    : frag_strerror(r));
-	}
-	fragi_diag_fini(&diag);
-	return r;
 }
 
 static struct drv_host *host_of(const struct drv_app *app, const char *fragment)
@@ -140,7 +118,7 @@ static void answer(const struct applying *a, uint64_t run)
 	for (uint32_t i = 0; changes->rows != NULL && i < d->count; i++)
 		changes->rows[changes->count++] = d->rows[i].change;
 	if (changes->rows == NULL || drv_send(a->client, &message) < 0)
-		drv_session_lost(a->client, true, "no memory is left for an answer");
+		drv_session_drop(a->client, "no memory is left for an answer");
 }
 
 /* Why the changes cannot be made now; NULL: they can. */
@@ -268,10 +246,10 @@ static void apply(struct applying *a)
 	const struct fw_apply *wanted = &a->message->apply;
 	struct frag_err err = FRAG_ERR_INIT;
 	uint64_t run = a->app->run;
-	int r = drv_apply_parse(a->app->source.bytes, a->app->source.size, &a->before, &err);
+	int r = drv_source_parse(a->app->source.bytes, a->app->source.size, &a->before, &err);
 
 	if (r == 0)
-		r = drv_apply_parse(wanted->source, wanted->source_bytes, &a->after, &err);
+		r = drv_source_parse(wanted->source, wanted->source_bytes, &a->after, &err);
 	if (r < 0) {
 		refuse(a, r == -ENOMEM ? FRAGI_FAILURE_OUT_OF_MEMORY : FRAGI_FAILURE_GRAPH_INVALID,
 		       drv_text(a->app->core, "%s", err.text));
@@ -306,7 +284,7 @@ void drv_apply(struct drv_session *client, const struct fw_message *message)
 				drv_app_name(a.app), drv_app_state_name(a.app->state)));
 		return;
 	}
-	if (drv_command_source_bytes(core) - a.app->source.size + message->apply.source_bytes >
+	if (drv_source_bytes_of_all(core) - a.app->source.size + message->apply.source_bytes >
 	    DRV_SOURCES_MAX) {
 		refuse(&a, FRAGI_FAILURE_DRIVER_FULL,
 		       "the graphs of all applications would have more than driverd keeps; stop one first");

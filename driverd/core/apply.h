@@ -25,13 +25,8 @@ bool drv_apply_undo(struct drv_app *app);
 void drv_apply_follows(struct drv_app *app, struct drv_app *old);
 /* The source of before is not needed any more. */
 void drv_apply_over(struct drv_app *app);
-/* Reads a packed source. Returns 0, or negative errno with the first error in err. */
-int drv_apply_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
-		    struct frag_err *err);
 
 /* command.c, for apply.c */
-/* Of all applications that run, or are to start again. */
-size_t drv_command_source_bytes(const struct drv_core *core);
 /* Why no other run can follow the one that runs now, which is not ended then; NULL: one can. */
 const char *drv_command_no_next_run(struct drv_core *core, const char *name);
 /* Stops it in order and starts it anew with its source. Returns the number of that run. */

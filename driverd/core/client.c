@@ -18,16 +18,6 @@ static int64_t items_left(const struct drv_core *core)
 	return core->items - (DRV_STEP_ITEMS - DRV_REPLY_ITEMS);
 }
 
-bool drv_client_take_row(struct drv_core *core, const char *text)
-{
-	int64_t items = 1 + (int64_t)strnlen(text, FW_TEXT_MAX) / 64;
-
-	if (items_left(core) < items)
-		return false;
-	core->items -= items;
-	return true;
-}
-
 /* A table for the rows that may still be taken. */
 static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
 {
@@ -86,7 +76,7 @@ static int fill_application(const struct drv_app *app, const char *worker,
 
 		if (!is_wanted(host->worker, worker))
 			continue;
-		if (!drv_client_take_row(core, host->name)) {
+		if (!drv_session_take_row(core, host->name)) {
 			reply->more++;
 			continue;
 		}
@@ -112,7 +102,7 @@ static int fill_applications(struct drv_core *core, const char *worker, struct f
 
 		if (!runs_on(app, worker))
 			continue;
-		if (!drv_client_take_row(core, "")) {
+		if (!drv_session_take_row(core, "")) {
 			reply->more += 1 + app->host_count;
 			continue;
 		}
@@ -133,7 +123,7 @@ static int fill_workers(struct drv_core *core, const char *worker, struct fw_rep
 
 		if (session->role != FW_ROLE_WORKER || !is_wanted(session->name, worker))
 			continue;
-		if (!drv_client_take_row(core, session->name)) {
+		if (!drv_session_take_row(core, session->name)) {
 			reply->more++;
 			continue;
 		}
@@ -164,7 +154,7 @@ static int fill_ended(struct drv_core *core, struct fw_reply *reply)
 	if (reply->ended == NULL)
 		return -ENOMEM;
 	for (const struct drv_ended *run = core->history.ended; run != NULL; run = run->next) {
-		if (!drv_client_take_row(core, run->sentence)) {
+		if (!drv_session_take_row(core, run->sentence)) {
 			reply->more++;
 			continue;
 		}
@@ -222,7 +212,7 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 		break;
 	case FW_REQUEST:
 		if (reply_to(client, message) < 0)
-			drv_session_lost(client, true, "no memory is left for a reply");
+			drv_session_drop(client, "no memory is left for a reply");
 		break;
 	case FW_START_APP:
 		drv_command_start(client, message);
@@ -255,7 +245,7 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 		drv_explain(client, message);
 		break;
 	default:
-		drv_session_lost(client, true,
+		drv_session_drop(client,
 				 drv_text(client->core, "it sent %s, which is not for a client",
 					  fw_kind_name(message->kind)));
 		break;
@@ -275,7 +265,7 @@ void drv_client_message(struct drv_session *client, struct fw_message *message)
 		client->deferred = message;
 		return;
 	} else {
-		drv_session_lost(client, true, "it asks too often");
+		drv_session_drop(client, "it asks too often");
 	}
 	fw_message_free(message);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/source.h>
 #include <driverd/core/apply.h>
 #include <driverd/core/watch.h>
 
@@ -14,18 +15,6 @@
  * restart is a stop that leaves the number of the next run: when the run has ended, the next one
  * begins with the same source.
  */
-void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
-			const struct fw_failure *failure)
-{
-	struct fw_message message = {.kind = FW_ANSWER, .reply_to = seq, .run = run};
-
-	message.answer.name = name;
-	if (failure != NULL)
-		message.answer.failure = *failure;
-	if (drv_send(client, &message) < 0)
-		drv_session_lost(client, true, "no memory is left for an answer");
-}
-
 /* The verb of fragctl that sends the command. */
 static const char *verb_of(const struct fw_message *command)
 {
@@ -54,19 +43,8 @@ static void refuse(struct drv_session *client, const struct fw_message *command,
 		"refused `fragctl %s` of %s: %s", verb_of(command), client->who, sentence);
 	drv_history_note(client->core, FW_EVENT_REFUSED, NULL, client->who, "%s%s%s: %s",
 			 verb_of(command), name[0] != '\0' ? " " : "", name, sentence);
-	drv_command_answer(client, command->seq, 0, name,
+	drv_session_answer(client, command->seq, 0, name,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
-}
-
-size_t drv_command_source_bytes(const struct drv_core *core)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < core->app_count; i++)
-		bytes += core->apps[i]->source.size + core->apps[i]->before.size;
-	for (const struct drv_ended *ended = core->history.ended; ended; ended = ended->next)
-		bytes += ended->is_wanted && ended->source != NULL ? ended->source_bytes : 0;
-	return bytes;
 }
 
 /* Applications that run, and those that start again with the driver, but for that name. */
@@ -97,7 +75,7 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 			       client->core,
 			       "driverd keeps %d applications running, as many as it takes; stop one first",
 			       DRV_APPS_MAX));
-	else if (drv_command_source_bytes(core) + source_bytes > DRV_SOURCES_MAX)
+	else if (drv_source_bytes_of_all(core) + source_bytes > DRV_SOURCES_MAX)
 		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
 		       drv_text(
 			       client->core,
@@ -202,7 +180,7 @@ void drv_command_refuse_unknown(struct drv_session *client, const struct fw_mess
 
 static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
 {
-	drv_command_answer(client, message->seq, run, message->stop_app.name, NULL);
+	drv_session_answer(client, message->seq, run, message->stop_app.name, NULL);
 	if (message->stop_app.awaits)
 		drv_watch_run(client, message->seq, run, FW_ENDED);
 }
@@ -307,7 +285,7 @@ void drv_command_accepted(struct drv_app *app)
 			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
 			 app->origin == DRV_ORIGIN_RESTORED ? ", again with driverd" : "");
 	if (client != NULL)
-		drv_command_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
+		drv_session_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
 }
 
 void drv_command_refused(struct drv_app *app)
@@ -322,7 +300,7 @@ void drv_command_refused(struct drv_app *app)
 	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->given.by, "%s", why.sentence);
 	drv_keep_no_start(app);
 	if (client != NULL)
-		drv_command_answer(client, app->given.seq, 0, drv_app_name(app), &why);
+		drv_session_answer(client, app->given.seq, 0, drv_app_name(app), &why);
 }
 
 void drv_command_restart(struct drv_core *core)

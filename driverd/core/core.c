@@ -298,12 +298,14 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		drv_keep_tried(core, event->change, event->text);
 		break;
 	}
+	drv_session_lose_dropped(core);
 	drv_decide(core);
 	core->turn++;
 	if (core->has_room)
 		drv_app_wake_all(core);
 	core->has_room = false;
 	drv_watch_serve(core);
+	drv_session_lose_dropped(core);
 	if (!actions->out_of_memory)
 		check_invariants(core, event);
 	core->actions = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
 #include <driverd/core/apply.h>
+#include <driverd/core/parameter.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -531,6 +532,7 @@ static enum drv_work decide(struct drv_app *app)
 		assert(moves < DRV_APP_STATES);
 		result = work(app);
 	}
+	drv_parameter_work(app);
 	if (app->timers.progress.is_due)
 		show_progress(app);
 	return result;

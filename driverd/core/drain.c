@@ -180,7 +180,7 @@ void drv_drain(struct drv_session *client, const struct fw_message *message)
 		drv_history_note(core, FW_EVENT_DRAIN, NULL, client->who, "%s%s", wanted->worker,
 				 wanted->undo ? ", which takes fragments again" : "");
 	}
-	drv_command_answer(
+	drv_session_answer(
 		client, message->seq, 0, "",
 		why_not == NULL ? NULL : &(struct fw_failure){.code = code, .sentence = why_not});
 }

@@ -94,7 +94,7 @@ static int fill_others(struct explaining *x, const struct drv_place *place,
 	for (uint32_t i = 0; i < place->other_count; i++) {
 		const struct drv_place_other *other = &place->others[i];
 
-		if (!drv_client_take_row(core, other->worker)) {
+		if (!drv_session_take_row(core, other->worker)) {
 			row->others_beyond++;
 			continue;
 		}
@@ -114,7 +114,7 @@ static int fill_placement(struct explaining *x, size_t f)
 	const struct drv_fragment *own = &app->fragments[f];
 	struct fw_placement_row *row = &x->out->placements[x->out->placement_count];
 
-	if (!drv_client_take_row(app->core, fragment->name)) {
+	if (!drv_session_take_row(app->core, fragment->name)) {
 		x->out->more++;
 		return 0;
 	}
@@ -179,7 +179,8 @@ static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
 	struct fragi_fragment_info sender, receiver;
 	struct fragi_choice choice = {0};
 
-	if (!drv_client_take_row(app->core, flow->from.fragment)) { /* also one that is not shown */
+	if (!drv_session_take_row(app->core,
+				  flow->from.fragment)) { /* also one that is not shown */
 		x->out->more++;
 		return;
 	}
@@ -234,7 +235,7 @@ static int fill(struct explaining *x)
 static void refuse(struct drv_session *client, const struct fw_message *message,
 		   enum fragi_failure code, const char *sentence)
 {
-	drv_command_answer(client, message->seq, 0, message->explain.name,
+	drv_session_answer(client, message->seq, 0, message->explain.name,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
 
@@ -280,7 +281,7 @@ void drv_explain(struct drv_session *client, const struct fw_message *message)
 	answer.explanation.name = drv_app_name(app);
 	answer.explanation.state = drv_app_state_name(app->state);
 	if (fill(&x) < 0) {
-		drv_session_lost(client, true, "no memory is left for an explanation");
+		drv_session_drop(client, "no memory is left for an explanation");
 		return;
 	}
 	if (x.what[0] != '\0' && x.out->placement_count + x.out->route_count + x.out->more == 0) {
@@ -288,5 +289,5 @@ void drv_explain(struct drv_session *client, const struct fw_message *message)
 		return;
 	}
 	if (drv_send(client, &answer) < 0)
-		drv_session_lost(client, true, "no memory is left for an explanation");
+		drv_session_drop(client, "no memory is left for an explanation");
 }

@@ -375,7 +375,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 		ended_free(ended);
 		return r == -ENOMEM ? r : -EUCLEAN;
 	}
-	drv_adopt_raise_runs(core, record->run);
+	drv_keep_raise_runs(core, record->run);
 	add(&core->history, ended);
 	core->is_restoring = core->is_restoring || ended->is_cut || ended->starts_again;
 	core->work_left = core->is_restoring;

@@ -116,6 +116,12 @@ void drv_host_fini(struct drv_host *host);
 const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 
+/* Whether its next process may run on another worker when it has failed. */
+static inline bool drv_migrates(const struct drv_host *host)
+{
+	return host->on_failure->policy == FRAGI_ON_FAILURE_MIGRATE;
+}
+
 /* Whether now is to end because next takes over from it. */
 static inline bool drv_host_hands_over(const struct drv_host *host)
 {

@@ -144,6 +144,22 @@ void drv_keep_numbers(struct drv_core *core)
 }
 
 /*
+ * Runs above those that this driver, or one whose state it has, has given are of drivers whose
+ * state was lost: such a run, and those between, may still be with their workers. That holds for
+ * one of the state folder too, which was kept when a worker had reported it.
+ */
+void drv_keep_raise_runs(struct drv_core *core, uint64_t run)
+{
+	if (run <= core->last_run)
+		return;
+	if (core->foreign_count < DRV_FOREIGN_MAX) {
+		core->foreign[core->foreign_count].first = core->last_run + 1;
+		core->foreign[core->foreign_count++].last = run;
+	}
+	core->last_run = run;
+}
+
+/*
  * That epoch was given by a driver whose state is lost. It may have given higher ones, to processes
  * that ended with their workers, and neighbours still know those.
  */

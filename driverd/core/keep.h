@@ -47,6 +47,8 @@ void drv_keep_placed(const struct drv_app *app);
 void drv_keep_joined(const struct drv_session *session);
 /* A worker is drained, or is so no more. */
 void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained);
+/* Numbers of runs up to this one are not given again. */
+void drv_keep_raise_runs(struct drv_core *core, uint64_t run);
 /* Numbers that a driver before has given are known now. */
 void drv_keep_numbers(struct drv_core *core);
 /* An epoch was reported that a driver before gave, whose state is lost. */

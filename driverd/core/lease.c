@@ -34,7 +34,7 @@ static int64_t by_other_clock(int64_t lease_ns)
 	return lease_ns + lease_ns / RATES_DIFFER;
 }
 
-static int64_t of_earlier_driver(const struct drv_core *core, int64_t lease_ns)
+int64_t drv_lease_of_earlier_driver(const struct drv_core *core, int64_t lease_ns)
 {
 	return core->born_ns + by_other_clock(lease_ns + FW_LEASE_AWAY_NS);
 }
@@ -60,7 +60,7 @@ int64_t drv_lease_over_ns(const struct drv_host *host)
 		return core->now_ns;
 	over_ns = host->now.session->lease_heard_ns +
 		  by_other_clock(lease_ns + (core->leaves ? FW_LEASE_AWAY_NS : 0));
-	earlier_ns = host->now.is_adopted ? of_earlier_driver(core, lease_ns) : 0;
+	earlier_ns = host->now.is_adopted ? drv_lease_of_earlier_driver(core, lease_ns) : 0;
 	return over_ns > earlier_ns ? over_ns : earlier_ns;
 }
 
@@ -75,15 +75,6 @@ int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, ui
 	return drv_migrates(host) && (host->on_failure->lease_ns > 0 || host->past.is_inexact)
 		       ? drv_send(session, &message)
 		       : 0;
-}
-
-void drv_lease_ended_before(struct drv_host *host)
-{
-	const int64_t lease_ns = host->on_failure->lease_ns;
-
-	if (lease_ns > 0 && host->now.session != NULL &&
-	    drv_adopt_place(host->app, host->number, host->now.session) != DRV_ADOPT_LAST)
-		host->lease_over_ns = of_earlier_driver(host->app->core, lease_ns);
 }
 
 static void owe(struct drv_app *app, int64_t until_ns)
@@ -114,7 +105,7 @@ void drv_lease_owe_all(struct drv_app *app)
 		if (app->spec->fragments[f].on_failure.lease_ns > longest_ns)
 			longest_ns = app->spec->fragments[f].on_failure.lease_ns;
 	if (longest_ns > 0)
-		owe(app, of_earlier_driver(app->core, longest_ns));
+		owe(app, drv_lease_of_earlier_driver(app->core, longest_ns));
 }
 
 void drv_lease_owe(struct drv_app *app)

@@ -239,7 +239,7 @@ static int send_lines(struct drv_session *client, struct drv_log_watch *watch)
 		line = line->next;
 	for (; line != NULL && logs->count < FW_LOG_ROWS_MAX; line = line->next) {
 		if (is_wanted(watch, line)) {
-			if (!drv_client_take_row(core, line->text))
+			if (!drv_session_take_row(core, line->text))
 				break;
 			logs->rows[logs->count++] = (struct fw_line){
 				.number = line->number,

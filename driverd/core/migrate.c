@@ -15,11 +15,6 @@
  * epoch any more (lease.c), and some worker fits.
  */
 
-bool drv_migrates(const struct drv_host *host)
-{
-	return host->on_failure->policy == FRAGI_ON_FAILURE_MIGRATE;
-}
-
 /* What `explain` shows until it is placed. */
 static void set_reason(struct drv_host *host, const char *reason)
 {

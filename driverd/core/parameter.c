@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/source.h>
 #include <driverd/core/parameter.h>
 
 #include <errno.h>
@@ -12,6 +13,7 @@ struct drv_setting {
 	struct drv_setting *next; /* the one that was asked for after it */
 	uint64_t number;
 	uint32_t host;
+	uint64_t epoch;           /* of its process that was asked */
 	uint64_t connection, seq; /* of the client and its SET */
 	int64_t until_ns;
 	const char *who; /* behind text */
@@ -27,21 +29,6 @@ struct drv_parameter {
 	char text[];
 };
 
-/* The bytes before the '='; 0: there is none. */
-static size_t name_bytes_of(const char *text)
-{
-	const char *sign = strchr(text, '=');
-
-	return sign != NULL ? (size_t)(sign - text) : 0;
-}
-
-static bool is_same(const char *a, const char *b)
-{
-	size_t bytes = name_bytes_of(b);
-
-	return name_bytes_of(a) == bytes && strncmp(a, b, bytes) == 0;
-}
-
 static void refuse(struct drv_session *client, const struct drv_app *app, uint64_t seq,
 		   const char *text, const struct fw_failure *failure)
 {
@@ -51,7 +38,7 @@ static void refuse(struct drv_session *client, const struct drv_app *app, uint64
 		client->who, failure->sentence);
 	drv_history_note(client->core, FW_EVENT_REFUSED, app, client->who, "set %.80s: %s", text,
 			 failure->sentence);
-	drv_command_answer(client, seq, app->run, name, failure);
+	drv_session_answer(client, seq, app->run, name, failure);
 }
 
 static void unlink_setting(struct drv_app *app, struct drv_setting *setting)
@@ -74,7 +61,7 @@ static void answer(struct drv_app *app, struct drv_setting *setting,
 	if (client != NULL && failure->code != FRAGI_FAILURE_NONE)
 		refuse(client, app, setting->seq, setting->text, failure);
 	else if (client != NULL)
-		drv_command_answer(client, setting->seq, app->run, drv_app_name(app), NULL);
+		drv_session_answer(client, setting->seq, app->run, drv_app_name(app), NULL);
 	unlink_setting(app, setting);
 }
 
@@ -117,7 +104,7 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 	char name[FRAG_NAME_MAX + 1], advice[512];
 	size_t bytes = dot != NULL ? (size_t)(dot - text) : sizeof(name);
 
-	if (bytes >= sizeof(name) || name_bytes_of(text) < bytes) {
+	if (bytes >= sizeof(name) || drv_source_name_bytes(text) < bytes) {
 		frag_err_set(err, -EINVAL,
 			     "\"%.80s\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE",
 			     text);
@@ -207,6 +194,7 @@ static struct drv_setting *make_setting(const struct drv_session *client, struct
 	*setting = (struct drv_setting){
 		.number = ++host->app->settings.last,
 		.host = host->number,
+		.epoch = host->now.epoch,
 		.connection = client->connection,
 		.seq = message->seq,
 		.until_ns = client->core->now_ns + client->core->config.dead_ns,
@@ -268,42 +256,6 @@ void drv_parameter_set(struct drv_session *client, const struct fw_message *mess
 		refuse(client, app, message->seq, text, &failure);
 }
 
-static bool is_among(const char *text, const char *const *texts, size_t count)
-{
-	size_t i = 0;
-
-	while (i < count && !is_same(text, texts[i]))
-		i++;
-	return i < count;
-}
-
-int drv_parameter_pack(const struct drv_app *app, const char *const *texts, size_t text_count,
-		       void **out_bytes, size_t *out_size)
-{
-	struct fragi_source source;
-	const char **sets;
-	size_t count = 0;
-	int r = fragi_source_unpack(app->source.bytes, app->source.size, &source);
-
-	if (r < 0)
-		return r;
-	sets = fragi_arena_alloc(&source.arena,
-				 (source.source.set_count + text_count) * sizeof(*sets));
-	for (size_t i = 0; sets != NULL && i < source.source.set_count; i++)
-		if (!is_among(source.source.sets[i], texts, text_count))
-			sets[count++] = source.source.sets[i];
-	if (sets != NULL) {
-		memcpy(sets + count, texts, text_count * sizeof(*sets));
-		source.source.sets = sets;
-		source.source.set_count = count + text_count;
-		r = fragi_source_pack(&source.source, out_bytes, out_size);
-	} else {
-		r = -ENOMEM;
-	}
-	fragi_source_fini(&source);
-	return r;
-}
-
 /* Remembers who changed it, for clients. Returns 0 or -ENOMEM. */
 static int remember(struct drv_app *app, const char *text, const char *who)
 {
@@ -313,14 +265,15 @@ static int remember(struct drv_app *app, const char *text, const char *who)
 
 	if (parameter == NULL)
 		return -ENOMEM;
-	*parameter = (struct drv_parameter){.at_ns = app->core->real_ns,
-					    .name_bytes = name_bytes_of(text),
-					    .value = parameter->text + name_bytes_of(text) + 1,
-					    .who = parameter->text + bytes};
+	*parameter =
+		(struct drv_parameter){.at_ns = app->core->real_ns,
+				       .name_bytes = drv_source_name_bytes(text),
+				       .value = parameter->text + drv_source_name_bytes(text) + 1,
+				       .who = parameter->text + bytes};
 	memcpy(parameter->text, text, bytes);
 	memcpy(parameter->text + bytes, who, who_bytes);
 	while ((old = *at) != NULL) {
-		if (is_same(old->text, text)) {
+		if (drv_source_is_same_set(old->text, text)) {
 			*at = old->next;
 			fragi_free(old);
 		} else {
@@ -331,28 +284,17 @@ static int remember(struct drv_app *app, const char *text, const char *who)
 	return 0;
 }
 
-void drv_parameter_use_source(struct drv_app *app, void *bytes, size_t size)
-{
-	fragi_free(app->settings.source);
-	app->settings.source = bytes;
-	app->settings.sources++;
-	app->source.bytes = bytes;
-	app->source.size = size;
-	app->core->items -= (int64_t)size / 64;
-	drv_keep_source(app);
-}
-
 /* From now on it belongs to the application. */
 static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 {
 	size_t size;
 	void *bytes;
 	const char *text = setting->text;
-	int r = drv_parameter_pack(app, &text, 1, &bytes, &size);
+	int r = drv_source_pack(app, &text, 1, &bytes, &size);
 
 	if (r < 0)
 		return r;
-	drv_parameter_use_source(app, bytes, size);
+	drv_source_use(app, bytes, size);
 	return remember(app, setting->text, setting->who);
 }
 
@@ -397,14 +339,23 @@ void drv_parameter_done(struct drv_host *host, const struct fw_host_set_done *do
 	set_timer(app);
 }
 
-void drv_parameter_host_ended(const struct drv_host *host)
+/* Whether the process that was asked is another one now, or ends. */
+static bool has_ended(const struct drv_app *app, const struct drv_setting *setting)
 {
-	struct drv_app *app = host->app;
+	const struct drv_process *now = &app->hosts[setting->host - 1].now;
+
+	return now->epoch != setting->epoch || now->state > DRV_HOST_DONE;
+}
+
+void drv_parameter_work(struct drv_app *app)
+{
 	struct drv_setting *setting = app->settings.first, *next;
 
 	for (; setting != NULL; setting = next) {
+		const struct drv_host *host = &app->hosts[setting->host - 1];
+
 		next = setting->next;
-		if (setting->host != host->number)
+		if (!has_ended(app, setting))
 			continue;
 		answer(app, setting,
 		       &(struct fw_failure){FRAGI_FAILURE_HOST_FAILED,
@@ -412,8 +363,8 @@ void drv_parameter_host_ended(const struct drv_host *host)
 						     "%s on worker %s ended before it answered",
 						     host->name, host->worker),
 					    NULL});
+		set_timer(app);
 	}
-	set_timer(app);
 }
 
 uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message *message)
@@ -435,7 +386,7 @@ int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row
 	if (row->parameters == NULL)
 		return -ENOMEM;
 	for (const struct drv_parameter *p = app->settings.changed; p != NULL; p = p->next) {
-		if (!drv_client_take_row(app->core, p->text)) {
+		if (!drv_session_take_row(app->core, p->text)) {
 			reply->more++;
 			continue;
 		}
@@ -461,7 +412,7 @@ static void forget_changed(struct drv_app *app)
 
 void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size)
 {
-	drv_parameter_use_source(app, source, size);
+	drv_source_use(app, source, size);
 	forget_changed(app);
 }
 

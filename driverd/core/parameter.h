@@ -16,8 +16,8 @@
 void drv_parameter_set(struct drv_session *client, const struct fw_message *message);
 /* A host has answered. */
 void drv_parameter_done(struct drv_host *host, const struct fw_host_set_done *done);
-/* A host does not run any more: what it has not answered is answered for it. */
-void drv_parameter_host_ended(const struct drv_host *host);
+/* Answers changes whose hosts have ended before they did. */
+void drv_parameter_work(struct drv_app *app);
 /* Whether a change of it was asked for, and is not answered. */
 bool drv_parameter_is_being_set(const struct drv_host *host);
 /* How many requests it counts as: the source is read and written. */
@@ -25,14 +25,6 @@ uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message
 /* What was changed, for clients. Returns 0 or -ENOMEM. */
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,
 		       struct fw_reply *reply);
-/*
- * Packs the source with these texts as its last --set, in place of those of the same names. Returns
- * 0, -EBADMSG, -EFBIG, -ENOMEM.
- */
-int drv_parameter_pack(const struct drv_app *app, const char *const *texts, size_t text_count,
-		       void **out_bytes, size_t *out_size);
-/* The application's source is another one from now on, owned by it, which is kept. */
-void drv_parameter_use_source(struct drv_app *app, void *bytes, size_t size);
 /* The same, and what was set is in it. */
 void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size);
 void drv_parameter_fini(struct drv_app *app);

@@ -137,7 +137,6 @@ void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_
 		     struct fw_message *prepared, bool is_current);
 
 /* migrate.c: hosts whose next process may run on another worker */
-bool drv_migrates(const struct drv_host *host);
 /*
  * Its worker is lost, and it is GONE and detached: it goes on elsewhere. Returns false where it
  * does not, which is the failure of the application.
@@ -226,11 +225,8 @@ void drv_lease_heard(struct drv_session *session, int64_t sent_ns);
 void drv_lease_fill(const struct drv_session *session, struct fw_beat *beat);
 /* From when on nobody runs the host, though its worker was lost at this moment. */
 int64_t drv_lease_over_ns(const struct drv_host *host);
-/*
- * How it ended was reported, and happened while no driver was there: if it is not known that this
- * worker was the last one that ran it, another one may still do so.
- */
-void drv_lease_ended_before(struct drv_host *host);
+/* When a lease that a driver before may have renewed is over. */
+int64_t drv_lease_of_earlier_driver(const struct drv_core *core, int64_t lease_ns);
 /* That process of the host was reported, and is this driver's now. Returns 0 or -ENOMEM. */
 int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, uint64_t epoch);
 /* What a driver before may have left running of the application ends by itself. */

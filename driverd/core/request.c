@@ -131,30 +131,18 @@ static int send_kill(struct drv_host *host)
 	return send_to(host, &message);
 }
 
-/* What is sent for a goal, the host's state from then on, and the state that reaches the goal. */
+/* What is sent for a goal, and the host's state from then on; PLACED: as it is. */
 static const struct {
-	const char *name;
 	int (*send)(struct drv_host *host);
-	enum drv_host_state during; /* PLACED: as it is */
-	enum drv_host_state reached;
+	enum drv_host_state during;
 } requests[DRV_GOALS] = {
-	[DRV_GOAL_PREPARED] = {"PREPARE", send_create, DRV_HOST_PREPARING, DRV_HOST_PREPARED},
-	[DRV_GOAL_WIRED] = {"WIRE", send_wire, DRV_HOST_WIRING, DRV_HOST_WIRED},
-	[DRV_GOAL_RUNNING] = {"START", send_start, DRV_HOST_STARTING, DRV_HOST_RUNNING},
-	[DRV_GOAL_DRAINED] = {"STOP", send_stop, DRV_HOST_PLACED, DRV_HOST_DONE},
-	[DRV_GOAL_CLOSED] = {"STOP", send_stop, DRV_HOST_STOPPING, DRV_HOST_GONE},
-	[DRV_GOAL_KILLED] = {"KILL", send_kill, DRV_HOST_KILLED, DRV_HOST_GONE},
+	[DRV_GOAL_PREPARED] = {send_create, DRV_HOST_PREPARING},
+	[DRV_GOAL_WIRED] = {send_wire, DRV_HOST_WIRING},
+	[DRV_GOAL_RUNNING] = {send_start, DRV_HOST_STARTING},
+	[DRV_GOAL_DRAINED] = {send_stop, DRV_HOST_PLACED},
+	[DRV_GOAL_CLOSED] = {send_stop, DRV_HOST_STOPPING},
+	[DRV_GOAL_KILLED] = {send_kill, DRV_HOST_KILLED},
 };
-
-const char *drv_goal_request(enum drv_goal goal)
-{
-	return requests[goal].name;
-}
-
-enum drv_host_state drv_goal_reached(enum drv_goal goal)
-{
-	return requests[goal].reached;
-}
 
 /* Its worker hears of it, or the host is gone when the time for that is over. */
 static bool kill(struct drv_host *host)
@@ -256,6 +244,6 @@ bool drv_request(struct drv_host *host)
 	else if (r < 0)
 		drv_app_fail(app, FRAGI_FAILURE_GRAPH_TOO_LARGE, host,
 			     "what %s on worker %s needs to %s does not fit into a frame: %s",
-			     host->name, host->worker, requests[goal].name, frag_strerror(r));
+			     host->name, host->worker, drv_goal_request(goal), frag_strerror(r));
 	return true;
 }

@@ -88,8 +88,10 @@ struct drv_session {
 	int64_t lease_sent_ns, lease_heard_ns;
 	uint64_t told_end;                /* of which run it heard the end last */
 	struct drv_session *next_waiting; /* of a client that waits: the next one */
-	uint64_t seq;                     /* of the last message sent */
-	int64_t joined_ns, heard_ns;      /* when it said HELLO, and something last */
+	const char *dropped; /* why it is lost at the end of the event; NULL: it is not */
+	struct drv_session *next_dropped;
+	uint64_t seq;                /* of the last message sent */
+	int64_t joined_ns, heard_ns; /* when it said HELLO, and something last */
 	struct drv_timer beat;
 };
 
@@ -115,6 +117,7 @@ struct drv_core {
 	uint64_t *connections;         /* of the sessions: one look at few lines of the cache */
 	size_t session_count, session_capacity;
 	size_t client_count;         /* of these sessions */
+	struct drv_session *dropped; /* to be lost */
 	struct drv_session *waiting; /* of these clients: they await or follow something */
 	struct drv_history history;
 	struct drv_lines lines;
@@ -175,11 +178,26 @@ void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
 /* Closes a connection after what was sent on it has left. */
 void drv_close(struct drv_core *core, uint64_t connection);
 
-/* session.c */
+/* session.c: the sessions of workers and clients */
 extern const struct fragi_machine drv_session_machine;
 struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
 /* The session that the peer has proven to know by its secret; NULL: none. */
 struct drv_session *drv_session_named(const struct drv_core *core, const struct fw_hello *hello);
+void drv_session_move(struct drv_session *session, enum drv_session_state to);
+const char *drv_session_role(const struct drv_session *session); /* "client", "worker" */
+enum fragi_log_level drv_session_event_level(const struct drv_session *session);
+int drv_session_insert(struct drv_core *core, struct drv_session *session); /* 0 or -ENOMEM */
+void drv_session_remove(struct drv_session *session);                       /* and frees it */
+void drv_session_destroy(struct drv_session *session);
+/* It is lost when the event is recorded, or the step ends. why: of the step's arena */
+void drv_session_drop(struct drv_session *session, const char *why);
+/* Answers a command of a client. failure: NULL: none */
+void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
+			const struct fw_failure *failure);
+/* Takes one row of a reply, of that text, from the items of the step; false: none is left. */
+bool drv_session_take_row(struct drv_core *core, const char *text);
+
+/* join.c: how sessions begin and end */
 /* Answers a HELLO with REFUSED. */
 void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
 			const struct fw_message *hello, enum fragi_failure code,
@@ -199,7 +217,8 @@ void drv_session_waits(struct drv_session *session, const char *why);
  * still there.
  */
 void drv_session_lost(struct drv_session *session, bool close, const char *why);
-void drv_session_destroy(struct drv_session *session);
+/* Loses those that were dropped. */
+void drv_session_lose_dropped(struct drv_core *core);
 
 /* keeper.c */
 /* The HELLO of a keeper. */
@@ -214,8 +233,6 @@ bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *m
 void drv_client_message(struct drv_session *client, struct fw_message *message);
 /* A beat: it may ask again. The session may end by what it has asked before. */
 void drv_client_beat(struct drv_session *client);
-/* Takes one row, of that text, from the items of the step. Returns false when none is left. */
-bool drv_client_take_row(struct drv_core *core, const char *text);
 
 /* explain.c */
 void drv_explain(struct drv_session *client, const struct fw_message *message);
@@ -232,9 +249,6 @@ void drv_command_restart(struct drv_core *core);
 /* There is no application of that name that runs. */
 void drv_command_refuse_unknown(struct drv_session *client, const struct fw_message *command,
 				const char *name);
-/* Answers a command. failure: NULL: none */
-void drv_command_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
-			const struct fw_failure *failure);
 
 /*
  * transports.c: after the hosts are made, which transports each of them opens. Returns 0, or

@@ -18,7 +18,26 @@
  */
 #define DRV_PROBATION_NS_MAX ((int64_t)3600 * 1000000000)
 
+struct drv_swap {
+	struct drv_host *host;
+	uint64_t connection, seq; /* of the client that waits for the answer; 0: it has got it */
+	int64_t probation_ns;
+	int64_t until_ns; /* of the probation; 0: the new process does not run yet */
+	bool has_begun;   /* a process with the new library was asked for */
+	bool is_taken;    /* the application's source has the new library */
+	void *source;     /* until then; owned */
+	size_t source_bytes;
+	const char **forth, **back; /* the --set of the new library, and of the old one */
+	size_t set_count;
+	const char *who, *fragment, *library, *old;
+	struct fragi_arena arena; /* of these texts */
+};
+
+/* swap_command.c */
 void drv_swap(struct drv_session *client, const struct fw_message *message);
+
+/* swap.c */
+void drv_swap_free(struct drv_swap *swap);
 /* Whether a client has asked for one that has not begun; begins with it. */
 bool drv_swap_is_asked(const struct drv_app *app);
 void drv_swap_work(struct drv_app *app);

@@ -119,7 +119,7 @@ static int send_events(struct drv_session *client, uint64_t seq, uint64_t *last)
 	if (events->rows == NULL)
 		return -ENOMEM;
 	while ((note = drv_history_after(&core->history, *last)) != NULL &&
-	       events->count < ROWS_MAX && drv_client_take_row(core, note->text)) {
+	       events->count < ROWS_MAX && drv_session_take_row(core, note->text)) {
 		events->rows[events->count++] = (struct fw_event){
 			.number = note->number,
 			.unix_ns = note->unix_ns,
@@ -161,7 +161,7 @@ static void serve(struct drv_session *client)
 	if ((r == 0 || r == -EAGAIN) && client->log_watch != NULL)
 		r = drv_lines_serve(client);
 	if (r < 0 && r != -EAGAIN)
-		drv_session_lost(client, true, "no memory is left for what it waits for");
+		drv_session_drop(client, "no memory is left for what it waits for");
 }
 
 void drv_watch_serve(struct drv_core *core)
@@ -169,7 +169,7 @@ void drv_watch_serve(struct drv_core *core)
 	struct drv_session *next;
 
 	for (struct drv_session *client = core->waiting; client != NULL; client = next) {
-		next = client->next_waiting; /* it may wait no more, or be lost */
+		next = client->next_waiting; /* it may wait no more */
 		serve(client);
 	}
 }
@@ -188,7 +188,7 @@ void drv_watch_await(struct drv_session *client, const struct fw_message *messag
 {
 	drv_watch_run(client, message->seq, message->run, message->await.until);
 	if (message->run == 0 && send_unknown(client) < 0)
-		drv_session_lost(client, true, "no memory is left for an answer");
+		drv_session_drop(client, "no memory is left for an answer");
 }
 
 void drv_watch_events(struct drv_session *client, const struct fw_message *message)
@@ -197,7 +197,7 @@ void drv_watch_events(struct drv_session *client, const struct fw_message *messa
 	bool waited = waits(client);
 
 	if (send_events(client, message->seq, &last) < 0) {
-		drv_session_lost(client, true, "no memory is left for events");
+		drv_session_drop(client, "no memory is left for events");
 		return;
 	}
 	client->watch.seq = message->watch.follow ? message->seq : 0;
@@ -205,11 +205,8 @@ void drv_watch_events(struct drv_session *client, const struct fw_message *messa
 	relist(client, waited);
 }
 
-/* The client may end by it, and is then counted as one that waits for nothing new. */
 void drv_watch_logs(struct drv_session *client, const struct fw_message *message)
 {
-	const uint64_t connection = client->connection;
-	struct drv_core *core = client->core;
 	bool waited = waits(client);
 	int r;
 
@@ -217,11 +214,9 @@ void drv_watch_logs(struct drv_session *client, const struct fw_message *message
 	relist(client, waited);
 	waited = waits(client);
 	r = drv_lines_watch(client, message);
-	if (drv_session_find(core, connection) == NULL)
-		return;
 	relist(client, waited);
 	if (r < 0)
-		drv_session_lost(client, true, "no memory is left for lines");
+		drv_session_drop(client, "no memory is left for lines");
 }
 
 void drv_watch_end(struct drv_session *client)

@@ -3,46 +3,28 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <wire/layout.h>
-
-#define SAME(number, KIND, type)                                                                   \
-	_Static_assert((int)FW_##KIND == (int)FRAG__V1__ENVELOPE__BODY_##KIND,                     \
-		       "a kind is the number of its field");
-FW_KIND_LIST(SAME)
-#undef SAME
+#include <wire/message.h>
 
 const char *fw_kind_name(enum fw_kind kind)
 {
 	switch (kind) {
-#define KIND_NAME(number, KIND, type)                                                              \
+#define NAME(number, KIND, field, type, Type)                                                      \
 	case FW_##KIND:                                                                            \
 		return #KIND;
-		FW_KIND_LIST(KIND_NAME)
-#undef KIND_NAME
+		FW_KIND_LIST(NAME)
+#undef NAME
 	}
 	return "?";
-}
-
-const struct fw_layout *fw_layout(enum fw_kind kind)
-{
-	switch (kind) {
-#define KIND_LAYOUT(number, KIND, type)                                                            \
-	case FW_##KIND:                                                                            \
-		return &fw_layout_##type;
-		FW_KIND_LIST(KIND_LAYOUT)
-#undef KIND_LAYOUT
-	}
-	return NULL;
 }
 
 const char *fw_event_name(enum fw_event_kind kind)
 {
 	switch (kind) {
-#define EVENT_NAME(NAME, name)                                                                     \
+#define NAME(NAME, name)                                                                           \
 	case FW_EVENT_##NAME:                                                                      \
 		return #name;
-		FW_EVENT_LIST(EVENT_NAME)
-#undef EVENT_NAME
+		FW_EVENT_LIST(NAME)
+#undef NAME
 	default:
 		return "none";
 	}

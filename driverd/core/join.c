@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/adopt.h>
+#include <driverd/core/watch.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/secret.h>
+#include <base/units.h>
+
+#define SUGGESTIONS_MAX 8 /* similar names that are looked for when a worker comes */
+
+/*
+ * A worker or a client says HELLO and gets WELCOME; then beats go both ways. One that is silent for
+ * a third of the time of death is suspected, at the time of death it is dead: its connection is
+ * closed and, if it is a worker, its hosts are lost. It may come back as a new session at any time;
+ * one session id is never used twice, so what it still runs is not ours.
+ */
+
+void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *hello, enum fragi_failure code,
+			const char *sentence)
+{
+	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
+	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
+
+	drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, sentence);
+	message.refused.failure = (struct fw_failure){code, sentence, NULL};
+	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
+		drv_emit(core, &action);
+	drv_close(core, connection);
+}
+
+/* The peer may connect again. */
+
+static void turn_away(struct drv_core *core, uint64_t connection, const char *peer)
+{
+	drv_log(core, FRAGI_LOG_WARN, NULL, "turned %s away: no memory is left for a session",
+		peer);
+	drv_close(core, connection);
+}
+
+/*
+ * Drops the session of a worker that came back before its old connection was seen to break. One
+ * that does not know the secret is another one, and gets a session of its own.
+ */
+static void drop_former(struct drv_core *core, const struct fw_hello *hello)
+{
+	struct drv_session *former = drv_session_named(core, hello);
+
+	if (former != NULL && former->role == hello->role)
+		drv_session_lost(former, true, "it came back on a new connection");
+}
+
+/*
+ * Which N of "name#N" a worker has that is called so: 1 for the name itself, 0 for any other. Names
+ * beyond `most` do not matter.
+ */
+static size_t number_of(const char *taken, const char *name, size_t most)
+{
+	size_t length = strlen(name);
+	int64_t number;
+
+	if (strncmp(taken, name, length) != 0)
+		return 0;
+	if (taken[length] == '\0')
+		return 1;
+	if (taken[length] != '#' || fragi_parse_i64(taken + length + 1, &number) < 0 ||
+	    number < 2 || (uint64_t)number > most)
+		return 0;
+	return (size_t)number;
+}
+
+/*
+ * The name that is wished, or with the lowest number that makes it different from all of its role.
+ */
+static const char *choose_name(struct drv_session *session, const char *wished)
+{
+	struct drv_core *core = session->core;
+	struct fragi_arena *arena = &session->arena;
+	char name[FRAG_NAME_MAX * 2 + 16];
+	size_t most = core->session_count + 1, number = 1;
+	bool *taken = fragi_arena_alloc(&core->actions->arena, most + 1);
+
+	if (taken == NULL)
+		return NULL;
+	snprintf(name, sizeof(name), "%.126s",
+		 wished[0] != '\0' ? wished : drv_session_role(session));
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i]->role == session->role)
+			taken[number_of(core->sessions[i]->name, name, most)] = true;
+	while (taken[number])
+		number++;
+	return number == 1 ? fragi_arena_strdup(arena, name)
+			   : fragi_arena_printf(arena, "%s#%zu", name, number);
+}
+
+/* Whom events name: what the peer has proven, or where it is. */
+static const char *who_of(struct drv_session *session, const struct drv_event *event)
+{
+	const struct fw_identity *identity = event->identity;
+
+	if (identity != NULL)
+		return fragi_arena_printf(&session->arena, "%s %s",
+					  identity->serial != 0 ? "key" : "certificate",
+					  identity->name);
+	if (event->user != NULL)
+		return fragi_arena_printf(&session->arena, "user %s", event->user);
+	return fragi_arena_strdup(&session->arena, event->peer);
+}
+
+static int64_t bounded(uint64_t bytes)
+{
+	return bytes < (uint64_t)FRAGI_AMOUNT_BYTES_MAX ? (int64_t)bytes : FRAGI_AMOUNT_BYTES_MAX;
+}
+
+/* Returns NULL when memory is short. */
+static const char *const *copy_texts(struct fragi_arena *arena, const char *const *texts,
+				     uint32_t count)
+{
+	const char **copies = fragi_arena_alloc(arena, count * sizeof(*copies));
+
+	for (uint32_t i = 0; copies != NULL && i < count; i++) {
+		copies[i] = fragi_arena_strdup(arena, texts[i]);
+		if (copies[i] == NULL)
+			return NULL;
+	}
+	return copies;
+}
+
+static int session_copy(struct drv_session *session, const struct drv_event *event,
+			const struct fw_hello *hello)
+{
+	struct fragi_arena *arena = &session->arena;
+
+	session->fragments = copy_texts(arena, hello->fragments, hello->fragment_count);
+	session->fragment_count = hello->fragment_count;
+	session->labels = copy_texts(arena, hello->labels, hello->label_count);
+	session->label_count = hello->label_count;
+	session->name = choose_name(session, hello->name);
+	session->peer = fragi_arena_strdup(arena, event->peer);
+	session->who = who_of(session, event);
+	session->worker_address = fragi_arena_strdup(arena, hello->worker_address);
+	session->node = fragi_arena_strdup(arena, hello->node);
+	session->clock = fragi_arena_strdup(arena, hello->clock);
+	session->memory = fragi_arena_strdup(arena, hello->memory);
+	session->no_memory = fragi_arena_strdup(arena, hello->no_memory);
+	session->no_limits = fragi_arena_strdup(arena, hello->no_limits);
+	session->is_drained = session->role == FW_ROLE_WORKER && session->name != NULL &&
+			      drv_drain_is(session->core, session->name);
+	session->has[FRAGI_AMOUNT_CPU] = hello->cores * FRAGI_AMOUNT_ONE;
+	session->has[FRAGI_AMOUNT_GPU] = hello->gpus * FRAGI_AMOUNT_ONE;
+	session->has[FRAGI_AMOUNT_MEMORY] = bounded(hello->memory_bytes);
+	session->has[FRAGI_AMOUNT_SHARED_MEMORY] = bounded(hello->shared_memory_bytes);
+	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bounded(hello->gpu_memory_bytes);
+	return session->fragments != NULL && session->labels != NULL &&
+			       session->no_limits != NULL && session->name != NULL &&
+			       session->peer != NULL && session->who != NULL &&
+			       session->worker_address != NULL && session->node != NULL &&
+			       session->clock != NULL && session->memory != NULL &&
+			       session->no_memory != NULL
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
+{
+	struct drv_session *session = timer->owner;
+	struct drv_core *core = arg;
+	struct fw_message beat = {.kind = FW_BEAT};
+	int64_t dead_ns = core->config.dead_ns, silent_ns = now_ns - session->heard_ns;
+	const char *why = drv_adopt_why_late(session);
+
+	if (silent_ns >= dead_ns)
+		why = drv_text(core, "it has not been heard for %.1f s", (double)silent_ns * 1e-9);
+	if (why != NULL) {
+		drv_session_lost(session, true, why);
+		return;
+	}
+	if (silent_ns >= dead_ns / 3 && session->state == DRV_SESSION_LIVE) {
+		drv_session_move(session, DRV_SESSION_SUSPECT);
+		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
+			drv_session_role(session), session->name, (double)silent_ns * 1e-9);
+	}
+	drv_lease_fill(session, &beat.beat);
+	drv_send(session, &beat);
+	drv_set(core, timer, now_ns + core->config.beat_ns);
+	if (session->role == FW_ROLE_CLIENT)
+		drv_client_beat(session);
+}
+
+/* Whether --fragments of a worker names a fragment of the application: "fragment", "app/fragment" */
+static bool names_fragment(const struct drv_app *app, const char *name)
+{
+	size_t length = strlen(app->spec->application);
+
+	if (fragi_strmap_get(&app->by_name, name) != NULL || strcmp(name, "all") == 0)
+		return true;
+	return strncmp(name, app->spec->application, length) == 0 && name[length] == '/' &&
+	       fragi_strmap_get(&app->by_name, name + length + 1) != NULL;
+}
+
+/* Names that no application knows are most likely misspelt. */
+static void warn_of_names(struct drv_session *session, const struct drv_app *app)
+{
+	const struct fragi_spec *spec = app->spec;
+	const char **names = fragi_arena_alloc(&session->core->actions->arena,
+					       (spec->fragment_count + 1) * sizeof(*names));
+	const char *near;
+	int unknown = 0;
+
+	for (size_t i = 0; names != NULL && i < spec->fragment_count; i++)
+		names[i] = spec->fragments[i].name;
+	for (uint32_t i = 0; names != NULL && i < session->fragment_count; i++) {
+		if (names_fragment(app, session->fragments[i]))
+			continue;
+		/* the search for a similar name compares with all of them */
+		near = unknown++ < SUGGESTIONS_MAX
+			       ? fragi_suggest(session->fragments[i], names, spec->fragment_count)
+			       : NULL;
+		drv_log(session->core, FRAGI_LOG_WARN, app->spec->application,
+			"worker %s names the fragment \"%s\", which this application does not have%s%s%s",
+			session->name, session->fragments[i],
+			near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+			near != NULL ? "\"?" : "");
+	}
+}
+
+static int session_welcome(struct drv_session *session, const struct drv_event *event,
+			   const struct fw_message *hello)
+{
+	const struct fw_identity *identity = event->identity;
+	struct drv_core *core = session->core;
+	struct fw_message message = {.kind = FW_WELCOME, .reply_to = hello->seq};
+
+	core->config.random(core->config.random_arg, &session->id, sizeof(session->id));
+	core->config.random(core->config.random_arg, session->secret, sizeof(session->secret));
+	session->id += session->id == 0;
+	session->number = ++core->last_session;
+	message.welcome = (struct fw_welcome){
+		.session = session->id,
+		.name = session->name,
+		.beat_ns = core->config.beat_ns,
+		.dead_ns = core->config.dead_ns,
+		.version = core->config.version,
+		.takes_lines = session->role == FW_ROLE_WORKER && !core->config.is_local,
+		.keeps_hosts = session->role == FW_ROLE_WORKER && core->config.adopts};
+	memcpy(message.welcome.secret, session->secret, sizeof(session->secret));
+	drv_emit(core,
+		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
+	if (drv_send(session, &message) < 0)
+		return -ENOMEM;
+	drv_session_move(session, DRV_SESSION_LIVE);
+	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
+	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
+	drv_log(core, drv_session_event_level(session), NULL, "%s %s joined from %s%s%s",
+		drv_session_role(session), session->name, session->peer,
+		identity == NULL        ? ""
+		: identity->serial != 0 ? " with the key "
+					: " with the certificate ",
+		identity != NULL ? identity->name : "");
+	return 0;
+}
+
+static bool is_full(const struct drv_core *core, enum fw_role role)
+{
+	return role == FW_ROLE_CLIENT ? core->client_count >= DRV_CLIENTS_MAX
+				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
+}
+
+/* A keeper has the key of its worker. */
+static uint32_t role_bit(enum fw_role role)
+{
+	return FW_ROLE_BIT(role == FW_ROLE_KEEPER ? FW_ROLE_WORKER : role);
+}
+
+/* Whether a peer may join so. It is refused with a sentence if not. */
+static bool may_join(struct drv_core *core, const struct drv_event *event,
+		     const struct fw_message *message)
+{
+	const struct fw_identity *identity = event->identity;
+	enum fw_role role = message->hello.role;
+	struct frag_err err = FRAG_ERR_INIT;
+	enum fragi_failure code = FRAGI_FAILURE_NONE;
+
+	if (fw_hello_check(&message->hello, &err) < 0) {
+		code = FRAGI_FAILURE_VERSION_REFUSED;
+	} else if (identity != NULL && (identity->roles & role_bit(role)) == 0) {
+		code = FRAGI_FAILURE_KEY_REFUSED;
+		frag_err_set(&err, -EACCES, "its %s %s is not for a %s",
+			     identity->serial != 0 ? "key" : "certificate", identity->name,
+			     role == FW_ROLE_CLIENT ? "client" : "worker");
+	} else if (event->is_local && role != FW_ROLE_CLIENT) {
+		code = FRAGI_FAILURE_SESSION_REFUSED;
+		frag_err_set(&err, -EACCES,
+			     "only clients may join over the unix socket; a worker connects to %s",
+			     core->config.address);
+	} else if (role != FW_ROLE_KEEPER && is_full(core, role)) {
+		code = FRAGI_FAILURE_DRIVER_FULL;
+		frag_err_set(&err, -EAGAIN, "driverd has as many %s as it takes",
+			     role == FW_ROLE_CLIENT ? "clients" : "workers");
+	}
+	if (code != FRAGI_FAILURE_NONE)
+		drv_session_refuse(core, event->connection, event->peer, message, code, err.text);
+	return code == FRAGI_FAILURE_NONE;
+}
+
+void drv_session_hello(struct drv_core *core, const struct drv_event *event,
+		       const struct fw_message *message)
+{
+	uint64_t connection = event->connection;
+	struct drv_session *session;
+
+	if (!may_join(core, event, message))
+		return;
+	if (message->hello.role == FW_ROLE_KEEPER) {
+		drv_keeper_hello(core, connection, event->peer, message);
+		return;
+	}
+	drop_former(core, &message->hello);
+	session = fragi_calloc(1, sizeof(*session));
+	if (session == NULL || drv_timers_reserve(&core->timers, 1) < 0) {
+		fragi_free(session);
+		turn_away(core, connection, event->peer);
+		return;
+	}
+	session->core = core;
+	session->connection = connection;
+	session->role = message->hello.role;
+	session->minor = message->hello.minor;
+	session->heard_ns = core->now_ns;
+	if (session_copy(session, event, &message->hello) < 0 ||
+	    drv_session_insert(core, session) < 0) {
+		drv_session_destroy(session);
+		turn_away(core, connection, event->peer);
+		return;
+	}
+	if (session_welcome(session, event, message) < 0) {
+		drv_session_remove(session);
+		turn_away(core, connection, event->peer);
+		return;
+	}
+	drv_session_waits(session, message->hello.waits_for);
+	drv_lease_heard(session, 0);
+	drv_adopt_joined(session, message->hello.reports);
+	if (session->role == FW_ROLE_CLIENT)
+		return;
+	drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s", session->name);
+	for (size_t i = 0; session->fragment_count != 0 && i < core->app_count; i++)
+		if (core->apps[i]->state == DRV_APP_WAITING)
+			warn_of_names(session, core->apps[i]);
+	drv_app_wake_all(core);
+}
+
+void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
+				 const struct fw_message *message)
+{
+	drv_log(core, FRAGI_LOG_WARN, NULL, "closed the connection of %s: it sent %s before HELLO",
+		peer, fw_kind_name(message->kind));
+	drv_close(core, connection);
+}
+
+void drv_session_heard(struct drv_session *session)
+{
+	session->heard_ns = session->core->now_ns;
+	if (session->state != DRV_SESSION_SUSPECT)
+		return;
+	drv_session_move(session, DRV_SESSION_LIVE);
+	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again",
+		drv_session_role(session), session->name);
+}
+
+void drv_session_waits(struct drv_session *session, const char *why)
+{
+	struct drv_core *core = session->core;
+	bool waited = session->waits_for[0] != '\0';
+
+	snprintf(session->waits_for, sizeof(session->waits_for), "%s", why);
+	if (why[0] != '\0' && !waited)
+		drv_log(core, FRAGI_LOG_WARN, NULL, "worker %s can run nothing yet: %s",
+			session->name, why);
+	if (why[0] == '\0' && waited)
+		drv_app_wake_all(core);
+}
+
+void drv_session_lost(struct drv_session *session, bool close, const char *why)
+{
+	struct drv_core *core = session->core;
+	enum fragi_log_level level = close ? FRAGI_LOG_INFO : drv_session_event_level(session);
+	bool mattered = false;
+
+	if (close)
+		drv_close(core, session->connection);
+	if (session->keeper != 0)
+		drv_close(core, session->keeper);
+	drv_session_move(session, DRV_SESSION_GONE);
+	drv_watch_end(session);
+	drv_adopt_session_lost(session);
+	drv_next_session_lost(session);
+	if (session->role == FW_ROLE_WORKER)
+		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
+				 session->name, why);
+	while (session->first_host != NULL)
+		mattered = drv_host_lose_some(session, why) || mattered;
+	if (session->role == FW_ROLE_WORKER) /* what it named is for others now */
+		drv_app_wake_all(core);
+	drv_log(core, mattered ? FRAGI_LOG_DEBUG : level, NULL, "%s %s left: %s",
+		drv_session_role(session), session->name, why);
+	drv_session_remove(session);
+}
+
+void drv_session_lose_dropped(struct drv_core *core)
+{
+	while (core->dropped != NULL)
+		drv_session_lost(core->dropped, true, core->dropped->dropped);
+}
+
+void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
+{
+	struct drv_session *session = drv_session_find(core, event->connection);
+	struct fw_message message = {.kind = FW_REFUSED};
+	const char *why =
+		drv_text(core, "its key %s is no longer in the key file", event->identity->name);
+
+	drv_log(core, FRAGI_LOG_WARN, NULL, "closes the connection of %s: %s", event->peer, why);
+	if (session == NULL) {
+		drv_close(core, event->connection);
+		return;
+	}
+	message.refused.failure = (struct fw_failure){FRAGI_FAILURE_KEY_REFUSED, why, NULL};
+	(void)drv_send(session, &message);
+	drv_session_lost(session, true, why);
+}

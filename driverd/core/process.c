@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * Hosts and their processes: states, the worker of a process, and what is known of both. host.c
+ * records what a process reports, replace.c brings a host from one to the next.
+ */
+
+#define ENDS                                                                                       \
+	(FRAGI_MOVE(DRV_HOST_STOPPING) | FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE))
+
+static const uint32_t host_moves[DRV_HOST_STATES] = {
+	[DRV_HOST_PLACED] = FRAGI_MOVE(DRV_HOST_PREPARING) | FRAGI_MOVE(DRV_HOST_GONE),
+	[DRV_HOST_PREPARING] = FRAGI_MOVE(DRV_HOST_PREPARED) | ENDS,
+	[DRV_HOST_PREPARED] = FRAGI_MOVE(DRV_HOST_WIRING) | ENDS,
+	[DRV_HOST_WIRING] = FRAGI_MOVE(DRV_HOST_WIRED) | ENDS,
+	[DRV_HOST_WIRED] = FRAGI_MOVE(DRV_HOST_STARTING) | ENDS,
+	[DRV_HOST_STARTING] = FRAGI_MOVE(DRV_HOST_RUNNING) | ENDS,
+	[DRV_HOST_RUNNING] = FRAGI_MOVE(DRV_HOST_DONE) | ENDS,
+	[DRV_HOST_DONE] = ENDS,
+	[DRV_HOST_STOPPING] = FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE),
+	[DRV_HOST_KILLED] = FRAGI_MOVE(DRV_HOST_GONE),
+	[DRV_HOST_GONE] = 0,
+};
+
+static const char *const host_names[DRV_HOST_STATES] = {
+	[DRV_HOST_PLACED] = "placed",     [DRV_HOST_PREPARING] = "preparing",
+	[DRV_HOST_PREPARED] = "prepared", [DRV_HOST_WIRING] = "wiring",
+	[DRV_HOST_WIRED] = "wired",       [DRV_HOST_STARTING] = "starting",
+	[DRV_HOST_RUNNING] = "running",   [DRV_HOST_DONE] = "done",
+	[DRV_HOST_STOPPING] = "stopping", [DRV_HOST_KILLED] = "killed",
+	[DRV_HOST_GONE] = "gone",
+};
+
+/* The request that leads to a goal, and the state that reaches it. */
+static const struct {
+	const char *name;
+	enum drv_host_state reached;
+} goals[DRV_GOALS] = {
+	[DRV_GOAL_PREPARED] = {"PREPARE", DRV_HOST_PREPARED},
+	[DRV_GOAL_WIRED] = {"WIRE", DRV_HOST_WIRED},
+	[DRV_GOAL_RUNNING] = {"START", DRV_HOST_RUNNING},
+	[DRV_GOAL_DRAINED] = {"STOP", DRV_HOST_DONE},
+	[DRV_GOAL_CLOSED] = {"STOP", DRV_HOST_GONE},
+	[DRV_GOAL_KILLED] = {"KILL", DRV_HOST_GONE},
+};
+
+const char *drv_goal_request(enum drv_goal goal)
+{
+	return goals[goal].name;
+}
+
+enum drv_host_state drv_goal_reached(enum drv_goal goal)
+{
+	return goals[goal].reached;
+}
+
+/* What holds at the end of every step. */
+static void host_check(const void *object)
+{
+	const struct drv_host *host = object;
+
+	(void)host;
+	assert((host->now.state == DRV_HOST_GONE || host->now.session != NULL) &&
+	       "it has a worker");
+	assert(host->now.session == NULL || host->now.session->state == DRV_SESSION_LIVE ||
+	       host->now.session->state == DRV_SESSION_SUSPECT);
+	assert(host->now.asked <= host->now.goal && "it was asked for no more than its goal");
+	assert(host->now.state != DRV_HOST_KILLED || host->now.goal == DRV_GOAL_KILLED);
+	assert(!host->now.is_lost || host->now.state == DRV_HOST_GONE);
+	assert(host->now.state < DRV_HOST_PREPARED || host->now.state > DRV_HOST_DONE ||
+	       host->tables != NULL);
+}
+
+const struct fragi_machine drv_host_machine = {
+	.name = "host",
+	.state_names = host_names,
+	.moves = host_moves,
+	.count = DRV_HOST_STATES,
+	.check = host_check,
+};
+
+void drv_host_move(struct drv_host *host, enum drv_host_state to)
+{
+	struct drv_app *app = host->app;
+	bool legal = fragi_machine_move(&drv_host_machine, host->now.state, to);
+
+	drv_log(app->core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app->spec->application,
+		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
+		(unsigned long long)app->run, (unsigned long long)host->now.epoch, host->worker,
+		host_names[host->now.state], host_names[to], fragi_machine_remark(legal));
+	if (!legal) {
+		app->core->illegal_moves++;
+		return;
+	}
+	drv_app_wake(app);
+	app->hosts_in[host->now.state]--;
+	app->hosts_in[to]++;
+	host->now.state = to;
+}
+
+void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state)
+{
+	struct drv_app *app = host->app;
+
+	assert(host->now.state == DRV_HOST_GONE && host->now.stats == NULL);
+	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app),
+		"host %u of run %llu: epoch %llu follows epoch %llu, on %s", host->number,
+		(unsigned long long)app->run, (unsigned long long)epoch,
+		(unsigned long long)host->now.epoch, host->worker);
+	app->hosts_in[host->now.state]--;
+	app->hosts_in[state]++;
+	host->now = (struct drv_process){
+		.epoch = epoch,
+		.state = state,
+		.session = host->now.session,
+		.prepared = host->now.prepared,
+		.first_ns = host->now.first_ns,
+	};
+	drv_app_wake(app);
+}
+
+void drv_host_attach(struct drv_host *host, struct drv_session *session)
+{
+	if (session->first_host == NULL)
+		session->last_host = &session->first_host;
+	host->now.session = session;
+	host->next_there = NULL;
+	host->at_there = session->last_host;
+	*session->last_host = host;
+	session->last_host = &host->next_there;
+	session->hosts++;
+}
+
+void drv_host_detach(struct drv_host *host)
+{
+	struct drv_session *session = host->now.session;
+
+	assert(session != NULL && session->hosts > 0);
+	*host->at_there = host->next_there;
+	if (host->next_there != NULL)
+		host->next_there->at_there = host->at_there;
+	else
+		session->last_host = host->at_there;
+	session->hosts--;
+	host->now.session = NULL;
+}
+
+void drv_host_lost(struct drv_host *host)
+{
+	host->now.is_lost = true;
+	host->lease_over_ns = drv_lease_over_ns(host);
+	drv_host_move(host, DRV_HOST_GONE);
+}
+
+/* In one piece of memory. */
+int drv_host_take_texts(struct drv_host *host, const struct drv_session *session)
+{
+	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,
+				&host->no_memory};
+	const char *const values[] = {session->name, session->node, session->clock, session->memory,
+				      session->no_memory};
+	size_t size = 0;
+	char *at;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++)
+		size += strlen(values[i]) + 1;
+	at = fragi_malloc(size);
+	if (at == NULL)
+		return -ENOMEM;
+	fragi_free(host->texts);
+	host->texts = at;
+	for (size_t i = 0; i < FRAG_COUNT_OF(values); i++) {
+		*texts[i] = at;
+		at = stpcpy(at, values[i]) + 1;
+	}
+	return 0;
+}
+
+struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
+{
+	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[edge]];
+	struct drv_host *from = host->app->fragments[flow->from_fragment].host;
+
+	return from != host ? from : host->app->fragments[flow->to_fragment].host;
+}
+
+struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
+{
+	struct drv_app *app = drv_app_find(core, run);
+
+	return app != NULL && number >= 1 && number <= app->host_count ? &app->hosts[number - 1]
+								       : NULL;
+}
+
+void drv_host_fini(struct drv_host *host)
+{
+	fw_message_free(host->tables);
+	fw_message_free(host->now.stats);
+	fw_message_free(host->now.prepared);
+	host->tables = host->now.stats = host->now.prepared = NULL;
+	drv_past_fini(&host->past);
+	fragi_free(host->texts);
+	host->texts = NULL;
+	fw_message_free(host->next.prepared);
+	drv_replacement_fini(&host->replacement);
+	drv_restarts_fini(&host->restarts);
+}
+
+/* The flows were resolved over the tables of the first epoch. */
+bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b)
+{
+	bool same = a->fragment_count == b->fragment_count && a->flow_count == b->flow_count;
+
+	for (uint32_t f = 0; same && f < a->fragment_count; f++) {
+		const struct fw_fragment *x = &a->fragments[f], *y = &b->fragments[f];
+
+		same = x->op_count == y->op_count && strcmp(x->name, y->name) == 0;
+		for (uint32_t i = 0; same && i < x->op_count; i++) {
+			same = x->ops[i].port_count == y->ops[i].port_count &&
+			       strcmp(x->ops[i].name, y->ops[i].name) == 0;
+			for (uint32_t p = 0; same && p < x->ops[i].port_count; p++)
+				same = x->ops[i].ports[p].type_id == y->ops[i].ports[p].type_id &&
+				       x->ops[i].ports[p].dir == y->ops[i].ports[p].dir &&
+				       strcmp(x->ops[i].ports[p].name, y->ops[i].ports[p].name) ==
+					       0;
+		}
+	}
+	return same;
+}
+
+const char *drv_host_busy(const struct drv_host *host)
+{
+	const struct fw_host_stats *stats =
+		host->now.stats != NULL ? &host->now.stats->stats : NULL;
+	uint32_t row = 0;
+
+	for (uint32_t f = 0;
+	     stats != NULL && host->tables != NULL && f < host->tables->prepared.fragment_count;
+	     f++) {
+		const struct fw_fragment *fragment = &host->tables->prepared.fragments[f];
+
+		for (uint32_t i = 0; i < fragment->op_count && row < stats->op_count; i++, row++)
+			if (stats->ops[row].running)
+				return drv_text(host->app->core, "%s.%s", fragment->name,
+						fragment->ops[i].name);
+	}
+	return NULL;
+}

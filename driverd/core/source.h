@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_SOURCE_H
+#define DRV_SOURCE_H
+
+#include <driverd/core/state.h>
+
+/*
+ * The source of an application, from which its hosts are made: the graph, with what was given
+ * beside it. A change while the application runs is a --set in it.
+ */
+
+/* Parses a packed source. Returns 0, or a negative errno with err. */
+int drv_source_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
+		     struct frag_err *err);
+/*
+ * Packs the source with these texts as its last --set, in place of those of the same names. Returns
+ * 0, -EBADMSG, -EFBIG, -ENOMEM.
+ */
+int drv_source_pack(const struct drv_app *app, const char *const *texts, size_t text_count,
+		    void **out_bytes, size_t *out_size);
+/* The application's source is another one from now on, owned by it, which is kept. */
+void drv_source_use(struct drv_app *app, void *bytes, size_t size);
+/* Of all applications, and of those that start again. */
+size_t drv_source_bytes_of_all(const struct drv_core *core);
+size_t drv_source_name_bytes(const char *set);             /* before the '='; 0: there is none */
+bool drv_source_is_same_set(const char *a, const char *b); /* of the same name */
+
+#endif
