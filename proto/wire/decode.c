@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
-#include <wire/body.h>
+#include <base/arena.h>
+#include <base/units.h>
+#include <wire/layout.h>
 
 /*
  * A frame comes from a stranger. protobuf-c checks its form, out of a budget of memory, because two
@@ -18,6 +21,12 @@
 struct decoded {
 	struct fw_message message; /* first: what the caller holds */
 	struct fragi_arena arena;
+};
+
+struct decoder {
+	struct decoded *decoded;
+	struct frag_err *err;
+	int error; /* 0, or the first failure, after which nothing more is decoded */
 };
 
 struct budget {
@@ -56,176 +65,229 @@ static void budget_free(void *arg, void *memory)
 	fragi_free(block);
 }
 
-void fw_get_failed(struct fw_decoder *d, const char *what)
+static void failed(struct decoder *d, const char *flaw)
 {
-	if (d->error != 0)
-		return;
 	d->error = frag_err_set(d->err, -EBADMSG, "a %s message holds %s",
-				fw_kind_name(d->message->kind), what);
+				fw_kind_name(d->decoded->message.kind), flaw);
 }
 
-void *fw_get_memory(struct fw_decoder *d, size_t size)
+static void *get_memory(struct decoder *d, size_t size)
 {
-	void *memory = fragi_arena_alloc(d->arena, size);
+	void *memory = fragi_arena_alloc(&d->decoded->arena, size);
 
-	if (memory == NULL && d->error == 0)
+	if (memory == NULL)
 		d->error = -ENOMEM;
 	return memory;
 }
 
-void *fw_get_rows(struct fw_decoder *d, size_t count, size_t max, size_t row_bytes,
-		  uint32_t *out_count)
+/* Also of numbers below zero, which are large ones here. */
+static bool is_within(const struct fw_field *field, uint64_t number)
 {
-	void *table;
-
-	*out_count = 0;
-	if (count > max)
-		fw_get_failed(d, "too many rows");
-	if (count == 0 || d->error != 0)
-		return NULL;
-	table = fw_get_memory(d, count * row_bytes);
-	if (table != NULL)
-		*out_count = (uint32_t)count;
-	return table;
+	return field->max == 0 || (number >= field->min && number <= field->max);
 }
 
-const char *fw_get_text(struct fw_decoder *d, const char *in)
+static void get_number(struct decoder *d, const struct fw_field *field, uint64_t number,
+		       uint8_t *plain)
+{
+	void *out = plain + field->plain;
+
+	if (!is_within(field, number) && field->flaw != NULL)
+		failed(d, field->flaw);
+	else if (!is_within(field, number))
+		number = field->otherwise;
+	if (field->kind == FW_BOOL)
+		*(bool *)out = number != 0;
+	else if (field->kind == FW_NUMBER32)
+		*(uint32_t *)out = (uint32_t)number;
+	else
+		*(uint64_t *)out = number;
+}
+
+static const char *get_text(struct decoder *d, const struct fw_field *field, const char *in)
 {
 	size_t length = strnlen(in, FW_TEXT_MAX + 1);
 	char *copy;
 
-	if (length > FW_TEXT_MAX) {
-		fw_get_failed(d, "a text that is too long");
+	if (field->kind == FW_NAME && !fragi_name_is_valid(in) &&
+	    !(field->may_be_empty && length == 0))
+		failed(d, "a name that no application can have");
+	else if (field->kind == FW_TEXT && !is_within(field, length))
+		failed(d, field->flaw);
+	else if (length > FW_TEXT_MAX)
+		failed(d, "a text that is too long");
+	if (d->error != 0)
 		return "";
-	}
-	copy = fragi_arena_strndup(d->arena, in, length);
-	if (copy == NULL) {
-		d->error = d->error != 0 ? d->error : -ENOMEM;
+	if (field->kind == FW_OPTIONAL && length == 0)
+		return NULL;
+	copy = get_memory(d, length + 1);
+	if (copy == NULL)
 		return "";
-	}
 	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)copy[i] < 0x20 || copy[i] == 0x7F)
-			copy[i] = ' ';
+		copy[i] = (unsigned char)in[i] < 0x20 || in[i] == 0x7F ? ' ' : in[i];
 	return copy;
 }
 
-const char **fw_get_texts(struct fw_decoder *d, char **in, size_t count, size_t max,
-			  uint32_t *out_count)
-{
-	const char **table = fw_get_rows(d, count, max, sizeof(*table), out_count);
-
-	for (uint32_t i = 0; i < *out_count; i++)
-		table[i] = fw_get_text(d, in[i]);
-	return table;
-}
-
-const void *fw_get_data(struct fw_decoder *d, ProtobufCBinaryData in, size_t max,
-			uint32_t *out_size)
+static void get_bytes(struct decoder *d, const struct fw_field *field,
+		      const ProtobufCBinaryData *in, const void **out, uint32_t *out_size)
 {
 	void *copy;
 
-	*out_size = 0;
-	if (in.len > max)
-		fw_get_failed(d, "too many bytes");
-	if (in.len == 0 || d->error != 0)
-		return NULL;
-	copy = fw_get_memory(d, in.len);
+	if (in->len > field->max)
+		failed(d, "too many bytes");
+	else if (in->len < field->min)
+		failed(d, field->flaw);
+	if (in->len == 0 || d->error != 0)
+		return;
+	copy = get_memory(d, in->len);
 	if (copy == NULL)
-		return NULL;
-	memcpy(copy, in.data, in.len);
-	*out_size = (uint32_t)in.len;
-	return copy;
-}
-
-int32_t fw_get_exit_code(struct fw_decoder *d, int32_t code)
-{
-	if (code < 0 || code > 255)
-		fw_get_failed(d, "an exit code out of range");
-	return code;
-}
-
-int64_t fw_get_duration(struct fw_decoder *d, int64_t ns)
-{
-	if (ns < 0)
-		fw_get_failed(d, "a negative time");
-	return ns;
-}
-
-void fw_get_numbers(const uint64_t *in, size_t in_count, uint64_t *out, size_t count)
-{
-	for (size_t i = 0; i < in_count && i < count; i++)
-		out[i] = in[i];
-}
-
-/* A policy of a newer peer is another one. */
-void fw_get_realtime(const uint64_t *in, size_t in_count, struct fragi_realtime *out)
-{
-	uint64_t numbers[5] = {0};
-
-	fw_get_numbers(in, in_count, numbers, FRAG_COUNT_OF(numbers));
-	out->policy = numbers[0] < FRAGI_SCHED_OTHER ? (enum fragi_sched_policy)numbers[0]
-						     : FRAGI_SCHED_OTHER;
-	out->priority = (uint32_t)numbers[1];
-	out->runtime_ns = numbers[2];
-	out->deadline_ns = numbers[3];
-	out->period_ns = numbers[4];
-}
-
-void fw_get_quantiles(const Frag__V1__Quantiles *in, struct fragi_quantiles *out)
-{
-	if (in == NULL)
 		return;
-	out->count = in->count;
-	out->p50 = in->p50;
-	out->p99 = in->p99;
-	out->p999 = in->p999;
-	out->max = in->max;
+	*out = memcpy(copy, in->data, in->len);
+	*out_size = (uint32_t)in->len;
 }
 
-enum fragi_failure fw_get_failure_code(uint32_t code)
+static void get_key(struct decoder *d, const struct fw_field *field, const ProtobufCBinaryData *in,
+		    uint8_t *out)
 {
-	return code > FRAGI_FAILURE_NONE && code < FRAGI_FAILURES ? (enum fragi_failure)code
-								  : FRAGI_FAILURE_OTHER;
+	if (in->len == field->max)
+		memcpy(out, in->data, field->max);
+	else if (in->len != 0 || !field->may_be_empty)
+		failed(d, field->flaw);
 }
 
-void fw_get_failure(struct fw_decoder *d, const Frag__V1__Failure *in, struct fw_failure *out)
+/* What a newer peer counts beside is not for this side, but for sums. */
+static void get_numbers(struct decoder *d, const struct fw_field *field, const uint64_t *in,
+			size_t count, uint8_t *plain)
 {
-	out->code = FRAGI_FAILURE_NONE;
-	out->sentence = out->op = out->file = "";
-	if (in == NULL)
+	uint8_t *member = plain + field->plain;
+	uint64_t *out = (uint64_t *)(void *)member;
+
+	for (size_t i = 0; i < count; i++)
+		if (field->kind == FW_TUPLE && i < field->max)
+			get_number(d, &field->of->fields[i], in[i], member);
+		else if (field->kind == FW_SUMS)
+			out[i < field->max ? i : field->max - 1] += in[i];
+		else if (i < field->max)
+			out[i] = in[i];
+}
+
+static void get_struct(struct decoder *d, const struct fw_layout *layout, const uint8_t *proto,
+		       uint8_t *plain);
+
+/* A table of texts, or of structs. */
+static void get_rows(struct decoder *d, const struct fw_field *field, const void *const *in,
+		     size_t count, uint8_t *plain)
+{
+	void *counter = plain + field->plain_count;
+	size_t row_bytes = field->of != NULL ? field->of->plain_bytes : sizeof(char *);
+	uint8_t *rows;
+
+	if (count > field->max)
+		failed(d, "too many rows");
+	if (count == 0 || d->error != 0)
 		return;
-	out->code = fw_get_failure_code(in->code);
-	out->sentence = fw_get_text(d, in->sentence);
-	out->op = fw_get_text(d, in->operator_);
-	out->file = fw_get_text(d, in->file);
-	if (in->line > INT32_MAX || in->column > INT32_MAX)
-		fw_get_failed(d, "a place that no text has");
-	out->line = in->line;
-	out->column = in->column;
+	rows = get_memory(d, count * row_bytes);
+	*(void **)(void *)(plain + field->plain) = rows;
+	for (size_t i = 0; i < count && d->error == 0; i++, rows += row_bytes)
+		if (field->of != NULL)
+			get_struct(d, field->of, in[i], rows);
+		else
+			*(const char **)(void *)rows = get_text(d, field, in[i]);
+	if (field->is_wide)
+		*(size_t *)counter = count;
+	else
+		*(uint32_t *)counter = (uint32_t)count;
 }
 
-#define SAME(number, KIND, field, type, Type)                                                      \
-	_Static_assert((int)FW_##KIND == (int)FRAG__V1__ENVELOPE__BODY_##KIND,                     \
-		       "a kind is the number of its field");
-FW_KIND_LIST(SAME)
-#undef SAME
-
-/* false: the envelope holds no kind that this side knows. */
-static bool is_known(const Frag__V1__Envelope *in)
+/* Nobody who prints them need ask whether they are there. */
+static void get_no_texts(const struct fw_layout *layout, uint8_t *plain)
 {
-	return fw_kind_name((enum fw_kind)in->body_case)[0] != '?';
+	for (const struct fw_field *f = layout->fields; f->kind != FW_END; f++)
+		if (f->kind == FW_TEXT)
+			*(const char **)(void *)(plain + f->plain) = "";
 }
 
-static void decode_body(struct fw_decoder *d, const Frag__V1__Envelope *in, struct fw_message *out)
+static void get_one(struct decoder *d, const struct fw_field *field, const uint8_t *in,
+		    uint8_t *plain)
 {
-	switch (out->kind) {
-#define DECODE(number, KIND, field, type, Type)                                                    \
-	case FW_##KIND:                                                                            \
-		fw_decode_##type(d, in->field, out);                                               \
-		return;
-		FW_KIND_LIST(DECODE)
-#undef DECODE
+	if (in != NULL)
+		get_struct(d, field->of, in, plain + field->plain);
+	else if (field->flaw != NULL)
+		failed(d, field->flaw);
+	else
+		get_no_texts(field->of, plain + field->plain);
+}
+
+static void get_field(struct decoder *d, const struct fw_field *field, const uint8_t *proto,
+		      uint8_t *plain)
+{
+	const void *in = proto + field->proto, *in_count = proto + field->proto_count;
+	void *out = plain + field->plain;
+
+	switch (field->kind) {
+	case FW_BOOL:
+	case FW_NUMBER32:
+		get_number(d, field, *(const uint32_t *)in, plain);
+		break;
+	case FW_NUMBER64:
+		get_number(d, field, *(const uint64_t *)in, plain);
+		break;
+	case FW_TEXT:
+	case FW_OPTIONAL:
+	case FW_NAME:
+		*(const char **)out = get_text(d, field, *(const char *const *)in);
+		break;
+	case FW_BYTES:
+		get_bytes(d, field, in, out, (uint32_t *)(void *)(plain + field->plain_count));
+		break;
+	case FW_KEY:
+		get_key(d, field, in, out);
+		break;
+	case FW_NUMBERS:
+	case FW_SUMS:
+	case FW_TUPLE:
+		get_numbers(d, field, *(const uint64_t *const *)in, *(const size_t *)in_count,
+			    plain);
+		break;
+	case FW_TEXTS:
+	case FW_ROWS:
+		get_rows(d, field, *(const void *const *const *)in, *(const size_t *)in_count,
+			 plain);
+		break;
+	case FW_ONE:
+		get_one(d, field, *(const uint8_t *const *)in, plain);
+		break;
+	case FW_EXIT:
+	case FW_END:
+		break;
 	}
+}
+
+static void get_struct(struct decoder *d, const struct fw_layout *layout, const uint8_t *proto,
+		       uint8_t *plain)
+{
+	const char *flaw = NULL;
+
+	assert(((const ProtobufCMessage *)(const void *)proto)->descriptor == layout->type);
+	for (const struct fw_field *f = layout->fields; f->kind != FW_END && d->error == 0; f++)
+		get_field(d, f, proto, plain);
+	if (layout->flaw != NULL && d->error == 0)
+		flaw = layout->flaw(proto, plain);
+	if (flaw != NULL)
+		failed(d, flaw);
+}
+
+static void get_body(struct decoder *d, const Frag__V1__Envelope *in, struct fw_message *out)
+{
+	const struct fw_layout *layout = fw_layout(out->kind);
+	/* all bodies are members of the same union */
+	const uint8_t *proto = (const uint8_t *)in->hello;
+	uint8_t *plain = (uint8_t *)&out->hello;
+
+	if (out->kind == FW_HELLO && in->hello->major != FW_PROTOCOL_MAJOR) {
+		get_no_texts(layout, plain);
+		layout = &fw_layout_version;
+	}
+	get_struct(d, layout, proto, plain);
 }
 
 int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message,
@@ -233,8 +295,7 @@ int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message
 {
 	struct budget budget = {.left = BUDGET_BYTES};
 	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
-	struct fw_decoder decoder = {.err = err};
-	struct decoded *decoded;
+	struct decoder decoder = {.err = err};
 	Frag__V1__Envelope *envelope;
 	struct fw_message *message;
 
@@ -248,27 +309,25 @@ int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message
 	if (envelope == NULL)
 		return frag_err_set(err, -EBADMSG,
 				    "a frame of %zu bytes holds no message of this protocol", size);
-	if (!is_known(envelope)) {
+	if (fw_layout((enum fw_kind)envelope->body_case) == NULL) {
 		frag__v1__envelope__free_unpacked(envelope, &allocator);
 		return frag_err_set(err, -EBADMSG,
 				    "a frame of %zu bytes holds a message of unknown kind", size);
 	}
-	decoded = fragi_calloc(1, sizeof(*decoded));
-	if (decoded == NULL) {
+	decoder.decoded = fragi_calloc(1, sizeof(*decoder.decoded));
+	if (decoder.decoded == NULL) {
 		frag__v1__envelope__free_unpacked(envelope, &allocator);
 		return -ENOMEM;
 	}
-	decoded->arena.limit_bytes = BUDGET_BYTES;
-	message = &decoded->message;
-	decoder.message = message;
-	decoder.arena = &decoded->arena;
+	decoder.decoded->arena.limit_bytes = BUDGET_BYTES;
+	message = &decoder.decoded->message;
 	message->kind = (enum fw_kind)envelope->body_case;
 	message->seq = envelope->seq;
 	message->reply_to = envelope->reply_to;
 	message->run = envelope->run;
 	message->host = envelope->host;
 	message->epoch = envelope->epoch;
-	decode_body(&decoder, envelope, message);
+	get_body(&decoder, envelope, message);
 	frag__v1__envelope__free_unpacked(envelope, &allocator);
 	if (decoder.error != 0) {
 		fw_message_free(message);

@@ -3,57 +3,31 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <wire/body.h>
+#include <base/arena.h>
+#include <wire/layout.h>
+
+/*
+ * The protobuf tree of one message is built in an arena, borrowing the message's texts, packed, and
+ * dropped. After the first failure, which is kept in `error`, nothing more is put into the tree.
+ */
+struct encoder {
+	struct fragi_arena arena;
+	int error;
+};
 
 static char empty[] = "";
 
-/* The first error is the one that is returned. */
-static void put_failed(struct fw_encoder *e, int error)
-{
-	if (e->error == 0)
-		e->error = error;
-}
-
-void *fw_put_memory(struct fw_encoder *e, size_t size)
+static void *put_memory(struct encoder *e, size_t size)
 {
 	void *memory = fragi_arena_alloc(&e->arena, size);
 
 	if (memory == NULL)
-		put_failed(e, -ENOMEM);
+		e->error = -ENOMEM;
 	return memory;
 }
 
-void *fw_put_body(struct fw_encoder *e, const ProtobufCMessageDescriptor *type)
-{
-	void *body = fw_put_memory(e, type->sizeof_message);
-
-	if (body != NULL)
-		protobuf_c_message_init(type, body);
-	return body;
-}
-
-void *fw_put_rows(struct fw_encoder *e, const ProtobufCMessageDescriptor *type, size_t count,
-		  size_t max, size_t *out_count)
-{
-	ProtobufCMessage **rows;
-
-	*out_count = 0;
-	if (count > max)
-		put_failed(e, -EMSGSIZE);
-	if (count == 0 || e->error < 0)
-		return NULL;
-	rows = fw_put_memory(e, count * sizeof(*rows));
-	for (size_t i = 0; rows != NULL && i < count; i++) {
-		rows[i] = fw_put_body(e, type);
-		if (rows[i] == NULL)
-			return NULL;
-	}
-	if (rows != NULL)
-		*out_count = count;
-	return rows;
-}
-
-char *fw_put_text(struct fw_encoder *e, const char *text)
+/* The text itself, or a copy cut to FW_TEXT_MAX, not within a UTF-8 character. */
+static char *put_text(struct encoder *e, const char *text)
 {
 	size_t length;
 	char *copy;
@@ -66,114 +40,157 @@ char *fw_put_text(struct fw_encoder *e, const char *text)
 	for (length = FW_TEXT_MAX;
 	     length > FW_TEXT_MAX - 4 && ((unsigned char)text[length] & 0xC0) == 0x80;)
 		length--;
-	copy = fragi_arena_strndup(&e->arena, text, length);
-	if (copy == NULL)
-		put_failed(e, -ENOMEM);
-	return copy != NULL ? copy : empty;
+	copy = put_memory(e, length + 1);
+	return copy != NULL ? memcpy(copy, text, length) : empty;
 }
 
-char **fw_put_texts(struct fw_encoder *e, const char *const *texts, size_t count, size_t max,
-		    size_t *out_count)
+/* Numbers, and whether there is a text. */
+static uint64_t number_of(const struct fw_field *field, const uint8_t *plain)
 {
-	char **rows;
+	const void *member = plain + field->plain;
 
-	*out_count = 0;
-	if (count > max)
-		put_failed(e, -EMSGSIZE);
-	if (count == 0 || e->error < 0)
-		return NULL;
-	rows = fw_put_memory(e, count * sizeof(*rows));
-	for (size_t i = 0; rows != NULL && i < count; i++)
-		rows[i] = fw_put_text(e, texts[i]);
-	if (rows != NULL)
-		*out_count = count;
-	return rows;
-}
-
-ProtobufCBinaryData fw_put_data(struct fw_encoder *e, const void *bytes, size_t size, size_t max)
-{
-	if (size > max)
-		put_failed(e, -EMSGSIZE);
-	return (ProtobufCBinaryData){.len = e->error == 0 ? size : 0,
-				     .data = (uint8_t *)(uintptr_t)bytes};
-}
-
-/* Most rows of a large graph have never dropped a message. */
-uint64_t *fw_put_numbers(struct fw_encoder *e, const uint64_t *numbers, size_t count,
-			 size_t *out_count)
-{
-	uint64_t *copy;
-
-	while (count > 0 && numbers[count - 1] == 0)
-		count--;
-	copy = fw_put_memory(e, count * sizeof(*copy));
-	*out_count = copy != NULL ? count : 0;
-	if (copy != NULL)
-		memcpy(copy, numbers, count * sizeof(*copy));
-	return copy;
-}
-
-uint64_t *fw_put_realtime(struct fw_encoder *e, const struct fragi_realtime *in, size_t *out_count)
-{
-	const uint64_t numbers[] = {(uint64_t)in->policy, in->priority, in->runtime_ns,
-				    in->deadline_ns, in->period_ns};
-
-	return fw_put_numbers(e, numbers, FRAG_COUNT_OF(numbers), out_count);
-}
-
-Frag__V1__Quantiles *fw_put_quantiles(struct fw_encoder *e, const struct fragi_quantiles *in)
-{
-	Frag__V1__Quantiles *out;
-
-	if (in->count == 0)
-		return NULL;
-	out = fw_put_body(e, &frag__v1__quantiles__descriptor);
-	if (out == NULL)
-		return NULL;
-	out->count = in->count;
-	out->p50 = in->p50;
-	out->p99 = in->p99;
-	out->p999 = in->p999;
-	out->max = in->max;
-	return out;
-}
-
-void fw_put_failure_row(struct fw_encoder *e, const struct fw_failure *in, Frag__V1__Failure *out)
-{
-	out->code = (uint32_t)in->code;
-	out->sentence = fw_put_text(e, in->sentence);
-	out->operator_ = fw_put_text(e, in->op);
-	out->file = fw_put_text(e, in->file);
-	out->line = in->line;
-	out->column = in->column;
-}
-
-Frag__V1__Failure *fw_put_failure(struct fw_encoder *e, const struct fw_failure *in)
-{
-	Frag__V1__Failure *out = NULL;
-
-	if (in->code != FRAGI_FAILURE_NONE)
-		out = fw_put_body(e, &frag__v1__failure__descriptor);
-	if (out != NULL)
-		fw_put_failure_row(e, in, out);
-	return out;
-}
-
-/* Makes the body of the message's kind and tells the envelope its case. */
-static void encode_body(struct fw_encoder *e, const struct fw_message *in, Frag__V1__Envelope *out)
-{
-	switch (in->kind) {
-#define ENCODE(number, KIND, name, type, Type)                                                     \
-	case FW_##KIND:                                                                            \
-		out->body_case = FRAG__V1__ENVELOPE__BODY_##KIND;                                  \
-		out->name = fw_put_body(e, &frag__v1__##type##__descriptor);                       \
-		if (out->name != NULL)                                                             \
-			fw_encode_##type(e, in, out->name);                                        \
-		return;
-		FW_KIND_LIST(ENCODE)
-#undef ENCODE
+	switch (field->kind) {
+	case FW_BOOL:
+		return *(const bool *)member;
+	case FW_NUMBER32:
+		return *(const uint32_t *)member;
+	case FW_NUMBER64:
+		return *(const uint64_t *)member;
+	default:
+		return *(const char *const *)member != NULL;
 	}
-	e->error = -EINVAL;
+}
+
+static void put_bytes(struct encoder *e, const struct fw_field *field, const void *bytes,
+		      size_t size, ProtobufCBinaryData *out)
+{
+	if (size > field->max)
+		e->error = -EMSGSIZE;
+	else
+		*out = (ProtobufCBinaryData){size, (uint8_t *)(uintptr_t)bytes};
+}
+
+/* A key that may be empty is not sent when it is all zeros. */
+static void put_key(struct encoder *e, const struct fw_field *field, const uint8_t *key,
+		    ProtobufCBinaryData *out)
+{
+	uint8_t any = 0;
+
+	for (size_t i = 0; i < field->max; i++)
+		any |= key[i];
+	if (any != 0 || !field->may_be_empty)
+		put_bytes(e, field, key, field->max, out);
+}
+
+static uint64_t number_at(const struct fw_field *field, const uint8_t *plain, size_t i)
+{
+	const uint8_t *member = plain + field->plain;
+
+	return field->of != NULL ? number_of(&field->of->fields[i], member)
+				 : ((const uint64_t *)(const void *)member)[i];
+}
+
+/* Most rows of a large graph have never dropped a message: zeros at the end take no room. */
+static void put_numbers(struct encoder *e, const struct fw_field *field, const uint8_t *plain,
+			uint64_t **out, size_t *out_count)
+{
+	size_t count = field->max;
+
+	while (count > 0 && number_at(field, plain, count - 1) == 0)
+		count--;
+	*out = count > 0 ? put_memory(e, count * sizeof(**out)) : NULL;
+	if (*out == NULL)
+		return;
+	for (size_t i = 0; i < count; i++)
+		(*out)[i] = number_at(field, plain, i);
+	*out_count = count;
+}
+
+static void *put_struct(struct encoder *e, const struct fw_layout *layout, const uint8_t *plain);
+
+/* A table of texts, or of structs. */
+static void put_rows(struct encoder *e, const struct fw_field *field, const uint8_t *plain,
+		     void ***out, size_t *out_count)
+{
+	const void *counter = plain + field->plain_count;
+	size_t count = field->is_wide ? *(const size_t *)counter : *(const uint32_t *)counter;
+	const uint8_t *rows = *(const void *const *)(const void *)(plain + field->plain);
+	size_t row_bytes = field->of != NULL ? field->of->plain_bytes : sizeof(char *);
+
+	if (count > field->max && field->beyond == FW_NOTHING)
+		e->error = -EMSGSIZE;
+	if (count == 0 || e->error < 0)
+		return;
+	if (count > field->max && field->beyond == FW_LAST_ROWS)
+		rows += (count - field->max) * row_bytes;
+	if (count > field->max)
+		count = field->max;
+	*out = put_memory(e, count * sizeof(**out));
+	for (size_t i = 0; i < count && e->error == 0; i++, rows += row_bytes)
+		(*out)[i] = field->of != NULL
+				    ? put_struct(e, field->of, rows)
+				    : put_text(e, *(const char *const *)(const void *)rows);
+	*out_count = count;
+}
+
+static void put_field(struct encoder *e, const struct fw_field *field, const uint8_t *plain,
+		      uint8_t *proto)
+{
+	void *out = proto + field->proto, *out_count = proto + field->proto_count;
+	const uint8_t *member = plain + field->plain;
+
+	switch (field->kind) {
+	case FW_BOOL:
+	case FW_NUMBER32:
+		*(uint32_t *)out = (uint32_t)number_of(field, plain);
+		break;
+	case FW_NUMBER64:
+		*(uint64_t *)out = number_of(field, plain);
+		break;
+	case FW_TEXT:
+	case FW_OPTIONAL:
+	case FW_NAME:
+		*(char **)out = put_text(e, *(const char *const *)(const void *)member);
+		break;
+	case FW_BYTES:
+		put_bytes(e, field, *(const void *const *)(const void *)member,
+			  *(const uint32_t *)(const void *)(plain + field->plain_count), out);
+		break;
+	case FW_KEY:
+		put_key(e, field, member, out);
+		break;
+	case FW_NUMBERS:
+	case FW_SUMS:
+	case FW_TUPLE:
+		put_numbers(e, field, plain, out, out_count);
+		break;
+	case FW_TEXTS:
+	case FW_ROWS:
+		put_rows(e, field, plain, out, out_count);
+		break;
+	case FW_ONE: /* is not sent if its first field is 0, unless it must be there */
+		if (field->flaw != NULL || number_of(field->of->fields, member) != 0)
+			*(void **)out = put_struct(e, field->of, member);
+		break;
+	case FW_EXIT:
+		*(int32_t *)out =
+			fragi_failure_exit(*(const enum fragi_failure *)(const void *)member);
+		break;
+	case FW_END:
+		break;
+	}
+}
+
+static void *put_struct(struct encoder *e, const struct fw_layout *layout, const uint8_t *plain)
+{
+	uint8_t *proto = put_memory(e, layout->type->sizeof_message);
+
+	if (proto == NULL)
+		return NULL;
+	protobuf_c_message_init(layout->type, proto);
+	for (const struct fw_field *f = layout->fields; f->kind != FW_END && e->error == 0; f++)
+		put_field(e, f, plain, proto);
+	return proto;
 }
 
 static int pack(const Frag__V1__Envelope *envelope, uint8_t **out_frame, size_t *out_size)
@@ -196,16 +213,21 @@ static int pack(const Frag__V1__Envelope *envelope, uint8_t **out_frame, size_t 
 
 int fw_encode(const struct fw_message *message, uint8_t **out_frame, size_t *out_size)
 {
+	const struct fw_layout *layout = fw_layout(message->kind);
 	Frag__V1__Envelope envelope = FRAG__V1__ENVELOPE__INIT;
-	struct fw_encoder encoder = {0};
+	struct encoder encoder = {0};
 	int r;
 
+	if (layout == NULL)
+		return -EINVAL;
 	envelope.seq = message->seq;
 	envelope.reply_to = message->reply_to;
 	envelope.run = message->run;
 	envelope.host = message->host;
 	envelope.epoch = message->epoch;
-	encode_body(&encoder, message, &envelope);
+	envelope.body_case = (Frag__V1__Envelope__BodyCase)message->kind;
+	/* all bodies are members of the same union */
+	envelope.hello = put_struct(&encoder, layout, (const uint8_t *)&message->hello);
 	r = encoder.error;
 	if (r == 0)
 		r = pack(&envelope, out_frame, out_size);

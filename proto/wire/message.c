@@ -3,28 +3,46 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <wire/message.h>
+#include <wire/layout.h>
+
+#define SAME(number, KIND, type)                                                                   \
+	_Static_assert((int)FW_##KIND == (int)FRAG__V1__ENVELOPE__BODY_##KIND,                     \
+		       "a kind is the number of its field");
+FW_KIND_LIST(SAME)
+#undef SAME
 
 const char *fw_kind_name(enum fw_kind kind)
 {
 	switch (kind) {
-#define NAME(number, KIND, field, type, Type)                                                      \
+#define KIND_NAME(number, KIND, type)                                                              \
 	case FW_##KIND:                                                                            \
 		return #KIND;
-		FW_KIND_LIST(NAME)
-#undef NAME
+		FW_KIND_LIST(KIND_NAME)
+#undef KIND_NAME
 	}
 	return "?";
+}
+
+const struct fw_layout *fw_layout(enum fw_kind kind)
+{
+	switch (kind) {
+#define KIND_LAYOUT(number, KIND, type)                                                            \
+	case FW_##KIND:                                                                            \
+		return &fw_layout_##type;
+		FW_KIND_LIST(KIND_LAYOUT)
+#undef KIND_LAYOUT
+	}
+	return NULL;
 }
 
 const char *fw_event_name(enum fw_event_kind kind)
 {
 	switch (kind) {
-#define NAME(NAME, name)                                                                           \
+#define EVENT_NAME(NAME, name)                                                                     \
 	case FW_EVENT_##NAME:                                                                      \
 		return #name;
-		FW_EVENT_LIST(NAME)
-#undef NAME
+		FW_EVENT_LIST(EVENT_NAME)
+#undef EVENT_NAME
 	default:
 		return "none";
 	}

@@ -12,9 +12,9 @@
 #include <wire/failure.h>
 
 /*
- * What travels on a control connection, as plain structs. Protobuf stops in the files body_*.c,
- * which check every field and every bound. A frame is a u32 length (little-endian, at most
- * FW_FRAME_MAX) and an envelope.
+ * What travels on a control connection, as plain structs. Protobuf stops in encode.c and decode.c,
+ * which follow the tables of fields and bounds in layout_*.c. A frame is a u32 length
+ * (little-endian, at most FW_FRAME_MAX) and an envelope.
  *
  * Who sends what:
  *   worker, client, keeper -> driver   HELLO first; the driver answers WELCOME, or REFUSED and
@@ -76,58 +76,57 @@
 #define FW_HELLO_MAX (1u << 20)     /* the limit of frames before HELLO is accepted */
 
 /*
- * The kinds of messages: X(number, KIND, field, type, Type), the number and name of the field in
- * Envelope (control.proto), and the type of the field as protobuf-c writes it in functions and in
- * structs. A new kind is a row here, with its struct below, a field of Envelope, and the two
- * functions of its body in a body_*.c.
+ * The kinds of messages: X(number, KIND, type), the number of the field in Envelope
+ * (control.proto), and the type of the field as protobuf-c writes it in functions. A new kind is a
+ * row here, with its struct below, a field of Envelope, and its layout in a layout_*.c.
  */
 #define FW_KIND_LIST(X)                                                                            \
-	X(16, HELLO, hello, hello, Hello)                                                          \
-	X(17, WELCOME, welcome, welcome, Welcome)                                                  \
-	X(18, REFUSED, refused, refused, Refused)                                                  \
-	X(19, BEAT, beat, beat, Beat)                                                              \
-	X(20, HOST_CREATE, host_create, host_create, HostCreate)                                   \
-	X(21, HOST_PREPARED, host_prepared, host_prepared, HostPrepared)                           \
-	X(22, HOST_WIRE, host_wire, host_wire, HostWire)                                           \
-	X(23, HOST_WIRED, host_wired, host_result, HostResult)                                     \
-	X(24, HOST_START, host_start, host_start, HostStart)                                       \
-	X(25, HOST_STARTED, host_started, host_result, HostResult)                                 \
-	X(26, HOST_STOP, host_stop, host_stop, HostStop)                                           \
-	X(27, HOST_KILL, host_kill, host_stop, HostStop)                                           \
-	X(28, HOST_EVENT, host_event, host_event, HostEvent)                                       \
-	X(29, HOST_STATS, host_stats, host_stats, HostStats)                                       \
-	X(30, HOST_EXIT, host_exit, host_exit, HostExit)                                           \
-	X(31, REQUEST, request, request, Request)                                                  \
-	X(32, REPLY, reply, reply, Reply)                                                          \
-	X(33, APP_ENDED, app_ended, app_ended, AppEnded)                                           \
-	X(34, LEAVE, leave, leave, Leave)                                                          \
-	X(40, START_APP, start_app, start_app, StartApp)                                           \
-	X(41, STOP_APP, stop_app, stop_app, StopApp)                                               \
-	X(42, ANSWER, answer, answer, Answer)                                                      \
-	X(43, AWAIT, await, await, Await)                                                          \
-	X(44, OUTCOME, outcome, outcome, Outcome)                                                  \
-	X(45, WATCH, watch, watch, Watch)                                                          \
-	X(46, EVENTS, events, events, Events)                                                      \
-	X(80, SET, set, set, Set)                                                                  \
-	X(81, HOST_SET, host_set, host_set, HostSet)                                               \
-	X(82, HOST_SET_DONE, host_set_done, host_set_done, HostSetDone)                            \
-	X(83, WATCH_LOGS, watch_logs, watch_logs, WatchLogs)                                       \
-	X(84, LOGS, logs, logs, Logs)                                                              \
-	X(85, HOST_LINES, host_lines, host_lines, HostLines)                                       \
-	X(86, APPLY, apply, apply, Apply)                                                          \
-	X(87, CHANGES, changes, changes, Changes)                                                  \
-	X(90, EXPLAIN, explain, explain, Explain)                                                  \
-	X(91, EXPLANATION, explanation, explanation, Explanation)                                  \
-	X(92, DRAIN, drain, drain, Drain)                                                          \
-	X(93, HOST_SUSPEND, host_suspend, host_suspend, HostSuspend)                               \
-	X(94, HOST_SAVED, host_saved, host_saved, HostSaved)                                       \
-	X(95, SWAP, swap, swap, Swap)                                                              \
-	X(100, HOST_REPORT, host_report, host_report, HostReport)                                  \
-	X(101, REPORTED, reported, reported, Reported)                                             \
-	X(102, HOST_PAST, host_past, host_stats, HostStats)                                        \
-	X(103, HOST_ADOPTED, host_adopted, host_adopted, HostAdopted)
+	X(16, HELLO, hello)                                                                        \
+	X(17, WELCOME, welcome)                                                                    \
+	X(18, REFUSED, refused)                                                                    \
+	X(19, BEAT, beat)                                                                          \
+	X(20, HOST_CREATE, host_create)                                                            \
+	X(21, HOST_PREPARED, host_prepared)                                                        \
+	X(22, HOST_WIRE, host_wire)                                                                \
+	X(23, HOST_WIRED, host_result)                                                             \
+	X(24, HOST_START, host_start)                                                              \
+	X(25, HOST_STARTED, host_result)                                                           \
+	X(26, HOST_STOP, host_stop)                                                                \
+	X(27, HOST_KILL, host_stop)                                                                \
+	X(28, HOST_EVENT, host_event)                                                              \
+	X(29, HOST_STATS, host_stats)                                                              \
+	X(30, HOST_EXIT, host_exit)                                                                \
+	X(31, REQUEST, request)                                                                    \
+	X(32, REPLY, reply)                                                                        \
+	X(33, APP_ENDED, app_ended)                                                                \
+	X(34, LEAVE, leave)                                                                        \
+	X(40, START_APP, start_app)                                                                \
+	X(41, STOP_APP, stop_app)                                                                  \
+	X(42, ANSWER, answer)                                                                      \
+	X(43, AWAIT, await)                                                                        \
+	X(44, OUTCOME, outcome)                                                                    \
+	X(45, WATCH, watch)                                                                        \
+	X(46, EVENTS, events)                                                                      \
+	X(80, SET, set)                                                                            \
+	X(81, HOST_SET, host_set)                                                                  \
+	X(82, HOST_SET_DONE, host_set_done)                                                        \
+	X(83, WATCH_LOGS, watch_logs)                                                              \
+	X(84, LOGS, logs)                                                                          \
+	X(85, HOST_LINES, host_lines)                                                              \
+	X(86, APPLY, apply)                                                                        \
+	X(87, CHANGES, changes)                                                                    \
+	X(90, EXPLAIN, explain)                                                                    \
+	X(91, EXPLANATION, explanation)                                                            \
+	X(92, DRAIN, drain)                                                                        \
+	X(93, HOST_SUSPEND, host_suspend)                                                          \
+	X(94, HOST_SAVED, host_saved)                                                              \
+	X(95, SWAP, swap)                                                                          \
+	X(100, HOST_REPORT, host_report)                                                           \
+	X(101, REPORTED, reported)                                                                 \
+	X(102, HOST_PAST, host_stats)                                                              \
+	X(103, HOST_ADOPTED, host_adopted)
 
-#define FW_KIND_ENUM(number, KIND, field, type, Type) FW_##KIND = (number),
+#define FW_KIND_ENUM(number, KIND, type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
 #undef FW_KIND_ENUM
 

@@ -79,8 +79,11 @@ static void declare_default(struct fragi_builder *builder, struct fragi_node *no
 static void declare_one(struct fragi_builder *builder, struct fragi_node *map,
 			struct fragi_node *node, struct fragi_spec_argument *argument)
 {
-	static const struct fragi_field fields[] = {
-		{"default", false}, {"choices", false}, {"help", false}};
+	static const struct fragi_key keys[] = {
+		{"default"},
+		{"choices"},
+		{"help", FRAGI_KEY_TEXT, FRAGI_MEMBER(struct fragi_spec_argument, help)},
+	};
 	const char *name = node->key->text;
 	char subject[FRAG_NAME_MAX + 32];
 
@@ -95,13 +98,10 @@ static void declare_one(struct fragi_builder *builder, struct fragi_node *map,
 	snprintf(subject, sizeof(subject), "argument %s", name);
 	argument->name = name;
 	fragi_builder_note(builder, &builder->arguments, name, argument);
-	node = fragi_read_map(builder, node, subject, "an argument");
-	if (node == NULL)
+	if (!fragi_section_read(builder, node, subject, "an argument", FRAGI_KEYS(keys), argument))
 		return;
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
 	declare_choices(builder, fragi_node_get(node, "choices"), subject, argument);
 	declare_default(builder, fragi_node_get(node, "default"), subject, argument);
-	argument->help = fragi_read_text(builder, fragi_node_get(node, "help"), subject, "help");
 }
 
 void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *map)

@@ -100,18 +100,63 @@ const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char 
 				      const struct fragi_node *map);
 
 /*
- * fields.c: reads maps with known keys, and values of one kind. `what` names the value in an error.
+ * fields.c: reads sections, which are maps with known keys, and values of one kind. `what` names
+ * the value in an error.
  */
-struct fragi_field {
-	const char *name;
-	bool later; /* in the schema, but refused with "not built yet" */
+enum fragi_key_kind {
+	FRAGI_KEY_OTHER, /* `read` reads it; NULL: the code of the section does */
+	FRAGI_KEY_LATER, /* is refused with "not built yet" */
+	FRAGI_KEY_BOOL,
+	FRAGI_KEY_INTEGER,     /* from min to max */
+	FRAGI_KEY_NUMBER,      /* a double, from least to most */
+	FRAGI_KEY_DURATION,    /* an int64_t, in nanoseconds */
+	FRAGI_KEY_TIME,        /* the same, and not 0 */
+	FRAGI_KEY_NANOSECONDS, /* the same as DURATION; a number without a unit is in nanoseconds */
+	FRAGI_KEY_WORD, /* an enum or a bool: min is the first word; max: they repeat, or 0 */
+	FRAGI_KEY_TEXT,
+	FRAGI_KEY_NAME,
 };
+/* node: the value, NULL where it is not given; out: the member, or the section's struct */
+typedef void fragi_read_fn(struct fragi_builder *builder, struct fragi_node *node,
+			   const char *subject, void *out);
+struct fragi_key {
+	const char *name;
+	enum fragi_key_kind kind;
+	uint16_t offset, size; /* of its member of the section's struct: FRAGI_MEMBER */
+	union {
+		struct {
+			int64_t min, max, usual; /* usual: what it is when it is not given */
+		};
+		struct {
+			double least, most, normal; /* the same */
+		};
+	};
+	const char *const *words; /* ended by NULL */
+	const char *what;         /* in errors; NULL: name */
+	const char *missing;      /* the error when it is not given; NULL: it may be left out */
+	const char *zero;         /* TIME: the error when it is 0; NULL: the usual one */
+	const char *unit;         /* NUMBER: "a number UNIT from ..."; NULL: none */
+	fragi_read_fn *read;      /* OTHER */
+};
+#define FRAGI_MEMBER(type, m) .offset = offsetof(type, m), .size = sizeof(((type *)NULL)->m)
+#define FRAGI_KEYS(keys) keys, FRAG_COUNT_OF(keys)
 /*
- * Refuses keys that are not among the fields. Where it is plain which field was meant, that counts
- * as given (is_reported).
+ * Refuses keys that are not among these. Where it is plain which one was meant, that counts as
+ * given (is_reported).
  */
-void fragi_fields_check(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
-			const struct fragi_field *fields, size_t count);
+void fragi_keys_check(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
+		      const struct fragi_key *keys, size_t count);
+/* Sets what has a usual value. */
+void fragi_keys_default(const struct fragi_key *keys, size_t count, void *out);
+/* Reads the values that map gives. What is refused or not given is left as it is. */
+void fragi_keys_read(struct fragi_builder *builder, const struct fragi_node *map,
+		     const char *subject, const struct fragi_key *keys, size_t count, void *out);
+/* Checks the keys of a section and reads it. Returns false when it is no map, as fragi_read_map. */
+bool fragi_section_read(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+			const char *what, const struct fragi_key *keys, size_t count, void *out);
+/* Reads one value; node NULL: it is not given. */
+void fragi_key_read(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+		    const struct fragi_key *key, void *out);
 /*
  * Returns node if it is of the kind; NULL when it is absent or empty, or of another kind (an
  * error).
@@ -136,6 +181,13 @@ bool fragi_read_bool(struct fragi_builder *builder, const struct fragi_node *nod
 		     const char *subject, const char *what, bool *out);
 bool fragi_read_duration(struct fragi_builder *builder, const struct fragi_node *node,
 			 const char *subject, const char *what, int64_t *out_ns);
+/*
+ * Reads the type of a section, "clock" for example: a word, or Holoscan's name for it. Returns as
+ * fragi_read_word.
+ */
+int fragi_read_section_type(struct fragi_builder *builder, const struct fragi_node *node,
+			    const char *subject, const char *what, enum fragi_holoscan_kind kind,
+			    const char *section, const char *const *words, size_t count);
 /* Returns the index of the word; -1 when it is absent, or not one of the words (an error). */
 int fragi_read_word(struct fragi_builder *builder, const struct fragi_node *node,
 		    const char *subject, const char *what, const char *const *words, size_t count);
@@ -219,23 +271,20 @@ size_t fragi_sets_make(struct fragi_builder *builder, const char *fragment,
 void fragi_sets_check(struct fragi_builder *builder); /* Reports each --set that was not used. */
 
 /* spec_operator.c */
-/* The metadata_policy of an operator, a fragment or the application. */
-enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *builder,
-							  const struct fragi_node *map,
-							  const char *subject);
-/* spec_timing.c: the keys of a port, path: "f.op.in"; and `align` of an operator */
-void fragi_spec_read_timing(struct fragi_builder *builder, const struct fragi_node *port,
-			    const char *path, struct fragi_spec_port *out_port);
-void fragi_spec_read_align(struct fragi_builder *builder, struct fragi_node *node,
-			   const char *subject, struct fragi_spec_align *out_align);
-/* spec_deadline.c: of an operator; of paths, fragment NULL: through any */
-void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *node,
-			      const char *subject, struct fragi_deadline *out_deadline);
+extern const char *const fragi_metadata_policies[];
+/* spec_port.c, spec_deadline.c: of an operator; references: [$pool, $other] */
+fragi_read_fn fragi_spec_read_ports, fragi_spec_read_references, fragi_spec_read_align,
+	fragi_spec_read_deadline;
+/* of a fragment; scheduler: also of one that has none */
+fragi_read_fn fragi_spec_read_operators, fragi_spec_read_scheduler, fragi_spec_read_thread_pools,
+	fragi_spec_read_on_failure, fragi_spec_read_requirements;
+/* of a fragment and of the application */
+fragi_read_fn fragi_spec_read_clock, fragi_spec_read_tracking;
+fragi_read_fn fragi_spec_read_policy; /* spec_flow.c: of a flow and of a port */
+/* of paths; fragment NULL: through any */
 void fragi_spec_read_deadlines(struct fragi_builder *builder, struct fragi_node *node,
 			       const char *fragment, struct fragi_spec_path **out_paths,
 			       size_t *out_count);
-void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
-			       struct fragi_spec_fragment *fragment);
 /* spec_resource.c; a type's name, Holoscan's names of built ones put into ours */
 const char *fragi_spec_read_type(struct fragi_builder *builder, const struct fragi_node *node,
 				 const char *subject, enum fragi_holoscan_kind kind);
@@ -250,10 +299,6 @@ void fragi_spec_read_resources(struct fragi_builder *builder, struct fragi_node 
 			       struct fragi_node *services, struct fragi_spec_fragment *fragment);
 /* Those of the application. */
 void fragi_spec_read_services(struct fragi_builder *builder, struct fragi_node *map);
-/* [$pool, $other], of an operator */
-void fragi_spec_read_references(struct fragi_builder *builder, struct fragi_node *list,
-				const char *subject, struct fragi_spec_reference **out,
-				size_t *out_count);
 /* spec_flow.c; fragment NULL: between fragments */
 void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *list,
 			   const char *fragment, struct fragi_spec_flow **out_flows,
@@ -264,39 +309,24 @@ void fragi_spec_read_flows(struct fragi_builder *builder, struct fragi_node *lis
  */
 bool fragi_spec_may_be_lost(const struct fragi_builder *builder, const struct fragi_node *map,
 			    const char *name);
-enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
-				   const char *subject);
 /* spec_variable.c; after the fragments */
 void fragi_spec_read_variables(struct fragi_builder *builder, struct fragi_node *map);
-/* spec_scheduler.c; node NULL: the default */
-void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node *node,
-			       const char *subject, struct fragi_spec_scheduler *out_scheduler);
+/* spec_scheduler.c */
 /* Reads a list of numbers of cores. */
 void fragi_spec_read_cores(struct fragi_builder *builder, struct fragi_node *list,
 			   const char *subject, const uint32_t **out_cores, size_t *out_count);
-/* spec_thread_pool.c */
-void fragi_spec_read_thread_pools(struct fragi_builder *builder, struct fragi_node *map,
-				  struct fragi_spec_fragment *fragment);
 /* spec_fragment.c */
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
 			      const char *name, struct fragi_spec_extension *extensions,
 			      size_t extension_count, struct fragi_spec_fragment *out_fragment);
-/* spec_on_failure.c; check_hosts: once all fragments and variables are read */
-void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node *map,
-				const char *subject, struct fragi_spec_on_failure *out);
+/* spec_on_failure.c; once all fragments and variables are read */
 void fragi_spec_check_hosts(struct fragi_builder *builder);
-/* spec_requirements.c; check: once all fragments are read */
-void fragi_spec_read_requirements(struct fragi_builder *builder, struct fragi_node *map,
-				  const char *fragment, struct fragi_spec_requirements *out);
+/* spec_requirements.c; once all fragments are read */
 void fragi_spec_check_requirements(struct fragi_builder *builder);
 /* spec_tracking.c; set: returns whether this is no parameter, but --track; merge: at the end */
-void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *node,
-			      const char *subject, struct fragi_spec_tracking *out_tracking);
 bool fragi_spec_set_tracking(struct fragi_builder *builder, const char *set);
 void fragi_spec_merge_tracking(struct fragi_builder *builder);
-/* spec_clock.c; merge: at the end */
-void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *node,
-			   const char *subject, struct fragi_spec_clock *out_clock);
+/* spec_clock.c; at the end */
 void fragi_spec_merge_clocks(struct fragi_builder *builder);
 /*
  * spec_test.c: what fragctl test sets:

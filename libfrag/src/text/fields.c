@@ -7,7 +7,7 @@
 #include <text/builder.h>
 #include <text/holoscan.h>
 
-#define FIELDS_MAX 32
+#define KEYS_MAX 32
 
 static const char *kind_text(const struct fragi_node *node)
 {
@@ -89,21 +89,21 @@ static void refuse_key(struct fragi_builder *builder, struct fragi_node *map,
 		add_reported(builder, map, meant);
 }
 
-void fragi_fields_check(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
-			const struct fragi_field *fields, size_t count)
+void fragi_keys_check(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
+		      const struct fragi_key *keys, size_t count)
 {
-	const char *names[FIELDS_MAX];
+	const char *names[KEYS_MAX];
 	size_t name_count = 0, i;
 
-	for (i = 0; i < count && name_count < FIELDS_MAX; i++)
-		if (!fields[i].later)
-			names[name_count++] = fields[i].name;
+	for (i = 0; i < count && name_count < KEYS_MAX; i++)
+		if (keys[i].kind != FRAGI_KEY_LATER)
+			names[name_count++] = keys[i].name;
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
-		for (i = 0; i < count && strcmp(fields[i].name, child->key->text) != 0; i++)
+		for (i = 0; i < count && strcmp(keys[i].name, child->key->text) != 0; i++)
 			;
 		if (i == count)
 			refuse_key(builder, map, child, subject, names, name_count);
-		else if (fields[i].later)
+		else if (keys[i].kind == FRAGI_KEY_LATER)
 			fragi_builder_error(builder, child->key, subject,
 					    "%s is not built yet; leave it out", child->key->text);
 	}
@@ -251,4 +251,179 @@ int fragi_read_word(struct fragi_builder *builder, const struct fragi_node *node
 		builder, node, subject, "%s \"%.80s\" is not known%s", what, text,
 		fragi_builder_advise(builder, advice, sizeof(advice), text, "valid", words, count));
 	return -1;
+}
+
+int fragi_read_section_type(struct fragi_builder *builder, const struct fragi_node *node,
+			    const char *subject, const char *what, enum fragi_holoscan_kind kind,
+			    const char *section, const char *const *words, size_t count)
+{
+	const char *text = fragi_read_text(builder, node, subject, what);
+	char advice[256], plural[32];
+
+	if (text == NULL)
+		return -1;
+	text = fragi_alias(kind, text);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(words[i], text) == 0)
+			return (int)i;
+	snprintf(plural, sizeof(plural), "%ss", section);
+	fragi_builder_error(
+		builder, node, subject, "no %s \"%.80s\"%s", section, text,
+		fragi_builder_advise(builder, advice, sizeof(advice), text, plural, words, count));
+	return -1;
+}
+
+static void set_integer(const struct fragi_key *key, void *out, int64_t value)
+{
+	void *member = (uint8_t *)out + key->offset;
+
+	if (key->size == sizeof(bool))
+		*(bool *)member = value != 0;
+	else if (key->size == sizeof(int32_t))
+		*(int32_t *)member = (int32_t)value;
+	else
+		*(int64_t *)member = value;
+}
+
+static void read_number(struct fragi_builder *builder, const struct fragi_node *node,
+			const char *subject, const struct fragi_key *key, const char *what,
+			double *out)
+{
+	const char *text = fragi_read_text(builder, node, subject, what);
+	double value;
+
+	if (text == NULL)
+		return;
+	if (fragi_parse_f64(text, &value) < 0 || !(value >= key->least && value <= key->most))
+		fragi_builder_error(builder, node, subject,
+				    "%s \"%.80s\" is not a number%s from %.10g to %.10g", what,
+				    text, key->unit != NULL ? key->unit : "", key->least,
+				    key->most);
+	else
+		*out = value;
+}
+
+static bool read_word(struct fragi_builder *builder, const struct fragi_node *node,
+		      const char *subject, const struct fragi_key *key, const char *what,
+		      int64_t *out)
+{
+	size_t count = 0;
+	int i;
+
+	while (key->words[count] != NULL)
+		count++;
+	i = fragi_read_word(builder, node, subject, what, key->words, count);
+	*out = key->min + (key->max != 0 ? i % key->max : i);
+	return i >= 0;
+}
+
+static bool read_time(struct fragi_builder *builder, const struct fragi_node *node,
+		      const char *subject, const struct fragi_key *key, const char *what,
+		      int64_t *out_ns)
+{
+	bool is_set = fragi_read_duration(builder, node, subject, what, out_ns);
+
+	if (is_set && *out_ns == 0 && key->zero != NULL)
+		fragi_builder_error(builder, node, subject, "%s", key->zero);
+	else if (is_set && *out_ns == 0 && key->kind == FRAGI_KEY_TIME)
+		fragi_builder_error(builder, node, subject, "%s is 0; leave it out to have none",
+				    what);
+	return is_set;
+}
+
+/* A number without a unit is in nanoseconds, as in Holoscan. */
+static bool read_nanoseconds(struct fragi_builder *builder, const struct fragi_node *node,
+			     const char *subject, const char *what, int64_t *out_ns)
+{
+	const char *text = fragi_read_text(builder, node, subject, what);
+
+	if (text == NULL || fragi_parse_duration(text, out_ns) == 0)
+		return text != NULL;
+	fragi_builder_error(
+		builder, node, subject,
+		"%s \"%.80s\" is not a valid duration; write nanoseconds, or for example 10ms",
+		what, text);
+	fragi_diag_compare(builder->diag, "a duration", text);
+	return false;
+}
+
+void fragi_key_read(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+		    const struct fragi_key *key, void *out)
+{
+	const char *what = key->what != NULL ? key->what : key->name;
+	void *member = (uint8_t *)out + key->offset; /* without a member: out itself */
+	bool is_set = false, truth = false;
+	const char *text = NULL;
+	int64_t value = 0;
+
+	switch (key->kind) {
+	case FRAGI_KEY_LATER:
+		break;
+	case FRAGI_KEY_OTHER:
+		if (key->read != NULL)
+			key->read(builder, node, subject, member);
+		break;
+	case FRAGI_KEY_BOOL:
+		is_set = fragi_read_bool(builder, node, subject, what, &truth);
+		value = truth;
+		break;
+	case FRAGI_KEY_INTEGER:
+		is_set = fragi_read_integer(builder, node, subject, what, key->min, key->max,
+					    &value);
+		break;
+	case FRAGI_KEY_NUMBER:
+		read_number(builder, node, subject, key, what, member);
+		break;
+	case FRAGI_KEY_DURATION:
+	case FRAGI_KEY_TIME:
+		is_set = read_time(builder, node, subject, key, what, &value);
+		break;
+	case FRAGI_KEY_NANOSECONDS:
+		is_set = read_nanoseconds(builder, node, subject, what, &value);
+		break;
+	case FRAGI_KEY_WORD:
+		is_set = read_word(builder, node, subject, key, what, &value);
+		break;
+	case FRAGI_KEY_TEXT:
+	case FRAGI_KEY_NAME:
+		text = key->kind == FRAGI_KEY_NAME ? fragi_read_name(builder, node, subject, what)
+						   : fragi_read_text(builder, node, subject, what);
+		if (text != NULL)
+			*(const char **)member = text;
+		break;
+	}
+	if (is_set)
+		set_integer(key, out, value);
+}
+
+void fragi_keys_read(struct fragi_builder *builder, const struct fragi_node *map,
+		     const char *subject, const struct fragi_key *keys, size_t count, void *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct fragi_node *node = fragi_node_get(map, keys[i].name);
+
+		if (node == NULL && keys[i].missing != NULL)
+			fragi_builder_error(builder, map, subject, "%s", keys[i].missing);
+		fragi_key_read(builder, node, subject, &keys[i], out);
+	}
+}
+
+bool fragi_section_read(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+			const char *what, const struct fragi_key *keys, size_t count, void *out)
+{
+	node = fragi_read_map(builder, node, subject, what);
+	if (node == NULL)
+		return false;
+	fragi_keys_check(builder, node, subject, keys, count);
+	fragi_keys_read(builder, node, subject, keys, count, out);
+	return true;
+}
+
+void fragi_keys_default(const struct fragi_key *keys, size_t count, void *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (keys[i].kind == FRAGI_KEY_NUMBER)
+			*(double *)(void *)((uint8_t *)out + keys[i].offset) = keys[i].normal;
+		else if (keys[i].kind != FRAGI_KEY_OTHER && keys[i].usual != 0)
+			set_integer(&keys[i], out, keys[i].usual);
 }

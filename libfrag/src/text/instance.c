@@ -154,7 +154,8 @@ static void read_content(struct fragi_builder *builder, struct fragi_spec_fragme
 	fragi_builder_note(builder, &builder->composed, content->name, root);
 	content->is_composed = true;
 	fragi_spec_read_resources(builder, fragi_node_get(root, "resources"), NULL, content);
-	fragi_spec_read_operators(builder, fragi_node_get(root, "operators"), content);
+	fragi_spec_read_operators(builder, fragi_node_get(root, "operators"), content->name,
+				  content);
 	fragi_spec_read_flows(builder, fragi_node_get(root, "flows"), content->name,
 			      &content->flows, &content->flow_count);
 }

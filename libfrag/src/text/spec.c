@@ -14,24 +14,25 @@
  * The keys at the top of a graph with `fragments`, then those of a graph of one fragment. Help
  * lists them in this order.
  */
-static const struct fragi_field application_fields[] = {
-	{"frag", false},      {"application", false},  {"arguments", false},
-	{"config", false},    {"extensions", false},   {"fragments", false},
-	{"flows", false},     {"metadata", false},     {"metadata_policy", false},
-	{"variables", false}, {"subgraphs", false},    {"clock", false},
-	{"services", false},  {"data_loggers", false}, {"tracking", false},
-	{"deadlines", false},
+static const struct fragi_key application_keys[] = {
+	{"frag"},      {"application"}, {"arguments"}, {"config"},          {"extensions"},
+	{"fragments"}, {"flows"},       {"metadata"},  {"metadata_policy"}, {"variables"},
+	{"subgraphs"}, {"clock"},       {"services"},  {"data_loggers"},    {"tracking"},
+	{"deadlines"},
 };
-static const struct fragi_field single_fields[] = {
-	{"frag", false},         {"application", false},  {"arguments", false},
-	{"config", false},       {"extensions", false},   {"fragments", false},
-	{"flows", false},        {"metadata", false},     {"metadata_policy", false},
-	{"resources", false},    {"operators", false},    {"compose", false},
-	{"scheduler", false},    {"requirements", false}, {"host", false},
-	{"on_failure", false},   {"watchdog", false},     {"variables", false},
-	{"thread_pools", false}, {"subgraphs", false},    {"clock", false},
-	{"services", false},     {"data_loggers", false}, {"tracking", false},
-	{"deadlines", false},
+static const struct fragi_key single_keys[] = {
+	{"frag"},       {"application"}, {"arguments"},    {"config"},          {"extensions"},
+	{"fragments"},  {"flows"},       {"metadata"},     {"metadata_policy"}, {"resources"},
+	{"operators"},  {"compose"},     {"scheduler"},    {"requirements"},    {"host"},
+	{"on_failure"}, {"watchdog"},    {"variables"},    {"thread_pools"},    {"subgraphs"},
+	{"clock"},      {"services"},    {"data_loggers"}, {"tracking"},        {"deadlines"},
+};
+
+/* Of a graph of one fragment the fragment reads the policy. */
+static const struct fragi_key metadata_keys[] = {
+	{"metadata", FRAGI_KEY_BOOL, FRAGI_MEMBER(struct fragi_spec, metadata)},
+	{"metadata_policy", FRAGI_KEY_WORD, FRAGI_MEMBER(struct fragi_spec, metadata_policy),
+	 .min = FRAG_METADATA_UPDATE, .words = fragi_metadata_policies},
 };
 
 static void parse_graph(struct fragi_builder *builder)
@@ -69,11 +70,11 @@ static bool check_version(struct fragi_builder *builder)
 	return false;
 }
 
-static size_t find_field(const struct fragi_field *fields, size_t count, const char *name)
+static size_t find_key(const struct fragi_key *keys, size_t count, const char *name)
 {
 	size_t i = 0;
 
-	while (i < count && strcmp(fields[i].name, name) != 0)
+	while (i < count && strcmp(keys[i].name, name) != 0)
 		i++;
 	return i;
 }
@@ -82,28 +83,28 @@ static void check_top(struct fragi_builder *builder)
 {
 	struct fragi_node *map = builder->root;
 	const struct fragi_node *fragments = fragi_node_get(map, "fragments");
-	struct fragi_field fields[FRAG_COUNT_OF(single_fields)];
-	size_t count = FRAG_COUNT_OF(application_fields), i;
+	struct fragi_key keys[FRAG_COUNT_OF(single_keys)];
+	size_t count = FRAG_COUNT_OF(application_keys), i;
 
 	if (fragments == NULL || fragments->kind != FRAGI_NODE_MAP) {
-		fragi_fields_check(builder, map, NULL, single_fields, FRAG_COUNT_OF(single_fields));
+		fragi_keys_check(builder, map, NULL, single_keys, FRAG_COUNT_OF(single_keys));
 		return;
 	}
 	/* A section of a fragment is a known key in the wrong place. */
-	memcpy(fields, application_fields, sizeof(application_fields));
+	memcpy(keys, application_keys, sizeof(application_keys));
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
-		i = find_field(single_fields, FRAG_COUNT_OF(single_fields), child->key->text);
-		if (i == FRAG_COUNT_OF(single_fields) ||
-		    find_field(fields, count, child->key->text) <
+		i = find_key(single_keys, FRAG_COUNT_OF(single_keys), child->key->text);
+		if (i == FRAG_COUNT_OF(single_keys) ||
+		    find_key(keys, count, child->key->text) <
 			    count) /* also when it is there twice */
 			continue;
 		fragi_builder_error(
 			builder, child->key, NULL,
 			"%s stands at the top, and there are fragments; move it into the fragment it is for",
 			child->key->text);
-		fields[count++] = single_fields[i];
+		keys[count++] = single_keys[i];
 	}
-	fragi_fields_check(builder, map, NULL, fields, count);
+	fragi_keys_check(builder, map, NULL, keys, count);
 }
 
 static void take_application(struct fragi_builder *builder)
@@ -204,8 +205,8 @@ static void read_all(struct fragi_builder *builder)
 	spec->extensions = extensions;
 	spec->extension_count = extension_count;
 	fragi_spec_read_services(builder, fragi_node_get(builder->root, "services"));
-	fragi_read_bool(builder, fragi_node_get(builder->root, "metadata"), NULL, "metadata",
-			&spec->metadata);
+	fragi_keys_read(builder, builder->root, NULL, metadata_keys,
+			fragments != NULL ? FRAG_COUNT_OF(metadata_keys) : 1, spec);
 	fragi_spec_read_tracking(builder, fragi_node_get(builder->root, "tracking"), NULL,
 				 &spec->tracking);
 	fragi_spec_read_clock(builder, fragi_node_get(builder->root, "clock"), NULL, &spec->clock);
@@ -213,8 +214,6 @@ static void read_all(struct fragi_builder *builder)
 		fragi_spec_read_loggers(builder, fragi_node_get(builder->root, "data_loggers"),
 					spec->application, NULL, &spec->loggers,
 					&spec->logger_count);
-		spec->metadata_policy =
-			fragi_spec_read_metadata_policy(builder, builder->root, NULL);
 		read_fragments(builder, fragments, extensions, extension_count);
 		fragi_spec_read_flows(builder, fragi_node_get(builder->root, "flows"), NULL,
 				      &spec->flows, &spec->flow_count);

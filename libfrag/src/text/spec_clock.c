@@ -2,9 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <base/units.h>
 #include <text/builder.h>
-#include <text/holoscan.h>
 #include <text/subgraph.h>
 
 /* `clock`: of a fragment, of its scheduler or, at the top, of all fragments. */
@@ -13,76 +11,36 @@ static enum fragi_clock_kind read_kind(struct fragi_builder *builder, const stru
 				       const char *subject)
 {
 	static const char *const words[] = {"realtime", "manual", "synthetic"};
-	const char *text = fragi_read_text(builder, node, subject, "the type of clock");
-	char advice[256];
+	int i = fragi_read_section_type(builder, node, subject, "the type of clock",
+					FRAGI_HOLOSCAN_CLOCK, "clock", words, FRAG_COUNT_OF(words));
 
-	if (text == NULL)
-		return FRAGI_CLOCK_MACHINE;
-	text = fragi_alias(FRAGI_HOLOSCAN_CLOCK, text);
-	for (size_t i = 0; i < FRAG_COUNT_OF(words); i++)
-		if (strcmp(text, words[i]) == 0)
-			return FRAGI_CLOCK_REALTIME + (enum fragi_clock_kind)i;
-	fragi_builder_error(builder, node, subject, "no clock \"%.80s\"%s", text,
-			    fragi_builder_advise(builder, advice, sizeof(advice), text, "clocks",
-						 words, FRAG_COUNT_OF(words)));
-	return FRAGI_CLOCK_MACHINE;
+	return i >= 0 ? FRAGI_CLOCK_REALTIME + (enum fragi_clock_kind)i : FRAGI_CLOCK_MACHINE;
 }
 
-static void read_number(struct fragi_builder *builder, const struct fragi_node *node,
-			const char *subject, const char *what, double min, double max, double *out)
-{
-	const char *text = fragi_read_text(builder, node, subject, what);
-	double value;
-
-	if (text == NULL)
-		return;
-	if (fragi_parse_f64(text, &value) < 0 || !(value >= min && value <= max))
-		fragi_builder_error(builder, node, subject,
-				    "%s \"%.80s\" is not a number from %.10g to %.10g", what, text,
-				    min, max);
-	else
-		*out = value;
-}
-
-static void read_realtime(struct fragi_builder *builder, struct fragi_node *map,
-			  const char *subject, struct fragi_clock_config *config)
-{
-	static const struct fragi_field fields[] = {
-		{"type", false},
-		{"initial_time_offset", false},
-		{"initial_time_scale", false},
-		{"use_time_since_epoch", false},
-	};
-
-	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
-	read_number(builder, fragi_node_get(map, "initial_time_offset"), subject,
-		    "initial_time_offset", -FRAGI_CLOCK_OFFSET_MAX_S, FRAGI_CLOCK_OFFSET_MAX_S,
-		    &config->offset_s);
-	read_number(builder, fragi_node_get(map, "initial_time_scale"), subject,
-		    "initial_time_scale", FRAGI_CLOCK_SCALE_MIN, FRAGI_CLOCK_SCALE_MAX,
-		    &config->scale);
-	fragi_read_bool(builder, fragi_node_get(map, "use_time_since_epoch"), subject,
-			"use_time_since_epoch", &config->since_epoch);
-}
-
-static void read_virtual(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
-			 struct fragi_clock_config *config)
-{
-	static const struct fragi_field fields[] = {{"type", false}, {"initial_timestamp", false}};
-
-	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
-	fragi_read_integer(builder, fragi_node_get(map, "initial_timestamp"), subject,
-			   "initial_timestamp", 0, FRAGI_CLOCK_TIME_MAX_NS - 1,
-			   &config->initial_ns);
-}
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_clock_config, m)
+static const struct fragi_key realtime_keys[] = {
+	{"type"},
+	{"initial_time_offset", FRAGI_KEY_NUMBER, MEMBER(offset_s),
+	 .least = -FRAGI_CLOCK_OFFSET_MAX_S, .most = FRAGI_CLOCK_OFFSET_MAX_S},
+	{"initial_time_scale", FRAGI_KEY_NUMBER, MEMBER(scale), .least = FRAGI_CLOCK_SCALE_MIN,
+	 .most = FRAGI_CLOCK_SCALE_MAX, .normal = 1},
+	{"use_time_since_epoch", FRAGI_KEY_BOOL, MEMBER(since_epoch)},
+};
+static const struct fragi_key virtual_keys[] = {
+	{"type"},
+	{"initial_timestamp", FRAGI_KEY_INTEGER, MEMBER(initial_ns),
+	 .max = FRAGI_CLOCK_TIME_MAX_NS - 1},
+};
 
 void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *node,
-			   const char *subject, struct fragi_spec_clock *out_clock)
+			   const char *subject, void *out)
 {
-	struct fragi_clock_config config = {.scale = 1};
+	struct fragi_spec_clock *out_clock = out;
+	struct fragi_clock_config config = {0};
 
 	if (node == NULL || node->kind == FRAGI_NODE_NULL || node->is_reported)
 		return;
+	fragi_keys_default(FRAGI_KEYS(realtime_keys), &config);
 	out_clock->place = node;
 	if (node->kind == FRAGI_NODE_SCALAR) {
 		config.kind = read_kind(builder, node, subject);
@@ -93,9 +51,11 @@ void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *nod
 				"clock lacks type; give it realtime, manual or synthetic");
 		config.kind = read_kind(builder, fragi_node_get(node, "type"), subject);
 		if (config.kind == FRAGI_CLOCK_REALTIME)
-			read_realtime(builder, node, subject, &config);
+			fragi_section_read(builder, node, subject, "clock",
+					   FRAGI_KEYS(realtime_keys), &config);
 		else if (config.kind != FRAGI_CLOCK_MACHINE)
-			read_virtual(builder, node, subject, &config);
+			fragi_section_read(builder, node, subject, "clock",
+					   FRAGI_KEYS(virtual_keys), &config);
 	}
 	out_clock->config = config;
 }

@@ -5,49 +5,41 @@
 
 /* `deadline` of an operator, and `deadlines`: of paths through a fragment or the application. */
 
-static const char *const misses[] = {"count", "drop", "stop"};
+static const char *const misses[] = {"count", "drop", "stop", NULL};
+static const char *const froms[] = {"tick", "acquisition", NULL};
 
-static void read_budget(struct fragi_builder *builder, const struct fragi_node *node,
-			const struct fragi_node *place, const char *subject, int64_t *out_ns)
-{
-	if (node == NULL) {
-		fragi_builder_error(builder, place, subject,
-				    "a deadline has no budget; add for example `budget: 20ms`");
-	} else if (fragi_read_duration(builder, node, subject, "budget", out_ns) && *out_ns == 0) {
-		fragi_builder_error(builder, node, subject, FRAGI_DEADLINE_NO_BUDGET);
+#define BUDGET(type)                                                                               \
+	{                                                                                          \
+		"budget", FRAGI_KEY_TIME, FRAGI_MEMBER(type, budget_ns),                           \
+			.missing = "a deadline has no budget; add for example `budget: 20ms`",     \
+			.zero = FRAGI_DEADLINE_NO_BUDGET                                           \
 	}
-}
-
-static enum frag_on_miss read_on_miss(struct fragi_builder *builder, const struct fragi_node *map,
-				      const char *subject)
-{
-	int i = fragi_read_word(builder, fragi_node_get(map, "on_miss"), subject, "on_miss", misses,
-				FRAG_COUNT_OF(misses));
-
-	return i >= 0 ? (enum frag_on_miss)i : FRAG_ON_MISS_COUNT;
-}
+static const struct fragi_key deadline_keys[] = {
+	BUDGET(struct fragi_deadline),
+	{"from", FRAGI_KEY_WORD, FRAGI_MEMBER(struct fragi_deadline, from_acquisition),
+	 .words = froms},
+	{"on_miss", FRAGI_KEY_WORD, FRAGI_MEMBER(struct fragi_deadline, on_miss), .words = misses},
+};
+static const struct fragi_key path_keys[] = {
+	{"path"},
+	BUDGET(struct fragi_spec_path),
+	{"on_miss", FRAGI_KEY_WORD, FRAGI_MEMBER(struct fragi_spec_path, on_miss), .words = misses},
+};
 
 void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *node,
-			      const char *subject, struct fragi_deadline *out_deadline)
+			      const char *subject, void *out)
 {
-	static const struct fragi_field fields[] = {
-		{"budget", false}, {"from", false}, {"on_miss", false}};
-	static const char *const froms[] = {"tick", "acquisition"};
-	struct fragi_deadline deadline = {0};
+	struct fragi_deadline *out_deadline = out, deadline = {0};
 
 	if (node == NULL || node->kind == FRAGI_NODE_NULL)
 		return;
 	if (node->kind == FRAGI_NODE_SCALAR) {
-		read_budget(builder, node, node, subject, &out_deadline->budget_ns);
+		fragi_key_read(builder, node, subject, &deadline_keys[0], out_deadline);
 		return;
 	}
-	if (fragi_read_map(builder, node, subject, "deadline") == NULL)
+	if (!fragi_section_read(builder, node, subject, "deadline", FRAGI_KEYS(deadline_keys),
+				&deadline))
 		return;
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	read_budget(builder, fragi_node_get(node, "budget"), node, subject, &deadline.budget_ns);
-	deadline.from_acquisition = fragi_read_word(builder, fragi_node_get(node, "from"), subject,
-						    "from", froms, FRAG_COUNT_OF(froms)) == 1;
-	deadline.on_miss = read_on_miss(builder, node, subject);
 	if (deadline.on_miss == FRAG_ON_MISS_DROP && !deadline.from_acquisition)
 		fragi_builder_error(builder, fragi_node_get(node, "on_miss"), subject,
 				    FRAGI_DEADLINE_DROPS_TICK);
@@ -101,18 +93,13 @@ static int find_op(struct fragi_builder *builder, const struct fragi_node *node,
 static bool read_path(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
 		      struct fragi_spec_path *path)
 {
-	static const struct fragi_field fields[] = {
-		{"path", false}, {"budget", false}, {"on_miss", false}};
 	const char *subject = fragment != NULL ? fragment : NULL;
 	struct fragi_node *list;
 	bool is_whole = true;
 
 	path->place = node;
-	if (fragi_read_map(builder, node, subject, "a deadline") == NULL)
+	if (!fragi_section_read(builder, node, subject, "a deadline", FRAGI_KEYS(path_keys), path))
 		return false;
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	read_budget(builder, fragi_node_get(node, "budget"), node, subject, &path->budget_ns);
-	path->on_miss = read_on_miss(builder, node, subject);
 	list = fragi_read_list(builder, fragi_node_get(node, "path"), subject, "path");
 	if (list == NULL || list->count < 2 || list->count > FRAGI_SPEC_PATH_MAX) {
 		fragi_builder_error(builder, list != NULL ? list : node, subject,

@@ -70,7 +70,7 @@ static void note_sha256(struct fragi_builder *builder, const struct fragi_node *
 static bool read_extension(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, struct fragi_spec_extension *out)
 {
-	static const struct fragi_field fields[] = {{"name", false}, {"sha256", false}};
+	static const struct fragi_key fields[] = {{"name"}, {"sha256"}};
 	const struct fragi_node *name, *sha256;
 
 	*out = (struct fragi_spec_extension){.place = node};
@@ -78,7 +78,7 @@ static bool read_extension(struct fragi_builder *builder, struct fragi_node *nod
 		out->library = out->named = read_library(builder, node, subject);
 		return out->library != NULL;
 	}
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+	fragi_keys_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
 	name = fragi_node_get(node, "name");
 	sha256 = fragi_node_get(node, "sha256");
 	if (name == NULL)

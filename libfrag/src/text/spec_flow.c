@@ -11,8 +11,8 @@
 #define EDGE_WORDS_MAX 16
 #define NAMES_MAX 256
 
-enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct fragi_node *node,
-				   const char *subject)
+void fragi_spec_read_policy(struct fragi_builder *builder, struct fragi_node *node,
+			    const char *subject, void *out)
 {
 	const char *words[POLICY_WORDS_MAX];
 	unsigned int policies[POLICY_WORDS_MAX] = {0};
@@ -30,7 +30,8 @@ enum frag_policy fragi_read_policy(struct fragi_builder *builder, const struct f
 		}
 	}
 	i = fragi_read_word(builder, node, subject, "policy", words, count);
-	return i >= 0 ? (enum frag_policy)policies[i] : FRAG_POLICY_DEFAULT;
+	if (i >= 0)
+		*(enum frag_policy *)out = (enum frag_policy)policies[i];
 }
 
 /* Copies a text without the blanks around it. */
@@ -225,8 +226,8 @@ static void read_to(struct fragi_builder *builder, struct fragi_node *node, cons
 	}
 }
 
-static void read_edge(struct fragi_builder *builder, const struct fragi_node *node,
-		      const char *fragment, struct fragi_spec_flow *flow)
+static void read_edge(struct fragi_builder *builder, struct fragi_node *node, const char *fragment,
+		      void *out)
 {
 	const char *words[EDGE_WORDS_MAX] = {"auto", "inproc"}, *name;
 	size_t count = 2;
@@ -242,21 +243,29 @@ static void read_edge(struct fragi_builder *builder, const struct fragi_node *no
 			words[i]);
 		return;
 	}
-	flow->edge = i >= 0 ? words[i] : NULL;
+	if (i >= 0)
+		*(const char **)out = words[i];
 }
+
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_flow, m)
+static const struct fragi_key keys[] = {
+	{"from"},
+	{"to"},
+	{"capacity", FRAGI_KEY_INTEGER, MEMBER(capacity), .min = 1, .max = FRAGI_CAPACITY_MAX},
+	{"policy", MEMBER(policy), .read = fragi_spec_read_policy},
+	{"edge", MEMBER(edge), .read = read_edge},
+	{"when"},
+	{"encrypt", FRAGI_KEY_BOOL, MEMBER(encrypt)},
+	{"dynamic", FRAGI_KEY_BOOL, MEMBER(is_dynamic)},
+};
 
 static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node,
 			  const char *fragment, struct fragi_spec_flow *flow)
 {
-	static const struct fragi_field fields[] = {
-		{"from", false}, {"to", false},   {"capacity", false}, {"policy", false},
-		{"edge", false}, {"when", false}, {"encrypt", false},  {"dynamic", false},
-	};
 	struct fragi_node *from, *to;
 	const char *text;
-	int64_t capacity = 0;
 
-	fragi_fields_check(builder, node, fragment, fields, FRAG_COUNT_OF(fields));
+	fragi_keys_check(builder, node, fragment, FRAGI_KEYS(keys));
 	from = fragi_node_get(node, "from");
 	to = fragi_node_get(node, "to");
 	if (from == NULL || to == NULL)
@@ -267,20 +276,12 @@ static void read_flow_map(struct fragi_builder *builder, struct fragi_node *node
 		read_end(builder, from, text, fragment, END_FITS, &flow->from);
 	if (to != NULL)
 		read_to(builder, to, fragment, flow);
-	fragi_read_integer(builder, fragi_node_get(node, "capacity"), fragment, "capacity", 1,
-			   FRAGI_CAPACITY_MAX, &capacity);
-	flow->capacity = (uint32_t)capacity;
-	flow->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), fragment);
+	fragi_keys_read(builder, node, fragment, FRAGI_KEYS(keys), flow);
 	if (fragi_policy(flow->policy)->capacity != 0 && flow->capacity != 0)
 		fragi_builder_error(
 			builder, fragi_node_get(node, "capacity")->key, fragment,
 			"policy %s keeps the newest message only and has no capacity; leave capacity out",
 			fragi_policy(flow->policy)->name);
-	read_edge(builder, fragi_node_get(node, "edge"), fragment, flow);
-	fragi_read_bool(builder, fragi_node_get(node, "encrypt"), fragment, "encrypt",
-			&flow->encrypt);
-	fragi_read_bool(builder, fragi_node_get(node, "dynamic"), fragment, "dynamic",
-			&flow->is_dynamic);
 }
 
 static void check_apart(struct fragi_builder *builder, const struct fragi_spec_flow *flow)

@@ -1,56 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
-#include <base/units.h>
 #include <text/builder.h>
 
-static const struct fragi_field fragment_fields[] = {
-	{"extensions", false}, {"resources", false},       {"operators", false},
-	{"compose", false},    {"metadata_policy", false}, {"flows", false},
-	{"scheduler", false},  {"requirements", false},    {"host", false},
-	{"on_failure", false}, {"watchdog", false},        {"metadata", false},
-	{"when", false},       {"thread_pools", false},    {"subgraphs", false},
-	{"clock", false},      {"services", false},        {"data_loggers", false},
-	{"tracking", false},   {"deadlines", false},
+#define COMPOSE 3 /* it says whether all operators are known; what follows it can be read last */
+#define OF_ALL 14 /* from here on keys of the application in a graph of one fragment */
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_fragment, m)
+static const struct fragi_key fragment_keys[] = {
+	{"extensions"},
+	{"resources"},
+	{"operators"},
+	{"compose", FRAGI_KEY_NAME, MEMBER(compose)},
+	{"metadata_policy", FRAGI_KEY_WORD, MEMBER(metadata_policy), .min = FRAG_METADATA_UPDATE,
+	 .words = fragi_metadata_policies},
+	{"flows"},
+	{"scheduler", MEMBER(scheduler), .read = fragi_spec_read_scheduler},
+	{"requirements", MEMBER(requirements), .read = fragi_spec_read_requirements},
+	{"host", FRAGI_KEY_NAME, MEMBER(host)},
+	{"on_failure", MEMBER(on_failure), .read = fragi_spec_read_on_failure},
+	{"watchdog", FRAGI_KEY_DURATION, MEMBER(watchdog_ns)},
+	{"metadata", FRAGI_KEY_BOOL, MEMBER(metadata)},
+	{"when"},
+	{"thread_pools", .read = fragi_spec_read_thread_pools}, /* after the scheduler */
+	{"subgraphs"},
+	{"clock", MEMBER(clock), .read = fragi_spec_read_clock},
+	{"services"},
+	{"data_loggers"},
+	{"tracking", MEMBER(tracking), .read = fragi_spec_read_tracking},
+	{"deadlines"},
 };
 
-static void read_fields(struct fragi_builder *builder, struct fragi_node *map,
-			struct fragi_spec_fragment *fragment)
+static void read_keys(struct fragi_builder *builder, struct fragi_node *map,
+		      struct fragi_spec_fragment *fragment)
 {
-	char scheduler[FRAG_NAME_MAX + 32];
-	bool metadata;
+	const char *name = fragment->name;
+	bool is_root = map == builder->root;
 
-	snprintf(scheduler, sizeof(scheduler), "%s.scheduler", fragment->name);
-	fragment->compose =
-		fragi_read_name(builder, fragi_node_get(map, "compose"), fragment->name, "compose");
+	assert(strcmp(fragment_keys[COMPOSE].name, "compose") == 0 &&
+	       strcmp(fragment_keys[OF_ALL].name, "subgraphs") == 0);
+	fragi_keys_read(builder, map, name, &fragment_keys[COMPOSE], 1, fragment);
+	if (!is_root)
+		fragi_keys_read(builder, map, name, &fragment_keys[OF_ALL],
+				FRAG_COUNT_OF(fragment_keys) - OF_ALL, fragment);
 	if (fragi_node_get(map, "compose") != NULL)
-		fragi_builder_note(builder, &builder->composed, fragment->name, fragment);
-	fragment->is_composed = fragi_strmap_get(&builder->composed, fragment->name) != NULL;
+		fragi_builder_note(builder, &builder->composed, name, fragment);
+	fragment->is_composed = fragi_strmap_get(&builder->composed, name) != NULL;
 	fragi_spec_read_resources(builder, fragi_node_get(map, "resources"),
-				  map != builder->root ? fragi_node_get(map, "services") : NULL,
-				  fragment);
-	fragi_spec_read_loggers(builder, fragi_node_get(map, "data_loggers"), fragment->name,
-				map != builder->root ? builder->spec : NULL, &fragment->loggers,
+				  !is_root ? fragi_node_get(map, "services") : NULL, fragment);
+	fragi_spec_read_loggers(builder, fragi_node_get(map, "data_loggers"), name,
+				!is_root ? builder->spec : NULL, &fragment->loggers,
 				&fragment->logger_count);
-	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), fragment);
-	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), fragment->name,
-			      &fragment->flows, &fragment->flow_count);
-	fragi_spec_read_scheduler(builder, fragi_node_get(map, "scheduler"), scheduler,
-				  &fragment->scheduler);
-	fragi_spec_read_thread_pools(builder, fragi_node_get(map, "thread_pools"), fragment);
-	fragi_spec_read_requirements(builder, fragi_node_get(map, "requirements"), fragment->name,
-				     &fragment->requirements);
-	fragment->host =
-		fragi_read_name(builder, fragi_node_get(map, "host"), fragment->name, "host");
-	fragi_spec_read_on_failure(builder, fragi_node_get(map, "on_failure"), fragment->name,
-				   &fragment->on_failure);
-	fragi_read_duration(builder, fragi_node_get(map, "watchdog"), fragment->name, "watchdog",
-			    &fragment->watchdog_ns);
-	if (fragi_read_bool(builder, fragi_node_get(map, "metadata"), fragment->name, "metadata",
-			    &metadata))
-		fragment->metadata = metadata;
-	fragment->metadata_policy = fragi_spec_read_metadata_policy(builder, map, fragment->name);
+	fragi_spec_read_operators(builder, fragi_node_get(map, "operators"), name, fragment);
+	fragi_spec_read_flows(builder, fragi_node_get(map, "flows"), name, &fragment->flows,
+			      &fragment->flow_count);
+	fragi_keys_read(builder, map, name, &fragment_keys[COMPOSE + 1], OF_ALL - COMPOSE - 1,
+			fragment);
+	if (!is_root)
+		fragi_spec_read_deadlines(builder, fragi_node_get(map, "deadlines"), name,
+					  &fragment->deadlines, &fragment->deadline_count);
 }
 
 void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *map,
@@ -69,8 +77,7 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 			fragi_builder_error(
 				builder, fragi_node_get(map, "subgraphs")->key, name,
 				"subgraphs stand at the top, for all fragments; move them there");
-		fragi_fields_check(builder, map, name, fragment_fields,
-				   FRAG_COUNT_OF(fragment_fields));
+		fragi_keys_check(builder, map, name, FRAGI_KEYS(fragment_keys));
 		fragi_spec_read_extensions(builder, fragi_node_get(map, "extensions"), name,
 					   extensions, extension_count, &fragment->extensions,
 					   &fragment->extension_count);
@@ -78,16 +85,7 @@ void fragi_spec_read_fragment(struct fragi_builder *builder, struct fragi_node *
 		fragment->extensions = extensions;
 		fragment->extension_count = extension_count;
 	}
-	if (!is_root) {
-		fragi_spec_read_tracking(builder, fragi_node_get(map, "tracking"), name,
-					 &fragment->tracking);
-		fragi_spec_read_clock(builder, fragi_node_get(map, "clock"), name,
-				      &fragment->clock);
-	}
-	read_fields(builder, map, fragment);
-	if (!is_root)
-		fragi_spec_read_deadlines(builder, fragi_node_get(map, "deadlines"), name,
-					  &fragment->deadlines, &fragment->deadline_count);
+	read_keys(builder, map, fragment);
 	operators = fragi_node_get(map, "operators");
 	if (fragment->operator_count == 0 && fragi_node_get(map, "compose") == NULL &&
 	    (operators == NULL ||

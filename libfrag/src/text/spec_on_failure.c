@@ -9,79 +9,53 @@
  * the fragments of a host must agree. Those that name no host get one with those that want the
  * same.
  */
-#define INTENSITY 3
 #define PERIOD_NS INT64_C(60000000000)
 #define BACKOFF_NS INT64_C(100000000)
 #define LEASE_NS INT64_C(10000000000)
 
 /* Shorter than some beats, it would end because of a message that is late. */
-static void read_lease(struct fragi_builder *builder, const struct fragi_node *map,
-		       const char *subject, struct fragi_spec_on_failure *out)
+static void read_lease(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
+		       void *out)
 {
-	const struct fragi_node *node = fragi_node_get(map, "lease");
+	struct fragi_spec_on_failure *on_failure = out;
+	int64_t *lease_ns = &on_failure->lease_ns;
 
-	out->lease_ns = LEASE_NS;
+	*lease_ns = on_failure->policy == FRAGI_ON_FAILURE_MIGRATE ? LEASE_NS : 0;
 	if (node == NULL)
 		return;
-	if (out->policy != FRAGI_ON_FAILURE_MIGRATE)
+	if (on_failure->policy != FRAGI_ON_FAILURE_MIGRATE)
 		fragi_builder_error(builder, node, subject,
 				    "on_failure lease is for policy migrate only; leave it out");
-	else if (fragi_read_duration(builder, node, subject, "on_failure lease", &out->lease_ns) &&
-		 out->lease_ns != 0 &&
-		 (out->lease_ns < FRAGI_SPEC_LEASE_MIN_NS ||
-		  out->lease_ns > FRAGI_SPEC_LEASE_MAX_NS))
+	else if (fragi_read_duration(builder, node, subject, "on_failure lease", lease_ns) &&
+		 *lease_ns != 0 &&
+		 (*lease_ns < FRAGI_SPEC_LEASE_MIN_NS || *lease_ns > FRAGI_SPEC_LEASE_MAX_NS))
 		fragi_builder_error(builder, node, subject,
 				    "on_failure lease is neither 0s nor from 1s to 1h");
 }
 
-static void read_restart(struct fragi_builder *builder, const struct fragi_node *map,
-			 const char *subject, enum fragi_failure_policy policy,
-			 struct fragi_spec_on_failure *out)
-{
-	int64_t number = INTENSITY;
+static const char *const policies[] = {"stop", "restart", "migrate", NULL};
 
-	*out = (struct fragi_spec_on_failure){
-		.policy = policy,
-		.period_ns = PERIOD_NS,
-		.backoff_ns = BACKOFF_NS,
-	};
-	fragi_read_integer(builder, fragi_node_get(map, "intensity"), subject,
-			   "on_failure intensity", 1, FRAGI_SPEC_INTENSITY_MAX, &number);
-	out->intensity = (uint32_t)number;
-	fragi_read_duration(builder, fragi_node_get(map, "period"), subject, "on_failure period",
-			    &out->period_ns);
-	fragi_read_duration(builder, fragi_node_get(map, "backoff"), subject, "on_failure backoff",
-			    &out->backoff_ns);
-	read_lease(builder, map, subject, out);
-	if (policy != FRAGI_ON_FAILURE_MIGRATE)
-		out->lease_ns = 0;
-}
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_on_failure, m)
+static const struct fragi_key keys[] = {
+	{"policy", FRAGI_KEY_WORD, MEMBER(policy), .words = policies, .what = "on_failure policy"},
+	{"intensity", FRAGI_KEY_INTEGER, MEMBER(intensity), .min = 1,
+	 .max = FRAGI_SPEC_INTENSITY_MAX, .usual = 3, .what = "on_failure intensity"},
+	{"period", FRAGI_KEY_DURATION, MEMBER(period_ns), .usual = PERIOD_NS,
+	 .what = "on_failure period"},
+	{"backoff", FRAGI_KEY_DURATION, MEMBER(backoff_ns), .usual = BACKOFF_NS,
+	 .what = "on_failure backoff"},
+	{"lease", .read = read_lease}, /* after the policy */
+};
 
 void fragi_spec_read_on_failure(struct fragi_builder *builder, struct fragi_node *map,
-				const char *subject, struct fragi_spec_on_failure *out)
+				const char *subject, void *out)
 {
-	static const struct fragi_field fields[] = {{"policy", false},
-						    {"intensity", false},
-						    {"period", false},
-						    {"backoff", false},
-						    {"lease", false}};
-	static const char *const words[] = {"stop", "restart", "migrate"};
-	static const enum fragi_failure_policy policies[] = {
-		FRAGI_ON_FAILURE_STOP, FRAGI_ON_FAILURE_RESTART, FRAGI_ON_FAILURE_MIGRATE};
-	struct fragi_spec_on_failure given;
-	const struct fragi_node *policy;
-	int i;
+	struct fragi_spec_on_failure given = {0};
 
-	map = fragi_read_map(builder, map, subject, "on_failure");
-	if (map == NULL)
-		return;
-	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
-	policy = fragi_node_get(map, "policy");
-	i = fragi_read_word(builder, policy, subject, "on_failure policy", words,
-			    FRAG_COUNT_OF(words));
-	read_restart(builder, map, subject, i > 0 ? policies[i] : FRAGI_ON_FAILURE_STOP, &given);
-	if (i > 0)
-		*out = given;
+	fragi_keys_default(FRAGI_KEYS(keys), &given);
+	if (fragi_section_read(builder, map, subject, "on_failure", FRAGI_KEYS(keys), &given) &&
+	    given.policy != FRAGI_ON_FAILURE_STOP)
+		*(struct fragi_spec_on_failure *)out = given;
 }
 
 bool fragi_spec_same_on_failure(const struct fragi_spec_on_failure *a,

@@ -2,12 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/policy.h>
 #include <text/builder.h>
 #include <text/holoscan.h>
 
 #define OR_KEY "or_combine_port_conditions"
-#define PATH_SIZE (2 * FRAG_NAME_MAX + 2)
 
 static void read_condition(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, struct fragi_strmap *names,
@@ -89,82 +87,17 @@ static void read_conditions(struct fragi_builder *builder, struct fragi_node *li
 	fragi_strmap_fini(&names);
 }
 
-/* A duration, or a frequency, which is not 0. */
-static void read_time(struct fragi_builder *builder, const struct fragi_node *node,
-		      const char *subject, const char *what, int64_t *out_ns)
-{
-	if (fragi_read_duration(builder, node, subject, what, out_ns) && *out_ns == 0)
-		fragi_builder_error(builder, node, subject, "%s is 0; leave it out to have none",
-				    what);
-}
-
-static void read_port(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-		      struct fragi_spec_port *port)
-{
-	static const struct fragi_field fields[] = {
-		{"capacity", false}, {"policy", false},  {"condition", false}, {"take", false},
-		{"age", false},      {"missing", false}, {"default", false},   {"rate", false}};
-	static const char *const conditions[] = {"none"};
-	const struct fragi_node *condition;
-	int64_t capacity = 0;
-	char path[PATH_SIZE + FRAG_NAME_MAX + 2];
-
-	port->place = node->key;
-	if (!fragi_check_name(builder, node->key, subject, "port", node->key->text))
-		return;
-	port->name = node->key->text;
-	snprintf(path, sizeof(path), "%s.%s", subject, port->name);
-	node = fragi_read_map(builder, node, path, "a port");
-	if (node == NULL)
-		return;
-	fragi_fields_check(builder, node, path, fields, FRAG_COUNT_OF(fields));
-	fragi_read_integer(builder, fragi_node_get(node, "capacity"), path, "capacity", 1,
-			   FRAGI_CAPACITY_MAX, &capacity);
-	port->capacity = (uint32_t)capacity;
-	port->policy = fragi_read_policy(builder, fragi_node_get(node, "policy"), path);
-	read_time(builder, fragi_node_get(node, "rate"), path, "rate", &port->rate_ns);
-	condition = fragi_node_get(node, "condition");
-	port->no_condition = fragi_read_word(builder, condition, path, "condition", conditions,
-					     FRAG_COUNT_OF(conditions)) == 0;
-	fragi_spec_read_timing(builder, node, path, port);
-}
-
-static void read_ports(struct fragi_builder *builder, struct fragi_node *map, const char *subject,
-		       struct fragi_spec_operator *op)
-{
-	map = fragi_read_map(builder, map, subject, "ports");
-	if (map == NULL)
-		return;
-	op->ports = fragi_builder_alloc(builder, map->count, sizeof(*op->ports));
-	for (struct fragi_node *child = map->first; op->ports != NULL && child != NULL;
-	     child = child->next)
-		read_port(builder, child, subject, &op->ports[op->port_count++]);
-}
-
-enum frag_metadata_policy fragi_spec_read_metadata_policy(struct fragi_builder *builder,
-							  const struct fragi_node *map,
-							  const char *subject)
-{
-	static const char *const words[] = {"update", "inplace_update", "reject", "raise"};
-	static const enum frag_metadata_policy policies[] = {
-		FRAG_METADATA_UPDATE, FRAG_METADATA_INPLACE_UPDATE, FRAG_METADATA_REJECT,
-		FRAG_METADATA_RAISE};
-	int i = fragi_read_word(builder, fragi_node_get(map, "metadata_policy"), subject,
-				"metadata_policy", words, FRAG_COUNT_OF(words));
-
-	return i >= 0 ? policies[i] : FRAG_METADATA_DEFAULT;
-}
+const char *const fragi_metadata_policies[] = {"update", "inplace_update", "reject", "raise", NULL};
 
 /* One of a subgraph that a library lists; those of the graph were expanded before. */
-static void read_instance_fields(struct fragi_builder *builder, struct fragi_node *node,
-				 const char *subject, struct fragi_spec_operator *op,
-				 struct fragi_settings *settings)
+static void read_instance_keys(struct fragi_builder *builder, struct fragi_node *node,
+			       const char *subject, struct fragi_spec_operator *op,
+			       struct fragi_settings *settings)
 {
-	static const struct fragi_field fields[] = {
-		{"subgraph", false}, {"parameters", false}, {"when", false}};
+	static const struct fragi_key fields[] = {{"subgraph"}, {"parameters"}, {"when"}};
 	struct fragi_node *parameters;
 
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+	fragi_keys_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
 	op->subgraph =
 		fragi_read_name(builder, fragi_node_get(node, "subgraph"), subject, "subgraph");
 	op->is_flawed = op->subgraph == NULL;
@@ -174,23 +107,32 @@ static void read_instance_fields(struct fragi_builder *builder, struct fragi_nod
 		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
 }
 
-static void read_operator_fields(struct fragi_builder *builder, struct fragi_node *node,
-				 const char *subject, struct fragi_spec_operator *op,
-				 struct fragi_settings *settings)
-{
-	static const struct fragi_field fields[] = {
-		{"type", false},       {"parameters", false},
-		{"conditions", false}, {"ports", false},
-		{"when", false},       {"watchdog", false},
-		{"metadata", false},   {"metadata_policy", false},
-		{OR_KEY, false},       {"resources", false},
-		{"align", false},      {"deadline", false},
-		{"rate", false},       {"budget", false},
-	};
-	struct fragi_node *parameters;
-	bool metadata;
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_operator, m)
+static const struct fragi_key operator_keys[] = {
+	{"type"},
+	{"parameters"},
+	{"conditions"},
+	{"ports", .read = fragi_spec_read_ports},
+	{"when"},
+	{"watchdog", FRAGI_KEY_TIME, MEMBER(watchdog_ns)},
+	{"metadata", FRAGI_KEY_BOOL, MEMBER(metadata)},
+	{"metadata_policy", FRAGI_KEY_WORD, MEMBER(metadata_policy), .min = FRAG_METADATA_UPDATE,
+	 .words = fragi_metadata_policies},
+	{OR_KEY},
+	{"resources", .read = fragi_spec_read_references},
+	{"align", MEMBER(align), .read = fragi_spec_read_align},
+	{"deadline", MEMBER(deadline), .read = fragi_spec_read_deadline},
+	{"rate", FRAGI_KEY_TIME, MEMBER(rate_ns)},
+	{"budget", FRAGI_KEY_TIME, MEMBER(budget_ns)},
+};
 
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
+static void read_operator_keys(struct fragi_builder *builder, struct fragi_node *node,
+			       const char *subject, struct fragi_spec_operator *op,
+			       struct fragi_settings *settings)
+{
+	struct fragi_node *parameters;
+
+	fragi_section_read(builder, node, subject, "an operator", FRAGI_KEYS(operator_keys), op);
 	op->type = fragi_spec_read_type(builder, fragi_node_get(node, "type"), subject,
 					FRAGI_HOLOSCAN_OPERATOR);
 	parameters =
@@ -199,18 +141,6 @@ static void read_operator_fields(struct fragi_builder *builder, struct fragi_nod
 		fragi_settings_read(builder, parameters, subject, NULL, 0, settings);
 	read_conditions(builder, fragi_node_get(node, "conditions"), fragi_node_get(node, OR_KEY),
 			subject, op);
-	read_ports(builder, fragi_node_get(node, "ports"), subject, op);
-	fragi_spec_read_references(builder, fragi_node_get(node, "resources"), subject,
-				   &op->resources, &op->resource_count);
-	fragi_spec_read_deadline(builder, fragi_node_get(node, "deadline"), subject, &op->deadline);
-	fragi_spec_read_align(builder, fragi_node_get(node, "align"), subject, &op->align);
-	op->metadata_policy = fragi_spec_read_metadata_policy(builder, node, subject);
-	if (fragi_read_bool(builder, fragi_node_get(node, "metadata"), subject, "metadata",
-			    &metadata))
-		op->metadata = metadata;
-	read_time(builder, fragi_node_get(node, "watchdog"), subject, "watchdog", &op->watchdog_ns);
-	read_time(builder, fragi_node_get(node, "rate"), subject, "rate", &op->rate_ns);
-	read_time(builder, fragi_node_get(node, "budget"), subject, "budget", &op->budget_ns);
 }
 
 static void read_operator(struct fragi_builder *builder, struct fragi_node *operators,
@@ -235,9 +165,9 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *oper
 	op->is_flawed = node->is_reported;
 	map = fragi_read_map(builder, node, path, "an operator");
 	if (map != NULL && fragi_node_get(map, "subgraph") != NULL)
-		read_instance_fields(builder, map, path, op, &settings);
+		read_instance_keys(builder, map, path, op, &settings);
 	else if (map != NULL)
-		read_operator_fields(builder, map, path, op, &settings);
+		read_operator_keys(builder, map, path, op, &settings);
 	/* Without a composer an operator needs a type. A wrong type was reported already. */
 	if (!fragment->is_composed && (map != NULL || node->kind == FRAGI_NODE_NULL) &&
 	    fragi_node_get(map, "type") == NULL && fragi_node_get(map, "subgraph") == NULL)
@@ -248,11 +178,12 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *oper
 }
 
 void fragi_spec_read_operators(struct fragi_builder *builder, struct fragi_node *map,
-			       struct fragi_spec_fragment *fragment)
+			       const char *subject, void *out)
 {
+	struct fragi_spec_fragment *fragment = out;
 	size_t composed = 0, count;
 
-	map = fragi_read_map(builder, map, fragment->name, "operators");
+	map = fragi_read_map(builder, map, subject, "operators");
 	if (fragment->is_composed)
 		composed = fragi_sets_left(builder, fragment->name);
 	count = (map != NULL ? map->count : 0) + composed;

@@ -11,14 +11,14 @@
  * may take at most, the labels that a worker is to have, and the fragments that are to run on the
  * same worker (near) or on another one (apart).
  */
-static const struct fragi_field fields[] = {
-	{"cpu", false},          {"cpuLimit", false},
-	{"gpu", false},          {"gpuLimit", false},
-	{"memory", false},       {"memoryLimit", false},
-	{"gpuMemory", false},    {"gpuMemoryLimit", false},
-	{"sharedMemory", false}, {"sharedMemoryLimit", false},
-	{"labels", false},       {"near", false},
-	{"apart", false},        {"affinity", true},
+static const struct fragi_key keys[] = {
+	{"cpu"},          {"cpuLimit"},
+	{"gpu"},          {"gpuLimit"},
+	{"memory"},       {"memoryLimit"},
+	{"gpuMemory"},    {"gpuMemoryLimit"},
+	{"sharedMemory"}, {"sharedMemoryLimit"},
+	{"labels"},       {"near"},
+	{"apart"},        {"affinity", FRAGI_KEY_LATER},
 };
 
 static bool read_amount(struct fragi_builder *builder, const struct fragi_node *node,
@@ -133,15 +133,16 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *nod
 }
 
 void fragi_spec_read_requirements(struct fragi_builder *builder, struct fragi_node *map,
-				  const char *fragment, struct fragi_spec_requirements *out)
+				  const char *fragment, void *section)
 {
+	struct fragi_spec_requirements *out = section;
 	char subject[FRAG_NAME_MAX + 32];
 
 	snprintf(subject, sizeof(subject), "%s.requirements", fragment);
 	map = fragi_read_map(builder, map, fragment, "requirements");
 	if (map == NULL)
 		return;
-	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
+	fragi_keys_check(builder, map, subject, FRAGI_KEYS(keys));
 	out->place = map->key;
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		read_amounts(builder, map, subject, (enum fragi_amount)i, out);

@@ -155,16 +155,16 @@ void fragi_spec_read_services(struct fragi_builder *builder, struct fragi_node *
 }
 
 void fragi_spec_read_references(struct fragi_builder *builder, struct fragi_node *list,
-				const char *subject, struct fragi_spec_reference **out,
-				size_t *out_count)
+				const char *subject, void *out)
 {
+	struct fragi_spec_operator *op = out;
 	const char *text;
 
 	list = fragi_read_list(builder, list, subject, "resources");
 	if (list == NULL)
 		return;
-	*out = fragi_builder_alloc(builder, list->count, sizeof(**out));
-	for (const struct fragi_node *child = list->first; *out != NULL && child != NULL;
+	op->resources = fragi_builder_alloc(builder, list->count, sizeof(*op->resources));
+	for (const struct fragi_node *child = list->first; op->resources != NULL && child != NULL;
 	     child = child->next) {
 		text = fragi_read_text(builder, child, subject, "a resource");
 		if (text == NULL)
@@ -175,7 +175,8 @@ void fragi_spec_read_references(struct fragi_builder *builder, struct fragi_node
 					    text, text);
 			continue;
 		}
-		(*out)[(*out_count)++] = (struct fragi_spec_reference){text + 1, child};
+		op->resources[op->resource_count++] =
+			(struct fragi_spec_reference){text + 1, child};
 	}
 }
 

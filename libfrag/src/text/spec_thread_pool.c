@@ -9,6 +9,7 @@
  * where the fragment is composed (graph/thread_pool.c).
  */
 #define SUBJECT_SIZE (2 * FRAG_NAME_MAX + 32)
+#define NO_DEADLINE UINT64_MAX /* it is the period */
 
 static void read_member(struct fragi_builder *builder, const struct fragi_node *node,
 			const struct fragi_spec_fragment *fragment, const char *subject,
@@ -51,61 +52,44 @@ static void read_members(struct fragi_builder *builder, struct fragi_node *node,
 		read_member(builder, child, fragment, subject, entry);
 }
 
-/* A number without a unit is in nanoseconds, as in Holoscan. */
-static bool read_time(struct fragi_builder *builder, struct fragi_node *node, const char *subject,
-		      const char *what, uint64_t *out_ns)
-{
-	const char *text = fragi_read_text(builder, fragi_node_get(node, what), subject, what);
-	int64_t ns = 0;
+static const char *const policies[] = {"fifo",           "rr", "deadline", "SCHED_FIFO", "SCHED_RR",
+				       "SCHED_DEADLINE", NULL};
 
-	if (text == NULL)
-		return false;
-	if (fragi_parse_duration(text, &ns) < 0) {
-		fragi_builder_error(
-			builder, fragi_node_get(node, what), subject,
-			"%s \"%.80s\" is not a valid duration; write nanoseconds, or for example 10ms",
-			what, text);
-		fragi_diag_compare(builder->diag, "a duration", text);
-		return false;
-	}
-	*out_ns = (uint64_t)ns;
-	return true;
-}
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_pool_entry, m)
+#define REALTIME 4 /* sched_policy, and what needs it */
+static const struct fragi_key entry_keys[] = {
+	{"operators", .missing = "an entry of add names no operators; write operators: [NAME]"},
+	{"pin_operator"},
+	{"pin_cores"},
+	{"when"},
+	{"sched_policy", FRAGI_KEY_WORD, MEMBER(realtime.policy), .min = FRAGI_SCHED_FIFO, .max = 3,
+	 .words = policies},
+	{"sched_priority", FRAGI_KEY_INTEGER, MEMBER(realtime.priority), .min = 1, .max = 99},
+	{"sched_runtime", FRAGI_KEY_NANOSECONDS, MEMBER(realtime.runtime_ns)},
+	{"sched_deadline", FRAGI_KEY_NANOSECONDS, MEMBER(realtime.deadline_ns)},
+	{"sched_period", FRAGI_KEY_NANOSECONDS, MEMBER(realtime.period_ns)},
+	{"best_effort", FRAGI_KEY_BOOL, MEMBER(best_effort)},
+};
 
-/* Reads how the kernel is to schedule the threads of the entry. */
-static void read_realtime(struct fragi_builder *builder, struct fragi_node *node,
-			  const char *subject, struct fragi_spec_pool_entry *entry)
+/* Checks how the kernel is to schedule the threads of the entry. errors: before that was read. */
+static void check_realtime(struct fragi_builder *builder, struct fragi_node *node,
+			   const char *subject, size_t errors, struct fragi_spec_pool_entry *entry)
 {
-	static const char *const words[] = {"fifo",       "rr",       "deadline",
-					    "SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"};
-	static const char *const others[] = {"sched_priority", "sched_runtime", "sched_deadline",
-					     "sched_period", "best_effort"};
-	const struct fragi_node *policy = fragi_node_get(node, "sched_policy");
-	struct fragi_realtime *own = &entry->realtime;
-	size_t errors = builder->diag->count + builder->diag->beyond;
+	const struct fragi_node *policy = fragi_node_get(node, "sched_policy"), *other;
 	const char *flaw;
-	int64_t priority = 0;
-	int i = fragi_read_word(builder, policy, subject, "sched_policy", words,
-				FRAG_COUNT_OF(words));
 
-	for (size_t k = 0; policy == NULL && k < FRAG_COUNT_OF(others); k++)
-		if (fragi_node_get(node, others[k]) != NULL)
-			fragi_builder_error(builder, fragi_node_get(node, others[k])->key, subject,
+	for (size_t k = REALTIME + 1; policy == NULL && k < FRAG_COUNT_OF(entry_keys); k++) {
+		other = fragi_node_get(node, entry_keys[k].name);
+		if (other != NULL)
+			fragi_builder_error(builder, other->key, subject,
 					    "%s needs sched_policy: fifo, rr or deadline",
-					    others[k]);
-	fragi_read_integer(builder, fragi_node_get(node, "sched_priority"), subject,
-			   "sched_priority", 1, 99, &priority);
-	own->priority = (uint32_t)priority;
-	read_time(builder, node, subject, "sched_runtime", &own->runtime_ns);
-	read_time(builder, node, subject, "sched_period", &own->period_ns);
-	if (!read_time(builder, node, subject, "sched_deadline", &own->deadline_ns))
-		own->deadline_ns = own->period_ns;
-	fragi_read_bool(builder, fragi_node_get(node, "best_effort"), subject, "best_effort",
-			&entry->best_effort);
-	if (i < 0)
+					    entry_keys[k].name);
+	}
+	if (entry->realtime.deadline_ns == NO_DEADLINE)
+		entry->realtime.deadline_ns = entry->realtime.period_ns;
+	if (entry->realtime.policy == FRAGI_SCHED_NONE)
 		return;
-	own->policy = (enum fragi_sched_policy)(FRAGI_SCHED_FIFO + i % 3);
-	flaw = fragi_realtime_flaw(own);
+	flaw = fragi_realtime_flaw(&entry->realtime);
 	if (flaw != NULL && builder->diag->count + builder->diag->beyond == errors)
 		fragi_builder_error(builder, policy, subject, "%s", flaw);
 }
@@ -114,13 +98,8 @@ static void read_entry(struct fragi_builder *builder, struct fragi_node *node,
 		       const struct fragi_spec_fragment *fragment, const char *subject,
 		       struct fragi_spec_pool_entry *entry)
 {
-	static const struct fragi_field fields[] = {
-		{"operators", false},     {"pin_operator", false},   {"pin_cores", false},
-		{"when", false},          {"sched_policy", false},   {"sched_priority", false},
-		{"sched_runtime", false}, {"sched_deadline", false}, {"sched_period", false},
-		{"best_effort", false},
-	};
-	struct fragi_node *operators, *cores, *pin;
+	struct fragi_node *cores, *pin;
+	size_t errors;
 
 	entry->place = node;
 	if (node->kind == FRAGI_NODE_NULL)
@@ -129,13 +108,14 @@ static void read_entry(struct fragi_builder *builder, struct fragi_node *node,
 	node = fragi_read_map(builder, node, subject, "an entry of add");
 	if (node == NULL)
 		return;
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	operators = fragi_node_get(node, "operators");
-	if (operators == NULL)
-		fragi_builder_error(builder, node, subject,
-				    "an entry of add names no operators; write operators: [NAME]");
-	read_members(builder, operators, fragment, subject, entry);
-	read_realtime(builder, node, subject, entry);
+	fragi_keys_check(builder, node, subject, FRAGI_KEYS(entry_keys));
+	fragi_keys_read(builder, node, subject, entry_keys, REALTIME, entry);
+	read_members(builder, fragi_node_get(node, "operators"), fragment, subject, entry);
+	errors = builder->diag->count + builder->diag->beyond;
+	entry->realtime.deadline_ns = NO_DEADLINE;
+	fragi_keys_read(builder, node, subject, &entry_keys[REALTIME],
+			FRAG_COUNT_OF(entry_keys) - REALTIME, entry);
+	check_realtime(builder, node, subject, errors, entry);
 	pin = fragi_node_get(node, "pin_operator");
 	entry->pin_operator = entry->realtime.policy != FRAGI_SCHED_NONE;
 	if (fragi_read_bool(builder, pin, subject, "pin_operator", &entry->pin_operator) &&
@@ -151,24 +131,25 @@ static void read_entry(struct fragi_builder *builder, struct fragi_node *node,
 			"pin_cores is for operators with a thread of their own; add pin_operator: true");
 }
 
+static const struct fragi_key pool_keys[] = {
+	{"initial_size", FRAGI_KEY_INTEGER,
+	 FRAGI_MEMBER(struct fragi_spec_thread_pool, initial_size), .min = 1,
+	 .max = FRAGI_THREADS_MAX, .usual = 1},
+	{"add"},
+	{"when"},
+};
+
 static void read_pool(struct fragi_builder *builder, struct fragi_node *node,
 		      const struct fragi_spec_fragment *fragment,
 		      struct fragi_spec_thread_pool *pool)
 {
-	static const struct fragi_field fields[] = {
-		{"initial_size", false}, {"add", false}, {"when", false}};
 	char subject[SUBJECT_SIZE];
 	struct fragi_node *list;
-	int64_t size = 1;
 
 	snprintf(subject, sizeof(subject), "%s.thread_pools.%s", fragment->name, pool->name);
-	node = fragi_read_map(builder, node, subject, "a thread pool");
-	if (node == NULL)
+	if (!fragi_section_read(builder, node, subject, "a thread pool", FRAGI_KEYS(pool_keys),
+				pool))
 		return;
-	fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	fragi_read_integer(builder, fragi_node_get(node, "initial_size"), subject, "initial_size",
-			   1, FRAGI_THREADS_MAX, &size);
-	pool->initial_size = (uint32_t)size;
 	list = fragi_read_list(builder, fragi_node_get(node, "add"), subject, "add");
 	if (list == NULL || list->count == 0)
 		return;
@@ -179,11 +160,12 @@ static void read_pool(struct fragi_builder *builder, struct fragi_node *node,
 }
 
 void fragi_spec_read_thread_pools(struct fragi_builder *builder, struct fragi_node *map,
-				  struct fragi_spec_fragment *fragment)
+				  const char *subject, void *out)
 {
+	struct fragi_spec_fragment *fragment = out;
 	struct fragi_spec_thread_pool *pool;
 
-	map = fragi_read_map(builder, map, fragment->name, "thread_pools");
+	map = fragi_read_map(builder, map, subject, "thread_pools");
 	if (map == NULL || map->count == 0)
 		return;
 	fragment->thread_pools =
@@ -196,7 +178,7 @@ void fragi_spec_read_thread_pools(struct fragi_builder *builder, struct fragi_no
 		pool = &fragment->thread_pools[fragment->thread_pool_count++];
 		pool->name = child->key->text;
 		pool->place = child->key;
-		pool->initial_size = 1;
+		fragi_keys_default(FRAGI_KEYS(pool_keys), pool);
 		read_pool(builder, child, fragment, pool);
 	}
 	if (fragment->scheduler.kind == FRAGI_SCHEDULER_GREEDY)

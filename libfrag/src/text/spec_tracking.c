@@ -8,28 +8,27 @@
 #define SKIP_MAX INT64_C(1000000000000)
 #define THRESHOLD_MAX_MS INT64_C(86400000)
 
-void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *node,
-			      const char *subject, struct fragi_spec_tracking *out_tracking)
-{
-	static const struct fragi_field fields[] = {
-		{"num_start_messages_to_skip", false},
-		{"num_last_messages_to_discard", false},
-		{"latency_threshold", false},
-		{"is_limited_tracking", false},
-		{"log", false},
-		{"num_buffered_messages", false},
-		{"print", false},
-	};
-	struct fragi_spec_tracking tracking = {
-		.is_on = true,
-		.skip = FRAG_TRACK_SKIP_DEFAULT,
-		.discard = FRAG_TRACK_DISCARD_DEFAULT,
-		.buffered = FRAG_TRACK_BUFFERED_DEFAULT,
-		.print = true,
-		.place = node,
-	};
-	const struct fragi_node *log;
+#define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_tracking, m)
+static const struct fragi_key keys[] = {
+	{"num_start_messages_to_skip", FRAGI_KEY_INTEGER, MEMBER(skip), .max = SKIP_MAX,
+	 .usual = FRAG_TRACK_SKIP_DEFAULT},
+	{"num_last_messages_to_discard", FRAGI_KEY_INTEGER, MEMBER(discard),
+	 .max = FRAG_TRACK_DISCARD_MAX, .usual = FRAG_TRACK_DISCARD_DEFAULT},
+	{"latency_threshold", FRAGI_KEY_INTEGER, MEMBER(threshold_ms), .max = THRESHOLD_MAX_MS},
+	{"is_limited_tracking", FRAGI_KEY_BOOL, MEMBER(is_limited)},
+	{"log", FRAGI_KEY_TEXT, MEMBER(log)},
+	{"num_buffered_messages", FRAGI_KEY_INTEGER, MEMBER(buffered), .min = 1, .max = SKIP_MAX,
+	 .usual = FRAG_TRACK_BUFFERED_DEFAULT},
+	{"print", FRAGI_KEY_BOOL, MEMBER(print), .usual = true},
+};
 
+void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *node,
+			      const char *subject, void *out)
+{
+	struct fragi_spec_tracking *out_tracking = out;
+	struct fragi_spec_tracking tracking = {.is_on = true, .place = node};
+
+	fragi_keys_default(FRAGI_KEYS(keys), &tracking);
 	if (node == NULL)
 		return;
 	if (node->kind == FRAGI_NODE_SCALAR) {
@@ -38,26 +37,10 @@ void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *
 			*out_tracking = tracking;
 		return;
 	}
-	if (node->kind == FRAGI_NODE_MAP)
-		fragi_fields_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
-	else if (fragi_read_map(builder, node, subject, "tracking") == NULL)
+	if (!fragi_section_read(builder, node, subject, "tracking", FRAGI_KEYS(keys), &tracking))
 		return;
-	fragi_read_integer(builder, fragi_node_get(node, "num_start_messages_to_skip"), subject,
-			   "num_start_messages_to_skip", 0, SKIP_MAX, &tracking.skip);
-	fragi_read_integer(builder, fragi_node_get(node, "num_last_messages_to_discard"), subject,
-			   "num_last_messages_to_discard", 0, FRAG_TRACK_DISCARD_MAX,
-			   &tracking.discard);
-	fragi_read_integer(builder, fragi_node_get(node, "latency_threshold"), subject,
-			   "latency_threshold", 0, THRESHOLD_MAX_MS, &tracking.threshold_ms);
-	fragi_read_bool(builder, fragi_node_get(node, "is_limited_tracking"), subject,
-			"is_limited_tracking", &tracking.is_limited);
-	fragi_read_integer(builder, fragi_node_get(node, "num_buffered_messages"), subject,
-			   "num_buffered_messages", 1, SKIP_MAX, &tracking.buffered);
-	fragi_read_bool(builder, fragi_node_get(node, "print"), subject, "print", &tracking.print);
-	log = fragi_node_get(node, "log");
-	tracking.log = fragi_read_text(builder, log, subject, "log");
 	if (tracking.log != NULL && tracking.log[0] == '\0')
-		fragi_builder_error(builder, log, subject,
+		fragi_builder_error(builder, fragi_node_get(node, "log"), subject,
 				    "log is empty; write the name of a file");
 	*out_tracking = tracking;
 }
@@ -71,13 +54,8 @@ bool fragi_spec_set_tracking(struct fragi_builder *builder, const char *set)
 	if (strncmp(set, name, sizeof(name) - 1) != 0)
 		return false;
 	*tracking = (struct fragi_spec_tracking){
-		.is_on = true,
-		.skip = FRAG_TRACK_SKIP_DEFAULT,
-		.discard = FRAG_TRACK_DISCARD_DEFAULT,
-		.buffered = FRAG_TRACK_BUFFERED_DEFAULT,
-		.print = true,
-		.log = fragi_builder_strdup(builder, set + sizeof(name) - 1),
-	};
+		.is_on = true, .log = fragi_builder_strdup(builder, set + sizeof(name) - 1)};
+	fragi_keys_default(FRAGI_KEYS(keys), tracking);
 	return true;
 }
 

@@ -286,9 +286,8 @@ static bool is_taken(const struct fragi_spec *spec, const char *name)
 
 static void read_variable(struct fragi_builder *builder, struct fragi_node *map)
 {
-	static const struct fragi_field fields[] = {{"type", false},    {"shape", false},
-						    {"path", false},    {"writer", false},
-						    {"readers", false}, {"when", false}};
+	static const struct fragi_key fields[] = {{"type"},   {"shape"},   {"path"},
+						  {"writer"}, {"readers"}, {"when"}};
 	struct fragi_spec *spec = builder->spec;
 	struct fragi_spec_variable *variable = &spec->variables[spec->variable_count];
 	const char *name = map->key->text;
@@ -302,7 +301,7 @@ static void read_variable(struct fragi_builder *builder, struct fragi_node *map)
 			refuse(&reading, map->key, "a variable without a type and a writer");
 		return;
 	}
-	fragi_fields_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
+	fragi_keys_check(builder, map, subject, fields, FRAG_COUNT_OF(fields));
 	read_type(&reading);
 	read_writer(&reading);
 	read_readers(&reading);

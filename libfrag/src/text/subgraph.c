@@ -245,8 +245,7 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 						  struct fragi_node *node, const char *name,
 						  bool *out_is_composed)
 {
-	static const struct fragi_field fields[] = {
-		{"subgraph", false}, {"when", false}, {"parameters", false}};
+	static const struct fragi_key fields[] = {{"subgraph"}, {"when"}, {"parameters"}};
 	struct fragi_builder *builder = x->builder;
 	struct fragi_node *given = fragi_node_get(node, "subgraph"), *parameters;
 	const struct fragi_subgraph *graph;
@@ -272,9 +271,8 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 					fragi_node_get(builder->root, "subgraphs")));
 		return NULL;
 	}
-	fragi_fields_check(builder, node, subject, fields,
-			   FRAG_COUNT_OF(fields) - 1 +
-				   (fragi_node_get(node, "parameters") != NULL));
+	fragi_keys_check(builder, node, subject, fields,
+			 FRAG_COUNT_OF(fields) - 1 + (fragi_node_get(node, "parameters") != NULL));
 	parameters = fragi_node_get(node, "parameters");
 	if (parameters != NULL && graph->parameters == NULL)
 		fragi_builder_error(

@@ -275,7 +275,7 @@ static void check_names(struct fragi_builder *builder, const struct fragi_subgra
 static struct fragi_node *content_of(struct fragi_builder *builder,
 				     const struct fragi_subgraph *graph, struct fragi_node *node)
 {
-	static const struct fragi_field only[] = {{"from_file", false}};
+	static const struct fragi_key only[] = {{"from_file"}};
 	struct fragi_node *path = fragi_node_get(node, "from_file"), *root, *next = node->next;
 	const struct fragi_node *key = node->key;
 	char subject[SUBJECT_SIZE];
@@ -283,7 +283,7 @@ static struct fragi_node *content_of(struct fragi_builder *builder,
 	if (path == NULL)
 		return node;
 	subject_of(graph, subject, sizeof(subject));
-	fragi_fields_check(builder, node, subject, only, FRAG_COUNT_OF(only));
+	fragi_keys_check(builder, node, subject, only, FRAG_COUNT_OF(only));
 	if (fragi_read_text(builder, path, subject, "from_file") == NULL)
 		return NULL;
 	root = fragi_builder_parse_file(builder, path, subject);
@@ -300,10 +300,9 @@ static struct fragi_node *content_of(struct fragi_builder *builder,
 /* Keys that stand elsewhere are refused with where they belong. */
 static void check_fields(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
-	static const struct fragi_field fields[] = {
-		{"operators", false}, {"flows", false},        {"resources", false},
-		{"services", false},  {"ports", false},        {"parameters", false},
-		{"from_file", false}, {"data_loggers", false},
+	static const struct fragi_key fields[] = {
+		{"operators"}, {"flows"},      {"resources"}, {"services"},
+		{"ports"},     {"parameters"}, {"from_file"}, {"data_loggers"},
 	};
 	static const struct {
 		const char *key, *advice;
@@ -313,14 +312,14 @@ static void check_fields(struct fragi_builder *builder, struct fragi_node *map, 
 		{"thread_pools",
 		 "thread pools belong to a fragment; list the operators of the instances there, as INSTANCE_OPERATOR"},
 	};
-	struct fragi_field all[FRAG_COUNT_OF(fields) + FRAG_COUNT_OF(misplaced)];
+	struct fragi_key all[FRAG_COUNT_OF(fields) + FRAG_COUNT_OF(misplaced)];
 	size_t count = FRAG_COUNT_OF(fields);
 
 	memcpy(all, fields, sizeof(fields));
 	for (size_t i = 0; i < FRAG_COUNT_OF(misplaced); i++)
 		if (fragi_node_get(map, misplaced[i].key) != NULL)
-			all[count++] = (struct fragi_field){misplaced[i].key, false};
-	fragi_fields_check(builder, map, subject, all, count);
+			all[count++] = (struct fragi_key){misplaced[i].key};
+	fragi_keys_check(builder, map, subject, all, count);
 	for (size_t i = 0; i < FRAG_COUNT_OF(misplaced); i++)
 		if (fragi_node_get(map, misplaced[i].key) != NULL)
 			fragi_builder_error(builder, fragi_node_get(map, misplaced[i].key)->key,

@@ -15,7 +15,7 @@
 void fragi_subgraph_declare_parameters(struct fragi_builder *builder, struct fragi_subgraph *graph,
 				       struct fragi_node *map)
 {
-	static const struct fragi_field fields[] = {{"default", false}, {"help", false}};
+	static const struct fragi_key fields[] = {{"default"}, {"help"}};
 	char subject[SUBJECT_SIZE], path[SUBJECT_SIZE * 2];
 	struct fragi_node *declared;
 
@@ -33,7 +33,7 @@ void fragi_subgraph_declare_parameters(struct fragi_builder *builder, struct fra
 		child->is_reported = declared == NULL && child->kind != FRAGI_NODE_NULL;
 		if (declared == NULL)
 			continue;
-		fragi_fields_check(builder, declared, path, fields, FRAG_COUNT_OF(fields));
+		fragi_keys_check(builder, declared, path, fields, FRAG_COUNT_OF(fields));
 		(void)fragi_read_text(builder, fragi_node_get(declared, "help"), path, "help");
 	}
 }
