@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/trusted_path.h>
 
 /*
  * A write-ahead log that is synced at each commit (synchronous FULL): whenever the process or the
@@ -191,14 +192,27 @@ static int prepare(struct drv_database *database)
 	return result;
 }
 
-/* The file is made here, for its owner only; SQLite gives its log the same rights. */
-static int make_file(const char *path)
+/*
+ * The file is made here, for its owner only; SQLite gives its log the same rights. What somebody
+ * has left in the folder when he could still write there is not believed.
+ */
+static int make_file(const char *folder, const char *path, struct frag_err *err)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	static const char *const logs[] = {"", "-wal", "-shm", "-journal"};
+	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), r;
+	char log[PATH_MAX + 64];
 
 	if (fd < 0)
-		return -errno;
+		return fail(folder, -errno, err);
 	close(fd);
+	for (size_t i = 0; i < FRAG_COUNT_OF(logs); i++) {
+		struct frag_err why = FRAG_ERR_INIT;
+
+		snprintf(log, sizeof(log), "%s%s", path, logs[i]);
+		r = fragi_trusted_path_check(log, geteuid(), &why);
+		if (r < 0 && r != -ENOENT)
+			return frag_err_set(err, r, "--state-dir: driverd %s", why.text);
+	}
 	return 0;
 }
 
@@ -236,14 +250,14 @@ int drv_database_open(const char *folder, struct drv_database **out_database, st
 	/* O_NOFOLLOW is for the file alone, SQLITE_OPEN_NOFOLLOW for each folder too */
 	if (r == 0 && realpath(folder, real) == NULL)
 		r = -errno;
-	if (r == 0) {
-		snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, real);
-		r = make_file(path);
-	}
 	if (r < 0) {
-		fragi_free(database);
-		return fail(folder, r, err);
+		fail(folder, r, err);
+		goto err_database;
 	}
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, real);
+	r = make_file(folder, path, err);
+	if (r < 0)
+		goto err_database;
 	database->folder = folder;
 	result = connect(database, path);
 	if (result != SQLITE_OK) {
@@ -253,6 +267,9 @@ int drv_database_open(const char *folder, struct drv_database **out_database, st
 	}
 	*out_database = database;
 	return 0;
+err_database:
+	fragi_free(database);
+	return r;
 }
 
 /* A text of a row that has one; what is not is damage. */

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <base/trusted_path.h>
+
 /*
  * The folder is locked while its sockets change: a driver that has bound its socket and does not
  * listen yet would look like one that is gone.
@@ -69,14 +71,13 @@ static int open_folder(const char *path, const struct fw_users *users, struct fr
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return frag_err_set(err, -errno, "cannot make the folder %s: %s", path,
 				    frag_strerror(-errno));
+	r = fragi_trusted_path_check(path, geteuid(), err);
+	if (r < 0)
+		return r;
 	folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder < 0 || fstat(folder, &at) < 0) {
 		r = frag_err_set(err, -errno, "cannot open the folder %s: %s", path,
 				 frag_strerror(-errno));
-		goto err_folder;
-	}
-	if (at.st_uid != geteuid() || (at.st_mode & 0022) != 0) {
-		r = frag_err_set(err, -EPERM, "users other than this one may write into %s", path);
 		goto err_folder;
 	}
 	r = permit(folder, users, &at);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/environment.h>
@@ -9,6 +10,7 @@
 #include <base/log.h>
 #include <base/service.h>
 #include <base/standard_fds.h>
+#include <base/trusted_path.h>
 #include <driverd/result.h>
 #include <driverd/shell.h>
 #include <text/spec.h>
@@ -72,6 +74,20 @@ static int check(const struct drv_options *options, const struct fragi_spec_sour
 	return exit_code;
 }
 
+/* What others could change is not run: workers do what the graph says. */
+static int check_files(const struct drv_options *options, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = fragi_trusted_path_check(options->app, geteuid(), &why);
+
+	for (size_t i = 0; r == 0 && i < options->configs.count; i++)
+		r = fragi_trusted_path_check(options->configs.items[i], geteuid(), &why);
+	/* which its reader words */
+	return r == 0 || r == -ENOENT ? 0
+				      : fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r,
+						       "driverd %s", why.text);
+}
+
 static int run(const struct drv_options *options)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -87,6 +103,9 @@ static int run(const struct drv_options *options)
 	}
 	if (options->app == NULL)
 		return drv_shell_run(options, NULL, 0);
+	r = check_files(options, &err);
+	if (r < 0)
+		return fail(options, r, &err);
 	r = fragi_source_read(&source, options->app, options->configs.items, options->configs.count,
 			      options->sets.items, options->sets.count, options->args,
 			      options->arg_count, &err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/trusted_path.h>
 #include <driverd/core/core.h>
 
 struct drv_store_item {
@@ -133,10 +134,27 @@ static void list_put_back(struct drv_store_list *to, struct drv_store_list *from
 		list_add(to, item);
 }
 
+/* Whoever can change the folder decides what is started, and for which user of a worker. */
+static int make_folder(struct drv_store *store, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	bool is_new = mkdir(store->path, 0700) == 0;
+	int r;
+
+	if (!is_new && errno != EEXIST)
+		return cannot_open(store, -errno, err);
+	r = fragi_trusted_path_check(store->path, geteuid(), &why);
+	if (r < 0 && is_new)
+		(void)rmdir(store->path);
+	return r < 0 ? frag_err_set(err, r, "--state-dir: driverd %s", why.text) : 0;
+}
+
 static int lock_folder(struct drv_store *store, struct frag_err *err)
 {
-	if (mkdir(store->path, 0700) < 0 && errno != EEXIST)
-		return cannot_open(store, -errno, err);
+	int r = make_folder(store, err);
+
+	if (r < 0)
+		return r;
 	store->folder = open(store->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store->folder < 0)
 		return cannot_open(store, -errno, err);

@@ -145,7 +145,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static int host_main(void)
 {
 	(void)prctl(PR_SET_NAME, "fraghost"); /* as ps and core files call it everywhere */
-	return host_process_run(FRAGI_LIBRARY_PATHS_ANY);
+	return host_process_run(FRAGI_LIBRARY_PATHS_ANY, false);
 }
 
 /* In the background a terminal's input belongs to others. */

@@ -11,6 +11,7 @@
 #define LOG_TOPIC "worker"
 #include <base/failure.h>
 #include <base/log.h>
+#include <base/trusted_path.h>
 #include <workerd/landlock.h>
 
 /* Far more than hosts start, far less than a machine has numbers for. */
@@ -83,6 +84,30 @@ static int check_allow_write(const struct wrk_rights_config *config, struct frag
 	return 0;
 }
 
+static int check_library_folder(const struct wrk_rights *rights, const char *flag,
+				const char *folder, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = fragi_trusted_path_check(folder, rights->user.uid, &why);
+
+	/* it may be made later; hosts look at each library again */
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	return fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r, "%s: workerd %s", flag,
+			      why.text);
+}
+
+static int check_library_folders(const struct wrk_rights *rights, struct frag_err *err)
+{
+	const char *rest = rights->config->library_path, *ucx = rights->config->ucx_folder;
+	char part[PATH_MAX];
+	int r = ucx != NULL && ucx[0] != '\0' ? check_library_folder(rights, "--ucx", ucx, err) : 0;
+
+	while (r == 0 && rest != NULL && next_part(&rest, part, sizeof(part)) != NULL)
+		r = check_library_folder(rights, "--library-path", part, err);
+	return r;
+}
+
 static int take_limits(struct wrk_rights *rights, struct frag_err *err)
 {
 	const struct fragi_texts *texts = rights->config->host_limits;
@@ -104,6 +129,8 @@ int wrk_rights_init(struct wrk_rights *rights, const struct wrk_rights_config *c
 		(struct wrk_rights){.config = config, .confine = {.group_fd = -1, .rules_fd = -1}};
 	if (r == 0)
 		r = wrk_host_user_find(config->host_user, &rights->user, err);
+	if (r == 0)
+		r = check_library_folders(rights, err);
 	if (r == 0)
 		r = take_limits(rights, err);
 	if (r < 0)

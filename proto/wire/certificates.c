@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -13,6 +14,7 @@
 
 #include <base/printable.h>
 #include <base/secret.h>
+#include <base/trusted_path.h>
 
 #define KEY_FILE_MAX ((size_t)64 << 10)
 
@@ -90,9 +92,18 @@ int64_t fw_certificates_left_s(const SSL_CTX *ssl)
 
 int fw_certificates_load(SSL_CTX *ssl, const struct fw_tls_config *config, struct frag_err *err)
 {
+	const char *const public[] = {config->certificate, config->ca};
 	char date[32];
 	int r;
 
+	for (size_t i = 0; i < FRAG_COUNT_OF(public); i++) {
+		struct frag_err why = FRAG_ERR_INIT;
+
+		r = fragi_trusted_path_check(public[i], geteuid(), &why);
+		if (r < 0 && r != -ENOENT) /* which OpenSSL words below */
+			return fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r,
+					      "the certificates: frag %s", why.text);
+	}
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ssl, config->certificate) != 1)
 		return fail(err, -EINVAL, "the certificate (--cert)", config->certificate);

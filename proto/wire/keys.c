@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/secret.h>
+#include <base/trusted_path.h>
 #include <base/units.h>
 
 /*
@@ -89,6 +90,17 @@ void fw_key_print(const struct fw_key *key, char out[FW_KEY_LINE_MAX])
 	out[used] = '\0';
 }
 
+/* The file may be its owner's, and still be exchanged for another one of his. */
+static int check_folders(const char *path, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = fragi_trusted_path_check(path, geteuid(), &why);
+
+	return r < 0 ? fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, r,
+				      "%s holds secrets: frag %s", path, why.text)
+		     : 0;
+}
+
 int fw_secret_file_check(const char *path, int fd, struct frag_err *err)
 {
 	struct stat file;
@@ -124,6 +136,8 @@ ssize_t fw_secret_file_read(const char *path, const char *advice, char *text, si
 		return fragi_err_fail(err, FRAGI_FAILURE_FILE_MISSING, NULL, -errno,
 				      "cannot read %s: %s%s", path, frag_strerror(-errno), advice);
 	r = fw_secret_file_check(path, fd, err);
+	if (r == 0)
+		r = check_folders(path, err);
 	while (r == 0 && n > 0 && size < room) {
 		n = read(fd, text + size, room - size);
 		if (n < 0)

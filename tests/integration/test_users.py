@@ -4,6 +4,7 @@ the users that they are told. Here the other user is nobody."""
 import contextlib
 import os
 import re
+import shutil
 import socket
 import subprocess
 import unittest
@@ -53,7 +54,7 @@ class TwoUsers(cluster.ClusterTest):
             self.skipTest("only root can run processes of another user")
         self.app = self.write("app.yaml", APP % {"folder": self.folder})
         for folder in (self.folder, self.scratch):
-            os.chmod(folder, 0o777)
+            os.chmod(folder, 0o1777)
         # those of tests/run.py
         folder = os.path.dirname(self.folder)
         while re.search(r"/frag-test-[^/]+(/scratch)?$", folder):
@@ -280,6 +281,97 @@ class TwoUsers(cluster.ClusterTest):
         d.kill()
         d = self.driver(self.app, prefix=group + ("setpriv", "--groups", "54321"))
         self.serve(d, prefix=AS_NOBODY)
+
+
+class Believed(cluster.ClusterTest):
+    """What decides which code runs is taken only where nobody but the user of a daemon and root can change it."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("only root can make files of another user")
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+        self.other = self.path("other")
+        os.mkdir(self.other, 0o755)
+        os.chown(self.other, NOBODY, NOBODY)
+
+    def refused(self, path, program, *args):
+        d = self.start(program, "--address", self.address if program == "workerd" else "127.0.0.1:0", *args)
+        self.assertEqual(d.wait(), 3, d.stderr)
+        self.assertIn("%s does not rely on %s" % (program, path), d.stderr)
+        return d.stderr
+
+    def test_the_state_folder_of_another_user(self):
+        self.assertIn("%s belongs to another user (65534), who could change it; see what it holds and run: chown -h 0 %s, "
+                      "or give another path" % (self.other, self.other),
+                      self.refused(self.other, "driverd", "--state-dir", self.other))
+        self.assertEqual(os.listdir(self.other), [])
+
+    def test_a_state_folder_below_one_of_another_user(self):
+        state = os.path.join(self.other, "state")
+        self.refused(state, "driverd", "--state-dir", state)
+        self.assertEqual(os.listdir(self.other), [])
+        os.mkdir(state, 0o700)
+        self.refused(state, "driverd", "--state-dir", state)
+        self.assertEqual(os.listdir(state), [])
+
+    def test_a_state_folder_that_others_may_write(self):
+        state = self.path("state")
+        os.mkdir(state)
+        os.chmod(state, 0o777)
+        self.assertIn("other users may write to %s (mode 0777); see what it holds and run: chmod go-w %s" % (state, state),
+                      self.refused(state, "driverd", "--state-dir", state))
+        os.chmod(state, 0o755)
+        d = self.start("driverd", "--address", "127.0.0.1:0", "--state-dir", state)
+        d.wait_line("waits for applications")
+
+    def test_state_files_of_another_user_in_a_folder_of_its_own(self):
+        for file in ("state.db", "state.db-wal", "state.db-journal"):
+            state = self.path("state-" + file)
+            os.mkdir(state, 0o700)
+            path = os.path.join(state, file)
+            with open(path, "w"):
+                os.chown(path, NOBODY, NOBODY)
+            self.refused(path, "driverd", "--state-dir", state)
+
+    def test_a_graph_and_configurations_of_another_user(self):
+        stranger = self.write("stranger.yaml", APP % {"folder": self.folder})
+        os.chown(stranger, NOBODY, NOBODY)
+        self.refused(stranger, "driverd", "--app", stranger)
+        config = self.write("config.yaml", "{}")
+        os.chmod(config, 0o666)
+        self.refused(config, "driverd", "--app", self.app, "--config", config)
+        os.chmod(config, 0o644)
+        d = self.driver(self.app, "--config", config)
+        workers = [self.worker("--once", fragments=f) for f in ("fragment1", "fragment2")]
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.assertEqual([w.wait() for w in workers], [0, 0])
+
+    def test_key_files_below_a_folder_of_another_user(self):
+        key = os.path.join(self.other, "frag.key")
+        with open(key, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new"], stdout=f,
+                           stderr=subprocess.DEVNULL, env=self.env, check=True)
+        for program in "driverd", "workerd":
+            d = self.start(program, "--address", "127.0.0.1:0" if program == "driverd" else "127.0.0.1:1", "--key-file", key)
+            self.assertEqual(d.wait(), 3, d.stderr)
+            self.assertIn("%s belongs to another user (65534)" % self.other, d.stderr)
+
+    def test_library_folders_of_another_user(self):
+        library = "%s/libtruth.so" % self.other
+        self.driver(self.app)
+        self.assertIn("--library-path: ", self.refused(self.other, "workerd", "--library-path", "/usr/lib:" + self.other))
+        # one that was made after the worker had started
+        os.chown(self.other, 0, 0)
+        folder = os.path.join(self.other, "later")
+        w = self.worker("--once", "--library-path", folder, fragments="fragment1")
+        w.wait_line("worker: attached")
+        os.mkdir(folder)
+        shutil.copy(os.path.join(cluster.TEST_PLUGINS, "libtruth.so"), folder)
+        os.chown(os.path.join(folder, "libtruth.so"), NOBODY, NOBODY)
+        self.worker("--once", fragments="fragment2")
+        self.assertEqual(w.wait(), 2, w.stderr)
+        self.assertIn("library libtruth.so: this host does not rely on %s/libtruth.so" % folder, w.stderr)
 
 
 class Flags(cluster.ClusterTest):

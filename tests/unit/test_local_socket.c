@@ -175,7 +175,7 @@ Test(local_socket, a_folder_that_others_may_write_is_not_used)
 	struct drv_local_socket local;
 
 	cr_assert_eq(mkdir(folder, 0700), 0);
-	cr_assert_eq(chmod(folder, 0770), 0);
+	cr_assert_eq(chmod(folder, 0777), 0);
 	cr_expect_eq(open_it(&local, &nobody_else), -EPERM);
 	cr_expect_not_null(strstr(err.text, folder));
 	cr_assert_eq(rmdir(folder), 0);

@@ -18,6 +18,7 @@ struct host_options {
 	int control_fd, ledger_fd, stop_fd;
 	int saved_fd;                   /* taken; for what operators save; 0: nobody keeps it */
 	enum fragi_library_paths paths; /* which libraries may be named by a path */
+	bool trusted_only;              /* libraries are not loaded that other users could change */
 	const char *library_path;       /* DIR:DIR, searched before FRAG_LIBRARY_PATH; NULL: none */
 	/*
 	 * The process goes on afterwards: everything is freed also after a failure, unless an

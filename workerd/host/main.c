@@ -68,5 +68,5 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		return WRK_HOST_EXIT_LOST;
 	fragi_log_init(0);
-	return host_process_run(library_paths());
+	return host_process_run(library_paths(), true);
 }

@@ -60,13 +60,14 @@ static int prepare(void)
 	return fragi_console_begin();
 }
 
-int host_process_run(enum fragi_library_paths paths)
+int host_process_run(enum fragi_library_paths paths, bool trusted_only)
 {
 	struct host_options options = {
 		.control_fd = WRK_HOST_FD_CONTROL,
 		.ledger_fd = WRK_HOST_FD_LEDGER,
 		.saved_fd = WRK_HOST_FD_SAVED,
 		.paths = paths,
+		.trusted_only = trusted_only,
 	};
 	bool hangs;
 	int r = prepare();

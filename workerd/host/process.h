@@ -9,9 +9,9 @@
 /*
  * The whole life of a process that is a host: signals, crash reports and operators' output as they
  * are to be, then the host itself over the descriptors of workerd/spawn.h. paths: which libraries
- * may be named by a path. Returns the exit status for main; leaves by _exit when
- * operators hang.
+ * may be named by a path. trusted_only: as in struct fragi_registry_config. Returns the exit status
+ * for main; leaves by _exit when operators hang.
  */
-int host_process_run(enum fragi_library_paths paths);
+int host_process_run(enum fragi_library_paths paths, bool trusted_only);
 
 #endif

@@ -50,6 +50,7 @@ int host_work_init(struct host_work *work, const struct host_options *options)
 		.ledger_fd = options->ledger_fd,
 		.saved_fd = options->saved_fd,
 		.paths = options->paths,
+		.trusted_only = options->trusted_only,
 		.library_path = options->library_path,
 	};
 	fragi_call_init(&work->call);
@@ -104,6 +105,7 @@ static int prepare(struct host_work *work)
 	const struct fragi_registry_config registry_config = {
 		.library_folders = work->library_path,
 		.paths = work->paths,
+		.trusted_only = work->trusted_only,
 		.app_folder = work->source.source.app_folder};
 	int r = fragi_spec_parse(&work->source.source, &work->diag, &work->spec);
 

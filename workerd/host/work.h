@@ -17,6 +17,7 @@
 struct host_work {
 	int fd, ledger_fd, saved_fd; /* fd: readable when the work under way is done */
 	enum fragi_library_paths paths;
+	bool trusted_only;
 	const char *library_path; /* DIR:DIR; NULL: none */
 	enum host_action_kind kind;
 	bool is_under_way, has_thread;

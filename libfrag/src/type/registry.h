@@ -30,6 +30,8 @@ struct fragi_registry_config {
 	const char *library_folders; /* more of them, after these: DIR:DIR; NULL: none */
 	enum fragi_library_paths paths;
 	const char *app_folder; /* for relative paths; NULL: unknown */
+	/* only what nobody but this user and root can change (base/trusted_path.h) is loaded */
+	bool trusted_only;
 };
 
 FRAGI_API int fragi_registry_create(const struct fragi_registry_config *config,

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/trusted_path.h>
 #include <type/search_path.h>
 
 /* Adds `length` bytes of text as a folder, unless they are empty or there already. */
-static int folder_add(struct fragi_search_path *search, const char *text, size_t length)
+static int folder_add(struct fragi_search_path *search, const char *text, size_t length,
+		      bool is_installed)
 {
 	struct fragi_folder *wider;
 	char real[PATH_MAX];
@@ -21,14 +23,17 @@ static int folder_add(struct fragi_search_path *search, const char *text, size_t
 		return 0;
 	for (size_t i = 0; i < search->folder_count; i++)
 		if (strncmp(search->folders[i].text, text, length) == 0 &&
-		    search->folders[i].text[length] == '\0')
+		    search->folders[i].text[length] == '\0') {
+			search->folders[i].is_installed |= is_installed;
 			return 0;
+		}
 	wider = fragi_realloc(search->folders, (search->folder_count + 1) * sizeof(*wider));
 	if (wider == NULL)
 		return -ENOMEM;
 	search->folders = wider;
 	wider = &search->folders[search->folder_count];
 	wider->real = NULL;
+	wider->is_installed = is_installed;
 	wider->text = fragi_arena_strndup(&search->arena, text, length);
 	if (wider->text == NULL)
 		return -ENOMEM;
@@ -49,7 +54,7 @@ static int folders_add(struct fragi_search_path *search, const char *text)
 	while (r == 0 && text != NULL) {
 		size_t length = strcspn(text, ":");
 
-		r = folder_add(search, text, length);
+		r = folder_add(search, text, length, false);
 		text = text[length] == ':' ? text + length + 1 : NULL;
 	}
 	return r;
@@ -63,17 +68,19 @@ int fragi_search_path_init(struct fragi_search_path *search,
 	char text[PATH_MAX + 32];
 	int r = 0;
 
-	*search = (struct fragi_search_path){.paths = config->paths};
+	*search = (struct fragi_search_path){.paths = config->paths,
+					     .trusted_only = config->trusted_only};
 	for (size_t i = 0;
 	     r == 0 && config->library_path != NULL && config->library_path[i] != NULL; i++)
-		r = folder_add(search, config->library_path[i], strlen(config->library_path[i]));
+		r = folder_add(search, config->library_path[i], strlen(config->library_path[i]),
+			       false);
 	if (r == 0)
 		r = folders_add(search, config->library_folders);
 	if (r == 0)
 		r = folders_add(search, getenv("FRAG_LIBRARY_PATH"));
 	for (size_t i = 0; r == 0 && i < FRAG_COUNT_OF(own); i++) {
 		snprintf(text, sizeof(text), "%s%s", lib, own[i]);
-		r = folder_add(search, text, strlen(text));
+		r = folder_add(search, text, strlen(text), true);
 	}
 	if (r == 0 && config->app_folder != NULL) {
 		search->app_folder = fragi_arena_strdup(&search->arena, config->app_folder);
@@ -117,6 +124,16 @@ static bool is_inside(const struct fragi_search_path *search, const char *real)
 		if (search->folders[i].real != NULL && is_below(real, search->folders[i].real))
 			return true;
 	return false;
+}
+
+/* Whoever may change what is installed can change frag itself. */
+static int check_trust(const struct fragi_search_path *search, const char *library,
+		       const char *path, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = search->trusted_only ? fragi_trusted_path_check(path, geteuid(), &why) : 0;
+
+	return r < 0 ? frag_err_set(err, r, "library %.200s: this host %s", library, why.text) : 0;
 }
 
 static bool is_file(const char *path)
@@ -163,6 +180,9 @@ static int find_path(const struct fragi_search_path *search, const char *library
 				    library, path, strerror(errno));
 	if (!is_file(real))
 		return frag_err_set(err, -ENOENT, "library %.200s is not a file", library);
+	r = check_trust(search, library, path, err);
+	if (r < 0)
+		return r;
 	if (search->paths == FRAGI_LIBRARY_PATHS_IN_APP &&
 	    (realpath(search->app_folder, folder) == NULL || !is_below(real, folder)))
 		return frag_err_set(
@@ -186,7 +206,9 @@ int fragi_search_path_find(const struct fragi_search_path *search, const char *l
 		if (realpath(path, real) == NULL || !is_file(real))
 			continue;
 		if (is_inside(search, real))
-			return 0;
+			return search->folders[i].is_installed
+				       ? 0
+				       : check_trust(search, library, path, err);
 		return frag_err_set(
 			err, -ENOENT,
 			"library %.200s: %.300s leads to %.300s, outside the folders that libraries may come from; put the file itself there",

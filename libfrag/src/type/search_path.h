@@ -6,8 +6,9 @@
 
 /* The folders of libraries, in the order in which they are searched. */
 struct fragi_folder {
-	const char *text; /* as it was given */
-	const char *real; /* real path; NULL: the folder does not exist */
+	const char *text;  /* as it was given */
+	const char *real;  /* real path; NULL: the folder does not exist */
+	bool is_installed; /* libfrag itself lies there, too */
 };
 
 struct fragi_search_path {
@@ -15,6 +16,7 @@ struct fragi_search_path {
 	struct fragi_folder *folders;
 	size_t folder_count;
 	enum fragi_library_paths paths;
+	bool trusted_only;
 	const char *app_folder; /* NULL: unknown */
 };
 
@@ -28,7 +30,7 @@ void fragi_search_path_fini(struct fragi_search_path *search);
 /*
  * Finds a library by name or, where that is allowed, by path, and writes its real path to real
  * (PATH_MAX bytes). Returns 0; -ENOENT: it does not exist, or a link leads out of the folders;
- * -EINVAL: a path where none is allowed.
+ * -EINVAL: a path where none is allowed; -EPERM: other users could change the file.
  */
 int fragi_search_path_find(const struct fragi_search_path *search, const char *library, char *real,
 			   struct frag_err *err);
