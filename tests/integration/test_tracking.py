@@ -68,6 +68,14 @@ class Track(cluster.ClusterTest):
             self.assertEqual({e[0] for entry in entries for e in entry}, {name})
 
     def test_a_log_that_cannot_be_is_refused(self):
+        # a link that somebody planted is replaced
+        kept = self.write("kept", "kept")
+        os.symlink(kept, self.path("linked.log"))
+        code, run = self.run_app("--track", self.path("linked.log"))
+        self.assertEqual(code, 0, run.stderr)
+        self.assertFalse(os.path.islink(self.path("linked.log")))
+        with open(kept) as f:
+            self.assertEqual(f.read(), "kept")
         code, run = self.run_app("--track", self.path("nowhere/c.log"))
         self.assertNotEqual(code, 0)
         self.assertIn("cannot write the log of data flow tracking, %s" % self.path("nowhere/c.log"), run.stderr)

@@ -204,6 +204,55 @@ class Video(cluster.ClusterTest):
         self.assertRegex(p.stderr, r"fragment1\.replayer: cannot read the video .*/none\.mp4: No such file")
         self.assert_nothing_left()
 
+    PLAY = """
+frag: 1
+application: play
+operators:
+  replayer: {type: video_replayer, parameters: {path: "%s", count: 5, realtime: false, formats: "%s"}}
+  recorder: {type: video_recorder, parameters: {path: "%s"}}
+flows: [replayer.output -> recorder.input]
+"""
+
+    def play(self, path, formats=""):
+        p = self.start("fragctl", "run", self.write("play.yaml", self.PLAY % (path, formats, self.path("out.mp4"))))
+        return p.wait(30), p.stderr
+
+    def test_a_playlist_is_no_media_file(self):
+        os.symlink(REAL, self.path("clip.mp4"))
+        concat = "ffconcat version 1.0\nfile clip.mp4\n"
+        hls = "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\nfile://%s\n#EXT-X-ENDLIST\n" % REAL
+        for name, text, format in (("list.m3u8", hls, "hls"), ("cc.mp4", concat, "concat"),
+                                   ("self.mp4", "ffconcat version 1.0\nfile self.mp4\n", "concat")):
+            path = self.write(name, text)
+            code, stderr = self.play(path)
+            self.assertEqual(code, 1, stderr)
+            self.assertIn("%s is of the format %s, which may open other files; give a media file itself, or allow the "
+                          "format: formats: %s" % (path, format, format), stderr)
+            self.assertFalse(os.path.exists(self.path("out.mp4")))
+        for formats in ("concat", "hls,concat"):
+            code, stderr = self.play(self.path("cc.mp4"), formats)
+            self.assertEqual(code, 0, stderr)
+            self.assertEqual(self.count(self.path("out.mp4")), 5)
+            os.remove(self.path("out.mp4"))
+        self.assertEqual(self.play(self.path("clip.mp4"))[0], 0)
+
+    def test_a_name_is_no_protocol(self):
+        code, stderr = self.play("concat:%s|%s" % (REAL, REAL))
+        self.assertEqual(code, 3, stderr)
+        os.symlink(REAL, self.path("concat:x.mp4"))
+        code, stderr = self.play(self.path("concat:x.mp4"))
+        self.assertEqual(code, 0, stderr)
+
+    def test_a_recording_does_not_follow_a_link(self):
+        kept = self.write("kept", "kept")
+        os.symlink(kept, self.path("out.mp4"))
+        code, stderr = self.play(REAL)
+        self.assertEqual(code, 0, stderr)
+        self.assertEqual(self.count(self.path("out.mp4")), 5)
+        self.assertFalse(os.path.islink(self.path("out.mp4")))
+        with open(kept) as f:
+            self.assertEqual(f.read(), "kept")
+
     def test_the_real_clip_is_itself_outside_the_boxes(self):
         self.assert_all_crossed(self.run_apart(REAL, "--min_area", "400"), 300)
         self.assertEqual(self.count(self.path("out.mp4")), 300)

@@ -83,7 +83,7 @@ static void check_clip(const char *path, int frames, int exact)
 	AVFrame *frame = av_frame_alloc();
 	int n = 0;
 
-	cr_assert_eq(video_decoder_open(path, &d, &err), 0, "%s", err.text);
+	cr_assert_eq(video_decoder_open(path, "", -1, &d, &err), 0, "%s", err.text);
 	cr_assert_float_eq(video_decoder_frame_rate(d), CLIP_RATE, 1e-3);
 	while (video_decoder_next(d, frame, NULL, &err) == 1) {
 		cr_assert(frame->width == CLIP_COLUMNS && frame->height == CLIP_ROWS);
@@ -133,8 +133,8 @@ Test(ops_video, files_of_odd_sizes)
 			     0, "%s", err.text);
 		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
 		cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
-		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), &d, &err), 0, "%s",
-			     err.text);
+		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), "", -1, &d, &err), 0,
+			     "%s", err.text);
 		cr_assert_eq(video_decoder_next(d, f, NULL, &err), 1, "%s", err.text);
 		cr_assert(f->width == 35 && f->height == 33);
 		cr_assert_eq(video_decoder_rgb(d, f, back, &err), 0, "%s", err.text);

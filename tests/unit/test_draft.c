@@ -180,3 +180,74 @@ Test(draft, fails_when_memory_is_short)
 	cr_expect_gt(n, 3);
 	frag_draft_destroy(draft);
 }
+
+static void write_output(const char *text)
+{
+	FILE *file = NULL;
+
+	cr_assert_eq(frag_output_open(path, &file), 0);
+	fputs(text, file);
+	fclose(file);
+}
+
+Test(draft, an_output_has_its_name_at_once)
+{
+	FILE *file = NULL;
+
+	write_file("old");
+	cr_assert_eq(frag_output_open(path, &file), 0);
+	expect_content("");
+	fputs("new", file);
+	fflush(file);
+	expect_content("new");
+	fclose(file);
+	write_output("newer");
+	expect_content("newer");
+}
+
+Test(draft, an_output_does_not_follow_a_link)
+{
+	char target[96];
+	struct stat at;
+
+	snprintf(target, sizeof(target), "%s/target", folder);
+	cr_assert_eq(rename((write_file("kept"), path), target), 0);
+	cr_assert_eq(symlink(target, path), 0);
+	write_output("new");
+	expect_content("new");
+	cr_assert_eq(lstat(path, &at), 0);
+	cr_expect(S_ISREG(at.st_mode));
+	cr_assert_eq(rename(target, path), 0);
+	expect_content("kept");
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(symlink(target, path), 0);
+	write_output("new"); /* where the link leads nothing is made */
+	cr_expect_eq(access(target, F_OK), -1);
+}
+
+Test(draft, an_output_that_is_a_pipe_stays_one)
+{
+	char text[8] = "";
+	struct stat at;
+	int reader;
+
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	write_output("new");
+	cr_expect_eq(read(reader, text, sizeof(text)), 3);
+	cr_expect_str_eq(text, "new");
+	cr_assert_eq(lstat(path, &at), 0);
+	cr_expect(S_ISFIFO(at.st_mode));
+	close(reader);
+}
+
+Test(draft, an_output_that_cannot_be_made_changes_nothing)
+{
+	FILE *file = NULL;
+	char missing[112];
+
+	snprintf(missing, sizeof(missing), "%s/none/file", folder);
+	cr_expect_eq(frag_output_open(missing, &file), -ENOENT);
+	cr_expect_eq(frag_output_open(folder, &file), -EISDIR);
+	cr_expect_null(file);
+}

@@ -427,7 +427,8 @@ Test(tracking, the_log_has_every_path_of_every_message)
 		 path);
 	rig_run(&rig, &plugin, text);
 	rig_end(&rig);
-	log = fdopen(fd, "r");
+	close(fd);
+	log = fopen(path, "r");
 	while (read_entry(log, names, times) > 0) {
 		number++;
 		cr_expect_str_eq(names, "tx,mx,rx");

@@ -41,6 +41,17 @@ FRAG_API int frag_draft_commit(struct frag_draft *draft);
  */
 FRAG_API void frag_draft_destroy(struct frag_draft *draft);
 
+/*
+ * Opens a file that others may read while it is written, such as a log: an empty new file takes the
+ * name at once, in place of an older one, and of a link that lies there. What the path leads to and
+ * is no regular file, such as a pipe or a terminal, is written as it is.
+ * - path: its folder must exist
+ * - out_stream: receives the stream; the caller closes it
+ * Returns 0; a negative errno: nothing was changed.
+ * Thread: any. Blocks: on the disk. RT-safe: no.
+ */
+FRAG_API int frag_output_open(const char *path, FILE **out_stream);
+
 FRAG_END_DECLS
 
 #endif

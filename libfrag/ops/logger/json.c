@@ -42,15 +42,16 @@ static int json_start(void *state, const struct frag_resource *logger, struct fr
 {
 	struct json *json = state;
 	char path[PATH_MAX];
+	int r;
 
 	if (snprintf(path, sizeof(path), "%s%s", json->path, frag_data_logger_suffix(logger)) >=
 	    (int)sizeof(path))
 		return frag_err_set(err, -ENAMETOOLONG, "path is longer than a file's can be");
 	make_folder(path);
-	json->file = fopen(path, "we");
-	if (json->file == NULL)
-		return frag_err_set(err, -errno, "cannot write %s: %s; name another file", path,
-				    strerror(errno));
+	r = frag_output_open(path, &json->file);
+	if (r < 0)
+		return frag_err_set(err, r, "cannot write %s: %s; name another file", path,
+				    frag_strerror(r));
 	setvbuf(json->file, NULL, _IOLBF, 0); /* whole lines, also if the process is killed */
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "av_error.h"
 #include "decoder.h"
+#include "formats.h"
 #include "url.h"
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
@@ -17,7 +18,7 @@ struct video_decoder {
 	char *name; /* of the file or stream, for people */
 	bool is_stream;
 	int64_t read_timeout_ns;
-	struct video_watch watch; /* of a stream */
+	struct video_watch watch;
 	AVFormatContext *format;
 	AVCodecContext *codec;
 	AVPacket *packet;
@@ -78,7 +79,8 @@ static struct video_decoder *create(const char *name, struct frag_err *err)
 	return NULL;
 }
 
-int video_decoder_open(const char *path, struct video_decoder **out, struct frag_err *err)
+int video_decoder_open(const char *path, const char *formats, int stop_fd,
+		       struct video_decoder **out, struct frag_err *err)
 {
 	struct video_decoder *d = create(path, err);
 	int r;
@@ -86,9 +88,23 @@ int video_decoder_open(const char *path, struct video_decoder **out, struct frag
 	if (d == NULL)
 		return -ENOMEM;
 	av_log_errors_only();
-	r = avformat_open_input(&d->format, path, NULL, NULL);
+	d->read_timeout_ns = INT64_MAX / 2; /* a disk may take its time */
+	d->watch.stop_fd = stop_fd;
+	video_watch_begin(&d->watch, d->read_timeout_ns);
+	d->format = avformat_alloc_context();
+	if (d->format == NULL) {
+		r = frag_err_set(err, -ENOMEM, "no memory to open %s", path);
+		goto err_close;
+	}
+	d->format->interrupt_callback =
+		(AVIOInterruptCB){.callback = video_watch_expired, .opaque = &d->watch};
+	r = video_formats_open(&d->format, path, formats, err);
 	if (r >= 0)
 		r = avformat_find_stream_info(d->format, NULL);
+	if (d->watch.is_stopped) {
+		r = -ECANCELED;
+		goto err_close;
+	}
 	if (r < 0) {
 		r = frag_err_set(err, av_errno(r),
 				 "cannot open the video %s: %s; check path, directory and basename",
@@ -233,7 +249,7 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 			r = feed(d);
 		if (r >= 0)
 			continue;
-		if (d->is_stream && r != AVERROR_INVALIDDATA)
+		if (d->watch.is_stopped || (d->is_stream && r != AVERROR_INVALIDDATA))
 			return stream_failed(d, r, d->read_timeout_ns, err);
 		/*
 		 * A damaged packet or picture may be followed by intact ones, so it is skipped. An

@@ -15,11 +15,15 @@
 struct video_decoder;
 
 /*
- * Opens a file and its best video stream. Returns 0, or a failure with a sentence: -ENOENT and
+ * Opens a file and its best video stream.
+ * - formats: as of video_formats_open
+ * - stop_fd: readable when the application is to stop, which ends every wait; -1: none
+ * Returns 0, or a failure with a sentence: -ENOENT and
  * other errors of opening a file; -EBADMSG: not a video file; -ENOTSUP: no video stream, or no
  * decoder for it; -ENOMEM.
  */
-int video_decoder_open(const char *path, struct video_decoder **out, struct frag_err *err);
+int video_decoder_open(const char *path, const char *formats, int stop_fd,
+		       struct video_decoder **out, struct frag_err *err);
 
 struct video_url {
 	const char *text;
@@ -29,7 +33,7 @@ struct video_url {
 };
 /*
  * The same with a stream. -EINVAL: a protocol that may not be used; -ETIMEDOUT; -ECANCELED: the
- * application is to stop. video_decoder_next returns the latter two for a stream as well.
+ * application is to stop. video_decoder_next returns the latter two as well.
  */
 int video_decoder_open_url(const struct video_url *url, struct video_decoder **out,
 			   struct frag_err *err);

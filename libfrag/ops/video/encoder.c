@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libswscale/swscale.h>
+
+#include <frag/draft.h>
 
 #include "av_error.h"
 #include "encoder.h"
@@ -139,6 +143,21 @@ static int open_scale(struct video_encoder *e, const struct frame *frame)
 	return 0;
 }
 
+/* By the rules of all output files: no link is followed, and no protocol of FFmpeg's is meant. */
+static int open_output(struct video_encoder *e, const char *path)
+{
+	char own[64];
+	FILE *file;
+	int r = frag_output_open(path, &file);
+
+	if (r < 0)
+		return AVERROR(-r);
+	snprintf(own, sizeof(own), "file:/proc/self/fd/%d", fileno(file));
+	r = avio_open(&e->format->pb, own, AVIO_FLAG_WRITE);
+	fclose(file);
+	return r;
+}
+
 int video_encoder_open(const char *path, const char *codec, double frame_rate,
 		       const struct frame *frame, struct video_encoder **out, struct frag_err *err)
 {
@@ -180,7 +199,7 @@ int video_encoder_open(const char *path, const char *codec, double frame_rate,
 				 AV_WHY(r));
 		goto err_free;
 	}
-	r = avio_open(&e->format->pb, path, AVIO_FLAG_WRITE);
+	r = open_output(e, path);
 	if (r >= 0)
 		r = avformat_write_header(e->format, NULL);
 	if (r < 0) {

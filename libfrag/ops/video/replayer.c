@@ -18,7 +18,7 @@
 #define RETRY_NS 200000000 /* between two attempts to connect to a stream */
 
 struct replayer {
-	const char *path, *directory, *basename, *url;
+	const char *path, *directory, *basename, *formats, *url;
 	int64_t connect_timeout, read_timeout, reconnect;
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities;
@@ -57,6 +57,11 @@ static const struct frag_param replayer_params[] = {
 		.headline =
 			"Name of the video file in directory; .mp4, .mkv, .mov, .avi or .webm may be left out",
 		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_STRING(
+		struct replayer, formats, "",
+		.headline = "Formats that may open other files and are played all the same",
+		.description =
+			"FFmpeg's names with commas between them, such as hls, concat or dash. Without, a file is one media file, and playlists are refused."),
 	FRAG_PARAM_STRING(
 		struct replayer, url, "",
 		.headline = "Stream instead of a file: rtsp://, http://, https:// or udp://",
@@ -144,8 +149,9 @@ static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err 
 
 	video_decoder_close(rp->decoder);
 	rp->decoder = NULL;
-	return rp->url[0] != '\0' ? video_decoder_open_url(&url, &rp->decoder, err)
-				  : video_decoder_open(rp->file, &rp->decoder, err);
+	return rp->url[0] != '\0'
+		       ? video_decoder_open_url(&url, &rp->decoder, err)
+		       : video_decoder_open(rp->file, rp->formats, url.stop_fd, &rp->decoder, err);
 }
 
 /* Opens the source if it is not open, and decodes the next frame. Returns as video_decoder_next. */
@@ -255,7 +261,7 @@ static int replayer_start(void *state, struct frag_op *op)
 	if (rp->now == NULL || rp->next == NULL)
 		return -ENOMEM;
 	r = rp->url[0] != '\0' ? 0 : begin(rp, op);
-	return r < 0 ? r : 0;
+	return r < 0 && r != -ECANCELED ? r : 0;
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
@@ -119,4 +120,39 @@ void frag_draft_destroy(struct frag_draft *draft)
 	fclose(draft->stream);
 	unlinkat(draft->folder, draft->name, 0);
 	draft_free(draft);
+}
+
+/* Neither makes nor empties a file, so a link that was changed meanwhile does no harm. */
+static int open_in_place(const char *path, FILE **out_stream)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+	int r = stream == NULL ? -errno : 0;
+
+	if (r == 0)
+		*out_stream = stream;
+	else if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+int frag_output_open(const char *path, FILE **out_stream)
+{
+	struct frag_draft *draft;
+	struct stat at;
+	int r;
+
+	if (stat(path, &at) == 0 && !S_ISREG(at.st_mode))
+		return open_in_place(path, out_stream);
+	r = frag_draft_create(path, &draft);
+	if (r < 0)
+		return r;
+	if (renameat(draft->folder, draft->name, draft->folder, draft->path) < 0) {
+		r = -errno;
+		frag_draft_destroy(draft);
+		return r;
+	}
+	*out_stream = draft->stream;
+	draft_free(draft);
+	return 0;
 }

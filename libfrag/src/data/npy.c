@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <data/tensor.h>
+#include <frag/draft.h>
 #include <frag/npy.h>
 
 #define MAGIC "\x93NUMPY"
@@ -75,25 +76,29 @@ static uint64_t write_data(const struct frag_tensor *tensor, FILE *out)
 int frag_npy_write(const char *path, const struct frag_tensor *tensor, uint64_t *out_bytes)
 {
 	int32_t device = frag_tensor_dl(tensor)->device.type;
+	struct frag_draft *draft;
 	uint64_t bytes;
 	FILE *out;
-	int r = 0;
+	int r;
 
 	if (device != FRAG_DEVICE_CPU && device != FRAG_DEVICE_CUDA_HOST)
 		return -EOPNOTSUPP;
 	r = fragi_tensor_wait(tensor, NULL);
 	if (r < 0)
 		return r;
-	out = fopen(path, "we");
-	if (out == NULL)
-		return -errno;
+	r = frag_draft_create(path, &draft);
+	if (r < 0)
+		return r;
+	out = frag_draft_stream(draft);
 	errno = 0;
 	write_header(frag_tensor_dl(tensor), out);
 	bytes = write_data(tensor, out);
-	if (ferror(out) != 0)
+	if (ferror(out) != 0) {
 		r = errno > 0 ? -errno : -EIO;
-	if (fclose(out) != 0 && r == 0)
-		r = -errno;
+		frag_draft_destroy(draft);
+	} else {
+		r = frag_draft_commit(draft);
+	}
 	if (r == 0 && out_bytes != NULL)
 		*out_bytes = bytes;
 	return r;

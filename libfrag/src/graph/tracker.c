@@ -10,6 +10,7 @@
 #include <base/alloc.h>
 #include <base/log.h>
 #include <graph/op.h>
+#include <frag/draft.h>
 #include <graph/track_path.h>
 #include <graph/tracker.h>
 
@@ -328,16 +329,15 @@ int frag_tracker_enable_logging(struct frag_tracker *tracker, const char *path,
 				uint64_t num_buffered_messages)
 {
 	char *name = path != NULL ? fragi_strdup(path) : NULL;
-	FILE *log, *old;
+	FILE *log = NULL, *old;
+	int r;
 
 	if (path == NULL || path[0] == '\0' || num_buffered_messages == 0) {
 		fragi_free(name);
 		return -EINVAL;
 	}
-	log = name != NULL ? fopen(path, "we") : NULL;
-	if (log == NULL) {
-		int r = name != NULL ? -errno : -ENOMEM;
-
+	r = name != NULL ? frag_output_open(path, &log) : -ENOMEM;
+	if (r < 0) {
 		fragi_free(name);
 		return r;
 	}

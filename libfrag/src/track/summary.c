@@ -447,11 +447,11 @@ int fragi_summary_print_json(const struct fragi_summary *summary, FILE *out)
 
 static int write_in_place(const struct fragi_summary *summary, const char *path)
 {
-	FILE *out = fopen(path, "we");
-	int r;
+	FILE *out;
+	int r = frag_output_open(path, &out);
 
-	if (out == NULL)
-		return -errno;
+	if (r < 0)
+		return r;
 	r = fragi_summary_print_json(summary, out);
 	if (fclose(out) != 0 && r == 0)
 		r = -errno;
