@@ -342,6 +342,12 @@ class Refused(ViewerTest):
                              ("localhost", 200), ("127.0.0.1:%d" % self.address[1], 200), ("[::1]:1", 200)):
             head = self.answer(b"GET /status HTTP/1.1\r\nHost: %s\r\n\r\n" % host.encode()).split(b"\r\n")[0]
             self.assertEqual(int(head.split()[1]), status, host[:40])
+        for heads in (b"", b"Host: localhost\r\nHost: localhost\r\n", b"Host: localhost\r\nHost: evil.example\r\n",
+                      b"Host: localhost:80\r\n evil.example\r\n", b"Host: localhost\r\n :80\r\n",
+                      b"Host: localhost:evil\r\n", b"Host:\r\n localhost\r\n evil\r\n"):
+            for version in (b"1.1", b"1.0"):
+                head = self.answer(b"GET /status HTTP/%s\r\n%s\r\n" % (version, heads)).split(b"\r\n")[0]
+                self.assertIn(head.split()[1], (b"400", b"403"), heads)
         head = self.answer(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.assertIn(b"Cross-Origin-Resource-Policy: same-origin\r\n", head)
         self.end()

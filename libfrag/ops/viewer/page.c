@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,22 +29,53 @@ static int64_t clock_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+struct asked {
+	const char *host;
+	unsigned int count;
+};
+
+static enum MHD_Result note_host(void *arg, enum MHD_ValueKind kind, const char *key,
+				 const char *value)
+{
+	struct asked *asked = arg;
+
+	(void)kind;
+	if (strcasecmp(key, "Host") == 0) {
+		asked->host = value;
+		asked->count++;
+	}
+	return MHD_YES;
+}
+
+/* What follows the name of a host: nothing, or a colon and a number. */
+static bool is_port(const char *text)
+{
+	return text[0] == '\0' ||
+	       (text[0] == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
+}
+
 /*
- * A page on loopback answers only if the browser asked for loopback. Otherwise a web site could
- * have its own name resolve to this address, and read the pictures through the browser.
+ * A request names one host, or a proxy on the way could have read another one than is read here. A
+ * page on loopback answers only if the browser asked for loopback. Otherwise a web site could have
+ * its own name resolve to this address, and read the pictures through the browser.
  */
 static bool is_for_us(const struct page *page, struct MHD_Connection *connection)
 {
-	const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+	struct asked asked = {0};
+	const char *host;
 	char name[64];
 	size_t length;
 	uint8_t address[16];
 
-	if (!page->is_loopback || host == NULL)
+	(void)MHD_get_connection_values(connection, MHD_HEADER_KIND, note_host, &asked);
+	host = asked.host;
+	if (asked.count != 1 || host == NULL)
+		return false;
+	if (!page->is_loopback)
 		return true;
 	length = host[0] == '[' ? strcspn(host, "]") + (strchr(host, ']') != NULL)
 				: strcspn(host, ":");
-	if (length == 0 || length >= sizeof(name))
+	if (length == 0 || length >= sizeof(name) || !is_port(host + length))
 		return false;
 	memcpy(name, host, length);
 	name[length] = '\0';
