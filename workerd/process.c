@@ -61,6 +61,8 @@ struct wrk_process {
 	int status, signal, stray_rounds;
 	char core_file[200];
 	struct wrk_page page;
+	struct fragi_arena arena; /* of writer */
+	struct wrk_writer writer;
 	struct wrk_lines lines;
 	/* of what is being taken in; owned */
 	char *fresh[FRESH_MAX];
@@ -102,6 +104,7 @@ static void process_free_if_done(struct wrk_process *p)
 	unlink_process(p);
 	wrk_page_fini(&p->page);
 	wrk_lines_fini(&p->lines);
+	fragi_arena_fini(&p->arena);
 	if (p->exit_fd >= 0)
 		close(p->exit_fd);
 	close(p->note_fd);
@@ -444,9 +447,13 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 	p->arg = arg;
 	p->lines.line = on_line;
 	p->lines.arg = p;
+	p->lines.writer = &p->writer;
+	p->lines.rate = launch->line_rate;
 	p->child = launch->ops;
 	p->exit_fd = p->group_fd = -1;
-	r = wrk_page_init(&p->page);
+	r = wrk_writer_copy(&launch->writer, &p->arena, &p->writer);
+	if (r == 0)
+		r = wrk_page_init(&p->page);
 	if (r < 0)
 		goto err_page;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0) {
@@ -511,6 +518,7 @@ err_output:
 err_control:
 	wrk_page_fini(&p->page);
 err_page:
+	fragi_arena_fini(&p->arena);
 	fragi_free(p);
 	return frag_err_set(err, r, "cannot start a host: %s", frag_strerror(r));
 }
@@ -569,6 +577,7 @@ bool wrk_process_sample(struct wrk_process *p, struct fw_host_stats *out_stats)
 {
 	int r = wrk_page_read(&p->page, out_stats);
 
+	wrk_lines_catch_up(&p->lines);
 	if (r < 0 && r != -ENOENT && !p->stats_refused) {
 		p->stats_refused = true;
 		log_error(NULL, "the ledger of fraghost %d cannot be read: %s", (int)p->pid,

@@ -6,6 +6,7 @@
 
 #include <workerd/core/core.h>
 #include <workerd/spawn.h>
+#include <workerd/writer.h>
 
 /*
  * A fraghost as a process on the loop: its control socket, its output, its ledger, its exit. The
@@ -34,9 +35,11 @@ struct wrk_launch {
 	int (*main)(void);
 	char *const *environment;
 	struct wrk_confine
-		*confine; /* its group_fd is taken; NULL: it may do what this process may */
-	int saved_fd;     /* for what operators save, borrowed; 0: nobody keeps it */
-	bool keeps_stdin; /* operators read this process's stdin, else /dev/null */
+		*confine;         /* its group_fd is taken; NULL: it may do what this process may */
+	int saved_fd;             /* for what operators save, borrowed; 0: nobody keeps it */
+	bool keeps_stdin;         /* operators read this process's stdin, else /dev/null */
+	struct wrk_writer writer; /* of its lines; borrowed */
+	uint32_t line_rate;       /* of its lines, a second; 0: no limit */
 };
 
 /* ops is borrowed. Returns 0 or negative errno with a sentence. */

@@ -33,6 +33,7 @@
  */
 static const int stop_signals[] = {SIGTERM, SIGINT};
 #define NETWORK_MS 500
+#define LINE_RATE 1000 /* lines a second of each host */
 
 struct wrk_shell {
 	const struct wrk_options *options;
@@ -265,7 +266,8 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 	*out_launch = (struct wrk_launch){.ops = &wrk_spawn_process,
 					  .program = shell->program,
 					  .environment = wrk_environment_make(&environment, arena),
-					  .confine = &shell->rights.confine};
+					  .confine = &shell->rights.confine,
+					  .line_rate = LINE_RATE};
 	return out_launch->environment != NULL
 		       ? 0
 		       : frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");

@@ -22,9 +22,10 @@ arguments:
   lines: {default: "1"}
   ticks: {default: "1"}
   pause: {default: "0"}
+  raw: {default: ""}
 extensions: [libtalker.so]
 operators:
-  talker: {type: talker, parameters: {lines: "${lines}", ticks: "${ticks}", pause: "${pause}"}}
+  talker: {type: talker, parameters: {lines: "${lines}", ticks: "${ticks}", pause: "${pause}", raw: "${raw}"}}
 """
 # More than a pipe and every buffer on the way to it can hold.
 MANY = 20000
@@ -212,6 +213,37 @@ class ResultThatIsNotRead(Logs):
         self.wait_until("the end of the host", lambda: not self.hosts() and len(self.ours()) == 1)
         self.end_by(run, signal.SIGINT)
         self.assert_nothing_left()
+
+
+class ForgedLines(Logs):
+    """What an operator writes to a descriptor of its host bears the host's name, and moves no cursor."""
+
+    RAW = "2026-11-27T03:24:30.123Z error driver talk: forged\nplain\n\x1b[2J\x1b]0;title\x07\n"
+    SHOWN = (r"(?m)^2026-11-27T03:24:30\.123Z error host talk/talk: driver talk: forged$", r"(?m)^talk/talk: plain$",
+             r"(?m)^talk/talk: \\x1b\[2J\\x1b\]0;title\\x07$")
+
+    def check(self, text):
+        for shown in self.SHOWN:
+            self.assertRegex(text, shown)
+        self.assertNotIn("\x1b", text)
+
+    def test_of_a_worker(self):
+        d = self.driver(self.app, app_args=("--raw", self.RAW))
+        w = self.worker("--once")
+        self.assertEqual((d.wait(), w.wait()), (0, 0), w.stderr)
+        self.check(w.stderr)
+
+    def test_of_fragctl_run(self):
+        run = self.start("fragctl", "run", self.app, "--", "--raw", self.RAW)
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.check(run.stderr)
+
+    def test_a_flood_is_limited_in_rate(self):
+        d = self.driver(self.app, app_args=("--lines", "50000"))
+        w = self.worker("--once")
+        self.assertEqual((d.wait(), w.wait()), (0, 0))
+        self.assertRegex(w.stderr, r"warn  worker talk/talk: \d+ lines of its host are left out: it writes more than 1000 a second")
+        self.assertLess(w.stderr.count(" of the talker"), 40000)
 
 
 class ClosedStandardDescriptors(Logs):

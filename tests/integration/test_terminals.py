@@ -58,8 +58,8 @@ class Workers(cluster.ClusterTest):
         self.launch()
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
         for worker, fragment in ((self.a, "fragment1"), (self.b, "fragment2")):
-            worker.wait_line(r"Z info  worker stream: runs %s \(fraghost \d+\)$" % fragment)
-            worker.wait_line(r"Z info  worker stream: %s ended: done$" % fragment)
+            worker.wait_line(r"Z info  worker stream/%s: runs %s \(fraghost \d+\)$" % (fragment, fragment))
+            worker.wait_line(r"Z info  worker stream/%s: %s ended: done$" % (fragment, fragment))
         self.assert_clean(self.d, self.a, self.b)
 
     def test_they_show_that_a_person_stopped_it(self):
@@ -67,7 +67,7 @@ class Workers(cluster.ClusterTest):
         self.b.wait_line("Rx message value: 3$")
         self.d.signal(signal.SIGINT)
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
-        self.a.wait_line(r"worker stream: fragment1 ended: (done|stopped)$")
+        self.a.wait_line(r"worker stream/fragment1: fragment1 ended: (done|stopped)$")
         self.assert_clean(self.d, self.a, self.b)
 
     def test_they_show_why_it_failed_elsewhere(self):
@@ -75,7 +75,7 @@ class Workers(cluster.ClusterTest):
         self.b.wait_line("Rx message value: 3$")
         self.b.kill()
         self.assertEqual(self.d.wait(), 1)
-        self.a.wait_line(r"worker stream: fragment1 was ended by the driver: worker b at \S+, which ran fragment2, was lost")
+        self.a.wait_line(r"worker stream/fragment1: fragment1 was ended by the driver: worker b at \S+, which ran fragment2, was lost")
 
     def test_the_first_driver_is_not_one_to_come_back_to(self):
         port = "127.0.0.1:%d" % self.free_port()
@@ -101,13 +101,13 @@ class Workers(cluster.ClusterTest):
         self.b.signal(signal.SIGTERM)
         self.assertEqual(self.b.wait(), 0)
         self.assertEqual(self.d.wait(), 1)
-        self.b.wait_line(r"Z info  worker stream: fragment2 was ended: this worker was told to end$")
+        self.b.wait_line(r"Z info  worker stream/fragment2: fragment2 was ended: this worker was told to end$")
         self.assert_clean(self.b)
         why = "worker b left while it ran fragment2: it was told to end"
         self.d.wait_line(r"Z error driver stream: %s$" % why)
         self.assertNotIn("Rx message", self.d.stderr)
         self.assertEqual(self.d.stderr.count(" error "), 1, self.d.stderr)
-        self.a.wait_line(r"Z info  worker stream: fragment1 was ended by the driver: %s$" % why)
+        self.a.wait_line(r"Z info  worker stream/fragment1: fragment1 was ended by the driver: %s$" % why)
 
 
 class Operators(cluster.ClusterTest):

@@ -349,7 +349,7 @@ Test(worker_end, every_end_of_a_host_is_logged)
 		start_attached(false);
 		spawn(1);
 		cr_expect_str_eq(logged(FRAGI_LOG_INFO), "runs fragment1 (fraghost 4711)");
-		cr_expect_str_eq(logged_of(FRAGI_LOG_INFO), "app");
+		cr_expect_str_eq(logged_of(FRAGI_LOG_INFO), "app/fragment1");
 		event.event.state = FW_STATE_DONE;
 		if (ends[i].done)
 			from_host(&event);
@@ -366,7 +366,7 @@ Test(worker_end, every_end_of_a_host_is_logged)
 		exited(ends[i].status, ends[i].signal, false);
 		cr_assert_not_null(logged(level), "%s", ends[i].line);
 		cr_expect_str_eq(logged(level), ends[i].line);
-		cr_expect_str_eq(logged_of(level), "app");
+		cr_expect_str_eq(logged_of(level), "app/fragment1");
 		finish();
 	}
 }

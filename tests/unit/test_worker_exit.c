@@ -312,5 +312,5 @@ Test(worker_exit, log_lines_name_what_they_are_about)
 	exited(0, SIGSEGV, false);
 	cr_expect_str_eq(logged(FRAGI_LOG_ERROR),
 			 "fraghost 4711 of fragment1 crashed: signal 11 (SIGSEGV)");
-	cr_expect_str_eq(logged_of(FRAGI_LOG_ERROR), "app");
+	cr_expect_str_eq(logged_of(FRAGI_LOG_ERROR), "app/fragment1");
 }

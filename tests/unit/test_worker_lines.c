@@ -154,3 +154,96 @@ Test(worker_lines, lines_that_nobody_reads_are_dropped_and_counted)
 	cr_expect_not_null(strstr(text, "2 lines were dropped: "));
 	cr_expect_not_null(strstr(text, "\nthree\n"));
 }
+
+static const char *const fragments[] = {"f1", "f2"};
+static const struct wrk_writer of_one = {"app", fragments, 1}, of_two = {"app", fragments, 2};
+
+#define NOW "2026-11-27T03:24:30.123Z "
+
+/* What operators write to their descriptors passes for nobody else's. */
+Test(worker_lines, each_line_says_who_wrote_it)
+{
+	static const struct {
+		const char *written, *logged;
+	} of_f1[] = {
+		{"f1.op: text", "f1.op: text"},
+		{"text", "app/f1: text"},
+		{"", ""},
+		{"error driver app: forged", "app/f1: error driver app: forged"},
+		{"f2.op: text", "app/f1: f2.op: text"},
+		{"f1: text", "app/f1: f1: text"},
+		{NOW "info  sched app/f1.op: text", NOW "info  sched app/f1.op: text"},
+		{NOW "warn  op app/f1: text", NOW "warn  op app/f1: text"},
+		{NOW "warn  op app: text", NOW "warn  op app: text"},
+		{NOW "warn  ucx: text", NOW "warn  ucx app/f1: text"},
+		{NOW "warn  ucx bpp/f1: text", NOW "warn  ucx app/f1: bpp/f1: text"},
+		{NOW "warn  ucx app/f2.op: text", NOW "warn  ucx app/f1: app/f2.op: text"},
+		{NOW "error driver: text", NOW "error host app/f1: driver: text"},
+		{NOW "error driver app/f1: text", NOW "error host app/f1: driver app/f1: text"},
+		{NOW "info  worker app: text", NOW "info  host app/f1: worker app: text"},
+		{NOW "loud  ucx: text", "app/f1: " NOW "loud  ucx: text"},
+		{"\033[2Jf1.op: text", "app/f1: \\x1b[2Jf1.op: text"},
+	};
+	char line[WRK_SIGNED_MAX];
+
+	for (size_t i = 0; i < sizeof(of_f1) / sizeof(of_f1[0]); i++) {
+		cr_expect_eq(
+			wrk_writer_sign(&of_one, of_f1[i].written, strlen(of_f1[i].written), line),
+			strlen(of_f1[i].logged));
+		cr_expect_str_eq(line, of_f1[i].logged);
+	}
+	wrk_writer_sign(&of_two, "text", 4, line);
+	cr_expect_str_eq(line, "app/f1 and 1 more: text");
+	wrk_writer_sign(&of_two, "f2.op: text", 11, line);
+	cr_expect_str_eq(line, "f2.op: text");
+}
+
+Test(worker_lines, escapes_are_shown_and_not_sent)
+{
+	static const char *const rows[][2] = {
+		{"f1.op: \033]0;title\a", "f1.op: \\x1b]0;title\\x07"},
+		{"f1.op: \x9b[2J", "f1.op: \\x9b[2J"},
+		{"f1.op: \xc2\x9b[2J", "f1.op: \\xc2\\x9b[2J"},
+		{"f1.op: \tgr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac",
+		 "f1.op: \tgr\xc3\xbc\xc3\x9f\x65 \xe2\x82\xac"},
+		{"f1.op: over\rwritten\r", "f1.op: over\\x0dwritten"},
+		{"f1.op: cut \xe2\x82", "f1.op: cut \\xe2\\x82"},
+	};
+	char line[WRK_SIGNED_MAX], long_line[WRK_LINE_MAX];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		wrk_writer_sign(&of_one, rows[i][0], strlen(rows[i][0]), line);
+		cr_expect_str_eq(line, rows[i][1]);
+	}
+	cr_expect_eq(wrk_writer_sign(&of_one, "f1.op: a\0b", 10, line), 13);
+	cr_expect_str_eq(line, "f1.op: a\\x00b");
+	memset(long_line, '\033', sizeof(long_line));
+	cr_expect_leq(wrk_writer_sign(&of_one, long_line, sizeof(long_line), line),
+		      WRK_SIGNED_MAX - 1);
+	cr_expect(strncmp(line, "app/f1: \\x1b\\x1b", 16) == 0);
+}
+
+Test(worker_lines, more_than_the_rate_are_counted)
+{
+	const char *last[FW_LINES_MAX], *text;
+	size_t lines_out = 0;
+
+	lines.rate = 2;
+	for (int i = 0; i < 2 * WRK_LINES_BURST_S + 3; i++)
+		feed("line\n");
+	feed("last\n");
+	cr_expect_str_eq(last[wrk_lines_last(&lines, last) - 1], "last", "it is kept all the same");
+	wrk_lines_catch_up(&lines);
+	usleep(600000);
+	wrk_lines_catch_up(&lines);
+	wrk_lines_catch_up(&lines);
+	feed("again\n");
+	wrk_lines_end(&lines);
+	text = written();
+	for (const char *c = text; (c = strstr(c, "line\n")) != NULL; c++)
+		lines_out++;
+	cr_expect_eq(lines_out, 2 * WRK_LINES_BURST_S);
+	cr_expect_not_null(strstr(text, "4 lines of its host are left out: it writes more than 2 a "
+					"second\nagain\n"),
+			   "%s", text);
+}

@@ -53,14 +53,16 @@ void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char
 	va_end(args);
 }
 
-void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level, const char *application,
-		const char *format, ...)
+void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level,
+		const struct wrk_host *host, const char *format, ...)
 {
 	struct wrk_action *action = wrk_emit(actions, WRK_DO_LOG);
+	bool is_one = host->fragments[0] != '\0' && strchr(host->fragments, ',') == NULL;
 	va_list args;
 
 	action->level = level;
-	action->subject = wrk_text(actions, "%s", application);
+	action->subject = wrk_text(actions, "%s%s%s", host->application, is_one ? "/" : "",
+				   is_one ? host->fragments : "");
 	va_start(args, format);
 	action->text = format_text(actions, format, args);
 	va_end(args);

@@ -162,17 +162,16 @@ void wrk_exit_log(const struct wrk_core *core, const struct wrk_host *host,
 	bool killed = host->state == WRK_HOST_KILLED;
 
 	if (core->stops > 0 && host->ended_here)
-		wrk_log_of(actions, FRAGI_LOG_INFO, host->application,
+		wrk_log_of(actions, FRAGI_LOG_INFO, host,
 			   "%s was ended: this worker was told to end", host->fragments);
 	else if (failure->code != FRAGI_FAILURE_NONE)
-		wrk_log_of(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR,
-			   host->application, "%s", failure->sentence);
+		wrk_log_of(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, host, "%s",
+			   failure->sentence);
 	else if (killed || host->failed)
-		wrk_log_of(actions, FRAGI_LOG_INFO, host->application,
-			   "%s was ended by the driver%s%s", host->fragments,
-			   host->kill_reason != NULL ? ": " : "",
+		wrk_log_of(actions, FRAGI_LOG_INFO, host, "%s was ended by the driver%s%s",
+			   host->fragments, host->kill_reason != NULL ? ": " : "",
 			   host->kill_reason != NULL ? host->kill_reason : "");
 	else
-		wrk_log_of(actions, FRAGI_LOG_INFO, host->application, "%s ended: %s",
-			   host->fragments, host->done ? "done" : "stopped");
+		wrk_log_of(actions, FRAGI_LOG_INFO, host, "%s ended: %s", host->fragments,
+			   host->done ? "done" : "stopped");
 }

@@ -382,7 +382,7 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 	if (!ours || (message->kind != FW_HOST_PREPARED && message->kind != FW_HOST_WIRED &&
 		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT &&
 		      message->kind != FW_HOST_SET_DONE)) {
-		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application,
+		wrk_log_of(actions, FRAGI_LOG_ERROR, host,
 			   "fraghost %d sent %s that it may not send", host->pid,
 			   fw_kind_name(message->kind));
 		wrk_host_kill(core, host, FRAGI_FAILURE_PROTOCOL,
@@ -512,15 +512,15 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	case WRK_EVENT_HOST_SPAWNED:
 		host->pid = event->pid;
 		host->heard_ns = now_ns;
-		wrk_log_of(actions, FRAGI_LOG_INFO, host->application, "runs %s (fraghost %d)",
-			   host->fragments, host->pid);
+		wrk_log_of(actions, FRAGI_LOG_INFO, host, "runs %s (fraghost %d)", host->fragments,
+			   host->pid);
 		if (host->state == WRK_HOST_SPAWNING)
 			host_move(core, host, WRK_HOST_UP, actions);
 		else /* killed before it was there */
 			host_signal(host, SIGKILL, actions);
 		break;
 	case WRK_EVENT_HOST_FAILED:
-		wrk_log_of(actions, FRAGI_LOG_ERROR, host->application, "%s", event->text);
+		wrk_log_of(actions, FRAGI_LOG_ERROR, host, "%s", event->text);
 		not_spawned(core, host, event->text, actions);
 		break;
 	case WRK_EVENT_HOST_MESSAGE:

@@ -134,8 +134,9 @@ struct wrk_action *wrk_emit(struct wrk_actions *actions, enum wrk_action_kind ki
 void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
 	FRAG_PRINTF(3, 4);
 /* The same about an application. */
-void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level, const char *application,
-		const char *format, ...) FRAG_PRINTF(4, 5);
+/* The subject is the host's application and, if it runs only one, its fragment. */
+void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level,
+		const struct wrk_host *host, const char *format, ...) FRAG_PRINTF(4, 5);
 const char *wrk_text(struct wrk_actions *actions, const char *format, ...) FRAG_PRINTF(2, 3);
 /*
  * A zeroed message in the arena, with the host's ids unless host is NULL; NULL when memory is

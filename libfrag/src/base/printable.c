@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <base/printable.h>
 
+#include <stdio.h>
+#include <string.h>
+
+#define CHARACTER_MAX 4
+
 size_t fragi_printable(const char *text)
 {
 	const unsigned char *byte = (const unsigned char *)text;
@@ -34,4 +39,40 @@ void fragi_make_printable(char *text, char replacement)
 			length = 1;
 		}
 	}
+}
+
+/* The character at text, of which size bytes are left. */
+static size_t printable_at(const char *text, size_t size)
+{
+	char character[CHARACTER_MAX + 1] = "";
+
+	memcpy(character, text, size < CHARACTER_MAX ? size : CHARACTER_MAX);
+	return character[0] == '\t' ? 1 : fragi_printable(character);
+}
+
+size_t fragi_show(const char *text, size_t size, char *out, size_t out_size)
+{
+	size_t used = 0, length;
+
+	if (size > 0 && text[size - 1] == '\r')
+		size--;
+	for (size_t i = 0; i < size; i += length) {
+		char escape[8];
+		const char *from = text + i;
+		size_t wanted;
+
+		length = wanted = printable_at(from, size - i);
+		if (length == 0) {
+			length = 1;
+			wanted = (size_t)snprintf(escape, sizeof(escape), "\\x%02x",
+						  (unsigned int)(unsigned char)text[i]);
+			from = escape;
+		}
+		if (used + wanted >= out_size)
+			break;
+		memcpy(out + used, from, wanted);
+		used += wanted;
+	}
+	out[used] = '\0';
+	return used;
 }
