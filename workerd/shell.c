@@ -418,6 +418,7 @@ static int make_worker(struct wrk_shell *shell)
 		.no_memory = why,
 		.version = FRAG_VERSION,
 		.once = options->once,
+		.outlives_refusal = fragi_service_is_managed(),
 		.beat_ns = env_ms("FRAG_BEAT_MS"),
 		.dead_ns = env_ms("FRAG_DEAD_MS"),
 	};
@@ -447,11 +448,15 @@ static int make_worker(struct wrk_shell *shell)
 static void report_status(const struct wrk_shell *shell)
 {
 	uint32_t hosts = wrk_core_host_count(shell->worker.core);
-	char text[sizeof(shell->options->driver_text) + 64];
+	const char *refusal = wrk_core_refusal(shell->worker.core);
+	char text[sizeof(shell->options->driver_text) + 300];
 
 	if (wrk_core_session(shell->worker.core) == WRK_SESSION_ATTACHED)
 		snprintf(text, sizeof(text), "attached to the driver at %s, runs %u host%s",
 			 shell->options->driver_text, (unsigned int)hosts, hosts == 1 ? "" : "s");
+	else if (refusal != NULL)
+		snprintf(text, sizeof(text), "refused by the driver at %s: %s",
+			 shell->options->driver_text, refusal);
 	else
 		snprintf(text, sizeof(text), "waiting for the driver at %s",
 			 shell->options->driver_text);

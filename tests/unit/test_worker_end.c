@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker_world.h"
 
+#include <base/beat.h>
+
 TestSuite(worker_end, .fini = finish);
 
 Test(worker_end, once_ends_with_the_result_of_what_it_served)
@@ -415,4 +417,38 @@ Test(worker_end, what_operators_saved_goes_with_their_run_and_with_the_driver)
 	forget = did(WRK_DO_FORGET_SAVED);
 	cr_assert_not_null(forget);
 	cr_expect_eq(forget->run, 7);
+}
+
+/* Its driver may be back soon, as after a restart of its machine's service. */
+Test(worker_end, once_without_having_served_it_ends_when_its_driver_does_not_come_back)
+{
+	for (int back = 0; back < 2; back++) {
+		int64_t lost;
+
+		start_attached(true);
+		step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
+					.connection = seen_connection,
+					.text = "end of file"});
+		lost = now;
+		cr_expect_null(did(WRK_DO_EXIT));
+		while (now - lost < (back ? 2000 : 60000) * MS && did(WRK_DO_EXIT) == NULL) {
+			cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+			step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+						.connection = seen_connection,
+						.text = "connection refused"});
+		}
+		if (back) {
+			cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+			attach();
+		} else {
+			cr_assert_not_null(did(WRK_DO_EXIT));
+			cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 3);
+			cr_expect_geq(now - lost, FRAGI_DEAD_NS);
+			cr_expect_leq(now - lost, FRAGI_DEAD_NS + WRK_BACKOFF_MAX_NS);
+			cr_expect_str_eq(
+				logged(FRAGI_LOG_ERROR),
+				"the driver at 127.0.0.1:57777 has ended: connection refused");
+		}
+		finish();
+	}
 }

@@ -475,3 +475,81 @@ Test(worker_report, what_yields_is_reported_so_until_its_successor_runs)
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
 	cr_expect_eq(attach_as("key a 1", true), 0, "it is forgotten");
 }
+
+static const struct fw_message revoked = {
+	.kind = FW_REFUSED,
+	.refused = {{FRAGI_FAILURE_KEY_REFUSED, "its key a is no longer in the key file", ""}}};
+
+Test(worker_report, what_runs_by_a_revoked_key_ends_at_once)
+{
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	from_driver(&revoked);
+	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	cr_expect_not_null(did(WRK_DO_DISCONNECT));
+	cr_expect_str_eq(
+		logged(FRAGI_LOG_ERROR),
+		"the driver at 127.0.0.1:57777 has revoked this worker: its key a is no longer in the key file; 1 host ends");
+	cr_expect_str_eq(wrk_core_refusal(core), "its key a is no longer in the key file");
+	cr_expect_null(did(WRK_DO_EXIT), "the key may come back");
+	exited(0, SIGKILL, false);
+	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));
+	attach_as("key a 2", true);
+	cr_expect_null(wrk_core_refusal(core));
+}
+
+/* An error in a key file must not end what runs. */
+Test(worker_report, a_handshake_that_is_refused_ends_no_host)
+{
+	start_as("key a 1");
+	spawn(1);
+	prepared();
+	request(FW_HOST_START);
+	lose_driver();
+	for (int i = 0; i < 5; i++) {
+		reconnect();
+		step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+					.connection = seen_connection,
+					.failure = FRAGI_FAILURE_KEY_REFUSED,
+					.text = "it does not know the key a"});
+		cr_expect_null(did(WRK_DO_SIGNAL_HOST));
+		cr_expect_str_eq(wrk_core_refusal(core), "it does not know the key a");
+	}
+	reconnect();
+	cr_expect_eq(attach_as("key a 1", true), 1);
+}
+
+/* Its driver adopts them the sooner. */
+Test(worker_report, with_hosts_it_tries_each_second)
+{
+	int64_t began, longest[2] = {0, 0};
+
+	for (int hosts = 0; hosts < 2; hosts++) {
+		start_as("key a 1");
+		if (hosts == 1)
+			spawn(1);
+		lose_driver();
+		for (int i = 0; i < 12; i++) {
+			began = now;
+			while (!timers_until(began + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT)) {
+				struct fw_message alive = {.kind = FW_BEAT};
+
+				cr_assert_lt(now, began + WRK_BACKOFF_MAX_NS);
+				from_host(&alive);
+			}
+			if (now - began > longest[hosts])
+				longest[hosts] = now - began;
+			step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+						.connection = seen_connection,
+						.text = "connection refused"});
+		}
+		finish();
+	}
+	cr_expect_gt(longest[0], 2 * WRK_BACKOFF_HOSTS_NS);
+	cr_expect_leq(longest[0], WRK_BACKOFF_MAX_NS);
+	cr_expect_leq(longest[1], WRK_BACKOFF_HOSTS_NS);
+	cr_expect_geq(longest[1], WRK_BACKOFF_HOSTS_NS / 2);
+}

@@ -234,6 +234,51 @@ Test(worker_session, a_refused_key_ends_a_worker_that_no_driver_has_accepted)
 	}
 }
 
+/* A service manager would start it again every few seconds. */
+Test(worker_session, a_refused_key_makes_a_service_wait_longer_and_longer)
+{
+	static const struct fw_message refused = {
+		.kind = FW_REFUSED, .refused = {{FRAGI_FAILURE_KEY_REFUSED, "no such key", ""}}};
+
+	for (int by_hello = 0; by_hello < 2; by_hello++) {
+		int64_t pause = 0;
+		int lines = 0;
+
+		outlives_refusal = true;
+		make(false);
+		outlives_refusal = false;
+		step((struct wrk_event){.kind = WRK_EVENT_START});
+		for (int i = 0; i < 15; i++) {
+			if (by_hello) {
+				step((struct wrk_event){.kind = WRK_EVENT_CONNECTED,
+							.connection = seen_connection,
+							.text = ""});
+				from_driver(&refused);
+			} else {
+				step((struct wrk_event){.kind = WRK_EVENT_CONNECT_FAILED,
+							.connection = seen_connection,
+							.failure = FRAGI_FAILURE_KEY_REFUSED,
+							.text = "no such key"});
+			}
+			cr_assert_null(did(WRK_DO_EXIT));
+			cr_expect_str_eq(wrk_core_refusal(core), "no such key");
+			lines += logged(FRAGI_LOG_ERROR) != NULL;
+			if (i == 0)
+				cr_expect_str_eq(
+					logged(FRAGI_LOG_ERROR),
+					"the driver at 127.0.0.1:57777 refused this worker: no such key; tries again, after 30 s at most");
+			pause = now;
+			cr_assert(timers_until(now + WRK_BACKOFF_REFUSED_NS, WRK_DO_CONNECT));
+			pause = now - pause;
+		}
+		cr_expect_eq(lines, 1);
+		cr_expect_geq(pause, WRK_BACKOFF_REFUSED_NS / 2);
+		attach();
+		cr_expect_null(wrk_core_refusal(core));
+		finish();
+	}
+}
+
 Test(worker_session, a_refused_key_does_not_end_a_worker_that_was_attached)
 {
 	start_attached(false);

@@ -20,7 +20,8 @@ static int64_t now = 1000 * MS;
 static uint64_t seen_connection; /* of the last DO_CONNECT */
 static uint32_t seen_host;       /* of the last DO_SPAWN */
 static const char *fragment_names[] = {"fragment1"};
-static int64_t grace_ns; /* of the next make */
+static int64_t grace_ns;      /* of the next make */
+static bool outlives_refusal; /* ... */
 
 static inline void make(bool once)
 {
@@ -34,6 +35,7 @@ static inline void make(bool once)
 				    .memory = "memory",
 				    .version = "0.1.0",
 				    .once = once,
+				    .outlives_refusal = outlives_refusal,
 				    .grace_ns = grace_ns,
 				    .seed = 42};
 

@@ -257,6 +257,11 @@ int64_t wrk_core_deadline_ns(const struct wrk_core *core)
 	return lease_ns < deadline_ns ? lease_ns : deadline_ns;
 }
 
+const char *wrk_core_refusal(const struct wrk_core *core)
+{
+	return core->refusal[0] != '\0' ? core->refusal : NULL;
+}
+
 enum wrk_session wrk_core_session(const struct wrk_core *core)
 {
 	return core->session;

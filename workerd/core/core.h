@@ -42,10 +42,11 @@ enum wrk_host_state {
 #define WRK_HOSTS_MAX 256
 #define WRK_BACKOFF_MIN_NS 100000000ll
 #define WRK_BACKOFF_MAX_NS 5000000000ll
-#define WRK_BACKOFF_HOSTS_NS 1000000000ll /* while hosts wait for their driver */
-#define WRK_CONNECT_NS 5000000000ll       /* longest attempt */
-#define WRK_KILL_NS 1000000000ll          /* from SIGTERM to SIGKILL */
-#define WRK_WAITS_NS 10000000000ll        /* between two lines about what is waited for */
+#define WRK_BACKOFF_HOSTS_NS 1000000000ll    /* while hosts wait for their driver */
+#define WRK_BACKOFF_REFUSED_NS 30000000000ll /* while its driver refuses it */
+#define WRK_CONNECT_NS 5000000000ll          /* longest attempt */
+#define WRK_KILL_NS 1000000000ll             /* from SIGTERM to SIGKILL */
+#define WRK_WAITS_NS 10000000000ll           /* between two lines about what is waited for */
 #define WRK_GRACE_NS 500000000ll /* for the driver to stop them, when this workerd is to end */
 
 /* texts are borrowed for the life of the core */
@@ -63,6 +64,8 @@ struct wrk_config {
 	uint32_t label_count;
 	const char *no_limits; /* as in HELLO; NULL: it enforces them */
 	bool once;
+	/* a driver's refusal does not end it: the service manager would only start it again */
+	bool outlives_refusal;
 	int64_t beat_ns, dead_ns; /* until WELCOME has them; 0: base/beat.h */
 	/* from HOST_KILL to SIGKILL, for the host to end by SIGTERM; 0: at once */
 	int64_t grace_ns;
@@ -188,6 +191,8 @@ int64_t wrk_core_deadline_ns(const struct wrk_core *core);
 
 /* Whether the driver wants WRK_EVENT_HOST_LINES. */
 bool wrk_core_takes_lines(const struct wrk_core *core);
+/* Why its driver refuses this worker, valid until the next step; NULL: it does not. */
+const char *wrk_core_refusal(const struct wrk_core *core);
 /* For shells and tests. */
 enum wrk_session wrk_core_session(const struct wrk_core *core);
 /* WRK_HOST_NONE: gone */

@@ -100,7 +100,9 @@ static uint64_t next_random(struct wrk_core *core)
 static void session_back_off(struct wrk_core *core, bool refused, const char *why, int64_t now_ns,
 			     struct wrk_actions *actions)
 {
-	int64_t longest_ns = core->kept != NULL ? WRK_BACKOFF_HOSTS_NS : WRK_BACKOFF_MAX_NS;
+	int64_t longest_ns = core->kept != NULL         ? WRK_BACKOFF_HOSTS_NS
+			     : core->refusal[0] != '\0' ? WRK_BACKOFF_REFUSED_NS
+							: WRK_BACKOFF_MAX_NS;
 	int64_t delay = core->backoff_ns / 2 +
 			(int64_t)(next_random(core) % (uint64_t)(core->backoff_ns / 2));
 	bool is_news = core->session != WRK_SESSION_ATTACHED || core->host_count > 0;
@@ -150,12 +152,21 @@ void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *a
 	wrk_emit(actions, WRK_DO_EXIT)->exit_code = exit_code;
 }
 
+/* A worker with --once is of no use without the driver that it was started for. */
+static bool waits_in_vain(const struct wrk_core *core, int64_t now_ns)
+{
+	return core->config.once && !core->served && core->session_id != 0 &&
+	       now_ns - core->lost_ns >= core->dead_ns;
+}
+
 /* closed: the shell has closed the connection itself. */
 static void session_drop(struct wrk_core *core, bool closed, const char *why, int64_t now_ns,
 			 struct wrk_actions *actions)
 {
 	bool attached = core->session == WRK_SESSION_ATTACHED;
 
+	if (attached)
+		core->lost_ns = now_ns;
 	if (!closed)
 		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
 	if (attached && core->host_count > 0 && core->keeps_hosts) {
@@ -175,6 +186,56 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 	else if (attached && core->config.once && core->served && !core->decided)
 		/* with which it ends when the last host is gone */
 		wrk_session_result(core, fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST));
+	if (attached || !waits_in_vain(core, now_ns))
+		return;
+	wrk_log(actions, FRAGI_LOG_ERROR, "the driver at %s has ended: %s", core->config.driver,
+		why);
+	wrk_session_end(core, fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST), actions);
+}
+
+static void note_refusal(struct wrk_core *core, const char *sentence)
+{
+	snprintf(core->refusal, sizeof(core->refusal), "%s", sentence);
+}
+
+/* It may be accepted later; the same reason is logged once. */
+static void session_wait_refused(struct wrk_core *core, const char *sentence, int64_t now_ns,
+				 struct wrk_actions *actions)
+{
+	if (core->refusal[0] == '\0')
+		wrk_log(actions, FRAGI_LOG_ERROR,
+			"the driver at %s refused this worker: %s; tries again, after %d s at most",
+			core->config.driver, sentence,
+			(int)(WRK_BACKOFF_REFUSED_NS / INT64_C(1000000000)));
+	note_refusal(core, sentence);
+	core->waiting_logged = true;
+	session_back_off(core, false, sentence, now_ns, actions);
+}
+
+/*
+ * The driver has ended the session because it does not accept the key any more: what runs by that
+ * key ends at once. The word counts because the session was authenticated; a handshake that is
+ * refused later ends nothing.
+ */
+static void session_revoked(struct wrk_core *core, const char *sentence, int64_t now_ns,
+			    struct wrk_actions *actions)
+{
+	wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
+	wrk_log(actions, FRAGI_LOG_ERROR, "the driver at %s has revoked this worker: %s; %u host%s",
+		core->config.driver, sentence, core->host_count,
+		core->host_count == 1 ? " ends" : "s end");
+	note_refusal(core, sentence);
+	core->waiting_logged = true;
+	core->lost_ns = now_ns;
+	wrk_host_kill_all(core, FRAGI_FAILURE_KEY_REFUSED, "the key of its worker was revoked",
+			  actions);
+	session_back_off(core, false, sentence, now_ns, actions);
+	if (!core->config.once)
+		return;
+	if (core->host_count == 0)
+		wrk_session_end(core, fragi_failure_exit(FRAGI_FAILURE_KEY_REFUSED), actions);
+	else if (!core->decided)
+		wrk_session_result(core, fragi_failure_exit(FRAGI_FAILURE_KEY_REFUSED));
 }
 
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
@@ -292,6 +353,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 		core->waiting_logged && was_attached ? "back at" : "attached to",
 		core->config.driver, welcome->name);
 	core->waiting_logged = core->unanswered_logged = core->refusal_logged = false;
+	core->refusal[0] = '\0';
 }
 
 static void session_refused(struct wrk_core *core, const struct fw_refused *refused, int64_t now_ns,
@@ -302,6 +364,11 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 			core, false,
 			wrk_text(actions, "it refused this worker: %s", refused->failure.sentence),
 			now_ns, actions);
+		return;
+	}
+	if (core->config.outlives_refusal && !core->config.once) {
+		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
+		session_wait_refused(core, refused->failure.sentence, now_ns, actions);
 		return;
 	}
 	wrk_log(actions, FRAGI_LOG_ERROR, "the driver at %s refused this worker: %s",
@@ -360,7 +427,11 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 		wrk_lease_adopted(core, message);
 		wrk_keep_adopted(core, message);
 		break;
-	case FW_REFUSED: /* it judged this worker dead meanwhile */
+	case FW_REFUSED: /* it judged this worker dead meanwhile, or takes its key no more */
+		if (message->refused.failure.code == FRAGI_FAILURE_KEY_REFUSED) {
+			session_revoked(core, message->refused.failure.sentence, now_ns, actions);
+			break;
+		}
 		session_drop(core, false,
 			     wrk_text(actions, "it ended the session: %s",
 				      message->refused.failure.sentence),
@@ -416,8 +487,14 @@ static void session_without_driver(struct wrk_core *core, const struct wrk_event
 		session_back_off(core, true, event->text, now_ns, actions);
 		return;
 	}
+	if (event->failure == FRAGI_FAILURE_KEY_REFUSED && core->session_id == 0 &&
+	    core->config.outlives_refusal && !core->config.once) {
+		session_wait_refused(core, event->text, now_ns, actions);
+		return;
+	}
 	if (event->failure == FRAGI_FAILURE_NONE ||
 	    (event->failure == FRAGI_FAILURE_KEY_REFUSED && core->session_id != 0)) {
+		note_refusal(core, event->failure == FRAGI_FAILURE_NONE ? "" : event->text);
 		session_drop(core, true,
 			     event->failure != FRAGI_FAILURE_NONE
 				     ? event->text

@@ -104,6 +104,9 @@ struct wrk_core {
 	int64_t beat_at_ns;       /* next beats and samples */
 	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
+	int64_t lost_ns; /* when the last session ended */
+	char refusal
+		[200]; /* the sentence of the driver, which refuses this worker; "": it does not */
 	int64_t deadline_ns;    /* as the shell knows it */
 	bool waiting_logged;    /* the line about waiting is out */
 	bool unanswered_logged; /* ... for who did not answer HELLO */

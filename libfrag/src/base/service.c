@@ -60,6 +60,11 @@ void fragi_service_open(void)
 	(void)unsetenv("WATCHDOG_PID");
 }
 
+bool fragi_service_is_managed(void)
+{
+	return manager >= 0;
+}
+
 int64_t fragi_service_watchdog_ns(void)
 {
 	return watchdog_ns;

@@ -2,6 +2,7 @@
 #ifndef FRAGI_BASE_SERVICE_H
 #define FRAGI_BASE_SERVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <base/diag.h>
@@ -18,6 +19,7 @@
  * that no child reports in place of this process. Once, before any child.
  */
 void fragi_service_open(void);
+bool fragi_service_is_managed(void); /* a service manager has started this process */
 /*
  * Returns how often fragi_service_alive is to be called: half the time after which the service
  * manager restarts a process that is silent. 0: it does not watch this process.
