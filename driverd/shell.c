@@ -18,6 +18,7 @@
 #include <base/log.h>
 #include <base/service.h>
 #include <base/stamp.h>
+#include <base/standard_fds.h>
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
 #include <driverd/connections.h>
@@ -534,7 +535,9 @@ static int run_once(const struct drv_options *options, const void *source, size_
 
 	signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	r = uv_loop_init(&shell.loop);
+	r = fragi_standard_fds_check(&err);
+	if (r == 0)
+		r = uv_loop_init(&shell.loop);
 	if (r < 0) {
 		fragi_err_fail(&err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
 			       "cannot set up the event loop: %s", frag_strerror(r));

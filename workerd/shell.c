@@ -17,6 +17,7 @@
 #include <base/log.h>
 #include <base/service.h>
 #include <base/stamp.h>
+#include <base/standard_fds.h>
 #include <text/spec.h>
 #include <wire/credentials.h>
 #include <workerd/control_group.h>
@@ -549,6 +550,10 @@ int wrk_shell_run(const struct wrk_options *options)
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
+	if (fragi_standard_fds_check(&err) < 0) {
+		log_error(NULL, "%s", err.text);
+		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
+	}
 	if (wrk_keeper_start(&shell.keeper, &options->tls, &options->users, &err) < 0)
 		log_warn(NULL, "%s", err.text);
 	failure = shell_prepare(&shell);

@@ -45,6 +45,17 @@ def on_full_disk(folder):
             'mount -t tmpfs -o size=64k frag "$0" && head -c 57344 /dev/zero >"$0/rest" && exec "$@"', folder)
 
 
+class Fewest(cluster.ClusterTest):
+    def test_with_too_few_descriptors_to_begin_daemons_say_so(self):
+        """libuv would abort the process."""
+        for files in range(4, 11):
+            for program in "driverd", "workerd":
+                p = self.start(program, "--address", "127.0.0.1:0" if program == "driverd" else "127.0.0.1:1",
+                               prefix=limited(files))
+                self.assertEqual(p.wait(), 3, "%s with %d files: %s" % (program, files, p.stderr))
+                self.assertIn("Too many open files (raise the limit: ulimit -n)", p.stderr)
+
+
 class Short(cluster.ClusterTest):
     def setUp(self):
         super().setUp()

@@ -180,6 +180,25 @@ class TwoUsers(cluster.ClusterTest):
         self.assertEqual(client.wait(), 5, client.stderr)
         self.assertRegex(client.stderr, "a process of user nobody listens there, and fragctl, which runs as user root")
 
+    def test_a_folder_that_somebody_else_made_first_keeps_nobody_from_his_driver(self):
+        user = 54321
+        folder = "/tmp/frag-%d" % user
+        os.mkdir(folder, 0o755)
+        self.addCleanup(shutil.rmtree, folder)
+        os.chown(folder, NOBODY, NOBODY)
+        d = self.driver(self.app, prefix=as_user(user), env={"XDG_RUNTIME_DIR": ""})
+        d.wait_line("has no unix socket for clients of this machine: .*%s belongs to another user \\(65534\\)" % folder)
+        path = os.path.join(folder, "%d.sock" % self.tcp()[1])
+        with as_nobody():
+            trap = socket.socket(socket.AF_UNIX)
+            trap.bind(path)
+            trap.listen()
+        self.addCleanup(trap.close)
+        os.chmod(path, 0o777)
+        client = self.start("fragctl", "list", "--address", self.address, prefix=as_user(user), env={"XDG_RUNTIME_DIR": ""})
+        self.assertEqual(client.wait(), 0, client.stderr)
+        self.assertIn("numbers", client.stdout)
+
     def test_two_ordinary_users_are_strangers_to_each_other(self):
         d = self.driver(self.app, prefix=AS_NOBODY)
         w = self.worker("--once", prefix=as_user(1))

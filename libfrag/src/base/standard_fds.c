@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <base/standard_fds.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
+
+#define LOOP_FDS 8 /* of an event loop and its signals */
 
 void fragi_standard_fds_open(void)
 {
@@ -13,4 +16,23 @@ void fragi_standard_fds_open(void)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
+}
+
+int fragi_standard_fds_check(struct frag_err *err)
+{
+	int fds[LOOP_FDS], count = 0, r = 0;
+
+	while (r == 0 && count < LOOP_FDS) {
+		fds[count] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		if (fds[count] < 0)
+			r = -errno;
+		else
+			count++;
+	}
+	while (count > 0)
+		close(fds[--count]);
+	return r < 0 ? fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
+				      "cannot open the files of an event loop: %s",
+				      frag_strerror(r))
+		     : 0;
 }
