@@ -130,6 +130,14 @@ class LeavesThread(Unruly):
                     self.assert_failed(run, r"app\.u: %s has ended its thread" % where)
         self.assert_nothing_left()
 
+    def test_the_system_call_fails_the_operator(self):
+        for flags in ((), ("--in-process",)):
+            for where in ("start", "compute"):
+                with self.subTest(where=where, flags=flags):
+                    run = self.run_app(where, "--where", where, "--deed", "end_thread", "--ticks", "6", flags=flags)
+                    self.assert_failed(run, r"app\.u: %s has ended its thread \(the system call exit\)" % where)
+        self.assert_nothing_left()
+
     def test_pthread_exit_in_fini(self):
         run = self.run_app("fini", "--where", "fini", "--deed", "leave_thread", "--ticks", "6")
         self.assert_failed(run, r"exited with status 1 in fini of app\.u", "host_exited")

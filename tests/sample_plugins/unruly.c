@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,8 +22,8 @@ struct unruly {
 
 static const char *const callbacks[] = {"nowhere", "setup", "initialize", "start",
 					"compute", "stop",  "fini",       NULL};
-static const char *const deeds[] = {"hang", "last",  "leave_thread", "exit", "positive",
-				    "fork", "leave", "exec",         NULL};
+static const char *const deeds[] = {"hang",     "last", "leave_thread", "end_thread", "exit",
+				    "positive", "fork", "leave",        "exec",       NULL};
 
 static const struct frag_param params[] = {
 	FRAG_PARAM_STRING(struct unruly, where, "nowhere", .headline = "In which callback",
@@ -80,6 +81,8 @@ static int misbehave(const struct unruly *s)
 		last(s->file);
 	if (strcmp(s->deed, "leave_thread") == 0)
 		pthread_exit(NULL);
+	if (strcmp(s->deed, "end_thread") == 0)
+		syscall(SYS_exit, 0);
 	if (strcmp(s->deed, "exit") == 0)
 		exit(0);
 	if (strcmp(s->deed, "positive") == 0)

@@ -79,6 +79,31 @@ static void watch_hung(struct fragi_run *run, int64_t now_ns)
 	}
 }
 
+/* A thread that ended by the system call alone has told nobody. */
+static void watch_lost(struct fragi_run *run)
+{
+	struct fragi_sched_lost lost;
+	char sentence[512];
+
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		struct fragi_run_fragment *fragment = &run->fragments[i];
+
+		if (fragment->reported_hung || atomic_load(&fragment->finished) ||
+		    !fragi_sched_find_lost(fragment->sched, &lost))
+			continue;
+		fragment->reported_hung = true;
+		snprintf(
+			sentence, sizeof(sentence),
+			"%s: %s has ended its thread (the system call exit), which belongs to frag; return instead",
+			lost.op->subject, fragi_call_name(lost.callback));
+		atomic_store(&lost.op->exec->row->state, FRAGI_OP_FAILED);
+		atomic_store(&run->hung, true);
+		fragi_run_report_failure(run, FRAGI_FAILURE_OPERATOR_FAILED, lost.op->subject,
+					 sentence);
+		fragi_sched_halt(fragment->sched);
+	}
+}
+
 /* A start may take minutes (it loads a model), but who waits is to know for whom. */
 static void watch_start(struct fragi_run_fragment *fragment, int64_t now_ns)
 {
@@ -297,6 +322,7 @@ void fragi_run_watch(struct fragi_run *run)
 	note_pause(run, now_ns);
 	note_clocks(run);
 	watch_hung(run, now_ns);
+	watch_lost(run);
 	watch_time(run);
 	for (size_t i = 0; atomic_load(&run->starting) > 0 && i < run->fragment_count; i++)
 		watch_start(&run->fragments[i], now_ns);

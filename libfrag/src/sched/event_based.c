@@ -376,10 +376,13 @@ void fragi_event_leave(struct event *event)
 static void *thread_main(void *arg)
 {
 	struct event_thread *thread = arg;
+	struct fragi_sched_alive alive;
 
-	pthread_cleanup_push(fragi_sched_thread_lost, thread->here.sched);
+	fragi_sched_alive_begin(thread->here.sched, &alive);
+	pthread_cleanup_push(fragi_sched_thread_lost, &alive);
 	thread_run(thread);
 	pthread_cleanup_pop(0);
+	fragi_sched_alive_end(&alive);
 	return NULL;
 }
 

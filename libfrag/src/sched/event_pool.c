@@ -402,10 +402,13 @@ static __attribute__((noinline)) void thread_run(struct crew_thread *thread)
 static void *thread_main(void *arg)
 {
 	struct crew_thread *thread = arg;
+	struct fragi_sched_alive alive;
 
-	pthread_cleanup_push(fragi_sched_thread_lost, &thread->crew->event->base);
+	fragi_sched_alive_begin(&thread->crew->event->base, &alive);
+	pthread_cleanup_push(fragi_sched_thread_lost, &alive);
 	thread_run(thread);
 	pthread_cleanup_pop(0);
+	fragi_sched_alive_end(&alive);
 	return NULL;
 }
 

@@ -274,10 +274,13 @@ static __attribute__((noinline)) void thread_run(struct greedy *greedy)
 static void *greedy_main(void *arg)
 {
 	struct greedy *greedy = arg;
+	struct fragi_sched_alive alive;
 
-	pthread_cleanup_push(fragi_sched_thread_lost, &greedy->base);
+	fragi_sched_alive_begin(&greedy->base, &alive);
+	pthread_cleanup_push(fragi_sched_thread_lost, &alive);
 	thread_run(greedy);
 	pthread_cleanup_pop(0);
+	fragi_sched_alive_end(&alive);
 	return NULL;
 }
 

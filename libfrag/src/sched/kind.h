@@ -33,8 +33,9 @@ struct fragi_sched {
 	_Atomic uint32_t pending; /* ticks that are pending: the fragment does not rest */
 	_Atomic bool halting;     /* no further tick may begin */
 	_Atomic bool has_failed;
-	_Atomic bool has_stopped; /* config.stopped was called */
-	int64_t limit_ns;         /* of fragi_sched_limit_calls; 0: none */
+	_Atomic bool has_stopped;        /* config.stopped was called */
+	int64_t limit_ns;                /* of fragi_sched_limit_calls; 0: none */
+	struct fragi_sched_alive *alive; /* its threads; under the lock of alive.c */
 };
 
 /* A thread of a scheduler; the first member of each kind's own struct. */
@@ -73,7 +74,16 @@ int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sche
  * process ends.
  */
 void fragi_sched_thread_begin(struct fragi_sched_thread *thread);
-/* The cleanup handler of such a thread: an operator has ended it. arg: the scheduler. */
+/* An entry on the stack of a thread, from its begin to its end: whoever looks sees it end. */
+struct fragi_sched_alive {
+	struct fragi_sched_alive *next;
+	struct fragi_sched *sched;
+	int tid;
+	const struct fragi_current *current;
+};
+void fragi_sched_alive_begin(struct fragi_sched *sched, struct fragi_sched_alive *alive);
+void fragi_sched_alive_end(struct fragi_sched_alive *alive);
+/* The cleanup handler of such a thread: an operator has ended it. arg: its entry. */
 void fragi_sched_thread_lost(void *arg);
 /* Returns the number of cores that this process may use. */
 uint32_t fragi_sched_cores(void);

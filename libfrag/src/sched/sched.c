@@ -360,11 +360,12 @@ void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec,
 
 void fragi_sched_thread_lost(void *arg)
 {
-	struct fragi_sched *sched = arg;
+	struct fragi_sched *sched = ((struct fragi_sched_alive *)arg)->sched;
 	const struct fragi_current *current = fragi_current();
 	struct frag_op *op = (struct frag_op *)(uintptr_t)current->op;
 	char sentence[256];
 
+	fragi_sched_alive_end(arg);
 	if (op == NULL) /* none of an operator's callbacks: nobody can be named */
 		op = sched->execs[0]->op;
 	snprintf(

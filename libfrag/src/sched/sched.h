@@ -123,6 +123,13 @@ FRAGI_API void fragi_sched_limit_calls(struct fragi_sched *sched, int64_t limit_
  */
 FRAGI_API bool fragi_sched_find_hang(struct fragi_sched *sched, int64_t now_ns,
 				     const struct fragi_pause *pause, struct fragi_sched_hang *out);
+/* What a thread of the scheduler was in when it ended by a system call of its own. */
+struct fragi_sched_lost {
+	const struct frag_op *op;
+	enum fragi_call_kind callback;
+};
+/* Finds such a thread, from the control thread too. */
+FRAGI_API bool fragi_sched_find_lost(struct fragi_sched *sched, struct fragi_sched_lost *out);
 /* Returns the operator that is in start, and for how long; NULL: none. */
 FRAGI_API const struct frag_op *fragi_sched_in_start(struct fragi_sched *sched, int64_t now_ns,
 						     int64_t *out_for_ns);
