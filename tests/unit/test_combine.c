@@ -53,7 +53,7 @@ static const struct frag_op_type either_type = {
 static int ticker_compute(void *state, struct frag_tick *tick)
 {
 	(void)state;
-	(void)tick;
+	note_add(note_of(0), frag_tick_time_ns(tick));
 	atomic_fetch_add(&note_of(0)->ticks, 1);
 	return 0;
 }
@@ -201,8 +201,10 @@ static void nobody(void *exec)
 	(void)exec;
 }
 
-/* What an operator with conditions of these answers is answered. */
-static enum frag_ready evaluate(const char *first, const char *second, bool or, int64_t *until_ns)
+/* What an operator with conditions of these answers, until these times, is answered. */
+static enum frag_ready evaluate_times(const char *first, const char *first_until,
+				      const char *second, const char *second_until, bool or,
+				      int64_t *until_ns)
 {
 	struct fragi_registry *registry;
 	struct frag_fragment *fragment;
@@ -217,8 +219,9 @@ static enum frag_ready evaluate(const char *first, const char *second, bool or, 
 	cr_assert_eq(fragi_fragment_begin("f", NULL, NULL, registry, &diag, &fragment), 0);
 	op = frag_make_operator(fragment, "op", "ticker", FRAG_NO_ARGS);
 	cr_assert_eq(frag_add_operator(fragment, op), 0);
-	frag_make_condition(op, "a", "fixed", FRAG_ARGS({"ready", first}, {"until", "70"}));
-	frag_make_condition(op, "b", "fixed", FRAG_ARGS({"ready", second}, {"until", "50"}));
+	frag_make_condition(op, "a", "fixed", FRAG_ARGS({"ready", first}, {"until", first_until}));
+	frag_make_condition(op, "b", "fixed",
+			    FRAG_ARGS({"ready", second}, {"until", second_until}));
 	if (or)
 		frag_make_condition(op, NULL, "or", FRAG_ARGS({"terms", "[a, $b]"}));
 	cr_assert_eq(fragi_fragment_complete(fragment), 0);
@@ -230,6 +233,11 @@ static enum frag_ready evaluate(const char *first, const char *second, bool or, 
 	fragi_registry_destroy(registry);
 	fragi_diag_fini(&diag);
 	return ready;
+}
+
+static enum frag_ready evaluate(const char *first, const char *second, bool or, int64_t *until_ns)
+{
+	return evaluate_times(first, "70", second, "50", or, until_ns);
 }
 
 static const char *const answers[] = {"0", "1", "2", "3", "4"};
@@ -266,6 +274,28 @@ Test(combine, the_first_to_be_ready_counts_under_or_and_never_is_final)
 				cr_expect_eq(until_ns, b == FRAG_WAIT_TIME ? 50 : 70,
 					     "the earlier time counts");
 		}
+}
+
+/* In both orders, and when both are the same. */
+Test(combine, the_later_time_counts_under_and_and_the_earlier_one_under_or)
+{
+	static const struct {
+		const char *first, *second;
+		int64_t and_ns, or_ns;
+	} cases[] = {{"70", "50", 70, 50}, {"50", "70", 70, 50}, {"60", "60", 60, 60}};
+	int64_t until_ns;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		cr_expect_eq(
+			evaluate_times("1", cases[i].first, "1", cases[i].second, false, &until_ns),
+			FRAG_WAIT_TIME);
+		cr_expect_eq(until_ns, cases[i].and_ns, "%s and %s", cases[i].first,
+			     cases[i].second);
+		cr_expect_eq(
+			evaluate_times("1", cases[i].first, "1", cases[i].second, true, &until_ns),
+			FRAG_WAIT_TIME);
+		cr_expect_eq(until_ns, cases[i].or_ns, "%s or %s", cases[i].first, cases[i].second);
+	}
 }
 
 /* Where the combination comes from: YAML, with a key of the operator or a condition; or C. */
@@ -374,6 +404,31 @@ Test(combine, a_time_is_enough_where_no_message_comes)
 		cr_expect_eq(noted(0), 0);
 		rig_end(&rig);
 	}
+}
+
+/* Two rhythms, of which the faster one counts wherever it stands. */
+Test(combine, the_shorter_of_two_periods_counts)
+{
+	static const char *const orders[] = {"[fast, slow]", "[slow, fast]"};
+	char text[400];
+	struct rig rig;
+
+	for (size_t order = 0; order < FRAG_COUNT_OF(orders); order++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			snprintf(
+				text, sizeof(text),
+				"clock: {type: manual}\n"
+				"operators:\n"
+				"  op: {type: ticker, conditions: [{type: count, count: 6}, {type: periodic, name: fast, recess_period: 20ms}, {type: periodic, name: slow, recess_period: 100ms}, {type: or, terms: %s}]}\n",
+				orders[order]);
+			run_to_its_end(&rig, rig_graph(s, text));
+			cr_assert_eq(notes[0]->count, 6);
+			for (int i = 1; i < 6; i++)
+				cr_expect_eq(notes[0]->values[i] - notes[0]->values[0],
+					     i * 20000000, "%s, tick %d", orders[order], i);
+			rig_end(&rig);
+		}
 }
 
 Test(combine, combinations_of_a_plugin_and_of_combinations)
