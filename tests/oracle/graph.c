@@ -226,8 +226,8 @@ static void make_end(struct making *m, struct oracle_op *op, uint32_t ticks)
 
 	if (is_source || (m->kind != PLAIN && chance(m, 8)))
 		*(chance(m, 50) ? &op->count : &op->count_condition) = between(m, 1, ticks);
-	if (between(m, 0, 199) == 0)
-		op->disable_at = between(m, 1, ticks);
+	if (between(m, 0, 199) == 0 && (is_source || m->kind != PLAIN))
+		op->disable_at = between(m, 1, ticks); /* which ends it too */
 }
 
 static void make_timing(struct making *m, struct oracle_op *op, uint32_t ticks)

@@ -34,8 +34,8 @@ struct oracle_op {
 	uint32_t period_us;         /* a condition `periodic` */
 	/* A condition `expiring_message_available` of its input; only under the manual clock. */
 	uint32_t batch, delay_us;
-	uint32_t front_max;          /* it waits while a flow has more messages */
-	uint32_t disable_at;         /* in this tick it switches its condition `boolean` off */
+	uint32_t front_max;  /* it waits while a flow has more messages */
+	uint32_t disable_at; /* in this tick it switches its condition `boolean` off, and ends */
 	uint32_t enable_at, enables; /* in this tick it switches on that of operator `enables` */
 	bool starts_disabled;
 	bool routes;                  /* it emits on one output, which the messages decide */

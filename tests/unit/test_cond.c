@@ -73,14 +73,23 @@ Test(cond, count_and_boolean)
 	c.type->ticked(c.state, 0);
 	cr_expect_eq(check(&c, 0, &until), FRAG_NEVER);
 	cr_expect_eq(frag_condition_enable_tick(&c), -EINVAL);
+	c = make("count", FRAG_ARGS({"count", "0"}));
+	cr_expect_eq(check(&c, 0, &until), FRAG_NEVER);
+	c = make("count", FRAG_ARGS({"count", "-1"}));
+	for (int i = 0; i < 5; i++) {
+		cr_expect_eq(check(&c, 0, &until), FRAG_READY, "%d", i);
+		c.type->ticked(c.state, 0);
+	}
 	c = make("boolean", FRAG_NO_ARGS);
 	cr_expect_eq(check(&c, 0, &until), FRAG_READY);
 	cr_expect_eq(frag_condition_disable_tick(&c), 0);
-	cr_expect_eq(check(&c, 0, &until), FRAG_WAIT_EVENT);
+	cr_expect_eq(check(&c, 0, &until), FRAG_NEVER);
 	cr_expect_eq(frag_condition_enable_tick(&c), 0);
 	cr_expect_eq(check(&c, 0, &until), FRAG_READY);
 	c = make("boolean", FRAG_ARGS({"enable_tick", "false"}));
 	cr_expect_eq(check(&c, 0, &until), FRAG_WAIT_EVENT);
+	cr_expect_eq(frag_condition_disable_tick(&c), 0);
+	cr_expect_eq(check(&c, 0, &until), FRAG_NEVER);
 	cr_expect_null(fragi_built_in_condition("periodc"));
 }
 
@@ -99,6 +108,37 @@ Test(cond, count_ends_an_operator)
 		cr_expect_eq(notes[SLOTS - 1]->ticks, 7);
 		rig_end(&rig);
 	}
+}
+
+/* The receiver ends the source; an input without a condition ends an operator without outputs. */
+Test(cond, a_negative_count_is_without_end)
+{
+	static const char *const receivers[] = {
+		"{type: sink, conditions: [{type: count, count: 50}]}",
+		"{type: sink, conditions: [{type: none}, {type: count, count: -1}]}",
+	};
+	static const int64_t counts[] = {-1, -7};
+	char ops[300];
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(receivers); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			snprintf(
+				ops, sizeof(ops),
+				"operators:\n"
+				"  tx: {type: source, parameters: {count: %d}, conditions: [{type: count, count: %d}]}\n"
+				"  rx: %s\n"
+				"flows: [tx -> rx]\n",
+				i == 0 ? 0 : 60, (int)counts[i], receivers[i]);
+			rig_prepare_good(&rig, &rig_plugin, rig_graph(s, ops));
+			rig.is_host = true;
+			rig_start(&rig);
+			cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "%s", receivers[i]);
+			cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+			cr_expect(i == 0 ? notes[0]->count == 50 : notes[0]->count <= 60);
+			rig_end(&rig);
+		}
 }
 
 Test(cond, periodic_ticks_are_not_early)
@@ -360,7 +400,28 @@ static const struct frag_op_type switcher_type = {
 	.state_size = sizeof(struct switcher),
 	.compute = switcher_compute,
 };
-static const struct frag_op_type *const switch_ops[] = {&switched_type, &switcher_type};
+
+/* Sends its ticks, and disables its own condition in the third. */
+static const struct frag_port disabler_ports[] = {{.name = "out", .dir = FRAG_OUT, .type = "i64"}};
+
+static int disabler_compute(void *state, struct frag_tick *tick)
+{
+	struct frag_condition *gate = frag_op_condition(frag_tick_op(tick), "gate");
+
+	(void)state;
+	if (frag_tick_count(tick) == 2 && frag_condition_disable_tick(gate) < 0)
+		return -EINVAL;
+	return frag_tick_emit_i64(tick, 0, (int64_t)frag_tick_count(tick));
+}
+
+static const struct frag_op_type disabler_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "disabler",
+	FRAG_PORTS(disabler_ports),
+	.compute = disabler_compute,
+};
+static const struct frag_op_type *const switch_ops[] = {&switched_type, &switcher_type,
+							&disabler_type, &sink_type};
 static const struct frag_plugin switch_plugin = {.struct_size = sizeof(struct frag_plugin),
 						 .abi_major = FRAG_ABI_MAJOR,
 						 .name = "switch",
@@ -379,6 +440,30 @@ Test(cond, boolean_is_switched_by_another_operator)
 				"operators:\n"
 				"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: false}]}\n"
 				"  b: {type: switcher, conditions: [{type: periodic, recess_period: 1ms}]}\n"));
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		cr_expect_eq(notes[0]->count, 3);
+		rig_end(&rig);
+	}
+}
+
+/* And with it the operator behind it; the application rests nowhere. */
+Test(cond, an_operator_that_is_disabled_ends)
+{
+	struct rig rig;
+
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_prepare_good(
+			&rig, &switch_plugin,
+			rig_graph(
+				s,
+				"operators:\n"
+				"  tx: {type: disabler, conditions: [{type: boolean, name: gate}]}\n"
+				"  rx: {type: sink}\n"
+				"flows: [tx -> rx]\n"));
+		rig.is_host = true;
+		rig_start(&rig);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "it does not end by itself");
 		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect_eq(notes[0]->count, 3);
 		rig_end(&rig);

@@ -38,10 +38,10 @@ FRAG_BEGIN_DECLS
  *   - min_bytes: bytes that must be free
  *   - min_blocks: blocks that must be free, of a block_memory_pool
  * - count: a number of ticks, then NEVER
- *   - count (1): that number
- * - boolean: switched on and off by the functions below. One that is off does not keep alive an
- *   application in which nothing else can happen any more.
- *   - enable_tick (true): the state at the start
+ *   - count (1): that number; below 0: without end
+ * - boolean: READY until frag_condition_disable_tick ends the operator
+ *   - enable_tick (true): false: it waits for frag_condition_enable_tick, but does not keep alive
+ *     an application in which nothing else can happen any more
  * - asynchronous: follows an event outside of the application; see enum frag_event_state
  * - periodic: one tick in each period
  *   - recess_period: a duration or a frequency; required
@@ -185,7 +185,8 @@ FRAG_API void *frag_condition_state(struct frag_condition *condition, const char
 FRAG_API void frag_condition_changed(struct frag_condition *condition);
 
 /*
- * Switches a boolean condition on or off.
+ * Switches a boolean condition on or off. One that is off when it is checked ends the operator, and
+ * that is final; an operator that is only to pause has an asynchronous condition.
  * Returns 0; -EINVAL: condition is NULL or no boolean condition.
  * Thread: any. Blocks: no. RT-safe: yes.
  */

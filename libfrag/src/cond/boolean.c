@@ -4,7 +4,10 @@
 
 #include <cond/condition.h>
 
-/* Until it is switched for the first time the parameter counts. */
+/*
+ * Until it is switched for the first time the parameter counts. One that begins disabled waits to
+ * be enabled; one that was disabled is for ever.
+ */
 enum { NOT_SWITCHED, ON, OFF };
 
 struct boolean {
@@ -14,7 +17,7 @@ struct boolean {
 
 static const struct frag_param params[] = {
 	FRAG_PARAM_BOOL(struct boolean, enable_tick, true,
-			.headline = "Whether it may be ticked at first"),
+			.headline = "Whether it may be ticked before it is enabled"),
 };
 
 static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
@@ -24,8 +27,9 @@ static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
 
 	(void)now_ns;
 	(void)out_until_ns;
-	return switched == ON || (switched == NOT_SWITCHED && s->enable_tick) ? FRAG_READY
-									      : FRAG_WAIT_EVENT;
+	if (switched == NOT_SWITCHED)
+		return s->enable_tick ? FRAG_READY : FRAG_WAIT_EVENT;
+	return switched == ON ? FRAG_READY : FRAG_NEVER;
 }
 
 static int switch_to(struct frag_condition *condition, int to)

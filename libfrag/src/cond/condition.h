@@ -41,6 +41,8 @@ struct fragi_built_in_condition {
 	enum frag_dir port_dir;
 	bool all_ports;  /* without a name it is about all ports, not about the only one */
 	bool takes_list; /* the parameter is a list of names */
+	/* Whether it ends the operator, by its parameters; NULL: as FRAG_CONDITION_ENDS says. */
+	bool (*ends)(const void *state);
 	/*
 	 * In place of check: what waits at the condition's inputs, in the order of the parameter.
 	 * FRAG_NEVER means that no message can come any more.

@@ -7,7 +7,8 @@ struct count {
 };
 
 static const struct frag_param params[] = {
-	FRAG_PARAM_I64(struct count, count, 1, .headline = "Ticks, then never again"),
+	FRAG_PARAM_I64(struct count, count, 1,
+		       .headline = "Ticks, then never again; below 0: without end"),
 };
 
 static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
@@ -16,7 +17,12 @@ static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
 
 	(void)now_ns;
 	(void)out_until_ns;
-	return s->ticks < s->count ? FRAG_READY : FRAG_NEVER;
+	return s->count < 0 || s->ticks < s->count ? FRAG_READY : FRAG_NEVER;
+}
+
+static bool ends(const void *state)
+{
+	return ((const struct count *)state)->count >= 0;
 }
 
 static void ticked(void *state, int64_t now_ns)
@@ -32,4 +38,5 @@ const struct fragi_built_in_condition fragi_condition_count = {
 		 .headline = "A number of ticks, then never again",
 		 .state_size = sizeof(struct count), FRAG_PARAMS(params),
 		 .flags = FRAG_CONDITION_ENDS, .check = check, .ticked = ticked},
+	.ends = ends,
 };

@@ -114,6 +114,13 @@ static int64_t poll_ns(const struct fragi_spec_fragment *own)
 	return (int64_t)(ms * 1e6);
 }
 
+static bool ends_operator(const struct frag_condition *condition)
+{
+	return condition->built_in != NULL && condition->built_in->ends != NULL
+		       ? condition->built_in->ends(condition->state)
+		       : (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
+}
+
 /* Adds the default conditions of the ports, then the conditions of the graph. */
 static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec))
 {
@@ -135,7 +142,7 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 		if (condition->gate_min > 0 && condition->port < op->port_count &&
 		    !condition->is_term)
 			gate_add(exec, condition->port, condition->gate_min, condition->gate_max);
-		ends |= (condition->type->flags & FRAG_CONDITION_ENDS) != 0;
+		ends |= ends_operator(condition);
 	}
 	exec->waits_for_inputs |= exec->in_count > 0 || exec->timing != NULL;
 	/*
