@@ -158,15 +158,12 @@ class Exits(Unruly):
 
 class ReturnsPositive(Unruly):
     def test_a_positive_return_is_refused(self):
-        for where, code in (("setup", 2), ("initialize", 2), ("start", 1)):
+        for where, code in (("setup", 2), ("initialize", 2), ("start", 1), ("stop", 1)):
             with self.subTest(where=where):
                 run = self.run_app(where, "--where", where, "--deed", "positive", "--ticks", "6")
                 self.assertEqual(run.wait(), code, run.stderr)
                 self.assertIn("app.u: %s returned 7; return 0 or a negative errno" % where,
                               self.summary(run)["reason"])
-        run = self.run_app("stop", "--where", "stop", "--deed", "positive", "--ticks", "6")
-        self.assertEqual(run.wait(), 0, run.stderr)
-        self.assertRegex(run.stderr, r"warn .*app\.u: stop returned 7; return 0 or a negative errno")
 
 
 DISTRIBUTED = """
@@ -185,6 +182,20 @@ fragments:
 flows:
   - fragment1.tx.out -> fragment2.rx.in
 """
+
+
+class StopFails(Unruly):
+    def test_one_of_two_hosts(self):
+        """Its application has failed, though all was done; the other host ends in order."""
+        text = DISTRIBUTED.replace("where: compute, deed", "where: stop, ticks: 5, deed").replace(
+            "pause: 1ms", "count: 40")
+        app = self.write("app.yaml", text % {"folder": self.folder})
+        run = self.start("fragctl", "run", "--workers", "2", "--output", "json", app, "--", "--deed",
+                         "positive")
+        run.name = "app"
+        self.assert_failed(run, r"fragment1\.u: stop returned 7; return 0 or a negative errno",
+                           operator="fragment1.u")
+        self.assert_nothing_left()
 
 
 class Strays(Unruly):

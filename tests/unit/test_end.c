@@ -338,6 +338,96 @@ Test(end, a_failure_in_start_stops_those_that_were_started)
 	}
 }
 
+/* Its file is incomplete, and says so or not; or it has failed before, in compute. */
+struct recorder {
+	int64_t words, stop_returns, fail_at;
+	int64_t ticks;
+};
+static const struct frag_param recorder_params[] = {
+	FRAG_PARAM_I64(struct recorder, words, 1),
+	FRAG_PARAM_I64(struct recorder, stop_returns, -EIO),
+	FRAG_PARAM_I64(struct recorder, fail_at, 0),
+};
+
+static int recorder_compute(void *state, struct frag_tick *tick)
+{
+	struct recorder *s = state;
+	int64_t x;
+	int r = frag_tick_receive_i64(tick, 0, &x);
+
+	if (r == 0 && ++s->ticks == s->fail_at)
+		return frag_op_fail(frag_tick_op(tick), -EPIPE, "the writer has ended");
+	return r;
+}
+
+static int recorder_stop(void *state, struct frag_op *op)
+{
+	const struct recorder *s = state;
+
+	if (s->words)
+		frag_op_fail(op, (int)s->stop_returns, "the disk is full; make room");
+	return (int)s->stop_returns;
+}
+
+static const struct frag_op_type recorder_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "recorder",
+	FRAG_PORTS(sink_ports),
+	FRAG_PARAMS(recorder_params),
+	.compute = recorder_compute,
+	.stop = recorder_stop,
+	.state_size = sizeof(struct recorder),
+};
+static const struct frag_op_type *const recorder_ops[] = {&source_type, &sink_type, &recorder_type};
+static const struct frag_plugin recorder_plugin = {.struct_size = sizeof(struct frag_plugin),
+						   .abi_major = FRAG_ABI_MAJOR,
+						   .name = "recorder",
+						   .version = "1",
+						   FRAG_OPS(recorder_ops)};
+
+/* Whether it ends by itself or is stopped; the stop of the others is called all the same. */
+Test(end, a_failure_in_stop_fails_the_application)
+{
+	static const struct {
+		const char *source, *recorder, *sentence;
+	} cases[] = {
+		{"count: 5", "words: 1", "app.rec: the disk is full; make room"},
+		{"count: 5", "words: 0", "app.rec: stop returned -5 (Input/output error)"},
+		{"count: 5", "words: 0, stop_returns: 3",
+		 "app.rec: stop returned 3; return 0 or a negative errno"},
+		{"stop_app_at: 20", "words: 1", "app.rec: the disk is full; make room"},
+		{"count: 0", "words: 1, fail_at: 2", "app.rec: the writer has ended"},
+		{"count: 5", "words: 0, stop_returns: 0", ""},
+	};
+	char ops[300];
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			const bool fails = cases[i].sentence[0] != '\0';
+
+			snprintf(ops, sizeof(ops),
+				 "operators:\n"
+				 "  tx: {type: source, parameters: {%s}}\n"
+				 "  rx: {type: sink}\n"
+				 "  rec: {type: recorder, parameters: {%s}}\n"
+				 "flows: [{from: tx, to: [rx, rec]}]\n",
+				 cases[i].source, cases[i].recorder);
+			rig_run(&rig, &recorder_plugin, rig_graph(s, ops));
+			cr_expect_eq(rig.failed, fails, "%zu", i);
+			cr_expect_str_eq(rig.sentence, cases[i].sentence, "%zu", i);
+			if (fails)
+				cr_expect_eq(rig.failure, FRAGI_FAILURE_OPERATOR_FAILED, "%zu", i);
+			cr_expect_eq(notes[0]->stopped, notes[0]->started, "%zu", i);
+			cr_expect_eq(notes[SLOTS - 1]->stopped, 1, "%zu", i);
+			cr_expect_eq(fragi_run_ledger(rig.run)->ops[2].state,
+				     fails ? FRAGI_OP_FAILED : FRAGI_OP_DONE, "%zu", i);
+			cr_expect(rig_balances(&rig));
+			rig_end(&rig);
+		}
+}
+
 Test(end, a_failure_in_one_fragment_ends_the_others)
 {
 	struct rig rig;

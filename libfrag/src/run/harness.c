@@ -229,7 +229,7 @@ void frag_harness_destroy(struct frag_harness *harness)
 		return;
 	port_count = harness->op != NULL ? harness->op->port_count : 0;
 	if (harness->op != NULL && harness->op->exec != NULL) {
-		fragi_exec_finish(harness->op->exec, false);
+		(void)fragi_exec_finish(harness->op->exec, false);
 		fragi_exec_destroy(harness->op);
 	}
 	for (uint32_t i = 0; harness->ports != NULL && i < port_count; i++) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#define LOG_TOPIC "sched"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include <base/alloc.h>
-#include <base/log.h>
 #include <data/metadata.h>
 #include <graph/pools.h>
 #include <sched/kind.h>
@@ -479,12 +477,25 @@ int fragi_exec_start(struct fragi_exec *exec)
 	return 0;
 }
 
-void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
+/* The failure of an earlier callback was reported; a sentence of stop is about stop. */
+static int call_stop(struct fragi_exec *exec)
 {
+	struct frag_op *op = exec->op;
 	int r;
 
+	op->err = (struct frag_err)FRAG_ERR_INIT;
+	r = fragi_op_callback_result(op, FRAGI_CALL_STOP,
+				     fragi_exec_call(exec, FRAGI_CALL_STOP, op->type->stop));
+	exec->failed |= r < 0;
+	return r;
+}
+
+int fragi_exec_finish(struct fragi_exec *exec, bool stopped)
+{
+	int r = 0;
+
 	if (exec->done)
-		return;
+		return 0;
 	exec->done = true;
 	atomic_store_explicit(&exec->needs_full_check, true, memory_order_relaxed);
 	for (uint32_t i = 0; i < exec->tx_count; i++)
@@ -492,18 +503,13 @@ void fragi_exec_finish(struct fragi_exec *exec, bool stopped)
 	fragi_timing_end(exec, stopped);
 	for (uint32_t i = 0; i < exec->rx_count; i++)
 		(stopped ? fragi_rx_stop : fragi_rx_close)(exec->rxs[i]);
-	if (exec->started && exec->op->type->stop != NULL) {
-		r = fragi_exec_call(exec, FRAGI_CALL_STOP, exec->op->type->stop);
-		if (r > 0)
-			log_warn(exec->op->subject,
-				 "stop returned %d; return 0 or a negative errno", r);
-		if (r < 0)
-			log_warn(exec->op->subject, "stop returned %d (%s)", r, frag_strerror(r));
-	}
+	if (exec->started && exec->op->type->stop != NULL)
+		r = call_stop(exec);
 	fragi_stream_end(exec);
 	fragi_exec_give_up_pending(exec);
 	fragi_checks_stop(exec);
 	fragi_checks_end(exec);
 	fragi_op_row_enter(exec->row, exec->failed ? FRAGI_OP_FAILED : FRAGI_OP_DONE,
 			   fragi_clock_now_ns(exec->clock));
+	return r;
 }

@@ -350,8 +350,9 @@ const char *fragi_exec_failure_text(const struct fragi_exec *exec, enum fragi_ca
  * Ends the operator: closes the outputs in order, closes the inputs, and calls stop if start
  * succeeded. A second call does nothing.
  * - stopped: the operator did not end by itself
+ * Returns 0, or the failure of stop, which fragi_exec_failure_text words.
  */
-void fragi_exec_finish(struct fragi_exec *exec, bool stopped);
+int fragi_exec_finish(struct fragi_exec *exec, bool stopped);
 /*
  * Gives a message the tick's metadata; the content is shared until one side writes. Takes the
  * message and returns it, or a copy of it when others hold it. A forwarded message that carries

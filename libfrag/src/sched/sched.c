@@ -331,7 +331,10 @@ int fragi_sched_start_ops(struct fragi_sched *sched)
 
 bool fragi_sched_finish_op(struct fragi_sched *sched, struct fragi_exec *exec)
 {
-	fragi_exec_finish(exec, atomic_load(&sched->halting));
+	const int r = fragi_exec_finish(exec, atomic_load(&sched->halting));
+
+	if (r < 0)
+		fragi_sched_fail(sched, exec, FRAGI_CALL_STOP, r);
 	if (sched->config.op_done != NULL)
 		sched->config.op_done(sched->config.arg, exec->op);
 	return atomic_fetch_sub(&sched->live, 1) == 1;
@@ -351,10 +354,12 @@ void fragi_sched_fail(struct fragi_sched *sched, struct fragi_exec *exec,
 
 	atomic_store_explicit(&exec->row->state, FRAGI_OP_FAILED, memory_order_relaxed);
 	exec->failed = true;
+	fragi_exec_failure_text(exec, callback, code, sentence, sizeof(sentence));
 	if (!atomic_exchange(&sched->has_failed, true))
-		sched->config.failed(
-			sched->config.arg, exec->op, fragi_exec_failure(exec, callback, code),
-			fragi_exec_failure_text(exec, callback, code, sentence, sizeof(sentence)));
+		sched->config.failed(sched->config.arg, exec->op,
+				     fragi_exec_failure(exec, callback, code), sentence);
+	else
+		log_warn(NULL, "%s", sentence);
 	fragi_sched_halt(sched);
 }
 
