@@ -53,6 +53,29 @@ static const struct frag_op_type twice_type = {
 	FRAG_PORTS(middle_ports), .compute = twice_compute,
 };
 
+/* Takes one message from each of two inputs, and from a third one if there is one. */
+static const struct frag_port join_ports[] = {
+	{.name = "a", .dir = FRAG_IN, .type = "i64"},
+	{.name = "b", .dir = FRAG_IN, .type = "i64"},
+	{.name = "back", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_NO_CONDITION},
+	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
+};
+static int join_compute(void *state, struct frag_tick *tick)
+{
+	int64_t value;
+
+	(void)state;
+	for (uint32_t port = 0; port < 3; port++)
+		(void)frag_tick_receive_i64(tick, port, &value);
+	return frag_tick_emit_i64(tick, 3, 1);
+}
+static const struct frag_op_type join_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "join",
+	FRAG_PORTS(join_ports),
+	.compute = join_compute,
+};
+
 static struct frag_tracker *composed;
 
 static int compose(struct frag_fragment *fragment)
@@ -74,7 +97,7 @@ static const struct frag_composer composers[] = {{.name = "tracked", .compose = 
 
 static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
 						   &gather_type, &taker_type,  &ring_type,
-						   &pass_type,   &twice_type};
+						   &pass_type,   &twice_type,  &join_type};
 static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
 					  .abi_major = FRAG_ABI_MAJOR,
 					  .abi_minor = FRAG_ABI_MINOR,
@@ -229,6 +252,37 @@ Test(tracking, a_cycle_ends_where_it_began)
 		cr_expect_eq(messages(t, "r,m,r"), notes[0]->count);
 		rig_end(&rig);
 	}
+}
+
+/* Two sources feed it in each turn. Its own paths begin with the second turn. */
+Test(tracking, a_path_begins_where_a_cycle_with_sources_ends)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		struct rig rig;
+		struct frag_tracker *t;
+
+		rig_run(&rig, &plugin,
+			rig_graph(s, EVERY "operators:\n"
+					   "  root1: {type: source, parameters: {count: 50}}\n"
+					   "  root2: {type: source, parameters: {count: 50}}\n"
+					   "  middle1: {type: pass}\n"
+					   "  middle2: {type: join}\n"
+					   "  last: {type: pass}\n"
+					   "flows: [root1 -> middle1, middle1.out -> middle2.a, "
+					   "root2.out -> middle2.b, middle2 -> last, "
+					   "last.out -> middle2.back]\n"));
+		t = tracker_of(&rig, 0);
+		cr_expect_eq(frag_tracker_num_paths(t), 3);
+		cr_expect_gt(messages(t, "middle2,last,middle2"), 0);
+		if (s == 0) {
+			cr_expect_eq(messages(t, "root1,middle1,middle2,last,middle2"), 49);
+			cr_expect_eq(messages(t, "root2,middle2,last,middle2"), 49);
+			cr_expect_eq(messages(t, "middle2,last,middle2"), 48);
+		}
+		rig_end(&rig);
+	}
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
 Test(tracking, what_was_dropped_has_not_arrived)

@@ -21,6 +21,7 @@ struct fragi_tracked {
 	uint64_t tick, begin;
 	uint32_t seen; /* received messages that were read */
 	bool lost;     /* there were paths beyond a bound: none begins here instead */
+	bool begins;   /* a cycle has ended here, and the next turn begins */
 	struct fragi_step *steps;
 	uint32_t step_count, path_count, capacity;
 };
@@ -115,6 +116,7 @@ static void take_path(struct fragi_tracked *tracked, const struct fragi_step *pa
 	fragi_tracker_record(tracked->tracker, steps);
 	fragi_tracker_log(tracked->tracker, steps, length);
 	tracked->step_count -= length;
+	tracked->begins = true;
 }
 
 /* Reads the labels of the messages that were received since the last call. */
@@ -149,8 +151,9 @@ static struct fragi_label *label_create(struct fragi_tracked *tracked)
 {
 	struct fragi_label *label;
 
-	if (tracked->path_count == 0 && !tracked->lost)
+	if (tracked->begins || (tracked->path_count == 0 && !tracked->lost))
 		begin_path(tracked);
+	tracked->begins = false;
 	label = fragi_label_create(tracked->step_count);
 	if (label == NULL)
 		return NULL;
@@ -222,7 +225,7 @@ static int compute(void *self, struct frag_tick *tick)
 		tracked->tick = tick->number;
 		tracked->begin = tick->stamp;
 		tracked->seen = tracked->step_count = tracked->path_count = 0;
-		tracked->lost = false;
+		tracked->lost = tracked->begins = false;
 	}
 	r = fragi_inside_compute(FRAGI_AROUND_TRACKING, self, tick);
 	if (fragi_tick_goes_on(tick, r))
