@@ -84,6 +84,9 @@ static void app_check(const void *object)
 		(app->asked_count == app->host_count && !app->timers.phase.is_due &&
 		 !app->timers.start.is_due && !app->timers.judge.is_due)) &&
 	       "one that sleeps has told its hosts all, and no time has come");
+	assert((app->turn.is_awake || app->state != DRV_APP_WAITING || app->adopting != NULL ||
+		!app->workers_changed) &&
+	       "one that sleeps has looked at all workers");
 	assert(app->state != DRV_APP_ENDED || drv_app_all_at(app, DRV_HOST_GONE));
 }
 
