@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/source.h>
 #include <driverd/core/adopt.h>
 #include <driverd/core/apply.h>
 #include <driverd/core/parameter.h>
@@ -112,11 +113,6 @@ struct drv_app *drv_app_named(const struct drv_core *core, const char *name)
 	return NULL;
 }
 
-const char *drv_app_name(const struct drv_app *app)
-{
-	return app->spec != NULL ? app->spec->application : "application";
-}
-
 static void list_timers(struct drv_app *app, struct drv_timer *out[static DRV_APP_TIMERS])
 {
 	struct drv_timer *const all[DRV_APP_TIMERS] = {&app->timers.start,    &app->timers.phase,
@@ -188,7 +184,7 @@ static const char *and_undo(struct drv_app *app, const char *sentence)
 	char tail[FW_TEXT_MAX / 2];
 	int bytes;
 
-	if (!drv_apply_undo(app))
+	if (!drv_source_undo(app))
 		return sentence;
 	bytes = snprintf(tail, sizeof(tail), "; %s starts again with the graph before, as run %llu",
 			 drv_app_name(app), (unsigned long long)app->next.run);
@@ -252,6 +248,24 @@ void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *
 	record_failure(host->app, &own, host);
 }
 
+/* Which host's answer to PREPARE holds that error; NULL: none. */
+static const struct drv_host *host_reporting(const struct drv_app *app, const struct frag_err *err)
+{
+	for (uint32_t h = 0; h < app->host_count; h++) {
+		const struct fw_message *message = app->hosts[h].tables;
+
+		for (uint32_t i = 0; message != NULL && i < message->prepared.error_count; i++) {
+			const struct fw_failure *error = &message->prepared.errors[i];
+
+			if ((int)error->line == err->line && (int)error->column == err->column &&
+			    strcmp(error->file, err->file) == 0 &&
+			    strcmp(error->sentence, err->text) == 0)
+				return &app->hosts[h];
+		}
+	}
+	return NULL;
+}
+
 void drv_app_fail_by_diag(struct drv_app *app)
 {
 	const struct frag_err *first = app->diag.items;
@@ -263,7 +277,7 @@ void drv_app_fail_by_diag(struct drv_app *app)
 		return;
 	}
 	fragi_diag_sort(&app->diag, 0);
-	host = app->diag_host != NULL ? app->diag_host : drv_host_reporting(app, first);
+	host = app->diag_host != NULL ? app->diag_host : host_reporting(app, first);
 	if (host != NULL && fragi_err_failure(first) == FRAGI_FAILURE_LIBRARY_MISSING &&
 	    !app->core->config.is_local)
 		snprintf(where, sizeof(where), " (worker %s)", host->worker);
@@ -476,6 +490,14 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 	return app;
 }
 
+void drv_app_progress_later(struct drv_app *app)
+{
+	const struct drv_core *core = app->core;
+
+	if (core->config.progress_ns > 0)
+		drv_set(app->core, &app->timers.progress, core->now_ns + core->config.progress_ns);
+}
+
 void drv_app_begin(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -498,7 +520,7 @@ void drv_app_persisted(struct drv_app *app, const char *why_not)
 		drv_app_fail(app, FRAGI_FAILURE_STATE_UNWRITABLE, NULL, "%s", why_not);
 }
 
-void drv_app_destroy(struct drv_app *app)
+void drv_app_free(struct drv_app *app)
 {
 	struct drv_app **at = &app->core->awake;
 
@@ -511,13 +533,7 @@ void drv_app_destroy(struct drv_app *app)
 		if (*at == NULL)
 			app->core->last_awake = at;
 	}
-	for (uint32_t i = 0; i < app->host_count; i++)
-		drv_host_fini(&app->hosts[i]);
-	drv_adopt_fini(app);
-	drv_apply_over(app);
-	drv_swap_fini(app);
-	drv_parameter_fini(app);
-	drv_wiring_end(app);
+	drv_source_forget_before(app);
 	fragi_free(app->flows.items);
 	fragi_secret_free(app->keys.data, FW_DATA_KEY_BYTES);
 	fragi_secret_free(app->keys.variables, FW_VARIABLES_KEY_BYTES);

@@ -222,8 +222,8 @@ void drv_app_wake_all(struct drv_core *core);
 struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
 /* The one of that name that has not ended; NULL: none. */
 struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
-void drv_app_destroy(struct drv_app *app);
-const char *drv_app_name(const struct drv_app *app);
+/* What it points to beside its hosts and their affairs is freed with it. */
+void drv_app_free(struct drv_app *app);
 void drv_app_move(struct drv_app *app, enum drv_app_state to);
 /* It is on the disk; why_not: NULL, or why it is not. */
 void drv_app_persisted(struct drv_app *app, const char *why_not);
@@ -278,5 +278,10 @@ void drv_start_timed_out(struct drv_app *app);
 
 /* rest.c */
 bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
+
+static inline const char *drv_app_name(const struct drv_app *app)
+{
+	return app->spec != NULL ? app->spec->application : "application";
+}
 
 #endif

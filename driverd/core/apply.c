@@ -153,12 +153,6 @@ static void *copy_of(const void *bytes, size_t size)
 	return copy != NULL ? memcpy(copy, bytes, size) : NULL;
 }
 
-void drv_apply_over(struct drv_app *app)
-{
-	fragi_free(app->before.bytes);
-	app->before = (struct drv_source){0};
-}
-
 /* The new source is the application's. Returns 0 or -ENOMEM. */
 static int take_source(const struct applying *a)
 {
@@ -175,31 +169,8 @@ static int take_source(const struct applying *a)
 	}
 	/* there was none: this application has run */
 	app->before = (struct drv_source){before, starts_anew ? app->source.size : 0};
-	drv_parameter_replace_source(app, copy, apply->source_bytes);
+	drv_source_replace(app, copy, apply->source_bytes);
 	return 0;
-}
-
-bool drv_apply_undo(struct drv_app *app)
-{
-	struct drv_core *core = app->core;
-
-	if (app->before.bytes == NULL || app->times.running_ns != 0 ||
-	    app->kept.state != DRV_KEPT_ACCEPTED || !app->next.is_wanted ||
-	    app->end == DRV_END_IN_ORDER || app->next.run != 0 || core->stops > 0)
-		return false;
-	drv_parameter_replace_source(app, app->before.bytes, app->before.size);
-	app->before = (struct drv_source){0};
-	app->next.run = drv_keep_next_run(core);
-	app->next.by = app->given.by;
-	drv_history_note(core, FW_EVENT_APPLY, app, NULL, "the graph before returns, as run %llu",
-			 (unsigned long long)app->next.run);
-	return true;
-}
-
-void drv_apply_follows(struct drv_app *app, struct drv_app *old)
-{
-	app->before = old->before;
-	old->before = (struct drv_source){0};
 }
 
 static void restart_hosts(const struct applying *a)

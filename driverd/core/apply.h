@@ -16,15 +16,6 @@
  * with it. The next driver does not know of it.
  */
 void drv_apply(struct drv_session *client, const struct fw_message *message);
-/*
- * The application fails. If a changed source has not run yet, the next run, again_run, begins with
- * the source of before. Returns whether that is so.
- */
-bool drv_apply_undo(struct drv_app *app);
-/* The application is a run that follows that one. */
-void drv_apply_follows(struct drv_app *app, struct drv_app *old);
-/* The source of before is not needed any more. */
-void drv_apply_over(struct drv_app *app);
 
 /* command.c, for apply.c */
 /* Why no other run can follow the one that runs now, which is not ended then; NULL: one can. */

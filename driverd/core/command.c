@@ -327,7 +327,7 @@ void drv_command_restart(struct drv_core *core)
 			continue;
 		if (old->kept.state == DRV_KEPT_CUT)
 			app->origin = DRV_ORIGIN_RESTORED;
-		drv_apply_follows(app, old);
+		drv_source_follows(app, old);
 		drv_app_begin(app);
 	}
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/adopt.h>
+#include <driverd/core/parameter.h>
+#include <driverd/core/swap.h>
 #include <driverd/core/watch.h>
 
 #include <assert.h>
@@ -44,12 +46,37 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 	return 0;
 }
 
+static void host_fini(struct drv_host *host)
+{
+	fw_message_free(host->tables);
+	fw_message_free(host->now.stats);
+	fw_message_free(host->now.prepared);
+	host->tables = host->now.stats = host->now.prepared = NULL;
+	drv_past_fini(&host->past);
+	fragi_free(host->texts);
+	host->texts = NULL;
+	fw_message_free(host->next.prepared);
+	drv_replacement_fini(&host->replacement);
+	drv_restarts_fini(&host->restarts);
+}
+
+static void app_destroy(struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		host_fini(&app->hosts[i]);
+	drv_adopt_fini(app);
+	drv_swap_fini(app);
+	drv_parameter_fini(app);
+	drv_wiring_end(app);
+	drv_app_free(app);
+}
+
 void drv_core_destroy(struct drv_core *core)
 {
 	if (core == NULL)
 		return;
 	for (size_t i = 0; i < core->app_count; i++)
-		drv_app_destroy(core->apps[i]);
+		app_destroy(core->apps[i]);
 	for (size_t i = 0; i < core->session_count; i++)
 		drv_session_destroy(core->sessions[i]);
 	fragi_free(core->apps);
@@ -84,7 +111,7 @@ static void forget_ended(struct drv_core *core)
 	core->over_count = 0;
 	for (size_t i = 0; i < core->app_count; i++) {
 		if (core->apps[i]->state == DRV_APP_ENDED)
-			drv_app_destroy(core->apps[i]);
+			app_destroy(core->apps[i]);
 		else
 			core->apps[kept++] = core->apps[i];
 	}
@@ -213,6 +240,56 @@ static void core_stop(struct drv_core *core, int signal)
 	}
 }
 
+static void log_turn(struct drv_core *core, const char *why_not)
+{
+	bool is_behind = why_not != NULL;
+
+	if (is_behind == core->is_behind)
+		return;
+	core->is_behind = is_behind;
+	if (is_behind)
+		drv_log(core, FRAGI_LOG_ERROR, NULL,
+			"%s; applications run on, none can be started, and what happens from now on is tried again until it is written",
+			why_not);
+	else
+		drv_log(core, FRAGI_LOG_INFO, NULL, "state is kept again");
+	if (!is_behind)
+		drv_app_wake_all(core); /* hosts may be moved again */
+}
+
+/* Workers keep what they know of a run until its end is on the disk. */
+static void tell_ends(struct drv_core *core)
+{
+	for (struct drv_ended *ended = core->history.ended; ended != NULL; ended = ended->next) {
+		struct fw_message message = {.kind = FW_APP_ENDED, .run = ended->run};
+
+		if (!ended->is_untold || ended->change > core->settled_change)
+			continue;
+		ended->is_untold = false;
+		message.app_ended.exit_code = ended->exit_code;
+		for (size_t i = 0; i < core->session_count; i++)
+			if (core->sessions[i]->role == FW_ROLE_WORKER)
+				(void)drv_send(core->sessions[i], &message);
+	}
+}
+
+/* All records up to change were tried; why_not: NULL, or why they are not on the disk. */
+static void core_persisted(struct drv_core *core, uint64_t change, const char *why_not)
+{
+	core->settled_change = change;
+	log_turn(core, why_not);
+	if (why_not == NULL)
+		tell_ends(core);
+	for (size_t i = 0; i < core->app_count; i++) {
+		struct drv_app *app = core->apps[i];
+
+		if (app->state == DRV_APP_NEW && app->kept.change <= change)
+			drv_app_persisted(app, why_not);
+		if (app->moving != NULL || app->replaced_count != 0)
+			drv_app_wake(app);
+	}
+}
+
 /* A worker hears nothing for a beat more than the driver is late. */
 static bool is_as_dead(const struct drv_core *core, int64_t real_now_ns)
 {
@@ -295,7 +372,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		core_stop(core, event->signal);
 		break;
 	case DRV_EVENT_PERSISTED:
-		drv_keep_tried(core, event->change, event->text);
+		core_persisted(core, event->change, event->text);
 		break;
 	}
 	drv_session_lose_dropped(core);

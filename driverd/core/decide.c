@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/source.h>
 #include <driverd/core/adopt.h>
 #include <driverd/core/apply.h>
 #include <driverd/core/parameter.h>
@@ -55,14 +56,6 @@ static enum drv_work ask_hosts(struct drv_app *app)
 	       drv_request(&app->hosts[app->asked_count]))
 		app->asked_count++;
 	return app->asked_count == app->host_count ? DRV_WAITS : DRV_AGAIN;
-}
-
-void drv_app_progress_later(struct drv_app *app)
-{
-	const struct drv_core *core = app->core;
-
-	if (core->config.progress_ns > 0)
-		drv_set(app->core, &app->timers.progress, core->now_ns + core->config.progress_ns);
 }
 
 /* NEW: nobody hears of it before it is on the disk. */
@@ -186,7 +179,7 @@ static void begin_running(struct drv_app *app)
 
 	drv_timer_cancel(&core->timers, &app->timers.start);
 	app->times.running_ns = core->real_ns;
-	drv_apply_over(app);
+	drv_source_forget_before(app);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
 		is_adopted ? "adopted: goes on in" : "runs in", app->host_count, plural);
 	drv_history_note(core, is_adopted ? FW_EVENT_ADOPTED : FW_EVENT_RUNNING, app, NULL,

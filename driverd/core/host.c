@@ -10,6 +10,13 @@
 
 #include <base/alloc.h>
 
+void drv_host_lost(struct drv_host *host)
+{
+	host->now.is_lost = true;
+	host->lease_over_ns = drv_lease_over_ns(host);
+	drv_host_move(host, DRV_HOST_GONE);
+}
+
 /* Why it is lost. */
 static const char *sentence_of(const struct drv_host *host, const struct drv_session *session,
 			       const char *why)
@@ -94,23 +101,6 @@ static void keep_errors(struct drv_app *app, const struct drv_host *host,
 			       host->name, host->worker);
 		fragi_diag_classify(diag, first, FRAGI_FAILURE_HOST_FAILED, NULL);
 	}
-}
-
-const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err)
-{
-	for (uint32_t h = 0; h < app->host_count; h++) {
-		const struct fw_message *message = app->hosts[h].tables;
-
-		for (uint32_t i = 0; message != NULL && i < message->prepared.error_count; i++) {
-			const struct fw_failure *error = &message->prepared.errors[i];
-
-			if ((int)error->line == err->line && (int)error->column == err->column &&
-			    strcmp(error->file, err->file) == 0 &&
-			    strcmp(error->sentence, err->text) == 0)
-				return &app->hosts[h];
-		}
-	}
-	return NULL;
 }
 
 /* The answer of a host that is started again. Takes message. */

@@ -111,9 +111,6 @@ void drv_host_lost(struct drv_host *host);
 bool drv_host_lose_some(struct drv_session *session, const char *why);
 /* "fragment1.tx", which was in a callback when the host sent its last stats; NULL: none was. */
 const char *drv_host_busy(const struct drv_host *host);
-void drv_host_fini(struct drv_host *host);
-/* Which host's answer to PREPARE holds that error; NULL: none. */
-const struct drv_host *drv_host_reporting(const struct drv_app *app, const struct frag_err *err);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 
 /* Whether its next process may run on another worker when it has failed. */

@@ -63,7 +63,4 @@ void drv_keep_end(struct drv_core *core, struct drv_ended *ended);
 /* kind: SOURCELESS or FORGOTTEN */
 void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind);
 void drv_keep_note(struct drv_core *core, const struct drv_note *note);
-/* All records up to change were tried; why_not: NULL, or why they are not on the disk. */
-void drv_keep_tried(struct drv_core *core, uint64_t change, const char *why_not);
-
 #endif

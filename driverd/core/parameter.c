@@ -20,15 +20,6 @@ struct drv_setting {
 	char text[];
 };
 
-/* A parameter that was changed. */
-struct drv_parameter {
-	struct drv_parameter *next; /* changed after it */
-	int64_t at_ns;
-	size_t name_bytes;       /* of text, before the '=' */
-	const char *value, *who; /* in text */
-	char text[];
-};
-
 static void refuse(struct drv_session *client, const struct drv_app *app, uint64_t seq,
 		   const char *text, const struct fw_failure *failure)
 {
@@ -400,26 +391,10 @@ int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row
 	return 0;
 }
 
-static void forget_changed(struct drv_app *app)
-{
-	struct drv_parameter *parameter;
-
-	while ((parameter = app->settings.changed) != NULL) {
-		app->settings.changed = parameter->next;
-		fragi_free(parameter);
-	}
-}
-
-void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size)
-{
-	drv_source_use(app, source, size);
-	forget_changed(app);
-}
-
 void drv_parameter_fini(struct drv_app *app)
 {
 	while (app->settings.first != NULL)
 		unlink_setting(app, app->settings.first);
-	forget_changed(app);
+	drv_source_forget_changes(app);
 	fragi_free(app->settings.source);
 }

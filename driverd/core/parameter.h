@@ -25,8 +25,6 @@ uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message
 /* What was changed, for clients. Returns 0 or -ENOMEM. */
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,
 		       struct fw_reply *reply);
-/* The same, and what was set is in it. */
-void drv_parameter_replace_source(struct drv_app *app, void *source, size_t size);
 void drv_parameter_fini(struct drv_app *app);
 
 #endif

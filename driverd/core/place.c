@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t drv_place_load(const struct fragi_spec_fragment *fragment)
-{
-	return fragment->requirements.gives_cpu ? fragment->requirements.wanted[FRAGI_AMOUNT_CPU]
-						: FRAGI_AMOUNT_ONE;
-}
-
 /* Counts, per worker, the flows between the group and fragments that are placed there. */
 static void count_neighbours(struct placing *p, const struct group *group, int64_t each)
 {

@@ -209,3 +209,9 @@ void drv_place_tables_fini(struct placing *p)
 	fragi_spec_group_fini(&p->near);
 	fragi_arena_fini(&p->scratch);
 }
+
+int64_t drv_place_load(const struct fragi_spec_fragment *fragment)
+{
+	return fragment->requirements.gives_cpu ? fragment->requirements.wanted[FRAGI_AMOUNT_CPU]
+						: FRAGI_AMOUNT_ONE;
+}

@@ -152,13 +152,6 @@ void drv_host_detach(struct drv_host *host)
 	host->now.session = NULL;
 }
 
-void drv_host_lost(struct drv_host *host)
-{
-	host->now.is_lost = true;
-	host->lease_over_ns = drv_lease_over_ns(host);
-	drv_host_move(host, DRV_HOST_GONE);
-}
-
 /* In one piece of memory. */
 int drv_host_take_texts(struct drv_host *host, const struct drv_session *session)
 {
@@ -197,20 +190,6 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 
 	return app != NULL && number >= 1 && number <= app->host_count ? &app->hosts[number - 1]
 								       : NULL;
-}
-
-void drv_host_fini(struct drv_host *host)
-{
-	fw_message_free(host->tables);
-	fw_message_free(host->now.stats);
-	fw_message_free(host->now.prepared);
-	host->tables = host->now.stats = host->now.prepared = NULL;
-	drv_past_fini(&host->past);
-	fragi_free(host->texts);
-	host->texts = NULL;
-	fw_message_free(host->next.prepared);
-	drv_replacement_fini(&host->replacement);
-	drv_restarts_fini(&host->restarts);
 }
 
 /* The flows were resolved over the tables of the first epoch. */

@@ -101,3 +101,48 @@ size_t drv_source_bytes_of_all(const struct drv_core *core)
 		bytes += ended->is_wanted && ended->source != NULL ? ended->source_bytes : 0;
 	return bytes;
 }
+
+void drv_source_forget_before(struct drv_app *app)
+{
+	fragi_free(app->before.bytes);
+	app->before = (struct drv_source){0};
+}
+
+void drv_source_forget_changes(struct drv_app *app)
+{
+	struct drv_parameter *parameter;
+
+	while ((parameter = app->settings.changed) != NULL) {
+		app->settings.changed = parameter->next;
+		fragi_free(parameter);
+	}
+}
+
+void drv_source_replace(struct drv_app *app, void *source, size_t size)
+{
+	drv_source_use(app, source, size);
+	drv_source_forget_changes(app);
+}
+
+bool drv_source_undo(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	if (app->before.bytes == NULL || app->times.running_ns != 0 ||
+	    app->kept.state != DRV_KEPT_ACCEPTED || !app->next.is_wanted ||
+	    app->end == DRV_END_IN_ORDER || app->next.run != 0 || core->stops > 0)
+		return false;
+	drv_source_replace(app, app->before.bytes, app->before.size);
+	app->before = (struct drv_source){0};
+	app->next.run = drv_keep_next_run(core);
+	app->next.by = app->given.by;
+	drv_history_note(core, FW_EVENT_APPLY, app, NULL, "the graph before returns, as run %llu",
+			 (unsigned long long)app->next.run);
+	return true;
+}
+
+void drv_source_follows(struct drv_app *app, struct drv_app *old)
+{
+	app->before = old->before;
+	old->before = (struct drv_source){0};
+}

@@ -9,6 +9,15 @@
  * beside it. A change while the application runs is a --set in it.
  */
 
+/* A parameter that was changed. */
+struct drv_parameter {
+	struct drv_parameter *next; /* changed after it */
+	int64_t at_ns;
+	size_t name_bytes;       /* of text, before the '=' */
+	const char *value, *who; /* in text */
+	char text[];
+};
+
 /* Parses a packed source. Returns 0, or a negative errno with err. */
 int drv_source_parse(const void *bytes, size_t size, struct fragi_spec **out_spec,
 		     struct frag_err *err);
@@ -20,6 +29,19 @@ int drv_source_pack(const struct drv_app *app, const char *const *texts, size_t 
 		    void **out_bytes, size_t *out_size);
 /* The application's source is another one from now on, owned by it, which is kept. */
 void drv_source_use(struct drv_app *app, void *bytes, size_t size);
+/* The same, and what was set is in it. */
+void drv_source_replace(struct drv_app *app, void *bytes, size_t size);
+/* What clients have changed is not remembered any more. */
+void drv_source_forget_changes(struct drv_app *app);
+/*
+ * The application has failed before it ran with a changed graph: it starts again with the one
+ * before. Returns whether it does.
+ */
+bool drv_source_undo(struct drv_app *app);
+/* The run that follows takes the graph before over. */
+void drv_source_follows(struct drv_app *app, struct drv_app *old);
+/* It runs: it does not go back any more. */
+void drv_source_forget_before(struct drv_app *app);
 /* Of all applications, and of those that start again. */
 size_t drv_source_bytes_of_all(const struct drv_core *core);
 size_t drv_source_name_bytes(const char *set);             /* before the '='; 0: there is none */
