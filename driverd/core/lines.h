@@ -10,6 +10,27 @@
  * nothing from others; it outlives the runs of the name, and is forgotten with the last of them.
  * The logs are bounded in lines, bytes and age. A line has the time at which it came here.
  */
+struct drv_line {
+	struct drv_line *next; /* that came after it */
+	uint64_t number;
+	int64_t unix_ns;
+	enum fragi_log_level level;
+	size_t bytes;                       /* of all of it */
+	const char *worker, *fragment, *op; /* behind the text */
+	char text[];
+};
+
+struct drv_log {
+	struct drv_log *next;
+	char application[FRAG_NAME_MAX + 1];
+	struct drv_line *first, **last;
+	size_t count, bytes;
+	uint64_t newest; /* number of its last line */
+};
+
+/* The log of an application; NULL: it has none. */
+struct drv_log *drv_lines_find(const struct drv_lines *lines, const char *application);
+void drv_log_free(struct drv_log *log);
 /* From now on the application has a log. */
 void drv_lines_begin(struct drv_core *core, const char *application);
 /* A line of the driver. */

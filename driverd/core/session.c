@@ -138,7 +138,7 @@ void drv_session_destroy(struct drv_session *session)
 {
 	drv_timer_cancel(&session->core->timers, &session->beat);
 	drv_timers_release(&session->core->timers, 1);
-	drv_lines_watch_end(session);
+	fragi_free(session->log_watch);
 	fw_message_free(session->deferred);
 	fragi_arena_fini(&session->arena);
 	explicit_bzero(session->secret, sizeof(session->secret));
