@@ -544,3 +544,12 @@ void drv_app_free(struct drv_app *app)
 	fragi_arena_fini(&app->arena);
 	fragi_free(app);
 }
+
+size_t drv_core_app_count(const struct drv_core *core)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < core->app_count; i++)
+		count += core->apps[i]->state != DRV_APP_ENDED;
+	return count;
+}

@@ -246,7 +246,7 @@ void drv_apply(struct drv_session *client, const struct fw_message *message)
 
 	a.app = drv_app_named(core, message->apply.name);
 	if (a.app == NULL) {
-		drv_command_refuse_unknown(client, message, message->apply.name);
+		drv_refuse_unknown(client, message, message->apply.name);
 		return;
 	}
 	if (a.app->state != DRV_APP_RUNNING || a.app->end != DRV_END_NONE) {

@@ -15,38 +15,6 @@
  * restart is a stop that leaves the number of the next run: when the run has ended, the next one
  * begins with the same source.
  */
-/* The verb of fragctl that sends the command. */
-static const char *verb_of(const struct fw_message *command)
-{
-	switch (command->kind) {
-	case FW_START_APP:
-		return "start";
-	case FW_STOP_APP:
-		return command->stop_app.again ? "restart" : "stop";
-	case FW_APPLY:
-		return "apply";
-	case FW_SET:
-		return "set";
-	case FW_SWAP:
-		return "swap";
-	case FW_WATCH_LOGS:
-		return "logs";
-	default:
-		return fw_kind_name(command->kind);
-	}
-}
-
-static void refuse(struct drv_session *client, const struct fw_message *command, const char *name,
-		   enum fragi_failure code, const char *sentence)
-{
-	drv_log(client->core, FRAGI_LOG_WARN, name[0] != '\0' ? name : NULL,
-		"refused `fragctl %s` of %s: %s", verb_of(command), client->who, sentence);
-	drv_history_note(client->core, FW_EVENT_REFUSED, NULL, client->who, "%s%s%s: %s",
-			 verb_of(command), name[0] != '\0' ? " " : "", name, sentence);
-	drv_session_answer(client, command->seq, 0, name,
-			   &(struct fw_failure){.code = code, .sentence = sentence});
-}
-
 /* Applications that run, and those that start again with the driver, but for that name. */
 static size_t app_count_without(const struct drv_core *core, const char *name)
 {
@@ -64,23 +32,26 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 	const struct drv_core *core = client->core;
 
 	if (core->config.ends_with_app)
-		refuse(client, command, name, FRAGI_FAILURE_NO_SERVICE,
-		       "this driverd runs the one application of its --app; start driverd without --app to bring it others");
+		drv_refuse_command(
+			client, command, name, FRAGI_FAILURE_NO_SERVICE,
+			"this driverd runs the one application of its --app; start driverd without --app to bring it others");
 	else if (core->stops > 0)
-		refuse(client, command, name, FRAGI_FAILURE_NO_SERVICE,
-		       "driverd is ending; try again when it is back");
+		drv_refuse_command(client, command, name, FRAGI_FAILURE_NO_SERVICE,
+				   "driverd is ending; try again when it is back");
 	else if (app_count_without(core, name) >= DRV_APPS_MAX)
-		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
-		       drv_text(
-			       client->core,
-			       "driverd keeps %d applications running, as many as it takes; stop one first",
-			       DRV_APPS_MAX));
+		drv_refuse_command(
+			client, command, name, FRAGI_FAILURE_DRIVER_FULL,
+			drv_text(
+				client->core,
+				"driverd keeps %d applications running, as many as it takes; stop one first",
+				DRV_APPS_MAX));
 	else if (drv_source_bytes_of_all(core) + source_bytes > DRV_SOURCES_MAX)
-		refuse(client, command, name, FRAGI_FAILURE_DRIVER_FULL,
-		       drv_text(
-			       client->core,
-			       "the graphs of all applications have more than %zu MiB; stop one first",
-			       DRV_SOURCES_MAX >> 20));
+		drv_refuse_command(
+			client, command, name, FRAGI_FAILURE_DRIVER_FULL,
+			drv_text(
+				client->core,
+				"the graphs of all applications have more than %zu MiB; stop one first",
+				DRV_SOURCES_MAX >> 20));
 	else
 		return true;
 	return false;
@@ -108,9 +79,9 @@ static void begin(struct drv_session *client, const struct fw_message *command,
 
 	client->core->items -= (int64_t)event->source_bytes / 64;
 	if (app == NULL) {
-		refuse(client, command, event->name != NULL ? event->name : "",
-		       FRAGI_FAILURE_OUT_OF_MEMORY,
-		       "driverd has no memory left for this application");
+		drv_refuse_command(client, command, event->name != NULL ? event->name : "",
+				   FRAGI_FAILURE_OUT_OF_MEMORY,
+				   "driverd has no memory left for this application");
 		return;
 	}
 	app->given.connection = client->connection;
@@ -147,35 +118,6 @@ static void start_again(struct drv_session *client, const struct fw_message *com
 			      .name = ended->name,
 			      .started_by = client->who,
 		      });
-}
-
-static void refuse_unknown(struct drv_session *client, const struct fw_message *command,
-			   const char *name, const struct drv_ended *ended, bool again)
-{
-	struct drv_core *core = client->core;
-	const char *sentence;
-
-	if (ended == NULL)
-		sentence = drv_text(
-			core,
-			"there is no application %s; `fragctl list` shows those that there are",
-			name);
-	else if (again)
-		sentence = drv_text(
-			core,
-			"%s has ended and its graph is forgotten; give it again with `fragctl start`",
-			name);
-	else
-		sentence = drv_text(core, "%s has ended already; `fragctl status %s` shows how",
-				    name, name);
-	refuse(client, command, name, FRAGI_FAILURE_APPLICATION_UNKNOWN, sentence);
-}
-
-void drv_command_refuse_unknown(struct drv_session *client, const struct fw_message *command,
-				const char *name)
-{
-	refuse_unknown(client, command, name, drv_history_named(&client->core->history, name),
-		       false);
 }
 
 static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
@@ -235,12 +177,12 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		return;
 	}
 	if (app == NULL) {
-		refuse_unknown(client, message, stop->name, ended, stop->again);
+		drv_refuse_ended(client, message, stop->name, ended, stop->again);
 		return;
 	}
 	why = stop->again ? drv_command_no_next_run(core, stop->name) : NULL;
 	if (why != NULL) {
-		refuse(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
+		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
 		return;
 	}
 	drv_log(core, FRAGI_LOG_INFO, stop->name, "%s asks to %s it%s", client->who,

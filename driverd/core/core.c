@@ -405,15 +405,6 @@ size_t drv_core_session_count(const struct drv_core *core)
 	return core->session_count;
 }
 
-size_t drv_core_app_count(const struct drv_core *core)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < core->app_count; i++)
-		count += core->apps[i]->state != DRV_APP_ENDED;
-	return count;
-}
-
 int64_t drv_core_placed(const struct drv_core *core)
 {
 	int64_t placed = 0;

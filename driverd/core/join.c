@@ -20,22 +20,6 @@
  * one session id is never used twice, so what it still runs is not ours.
  */
 
-void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
-			const struct fw_message *hello, enum fragi_failure code,
-			const char *sentence)
-{
-	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
-	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
-
-	drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, sentence);
-	message.refused.failure = (struct fw_failure){code, sentence, NULL};
-	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
-		drv_emit(core, &action);
-	drv_close(core, connection);
-}
-
-/* The peer may connect again. */
-
 static void turn_away(struct drv_core *core, uint64_t connection, const char *peer)
 {
 	drv_log(core, FRAGI_LOG_WARN, NULL, "turned %s away: no memory is left for a session",

@@ -124,7 +124,7 @@ int drv_lines_watch(struct drv_session *client, const struct fw_message *message
 	int r;
 
 	if (!is_known(client->core, wanted->name)) {
-		drv_command_refuse_unknown(client, message, wanted->name);
+		drv_refuse_unknown(client, message, wanted->name);
 		return 0;
 	}
 	watch = fragi_calloc(1, sizeof(*watch));

@@ -235,7 +235,7 @@ void drv_parameter_set(struct drv_session *client, const struct fw_message *mess
 	struct drv_host *host;
 
 	if (app == NULL) {
-		drv_command_refuse_unknown(client, message, name);
+		drv_refuse_unknown(client, message, name);
 		return;
 	}
 	host = find_host(app, text, &err);

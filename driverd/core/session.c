@@ -197,3 +197,19 @@ bool drv_session_take_row(struct drv_core *core, const char *text)
 	core->items -= items;
 	return true;
 }
+
+void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *hello, enum fragi_failure code,
+			const char *sentence)
+{
+	struct fw_message message = {.kind = FW_REFUSED, .seq = 1, .reply_to = hello->seq};
+	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
+
+	drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, sentence);
+	message.refused.failure = (struct fw_failure){code, sentence, NULL};
+	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
+		drv_emit(core, &action);
+	drv_close(core, connection);
+}
+
+/* The peer may connect again. */

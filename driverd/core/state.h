@@ -237,6 +237,16 @@ void drv_client_beat(struct drv_session *client);
 /* explain.c */
 void drv_explain(struct drv_session *client, const struct fw_message *message);
 
+/* refuse.c: the client, the log and the events get the sentence */
+void drv_refuse_command(struct drv_session *client, const struct fw_message *command,
+			const char *name, enum fragi_failure code, const char *sentence);
+/* There is no application of that name that runs. */
+void drv_refuse_unknown(struct drv_session *client, const struct fw_message *command,
+			const char *name);
+/* The same, where it is known how it ended (NULL: it is not). again: it was to start anew */
+void drv_refuse_ended(struct drv_session *client, const struct fw_message *command,
+		      const char *name, const struct drv_ended *ended, bool again);
+
 /* command.c */
 void drv_command_start(struct drv_session *client, const struct fw_message *message);
 void drv_command_stop(struct drv_session *client, const struct fw_message *message);
@@ -246,9 +256,6 @@ void drv_command_accepted(struct drv_app *app);
 void drv_command_refused(struct drv_app *app);
 /* Starts what has ended and is to start anew. */
 void drv_command_restart(struct drv_core *core);
-/* There is no application of that name that runs. */
-void drv_command_refuse_unknown(struct drv_session *client, const struct fw_message *command,
-				const char *name);
 
 /*
  * transports.c: after the hosts are made, which transports each of them opens. Returns 0, or

@@ -269,7 +269,7 @@ void drv_swap(struct drv_session *client, const struct fw_message *message)
 
 	a.app = drv_app_named(client->core, message->swap.name);
 	if (a.app == NULL) {
-		drv_command_refuse_unknown(client, message, message->swap.name);
+		drv_refuse_unknown(client, message, message->swap.name);
 		return;
 	}
 	if (ask(&a, client, message) < 0)
