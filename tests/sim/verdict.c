@@ -174,6 +174,13 @@ static bool was_refused(const struct sim *sim, const struct sim_worker *worker)
 	return false;
 }
 
+/* Its driver did not come back, or takes its key no more, before it had served anything. */
+static bool ended_unserved(const struct sim_worker *worker)
+{
+	return worker->exit_code == fragi_failure_exit(FRAGI_FAILURE_DRIVER_LOST) ||
+	       worker->exit_code == fragi_failure_exit(FRAGI_FAILURE_KEY_REFUSED);
+}
+
 /* A worker for one application ends with its result, as far as it can know it. */
 void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 {
@@ -183,7 +190,8 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 		return;
 	if (worker->stops > 0 || !sim->once || app == NULL) {
 		if ((worker->stops == 0 || worker->exit_code != 0) &&
-		    !(sim->once && app == NULL && (sim->leases || was_refused(sim, worker))))
+		    !(sim->once && app == NULL &&
+		      (sim->leases || ended_unserved(worker) || was_refused(sim, worker))))
 			sim_fail(sim, "results",
 				 "%s exited with %d after it was told %u times to end",
 				 worker->name, worker->exit_code, worker->stops);
