@@ -56,19 +56,29 @@ class Result:
         self.failed_first = []  # before the program ran again
         self.output = ""
         self.closing = ""
-        self.seconds = 0.0
+        self.seconds = self.processor_s = 0.0
+
+
+def wait_for(child, limit_s):
+    """Returns (exit status or None for a time-out, processor time of it and of what it waited
+    for)."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        pid, status, used = os.wait4(child.pid, os.WNOHANG)
+        if pid != 0:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode, used.ru_utime + used.ru_stime
+        time.sleep(0.02)
+    return None, 0.0
 
 
 def run_group(command, env, limit_s):
     """Runs command in its own process group. Returns (exit status or None for a time-out, output,
-    left-over count)."""
+    left-over count, processor time)."""
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
                                  start_new_session=True)
-        try:
-            status = child.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            status = None
+        status, processor_s = wait_for(child, limit_s)
         left = 0
         try:
             # What still has to exit, with its leak check, gets the time; what is left is killed.
@@ -82,7 +92,7 @@ def run_group(command, env, limit_s):
             pass
         child.wait()
         out.seek(0)
-        return status, out.read().decode("utf-8", "replace"), left
+        return status, out.read().decode("utf-8", "replace"), left, processor_s
 
 
 def sanitizer_environment(checker, reports):
@@ -160,8 +170,8 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
         # Read by tests/slow.h and tests/integration/cluster.py.
         env["FRAG_TEST_SLOW"] = str(TIMES_SLOWER.get(checker, 1))
         started = time.monotonic()
-        status, result.output, left = run_group([a.replace("{tap}", tap) for a in command], env,
-                                                limit_s)
+        command = [a.replace("{tap}", tap) for a in command]
+        status, result.output, left, result.processor_s = run_group(command, env, limit_s)
         result.seconds = time.monotonic() - started
         lines = open(tap).read().splitlines() if os.path.exists(tap) else []
         # A process that is killed while ThreadSanitizer starts leaves a file of that.
@@ -351,8 +361,9 @@ def run_programs(programs, build, checker, args, emulator_skips):
         result.failed = [n for n in result.failed if n not in emulator_skips]
         with lock:
             results.append(result)
-            print("%-44s %5.1f s  %3d/%d  %s" % (result.name, result.seconds, len(results),
-                                                len(programs), result.closing))
+            print("%-44s %5.1f s, %5.1f s of a core  %3d/%d  %s" %
+                  (result.name, result.seconds, result.processor_s, len(results), len(programs),
+                   result.closing))
             if result.failed:
                 print(result.output)
                 for f in result.failed:

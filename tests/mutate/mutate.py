@@ -37,7 +37,8 @@ from mutants import mutants_of  # noqa: E402
 
 OUT = os.path.join(TOP, "build-mutate")
 EQUIVALENT = os.path.join(HERE, "equivalent")
-ROOMS = ["driverd/core", "workerd/core", "workerd/host/core", "proto/wire", "libfrag/src", "libfrag/modules"]
+ROOMS = ["driverd", "workerd", "proto/wire", "libfrag/src", "libfrag/modules", "libfrag/ops", "fragctl", "runner"]
+SHELLS = ("driverd", "workerd", "workerd/host")
 # A mutant may allocate or write without end.
 BOUNDS = ["prlimit", "--fsize=%d" % (1 << 28), "--core=0"]
 BOUNDS_PLAIN = BOUNDS + ["--as=%d" % (6 << 30)]
@@ -46,7 +47,17 @@ SIM = "tests/sim/sim"
 
 def room_of(path):
     room = os.path.dirname(path)
+    if room in SHELLS:
+        return room + "/shell"
     return room[len("libfrag/src/"):] if room.startswith("libfrag/src/") else room.replace("libfrag/", "", 1)
+
+
+def is_in(room, wanted):
+    """wanted: a room with what is below it; or `cores`, those of the daemons, or `elsewhere`, all but these."""
+    is_core = "/core/" in room + "/"
+    if wanted in ("cores", "elsewhere"):
+        return is_core == (wanted == "cores")
+    return room == wanted or room.startswith(wanted + "/")
 
 
 def read(path):
@@ -103,8 +114,7 @@ def draw(seed, rooms):
     rng = random.Random(seed)
     lines = collections.defaultdict(list)
     for path in sources():
-        room = room_of(path)
-        if rooms and not any(room == r or room.startswith(r + "/") for r in rooms):
+        if rooms and not any(is_in(room_of(path), r) for r in rooms):
             continue
         for m in mutants_of(path, read(os.path.join(TOP, path))):
             lines[path, m.line].append(m)
@@ -177,7 +187,7 @@ class Tree:
         try:
             if name == SIM:
                 runs = "300" if kind == "coverage" else "10000"
-                status, output, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", runs, "--jobs", "1"],
+                status, output, _, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", runs, "--jobs", "1"],
                                                   dict(os.environ, **env), limit_s)
                 failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
             else:
@@ -371,7 +381,7 @@ class Worker:
             by = self.noticed("plain", near)
             if by:
                 return "caught", by
-            inner = [n for n in near if re.match(r"tests/(unit|shared|conformance)/", n)]
+            inner = [n for n in near if re.match(r"tests/(unit|shared|conformance|operators)/", n)]
             kinds.append("asan")
             by = self.noticed("asan", inner, 4)
             if not by and "atomic_" in source:
