@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The simulator: the cores of the daemons on a virtual clock and network. make sim SEED=n writes one
-# history, make sim RUNS=n runs the seeds from 1 on; make sim-faults shows that it finds planted
-# faults.
+# history, make sim RUNS=n runs n histories; make sim-faults shows that it finds planted faults.
 SIM_SRC := $(wildcard tests/sim/*.c)
 SIM_CORES := $(patsubst %.c,$(B)/obj/%.o, \
 	$(wildcard driverd/core/*.c workerd/core/*.c workerd/host/core/*.c))
@@ -22,9 +21,17 @@ $(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(L
 	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
 tests: $(SIM_TEST) $(SIM_BIN)
 
+# sim_histories N: half of them from the first seed on. Leases are in every 16th history from 2 on,
+# and every 16th from 3 on has drains beside drivers that die: a quarter each, behind those of the
+# first half.
+sim_histories = half=$$(($(1) / 2)) quarter=$$(($(1) / 4)); past=$$((half / 16 * 16 + 16)); \
+	$(SIM_BIN) --jobs $$(nproc) --runs $$half && \
+	$(SIM_BIN) --jobs $$(nproc) --runs $$quarter --from $$((past + 2)) --every 16 && \
+	$(SIM_BIN) --jobs $$(nproc) --runs $$quarter --from $$((past + 3)) --every 16
+
 .PHONY: sim sim-faults
 sim: $(SIM_BIN)
-	@$(SIM_BIN) $(if $(SEED),--seed $(SEED),--runs $(or $(RUNS),10000) --jobs $$(nproc))
+	@$(if $(SEED),$(SIM_BIN) --seed $(SEED),$(call sim_histories,$(or $(RUNS),10800)))
 sim-faults:
 	@tests/planted/sim.sh
 

@@ -94,8 +94,9 @@ $(B)/tests/sample_plugins/other/libtruth.so: tests/sample_plugins/truth.c $(LIBF
 		-Ilibfrag/include $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
 		-Wl,-rpath,'$$ORIGIN/../../../lib' -o $@
 
-.PHONY: tests unit check test check-here
+.PHONY: tests unit unit-programs check test check-here
 tests: all $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN) $(TEST_PLUGIN_SO)
+unit-programs: $(UNIT_BIN)
 unit: $(UNIT_BIN)
 	@for t in $(UNIT_BIN); do echo $$t; $$t || exit 1; done
 
@@ -107,8 +108,8 @@ check test:
 	@$(MAKE) --no-print-directory -s check-here
 check-here:
 ifeq ($(ONLY),)
-	@echo "simulator: 10000 histories" >&2
-	@$(SIM_BIN) --runs 10000 --jobs $$(nproc)
+	@echo "simulator: 10800 histories" >&2
+	@$(call sim_histories,10800)
 	@echo "tests of the queue and the pump under ThreadSanitizer" >&2
 	@$(MAKE) --no-print-directory -s tsan-queues
 endif
