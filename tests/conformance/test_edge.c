@@ -714,12 +714,12 @@ EDGE_TEST(a_window_of_one_streams)
 
 EDGE_TEST(small_messages_stream)
 {
-	stream(kind, 64, 100000, 0);
+	stream(kind, 64, 30000, 0);
 }
 
 EDGE_TEST(large_messages_stream)
 {
-	stream(kind, 4, 100, 6000000);
+	stream(kind, 4, 40, 6000000); /* four times the window of bytes */
 }
 
 EDGE_TEST(a_tensor_of_256_mib_crosses)
