@@ -15,14 +15,18 @@
 
 # How many programs with tests that failed may run once more (tests/run.py); nightly says 0.
 AGAIN ?= 4
+# SHARE=1/2: the first half of the integration tests, of asan and tsan; proof gives each one half,
+# nightly all.
+RUN_SHARE = $(if $(SHARE),--share $(SHARE))
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-# Warnings are off (-w), because in instrumented code gcc cannot see what is initialised.
-ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g" WERROR= \
+# Warnings are off (-w), because in instrumented code gcc cannot see what is initialised. Reports
+# name lines and no variables, so that -g1 is enough.
+ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1 -g1" WERROR= \
 	EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
 TSAN_FLAGS := -fsanitize=thread
 TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITERION=1 \
-	CFLAGS="-O1 -g" WERROR= EXTRA_CFLAGS="$(TSAN_FLAGS) -w" \
+	CFLAGS="-O1 -g1" WERROR= EXTRA_CFLAGS="$(TSAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
 # -O0, so that every counted branch is one of the source. The other builds report warnings.
@@ -39,14 +43,15 @@ QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	nightly
 ndebug:
 	@mk/deps.sh
-	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 \
+		$(if $(filter tests/unit/,$(ONLY)),unit-programs,tests)
 	@python3 tests/run.py --build build-ndebug --again $(AGAIN) $(if $(ONLY),--only $(ONLY))
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
 	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" \
 		$(CC) -g $(ASAN_FLAGS) -lcriterion
-	@python3 tests/run.py --build build-asan --sanitized --again $(AGAIN) \
+	@python3 tests/run.py --build build-asan --sanitized --again $(AGAIN) $(RUN_SHARE) \
 		$(if $(ONLY),--only $(ONLY))
 asan-faults:
 	@mk/deps.sh
@@ -56,7 +61,7 @@ tsan:
 	@$(TSAN_MAKE) tests
 	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
 		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
-	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) \
+	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) $(RUN_SHARE) \
 		$(if $(ONLY),--only $(ONLY))
 tsan-queues-build:
 	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump lock)

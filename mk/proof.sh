@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # proof.sh proof|nightly [STEP...]: runs the steps of that run, or those named, one after the other.
 # Each writes into build/RUN/STEP.log; build/RUN/table says what each took and found. proof stops at
-# the first step that fails, nightly goes on to the end.
+# the first step that fails, nightly goes on to the end. A step that begins with & runs beside the
+# steps that follow, up to a line `join`: it mostly waits, and they only compute.
 #
 # A result belongs to the tree of HEAD: build/passed/TREE/STEP. A step that has passed for this tree
 # with this command is not run again, in whichever run, so an interrupted run goes on where it was,
@@ -18,19 +19,20 @@ proof)
 	goal_s=1200
 	steps='patches tests/planted/features.py --patches
 style make -s lint-style
+build make -s tests
+&torture make -s torture RUNS=20 RESTART=20 SERVICE=30 LINK=2 STEPS=300 LOAD=0
 recipes tests/planted/recipes.sh
-sim make -s sim RUNS=100000
+sim make -s sim RUNS=40000
 oracle make -s oracle GRAPHS=2000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
-ndebug make -s ndebug ONLY=tests/
-fuzz make -s fuzz TIME=10
-asan make -s asan
-call-sites make -s faults
-tsan make -s tsan
+fuzz make -s fuzz TIME=5
 instructions make -s bench-instructions
-hostile make -s hostile
-nodes make -s nodes ONLY=OneMachine
-torture make -s torture RUNS=20 RESTART=30 SERVICE=50 LINK=4 STEPS=300'
+join
+ndebug make -s ndebug ONLY=tests/unit/
+asan make -s asan SHARE=1/2
+call-sites make -s faults
+tsan make -s tsan SHARE=2/2
+nodes make -s nodes ONLY=OneMachine'
 	;;
 nightly)
 	goal_s=9000
@@ -81,12 +83,12 @@ bench make -s bench'
 esac
 shift
 for word in "$@"; do
-	echo "$steps" | grep -q "^$word " || {
-		echo "$run: there is no step $word; there are" $(echo "$steps" | cut -d ' ' -f 1) >&2
+	echo "$steps" | grep -q "^&\?$word " || {
+		echo "$run: there is no step $word; there are" $(echo "$steps" | cut -d ' ' -f 1 | tr -d '&') >&2
 		exit 2
 	}
 done
-only=" $* " failures=0 total_s=0
+only=" $* " failures=0
 logs=build/$run
 mk/deps.sh proof
 
@@ -99,18 +101,16 @@ fi
 
 # row NAME SECONDS WORDS
 row() {
-	total_s=$((total_s + $2))
 	row=$(printf '%6s s  %-16s %s' "$2" "$1" "$3")
 	echo "$row" >>"$logs/table"
 	echo "$run: $row"
 }
 
-# step NAME COMMAND...
+# step NAME COMMAND...: 1 when it failed
 step() {
 	name=$1
 	shift
 	log=$logs/$name.log
-	[ "$only" = "  " ] || [ "${only#* $name }" != "$only" ] || return 0
 	if [ -n "$passed" ] && [ -z "${FRESH:-}" ] && [ "$(sed -n 1p "$passed/$name" 2>/dev/null)" = "$*" ]; then
 		row "$name" "$(sed -n 2p "$passed/$name")" "$(sed -n 3p "$passed/$name") (passed before)"
 		return 0
@@ -125,11 +125,28 @@ step() {
 	fi
 	tail -n 60 "$log"
 	row "$name" $(($(date +%s) - begin)) "FAILED: $*; its output is in $log"
+	return 1
+}
+
+is_wanted() {
+	[ "$only" = "  " ] || [ "${only#* $1 }" != "$only" ]
+}
+
+failed() {
 	failures=$((failures + 1))
 	[ "$run" = nightly ] || finish
 }
 
+# Waits for the step that runs beside the others.
+join() {
+	[ -n "$beside" ] || return 0
+	pid=$beside beside=
+	wait "$pid" || failed
+}
+
 finish() {
+	[ -z "$beside" ] || wait "$beside" || failures=$((failures + 1))
+	total_s=$(($(date +%s) - began))
 	echo "$run:"
 	cat "$logs/table"
 	echo "$run: $((total_s / 60)) min $((total_s % 60)) s; the goal is at most $((goal_s / 60)) min on 2 cores"
@@ -143,9 +160,24 @@ finish() {
 
 mkdir -p "$logs"
 : >"$logs/table"
+began=$(date +%s) beside=
 while read -r name command; do
-	step "$name" $command </dev/null
+	case $name in
+	join)
+		join
+		;;
+	"&"*)
+		if is_wanted "${name#&}"; then
+			step "${name#&}" $command </dev/null &
+			beside=$!
+		fi
+		;;
+	*)
+		! is_wanted "$name" || step "$name" $command </dev/null || failed
+		;;
+	esac
 done <<END
 $steps
 END
+join
 finish

@@ -3,7 +3,7 @@
 """Runs every test and ends with one line: N passed, N failed, N skipped.
 
 usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--again N]
-                    [--only WORD | --tests NAME...]
+                    [--only WORD | --tests NAME...] [--share K/N]
                     [--sanitized | --threads | --valgrind | --emulated]
 
 Criterion programs are DIR/tests/*/*; tests of daemons are the unittest classes of
@@ -17,6 +17,9 @@ ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and 
 under valgrind, with twenty times the time; there too what is written into a log fails. --emulated
 runs the programs of another machine's build (tests/aarch64.sh) with the same patience; what the
 emulator cannot do is in tests/skips.aarch64.
+
+--share K/N: of the programs in tests/integration only the K-th of N parts, which follow from their
+names; so that runs with different checkers can share them.
 
 --again N: when at most N programs had tests that failed, each of them runs once more, alone after
 all others have ended, and counts as it ended then. The last line names those that passed only then,
@@ -33,6 +36,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "planted"))
@@ -41,6 +45,14 @@ import features  # noqa: E402
 # Of tests that drive real daemons.
 PYTHON_FOLDERS = ("integration", "hostile")
 LIMIT_S = 240
+# The longest programs, which begin first, so that nothing is left alone at the end.
+LONGEST = ("integration/test_headers", "tests/conformance/test_edge", "integration/test_video",
+           "integration/test_shortage", "tests/scale/test_scale", "integration/test_fragctl",
+           "integration/test_viewer", "integration/test_unruly", "integration/test_examples",
+           "hostile/test_data_port", "integration/test_streams", "tests/conformance/test_policies")
+# These look at pages, headers, makefiles and packages, or count instructions of a core: a checker
+# of the programs' memory and threads has nothing to see there.
+ONCE = re.compile(r"integration/test_(docs|headers|readmes|make|deploy|completion)$|tests/scale/")
 LOOK_S = 0.5  # whether the cores are idle
 ENOUGH_IDLE = 0.4
 EXIT_S = 20  # for processes to exit after the program that started them
@@ -269,10 +281,11 @@ def known_skips(file):
 def read_arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default="build")
-    p.add_argument("--jobs", type=int, help="programs at once; default: one more than cores, with a checker as many, and more while cores are idle")
+    p.add_argument("--jobs", type=int, help="programs at once; default: one more than cores, with a checker as many, and up to four for each core while cores are idle")
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
+    p.add_argument("--share", metavar="K/N", default="1/1", help="only that part of the programs in tests/integration")
     p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.tests")
     p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build for --tests")
     p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
@@ -299,18 +312,28 @@ def choose_programs(programs, args, chosen):
         programs = [p for p in programs if wanted.match(p[1])]
     if args.emulated:
         programs = [p for p in programs if p[1].startswith("tests/")]
+    if args.sanitized or args.threads:
+        programs = [p for p in programs if not ONCE.search(p[1])]
     # These have no threads, as cores have none, or those that test_ping and test_examples run as
-    # well, and many pixels, or are about documents.
+    # well, and many pixels.
     if args.threads:
-        unwanted = re.compile(r"tests/(sim|scale|fuzz|operators)/|integration/test_(video|docs|headers|readmes|runner)$")
+        unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|runner)$")
         programs = [p for p in programs if not unwanted.match(p[1]) and not is_of_a_core(p[1])]
+    part, parts = (int(n) for n in args.share.split("/"))
+    programs = [p for p in programs if not p[1].startswith("integration/") or
+                zlib.crc32(p[1].encode()) % parts == part - 1]
     if args.only:
         programs = [p for p in programs if args.only in p[1]]
     if args.tests:
         programs = [(c + (["--filter=@(%s)" % "|".join(chosen[n])] if n.startswith("tests/") else chosen[n]), n)
                     for c, n in programs if n in chosen]
-    # The long ones first, so that the two ends meet.
-    return sorted(programs, key=lambda p: not p[1].startswith(PYTHON_FOLDERS))
+
+    def length(name):
+        if name in LONGEST:
+            return LONGEST.index(name)
+        return len(LONGEST) + (not name.startswith(PYTHON_FOLDERS))
+
+    return sorted(programs, key=lambda p: length(p[1]))
 
 
 class Idle:
@@ -334,8 +357,8 @@ class Idle:
 
 
 def run_side_by_side(programs, run_one, jobs, most, idle):
-    """jobs of them at once, and up to `most` while a good part of the cores is idle, since many
-    programs mostly wait."""
+    """jobs of them at once, and up to `most` while a good part of the cores is idle, since most
+    programs of daemons wait four fifths of their time."""
     waiting, running = list(programs), set()
     with concurrent.futures.ThreadPoolExecutor(most) as pool:
         while waiting or running:
@@ -372,7 +395,7 @@ def run_programs(programs, build, checker, args, emulator_skips):
 
     cores = os.cpu_count() or 1
     jobs = args.jobs or (cores if checker else cores + 1)
-    run_side_by_side(programs, run_one, jobs, args.jobs or 2 * cores, Idle())
+    run_side_by_side(programs, run_one, jobs, args.jobs or 4 * cores, Idle())
     failed = [r for r in results if r.failed]
     if len(failed) > args.again:
         return results
