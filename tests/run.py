@@ -249,7 +249,7 @@ def place_of(name):
             return folder + "/" + suite, test
     # The name may be an argument of a macro that makes tests of that suite, or of one that makes
     # tests for every kind of edge, which tests/conformance/pair.h lists as X(suite, ...).
-    wanted = [r"\bTest\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test))]
+    wanted = [r"(?:\bTest|_TEST)\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test))]
     with open(os.path.join(HERE, "conformance", "pair.h"), encoding="utf-8") as kinds:
         if re.search(r"\bX\(%s," % re.escape(suite), kinds.read()):
             wanted.append(r"\bEDGE_TEST\(%s\)" % re.escape(test))

@@ -97,6 +97,25 @@ static void world_fini(struct world *w)
 	drv_core_destroy(w->core);
 }
 
+static inline void world_test(struct world *w, void (*begin)(struct world *w),
+			      void (*test)(struct world *w))
+{
+	if (begin != NULL)
+		begin(w);
+	test(w);
+	world_fini(w);
+}
+
+/* A test of the world w, which begin makes (NULL: the test does), and which is given back after. */
+#define WORLD_TEST(suite, name, begin)                                                             \
+	static void suite##_##name(struct world *w);                                               \
+	Test(suite, name)                                                                          \
+	{                                                                                          \
+		static struct world world;                                                         \
+		world_test(&world, begin, suite##_##name);                                         \
+	}                                                                                          \
+	static void suite##_##name(struct world *w)
+
 static void keep_summary(struct world *w, const struct fragi_summary *summary)
 {
 	FILE *out = fmemopen(w->json, sizeof(w->json), "w"),

@@ -121,111 +121,92 @@ static void adopt_two(struct world *w)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 }
 
-Test(driver_adopt, what_was_reported_runs_on)
+WORLD_TEST(driver_adopt, what_was_reported_runs_on, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	adopt_two(&w);
+	adopt_two(w);
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
-	world_fini(&w);
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 }
 
 /* What was sent is delivered: a user who stops it need not know that its driver has just come. */
-Test(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_that)
+WORLD_TEST(driver_adopt, a_stop_before_all_is_reported_is_made_in_order_after_that, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	report_two(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_WAITING, "%s", w.log);
-	say_reported(&w, 2);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_DRAINING, "%s", w.log);
+	report_two(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING, "%s", w->log);
+	say_reported(w, 2);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_DRAINING, "%s", w->log);
 	for (uint32_t host = 1; host <= 2; host++) {
-		cr_expect_null(taken(&w, host, FW_HOST_KILL));
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		cr_expect_null(taken(w, host, FW_HOST_KILL));
+		say_event(w, host, host, FW_STATE_DONE, "");
 	}
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	world_fini(&w);
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
-Test(driver_adopt, a_stop_kills_what_was_being_started_again_and_is_no_failure)
+WORLD_TEST(driver_adopt, a_stop_kills_what_was_being_started_again_and_is_no_failure, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	say_report(&w, 1, 1, restarting);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_report_as(&w, 1, of_host(FW_HOST_REPORT, 2), "app", restarting, "f2", false);
-	say_prepared(&w, 1, 2, "f2", false);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	say_reported(&w, 1);
-	written(&w);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_DRAINING, "%s", w.log);
-	cr_expect_not_null(taken(&w, 1, FW_HOST_KILL), "%s", w.log);
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_exit(&w, 1, 2, 137, 9, "");
-	say_exit(&w, 1, 1, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, restarting);
+	say_prepared(w, 1, 1, "f1", true);
+	say_report_as(w, 1, of_host(FW_HOST_REPORT, 2), "app", restarting, "f2", false);
+	say_prepared(w, 1, 2, "f2", false);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_reported(w, 1);
+	written(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_DRAINING, "%s", w->log);
+	cr_expect_not_null(taken(w, 1, FW_HOST_KILL), "%s", w->log);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_exit(w, 1, 2, 137, 9, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+	cr_expect_str_eq(w->errors, "");
 }
 
 /* A crash and an end in order are heard in one step. */
-Test(driver_adopt, a_failure_stays_one_whatever_ends_in_order_after_it)
+WORLD_TEST(driver_adopt, a_failure_stays_one_whatever_ends_in_order_after_it, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	report_two(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-	say_exit(&w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
-	say_exit(&w, 1, 1, 0, 0, "");
-	say_reported(&w, 2);
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED, "%s", w.log);
-	world_fini(&w);
+	report_two(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	say_exit(w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
+	say_exit(w, 1, 1, 0, 0, "");
+	say_reported(w, 2);
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED, "%s", w->log);
 }
 
 /* Its driver had killed a host that took too long to end, and died before it was gone. */
-Test(driver_adopt, an_application_that_an_operator_has_stopped_is_done)
+WORLD_TEST(driver_adopt, an_application_that_an_operator_has_stopped_is_done, comes_back)
 {
 	struct fw_message ended, killed;
-	struct world w;
 
-	comes_back(&w);
 	ended = of_host(FW_HOST_REPORT, 1);
 	killed = of_host(FW_HOST_REPORT, 2);
 	ended.report.stop = FW_STOP_DRAINED_ENDS;
 	killed.report.stop = FW_STOP_KILLED;
-	hello_reporting(&w, 1, 2);
-	say_report_of(&w, 1, ended, "app", two_fragments, "f1");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_exit(&w, 1, 1, 0, 0, "");
-	say_report_of(&w, 1, killed, "app", two_fragments, "f2");
-	say_prepared(&w, 1, 2, "f2", false);
-	say_event(&w, 1, 2, FW_STATE_STOPPED, "");
-	say_reported(&w, 1);
-	written(&w);
-	say_exit(&w, 1, 2, 137, 9, "");
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE, "%s", w.log);
-	world_fini(&w);
+	hello_reporting(w, 1, 2);
+	say_report_of(w, 1, ended, "app", two_fragments, "f1");
+	say_prepared(w, 1, 1, "f1", true);
+	say_exit(w, 1, 1, 0, 0, "");
+	say_report_of(w, 1, killed, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_event(w, 1, 2, FW_STATE_STOPPED, "");
+	say_reported(w, 1);
+	written(w);
+	say_exit(w, 1, 2, 137, 9, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE, "%s", w->log);
 }
 
 /* Its worker renews the lease of what it is told to; before that the driver may still kill it. */
-Test(driver_adopt, the_lease_of_what_was_adopted_is_renewed)
+WORLD_TEST(driver_adopt, the_lease_of_what_was_adopted_is_renewed, comes_back)
 {
 	static const char migrating[] =
 		"frag: 1\n"
@@ -235,27 +216,24 @@ Test(driver_adopt, the_lease_of_what_was_adopted_is_renewed)
 		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate}}\n"
 		"flows: [f1.tx.out -> f2.rx.in]\n";
 	const struct fw_message *adopted;
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	hello_reporting(&w, 2, 1);
-	say_report(&w, 1, 1, migrating);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_reported(&w, 1);
-	say_report(&w, 2, 2, migrating);
-	say_prepared(&w, 2, 2, "f2", false);
-	written(&w);
-	cr_expect_null(taken(&w, 2, FW_HOST_ADOPTED), "not all is known of it");
-	say_reported(&w, 2);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	adopted = taken(&w, 2, FW_HOST_ADOPTED);
+	hello_reporting(w, 1, 2);
+	hello_reporting(w, 2, 1);
+	say_report(w, 1, 1, migrating);
+	say_prepared(w, 1, 1, "f1", true);
+	say_reported(w, 1);
+	say_report(w, 2, 2, migrating);
+	say_prepared(w, 2, 2, "f2", false);
+	written(w);
+	cr_expect_null(taken(w, 2, FW_HOST_ADOPTED), "not all is known of it");
+	say_reported(w, 2);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	adopted = taken(w, 2, FW_HOST_ADOPTED);
 	cr_assert_not_null(adopted);
 	cr_expect_eq(adopted->host, 2);
 	cr_expect_eq(adopted->epoch, RUN);
 	cr_expect_not(adopted->adopted.is_inexact);
-	cr_expect_null(taken(&w, 1, FW_HOST_ADOPTED), "f1 has no lease");
-	world_fini(&w);
+	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 has no lease");
 }
 
 /* A worker with that memory reports a host whose flow was made over shared memory. */
@@ -278,7 +256,7 @@ static void say_shared(struct world *w, uint32_t host, const char *text, const c
 }
 
 /* f2 had gone on elsewhere, because the worker of f1 was lost; f1 has run on. */
-Test(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere)
+WORLD_TEST(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere, comes_back)
 {
 	static const char migrating[] =
 		"frag: 1\n"
@@ -287,24 +265,21 @@ Test(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere)
 		"  f1: {operators: {tx: {type: t}}, on_failure: {policy: migrate, lease: 0s}}\n"
 		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 0s}}\n"
 		"flows: [f1.tx.out -> f2.rx.in]\n";
-	struct world w;
 
-	comes_back(&w);
-	say_shared(&w, 1, migrating, "boot.net.user.7");
-	say_reported(&w, 1);
-	say_shared(&w, 2, migrating, "other.net.user.7");
-	say_exit(&w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
-	say_reported(&w, 2);
-	written(&w);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	written(&w);
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	cr_expect_not_null(taken(&w, 1, FW_HOST_CREATE), "%s", w.log);
-	world_fini(&w);
+	say_shared(w, 1, migrating, "boot.net.user.7");
+	say_reported(w, 1);
+	say_shared(w, 2, migrating, "other.net.user.7");
+	say_exit(w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
+	say_reported(w, 2);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	written(w);
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 }
 
 /* It may have gone on on another worker, which this driver does not know; nor will the next one. */
-Test(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_driver)
+WORLD_TEST(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_driver, comes_back)
 {
 	static const char migrating[] =
 		"frag: 1\n"
@@ -314,25 +289,22 @@ Test(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_driver
 		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 0}}\n"
 		"flows: [f1.tx.out -> f2.rx.in]\n";
 	const struct fw_message *adopted;
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	hello_reporting(&w, 2, 1);
-	say_report(&w, 1, 1, migrating);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_reported(&w, 1);
-	say_report(&w, 2, 2, migrating);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_exit(&w, 2, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
-	say_reported(&w, 2);
-	written(&w);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	adopted = taken(&w, 2, FW_HOST_ADOPTED);
-	cr_assert_not_null(adopted, "%s", w.log);
+	hello_reporting(w, 1, 2);
+	hello_reporting(w, 2, 1);
+	say_report(w, 1, 1, migrating);
+	say_prepared(w, 1, 1, "f1", true);
+	say_reported(w, 1);
+	say_report(w, 2, 2, migrating);
+	say_prepared(w, 2, 2, "f2", false);
+	say_exit(w, 2, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
+	say_reported(w, 2);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	adopted = taken(w, 2, FW_HOST_ADOPTED);
+	cr_assert_not_null(adopted, "%s", w->log);
 	cr_expect(adopted->adopted.is_inexact);
-	cr_expect_null(taken(&w, 1, FW_HOST_ADOPTED), "f1 cannot have run elsewhere");
-	world_fini(&w);
+	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 cannot have run elsewhere");
 }
 
 /* f1 sends to f2 over so many flows. */
@@ -385,36 +357,33 @@ static void say_many(struct world *w, uint32_t host)
 	free(names);
 }
 
-Test(driver_adopt, a_report_of_what_was_taken_is_not_believed)
+WORLD_TEST(driver_adopt, a_report_of_what_was_taken_is_not_believed, comes_back)
 {
 	const uint32_t numbers[] = {0, 1, 3, UINT32_MAX};
 	char *text = many_flows();
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 1);
-	hello_reporting(&w, 2, 1);
-	hello_by(&w, 3, "c", NULL,
+	hello_reporting(w, 1, 1);
+	hello_reporting(w, 2, 1);
+	hello_by(w, 3, "c", NULL,
 		 (struct fw_hello){.worker_address = "127.0.0.1", .node = "node", .reports = 4});
 	for (uint32_t host = 1; host <= 2; host++) {
-		say_report(&w, host, host, text);
-		say_many(&w, host);
-		written(&w);
-		say_reported(&w, host);
+		say_report(w, host, host, text);
+		say_many(w, host);
+		written(w);
+		say_reported(w, host);
 	}
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_PREPARING, "its flows take a few steps");
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_PREPARING, "its flows take a few steps");
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		struct fw_message report = of_host(FW_HOST_REPORT, numbers[i]);
 
 		report.epoch = RUN + 1;
-		say_report_of(&w, 3, report, "app", two_fragments, "f1");
-		cr_expect_not_null(taken(&w, 3, FW_HOST_KILL));
+		say_report_of(w, 3, report, "app", two_fragments, "f1");
+		cr_expect_not_null(taken(w, 3, FW_HOST_KILL));
 	}
 	for (int i = 0; i < 100; i++)
-		pass(&w, MS);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
+		pass(w, MS);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 	free(text);
-	world_fini(&w);
 }
 
 Test(driver_adopt, numbers_that_leave_none_for_others_are_not_believed)
@@ -440,32 +409,28 @@ Test(driver_adopt, numbers_that_leave_none_for_others_are_not_believed)
 	}
 }
 
-Test(driver_adopt, an_age_beyond_all_time_is_not_believed)
+WORLD_TEST(driver_adopt, an_age_beyond_all_time_is_not_believed, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	hello_reporting(&w, 1, 1);
-	hello_reporting(&w, 2, 1);
+	hello_reporting(w, 1, 1);
+	hello_reporting(w, 2, 1);
 	for (uint32_t host = 1; host <= 2; host++) {
 		struct fw_message report = of_host(FW_HOST_REPORT, host);
 
 		report.report.age_ns = INT64_MAX;
-		say_report_of(&w, host, report, "app", two_fragments, host == 1 ? "f1" : "f2");
-		say_prepared(&w, host, host, host == 1 ? "f1" : "f2", host == 1);
-		written(&w);
-		say_reported(&w, host);
+		say_report_of(w, host, report, "app", two_fragments, host == 1 ? "f1" : "f2");
+		say_prepared(w, host, host, host == 1 ? "f1" : "f2", host == 1);
+		written(w);
+		say_reported(w, host);
 	}
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	w.now_ns += SECOND;
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	w->now_ns += SECOND;
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	cr_assert(w.ended);
-	assert_has(w.json, "\"duration_ns\": ");
-	cr_expect_null(strstr(w.json, "\"duration_ns\": -"), "%s", w.json);
-	world_fini(&w);
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended);
+	assert_has(w->json, "\"duration_ns\": ");
+	cr_expect_null(strstr(w->json, "\"duration_ns\": -"), "%s", w->json);
 }
 
 Test(driver_adopt, what_only_workers_know_is_not_started_anew)
@@ -566,55 +531,43 @@ Test(driver_adopt, a_run_below_one_that_only_workers_knew_is_not_over)
 	}
 }
 
-Test(driver_adopt, a_newer_run_has_the_name_of_one_that_nobody_wants)
+WORLD_TEST(driver_adopt, a_newer_run_has_the_name_of_one_that_nobody_wants, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	restore_as(&w, RUN - 2, false);
-	pass(&w, MS);
-	adopt_two(&w);
-	world_fini(&w);
+	restore_as(w, RUN - 2, false);
+	pass(w, MS);
+	adopt_two(w);
 }
 
 /* If this driver dies before, the next one asks the workers how the run ended. */
-Test(driver_adopt, a_worker_keeps_a_run_until_its_end_is_on_the_disk)
+WORLD_TEST(driver_adopt, a_worker_keeps_a_run_until_its_end_is_on_the_disk, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	adopt_two(&w);
-	written(&w);
+	adopt_two(w);
+	written(w);
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	cr_assert(w.ended);
-	hello_reporting(&w, 3, 1);
-	say_report(&w, 3, 1, two_fragments);
-	say_reported(&w, 3);
-	cr_expect_null(taken(&w, 3, FW_APP_ENDED), "%s", w.log);
-	written(&w);
-	cr_expect_not_null(taken(&w, 3, FW_APP_ENDED), "%s", w.log);
-	world_fini(&w);
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended);
+	hello_reporting(w, 3, 1);
+	say_report(w, 3, 1, two_fragments);
+	say_reported(w, 3);
+	cr_expect_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
+	written(w);
+	cr_expect_not_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
 }
 
-Test(driver_adopt, a_name_stays_with_the_run_that_the_state_knows)
+WORLD_TEST(driver_adopt, a_name_stays_with_the_run_that_the_state_knows, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	restore(&w, RUN - 2);
-	pass(&w, MS);
-	hello_reporting(&w, 3, 1);
-	say_report(&w, 3, 1, two_fragments);
-	cr_expect_not_null(taken(&w, 3, FW_HOST_KILL));
-	say_reported(&w, 3);
-	pass(&w, MS);
-	cr_assert_eq(drv_core_app_count(w.core), 1);
+	restore(w, RUN - 2);
+	pass(w, MS);
+	hello_reporting(w, 3, 1);
+	say_report(w, 3, 1, two_fragments);
+	cr_expect_not_null(taken(w, 3, FW_HOST_KILL));
+	say_reported(w, 3);
+	pass(w, MS);
+	cr_assert_eq(drv_core_app_count(w->core), 1);
 	speaking_run = RUN - 2;
-	adopt_two(&w);
-	world_fini(&w);
+	adopt_two(w);
 }
 
 Test(driver_adopt, a_worker_reports_no_more_than_it_has_announced)
@@ -683,20 +636,16 @@ Test(driver_adopt, what_waits_to_be_heard_is_bounded)
 	world_fini(&w);
 }
 
-Test(driver_adopt, a_report_comes_to_its_end)
+WORLD_TEST(driver_adopt, a_report_comes_to_its_end, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	say_report(&w, 1, 1, two_fragments);
-	pass_beating(&w, 7 * SECOND, 1, 1);
-	cr_expect_not(is_closed(&w, 1));
-	for (int i = 0; i < 30 && !is_closed(&w, 1); i++)
-		pass_beating(&w, 100 * MS, 1, 1);
-	cr_expect(is_closed(&w, 1));
-	assert_has(w.log, "did not finish its report in time");
-	world_fini(&w);
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	pass_beating(w, 7 * SECOND, 1, 1);
+	cr_expect_not(is_closed(w, 1));
+	for (int i = 0; i < 30 && !is_closed(w, 1); i++)
+		pass_beating(w, 100 * MS, 1, 1);
+	cr_expect(is_closed(w, 1));
+	assert_has(w->log, "did not finish its report in time");
 }
 
 static void live(struct world *w)
@@ -748,47 +697,45 @@ static const char four_fragments[] = "frag: 1\n"
 				     "  f4: {operators: {o: {type: t}}}\n";
 
 /* All at once that is more than a step handles. */
-Test(driver_adopt, what_was_said_is_heard_in_steps)
+WORLD_TEST(driver_adopt, what_was_said_is_heard_in_steps, NULL)
 {
 	struct fragi_flow_stats *rows = calloc(FW_ROWS_MAX, sizeof(*rows));
 	const char *const names[] = {"f1", "f2", "f3", "f4"};
 	int steps = 0;
-	struct world w;
 
 	cr_assert_not_null(rows);
-	comes_back(&w);
-	hello_reporting(&w, 1, 4);
+	comes_back(w);
+	hello_reporting(w, 1, 4);
 	for (uint32_t host = 1; host <= 4; host++) {
 		struct fw_message stats = of_host(FW_HOST_STATS, host),
 				  prepared = of_host(FW_HOST_PREPARED, host);
 		struct fw_op op = {.name = "o", .type = "t"};
 		struct fw_fragment fragment = {.name = names[host - 1], .ops = &op, .op_count = 1};
 
-		say_report_of(&w, 1, of_host(FW_HOST_REPORT, host), "app", four_fragments,
+		say_report_of(w, 1, of_host(FW_HOST_REPORT, host), "app", four_fragments,
 			      names[host - 1]);
 		prepared.prepared = (struct fw_host_prepared){
 			.ok = true, .fragments = &fragment, .fragment_count = 1, .pid = 100};
-		say(&w, 1, &prepared);
+		say(w, 1, &prepared);
 		stats.stats = (struct fw_host_stats){
 			.final = true, .flows = rows, .flow_count = FW_ROWS_MAX};
-		say(&w, 1, &stats);
-		say_event(&w, 1, host, FW_STATE_DONE, "");
+		say(w, 1, &stats);
+		say_event(w, 1, host, FW_STATE_DONE, "");
 	}
-	written(&w);
-	say_reported(&w, 1);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	for (; drv_core_deadline_ns(w.core) <= w.now_ns && steps < 100; steps++) {
-		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-		cr_expect_leq(drv_core_step_items(w.core), DRV_STEP_ITEMS_MAX);
+	written(w);
+	say_reported(w, 1);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	for (; drv_core_deadline_ns(w->core) <= w->now_ns && steps < 100; steps++) {
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		cr_expect_leq(drv_core_step_items(w->core), DRV_STEP_ITEMS_MAX);
 	}
 	cr_expect_gt(steps, 2);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
 	for (uint32_t host = 1; host <= 4; host++)
-		say_exit(&w, 1, host, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
+		say_exit(w, 1, host, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 	free(rows);
-	world_fini(&w);
 }
 
 /* Host 2 has a process on each worker; `how` changes what is reported of it. */
@@ -819,76 +766,66 @@ static void is_prepared_beside(struct fw_host_report *old, struct fw_host_report
 	new->is_beside = true;
 }
 
-Test(driver_adopt, a_move_goes_on_to_what_was_prepared)
+WORLD_TEST(driver_adopt, a_move_goes_on_to_what_was_prepared, comes_back)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	comes_back(&w);
-	report_both(&w, is_prepared_beside);
-	say_reported(&w, 1);
-	written(&w);
-	assert_has(w.log, "f2 goes on moving from worker a to worker b");
-	m = taken(&w, 1, FW_HOST_STOP);
-	cr_assert_not_null(m, "%s", w.log);
+	report_both(w, is_prepared_beside);
+	say_reported(w, 1);
+	written(w);
+	assert_has(w->log, "f2 goes on moving from worker a to worker b");
+	m = taken(w, 1, FW_HOST_STOP);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect(m->stop.starts_again && m->stop.drain_ns > 0);
-	m = taken(&w, 1, FW_HOST_SUSPEND);
+	m = taken(w, 1, FW_HOST_SUSPEND);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->suspend.peer_epoch, RUN);
-	say_event(&w, 1, 2, FW_STATE_DONE, "");
-	say_stats(&w, 1, 2, true, 0, 5);
-	say_exit(&w, 1, 2, 0, 0, "");
-	m = taken(&w, 2, FW_HOST_PAST);
-	cr_assert_not_null(m, "%s", w.log);
+	say_event(w, 1, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 2, true, 0, 5);
+	say_exit(w, 1, 2, 0, 0, "");
+	m = taken(w, 2, FW_HOST_PAST);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect_eq(m->epoch, RUN + 1);
 	cr_expect(m->stats.final, "nothing is missing in it");
-	cr_expect_not_null(taken(&w, 2, FW_HOST_WIRE));
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
-	world_fini(&w);
+	cr_expect_not_null(taken(w, 2, FW_HOST_WIRE));
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
 }
 
 /* Two drivers had lost the numbers that they gave. */
-Test(driver_adopt, a_move_goes_on_to_one_of_several_of_the_same_epoch)
+WORLD_TEST(driver_adopt, a_move_goes_on_to_one_of_several_of_the_same_epoch, comes_back)
 {
 	struct fw_message other;
 	const struct fw_message *kept, *killed;
-	struct world w;
 
-	comes_back(&w);
 	speaking_epoch[2] = RUN + 1;
 	other = of_host(FW_HOST_REPORT, 2);
 	other.report.is_beside = true;
-	hello_reporting(&w, 3, 1);
-	say_report_of(&w, 3, other, "app", two_fragments, "f2");
-	say_prepared(&w, 3, 2, "f2", false);
-	say_reported(&w, 3);
+	hello_reporting(w, 3, 1);
+	say_report_of(w, 3, other, "app", two_fragments, "f2");
+	say_prepared(w, 3, 2, "f2", false);
+	say_reported(w, 3);
 	speaking_epoch[2] = 0;
-	report_both(&w, is_prepared_beside);
-	say_reported(&w, 1);
-	written(&w);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	kept = taken(&w, 3, FW_HOST_KILL);
-	killed = taken(&w, 2, FW_HOST_KILL);
-	cr_expect_neq(kept == NULL, killed == NULL, "%s", w.log);
-	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP), "it is moved to the other one");
-	world_fini(&w);
+	report_both(w, is_prepared_beside);
+	say_reported(w, 1);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	kept = taken(w, 3, FW_HOST_KILL);
+	killed = taken(w, 2, FW_HOST_KILL);
+	cr_expect_neq(kept == NULL, killed == NULL, "%s", w->log);
+	cr_expect_not_null(taken(w, 1, FW_HOST_STOP), "it is moved to the other one");
 }
 
 /* It took too long, so the driver before this one had it killed, and then ended itself. */
-Test(driver_adopt, a_process_that_was_being_killed_to_be_moved_is_no_failure)
+WORLD_TEST(driver_adopt, a_process_that_was_being_killed_to_be_moved_is_no_failure, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	report_both(&w, is_prepared_beside);
-	say_reported(&w, 1);
-	written(&w);
-	say_event(&w, 1, 2, FW_STATE_DONE, "");
-	say_stats(&w, 1, 2, true, 0, 5);
-	say_exit(&w, 1, 2, 137, 9, "");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
-	cr_expect_not_null(taken(&w, 2, FW_HOST_PAST), "%s", w.log);
-	world_fini(&w);
+	report_both(w, is_prepared_beside);
+	say_reported(w, 1);
+	written(w);
+	say_event(w, 1, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 2, true, 0, 5);
+	say_exit(w, 1, 2, 137, 9, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	cr_expect_not_null(taken(w, 2, FW_HOST_PAST), "%s", w->log);
 }
 
 static void has_taken_over(struct fw_host_report *old, struct fw_host_report *new)
@@ -897,130 +834,115 @@ static void has_taken_over(struct fw_host_report *old, struct fw_host_report *ne
 	new->restarts = 1;
 }
 
-Test(driver_adopt, what_has_taken_over_is_the_host)
+WORLD_TEST(driver_adopt, what_has_taken_over_is_the_host, comes_back)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	comes_back(&w);
-	report_both(&w, has_taken_over);
-	say_stats(&w, 1, 2, true, 0, 5);
-	say_exit(&w, 1, 2, 0, 0, "");
-	say_reported(&w, 1);
-	written(&w);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	m = taken(&w, 1, FW_HOST_PAST);
+	report_both(w, has_taken_over);
+	say_stats(w, 1, 2, true, 0, 5);
+	say_exit(w, 1, 2, 0, 0, "");
+	say_reported(w, 1);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	m = taken(w, 1, FW_HOST_PAST);
 	cr_assert_not_null(m, "the worker that it has left may forget it");
 	cr_expect_eq(m->epoch, RUN + 1);
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
 	speaking_epoch[2] = RUN + 1;
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
-	world_fini(&w);
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 }
 
 /* The other process may be the host by now, on a worker that has not come back yet. */
-Test(driver_adopt, what_yields_is_not_the_host_before_all_had_time_to_report)
+WORLD_TEST(driver_adopt, what_yields_is_not_the_host_before_all_had_time_to_report, comes_back)
 {
 	struct fw_message old;
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	say_report(&w, 1, 1, two_fragments);
-	say_prepared(&w, 1, 1, "f1", true);
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
 	old = of_host(FW_HOST_REPORT, 2);
 	old.report.yields = true;
-	say_report_of(&w, 1, old, "app", two_fragments, "f2");
-	say_prepared(&w, 1, 2, "f2", false);
-	say_reported(&w, 1);
-	written(&w);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING, "%s", w.log);
-	world_fini(&w);
+	say_report_of(w, 1, old, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_reported(w, 1);
+	written(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING, "%s", w->log);
 }
 
 /* That other process never came back: it may have been the host for a while. */
-Test(driver_adopt, the_counts_of_what_made_way_are_not_the_last_ones)
+WORLD_TEST(driver_adopt, the_counts_of_what_made_way_are_not_the_last_ones, comes_back)
 {
 	const struct fw_message *create;
 	struct fw_message old;
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	say_report(&w, 1, 1, two_fragments);
-	say_prepared(&w, 1, 1, "f1", true);
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
 	old = of_host(FW_HOST_REPORT, 2);
 	old.report.yields = true;
-	say_report_of(&w, 1, old, "app", two_fragments, "f2");
-	say_prepared(&w, 1, 2, "f2", false);
-	say_event(&w, 1, 2, FW_STATE_DONE, "");
-	say_stats(&w, 1, 2, true, 0, 5);
-	say_exit(&w, 1, 2, 0, 0, "");
-	say_reported(&w, 1);
-	written(&w);
-	while (drv_core_app_state(w.core) == DRV_APP_WAITING)
-		pass_beating(&w, SECOND, 1, 1);
-	create = taken(&w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	say_report_of(w, 1, old, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_event(w, 1, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 2, true, 0, 5);
+	say_exit(w, 1, 2, 0, 0, "");
+	say_reported(w, 1);
+	written(w);
+	while (drv_core_app_state(w->core) == DRV_APP_WAITING)
+		pass_beating(w, SECOND, 1, 1);
+	create = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	speaking_epoch[2] = create->epoch;
 	for (int i = 0; i < 2; i++)
-		step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	say_stats(&w, 1, 1, true, 9, 0);
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_exit(&w, 1, 2, 137, 9, "");
-	cr_assert(w.ended, "%s", w.log);
-	assert_has(w.json, "\"delivered\": 5");
-	assert_has(w.json, "\"exact\": false");
-	world_fini(&w);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_stats(w, 1, 1, true, 9, 0);
+	say_exit(w, 1, 1, 137, 9, "");
+	say_exit(w, 1, 2, 137, 9, "");
+	cr_assert(w->ended, "%s", w->log);
+	assert_has(w->json, "\"delivered\": 5");
+	assert_has(w->json, "\"exact\": false");
 }
 
 /* Its driver had ended it to start it again, and died before it heard of that end. */
-Test(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failure)
+WORLD_TEST(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failure, comes_back)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	say_report(&w, 1, 1, two_fragments);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_report_as(&w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
-	say_prepared(&w, 1, 2, "f2", false);
-	say_exit(&w, 1, 2, 137, 9, "");
-	say_reported(&w, 1);
-	written(&w);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	create = taken(&w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_report_as(w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
+	say_prepared(w, 1, 2, "f2", false);
+	say_exit(w, 1, 2, 137, 9, "");
+	say_reported(w, 1);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	create = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_eq(create->host, 2);
 	cr_expect_gt(create->epoch, RUN);
-	world_fini(&w);
 }
 
 /* A process of which no worker is left may have had the next ones, and neighbours know it. */
-Test(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driver)
+WORLD_TEST(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driver, comes_back)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	comes_back(&w);
-	hello_reporting(&w, 1, 2);
-	say_report(&w, 1, 1, two_fragments);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_report_as(&w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
-	say_prepared(&w, 1, 2, "f2", false);
-	say_exit(&w, 1, 2, 137, 9, "");
-	say_reported(&w, 1);
-	written(&w);
-	create = taken(&w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_report_as(w, 1, of_host(FW_HOST_REPORT, 2), "app", two_fragments, "f2", false);
+	say_prepared(w, 1, 2, "f2", false);
+	say_exit(w, 1, 2, 137, 9, "");
+	say_reported(w, 1);
+	written(w);
+	create = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_geq(create->epoch, RUN + 1000);
-	world_fini(&w);
 }
 
 Test(driver_adopt, what_was_wired_before_may_have_received_something)
@@ -1059,40 +981,33 @@ static bool is_given_up(struct world *w, enum drv_event_kind kind, uint64_t conn
 		w->core, &(struct drv_event){.kind = kind, .connection = connection}, w->now_ns);
 }
 
-Test(driver_adopt, a_driver_that_did_not_run_is_given_up_when_a_worker_has_left)
+WORLD_TEST(driver_adopt, a_driver_that_did_not_run_is_given_up_when_a_worker_has_left, comes_back)
 {
 	const int64_t late_ns = FRAGI_DEAD_NS - FRAGI_BEAT_NS;
-	struct world w;
 
-	comes_back(&w);
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "it was not stopped");
-	hello_reporting(&w, 1, 0);
-	client_hello(&w, 50, "");
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "it was not stopped");
-	w.now_ns = drv_core_deadline_ns(w.core) + late_ns - 1;
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "not for long enough");
-	w.now_ns++;
-	cr_expect_not(is_given_up(&w, DRV_EVENT_TIMER, 0));
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 50), "that was a client");
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 2), "that was a stranger");
-	cr_expect(is_given_up(&w, DRV_EVENT_CLOSED, 1));
-	w.now_ns += FRAGI_DEAD_NS - 1;
-	cr_expect(is_given_up(&w, DRV_EVENT_CLOSED, 1));
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	w.now_ns++;
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1), "it left for another reason");
-	world_fini(&w);
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1), "it was not stopped");
+	hello_reporting(w, 1, 0);
+	client_hello(w, 50, "");
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1), "it was not stopped");
+	w->now_ns = drv_core_deadline_ns(w->core) + late_ns - 1;
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1), "not for long enough");
+	w->now_ns++;
+	cr_expect_not(is_given_up(w, DRV_EVENT_TIMER, 0));
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 50), "that was a client");
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 2), "that was a stranger");
+	cr_expect(is_given_up(w, DRV_EVENT_CLOSED, 1));
+	w->now_ns += FRAGI_DEAD_NS - 1;
+	cr_expect(is_given_up(w, DRV_EVENT_CLOSED, 1));
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	w->now_ns++;
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1), "it left for another reason");
 }
 
-Test(driver_adopt, a_driver_that_ends_is_not_given_up)
+WORLD_TEST(driver_adopt, a_driver_that_ends_is_not_given_up, comes_back)
 {
-	struct world w;
-
-	comes_back(&w);
-	hello_reporting(&w, 1, 0);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	w.now_ns += 2 * FRAGI_DEAD_NS;
-	cr_expect_not(is_given_up(&w, DRV_EVENT_CLOSED, 1));
-	world_fini(&w);
+	hello_reporting(w, 1, 0);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	w->now_ns += 2 * FRAGI_DEAD_NS;
+	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1));
 }

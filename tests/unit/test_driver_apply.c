@@ -68,123 +68,107 @@ static void expect_refused(struct world *w, enum fragi_failure code, const char 
 	assert_has(m->answer.failure.sentence, sentence);
 }
 
-Test(driver_apply, showing_changes_nothing)
+WORLD_TEST(driver_apply, showing_changes_nothing, runs)
 {
 	const struct fw_changes *changes;
-	struct world w;
 
-	runs(&w);
-	changes = apply(&w, 3, GRAPH(", parameters: {a: 1}", ", parameters: {b: 2}", ""), true);
-	cr_assert_not_null(changes, "%s", w.log);
+	changes = apply(w, 3, GRAPH(", parameters: {a: 1}", ", parameters: {b: 2}", ""), true);
+	cr_assert_not_null(changes, "%s", w->log);
 	cr_assert_eq(changes->count, 2);
 	cr_expect_str_eq(changes->rows[0].what, "f1.tx.a: its default -> 1");
 	cr_expect_eq(changes->rows[0].effect, FW_EFFECT_APPLICATION,
 		     "nobody has said that it is dynamic, and f1 is not started again alone");
 	cr_expect_eq(changes->rows[1].effect, FW_EFFECT_FRAGMENT);
 	cr_expect_eq(changes->effect, FW_EFFECT_APPLICATION);
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
-	changes = apply(&w, 4, GRAPH("", "", ""), true);
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	changes = apply(w, 4, GRAPH("", "", ""), true);
 	cr_assert_not_null(changes);
 	cr_expect_eq(changes->effect, FW_EFFECT_NONE);
-	world_fini(&w);
 }
 
-Test(driver_apply, a_host_that_may_is_started_again_with_the_new_graph)
+WORLD_TEST(driver_apply, a_host_that_may_is_started_again_with_the_new_graph, runs)
 {
 	const char *changed = GRAPH("", ", parameters: {b: 2}", "");
 	const struct fw_changes *changes;
 	const struct fw_message *create;
 	struct fragi_source source;
-	struct world w;
 
-	runs(&w);
-	changes = apply(&w, 3, changed, false);
-	cr_assert_not_null(changes, "%s", w.log);
+	changes = apply(w, 3, changed, false);
+	cr_assert_not_null(changes, "%s", w->log);
 	cr_expect_eq(changes->effect, FW_EFFECT_FRAGMENT);
 	cr_expect_str_eq(changes->restarts, "f2");
-	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	apply(&w, 4, GRAPH("", ", parameters: {b: 3}", ""), false);
-	expect_refused(&w, FRAGI_FAILURE_NO_SERVICE, "f2 is being started again");
-	say_exit(&w, 2, 2, 137, 9, "");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	cr_expect_null(taken(w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	apply(w, 4, GRAPH("", ", parameters: {b: 3}", ""), false);
+	expect_refused(w, FRAGI_FAILURE_NO_SERVICE, "f2 is being started again");
+	say_exit(w, 2, 2, 137, 9, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_assert_eq(
 		fragi_source_unpack(create->create.source, create->create.source_bytes, &source),
 		0);
 	cr_expect_str_eq(source.source.graph.text, changed);
 	fragi_source_fini(&source);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-Test(driver_apply, else_the_application_starts_anew_with_it)
+WORLD_TEST(driver_apply, else_the_application_starts_anew_with_it, runs)
 {
 	const char *changed = GRAPH(", parameters: {a: 1}", "", "");
 	const struct fw_message *m;
 	struct fragi_source source;
-	struct world w;
 
-	runs(&w);
-	send_graph(&w, FW_APPLY, 3, changed, false);
-	m = taken(&w, CLIENT, FW_CHANGES);
-	cr_assert_not_null(m, "%s", w.log);
+	send_graph(w, FW_APPLY, 3, changed, false);
+	m = taken(w, CLIENT, FW_CHANGES);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect_eq(m->run, 2);
-	cr_assert_not_null(taken(&w, 1, FW_HOST_STOP));
+	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	m = taken(&w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w.log);
+		say_exit(w, host, host, 0, 0, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	m = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect_eq(m->run, 2);
 	cr_assert_eq(fragi_source_unpack(m->create.source, m->create.source_bytes, &source), 0);
 	cr_expect_str_eq(source.source.graph.text, changed);
 	fragi_source_fini(&source);
-	world_fini(&w);
 }
 
-Test(driver_apply, what_cannot_be_is_refused_and_changes_nothing)
+WORLD_TEST(driver_apply, what_cannot_be_is_refused_and_changes_nothing, runs)
 {
-	struct world w;
-
-	runs(&w);
-	apply(&w, 3, "frag: 1\napplication: app\nfragmentz: {}\n", false);
-	expect_refused(&w, FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:3:1: ");
-	say(&w, CLIENT,
+	apply(w, 3, "frag: 1\napplication: app\nfragmentz: {}\n", false);
+	expect_refused(w, FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:3:1: ");
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_APPLY, .seq = 4, .apply = {"app", "junk", 4, false}});
-	expect_refused(&w, FRAGI_FAILURE_GRAPH_INVALID, "not a packed source");
-	say(&w, CLIENT,
+	expect_refused(w, FRAGI_FAILURE_GRAPH_INVALID, "not a packed source");
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_APPLY, .seq = 5, .apply = {"other", "junk", 4, false}});
-	expect_refused(&w, FRAGI_FAILURE_APPLICATION_UNKNOWN, "there is no application other");
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	say(&w, CLIENT,
+	expect_refused(w, FRAGI_FAILURE_APPLICATION_UNKNOWN, "there is no application other");
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, false}});
-	cr_assert_not_null(taken(&w, CLIENT, FW_ANSWER));
-	apply(&w, 7, GRAPH("", "", ""), false);
-	expect_refused(&w, FRAGI_FAILURE_APPLICATION_UNKNOWN,
+	cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+	apply(w, 7, GRAPH("", "", ""), false);
+	expect_refused(w, FRAGI_FAILURE_APPLICATION_UNKNOWN,
 		       "app is draining; a changed graph is taken while it runs");
-	world_fini(&w);
 }
 
-Test(driver_apply, an_event_names_who_brought_it)
+WORLD_TEST(driver_apply, an_event_names_who_brought_it, runs)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	runs(&w);
-	cr_assert_not_null(apply(&w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
-	say(&w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
-	m = taken(&w, CLIENT, FW_EVENTS);
+	cr_assert_not_null(apply(w, 3, GRAPH("", ", parameters: {b: 2}", ""), false));
+	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
+	m = taken(w, CLIENT, FW_EVENTS);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_EVENT_APPLY);
 	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "starts f2 again");
-	world_fini(&w);
 }
 
 /* Both hosts have ended, and the next run is to be prepared with that graph. */
@@ -237,85 +221,72 @@ static const struct fw_message *outcome_of(struct world *w, uint64_t run)
 	return taken(w, CLIENT, FW_OUTCOME);
 }
 
-Test(driver_apply, a_graph_that_cannot_be_prepared_gives_way_to_the_one_before)
+WORLD_TEST(driver_apply, a_graph_that_cannot_be_prepared_gives_way_to_the_one_before, NULL)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
-	fails(&w);
-	expect_next(&w, 3, GRAPH("", "", ""));
-	m = outcome_of(&w, 2);
-	cr_assert_not_null(m, "%s", w.log);
+	applies(w, GRAPH(", parameters: {a: 1}", "", ""));
+	fails(w);
+	expect_next(w, 3, GRAPH("", "", ""));
+	m = outcome_of(w, 2);
+	cr_assert_not_null(m, "%s", w->log);
 	assert_has(m->outcome.summary.failure.sentence, "cannot load libnew.so");
 	assert_has(m->outcome.summary.failure.sentence,
 		   "; app starts again with the graph before, as run 3");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	both_run(&w);
-	m = outcome_of(&w, 3);
-	cr_assert_not_null(m, "%s", w.log);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	m = outcome_of(w, 3);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect_eq(m->outcome.reached, FW_RUNNING);
-	world_fini(&w);
 }
 
-Test(driver_apply, the_graph_before_is_not_tried_twice)
+WORLD_TEST(driver_apply, the_graph_before_is_not_tried_twice, NULL)
 {
-	struct world w;
-
-	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
-	fails(&w);
-	expect_next(&w, 3, GRAPH("", "", ""));
-	fails(&w);
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED);
-	world_fini(&w);
+	applies(w, GRAPH(", parameters: {a: 1}", "", ""));
+	fails(w);
+	expect_next(w, 3, GRAPH("", "", ""));
+	fails(w);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
 }
 
-Test(driver_apply, the_graph_before_does_not_return_where_the_application_was_stopped)
+WORLD_TEST(driver_apply, the_graph_before_does_not_return_where_the_application_was_stopped, NULL)
 {
-	struct world w;
-
-	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
-	say(&w, CLIENT,
+	applies(w, GRAPH(", parameters: {a: 1}", "", ""));
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, false}});
-	fails(&w);
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED);
-	world_fini(&w);
+	fails(w);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
 }
 
-Test(driver_apply, once_it_has_run_the_new_graph_stays)
+WORLD_TEST(driver_apply, once_it_has_run_the_new_graph_stays, NULL)
 {
-	struct world w;
-
-	applies(&w, GRAPH(", parameters: {a: 1}", "", ""));
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	both_run(&w);
-	fails(&w);
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED);
-	say(&w, CLIENT,
+	applies(w, GRAPH(", parameters: {a: 1}", "", ""));
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	fails(w);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED);
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 7, .stop_app = {"app", false, true}});
-	expect_next(&w, 3, GRAPH(", parameters: {a: 1}", "", ""));
-	world_fini(&w);
+	expect_next(w, 3, GRAPH(", parameters: {a: 1}", "", ""));
 }
 
-Test(driver_apply, a_restart_keeps_the_graph_before)
+WORLD_TEST(driver_apply, a_restart_keeps_the_graph_before, NULL)
 {
 	const char *changed = GRAPH(", parameters: {a: 1}", "", "");
-	struct world w;
 
-	applies(&w, changed);
-	say(&w, CLIENT,
+	applies(w, changed);
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_STOP_APP, .seq = 6, .stop_app = {"app", false, true}});
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 137, 9, "");
-	expect_next(&w, 3, changed);
-	fails(&w);
-	expect_next(&w, 4, GRAPH("", "", ""));
-	world_fini(&w);
+		say_exit(w, host, host, 137, 9, "");
+	expect_next(w, 3, changed);
+	fails(w);
+	expect_next(w, 4, GRAPH("", "", ""));
 }
 
 Test(driver_apply, memory_that_is_short_refuses_or_ends_one_application)

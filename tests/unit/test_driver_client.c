@@ -14,45 +14,40 @@ static const struct fw_reply *reply_of(struct world *w, uint64_t seq)
 	return &message->reply;
 }
 
-Test(driver_client, a_client_is_welcome)
+WORLD_TEST(driver_client, a_client_is_welcome, world_init)
 {
 	const struct fw_reply *reply;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "");
-	cr_expect_str_eq(taken(&w, CLIENT, FW_WELCOME)->welcome.name, "client");
-	reply = reply_of(&w, 2);
+	client_hello(w, CLIENT, "");
+	cr_expect_str_eq(taken(w, CLIENT, FW_WELCOME)->welcome.name, "client");
+	reply = reply_of(w, 2);
 	cr_expect_eq(reply->application_count, 0);
 	cr_expect_eq(reply->worker_count, 0, "a client is no worker");
 	cr_expect_eq(reply->more, 0);
-	world_fini(&w);
 }
 
-Test(driver_client, a_reply_tells_how_things_stand)
+WORLD_TEST(driver_client, a_reply_tells_how_things_stand, world_init)
 {
 	const struct fw_reply *reply;
 	const struct fw_application_row *row;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	app(&w, two_fragments);
-	pass_beating(&w, 2 * SECOND, CLIENT, CLIENT);
-	reply = reply_of(&w, 2);
+	client_hello(w, CLIENT, "top");
+	app(w, two_fragments);
+	pass_beating(w, 2 * SECOND, CLIENT, CLIENT);
+	reply = reply_of(w, 2);
 	cr_assert_eq(reply->application_count, 1);
 	cr_expect_str_eq(reply->applications[0].state, "waiting");
 	cr_expect_eq(reply->applications[0].age_ns, 2 * SECOND);
 	cr_expect_eq(reply->applications[0].host_count, 0);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f1", true);
-	reply = reply_of(&w, 3);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	reply = reply_of(w, 3);
 	cr_expect_str_eq(reply->applications[0].hosts[0].state, "prepared");
 	cr_expect_str_eq(reply->applications[0].hosts[1].state, "preparing");
 	cr_expect_eq(reply->applications[0].hosts[1].pid, 0, "not known yet");
-	say_prepared(&w, 2, 2, "f2", false);
-	both_run(&w);
-	reply = reply_of(&w, 4);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	reply = reply_of(w, 4);
 	row = &reply->applications[0];
 	cr_expect_str_eq(row->name, "app");
 	cr_expect_str_eq(row->state, "running");
@@ -70,136 +65,113 @@ Test(driver_client, a_reply_tells_how_things_stand)
 	cr_expect_eq(reply->workers[0].cores, 4);
 	cr_expect_eq(reply->workers[0].fragments, 1);
 	for (uint32_t host = 1; host <= 2; host++)
-		say_event(&w, host, host, FW_STATE_DONE, "");
+		say_event(w, host, host, FW_STATE_DONE, "");
 	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(&w, host, host, 0, 0, "");
-	cr_assert(w.ended);
-	reply = reply_of(&w, 5);
+		say_exit(w, host, host, 0, 0, "");
+	cr_assert(w->ended);
+	reply = reply_of(w, 5);
 	cr_expect_eq(reply->application_count, 0);
 	cr_assert_eq(reply->worker_count, 2);
 	cr_expect_eq(reply->workers[0].fragments, 0);
-	world_fini(&w);
 }
 
-Test(driver_client, a_client_is_given_no_fragments)
+WORLD_TEST(driver_client, a_client_is_given_no_fragments, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, 1, "top"); /* before, between and behind the workers, with more cores */
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	hello(&w, 2, "a", NULL);
-	client_hello(&w, 3, "top");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	cr_expect_not_null(taken(&w, 2, FW_HOST_CREATE));
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	world_fini(&w);
+	client_hello(w, 1, "top"); /* before, between and behind the workers, with more cores */
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	hello(w, 2, "a", NULL);
+	client_hello(w, 3, "top");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	cr_expect_not_null(taken(w, 2, FW_HOST_CREATE));
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
+	cr_expect_eq(drv_core_placed(w->core), 2);
 }
 
-Test(driver_client, its_name_and_its_session_are_not_those_of_a_worker)
+WORLD_TEST(driver_client, its_name_and_its_session_are_not_those_of_a_worker, world_init)
 {
 	struct fw_message message = {.kind = FW_HELLO};
 	const struct fw_message *welcome;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "a");
-	hello(&w, 1, "a", NULL);
-	welcome = taken(&w, 1, FW_WELCOME);
+	client_hello(w, CLIENT, "a");
+	hello(w, 1, "a", NULL);
+	welcome = taken(w, 1, FW_WELCOME);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = FW_ROLE_CLIENT};
 	message.hello.session = welcome->welcome.session;
 	memcpy(message.hello.secret, welcome->welcome.secret, FW_SECRET_BYTES);
-	say(&w, CLIENT + 1, &message);
-	cr_expect_eq(w.closed_count, 0, "the worker is not taken for a former session");
-	cr_expect_str_eq(reply_of(&w, 2)->workers[0].name, "a", "and has the name that it wished");
-	world_fini(&w);
+	say(w, CLIENT + 1, &message);
+	cr_expect_eq(w->closed_count, 0, "the worker is not taken for a former session");
+	cr_expect_str_eq(reply_of(w, 2)->workers[0].name, "a", "and has the name that it wished");
 }
 
-Test(driver_client, a_client_that_goes_ends_no_application)
+WORLD_TEST(driver_client, a_client_that_goes_ends_no_application, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	client_hello(&w, CLIENT + 1, "top");
-	to_running(&w);
-	step(&w, &(struct drv_event){
-			 .kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
-	pass_beating(&w, 4 * SECOND, 1, 2);
-	assert_has(w.log, "client top#2 has not been heard for 1.");
-	assert_has(w.log, "client top#2 left: it has not been heard for 3.");
-	cr_expect_eq(w.closed[0], CLIENT + 1);
-	cr_expect_eq(drv_core_session_count(w.core), 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	client_hello(w, CLIENT, "top");
+	client_hello(w, CLIENT + 1, "top");
+	to_running(w);
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
+	pass_beating(w, 4 * SECOND, 1, 2);
+	assert_has(w->log, "client top#2 has not been heard for 1.");
+	assert_has(w->log, "client top#2 left: it has not been heard for 3.");
+	cr_expect_eq(w->closed[0], CLIENT + 1);
+	cr_expect_eq(drv_core_session_count(w->core), 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-Test(driver_client, a_message_of_the_other_role_ends_the_session)
+WORLD_TEST(driver_client, a_message_of_the_other_role_ends_the_session, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	client_hello(&w, CLIENT, "top");
-	say_exit(&w, CLIENT, 1, 139, 11, "not its host");
-	assert_has(w.log, "client top left: it sent HOST_EXIT, which is not for a client");
-	cr_expect_eq(w.closed[0], CLIENT);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	hello(&w, 3, "c", NULL);
-	request_state(&w, 3, 2);
-	assert_has(w.log, "worker c left: it sent REQUEST, which is not for a driver");
-	cr_expect_eq(w.closed[1], 3);
-	cr_expect_null(taken(&w, 3, FW_REPLY));
-	world_fini(&w);
+	to_running(w);
+	client_hello(w, CLIENT, "top");
+	say_exit(w, CLIENT, 1, 139, 11, "not its host");
+	assert_has(w->log, "client top left: it sent HOST_EXIT, which is not for a client");
+	cr_expect_eq(w->closed[0], CLIENT);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	hello(w, 3, "c", NULL);
+	request_state(w, 3, 2);
+	assert_has(w->log, "worker c left: it sent REQUEST, which is not for a driver");
+	cr_expect_eq(w->closed[1], 3);
+	cr_expect_null(taken(w, 3, FW_REPLY));
 }
 
-Test(driver_client, more_clients_than_it_takes_are_refused)
+WORLD_TEST(driver_client, more_clients_than_it_takes_are_refused, world_init)
 {
 	const struct fw_message *refused;
-	struct world w;
 
-	world_init(&w);
 	for (uint64_t i = 0; i < DRV_CLIENTS_MAX; i++)
-		client_hello(&w, CLIENT + i, "top");
-	cr_expect_eq(drv_core_session_count(w.core), DRV_CLIENTS_MAX);
-	client_hello(&w, 1000, "top");
-	refused = taken(&w, 1000, FW_REFUSED);
+		client_hello(w, CLIENT + i, "top");
+	cr_expect_eq(drv_core_session_count(w->core), DRV_CLIENTS_MAX);
+	client_hello(w, 1000, "top");
+	refused = taken(w, 1000, FW_REFUSED);
 	cr_assert_not_null(refused);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_DRIVER_FULL);
 	cr_expect_str_eq(refused->refused.failure.sentence,
 			 "driverd has as many clients as it takes");
-	hello(&w, 1001, "a", NULL);
-	cr_expect_not_null(taken(&w, 1001, FW_WELCOME), "a worker takes no place of a client");
-	step(&w, &(struct drv_event){
-			 .kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
-	client_hello(&w, 1002, "top");
-	cr_expect_not_null(taken(&w, 1002, FW_WELCOME), "one has left");
-	world_fini(&w);
+	hello(w, 1001, "a", NULL);
+	cr_expect_not_null(taken(w, 1001, FW_WELCOME), "a worker takes no place of a client");
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
+	client_hello(w, 1002, "top");
+	cr_expect_not_null(taken(w, 1002, FW_WELCOME), "one has left");
 }
 
-Test(driver_client, a_client_that_asks_too_often_is_closed)
+WORLD_TEST(driver_client, a_client_that_asks_too_often_is_closed, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	client_hello(&w, CLIENT, "top");
+	to_running(w);
+	client_hello(w, CLIENT, "top");
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t i = 0; i < DRV_REQUESTS_MAX; i++)
-			request_state(&w, CLIENT, 2 + i);
-		beat(&w, CLIENT);
-		pass_beating(&w, 300 * MS, 1, 2);
+			request_state(w, CLIENT, 2 + i);
+		beat(w, CLIENT);
+		pass_beating(w, 300 * MS, 1, 2);
 	}
-	cr_expect_eq(w.closed_count, 0, "so often is allowed between two beats");
+	cr_expect_eq(w->closed_count, 0, "so often is allowed between two beats");
 	for (uint64_t i = 0; i < DRV_REQUESTS_MAX + 1; i++)
-		request_state(&w, CLIENT, 2 + i);
-	cr_expect_eq(w.closed[0], CLIENT);
-	assert_has(w.log, "client top left: it asks too often");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+		request_state(w, CLIENT, 2 + i);
+	cr_expect_eq(w->closed[0], CLIENT);
+	assert_has(w->log, "client top left: it asks too often");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
 static void start_large_of(struct world *w, uint64_t client, uint64_t seq, char *bytes,

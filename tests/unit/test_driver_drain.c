@@ -15,172 +15,143 @@ static const struct fw_failure *drain(struct world *w, const char *worker, bool 
 	return &answer->answer.failure;
 }
 
-Test(driver_drain, a_drained_worker_is_given_nothing_until_that_ends)
+WORLD_TEST(driver_drain, a_drained_worker_is_given_nothing_until_that_ends, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE, "once more is no error");
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	request_state(&w, CLIENT, 2);
-	cr_expect(taken(&w, CLIENT, FW_REPLY)->reply.workers[0].drained);
-	cr_expect_eq(drain(&w, "a", true)->code, FRAGI_FAILURE_NONE);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING, "it has waited for that");
-	cr_expect_str_eq(drain(&w, "a", true)->sentence, "worker a is not drained");
-	world_fini(&w);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE, "once more is no error");
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	request_state(w, CLIENT, 2);
+	cr_expect(taken(w, CLIENT, FW_REPLY)->reply.workers[0].drained);
+	cr_expect_eq(drain(w, "a", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING, "it has waited for that");
+	cr_expect_str_eq(drain(w, "a", true)->sentence, "worker a is not drained");
 }
 
-Test(driver_drain, what_runs_there_goes_on)
+WORLD_TEST(driver_drain, what_runs_there_goes_on, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	to_running(&w);
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
-	pass_beating(&w, 2 * SECOND, 1, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
-	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
-	world_fini(&w);
+	client_hello(w, CLIENT, "top");
+	to_running(w);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_placed(w->core), 2);
+	cr_expect_null(taken(w, 1, FW_HOST_STOP));
+	cr_expect_null(taken(w, 1, FW_HOST_KILL));
 }
 
-Test(driver_drain, it_is_drained_when_it_comes_back)
+WORLD_TEST(driver_drain, it_is_drained_when_it_comes_back, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
-	step(&w,
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE);
+	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE,
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE,
 		     "it is known though it is away");
-	hello(&w, 2, "a", NULL);
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	hello(&w, 3, "b", NULL);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	cr_expect_not_null(taken(&w, 3, FW_HOST_CREATE));
-	world_fini(&w);
+	hello(w, 2, "a", NULL);
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	hello(w, 3, "b", NULL);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	cr_expect_not_null(taken(w, 3, FW_HOST_CREATE));
 }
 
-Test(driver_drain, who_may_drain_whom)
+WORLD_TEST(driver_drain, who_may_drain_whom, world_init)
 {
 	struct fw_message message = {.kind = FW_DRAIN, .drain = {"b", false}};
 	const struct fw_failure *failure;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "left", NULL);
-	hello(&w, 2, "b", NULL);
-	failure = drain(&w, "lefd", false);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "left", NULL);
+	hello(w, 2, "b", NULL);
+	failure = drain(w, "lefd", false);
 	cr_expect_eq(failure->code, FRAGI_FAILURE_USAGE);
 	cr_expect_str_eq(failure->sentence, "there is no worker \"lefd\"; did you mean \"left\"?");
-	cr_expect_str_eq(drain(&w, "top", false)->sentence,
+	cr_expect_str_eq(drain(w, "top", false)->sentence,
 			 "there is no worker \"top\"; workers: left, b", "a client is no worker");
-	say(&w, 1, &message);
-	cr_expect_eq(w.closed_count, 1, "a worker drains nobody");
-	world_fini(&w);
+	say(w, 1, &message);
+	cr_expect_eq(w->closed_count, 1, "a worker drains nobody");
 }
 
 /* Its new process may come before the driver has given up the connection of the old one. */
-Test(driver_drain, it_is_drained_under_its_name_with_a_number_too)
+WORLD_TEST(driver_drain, it_is_drained_under_its_name_with_a_number_too, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
-	hello(&w, 2, "a", NULL);
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	cr_expect_eq(drain(&w, "a#2", true)->code, FRAGI_FAILURE_NONE);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	cr_expect_str_eq(drain(&w, "a#2", true)->sentence, "worker a#2 is not drained");
-	world_fini(&w);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE);
+	hello(w, 2, "a", NULL);
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	cr_expect_eq(drain(w, "a#2", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	cr_expect_str_eq(drain(w, "a#2", true)->sentence, "worker a#2 is not drained");
 }
 
-Test(driver_drain, each_of_two_names_drains_for_itself)
+WORLD_TEST(driver_drain, each_of_two_names_drains_for_itself, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	hello(&w, 2, "a", NULL);
-	cr_expect_eq(drain(&w, "a#2", false)->code, FRAGI_FAILURE_NONE);
-	cr_expect_eq(drain(&w, "a", false)->code, FRAGI_FAILURE_NONE);
-	cr_expect_eq(drain(&w, "a", true)->code, FRAGI_FAILURE_NONE);
-	request_state(&w, CLIENT, 2);
-	cr_expect_not(taken(&w, CLIENT, FW_REPLY)->reply.workers[0].drained);
-	request_state(&w, CLIENT, 3);
-	cr_expect(taken(&w, CLIENT, FW_REPLY)->reply.workers[1].drained, "a#2 still is");
-	world_fini(&w);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	hello(w, 2, "a", NULL);
+	cr_expect_eq(drain(w, "a#2", false)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(w, "a", false)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drain(w, "a", true)->code, FRAGI_FAILURE_NONE);
+	request_state(w, CLIENT, 2);
+	cr_expect_not(taken(w, CLIENT, FW_REPLY)->reply.workers[0].drained);
+	request_state(w, CLIENT, 3);
+	cr_expect(taken(w, CLIENT, FW_REPLY)->reply.workers[1].drained, "a#2 still is");
 }
 
 /* The rows of a reply are bounded; that of the worker that is asked for is never left out. */
-Test(driver_drain, the_reply_about_a_worker_has_its_row)
+WORLD_TEST(driver_drain, the_reply_about_a_worker_has_its_row, NULL)
 {
 	static char text[1 << 19];
 	const struct fw_message *reply;
 	const uint32_t count = 3000;
 	size_t used;
-	struct world w;
 
 	used = (size_t)sprintf(text, "frag: 1\napplication: app\nfragments:\n");
 	for (uint32_t i = 0; i < count; i++)
 		used += (size_t)sprintf(text + used,
 					"  f%u: {host: h%u, operators: {tx: {type: t}}}\n", i, i);
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	app(&w, text);
-	hello(&w, 2, "b", NULL);
-	request_state(&w, CLIENT, 2);
-	reply = taken(&w, CLIENT, FW_REPLY);
+	world_init(w);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	app(w, text);
+	hello(w, 2, "b", NULL);
+	request_state(w, CLIENT, 2);
+	reply = taken(w, CLIENT, FW_REPLY);
 	cr_assert_not_null(reply);
 	cr_assert_eq(reply->reply.worker_count, 0, "there are more rows than a reply has");
 	for (int i = 0; i < 2; i++) {
 		const char *const worker = i == 0 ? "a" : "b";
 
-		say(&w, CLIENT,
+		say(w, CLIENT,
 		    &(struct fw_message){.kind = FW_REQUEST,
 					 .seq = 3,
 					 .request = {.what = FW_REQUEST_STATE, .worker = worker}});
-		reply = taken(&w, CLIENT, FW_REPLY);
+		reply = taken(w, CLIENT, FW_REPLY);
 		cr_assert_not_null(reply);
 		cr_assert_eq(reply->reply.worker_count, 1);
 		cr_expect_str_eq(reply->reply.workers[0].name, worker);
 		cr_expect_eq(reply->reply.workers[0].fragments, i == 0 ? count : 0);
 		cr_expect_eq(reply->reply.application_count, i == 0 ? 1 : 0, "only what it runs");
 	}
-	world_fini(&w);
 }
 
-Test(driver_drain, the_next_driver_knows_of_it)
+WORLD_TEST(driver_drain, the_next_driver_knows_of_it, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	cr_assert_eq(drv_core_restore(
-			     w.core, &(struct drv_record){.kind = DRV_RECORD_DRAINED, .name = "a"}),
+	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_DRAINED,
+								    .name = "a"}),
 		     0);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	cr_expect(drv_core_is_drained(w.core, "a"));
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	cr_expect_eq(drain(&w, "a", true)->code, FRAGI_FAILURE_NONE);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	world_fini(&w);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	cr_expect(drv_core_is_drained(w->core, "a"));
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	cr_expect_eq(drain(w, "a", true)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 }

@@ -21,76 +21,66 @@ static void persisted(struct world *w, uint64_t change, const char *why_not)
 	     &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = change, .text = why_not});
 }
 
-Test(driver_epoch, no_worker_hears_of_an_epoch_before_the_disk_has_it)
+WORLD_TEST(driver_epoch, no_worker_hears_of_an_epoch_before_the_disk_has_it, NULL)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	world_with_state(&w, 41);
-	both_come(&w);
-	app(&w, two_fragments);
-	cr_expect_geq(w.epochs, 42);
-	cr_expect_eq(w.kept_count, 1, "numbers and nothing else");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_NEW);
-	pass_beating(&w, 2 * SECOND, 1, 2);
-	cr_expect_str_eq(w.progress, "writing to the state folder");
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	persisted(&w, w.persist - 1, NULL);
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE), "of an earlier one");
-	persisted(&w, w.persist, NULL);
-	m = taken(&w, 1, FW_HOST_CREATE);
+	world_with_state(w, 41);
+	both_come(w);
+	app(w, two_fragments);
+	cr_expect_geq(w->epochs, 42);
+	cr_expect_eq(w->kept_count, 1, "numbers and nothing else");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_NEW);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	cr_expect_str_eq(w->progress, "writing to the state folder");
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	persisted(w, w->persist - 1, NULL);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "of an earlier one");
+	persisted(w, w->persist, NULL);
+	m = taken(w, 1, FW_HOST_CREATE);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->epoch, 42);
-	cr_expect_eq(taken(&w, 2, FW_HOST_CREATE)->epoch, 42);
-	world_fini(&w);
+	cr_expect_eq(taken(w, 2, FW_HOST_CREATE)->epoch, 42);
 }
 
-Test(driver_epoch, each_application_has_a_higher_one)
+WORLD_TEST(driver_epoch, each_application_has_a_higher_one, NULL)
 {
 	uint64_t first;
-	struct world w;
 
-	world_with_state(&w, 0);
-	app(&w, two_fragments);
-	first = w.persist;
-	app(&w, two_fragments);
-	cr_expect_gt(w.persist, first);
-	persisted(&w, w.persist, NULL); /* the later stands for the earlier */
-	cr_expect_eq(drv_core_app_count(w.core), 2);
-	hello(&w, 1, "a", NULL);
-	cr_expect_eq(taken(&w, 1, FW_HOST_CREATE)->epoch + taken(&w, 1, FW_HOST_CREATE)->epoch, 3);
-	world_fini(&w);
+	world_with_state(w, 0);
+	app(w, two_fragments);
+	first = w->persist;
+	app(w, two_fragments);
+	cr_expect_gt(w->persist, first);
+	persisted(w, w->persist, NULL); /* the later stands for the earlier */
+	cr_expect_eq(drv_core_app_count(w->core), 2);
+	hello(w, 1, "a", NULL);
+	cr_expect_eq(taken(w, 1, FW_HOST_CREATE)->epoch + taken(w, 1, FW_HOST_CREATE)->epoch, 3);
 }
 
-Test(driver_epoch, all_epochs_that_are_given_are_reserved)
+WORLD_TEST(driver_epoch, all_epochs_that_are_given_are_reserved, NULL)
 {
-	struct world w;
-
-	world_with_state(&w, 0);
+	world_with_state(w, 0);
 	for (uint64_t epoch = 1; epoch <= 3000; epoch++) {
-		app(&w, "frag: 1\napplication: app\n");
-		w.ended = false;
-		cr_assert(epoch < 512 || w.epochs > epoch, "epoch %d, reserved up to %d",
-			  (int)epoch, (int)w.epochs);
+		app(w, "frag: 1\napplication: app\n");
+		w->ended = false;
+		cr_assert(epoch < 512 || w->epochs > epoch, "epoch %d, reserved up to %d",
+			  (int)epoch, (int)w->epochs);
 	}
-	world_fini(&w);
 }
 
-Test(driver_epoch, an_application_whose_epoch_cannot_be_kept_fails_and_nothing_ran)
+WORLD_TEST(driver_epoch, an_application_whose_epoch_cannot_be_kept_fails_and_nothing_ran, NULL)
 {
-	struct world w;
-
-	world_with_state(&w, 0);
-	hello(&w, 1, "a", NULL);
-	app(&w, two_fragments);
-	persisted(&w, w.persist, "cannot keep state in /s: No space left on device");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
-	cr_expect_eq(w.exit_code, 3);
-	cr_expect_str_eq(w.reason, "cannot keep state in /s: No space left on device");
-	assert_has(w.json, "{\"code\": \"state_unwritable\", \"scope\": \"driver\"");
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	world_fini(&w);
+	world_with_state(w, 0);
+	hello(w, 1, "a", NULL);
+	app(w, two_fragments);
+	persisted(w, w->persist, "cannot keep state in /s: No space left on device");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w->exit_code, 3);
+	cr_expect_str_eq(w->reason, "cannot keep state in /s: No space left on device");
+	assert_has(w->json, "{\"code\": \"state_unwritable\", \"scope\": \"driver\"");
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
 }
 
 Test(driver_epoch, a_stop_or_the_start_timeout_does_not_wait_for_the_disk)

@@ -35,17 +35,15 @@ static void comes(struct world *w, uint64_t connection, const char *name, uint32
 		 (struct fw_hello){.node = "n", .memory_bytes = 4 * GIB, .gpus = gpus});
 }
 
-Test(driver_explain, why_a_fragment_waits_and_why_it_runs_there)
+WORLD_TEST(driver_explain, why_a_fragment_waits_and_why_it_runs_there, world_init)
 {
 	const struct fw_explanation *all;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	app(&w, wants_two);
-	comes(&w, 1, "a", 0);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	all = explained(&w, "app", "");
+	client_hello(w, CLIENT, "top");
+	app(w, wants_two);
+	comes(w, 1, "a", 0);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	all = explained(w, "app", "");
 	cr_expect_str_eq(all->state, "waiting");
 	cr_assert_eq(all->placement_count, 2);
 	cr_expect_str_eq(all->placements[0].fragment, "f1");
@@ -58,12 +56,12 @@ Test(driver_explain, why_a_fragment_waits_and_why_it_runs_there)
 		  NULL);
 	cr_assert_eq(all->route_count, 1);
 	cr_expect_str_eq(all->routes[0].edge, "");
-	comes(&w, 2, "b", 1);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	cr_expect_eq(taken(&w, 2, FW_HOST_CREATE)->create.memory_limit_bytes, 0,
+	comes(w, 2, "b", 1);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	cr_expect_eq(drv_core_placed(w->core), 2);
+	cr_expect_eq(taken(w, 2, FW_HOST_CREATE)->create.memory_limit_bytes, 0,
 		     "f1 of the same host has no limit");
-	all = explained(&w, "app", "f1");
+	all = explained(w, "app", "f1");
 	cr_assert_eq(all->placement_count, 1);
 	cr_expect_str_eq(all->placements[0].worker, "b");
 	cr_assert_eq(all->placements[0].other_count, 1);
@@ -74,76 +72,65 @@ Test(driver_explain, why_a_fragment_waits_and_why_it_runs_there)
 	cr_assert_eq(all->route_count, 1, "its flows are shown with it");
 	cr_expect_str_eq(all->routes[0].from, "f1.tx.out");
 	cr_expect_str_eq(all->routes[0].edge, "inproc");
-	cr_expect_eq(explained(&w, "app", "f1.tx.out -> f2.rx.in")->placement_count, 0);
-	world_fini(&w);
+	cr_expect_eq(explained(w, "app", "f1.tx.out -> f2.rx.in")->placement_count, 0);
 }
 
-Test(driver_explain, what_is_not_there)
+WORLD_TEST(driver_explain, what_is_not_there, world_init)
 {
 	const struct fw_message *message;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	app(&w, wants_two);
-	ask(&w, CLIENT, "none", "");
-	message = taken(&w, CLIENT, FW_ANSWER);
+	client_hello(w, CLIENT, "top");
+	app(w, wants_two);
+	ask(w, CLIENT, "none", "");
+	message = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(message);
 	cr_expect_eq(message->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
-	ask(&w, CLIENT, "app", "f22");
-	message = taken(&w, CLIENT, FW_ANSWER);
+	ask(w, CLIENT, "app", "f22");
+	message = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(message);
 	cr_expect_str_eq(message->answer.failure.sentence,
 			 "app has no fragment and no flow \"f22\"; did you mean \"f2\"?");
-	comes(&w, 1, "a", 1);
-	ask(&w, 1, "app", "");
-	cr_expect_eq(w.closed_count, 1, "only clients ask");
-	world_fini(&w);
+	comes(w, 1, "a", 1);
+	ask(w, 1, "app", "");
+	cr_expect_eq(w->closed_count, 1, "only clients ask");
 }
 
-Test(driver_explain, an_application_that_ends_gives_back_what_it_took)
+WORLD_TEST(driver_explain, an_application_that_ends_gives_back_what_it_took, world_init)
 {
-	struct world w;
 	char text[sizeof(wants_two) + 16];
 
-	world_init(&w);
-	w.many_end = true;
-	comes(&w, 1, "a", 1);
-	app(&w, wants_two);
-	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_PREPARING);
+	w->many_end = true;
+	comes(w, 1, "a", 1);
+	app(w, wants_two);
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_PREPARING);
 	snprintf(text, sizeof(text), "%s", wants_two);
 	memcpy(strstr(text, "app\n"), "two\n", 4);
-	app(&w, text);
-	cr_expect_eq(drv_core_named_state(w.core, "two"), DRV_APP_WAITING);
+	app(w, text);
+	cr_expect_eq(drv_core_named_state(w->core, "two"), DRV_APP_WAITING);
 	cr_expect(
-		strstr(w.log,
+		strstr(w->log,
 		       "waiting for a worker for f1 (1 worker here); no worker fits f1; worker a is nearest: 0 of 1 gpu are free, and 1 are required") !=
 			NULL,
-		"%s", w.log);
-	say_exit(&w, 1, 1, 1, 0, "fraghost 1 ended");
-	pass(&w, 1000000);
-	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_ENDED);
-	cr_expect_eq(drv_core_named_state(w.core, "two"), DRV_APP_PREPARING, "its turn has come");
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	world_fini(&w);
+		"%s", w->log);
+	say_exit(w, 1, 1, 1, 0, "fraghost 1 ended");
+	pass(w, 1000000);
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_ENDED);
+	cr_expect_eq(drv_core_named_state(w->core, "two"), DRV_APP_PREPARING, "its turn has come");
+	cr_expect_eq(drv_core_placed(w->core), 2);
 }
 
-Test(driver_explain, a_start_timeout_names_the_nearest_miss)
+WORLD_TEST(driver_explain, a_start_timeout_names_the_nearest_miss, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app_timed(&w, wants_two, 2 * SECOND);
-	comes(&w, 1, "a", 0);
-	pass_beating(&w, 3 * SECOND, 1, 1);
-	cr_assert(w.ended);
+	app_timed(w, wants_two, 2 * SECOND);
+	comes(w, 1, "a", 0);
+	pass_beating(w, 3 * SECOND, 1, 1);
+	cr_assert(w->ended);
 	cr_expect_str_eq(
-		w.reason,
+		w->reason,
 		"not started within 2.0 s: there is no worker for f1: f1 wants 1 gpu, and no worker has so much; worker a has 0");
-	world_fini(&w);
 }
 
-Test(driver_explain, limits_travel_with_the_host)
+WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 {
 	static const char text[] =
 		"frag: 1\napplication: app\nfragments:\n"
@@ -151,22 +138,19 @@ Test(driver_explain, limits_travel_with_the_host)
 		"  f2: {operators: {a: {type: t}}, requirements: {cpuLimit: 1, memoryLimit: 1Gi}}\n";
 	const struct fw_explanation *all;
 	const struct fw_message *create;
-	struct world w;
 
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello_by(&w, 1, "a", NULL,
+	client_hello(w, CLIENT, "top");
+	hello_by(w, 1, "a", NULL,
 		 (struct fw_hello){.node = "n", .no_limits = "/sys/fs/cgroup is read-only"});
-	app(&w, text);
-	create = taken(&w, 1, FW_HOST_CREATE);
+	app(w, text);
+	create = taken(w, 1, FW_HOST_CREATE);
 	cr_assert_not_null(create);
 	cr_expect_eq(create->create.cpu_limit, 2500, "the sum of its fragments");
 	cr_expect_eq(create->create.memory_limit_bytes, 2 * GIB);
 	cr_expect(
-		strstr(w.log,
+		strstr(w->log,
 		       "the limits of f1 are not enforced on worker a: /sys/fs/cgroup is read-only") !=
 		NULL);
-	all = explained(&w, "app", "f2");
+	all = explained(w, "app", "f2");
 	cr_expect_str_eq(all->placements[0].no_limits, "/sys/fs/cgroup is read-only");
-	world_fini(&w);
 }

@@ -1,54 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
-Test(driver_failure, a_crash_is_the_one_cause_and_takes_all_down)
+WORLD_TEST(driver_failure, a_crash_is_the_one_cause_and_takes_all_down, world_init)
 {
 	static const char crash[] = "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)";
 	const struct fw_message *m;
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	pass_beating(&w, SECOND, 1, 2);
-	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
-	cr_expect_str_eq(w.errors, "", "better news may come");
-	say_stats(&w, 2, 2, true, 0, 5);
-	say_exit(&w, 2, 2, 139, 11, crash);
-	m = taken(&w, 1, FW_HOST_KILL);
+	to_running(w);
+	pass_beating(w, SECOND, 1, 2);
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+	cr_expect_str_eq(w->errors, "", "better news may come");
+	say_stats(w, 2, 2, true, 0, 5);
+	say_exit(w, 2, 2, 139, 11, crash);
+	m = taken(w, 1, FW_HOST_KILL);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->stop.exit_code, 1);
 	cr_expect_str_eq(m->stop.reason, crash, "its worker's terminal shows why");
-	assert_has(w.log, "last words");
-	say_event(&w, 1, 1, FW_STATE_FAILED, "something else");
-	pass_beating(&w, 500 * MS, 1, 2);
-	say_stats(&w, 1, 1, true, 8, 0);
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
-	cr_expect_eq(w.exit_code, 1);
-	cr_expect_str_eq(w.reason, crash);
-	cr_expect_null(strstr(strstr(w.log, crash) + 1, crash), "the sentence is told once");
-	assert_has(w.json, "\"sent\": 8, \"delivered\": 5");
-	assert_has(w.json, "\"lost\": 3, \"in_flight\": 0");
-	assert_has(w.json,
+	assert_has(w->log, "last words");
+	say_event(w, 1, 1, FW_STATE_FAILED, "something else");
+	pass_beating(w, 500 * MS, 1, 2);
+	say_stats(w, 1, 1, true, 8, 0);
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w->exit_code, 1);
+	cr_expect_str_eq(w->reason, crash);
+	cr_expect_null(strstr(strstr(w->log, crash) + 1, crash), "the sentence is told once");
+	assert_has(w->json, "\"sent\": 8, \"delivered\": 5");
+	assert_has(w->json, "\"lost\": 3, \"in_flight\": 0");
+	assert_has(w->json,
 		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\"");
 	assert_has(
-		w.json,
+		w->json,
 		"\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\"");
-	world_fini(&w);
 }
 
-Test(driver_failure, a_lost_link_is_judged_without_hearing_from_its_reporter_again)
+WORLD_TEST(driver_failure, a_lost_link_is_judged_without_hearing_from_its_reporter_again,
+	   world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	pass_beating(&w, SECOND, 1, 2);
-	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
-	pass_beating(&w, 600 * MS, 2, 2);
-	assert_has(w.errors, "was lost, while their control connections are up");
-	world_fini(&w);
+	to_running(w);
+	pass_beating(w, SECOND, 1, 2);
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+	pass_beating(w, 600 * MS, 2, 2);
+	assert_has(w->errors, "was lost, while their control connections are up");
 }
 
 Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_cause)
@@ -77,35 +71,29 @@ Test(driver_failure, a_crash_that_a_sleeping_worker_tells_late_is_still_the_caus
 	}
 }
 
-Test(driver_failure, a_host_that_exits_early_with_zero_is_a_failure)
+WORLD_TEST(driver_failure, a_host_that_exits_early_with_zero_is_a_failure, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_exit(&w, 2, 2, 0, 0, "");
-	assert_has(w.errors,
+	to_running(w);
+	say_exit(w, 2, 2, 0, 0, "");
+	assert_has(w->errors,
 		   "the fraghost of f2 on worker b ended with 0 before the application did");
-	world_fini(&w);
 }
 
-Test(driver_failure, an_operator_that_fails_ends_the_application_with_its_sentence)
+WORLD_TEST(driver_failure, an_operator_that_fails_ends_the_application_with_its_sentence,
+	   world_init)
 {
 	struct fw_message message = of_host(FW_HOST_EVENT, 1);
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
+	to_running(w);
 	message.event = (struct fw_host_event){
 		.state = FW_STATE_FAILED,
 		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "f1.tx: no camera", "f1.tx"}};
-	say(&w, 1, &message);
-	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	both_are_killed(&w);
-	cr_assert(w.ended);
-	cr_expect_str_eq(w.reason, "f1.tx: no camera");
-	world_fini(&w);
+	say(w, 1, &message);
+	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	both_are_killed(w);
+	cr_assert(w->ended);
+	cr_expect_str_eq(w->reason, "f1.tx: no camera");
 }
 
 static void fail_wiring(struct world *w)
@@ -117,182 +105,145 @@ static void fail_wiring(struct world *w)
 	say(w, 1, &message);
 }
 
-Test(driver_failure, the_end_of_a_host_is_the_cause_of_what_its_peer_could_not_wire)
+WORLD_TEST(driver_failure, the_end_of_a_host_is_the_cause_of_what_its_peer_could_not_wire,
+	   world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_prepared(&w);
-	fail_wiring(&w);
-	pass_beating(&w, 100 * MS, 1, 2);
-	say_exit(&w, 2, 2, 137, 9, "fraghost 102 of f2 was killed");
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_str_eq(w.reason, "fraghost 102 of f2 was killed");
-	world_fini(&w);
+	to_prepared(w);
+	fail_wiring(w);
+	pass_beating(w, 100 * MS, 1, 2);
+	say_exit(w, 2, 2, 137, 9, "fraghost 102 of f2 was killed");
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_str_eq(w->reason, "fraghost 102 of f2 was killed");
 }
 
-Test(driver_failure, what_could_not_be_wired_is_the_cause_if_nothing_better_comes)
+WORLD_TEST(driver_failure, what_could_not_be_wired_is_the_cause_if_nothing_better_comes, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_prepared(&w);
-	fail_wiring(&w);
-	pass_beating(&w, SECOND, 1, 2);
-	assert_has(w.errors, "host 2 could not be connected to");
-	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	world_fini(&w);
+	to_prepared(w);
+	fail_wiring(w);
+	pass_beating(w, SECOND, 1, 2);
+	assert_has(w->errors, "host 2 could not be connected to");
+	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
 }
 
-Test(driver_failure, a_connection_that_breaks_counts_at_once)
+WORLD_TEST(driver_failure, a_connection_that_breaks_counts_at_once, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
-				     .connection = 1,
-				     .text = "connection reset by peer"});
-	assert_has(w.errors,
+	to_running(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+				    .connection = 1,
+				    .text = "connection reset by peer"});
+	assert_has(w->errors,
 		   "worker a at 10.0.0.9:1, which ran f1, was lost: connection reset by peer");
-	say_stats(&w, 2, 2, true, 0, 3);
-	say_exit(&w, 2, 2, 137, 9, "");
-	cr_assert(w.ended);
-	assert_has(w.json, "\"sent\": 7, \"delivered\": 3");
-	assert_has(w.json, "\"lost\": 4");
-	world_fini(&w);
+	say_stats(w, 2, 2, true, 0, 3);
+	say_exit(w, 2, 2, 137, 9, "");
+	cr_assert(w->ended);
+	assert_has(w->json, "\"sent\": 7, \"delivered\": 3");
+	assert_has(w->json, "\"lost\": 4");
 }
 
 /* The keeper of its workerd has sent them. */
-Test(driver_failure, a_lost_worker_whose_last_counts_came_leaves_an_exact_account)
+WORLD_TEST(driver_failure, a_lost_worker_whose_last_counts_came_leaves_an_exact_account, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_stats(&w, 1, 1, false, 2, 0);
-	say_stats(&w, 1, 1, true, 5, 0);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
-	step(&w,
+	to_running(w);
+	say_stats(w, 1, 1, false, 2, 0);
+	say_stats(w, 1, 1, true, 5, 0);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
-	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
-	say_stats(&w, 2, 2, true, 0, 3);
-	say_exit(&w, 2, 2, 137, 9, "");
-	cr_assert(w.ended);
-	assert_has(w.json,
+	assert_has(w->errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
+	say_stats(w, 2, 2, true, 0, 3);
+	say_exit(w, 2, 2, 137, 9, "");
+	cr_assert(w->ended);
+	assert_has(w->json,
 		   "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"lost\"");
-	assert_has(w.json, "\"sent\": 5, \"delivered\": 3");
-	assert_has(w.json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
-	world_fini(&w);
+	assert_has(w->json, "\"sent\": 5, \"delivered\": 3");
+	assert_has(w->json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
 }
 
-Test(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows)
+WORLD_TEST(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_event(&w, 2, 2, FW_STATE_PEER_LOST, "no beat for 3.0 s");
-	pass_beating(&w, SECOND, 1, 2);
+	to_running(w);
+	say_event(w, 2, 2, FW_STATE_PEER_LOST, "no beat for 3.0 s");
+	pass_beating(w, SECOND, 1, 2);
 	assert_has(
-		w.errors,
+		w->errors,
 		"the data link between f2 on worker b and f1 on worker a was lost, while their control connections are up: no beat for 3.0 s");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
 }
 
 /* A cut is only one of the reasons, and its remedy would be wrong for the others. */
-Test(driver_failure, a_lost_data_link_keeps_the_class_that_its_host_gave_it)
+WORLD_TEST(driver_failure, a_lost_data_link_keeps_the_class_that_its_host_gave_it, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_EVENT, 2);
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
+	to_running(w);
 	message.event = (struct fw_host_event){
 		.state = FW_STATE_PEER_LOST,
 		.failure = {FRAGI_FAILURE_PROTOCOL, "gave back credit that it never had", ""},
 		.peer = 1};
-	say(&w, 2, &message);
-	pass_beating(&w, SECOND, 1, 2);
-	both_are_killed(&w);
-	cr_assert(w.ended);
-	assert_has(w.json, "{\"code\": \"protocol\", \"scope\": \"host\"");
-	world_fini(&w);
+	say(w, 2, &message);
+	pass_beating(w, SECOND, 1, 2);
+	both_are_killed(w);
+	cr_assert(w->ended);
+	assert_has(w->json, "{\"code\": \"protocol\", \"scope\": \"host\"");
 }
 
-Test(driver_failure, a_crash_while_it_ends_is_told)
+WORLD_TEST(driver_failure, a_crash_while_it_ends_is_told, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_event(&w, 2, 2, FW_STATE_DONE, "");
-	say_exit(&w, 1, 1, 0, 0, "");
-	say_exit(&w, 2, 2, 134, 6, "fraghost 102 crashed of f2: signal 6 (SIGABRT)");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
-	assert_has(w.reason, "SIGABRT");
-	world_fini(&w);
+	to_running(w);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, 2, 2, 134, 6, "fraghost 102 crashed of f2: signal 6 (SIGABRT)");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	assert_has(w->reason, "SIGABRT");
 }
 
-Test(driver_failure, a_host_that_a_signal_ended_did_not_end_in_order)
+WORLD_TEST(driver_failure, a_host_that_a_signal_ended_did_not_end_in_order, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_event(&w, 2, 2, FW_STATE_DONE, "");
-	say_exit(&w, 1, 1, 0, 15, "");
-	assert_has(w.errors,
+	to_running(w);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 15, "");
+	assert_has(w->errors,
 		   "the fraghost of f1 on worker a ended with 0 before the application did");
-	world_fini(&w);
 }
 
-Test(driver_failure, of_two_hosts_that_could_not_be_wired_the_first_is_told)
+WORLD_TEST(driver_failure, of_two_hosts_that_could_not_be_wired_the_first_is_told, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_WIRED, 2);
-	struct world w;
 
-	world_init(&w);
-	to_prepared(&w);
-	fail_wiring(&w);
+	to_prepared(w);
+	fail_wiring(w);
 	message.result =
 		(struct fw_host_result){{FRAGI_FAILURE_EDGE_REFUSED, "host 1 hung up", ""}};
-	say(&w, 2, &message);
-	pass_beating(&w, SECOND, 1, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	assert_has(w.errors, "host 2 could not be connected to");
-	cr_expect_null(strstr(w.errors, "host 1 hung up"));
-	world_fini(&w);
+	say(w, 2, &message);
+	pass_beating(w, SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	assert_has(w->errors, "host 2 could not be connected to");
+	cr_expect_null(strstr(w->errors, "host 1 hung up"));
 }
 
-Test(driver_failure, what_could_not_be_wired_waits_for_a_silent_worker)
+WORLD_TEST(driver_failure, what_could_not_be_wired_waits_for_a_silent_worker, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_prepared(&w);
-	pass_beating(&w, 1200 * MS, 2, 2); /* a is suspected */
-	beat(&w, 2);
+	to_prepared(w);
+	pass_beating(w, 1200 * MS, 2, 2); /* a is suspected */
+	beat(w, 2);
 	for (int i = 0; i < 2; i++) {
 		struct fw_message message = of_host(FW_HOST_WIRED, 2);
 
 		message.result = (struct fw_host_result){
 			{FRAGI_FAILURE_EDGE_REFUSED, "no answer from host 1", ""}};
 		if (i == 0)
-			say(&w, 2, &message);
-		pass_beating(&w, 700 * MS, 2, 2);
-		cr_expect_str_eq(w.errors, "", "a may be dead");
+			say(w, 2, &message);
+		pass_beating(w, 700 * MS, 2, 2);
+		cr_expect_str_eq(w->errors, "", "a may be dead");
 	}
-	pass_beating(&w, SECOND, 2, 2);
-	assert_has(w.errors,
+	pass_beating(w, SECOND, 2, 2);
+	assert_has(w->errors,
 		   "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard for 3.");
-	world_fini(&w);
 }
 
 Test(driver_failure, a_host_that_fails_without_a_word_is_named)
@@ -324,21 +275,17 @@ Test(driver_failure, a_host_that_fails_without_a_word_is_named)
 	world_fini(&w);
 }
 
-Test(driver_failure, a_worker_that_is_lost_while_all_is_killed_is_not_the_cause)
+WORLD_TEST(driver_failure, a_worker_that_is_lost_while_all_is_killed_is_not_the_cause, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_event(&w, 1, 1, FW_STATE_FAILED, "f1.tx: no camera");
-	step(&w,
+	to_running(w);
+	say_event(w, 1, 1, FW_STATE_FAILED, "f1.tx: no camera");
+	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_str_eq(w.reason, "f1.tx: no camera");
-	assert_has(w.json,
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_str_eq(w->reason, "f1.tx: no camera");
+	assert_has(w->json,
 		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
-	world_fini(&w);
 }
 
 Test(driver_failure, a_peer_that_ended_in_order_while_draining_is_no_lost_link)
@@ -364,19 +311,16 @@ Test(driver_failure, a_peer_that_ended_in_order_while_draining_is_no_lost_link)
 	}
 }
 
-Test(driver_failure, a_peer_that_is_not_there_is_nobody)
+WORLD_TEST(driver_failure, a_peer_that_is_not_there_is_nobody, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_EVENT, 1);
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
+	to_running(w);
 	message.event.state = FW_STATE_PEER_LOST;
 	for (uint32_t peer = 0; peer <= 3; peer += 3) {
 		message.event.peer = peer;
-		say(&w, 1, &message);
-		pass_beating(&w, SECOND, 1, 2);
+		say(w, 1, &message);
+		pass_beating(w, SECOND, 1, 2);
 	}
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }

@@ -48,88 +48,78 @@ static void expect_refused(struct world *w, uint64_t connection)
 	cr_expect(was_closed(w, connection));
 }
 
-Test(driver_keeper, its_counts_are_those_of_the_lost_worker)
+WORLD_TEST(driver_keeper, its_counts_are_those_of_the_lost_worker, NULL)
 {
-	struct world w;
-	const struct fw_welcome *a = begin(&w), *answer;
+	const struct fw_welcome *a = begin(w), *answer;
 
-	say_stats(&w, 1, 1, false, 2, 0);
-	keeper_hello(&w, KEEPER, a);
-	answer = &taken(&w, KEEPER, FW_WELCOME)->welcome;
+	say_stats(w, 1, 1, false, 2, 0);
+	keeper_hello(w, KEEPER, a);
+	answer = &taken(w, KEEPER, FW_WELCOME)->welcome;
 	cr_expect_eq(answer->session, a->session);
 	cr_expect_str_eq(answer->name, "a");
-	say_stats(&w, KEEPER, 1, true, 5, 0);
-	say_stats(&w, 1, 1, false, 3, 0); /* was under way on the other connection */
-	end_connection(&w, KEEPER);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
-	cr_expect_eq(w.closed_count, 0);
-	end_connection(&w, 1);
-	assert_has(w.errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
-	say_stats(&w, 2, 2, true, 0, 3);
-	say_exit(&w, 2, 2, 137, 9, "");
-	cr_assert(w.ended);
-	assert_has(w.json, "\"sent\": 5, \"delivered\": 3");
-	assert_has(w.json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
-	world_fini(&w);
+	say_stats(w, KEEPER, 1, true, 5, 0);
+	say_stats(w, 1, 1, false, 3, 0); /* was under way on the other connection */
+	end_connection(w, KEEPER);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
+	cr_expect_eq(w->closed_count, 0);
+	end_connection(w, 1);
+	assert_has(w->errors, "worker a at 10.0.0.9:1, which ran f1, was lost: it closed");
+	say_stats(w, 2, 2, true, 0, 3);
+	say_exit(w, 2, 2, 137, 9, "");
+	cr_assert(w->ended);
+	assert_has(w->json, "\"sent\": 5, \"delivered\": 3");
+	assert_has(w->json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
 }
 
-Test(driver_keeper, one_without_the_secret_changes_nothing)
+WORLD_TEST(driver_keeper, one_without_the_secret_changes_nothing, NULL)
 {
-	struct world w;
-	struct fw_welcome a = *begin(&w);
+	struct fw_welcome a = *begin(w);
 
 	a.secret[0] ^= 1;
-	keeper_hello(&w, KEEPER, &a);
-	expect_refused(&w, KEEPER);
+	keeper_hello(w, KEEPER, &a);
+	expect_refused(w, KEEPER);
 	a.secret[0] ^= 1;
 	a.session++;
-	keeper_hello(&w, KEEPER + 1, &a);
-	expect_refused(&w, KEEPER + 1);
+	keeper_hello(w, KEEPER + 1, &a);
+	expect_refused(w, KEEPER + 1);
 	a.session = 0;
-	keeper_hello(&w, KEEPER + 2, &a);
-	expect_refused(&w, KEEPER + 2);
-	cr_expect_eq(w.closed_count, 3);
-	cr_expect_eq(drv_core_session_count(w.core), 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
-	world_fini(&w);
+	keeper_hello(w, KEEPER + 2, &a);
+	expect_refused(w, KEEPER + 2);
+	cr_expect_eq(w->closed_count, 3);
+	cr_expect_eq(drv_core_session_count(w->core), 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
-Test(driver_keeper, one_that_comes_after_the_end_of_its_session_changes_nothing)
+WORLD_TEST(driver_keeper, one_that_comes_after_the_end_of_its_session_changes_nothing, NULL)
 {
-	struct world w;
-	struct fw_welcome a = *begin(&w);
+	struct fw_welcome a = *begin(w);
 
-	end_connection(&w, 1);
-	keeper_hello(&w, KEEPER, &a);
-	expect_refused(&w, KEEPER);
-	cr_expect_eq(drv_core_session_count(w.core), 1);
-	world_fini(&w);
+	end_connection(w, 1);
+	keeper_hello(w, KEEPER, &a);
+	expect_refused(w, KEEPER);
+	cr_expect_eq(drv_core_session_count(w->core), 1);
 }
 
-Test(driver_keeper, a_client_has_none)
+WORLD_TEST(driver_keeper, a_client_has_none, NULL)
 {
-	struct world w;
-
-	begin(&w);
-	client_hello(&w, 3, "top");
-	keeper_hello(&w, KEEPER, &taken(&w, 3, FW_WELCOME)->welcome);
-	expect_refused(&w, KEEPER);
-	world_fini(&w);
+	begin(w);
+	client_hello(w, 3, "top");
+	keeper_hello(w, KEEPER, &taken(w, 3, FW_WELCOME)->welcome);
+	expect_refused(w, KEEPER);
 }
 
-Test(driver_keeper, it_may_send_final_counts_only)
+WORLD_TEST(driver_keeper, it_may_send_final_counts_only, NULL)
 {
 	static const enum fw_kind kinds[] = {
 		FW_HELLO,      FW_WELCOME,    FW_BEAT,      FW_HOST_CREATE, FW_HOST_PREPARED,
 		FW_HOST_EVENT, FW_HOST_STATS, FW_HOST_EXIT, FW_REQUEST,     FW_LEAVE};
-	struct world w;
-	const struct fw_welcome *a = begin(&w);
+	const struct fw_welcome *a = begin(w);
 
 	for (uint64_t i = 0; i < FRAG_COUNT_OF(kinds); i++) {
 		struct fw_message message = of_host(kinds[i], 1);
 
-		keeper_hello(&w, KEEPER + i, a);
-		cr_expect_not_null(taken(&w, KEEPER + i, FW_WELCOME));
+		keeper_hello(w, KEEPER + i, a);
+		cr_expect_not_null(taken(w, KEEPER + i, FW_WELCOME));
 		message.hello.major = kinds[i] == FW_HELLO ? FW_PROTOCOL_MAJOR : 0;
 		if (kinds[i] == FW_HELLO)
 			message.hello.role = FW_ROLE_WORKER;
@@ -143,55 +133,46 @@ Test(driver_keeper, it_may_send_final_counts_only)
 				.failure = {FRAGI_FAILURE_HOST_FAILED, "it lies", ""}};
 		if (kinds[i] == FW_REQUEST)
 			message.request.what = FW_REQUEST_STATE;
-		say(&w, KEEPER + i, &message);
-		cr_expect(was_closed(&w, KEEPER + i), "%s", fw_kind_name(kinds[i]));
+		say(w, KEEPER + i, &message);
+		cr_expect(was_closed(w, KEEPER + i), "%s", fw_kind_name(kinds[i]));
 	}
-	cr_expect_eq(w.closed_count, FRAG_COUNT_OF(kinds));
-	cr_expect_eq(drv_core_session_count(w.core), 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.errors);
-	world_fini(&w);
+	cr_expect_eq(w->closed_count, FRAG_COUNT_OF(kinds));
+	cr_expect_eq(drv_core_session_count(w->core), 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
-Test(driver_keeper, it_reports_hosts_of_its_own_session_only)
+WORLD_TEST(driver_keeper, it_reports_hosts_of_its_own_session_only, NULL)
 {
-	struct world w;
-
-	keeper_hello(&w, KEEPER, begin(&w));
-	say_stats(&w, KEEPER, 2, true, 0, 99);
-	cr_expect_eq(w.closed_count, 0);
-	say_stats(&w, 2, 2, false, 0, 3);
-	pass_beating(&w, SECOND, 1, 2);
-	assert_has(w.progress, "3 messages");
-	world_fini(&w);
+	keeper_hello(w, KEEPER, begin(w));
+	say_stats(w, KEEPER, 2, true, 0, 99);
+	cr_expect_eq(w->closed_count, 0);
+	say_stats(w, 2, 2, false, 0, 3);
+	pass_beating(w, SECOND, 1, 2);
+	assert_has(w->progress, "3 messages");
 }
 
-Test(driver_keeper, it_is_no_sign_that_its_worker_lives)
+WORLD_TEST(driver_keeper, it_is_no_sign_that_its_worker_lives, NULL)
 {
-	struct world w;
-
-	keeper_hello(&w, KEEPER, begin(&w));
+	keeper_hello(w, KEEPER, begin(w));
 	for (int i = 0; i < 31; i++) {
-		pass(&w, 100 * MS);
-		beat(&w, 2);
-		say_stats(&w, KEEPER, 1, true, 5, 0);
+		pass(w, 100 * MS);
+		beat(w, 2);
+		say_stats(w, KEEPER, 1, true, 5, 0);
 	}
-	assert_has(w.errors,
+	assert_has(w->errors,
 		   "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard");
-	cr_expect(was_closed(&w, 1));
-	cr_expect(was_closed(&w, KEEPER), "it ends with its session");
-	world_fini(&w);
+	cr_expect(was_closed(w, 1));
+	cr_expect(was_closed(w, KEEPER), "it ends with its session");
 }
 
-Test(driver_keeper, a_later_one_takes_the_place_of_the_first)
+WORLD_TEST(driver_keeper, a_later_one_takes_the_place_of_the_first, NULL)
 {
-	struct world w;
-	const struct fw_welcome *a = begin(&w);
+	const struct fw_welcome *a = begin(w);
 
-	keeper_hello(&w, KEEPER, a);
-	keeper_hello(&w, KEEPER + 1, a);
-	cr_expect(was_closed(&w, KEEPER));
-	cr_expect_not(was_closed(&w, KEEPER + 1));
-	say_stats(&w, KEEPER + 1, 1, true, 5, 0);
-	cr_expect_eq(w.closed_count, 1);
-	world_fini(&w);
+	keeper_hello(w, KEEPER, a);
+	keeper_hello(w, KEEPER + 1, a);
+	cr_expect(was_closed(w, KEEPER));
+	cr_expect_not(was_closed(w, KEEPER + 1));
+	say_stats(w, KEEPER + 1, 1, true, 5, 0);
+	cr_expect_eq(w->closed_count, 1);
 }

@@ -59,120 +59,102 @@ static const struct fw_logs *ask(struct world *w, uint64_t seq, struct fw_watch_
 	return m != NULL ? &m->logs : NULL;
 }
 
-Test(driver_lines, lines_have_their_worker_their_operator_and_their_time)
+WORLD_TEST(driver_lines, lines_have_their_worker_their_operator_and_their_time, serve)
 {
 	const struct fw_logs *logs;
-	struct world w;
 
-	serve(&w);
-	writes(&w, "hello", 0);
-	logs = ask(&w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1"});
+	writes(w, "hello", 0);
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1"});
 	cr_assert_not_null(logs);
 	cr_assert_eq(logs->count, 1);
 	cr_expect_str_eq(logs->rows[0].worker, "a");
 	cr_expect_str_eq(logs->rows[0].fragment, "f1");
 	cr_expect_str_eq(logs->rows[0].op, "tx");
 	cr_expect_str_eq(logs->rows[0].text, "hello");
-	cr_expect_eq(logs->rows[0].unix_ns, w.now_ns + 1000 * SECOND);
+	cr_expect_eq(logs->rows[0].unix_ns, w->now_ns + 1000 * SECOND);
 	cr_expect_eq(logs->rows[0].number, logs->last);
-	logs = ask(&w, 4, (struct fw_watch_logs){.name = "app", .after = logs->last});
+	logs = ask(w, 4, (struct fw_watch_logs){.name = "app", .after = logs->last});
 	cr_assert_not_null(logs);
 	cr_expect_eq(logs->count, 0);
-	world_fini(&w);
 }
 
-Test(driver_lines, what_the_driver_logs_of_it_is_there_too)
+WORLD_TEST(driver_lines, what_the_driver_logs_of_it_is_there_too, serve)
 {
 	const struct fw_logs *logs;
 	bool is_there = false;
-	struct world w;
 
-	serve(&w);
-	logs = ask(&w, 3, (struct fw_watch_logs){.name = "app"});
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app"});
 	cr_assert_not_null(logs);
 	for (uint32_t i = 0; i < logs->count; i++)
 		is_there |= strcmp(logs->rows[i].text, "runs in 2 hosts") == 0 &&
 			    logs->rows[i].worker[0] == '\0';
 	cr_expect(is_there);
-	world_fini(&w);
 }
 
-Test(driver_lines, a_part_is_shown_alone)
+WORLD_TEST(driver_lines, a_part_is_shown_alone, serve)
 {
 	const struct fw_logs *logs;
-	struct world w;
 
-	serve(&w);
-	writes(&w, "one", 0);
-	logs = ask(&w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1", .op = "rx"});
+	writes(w, "one", 0);
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1", .op = "rx"});
 	cr_assert_not_null(logs);
 	cr_expect_eq(logs->count, 0);
 	cr_expect_gt(logs->last, 0, "they are not looked at again");
-	logs = ask(&w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .op = "tx"});
+	logs = ask(w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .op = "tx"});
 	cr_assert_not_null(logs);
 	cr_expect_eq(logs->count, 1);
-	world_fini(&w);
 }
 
-Test(driver_lines, a_follower_gets_what_comes_and_nothing_of_others)
+WORLD_TEST(driver_lines, a_follower_gets_what_comes_and_nothing_of_others, serve)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	serve(&w);
-	runs_as(&w, 3, "other", 2);
-	cr_assert_not_null(ask(
-		&w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .follow = true}));
-	writes(&w, "of the other one", 0);
-	cr_expect_null(taken(&w, CLIENT, FW_LOGS));
+	runs_as(w, 3, "other", 2);
+	cr_assert_not_null(
+		ask(w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .follow = true}));
+	writes(w, "of the other one", 0);
+	cr_expect_null(taken(w, CLIENT, FW_LOGS));
 	speaking_run = speaking_epoch[1] = 1;
-	writes(&w, "hello", 0);
-	m = taken(&w, CLIENT, FW_LOGS);
+	writes(w, "hello", 0);
+	m = taken(w, CLIENT, FW_LOGS);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->reply_to, 4);
 	cr_assert_eq(m->logs.count, 1);
 	cr_expect_str_eq(m->logs.rows[0].text, "hello");
-	cr_assert_not_null(ask(&w, 5, (struct fw_watch_logs){.name = "app"}), "it follows no more");
-	writes(&w, "again", 0);
-	cr_expect_null(taken(&w, CLIENT, FW_LOGS));
-	world_fini(&w);
+	cr_assert_not_null(ask(w, 5, (struct fw_watch_logs){.name = "app"}), "it follows no more");
+	writes(w, "again", 0);
+	cr_expect_null(taken(w, CLIENT, FW_LOGS));
 }
 
-Test(driver_lines, a_follower_may_go_at_any_time)
+WORLD_TEST(driver_lines, a_follower_may_go_at_any_time, serve)
 {
-	struct world w;
-
-	serve(&w);
-	cr_assert_not_null(ask(&w, 4, (struct fw_watch_logs){.name = "app", .follow = true}));
-	step(&w, &(struct drv_event){
-			 .kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it left"});
-	writes(&w, "hello", 0);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_assert_not_null(ask(w, 4, (struct fw_watch_logs){.name = "app", .follow = true}));
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it left"});
+	writes(w, "hello", 0);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-Test(driver_lines, lines_are_bounded_and_the_newest_stay)
+WORLD_TEST(driver_lines, lines_are_bounded_and_the_newest_stay, serve)
 {
 	const struct fw_logs *logs;
 	uint64_t after = 0, count = 0;
 	char text[3000], last[16] = "";
-	struct world w;
 
-	serve(&w);
 	memset(text, 'x', sizeof(text));
 	for (int i = 0; i < 3000; i++) {
 		snprintf(text, 16, "%d", i);
-		writes(&w, text, 0);
+		writes(w, text, 0);
 	}
-	while ((logs = ask(&w, 3,
+	while ((logs = ask(w, 3,
 			   (struct fw_watch_logs){
 				   .name = "app", .fragment = "f1", .after = after})) != NULL &&
 	       logs->count > 0) {
 		after = logs->last;
 		count += logs->count;
 		snprintf(last, sizeof(last), "%s", logs->rows[logs->count - 1].text);
-		w.now_ns += 250 * MS;
-		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		w->now_ns += 250 * MS;
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	}
 	cr_expect_leq(count, DRV_LINES_MAX);
 	cr_expect_gt(count, DRV_LINES_MAX / 2);
@@ -180,73 +162,60 @@ Test(driver_lines, lines_are_bounded_and_the_newest_stay)
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	for (int i = 0; i < 1000; i++)
-		writes(&w, text, 0);
-	logs = ask(&w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .after = after});
+		writes(w, text, 0);
+	logs = ask(w, 4, (struct fw_watch_logs){.name = "app", .fragment = "f1", .after = after});
 	cr_assert_not_null(logs);
 	cr_expect_eq(strlen(logs->rows[0].text), FW_LOG_LINE_MAX, "the rest of a line is cut");
 	cr_expect_gt(logs->rows[0].number, after + 700, "bytes are bounded too");
-	world_fini(&w);
 }
 
-Test(driver_lines, old_lines_are_forgotten)
+WORLD_TEST(driver_lines, old_lines_are_forgotten, serve)
 {
 	const struct fw_logs *logs;
-	struct world w;
 
-	serve(&w);
-	writes(&w, "old", 0);
-	drv_core_set_clock(w.core, 1000 * SECOND + DRV_LINES_KEPT_NS + SECOND);
-	writes(&w, "new", 0);
-	logs = ask(&w, 3, (struct fw_watch_logs){.name = "app"});
+	writes(w, "old", 0);
+	drv_core_set_clock(w->core, 1000 * SECOND + DRV_LINES_KEPT_NS + SECOND);
+	writes(w, "new", 0);
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app"});
 	cr_assert_not_null(logs);
 	cr_assert_eq(logs->count, 1);
 	cr_expect_str_eq(logs->rows[0].text, "new");
-	world_fini(&w);
 }
 
-Test(driver_lines, what_workers_leave_out_is_said)
+WORLD_TEST(driver_lines, what_workers_leave_out_is_said, serve)
 {
 	const struct fw_logs *logs;
-	struct world w;
 
-	serve(&w);
-	writes(&w, "", 77);
-	logs = ask(&w, 3, (struct fw_watch_logs){.name = "app"});
+	writes(w, "", 77);
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app"});
 	cr_assert_not_null(logs);
 	assert_has(logs->rows[logs->count - 1].text,
 		   "77 lines of f1 are left out here: they came too fast");
 	cr_expect_eq(logs->rows[logs->count - 1].level, FRAGI_LOG_WARN);
-	world_fini(&w);
 }
 
-Test(driver_lines, lines_of_another_workers_host_are_not_heard)
+WORLD_TEST(driver_lines, lines_of_another_workers_host_are_not_heard, serve)
 {
 	struct fw_line line = {
 		.level = FRAGI_LOG_INFO, .fragment = "f1", .op = "tx", .text = "forged"};
 	struct fw_message message = {.kind = FW_HOST_LINES, .run = 1, .host = 1, .epoch = 1};
 	const struct fw_logs *logs;
-	struct world w;
 
-	serve(&w);
 	message.host_lines = (struct fw_host_lines){&line, 1, 0};
-	say(&w, 2, &message);
-	logs = ask(&w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1"});
+	say(w, 2, &message);
+	logs = ask(w, 3, (struct fw_watch_logs){.name = "app", .fragment = "f1"});
 	cr_assert_not_null(logs);
 	cr_expect_eq(logs->count, 0);
-	world_fini(&w);
 }
 
-Test(driver_lines, an_application_that_is_not_known_has_none)
+WORLD_TEST(driver_lines, an_application_that_is_not_known_has_none, serve)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	serve(&w);
-	cr_expect_null(ask(&w, 3, (struct fw_watch_logs){.name = "nobody", .follow = true}));
-	m = taken(&w, CLIENT, FW_ANSWER);
+	cr_expect_null(ask(w, 3, (struct fw_watch_logs){.name = "nobody", .follow = true}));
+	m = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
-	world_fini(&w);
 }
 
 Test(driver_lines, memory_that_is_short_costs_lines_and_no_application)

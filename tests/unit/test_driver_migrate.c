@@ -74,189 +74,165 @@ static void ends_on(struct world *w, uint64_t connection)
 	cr_assert(w->ended, "%s", w->log);
 }
 
-Test(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over)
+WORLD_TEST(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over, NULL)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	runs(&w, "10s", true);
-	pass_beating(&w, SECOND, 1, 3);
-	say_stats(&w, 2, 2, false, 0, 5); /* some of them */
-	lose(&w, 2);
-	cr_expect_str_eq(w.errors, "");
-	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
+	runs(w, "10s", true);
+	pass_beating(w, SECOND, 1, 3);
+	say_stats(w, 2, 2, false, 0, 5); /* some of them */
+	lose(w, 2);
+	cr_expect_str_eq(w->errors, "");
+	cr_expect_null(taken(w, 1, FW_HOST_KILL));
 	/* It was heard 0 s ago. */
-	pass_without_b(&w, LEASE + RATES - 100 * MS);
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE), "it may still run");
-	pass_without_b(&w, 100 * MS);
-	create = taken(&w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	pass_without_b(w, LEASE + RATES - 100 * MS);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it may still run");
+	pass_without_b(w, 100 * MS);
+	create = taken(w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_eq(create->epoch, 2);
 	cr_expect_eq(create->create.lease_ns, LEASE);
 	cr_expect(create->create.is_moved);
 	cr_expect_eq(create->create.restarts, 1);
 	speaking_epoch[2] = 2;
-	say_prepared(&w, 3, 2, "f2", false);
-	cr_assert_not_null(taken(&w, 1, FW_HOST_WIRE));
-	say_result(&w, 3, 2, FW_HOST_WIRED);
-	say_result(&w, 3, 2, FW_HOST_STARTED);
-	assert_has(w.log, "f2 runs again on worker c, epoch 2");
-	ends_on(&w, 3);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	assert_has(w.json, "\"sent\": 20, \"delivered\": 17");
-	assert_has(w.json, "\"lost\": 3, \"in_flight\": 0, \"exact\": false");
-	assert_has(w.json,
+	say_prepared(w, 3, 2, "f2", false);
+	cr_assert_not_null(taken(w, 1, FW_HOST_WIRE));
+	say_result(w, 3, 2, FW_HOST_WIRED);
+	say_result(w, 3, 2, FW_HOST_STARTED);
+	assert_has(w->log, "f2 runs again on worker c, epoch 2");
+	ends_on(w, 3);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+	assert_has(w->json, "\"sent\": 20, \"delivered\": 17");
+	assert_has(w->json, "\"lost\": 3, \"in_flight\": 0, \"exact\": false");
+	assert_has(w->json,
 		   "\"lost_because\": \"worker b at 10.0.0.9:1, which ran f2, was lost: reset\"");
-	assert_has(w.json, "\"worker\": \"c\"");
-	world_fini(&w);
+	assert_has(w->json, "\"worker\": \"c\"");
 }
 
 /* The lease is counted from the last BEAT, not from when the worker is given up. */
-Test(driver_migrate, a_silent_worker_has_used_up_some_of_its_lease)
+WORLD_TEST(driver_migrate, a_silent_worker_has_used_up_some_of_its_lease, NULL)
 {
-	struct world w;
-
-	runs(&w, "10s", true);
-	pass_beating(&w, SECOND, 1, 3);
-	pass_without_b(&w, 3 * SECOND);
-	assert_has(w.log, "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard");
-	pass_without_b(&w, LEASE + RATES - 3 * SECOND - 100 * MS);
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
-	pass_without_b(&w, 100 * MS);
-	runs_on(&w, 3, 2);
-	world_fini(&w);
+	runs(w, "10s", true);
+	pass_beating(w, SECOND, 1, 3);
+	pass_without_b(w, 3 * SECOND);
+	assert_has(w->log, "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard");
+	pass_without_b(w, LEASE + RATES - 3 * SECOND - 100 * MS);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
+	pass_without_b(w, 100 * MS);
+	runs_on(w, 3, 2);
 }
 
-Test(driver_migrate, without_a_lease_nothing_is_waited_for)
+WORLD_TEST(driver_migrate, without_a_lease_nothing_is_waited_for, NULL)
 {
-	struct world w;
-
-	runs(&w, "0s", true);
-	lose(&w, 2);
-	runs_on(&w, 3, 2);
-	ends_on(&w, 3);
-	world_fini(&w);
+	runs(w, "0s", true);
+	lose(w, 2);
+	runs_on(w, 3, 2);
+	ends_on(w, 3);
 }
 
-Test(driver_migrate, where_no_worker_fits_it_waits_for_one)
+WORLD_TEST(driver_migrate, where_no_worker_fits_it_waits_for_one, NULL)
 {
-	struct world w;
-
-	runs(&w, "0s", false);
-	lose(&w, 2);
-	assert_has(w.log,
+	runs(w, "0s", false);
+	lose(w, 2);
+	assert_has(w->log,
 		   "f2 waits for a worker: no live worker names it, and none takes whatever fits");
-	pass_beating(&w, 60 * SECOND, 1, 1);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	spare_comes(&w);
-	runs_on(&w, 3, 2);
-	ends_on(&w, 3);
-	world_fini(&w);
+	pass_beating(w, 60 * SECOND, 1, 1);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	spare_comes(w);
+	runs_on(w, 3, 2);
+	ends_on(w, 3);
 }
 
-Test(driver_migrate, a_stop_does_not_wait_for_a_worker)
+WORLD_TEST(driver_migrate, a_stop_does_not_wait_for_a_worker, NULL)
 {
-	struct world w;
-
-	runs(&w, "1h", true);
-	lose(&w, 2);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_stats(&w, 1, 1, true, 20, 0);
-	say_exit(&w, 1, 1, 0, 0, "");
-	cr_expect(w.ended, "%s", w.log);
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
-	world_fini(&w);
+	runs(w, "1h", true);
+	lose(w, 2);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_stats(w, 1, 1, true, 20, 0);
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_expect(w->ended, "%s", w->log);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
 }
 
 /* Its host has surely ended. */
-Test(driver_migrate, a_worker_that_is_told_to_end_is_not_waited_for)
+WORLD_TEST(driver_migrate, a_worker_that_is_told_to_end_is_not_waited_for, NULL)
 {
 	struct fw_message message;
-	struct world w;
 
-	runs(&w, "1h", true);
+	runs(w, "1h", true);
 	message = of_host(FW_HOST_EXIT, 2);
 	message.exit.asked = true;
 	message.exit.failure = (struct fw_failure){FRAGI_FAILURE_WORKER_LOST, "told to end", ""};
-	say(&w, 2, &message);
-	runs_on(&w, 3, 2);
-	world_fini(&w);
+	say(w, 2, &message);
+	runs_on(w, 3, 2);
 }
 
-Test(driver_migrate, it_stays_where_what_it_saved_is_as_long_as_that_works)
+WORLD_TEST(driver_migrate, it_stays_where_what_it_saved_is_as_long_as_that_works, NULL)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	runs(&w, "1h", true);
-	say_exit(&w, 2, 2, 139, 11, "it crashed");
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	runs(w, "1h", true);
+	say_exit(w, 2, 2, 139, 11, "it crashed");
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_not(create->create.is_moved);
 	speaking_epoch[2] = 2;
-	say_exit(&w, 2, 2, 3, 0, "cannot start a host: out of processes");
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	pass_beating(&w, SECOND, 1, 3);
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	runs_on(&w, 3, 3);
-	world_fini(&w);
+	say_exit(w, 2, 2, 3, 0, "cannot start a host: out of processes");
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	pass_beating(w, SECOND, 1, 3);
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	runs_on(w, 3, 3);
 }
 
 /* What its first worker knows of it is older than what has been lost with the other one. */
-Test(driver_migrate, a_host_that_comes_back_has_moved_though_the_worker_between_is_lost)
+WORLD_TEST(driver_migrate, a_host_that_comes_back_has_moved_though_the_worker_between_is_lost, NULL)
 {
 	const struct fw_message *create, *past;
-	struct world w;
 
-	runs(&w, "0s", true);
-	say_exit(&w, 2, 2, 139, 11, "it crashed");
-	cr_assert_not_null(taken(&w, 2, FW_HOST_CREATE));
+	runs(w, "0s", true);
+	say_exit(w, 2, 2, 139, 11, "it crashed");
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE));
 	speaking_epoch[2] = 2;
-	say_exit(&w, 2, 2, 3, 0, "cannot start a host: out of processes");
-	pass_beating(&w, SECOND, 1, 3);
-	runs_on(&w, 3, 3);
-	pass_beating(&w, 61 * SECOND, 1, 3);
-	lose(&w, 3);
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	say_exit(w, 2, 2, 3, 0, "cannot start a host: out of processes");
+	pass_beating(w, SECOND, 1, 3);
+	runs_on(w, 3, 3);
+	pass_beating(w, 61 * SECOND, 1, 3);
+	lose(w, 3);
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_eq(create->epoch, 4);
 	cr_expect_eq(create->create.restarts, 3);
 	cr_expect(create->create.is_moved);
-	past = taken(&w, 2, FW_HOST_PAST);
+	past = taken(w, 2, FW_HOST_PAST);
 	cr_assert_not_null(past);
 	cr_expect_eq(past->epoch, 4);
-	world_fini(&w);
 }
 
-Test(driver_migrate, lost_workers_count_as_failures)
+WORLD_TEST(driver_migrate, lost_workers_count_as_failures, NULL)
 {
-	struct world w;
-
-	runs(&w, "0s", true);
-	lose(&w, 2);
-	runs_on(&w, 3, 2);
-	hello(&w, 4, "d", "f2");
-	lose(&w, 3);
-	pass_beating(&w, SECOND, 1, 1);
-	beat(&w, 4);
-	runs_on(&w, 4, 3);
-	lose(&w, 4);
-	assert_has(w.errors, "f2 on worker d failed again after 2 restarts within 60.0 s");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	say_exit(&w, 1, 1, 137, 9, "");
-	assert_has(w.json, "\"code\": \"worker_lost\"");
-	world_fini(&w);
+	runs(w, "0s", true);
+	lose(w, 2);
+	runs_on(w, 3, 2);
+	hello(w, 4, "d", "f2");
+	lose(w, 3);
+	pass_beating(w, SECOND, 1, 1);
+	beat(w, 4);
+	runs_on(w, 4, 3);
+	lose(w, 4);
+	assert_has(w->errors, "f2 on worker d failed again after 2 restarts within 60.0 s");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	say_exit(w, 1, 1, 137, 9, "");
+	assert_has(w->json, "\"code\": \"worker_lost\"");
 }
 
-Test(driver_migrate, a_worker_that_knows_no_leases_gets_none)
+WORLD_TEST(driver_migrate, a_worker_that_knows_no_leases_gets_none, NULL)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 	const char *fragments[] = {"f2"};
-	struct world w;
 
-	runs(&w, "10s", false);
+	runs(w, "10s", false);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					  .minor = DRV_LEASES_MINOR - 1,
 					  .role = FW_ROLE_WORKER,
@@ -267,63 +243,57 @@ Test(driver_migrate, a_worker_that_knows_no_leases_gets_none)
 					  .fragments = fragments,
 					  .fragment_count = 1,
 					  .cores = 64};
-	say(&w, 3, &message);
-	lose(&w, 2);
-	pass_without_b(&w, LEASE + SECOND);
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
-	assert_has(w.log, "worker old is nearest: it is of an older frag, which knows no leases");
-	world_fini(&w);
+	say(w, 3, &message);
+	lose(w, 2);
+	pass_without_b(w, LEASE + SECOND);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
+	assert_has(w->log, "worker old is nearest: it is of an older frag, which knows no leases");
 }
 
-Test(driver_migrate, a_beat_says_what_was_heard_last)
+WORLD_TEST(driver_migrate, a_beat_says_what_was_heard_last, world_init)
 {
 	struct fw_message message = {.kind = FW_BEAT, .beat.sent_ns = 4711};
 	const struct fw_message *answer = NULL, *next;
-	struct world w;
 
-	world_init(&w);
-	hello(&w, 1, "a", NULL);
-	say(&w, 1, &message);
-	pass(&w, 300 * MS);
-	while ((next = taken(&w, 1, FW_BEAT)) != NULL)
+	hello(w, 1, "a", NULL);
+	say(w, 1, &message);
+	pass(w, 300 * MS);
+	while ((next = taken(w, 1, FW_BEAT)) != NULL)
 		answer = next;
 	cr_assert_not_null(answer);
 	cr_expect_eq(answer->beat.heard_ns, 4711);
 	cr_expect_not(answer->beat.leaves);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
-	answer = taken(&w, 1, FW_BEAT);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
+	answer = taken(w, 1, FW_BEAT);
 	cr_assert_not_null(answer);
 	cr_expect_eq(answer->beat.heard_ns, 4711);
 	cr_expect(answer->beat.leaves);
-	world_fini(&w);
 }
 
 /* It failed when its worker was lost, and somebody starts it anew. */
-Test(driver_migrate, another_run_of_the_name_waits_for_the_lease_too)
+WORLD_TEST(driver_migrate, another_run_of_the_name_waits_for_the_lease_too, NULL)
 {
 	char text[1024];
-	struct world w;
 
-	runs(&w, "10s", true);
-	w.many_end = true;
-	pass_beating(&w, SECOND, 1, 3);
-	lose(&w, 2);
-	lose(&w, 1); /* which is the end: f1 is not migrated */
+	runs(w, "10s", true);
+	w->many_end = true;
+	pass_beating(w, SECOND, 1, 3);
+	lose(w, 2);
+	lose(w, 1); /* which is the end: f1 is not migrated */
 	snprintf(text, sizeof(text), graph, "10s");
-	app(&w, text);
-	hello(&w, 4, "d", "f1");
-	assert_has(w.log, "a host of its last run may still run on a worker that is out of reach");
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
+	app(w, text);
+	hello(w, 4, "d", "f1");
+	assert_has(w->log, "a host of its last run may still run on a worker that is out of reach");
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
 	for (int64_t i = 0; i < (LEASE + RATES) / (100 * MS) - 1; i++) {
-		pass(&w, 100 * MS);
-		beat(&w, 3);
-		beat(&w, 4);
+		pass(w, 100 * MS);
+		beat(w, 3);
+		beat(w, 4);
 	}
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE));
-	pass(&w, 100 * MS);
-	cr_expect_not_null(taken(&w, 3, FW_HOST_CREATE));
-	cr_expect_not_null(taken(&w, 4, FW_HOST_CREATE));
-	world_fini(&w);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE));
+	pass(w, 100 * MS);
+	cr_expect_not_null(taken(w, 3, FW_HOST_CREATE));
+	cr_expect_not_null(taken(w, 4, FW_HOST_CREATE));
 }
 
 /* b is drained, c has prepared f2, and the process on b is to drain. */
@@ -340,43 +310,39 @@ static void is_being_moved(struct world *w, const char *lease)
 	cr_assert_not_null(taken(w, 2, FW_HOST_STOP), "%s", w->log);
 }
 
-Test(driver_migrate, a_worker_that_is_lost_while_its_host_moves_is_waited_for_too)
+WORLD_TEST(driver_migrate, a_worker_that_is_lost_while_its_host_moves_is_waited_for_too, NULL)
 {
 	const struct fw_message *kill, *create;
-	struct world w;
 
-	is_being_moved(&w, "10s");
-	lose(&w, 2);
-	kill = taken(&w, 3, FW_HOST_KILL);
-	cr_assert_not_null(kill, "what was prepared is not used: %s", w.log);
+	is_being_moved(w, "10s");
+	lose(w, 2);
+	kill = taken(w, 3, FW_HOST_KILL);
+	cr_assert_not_null(kill, "what was prepared is not used: %s", w->log);
 	cr_expect_eq(kill->epoch, 2);
-	say_exit(&w, 3, 2, 137, 9, "");
-	pass_without_b(&w, LEASE + RATES - 100 * MS);
-	cr_expect_null(taken(&w, 3, FW_HOST_CREATE), "it may still run");
-	pass_without_b(&w, 200 * MS);
-	create = taken(&w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	say_exit(w, 3, 2, 137, 9, "");
+	pass_without_b(w, LEASE + RATES - 100 * MS);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it may still run");
+	pass_without_b(w, 200 * MS);
+	create = taken(w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_gt(create->epoch, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-Test(driver_migrate, a_host_whose_new_worker_is_lost_while_it_moves_starts_where_it_was)
+WORLD_TEST(driver_migrate, a_host_whose_new_worker_is_lost_while_it_moves_starts_where_it_was, NULL)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	is_being_moved(&w, "10s");
-	lose(&w, 3);
+	is_being_moved(w, "10s");
+	lose(w, 3);
 	speaking_epoch[2] = 1;
-	say_event(&w, 2, 2, FW_STATE_DONE, "");
-	say_stats(&w, 2, 2, true, 0, 5);
-	say_exit(&w, 2, 2, 0, 0, "");
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	say_stats(w, 2, 2, true, 0, 5);
+	say_exit(w, 2, 2, 0, 0, "");
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_gt(create->epoch, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
 #define HERE "boot.net.user.7"
@@ -436,18 +402,15 @@ static void chain_runs(struct world *w)
 }
 
 /* f2 has to share the memory of both. */
-Test(driver_migrate, none_goes_where_another_that_waits_for_a_worker_cannot_follow)
+WORLD_TEST(driver_migrate, none_goes_where_another_that_waits_for_a_worker_cannot_follow,
+	   chain_runs)
 {
-	struct world w;
-
-	chain_runs(&w);
-	lose(&w, 2);
-	lose(&w, 3);
-	hello_by_memory(&w, 4, "d", NULL, ELSEWHERE);
-	cr_expect_null(taken(&w, 4, FW_HOST_CREATE), "%s", w.log);
-	hello_by_memory(&w, 5, "e", NULL, HERE);
-	cr_expect_not_null(taken(&w, 5, FW_HOST_CREATE), "%s", w.log);
-	cr_expect_not_null(taken(&w, 5, FW_HOST_CREATE), "%s", w.log);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	lose(w, 2);
+	lose(w, 3);
+	hello_by_memory(w, 4, "d", NULL, ELSEWHERE);
+	cr_expect_null(taken(w, 4, FW_HOST_CREATE), "%s", w->log);
+	hello_by_memory(w, 5, "e", NULL, HERE);
+	cr_expect_not_null(taken(w, 5, FW_HOST_CREATE), "%s", w->log);
+	cr_expect_not_null(taken(w, 5, FW_HOST_CREATE), "%s", w->log);
+	cr_expect_str_eq(w->errors, "");
 }

@@ -90,151 +90,133 @@ static void ends(struct world *w)
 	cr_assert(w->ended, "%s", w->log);
 }
 
-Test(driver_move, a_host_goes_on_where_it_was_moved_to_and_nothing_is_lost)
+WORLD_TEST(driver_move, a_host_goes_on_where_it_was_moved_to_and_nothing_is_lost, move_begins)
 {
 	const struct fw_message *m, *again;
-	struct world w;
 
-	move_begins(&w);
-	new_is_prepared(&w);
-	m = taken(&w, 2, FW_HOST_STOP);
+	new_is_prepared(w);
+	m = taken(w, 2, FW_HOST_STOP);
 	cr_assert_not_null(m);
 	cr_expect(m->stop.drain_ns > 0 && m->stop.starts_again);
-	m = taken(&w, 1, FW_HOST_SUSPEND);
+	m = taken(w, 1, FW_HOST_SUSPEND);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->suspend.peer, 2);
 	cr_expect_eq(m->suspend.peer_epoch, 1);
-	cr_expect_null(taken(&w, NEW, FW_HOST_WIRE), "the old one runs yet");
-	old_has_drained(&w);
-	m = taken(&w, 2, FW_HOST_STOP);
+	cr_expect_null(taken(w, NEW, FW_HOST_WIRE), "the old one runs yet");
+	old_has_drained(w);
+	m = taken(w, 2, FW_HOST_STOP);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->stop.drain_ns, 0);
-	cr_expect_null(taken(&w, NEW, FW_HOST_WIRE), "the old one lives yet");
-	old_ends(&w);
-	m = taken(&w, NEW, FW_HOST_WIRE);
-	again = taken(&w, 1, FW_HOST_WIRE);
+	cr_expect_null(taken(w, NEW, FW_HOST_WIRE), "the old one lives yet");
+	old_ends(w);
+	m = taken(w, NEW, FW_HOST_WIRE);
+	again = taken(w, 1, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_assert_not_null(again);
 	cr_expect_eq(m->epoch, 2);
 	cr_expect_eq(again->wire.peers[0].epoch, 2);
 	cr_expect_arr_eq(m->wire.edges[0].token, again->wire.edges[0].token, FW_TOKEN_BYTES);
-	new_runs(&w);
-	assert_has(w.log, "f2 runs again on worker c, epoch 2");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	ends(&w);
-	assert_has(w.json, "\"sent\": 12, \"delivered\": 12");
-	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
-	assert_has(w.json, "\"worker\": \"c\"");
-	assert_has(w.json, "\"epoch\": 2, \"restarts\": 0");
-	cr_expect_eq(drv_core_placed(w.core), 0);
-	world_fini(&w);
+	new_runs(w);
+	assert_has(w->log, "f2 runs again on worker c, epoch 2");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	ends(w);
+	assert_has(w->json, "\"sent\": 12, \"delivered\": 12");
+	assert_has(w->json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
+	assert_has(w->json, "\"worker\": \"c\"");
+	assert_has(w->json, "\"epoch\": 2, \"restarts\": 0");
+	cr_expect_eq(drv_core_placed(w->core), 0);
 }
 
-Test(driver_move, what_cannot_be_prepared_elsewhere_runs_on)
+WORLD_TEST(driver_move, what_cannot_be_prepared_elsewhere_runs_on, move_begins)
 {
 	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "no libx.so", ""};
 	const struct fw_message *reply;
 	struct fw_message failed;
-	struct world w;
 
-	move_begins(&w);
 	speaking_epoch[2] = 2;
 	failed = of_host(FW_HOST_PREPARED, 2);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
-	say(&w, NEW, &failed);
-	cr_expect_not_null(taken(&w, NEW, FW_HOST_KILL));
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
-	cr_expect_null(taken(&w, 1, FW_HOST_SUSPEND));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	cr_expect_eq(drv_core_load(w.core), 2 * FRAGI_AMOUNT_ONE,
+	say(w, NEW, &failed);
+	cr_expect_not_null(taken(w, NEW, FW_HOST_KILL));
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_placed(w->core), 2);
+	cr_expect_eq(drv_core_load(w->core), 2 * FRAGI_AMOUNT_ONE,
 		     "the place elsewhere is given back");
-	forget_requests(&w, NEW);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	cr_expect_null(taken(&w, NEW, FW_HOST_CREATE), "it is not tried again at once");
-	say(&w, CLIENT,
+	forget_requests(w, NEW);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_expect_null(taken(w, NEW, FW_HOST_CREATE), "it is not tried again at once");
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_REQUEST,
 				 .seq = 2,
 				 .request = {.what = FW_REQUEST_STATE, .worker = "b"}});
-	reply = taken(&w, CLIENT, FW_REPLY);
+	reply = taken(w, CLIENT, FW_REPLY);
 	cr_assert_not_null(reply);
 	cr_assert_eq(reply->reply.applications[0].host_count, 1, "only those of that worker");
 	cr_expect_str_eq(reply->reply.applications[0].hosts[0].stays,
 			 "worker c could not prepare it: no libx.so");
-	world_fini(&w);
 }
 
-Test(driver_move, a_worker_that_takes_over_and_is_lost_changes_nothing_before_it_was_prepared)
+WORLD_TEST(driver_move, a_worker_that_takes_over_and_is_lost_changes_nothing_before_it_was_prepared,
+	   move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	world_fini(&w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_placed(w->core), 2);
 }
 
-Test(driver_move, parameters_that_change_meanwhile_make_another_process)
+WORLD_TEST(driver_move, parameters_that_change_meanwhile_make_another_process, move_begins)
 {
 	struct fw_message done = of_host(FW_HOST_SET_DONE, 2);
 	const struct fw_message *m;
-	struct world w;
 
-	move_begins(&w);
-	say(&w, CLIENT,
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_SET, .seq = 10, .set = {"app", "f2.rx.value=4"}});
-	m = taken(&w, 2, FW_HOST_SET);
-	cr_assert_not_null(m, "%s", w.log);
+	m = taken(w, 2, FW_HOST_SET);
+	cr_assert_not_null(m, "%s", w->log);
 	done.epoch = 1;
 	done.host_set_done.number = m->host_set.number;
-	say(&w, 2, &done);
-	new_is_prepared(&w);
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP), "the new one has the old value");
-	m = taken(&w, NEW, FW_HOST_KILL);
-	cr_assert_not_null(m, "%s", w.log);
+	say(w, 2, &done);
+	new_is_prepared(w);
+	cr_expect_null(taken(w, 2, FW_HOST_STOP), "the new one has the old value");
+	m = taken(w, NEW, FW_HOST_KILL);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect_eq(m->epoch, 2);
-	m = taken(&w, NEW, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w.log);
+	m = taken(w, NEW, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect_eq(m->epoch, 3);
 	speaking_epoch[2] = 3;
-	say_prepared(&w, NEW, 2, "f2", false);
-	cr_expect_not_null(taken(&w, 2, FW_HOST_STOP), "%s", w.log);
-	world_fini(&w);
+	say_prepared(w, NEW, 2, "f2", false);
+	cr_expect_not_null(taken(w, 2, FW_HOST_STOP), "%s", w->log);
 }
 
-Test(driver_move, one_that_is_lost_later_is_started_anew_where_it_was)
+WORLD_TEST(driver_move, one_that_is_lost_later_is_started_anew_where_it_was, move_begins)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	move_begins(&w);
-	new_is_prepared(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
-	old_has_drained(&w);
-	old_ends(&w);
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	new_is_prepared(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	old_has_drained(w);
+	old_ends(w);
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_gt(create->epoch, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
 /* Nobody can tell any more what it had got. */
-Test(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is_the_cause)
+WORLD_TEST(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is_the_cause,
+	   move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_is_prepared(&w);
-	old_has_drained(&w);
-	pass_beating(&w, 2 * SECOND + 300 * MS, 1, NEW);
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL), "%s", w.log);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
-	assert_has(w.log, "which ran f2, was lost: reset");
-	world_fini(&w);
+	new_is_prepared(w);
+	old_has_drained(w);
+	pass_beating(w, 2 * SECOND + 300 * MS, 1, NEW);
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING, "%s", w->log);
+	assert_has(w->log, "which ran f2, was lost: reset");
 }
 
 /* The new process is the host, and is wired. */
@@ -248,69 +230,54 @@ static void new_takes_over(struct world *w)
 	cr_assert_not_null(taken(w, NEW, FW_HOST_WIRE), "%s", w->log);
 }
 
-Test(driver_move, a_broken_link_to_the_new_process_is_no_cause_before_its_end_was_awaited)
+WORLD_TEST(driver_move, a_broken_link_to_the_new_process_is_no_cause_before_its_end_was_awaited,
+	   new_takes_over)
 {
-	struct world w;
-
-	new_takes_over(&w);
-	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
-	cr_expect_str_eq(w.errors, "");
-	say_exit(&w, NEW, 2, 137, 9, "fraghost 102 was killed");
-	assert_has(w.errors, "fraghost 102 was killed");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	world_fini(&w);
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
+	cr_expect_str_eq(w->errors, "");
+	say_exit(w, NEW, 2, 137, 9, "fraghost 102 was killed");
+	assert_has(w->errors, "fraghost 102 was killed");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
 }
 
-Test(driver_move, a_broken_link_to_a_new_process_that_lives_is_the_cause)
+WORLD_TEST(driver_move, a_broken_link_to_a_new_process_that_lives_is_the_cause, new_takes_over)
 {
-	struct world w;
-
-	new_takes_over(&w);
-	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
-	pass_beating(&w, 2 * SECOND, 1, NEW);
-	assert_has(w.errors,
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "its data link broke");
+	pass_beating(w, 2 * SECOND, 1, NEW);
+	assert_has(w->errors,
 		   "the data link between f1 on worker a and f2 on worker c was lost, while");
-	world_fini(&w);
 }
 
-Test(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes)
+WORLD_TEST(driver_move, a_stop_waits_for_a_host_that_is_between_two_processes, move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_is_prepared(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
-	old_has_drained(&w);
-	old_ends(&w);
-	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
-	new_runs(&w);
-	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP));
-	cr_expect_not_null(taken(&w, NEW, FW_HOST_STOP));
-	ends(&w);
-	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
-	world_fini(&w);
+	new_is_prepared(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_expect_null(taken(w, 1, FW_HOST_STOP));
+	old_has_drained(w);
+	old_ends(w);
+	cr_expect_null(taken(w, 1, FW_HOST_STOP));
+	new_runs(w);
+	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
+	cr_expect_not_null(taken(w, NEW, FW_HOST_STOP));
+	ends(w);
+	assert_has(w->json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
 }
 
 /* As with ^C in a terminal: the workers get it too. */
-Test(driver_move, a_worker_that_ends_while_a_stop_waits_for_a_move_is_no_failure)
+WORLD_TEST(driver_move, a_worker_that_ends_while_a_stop_waits_for_a_move_is_no_failure, move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_is_prepared(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	old_has_drained(&w);
-	old_ends(&w);
+	new_is_prepared(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	old_has_drained(w);
+	old_ends(w);
 	speaking_epoch[2] = 2;
-	say_exit(&w, NEW, 2, 0, 0, "");
-	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP), "%s", w.log);
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_stats(&w, 1, 1, true, 12, 0);
-	say_exit(&w, 1, 1, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	assert_has(w.json, "\"stopped\"");
-	world_fini(&w);
+	say_exit(w, NEW, 2, 0, 0, "");
+	cr_expect_not_null(taken(w, 1, FW_HOST_STOP), "%s", w->log);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_stats(w, 1, 1, true, 12, 0);
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	assert_has(w->json, "\"stopped\"");
 }
 
 /* The same, when the new process is gone, and the host is to be started anew where it was. */
@@ -335,73 +302,60 @@ static void is_stopped(struct world *w)
 	assert_has(w->json, "\"stopped\"");
 }
 
-Test(driver_move, a_worker_that_leaves_instead_of_starting_anew_for_a_stop_is_no_failure)
+WORLD_TEST(driver_move, a_worker_that_leaves_instead_of_starting_anew_for_a_stop_is_no_failure,
+	   stop_while_started_anew)
 {
-	struct world w;
-
-	stop_while_started_anew(&w);
-	say(&w, 2, &(struct fw_message){.kind = FW_LEAVE, .leave = {"it was told to end"}});
-	is_stopped(&w);
-	world_fini(&w);
+	say(w, 2, &(struct fw_message){.kind = FW_LEAVE, .leave = {"it was told to end"}});
+	is_stopped(w);
 }
 
-Test(driver_move, a_worker_that_ends_and_refuses_to_start_anew_for_a_stop_is_no_failure)
+WORLD_TEST(driver_move, a_worker_that_ends_and_refuses_to_start_anew_for_a_stop_is_no_failure,
+	   stop_while_started_anew)
 {
 	struct fw_message refusal;
-	struct world w;
 
-	stop_while_started_anew(&w);
 	speaking_epoch[2] = 3;
 	refusal = of_host(FW_HOST_EXIT, 2);
 	refusal.exit = (struct fw_host_exit){
 		.exit_code = 3,
 		.failure = {FRAGI_FAILURE_WORKER_BUSY, "worker b has been told to end", ""},
 	};
-	say(&w, 2, &refusal);
-	is_stopped(&w);
-	world_fini(&w);
+	say(w, 2, &refusal);
+	is_stopped(w);
 }
 
-Test(driver_move, a_second_stop_does_not_wait)
+WORLD_TEST(driver_move, a_second_stop_does_not_wait, move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_is_prepared(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	new_is_prepared(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 	for (uint64_t c = 1; c <= NEW; c++)
-		cr_expect_not_null(taken(&w, c, FW_HOST_KILL));
-	world_fini(&w);
+		cr_expect_not_null(taken(w, c, FW_HOST_KILL));
 }
 
-Test(driver_move, what_operators_have_saved_goes_along)
+WORLD_TEST(driver_move, what_operators_have_saved_goes_along, move_begins)
 {
 	struct fw_message saved;
 	const struct fw_message *m;
-	struct world w;
 
-	move_begins(&w);
-	new_is_prepared(&w);
-	old_has_drained(&w);
+	new_is_prepared(w);
+	old_has_drained(w);
 	saved = of_host(FW_HOST_SAVED, 2);
 	saved.saved = (struct fw_host_saved){64, "state", 5};
-	say(&w, 2, &saved);
-	old_ends(&w);
-	m = taken(&w, NEW, FW_HOST_SAVED);
+	say(w, 2, &saved);
+	old_ends(w);
+	m = taken(w, NEW, FW_HOST_SAVED);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->epoch, 2);
 	cr_expect_eq(m->saved.offset, 64);
 	cr_expect(m->saved.size == 5 && memcmp(m->saved.bytes, "state", 5) == 0);
-	world_fini(&w);
 }
 
-Test(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs)
+WORLD_TEST(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs, NULL)
 {
 	struct fw_message old = {.kind = FW_HELLO, .seq = 1};
-	struct world w;
 
-	runs(&w, two_fragments);
+	runs(w, two_fragments);
 	old.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 				      .minor = DRV_MOVES_MINOR - 1,
 				      .role = FW_ROLE_WORKER,
@@ -410,12 +364,11 @@ Test(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs)
 				      .worker_address = "127.0.0.1",
 				      .version = "older",
 				      .cores = 64};
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
-	say(&w, NEW + 1, &old);
-	drain(&w, "b");
-	cr_expect_null(taken(&w, NEW + 1, FW_HOST_CREATE));
-	assert_has(w.log, "f2 stays on worker b, which is drained: no worker fits f2");
-	world_fini(&w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	say(w, NEW + 1, &old);
+	drain(w, "b");
+	cr_expect_null(taken(w, NEW + 1, FW_HOST_CREATE));
+	assert_has(w->log, "f2 stays on worker b, which is drained: no worker fits f2");
 }
 
 /* The new process of f2 cannot reach f1, which has crashed: the report of that is on its way. */
@@ -434,105 +387,90 @@ static void new_finds_its_neighbour_dead(struct world *w)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 }
 
-Test(driver_move, a_neighbour_that_crashes_meanwhile_is_the_cause)
+WORLD_TEST(driver_move, a_neighbour_that_crashes_meanwhile_is_the_cause, move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_finds_its_neighbour_dead(&w);
-	say_exit(&w, 1, 1, 139, 11, CRASH);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	assert_has(w.log, CRASH);
-	cr_expect_null(strstr(w.log, "its data link broke"), "%s", w.log);
-	world_fini(&w);
+	new_finds_its_neighbour_dead(w);
+	say_exit(w, 1, 1, 139, 11, CRASH);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	assert_has(w->log, CRASH);
+	cr_expect_null(strstr(w->log, "its data link broke"), "%s", w->log);
 }
 
-Test(driver_move, what_cannot_be_wired_is_the_cause_when_no_other_shows)
+WORLD_TEST(driver_move, what_cannot_be_wired_is_the_cause_when_no_other_shows, move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_finds_its_neighbour_dead(&w);
-	pass_beating(&w, 500 * MS, 1, NEW);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	assert_has(w.log, "its data link broke");
-	world_fini(&w);
+	new_finds_its_neighbour_dead(w);
+	pass_beating(w, 500 * MS, 1, NEW);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	assert_has(w->log, "its data link broke");
 }
 
 /* Both are between two processes, and each is wired to the other's next one. */
-Test(driver_move, a_neighbour_that_is_started_again_does_not_wait_for_the_move_to_end)
+WORLD_TEST(driver_move, a_neighbour_that_is_started_again_does_not_wait_for_the_move_to_end, NULL)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	move_begins_of(&w, restarting);
-	new_is_prepared(&w);
-	old_has_drained(&w);
-	old_ends(&w);
-	cr_assert_not_null(taken(&w, NEW, FW_HOST_WIRE));
-	while (taken(&w, 1, FW_HOST_WIRE) != NULL)
+	move_begins_of(w, restarting);
+	new_is_prepared(w);
+	old_has_drained(w);
+	old_ends(w);
+	cr_assert_not_null(taken(w, NEW, FW_HOST_WIRE));
+	while (taken(w, 1, FW_HOST_WIRE) != NULL)
 		;
-	say_exit(&w, 1, 1, 139, 11, CRASH);
-	m = taken(&w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w.log);
+	say_exit(w, 1, 1, 139, 11, CRASH);
+	m = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w->log);
 	speaking_epoch[1] = m->epoch;
-	say_prepared(&w, 1, 1, "f1", true);
-	cr_expect_not_null(taken(&w, 1, FW_HOST_WIRE));
-	m = taken(&w, NEW, FW_HOST_WIRE);
+	say_prepared(w, 1, 1, "f1", true);
+	cr_expect_not_null(taken(w, 1, FW_HOST_WIRE));
+	m = taken(w, NEW, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->wire.peers[0].epoch, speaking_epoch[1]);
-	world_fini(&w);
 }
 
 /* The rows of a reply are bounded; that of the worker that is asked for is never left out. */
-Test(driver_move, the_row_of_a_worker_is_in_the_reply_about_it)
+WORLD_TEST(driver_move, the_row_of_a_worker_is_in_the_reply_about_it, NULL)
 {
 	static char text[1 << 19];
 	const struct fw_message *reply;
 	const uint32_t count = 3000;
 	size_t used;
-	struct world w;
 
 	used = (size_t)sprintf(text, "frag: 1\napplication: app\nfragments:\n");
 	for (uint32_t i = 0; i < count; i++)
 		used += (size_t)sprintf(text + used,
 					"  f%u: {host: h%u, operators: {tx: {type: t}}}\n", i, i);
-	world_init(&w);
-	client_hello(&w, CLIENT, "top");
-	hello(&w, 1, "a", NULL);
-	app(&w, text);
-	hello(&w, 2, "b", NULL);
-	request_state(&w, CLIENT, 2);
-	reply = taken(&w, CLIENT, FW_REPLY);
+	world_init(w);
+	client_hello(w, CLIENT, "top");
+	hello(w, 1, "a", NULL);
+	app(w, text);
+	hello(w, 2, "b", NULL);
+	request_state(w, CLIENT, 2);
+	reply = taken(w, CLIENT, FW_REPLY);
 	cr_assert_not_null(reply);
 	cr_assert_eq(reply->reply.worker_count, 0, "there are more rows than a reply has");
-	say(&w, CLIENT,
+	say(w, CLIENT,
 	    &(struct fw_message){.kind = FW_REQUEST,
 				 .seq = 3,
 				 .request = {.what = FW_REQUEST_STATE, .worker = "a"}});
-	reply = taken(&w, CLIENT, FW_REPLY);
+	reply = taken(w, CLIENT, FW_REPLY);
 	cr_assert_not_null(reply);
 	cr_assert_eq(reply->reply.worker_count, 1);
 	cr_expect_str_eq(reply->reply.workers[0].name, "a");
 	cr_expect_eq(reply->reply.workers[0].fragments, count);
-	world_fini(&w);
 }
 
-Test(driver_move, a_worker_that_is_lost_after_the_kill_of_what_does_not_end_is_the_cause)
+WORLD_TEST(driver_move, a_worker_that_is_lost_after_the_kill_of_what_does_not_end_is_the_cause,
+	   move_begins)
 {
-	struct world w;
-
-	move_begins(&w);
-	new_is_prepared(&w);
-	old_has_drained(&w);
-	for (int i = 0; i < 100 && taken(&w, 2, FW_HOST_KILL) == NULL; i++) {
-		pass(&w, 100 * MS);
-		beat(&w, 1);
-		beat(&w, 2);
-		beat(&w, NEW);
+	new_is_prepared(w);
+	old_has_drained(w);
+	for (int i = 0; i < 100 && taken(w, 2, FW_HOST_KILL) == NULL; i++) {
+		pass(w, 100 * MS);
+		beat(w, 1);
+		beat(w, 2);
+		beat(w, NEW);
 	}
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
-	assert_has(w.log, "worker b at ");
-	world_fini(&w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING, "%s", w->log);
+	assert_has(w->log, "worker b at ");
 }

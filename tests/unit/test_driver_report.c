@@ -83,22 +83,18 @@ Test(driver_report, the_first_message_is_the_earliest_on_the_drivers_node)
 }
 
 /* A cycle delivers in both hosts. */
-Test(driver_report, the_progress_counts_what_all_hosts_delivered)
+WORLD_TEST(driver_report, the_progress_counts_what_all_hosts_delivered, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_stats(&w, 1, 1, false, 1, 0);
-	say_stats(&w, 2, 2, false, 0, 1);
-	pass_beating(&w, 1100 * MS, 1, 2);
-	assert_has(w.progress, "running 1.0 s, 1 message");
-	cr_expect_null(strstr(w.progress, "messages"));
-	say_stats(&w, 1, 1, false, 9, 3);
-	say_stats(&w, 2, 2, false, 3, 8);
-	pass_beating(&w, 1100 * MS, 1, 2);
-	assert_has(w.progress, "running 2.0 s, 11 messages");
-	world_fini(&w);
+	to_running(w);
+	say_stats(w, 1, 1, false, 1, 0);
+	say_stats(w, 2, 2, false, 0, 1);
+	pass_beating(w, 1100 * MS, 1, 2);
+	assert_has(w->progress, "running 1.0 s, 1 message");
+	cr_expect_null(strstr(w->progress, "messages"));
+	say_stats(w, 1, 1, false, 9, 3);
+	say_stats(w, 2, 2, false, 3, 8);
+	pass_beating(w, 1100 * MS, 1, 2);
+	assert_has(w->progress, "running 2.0 s, 11 messages");
 }
 
 Test(driver_report, latency_needs_one_clock_and_not_one_loopback)
@@ -188,25 +184,22 @@ Test(driver_report, a_lost_end_leaves_open_what_its_policy_lets_wait)
 	}
 }
 
-Test(driver_report, rows_that_a_host_did_not_report_count_nothing)
+WORLD_TEST(driver_report, rows_that_a_host_did_not_report_count_nothing, world_init)
 {
 	struct fw_op_stats extra[] = {{.ticks = 7}, {.ticks = 9}};
 	struct table sender = table_of("f1", true);
-	struct world w;
 
-	world_init(&w);
-	run_on(&w, "block", "node", &sender);
-	say_rows(&w, 1, 1, NULL, 0, NULL, 0);
-	say_rows(&w, 2, 2, NULL, 0, extra, 2);
-	end(&w);
-	assert_has(w.json, "\"name\": \"tx\", \"type\": \"t\", \"ticks\": 0,");
-	assert_has(w.json, "\"name\": \"rx\", \"type\": \"t\", \"ticks\": 7,");
-	assert_has(w.json, "\"sent\": 0, \"delivered\": 0");
-	world_fini(&w);
+	run_on(w, "block", "node", &sender);
+	say_rows(w, 1, 1, NULL, 0, NULL, 0);
+	say_rows(w, 2, 2, NULL, 0, extra, 2);
+	end(w);
+	assert_has(w->json, "\"name\": \"tx\", \"type\": \"t\", \"ticks\": 0,");
+	assert_has(w->json, "\"name\": \"rx\", \"type\": \"t\", \"ticks\": 7,");
+	assert_has(w->json, "\"sent\": 0, \"delivered\": 0");
 }
 
 /* Host 1 runs f1 and f2 with a flow between them, host 2 runs f3. */
-Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
+WORLD_TEST(driver_report, every_row_is_told_of_its_own_flow_and_operator, world_init)
 {
 	struct fw_address address = {"ucx", "address", 7};
 	struct fw_message prepared = of_host(FW_HOST_PREPARED, 1);
@@ -222,17 +215,15 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 					  {.sent = 6}};
 	struct fragi_flow_stats received = {.delivered = 6, .arrived = 6};
 	struct fw_op_stats ops[] = {{.ticks = 11}, {.ticks = 12}}, rx_ops = {.ticks = 13};
-	struct world w;
 
-	world_init(&w);
-	app(&w,
+	app(w,
 	    "frag: 1\napplication: app\nfragments:\n"
 	    "  f1: {operators: {tx: {type: t}}}\n"
 	    "  f2: {operators: {mid: {type: t}}}\n"
 	    "  f3: {operators: {rx: {type: t}}}\n"
 	    "flows: [{from: f1.tx.out, to: f2.mid.in, capacity: 4, policy: block}, f2.mid.out -> f3.rx.in]\n");
-	hello(&w, 2, "b", "f3");
-	hello(&w, 1, "a", NULL);
+	hello(w, 2, "b", "f3");
+	hello(w, 1, "a", NULL);
 	prepared.prepared = (struct fw_host_prepared){.ok = true,
 						      .fragments = tables,
 						      .fragment_count = 2,
@@ -240,48 +231,44 @@ Test(driver_report, every_row_is_told_of_its_own_flow_and_operator)
 						      .flow_count = 1,
 						      .addresses = &address,
 						      .address_count = 1};
-	say(&w, 1, &prepared);
+	say(w, 1, &prepared);
 	prepared.host = 2;
 	prepared.prepared.fragments = &last;
 	prepared.prepared.fragment_count = 1;
 	prepared.prepared.flow_count = 0;
-	say(&w, 2, &prepared);
-	both_run(&w);
-	say_rows(&w, 1, 1, rows, 2, ops, 2);
-	say_rows(&w, 2, 2, &received, 1, &rx_ops, 1);
-	end(&w);
-	assert_has(w.json, "\"from\": \"f1.tx.out\", \"to\": \"f2.mid.in\", \"edge\": \"inproc\"");
-	assert_has(w.json, "\"sent\": 9, \"delivered\": 8");
-	assert_has(w.json, "\"receiver_done\": 1");
-	assert_has(w.json, "\"from\": \"f2.mid.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\"");
-	assert_has(w.json, "\"sent\": 6, \"delivered\": 6");
-	assert_has(w.json, "\"name\": \"tx\", \"type\": \"t\", \"ticks\": 11,");
-	assert_has(w.json, "\"name\": \"mid\", \"type\": \"t\", \"ticks\": 12,");
-	assert_has(w.json, "\"name\": \"rx\", \"type\": \"t\", \"ticks\": 13,");
-	world_fini(&w);
+	say(w, 2, &prepared);
+	both_run(w);
+	say_rows(w, 1, 1, rows, 2, ops, 2);
+	say_rows(w, 2, 2, &received, 1, &rx_ops, 1);
+	end(w);
+	assert_has(w->json, "\"from\": \"f1.tx.out\", \"to\": \"f2.mid.in\", \"edge\": \"inproc\"");
+	assert_has(w->json, "\"sent\": 9, \"delivered\": 8");
+	assert_has(w->json, "\"receiver_done\": 1");
+	assert_has(w->json, "\"from\": \"f2.mid.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\"");
+	assert_has(w->json, "\"sent\": 6, \"delivered\": 6");
+	assert_has(w->json, "\"name\": \"tx\", \"type\": \"t\", \"ticks\": 11,");
+	assert_has(w->json, "\"name\": \"mid\", \"type\": \"t\", \"ticks\": 12,");
+	assert_has(w->json, "\"name\": \"rx\", \"type\": \"t\", \"ticks\": 13,");
 }
 
 /* A host that no transport reaches, beside a flow that is all right. */
-Test(driver_report, flows_of_an_application_that_was_never_wired_count_nothing)
+WORLD_TEST(driver_report, flows_of_an_application_that_was_never_wired_count_nothing, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
 	struct fw_port port = {.name = "in", .type = "message", .dir = FRAG_IN, .has_codec = true};
 	struct fw_op op = {.name = "rx", .type = "t", .ports = &port, .port_count = 1};
 	struct fw_fragment table = {.name = "f2", .ops = &op, .op_count = 1};
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f1", true);
+	app(w, two_fragments);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
 	message.prepared =
 		(struct fw_host_prepared){.ok = true, .fragments = &table, .fragment_count = 1};
-	say(&w, 2, &message);
-	both_are_killed(&w);
-	cr_assert(w.ended);
-	assert_has(w.reason, "f2 on worker b has not opened the transport ucx, over which f1");
-	assert_has(w.json, "\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\"");
-	assert_has(w.json, "\"sent\": 0, \"delivered\": 0");
-	assert_has(w.json, "\"lost\": 0");
-	world_fini(&w);
+	say(w, 2, &message);
+	both_are_killed(w);
+	cr_assert(w->ended);
+	assert_has(w->reason, "f2 on worker b has not opened the transport ucx, over which f1");
+	assert_has(w->json, "\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\"");
+	assert_has(w->json, "\"sent\": 0, \"delivered\": 0");
+	assert_has(w->json, "\"lost\": 0");
 }

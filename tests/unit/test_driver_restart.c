@@ -57,19 +57,18 @@ static void ends(struct world *w)
 	cr_assert(w->ended, "%s", w->log);
 }
 
-Test(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_is_wired_to_it)
+WORLD_TEST(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_is_wired_to_it,
+	   restarting_runs)
 {
 	const struct fw_message *m, *again;
-	struct world w;
 
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	cr_expect_str_eq(w.errors, "");
-	cr_expect_null(taken(&w, 1, FW_HOST_KILL));
-	cr_expect_null(taken(&w, 1, FW_HOST_WIRE), "not before there is something to wire");
-	is_prepared_again(&w, 2);
-	again = taken(&w, 2, FW_HOST_WIRE);
-	m = taken(&w, 1, FW_HOST_WIRE);
+	receiver_dies(w, 5);
+	cr_expect_str_eq(w->errors, "");
+	cr_expect_null(taken(w, 1, FW_HOST_KILL));
+	cr_expect_null(taken(w, 1, FW_HOST_WIRE), "not before there is something to wire");
+	is_prepared_again(w, 2);
+	again = taken(w, 2, FW_HOST_WIRE);
+	m = taken(w, 1, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_assert_not_null(again);
 	cr_assert_eq(m->wire.peer_count, 1);
@@ -78,223 +77,188 @@ Test(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_is_wire
 	cr_assert_eq(m->wire.edge_count, 1);
 	cr_expect_eq(again->wire.peers[0].epoch, 1);
 	cr_expect_arr_eq(m->wire.edges[0].token, again->wire.edges[0].token, FW_TOKEN_BYTES);
-	say_result(&w, 2, 2, FW_HOST_WIRED);
-	cr_assert_not_null(taken(&w, 2, FW_HOST_START));
-	say_result(&w, 2, 2, FW_HOST_STARTED);
-	assert_has(w.log, "f2 runs again on worker b, epoch 2");
-	ends(&w);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	assert_has(w.json, "\"sent\": 20, \"delivered\": 17");
-	assert_has(w.json, "\"lost\": 3, \"in_flight\": 0, \"exact\": true");
-	assert_has(w.json, "\"lost_because\": \"" CRASH "\"");
-	assert_has(w.json, "\"epoch\": 2, \"restarts\": 1");
-	world_fini(&w);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	cr_assert_not_null(taken(w, 2, FW_HOST_START));
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	assert_has(w->log, "f2 runs again on worker b, epoch 2");
+	ends(w);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+	assert_has(w->json, "\"sent\": 20, \"delivered\": 17");
+	assert_has(w->json, "\"lost\": 3, \"in_flight\": 0, \"exact\": true");
+	assert_has(w->json, "\"lost_because\": \"" CRASH "\"");
+	assert_has(w->json, "\"epoch\": 2, \"restarts\": 1");
 }
 
-Test(driver_restart, the_tokens_of_its_edges_are_new)
+WORLD_TEST(driver_restart, the_tokens_of_its_edges_are_new, world_init)
 {
 	uint8_t before[FW_TOKEN_BYTES];
 	const struct fw_message *m;
-	struct world w;
 
-	world_init(&w);
-	app(&w, restarting);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	memcpy(before, taken(&w, 1, FW_HOST_WIRE)->wire.edges[0].token, sizeof(before));
-	both_run(&w);
-	(void)taken(&w, 2, FW_HOST_CREATE);
-	receiver_dies(&w, 0);
-	is_prepared_again(&w, 2);
-	m = taken(&w, 1, FW_HOST_WIRE);
+	app(w, restarting);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	memcpy(before, taken(w, 1, FW_HOST_WIRE)->wire.edges[0].token, sizeof(before));
+	both_run(w);
+	(void)taken(w, 2, FW_HOST_CREATE);
+	receiver_dies(w, 0);
+	is_prepared_again(w, 2);
+	m = taken(w, 1, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_expect_arr_neq(m->wire.edges[0].token, before, sizeof(before));
-	world_fini(&w);
 }
 
-Test(driver_restart, more_failures_than_its_intensity_are_that_of_the_application)
+WORLD_TEST(driver_restart, more_failures_than_its_intensity_are_that_of_the_application,
+	   restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	runs_again(&w, 2);
-	say_exit(&w, 2, 2, 3, 0, "fraghost 103 exited with status 3");
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE), "the second time after its backoff");
-	pass_beating(&w, 900 * MS, 1, 2);
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	pass_beating(&w, 200 * MS, 1, 2);
-	runs_again(&w, 3);
-	cr_expect_str_eq(w.errors, "");
-	say_exit(&w, 2, 2, 3, 0, "fraghost 104 exited with status 3");
-	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
+	receiver_dies(w, 5);
+	runs_again(w, 2);
+	say_exit(w, 2, 2, 3, 0, "fraghost 103 exited with status 3");
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE), "the second time after its backoff");
+	pass_beating(w, 900 * MS, 1, 2);
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	pass_beating(w, 200 * MS, 1, 2);
+	runs_again(w, 3);
+	cr_expect_str_eq(w->errors, "");
+	say_exit(w, 2, 2, 3, 0, "fraghost 104 exited with status 3");
+	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
 	cr_expect_str_eq(
-		w.reason,
+		w->reason,
 		"f2 on worker b failed again after 2 restarts within 60.0 s, as many as its on_failure allows; the first time: " CRASH);
-	assert_has(w.json, "\"code\": \"host_crashed\"");
-	world_fini(&w);
+	assert_has(w->json, "\"code\": \"host_crashed\"");
 }
 
-Test(driver_restart, failures_further_apart_than_the_period_do_not_add_up)
+WORLD_TEST(driver_restart, failures_further_apart_than_the_period_do_not_add_up, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
 	for (uint64_t epoch = 2; epoch < 8; epoch++) {
-		receiver_dies(&w, 5);
-		runs_again(&w, epoch);
-		pass_beating(&w, 61 * SECOND, 1, 2);
+		receiver_dies(w, 5);
+		runs_again(w, epoch);
+		pass_beating(w, 61 * SECOND, 1, 2);
 	}
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	cr_expect_str_eq(w->errors, "");
 }
 
-Test(driver_restart, a_host_that_failed_and_lives_is_killed_first)
+WORLD_TEST(driver_restart, a_host_that_failed_and_lives_is_killed_first, restarting_runs)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	restarting_runs(&w);
-	say_event(&w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
-	m = taken(&w, 2, FW_HOST_KILL);
+	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
+	m = taken(w, 2, FW_HOST_KILL);
 	cr_assert_not_null(m);
 	cr_expect(m->stop.starts_again, "so its worker has not come to its end");
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	say_event(&w, 2, 2, FW_STATE_FAILED, "and more");
-	say_stats(&w, 2, 2, true, 0, 5);
-	say_exit(&w, 2, 2, 137, 9, "");
-	runs_again(&w, 2);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	say_event(w, 2, 2, FW_STATE_FAILED, "and more");
+	say_stats(w, 2, 2, true, 0, 5);
+	say_exit(w, 2, 2, 137, 9, "");
+	runs_again(w, 2);
+	cr_expect_str_eq(w->errors, "");
 }
 
 /* All others are done: the application goes on for the one that will be there again. */
-Test(driver_restart, what_is_killed_to_start_again_has_not_ended)
+WORLD_TEST(driver_restart, what_is_killed_to_start_again_has_not_ended, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_event(&w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	say_stats(&w, 2, 2, true, 0, 5);
-	say_exit(&w, 2, 2, 137, 9, "");
-	runs_again(&w, 2);
-	say_event(&w, 2, 2, FW_STATE_DONE, "");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
-	world_fini(&w);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	say_stats(w, 2, 2, true, 0, 5);
+	say_exit(w, 2, 2, 137, 9, "");
+	runs_again(w, 2);
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
 }
 
 /* It is asked to end only once, however far the application comes meanwhile. */
-Test(driver_restart, a_stop_kills_what_is_being_started_once)
+WORLD_TEST(driver_restart, a_stop_kills_what_is_being_started_once, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	is_prepared_again(&w, 2);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	say_event(&w, 1, 1, FW_STATE_DONE, ""); /* before that has ended */
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
-	cr_expect_eq(drv_core_illegal_moves(w.core), 0);
-	say_exit(&w, 2, 2, 137, 9, "");
-	say_exit(&w, 1, 1, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	world_fini(&w);
+	receiver_dies(w, 5);
+	is_prepared_again(w, 2);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	say_event(w, 1, 1, FW_STATE_DONE, ""); /* before that has ended */
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
+	cr_expect_eq(drv_core_illegal_moves(w->core), 0);
+	say_exit(w, 2, 2, 137, 9, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
 /* As when everybody in a terminal gets a Ctrl-C: its worker has nothing left to wait for. */
-Test(driver_restart, a_worker_may_leave_what_a_stop_has_given_up)
+WORLD_TEST(driver_restart, a_worker_may_leave_what_a_stop_has_given_up, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	say(&w, 2, &(struct fw_message){.kind = FW_LEAVE});
-	cr_expect_str_eq(w.errors, "");
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_exit(&w, 1, 1, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_STOPPED);
-	world_fini(&w);
+	receiver_dies(w, 5);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	say(w, 2, &(struct fw_message){.kind = FW_LEAVE});
+	cr_expect_str_eq(w->errors, "");
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
 /* It would not do so again either. */
-Test(driver_restart, a_worker_that_refuses_it_is_the_cause)
+WORLD_TEST(driver_restart, a_worker_that_refuses_it_is_the_cause, restarting_runs)
 {
 	struct fw_message refused = of_host(FW_HOST_EXIT, 2);
-	struct world w;
 
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	cr_assert_not_null(taken(&w, 2, FW_HOST_CREATE));
+	receiver_dies(w, 5);
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE));
 	refused.epoch = 2;
 	refused.exit = (struct fw_host_exit){
 		.exit_code = 1,
 		.failure = {FRAGI_FAILURE_WORKER_BUSY, "worker b has been told to end", NULL}};
-	say(&w, 2, &refused);
-	assert_has(w.errors, "worker b has been told to end");
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	world_fini(&w);
+	say(w, 2, &refused);
+	assert_has(w->errors, "worker b has been told to end");
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
 }
 
-Test(driver_restart, what_was_reported_about_an_older_epoch_means_nothing)
+WORLD_TEST(driver_restart, what_was_reported_about_an_older_epoch_means_nothing, restarting_runs)
 {
 	struct fw_message lost = of_host(FW_HOST_EVENT, 1);
-	struct world w;
 
-	restarting_runs(&w);
 	lost.event = (struct fw_host_event){
 		.state = FW_STATE_PEER_LOST,
 		.peer = 2,
 		.peer_epoch = 1,
 		.failure = {FRAGI_FAILURE_EDGE_LOST, "the data link broke", ""}};
-	say(&w, 1, &lost); /* before its cause */
-	receiver_dies(&w, 5);
-	runs_again(&w, 2);
-	say(&w, 1, &lost); /* and late */
-	pass_beating(&w, 3 * SECOND, 1, 2);
-	cr_expect_str_eq(w.errors, "");
+	say(w, 1, &lost); /* before its cause */
+	receiver_dies(w, 5);
+	runs_again(w, 2);
+	say(w, 1, &lost); /* and late */
+	pass_beating(w, 3 * SECOND, 1, 2);
+	cr_expect_str_eq(w->errors, "");
 	lost.event.peer_epoch = 2;
-	say(&w, 1, &lost);
-	pass_beating(&w, 3 * SECOND, 1, 2);
-	assert_has(w.errors, "was lost, while their control connections are up");
-	world_fini(&w);
+	say(w, 1, &lost);
+	pass_beating(w, 3 * SECOND, 1, 2);
+	assert_has(w->errors, "was lost, while their control connections are up");
 }
 
 /* A driver before, whose state is lost, may have given the same epochs to other processes. */
-Test(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose)
+WORLD_TEST(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose, restarting_runs)
 {
 	struct fw_message lost = of_host(FW_HOST_EVENT, 1);
-	struct world w;
 
-	restarting_runs(&w);
 	lost.event = (struct fw_host_event){
 		.state = FW_STATE_PEER_LOST,
 		.peer = 2,
 		.peer_epoch = 2,
 		.failure = {FRAGI_FAILURE_EDGE_LOST, "the data link broke", ""}};
-	receiver_dies(&w, 5);
-	say(&w, 1, &lost); /* it is being prepared */
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL));
-	runs_again(&w, 2);
-	receiver_dies(&w, 5);
+	receiver_dies(w, 5);
+	say(w, 1, &lost); /* it is being prepared */
+	cr_expect_null(taken(w, 2, FW_HOST_KILL));
+	runs_again(w, 2);
+	receiver_dies(w, 5);
 	lost.event.peer_epoch = 3;
-	say(&w, 1, &lost); /* it waits for its backoff */
-	pass_beating(&w, 1100 * MS, 1, 2);
-	runs_again(&w, 3);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	say(w, 1, &lost); /* it waits for its backoff */
+	pass_beating(w, 1100 * MS, 1, 2);
+	runs_again(w, 3);
+	cr_expect_str_eq(w->errors, "");
 }
 
 static const char three_times[] =
@@ -306,71 +270,58 @@ static const char three_times[] =
 	"flows: [f1.tx.out -> f2.rx.in]\n";
 
 /* A worker that is not what it seems may say so. */
-Test(driver_restart, what_waits_for_its_backoff_has_no_process_that_could_fail)
+WORLD_TEST(driver_restart, what_waits_for_its_backoff_has_no_process_that_could_fail, NULL)
 {
-	struct world w;
-
-	two_run(&w, three_times);
-	receiver_dies(&w, 5);
-	runs_again(&w, 2);
-	receiver_dies(&w, 5);
+	two_run(w, three_times);
+	receiver_dies(w, 5);
+	runs_again(w, 2);
+	receiver_dies(w, 5);
 	speaking_epoch[2] = 3;
-	say_event(&w, 2, 2, FW_STATE_FAILED, "it failed");
-	pass_beating(&w, 2100 * MS, 1, 2);
-	runs_again(&w, 3);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	say_event(w, 2, 2, FW_STATE_FAILED, "it failed");
+	pass_beating(w, 2100 * MS, 1, 2);
+	runs_again(w, 3);
+	cr_expect_str_eq(w->errors, "");
 }
 
-Test(driver_restart, a_failure_on_the_way_is_one_more)
+WORLD_TEST(driver_restart, a_failure_on_the_way_is_one_more, restarting_runs)
 {
 	struct fw_message wired;
-	struct world w;
 
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	is_prepared_again(&w, 2);
+	receiver_dies(w, 5);
+	is_prepared_again(w, 2);
 	wired = of_host(FW_HOST_WIRED, 2);
 	wired.result = (struct fw_host_result){{FRAGI_FAILURE_EDGE_UNREACHABLE, "no answer", ""}};
-	say(&w, 2, &wired);
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	say_exit(&w, 2, 2, 137, 9, "");
-	pass_beating(&w, 1100 * MS, 1, 2);
-	runs_again(&w, 3);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	say(w, 2, &wired);
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	say_exit(w, 2, 2, 137, 9, "");
+	pass_beating(w, 1100 * MS, 1, 2);
+	runs_again(w, 3);
+	cr_expect_str_eq(w->errors, "");
 }
 
-Test(driver_restart, one_that_does_not_answer_is_late)
+WORLD_TEST(driver_restart, one_that_does_not_answer_is_late, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	is_prepared_again(&w, 2);
-	for (int i = 0; i < 600 && taken(&w, 2, FW_HOST_KILL) == NULL; i++)
-		pass_beating(&w, 100 * MS, 1, 2);
-	assert_has(w.log, "f2 on worker b did not answer WIRE in time");
-	say_exit(&w, 2, 2, 137, 9, "");
-	pass_beating(&w, 1100 * MS, 1, 2);
-	runs_again(&w, 3);
-	world_fini(&w);
+	receiver_dies(w, 5);
+	is_prepared_again(w, 2);
+	for (int i = 0; i < 600 && taken(w, 2, FW_HOST_KILL) == NULL; i++)
+		pass_beating(w, 100 * MS, 1, 2);
+	assert_has(w->log, "f2 on worker b did not answer WIRE in time");
+	say_exit(w, 2, 2, 137, 9, "");
+	pass_beating(w, 1100 * MS, 1, 2);
+	runs_again(w, 3);
 }
 
-Test(driver_restart, other_operators_than_before_are_a_failure)
+WORLD_TEST(driver_restart, other_operators_than_before_are_a_failure, restarting_runs)
 {
 	struct table table = table_of("f2", false);
-	struct world w;
 
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	cr_assert_not_null(taken(&w, 2, FW_HOST_CREATE));
+	receiver_dies(w, 5);
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE));
 	speaking_epoch[2] = 2;
 	table.op = "other";
-	say_table(&w, 2, 2, &table);
-	assert_has(w.log, "its operators, ports or types are others than before");
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	world_fini(&w);
+	say_table(w, 2, 2, &table);
+	assert_has(w->log, "its operators, ports or types are others than before");
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
 }
 
 Test(driver_restart, a_stop_is_not_delayed_by_what_is_being_started)
@@ -405,29 +356,21 @@ Test(driver_restart, a_stop_is_not_delayed_by_what_is_being_started)
 	}
 }
 
-Test(driver_restart, a_failure_while_the_application_stops_is_its_failure)
+WORLD_TEST(driver_restart, a_failure_while_the_application_stops_is_its_failure, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	receiver_dies(&w, 5);
-	assert_has(w.errors, CRASH);
-	world_fini(&w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	receiver_dies(w, 5);
+	assert_has(w->errors, CRASH);
 }
 
-Test(driver_restart, a_worker_that_is_gone_starts_nothing)
+WORLD_TEST(driver_restart, a_worker_that_is_gone_starts_nothing, restarting_runs)
 {
-	struct world w;
-
-	restarting_runs(&w);
-	receiver_dies(&w, 5);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
-	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_FAILED);
-	world_fini(&w);
+	receiver_dies(w, 5);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
 }
 
 Test(driver_restart, what_is_wired_may_have_received_something_before_it_was_started)
@@ -450,15 +393,11 @@ Test(driver_restart, what_is_wired_may_have_received_something_before_it_was_sta
 	}
 }
 
-Test(driver_restart, fragments_that_want_something_else_get_hosts_of_their_own)
+WORLD_TEST(driver_restart, fragments_that_want_something_else_get_hosts_of_their_own, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, restarting);
-	hello(&w, 1, "a", NULL);
-	cr_expect_not_null(taken(&w, 1, FW_HOST_CREATE));
-	cr_expect_not_null(taken(&w, 1, FW_HOST_CREATE));
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	world_fini(&w);
+	app(w, restarting);
+	hello(w, 1, "a", NULL);
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE));
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE));
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
 }

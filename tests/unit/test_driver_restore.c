@@ -69,73 +69,62 @@ static const struct fw_reply *state_of(struct world *w, uint64_t seq)
 	return &message->reply;
 }
 
-Test(driver_restore, what_was_cut_off_starts_again)
+WORLD_TEST(driver_restore, what_was_cut_off_starts_again, keeps_state)
 {
 	const struct fw_reply *reply;
 	const struct fw_message *create;
-	struct world w;
 
-	keeps_state(&w);
-	drv_core_restore(w.core,
+	drv_core_restore(w->core,
 			 &(struct drv_record){.kind = DRV_RECORD_NUMBERS, .epoch = 900, .run = 8});
-	restore(&w, 7, "mine", true, NOT_ENDED);
-	pass(&w, MS);
-	cr_assert_not_null(kept(&w, DRV_RECORD_END, 7), "it ended with its driver");
-	cr_assert_not_null(kept(&w, DRV_RECORD_RUN, 9));
-	cr_expect_str_eq(kept(&w, DRV_RECORD_RUN, 9)->name, "mine");
-	cr_expect(kept(&w, DRV_RECORD_RUN, 9)->is_wanted);
-	cr_expect_not(kept(&w, DRV_RECORD_RUN, 9)->is_attempt);
-	cr_expect_geq(w.epochs, 901);
-	written(&w, NULL);
-	hello(&w, 1, "a", NULL);
-	create = taken(&w, 1, FW_HOST_CREATE);
+	restore(w, 7, "mine", true, NOT_ENDED);
+	pass(w, MS);
+	cr_assert_not_null(kept(w, DRV_RECORD_END, 7), "it ended with its driver");
+	cr_assert_not_null(kept(w, DRV_RECORD_RUN, 9));
+	cr_expect_str_eq(kept(w, DRV_RECORD_RUN, 9)->name, "mine");
+	cr_expect(kept(w, DRV_RECORD_RUN, 9)->is_wanted);
+	cr_expect_not(kept(w, DRV_RECORD_RUN, 9)->is_attempt);
+	cr_expect_geq(w->epochs, 901);
+	written(w, NULL);
+	hello(w, 1, "a", NULL);
+	create = taken(w, 1, FW_HOST_CREATE);
 	cr_assert_not_null(create);
 	cr_expect_eq(create->epoch, 901);
 	cr_expect_str_eq(create->create.application, "mine");
-	client_hello(&w, CLIENT, "");
-	reply = state_of(&w, 2);
+	client_hello(w, CLIENT, "");
+	reply = state_of(w, 2);
 	cr_assert_eq(reply->application_count, 1);
 	cr_expect_str_eq(reply->applications[0].started_by, "user alice");
 	cr_assert_eq(reply->ended_count, 1);
 	cr_expect_eq(reply->ended[0].failure.code, FRAGI_FAILURE_DRIVER_LOST);
-	world_fini(&w);
 }
 
-Test(driver_restore, the_newest_run_of_a_name_decides)
+WORLD_TEST(driver_restore, the_newest_run_of_a_name_decides, keeps_state)
 {
-	struct world w;
-
-	keeps_state(&w);
-	restore(&w, 1, "stopped", false, FRAGI_SUMMARY_STOPPED);
-	restore(&w, 2, "twice", true, FRAGI_SUMMARY_STOPPED);
-	restore(&w, 3, "twice", false, FRAGI_SUMMARY_DONE);
-	restore(&w, 4, "wanted", true, FRAGI_SUMMARY_STOPPED);
-	restore(&w, 5, "failing", false, NOT_ENDED);
-	pass(&w, MS);
-	cr_expect_eq(drv_core_app_count(w.core), 1);
-	cr_expect_eq(drv_core_named_state(w.core, "wanted"), DRV_APP_NEW);
-	cr_expect_eq(drv_core_deadline_ns(w.core) > w.now_ns, true, "nothing is left to do");
-	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 2), "also when run 3 is forgotten");
-	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 2)->is_wanted);
-	cr_expect_null(kept(&w, DRV_RECORD_WANTED, 4));
-	world_fini(&w);
+	restore(w, 1, "stopped", false, FRAGI_SUMMARY_STOPPED);
+	restore(w, 2, "twice", true, FRAGI_SUMMARY_STOPPED);
+	restore(w, 3, "twice", false, FRAGI_SUMMARY_DONE);
+	restore(w, 4, "wanted", true, FRAGI_SUMMARY_STOPPED);
+	restore(w, 5, "failing", false, NOT_ENDED);
+	pass(w, MS);
+	cr_expect_eq(drv_core_app_count(w->core), 1);
+	cr_expect_eq(drv_core_named_state(w->core, "wanted"), DRV_APP_NEW);
+	cr_expect_eq(drv_core_deadline_ns(w->core) > w->now_ns, true, "nothing is left to do");
+	cr_assert_not_null(kept(w, DRV_RECORD_WANTED, 2), "also when run 3 is forgotten");
+	cr_expect_not(kept(w, DRV_RECORD_WANTED, 2)->is_wanted);
+	cr_expect_null(kept(w, DRV_RECORD_WANTED, 4));
 }
 
-Test(driver_restore, a_full_disk_delays_what_starts_again)
+WORLD_TEST(driver_restore, a_full_disk_delays_what_starts_again, keeps_state)
 {
-	struct world w;
-
-	keeps_state(&w);
-	restore(&w, 1, "mine", true, FRAGI_SUMMARY_STOPPED);
-	pass(&w, MS);
-	written(&w, "the disk is full");
-	cr_expect_eq(drv_core_named_state(w.core, "mine"), DRV_APP_NEW);
-	assert_has(w.errors, "the disk is full; applications run on");
-	written(&w, "the disk is full");
-	written(&w, NULL);
-	assert_has(w.log, "state is kept again");
-	cr_expect_eq(drv_core_named_state(w.core, "mine"), DRV_APP_WAITING);
-	world_fini(&w);
+	restore(w, 1, "mine", true, FRAGI_SUMMARY_STOPPED);
+	pass(w, MS);
+	written(w, "the disk is full");
+	cr_expect_eq(drv_core_named_state(w->core, "mine"), DRV_APP_NEW);
+	assert_has(w->errors, "the disk is full; applications run on");
+	written(w, "the disk is full");
+	written(w, NULL);
+	assert_has(w->log, "state is kept again");
+	cr_expect_eq(drv_core_named_state(w->core, "mine"), DRV_APP_WAITING);
 }
 
 /* Two hosts of one application run. */
@@ -184,116 +173,90 @@ static void await_end(struct world *w)
 	    &(struct fw_message){.kind = FW_AWAIT, .seq = 4, .run = 1, .await.until = FW_ENDED});
 }
 
-Test(driver_restore, what_a_client_has_stopped_does_not_start_again)
+WORLD_TEST(driver_restore, what_a_client_has_stopped_does_not_start_again, run_two)
 {
-	struct world w;
-
-	run_two(&w);
-	stop(&w, false);
-	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 1), "before it has ended");
-	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-	hosts_end(&w);
-	cr_assert_not_null(kept(&w, DRV_RECORD_END, 1));
-	cr_expect_not(kept(&w, DRV_RECORD_END, 1)->is_wanted);
-	world_fini(&w);
+	stop(w, false);
+	cr_assert_not_null(kept(w, DRV_RECORD_WANTED, 1), "before it has ended");
+	cr_expect_not(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	hosts_end(w);
+	cr_assert_not_null(kept(w, DRV_RECORD_END, 1));
+	cr_expect_not(kept(w, DRV_RECORD_END, 1)->is_wanted);
 }
 
-Test(driver_restore, what_has_ended_by_itself_does_not_start_again)
+WORLD_TEST(driver_restore, what_has_ended_by_itself_does_not_start_again, run_two)
 {
-	struct world w;
-
-	run_two(&w);
-	hosts_end(&w);
-	cr_expect_not(kept(&w, DRV_RECORD_END, 1)->is_wanted);
-	world_fini(&w);
+	hosts_end(w);
+	cr_expect_not(kept(w, DRV_RECORD_END, 1)->is_wanted);
 }
 
-Test(driver_restore, what_ends_with_its_driver_starts_again)
+WORLD_TEST(driver_restore, what_ends_with_its_driver_starts_again, run_two)
 {
-	struct world w;
-
-	run_two(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-	hosts_end(&w);
-	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
-	world_fini(&w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	hosts_end(w);
+	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
 }
 
-Test(driver_restore, a_restart_stays_wanted_in_between)
+WORLD_TEST(driver_restore, a_restart_stays_wanted_in_between, run_two)
 {
-	struct world w;
-
-	run_two(&w);
-	stop(&w, false);
-	stop(&w, true);
-	cr_expect(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
-	hosts_end(&w);
-	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
-	pass(&w, MS);
-	cr_expect(kept(&w, DRV_RECORD_RUN, 2)->is_wanted);
-	world_fini(&w);
+	stop(w, false);
+	stop(w, true);
+	cr_expect(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
+	hosts_end(w);
+	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
+	pass(w, MS);
+	cr_expect(kept(w, DRV_RECORD_RUN, 2)->is_wanted);
 }
 
-Test(driver_restore, nothing_is_ended_for_a_next_run_while_the_disk_is_full)
+WORLD_TEST(driver_restore, nothing_is_ended_for_a_next_run_while_the_disk_is_full, run_two)
 {
 	const struct fw_message *answer;
-	struct world w;
 
-	run_two(&w);
-	taken(&w, CLIENT, FW_ANSWER); /* to the start */
-	written(&w, "the disk is full");
-	stop(&w, true);
-	answer = taken(&w, CLIENT, FW_ANSWER);
+	taken(w, CLIENT, FW_ANSWER); /* to the start */
+	written(w, "the disk is full");
+	stop(w, true);
+	answer = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NO_SERVICE);
 	assert_has(answer->answer.failure.sentence, "app would end and not start again");
-	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_RUNNING);
-	written(&w, NULL);
-	stop(&w, true);
-	cr_expect_neq(drv_core_named_state(w.core, "app"), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
+	written(w, NULL);
+	stop(w, true);
+	cr_expect_neq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
 }
 
-Test(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped)
+WORLD_TEST(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped, run_two)
 {
 	const struct fw_message *answer;
-	struct world w;
 
-	run_two(&w);
-	step(&w, &(struct drv_event){
-			 .kind = DRV_EVENT_CLOSED, .connection = 2, .text = "connection reset"});
-	say_exit(&w, 1, 1, 0, 9, "");
-	cr_assert(w.ended);
-	cr_expect(kept(&w, DRV_RECORD_END, 1)->is_wanted);
-	taken(&w, CLIENT, FW_ANSWER);
-	stop(&w, false);
-	answer = taken(&w, CLIENT, FW_ANSWER);
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "connection reset"});
+	say_exit(w, 1, 1, 0, 9, "");
+	cr_assert(w->ended);
+	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
+	taken(w, CLIENT, FW_ANSWER);
+	stop(w, false);
+	answer = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
-	cr_assert_not_null(kept(&w, DRV_RECORD_WANTED, 1));
-	cr_expect_not(kept(&w, DRV_RECORD_WANTED, 1)->is_wanted);
-	await_end(&w);
-	cr_expect_null(taken(&w, CLIENT, FW_OUTCOME), "that is not kept yet");
-	written(&w, NULL);
-	cr_expect_not_null(taken(&w, CLIENT, FW_OUTCOME));
-	stop(&w, false);
-	answer = taken(&w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(kept(w, DRV_RECORD_WANTED, 1));
+	cr_expect_not(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
+	await_end(w);
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "that is not kept yet");
+	written(w, NULL);
+	cr_expect_not_null(taken(w, CLIENT, FW_OUTCOME));
+	stop(w, false);
+	answer = taken(w, CLIENT, FW_ANSWER);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
-	world_fini(&w);
 }
 
-Test(driver_restore, an_end_is_known_when_it_is_kept)
+WORLD_TEST(driver_restore, an_end_is_known_when_it_is_kept, run_two)
 {
-	struct world w;
-
-	run_two(&w);
-	await_end(&w);
-	hosts_end(&w);
-	cr_expect_null(taken(&w, CLIENT, FW_OUTCOME));
-	written(&w, NULL);
-	cr_expect_not_null(taken(&w, CLIENT, FW_OUTCOME));
-	world_fini(&w);
+	await_end(w);
+	hosts_end(w);
+	cr_expect_null(taken(w, CLIENT, FW_OUTCOME));
+	written(w, NULL);
+	cr_expect_not_null(taken(w, CLIENT, FW_OUTCOME));
 }
 
 Test(driver_restore, a_stop_before_a_start_is_kept_forgets_it)
@@ -367,65 +330,59 @@ Test(driver_restore, events_go_on_and_are_bounded_in_number_and_age)
 	world_fini(&w);
 }
 
-Test(driver_restore, runs_are_bounded_but_for_what_starts_again)
+WORLD_TEST(driver_restore, runs_are_bounded_but_for_what_starts_again, keeps_state)
 {
 	const struct fw_reply *reply;
-	struct world w;
 	char name[32];
 
-	keeps_state(&w);
 	for (uint64_t run = 1; run <= 200; run++) {
 		snprintf(name, sizeof(name), "%s%d", run % 2 ? "lost" : "done", (int)run);
-		restore(&w, run, name, run % 2, FRAGI_SUMMARY_STOPPED);
+		restore(w, run, name, run % 2, FRAGI_SUMMARY_STOPPED);
 	}
-	client_hello(&w, CLIENT, "");
+	client_hello(w, CLIENT, "");
 	for (int i = 0; i < 200; i++)
-		pass(&w, MS);
-	cr_expect_eq(drv_core_app_count(w.core), 100, "all that were wanted start again");
-	written(&w, NULL);
-	say(&w, CLIENT,
+		pass(w, MS);
+	cr_expect_eq(drv_core_app_count(w->core), 100, "all that were wanted start again");
+	written(w, NULL);
+	say(w, CLIENT,
 	    &(struct fw_message){
 		    .kind = FW_STOP_APP, .seq = 3, .stop_app = {"lost1", false, false}});
-	pass(&w, MS);
-	reply = state_of(&w, 4);
+	pass(w, MS);
+	reply = state_of(w, 4);
 	cr_expect_leq(reply->ended_count, DRV_ENDED_MAX + 1);
 	cr_expect_str_eq(reply->ended[0].name, "lost1");
-	world_fini(&w);
 }
 
-Test(driver_restore, more_ends_in_one_step_than_are_remembered)
+WORLD_TEST(driver_restore, more_ends_in_one_step_than_are_remembered, keeps_state)
 {
 	struct fragi_spec_source source = {
 		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
-	struct world w;
 	char name[32];
 	size_t ends = 0;
 	void *packed;
 
-	keeps_state(&w);
-	hello(&w, 1, "a", NULL);
+	hello(w, 1, "a", NULL);
 	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
 	event.app.source = packed;
 	for (int i = 0; i < DRV_ENDED_MAX + 20; i++) {
 		snprintf(name, sizeof(name), "app%d", i);
 		event.app.name = name;
-		step(&w, &event);
-		written(&w, NULL);
-		cr_assert_eq(drv_core_named_state(w.core, name), DRV_APP_PREPARING);
+		step(w, &event);
+		written(w, NULL);
+		cr_assert_eq(drv_core_named_state(w->core, name), DRV_APP_PREPARING);
 	}
 	fragi_free(packed);
-	w.kept_count = 0;
-	w.many_end = true;
-	step(&w, &(struct drv_event){
-			 .kind = DRV_EVENT_CLOSED, .connection = 1, .text = "connection reset"});
-	for (size_t i = 0; i < w.kept_count; i++)
-		ends += w.kept[i].kind == DRV_RECORD_END;
+	w->kept_count = 0;
+	w->many_end = true;
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "connection reset"});
+	for (size_t i = 0; i < w->kept_count; i++)
+		ends += w->kept[i].kind == DRV_RECORD_END;
 	cr_expect_eq(ends, DRV_ENDED_MAX + 20);
-	world_fini(&w);
 }
 
-Test(driver_restore, what_no_driver_has_written_is_refused)
+WORLD_TEST(driver_restore, what_no_driver_has_written_is_refused, keeps_state)
 {
 	struct drv_record record = {.kind = DRV_RECORD_RUN,
 				    .run = 1,
@@ -433,13 +390,10 @@ Test(driver_restore, what_no_driver_has_written_is_refused)
 				    .who = "",
 				    .outcome = "nonsense",
 				    .outcome_bytes = 8};
-	struct world w;
 
-	keeps_state(&w);
-	cr_expect_eq(drv_core_restore(w.core, &record), -EUCLEAN);
+	cr_expect_eq(drv_core_restore(w->core, &record), -EUCLEAN);
 	record.outcome_bytes = 3;
-	cr_expect_eq(drv_core_restore(w.core, &record), -EUCLEAN);
-	world_fini(&w);
+	cr_expect_eq(drv_core_restore(w->core, &record), -EUCLEAN);
 }
 
 /* A service that takes back what ran. */

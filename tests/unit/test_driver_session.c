@@ -1,123 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
-Test(driver_session, a_silent_worker_is_suspected_then_dead)
+WORLD_TEST(driver_session, a_silent_worker_is_suspected_then_dead, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_stats(&w, 1, 1, false, 6, 0);
-	say_stats(&w, 2, 2, false, 0, 5);
-	pass_beating(&w, 1500 * MS, 1, 1);
-	assert_has(w.log, "worker b has not been heard for 1.");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "no beat");
-	pass_beating(&w, SECOND, 1, 1);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "a suspect is not judged yet");
-	pass_beating(&w, SECOND, 1, 1);
-	assert_has(w.errors,
+	to_running(w);
+	say_stats(w, 1, 1, false, 6, 0);
+	say_stats(w, 2, 2, false, 0, 5);
+	pass_beating(w, 1500 * MS, 1, 1);
+	assert_has(w->log, "worker b has not been heard for 1.");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "no beat");
+	pass_beating(w, SECOND, 1, 1);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "a suspect is not judged yet");
+	pass_beating(w, SECOND, 1, 1);
+	assert_has(w->errors,
 		   "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for 3.");
-	cr_expect_eq(w.closed[0], 2);
-	cr_expect_eq(drv_core_session_count(w.core), 1);
-	say_stats(&w, 1, 1, true, 20, 0);
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	assert_has(w.json,
+	cr_expect_eq(w->closed[0], 2);
+	cr_expect_eq(drv_core_session_count(w->core), 1);
+	say_stats(w, 1, 1, true, 20, 0);
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	assert_has(w->json,
 		   "\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\"");
-	assert_has(w.json, "\"sent\": 20, \"delivered\": 16");
-	assert_has(w.json, "\"lost\": 4");
-	world_fini(&w);
+	assert_has(w->json, "\"sent\": 20, \"delivered\": 16");
+	assert_has(w->json, "\"lost\": 4");
 }
 
-Test(driver_session, a_worker_that_is_heard_again_is_no_longer_suspected)
+WORLD_TEST(driver_session, a_worker_that_is_heard_again_is_no_longer_suspected, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	pass_beating(&w, 2 * SECOND, 1, 1);
-	beat(&w, 2);
-	assert_has(w.log, "worker b is heard again");
-	pass_beating(&w, 10 * SECOND, 1, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	to_running(w);
+	pass_beating(w, 2 * SECOND, 1, 1);
+	beat(w, 2);
+	assert_has(w->log, "worker b is heard again");
+	pass_beating(w, 10 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-Test(driver_session, who_slept_himself_judges_nobody)
+WORLD_TEST(driver_session, who_slept_himself_judges_nobody, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	w.now_ns += 60 * SECOND; /* SIGSTOP, SIGCONT */
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	pass_beating(&w, 5 * SECOND, 1, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_str_eq(w.errors, "");
-	world_fini(&w);
+	to_running(w);
+	w->now_ns += 60 * SECOND; /* SIGSTOP, SIGCONT */
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	pass_beating(w, 5 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_str_eq(w->errors, "");
 }
 
-Test(driver_session, who_is_always_late_finds_the_dead_too)
+WORLD_TEST(driver_session, who_is_always_late_finds_the_dead_too, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
+	to_running(w);
 	for (int i = 0; i < 13; i++) { /* every timer is late by more than a beat */
-		w.now_ns += 600 * MS;
-		step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-		beat(&w, 1);
+		w->now_ns += 600 * MS;
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		beat(w, 1);
 	}
-	assert_has(w.errors,
+	assert_has(w->errors,
 		   "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for");
-	world_fini(&w);
 }
 
-Test(driver_session, a_worker_that_leaves_while_it_has_nothing_is_no_failure)
+WORLD_TEST(driver_session, a_worker_that_leaves_while_it_has_nothing_is_no_failure, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, two_fragments);
-	hello(&w, 1, "a", "f1");
-	step(&w,
+	app(w, two_fragments);
+	hello(w, 1, "a", "f1");
+	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	hello(&w, 3, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	hello(w, 3, "a", "f1");
+	hello(w, 2, "b", "f2");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 }
 
-Test(driver_session, another_major_is_refused_naming_both)
+WORLD_TEST(driver_session, another_major_is_refused_naming_both, world_init)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 4};
 	const struct fw_message *m;
-	struct world w;
 
-	world_init(&w);
 	message.hello.major = 99;
-	say(&w, 1, &message);
-	m = taken(&w, 1, FW_REFUSED);
+	say(w, 1, &message);
+	m = taken(w, 1, FW_REFUSED);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->refused.failure.code, FRAGI_FAILURE_VERSION_REFUSED);
 	assert_has(m->refused.failure.sentence, "99.0");
 	assert_has(m->refused.failure.sentence, "this side 1.");
-	cr_expect_eq(w.closed[0], 1);
-	cr_expect_eq(drv_core_session_count(w.core), 0);
-	world_fini(&w);
+	cr_expect_eq(w->closed[0], 1);
+	cr_expect_eq(drv_core_session_count(w->core), 0);
 }
 
-Test(driver_session, strangers_are_sent_away)
+WORLD_TEST(driver_session, strangers_are_sent_away, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	say(&w, 7, &(struct fw_message){.kind = FW_BEAT});
-	cr_expect_eq(w.closed[0], 7);
-	cr_expect_eq(drv_core_session_count(w.core), 0);
-	world_fini(&w);
+	say(w, 7, &(struct fw_message){.kind = FW_BEAT});
+	cr_expect_eq(w->closed[0], 7);
+	cr_expect_eq(drv_core_session_count(w->core), 0);
 }
 
 /* The one event with an identity: what a key allows is not what it asks for. */
@@ -174,89 +147,72 @@ Test(driver_session, a_key_serves_its_role_only)
 	}
 }
 
-Test(driver_session, a_key_that_was_removed_ends_its_session)
+WORLD_TEST(driver_session, a_key_that_was_removed_ends_its_session, world_init)
 {
 	struct fw_identity identity = {.name = "node7", .serial = 1};
 	const struct fw_message *refused;
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
-				     .connection = 1,
-				     .peer = "10.0.0.9:1",
-				     .identity = &identity});
-	refused = taken(&w, 1, FW_REFUSED);
+	to_running(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+				    .connection = 1,
+				    .peer = "10.0.0.9:1",
+				    .identity = &identity});
+	refused = taken(w, 1, FW_REFUSED);
 	cr_assert_not_null(refused);
 	cr_expect_eq(refused->refused.failure.code, FRAGI_FAILURE_KEY_REFUSED);
 	cr_expect_str_eq(refused->refused.failure.sentence,
 			 "its key node7 is no longer in the key file");
-	cr_expect_eq(w.closed[0], 1);
-	cr_expect_eq(drv_core_session_count(w.core), 1);
-	assert_has(w.errors, "was lost: its key node7 is no longer in the key file");
-	world_fini(&w);
+	cr_expect_eq(w->closed[0], 1);
+	cr_expect_eq(drv_core_session_count(w->core), 1);
+	assert_has(w->errors, "was lost: its key node7 is no longer in the key file");
 }
 
 /* It has proven a key and not said HELLO yet. */
-Test(driver_session, a_stranger_whose_key_was_removed_is_closed)
+WORLD_TEST(driver_session, a_stranger_whose_key_was_removed_is_closed, world_init)
 {
 	struct fw_identity identity = {.name = "node7", .serial = 1};
-	struct world w;
 
-	world_init(&w);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
-				     .connection = 5,
-				     .peer = "10.0.0.9:1",
-				     .identity = &identity});
-	cr_expect_eq(w.closed[0], 5);
-	world_fini(&w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+				    .connection = 5,
+				    .peer = "10.0.0.9:1",
+				    .identity = &identity});
+	cr_expect_eq(w->closed[0], 5);
 }
 
-Test(driver_session, names_are_made_unique)
+WORLD_TEST(driver_session, names_are_made_unique, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	hello(&w, 1, "node", NULL);
-	hello(&w, 2, "node", NULL);
-	hello(&w, 3, "node", NULL);
-	cr_expect_str_eq(taken(&w, 1, FW_WELCOME)->welcome.name, "node");
-	cr_expect_str_eq(taken(&w, 2, FW_WELCOME)->welcome.name, "node#2");
-	cr_expect_str_eq(taken(&w, 3, FW_WELCOME)->welcome.name, "node#3");
-	world_fini(&w);
+	hello(w, 1, "node", NULL);
+	hello(w, 2, "node", NULL);
+	hello(w, 3, "node", NULL);
+	cr_expect_str_eq(taken(w, 1, FW_WELCOME)->welcome.name, "node");
+	cr_expect_str_eq(taken(w, 2, FW_WELCOME)->welcome.name, "node#2");
+	cr_expect_str_eq(taken(w, 3, FW_WELCOME)->welcome.name, "node#3");
 }
 
-Test(driver_session, a_misspelt_fragment_is_pointed_out)
+WORLD_TEST(driver_session, a_misspelt_fragment_is_pointed_out, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments: {camera: {operators: {tx: {type: t}}}}\n");
-	hello(&w, 1, "a", "camrea");
+	app(w, "frag: 1\napplication: app\nfragments: {camera: {operators: {tx: {type: t}}}}\n");
+	hello(w, 1, "a", "camrea");
 	assert_has(
-		w.log,
+		w->log,
 		"names the fragment \"camrea\", which this application does not have; did you mean \"camera\"?");
-	world_fini(&w);
 }
 
-Test(driver_session, frames_of_other_hosts_runs_and_epochs_are_not_heard)
+WORLD_TEST(driver_session, frames_of_other_hosts_runs_and_epochs_are_not_heard, world_init)
 {
 	struct fw_message message;
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	say_exit(&w, 1, 2, 139, 11, "not its host");
+	to_running(w);
+	say_exit(w, 1, 2, 139, 11, "not its host");
 	message = of_host(FW_HOST_EXIT, 1);
 	message.epoch = 2;
-	say(&w, 1, &message);
+	say(w, 1, &message);
 	message.epoch = 1;
 	message.run = 9;
-	say(&w, 1, &message);
+	say(w, 1, &message);
 	message = of_host(FW_HOST_EXIT, 77);
-	say(&w, 1, &message);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	say(w, 1, &message);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
 Test(driver_session, more_workers_than_it_takes_are_refused)
@@ -289,73 +245,63 @@ Test(driver_session, more_workers_than_it_takes_are_refused)
 	free(w);
 }
 
-Test(driver_session, the_nameless_get_names_too)
+WORLD_TEST(driver_session, the_nameless_get_names_too, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	hello(&w, 1, "", NULL);
-	hello(&w, 2, "", NULL);
-	cr_expect_str_eq(taken(&w, 1, FW_WELCOME)->welcome.name, "worker");
-	cr_expect_str_eq(taken(&w, 2, FW_WELCOME)->welcome.name, "worker#2");
-	world_fini(&w);
+	hello(w, 1, "", NULL);
+	hello(w, 2, "", NULL);
+	cr_expect_str_eq(taken(w, 1, FW_WELCOME)->welcome.name, "worker");
+	cr_expect_str_eq(taken(w, 2, FW_WELCOME)->welcome.name, "worker#2");
 }
 
-Test(driver_session, who_comes_back_takes_the_place_of_its_former_session)
+WORLD_TEST(driver_session, who_comes_back_takes_the_place_of_its_former_session, world_init)
 {
 	struct fw_message message = {.kind = FW_HELLO};
 	const struct fw_message *first, *second;
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	first = taken(&w, 1, FW_WELCOME);
+	to_running(w);
+	first = taken(w, 1, FW_WELCOME);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					  .role = FW_ROLE_WORKER,
 					  .name = "a",
 					  .session = first->welcome.session};
 	memcpy(message.hello.secret, first->welcome.secret, FW_SECRET_BYTES);
-	say(&w, 3, &message);
-	second = taken(&w, 3, FW_WELCOME);
+	say(w, 3, &message);
+	second = taken(w, 3, FW_WELCOME);
 	cr_assert_not_null(second);
 	cr_expect_neq(second->welcome.session, first->welcome.session);
 	cr_expect_str_eq(second->welcome.name, "a", "its name is free again");
-	cr_expect_eq(w.closed[0], 1);
-	cr_expect_eq(drv_core_session_count(w.core), 2);
+	cr_expect_eq(w->closed[0], 1);
+	cr_expect_eq(drv_core_session_count(w->core), 2);
 	assert_has(
-		w.errors,
+		w->errors,
 		"worker a at 10.0.0.9:1, which ran f1, was lost: it came back on a new connection");
-	world_fini(&w);
 }
 
-Test(driver_session, an_id_without_its_secret_ends_no_session)
+WORLD_TEST(driver_session, an_id_without_its_secret_ends_no_session, world_init)
 {
 	struct fw_message message = {.kind = FW_HELLO};
 	const struct fw_message *first, *other;
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	first = taken(&w, 1, FW_WELCOME);
+	to_running(w);
+	first = taken(w, 1, FW_WELCOME);
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					  .role = FW_ROLE_WORKER,
 					  .name = "a",
 					  .session = first->welcome.session};
-	say(&w, 3, &message);
+	say(w, 3, &message);
 	memcpy(message.hello.secret, first->welcome.secret, FW_SECRET_BYTES);
 	message.hello.secret[FW_SECRET_BYTES - 1] ^= 1;
-	say(&w, 4, &message);
+	say(w, 4, &message);
 	message.hello.secret[FW_SECRET_BYTES - 1] ^= 1;
 	message.hello.session++;
-	say(&w, 5, &message);
-	cr_expect_eq(w.closed_count, 0);
-	cr_expect_str_eq(w.errors, "");
-	other = taken(&w, 3, FW_WELCOME);
+	say(w, 5, &message);
+	cr_expect_eq(w->closed_count, 0);
+	cr_expect_str_eq(w->errors, "");
+	other = taken(w, 3, FW_WELCOME);
 	cr_expect_str_eq(other->welcome.name, "a#2");
 	cr_expect_arr_neq(other->welcome.secret, first->welcome.secret, FW_SECRET_BYTES);
-	cr_expect_str_eq(taken(&w, 4, FW_WELCOME)->welcome.name, "a#3");
-	cr_expect_str_eq(taken(&w, 5, FW_WELCOME)->welcome.name, "a#4");
-	world_fini(&w);
+	cr_expect_str_eq(taken(w, 4, FW_WELCOME)->welcome.name, "a#3");
+	cr_expect_str_eq(taken(w, 5, FW_WELCOME)->welcome.name, "a#4");
 }
 
 static void draw_zeros(void *arg, void *bytes, size_t size)
@@ -364,90 +310,72 @@ static void draw_zeros(void *arg, void *bytes, size_t size)
 	memset(bytes, 0, size);
 }
 
-Test(driver_session, no_session_is_0_since_0_is_none)
+WORLD_TEST(driver_session, no_session_is_0_since_0_is_none, world_init)
 {
 	struct drv_config config = {.random = draw_zeros};
-	struct world w;
 
-	world_init(&w);
-	drv_core_destroy(w.core);
-	cr_assert_eq(drv_core_create(&config, &w.core), 0);
-	hello(&w, 1, "a", NULL);
-	cr_expect_neq(taken(&w, 1, FW_WELCOME)->welcome.session, 0);
-	world_fini(&w);
+	drv_core_destroy(w->core);
+	cr_assert_eq(drv_core_create(&config, &w->core), 0);
+	hello(w, 1, "a", NULL);
+	cr_expect_neq(taken(w, 1, FW_WELCOME)->welcome.session, 0);
 }
 
-Test(driver_session, workers_that_die_in_one_moment_end_the_application_once)
+WORLD_TEST(driver_session, workers_that_die_in_one_moment_end_the_application_once, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {operators: {o: {type: t}}}\n"
-		"  f2: {operators: {o: {type: t}}}\n");
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {operators: {o: {type: t}}}\n"
+	       "  f2: {operators: {o: {type: t}}}\n");
 	/* two without a part in it, seen to be dead before and after the others */
-	hello(&w, 4, "d", "f4");
-	hello(&w, 3, "c", "f3");
-	both_come(&w);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	pass(&w, 4 * SECOND);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 1);
-	assert_has(w.reason, "was lost: it has not been heard for 3.");
-	cr_expect_eq(drv_core_session_count(w.core), 0);
-	cr_expect_eq(drv_core_deadline_ns(w.core), INT64_MAX, "nothing is left to happen");
-	world_fini(&w);
+	hello(w, 4, "d", "f4");
+	hello(w, 3, "c", "f3");
+	both_come(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	pass(w, 4 * SECOND);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 1);
+	assert_has(w->reason, "was lost: it has not been heard for 3.");
+	cr_expect_eq(drv_core_session_count(w->core), 0);
+	cr_expect_eq(drv_core_deadline_ns(w->core), INT64_MAX, "nothing is left to happen");
 }
 
-Test(driver_session, what_a_worker_may_not_say_ends_its_session)
+WORLD_TEST(driver_session, what_a_worker_may_not_say_ends_its_session, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say(&w, 1, &(struct fw_message){.kind = FW_HOST_START});
-	cr_expect_eq(w.closed[0], 1);
-	assert_has(w.errors,
+	to_running(w);
+	say(w, 1, &(struct fw_message){.kind = FW_HOST_START});
+	cr_expect_eq(w->closed[0], 1);
+	assert_has(w->errors,
 		   "which ran f1, was lost: it sent HOST_START, which is not for a driver");
-	cr_assert_not_null(taken(&w, 2, FW_HOST_KILL));
-	world_fini(&w);
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
 }
 
-Test(driver_session, what_is_said_of_a_host_that_is_not_there_is_not_heard)
+WORLD_TEST(driver_session, what_is_said_of_a_host_that_is_not_there_is_not_heard, world_init)
 {
 	static const uint32_t numbers[] = {0, 3, UINT32_MAX};
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	w.log[0] = '\0';
+	to_running(w);
+	w->log[0] = '\0';
 	for (size_t i = 0; i < FRAG_COUNT_OF(numbers); i++) {
-		say_event(&w, 1, numbers[i], FW_STATE_FAILED, "it breaks");
-		say_stats(&w, 1, numbers[i], true, 5, 5);
-		say_exit(&w, 1, numbers[i], 1, 0, "it has exited");
+		say_event(w, 1, numbers[i], FW_STATE_FAILED, "it breaks");
+		say_stats(w, 1, numbers[i], true, 5, 5);
+		say_exit(w, 1, numbers[i], 1, 0, "it has exited");
 	}
-	cr_expect_str_eq(w.log, "");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	cr_expect_eq(drv_core_session_count(w.core), 2);
-	world_fini(&w);
+	cr_expect_str_eq(w->log, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_session_count(w->core), 2);
 }
 
-Test(driver_session, fragments_named_in_full_or_all_are_no_misspellings)
+WORLD_TEST(driver_session, fragments_named_in_full_or_all_are_no_misspellings, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w,
+	app(w,
 	    "frag: 1\napplication: other\nfragments: {camera: {host: x, operators: {tx: {type: t}}}, view: {operators: {tx: {type: t}}}}\n");
-	hello(&w, 1, "a", "otherXcamera");
-	assert_has(w.log, "worker a names the fragment \"otherXcamera\"");
-	hello(&w, 2, "b", "another/camera");
-	assert_has(w.log, "worker b names the fragment \"another/camera\"");
-	hello(&w, 3, "c", "other/camera");
-	cr_expect_null(strstr(w.log, "names the fragment \"other/camera\""));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	hello(&w, 4, "d", "all");
-	cr_expect_null(strstr(w.log, "names the fragment \"all\""));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	world_fini(&w);
+	hello(w, 1, "a", "otherXcamera");
+	assert_has(w->log, "worker a names the fragment \"otherXcamera\"");
+	hello(w, 2, "b", "another/camera");
+	assert_has(w->log, "worker b names the fragment \"another/camera\"");
+	hello(w, 3, "c", "other/camera");
+	cr_expect_null(strstr(w->log, "names the fragment \"other/camera\""));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	hello(w, 4, "d", "all");
+	cr_expect_null(strstr(w->log, "names the fragment \"all\""));
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
 }

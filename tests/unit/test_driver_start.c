@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
-Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
+WORLD_TEST(driver_start, an_application_runs_from_its_workers_to_its_summary, world_init)
 {
-	struct world w;
 	const struct fw_message *m, *peer;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	assert_has(w.log, "waiting for a worker for f1, f2");
-	hello(&w, 2, "b", "f2");
-	m = taken(&w, 2, FW_WELCOME);
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	assert_has(w->log, "waiting for a worker for f1, f2");
+	hello(w, 2, "b", "f2");
+	m = taken(w, 2, FW_WELCOME);
 	cr_assert_not_null(m);
 	cr_expect_neq(m->welcome.session, 0);
 	cr_expect_eq(m->welcome.dead_ns, 3 * SECOND);
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE), "nothing starts before all have a worker");
-	hello(&w, 1, "a", "app/f1");
-	m = taken(&w, 1, FW_HOST_CREATE);
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE), "nothing starts before all have a worker");
+	hello(w, 1, "a", "app/f1");
+	m = taken(w, 1, FW_HOST_CREATE);
 	cr_assert_not_null(m);
 	cr_expect_str_eq(m->create.application, "app");
 	cr_assert_eq(m->create.fragment_count, 1);
 	cr_expect_str_eq(m->create.fragments[0], "f1");
 	cr_expect_eq(m->host, 1);
 	cr_expect_eq(m->epoch, 1);
-	peer = taken(&w, 2, FW_HOST_CREATE);
+	peer = taken(w, 2, FW_HOST_CREATE);
 	cr_expect_str_eq(peer->create.fragments[0], "f2");
 	cr_expect_eq(memcmp(m->create.data_key, peer->create.data_key, FW_DATA_KEY_BYTES), 0);
 
-	say_prepared(&w, 2, 2, "f2", false);
-	cr_expect_null(taken(&w, 2, FW_HOST_WIRE));
-	say_prepared(&w, 1, 1, "f1", true);
-	m = taken(&w, 1, FW_HOST_WIRE);
-	peer = taken(&w, 2, FW_HOST_WIRE);
+	say_prepared(w, 2, 2, "f2", false);
+	cr_expect_null(taken(w, 2, FW_HOST_WIRE));
+	say_prepared(w, 1, 1, "f1", true);
+	m = taken(w, 1, FW_HOST_WIRE);
+	peer = taken(w, 2, FW_HOST_WIRE);
 	cr_assert(m != NULL && peer != NULL);
 	cr_assert_eq(m->wire.edge_count, 1);
 	cr_assert_eq(peer->wire.edge_count, 1);
@@ -46,143 +44,126 @@ Test(driver_start, an_application_runs_from_its_workers_to_its_summary)
 	cr_expect_eq(m->wire.peers[0].host, 2);
 	cr_expect_eq(memcmp(m->wire.peers[0].addresses->bytes, "address", 7), 0);
 
-	say_result(&w, 1, 1, FW_HOST_WIRED);
-	cr_expect_null(taken(&w, 1, FW_HOST_START), "nothing runs before all are wired");
-	say_result(&w, 2, 2, FW_HOST_WIRED);
-	cr_assert_not_null(taken(&w, 1, FW_HOST_START));
-	say_result(&w, 1, 1, FW_HOST_STARTED);
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_result(&w, 2, 2, FW_HOST_STARTED);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	pass_beating(&w, 2 * SECOND, 1, 2);
-	say_stats(&w, 2, 2, false, 0, 7);
-	pass_beating(&w, SECOND, 1, 2);
-	assert_has(w.progress, "running 3.0 s, 7 messages");
-	cr_expect_null(taken(&w, 1, FW_HOST_STOP));
-	say_event(&w, 2, 2, FW_STATE_DONE, "");
-	m = taken(&w, 1, FW_HOST_STOP);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	cr_expect_null(taken(w, 1, FW_HOST_START), "nothing runs before all are wired");
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	cr_assert_not_null(taken(w, 1, FW_HOST_START));
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	say_stats(w, 2, 2, false, 0, 7);
+	pass_beating(w, SECOND, 1, 2);
+	assert_has(w->progress, "running 3.0 s, 7 messages");
+	cr_expect_null(taken(w, 1, FW_HOST_STOP));
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	m = taken(w, 1, FW_HOST_STOP);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->stop.drain_ns, 0);
 	cr_expect_eq(m->stop.exit_code, 0);
-	say_stats(&w, 1, 1, true, 7, 0);
-	say_exit(&w, 1, 1, 0, 0, "");
-	say_stats(&w, 2, 2, true, 0, 7);
-	cr_expect_not(w.ended);
-	say_exit(&w, 2, 2, 0, 0, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.result, FRAGI_SUMMARY_DONE);
-	cr_expect_eq(w.exit_code, 0);
-	cr_expect_str_eq(w.errors, "");
-	assert_has(w.json, "\"sent\": 7, \"delivered\": 7");
-	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0");
+	say_stats(w, 1, 1, true, 7, 0);
+	say_exit(w, 1, 1, 0, 0, "");
+	say_stats(w, 2, 2, true, 0, 7);
+	cr_expect_not(w->ended);
+	say_exit(w, 2, 2, 0, 0, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
+	cr_expect_eq(w->exit_code, 0);
+	cr_expect_str_eq(w->errors, "");
+	assert_has(w->json, "\"sent\": 7, \"delivered\": 7");
+	assert_has(w->json, "\"lost\": 0, \"in_flight\": 0");
 	assert_has(
-		w.json,
+		w->json,
 		"\"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\"");
-	assert_has(w.json, "\"duration_ns\": 3000000000");
-	assert_has(w.json,
+	assert_has(w->json, "\"duration_ns\": 3000000000");
+	assert_has(w->json,
 		   "\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"done\"");
-	assert_has(w.json, "\"latency_ns\": {");
-	world_fini(&w);
+	assert_has(w->json, "\"latency_ns\": {");
 }
 
-Test(driver_start, edges_have_the_order_of_the_text)
+WORLD_TEST(driver_start, edges_have_the_order_of_the_text, world_init)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}}\n"
-		"  f3: {operators: {tx: {type: t}}}\n"
-		"flows: [f1.tx -> f2.rx, f1.tx.out -> f2.rx.in, f3.tx -> f2.rx]\n");
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	hello(&w, 3, "c", "f3");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_prepared(&w, 3, 3, "f3", true);
-	m = taken(&w, 2, FW_HOST_WIRE);
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {operators: {tx: {type: t}}}\n"
+	       "  f2: {operators: {rx: {type: t}}}\n"
+	       "  f3: {operators: {tx: {type: t}}}\n"
+	       "flows: [f1.tx -> f2.rx, f1.tx.out -> f2.rx.in, f3.tx -> f2.rx]\n");
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	hello(w, 3, "c", "f3");
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_prepared(w, 3, 3, "f3", true);
+	m = taken(w, 2, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_assert_eq(m->wire.edge_count, 2);
 	cr_expect_eq(m->wire.edges[0].order, 0);
 	cr_expect_eq(m->wire.edges[1].order, 2, "the second flow is there already");
-	m = taken(&w, 3, FW_HOST_WIRE);
+	m = taken(w, 3, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->wire.edges[0].order, 2, "both ends of a flow agree");
-	world_fini(&w);
 }
 
-Test(driver_start, fragments_on_one_worker_share_a_host)
+WORLD_TEST(driver_start, fragments_on_one_worker_share_a_host, world_init)
 {
-	struct world w;
 	const struct fw_message *m;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	hello(&w, 1, "a", NULL);
-	m = taken(&w, 1, FW_HOST_CREATE);
+	app(w, two_fragments);
+	hello(w, 1, "a", NULL);
+	m = taken(w, 1, FW_HOST_CREATE);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->create.fragment_count, 2);
-	cr_expect_null(taken(&w, 1, FW_HOST_CREATE));
-	world_fini(&w);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
 }
 
-Test(driver_start, a_host_name_makes_a_process_of_its_own)
+WORLD_TEST(driver_start, a_host_name_makes_a_process_of_its_own, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {host: one, operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}}\n"
-		"  f3: {host: one, operators: {rx: {type: t}}}\n");
-	hello(&w, 1, "a", NULL);
-	cr_expect_eq(taken(&w, 1, FW_HOST_CREATE)->create.fragment_count, 2);
-	cr_expect_str_eq(taken(&w, 1, FW_HOST_CREATE)->create.fragments[0], "f2");
-	world_fini(&w);
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {host: one, operators: {tx: {type: t}}}\n"
+	       "  f2: {operators: {rx: {type: t}}}\n"
+	       "  f3: {host: one, operators: {rx: {type: t}}}\n");
+	hello(w, 1, "a", NULL);
+	cr_expect_eq(taken(w, 1, FW_HOST_CREATE)->create.fragment_count, 2);
+	cr_expect_str_eq(taken(w, 1, FW_HOST_CREATE)->create.fragments[0], "f2");
 }
 
-Test(driver_start, what_is_missing_is_said_again_and_again_until_the_start_timeout)
+WORLD_TEST(driver_start, what_is_missing_is_said_again_and_again_until_the_start_timeout,
+	   world_init)
 {
-	struct world w;
 	int lines = 0;
 
-	world_init(&w);
-	app_timed(&w, two_fragments, 25 * SECOND);
-	hello(&w, 1, "a", "f1");
-	pass_beating(&w, 24 * SECOND, 1, 1);
-	for (const char *at = w.log; (at = strstr(at, "waiting for a worker for")) != NULL; at++)
+	app_timed(w, two_fragments, 25 * SECOND);
+	hello(w, 1, "a", "f1");
+	pass_beating(w, 24 * SECOND, 1, 1);
+	for (const char *at = w->log; (at = strstr(at, "waiting for a worker for")) != NULL; at++)
 		lines++;
 	cr_expect_eq(lines, 3);
-	assert_has(w.log, "waiting for a worker for f2 (1 worker here)");
-	assert_has(w.progress, "waiting for f2");
-	cr_expect_not(w.ended);
-	pass_beating(&w, 2 * SECOND, 1, 1);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 4);
-	assert_has(w.reason, "there is no worker for f2");
-	assert_has(w.reason, "--fragments f2");
-	assert_has(w.json,
+	assert_has(w->log, "waiting for a worker for f2 (1 worker here)");
+	assert_has(w->progress, "waiting for f2");
+	cr_expect_not(w->ended);
+	pass_beating(w, 2 * SECOND, 1, 1);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 4);
+	assert_has(w->reason, "there is no worker for f2");
+	assert_has(w->reason, "--fragments f2");
+	assert_has(w->json,
 		   "\"name\": \"f1\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\"");
-	world_fini(&w);
 }
 
-Test(driver_start, the_start_timeout_bounds_the_whole_start)
+WORLD_TEST(driver_start, the_start_timeout_bounds_the_whole_start, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app_timed(&w, two_fragments, 5 * SECOND);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f1", true);
-	pass_beating(&w, 6 * SECOND, 1, 2);
-	assert_has(w.errors, "f2 on worker b has not answered PREPARE");
-	cr_assert_not_null(taken(&w, 1, FW_HOST_KILL));
-	both_are_killed(&w);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 4);
-	world_fini(&w);
+	app_timed(w, two_fragments, 5 * SECOND);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	pass_beating(w, 6 * SECOND, 1, 2);
+	assert_has(w->errors, "f2 on worker b has not answered PREPARE");
+	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	both_are_killed(w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 4);
 }
 
 Test(driver_start, every_request_has_a_deadline)
@@ -220,72 +201,67 @@ Test(driver_start, every_request_has_a_deadline)
 }
 
 /* Operators may load for minutes; only the start timeout and a stop limit that. */
-Test(driver_start, a_long_start_is_awaited)
+WORLD_TEST(driver_start, a_long_start_is_awaited, world_init)
 {
 	struct fw_op_stats op = {.running = true};
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f1", true);
-	pass_beating(&w, 100 * SECOND, 1, 2);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_result(&w, 1, 1, FW_HOST_WIRED);
-	say_result(&w, 2, 2, FW_HOST_WIRED);
-	say_result(&w, 1, 1, FW_HOST_STARTED);
-	pass_beating(&w, 100 * SECOND, 1, 2);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_STARTING);
-	cr_expect_str_eq(w.errors, "");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	app(w, two_fragments);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	pass_beating(w, 100 * SECOND, 1, 2);
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	pass_beating(w, 100 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_STARTING);
+	cr_expect_str_eq(w->errors, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 	for (int i = 0; i < 2; i++) {
 		struct fw_message stats = of_host(FW_HOST_STATS, 2);
 
 		stats.stats = (struct fw_host_stats){.ops = &op, .op_count = 1};
-		say(&w, 2, &stats);
-		pass_beating(&w, i == 0 ? 9 * SECOND : 1500 * MS, 1, 2);
-		cr_expect_eq(drv_core_app_state(w.core),
+		say(w, 2, &stats);
+		pass_beating(w, i == 0 ? 9 * SECOND : 1500 * MS, 1, 2);
+		cr_expect_eq(drv_core_app_state(w->core),
 			     i == 0 ? DRV_APP_STARTING : DRV_APP_KILLING);
 	}
-	assert_has(w.errors, "f2 on worker b did not answer START in time: f2.rx has not returned");
-	both_are_killed(&w);
-	cr_expect_eq(w.exit_code, 1);
-	world_fini(&w);
+	assert_has(w->errors,
+		   "f2 on worker b did not answer START in time: f2.rx has not returned");
+	both_are_killed(w);
+	cr_expect_eq(w->exit_code, 1);
 }
 
-Test(driver_start, errors_of_prepare_are_told_together)
+WORLD_TEST(driver_start, errors_of_prepare_are_told_together, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
 	struct fw_failure errors[] = {
 		{FRAGI_FAILURE_GRAPH_INVALID, "app.yaml:5:9: f2.rx: unknown parameter \"x\"", ""},
 		{FRAGI_FAILURE_LIBRARY_MISSING, "app.yaml:5:10: f2.rx: more", ""}};
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
+	app(w, two_fragments);
+	both_come(w);
 	message.prepared.errors = errors;
 	message.prepared.error_count = 2;
-	say(&w, 2, &message);
-	pass_beating(&w, 1800 * MS, 1, 2);
-	cr_expect_str_eq(w.errors, "", "the other host's errors are awaited");
+	say(w, 2, &message);
+	pass_beating(w, 1800 * MS, 1, 2);
+	cr_expect_str_eq(w->errors, "", "the other host's errors are awaited");
 	message = of_host(FW_HOST_PREPARED, 1);
 	message.prepared.errors = errors;
 	message.prepared.error_count = 1;
-	say(&w, 1, &message);
-	assert_has(w.errors, "app.yaml:5:9: f2.rx: unknown parameter");
-	assert_has(w.errors, "app.yaml:5:10: f2.rx: more");
-	cr_expect_null(strstr(strstr(w.errors, "5:9") + 1, "5:9"),
+	say(w, 1, &message);
+	assert_has(w->errors, "app.yaml:5:9: f2.rx: unknown parameter");
+	assert_has(w->errors, "app.yaml:5:10: f2.rx: more");
+	cr_expect_null(strstr(strstr(w->errors, "5:9") + 1, "5:9"),
 		       "one error of two hosts is told once");
-	pass_beating(&w, 600 * MS, 1, 2);
-	cr_expect_null(strstr(strstr(w.errors, "5:10") + 1, "5:10"),
+	pass_beating(w, 600 * MS, 1, 2);
+	cr_expect_null(strstr(strstr(w->errors, "5:10") + 1, "5:10"),
 		       "nor are errors told again when the wait for others would have been over");
-	both_are_killed(&w);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 2);
-	cr_expect_str_eq(w.reason, errors[0].sentence);
-	assert_has(w.json, "\"flows\": []");
-	world_fini(&w);
+	both_are_killed(w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 2);
+	cr_expect_str_eq(w->reason, errors[0].sentence);
+	assert_has(w->json, "\"flows\": []");
 }
 
 Test(driver_start, the_operators_that_a_failed_host_names_are_shown_if_they_are_its_own)
@@ -314,99 +290,78 @@ Test(driver_start, the_operators_that_a_failed_host_names_are_shown_if_they_are_
 	}
 }
 
-Test(driver_start, an_error_of_prepare_does_not_wait_long_for_others)
+WORLD_TEST(driver_start, an_error_of_prepare_does_not_wait_long_for_others, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
 	struct fw_failure errors[] = {{FRAGI_FAILURE_LIBRARY_MISSING, "libx.so was not found", ""}};
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
+	app(w, two_fragments);
+	both_come(w);
 	message.prepared.errors = errors;
 	message.prepared.error_count = 1;
-	say(&w, 2, &message);
-	pass_beating(&w, 3 * SECOND, 1, 2);
-	assert_has(w.errors, errors[0].sentence);
-	both_are_killed(&w);
-	cr_expect_eq(w.exit_code, 3);
+	say(w, 2, &message);
+	pass_beating(w, 3 * SECOND, 1, 2);
+	assert_has(w->errors, errors[0].sentence);
+	both_are_killed(w);
+	cr_expect_eq(w->exit_code, 3);
 	assert_has(
-		w.json,
+		w->json,
 		"\"failure\": {\"code\": \"library_missing\", \"scope\": \"node\", "
 		"\"sentence\": \"libx.so was not found (worker b)\", \"operator\": null, \"worker\": \"b\"}");
-	world_fini(&w);
 }
 
-Test(driver_start, a_host_that_cannot_be_started_is_what_is_missing)
+WORLD_TEST(driver_start, a_host_that_cannot_be_started_is_what_is_missing, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
-	say_exit(&w, 2, 2, 3, 0, "fraghost was not found beside workerd");
-	say_exit(&w, 1, 1, 137, 9, "");
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 3);
-	world_fini(&w);
+	app(w, two_fragments);
+	both_come(w);
+	say_exit(w, 2, 2, 3, 0, "fraghost was not found beside workerd");
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 3);
 }
 
-Test(driver_start, answers_out_of_turn_end_the_application)
+WORLD_TEST(driver_start, answers_out_of_turn_end_the_application, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_prepared(&w);
-	say_result(&w, 1, 1, FW_HOST_STARTED);
-	assert_has(w.errors, "worker a sent HOST_STARTED for f1, which is wiring");
-	both_are_killed(&w);
-	assert_has(w.json, "{\"code\": \"protocol\", \"scope\": \"host\"");
-	world_fini(&w);
+	to_prepared(w);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	assert_has(w->errors, "worker a sent HOST_STARTED for f1, which is wiring");
+	both_are_killed(w);
+	assert_has(w->json, "{\"code\": \"protocol\", \"scope\": \"host\"");
 }
 
-Test(driver_start, a_graph_error_ends_before_anybody_is_asked)
+WORLD_TEST(driver_start, a_graph_error_ends_before_anybody_is_asked, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w,
+	app(w,
 	    "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}}\nflow: []\n");
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 2);
-	assert_has(w.reason, "app.yaml:4:1");
-	world_fini(&w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 2);
+	assert_has(w->reason, "app.yaml:4:1");
 }
 
-Test(driver_start, bytes_that_are_no_source_are_refused)
+WORLD_TEST(driver_start, bytes_that_are_no_source_are_refused, world_init)
 {
 	struct drv_event event = {.kind = DRV_EVENT_APP,
 				  .app = {.source = "garbage", .source_bytes = 7}};
-	struct world w;
 
-	world_init(&w);
-	step(&w, &event);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 2);
-	cr_expect_str_eq(w.reason, "the application is not a packed source");
-	cr_expect_eq(drv_core_named_state(w.core, "app"), DRV_APP_ENDED);
-	pass(&w, SECOND);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_ENDED, "it is forgotten");
-	world_fini(&w);
+	step(w, &event);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 2);
+	cr_expect_str_eq(w->reason, "the application is not a packed source");
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_ENDED);
+	pass(w, SECOND);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_ENDED, "it is forgotten");
 }
 
-Test(driver_start, who_does_not_know_its_address_leaves_it_open)
+WORLD_TEST(driver_start, who_does_not_know_its_address_leaves_it_open, NULL)
 {
-	struct world w;
-
-	world_init_with(&w, (struct drv_config){0});
-	app_timed(&w, two_fragments, SECOND);
-	pass(&w, 2 * SECOND);
-	cr_assert(w.ended);
+	world_init_with(w, (struct drv_config){0});
+	app_timed(w, two_fragments, SECOND);
+	pass(w, 2 * SECOND);
+	cr_assert(w->ended);
 	cr_expect_str_eq(
-		w.reason,
+		w->reason,
 		"not started within 1.0 s: there is no worker for f1, f2: none has come; start workerd --address HOST:PORT --fragments f1,f2");
-	world_fini(&w);
 }
 
 static void say_wait(struct world *w, uint64_t connection, const char *why)
@@ -414,63 +369,51 @@ static void say_wait(struct world *w, uint64_t connection, const char *why)
 	say(w, connection, &(struct fw_message){.kind = FW_BEAT, .beat.waits_for = why});
 }
 
-Test(driver_start, a_worker_without_network_gets_nothing_until_it_is_there)
+WORLD_TEST(driver_start, a_worker_without_network_gets_nothing_until_it_is_there, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	hello(&w, 3, "c", NULL); /* takes whatever nobody names */
-	say_wait(&w, 2, "eth0 has no link");
-	say_wait(&w, 2, "eth0 has no link");
-	assert_has(w.log, "worker b can run nothing yet: eth0 has no link");
-	app(&w, two_fragments);
-	assert_has(w.log, "waiting for a worker for f2 (3 workers here); worker b can run nothing "
-			  "yet: eth0 has no link");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	pass_beating(&w, SECOND, 1, 1);
-	say_wait(&w, 2, "");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	assert_has(w.log, "f2 runs on worker b");
-	world_fini(&w);
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	hello(w, 3, "c", NULL); /* takes whatever nobody names */
+	say_wait(w, 2, "eth0 has no link");
+	say_wait(w, 2, "eth0 has no link");
+	assert_has(w->log, "worker b can run nothing yet: eth0 has no link");
+	app(w, two_fragments);
+	assert_has(w->log, "waiting for a worker for f2 (3 workers here); worker b can run nothing "
+			   "yet: eth0 has no link");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	pass_beating(w, SECOND, 1, 1);
+	say_wait(w, 2, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	assert_has(w->log, "f2 runs on worker b");
 }
 
 /* It was the only one that might run f2; then another one takes whatever nobody names. */
-Test(driver_start, when_a_worker_leaves_others_get_what_it_alone_named)
+WORLD_TEST(driver_start, when_a_worker_leaves_others_get_what_it_alone_named, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	hello(&w, 3, "c", NULL);
-	say_wait(&w, 2, "eth0 has no link");
-	app(&w, two_fragments);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_WAITING);
-	step(&w,
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	hello(w, 3, "c", NULL);
+	say_wait(w, 2, "eth0 has no link");
+	app(w, two_fragments);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_PREPARING);
-	assert_has(w.log, "f2 runs on worker c");
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_PREPARING);
+	assert_has(w->log, "f2 runs on worker c");
 }
 
-Test(driver_start, a_worker_that_still_waits_at_the_timeout_is_named)
+WORLD_TEST(driver_start, a_worker_that_still_waits_at_the_timeout_is_named, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	say_wait(&w, 2, "eth0 has no link");
-	app_timed(&w, two_fragments, SECOND);
-	pass(&w, 2 * SECOND);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 4);
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	say_wait(w, 2, "eth0 has no link");
+	app_timed(w, two_fragments, SECOND);
+	pass(w, 2 * SECOND);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 4);
 	cr_expect_str_eq(
-		w.reason,
+		w->reason,
 		"not started within 1.0 s: there is no worker for f2: worker b can run nothing yet: eth0 has no link");
-	world_fini(&w);
 }
 
 /* An application of count fragments with long names and without flows. */
@@ -534,33 +477,30 @@ Test(driver_start, many_fragments_spread_over_many_workers_and_stop_together)
 	free(text);
 }
 
-Test(driver_start, several_applications_run_beside_each_other)
+WORLD_TEST(driver_start, several_applications_run_beside_each_other, world_init)
 {
 	struct fw_message prepared = of_host(FW_HOST_PREPARED, 1);
 	char text[128], name[8];
-	struct world w;
 
-	world_init(&w);
-	hello(&w, 1, "a", NULL);
+	hello(w, 1, "a", NULL);
 	for (int i = 1; i <= 9; i++) {
 		snprintf(
 			text, sizeof(text),
 			"frag: 1\napplication: app%d\nfragments: {f1: {operators: {rx: {type: t}}}}\n",
 			i);
-		app(&w, text);
+		app(w, text);
 	}
-	cr_expect_eq(drv_core_app_count(w.core), 9);
+	cr_expect_eq(drv_core_app_count(w->core), 9);
 	prepared.run = prepared.epoch = 7; /* it could not be prepared */
-	say(&w, 1, &prepared);
+	say(w, 1, &prepared);
 	for (int i = 1; i <= 9; i++) {
 		snprintf(name, sizeof(name), "app%d", i);
-		cr_expect_eq(drv_core_named_state(w.core, name),
+		cr_expect_eq(drv_core_named_state(w->core, name),
 			     i == 7 ? DRV_APP_KILLING : DRV_APP_PREPARING, "%s", name);
 	}
-	world_fini(&w);
 }
 
-Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
+WORLD_TEST(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so, NULL)
 {
 	struct fragi_spec_text file = {.file = "unused.yaml", .text = calloc(1, FRAGI_SOURCE_MAX)};
 	struct fragi_spec_source source = {
@@ -568,7 +508,6 @@ Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
 		.files = &file,
 		.file_count = 1};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
-	struct world w;
 	void *packed;
 
 	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
@@ -576,18 +515,17 @@ Test(driver_start, an_application_that_does_not_fit_into_a_frame_is_told_so)
 	file.length = FRAGI_SOURCE_MAX - event.app.source_bytes - 8; /* what a frame adds is more */
 	cr_assert_eq(fragi_source_pack(&source, &packed, &event.app.source_bytes), 0);
 	event.app.source = packed;
-	world_init(&w);
-	both_come(&w);
-	step(&w, &event);
+	world_init(w);
+	both_come(w);
+	step(w, &event);
 	fragi_free(packed);
 	free((char *)(uintptr_t)file.text);
-	assert_has(w.errors, "what f1 on worker a needs to PREPARE does not fit into a frame: ");
-	cr_expect_null(taken(&w, 2, FW_HOST_CREATE));
-	pass_beating(&w, 2 * SECOND, 1, 2);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 1);
-	assert_has(w.json, "{\"code\": \"graph_too_large\", \"scope\": \"graph\"");
-	world_fini(&w);
+	assert_has(w->errors, "what f1 on worker a needs to PREPARE does not fit into a frame: ");
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	pass_beating(w, 2 * SECOND, 1, 2);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 1);
+	assert_has(w->json, "{\"code\": \"graph_too_large\", \"scope\": \"graph\"");
 }
 
 Test(driver_start, nothing_is_made_without_randomness)

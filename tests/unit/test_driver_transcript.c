@@ -148,49 +148,45 @@ static const char stopped[] =
 	"  | worker c left: end of file\n"
 	"  waits\n";
 
-Test(driver_transcript, an_application_that_is_stopped)
+WORLD_TEST(driver_transcript, an_application_that_is_stopped, world_init)
 {
-	struct world w;
-
-	world_init(&w);
 	transcript_begin();
-	app(&w, three_fragments);
-	note(&w, "the application comes");
-	pass(&w, 10500 * MS);
-	note(&w, "10 s go by");
-	three_come(&w);
-	note(&w, "its workers come");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_prepared(&w, 3, 3, "f3", false);
-	note(&w, "they have prepared");
-	all_say(&w, FW_HOST_WIRED);
-	note(&w, "they are wired");
-	all_say(&w, FW_HOST_STARTED);
-	note(&w, "they run");
-	say_stats(&w, 2, 2, false, 0, 5);
-	pass_beating(&w, 1100 * MS, 1, 3);
-	note(&w, "a second goes by");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-	note(&w, "SIGTERM");
-	pass_beating(&w, 12500 * MS, 1, 3);
-	note(&w, "they do not drain in time");
-	pass_beating(&w, 1700 * MS, 1, 3);
-	note(&w, "nor end");
-	say_stats(&w, 1, 1, true, 9, 0);
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_stats(&w, 2, 2, true, 0, 6);
-	say_exit(&w, 2, 2, 137, 9, "");
-	note(&w, "two are killed");
-	pass_beating(&w, 1500 * MS, 1, 3);
-	note(&w, "the third one is not seen to be");
-	note_summary(&w);
+	app(w, three_fragments);
+	note(w, "the application comes");
+	pass(w, 10500 * MS);
+	note(w, "10 s go by");
+	three_come(w);
+	note(w, "its workers come");
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_prepared(w, 3, 3, "f3", false);
+	note(w, "they have prepared");
+	all_say(w, FW_HOST_WIRED);
+	note(w, "they are wired");
+	all_say(w, FW_HOST_STARTED);
+	note(w, "they run");
+	say_stats(w, 2, 2, false, 0, 5);
+	pass_beating(w, 1100 * MS, 1, 3);
+	note(w, "a second goes by");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	note(w, "SIGTERM");
+	pass_beating(w, 12500 * MS, 1, 3);
+	note(w, "they do not drain in time");
+	pass_beating(w, 1700 * MS, 1, 3);
+	note(w, "nor end");
+	say_stats(w, 1, 1, true, 9, 0);
+	say_exit(w, 1, 1, 137, 9, "");
+	say_stats(w, 2, 2, true, 0, 6);
+	say_exit(w, 2, 2, 137, 9, "");
+	note(w, "two are killed");
+	pass_beating(w, 1500 * MS, 1, 3);
+	note(w, "the third one is not seen to be");
+	note_summary(w);
 	for (uint64_t c = 1; c <= 3; c++)
-		step(&w, &(struct drv_event){
-				 .kind = DRV_EVENT_CLOSED, .connection = c, .text = "end of file"});
-	note(&w, "the workers go");
+		step(w, &(struct drv_event){
+				.kind = DRV_EVENT_CLOSED, .connection = c, .text = "end of file"});
+	note(w, "the workers go");
 	transcript_expect(stopped);
-	world_fini(&w);
 }
 
 static const char lost[] =
@@ -231,37 +227,33 @@ static const char lost[] =
 	"   \"sent\": 21, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 21, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
 
-Test(driver_transcript, an_application_that_loses_a_worker)
+WORLD_TEST(driver_transcript, an_application_that_loses_a_worker, world_init)
 {
-	struct world w;
-
-	world_init(&w);
 	transcript_begin();
-	three_come(&w);
-	app(&w, three_fragments);
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_prepared(&w, 3, 3, "f3", false);
-	all_say(&w, FW_HOST_WIRED);
-	all_say(&w, FW_HOST_STARTED);
-	note(&w, "it runs");
+	three_come(w);
+	app(w, three_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_prepared(w, 3, 3, "f3", false);
+	all_say(w, FW_HOST_WIRED);
+	all_say(w, FW_HOST_STARTED);
+	note(w, "it runs");
 	transcript_forget();
-	say_stats(&w, 1, 1, false, 20, 0);
-	say_stats(&w, 2, 2, false, 0, 5);
-	pass_beating(&w, 1500 * MS, 1, 2);
-	note(&w, "c says nothing");
-	say_event(&w, 1, 1, FW_STATE_PEER_LOST, "no beat");
-	pass_beating(&w, 1800 * MS, 1, 2);
-	note(&w, "a host misses it too");
-	say_stats(&w, 1, 1, true, 22, 0);
-	say_exit(&w, 1, 1, 137, 9, "");
-	say_stats(&w, 2, 2, true, 0, 21);
-	say_exit(&w, 2, 2, 137, 9, "");
-	note(&w, "the others are killed");
-	cr_assert(w.ended);
-	note_summary(&w);
+	say_stats(w, 1, 1, false, 20, 0);
+	say_stats(w, 2, 2, false, 0, 5);
+	pass_beating(w, 1500 * MS, 1, 2);
+	note(w, "c says nothing");
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "no beat");
+	pass_beating(w, 1800 * MS, 1, 2);
+	note(w, "a host misses it too");
+	say_stats(w, 1, 1, true, 22, 0);
+	say_exit(w, 1, 1, 137, 9, "");
+	say_stats(w, 2, 2, true, 0, 21);
+	say_exit(w, 2, 2, 137, 9, "");
+	note(w, "the others are killed");
+	cr_assert(w->ended);
+	note_summary(w);
 	transcript_expect(lost);
-	world_fini(&w);
 }
 
 static const char errors[] =
@@ -295,33 +287,30 @@ static const char errors[] =
 	"   \"operators\": []}],\n"
 	" \"flows\": []}\n";
 
-Test(driver_transcript, an_application_with_errors)
+WORLD_TEST(driver_transcript, an_application_with_errors, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 2);
 	struct fw_failure found[] = {
 		{FRAGI_FAILURE_GRAPH_INVALID, "one", "", "app.yaml", 5, 9},
 		{FRAGI_FAILURE_LIBRARY_MISSING, "there is no such library", "f2.rx"}};
-	struct world w;
 
-	world_init(&w);
 	transcript_begin();
-	three_come(&w);
-	app(&w, three_fragments);
-	say_prepared(&w, 1, 1, "f1", true);
-	note(&w, "one has prepared");
+	three_come(w);
+	app(w, three_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	note(w, "one has prepared");
 	transcript_forget();
 	message.prepared = (struct fw_host_prepared){
 		.errors = found, .error_count = 2, .errors_beyond = 3, .pid = 102};
-	say(&w, 2, &message);
-	note(&w, "one has found errors");
-	pass_beating(&w, 2500 * MS, 1, 3);
-	note(&w, "the third one is not waited for");
+	say(w, 2, &message);
+	note(w, "one has found errors");
+	pass_beating(w, 2500 * MS, 1, 3);
+	note(w, "the third one is not waited for");
 	for (uint32_t host = 1; host <= 3; host++)
-		say_exit(&w, host, host, 137, 9, "");
-	note(&w, "all are killed");
-	note_summary(&w);
+		say_exit(w, host, host, 137, 9, "");
+	note(w, "all are killed");
+	note_summary(w);
 	transcript_expect(errors);
-	world_fini(&w);
 }
 
 static const char failure[] =
@@ -361,40 +350,37 @@ static const char failure[] =
 	"   \"sent\": 21, \"delivered\": 21, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": true, \"bytes\": 0, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
 
-Test(driver_transcript, an_operator_that_fails_while_a_client_looks_on)
+WORLD_TEST(driver_transcript, an_operator_that_fails_while_a_client_looks_on, world_init)
 {
 	struct fw_message failed = of_host(FW_HOST_EVENT, 2);
-	struct world w;
 
-	world_init(&w);
 	transcript_begin();
-	three_come(&w);
-	app(&w, three_fragments);
-	client_hello(&w, 4, "top");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_prepared(&w, 3, 3, "f3", false);
-	all_say(&w, FW_HOST_WIRED);
-	all_say(&w, FW_HOST_STARTED);
-	note(&w, "it runs");
+	three_come(w);
+	app(w, three_fragments);
+	client_hello(w, 4, "top");
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_prepared(w, 3, 3, "f3", false);
+	all_say(w, FW_HOST_WIRED);
+	all_say(w, FW_HOST_STARTED);
+	note(w, "it runs");
 	transcript_forget();
-	request_state(&w, 4, 2);
-	note(&w, "the client asks");
+	request_state(w, 4, 2);
+	note(w, "the client asks");
 	failed.event = (struct fw_host_event){
 		.state = FW_STATE_FAILED,
 		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "f2.rx: compute returned -5", "f2.rx"}};
-	say(&w, 2, &failed);
-	note(&w, "an operator fails");
-	say_stats(&w, 1, 1, true, 22, 0);
-	say_exit(&w, 1, 1, 139, 11, "fraghost 101 crashed");
-	say_stats(&w, 2, 2, true, 0, 20);
-	say_exit(&w, 2, 2, 137, 9, "");
-	request_state(&w, 4, 3);
-	note(&w, "two are gone, and the client asks again");
-	say_stats(&w, 3, 3, true, 0, 21);
-	say_exit(&w, 3, 3, 0, 0, "");
-	note(&w, "the third one is gone");
-	note_summary(&w);
+	say(w, 2, &failed);
+	note(w, "an operator fails");
+	say_stats(w, 1, 1, true, 22, 0);
+	say_exit(w, 1, 1, 139, 11, "fraghost 101 crashed");
+	say_stats(w, 2, 2, true, 0, 20);
+	say_exit(w, 2, 2, 137, 9, "");
+	request_state(w, 4, 3);
+	note(w, "two are gone, and the client asks again");
+	say_stats(w, 3, 3, true, 0, 21);
+	say_exit(w, 3, 3, 0, 0, "");
+	note(w, "the third one is gone");
+	note_summary(w);
 	transcript_expect(failure);
-	world_fini(&w);
 }

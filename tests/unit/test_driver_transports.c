@@ -159,60 +159,49 @@ Test(driver_transports, a_variable_is_shared_on_one_machine_or_refused)
 }
 
 /* The worker serves the next application as if nothing had been placed there. */
-Test(driver_transports, a_refused_application_gives_its_places_back)
+WORLD_TEST(driver_transports, a_refused_application_gives_its_places_back, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, graph_with(", edge: shm"));
-	hello_by_memory(&w, 2, "b", "f2", "");
-	hello_by_memory(&w, 1, "a", NULL, "");
-	cr_assert(w.ended);
-	w.ended = false;
-	app(&w, graph_with(""));
-	assert_has(w.log, "f1 runs on worker a");
-	expect_opened(&w, 1, "ucx");
-	world_fini(&w);
+	app(w, graph_with(", edge: shm"));
+	hello_by_memory(w, 2, "b", "f2", "");
+	hello_by_memory(w, 1, "a", NULL, "");
+	cr_assert(w->ended);
+	w->ended = false;
+	app(w, graph_with(""));
+	assert_has(w->log, "f1 runs on worker a");
+	expect_opened(w, 1, "ucx");
 }
 
-Test(driver_transports, a_host_opens_what_its_own_flows_need)
+WORLD_TEST(driver_transports, a_host_opens_what_its_own_flows_need, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}}\n"
-		"  f3: {operators: {rx: {type: t}}}\n"
-		"  f4: {operators: {rx: {type: t}}}\n"
-		"flows: [{from: f1.tx, to: [f2.rx, f3.rx]}]\n");
-	hello_by_memory(&w, 1, "a", "f1", "boot.net.user.7");
-	hello_by_memory(&w, 2, "b", "f2", "boot.net.user.7");
-	hello_by_memory(&w, 3, "c", "f3", "boot.net.user.8");
-	hello_by_memory(&w, 4, "d", "f4", "boot.net.user.7");
-	expect_opened(&w, 1, "shm ucx");
-	expect_opened(&w, 2, "shm");
-	expect_opened(&w, 3, "ucx");
-	expect_opened(&w, 4, "");
-	world_fini(&w);
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {operators: {tx: {type: t}}}\n"
+	       "  f2: {operators: {rx: {type: t}}}\n"
+	       "  f3: {operators: {rx: {type: t}}}\n"
+	       "  f4: {operators: {rx: {type: t}}}\n"
+	       "flows: [{from: f1.tx, to: [f2.rx, f3.rx]}]\n");
+	hello_by_memory(w, 1, "a", "f1", "boot.net.user.7");
+	hello_by_memory(w, 2, "b", "f2", "boot.net.user.7");
+	hello_by_memory(w, 3, "c", "f3", "boot.net.user.8");
+	hello_by_memory(w, 4, "d", "f4", "boot.net.user.7");
+	expect_opened(w, 1, "shm ucx");
+	expect_opened(w, 2, "shm");
+	expect_opened(w, 3, "ucx");
+	expect_opened(w, 4, "");
 }
 
-Test(driver_transports, a_host_that_opened_another_one_is_not_wired)
+WORLD_TEST(driver_transports, a_host_that_opened_another_one_is_not_wired, world_init)
 {
 	struct table tx = table_of("f1", true), rx = table_of("f2", false);
-	struct world w;
 
-	world_init(&w);
-	app(&w, graph_with(""));
-	hello_by_memory(&w, 1, "a", "f1", "boot.net.user.7");
-	hello_by_memory(&w, 2, "b", "f2", "boot.net.user.7");
+	app(w, graph_with(""));
+	hello_by_memory(w, 1, "a", "f1", "boot.net.user.7");
+	hello_by_memory(w, 2, "b", "f2", "boot.net.user.7");
 	tx.transport = "shm";
-	say_table(&w, 1, 1, &tx);
-	say_table(&w, 2, 2, &rx);
+	say_table(w, 1, 1, &tx);
+	say_table(w, 2, 2, &rx);
 	assert_has(
-		w.errors,
+		w->errors,
 		"f2 on worker b has not opened the transport shm, over which f1 on worker a is to reach it; see what worker b logged");
-	both_are_killed(&w);
-	assert_has(w.json, "{\"code\": \"transport_missing\", \"scope\": \"node\"");
-	world_fini(&w);
+	both_are_killed(w);
+	assert_has(w->json, "{\"code\": \"transport_missing\", \"scope\": \"node\"");
 }

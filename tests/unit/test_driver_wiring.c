@@ -55,59 +55,49 @@ static void say_errors(struct world *w, uint64_t connection, const char *fragmen
 	say(w, connection, &message);
 }
 
-Test(driver_wiring, errors_of_hosts_and_of_flows_come_once_and_in_the_order_of_the_file)
+WORLD_TEST(driver_wiring, errors_of_hosts_and_of_flows_come_once_and_in_the_order_of_the_file,
+	   world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, "frag: 1\napplication: app\nfragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}}\n"
-		"  f3: {operators: {rx: {type: t}}}\n"
-		"flows: [f1.tx.out -> f2.rx.in, f1.tx.out -> f3.rx.on]\n");
-	hello(&w, 1, "a", "f1");
-	hello(&w, 2, "b", "f2");
-	hello(&w, 3, "c", "f3");
-	say_errors(&w, 2, "f2", "rx", (const uint32_t[]){9, 5}, 2);
-	say_errors(&w, 1, "f1", "tx", (const uint32_t[]){4, 9}, 2);
-	cr_expect_str_eq(w.errors, "");
-	say_prepared(&w, 3, 3, "f3", false);
-	cr_expect_str_eq(w.errors,
+	app(w, "frag: 1\napplication: app\nfragments:\n"
+	       "  f1: {operators: {tx: {type: t}}}\n"
+	       "  f2: {operators: {rx: {type: t}}}\n"
+	       "  f3: {operators: {rx: {type: t}}}\n"
+	       "flows: [f1.tx.out -> f2.rx.in, f1.tx.out -> f3.rx.on]\n");
+	hello(w, 1, "a", "f1");
+	hello(w, 2, "b", "f2");
+	hello(w, 3, "c", "f3");
+	say_errors(w, 2, "f2", "rx", (const uint32_t[]){9, 5}, 2);
+	say_errors(w, 1, "f1", "tx", (const uint32_t[]){4, 9}, 2);
+	cr_expect_str_eq(w->errors, "");
+	say_prepared(w, 3, 3, "f3", false);
+	cr_expect_str_eq(w->errors,
 			 "app.yaml:4:1: wrong\n"
 			 "app.yaml:5:1: wrong\n"
 			 "app.yaml:7:32: flow end f3.rx.on: no input \"on\"; its inputs: in\n"
 			 "app.yaml:9:1: wrong\n");
-	world_fini(&w);
 }
 
 /* What it would have had is not missed: its own error is the cause. */
-Test(driver_wiring, a_host_without_a_table_has_no_wrong_flows)
+WORLD_TEST(driver_wiring, a_host_without_a_table_has_no_wrong_flows, world_init)
 {
 	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "there is no such library", ""};
 	struct fw_message failed = of_host(FW_HOST_PREPARED, 2);
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f1", true);
+	app(w, two_fragments);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
-	say(&w, 2, &failed);
-	cr_expect_str_eq(w.errors, "there is no such library (worker b)\n");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
-	world_fini(&w);
+	say(w, 2, &failed);
+	cr_expect_str_eq(w->errors, "there is no such library (worker b)\n");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
 }
 
-Test(driver_wiring, tables_that_were_not_asked_for_are_refused)
+WORLD_TEST(driver_wiring, tables_that_were_not_asked_for_are_refused, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
-	say_prepared(&w, 1, 1, "f2", true);
-	assert_has(w.errors, "worker a prepared other fragments than f1");
-	world_fini(&w);
+	app(w, two_fragments);
+	both_come(w);
+	say_prepared(w, 1, 1, "f2", true);
+	assert_has(w->errors, "worker a prepared other fragments than f1");
 }
 
 /* Both workers come, and prepare what the tables say. */
@@ -120,53 +110,47 @@ static void prepare(struct world *w, const struct table *sender, const struct ta
 	say_table(w, 2, 2, receiver);
 }
 
-Test(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another)
+WORLD_TEST(driver_wiring, a_host_without_a_data_plane_cannot_be_wired_to_another, world_init)
 {
 	struct table tx = table_of("f1", true), rx = table_of("f2", false);
-	struct world w;
 
-	world_init(&w);
 	rx.address_bytes = 0;
-	app(&w, two_fragments);
-	hello_from(&w, 1, "a", "f1", "node", "10.0.0.1");
-	hello_from(&w, 2, "b", "f2", "another", "10.0.0.2");
-	say_table(&w, 1, 1, &tx);
-	say_table(&w, 2, 2, &rx);
+	app(w, two_fragments);
+	hello_from(w, 1, "a", "f1", "node", "10.0.0.1");
+	hello_from(w, 2, "b", "f2", "another", "10.0.0.2");
+	say_table(w, 1, 1, &tx);
+	say_table(w, 2, 2, &rx);
 	assert_has(
-		w.errors,
+		w->errors,
 		"f2 on worker b has not opened the transport ucx, over which f1 on worker a is to reach it; see what worker b logged");
-	both_are_killed(&w);
-	cr_assert(w.ended);
-	cr_expect_eq(w.exit_code, 3);
-	assert_has(w.json, "{\"code\": \"transport_missing\", \"scope\": \"node\"");
-	world_fini(&w);
+	both_are_killed(w);
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 3);
+	assert_has(w->json, "{\"code\": \"transport_missing\", \"scope\": \"node\"");
 }
 
 /* However many flows lead to it. */
-Test(driver_wiring, a_host_that_nobody_reaches_is_reported_once)
+WORLD_TEST(driver_wiring, a_host_that_nobody_reaches_is_reported_once, world_init)
 {
 	static const char sentence[] = "f2 on worker b has not opened the transport ucx";
 	struct table tx = table_of("f1", true), rx = table_of("f2", false);
-	struct world w;
 
-	world_init(&w);
 	rx.address_bytes = 0;
-	app(&w, "frag: 1\n"
-		"application: app\n"
-		"fragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}}\n"
-		"  f3: {operators: {tx: {type: t}}}\n"
-		"flows: [f1.tx.out -> f2.rx.in, f3.tx.out -> f2.rx.in]\n");
-	both_come(&w);
-	hello(&w, 3, "c", "f3");
-	say_table(&w, 1, 1, &tx);
-	say_table(&w, 2, 2, &rx);
+	app(w, "frag: 1\n"
+	       "application: app\n"
+	       "fragments:\n"
+	       "  f1: {operators: {tx: {type: t}}}\n"
+	       "  f2: {operators: {rx: {type: t}}}\n"
+	       "  f3: {operators: {tx: {type: t}}}\n"
+	       "flows: [f1.tx.out -> f2.rx.in, f3.tx.out -> f2.rx.in]\n");
+	both_come(w);
+	hello(w, 3, "c", "f3");
+	say_table(w, 1, 1, &tx);
+	say_table(w, 2, 2, &rx);
 	tx.fragment = "f3";
-	say_table(&w, 3, 3, &tx);
-	assert_has(w.errors, sentence);
-	cr_expect_null(strstr(strstr(w.errors, sentence) + 1, sentence), "%s", w.errors);
-	world_fini(&w);
+	say_table(w, 3, 3, &tx);
+	assert_has(w->errors, sentence);
+	cr_expect_null(strstr(strstr(w->errors, sentence) + 1, sentence), "%s", w->errors);
 }
 
 Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
@@ -204,25 +188,21 @@ Test(driver_wiring, a_loopback_address_is_no_use_to_another_node)
 }
 
 /* The first flow of f1 stays on its node; the second does not. */
-Test(driver_wiring, every_flow_of_a_host_needs_an_address_that_its_peer_reaches)
+WORLD_TEST(driver_wiring, every_flow_of_a_host_needs_an_address_that_its_peer_reaches, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	app(&w,
+	app(w,
 	    "frag: 1\napplication: app\nfragments: {f1: {operators: {tx: {type: t}}}, f2: {operators: {rx: {type: t}}}, f3: {operators: {rx: {type: t}}}}\n"
 	    "flows: [f1.tx.out -> f2.rx.in, f1.tx.out -> f3.rx.in]\n");
-	hello_from(&w, 1, "a", "f1", "node", "127.0.0.1");
-	hello_from(&w, 2, "b", "f2", "node", "127.0.0.1");
-	hello_from(&w, 3, "c", "f3", "another", "10.0.0.2");
-	say_prepared(&w, 1, 1, "f1", true);
-	say_prepared(&w, 2, 2, "f2", false);
-	say_prepared(&w, 3, 3, "f3", false);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	hello_from(w, 1, "a", "f1", "node", "127.0.0.1");
+	hello_from(w, 2, "b", "f2", "node", "127.0.0.1");
+	hello_from(w, 3, "c", "f3", "another", "10.0.0.2");
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	say_prepared(w, 3, 3, "f3", false);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
 	assert_has(
-		w.errors,
+		w->errors,
 		"worker a offers the loopback address 127.0.0.1 for data, but worker c is on another node");
-	world_fini(&w);
 }
 
 Test(driver_wiring, types_that_differ_between_hosts_are_refused)
@@ -242,18 +222,15 @@ Test(driver_wiring, types_that_differ_between_hosts_are_refused)
 	end_refused(&w);
 }
 
-Test(driver_wiring, more_tables_than_fragments_are_refused)
+WORLD_TEST(driver_wiring, more_tables_than_fragments_are_refused, world_init)
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, 1);
 	struct fw_fragment tables[] = {{.name = "f1"}, {.name = "f2"}};
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	both_come(&w);
+	app(w, two_fragments);
+	both_come(w);
 	message.prepared =
 		(struct fw_host_prepared){.ok = true, .fragments = tables, .fragment_count = 2};
-	say(&w, 1, &message);
-	assert_has(w.errors, "worker a prepared other fragments than f1");
-	world_fini(&w);
+	say(w, 1, &message);
+	assert_has(w->errors, "worker a prepared other fragments than f1");
 }
