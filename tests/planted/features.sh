@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Takes features away, one after the other, in a copy of the tree, and shows that one of the tests
-# of its row in docs/features.tests fails. The row ROW or ROW-WHAT of features.txt takes away the
-# feature of that row or a part of it.
+# of its row in docs/features.tests fails, or the one that the mistake names. The row ROW or
+# ROW-WHAT of features.txt takes away the feature of that row or a part of it.
 # usage: tests/planted/features.sh [COUNT|all|ROW...|NAME...]     COUNT at random, default 10, with
 #                                  SEED (default: a new one)
 #        B: the build folder, default build
@@ -12,9 +12,17 @@ cd "$(dirname "$0")/../.." || exit 1
 kind=features
 b=${B:-build}
 
-# features_tests NAME...: the tests that the rows of these patches name
+# features_tests NAME...: the tests that these mistakes name, or all of their features
 features_tests() {
-	(cd "$scratch" && tests/planted/features.py "${@%%-*}")
+	local name named
+	for name; do
+		named=$(tests/planted/table.py get features "$name" test) || return
+		if [ -n "$named" ]; then
+			echo "$named"
+		else
+			tests/planted/features.py "${name%%-*}"
+		fi
+	done | sort -u
 }
 
 features_run() {

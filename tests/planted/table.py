@@ -11,13 +11,13 @@ usage: table.py names KIND            prints the names of its rows
 A row:
 
     A10-hang: after an operator that hangs another application is started
-    test: runner_module::a_hanging_operator
     @ runner/module.c
      	pthread_mutex_lock(&present_lock);
     -	if (runner_thread_is_stuck())
     +	if (false)
 
-The name and what the mistake is; lines `KEY: VALUE`; then one edit or several: the file, and lines
+The name and what the mistake is; perhaps `test: NAME`, which must fail (else one of the feature's
+tests must), or `seeds: ARGUMENTS` for the simulator; then one edit or several: the file, and lines
 that begin with `-` (taken away), `+` (added) or a space (kept). The kept lines and those taken away
 are the old text, which must occur exactly once in the file; keep no more lines than that needs.
 Lines that begin with # are comments.
