@@ -185,7 +185,6 @@ struct drv_app {
 	struct drv_swap *swap;          /* of a library; NULL: none (swap.h) */
 	uint32_t looked_count;          /* hosts before this one are moved, or stay */
 	int64_t move_until_ns;          /* so long a stop waits for it; 0: none is wanted */
-	uint32_t homeless_count;        /* of these: only another worker, or time, helps them */
 	struct drv_suspicion suspicion; /* host NULL: none */
 	struct fragi_diag diag;         /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */

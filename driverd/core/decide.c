@@ -198,15 +198,16 @@ static bool is_at_rest(struct drv_app *app)
 
 static enum drv_work supervise(struct drv_app *app)
 {
+	enum drv_work result;
+
 	if (app->adopting != NULL) /* all that was said meanwhile is heard first */
 		return DRV_AGAIN;
-	if (app->replaced_count != 0 || drv_replace_is_wanted(app))
-		drv_replace_work(app);
+	result = drv_replace_work(app);
 	/* One that is killed to be started again is no end. */
 	if (!is_between_processes(app) &&
 	    (is_at_rest(app) || (app->replaced_count == 0 && drv_app_all_at(app, DRV_HOST_DONE))))
 		return DRV_CHANGED;
-	return drv_replace_is_wanted(app) ? DRV_AGAIN : DRV_WAITS;
+	return result;
 }
 
 /* DRAINING: sources have stopped, and queues empty. */

@@ -85,6 +85,12 @@ static int find_place(const struct drv_host *host, struct drv_session **out_sess
 		       : drv_where(host, &core->actions->arena, out_session, out_place);
 }
 
+bool drv_move_has_more(const struct drv_app *app)
+{
+	return app->core->drained_count != 0 && app->moving == NULL &&
+	       (app->workers_changed || app->looked_count < app->host_count);
+}
+
 void drv_move_look(struct drv_app *app)
 {
 	if (app->core->drained_count == 0)

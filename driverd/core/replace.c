@@ -60,14 +60,6 @@ bool drv_replace_holds(const struct drv_app *app)
 	       (app->move_until_ns == 0 || app->core->now_ns < app->move_until_ns);
 }
 
-bool drv_replace_is_wanted(const struct drv_app *app)
-{
-	return app->replaced_count != app->homeless_count || app->moving != NULL ||
-	       drv_swap_is_asked(app) ||
-	       (app->core->drained_count != 0 &&
-		(app->workers_changed || app->looked_count < app->host_count));
-}
-
 void drv_replacement_fini(struct drv_replacement *replacement)
 {
 	fragi_free(replacement->failed);
@@ -496,31 +488,29 @@ static void wait_for_move(struct drv_app *app)
 		app->move_until_ns = app->core->now_ns + app->core->config.drain_ns;
 }
 
-void drv_replace_work(struct drv_app *app)
+enum drv_work drv_replace_work(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	int64_t next_ns = INT64_MAX;
+	bool is_cut = false;
 
 	if (app->end == DRV_END_NONE)
 		drv_swap_work(app);
 	if (app->moving == NULL && app->end == DRV_END_NONE)
 		drv_move_look(app);
 	wait_for_move(app);
-	app->homeless_count = 0;
 	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++) {
 		struct drv_host *host = &app->hosts[i];
 
 		if (host->replacement.phase == DRV_PHASE_NONE)
 			continue;
 		if (core->items <= 0) {
-			core->work_left = true;
+			is_cut = true;
 			break;
 		}
 		advance(host);
 		if (host->replacement.phase == DRV_PHASE_NONE)
 			continue;
-		app->homeless_count += host->replacement.phase == DRV_PHASE_STARTING &&
-				       host->now.state == DRV_HOST_GONE;
 		if (next_look(host) < next_ns)
 			next_ns = next_look(host);
 	}
@@ -530,6 +520,7 @@ void drv_replace_work(struct drv_app *app)
 		drv_set(core, &app->timers.again, next_ns);
 	else
 		drv_timer_cancel(&core->timers, &app->timers.again);
+	return is_cut || drv_move_has_more(app) ? DRV_AGAIN : DRV_WAITS;
 }
 
 void drv_replace_no_move(struct drv_host *host)

@@ -97,9 +97,7 @@ void drv_replace_resume_yield(struct drv_host *host);
 /* Now took over from another process, and could not be started: one more follows it there. */
 void drv_replace_resume_start(struct drv_host *host);
 /* Brings the hosts that are replaced nearer to running, and finds those that are to be. */
-void drv_replace_work(struct drv_app *app);
-/* Whether there may be something to do in the next step, whatever happens. */
-bool drv_replace_is_wanted(const struct drv_app *app);
+enum drv_work drv_replace_work(struct drv_app *app);
 /* Whether a host is between two processes, so that the application can neither stop nor end. */
 bool drv_replace_holds(const struct drv_app *app);
 /* The application ends: nothing is replaced any more. */
@@ -123,6 +121,8 @@ void drv_replacement_fini(struct drv_replacement *replacement);
 /* move.c: hosts leave drained workers */
 /* Begins with the first one that can leave. */
 void drv_move_look(struct drv_app *app);
+/* Whether there are hosts to look at in the next step. */
+bool drv_move_has_more(const struct drv_app *app);
 /* Whether a host may leave its worker now, as the peers of its flows can wait for it. */
 bool drv_move_may_yield(const struct drv_host *host);
 /* It is not moved; why is shown until it is. */
