@@ -142,6 +142,55 @@ Test(tick, forwarding_is_a_pointer_metadata_and_all)
 	frag_harness_destroy(h);
 }
 
+static int disable_metadata(struct frag_fragment *fragment)
+{
+	return frag_fragment_enable_metadata(fragment, 0);
+}
+
+/* Passes on what came in the tick before, too, as a delay does. */
+static struct frag_message *delayed;
+static int delay(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *m;
+
+	(void)state;
+	if (frag_tick_receive(tick, IN, &m) < 0)
+		return -ENOMSG;
+	cr_expect_eq(frag_metadata_count(frag_message_metadata(m)), 1, "what came has its keys");
+	frag_tick_emit(tick, OUT, frag_message_ref(m));
+	if (delayed != NULL)
+		frag_tick_emit(tick, OUT, delayed);
+	delayed = frag_message_ref(m);
+	return 0;
+}
+
+Test(tick, an_operator_without_metadata_passes_on_none)
+{
+	struct frag_message *given = with_metadata(3, "a", 1), *taken = NULL;
+	struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", FRAG_PORTS(any_ports),
+				    .compute = delay};
+	struct frag_harness *h =
+		frag_harness_create_composed(&type, FRAG_NO_ARGS, disable_metadata, NULL);
+	const void *value;
+
+	cr_assert_not_null(h);
+	for (int i = 0; i < 2; i++) {
+		frag_harness_give(h, "in", frag_message_ref(given));
+		cr_expect_eq(frag_harness_tick(h), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(frag_harness_take(h, "out", &taken), 0, "%d", i);
+		cr_expect_null(frag_message_metadata(taken), "%d", i);
+		frag_message_value(taken, &value, NULL);
+		cr_expect_eq(*(const int64_t *)value, 3, "%d", i);
+		frag_message_unref(taken);
+	}
+	cr_expect(frag_metadata_has(frag_message_metadata(given), "a"), "others still have it");
+	frag_message_unref(delayed);
+	frag_message_unref(given);
+	frag_harness_destroy(h);
+}
+
 static int annotate(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *m;

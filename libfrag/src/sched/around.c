@@ -30,6 +30,10 @@ void fragi_around_bind(struct fragi_exec *exec)
 		.emit = fragi_tick_attach,
 		.emit_when = FRAGI_ATTACH_METADATA,
 	};
+	uint8_t always = 0;
+
+	if (!exec->op->metadata) /* set by what it receives (tick.c) */
+		inside.emit_when |= FRAGI_ATTACH_ALWAYS;
 
 	for (size_t i = FRAGI_AROUND_COUNT; i-- > 0;) {
 		exec->inside[i] = inside;
@@ -40,9 +44,10 @@ void fragi_around_bind(struct fragi_exec *exec)
 		if (all[i]->emit != NULL) {
 			inside.emit = all[i]->emit;
 			inside.emit_when |= FRAGI_ATTACH_ALWAYS;
+			always = FRAGI_ATTACH_ALWAYS;
 		}
 	}
 	exec->compute = inside.compute;
 	exec->tick.attach = inside.emit;
-	exec->tick.attaches |= inside.emit_when & FRAGI_ATTACH_ALWAYS;
+	exec->tick.attaches |= always;
 }

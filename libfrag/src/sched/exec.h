@@ -35,7 +35,7 @@ struct fragi_exec_port {
 
 /* metadata may hold keys: it is cleared when the tick ends */
 #define FRAGI_ATTACH_METADATA 1u
-/* something goes around each message (around.h); always set then */
+/* something goes around each message (around.h); never cleared */
 #define FRAGI_ATTACH_ALWAYS 2u
 
 struct frag_tick {

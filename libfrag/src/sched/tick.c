@@ -46,6 +46,8 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 	int r;
 
 	if (!tick->op->metadata) {
+		/* It may be passed on, now or later: fragi_tick_attach takes its keys off. */
+		tick->attaches |= FRAGI_ATTACH_ALWAYS;
 		*out_message = message;
 		return 0;
 	}
@@ -305,13 +307,25 @@ RECEIVE_ALL(string, char)
 
 /* Emit. */
 
+static struct frag_message *without_metadata(struct frag_message *message)
+{
+	if (message->metadata == NULL)
+		return message;
+	message = frag_message_writable(message);
+	if (message != NULL)
+		fragi_message_set_metadata(message, NULL);
+	return message;
+}
+
 struct frag_message *fragi_tick_attach(struct frag_tick *tick, uint32_t port,
 				       struct frag_message *message)
 {
 	struct frag_metadata *metadata = NULL;
 
 	(void)port;
-	if (message == tick->metadata_of || !tick->op->metadata)
+	if (!tick->op->metadata)
+		return without_metadata(message);
+	if (message == tick->metadata_of)
 		return message;
 	if (frag_metadata_count(tick->metadata) > 0) {
 		metadata = fragi_metadata_copy(tick->metadata);
