@@ -89,6 +89,155 @@ Test(end, a_sender_goes_on_for_the_receivers_that_are_left)
 	}
 }
 
+/* Operators of cycles: `free` is ticked without messages, `bound` by each. */
+struct turner {
+	int64_t slot;
+};
+static const struct frag_param turner_params[] = {FRAG_PARAM_I64(struct turner, slot, 0)};
+#define FREE_INPUT (FRAG_PORT_NO_CONDITION | FRAG_PORT_OPTIONAL)
+static struct frag_port free_ports[] = {
+	{.name = "a", .dir = FRAG_IN, .type = "i64", .flags = FREE_INPUT},
+	{.name = "b", .dir = FRAG_IN, .type = "i64", .flags = FREE_INPUT},
+	{.name = "x", .dir = FRAG_OUT, .type = "i64"},
+	{.name = "y", .dir = FRAG_OUT, .type = "i64"},
+};
+static struct frag_port bound_ports[] = {
+	{.name = "a", .dir = FRAG_IN, .type = "i64"},
+	{.name = "x", .dir = FRAG_OUT, .type = "i64"},
+};
+
+static int free_compute(void *state, struct frag_tick *tick)
+{
+	int64_t value;
+	int r;
+
+	atomic_fetch_add(&note_of(((const struct turner *)state)->slot)->ticks, 1);
+	(void)frag_tick_receive_i64(tick, 0, &value);
+	(void)frag_tick_receive_i64(tick, 1, &value);
+	r = frag_tick_emit_i64(tick, 2, 1);
+	return r < 0 ? r : frag_tick_emit_i64(tick, 3, 2);
+}
+
+static int bound_compute(void *state, struct frag_tick *tick)
+{
+	int64_t value;
+	int r = frag_tick_receive_i64(tick, 0, &value);
+
+	atomic_fetch_add(&note_of(((const struct turner *)state)->slot)->ticks, 1);
+	return r < 0 ? r : frag_tick_emit_i64(tick, 1, value);
+}
+
+static const struct frag_op_type free_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "free",
+	.state_size = sizeof(struct turner),
+	FRAG_PORTS(free_ports),
+	FRAG_PARAMS(turner_params),
+	.compute = free_compute,
+};
+static const struct frag_op_type bound_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "bound",
+	.state_size = sizeof(struct turner),
+	FRAG_PORTS(bound_ports),
+	FRAG_PARAMS(turner_params),
+	.compute = bound_compute,
+};
+static const struct frag_op_type *const cycle_ops[] = {&source_type, &sink_type, &free_type,
+						       &bound_type};
+static const struct frag_plugin cycle_plugin = {.struct_size = sizeof(struct frag_plugin),
+						.abi_major = FRAG_ABI_MAJOR,
+						.name = "cycles",
+						.version = "1",
+						FRAG_OPS(cycle_ops)};
+
+/* The cycles of Holoscan's tests, and some more. `ticks`: by slot; 0: any number. */
+static const struct {
+	const char *graph;
+	int ticks[4];
+} cycles[] = {
+	/* a cycle with a source */
+	{"operators:\n"
+	 "  tx: {type: source, parameters: {count: 1}}\n"
+	 "  t: {type: free, conditions: [{type: count, count: 10}]}\n"
+	 "  m: {type: bound, parameters: {slot: 1}}\n"
+	 "flows: [tx.out -> t.a, t.x -> m.a, m.x -> t.b]\n",
+	 {10, 10}},
+	/* the last message goes all the way round */
+	{"operators:\n"
+	 "  t: {type: free, conditions: [{type: count, count: 10}]}\n"
+	 "  m: {type: bound, parameters: {slot: 1}}\n"
+	 "  n: {type: bound, parameters: {slot: 2}}\n"
+	 "  o: {type: bound, parameters: {slot: 3}}\n"
+	 "flows: [t.x -> m.a, m.x -> n.a, n.x -> o.a, o.x -> t.b]\n",
+	 {10, 10, 10, 10}},
+	/* two receivers in the cycle, and one outside */
+	{"operators:\n"
+	 "  tx: {type: source, parameters: {count: 1}}\n"
+	 "  t: {type: free, parameters: {slot: 3}, conditions: [{type: count, count: 10}]}\n"
+	 "  u: {type: free, conditions: [{type: count, count: 10}]}\n"
+	 "  m: {type: bound, parameters: {slot: 1}}\n"
+	 "  rx: {type: sink, parameters: {slot: 2}}\n"
+	 "flows: [tx.out -> t.a, t.x -> u.a, u.x -> m.a, {from: m.x, to: [t.b, u.b, rx]}]\n",
+	 {10, 10, 10}},
+	/* two cycles through one operator, which nothing else would end */
+	{"operators:\n"
+	 "  start: {type: bound, conditions: [{type: count, count: 5}]}\n"
+	 "  middle: {type: free, parameters: {slot: 1}}\n"
+	 "  end: {type: bound, parameters: {slot: 2}}\n"
+	 "flows: [start.x -> middle.a, middle.x -> end.a, middle.y -> start.a, end.x -> middle.b]\n",
+	 {5}},
+	{"operators:\n"
+	 "  start: {type: free, conditions: [{type: count, count: 10}]}\n"
+	 "  middle: {type: free, parameters: {slot: 1}}\n"
+	 "  end: {type: free, parameters: {slot: 2}}\n"
+	 "flows: [start.x -> middle.a, middle.x -> end.a, middle.y -> start.a, end.x -> middle.b]\n",
+	 {10}},
+	/* a source without end feeds the cycle */
+	{"operators:\n"
+	 "  tx: {type: source}\n"
+	 "  p: {type: bound, parameters: {slot: 1}}\n"
+	 "  m: {type: bound, parameters: {slot: 2}}\n"
+	 "  r: {type: bound, conditions: [{type: count, count: 3}]}\n"
+	 "flows: [tx.out -> p.a, p.x -> m.a, m.x -> r.a, r.x -> p.a]\n",
+	 {3}},
+};
+
+/*
+ * With queues of one message an operator that is ticked without messages may fill a cycle while the
+ * others are in the middle of their ticks, so that all wait for room.
+ */
+static void make_wide(uint32_t capacity)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(free_ports); i++)
+		if (free_ports[i].dir == FRAG_IN)
+			free_ports[i].capacity = capacity;
+	bound_ports[0].capacity = capacity;
+}
+
+Test(end, a_cycle_ends_with_an_operator_of_it)
+{
+	struct rig rig;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cycles); i++)
+		FOR_EACH_SCHEDULER(s)
+	for (int again = 0; again < 5; again++, notes_clear()) {
+		make_wide(s < RIG_ONE_THREAD && i < 5 ? 1 : 16);
+		rig_prepare_good(&rig, &cycle_plugin, rig_graph(s, cycles[i].graph));
+		rig.is_host = true;
+		rig_start(&rig);
+		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "%zu: %zu", i, s);
+		cr_expect_eq(rig.failed, 0, "%zu: %s", i, rig.sentence);
+		for (size_t slot = 0; slot < FRAG_COUNT_OF(cycles[i].ticks); slot++)
+			if (cycles[i].ticks[slot] > 0)
+				cr_expect_eq(notes[slot]->ticks, cycles[i].ticks[slot],
+					     "%zu: %zu: slot %zu ticked %d times", i, s, slot,
+					     (int)notes[slot]->ticks);
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
+}
+
 Test(end, stop_execution_of_an_operator_ends_it_after_its_tick)
 {
 	struct rig rig;

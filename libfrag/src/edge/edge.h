@@ -28,6 +28,8 @@ struct fragi_rx {
 	const struct fragi_policy *policy;
 	bool blocking, shared; /* the policy's blocking and drops_oldest */
 	bool between_hosts; /* pushed by a transport: the receiver's half of the row counts alone */
+	/* of the flows of its cycle together, in messages; 0: it is part of no cycle */
+	uint32_t cycle_capacity;
 	/* the receiver has closed this end; NULL: nobody cares */
 	void (*closed)(struct fragi_rx *rx);
 	struct fragi_queue queue;
@@ -149,6 +151,7 @@ struct fragi_tx {
 	struct fragi_flow_row *row;
 	/* inproc: the other end, for who goes there without a call; else NULL */
 	struct fragi_rx *rx;
+	uint32_t cycle_capacity; /* as the rx's */
 	_Atomic bool receiver_done;
 	_Atomic bool closed; /* close was called */
 };

@@ -405,6 +405,8 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 		return r;
 	r = settle_saved(run);
 	if (r == 0)
+		r = fragi_run_mark_cycles(run);
+	if (r == 0)
 		r = fragi_run_bind(run);
 	if (r == 0) {
 		/*

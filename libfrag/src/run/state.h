@@ -154,6 +154,9 @@ void fragi_run_stop_loggers(struct fragi_run *run, bool operator_hangs);
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_connect(struct fragi_run *run);
 
+/* cycles.c: before the flows are bound. Returns 0 or -ENOMEM. */
+int fragi_run_mark_cycles(struct fragi_run *run);
+
 /* bind.c */
 int fragi_run_bind(struct fragi_run *run);
 void fragi_run_unwire(struct fragi_run *run);

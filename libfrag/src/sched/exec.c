@@ -205,6 +205,8 @@ static int distances_create(struct fragi_exec *exec)
 					     &tx->receiver_done);
 		}
 	}
+	for (uint32_t i = 0; i < exec->tx_count && !exec->waits_for_inputs; i++)
+		exec->is_free_in_cycle |= exec->txs[i]->cycle_capacity > 0;
 	if (exec->check_count > 0 || exec->timed || limited ||
 	    (exec->in_count == 0 && exec->rx_count > 0))
 		atomic_init(&exec->needs_full_check, true);
@@ -374,6 +376,39 @@ static bool has_receiver(struct fragi_exec *exec)
 	return false;
 }
 
+/*
+ * Whether a message may still come, or waits, on a flow of a cycle that leads here. More than the
+ * cycle can hold do not count: they were sent later, by an operator that others feed.
+ */
+static bool cycle_goes_on(struct fragi_exec *exec)
+{
+	for (uint32_t i = 0; i < exec->rx_count; i++)
+		if (exec->rxs[i]->cycle_capacity > 0 && !fragi_rx_is_finished(exec->rxs[i])) {
+			if (exec->last_tick == 0)
+				exec->last_tick = exec->tick.number + exec->rxs[i]->cycle_capacity;
+			return exec->tick.number < exec->last_tick;
+		}
+	return false;
+}
+
+/*
+ * Whether the operator ends because its receivers have. In a cycle they stand before it too:
+ * - One that waits for messages still gets what is on its way round, up to the close, which comes
+ *   behind it. So how often it ticks does not depend on who is faster.
+ * - One that waits for none would tick for ever for those that it keeps alive itself, and ends with
+ *   the first of its receivers in the cycle.
+ */
+static bool ends_with_receivers(struct fragi_exec *exec)
+{
+	if (!has_receiver(exec))
+		return !exec->waits_for_inputs || !cycle_goes_on(exec);
+	for (uint32_t i = 0; exec->is_free_in_cycle && i < exec->receiver_count; i++)
+		if (exec->txs[i]->cycle_capacity > 0 &&
+		    atomic_load_explicit(&exec->txs[i]->receiver_done, memory_order_acquire))
+			return true;
+	return false;
+}
+
 static bool inputs_are_finished(const struct fragi_exec *exec)
 {
 	for (uint32_t i = 0; i < exec->rx_count; i++)
@@ -404,7 +439,7 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		one = fragi_gate_ready(&exec->out[i]);
 		all = one > all ? one : all;
 	}
-	if (!has_receiver(exec))
+	if (ends_with_receivers(exec))
 		return FRAG_NEVER;
 	if ((exec->sink || atomic_load_explicit(&exec->draining, memory_order_relaxed)) &&
 	    inputs_are_finished(exec))

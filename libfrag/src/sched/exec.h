@@ -125,6 +125,7 @@ struct fragi_exec {
 	bool waits_for_inputs; /* a condition is about an input */
 	bool timed;            /* a condition needs the time */
 	bool sink;             /* it ends with its inputs, whatever its conditions say */
+	bool is_free_in_cycle; /* it is in a cycle, and waits for no message */
 	/* used by the thread that works on it */
 	bool started, done, failed;
 	bool awaits_outside;     /* a condition waits for an event from outside (check.c) */
@@ -138,8 +139,9 @@ struct fragi_exec {
 	int64_t begin_ns; /* of the current or last tick, when timed */
 	/* the callback that runs or ran last; any thread reads it */
 	_Atomic(enum fragi_call_kind) callback;
-	int64_t until_ns; /* of the last answer WAIT_TIME */
-	int64_t poll_ns;  /* between two checks of a condition that is polled */
+	int64_t until_ns;   /* of the last answer WAIT_TIME */
+	uint64_t last_tick; /* its number, once all receivers have ended; else 0 */
+	int64_t poll_ns;    /* between two checks of a condition that is polled */
 	/* control thread, while callbacks are limited: the call that it saw last, and since when */
 	uint64_t seen_call;
 	int64_t seen_since_ns;
