@@ -206,6 +206,110 @@ Test(account, lost_is_never_less_than_the_truth_nor_more_than_the_window_above_i
 	}
 }
 
+Test(account, an_open_end_is_assumed_to_have_counted_no_more_than_it_reported)
+{
+	struct fragi_flow_stats tx = {.sent = 20, .confirmed = 15, .tx_dropped = {1}};
+	struct fragi_flow_stats rx = {.arrived = 16, .delivered = 11, .rx_dropped = {[2] = 2}};
+	const struct fragi_flow_stats past = {
+		.arrived = 9, .delivered = 5, .rx_dropped = {[2] = 1}};
+	struct fragi_account_end sender = {.row = &tx, .is_final = true, .is_open = true};
+	struct fragi_account_end receiver = sender;
+	struct fragi_summary_flow a;
+
+	receiver.row = &rx;
+	for (int open = 1; open < 4; open++) { /* 1: the sender, 2: the receiver, 3: both */
+		sender.is_open = (open & 1) != 0;
+		receiver.is_open = (open & 2) != 0;
+		receiver.past = NULL;
+		fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+		assert_balanced(&a);
+		cr_expect(a.sent == 20 && a.delivered == 11 && a.lost == 0 && a.in_flight == 6);
+		cr_expect(a.exact && a.sent_at_most == 20 && a.delivered_at_most == 11);
+		receiver.past = &past;
+		fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+		assert_balanced(&a);
+		cr_expect(a.lost == 3 && a.lost_at_least == 3 && a.in_flight == 3 && a.exact);
+		receiver.is_final = false;
+		fragi_account_between(&sender, &receiver, WINDOW, true, &a);
+		assert_balanced(&a);
+		cr_expect(a.sent == 20 && a.delivered == 11 && a.lost == 3 && !a.exact);
+		cr_expect_eq(a.sent_at_least, 20);
+		cr_expect_eq(a.delivered_at_least, 11);
+		cr_expect(a.sent_at_most == FRAGI_SUMMARY_OPEN &&
+			  a.delivered_at_most == FRAGI_SUMMARY_OPEN);
+		receiver.is_final = true;
+	}
+	tx = (struct fragi_flow_stats){.sent = 10, .delivered = 8, .rx_dropped = {[2] = 1}};
+	sender.is_open = true;
+	for (int known = 0; known < 2; known++) {
+		sender.is_final = known == 1;
+		fragi_account_inner(&sender, NULL, WINDOW, &a);
+		assert_balanced(&a);
+		cr_expect(a.sent == 10 && a.delivered == 8 && a.lost == 0 && a.in_flight == 1);
+		cr_expect_eq(a.exact, known == 1);
+	}
+}
+
+/* The receiver dies now and then: what waits there is lost, and what is on the way may be. */
+static uint64_t receiver_dies(struct play *p)
+{
+	uint64_t waits = p->arrived - p->delivered;
+	uint64_t on_the_way = random_below(p, p->sent - p->arrived + 1);
+
+	p->arrived += on_the_way; /* counted nowhere */
+	p->delivered = p->confirmed = p->arrived;
+	return waits + on_the_way;
+}
+
+Test(account, what_is_open_shows_no_more_than_the_truth_and_becomes_no_less)
+{
+	uint64_t shown_lost = 0;
+
+	for (uint64_t seed = 1; seed < 500; seed++) {
+		struct play p = {.seed = seed}, first = {0};
+		struct fragi_flow_stats tx = {0}, rx = {0}, past = {0}, sum;
+		struct fragi_account_end sender = {.row = &tx, .is_final = true, .is_open = true};
+		struct fragi_account_end receiver = {.row = &sum,
+						     .is_final = true,
+						     .was_restarted = true,
+						     .is_open = true,
+						     .past = &past};
+		struct fragi_summary_flow a = {0}, before = {0};
+		uint64_t gone = 0;
+		bool dies;
+
+		for (int i = 0; i < 300; i++) {
+			play_step(&p);
+			if (random_below(&p, 7) == 0)
+				report(&p, &tx, NULL);
+			dies = random_below(&p, 60) == 0;
+			if (dies || random_below(&p, 7) == 0)
+				rx = (struct fragi_flow_stats){.arrived = p.arrived - first.arrived,
+							       .delivered = p.delivered -
+									    first.delivered};
+			if (dies) {
+				fragi_account_add(&past, &rx);
+				gone += receiver_dies(&p);
+				first = p;
+				rx = (struct fragi_flow_stats){0};
+			}
+			sum = past;
+			fragi_account_add(&sum, &rx);
+			fragi_account_between(&sender, &receiver, WINDOW, false, &a);
+			assert_balanced(&a);
+			cr_assert(a.exact);
+			cr_assert_leq(a.sent, p.sent);
+			cr_assert_leq(a.delivered, p.delivered - gone);
+			cr_assert_leq(a.lost, gone);
+			cr_assert(a.sent >= before.sent && a.delivered >= before.delivered &&
+				  a.lost >= before.lost);
+			before = a;
+		}
+		shown_lost += a.lost;
+	}
+	cr_expect_gt(shown_lost, 500);
+}
+
 Test(account, what_cannot_have_been_counted_is_not_sound)
 {
 	const struct fragi_flow_stats good = {.sent = 10,

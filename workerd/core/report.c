@@ -151,17 +151,6 @@ static void make_room(struct wrk_core *core)
 		forget(core, oldest);
 }
 
-/* A host that dies between two counters may have counted a message settled and not sent. */
-static void settle(struct fragi_flow_stats *row)
-{
-	uint64_t settled = row->delivered;
-
-	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
-		settled += row->tx_dropped[i] + row->rx_dropped[i];
-	if (row->sent < settled)
-		row->sent = settled;
-}
-
 static void add(struct fw_host_stats *sum, const struct fw_host_stats *stats)
 {
 	for (uint32_t i = 0; i < sum->flow_count && i < stats->flow_count; i++)
@@ -190,7 +179,7 @@ static void add_past(struct wrk_core *core, struct wrk_kept *kept)
 		return;
 	}
 	for (uint32_t i = 0; i < inner && i < stats->flow_count; i++)
-		settle(&stats->flows[i]);
+		fragi_account_settle(&stats->flows[i]);
 	if (kept->past.message != NULL &&
 	    kept->past.message->stats.flow_count < stats->flow_count) {
 		const struct wrk_copy wider = kept->stats;

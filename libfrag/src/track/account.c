@@ -113,6 +113,12 @@ void fragi_account_add(struct fragi_flow_stats *total, const struct fragi_flow_s
 		total->latency = row->latency; /* quantiles cannot be added: those of the last */
 }
 
+void fragi_account_settle(struct fragi_flow_stats *row)
+{
+	row->sent =
+		largest(row->sent, row->delivered + sum(row->tx_dropped) + sum(row->rx_dropped));
+}
+
 /* What epochs that are over left open is lost. */
 static void add_past(struct fragi_summary_flow *out, const struct fragi_flow_stats *past)
 {
@@ -143,9 +149,9 @@ void fragi_account_inner(const struct fragi_account_end *end, const struct fragi
 	uint64_t sent = row->sent;
 
 	take_counts(out, row, row);
-	if (!end->is_final)
+	if (!end->is_final && !end->is_open)
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
-	close_sum(out, sent, end->is_final && end->is_orderly);
+	close_sum(out, sent, end->is_open || (end->is_final && end->is_orderly));
 	set_ranges(out, end->is_final, end->is_final, row->sent, row->delivered, 0);
 	if (past != NULL)
 		add_past(out, past);
@@ -167,6 +173,26 @@ static void close_epochs(struct fragi_summary_flow *out, const struct fragi_flow
 	out->sent_at_most = out->delivered_at_most = FRAGI_SUMMARY_OPEN;
 }
 
+/*
+ * A host of an end still counts: nothing is assumed. What is missing may yet arrive, but for what
+ * waited in a receiver that is over.
+ */
+static void keep_open(struct fragi_summary_flow *out, const struct fragi_flow_stats *tx,
+		      const struct fragi_flow_stats *rx, const struct fragi_flow_stats *past,
+		      bool exact)
+{
+	uint64_t lost = without(past->arrived, past->delivered + sum(past->rx_dropped));
+
+	close_sum(out, largest(tx->sent, sum(tx->tx_dropped) + rx->arrived), true);
+	out->lost = out->lost_at_least = lost < out->in_flight ? lost : out->in_flight;
+	out->in_flight -= out->lost;
+	out->exact = exact;
+	out->sent_at_least = out->sent;
+	out->delivered_at_least = out->delivered;
+	out->sent_at_most = exact ? out->sent : FRAGI_SUMMARY_OPEN;
+	out->delivered_at_most = exact ? out->delivered : FRAGI_SUMMARY_OPEN;
+}
+
 void fragi_account_between(const struct fragi_account_end *sender,
 			   const struct fragi_account_end *receiver, uint32_t window, bool queues,
 			   struct fragi_summary_flow *out)
@@ -179,6 +205,11 @@ void fragi_account_between(const struct fragi_account_end *sender,
 	uint64_t tx_dropped = sum(tx->tx_dropped), sent = tx->sent, lost;
 
 	take_counts(out, tx, rx);
+	if (sender->is_open || receiver->is_open) {
+		keep_open(out, tx, rx, receiver->past != NULL ? receiver->past : &nothing,
+			  sender->is_final && receiver->is_final);
+		return;
+	}
 	if (sender->was_restarted || receiver->was_restarted) {
 		close_epochs(out, tx, rx, sender->is_final && receiver->is_final);
 		return;

@@ -15,16 +15,32 @@
  * falls short of it, and what must have been sent or settled meanwhile is added to sent and
  * delivered. An end that never reported may have had a whole window open as well. The sum always
  * balances, and the summary also gets the other ends of the ranges in which the truth lies.
+ * As long as an end is open, nothing is assumed: the sum is that of the last reports, `lost` is
+ * what is lost for certain, and everything else that is missing is in flight. So none of sent,
+ * delivered, dropped and lost becomes less while the counts of all epochs are known.
  */
 struct fragi_account_end {
 	const struct fragi_flow_stats *row; /* NULL: never reported */
 	bool is_final;                      /* read after the host was gone */
 	bool is_orderly;                    /* the host ended by itself when it was told to */
 	bool was_restarted;                 /* the row is the sum of several epochs of the host */
+	/*
+	 * A process of the host still counts, or another one is going to: the row is what was
+	 * counted when the host last reported; final if that is known to be all.
+	 */
+	bool is_open;
+	/* open: the sum of the epochs that are over; NULL: there is none, or it is not exact */
+	const struct fragi_flow_stats *past;
 };
 
 /* Adds the row of one epoch of a host to those of others. */
 FRAGI_API void fragi_account_add(struct fragi_flow_stats *sum, const struct fragi_flow_stats *row);
+
+/*
+ * For a row of a flow inside a host that has ended: one that dies between two counters may have
+ * counted a message settled and not sent.
+ */
+FRAGI_API void fragi_account_settle(struct fragi_flow_stats *row);
 
 /*
  * Whether a row that a host reported can be what frag has counted, as far as the row shows it
