@@ -7,65 +7,99 @@
 #include <track/account.h>
 
 /*
- * What a host counted in the epochs that are over. Its ledger goes with its process, and the next
- * process counts from 0; the sums of the application are those of all epochs.
+ * What hosts have counted, as they report it. A ledger goes with its process, and the next process
+ * counts from 0: the driver keeps the last report of the present process, and the sums of all
+ * processes before it. view.c reads both.
  */
 
+/* What an operator has overwritten is of no use, and nobody knows how much of it that is. */
+static void doubt(struct drv_host *host)
+{
+	host->now.is_doubted = true;
+	drv_log(host->app->core, FRAGI_LOG_WARN, host->app->spec->application,
+		"the counts of %s on worker %s contradict each other or have become less: an operator may have overwritten them; they are not used, and the summary is not exact",
+		host->name, host->worker);
+}
+
+/* The host has sent its first message no later than a flow its own. */
+static void note_first(struct drv_past *past, const struct fragi_flow_stats *row)
+{
+	if (row->first_ns != 0 && row->first_ns < INT64_MAX &&
+	    (past->first_ns == 0 || row->first_ns < past->first_ns))
+		past->first_ns = row->first_ns;
+}
+
+void drv_account_take(struct drv_host *host, struct fw_message *message)
+{
+	const struct fw_host_stats *stats = &message->stats;
+	const struct fw_host_stats *before =
+		host->now.stats != NULL ? &host->now.stats->stats : NULL;
+
+	if (before != NULL && before->final && !stats->final) {
+		fw_message_free(message);
+		return;
+	}
+	host->now.delivered_sum = 0;
+	for (uint32_t i = 0; i < stats->flow_count; i++) {
+		const struct fragi_flow_stats *row = &stats->flows[i];
+		bool had_row = before != NULL && i < before->flow_count;
+
+		if (!host->now.is_doubted &&
+		    !fragi_account_is_sound(row, had_row ? &before->flows[i] : NULL))
+			doubt(host);
+		if (!host->now.is_doubted)
+			note_first(&host->past, row);
+		host->now.delivered_sum += row->delivered;
+	}
+	host->app->core->items -= stats->flow_count;
+	fw_message_free(host->now.stats);
+	host->now.stats = message;
+}
+
+/* All processes of a host have as many rows. */
 static int make_room(struct drv_past *past, const struct fw_host_stats *stats)
 {
-	if (past->flows == NULL && stats->flow_count > 0) {
-		past->flows = fragi_calloc(stats->flow_count, sizeof(*past->flows));
-		if (past->flows == NULL)
-			return -ENOMEM;
+	if (past->flows == NULL) {
 		past->flow_count = stats->flow_count;
-	}
-	if (past->ops == NULL && stats->op_count > 0) {
-		past->ops = fragi_calloc(stats->op_count, sizeof(*past->ops));
-		if (past->ops == NULL)
-			return -ENOMEM;
+		past->flows = fragi_calloc(stats->flow_count + 1, sizeof(*past->flows));
 		past->op_count = stats->op_count;
+		past->ops = fragi_calloc(stats->op_count + 1, sizeof(*past->ops));
+	}
+	return past->flows != NULL && past->ops != NULL ? 0 : -ENOMEM;
+}
+
+int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats)
+{
+	struct drv_past *past = &host->past;
+
+	if (make_room(past, stats) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < stats->flow_count && i < past->flow_count; i++) {
+		struct fragi_flow_stats row = stats->flows[i];
+
+		if (i < host->inner_flow_count)
+			fragi_account_settle(&row);
+		fragi_account_add(&past->flows[i], &row);
+		past->delivered_sum += row.delivered;
+		note_first(past, &row);
+	}
+	for (uint32_t i = 0; i < stats->op_count && i < past->op_count; i++) {
+		past->ops[i].ticks += stats->ops[i].ticks;
+		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+			past->ops[i].counters[k] += stats->ops[i].counters[k];
 	}
 	return 0;
 }
 
-/* A host that dies between two counters may have counted a message settled and not sent. */
-static void settle(struct fragi_flow_stats *row)
-{
-	uint64_t settled = row->delivered;
-
-	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
-		settled += row->tx_dropped[i] + row->rx_dropped[i];
-	if (row->sent < settled)
-		row->sent = settled;
-}
-
-int drv_past_add(struct drv_host *host)
+int drv_account_end_epoch(struct drv_host *host)
 {
 	const struct fw_host_stats *stats =
 		host->now.stats != NULL ? &host->now.stats->stats : NULL;
-	struct drv_past *past = &host->past;
 
 	if (host->now.has_begun && (stats == NULL || !stats->final || host->now.is_doubted))
-		past->is_inexact = true;
-	if (stats != NULL && !host->now.is_doubted) {
-		if (make_room(past, stats) < 0)
-			return -ENOMEM;
-		for (uint32_t i = 0; i < stats->flow_count && i < past->flow_count; i++) {
-			struct fragi_flow_stats row = stats->flows[i];
-
-			if (i < host->inner_flow_count)
-				settle(&row);
-			fragi_account_add(&past->flows[i], &row);
-		}
-		for (uint32_t i = 0; i < stats->op_count && i < past->op_count; i++) {
-			past->ops[i].ticks += stats->ops[i].ticks;
-			for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
-				past->ops[i].counters[k] += stats->ops[i].counters[k];
-		}
-		past->delivered_sum += host->now.delivered_sum;
-		if (past->first_ns == 0)
-			past->first_ns = host->now.first_ns;
-	}
+		host->past.is_inexact = true;
+	if (stats != NULL && !host->now.is_doubted && drv_account_add(host, stats) < 0)
+		return -ENOMEM;
 	fw_message_free(host->now.stats);
 	host->now.stats = NULL;
 	host->now.delivered_sum = 0;
@@ -73,9 +107,11 @@ int drv_past_add(struct drv_host *host)
 	return 0;
 }
 
-void drv_past_fini(struct drv_past *past)
+void drv_account_fini(struct drv_host *host)
 {
-	fragi_free(past->flows);
-	fragi_free(past->ops);
-	*past = (struct drv_past){0};
+	fw_message_free(host->now.stats);
+	fragi_free(host->past.flows);
+	fragi_free(host->past.ops);
+	host->now.stats = NULL;
+	host->past = (struct drv_past){0};
 }

@@ -114,11 +114,10 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	const struct fw_host_stats *stats = reported->past != NULL ? &reported->past->stats : NULL;
 	struct drv_restarts *r = &host->restarts;
 	const uint32_t intensity = host->on_failure->intensity;
-	struct drv_past *past = &host->past;
 
 	host->replacement.was_on = host->now.session->number;
 	host->now.has_begun = report->restarts == 0 || report->started || report->is_wired;
-	past->is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
+	host->past.is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
 	if (report->restarts == 0)
 		return 0;
 	r->begun_ns = fragi_arena_alloc(&host->app->arena, (intensity + 1) * sizeof(*r->begun_ns));
@@ -127,24 +126,7 @@ static int take_past(struct drv_host *host, struct drv_reported *reported)
 	if (r->begun_ns == NULL)
 		return -ENOMEM;
 	r->count = (uint32_t)report->restarts;
-	if (stats == NULL)
-		return 0;
-	past->flows = fragi_calloc(stats->flow_count + 1, sizeof(*past->flows));
-	past->ops = fragi_calloc(stats->op_count + 1, sizeof(*past->ops));
-	if (past->flows == NULL || past->ops == NULL)
-		return -ENOMEM;
-	past->flow_count = stats->flow_count;
-	past->op_count = stats->op_count;
-	for (uint32_t i = 0; i < stats->flow_count; i++) {
-		past->flows[i] = stats->flows[i];
-		past->delivered_sum += stats->flows[i].delivered;
-		if (past->first_ns == 0 ||
-		    (stats->flows[i].first_ns != 0 && stats->flows[i].first_ns < past->first_ns))
-			past->first_ns = stats->flows[i].first_ns;
-	}
-	for (uint32_t i = 0; i < stats->op_count; i++)
-		past->ops[i] = stats->ops[i];
-	return 0;
+	return stats != NULL ? drv_account_add(host, stats) : 0;
 }
 
 /* "fragment1, fragment2" */

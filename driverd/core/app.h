@@ -7,6 +7,7 @@
 #include <driverd/core/core.h>
 #include <driverd/core/place.h>
 #include <driverd/core/timer.h>
+#include <driverd/core/view.h>
 #include <graph/predict.h>
 #include <graph/resolve.h>
 #include <text/spec.h>
@@ -37,15 +38,12 @@ struct drv_edge_rows {
 	uint32_t sender, receiver;
 };
 
-/* How far the making of the summary has come: the fragments, the operators of hosts, the flows. */
+/* How far the making of the summary has come: its tables, of which it counts what is there. */
 struct drv_reporting {
-	bool begun;
 	struct fragi_summary_fragment *fragments;
-	struct fragi_summary_flow *flows;
 	struct fragi_summary_operator *operators; /* of the present fragment */
-	uint32_t fragment;                        /* the next one */
-	uint32_t host, in_host, op, row;          /* the next operator, and its row in the ledger */
-	size_t flow;                              /* the next one */
+	struct fragi_summary_flow *flows;         /* NULL: not begun */
+	struct drv_view_at next;                  /* the next operator */
 	struct fragi_prediction prediction;       /* ops NULL: none */
 };
 

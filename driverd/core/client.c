@@ -28,15 +28,6 @@ static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
 	return fragi_arena_alloc(&core->actions->arena, count * row_bytes);
 }
 
-/* Of its present epoch, or the last one that was prepared. */
-static int32_t pid_of(const struct drv_host *host)
-{
-	const struct fw_message *prepared =
-		host->now.prepared != NULL ? host->now.prepared : host->tables;
-
-	return prepared != NULL ? prepared->prepared.pid : 0;
-}
-
 /* Whether the client asks for it; worker: empty: for all. */
 static bool is_wanted(const char *name, const char *worker)
 {
@@ -57,18 +48,8 @@ static int fill_application(const struct drv_app *app, const char *worker,
 {
 	struct drv_core *core = app->core;
 
-	*row = (struct fw_application_row){
-		.run = app->run,
-		.name = drv_app_name(app),
-		.state = drv_app_state_name(app->state),
-		.age_ns = core->real_ns - app->times.given_ns,
-		.epoch = app->epoch,
-		.delivered = drv_report_delivered(app),
-		.started_by = app->given.by,
-		.missing = app->state == DRV_APP_WAITING ? app->placing.missing : "",
-		.adopted = app->origin == DRV_ORIGIN_ADOPTED,
-		.hosts = table_of(core, app->host_count, sizeof(*row->hosts)),
-	};
+	drv_view_application(app, row);
+	row->hosts = table_of(core, app->host_count, sizeof(*row->hosts));
 	if (row->hosts == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < app->host_count; i++) {
@@ -76,18 +57,10 @@ static int fill_application(const struct drv_app *app, const char *worker,
 
 		if (!is_wanted(host->worker, worker))
 			continue;
-		if (!drv_session_take_row(core, host->name)) {
+		if (drv_session_take_row(core, host->name))
+			drv_view_host(host, &row->hosts[row->host_count++]);
+		else
 			reply->more++;
-			continue;
-		}
-		row->hosts[row->host_count++] = (struct fw_host_row){
-			.number = host->number,
-			.fragments = host->name,
-			.worker = host->worker,
-			.state = drv_host_machine.state_names[host->now.state],
-			.pid = pid_of(host),
-			.stays = host->replacement.stays,
-		};
 	}
 	return drv_parameter_rows(app, row, reply);
 }

@@ -49,10 +49,9 @@ int drv_core_create(const struct drv_config *config, struct drv_core **out_core)
 static void host_fini(struct drv_host *host)
 {
 	fw_message_free(host->tables);
-	fw_message_free(host->now.stats);
 	fw_message_free(host->now.prepared);
-	host->tables = host->now.stats = host->now.prepared = NULL;
-	drv_past_fini(&host->past);
+	host->tables = host->now.prepared = NULL;
+	drv_account_fini(host);
 	fragi_free(host->texts);
 	host->texts = NULL;
 	fw_message_free(host->next.prepared);

@@ -246,7 +246,7 @@ static void not_closed(struct drv_host *host)
 {
 	struct drv_core *core = host->app->core;
 	double seconds = (double)core->config.close_ns * 1e-9;
-	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, NULL, drv_host_busy(host)};
+	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, NULL, drv_view_busy(host)};
 
 	if (failure.op == NULL) {
 		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
@@ -502,7 +502,7 @@ static void show_progress(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	const char *text = drv_app_state_name(app->state);
-	uint64_t delivered = drv_report_delivered(app);
+	uint64_t delivered = drv_view_delivered(app);
 
 	if (app->state == DRV_APP_NEW)
 		text = "writing to the state folder";

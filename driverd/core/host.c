@@ -210,17 +210,6 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 	}
 }
 
-static void host_stats(struct drv_host *host, struct fw_message *message)
-{
-	if (host->now.stats != NULL && host->now.stats->stats.final && !message->stats.final) {
-		fw_message_free(message);
-		return;
-	}
-	drv_report_stats(host, &message->stats);
-	fw_message_free(host->now.stats);
-	host->now.stats = message;
-}
-
 /*
  * Whether its end is in order: it was told to end by this driver, or, while the application stops,
  * by its workerd, which was told to end too.
@@ -349,7 +338,7 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 		drv_move_saved(host, message);
 		break;
 	case FW_HOST_STATS:
-		host_stats(host, message);
+		drv_account_take(host, message);
 		return;
 	case FW_HOST_LINES:
 		drv_lines_take(host, &message->host_lines);

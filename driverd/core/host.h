@@ -3,6 +3,7 @@
 #define DRV_HOST_H
 
 #include <base/machine.h>
+#include <driverd/core/account.h>
 #include <driverd/core/core.h>
 #include <driverd/core/replace.h>
 #include <text/spec.h>
@@ -22,16 +23,6 @@ enum drv_goal {
 	DRV_GOAL_CLOSED,  /* it ends by itself */
 	DRV_GOAL_KILLED,
 	DRV_GOALS
-};
-
-/* What a host counted in the epochs before the present one. */
-struct drv_past {
-	struct fragi_flow_stats *flows; /* sums, by row of its ledger; NULL: there was none */
-	uint32_t flow_count;
-	struct fw_op_stats *ops; /* sums of ticks and counters, by operator */
-	uint32_t op_count;
-	uint64_t delivered_sum, first_ns;
-	bool is_inexact; /* some epoch's last counts are not known, or were overwritten */
 };
 
 /*
@@ -57,7 +48,6 @@ struct drv_process {
 	/* of the stats */
 	uint64_t delivered_sum; /* of all flows */
 	bool is_doubted;        /* they cannot be what the process counted */
-	uint64_t first_ns;      /* when the first message was sent; 0: none was */
 	/* rest */
 	bool is_idle; /* as it last reported */
 	uint64_t sent, delivered;
@@ -109,8 +99,6 @@ void drv_host_lost(struct drv_host *host);
  * them mattered.
  */
 bool drv_host_lose_some(struct drv_session *session, const char *why);
-/* "fragment1.tx", which was in a callback when the host sent its last stats; NULL: none was. */
-const char *drv_host_busy(const struct drv_host *host);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 
 /* Whether its next process may run on another worker when it has failed. */
@@ -132,10 +120,5 @@ static inline bool drv_host_is_started_again(const struct drv_host *host)
 	return host->replacement.phase == DRV_PHASE_STARTING ||
 	       (host->replacement.phase == DRV_PHASE_ENDING && host->replacement.is_anew);
 }
-
-/* past.c */
-/* The present epoch is over: what it counted is added to the past. Returns 0 or -ENOMEM. */
-int drv_past_add(struct drv_host *host);
-void drv_past_fini(struct drv_past *past);
 
 #endif

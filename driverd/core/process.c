@@ -121,7 +121,6 @@ void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state s
 		.state = state,
 		.session = host->now.session,
 		.prepared = host->now.prepared,
-		.first_ns = host->now.first_ns,
 	};
 	drv_app_wake(app);
 }
@@ -212,23 +211,4 @@ bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_
 		}
 	}
 	return same;
-}
-
-const char *drv_host_busy(const struct drv_host *host)
-{
-	const struct fw_host_stats *stats =
-		host->now.stats != NULL ? &host->now.stats->stats : NULL;
-	uint32_t row = 0;
-
-	for (uint32_t f = 0;
-	     stats != NULL && host->tables != NULL && f < host->tables->prepared.fragment_count;
-	     f++) {
-		const struct fw_fragment *fragment = &host->tables->prepared.fragments[f];
-
-		for (uint32_t i = 0; i < fragment->op_count && row < stats->op_count; i++, row++)
-			if (stats->ops[row].running)
-				return drv_text(host->app->core, "%s.%s", fragment->name,
-						fragment->ops[i].name);
-	}
-	return NULL;
 }

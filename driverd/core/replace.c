@@ -319,7 +319,7 @@ static void succeed(struct drv_host *host)
 	struct drv_core *core = app->core;
 	const bool takes_over = !r->is_anew && !host->now.is_lost;
 
-	if (drv_past_add(host) < 0) {
+	if (drv_account_end_epoch(host) < 0) {
 		drv_app_fail_for_memory(app);
 		return;
 	}

@@ -333,7 +333,7 @@ static const struct drv_host *laggard(const struct drv_app *app)
 
 static const char *busy_operator(const struct drv_host *host)
 {
-	const char *op = drv_host_busy(host);
+	const char *op = drv_view_busy(host);
 
 	return op != NULL ? drv_text(host->app->core, ": %s has not returned", op) : "";
 }

@@ -11,6 +11,7 @@
 #include <driverd/core/host.h>
 #include <driverd/core/place.h>
 #include <driverd/core/timer.h>
+#include <driverd/core/view.h>
 #include <graph/predict.h>
 #include <graph/resolve.h>
 #include <text/spec.h>
@@ -22,7 +23,7 @@
  *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
  *  - replace.c brings a host from its process to the next one: failure.c when it failed, move.c
  *    when it leaves its worker, swap.c for another library; migrate.c elsewhere, lease.c when
- *    nobody runs it any more; where.c finds a worker, past.c keeps what was counted
+ *    nobody runs it any more; where.c finds a worker
  *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
  *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
  *    explain.c why fragments run where they do; drain.c keeps workers from getting more
@@ -30,9 +31,10 @@
  *    what ran while it was away
  *  - keeper.c speaks with keepers
  *  - session.c, host.c record what happened to sessions and hosts
+ *  - view.c shows what is known of an application, account.c keeps what its hosts have counted
  *  - suspicion.c, app.c keep what is known of an application, history.c of what has happened
  *  - keep.c hands out what is to be on the disk
- *  - actions.c, timer.c, place.c, difference.c, account.c know nothing of the above
+ *  - actions.c, timer.c, place.c, difference.c know nothing of the above
  */
 
 struct drv_session {
@@ -295,9 +297,6 @@ bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_in
 
 /* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */
 int drv_report(struct drv_app *app);
-/* Sums up the stats that the host has just sent, and compares them with those before. */
-void drv_report_stats(struct drv_host *host, const struct fw_host_stats *stats);
-uint64_t drv_report_delivered(const struct drv_app *app);
 
 #include <driverd/core/keep.h>
 

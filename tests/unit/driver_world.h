@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <driverd/core/core.h>
+#include <driverd/core/state.h>
 #include <frag/operator.h>
 #include <text/spec.h>
 
@@ -170,6 +170,24 @@ static void keep_record(struct world *w, const struct drv_action *action)
 	record->source = record->outcome = NULL;
 }
 
+/* What can be seen of an application balances in every step. */
+static void check_views(const struct drv_app *app)
+{
+	struct fragi_arena arena = {0};
+	struct fragi_summary_flow row;
+
+	for (size_t i = 0; i < drv_view_flow_count(app) && i < 8; i++) {
+		cr_assert_eq(drv_view_flow(app, i, &arena, &row), 0);
+		cr_assert(fragi_summary_flow_balances(&row), "%s of run %llu", row.from,
+			  (unsigned long long)app->run);
+		cr_assert(row.sent_at_least <= row.sent && row.sent <= row.sent_at_most);
+		cr_assert(row.lost_at_least <= row.lost);
+		cr_assert(row.delivered_at_least <= row.delivered &&
+			  row.delivered <= row.delivered_at_most);
+	}
+	fragi_arena_fini(&arena);
+}
+
 /* One step of the core, whose memory fails if this is where the test wants it to. */
 static int step_core(struct world *w, struct drv_event *event)
 {
@@ -182,6 +200,8 @@ static int step_core(struct world *w, struct drv_event *event)
 	if (runs_short && fragi_alloc_fail_off() == 0)
 		w->short_skip = -1; /* it needs no more than that */
 	cr_assert(r == 0 || (runs_short && r == -ENOMEM), "%d", r);
+	for (size_t i = 0; r == 0 && i < w->core->app_count && i < 8; i++)
+		check_views(w->core->apps[i]);
 	return r;
 }
 

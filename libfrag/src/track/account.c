@@ -142,8 +142,15 @@ static void add_past(struct fragi_summary_flow *out, const struct fragi_flow_sta
 		out->latency = past->latency;
 }
 
-void fragi_account_inner(const struct fragi_account_end *end, const struct fragi_flow_stats *past,
-			 uint32_t capacity, struct fragi_summary_flow *out)
+/* Nobody knows what some epoch has counted beside what it reported. */
+static void open_ranges(struct fragi_summary_flow *out)
+{
+	out->exact = false;
+	out->sent_at_most = out->delivered_at_most = FRAGI_SUMMARY_OPEN;
+}
+
+void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
+			 struct fragi_summary_flow *out)
 {
 	const struct fragi_flow_stats *row = end->row != NULL ? end->row : &nothing;
 	uint64_t sent = row->sent;
@@ -153,8 +160,12 @@ void fragi_account_inner(const struct fragi_account_end *end, const struct fragi
 		sent = largest(sent, out->delivered + sum(out->dropped) + capacity);
 	close_sum(out, sent, end->is_open || (end->is_final && end->is_orderly));
 	set_ranges(out, end->is_final, end->is_final, row->sent, row->delivered, 0);
-	if (past != NULL)
-		add_past(out, past);
+	if (end->past != NULL)
+		add_past(out, end->past);
+	if (end->is_inexact) {
+		open_ranges(out);
+		out->lost_at_least = 0;
+	}
 }
 
 /*
@@ -166,11 +177,10 @@ static void close_epochs(struct fragi_summary_flow *out, const struct fragi_flow
 {
 	close_sum(out, tx->sent, false);
 	set_ranges(out, true, true, tx->sent, rx->delivered, 0);
-	out->exact = exact;
 	if (exact)
 		return;
+	open_ranges(out);
 	out->lost_at_least = 0;
-	out->sent_at_most = out->delivered_at_most = FRAGI_SUMMARY_OPEN;
 }
 
 /*
@@ -184,21 +194,33 @@ static void keep_open(struct fragi_summary_flow *out, const struct fragi_flow_st
 	uint64_t lost = without(past->arrived, past->delivered + sum(past->rx_dropped));
 
 	close_sum(out, largest(tx->sent, sum(tx->tx_dropped) + rx->arrived), true);
+	set_ranges(out, true, true, 0, out->delivered, 0);
 	out->lost = out->lost_at_least = lost < out->in_flight ? lost : out->in_flight;
 	out->in_flight -= out->lost;
-	out->exact = exact;
-	out->sent_at_least = out->sent;
-	out->delivered_at_least = out->delivered;
-	out->sent_at_most = exact ? out->sent : FRAGI_SUMMARY_OPEN;
-	out->delivered_at_most = exact ? out->delivered : FRAGI_SUMMARY_OPEN;
+	if (!exact)
+		open_ranges(out);
+}
+
+/* What all epochs of an end have counted. */
+static struct fragi_flow_stats total_of(const struct fragi_account_end *end)
+{
+	struct fragi_flow_stats total = {0};
+
+	if (end->past != NULL)
+		fragi_account_add(&total, end->past);
+	if (end->row != NULL)
+		fragi_account_add(&total, end->row);
+	return total;
 }
 
 void fragi_account_between(const struct fragi_account_end *sender,
 			   const struct fragi_account_end *receiver, uint32_t window, bool queues,
 			   struct fragi_summary_flow *out)
 {
-	const struct fragi_flow_stats *tx = sender->row != NULL ? sender->row : &nothing;
-	const struct fragi_flow_stats *rx = receiver->row != NULL ? receiver->row : &nothing;
+	const struct fragi_flow_stats sent_row = total_of(sender), *tx = &sent_row;
+	const struct fragi_flow_stats received_row = total_of(receiver), *rx = &received_row;
+	bool exact = sender->is_final && !sender->is_inexact && receiver->is_final &&
+		     !receiver->is_inexact;
 	uint64_t on_the_way = (uint64_t)window + (queues ? window : 0); /* not yet arrived */
 	uint64_t open = on_the_way + (queues ? window : 0);             /* not yet settled */
 	uint64_t settled = rx->delivered + sum(rx->rx_dropped);
@@ -206,12 +228,13 @@ void fragi_account_between(const struct fragi_account_end *sender,
 
 	take_counts(out, tx, rx);
 	if (sender->is_open || receiver->is_open) {
-		keep_open(out, tx, rx, receiver->past != NULL ? receiver->past : &nothing,
-			  sender->is_final && receiver->is_final);
+		bool is_known = receiver->past != NULL && !receiver->is_inexact;
+
+		keep_open(out, tx, rx, is_known ? receiver->past : &nothing, exact);
 		return;
 	}
 	if (sender->was_restarted || receiver->was_restarted) {
-		close_epochs(out, tx, rx, sender->is_final && receiver->is_final);
+		close_epochs(out, tx, rx, exact);
 		return;
 	}
 	if (!receiver->is_final) {

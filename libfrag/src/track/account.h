@@ -20,17 +20,17 @@
  * delivered, dropped and lost becomes less while the counts of all epochs are known.
  */
 struct fragi_account_end {
-	const struct fragi_flow_stats *row; /* NULL: never reported */
-	bool is_final;                      /* read after the host was gone */
-	bool is_orderly;                    /* the host ended by itself when it was told to */
-	bool was_restarted;                 /* the row is the sum of several epochs of the host */
+	const struct fragi_flow_stats *row;  /* NULL: never reported */
+	bool is_final;                       /* read after the host was gone */
+	bool is_orderly;                     /* the host ended by itself when it was told to */
+	bool was_restarted;                  /* there were other epochs of the host */
+	const struct fragi_flow_stats *past; /* their sum; NULL: none of them has reported */
+	bool is_inexact; /* some epoch of them has not reported all that it counted */
 	/*
 	 * A process of the host still counts, or another one is going to: the row is what was
 	 * counted when the host last reported; final if that is known to be all.
 	 */
 	bool is_open;
-	/* open: the sum of the epochs that are over; NULL: there is none, or it is not exact */
-	const struct fragi_flow_stats *past;
 };
 
 /* Adds the row of one epoch of a host to those of others. */
@@ -51,16 +51,12 @@ FRAGI_API void fragi_account_settle(struct fragi_flow_stats *row);
 FRAGI_API bool fragi_account_is_sound(const struct fragi_flow_stats *row,
 				      const struct fragi_flow_stats *before);
 
-/*
- * A flow inside a host: both halves are in one row. Fills in what *out counts. past: the sum of the
- * epochs before; NULL: there were none.
- */
-FRAGI_API void fragi_account_inner(const struct fragi_account_end *end,
-				   const struct fragi_flow_stats *past, uint32_t capacity,
+/* A flow inside a host: both halves are in one row. Fills in what *out counts. */
+FRAGI_API void fragi_account_inner(const struct fragi_account_end *end, uint32_t capacity,
 				   struct fragi_summary_flow *out);
 /*
- * A flow between hosts, of which each row is the sum of all epochs of its host. What is missing is
- * then lost: with what was on its way to a host that died. window: messages that may be open.
+ * A flow between hosts. Where one of them has had several epochs, what is missing from the sums of
+ * all is lost: with what was on its way to a host that died. window: messages that may be open.
  * queues: the policy does not block: the credit returns on arrival, so that as many again may wait
  * in the receiver's queue, and as many in the sender's.
  */
