@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <base/units.h>
-#include <graph/transport.h>
 
 /*
  * A client asks why fragments run where they do, or nowhere, and how their flows travel. The
@@ -135,20 +134,6 @@ static int fill_placement(struct explaining *x, size_t f)
 	return fill_others(x, &own->place, row);
 }
 
-/* "f1.tx.out", without what the graph leaves out. */
-static const char *end_text(const struct drv_app *app, const struct fragi_spec_end *end)
-{
-	return drv_text(app->core, "%s.%s%s%s", end->fragment, end->op,
-			end->port != NULL ? "." : "", end->port != NULL ? end->port : "");
-}
-
-static struct drv_host *host_of(const struct drv_app *app, const char *fragment)
-{
-	const struct fragi_spec_fragment *found = fragi_strmap_get(&app->by_name, fragment);
-
-	return app->fragments[found - app->spec->fragments].host;
-}
-
 /* Whether `end` is what a person calls it: "f1.tx.out", "f1.tx", "f1". */
 static bool is_end(const char *end, const char *what)
 {
@@ -172,33 +157,15 @@ static bool is_route(const struct explaining *x, const char *from, const char *t
 static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
 		       const struct fragi_spec_end *end)
 {
-	struct drv_app *app = x->app;
-	const struct drv_host *from = host_of(app, flow->from.fragment),
-			      *to = host_of(app, end->fragment);
 	struct fw_route_row *row = &x->out->routes[x->out->route_count];
-	struct fragi_fragment_info sender, receiver;
-	struct fragi_choice choice = {0};
 
-	if (!drv_session_take_row(app->core,
-				  flow->from.fragment)) { /* also one that is not shown */
+	/* also one that is not shown */
+	if (!drv_session_take_row(x->app->core, flow->from.fragment)) {
 		x->out->more++;
 		return;
 	}
-	*row = (struct fw_route_row){
-		.from = end_text(app, &flow->from), .to = end_text(app, end), .edge = ""};
-	if (!is_route(x, row->from, row->to))
-		return;
-	x->out->route_count++;
-	row->reason = "its fragments have no workers yet";
-	if (from == NULL || to == NULL)
-		return;
-	sender = drv_transports_info(from);
-	receiver = drv_transports_info(to);
-	choice = fragi_transport_choose(flow->edge, &sender, &receiver);
-	row->edge = choice.transport != NULL ? choice.transport : "inproc";
-	row->reason =
-		choice.transport != NULL ? choice.reason : "both fragments run in one process";
-	row->encrypted = from != to && (flow->encrypt || app->core->config.encrypts_data);
+	drv_view_route(x->app, flow, end, row);
+	x->out->route_count += is_route(x, row->from, row->to);
 }
 
 static size_t route_count(const struct fragi_spec *spec)

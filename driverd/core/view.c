@@ -8,6 +8,7 @@
 
 #include <base/policy.h>
 #include <base/timeline.h>
+#include <graph/transport.h>
 #include <track/account.h>
 
 /* What the present process has counted; NULL: nothing that can be used. */
@@ -303,4 +304,41 @@ int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *a
 		out->lost_because =
 			to->restarts.last != NULL ? to->restarts.last : from->restarts.last;
 	return flow->between_hosts ? put_edge(drv_wiring_address(from, flow), arena, out) : 0;
+}
+
+/* "f1.tx.out", without what the graph leaves out. */
+static const char *end_text(const struct drv_app *app, const struct fragi_spec_end *end)
+{
+	return drv_text(app->core, "%s.%s%s%s", end->fragment, end->op,
+			end->port != NULL ? "." : "", end->port != NULL ? end->port : "");
+}
+
+static const struct drv_host *host_of(const struct drv_app *app, const char *fragment)
+{
+	const struct fragi_spec_fragment *found = fragi_strmap_get(&app->by_name, fragment);
+
+	return app->fragments[found - app->spec->fragments].host;
+}
+
+void drv_view_route(const struct drv_app *app, const struct fragi_spec_flow *flow,
+		    const struct fragi_spec_end *to, struct fw_route_row *out)
+{
+	const struct drv_host *sender = host_of(app, flow->from.fragment);
+	const struct drv_host *receiver = host_of(app, to->fragment);
+	struct fragi_fragment_info from_info, to_info;
+	struct fragi_choice choice;
+
+	*out = (struct fw_route_row){.from = end_text(app, &flow->from),
+				     .to = end_text(app, to),
+				     .edge = "",
+				     .reason = "its fragments have no workers yet"};
+	if (sender == NULL || receiver == NULL)
+		return;
+	from_info = drv_transports_info(sender);
+	to_info = drv_transports_info(receiver);
+	choice = fragi_transport_choose(flow->edge, &from_info, &to_info);
+	out->edge = choice.transport != NULL ? choice.transport : "inproc";
+	out->reason =
+		choice.transport != NULL ? choice.reason : "both fragments run in one process";
+	out->encrypted = sender != receiver && (flow->encrypt || app->core->config.encrypts_data);
 }

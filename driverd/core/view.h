@@ -4,6 +4,7 @@
 
 #include <base/arena.h>
 #include <base/summary.h>
+#include <text/spec.h>
 #include <wire/message.h>
 
 /*
@@ -54,5 +55,9 @@ size_t drv_view_flow_count(const struct drv_app *app); /* 0 until they are resol
 /* New texts are put into the arena. Returns 0 or -ENOMEM. */
 int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *arena,
 		  struct fragi_summary_flow *out);
+
+/* How a flow of the graph travels to one of its ends, and why, also before anything runs. */
+void drv_view_route(const struct drv_app *app, const struct fragi_spec_flow *flow,
+		    const struct fragi_spec_end *to, struct fw_route_row *out);
 
 #endif
