@@ -7,6 +7,7 @@
 #include <data/type_check.h>
 #include <fragctl/inspect.h>
 #include <fragctl/table.h>
+#include <text/port_tensor.h>
 #include <type/params.h>
 
 const char *ctl_type_kind_name(enum ctl_type_kind kind)
@@ -87,6 +88,22 @@ static const char *flags_of(const void *row)
 	return is_dynamic ? "dynamic" : "";
 }
 
+/* Prints layout and unit of what a port's tensors hold, one kind a line. */
+static void print_tensors(const struct frag_port *port, int indent, FILE *out)
+{
+	struct fragi_port_tensor tensor;
+	const char *rest = port->tensors;
+
+	while (rest != NULL && fragi_port_tensor_next(&rest, &tensor)) {
+		fprintf(out, "  %*s    %.*s: %.*s", indent, "", (int)tensor.kind_length,
+			tensor.kind, (int)tensor.text_length, tensor.text);
+		if (tensor.converter_length > 0)
+			fprintf(out, "; %.*s converts others", (int)tensor.converter_length,
+				tensor.converter);
+		fputc('\n', out);
+	}
+}
+
 static void print_ports(const struct ctl_type *type, FILE *out)
 {
 	int width = 4;
@@ -115,6 +132,7 @@ static void print_ports(const struct ctl_type *type, FILE *out)
 		if (port->headline != NULL)
 			fprintf(out, "  %s", port->headline);
 		fputc('\n', out);
+		print_tensors(port, width, out);
 	}
 	if (type->kind == CTL_OPERATOR && type->adds_ports)
 		fputs(type->port_count > 0 ? "  setup may add more\n"
@@ -271,6 +289,31 @@ void ctl_types_print(const struct ctl_type *types, size_t count, FILE *out)
 	}
 }
 
+/* length 0: null */
+static void json_piece(struct ctl_json *json, const char *name, const char *piece, size_t length)
+{
+	char text[FRAG_PORT_TENSORS_MAX + 1];
+
+	snprintf(text, sizeof(text), "%.*s", (int)length, piece != NULL ? piece : "");
+	ctl_json_text(json, name, length > 0 ? text : NULL);
+}
+
+static void json_tensors(struct ctl_json *json, const struct frag_port *port)
+{
+	struct fragi_port_tensor tensor;
+	const char *rest = port->tensors;
+
+	ctl_json_open(json, "tensors", '[');
+	while (rest != NULL && fragi_port_tensor_next(&rest, &tensor)) {
+		ctl_json_open(json, NULL, '{');
+		json_piece(json, "kind", tensor.kind, tensor.kind_length);
+		json_piece(json, "layout", tensor.text, tensor.text_length);
+		json_piece(json, "converter", tensor.converter, tensor.converter_length);
+		ctl_json_close(json, '}');
+	}
+	ctl_json_close(json, ']');
+}
+
 static void json_port(struct ctl_json *json, const struct frag_port *port)
 {
 	const char *condition =
@@ -288,6 +331,7 @@ static void json_port(struct ctl_json *json, const struct frag_port *port)
 	ctl_json_unsigned(json, "min_size", port->min_size > 0 ? port->min_size : 1);
 	ctl_json_unsigned(json, "capacity", port->capacity);
 	ctl_json_text(json, "policy", fragi_policy(port->policy)->name);
+	json_tensors(json, port);
 	ctl_json_close(json, '}');
 }
 

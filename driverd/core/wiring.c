@@ -46,6 +46,7 @@ static int op_info(struct drv_app *app, const struct fw_op *op, struct fragi_op_
 			.flags = op->ports[i].flags,
 			.capacity = op->ports[i].capacity,
 			.policy = (enum frag_policy)op->ports[i].policy,
+			.tensors = op->ports[i].tensors,
 		};
 	return 0;
 }

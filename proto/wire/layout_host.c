@@ -51,6 +51,7 @@ LAYOUT(port, struct fw_port, Port, port_flaw) = {
 	FIELD(port, policy),
 	FIELD(port, type_id),
 	FIELD(port, has_codec),
+	WITHIN(port, tensors, 0, FRAG_PORT_TENSORS_MAX, "a long declaration of tensors"),
 	END,
 };
 

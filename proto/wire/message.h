@@ -261,6 +261,7 @@ struct fw_port {
 	uint32_t dir, flags, capacity, policy;
 	uint64_t type_id;
 	bool has_codec;
+	const char *tensors;
 };
 struct fw_op {
 	const char *name, *type;

@@ -324,6 +324,31 @@ class Failing(cluster.ClusterTest):
         self.w2 = self.worker("--library-path", other, fragments="fragment2", env={"FRAG_LIBRARY_PATH": other})
         self.assert_failed(r"pose", code=2)
 
+    def test_units_that_differ_need_a_converter(self):
+        app = """
+frag: 1
+application: failing
+extensions: [libpixel_boxes.so]
+fragments:
+  fragment1:
+    operators: {pixels: {type: pixel_boxes}%s}
+%s
+  fragment2:
+    operators: {cut: {type: crop, parameters: {width: 16, height: 16}}}
+flows: [fragment1.pixels -> fragment2.cut.source_video, fragment1.%s -> fragment2.cut.boxes]
+"""
+        self.write("app.yaml", app % ("", "", "pixels"))
+        self.launch()
+        self.assert_failed(
+            r'fragment1.pixels.out -> fragment2.cut.boxes: the output sends boxes as "f32\[n\]\[4\], x0 y0 x1 y1 in pixels", '
+            r'the input takes "f32\[n\]\[4\], x0 y0 x1 y1 from 0 to 1"; put an operator of type box_converter between',
+            code=2)
+        self.write("app.yaml", app % (", parts: {type: box_converter, parameters: {in_width: 64, in_height: 32}}",
+                                      "    flows: [pixels -> parts]", "parts"))
+        self.launch()
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.assert_balanced(self.summary(self.d))
+
     def test_type_without_codec(self):
         text = (APP % {"folder": self.folder}).replace("type: truth_tx, parameters: {file: \"%s/sent\", pause: 1ms, "
                                                       "fail: \"${tx_fail}\", fail_at: 50}" % self.folder,

@@ -691,6 +691,18 @@ class Inspect(Fragctl):
         mode = [p for p in types["scale"]["parameters"] if p["name"] == "mode"][0]
         self.assertEqual((mode["type"], mode["default"], mode["choices"]), ("string", "fast", ["fast", "slow"]))
 
+    def test_layout_and_unit_of_tensors(self):
+        code, out, err = self.inspect("crop", "detection_postprocessor")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"(?m)^  boxes +in +tensor +optional .*\n"
+                              r" +boxes: f32\[n\]\[4\], x0 y0 x1 y1 from 0 to 1; box_converter converts others$")
+        self.assertRegex(out, r"(?m)^ +scores: f32\[n\], from 0 to 1\n +labels: i32")
+        code, out, err = self.inspect("--output", "json", "crop", "forward")
+        crop, forward = json.loads(out)["types"]
+        boxes = {"kind": "boxes", "layout": "f32[n][4], x0 y0 x1 y1 from 0 to 1", "converter": "box_converter"}
+        self.assertEqual([p["tensors"] for p in crop["ports"]], [[], [boxes], [boxes]])
+        self.assertEqual(forward["ports"][0]["tensors"], [])
+
     def test_the_sha256_of_a_library(self):
         path = os.path.realpath(os.path.join(cluster.TEST_PLUGINS, "libgood.so"))
         with open(path, "rb") as f:

@@ -384,7 +384,8 @@ Test(ops_video, replay_convert_box_record)
 		b = frag_tensor_data(boxes);
 		if (n >= 15)
 			cr_assert_geq(
-				clip_iou(n, (double)b[0], (double)b[1], (double)b[2], (double)b[3]),
+				clip_iou(n, (double)b[0] * CLIP_COLUMNS, (double)b[1] * CLIP_ROWS,
+					 (double)b[2] * CLIP_COLUMNS, (double)b[3] * CLIP_ROWS),
 				0.5);
 		cr_assert_eq(frag_harness_give(record, "input", m), 0);
 		cr_assert_eq(frag_harness_tick(record), 0, "%s", frag_harness_error(record));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <math.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,20 +254,113 @@ Test(ops_motion_boxes, draws_its_boxes_and_tells_them)
 		} else {
 			const float *b = frag_tensor_data(boxes);
 
-			cr_assert_float_eq((double)b[0], 2 * i, 4);
-			cr_assert_float_eq((double)b[1], 20, 4);
-			cr_assert_float_eq((double)b[2], 2 * i + 20, 4);
-			cr_assert_float_eq((double)b[3], 40, 4);
-			cr_assert(at(out, (int64_t)b[0], (int64_t)b[1], 0) == 255 &&
-				  at(out, (int64_t)b[0], (int64_t)b[1], 1) == 0);
-			cr_assert(at(out, (int64_t)b[2] - 1, (int64_t)b[3] - 1, 0) == 255 &&
-				  at(out, (int64_t)b[2] - 1, (int64_t)b[3] - 1, 2) == 0);
+			/* Parts of the frame: x of 96 columns, y of 64 rows. */
+			int64_t x0 = lroundf(b[0] * 96), y0 = lroundf(b[1] * 64);
+			int64_t x1 = lroundf(b[2] * 96), y1 = lroundf(b[3] * 64);
+
+			cr_assert_float_eq((double)b[0], 2 * i / 96.0, 4 / 96.0);
+			cr_assert_float_eq((double)b[1], 20 / 64.0, 4 / 64.0);
+			cr_assert_float_eq((double)b[2], (2 * i + 20) / 96.0, 4 / 96.0);
+			cr_assert_float_eq((double)b[3], 40 / 64.0, 4 / 64.0);
+			cr_assert(at(out, x0, y0, 0) == 255 && at(out, x0, y0, 1) == 0);
+			cr_assert(at(out, x1 - 1, y1 - 1, 0) == 255 &&
+				  at(out, x1 - 1, y1 - 1, 2) == 0);
 			cr_assert_eq(at(out, 2 * i + 10, 30, 1), 240, "the inside stays");
-			cr_assert_eq(at(out, (int64_t)b[2], (int64_t)b[3], 0), 90,
-				     "the outside stays");
+			cr_assert_eq(at(out, x1, y1, 0), 90, "the outside stays");
 		}
 		frag_message_unref(m);
 	}
+	frag_harness_destroy(h);
+}
+
+static struct frag_tensor *box_tensor(const float numbers[8])
+{
+	int64_t shape[] = {2, 4};
+	struct frag_tensor *t = NULL;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2,
+					shape, &t),
+		     0);
+	memcpy(frag_tensor_writable(t), numbers, 8 * sizeof(float));
+	return t;
+}
+
+/* Two boxes of a frame of 640 x 480, in pixels. */
+static const float pixels_xyxy[] = {64, 96, 320, 480, 0, 24, 16, 48};
+
+static void expect_boxes(const struct frag_tensor *boxes, const float wanted[8])
+{
+	const float *b = frag_tensor_data(boxes);
+
+	cr_assert_eq(frag_tensor_dl(boxes)->shape[0], 2);
+	for (int i = 0; i < 8; i++)
+		cr_expect_float_eq((double)b[i], (double)wanted[i], 1e-4, "number %d is %f", i,
+				   (double)b[i]);
+}
+
+Test(ops_box_converter, converts_layouts_and_units)
+{
+	static const struct {
+		const char *layout;
+		float numbers[8];
+	} cases[] = {
+		{"xyxy", {0.1f, 0.2f, 0.5f, 1.0f, 0.0f, 0.05f, 0.025f, 0.1f}},
+		{"yxyx", {0.2f, 0.1f, 1.0f, 0.5f, 0.05f, 0.0f, 0.1f, 0.025f}},
+		{"xywh", {0.1f, 0.2f, 0.4f, 0.8f, 0.0f, 0.05f, 0.025f, 0.05f}},
+		{"cxcywh", {0.3f, 0.6f, 0.4f, 0.8f, 0.0125f, 0.075f, 0.025f, 0.05f}},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_harness *there = make(
+			&vision_box_converter_type,
+			FRAG_ARGS({"in_tensor_name", ""}, {"in_width", "640"}, {"in_height", "480"},
+				  {"out_layout", cases[i].layout}, {"out_tensor_name", "made"}));
+		struct frag_harness *back =
+			make(&vision_box_converter_type,
+			     FRAG_ARGS({"in_tensor_name", ""}, {"out_width", "640"},
+				       {"out_height", "480"}, {"in_layout", cases[i].layout}));
+		struct frag_message *m = run_once(there, "in", "out", box_tensor(pixels_xyxy));
+
+		cr_assert_eq(frag_message_tensor_count(m), 1, "the boxes replace what came");
+		expect_boxes(frag_message_tensor(m, "made"), cases[i].numbers);
+		frag_message_unref(m);
+		m = run_once(back, "in", "out", box_tensor(cases[i].numbers));
+		expect_boxes(frag_message_tensor(m, "boxes"), pixels_xyxy);
+		frag_message_unref(m);
+		frag_harness_destroy(there);
+		frag_harness_destroy(back);
+	}
+}
+
+Test(ops_box_converter, passes_on_what_is_no_box_and_refuses_what_cannot_be_one)
+{
+	struct frag_harness *h = make(&vision_box_converter_type, NULL);
+	struct frag_message *m = frag_message_create(), *out = NULL;
+	struct frag_tensor *frame = picture(4, 6, 3, 7);
+	uint64_t sequence = 0;
+
+	cr_assert_eq(frag_message_add_tensor(m, "frame", frag_tensor_ref(frame)), 0);
+	cr_assert_eq(frag_message_add_tensor(m, "boxes", box_tensor(pixels_xyxy)), 0);
+	cr_assert_eq(frag_message_set_sequence(m, 23), 0);
+	cr_assert_eq(frag_harness_give(h, "in", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "out", &out), 0);
+	cr_expect_eq(frag_message_tensor(out, "frame"), frame);
+	expect_boxes(frag_message_tensor(out, "boxes"), pixels_xyxy);
+	cr_expect_eq(frag_message_sequence(out, &sequence), 0);
+	cr_expect_eq(sequence, 23);
+	frag_message_unref(out);
+
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "other", frag_tensor_ref(frame)), 0);
+	cr_assert_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect(strstr(frag_harness_error(h), "holds no tensor \"boxes\"") != NULL, "%s",
+		  frag_harness_error(h));
+	frag_harness_destroy(h);
+	h = make(&vision_box_converter_type, NULL);
+	cr_assert_eq(frag_harness_give_tensor(h, "in", "boxes", frame), 0);
+	cr_assert_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL, "%s",
+		  frag_harness_error(h));
 	frag_harness_destroy(h);
 }
 

@@ -6,7 +6,7 @@
 #include <frag/frag.h>
 
 /*
- * Ground truth for pictures: passes messages on and writes what is in their tensor boxes, and the
+ * Ground truth for pictures: passes messages on and writes their boxes, in pixels, and the
  * numbers of the frames as their metadata tells them, which must go up by one.
  */
 struct box_log {
@@ -33,12 +33,19 @@ static int box_log_start(void *state, struct frag_op *op)
 	return log->file != NULL ? 0 : frag_op_fail(op, -errno, "cannot write %s", log->path);
 }
 
+/* The pixel at a part of a side, rounded. */
+static int pixel(float part, int64_t side)
+{
+	return (int)((double)part * (double)side + 0.5);
+}
+
 static int box_log_compute(void *state, struct frag_tick *tick)
 {
 	struct box_log *log = state;
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
-	const struct frag_tensor *boxes;
+	const struct frag_tensor *boxes, *picture;
+	const int64_t *sides;
 	const float *b;
 	int64_t frame = -1;
 	int r = frag_tick_receive(tick, IN, &message);
@@ -51,11 +58,14 @@ static int box_log_compute(void *state, struct frag_tick *tick)
 				    log->seen, frame);
 	log->seen++;
 	boxes = frag_message_tensor(message, "boxes");
-	if (boxes == NULL)
+	picture = frag_message_tensor(message, "");
+	if (boxes == NULL || picture == NULL)
 		return frag_op_fail(op, -EBADMSG, "frame %" PRId64 " has no boxes", frame);
+	sides = frag_tensor_dl(picture)->shape;
 	b = frag_tensor_data(boxes);
 	for (int64_t i = 0; i < frag_tensor_dl(boxes)->shape[0]; i++, b += 4)
-		fprintf(log->file, "%" PRId64 " %g %g %g %g\n", frame, b[0], b[1], b[2], b[3]);
+		fprintf(log->file, "%" PRId64 " %d %d %d %d\n", frame, pixel(b[0], sides[1]),
+			pixel(b[1], sides[0]), pixel(b[2], sides[1]), pixel(b[3], sides[0]));
 	return frag_tick_emit(tick, OUT, frag_message_ref(message));
 }
 

@@ -187,6 +187,45 @@ Test(plugin_tables, of_condition_types)
 		"library libmine.so: it lists 5000 condition types in an invalid table");
 }
 
+/* Plugins of before have tables of shorter ports; declarations have any length up to the most. */
+Test(plugin_tables, of_ports_with_and_without_declarations)
+{
+	static const struct {
+		const char *name;
+		enum frag_dir dir;
+		const char *type, *headline;
+		uint32_t flags, capacity;
+		enum frag_policy policy;
+		uint32_t min_size;
+	} older[] = {{.name = "in", .dir = FRAG_IN, .min_size = 3},
+		     {.name = "out", .dir = FRAG_OUT, .min_size = 5}};
+	static char longest[FRAG_PORT_TENSORS_MAX + 1] = "a: ";
+	struct frag_port ports[] = {
+		{.name = "in", .dir = FRAG_IN, .tensors = longest},
+		{.name = "out", .dir = FRAG_OUT, .tensors = FRAG_BOXES "; " FRAG_MASK},
+	};
+	struct frag_op_type type = {FRAG_OP_TYPE_INIT,  .name = "op",
+				    .compute = compute, .ports = (const struct frag_port *)older,
+				    .port_count = 2,    .port_size = sizeof(older[0])};
+	const struct frag_op_type *copy;
+	struct fragi_arena arena = {0};
+	struct frag_err err = FRAG_ERR_INIT;
+
+	cr_assert_eq(fragi_op_type_copy(&arena, &type, &copy, &err), 0, "%s", err.text);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_str_eq(copy->ports[i].name, older[i].name);
+		cr_expect_eq(copy->ports[i].min_size, older[i].min_size);
+		cr_expect_null(copy->ports[i].tensors);
+	}
+	memset(longest + 3, '1', FRAG_PORT_TENSORS_MAX - 3);
+	type.ports = ports;
+	type.port_size = sizeof(ports[0]);
+	cr_assert_eq(fragi_op_type_copy(&arena, &type, &copy, &err), 0, "%s", err.text);
+	cr_expect_str_eq(copy->ports[0].tensors, longest);
+	cr_expect_str_eq(copy->ports[1].tensors, FRAG_BOXES "; " FRAG_MASK);
+	fragi_arena_fini(&arena);
+}
+
 /* What lies beyond the size that a plugin was compiled with is not its table's. */
 Test(plugin_tables, of_older_conditions)
 {
@@ -216,8 +255,12 @@ Test(plugin_tables, of_older_conditions)
 	fragi_arena_fini(&arena);
 }
 
+#define DECLARE                                                                                    \
+	"write \"KIND: LAYOUT | CONVERTER\" for each kind once, separated by \";\", in 255 bytes at most"
+
 Test(plugin_tables, of_ports)
 {
+	static char long_tensors[FRAG_PORT_TENSORS_MAX + 2] = "a: ";
 	static const struct {
 		struct frag_port port;
 		const char *sentence;
@@ -234,12 +277,29 @@ Test(plugin_tables, of_ports)
 		{{.name = "p", .dir = FRAG_IN, .policy = (enum frag_policy)9},
 		 "port \"p\" has policy 9, which this libfrag does not know"},
 		{{.name = "first", .dir = FRAG_OUT}, "two ports are called \"first\""},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = ""},
+		 "the tensors of port \"out\" are declared as \"\"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = "boxes"},
+		 "the tensors of port \"out\" are declared as \"boxes\"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = "boxes: ; mask: 8"},
+		 "the tensors of port \"out\" are declared as \"boxes: ; mask: 8\"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = "a: 1; b: 2; a : 1"},
+		 "the tensors of port \"out\" are declared as \"a: 1; b: 2; a : 1\"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = "a: 1\n"},
+		 "the tensors of port \"out\" are declared as \"a: 1 \"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = long_tensors},
+		 "the tensors of port \"out\" are declared as \"a: 11111111111111111111111111111111111111111111111111111111111111111111111111111\"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = "a: 1 |"},
+		 "the tensors of port \"out\" are declared as \"a: 1 |\"; " DECLARE},
+		{{.name = "out", .dir = FRAG_OUT, .tensors = "a | b: 1"},
+		 "the tensors of port \"out\" are declared as \"a | b: 1\"; " DECLARE},
 	};
 	struct frag_port ports[] = {{.name = "first", .dir = FRAG_IN}, {0}};
 	struct frag_op_type type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute,
 				    FRAG_PORTS(ports)};
-	char sentence[256];
+	char sentence[512];
 
+	memset(long_tensors + 3, '1', FRAG_PORT_TENSORS_MAX - 2);
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		ports[1] = cases[i].port;
 		snprintf(sentence, sizeof(sentence), "library libmine.so: operator type \"op\": %s",

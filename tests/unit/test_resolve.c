@@ -153,6 +153,47 @@ Test(resolve, ports_are_completed_and_attributes_decided)
 	     "f.tx.out>g.rx.in 4 block between\n");
 }
 
+static void declare(const char *sent, const char *taken)
+{
+	cam_ports[1].tensors = sent;
+	rx_ports[1].tensors = taken;
+}
+
+Test(resolve, tensors_have_one_layout_and_unit_at_both_ends)
+{
+	static const char flow[] = "[f.cam.video -> g.rx.video]";
+	static const char good_flow[] = "f.cam.video>g.rx.video 7 pop between\n";
+	static const char *const agree[][2] = {
+		{NULL, FRAG_BOXES},
+		{FRAG_BOXES, NULL},
+		{"", FRAG_BOXES}, /* what a host sends that declares nothing */
+		{FRAG_BOXES, FRAG_BOXES},
+		{FRAG_SCORES "; " FRAG_BOXES, FRAG_BOXES ";" FRAG_MASK},
+		{"boxes:1;", " boxes : 1 "},
+		{"box: 1", "boxes: 2"},
+		{"boxes: 1 | a", "boxes: 1 | b"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(agree); i++) {
+		declare(agree[i][0], agree[i][1]);
+		good(-1, flow, good_flow);
+	}
+	declare(FRAG_SCORES "; boxes: pixels", "boxes: parts");
+	bad(-1, flow,
+	    "app.yaml:7:9: flow f.cam.video -> g.rx.video: the output sends boxes as \"pixels\", the input takes \"parts\"; convert it between them\n");
+	declare("boxes: pixels | outputs", "boxes: parts");
+	bad(-1, flow,
+	    "app.yaml:7:9: flow f.cam.video -> g.rx.video: the output sends boxes as \"pixels\", the input takes \"parts\"; put an operator of type outputs between them\n");
+	declare("boxes: pixels | outputs", FRAG_SCORES ";" FRAG_BOXES);
+	bad(-1, flow,
+	    "app.yaml:7:9: flow f.cam.video -> g.rx.video: the output sends boxes as \"pixels\", the input takes \"f32[n][4], x0 y0 x1 y1 from 0 to 1\"; put an operator of type box_converter between them\n");
+	declare(FRAG_BOXES, "mask: 8; boxes: pixels");
+	bad(-1, flow,
+	    "app.yaml:7:9: flow f.cam.video -> g.rx.video: the output sends boxes as \"f32[n][4], x0 y0 x1 y1 from 0 to 1\", the input takes \"pixels\"; put an operator of type box_converter between them\n");
+	good(-1, "[f.cam.video -> h.rx.all]", "f.cam.video>h.rx.all 4 block between\n");
+	declare(NULL, NULL);
+}
+
 Test(resolve, the_same_pair_again_adds_nothing)
 {
 	struct resolved resolved = {0};

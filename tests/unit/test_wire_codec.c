@@ -111,7 +111,7 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 			op->ports = fragi_arena_alloc(&m->arena, 3 * sizeof(*op->ports));
 			op->ports[0] = (struct fw_port){word(m),       word(m),      FRAG_IN,
 							below(m, 8),   below(m, 99), below(m, 6),
-							random_u64(m), true};
+							random_u64(m), true,         word(m)};
 			op->ports[1] = (struct fw_port){word(m), word(m), FRAG_OUT,      1,
 							0,       0,       random_u64(m), false};
 			op->ports[2] = (struct fw_port){word(m), word(m), FRAG_IN};

@@ -46,7 +46,8 @@ static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, s
 						 .capacity = port->capacity,
 						 .policy = (uint32_t)port->policy,
 						 .type_id = port->type_id,
-						 .has_codec = port->has_codec};
+						 .has_codec = port->has_codec,
+						 .tensors = port->tensors};
 	}
 	return dynamic_of(op->table, arena, out);
 }

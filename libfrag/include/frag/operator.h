@@ -80,7 +80,26 @@ struct frag_port {
 	enum frag_policy policy;
 	/* messages, or room for them, that the default condition asks for; 0: 1 */
 	uint32_t min_size;
+	/*
+	 * Layout and unit of what the port's tensors hold: "KIND: TEXT" or "KIND: TEXT | OPERATOR",
+	 * separated by ";", at most FRAG_PORT_TENSORS_MAX bytes, such as FRAG_BOXES; NULL: not
+	 * declared. A flow whose two ends declare one kind with different texts is refused, and the
+	 * error names the operator type, which converts other layouts and units. A kind is what a
+	 * tensor holds and not its name, which parameters may change.
+	 */
+	const char *tensors;
 };
+
+/* The most bytes of the member tensors of a port. */
+#define FRAG_PORT_TENSORS_MAX 255
+/*
+ * What built-in operators declare, to be joined by "; ". Rectangles count from the left and from
+ * the top of the frame; one that ends at its right border has x1 = 1.
+ */
+#define FRAG_BOXES "boxes: f32[n][4], x0 y0 x1 y1 from 0 to 1 | box_converter"
+#define FRAG_SCORES "scores: f32[n], from 0 to 1"
+#define FRAG_LABELS "labels: i32[n], numbers of classes"
+#define FRAG_MASK "mask: u8[rows][columns][1], numbers of classes or of boxes"
 
 /*
  * The table of an operator type.

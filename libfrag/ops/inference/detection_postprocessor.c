@@ -48,7 +48,8 @@ static const struct frag_port ports[] = {
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
 		 .headline =
-			 "boxes [N, 4] left, top, right, bottom from 0 to 1; scores [N]; labels [N]; rectangles [2N, 2] and label_coords [N, 3] for a viewer; the labels as text, one a line"},
+			 "boxes, scores and labels, the best first; rectangles [2n, 2] and label_coords [n, 3] for a viewer; the labels as text, one a line",
+		 .tensors = FRAG_BOXES "; " FRAG_SCORES "; " FRAG_LABELS},
 };
 
 static const char *const layouts[] = {"yxyx", "xyxy", "xywh", "cxcywh", NULL};

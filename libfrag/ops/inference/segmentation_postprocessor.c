@@ -27,11 +27,13 @@ static const struct frag_port ports[] = {
 		   .dir = FRAG_IN,
 		   .type = "tensor",
 		   .headline = "where each picture of a batch was cut out of a frame, from crop",
-		   .flags = FRAG_PORT_OPTIONAL},
+		   .flags = FRAG_PORT_OPTIONAL,
+		   .tensors = FRAG_BOXES},
 	[OUT_TENSOR] = {.name = "out_tensor",
 			.dir = FRAG_OUT,
 			.type = "tensor",
-			.headline = "a mask [rows, columns, 1] u8 of class numbers"},
+			.headline = "a mask; with instances numbers of boxes in place of classes",
+			.tensors = FRAG_MASK},
 };
 
 static const char *const types[] = {"softmax", "sigmoid", NULL};

@@ -30,7 +30,8 @@ static const struct frag_port viewer_ports[] = {
 		       .dir = FRAG_IN,
 		       .type = "tensor",
 		       .headline = "what the picture is made of; see tensors",
-		       .flags = FRAG_PORT_MULTI},
+		       .flags = FRAG_PORT_MULTI,
+		       .tensors = FRAG_BOXES "; " FRAG_MASK},
 };
 
 static const struct frag_param viewer_params[] = {

@@ -31,18 +31,18 @@ static const struct frag_port crop_ports[] = {
 			  .dir = FRAG_IN,
 			  .type = "tensor",
 			  .headline = "a frame: gray, RGB or RGBA, u8 or f32"},
-	[BOXES] =
-		{.name = "boxes",
-		 .dir = FRAG_IN,
-		 .type = "tensor",
-		 .headline =
-			 "the tensor boxes: [n, 4] f32, left, top, right, bottom, from 0 to 1; not with regions",
-		 .flags = FRAG_PORT_OPTIONAL},
+	[BOXES] = {.name = "boxes",
+		   .dir = FRAG_IN,
+		   .type = "tensor",
+		   .headline = "what to cut out; not with regions",
+		   .flags = FRAG_PORT_OPTIONAL,
+		   .tensors = FRAG_BOXES},
 	[OUT] = {.name = "out",
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
 		 .headline =
-			 "the crops: [n, height, width, channels]; and the tensor boxes: what was cut out"},
+			 "the crops: [n, height, width, channels]; and the tensor boxes: what was cut out",
+		 .tensors = FRAG_BOXES},
 };
 
 static const char *const dtype_choices[] = {"", "uint8", "float32", NULL};

@@ -24,8 +24,8 @@ static const struct frag_port motion_boxes_ports[] = {
 	[OUT] = {.name = "out",
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
-		 .headline =
-			 "the frame with boxes, and the tensor boxes: [n, 4] f32, left, top, right, bottom"},
+		 .headline = "the frame with boxes, and the tensor boxes",
+		 .tensors = FRAG_BOXES},
 };
 
 static const struct frag_param motion_boxes_params[] = {
@@ -128,8 +128,11 @@ static int draw_all(const struct motion_boxes *mb, const struct frame *frame, in
 	return 0;
 }
 
-static int boxes_tensor(const struct motion_boxes *mb, int count, struct frag_tensor **out)
+/* Makes the tensor of boxes, as parts of the frame. */
+static int boxes_tensor(const struct motion_boxes *mb, const struct frame *frame, int count,
+			struct frag_tensor **out)
 {
+	float columns = (float)frame->columns, rows = (float)frame->rows;
 	int64_t shape[] = {count, 4};
 	float *to;
 	int r = frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 2, shape,
@@ -139,10 +142,10 @@ static int boxes_tensor(const struct motion_boxes *mb, int count, struct frag_te
 		return r;
 	to = frag_tensor_writable(*out);
 	for (int i = 0; i < count; i++) {
-		*to++ = (float)mb->boxes[i].left;
-		*to++ = (float)mb->boxes[i].top;
-		*to++ = (float)mb->boxes[i].right;
-		*to++ = (float)mb->boxes[i].bottom;
+		*to++ = (float)mb->boxes[i].left / columns;
+		*to++ = (float)mb->boxes[i].top / rows;
+		*to++ = (float)mb->boxes[i].right / columns;
+		*to++ = (float)mb->boxes[i].bottom / rows;
 	}
 	return 0;
 }
@@ -178,7 +181,7 @@ static int emit(const struct motion_boxes *mb, struct frag_tick *tick, struct fr
 	if (r == 0)
 		r = frag_message_add_tensor(message, mb->out_tensor_name, picture);
 	if (r == 0)
-		r = boxes_tensor(mb, count, &boxes);
+		r = boxes_tensor(mb, frame, count, &boxes);
 	if (r == 0)
 		r = frag_message_add_tensor(message, "boxes", boxes);
 	if (r == 0)

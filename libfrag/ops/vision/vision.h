@@ -11,5 +11,6 @@ extern const struct frag_op_type vision_image_writer_type;
 extern const struct frag_op_type vision_resize_type;
 extern const struct frag_op_type vision_crop_type;
 extern const struct frag_op_type vision_draw_type;
+extern const struct frag_op_type vision_box_converter_type;
 
 #endif

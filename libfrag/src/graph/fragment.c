@@ -321,6 +321,7 @@ static int op_info_build(struct frag_fragment *fragment, const struct frag_op *o
 			.flags = port->flags,
 			.capacity = port->capacity,
 			.policy = port->policy,
+			.tensors = port->tensors,
 		};
 	}
 	*out_info = (struct fragi_op_info){

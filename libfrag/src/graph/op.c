@@ -86,6 +86,7 @@ static int port_append(struct frag_op *op, const struct frag_port *port, struct 
 		return -ENOMEM;
 	*ports = (struct fragi_port){
 		.name = fragi_arena_strdup(arena, port->name),
+		.tensors = port->tensors != NULL ? fragi_arena_strdup(arena, port->tensors) : NULL,
 		.dir = port->dir,
 		.type_name = port->type != NULL ? fragi_arena_strdup(arena, port->type) : "message",
 		.flags = port->flags,
@@ -93,7 +94,8 @@ static int port_append(struct frag_op *op, const struct frag_port *port, struct 
 		.policy = port->policy,
 		.min_size = port->min_size > 0 ? port->min_size : 1,
 	};
-	if (ports->name == NULL || ports->type_name == NULL)
+	if (ports->name == NULL || ports->type_name == NULL ||
+	    (port->tensors != NULL && ports->tensors == NULL))
 		return -ENOMEM;
 	return (int)op->port_count++;
 }

@@ -9,6 +9,7 @@
 #include <graph/interface.h>
 #include <graph/resolve_end.h>
 #include <graph/transport.h>
+#include <text/port_tensor.h>
 
 /*
  * Defaults depend on the graph and never on where fragments run, so that behaviour does not either.
@@ -46,6 +47,27 @@ static void check_types(struct fragi_resolving *resolving, const struct fragi_no
 			"flow %s -> %s: type \"%s\" has other fields at the output than at the input; build both sides with one definition of it",
 			from_text, to_text, sent);
 	}
+}
+
+/* Layout and unit of tensors have to be the same where both ends declare them. */
+static void check_tensors(struct fragi_resolving *resolving, const struct fragi_node *place,
+			  const char *from_text, const struct fragi_port_info *from,
+			  const char *to_text, const struct fragi_port_info *to)
+{
+	struct fragi_port_tensor sent, taken, *converter;
+	char advice[FRAG_PORT_TENSORS_MAX + 50] = "convert it between them";
+
+	if (!fragi_port_tensors_differ(from->tensors, to->tensors, &sent, &taken))
+		return;
+	converter = taken.converter_length > 0 ? &taken : &sent;
+	if (converter->converter_length > 0)
+		snprintf(advice, sizeof(advice), "put an operator of type %.*s between them",
+			 (int)converter->converter_length, converter->converter);
+	fragi_resolving_error(
+		resolving, place,
+		"flow %s -> %s: the output sends %.*s as \"%.*s\", the input takes \"%.*s\"; %s",
+		from_text, to_text, (int)sent.kind_length, sent.kind, (int)sent.text_length,
+		sent.text, (int)taken.text_length, taken.text, advice);
 }
 
 /* Checks what only a flow between processes must satisfy. */
@@ -174,6 +196,7 @@ static void resolve_pair(struct fragi_resolving *resolving, const struct fragi_s
 	fragi_end_text(resolving->fragments, from, from_text, sizeof(from_text));
 	fragi_end_text(resolving->fragments, to, to_text, sizeof(to_text));
 	check_types(resolving, place, from_text, output, to_text, input);
+	check_tensors(resolving, place, from_text, output, to_text, input);
 	if (flow.between_hosts)
 		check_crossing(resolving, spec, place, from_text, from, to_text, to);
 	decide(spec, input, &flow);

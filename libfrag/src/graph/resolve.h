@@ -7,10 +7,11 @@
 
 /*
  * Flows between ports: completes omitted ports, checks that both ends exist, point the right way,
- * agree on the type and, between processes, have a codec. One code for the flows inside a fragment
- * (in its host) and for those between fragments (in the driver, which knows only these plain tables
- * that hosts reported). A graph with errors has tables with gaps: nothing is said of a flow's end
- * that may name what is missing there, and its other end is checked all the same.
+ * agree on the type and on layout and unit of tensors and, between processes, have a codec. One
+ * code for the flows inside a fragment (in its host) and for those between fragments (in the
+ * driver, which knows only these plain tables that hosts reported). A graph with errors has tables
+ * with gaps: nothing is said of a flow's end that may name what is missing there, and its other
+ * end is checked all the same.
  */
 struct fragi_port_info {
 	const char *name;
@@ -21,6 +22,7 @@ struct fragi_port_info {
 	uint32_t flags;   /* FRAG_PORT_* */
 	uint32_t capacity;
 	enum frag_policy policy;
+	const char *tensors; /* of struct frag_port; NULL or "": not declared */
 };
 
 struct fragi_op_info {

@@ -4,6 +4,7 @@
 
 #include <base/policy.h>
 #include <base/units.h>
+#include <text/port_tensor.h>
 #include <type/registry.h>
 #include <type/params.h>
 
@@ -33,6 +34,11 @@ int fragi_port_check(const struct frag_port *port, struct frag_err *err)
 		return frag_err_set(err, -EINVAL,
 				    "port \"%s\" has policy %d, which this libfrag does not know",
 				    port->name, (int)port->policy);
+	if (port->tensors != NULL && !fragi_port_tensors_are_valid(port->tensors))
+		return frag_err_set(
+			err, -EINVAL,
+			"the tensors of port \"%s\" are declared as \"%.80s\"; write \"KIND: LAYOUT | CONVERTER\" for each kind once, separated by \";\", in %d bytes at most",
+			port->name, port->tensors, FRAG_PORT_TENSORS_MAX);
 	return 0;
 }
 
