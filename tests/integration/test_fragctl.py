@@ -725,6 +725,11 @@ class Inspect(Fragctl):
         code, out, err = self.inspect("./libcut.so")
         self.assertEqual((code, out), (2, ""))
         self.assertIn("is cut short", err)
+        subprocess.run(["gcc", "-shared", "-o", self.path("libhalf.so"), "-x", "c", "-fPIC", "-"], check=True,
+                       input="int half(void); int (*use)(void) = half;", text=True)
+        code, out, err = self.inspect("./libhalf.so")
+        self.assertEqual((code, out), (3, ""))
+        self.assertIn("undefined symbol: half; link it with the library that defines this symbol", err)
 
 
 class OtherTree(Fragctl):

@@ -65,17 +65,21 @@ static int object_open(const struct fragi_library *library, const char *path, vo
 		       struct frag_err *err)
 {
 	int r = fragi_elf_check(path, library->file, err);
+	const char *why;
 
 	if (r < 0)
 		return r;
 	fragi_call_begin(library->path, FRAGI_CALL_LOAD, 0);
 	*out_handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	fragi_call_end();
-	if (*out_handle == NULL)
-		return frag_err_set(err, -ENOENT,
-				    "library %s cannot be opened: %.600s; install what it needs",
-				    library->file, open_error(path));
-	return 0;
+	if (*out_handle != NULL)
+		return 0;
+	why = open_error(path);
+	return frag_err_set(err, -ENOENT, "library %s cannot be opened: %.600s; %s", library->file,
+			    why,
+			    strstr(why, "undefined symbol") != NULL
+				    ? "link it with the library that defines this symbol"
+				    : "install what it needs");
 }
 
 /*
