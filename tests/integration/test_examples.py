@@ -76,6 +76,28 @@ class InTheBuildTree(cluster.ClusterTest):
         r = make("test")
         self.assertNotEqual(r.returncode, 0)
         self.assertIn("FAIL numbers_become_samples", r.stdout)
+        # libm is linked; what no library has is an error of the linker; a changed Makefile counts.
+        with open(self.path("blur/blur.c"), encoding="utf-8") as f:
+            source = f.read()
+        for call, code in (("hypot(sample.value, 0.0)", 0), ("hypothesis(sample.value)", 2)):
+            with open(self.path("blur/blur.c"), "w", encoding="utf-8") as f:
+                f.write("#include <math.h>\ndouble hypothesis(double x);\n" +
+                        source.replace("return frag_tick_emit_value", "sample.value = %s;\n\treturn "
+                                       "frag_tick_emit_value" % call))
+            r = make("all")
+            self.assertEqual(r.returncode, code, r.stderr)
+        self.assertRegex(r.stderr, r"undefined reference to .hypothesis")
+        with open(self.path("blur/blur.c"), "w", encoding="utf-8") as f:
+            f.write(source)
+        self.assertEqual(make("test_blur").returncode, 0)
+        built = os.stat(self.path("blur/test_blur")).st_mtime_ns
+        os.utime(self.path("blur/Makefile"))
+        self.assertEqual(make("test_blur").returncode, 0)
+        self.assertGreater(os.stat(self.path("blur/test_blur")).st_mtime_ns, built)
+        r = subprocess.run(["make", "-s", "-B", "-C", self.path("blur"), "PKG_CONFIG=false"], capture_output=True,
+                           text=True, env=env, timeout=120)
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("install libfrag-dev, pkg-config and gcc", r.stderr)
         for name, sentence in (("blur", "blur exists already"), ("no-name", '"no-name" is not a valid name of a project'),
                                ("Blur", "is not a valid name"), ("", "is not a valid name"),
                                *((n, '"%s" cannot be the name of a project' % n)

@@ -4,8 +4,10 @@
 
 /*
  * All that an operator or a composer needs. Unit tests of operators also include <frag/harness.h>,
- * and programs that run applications <frag/run.h>.
+ * and programs that run applications <frag/run.h>. Callbacks return the errors of <errno.h>.
  */
+#include <errno.h>
+
 #include <frag/abi.h>
 #include <frag/error.h>
 #include <frag/type.h>
