@@ -164,7 +164,7 @@ Test(worker_spawn, the_child_dies_with_its_parent)
 	if (between == 0) {
 		struct child child;
 
-		if (start(&child, "#!/bin/sh\nread x <&3; sleep 100\n", NULL) < 0)
+		if (start(&child, "#!/bin/sh\nread x <&3; exec sleep 100\n", NULL) < 0)
 			_exit(1);
 		(void)!write(report[1], &child.pid, sizeof(child.pid));
 		(void)fcntl(child.control, F_SETFD, 0);
