@@ -527,7 +527,6 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 		shell->signals[i].data = shell;
 		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
-	wrk_rights_log(&shell->rights);
 	if (fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
 				on_keys_changed, shell, &err) < 0) {
 		log_error(NULL, "%s", err.text);
@@ -537,6 +536,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 	shell->worker.keeper = &shell->keeper;
 	uv_signal_init(&shell->loop, &shell->child_ended);
 	uv_signal_start(&shell->child_ended, on_child_ended, SIGCHLD);
+	wrk_rights_log(&shell->rights); /* after all that can fail, so that an error stands alone */
 	return FRAGI_FAILURE_NONE;
 }
 

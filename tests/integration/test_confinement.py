@@ -282,6 +282,12 @@ class HostUser(Confined):
         worker.wait_line("waiting for the driver")
         self.assertNotIn("warn", worker.stderr)
 
+    def test_an_error_at_the_start_stands_alone(self):
+        self.env.pop("FRAG_HOST_USER")
+        worker = self.start("workerd", "--address", "127.0.0.1:1", "--key-file", self.path("none.key"))
+        self.assertEqual(worker.wait(), 3)
+        self.assertRegex(worker.stderr, r"^[^\n]* error [^\n]*none\.key[^\n]*\n?$")
+
 
 class Kernels(Confined):
     """A kernel that lacks Landlock, or filters of system calls: the worker reports it and goes on."""
