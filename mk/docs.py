@@ -12,6 +12,8 @@
   base/failure.h.
 - The text between `<!-- names of holoscan -->` and `<!-- end -->` holds the tables of
   text/holoscan.h.
+- The text between `<!-- index of keys -->` and `<!-- end -->` is a table of the keys of a graph
+  (mk/graph_index.py).
 - deploy/*.env and deploy/man are made of what the programs print for --help (mk/manuals.py).
 - The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
 
@@ -29,12 +31,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import graph_index  # noqa: E402
 import manuals  # noqa: E402
 
 COUNTERS, FAILURES, HOLOSCAN = "base/counters.h", "base/failure.h", "text/holoscan.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PART = re.compile(
-    r"(<!-- (made by|states|layers|exit codes|failures|names of holoscan)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
+    r"(<!-- (made by|states|layers|exit codes|failures|names of holoscan|index of keys)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
 )
 
 
@@ -216,7 +219,10 @@ def main():
         "exit codes": exit_codes,
         "failures": failures,
         "names of holoscan": holoscan,
+        "index of keys": lambda _: index,
     }
+    with open(os.path.join(TOP, "docs", "GRAPH.md"), encoding="utf-8") as f:
+        index = graph_index.index(f.read())
     stale = []
 
     def compare(name, old, new):
