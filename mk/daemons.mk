@@ -2,7 +2,7 @@
 # driverd and workerd link the few folders of libfrag that they need, statically. fraghost and
 # fragctl share libfrag.so with plugins. A runner is a driver, a worker and a host in one process:
 # fragctl, and the module that libfrag opens for frag/run.h, link what they need of all three.
-DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c)
+DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c driverd/core/*/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c) $(HOST_CORE_SRC)

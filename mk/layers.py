@@ -4,6 +4,7 @@
 
 docs/ARCHITECTURE.md, "Layers and folders", explains the rule.
 """
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,8 @@ LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
 # Within a row: parameters are filled in from texts; a composed fragment holds conditions and
 # resources.
 SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "edge")}
+# The folders of the driver's core: a function is called from its own folder and from higher rows.
+DRIVER_CORE = ["base", "kept", "sessions", "applications", "view", "placement", "hosts", "clients", ""]
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
 DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|edge/(ledger|travel|ucx_env)\.h")
 # Only these may open a shared object.
@@ -78,9 +81,36 @@ def allowed(path, include):
     return None
 
 
+def code_of(path):
+    """The text without comments and strings."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"', "", text, flags=re.S)
+
+
+def calls_upward(paths):
+    """Calls in the driver's core of functions that are defined in a higher folder."""
+    def level(path):
+        return DRIVER_CORE.index(os.path.dirname(path)[len("driverd/core"):].lstrip("/"))
+    texts = {path: code_of(path) for path in paths if re.match(r"driverd/core/.*\.c$", path)}
+    home = {}
+    for path, text in texts.items():
+        for name in re.findall(r"^(?!static)[a-z][\w \*]*?\b(drv_\w+)\([^;{]*\)\n\{", text, re.M):
+            home[name] = path
+    wrong = []
+    for path, text in texts.items():
+        for name in sorted(set(re.findall(r"\b(drv_\w+)\(", text))):
+            if name in home and level(home[name]) > level(path):
+                wrong.append("%s: calls %s of %s, which is above it" % (path, name, home[name]))
+    return wrong
+
+
 def main():
     files = subprocess.run(["git", "ls-files", "*.c", "*.h"], capture_output=True, text=True, check=True)
     wrong = 0
+    for line in calls_upward(files.stdout.split()):
+        print(line)
+        wrong += 1
     for path in files.stdout.split():
         if path.startswith("tests/"):
             continue

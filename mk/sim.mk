@@ -3,7 +3,7 @@
 # history, make sim RUNS=n runs n histories; make sim-faults shows that it finds planted faults.
 SIM_SRC := $(wildcard tests/sim/*.c)
 SIM_CORES := $(patsubst %.c,$(B)/obj/%.o, \
-	$(wildcard driverd/core/*.c workerd/core/*.c workerd/host/core/*.c))
+	$(wildcard driverd/core/*.c driverd/core/*/*.c workerd/core/*.c workerd/host/core/*.c))
 SIM_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/sim/main.c tests/sim/test_%.c,$(SIM_SRC)))
 SIM_BIN := $(B)/tests/sim/sim
 SIM_TEST := $(B)/tests/sim/test_sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/adopt.h>
-#include <driverd/core/parameter.h>
-#include <driverd/core/swap.h>
-#include <driverd/core/watch.h>
+#include <driverd/core/hosts/adopt.h>
+#include <driverd/core/applications/parameter.h>
+#include <driverd/core/hosts/swap.h>
+#include <driverd/core/clients/watch.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/source.h>
-#include <driverd/core/adopt.h>
-#include <driverd/core/apply.h>
-#include <driverd/core/parameter.h>
+#include <driverd/core/applications/source.h>
+#include <driverd/core/hosts/adopt.h>
+#include <driverd/core/clients/apply.h>
+#include <driverd/core/applications/parameter.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/adopt.h>
-#include <driverd/core/watch.h>
+#include <driverd/core/hosts/adopt.h>
+#include <driverd/core/clients/watch.h>
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/adopt.h>
+#include <driverd/core/hosts/adopt.h>
 
 #include <errno.h>
 #include <string.h>

@@ -5,36 +5,31 @@
 #include <base/awake.h>
 #include <base/machine.h>
 #include <base/strmap.h>
-#include <driverd/core/app.h>
+#include <driverd/core/applications/app.h>
 #include <driverd/core/core.h>
-#include <driverd/core/history.h>
-#include <driverd/core/host.h>
-#include <driverd/core/place.h>
-#include <driverd/core/timer.h>
-#include <driverd/core/view.h>
+#include <driverd/core/kept/history.h>
+#include <driverd/core/applications/host.h>
+#include <driverd/core/placement/place.h>
+#include <driverd/core/base/timer.h>
+#include <driverd/core/view/view.h>
 #include <graph/predict.h>
 #include <graph/resolve.h>
 #include <text/spec.h>
 
 /*
- * What the files of the core share; nobody else includes it. Calls only go down:
- *  - core.c turns an event into calls of the recorders, then lets each application decide
- *  - decide.c decides, once at the end of a step
- *  - start.c, transports.c, request.c, wiring.c, rest.c, report.c do what was decided
- *  - replace.c brings a host from its process to the next one: failure.c when it failed, move.c
- *    when it leaves its worker, swap.c for another library; migrate.c elsewhere, lease.c when
- *    nobody runs it any more; where.c finds a worker
- *  - client.c answers clients; command.c does what they ask for, parameter.c changes parameters
- *    for them, apply.c the graph, watch.c shows them what happens, lines.c what was written,
- *    explain.c why fragments run where they do; drain.c keeps workers from getting more
- *  - restore.c starts what is to start again with the driver; adopt.c and adopt_take.c find again
- *    what ran while it was away
- *  - keeper.c speaks with keepers
- *  - session.c, host.c record what happened to sessions and hosts
- *  - view.c shows what is known of an application, account.c keeps what its hosts have counted
- *  - suspicion.c, app.c keep what is known of an application, history.c of what has happened
- *  - keep.c hands out what is to be on the disk
- *  - actions.c, timer.c, place.c, difference.c know nothing of the above
+ * What the files of the core share; nobody else includes it. A function is called from its own
+ * folder and from those after it, which mk/layers.py checks:
+ *  - base: what a step returns (actions.c), timers, the lines that applications have written
+ *  - kept: what goes to the disk (keep.c), and what has happened (history.c)
+ *  - sessions: those of workers and clients, and the answers to clients
+ *  - applications: an application, its hosts and their processes, its source, parameters and flows
+ *  - view: what is known and counted, at any time
+ *  - placement: which worker runs what, at a start (start.c) and later (where.c)
+ *  - hosts: what a host reports (host.c), how a process is replaced by the next one (replace.c),
+ *    what its failure leads to (failure.c), and how what ran before is adopted
+ *  - clients: what clients ask for
+ *  - here: core.c records an event, decide.c decides at the end of the step; join.c and keeper.c
+ *    begin and end sessions, restore.c starts what is to start again with the driver
  */
 
 struct drv_session {
@@ -298,6 +293,6 @@ bool drv_flow_is_encrypted(const struct drv_app *app, const struct fragi_flow_in
 /* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */
 int drv_report(struct drv_app *app);
 
-#include <driverd/core/keep.h>
+#include <driverd/core/kept/keep.h>
 
 #endif

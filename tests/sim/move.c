@@ -2,8 +2,8 @@
 #include "sim.h"
 
 /*
- * Hosts that leave a drained worker while they run (driverd/core/move.c): one that is spawned on
- * another worker beside the one that runs is *incoming* until the driver makes it the host with
+ * Hosts that leave a drained worker while they run (driverd/core/hosts/move.c): one that is spawned
+ * on another worker beside the one that runs is *incoming* until the driver makes it the host with
  * HOST_PAST, or wires it: after a driver that died, a host that is only started anew may look as if
  * it were incoming. If it ends before HOST_PAST comes, the host has failed. What must hold: the
  * other one has ended by then, and what it had got and sent has been received; a move that is given

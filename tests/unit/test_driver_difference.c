@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <driverd/core/difference.h>
+#include <driverd/core/clients/difference.h>
 
 /* What differs between two graphs, and what that needs. */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <driverd/core/place.h>
-#include <driverd/core/timer.h>
+#include <driverd/core/placement/place.h>
+#include <driverd/core/base/timer.h>
 
 static const char chain[] = "frag: 1\napplication: app\nfragments:\n"
 			    "  f1: {operators: {o: {type: t}}}\n"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <driverd/core/place.h>
+#include <driverd/core/placement/place.h>
 
 #include "unit/graph_texts.h"
 

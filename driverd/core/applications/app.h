@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_APP_H
+#define DRV_APP_H
+
+#include <base/machine.h>
+#include <base/strmap.h>
+#include <driverd/core/core.h>
+#include <driverd/core/placement/place.h>
+#include <driverd/core/base/timer.h>
+#include <driverd/core/view/view.h>
+#include <graph/predict.h>
+#include <graph/resolve.h>
+#include <text/spec.h>
+
+/* A part of state.h: an application, from when it is given to its summary. */
+struct drv_adopting;
+struct drv_host;
+struct drv_swap;
+struct drv_wiring;
+
+/* a host lost the data link to another one, or could not make it */
+struct drv_suspicion {
+	struct drv_host *host;
+	struct drv_host *peer; /* NULL: only the sentence names it */
+	struct fw_failure failure;
+	int64_t since_ns;
+	bool waits; /* for the worker of an end to be heard again */
+};
+
+struct drv_fragment {
+	struct drv_host *host;  /* NULL: not placed */
+	uint32_t in_host;       /* its index there */
+	struct drv_place place; /* of the last attempt; in app->placing */
+};
+
+/* A flow between hosts: its rows in the ledgers of both. */
+struct drv_edge_rows {
+	uint32_t sender, receiver;
+};
+
+/* How far the making of the summary has come: its tables, of which it counts what is there. */
+struct drv_reporting {
+	struct fragi_summary_fragment *fragments;
+	struct fragi_summary_operator *operators; /* of the present fragment */
+	struct fragi_summary_flow *flows;         /* NULL: not begun */
+	struct drv_view_at next;                  /* the next operator */
+	struct fragi_prediction prediction;       /* ops NULL: none */
+};
+
+#define DRV_APP_TIMERS 6
+
+/* What clients have changed while it runs (parameter.c), the oldest first. */
+struct drv_settings {
+	struct drv_setting *first; /* that their hosts have not answered */
+	uint32_t count;
+	uint64_t last;
+	struct drv_timer late; /* when the first one has waited too long */
+	struct drv_parameter *changed;
+	void *source;     /* owned; with the changes; NULL: none was made */
+	uint32_t sources; /* how often the source has changed */
+};
+
+/* A packed source. */
+struct drv_source {
+	void *bytes;
+	size_t size;
+};
+
+/* How the start of an application was asked for. */
+struct drv_given {
+	const char *by;     /* empty: nobody that has a name */
+	int64_t timeout_ns; /* of its start; 0: none */
+	/* the client and its START_APP that wait for an answer; connection 0: none does */
+	uint64_t connection, seq;
+};
+
+/* The run that follows this one. */
+struct drv_next_run {
+	bool is_wanted; /* no client has stopped the application: its driver starts it again */
+	uint64_t run;   /* it starts anew under this number when it has ended; 0: it does not */
+	const char *by; /* who asked for that */
+};
+
+/* The flows of an application. */
+struct drv_flows {
+	struct fragi_fragment_info *infos; /* as in the spec; NULL before wiring */
+	/* of all: inner ones host by host, then those between hosts */
+	struct fragi_flow_info *items;
+	size_t count;
+	struct drv_edge_rows *rows; /* of all flows; NULL before wiring */
+	struct drv_wiring *wiring;  /* while flows are resolved; NULL: not begun, or done */
+	uint8_t *tokens;            /* of the edges; FW_TOKEN_BYTES each */
+};
+
+/* Secrets of a run. */
+struct drv_keys {
+	uint8_t *data;      /* FW_DATA_KEY_BYTES */
+	uint8_t *variables; /* FW_VARIABLES_KEY_BYTES */
+};
+
+/* What the last attempt to place the fragments of an application has left. */
+struct drv_placing {
+	struct fragi_arena arena;
+	const char *nearest; /* why the first of those without a worker has none; in the arena */
+	char missing[512];   /* what WAITING waits for */
+	bool is_cut;         /* it does not name all */
+};
+
+/* When it came so far; 0: not yet. */
+struct drv_app_times {
+	int64_t given_ns;
+	int64_t started_ns; /* its hosts were asked to start */
+	int64_t running_ns; /* all of them had */
+	int64_t ending_ns, ended_ns;
+};
+
+enum drv_origin {
+	DRV_ORIGIN_GIVEN,
+	DRV_ORIGIN_RESTORED, /* it starts again with its driver, or waits to be adopted */
+	DRV_ORIGIN_ADOPTED,
+};
+
+/* How it is to end. */
+enum drv_end {
+	DRV_END_NONE,
+	DRV_END_IN_ORDER,
+	DRV_END_AT_ONCE, /* also because it has failed */
+};
+
+/* What of it is on the disk, where the driver keeps state. */
+enum drv_keeping {
+	DRV_KEPT_NOT,
+	DRV_KEPT_WRITTEN,  /* it is on the disk, or nothing is kept */
+	DRV_KEPT_ACCEPTED, /* who asked for it was told so, and its end will be remembered */
+	DRV_KEPT_CUT,      /* that it ended with the driver before */
+};
+struct drv_kept {
+	enum drv_keeping state;
+	uint64_t change; /* what is to be on the disk before anybody hears of it */
+};
+
+struct drv_app_timers {
+	struct drv_timer phase;    /* the present state's limit; WAITING: the next line about it */
+	struct drv_timer start;    /* all states of the start together */
+	struct drv_timer judge;    /* of what is suspected */
+	struct drv_timer again;    /* the next look at hosts that are replaced */
+	struct drv_timer progress; /* the next line about how far it is */
+};
+
+/* How decide.c comes to it. */
+struct drv_turn {
+	bool is_awake;        /* it has something to look at */
+	size_t decided;       /* in which turn it decided last */
+	struct drv_app *next; /* in the list of the core */
+};
+
+struct drv_app {
+	struct drv_core *core;
+	uint64_t id; /* the shell's */
+	uint64_t run;
+	uint64_t epoch; /* of its hosts */
+	struct fragi_arena arena;
+	struct fragi_spec *spec;
+	struct drv_source source;
+	struct drv_source before; /* apply.c: what ran before, while this has not; owned */
+	struct drv_given given;
+	enum drv_origin origin;
+	struct drv_adopting *adopting; /* its hosts are being reported (adopt.h); NULL: no */
+	struct drv_kept kept;
+	struct drv_next_run next;
+	enum drv_app_state state;
+	struct drv_fragment *fragments; /* as in the spec */
+	struct fragi_strmap by_name;    /* those of the spec */
+	struct drv_host *hosts;
+	uint32_t host_count;
+	uint32_t hosts_in[DRV_HOST_STATES]; /* how many hosts are in each state */
+	uint32_t asked_count;               /* hosts before this one know the present goal */
+	struct drv_flows flows;
+	struct drv_keys keys;
+	struct drv_app_timers timers;
+	uint32_t replaced_count;        /* hosts that are replaced, without those that still run */
+	struct drv_host *moving;        /* the one that is drained or swapped; NULL: none */
+	struct drv_swap *swap;          /* of a library; NULL: none (swap.h) */
+	uint32_t looked_count;          /* hosts before this one are moved, or stay */
+	int64_t move_until_ns;          /* so long a stop waits for it; 0: none is wanted */
+	struct drv_suspicion suspicion; /* host NULL: none */
+	struct fragi_diag diag;         /* of PREPARE and of the flows */
+	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
+	struct drv_placing placing;
+	/* what events recorded, for decide.c */
+	bool workers_changed; /* since the last attempt to place its fragments */
+	enum drv_end end;     /* it is to end so */
+	struct drv_turn turn;
+	struct drv_app_times times;
+	struct drv_reporting reporting;
+	/* result, exit_code and failure (the first cause) while it runs; report.c adds the rest */
+	struct fragi_summary summary;
+	struct drv_settings settings;
+};
+
+/* app.c: an application, and what is recorded about it */
+extern const struct fragi_machine drv_app_machine;
+/*
+ * run: its number; 0: the next one. It fails, and begins nothing, when its graph is wrong. Returns
+ * NULL when there is no memory even for that, and has reported so.
+ */
+struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app *event,
+			       uint64_t run);
+/* It was created, and nothing speaks against it: it is kept, and then waits for workers. */
+void drv_app_begin(struct drv_app *app);
+/*
+ * Something has happened to it, so it decides at the end of the step. Most applications sleep in
+ * most steps: who changes what decide.c looks at wakes them.
+ */
+void drv_app_wake(struct drv_app *app);
+/* Workers have come, gone or changed: all applications look at them. */
+void drv_app_wake_all(struct drv_core *core);
+/* The one of that number that is not forgotten; NULL: none. */
+struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
+/* The one of that name that has not ended; NULL: none. */
+struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
+/* What it points to beside its hosts and their affairs is freed with it. */
+void drv_app_free(struct drv_app *app);
+void drv_app_move(struct drv_app *app, enum drv_app_state to);
+/* It is on the disk; why_not: NULL, or why it is not. */
+void drv_app_persisted(struct drv_app *app, const char *why_not);
+/* It failed. The first cause counts. host: where; NULL: nowhere in particular */
+void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
+		  const char *format, ...) FRAG_PRINTF(4, 5);
+/* It failed as a host reported, or, when that has no sentence, by that host. */
+void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure);
+/* Memory is short for this application, which ends; others go on. */
+void drv_app_fail_for_memory(struct drv_app *app);
+/* The first error of app->diag is the cause; the others are logged. */
+void drv_app_fail_by_diag(struct drv_app *app);
+void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator asked */
+void drv_app_stop_at_once(struct drv_app *app, int signal);
+/* Whether every host has come at least as far; one that is gone has come furthest. */
+bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
+
+/* suspicion.c */
+/* A host reports that it lost the data link to a peer. */
+void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event);
+/* A host could not be wired; most often because a peer has ended, which is then the cause. */
+void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
+/* The peer has ended as it was to: a link to it that was lost needs no other cause. */
+void drv_suspicion_clear(const struct drv_host *peer);
+/* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
+void drv_suspicion_judge(struct drv_app *app);
+
+/* decide.c */
+/* What the work of a state comes to. */
+enum drv_work {
+	DRV_WAITS,   /* nothing is left to do before something wakes the application */
+	DRV_AGAIN,   /* it is to be looked at in the next step */
+	DRV_CHANGED, /* the next state follows */
+};
+/* All that are awake decide; those with nothing left to look at sleep from then on. */
+void drv_decide(struct drv_core *core);
+/* Progress is shown in a while, if anybody sees it. */
+void drv_app_progress_later(struct drv_app *app);
+
+/* start.c: from waiting for workers to hosts */
+/*
+ * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
+ * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
+ */
+int drv_start_place(struct drv_app *app);
+void drv_start_log_missing(struct drv_app *app);
+/* Gives the workers back what the fragments of the application require, and detaches its hosts. */
+void drv_start_release(struct drv_app *app);
+/* The present phase, or the whole start, took too long: that is the cause. */
+void drv_start_overdue(struct drv_app *app);
+void drv_start_timed_out(struct drv_app *app);
+
+/* rest.c */
+bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
+
+static inline const char *drv_app_name(const struct drv_app *app)
+{
+	return app->spec != NULL ? app->spec->application : "application";
+}
+
+#endif

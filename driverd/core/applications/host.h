@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_HOST_H
+#define DRV_HOST_H
+
+#include <base/machine.h>
+#include <driverd/core/view/account.h>
+#include <driverd/core/core.h>
+#include <driverd/core/hosts/replace.h>
+#include <text/spec.h>
+
+/* A part of state.h: hosts, and their processes. */
+
+/*
+ * What a host is to reach. Its state says how far it has come; request.c sends what brings it
+ * nearer to its goal.
+ */
+enum drv_goal {
+	DRV_GOAL_NONE,
+	DRV_GOAL_PREPARED,
+	DRV_GOAL_WIRED,
+	DRV_GOAL_RUNNING,
+	DRV_GOAL_DRAINED, /* its sources stop, and what is queued is delivered */
+	DRV_GOAL_CLOSED,  /* it ends by itself */
+	DRV_GOAL_KILLED,
+	DRV_GOALS
+};
+
+/*
+ * A process of a host: a fraghost that runs its fragments on a worker. Its epoch tells it from the
+ * processes before and after it.
+ */
+struct drv_process {
+	uint64_t epoch;
+	enum drv_host_state state;
+	enum drv_goal goal;
+	enum drv_goal asked;         /* the goal that it was last asked to reach */
+	struct drv_session *session; /* NULL: its worker is gone */
+	/* owned; NULL: it is the first process, whose answer is the host's tables */
+	struct fw_message *prepared;
+	struct fw_message *stats; /* the last ones; owned; NULL: none */
+	bool is_orderly;          /* it ended with 0 after it was asked to */
+	bool is_lost;             /* its worker is gone */
+	bool is_adopted;          /* it was started for a driver before */
+	bool has_begun;           /* it was wired: messages may come from then on */
+	bool is_moved;   /* it is the first one of the host on its worker, and others were before */
+	uint64_t change; /* of the record of where it runs, which the next driver must know */
+	uint32_t sources; /* how often the application's source had changed when it was made */
+	/* of the stats */
+	uint64_t delivered_sum; /* of all flows */
+	bool is_doubted;        /* they cannot be what the process counted */
+	/* rest */
+	bool is_idle; /* as it last reported */
+	uint64_t sent, delivered;
+};
+
+struct drv_host {
+	struct drv_app *app;
+	uint32_t number; /* from 1 */
+	struct drv_process now;
+	struct drv_process next;                 /* prepared beside now; session NULL: none is */
+	struct drv_host *next_there, **at_there; /* in the list of the session of now */
+	const char *worker; /* its name, also when it is gone; in the app's arena */
+	const char *node, *clock, *memory, *no_memory;
+	void *texts;              /* these, if they are not of its first worker; owned */
+	const char *first_memory; /* of its first worker: how its flows travel follows from it */
+	char *name;               /* "fragment1, fragment2" */
+	uint32_t *fragments;      /* indices in the spec */
+	uint32_t fragment_count;
+	const struct fragi_spec_on_failure *on_failure;
+	struct drv_replacement replacement;
+	struct drv_restarts restarts;
+	int64_t lease_over_ns; /* nobody runs a process before now from then on (lease.c) */
+	struct drv_past past;
+	struct fw_message *tables; /* owned; the first process's answer to PREPARE; NULL: not yet */
+	bool failed;               /* it is the cause, or part of it */
+	uint32_t first_flow, inner_flow_count; /* inner flows: in the app's table */
+	uint32_t *edges;                       /* flows between hosts, rows after the inner ones */
+	uint32_t edge_count;
+	const char *transports[FW_TRANSPORTS_MAX]; /* that its flows to others need */
+	uint32_t transport_count;
+	bool is_out_of_reach; /* it was reported that a peer cannot reach it */
+	bool noted_no_memory; /* it was logged why it shares none */
+};
+
+/* host.c: what happened to a host */
+extern const struct fragi_machine drv_host_machine;
+void drv_host_move(struct drv_host *host, enum drv_host_state to);
+/* Now is another process from now on, of the worker that it is attached to. */
+void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);
+void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
+/* It is to run on that worker. */
+void drv_host_attach(struct drv_host *host, struct drv_session *session);
+/* It has no worker any more. */
+void drv_host_detach(struct drv_host *host);
+/* Its worker is gone, or does not answer any more. It has not been detached yet. */
+void drv_host_lost(struct drv_host *host);
+/*
+ * Its worker is gone: loses its hosts in the application of the first one. Returns whether one of
+ * them mattered.
+ */
+bool drv_host_lose_some(struct drv_session *session, const char *why);
+struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
+
+/* Whether its next process may run on another worker when it has failed. */
+static inline bool drv_migrates(const struct drv_host *host)
+{
+	return host->on_failure->policy == FRAGI_ON_FAILURE_MIGRATE;
+}
+
+/* Whether now is to end because next takes over from it. */
+static inline bool drv_host_hands_over(const struct drv_host *host)
+{
+	return host->replacement.phase == DRV_PHASE_YIELDING ||
+	       (host->replacement.phase == DRV_PHASE_ENDING && !host->replacement.is_anew);
+}
+
+/* Whether it does not run, and is to run again: now has failed, or has not run yet. */
+static inline bool drv_host_is_started_again(const struct drv_host *host)
+{
+	return host->replacement.phase == DRV_PHASE_STARTING ||
+	       (host->replacement.phase == DRV_PHASE_ENDING && host->replacement.is_anew);
+}
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/base/lines.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <base/alloc.h>
+
+void drv_actions_reset(struct drv_actions *actions)
+{
+	for (size_t i = 0; i < actions->count; i++)
+		fragi_free(actions->items[i].frame);
+	actions->count = 0;
+	actions->out_of_memory = false;
+	fragi_arena_fini(&actions->arena);
+}
+
+void drv_actions_fini(struct drv_actions *actions)
+{
+	drv_actions_reset(actions);
+	fragi_free(actions->items);
+	*actions = (struct drv_actions){0};
+}
+
+void drv_emit(struct drv_core *core, const struct drv_action *action)
+{
+	struct drv_actions *actions = core->actions;
+
+	if (actions->count == actions->capacity) {
+		size_t capacity = actions->capacity == 0 ? 32 : actions->capacity * 2;
+		struct drv_action *items = fragi_realloc(actions->items, capacity * sizeof(*items));
+
+		if (items == NULL) {
+			actions->out_of_memory = true;
+			fragi_free(action->frame);
+			return;
+		}
+		actions->items = items;
+		actions->capacity = capacity;
+	}
+	actions->items[actions->count++] = *action;
+}
+
+FRAG_PRINTF(2, 0)
+static const char *format_text(struct drv_core *core, const char *format, va_list args)
+{
+	char line[2048];
+
+	vsnprintf(line, sizeof(line), format, args);
+	return fragi_arena_strdup(&core->actions->arena, line);
+}
+
+const char *drv_text(struct drv_core *core, const char *format, ...)
+{
+	const char *text;
+	va_list args;
+
+	va_start(args, format);
+	text = format_text(core, format, args);
+	va_end(args);
+	return text != NULL ? text : "(no memory is left for this text)";
+}
+
+/* Returns the text; NULL: it is not logged. */
+FRAG_PRINTF(4, 0)
+static const char *log_text(struct drv_core *core, enum fragi_log_level level, const char *subject,
+			    const char *format, va_list args)
+{
+	const char *text;
+
+	if ((int)level < fragi_log_threshold)
+		return NULL;
+	text = format_text(core, format, args);
+	if (subject != NULL)
+		subject = fragi_arena_strdup(&core->actions->arena, subject);
+	if (text == NULL) /* a line less in the log is no reason to fail */
+		return NULL;
+	drv_emit(core,
+		 &(struct drv_action){
+			 .kind = DRV_DO_LOG, .level = level, .subject = subject, .text = text});
+	return text;
+}
+
+void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
+	     const char *format, ...)
+{
+	const char *text;
+	va_list args;
+
+	va_start(args, format);
+	text = log_text(core, level, subject, format, args);
+	va_end(args);
+	if (text != NULL && subject != NULL)
+		drv_lines_own(core, level, subject, text);
+}
+
+void drv_log_again(struct drv_core *core, enum fragi_log_level level, const char *subject,
+		   const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)log_text(core, level, subject, format, args);
+	va_end(args);
+}
+
+int drv_send(struct drv_session *session, struct fw_message *message)
+{
+	struct drv_action action = {.kind = DRV_DO_SEND, .connection = session->connection};
+	int r;
+
+	message->seq = ++session->seq;
+	r = fw_encode(message, &action.frame, &action.frame_bytes);
+	if (r == 0)
+		drv_emit(session->core, &action);
+	return r;
+}
+
+void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns)
+{
+	int r = drv_timer_set(&core->timers, timer, at_ns);
+
+	assert(r == 0 && "there is room for all timers of each application and session");
+	(void)r;
+}
+
+void drv_close(struct drv_core *core, uint64_t connection)
+{
+	drv_emit(core, &(struct drv_action){.kind = DRV_DO_CLOSE, .connection = connection});
+}

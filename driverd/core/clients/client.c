@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/clients/apply.h>
+#include <driverd/core/applications/parameter.h>
+#include <driverd/core/hosts/swap.h>
+#include <driverd/core/clients/watch.h>
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * A client asks how things stand, gives commands (command.c) and waits for what becomes of them
+ * (watch.c). What it gets is what the driver knows in this step. Its rows are items of the step;
+ * what is beyond DRV_REPLY_ITEMS is only counted. One that asks more often than a person can read
+ * is closed: each request is a step, and steps of clients would take the time of all others.
+ */
+static int64_t items_left(const struct drv_core *core)
+{
+	return core->items - (DRV_STEP_ITEMS - DRV_REPLY_ITEMS);
+}
+
+/* A table for the rows that may still be taken. */
+static void *table_of(struct drv_core *core, size_t count, size_t row_bytes)
+{
+	int64_t left = items_left(core);
+
+	if (left < (int64_t)count)
+		count = left > 0 ? (size_t)left : 0;
+	return fragi_arena_alloc(&core->actions->arena, count * row_bytes);
+}
+
+/* Whether the client asks for it; worker: empty: for all. */
+static bool is_wanted(const char *name, const char *worker)
+{
+	return worker[0] == '\0' || strcmp(name, worker) == 0;
+}
+
+static bool runs_on(const struct drv_app *app, const char *worker)
+{
+	uint32_t i = 0;
+
+	while (i < app->host_count && !is_wanted(app->hosts[i].worker, worker))
+		i++;
+	return worker[0] == '\0' || i < app->host_count;
+}
+
+static int fill_application(const struct drv_app *app, const char *worker,
+			    struct fw_application_row *row, struct fw_reply *reply)
+{
+	struct drv_core *core = app->core;
+
+	drv_view_application(app, row);
+	row->hosts = table_of(core, app->host_count, sizeof(*row->hosts));
+	if (row->hosts == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct drv_host *host = &app->hosts[i];
+
+		if (!is_wanted(host->worker, worker))
+			continue;
+		if (drv_session_take_row(core, host->name))
+			drv_view_host(host, &row->hosts[row->host_count++]);
+		else
+			reply->more++;
+	}
+	return drv_parameter_rows(app, row, reply);
+}
+
+static int fill_applications(struct drv_core *core, const char *worker, struct fw_reply *reply)
+{
+	reply->applications = table_of(core, core->app_count, sizeof(*reply->applications));
+	if (reply->applications == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < core->app_count; i++) {
+		const struct drv_app *app = core->apps[i];
+
+		if (!runs_on(app, worker))
+			continue;
+		if (!drv_session_take_row(core, "")) {
+			reply->more += 1 + app->host_count;
+			continue;
+		}
+		if (fill_application(app, worker, &reply->applications[reply->application_count++],
+				     reply) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int fill_workers(struct drv_core *core, const char *worker, struct fw_reply *reply)
+{
+	reply->workers = table_of(core, core->session_count, sizeof(*reply->workers));
+	if (reply->workers == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < core->session_count; i++) {
+		const struct drv_session *session = core->sessions[i];
+
+		if (session->role != FW_ROLE_WORKER || !is_wanted(session->name, worker))
+			continue;
+		if (!drv_session_take_row(core, session->name)) {
+			reply->more++;
+			continue;
+		}
+		reply->workers[reply->worker_count++] = (struct fw_worker_row){
+			.name = session->name,
+			.address = session->peer,
+			.state = drv_session_machine.state_names[session->state],
+			.cores = (uint32_t)(session->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE),
+			.fragments = (uint32_t)session->placed,
+			.waits_for = session->waits_for,
+			.drained = session->is_drained,
+		};
+	}
+	return 0;
+}
+
+/* The clock of the machine may have been set back since. */
+static int64_t age_of(const struct drv_core *core, const struct drv_ended *run)
+{
+	int64_t age_ns = core->real_ns + core->config.realtime_offset_ns - run->ended_unix_ns;
+
+	return age_ns > 0 ? age_ns : 0;
+}
+
+static int fill_ended(struct drv_core *core, struct fw_reply *reply)
+{
+	reply->ended = table_of(core, core->history.ended_count, sizeof(*reply->ended));
+	if (reply->ended == NULL)
+		return -ENOMEM;
+	for (const struct drv_ended *run = core->history.ended; run != NULL; run = run->next) {
+		if (!drv_session_take_row(core, run->sentence)) {
+			reply->more++;
+			continue;
+		}
+		reply->ended[reply->ended_count++] = (struct fw_ended_row){
+			.run = run->run,
+			.name = run->name,
+			.result = run->result,
+			.failure = run->failure,
+			.exit_code = run->exit_code,
+			.age_ns = age_of(core, run),
+			.duration_ns = run->duration_ns,
+			.started_by = run->started_by,
+			.wanted = run->is_wanted,
+		};
+	}
+	return 0;
+}
+
+static int reply_to(struct drv_session *client, const struct fw_message *request)
+{
+	struct fw_message message = {.kind = FW_REPLY, .reply_to = request->seq};
+	const char *worker = request->request.worker;
+	struct drv_core *core = client->core;
+	bool is_of_one = worker[0] != '\0';
+
+	/* The worker that is asked for comes first, so that it is not left out. */
+	if ((is_of_one && fill_workers(core, worker, &message.reply) < 0) ||
+	    fill_applications(core, worker, &message.reply) < 0 ||
+	    (!is_of_one && (fill_workers(core, worker, &message.reply) < 0 ||
+			    fill_ended(core, &message.reply) < 0)))
+		return -ENOMEM;
+	return drv_send(client, &message);
+}
+
+/* How many requests a message counts as: a graph is read in one step. */
+static uint32_t cost_of(const struct drv_core *core, const struct fw_message *message)
+{
+	if (message->kind == FW_BEAT)
+		return 0;
+	if (message->kind == FW_START_APP)
+		return 1 + message->start_app.source_bytes / DRV_REQUEST_BYTES;
+	if (message->kind == FW_APPLY)
+		return 1 + message->apply.source_bytes / DRV_REQUEST_BYTES;
+	if (message->kind == FW_SET)
+		return 1 + drv_parameter_cost(core, message);
+	if (message->kind == FW_SWAP)
+		return 1 + drv_swap_cost(core, message);
+	return 1;
+}
+
+static void serve(struct drv_session *client, const struct fw_message *message)
+{
+	switch (message->kind) {
+	case FW_BEAT:
+		break;
+	case FW_REQUEST:
+		if (reply_to(client, message) < 0)
+			drv_session_drop(client, "no memory is left for a reply");
+		break;
+	case FW_START_APP:
+		drv_command_start(client, message);
+		break;
+	case FW_STOP_APP:
+		drv_command_stop(client, message);
+		break;
+	case FW_APPLY:
+		drv_apply(client, message);
+		break;
+	case FW_SET:
+		drv_parameter_set(client, message);
+		break;
+	case FW_SWAP:
+		drv_swap(client, message);
+		break;
+	case FW_AWAIT:
+		drv_watch_await(client, message);
+		break;
+	case FW_WATCH_LOGS:
+		drv_watch_logs(client, message);
+		break;
+	case FW_WATCH:
+		drv_watch_events(client, message);
+		break;
+	case FW_DRAIN:
+		drv_drain(client, message);
+		break;
+	case FW_EXPLAIN:
+		drv_explain(client, message);
+		break;
+	default:
+		drv_session_drop(client,
+				 drv_text(client->core, "it sent %s, which is not for a client",
+					  fw_kind_name(message->kind)));
+		break;
+	}
+}
+
+/* What takes long, as graphs do that are long, waits when it comes too early: one at a time. */
+void drv_client_message(struct drv_session *client, struct fw_message *message)
+{
+	uint32_t cost = cost_of(client->core, message);
+	bool is_alone = client->requests == 0;
+
+	client->requests += cost;
+	if (client->requests <= DRV_REQUESTS_MAX || is_alone || cost == 0) {
+		serve(client, message);
+	} else if (cost > 1 && client->deferred == NULL) {
+		client->deferred = message;
+		return;
+	} else {
+		drv_session_drop(client, "it asks too often");
+	}
+	fw_message_free(message);
+}
+
+void drv_client_beat(struct drv_session *client)
+{
+	struct fw_message *message = client->deferred;
+
+	/* beats of several are due together: it then waits for one more */
+	if (message != NULL && client->core->items <= 0)
+		return;
+	client->requests = 0;
+	client->deferred = NULL;
+	if (message != NULL)
+		drv_client_message(client, message);
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/applications/source.h>
+#include <driverd/core/clients/apply.h>
+#include <driverd/core/clients/watch.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+/*
+ * What clients have the driver do. A start is answered when the application is kept, where the
+ * driver keeps state: from then on it survives the end of the driver. Until then it is no run that
+ * anybody remembers. A stop is answered at once; AWAIT is answered when the run has ended. A
+ * restart is a stop that leaves the number of the next run: when the run has ended, the next one
+ * begins with the same source.
+ */
+/* Applications that run, and those that start again with the driver, but for that name. */
+static size_t app_count_without(const struct drv_core *core, const char *name)
+{
+	size_t count = drv_core_app_count(core);
+
+	for (const struct drv_ended *ended = core->history.ended; ended; ended = ended->next)
+		count += ended->is_wanted && strcmp(ended->name, name) != 0;
+	return count;
+}
+
+/* Whether one more application may start now; its client is refused with a sentence if not. */
+static bool may_start(struct drv_session *client, const struct fw_message *command,
+		      const char *name, size_t source_bytes)
+{
+	const struct drv_core *core = client->core;
+
+	if (core->config.ends_with_app)
+		drv_refuse_command(
+			client, command, name, FRAGI_FAILURE_NO_SERVICE,
+			"this driverd runs the one application of its --app; start driverd without --app to bring it others");
+	else if (core->stops > 0)
+		drv_refuse_command(client, command, name, FRAGI_FAILURE_NO_SERVICE,
+				   "driverd is ending; try again when it is back");
+	else if (app_count_without(core, name) >= DRV_APPS_MAX)
+		drv_refuse_command(
+			client, command, name, FRAGI_FAILURE_DRIVER_FULL,
+			drv_text(
+				client->core,
+				"driverd keeps %d applications running, as many as it takes; stop one first",
+				DRV_APPS_MAX));
+	else if (drv_source_bytes_of_all(core) + source_bytes > DRV_SOURCES_MAX)
+		drv_refuse_command(
+			client, command, name, FRAGI_FAILURE_DRIVER_FULL,
+			drv_text(
+				client->core,
+				"the graphs of all applications have more than %zu MiB; stop one first",
+				DRV_SOURCES_MAX >> 20));
+	else
+		return true;
+	return false;
+}
+
+/* One that runs has the name: nothing is begun. */
+static void check_name(struct drv_app *app)
+{
+	const char *name = drv_app_name(app);
+	const struct drv_app *other =
+		app->end == DRV_END_AT_ONCE ? NULL : drv_app_named(app->core, name);
+
+	if (other == NULL || other == app)
+		return;
+	drv_app_fail(
+		app, FRAGI_FAILURE_NAME_TAKEN, NULL,
+		"%s runs already (%s); end it with `fragctl stop %s`, start it anew with `fragctl restart %s`, or give this one another name with --name",
+		name, drv_app_state_name(other->state), name, name);
+}
+
+static void begin(struct drv_session *client, const struct fw_message *command,
+		  const struct drv_event_app *event)
+{
+	struct drv_app *app = drv_app_create(client->core, event, 0);
+
+	client->core->items -= (int64_t)event->source_bytes / 64;
+	if (app == NULL) {
+		drv_refuse_command(client, command, event->name != NULL ? event->name : "",
+				   FRAGI_FAILURE_OUT_OF_MEMORY,
+				   "driverd has no memory left for this application");
+		return;
+	}
+	app->given.connection = client->connection;
+	app->given.seq = command->seq;
+	check_name(app);
+	drv_app_begin(app);
+}
+
+void drv_command_start(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_start_app *start = &message->start_app;
+
+	if (may_start(client, message, start->name, start->source_bytes))
+		begin(client, message,
+		      &(struct drv_event_app){
+			      .source = start->source,
+			      .source_bytes = start->source_bytes,
+			      .start_timeout_ns = start->start_timeout_ns,
+			      .name = start->name[0] != '\0' ? start->name : NULL,
+			      .started_by = client->who,
+		      });
+}
+
+/* What has ended starts anew. */
+static void start_again(struct drv_session *client, const struct fw_message *command,
+			const struct drv_ended *ended)
+{
+	if (may_start(client, command, ended->name, ended->source_bytes))
+		begin(client, command,
+		      &(struct drv_event_app){
+			      .source = ended->source,
+			      .source_bytes = ended->source_bytes,
+			      .start_timeout_ns = ended->start_timeout_ns,
+			      .name = ended->name,
+			      .started_by = client->who,
+		      });
+}
+
+static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
+{
+	drv_session_answer(client, message->seq, run, message->stop_app.name, NULL);
+	if (message->stop_app.awaits)
+		drv_watch_run(client, message->seq, run, FW_ENDED);
+}
+
+const char *drv_command_no_next_run(struct drv_core *core, const char *name)
+{
+	if (core->stops > 0)
+		return "driverd is ending; try again when it is back";
+	if (core->is_behind)
+		return drv_text(core,
+				"%s would end and not start again: the state folder cannot be "
+				"written; make room there, or see why in driverd's log",
+				name);
+	return NULL;
+}
+
+/* When it has ended in order, the next run begins with its source. */
+static void want_again(struct drv_app *app, const char *who)
+{
+	app->next.run = drv_keep_next_run(app->core);
+	app->next.by = fragi_arena_strdup(&app->arena, who);
+}
+
+uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app)
+{
+	if (!app->next.is_wanted)
+		drv_keep_wanted(app->core, app->run, true);
+	app->next.is_wanted = true;
+	want_again(app, client->who);
+	drv_app_stop(app, SIGTERM);
+	return app->next.run;
+}
+
+void drv_command_stop(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_stop_app *stop = &message->stop_app;
+	struct drv_core *core = client->core;
+	struct drv_app *app = drv_app_named(core, stop->name);
+	struct drv_ended *ended =
+		app == NULL ? drv_history_named(&core->history, stop->name) : NULL;
+	const char *why;
+
+	if (ended != NULL && ended->is_wanted && !stop->again) {
+		drv_history_note(core, FW_EVENT_STOP, NULL, client->who,
+				 "%s, so it does not start again with driverd", ended->name);
+		drv_history_unwant(core, ended);
+		answer_stop(client, message, ended->run);
+		return;
+	}
+	if (app == NULL && stop->again && ended != NULL && ended->source != NULL) {
+		start_again(client, message, ended);
+		return;
+	}
+	if (app == NULL) {
+		drv_refuse_ended(client, message, stop->name, ended, stop->again);
+		return;
+	}
+	why = stop->again ? drv_command_no_next_run(core, stop->name) : NULL;
+	if (why != NULL) {
+		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
+		return;
+	}
+	drv_log(core, FRAGI_LOG_INFO, stop->name, "%s asks to %s it%s", client->who,
+		stop->again ? "restart" : "stop", stop->at_once ? " at once" : "");
+	drv_history_note(core, stop->again ? FW_EVENT_RESTART : FW_EVENT_STOP, app, client->who,
+			 "%s", stop->at_once ? "at once" : "in order");
+	app->next.run = 0;
+	if (app->next.is_wanted != stop->again)
+		drv_keep_wanted(core, app->run, stop->again);
+	app->next.is_wanted = stop->again;
+	if (stop->again)
+		want_again(app, client->who);
+	if (stop->at_once)
+		drv_app_stop_at_once(app, 0);
+	else
+		drv_app_stop(app, SIGTERM);
+	answer_stop(client, message, app->next.run != 0 ? app->next.run : app->run);
+}
+
+/* The client that asked for the application; NULL: it is gone, or nobody did. */
+static struct drv_session *asker(struct drv_app *app)
+{
+	struct drv_session *client = drv_session_find(app->core, app->given.connection);
+
+	app->given.connection = 0;
+	return client;
+}
+
+void drv_command_accepted(struct drv_app *app)
+{
+	struct drv_session *client = asker(app);
+
+	app->kept.state = DRV_KEPT_ACCEPTED;
+	drv_lines_begin(app->core, drv_app_name(app));
+	drv_history_supersede(&app->core->history, drv_app_name(app));
+	if (app->adopting != NULL)
+		return;
+	if (app->origin == DRV_ORIGIN_RESTORED)
+		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+			"starts again, since it ran when driverd ended last");
+	drv_history_note(app->core, FW_EVENT_START, app, app->given.by, "%zu fragment%s%s",
+			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
+			 app->origin == DRV_ORIGIN_RESTORED ? ", again with driverd" : "");
+	if (client != NULL)
+		drv_session_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
+}
+
+void drv_command_refused(struct drv_app *app)
+{
+	const struct fragi_summary_failure *failure = &app->summary.failure;
+	struct fw_failure why = {failure->code, failure->sentence, failure->op};
+	struct drv_session *client = asker(app);
+
+	if (why.code == FRAGI_FAILURE_NONE)
+		why = (struct fw_failure){.code = FRAGI_FAILURE_OTHER,
+					  .sentence = "it was stopped before driverd had kept it"};
+	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->given.by, "%s", why.sentence);
+	drv_keep_no_start(app);
+	if (client != NULL)
+		drv_session_answer(client, app->given.seq, 0, drv_app_name(app), &why);
+}
+
+void drv_command_restart(struct drv_core *core)
+{
+	for (size_t i = 0; core->over_count != 0 && i < core->app_count; i++) {
+		struct drv_app *old = core->apps[i], *app;
+
+		if (old->state != DRV_APP_ENDED || old->next.run == 0)
+			continue;
+		app = drv_app_create(core,
+				     &(struct drv_event_app){
+					     .source = old->source.bytes,
+					     .source_bytes = old->source.size,
+					     .start_timeout_ns = old->kept.state == DRV_KEPT_CUT
+									 ? 0
+									 : old->given.timeout_ns,
+					     .id = old->id,
+					     .name = drv_app_name(old),
+					     .started_by = old->next.by,
+				     },
+				     old->next.run);
+		old->next.run = 0;
+		if (app == NULL)
+			continue;
+		if (old->kept.state == DRV_KEPT_CUT)
+			app->origin = DRV_ORIGIN_RESTORED;
+		drv_source_follows(app, old);
+		drv_app_begin(app);
+	}
+}

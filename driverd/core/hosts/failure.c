@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+#include <driverd/core/hosts/swap.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+
+/*
+ * What the failure of a host leads to, while its application runs: its fragments say so
+ * (on_failure). A host that is started again gets another process (replace.c), after a backoff that
+ * doubles. More failures in a period than the intensity allows are the failure of the application,
+ * and so is every failure once it stops: then nothing is started any more.
+ */
+
+static int64_t *begun_at(const struct drv_restarts *r, const struct drv_host *host, uint32_t back)
+{
+	return &r->begun_ns[(r->count - back) % host->on_failure->intensity];
+}
+
+/* How many restarts were begun within the last period. */
+static uint32_t recent(const struct drv_host *host)
+{
+	const struct drv_restarts *r = &host->restarts;
+	int64_t since_ns = host->app->core->now_ns - host->on_failure->period_ns;
+	uint32_t n = 0;
+
+	while (n < host->on_failure->intensity &&
+	       n<r->count && * begun_at(r, host, n + 1)> since_ns)
+		n++;
+	return n;
+}
+
+static int64_t backoff_ns(const struct drv_host *host, uint32_t before)
+{
+	const struct fragi_spec_on_failure *own = host->on_failure;
+	int64_t wait_ns = before > 0 ? own->backoff_ns : 0;
+
+	for (uint32_t i = 1; i < before && wait_ns < own->period_ns; i++)
+		wait_ns *= 2;
+	return wait_ns < own->period_ns ? wait_ns : own->period_ns;
+}
+
+/* It has been started as often as it may; the first failure is the cause. */
+static void fail_for_good(struct drv_host *host, uint32_t before, const struct fw_failure *failure)
+{
+	const struct drv_restarts *r = &host->restarts;
+	struct fw_failure cause = {.code = r->first_code, .op = r->first_op};
+	char period[32];
+
+	cause.sentence = drv_text(
+		host->app->core,
+		"%s on worker %s failed again after %u restart%s within %s, as many as its on_failure allows; the first time: %s",
+		host->name, host->worker, before, before == 1 ? "" : "s",
+		fragi_format_duration(host->on_failure->period_ns, period, sizeof(period)),
+		r->first != NULL ? r->first : "it gave no reason");
+	drv_log(host->app->core, FRAGI_LOG_ERROR, drv_app_name(host->app), "%s", failure->sentence);
+	host->failed = true;
+	drv_app_fail_by_host(host, &cause);
+}
+
+bool drv_restart_is_due(const struct drv_host *host)
+{
+	const struct drv_app *app = host->app;
+
+	return host->on_failure->policy != FRAGI_ON_FAILURE_STOP && !app->core->config.is_local &&
+	       app->state == DRV_APP_RUNNING && app->end == DRV_END_NONE;
+}
+
+/*
+ * Where its worker refuses to run it, or is lost, it can go on elsewhere only: nothing is wrong
+ * with the host.
+ */
+static bool may_restart(const struct drv_host *host, const struct fw_failure *failure)
+{
+	bool is_there = failure->code != FRAGI_FAILURE_WORKER_BUSY && host->now.session != NULL &&
+			!host->now.is_lost;
+
+	return drv_restart_is_due(host) && (is_there || drv_migrates(host));
+}
+
+bool drv_restart_may(const struct drv_host *host)
+{
+	return host->replacement.phase == DRV_PHASE_NONE && host->now.state == DRV_HOST_RUNNING &&
+	       may_restart(host, &(struct fw_failure){.code = FRAGI_FAILURE_OTHER}) &&
+	       recent(host) < host->on_failure->intensity;
+}
+
+static int keep(char **at, const char *text)
+{
+	fragi_free(*at);
+	*at = text != NULL && text[0] != '\0' ? fragi_strdup(text) : NULL;
+	return *at == NULL && text != NULL && text[0] != '\0' ? -ENOMEM : 0;
+}
+
+/* Keeps the failure. Returns 0 or -ENOMEM. */
+static int note(struct drv_host *host, const struct fw_failure *failure, uint32_t before)
+{
+	struct drv_restarts *r = &host->restarts;
+	const uint32_t intensity = host->on_failure->intensity;
+	int result;
+
+	if (r->begun_ns == NULL)
+		r->begun_ns =
+			fragi_arena_alloc(&host->app->arena, intensity * sizeof(*r->begun_ns));
+	result = keep(&r->last, failure->sentence);
+	if (r->begun_ns == NULL || result < 0)
+		return -ENOMEM;
+	if (before > 0)
+		return 0;
+	r->first_code = failure->code;
+	result = keep(&r->first, failure->sentence);
+	return result < 0 ? result : keep(&r->first_op, failure->op);
+}
+
+void drv_restarts_fini(struct drv_restarts *restarts)
+{
+	fragi_free(restarts->last);
+	fragi_free(restarts->first);
+	fragi_free(restarts->first_op);
+	restarts->last = restarts->first = restarts->first_op = NULL;
+}
+
+/*
+ * It took over from another process, and could not be wired to a neighbour that is being started
+ * again itself: that is no failure of its own.
+ */
+static bool was_wired_too_early(const struct drv_host *host)
+{
+	bool is_restarting = false;
+
+	for (uint32_t i = 0; i < host->edge_count; i++)
+		is_restarting =
+			is_restarting || drv_host_is_started_again(drv_host_neighbour(host, i));
+	return is_restarting && host->now.state == DRV_HOST_WIRING &&
+	       host->app->end != DRV_END_AT_ONCE && host->replacement.phase == DRV_PHASE_STARTING &&
+	       host->replacement.cause != DRV_CAUSE_FAILURE;
+}
+
+void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+	uint32_t before;
+
+	if (host->now.state == DRV_HOST_KILLED && r->phase == DRV_PHASE_ENDING)
+		return; /* it is on its way */
+	if (was_wired_too_early(host)) {
+		drv_replace_resume_start(host);
+		return;
+	}
+	if (drv_swap_returns(host, failure)) {
+		drv_replace_failed(host, 0);
+		return;
+	}
+	if (!may_restart(host, failure)) {
+		host->failed = true;
+		drv_app_fail_by_host(host, failure);
+		return;
+	}
+	before = recent(host);
+	if (before >= host->on_failure->intensity) {
+		fail_for_good(host, before, failure);
+		return;
+	}
+	if (note(host, failure, before) < 0) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	drv_migrate_failed(host, failure);
+	drv_replace_failed(host, backoff_ns(host, before));
+	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app),
+		"%s; %s is started again on %sworker%s%s (%u of %u)", failure->sentence, host->name,
+		r->is_leaving ? "another " : "", r->is_leaving ? "" : " ",
+		r->is_leaving ? "" : host->worker, before + 1, host->on_failure->intensity);
+}
+
+void drv_restart_count(struct drv_host *host)
+{
+	struct drv_restarts *r = &host->restarts;
+
+	if (r->begun_ns != NULL) /* else its library returns, and nothing else is started again */
+		*begun_at(r, host, 0) = host->app->core->now_ns;
+	r->count++;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/hosts/adopt.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+
+/*
+ * When a host under a lease has surely ended, though nothing was heard of that. Its worker ends it
+ * when the driver has not answered for the time of the lease (workerd/core/lease.c). It counts from
+ * before it sent what the driver answers, the driver from when that came; so the driver's time is
+ * never the earlier one, however long messages take. Neither clock is compared with the other: each
+ * measures the lease itself, and the driver waits longer by as much as the rates of two clocks may
+ * differ. The driver's clock stands still while it is stopped, so it waits for longer then, never
+ * for less.
+ *
+ * What a driver before this one has renewed is not known. It did so before this one began, and it
+ * may have said that it leaves.
+ */
+#define RATES_DIFFER 100 /* at most by one part in so many */
+
+/* Of the applications of a name, until their hosts that nobody reaches have surely ended. */
+struct drv_owed {
+	struct drv_owed *next;
+	int64_t until_ns;
+	char name[];
+};
+
+static int64_t by_other_clock(int64_t lease_ns)
+{
+	return lease_ns + lease_ns / RATES_DIFFER;
+}
+
+int64_t drv_lease_of_earlier_driver(const struct drv_core *core, int64_t lease_ns)
+{
+	return core->born_ns + by_other_clock(lease_ns + FW_LEASE_AWAY_NS);
+}
+
+void drv_lease_heard(struct drv_session *session, int64_t sent_ns)
+{
+	session->lease_sent_ns = sent_ns;
+	session->lease_heard_ns = session->core->now_ns;
+}
+
+void drv_lease_fill(const struct drv_session *session, struct fw_beat *beat)
+{
+	beat->heard_ns = session->lease_sent_ns;
+	beat->leaves = session->core->leaves;
+}
+
+int64_t drv_lease_over_ns(const struct drv_host *host)
+{
+	const struct drv_core *core = host->app->core;
+	int64_t lease_ns = host->on_failure->lease_ns, over_ns, earlier_ns;
+
+	if (lease_ns == 0 || core->config.is_local)
+		return core->now_ns;
+	over_ns = host->now.session->lease_heard_ns +
+		  by_other_clock(lease_ns + (core->leaves ? FW_LEASE_AWAY_NS : 0));
+	earlier_ns = host->now.is_adopted ? drv_lease_of_earlier_driver(core, lease_ns) : 0;
+	return over_ns > earlier_ns ? over_ns : earlier_ns;
+}
+
+int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, uint64_t epoch)
+{
+	struct fw_message message = {.kind = FW_HOST_ADOPTED,
+				     .run = host->app->run,
+				     .host = host->number,
+				     .epoch = epoch,
+				     .adopted.is_inexact = host->past.is_inexact};
+
+	return drv_migrates(host) && (host->on_failure->lease_ns > 0 || host->past.is_inexact)
+		       ? drv_send(session, &message)
+		       : 0;
+}
+
+static void owe(struct drv_app *app, int64_t until_ns)
+{
+	const char *name = drv_app_name(app);
+	struct drv_owed *one;
+
+	if (until_ns <= app->core->now_ns)
+		return;
+	one = fragi_calloc(1, sizeof(*one) + strlen(name) + 1);
+	if (one == NULL) {
+		drv_log(app->core, FRAGI_LOG_ERROR, name,
+			"no memory is left to remember that a host of it may still run: do not start it again within %.0f s",
+			(double)(until_ns - app->core->now_ns) * 1e-9);
+		return;
+	}
+	one->until_ns = until_ns;
+	strcpy(one->name, name);
+	one->next = app->core->owed;
+	app->core->owed = one;
+}
+
+void drv_lease_owe_all(struct drv_app *app)
+{
+	int64_t longest_ns = 0;
+
+	for (size_t f = 0; f < app->spec->fragment_count; f++)
+		if (app->spec->fragments[f].on_failure.lease_ns > longest_ns)
+			longest_ns = app->spec->fragments[f].on_failure.lease_ns;
+	if (longest_ns > 0)
+		owe(app, drv_lease_of_earlier_driver(app->core, longest_ns));
+}
+
+void drv_lease_owe(struct drv_app *app)
+{
+	int64_t until_ns = 0;
+
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].lease_over_ns > until_ns)
+			until_ns = app->hosts[i].lease_over_ns;
+	owe(app, until_ns);
+}
+
+/* Until when something of that name may run; what is over is forgotten. */
+static int64_t owed_until(struct drv_core *core, const char *name)
+{
+	struct drv_owed **at = &core->owed;
+	int64_t until_ns = 0;
+
+	while (*at != NULL) {
+		struct drv_owed *one = *at;
+
+		if (one->until_ns <= core->now_ns) {
+			*at = one->next;
+			fragi_free(one);
+			continue;
+		}
+		if (one->until_ns > until_ns && strcmp(one->name, name) == 0)
+			until_ns = one->until_ns;
+		at = &one->next;
+	}
+	return until_ns;
+}
+
+bool drv_lease_holds(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	int64_t until_ns = core->owed != NULL ? owed_until(core, drv_app_name(app)) : 0;
+
+	if (until_ns == 0) {
+		app->workers_changed = app->workers_changed || app->timers.again.is_due;
+		app->timers.again.is_due = false;
+		return false;
+	}
+	app->workers_changed = false; /* looked at when it is over */
+	snprintf(app->placing.missing, sizeof(app->placing.missing),
+		 "the leases of its last run to end");
+	drv_set(core, &app->timers.again, until_ns);
+	if (drv_timer_is_set(&app->timers.phase))
+		return true;
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
+		"a host of its last run may still run on a worker that is out of reach; starts when its lease is over, in %.1f s",
+		(double)(until_ns - core->now_ns) * 1e-9);
+	drv_set(core, &app->timers.phase, core->now_ns + core->config.report_missing_ns);
+	return true;
+}
+
+void drv_lease_leave(struct drv_core *core)
+{
+	core->leaves = true;
+	for (size_t i = 0; i < core->session_count; i++) {
+		struct drv_session *session = core->sessions[i];
+		struct fw_message beat = {.kind = FW_BEAT};
+
+		if (session->role != FW_ROLE_WORKER)
+			continue;
+		drv_lease_fill(session, &beat.beat);
+		(void)drv_send(session, &beat); /* else its leases are as they were */
+	}
+}
+
+void drv_lease_fini(struct drv_core *core)
+{
+	while (core->owed != NULL) {
+		struct drv_owed *one = core->owed;
+
+		core->owed = one->next;
+		fragi_free(one);
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+#include <driverd/core/hosts/swap.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * A host with policy migrate is one that is started again (replace.c) on a worker that is chosen
+ * anew. It stays where it was while that works, because what its operators have saved is there. It
+ * leaves when its worker is lost, drained, or refuses it, and when it has failed before it ran
+ * again. Then it is GONE without a worker, until its backoff is over, nobody can run its earlier
+ * epoch any more (lease.c), and some worker fits.
+ */
+
+/* What `explain` shows until it is placed. */
+static void set_reason(struct drv_host *host, const char *reason)
+{
+	struct fragi_arena *arena = &host->replacement.places;
+	struct drv_app *app = host->app;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]].place = (struct drv_place){.worker = -1};
+	fragi_arena_fini(arena);
+	reason = fragi_arena_strdup(arena, reason);
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]].place.reason = reason;
+}
+
+bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence)
+{
+	struct drv_replacement *r = &host->replacement;
+	const struct fw_failure failure = {.code = FRAGI_FAILURE_WORKER_LOST, .sentence = sentence};
+
+	if (!drv_migrates(host) || !drv_restart_is_due(host))
+		return false;
+	r->is_leaving = true;
+	if (!was_killed ||
+	    !drv_host_is_started_again(host)) /* else it was on its way to another epoch */
+		drv_host_failed(host, &failure);
+	host->failed = false;
+	if (host->app->end == DRV_END_AT_ONCE) /* it has failed too often */
+		return true;
+	set_reason(host, drv_text(host->app->core, "%s%s", sentence,
+				  host->lease_over_ns > host->app->core->now_ns
+					  ? "; it may still run there, until its lease is over"
+					  : ""));
+	return true;
+}
+
+bool drv_migrate_left(struct drv_host *host, const char *sentence)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	if (!drv_migrates(host) || !drv_restart_is_due(host))
+		return false;
+	r->is_leaving = r->is_refused = true;
+	drv_host_failed(host, &(struct fw_failure){.code = FRAGI_FAILURE_WORKER_LOST,
+						   .sentence = sentence});
+	return true;
+}
+
+void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	if (!drv_migrates(host))
+		return;
+	r->is_refused = r->is_refused || failure->code == FRAGI_FAILURE_WORKER_BUSY;
+	r->is_leaving = r->is_leaving || drv_host_is_started_again(host) || r->is_refused;
+	if (r->is_leaving && host->now.session != NULL)
+		r->left = host->now.session->number;
+}
+
+bool drv_migrate_leaves(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_session *session = host->now.session;
+
+	if (!drv_migrates(host))
+		return false;
+	/* A driver before may have sent a neighbour elsewhere, and died before this followed. */
+	if (session != NULL && !session->is_drained && !r->is_leaving &&
+	    host->lease_over_ns <= host->app->core->now_ns && drv_where_may_stay(host)) {
+		return false;
+	}
+	if (r->cause == DRV_CAUSE_SWAP)
+		drv_swap_lost(host, "its worker cannot run it any more");
+	drv_replace_no_move(host);
+	r->is_leaving = true;
+	r->seen_version = 0;
+	if (host->lease_over_ns > r->at_ns)
+		r->at_ns = host->lease_over_ns;
+	if (session == NULL)
+		return true;
+	drv_start_take_shares(host, session, -1);
+	drv_host_detach(host);
+	host->app->core->has_room = true;
+	return true;
+}
+
+bool drv_migrate_goes_on(struct drv_host *host)
+{
+	const struct drv_replacement *r = &host->replacement;
+
+	/* What it has saved before it was to be moved is here, and it is tried again from here. */
+	if (!drv_migrates(host) || !host->now.session->is_drained || r->cause != DRV_CAUSE_FAILURE)
+		return false;
+	drv_host_move(host, DRV_HOST_GONE);
+	return drv_migrate_leaves(host);
+}
+
+static void go_to(struct drv_host *host, struct drv_session *session, const char *reason)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+
+	if (drv_host_take_texts(host, session) < 0) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	drv_start_take_shares(host, session, 1);
+	drv_host_attach(host, session);
+	host->lease_over_ns = 0;
+	drv_host_renew(host, drv_keep_next_epoch(app->core), DRV_HOST_PLACED);
+	host->now.is_moved = session->number != r->was_on;
+	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app), "%s goes on on worker %s: %s",
+		host->name, host->worker, reason);
+	drv_history_note(app->core, FW_EVENT_MIGRATED, app, NULL, "%s goes on on worker %s",
+			 host->name, host->worker);
+	drv_keep_placed(app);
+	host->now.change = app->core->last_change;
+}
+
+void drv_migrate_place(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+	struct drv_core *core = app->core;
+	struct fragi_arena arena = {0};
+	struct drv_session *session;
+	struct drv_place place;
+
+	assert(host->now.state == DRV_HOST_GONE && host->now.session == NULL);
+	if (core->now_ns < r->at_ns || r->seen_version == core->workers_version + 1)
+		return;
+	core->items--;
+	if (drv_where(host, &arena, &session, &place) < 0) {
+		fragi_arena_fini(&arena);
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	fragi_arena_fini(&r->places);
+	r->places = arena;
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]].place = place;
+	if (session != NULL) {
+		go_to(host, session, place.reason);
+		return;
+	}
+	if (r->seen_version == 0)
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "%s waits for a worker: %s",
+			host->name, place.reason);
+	r->seen_version = core->workers_version + 1; /* 0: nobody has looked */
+}
+
+void drv_migrate_over(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	r->is_leaving = r->is_refused = false;
+	r->left = 0;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/applications/parameter.h>
+#include <driverd/core/state.h>
+
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * Hosts leave a worker that is drained, one of an application after the other, and nothing is
+ * lost: another worker prepares the next process, while the one of now runs on; if that fails,
+ * nothing has changed. What the operators of now save when they are drained goes to next
+ * (replace.c).
+ */
+
+void drv_move_stays(struct drv_host *host, const char *why)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_core *core = host->app->core;
+
+	if (r->stays != NULL && strcmp(r->stays, why) == 0)
+		return;
+	fragi_free(r->stays);
+	r->stays = fragi_strdup(why);
+	drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
+		"%s stays on worker %s, which is drained: %s", host->name, host->worker, why);
+	drv_history_note(core, FW_EVENT_MOVE, host->app, NULL, "%s stays on %s: %s", host->name,
+			 host->worker, why);
+}
+
+/* A swapped host leaves its process, a drained one its worker. */
+static bool is_to_leave(const struct drv_host *host)
+{
+	return host->now.session != NULL &&
+	       (host->now.session->is_drained || host->replacement.cause == DRV_CAUSE_SWAP) &&
+	       host->now.state == DRV_HOST_RUNNING &&
+	       host->replacement.phase <= DRV_PHASE_PREPARING;
+}
+
+/* They are told at the same time: each of them has its edges, and none is being replaced. */
+static bool neighbours_run(const struct drv_host *host)
+{
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		const struct drv_host *other = drv_host_neighbour(host, i);
+
+		if ((other->now.state != DRV_HOST_RUNNING && other->now.state != DRV_HOST_DONE) ||
+		    drv_host_is_started_again(other))
+			return false;
+	}
+	return true;
+}
+
+bool drv_move_may_yield(const struct drv_host *host)
+{
+	if (drv_parameter_is_being_set(host))
+		return false;
+	if (host->replacement.is_resumed)
+		return host->now.state == DRV_HOST_RUNNING || host->now.state == DRV_HOST_DONE;
+	return is_to_leave(host) && neighbours_run(host);
+}
+
+static void begin(struct drv_host *host, struct drv_session *session, const char *reason)
+{
+	struct drv_core *core = host->app->core;
+
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),
+		"%s is moved from worker %s to worker %s: %s", host->name, host->worker,
+		session->name, reason);
+	drv_replace_prepare(host, session, DRV_CAUSE_DRAIN);
+}
+
+/* Where the host goes, or why it stays. Returns 0 or -ENOMEM. */
+static int find_place(const struct drv_host *host, struct drv_session **out_session,
+		      struct drv_place *out_place)
+{
+	struct drv_core *core = host->app->core;
+
+	*out_session = NULL;
+	*out_place = (struct drv_place){.worker = -1, .reason = drv_where_obstacle(host)};
+	if (out_place->reason == NULL && core->is_behind)
+		out_place->reason =
+			"the state folder cannot be written, and a driver that comes back must know where the host is";
+	return out_place->reason != NULL
+		       ? 0
+		       : drv_where(host, &core->actions->arena, out_session, out_place);
+}
+
+bool drv_move_has_more(const struct drv_app *app)
+{
+	return app->core->drained_count != 0 && app->moving == NULL &&
+	       (app->workers_changed || app->looked_count < app->host_count);
+}
+
+void drv_move_look(struct drv_app *app)
+{
+	if (app->core->drained_count == 0)
+		return;
+	if (app->workers_changed)
+		app->looked_count = 0;
+	app->workers_changed = false;
+	while (app->looked_count < app->host_count && app->moving == NULL) {
+		struct drv_host *host = &app->hosts[app->looked_count++];
+		struct drv_session *session;
+		struct drv_place place;
+
+		if (host->now.session != NULL && host->now.session->is_drained &&
+		    host->now.state == DRV_HOST_DONE)
+			drv_move_stays(host,
+				       "its operators are done, and it ends with its application");
+		/* A neighbour that is started again looks at all when it runs. */
+		if (!is_to_leave(host) || !neighbours_run(host) ||
+		    app->core->now_ns < host->replacement.again_ns)
+			continue;
+		if (find_place(host, &session, &place) < 0) {
+			drv_app_fail_for_memory(app);
+			return;
+		}
+		if (session != NULL)
+			begin(host, session, place.reason);
+		else
+			drv_move_stays(host, place.reason);
+	}
+}
+
+void drv_move_saved(struct drv_host *host, const struct fw_message *message)
+{
+	struct fw_message part = *message;
+
+	if (host->next.session == NULL)
+		return;
+	part.epoch = host->next.epoch;
+	part.reply_to = 0;
+	host->app->core->items -= message->saved.size / 64;
+	if (drv_send(host->next.session, &part) < 0)
+		drv_app_fail_for_memory(host->app);
+}
+
+void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_t epoch,
+		     struct fw_message *prepared, bool is_current)
+{
+	struct drv_core *core = host->app->core;
+
+	drv_replace_begin(host, session, epoch,
+			  session == host->now.session ? DRV_CAUSE_SWAP : DRV_CAUSE_DRAIN, true);
+	host->next.sources += !is_current;
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),
+		"%s goes on moving from worker %s to worker %s", host->name, host->worker,
+		session->name);
+	if (drv_lease_adopt(host, session, epoch) < 0)
+		drv_app_fail_for_memory(host->app);
+	if (prepared != NULL)
+		drv_next_prepared(host, prepared);
+}
+
+bool drv_core_moves(const struct drv_core *core, const char *application)
+{
+	const struct drv_app *app = drv_app_named(core, application);
+
+	return app != NULL && drv_replace_holds(app);
+}

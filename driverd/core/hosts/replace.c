@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+#include <driverd/core/hosts/swap.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * A host has a process now and perhaps a next one. This is how next comes to be now:
+ *
+ *   phase      now                             next                         followed by
+ *   PREPARING  runs                            loads and composes           YIELDING, or NONE
+ *   YIELDING   drains, saves its operators     waits                        ENDING
+ *   ENDING     was asked to end, or is killed  waits, or is made anew       STARTING
+ *   STARTING   is the new process: it waits for its backoff, a worker, its  NONE; ENDING: it failed
+ *              neighbours; is prepared, wired and started
+ *
+ * A restart begins with ENDING: next is made anew when now has ended. A migration is a restart on
+ * another worker (migrate.c). A move (move.c) and a swap (swap.c) begin with PREPARING, so that
+ * next is known to load before now is asked to yield; until then nothing has changed. If next fails
+ * after that, it is made anew where now was.
+ *
+ * A stop of the application waits for a host that is moved or swapped while it is between two
+ * processes, because what waits for it would be lost; but no longer than for a drain.
+ */
+#define AGAIN_NS ((int64_t)1000000000) /* between two tries to move a host */
+/* For a swap to prepare, and to start, where no start timeout was given. */
+#define SWAP_START_NS ((int64_t)120 * 1000000000)
+
+static void set_phase(struct drv_host *host, enum drv_phase phase, int64_t within_ns)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+
+	app->replaced_count -= r->phase >= DRV_PHASE_YIELDING;
+	app->replaced_count += phase >= DRV_PHASE_YIELDING;
+	r->phase = phase;
+	r->until_ns = within_ns > 0 ? app->core->now_ns + within_ns : INT64_MAX;
+	if (phase != DRV_PHASE_NONE && r->cause != DRV_CAUSE_FAILURE)
+		app->moving = host;
+	else if (app->moving == host)
+		app->moving = NULL;
+	drv_app_wake(app);
+}
+
+/* How long next may take to answer; 0: as long as it takes. */
+static int64_t limit_ns(const struct drv_host *host, int64_t configured_ns)
+{
+	if (configured_ns > 0 || host->replacement.cause != DRV_CAUSE_SWAP)
+		return configured_ns;
+	return host->app->given.timeout_ns > 0 ? host->app->given.timeout_ns : SWAP_START_NS;
+}
+
+bool drv_replace_holds(const struct drv_app *app)
+{
+	return app->moving != NULL && app->moving->replacement.phase >= DRV_PHASE_YIELDING &&
+	       !app->moving->replacement.is_given_up && app->end != DRV_END_AT_ONCE &&
+	       (app->move_until_ns == 0 || app->core->now_ns < app->move_until_ns);
+}
+
+void drv_replacement_fini(struct drv_replacement *replacement)
+{
+	fragi_free(replacement->failed);
+	fragi_free(replacement->stays);
+	fragi_arena_fini(&replacement->places);
+	*replacement = (struct drv_replacement){0};
+}
+
+static bool is_neighbour(const struct drv_host *host, const struct drv_host *other)
+{
+	for (uint32_t i = 0; i < host->edge_count; i++)
+		if (drv_host_neighbour(host, i) == other)
+			return true;
+	return false;
+}
+
+static void yield(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
+
+	fragi_free(host->replacement.stays);
+	host->replacement.stays = NULL;
+	drv_swap_takes_source(host);
+	set_phase(host, DRV_PHASE_YIELDING, app->core->config.drain_ns);
+	drv_request_yield(host);
+	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++)
+		if (&app->hosts[i] != host && is_neighbour(host, &app->hosts[i]) &&
+		    (app->hosts[i].now.state == DRV_HOST_RUNNING ||
+		     app->hosts[i].now.state == DRV_HOST_DONE))
+			drv_request_suspend(&app->hosts[i], host);
+}
+
+void drv_replace_resume_yield(struct drv_host *host)
+{
+	if (host->app->moving != NULL && host->app->moving != host)
+		return;
+	if (host->replacement.phase == DRV_PHASE_NONE) /* next was lost with its worker */
+		host->replacement.cause = DRV_CAUSE_DRAIN;
+	yield(host);
+}
+
+/*
+ * Next is not to be, and now goes on, or is started again for another reason: nothing has changed.
+ * Only a driver before may have told the peers: then now ends all the same, and next is made anew.
+ */
+static void abandon(struct drv_host *host, bool kill, const char *why)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	drv_replace_let_go(host, kill);
+	if (r->cause == DRV_CAUSE_SWAP)
+		drv_swap_refused(host, r->failed_code, why);
+	else
+		drv_move_stays(host, why);
+	r->again_ns = host->app->core->now_ns + AGAIN_NS;
+	if (r->is_resumed && r->phase == DRV_PHASE_PREPARING) {
+		r->cause = DRV_CAUSE_DRAIN;
+		yield(host);
+		return;
+	}
+	r->cause = DRV_CAUSE_FAILURE;
+	host->app->moving = NULL;
+	if (r->phase == DRV_PHASE_PREPARING)
+		set_phase(host, DRV_PHASE_NONE, 0);
+	drv_keep_placed(host->app);
+}
+
+/* What was recorded of next: it is not to be, or now yields already and next is made anew. */
+static void judge_next(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	char *why = r->failed;
+
+	r->failed = NULL;
+	if (r->phase == DRV_PHASE_PREPARING || (r->phase == DRV_PHASE_ENDING && r->is_anew)) {
+		abandon(host, !r->has_ended, why);
+	} else if (r->phase == DRV_PHASE_YIELDING || r->phase == DRV_PHASE_ENDING) {
+		drv_log(host->app->core, FRAGI_LOG_WARN, drv_app_name(host->app),
+			"%s, which is moved, lost its new process: %s", host->name, why);
+		drv_replace_let_go(host, false);
+		drv_swap_lost(host, why);
+	}
+	fragi_free(why);
+}
+
+void drv_replace_begin(struct drv_host *host, struct drv_session *session, uint64_t epoch,
+		       enum drv_cause cause, bool is_resumed)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+
+	assert(app->moving == NULL && r->phase == DRV_PHASE_NONE);
+	fragi_free(r->failed);
+	r->failed = NULL;
+	r->failed_code = FRAGI_FAILURE_NONE;
+	r->has_ended = r->is_anew = r->is_given_up = false;
+	r->is_resumed = is_resumed;
+	r->cause = cause;
+	host->next = (struct drv_process){
+		.epoch = epoch, .session = session, .sources = app->settings.sources};
+	drv_start_reserve_host(host, session, 1);
+	set_phase(host, DRV_PHASE_PREPARING, limit_ns(host, app->core->config.prepare_ns));
+}
+
+void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enum drv_cause cause)
+{
+	struct drv_core *core = host->app->core;
+
+	drv_replace_begin(host, session, drv_keep_next_epoch(core), cause, false);
+	drv_keep_placed(host->app);
+	host->next.change = core->last_change;
+	if (drv_request_next(host) < 0)
+		drv_app_fail_for_memory(host->app);
+}
+
+/* Its parameters are others than those that next was made with. */
+static void prepare_again(struct drv_host *host)
+{
+	if (host->replacement.is_resumed || host->replacement.cause == DRV_CAUSE_SWAP) {
+		abandon(host, true, "its parameters were changed meanwhile");
+		return;
+	}
+	drv_replace_let_go(host, true);
+	set_phase(host, DRV_PHASE_NONE, 0);
+	host->app->workers_changed = true;
+}
+
+static void work_preparing(struct drv_host *host)
+{
+	const struct drv_process *next = &host->next;
+	struct drv_app *app = host->app;
+	struct drv_core *core = app->core;
+	bool may_yield = drv_move_may_yield(host);
+
+	if (core->now_ns >= host->replacement.until_ns)
+		abandon(host, true,
+			drv_text(core, "worker %s did not answer PREPARE in time",
+				 next->session->name));
+	else if (core->is_behind && !host->replacement.is_resumed)
+		abandon(host, true, "the state folder cannot be written any more");
+	else if (next->sources != app->settings.sources)
+		prepare_again(host);
+	else if (next->prepared != NULL && next->change <= core->settled_change && may_yield)
+		yield(host);
+	else if (!may_yield && host->now.state != DRV_HOST_RUNNING)
+		abandon(host, true, "it has ended, or is started again, meanwhile");
+}
+
+static void end_now(struct drv_host *host, enum drv_goal goal, int64_t within_ns)
+{
+	set_phase(host, DRV_PHASE_ENDING, within_ns);
+	host->now.goal = goal;
+}
+
+static void work_yielding(struct drv_host *host)
+{
+	const struct drv_config *config = &host->app->core->config;
+	bool is_late = host->app->core->now_ns >= host->replacement.until_ns;
+
+	/* Only a cycle that has run dry is at rest and not done. */
+	if (host->now.state == DRV_HOST_DONE || (is_late && host->now.is_idle))
+		end_now(host, DRV_GOAL_CLOSED, config->close_ns);
+	else if (is_late)
+		set_phase(host, DRV_PHASE_YIELDING, config->beat_ns);
+}
+
+static void work_ending(struct drv_host *host)
+{
+	struct drv_core *core = host->app->core;
+
+	if (host->replacement.is_anew && host->next.session != NULL)
+		abandon(host, true, "it has ended, or is started again, meanwhile");
+	if (core->now_ns >= host->replacement.until_ns && host->now.state == DRV_HOST_KILLED)
+		drv_app_fail(host->app, FRAGI_FAILURE_HOST_LATE, host,
+			     "worker %s did not confirm the end of %s, which is to be %s",
+			     host->now.session->name, host->name,
+			     host->replacement.is_anew ? "started again" : "moved");
+	else if (core->now_ns >= host->replacement.until_ns)
+		end_now(host, DRV_GOAL_KILLED, core->config.kill_ns);
+	(void)drv_request(host);
+}
+
+void drv_replace_failed(struct drv_host *host, int64_t wait_ns)
+{
+	struct drv_replacement *r = &host->replacement;
+	const int64_t kill_ns = host->app->core->config.kill_ns;
+
+	drv_suspicion_clear(host);
+	r->is_anew = !drv_host_hands_over(host);
+	if (r->phase == DRV_PHASE_NONE)
+		r->cause = DRV_CAUSE_FAILURE;
+	r->at_ns = host->app->core->now_ns + wait_ns;
+	host->now.is_idle = false;
+	if (host->now.state == DRV_HOST_GONE) /* its exit is being recorded */
+		set_phase(host, DRV_PHASE_ENDING, 0);
+	else
+		end_now(host, DRV_GOAL_KILLED, kill_ns);
+}
+
+void drv_replace_resume_start(struct drv_host *host)
+{
+	host->replacement.is_anew = false;
+	if (host->replacement.cause == DRV_CAUSE_FAILURE)
+		host->replacement.cause = DRV_CAUSE_DRAIN;
+	end_now(host, DRV_GOAL_KILLED, host->app->core->config.kill_ns);
+}
+
+/* Why the fragments run where they do is not what it was when the application was placed. */
+static void take_place(struct drv_host *host)
+{
+	static const char reason[] = "it was moved there from a worker that was drained";
+
+	for (uint32_t i = 0; i < host->fragment_count; i++) {
+		struct drv_place *place = &host->app->fragments[host->fragments[i]].place;
+
+		*place = (struct drv_place){.worker = place->worker, .reason = reason};
+	}
+}
+
+/* Next, which is prepared on its worker, is now. */
+static void take_over(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_session *session = host->next.session;
+	struct fw_message *prepared = host->next.prepared;
+	const uint64_t epoch = host->next.epoch;
+
+	if (drv_host_take_texts(host, session) < 0) {
+		drv_app_fail_for_memory(host->app);
+		return;
+	}
+	drv_start_reserve_host(host, session, -1);
+	host->next = (struct drv_process){0};
+	r->from = r->cause == DRV_CAUSE_SWAP ? NULL : host->now.session;
+	if (host->now.session != NULL) {
+		drv_start_take_shares(host, host->now.session, -1);
+		drv_host_detach(host);
+	}
+	drv_host_attach(host, session);
+	drv_start_take_shares(host, session, 1);
+	r->was_on = session->number;
+	drv_host_renew(host, epoch, DRV_HOST_PREPARED);
+	host->now.goal = host->now.asked = DRV_GOAL_PREPARED;
+	fw_message_free(host->now.prepared);
+	host->now.prepared = prepared;
+	if (r->cause != DRV_CAUSE_SWAP)
+		take_place(host);
+	drv_request_past(host);
+	drv_wiring_draw_tokens(host);
+}
+
+/* Now has ended: next, as it was prepared, or made anew, is now. */
+static void succeed(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+	struct drv_core *core = app->core;
+	const bool takes_over = !r->is_anew && !host->now.is_lost;
+
+	if (drv_account_end_epoch(host) < 0) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	host->now.has_begun = false; /* what it counted is in the past */
+	set_phase(host, DRV_PHASE_STARTING, 0);
+	if (takes_over) {
+		host->restarts.moves++;
+		r->at_ns = core->now_ns;
+		if (host->lease_over_ns > core->now_ns) /* an unknown process may run until then */
+			r->at_ns = host->lease_over_ns;
+		if (host->next.session != NULL && (host->lease_over_ns > core->now_ns ||
+						   host->next.sources != app->settings.sources))
+			drv_replace_let_go(host, true);
+		if (host->next.session != NULL)
+			take_over(host);
+		else
+			drv_host_renew(host, drv_keep_next_epoch(core), DRV_HOST_PLACED);
+		return;
+	}
+	drv_restart_count(host);
+	if (!drv_migrate_leaves(host))
+		drv_host_renew(host, drv_keep_next_epoch(core), DRV_HOST_PLACED);
+}
+
+static bool neighbours_are_prepared(const struct drv_host *host)
+{
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		const struct drv_host *other = drv_host_neighbour(host, i);
+
+		if (other->now.state < DRV_HOST_PREPARED || other->now.state > DRV_HOST_DONE ||
+		    other->replacement.phase == DRV_PHASE_YIELDING ||
+		    other->replacement.phase == DRV_PHASE_ENDING)
+			return false;
+	}
+	return true;
+}
+
+/* Those that were wired to another process of the host, or to none. */
+static void rewire_neighbours(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
+
+	for (uint32_t n = 0; n < app->host_count && app->end != DRV_END_AT_ONCE; n++) {
+		struct drv_host *other = &app->hosts[n];
+
+		if (other != host && other->now.state >= DRV_HOST_WIRING &&
+		    other->now.state <= DRV_HOST_DONE && is_neighbour(host, other))
+			drv_request_rewire(other, host);
+	}
+}
+
+/* Asks now for the next goal, which may take so long; 0: as long as it takes. */
+static void ask(struct drv_host *host, enum drv_goal goal, int64_t within_ns)
+{
+	host->now.goal = goal;
+	set_phase(host, DRV_PHASE_STARTING, within_ns);
+	(void)drv_request(host);
+}
+
+/* The host runs again. */
+static void finish(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_app *app = host->app;
+	const enum drv_cause cause = r->cause;
+
+	app->workers_changed = true; /* others may have waited for it */
+	drv_replace_no_move(host);
+	set_phase(host, DRV_PHASE_NONE, 0);
+	if (cause != DRV_CAUSE_FAILURE)
+		drv_keep_placed(app);
+	if (cause == DRV_CAUSE_SWAP)
+		drv_swap_runs(host);
+	else if (cause == DRV_CAUSE_DRAIN)
+		drv_history_note(app->core, FW_EVENT_MOVE, app, NULL, "%s runs on %s now",
+				 host->name, host->worker);
+	drv_migrate_over(host);
+	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+		"%s runs again on worker %s, epoch %llu", host->name, host->worker,
+		(unsigned long long)host->now.epoch);
+}
+
+static void work_starting(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+	struct drv_core *core = host->app->core;
+
+	if (core->now_ns >= r->until_ns) {
+		const struct fw_failure failure = {
+			.code = FRAGI_FAILURE_HOST_LATE,
+			.sentence = drv_text(core, "%s on worker %s did not answer %s in time",
+					     host->name, host->worker,
+					     drv_goal_request(host->now.goal))};
+
+		drv_host_failed(host, &failure);
+		return;
+	}
+	if (host->now.state == DRV_HOST_GONE)
+		drv_migrate_place(host);
+	switch (host->now.state) {
+	case DRV_HOST_PLACED:
+		/* The next driver must know where it runs before it does. */
+		if (core->now_ns < r->at_ns || core->settled_change < host->now.change)
+			return;
+		if (drv_migrate_goes_on(host))
+			return;
+		drv_wiring_draw_tokens(host);
+		ask(host, DRV_GOAL_PREPARED, limit_ns(host, core->config.prepare_ns));
+		if (host->now.is_moved) /* its new worker keeps what was counted elsewhere */
+			drv_request_past(host);
+		return;
+	case DRV_HOST_PREPARED:
+		r->until_ns = INT64_MAX; /* it has answered; what its neighbours do has deadlines */
+		if (!neighbours_are_prepared(host))
+			return;
+		host->now.has_begun = true;
+		ask(host, DRV_GOAL_WIRED, core->config.wire_ns);
+		rewire_neighbours(host);
+		return;
+	case DRV_HOST_WIRED:
+		ask(host, DRV_GOAL_RUNNING, limit_ns(host, core->config.start_ns));
+		return;
+	case DRV_HOST_RUNNING:
+	case DRV_HOST_DONE:
+		finish(host);
+		return;
+	default:
+		return;
+	}
+}
+
+static void advance(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	if (r->failed != NULL)
+		judge_next(host);
+	if (r->phase == DRV_PHASE_PREPARING)
+		work_preparing(host);
+	if (r->phase == DRV_PHASE_YIELDING && host->now.state != DRV_HOST_GONE)
+		work_yielding(host);
+	if (r->phase == DRV_PHASE_ENDING)
+		work_ending(host);
+	if ((r->phase == DRV_PHASE_YIELDING || r->phase == DRV_PHASE_ENDING) &&
+	    host->now.state == DRV_HOST_GONE)
+		succeed(host);
+	if (r->phase == DRV_PHASE_STARTING)
+		work_starting(host);
+	if (r->phase == DRV_PHASE_ENDING) /* it failed just now */
+		work_ending(host);
+}
+
+/* When the host is to be looked at again. */
+static int64_t next_look(const struct drv_host *host)
+{
+	const struct drv_replacement *r = &host->replacement;
+	bool waits = r->phase == DRV_PHASE_STARTING && r->at_ns > host->app->core->now_ns &&
+		     (host->now.state == DRV_HOST_PLACED || host->now.state == DRV_HOST_GONE);
+
+	return waits && r->at_ns < r->until_ns ? r->at_ns : r->until_ns;
+}
+
+static void wait_for_move(struct drv_app *app)
+{
+	if (app->end == DRV_END_IN_ORDER && app->move_until_ns == 0 && drv_replace_holds(app))
+		app->move_until_ns = app->core->now_ns + app->core->config.drain_ns;
+}
+
+enum drv_work drv_replace_work(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	int64_t next_ns = INT64_MAX;
+	bool is_cut = false;
+
+	if (app->end == DRV_END_NONE)
+		drv_swap_work(app);
+	if (app->moving == NULL && app->end == DRV_END_NONE)
+		drv_move_look(app);
+	wait_for_move(app);
+	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++) {
+		struct drv_host *host = &app->hosts[i];
+
+		if (host->replacement.phase == DRV_PHASE_NONE)
+			continue;
+		if (core->items <= 0) {
+			is_cut = true;
+			break;
+		}
+		advance(host);
+		if (host->replacement.phase == DRV_PHASE_NONE)
+			continue;
+		if (next_look(host) < next_ns)
+			next_ns = next_look(host);
+	}
+	if (app->move_until_ns > core->now_ns && app->move_until_ns < next_ns)
+		next_ns = app->move_until_ns;
+	if (next_ns != INT64_MAX)
+		drv_set(core, &app->timers.again, next_ns);
+	else
+		drv_timer_cancel(&core->timers, &app->timers.again);
+	return is_cut || drv_move_has_more(app) ? DRV_AGAIN : DRV_WAITS;
+}
+
+void drv_replace_no_move(struct drv_host *host)
+{
+	struct drv_replacement *r = &host->replacement;
+
+	if (r->cause == DRV_CAUSE_FAILURE)
+		return;
+	drv_replace_let_go(host, true);
+	if (r->from != NULL)
+		drv_request_past_of(host, r->from);
+	r->from = NULL;
+	r->cause = DRV_CAUSE_FAILURE;
+	host->app->moving = NULL;
+}
+
+void drv_replace_give_up(struct drv_app *app)
+{
+	drv_swap_end(app);
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		struct drv_host *host = &app->hosts[i];
+
+		if (host->replacement.phase == DRV_PHASE_NONE)
+			continue;
+		if (drv_host_is_started_again(host)) {
+			drv_suspicion_clear(host); /* it is killed, and its links with it */
+			if (host->now.state == DRV_HOST_PLACED)
+				drv_host_move(host, DRV_HOST_GONE);
+			else if (host->now.state != DRV_HOST_GONE)
+				host->now.goal = DRV_GOAL_KILLED;
+		}
+		drv_replace_let_go(host, true);
+		host->replacement.from = NULL;
+		set_phase(host, DRV_PHASE_NONE, 0);
+	}
+	drv_timer_cancel(&app->core->timers, &app->timers.again);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/placement/place.h>
+
+/* Why workers were not chosen, in words. */
+
+static const char *amount_text(struct fragi_arena *arena, const struct drv_place_other *other)
+{
+	char wanted[FRAGI_AMOUNT_TEXT], available[FRAGI_AMOUNT_TEXT], has[FRAGI_AMOUNT_TEXT];
+
+	return fragi_arena_printf(arena, "%s of %s %s are free, and %s are required",
+				  fragi_amount_text(other->amount, other->free, available),
+				  fragi_amount_text(other->amount, other->has, has),
+				  fragi_amount_name(other->amount),
+				  fragi_amount_text(other->amount, other->wanted, wanted));
+}
+
+const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_other *other)
+{
+	switch (other->why) {
+	case DRV_WHY_NAMED_ELSEWHERE:
+		return "another worker names the fragment, and this one does not";
+	case DRV_WHY_NAMES_OTHERS:
+		return "it takes only the fragments that it names";
+	case DRV_WHY_WAITS:
+		return "it can run nothing yet";
+	case DRV_WHY_DRAINED:
+		return "it is drained";
+	case DRV_WHY_NO_LEASES:
+		return "it is of an older frag, which knows no leases";
+	case DRV_WHY_LEFT:
+		return "the fragment has just failed there, or was refused";
+	case DRV_WHY_OUT_OF_REACH:
+		return "the fragments that it exchanges messages with do not reach it over the transports that their flows use";
+	case DRV_WHY_LABEL:
+		return fragi_arena_printf(arena, "it has no label %s=%s", other->label->key,
+					  other->label->value);
+	case DRV_WHY_APART:
+		return fragi_arena_printf(arena, "%s is there, from which it is to be apart",
+					  other->fragment);
+	case DRV_WHY_AMOUNT:
+		return amount_text(arena, other);
+	case DRV_WHY_NEIGHBOURS:
+		return "it fits, but fewer neighbours are there";
+	case DRV_WHY_LOAD:
+		return "it fits, but it has fewer free cores";
+	case DRV_WHY_NAME:
+		return "it fits as well, but its name comes later";
+	}
+	return "";
+}
+
+const char *drv_place_missing(struct fragi_arena *arena, const char *fragments,
+			      const struct drv_place_other *nearest, bool none_has_so_much)
+{
+	char wanted[FRAGI_AMOUNT_TEXT], has[FRAGI_AMOUNT_TEXT];
+	const char *why;
+
+	if (nearest == NULL || nearest->why <= DRV_WHY_NAMES_OTHERS)
+		return "no live worker names it, and none takes whatever fits";
+	if (none_has_so_much)
+		return fragi_arena_printf(
+			arena, "%s wants %s %s, and no worker has so much; worker %s has %s",
+			fragments, fragi_amount_text(nearest->amount, nearest->wanted, wanted),
+			fragi_amount_name(nearest->amount), nearest->worker,
+			fragi_amount_text(nearest->amount, nearest->has, has));
+	why = drv_place_why(arena, nearest);
+	return why != NULL
+		       ? fragi_arena_printf(arena, "no worker fits %s; worker %s is nearest: %s",
+					    fragments, nearest->worker, why)
+		       : NULL;
+}
