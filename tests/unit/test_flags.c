@@ -134,6 +134,33 @@ Test(flags, help_lists_every_flag_with_its_value)
 	free(text);
 }
 
+/* 100 columns hold; one more does not. */
+Test(flags, help_wraps_at_100_columns)
+{
+	static const char fits[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbb";
+	static const char wraps[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbb";
+	const struct fragi_flag own[] = {{.name = "fits", .help = fits, .on = &once},
+					 {.name = "wraps", .help = wraps, .on = &once}};
+	const struct fragi_flags some = {.program = "prog",
+					 .usage = "",
+					 .headline = "Does things.",
+					 .flags = own,
+					 .count = FRAG_COUNT_OF(own),
+					 .example = "prog --fits"};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	cr_assert_eq(45 + strlen(fits), 100);
+	fragi_flags_help(&some, out);
+	fclose(out);
+	cr_expect(strstr(text, fits), "%s", text);
+	cr_expect_not(strstr(text, wraps));
+	cr_expect(strstr(text, "aaa\n                                             bbb"));
+	cr_expect(strstr(text, "\nExample:\n  prog --fits\n"));
+	free(text);
+}
+
 Test(flags, help_leaves_out_what_does_not_work_yet)
 {
 	char *text = NULL, prog[] = "prog", word[] = "--later", *argv[] = {prog, word};

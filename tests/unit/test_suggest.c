@@ -31,6 +31,14 @@ Test(suggest, the_nearest_of_similar_names)
 	cr_expect_str_eq(fragi_suggest("in_c", equal, 2), "in_a");
 }
 
+Test(suggest, a_name_that_has_the_word_as_a_part)
+{
+	static const char *const types[] = {"video_recorder", "video_replayer"};
+
+	cr_expect_str_eq(fragi_suggest("replayer", types, 2), "video_replayer");
+	cr_expect_null(fragi_suggest("ayer", types, 2), "short words are parts of too many");
+}
+
 Test(suggest, nothing_when_none_is_near)
 {
 	char longest[300];

@@ -207,11 +207,41 @@ int fragi_flags_parse(const struct fragi_flags *flags, int argc, char **argv,
 	return 0;
 }
 
+#define HELP_COLUMNS 100
+#define HELP_LEFT 45 /* where what a flag does begins */
+
+/*
+ * Prints text from column `at` on in lines of HELP_COLUMNS at most, the later ones indented; a word
+ * that is longer is printed whole.
+ */
+static void print_wrapped(FILE *out, const char *text, size_t at, int indent)
+{
+	size_t column = at, length;
+	bool begins = true;
+
+	for (; *text != '\0'; text += length, text += strspn(text, " ")) {
+		length = strcspn(text, " ");
+		if (!begins && column + 1 + length > HELP_COLUMNS) {
+			fprintf(out, "\n%*s", indent, "");
+			column = (size_t)indent;
+			begins = true;
+		}
+		fprintf(out, "%s%.*s", begins ? "" : " ", (int)length, text);
+		column += length + (begins ? 0 : 1);
+		begins = false;
+	}
+	fputc('\n', out);
+}
+
 void fragi_flags_help(const struct fragi_flags *flags, FILE *out)
 {
 	bool env = false;
 
-	fprintf(out, "usage: %s %s\n\n%s\n\n", flags->program, flags->usage, flags->headline);
+	fprintf(out, "usage: %s ", flags->program);
+	print_wrapped(out, flags->usage, strlen("usage:  ") + strlen(flags->program), 8);
+	fputc('\n', out);
+	print_wrapped(out, flags->headline, 0, 0);
+	fputc('\n', out);
 	for (size_t i = 0; i < flags->count; i++) {
 		const struct fragi_flag *flag = &flags->flags[i];
 		char left[96];
@@ -225,10 +255,13 @@ void fragi_flags_help(const struct fragi_flags *flags, FILE *out)
 
 		if (flag->value != NULL && used > 0 && (size_t)used < sizeof(left))
 			snprintf(left + used, sizeof(left) - (size_t)used, " %s", flag->value);
-		fprintf(out, "  %-42s %s\n", left, flag->help);
+		fprintf(out, "  %-42s ", left);
+		print_wrapped(out, flag->help, HELP_LEFT, HELP_LEFT);
 		env = env || (!flag->no_env && flag->times == NULL);
 	}
 	if (env)
-		fprintf(out,
-			"\nA flag that is not given is taken from the environment: --some-flag from FRAG_SOME_FLAG.\n");
+		fputs("\nA flag that is not given is taken from the environment: --some-flag from FRAG_SOME_FLAG.\n",
+		      out);
+	if (flags->example != NULL)
+		fprintf(out, "\nExample:\n  %s\n", flags->example);
 }

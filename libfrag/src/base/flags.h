@@ -43,7 +43,8 @@ struct fragi_flags {
 	const char *operand;  /* the flag that a stray operand was meant for; NULL: none */
 	const struct fragi_flag *flags;
 	size_t count;
-	const char *rest; /* what follows `--`: "arguments of the application"; NULL: nothing */
+	const char *rest;    /* what follows `--`: "arguments of the application"; NULL: nothing */
+	const char *example; /* a command line, with which --help ends; NULL: none */
 };
 
 /*

@@ -47,6 +47,8 @@ static uint32_t distance(const char *a, size_t a_length, const char *b, size_t b
 	return above[b_length];
 }
 
+#define PART_MIN 5 /* letters: a shorter word is a part of too many names */
+
 const char *fragi_suggest(const char *word, const char *const *candidates, size_t count)
 {
 	size_t length = strlen(word), other;
@@ -66,6 +68,9 @@ const char *fragi_suggest(const char *word, const char *const *candidates, size_
 			best = candidates[i];
 		}
 	}
+	for (size_t i = 0; best == NULL && length >= PART_MIN && i < count; i++)
+		if (candidates[i] != NULL && strstr(candidates[i], word) != NULL)
+			best = candidates[i];
 	return best;
 }
 

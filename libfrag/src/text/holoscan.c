@@ -65,15 +65,16 @@ const char *fragi_alias(enum fragi_holoscan_kind kind, const char *name)
 	return known != NULL && known->kind == kind && known->state == BUILT ? known->here : name;
 }
 
-/* The class of this kind that is built and whose name is near. */
-static const char *suggest_class(enum fragi_holoscan_kind kind, const char *name)
+const char *fragi_holoscan_suggest(enum fragi_holoscan_kind kind, const char *name)
 {
-	const char *names[FRAG_COUNT_OF(list)];
+	const char *names[2 * FRAG_COUNT_OF(list)];
 	size_t count = 0;
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(list); i++)
-		if (list[i].kind == kind && list[i].state == BUILT)
+		if (list[i].kind == kind && list[i].state == BUILT) {
 			names[count++] = list[i].class_name;
+			names[count++] = list[i].name;
+		}
 	return fragi_suggest(name, names, count);
 }
 
@@ -105,7 +106,7 @@ const char *fragi_refuse_type(char *out, size_t size, enum fragi_holoscan_kind k
 	if (fragi_holoscan_explain(out, size, kind, name))
 		return out;
 	if (fragi_suggest(name, names, count) == NULL)
-		near = suggest_class(kind, name);
+		near = fragi_holoscan_suggest(kind, name);
 	fragi_advise(advice, sizeof(advice), name, "valid", near != NULL ? &near : names,
 		     near != NULL ? 1 : count);
 	snprintf(out, size, "unknown %s type \"%.80s\"%s", kinds[kind].name, name, advice);

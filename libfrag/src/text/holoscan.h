@@ -199,6 +199,8 @@ enum fragi_holoscan_kind {
  */
 FRAGI_API const char *fragi_alias(enum fragi_holoscan_kind kind, const char *name);
 
+/* The name in Holoscan of what is built of this kind that is near to name; NULL: none is. */
+FRAGI_API const char *fragi_holoscan_suggest(enum fragi_holoscan_kind kind, const char *name);
 /*
  * Writes why a name of the list is no type of this kind: it is not part of frag, or of another
  * kind. Returns false, and writes nothing, when the list does not say so.

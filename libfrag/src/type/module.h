@@ -2,7 +2,7 @@
 #ifndef FRAGI_TYPE_MODULE_H
 #define FRAGI_TYPE_MODULE_H
 
-#include <frag/error.h>
+#include <base/diag.h>
 
 /*
  * Modules are shared objects of this frag, in LIB/frag/modules beside LIB/libfrag.so, in the build
@@ -34,7 +34,7 @@ struct fragi_module {
  * Opens a module and finds its table. Returns 0; -ENOENT with a sentence: there is none of that
  * name, it cannot be opened, or it is of another build.
  */
-int fragi_module_open(const struct fragi_module *module, const void **out_table,
-		      struct frag_err *err);
+FRAGI_API int fragi_module_open(const struct fragi_module *module, const void **out_table,
+				struct frag_err *err);
 
 #endif

@@ -91,7 +91,7 @@ static void format_bound(const struct frag_param *param, double bound, char *out
 static bool in_range(struct filling *filling, const struct frag_param *param,
 		     const struct fragi_node *node, double value)
 {
-	char min[40], max[40], range[100];
+	char min[40], max[40], range[100], unit[120] = "";
 
 	if (!(param->min < param->max) || (value >= param->min && value <= param->max))
 		return true;
@@ -103,8 +103,11 @@ static bool in_range(struct filling *filling, const struct frag_param *param,
 		snprintf(range, sizeof(range), "at most %s", max);
 	else
 		snprintf(range, sizeof(range), "from %s to %s", min, max);
-	complain(filling, node, "parameter \"%s\": %.80s is out of range; it must be %s",
-		 param->name, node->text, range);
+	if (param->kind == FRAG_PARAM_KIND_DURATION && fragi_duration_lacks_unit(node->text))
+		snprintf(unit, sizeof(unit), " (it means %.30s ns; write for example %.30ss)",
+			 node->text, node->text);
+	complain(filling, node, "parameter \"%s\": %.80s is out of range; it must be %s%s",
+		 param->name, node->text, range, unit);
 	fragi_diag_compare(filling->context->diag, range, node->text);
 	return false;
 }

@@ -84,6 +84,8 @@ FRAGI_API const struct frag_op_type *fragi_registry_op(struct fragi_registry *re
  */
 FRAGI_API int fragi_registry_discover(struct fragi_registry *registry, const char *name,
 				      const char **out_library);
+/* Loads a library of the folders that has a type of that name, of any kind, if there is one. */
+FRAGI_API void fragi_registry_seek(struct fragi_registry *registry, const char *name);
 FRAGI_API const struct frag_composer *
 fragi_registry_composer(struct fragi_registry *registry, const char *name, struct frag_err *err);
 FRAGI_API const struct frag_subgraph_type *

@@ -19,9 +19,19 @@ static int is_library(const struct dirent *entry)
 	       strcmp(entry->d_name + length - 3, ".so") == 0;
 }
 
-/* Loads the libraries of a folder that mention name, until one has such an operator type. */
+/* kind FRAGI_ENTRY_KINDS: of any kind */
+static bool has(const struct fragi_registry *registry, enum fragi_entry_kind kind, const char *name)
+{
+	for (int k = 0; k < FRAGI_ENTRY_KINDS; k++)
+		if ((kind == FRAGI_ENTRY_KINDS || (int)kind == k) &&
+		    fragi_strmap_get(&registry->names[k], name) != NULL)
+			return true;
+	return false;
+}
+
+/* Loads the libraries of a folder that mention name, until one has such a type. */
 static const char *discover_in(struct fragi_registry *registry, const char *folder,
-			       const char *name)
+			       enum fragi_entry_kind kind, const char *name)
 {
 	struct dirent **entries = NULL;
 	const char *found = NULL;
@@ -34,7 +44,7 @@ static const char *discover_in(struct fragi_registry *registry, const char *fold
 		    !fragi_registry_is_built_in(registry->root, real) &&
 		    fragi_library_mentions(real, name) &&
 		    fragi_registry_use(registry, real, NULL, NULL, NULL) == 0 &&
-		    fragi_strmap_get(&registry->names[FRAGI_ENTRY_OP], name) != NULL)
+		    has(registry, kind, name))
 			found = fragi_arena_strdup(&registry->root->arena, entries[i]->d_name);
 		free(entries[i]);
 	}
@@ -55,9 +65,20 @@ int fragi_registry_discover(struct fragi_registry *registry, const char *name,
 	}
 	for (size_t i = 0; i < search->folder_count && library == NULL; i++)
 		if (search->folders[i].real != NULL)
-			library = discover_in(registry, search->folders[i].real, name);
+			library = discover_in(registry, search->folders[i].real, FRAGI_ENTRY_OP,
+					      name);
 	if (library == NULL)
 		return -ENOENT;
 	*out_library = library;
 	return 0;
+}
+
+void fragi_registry_seek(struct fragi_registry *registry, const char *name)
+{
+	const struct fragi_search_path *search = &registry->root->search;
+
+	for (size_t i = 0; i < search->folder_count; i++)
+		if (search->folders[i].real != NULL &&
+		    discover_in(registry, search->folders[i].real, FRAGI_ENTRY_KINDS, name) != NULL)
+			return;
 }
