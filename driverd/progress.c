@@ -8,6 +8,10 @@
 
 #include <base/log.h>
 #include <base/nowait.h>
+#include <base/stamp.h>
+
+/* A log is read later: it is to show that it went on, and not each step. */
+#define LOG_PERIOD_NS INT64_C(10000000000)
 
 void drv_progress_init(struct drv_progress *progress, bool off)
 {
@@ -35,9 +39,16 @@ static int columns(void)
 void drv_progress_show(struct drv_progress *progress, const char *text)
 {
 	char line[sizeof(progress->last) + 16];
+	int64_t now_ns = fragi_now_ns();
 
-	if (progress->is_off || (!progress->is_terminal && strcmp(progress->last, text) == 0))
+	if (progress->is_off)
 		return;
+	if (!progress->is_terminal) {
+		if (strcmp(progress->last, text) == 0 ||
+		    (progress->last_ns != 0 && now_ns - progress->last_ns < LOG_PERIOD_NS))
+			return;
+		progress->last_ns = now_ns;
+	}
 	snprintf(progress->last, sizeof(progress->last), "%s", text);
 	if (progress->is_terminal)
 		snprintf(line, sizeof(line), "%.*s\033[K\r", columns(), progress->last);

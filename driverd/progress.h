@@ -3,16 +3,18 @@
 #define DRV_PROGRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
- * How things stand, on stderr: on a terminal one line that is written over, else a line whenever it
- * changes. On a terminal the cursor is left at the begin of the line, so that the next line of any
- * program stands in its place (fragi_log_line_begin).
+ * How things stand, on stderr: on a terminal one line that is written over, else a line when it has
+ * changed, every 10 s at most. On a terminal the cursor is left at the begin of the line, so that
+ * the next line of any program stands in its place (fragi_log_line_begin).
  */
 struct drv_progress {
 	bool is_terminal, is_off;
 	bool is_shown; /* a line of ours stands at the terminal's end */
 	char last[256];
+	int64_t last_ns; /* when it was printed, if that is no terminal; 0: never */
 };
 
 void drv_progress_init(struct drv_progress *progress, bool off);
