@@ -38,8 +38,10 @@ int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {
 	const char *name;
+	const char *group;                 /* of --help: "Build" */
 	const char *headline;              /* NULL: --help leaves it out */
 	int (*run)(int argc, char **argv); /* NULL: not built yet */
+	const char *example;               /* with which its --help ends */
 };
 /* The i-th verb; NULL beyond the last. */
 const struct ctl_verb *ctl_verb_at(size_t i);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 
 #include <base/alloc.h>
 #include <base/beat.h>
+
+/* A driver ends the connection of a client that asks 64 times between two beats. */
+#define ASKED_MAX 32
 
 /* A message that came and was not taken yet. */
 struct ctl_received {
@@ -99,6 +103,7 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 			  message->refused.failure.sentence);
 		break;
 	case FW_BEAT:
+		driver->asked = 0;
 		break;
 	default:
 		keep(driver, message);
@@ -155,7 +160,10 @@ static int await_welcome(struct ctl_driver *driver, int r)
 
 static int make_connection(struct ctl_driver *driver, enum fw_stream_kind kind)
 {
-	const struct fw_connection_options options = {.users = &driver->users};
+	const struct fw_connection_options options = {
+		.users = &driver->users,
+		.tls = kind == FW_STREAM_TCP ? driver->tls : NULL,
+	};
 
 	driver->failed = 0;
 	driver->connect.data = driver;
@@ -189,8 +197,10 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 
 	snprintf(driver->where, sizeof(driver->where), "%.200s/%u.sock", folder,
 		 (unsigned int)driver->address.port);
-	if (lstat(driver->where, &at) < 0)
+	if (lstat(driver->where, &at) < 0) {
+		driver->is_denied |= errno == EACCES;
 		return -errno;
+	}
 	if (!S_ISSOCK(at.st_mode))
 		return -ENOTSOCK;
 	r = trust_owner(driver, folder);
@@ -201,7 +211,9 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 	uv_pipe_connect(&driver->connect,
 			(uv_pipe_t *)(void *)fw_connection_stream(driver->connection),
 			driver->where, on_connect);
-	return await_welcome(driver, 0);
+	r = await_welcome(driver, 0);
+	driver->is_denied |= r == -EACCES && driver->failure == FRAGI_FAILURE_DRIVER_LOST;
+	return r;
 }
 
 /* Anybody may have made it, where everybody may make folders: then the driver is asked by TCP. */
@@ -263,6 +275,24 @@ static int try_tcp(struct ctl_driver *driver)
 	return r;
 }
 
+static int read_keys(struct ctl_driver *driver, struct frag_err *err)
+{
+	static const struct fragi_module module = {
+		.name = "tls",
+		.kind = "module",
+		.advice = "install it to connect with --key-file",
+		.symbol = CTL_TLS_SYMBOL,
+		.table_size = sizeof(struct ctl_tls_module),
+	};
+	const void *table;
+	int r = fragi_module_open(&module, &table, err);
+
+	if (r < 0)
+		return r;
+	driver->tls_module = table;
+	return driver->tls_module->create(&driver->keys, &driver->tls, err);
+}
+
 static int read_flags(struct ctl_driver *driver)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -273,30 +303,67 @@ static int read_flags(struct ctl_driver *driver)
 		r = fw_users_init(&driver->users, "fragctl", driver->allowed.items,
 				  driver->allowed.count, &err);
 	driver->users.insecure = driver->insecure;
+	if (r == 0)
+		r = driver->insecure && driver->keys.key_file != NULL
+			    ? frag_err_set(&err, -EINVAL,
+					   "--insecure and --key-file exclude each other")
+			    : 0;
+	if (r == 0 && driver->timeout_text != NULL &&
+	    (fragi_duration_lacks_unit(driver->timeout_text) ||
+	     fragi_parse_time(driver->timeout_text, &driver->timeout_ns) < 0 ||
+	     driver->timeout_ns <= 0))
+		r = frag_err_set(&err, -EINVAL,
+				 "--timeout \"%.40s\" is not a valid time; give it as 30s or 500ms",
+				 driver->timeout_text);
+	if (r == 0 && driver->keys.key_file != NULL && read_keys(driver, &err) < 0)
+		return ctl_fail_with(fragi_err_failure(&err), "%s", err.text);
 	return r < 0 ? ctl_fail(CTL_USAGE, "%s", err.text[0] != '\0' ? err.text : frag_strerror(r))
 		     : CTL_OK;
 }
 
-int ctl_driver_open(struct ctl_driver *driver)
+static void on_timeout(uv_timer_t *timer)
 {
-	int r = read_flags(driver);
+	struct ctl_driver *driver = timer->data;
 
-	if (r != CTL_OK)
-		return r;
-	driver->last = &driver->first;
-	r = uv_loop_init(&driver->loop);
-	if (r < 0)
-		return ctl_fail(CTL_MISSING, "cannot set up the event loop: %s", frag_strerror(r));
-	driver->has_loop = true;
-	uv_timer_init(&driver->loop, &driver->beat);
-	driver->beat.data = driver;
-	r = fragi_address_is_loopback(&driver->address) ? try_sockets(driver) : -ENOENT;
-	if (r < 0 && driver->failure == FRAGI_FAILURE_NONE)
-		r = try_tcp(driver);
-	else if (r < 0 && driver->failure == FRAGI_FAILURE_DRIVER_LOST)
+	driver->is_late = true;
+}
+
+/* Whether the address is one of this machine: then a socket can be bound to it. */
+static bool is_own_address(const struct fragi_address *address)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	bool is_own = false;
+
+	if (fragi_address_is_loopback(address))
+		return true;
+	if (getaddrinfo(address->host, "0", &hints, &found) != 0)
+		return false;
+	for (const struct addrinfo *at = found; at != NULL && !is_own; at = at->ai_next) {
+		int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		is_own = fd >= 0 && bind(fd, at->ai_addr, at->ai_addrlen) == 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(found);
+	return is_own;
+}
+
+static int connect_to(struct ctl_driver *driver)
+{
+	int r = is_own_address(&driver->address) ? try_sockets(driver) : -ENOENT;
+
+	if (r < 0 &&
+	    (driver->failure == FRAGI_FAILURE_NONE || driver->failure == FRAGI_FAILURE_DRIVER_LOST))
 		r = try_tcp(driver);
 	if (r == 0)
 		return CTL_OK;
+	if (driver->is_denied)
+		return ctl_fail_with(
+			FRAGI_FAILURE_USER_REFUSED,
+			"you have no permission for the driver at port %u of this machine: its socket is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)",
+			(unsigned int)driver->address.port);
 	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST || driver->failure == FRAGI_FAILURE_NONE)
 		return ctl_fail_with(
 			FRAGI_FAILURE_DRIVER_LOST,
@@ -306,13 +373,45 @@ int ctl_driver_open(struct ctl_driver *driver)
 			     driver->why);
 }
 
+int ctl_driver_open(struct ctl_driver *driver)
+{
+	int r = read_flags(driver);
+
+	if (r != CTL_OK)
+		return r;
+	(void)signal(SIGPIPE, SIG_IGN);
+	driver->last = &driver->first;
+	r = uv_loop_init(&driver->loop);
+	if (r < 0)
+		return ctl_fail(CTL_MISSING, "cannot set up the event loop: %s", frag_strerror(r));
+	driver->has_loop = true;
+	uv_timer_init(&driver->loop, &driver->beat);
+	driver->beat.data = driver;
+	uv_timer_init(&driver->loop, &driver->timeout);
+	driver->timeout.data = driver;
+	if (driver->timeout_ns > 0)
+		uv_timer_start(&driver->timeout, on_timeout,
+			       (uint64_t)(driver->timeout_ns + 999999) / 1000000, 0);
+	return connect_to(driver);
+}
+
 int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 {
 	struct ctl_received *received;
 
-	while (driver->first == NULL && driver->connection != NULL)
+	while (driver->first == NULL && driver->connection != NULL && !driver->is_late)
 		uv_run(&driver->loop, UV_RUN_ONCE);
 	received = driver->first;
+	if (received == NULL && driver->is_late)
+		return ctl_fail_with(
+			FRAGI_FAILURE_WAIT_TIMEOUT,
+			"gave up after %s (--timeout); what was asked for goes on at the driver",
+			driver->timeout_text);
+	if (received == NULL && driver->follows) {
+		ctl_complain("lost the driver at %s: %s; connects again", driver->where,
+			     driver->why);
+		return CTL_MISSING;
+	}
 	if (received == NULL)
 		return ctl_fail_with(driver->failure, "lost the driver at %s: %s", driver->where,
 				     driver->why);
@@ -327,8 +426,12 @@ int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 		   struct fw_message **out_reply)
 {
-	int r = driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;
+	int r;
 
+	while (driver->asked >= ASKED_MAX && driver->connection != NULL && !driver->is_late)
+		uv_run(&driver->loop, UV_RUN_ONCE);
+	driver->asked++;
+	r = driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;
 	if (r < 0 && driver->connection != NULL)
 		return ctl_fail(CTL_FAILED, "cannot send %s: %s", fw_kind_name(request->kind),
 				frag_strerror(r));
@@ -353,7 +456,7 @@ int ctl_driver_answer(struct ctl_driver *driver, const struct fw_message *reques
 	return CTL_OK;
 }
 
-void ctl_driver_close(struct ctl_driver *driver)
+static void forget(struct ctl_driver *driver)
 {
 	while (driver->first != NULL) {
 		struct ctl_received *received = driver->first;
@@ -362,13 +465,42 @@ void ctl_driver_close(struct ctl_driver *driver)
 		fw_message_free(received->message);
 		fragi_free(received);
 	}
+	driver->last = &driver->first;
+}
+
+int ctl_driver_reopen(struct ctl_driver *driver)
+{
+	forget(driver);
+	uv_timer_stop(&driver->beat);
+	driver->is_welcome = false;
+	driver->failure = FRAGI_FAILURE_NONE;
+	driver->silent_beats = 0;
+	driver->asked = 0;
+	driver->why[0] = '\0';
+	return connect_to(driver);
+}
+
+void ctl_driver_check_stdout(void)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return;
+	(void)signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
+}
+
+void ctl_driver_close(struct ctl_driver *driver)
+{
+	forget(driver);
 	if (driver->has_loop) {
 		uv_close((uv_handle_t *)&driver->beat, NULL);
+		uv_close((uv_handle_t *)&driver->timeout, NULL);
 		if (driver->connection != NULL)
 			fw_connection_close(driver->connection);
 		uv_run(&driver->loop, UV_RUN_DEFAULT);
 		uv_loop_close(&driver->loop);
 	}
+	if (driver->tls_module != NULL)
+		driver->tls_module->destroy(driver->tls);
 	fw_users_fini(&driver->users);
 	fragi_texts_fini(&driver->allowed);
 }

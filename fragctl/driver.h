@@ -6,6 +6,7 @@
 
 #include <base/units.h>
 #include <fragctl/ctl.h>
+#include <fragctl/tls/tls.h>
 #include <wire/connection.h>
 
 /*
@@ -15,16 +16,23 @@
  */
 struct ctl_driver {
 	/* flags */
-	const char *address_text;
+	const char *address_text, *timeout_text;
+	struct fw_tls_config keys; /* what proves over TCP who this is */
 	struct fragi_texts allowed;
 	bool insecure;
 	/* the session */
 	struct fragi_address address;
 	char where[300]; /* for sentences: the address, or the path of the socket */
 	struct fw_users users;
+	const struct ctl_tls_module *tls_module;
+	struct fw_tls *tls; /* NULL: without */
 	uv_loop_t loop;
 	bool has_loop;
-	uv_timer_t beat;
+	uv_timer_t beat, timeout;
+	int64_t timeout_ns; /* 0: none */
+	bool follows;       /* the verb connects again when the driver is lost */
+	bool is_late;       /* --timeout is over */
+	bool is_denied;     /* a socket of a driver is there, and may not be used */
 	uv_connect_t connect;
 	bool is_connecting;
 	struct fw_connection *connection; /* NULL: there is none */
@@ -33,28 +41,45 @@ struct ctl_driver {
 	uint64_t seq;
 	int64_t beat_ns, dead_ns;
 	int silent_beats;
+	int asked;  /* requests since the driver's last beat */
 	int failed; /* negative errno: why it ended */
 	enum fragi_failure failure;
 	char why[FW_TEXT_MAX];
 };
 
-#define CTL_DRIVER_FLAGS(driver)                                                                   \
-	{.name = "address",                                                                        \
-	 .value = "[HOST][:PORT]",                                                                 \
-	 .help = "of the driver; default 127.0.0.1:57777",                                         \
-	 .text = &(driver).address_text},                                                          \
-		{.name = "allow-user",                                                             \
-		 .value = "NAME|UID",                                                              \
-		 .no_env = true,                                                                   \
-		 .help = "also takes a driver on this machine that runs as this user; repeatable", \
-		 .texts = &(driver).allowed},                                                      \
+/* Of verbs that wait for what the driver does. */
+#define CTL_TIMEOUT_FLAG(driver)                                                                   \
 	{                                                                                          \
-		.name = "insecure", .help = "connects to another machine without a key",           \
-		.on = &(driver).insecure                                                           \
+		.name = "timeout", .value = "TIME", .no_env = true,                                \
+		.help = "gives up with 4 after that; what was asked for goes on",                  \
+		.text = &(driver).timeout_text                                                     \
+	}
+#define CTL_DRIVER_FLAGS(driver)                                                                     \
+	{.name = "address",                                                                          \
+	 .value = "[HOST][:PORT]",                                                                   \
+	 .help = "of the driver; default 127.0.0.1:57777",                                           \
+	 .text = &(driver).address_text},                                                            \
+		{.name = "allow-user",                                                               \
+		 .value = "NAME|UID",                                                                \
+		 .no_env = true,                                                                     \
+		 .help = "also takes a driver on this machine that runs as this user; repeatable",   \
+		 .texts = &(driver).allowed},                                                        \
+		{.name = "key-file",                                                                 \
+		 .value = "FILE",                                                                    \
+		 .help = "its first key for a client is used, on another machine (fragctl key new)", \
+		 .text = &(driver).keys.key_file},                                                   \
+	{                                                                                            \
+		.name = "insecure", .help = "connects to another machine without a key",             \
+		.on = &(driver).insecure                                                             \
 	}
 
 /* Connects. Returns CTL_OK, or the exit code, complained. ctl_driver_close in every case. */
 int ctl_driver_open(struct ctl_driver *driver);
+/*
+ * After something was printed: ends this process as a program whose reader has gone, if that is so.
+ * SIGPIPE itself is ignored, since the driver's socket may be closed too.
+ */
+void ctl_driver_check_stdout(void);
 /*
  * Sends a request and waits for what answers it; what else comes before is dropped.
  * - out_reply: freed with fw_message_free
@@ -67,6 +92,11 @@ int ctl_driver_answer(struct ctl_driver *driver, const struct fw_message *reques
 		      struct fw_message **out_reply);
 /* Waits for the next message, whatever it answers. The same. */
 int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message);
+/*
+ * While a verb follows what happens: the driver closes the connection of a client that does not
+ * read. Connects again. Returns CTL_OK, or the exit code, complained.
+ */
+int ctl_driver_reopen(struct ctl_driver *driver);
 void ctl_driver_close(struct ctl_driver *driver);
 
 #endif

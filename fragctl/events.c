@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
 #include <stdio.h>
 
 #include <fragctl/service.h>
@@ -7,67 +8,90 @@
  * `fragctl events` prints what happened at a driver, as far as it remembers: a line an event; with
  * --output json each line is a document. --follow goes on with what happens.
  */
-static void print(const struct fw_events *events, bool json)
+struct reading {
+	struct ctl_driver driver;
+	bool json;
+	int64_t since_ns; /* unix time; 0: all */
+	uint64_t last;    /* number of the event that was printed last */
+};
+
+static void print(struct reading *reading, const struct fw_events *events)
 {
 	for (uint32_t i = 0; i < events->count; i++) {
-		if (json)
-			ctl_service_json_event(&events->rows[i]);
+		const struct fw_event *event = &events->rows[i];
+
+		if (reading->last > 0 && event->number > reading->last + 1)
+			ctl_complain("%" PRIu64
+				     " events are missing: the driver keeps the last ones only",
+				     event->number - reading->last - 1);
+		reading->last = event->number;
+		if (event->unix_ns < reading->since_ns)
+			continue;
+		if (reading->json)
+			ctl_service_json_event(event);
 		else
-			ctl_service_print_event(&events->rows[i]);
+			ctl_service_print_event(event);
 	}
-	fflush(stdout);
+	ctl_driver_check_stdout();
 }
 
-static int print_all(struct ctl_driver *driver, bool json, uint64_t *last)
+static int print_all(struct reading *reading)
 {
 	struct fw_message *reply;
 	uint32_t count = 1;
 	int code = CTL_OK;
 
 	while (code == CTL_OK && count > 0) {
-		struct fw_message watch = {.kind = FW_WATCH, .watch.after = *last};
+		struct fw_message watch = {.kind = FW_WATCH, .watch.after = reading->last};
 
-		code = ctl_driver_ask(driver, &watch, &reply);
+		code = ctl_driver_ask(&reading->driver, &watch, &reply);
 		if (code != CTL_OK)
 			break;
 		count = reply->kind == FW_EVENTS ? reply->events.count : 0;
-		if (count > 0) {
-			print(&reply->events, json);
-			*last = reply->events.rows[count - 1].number;
-		}
+		if (count > 0)
+			print(reading, &reply->events);
 		fw_message_free(reply);
 	}
 	return code;
 }
 
-static int follow(struct ctl_driver *driver, bool json, uint64_t last)
+/* A driver ends the connection of a client that was paused; it goes on with the next event. */
+static int follow(struct reading *reading)
 {
-	struct fw_message watch = {.kind = FW_WATCH, .watch = {last, true}}, *message;
-	int code = ctl_driver_ask(driver, &watch, &message);
+	int code = CTL_OK;
 
+	reading->driver.follows = true;
 	while (code == CTL_OK) {
-		if (message->kind == FW_EVENTS)
-			print(&message->events, json);
-		fw_message_free(message);
-		code = ferror(stdout) != 0 ? CTL_MISSING : ctl_driver_next(driver, &message);
+		struct fw_message watch = {.kind = FW_WATCH, .watch = {reading->last, true}},
+				  *message;
+
+		code = ctl_driver_ask(&reading->driver, &watch, &message);
+		while (code == CTL_OK) {
+			if (message->kind == FW_EVENTS)
+				print(reading, &message->events);
+			fw_message_free(message);
+			code = ctl_driver_next(&reading->driver, &message);
+		}
+		code = ctl_driver_reopen(&reading->driver);
 	}
 	return code;
 }
 
 int ctl_events(int argc, char **argv)
 {
-	struct ctl_driver driver = {0};
+	struct reading reading = {0};
 	struct ctl_common common = {0};
-	const char *output = NULL;
-	bool json, goes_on = false;
+	const char *output = NULL, *since = NULL;
+	bool goes_on = false;
 	const struct fragi_flag table[] = {
 		{.name = "follow",
 		 .letter = 'f',
 		 .no_env = true,
 		 .help = "goes on with what happens, until it is interrupted",
 		 .on = &goes_on},
+		CTL_SINCE_FLAG(since),
 		CTL_OUTPUT_FLAG(output),
-		CTL_DRIVER_FLAGS(driver),
+		CTL_DRIVER_FLAGS(reading.driver),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {
@@ -78,16 +102,19 @@ int ctl_events(int argc, char **argv)
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
-	uint64_t last = 0;
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
-		code = ctl_service_output(output, &json) ? ctl_driver_open(&driver) : CTL_USAGE;
+		code = ctl_service_output(output, &reading.json)
+			       ? ctl_service_since(since, &reading.since_ns)
+			       : CTL_USAGE;
 		if (code == CTL_OK)
-			code = print_all(&driver, json, &last);
+			code = ctl_driver_open(&reading.driver);
+		if (code == CTL_OK)
+			code = print_all(&reading);
 		if (code == CTL_OK && goes_on)
-			code = follow(&driver, json, last);
+			code = follow(&reading);
 	}
-	ctl_driver_close(&driver);
+	ctl_driver_close(&reading.driver);
 	return code;
 }

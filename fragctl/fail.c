@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <base/log.h>
+#include <base/printable.h>
 #include <fragctl/service.h>
 
 #define SENTENCE_MAX 2048
@@ -27,6 +28,7 @@ static int fail(const char *program, int code, enum fragi_failure failure, const
 	char text[SENTENCE_MAX];
 
 	vsnprintf(text, sizeof(text), format, args);
+	fragi_make_printable(text, '?');
 	fragi_log_print("%s: %s\n", program, text);
 	ctl_fail_document(code, failure, text);
 	return code;
@@ -72,5 +74,6 @@ void ctl_complain(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	fragi_make_printable(text, '?');
 	fragi_log_print("fragctl: %s\n", text);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <base/alloc.h>
 #include <base/log.h>
@@ -29,7 +30,8 @@ void ctl_diag_print(const struct fragi_diag *diag)
 	char line[LINE_MAX_BYTES];
 
 	for (size_t i = 0; i < diag->count; i++)
-		fragi_log_print("%s\n", fragi_err_line(&diag->items[i], line, sizeof(line)));
+		fragi_log_print("%s%s\n", diag->items[i].file[0] == '\0' ? "fragctl: " : "",
+				fragi_err_line(&diag->items[i], line, sizeof(line)));
 	if (diag->beyond > 0)
 		fragi_log_print("and %zu more errors\n", diag->beyond);
 }
@@ -52,6 +54,11 @@ int ctl_graph_take(struct ctl_graph *graph, const char *program, const struct fr
 				: "give one graph; what is for the application follows --",
 			program);
 	graph->path = operands->items[0];
+	if (strpbrk(graph->path, "! ") != NULL && access(graph->path, F_OK) < 0)
+		return ctl_refuse(
+			program,
+			"there is no file \"%.200s\"; a graph in a line stands behind -e: %s -e '%.200s'",
+			graph->path, program, graph->path);
 	return CTL_OK;
 }
 

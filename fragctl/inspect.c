@@ -207,7 +207,7 @@ static size_t find(const struct catalogue *catalogue, const char *name, struct c
 
 static int refuse_type(const struct catalogue *catalogue, const char *name)
 {
-	const char **names = fragi_calloc(catalogue->count + 1, sizeof(*names));
+	const char **names = fragi_calloc(catalogue->count + 1, sizeof(*names)), *near;
 	char advice[600];
 
 	if (fragi_holoscan_explain(advice, sizeof(advice), FRAGI_HOLOSCAN_OPERATOR, name)) {
@@ -216,9 +216,14 @@ static int refuse_type(const struct catalogue *catalogue, const char *name)
 	}
 	for (size_t i = 0; names != NULL && i < catalogue->count; i++)
 		names[i] = catalogue->types[i].name;
+	near = names != NULL ? fragi_suggest(name, names, catalogue->count) : NULL;
+	if (near == NULL)
+		near = fragi_holoscan_suggest(FRAGI_HOLOSCAN_OPERATOR, name);
 	ctl_fail(CTL_USAGE, "unknown type \"%.80s\"%s", name,
-		 fragi_advise(advice, sizeof(advice), name, "types", names,
-			      names != NULL ? catalogue->count : 0));
+		 fragi_advise(advice, sizeof(advice), name, "types", near != NULL ? &near : names,
+			      near != NULL    ? 1
+			      : names != NULL ? catalogue->count
+					      : 0));
 	fragi_free(names);
 	return CTL_USAGE;
 }
@@ -287,6 +292,7 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 
 	for (size_t i = 0; i < operands->count; i++) {
 		if (!is_library(operands->items[i])) {
+			fragi_registry_seek(registry, operands->items[i]);
 			named++;
 			continue;
 		}
@@ -339,12 +345,9 @@ int ctl_inspect(int argc, char **argv)
 		{.name = "library-path",
 		 .no_env = true,
 		 .value = "DIR:DIR",
-		 .help = "folders of the libraries that are named",
+		 .help = "folders of the libraries and types that are named",
 		 .text = &library_path},
-		{.name = "output",
-		 .value = "table|json",
-		 .help = "what is printed; default table",
-		 .text = &output},
+		CTL_OUTPUT_FLAG(output),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {

@@ -124,6 +124,15 @@ static int print_key(const struct fragi_crypto_ops *crypto, const struct fw_key 
 	return CTL_OK;
 }
 
+/* root lists the file of a daemon's user as that user, to whom it is to belong. */
+static void become_owner(const char *path)
+{
+	struct stat file;
+
+	if (geteuid() == 0 && stat(path, &file) == 0 && file.st_uid != 0)
+		(void)!seteuid(file.st_uid);
+}
+
 static int key_list(const char *path)
 {
 	const struct fragi_crypto_ops *crypto;
@@ -133,6 +142,7 @@ static int key_list(const char *path)
 
 	if (path == NULL)
 		return ctl_fail(CTL_USAGE, "fragctl key list needs a key file");
+	become_owner(path);
 	if (fw_keys_read(path, NULL, &keys, &err) < 0)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(&err)), "%s", err.text);
 	if (fragi_crypto_open("install it to list keys", &crypto, &err) < 0)

@@ -12,18 +12,21 @@
 struct logs {
 	struct ctl_driver driver;
 	bool json, goes_on;
+	int64_t since_ns; /* unix time; 0: all */
 	struct fw_watch_logs watch;
 };
 
-static void print(const struct fw_logs *logs, bool json)
+static void print(const struct logs *logs, const struct fw_logs *lines)
 {
-	for (uint32_t i = 0; i < logs->count; i++) {
-		if (json)
-			ctl_service_json_line(&logs->rows[i]);
+	for (uint32_t i = 0; i < lines->count; i++) {
+		if (lines->rows[i].unix_ns < logs->since_ns)
+			continue;
+		if (logs->json)
+			ctl_service_json_line(&lines->rows[i]);
 		else
-			ctl_service_print_line(&logs->rows[i]);
+			ctl_service_print_line(&lines->rows[i]);
 	}
-	fflush(stdout);
+	ctl_driver_check_stdout();
 }
 
 /* Returns CTL_OK, or the exit code of a refusal, complained. */
@@ -33,7 +36,7 @@ static int take(struct logs *logs, const struct fw_message *message)
 		return ctl_service_show_failure(&message->answer.failure, logs->json);
 	if (message->kind != FW_LOGS)
 		return CTL_OK;
-	print(&message->logs, logs->json);
+	print(logs, &message->logs);
 	logs->watch.after = message->logs.last;
 	return CTL_OK;
 }
@@ -54,26 +57,81 @@ static int ask(struct logs *logs, bool follow, uint32_t *out_count)
 	return code;
 }
 
+/* "f1, f2" has "f2" */
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)) != NULL; at += length)
+		if ((at == list || at[-1] == ' ') && (at[length] == '\0' || at[length] == ','))
+			return true;
+	return false;
+}
+
+/* An application that runs has the fragments that its hosts run, and those that wait. */
+static int check_fragment(struct logs *logs)
+{
+	struct fw_message *reply;
+	int code = ctl_service_state(&logs->driver, &reply);
+
+	if (code != CTL_OK)
+		return code;
+	for (uint32_t i = 0; i < reply->reply.application_count && reply->reply.more == 0; i++) {
+		const struct fw_application_row *app = &reply->reply.applications[i];
+		bool has = app->host_count == 0 || has_word(app->missing, logs->watch.fragment);
+		char names[CTL_NAMES_SIZE];
+
+		if (strcmp(app->name, logs->watch.name) != 0)
+			continue;
+		for (uint32_t h = 0; h < app->host_count && !has; h++)
+			has = has_word(app->hosts[h].fragments, logs->watch.fragment);
+		if (!has)
+			code = ctl_fail(CTL_USAGE,
+					"%s has no fragment %s; `fragctl status %s` shows them: %s",
+					app->name, logs->watch.fragment, app->name,
+					ctl_service_names(app->hosts[0].fragments, names));
+	}
+	fw_message_free(reply);
+	return code;
+}
+
+/* The driver ends the connection of a client that was paused: it goes on with the next line. */
+static int follow(struct logs *logs)
+{
+	struct fw_message *message;
+	uint32_t count;
+	int code = CTL_OK;
+
+	logs->driver.follows = true;
+	while (code == CTL_OK) {
+		code = ask(logs, true, &count);
+		while (code == CTL_OK) {
+			code = ctl_driver_next(&logs->driver, &message);
+			if (code != CTL_OK)
+				break;
+			code = take(logs, message);
+			fw_message_free(message);
+			if (code != CTL_OK)
+				return code;
+		}
+		code = ctl_driver_reopen(&logs->driver);
+		if (code == CTL_OK)
+			ctl_complain(
+				"goes on behind the last line; lines are missing if the driver does not keep them any more");
+	}
+	return code;
+}
+
 static int show(struct logs *logs)
 {
 	int code = ctl_driver_open(&logs->driver);
-	struct fw_message *message;
 	uint32_t count = 1;
 
+	if (code == CTL_OK && logs->watch.fragment[0] != '\0')
+		code = check_fragment(logs);
 	while (code == CTL_OK && count > 0)
 		code = ask(logs, false, &count);
-	if (code == CTL_OK && logs->goes_on)
-		code = ask(logs, true, &count);
-	while (code == CTL_OK && logs->goes_on) {
-		if (ferror(stdout) != 0)
-			return CTL_MISSING;
-		code = ctl_driver_next(&logs->driver, &message);
-		if (code != CTL_OK)
-			break;
-		code = take(logs, message);
-		fw_message_free(message);
-	}
-	return code;
+	return code == CTL_OK && logs->goes_on ? follow(logs) : code;
 }
 
 /* Cuts NAME/FRAGMENT/OPERATOR into its parts. */
@@ -111,7 +169,7 @@ int ctl_logs(int argc, char **argv)
 	struct logs logs = {.watch = {.name = "", .fragment = "", .op = ""}};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const char *output = NULL;
+	const char *output = NULL, *since = NULL;
 	char copy[4 * FRAG_NAME_MAX];
 	const struct fragi_flag table[] = {
 		{.name = "follow",
@@ -119,6 +177,7 @@ int ctl_logs(int argc, char **argv)
 		 .no_env = true,
 		 .help = "goes on with what comes, until it is interrupted",
 		 .on = &logs.goes_on},
+		CTL_SINCE_FLAG(since),
 		CTL_OUTPUT_FLAG(output),
 		CTL_DRIVER_FLAGS(logs.driver),
 		CTL_COMMON_FLAGS(common),
@@ -137,6 +196,8 @@ int ctl_logs(int argc, char **argv)
 		code = ctl_service_output(output, &logs.json)
 			       ? read_operand(&operands, copy, sizeof(copy), &logs.watch)
 			       : CTL_USAGE;
+		if (code == CTL_OK)
+			code = ctl_service_since(since, &logs.since_ns);
 		if (code == CTL_OK)
 			code = show(&logs);
 	}

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/environment.h>
@@ -10,33 +11,61 @@
 #include <base/units.h>
 #include <fragctl/ctl.h>
 
+#define BUILD "Build"
+#define RUN "Run"
+#define OPERATE "Operate"
+
 static const struct ctl_verb verbs[] = {
-	{"run", "runs an application, here or by workers of this machine", ctl_run},
-	{"validate", "checks an application without running it", ctl_validate},
-	{"inspect", "lists types, or describes one type or one library", ctl_inspect},
-	{"describe", "composes an application and prints its plan", ctl_describe},
-	{"graph", "draws an application", ctl_draw},
-	{"new", "makes a project for an operator of your own", ctl_new},
-	{"key", "makes keys for driverd and workerd, and lists those of a file", ctl_key},
-	{"test", "runs an application with inputs and expected outputs from files", ctl_test},
-	{"start", "starts an application at a driver", ctl_start},
-	{"stop", "stops an application of a driver", ctl_stop},
-	{"restart", "stops an application of a driver and starts it anew", ctl_restart},
-	{"apply", "brings a changed graph to an application that runs", ctl_apply},
-	{"list", "lists the applications of a driver", ctl_list},
-	{"status", "shows where applications run, or how one has ended", ctl_status},
-	{"set", "changes a parameter of an application that runs", ctl_set},
-	{"swap", "replaces a library of a fragment while its application runs", ctl_swap},
-	{"logs", "prints what an application and its operators have written", ctl_logs},
-	{"workers", "lists the workers of a driver", ctl_workers},
-	{"events", "prints what happened at a driver, and who asked for it", ctl_events},
-	{"drain", "moves what a worker runs to other workers", ctl_drain},
-	{"explain", "shows why fragments run where they do, or nowhere", ctl_explain},
-	{"complete", NULL, ctl_complete}, /* for the completion of shells */
-	{"doctor", NULL, NULL},
-	{"record", NULL, NULL},
-	{"top", NULL, NULL},
+	{"new", BUILD, "makes a project for an operator of your own", ctl_new,
+	 "fragctl new blur && make -C blur test"},
+	{"inspect", BUILD, "lists types, or describes one type or one library", ctl_inspect,
+	 "fragctl inspect ping_tx"},
+	{"validate", BUILD, "checks an application without running it", ctl_validate,
+	 "fragctl validate app.yaml"},
+	{"describe", BUILD, "composes an application and prints its plan", ctl_describe,
+	 "fragctl describe app.yaml"},
+	{"graph", BUILD, "draws an application", ctl_draw, "fragctl graph app.yaml > app.dot"},
+	{"test", BUILD, "runs an application with inputs and expected outputs from files", ctl_test,
+	 "fragctl test app.yaml"},
+	{"run", RUN, "runs an application, here or by workers of this machine", ctl_run,
+	 "fragctl run -e 'ping_tx count=10 ! ping_rx'"},
+	{"start", RUN, "starts an application at a driver", ctl_start,
+	 "fragctl start app.yaml --name cam1 -- --source aja"},
+	{"stop", RUN, "stops an application of a driver", ctl_stop, "fragctl stop cam1"},
+	{"restart", RUN, "stops an application of a driver and starts it anew", ctl_restart,
+	 "fragctl restart cam1"},
+	{"apply", RUN, "brings a changed graph to an application that runs", ctl_apply,
+	 "fragctl apply cam1 app.yaml --dry-run"},
+	{"set", RUN, "changes a parameter of an application that runs", ctl_set,
+	 "fragctl set cam1 fragment1.scale.factor=3"},
+	{"swap", RUN, "replaces a library of a fragment while its application runs", ctl_swap,
+	 "fragctl swap cam1 fragment2 --library libview2.so"},
+	{"list", OPERATE, "lists the applications of a driver", ctl_list, "fragctl list"},
+	{"status", OPERATE, "shows where applications run, or how one has ended", ctl_status,
+	 "fragctl status cam1 -o json"},
+	{"logs", OPERATE, "prints what an application and its operators have written", ctl_logs,
+	 "fragctl logs cam1/fragment2 --since 10min"},
+	{"events", OPERATE, "prints what happened at a driver, and who asked for it", ctl_events,
+	 "fragctl events --follow"},
+	{"explain", OPERATE, "shows why fragments run where they do, or nowhere", ctl_explain,
+	 "fragctl explain cam1 fragment2"},
+	{"workers", OPERATE, "lists the workers of a driver", ctl_workers, "fragctl workers"},
+	{"drain", OPERATE, "moves what a worker runs to other workers", ctl_drain,
+	 "fragctl drain node7 --timeout 5min"},
+	{"key", OPERATE, "makes keys for driverd and workerd, and lists those of a file", ctl_key,
+	 "fragctl key new --role worker frag.key"},
+	{"complete", NULL, NULL, ctl_complete, NULL}, /* for the completion of shells */
+	{"doctor", NULL, NULL, NULL, NULL},
+	{"record", NULL, NULL, NULL, NULL},
+	{"top", NULL, NULL, NULL, NULL},
 };
+
+/* What people type who come from elsewhere. */
+static const struct {
+	const char *name, *verb;
+} aliases[] = {{"ls", "list"}, {"ps", "list"}, {"delete", "stop"}};
+
+static const struct ctl_verb *current;
 
 static struct {
 	void (*call)(const struct fragi_flags *flags, void *context);
@@ -59,6 +88,35 @@ void ctl_verb_flags(const struct ctl_verb *verb,
 	listener.call = NULL;
 }
 
+/*
+ * Whether a command line that was refused asks for documents: the flags before the wrong one have
+ * been read, and those behind it not.
+ */
+static bool wants_json(const struct fragi_flags *flags, int argc, char **argv)
+{
+	const char *variable = getenv("FRAG_OUTPUT");
+	bool has_output = false;
+
+	for (size_t i = 0; i < flags->count; i++)
+		has_output |= strcmp(flags->flags[i].name, "output") == 0;
+	for (int i = 1; has_output && i < argc && strcmp(argv[i], "--") != 0; i++) {
+		bool is_flag = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
+
+		if (strcmp(argv[i], "-ojson") == 0 || strcmp(argv[i], "--output=json") == 0 ||
+		    (is_flag && i + 1 < argc && strcmp(argv[i + 1], "json") == 0))
+			return true;
+	}
+	return has_output && variable != NULL && strcmp(variable, "json") == 0;
+}
+
+static void print_verb_help(const struct fragi_flags *flags)
+{
+	struct fragi_flags own = *flags;
+
+	own.example = current != NULL ? current->example : NULL;
+	fragi_flags_help(&own, stdout);
+}
+
 bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common, int argc,
 	       char **argv, struct fragi_texts *operands, int *rest, int *out_exit)
 {
@@ -73,13 +131,17 @@ bool ctl_begin(const struct fragi_flags *flags, const struct ctl_common *common,
 	r = fragi_flags_parse(flags, argc, argv, operands, rest, &err);
 	if (r < 0) {
 		fragi_log_choose_format();
-		fragi_log_print("%s: %s\n", flags->program,
-				err.text[0] != '\0' ? err.text : frag_strerror(r));
-		*out_exit = r == -ENOMEM ? CTL_FAILED : CTL_USAGE;
+		if (wants_json(flags, argc, argv))
+			ctl_fail_as_documents();
+		if (r == -ENOMEM)
+			*out_exit = ctl_fail(CTL_FAILED, "out of memory");
+		else
+			*out_exit = ctl_refuse(flags->program, "%s",
+					       err.text[0] != '\0' ? err.text : frag_strerror(r));
 		return false;
 	}
 	if (common->help)
-		fragi_flags_help(flags, stdout);
+		print_verb_help(flags);
 	else if (common->version)
 		printf("fragctl %s\n", FRAG_VERSION);
 	fragi_log_init(common->verbose - common->quiet);
@@ -119,13 +181,31 @@ int ctl_check_name(const char *name, const char *program)
 
 static void print_help(FILE *out)
 {
-	fputs("usage: fragctl VERB [flags]\n\nRuns and inspects frag applications, and controls those of a driver.\n\n",
+	const char *group = NULL;
+
+	fputs("usage: fragctl VERB [flags]\n\nRuns and inspects frag applications, and controls those of a driver.\n",
 	      out);
+	for (size_t i = 0; i < FRAG_COUNT_OF(verbs) && verbs[i].headline != NULL; i++) {
+		if (verbs[i].group != group)
+			fprintf(out, "\n%s:\n", verbs[i].group);
+		group = verbs[i].group;
+		fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].headline);
+	}
+	fputs("\n`fragctl VERB --help` describes a verb and its flags. `fragctl --version` prints the\n"
+	      "version. ls and ps are list, delete is stop.\n",
+	      out);
+}
+
+/* NULL: there is none of that name */
+static const struct ctl_verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(aliases); i++)
+		if (strcmp(aliases[i].name, name) == 0)
+			name = aliases[i].verb;
 	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++)
-		if (verbs[i].headline != NULL)
-			fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].headline);
-	fputs("\n`fragctl VERB --help` describes a verb and its flags. `fragctl --version` prints the version.\n",
-	      out);
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
 }
 
 static int refuse_verb(const char *name)
@@ -146,6 +226,32 @@ static int refuse_verb(const char *name)
 			fragi_advise(advice, sizeof(advice), name, "verbs", names, count));
 }
 
+static int run_verb(const char *name, int argc, char **argv)
+{
+	current = find_verb(name);
+	if (current == NULL)
+		return refuse_verb(name);
+	if (current->run == NULL)
+		return ctl_fail(CTL_USAGE, "%s is not built yet", name);
+	return current->run(argc, argv);
+}
+
+/* `fragctl help [VERB]` */
+static int help(const char *verb)
+{
+	char *argv[] = {(char *)(uintptr_t)verb, (char *)(uintptr_t) "--help", NULL};
+
+	if (verb != NULL)
+		return run_verb(verb, 2, argv);
+	print_help(stdout);
+	return CTL_OK;
+}
+
+static bool is_any(const char *word, const char *a, const char *b, const char *c)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	fragi_standard_fds_open();
@@ -153,21 +259,11 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return CTL_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
-		print_help(stdout);
-		return CTL_OK;
-	}
-	if (strcmp(argv[1], "--version") == 0) {
+	if (is_any(argv[1], "help", "--help", "-h"))
+		return help(argv[2]);
+	if (is_any(argv[1], "version", "--version", "-V")) {
 		printf("fragctl %s\n", FRAG_VERSION);
 		return CTL_OK;
 	}
-	for (size_t i = 0; i < FRAG_COUNT_OF(verbs); i++) {
-		if (strcmp(verbs[i].name, argv[1]) != 0)
-			continue;
-		if (verbs[i].run == NULL)
-			return ctl_fail(CTL_USAGE, "%s is not built yet", argv[1]);
-		return verbs[i].run(argc - 1, argv + 1);
-	}
-	return refuse_verb(argv[1]);
+	return run_verb(argv[1], argc - 1, argv + 1);
 }

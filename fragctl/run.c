@@ -129,6 +129,7 @@ int ctl_run(int argc, char **argv)
 	const struct fragi_flag table[] = {
 		CTL_GRAPH_FLAGS(options.graph),
 		{.name = "output",
+		 .letter = 'o',
 		 .value = "table|json",
 		 .help = "the summary on stdout; default table",
 		 .text = &output},

@@ -135,9 +135,11 @@ static void put_more(const struct fw_reply *reply)
 
 static void put_application(struct ctl_table *table, const struct fw_application_row *app)
 {
+	char names[CTL_NAMES_SIZE];
+
 	ctl_table_row(table, &applications, app);
 	if (app->missing[0] != '\0')
-		ctl_table_note(table, "    waits for %s", app->missing);
+		ctl_table_note(table, "    waits for %s", ctl_service_names(app->missing, names));
 	if (app->adopted)
 		ctl_table_note(table, "    adopted: it ran already when driverd started");
 }
@@ -183,14 +185,14 @@ static void put_hosts(struct ctl_table *table, const void *arg)
 
 void ctl_service_print_hosts(const struct fw_application_row *app)
 {
-	char age[32];
+	char age[32], names[CTL_NAMES_SIZE];
 
 	printf("%s: %s%s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
 	       app->name, app->state, app->adopted ? " (adopted)" : "",
 	       ctl_age(app->age_ns, age, sizeof(age)), app->run, app->epoch, app->delivered,
 	       app->started_by[0] != '\0' ? ", started by " : "", app->started_by);
 	if (app->missing[0] != '\0')
-		printf("waits for %s\n", app->missing);
+		printf("waits for %s\n", ctl_service_names(app->missing, names));
 	if (app->host_count == 0)
 		return;
 	ctl_table_print(stdout, &hosts, put_hosts, app);

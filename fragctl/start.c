@@ -61,9 +61,18 @@ static int pack(struct start *start, struct fw_start_app *command, void **out_pa
 	return CTL_OK;
 }
 
+static bool all_are_drained(const struct fw_reply *reply)
+{
+	for (uint32_t i = 0; i < reply->worker_count; i++)
+		if (!reply->workers[i].drained)
+			return false;
+	return reply->worker_count > 0 && reply->more == 0;
+}
+
 /* One for which there is no place waits, maybe for long. */
 static int tell_what_is_missing(struct ctl_driver *driver, uint64_t run)
 {
+	char names[CTL_NAMES_SIZE];
 	struct fw_message *reply;
 	int code = ctl_service_state(driver, &reply);
 
@@ -72,10 +81,17 @@ static int tell_what_is_missing(struct ctl_driver *driver, uint64_t run)
 	for (uint32_t i = 0; i < reply->reply.application_count; i++) {
 		const struct fw_application_row *app = &reply->reply.applications[i];
 
-		if (app->run == run && app->missing[0] != '\0')
+		if (app->run != run || app->missing[0] == '\0')
+			continue;
+		if (all_are_drained(&reply->reply))
+			ctl_complain(
+				"%s waits for a worker for %s: all are drained; `fragctl drain %s --undo` ends that for one",
+				app->name, ctl_service_names(app->missing, names),
+				reply->reply.workers[0].name);
+		else
 			ctl_complain(
 				"%s waits for a worker for %s; `fragctl explain %s` shows why, and it starts as soon as there is one",
-				app->name, app->missing, app->name);
+				app->name, ctl_service_names(app->missing, names), app->name);
 	}
 	fw_message_free(reply);
 	return CTL_OK;
@@ -145,6 +161,7 @@ int ctl_start(int argc, char **argv)
 		 .value = "FILE",
 		 .help = "with --wait: also writes the summary, as JSON, into a file",
 		 .text = &start.output.file},
+		CTL_TIMEOUT_FLAG(start.driver),
 		CTL_DRIVER_FLAGS(start.driver),
 		CTL_COMMON_FLAGS(common),
 	};

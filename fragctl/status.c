@@ -35,8 +35,9 @@ static int show_summary(struct status *status, const char *name, uint64_t run)
 	if (!status->json && outcome->outcome.left_out != 0)
 		printf("and %u operators and flows more, which the driver has not kept\n",
 		       outcome->outcome.left_out);
+	code = outcome->outcome.summary.result == FRAGI_SUMMARY_FAILED ? CTL_FAILED : CTL_OK;
 	fw_message_free(outcome);
-	return CTL_OK;
+	return code;
 }
 
 static int show_one(struct status *status, const struct fw_reply *reply, const char *name)

@@ -89,3 +89,12 @@ $(RUN_MODULE): $(RUNNER_OBJ) $(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO) r
 		$(filter %.o %.a,$^) -L$(B)/lib -lfrag $(UV_LIBS) \
 		$(PROTOBUF_LIBS) $(call rpath,../..) -o $@
 all: $(RUN_MODULE)
+# What fragctl opens for --key-file.
+TLS_MODULE := $(B)/lib/frag/modules/tls.so
+$(B)/obj/fragctl/tls/%.o: ALL_CFLAGS += $(DAEMON_INC)
+$(TLS_MODULE): $(B)/obj/fragctl/tls/module.o $(WIRE_A) $(LIBFRAG_SO) fragctl/tls/module.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=fragctl/tls/module.map \
+		$(filter %.o %.a,$^) -L$(B)/lib -lfrag $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) \
+		$(call rpath,../..) -o $@
+all: $(TLS_MODULE)

@@ -16,8 +16,11 @@ class Help:
     """What a program prints for --help."""
 
     def __init__(self, text):
-        usage, self.headline, rest = text.split("\n\n", 2)
-        self.usage = usage.split(" ", 2)[2]
+        text, _, self.example = text.partition("\nExample:\n  ")
+        usage, headline, rest = text.split("\n\n", 2)
+        self.headline = headline.replace("\n", " ")
+        self.usage = re.sub(r"\n +", " ", usage).split(" ", 2)[2]
+        rest = re.sub(r"\n {45}", " ", rest)  # a long text goes on below its begin
         # (letter, name, value, help); the value is empty for a switch
         self.flags = re.findall(r"^  (?:-(\w), |    )--([\w-]+)(?: (\S+))? +(\S.*)$", rest, re.M)
 
@@ -96,6 +99,8 @@ def command_page(help_text, verbs, exit_codes):
         usage = parsed.usage.partition(" ")[2] if parsed.usage.startswith(verb + " ") else parsed.usage
         out += [".SH %s" % verb.upper(), "\\fBfragctl %s\\fR %s" % (verb, roff(usage)), ".PP", roff(parsed.headline),
                 *options(parsed.flags)]
+        if parsed.example:
+            out += [".PP", "Example:", ".PP", "\\fB%s\\fR" % roff(parsed.example.strip())]
     return "\n".join(out) + "\n" + end(exit_codes, [], "driverd(8), workerd(8)")
 
 

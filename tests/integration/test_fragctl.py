@@ -812,6 +812,51 @@ class Usage(Fragctl):
                   "fragctl: --address is of a driver or worker; give --driver, --worker or both, or leave it out to "
                   "run everything here")
 
+    def test_help_of_every_verb(self):
+        """At most 100 columns, with an example that is of the verb."""
+        overview = self.fragctl("help")
+        self.assertEqual(overview.wait(), 0)
+        for group in ("Build:", "Run:", "Operate:"):
+            self.assertIn("\n%s\n" % group, overview.stdout)
+        verbs = re.findall(r"^  (\w+) ", overview.stdout, re.M)
+        self.assertEqual(len(verbs), 21)
+        for verb in verbs:
+            p = self.fragctl("help", verb)
+            self.assertEqual(p.wait(), 0)
+            self.assertIn("\nExample:\n  fragctl %s" % verb, p.stdout)
+            self.assertEqual([line for line in p.stdout.splitlines() if len(line) > 100], [])
+        self.says(["help", "rnu"], 2, 'fragctl: unknown verb "rnu"; did you mean "run"?')
+
+    def test_names_that_people_know_from_elsewhere(self):
+        for word, program in (("ls", "list"), ("ps", "list"), ("delete", "stop")):
+            p = self.fragctl(word, "--help")
+            self.assertEqual(p.wait(), 0)
+            self.assertIn("usage: fragctl %s " % program, p.stdout)
+        p = self.fragctl("version")
+        self.assertEqual((p.wait(), p.stdout[:8]), (0, "fragctl "))
+        self.says(["inspect", "replayer"], 2, 'fragctl: unknown type "replayer"; did you mean "video_replayer"?')
+        self.says(["run", "ping_tx ! ping_rx"], 2,
+                  'fragctl run: there is no file "ping_tx ! ping_rx"; a graph in a line stands behind -e: '
+                  "fragctl run -e 'ping_tx ! ping_rx'")
+
+    def test_escape_bytes_of_the_command_line_are_not_printed(self):
+        for words in (["x\x1b[31m"], ["list", "--x\x1b[31m"], ["validate", "x\x1b[31m"]):
+            p = self.fragctl(*words)
+            self.assertIn("x?[31m", (p.wait(), p.stderr)[1])
+            self.assertNotIn("\x1b", p.stderr)
+
+    def test_inspect_finds_types_of_library_folders(self):
+        folder, name = cluster.TEST_PLUGINS, "dial"
+        self.env.pop("FRAG_LIBRARY_PATH", None)
+        p = self.fragctl("inspect", name)
+        self.assertEqual((p.wait(), p.stdout), (2, ""))
+        self.assertIn('fragctl: unknown type "dial"', p.stderr)
+        p = self.fragctl("inspect", name, "--library-path", folder)
+        self.assertEqual((p.wait(), p.stderr), (0, ""))
+        self.env["FRAG_LIBRARY_PATH"] = folder
+        p = self.fragctl("inspect", name, "-o", "json")
+        self.assertEqual((p.wait(), json.loads(p.stdout)["types"][0]["name"]), (0, name))
+
     def test_help_and_version(self):
         for args in (["--help"], ["run", "--help"], ["validate", "-h"], ["inspect", "--help"], ["--version"],
                      ["run", "--version"]):

@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import signal
+import time
 import unittest
 
 import cluster
@@ -193,6 +194,63 @@ class Service(ServiceTest):
                 failure = self.document(self.fails(code, sentence, *verb, "-o", "json"))
                 self.assertEqual((failure["failure"]["code"], failure["exit_code"]), (name, code))
                 self.assertIn(sentence, failure["failure"]["sentence"])
+
+    def test_a_wrong_flag_is_a_document(self):
+        for words in (("-o", "json"), ("--output", "json"), ("--output=json",), ("-ojson",)):
+            failure = self.document(self.fails(2, "unknown flag --nope", "list", "--nope", *words))
+            self.assertEqual((failure["failure"]["code"], failure["exit_code"]), ("usage", 2))
+        self.assertEqual(self.fails(2, "unknown flag --nope", "list", "--nope", "-o", "table"), "")
+
+    def test_a_verb_gives_up_after_its_timeout(self):
+        self.serve()
+        failure = self.document(self.fails(4, "gave up after 200ms (--timeout)", "start", self.short, "--timeout",
+                                           "200ms", "-o", "json"))
+        self.assertEqual((failure["failure"]["code"], failure["exit_code"]), ("wait_timeout", 4))
+        self.assertEqual(self.application("short")["state"], "waiting")
+        self.fails(2, '--timeout "3" is not a valid time', "stop", "short", "--timeout", "3")
+        self.ok("stop", "short", "--timeout", "20s")
+
+    def test_stop_all_of_many(self):
+        """More than a driver takes requests for between two beats."""
+        self.serve()
+        for i in range(70):
+            self.ctl("start", self.short, "--name", "a%d" % i, "--timeout", "1ms")
+        self.wait_until("all", lambda: len(self.json("list")["applications"]) == 70)
+        self.assertEqual(len(self.ok("stop", "--all").splitlines()), 70)
+        self.assertEqual(self.json("list")["applications"], [])
+
+    def test_a_follower_that_was_paused_goes_on(self):
+        self.serve()
+        follower = self.start("fragctl", "events", "--follow")
+        self.ctl("start", self.short, "--timeout", "300ms")
+        follower.wait_line(" start +short", "stdout")
+        follower.signal(signal.SIGSTOP)
+        time.sleep(5)  # a peer that is not heard for 3 s is lost
+        follower.signal(signal.SIGCONT)
+        follower.wait_line("lost the driver at .*; connects again")
+        self.ok("stop", "short")
+        follower.wait_line(" stopped +short", "stdout")
+        follower.signal(signal.SIGINT)
+        follower.wait()
+
+    def test_since_and_a_fragment_that_there_is_not(self):
+        self.serve(workers=("a",))
+        self.ok("start", self.endless)
+        self.assertIn("worker_joined", self.ok("events", "--since", "1h"))
+        self.assertEqual(self.ok("events", "--since", "0s"), "")
+        self.fails(2, '--since "5" is not a time', "logs", "stream", "--since", "5")
+        self.fails(2, "stream has no fragment fragment3", "logs", "stream/fragment3")
+        self.ok("logs", "stream/fragment1")
+        self.ok("stop", "stream")
+
+    def test_status_of_what_has_failed(self):
+        self.serve(workers=("a",))
+        lacking = self.write("lacking.yaml", SHORT.replace("arguments", "extensions: [libnothing.so]\narguments"))
+        self.fails(3, "libnothing.so", "start", lacking, "--name", "lacking")
+        code, p = self.ctl("status", "lacking")
+        self.assertEqual(code, 1, p.stdout + p.stderr)
+        self.ok("start", self.short, "--wait")
+        self.ok("status", "short")
 
     def test_a_start_timeout(self):
         self.serve()
