@@ -336,7 +336,7 @@ Test(spec, a_scheduler_has_all_its_settings)
 		"app.yaml:4:117: app.scheduler: a core of pin_cores \"x\" is not a whole number from 0 to 8191\n"
 		"app.yaml:4:139: app.scheduler: stop_on_deadlock \"2\" is neither true nor false\n"
 		"app.yaml:4:149: app.scheduler: clock lacks type; give it realtime, manual or synthetic\n"
-		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning, clock\n");
+		"app.yaml:4:153: app.scheduler: unknown key \"thread\"; did you mean \"worker_thread_number\"?\n");
 }
 
 Test(spec, an_operator_has_all_its_settings)

@@ -456,7 +456,7 @@ Test(timing, mistakes_in_the_text_are_refused_all_at_once)
 		"test.yaml:9:47: app.p: align.timeout \"soon\" is not a valid duration; write for example 10ms, 2s or 30hz\n"
 		"test.yaml:9:53: app.p: unknown key \"widow\"; did you mean \"window\"?\n"
 		"test.yaml:11:17: app.p.a: latest_within needs an age; add for example `age: 50ms`\n"
-		"test.yaml:11:41: app.p.a: missing \"reuse\" is not known; valid: wait, skip, reuse_last, default\n"
+		"test.yaml:11:41: app.p.a: missing \"reuse\" is not known; did you mean \"reuse_last\"?\n"
 		"test.yaml:12:17: app.p.b: take \"lates_within\" is not known; did you mean \"latest_within\"?\n"
 		"test.yaml:12:36: app.p.b: age \"50\" has no unit; write for example 50s\n"
 		"test.yaml:12:64: app.p.b: a default is only used with `missing: default`\n"
