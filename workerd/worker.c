@@ -111,9 +111,10 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 	r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 	if (r == 0) {
 		launch.saved_fd = saved_fd;
-		launch.writer = (struct wrk_writer){action->message->create.application,
-						    action->message->create.fragments,
-						    action->message->create.fragment_count};
+		if (launch.is_signed)
+			launch.writer = (struct wrk_writer){action->message->create.application,
+							    action->message->create.fragments,
+							    action->message->create.fragment_count};
 		r = wrk_process_start(worker->loop, action->host, &launch, &process_ops, worker,
 				      out_process, err);
 		if (launch.confine != NULL)

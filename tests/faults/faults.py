@@ -173,7 +173,7 @@ class Run(world.World):
             self.assertEqual(codes[0], summary["exit_code"])
             self.assertTrue(any(codes), "it ended early, and no exit code tells it")
             # Where memory is short for the driver itself, it no longer knows the flows.
-            if summary["flows"] or summary.get("failure", {}).get("code") != "out_of_memory":
+            if summary.get("flows") or summary.get("failure", {}).get("code") != "out_of_memory":
                 self.assert_truth(summary)
 
 

@@ -192,7 +192,7 @@ class Adopted(ServiceTest):
         summary = self.json("status", "counted")
         self.assertEqual((summary["result"], summary["flows"][0]["delivered"]), ("done", 300))
         self.nothing_is_lost(summary)
-        summary = self.json("status", "killed")
+        summary = self.failed("killed")
         self.assertEqual(summary["result"], "failed")
         self.assertIn("was killed: signal 9", summary["failure"]["sentence"])
         flow = summary["flows"][0]

@@ -130,7 +130,7 @@ class Ucx(Causes):
             with self.subTest(variable=variable):
                 err = self.refused(variable)
                 self.assertRegex(err, "error driver causes: " + reason)
-                self.assertRegex(err, r"debug ucx: UCX: .*few")
+                self.assertRegex(err, r"debug ucx causes/f[12]: UCX: .*few")
                 self.assertNotRegex(err, self.LINE)
 
     def test_it_prints_itself_when_the_user_sets_its_level(self):

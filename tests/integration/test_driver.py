@@ -389,11 +389,11 @@ class StateFolder(cluster.ClusterTest):
         return prefix
 
     def test_a_full_disk_is_told(self):
-        full = self.in_a_mount('mount -t tmpfs -o size=8k frag "$0"', '! head -c 9999 /dev/zero >"$0/rest"')
+        full = self.in_a_mount('mount -t tmpfs -o size=8k,mode=755 frag "$0"', '! head -c 9999 /dev/zero >"$0/rest"')
         self.assertRegex(self.refused(*full), "cannot keep state in %s: No space left on device; make room there" % self.state)
 
     def test_a_read_only_disk_is_told(self):
-        read_only = self.in_a_mount('mount -t tmpfs -o ro frag "$0"')
+        read_only = self.in_a_mount('mount -t tmpfs -o ro,mode=755 frag "$0"')
         self.assertRegex(self.refused(*read_only), "cannot keep state in %s: Read-only file system; give" % self.state)
 
 

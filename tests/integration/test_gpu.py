@@ -170,7 +170,7 @@ class Between(Gpu):
         self.assertNotIn("tensor 20", r.stderr)
         self.assertIn('a.tx: cannot emit on port "out" in tick 1: a tensor cannot be copied from '
                       "its GPU to be sent", r.stderr)
-        self.assertRegex(r.stderr, r"gpu: a tensor of 2048 bytes cannot be copied from its GPU: "
+        self.assertRegex(r.stderr, r"gpu \S+: a tensor of 2048 bytes cannot be copied from its GPU: "
                                    r"GPU 0 .*: cuMemcpyAsync .*: CUDA_ERROR_ILLEGAL_ADDRESS")
 
     @unittest.skipUnless(os.path.exists(os.path.join(FAKE, "ucx_cuda.so")), "built without UCX")

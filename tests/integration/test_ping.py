@@ -79,7 +79,7 @@ class Stream(Streams):
         for w in workers:
             self.assertEqual(w.wait(), 0, w.stderr)
             self.assertRegex(w.stderr,
-                             r"debug edge: endpoint to host \d, epoch \d+, over shm: connecting -> ready\n")
+                             r"debug edge \S+: endpoint to host \d, epoch \d+, over shm: connecting -> ready\n")
 
     def test_one_output_here_and_elsewhere(self):
         here = '      rx: {type: truth_rx, parameters: {file: "%(folder)s/here"}}\n    flows: [tx.out -> rx.in]\n'

@@ -87,6 +87,12 @@ class ServiceTest(cluster.ClusterTest):
     def json(self, *args):
         return self.document(self.ok(*args, "-o", "json"))
 
+    def failed(self, name):
+        """The summary of an application that has failed, for which status exits with 1."""
+        code, p = self.ctl("status", name, "-o", "json")
+        self.assertEqual(code, 1, p.stdout + p.stderr)
+        return self.document(p.stdout)
+
     def document(self, text):
         """A document that is as one of the two schemas says."""
         value = json.loads(text)
@@ -380,7 +386,7 @@ class Kept(ServiceTest):
         """Nothing starts, all runs on, and what happens meanwhile is written when there is room."""
         os.mkdir(self.state)
         prefix = ("unshare", "--map-root-user", "--mount", "sh", "-c",
-                  'mount -t tmpfs -o size=2m frag "$0" && exec "$@"', self.state)
+                  'mount -t tmpfs -o size=2m,mode=755 frag "$0" && exec "$@"', self.state)
         probe = self.start("/bin/sh", "-c", "true", prefix=prefix)
         if probe.wait() != 0:
             self.skipTest("no mount namespaces here: " + probe.stderr)

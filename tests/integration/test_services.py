@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services of an application over several hosts, and what their failures look like."""
 import os
+import re
 import signal
 import unittest
 
@@ -27,7 +28,7 @@ class Services(cluster.ClusterTest):
         return run
 
     def calls(self, run):
-        return [line[5:] for line in run.stderr.splitlines() if line.startswith("hub: ")]
+        return re.findall(r"(?m)^\S+(?: and \d+ more)?: hub: (.*)$", run.stderr)
 
     def test_the_example_in_one_process(self):
         p = self.start("fragctl", "run", "--output", "json", os.path.join(EXAMPLES, "services", "app.yaml"))

@@ -176,7 +176,7 @@ class Swap(ServiceTest):
         self.run_chain()
         self.ctl("swap", "chain", "relay", "--library", "libmark3_crash.so", "--probation", "0s")
         self.wait_until("the end", lambda: self.application("chain") is None)
-        self.assertIn("SIGSEGV", self.json("status", "chain")["failure"]["sentence"])
+        self.assertIn("SIGSEGV", self.failed("chain")["failure"]["sentence"])
 
     def test_a_host_that_has_to_leave_its_worker_goes_with_the_old_library(self):
         """The worker stops before it has heard of the swap, so the new library is never prepared."""
