@@ -44,7 +44,7 @@ QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 ndebug:
 	@mk/deps.sh
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 \
-		$(if $(filter tests/unit/,$(ONLY)),unit-programs,tests)
+		$(if $(filter tests/unit/,$(ONLY)),all unit-programs,tests)
 	@python3 tests/run.py --build build-ndebug --again $(AGAIN) $(if $(ONLY),--only $(ONLY))
 asan:
 	@mk/deps.sh

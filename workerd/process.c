@@ -447,11 +447,11 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 	p->arg = arg;
 	p->lines.line = on_line;
 	p->lines.arg = p;
-	p->lines.writer = launch->writer.application != NULL ? &p->writer : NULL;
+	p->lines.writer = &p->writer;
 	p->lines.rate = launch->line_rate;
 	p->child = launch->ops;
 	p->exit_fd = p->group_fd = -1;
-	r = p->lines.writer != NULL ? wrk_writer_copy(&launch->writer, &p->arena, &p->writer) : 0;
+	r = wrk_writer_copy(&launch->writer, &p->arena, &p->writer);
 	if (r == 0)
 		r = wrk_page_init(&p->page);
 	if (r < 0)

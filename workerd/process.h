@@ -38,8 +38,8 @@ struct wrk_launch {
 		*confine;         /* its group_fd is taken; NULL: it may do what this process may */
 	int saved_fd;             /* for what operators save, borrowed; 0: nobody keeps it */
 	bool keeps_stdin;         /* operators read this process's stdin, else /dev/null */
-	bool is_signed;           /* its lines name who wrote them: this process serves others */
-	struct wrk_writer writer; /* of its lines; borrowed; application NULL: nobody is named */
+	bool names_plain;         /* as in struct wrk_writer */
+	struct wrk_writer writer; /* of its lines; borrowed */
 	uint32_t line_rate;       /* of its lines, a second; 0: no limit */
 };
 

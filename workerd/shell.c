@@ -265,7 +265,7 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 	if (r < 0)
 		return r;
 	*out_launch = (struct wrk_launch){.ops = &wrk_spawn_process,
-					  .is_signed = true,
+					  .names_plain = true,
 					  .program = shell->program,
 					  .environment = wrk_environment_make(&environment, arena),
 					  .confine = &shell->rights.confine,

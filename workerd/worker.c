@@ -111,10 +111,9 @@ static int start_process(struct wrk_worker *worker, const struct wrk_action *act
 	r = worker->ops->launch(worker->arg, action->message, &arena, &launch, err);
 	if (r == 0) {
 		launch.saved_fd = saved_fd;
-		if (launch.is_signed)
-			launch.writer = (struct wrk_writer){action->message->create.application,
-							    action->message->create.fragments,
-							    action->message->create.fragment_count};
+		launch.writer = (struct wrk_writer){
+			action->message->create.application, action->message->create.fragments,
+			action->message->create.fragment_count, launch.names_plain};
 		r = wrk_process_start(worker->loop, action->host, &launch, &process_ops, worker,
 				      out_process, err);
 		if (launch.confine != NULL)

@@ -25,7 +25,7 @@ int wrk_writer_copy(const struct wrk_writer *from, struct fragi_arena *arena,
 		if (fragments[i] == NULL)
 			return -ENOMEM;
 	}
-	*out_writer = (struct wrk_writer){application, fragments, from->count};
+	*out_writer = (struct wrk_writer){application, fragments, from->count, from->names_plain};
 	return 0;
 }
 
@@ -101,7 +101,8 @@ size_t wrk_writer_sign(const struct wrk_writer *writer, const char *line, size_t
 	struct fragi_span rest = {shown, length};
 
 	fragi_log_line_parse(shown, length, &parsed);
-	if (writer != NULL && length > 0 && (is_of_daemon(&parsed) || !is_of(writer, &parsed))) {
+	if (writer != NULL && length > 0 && (writer->names_plain || parsed.time.length != 0) &&
+	    (is_of_daemon(&parsed) || !is_of(writer, &parsed))) {
 		if (parsed.time.length != 0) {
 			used = add_head(&parsed, shown, out, used);
 			rest = parsed.message;

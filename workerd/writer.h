@@ -2,6 +2,7 @@
 #ifndef WRK_WRITER_H
 #define WRK_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <base/arena.h>
@@ -14,6 +15,7 @@ struct wrk_writer {
 	const char *application;
 	const char *const *fragments;
 	size_t count;
+	bool names_plain; /* lines that have not the log's form are named too */
 };
 
 /* The longest line that wrk_writer_sign makes, its NUL included. */
@@ -26,7 +28,8 @@ int wrk_writer_copy(const struct wrk_writer *from, struct fragi_arena *arena,
 /*
  * Writes to out how a line of a host is logged: bytes that are no text (escape sequences, control
  * characters, what is not UTF-8) are shown as \xNN, and in front stands who wrote it, unless the
- * line says so itself. A line in the log's form keeps its time, level and topic; a daemon's topic
+ * line says so itself, or is a plain one and names_plain is not set, as where a person runs the
+ * application in their terminal. A line in the log's form keeps its time, level and topic; a daemon's topic
  * becomes "host". What does not fit is cut. Returns the length.
  * - writer: NULL: nobody is named
  */

@@ -158,6 +158,9 @@ class Run(world.World):
             self.assertNotEqual(codes[0], 0, "no summary")
             return
         summary = self.summary(self.d)
+        if "flows" not in summary:  # fragctl failed before it had an application
+            self.assertNotEqual(codes[0], 0, "exit codes")
+            return
         self.assert_balanced(summary)
         if summary["result"] == "done":
             # All went well but what came after: the summary may have nowhere to go.

@@ -236,7 +236,10 @@ class ForgedLines(Logs):
     def test_of_fragctl_run(self):
         run = self.start("fragctl", "run", self.app, "--", "--raw", self.RAW)
         self.assertEqual(run.wait(), 0, run.stderr)
-        self.check(run.stderr)
+        self.assertRegex(run.stderr, self.SHOWN[0])
+        self.assertRegex(run.stderr, r"(?m)^plain$")  # a person's own output is as it was written
+        self.assertRegex(run.stderr, r"(?m)^\\x1b\[2J\\x1b\]0;title\\x07$")
+        self.assertNotIn("\x1b", run.stderr)
 
     def test_a_flood_is_limited_in_rate(self):
         d = self.driver(self.app, app_args=("--lines", "50000"))

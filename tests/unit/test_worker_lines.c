@@ -156,7 +156,9 @@ Test(worker_lines, lines_that_nobody_reads_are_dropped_and_counted)
 }
 
 static const char *const fragments[] = {"f1", "f2"};
-static const struct wrk_writer of_one = {"app", fragments, 1}, of_two = {"app", fragments, 2};
+static const struct wrk_writer of_one = {"app", fragments, 1, true},
+			       of_two = {"app", fragments, 2, true},
+			       of_run = {"app", fragments, 1, false};
 
 #define NOW "2026-11-27T03:24:30.123Z "
 
@@ -196,6 +198,10 @@ Test(worker_lines, each_line_says_who_wrote_it)
 	cr_expect_str_eq(line, "app/f1 and 1 more: text");
 	wrk_writer_sign(&of_two, "f2.op: text", 11, line);
 	cr_expect_str_eq(line, "f2.op: text");
+	wrk_writer_sign(&of_run, "text", 4, line);
+	cr_expect_str_eq(line, "text", "a person's own output is as it was written");
+	wrk_writer_sign(&of_run, of_f1[11].written, strlen(of_f1[11].written), line);
+	cr_expect_str_eq(line, of_f1[11].logged, "but nothing passes for a daemon's");
 }
 
 Test(worker_lines, escapes_are_shown_and_not_sent)
