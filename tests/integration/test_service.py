@@ -85,7 +85,9 @@ class ServiceTest(cluster.ClusterTest):
         return p.stdout
 
     def json(self, *args):
-        return self.document(self.ok(*args, "-o", "json"))
+        code, p = self.ctl(*args, "-o", "json")
+        self.assertIn(code, (0, 1) if args[0] == "status" else (0,), p.stdout + p.stderr)  # 1: it has failed
+        return self.document(p.stdout)
 
     def failed(self, name):
         """The summary of an application that has failed, for which status exits with 1."""
