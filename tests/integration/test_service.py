@@ -86,7 +86,8 @@ class ServiceTest(cluster.ClusterTest):
 
     def json(self, *args):
         code, p = self.ctl(*args, "-o", "json")
-        self.assertIn(code, (0, 1) if args[0] == "status" else (0,), p.stdout + p.stderr)  # 1: it has failed
+        codes = (0, 1) if args[0] == "status" else (0,)  # 1: it has failed
+        self.assertIn(code, codes, p.stdout + p.stderr)
         return self.document(p.stdout)
 
     def failed(self, name):
