@@ -33,8 +33,8 @@ static void show_running(const struct frag_op *op, uint64_t running)
 void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback)
 {
 	show_running(current.op, 0);
-	current.callback = callback;
-	current.op = op;
+	__atomic_store_n(&current.callback, callback, __ATOMIC_RELAXED);
+	__atomic_store_n(&current.op, op, __ATOMIC_RELAXED);
 	show_running(op, 1);
 	if (op != NULL)
 		fragi_call_begin(op->subject, callback, op->watchdog_ns);

@@ -112,7 +112,7 @@ struct frag_op {
 /*
  * The operator whose callback the calling thread runs: for the prefix of its output and for crash
  * reports. The caller of a callback sets it before and clears op afterwards. It may be read in a
- * signal handler.
+ * signal handler, and atomically by another thread when that one has died (sched/alive.c).
  */
 struct fragi_current {
 	const struct frag_op *op; /* NULL: none */

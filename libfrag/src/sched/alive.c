@@ -47,7 +47,9 @@ bool fragi_sched_find_lost(struct fragi_sched *sched, struct fragi_sched_lost *o
 		if (syscall(SYS_tgkill, getpid(), a->tid, 0) == 0 || errno != ESRCH)
 			continue;
 		is_found = true;
-		*out = (struct fragi_sched_lost){a->current->op, a->current->callback};
+		*out = (struct fragi_sched_lost){
+			__atomic_load_n(&a->current->op, __ATOMIC_RELAXED),
+			__atomic_load_n(&a->current->callback, __ATOMIC_RELAXED)};
 	}
 	pthread_mutex_unlock(&lock);
 	if (is_found && out->op == NULL) /* none of an operator's callbacks: nobody can be named */

@@ -59,7 +59,7 @@ struct fragi_current *fragi_exec_current(void)
 {
 	struct fragi_current *current = fragi_current();
 
-	current->callback = FRAGI_CALL_COMPUTE;
+	__atomic_store_n(&current->callback, FRAGI_CALL_COMPUTE, __ATOMIC_RELAXED);
 	return current;
 }
 

@@ -419,10 +419,10 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	atomic_store_explicit(&row->ticks, tick->number, memory_order_relaxed);
 	if (__builtin_expect(exec->watches_ticks, 0))
 		fragi_exec_tick_begins(exec);
-	/* volatile: a signal handler of this thread reads it */
-	*(const struct frag_op *volatile *)&current->op = exec->op;
+	/* A signal handler of this thread reads it, and alive.c when the thread has died. */
+	__atomic_store_n(&current->op, exec->op, __ATOMIC_RELAXED);
 	r = exec->compute(exec->self, tick);
-	*(const struct frag_op *volatile *)&current->op = NULL;
+	__atomic_store_n(&current->op, NULL, __ATOMIC_RELAXED);
 	end = fragi_stamp();
 	*out_end = end;
 	if (__builtin_expect((r | exec->op->err.code) != 0, 0))
