@@ -31,7 +31,8 @@ join
 ndebug make -s ndebug ONLY=tests/unit/
 asan make -s asan SHARE=1/2
 call-sites make -s faults
-tsan make -s tsan SHARE=2/2'
+tsan make -s tsan SHARE=2/2
+nodes make -s nodes ONLY=OneMachine'
 	;;
 nightly)
 	goal_s=9000
