@@ -154,6 +154,13 @@ struct drv_turn {
 	struct drv_app *next; /* in the list of the core */
 };
 
+/* What the work of a state comes to. */
+enum drv_work {
+	DRV_WAITS,   /* nothing is left to do before something wakes the application */
+	DRV_AGAIN,   /* it is to be looked at in the next step */
+	DRV_CHANGED, /* the next state follows */
+};
+
 struct drv_app {
 	struct drv_core *core;
 	uint64_t id; /* the shell's */
@@ -199,6 +206,8 @@ struct drv_app {
 };
 
 /* app.c: an application, and what is recorded about it */
+/* Progress is shown in a while, if anybody sees it. */
+void drv_app_progress_later(struct drv_app *app);
 extern const struct fragi_machine drv_app_machine;
 /*
  * run: its number; 0: the next one. It fails, and begins nothing, when its graph is wrong. Returns
@@ -237,44 +246,6 @@ void drv_app_stop(struct drv_app *app, int signal); /* signal 0: an operator ask
 void drv_app_stop_at_once(struct drv_app *app, int signal);
 /* Whether every host has come at least as far; one that is gone has come furthest. */
 bool drv_app_all_at(const struct drv_app *app, enum drv_host_state state);
-
-/* suspicion.c */
-/* A host reports that it lost the data link to a peer. */
-void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event);
-/* A host could not be wired; most often because a peer has ended, which is then the cause. */
-void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
-/* The peer has ended as it was to: a link to it that was lost needs no other cause. */
-void drv_suspicion_clear(const struct drv_host *peer);
-/* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
-void drv_suspicion_judge(struct drv_app *app);
-
-/* decide.c */
-/* What the work of a state comes to. */
-enum drv_work {
-	DRV_WAITS,   /* nothing is left to do before something wakes the application */
-	DRV_AGAIN,   /* it is to be looked at in the next step */
-	DRV_CHANGED, /* the next state follows */
-};
-/* All that are awake decide; those with nothing left to look at sleep from then on. */
-void drv_decide(struct drv_core *core);
-/* Progress is shown in a while, if anybody sees it. */
-void drv_app_progress_later(struct drv_app *app);
-
-/* start.c: from waiting for workers to hosts */
-/*
- * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
- * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
- */
-int drv_start_place(struct drv_app *app);
-void drv_start_log_missing(struct drv_app *app);
-/* Gives the workers back what the fragments of the application require, and detaches its hosts. */
-void drv_start_release(struct drv_app *app);
-/* The present phase, or the whole start, took too long: that is the cause. */
-void drv_start_overdue(struct drv_app *app);
-void drv_start_timed_out(struct drv_app *app);
-
-/* rest.c */
-bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
 
 static inline const char *drv_app_name(const struct drv_app *app)
 {

@@ -82,6 +82,12 @@ struct drv_host {
 	bool noted_no_memory; /* it was logged why it shares none */
 };
 
+/* process.c */
+/* The request that leads to a goal, for sentences: "PREPARE". */
+const char *drv_goal_request(enum drv_goal goal);
+/* How far a host has come that has reached the goal. */
+enum drv_host_state drv_goal_reached(enum drv_goal goal);
+
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
 void drv_host_move(struct drv_host *host, enum drv_host_state to);
@@ -100,6 +106,15 @@ void drv_host_lost(struct drv_host *host);
  */
 bool drv_host_lose_some(struct drv_session *session, const char *why);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
+
+/* What the host knows of its worker is that of another one from now on. Returns 0 or -ENOMEM. */
+int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
+/* Whether a process answers PREPARE as the one before did. */
+bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
+/* The worker ends as it was told to: what a stop would start there is not started any more. */
+void drv_host_leave(const struct drv_session *session);
+/* The other end of an edge of the host. */
+struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
 
 /* Whether its next process may run on another worker when it has failed. */
 static inline bool drv_migrates(const struct drv_host *host)

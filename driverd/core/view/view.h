@@ -60,4 +60,7 @@ int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *a
 void drv_view_route(const struct drv_app *app, const struct fragi_spec_flow *flow,
 		    const struct fragi_spec_end *to, struct fw_route_row *out);
 
+/* report.c: fills app->summary. Returns 0, -EAGAIN (call it again in the next step), -ENOMEM. */
+int drv_report(struct drv_app *app);
+
 #endif

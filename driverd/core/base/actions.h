@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_ACTIONS_H
+#define DRV_ACTIONS_H
+
+#include <base/log.h>
+#include <driverd/core/base/timer.h>
+#include <driverd/core/core.h>
+#include <wire/message.h>
+
+/* A part of state.h: what a step returns. */
+struct drv_core;
+struct drv_session;
+
+/*
+ * actions.c: what a step returns. Memory that is short for the list of actions itself is remembered
+ * there, and is the end of the core; any other is the end of one application, or of one session.
+ */
+void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subject,
+	     const char *format, ...) FRAG_PRINTF(4, 5);
+void drv_emit(struct drv_core *core, const struct drv_action *action);
+const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
+/* The same, but `fragctl logs` does not show it: it has come in another way. */
+void drv_log_again(struct drv_core *core, enum fragi_log_level level, const char *subject,
+		   const char *format, ...) FRAG_PRINTF(4, 5);
+/* Sends message to the session's peer; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
+int drv_send(struct drv_session *session, struct fw_message *message);
+void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns);
+/* Closes a connection after what was sent on it has left. */
+void drv_close(struct drv_core *core, uint64_t connection);
+
+#endif

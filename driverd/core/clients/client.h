@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_CLIENT_H
+#define DRV_CLIENT_H
+
+#include <wire/message.h>
+
+/* A part of state.h: what clients ask for. */
+struct drv_app;
+struct drv_core;
+struct drv_session;
+
+/* client.c: takes a message of a client's session, which may end by it */
+void drv_client_message(struct drv_session *client, struct fw_message *message);
+/* A beat: it may ask again. The session may end by what it has asked before. */
+void drv_client_beat(struct drv_session *client);
+
+/* explain.c */
+void drv_explain(struct drv_session *client, const struct fw_message *message);
+
+/* command.c */
+void drv_command_start(struct drv_session *client, const struct fw_message *message);
+void drv_command_stop(struct drv_session *client, const struct fw_message *message);
+/* The application is kept: who asked for it hears so. */
+void drv_command_accepted(struct drv_app *app);
+/* It ended before that. */
+void drv_command_refused(struct drv_app *app);
+/* Starts what has ended and is to start anew. */
+void drv_command_restart(struct drv_core *core);
+
+#endif

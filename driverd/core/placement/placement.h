@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_PLACEMENT_H
+#define DRV_PLACEMENT_H
+
+#include <base/arena.h>
+#include <driverd/core/placement/place.h>
+#include <wire/message.h>
+
+/* A part of state.h: which worker runs what. */
+struct drv_app;
+struct drv_core;
+struct drv_host;
+struct drv_session;
+
+/* start.c: from waiting for workers to hosts */
+/*
+ * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
+ * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
+ */
+int drv_start_place(struct drv_app *app);
+void drv_start_log_missing(struct drv_app *app);
+/* Gives the workers back what the fragments of the application require, and detaches its hosts. */
+void drv_start_release(struct drv_app *app);
+/* The present phase, or the whole start, took too long: that is the cause. */
+void drv_start_overdue(struct drv_app *app);
+void drv_start_timed_out(struct drv_app *app);
+
+/* What an application takes of workers. */
+/* A worker's share of what the fragment, or each of a host's, requires; sign -1: given back. */
+void drv_start_take_share(const struct drv_app *app, size_t fragment, struct drv_session *session,
+			  int64_t sign);
+void drv_start_take_shares(const struct drv_host *host, struct drv_session *session, int64_t sign);
+/* That share, where the application has not taken it: of one fragment, of those of a host. */
+void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
+		       int64_t sign);
+void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign);
+/*
+ * What placement looks at, for so many fragments. session_of: of each worker. Returns -ENOMEM, or
+ * 0.
+ */
+int drv_start_workers(struct drv_core *core, size_t fragments,
+		      struct drv_place_worker **out_workers, int **out_session_of,
+		      size_t *out_count);
+
+/* where.c */
+/*
+ * Why no other process can go on for the host, on whichever worker; NULL: one can. In the arena of
+ * the step.
+ */
+const char *drv_where_keeps_process(const struct drv_host *host);
+/* The same for one on another worker. */
+const char *drv_where_obstacle(const struct drv_host *host);
+/* Whether its worker shares memory with those hosts with which its flows need that. */
+bool drv_where_may_stay(const struct drv_host *host);
+/*
+ * Finds the worker that takes the host over; its place says why, or why there is none (out_session
+ * NULL), in the arena. Returns 0 or -ENOMEM.
+ */
+int drv_where(const struct drv_host *host, struct fragi_arena *arena,
+	      struct drv_session **out_session, struct drv_place *out_place);
+
+/* drain.c */
+void drv_drain(struct drv_session *client, const struct fw_message *message);
+bool drv_drain_is(const struct drv_core *core, const char *worker);
+/* An earlier driver has kept that. Returns 0 or -ENOMEM. */
+int drv_drain_restore(struct drv_core *core, const char *worker);
+void drv_drain_fini(struct drv_core *core);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_SESSION_H
+#define DRV_SESSION_H
+
+#include <base/arena.h>
+#include <base/machine.h>
+#include <driverd/core/base/timer.h>
+#include <driverd/core/core.h>
+#include <text/spec.h>
+#include <wire/message.h>
+
+/* A part of state.h: sessions of workers and clients. */
+struct drv_ended;
+struct drv_host;
+struct drv_log_watch;
+
+struct drv_session {
+	struct drv_core *core;
+	uint64_t connection;
+	uint64_t
+		number; /* counts up, for people: whoever knows the id is half way to the session */
+	uint64_t id;    /* random */
+	/*
+	 * What the worker brings when it comes back. Like the id it is good for as long as this
+	 * process lives, so a core file of it holds nothing that is still of use.
+	 */
+	uint8_t secret[FW_SECRET_BYTES];
+	uint64_t keeper; /* connection of its worker's keeper; 0: none */
+	enum drv_session_state state;
+	enum fw_role role; /* a client is given no fragments */
+	uint32_t minor;    /* of its protocol */
+	uint32_t requests; /* of a client, since the last beat */
+	struct fw_message
+		*deferred; /* of a client: it waits for the next beat; owned; NULL: none */
+	const char *who;   /* of a client: "user alice", "key tablet" */
+	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
+	struct {
+		uint64_t run, seq;
+		enum fw_milestone until;
+	} await;
+	struct {
+		uint64_t seq;  /* of its WATCH; 0: it follows nothing */
+		uint64_t last; /* the event that it has got last */
+	} watch;
+	struct drv_log_watch *log_watch; /* the lines that it is shown; owned; NULL: none */
+	struct fragi_arena arena;        /* of the texts below */
+	const char *name;                /* as the driver calls it */
+	const char *peer;
+	const char *const *fragments;
+	uint32_t fragment_count;
+	const char *worker_address, *node, *clock, *memory, *no_memory;
+	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
+	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS]; /* used: that its fragments require */
+	int64_t load;                                    /* as in struct drv_place_worker */
+	const char *const *labels;
+	uint32_t label_count;
+	bool is_reporting;            /* what it ran while the driver was away, until REPORTED */
+	size_t report_bytes;          /* of the graphs of what it has reported */
+	uint32_t to_report, reported; /* hosts: that it may still report; that wait to be adopted */
+	bool is_drained;              /* it is given no more fragments */
+	const char *no_limits;        /* why it cannot enforce limits; empty: it can */
+	int64_t placed;               /* fragments of all applications */
+	/* that name this session, and the list of them in the order in which they came to it */
+	uint32_t hosts;
+	struct drv_host *first_host, **last_host;
+	/* lease.c: the time in its last BEAT, and when that came */
+	int64_t lease_sent_ns, lease_heard_ns;
+	uint64_t told_end;                /* of which run it heard the end last */
+	struct drv_session *next_waiting; /* of a client that waits: the next one */
+	const char *dropped; /* why it is lost at the end of the event; NULL: it is not */
+	struct drv_session *next_dropped;
+	uint64_t seq;                /* of the last message sent */
+	int64_t joined_ns, heard_ns; /* when it said HELLO, and something last */
+	struct drv_timer beat;
+};
+
+/* session.c: the sessions of workers and clients */
+extern const struct fragi_machine drv_session_machine;
+struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
+/* The session that the peer has proven to know by its secret; NULL: none. */
+struct drv_session *drv_session_named(const struct drv_core *core, const struct fw_hello *hello);
+void drv_session_move(struct drv_session *session, enum drv_session_state to);
+const char *drv_session_role(const struct drv_session *session); /* "client", "worker" */
+enum fragi_log_level drv_session_event_level(const struct drv_session *session);
+int drv_session_insert(struct drv_core *core, struct drv_session *session); /* 0 or -ENOMEM */
+void drv_session_remove(struct drv_session *session);                       /* and frees it */
+void drv_session_destroy(struct drv_session *session);
+/* It is lost when the event is recorded, or the step ends. why: of the step's arena */
+void drv_session_drop(struct drv_session *session, const char *why);
+/* Answers a command of a client. failure: NULL: none */
+void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
+			const struct fw_failure *failure);
+/* Takes one row of a reply, of that text, from the items of the step; false: none is left. */
+bool drv_session_take_row(struct drv_core *core, const char *text);
+/* Answers a HELLO with REFUSED. */
+void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *hello, enum fragi_failure code,
+			const char *sentence);
+
+/* refuse.c: the client, the log and the events get the sentence */
+void drv_refuse_command(struct drv_session *client, const struct fw_message *command,
+			const char *name, enum fragi_failure code, const char *sentence);
+/* There is no application of that name that runs. */
+void drv_refuse_unknown(struct drv_session *client, const struct fw_message *command,
+			const char *name);
+/* The same, where it is known how it ended (NULL: it is not). again: it was to start anew */
+void drv_refuse_ended(struct drv_session *client, const struct fw_message *command,
+		      const char *name, const struct drv_ended *ended, bool again);
+
+#endif
