@@ -61,7 +61,7 @@ class Pools(cluster.ClusterTest):
                               timeout=cluster.PATIENCE_S)
 
     def warnings(self, text):
-        return re.findall(r"warn +graph(?: \S+)?: (.*)", text)
+        return re.findall(r"warn +graph(?: \S+(?: and \d+ more)?)?: (/.*)", text)
 
     def need(self, app):
         """The number of blocks that the warning about a pool of one asks for."""
