@@ -59,9 +59,9 @@ struct drv_host {
 	struct drv_process now;
 	struct drv_process next;                 /* prepared beside now; session NULL: none is */
 	struct drv_host *next_there, **at_there; /* in the list of the session of now */
-	const char *worker; /* its name, also when it is gone; in the app's arena */
+	const char *worker;                      /* its name, also when it is gone */
 	const char *node, *clock, *memory, *no_memory;
-	void *texts;              /* these, if they are not of its first worker; owned */
+	void *texts;              /* holds these; owned; NULL: there was no memory for them */
 	const char *first_memory; /* of its first worker: how its flows travel follows from it */
 	char *name;               /* "fragment1, fragment2" */
 	uint32_t *fragments;      /* indices in the spec */

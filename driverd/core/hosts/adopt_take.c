@@ -184,11 +184,6 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 		.now.asked = DRV_GOAL_RUNNING,
 		.now.is_adopted = true,
 		.now.session = session,
-		.worker = fragi_arena_strdup(&app->arena, session->name),
-		.node = fragi_arena_strdup(&app->arena, session->node),
-		.clock = fragi_arena_strdup(&app->arena, session->clock),
-		.memory = fragi_arena_strdup(&app->arena, session->memory),
-		.no_memory = fragi_arena_strdup(&app->arena, session->no_memory),
 		.first_memory = fragi_arena_strdup(&app->arena, first_memory(create, session)),
 		.name = name_of(app, create),
 		.fragments = fragi_arena_alloc(&app->arena,
@@ -215,6 +210,7 @@ static int take_host(struct drv_app *app, struct drv_reported *reported)
 	}
 	memcpy(app->keys.data, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->keys.variables, create->variables_key, FW_VARIABLES_KEY_BYTES);
+	(void)drv_host_take_texts(host, session); /* make_whole sees it */
 	if (!make_whole(host) || take_past(host, reported) < 0)
 		return -ENOMEM;
 	return drv_lease_adopt(host, session, host->now.epoch);

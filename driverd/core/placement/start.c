@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/alloc.h>
 #include <base/strmap.h>
 
 /*
@@ -51,17 +52,9 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 		.now.has_begun = true,
 		.on_failure = &fragment->on_failure,
 		.now.session = session,
-		.worker = fragi_arena_strdup(&app->arena, session->name),
-		.node = fragi_arena_strdup(&app->arena, session->node),
-		.clock = fragi_arena_strdup(&app->arena, session->clock),
-		.memory = fragi_arena_strdup(&app->arena, session->memory),
-		.no_memory = fragi_arena_strdup(&app->arena, session->no_memory),
+		.first_memory = fragi_arena_strdup(&app->arena, session->memory),
 	};
-	host->first_memory = host->memory;
-	return host->worker != NULL && host->node != NULL && host->clock != NULL &&
-			       host->memory != NULL && host->no_memory != NULL
-		       ? host
-		       : NULL;
+	return host->first_memory != NULL && drv_host_take_texts(host, session) == 0 ? host : NULL;
 }
 
 /* Which fragment runs in which host; name_bytes: room for each host's name. */
@@ -205,6 +198,8 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 
 static void forget_hosts(struct drv_app *app)
 {
+	for (uint32_t i = 0; i < app->host_count; i++)
+		fragi_free(app->hosts[i].texts);
 	app->host_count = app->hosts_in[DRV_HOST_PLACED] = 0;
 	for (size_t f = 0; f < app->spec->fragment_count; f++)
 		app->fragments[f].host = NULL;
