@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/applications/source.h>
-#include <driverd/core/hosts/adopt.h>
-#include <driverd/core/clients/apply.h>
-#include <driverd/core/applications/parameter.h>
-#include <driverd/core/hosts/swap.h>
 
 #include <assert.h>
 #include <errno.h>

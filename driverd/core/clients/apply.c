@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/applications/source.h>
 #include <driverd/core/clients/apply.h>
-
 #include <driverd/core/clients/difference.h>
-#include <driverd/core/applications/parameter.h>
 
 #include <errno.h>
 #include <signal.h>

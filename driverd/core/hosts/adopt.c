@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/applications/source.h>
 #include <driverd/core/hosts/adopt.h>
-#include <driverd/core/clients/apply.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,6 @@
 #include <driverd/core/applications/source.h>
 #include <driverd/core/hosts/swap.h>
 
-#include <driverd/core/clients/apply.h>
-#include <driverd/core/applications/parameter.h>
-
 #include <errno.h>
 #include <string.h>
 

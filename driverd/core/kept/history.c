@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/hosts/adopt.h>
+#include <driverd/core/state.h>
 
 #include <errno.h>
 #include <stdarg.h>

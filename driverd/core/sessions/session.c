@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/base/lines.h>
 #include <driverd/core/state.h>
 
 #include <assert.h>
