@@ -581,6 +581,16 @@ static inline void forget_requests(struct world *w, uint64_t last)
 			;
 }
 
+/* How the receiver of two_run crashes, and a graph that starts it again then. */
+#define CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
+static const char restarting[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}}\n"
+	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
+
 /* f1 on a sends to f2 on b, and what that took is forgotten. */
 static inline void two_run(struct world *w, const char *text)
 {

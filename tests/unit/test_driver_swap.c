@@ -3,7 +3,6 @@
 
 /* A swap replaces a library of a fragment while the application runs. */
 #define CLIENT 50
-#define CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
 
 static const char graph[] = "frag: 1\n"
 			    "application: app\n"

@@ -3,16 +3,6 @@
 
 /* What can be seen of an application while it runs; driver_world.h checks that it balances. */
 
-#define CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
-
-static const char restarting[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}}\n"
-	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
-
 static const struct drv_app *the_app(const struct world *w)
 {
 	cr_assert_eq(w->core->app_count, 1);
