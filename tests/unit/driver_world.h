@@ -582,8 +582,8 @@ static inline void forget_requests(struct world *w, uint64_t last)
 }
 
 /* How the receiver of two_run crashes, and a graph that starts it again then. */
-#define CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
-static const char restarting[] =
+#define RX_CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
+static const char receiver_restarts[] =
 	"frag: 1\n"
 	"application: app\n"
 	"fragments:\n"

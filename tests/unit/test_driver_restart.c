@@ -5,14 +5,14 @@
 
 static void restarting_runs(struct world *w)
 {
-	two_run(w, restarting);
+	two_run(w, receiver_restarts);
 }
 
 /* The receiver dies, having counted so many of the messages. */
 static void receiver_dies(struct world *w, uint64_t delivered)
 {
 	say_stats(w, 2, 2, true, 0, delivered);
-	say_exit(w, 2, 2, 139, 11, CRASH);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
 }
 
 /* It is asked for anew, and comes as far as being prepared. */
@@ -75,7 +75,7 @@ WORLD_TEST(driver_restart, a_host_that_dies_is_started_again_and_its_neighbour_i
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 	assert_has(w->json, "\"sent\": 20, \"delivered\": 17");
 	assert_has(w->json, "\"lost\": 3, \"in_flight\": 0, \"exact\": true");
-	assert_has(w->json, "\"lost_because\": \"" CRASH "\"");
+	assert_has(w->json, "\"lost_because\": \"" RX_CRASH "\"");
 	assert_has(w->json, "\"epoch\": 2, \"restarts\": 1");
 }
 
@@ -84,7 +84,7 @@ WORLD_TEST(driver_restart, the_tokens_of_its_edges_are_new, world_init)
 	uint8_t before[FW_TOKEN_BYTES];
 	const struct fw_message *m;
 
-	app(w, restarting);
+	app(w, receiver_restarts);
 	both_come(w);
 	say_prepared(w, 1, 1, "f1", true);
 	say_prepared(w, 2, 2, "f2", false);
@@ -117,7 +117,7 @@ WORLD_TEST(driver_restart, more_failures_than_its_intensity_are_that_of_the_appl
 	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
 	cr_expect_str_eq(
 		w->reason,
-		"f2 on worker b failed again after 2 restarts within 60.0 s, as many as its on_failure allows; the first time: " CRASH);
+		"f2 on worker b failed again after 2 restarts within 60.0 s, as many as its on_failure allows; the first time: " RX_CRASH);
 	assert_has(w->json, "\"code\": \"host_crashed\"");
 }
 
@@ -350,7 +350,7 @@ WORLD_TEST(driver_restart, a_failure_while_the_application_stops_is_its_failure,
 {
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 	receiver_dies(w, 5);
-	assert_has(w->errors, CRASH);
+	assert_has(w->errors, RX_CRASH);
 }
 
 WORLD_TEST(driver_restart, a_worker_that_is_gone_starts_nothing, restarting_runs)
@@ -385,7 +385,7 @@ Test(driver_restart, what_is_wired_may_have_received_something_before_it_was_sta
 
 WORLD_TEST(driver_restart, fragments_that_want_something_else_get_hosts_of_their_own, world_init)
 {
-	app(w, restarting);
+	app(w, receiver_restarts);
 	hello(w, 1, "a", NULL);
 	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE));
 	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE));

@@ -222,7 +222,7 @@ Test(driver_swap, a_failure_within_probation_brings_the_old_library_back)
 	new_runs(&w);
 	pass_beating(&w, 9 * 1000 * MS, 1, 2);
 	forget_requests(&w, 2);
-	say_exit(&w, 2, 2, 139, 11, CRASH);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
 	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
 	create = taken(&w, 2, FW_HOST_CREATE);
 	cr_assert_not_null(create, "%s", w.log);
@@ -230,7 +230,7 @@ Test(driver_swap, a_failure_within_probation_brings_the_old_library_back)
 	cr_expect_not(create->create.is_beside);
 	cr_expect(has_set(create, "swap:f2/libold.so=libold.so"));
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
-	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " CRASH);
+	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
 	world_fini(&w);
 }
 
@@ -251,7 +251,7 @@ Test(driver_swap, a_failure_after_probation_is_the_failure_of_the_application)
 
 	new_runs(&w);
 	pass_beating(&w, 11 * 1000 * MS, 1, 2);
-	say_exit(&w, 2, 2, 139, 11, CRASH);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
 	world_fini(&w);
 }
@@ -264,7 +264,7 @@ Test(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_library)
 	swap_begins(&w, graph);
 	new_is_prepared(&w);
 	speaking_epoch[2] = 2;
-	say_exit(&w, 2, 2, 139, 11, CRASH);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
 	answer = taken(&w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
 	cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
@@ -434,10 +434,10 @@ Test(driver_swap, a_probation_goes_on_on_another_worker)
 	cr_expect(has_set(create, "swap:f2/libold.so=libnew.so"));
 	runs_on_c(&w, create->epoch);
 	forget_requests(&w, 2);
-	say_exit(&w, 3, 2, 139, 11, CRASH);
+	say_exit(&w, 3, 2, 139, 11, RX_CRASH);
 	create = taken(&w, 3, FW_HOST_CREATE);
 	cr_assert_not_null(create, "%s", w.log);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
-	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " CRASH);
+	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
 	world_fini(&w);
 }

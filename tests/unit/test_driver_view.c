@@ -133,13 +133,13 @@ Test(driver_view, what_waited_in_a_host_that_died_is_lost_at_once)
 {
 	struct world w;
 
-	two_run(&w, restarting);
+	two_run(&w, receiver_restarts);
 	say_stats(&w, 1, 1, false, 20, 0);
 	receiver_counts(&w, true, 15, 12); /* 3 wait there, and 5 are on the way */
 	assert_flow(&w, 20, 12, 0, 8, true);
-	say_exit(&w, 2, 2, 139, 11, CRASH);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
 	assert_flow(&w, 20, 12, 3, 5, true);
-	cr_expect_str_eq(flow_of(&w, 0).lost_because, CRASH);
+	cr_expect_str_eq(flow_of(&w, 0).lost_because, RX_CRASH);
 	cr_expect_eq(flow_of(&w, 0).lost_at_least, 3);
 	runs_again(&w, 2);
 	assert_flow(&w, 20, 12, 3, 5, true);
@@ -150,7 +150,7 @@ Test(driver_view, what_waited_in_a_host_that_died_is_lost_at_once)
 	assert_flow(&w, 20, 14, 3, 3, true);
 	cr_expect_eq(drv_view_delivered(the_app(&w)), 14);
 	receiver_counts(&w, true, 4, 3);
-	say_exit(&w, 2, 2, 139, 11, CRASH);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
 	assert_flow(&w, 20, 15, 4, 1, true);
 	world_fini(&w);
 }
@@ -160,11 +160,11 @@ Test(driver_view, counts_that_are_missing_are_not_assumed)
 	for (int reported = 0; reported < 2; reported++) {
 		struct world w;
 
-		two_run(&w, restarting);
+		two_run(&w, receiver_restarts);
 		say_stats(&w, 1, 1, false, 20, 0);
 		if (reported)
 			receiver_counts(&w, false, 15, 12);
-		say_exit(&w, 2, 2, 139, 11, CRASH); /* without its last counts */
+		say_exit(&w, 2, 2, 139, 11, RX_CRASH); /* without its last counts */
 		assert_flow(&w, 20, reported ? 12 : 0, 0, reported ? 8 : 20, false);
 		runs_again(&w, 2);
 		receiver_counts(&w, false, 2, 2);
@@ -199,7 +199,7 @@ Test(driver_view, counts_that_were_overwritten_are_not_used)
 {
 	struct world w;
 
-	two_run(&w, restarting);
+	two_run(&w, receiver_restarts);
 	say_stats(&w, 1, 1, false, 20, 0);
 	receiver_counts(&w, false, 15, 12);
 	receiver_counts(&w, false, 15, 11);
@@ -208,7 +208,7 @@ Test(driver_view, counts_that_were_overwritten_are_not_used)
 	receiver_counts(&w, false, 16, 13);
 	assert_flow(&w, 20, 0, 0, 20, false);
 	receiver_counts(&w, true, 16, 14);
-	say_exit(&w, 2, 2, 139, 11, CRASH);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
 	runs_again(&w, 2);
 	receiver_counts(&w, false, 3, 3); /* of another page, which is believed */
 	assert_flow(&w, 20, 3, 0, 17, false);
@@ -312,7 +312,7 @@ Test(driver_view, operators_and_flows_of_a_host_are_sums_of_its_processes)
 	cr_expect(inner.exact && inner.lost == 0);
 	cr_expect_str_eq(inner.edge, "inproc");
 	say_counts(&w, true, (uint64_t[]){12, 3, 8}, 12, 8);
-	say_exit(&w, 1, 1, 139, 11, CRASH);
+	say_exit(&w, 1, 1, 139, 11, RX_CRASH);
 	inner = flow_of(&w, 0);
 	cr_expect(inner.sent == 12 && inner.delivered == 8 && inner.lost == 4, "%llu",
 		  (unsigned long long)inner.lost);
