@@ -4,7 +4,7 @@
 
 usage: table.py names KIND            prints the names of its rows
        table.py title KIND NAME       prints what the mistake is
-       table.py get KIND NAME KEY     prints the values of KEY: test, seeds
+       table.py get KIND NAME KEY     prints the values of KEY: test
        table.py plant KIND NAME TREE  makes the mistake in the sources below TREE
        table.py mend KIND NAME TREE   takes it out again
 
@@ -17,9 +17,9 @@ A row:
     +	if (false)
 
 The name and what the mistake is; perhaps `test: NAME`, which must fail (else one of the feature's
-tests must), or `seeds: ARGUMENTS` for the simulator; then one edit or several: the file, and lines
-that begin with `-` (taken away), `+` (added) or a space (kept). The kept lines and those taken away
-are the old text, which must occur exactly once in the file; keep no more lines than that needs.
+tests must); then one edit or several: the file, and lines that begin with `-` (taken away), `+`
+(added) or a space (kept). The kept lines and those taken away are the old text, which must occur
+exactly once in the file; keep no more lines than that needs.
 Lines that begin with # are comments.
 """
 import os
@@ -27,7 +27,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KEYS = ("test", "seeds")
+KEYS = ("test",)
 KEPT = ".planted"  # appended to the name of a file: what it was before
 KINDS = ("features", "fuzz", "oracle", "races", "sim")
 

@@ -71,7 +71,7 @@ static void check_missing(struct sim *sim, const struct sim_app *app, const stru
 		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from,
 			 said->to);
 	/* What the last counts of an end would say is not assumed where epochs are summed up. */
-	if (!sim_restart_was_made(app) && !(sim->leases && app->excused) &&
+	if (!sim_restart_was_made(app) && !(sim->is.leases && app->excused) &&
 	    (missing < truth->lost || missing > truth->lost + bound))
 		sim_fail(sim, "ledger",
 			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
@@ -146,7 +146,7 @@ static void check_flow(struct sim *sim, const struct sim_app *app,
 	check_missing(sim, app, flow, said, &truth);
 	/* A driver that comes back may not know whether a host that ended went on elsewhere. */
 	if (exact && !said->exact &&
-	    !((sim->leases || sim_move_was_made(app)) && sim->driver.incarnation > 1))
+	    !((sim->is.leases || sim_move_was_made(app)) && sim->driver.incarnation > 1))
 		sim_fail(sim, "ledger", "%s: %s -> %s is called inexact", app->name, said->from,
 			 said->to);
 	if (exact || said->exact)
@@ -183,7 +183,7 @@ static void check_operators(struct sim *sim, const struct sim_app *app, uint32_t
  */
 static bool last_counts_are_missing(const struct sim *sim, const struct sim_app *app)
 {
-	int64_t kill_ns = SIM_KILL_NS - (sim->leases ? SIM_KILL_NS / 100 : 0);
+	int64_t kill_ns = SIM_KILL_NS - (sim->is.leases ? SIM_KILL_NS / 100 : 0);
 
 	return app->state == DRV_APP_KILLING && sim->quiet_ns > sim->now_ns - SIM_KILL_NS &&
 	       (sim->now_ns - app->state_since_ns >= kill_ns ||

@@ -21,14 +21,9 @@ static struct {
 	size_t count, capacity;
 } disk;
 
-bool sim_adopt_is_history(const struct sim *sim)
-{
-	return (sim->seed % 8 == 2 || sim->seed % 8 == 3) && sim->seed % 5 != 1;
-}
-
 bool sim_adopt_is_open(const struct sim *sim)
 {
-	return sim->adopts &&
+	return sim->is.adopts &&
 	       sim->now_ns < sim_able_since(&sim->driver.process, sim->driver.started_ns) +
 				     SIM_ADOPT_NS + SIM_S;
 }
@@ -39,8 +34,8 @@ bool sim_adopt_waits(const struct sim *sim, const struct sim_app *app)
 	int64_t since_ns = sim_able_since(&sim->driver.process, app->state_since_ns);
 
 	return sim_adopt_is_open(sim) ||
-	       (sim->adopts && app->state == DRV_APP_WAITING && app->furthest > DRV_APP_WAITING &&
-		sim->now_ns < since_ns + SIM_ADOPT_NS + SIM_S);
+	       (sim->is.adopts && app->state == DRV_APP_WAITING &&
+		app->furthest > DRV_APP_WAITING && sim->now_ns < since_ns + SIM_ADOPT_NS + SIM_S);
 }
 
 static void record_fini(struct sim_record *item)
@@ -342,7 +337,7 @@ void sim_adopt_away(struct sim *sim)
 		return;
 	sim_disturb(sim, back_ns + 3 * SIM_S);
 	/* As at a planned restart. */
-	if (sim->leases && sim_chance(sim, 2) && !sim_is_stopped(sim, &sim->driver.process))
+	if (sim->is.leases && sim_chance(sim, 2) && !sim_is_stopped(sim, &sim->driver.process))
 		sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_LEAVE});
 	sim_driver_die(sim, true);
 	sim->driver_returns = true;
@@ -473,12 +468,12 @@ static void forget_unknown(struct sim *sim)
 
 void sim_adopt_look(struct sim *sim)
 {
-	if (sim->adopts && sim->driver.process.alive && !sim_adopt_is_open(sim))
+	if (sim->is.adopts && sim->driver.process.alive && !sim_adopt_is_open(sim))
 		forget_unknown(sim);
 }
 
 void sim_adopt_end(struct sim *sim)
 {
-	if (sim->adopts && sim->driver.process.alive)
+	if (sim->is.adopts && sim->driver.process.alive)
 		forget_unknown(sim);
 }

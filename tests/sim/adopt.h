@@ -10,7 +10,6 @@
  */
 #define SIM_ADOPT_NS (8 * SIM_S)
 
-bool sim_adopt_is_history(const struct sim *sim);
 /* The driver dies, and comes back. */
 void sim_adopt_away(struct sim *sim);
 void sim_adopt_died(struct sim *sim);

@@ -92,7 +92,7 @@ void sim_check(struct sim *sim)
 		    wrk_core_illegal_moves(sim->workers[i].core) != 0)
 			sim_fail(sim, "moves", "%s made a move that is not in its tables",
 				 sim->workers[i].name);
-	if (sim->leases)
+	if (sim->is.leases)
 		sim_lease_check(sim);
 	if (sim->same_time > SAME_TIME_MAX || sim->event_count > SIM_EVENTS_MAX)
 		sim_fail(sim, "at rest", "%llu events, %llu of them at one moment",
@@ -186,7 +186,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	}
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
-	if (held_for(sim, &app->dead_since_ns, running && dead && !sim->leases) >
+	if (held_for(sim, &app->dead_since_ns, running && dead && !sim->is.leases) >
 	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0))
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
@@ -199,7 +199,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
 			     (app->state == DRV_APP_WAITING && !sim_adopt_is_open(sim) &&
 			      can_be_placed(sim, app) && sim_place_is_certain(sim, app))) >
-	    6 * sim->beat_ns + SIM_S + (sim->leases ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
+	    6 * sim->beat_ns + SIM_S + (sim->is.leases ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",
 			 app->name, drv_app_state_name(app->state));
 }
@@ -335,7 +335,7 @@ void sim_check_look(struct sim *sim)
 	for (uint32_t i = 0; quiet && sim->driver.process.alive && i < sim->apps_given; i++)
 		if (!sim->apps[i].ended)
 			look_at_app(sim, &sim->apps[i]);
-	for (uint32_t i = 0; sim->restarts && i < sim->apps_given; i++) {
+	for (uint32_t i = 0; sim->is.restarts && i < sim->apps_given; i++) {
 		sim_restart_look(sim, &sim->apps[i], quiet && sim->driver.process.alive);
 		sim_apply_look(sim, &sim->apps[i], quiet && sim->driver.process.alive);
 	}
@@ -393,7 +393,7 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 	/* A host that may be started again is not the reason where that was done. */
 	if (app->early_excuse || pid == 0 || app->failed_outside)
 		return;
-	if (sim->adopts && sim->driver.incarnation > 1) /* it may hear of several ends at once */
+	if (sim->is.adopts && sim->driver.incarnation > 1) /* it may hear of several ends at once */
 		return;
 	snprintf(named, sizeof(named), "fraghost %d ", pid);
 	if (strstr(reason, named) == NULL || exit_code != (app->fate_met ? app->fate_exit_code : 1))

@@ -15,11 +15,6 @@
  */
 #define FIRST_CONNECTION (UINT64_C(1) << 40)
 
-static bool is_used(const struct sim *sim)
-{
-	return sim->seed % 5 == 1; /* not where the driver goes away and comes back */
-}
-
 bool sim_client_is_there(const struct sim *sim)
 {
 	return sim->client.is_there && sim->client.incarnation == sim->driver.incarnation;
@@ -124,7 +119,7 @@ static void look_for_late(struct sim *sim)
 
 void sim_client_start(struct sim *sim)
 {
-	if (is_used(sim))
+	if (sim->is.has_client)
 		sim_put(sim, sim->now_ns + sim_between(sim, 0, SIM_S), SIM_EV_CLIENT, 0, 0, 0);
 }
 
@@ -219,7 +214,7 @@ void sim_client_check_source(struct sim *sim, struct sim_host *host,
 	uint32_t values[SIM_FRAGMENTS_MAX] = {0}, applied[SIM_FRAGMENTS_MAX] = {0};
 	struct fragi_source source;
 
-	if (!is_used(sim))
+	if (!sim->is.has_client)
 		return;
 	if (fragi_source_unpack(create->source, create->source_bytes, &source) < 0) {
 		sim_fail(sim, "source", "pid %d got a source that cannot be read", host->pid);
@@ -250,7 +245,7 @@ void sim_client_check_values(struct sim *sim, struct sim_host *host)
 {
 	const uint32_t *values = host->begins_with;
 
-	for (uint32_t i = 0; is_used(sim) && i < host->fragment_count; i++) { /* of its own */
+	for (uint32_t i = 0; sim->is.has_client && i < host->fragment_count; i++) { /* of its own */
 		uint8_t f = host->fragments[i];
 
 		sim_apply_begin(sim, host, f, host->begins_applied[f]);

@@ -51,7 +51,7 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 	for (uint32_t i = 0; i < sim->app_count; i++) {
 		struct sim_app *app = &sim->apps[i];
 
-		if (!app->given || (app->ended && sim->adopts) ||
+		if (!app->given || (app->ended && sim->is.adopts) ||
 		    app->incarnation != sim->driver.incarnation ||
 		    strcmp(app->name, summary->application) != 0)
 			continue;
@@ -85,11 +85,11 @@ static void write_changes(struct sim *sim)
 static void do_persist(struct sim *sim, const struct drv_action *action)
 {
 	sim->disk.wanted = action->change;
-	if (sim->adopts)
+	if (sim->is.adopts)
 		sim_adopt_persist(sim, action);
 	if (action->record.kind == DRV_RECORD_NUMBERS)
 		sim->disk.wanted_epoch = action->record.epoch;
-	if (sim->disk.writing == 0 && !sim->adopts)
+	if (sim->disk.writing == 0 && !sim->is.adopts)
 		write_changes(sim);
 }
 
@@ -119,9 +119,9 @@ void sim_on_synced(struct sim *sim, const struct sim_event *event)
 	} else if (sim->disk.writing_epoch > sim->disk.epoch) {
 		sim->disk.epoch = sim->disk.writing_epoch;
 	}
-	if (sim->adopts)
+	if (sim->is.adopts)
 		sim_adopt_written(sim, event->c, event->b != 0);
-	if (sim->disk.wanted > event->c || (sim->adopts && event->b != 0))
+	if (sim->disk.wanted > event->c || (sim->is.adopts && event->b != 0))
 		write_changes(sim);
 	sim_driver_step(sim, &synced);
 }
@@ -211,7 +211,7 @@ void sim_driver_step(struct sim *sim, struct drv_event *event)
 	for (size_t i = 0; i < driver->actions.count && driver->process.alive && !sim->failed; i++)
 		perform(sim, &driver->actions.items[i]);
 	/* What a step has is written together. */
-	if (sim->adopts && driver->process.alive && sim->disk.writing == 0 &&
+	if (sim->is.adopts && driver->process.alive && sim->disk.writing == 0 &&
 	    sim->disk.wanted > sim->disk.written)
 		write_changes(sim);
 	if (driver->process.alive)
@@ -238,7 +238,7 @@ void sim_on_driver_timer(struct sim *sim, const struct sim_event *event)
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 	if (driver->process.alive &&
 	    drv_core_deadline_ns(driver->core) <= sim_clock(sim, &driver->process)) {
-		if (++driver->spins > (sim->adopts ? 24 : 4)) /* it restores in steps */
+		if (++driver->spins > (sim->is.adopts ? 24 : 4)) /* it restores in steps */
 			sim_fail(sim, "at rest", "the driver's timer is due again and again");
 	} else {
 		driver->spins = 0;
@@ -329,7 +329,7 @@ void sim_driver_start(struct sim *sim)
 		.close_ns = SIM_CLOSE_NS,
 		.kill_ns = SIM_KILL_NS,
 		.keeps_state = sim->disk.is_used,
-		.adopts = sim->adopts,
+		.adopts = sim->is.adopts,
 		.adopt_ns = SIM_ADOPT_NS,
 		.random = random_bytes,
 		.random_arg = sim,
@@ -349,7 +349,7 @@ void sim_driver_start(struct sim *sim)
 		return;
 	}
 	sim_print(sim, "driver", "starts");
-	if (sim->adopts) {
+	if (sim->is.adopts) {
 		sim_adopt_restore(sim);
 		set_timer(sim);
 		return;
@@ -370,9 +370,9 @@ void sim_driver_die(struct sim *sim, bool crashed)
 	for (uint32_t i = 0; i < sim->connection_count; i++)
 		if (sim->connections[i].open[1])
 			sim_close(sim, i, 1, false);
-	if (sim->adopts)
+	if (sim->is.adopts)
 		sim_adopt_died(sim);
-	for (uint32_t i = 0; i < sim->app_count && !sim->adopts; i++) {
+	for (uint32_t i = 0; i < sim->app_count && !sim->is.adopts; i++) {
 		struct sim_app *app = &sim->apps[i];
 
 		if (!app->given || app->ended || app->incarnation != driver->incarnation)

@@ -310,12 +310,12 @@ static void jump_clocks(struct sim *sim, const struct sim_fault *fault)
 	uint32_t count = all_processes(sim, processes);
 
 	/* A lease may be over then, also one that begins just now. */
-	disturb(sim, sim->now_ns, sim->leases, sim->leases);
+	disturb(sim, sim->now_ns, sim->is.leases, sim->is.leases);
 	if (fault->other % 2 == 0 && count > 1)
 		count = 1;
 	for (uint32_t i = 0; i < count; i++)
 		jump(sim, processes[i], fault->for_ns);
-	for (uint32_t i = 0; sim->leases && i < sim->apps_given; i++)
+	for (uint32_t i = 0; sim->is.leases && i < sim->apps_given; i++)
 		sim->apps[i].blows++;
 }
 
@@ -460,7 +460,7 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	struct sim_host *host = some_host(sim, fault->other);
 	const struct sim_host *peer;
 
-	if (sim->restarts && fault->kind >= SIM_FAULT_HOST_CRASH &&
+	if (sim->is.restarts && fault->kind >= SIM_FAULT_HOST_CRASH &&
 	    fault->kind <= SIM_FAULT_HOST_TERM) {
 		harm_one(sim, fault, host);
 	} else {
@@ -518,7 +518,7 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 		if (host == NULL)
 			break;
 		cut_one_way(sim, host->worker, peer->worker, fault->for_ns + sim->dead_ns / 2);
-		if (sim->restarts && sim->blow_fault != 0) /* when that is reported */
+		if (sim->is.restarts && sim->blow_fault != 0) /* when that is reported */
 			sim_put(sim, sim->now_ns + sim->dead_ns - sim_between(sim, 0, 30 * SIM_MS),
 				SIM_EV_FAULT, sim->blow_fault, 0, 0);
 		if (fault->other % 7 > 2)
@@ -681,7 +681,7 @@ void sim_on_fault(struct sim *sim, const struct sim_event *event)
 		sim_adopt_away(sim);
 		break;
 	case SIM_FAULT_DRIVER_CRASH:
-		if (sim->adopts)
+		if (sim->is.adopts)
 			sim_adopt_away(sim);
 		else
 			harm(sim, fault);

@@ -13,13 +13,13 @@
 
 void sim_lease_plan(struct sim *sim, struct sim_on_failure *own)
 {
-	if (sim->leases && own->restarts && !sim_chance(sim, 3))
+	if (sim->is.leases && own->restarts && !sim_chance(sim, 3))
 		own->lease_ns = sim_between(sim, 1, 6) * SIM_S;
 }
 
 uint32_t sim_lease_faults(const struct sim *sim)
 {
-	return sim->leases ? 1 + (uint32_t)(sim->seed / 16 % 3) : 0;
+	return sim->is.leases ? 1 + (uint32_t)(sim->variant % 3) : 0;
 }
 
 enum sim_fault_kind sim_lease_fault(struct sim *sim)
@@ -63,7 +63,7 @@ void sim_on_lease(struct sim *sim, const struct sim_event *event)
 
 void sim_lease_refused(struct sim *sim, const struct fw_message *exit)
 {
-	for (uint32_t i = 0; sim->leases && i < sim->apps_given; i++)
+	for (uint32_t i = 0; sim->is.leases && i < sim->apps_given; i++)
 		if (sim->apps[i].run == exit->run || sim->apps[i].run == 0)
 			sim->apps[i].excused |= strstr(exit->exit.failure.sentence,
 						       "its lease is over already") != NULL;
@@ -108,7 +108,7 @@ static void drift(struct sim_process *process, uint32_t rate)
 
 void sim_lease_drift(struct sim *sim)
 {
-	if (!sim->leases)
+	if (!sim->is.leases)
 		return;
 	drift(&sim->driver.process, (uint32_t)(sim->seed / 7 % RATE_MAX));
 	for (uint32_t i = 0; i < sim->worker_count; i++)
@@ -120,7 +120,7 @@ static bool has_spare(const struct sim *sim)
 {
 	bool found = false;
 
-	if (sim->places || sim->once)
+	if (sim->is.places || sim->once)
 		return false;
 	for (uint32_t w = 0; w < sim->worker_count; w++) {
 		const struct sim_worker *worker = &sim->workers[w];
@@ -142,7 +142,7 @@ void sim_lease_look(struct sim *sim, const struct sim_host *host, bool quiet)
 	int64_t most_ns = own->period_ns + own->lease_ns + own->lease_ns / 50 + sim->dead_ns +
 			  SIM_PREPARE_NS + SIM_WIRE_NS + SIM_START_NS + 3 * SIM_S;
 
-	if (sim->adopts && sim->driver.incarnation > 1)
+	if (sim->is.adopts && sim->driver.incarnation > 1)
 		most_ns += FW_LEASE_AWAY_NS + FW_LEASE_AWAY_NS / 50;
 	if (!quiet || host->app->state != DRV_APP_RUNNING || host->app->ended ||
 	    host->app->stop_requested || host->app->stopped_by_op || !has_spare(sim) ||

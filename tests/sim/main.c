@@ -37,13 +37,25 @@ static void add(struct totals *totals, uint64_t seed, const struct sim_result *r
 		totals->first_failure = seed;
 }
 
-/* Every step-th seed from first on, until one fails. */
-static void run_share(uint64_t first, uint64_t last, uint64_t step, bool keep_going,
-		      struct totals *totals)
+/* The histories that were asked for. */
+struct asked {
+	uint64_t from, runs;
+	const struct sim_kind *kind; /* NULL: of any */
+	uint64_t jobs;
+	bool keeps_going;
+};
+
+/* Runs those of one process, until one fails. */
+static void run_share(const struct asked *asked, uint64_t job, struct totals *totals)
 {
 	struct sim_result result;
+	uint64_t variant;
 
-	for (uint64_t seed = first; seed <= last; seed += step) {
+	for (uint64_t n = 0, seed = asked->from; n < asked->runs; seed++) {
+		if (asked->kind != NULL && sim_kind_of(seed, &variant) != asked->kind)
+			continue;
+		if (n++ % asked->jobs != job)
+			continue;
 		sim_run(seed, NULL, &result);
 		add(totals, seed, &result);
 		if (!result.failed)
@@ -51,7 +63,7 @@ static void run_share(uint64_t first, uint64_t last, uint64_t step, bool keep_go
 		fprintf(stderr, "seed %llu: %s: %s\n  replay: make sim SEED=%llu\n",
 			(unsigned long long)seed, result.invariant, result.failure,
 			(unsigned long long)seed);
-		if (!keep_going)
+		if (!asked->keeps_going)
 			return;
 	}
 }
@@ -71,30 +83,29 @@ static void merge(struct totals *into, const struct totals *one)
 		into->first_failure = one->first_failure;
 }
 
-static int run_many(uint64_t from, uint64_t every, uint64_t runs, uint64_t jobs, bool keep_going)
+static int run_many(const struct asked *asked)
 {
 	struct totals totals = {0}, one;
 	int64_t started_ns = now_ns();
 	int pipes[64][2];
 
-	for (uint64_t j = 0; j < jobs; j++) {
+	for (uint64_t j = 0; j < asked->jobs; j++) {
 		if (pipe(pipes[j]) < 0) {
 			perror("pipe");
 			return 1;
 		}
 		if (fork() == 0) {
 			one = (struct totals){0};
-			run_share(from + j * every, from + (runs - 1) * every, jobs * every,
-				  keep_going, &one);
+			run_share(asked, j, &one);
 			_exit(write(pipes[j][1], &one, sizeof(one)) == (ssize_t)sizeof(one) ? 0
 											    : 1);
 		}
 		close(pipes[j][1]);
 	}
-	for (uint64_t j = 0; j < jobs; j++) {
+	for (uint64_t j = 0; j < asked->jobs; j++) {
 		if (read(pipes[j][0], &one, sizeof(one)) != (ssize_t)sizeof(one)) {
 			fprintf(stderr, "a process of the simulator died\n");
-			totals.first_failure = from;
+			totals.first_failure = asked->from;
 		} else {
 			merge(&totals, &one);
 		}
@@ -138,28 +149,28 @@ static uint64_t number(const char *text, const char *flag)
 
 int main(int argc, char **argv)
 {
-	uint64_t runs = 1000, from = 1, every = 1, jobs = 1;
-	bool keep_going = false;
+	struct asked asked = {.from = 1, .runs = 1000, .jobs = 1};
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--seed") == 0)
 			return run_one(number(argv[i + 1], argv[i]));
 		if (strcmp(argv[i], "--runs") == 0) {
-			runs = number(argv[++i], "--runs");
+			asked.runs = number(argv[++i], "--runs");
 		} else if (strcmp(argv[i], "--from") == 0) {
-			from = number(argv[++i], "--from");
-		} else if (strcmp(argv[i], "--every") ==
-			   0) { /* what a history has follows from it */
-			every = number(argv[++i], "--every");
+			asked.from = number(argv[++i], "--from");
+		} else if (strcmp(argv[i], "--kind") == 0 && i + 1 < argc &&
+			   (asked.kind = sim_kind_named(argv[i + 1])) != NULL) {
+			i++;
 		} else if (strcmp(argv[i], "--jobs") == 0) {
-			jobs = number(argv[++i], "--jobs");
+			asked.jobs = number(argv[++i], "--jobs");
+			asked.jobs = asked.jobs < 64 ? asked.jobs : 64;
 		} else if (strcmp(argv[i], "--keep-going") == 0) {
-			keep_going = true;
+			asked.keeps_going = true;
 		} else {
 			fprintf(stderr,
-				"usage: sim --seed N | --runs N [--from SEED] [--every N] [--jobs N] [--keep-going]\n");
+				"usage: sim --seed N | --runs N [--from SEED] [--kind NAME] [--jobs N] [--keep-going]; kind.c lists the kinds\n");
 			return 2;
 		}
 	}
-	return run_many(from, every, runs, jobs < 64 ? jobs : 64, keep_going);
+	return run_many(&asked);
 }

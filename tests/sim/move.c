@@ -142,11 +142,6 @@ bool sim_move_was_made(const struct sim_app *app)
 	return false;
 }
 
-bool sim_move_is_history(const struct sim *sim)
-{
-	return sim->seed % 16 == 3 || sim->seed % 16 == 9 || sim->seed % 32 == 10;
-}
-
 void sim_move_plan(struct sim *sim,
 		   void (*add)(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns))
 {
@@ -154,7 +149,7 @@ void sim_move_plan(struct sim *sim,
 		int64_t at_ns = sim->now_ns + sim_between(sim, 500 * SIM_MS, 9 * SIM_S);
 
 		add(sim, SIM_FAULT_DRAIN, at_ns);
-		if (sim->adopts && sim_chance(sim, 3))
+		if (sim->is.adopts && sim_chance(sim, 3))
 			add(sim, SIM_FAULT_DRIVER_AWAY,
 			    at_ns + sim_between(sim, 0,
 						sim_chance(sim, 2) ? 20 * SIM_MS : 300 * SIM_MS));

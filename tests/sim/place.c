@@ -22,7 +22,7 @@ void sim_place_worker(struct sim *sim, struct sim_worker *worker)
 {
 	static const char *const zones[] = {"zone=z0", "zone=z1"};
 
-	if (!sim->places)
+	if (!sim->is.places)
 		return;
 	worker->config.cores = (uint32_t)draw(sim, 1, 6);
 	worker->config.gpus = (uint32_t)draw(sim, 0, 2);
@@ -35,7 +35,7 @@ void sim_place_app(struct sim *sim, struct sim_app *app)
 {
 	for (uint32_t f = 0; f < SIM_FRAGMENTS_MAX; f++)
 		app->required[f] = (struct sim_required){.zone = -1, .near = -1, .apart = -1};
-	for (uint32_t f = 0; sim->places && f < app->fragment_count; f++) {
+	for (uint32_t f = 0; sim->is.places && f < app->fragment_count; f++) {
 		struct sim_required *own = &app->required[f];
 
 		if (draw(sim, 0, 3) != 0)
@@ -156,7 +156,7 @@ static struct sim_worker *some_worker(struct sim *sim, uint32_t index)
 	for (uint32_t w = 0; w < sim->worker_count; w++)
 		if (is_drained(sim, &sim->workers[w]) && draw(sim, 0, 2) != 0)
 			return &sim->workers[w];
-	for (uint32_t i = 0; sim->moves && i < sim->host_count; i++) {
+	for (uint32_t i = 0; sim->is.moves && i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[(i + index * 7) % sim->host_count];
 
 		if (host->process.alive && !host->superseded)
@@ -199,7 +199,7 @@ void sim_place_spawned(struct sim *sim, const struct sim_host *host)
 	const struct sim_worker *worker = &sim->workers[host->worker];
 	int64_t cpu = 0, gpu = 0;
 
-	if (!sim->places || !counts(sim, host))
+	if (!sim->is.places || !counts(sim, host))
 		return;
 	if (!sim->same_names && !worker->identity_unknown && is_drained(sim, worker) &&
 	    (worker->drained_apps >> (host->app - sim->apps) & 1) == 0)
@@ -262,7 +262,7 @@ bool sim_place_is_certain(const struct sim *sim, const struct sim_app *app)
 {
 	int64_t cpu = 0, gpu = 0;
 
-	if (!sim->places && !sim->moves)
+	if (!sim->is.places && !sim->is.moves)
 		return true;
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
 		if (app->required[f].apart >= 0)

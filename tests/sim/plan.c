@@ -118,7 +118,7 @@ static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, boo
 	if (second || app->in_count[fragment] != 0)
 		return;
 	op->source = sources[sim_between(sim, 0, 6)];
-	if (sim->restarts && sim_chance(sim, 2))
+	if (sim->is.restarts && sim_chance(sim, 2))
 		op->source = sim_chance(sim, 3) ? SIM_SOURCE_RESTING : SIM_SOURCE_ENDLESS;
 	op->limit = (uint32_t)sim_between(sim, 0, sim_chance(sim, 4) ? 60 : 15);
 }
@@ -167,7 +167,7 @@ static void make_memory(struct sim *sim, struct sim_worker *worker, uint32_t nod
 	worker->memory[0] = '\0';
 	if (!sim_chance(sim, 5))
 		snprintf(worker->memory, sizeof(worker->memory), "boot%u.1.1.%d", node,
-			 sim_chance(sim, 4) && !sim->moves ? 10 : 1);
+			 sim_chance(sim, 4) && !sim->is.moves ? 10 : 1);
 }
 
 static void make_worker(struct sim *sim, uint32_t index, bool one_node)
@@ -211,7 +211,7 @@ static void share_fragments(struct sim *sim)
 	bool gap = sim_chance(sim, 12);
 	uint32_t missing = (uint32_t)sim_between(sim, 0, 3);
 
-	if (sim_chance(sim, 3) || sim->moves || (sim->leases && sim->seed / 16 % 2 == 0))
+	if (sim_chance(sim, 3) || sim->is.moves || (sim->is.leases && sim->variant % 2 == 0))
 		return;
 	for (uint32_t f = 0; f < SIM_FRAGMENTS_MAX; f++) {
 		for (int64_t n = sim_chance(sim, 5) ? 2 : 1; n > 0 && !(gap && f == missing); n--) {
@@ -270,12 +270,12 @@ static void make_faults(struct sim *sim)
 			  (enum sim_fault_kind)sim_between(sim, SIM_FAULT_HARMLESS_END + 1,
 							   SIM_FAULTS - 1),
 			  sim->now_ns + sim_between(sim, 0, within_ns));
-	if (sim_chance(sim, sim->restarts ? 3 : 8))
+	if (sim_chance(sim, sim->is.restarts ? 3 : 8))
 		add_fault(sim, SIM_FAULT_DATA_CUT,
 			  sim->now_ns + sim_between(sim, 500 * SIM_MS, 3 * SIM_S));
 	sim->blow_fault = 0;
 	sim->blows_left = 8;
-	for (int64_t i = sim->restarts ? sim_between(sim, 1, 8) : 0; i > 0; i--) {
+	for (int64_t i = sim->is.restarts ? sim_between(sim, 1, 8) : 0; i > 0; i--) {
 		sim->blow_fault = sim->plan_count;
 		add_fault(sim, SIM_FAULT_BLOW,
 			  sim->now_ns + sim_between(sim, 300 * SIM_MS, 6 * SIM_S));
@@ -286,12 +286,12 @@ static void make_faults(struct sim *sim)
 		sim->plan[sim->plan_count - 1].for_ns =
 			sim_between(sim, 500 * SIM_MS, 3 * sim->dead_ns);
 	}
-	for (int64_t i = sim->places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
+	for (int64_t i = sim->is.places ? sim_between(sim, 0, 6) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRAIN,
 			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
-	if (sim->moves)
+	if (sim->is.moves)
 		sim_move_plan(sim, add_fault);
-	for (int64_t i = sim->adopts ? sim_between(sim, 1, 3) : 0; i > 0; i--)
+	for (int64_t i = sim->is.adopts ? sim_between(sim, 1, 3) : 0; i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRIVER_AWAY,
 			  sim->now_ns + sim_between(sim, 200 * SIM_MS, 9 * SIM_S));
 	for (uint32_t i = 1; i < sim->app_count; i++)
@@ -318,27 +318,23 @@ void sim_plan(struct sim *sim)
 	const int64_t *beat = beats[sim_between(sim, 0, 3)];
 	bool one_node = sim_chance(sim, 2);
 
-	sim->moves = sim_move_is_history(sim);
-	one_node = one_node || sim->moves;
+	sim->is = *sim_kind_of(sim->seed, &sim->variant);
+	one_node = one_node || sim->is.moves;
 
 	sim->beat_ns = beat[0] * SIM_MS;
 	sim->dead_ns = beat[1] * SIM_MS;
-	sim->restarts = sim->seed % 4 == 2;
-	sim->leases = sim->restarts && sim->seed / 8 % 2 == 0;
-	sim->places = sim->seed % 8 == 5 || sim->seed % 16 == 6;
 	sim->place_random = sim->seed;
-	sim->once = sim_chance(sim, sim->restarts ? 4 : 10);
+	sim->once = sim_chance(sim, sim->is.restarts ? 4 : 10);
 	sim->same_names = false;
 	sim->hasty_state = DRV_APP_NEW;
-	sim->adopts = sim_adopt_is_history(sim);
-	sim->driver_for_one = sim_chance(sim, 2) && !sim->adopts && !sim->moves;
-	sim->once = sim->once && !sim->adopts;
-	sim->disk.is_used = sim->seed % 3 == 0 || sim->adopts;
+	sim->driver_for_one = sim_chance(sim, 2) && !sim->is.adopts && !sim->is.moves;
+	sim->once = sim->once && !sim->is.adopts;
+	sim->disk.is_used = sim->variant % 3 == 0 || sim->is.adopts;
 	sim->worker_count = (uint32_t)sim_between(sim, 1, sim_chance(sim, 4) ? SIM_WORKERS_MAX : 3);
 	sim->app_count = sim_chance(sim, 3) ? (uint32_t)sim_between(sim, 2, 3) : 1;
-	if (sim->moves && sim->worker_count < 3)
+	if (sim->is.moves && sim->worker_count < 3)
 		sim->worker_count++;
-	if (sim->places) { /* for them to be in each other's way */
+	if (sim->is.places) { /* for them to be in each other's way */
 		sim->driver_for_one = false;
 		sim->app_count = sim->app_count == 1 ? 2 : sim->app_count;
 	}
@@ -361,18 +357,18 @@ void sim_plan(struct sim *sim)
 	make_faults(sim);
 	for (uint32_t i = 0; i < sim->plan_count;
 	     i++) /* who starts a driver again gives it something to do */
-		if (sim->plan[i].kind == SIM_FAULT_DRIVER_CRASH && !sim->adopts &&
+		if (sim->plan[i].kind == SIM_FAULT_DRIVER_CRASH && !sim->is.adopts &&
 		    sim->app_count < SIM_PLANNED_MAX)
 			make_app(sim, &sim->apps[sim->app_count++]);
-	for (uint32_t i = 0; sim->adopts && i < sim->app_count; i++) {
+	for (uint32_t i = 0; sim->is.adopts && i < sim->app_count; i++) {
 		sim->apps[i].planned = i;
 		sim->planned[i] = sim->apps[i];
 	}
 	sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
 	sim_print(
 		sim, "plan",
-		"seed %llu: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults %u",
-		(unsigned long long)sim->seed, sim->worker_count, sim->app_count,
+		"seed %llu, %s: %u workers, %u applications, beat %lld ms, dead %lld ms, driver for %s, faults %u",
+		(unsigned long long)sim->seed, sim->is.name, sim->worker_count, sim->app_count,
 		(long long)beat[0], (long long)beat[1], sim->driver_for_one ? "one" : "all",
 		sim->plan_count);
 	for (uint32_t i = 0; i < sim->app_count; i++)

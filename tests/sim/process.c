@@ -118,8 +118,8 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 
 	for (uint32_t i = 0; i < sim->app_count; i++)
 		if (strcmp(sim->apps[i].name, wanted->application) == 0 &&
-		    (sim->adopts ? sim->apps[i].kept_run == create->run
-				 : sim->apps[i].incarnation == incarnation))
+		    (sim->is.adopts ? sim->apps[i].kept_run == create->run
+				    : sim->apps[i].incarnation == incarnation))
 			app = &sim->apps[i];
 	if (app == NULL || sim->host_count == SIM_HOSTS_MAX ||
 	    wanted->fragment_count > SIM_FRAGMENTS_MAX) {

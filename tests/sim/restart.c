@@ -14,7 +14,7 @@
 void sim_restart_plan(struct sim *sim, struct sim_app *app)
 {
 	app->fate_count = 1;
-	if (!sim->restarts)
+	if (!sim->is.restarts)
 		return;
 	for (uint32_t f = 0; f < app->fragment_count; f++) {
 		struct sim_on_failure *own = &app->on_failure[f];
@@ -160,13 +160,14 @@ static bool driver_is_even(const struct sim *sim)
 	const struct sim_process *driver = &sim->driver.process;
 
 	return driver->jumped_ns == 0 && driver->stopped_until_ns == 0 &&
-	       !(sim->adopts && sim->driver.incarnation > 1); /* it does not know of earlier ones */
+	       !(sim->is.adopts &&
+		 sim->driver.incarnation > 1); /* it does not know of earlier ones */
 }
 
 /* The clock of the driver may be faster, or slower. */
 static int64_t slack(const struct sim *sim, int64_t ns)
 {
-	return SLACK_NS + (sim->leases ? ns / 100 : 0);
+	return SLACK_NS + (sim->is.leases ? ns / 100 : 0);
 }
 
 /* How many restarts lie within the period before that time. */
@@ -311,10 +312,10 @@ void sim_restart_heard(struct sim *sim, const struct sim_connection *connection,
 	if (message->kind == FW_HOST_EXIT &&
 	    message->exit.failure.code == FRAGI_FAILURE_WORKER_BUSY)
 		heard_of_refusal(sim, connection, message);
-	if (sim->restarts && message->kind == FW_HOST_EVENT &&
+	if (sim->is.restarts && message->kind == FW_HOST_EVENT &&
 	    message->event.state == FW_STATE_PEER_LOST)
 		heard_of_peer(sim, connection, message);
-	for (uint32_t i = 0; sim->restarts && is_trouble(message) && i < sim->host_count; i++) {
+	for (uint32_t i = 0; sim->is.restarts && is_trouble(message) && i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 		struct sim_app *app = host->app;
 		struct sim_restarts *r = &app->hosts[host->number];
@@ -361,7 +362,7 @@ bool sim_restart_failed_too_often(struct sim *sim, const struct sim_app *app, co
 			recent(&r, on_failure_of(host), app->state_since_ns) >=
 				on_failure_of(host)->intensity;
 	}
-	if (!found && driver_is_even(sim) && !sim->leases) /* that of a worker is one too */
+	if (!found && driver_is_even(sim) && !sim->is.leases) /* that of a worker is one too */
 		sim_fail(sim, "intensity", "%s failed, but none of its hosts did so too often: %s",
 			 app->name, reason);
 	return true;

@@ -512,6 +512,18 @@ struct sim_client {
 	bool is_unsure; /* what it asked for before its connection ended may have been done */
 };
 
+/* kind.c */
+struct sim_kind {
+	const char *name;
+	uint32_t share;
+	bool restarts; /* of hosts */
+	bool leases;   /* of some of those */
+	bool places;   /* fragments have requirements */
+	bool adopts;   /* hosts outlive the driver */
+	bool moves;    /* workers that run everything are drained often */
+	bool has_client;
+};
+
 struct sim {
 	uint64_t seed, random, hash;
 	int64_t now_ns;
@@ -520,11 +532,8 @@ struct sim {
 	uint64_t event_count, step_count;
 	int64_t beat_ns, dead_ns;
 	bool once, same_names;
-	bool restarts; /* of hosts, in this history */
-	bool leases;   /* of some of those */
-	bool places;   /* fragments have requirements */
-	bool adopts;   /* hosts outlive the driver */
-	bool moves;    /* workers that run everything are drained often */
+	struct sim_kind is; /* what this history is about */
+	uint64_t variant;   /* of its kind */
 	uint64_t place_random;
 	uint32_t blow_fault; /* of the plan; 0: none */
 	int32_t blows_left;  /* of those that follow a restart */
@@ -749,7 +758,6 @@ void sim_move_suspend(struct sim *sim, struct sim_host *host,
 /* Drains, and a driver that dies soon after some of them. */
 void sim_move_plan(struct sim *sim,
 		   void (*add)(struct sim *sim, enum sim_fault_kind kind, int64_t at_ns));
-bool sim_move_is_history(const struct sim *sim);
 bool sim_move_was_made(const struct sim_app *app); /* or begun */
 bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app);
 void sim_move_yield(struct sim *sim, struct sim_host *host, int64_t drain_ns);
@@ -762,6 +770,11 @@ bool sim_host_is_idle(const struct sim_host *host);
 void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered);
 uint32_t sim_host_rows(const struct sim_host *host, struct fragi_flow_stats *rows);
 uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows);
+
+/* kind.c */
+/* *out_variant: counts the histories of that kind, roughly. */
+const struct sim_kind *sim_kind_of(uint64_t seed, uint64_t *out_variant);
+const struct sim_kind *sim_kind_named(const char *name); /* NULL: there is none */
 
 /* plan.c */
 void sim_plan(struct sim *sim);

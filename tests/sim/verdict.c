@@ -191,7 +191,7 @@ void sim_verdict_worker(struct sim *sim, const struct sim_worker *worker)
 	if (worker->stops > 0 || !sim->once || app == NULL) {
 		if ((worker->stops == 0 || worker->exit_code != 0) &&
 		    !(sim->once && app == NULL &&
-		      (sim->leases || ended_unserved(worker) || was_refused(sim, worker))))
+		      (sim->is.leases || ended_unserved(worker) || was_refused(sim, worker))))
 			sim_fail(sim, "results",
 				 "%s exited with %d after it was told %u times to end",
 				 worker->name, worker->exit_code, worker->stops);
