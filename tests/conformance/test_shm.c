@@ -294,15 +294,15 @@ Test(shm, whatever_a_peer_writes_ends_the_connection_at_worst, .init = set_envir
 	}
 }
 
-/* Strangers, at the door. */
+/* Strangers that connect. */
 
 #define AT_NAME 16 /* in the address of a host */
-#define AT_DOOR 32
+#define AT_SECRET 32
 #define NAME_BYTES 16
 
 struct hello {
 	uint32_t magic, layout;
-	uint8_t door[16], name[16];
+	uint8_t secret[16], name[16];
 	uint64_t heap_bytes;
 	uint32_t areas, zero;
 };

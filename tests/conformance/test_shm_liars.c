@@ -32,7 +32,7 @@
 #include <data/memory.h>
 
 #define AT_NAME 16 /* in the address of a host */
-#define AT_DOOR 32
+#define AT_SECRET 32
 #define NAME_BYTES 16
 #define HEAP_BYTES ((size_t)2 << 20) /* of the liar */
 #define HEAD_BYTES ((size_t)65536)   /* of a channel, before the ring */
@@ -41,7 +41,7 @@
 
 struct hello {
 	uint32_t magic, layout;
-	uint8_t door[NAME_BYTES], name[NAME_BYTES];
+	uint8_t secret[NAME_BYTES], name[NAME_BYTES];
 	uint64_t heap_bytes;
 	uint32_t areas, zero;
 };
@@ -241,7 +241,7 @@ static struct hello hello_of(const struct host *host, const struct liar *liar)
 {
 	struct hello hello = {.magic = 0x48534646u, .layout = 2, .heap_bytes = HEAP_BYTES};
 
-	memcpy(hello.door, address_of(host) + AT_DOOR, NAME_BYTES);
+	memcpy(hello.secret, address_of(host) + AT_SECRET, NAME_BYTES);
 	memcpy(hello.name, liar->name, NAME_BYTES);
 	return hello;
 }

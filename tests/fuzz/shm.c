@@ -556,7 +556,7 @@ static void step_socket(struct fuzz_input *input)
 		(void)send(fd, "bytes", how >> 2 & 3, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The door. */
+/* The handshake. */
 
 static socklen_t name_of(const uint8_t *name, struct sockaddr_un *out)
 {
@@ -578,10 +578,10 @@ static int unix_socket(void)
 	return fd;
 }
 
-/* As door.c lays it out. */
+/* The packet of an introduction, as in handshake.c. */
 struct hello {
 	uint32_t magic, layout;
-	uint8_t door[SHM_DOOR_BYTES], name[SHM_NAME_BYTES];
+	uint8_t secret[SHM_SECRET_BYTES], name[SHM_NAME_BYTES];
 	uint64_t heap_bytes;
 	uint32_t areas, zero;
 };
@@ -621,7 +621,7 @@ static void introduce(int fd, struct fuzz_input *input)
 	size_t count = fd_count % 16 < 6 ? fd_count % 16 : 3;
 
 	hello.heap_bytes = shm_heap_size(liar->heap);
-	memcpy(hello.door, shm_of(world.hosts[VICTIM])->door, sizeof(hello.door));
+	memcpy(hello.secret, shm_of(world.hosts[VICTIM])->secret, sizeof(hello.secret));
 	memcpy(hello.name, world.ghost_name, sizeof(hello.name));
 	for (size_t i = 0; i < count; i++)
 		fds[i] = of_liar[(how >> 7) != 0 ? fuzz_u8(input) & 3 : i & 3];

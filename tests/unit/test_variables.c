@@ -21,7 +21,7 @@
 
 /*
  * Two processes of an application, a and b, in one: each has its own descriptors, mappings and
- * locks, and gets the other's variables at its door.
+ * locks, and gets the other's variables from its server.
  */
 #define SECOND 1000000000
 #define GRAPH                                                                                      \
@@ -587,7 +587,7 @@ Test(variables, who_does_not_know_the_secret_gets_nothing)
 	make_side(&c, "f2", "rx", "stranger");
 	c.variables->config.key = key;
 	fragi_variable_memory_init(&memory);
-	cr_expect_eq(fragi_variable_door_ask(c.variables, "gain", &memory), -ECONNRESET);
+	cr_expect_eq(fragi_variable_request(c.variables, "gain", &memory), -ECONNRESET);
 	cr_expect_eq(memory.fd, -1);
 	cr_expect_eq(frag_variable_create(&c.op, "mine", &handle), 0);
 	fragi_variables_destroy(c.variables);
@@ -626,7 +626,7 @@ Test(variables, memory_that_the_machine_has_not_is_refused_with_a_sentence)
 
 Test(variables, guests_that_say_nothing_do_not_hold_up_others)
 {
-	int fds[3 * FRAGI_VARIABLE_GUESTS_MAX];
+	int fds[3 * FRAGI_VARIABLE_CLIENTS_MAX];
 	char name[128], hex[64] = "";
 
 	for (size_t i = 0; i < FRAGI_VARIABLES_SECRET_BYTES; i++)

@@ -13,7 +13,7 @@
  * two hosts can share memory: machine, namespace of the network (abstract sockets belong to one)
  * and user.
  *
- *   0 u32 magic   4 u16 layout   6 u16 0   8 u32 uid   12 u32 0   16 u8[16] name   32 u8[16] door
+ *   0 u32 magic   4 u16 layout   6 u16 0   8 u32 uid   12 u32 0   16 u8[16] name   32 u8[16] secret
  *   48 char[64] machine   112 char[64] loopback   176 char[64] clock
  */
 #define ADDRESS_MAGIC 0x41534646u /* "FFSA" */
@@ -22,8 +22,8 @@
 enum {
 	AT_UID = 8,
 	AT_NAME = 16,
-	AT_DOOR = AT_NAME + SHM_NAME_BYTES,
-	AT_MACHINE = AT_DOOR + SHM_DOOR_BYTES,
+	AT_SECRET = AT_NAME + SHM_NAME_BYTES,
+	AT_MACHINE = AT_SECRET + SHM_SECRET_BYTES,
 	AT_LOOPBACK = AT_MACHINE + FRAGI_IDENTITY_SIZE,
 	AT_CLOCK = AT_LOOPBACK + FRAGI_IDENTITY_SIZE,
 	ADDRESS_BYTES = AT_CLOCK + FRAGI_IDENTITY_SIZE,
@@ -53,7 +53,7 @@ int shm_address_make(struct shm_transport *transport, struct frag_err *err)
 	fragi_put16(bytes + 4, ADDRESS_LAYOUT);
 	fragi_put32(bytes + AT_UID, (uint32_t)geteuid());
 	memcpy(bytes + AT_NAME, transport->name, SHM_NAME_BYTES);
-	memcpy(bytes + AT_DOOR, transport->door, SHM_DOOR_BYTES);
+	memcpy(bytes + AT_SECRET, transport->secret, SHM_SECRET_BYTES);
 	memcpy(bytes + AT_MACHINE, transport->machine, FRAGI_IDENTITY_SIZE);
 	memcpy(bytes + AT_LOOPBACK, transport->loopback, FRAGI_IDENTITY_SIZE);
 	memcpy(bytes + AT_CLOCK, transport->clock, FRAGI_IDENTITY_SIZE);
@@ -92,7 +92,7 @@ int shm_address_check(const struct shm_transport *transport, const void *address
 			"the other host runs as user %u and this one as user %u, and users do not share memory; run both workers' hosts as one user, or use edge: ucx",
 			fragi_get32(bytes + AT_UID), (unsigned int)geteuid());
 	memcpy(out_peer->name, bytes + AT_NAME, SHM_NAME_BYTES);
-	memcpy(out_peer->door, bytes + AT_DOOR, SHM_DOOR_BYTES);
+	memcpy(out_peer->secret, bytes + AT_SECRET, SHM_SECRET_BYTES);
 	out_peer->base.same_node = true;
 	out_peer->base.timeline = fragi_timeline_between(transport->clock, clock);
 	return 0;

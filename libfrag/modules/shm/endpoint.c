@@ -46,7 +46,7 @@ int shm_connect(struct fragi_transport *base, uint32_t host, const void *address
 	endpoint->next = transport->endpoints;
 	transport->endpoints = endpoint;
 	*out_endpoint = &endpoint->base;
-	shm_door_welcome(transport, endpoint);
+	shm_handshake_match(transport, endpoint);
 	return 0;
 }
 

@@ -21,9 +21,9 @@
  * what it reads from a peer it checks. Two hosts exchange them over a unix socket that lasts as
  * long as the connection: its end is the end of the peer.
  */
-#define SHM_NAME_BYTES 16 /* of a host's socket */
-#define SHM_DOOR_BYTES 16 /* the secret that lets a peer in */
-#define SHM_AREAS_MAX 64u /* areas of device memory of a host */
+#define SHM_NAME_BYTES 16   /* of a host's socket */
+#define SHM_SECRET_BYTES 16 /* the secret that lets a peer in */
+#define SHM_AREAS_MAX 64u   /* areas of device memory of a host */
 
 /* What wakes a host: an eventfd. It outlives its transport for those who return bodies late. */
 struct shm_bell {
@@ -152,7 +152,7 @@ struct shm_endpoint {
 	struct shm_endpoint *next;
 	enum shm_endpoint_state state;
 	bool failed; /* reported */
-	uint8_t name[SHM_NAME_BYTES], door[SHM_DOOR_BYTES];
+	uint8_t name[SHM_NAME_BYTES], secret[SHM_SECRET_BYTES];
 	int out_fd, in_fd; /* sockets; -1: not there yet */
 	/* what this host writes */
 	struct shm_ring_out out;
@@ -177,7 +177,7 @@ struct shm_transport {
 	struct shm_bell *bell;
 	int epoll, listener;
 	bool deaf; /* the listener is not waited for: there is no descriptor for who connects */
-	uint8_t name[SHM_NAME_BYTES], door[SHM_DOOR_BYTES];
+	uint8_t name[SHM_NAME_BYTES], secret[SHM_SECRET_BYTES];
 	char machine[FRAGI_IDENTITY_SIZE], loopback[FRAGI_IDENTITY_SIZE],
 		clock[FRAGI_IDENTITY_SIZE];
 	uint8_t *address;
@@ -210,13 +210,13 @@ int shm_address_make(struct shm_transport *transport, struct frag_err *err);
 int shm_address_check(const struct shm_transport *transport, const void *address, size_t size,
 		      struct shm_endpoint *out_peer, struct frag_err *err);
 
-/* door.c: the sockets, over which hosts give each other their memory */
-int shm_door_open(struct shm_transport *transport, struct frag_err *err);
-void shm_door_close(struct shm_transport *transport);
-/* Goes on with what is not connected yet, and notices who has gone. Returns what happened. */
-uint32_t shm_door_look(struct shm_transport *transport);
-/* Somebody may have come before this host wanted to connect to them. */
-void shm_door_welcome(struct shm_transport *transport, struct shm_endpoint *endpoint);
+/* handshake.c: the sockets over which hosts exchange the descriptors of their memory */
+int shm_handshake_open(struct shm_transport *transport, struct frag_err *err);
+void shm_handshake_close(struct shm_transport *transport);
+/* Advances open connections and notices peers that have gone. Returns how much has happened. */
+uint32_t shm_handshake_poll(struct shm_transport *transport);
+/* Connects the endpoint to its peer, which may have connected to this host already. */
+void shm_handshake_match(struct shm_transport *transport, struct shm_endpoint *endpoint);
 
 /* endpoint.c */
 int shm_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,

@@ -23,13 +23,13 @@ static void shm_destroy(struct fragi_transport *base)
 		shm_sends_end(e);
 		shm_endpoint_destroy(e);
 	}
-	shm_door_close(transport);
+	shm_handshake_close(transport);
 	if (transport->epoll >= 0)
 		close(transport->epoll);
 	shm_bell_unref(transport->bell);
 	shm_heap_unref(transport->heap);
 	fragi_free(transport->address);
-	explicit_bzero(transport->door, sizeof(transport->door));
+	explicit_bzero(transport->secret, sizeof(transport->secret));
 	fragi_free(transport);
 	SHM_STEP(GONE);
 }
@@ -40,8 +40,8 @@ static int open_all(struct shm_transport *transport, struct frag_err *err)
 
 	if (getrandom(transport->name, sizeof(transport->name), 0) !=
 		    (ssize_t)sizeof(transport->name) ||
-	    getrandom(transport->door, sizeof(transport->door), 0) !=
-		    (ssize_t)sizeof(transport->door))
+	    getrandom(transport->secret, sizeof(transport->secret), 0) !=
+		    (ssize_t)sizeof(transport->secret))
 		return frag_err_set(err, -EIO, "the kernel has no random numbers");
 	r = shm_bell_create(&transport->bell);
 	transport->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -52,8 +52,8 @@ static int open_all(struct shm_transport *transport, struct frag_err *err)
 	r = shm_heap_create(&transport->heap, err);
 	SHM_STEP(HEAP_MADE);
 	if (r == 0)
-		r = shm_door_open(transport, err);
-	SHM_STEP(DOOR_OPEN);
+		r = shm_handshake_open(transport, err);
+	SHM_STEP(LISTENING);
 	return r == 0 ? shm_address_make(transport, err) : r;
 }
 
@@ -157,7 +157,7 @@ static uint32_t shm_progress(struct fragi_transport *base, int64_t now_ns)
 		happened += shm_exchange(e);
 	if (now_ns >= transport->look_ns) {
 		transport->look_ns = now_ns + LOOK_NS;
-		happened += shm_door_look(transport);
+		happened += shm_handshake_poll(transport);
 	}
 	return happened;
 }

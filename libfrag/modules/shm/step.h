@@ -9,7 +9,7 @@
  */
 #define SHM_STEPS(X)                                                                               \
 	X(HEAP_MADE)      /* the heap is there, nothing listens yet */                             \
-	X(DOOR_OPEN)      /* it listens */                                                         \
+	X(LISTENING)      /* it listens */                                                         \
 	X(CHANNEL_MADE)   /* for a peer that it wants to connect to */                             \
 	X(CONNECTED)      /* to the peer's socket */                                               \
 	X(INTRODUCED)     /* the descriptors are on their way */                                   \

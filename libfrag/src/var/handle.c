@@ -86,7 +86,7 @@ static int get_created(struct fragi_variables *variables, const char *name, stru
 	int r;
 
 	fragi_variable_memory_init(&memory);
-	r = variables->config.key != NULL ? fragi_variable_door_ask(variables, name, &memory)
+	r = variables->config.key != NULL ? fragi_variable_request(variables, name, &memory)
 					  : -ENOENT;
 	if (r < 0)
 		return r;
@@ -496,7 +496,7 @@ static int publish(struct fragi_variable *variable)
 		return -EBUSY;
 	if (variable->creator != NULL && variable->listener < 0 &&
 	    variable->variables->config.key != NULL) {
-		r = fragi_variable_door_serve(variable->variables, variable);
+		r = fragi_variable_server_add(variable->variables, variable);
 		if (r < 0)
 			return r == -EADDRINUSE ? -EEXIST : r;
 	}

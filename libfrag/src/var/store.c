@@ -16,7 +16,7 @@ int fragi_variables_create(const struct fragi_variables_config *config,
 	if (variables == NULL)
 		return -ENOMEM;
 	variables->config = *config;
-	variables->door.epoll = variables->door.stop = -1;
+	variables->server.epoll = variables->server.stop = -1;
 	pthread_mutex_init(&variables->lock, NULL);
 	*out_variables = variables;
 	return 0;
@@ -41,7 +41,7 @@ void fragi_variables_destroy(struct fragi_variables *variables)
 
 	if (variables == NULL)
 		return;
-	fragi_variable_door_close(variables);
+	fragi_variable_server_close(variables);
 	while (variables->first != NULL)
 		fragi_variables_remove_first(variables);
 	for (struct frag_variable *handle = variables->handles; handle != NULL; handle = next) {
@@ -123,7 +123,7 @@ int fragi_variables_declare(struct fragi_variables *variables,
 		if (written_here)
 			r = make_memory(variable);
 		if (r == 0 && written_here && read_elsewhere && variables->config.key != NULL)
-			r = fragi_variable_door_serve(variables, variable);
+			r = fragi_variable_server_add(variables, variable);
 	}
 	pthread_mutex_unlock(&variables->lock);
 	if (r == 0)
@@ -140,7 +140,7 @@ int fragi_variables_fetch(struct fragi_variables *variables, const char *name, s
 	struct fragi_variable *variable = fragi_variables_find(variables, name);
 	const char *writer = variable->spec->writer.fragment;
 	int r = variables->config.key != NULL
-			? fragi_variable_door_ask(variables, name, &variable->memory)
+			? fragi_variable_request(variables, name, &variable->memory)
 			: -ENOENT;
 
 	if (r == 0)

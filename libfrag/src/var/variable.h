@@ -11,9 +11,9 @@
 /*
  * The shared variables of a process (frag/variable.h). Each is a memfd that the process of its
  * writer has made: a page that describes and publishes it, then the data. It is sealed so that only
- * the mapping of that process can write. Other processes of the application get a descriptor at the
- * door: an abstract socket for each variable, so the kernel keeps their names apart. A lock of the
- * kernel on the file keeps the writer from readers; it ends with the process that holds it.
+ * the mapping of that process can write. Other processes of the application get a descriptor from
+ * its server: an abstract socket for each variable, so the kernel keeps their names apart. A lock
+ * of the kernel on the file keeps the writer from readers; it ends with the process that holds it.
  */
 #define FRAGI_VARIABLES_KEY_BYTES 32 /* names of the sockets, then the secret; half of it each */
 #define FRAGI_VARIABLES_SECRET_BYTES (FRAGI_VARIABLES_KEY_BYTES / 2)
@@ -79,17 +79,17 @@ struct frag_variable {
 	int64_t shape[FRAG_TENSOR_NDIM_MAX], strides[FRAG_TENSOR_NDIM_MAX];
 };
 
-#define FRAGI_VARIABLE_GUESTS_MAX 64
+#define FRAGI_VARIABLE_CLIENTS_MAX 64
 
-/* door.c: who gives variables to other processes */
-struct fragi_variable_guest {
+/* server.c: gives the variables of this process to other processes */
+struct fragi_variable_client {
 	int fd; /* -1: free */
 	struct fragi_variable *variable;
 };
-struct fragi_variable_door {
+struct fragi_variable_server {
 	int epoll, stop; /* -1: closed, there is no thread */
 	pthread_t thread;
-	struct fragi_variable_guest guests[FRAGI_VARIABLE_GUESTS_MAX];
+	struct fragi_variable_client clients[FRAGI_VARIABLE_CLIENTS_MAX];
 	uint32_t oldest;
 };
 
@@ -106,18 +106,18 @@ struct fragi_variables {
 	struct fragi_variable *first;
 	struct frag_variable *handles;
 	uint32_t count;
-	struct fragi_variable_door door;
+	struct fragi_variable_server server;
 };
 
-/* Lets other processes get it. Returns 0; -EADDRINUSE: one of that name is there. */
-int fragi_variable_door_serve(struct fragi_variables *variables, struct fragi_variable *variable);
-void fragi_variable_door_close(struct fragi_variables *variables);
+/* Lets other processes get the variable. Returns 0; -EADDRINUSE: there is one of that name. */
+int fragi_variable_server_add(struct fragi_variables *variables, struct fragi_variable *variable);
+void fragi_variable_server_close(struct fragi_variables *variables);
 /*
  * Gets a variable of another process. Returns 0; -ENOENT: there is none; -ECONNRESET: it does not
  * give it to this process; -ETIMEDOUT; other negative errno.
  */
-int fragi_variable_door_ask(const struct fragi_variables *variables, const char *name,
-			    struct fragi_variable_memory *out_memory);
+int fragi_variable_request(const struct fragi_variables *variables, const char *name,
+			   struct fragi_variable_memory *out_memory);
 
 /* store.c: what a process has */
 FRAGI_API int fragi_variables_create(const struct fragi_variables_config *config,

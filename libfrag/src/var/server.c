@@ -20,9 +20,10 @@
 #include <base/log.h>
 
 /*
- * Who wants a variable connects to the socket of that name and sends the secret, which the driver
- * gives to the processes of the application; the answer is a descriptor. A thread answers, in a
- * process that has a variable for others, and in no other.
+ * The server of shared variables. A process that needs a variable connects to the socket of its
+ * name and sends the secret, which the driver gives to the processes of the application; the answer
+ * is a descriptor. A process that has variables for others answers on a thread of its own; other
+ * processes have no such thread.
  */
 #define ASK_NS 2000000000
 #define AGAIN_NS 1000000
@@ -45,70 +46,70 @@ static const uint8_t *secret_of(const struct fragi_variables *variables)
 	return variables->config.key + FRAGI_VARIABLES_KEY_BYTES - FRAGI_VARIABLES_SECRET_BYTES;
 }
 
-static void dismiss(struct fragi_variable_guest *guest)
+static void close_client(struct fragi_variable_client *client)
 {
-	if (guest->fd >= 0)
-		close(guest->fd);
-	guest->fd = -1;
+	if (client->fd >= 0)
+		close(client->fd);
+	client->fd = -1;
 }
 
-/* Takes one in. If there are too many, the oldest goes. */
-static void welcome(struct fragi_variables *variables, struct fragi_variable *variable)
+/* Accepts a client. If there are too many, the oldest one is closed. */
+static void accept_client(struct fragi_variables *variables, struct fragi_variable *variable)
 {
-	struct fragi_variable_door *door = &variables->door;
-	struct fragi_variable_guest *guest = &door->guests[door->oldest];
-	struct epoll_event readable = {.events = EPOLLIN, .data.ptr = guest};
+	struct fragi_variable_server *server = &variables->server;
+	struct fragi_variable_client *client = &server->clients[server->oldest];
+	struct epoll_event readable = {.events = EPOLLIN, .data.ptr = client};
 	const struct timespec shortage = {0, SHORTAGE_NS};
 	int fd, r = fragi_handover_accept(variable->listener, &fd);
 
-	if (r == -EMFILE || r == -ENFILE) /* it waits, and is reported again at once */
+	if (r == -EMFILE || r == -ENFILE) /* the client waits, and epoll reports it again at once */
 		nanosleep(&shortage, NULL);
 	if (r < 0)
 		return;
-	dismiss(guest);
-	*guest = (struct fragi_variable_guest){fd, variable};
-	door->oldest = (door->oldest + 1) % FRAGI_VARIABLE_GUESTS_MAX;
-	if (epoll_ctl(door->epoll, EPOLL_CTL_ADD, fd, &readable) < 0) {
+	close_client(client);
+	*client = (struct fragi_variable_client){fd, variable};
+	server->oldest = (server->oldest + 1) % FRAGI_VARIABLE_CLIENTS_MAX;
+	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &readable) < 0) {
 		log_warn(NULL, "cannot hand variable %s to a reader (%s)", variable->name,
 			 strerror(errno));
-		dismiss(guest);
+		close_client(client);
 	}
 }
 
-/* It has sent something: it gets the variable if that is the secret. */
-static void answer(struct fragi_variables *variables, struct fragi_variable_guest *guest)
+/* The client has sent something: it gets the variable if that is the secret. */
+static void answer(struct fragi_variables *variables, struct fragi_variable_client *client)
 {
 	const uint32_t magic = ANSWER_MAGIC;
 	uint8_t secret[FRAGI_VARIABLES_SECRET_BYTES];
-	int r = fragi_handover_receive(guest->fd, secret, sizeof(secret), NULL, 0), fd;
+	int r = fragi_handover_receive(client->fd, secret, sizeof(secret), NULL, 0), fd;
 
 	if (r == 0 && fragi_secret_equal(secret, secret_of(variables), sizeof(secret))) {
-		fd = r = fragi_variable_memory_reopen(&guest->variable->memory);
+		fd = r = fragi_variable_memory_reopen(&client->variable->memory);
 		if (fd >= 0) {
-			r = fragi_handover_send(guest->fd, &magic, sizeof(magic), &fd, 1);
+			r = fragi_handover_send(client->fd, &magic, sizeof(magic), &fd, 1);
 			close(fd);
 		}
 		if (r < 0)
 			log_warn(NULL, "cannot hand variable %s to a reader (%s)",
-				 guest->variable->name, frag_strerror(r));
+				 client->variable->name, frag_strerror(r));
 	}
 	explicit_bzero(secret, sizeof(secret));
-	dismiss(guest);
+	close_client(client);
 }
 
-static void *door_main(void *arg)
+static void *server_main(void *arg)
 {
 	struct fragi_variables *variables = arg;
-	struct fragi_variable_door *door = &variables->door;
-	const uintptr_t first = (uintptr_t)door->guests,
-			end = (uintptr_t)(door->guests + FRAGI_VARIABLE_GUESTS_MAX);
+	struct fragi_variable_server *server = &variables->server;
+	const uintptr_t first = (uintptr_t)server->clients,
+			end = (uintptr_t)(server->clients + FRAGI_VARIABLE_CLIENTS_MAX);
 	struct epoll_event event;
 	uintptr_t at;
 
 	(void)prctl(PR_SET_NAME, "frag-variables");
 	for (;;) {
-		/* One at a time: what it is about may take others away. */
-		if (epoll_wait(door->epoll, &event, 1, -1) != 1)
+		/* One event at a time: handling it may close the clients of others. */
+		if (epoll_wait(server->epoll, &event, 1, -1) != 1)
 			continue;
 		at = (uintptr_t)event.data.ptr;
 		if (at == 0)
@@ -116,7 +117,7 @@ static void *door_main(void *arg)
 		if (at >= first && at < end)
 			answer(variables, event.data.ptr);
 		else
-			welcome(variables, event.data.ptr);
+			accept_client(variables, event.data.ptr);
 	}
 	return NULL;
 }
@@ -128,54 +129,54 @@ static int start_thread(struct fragi_variables *variables)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&variables->door.thread, NULL, door_main, variables);
+	r = -pthread_create(&variables->server.thread, NULL, server_main, variables);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r;
 }
 
-static void close_descriptors(struct fragi_variable_door *door)
+static void close_descriptors(struct fragi_variable_server *server)
 {
-	if (door->epoll >= 0)
-		close(door->epoll);
-	if (door->stop >= 0)
-		close(door->stop);
-	door->epoll = door->stop = -1;
+	if (server->epoll >= 0)
+		close(server->epoll);
+	if (server->stop >= 0)
+		close(server->stop);
+	server->epoll = server->stop = -1;
 }
 
-static int open_door(struct fragi_variables *variables)
+static int start_server(struct fragi_variables *variables)
 {
-	struct fragi_variable_door *door = &variables->door;
+	struct fragi_variable_server *server = &variables->server;
 	struct epoll_event stop = {.events = EPOLLIN, .data.ptr = NULL};
 	int r = 0;
 
-	if (door->epoll >= 0)
+	if (server->epoll >= 0)
 		return 0;
-	for (uint32_t i = 0; i < FRAGI_VARIABLE_GUESTS_MAX; i++)
-		door->guests[i].fd = -1;
-	door->epoll = epoll_create1(EPOLL_CLOEXEC);
-	door->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (door->epoll < 0 || door->stop < 0 ||
-	    epoll_ctl(door->epoll, EPOLL_CTL_ADD, door->stop, &stop) < 0)
+	for (uint32_t i = 0; i < FRAGI_VARIABLE_CLIENTS_MAX; i++)
+		server->clients[i].fd = -1;
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	server->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (server->epoll < 0 || server->stop < 0 ||
+	    epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->stop, &stop) < 0)
 		r = -errno;
 	if (r == 0)
 		r = start_thread(variables);
 	if (r < 0)
-		close_descriptors(door);
+		close_descriptors(server);
 	return r;
 }
 
-int fragi_variable_door_serve(struct fragi_variables *variables, struct fragi_variable *variable)
+int fragi_variable_server_add(struct fragi_variables *variables, struct fragi_variable *variable)
 {
 	struct epoll_event readable = {.events = EPOLLIN, .data.ptr = variable};
 	char name[FRAGI_HANDOVER_NAME_MAX + 1];
-	int r = open_door(variables);
+	int r = start_server(variables);
 
 	if (r < 0)
 		return r;
 	socket_name(variables, variable->name, name);
 	r = fragi_handover_listen(name, &variable->listener);
 	if (r == 0 &&
-	    epoll_ctl(variables->door.epoll, EPOLL_CTL_ADD, variable->listener, &readable) < 0) {
+	    epoll_ctl(variables->server.epoll, EPOLL_CTL_ADD, variable->listener, &readable) < 0) {
 		r = -errno;
 		close(variable->listener);
 		variable->listener = -1;
@@ -183,18 +184,18 @@ int fragi_variable_door_serve(struct fragi_variables *variables, struct fragi_va
 	return r;
 }
 
-void fragi_variable_door_close(struct fragi_variables *variables)
+void fragi_variable_server_close(struct fragi_variables *variables)
 {
-	struct fragi_variable_door *door = &variables->door;
+	struct fragi_variable_server *server = &variables->server;
 	const uint64_t one = 1;
 
-	if (door->epoll < 0)
+	if (server->epoll < 0)
 		return;
-	(void)!write(door->stop, &one, sizeof(one));
-	pthread_join(door->thread, NULL);
-	for (uint32_t i = 0; i < FRAGI_VARIABLE_GUESTS_MAX; i++)
-		dismiss(&door->guests[i]);
-	close_descriptors(door);
+	(void)!write(server->stop, &one, sizeof(one));
+	pthread_join(server->thread, NULL);
+	for (uint32_t i = 0; i < FRAGI_VARIABLE_CLIENTS_MAX; i++)
+		close_client(&server->clients[i]);
+	close_descriptors(server);
 }
 
 static int connect_until(const char *name, int64_t end_ns, int *out_fd)
@@ -230,8 +231,8 @@ static int receive_until(int fd, int64_t end_ns, int *out_fd)
 	return r;
 }
 
-int fragi_variable_door_ask(const struct fragi_variables *variables, const char *name,
-			    struct fragi_variable_memory *out_memory)
+int fragi_variable_request(const struct fragi_variables *variables, const char *name,
+			   struct fragi_variable_memory *out_memory)
 {
 	int64_t end_ns = fragi_now_ns() + ASK_NS;
 	char socket[FRAGI_HANDOVER_NAME_MAX + 1];

@@ -21,11 +21,11 @@
 #include <base/log.h>
 
 /*
- * Every host listens on an abstract socket and connects to that of each peer. Who connects says one
- * thing: who it is and the secret of the door, with its heap, its channel for this peer, and its
- * bell; its areas of device memory follow, each in a packet. So each pair has two sockets, one for
- * each direction, and a connection is complete when both are there. A host talks to processes of
- * its own user only, on either side.
+ * Every host listens on an abstract socket and connects to that of each peer. The host that
+ * connects sends one packet: its name, the peer's secret, and the descriptors of its heap, of its
+ * channel for this peer, and of its bell; its areas of device memory follow, each in a packet. So
+ * each pair has two sockets, one for each direction, and a connection is complete when both are
+ * there. On both sides a host accepts processes of its own user only.
  */
 #define FDS 3 /* heap, channel, bell */
 #define GUESTS_MAX 256
@@ -34,8 +34,8 @@
 /* Both ends are of one machine. */
 struct hello {
 	uint32_t magic, layout;
-	uint8_t door[SHM_DOOR_BYTES]; /* of the host that is connected to */
-	uint8_t name[SHM_NAME_BYTES]; /* of the one that connects */
+	uint8_t secret[SHM_SECRET_BYTES]; /* of the host that is connected to */
+	uint8_t name[SHM_NAME_BYTES];     /* of the one that connects */
 	uint64_t heap_bytes;
 	uint32_t areas, zero; /* how many packets follow */
 };
@@ -75,7 +75,7 @@ static int watch(const struct shm_transport *transport, int fd)
 	return epoll_ctl(transport->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int shm_door_open(struct shm_transport *transport, struct frag_err *err)
+int shm_handshake_open(struct shm_transport *transport, struct frag_err *err)
 {
 	char name[FRAGI_HANDOVER_NAME_MAX + 1];
 	int r;
@@ -105,7 +105,7 @@ static void guest_remove(struct shm_transport *transport, struct shm_guest **at)
 	fragi_free(guest);
 }
 
-void shm_door_close(struct shm_transport *transport)
+void shm_handshake_close(struct shm_transport *transport)
 {
 	while (transport->guests != NULL)
 		guest_remove(transport, &transport->guests);
@@ -124,7 +124,7 @@ static int introduce(const struct shm_transport *transport, struct shm_endpoint 
 			      .areas = shm_areas_show(shm_heap_areas(transport->heap), areas)};
 	int r;
 
-	memcpy(hello.door, endpoint->door, sizeof(hello.door));
+	memcpy(hello.secret, endpoint->secret, sizeof(hello.secret));
 	memcpy(hello.name, transport->name, sizeof(hello.name));
 	r = fragi_handover_send(endpoint->out_fd, &hello, sizeof(hello), fds, FDS);
 	for (uint32_t i = 0; i < hello.areas && r == 0; i++) {
@@ -160,7 +160,10 @@ static void connect_out(struct shm_transport *transport, struct shm_endpoint *en
 
 /* In. */
 
-/* Any other could block the host that rings it, or kill it by a signal. */
+/*
+ * Whether the descriptor is an eventfd that does not block: any other could block the host that
+ * rings it, or kill that host by a signal.
+ */
 static bool is_bell(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -171,8 +174,8 @@ static bool is_bell(int fd)
 }
 
 /*
- * Whether it can be read whatever its owner does. One that can shrink would let a read beyond its
- * end kill this process, and so would a huge page of which there is none.
+ * Whether the memory can be read whatever its owner does. If it could shrink, a read beyond its end
+ * would kill this process; so would a huge page that the kernel cannot provide.
  */
 static bool is_lasting(int fd, uint64_t size)
 {
@@ -240,7 +243,7 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 		endpoint->in_fd = guest->fd;
 		endpoint->peer_bell = guest->fds[2];
 		guest->fd = guest->fds[2] = -1;
-		/* What was sent before its bell was here. */
+		/* The peer may not have seen what was sent before its bell was here. */
 		shm_bell_ring(endpoint->peer_bell);
 	} else {
 		shm_failed(endpoint,
@@ -249,7 +252,7 @@ static void admit(struct shm_transport *transport, struct shm_endpoint *endpoint
 	guest_remove(transport, at);
 }
 
-void shm_door_welcome(struct shm_transport *transport, struct shm_endpoint *endpoint)
+void shm_handshake_match(struct shm_transport *transport, struct shm_endpoint *endpoint)
 {
 	for (struct shm_guest **at = &transport->guests; *at != NULL; at = &(*at)->next)
 		if ((*at)->introduced && (*at)->area_count == (*at)->hello.areas &&
@@ -261,7 +264,7 @@ void shm_door_welcome(struct shm_transport *transport, struct shm_endpoint *endp
 		connect_out(transport, endpoint);
 }
 
-/* There are too many: the oldest that has not said who it is goes, or the oldest of all. */
+/* There are too many guests: the oldest one without an introduction goes, or the oldest of all. */
 static void dismiss_one(struct shm_transport *transport)
 {
 	struct shm_guest **oldest = NULL, **silent = NULL;
@@ -275,8 +278,9 @@ static void dismiss_one(struct shm_transport *transport)
 }
 
 /*
- * Who could not be accepted for want of descriptors would keep the host awake until there are some.
- * It is accepted at a later look, when the host is awake for something else.
+ * A connection that cannot be accepted for want of descriptors would keep the host awake until
+ * there are some. So the listener is not waited for meanwhile; the connection is accepted at a later
+ * poll, when the host is awake for something else.
  */
 static void set_deaf(struct shm_transport *transport, bool deaf)
 {
@@ -327,7 +331,7 @@ static uint32_t take_guests(struct shm_transport *transport)
 	return happened;
 }
 
-/* Returns 1 when it has said who it is, 0 when it has not yet, negative when it must go. */
+/* Returns 1 when the guest has introduced itself, 0 when it has not yet, negative: it must go. */
 static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 {
 	int r = fragi_handover_receive(guest->fd, &guest->hello, sizeof(guest->hello), guest->fds,
@@ -338,14 +342,14 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 	if (r == -EMFILE)
 		log_warn(NULL, "no descriptor is left for the memory of a host of this machine");
 	if (r < 0 || guest->hello.magic != HELLO_MAGIC || guest->hello.areas > SHM_AREAS_MAX ||
-	    !fragi_secret_equal(guest->hello.door, transport->door, SHM_DOOR_BYTES))
+	    !fragi_secret_equal(guest->hello.secret, transport->secret, SHM_SECRET_BYTES))
 		return -EACCES;
 	guest->introduced = true;
 	SHM_STEP(GUEST_HEARD);
 	return 1;
 }
 
-/* The same for its areas. */
+/* Returns 1 when all areas of the guest have come, 0 when some are missing, negative: it must go. */
 static int hear_areas(struct shm_guest *guest)
 {
 	struct shm_shown *next;
@@ -380,7 +384,7 @@ static struct shm_endpoint *expected(const struct shm_transport *transport,
 	return NULL;
 }
 
-/* Hosts say nothing after the first. Returns 0; -EPIPE: it has gone; -EBADMSG: it spoke. */
+/* Hosts send nothing after the introduction. Returns 0; -EPIPE: it has gone; -EBADMSG: it sent. */
 static int listen_on(int fd)
 {
 	char byte;
@@ -421,7 +425,10 @@ static uint32_t hear_guests(struct shm_transport *transport)
 	return happened;
 }
 
-/* Also takes the ring of the bell that ended a sleep: one call, where each socket would be one. */
+/*
+ * Whether a socket has to be looked at. One epoll_wait instead of a call for each socket; it also
+ * takes the ring of the bell that ended a sleep.
+ */
 static bool is_due(const struct shm_transport *transport)
 {
 	struct epoll_event events[2];
@@ -430,7 +437,7 @@ static bool is_due(const struct shm_transport *transport)
 	for (int i = 0; i < n; i++)
 		if (events[i].data.fd != transport->bell->fd)
 			return true;
-	if (transport->deaf) /* nobody says whether somebody has come */
+	if (transport->deaf) /* the listener is not in the epoll */
 		return true;
 	for (const struct shm_endpoint *e = transport->endpoints; e != NULL; e = e->next)
 		if (e->state == SHM_CONNECTING)
@@ -438,7 +445,7 @@ static bool is_due(const struct shm_transport *transport)
 	return n < 0;
 }
 
-uint32_t shm_door_look(struct shm_transport *transport)
+uint32_t shm_handshake_poll(struct shm_transport *transport)
 {
 	uint32_t happened;
 	int r;
@@ -458,7 +465,7 @@ uint32_t shm_door_look(struct shm_transport *transport)
 			r = listen_on(e->in_fd);
 		if (r == 0)
 			continue;
-		happened += shm_exchange_rest(e); /* what it had written before */
+		happened += shm_exchange_rest(e); /* reads what the peer had written before */
 		shm_failed(e, r == -EPIPE ? "Connection reset by remote peer"
 					  : "it sent what no host sends");
 	}
