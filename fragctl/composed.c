@@ -20,8 +20,8 @@ static int compose_all(const struct fragi_spec *spec, struct fragi_diag *diag,
 		struct frag_fragment **fragment = &composed->fragments[i];
 
 		composed->fragment_count++;
-		fragi_fragment_compose_flawed(spec, &spec->fragments[i], composed->shared,
-					      composed->registry, diag, fragment);
+		fragi_fragment_compose_partial(spec, &spec->fragments[i], composed->shared,
+					       composed->registry, diag, fragment);
 		composed->infos[i] = (struct fragi_fragment_info){
 			.name = spec->fragments[i].name,
 			.has_gaps = true,

@@ -70,7 +70,7 @@ static void fail_with(const struct frag_err *err, int code)
 }
 
 /* All errors are printed; the document has the first. */
-static int refuse_flawed(struct ctl_graph *graph)
+static int refuse_invalid(struct ctl_graph *graph)
 {
 	int code = ctl_graph_check(graph);
 
@@ -98,11 +98,11 @@ int ctl_graph_read(struct ctl_graph *graph, bool *out_help)
 	}
 	if (graph->line != NULL)
 		graph->source.source.graph.file = "graph of -e"; /* as --print-yaml prints it */
-	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
+	r = fragi_spec_parse_partial(&graph->source.source, &graph->diag, &graph->spec);
 	if (graph->spec != NULL)
 		fragi_spec_log_remarks(graph->spec);
 	if (r < 0 && graph->spec != NULL)
-		return refuse_flawed(graph);
+		return refuse_invalid(graph);
 	if (r < 0) {
 		ctl_diag_print(&graph->diag);
 		if (graph->diag.count != 0)

@@ -104,7 +104,7 @@ static int check(const struct ctl_pipeline *pipeline, struct ctl_graph *graph, c
 	if (r < 0)
 		return ctl_fail(fragi_failure_exit(fragi_err_failure(err)), "%s", err->text);
 	fragi_log_threshold = FRAGI_LOG_ERROR; /* in this child: what follows warns again */
-	r = fragi_spec_parse_flawed(&graph->source.source, &graph->diag, &graph->spec);
+	r = fragi_spec_parse_partial(&graph->source.source, &graph->diag, &graph->spec);
 	exit_code = graph->spec != NULL ? compose(graph) : ctl_exit_of(r);
 	diag_translate(&graph->diag, graph->path, places, count);
 	print_errors(pipeline, &graph->diag);

@@ -18,7 +18,7 @@ SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "ed
 # The folders of the driver's core: a function is called from its own folder and from higher rows.
 DRIVER_CORE = ["base", "kept", "sessions", "applications", "view", "placement", "hosts", "clients", ""]
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
-DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|edge/(ledger|travel|ucx_env)\.h")
+DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|edge/(ledger|in_flight|ucx_env)\.h")
 # Only these may open a shared object.
 OPENS = ("libfrag/src/type/", "libfrag/modules/",
          # the engine and the desktop, so that only those who use them need them

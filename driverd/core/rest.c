@@ -5,7 +5,7 @@
  * Rest: no host can run anything and nothing is on the way between them, though not every operator
  * is done (a cycle, a quiet graph). A host at rest, and one that is done, says IDLE with every
  * beat, with sums of what it has sent to other hosts and what has arrived from them, of all that
- * can wake an operator (edge/travel.h). When all have said so and the sums are equal, each edge has
+ * can wake an operator (edge/in_flight.h). When all have said so and the sums are equal, each edge has
  * delivered all that its sender had sent when that one counted. So nothing crossed between the
  * counts, whenever each host took its own: nothing was on the way, nobody could run, and nothing
  * can ever happen again. A drain leaves a cycle as it is: that is at rest too.

@@ -408,7 +408,7 @@ struct fw_host_event {
 	uint64_t peer_epoch;       /* the one that was lost; 0: of a host of minor 2 */
 	struct fw_failure failure; /* FAILED, PEER_LOST */
 	uint64_t idle_rounds;
-	/* IDLE: what has left for other hosts and arrived here (edge/travel.h) */
+	/* IDLE: what has left for other hosts and arrived here (edge/in_flight.h) */
 	uint64_t sent, delivered;
 };
 

@@ -6,7 +6,7 @@
 
 #include "pair.h"
 #include <base/stamp.h>
-#include <edge/travel.h>
+#include <edge/in_flight.h>
 
 #define ONE_TEST(name, first, second, what)                                                        \
 	Test(name, what, .init = set_environment)                                                  \
@@ -125,14 +125,15 @@ EDGE_TEST(what_a_sender_had_sent_is_received_first)
 }
 
 /* As the hosts count after three messages that were sent and received. */
-static void count_three(const struct pair *pair, struct fragi_travel *tx, struct fragi_travel *rx)
+static void count_three(const struct pair *pair, struct fragi_in_flight *tx,
+			struct fragi_in_flight *rx)
 {
-	*tx = *rx = (struct fragi_travel){0};
-	fragi_travel_sender(tx, 0, fragi_remote_tx_link(pair->tx), 3, false, 3, false);
-	fragi_travel_receiver(rx, 0, fragi_remote_rx_link(pair->rx), 3, false, 3, false);
+	*tx = *rx = (struct fragi_in_flight){0};
+	fragi_in_flight_sender(tx, 0, fragi_remote_tx_link(pair->tx), 3, false, 3, false);
+	fragi_in_flight_receiver(rx, 0, fragi_remote_rx_link(pair->rx), 3, false, 3, false);
 }
 
-static bool is_at_rest(const struct fragi_travel *tx, const struct fragi_travel *rx)
+static bool is_at_rest(const struct fragi_in_flight *tx, const struct fragi_in_flight *rx)
 {
 	return tx->sent + rx->sent == tx->arrived + rx->arrived;
 }
@@ -140,7 +141,7 @@ static bool is_at_rest(const struct fragi_travel *tx, const struct fragi_travel 
 EDGE_TEST(counts_of_two_links_are_never_equal)
 {
 	struct pair pair = {.capacity = 4};
-	struct fragi_travel tx, rx, former_tx, former_rx;
+	struct fragi_in_flight tx, rx, former_tx, former_rx;
 
 	pair_open(&pair, kind);
 	count_three(&pair, &tx, &rx);

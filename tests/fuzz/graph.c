@@ -144,19 +144,19 @@ static void check_pools(const struct fragi_spec_fragment *fragment)
 }
 
 /* What is left of a text with errors has names, and is marked where it is not whole. */
-static void parse_flawed(const struct fragi_spec_source *source, int expected)
+static void parse_partial(const struct fragi_spec_source *source, int expected)
 {
 	struct fragi_diag diag = {0};
 	struct fragi_spec *spec = NULL;
 
-	fuzz_check(fragi_spec_parse_flawed(source, &diag, &spec) == expected);
+	fuzz_check(fragi_spec_parse_partial(source, &diag, &spec) == expected);
 	for (size_t i = 0; spec != NULL && i < spec->fragment_count; i++) {
 		const struct fragi_spec_fragment *fragment = &spec->fragments[i];
 
 		fuzz_check(fragment->name != NULL);
 		for (size_t k = 0; k < fragment->operator_count; k++)
 			fuzz_check(fragment->operators[k].name != NULL &&
-				   (fragment->operators[k].is_flawed ||
+				   (fragment->operators[k].is_invalid ||
 				    fragment->operators[k].type != NULL ||
 				    fragment->operators[k].subgraph != NULL ||
 				    fragment->is_composed));
@@ -179,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	split(&texts, bytes, size);
 	r = parse(&texts.source, &fragments);
 	if (r == -EINVAL)
-		parse_flawed(&texts.source, r);
+		parse_partial(&texts.source, r);
 	/* The other process reads the same. */
 	fuzz_check(fragi_source_pack(&texts.source, &packed, &packed_size) == 0);
 	fuzz_check(fragi_source_unpack(packed, packed_size, &there) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
-#include <edge/travel.h>
+#include <edge/in_flight.h>
 
 /*
  * What the counters of the data plane say: whether a host or an application is done or at rest, and
@@ -87,27 +87,27 @@ static uint64_t consumed_of(const struct sim_flow *flow)
 
 void sim_host_sums(const struct sim_host *host, uint64_t *out_sent, uint64_t *out_delivered)
 {
-	struct fragi_travel travel = {0};
+	struct fragi_in_flight in_flight = {0};
 
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		uint32_t number = host->edges[i].flow;
 		const struct sim_flow *flow = &host->app->flows[number];
 
 		if (host->edges[i].sends)
-			fragi_travel_sender(&travel, number, flow->counted_link,
-					    flow->tx.sent - dropped(flow->tx.tx_dropped) -
-						    (flow->sent_before - flow->dropped_before),
-					    flow->closing,
-					    flow->tx.confirmed - flow->confirmed_before,
-					    flow->receiver_done);
+			fragi_in_flight_sender(&in_flight, number, flow->counted_link,
+					       flow->tx.sent - dropped(flow->tx.tx_dropped) -
+						       (flow->sent_before - flow->dropped_before),
+					       flow->closing,
+					       flow->tx.confirmed - flow->confirmed_before,
+					       flow->receiver_done);
 		else
-			fragi_travel_receiver(&travel, number, flow->counted_link,
-					      flow->rx.arrived - flow->rx_before,
-					      flow->sender_closed, consumed_of(flow),
-					      flow->receiver_closed);
+			fragi_in_flight_receiver(&in_flight, number, flow->counted_link,
+						 flow->rx.arrived - flow->rx_before,
+						 flow->sender_closed, consumed_of(flow),
+						 flow->receiver_closed);
 	}
-	*out_sent = travel.sent;
-	*out_delivered = travel.arrived;
+	*out_sent = in_flight.sent;
+	*out_delivered = in_flight.arrived;
 }
 
 /* The page: flows inside the host, then its edges. Returns how many. */

@@ -43,9 +43,9 @@ int cuda_kernel_launch(const struct frag_kernel *kernel, const struct frag_launc
 int cuda_kernel_wait(const struct frag_kernel *kernel, void *stream, struct frag_err *err);
 void cuda_kernel_destroy(struct frag_kernel *kernel);
 
-/* kept.c; see pool_alloc and pool_free of struct fragi_memory */
-int cuda_kept_alloc(struct frag_device device, size_t size, void **out_memory,
-		    struct frag_err *err);
-void cuda_kept_free(struct frag_device device, void *memory);
+/* receive_pool.c; see pool_alloc and pool_free of struct fragi_memory */
+int cuda_receive_pool_alloc(struct frag_device device, size_t size, void **out_memory,
+			    struct frag_err *err);
+void cuda_receive_pool_free(struct frag_device device, void *memory);
 
 #endif

@@ -264,7 +264,7 @@ void fragi_pump_rearm(struct fragi_pump *pump)
 
 /*
  * Asks a waiting thread's has_work before others can have the lock: who counts what is on the way
- * under it then finds that thread's scheduler busy with all that has arrived (run/watch.c).
+ * under it then finds that thread's scheduler busy with all that has arrived (run/watchdog.c).
  */
 static bool asked_locked(bool (*has_work)(void *arg), void *arg)
 {

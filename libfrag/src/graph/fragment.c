@@ -107,12 +107,12 @@ void fragi_extensions_load(struct frag_fragment *fragment,
 }
 
 /* Operators with errors in the text keep their names, which may be referred to. */
-static bool is_flawed_operator(struct frag_fragment *fragment,
-			       const struct fragi_spec_operator *spec_op)
+static bool is_invalid_operator(struct frag_fragment *fragment,
+				const struct fragi_spec_operator *spec_op)
 {
-	if (spec_op->is_flawed)
+	if (spec_op->is_invalid)
 		fragi_making_note_bad(fragment, &fragment->making->bad_ops, spec_op->name);
-	return spec_op->is_flawed;
+	return spec_op->is_invalid;
 }
 
 static void make_conditions(struct frag_op *op, const struct fragi_spec_operator *own)
@@ -143,7 +143,7 @@ void fragi_operators_make(struct frag_fragment *fragment, const struct fragi_spe
 
 	for (size_t i = 0; i < count; i++) {
 		spec_op = &ops[i];
-		if (is_flawed_operator(fragment, spec_op))
+		if (is_invalid_operator(fragment, spec_op))
 			continue;
 		fragment->making->scope = spec_op->scope;
 		if (spec_op->subgraph != NULL)
@@ -212,7 +212,7 @@ static void match_untyped(struct frag_fragment *fragment)
 			names[count++] = fragment->made[i]->name;
 	for (size_t i = 0; i < own->operator_count; i++) {
 		spec_op = &own->operators[i];
-		if (spec_op->is_flawed || spec_op->type != NULL || spec_op->subgraph != NULL)
+		if (spec_op->is_invalid || spec_op->type != NULL || spec_op->subgraph != NULL)
 			continue;
 		op = fragi_strmap_get(&fragment->making->ops, spec_op->name);
 		if (op != NULL) {
@@ -251,7 +251,7 @@ static void match_untyped(struct frag_fragment *fragment)
 
 static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
 		   struct frag_fragment *shared, struct fragi_registry *registry,
-		   struct fragi_diag *diag, bool keep_flawed, struct frag_fragment **out_fragment)
+		   struct fragi_diag *diag, bool keep_partial, struct frag_fragment **out_fragment)
 {
 	struct frag_fragment *fragment;
 	size_t errors = diag->count;
@@ -274,7 +274,7 @@ static int compose(const struct fragi_spec *spec, const struct fragi_spec_fragme
 	match_untyped(fragment);
 	r = fragi_fragment_complete(fragment);
 	fragi_diag_sort(diag, errors);
-	if (r < 0 && (!keep_flawed || fragment->info.name == NULL))
+	if (r < 0 && (!keep_partial || fragment->info.name == NULL))
 		fragi_fragment_destroy(fragment);
 	else
 		*out_fragment = fragment;
@@ -288,10 +288,10 @@ int fragi_fragment_compose(const struct fragi_spec *spec, const struct fragi_spe
 	return compose(spec, own, NULL, registry, diag, false, out_fragment);
 }
 
-int fragi_fragment_compose_flawed(const struct fragi_spec *spec,
-				  const struct fragi_spec_fragment *own,
-				  struct frag_fragment *shared, struct fragi_registry *registry,
-				  struct fragi_diag *diag, struct frag_fragment **out_fragment)
+int fragi_fragment_compose_partial(const struct fragi_spec *spec,
+				   const struct fragi_spec_fragment *own,
+				   struct frag_fragment *shared, struct fragi_registry *registry,
+				   struct fragi_diag *diag, struct frag_fragment **out_fragment)
 {
 	return compose(spec, own, shared, registry, diag, true, out_fragment);
 }

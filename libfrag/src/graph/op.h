@@ -198,9 +198,9 @@ FRAGI_API int fragi_fragment_compose(const struct fragi_spec *spec,
  * shared: of fragi_services_compose, borrowed until destroy; NULL: none
  */
 FRAGI_API int
-fragi_fragment_compose_flawed(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
-			      struct frag_fragment *shared, struct fragi_registry *registry,
-			      struct fragi_diag *diag, struct frag_fragment **out_fragment);
+fragi_fragment_compose_partial(const struct fragi_spec *spec, const struct fragi_spec_fragment *own,
+			       struct frag_fragment *shared, struct fragi_registry *registry,
+			       struct fragi_diag *diag, struct frag_fragment **out_fragment);
 /*
  * The same in two halves, for callers that compose in C alone (the harness): begin, frag_make_...,
  * frag_add_..., complete. spec and own may be NULL, and so may registry (then only

@@ -111,8 +111,8 @@ static int compose(struct fragi_run *run, struct fragi_diag *diag)
 
 		if (!fragi_run_has_fragment(run, own->name))
 			continue;
-		r = fragi_fragment_compose_flawed(spec, own, run->shared, run->config.registry,
-						  diag, &fragment->fragment);
+		r = fragi_fragment_compose_partial(spec, own, run->shared, run->config.registry,
+						   diag, &fragment->fragment);
 		if (r < 0)
 			result = result == 0 || r == -EINVAL ? r : result;
 		if (fragment->fragment == NULL)

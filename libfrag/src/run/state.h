@@ -175,7 +175,7 @@ int fragi_run_check_pools(struct fragi_run *run, const struct fragi_run_edge *ed
 void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, char *sentence,
 			    size_t size);
 
-/* watch.c */
+/* watchdog.c */
 void fragi_run_watch(struct fragi_run *run);
 /* nudges then, unless something earlier does */
 void fragi_run_at(struct fragi_run *run, int64_t when_ns);

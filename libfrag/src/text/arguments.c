@@ -118,7 +118,7 @@ void fragi_arguments_declare(struct fragi_builder *builder, struct fragi_node *m
 		size_t errors = builder->diag->count;
 
 		declare_one(builder, map, child, argument);
-		argument->is_flawed = builder->diag->count != errors;
+		argument->is_invalid = builder->diag->count != errors;
 		if (argument->name != NULL)
 			spec->argument_count++;
 	}

@@ -347,8 +347,8 @@ bool fragi_spec_is_swap_set(const char *set);
 /* Libraries that a swap has replaced (FRAGI_SPEC_SWAP). */
 void fragi_spec_swap_extensions(struct fragi_builder *builder);
 
-/* flawed.c: marks what is not whole, and takes out what has no name of its own */
-void fragi_spec_mark_flaws(struct fragi_spec *spec);
+/* prune.c: marks what is incomplete, and removes what has no name of its own */
+void fragi_spec_prune(struct fragi_spec *spec);
 
 /* spec.c: parses the texts up to the merged config. Also used to read a source. */
 void fragi_builder_begin(struct fragi_builder *builder);

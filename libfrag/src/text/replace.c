@@ -31,7 +31,7 @@ static const char *value_at(struct fragi_builder *builder, const struct fragi_no
 	}
 	argument = fragi_arguments_find(builder, node, name);
 	if (argument != NULL && argument->value == NULL) {
-		if (argument->is_flawed)
+		if (argument->is_invalid)
 			return NULL;
 		fragi_builder_error(
 			builder, node, NULL,

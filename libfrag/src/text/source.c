@@ -182,7 +182,7 @@ static void read_file(void *context, struct fragi_node *map, const struct fragi_
 static int read_files(struct fragi_source *source, struct frag_err *err)
 {
 	struct files files = {.source = source, .what = "config"};
-	bool is_flawed;
+	bool is_invalid;
 	struct fragi_diag diag = {0};
 	struct fragi_builder builder;
 	struct fragi_spec *spec = fragi_calloc(1, sizeof(*spec));
@@ -196,8 +196,8 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 	fragi_builder_init(&builder, &source->source, spec, &diag);
 	fragi_builder_begin(&builder);
 	/* Parsing the source reports these errors; those of files would hide them. */
-	is_flawed = fragi_builder_failed(&builder);
-	files.err = is_flawed ? NULL : err;
+	is_invalid = fragi_builder_failed(&builder);
+	files.err = is_invalid ? NULL : err;
 	if (builder.no_memory)
 		files.r = frag_err_set(err, -ENOMEM,
 				       "out of memory, or the graph needs more than %zu MiB of it",
@@ -207,7 +207,7 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 		files.what = "subgraphs";
 		fragi_subgraphs_each_file(&builder, read_file, &files);
 	}
-	if (is_flawed)
+	if (is_invalid)
 		files.r = files.r == -ENOMEM ? frag_err_set(err, -ENOMEM, "out of memory") : 0;
 	fragi_builder_fini(&builder);
 	fragi_spec_destroy(spec);

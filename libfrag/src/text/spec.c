@@ -250,7 +250,7 @@ static bool is_short_of_memory(const struct fragi_diag *remarks)
 	return remarks->beyond > 0 && remarks->count < FRAGI_DIAG_MAX;
 }
 
-static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag, bool keep_flawed,
+static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag, bool keep_partial,
 		 struct fragi_spec **out_spec)
 {
 	struct fragi_builder builder;
@@ -280,12 +280,12 @@ static int parse(const struct fragi_spec_source *source, struct fragi_diag *diag
 	else if (fragi_builder_failed(&builder))
 		r = -EINVAL;
 	fragi_diag_sort(diag, builder.errors_before);
-	keep_flawed =
-		keep_flawed && r == -EINVAL && builder.root != NULL && spec->application != NULL;
+	keep_partial =
+		keep_partial && r == -EINVAL && builder.root != NULL && spec->application != NULL;
 	fragi_builder_fini(&builder);
-	if (keep_flawed)
-		fragi_spec_mark_flaws(spec);
-	if (r < 0 && !keep_flawed)
+	if (keep_partial)
+		fragi_spec_prune(spec);
+	if (r < 0 && !keep_partial)
 		fragi_spec_destroy(spec);
 	else
 		*out_spec = spec;
@@ -298,8 +298,8 @@ int fragi_spec_parse(const struct fragi_spec_source *source, struct fragi_diag *
 	return parse(source, diag, false, out_spec);
 }
 
-int fragi_spec_parse_flawed(const struct fragi_spec_source *source, struct fragi_diag *diag,
-			    struct fragi_spec **out_spec)
+int fragi_spec_parse_partial(const struct fragi_spec_source *source, struct fragi_diag *diag,
+			     struct fragi_spec **out_spec)
 {
 	return parse(source, diag, true, out_spec);
 }

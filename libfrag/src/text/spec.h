@@ -47,7 +47,7 @@ struct fragi_spec_argument {
 	const char *default_text;
 	const char *const *choices; /* ended by NULL; NULL: any */
 	bool is_boolean;            /* the default is true or false; without a value it is true */
-	bool is_flawed;             /* an error about its declaration was reported */
+	bool is_invalid;            /* an error about its declaration was reported */
 };
 
 /* one parameter: `name: value` */
@@ -156,12 +156,12 @@ struct fragi_spec_operator {
 	int64_t watchdog_ns; /* 0: as the fragment says */
 	int64_t rate_ns;     /* the period of its ticks, of a source; 0: not given */
 	int64_t budget_ns;   /* how long compute takes; 0: not given */
-	bool is_flawed;      /* after an error: nothing is known but the name */
+	bool is_invalid;     /* after an error: nothing is known but the name */
 	const struct fragi_node *place;
 };
 
 /*
- * fragment NULL inside a fragment; port NULL: left out; op NULL: of fragi_spec_parse_flawed, an end
+ * fragment NULL inside a fragment; port NULL: left out; op NULL: of fragi_spec_parse_partial, an end
  * that was refused (and between fragments fragment NULL: not even that is known)
  */
 struct fragi_spec_end {
@@ -322,7 +322,7 @@ struct fragi_spec_fragment {
 	size_t resource_count;
 	struct fragi_spec_object *loggers; /* data_loggers: the application's first, then its own */
 	size_t logger_count;
-	bool lost_resources; /* of fragi_spec_parse_flawed: there may be more */
+	bool lost_resources; /* of fragi_spec_parse_partial: there may be more */
 	struct fragi_spec_operator *operators;
 	size_t operator_count;
 	struct fragi_spec_flow *flows;
@@ -384,7 +384,7 @@ struct fragi_spec {
 	size_t flow_count;
 	struct fragi_spec_object *loggers; /* of the application; each fragment has them too */
 	size_t logger_count;
-	struct fragi_spec_variable *variables; /* only whole ones, also of a flawed spec */
+	struct fragi_spec_variable *variables; /* only whole ones, also of a partial spec */
 	size_t variable_count;
 	struct fragi_spec_object *services; /* of the application */
 	size_t service_count;
@@ -413,8 +413,8 @@ FRAGI_API int fragi_spec_parse(const struct fragi_spec_source *source, struct fr
  * The same, but with -EINVAL *out_spec is the valid part, if there is any. It is only for finding
  * further errors and must never be run.
  */
-FRAGI_API int fragi_spec_parse_flawed(const struct fragi_spec_source *source,
-				      struct fragi_diag *diag, struct fragi_spec **out_spec);
+FRAGI_API int fragi_spec_parse_partial(const struct fragi_spec_source *source,
+				       struct fragi_diag *diag, struct fragi_spec **out_spec);
 FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted */
 /*
  * Logs what is odd about the texts: a file of --config that looks misunderstood, a section that is

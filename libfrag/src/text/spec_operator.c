@@ -100,7 +100,7 @@ static void read_instance_keys(struct fragi_builder *builder, struct fragi_node 
 	fragi_keys_check(builder, node, subject, fields, FRAG_COUNT_OF(fields));
 	op->subgraph =
 		fragi_read_name(builder, fragi_node_get(node, "subgraph"), subject, "subgraph");
-	op->is_flawed = op->subgraph == NULL;
+	op->is_invalid = op->subgraph == NULL;
 	parameters =
 		fragi_read_map(builder, fragi_node_get(node, "parameters"), subject, "parameters");
 	if (parameters != NULL)
@@ -162,7 +162,7 @@ static void read_operator(struct fragi_builder *builder, struct fragi_node *oper
 		operators->lost_a_name = true;
 		return;
 	}
-	op->is_flawed = node->is_reported;
+	op->is_invalid = node->is_reported;
 	map = fragi_read_map(builder, node, path, "an operator");
 	if (map != NULL && fragi_node_get(map, "subgraph") != NULL)
 		read_instance_keys(builder, map, path, op, &settings);

@@ -29,7 +29,7 @@ struct fragi_subgraph_port {
 	enum fragi_subgraph_dir dir; /* ANY: that of the inner port, which is not known here */
 	struct fragi_subgraph_inner *inner;
 	size_t inner_count;
-	bool is_flawed; /* an error was reported about it */
+	bool is_invalid; /* an error was reported about it */
 	struct fragi_subgraph_port *next;
 };
 

@@ -106,11 +106,11 @@ static void read_inner(struct fragi_builder *builder, const struct fragi_subgrap
 	if (count == 0)
 		fragi_builder_error(builder, node, subject,
 				    "%s stands for nothing; name the inner ports", what);
-	port->is_flawed = port->is_flawed || count == 0;
+	port->is_invalid = port->is_invalid || count == 0;
 	for (size_t i = 0; i < count && port->inner != NULL; i++, child = child->next) {
 		text = fragi_read_text(builder, child, subject, what);
 		if (text == NULL || !check_inner(builder, graph, child, what, text)) {
-			port->is_flawed = true;
+			port->is_invalid = true;
 			continue;
 		}
 		op = fragi_builder_strdup(builder, text);
@@ -125,7 +125,7 @@ static void read_inner(struct fragi_builder *builder, const struct fragi_subgrap
 		fragi_builder_error(
 			builder, node, subject,
 			"%s is an output and stands for several ports; only an input may", what);
-		port->is_flawed = true;
+		port->is_invalid = true;
 	}
 }
 
@@ -157,7 +157,7 @@ static const struct fragi_node *read_direction(struct fragi_builder *builder,
 			builder, node, subject_of(graph, subject, sizeof(subject)),
 			"port \"%s\": write OPERATOR.PORT, a list of them, {in: ...} or {out: ...}",
 			port->name);
-	port->is_flawed = true;
+	port->is_invalid = true;
 	return NULL;
 }
 

@@ -99,7 +99,7 @@ find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *nam
 
 	if (name != NULL) {
 		port = fragi_subgraph_port(ends->builder, graph, name);
-		if (port != NULL && (port->is_flawed || may_be(port, ends->dir)))
+		if (port != NULL && (port->is_invalid || may_be(port, ends->dir)))
 			return port;
 		ends->failed = true;
 		if (port != NULL)
@@ -152,7 +152,7 @@ static void add(struct ends *ends, const char *fragment, const char *op, const c
 	if (instance != NULL && instance->graph != NULL) {
 		ends->is_changed = true;
 		outer = find_port(ends, instance->graph, port);
-		ends->failed = ends->failed || outer == NULL || outer->is_flawed;
+		ends->failed = ends->failed || outer == NULL || outer->is_invalid;
 		for (size_t i = 0; outer != NULL && i < outer->inner_count; i++) {
 			name = fragi_subgraph_join(builder, op, outer->inner[i].op);
 			if (name == NULL || !fragi_subgraph_spend(builder, ends->place))

@@ -5,9 +5,9 @@
 #include "module.h"
 
 /*
- * Device memory for the tensors that hosts receive: a pool of the driver for each GPU, made when it
- * is first needed, and for the life of the process. To allocate from the driver itself, and to give
- * back to it, waits for all work of the GPU, at each tensor.
+ * Device memory for the tensors that hosts receive: a pool of the CUDA driver for each GPU, made
+ * when it is first needed, and for the life of the process. An allocation without a pool, and its
+ * release, would wait for all work of the GPU at each tensor.
  */
 #define KEEP_BYTES ((uint64_t)256 << 20) /* free memory that the GPU does not get back */
 
@@ -32,7 +32,8 @@ static int pool_of(const struct cuda_device *gpu, struct fragi_cuda_pool **out,
 	return 0;
 }
 
-int cuda_kept_alloc(struct frag_device device, size_t size, void **out_memory, struct frag_err *err)
+int cuda_receive_pool_alloc(struct frag_device device, size_t size, void **out_memory,
+			    struct frag_err *err)
 {
 	const struct cuda_device *gpu = cuda_device_of(device.id);
 	struct fragi_cuda_pool *pool;
@@ -44,7 +45,7 @@ int cuda_kept_alloc(struct frag_device device, size_t size, void **out_memory, s
 	return r < 0 ? r : cuda_pool_alloc(pool, size, out_memory, err);
 }
 
-void cuda_kept_free(struct frag_device device, void *memory)
+void cuda_receive_pool_free(struct frag_device device, void *memory)
 {
 	if (cuda_device_of(device.id)->has_pools)
 		(void)cuda_pool_free(atomic_load(&pools[device.id]), memory);

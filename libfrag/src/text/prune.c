@@ -5,9 +5,9 @@
 #include <text/builder.h>
 
 /*
- * Reduces a spec with errors to its valid part, so that the rest can be checked in the same pass.
- * What is incomplete is marked, so that no further error about it, or about references to it, is
- * reported: an error that only follows from another one would mislead.
+ * Error recovery: reduces a spec with errors to its valid part, so that this part can be checked in
+ * the same pass. What is incomplete is marked as invalid, so that no further error about it, or
+ * about references to it, is reported: an error that only follows from another one would mislead.
  */
 static bool conditions_are_whole(const struct fragi_spec_operator *op)
 {
@@ -45,14 +45,14 @@ static bool is_fragment(const struct fragi_spec *spec, const char *name, size_t 
 	return false;
 }
 
-static void mark_operators(struct fragi_spec_fragment *fragment)
+static void prune_operators(struct fragi_spec_fragment *fragment)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < fragment->operator_count; i++) {
 		struct fragi_spec_operator *op = &fragment->operators[i];
 
-		op->is_flawed = op->is_flawed || !operator_is_whole(fragment, op);
+		op->is_invalid = op->is_invalid || !operator_is_whole(fragment, op);
 		if (op->name != NULL && fragi_name_is_valid(op->name) &&
 		    !is_operator(fragment, op->name, kept))
 			fragment->operators[kept++] = *op;
@@ -69,7 +69,7 @@ static bool is_object(const struct fragi_spec_object *objects, const char *name,
 }
 
 /* Resources or services. */
-static void mark_objects(struct fragi_spec_object *objects, size_t *count)
+static void prune_objects(struct fragi_spec_object *objects, size_t *count)
 {
 	size_t kept = 0;
 
@@ -79,7 +79,7 @@ static void mark_objects(struct fragi_spec_object *objects, size_t *count)
 	*count = kept;
 }
 
-static void mark_loggers(struct fragi_spec_fragment *fragment)
+static void prune_loggers(struct fragi_spec_fragment *fragment)
 {
 	size_t kept = 0;
 
@@ -89,7 +89,7 @@ static void mark_loggers(struct fragi_spec_fragment *fragment)
 	fragment->logger_count = kept;
 }
 
-void fragi_spec_mark_flaws(struct fragi_spec *spec)
+void fragi_spec_prune(struct fragi_spec *spec)
 {
 	size_t kept = 0;
 
@@ -98,9 +98,9 @@ void fragi_spec_mark_flaws(struct fragi_spec *spec)
 			spec->fragments[kept++] = spec->fragments[i];
 	spec->fragment_count = kept;
 	for (size_t i = 0; i < spec->fragment_count; i++) {
-		mark_operators(&spec->fragments[i]);
-		mark_objects(spec->fragments[i].resources, &spec->fragments[i].resource_count);
-		mark_loggers(&spec->fragments[i]);
+		prune_operators(&spec->fragments[i]);
+		prune_objects(spec->fragments[i].resources, &spec->fragments[i].resource_count);
+		prune_loggers(&spec->fragments[i]);
 	}
-	mark_objects(spec->services, &spec->service_count);
+	prune_objects(spec->services, &spec->service_count);
 }

@@ -9,14 +9,15 @@
 #include <base/log.h>
 #include <base/stamp.h>
 #include <base/units.h>
-#include <edge/travel.h>
+#include <edge/in_flight.h>
 #include <run/state.h>
 #include <sched/exec.h>
 
 /*
- * The control thread's work: the watchdog, the time limit, and rest. Rest: in two counts one after
- * the other every scheduler waits, for no time, and neither count saw anything that the other did
- * not. It is reported to the driver, who alone knows what travels between hosts.
+ * The control thread's work: the watchdog, the time limit, and finding the run at rest. It is at
+ * rest if in two counts, one after the other, every scheduler waits for no time, and neither count
+ * saw anything that the other did not. Rest is reported to the driver, which alone knows what is in
+ * flight between hosts.
  */
 
 #define WATCH_NS 100000000 /* it is called at least so often */
@@ -186,8 +187,9 @@ static uint64_t dropped(const _Atomic uint64_t *reasons)
 	return total;
 }
 
-/* Both ends of an edge count from where the present epoch of the other began. */
-static void count_sender(const struct fragi_tx *tx, uint32_t flow, struct fragi_travel *travel)
+/* Each end of an edge counts from where the present epoch of the other end began. */
+static void count_sender(const struct fragi_tx *tx, uint32_t flow,
+			 struct fragi_in_flight *in_flight)
 {
 	const struct fragi_flow_row *row = tx->row;
 	uint64_t credit = atomic_load_explicit(&row->confirmed, memory_order_acquire);
@@ -195,12 +197,14 @@ static void count_sender(const struct fragi_tx *tx, uint32_t flow, struct fragi_
 	uint64_t sent_before, credit_before;
 
 	fragi_remote_tx_before(tx, &sent_before, &credit_before);
-	fragi_travel_sender(travel, flow, fragi_remote_tx_link(tx),
-			    sent - dropped(row->tx_dropped) - sent_before, atomic_load(&tx->closed),
-			    credit - credit_before, atomic_load(&tx->receiver_done));
+	fragi_in_flight_sender(in_flight, flow, fragi_remote_tx_link(tx),
+			       sent - dropped(row->tx_dropped) - sent_before,
+			       atomic_load(&tx->closed), credit - credit_before,
+			       atomic_load(&tx->receiver_done));
 }
 
-static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct fragi_travel *travel)
+static void count_receiver(const struct fragi_rx *rx, uint32_t flow,
+			   struct fragi_in_flight *in_flight)
 {
 	const struct fragi_flow_row *row = rx->row;
 	uint64_t arrived = atomic_load_explicit(&row->arrived, memory_order_acquire),
@@ -209,13 +213,13 @@ static void count_receiver(const struct fragi_rx *rx, uint32_t flow, struct frag
 	if (fragi_rx_blocks(rx))
 		consumed = atomic_load_explicit(&row->delivered, memory_order_acquire) +
 			   dropped(row->rx_dropped);
-	fragi_travel_receiver(travel, flow, fragi_remote_rx_link(rx), arrived - before,
-			      atomic_load(&rx->queue.sender_closed),
-			      consumed > before ? consumed - before : 0,
-			      atomic_load(&rx->queue.receiver_closed));
+	fragi_in_flight_receiver(in_flight, flow, fragi_remote_rx_link(rx), arrived - before,
+				 atomic_load(&rx->queue.sender_closed),
+				 consumed > before ? consumed - before : 0,
+				 atomic_load(&rx->queue.receiver_closed));
 }
 
-static void count_travel(const struct fragi_run *run, struct fragi_travel *travel)
+static void count_in_flight(const struct fragi_run *run, struct fragi_in_flight *in_flight)
 {
 	for (size_t i = 0; i < run->end_count; i++) {
 		const struct fragi_run_end *end = &run->ends[i];
@@ -223,38 +227,38 @@ static void count_travel(const struct fragi_run *run, struct fragi_travel *trave
 		if (!end->between_hosts)
 			continue;
 		if (end->tx != NULL)
-			count_sender(end->tx, end->flow, travel);
+			count_sender(end->tx, end->flow, in_flight);
 		else
-			count_receiver(end->rx, end->flow, travel);
+			count_receiver(end->rx, end->flow, in_flight);
 	}
 }
 
 /* The pump is locked: what arrives is counted and has queued its operator, or is not here yet. */
-static bool count_locked(struct fragi_run *run, struct fragi_travel *travel)
+static bool count_locked(struct fragi_run *run, struct fragi_in_flight *in_flight)
 {
 	uint64_t rounds;
 
-	count_travel(run, travel);
+	count_in_flight(run, in_flight);
 	return atomic_load(&run->done) || (count_rest(run, &rounds) && rounds == run->rest_rounds);
 }
 
 static void report_idle(struct fragi_run *run, int64_t now_ns)
 {
 	struct fragi_run_event event = {.kind = FRAGI_RUN_IDLE};
-	struct fragi_travel travel = {0};
+	struct fragi_in_flight in_flight = {0};
 	bool at_rest;
 
 	if (run->idle_reported_ns != 0 && now_ns - run->idle_reported_ns < run->config.beat_ns)
 		return;
 	fragi_pump_lock(run->pump);
-	at_rest = count_locked(run, &travel);
+	at_rest = count_locked(run, &in_flight);
 	fragi_pump_unlock(run->pump);
 	if (!at_rest)
 		return;
 	run->idle_reported_ns = now_ns;
 	event.idle_rounds = atomic_fetch_add(&run->ledger.head->idle_rounds, 1) + 1;
-	event.sent = travel.sent;
-	event.delivered = travel.arrived;
+	event.sent = in_flight.sent;
+	event.delivered = in_flight.arrived;
 	fragi_run_report_event(run, &event);
 }
 
@@ -281,7 +285,7 @@ static void watch_rest(struct fragi_run *run, int64_t now_ns)
 	report_idle(run, now_ns);
 }
 
-/* Whoever comes much later than it should did not run in between, and operators did not either. */
+/* A control thread that comes much too late did not run in between, nor did the operators. */
 static void note_pause(struct fragi_run *run, int64_t now_ns)
 {
 	int64_t late_ns = now_ns - run->watched_ns - WATCH_NS;
@@ -291,7 +295,7 @@ static void note_pause(struct fragi_run *run, int64_t now_ns)
 	run->watched_ns = now_ns;
 }
 
-/* The job statistics of operators that never end go as far as their fragment's clock was seen. */
+/* Operators that never end are accounted up to the time that their fragment's clock last showed. */
 static void note_clocks(struct fragi_run *run)
 {
 	for (size_t i = 0; i < run->fragment_count; i++) {
@@ -314,8 +318,8 @@ void fragi_run_watch(struct fragi_run *run)
 	if (!atomic_load(&run->started))
 		return;
 	now_ns = fragi_now_ns();
-	if (atomic_load(
-		    &run->done)) { /* what travels between the other hosts may have to do with it */
+	if (atomic_load(&run->done)) {
+		/* The sums of all hosts are needed to find that nothing is in flight. */
 		report_idle(run, now_ns);
 		return;
 	}
