@@ -16,7 +16,7 @@ LEVEL = {folder: level for level, row in enumerate(ROWS) for folder in row}
 # resources.
 SIDEWAYS = {("type", "text"), ("graph", "res"), ("graph", "cond"), ("sched", "edge")}
 # The folders of the driver's core: a function is called from its own folder and from higher rows.
-DRIVER_CORE = ["base", "kept", "sessions", "applications", "view", "placement", "hosts", "clients", ""]
+DRIVER_CORE = ["base", "persist", "sessions", "applications", "view", "placement", "hosts", "clients", ""]
 # All of libfrag that driverd and workerd may use; mk/daemons.mk links no more into them.
 DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|edge/(ledger|in_flight|ucx_env)\.h")
 # Only these may open a shared object.

@@ -2,7 +2,7 @@
 #include <driverd/core/hosts/adopt.h>
 #include <driverd/core/applications/parameter.h>
 #include <driverd/core/hosts/swap.h>
-#include <driverd/core/clients/watch.h>
+#include <driverd/core/clients/subscription.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -380,7 +380,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	if (core->has_room)
 		drv_app_wake_all(core);
 	core->has_room = false;
-	drv_watch_serve(core);
+	drv_subscription_serve(core);
 	drv_session_lose_dropped(core);
 	if (!actions->out_of_memory)
 		check_invariants(core, event);

@@ -187,7 +187,7 @@ static void begin_running(struct drv_app *app)
 
 static bool is_at_rest(struct drv_app *app)
 {
-	bool rests = drv_app_rests(app);
+	bool rests = drv_app_is_at_rest(app);
 
 	if (rests)
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
@@ -323,7 +323,7 @@ static void end(struct drv_app *app)
 	if (!core->config.adopts || !core->config.keeps_state ||
 	    app->kept.state != DRV_KEPT_ACCEPTED)
 		report_end(app);
-	drv_lease_owe(app);
+	drv_lease_record_outstanding(app);
 	drv_start_release(app);
 	if (app->kept.state == DRV_KEPT_ACCEPTED)
 		drv_history_end(app);

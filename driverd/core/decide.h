@@ -12,7 +12,7 @@ struct drv_core;
 /* All that are awake decide; those with nothing left to look at sleep from then on. */
 void drv_decide(struct drv_core *core);
 
-/* rest.c */
-bool drv_app_rests(const struct drv_app *app); /* no operator can ever run again */
+/* termination.c */
+bool drv_app_is_at_rest(const struct drv_app *app); /* no operator can ever run again */
 
 #endif

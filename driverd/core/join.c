@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/hosts/adopt.h>
-#include <driverd/core/clients/watch.h>
+#include <driverd/core/clients/subscription.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -381,7 +381,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	if (session->keeper != 0)
 		drv_close(core, session->keeper);
 	drv_session_move(session, DRV_SESSION_GONE);
-	drv_watch_end(session);
+	drv_subscription_end(session);
 	drv_adopt_session_lost(session);
 	drv_next_session_lost(session);
 	if (session->role == FW_ROLE_WORKER)

@@ -88,7 +88,7 @@ void drv_restore_step(struct drv_core *core, bool may_start)
 		drv_history_unwant(core, ended);
 	if (ended->is_cut) {
 		ended->ended_unix_ns = core->real_ns + core->config.realtime_offset_ns;
-		drv_keep_end(core, ended);
+		drv_persist_end(core, ended);
 	}
 	if (ended->starts_again)
 		start_again(core, ended);

@@ -18,7 +18,7 @@
 #include <driverd/core/hosts/request.h>
 #include <driverd/core/hosts/suspicion.h>
 #include <driverd/core/join.h>
-#include <driverd/core/kept/history.h>
+#include <driverd/core/persist/history.h>
 #include <driverd/core/placement/placement.h>
 #include <driverd/core/sessions/session.h>
 #include <driverd/core/view/view.h>
@@ -30,11 +30,11 @@
  * What the files of the core share; nobody else includes it. A function is called from its own
  * folder and from those after it, which mk/layers.py checks:
  *  - base: what a step returns (actions.c), timers, the lines that applications have written
- *  - kept: what goes to the disk (keep.c), and what has happened (history.c)
+ *  - persist: what goes to the disk (persist.c), and what has happened (history.c)
  *  - sessions: those of workers and clients, and the answers to clients
  *  - applications: an application, its hosts and their processes, its source, parameters and flows
  *  - view: what is known and counted, at any time
- *  - placement: which worker runs what, at a start (start.c) and later (where.c)
+ *  - placement: which worker runs what, at a start (start.c) and later (candidates.c)
  *  - hosts: what a host reports (host.c), how a process is replaced by the next one (replace.c),
  *    what its failure leads to (failure.c), and how what ran before is adopted
  *  - clients: what clients ask for
@@ -75,8 +75,8 @@ struct drv_core {
 		uint64_t first, last;
 	} foreign[DRV_FOREIGN_MAX];
 	size_t foreign_count;
-	struct drv_owed *owed;    /* lease.c: applications whose hosts may still run somewhere */
-	int64_t born_ns;          /* its first step */
+	struct drv_outstanding *outstanding; /* lease.c: names whose hosts may still run */
+	int64_t born_ns;                     /* its first step */
 	int64_t woken_ns;         /* real: when it had not run for as long as the dead do; or 0 */
 	bool leaves;              /* it ends, and the hosts run on for the next one */
 	uint64_t workers_version; /* counts changes of workers */
@@ -108,6 +108,6 @@ struct drv_core {
 	bool decides; /* what the event was is recorded; hosts are asked for something only now */
 };
 
-#include <driverd/core/kept/keep.h>
+#include <driverd/core/persist/persist.h>
 
 #endif

@@ -464,10 +464,10 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 	app->core = core;
 	app->id = event->id;
 	if (run == 0)
-		(void)drv_keep_next_run(core);
+		(void)drv_persist_next_run(core);
 	init_timers(app);
 	drv_app_wake(app);
-	app->epoch = drv_keep_next_epoch(core);
+	app->epoch = drv_persist_next_epoch(core);
 	app->next.is_wanted = true;
 	app->times.given_ns = core->real_ns;
 	app->workers_changed = true;
@@ -504,7 +504,7 @@ void drv_app_begin(struct drv_app *app)
 		drv_set(core, &app->timers.start, core->now_ns + app->given.timeout_ns);
 	drv_app_progress_later(app);
 	if (app->adopting == NULL)
-		drv_keep_start(app);
+		drv_persist_start(app);
 }
 
 void drv_app_persisted(struct drv_app *app, const char *why_not)

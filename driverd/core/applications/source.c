@@ -88,7 +88,7 @@ void drv_source_use(struct drv_app *app, void *bytes, size_t size)
 	app->source.bytes = bytes;
 	app->source.size = size;
 	app->core->items -= (int64_t)size / 64;
-	drv_keep_source(app);
+	drv_persist_source(app);
 }
 
 size_t drv_source_bytes_of_all(const struct drv_core *core)
@@ -134,7 +134,7 @@ bool drv_source_undo(struct drv_app *app)
 		return false;
 	drv_source_replace(app, app->before.bytes, app->before.size);
 	app->before = (struct drv_source){0};
-	app->next.run = drv_keep_next_run(core);
+	app->next.run = drv_persist_next_run(core);
 	app->next.by = app->given.by;
 	drv_history_note(core, FW_EVENT_APPLY, app, NULL, "the graph before returns, as run %llu",
 			 (unsigned long long)app->next.run);

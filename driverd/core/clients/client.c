@@ -2,14 +2,14 @@
 #include <driverd/core/clients/apply.h>
 #include <driverd/core/applications/parameter.h>
 #include <driverd/core/hosts/swap.h>
-#include <driverd/core/clients/watch.h>
+#include <driverd/core/clients/subscription.h>
 
 #include <errno.h>
 #include <string.h>
 
 /*
  * A client asks how things stand, gives commands (command.c) and waits for what becomes of them
- * (watch.c). What it gets is what the driver knows in this step. Its rows are items of the step;
+ * (subscription.c). What it gets is what the driver knows in this step. Its rows are items of the step;
  * what is beyond DRV_REPLY_ITEMS is only counted. One that asks more often than a person can read
  * is closed: each request is a step, and steps of clients would take the time of all others.
  */
@@ -203,13 +203,13 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 		drv_swap(client, message);
 		break;
 	case FW_AWAIT:
-		drv_watch_await(client, message);
+		drv_subscription_await(client, message);
 		break;
 	case FW_WATCH_LOGS:
-		drv_watch_logs(client, message);
+		drv_subscription_logs(client, message);
 		break;
 	case FW_WATCH:
-		drv_watch_events(client, message);
+		drv_subscription_events(client, message);
 		break;
 	case FW_DRAIN:
 		drv_drain(client, message);

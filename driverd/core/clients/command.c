@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/applications/source.h>
 #include <driverd/core/clients/apply.h>
-#include <driverd/core/clients/watch.h>
+#include <driverd/core/clients/subscription.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -124,7 +124,7 @@ static void answer_stop(struct drv_session *client, const struct fw_message *mes
 {
 	drv_session_answer(client, message->seq, run, message->stop_app.name, NULL);
 	if (message->stop_app.awaits)
-		drv_watch_run(client, message->seq, run, FW_ENDED);
+		drv_subscription_run(client, message->seq, run, FW_ENDED);
 }
 
 const char *drv_command_no_next_run(struct drv_core *core, const char *name)
@@ -142,14 +142,14 @@ const char *drv_command_no_next_run(struct drv_core *core, const char *name)
 /* When it has ended in order, the next run begins with its source. */
 static void want_again(struct drv_app *app, const char *who)
 {
-	app->next.run = drv_keep_next_run(app->core);
+	app->next.run = drv_persist_next_run(app->core);
 	app->next.by = fragi_arena_strdup(&app->arena, who);
 }
 
 uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app *app)
 {
 	if (!app->next.is_wanted)
-		drv_keep_wanted(app->core, app->run, true);
+		drv_persist_wanted(app->core, app->run, true);
 	app->next.is_wanted = true;
 	want_again(app, client->who);
 	drv_app_stop(app, SIGTERM);
@@ -191,7 +191,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 			 "%s", stop->at_once ? "at once" : "in order");
 	app->next.run = 0;
 	if (app->next.is_wanted != stop->again)
-		drv_keep_wanted(core, app->run, stop->again);
+		drv_persist_wanted(core, app->run, stop->again);
 	app->next.is_wanted = stop->again;
 	if (stop->again)
 		want_again(app, client->who);
@@ -240,7 +240,7 @@ void drv_command_refused(struct drv_app *app)
 		why = (struct fw_failure){.code = FRAGI_FAILURE_OTHER,
 					  .sentence = "it was stopped before driverd had kept it"};
 	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->given.by, "%s", why.sentence);
-	drv_keep_no_start(app);
+	drv_persist_no_start(app);
 	if (client != NULL)
 		drv_session_answer(client, app->given.seq, 0, drv_app_name(app), &why);
 }

@@ -67,7 +67,7 @@ static int check_host(struct asking *a)
 	struct drv_app *app = a->app;
 	struct drv_core *core = app->core;
 	const struct drv_host *host = a->host;
-	const char *why = drv_where_keeps_process(host), *name = drv_app_name(app);
+	const char *why = drv_candidate_process_obstacle(host), *name = drv_app_name(app);
 
 	if (app->swap != NULL && app->swap->until_ns != 0)
 		return fail(a, FRAGI_FAILURE_NO_SERVICE,

@@ -100,7 +100,7 @@ static void begin(struct drv_app *app)
 	app->origin = DRV_ORIGIN_RESTORED;
 	app->kept.state = DRV_KEPT_WRITTEN;
 	if (app->core->numbers_change == 0)
-		drv_keep_numbers(app->core);
+		drv_persist_numbers(app->core);
 	drv_app_begin(app);
 }
 
@@ -219,7 +219,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	if (app->adopting == NULL)
 		return NULL;
 	/* With its number: a driver that has only this one takes the run for one that is over. */
-	drv_keep_adopted(app);
+	drv_persist_adopted(app);
 	return app;
 }
 
@@ -228,13 +228,13 @@ static void raise_numbers(struct drv_core *core, const struct fw_message *messag
 {
 	struct drv_app *app = app_of(core, message->run);
 
-	drv_keep_raise_runs(core, message->run);
+	drv_persist_raise_runs(core, message->run);
 	if (message->epoch <= core->last_epoch)
 		return;
-	drv_keep_epochs_above(core, message->epoch);
+	drv_persist_epochs_above(core, message->epoch);
 	/* Another run of that number, which has no host yet, must not be older than this one. */
 	if (app != NULL && app->adopting == NULL && app->host_count == 0)
-		app->epoch = drv_keep_next_epoch(core);
+		app->epoch = drv_persist_next_epoch(core);
 }
 
 /* Bounds what a worker may have the driver keep of its report. */
@@ -474,7 +474,7 @@ void drv_adopt_joined(struct drv_session *session, uint32_t reports)
 {
 	struct drv_core *core = session->core;
 
-	drv_keep_joined(session);
+	drv_persist_joined(session);
 	session->is_reporting = core->config.adopts && reports > 0;
 	session->to_report = reports < REPORTS_MAX ? reports : REPORTS_MAX;
 	session->joined_ns = core->now_ns;

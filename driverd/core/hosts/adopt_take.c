@@ -244,7 +244,7 @@ static void take(struct drv_app *app)
 	app->workers_changed = false;
 	drv_timer_cancel(&core->timers, &app->timers.phase);
 	if (!app->adopting->is_kept)
-		drv_keep_adopted(app);
+		drv_persist_adopted(app);
 	if (r < 0) {
 		drv_app_fail_for_memory(app);
 		return;
@@ -252,7 +252,7 @@ static void take(struct drv_app *app)
 	if (drv_transports_choose(app) < 0)
 		drv_app_fail_by_diag(app);
 	drv_adopt_take_beside(app);
-	drv_keep_placed(app);
+	drv_persist_placed(app);
 	if (app->moving != NULL)
 		app->moving->next.change = core->last_change;
 }
@@ -277,9 +277,9 @@ static void give_up(struct drv_app *app, const char *why)
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
 	if (app->adopting->first != NULL || !all_have_reported(app))
-		drv_lease_owe_all(app);
+		drv_lease_record_earlier(app);
 	if (starts) {
-		app->next.run = drv_keep_next_run(core);
+		app->next.run = drv_persist_next_run(core);
 		app->next.by = app->given.by;
 	}
 	drv_history_cut(app);
@@ -373,7 +373,7 @@ static void go_on_ending(struct drv_app *app)
 	} else if (report->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&
 		    app->end == DRV_END_NONE) { /* a restart was asked for, and no stop since */
-			app->next.run = drv_keep_next_run(app->core);
+			app->next.run = drv_persist_next_run(app->core);
 			app->next.by = app->given.by;
 		}
 		drv_app_stop(app, SIGTERM);

@@ -9,22 +9,22 @@
 #include <base/units.h>
 
 /*
- * When a host under a lease has surely ended, though nothing was heard of that. Its worker ends it
- * when the driver has not answered for the time of the lease (workerd/core/lease.c). It counts from
- * before it sent what the driver answers, the driver from when that came; so the driver's time is
- * never the earlier one, however long messages take. Neither clock is compared with the other: each
- * measures the lease itself, and the driver waits longer by as much as the rates of two clocks may
- * differ. The driver's clock stands still while it is stopped, so it waits for longer then, never
- * for less.
+ * Decides when a host under a lease has surely ended, though its worker is out of reach. The worker
+ * ends the host when the driver has not answered for the time of the lease (workerd/core/lease.c).
+ * The worker counts from before it sent the beat that the driver answers, the driver from when the
+ * beat came; so the driver's time is never the earlier one, however long messages take. Neither
+ * clock is compared with the other: each measures the lease itself, and the driver waits longer by
+ * as much as the rates of two clocks may differ. The driver's clock stands still while its process
+ * is stopped, so it then waits longer, never less.
  *
- * What a driver before this one has renewed is not known. It did so before this one began, and it
- * may have said that it leaves.
+ * This driver does not know which leases an earlier driver has renewed. That driver renewed them
+ * before this one began, and may have announced that it leaves.
  */
 #define RATES_DIFFER 100 /* at most by one part in so many */
 
-/* Of the applications of a name, until their hosts that nobody reaches have surely ended. */
-struct drv_owed {
-	struct drv_owed *next;
+/* A name of applications, until those of their hosts that are out of reach have surely ended. */
+struct drv_outstanding {
+	struct drv_outstanding *next;
 	int64_t until_ns;
 	char name[];
 };
@@ -77,10 +77,10 @@ int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, ui
 		       : 0;
 }
 
-static void owe(struct drv_app *app, int64_t until_ns)
+static void remember(struct drv_app *app, int64_t until_ns)
 {
 	const char *name = drv_app_name(app);
-	struct drv_owed *one;
+	struct drv_outstanding *one;
 
 	if (until_ns <= app->core->now_ns)
 		return;
@@ -93,11 +93,11 @@ static void owe(struct drv_app *app, int64_t until_ns)
 	}
 	one->until_ns = until_ns;
 	strcpy(one->name, name);
-	one->next = app->core->owed;
-	app->core->owed = one;
+	one->next = app->core->outstanding;
+	app->core->outstanding = one;
 }
 
-void drv_lease_owe_all(struct drv_app *app)
+void drv_lease_record_earlier(struct drv_app *app)
 {
 	int64_t longest_ns = 0;
 
@@ -105,27 +105,27 @@ void drv_lease_owe_all(struct drv_app *app)
 		if (app->spec->fragments[f].on_failure.lease_ns > longest_ns)
 			longest_ns = app->spec->fragments[f].on_failure.lease_ns;
 	if (longest_ns > 0)
-		owe(app, drv_lease_of_earlier_driver(app->core, longest_ns));
+		remember(app, drv_lease_of_earlier_driver(app->core, longest_ns));
 }
 
-void drv_lease_owe(struct drv_app *app)
+void drv_lease_record_outstanding(struct drv_app *app)
 {
 	int64_t until_ns = 0;
 
 	for (uint32_t i = 0; i < app->host_count; i++)
 		if (app->hosts[i].lease_over_ns > until_ns)
 			until_ns = app->hosts[i].lease_over_ns;
-	owe(app, until_ns);
+	remember(app, until_ns);
 }
 
-/* Until when something of that name may run; what is over is forgotten. */
-static int64_t owed_until(struct drv_core *core, const char *name)
+/* Returns until when a host of that name may run, and forgets the leases that are over. */
+static int64_t outstanding_until(struct drv_core *core, const char *name)
 {
-	struct drv_owed **at = &core->owed;
+	struct drv_outstanding **at = &core->outstanding;
 	int64_t until_ns = 0;
 
 	while (*at != NULL) {
-		struct drv_owed *one = *at;
+		struct drv_outstanding *one = *at;
 
 		if (one->until_ns <= core->now_ns) {
 			*at = one->next;
@@ -142,7 +142,8 @@ static int64_t owed_until(struct drv_core *core, const char *name)
 bool drv_lease_holds(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	int64_t until_ns = core->owed != NULL ? owed_until(core, drv_app_name(app)) : 0;
+	int64_t until_ns =
+		core->outstanding != NULL ? outstanding_until(core, drv_app_name(app)) : 0;
 
 	if (until_ns == 0) {
 		app->workers_changed = app->workers_changed || app->timers.again.is_due;
@@ -178,10 +179,10 @@ void drv_lease_leave(struct drv_core *core)
 
 void drv_lease_fini(struct drv_core *core)
 {
-	while (core->owed != NULL) {
-		struct drv_owed *one = core->owed;
+	while (core->outstanding != NULL) {
+		struct drv_outstanding *one = core->outstanding;
 
-		core->owed = one->next;
+		core->outstanding = one->next;
 		fragi_free(one);
 	}
 }

@@ -4,30 +4,30 @@
 
 #include <wire/message.h>
 
-/* A part of state.h: until when a host may run that nobody hears. */
+/* A part of state.h: until when a host may run that is out of reach. */
 struct drv_app;
 struct drv_core;
 struct drv_host;
 struct drv_session;
 
 /* lease.c */
-/* A BEAT of a worker, or its HELLO (0). */
+/* A BEAT of a worker has come, or its HELLO (sent_ns 0). */
 void drv_lease_heard(struct drv_session *session, int64_t sent_ns);
-/* What the BEAT for a worker says. */
+/* Fills in the answer to the BEAT of a worker. */
 void drv_lease_fill(const struct drv_session *session, struct fw_beat *beat);
-/* From when on nobody runs the host, though its worker was lost at this moment. */
+/* Returns from when on the host has surely ended if its worker is lost at this moment. */
 int64_t drv_lease_over_ns(const struct drv_host *host);
-/* When a lease that a driver before may have renewed is over. */
+/* Returns when a lease is over that an earlier driver may have renewed. */
 int64_t drv_lease_of_earlier_driver(const struct drv_core *core, int64_t lease_ns);
-/* That process of the host was reported, and is this driver's now. Returns 0 or -ENOMEM. */
+/* Informs the worker that its host was adopted by this driver. Returns 0 or -ENOMEM. */
 int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, uint64_t epoch);
-/* What a driver before may have left running of the application ends by itself. */
-void drv_lease_owe_all(struct drv_app *app);
-/* The application has ended; hosts of it may still run where nobody can reach them. */
-void drv_lease_owe(struct drv_app *app);
-/* Whether it may not be placed yet, because of an earlier run of its name. */
+/* Records that an earlier driver may have left hosts of the application running. */
+void drv_lease_record_earlier(struct drv_app *app);
+/* Records the application's leases as it ends: hosts out of reach may still run. */
+void drv_lease_record_outstanding(struct drv_app *app);
+/* Whether the application may not be placed yet, because of leases of an earlier run of its name. */
 bool drv_lease_holds(struct drv_app *app);
-/* This driver ends, and leases are to last until the next one is there. */
+/* Announces that this driver ends and that leases are to last until the next one is there. */
 void drv_lease_leave(struct drv_core *core);
 void drv_lease_fini(struct drv_core *core);
 

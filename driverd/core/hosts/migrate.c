@@ -83,7 +83,7 @@ bool drv_migrate_leaves(struct drv_host *host)
 		return false;
 	/* A driver before may have sent a neighbour elsewhere, and died before this followed. */
 	if (session != NULL && !session->is_drained && !r->is_leaving &&
-	    host->lease_over_ns <= host->app->core->now_ns && drv_where_may_stay(host)) {
+	    host->lease_over_ns <= host->app->core->now_ns && drv_candidate_may_stay(host)) {
 		return false;
 	}
 	if (r->cause == DRV_CAUSE_SWAP)
@@ -124,13 +124,13 @@ static void go_to(struct drv_host *host, struct drv_session *session, const char
 	drv_start_take_shares(host, session, 1);
 	drv_host_attach(host, session);
 	host->lease_over_ns = 0;
-	drv_host_renew(host, drv_keep_next_epoch(app->core), DRV_HOST_PLACED);
+	drv_host_renew(host, drv_persist_next_epoch(app->core), DRV_HOST_PLACED);
 	host->now.is_moved = session->number != r->was_on;
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app), "%s goes on on worker %s: %s",
 		host->name, host->worker, reason);
 	drv_history_note(app->core, FW_EVENT_MIGRATED, app, NULL, "%s goes on on worker %s",
 			 host->name, host->worker);
-	drv_keep_placed(app);
+	drv_persist_placed(app);
 	host->now.change = app->core->last_change;
 }
 
@@ -147,7 +147,7 @@ void drv_migrate_place(struct drv_host *host)
 	if (core->now_ns < r->at_ns || r->seen_version == core->workers_version + 1)
 		return;
 	core->items--;
-	if (drv_where(host, &arena, &session, &place) < 0) {
+	if (drv_candidate_find(host, &arena, &session, &place) < 0) {
 		fragi_arena_fini(&arena);
 		drv_app_fail_for_memory(app);
 		return;

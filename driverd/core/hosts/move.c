@@ -76,13 +76,14 @@ static int find_place(const struct drv_host *host, struct drv_session **out_sess
 	struct drv_core *core = host->app->core;
 
 	*out_session = NULL;
-	*out_place = (struct drv_place){.worker = -1, .reason = drv_where_obstacle(host)};
+	*out_place =
+		(struct drv_place){.worker = -1, .reason = drv_candidate_worker_obstacle(host)};
 	if (out_place->reason == NULL && core->is_behind)
 		out_place->reason =
 			"the state folder cannot be written, and a driver that comes back must know where the host is";
 	return out_place->reason != NULL
 		       ? 0
-		       : drv_where(host, &core->actions->arena, out_session, out_place);
+		       : drv_candidate_find(host, &core->actions->arena, out_session, out_place);
 }
 
 bool drv_move_has_more(const struct drv_app *app)

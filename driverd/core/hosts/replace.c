@@ -124,7 +124,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 	host->app->moving = NULL;
 	if (r->phase == DRV_PHASE_PREPARING)
 		set_phase(host, DRV_PHASE_NONE, 0);
-	drv_keep_placed(host->app);
+	drv_persist_placed(host->app);
 }
 
 /* What was recorded of next: it is not to be, or now yields already and next is made anew. */
@@ -168,8 +168,8 @@ void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enu
 {
 	struct drv_core *core = host->app->core;
 
-	drv_replace_begin(host, session, drv_keep_next_epoch(core), cause, false);
-	drv_keep_placed(host->app);
+	drv_replace_begin(host, session, drv_persist_next_epoch(core), cause, false);
+	drv_persist_placed(host->app);
 	host->next.change = core->last_change;
 	if (drv_request_next(host) < 0)
 		drv_app_fail_for_memory(host->app);
@@ -336,12 +336,12 @@ static void succeed(struct drv_host *host)
 		if (host->next.session != NULL)
 			take_over(host);
 		else
-			drv_host_renew(host, drv_keep_next_epoch(core), DRV_HOST_PLACED);
+			drv_host_renew(host, drv_persist_next_epoch(core), DRV_HOST_PLACED);
 		return;
 	}
 	drv_restart_count(host);
 	if (!drv_migrate_leaves(host))
-		drv_host_renew(host, drv_keep_next_epoch(core), DRV_HOST_PLACED);
+		drv_host_renew(host, drv_persist_next_epoch(core), DRV_HOST_PLACED);
 }
 
 static bool neighbours_are_prepared(const struct drv_host *host)
@@ -390,7 +390,7 @@ static void finish(struct drv_host *host)
 	drv_replace_no_move(host);
 	set_phase(host, DRV_PHASE_NONE, 0);
 	if (cause != DRV_CAUSE_FAILURE)
-		drv_keep_placed(app);
+		drv_persist_placed(app);
 	if (cause == DRV_CAUSE_SWAP)
 		drv_swap_runs(host);
 	else if (cause == DRV_CAUSE_DRAIN)

@@ -118,7 +118,7 @@ static void drop(struct drv_core *core, struct drv_drained **at)
 
 	*at = one->next;
 	undo(core, one->name);
-	drv_keep_drained(core, one->name, false);
+	drv_persist_drained(core, one->name, false);
 	fragi_free(one);
 	core->drained_count--;
 	for (size_t i = 0; i < core->session_count; i++) /* some are so under another name */
@@ -161,7 +161,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	*out_code = FRAGI_FAILURE_OUT_OF_MEMORY;
 	if (add(core, wanted->worker) < 0)
 		return "driverd has no memory left for that";
-	drv_keep_drained(core, wanted->worker, true);
+	drv_persist_drained(core, wanted->worker, true);
 	session->is_drained = true;
 	drv_app_wake_all(core);
 	return NULL;

@@ -42,22 +42,22 @@ int drv_start_workers(struct drv_core *core, size_t fragments,
 		      struct drv_place_worker **out_workers, int **out_session_of,
 		      size_t *out_count);
 
-/* where.c */
+/* candidates.c */
 /*
- * Why no other process can go on for the host, on whichever worker; NULL: one can. In the arena of
- * the step.
+ * Returns why no other process can take over the host, on any worker; NULL: one can. The text is in
+ * the arena of the step.
  */
-const char *drv_where_keeps_process(const struct drv_host *host);
-/* The same for one on another worker. */
-const char *drv_where_obstacle(const struct drv_host *host);
-/* Whether its worker shares memory with those hosts with which its flows need that. */
-bool drv_where_may_stay(const struct drv_host *host);
+const char *drv_candidate_process_obstacle(const struct drv_host *host);
+/* The same for a process on another worker. */
+const char *drv_candidate_worker_obstacle(const struct drv_host *host);
+/* Whether the host's worker shares memory with the hosts with which its flows need that. */
+bool drv_candidate_may_stay(const struct drv_host *host);
 /*
  * Finds the worker that takes the host over; its place says why, or why there is none (out_session
  * NULL), in the arena. Returns 0 or -ENOMEM.
  */
-int drv_where(const struct drv_host *host, struct fragi_arena *arena,
-	      struct drv_session **out_session, struct drv_place *out_place);
+int drv_candidate_find(const struct drv_host *host, struct fragi_arena *arena,
+		       struct drv_session **out_session, struct drv_place *out_place);
 
 /* drain.c */
 void drv_drain(struct drv_session *client, const struct fw_message *message);

@@ -310,7 +310,7 @@ int drv_start_place(struct drv_app *app)
 	if (r == 0) {
 		note_local(app);
 		note_limits(app);
-		drv_keep_placed(app);
+		drv_persist_placed(app);
 	}
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef DRV_KEEP_H
-#define DRV_KEEP_H
+#ifndef DRV_PERSIST_H
+#define DRV_PERSIST_H
 
 #include <driverd/core/state.h>
 
-/* What the driver remembers, and keeps on the disk. */
+/* What the driver remembers, and writes into its state folder. */
 
-/* restore.c: starts one application again that is wanted, if it may */
+/* restore.c: restarts one application that is wanted, if may_start */
 void drv_restore_step(struct drv_core *core, bool may_start);
 
 /* history.c: what has happened, as far as it is remembered */
@@ -34,33 +34,34 @@ void drv_history_cut(struct drv_app *app);
 /* The newest run of that name; NULL: none. */
 struct drv_ended *drv_history_named(const struct drv_history *history, const char *name);
 
-/* keep.c: what is to be on the disk; nothing where the driver keeps no state */
-uint64_t drv_keep_next_run(struct drv_core *core);   /* higher than all before, also of others */
-uint64_t drv_keep_next_epoch(struct drv_core *core); /* higher than all before, also of others */
+/* persist.c: writes records into the state folder; does nothing if the driver keeps no state */
+uint64_t drv_persist_next_run(struct drv_core *core);   /* higher than all before, also of others */
+uint64_t drv_persist_next_epoch(struct drv_core *core); /* higher than all before, also of others */
 /* The application is to be kept before anybody hears of it. */
-void drv_keep_start(struct drv_app *app);
+void drv_persist_start(struct drv_app *app);
 /* The application is adopted, and is to be kept as one that was started here. */
-void drv_keep_adopted(struct drv_app *app);
+void drv_persist_adopted(struct drv_app *app);
 /* The workers that have its hosts. */
-void drv_keep_placed(const struct drv_app *app);
+void drv_persist_placed(const struct drv_app *app);
 /* If another has its name, it is no longer known which workers have hosts of what runs. */
-void drv_keep_joined(const struct drv_session *session);
+void drv_persist_joined(const struct drv_session *session);
 /* A worker is drained, or is so no more. */
-void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained);
+void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drained);
 /* Numbers of runs up to this one are not given again. */
-void drv_keep_raise_runs(struct drv_core *core, uint64_t run);
+void drv_persist_raise_runs(struct drv_core *core, uint64_t run);
 /* Numbers that a driver before has given are known now. */
-void drv_keep_numbers(struct drv_core *core);
+void drv_persist_numbers(struct drv_core *core);
 /* An epoch was reported that a driver before gave, whose state is lost. */
-void drv_keep_epochs_above(struct drv_core *core, uint64_t epoch);
+void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch);
 /* Its source has changed while it runs. */
-void drv_keep_source(const struct drv_app *app);
+void drv_persist_source(const struct drv_app *app);
 /* It has ended before that. */
-void drv_keep_no_start(struct drv_app *app);
+void drv_persist_no_start(struct drv_app *app);
 /* Returns the change; 0: none. */
-uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
-void drv_keep_end(struct drv_core *core, struct drv_ended *ended);
+uint64_t drv_persist_wanted(struct drv_core *core, uint64_t run, bool is_wanted);
+void drv_persist_end(struct drv_core *core, struct drv_ended *ended);
 /* kind: SOURCELESS or FORGOTTEN */
-void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind);
-void drv_keep_note(struct drv_core *core, const struct drv_note *note);
+void drv_persist_less(struct drv_core *core, const struct drv_ended *ended,
+		      enum drv_record_kind kind);
+void drv_persist_note(struct drv_core *core, const struct drv_note *note);
 #endif

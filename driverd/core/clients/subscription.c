@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <driverd/core/clients/watch.h>
+#include <driverd/core/clients/subscription.h>
 
 #include <errno.h>
 
 #include <base/alloc.h>
 
 /*
- * What clients wait for: one milestone of one run, and events. Both are looked at when a step ends;
- * a client that waits for nothing costs nothing.
+ * Subscriptions of clients: to one milestone of one run, to events and to lines. They are served
+ * when a step ends; a client without subscriptions costs nothing.
  */
 #define ROWS_MAX 256 /* events in one message */
 
@@ -16,7 +16,7 @@ static bool waits(const struct drv_session *client)
 	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL;
 }
 
-/* Puts the client among those that wait, or takes it away from them. */
+/* Enters the client into the list of those that wait, or removes it. */
 static void relist(struct drv_session *client, bool waited)
 {
 	struct drv_session **at = &client->core->waiting;
@@ -164,7 +164,7 @@ static void serve(struct drv_session *client)
 		drv_session_drop(client, "no memory is left for what it waits for");
 }
 
-void drv_watch_serve(struct drv_core *core)
+void drv_subscription_serve(struct drv_core *core)
 {
 	struct drv_session *next;
 
@@ -174,7 +174,8 @@ void drv_watch_serve(struct drv_core *core)
 	}
 }
 
-void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum fw_milestone until)
+void drv_subscription_run(struct drv_session *client, uint64_t seq, uint64_t run,
+			  enum fw_milestone until)
 {
 	bool waited = waits(client);
 
@@ -184,14 +185,14 @@ void drv_watch_run(struct drv_session *client, uint64_t seq, uint64_t run, enum 
 	relist(client, waited);
 }
 
-void drv_watch_await(struct drv_session *client, const struct fw_message *message)
+void drv_subscription_await(struct drv_session *client, const struct fw_message *message)
 {
-	drv_watch_run(client, message->seq, message->run, message->await.until);
+	drv_subscription_run(client, message->seq, message->run, message->await.until);
 	if (message->run == 0 && send_unknown(client) < 0)
 		drv_session_drop(client, "no memory is left for an answer");
 }
 
-void drv_watch_events(struct drv_session *client, const struct fw_message *message)
+void drv_subscription_events(struct drv_session *client, const struct fw_message *message)
 {
 	uint64_t last = message->watch.after;
 	bool waited = waits(client);
@@ -205,7 +206,7 @@ void drv_watch_events(struct drv_session *client, const struct fw_message *messa
 	relist(client, waited);
 }
 
-void drv_watch_logs(struct drv_session *client, const struct fw_message *message)
+void drv_subscription_logs(struct drv_session *client, const struct fw_message *message)
 {
 	bool waited = waits(client);
 	int r;
@@ -219,7 +220,7 @@ void drv_watch_logs(struct drv_session *client, const struct fw_message *message
 		drv_session_drop(client, "no memory is left for lines");
 }
 
-void drv_watch_end(struct drv_session *client)
+void drv_subscription_end(struct drv_session *client)
 {
 	bool waited = waits(client);
 

@@ -83,7 +83,7 @@ void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const stru
 	va_start(args, format);
 	vsnprintf(note->text, sizeof(note->text), format, args);
 	va_end(args);
-	drv_keep_note(core, note);
+	drv_persist_note(core, note);
 }
 
 void drv_history_restore_note(struct drv_history *history, const struct drv_record *record)
@@ -245,7 +245,7 @@ static void forget_source(struct drv_core *core, struct drv_ended *ended)
 		return;
 	fragi_free(ended->source);
 	ended->source = NULL;
-	drv_keep_less(core, ended, DRV_RECORD_SOURCELESS);
+	drv_persist_less(core, ended, DRV_RECORD_SOURCELESS);
 }
 
 /*
@@ -281,7 +281,7 @@ static void make_room(struct drv_core *core)
 			continue;
 		}
 		*at = ended->next;
-		drv_keep_less(core, ended, DRV_RECORD_FORGOTTEN);
+		drv_persist_less(core, ended, DRV_RECORD_FORGOTTEN);
 		ended_free(ended);
 	}
 	history->ended_count = count;
@@ -338,7 +338,7 @@ void drv_history_end(struct drv_app *app)
 		ended = NULL;
 	}
 	if (ended == NULL) {
-		drv_keep_wanted(core, app->run, stays_wanted(app));
+		drv_persist_wanted(core, app->run, stays_wanted(app));
 		return;
 	}
 	ended->is_untold = core->config.adopts && core->config.keeps_state;
@@ -346,7 +346,7 @@ void drv_history_end(struct drv_app *app)
 	ended->ended_unix_ns = unix_now(core);
 	ended->is_wanted = stays_wanted(app);
 	add(&core->history, ended);
-	drv_keep_end(core, ended);
+	drv_persist_end(core, ended);
 	make_room(core);
 }
 
@@ -375,7 +375,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 		ended_free(ended);
 		return r == -ENOMEM ? r : -EUCLEAN;
 	}
-	drv_keep_raise_runs(core, record->run);
+	drv_persist_raise_runs(core, record->run);
 	add(&core->history, ended);
 	core->is_restoring = core->is_restoring || ended->is_cut || ended->starts_again;
 	core->work_left = core->is_restoring;
@@ -409,14 +409,14 @@ void drv_history_cut(struct drv_app *app)
 	ended->ended_unix_ns = unix_now(core);
 	ended->is_wanted = app->next.is_wanted && (app->next.run != 0 || core->stops > 0);
 	add(&core->history, ended);
-	drv_keep_end(core, ended);
+	drv_persist_end(core, ended);
 	make_room(core);
 }
 
 void drv_history_unwant(struct drv_core *core, struct drv_ended *ended)
 {
 	ended->is_wanted = false;
-	ended->change = drv_keep_wanted(core, ended->run, false);
+	ended->change = drv_persist_wanted(core, ended->run, false);
 }
 
 void drv_history_supersede(struct drv_history *history, const char *name)

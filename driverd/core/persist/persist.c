@@ -4,13 +4,13 @@
 #include <string.h>
 
 /*
- * What goes to the disk, where the driver keeps state. Every record has the number of its change;
- * the shell reports up to which change all have been tried. Only a start waits for that, and who
- * waits for the end of a run: whatever else happens goes on, and what could not be written is
- * written when the disk has recovered.
+ * What the driver writes into its state folder, if it has one. Every record has the number of its
+ * change; the shell reports up to which change writing was tried. Only a start waits for that, and
+ * clients that wait for the end of a run: everything else goes on, and records that could not be
+ * written are written when the disk has recovered.
  *
- * Epochs are reserved on the disk well ahead, with each start: so a host can be started anew under
- * a higher epoch at once, also while the disk is full.
+ * Epochs are reserved on the disk well ahead, with each start: so a host can be restarted under a
+ * higher epoch at once, also while the disk is full.
  */
 #define EPOCHS_AHEAD 1024
 
@@ -37,13 +37,13 @@ static uint64_t reserve_epochs(struct drv_core *core, bool is_attempt)
 					       .run = core->given_run});
 }
 
-uint64_t drv_keep_next_run(struct drv_core *core)
+uint64_t drv_persist_next_run(struct drv_core *core)
 {
 	core->given_run = ++core->last_run;
 	return core->given_run;
 }
 
-uint64_t drv_keep_next_epoch(struct drv_core *core)
+uint64_t drv_persist_next_epoch(struct drv_core *core)
 {
 	core->last_epoch++;
 	if (core->config.keeps_state && core->last_epoch % (EPOCHS_AHEAD / 2) == 0)
@@ -51,7 +51,7 @@ uint64_t drv_keep_next_epoch(struct drv_core *core)
 	return core->last_epoch;
 }
 
-void drv_keep_start(struct drv_app *app)
+void drv_persist_start(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
@@ -77,10 +77,10 @@ void drv_keep_start(struct drv_app *app)
 				      });
 }
 
-void drv_keep_adopted(struct drv_app *app)
+void drv_persist_adopted(struct drv_app *app)
 {
 	app->origin = DRV_ORIGIN_RESTORED;
-	drv_keep_start(app);
+	drv_persist_start(app);
 }
 
 /* The first of several workers of one name has it alone, the others with a number. */
@@ -99,7 +99,7 @@ static uint32_t twins(const struct drv_core *core)
 }
 
 /* Who has which of these names depends on who comes first: then it is not known where it runs. */
-void drv_keep_placed(const struct drv_app *app)
+void drv_persist_placed(const struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	const uint32_t hosts = twins(core) == 0 ? app->host_count : 0;
@@ -126,7 +126,7 @@ void drv_keep_placed(const struct drv_app *app)
 				   .kind = DRV_RECORD_PLACED, .run = app->run, .text = names});
 }
 
-void drv_keep_joined(const struct drv_session *session)
+void drv_persist_joined(const struct drv_session *session)
 {
 	struct drv_core *core = session->core;
 
@@ -134,10 +134,10 @@ void drv_keep_joined(const struct drv_session *session)
 		return;
 	for (size_t i = 0; i < core->app_count; i++)
 		if (core->apps[i]->host_count != 0 && core->apps[i]->state != DRV_APP_ENDED)
-			drv_keep_placed(core->apps[i]);
+			drv_persist_placed(core->apps[i]);
 }
 
-void drv_keep_numbers(struct drv_core *core)
+void drv_persist_numbers(struct drv_core *core)
 {
 	if (core->config.keeps_state)
 		core->numbers_change = reserve_epochs(core, false);
@@ -148,7 +148,7 @@ void drv_keep_numbers(struct drv_core *core)
  * state was lost: such a run, and those between, may still be with their workers. That holds for
  * one of the state folder too, which was kept when a worker had reported it.
  */
-void drv_keep_raise_runs(struct drv_core *core, uint64_t run)
+void drv_persist_raise_runs(struct drv_core *core, uint64_t run)
 {
 	if (run <= core->last_run)
 		return;
@@ -163,13 +163,13 @@ void drv_keep_raise_runs(struct drv_core *core, uint64_t run)
  * That epoch was given by a driver whose state is lost. It may have given higher ones, to processes
  * that ended with their workers, and neighbours still know those.
  */
-void drv_keep_epochs_above(struct drv_core *core, uint64_t epoch)
+void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch)
 {
 	core->last_epoch = epoch + EPOCHS_AHEAD;
-	drv_keep_numbers(core);
+	drv_persist_numbers(core);
 }
 
-void drv_keep_source(const struct drv_app *app)
+void drv_persist_source(const struct drv_app *app)
 {
 	if (keeps_runs(app->core))
 		keep(app->core, &(struct drv_record){
@@ -180,7 +180,7 @@ void drv_keep_source(const struct drv_app *app)
 				});
 }
 
-void drv_keep_no_start(struct drv_app *app)
+void drv_persist_no_start(struct drv_app *app)
 {
 	bool is_void =
 		app->kept.change <= app->core->settled_change && app->kept.state == DRV_KEPT_NOT;
@@ -190,7 +190,7 @@ void drv_keep_no_start(struct drv_app *app)
 		     &(struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = app->run});
 }
 
-uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
+uint64_t drv_persist_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
 {
 	if (!keeps_runs(core))
 		return 0;
@@ -198,7 +198,7 @@ uint64_t drv_keep_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
 				  .kind = DRV_RECORD_WANTED, .run = run, .is_wanted = is_wanted});
 }
 
-void drv_keep_end(struct drv_core *core, struct drv_ended *ended)
+void drv_persist_end(struct drv_core *core, struct drv_ended *ended)
 {
 	if (!keeps_runs(core))
 		return;
@@ -212,13 +212,14 @@ void drv_keep_end(struct drv_core *core, struct drv_ended *ended)
 				   });
 }
 
-void drv_keep_less(struct drv_core *core, const struct drv_ended *ended, enum drv_record_kind kind)
+void drv_persist_less(struct drv_core *core, const struct drv_ended *ended,
+		      enum drv_record_kind kind)
 {
 	if (keeps_runs(core))
 		keep(core, &(struct drv_record){.kind = kind, .run = ended->run});
 }
 
-void drv_keep_note(struct drv_core *core, const struct drv_note *note)
+void drv_persist_note(struct drv_core *core, const struct drv_note *note)
 {
 	if (keeps_runs(core))
 		keep(core, &(struct drv_record){
@@ -234,7 +235,7 @@ void drv_keep_note(struct drv_core *core, const struct drv_note *note)
 			   });
 }
 
-void drv_keep_drained(struct drv_core *core, const char *worker, bool is_drained)
+void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drained)
 {
 	/* of a message, or a list entry, that is freed before the record is written */
 	const char *name = drv_text(core, "%s", worker);

@@ -10,10 +10,10 @@
 #include <base/units.h>
 
 /*
- * Which worker can take over a host, while it runs (move.c) or when it has ended (migrate.c): one
- * that fits as at a start, that the hosts at the other ends of its flows reach over the transports
- * that these flows have got, and from which what the host shares with others can be reached. And
- * why some hosts have to stay where they are as long as they run.
+ * The candidates: workers that can take over a host, while it runs (move.c) or when it has ended
+ * (migrate.c). A candidate fits as at a start, the hosts at the other ends of its flows reach it
+ * over the transports that these flows have got, and what the host shares with others can be
+ * reached from it. Some hosts have to stay on their worker as long as they run; why is said here.
  */
 
 static bool is_loopback(const char *host)
@@ -89,7 +89,7 @@ static bool shares(const struct drv_session *session, const struct drv_host *sha
 	       fragi_identity_apart(session->memory, sharer->memory) == FRAGI_APART_NOT;
 }
 
-bool drv_where_may_stay(const struct drv_host *host)
+bool drv_candidate_may_stay(const struct drv_host *host)
 {
 	const struct drv_host *sharer;
 
@@ -213,7 +213,7 @@ static const char *near_other(const struct drv_host *host)
 	return NULL;
 }
 
-const char *drv_where_keeps_process(const struct drv_host *host)
+const char *drv_candidate_process_obstacle(const struct drv_host *host)
 {
 	const struct drv_app *app = host->app;
 	const struct fragi_spec *spec = app->spec;
@@ -245,9 +245,9 @@ const char *drv_where_keeps_process(const struct drv_host *host)
 	return NULL;
 }
 
-const char *drv_where_obstacle(const struct drv_host *host)
+const char *drv_candidate_worker_obstacle(const struct drv_host *host)
 {
-	const char *why = drv_where_keeps_process(host);
+	const char *why = drv_candidate_process_obstacle(host);
 
 	return why != NULL || near_other(host) == NULL
 		       ? why
@@ -296,8 +296,8 @@ static int look(const struct drv_host *host, bool goes_back, struct fragi_arena 
 	return 0;
 }
 
-int drv_where(const struct drv_host *host, struct fragi_arena *arena,
-	      struct drv_session **out_session, struct drv_place *out_place)
+int drv_candidate_find(const struct drv_host *host, struct fragi_arena *arena,
+		       struct drv_session **out_session, struct drv_place *out_place)
 {
 	int result = look(host, false, arena, out_session, out_place);
 
