@@ -63,7 +63,7 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
-/* Whether a process is this one, or a child of it: its keeper. */
+/* Whether a process is this one, or a child of it: its reporter. */
 static bool is_own(const char *proc, long pid)
 {
 	char name[64], text[512];
@@ -140,7 +140,7 @@ void wrk_control_groups_init(struct wrk_control_groups *groups, const char *proc
 		groups->folder[0] = '\0';
 }
 
-/* Moves this process, and its keeper, out of the way. */
+/* Moves this process, and its reporter, out of the way. */
 static int get_ready(struct wrk_control_groups *groups)
 {
 	char own[4200], text[16384];

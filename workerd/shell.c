@@ -49,7 +49,7 @@ struct wrk_shell {
 	struct wrk_control_groups groups;
 	struct fw_credentials credentials;
 	struct wrk_worker worker;
-	struct wrk_keeper keeper;
+	struct wrk_reporter reporter;
 	struct wrk_driver *driver; /* the present one; NULL: none */
 	char local_address[64];    /* of the control connection */
 	int exit_code;
@@ -132,7 +132,7 @@ static void on_driver_freed(void *arg, struct wrk_driver *driver)
 {
 	struct wrk_shell *shell = arg;
 
-	wrk_keeper_disconnected(&shell->keeper, wrk_driver_id(driver));
+	wrk_reporter_disconnected(&shell->reporter, wrk_driver_id(driver));
 	if (shell->driver == driver)
 		shell->driver = NULL;
 }
@@ -189,7 +189,7 @@ static void shell_keep(void *arg, uint64_t id, const struct fw_welcome *session)
 	struct wrk_shell *shell = arg;
 
 	if (is_present(shell, id))
-		wrk_keeper_attached(&shell->keeper, id, session, wrk_driver_fd(shell->driver));
+		wrk_reporter_attached(&shell->reporter, id, session, wrk_driver_fd(shell->driver));
 }
 
 /*
@@ -534,7 +534,7 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 		return fragi_err_failure(&err);
 	}
 	wrk_strays_adopt();
-	shell->worker.keeper = &shell->keeper;
+	shell->worker.reporter = &shell->reporter;
 	uv_signal_init(&shell->loop, &shell->child_ended);
 	uv_signal_start(&shell->child_ended, on_child_ended, SIGCHLD);
 	wrk_rights_log(&shell->rights); /* after all that can fail, so that an error stands alone */
@@ -555,11 +555,11 @@ int wrk_shell_run(const struct wrk_options *options)
 		log_error(NULL, "%s", err.text);
 		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
 	}
-	if (wrk_keeper_start(&shell.keeper, &options->tls, &options->users, &err) < 0)
+	if (wrk_reporter_start(&shell.reporter, &options->tls, &options->users, &err) < 0)
 		log_warn(NULL, "%s", err.text);
 	failure = shell_prepare(&shell);
 	if (failure != FRAGI_FAILURE_NONE) {
-		wrk_keeper_end(&shell.keeper);
+		wrk_reporter_end(&shell.reporter);
 		wrk_worker_fini(&shell.worker);
 		wrk_rights_fini(&shell.rights);
 		return fragi_failure_exit(failure);
@@ -570,7 +570,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_EVENT_START});
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	exit_code = shell.exit_code;
-	wrk_keeper_end(&shell.keeper);
+	wrk_reporter_end(&shell.reporter);
 	wrk_worker_fini(&shell.worker);
 	wrk_rights_fini(&shell.rights);
 	uv_loop_close(&shell.loop);

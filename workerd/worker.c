@@ -74,8 +74,8 @@ static void on_host_freed(void *arg, struct wrk_process *process)
 {
 	struct wrk_worker *worker = arg;
 
-	if (worker->keeper != NULL)
-		wrk_keeper_remove(worker->keeper, wrk_process_host(process));
+	if (worker->reporter != NULL)
+		wrk_reporter_remove(worker->reporter, wrk_process_host(process));
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] == process)
 			worker->processes[i] = NULL;
@@ -189,9 +189,10 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 		frag_err_set(&err, -EBUSY,
 			     "cannot start a host: those that ended are not cleared away yet");
 	else if (start_process(worker, action, place, &err) == 0) {
-		if (worker->keeper != NULL)
-			wrk_keeper_add(worker->keeper, action->host, action->message,
-				       wrk_process_ledger_fd(*place), wrk_process_exit_fd(*place));
+		if (worker->reporter != NULL)
+			wrk_reporter_add(worker->reporter, action->host, action->message,
+					 wrk_process_ledger_fd(*place),
+					 wrk_process_exit_fd(*place));
 		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
 							     .host = action->host,
 							     .pid = wrk_process_pid(*place)});
@@ -241,14 +242,14 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 	case WRK_DO_SEND_DRIVER:
 		worker->ops->send(worker->arg, action->connection, action->message);
 		break;
-	case WRK_DO_KEEP:
+	case WRK_DO_REPORTER_SESSION:
 		if (worker->ops->keep != NULL)
 			worker->ops->keep(worker->arg, action->connection,
 					  &action->message->welcome);
 		break;
-	case WRK_DO_KEEP_HOST:
-		if (worker->keeper != NULL)
-			wrk_keeper_adopt(worker->keeper, action->host);
+	case WRK_DO_REPORTER_HOST:
+		if (worker->reporter != NULL)
+			wrk_reporter_adopt(worker->reporter, action->host);
 		break;
 	case WRK_DO_SPAWN:
 		do_spawn(worker, action);

@@ -5,7 +5,7 @@
 #include <uv.h>
 
 #include <workerd/core/core.h>
-#include <workerd/keeper.h>
+#include <workerd/reporter.h>
 #include <workerd/process.h>
 #include <workerd/saved.h>
 
@@ -25,7 +25,7 @@ struct wrk_worker_ops {
 	void (*connect)(void *arg, uint64_t connection);
 	void (*disconnect)(void *arg, uint64_t connection);
 	void (*send)(void *arg, uint64_t connection, const struct fw_message *message);
-	/* The session of the connection; NULL: there is no keeper who needs it. */
+	/* The session of the connection; NULL: there is no reporter who needs it. */
 	void (*keep)(void *arg, uint64_t connection, const struct fw_welcome *session);
 	/*
 	 * Says how the host of a HOST_CREATE is to be started, in arena. Returns 0 or negative
@@ -48,8 +48,8 @@ struct wrk_worker {
 	struct wrk_core *core;
 	struct wrk_actions actions;
 	uv_timer_t timer;
-	uv_signal_t suspend;       /* Ctrl-Z */
-	struct wrk_keeper *keeper; /* is told of hosts; NULL: nobody is */
+	uv_signal_t suspend;           /* Ctrl-Z */
+	struct wrk_reporter *reporter; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_HOSTS_MAX];
 	struct wrk_saved saved;
 	struct wrk_pending *first, **last;

@@ -142,13 +142,13 @@ static void host_message(struct drv_core *core, struct drv_session *session,
 	fw_message_free(message);
 }
 
-/* A message on a connection that has no session of its own: a stranger's, or a keeper's. */
+/* A message on a connection that has no session of its own: a stranger's, or a reporter's. */
 static void stranger_message(struct drv_core *core, const struct drv_event *event,
 			     struct fw_message *message)
 {
-	struct drv_session *kept = drv_keeper_session(core, event->connection);
+	struct drv_session *kept = drv_reporter_session(core, event->connection);
 
-	if (kept != NULL && drv_keeper_may_send(kept, message)) {
+	if (kept != NULL && drv_reporter_may_send(kept, message)) {
 		host_message(core, kept, message);
 		return;
 	}
@@ -163,12 +163,12 @@ static void core_closed(struct drv_core *core, const struct drv_event *event)
 {
 	struct drv_session *session = drv_session_find(core, event->connection);
 	struct drv_session *kept =
-		session == NULL ? drv_keeper_session(core, event->connection) : NULL;
+		session == NULL ? drv_reporter_session(core, event->connection) : NULL;
 
 	if (session != NULL)
 		drv_session_lost(session, false, event->text);
 	if (kept != NULL)
-		kept->keeper = 0;
+		kept->reporter = 0;
 }
 
 static void core_message(struct drv_core *core, struct drv_event *event)

@@ -176,7 +176,9 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 		drv_client_beat(session);
 }
 
-/* Whether --fragments of a worker names a fragment of the application: "fragment", "app/fragment" */
+/*
+ * Whether --fragments of a worker names a fragment of the application: "fragment", "app/fragment"
+ */
 static bool names_fragment(const struct drv_app *app, const char *name)
 {
 	size_t length = strlen(app->spec->application);
@@ -255,10 +257,10 @@ static bool is_full(const struct drv_core *core, enum fw_role role)
 				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
 }
 
-/* A keeper has the key of its worker. */
+/* A reporter has the key of its worker. */
 static uint32_t role_bit(enum fw_role role)
 {
-	return FW_ROLE_BIT(role == FW_ROLE_KEEPER ? FW_ROLE_WORKER : role);
+	return FW_ROLE_BIT(role == FW_ROLE_REPORTER ? FW_ROLE_WORKER : role);
 }
 
 /* Whether a peer may join so. It is refused with a sentence if not. */
@@ -282,7 +284,7 @@ static bool may_join(struct drv_core *core, const struct drv_event *event,
 		frag_err_set(&err, -EACCES,
 			     "only clients may join over the unix socket; a worker connects to %s",
 			     core->config.address);
-	} else if (role != FW_ROLE_KEEPER && is_full(core, role)) {
+	} else if (role != FW_ROLE_REPORTER && is_full(core, role)) {
 		code = FRAGI_FAILURE_DRIVER_FULL;
 		frag_err_set(&err, -EAGAIN, "driverd has as many %s as it takes",
 			     role == FW_ROLE_CLIENT ? "clients" : "workers");
@@ -300,8 +302,8 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 
 	if (!may_join(core, event, message))
 		return;
-	if (message->hello.role == FW_ROLE_KEEPER) {
-		drv_keeper_hello(core, connection, event->peer, message);
+	if (message->hello.role == FW_ROLE_REPORTER) {
+		drv_reporter_hello(core, connection, event->peer, message);
 		return;
 	}
 	drop_former(core, &message->hello);
@@ -378,8 +380,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 
 	if (close)
 		drv_close(core, session->connection);
-	if (session->keeper != 0)
-		drv_close(core, session->keeper);
+	if (session->reporter != 0)
+		drv_close(core, session->reporter);
 	drv_session_move(session, DRV_SESSION_GONE);
 	drv_subscription_end(session);
 	drv_adopt_session_lost(session);

@@ -28,13 +28,13 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why);
 /* Loses those that were dropped. */
 void drv_session_lose_dropped(struct drv_core *core);
 
-/* keeper.c */
-/* The HELLO of a keeper. */
-void drv_keeper_hello(struct drv_core *core, uint64_t connection, const char *peer,
-		      const struct fw_message *message);
-/* The session whose keeper has that connection; NULL: it is no keeper's. */
-struct drv_session *drv_keeper_session(const struct drv_core *core, uint64_t connection);
-/* Whether a keeper may send this; if not, its connection is closed. */
-bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *message);
+/* reporter.c */
+/* The HELLO of a reporter. */
+void drv_reporter_hello(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *message);
+/* The session whose reporter has that connection; NULL: it is no reporter's. */
+struct drv_session *drv_reporter_session(const struct drv_core *core, uint64_t connection);
+/* Whether a reporter may send this; if not, its connection is closed. */
+bool drv_reporter_may_send(struct drv_session *session, const struct fw_message *message);
 
 #endif

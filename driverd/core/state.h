@@ -38,7 +38,7 @@
  *  - hosts: what a host reports (host.c), how a process is replaced by the next one (replace.c),
  *    what its failure leads to (failure.c), and how what ran before is adopted
  *  - clients: what clients ask for
- *  - here: core.c records an event, decide.c decides at the end of the step; join.c and keeper.c
+ *  - here: core.c records an event, decide.c decides at the end of the step; join.c and reporter.c
  *    begin and end sessions, restore.c starts what is to start again with the driver
  */
 

@@ -32,7 +32,7 @@ LAYOUT_OF(version, struct fw_hello, hello, Hello, NULL) = {
 LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	FIELD(hello, major),
 	FIELD(hello, minor),
-	WITHIN(hello, role, FW_ROLE_WORKER, FW_ROLE_KEEPER, "an unknown role"),
+	WITHIN(hello, role, FW_ROLE_WORKER, FW_ROLE_REPORTER, "an unknown role"),
 	FIELD(hello, name),
 	FIELD(hello, session),
 	/* a peer of minor 0 knows no secrets */

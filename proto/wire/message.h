@@ -17,7 +17,7 @@
  * (little-endian, at most FW_FRAME_MAX) and an envelope.
  *
  * Who sends what:
- *   worker, client, keeper -> driver   HELLO first; the driver answers WELCOME, or REFUSED and
+ *   worker, client, reporter -> driver   HELLO first; the driver answers WELCOME, or REFUSED and
  *                                      closes
  *   both                       BEAT
  *   worker -> driver           LEAVE, its last message
@@ -47,7 +47,7 @@
  *                              with which that one is the host
  *   driver -> worker           HOST_ADOPTED: a host that was reported is its own now, so the beats
  *                              renew its lease; or its sums may lack something
- *   keeper -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
+ *   reporter -> driver           HOST_STATS, final, of hosts of the session that its HELLO names
  * On the socket between a workerd and its fraghost the same frames are used; HOST_CREATE is the
  * first one, BEATs go both ways.
  */
@@ -133,7 +133,7 @@ enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
 enum fw_role {
 	FW_ROLE_WORKER = 1,
 	FW_ROLE_CLIENT = 2,
-	FW_ROLE_KEEPER = 3, /* of a worker that is gone (workerd/keeper.h) */
+	FW_ROLE_REPORTER = 3, /* of a worker that is gone (workerd/reporter.h) */
 };
 #define FW_ROLE_BIT(role) (1u << (role))
 

@@ -102,12 +102,12 @@ class Client(victim.Victim):
         self.end_unharmed()
 
 
-class Keeper(victim.Victim):
-    """Whoever calls himself the keeper of a session."""
+class Reporter(victim.Victim):
+    """Whoever calls himself the reporter of a session."""
 
     def hello(self, session, secret):
         with victim.connect(self.address) as s:
-            s.sendall(control.hello(1, control.KEEPER, b"keeper", session=session, secret=secret))
+            s.sendall(control.hello(1, control.REPORTER, b"crash", session=session, secret=secret))
             s.settimeout(cluster.PATIENCE_S)
             try:
                 return control.fields(control.read_frame(s))
@@ -133,7 +133,7 @@ class Keeper(victim.Victim):
         session, secret = w.welcome[1][0], w.welcome[6][0]
         for kind, body in OF_HOSTS.items():
             s = victim.connect(self.address)
-            s.sendall(control.hello(1, control.KEEPER, b"keeper", session=session, secret=secret))
+            s.sendall(control.hello(1, control.REPORTER, b"crash", session=session, secret=secret))
             for host in (1, 2):
                 for epoch in (1, 2):
                     s.sendall(control.envelope(kind, body, 1, host, epoch))

@@ -230,9 +230,9 @@ class ClusterTest(unittest.TestCase):
             total = f["delivered"] + sum(f["dropped"].values()) + f["lost"] + f["in_flight"]
             self.assertEqual(f["sent"], total, "the ledger of %s does not balance: %r" % (f["from"], f))
 
-    def ours(self, keepers=False):
+    def ours(self, reporters=False):
         """Processes of this test that exist now, whoever their parent is: {pid: command}. The
-        keeper of a workerd that lives is a part of it and is left out, unless it is asked for."""
+        reporter of a workerd that lives is a part of it and is left out, unless it is asked for."""
         mark = ("FRAG_TEST_ID=" + self.mark).encode()
         found, kept = {}, {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -247,20 +247,20 @@ class ClusterTest(unittest.TestCase):
                     continue
                 with open("/proc/%s/cmdline" % pid, "rb") as f:
                     found[int(pid)] = f.read().replace(b"\0", b" ").decode().strip()
-                if name == "frag-keeper":
+                if name == "frag-reporter":
                     kept[int(pid)] = int(parent)
             except OSError:
                 pass
-        return {p: command for p, command in found.items() if keepers or kept.get(p) not in found}
+        return {p: command for p, command in found.items() if reporters or kept.get(p) not in found}
 
-    def keeper_of(self, worker):
+    def reporter_of(self, worker):
         """The process that outlives this workerd to report what its hosts have counted."""
-        for pid in self.ours(keepers=True):
+        for pid in self.ours(reporters=True):
             with open("/proc/%d/stat" % pid) as f:
                 name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
-            if name == "frag-keeper" and int(rest.split()[1]) == worker.pid:
+            if name == "frag-reporter" and int(rest.split()[1]) == worker.pid:
                 return pid
-        raise AssertionError("workerd %d has no keeper" % worker.pid)
+        raise AssertionError("workerd %d has no reporter" % worker.pid)
 
     def hosts(self):
         return [pid for pid, command in self.ours().items() if "fraghost" in command.split(" ")[0]]

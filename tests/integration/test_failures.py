@@ -172,7 +172,7 @@ class Failing(cluster.ClusterTest):
             self.assertAlmostEqual(flow["delivered"], len(cluster.sequence(self.path("received"))), delta=1)
 
     def test_worker_killed_with_a_key(self):
-        """Its connection is encrypted; its keeper needs one of its own."""
+        """Its connection is encrypted; its reporter needs one of its own."""
         with open(self.path("frag.key"), "w") as f:
             subprocess.run([os.path.join(cluster.BIN, "fragctl"), "key", "new"], stdout=f,
                            stderr=subprocess.DEVNULL, env=self.env, check=True)
@@ -209,9 +209,9 @@ class Failing(cluster.ClusterTest):
 
     def test_all_processes_of_a_node_killed(self):
         def kill(worker):
-            keeper = self.keeper_of(worker)
-            os.kill(keeper, signal.SIGKILL)
-            self.wait_until("the end of the keeper", lambda: keeper not in self.ours(keepers=True))
+            reporter = self.reporter_of(worker)
+            os.kill(reporter, signal.SIGKILL)
+            self.wait_until("the end of the reporter", lambda: reporter not in self.ours(reporters=True))
             worker.kill()
 
         for flow in self.lose_worker(kill):
@@ -254,8 +254,8 @@ class Failing(cluster.ClusterTest):
         received = self.path("received")
         self.wait_flowing(self.d, 3)
         for _ in range(int(os.environ.get("FREEZES", "2"))):
-            pids = sorted(self.ours(keepers=True))
-            self.assertEqual(len(pids), 7, self.ours(keepers=True))
+            pids = sorted(self.ours(reporters=True))
+            self.assertEqual(len(pids), 7, self.ours(reporters=True))
             for pid in draw.sample(pids, 7):
                 os.kill(pid, signal.SIGSTOP)
             time.sleep(2.5)

@@ -227,7 +227,7 @@ class Memory(KeyTest):
         secret = self.lines(self.key)[0].split()[3]
         for p in (d, w):
             self.assert_kept(p.pid, secret, True)
-        for pid in [*self.hosts(), self.keeper_of(w)]:
+        for pid in [*self.hosts(), self.reporter_of(w)]:
             self.assert_kept(pid, secret, False)
         # what was read from a file that is gone is gone too
         self.new_key("frag.key", "--name", "second")

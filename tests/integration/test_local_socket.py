@@ -95,7 +95,7 @@ class LocalSocket(cluster.ClusterTest):
         reply = control.fields(answer[control.REPLY][0])
         self.assertEqual(control.fields(reply[1][0])[2], [b"local"])
         self.assert_refused(self.ask(control.hello(1)), "only clients")
-        self.assert_refused(self.ask(control.hello(1, control.KEEPER)), "only clients")
+        self.assert_refused(self.ask(control.hello(1, control.REPORTER)), "only clients")
         self.end(d)
         self.assertFalse(os.path.exists(self.socket))
 

@@ -117,7 +117,7 @@ class Secrets(cluster.ClusterTest):
         self.env["FRAG_LOG_LEVEL"] = "trace"
         d, workers, secrets = self.launch()
         self.assertEqual(len(secrets), 6, "two sessions, one application, one flow: %r" % list(secrets))
-        pids = self.ours(keepers=True)
+        pids = self.ours(reporters=True)
         self.assertEqual(len(pids), 7, pids)
         for pid in pids:
             for name in ("environ", "cmdline"):
@@ -147,7 +147,7 @@ class Secrets(cluster.ClusterTest):
         d, workers, secrets = self.launch()
         for session in (v for k, v in secrets.items() if k.startswith("session")):
             for secret in (b"", bytes(16), b"x" * 16):
-                answer = self.ask(control.KEEPER, session=session, secret=secret)
+                answer = self.ask(control.REPORTER, session=session, secret=secret)
                 refused = control.fields(answer[control.REFUSED][0])
                 self.assertEqual(refused[1], [5])
                 self.assertIn(b"session", refused[2][0])

@@ -257,8 +257,8 @@ static void look_at_hosts(struct sim *sim, bool quiet)
 }
 
 /*
- * Sessions of the driver and its connections, but for those of keepers, are the same ones; nothing
- * is piled up.
+ * Sessions of the driver and its connections, but for those of reporters, are the same ones;
+ * nothing is piled up.
  */
 static void look_at_connections(struct sim *sim)
 {

@@ -146,7 +146,7 @@ static void stranger(struct sim *sim, uint32_t bits, bool rogue)
 		message.hello.major = FW_PROTOCOL_MAJOR + 1;
 		break;
 	case 4: /* it knows the id of a session, and not its secret */
-		message.hello.role = FW_ROLE_KEEPER;
+		message.hello.role = FW_ROLE_REPORTER;
 		message.hello.session = sim->connections[bits % sim->connection_count].session;
 		break;
 	case 1:
@@ -416,7 +416,7 @@ static void harm_worker(struct sim *sim, const struct sim_fault *fault, uint32_t
 		sim_print(sim, worker->name,
 			  death == SIM_DEATH_NODE     ? "dies with its node"
 			  : death == SIM_DEATH_KILLED ? "is killed"
-						      : "is killed with its keeper");
+						      : "is killed with its reporter");
 		for (uint32_t i = 0; i < sim->apps_given && death == SIM_DEATH_KILLED; i++)
 			sim->apps[i].kept = sim->apps[i].harms == 1;
 		sim_worker_die(sim, w, death);

@@ -120,7 +120,7 @@ static void answer(struct sim *sim, const struct sim_connection *connection, boo
 	if (connection->of == 0)
 		sim_worker_raise(sim, connection->worker, &event);
 	else if (connected)
-		sim_keeper_connected(sim, (uint32_t)(connection - sim->connections));
+		sim_reporter_connected(sim, (uint32_t)(connection - sim->connections));
 }
 
 void sim_on_syn(struct sim *sim, const struct sim_event *event)
@@ -224,7 +224,7 @@ static void ended(struct sim *sim, uint32_t index, uint32_t end)
 	if (connection->open[!end]) /* what is still sent meets nobody */
 		put(sim, index, !end, SIM_FRAME_END, NULL, 0);
 	if (connection->of != 0 && end == 0)
-		sim_keeper_ended(sim, index);
+		sim_reporter_ended(sim, index);
 	if (connection->kept && end == 0)
 		return;
 	if (end == 0 && connection->worker < SIM_WORKERS_MAX) {
@@ -266,7 +266,7 @@ static void read_frame(struct sim *sim, uint32_t index, uint32_t end, const uint
 		return;
 	}
 	if (connection->of != 0)
-		sim_keeper_message(sim, index, message);
+		sim_reporter_message(sim, index, message);
 	if (connection->worker < SIM_WORKERS_MAX && !connection->kept) {
 		if (message->kind != FW_BEAT)
 			sim_print(sim, sim_worker_name(sim, connection->worker),

@@ -58,7 +58,7 @@ enum sim_event_kind {
 	SIM_EV_WORKER_TIMER, /* worker, generation */
 	SIM_EV_SOCKET,       /* host, 0: at the host, 1: at its workerd */
 	SIM_EV_REAP,         /* host */
-	SIM_EV_KEEPER,       /* connection: look whether the hosts have died */
+	SIM_EV_REPORTER,     /* connection: look whether the hosts have died */
 	SIM_EV_HOST_TIMER,   /* host */
 	SIM_EV_HOST_STOP,    /* host: SIGTERM */
 	SIM_EV_HOST_END,     /* host, signal that it dies of */
@@ -144,14 +144,14 @@ struct sim_connection {
 	bool connected;       /* the worker was told */
 	bool admitted;
 	bool rogue;
-	bool kept; /* its worker is dead, and the keeper has it until then */
+	bool kept; /* its worker is dead, and the reporter has it until then */
 	int64_t kept_until_ns;
-	uint64_t session; /* of a worker's: what its keeper knows */
+	uint64_t session; /* of a worker's: what its reporter knows */
 	uint8_t secret[FW_SECRET_BYTES];
-	bool hosts_gone; /* of a worker's that is kept: the keeper has waited for them */
-	uint32_t link;   /* of a worker's that is kept: the keeper's own; 0: none at the moment */
-	uint32_t of;     /* of a keeper's own: 1 + that of its worker; 0: it is none */
-	bool reported;   /* of a keeper's own: the counts are sent */
+	bool hosts_gone; /* of a worker's that is kept: the reporter has waited for them */
+	uint32_t link;   /* of a worker's that is kept: the reporter's own; 0: none at the moment */
+	uint32_t of;     /* of a reporter's own: 1 + that of its worker; 0: it is none */
+	bool reported;   /* of a reporter's own: the counts are sent */
 	struct sim_pipe to[2]; /* pieces of the streams to end 0 and 1 */
 	struct fw_reader reader[2];
 	int64_t heard_ns[2]; /* when a frame came to that end */
@@ -327,7 +327,7 @@ struct sim_app {
 	int harms, harmed_pid; /* faults since it was given; the host that the first one crashed */
 	bool early_excuse;     /* before it was given */
 	bool excused;          /* something happened that may end it */
-	bool kept;             /* ... and that was only the end of a workerd that has a keeper */
+	bool kept;             /* ... and that was only the end of a workerd that has a reporter */
 	bool disturbed;        /* ... or that may cost messages or reports though it goes well */
 	bool stopped_by_op, dies_slowly;
 	bool cut; /* the user stopped it a second time, before it was being ended already */
@@ -655,7 +655,7 @@ void sim_on_network(struct sim *sim, const struct sim_event *event);
 /* How a worker ends; with what it has had. */
 enum sim_death {
 	SIM_DEATH_EXIT,
-	SIM_DEATH_KILLED, /* workerd alone: its keeper lives */
+	SIM_DEATH_KILLED, /* workerd alone: its reporter lives */
 	SIM_DEATH_ALL_KILLED,
 	SIM_DEATH_NODE, /* nobody is told */
 };
@@ -664,14 +664,14 @@ void sim_worker_raise(struct sim *sim, uint32_t worker, const struct wrk_event *
 void sim_on_worker_timer(struct sim *sim, const struct sim_event *event);
 void sim_worker_fini(struct sim *sim, uint32_t worker);
 
-/* keeper.c */
+/* reporter.c */
 /* Its worker has been killed. */
-void sim_keeper_begin(struct sim *sim, uint32_t connection);
-void sim_on_keeper(struct sim *sim, const struct sim_event *event);
-/* Of the keeper's own connection: it is there, something came, it has ended. */
-void sim_keeper_connected(struct sim *sim, uint32_t link);
-void sim_keeper_message(struct sim *sim, uint32_t link, const struct fw_message *message);
-void sim_keeper_ended(struct sim *sim, uint32_t link);
+void sim_reporter_begin(struct sim *sim, uint32_t connection);
+void sim_on_reporter(struct sim *sim, const struct sim_event *event);
+/* Of the reporter's own connection: it is there, something came, it has ended. */
+void sim_reporter_connected(struct sim *sim, uint32_t link);
+void sim_reporter_message(struct sim *sim, uint32_t link, const struct fw_message *message);
+void sim_reporter_ended(struct sim *sim, uint32_t link);
 
 /* process.c */
 struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,

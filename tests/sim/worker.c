@@ -146,12 +146,12 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 	case WRK_DO_SEND_DRIVER:
 		do_send_driver(sim, worker, action);
 		break;
-	case WRK_DO_KEEP:
+	case WRK_DO_REPORTER_SESSION:
 		sim->connections[worker->connection].session = action->message->welcome.session;
 		memcpy(sim->connections[worker->connection].secret, action->message->welcome.secret,
 		       FW_SECRET_BYTES);
 		break;
-	case WRK_DO_KEEP_HOST:
+	case WRK_DO_REPORTER_HOST:
 		if (host != NULL)
 			host->connection = worker->connection;
 		break;
@@ -377,7 +377,7 @@ void sim_worker_die(struct sim *sim, uint32_t index, enum sim_death death)
 	worker->connection = SIM_CONNECTIONS_MAX;
 	if (death == SIM_DEATH_KILLED && connection != SIM_CONNECTIONS_MAX &&
 	    sim->connections[connection].connected)
-		sim_keeper_begin(sim, connection);
+		sim_reporter_begin(sim, connection);
 	for (uint32_t i = 0; i < sim->connection_count; i++)
 		if (sim->connections[i].worker == index && !sim->connections[i].kept)
 			sim_close(sim, i, 0, silent);

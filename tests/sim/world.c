@@ -102,8 +102,8 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_WORKER_TIMER:
 		sim_on_worker_timer(sim, event);
 		break;
-	case SIM_EV_KEEPER:
-		sim_on_keeper(sim, event);
+	case SIM_EV_REPORTER:
+		sim_on_reporter(sim, event);
 		break;
 	case SIM_EV_SOCKET:
 	case SIM_EV_REAP:

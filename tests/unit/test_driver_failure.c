@@ -142,7 +142,7 @@ WORLD_TEST(driver_failure, a_connection_that_breaks_counts_at_once, world_init)
 	assert_has(w->json, "\"lost\": 4");
 }
 
-/* The keeper of its workerd has sent them. */
+/* The reporter of its workerd has sent them. */
 WORLD_TEST(driver_failure, a_lost_worker_whose_last_counts_came_leaves_an_exact_account, world_init)
 {
 	to_running(w);

@@ -126,7 +126,7 @@ Test(driver_session, a_key_serves_its_role_only)
 		{FW_ROLE_CLIENT, "any", NULL},
 		{FW_ROLE_WORKER, "client", "its key node7 is not for a worker"},
 		{FW_ROLE_CLIENT, "worker", "its key node7 is not for a client"},
-		{FW_ROLE_KEEPER, "client", "its key node7 is not for a"},
+		{FW_ROLE_REPORTER, "client", "its key node7 is not for a"},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {

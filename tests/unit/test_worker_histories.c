@@ -75,7 +75,7 @@ static void perform(struct history *h, const struct wrk_action *action)
 		h->connection = 0;
 		break;
 	case WRK_DO_SEND_DRIVER:
-	case WRK_DO_KEEP:
+	case WRK_DO_REPORTER_SESSION:
 		cr_assert_eq(h->connection, action->connection,
 			     "only what is connected is written to");
 		break;
@@ -93,7 +93,7 @@ static void perform(struct history *h, const struct wrk_action *action)
 		break;
 	case WRK_DO_SEND_HOST:
 	case WRK_DO_SAMPLE_HOST:
-	case WRK_DO_KEEP_HOST:
+	case WRK_DO_REPORTER_HOST:
 		cr_assert_not_null(process);
 		break;
 	case WRK_DO_LOG:

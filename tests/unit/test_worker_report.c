@@ -87,7 +87,7 @@ Test(worker_report, a_host_runs_on_and_is_reported_with_all_that_matters)
 	cr_expect_eq(sent(FW_HOST_EVENT)->event.state, FW_STATE_DONE);
 	cr_expect_null(sent(FW_HOST_EXIT));
 	cr_expect_not_null(sent(FW_REPORTED));
-	cr_expect_not_null(did(WRK_DO_KEEP_HOST));
+	cr_expect_not_null(did(WRK_DO_REPORTER_HOST));
 	/* The present driver may command it. */
 	request(FW_HOST_STOP);
 	cr_expect_not_null(did(WRK_DO_SEND_HOST));
@@ -108,7 +108,7 @@ Test(worker_report, what_ended_meanwhile_is_reported_until_the_run_is_over)
 		cr_expect_eq(sent(FW_HOST_EXIT)->exit.signal, SIGSEGV);
 		cr_expect(sent(FW_HOST_STATS)->stats.final);
 		cr_expect_eq(sent(FW_HOST_STATS)->stats.ops[1].ticks, 17);
-		cr_expect_null(did(WRK_DO_KEEP_HOST));
+		cr_expect_null(did(WRK_DO_REPORTER_HOST));
 		lose_driver();
 	}
 	reconnect();

@@ -18,11 +18,11 @@ static void note_action(const struct wrk_action *action)
 	case WRK_DO_SEND_DRIVER:
 		transcript_message("to the driver", action->message);
 		break;
-	case WRK_DO_KEEP:
+	case WRK_DO_REPORTER_SESSION:
 		fprintf(transcript, "  keeps its session (%llu)\n",
 			(unsigned long long)action->connection);
 		break;
-	case WRK_DO_KEEP_HOST:
+	case WRK_DO_REPORTER_HOST:
 	case WRK_DO_SEND_SAVED:
 	case WRK_DO_TAKE_SAVED:
 	case WRK_DO_PROMOTE_SAVED:

@@ -133,14 +133,14 @@ enum wrk_action_kind {
 	WRK_DO_CONNECT,     /* connection: answers CONNECTED or CONNECT_FAILED */
 	WRK_DO_DISCONNECT,  /* connection: what was sent before leaves first; no event follows */
 	WRK_DO_SEND_DRIVER, /* connection, message */
-	WRK_DO_KEEP,        /* connection, message (WELCOME): what its keeper may need */
+	WRK_DO_REPORTER_SESSION, /* connection, message (WELCOME): for the crash reporter */
 	/* host, message (HOST_CREATE), lease_until_ns: answers HOST_SPAWNED or HOST_FAILED */
 	WRK_DO_SPAWN,
 	WRK_DO_SEND_HOST,   /* host, message */
 	WRK_DO_SIGNAL_HOST, /* host, signal */
 	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
-	/* host: it belongs to the session that was kept last */
-	WRK_DO_KEEP_HOST,
+	/* host: it belongs to the session that the reporter got last */
+	WRK_DO_REPORTER_HOST,
 	/* run, number, epoch: what the operators of that host have saved goes to the driver too */
 	WRK_DO_SEND_SAVED,
 	WRK_DO_TAKE_SAVED, /* message (HOST_SAVED): a part of what operators have saved elsewhere */

@@ -441,7 +441,7 @@ void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions)
 			continue;
 		}
 		host->connection = core->connection;
-		wrk_emit(actions, WRK_DO_KEEP_HOST)->host = host->id;
+		wrk_emit(actions, WRK_DO_REPORTER_HOST)->host = host->id;
 	}
 	for (uint32_t i = 0; i < WRK_PAST_MAX; i++)
 		core->past[i].connection = core->connection;

@@ -335,7 +335,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 {
 	const struct fw_welcome *welcome = &message->welcome;
 	bool was_attached = core->session_id != 0;
-	struct wrk_action *keep = wrk_emit(actions, WRK_DO_KEEP);
+	struct wrk_action *keep = wrk_emit(actions, WRK_DO_REPORTER_SESSION);
 
 	keep->connection = core->connection;
 	keep->message = message;

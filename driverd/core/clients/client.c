@@ -9,9 +9,9 @@
 
 /*
  * A client asks how things stand, gives commands (command.c) and waits for what becomes of them
- * (subscription.c). What it gets is what the driver knows in this step. Its rows are items of the step;
- * what is beyond DRV_REPLY_ITEMS is only counted. One that asks more often than a person can read
- * is closed: each request is a step, and steps of clients would take the time of all others.
+ * (subscription.c). What it gets is what the driver knows in this step. Its rows are items of the
+ * step; what is beyond DRV_REPLY_ITEMS is only counted. One that asks more often than a person can
+ * read is closed: each request is a step, and steps of clients would take the time of all others.
  */
 static int64_t items_left(const struct drv_core *core)
 {

@@ -25,7 +25,9 @@ int drv_lease_adopt(const struct drv_host *host, struct drv_session *session, ui
 void drv_lease_record_earlier(struct drv_app *app);
 /* Records the application's leases as it ends: hosts out of reach may still run. */
 void drv_lease_record_outstanding(struct drv_app *app);
-/* Whether the application may not be placed yet, because of leases of an earlier run of its name. */
+/*
+ * Whether the application may not be placed yet, because of leases of an earlier run of its name.
+ */
 bool drv_lease_holds(struct drv_app *app);
 /* Announces that this driver ends and that leases are to last until the next one is there. */
 void drv_lease_leave(struct drv_core *core);

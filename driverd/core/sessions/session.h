@@ -25,7 +25,7 @@ struct drv_session {
 	 * process lives, so a core file of it holds nothing that is still of use.
 	 */
 	uint8_t secret[FW_SECRET_BYTES];
-	uint64_t keeper; /* connection of its worker's keeper; 0: none */
+	uint64_t reporter; /* connection of its worker's reporter; 0: none */
 	enum drv_session_state state;
 	enum fw_role role; /* a client is given no fragments */
 	uint32_t minor;    /* of its protocol */

@@ -279,8 +279,8 @@ static void dismiss_one(struct shm_transport *transport)
 
 /*
  * A connection that cannot be accepted for want of descriptors would keep the host awake until
- * there are some. So the listener is not waited for meanwhile; the connection is accepted at a later
- * poll, when the host is awake for something else.
+ * there are some. So the listener is not waited for meanwhile; the connection is accepted at a
+ * later poll, when the host is awake for something else.
  */
 static void set_deaf(struct shm_transport *transport, bool deaf)
 {
@@ -349,7 +349,9 @@ static int hear(const struct shm_transport *transport, struct shm_guest *guest)
 	return 1;
 }
 
-/* Returns 1 when all areas of the guest have come, 0 when some are missing, negative: it must go. */
+/*
+ * Returns 1 when all areas of the guest have come, 0 when some are missing, negative: it must go.
+ */
 static int hear_areas(struct shm_guest *guest)
 {
 	struct shm_shown *next;

@@ -14,8 +14,8 @@
  * counted.
  *
  * A process that takes the place of another one counts from zero, and the counts of two links could
- * be equal by chance. So the link is in the sums too: both its ends name it by the sum of the epochs
- * of its two processes.
+ * be equal by chance. So the link is in the sums too: both its ends name it by the sum of the
+ * epochs of its two processes.
  */
 /* zeroed: nothing was sent */
 struct fragi_in_flight {

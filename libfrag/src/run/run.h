@@ -19,7 +19,8 @@ enum fragi_run_event_kind {
 	FRAGI_RUN_WIRED, /* every peer said HELLO */
 	/*
 	 * At rest, done or not; reported again every beat_ns while that lasts. sent, delivered:
-	 * what has left for other hosts and what has come from them (edge/in_flight.h); idle_rounds.
+	 * what has left for other hosts and what has come from them (edge/in_flight.h);
+	 * idle_rounds.
 	 */
 	FRAGI_RUN_IDLE,
 	/*

@@ -161,8 +161,8 @@ struct fragi_spec_operator {
 };
 
 /*
- * fragment NULL inside a fragment; port NULL: left out; op NULL: of fragi_spec_parse_partial, an end
- * that was refused (and between fragments fragment NULL: not even that is known)
+ * fragment NULL inside a fragment; port NULL: left out; op NULL: of fragi_spec_parse_partial, an
+ * end that was refused (and between fragments fragment NULL: not even that is known)
  */
 struct fragi_spec_end {
 	const char *fragment, *op, *port;

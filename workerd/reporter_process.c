@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include <workerd/keeper.h>
+#include <workerd/reporter.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,17 +18,17 @@
 #include <base/stamp.h>
 #include <wire/credentials.h>
 #include <workerd/core/core.h>
-#include <workerd/keeper_link.h>
-#include <workerd/keeper_note.h>
+#include <workerd/reporter_link.h>
+#include <workerd/reporter_note.h>
 #include <workerd/page.h>
 #include <workerd/spawn.h>
 #include <workerd/strays.h>
 
-/* The keeper's process, and its start. */
+/* The process of the crash reporter, and its start. */
 #define FD_SOCKET 3
 #define FD_FIRST_OTHER 4
 
-/* The keeper's own memory. */
+/* The reporter's own memory. */
 struct kept_host {
 	bool is_kept;
 	uint32_t host, number;
@@ -78,7 +78,7 @@ static void take_host(struct kept *kept, const struct wrk_note *note, const int 
 	close_if_open(fds[1]);
 }
 
-/* fds: WRK_NOTE_FDS_MAX of them, -1 where none came; taken */
+/* Takes fds: WRK_NOTE_FDS_MAX descriptors, -1 where none came. */
 static void take_note(struct kept *kept, const struct wrk_note *note, const int *fds)
 {
 	switch (note->kind) {
@@ -111,7 +111,7 @@ static void take_note(struct kept *kept, const struct wrk_note *note, const int 
 	}
 }
 
-/* Returns false at the end: workerd is gone. */
+/* Returns false when no further note can come: workerd is gone. */
 static bool next_note(struct wrk_note *out_note, int *out_fds)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(WRK_NOTE_FDS_MAX * sizeof(int))];
@@ -139,10 +139,10 @@ static bool await(int fd, short events, int64_t until_ns)
 	return poll(&poll_fd, 1, left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0) == 1;
 }
 
-/* workerd is gone, so they die. Returns how many of the present session have. */
+/* Waits for the hosts, which die because workerd is gone. Returns how many of the session have. */
 static size_t await_hosts(struct kept *kept)
 {
-	int64_t until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
+	int64_t until_ns = fragi_now_ns() + WRK_REPORTER_END_NS;
 	size_t ended = 0;
 
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++) {
@@ -183,7 +183,7 @@ static void report_hosts(struct kept *kept)
 {
 	struct sockaddr_storage driver;
 	socklen_t size = sizeof(driver);
-	struct wrk_keeper_link link = {
+	struct wrk_reporter_link link = {
 		.driver = (struct sockaddr *)&driver,
 		.session = kept->session,
 		.secret = kept->secret,
@@ -196,15 +196,18 @@ static void report_hosts(struct kept *kept)
 		return;
 	if (fw_credentials_given(kept->tls) && fw_tls_create(kept->tls, &link.tls, NULL) < 0)
 		return;
-	link.until_ns = fragi_now_ns() + WRK_KEEPER_LINK_NS;
-	wrk_keeper_link_run(&link);
+	link.until_ns = fragi_now_ns() + WRK_REPORTER_LINK_NS;
+	wrk_reporter_link_run(&link);
 	fw_tls_destroy(link.tls);
 }
 
-/* Closing a socket with unread bytes could take the last words of workerd from the driver. */
+/*
+ * Reads what is unread before it closes: otherwise the close would reset the connection, and the
+ * driver could lose what workerd sent last.
+ */
 static void close_connection(int fd)
 {
-	int64_t until_ns = fragi_now_ns() + WRK_KEEPER_END_NS;
+	int64_t until_ns = fragi_now_ns() + WRK_REPORTER_END_NS;
 	char unread[4096];
 
 	(void)shutdown(fd, SHUT_WR);
@@ -213,7 +216,7 @@ static void close_connection(int fd)
 	close(fd);
 }
 
-static void keep(const struct fw_tls_config *tls, const struct fw_users *users)
+static void reporter_main(const struct fw_tls_config *tls, const struct fw_users *users)
 {
 	struct kept *kept = fragi_calloc(1, sizeof(*kept));
 	int fds[WRK_NOTE_FDS_MAX];
@@ -232,7 +235,10 @@ static void keep(const struct fw_tls_config *tls, const struct fw_users *users)
 	close_connection(kept->fd);
 }
 
-/* The keeper leaves the working folder. A link in the path is followed only when it is read. */
+/*
+ * Makes the path absolute, because the reporter leaves the working folder. A link in the path is
+ * followed only when the file is read.
+ */
 static void make_absolute(const char **path)
 {
 	char folder[PATH_MAX];
@@ -247,10 +253,10 @@ static void make_absolute(const char **path)
 }
 
 /*
- * The child's part. It has nothing of workerd but the socket, and a session of its own: what ends
- * or stops a group of processes is for workerd to act on.
+ * Runs in the child. The child keeps nothing of workerd but the socket. It has a session of its
+ * own: signals to workerd's process group are for workerd to act on.
  */
-static void become_keeper(int socket, struct fw_tls_config tls, const struct fw_users *users)
+static void become_reporter(int socket, struct fw_tls_config tls, const struct fw_users *users)
 {
 	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -259,7 +265,7 @@ static void become_keeper(int socket, struct fw_tls_config tls, const struct fw_
 	(void)setsid();
 	for (size_t i = 0; i < FRAG_COUNT_OF(ignored); i++)
 		(void)signal(ignored[i], SIG_IGN);
-	(void)prctl(PR_SET_NAME, WRK_KEEPER_NAME);
+	(void)prctl(PR_SET_NAME, WRK_REPORTER_NAME);
 	for (int fd = 0; fd < FD_SOCKET; fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			_exit(1);
@@ -270,17 +276,17 @@ static void become_keeper(int socket, struct fw_tls_config tls, const struct fw_
 	if (other < 0 || dup2(other, FD_SOCKET) < 0 || chdir("/") < 0)
 		_exit(1);
 	wrk_spawn_close_from(FD_FIRST_OTHER);
-	keep(&tls, users);
+	reporter_main(&tls, users);
 	_exit(0);
 }
 
-int wrk_keeper_start(struct wrk_keeper *keeper, const struct fw_tls_config *tls,
-		     const struct fw_users *users, struct frag_err *err)
+int wrk_reporter_start(struct wrk_reporter *reporter, const struct fw_tls_config *tls,
+		       const struct fw_users *users, struct frag_err *err)
 {
 	int sockets[2], r;
 	pid_t pid;
 
-	*keeper = (struct wrk_keeper){0};
+	*reporter = (struct wrk_reporter){0};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
 		r = -errno;
 		goto err_socket;
@@ -292,10 +298,10 @@ int wrk_keeper_start(struct wrk_keeper *keeper, const struct fw_tls_config *tls,
 	}
 	if (pid == 0) {
 		close(sockets[0]);
-		become_keeper(sockets[1], *tls, users);
+		become_reporter(sockets[1], *tls, users);
 	}
 	close(sockets[1]);
-	*keeper = (struct wrk_keeper){pid, sockets[0]};
+	*reporter = (struct wrk_reporter){pid, sockets[0]};
 	wrk_strays_except(pid);
 	return 0;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
-#define KEEPER 9
+#define REPORTER 9
 
-/* A keeper that speaks for the session of that WELCOME. */
-static void keeper_hello(struct world *w, uint64_t connection, const struct fw_welcome *session)
+/* A reporter that speaks for the session of that WELCOME. */
+static void reporter_hello(struct world *w, uint64_t connection, const struct fw_welcome *session)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
-					  .role = FW_ROLE_KEEPER,
+					  .role = FW_ROLE_REPORTER,
 					  .session = session->session,
 					  .version = "test"};
 	memcpy(message.hello.secret, session->secret, FW_SECRET_BYTES);
@@ -48,18 +48,18 @@ static void expect_refused(struct world *w, uint64_t connection)
 	cr_expect(was_closed(w, connection));
 }
 
-WORLD_TEST(driver_keeper, its_counts_are_those_of_the_lost_worker, NULL)
+WORLD_TEST(driver_reporter, its_counts_are_those_of_the_lost_worker, NULL)
 {
 	const struct fw_welcome *a = begin(w), *answer;
 
 	say_stats(w, 1, 1, false, 2, 0);
-	keeper_hello(w, KEEPER, a);
-	answer = &taken(w, KEEPER, FW_WELCOME)->welcome;
+	reporter_hello(w, REPORTER, a);
+	answer = &taken(w, REPORTER, FW_WELCOME)->welcome;
 	cr_expect_eq(answer->session, a->session);
 	cr_expect_str_eq(answer->name, "a");
-	say_stats(w, KEEPER, 1, true, 5, 0);
+	say_stats(w, REPORTER, 1, true, 5, 0);
 	say_stats(w, 1, 1, false, 3, 0); /* was under way on the other connection */
-	end_connection(w, KEEPER);
+	end_connection(w, REPORTER);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 	cr_expect_eq(w->closed_count, 0);
 	end_connection(w, 1);
@@ -71,44 +71,44 @@ WORLD_TEST(driver_keeper, its_counts_are_those_of_the_lost_worker, NULL)
 	assert_has(w->json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
 }
 
-WORLD_TEST(driver_keeper, one_without_the_secret_changes_nothing, NULL)
+WORLD_TEST(driver_reporter, one_without_the_secret_changes_nothing, NULL)
 {
 	struct fw_welcome a = *begin(w);
 
 	a.secret[0] ^= 1;
-	keeper_hello(w, KEEPER, &a);
-	expect_refused(w, KEEPER);
+	reporter_hello(w, REPORTER, &a);
+	expect_refused(w, REPORTER);
 	a.secret[0] ^= 1;
 	a.session++;
-	keeper_hello(w, KEEPER + 1, &a);
-	expect_refused(w, KEEPER + 1);
+	reporter_hello(w, REPORTER + 1, &a);
+	expect_refused(w, REPORTER + 1);
 	a.session = 0;
-	keeper_hello(w, KEEPER + 2, &a);
-	expect_refused(w, KEEPER + 2);
+	reporter_hello(w, REPORTER + 2, &a);
+	expect_refused(w, REPORTER + 2);
 	cr_expect_eq(w->closed_count, 3);
 	cr_expect_eq(drv_core_session_count(w->core), 2);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
-WORLD_TEST(driver_keeper, one_that_comes_after_the_end_of_its_session_changes_nothing, NULL)
+WORLD_TEST(driver_reporter, one_that_comes_after_the_end_of_its_session_changes_nothing, NULL)
 {
 	struct fw_welcome a = *begin(w);
 
 	end_connection(w, 1);
-	keeper_hello(w, KEEPER, &a);
-	expect_refused(w, KEEPER);
+	reporter_hello(w, REPORTER, &a);
+	expect_refused(w, REPORTER);
 	cr_expect_eq(drv_core_session_count(w->core), 1);
 }
 
-WORLD_TEST(driver_keeper, a_client_has_none, NULL)
+WORLD_TEST(driver_reporter, a_client_has_none, NULL)
 {
 	begin(w);
 	client_hello(w, 3, "top");
-	keeper_hello(w, KEEPER, &taken(w, 3, FW_WELCOME)->welcome);
-	expect_refused(w, KEEPER);
+	reporter_hello(w, REPORTER, &taken(w, 3, FW_WELCOME)->welcome);
+	expect_refused(w, REPORTER);
 }
 
-WORLD_TEST(driver_keeper, it_may_send_final_counts_only, NULL)
+WORLD_TEST(driver_reporter, it_may_send_final_counts_only, NULL)
 {
 	static const enum fw_kind kinds[] = {
 		FW_HELLO,      FW_WELCOME,    FW_BEAT,      FW_HOST_CREATE, FW_HOST_PREPARED,
@@ -118,8 +118,8 @@ WORLD_TEST(driver_keeper, it_may_send_final_counts_only, NULL)
 	for (uint64_t i = 0; i < FRAG_COUNT_OF(kinds); i++) {
 		struct fw_message message = of_host(kinds[i], 1);
 
-		keeper_hello(w, KEEPER + i, a);
-		cr_expect_not_null(taken(w, KEEPER + i, FW_WELCOME));
+		reporter_hello(w, REPORTER + i, a);
+		cr_expect_not_null(taken(w, REPORTER + i, FW_WELCOME));
 		message.hello.major = kinds[i] == FW_HELLO ? FW_PROTOCOL_MAJOR : 0;
 		if (kinds[i] == FW_HELLO)
 			message.hello.role = FW_ROLE_WORKER;
@@ -133,46 +133,46 @@ WORLD_TEST(driver_keeper, it_may_send_final_counts_only, NULL)
 				.failure = {FRAGI_FAILURE_HOST_FAILED, "it lies", ""}};
 		if (kinds[i] == FW_REQUEST)
 			message.request.what = FW_REQUEST_STATE;
-		say(w, KEEPER + i, &message);
-		cr_expect(was_closed(w, KEEPER + i), "%s", fw_kind_name(kinds[i]));
+		say(w, REPORTER + i, &message);
+		cr_expect(was_closed(w, REPORTER + i), "%s", fw_kind_name(kinds[i]));
 	}
 	cr_expect_eq(w->closed_count, FRAG_COUNT_OF(kinds));
 	cr_expect_eq(drv_core_session_count(w->core), 2);
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->errors);
 }
 
-WORLD_TEST(driver_keeper, it_reports_hosts_of_its_own_session_only, NULL)
+WORLD_TEST(driver_reporter, it_reports_hosts_of_its_own_session_only, NULL)
 {
-	keeper_hello(w, KEEPER, begin(w));
-	say_stats(w, KEEPER, 2, true, 0, 99);
+	reporter_hello(w, REPORTER, begin(w));
+	say_stats(w, REPORTER, 2, true, 0, 99);
 	cr_expect_eq(w->closed_count, 0);
 	say_stats(w, 2, 2, false, 0, 3);
 	pass_beating(w, SECOND, 1, 2);
 	assert_has(w->progress, "3 messages");
 }
 
-WORLD_TEST(driver_keeper, it_is_no_sign_that_its_worker_lives, NULL)
+WORLD_TEST(driver_reporter, it_is_no_sign_that_its_worker_lives, NULL)
 {
-	keeper_hello(w, KEEPER, begin(w));
+	reporter_hello(w, REPORTER, begin(w));
 	for (int i = 0; i < 31; i++) {
 		pass(w, 100 * MS);
 		beat(w, 2);
-		say_stats(w, KEEPER, 1, true, 5, 0);
+		say_stats(w, REPORTER, 1, true, 5, 0);
 	}
 	assert_has(w->errors,
 		   "worker a at 10.0.0.9:1, which ran f1, was lost: it has not been heard");
 	cr_expect(was_closed(w, 1));
-	cr_expect(was_closed(w, KEEPER), "it ends with its session");
+	cr_expect(was_closed(w, REPORTER), "it ends with its session");
 }
 
-WORLD_TEST(driver_keeper, a_later_one_takes_the_place_of_the_first, NULL)
+WORLD_TEST(driver_reporter, a_later_one_takes_the_place_of_the_first, NULL)
 {
 	const struct fw_welcome *a = begin(w);
 
-	keeper_hello(w, KEEPER, a);
-	keeper_hello(w, KEEPER + 1, a);
-	cr_expect(was_closed(w, KEEPER));
-	cr_expect_not(was_closed(w, KEEPER + 1));
-	say_stats(w, KEEPER + 1, 1, true, 5, 0);
+	reporter_hello(w, REPORTER, a);
+	reporter_hello(w, REPORTER + 1, a);
+	cr_expect(was_closed(w, REPORTER));
+	cr_expect_not(was_closed(w, REPORTER + 1));
+	say_stats(w, REPORTER + 1, 1, true, 5, 0);
 	cr_expect_eq(w->closed_count, 1);
 }

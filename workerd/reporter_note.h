@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WRK_KEEPER_NOTE_H
-#define WRK_KEEPER_NOTE_H
+#ifndef WRK_REPORTER_NOTE_H
+#define WRK_REPORTER_NOTE_H
 
 #include <stdint.h>
 
 #include <wire/message.h>
 
-/* What workerd tells its keeper, one datagram each. */
+/* Notes that workerd sends to its crash reporter, one datagram each. */
 #define WRK_NOTE_FDS_MAX 2
 
 enum wrk_note_kind {

@@ -2,31 +2,31 @@
 #include <driverd/core/state.h>
 
 /*
- * When a workerd is killed, its keeper (workerd/keeper.h) connects, names the session and its
- * secret in HELLO, gets WELCOME, and sends the final HOST_STATS of that session's hosts. It may
- * send nothing else, and what it sends is no sign that its worker lives. When it has closed its
- * connection it also closes the worker's, so the end of the session comes after the counts. It is
- * a part of the session: it ends with it, and there is one at a time, so keepers need no limit of
- * their own.
+ * When a workerd is killed, its crash reporter (workerd/reporter.h) connects, names the session and
+ * its secret in HELLO, gets WELCOME, and sends the final HOST_STATS of that session's hosts. It may
+ * send nothing else, and what it sends is no sign that its worker lives. When the reporter has
+ * closed its connection it also closes the worker's, so the end of the session comes after the
+ * counts. A reporter is a part of its session: it ends with the session, and there is one at a
+ * time, so reporters need no limit of their own.
  */
 
-struct drv_session *drv_keeper_session(const struct drv_core *core, uint64_t connection)
+struct drv_session *drv_reporter_session(const struct drv_core *core, uint64_t connection)
 {
 	for (size_t i = 0; i < core->session_count; i++)
-		if (core->sessions[i]->keeper == connection)
+		if (core->sessions[i]->reporter == connection)
 			return core->sessions[i];
 	return NULL;
 }
 
-static void close_keeper(struct drv_session *session)
+static void close_reporter(struct drv_session *session)
 {
-	if (session->keeper != 0)
-		drv_close(session->core, session->keeper);
-	session->keeper = 0;
+	if (session->reporter != 0)
+		drv_close(session->core, session->reporter);
+	session->reporter = 0;
 }
 
-void drv_keeper_hello(struct drv_core *core, uint64_t connection, const char *peer,
-		      const struct fw_message *message)
+void drv_reporter_hello(struct drv_core *core, uint64_t connection, const char *peer,
+			const struct fw_message *message)
 {
 	struct drv_session *session = drv_session_named(core, &message->hello);
 	struct fw_message answer = {.kind = FW_WELCOME, .seq = 1, .reply_to = message->seq};
@@ -46,21 +46,21 @@ void drv_keeper_hello(struct drv_core *core, uint64_t connection, const char *pe
 		drv_close(core, connection); /* it may try again */
 		return;
 	}
-	close_keeper(session);
-	session->keeper = connection;
+	close_reporter(session);
+	session->reporter = connection;
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = connection});
 	drv_emit(core, &send);
-	drv_log(core, FRAGI_LOG_DEBUG, NULL, "the keeper of worker %s is there, from %s",
+	drv_log(core, FRAGI_LOG_DEBUG, NULL, "the reporter of worker %s is there, from %s",
 		session->name, peer);
 }
 
-bool drv_keeper_may_send(struct drv_session *session, const struct fw_message *message)
+bool drv_reporter_may_send(struct drv_session *session, const struct fw_message *message)
 {
 	if (message->kind == FW_HOST_STATS && message->stats.final)
 		return true;
 	drv_log(session->core, FRAGI_LOG_WARN, NULL,
-		"closed the connection of the keeper of worker %s: it sent %s, which is not for a keeper",
+		"closed the connection of the reporter of worker %s: it sent %s, which is not for a reporter",
 		session->name, fw_kind_name(message->kind));
-	close_keeper(session);
+	close_reporter(session);
 	return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <workerd/keeper_link.h>
+#include <workerd/reporter_link.h>
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #define TICK_MS 20 /* between two attempts, and between two looks at the clock */
 
 struct link {
-	const struct wrk_keeper_link *wanted;
+	const struct wrk_reporter_link *wanted;
 	uv_loop_t loop;
 	uv_timer_t tick;
 	uv_connect_t connect;
@@ -24,7 +24,7 @@ static void send_hello(struct link *link)
 
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					  .minor = FW_PROTOCOL_MINOR,
-					  .role = FW_ROLE_KEEPER,
+					  .role = FW_ROLE_REPORTER,
 					  .session = link->wanted->session,
 					  .version = FRAG_VERSION};
 	memcpy(message.hello.secret, link->wanted->secret, FW_SECRET_BYTES);
@@ -116,7 +116,7 @@ static void on_tick(uv_timer_t *timer)
 		uv_close((uv_handle_t *)timer, NULL);
 }
 
-void wrk_keeper_link_run(const struct wrk_keeper_link *wanted)
+void wrk_reporter_link_run(const struct wrk_reporter_link *wanted)
 {
 	struct link link = {.wanted = wanted};
 

@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-#include <workerd/keeper.h>
+#include <workerd/reporter.h>
 
 /*
- * The keeper of workerd, as workerd/keeper_process.c: when workerd alone is killed it keeps the
- * connection open until the hosts have died; connects itself, sends what they have counted, waits
- * until the driver has closed that, and closes the connection of workerd.
+ * The crash reporter of workerd, as in workerd/reporter_process.c. When workerd alone is killed,
+ * the reporter keeps the connection open until the hosts have died; connects itself, sends what
+ * they have counted, waits until the driver has closed that connection, and closes workerd's.
  */
 #define AGAIN_NS (20 * SIM_MS)
 
-void sim_keeper_begin(struct sim *sim, uint32_t index)
+void sim_reporter_begin(struct sim *sim, uint32_t index)
 {
 	struct sim_connection *connection = &sim->connections[index];
 
 	connection->kept = true;
-	connection->kept_until_ns = sim->now_ns + WRK_KEEPER_END_NS;
-	sim_put(sim, sim->now_ns, SIM_EV_KEEPER, index, 0, 0);
+	connection->kept_until_ns = sim->now_ns + WRK_REPORTER_END_NS;
+	sim_put(sim, sim->now_ns, SIM_EV_REPORTER, index, 0, 0);
 }
 
 static bool is_of(const struct sim_host *host, const struct sim_connection *connection,
@@ -36,7 +36,7 @@ static void send(struct sim *sim, uint32_t link, const struct fw_message *messag
 	if (!sim->connections[link].open[1])
 		return;
 	if (fw_encode(message, &frame, &size) < 0)
-		sim_fail(sim, "codec", "a keeper cannot encode %s", fw_kind_name(message->kind));
+		sim_fail(sim, "codec", "a reporter cannot encode %s", fw_kind_name(message->kind));
 	else
 		sim_send(sim, link, 1, frame, size);
 }
@@ -60,7 +60,7 @@ static void end(struct sim *sim, uint32_t index)
 {
 	struct sim_connection *connection = &sim->connections[index];
 
-	sim_print(sim, "keeper", "closes connection %u", index + 1);
+	sim_print(sim, "reporter", "closes connection %u", index + 1);
 	if (connection->link != 0)
 		sim_close(sim, connection->link, 0, false);
 	connection->link = 0;
@@ -73,7 +73,7 @@ static void open_link(struct sim *sim, uint32_t index)
 	struct sim_connection *link = sim_connection_new(sim, worker);
 	uint32_t at = sim->connection_count - 1;
 
-	sim_print(sim, "keeper", "opens connection %u", at + 1);
+	sim_print(sim, "reporter", "opens connection %u", at + 1);
 	sim->connections[index].link = at;
 	link->generation = sim->connections[index].generation;
 	link->kept = true;
@@ -81,21 +81,21 @@ static void open_link(struct sim *sim, uint32_t index)
 	sim_put(sim, sim->now_ns + sim_between(sim, 0, SIM_MS), SIM_EV_SYN, at, 0, 0);
 }
 
-void sim_keeper_connected(struct sim *sim, uint32_t link)
+void sim_reporter_connected(struct sim *sim, uint32_t link)
 {
 	const struct sim_connection *of = &sim->connections[sim->connections[link].of - 1];
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					  .minor = FW_PROTOCOL_MINOR,
-					  .role = FW_ROLE_KEEPER,
+					  .role = FW_ROLE_REPORTER,
 					  .session = of->session,
 					  .version = "sim"};
 	memcpy(message.hello.secret, of->secret, FW_SECRET_BYTES);
 	send(sim, link, &message);
 }
 
-void sim_keeper_message(struct sim *sim, uint32_t link, const struct fw_message *message)
+void sim_reporter_message(struct sim *sim, uint32_t link, const struct fw_message *message)
 {
 	struct sim_connection *connection = &sim->connections[link];
 	uint32_t index = connection->of - 1;
@@ -112,7 +112,7 @@ void sim_keeper_message(struct sim *sim, uint32_t link, const struct fw_message 
 	sim_half_close(sim, link, 0);
 }
 
-void sim_keeper_ended(struct sim *sim, uint32_t link)
+void sim_reporter_ended(struct sim *sim, uint32_t link)
 {
 	struct sim_connection *connection = &sim->connections[link];
 	uint32_t index = connection->of - 1;
@@ -122,10 +122,10 @@ void sim_keeper_ended(struct sim *sim, uint32_t link)
 		return;
 	}
 	sim->connections[index].link = 0;
-	sim_put(sim, sim->now_ns + AGAIN_NS, SIM_EV_KEEPER, index, 0, 0);
+	sim_put(sim, sim->now_ns + AGAIN_NS, SIM_EV_REPORTER, index, 0, 0);
 }
 
-/* Whether it waits no more for the hosts of the connection; *out_any: one of them has died. */
+/* Whether all hosts of the connection have died; *out_any: at least one has. */
 static bool hosts_are_gone(const struct sim *sim, uint32_t index, bool *out_any)
 {
 	const struct sim_connection *connection = &sim->connections[index];
@@ -141,17 +141,19 @@ static bool hosts_are_gone(const struct sim *sim, uint32_t index, bool *out_any)
 	return all || sim->now_ns >= connection->kept_until_ns;
 }
 
-/* Its time is over. The counts are missing, for which there is one excuse: the driver slept. */
+/*
+ * The reporter's time is over and the counts are missing, which is right only if the driver slept.
+ */
 static void give_up(struct sim *sim, uint32_t index)
 {
-	if (sim->driver.process.stopped_until_ns > sim->now_ns - WRK_KEEPER_LINK_NS)
+	if (sim->driver.process.stopped_until_ns > sim->now_ns - WRK_REPORTER_LINK_NS)
 		for (uint32_t i = 0; i < sim->apps_given; i++)
 			sim->apps[i].kept = false;
 	end(sim, index);
 }
 
-/* event->b: its time is over */
-void sim_on_keeper(struct sim *sim, const struct sim_event *event)
+/* event->b: the reporter's time is over */
+void sim_on_reporter(struct sim *sim, const struct sim_event *event)
 {
 	struct sim_connection *connection = &sim->connections[event->a];
 	bool any;
@@ -159,7 +161,7 @@ void sim_on_keeper(struct sim *sim, const struct sim_event *event)
 	if (!connection->open[0] && connection->link == 0)
 		return;
 	if (!connection->hosts_gone && !hosts_are_gone(sim, event->a, &any)) {
-		sim_put(sim, sim->now_ns + sim_between(sim, 100000, 2 * SIM_MS), SIM_EV_KEEPER,
+		sim_put(sim, sim->now_ns + sim_between(sim, 100000, 2 * SIM_MS), SIM_EV_REPORTER,
 			event->a, 0, 0);
 		return;
 	}
@@ -172,7 +174,8 @@ void sim_on_keeper(struct sim *sim, const struct sim_event *event)
 		return;
 	}
 	if (!connection->hosts_gone)
-		sim_put(sim, sim->now_ns + WRK_KEEPER_LINK_NS, SIM_EV_KEEPER, event->a, true, 0);
+		sim_put(sim, sim->now_ns + WRK_REPORTER_LINK_NS, SIM_EV_REPORTER, event->a, true,
+			0);
 	connection->hosts_gone = true;
 	if (connection->link == 0)
 		open_link(sim, event->a);

@@ -18,13 +18,13 @@
 #include <base/alloc.h>
 #include <base/stamp.h>
 #include <wire/frame.h>
-#include <workerd/keeper.h>
+#include <workerd/reporter.h>
 #include <workerd/page.h>
 
 /*
- * This process plays workerd, which is killed: the socket to its keeper closes. A child plays a
- * host. This process plays the driver too: `driver` is its end of workerd's connection, `keepers`
- * its end of the keeper's own.
+ * This process plays workerd, which is killed: the socket to its reporter closes. A child plays a
+ * host. This process plays the driver too: `driver` is its end of workerd's connection, `reporters`
+ * its end of the reporter's own.
  */
 #define CONNECTION 3
 #define FD_OF_A_CHECKER 256 /* valgrind has its own descriptors above */
@@ -38,8 +38,8 @@ struct host {
 
 static const struct fw_welcome session = {
 	.session = 77, .name = "a", .beat_ns = 1, .dead_ns = 1, .version = "", .secret = {1, 2, 3}};
-static struct wrk_keeper keeper;
-static int listener, driver, keepers = -1;
+static struct wrk_reporter reporter;
+static int listener, driver, reporters = -1;
 static struct fw_reader reader;
 
 static void connect_driver(uint64_t id)
@@ -52,7 +52,7 @@ static void connect_driver(uint64_t id)
 	cr_assert_eq(connect(end, (struct sockaddr *)&address, size), 0);
 	driver = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	cr_assert_geq(driver, 0);
-	wrk_keeper_attached(&keeper, id, &session, end);
+	wrk_reporter_attached(&reporter, id, &session, end);
 	close(end);
 }
 
@@ -62,7 +62,7 @@ static void begin(void)
 				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct frag_err err = FRAG_ERR_INIT;
 
-	cr_assert_eq(wrk_keeper_start(&keeper, &(struct fw_tls_config){0}, NULL, &err), 0, "%s",
+	cr_assert_eq(wrk_reporter_start(&reporter, &(struct fw_tls_config){0}, NULL, &err), 0, "%s",
 		     err.text);
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -75,14 +75,14 @@ static void end(void)
 	fw_reader_fini(&reader);
 	close(driver);
 	close(listener);
-	if (keepers >= 0)
-		close(keepers);
-	if (keeper.pid > 0)
-		kill(keeper.pid, SIGKILL);
+	if (reporters >= 0)
+		close(reporters);
+	if (reporter.pid > 0)
+		kill(reporter.pid, SIGKILL);
 	while (waitpid(-1, NULL, WNOHANG) >= 0)
 		continue;
 }
-TestSuite(worker_keeper, .init = begin, .fini = end);
+TestSuite(worker_reporter, .init = begin, .fini = end);
 
 static void start_host(struct host *host)
 {
@@ -91,7 +91,7 @@ static void start_host(struct host *host)
 	cr_assert_eq(fragi_ledger_create(&host->ledger, host->page.fd, 0, 1), 0);
 	host->pid = fork();
 	if (host->pid == 0) {
-		close(keeper.socket);
+		close(reporter.socket);
 		close(driver);
 		for (;;)
 			pause();
@@ -104,7 +104,7 @@ static void add_host(const struct host *host, uint32_t id)
 {
 	struct fw_message create = {.kind = FW_HOST_CREATE, .run = 7, .host = id, .epoch = 9};
 
-	wrk_keeper_add(&keeper, id, &create, host->page.fd, host->pidfd);
+	wrk_reporter_add(&reporter, id, &create, host->page.fd, host->pidfd);
 }
 
 static void end_host(struct host *host)
@@ -117,7 +117,7 @@ static void end_host(struct host *host)
 
 static void kill_workerd(void)
 {
-	close(keeper.socket);
+	close(reporter.socket);
 }
 
 static bool is_readable(int fd, int timeout_ms)
@@ -127,7 +127,7 @@ static bool is_readable(int fd, int timeout_ms)
 	return poll(&wait, 1, timeout_ms) == 1;
 }
 
-/* The next frame on the keeper's connection; NULL: it sends no more. */
+/* The next frame on the reporter's connection; NULL: it sends no more. */
 static struct fw_message *next_frame(void)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -138,8 +138,8 @@ static struct fw_message *next_frame(void)
 	ssize_t n;
 
 	while (fw_reader_next(&reader, &envelope, &size, &err) == 0) {
-		cr_assert(is_readable(keepers, 20000), "the connection stays open");
-		n = read(keepers, bytes, sizeof(bytes));
+		cr_assert(is_readable(reporters, 20000), "the connection stays open");
+		n = read(reporters, bytes, sizeof(bytes));
 		if (n <= 0)
 			return NULL;
 		cr_assert_eq(fw_reader_feed(&reader, bytes, (size_t)n, fragi_now_ns()), 0);
@@ -154,29 +154,29 @@ static void answer(const struct fw_message *message)
 	size_t size;
 
 	cr_assert_eq(fw_encode(message, &frame, &size), 0);
-	cr_assert_eq(write(keepers, frame, size), (ssize_t)size);
+	cr_assert_eq(write(reporters, frame, size), (ssize_t)size);
 	fragi_free(frame);
 }
 
-/* The keeper connects and speaks for its session. */
-static void expect_keeper(void)
+/* The reporter connects and speaks for its session. */
+static void expect_reporter(void)
 {
 	struct fw_message *message;
 
-	cr_assert(is_readable(listener, 20000), "no keeper comes");
-	keepers = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	cr_assert(is_readable(listener, 20000), "no reporter comes");
+	reporters = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	message = next_frame();
 	cr_assert_not_null(message);
 	cr_assert_eq(message->kind, FW_HELLO);
-	cr_expect_eq(message->hello.role, FW_ROLE_KEEPER);
+	cr_expect_eq(message->hello.role, FW_ROLE_REPORTER);
 	cr_expect_eq(message->hello.session, session.session);
 	cr_expect_arr_eq(message->hello.secret, session.secret, FW_SECRET_BYTES);
 	fw_message_free(message);
 }
 
-static void welcome_keeper(void)
+static void welcome_reporter(void)
 {
-	expect_keeper();
+	expect_reporter();
 	answer(&(struct fw_message){.kind = FW_WELCOME, .welcome = session});
 }
 
@@ -189,13 +189,13 @@ static void expect_end(void)
 	cr_expect_eq(read(driver, &byte, 1), 0);
 }
 
-/* The keeper has sent all, and workerd's connection outlasts its own. */
+/* The reporter has sent all, and workerd's connection outlasts its own. */
 static void expect_no_more(void)
 {
 	cr_expect_null(next_frame());
 	cr_expect(!is_readable(driver, 50), "workerd's connection ended first");
-	close(keepers);
-	keepers = -1;
+	close(reporters);
+	reporters = -1;
 	expect_end();
 }
 
@@ -214,7 +214,7 @@ static void expect_counts(uint32_t host, uint64_t sent)
 	fw_message_free(message);
 }
 
-Test(worker_keeper, the_last_counts_are_read_when_the_hosts_have_ended)
+Test(worker_reporter, the_last_counts_are_read_when_the_hosts_have_ended)
 {
 	struct host a, b;
 
@@ -228,13 +228,13 @@ Test(worker_keeper, the_last_counts_are_read_when_the_hosts_have_ended)
 	fragi_count(&b.ledger.flows[0].sent, 2);
 	end_host(&a);
 	end_host(&b);
-	welcome_keeper();
+	welcome_reporter();
 	expect_counts(1, 6);
 	expect_counts(2, 2);
 	expect_no_more();
 }
 
-Test(worker_keeper, a_host_that_does_not_end_is_not_waited_for_for_ever)
+Test(worker_reporter, a_host_that_does_not_end_is_not_waited_for_for_ever)
 {
 	struct host a, b;
 
@@ -245,14 +245,14 @@ Test(worker_keeper, a_host_that_does_not_end_is_not_waited_for_for_ever)
 	fragi_count(&b.ledger.flows[0].sent, 2);
 	end_host(&b);
 	kill_workerd();
-	welcome_keeper();
+	welcome_reporter();
 	expect_counts(2, 2);
 	expect_no_more();
 	cr_expect_eq(kill(a.pid, 0), 0);
 	end_host(&a);
 }
 
-Test(worker_keeper, without_hosts_it_has_nothing_to_report)
+Test(worker_reporter, without_hosts_it_has_nothing_to_report)
 {
 	struct host a;
 
@@ -264,7 +264,7 @@ Test(worker_keeper, without_hosts_it_has_nothing_to_report)
 	end_host(&a);
 }
 
-Test(worker_keeper, a_driver_that_refuses_it_is_not_asked_again)
+Test(worker_reporter, a_driver_that_refuses_it_is_not_asked_again)
 {
 	struct host a;
 
@@ -272,7 +272,7 @@ Test(worker_keeper, a_driver_that_refuses_it_is_not_asked_again)
 	add_host(&a, 1);
 	end_host(&a);
 	kill_workerd();
-	expect_keeper();
+	expect_reporter();
 	answer(&(struct fw_message){
 		.kind = FW_REFUSED,
 		.refused.failure = {FRAGI_FAILURE_SESSION_REFUSED, "it has ended", ""}});
@@ -281,7 +281,7 @@ Test(worker_keeper, a_driver_that_refuses_it_is_not_asked_again)
 	cr_expect(!is_readable(listener, 0));
 }
 
-Test(worker_keeper, a_driver_that_closes_its_connection_too_early_is_asked_again)
+Test(worker_reporter, a_driver_that_closes_its_connection_too_early_is_asked_again)
 {
 	struct host a;
 
@@ -290,15 +290,15 @@ Test(worker_keeper, a_driver_that_closes_its_connection_too_early_is_asked_again
 	end_host(&a);
 	kill_workerd();
 	for (int i = 0; i < 2; i++) {
-		expect_keeper();
-		close(keepers);
+		expect_reporter();
+		close(reporters);
 	}
-	welcome_keeper();
+	welcome_reporter();
 	expect_counts(1, 0);
 	expect_no_more();
 }
 
-Test(worker_keeper, a_driver_that_does_not_answer_is_not_waited_for_for_ever)
+Test(worker_reporter, a_driver_that_does_not_answer_is_not_waited_for_for_ever)
 {
 	struct host a;
 
@@ -306,12 +306,12 @@ Test(worker_keeper, a_driver_that_does_not_answer_is_not_waited_for_for_ever)
 	add_host(&a, 1);
 	end_host(&a);
 	kill_workerd();
-	expect_keeper();
+	expect_reporter();
 	cr_expect_null(next_frame());
 	expect_end();
 }
 
-Test(worker_keeper, a_driver_that_does_not_close_is_not_waited_for_for_ever)
+Test(worker_reporter, a_driver_that_does_not_close_is_not_waited_for_for_ever)
 {
 	struct host a;
 
@@ -319,13 +319,13 @@ Test(worker_keeper, a_driver_that_does_not_close_is_not_waited_for_for_ever)
 	add_host(&a, 1);
 	end_host(&a);
 	kill_workerd();
-	welcome_keeper();
+	welcome_reporter();
 	expect_counts(1, 0);
 	cr_expect_null(next_frame());
 	expect_end();
 }
 
-Test(worker_keeper, a_host_that_was_reported_is_forgotten)
+Test(worker_reporter, a_host_that_was_reported_is_forgotten)
 {
 	struct host a, b;
 
@@ -335,14 +335,14 @@ Test(worker_keeper, a_host_that_was_reported_is_forgotten)
 	add_host(&b, 2);
 	end_host(&a);
 	end_host(&b);
-	wrk_keeper_remove(&keeper, 1);
+	wrk_reporter_remove(&reporter, 1);
 	kill_workerd();
-	welcome_keeper();
+	welcome_reporter();
 	expect_counts(2, 0);
 	expect_no_more();
 }
 
-Test(worker_keeper, a_driver_hears_of_the_hosts_of_its_own_connection_only)
+Test(worker_reporter, a_driver_hears_of_the_hosts_of_its_own_connection_only)
 {
 	struct host a, b;
 
@@ -350,40 +350,40 @@ Test(worker_keeper, a_driver_hears_of_the_hosts_of_its_own_connection_only)
 	add_host(&a, 1);
 	close(driver);
 	connect_driver(CONNECTION + 1);
-	wrk_keeper_disconnected(&keeper, CONNECTION); /* late */
+	wrk_reporter_disconnected(&reporter, CONNECTION); /* late */
 	start_host(&b);
 	add_host(&b, 2);
 	end_host(&a);
 	end_host(&b);
 	kill_workerd();
-	welcome_keeper();
+	welcome_reporter();
 	expect_counts(2, 0);
 	expect_no_more();
 }
 
-Test(worker_keeper, a_connection_that_workerd_closes_is_closed)
+Test(worker_reporter, a_connection_that_workerd_closes_is_closed)
 {
-	wrk_keeper_disconnected(&keeper, CONNECTION);
+	wrk_reporter_disconnected(&reporter, CONNECTION);
 	expect_end();
 }
 
-Test(worker_keeper, it_goes_with_its_workerd)
+Test(worker_reporter, it_goes_with_its_workerd)
 {
 	kill_workerd();
-	cr_expect_eq(waitpid(keeper.pid, NULL, 0), keeper.pid);
+	cr_expect_eq(waitpid(reporter.pid, NULL, 0), reporter.pid);
 }
 
-Test(worker_keeper, it_holds_nothing_of_its_workerd)
+Test(worker_reporter, it_holds_nothing_of_its_workerd)
 {
 	char path[64];
 	int open_fds = 0;
 	const struct dirent *entry;
 	DIR *folder;
 
-	wrk_keeper_disconnected(&keeper, CONNECTION);
+	wrk_reporter_disconnected(&reporter, CONNECTION);
 	expect_end(); /* it is at its work */
-	cr_expect_eq(getsid(keeper.pid), keeper.pid);
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)keeper.pid);
+	cr_expect_eq(getsid(reporter.pid), reporter.pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)reporter.pid);
 	folder = opendir(path);
 	cr_assert_not_null(folder);
 	while ((entry = readdir(folder)) != NULL)
@@ -392,11 +392,11 @@ Test(worker_keeper, it_holds_nothing_of_its_workerd)
 	cr_expect_eq(open_fds, 4, "/dev/null three times, and the socket: %d", open_fds);
 }
 
-Test(worker_keeper, a_lost_keeper_is_given_up)
+Test(worker_reporter, a_lost_reporter_is_given_up)
 {
-	kill(keeper.pid, SIGKILL);
-	waitpid(keeper.pid, NULL, 0);
-	wrk_keeper_remove(&keeper, 1);
-	cr_expect_eq(keeper.pid, 0);
-	wrk_keeper_disconnected(&keeper, CONNECTION);
+	kill(reporter.pid, SIGKILL);
+	waitpid(reporter.pid, NULL, 0);
+	wrk_reporter_remove(&reporter, 1);
+	cr_expect_eq(reporter.pid, 0);
+	wrk_reporter_disconnected(&reporter, CONNECTION);
 }
