@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -117,6 +118,8 @@ static void put_rows(struct encoder *e, const struct fw_field *field, const uint
 	const uint8_t *rows = *(const void *const *)(const void *)(plain + field->plain);
 	size_t row_bytes = field->of != NULL ? field->of->plain_bytes : sizeof(char *);
 
+	assert(field->kind == FW_TEXTS || field->of != NULL);
+	assert(count == 0 || rows != NULL);
 	if (count > field->max && field->beyond == FW_NOTHING)
 		e->error = -EMSGSIZE;
 	if (count == 0 || e->error < 0)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,7 @@ void fragi_keys_check(struct fragi_builder *builder, struct fragi_node *map, con
 	const char *names[KEYS_MAX];
 	size_t name_count = 0, i;
 
+	assert(map->kind == FRAGI_NODE_MAP && count <= KEYS_MAX);
 	for (i = 0; i < count && name_count < KEYS_MAX; i++)
 		if (keys[i].kind != FRAGI_KEY_LATER)
 			names[name_count++] = keys[i].name;
@@ -277,6 +279,8 @@ static void set_integer(const struct fragi_key *key, void *out, int64_t value)
 {
 	void *member = (uint8_t *)out + key->offset;
 
+	assert(key->size == sizeof(bool) || key->size == sizeof(int32_t) ||
+	       key->size == sizeof(int64_t));
 	if (key->size == sizeof(bool))
 		*(bool *)member = value != 0;
 	else if (key->size == sizeof(int32_t))
@@ -310,6 +314,7 @@ static bool read_word(struct fragi_builder *builder, const struct fragi_node *no
 	size_t count = 0;
 	int i;
 
+	assert(key->words != NULL);
 	while (key->words[count] != NULL)
 		count++;
 	i = fragi_read_word(builder, node, subject, what, key->words, count);
