@@ -52,7 +52,6 @@ static void send_one(void)
 
 static void on_message(struct fw_connection *c, struct fw_message *message, void *arg)
 {
-	(void)arg;
 	fw_connection_admit(c);
 	fw_message_free(message);
 	bench.arrived++;
@@ -66,15 +65,12 @@ static void on_message(struct fw_connection *c, struct fw_message *message, void
 
 static void on_closed(struct fw_connection *c, int reason, const char *sentence, void *arg)
 {
-	(void)c;
-	(void)arg;
 	check(reason == -ECANCELED ? 0 : -EPIPE, sentence);
 	bench.open--;
 }
 
 static void on_ready(struct fw_connection *c, void *arg)
 {
-	(void)arg;
 	if (c != bench.client)
 		return;
 	fw_connection_admit(c);
@@ -103,7 +99,6 @@ static void on_connection(uv_stream_t *server, int status)
 
 static void on_connected(uv_connect_t *connect, int status)
 {
-	(void)connect;
 	check(status, "connect");
 	check(fw_connection_start(bench.client), "start");
 }

@@ -48,15 +48,11 @@ static void die(const char *what)
 
 static void on_ready(void *arg, uint32_t host)
 {
-	(void)host;
 	atomic_store(&((struct side *)arg)->ready, true);
 }
 
 static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
 {
-	(void)failure;
-	(void)host;
-	(void)sentence;
 	atomic_store(&((struct side *)arg)->lost, true);
 }
 

@@ -78,7 +78,6 @@ static int64_t turns;
 
 static void *answer(void *arg)
 {
-	(void)arg;
 	for (int64_t i = 1; i < turns; i += 2) {
 		while (atomic_load_explicit(&turn, memory_order_acquire) != i)
 			;

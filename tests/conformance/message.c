@@ -24,7 +24,6 @@ static int memory_alloc(void *state, size_t size, void **out)
 	static _Atomic size_t used;
 	size_t at = atomic_fetch_add(&used, (size + 63) / 64 * 64);
 
-	(void)state;
 	if (at + size > MEMORY_BYTES)
 		return -ENOMEM;
 	*out = memory + at;
@@ -33,8 +32,6 @@ static int memory_alloc(void *state, size_t size, void **out)
 
 static void memory_free(void *state, void *memory)
 {
-	(void)state;
-	(void)memory;
 }
 
 struct fragi_allocator message_memory = {1, memory_alloc, memory_free, NULL, NULL};

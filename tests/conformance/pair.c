@@ -50,7 +50,6 @@ static struct pair *the_pair; /* a test program runs one test a process */
 
 static void on_ready(void *arg, uint32_t host)
 {
-	(void)host;
 	atomic_fetch_add(&the_pair->ready[(uintptr_t)arg], 1);
 }
 
@@ -58,7 +57,6 @@ static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const 
 {
 	uintptr_t i = (uintptr_t)arg;
 
-	(void)host;
 	the_pair->failure[i] = failure;
 	strncpy(the_pair->sentence[i], sentence, sizeof(the_pair->sentence[i]) - 1);
 	atomic_fetch_add(&the_pair->lost[i], 1);

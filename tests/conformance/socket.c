@@ -137,7 +137,6 @@ bool socket_write_one(struct endpoint *e)
 
 static uint32_t socket_progress(struct fragi_transport *base, int64_t now_ns)
 {
-	(void)now_ns;
 	return mischief_progress((struct transport *)base);
 }
 
@@ -169,7 +168,6 @@ static int socket_receive(struct fragi_transport *base, void *handle,
 {
 	struct message *m = handle;
 
-	(void)base;
 	memcpy(receive->room, bodies, count * sizeof(*bodies));
 	m->receive = receive;
 	m->next_receive = m->to->receives;
@@ -182,7 +180,6 @@ static int socket_receive(struct fragi_transport *base, void *handle,
 
 static void socket_discard(struct fragi_transport *base, void *handle)
 {
-	(void)base;
 	message_unref(handle);
 }
 
@@ -229,7 +226,6 @@ static bool socket_stop(struct fragi_endpoint *base, int64_t now_ns)
 {
 	struct endpoint *e = (struct endpoint *)base;
 
-	(void)now_ns;
 	if (e->is_cut && ++e->stops < STOPS)
 		return false;
 	while (e->is_cut && e->messages != NULL)
@@ -302,8 +298,6 @@ static const void *socket_address(const struct fragi_transport *base, size_t *ou
 
 static struct frag_resource *socket_memory(struct fragi_transport *base, struct frag_device device)
 {
-	(void)base;
-	(void)device;
 	return (struct frag_resource *)(void *)&message_memory;
 }
 

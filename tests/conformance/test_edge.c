@@ -672,7 +672,6 @@ static void stream_receive(struct stream *s, int64_t until)
 
 static bool never(void *arg)
 {
-	(void)arg;
 	return false;
 }
 

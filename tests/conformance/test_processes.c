@@ -95,7 +95,6 @@ static void on_ready(void *arg, uint32_t number)
 {
 	struct host *host = arg;
 
-	(void)number;
 	atomic_store(&host->ready, true);
 }
 
@@ -103,8 +102,6 @@ static void on_lost(void *arg, uint32_t number, enum fragi_failure failure, cons
 {
 	struct host *host = arg;
 
-	(void)number;
-	(void)failure;
 	host->lost_ns = fragi_now_ns();
 	strncpy(host->sentence, sentence, sizeof(host->sentence) - 1);
 	atomic_store(&host->lost, true);
@@ -235,7 +232,6 @@ static void child_streams_in(int other, size_t bytes)
 	struct host host = {0};
 	struct frag_message *message;
 
-	(void)bytes;
 	host_open(&host, 2, other, 'r', 0);
 	while (wait_for(&host, has_message_or_lost) && !is_lost(&host)) {
 		message = fragi_rx_take(host.rx, fragi_stamp());
@@ -438,7 +434,6 @@ PROCESS_TEST(a_peer_that_wakes_up_after_its_loss_does_no_harm)
 
 static bool is_never(void *arg)
 {
-	(void)arg;
 	return false;
 }
 
@@ -464,7 +459,6 @@ static void child_leaves(int other, size_t bytes)
 	struct host host = {0};
 	struct frag_message *message;
 
-	(void)bytes;
 	host_open(&host, 2, other, 'r', 0);
 	if (!wait_for(&host, has_message_or_lost) || is_lost(&host))
 		_exit(1);
@@ -511,7 +505,6 @@ static void child_exits_at_once(int other, size_t bytes)
 {
 	struct host host = {0};
 
-	(void)bytes;
 	host_open(&host, 2, other, 'r', 0);
 	_exit(0);
 }

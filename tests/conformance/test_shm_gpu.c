@@ -80,7 +80,6 @@ static int released;
 
 static void on_release(void *context)
 {
-	(void)context;
 	released++;
 }
 
@@ -620,7 +619,6 @@ static bool has_all(struct pair *pair)
 	struct frag_tensor *tensor;
 	int r = frag_tensor_create_on(pool, GPU, U8, 1, (const int64_t[]){4 * POOL_BYTES}, &tensor);
 
-	(void)pair;
 	if (r == 0)
 		frag_tensor_unref(tensor);
 	return r == 0;

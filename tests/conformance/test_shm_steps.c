@@ -111,7 +111,6 @@ static void on_event(void *arg)
 
 static void on_ready(void *arg, uint32_t number)
 {
-	(void)number;
 	atomic_store(&((struct host *)arg)->ready, true);
 }
 
@@ -119,8 +118,6 @@ static void on_lost(void *arg, uint32_t number, enum fragi_failure failure, cons
 {
 	struct host *host = arg;
 
-	(void)number;
-	(void)failure;
 	strncpy(host->sentence, sentence, sizeof(host->sentence) - 1);
 	atomic_store(&host->lost, true);
 }
@@ -422,7 +419,6 @@ static bool stream_in(struct host *host)
 
 static bool has_no_block(void *arg)
 {
-	(void)arg;
 	return atomic_load(&here.blocks) == 0;
 }
 

@@ -72,7 +72,6 @@ static void close_pair(struct pair *pair)
 
 static void on_release(void *context)
 {
-	(void)context;
 	released++;
 }
 

@@ -18,7 +18,6 @@ static bool has_question(struct pair *pair)
 
 static bool has_answer(struct pair *pair)
 {
-	(void)pair;
 	return fragi_rx_available(answer_rx) > 0;
 }
 

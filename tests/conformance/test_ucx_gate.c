@@ -223,7 +223,6 @@ struct third {
 
 static void on_ready(void *arg, uint32_t host)
 {
-	(void)host;
 	atomic_fetch_add((_Atomic uint32_t *)arg, 1);
 }
 

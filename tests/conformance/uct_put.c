@@ -71,7 +71,6 @@ static bool open_ep(struct client *client, in_port_t port)
 
 static void done(uct_completion_t *completion)
 {
-	(void)completion;
 }
 
 bool uct_put(in_port_t port, uint64_t remote, const void *bytes, size_t size)

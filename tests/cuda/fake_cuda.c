@@ -278,7 +278,6 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	ENTER(cuDeviceTotalMem_v2, false)
-	(void)device;
 	*bytes = memory_max;
 	LEAVE(CUDA_SUCCESS);
 }
@@ -293,7 +292,6 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	ENTER(cuDeviceGetAttribute, false)
-	(void)device;
 	*value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
 		 attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ||
 		 (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
@@ -908,7 +906,6 @@ static struct CUstream_st *stream_make(struct CUgreenCtx_st *green)
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
 	ENTER(cuStreamCreateWithPriority, true)
-	(void)priority;
 	if (flags > CU_STREAM_NON_BLOCKING)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
 	*out = stream_make(NULL);
@@ -1065,7 +1062,6 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green)
 CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
 {
 	ENTER(cuGreenCtxStreamCreate, false)
-	(void)priority;
 	if (flags != CU_STREAM_NON_BLOCKING)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
 	if (!is_green(green))
@@ -1239,7 +1235,6 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	ENTER(cuMemPoolSetAttribute, false)
-	(void)value;
 	LEAVE(pool->destroyed || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 		      ? CUDA_ERROR_INVALID_VALUE
 		      : CUDA_SUCCESS);
@@ -1430,7 +1425,6 @@ CUresult cuEventSynchronize(CUevent event)
 
 static void run_nothing(struct task *task)
 {
-	(void)task;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)

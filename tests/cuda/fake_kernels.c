@@ -70,8 +70,6 @@ static void run_bench_copy(const unsigned int grid[3], const unsigned int block[
 {
 	struct bench_job job;
 
-	(void)grid;
-	(void)block;
 	memcpy(&job, argument, sizeof(job));
 	reach_memory = reach;
 	memcpy(reached(job.out, job.count * 16), reached(job.in, job.count * 16), job.count * 16);
@@ -82,8 +80,6 @@ static void run_bench_touch(const unsigned int grid[3], const unsigned int block
 {
 	struct bench_job job;
 
-	(void)grid;
-	(void)block;
 	memcpy(&job, argument, sizeof(job));
 	reach_memory = reach;
 	(void)reached(job.in, job.count * 16);

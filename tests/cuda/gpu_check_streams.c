@@ -17,6 +17,7 @@
 #include <type/cuda.h>
 
 #include "gpu_check.h"
+#include "ops.h"
 
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
@@ -46,14 +47,12 @@ static _Atomic bool gate_is_open;
 /* On a thread of the driver: the stream waits for it. */
 static void gate(void *unused)
 {
-	(void)unused;
 	while (!atomic_load(&gate_is_open))
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 static int use_stream(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_op_use_stream(op, NULL, GPU);
 }
 
@@ -74,7 +73,6 @@ static int write_compute(void *state, struct frag_tick *tick)
 	struct frag_tensor *tensor;
 	int r = make_tensor(now.pool, &tensor);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	if ((now.is_late && driver.call(stream, gate, NULL) != 0) ||
@@ -92,7 +90,6 @@ static int read_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	return driver.copy(address(now.result), address(frag_message_tensor(message, "")), now.size,
@@ -106,7 +103,6 @@ static int look_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	return r < 0 ? r
 		     : frag_tensor_copy(frag_message_tensor(message, ""), NULL, CPU, &now.arrived,
 					NULL);
@@ -114,24 +110,14 @@ static int look_compute(void *state, struct frag_tick *tick)
 
 static int wait_for_buffer(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_make_condition(op, NULL, "cuda_buffer", NULL) != NULL ? 0 : -EINVAL;
 }
 
 static const struct frag_port out_port[] = {{.name = "out", .dir = FRAG_OUT}};
 static const struct frag_port in_port[] = {{.name = "in", .dir = FRAG_IN}};
-static const struct frag_op_type writer_type = {
-	FRAG_OP_TYPE_INIT,        .name = "writer",         FRAG_PORTS(out_port),
-	.compute = write_compute, .initialize = use_stream,
-};
-static const struct frag_op_type reader_type = {
-	FRAG_OP_TYPE_INIT,       .name = "reader",         FRAG_PORTS(in_port),
-	.compute = read_compute, .initialize = use_stream,
-};
-static const struct frag_op_type looker_type = {
-	FRAG_OP_TYPE_INIT,       .name = "looker",         FRAG_PORTS(in_port),
-	.compute = look_compute, .setup = wait_for_buffer,
-};
+TEST_OP_BY(writer, write_compute, FRAG_PORTS(out_port), .initialize = use_stream);
+TEST_OP_BY(reader, read_compute, FRAG_PORTS(in_port), .initialize = use_stream);
+TEST_OP_BY(looker, look_compute, FRAG_PORTS(in_port), .setup = wait_for_buffer);
 
 static struct frag_harness *harness(const struct frag_op_type *type)
 {

@@ -95,7 +95,6 @@ int ov_get_openvino_version(ov_version_t *version)
 
 void ov_version_free(ov_version_t *version)
 {
-	(void)version;
 }
 
 const char *ov_get_last_err_msg(void)
@@ -152,8 +151,6 @@ int ov_core_read_model(const ov_core_t *core, const char *path, const char *weig
 	char line[256];
 	bool good;
 
-	(void)core;
-	(void)weights;
 	good = file != NULL && model != NULL && fgets(line, sizeof(line), file) != NULL &&
 	       strcmp(line, "engine of tests\n") == 0;
 	while (good && fgets(line, sizeof(line), file) != NULL)
@@ -178,7 +175,6 @@ int ov_core_compile_model(const ov_core_t *core, const ov_model_t *model, const 
 
 	va_list properties;
 
-	(void)core;
 	va_start(properties, out);
 	if (file != NULL) {
 		fprintf(file, "compiled for %s", device);

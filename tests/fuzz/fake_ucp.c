@@ -130,7 +130,6 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 	const ucp_dt_iov_t *iov = buffer;
 	struct request *request;
 
-	(void)ep;
 	fuzz_check(id == 0 && header_length <= FRAGI_HEADER_MAX);
 	touch(header, header_length);
 	if (param->datatype == ucp_dt_make_iov())
@@ -154,7 +153,6 @@ ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void
 {
 	struct request *request = request_create(param);
 
-	(void)worker;
 	request->received = param->cb.recv_am;
 	request->handle = data_desc;
 	request->buffer = buffer;
@@ -193,7 +191,6 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 	struct request *request, *next;
 	unsigned count = 0;
 
-	(void)worker;
 	for (request = fake.requests; request != NULL && count < 1000; request = next, count++) {
 		size_t size = request->handle != NULL ? request->handle->size : 0;
 
@@ -246,7 +243,6 @@ bool fake_ucp_closes(void)
 
 void ucp_am_data_release(ucp_worker_h worker, void *data)
 {
-	(void)worker;
 	handle_free(data);
 }
 
@@ -266,7 +262,6 @@ ucs_status_t ucp_config_read(const char *prefix, const char *file, ucp_config_t 
 
 void ucp_config_release(ucp_config_t *config)
 {
-	(void)config;
 }
 
 ucs_status_t ucp_init_version(unsigned major, unsigned minor, const ucp_params_t *params,
@@ -279,7 +274,6 @@ ucs_status_t ucp_init_version(unsigned major, unsigned minor, const ucp_params_t
 
 void ucp_cleanup(ucp_context_h context)
 {
-	(void)context;
 }
 
 ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
@@ -295,7 +289,6 @@ void ucp_worker_destroy(ucp_worker_h worker)
 {
 	struct request *next;
 
-	(void)worker;
 	for (struct request *request = fake.requests; request != NULL; request = next) {
 		next = request->next;
 		if (request->closes)
@@ -305,14 +298,12 @@ void ucp_worker_destroy(ucp_worker_h worker)
 
 ucs_status_t ucp_worker_get_efd(ucp_worker_h worker, int *fd)
 {
-	(void)worker;
 	*fd = -1;
 	return UCS_OK;
 }
 
 ucs_status_t ucp_worker_query(ucp_worker_h worker, ucp_worker_attr_t *attr)
 {
-	(void)worker;
 	attr->address = (ucp_address_t *)worker_address;
 	attr->address_length = sizeof(worker_address);
 	attr->max_am_header = 8100;
@@ -327,7 +318,6 @@ void ucp_worker_release_address(ucp_worker_h worker, ucp_address_t *address)
 ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
 					    const ucp_am_handler_param_t *param)
 {
-	(void)worker;
 	fuzz_check(param->id == 0);
 	fake.handler = *param;
 	return UCS_OK;
@@ -335,19 +325,16 @@ ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
 
 ucs_status_t ucp_worker_arm(ucp_worker_h worker)
 {
-	(void)worker;
 	return UCS_ERR_BUSY;
 }
 
 ucs_status_t ucp_worker_signal(ucp_worker_h worker)
 {
-	(void)worker;
 	return UCS_OK;
 }
 
 ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep)
 {
-	(void)worker;
 	touch(params->address, sizeof(worker_address));
 	fake.error = params->err_handler;
 	*ep = (ucp_ep_h)&fake;
@@ -358,7 +345,6 @@ ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
 {
 	struct request *request;
 
-	(void)ep;
 	fake.last_close = NULL;
 	if (fake.send_mode == 0)
 		return NULL;
@@ -378,7 +364,6 @@ const char *ucs_status_string(ucs_status_t status)
 /* It prints nothing. */
 void ucs_log_push_handler(ucs_log_func_t handler)
 {
-	(void)handler;
 }
 
 void ucs_log_pop_handler(void); /* UCX's own declaration is no prototype */
@@ -392,8 +377,6 @@ ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t 
 			       const char *interfaces, struct ucx_gate *gate,
 			       ucp_worker_h *out_worker)
 {
-	(void)interfaces;
-	(void)gate;
 	return ucp_worker_create(context, params, out_worker);
 }
 
@@ -412,17 +395,14 @@ int ucx_sockets_check(const struct ucx_sockets *before, const char *interfaces,
 
 void ucx_descriptors_note(struct ucx_descriptors *out)
 {
-	(void)out;
 }
 
 void ucx_descriptors_close_on_exec(const struct ucx_descriptors *before)
 {
-	(void)before;
 }
 
 bool ucx_descriptors_listen(const struct ucx_descriptors *before)
 {
-	(void)before;
 	return false;
 }
 
@@ -434,14 +414,12 @@ int ucx_gate_create(const uint8_t *data_key, struct ucx_gate **out_gate, struct 
 
 void ucx_gate_destroy(struct ucx_gate *gate)
 {
-	(void)gate;
 }
 
 const struct ucx_entrance *ucx_gate_entrance(const struct ucx_gate *gate)
 {
 	static const struct ucx_entrance two = {.count = 2, .identity = "identity"};
 
-	(void)gate;
 	return &two;
 }
 

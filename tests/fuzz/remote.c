@@ -135,7 +135,6 @@ static void fake_break(void)
 
 static void fake_close(struct fragi_endpoint *endpoint, bool silent)
 {
-	(void)endpoint;
 	fuzz_check(!fake.closed);
 	fake.closed = fake.closed || silent;
 }
@@ -171,7 +170,6 @@ static bool fake_send(struct fragi_endpoint *endpoint, struct fragi_send *send,
 {
 	struct request *request = (struct request *)(void *)send->room;
 
-	(void)endpoint;
 	fuzz_check(send->header_bytes >= FRAGI_HEADER_BYTES &&
 		   send->header_bytes <= fake.base.header_max && !fake.closed);
 	touch(send->header, send->header_bytes);
@@ -192,7 +190,6 @@ static int fake_receive(struct fragi_transport *transport, void *handle,
 {
 	struct request *request = (struct request *)(void *)receive->room;
 
-	(void)transport;
 	fuzz_check(handle != NULL && count <= FRAG_MESSAGE_TENSORS_MAX);
 	request->handle = handle;
 	request->count = count;
@@ -204,7 +201,6 @@ static int fake_receive(struct fragi_transport *transport, void *handle,
 
 static void fake_discard(struct fragi_transport *transport, void *handle)
 {
-	(void)transport;
 	handle_free(handle);
 }
 
@@ -256,26 +252,22 @@ static uint32_t fake_progress(struct fragi_transport *transport, int64_t now_ns)
 
 static int fake_arm(struct fragi_transport *transport)
 {
-	(void)transport;
 	return -EBUSY;
 }
 
 static int fake_fd(const struct fragi_transport *transport)
 {
-	(void)transport;
 	return -1;
 }
 
 static void fake_wake(struct fragi_transport *transport)
 {
-	(void)transport;
 }
 
 static void fake_destroy(struct fragi_transport *transport)
 {
 	struct request *request;
 
-	(void)transport;
 	end_sends(true);
 	while ((request = fake.receives) != NULL) {
 		fake.receives = request->next;
@@ -309,7 +301,6 @@ static const struct fragi_transport_ops fake_ops = {
 static int fake_create(const struct fragi_transport_config *config, struct fragi_transport **out,
 		       struct frag_err *err)
 {
-	(void)err;
 	memset(&fake, 0, sizeof(fake));
 	fake.config = *config;
 	fake.base = (struct fragi_transport){.ops = &fake_ops,
@@ -363,7 +354,6 @@ static const uint8_t token[FRAGI_TOKEN_BYTES] = "the token of it";
 
 static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const char *sentence)
 {
-	(void)arg;
 	fuzz_check(failure == FRAGI_FAILURE_EDGE_LOST ||
 		   failure == FRAGI_FAILURE_EDGE_UNREACHABLE || failure == FRAGI_FAILURE_PROTOCOL ||
 		   failure == FRAGI_FAILURE_OUT_OF_MEMORY);
@@ -386,8 +376,6 @@ static void end(void)
 
 static void on_fault(void *arg, enum fragi_failure failure, const char *op, const char *sentence)
 {
-	(void)arg;
-	(void)op;
 	fuzz_check(failure == FRAGI_FAILURE_OUT_OF_MEMORY || failure == FRAGI_FAILURE_TYPE_UNKNOWN);
 	fuzz_check(sentence[0] != '\0');
 	world.faults++;

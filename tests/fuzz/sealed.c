@@ -90,7 +90,6 @@ static int fake_create(const struct fragi_transport_config *config, struct fragi
 
 static void fake_destroy(struct fragi_transport *transport)
 {
-	(void)transport;
 }
 
 static int fake_connect(struct fragi_transport *transport, uint32_t number, const void *address,
@@ -129,19 +128,16 @@ static uint32_t fake_progress(struct fragi_transport *transport, int64_t now_ns)
 
 static int fake_arm(struct fragi_transport *transport)
 {
-	(void)transport;
 	return -EBUSY;
 }
 
 static int fake_fd(const struct fragi_transport *transport)
 {
-	(void)transport;
 	return -1;
 }
 
 static void fake_wake(struct fragi_transport *transport)
 {
-	(void)transport;
 }
 
 static const struct fragi_transport_ops fake_ops = {
@@ -166,7 +162,6 @@ static int fake_create(const struct fragi_transport_config *config, struct fragi
 {
 	struct host *host = &world.hosts[world.creating];
 
-	(void)err;
 	host->config = *config;
 	host->base = (struct fragi_transport){
 		.ops = &fake_ops, .version = "1", .header_max = FRAGI_HEADER_MAX};

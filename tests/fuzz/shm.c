@@ -149,7 +149,6 @@ static void gpu_free(struct frag_device device, void *memory, size_t bytes)
 {
 	int i = 0;
 
-	(void)device;
 	while (gpu_memory[i].memory != memory)
 		i++;
 	munmap(memory, bytes);
@@ -187,7 +186,6 @@ static int gpu_map(int fd, const uint8_t gpu[FRAGI_GPU_NAME_BYTES], size_t bytes
 
 static void gpu_unmap(struct frag_device device, void *memory, size_t bytes)
 {
-	(void)device;
 	munmap(memory, bytes);
 }
 

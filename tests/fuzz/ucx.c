@@ -88,7 +88,6 @@ static void on_sent(struct fragi_send *send, bool abandoned)
 
 static void on_received(struct fragi_receive *receive, const char *cause, uint64_t bytes)
 {
-	(void)bytes;
 	fuzz_check(cause == NULL || cause[0] != '\0');
 	pending_end(receive, false);
 }
@@ -127,7 +126,6 @@ static enum fragi_arrival_use on_arrived(void *arg, const struct fragi_arrival *
 {
 	uint8_t how = fuzz_u8(world.input);
 
-	(void)arg;
 	fuzz_check((arrival->data == NULL) != (arrival->handle == NULL) ||
 		   arrival->body_bytes == 0);
 	if (arrival->handle == NULL || (how & 3) == 0)

@@ -13,6 +13,7 @@
 #include "cuda/fake_cuda.h"
 #include "vision/convert_gpu.h"
 #include "vision/vision.h"
+#include "ops.h"
 
 /*
  * format_converter on a GPU, over the driver of tests, which runs the code of the kernels on the
@@ -29,19 +30,15 @@ static __typeof__(&fake_cuda_calls) calls;
 
 static int use_gpu(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_op_use_device(op, GPU);
 }
 
 static int do_nothing(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return 0;
 }
 
-static const struct frag_op_type opener_type = {FRAG_OP_TYPE_INIT, .name = "opener",
-						.initialize = use_gpu, .compute = do_nothing};
+TEST_OP_BY(opener, do_nothing, .initialize = use_gpu);
 
 /* Loads the driver of tests under the name by which frag asks for it, and opens its GPU. */
 static void open_gpu(void)

@@ -75,7 +75,6 @@ static pthread_once_t resumer_once = PTHREAD_ONCE_INIT;
 
 static void *resumer_main(void *arg)
 {
-	(void)arg;
 	pthread_mutex_lock(&waiting_lock);
 	for (;;) {
 		if (waiting_count == 0)
@@ -124,7 +123,6 @@ static int node_choose(void *state, struct frag_tick *tick, void *arg)
 	uint32_t count = frag_op_next_flows(frag_tick_op(tick), &flows);
 	uint32_t hash = mix(s->hash, (uint32_t)s->ticks);
 
-	(void)arg;
 	if (count != s->route_count)
 		return frag_op_fail(frag_tick_op(tick), -EINVAL, "%u flows are %u now",
 				    s->route_count, count);
@@ -214,7 +212,6 @@ static void node_fini(void *state, struct frag_op *op)
 {
 	struct node *s = state;
 
-	(void)op;
 	for (uint32_t i = 0; i < s->flow_count; i++)
 		free(s->flows[i].values);
 }

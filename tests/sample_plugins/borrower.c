@@ -6,8 +6,6 @@ static const struct frag_port ports[] = {{.name = "in", .dir = FRAG_IN, .type = 
 
 static int compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 

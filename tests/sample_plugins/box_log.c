@@ -73,7 +73,6 @@ static int box_log_stop(void *state, struct frag_op *op)
 {
 	struct box_log *log = state;
 
-	(void)op;
 	return fclose(log->file) == 0 ? 0 : -errno;
 }
 

@@ -97,17 +97,14 @@ static int act(const struct culprit *s, const char *callback)
 
 static int culprit_setup(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "setup");
 }
 static int culprit_initialize(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "initialize");
 }
 static int culprit_start(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "start");
 }
 static int culprit_compute(void *state, struct frag_tick *tick)
@@ -123,12 +120,10 @@ static int culprit_compute(void *state, struct frag_tick *tick)
 }
 static int culprit_stop(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "stop");
 }
 static void culprit_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	act(state, "fini");
 }
 

@@ -24,7 +24,6 @@ static int dial_start(void *state, struct frag_op *op)
 {
 	struct dial *s = state;
 
-	(void)op;
 	s->shown = s->value;
 	printf("begins with %" PRId64 "\n", s->value);
 	return 0;
@@ -34,7 +33,6 @@ static int dial_compute(void *state, struct frag_tick *tick)
 {
 	struct dial *s = state;
 
-	(void)tick;
 	if (s->value == DEADLY)
 		abort();
 	if (s->value != s->shown)

@@ -217,8 +217,6 @@ static enum frag_ready budget_check(void *state, int64_t now_ns, int64_t *out_un
 {
 	const struct budget *s = state;
 
-	(void)now_ns;
-	(void)out_until_ns;
 	return s->used < s->ticks - s->saved ? FRAG_READY : FRAG_NEVER;
 }
 
@@ -226,7 +224,6 @@ static void budget_ticked(void *state, int64_t now_ns)
 {
 	struct budget *s = state;
 
-	(void)now_ns;
 	s->used++;
 }
 

@@ -109,7 +109,6 @@ static int source_initialize(void *state, struct frag_op *op)
 
 static void source_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	frag_tensor_unref(((struct gpu_source *)state)->memory);
 }
 

@@ -36,27 +36,22 @@ static int act(const void *state, const char *callback, struct frag_err *err)
 
 static int driver_start(void *state, struct frag_resource *resource, struct frag_err *err)
 {
-	(void)resource;
 	return act(state, "driver_start", err);
 }
 
 static int driver_stop(void *state, struct frag_resource *resource)
 {
-	(void)resource;
 	return act(state, "driver_stop", NULL);
 }
 
 static int worker_connect(void *state, struct frag_resource *resource, const char *driver,
 			  struct frag_err *err)
 {
-	(void)resource;
-	(void)driver;
 	return act(state, "worker_connect", err);
 }
 
 static int worker_disconnect(void *state, struct frag_resource *resource)
 {
-	(void)resource;
 	return act(state, "worker_disconnect", NULL);
 }
 

@@ -24,7 +24,6 @@ static int compute(void *state, struct frag_tick *tick)
 	const struct timespec pause = {.tv_nsec = 10000000};
 	time_t end = time(NULL) + 1;
 
-	(void)tick;
 	if (s->memory == NULL && s->mebibytes > 0) {
 		s->memory = malloc((size_t)s->mebibytes << 20);
 		if (s->memory != NULL)
@@ -41,7 +40,6 @@ static void fini(void *state, struct frag_op *op)
 {
 	struct hungry *s = state;
 
-	(void)op;
 	free(s->memory);
 }
 

@@ -56,14 +56,12 @@ static int tx_compute(void *state, struct frag_tick *tick)
 
 static int tx_save(void *state, struct frag_op *op, void *bytes, size_t size)
 {
-	(void)op;
 	memcpy(bytes, state, size);
 	return (int)size;
 }
 
 static int tx_restore(void *state, struct frag_op *op, const void *bytes, size_t size)
 {
-	(void)op;
 	memcpy(state, bytes, size);
 	return 0;
 }
@@ -122,7 +120,6 @@ static int rx_compute(void *state, struct frag_tick *tick)
 
 static int rx_stop(void *state, struct frag_op *op)
 {
-	(void)op;
 	let_go(state);
 	return 0;
 }

@@ -51,7 +51,6 @@ static int mark_save(void *state, struct frag_op *op, void *bytes, size_t size)
 {
 	const struct mark *s = state;
 
-	(void)op;
 	memset(bytes, 0, size);
 	memcpy(bytes, &s->passed, sizeof(s->passed));
 	return (int)size;
@@ -61,8 +60,6 @@ static int mark_restore(void *state, struct frag_op *op, const void *bytes, size
 {
 	struct mark *s = state;
 
-	(void)op;
-	(void)size;
 	memcpy(&s->passed, bytes, sizeof(s->passed));
 	fprintf(stderr, "mark %d goes on behind %lld\n", VERSION, (long long)s->passed);
 	return 0;

@@ -29,7 +29,6 @@ static int pixel_boxes_compute(void *state, struct frag_tick *tick)
 	struct frag_tensor *frame, *boxes;
 	int r = message != NULL ? 0 : -ENOMEM;
 
-	(void)state;
 	if (r == 0)
 		r = add(message, "", (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 32, 64, &frame);
 	if (r == 0)

@@ -21,8 +21,6 @@ struct older_port {
 
 static int compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 

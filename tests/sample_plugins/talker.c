@@ -27,7 +27,6 @@ static int talker_compute(void *state, struct frag_tick *tick)
 	struct talker *s = state;
 	struct timespec pause = {.tv_sec = s->pause / 1000000000, .tv_nsec = s->pause % 1000000000};
 
-	(void)tick;
 	dprintf(STDERR_FILENO, "%s", s->raw);
 	for (int64_t i = 0; i < s->lines; i++)
 		printf("line %lld of the talker, which has much to say\n", (long long)++s->printed);

@@ -98,7 +98,6 @@ static int truth_stop(void *state, struct frag_op *op)
 {
 	struct truth *s = state;
 
-	(void)op;
 	close(s->fd);
 	return 0;
 }
@@ -215,7 +214,6 @@ static int tap_stop(void *state, struct frag_op *op)
 {
 	struct tap *s = state;
 
-	(void)op;
 	close(s->fd);
 	return 0;
 }
@@ -255,7 +253,6 @@ static int saving_save(void *state, struct frag_op *op, void *out_bytes, size_t 
 {
 	const struct truth *s = state;
 
-	(void)op;
 	memcpy(out_bytes, &s->seen, size);
 	return (int)size;
 }
@@ -337,7 +334,6 @@ static int pose_tx_compute(void *state, struct frag_tick *tick)
 	struct pose p = {.x = 1.5, .y = -2.5};
 	int r = frag_tick_emit_value(tick, PORT, &pose_type, &p, sizeof(p));
 
-	(void)state;
 	return r < 0 ? r : FRAG_DONE;
 }
 
@@ -347,7 +343,6 @@ static int pose_rx_compute(void *state, struct frag_tick *tick)
 	const struct pose *p;
 	int r = frag_tick_receive_value(tick, PORT, &pose_type, &value, NULL);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	p = value;
@@ -357,8 +352,6 @@ static int pose_rx_compute(void *state, struct frag_tick *tick)
 
 static int nothing_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 
@@ -367,8 +360,6 @@ static int stdin_compute(void *state, struct frag_tick *tick)
 	char bytes[256];
 	ssize_t n, sum = 0;
 
-	(void)state;
-	(void)tick;
 	while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0)
 		sum += n;
 	printf("stdin has %zd bytes\n", sum);

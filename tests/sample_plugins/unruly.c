@@ -106,19 +106,16 @@ static int act(const struct unruly *s, const char *callback)
 
 static int setup(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "setup");
 }
 
 static int initialize(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "initialize");
 }
 
 static int start(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "start");
 }
 
@@ -127,7 +124,6 @@ static int compute(void *state, struct frag_tick *tick)
 	struct unruly *s = state;
 	const struct timespec pause = {.tv_nsec = 10000000};
 
-	(void)tick;
 	s->seen++;
 	nanosleep(&pause, NULL);
 	if (s->seen == 5)
@@ -137,13 +133,11 @@ static int compute(void *state, struct frag_tick *tick)
 
 static int stop(void *state, struct frag_op *op)
 {
-	(void)op;
 	return act(state, "stop");
 }
 
 static void fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	(void)act(state, "fini");
 }
 

@@ -46,7 +46,6 @@ static int web_stop(void *state, struct frag_op *op)
 {
 	const struct web *s = state;
 
-	(void)op;
 	close(s->server);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <frag/harness.h>
 
 #include "cuda/load.h"
+#include "ops.h"
 
 /* Green contexts over the driver of tests, whose GPUs have 132 SMs and divide them by 8. */
 
@@ -37,7 +38,6 @@ static int write_compute(void *state, struct frag_tick *tick)
 	struct frag_tensor *tensor;
 	int r = frag_tensor_create_on(NULL, GPU, U8, 1, (const int64_t[]){BYTES}, &tensor);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	stream_of_tick = frag_tick_stream(tick);
@@ -46,15 +46,8 @@ static int write_compute(void *state, struct frag_tick *tick)
 }
 
 static const struct frag_port out_port[] = {{.name = "out", .dir = FRAG_OUT}};
-static const struct frag_op_type writer_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "writer",
-	FRAG_PORTS(out_port),
-	FRAG_PARAMS(params),
-	.state_size = sizeof(struct gpu_op),
-	.initialize = use_stream,
-	.compute = write_compute,
-};
+TEST_OP_BY(writer, write_compute, FRAG_PORTS(out_port), FRAG_PARAMS(params),
+	   .state_size = sizeof(struct gpu_op), .initialize = use_stream);
 
 /* Parameters of the pool of contexts, of the context, and of the pool of streams. */
 struct parts {

@@ -14,6 +14,7 @@
 #include <type/cuda.h>
 
 #include "cuda/load.h"
+#include "ops.h"
 
 /*
  * Operators that give work to a GPU, over the driver of tests, whose streams are late: a test holds
@@ -65,7 +66,6 @@ static int write_compute(void *state, struct frag_tick *tick)
 	struct frag_tensor *tensor;
 	int r = make_tensor(&tensor);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	now.writer = frag_tick_stream(tick);
@@ -81,7 +81,6 @@ static int read_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	now.reader = frag_tick_stream(tick);
@@ -97,7 +96,6 @@ static int look_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	cr_expect_null(frag_tick_stream(tick));
 	return r < 0 ? r : fake.peek(address(frag_message_tensor(message, "image")), &now.seen, 1);
 }
@@ -105,55 +103,24 @@ static int look_compute(void *state, struct frag_tick *tick)
 static const struct frag_port out_port[] = {{.name = "out", .dir = FRAG_OUT}};
 static const struct frag_port in_port[] = {{.name = "in", .dir = FRAG_IN}};
 
-static const struct frag_op_type writer_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "writer",
-	FRAG_PORTS(out_port),
-	FRAG_PARAMS(params),
-	.state_size = sizeof(struct gpu_op),
-	.initialize = use_stream,
-	.compute = write_compute,
-};
-static const struct frag_op_type reader_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "reader",
-	FRAG_PORTS(in_port),
-	FRAG_PARAMS(params),
-	.state_size = sizeof(struct gpu_op),
-	.initialize = use_stream,
-	.compute = read_compute,
-};
+TEST_OP_BY(writer, write_compute, FRAG_PORTS(out_port), FRAG_PARAMS(params),
+	   .state_size = sizeof(struct gpu_op), .initialize = use_stream);
+TEST_OP_BY(reader, read_compute, FRAG_PORTS(in_port), FRAG_PARAMS(params),
+	   .state_size = sizeof(struct gpu_op), .initialize = use_stream);
 static int choose_nothing(void *self, struct frag_tick *tick, void *arg)
 {
-	(void)self;
-	(void)tick;
-	(void)arg;
 	return 0;
 }
 
 static int choose_flows(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_set_dynamic_flows(op, choose_nothing, NULL);
 }
 
 /* The same, with more than its stream around its ticks. */
-static const struct frag_op_type choosing_reader_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "choosing_reader",
-	FRAG_PORTS(in_port),
-	FRAG_PARAMS(params),
-	.state_size = sizeof(struct gpu_op),
-	.setup = choose_flows,
-	.initialize = use_stream,
-	.compute = read_compute,
-};
-static const struct frag_op_type looker_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "looker",
-	FRAG_PORTS(in_port),
-	.compute = look_compute,
-};
+TEST_OP_BY(choosing_reader, read_compute, FRAG_PORTS(in_port), FRAG_PARAMS(params),
+	   .state_size = sizeof(struct gpu_op), .setup = choose_flows, .initialize = use_stream);
+TEST_OP_BY(looker, look_compute, FRAG_PORTS(in_port));
 
 static struct frag_harness *harness(const struct frag_op_type *type)
 {
@@ -316,7 +283,6 @@ static _Atomic int freed;
 
 static void count_freed(void *unused)
 {
-	(void)unused;
 	atomic_fetch_add(&freed, 1);
 }
 
@@ -596,7 +562,6 @@ Test(cuda_streams, events_are_used_again)
 
 static int wait_for_buffer(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_make_condition(op, NULL, "cuda_buffer", NULL) != NULL ? 0 : -EINVAL;
 }
 
@@ -674,7 +639,6 @@ static int twice(void *state, struct frag_op *op)
 
 static int on_the_cpu(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_op_use_stream(op, NULL, (struct frag_device){FRAG_DEVICE_CPU, 0});
 }
 

@@ -516,8 +516,6 @@ Test(fragment, conditions_name_ports)
 /* Composed in C alone, as the harness does it. */
 static int nothing(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return 0;
 }
 
@@ -525,7 +523,6 @@ static uint32_t initialized[16], initialized_count, finished_count;
 
 static int note(void *state, struct frag_op *op)
 {
-	(void)state;
 	cr_expect_eq(fragi_current()->op, op);
 	cr_expect_eq(fragi_current()->callback, FRAGI_CALL_INITIALIZE);
 	initialized[initialized_count++] = op->index;
@@ -534,7 +531,6 @@ static int note(void *state, struct frag_op *op)
 
 static void note_end(void *state, struct frag_op *op)
 {
-	(void)state;
 	cr_expect_eq(fragi_current()->op, op);
 	finished_count++;
 }

@@ -10,6 +10,7 @@
 
 #include <frag/frag.h>
 #include <frag/harness.h>
+#include <ops.h>
 
 /* Ranges of NVTX, which a library of the tests takes in the place of a profiler. */
 
@@ -30,12 +31,10 @@ TestSuite(nvtx, .init = find_probe);
 
 static int compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return result;
 }
 
-static const struct frag_op_type op_type = {FRAG_OP_TYPE_INIT, .name = "op", .compute = compute};
+TEST_OP_BY(op, compute);
 
 /* What the probe has seen of three ticks, the last of which fails. */
 static void expect_ranges(const char *ranges)

@@ -415,7 +415,6 @@ Test(run_api, an_operator_that_hangs_is_left_behind)
 
 static void on_signal(int number)
 {
-	(void)number;
 }
 
 Test(run_api, the_process_stays_as_it_was)

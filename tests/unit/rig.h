@@ -21,6 +21,7 @@
 #include <base/stamp.h>
 #include <frag/frag.h>
 #include <run/run.h>
+#include "../ops.h"
 
 #ifndef RIG_FAIL
 #define RIG_FAIL(...)                                                                              \

@@ -86,7 +86,6 @@ static int source_start(void *state, struct frag_op *op)
 {
 	struct source *s = state;
 
-	(void)op;
 	s->note = note_of(s->slot);
 	s->note->started++;
 	return 0;
@@ -116,18 +115,13 @@ static int source_stop(void *state, struct frag_op *op)
 {
 	struct source *s = state;
 
-	(void)op;
 	s->note->stopped++;
 	return 0;
 }
 
-static const struct frag_op_type source_type = {
-	FRAG_OP_TYPE_INIT,        .name = "source",
-	.headline = "Numbers",    .state_size = sizeof(struct source),
-	FRAG_PORTS(source_ports), FRAG_PARAMS(source_params),
-	.start = source_start,    .compute = source_compute,
-	.stop = source_stop,
-};
+TEST_OP(source, .headline = "Numbers", .state_size = sizeof(struct source),
+	FRAG_PORTS(source_ports), FRAG_PARAMS(source_params), .start = source_start,
+	.stop = source_stop);
 
 /* Passes on what comes, plus `add`. */
 struct middle {
@@ -180,18 +174,13 @@ static int middle_stop(void *state, struct frag_op *op)
 {
 	struct middle *s = state;
 
-	(void)op;
 	s->note->stopped++;
 	return 0;
 }
 
-static const struct frag_op_type middle_type = {
-	FRAG_OP_TYPE_INIT,        .name = "middle",
-	.headline = "Passes on",  .state_size = sizeof(struct middle),
-	FRAG_PORTS(middle_ports), FRAG_PARAMS(middle_params),
-	.start = middle_start,    .compute = middle_compute,
-	.stop = middle_stop,
-};
+TEST_OP(middle, .headline = "Passes on", .state_size = sizeof(struct middle),
+	FRAG_PORTS(middle_ports), FRAG_PARAMS(middle_params), .start = middle_start,
+	.stop = middle_stop);
 
 /* Writes down what comes. */
 struct sink {
@@ -211,7 +200,6 @@ static int sink_start(void *state, struct frag_op *op)
 {
 	struct sink *s = state;
 
-	(void)op;
 	s->note = note_of(s->slot);
 	s->note->started++;
 	return 0;
@@ -240,18 +228,12 @@ static int sink_stop(void *state, struct frag_op *op)
 {
 	struct sink *s = state;
 
-	(void)op;
 	s->note->stopped++;
 	return 0;
 }
 
-static const struct frag_op_type sink_type = {
-	FRAG_OP_TYPE_INIT,         .name = "sink",
-	.headline = "Writes down", .state_size = sizeof(struct sink),
-	FRAG_PORTS(sink_ports),    FRAG_PARAMS(sink_params),
-	.start = sink_start,       .compute = sink_compute,
-	.stop = sink_stop,
-};
+TEST_OP(sink, .headline = "Writes down", .state_size = sizeof(struct sink), FRAG_PORTS(sink_ports),
+	FRAG_PARAMS(sink_params), .start = sink_start, .stop = sink_stop);
 
 /*
  * A multi-receiver: takes `rounds` messages of each flow a tick, and notes 1000 * flow + value for
@@ -294,15 +276,8 @@ static int gather_compute(void *state, struct frag_tick *tick)
 	return r;
 }
 
-static const struct frag_op_type gather_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "gather",
-	.headline = "Takes from all",
-	.state_size = sizeof(struct gather),
-	FRAG_PORTS(gather_ports),
-	FRAG_PARAMS(gather_params),
-	.compute = gather_compute,
-};
+TEST_OP(gather, .headline = "Takes from all", .state_size = sizeof(struct gather),
+	FRAG_PORTS(gather_ports), FRAG_PARAMS(gather_params));
 
 /* Takes all that waits, and notes how many that were. */
 struct taker {
@@ -321,15 +296,8 @@ static int taker_compute(void *state, struct frag_tick *tick)
 	return 0;
 }
 
-static const struct frag_op_type taker_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "taker",
-	.headline = "Takes all that waits",
-	.state_size = sizeof(struct taker),
-	FRAG_PORTS(sink_ports),
-	FRAG_PARAMS(taker_params),
-	.compute = taker_compute,
-};
+TEST_OP(taker, .headline = "Takes all that waits", .state_size = sizeof(struct taker),
+	FRAG_PORTS(sink_ports), FRAG_PARAMS(taker_params));
 
 /* Sends 0 in its first tick, then one more than what came back. */
 struct ring {
@@ -358,24 +326,10 @@ static int ring_compute(void *state, struct frag_tick *tick)
 	return r < 0 ? r : frag_tick_emit_i64(tick, 1, x + 1);
 }
 
-static const struct frag_op_type ring_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "ring",
-	.headline = "Sends round and round",
-	.state_size = sizeof(struct ring),
-	FRAG_PORTS(ring_ports),
-	FRAG_PARAMS(ring_params),
-	.compute = ring_compute,
-};
+TEST_OP(ring, .headline = "Sends round and round", .state_size = sizeof(struct ring),
+	FRAG_PORTS(ring_ports), FRAG_PARAMS(ring_params));
 
-static const struct frag_op_type *const rig_ops[] = {&source_type, &middle_type, &sink_type,
-						     &gather_type, &taker_type,  &ring_type};
-static const struct frag_plugin rig_plugin = {.struct_size = sizeof(struct frag_plugin),
-					      .abi_major = FRAG_ABI_MAJOR,
-					      .abi_minor = FRAG_ABI_MINOR,
-					      .name = "rig",
-					      .version = "1",
-					      FRAG_OPS(rig_ops)};
+TEST_PLUGIN(rig, &source_type, &middle_type, &sink_type, &gather_type, &taker_type, &ring_type);
 
 /* Both schedulers, one thread and several, and the name that is accepted as an alias. */
 static const char *const rig_schedulers[] = {

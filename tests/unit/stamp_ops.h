@@ -59,14 +59,8 @@ static int stamper_compute(void *state, struct frag_tick *tick)
 	return s->next == s->values.count ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type stamper_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "stamper",
-	FRAG_PORTS(stamper_ports),
-	FRAG_PARAMS(stamper_params),
-	.state_size = sizeof(struct stamper),
-	.compute = stamper_compute,
-};
+TEST_OP(stamper, FRAG_PORTS(stamper_ports), FRAG_PARAMS(stamper_params),
+	.state_size = sizeof(struct stamper));
 
 /* Notes what each tick gets: 1000 * that of a + that of b; nothing is 999. */
 struct pair {
@@ -94,14 +88,7 @@ static int pair_compute(void *state, struct frag_tick *tick)
 	return --s->ticks == 0 ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type pair_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "pair",
-	FRAG_PORTS(pair_ports),
-	FRAG_PARAMS(pair_params),
-	.state_size = sizeof(struct pair),
-	.compute = pair_compute,
-};
+TEST_OP(pair, FRAG_PORTS(pair_ports), FRAG_PARAMS(pair_params), .state_size = sizeof(struct pair));
 
 /* Notes the sum of 10^i * message i of a multi-receiver; 0: it has none. */
 static const struct frag_port many_ports[] = {
@@ -125,13 +112,6 @@ static int many_compute(void *state, struct frag_tick *tick)
 	return count < 0 ? count : 0;
 }
 
-static const struct frag_op_type many_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "many",
-	FRAG_PORTS(many_ports),
-	FRAG_PARAMS(many_params),
-	.state_size = sizeof(struct many),
-	.compute = many_compute,
-};
+TEST_OP(many, FRAG_PORTS(many_ports), FRAG_PARAMS(many_params), .state_size = sizeof(struct many));
 
 #endif

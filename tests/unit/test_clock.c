@@ -61,15 +61,8 @@ static int watcher_compute(void *state, struct frag_tick *tick)
 	return frag_tick_emit_i64(tick, WATCHER_OUT, s->ticks);
 }
 
-static const struct frag_op_type watcher_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "watcher",
-	.state_size = sizeof(struct watcher),
-	FRAG_PORTS(watcher_ports),
-	FRAG_PARAMS(watcher_params),
-	.initialize = watcher_initialize,
-	.compute = watcher_compute,
-};
+TEST_OP(watcher, .state_size = sizeof(struct watcher), FRAG_PORTS(watcher_ports),
+	FRAG_PARAMS(watcher_params), .initialize = watcher_initialize);
 static const struct frag_op_type *const clock_ops[] = {&watcher_type, &sink_type};
 static void (*in_compose)(struct frag_fragment *fragment);
 static int compose(struct frag_fragment *fragment)
@@ -79,7 +72,6 @@ static int compose(struct frag_fragment *fragment)
 }
 static int compose_subgraph(struct frag_subgraph *subgraph, struct frag_fragment *fragment)
 {
-	(void)subgraph;
 	return frag_fragment_set_clock(fragment, "manual", NULL);
 }
 static const struct frag_composer clock_composers[] = {{"c", NULL, compose}};
@@ -335,8 +327,6 @@ static bool early_waits(void *arg, int64_t *out_next_ns, uint64_t *out_rounds)
 
 static void early_moved(void *arg, int64_t waited_ns)
 {
-	(void)arg;
-	(void)waited_ns;
 }
 
 Test(clock, who_goes_on_while_it_is_set_reads_the_new_time)
@@ -412,7 +402,6 @@ Test(clock, a_sleep_on_a_synthetic_one_waits_for_who_moves_it)
 
 static bool has_noted(struct rig *rig)
 {
-	(void)rig;
 	return noted(0) > 0;
 }
 

@@ -824,15 +824,11 @@ Test(codec, the_largest_input_takes_bounded_time)
 
 static int nothing_encode(const void *value, struct frag_writer *writer)
 {
-	(void)value;
-	(void)writer;
 	return 0;
 }
 
 static int nothing_decode(void *value, struct frag_reader *reader)
 {
-	(void)value;
-	(void)reader;
 	return 0;
 }
 

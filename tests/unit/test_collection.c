@@ -246,15 +246,11 @@ Test(collection, complex_numbers)
 
 static int no_encode(const void *value, struct frag_writer *writer)
 {
-	(void)value;
-	(void)writer;
 	return 0;
 }
 
 static int no_decode(void *value, struct frag_reader *reader)
 {
-	(void)value;
-	(void)reader;
 	return 0;
 }
 

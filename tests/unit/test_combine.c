@@ -43,26 +43,18 @@ static int either_compute(void *state, struct frag_tick *tick)
 	return 0;
 }
 
-static const struct frag_op_type either_type = {
-	FRAG_OP_TYPE_INIT,         .name = "either",           .state_size = sizeof(struct either),
-	FRAG_PORTS(either_ports),  FRAG_PARAMS(either_params), .setup = either_setup,
-	.compute = either_compute,
-};
+TEST_OP(either, .state_size = sizeof(struct either), FRAG_PORTS(either_ports),
+	FRAG_PARAMS(either_params), .setup = either_setup);
 
 /* Only counts its ticks. */
 static int ticker_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
 	note_add(note_of(0), frag_tick_time_ns(tick));
 	atomic_fetch_add(&note_of(0)->ticks, 1);
 	return 0;
 }
 
-static const struct frag_op_type ticker_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "ticker",
-	.compute = ticker_compute,
-};
+TEST_OP(ticker);
 
 /* Answers what its parameter says. */
 struct fixed {
@@ -77,7 +69,6 @@ static enum frag_ready fixed_check(void *state, int64_t now_ns, int64_t *out_unt
 {
 	const struct fixed *s = state;
 
-	(void)now_ns;
 	*out_until_ns = s->until;
 	return (enum frag_ready)s->ready;
 }
@@ -103,7 +94,6 @@ static enum frag_ready at_least_combine(void *state, const struct frag_term *ter
 	const struct at_least *s = state;
 	int64_t ready = 0;
 
-	(void)out_until_ns;
 	cr_expect_eq(count, s->terms.count);
 	for (uint32_t i = 0; i < count; i++) {
 		cr_expect_str_eq(terms[i].name, s->terms.items[i]);
@@ -147,7 +137,6 @@ static int life_initialize(void *state, struct frag_condition *condition, struct
 
 static int life_start(void *state, struct frag_condition *condition, struct frag_err *err)
 {
-	(void)condition;
 	live('s');
 	return ((const struct life *)state)->start_fails
 		       ? frag_err_set(err, -ENODEV, "there is no device; plug one in")
@@ -168,7 +157,6 @@ static int life_stop(void *state, struct frag_condition *condition)
 
 static void life_fini(void *state)
 {
-	(void)state;
 	live('f');
 }
 
@@ -198,7 +186,6 @@ static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plug
 
 static void nobody(void *exec)
 {
-	(void)exec;
 }
 
 /* What an operator with conditions of these answers, until these times, is answered. */
@@ -461,7 +448,6 @@ Test(combine, combinations_of_a_plugin_and_of_combinations)
 /* The fragments drain: what waits at one input is still taken. */
 static bool has_ten(struct rig *rig)
 {
-	(void)rig;
 	return noted(0) >= 10;
 }
 

@@ -18,8 +18,6 @@ struct gated {
 
 static int compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 
@@ -175,7 +173,6 @@ static int grow(void *state, struct frag_op *op)
 	struct frag_fragment *fragment = op->fragment;
 	struct frag_op *other = fragment->ops[1];
 
-	(void)state;
 	cr_expect_null(frag_make_operator_of(fragment, "late", &plain, FRAG_NO_ARGS));
 	cr_expect_eq(frag_add_flow(fragment, op, "out", op, "in"), -EBUSY);
 	cr_expect_null(frag_make_resource(fragment, "late", "unbounded_allocator", FRAG_NO_ARGS));

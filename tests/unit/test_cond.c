@@ -366,14 +366,12 @@ static struct frag_condition *the_condition;
 
 static int switched_start(void *state, struct frag_op *op)
 {
-	(void)state;
 	the_condition = frag_op_condition(op, "gate");
 	return the_condition != NULL ? 0 : -ENOENT;
 }
 
 static int switched_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
 	note_add(note_of(0), (int64_t)frag_tick_count(tick));
 	return frag_tick_count(tick) == 2 ? FRAG_DONE : 0;
 }
@@ -382,24 +380,13 @@ static int switcher_compute(void *state, struct frag_tick *tick)
 {
 	struct switcher *s = state;
 
-	(void)tick;
 	if (++s->ticks < 10)
 		return note_of(0)->count == 0 ? 0 : -EBUSY;
 	return frag_condition_enable_tick(the_condition) < 0 ? -EINVAL : FRAG_DONE;
 }
 
-static const struct frag_op_type switched_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "switched",
-	.start = switched_start,
-	.compute = switched_compute,
-};
-static const struct frag_op_type switcher_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "switcher",
-	.state_size = sizeof(struct switcher),
-	.compute = switcher_compute,
-};
+TEST_OP(switched, .start = switched_start);
+TEST_OP(switcher, .state_size = sizeof(struct switcher));
 
 /* Sends its ticks, and disables its own condition in the third. */
 static const struct frag_port disabler_ports[] = {{.name = "out", .dir = FRAG_OUT, .type = "i64"}};
@@ -408,25 +395,13 @@ static int disabler_compute(void *state, struct frag_tick *tick)
 {
 	struct frag_condition *gate = frag_op_condition(frag_tick_op(tick), "gate");
 
-	(void)state;
 	if (frag_tick_count(tick) == 2 && frag_condition_disable_tick(gate) < 0)
 		return -EINVAL;
 	return frag_tick_emit_i64(tick, 0, (int64_t)frag_tick_count(tick));
 }
 
-static const struct frag_op_type disabler_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "disabler",
-	FRAG_PORTS(disabler_ports),
-	.compute = disabler_compute,
-};
-static const struct frag_op_type *const switch_ops[] = {&switched_type, &switcher_type,
-							&disabler_type, &sink_type};
-static const struct frag_plugin switch_plugin = {.struct_size = sizeof(struct frag_plugin),
-						 .abi_major = FRAG_ABI_MAJOR,
-						 .name = "switch",
-						 .version = "1",
-						 FRAG_OPS(switch_ops)};
+TEST_OP(disabler, FRAG_PORTS(disabler_ports));
+TEST_PLUGIN(switch, &switched_type, &switcher_type, &disabler_type, &sink_type);
 
 Test(cond, boolean_is_switched_by_another_operator)
 {
@@ -484,8 +459,6 @@ static int turns_bind(void *state, struct frag_condition *condition, struct frag
 {
 	const struct turns *s = state;
 
-	(void)condition;
-	(void)err;
 	cr_expect_gt(s->count, 0, "the parameters are in place");
 	turns_bound++;
 	return 0;
@@ -533,7 +506,6 @@ static const struct frag_condition_type turns_type = {
 
 static enum frag_ready latch_check(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
-	(void)out_until_ns;
 	cr_expect_eq(now_ns, 0, "nobody asked for the time");
 	return atomic_load((_Atomic bool *)state) ? FRAG_READY : FRAG_WAIT_EVENT;
 }
@@ -551,9 +523,6 @@ static _Atomic int ripe_checks;
 
 static enum frag_ready ripe_check(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
-	(void)state;
-	(void)now_ns;
-	(void)out_until_ns;
 	return atomic_fetch_add(&ripe_checks, 1) + 1 < RIPE_CHECKS ? FRAG_WAIT : FRAG_READY;
 }
 
@@ -568,7 +537,6 @@ static int opener_compute(void *state, struct frag_tick *tick)
 {
 	_Atomic bool *open = frag_condition_state(the_condition, "latch");
 
-	(void)state;
 	if (frag_tick_count(tick) < 10)
 		return note_of(0)->count == 0 ? 0 : -EBUSY;
 	atomic_store(open, true);
@@ -576,11 +544,7 @@ static int opener_compute(void *state, struct frag_tick *tick)
 	return FRAG_DONE;
 }
 
-static const struct frag_op_type opener_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "opener",
-	.compute = opener_compute,
-};
+TEST_OP(opener);
 static const struct frag_op_type *const conditioned_ops[] = {&source_type, &sink_type,
 							     &switched_type, &opener_type};
 static const struct frag_condition_type *const own_conditions[] = {&turns_type, &latch_type,

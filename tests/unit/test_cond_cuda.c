@@ -30,7 +30,6 @@ static struct late *late_of(struct fragi_work *work)
 
 static int late_wait(struct fragi_work *work, struct frag_err *err)
 {
-	(void)err;
 	atomic_fetch_add(&awaited, 1);
 	atomic_store(&work->done, true);
 	return 0;
@@ -38,7 +37,6 @@ static int late_wait(struct fragi_work *work, struct frag_err *err)
 
 static int late_is_done(struct fragi_work *work, struct frag_err *err)
 {
-	(void)err;
 	return atomic_load(&work->done);
 }
 
@@ -83,13 +81,10 @@ static void late_free(struct fragi_work *work)
 
 static int late_follow(struct fragi_work *work, void *handle, struct frag_err *err)
 {
-	(void)work;
-	(void)handle;
-	(void)err;
 	return 0;
 }
 
-static const struct fragi_work_ops late_ops = {
+static const struct fragi_work_ops work_ops = {
 	.follow = late_follow,
 	.wait = late_wait,
 	.is_done = late_is_done,
@@ -107,7 +102,7 @@ static int add_late(struct frag_message *message, const char *name, bool is_done
 					&tensor),
 		     0);
 	late->is_right = name[0] == 'r';
-	late->work = (struct fragi_work){.refs = 1, .done = is_done, .ops = &late_ops};
+	late->work = (struct fragi_work){.refs = 1, .done = is_done, .ops = &work_ops};
 	fragi_tensor_set_written(tensor, &late->work);
 	message->at_receive |= FRAGI_AT_RECEIVE_WORK;
 	return frag_message_add_tensor(message, name, tensor);
@@ -135,10 +130,8 @@ static int write_compute(void *state, struct frag_tick *tick)
 	return ++s->sent == s->count ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type writer_type = {
-	FRAG_OP_TYPE_INIT,          .name = "writer",         FRAG_PORTS(writer_ports),
-	FRAG_PARAMS(writer_params), .compute = write_compute, .state_size = sizeof(struct writer),
-};
+TEST_OP_BY(writer, write_compute, FRAG_PORTS(writer_ports), FRAG_PARAMS(writer_params),
+	   .state_size = sizeof(struct writer));
 
 /* Notes each message, and how many of its tensors were written before it was received. */
 static const struct frag_port reader_ports[] = {{.name = "in", .dir = FRAG_IN}};
@@ -148,38 +141,22 @@ static int read_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	if (r == 0)
 		note_add(note_of(0), frag_message_tensor_count(message));
 	return r == -ENOMSG ? 0 : r;
 }
 
-static const struct frag_op_type reader_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "reader",
-	FRAG_PORTS(reader_ports),
-	.compute = read_compute,
-};
+TEST_OP_BY(reader, read_compute, FRAG_PORTS(reader_ports));
 
 /* Fails once the end of work was asked for. */
 static int failer_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
 	return atomic_load(&unended) != NULL ? frag_op_fail(frag_tick_op(tick), -EIO, "enough") : 0;
 }
 
-static const struct frag_op_type failer_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "failer",
-	.compute = failer_compute,
-};
+TEST_OP(failer);
 
-static const struct frag_op_type *const ops[] = {&writer_type, &reader_type, &failer_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "late",
-					  .version = "1",
-					  FRAG_OPS(ops)};
+TEST_PLUGIN(late, &writer_type, &reader_type, &failer_type);
 
 /* Runs writer -> reader with this condition; returns how many messages were received. */
 static uint32_t run(size_t scheduler, const char *writer, const char *condition, const char *flow)
@@ -197,7 +174,7 @@ static uint32_t run(size_t scheduler, const char *writer, const char *condition,
 	atomic_store(&asked, 0);
 	atomic_store(&asked_right, 0);
 	atomic_store(&awaited, 0);
-	rig_run(&rig, &plugin, rig_graph(scheduler, text));
+	rig_run(&rig, &late_plugin, rig_graph(scheduler, text));
 	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 	rig_end(&rig);
 	return noted(0);
@@ -272,7 +249,7 @@ Test(cond_cuda, an_end_that_comes_after_the_operator_does_no_harm)
 	{
 		atomic_store(&unended, NULL);
 		notes_clear();
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &late_plugin,
 			rig_graph(
 				s,
 				"operators:\n"

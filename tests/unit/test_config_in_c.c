@@ -33,7 +33,6 @@ static char seen_model[32], seen_label[32];
 
 static int detector_setup(void *state, struct frag_op *op)
 {
-	(void)op;
 	seen = *(struct detector *)state;
 	snprintf(seen_model, sizeof(seen_model), "%s", seen.model);
 	if (seen.labels.count > 0)
@@ -43,19 +42,11 @@ static int detector_setup(void *state, struct frag_op *op)
 
 static int detector_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 
-static const struct frag_op_type detector_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "detector",
-	.state_size = sizeof(struct detector),
-	FRAG_PARAMS(detector_params),
-	.setup = detector_setup,
-	.compute = detector_compute,
-};
+TEST_OP(detector, .state_size = sizeof(struct detector), FRAG_PARAMS(detector_params),
+	.setup = detector_setup);
 
 static int compose(struct frag_fragment *fragment)
 {

@@ -83,12 +83,10 @@ static int capture_log(void *state, const struct frag_log_entry *entry)
 }
 static int capture_log_large(void *state, const struct frag_log_entry *entry)
 {
-	(void)state;
 	return note(entry, 1);
 }
 static int capture_stop(void *state)
 {
-	(void)state;
 	atomic_fetch_add(&stops, 1);
 	return 0;
 }
@@ -124,10 +122,7 @@ static int tagger_compute(void *state, struct frag_tick *tick)
 	r = frag_tick_emit_i64(tick, 0, s->sent);
 	return r < 0 ? r : ++s->sent == 5 ? FRAG_DONE : 0;
 }
-static const struct frag_op_type tagger_type = {
-	FRAG_OP_TYPE_INIT,        .name = "tagger",          .state_size = sizeof(struct tagger),
-	FRAG_PORTS(source_ports), .compute = tagger_compute,
-};
+TEST_OP(tagger, .state_size = sizeof(struct tagger), FRAG_PORTS(source_ports));
 
 /* Emits tensors of a pool with room for two. */
 struct camera {
@@ -154,21 +149,17 @@ static int camera_compute(void *state, struct frag_tick *tick)
 	r = frag_tick_emit_tensor(tick, 0, "frame", tensor);
 	return r < 0 ? r : ++s->sent == s->count ? FRAG_DONE : 0;
 }
-static const struct frag_op_type camera_type = {
-	FRAG_OP_TYPE_INIT,        .name = "camera",           .state_size = sizeof(struct camera),
-	FRAG_PORTS(camera_ports), FRAG_PARAMS(camera_params), .compute = camera_compute,
-};
+TEST_OP(camera, .state_size = sizeof(struct camera), FRAG_PORTS(camera_ports),
+	FRAG_PARAMS(camera_params));
 static const struct frag_port eye_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "tensor"}};
 static int eye_compute(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	return r == -ENOMSG ? 0 : r;
 }
-static const struct frag_op_type eye_type = {FRAG_OP_TYPE_INIT, .name = "eye",
-					     FRAG_PORTS(eye_ports), .compute = eye_compute};
+TEST_OP(eye, FRAG_PORTS(eye_ports));
 
 static int compose(struct frag_fragment *fragment)
 {

@@ -37,29 +37,18 @@ static int relay_compute(void *state, struct frag_tick *tick)
 	return s->joins && joined > 0 ? frag_tick_emit_i64(tick, 1, joined) : r;
 }
 
-static const struct frag_op_type relay_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "relay",
-	FRAG_PORTS(relay_ports),
-	FRAG_PARAMS(relay_params),
-	.state_size = sizeof(struct relay),
-	.compute = relay_compute,
-};
+TEST_OP(relay, FRAG_PORTS(relay_ports), FRAG_PARAMS(relay_params),
+	.state_size = sizeof(struct relay));
 
 /* Deadlines in C, as `wrong` says: one of an operator that a graph may replace, one of a path. */
 static int self_setup(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_set_deadline(op, 1000000, FRAG_DEADLINE_FROM_TICK, FRAG_ON_MISS_COUNT);
 }
 
-static const struct frag_op_type self_type = {
-	FRAG_OP_TYPE_INIT,        .name = "self",
-	FRAG_PORTS(middle_ports), FRAG_PARAMS(middle_params),
-	.setup = self_setup,      .state_size = sizeof(struct middle),
-	.start = middle_start,    .compute = middle_compute,
-	.stop = middle_stop,
-};
+TEST_OP_BY(self, middle_compute, FRAG_PORTS(middle_ports), FRAG_PARAMS(middle_params),
+	   .setup = self_setup, .state_size = sizeof(struct middle), .start = middle_start,
+	   .stop = middle_stop);
 
 static struct frag_op *path[3];
 

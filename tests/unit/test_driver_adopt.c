@@ -762,7 +762,6 @@ static void report_both(struct world *w,
 
 static void is_prepared_beside(struct fw_host_report *old, struct fw_host_report *new)
 {
-	(void)old;
 	new->is_beside = true;
 }
 

@@ -129,8 +129,6 @@ static size_t fired_count;
 
 static void fire(struct drv_timer *timer, int64_t now_ns, void *arg)
 {
-	(void)now_ns;
-	(void)arg;
 	fired[fired_count++] = timer->at_ns;
 }
 

@@ -306,7 +306,6 @@ WORLD_TEST(driver_session, an_id_without_its_secret_ends_no_session, world_init)
 
 static void draw_zeros(void *arg, void *bytes, size_t size)
 {
-	(void)arg;
 	memset(bytes, 0, size);
 }
 

@@ -157,7 +157,6 @@ static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file
 	struct shim_file *own = (struct shim_file *)file;
 	int result;
 
-	(void)vfs;
 	own->real = (sqlite3_file *)(own + 1);
 	snprintf(own->name, sizeof(own->name), "%s",
 		 name != NULL ? strrchr(name, '/') + 1 : "none");
@@ -168,7 +167,6 @@ static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file
 
 static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
 {
-	(void)vfs;
 	before_step();
 	return real_vfs->xDelete(real_vfs, name, sync);
 }

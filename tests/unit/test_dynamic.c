@@ -39,7 +39,6 @@ static int stepper_compute(void *state, struct frag_tick *tick)
 	volatile struct stepper *s = state;
 	int64_t step = s->step;
 
-	(void)tick;
 	saw.backwards += step < saw.step;
 	work_for(20);
 	saw.torn += s->step != step;
@@ -51,16 +50,8 @@ static int stepper_compute(void *state, struct frag_tick *tick)
 	return step == 100 ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type stepper_type = {
-	FRAG_OP_TYPE_INIT, .name = "stepper", .state_size = sizeof(struct stepper),
-	FRAG_PARAMS(stepper_params), .compute = stepper_compute};
-static const struct frag_op_type *const stepper_ops[] = {&stepper_type, &source_type, &sink_type};
-static const struct frag_plugin stepper_plugin = {.struct_size = sizeof(struct frag_plugin),
-						  .abi_major = FRAG_ABI_MAJOR,
-						  .abi_minor = FRAG_ABI_MINOR,
-						  .name = "stepper",
-						  .version = "1",
-						  FRAG_OPS(stepper_ops)};
+TEST_OP(stepper, .state_size = sizeof(struct stepper), FRAG_PARAMS(stepper_params));
+TEST_PLUGIN(stepper, &stepper_type, &source_type, &sink_type);
 
 static void start_graph(struct rig *rig, const char *text)
 {
@@ -164,13 +155,7 @@ static int waiter_compute(void *state, struct frag_tick *tick)
 static const struct frag_op_type waiter_type = {
 	FRAG_OP_TYPE_INIT, .name = "stepper", .state_size = sizeof(struct stepper),
 	FRAG_PARAMS(stepper_params), .compute = waiter_compute};
-static const struct frag_op_type *const waiter_ops[] = {&waiter_type};
-static const struct frag_plugin waiter_plugin = {.struct_size = sizeof(struct frag_plugin),
-						 .abi_major = FRAG_ABI_MAJOR,
-						 .abi_minor = FRAG_ABI_MINOR,
-						 .name = "waiter",
-						 .version = "1",
-						 FRAG_OPS(waiter_ops)};
+TEST_PLUGIN(waiter, &waiter_type);
 
 Test(dynamic, changes_wait_for_the_end_of_a_pending_tick_and_are_bounded)
 {

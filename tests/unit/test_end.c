@@ -127,29 +127,11 @@ static int bound_compute(void *state, struct frag_tick *tick)
 	return r < 0 ? r : frag_tick_emit_i64(tick, 1, value);
 }
 
-static const struct frag_op_type free_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "free",
-	.state_size = sizeof(struct turner),
-	FRAG_PORTS(free_ports),
-	FRAG_PARAMS(turner_params),
-	.compute = free_compute,
-};
-static const struct frag_op_type bound_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "bound",
-	.state_size = sizeof(struct turner),
-	FRAG_PORTS(bound_ports),
-	FRAG_PARAMS(turner_params),
-	.compute = bound_compute,
-};
-static const struct frag_op_type *const cycle_ops[] = {&source_type, &sink_type, &free_type,
-						       &bound_type};
-static const struct frag_plugin cycle_plugin = {.struct_size = sizeof(struct frag_plugin),
-						.abi_major = FRAG_ABI_MAJOR,
-						.name = "cycles",
-						.version = "1",
-						FRAG_OPS(cycle_ops)};
+TEST_OP(free, .state_size = sizeof(struct turner), FRAG_PORTS(free_ports),
+	FRAG_PARAMS(turner_params));
+TEST_OP(bound, .state_size = sizeof(struct turner), FRAG_PORTS(bound_ports),
+	FRAG_PARAMS(turner_params));
+TEST_PLUGIN(cycles, &source_type, &sink_type, &free_type, &bound_type);
 
 /* The cycles of Holoscan's tests, and some more. `ticks`: by slot; 0: any number. */
 static const struct {
@@ -223,7 +205,7 @@ Test(end, a_cycle_ends_with_an_operator_of_it)
 		FOR_EACH_SCHEDULER(s)
 	for (int again = 0; again < 5; again++, notes_clear()) {
 		make_wide(s < RIG_ONE_THREAD && i < 5 ? 1 : 16);
-		rig_prepare_good(&rig, &cycle_plugin, rig_graph(s, cycles[i].graph));
+		rig_prepare_good(&rig, &cycles_plugin, rig_graph(s, cycles[i].graph));
 		rig.is_host = true;
 		rig_start(&rig);
 		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "%zu: %zu", i, s);
@@ -422,14 +404,8 @@ static int leaver_compute(void *state, struct frag_tick *tick)
 	pthread_exit(NULL);
 }
 
-static const struct frag_op_type leaver_type = {
-	FRAG_OP_TYPE_INIT, .name = "leaver", FRAG_PORTS(source_ports), .compute = leaver_compute};
-static const struct frag_op_type *const leaver_ops[] = {&leaver_type, &sink_type};
-static const struct frag_plugin leaver_plugin = {.struct_size = sizeof(struct frag_plugin),
-						 .abi_major = FRAG_ABI_MAJOR,
-						 .name = "leaver",
-						 .version = "1",
-						 FRAG_OPS(leaver_ops)};
+TEST_OP(leaver, FRAG_PORTS(source_ports));
+TEST_PLUGIN(leaver, &leaver_type, &sink_type);
 
 static bool has_failed(struct rig *rig)
 {
@@ -518,21 +494,9 @@ static int recorder_stop(void *state, struct frag_op *op)
 	return (int)s->stop_returns;
 }
 
-static const struct frag_op_type recorder_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "recorder",
-	FRAG_PORTS(sink_ports),
-	FRAG_PARAMS(recorder_params),
-	.compute = recorder_compute,
-	.stop = recorder_stop,
-	.state_size = sizeof(struct recorder),
-};
-static const struct frag_op_type *const recorder_ops[] = {&source_type, &sink_type, &recorder_type};
-static const struct frag_plugin recorder_plugin = {.struct_size = sizeof(struct frag_plugin),
-						   .abi_major = FRAG_ABI_MAJOR,
-						   .name = "recorder",
-						   .version = "1",
-						   FRAG_OPS(recorder_ops)};
+TEST_OP(recorder, FRAG_PORTS(sink_ports), FRAG_PARAMS(recorder_params), .stop = recorder_stop,
+	.state_size = sizeof(struct recorder));
+TEST_PLUGIN(recorder, &source_type, &sink_type, &recorder_type);
 
 /* Whether it ends by itself or is stopped; the stop of the others is called all the same. */
 Test(end, a_failure_in_stop_fails_the_application)

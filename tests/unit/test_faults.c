@@ -63,12 +63,8 @@ static int numbers_compute(void *state, struct frag_tick *tick)
 	return r < 0 ? r : s->next == SOURCE_COUNT ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type numbers_type = {
-	FRAG_OP_TYPE_INIT,          .name = "numbers",
-	.headline = "Numbers",      .state_size = sizeof(struct numbers),
-	FRAG_PORTS(numbers_ports),  FRAG_PARAMS(numbers_params),
-	.compute = numbers_compute,
-};
+TEST_OP(numbers, .state_size = sizeof(struct numbers), FRAG_PORTS(numbers_ports),
+	FRAG_PARAMS(numbers_params));
 
 struct counter {
 	int64_t count;
@@ -88,17 +84,8 @@ static int counter_compute(void *state, struct frag_tick *tick)
 	return 0;
 }
 
-static const struct frag_op_type counter_type = {
-	FRAG_OP_TYPE_INIT,         .name = "counter",
-	.headline = "Counts",      .state_size = sizeof(struct counter),
-	FRAG_PORTS(counter_ports), .compute = counter_compute,
-};
-static const struct frag_op_type *const faults_ops[] = {&numbers_type, &counter_type};
-static const struct frag_plugin faults_plugin = {.struct_size = sizeof(struct frag_plugin),
-						 .abi_major = FRAG_ABI_MAJOR,
-						 .name = "faults",
-						 .version = "1",
-						 FRAG_OPS(faults_ops)};
+TEST_OP(counter, .state_size = sizeof(struct counter), FRAG_PORTS(counter_ports));
+TEST_PLUGIN(faults, &numbers_type, &counter_type);
 
 #define GRAPH                                                                                              \
 	"frag: 1\n"                                                                                        \

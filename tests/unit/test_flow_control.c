@@ -35,14 +35,7 @@ static int step_compute(void *state, struct frag_tick *tick)
 	return (int64_t)frag_tick_count(tick) + 1 == s->done_after ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type step_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "step",
-	.headline = "Notes its ticks",
-	.state_size = sizeof(struct step),
-	FRAG_PARAMS(step_params),
-	.compute = step_compute,
-};
+TEST_OP(step, .state_size = sizeof(struct step), FRAG_PARAMS(step_params));
 
 /*
  * Sends `emit` numbers on `out` in each tick and chooses: `again` in the first `turns` ticks, by
@@ -114,14 +107,12 @@ static int chooser_choose(void *state, struct frag_tick *tick, void *arg)
 
 static int chooser_setup(void *state, struct frag_op *op)
 {
-	(void)state;
 	cr_assert_eq(frag_op_next_flows(op, NULL), 0); /* not yet */
 	return frag_set_dynamic_flows(op, chooser_choose, NULL);
 }
 
 static int chooser_start(void *state, struct frag_op *op)
 {
-	(void)state;
 	if (frag_op_find_flow_info(op, NULL, NULL) == NULL)
 		return frag_op_fail(op, -ENOENT, "it has no flows");
 	cr_assert_null(frag_op_find_flow_info(op, NULL, "nobody"));
@@ -145,17 +136,8 @@ static int chooser_compute(void *state, struct frag_tick *tick)
 	return 0;
 }
 
-static const struct frag_op_type chooser_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "chooser",
-	.headline = "Chooses where it goes on",
-	.state_size = sizeof(struct chooser),
-	FRAG_PORTS(chooser_ports),
-	FRAG_PARAMS(chooser_params),
-	.setup = chooser_setup,
-	.start = chooser_start,
-	.compute = chooser_compute,
-};
+TEST_OP(chooser, .state_size = sizeof(struct chooser), FRAG_PORTS(chooser_ports),
+	FRAG_PARAMS(chooser_params), .setup = chooser_setup, .start = chooser_start);
 
 /* Passes a number on to its flow of the number's remainder; the last one gets nothing. */
 struct router {
@@ -177,13 +159,11 @@ static int router_choose(void *state, struct frag_tick *tick, void *arg)
 	uint32_t count = frag_op_next_flows(frag_tick_op(tick), &flows);
 	uint32_t i = (uint32_t)(s->number % (count + 1));
 
-	(void)arg;
 	return i < count ? frag_tick_add_dynamic_flow_info(tick, flows[i]) : 0;
 }
 
 static int router_setup(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_set_dynamic_flows(op, router_choose, NULL);
 }
 
@@ -195,21 +175,12 @@ static int router_compute(void *state, struct frag_tick *tick)
 	return r < 0 ? r : frag_tick_emit_i64(tick, 1, s->number);
 }
 
-static const struct frag_op_type router_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "router",
-	.headline = "Sends each number another way",
-	.state_size = sizeof(struct router),
-	FRAG_PORTS(router_ports),
-	FRAG_PARAMS(router_params),
-	.setup = router_setup,
-	.compute = router_compute,
-};
+TEST_OP(router, .state_size = sizeof(struct router), FRAG_PORTS(router_ports),
+	FRAG_PARAMS(router_params), .setup = router_setup);
 
 /* A loop in C: start, head, body; the second call asks for the operator that is there. */
 static int loop_choose(void *state, struct frag_tick *tick, void *arg)
 {
-	(void)state;
 	return frag_tick_count(tick) < 4 ? frag_tick_add_dynamic_flow(tick, *(struct frag_op **)arg)
 					 : 0;
 }
@@ -578,7 +549,6 @@ Test(flow_control, flows_lead_to_another_fragment)
 
 static bool turns_on(struct rig *rig)
 {
-	(void)rig;
 	return noted(0) > 200;
 }
 

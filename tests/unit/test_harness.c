@@ -5,6 +5,7 @@
 
 #include <frag/frag.h>
 #include <frag/harness.h>
+#include <ops.h>
 
 struct scale {
 	double factor;
@@ -50,17 +51,13 @@ static int scale_stop(void *state, struct frag_op *op)
 {
 	struct scale *s = state;
 
-	(void)op;
 	if (s->stopped != NULL)
 		(*s->stopped)++;
 	return 0;
 }
 
-static const struct frag_op_type scale_type = {
-	FRAG_OP_TYPE_INIT,        .name = "scale",           .state_size = sizeof(struct scale),
-	FRAG_PORTS(scale_ports),  FRAG_PARAMS(scale_params), .start = scale_start,
-	.compute = scale_compute, .stop = scale_stop,
-};
+TEST_OP(scale, .state_size = sizeof(struct scale), FRAG_PORTS(scale_ports),
+	FRAG_PARAMS(scale_params), .start = scale_start, .stop = scale_stop);
 
 Test(harness, gives_ticks_and_takes)
 {
@@ -116,7 +113,6 @@ static int careless_compute(void *state, struct frag_tick *tick)
 	int64_t shape[1] = {1};
 	struct frag_tensor *tensor = NULL;
 
-	(void)state;
 	memset(name, 'n', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	if (carelessness == 0)
@@ -203,7 +199,6 @@ static int sum_compute(void *state, struct frag_tick *tick)
 	int64_t sum = 0;
 	const void *value;
 
-	(void)state;
 	for (int i = 0; i < n; i++) {
 		if (messages[i] == NULL)
 			continue;
@@ -214,12 +209,7 @@ static int sum_compute(void *state, struct frag_tick *tick)
 	return frag_tick_emit_i64(tick, 1, sum);
 }
 
-static const struct frag_op_type sum_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "sum",
-	FRAG_PORTS(sum_ports),
-	.compute = sum_compute,
-};
+TEST_OP(sum, FRAG_PORTS(sum_ports));
 
 Test(harness, multi_receiver_and_metadata)
 {
@@ -279,7 +269,6 @@ static int newest_compute(void *state, struct frag_tick *tick)
 	const bool *const *flags;
 	int n = frag_tick_receive_all_values(tick, 0, &reading_type, &readings);
 
-	(void)state;
 	for (int i = n - 1; i >= 0; i--)
 		if (readings[i] != NULL)
 			return frag_tick_emit_value(tick, 3, &reading_type, readings[i],
@@ -295,12 +284,7 @@ static int newest_compute(void *state, struct frag_tick *tick)
 	return n < 0 ? n : 0;
 }
 
-static const struct frag_op_type newest_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "newest",
-	FRAG_PORTS(newest_ports),
-	.compute = newest_compute,
-};
+TEST_OP(newest, FRAG_PORTS(newest_ports));
 
 Test(harness, structs_texts_and_bools)
 {
@@ -358,17 +342,13 @@ static int user_compute(void *state, struct frag_tick *tick)
 	void *memory;
 	int r = frag_alloc(s->pool, 64, &memory);
 
-	(void)tick;
 	if (r < 0)
 		return r;
 	frag_free(s->pool, memory);
 	return (int)frag_resource_blocks_free(s->pool) == 3 ? 0 : -EINVAL;
 }
 
-static const struct frag_op_type user_type = {
-	FRAG_OP_TYPE_INIT,        .name = "user",          .state_size = sizeof(struct user),
-	FRAG_PARAMS(user_params), .compute = user_compute,
-};
+TEST_OP(user, .state_size = sizeof(struct user), FRAG_PARAMS(user_params));
 
 Test(harness, resources)
 {

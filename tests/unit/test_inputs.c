@@ -144,7 +144,6 @@ static int two_compute(void *state, struct frag_tick *tick)
 {
 	int64_t x, n[2] = {0, 0};
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++)
 		while (frag_tick_receive_i64(tick, i, &x) == 0)
 			n[i]++;
@@ -152,17 +151,11 @@ static int two_compute(void *state, struct frag_tick *tick)
 	return 0;
 }
 
-static const struct frag_op_type two_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "two",
-	FRAG_PORTS(two_ports),
-	.compute = two_compute,
-};
+TEST_OP(two, FRAG_PORTS(two_ports));
 
 /* The same with a condition that its setup makes. */
 static int two_setup(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_make_condition(
 		       op, NULL, "multi_message_available",
 		       FRAG_ARGS({"sampling_mode", "PerReceiver"}, {"min_sizes", "[2, 1]"})) != NULL
@@ -170,10 +163,7 @@ static int two_setup(void *state, struct frag_op *op)
 		       : -EINVAL;
 }
 
-static const struct frag_op_type two_of_c_type = {
-	FRAG_OP_TYPE_INIT,  .name = "two_of_c",     FRAG_PORTS(two_ports),
-	.setup = two_setup, .compute = two_compute,
-};
+TEST_OP_BY(two_of_c, two_compute, FRAG_PORTS(two_ports), .setup = two_setup);
 
 /* Takes memory in each tick, which another operator gives back one by one. */
 #define LENT_MAX 64
@@ -226,26 +216,13 @@ static int lender_compute(void *state, struct frag_tick *tick)
 	if (lent.count > 0)
 		memory = lent.items[--lent.count];
 	pthread_mutex_unlock(&lent.lock);
-	(void)tick;
 	frag_free(s->pool, memory);
 	note_of(1)->ticks += memory != NULL;
 	return (int64_t)note_of(1)->ticks == s->count ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type borrower_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "borrower",
-	FRAG_PARAMS(borrower_params),
-	.state_size = sizeof(struct borrower),
-	.compute = borrower_compute,
-};
-static const struct frag_op_type lender_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "lender",
-	FRAG_PARAMS(borrower_params),
-	.state_size = sizeof(struct borrower),
-	.compute = lender_compute,
-};
+TEST_OP(borrower, FRAG_PARAMS(borrower_params), .state_size = sizeof(struct borrower));
+TEST_OP(lender, FRAG_PARAMS(borrower_params), .state_size = sizeof(struct borrower));
 
 /* Asks for an event in each tick; a thread of its own reports it later. */
 struct asker {
@@ -290,24 +267,14 @@ static int asker_compute(void *state, struct frag_tick *tick)
 
 static int asker_stop(void *state, struct frag_op *op)
 {
-	(void)op;
 	asker_join(state);
 	return 0;
 }
 
-static const struct frag_op_type asker_type = {
-	FRAG_OP_TYPE_INIT,        .name = "asker",    .state_size = sizeof(struct asker),
-	.compute = asker_compute, .stop = asker_stop,
-};
+TEST_OP(asker, .state_size = sizeof(struct asker), .stop = asker_stop);
 
-static const struct frag_op_type *const ops[] = {&source_type,   &sink_type,   &gather_type,
-						 &taker_type,    &two_type,    &two_of_c_type,
-						 &borrower_type, &lender_type, &asker_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "inputs",
-					  .version = "1",
-					  FRAG_OPS(ops)};
+TEST_PLUGIN(inputs, &source_type, &sink_type, &gather_type, &taker_type, &two_type, &two_of_c_type,
+	    &borrower_type, &lender_type, &asker_type);
 
 /* The messages that taker, or two, has noted, and the fewest that it took in a tick. */
 static int64_t taken(int64_t *out_fewest)
@@ -331,7 +298,7 @@ Test(inputs, a_batch_is_gathered_and_the_rest_is_taken_at_the_end)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -356,7 +323,7 @@ Test(inputs, a_message_is_not_held_for_longer_than_its_delay)
 		 * The input stays open, and no second message comes. Two clocks may disagree by a
 		 * little.
 		 */
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -377,7 +344,7 @@ Test(inputs, messages_of_several_inputs_count_together)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -412,7 +379,7 @@ Test(inputs, each_of_several_inputs_has_its_number)
 			 each_of_two[i]);
 		FOR_EACH_SCHEDULER(s)
 		{
-			rig_run(&rig, &plugin, rig_graph(s, text));
+			rig_run(&rig, &inputs_plugin, rig_graph(s, text));
 			cr_expect_eq(noted(0), 5, "%u", noted(0));
 			for (uint32_t k = 0; k < noted(0); k++)
 				cr_expect_eq(notes[0]->values[k], 2001, "%lld",
@@ -428,7 +395,7 @@ Test(inputs, ticks_without_messages_come_with_the_timeout)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -450,7 +417,7 @@ Test(inputs, several_flows_and_multi_receivers)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -491,7 +458,7 @@ Test(inputs, a_flow_that_has_ended_does_not_hold_up_the_others)
 			sums[i]);
 		FOR_EACH_SCHEDULER(s)
 		{
-			rig_run(&rig, &plugin, rig_graph(s, text));
+			rig_run(&rig, &inputs_plugin, rig_graph(s, text));
 			cr_expect_eq(taken(&fewest), 53, "%s", sums[i]);
 			cr_expect_geq(fewest, 2);
 			rig_end(&rig);
@@ -516,7 +483,7 @@ Test(inputs, memory_is_there_before_it_is_taken)
 			memory_conditions[i]);
 		FOR_EACH_SCHEDULER(s)
 		{
-			rig_run(&rig, &plugin, rig_graph(s, text));
+			rig_run(&rig, &inputs_plugin, rig_graph(s, text));
 			cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 			cr_expect_eq(noted(0), 40);
 			rig_end(&rig);
@@ -530,7 +497,7 @@ Test(inputs, an_event_from_outside_keeps_the_application_alive)
 
 	FOR_EACH_SCHEDULER(s)
 	{
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -539,7 +506,7 @@ Test(inputs, an_event_from_outside_keeps_the_application_alive)
 		rig_end(&rig);
 		notes_clear();
 		/* as a term too */
-		rig_run(&rig, &plugin,
+		rig_run(&rig, &inputs_plugin,
 			rig_graph(
 				s,
 				"operators:\n"
@@ -554,7 +521,9 @@ Test(inputs, an_event_from_outside_keeps_the_application_alive)
 #define BAD(graph, lines)                                                                          \
 	do {                                                                                       \
 		struct rig rig;                                                                    \
-		cr_expect_lt(rig_prepare(&rig, &plugin, "frag: 1\napplication: app\n" graph), 0);  \
+		cr_expect_lt(                                                                      \
+			rig_prepare(&rig, &inputs_plugin, "frag: 1\napplication: app\n" graph),    \
+			0);                                                                        \
 		expect_errors(&rig.diag, lines);                                                   \
 		rig_end(&rig);                                                                     \
 	} while (0)
@@ -597,7 +566,7 @@ Test(inputs, what_fits_is_not_refused)
 	struct rig rig;
 
 	rig_prepare_good(
-		&rig, &plugin,
+		&rig, &inputs_plugin,
 		"frag: 1\napplication: app\noperators:\n"
 		"  tx: {type: source, conditions: [{type: downstream_affordable, min_size: 3}]}\n"
 		"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"

@@ -62,7 +62,6 @@ static int store_setup(void *state, struct frag_resource *resource, struct frag_
 
 static int store_initialize(void *state, struct frag_resource *resource, struct frag_err *err)
 {
-	(void)resource;
 	return live_or_fail(state, "initialize", err);
 }
 
@@ -133,7 +132,6 @@ static int user_setup(void *state, struct frag_op *op)
 
 static int user_initialize(void *state, struct frag_op *op)
 {
-	(void)state;
 	return live('I', frag_op_name(op));
 }
 
@@ -144,21 +142,16 @@ static int user_compute(void *state, struct frag_tick *tick)
 
 	if (store != NULL)
 		store->level++;
-	(void)tick;
 	return FRAG_DONE;
 }
 
 static void user_fini(void *state, struct frag_op *op)
 {
-	(void)state;
 	live('F', frag_op_name(op));
 }
 
-static const struct frag_op_type user_type = {
-	FRAG_OP_TYPE_INIT,        .name = "user",      .state_size = sizeof(struct user),
-	FRAG_PARAMS(user_params), .setup = user_setup, .initialize = user_initialize,
-	.compute = user_compute,  .fini = user_fini,
-};
+TEST_OP(user, .state_size = sizeof(struct user), FRAG_PARAMS(user_params), .setup = user_setup,
+	.initialize = user_initialize, .fini = user_fini);
 
 static int compose_users(struct frag_fragment *fragment)
 {

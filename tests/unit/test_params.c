@@ -53,7 +53,6 @@ static struct frag_resource *resource_named(void *arg, const char *name)
 
 static const char *name_at(void *arg, enum frag_param_kind kind, size_t i)
 {
-	(void)arg;
 	return kind == FRAG_PARAM_KIND_RESOURCE && i == 0 ? "pool" : NULL;
 }
 

@@ -112,7 +112,6 @@ static int later_stop(void *state, struct frag_op *op)
 {
 	struct later *s = state;
 
-	(void)op;
 	atomic_fetch_add(&gave_up, s->begun);
 	atomic_fetch_add(&ends, 1);
 	atomic_store(&s->leaves, true);
@@ -122,36 +121,26 @@ static int later_stop(void *state, struct frag_op *op)
 	return 0;
 }
 
-static const struct frag_op_type later_type = {
-	FRAG_OP_TYPE_INIT,        .name = "later",           .state_size = sizeof(struct later),
-	FRAG_PORTS(later_ports),  FRAG_PARAMS(later_params), .start = later_start,
-	.compute = later_compute, .stop = later_stop,
-};
+TEST_OP(later, .state_size = sizeof(struct later), FRAG_PORTS(later_ports),
+	FRAG_PARAMS(later_params), .start = later_start, .stop = later_stop);
 
 /* A source of which nothing ever comes. */
 static _Atomic bool silent_waits;
 
 static int silent_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	atomic_store(&silent_waits, true);
 	return FRAG_PENDING;
 }
 
 static int silent_stop(void *state, struct frag_op *op)
 {
-	(void)state;
-	(void)op;
 	atomic_fetch_add(&ends, 1);
 	return 0;
 }
 
 static const struct frag_port silent_ports[] = {{.name = "out", .dir = FRAG_OUT, .type = "i64"}};
-static const struct frag_op_type silent_type = {
-	FRAG_OP_TYPE_INIT,         .name = "silent",    FRAG_PORTS(silent_ports),
-	.compute = silent_compute, .stop = silent_stop,
-};
+TEST_OP(silent, FRAG_PORTS(silent_ports), .stop = silent_stop);
 
 /* Writes the number into the metadata too; compares the two. */
 static int labels_compute(void *state, struct frag_tick *tick)
@@ -159,7 +148,6 @@ static int labels_compute(void *state, struct frag_tick *tick)
 	int64_t x;
 	int r = frag_tick_receive_i64(tick, MIDDLE_IN, &x);
 
-	(void)state;
 	if (r == 0)
 		r = frag_metadata_set_i64(frag_tick_metadata(tick), "number", x);
 	return r < 0 ? r : frag_tick_emit_i64(tick, MIDDLE_OUT, x);
@@ -170,32 +158,16 @@ static int compares_compute(void *state, struct frag_tick *tick)
 	int64_t x, label = -1;
 	int r = frag_tick_receive_i64(tick, MIDDLE_IN, &x);
 
-	(void)state;
 	if (r < 0)
 		return r;
 	frag_metadata_get_i64(frag_tick_metadata(tick), "number", &label);
 	return frag_tick_emit_i64(tick, MIDDLE_OUT, label + 1000 == x ? x : -1);
 }
 
-static const struct frag_op_type labels_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "labels",
-	FRAG_PORTS(middle_ports),
-	.compute = labels_compute,
-};
-static const struct frag_op_type compares_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "compares",
-	FRAG_PORTS(middle_ports),
-	.compute = compares_compute,
-};
-static const struct frag_op_type *const pending_ops[] = {
-	&source_type, &sink_type, &later_type, &silent_type, &labels_type, &compares_type};
-static const struct frag_plugin pending_plugin = {.struct_size = sizeof(struct frag_plugin),
-						  .abi_major = FRAG_ABI_MAJOR,
-						  .name = "pending",
-						  .version = "1",
-						  FRAG_OPS(pending_ops)};
+TEST_OP(labels, FRAG_PORTS(middle_ports));
+TEST_OP(compares, FRAG_PORTS(middle_ports));
+TEST_PLUGIN(pending, &source_type, &sink_type, &later_type, &silent_type, &labels_type,
+	    &compares_type);
 
 static void begin(void)
 {

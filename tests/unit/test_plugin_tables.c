@@ -15,14 +15,11 @@
 
 static int compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 
 static int compose(struct frag_fragment *fragment)
 {
-	(void)fragment;
 	return 0;
 }
 
@@ -129,9 +126,6 @@ Test(plugin_tables, of_operator_types)
 
 static enum frag_ready check(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
-	(void)state;
-	(void)now_ns;
-	(void)out_until_ns;
 	return FRAG_READY;
 }
 

@@ -16,20 +16,10 @@ static const struct frag_port join_ports[] = {
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"}};
 static int join_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
-static const struct frag_op_type join_type = {FRAG_OP_TYPE_INIT, .name = "join",
-					      FRAG_PORTS(join_ports), .compute = join_compute};
-static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
-						   &gather_type, &join_type};
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .abi_minor = FRAG_ABI_MINOR,
-					  .name = "rig",
-					  .version = "1",
-					  FRAG_OPS(types)};
+TEST_OP(join, FRAG_PORTS(join_ports));
+TEST_PLUGIN(predict, &source_type, &middle_type, &sink_type, &gather_type, &join_type);
 
 static struct rig rig;
 static struct fragi_prediction prediction;
@@ -54,7 +44,7 @@ static void show(void)
 
 static void predict(const char *graph)
 {
-	rig_prepare_good(&rig, &plugin, rig_graph(0, graph));
+	rig_prepare_good(&rig, &predict_plugin, rig_graph(0, graph));
 	show();
 }
 
@@ -216,7 +206,7 @@ Test(predict, between_hosts_windows_bound_what_waits)
 	};
 
 	rig_prepare_good(
-		&rig, &plugin,
+		&rig, &predict_plugin,
 		"frag: 1\napplication: app\nfragments:\n"
 		"  one: {operators: {tx: {type: source, rate: 100hz}, ty: {type: source, rate: 1000hz},\n"
 		"                    near: {type: sink}}, flows: [tx -> near]}\n"
@@ -256,7 +246,7 @@ Test(predict, cycles_and_what_nobody_declares_are_not_predicted)
 
 Test(predict, a_graph_without_rates_wants_none)
 {
-	rig_prepare_good(&rig, &plugin,
+	rig_prepare_good(&rig, &predict_plugin,
 			 rig_graph(0,
 				   "operators:\n  tx: {type: source, conditions: [{type: periodic, "
 				   "recess_period: 1s}]}\n"));

@@ -72,7 +72,6 @@ static uint32_t progress(void *object, int64_t now_ns)
 	struct engine *t = object;
 	uint64_t new;
 
-	(void)now_ns;
 	enter(t);
 	atomic_fetch_add(&t->rounds, 1);
 	if (!pthread_equal(pthread_self(), t->test))
@@ -116,7 +115,6 @@ static int fd_of(const void *object)
 
 static int64_t deadline_ns(const void *object)
 {
-	(void)object;
 	return INT64_MAX;
 }
 
@@ -149,7 +147,6 @@ static void close_pump(void)
 
 static bool never(void *arg)
 {
-	(void)arg;
 	return false;
 }
 
@@ -226,7 +223,6 @@ Test(pump, an_event_is_shown_before_the_lock_is_free)
 /* Something happens that wakes nobody, once the thread is about to sleep. */
 static bool slips_in(void *arg)
 {
-	(void)arg;
 	if (atomic_load(&fake.armed) && atomic_load(&fake.events) == 0)
 		atomic_fetch_add(&fake.events, 1);
 	return false;
@@ -279,7 +275,6 @@ static _Atomic uint64_t work_made, work_done;
 
 static bool has_work(void *arg)
 {
-	(void)arg;
 	return atomic_load(&work_made) > atomic_load(&work_done);
 }
 
@@ -310,7 +305,6 @@ static void *do_work(void *arg)
 {
 	uint64_t done;
 
-	(void)arg;
 	while (!atomic_load(&workers_stop)) {
 		done = atomic_load(&work_done);
 		if (atomic_load(&work_made) > done) {
@@ -628,7 +622,6 @@ static _Atomic uint64_t taken;
 
 static bool has_handled(void *arg)
 {
-	(void)arg;
 	return atomic_load(&fake.handled) > atomic_load(&taken);
 }
 
@@ -687,7 +680,6 @@ Test(pump, at_rest_it_sleeps)
 
 static void *lock_often(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 1000; i++) {
 		fragi_pump_lock(pump);
 		enter(&fake);

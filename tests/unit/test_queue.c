@@ -150,7 +150,6 @@ static uint32_t available[4], gone;
 
 static void count_available(void *value)
 {
-	(void)value;
 	if (gone < FRAG_COUNT_OF(available))
 		available[gone++] = fragi_rx_available(watched);
 }

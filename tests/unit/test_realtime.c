@@ -32,7 +32,6 @@ static void look(struct attributes *out)
 
 static void *child(void *arg)
 {
-	(void)arg;
 	look(&seen_by_child);
 	return NULL;
 }
@@ -42,8 +41,6 @@ static int looking_compute(void *state, struct frag_tick *tick)
 {
 	pthread_t thread;
 
-	(void)state;
-	(void)tick;
 	look(&seen);
 	cr_assert_eq(sched_getaffinity(0, sizeof(seen_cores), &seen_cores), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, child, NULL), 0);
@@ -51,9 +48,7 @@ static int looking_compute(void *state, struct frag_tick *tick)
 	return FRAG_DONE;
 }
 
-static const struct frag_op_type looking_type = {FRAG_OP_TYPE_INIT, .name = "looking",
-						 .headline = "Looks at its thread",
-						 .compute = looking_compute};
+TEST_OP(looking);
 
 static struct frag_realtime wanted;
 static int added;

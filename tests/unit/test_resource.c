@@ -212,7 +212,6 @@ static int lent, given;
 
 static int lend(void *state, size_t size, void **out_memory)
 {
-	(void)state;
 	*out_memory = aligned_alloc(64, (size + 63) / 64 * 64);
 	lent++;
 	return 0;
@@ -220,14 +219,12 @@ static int lend(void *state, size_t size, void **out_memory)
 
 static void take_back(void *state, void *memory)
 {
-	(void)state;
 	free(memory);
 	given++;
 }
 
 static void nothing(struct frag_resource *resource)
 {
-	(void)resource;
 }
 
 Test(resource, memory_comes_from_where_the_host_says_and_goes_back_there)

@@ -28,7 +28,6 @@ static _Atomic int waiting, woken, flows_in, flows_out;
 
 static int waiter_initialize(void *state, struct frag_op *op)
 {
-	(void)state;
 	atomic_store(&flows_in, (int)frag_op_flow_count(op, 0));
 	atomic_store(&flows_out, (int)frag_op_flow_count(op, 1));
 	return 0;
@@ -38,7 +37,6 @@ static int waiter_compute(void *state, struct frag_tick *tick)
 {
 	struct pollfd p = {.fd = frag_op_stop_fd(frag_tick_op(tick)), .events = POLLIN};
 
-	(void)state;
 	atomic_store(&waiting, 1);
 	atomic_store(&woken, poll(&p, 1, 20000));
 	return FRAG_DONE;
@@ -51,17 +49,8 @@ static const struct frag_port waiter_ports[] = {
 	 .flags = FRAG_PORT_MULTI | FRAG_PORT_OPTIONAL},
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
-static const struct frag_op_type waiter_type = {
-	FRAG_OP_TYPE_INIT,         .name = "waiter",
-	FRAG_PORTS(waiter_ports),  .initialize = waiter_initialize,
-	.compute = waiter_compute,
-};
-static const struct frag_op_type *const waiter_ops[] = {&waiter_type, &source_type, &sink_type};
-static const struct frag_plugin waiter_plugin = {.struct_size = sizeof(struct frag_plugin),
-						 .abi_major = FRAG_ABI_MAJOR,
-						 .name = "waiter",
-						 .version = "1",
-						 FRAG_OPS(waiter_ops)};
+TEST_OP(waiter, FRAG_PORTS(waiter_ports), .initialize = waiter_initialize);
+TEST_PLUGIN(waiter, &waiter_type, &source_type, &sink_type);
 
 Test(run, a_drain_wakes_who_waits_in_compute)
 {
@@ -110,7 +99,6 @@ static void hoarder_fini(void *state, struct frag_op *op)
 {
 	struct hoarder *h = state;
 
-	(void)op;
 	while (h->count > 0)
 		frag_tensor_unref(h->tensors[--h->count]);
 }
@@ -131,20 +119,9 @@ static int hoarder_compute(void *state, struct frag_tick *tick)
 	return r;
 }
 
-static const struct frag_op_type hoarder_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "hoarder",
-	.state_size = sizeof(struct hoarder),
-	FRAG_PARAMS(hoarder_params),
-	.compute = hoarder_compute,
-	.fini = hoarder_fini,
-};
-static const struct frag_op_type *const hoarder_ops[] = {&hoarder_type};
-static const struct frag_plugin hoarder_plugin = {.struct_size = sizeof(struct frag_plugin),
-						  .abi_major = FRAG_ABI_MAJOR,
-						  .name = "hoarder",
-						  .version = "1",
-						  FRAG_OPS(hoarder_ops)};
+TEST_OP(hoarder, .state_size = sizeof(struct hoarder), FRAG_PARAMS(hoarder_params),
+	.fini = hoarder_fini);
+TEST_PLUGIN(hoarder, &hoarder_type);
 
 /* Blocks that are free again when the failure is reported are in nobody's hands. */
 Test(run, an_empty_pool_says_where_its_blocks_are)

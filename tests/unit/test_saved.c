@@ -39,7 +39,6 @@ static int counter_start(void *state, struct frag_op *op)
 {
 	const struct counter *c = state;
 
-	(void)op;
 	value_at_start = c->value;
 	return 0;
 }

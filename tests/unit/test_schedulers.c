@@ -463,17 +463,8 @@ static int starved_compute(void *state, struct frag_tick *tick)
 	return frag_tick_emit_i64(tick, 0, s->next++);
 }
 
-static const struct frag_op_type starved_type = {
-	FRAG_OP_TYPE_INIT,        .name = "starved",          .state_size = sizeof(struct starved),
-	FRAG_PORTS(source_ports), .compute = starved_compute,
-};
-static const struct frag_op_type *const starved_ops[] = {&starved_type, &middle_type, &sink_type,
-							 &gather_type};
-static const struct frag_plugin starved_plugin = {.struct_size = sizeof(struct frag_plugin),
-						  .abi_major = FRAG_ABI_MAJOR,
-						  .name = "starved",
-						  .version = "1",
-						  FRAG_OPS(starved_ops)};
+TEST_OP(starved, .state_size = sizeof(struct starved), FRAG_PORTS(source_ports));
+TEST_PLUGIN(starved, &starved_type, &middle_type, &sink_type, &gather_type);
 
 Test(schedulers, messages_allocate_nothing_once_warm)
 {

@@ -47,7 +47,6 @@ static const struct frag_param hub_params[] = {
 
 static int hub_initialize(void *state, struct frag_resource *resource, struct frag_err *err)
 {
-	(void)err;
 	cr_expect_eq(frag_service_announce(resource, "x"), -EBUSY);
 	return live("init:", ((const struct hub *)state)->mark);
 }
@@ -71,7 +70,6 @@ static int hub_driver_start(void *state, struct frag_resource *resource, struct 
 
 static int hub_driver_stop(void *state, struct frag_resource *resource)
 {
-	(void)resource;
 	live("stop:", ((const struct hub *)state)->mark);
 	return -EIO; /* is only logged */
 }
@@ -81,8 +79,6 @@ static int hub_worker_connect(void *state, struct frag_resource *resource, const
 {
 	const struct hub *s = state;
 
-	(void)err;
-	(void)resource;
 	live("connect:", s->mark);
 	live("to:", driver != NULL ? driver : "nobody");
 	return strcmp(s->fails_in, "connect") == 0 ? -ECONNREFUSED : 0;
@@ -90,7 +86,6 @@ static int hub_worker_connect(void *state, struct frag_resource *resource, const
 
 static int hub_worker_disconnect(void *state, struct frag_resource *resource)
 {
-	(void)resource;
 	return live("disconnect:", ((const struct hub *)state)->mark);
 }
 
@@ -138,23 +133,16 @@ static int user_start(void *state, struct frag_op *op)
 
 static int user_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 
 static int user_stop(void *state, struct frag_op *op)
 {
-	(void)state;
-	(void)op;
 	return live("stopped", "");
 }
 
-static const struct frag_op_type user_type = {
-	FRAG_OP_TYPE_INIT,        .name = "user",      .state_size = sizeof(struct user),
-	FRAG_PARAMS(user_params), .start = user_start, .compute = user_compute,
-	.stop = user_stop,
-};
+TEST_OP(user, .state_size = sizeof(struct user), FRAG_PARAMS(user_params), .start = user_start,
+	.stop = user_stop);
 
 /* A condition and a resource that look for a service. */
 static int seek_bind(void *state, struct frag_condition *condition, struct frag_err *err)

@@ -61,21 +61,9 @@ static int watcher_compute(void *state, struct frag_tick *tick)
 	return frag_op_status_get(s->stopped) == FRAG_OP_STATUS_DONE ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type watcher_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "watcher",
-	.state_size = sizeof(struct watcher),
-	FRAG_PARAMS(watcher_params),
-	.initialize = watcher_initialize,
-	.compute = watcher_compute,
-};
-static const struct frag_op_type *const watcher_ops[] = {&source_type, &sink_type, &watcher_type};
-static const struct frag_plugin watcher_plugin = {.struct_size = sizeof(struct frag_plugin),
-						  .abi_major = FRAG_ABI_MAJOR,
-						  .abi_minor = FRAG_ABI_MINOR,
-						  .name = "watcher",
-						  .version = "1",
-						  FRAG_OPS(watcher_ops)};
+TEST_OP(watcher, .state_size = sizeof(struct watcher), FRAG_PARAMS(watcher_params),
+	.initialize = watcher_initialize);
+TEST_PLUGIN(watcher, &source_type, &sink_type, &watcher_type);
 
 static void run_graph(struct rig *rig, size_t s, const char *rest)
 {
@@ -164,8 +152,6 @@ static _Atomic uint32_t holding, ticking_seen;
 /* Ticks until the other has seen that it does. */
 static int holder_compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	holding = 1;
 	while (ticking_seen == 0)
 		usleep(100);
@@ -178,7 +164,6 @@ static int looker_compute(void *state, struct frag_tick *tick)
 	uint32_t held = holding; /* before its status is read */
 	enum frag_op_status status = frag_op_status_get(holder);
 
-	(void)state;
 	if (status == FRAG_OP_STATUS_TICKING)
 		ticking_seen = 1;
 	if (held == 1 && ticking_seen == 0)
@@ -186,17 +171,9 @@ static int looker_compute(void *state, struct frag_tick *tick)
 	return status == FRAG_OP_STATUS_DONE ? FRAG_DONE : 0;
 }
 
-static const struct frag_op_type holder_type = {FRAG_OP_TYPE_INIT, .name = "holder",
-						.state_size = 8, .compute = holder_compute};
-static const struct frag_op_type looker_type = {FRAG_OP_TYPE_INIT, .name = "looker",
-						.state_size = 8, .compute = looker_compute};
-static const struct frag_op_type *const holder_ops[] = {&holder_type, &looker_type};
-static const struct frag_plugin holder_plugin = {.struct_size = sizeof(struct frag_plugin),
-						 .abi_major = FRAG_ABI_MAJOR,
-						 .abi_minor = FRAG_ABI_MINOR,
-						 .name = "holder",
-						 .version = "1",
-						 FRAG_OPS(holder_ops)};
+TEST_OP(holder, .state_size = 8);
+TEST_OP(looker, .state_size = 8);
+TEST_PLUGIN(holder, &holder_type, &looker_type);
 
 Test(status, an_operator_in_compute_is_ticking)
 {

@@ -13,8 +13,6 @@
 
 static int compute(void *state, struct frag_tick *tick)
 {
-	(void)state;
-	(void)tick;
 	return FRAG_DONE;
 }
 
@@ -251,22 +249,17 @@ static const struct frag_subgraph_type endless_type = {"e", NULL, compose_endles
 
 static int compose_endless(struct frag_subgraph *endless, struct frag_fragment *fragment)
 {
-	(void)endless;
 	return frag_make_subgraph_of(fragment, "e", &endless_type, NULL) != NULL ? 0 : -EINVAL;
 }
 
 static int compose_failing(struct frag_subgraph *failing, struct frag_fragment *fragment)
 {
-	(void)failing;
-	(void)fragment;
 	return -EIO;
 }
 static const struct frag_subgraph_type failing_type = {"failing", NULL, compose_failing};
 
 static int compose_strange(struct frag_subgraph *strange, struct frag_fragment *fragment)
 {
-	(void)strange;
-	(void)fragment;
 	return 3;
 }
 static const struct frag_subgraph_type strange_type = {"strange", NULL, compose_strange};
@@ -309,7 +302,6 @@ static int compose_asking(struct frag_subgraph *asking, struct frag_fragment *fr
 {
 	const char *count = frag_subgraph_argument(asking, "count");
 
-	(void)fragment;
 	cr_expect_str_eq(count != NULL ? count : "none", "7");
 	cr_expect_null(frag_subgraph_argument(asking, "other"));
 	return 0;

@@ -68,15 +68,8 @@ static int where_compute(void *state, struct frag_tick *tick)
 	return r;
 }
 
-static const struct frag_op_type where_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "where",
-	.headline = "Notes its thread",
-	.state_size = sizeof(struct where),
-	FRAG_PORTS(sink_ports),
-	FRAG_PARAMS(where_params),
-	.compute = where_compute,
-};
+TEST_OP(where, .state_size = sizeof(struct where), FRAG_PORTS(sink_ports),
+	FRAG_PARAMS(where_params));
 
 /* Two of these meet in compute: both must run at the same time. */
 static _Atomic uint32_t met;
@@ -87,7 +80,6 @@ static int meeting_compute(void *state, struct frag_tick *tick)
 	uint32_t both = (atomic_fetch_add(&met, 1) + 2) / 2 * 2;
 	int64_t until = fragi_now_ns() + 10000000000, x;
 
-	(void)state;
 	while (atomic_load(&met) < both && !atomic_load(&missed))
 		if (fragi_now_ns() > until)
 			atomic_store(&missed, true);
@@ -96,9 +88,7 @@ static int meeting_compute(void *state, struct frag_tick *tick)
 	return atomic_load(&missed) ? -ETIMEDOUT : frag_tick_receive_i64(tick, 0, &x);
 }
 
-static const struct frag_op_type meeting_type = {
-	FRAG_OP_TYPE_INIT, .name = "meeting", .headline = "Meets another", FRAG_PORTS(sink_ports),
-	.compute = meeting_compute};
+TEST_OP(meeting, FRAG_PORTS(sink_ports));
 
 /* Computes until another operator has taken so many messages, after some short ticks. */
 struct patient {
@@ -120,14 +110,7 @@ static int patient_compute(void *state, struct frag_tick *tick)
 	return noted(s->slot) < s->until ? -ETIMEDOUT : FRAG_DONE;
 }
 
-static const struct frag_op_type patient_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "patient",
-	.headline = "Computes for long",
-	.state_size = sizeof(struct patient),
-	FRAG_PARAMS(patient_params),
-	.compute = patient_compute,
-};
+TEST_OP(patient, .state_size = sizeof(struct patient), FRAG_PARAMS(patient_params));
 
 /* Composes tx -> a -> b, the last two in a pool that C makes. */
 static int compose_pooled(struct frag_fragment *fragment)

@@ -152,7 +152,6 @@ static int meeting_compute(void *state, struct frag_tick *tick)
 	uint32_t both = (atomic_fetch_add(&met, 1) + 2) / 2 * 2;
 	int64_t until = fragi_now_ns() + 10000000000, x;
 
-	(void)state;
 	while (atomic_load(&met) < both && !atomic_load(&missed))
 		if (fragi_now_ns() > until)
 			atomic_store(&missed, true);
@@ -162,16 +161,8 @@ static int meeting_compute(void *state, struct frag_tick *tick)
 }
 
 static const struct frag_port meeting_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
-static const struct frag_op_type meeting_type = {
-	FRAG_OP_TYPE_INIT, .name = "meeting", .headline = "Meets another",
-	FRAG_PORTS(meeting_ports), .compute = meeting_compute};
-static const struct frag_op_type *const meeting_ops[] = {&source_type, &meeting_type};
-static const struct frag_plugin meeting_plugin = {.struct_size = sizeof(struct frag_plugin),
-						  .abi_major = FRAG_ABI_MAJOR,
-						  .abi_minor = FRAG_ABI_MINOR,
-						  .name = "meeting",
-						  .version = "1",
-						  FRAG_OPS(meeting_ops)};
+TEST_OP(meeting, FRAG_PORTS(meeting_ports));
+TEST_PLUGIN(meeting, &source_type, &meeting_type);
 
 /* Between two messages all threads sleep, and the first that wakes has to wake another. */
 Test(threads, all_of_them_wake_for_work)

@@ -92,7 +92,6 @@ static int wrong_value(void *state, struct frag_tick *tick)
 	double x = 7;
 	const char *text = "same";
 
-	(void)state;
 	cr_expect_eq(frag_tick_receive_f64(tick, IN, &x), -EPROTOTYPE);
 	cr_expect_eq(x, 7);
 	cr_expect_eq(frag_tick_receive_string(tick, SECOND, &text), -EPROTOTYPE);
@@ -116,7 +115,6 @@ static int forward(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *m;
 
-	(void)state;
 	if (frag_tick_receive(tick, IN, &m) < 0)
 		return -ENOMSG;
 	forwarded = m;
@@ -153,7 +151,6 @@ static int delay(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *m;
 
-	(void)state;
 	if (frag_tick_receive(tick, IN, &m) < 0)
 		return -ENOMSG;
 	cr_expect_eq(frag_metadata_count(frag_message_metadata(m)), 1, "what came has its keys");
@@ -195,7 +192,6 @@ static int annotate(void *state, struct frag_tick *tick)
 {
 	const struct frag_message *m;
 
-	(void)state;
 	if (frag_tick_receive(tick, IN, &m) < 0)
 		return -ENOMSG;
 	frag_tick_emit_i64(tick, NUMBER, 1); /* before: only what was received */
@@ -254,7 +250,6 @@ static int copy_on_write(void *state, struct frag_tick *tick)
 	struct frag_metadata *metadata;
 	const struct frag_message *m;
 
-	(void)state;
 	if (frag_tick_receive(tick, IN, &m) < 0)
 		return -ENOMSG;
 	frag_tick_emit_i64(tick, NUMBER, 1);
@@ -292,7 +287,6 @@ static int merge(void *state, struct frag_tick *tick)
 	const struct frag_message *m;
 	int r;
 
-	(void)state;
 	r = frag_tick_receive(tick, IN, &m);
 	if (r == 0)
 		r = frag_tick_receive(tick, SECOND, &m);
@@ -326,7 +320,6 @@ static int keep(void *state, struct frag_tick *tick)
 	const struct frag_message *m;
 	int r = frag_tick_receive(tick, IN, &m);
 
-	(void)state;
 	if (r == 0)
 		kept = frag_message_ref(m);
 	cr_expect_eq(frag_tick_time_ns(tick), 7);
@@ -353,7 +346,6 @@ static int drain(void *state, struct frag_tick *tick)
 	const struct frag_message *m;
 	int n = 0, r;
 
-	(void)state;
 	while ((r = frag_tick_receive(tick, IN, &m)) == 0)
 		n++;
 	cr_expect_eq(r, -ENOMSG);

@@ -17,15 +17,11 @@ static int timed_setup(void *state, struct frag_op *op)
 	static const char *const inputs[] = {"a", "b"};
 	int r = frag_set_input_timing(op, "b", FRAG_TAKE_EVERY, HOUR, FRAG_MISSING_DEFAULT, "7");
 
-	(void)state;
 	return r < 0 ? r : frag_align_inputs(op, inputs, 2, HOUR, 0);
 }
 
-static const struct frag_op_type timed_type = {
-	FRAG_OP_TYPE_INIT,        .name = "timed",      FRAG_PORTS(pair_ports),
-	FRAG_PARAMS(pair_params), .setup = timed_setup, .state_size = sizeof(struct pair),
-	.compute = pair_compute,
-};
+TEST_OP_BY(timed, pair_compute, FRAG_PORTS(pair_ports), FRAG_PARAMS(pair_params),
+	   .setup = timed_setup, .state_size = sizeof(struct pair));
 
 /* Passes on the message that it gets. */
 static const struct frag_port passer_ports[] = {{.name = "in", .dir = FRAG_IN},
@@ -36,22 +32,13 @@ static int passer_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, 0, &message);
 
-	(void)state;
 	return r < 0 ? r : frag_tick_emit(tick, 1, frag_message_ref(message));
 }
 
-static const struct frag_op_type passer_type = {
-	FRAG_OP_TYPE_INIT, .name = "passer", FRAG_PORTS(passer_ports), .compute = passer_compute};
+TEST_OP(passer, FRAG_PORTS(passer_ports));
 
-static const struct frag_op_type *const ops[] = {&stamper_type, &pair_type,   &timed_type,
-						 &many_type,    &source_type, &middle_type,
-						 &passer_type};
-
-static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
-					  .abi_major = FRAG_ABI_MAJOR,
-					  .name = "timing",
-					  .version = "1",
-					  FRAG_OPS(ops)};
+TEST_PLUGIN(timing, &stamper_type, &pair_type, &timed_type, &many_type, &source_type, &middle_type,
+	    &passer_type);
 
 static void expect_notes(const int64_t *values, uint32_t count)
 {
@@ -78,7 +65,7 @@ static void run(const char *yaml)
 	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: {type: greedy}\n%s",
 		 yaml);
 	notes_clear();
-	rig_run(&rig, &plugin, text);
+	rig_run(&rig, &timing_plugin, text);
 	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 	cr_expect(rig_balances(&rig));
 }
@@ -414,7 +401,7 @@ Test(timing, threads_take_and_send_at_once)
 			"  p: {type: pair, ports: {b: {take: latest_within, age: 1h, missing: reuse_last}}}\n"
 			"flows: [{from: a, to: p.a, capacity: 3}, {from: b, to: p.b, policy: %s}]\n",
 			policies[i]);
-		rig_run(&rig, &plugin, text);
+		rig_run(&rig, &timing_plugin, text);
 		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
 		cr_expect(rig_balances(&rig));
 		cr_expect_eq(noted(0), 20000);
@@ -438,7 +425,7 @@ static void expect_refused(const char *operators, const char *lines)
 		 "frag: 1\napplication: app\nflows: [a -> p.a, b -> p.b]\noperators:\n"
 		 "  a: {type: source}\n  b: {type: source}\n%s",
 		 operators);
-	cr_expect_lt(rig_prepare(&rig, &plugin, text), 0);
+	cr_expect_lt(rig_prepare(&rig, &timing_plugin, text), 0);
 	expect_errors(&rig.diag, lines);
 	rig_end(&rig);
 }

@@ -16,16 +16,10 @@ static int pass_compute(void *state, struct frag_tick *tick)
 	const struct frag_message *message;
 	int r = frag_tick_receive(tick, MIDDLE_IN, &message);
 
-	(void)state;
 	return r < 0 ? (r == -ENOMSG ? 0 : r)
 		     : frag_tick_emit(tick, MIDDLE_OUT, frag_message_ref(message));
 }
-static const struct frag_op_type pass_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "pass",
-	FRAG_PORTS(middle_ports),
-	.compute = pass_compute,
-};
+TEST_OP(pass, FRAG_PORTS(middle_ports));
 
 /* Takes two calls of compute for each tick, and emits in the second one. */
 struct twice {
@@ -48,10 +42,7 @@ static int twice_compute(void *state, struct frag_tick *tick)
 	s->again = false;
 	return frag_tick_emit_i64(tick, MIDDLE_OUT, s->value);
 }
-static const struct frag_op_type twice_type = {
-	FRAG_OP_TYPE_INIT,        .name = "twice",          .state_size = sizeof(struct twice),
-	FRAG_PORTS(middle_ports), .compute = twice_compute,
-};
+TEST_OP(twice, .state_size = sizeof(struct twice), FRAG_PORTS(middle_ports));
 
 /* Takes one message from each of two inputs, and from a third one if there is one. */
 static const struct frag_port join_ports[] = {
@@ -64,17 +55,11 @@ static int join_compute(void *state, struct frag_tick *tick)
 {
 	int64_t value;
 
-	(void)state;
 	for (uint32_t port = 0; port < 3; port++)
 		(void)frag_tick_receive_i64(tick, port, &value);
 	return frag_tick_emit_i64(tick, 3, 1);
 }
-static const struct frag_op_type join_type = {
-	FRAG_OP_TYPE_INIT,
-	.name = "join",
-	FRAG_PORTS(join_ports),
-	.compute = join_compute,
-};
+TEST_OP(join, FRAG_PORTS(join_ports));
 
 static struct frag_tracker *composed;
 

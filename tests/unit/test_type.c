@@ -93,8 +93,6 @@ Test(type, ids_differ_where_fields_differ)
 
 static int no_encode(const void *value, struct frag_writer *writer)
 {
-	(void)value;
-	(void)writer;
 	return 0;
 }
 

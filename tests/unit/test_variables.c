@@ -311,7 +311,6 @@ static void *stop_later(void *arg)
 {
 	const uint64_t one = 1;
 
-	(void)arg;
 	usleep(20000);
 	cr_assert_eq(write(world.stop_fd, &one, sizeof(one)), (ssize_t)sizeof(one));
 	return NULL;

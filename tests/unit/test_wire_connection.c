@@ -51,7 +51,6 @@ static void on_closed(struct fw_connection *c, int reason, const char *sentence,
 {
 	struct world *w = arg;
 
-	(void)c;
 	w->closed++;
 	w->reason = reason;
 	snprintf(w->sentence, sizeof(w->sentence), "%s", sentence);
@@ -75,7 +74,6 @@ static void raw_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
 	struct world *w = handle->data;
 
-	(void)suggested;
 	*out = uv_buf_init(w->received + w->received_bytes,
 			   (unsigned int)(sizeof(w->received) - w->received_bytes));
 }
@@ -84,7 +82,6 @@ static void raw_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
 	struct world *w = stream->data;
 
-	(void)buffer;
 	if (count > 0)
 		w->received_bytes += (size_t)count;
 	if (count < 0)
@@ -94,7 +91,6 @@ static void raw_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 static void raw_connected(uv_connect_t *connect, int status)
 {
 	cr_assert_eq(status, 0);
-	(void)connect;
 }
 
 static void world_init(struct world *w)

@@ -31,7 +31,6 @@ static void on_message(struct fw_connection *c, struct fw_message *message, void
 {
 	struct side *side = arg;
 
-	(void)c;
 	cr_expect_eq(side->ready, 1);
 	side->messages++;
 	if (message->kind == FW_HOST_CREATE)
@@ -43,7 +42,6 @@ static void on_closed(struct fw_connection *c, int reason, const char *sentence,
 {
 	struct side *side = arg;
 
-	(void)c;
 	side->closed++;
 	side->reason = reason;
 	snprintf(side->sentence, sizeof(side->sentence), "%s", sentence);

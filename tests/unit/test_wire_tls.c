@@ -224,7 +224,6 @@ static int use_secret_a(SSL *ssl, const EVP_MD *digest, const unsigned char **ou
 {
 	static const unsigned char suite[] = {0x13, 0x02};
 
-	(void)digest;
 	*out_psk = SSL_SESSION_new();
 	SSL_SESSION_set1_master_key(*out_psk, secret_a, sizeof(secret_a));
 	SSL_SESSION_set_cipher(*out_psk, SSL_CIPHER_find(ssl, suite));

@@ -35,7 +35,6 @@ static int beat_compute(void *state, struct frag_tick *tick)
 {
 	struct beat *s = state;
 
-	(void)tick;
 	s->late_ns[s->ticks] = bench_now_ns() - s->ticks * s->period_ns;
 	return ++s->ticks == s->count ? FRAG_DONE : 0;
 }

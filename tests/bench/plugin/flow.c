@@ -71,7 +71,6 @@ static int source_compute(void *state, struct frag_tick *tick)
 
 static void source_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	bench_load_fini(&((struct source *)state)->load);
 }
 
@@ -98,7 +97,6 @@ static int pass_compute(void *state, struct frag_tick *tick)
 	int64_t x;
 	int r = frag_tick_receive_i64(tick, 0, &x);
 
-	(void)state;
 	return r < 0 ? r : frag_tick_emit_i64(tick, 1, x);
 }
 

@@ -95,7 +95,6 @@ static int source_compute(void *state, struct frag_tick *tick)
 
 static void source_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	frag_tensor_unref(((struct gpu_source *)state)->tensor);
 }
 
@@ -265,7 +264,6 @@ static void sink_fini(void *state, struct frag_op *op)
 {
 	struct gpu_sink *s = state;
 
-	(void)op;
 	free(s->seen_ns);
 	free(s->done_ns);
 	free(s->at_ns);

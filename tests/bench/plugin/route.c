@@ -21,13 +21,11 @@ static int router_choose(void *state, struct frag_tick *tick, void *arg)
 {
 	const struct router *s = state;
 
-	(void)arg;
 	return frag_tick_add_dynamic_flow_info(tick, s->flows[s->next % s->flow_count]);
 }
 
 static int router_setup(void *state, struct frag_op *op)
 {
-	(void)state;
 	return frag_set_dynamic_flows(op, router_choose, NULL);
 }
 

@@ -76,7 +76,6 @@ static int kick_compute(void *state, struct frag_tick *tick)
 {
 	int r = frag_tick_emit_i64(tick, 0, 0);
 
-	(void)state;
 	return r < 0 ? r : FRAG_DONE;
 }
 
@@ -133,7 +132,6 @@ static void ping_fini(void *state, struct frag_op *op)
 {
 	struct ping *p = state;
 
-	(void)op;
 	bench_load_fini(&p->load);
 	free(p->trips.ns);
 }
@@ -176,7 +174,6 @@ static int pong_compute(void *state, struct frag_tick *tick)
 
 static void pong_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	bench_load_fini(&((struct pong *)state)->load);
 }
 
@@ -226,7 +223,6 @@ static int pacer_compute(void *state, struct frag_tick *tick)
 
 static void pacer_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	bench_load_fini(&((struct pacer *)state)->load);
 }
 
@@ -283,7 +279,6 @@ static int clock_stop(void *state, struct frag_op *op)
 
 static void clock_fini(void *state, struct frag_op *op)
 {
-	(void)op;
 	free(((struct clock *)state)->trips.ns);
 }
 
