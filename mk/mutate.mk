@@ -11,5 +11,6 @@ mutate:
 		$(if $(SEED),--seed $(SEED)) $(if $(ROOM),--room "$(ROOM)") \
 		$(if $(JOBS),--jobs $(JOBS)) $(if $(MUTANTS),--only $(MUTANTS)) \
 		$(if $(PATIENCE),--patience $(PATIENCE)) $(if $(KEEP_MAP),--keep-map) \
-		$(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(BUILDS),--builds "$(BUILDS)") \
+		$(if $(PROGRAMS),--programs '$(PROGRAMS)') \
 		$(if $(LIST),--list)

@@ -4,7 +4,8 @@
 notices. docs/TESTING.md, "Mutants", describes it.
 
 usage: tests/mutate/mutate.py [--count N] [--seed S] [--room "edge sched"] [--jobs N] [--only ID...]
-                              [--seconds N] [--patience N] [--keep-map] [--list]
+                              [--seconds N] [--patience N] [--builds "plain asan tsan"]
+                              [--programs REGEX] [--keep-map] [--list]
                               --plain MAKE --asan MAKE --tsan MAKE --coverage MAKE
 
 The four MAKE are the commands that build each kind of tree; mk/mutate.mk passes them. Everything
@@ -144,11 +145,16 @@ class Tree:
 
     def __init__(self, number, makes):
         self.path = os.path.join(OUT, "tree.%d" % number)
+        self.whole = self.path + ".whole"  # holds a key while the copy has no mistake in it
         jobs = "1" if number else str(os.cpu_count() or 1)
         self.makes = {kind: shlex.split(m.replace("$(nproc)", jobs)) for kind, m in makes.items()}
         self.env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
         if number:  # mutants stay out of ccache
             self.env["CCACHE_DISABLE"] = "1"
+
+    def is_whole(self, key):
+        with open(self.whole, "w") as f:
+            f.write(key)
 
     def refresh(self):
         """Makes the copy equal to the working tree; what did not change keeps its time."""
@@ -205,59 +211,73 @@ class Tree:
         return (failed[0] if failed else ""), time.monotonic() - started
 
 
-def programs_of(tree):
-    """Names of all test programs, of the integration tests, and of the simulator."""
-    names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)]
-    names = [n for n in names if n != "integration/test_headers"] + [SIM]
+def is_script(name):
+    return name.startswith(("integration/", "hostile/"))
+
+
+def programs_of(tree, wanted):
+    """Names of the test programs, integration tests and simulator that the expression wants; not of
+    those that look at pages, headers and packages."""
+    names = [name for _, name in run.programs(os.path.join(tree.path, "build"), 120)] + [SIM]
+    names = [n for n in dict.fromkeys(names) if not run.ONCE.search(n) and re.search(wanted, n)]
     # The long ones first, so that the two ends meet.
-    return sorted(names, key=lambda n: not n.startswith(("integration", "hostile")))
+    return sorted(names, key=lambda n: not is_script(n))
+
+
+def targets_of(build, names):
+    """What make builds to run them."""
+    programs = [os.path.join(build, n) for n in names if not is_script(n)]
+    return programs + ["all"] * any(map(is_script, names))
 
 
 def source_of(name):
-    return os.path.join(TOP, "tests", name + ".py") if name.startswith(("integration/", "hostile/")) else \
+    return os.path.join(TOP, "tests", name + ".py") if is_script(name) else \
         os.path.join(TOP, name + ".c" if name != SIM else "tests/sim/main.c")
 
 
 class Map:
-    """Which program reaches which line, measured with gcov."""
+    """Which program reaches which line, measured with gcov, and how long each takes."""
 
     FILE = os.path.join(OUT, "map.json")
 
     def __init__(self, data):
         self.data = data
-        self.times = {}
+        self.times = data["seconds"]
         self.changed = {n for n in data["programs"] if not os.path.exists(source_of(n)) or
                         digest(source_of(n)) != data["programs"][n]}
         self.moved = {p for p in data["reach"] if not os.path.exists(os.path.join(TOP, p)) or
                       digest(os.path.join(TOP, p)) != data["files"].get(p)}
 
     @staticmethod
-    def get(tree, jobs, keep):
+    def get(tree, jobs, keep, wanted):
         if os.path.exists(Map.FILE):
             data = json.loads(read(Map.FILE))
-            if keep or data["tree"] == tree_digest():
+            if keep or (data["tree"] == tree_digest() and data["wanted"] == wanted):
                 return Map(data)
         print("mutate: measuring which test reaches which line", flush=True)
+        names = programs_of(tree, wanted)
         output = []
-        if not tree.make("coverage", "tests", output=output):
+        if not tree.make("coverage", *targets_of("build-cov", names), output=output):
             raise SystemExit(output[0])
         counters = os.path.join(OUT, "counters")
         shutil.rmtree(counters, ignore_errors=True)
         obj = os.path.join(tree.path, "build-cov", "obj")
         strip = str(len(obj.strip("/").split("/")))
-        data = {"tree": tree_digest(), "programs": {}, "reach": {}, "files": {}}
+        data = {"tree": tree_digest(), "wanted": wanted, "programs": {}, "seconds": {}, "reach": {},
+                "files": {}}
 
         def measure(name):
             folder = os.path.join(counters, name.replace("/", "."))
             os.makedirs(folder)
-            tree.run("coverage", name, 600, {"GCOV_PREFIX": folder, "GCOV_PREFIX_STRIP": strip})
+            _, data["seconds"][name] = tree.run("coverage", name, 600,
+                                                {"GCOV_PREFIX": folder, "GCOV_PREFIX_STRIP": strip})
             data["programs"][name] = digest(source_of(name))
             for path, line in Map.taken(folder, obj):
                 data["reach"].setdefault(path, {}).setdefault(str(line), []).append(name)
             shutil.rmtree(folder)
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(measure, programs_of(tree)))
+            list(pool.map(measure, names))
         data["files"] = {p: digest(os.path.join(TOP, p)) for p in data["reach"] if os.path.exists(os.path.join(TOP, p))}
         with open(Map.FILE, "w") as f:
             json.dump(data, f)
@@ -283,20 +303,6 @@ class Map:
                         lines.update((f["file"], l["line_number"]) for l in f["lines"] if l["count"])
         return lines
 
-    def time_programs(self, tree, jobs):
-        """How long each program takes without a mutant. One that fails is left out."""
-        def measure(name):
-            why, seconds = tree.run("plain", name, 600)
-            if why:
-                why, seconds = tree.run("plain", name, 600)
-            if why:
-                print("mutate: left out, because it fails without a mutant: %s: %s" % (name, why), flush=True)
-            else:
-                self.times[name] = seconds
-
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(measure, programs_of(tree)))
-
     def near(self, mutant):
         """The programs that reach the mutant's line, the nearest first; where none does, or the
         file has changed since, those that reach the file."""
@@ -312,7 +318,7 @@ class Map:
             known = name in self.data["programs"]
             fresh = not known or name in self.changed
             like = words & set(re.split(r"\W|_", os.path.basename(name)))
-            return (not fresh, name.startswith(("integration/", "hostile/")), self.times[name] - 2 * len(like))
+            return (not fresh, is_script(name), self.times[name] - 2 * len(like))
 
         programs = set(self.times)
         fresh = {n for n in programs if n not in self.data["programs"] or n in self.changed}
@@ -329,8 +335,9 @@ class Worker:
 
     fails_anyway = {}  # (kind, name): what a program without a mutant reports
 
-    def __init__(self, tree, pristine, coverage_map, patience, deadline):
+    def __init__(self, tree, pristine, coverage_map, key, builds, patience, deadline):
         self.tree, self.pristine, self.map = tree, pristine, coverage_map
+        self.key, self.builds = key, builds
         self.patience, self.deadline = patience, deadline
 
     def objects(self, kind, path, product_only):
@@ -365,6 +372,8 @@ class Worker:
 
     def attempt(self, mutant):
         """(status, what noticed it)."""
+        if os.path.exists(self.tree.whole):
+            os.unlink(self.tree.whole)
         place = os.path.join(self.tree.path, mutant.path)
         state = os.stat(place)
         kinds = ["plain"]
@@ -382,14 +391,15 @@ class Worker:
             if by:
                 return "caught", by
             inner = [n for n in near if re.match(r"tests/(unit|shared|conformance|operators)/", n)]
-            kinds.append("asan")
-            by = self.noticed("asan", inner, 4)
-            if not by and "atomic_" in source:
-                kinds.append("tsan")
-                by = self.noticed("tsan", inner, 10)
+            for kind, slower in (("asan", 4), ("tsan", 10)):
+                if by or kind not in self.builds or (kind == "tsan" and "atomic_" not in source):
+                    continue
+                kinds.append(kind)
+                by = self.noticed(kind, inner, slower)
             return ("caught", by) if by else ("survived", "%d programs reach it" % len(near))
         finally:
             self.restore(mutant, kinds, (state.st_atime_ns, state.st_mtime_ns))
+            self.tree.is_whole(self.key)
 
     def noticed(self, kind, names, slower=1):
         """The name of the first program that fails; empty when none does."""
@@ -398,24 +408,23 @@ class Worker:
             batch = [names[at]] if at == 0 else names[at:at + (4 if at < 5 else 12)]
             at += len(batch)
             build = self.tree.build(kind)
-            targets = [os.path.join(build, n) for n in batch if n.startswith("tests/")]
-            if len(targets) < len(batch):
-                targets += ["all"]
             so = os.path.join(build, "lib", "libfrag.so.1")
             output = []
             # What only loads the library need not be linked again.
             if not (self.tree.make(kind, so, output=output) and
-                    self.tree.make(kind, "-o", so, *targets, output=output)):
+                    self.tree.make(kind, "-o", so, *targets_of(build, batch), output=output)):
                 return "the linker: " + output[-1][-200:]
             for name in batch:
                 if time.monotonic() > self.deadline:
                     raise Unfinished
+                if self.fails_anyway.get((kind, name)):
+                    continue
                 limit_s = (10 + 4 * self.map.times[name]) * slower
                 why, seconds = self.tree.run(kind, name, limit_s)
                 # A test with a clock may fail on a busy machine.
                 if why and seconds < limit_s and (self.map.times[name] > 1 or "unit" not in name):
                     why, seconds = self.tree.run(kind, name, limit_s)
-                if why and kind != "plain":
+                if why:
                     if (kind, name) not in self.fails_anyway:
                         self.fails_anyway[kind, name] = self.pristine.run(kind, name, limit_s)[0]
                     why = why if not self.fails_anyway[kind, name] else ""
@@ -461,6 +470,8 @@ def main():
     p.add_argument("--only", nargs="+", metavar="ID", help="only these mutants, whatever was stored")
     p.add_argument("--seconds", type=float, default=float("inf"), help="ends after that time")
     p.add_argument("--patience", type=float, default=60, help="seconds of tests for a mutant in each kind of build")
+    p.add_argument("--builds", default="plain asan tsan", help="the builds whose test programs run")
+    p.add_argument("--programs", default="", metavar="REGEX", help="runs only test programs whose names match")
     p.add_argument("--keep-map", action="store_true", help="measures nothing: changed tests are tried first, for every mutant")
     p.add_argument("--list", action="store_true", help="prints the mutants and tries none")
     for kind in ("plain", "asan", "tsan", "coverage"):
@@ -482,24 +493,29 @@ def main():
     stored = {} if args.only else load_results(tree)
     pristine = Tree(0, makes)
     pristine.refresh()
-    for kind in ("plain", "asan", "tsan"):
+    builds = args.builds.split()
+    for kind in builds:
         output = []
-        if not pristine.make(kind, "tests", output=output):
+        if not pristine.make(kind, "tests", os.path.join(pristine.build(kind), SIM), output=output):
             raise SystemExit("mutate: %s: %s" % (kind, output[0]))
-    coverage_map = Map.get(pristine, args.jobs, args.keep_map)
-    coverage_map.time_programs(pristine, args.jobs)
+    print("mutate: built in %d s" % (time.monotonic() - started), flush=True)
+    coverage_map = Map.get(pristine, args.jobs, args.keep_map, args.programs)
+    print("mutate: measured after %d s" % (time.monotonic() - started), flush=True)
     idle = queue.Queue()
 
     def prepare(n):
-        copy = Tree(n + 1, makes)
+        copy, key = Tree(n + 1, makes), tree + args.builds
+        idle.put(Worker(copy, pristine, coverage_map, key, builds, args.patience,
+                        started + args.seconds))
+        if os.path.exists(copy.whole) and read(copy.whole) == key:
+            return
         copy.refresh()
-        for kind in ("plain", "asan", "tsan"):
+        for kind in builds:
             build = copy.build(kind)
             shutil.rmtree(os.path.join(copy.path, build), ignore_errors=True)
             subprocess.run(["cp", "-a", os.path.join(pristine.path, build), copy.path], check=True)
         own = [f for f in os.listdir(pristine.path) if not f.startswith("build")]
         subprocess.run(["cp", "-a", *own, copy.path], cwd=pristine.path, check=True)
-        idle.put(Worker(copy, pristine, coverage_map, args.patience, started + args.seconds))
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(prepare, range(args.jobs)))
