@@ -130,6 +130,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .help = "fails with 4 when the application does not run by then; default: waits",
 		 .text = &words.start_timeout},
 		{.name = "output",
+		 .letter = 'o',
 		 .value = "table|json",
 		 .help = "the summary on stdout; default table",
 		 .text = &words.output},

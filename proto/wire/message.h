@@ -62,6 +62,7 @@
 #define FW_VARIABLES_KEY_BYTES 32
 #define FW_SECRET_BYTES 16          /* of a session */
 #define FW_LABELS_MAX 64            /* of a worker */
+#define FW_WORKER_HOSTS_MAX 256     /* that a worker runs at a time */
 #define FW_TRANSPORTS_MAX 4         /* of a host */
 #define FW_ADDRESS_MAX 4096         /* a host's data-plane address */
 #define FW_WAITS_FOR_MAX 512        /* bytes that are kept of why a worker waits */

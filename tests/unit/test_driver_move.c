@@ -371,6 +371,37 @@ WORLD_TEST(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs, NULL)
 	assert_has(w->log, "f2 stays on worker b, which is drained: no worker fits f2");
 }
 
+static const struct fw_failure *restart(struct world *w)
+{
+	struct fw_message message = {
+		.kind = FW_STOP_APP, .seq = 9, .stop_app = {.name = "app", .again = true}};
+	const struct fw_message *answer;
+
+	while (taken(w, CLIENT, FW_ANSWER) != NULL)
+		;
+	say(w, CLIENT, &message);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	return &answer->answer.failure;
+}
+
+WORLD_TEST(driver_move, no_restart_ends_what_could_not_start_while_its_worker_is_drained, NULL)
+{
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "top");
+	drain(w, "b");
+	cr_expect_eq(restart(w)->code, FRAGI_FAILURE_WORKER_BUSY);
+	cr_expect_str_eq(
+		restart(w)->sentence,
+		"app would end and wait for a worker: no worker fits f2; worker b is nearest: it is drained, and takes fragments again by `fragctl drain b --undo`; `fragctl stop app` ends it");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	cr_expect_eq(drv_core_load(w->core), 2 * FRAGI_AMOUNT_ONE, "its places are its own again");
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	hello(w, NEW, "d", NULL);
+	cr_expect_eq(restart(w)->code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_DRAINING);
+}
+
 /* The new process of f2 cannot reach f1, which has crashed: the report of that is on its way. */
 static void new_finds_its_neighbour_dead(struct world *w)
 {
@@ -425,38 +456,6 @@ WORLD_TEST(driver_move, a_neighbour_that_is_started_again_does_not_wait_for_the_
 	m = taken(w, NEW, FW_HOST_WIRE);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->wire.peers[0].epoch, speaking_epoch[1]);
-}
-
-/* The rows of a reply are bounded; that of the worker that is asked for is never left out. */
-WORLD_TEST(driver_move, the_row_of_a_worker_is_in_the_reply_about_it, NULL)
-{
-	static char text[1 << 19];
-	const struct fw_message *reply;
-	const uint32_t count = 3000;
-	size_t used;
-
-	used = (size_t)sprintf(text, "frag: 1\napplication: app\nfragments:\n");
-	for (uint32_t i = 0; i < count; i++)
-		used += (size_t)sprintf(text + used,
-					"  f%u: {host: h%u, operators: {tx: {type: t}}}\n", i, i);
-	world_init(w);
-	client_hello(w, CLIENT, "top");
-	hello(w, 1, "a", NULL);
-	app(w, text);
-	hello(w, 2, "b", NULL);
-	request_state(w, CLIENT, 2);
-	reply = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(reply);
-	cr_assert_eq(reply->reply.worker_count, 0, "there are more rows than a reply has");
-	say(w, CLIENT,
-	    &(struct fw_message){.kind = FW_REQUEST,
-				 .seq = 3,
-				 .request = {.what = FW_REQUEST_STATE, .worker = "a"}});
-	reply = taken(w, CLIENT, FW_REPLY);
-	cr_assert_not_null(reply);
-	cr_assert_eq(reply->reply.worker_count, 1);
-	cr_expect_str_eq(reply->reply.workers[0].name, "a");
-	cr_expect_eq(reply->reply.workers[0].fragments, count);
 }
 
 WORLD_TEST(driver_move, a_worker_that_is_lost_after_the_kill_of_what_does_not_end_is_the_cause,

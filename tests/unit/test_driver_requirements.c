@@ -197,7 +197,7 @@ Test(driver_requirements, apart_holds_for_both)
 Test(driver_requirements, a_drained_worker_is_given_nothing)
 {
 	static const char *const names[] = {"f1"};
-	const struct drv_place_worker workers[] = {
+	struct drv_place_worker workers[] = {
 		{.name = "a", .has = {9000}, .is_drained = true},
 		{.name = "b", .has = {1000}},
 		{.name = "c",
@@ -214,9 +214,19 @@ Test(driver_requirements, a_drained_worker_is_given_nothing)
 	cr_expect_str_eq(why_not(&f, 0, "c"), "it takes only the fragments that it names");
 	fini(&f);
 	place(&f, HEAD FRAGMENT("f1", ""), workers, 3);
-	cr_expect_eq(f.missing, 1, "it keeps what it names from others");
-	cr_expect_str_eq(f.places[0].reason,
-			 "no worker fits f1; worker c is nearest: it is drained");
+	cr_expect_eq(f.places[0].worker, 1, "what it names is for others, as if it were gone");
+	cr_expect_str_eq(why_not(&f, 0, "c"), "it is drained");
+	fini(&f);
+	workers[2].is_drained = false;
+	place(&f, HEAD FRAGMENT("f1", ""), workers, 3);
+	cr_expect_eq(f.places[0].worker, 2, "from then on it is its own again");
+	fini(&f);
+	workers[2].is_drained = workers[1].is_drained = true;
+	place(&f, HEAD FRAGMENT("f1", "") FRAGMENT("f2", ""), workers, 3);
+	cr_expect_eq(f.missing, 2);
+	cr_expect_str_eq(
+		f.places[0].reason,
+		"no worker fits f1; worker a is nearest: it is drained, and takes fragments again by `fragctl drain a --undo`");
 	fini(&f);
 }
 

@@ -535,3 +535,36 @@ Test(driver_start, nothing_is_made_without_randomness)
 	cr_expect_eq(drv_core_create(&(struct drv_config){0}, &core), -EINVAL);
 	cr_expect_null(core);
 }
+
+/* Fragments with hosts of their own. */
+static void app_of_hosts(struct world *w, const char *name, int hosts)
+{
+	char text[512];
+	int used = snprintf(text, sizeof(text), "frag: 1\napplication: %s\nfragments:\n", name);
+
+	for (int i = 0; i < hosts; i++)
+		used += snprintf(text + used, sizeof(text) - (size_t)used,
+				 "  f%d: {host: h%d, operators: {tx: {type: t}}}\n", i, i);
+	app(w, text);
+}
+
+WORLD_TEST(driver_start, what_a_worker_has_no_room_for_waits_until_others_end, world_init)
+{
+	w->many_end = true;
+	hello(w, 1, "a", NULL);
+	for (int i = 0; i < FW_WORKER_HOSTS_MAX - 2; i++)
+		app_of_hosts(w, "one", 1);
+	app_of_hosts(w, "three", 3);
+	app_of_hosts(w, "two", 2);
+	app_of_hosts(w, "last", 1);
+	cr_expect_eq(drv_core_named_state(w->core, "one"), DRV_APP_PREPARING);
+	cr_expect_eq(drv_core_named_state(w->core, "three"), DRV_APP_WAITING);
+	assert_has(w->log, "(1 worker here); worker a takes 256 hosts, and runs 254");
+	cr_expect_eq(drv_core_named_state(w->core, "two"), DRV_APP_PREPARING, "just as many");
+	cr_expect_eq(drv_core_named_state(w->core, "last"), DRV_APP_WAITING);
+	assert_has(w->log, "worker a is nearest: it runs as many hosts as it takes");
+	say_exit(w, 1, 1, 139, 11, "it crashed");
+	pass(w, 200 * MS);
+	cr_expect_eq(drv_core_named_state(w->core, "last"), DRV_APP_PREPARING);
+	cr_expect_eq(drv_core_named_state(w->core, "three"), DRV_APP_WAITING);
+}

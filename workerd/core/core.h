@@ -39,7 +39,7 @@ enum wrk_host_state {
 	WRK_HOST_STATES
 };
 
-#define WRK_HOSTS_MAX 256
+#define WRK_HOSTS_MAX FW_WORKER_HOSTS_MAX
 #define WRK_BACKOFF_MIN_NS 100000000ll
 #define WRK_BACKOFF_MAX_NS 5000000000ll
 #define WRK_BACKOFF_HOSTS_NS 1000000000ll    /* while hosts wait for their driver */

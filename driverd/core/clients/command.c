@@ -185,6 +185,11 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
 		return;
 	}
+	why = stop->again ? drv_start_no_place(app) : NULL;
+	if (why != NULL) {
+		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_WORKER_BUSY, why);
+		return;
+	}
 	drv_log(core, FRAGI_LOG_INFO, stop->name, "%s asks to %s it%s", client->who,
 		stop->again ? "restart" : "stop", stop->at_once ? " at once" : "");
 	drv_history_note(core, stop->again ? FW_EVENT_RESTART : FW_EVENT_STOP, app, client->who,

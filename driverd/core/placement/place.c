@@ -76,21 +76,24 @@ static const struct fragi_spec_label *label_lacking(const struct drv_place_worke
 	return NULL;
 }
 
-/* Whether a worker takes a fragment by its name; named: some live worker names it. */
+/* Whether a worker takes a fragment by its name; named: one that is not drained names it. */
 static bool takes(const struct placing *p, size_t w, size_t f, bool named,
 		  struct drv_place_other *verdict)
 {
 	verdict->why = named ? DRV_WHY_NAMED_ELSEWHERE : DRV_WHY_NAMES_OTHERS;
-	return named ? p->named_for[w] == f + 1 : p->takes_any[w];
+	return p->named_for[w] == f + 1 || (!named && p->takes_any[w]);
 }
 
 static bool note_names(struct placing *p, size_t f, const char *name)
 {
 	const struct naming *list = fragi_strmap_get(&p->named, name);
+	bool is_bound = false;
 
-	for (const struct naming *one = list; one != NULL; one = one->next)
+	for (const struct naming *one = list; one != NULL; one = one->next) {
 		p->named_for[one->worker] = f + 1;
-	return list != NULL;
+		is_bound = is_bound || !p->workers[one->worker].is_drained;
+	}
+	return is_bound;
 }
 
 /* A fragment's own demands on workers that its group is not kept from yet. */
@@ -132,8 +135,8 @@ static void judge_fragment(struct placing *p, size_t f)
 			continue;
 		}
 		verdict->label = label_lacking(worker, &fragment->requirements);
-		if (verdict->label != NULL)
-			verdict->why = DRV_WHY_LABEL;
+		if (verdict->label != NULL || worker->is_full)
+			verdict->why = verdict->label != NULL ? DRV_WHY_LABEL : DRV_WHY_FULL;
 	}
 	for (const struct apart *other = p->apart[f]; other != NULL; other = other->next) {
 		int w = p->places[other->fragment].worker;

@@ -8,10 +8,11 @@
 /*
  * Which worker runs which fragment; a pure function. A fragment that a live worker names
  * (--fragments) goes to such a worker only, any other to a worker that takes whatever fits. A
- * worker without a network, or one that is drained, is given nothing, and keeps what it names from
- * others. Of those, the ones are left that have the labels and have free what the fragment
- * requires. Among these: the one that holds most neighbours, then the one with most free cores,
- * then by name. Fragments that are to be near one another are placed as one.
+ * worker without a network is given nothing, and keeps what it names from others; one that is
+ * drained is given nothing either, and what it names is for others, as if it were gone. Of those,
+ * the ones are left that have the labels and have free what the fragment requires. Among these: the
+ * one that holds most neighbours, then the one with most free cores, then by name. Fragments that
+ * are to be near one another are placed as one.
  *
  * Fragments are placed in the order of the graph, and if one finds no place so, those that require
  * most are placed first. It is no search: a graph that only fits in some other order finds no
@@ -28,6 +29,7 @@ struct drv_place_worker {
 	bool is_drained;      /* it is given nothing more */
 	bool is_all;          /* everything runs in it: requirements are not looked at */
 	bool has_leases;      /* it ends hosts with their leases */
+	bool is_full;         /* it runs as many hosts as it takes */
 	bool is_left;         /* what is to be placed has just failed there */
 	bool is_out_of_reach; /* for what runs, and what is to be placed exchanges messages with */
 	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS];
@@ -44,8 +46,9 @@ enum drv_why {
 	DRV_WHY_NO_LEASES, /* it is of an older frag */
 	DRV_WHY_LEFT,
 	DRV_WHY_OUT_OF_REACH,
-	DRV_WHY_LABEL,  /* label: which one it lacks */
-	DRV_WHY_APART,  /* fragment: that runs there */
+	DRV_WHY_LABEL, /* label: which one it lacks */
+	DRV_WHY_APART, /* fragment: that runs there */
+	DRV_WHY_FULL,
 	DRV_WHY_AMOUNT, /* amount, wanted, free, has */
 	/* it could run it, but the one that was chosen is better */
 	DRV_WHY_NEIGHBOURS,

@@ -37,6 +37,8 @@ const char *drv_place_why(struct fragi_arena *arena, const struct drv_place_othe
 	case DRV_WHY_APART:
 		return fragi_arena_printf(arena, "%s is there, from which it is to be apart",
 					  other->fragment);
+	case DRV_WHY_FULL:
+		return "it runs as many hosts as it takes";
 	case DRV_WHY_AMOUNT:
 		return amount_text(arena, other);
 	case DRV_WHY_NEIGHBOURS:
@@ -63,6 +65,11 @@ const char *drv_place_missing(struct fragi_arena *arena, const char *fragments,
 			fragments, fragi_amount_text(nearest->amount, nearest->wanted, wanted),
 			fragi_amount_name(nearest->amount), nearest->worker,
 			fragi_amount_text(nearest->amount, nearest->has, has));
+	if (nearest->why == DRV_WHY_DRAINED)
+		return fragi_arena_printf(
+			arena,
+			"no worker fits %s; worker %s is nearest: it is drained, and takes fragments again by `fragctl drain %s --undo`",
+			fragments, nearest->worker, nearest->worker);
 	why = drv_place_why(arena, nearest);
 	return why != NULL
 		       ? fragi_arena_printf(arena, "no worker fits %s; worker %s is nearest: %s",

@@ -19,6 +19,11 @@ struct drv_session;
  */
 int drv_start_place(struct drv_app *app);
 void drv_start_log_missing(struct drv_app *app);
+/*
+ * Why the next run of an application would find no place when this one has ended, because a worker
+ * of its hosts is drained; NULL: nothing is known against it. In the arena of the step.
+ */
+const char *drv_start_no_place(struct drv_app *app);
 /* Gives the workers back what the fragments of the application require, and detaches its hosts. */
 void drv_start_release(struct drv_app *app);
 /* The present phase, or the whole start, took too long: that is the cause. */

@@ -108,6 +108,7 @@ void drv_start_reserve_host(const struct drv_host *host, struct drv_session *ses
 {
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		drv_start_reserve(host->app, host->fragments[i], session, sign);
+	session->more_hosts = (uint32_t)((int64_t)session->more_hosts + sign);
 }
 
 void drv_start_release(struct drv_app *app)
@@ -161,15 +162,63 @@ static void note_local(struct drv_app *app)
 	}
 }
 
-static int make_hosts(struct drv_app *app, const struct drv_place *places)
+static void forget_hosts(struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		fragi_free(app->hosts[i].texts);
+	app->host_count = app->hosts_in[DRV_HOST_PLACED] = 0;
+	for (size_t f = 0; f < app->spec->fragment_count; f++)
+		app->fragments[f].host = NULL;
+}
+
+/*
+ * Whether the workers have room for the hosts that were chosen. Fragments whose worker has none get
+ * none (places).
+ */
+static bool have_room(struct drv_app *app, struct drv_place *places)
+{
+	struct drv_session *full = NULL;
+
+	for (uint32_t i = 0; i < app->host_count; i++)
+		app->hosts[i].now.session->more_hosts++;
+	for (uint32_t i = 0; full == NULL && i < app->host_count; i++) {
+		const struct drv_session *one = app->hosts[i].now.session;
+
+		if (one->hosts + one->more_hosts > FW_WORKER_HOSTS_MAX)
+			full = app->hosts[i].now.session;
+	}
+	for (uint32_t i = 0; i < app->host_count; i++)
+		app->hosts[i].now.session->more_hosts--;
+	if (full == NULL)
+		return true;
+	app->placing.nearest =
+		fragi_arena_printf(&app->placing.arena, "worker %s takes %d hosts, and runs %u",
+				   full->name, FW_WORKER_HOSTS_MAX, full->hosts);
+	for (size_t f = 0; f < app->spec->fragment_count; f++) {
+		if (app->fragments[f].host->now.session != full)
+			continue;
+		places[f].worker = -1;
+		app->fragments[f].place =
+			(struct drv_place){.worker = -1, .reason = app->placing.nearest};
+	}
+	return false;
+}
+
+/* Returns 0, -ENOMEM, or positive: fragments have no place after all. */
+static int make_hosts(struct drv_app *app, struct drv_place *places)
 {
 	size_t count = app->spec->fragment_count;
 	size_t *name_bytes =
 		fragi_arena_alloc(&app->core->actions->arena, count * sizeof(*name_bytes));
 
-	app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
+	if (app->hosts == NULL) /* else it has waited for room */
+		app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
 	if (app->hosts == NULL || name_bytes == NULL || choose_hosts(app, places, name_bytes) < 0)
 		return -ENOMEM;
+	if (!have_room(app, places)) {
+		forget_hosts(app);
+		return 1;
+	}
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		struct drv_host *host = &app->hosts[i];
 
@@ -194,15 +243,6 @@ static int make_hosts(struct drv_app *app, const struct drv_place *places)
 			"%s runs on worker %s: %s", name, host->worker, places[f].reason);
 	}
 	return 0;
-}
-
-static void forget_hosts(struct drv_app *app)
-{
-	for (uint32_t i = 0; i < app->host_count; i++)
-		fragi_free(app->hosts[i].texts);
-	app->host_count = app->hosts_in[DRV_HOST_PLACED] = 0;
-	for (size_t f = 0; f < app->spec->fragment_count; f++)
-		app->fragments[f].host = NULL;
 }
 
 /* "fragment1, fragment2" of those without a worker, about a line of them. */
@@ -260,6 +300,7 @@ int drv_start_workers(struct drv_core *core, size_t fragments,
 			.label_count = session->label_count,
 			.waits = session->waits_for[0] != '\0' || session->is_reporting,
 			.is_drained = session->is_drained,
+			.is_full = session->hosts + session->more_hosts >= FW_WORKER_HOSTS_MAX,
 			.is_all = core->config.is_local,
 			.has_leases = session->minor >= DRV_LEASES_MINOR,
 			.load = session->load,
@@ -303,10 +344,10 @@ int drv_start_place(struct drv_app *app)
 						     app->spec->fragment_count * sizeof(*places));
 	int r = place_all(app, places);
 
-	if (r > 0)
-		name_missing(app, places);
 	if (r == 0)
 		r = make_hosts(app, places);
+	if (r > 0)
+		name_missing(app, places);
 	if (r == 0) {
 		note_local(app);
 		note_limits(app);
@@ -315,6 +356,50 @@ int drv_start_place(struct drv_app *app)
 	if (r < 0) /* nobody was asked to start them */
 		forget_hosts(app);
 	return r == 0 ? drv_transports_choose(app) : r;
+}
+
+/* Gives the workers back what the hosts take, or takes it again. */
+static void lend_shares(const struct drv_app *app, int64_t sign)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].now.session != NULL)
+			drv_start_reserve_host(&app->hosts[i], app->hosts[i].now.session, sign);
+}
+
+static bool is_on_drained(const struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].now.session != NULL && app->hosts[i].now.session->is_drained)
+			return true;
+	return false;
+}
+
+const char *drv_start_no_place(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	struct fragi_arena *arena = &core->actions->arena;
+	const size_t fragments = app->spec->fragment_count;
+	struct drv_place *places = NULL;
+	struct drv_place_worker *workers;
+	int *session_of, r;
+	size_t count;
+
+	if (is_on_drained(app))
+		places = fragi_arena_alloc(arena, fragments * sizeof(*places));
+	if (places == NULL)
+		return NULL;
+	lend_shares(app, -1);
+	r = drv_start_workers(core, fragments, &workers, &session_of, &count);
+	if (r == 0)
+		r = drv_place(app->spec, workers, count, arena, places);
+	lend_shares(app, 1);
+	for (size_t f = 0; r > 0 && f < fragments; f++)
+		if (places[f].worker < 0)
+			return drv_text(
+				core,
+				"%s would end and wait for a worker: %s; `fragctl stop %s` ends it",
+				drv_app_name(app), places[f].reason, drv_app_name(app));
+	return NULL;
 }
 
 /* The first host that has not reached its goal; NULL: all have. */

@@ -62,6 +62,7 @@ struct drv_session {
 	int64_t placed;               /* fragments of all applications */
 	/* that name this session, and the list of them in the order in which they came to it */
 	uint32_t hosts;
+	uint32_t more_hosts; /* next processes of hosts, or those that are being chosen */
 	struct drv_host *first_host, **last_host;
 	/* lease.c: the time in its last BEAT, and when that came */
 	int64_t lease_sent_ns, lease_heard_ns;
