@@ -26,15 +26,24 @@ static int read_workers(const char *text, uint32_t *out_workers)
 	return CTL_OK;
 }
 
-/* --track FILE reaches the host as `--set tracking=FILE`. */
+/*
+ * --track FILE reaches the host as `--set tracking=FILE`, which starts in the graph's folder; what
+ * is typed here starts in the current one.
+ */
 static int add_track(struct ctl_run_options *options, char **out_set)
 {
-	if (options->track == NULL)
-		return CTL_OK;
-	if (asprintf(out_set, "tracking=%s", options->track) < 0 ||
-	    fragi_texts_add(&options->graph.sets, *out_set) < 0)
-		return ctl_fail(CTL_FAILED, "out of memory");
-	return CTL_OK;
+	const char *track = options->track;
+	bool is_relative = track != NULL && track[0] != '/' && track[0] != '\0';
+	char *cwd = is_relative ? get_current_dir_name() : NULL;
+	int r = 0;
+
+	if (track != NULL && ((is_relative && cwd == NULL) ||
+			      asprintf(out_set, "tracking=%s%s%s", cwd != NULL ? cwd : "",
+				       cwd != NULL ? "/" : "", track) < 0 ||
+			      fragi_texts_add(&options->graph.sets, *out_set) < 0))
+		r = ctl_fail(CTL_FAILED, "out of memory");
+	free(cwd);
+	return r;
 }
 
 static int print_yaml(const struct ctl_graph *graph)

@@ -27,8 +27,8 @@ class Track(cluster.ClusterTest):
         super().setUp()
         self.app = self.write("app.yaml", APP)
 
-    def run_app(self, *args):
-        run = self.start("fragctl", "run", self.app, "--output", "json", *args)
+    def run_app(self, *args, cwd=None):
+        run = self.start("fragctl", "run", self.app, "--output", "json", *args, cwd=cwd)
         return run.wait(), run
 
     def entries(self, path):
@@ -66,6 +66,26 @@ class Track(cluster.ClusterTest):
             entries = self.entries(self.path("b.log." + fragment))
             self.assertGreaterEqual(len(entries), 30)
             self.assertEqual({e[0] for entry in entries for e in entry}, {name})
+
+    def test_relative_logs_start_in_the_graphs_folder_and_typed_ones_in_the_current_one(self):
+        elsewhere = self.path("elsewhere")
+        os.mkdir(elsewhere)
+        self.app = self.write("app.yaml", APP + "tracking: {log: graph.log}\n")
+        for args, log in (
+            ((), "graph.log"),
+            (("--set", "tracking=set.log"), "set.log"),
+            (("--track", "typed.log"), "elsewhere/typed.log"),
+        ):
+            code, run = self.run_app(*args, cwd=elsewhere)
+            self.assertEqual(code, 0, run.stderr)
+            self.assertEqual(len(self.entries(self.path(log))), 30)
+            os.unlink(self.path(log))
+            code, run = self.run_app(*args, "--workers", "2", cwd=elsewhere)
+            self.assertEqual(code, 0, run.stderr)
+            for fragment in ("fragment1", "fragment2"):
+                self.assertGreaterEqual(len(self.entries(self.path(log + "." + fragment))), 30)
+                os.unlink(self.path(log + "." + fragment))
+            self.assertEqual(os.listdir(elsewhere), [])
 
     def test_a_log_that_cannot_be_is_refused(self):
         # a link that somebody planted is replaced

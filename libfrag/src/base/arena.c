@@ -127,6 +127,13 @@ char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)
 	return text;
 }
 
+char *fragi_arena_path(struct fragi_arena *arena, const char *folder, const char *path)
+{
+	if (path == NULL || path[0] == '/' || path[0] == '\0' || folder == NULL)
+		return fragi_arena_strdup(arena, path);
+	return fragi_arena_printf(arena, "%s/%s", folder, path);
+}
+
 void fragi_arena_wipe(struct fragi_arena *arena)
 {
 	for (struct fragi_arena_block *block = arena->blocks; block != NULL; block = block->next) {

@@ -23,6 +23,8 @@ FRAGI_API char *fragi_arena_strdup(struct fragi_arena *arena, const char *text);
 FRAGI_API char *fragi_arena_strndup(struct fragi_arena *arena, const char *text, size_t length);
 FRAGI_API char *fragi_arena_printf(struct fragi_arena *arena, const char *format, ...)
 	FRAG_PRINTF(2, 3);
+/* A copy of a path; a relative one, unless it is "", starts in the folder. NULL: it stays relative. */
+FRAGI_API char *fragi_arena_path(struct fragi_arena *arena, const char *folder, const char *path);
 FRAGI_API void fragi_arena_fini(struct fragi_arena *arena);
 /* The same for an arena that has held secrets: what was in it is overwritten first. */
 FRAGI_API void fragi_arena_wipe(struct fragi_arena *arena);

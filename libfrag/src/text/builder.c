@@ -60,6 +60,15 @@ char *fragi_builder_strdup(struct fragi_builder *builder, const char *text)
 	return copy;
 }
 
+char *fragi_builder_path(struct fragi_builder *builder, const char *path)
+{
+	char *whole = fragi_arena_path(&builder->spec->arena, builder->spec->app_folder, path);
+
+	if (whole == NULL && path != NULL)
+		builder->no_memory = true;
+	return whole;
+}
+
 char *fragi_builder_join(struct fragi_builder *builder, const char *fragment, const char *op)
 {
 	char *path = fragi_arena_printf(&builder->spec->arena, "%s.%s", fragment, op);

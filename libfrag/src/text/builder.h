@@ -77,6 +77,8 @@ bool fragi_builder_failed(const struct fragi_builder *builder);
 /* Returns zeroed memory from the spec's arena. NULL: out of memory (recorded). */
 void *fragi_builder_alloc(struct fragi_builder *builder, size_t count, size_t size);
 char *fragi_builder_strdup(struct fragi_builder *builder, const char *text);
+/* The path of a file that the graph names: a relative one starts in the graph's folder. */
+char *fragi_builder_path(struct fragi_builder *builder, const char *path);
 /* "f.o" */
 char *fragi_builder_join(struct fragi_builder *builder, const char *fragment, const char *op);
 /* Adds a key unless the map has it. A failed allocation is recorded. */

@@ -42,6 +42,7 @@ void fragi_spec_read_tracking(struct fragi_builder *builder, struct fragi_node *
 	if (tracking.log != NULL && tracking.log[0] == '\0')
 		fragi_builder_error(builder, fragi_node_get(node, "log"), subject,
 				    "log is empty; write the name of a file");
+	tracking.log = fragi_builder_path(builder, tracking.log);
 	*out_tracking = tracking;
 }
 
@@ -54,7 +55,7 @@ bool fragi_spec_set_tracking(struct fragi_builder *builder, const char *set)
 	if (strncmp(set, name, sizeof(name) - 1) != 0)
 		return false;
 	*tracking = (struct fragi_spec_tracking){
-		.is_on = true, .log = fragi_builder_strdup(builder, set + sizeof(name) - 1)};
+		.is_on = true, .log = fragi_builder_path(builder, set + sizeof(name) - 1)};
 	fragi_keys_default(FRAGI_KEYS(keys), tracking);
 	return true;
 }

@@ -101,27 +101,15 @@ static void read_shape(struct reading *reading, struct fragi_node *node)
 		check_bytes(reading, node);
 }
 
-static char *joined(struct fragi_builder *builder, const char *folder, const char *path)
-{
-	char *text = fragi_arena_printf(&builder->spec->arena, "%s/%s", folder, path);
-
-	if (text == NULL)
-		builder->no_memory = true;
-	return text;
-}
-
 static void read_path(struct reading *reading, const struct fragi_node *node)
 {
-	const char *folder = reading->builder->spec->app_folder;
 	const char *text = fragi_read_text(reading->builder, node, reading->subject, "path");
 
 	if (text == NULL || text[0] == '\0')
 		refuse(reading, node != NULL ? node : reading->map,
 		       "a variable of type path without a path; add `path: FOLDER`");
-	else if (text[0] == '/' || folder == NULL)
-		reading->variable->path = fragi_builder_strdup(reading->builder, text);
 	else
-		reading->variable->path = joined(reading->builder, folder, text);
+		reading->variable->path = fragi_builder_path(reading->builder, text);
 }
 
 /* Its type, and the keys that go with it. */

@@ -215,13 +215,9 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 
 static void fill_path(struct filling *filling, const char *text, const char **field)
 {
-	const char *folder = filling->context->app_folder;
+	const struct fragi_param_context *context = filling->context;
 
-	if (text[0] == '/' || text[0] == '\0' || folder == NULL)
-		*field = kept(filling, fragi_arena_strdup(filling->context->arena, text));
-	else
-		*field = kept(filling,
-			      fragi_arena_printf(filling->context->arena, "%s/%s", folder, text));
+	*field = kept(filling, fragi_arena_path(context->arena, context->app_folder, text));
 }
 
 static void fill_reference(struct filling *filling, const struct frag_param *param,
