@@ -50,6 +50,30 @@ f.head.__output_exec__      -> g.body.__input_exec__  execution         4  block
 f.head.__output_exec__      -> g.last.__input_exec__  execution         4  block   0 B       auto+
 g.body.__output_exec__      -> f.head.__input_exec__  execution         4  block   0 B       auto
 """.replace("auto+", "auto, dynamic")
+# subgraphs with execution ports, in one fragment and in two
+STEPS = """
+frag: 1
+application: s
+extensions: [libflow_control.so]
+subgraphs:
+  steps:
+    operators: {a: {type: node}, b: {type: node}}
+    flows: [a -> b]
+    ports: {go: a.__input_exec__, gone: b.__output_exec__}
+  more:
+    operators: {s: {subgraph: steps}}
+    ports: {go: s.go, gone: s.gone}
+fragments:
+  f:
+    scheduler: {type: SCHEDULER}
+    operators: {x: {subgraph: steps}, m: {subgraph: more}}
+    flows: [<|start|> -> x, x -> m]
+  g:
+    scheduler: {type: SCHEDULER}
+    operators: {y: {subgraph: more}, last: {type: node}}
+    flows: [y -> last]
+flows: [f.m -> g.y]
+"""
 DRAWN = """\
     f0o1 -.->|"execution"| f0o0
     f0o0 -.->|"execution, dynamic"| f1o0
@@ -81,6 +105,25 @@ class Edges(cluster.ClusterTest):
             for w in workers:
                 self.assertEqual(w.wait(), 0, w.stderr)
             self.assert_looped(self.summary(driver), edge)
+        self.assert_nothing_left()
+
+    def test_subgraphs_have_execution_ports(self):
+        names = ["f.x_a", "f.x_b", "f.m_s_a", "f.m_s_b", "g.y_s_a", "g.y_s_b", "g.last"]
+        for scheduler in ("greedy", "event_based"):
+            app = self.write("app.yaml", STEPS.replace("SCHEDULER", scheduler))
+            for args in ((), ("--workers", "2")):
+                p = self.start("fragctl", "run", "--output", "json", app, *args)
+                self.assertEqual(p.wait(60), 0, p.stderr)
+                summary = self.summary(p)
+                self.assert_balanced(summary)
+                self.assertEqual({(f["from"], f["to"], f["delivered"]) for f in summary["flows"]},
+                                 {(a + ".__output_exec__", b + ".__input_exec__", 1)
+                                  for a, b in zip(["f.<|start|>"] + names, names)})
+                order = [line.split(": I am here")[0].split("s/")[-1]
+                         for line in p.stderr.splitlines() if "I am here" in line]
+                if args:
+                    order = sorted(order)
+                self.assertEqual(order, sorted(names) if args else names)
         self.assert_nothing_left()
 
 

@@ -121,6 +121,48 @@ Test(subgraph, an_input_goes_to_all_that_it_stands_for)
 		"g.tx.out -> f.w_p_a.in, f.w_p_b.in, f.w_c, f.tx order 0 capacity 0 line 9\n");
 }
 
+#define STEPS                                                                                      \
+	"  steps:\n"                                                                               \
+	"    operators: {a: {type: t}, b: {type: t}}\n"                                            \
+	"    flows: [a -> b, a.__output_exec__ -> b.__input_exec__]\n"                             \
+	"    ports: {go: a.__input_exec__, gone: b.__output_exec__, data: {in: a.in}, out: {out: b.out}}\n"
+
+Test(subgraph, execution_ports_are_interface_ports)
+{
+	expect_flat(
+		HEAD "subgraphs:\n" STEPS "  nested:\n"
+		     "    operators: {s: {subgraph: steps}, c: {type: t}}\n"
+		     "    ports: {begin: [s.go, c.__input_exec__], end: s.gone}\n"
+		     "operators: {x: {subgraph: steps}, n: {subgraph: nested}, o: {type: t}}\n"
+		     "flows: [<|start|> -> n, n -> x.go, o -> x, x -> o, x.gone -> o]\n",
+		"app: x_a x_b n_s_a n_s_b n_c o\n"
+		"x_a -> x_b order 0 capacity 0 line 6\n"
+		"x_a.__output_exec__ -> x_b.__input_exec__ order 1 capacity 0 line 6\n"
+		"n_s_a -> n_s_b order 2 capacity 0 line 6\n"
+		"n_s_a.__output_exec__ -> n_s_b.__input_exec__ order 3 capacity 0 line 6\n"
+		"<|start|> -> n_s_a.__input_exec__, n_c.__input_exec__ order 4 capacity 0 line 12\n"
+		"n_s_b.__output_exec__ -> x_a.__input_exec__ order 6 capacity 0 line 12\n"
+		"o -> x_a.in order 7 capacity 0 line 12\n"
+		"x_b.out -> o order 8 capacity 0 line 12\n"
+		"x_b.__output_exec__ -> o order 9 capacity 0 line 12\n");
+	bad_text(
+		HEAD
+		"subgraphs:\n" STEPS
+		"  twice: {operators: {a: {type: t}}, ports: {go: a.__input_exec__, on: {in: a.__input_exec__}}}\n"
+		"  wrong:\n"
+		"    operators: {a: {type: t}}\n"
+		"    ports: {x: {out: a.__input_exec__}, y: a.__exec__, z: [a.__output_exec__, a.__output_exec__]}\n"
+		"operators: {x: {subgraph: steps}, t: {subgraph: twice}, w: {subgraph: wrong}, o: {type: t}}\n"
+		"flows: [o -> x.gone, x.go -> o, o -> t, w.x -> o, t -> o]\n",
+		"app.yaml:11:22: subgraphs.wrong: port \"x\": __input_exec__ is an input, and it is to be an output\n"
+		"app.yaml:11:44: subgraphs.wrong: port \"y\": \"a.__exec__\" is not valid; write OPERATOR.PORT or OPERATOR\n"
+		"app.yaml:11:59: subgraphs.wrong: port \"z\" is an output and stands for several ports; only an input may\n"
+		"app.yaml:13:9: flow end x.gone: port \"gone\" of subgraph \"steps\" is an output, and a flow ends at an input; its inputs: go, data\n"
+		"app.yaml:13:22: flow end x.go: port \"go\" of subgraph \"steps\" is an input, and a flow begins at an output; its outputs: gone, out\n"
+		"app.yaml:13:33: flow end t: several could be meant; name the port; its inputs: go, on\n"
+		"app.yaml:13:51: flow end t: subgraph \"twice\" has no outputs; declare `ports:` in it\n");
+}
+
 Test(subgraph, a_subgraph_may_have_a_file_of_its_own)
 {
 	expect_flat_of(

@@ -184,6 +184,61 @@ Test(subgraph_made, ports_are_exported_through_three_levels)
 	    "");
 }
 
+static const struct frag_op_type bare = {FRAG_OP_TYPE_INIT, .name = "bare", .compute = compute};
+
+/* Two operators without ports, one of which begins and one ends; `all` of plain is exported too. */
+static int compose_steps(struct frag_subgraph *steps, struct frag_fragment *fragment)
+{
+	struct frag_op *a = frag_make_operator_of(fragment, "a", &bare, NULL);
+	struct frag_op *b = frag_make_operator_of(fragment, "b", &bare, NULL);
+
+	cr_expect_eq(frag_add_flow(fragment, a, NULL, b, NULL), 0);
+	cr_expect_eq(frag_add_input_interface_port(steps, a, FRAG_INPUT_EXEC, "go"), 0);
+	cr_expect_eq(frag_add_output_interface_port(steps, b, FRAG_OUTPUT_EXEC, "gone"), 0);
+	return 0;
+}
+static const struct frag_subgraph_type steps_type = {"steps", NULL, compose_steps};
+
+static int compose_mixed(struct frag_subgraph *mixed, struct frag_fragment *fragment)
+{
+	struct frag_subgraph *s = frag_make_subgraph_of(fragment, "s", &steps_type, NULL);
+	struct frag_op *c = op(fragment, "c");
+
+	cr_expect_eq(frag_add_interface_port_of(mixed, s, "go", "begin"), 0);
+	cr_expect_eq(frag_add_interface_port(mixed, c, FRAG_INPUT_EXEC, "begin"), 0);
+	cr_expect_eq(frag_add_interface_port_of(mixed, s, "gone", NULL), 0);
+	return frag_add_interface_port(mixed, c, "out", NULL);
+}
+static const struct frag_subgraph_type mixed_type = {"mixed", NULL, compose_mixed};
+
+Test(subgraph_made, execution_ports_are_interface_ports)
+{
+	struct fragi_diag diag = {0};
+	struct frag_fragment *fragment = begin(&diag);
+
+	op(fragment, "rx");
+	frag_add_operator(fragment, frag_make_operator_of(fragment, "last", &bare, NULL));
+	frag_start_op(fragment);
+	for (uint32_t i = 0; i < 3; i++)
+		frag_make_subgraph_of(fragment, ((const char *const[]){"x", "m", "idle"})[i],
+				      i == 0 ? &steps_type : &mixed_type, NULL);
+	cr_expect_eq(frag_add_named_flow(fragment, "x", NULL, "m", NULL, 0, 0), 0);
+	cr_expect_eq(frag_add_named_flow(fragment, "m", NULL, "rx", "in", 0, 0), 0);
+	cr_expect_eq(frag_add_named_flow(fragment, "m", "gone", "last", NULL, 2, 0), 0);
+	cr_expect_eq(frag_add_named_flow(fragment, "last", NULL, "x", "go", 0, 0), 0);
+	end(fragment, &diag,
+	    "rx last <|start|> x_a x_b m_s_a m_s_b m_c idle_s_a idle_s_b idle_c\n"
+	    "app.x_a.__output_exec__ -> app.x_b.__input_exec__ capacity 1\n"
+	    "app.m_s_a.__output_exec__ -> app.m_s_b.__input_exec__ capacity 1\n"
+	    "app.idle_s_a.__output_exec__ -> app.idle_s_b.__input_exec__ capacity 1\n"
+	    "app.x_b.__output_exec__ -> app.m_s_a.__input_exec__ capacity 1\n"
+	    "app.x_b.__output_exec__ -> app.m_c.__input_exec__ capacity 1\n"
+	    "app.m_c.out -> app.rx.in capacity 1\n"
+	    "app.m_s_b.__output_exec__ -> app.last.__input_exec__ capacity 2\n"
+	    "app.last.__output_exec__ -> app.x_a.__input_exec__ capacity 1\n",
+	    "");
+}
+
 static int compose_wrong(struct frag_subgraph *wrong, struct frag_fragment *fragment)
 {
 	struct frag_op *a = op(fragment, "a"), *b = op(fragment, "b");

@@ -58,7 +58,8 @@ FRAG_API struct frag_subgraph *frag_make_subgraph_of(struct frag_fragment *fragm
  * messages go to all of them; a name stands for one output at most, and never for inputs and
  * outputs.
  * - op: an operator that the subgraph has made
- * - port: of op; NULL where op has exactly one port, or exactly one of the direction
+ * - port: of op; NULL where op has exactly one port, or exactly one of the direction;
+ *   FRAG_INPUT_EXEC or FRAG_OUTPUT_EXEC (frag/flow.h): for execution flows
  * - name: of the interface port; NULL: that of port
  * Returns 0; -EINVAL: subgraph or op is NULL or of another fragment; -EBUSY: not inside its
  * compose; -ENOMEM. The port is looked up when the fragment is complete.

@@ -62,6 +62,7 @@ struct fragi_making {
 	struct fragi_strmap subgraphs; /* qualified name: struct frag_subgraph */
 	struct fragi_made_interface *interfaces;
 	uint32_t interface_count, interface_capacity;
+	bool exports_execution; /* one of them is for execution */
 	/* those of C, and once they are resolved those of the graph too */
 	const struct fragi_spec_flow *flows;
 	uint32_t flow_count, flow_capacity;
@@ -141,6 +142,15 @@ int fragi_subgraph_qualify_args(struct frag_fragment *fragment, struct fragi_spe
 				size_t count);
 /* Fills fragment->info with the interface ports, once the operators are known. */
 int fragi_subgraphs_complete(struct frag_fragment *fragment);
+/*
+ * Of an interface port of a nested instance: the one of that instance; NULL: there is none, or it
+ * is one of an operator.
+ */
+const struct fragi_made_interface *fragi_made_inner(const struct fragi_making *making,
+						    const struct fragi_made_interface *made);
+/* Returns the execution port that an interface port stands for; NULL: it is for messages. */
+const char *fragi_made_execution(const struct fragi_making *making,
+				 const struct fragi_made_interface *made);
 
 /*
  * execution.c: the execution ports, in three steps: before the operators are completed, which flows

@@ -75,27 +75,21 @@ static bool names(const struct fragi_spec_end *end, const char *port)
 }
 
 /* What one flow may need. Between fragments only one end is here. */
-static void note_flow(struct frag_fragment *fragment, const struct fragi_spec_flow *flow)
+static void note_flow(struct frag_fragment *fragment, const struct fragi_spec_end *from,
+		      const struct fragi_spec_end *to)
 {
-	const bool from_named = names(&flow->from, FRAG_OUTPUT_EXEC);
-	struct frag_op *op = op_of(fragment, &flow->from);
+	const bool from_named = names(from, FRAG_OUTPUT_EXEC), between = from->fragment != NULL;
+	struct frag_op *op = op_of(fragment, from);
 
 	if (op != NULL)
-		op->made->needs_exec_out |= from_named;
-	for (size_t i = 0; i < flow->to_count; i++) {
-		const struct fragi_spec_end *to = &flow->to[i];
-		bool between = flow->from.fragment != NULL;
-
-		if (op != NULL && between && flow->from.port == NULL &&
-		    (to->port == NULL || names(to, FRAG_INPUT_EXEC)))
-			op->made->needs_exec_out = true;
-		if (op_of(fragment, to) == NULL)
-			continue;
-		op_of(fragment, to)->made->needs_exec_in |=
-			names(to, FRAG_INPUT_EXEC) || (from_named && to->port == NULL);
-		op_of(fragment, to)->made->may_exec_in |=
-			flow->from.port == NULL && to->port == NULL;
-	}
+		op->made->needs_exec_out |=
+			from_named || (between && from->port == NULL &&
+				       (to->port == NULL || names(to, FRAG_INPUT_EXEC)));
+	op = op_of(fragment, to);
+	if (op == NULL)
+		return;
+	op->made->needs_exec_in |= names(to, FRAG_INPUT_EXEC) || (from_named && to->port == NULL);
+	op->made->may_exec_in |= from->port == NULL && to->port == NULL;
 }
 
 static void check_dynamic(struct frag_fragment *fragment, const struct fragi_spec_flow *flow)
@@ -126,6 +120,79 @@ static void each_flow(struct frag_fragment *fragment,
 		call(fragment, &spec->flows[i]);
 }
 
+/* Whether a port that an instance of a composer exports may be one for messages. */
+static bool may_carry(const struct fragi_making *making, const struct fragi_made_interface *made,
+		      enum frag_dir dir)
+{
+	if (fragi_made_execution(making, made) != NULL)
+		return false;
+	if (made->is_directed || made->op == NULL)
+		return !made->is_directed || made->dir == dir;
+	for (uint32_t i = 0; i < made->op->port_count; i++)
+		if (made->port != NULL && strcmp(made->op->ports[i].name, made->port) == 0)
+			return made->op->ports[i].dir == dir;
+	return true; /* setup may add it */
+}
+
+/*
+ * The n-th operator and execution port that an end means by an interface port of an instance that a
+ * composer has made. Returns false when there are no more. An end without a port means one for
+ * messages first.
+ */
+static bool find_execution(struct frag_fragment *fragment, const struct fragi_spec_end *end,
+			   enum frag_dir dir, size_t n, struct fragi_spec_end *out)
+{
+	const struct fragi_making *making = fragment->making;
+	const struct frag_subgraph *instance =
+		making->exports_execution && is_here(fragment, end)
+			? fragi_strmap_get(&making->subgraphs, end->op)
+			: NULL;
+	const char *const wanted = dir == FRAG_IN ? FRAG_INPUT_EXEC : FRAG_OUTPUT_EXEC;
+	bool found = false;
+
+	for (uint32_t i = 0; instance != NULL && i < making->interface_count; i++) {
+		const struct fragi_made_interface *made = &making->interfaces[i];
+		const char *name = made->name != NULL ? made->name : made->port;
+		const char *port = fragi_made_execution(making, made);
+
+		if (made->subgraph != instance ||
+		    (end->port != NULL && (name == NULL || strcmp(name, end->port) != 0)))
+			continue;
+		if (end->port == NULL && may_carry(making, made, dir))
+			return false;
+		if (port == NULL || strcmp(port, wanted) != 0 || n-- > 0)
+			continue;
+		while (made->op == NULL)
+			made = fragi_made_inner(making, made);
+		*out = (struct fragi_spec_end){end->fragment, made->op->name, port, end->place};
+		found = true;
+	}
+	return found;
+}
+
+/* Calls `call` for the two ends of each flow, where operators stand for interface ports. */
+static void each_pair(struct frag_fragment *fragment, const struct fragi_spec_flow *flow,
+		      void (*call)(struct frag_fragment *fragment,
+				   const struct fragi_spec_end *from,
+				   const struct fragi_spec_end *to))
+{
+	struct fragi_spec_end from = flow->from, to;
+	size_t n;
+
+	(void)find_execution(fragment, &flow->from, FRAG_OUT, 0, &from);
+	for (size_t i = 0; i < flow->to_count; i++) {
+		for (n = 0; find_execution(fragment, &flow->to[i], FRAG_IN, n, &to); n++)
+			call(fragment, &from, &to);
+		if (n == 0)
+			call(fragment, &from, &flow->to[i]);
+	}
+}
+
+static void note_ports(struct frag_fragment *fragment, const struct fragi_spec_flow *flow)
+{
+	each_pair(fragment, flow, note_flow);
+}
+
 static void make_start(struct frag_fragment *fragment, const struct fragi_spec_flow *flow)
 {
 	if (is_here(fragment, &flow->from) && strcmp(flow->from.op, FRAGI_START_OP) == 0)
@@ -134,8 +201,13 @@ static void make_start(struct frag_fragment *fragment, const struct fragi_spec_f
 
 void fragi_execution_begin(struct frag_fragment *fragment)
 {
+	struct fragi_making *making = fragment->making;
+
+	for (uint32_t i = 0; i < making->interface_count; i++)
+		making->exports_execution |=
+			fragi_made_execution(making, &making->interfaces[i]) != NULL;
 	each_flow(fragment, make_start);
-	each_flow(fragment, note_flow);
+	each_flow(fragment, note_ports);
 }
 
 static bool has_data_input(const struct frag_op *op)
@@ -166,17 +238,19 @@ int fragi_execution_add_input(struct frag_op *op)
 }
 
 /* Of a flow inside the fragment that names no output. */
-static void note_output(struct frag_fragment *fragment, const struct fragi_spec_flow *flow)
+static void note_output(struct frag_fragment *fragment, const struct fragi_spec_end *from,
+			const struct fragi_spec_end *to)
 {
-	struct frag_op *from = op_of(fragment, &flow->from), *to;
+	struct frag_op *op = op_of(fragment, from), *next = op_of(fragment, to);
 
-	for (size_t i = 0; from != NULL && flow->from.port == NULL && i < flow->to_count; i++) {
-		to = op_of(fragment, &flow->to[i]);
-		if (to != NULL && has_exec_input(to) &&
-		    (flow->to[i].port == NULL ? !has_data_input(to)
-					      : names(&flow->to[i], FRAG_INPUT_EXEC)))
-			from->made->needs_exec_out = true;
-	}
+	if (op != NULL && next != NULL && from->port == NULL && has_exec_input(next) &&
+	    (to->port == NULL ? !has_data_input(next) : names(to, FRAG_INPUT_EXEC)))
+		op->made->needs_exec_out = true;
+}
+
+static void note_outputs(struct frag_fragment *fragment, const struct fragi_spec_flow *flow)
+{
+	each_pair(fragment, flow, note_output);
 }
 
 /*
@@ -198,7 +272,7 @@ static void add_output(struct frag_op *op)
 
 void fragi_execution_add_outputs(struct frag_fragment *fragment)
 {
-	each_flow(fragment, note_output);
+	each_flow(fragment, note_outputs);
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		add_output(fragment->ops[i]);
 		let_update(fragment->ops[i]);

@@ -89,9 +89,19 @@ static struct row *find(const struct applying *applying, const struct fragi_spec
 	return rows != NULL ? rows->first : NULL;
 }
 
+static const struct fragi_port_info *port_of(const struct row *row)
+{
+	return &row->fragment->ops[row->interface->op].ports[row->interface->op_port];
+}
+
 static enum frag_dir dir_of(const struct row *row)
 {
-	return row->fragment->ops[row->interface->op].ports[row->interface->op_port].dir;
+	return port_of(row)->dir;
+}
+
+static bool is_execution(const struct row *row)
+{
+	return fragi_port_is_execution(port_of(row)->name);
 }
 
 static const char *dir_text(enum frag_dir dir)
@@ -127,11 +137,15 @@ static const char *advise(const struct row *instance, const char *word, enum fra
 	return out;
 }
 
-/* Returns the first row of the port that an end of an instance names or can only mean. */
+/*
+ * Returns the first row of the port that an end of an instance names or can only mean: of those for
+ * messages, else of those for execution.
+ */
 static struct row *find_port(struct applying *applying, const struct fragi_spec_end *end,
 			     struct row *instance, enum frag_dir dir)
 {
 	struct row *only = NULL, *found;
+	bool execution = true;
 	char advice[512];
 
 	if (end->port != NULL) {
@@ -143,9 +157,11 @@ static struct row *find_port(struct applying *applying, const struct fragi_spec_
 				       advise(instance, end->port, dir, advice, sizeof(advice)));
 		return found;
 	}
+	for (struct row *row = instance; row != NULL; row = row->next_of_instance)
+		execution &= dir_of(row) != dir || is_execution(row);
 	for (struct row *row = instance; row != NULL; row = row->next_of_instance) {
 		applying->ends++;
-		if (dir_of(row) != dir)
+		if (dir_of(row) != dir || is_execution(row) != execution)
 			continue;
 		if (only != NULL && strcmp(only->interface->port, row->interface->port) != 0) {
 			applying_error(applying, end->place,

@@ -25,6 +25,31 @@ static enum frag_dir dir_of(const struct table *table, uint32_t op, uint32_t por
 	return table->fragment->ops[op]->ports[port].dir;
 }
 
+const struct fragi_made_interface *fragi_made_inner(const struct fragi_making *making,
+						    const struct fragi_made_interface *made)
+{
+	const char *name;
+
+	for (uint32_t i = 0; made->op == NULL && i < making->interface_count; i++) {
+		const struct fragi_made_interface *row = &making->interfaces[i];
+
+		name = row->name != NULL ? row->name : row->port;
+		if (row->subgraph == made->inner && name != NULL && strcmp(name, made->port) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+const char *fragi_made_execution(const struct fragi_making *making,
+				 const struct fragi_made_interface *made)
+{
+	while (made != NULL && made->op == NULL)
+		made = fragi_made_inner(making, made);
+	return made != NULL && made->port != NULL && fragi_port_is_execution(made->port)
+		       ? made->port
+		       : NULL;
+}
+
 #define refuse(table, made, ...)                                                                   \
 	do {                                                                                       \
 		(table)->fragment->info.has_gaps = true;                                           \
@@ -108,7 +133,8 @@ static void put_inner(struct table *table, const struct fragi_made_interface *ma
 		found = true;
 		put(table, made, made->name, row.op, row.op_port);
 	}
-	if (!found && !table->fragment->info.has_gaps)
+	if (!found && !table->fragment->info.has_gaps &&
+	    fragi_made_execution(table->fragment->making, made) == NULL)
 		refuse(table, made, "interface port \"%s\": instance \"%s\" has no port \"%s\"%s",
 		       made->name, made->inner->name, made->port,
 		       count > 0 ? fragi_advise(advice, sizeof(advice), made->port, "its ports",
@@ -136,6 +162,9 @@ static uint32_t find_port(struct table *table, const struct fragi_made_interface
 	}
 	if (matches == 1)
 		return found;
+	if (made->port != NULL &&
+	    (strcmp(made->port, FRAG_INPUT_EXEC) == 0 || strcmp(made->port, FRAG_OUTPUT_EXEC) == 0))
+		return UINT32_MAX; /* no flow uses it, so the operator does not have it */
 	if (count > 0)
 		fragi_advise(advice, sizeof(advice), made->port != NULL ? made->port : "",
 			     "its ports", names, count);

@@ -60,6 +60,13 @@ struct fragi_subgraph *fragi_subgraph_find(const struct fragi_builder *builder, 
 struct fragi_subgraph_port *fragi_subgraph_port(const struct fragi_builder *builder,
 						const struct fragi_subgraph *graph,
 						const char *name);
+/*
+ * Returns the execution port that it stands for, FRAG_INPUT_EXEC or FRAG_OUTPUT_EXEC; NULL when it
+ * is a port for messages.
+ */
+const char *fragi_subgraph_execution(const struct fragi_builder *builder,
+				     const struct fragi_subgraph *graph,
+				     const struct fragi_subgraph_port *port);
 
 /* subgraph.c: puts all instances into the tree. */
 void fragi_subgraphs_expand(struct fragi_builder *builder);

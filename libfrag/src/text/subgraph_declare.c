@@ -18,6 +18,12 @@ static const char *subject_of(const struct fragi_subgraph *graph, char *out, siz
 	return out;
 }
 
+static bool is_valid_port(const char *name)
+{
+	return fragi_name_is_valid(name) || strcmp(name, FRAG_INPUT_EXEC) == 0 ||
+	       strcmp(name, FRAG_OUTPUT_EXEC) == 0;
+}
+
 /* Checks the operator of an end "op.port" in the subgraph; its port is known later. */
 static bool check_inner(struct fragi_builder *builder, const struct fragi_subgraph *graph,
 			const struct fragi_node *place, const char *what, const char *text)
@@ -29,8 +35,7 @@ static bool check_inner(struct fragi_builder *builder, const struct fragi_subgra
 		 text);
 	subject_of(graph, subject, sizeof(subject));
 	snprintf(path, sizeof(path), "%s.%s", subject, op);
-	if (!fragi_name_is_valid(op) ||
-	    (text[length] == '.' && !fragi_name_is_valid(text + length + 1)))
+	if (!fragi_name_is_valid(op) || (text[length] == '.' && !is_valid_port(text + length + 1)))
 		fragi_builder_error(builder, place, subject,
 				    "%s: \"%.200s\" is not valid; write OPERATOR.PORT or OPERATOR",
 				    what, text);
@@ -90,6 +95,48 @@ struct fragi_subgraph_port *fragi_subgraph_port(const struct fragi_builder *buil
 	return fragi_strmap_get(&builder->subgraph_names, key);
 }
 
+const char *fragi_subgraph_execution(const struct fragi_builder *builder,
+				     const struct fragi_subgraph *graph,
+				     const struct fragi_subgraph_port *port)
+{
+	const struct fragi_subgraph_inner *inner = port->inner_count > 0 ? port->inner : NULL;
+	const struct fragi_node *name;
+	const struct fragi_subgraph *below;
+
+	if (inner == NULL || (inner->port != NULL && fragi_port_is_execution(inner->port)))
+		return inner != NULL ? inner->port : NULL;
+	name = fragi_node_get(fragi_node_get(graph->operators, inner->op), "subgraph");
+	below = name != NULL && name->kind == FRAGI_NODE_SCALAR
+			? fragi_subgraph_find(builder, name->text)
+			: NULL;
+	if (below == NULL || below->is_refused) /* it may contain itself */
+		return NULL;
+	if (inner->port != NULL)
+		port = fragi_subgraph_port(builder, below, inner->port);
+	else
+		port = below->first_port == below->last_port ? below->first_port : NULL;
+	return port != NULL ? fragi_subgraph_execution(builder, below, port) : NULL;
+}
+
+/* An execution port has a direction by its name. */
+static void take_direction(struct fragi_builder *builder, const struct fragi_subgraph *graph,
+			   const struct fragi_node *place, const char *inner,
+			   struct fragi_subgraph_port *port)
+{
+	const bool is_input = strcmp(inner, FRAG_INPUT_EXEC) == 0;
+	const enum fragi_subgraph_dir dir = is_input ? FRAGI_SUBGRAPH_IN : FRAGI_SUBGRAPH_OUT;
+	char subject[SUBJECT_SIZE];
+
+	if (port->dir != FRAGI_SUBGRAPH_ANY && port->dir != dir && !port->is_invalid) {
+		fragi_builder_error(builder, place, subject_of(graph, subject, sizeof(subject)),
+				    "port \"%s\": %s is an %s, and it is to be an %s", port->name,
+				    inner, is_input ? "input" : "output",
+				    is_input ? "output" : "input");
+		port->is_invalid = true;
+	}
+	port->dir = dir;
+}
+
 /* Reads "op.port", or a list of them, which the port stands for. */
 static void read_inner(struct fragi_builder *builder, const struct fragi_subgraph *graph,
 		       const struct fragi_node *node, struct fragi_subgraph_port *port)
@@ -120,6 +167,8 @@ static void read_inner(struct fragi_builder *builder, const struct fragi_subgrap
 		if (dot != NULL)
 			*dot++ = '\0';
 		port->inner[port->inner_count++] = (struct fragi_subgraph_inner){op, dot};
+		if (dot != NULL && fragi_port_is_execution(dot))
+			take_direction(builder, graph, child, dot, port);
 	}
 	if (port->inner_count > 1 && port->dir == FRAGI_SUBGRAPH_OUT) {
 		fragi_builder_error(

@@ -60,9 +60,16 @@ static const char *dir_text(enum fragi_subgraph_dir dir)
 	return dir == FRAGI_SUBGRAPH_IN ? "input" : "output";
 }
 
-static bool may_be(const struct fragi_subgraph_port *port, enum fragi_subgraph_dir dir)
+/* Whether the port may have the direction that the end needs. */
+static bool may_be(const struct ends *ends, const struct fragi_subgraph *graph,
+		   const struct fragi_subgraph_port *port)
 {
-	return port->dir == FRAGI_SUBGRAPH_ANY || port->dir == dir;
+	const char *execution = fragi_subgraph_execution(ends->builder, graph, port);
+
+	if (execution != NULL)
+		return ends->dir == (strcmp(execution, FRAG_INPUT_EXEC) == 0 ? FRAGI_SUBGRAPH_IN
+									     : FRAGI_SUBGRAPH_OUT);
+	return port->dir == FRAGI_SUBGRAPH_ANY || port->dir == ends->dir;
 }
 
 #define ends_error(ends, ...)                                                                      \
@@ -80,7 +87,7 @@ static const char *advise_ports(const struct ends *ends, char *out, size_t size,
 
 	for (const struct fragi_subgraph_port *port = graph->first_port;
 	     port != NULL && count < FRAG_COUNT_OF(names); port = port->next)
-		if (may_be(port, ends->dir))
+		if (may_be(ends, graph, port))
 			names[count++] = port->name;
 	snprintf(what, sizeof(what), "its %ss", dir_text(ends->dir));
 	if (count > 0)
@@ -89,7 +96,10 @@ static const char *advise_ports(const struct ends *ends, char *out, size_t size,
 	return out;
 }
 
-/* Returns the port that is named, or the only one. NULL after an error. */
+/*
+ * Returns the port that is named, or the only one: of those for messages, else of those for
+ * execution. NULL after an error.
+ */
 static const struct fragi_subgraph_port *
 find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *name)
 {
@@ -99,14 +109,15 @@ find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *nam
 
 	if (name != NULL) {
 		port = fragi_subgraph_port(ends->builder, graph, name);
-		if (port != NULL && (port->is_invalid || may_be(port, ends->dir)))
+		if (port != NULL && (port->is_invalid || may_be(ends, graph, port)))
 			return port;
 		ends->failed = true;
 		if (port != NULL)
 			ends_error(
 				ends,
 				"flow end %.200s: port \"%s\" of subgraph \"%s\" is an %s, and a flow %s%s",
-				ends->text, name, graph->name, dir_text(port->dir),
+				ends->text, name, graph->name,
+				ends->dir == FRAGI_SUBGRAPH_IN ? "output" : "input",
 				ends->dir == FRAGI_SUBGRAPH_IN ? "ends at an input"
 							       : "begins at an output",
 				advise_ports(ends, advice, sizeof(advice), "", graph));
@@ -116,12 +127,15 @@ find_port(struct ends *ends, const struct fragi_subgraph *graph, const char *nam
 				   advise_ports(ends, advice, sizeof(advice), name, graph));
 		return NULL;
 	}
-	for (port = graph->first_port; port != NULL; port = port->next) {
-		if (!may_be(port, ends->dir))
-			continue;
-		only = port;
-		count++;
-	}
+	for (int execution = 0; count == 0 && execution <= 1; execution++)
+		for (port = graph->first_port; port != NULL; port = port->next) {
+			const char *name_of = fragi_subgraph_execution(ends->builder, graph, port);
+
+			if ((name_of != NULL) != execution || !may_be(ends, graph, port))
+				continue;
+			only = port;
+			count++;
+		}
 	if (count == 1)
 		return only;
 	ends->failed = true;
