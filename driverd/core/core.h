@@ -19,7 +19,8 @@
  * to each host and HOST_PREPARED back; flows between fragments are resolved; HOST_WIRE, HOST_WIRED;
  * HOST_START, HOST_STARTED; it runs; every host says DONE (or all are at rest); HOST_STOP; the last
  * HOST_STATS and HOST_EXIT; the summary. The first cause of a failure is the one sentence of the
- * run; then every host is killed, what they counted is collected, and the summary follows.
+ * run; then the hosts that live are stopped as at a stop, and killed if they do not end; what they
+ * counted is collected, and the summary follows.
  */
 #define DRV_WORKERS_MAX 8192
 /* Clients have no part of that, and each may ask so often between two beats. */
@@ -78,6 +79,7 @@ enum drv_app_state {
 	DRV_APP_STARTING,
 	DRV_APP_RUNNING,
 	DRV_APP_DRAINING, /* sources stop, queues drain */
+	DRV_APP_FAILING,  /* so do those that live; what has failed ends */
 	DRV_APP_CLOSING,  /* hosts end by themselves */
 	DRV_APP_KILLING,
 	DRV_APP_ENDED,

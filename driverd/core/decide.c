@@ -8,11 +8,10 @@
 #include <stddef.h>
 
 /*
- * What becomes of an application. Events only record what happened to it, to its hosts and to the
- * sessions of its workers; decide looks at all of it at the end of the step and acts. The table
- * below has a row for each state: the goal that its hosts get, and the time for that; what is
- * worked on; what the end of the time means; which state follows. Most applications wait most of
- * the time: only the work of its state says that one does.
+ * What becomes of an application. Events only record what happened to it, its hosts and their
+ * workers; decide looks at all of it at the end of the step and acts. The table below has a row for
+ * each state: the goal of its hosts, and the time for that; what is worked on; what the end of the
+ * time means; which state follows. Only the work of its state says that an application waits.
  */
 #define PREPARE_GRACE_NS ((int64_t)2000000000) /* for errors of the other hosts, shown together */
 
@@ -24,7 +23,8 @@ struct app_state {
 	void (*overdue)(struct drv_app *app);       /* the limit has come */
 	bool (*held)(const struct drv_app *app);    /* whether other things come before its end */
 	enum drv_app_state next;                    /* when its work says CHANGED */
-	enum drv_app_state stop;                    /* when it is to end in order */
+	enum drv_app_state stop;                    /* when it is to end in order; 0: this one */
+	enum drv_app_state fail;                    /* when it has failed */
 	enum drv_app_state kill;                    /* when it is to end at once */
 };
 static const struct app_state states[DRV_APP_STATES];
@@ -81,7 +81,7 @@ static enum drv_work be_reported(struct drv_app *app)
 	drv_adopt_work(app);
 	if (app->host_count != 0)
 		return DRV_CHANGED;
-	return app->adopting->is_touched || app->end == DRV_END_AT_ONCE ? DRV_AGAIN : DRV_WAITS;
+	return app->adopting->is_touched || app->end >= DRV_END_FAILED ? DRV_AGAIN : DRV_WAITS;
 }
 
 static enum drv_work find_workers(struct drv_app *app)
@@ -104,7 +104,7 @@ static enum drv_work find_workers(struct drv_app *app)
 	app->workers_changed = false;
 	if (app->host_count != 0)
 		return DRV_CHANGED;
-	if (app->end == DRV_END_AT_ONCE || drv_timer_is_set(&app->timers.phase))
+	if (app->end >= DRV_END_FAILED || drv_timer_is_set(&app->timers.phase))
 		return DRV_WAITS;
 	drv_start_log_missing(app);
 	drv_set(core, &app->timers.phase, core->now_ns + core->config.report_missing_ns);
@@ -227,12 +227,38 @@ static void not_drained(struct drv_app *app)
 		(double)app->core->config.drain_ns * 1e-9);
 }
 
-/* CLOSING: hosts end by themselves. KILLING: they are killed. */
 static void note_ending(struct drv_app *app)
 {
 	if (app->times.ending_ns == 0)
 		app->times.ending_ns = app->core->real_ns;
 }
+
+/* FAILING: the hosts that live drain too; one that has failed ends. */
+static void begin_failing(struct drv_app *app)
+{
+	note_ending(app);
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		struct drv_process *now = &app->hosts[i].now;
+
+		now->is_idle = false; /* before it drained */
+		if (app->hosts[i].failed && now->goal < DRV_GOAL_CLOSED)
+			now->goal = DRV_GOAL_CLOSED;
+	}
+}
+
+/* What went to, or came from, a host that is gone is in no sum, so each host rests by itself. */
+static enum drv_work drain_rest(struct drv_app *app)
+{
+	for (uint32_t i = 0; i < app->host_count && !app->timers.phase.is_due; i++) {
+		const struct drv_process *now = &app->hosts[i].now;
+
+		if (now->state != DRV_HOST_DONE && now->state != DRV_HOST_GONE && !now->is_idle)
+			return DRV_WAITS;
+	}
+	return DRV_CHANGED;
+}
+
+/* CLOSING: hosts end by themselves. KILLING: they are killed. */
 
 static enum drv_work wait_for_ends(struct drv_app *app)
 {
@@ -247,17 +273,18 @@ static void not_closed(struct drv_host *host)
 	double seconds = (double)core->config.close_ns * 1e-9;
 	struct fw_failure failure = {FRAGI_FAILURE_OPERATOR_HUNG, NULL, drv_view_busy(host)};
 
-	if (failure.op == NULL) {
-		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
-			"%s on worker %s did not end within %.1f s; it is killed", host->name,
-			host->worker, seconds);
-		return;
-	}
-	failure.sentence = drv_text(
-		core,
-		"%s has not returned from a callback within the %.1f s in which its host was to end; the host is killed",
-		failure.op, seconds);
-	drv_app_fail_by_host(host, &failure);
+	failure.sentence =
+		failure.op == NULL
+			? drv_text(core, "%s on worker %s did not end within %.1f s; it is killed",
+				   host->name, host->worker, seconds)
+			: drv_text(
+				  core,
+				  "%s has not returned from a callback within the %.1f s in which its host was to end; the host is killed",
+				  failure.op, seconds);
+	if (failure.op == NULL || host->app->end == DRV_END_FAILED)
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app), "%s", failure.sentence);
+	else
+		drv_app_fail_by_host(host, &failure);
 }
 
 static void none_closed(struct drv_app *app)
@@ -340,6 +367,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.work = keep,
 			.next = DRV_APP_WAITING,
 			.stop = DRV_APP_ENDED,
+			.fail = DRV_APP_ENDED,
 			.kill = DRV_APP_ENDED,
 		},
 	[DRV_APP_WAITING] =
@@ -349,6 +377,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.held = has_or_may_have_hosts,
 			.next = DRV_APP_PREPARING,
 			.stop = DRV_APP_ENDED,
+			.fail = DRV_APP_ENDED,
 			.kill = DRV_APP_ENDED,
 		},
 	[DRV_APP_PREPARING] =
@@ -360,6 +389,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.held = runs_already,
 			.next = DRV_APP_WIRING,
 			.stop = DRV_APP_KILLING,
+			.fail = DRV_APP_KILLING,
 			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_WIRING] =
@@ -371,6 +401,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.held = runs_already,
 			.next = DRV_APP_STARTING,
 			.stop = DRV_APP_KILLING,
+			.fail = DRV_APP_KILLING,
 			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_STARTING] =
@@ -381,7 +412,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.work = wait_for_start,
 			.overdue = drv_start_overdue,
 			.next = DRV_APP_RUNNING,
-			.stop = DRV_APP_STARTING,
+			.fail = DRV_APP_CLOSING,
 			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_RUNNING] =
@@ -391,6 +422,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.held = is_between_processes,
 			.next = DRV_APP_CLOSING,
 			.stop = DRV_APP_DRAINING,
+			.fail = DRV_APP_FAILING,
 			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_DRAINING] =
@@ -400,7 +432,17 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.work = drain,
 			.overdue = not_drained,
 			.next = DRV_APP_CLOSING,
-			.stop = DRV_APP_DRAINING,
+			.fail = DRV_APP_FAILING,
+			.kill = DRV_APP_KILLING,
+		},
+	[DRV_APP_FAILING] =
+		{
+			.goal = DRV_GOAL_DRAINED,
+			.limits = {LIMIT(drain_ns), LIMIT(close_ns)},
+			.enter = begin_failing,
+			.work = drain_rest,
+			.overdue = not_drained,
+			.next = DRV_APP_CLOSING,
 			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_CLOSING] =
@@ -411,7 +453,6 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.work = wait_for_ends,
 			.overdue = none_closed,
 			.next = DRV_APP_ENDED,
-			.stop = DRV_APP_CLOSING,
 			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_KILLING] =
@@ -422,8 +463,6 @@ static const struct app_state states[DRV_APP_STATES] = {
 			.work = wait_for_ends,
 			.overdue = not_killed,
 			.next = DRV_APP_ENDED,
-			.stop = DRV_APP_KILLING,
-			.kill = DRV_APP_KILLING,
 		},
 	[DRV_APP_ENDED] = {.enter = end},
 };
@@ -433,9 +472,13 @@ static enum drv_app_state end_state(const struct drv_app *app)
 {
 	const struct app_state *row = &states[app->state];
 
-	if (app->end == DRV_END_NONE || (row->held != NULL && row->held(app)))
+	const enum drv_app_state ends[] = {[DRV_END_IN_ORDER] = row->stop,
+					   [DRV_END_FAILED] = row->fail,
+					   [DRV_END_AT_ONCE] = row->kill};
+
+	if (row->held != NULL && row->held(app))
 		return app->state;
-	return app->end == DRV_END_IN_ORDER ? row->stop : row->kill;
+	return ends[app->end] != DRV_APP_NEW ? ends[app->end] : app->state;
 }
 
 /* Whether a deadline has come since the last time that this was asked. */

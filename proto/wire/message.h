@@ -241,7 +241,7 @@ struct fw_host_report {
 	bool started,
 		has_run; /* START was asked for: of this epoch; of this one or an earlier one */
 	enum fw_stop_state stop;
-	enum fragi_failure failure; /* of HOST_KILL */
+	enum fragi_failure failure; /* of the request that it follows from */
 	const char *reason;         /* ... */
 	uint64_t restarts; /* epochs before this one on that worker; HOST_PAST is their sum */
 	bool is_inexact;   /* that sum lacks something */
@@ -366,13 +366,13 @@ struct fw_host_stop {
 	int64_t drain_ns;
 	/* the application's result so far, as driverd would exit: `workerd --once` ends with it */
 	int32_t exit_code;
-	const char *reason; /* of HOST_KILL: what the application failed with; empty: it did not */
+	const char *reason; /* what the application failed with; empty: it did not */
 	/*
 	 * the application goes on: of HOST_KILL, with this host started again; of HOST_STOP, which
 	 * is then a yield, with another process that its peers wait for
 	 */
 	bool starts_again;
-	enum fragi_failure failure; /* of HOST_KILL: what reason is; NONE: of a driver of minor 4 */
+	enum fragi_failure failure; /* what reason is; NONE: of a driver of minor 4 */
 };
 
 /*

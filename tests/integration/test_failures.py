@@ -38,11 +38,11 @@ fragments:
   fragment1:
     watchdog: "${watchdog}"
     operators:
-      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms, fail: "${tx_fail}", fail_at: 50}}
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms, fail: "${tx_fail}", fail_at: 50, mark: "%(folder)s/tx_stopped"}}
   fragment2:
     watchdog: "${watchdog}"
     operators:
-      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", fail: "${rx_fail}", fail_at: 50}}
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", fail: "${rx_fail}", fail_at: 50, mark: "%(folder)s/rx_stopped"}}
 flows:
   - {from: fragment1.tx.out, to: fragment2.rx.in, edge: "${edge}"}
 """
@@ -119,6 +119,28 @@ class Failing(cluster.ClusterTest):
         self.launch("--tx_fail", "crash")
         summary = self.assert_failed(r"fragment1\.tx.*SIGSEGV")
         self.assert_lost_matches_truth(summary, slack=1)
+
+    def test_what_lives_is_stopped(self):
+        """A recorder ends its file in stop, whatever fails on other workers."""
+        for side, how, lives in (("tx", "crash", "received"), ("rx", "exit", "sent"), ("tx", "error", "received")):
+            with self.subTest(side=side, how=how):
+                for name in ("sent", "received", "tx_stopped", "rx_stopped"):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(self.path(name))
+                self.launch("--%s_fail" % side, how)
+                self.assert_failed(r"fragment[12]\.%s" % side)
+                with open(self.path(("rx" if side == "tx" else "tx") + "_stopped")) as f:
+                    self.assertEqual(int(f.read()), len(cluster.sequence(self.path(lives))))
+                self.assertEqual(os.path.exists(self.path(side + "_stopped")), how == "error")
+                for worker in (self.w1, self.w2):
+                    worker.kill()
+                    worker.wait()
+
+    def test_what_hangs_in_its_stop_after_a_failure_is_killed(self):
+        self.launch("--tx_fail", "crash", "--rx_fail", "hang_stop")
+        summary = self.assert_failed(r"fragment1\.tx.*SIGSEGV")
+        self.assert_failure(summary, "host_crashed", "host", "fragment1.tx", self.name_of(self.w1))
+        self.assertIn("did not drain within", self.d.stderr)
 
     def test_host_exits(self):
         self.launch("--rx_fail", "exit")
@@ -312,11 +334,7 @@ class Failing(cluster.ClusterTest):
         self.assert_failed(r"libempty\.so.*frag_plugin_v1", code=3)
 
     def test_type_differs_on_the_other_side(self):
-        text = (APP % {"folder": self.folder}).replace("type: truth_tx, parameters: {file: \"%s/sent\", pause: 1ms, "
-                                                      "fail: \"${tx_fail}\", fail_at: 50}" % self.folder,
-                                                      "type: pose_tx")
-        text = text.replace("type: truth_rx, parameters: {file: \"%s/received\", fail: \"${rx_fail}\", fail_at: 50}"
-                            % self.folder, "type: pose_rx")
+        text = re.sub(r"type: truth_(.x), .*}(?=}$)", r"type: pose_\1", APP, flags=re.M)
         self.write("app.yaml", text)
         self.d = self.driver(self.app, "--output", "json")
         self.w1 = self.worker(fragments="fragment1")
@@ -350,11 +368,7 @@ flows: [fragment1.pixels -> fragment2.cut.source_video, fragment1.%s -> fragment
         self.assert_balanced(self.summary(self.d))
 
     def test_type_without_codec(self):
-        text = (APP % {"folder": self.folder}).replace("type: truth_tx, parameters: {file: \"%s/sent\", pause: 1ms, "
-                                                      "fail: \"${tx_fail}\", fail_at: 50}" % self.folder,
-                                                      "type: secret_tx")
-        text = text.replace("type: truth_rx, parameters: {file: \"%s/received\", fail: \"${rx_fail}\", fail_at: 50}"
-                            % self.folder, "type: secret_rx")
+        text = re.sub(r"type: truth_(.x), .*}(?=}$)", r"type: secret_\1", APP, flags=re.M)
         self.write("app.yaml", text)
         self.launch()
         self.assert_failed(r"secret.*codec|codec.*secret", code=2)

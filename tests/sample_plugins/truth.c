@@ -25,11 +25,14 @@ struct truth {
 	int64_t pause;
 	const char *fail;
 	int64_t fail_at;
+	const char *mark;
 	int64_t seen;
 	int fd;
 };
 
-static const char *const failures[] = {"never", "error", "crash", "exit", "hang", "abort", NULL};
+static const char *const failures[] = {"never", "error", "crash",     "exit",
+				       "hang",  "abort", "hang_stop", NULL};
+#define MARK FRAG_PARAM_PATH(struct truth, mark, NULL, .headline = "Where stop writes its number")
 
 static const struct frag_param tx_params[] = {
 	FRAG_PARAM_PATH(struct truth, file, NULL, .headline = "Where the sent numbers go",
@@ -41,6 +44,7 @@ static const struct frag_param tx_params[] = {
 	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail",
 			  .choices = failures),
 	FRAG_PARAM_I64(struct truth, fail_at, 10, .headline = "At which message"),
+	MARK,
 };
 static const struct frag_param rx_params[] = {
 	FRAG_PARAM_PATH(struct truth, file, NULL, .headline = "Where the received numbers go",
@@ -51,6 +55,7 @@ static const struct frag_param rx_params[] = {
 	FRAG_PARAM_STRING(struct truth, fail, "never", .headline = "How to fail",
 			  .choices = failures),
 	FRAG_PARAM_I64(struct truth, fail_at, 10, .headline = "At which message"),
+	MARK,
 };
 static const char *const sides[] = {"sent", "received", NULL};
 
@@ -97,8 +102,18 @@ static int truth_start(void *state, struct frag_op *op)
 static int truth_stop(void *state, struct frag_op *op)
 {
 	struct truth *s = state;
+	FILE *mark;
 
 	close(s->fd);
+	while (!strcmp(s->fail, "hang_stop"))
+		pause();
+	if (s->mark == NULL || s->mark[0] == '\0')
+		return 0;
+	mark = fopen(s->mark, "w");
+	if (mark == NULL)
+		return frag_op_fail(op, -errno, "cannot write %s: %s", s->mark, strerror(errno));
+	fprintf(mark, "%lld", (long long)s->seen);
+	fclose(mark);
 	return 0;
 }
 
@@ -125,7 +140,7 @@ static void take_time(int64_t pause_ns)
 
 static int fail_if_due(struct truth *s, struct frag_tick *tick)
 {
-	if (s->fail[0] == 'n' || s->seen != s->fail_at)
+	if (s->fail[0] == 'n' || s->seen != s->fail_at || !strcmp(s->fail, "hang_stop"))
 		return 0;
 	if (!strcmp(s->fail, "error"))
 		return frag_op_fail(frag_tick_op(tick), -EIO,

@@ -27,6 +27,7 @@ static int64_t limit_of(enum drv_app_state state)
 	case DRV_APP_STARTING:
 		return SIM_START_NS;
 	case DRV_APP_DRAINING:
+	case DRV_APP_FAILING:
 		return SIM_DRAIN_NS + SIM_CLOSE_NS;
 	case DRV_APP_CLOSING:
 		return SIM_CLOSE_NS;
@@ -60,13 +61,11 @@ static void check_app(struct sim *sim, struct sim_app *app)
 	int64_t limit = limit_of(state), lasted_ns;
 
 	if (state != app->state) {
-		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING &&
-		    !app->stopped_by_op && !all_done(app) && !sim_data_is_settled(app) &&
-		    !((app->restarts || sim_restart_was_made(app)) &&
-		      app->stop_requested)) /* none of its hosts was there */
-			sim_fail(sim, "rest",
-				 "%s is ended as at rest, but something can still happen",
-				 app->name);
+		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING)
+			app->ends_active = !app->stopped_by_op && !all_done(app) &&
+					   !sim_data_is_settled(app) &&
+					   !((app->restarts || sim_restart_was_made(app)) &&
+					     app->stop_requested); /* none of its hosts was there */
 		app->state = state;
 		if (state > app->furthest && state < DRV_APP_KILLING)
 			app->furthest = state;
@@ -465,6 +464,9 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 	bool often, late, unknown;
 
 	app->refused = refused;
+	if (app->ends_active && !failed)
+		sim_fail(sim, "rest", "%s is ended as at rest, but something can still happen",
+			 app->name);
 	if (refused)
 		check_refusal(sim, app);
 	if (failed ? summary->exit_code == 0 || !has_reason ||
@@ -491,8 +493,8 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 		  (sim->disk.was_lost || (sim->driver.incarnation > 1 && sim_move_was_made(app)));
 	if ((summary->result == FRAGI_SUMMARY_STOPPED && !app->stop_requested && !app->excused &&
 	     !unknown) ||
-	    (app->cut ? summary->result != FRAGI_SUMMARY_STOPPED || summary->exit_code != 128 + 15
-		      : !failed && summary->exit_code != 0))
+	    (!failed && summary->exit_code != (app->cut ? 128 + 15 : 0)) ||
+	    (app->cut && summary->result == FRAGI_SUMMARY_DONE))
 		sim_fail(sim, "results", "%s: result %d with exit code %d, stopped by the user: %s",
 			 app->name, (int)summary->result, summary->exit_code,
 			 app->cut              ? "twice"

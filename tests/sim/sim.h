@@ -343,7 +343,8 @@ struct sim_app {
 	enum drv_app_state state, furthest; /* before it was killed */
 	int64_t state_since_ns;
 	int64_t rest_since_ns, dead_since_ns, move_since_ns;
-	int64_t busy_ns; /* when it was last seen to have something to do, or to be ending */
+	bool ends_active; /* it is not stopped or at rest: it has to have failed */
+	int64_t busy_ns;  /* when it was last seen to have something to do, or to be ending */
 	bool was_at_rest;
 	/* client.c, by fragment: the last value that was answered as set, and that a host took */
 	uint32_t set[SIM_FRAGMENTS_MAX], taken[SIM_FRAGMENTS_MAX];

@@ -11,7 +11,7 @@ import world
 
 PHASES = ("start", "flow", "drain")
 STATES = {"new": "start", "waiting": "start", "preparing": "start", "wiring": "start", "starting": "start",
-          "running": "flow", "draining": "drain", "closing": "drain", "killing": "drain", "ended": "after"}
+          "running": "flow", "draining": "drain", "failing": "drain", "closing": "drain", "killing": "drain", "ended": "after"}
 # Who is attacked, and how: killed, stopped until he is given up, or stopped for less than that.
 DEEDS = (("host", "kill"), ("host", "stop"), ("worker", "kill"), ("worker", "stop"), ("worker+host", "stop"),
          ("driver", "kill"), ("driver", "stop"), ("any", "pause"))

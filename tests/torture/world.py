@@ -218,7 +218,7 @@ class World(cluster.ClusterTest):
         milliseconds, cut off."""
         state = "new"
         for t, name in self.states():
-            if name == "killing":
+            if name in ("failing", "killing"):
                 break
             if t <= when:
                 state = name

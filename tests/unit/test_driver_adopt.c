@@ -205,6 +205,36 @@ WORLD_TEST(driver_adopt, an_application_that_an_operator_has_stopped_is_done, co
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE, "%s", w->log);
 }
 
+/* Its driver had seen why it fails, and died while the host that lives drained. */
+WORLD_TEST(driver_adopt, an_application_that_was_failing_fails_for_its_cause, comes_back)
+{
+	struct fw_message drains = of_host(FW_HOST_REPORT, 1), ends = of_host(FW_HOST_REPORT, 2);
+
+	drains.report.stop = FW_STOP_DRAINS;
+	ends.report.stop = FW_STOP_ENDS;
+	ends.report.is_closing = true;
+	drains.report.failure = ends.report.failure = FRAGI_FAILURE_OPERATOR_FAILED;
+	drains.report.reason = ends.report.reason = "f2.rx: no disk";
+	hello_reporting(w, 1, 2);
+	say_report_of(w, 1, drains, "app", two_fragments, "f1");
+	say_prepared(w, 1, 1, "f1", true);
+	say_report_of(w, 1, ends, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_event(w, 1, 2, FW_STATE_FAILED, "f2.rx: no disk");
+	say_exit(w, 1, 2, 0, 0, "");
+	say_reported(w, 1);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_FAILING, "%s", w->log);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	cr_expect_str_eq(w->reason, "f2.rx: no disk");
+	assert_has(w->json,
+		   "\"name\": \"f2\", \"worker\": \"a\", \"host_pid\": 102, \"state\": \"failed\"");
+	assert_has(w->json, "\"host_pid\": 101, \"state\": \"stopped\"");
+}
+
 /* Its worker renews the lease of what it is told to; before that the driver may still kill it. */
 WORLD_TEST(driver_adopt, the_lease_of_what_was_adopted_is_renewed, comes_back)
 {

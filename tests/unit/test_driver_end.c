@@ -326,7 +326,7 @@ Test(driver_end, hosts_that_are_done_after_a_lost_link_wait_for_its_cause)
 			assert_ended(&w, FRAGI_SUMMARY_STOPPED, 0);
 		} else {
 			pass_beating(&w, SECOND, 1, 2);
-			cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+			cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
 			say_exit(&w, 1, 1, 137, 9, "");
 			say_exit(&w, 2, 2, 137, 9, "");
 			assert_ended(&w, FRAGI_SUMMARY_FAILED, 1);

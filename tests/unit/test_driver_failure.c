@@ -12,15 +12,23 @@ WORLD_TEST(driver_failure, a_crash_is_the_one_cause_and_takes_all_down, world_in
 	cr_expect_str_eq(w->errors, "", "better news may come");
 	say_stats(w, 2, 2, true, 0, 5);
 	say_exit(w, 2, 2, 139, 11, crash);
-	m = taken(w, 1, FW_HOST_KILL);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
+	m = taken(w, 1, FW_HOST_STOP);
 	cr_assert_not_null(m);
+	cr_expect_gt(m->stop.drain_ns, 0);
 	cr_expect_eq(m->stop.exit_code, 1);
 	cr_expect_str_eq(m->stop.reason, crash, "its worker's terminal shows why");
+	cr_expect_eq(m->stop.failure, FRAGI_FAILURE_HOST_CRASHED);
 	assert_has(w->log, "last words");
-	say_event(w, 1, 1, FW_STATE_FAILED, "something else");
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
 	pass_beating(w, 500 * MS, 1, 2);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	m = taken(w, 1, FW_HOST_STOP);
+	cr_assert_not_null(m, "no lost link is judged any more");
+	cr_expect_eq(m->stop.drain_ns, 0);
 	say_stats(w, 1, 1, true, 8, 0);
-	say_exit(w, 1, 1, 137, 9, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_expect_null(taken(w, 1, FW_HOST_KILL));
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
 	cr_expect_eq(w->exit_code, 1);
@@ -79,20 +87,135 @@ WORLD_TEST(driver_failure, a_host_that_exits_early_with_zero_is_a_failure, world
 		   "the fraghost of f2 on worker b ended with 0 before the application did");
 }
 
-WORLD_TEST(driver_failure, an_operator_that_fails_ends_the_application_with_its_sentence,
-	   world_init)
+static void fail_operator(struct world *w)
 {
 	struct fw_message message = of_host(FW_HOST_EVENT, 1);
 
-	to_running(w);
 	message.event = (struct fw_host_event){
 		.state = FW_STATE_FAILED,
 		.failure = {FRAGI_FAILURE_OPERATOR_FAILED, "f1.tx: no camera", "f1.tx"}};
 	say(w, 1, &message);
-	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
-	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+}
+
+/* What failed ends; the others drain first, and each of them has the time of a stop. */
+WORLD_TEST(driver_failure, an_operator_that_fails_ends_the_application_with_its_sentence,
+	   world_init)
+{
+	const struct fw_message *failed, *lives;
+
+	to_running(w);
+	fail_operator(w);
+	failed = taken(w, 1, FW_HOST_STOP);
+	lives = taken(w, 2, FW_HOST_STOP);
+	cr_assert(failed != NULL && lives != NULL);
+	cr_expect_eq(failed->stop.drain_ns, 0);
+	cr_expect_gt(lives->stop.drain_ns, 0);
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	pass_beating(w, 11900 * MS, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING, "the operators may take it");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
+	say_exit(w, 2, 2, 0, 0, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w->exit_code, 1);
+	cr_expect_str_eq(w->reason, "f1.tx: no camera");
+	assert_has(w->json, "\"host_pid\": 101, \"state\": \"failed\"");
+	assert_has(w->json, "\"host_pid\": 102, \"state\": \"stopped\"");
+}
+
+WORLD_TEST(driver_failure, a_host_that_does_not_stop_after_a_failure_is_killed, world_init)
+{
+	to_running(w);
+	say_idle(w, 1, 1, 10, 2);
+	say_exit(w, 2, 2, 139, 11, "fraghost 102 crashed in f2.rx");
+	pass_beating(w, 11900 * MS, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
+	pass_beating(w, 200 * MS, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
+	assert_has(w->log, "did not drain within 10.0 s");
+	pass_beating(w, 1800 * MS, 1, 2);
+	cr_expect_null(taken(w, 1, FW_HOST_KILL));
+	pass_beating(w, 200 * MS, 1, 2);
+	cr_expect_not_null(taken(w, 1, FW_HOST_KILL));
+	assert_has(w->log, "f1 on worker a did not end within 2.0 s; it is killed");
+	say_exit(w, 1, 1, 137, 9, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 1);
+	cr_expect_str_eq(w->reason, "fraghost 102 crashed in f2.rx");
+}
+
+/* Nothing that a cycle could be compared with is left. */
+WORLD_TEST(driver_failure, a_cycle_that_rests_after_a_failure_has_drained, world_init)
+{
+	to_running(w);
+	say_exit(w, 2, 2, 139, 11, "fraghost 102 crashed in f2.rx");
+	say_idle(w, 1, 1, 10, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
+}
+
+/* A stop asks for no more than the failure does; the second one kills, and hides no failure. */
+WORLD_TEST(driver_failure, a_stop_of_what_has_failed_leaves_the_failure, world_init)
+{
+	to_running(w);
+	fail_operator(w);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	}
+	cr_expect_not_null(taken(w, 2, FW_HOST_KILL));
 	both_are_killed(w);
 	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	cr_expect_eq(w->exit_code, 1);
+	cr_expect_str_eq(w->reason, "f1.tx: no camera");
+}
+
+/* Some operators run already, others are in their start: nothing is to drain. */
+WORLD_TEST(driver_failure, what_fails_in_a_start_stops_what_was_started, world_init)
+{
+	struct fw_message started = of_host(FW_HOST_STARTED, 2);
+
+	started.result.failure =
+		(struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED, "f2.rx: no disk", "f2.rx"};
+	to_prepared(w);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	say(w, 2, &started);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
+	for (uint64_t c = 1; c <= 2; c++) {
+		const struct fw_message *m = taken(w, c, FW_HOST_STOP);
+
+		cr_assert_not_null(m);
+		cr_expect_eq(m->stop.drain_ns, 0);
+		cr_expect_str_eq(m->stop.reason, "f2.rx: no disk");
+	}
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, 2, 2, 0, 0, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->exit_code, 1);
+	cr_expect_str_eq(w->reason, "f2.rx: no disk");
+}
+
+/* A stop is under way: those that it has asked to drain go on, and what fails now ends. */
+WORLD_TEST(driver_failure, what_fails_while_the_application_drains_does_not_cut_the_drain,
+	   world_init)
+{
+	to_running(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+	cr_assert_gt(taken(w, 1, FW_HOST_STOP)->stop.drain_ns, 0);
+	cr_assert_gt(taken(w, 2, FW_HOST_STOP)->stop.drain_ns, 0);
+	fail_operator(w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
+	cr_expect_eq(taken(w, 1, FW_HOST_STOP)->stop.drain_ns, 0);
+	cr_expect_null(taken(w, 2, FW_HOST_STOP), "it drains already");
+	say_exit(w, 1, 1, 0, 0, "");
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	cr_expect_eq(taken(w, 2, FW_HOST_STOP)->stop.drain_ns, 0);
+	say_exit(w, 2, 2, 0, 0, "");
+	cr_assert(w->ended);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
 	cr_expect_str_eq(w->reason, "f1.tx: no camera");
 }
 
@@ -169,7 +292,7 @@ WORLD_TEST(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows,
 	assert_has(
 		w->errors,
 		"the data link between f2 on worker b and f1 on worker a was lost, while their control connections are up: no beat for 3.0 s");
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 }
 
 /* A cut is only one of the reasons, and its remedy would be wrong for the others. */
@@ -265,7 +388,7 @@ Test(driver_failure, a_host_that_fails_without_a_word_is_named)
 	say_result(&w, 2, 2, FW_HOST_WIRED);
 	say(&w, 2, &started);
 	assert_has(w.errors, "f2 on worker b failed");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_CLOSING);
 	world_fini(&w);
 
 	world_init(&w);

@@ -222,7 +222,7 @@ WORLD_TEST(driver_migrate, lost_workers_count_as_failures, NULL)
 	runs_on(w, 4, 3);
 	lose(w, 4);
 	assert_has(w->errors, "f2 on worker d failed again after 2 restarts within 60.0 s");
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 	say_exit(w, 1, 1, 137, 9, "");
 	assert_has(w->json, "\"code\": \"worker_lost\"");
 }

@@ -215,7 +215,7 @@ WORLD_TEST(driver_move, a_worker_that_is_lost_while_the_old_process_is_killed_is
 	pass_beating(w, 2 * SECOND + 300 * MS, 1, NEW);
 	cr_assert_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING, "%s", w->log);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING, "%s", w->log);
 	assert_has(w->log, "which ran f2, was lost: reset");
 }
 
@@ -237,7 +237,7 @@ WORLD_TEST(driver_move, a_broken_link_to_the_new_process_is_no_cause_before_its_
 	cr_expect_str_eq(w->errors, "");
 	say_exit(w, NEW, 2, 137, 9, "fraghost 102 was killed");
 	assert_has(w->errors, "fraghost 102 was killed");
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 }
 
 WORLD_TEST(driver_move, a_broken_link_to_a_new_process_that_lives_is_the_cause, new_takes_over)
@@ -422,7 +422,7 @@ WORLD_TEST(driver_move, a_neighbour_that_crashes_meanwhile_is_the_cause, move_be
 {
 	new_finds_its_neighbour_dead(w);
 	say_exit(w, 1, 1, 139, 11, CRASH);
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 	assert_has(w->log, CRASH);
 	cr_expect_null(strstr(w->log, "its data link broke"), "%s", w->log);
 }
@@ -431,7 +431,7 @@ WORLD_TEST(driver_move, what_cannot_be_wired_is_the_cause_when_no_other_shows, m
 {
 	new_finds_its_neighbour_dead(w);
 	pass_beating(w, 500 * MS, 1, NEW);
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 	assert_has(w->log, "its data link broke");
 }
 
@@ -470,6 +470,6 @@ WORLD_TEST(driver_move, a_worker_that_is_lost_after_the_kill_of_what_does_not_en
 		beat(w, NEW);
 	}
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING, "%s", w->log);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING, "%s", w->log);
 	assert_has(w->log, "worker b at ");
 }

@@ -111,7 +111,7 @@ WORLD_TEST(driver_restart, more_failures_than_its_intensity_are_that_of_the_appl
 	runs_again(w, 3);
 	cr_expect_str_eq(w->errors, "");
 	say_exit(w, 2, 2, 3, 0, "fraghost 104 exited with status 3");
-	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
 	say_exit(w, 1, 1, 137, 9, "");
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
@@ -357,7 +357,7 @@ WORLD_TEST(driver_restart, a_worker_that_is_gone_starts_nothing, restarting_runs
 {
 	receiver_dies(w, 5);
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
-	cr_assert_not_null(taken(w, 1, FW_HOST_KILL));
+	cr_assert_not_null(taken(w, 1, FW_HOST_STOP));
 	say_exit(w, 1, 1, 137, 9, "");
 	cr_assert(w->ended);
 	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);

@@ -399,7 +399,7 @@ WORLD_TEST(driver_service, one_application_fails_and_its_neighbour_goes_on, serv
 	hosts_run(w);
 	speaking_run = 1;
 	say_exit(w, 1, 1, 139, 11, "it crashed");
-	cr_expect_eq(drv_core_named_state(w->core, "one"), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_named_state(w->core, "one"), DRV_APP_FAILING);
 	say_exit(w, 2, 2, 137, 9, "");
 	cr_expect_eq(drv_core_named_state(w->core, "one"), DRV_APP_ENDED);
 	cr_expect_eq(drv_core_named_state(w->core, "two"), DRV_APP_RUNNING);

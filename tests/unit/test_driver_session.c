@@ -344,7 +344,7 @@ WORLD_TEST(driver_session, what_a_worker_may_not_say_ends_its_session, world_ini
 	cr_expect_eq(w->closed[0], 1);
 	assert_has(w->errors,
 		   "which ran f1, was lost: it sent HOST_START, which is not for a driver");
-	cr_assert_not_null(taken(w, 2, FW_HOST_KILL));
+	cr_assert_not_null(taken(w, 2, FW_HOST_STOP));
 }
 
 WORLD_TEST(driver_session, what_is_said_of_a_host_that_is_not_there_is_not_heard, world_init)

@@ -252,7 +252,7 @@ Test(driver_swap, a_failure_after_probation_is_the_failure_of_the_application)
 	new_runs(&w);
 	pass_beating(&w, 11 * 1000 * MS, 1, 2);
 	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_KILLING, "%s", w.log);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_FAILING, "%s", w.log);
 	world_fini(&w);
 }
 

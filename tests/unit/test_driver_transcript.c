@@ -196,35 +196,33 @@ static const char lost[] =
 	"  waits for 0.250 s\n"
 	"a host misses it too\n"
 	"  | the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\n"
-	"  | worker a did not confirm the end of f1; what it counted last is used\n"
-	"  | worker b did not confirm the end of f2; what it counted last is used\n"
-	"  | failed after 3.0 s\n"
-	"  a: HOST_KILL of host 1, run 1, epoch 1: exit_code: 1, reason: \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", failure: 18\n"
-	"  b: HOST_KILL of host 2, run 1, epoch 1: exit_code: 1, reason: \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", failure: 18\n"
-	"  c: HOST_KILL of host 3, run 1, epoch 1: exit_code: 1, reason: \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", failure: 18\n"
+	"  a: HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000, exit_code: 1, reason: \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", failure: 18\n"
+	"  b: HOST_STOP of host 2, run 1, epoch 1: drain_ns: 10000000000, exit_code: 1, reason: \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", failure: 18\n"
+	"  c: HOST_STOP of host 3, run 1, epoch 1: drain_ns: 10000000000, exit_code: 1, reason: \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", failure: 18\n"
+	"  closes c\n"
+	"  shows: failing 3.0 s, 5 messages\n"
+	"  waits for 0.200 s\n"
+	"the others are stopped\n"
+	"  | failed after 3.3 s\n"
 	"  a: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
 	"  b: APP_ENDED, run 1, epoch 0: exit_code: 1\n"
-	"  closes c\n"
-	"  shows: killing 2.0 s, 5 messages\n"
-	"  waits for 0.200 s\n"
-	"the others are killed\n"
 	"  waits for 0.200 s\n"
 	"{\"application\": \"app\", \"result\": \"failed\", \"reason\": \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", \"exit_code\": 1,\n"
 	" \"failure\": {\"code\": \"edge_lost\", \"scope\": \"edge\", \"sentence\": \"the data link between f1 on worker a and f2 on worker b was lost, while their control connections are up: no beat\", \"operator\": null, \"worker\": \"a\"},\n"
-	" \"started_unix_ns\": 1050000000000, \"first_message_ns\": 0, \"duration_ns\": 3000000000, \"shutdown_ns\": 1000000000,\n"
+	" \"started_unix_ns\": 1050000000000, \"first_message_ns\": 0, \"duration_ns\": 3300000000, \"shutdown_ns\": 1300000000,\n"
 	" \"fragments\": [\n"
-	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
-	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 20, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]},\n"
-	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
-	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 5, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]},\n"
+	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 22, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]},\n"
+	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 21, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]},\n"
 	"  {\"name\": \"f3\", \"worker\": \"c\", \"host_pid\": 103, \"state\": \"lost\", \"epoch\": 1, \"restarts\": 0,\n"
 	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 0, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]}],\n"
 	" \"flows\": [\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f2.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 4, \"policy\": \"block\",\n"
-	"   \"sent\": 20, \"delivered\": 16, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 4, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 0,\n"
+	"   \"sent\": 22, \"delivered\": 21, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 0, \"in_flight\": 1, \"exact\": true, \"bytes\": 0, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": {\"count\": 0, \"p50\": 0, \"p99\": 0, \"p999\": 0, \"max\": 0}},\n"
 	"  {\"from\": \"f1.tx.out\", \"to\": \"f3.rx.in\", \"edge\": \"ucx\", \"encrypted\": false, \"capacity\": 7, \"policy\": \"pop\",\n"
-	"   \"sent\": 21, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 21, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 0,\n"
+	"   \"sent\": 0, \"delivered\": 0, \"dropped\": {\"queue_full\": 0, \"no_room\": 0, \"receiver_done\": 0, \"stopped\": 0, \"stale\": 0, \"late\": 0, \"superseded\": 0, \"skipped\": 0, \"clocks_not_comparable\": 0, \"deadline\": 0}, \"lost\": 0, \"in_flight\": 0, \"exact\": false, \"lost_at_least\": 0, \"bytes\": 0, \"reused\": 0, \"absent_late\": 0, \"absent_stale\": 0, \"absent_window\": 0, \"absent_dropped\": 0, \"absent_ended\": 0, \"absent_clocks\": 0, \"copied_bytes\": 0,\n"
 	"   \"latency_ns\": null, \"latency_reason\": \"its ends have two clocks, which are not compared yet\"}]}\n";
 
 WORLD_TEST(driver_transcript, an_application_that_loses_a_worker, world_init)
@@ -247,10 +245,10 @@ WORLD_TEST(driver_transcript, an_application_that_loses_a_worker, world_init)
 	pass_beating(w, 1800 * MS, 1, 2);
 	note(w, "a host misses it too");
 	say_stats(w, 1, 1, true, 22, 0);
-	say_exit(w, 1, 1, 137, 9, "");
+	say_exit(w, 1, 1, 0, 0, "");
 	say_stats(w, 2, 2, true, 0, 21);
-	say_exit(w, 2, 2, 137, 9, "");
-	note(w, "the others are killed");
+	say_exit(w, 2, 2, 0, 0, "");
+	note(w, "the others are stopped");
 	cr_assert(w->ended);
 	note_summary(w);
 	transcript_expect(lost);
@@ -319,12 +317,12 @@ static const char failure[] =
 	"  waits for 0.250 s\n"
 	"an operator fails\n"
 	"  | f2.rx: compute returned -5\n"
-	"  a: HOST_KILL of host 1, run 1, epoch 1: exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
-	"  b: HOST_KILL of host 2, run 1, epoch 1: exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
-	"  c: HOST_KILL of host 3, run 1, epoch 1: exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
+	"  a: HOST_STOP of host 1, run 1, epoch 1: drain_ns: 10000000000, exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
+	"  b: HOST_STOP of host 2, run 1, epoch 1: exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
+	"  c: HOST_STOP of host 3, run 1, epoch 1: drain_ns: 10000000000, exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
 	"  waits for 0.250 s\n"
 	"two are gone, and the client asks again\n"
-	"  d: REPLY in reply to 3: applications: [{run: 1, name: \"app\", state: \"killing\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"gone\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"gone\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"killed\", pid: 103}], epoch: 1, delivered: 20}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}]\n"
+	"  d: REPLY in reply to 3: applications: [{run: 1, name: \"app\", state: \"failing\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"gone\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"gone\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"running\", pid: 103}], epoch: 1, delivered: 20}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}]\n"
 	"  waits for 0.250 s\n"
 	"the third one is gone\n"
 	"  | failed after 0.0 s\n"
@@ -336,7 +334,7 @@ static const char failure[] =
 	" \"failure\": {\"code\": \"operator_failed\", \"scope\": \"operator\", \"sentence\": \"f2.rx: compute returned -5\", \"operator\": \"f2.rx\", \"worker\": \"b\"},\n"
 	" \"started_unix_ns\": 1050000000000, \"first_message_ns\": 0, \"duration_ns\": 0, \"shutdown_ns\": 0,\n"
 	" \"fragments\": [\n"
-	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"stopped\", \"epoch\": 1, \"restarts\": 0,\n"
+	"  {\"name\": \"f1\", \"worker\": \"a\", \"host_pid\": 101, \"state\": \"failed\", \"epoch\": 1, \"restarts\": 0,\n"
 	"   \"operators\": [{\"name\": \"tx\", \"type\": \"t\", \"ticks\": 22, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]},\n"
 	"  {\"name\": \"f2\", \"worker\": \"b\", \"host_pid\": 102, \"state\": \"failed\", \"epoch\": 1, \"restarts\": 0,\n"
 	"   \"operators\": [{\"name\": \"rx\", \"type\": \"t\", \"ticks\": 20, \"compute_ns\": {\"p50\": 0, \"p99\": 0, \"max\": 0}, \"job\": {\"count\": 0, \"time_ns\": 0, \"waiting_ns\": 0}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0}]},\n"
@@ -375,7 +373,7 @@ WORLD_TEST(driver_transcript, an_operator_that_fails_while_a_client_looks_on, wo
 	say_stats(w, 1, 1, true, 22, 0);
 	say_exit(w, 1, 1, 139, 11, "fraghost 101 crashed");
 	say_stats(w, 2, 2, true, 0, 20);
-	say_exit(w, 2, 2, 137, 9, "");
+	say_exit(w, 2, 2, 0, 0, "");
 	request_state(w, 4, 3);
 	note(w, "two are gone, and the client asks again");
 	say_stats(w, 3, 3, true, 0, 21);

@@ -183,7 +183,7 @@ Test(driver_view, a_lost_worker_leaves_what_was_last_reported)
 	receiver_counts(&w, false, 15, 12);
 	step(&w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_KILLING);
+	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_FAILING);
 	cr_expect_str_eq(fragment_of(&w, 1).state, "lost");
 	cr_expect_str_eq(fragment_of(&w, 0).state, "running");
 	assert_flow(&w, 20, 12, 0, 8, false);

@@ -328,6 +328,9 @@ Test(worker_end, every_end_of_a_host_is_logged)
 	} ends[] = {
 		{.done = true, .stop = true, .line = "fragment1 ended: done"},
 		{.stop = true, .line = "fragment1 ended: stopped"},
+		{.stop = true,
+		 .reason = "worker b was lost",
+		 .line = "fragment1 was ended by the driver: worker b was lost"},
 		{.kill = true, .signal = SIGKILL, .line = "fragment1 was ended by the driver"},
 		{.kill = true,
 		 .reason = "worker b was lost",
@@ -360,7 +363,7 @@ Test(worker_end, every_end_of_a_host_is_logged)
 							  ends[i].reason, "fragment1.tx"};
 		if (ends[i].failed)
 			from_host(&event);
-		kill.stop.reason = ends[i].reason;
+		stop.stop.reason = kill.stop.reason = ends[i].reason;
 		if (ends[i].stop)
 			from_driver(&stop);
 		if (ends[i].kill)

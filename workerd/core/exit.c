@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/alloc.h>
 #include <base/amounts.h>
 #include <base/crash_note.h>
 #include <workerd/core/host_exit.h>
@@ -167,11 +168,33 @@ void wrk_exit_log(const struct wrk_core *core, const struct wrk_host *host,
 	else if (failure->code != FRAGI_FAILURE_NONE)
 		wrk_log_of(actions, core->stops > 0 ? FRAGI_LOG_INFO : FRAGI_LOG_ERROR, host, "%s",
 			   failure->sentence);
-	else if (killed || host->failed)
+	else if (killed || host->failed || host->end_reason != NULL)
 		wrk_log_of(actions, FRAGI_LOG_INFO, host, "%s was ended by the driver%s%s",
-			   host->fragments, host->kill_reason != NULL ? ": " : "",
-			   host->kill_reason != NULL ? host->kill_reason : "");
+			   host->fragments, host->end_reason != NULL ? ": " : "",
+			   host->end_reason != NULL ? host->end_reason : "");
 	else
 		wrk_log_of(actions, FRAGI_LOG_INFO, host, "%s ended: %s", host->fragments,
 			   host->done ? "done" : "stopped");
+}
+
+void wrk_exit_result(struct wrk_core *core, int exit_code)
+{
+	if (core->result == 0 && !core->decided)
+		wrk_session_result(core, exit_code);
+}
+
+void wrk_exit_asked(struct wrk_core *core, struct wrk_host *host, const struct fw_message *message)
+{
+	const struct fw_host_stop *stop = &message->stop;
+	bool has_reason = stop->reason != NULL && stop->reason[0] != '\0';
+
+	host->stop_requested = true;
+	if (has_reason && host->end_reason == NULL)
+		host->end_reason = fragi_strdup(stop->reason);
+	if (!stop->starts_again && (has_reason || message->kind == FW_HOST_KILL)) {
+		core->result = stop->exit_code & 255;
+		core->decided = true;
+	} else if (message->kind == FW_HOST_STOP) {
+		wrk_exit_result(core, stop->exit_code);
+	}
 }

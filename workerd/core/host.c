@@ -67,7 +67,7 @@ void wrk_host_forget(struct wrk_host *host)
 	for (uint32_t i = 0; i < host->name_count; i++)
 		fragi_free(host->names[i]);
 	fragi_free(host->names);
-	fragi_free(host->kill_reason);
+	fragi_free(host->end_reason);
 	fragi_free(host->application);
 	memset(host, 0, sizeof(*host));
 }
@@ -309,17 +309,11 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 	action->message = message;
 }
 
-static void take_result(struct wrk_core *core, int exit_code)
-{
-	if (core->result == 0 && !core->decided)
-		wrk_session_result(core, exit_code);
-}
-
 static void take_failure(struct wrk_core *core, struct wrk_host *host,
 			 const struct fw_failure *failure)
 {
 	host->failed = host->failed || failure->code != FRAGI_FAILURE_NONE;
-	take_result(core, fragi_failure_exit(failure->code));
+	wrk_exit_result(core, fragi_failure_exit(failure->code));
 }
 
 void wrk_host_request(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
@@ -336,17 +330,8 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 	}
 	wrk_keep_request(core, message, actions);
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
-		host->stop_requested = true;
-	if (message->kind == FW_HOST_STOP)
-		take_result(core, message->stop.exit_code);
+		wrk_exit_asked(core, host, message);
 	if (message->kind == FW_HOST_KILL) {
-		if (!message->stop.starts_again) {
-			core->result = message->stop.exit_code & 255;
-			core->decided = true;
-		}
-		if (message->stop.reason != NULL && message->stop.reason[0] != '\0' &&
-		    host->kill_reason == NULL)
-			host->kill_reason = fragi_strdup(message->stop.reason);
 		kill_on_request(core, host, now_ns, actions);
 		return;
 	}
@@ -477,7 +462,7 @@ static void host_exited(struct wrk_core *core, struct wrk_host *host,
 	wrk_keep_exit(core, host, exited->stats, &exit, actions);
 	wrk_host_lines_left_out(core, host, actions);
 	if (failure.code != FRAGI_FAILURE_NONE && core->stops == 0)
-		take_result(core, fragi_failure_exit(failure.code));
+		wrk_exit_result(core, fragi_failure_exit(failure.code));
 	if (host->yields && host->connection == core->connection)
 		wrk_move_send_saved(core, host->run, host->number, host->epoch, actions);
 	if (exited->stats != NULL)
@@ -494,7 +479,7 @@ static void not_spawned(struct wrk_core *core, struct wrk_host *host, const char
 	const struct fw_host_exit exit = {.exit_code = fragi_failure_exit(code),
 					  .failure = {code, why, NULL}};
 
-	take_result(core, fragi_failure_exit(code));
+	wrk_exit_result(core, fragi_failure_exit(code));
 	wrk_keep_exit(core, host, NULL, &exit, actions);
 	if (host->connection == core->connection)
 		report_exit(core, host, &exit, actions);

@@ -27,8 +27,8 @@ struct wrk_host {
 	/* why this workerd ended it; NONE, empty: it did not, or because somebody asked for it */
 	enum fragi_failure why_failure;
 	char why[256];
-	bool cut;          /* this workerd gave up its control socket, for the same reason */
-	char *kill_reason; /* the driver's; NULL: it gave none */
+	bool cut;         /* this workerd gave up its control socket, for the same reason */
+	char *end_reason; /* the driver's; NULL: it gave none */
 	char *application;
 	char fragments[128]; /* for people */
 	/* lease.c, by the clock of the shell; lease_ns 0: none */
@@ -269,6 +269,10 @@ void wrk_host_name_operators(struct wrk_host *host, const struct fw_host_prepare
 struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk_exited *exited,
 				   struct wrk_actions *actions);
 /* Logs that a host has ended, and how. */
+/* The first result that is not 0 counts, until the driver's last word. */
+void wrk_exit_result(struct wrk_core *core, int exit_code);
+/* HOST_STOP or HOST_KILL: a reason, or a kill, is the driver's last word. */
+void wrk_exit_asked(struct wrk_core *core, struct wrk_host *host, const struct fw_message *message);
 void wrk_exit_log(const struct wrk_core *core, const struct wrk_host *host,
 		  const struct fw_failure *failure, struct wrk_actions *actions);
 

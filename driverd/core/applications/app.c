@@ -12,18 +12,21 @@
 
 /*
  * An application from when it is given to its summary. Forward, one state after the other; a
- * failure leads from anywhere to KILLING, and KILLING to ENDED when the last host is gone, or when
- * that takes too long.
+ * failure leads to FAILING where operators run, to KILLING where none does; KILLING to ENDED when
+ * the last host is gone, or when that takes too long.
  */
 static const uint32_t app_moves[DRV_APP_STATES] = {
 	[DRV_APP_NEW] = FRAGI_MOVE(DRV_APP_WAITING) | FRAGI_MOVE(DRV_APP_ENDED),
 	[DRV_APP_WAITING] = FRAGI_MOVE(DRV_APP_PREPARING) | FRAGI_MOVE(DRV_APP_ENDED),
 	[DRV_APP_PREPARING] = FRAGI_MOVE(DRV_APP_WIRING) | FRAGI_MOVE(DRV_APP_KILLING),
 	[DRV_APP_WIRING] = FRAGI_MOVE(DRV_APP_STARTING) | FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_STARTING] = FRAGI_MOVE(DRV_APP_RUNNING) | FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_RUNNING] = FRAGI_MOVE(DRV_APP_DRAINING) | FRAGI_MOVE(DRV_APP_CLOSING) |
-			    FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_DRAINING] = FRAGI_MOVE(DRV_APP_CLOSING) | FRAGI_MOVE(DRV_APP_KILLING),
+	[DRV_APP_STARTING] = FRAGI_MOVE(DRV_APP_RUNNING) | FRAGI_MOVE(DRV_APP_CLOSING) |
+			     FRAGI_MOVE(DRV_APP_KILLING),
+	[DRV_APP_RUNNING] = FRAGI_MOVE(DRV_APP_DRAINING) | FRAGI_MOVE(DRV_APP_FAILING) |
+			    FRAGI_MOVE(DRV_APP_CLOSING) | FRAGI_MOVE(DRV_APP_KILLING),
+	[DRV_APP_DRAINING] = FRAGI_MOVE(DRV_APP_FAILING) | FRAGI_MOVE(DRV_APP_CLOSING) |
+			     FRAGI_MOVE(DRV_APP_KILLING),
+	[DRV_APP_FAILING] = FRAGI_MOVE(DRV_APP_CLOSING) | FRAGI_MOVE(DRV_APP_KILLING),
 	[DRV_APP_CLOSING] = FRAGI_MOVE(DRV_APP_KILLING) | FRAGI_MOVE(DRV_APP_ENDED),
 	[DRV_APP_KILLING] = FRAGI_MOVE(DRV_APP_ENDED),
 	[DRV_APP_ENDED] = 0,
@@ -37,6 +40,7 @@ static const char *const app_names[DRV_APP_STATES] = {
 	[DRV_APP_STARTING] = "starting",
 	[DRV_APP_RUNNING] = "running",
 	[DRV_APP_DRAINING] = "draining",
+	[DRV_APP_FAILING] = "failing",
 	[DRV_APP_CLOSING] = "closing",
 	[DRV_APP_KILLING] = "killing",
 	[DRV_APP_ENDED] = "ended",
@@ -68,8 +72,8 @@ static void app_check(const void *object)
 	assert(app->state == DRV_APP_ENDED || has_hosts == (app->host_count != 0));
 	assert((!has_hosts || app->state == DRV_APP_RUNNING || has_deadline) &&
 	       "what is waited for has a deadline");
-	assert((!has_hosts || app->state >= DRV_APP_KILLING || app->end != DRV_END_AT_ONCE ||
-		app->adopting != NULL) &&
+	assert((!has_hosts || app->adopting != NULL || app->end < DRV_END_FAILED ||
+		app->state >= (app->end == DRV_END_FAILED ? DRV_APP_FAILING : DRV_APP_KILLING)) &&
 	       "what is to end is being ended");
 	assert((app->summary.result != FRAGI_SUMMARY_FAILED ||
 		app->summary.failure.sentence != NULL) &&
@@ -193,13 +197,14 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 	const char *sentence;
 
 	assert(failure->code != FRAGI_FAILURE_NONE);
-	if (app->end == DRV_END_AT_ONCE) { /* why it ends is decided */
+	if (app->end >= DRV_END_FAILED) { /* why it ends is decided */
 		drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "also: %s",
 			failure->sentence);
 		return;
 	}
 	sentence = and_undo(app, failure->sentence);
-	app->end = DRV_END_AT_ONCE;
+	app->end = DRV_END_FAILED;
+	app->suspicion.host = NULL;
 	drv_app_wake(app);
 	app->summary.result = FRAGI_SUMMARY_FAILED;
 	app->summary.exit_code = fragi_failure_exit(failure->code);
@@ -295,7 +300,7 @@ void drv_app_fail_by_diag(struct drv_app *app)
 
 void drv_app_stop(struct drv_app *app, int signal)
 {
-	if (app->state >= DRV_APP_DRAINING)
+	if (app->state >= DRV_APP_DRAINING || app->end >= DRV_END_FAILED)
 		return;
 	if (signal != 0)
 		app->summary.result = FRAGI_SUMMARY_STOPPED;
@@ -312,8 +317,10 @@ void drv_app_stop_at_once(struct drv_app *app, int signal)
 {
 	if (app->state >= DRV_APP_KILLING || app->times.ended_ns != 0)
 		return;
-	app->summary.result = FRAGI_SUMMARY_STOPPED;
-	app->summary.exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
+	if (app->end < DRV_END_FAILED) {
+		app->summary.result = FRAGI_SUMMARY_STOPPED;
+		app->summary.exit_code = signal != 0 ? FRAGI_EXIT_SIGNAL + signal : FRAGI_EXIT_OK;
+	}
 	app->end = DRV_END_AT_ONCE;
 	drv_app_wake(app);
 }
@@ -498,7 +505,7 @@ void drv_app_begin(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	if (app->end == DRV_END_AT_ONCE)
+	if (app->end >= DRV_END_FAILED)
 		return;
 	if (app->given.timeout_ns > 0)
 		drv_set(core, &app->timers.start, core->now_ns + app->given.timeout_ns);

@@ -124,7 +124,8 @@ enum drv_origin {
 enum drv_end {
 	DRV_END_NONE,
 	DRV_END_IN_ORDER,
-	DRV_END_AT_ONCE, /* also because it has failed */
+	DRV_END_FAILED, /* in order too, if its operators run; why it ends is decided */
+	DRV_END_AT_ONCE,
 };
 
 /* What of it is on the disk, where the driver keeps state. */

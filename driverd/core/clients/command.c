@@ -62,7 +62,7 @@ static void check_name(struct drv_app *app)
 {
 	const char *name = drv_app_name(app);
 	const struct drv_app *other =
-		app->end == DRV_END_AT_ONCE ? NULL : drv_app_named(app->core, name);
+		app->end >= DRV_END_FAILED ? NULL : drv_app_named(app->core, name);
 
 	if (other == NULL || other == app)
 		return;

@@ -193,7 +193,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 
 	if (app != NULL)
 		return app->adopting != NULL && !app->adopting->is_taken &&
-				       app->end != DRV_END_AT_ONCE
+				       app->end < DRV_END_FAILED
 			       ? app
 			       : NULL;
 	ended = drv_history_find(&core->history, message->run);

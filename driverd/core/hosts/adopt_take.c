@@ -292,7 +292,7 @@ void drv_adopt_work(struct drv_app *app)
 	enum completeness found = INCOMPLETE;
 	bool is_whole;
 
-	if (app->end == DRV_END_AT_ONCE) { /* a stop in order waits until it runs here */
+	if (app->end >= DRV_END_FAILED) { /* a stop in order waits until it runs here */
 		give_up(app, "it was stopped before its workers had reported it");
 		return;
 	}
@@ -365,11 +365,16 @@ static void go_on_ending(struct drv_app *app)
 		if (r->stop != FW_STOP_NOT && (furthest == NULL || r->stop > furthest->stop))
 			furthest = r;
 	}
-	if (furthest == NULL || app->end == DRV_END_AT_ONCE)
+	if (furthest == NULL || app->end >= DRV_END_FAILED)
 		return;
 	report = &furthest->report->report;
 	if (is_closing || an_operator_stops(app)) {
 		drv_app_stop(app, 0); /* it came to its end */
+	} else if (report->reason[0] != '\0') {
+		drv_app_fail(app,
+			     report->failure != FRAGI_FAILURE_NONE ? report->failure
+								   : FRAGI_FAILURE_OTHER,
+			     NULL, "%s", report->reason);
 	} else if (report->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&
 		    app->end == DRV_END_NONE) { /* a restart was asked for, and no stop since */
@@ -377,11 +382,6 @@ static void go_on_ending(struct drv_app *app)
 			app->next.by = app->given.by;
 		}
 		drv_app_stop(app, SIGTERM);
-	} else if (report->reason[0] != '\0') {
-		drv_app_fail(app,
-			     report->failure != FRAGI_FAILURE_NONE ? report->failure
-								   : FRAGI_FAILURE_OTHER,
-			     NULL, "%s", report->reason);
 	} else {
 		drv_app_stop_at_once(app, 0);
 	}
@@ -432,7 +432,7 @@ static void recall_one(struct drv_app *app, const struct drv_reported *reported)
 
 	if (host == NULL)
 		return;
-	for (uint32_t i = 0; reported->stop == FW_STOP_KILLED && i < reported->queued; i++)
+	for (uint32_t i = 0; report->reason[0] != '\0' && i < reported->queued; i++)
 		host->failed = host->failed || is_failure(reported->queue[i]);
 	if (app->state == DRV_APP_RUNNING)
 		recall(host, reported->stop);

@@ -34,7 +34,7 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 	for (host = session->first_host; host != NULL; host = next) {
 		bool is_given_up = host->now.state == DRV_HOST_KILLED &&
 				   host->replacement.phase < DRV_PHASE_YIELDING &&
-				   app->end != DRV_END_AT_ONCE; /* for a stop: no failure */
+				   app->end < DRV_END_FAILED; /* for a stop: no failure */
 		next = host->next_there;
 		if (host->app != app)
 			continue;
@@ -217,7 +217,7 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 static bool is_expected(const struct drv_host *host, const struct fw_host_exit *exit)
 {
 	const struct drv_app *app = host->app;
-	bool stops = app->state == DRV_APP_DRAINING ||
+	bool stops = app->state == DRV_APP_DRAINING || app->state == DRV_APP_FAILING ||
 		     (app->end == DRV_END_IN_ORDER &&
 		      (app->state == DRV_APP_STARTING || app->state == DRV_APP_RUNNING));
 
@@ -230,6 +230,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 {
 	struct fw_failure failure = exit->failure;
 	struct drv_app *app = host->app;
+	bool is_news = app->end < DRV_END_FAILED; /* else why it ends is known */
 
 	if (exit->asked && failure.code == FRAGI_FAILURE_WORKER_LOST) {
 		const char *sentence =
@@ -250,7 +251,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 			host->name, host->worker, exit->exit_code);
 	}
 	drv_host_failed(host, &failure);
-	for (uint32_t i = 0; i < exit->line_count; i++)
+	for (uint32_t i = 0; is_news && i < exit->line_count; i++)
 		drv_log_again(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
 			      host->name, exit->lines[i]);
 }

@@ -41,7 +41,7 @@ bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *senten
 	    !drv_host_is_started_again(host)) /* else it was on its way to another epoch */
 		drv_host_failed(host, &failure);
 	host->failed = false;
-	if (host->app->end == DRV_END_AT_ONCE) /* it has failed too often */
+	if (host->app->end >= DRV_END_FAILED) /* it has failed too often */
 		return true;
 	set_reason(host, drv_text(host->app->core, "%s%s", sentence,
 				  host->lease_over_ns > host->app->core->now_ns

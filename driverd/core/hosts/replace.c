@@ -56,7 +56,7 @@ static int64_t limit_ns(const struct drv_host *host, int64_t configured_ns)
 bool drv_replace_holds(const struct drv_app *app)
 {
 	return app->moving != NULL && app->moving->replacement.phase >= DRV_PHASE_YIELDING &&
-	       !app->moving->replacement.is_given_up && app->end != DRV_END_AT_ONCE &&
+	       !app->moving->replacement.is_given_up && app->end < DRV_END_FAILED &&
 	       (app->move_until_ns == 0 || app->core->now_ns < app->move_until_ns);
 }
 
@@ -85,7 +85,7 @@ static void yield(struct drv_host *host)
 	drv_swap_takes_source(host);
 	set_phase(host, DRV_PHASE_YIELDING, app->core->config.drain_ns);
 	drv_request_yield(host);
-	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++)
+	for (uint32_t i = 0; i < app->host_count && app->end < DRV_END_FAILED; i++)
 		if (&app->hosts[i] != host && is_neighbour(host, &app->hosts[i]) &&
 		    (app->hosts[i].now.state == DRV_HOST_RUNNING ||
 		     app->hosts[i].now.state == DRV_HOST_DONE))
@@ -362,7 +362,7 @@ static void rewire_neighbours(struct drv_host *host)
 {
 	struct drv_app *app = host->app;
 
-	for (uint32_t n = 0; n < app->host_count && app->end != DRV_END_AT_ONCE; n++) {
+	for (uint32_t n = 0; n < app->host_count && app->end < DRV_END_FAILED; n++) {
 		struct drv_host *other = &app->hosts[n];
 
 		if (other != host && other->now.state >= DRV_HOST_WIRING &&
@@ -499,7 +499,7 @@ enum drv_work drv_replace_work(struct drv_app *app)
 	if (app->moving == NULL && app->end == DRV_END_NONE)
 		drv_move_look(app);
 	wait_for_move(app);
-	for (uint32_t i = 0; i < app->host_count && app->end != DRV_END_AT_ONCE; i++) {
+	for (uint32_t i = 0; i < app->host_count && app->end < DRV_END_FAILED; i++) {
 		struct drv_host *host = &app->hosts[i];
 
 		if (host->replacement.phase == DRV_PHASE_NONE)

@@ -107,27 +107,33 @@ static int send_start(struct drv_host *host)
 	return send_to(host, &message);
 }
 
+/* With the result so far. */
+static struct fw_message end_of(const struct drv_host *host, enum fw_kind kind)
+{
+	const struct fragi_summary *summary = &host->app->summary;
+
+	return (struct fw_message){.kind = kind,
+				   .stop = {.exit_code = summary->exit_code,
+					    .reason = summary->failure.sentence,
+					    .failure = summary->failure.code}};
+}
+
 static int send_stop(struct drv_host *host)
 {
-	const struct drv_app *app = host->app;
-	struct fw_message message = {.kind = FW_HOST_STOP};
+	struct fw_message message = end_of(host, FW_HOST_STOP);
 
 	if (host->now.goal == DRV_GOAL_DRAINED)
-		message.stop.drain_ns = app->core->config.drain_ns;
+		message.stop.drain_ns = host->app->core->config.drain_ns;
 	message.stop.starts_again = host->replacement.phase == DRV_PHASE_ENDING;
-	message.stop.exit_code = app->summary.exit_code;
 	return send_to(host, &message);
 }
 
 static int send_kill(struct drv_host *host)
 {
-	struct fw_message message = {.kind = FW_HOST_KILL};
+	struct fw_message message = end_of(host, FW_HOST_KILL);
 
-	message.stop.exit_code = host->app->summary.exit_code;
-	message.stop.reason = host->app->summary.failure.sentence;
-	message.stop.failure = host->app->summary.failure.code;
 	message.stop.starts_again =
-		host->replacement.phase >= DRV_PHASE_ENDING && host->app->end != DRV_END_AT_ONCE;
+		host->replacement.phase >= DRV_PHASE_ENDING && host->app->end < DRV_END_FAILED;
 	return send_to(host, &message);
 }
 
@@ -233,8 +239,8 @@ bool drv_request(struct drv_host *host)
 	app->core->items--;
 	if (goal == DRV_GOAL_KILLED)
 		return kill(host);
-	if (app->end == DRV_END_AT_ONCE) /* another host could not be asked: all are killed next */
-		return false;
+	if (app->end >= (goal < DRV_GOAL_DRAINED ? DRV_END_FAILED : DRV_END_AT_ONCE))
+		return false; /* another host could not be asked: all end next */
 	host->now.asked = goal;
 	if (requests[goal].during != DRV_HOST_PLACED)
 		drv_host_move(host, requests[goal].during);

@@ -46,7 +46,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	/* It cannot be reached, so it has to be another one. */
 	if (drv_host_is_started_again(peer) && drv_restart_is_due(peer))
 		drv_host_failed(peer, &event->failure);
-	else if (app->suspicion.host == NULL)
+	else if (app->suspicion.host == NULL && app->end < DRV_END_FAILED)
 		suspect(app, &(struct drv_suspicion){host, peer, event->failure});
 }
 
@@ -63,7 +63,7 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 	struct drv_app *app = host->app;
 
 	host->failed = host->failed || !drv_host_is_started_again(host);
-	if (app->suspicion.host != NULL)
+	if (app->suspicion.host != NULL || app->end >= DRV_END_FAILED)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
 		host->name, failure->sentence);

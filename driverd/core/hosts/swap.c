@@ -172,7 +172,7 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 		return false;
 	}
 	go_back(swap, failure->code, failure->sentence);
-	return app->end != DRV_END_AT_ONCE;
+	return app->end < DRV_END_FAILED;
 }
 
 void drv_swap_end(struct drv_app *app)
