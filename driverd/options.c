@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/alloc.h>
 #include <base/beat.h>
+#include <driverd/core/core.h>
 #include <wire/credentials.h>
 #include <wire/message.h>
 
 /* as they stand on the command line */
 struct words {
-	const char *address, *start_timeout, *output;
+	const char *address, *start_timeout, *output, *expected;
 };
 
 static int parse_address(struct drv_options *options, const struct words *words,
@@ -79,6 +81,27 @@ static const char *needs_app(const struct drv_options *options, const struct wor
 					      : NULL;
 }
 
+/* "a,b" */
+static int parse_expected(struct drv_options *options, const char *text, struct frag_err *err)
+{
+	char *rest, *name;
+
+	if (text == NULL)
+		return 0;
+	rest = options->expected_text = fragi_strdup(text);
+	while ((name = strsep(&rest, ",")) != NULL) {
+		if (name[0] == '\0' || strlen(name) > FW_WORKER_NAME_MAX ||
+		    options->expected.count == DRV_WORKERS_MAX)
+			return frag_err_set(
+				err, -EINVAL,
+				"--expect-workers \"%.80s\" is not a list of names of workers; give them with commas between them",
+				text);
+		if (fragi_texts_add(&options->expected, name) < 0)
+			return -ENOMEM;
+	}
+	return options->expected_text != NULL ? 0 : -ENOMEM;
+}
+
 static int check(struct drv_options *options, const struct words *words, struct frag_err *err)
 {
 	int r;
@@ -99,6 +122,8 @@ static int check(struct drv_options *options, const struct words *words, struct 
 			"%s is for --app APP.yaml; without --app driverd is a service, to which `fragctl start` brings applications",
 			needs_app(options, words));
 	r = parse_address(options, words, err);
+	if (r == 0)
+		r = parse_expected(options, words->expected, err);
 	return r < 0 ? r : parse_times(options, words, err);
 }
 
@@ -142,6 +167,10 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .value = "DIR",
 		 .help = "keeps applications here, and starts them again after its own end; default: keeps no state",
 		 .text = &options->state_dir},
+		{.name = "expect-workers",
+		 .value = "NAME,NAME",
+		 .help = "fragctl workers shows these also before they have come",
+		 .text = &words.expected},
 		{.name = "encrypt-data",
 		 .help = "encrypts all flows between hosts, as `encrypt: on` does for one flow",
 		 .on = &options->encrypt_data},
@@ -216,5 +245,7 @@ void drv_options_fini(struct drv_options *options)
 {
 	fragi_texts_fini(&options->configs);
 	fragi_texts_fini(&options->sets);
+	fragi_texts_fini(&options->expected);
+	fragi_free(options->expected_text);
 	fw_users_fini(&options->users);
 }

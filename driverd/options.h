@@ -19,9 +19,11 @@ struct drv_options {
 	struct fw_users users;    /* whose workers and clients may take part without a key */
 	bool insecure;
 	bool encrypt_data;
-	struct fw_tls_config tls; /* keys or certificates */
-	struct drv_output output; /* of the summary */
-	const char *state_dir;    /* NULL: no state is kept */
+	struct fw_tls_config tls;    /* keys or certificates */
+	struct drv_output output;    /* of the summary */
+	struct fragi_texts expected; /* names of workers */
+	char *expected_text;         /* holds these */
+	const char *state_dir;       /* NULL: no state is kept */
 	int verbosity;
 };
 

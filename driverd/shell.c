@@ -196,12 +196,16 @@ static void on_deadline(void *arg)
 /* Several applications share one line. */
 static void report_count(const struct shell *shell)
 {
+	const char *failed = drv_core_failed(shell->core);
 	size_t count = drv_core_app_count(shell->core);
-	char text[64] = "waits for applications";
+	char text[200], runs[64] = "waits for applications";
 
 	if (count > 0)
-		snprintf(text, sizeof(text), "runs %zu application%s", count,
+		snprintf(runs, sizeof(runs), "runs %zu application%s", count,
 			 count == 1 ? "" : "s");
+	snprintf(text, sizeof(text), "%s%s%s%s", runs, failed != NULL ? "; " : "",
+		 failed != NULL ? failed : "",
+		 failed != NULL ? " has failed, and `fragctl list` says why" : "");
 	fragi_service_status(text);
 }
 
@@ -245,14 +249,17 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 
 	char name[FW_USER_NAME_MAX];
 	const char *user = NULL;
+	bool is_admin = false;
 	uid_t number;
 
 	if (connection->closing) {
 		fw_message_free(message);
 		return;
 	}
-	if (message->kind == FW_HELLO && fw_connection_user(stream, &number))
+	if (message->kind == FW_HELLO && fw_connection_user(stream, &number)) {
 		user = fw_user_name(number, name);
+		is_admin = number == 0 || number == geteuid();
+	}
 	shell_step(connection->shell,
 		   &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
 				       .connection = connection->id,
@@ -260,6 +267,7 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 				       .identity = fw_connection_identity(stream),
 				       .is_local = connection->is_local,
 				       .user = user,
+				       .is_admin = is_admin,
 				       .message = message});
 }
 
@@ -496,6 +504,8 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 		.ends_with_app = !shell->is_service,
 		.adopts = shell->is_service,
 		.progress_ns = shell->is_service ? -1 : 0,
+		.expected = shell->options->expected.items,
+		.expected_count = shell->options->expected.count,
 		.encrypts_data = shell->options->encrypt_data,
 		.realtime_offset_ns = drv_system_realtime_offset_ns(),
 		.random = drv_system_random,

@@ -69,6 +69,12 @@ static int follow(struct reading *reading)
 		while (code == CTL_OK) {
 			if (message->kind == FW_EVENTS)
 				print(reading, &message->events);
+			if (message->kind == FW_ANSWER) {
+				code = ctl_service_show_failure(&message->answer.failure,
+								reading->json);
+				fw_message_free(message);
+				return code;
+			}
 			fw_message_free(message);
 			code = ctl_driver_next(&reading->driver, &message);
 		}

@@ -106,6 +106,8 @@ static const struct ctl_column worker_items[] = {
 	{"cores", "CORES", 5, true, CTL_AT(CTL_U32, fw_worker_row, cores)},
 	{"fragments", "FRAGMENTS", 9, true, CTL_AT(CTL_U32, fw_worker_row, fragments)},
 	{"drained", CTL_AT(CTL_BOOL, fw_worker_row, drained)},
+	{"away_ns", CTL_AT(CTL_I64, fw_worker_row, age_ns)},
+	{"ran", CTL_AT(CTL_OPTIONAL, fw_worker_row, ran)},
 	{NULL, "ADDRESS", CTL_AT(CTL_TEXT, fw_worker_row, address)},
 };
 static const struct ctl_columns workers = CTL_COLUMNS(worker_items, fw_worker_row);
@@ -208,6 +210,7 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 static void put_workers(struct ctl_table *table, const void *arg)
 {
 	const struct fw_reply *reply = arg;
+	char age[32];
 
 	for (uint32_t i = 0; i < reply->worker_count; i++) {
 		const struct fw_worker_row *worker = &reply->workers[i];
@@ -220,6 +223,10 @@ static void put_workers(struct ctl_table *table, const void *arg)
 				worker->name);
 		if (worker->waits_for[0] != '\0')
 			ctl_table_note(table, "    can run nothing yet: %s", worker->waits_for);
+		if (worker->age_ns != 0)
+			ctl_table_note(table, "    %s %s ago%s%s", worker->state,
+				       ctl_age(worker->age_ns, age, sizeof(age)),
+				       worker->ran[0] != '\0' ? "; it ran " : "", worker->ran);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <base/alloc.h>
 #include <base/units.h>
@@ -61,12 +62,21 @@ static int pack(struct start *start, struct fw_start_app *command, void **out_pa
 	return CTL_OK;
 }
 
-static bool all_are_drained(const struct fw_reply *reply)
+/* One of the workers, if all that are there are drained; else NULL. */
+static const char *all_are_drained(const struct fw_reply *reply)
 {
-	for (uint32_t i = 0; i < reply->worker_count; i++)
-		if (!reply->workers[i].drained)
-			return false;
-	return reply->worker_count > 0 && reply->more == 0;
+	const char *name = NULL;
+
+	for (uint32_t i = 0; i < reply->worker_count; i++) {
+		const struct fw_worker_row *worker = &reply->workers[i];
+
+		if (worker->age_ns != 0 || strcmp(worker->state, "expected") == 0)
+			continue;
+		if (!worker->drained)
+			return NULL;
+		name = name != NULL ? name : worker->name;
+	}
+	return reply->more == 0 ? name : NULL;
 }
 
 /* One for which there is no place waits, maybe for long. */
@@ -83,11 +93,11 @@ static int tell_what_is_missing(struct ctl_driver *driver, uint64_t run)
 
 		if (app->run != run || app->missing[0] == '\0')
 			continue;
-		if (all_are_drained(&reply->reply))
+		if (all_are_drained(&reply->reply) != NULL)
 			ctl_complain(
 				"%s waits for a worker for %s: all are drained; `fragctl drain %s --undo` ends that for one",
 				app->name, ctl_service_names(app->missing, names),
-				reply->reply.workers[0].name);
+				all_are_drained(&reply->reply));
 		else
 			ctl_complain(
 				"%s waits for a worker for %s; `fragctl explain %s` shows why, and it starts as soon as there is one",

@@ -85,6 +85,7 @@ void drv_core_destroy(struct drv_core *core)
 	drv_history_fini(&core->history);
 	drv_lines_fini(&core->lines);
 	drv_drain_fini(core);
+	drv_away_fini(core);
 	drv_lease_fini(core);
 	while (core->placed != NULL) {
 		struct drv_placed *placed = core->placed;
@@ -196,6 +197,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		break;
 	case FW_LEAVE:
 		drv_host_leave(session);
+		session->has_left = true;
 		drv_session_lost(session, true, message->leave.reason);
 		fw_message_free(message);
 		break;
@@ -374,6 +376,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		core_persisted(core, event->change, event->text);
 		break;
 	}
+	drv_client_serve_held(core);
 	drv_session_lose_dropped(core);
 	drv_decide(core);
 	core->turn++;
@@ -402,6 +405,16 @@ int64_t drv_core_step_items(const struct drv_core *core)
 size_t drv_core_session_count(const struct drv_core *core)
 {
 	return core->session_count;
+}
+
+const char *drv_core_failed(const struct drv_core *core)
+{
+	const struct drv_ended *last = core->history.ended;
+
+	return last != NULL && last->result == FRAGI_SUMMARY_FAILED &&
+			       drv_app_named(core, last->name) == NULL
+		       ? last->name
+		       : NULL;
 }
 
 int64_t drv_core_placed(const struct drv_core *core)

@@ -25,6 +25,8 @@
 #define DRV_WORKERS_MAX 8192
 /* Clients have no part of that, and each may ask so often between two beats. */
 #define DRV_CLIENTS_MAX 64
+#define DRV_ADMINS_MAX 8     /* more, who are administrators of the driver's machine */
+#define DRV_FOLLOWERS_MAX 48 /* of all clients: the places of the others are for commands */
 #define DRV_REQUESTS_MAX 64
 /*
  * The work of a step is bounded, so that beats go on whatever the size of a graph. A step handles
@@ -131,7 +133,9 @@ struct drv_config {
 	 * the shell ends then is its own affair: it just goes, or sends STOP before.
 	 */
 	bool adopts;
-	bool keeps_state;   /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
+	bool keeps_state;            /* DRV_DO_PERSIST is answered with DRV_EVENT_PERSISTED */
+	const char *const *expected; /* names of workers; shown until they come */
+	size_t expected_count;
 	bool encrypts_data; /* all flows between hosts, whatever the graph says */
 	void (*random)(void *arg, void *bytes,
 		       size_t size); /* ids and secrets of sessions, tokens of edges; required */
@@ -167,6 +171,7 @@ struct drv_event {
 	bool is_local; /* MESSAGE: it came over the unix socket, where only clients may join */
 	const char
 		*user; /* MESSAGE: the user of this machine whose process it is; NULL: not known */
+	bool is_admin; /* MESSAGE: that user is root, or the driver's own */
 	const char *text;           /* CLOSED, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
@@ -242,6 +247,8 @@ int64_t drv_core_deadline_ns(const struct drv_core *core);
 /* For shells, tests and simulators. */
 size_t drv_core_session_count(const struct drv_core *core);
 size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
+/* The application whose run has ended last, if it has failed and does not run; NULL: none. */
+const char *drv_core_failed(const struct drv_core *core);
 int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a place on a worker */
 /* What workers are counted to carry, with places that are held for a move or an adoption. */
 int64_t drv_core_load(const struct drv_core *core);

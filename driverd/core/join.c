@@ -251,9 +251,11 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 	return 0;
 }
 
-static bool is_full(const struct drv_core *core, enum fw_role role)
+static bool is_full(const struct drv_core *core, enum fw_role role, bool is_admin)
 {
-	return role == FW_ROLE_CLIENT ? core->client_count >= DRV_CLIENTS_MAX
+	size_t clients_max = DRV_CLIENTS_MAX + (is_admin ? DRV_ADMINS_MAX : 0);
+
+	return role == FW_ROLE_CLIENT ? core->client_count >= clients_max
 				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
 }
 
@@ -284,7 +286,7 @@ static bool may_join(struct drv_core *core, const struct drv_event *event,
 		frag_err_set(&err, -EACCES,
 			     "only clients may join over the unix socket; a worker connects to %s",
 			     core->config.address);
-	} else if (role != FW_ROLE_REPORTER && is_full(core, role)) {
+	} else if (role != FW_ROLE_REPORTER && is_full(core, role, event->is_admin)) {
 		code = FRAGI_FAILURE_DRIVER_FULL;
 		frag_err_set(&err, -EAGAIN, "driverd has as many %s as it takes",
 			     role == FW_ROLE_CLIENT ? "clients" : "workers");
@@ -334,6 +336,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	drv_adopt_joined(session, message->hello.reports);
 	if (session->role == FW_ROLE_CLIENT)
 		return;
+	drv_away_drop(core, session->name);
 	drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s", session->name);
 	for (size_t i = 0; session->fragment_count != 0 && i < core->app_count; i++)
 		if (core->apps[i]->state == DRV_APP_WAITING)
@@ -389,6 +392,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	if (session->role == FW_ROLE_WORKER)
 		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
 				 session->name, why);
+	if (session->role == FW_ROLE_WORKER)
+		drv_away_add(session);
 	while (session->first_host != NULL)
 		mattered = drv_host_lose_some(session, why) || mattered;
 	if (session->role == FW_ROLE_WORKER) /* what it named is for others now */

@@ -63,7 +63,8 @@ struct drv_core {
 	struct drv_session **sessions; /* by connection */
 	uint64_t *connections;         /* of the sessions: one look at few lines of the cache */
 	size_t session_count, session_capacity;
-	size_t client_count;         /* of these sessions */
+	size_t client_count; /* of these sessions */
+	size_t held_count;   /* of these clients, whose command waits for the state folder */
 	struct drv_session *dropped; /* to be lost */
 	struct drv_session *waiting; /* of these clients: they await or follow something */
 	struct drv_history history;
@@ -80,6 +81,8 @@ struct drv_core {
 	int64_t woken_ns;         /* real: when it had not run for as long as the dead do; or 0 */
 	bool leaves;              /* it ends, and the hosts run on for the next one */
 	uint64_t workers_version; /* counts changes of workers */
+	struct drv_away *away;    /* workers that are not there, the last one first */
+	size_t away_count;
 	struct drv_drained *drained; /* names of workers that are given nothing */
 	size_t drained_count;
 	struct drv_app **apps; /* by run */

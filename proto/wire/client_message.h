@@ -51,6 +51,8 @@ struct fw_worker_row {
 	uint32_t fragments;    /* that hold a place on it */
 	const char *waits_for; /* as in HELLO */
 	bool drained;          /* it is given no more fragments */
+	int64_t age_ns;        /* since it went; 0: it is there, or was never */
+	const char *ran;       /* the hosts that it ran then */
 };
 /* a run that has ended */
 struct fw_ended_row {

@@ -108,7 +108,7 @@ class Adopted(ServiceTest):
         d.signal(signal.SIGCONT)
         d.wait_line("begins again, and adopts what runs")
         self.wait_until("the driver", lambda: d.stderr.count("waits for applications") == 2)
-        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 2)
+        self.wait_until("workers", lambda: len(self.live_workers()) == 2)
         self.wait_runs("stream")
         self.wait_delivered("stream")
         self.assertEqual(self.pids("stream"), pids)

@@ -66,7 +66,7 @@ class Migrate(ServiceTest):
 
     def add(self, name, fragments):
         self.w[name] = self.worker("--name", name, "--fragments", fragments)
-        self.wait_until(name, lambda: name in {w["name"] for w in self.json("workers")["workers"]})
+        self.wait_until(name, lambda: name in {w["name"] for w in self.live_workers()})
 
     def sink(self):
         return [h for h in self.application("chain")["hosts"] if h["fragments"] == "sink"][0]
@@ -134,7 +134,7 @@ class Migrate(ServiceTest):
         received = len(self.numbers("received"))
         os.kill(self.w["b"].child.pid, signal.SIGCONT)
         self.w["b"].wait_line("its lease of %d.0 s is over" % lease)
-        self.wait_until("b again", lambda: "b" in {w["name"] for w in self.json("workers")["workers"]})
+        self.wait_until("b again", lambda: "b" in {w["name"] for w in self.live_workers()})
         self.assertEqual(self.sink()["worker"], "c")
         self.wait_received(20)
         self.assertGreater(len(self.numbers("received")), received)

@@ -46,7 +46,7 @@ class Move(ServiceTest):
         d, *_ = self.serve(*serve)
         self.w = {name: self.worker("--name", name, "--fragments", fragments)
                   for name, fragments in (("ends", "source,sink"), ("a", "relay"))}
-        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 2)
+        self.wait_until("workers", lambda: len(self.live_workers()) == 2)
         app = self.write("chain.yaml", APP % {"folder": self.folder})
         self.ok("start", app, "--", *args)
         self.wait_received(20)
@@ -58,7 +58,7 @@ class Move(ServiceTest):
 
     def add(self, name, fragments="all"):
         self.w[name] = self.worker("--name", name, "--fragments", fragments)
-        self.wait_until(name, lambda: name in {w["name"] for w in self.json("workers")["workers"]})
+        self.wait_until(name, lambda: name in {w["name"] for w in self.live_workers()})
 
     def check(self):
         """Every number that was sent came, once and in order, or was queued when the stop came."""
@@ -126,7 +126,7 @@ class Move(ServiceTest):
         empty = self.path("empty")
         os.mkdir(empty)
         self.w["b"] = self.worker("--name", "b", "--fragments", "source,sink", env={"FRAG_LIBRARY_PATH": empty})
-        self.wait_until("b", lambda: "b" in {w["name"] for w in self.json("workers")["workers"]})
+        self.wait_until("b", lambda: "b" in {w["name"] for w in self.live_workers()})
         before = self.application("chain")["hosts"]
         drain = self.start("fragctl", "drain", "ends")
         drain.wait_line("source of chain stays there: worker b could not prepare it: .*libtruth.so")
@@ -212,13 +212,13 @@ class Move(ServiceTest):
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         d, *_ = self.serve("--state-dir", state, port=port)
-        self.wait_until("a", lambda: [w["name"] for w in self.json("workers")["workers"]] == ["a"])
+        self.wait_until("a", lambda: [w["name"] for w in self.live_workers()] == ["a"])
         self.assertIn("drained: it is given no more fragments", self.ok("workers"))
         self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again")
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.serve("--state-dir", state, port=port)
-        self.wait_until("a", lambda: [w["name"] for w in self.json("workers")["workers"]] == ["a"])
+        self.wait_until("a", lambda: [w["name"] for w in self.live_workers()] == ["a"])
         self.assertNotIn("drained", self.ok("workers"))
 
 

@@ -31,7 +31,7 @@ class Placement(ServiceTest):
     def offer(self, name, inventory, *args):
         """A worker with an invented inventory."""
         w = self.worker("--name", name, "--inventory", inventory, *args)
-        self.wait_until(name, lambda: name in [x["name"] for x in self.json("workers")["workers"]])
+        self.wait_until(name, lambda: name in [x["name"] for x in self.live_workers()])
         return w
 
     def placed(self, name):
@@ -121,11 +121,11 @@ class Placement(ServiceTest):
         """Both serve; the second one has a number behind its name, in its own log too."""
         self.serve()
         first = self.worker("--name", "a", "--fragments", "f1")
-        self.wait_until("the first", lambda: len(self.json("workers")["workers"]) == 1)
+        self.wait_until("the first", lambda: len(self.live_workers()) == 1)
         second = self.worker("--name", "a", "--fragments", "f2")
         first.wait_line(r"attached to the driver at \S+ as a$")
         second.wait_line(r"attached to the driver at \S+ as a#2$")
-        self.wait_until("both", lambda: [w["name"] for w in self.json("workers")["workers"]] == ["a", "a#2"])
+        self.wait_until("both", lambda: [w["name"] for w in self.live_workers()] == ["a", "a#2"])
         self.ok("start", self.graph("one"))
         self.assertEqual(self.placed("one"), {"f1": "a", "f2": "a#2"})
 
@@ -138,7 +138,7 @@ class Placement(ServiceTest):
             d.signal(signal.SIGTERM)
             self.assertEqual(d.wait(), 0, d.stderr)
             d, *_ = self.serve("--state-dir", state, port=port)
-            self.wait_until("a", lambda: [w["name"] for w in self.json("workers")["workers"]] == ["a"])
+            self.wait_until("a", lambda: [w["name"] for w in self.live_workers()] == ["a"])
             self.assertEqual("drained: it is given no more fragments" in self.ok("workers"), drained)
             if drained:
                 self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again")

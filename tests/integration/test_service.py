@@ -57,7 +57,7 @@ class ServiceTest(cluster.ClusterTest):
         self.env["FRAG_ADDRESS"] = self.address
         d.wait_line("waits for applications")
         started = [self.worker("--name", name) for name in workers]
-        self.wait_until("workers", lambda: {w["name"] for w in self.json("workers")["workers"]} >= set(workers))
+        self.wait_until("workers", lambda: {w["name"] for w in self.live_workers()} >= set(workers))
         return (d, *started)
 
     def numbers(self, name):
@@ -89,6 +89,9 @@ class ServiceTest(cluster.ClusterTest):
         codes = (0, 1) if args[0] == "status" else (0,)  # 1: it has failed
         self.assertIn(code, codes, p.stdout + p.stderr)
         return self.document(p.stdout)
+
+    def live_workers(self):
+        return [w for w in self.json("workers")["workers"] if w["state"] in ("live", "suspect")]
 
     def failed(self, name):
         """The summary of an application that has failed, for which status exits with 1."""

@@ -72,7 +72,7 @@ class Swap(ServiceTest):
         d, *_ = self.serve(*serve)
         started = [self.worker("--name", name, "--fragments", fragments) for name, fragments in workers]
         self.w = started[0]
-        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == len(workers))
+        self.wait_until("workers", lambda: len(self.live_workers()) == len(workers))
         self.ok("start", self.write("chain.yaml", text % {"folder": self.folder}), "--", *args)
         self.wait_version(first)
         return d
@@ -183,7 +183,7 @@ class Swap(ServiceTest):
         d = self.run_chain(text=APP.replace('policy: "${policy}"', "policy: migrate, lease: 0s"),
                            workers=(("near", "relay"), ("ends", "source,sink")))
         self.worker("--name", "far", "--fragments", "relay")
-        self.wait_until("far", lambda: len(self.json("workers")["workers"]) == 3)
+        self.wait_until("far", lambda: len(self.live_workers()) == 3)
         self.w.signal(signal.SIGSTOP)
         swap = self.start("fragctl", "swap", "chain", "relay", "--library", "libmark2.so", "--address", self.address)
         d.wait_line("relay goes on in another process")
@@ -211,7 +211,7 @@ class Swap(ServiceTest):
         """It reads all of them again at each message, also when the process that made them is gone."""
         self.serve()
         self.w = self.worker("--name", "w", "--fragments", "all")
-        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 1)
+        self.wait_until("workers", lambda: len(self.live_workers()) == 1)
         self.ok("start", self.write("large.yaml", LARGE % {"folder": self.folder}))
         self.wait_until("messages", lambda: len(self.large()) >= 10)
         host = {h["fragments"]: h["pid"] for h in self.application("large")["hosts"]}

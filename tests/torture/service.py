@@ -198,7 +198,7 @@ class Service(world.World):
         self.start_driver()
         for name in FRAGMENTS:
             self.start_worker(name)
-        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == len(FRAGMENTS))
+        self.wait_until("workers", lambda: len(self.live_workers()) == len(FRAGMENTS))
         for name in WORKERS:
             self.ctl("start", self.texts[name])
             self.runs[name] = 1
@@ -226,6 +226,9 @@ class Service(world.World):
 
     def json(self, *args):
         return json.loads(self.ctl(*args, "-o", "json"))
+
+    def live_workers(self):
+        return [w for w in self.json("workers")["workers"] if w["state"] in ("live", "suspect")]
 
     # The applications
 

@@ -271,10 +271,13 @@ static inline void pass(struct world *w, int64_t ns)
 	w->now_ns = until;
 }
 
-static inline void say(struct world *w, uint64_t connection, struct fw_message *message)
+static inline void say_as(struct world *w, uint64_t connection, struct fw_message *message,
+			  bool is_admin)
 {
-	struct drv_event event = {
-		.kind = DRV_EVENT_MESSAGE, .connection = connection, .peer = "10.0.0.9:1"};
+	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
+				  .connection = connection,
+				  .peer = "10.0.0.9:1",
+				  .is_admin = is_admin};
 	uint8_t *frame;
 	size_t size;
 
@@ -282,6 +285,11 @@ static inline void say(struct world *w, uint64_t connection, struct fw_message *
 	cr_assert_eq(fw_decode(frame + 4, size - 4, &event.message, NULL), 0);
 	fragi_free(frame);
 	step(w, &event);
+}
+
+static inline void say(struct world *w, uint64_t connection, struct fw_message *message)
+{
+	say_as(w, connection, message, false);
 }
 
 static inline void hello_by(struct world *w, uint64_t connection, const char *name,
@@ -334,7 +342,8 @@ static inline void hello(struct world *w, uint64_t connection, const char *name,
 	hello_from(w, connection, name, fragment, "node", "127.0.0.1");
 }
 
-static inline void client_hello(struct world *w, uint64_t connection, const char *name)
+static inline void client_hello_as(struct world *w, uint64_t connection, const char *name,
+				   bool is_admin)
 {
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
 
@@ -344,7 +353,12 @@ static inline void client_hello(struct world *w, uint64_t connection, const char
 					  .name = name,
 					  .version = "test",
 					  .cores = 64};
-	say(w, connection, &message);
+	say_as(w, connection, &message, is_admin);
+}
+
+static inline void client_hello(struct world *w, uint64_t connection, const char *name)
+{
+	client_hello_as(w, connection, name, false);
 }
 
 static inline void request_state(struct world *w, uint64_t connection, uint64_t seq)

@@ -154,6 +154,41 @@ WORLD_TEST(driver_client, more_clients_than_it_takes_are_refused, world_init)
 			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
 	client_hello(w, 1002, "top");
 	cr_expect_not_null(taken(w, 1002, FW_WELCOME), "one has left");
+	for (uint64_t i = 0; i < DRV_ADMINS_MAX; i++) {
+		client_hello_as(w, 2000 + i, "root", true);
+		cr_expect_not_null(taken(w, 2000 + i, FW_WELCOME), "%d", (int)i);
+	}
+	client_hello_as(w, 3000, "root", true);
+	cr_expect_not_null(taken(w, 3000, FW_REFUSED));
+}
+
+WORLD_TEST(driver_client, those_who_follow_leave_places_for_those_who_command, world_init)
+{
+	struct fw_message events = {.kind = FW_WATCH, .seq = 5, .watch.follow = true};
+	struct fw_message lines = {.kind = FW_WATCH_LOGS, .seq = 6};
+	const struct fw_message *answer;
+
+	lines.watch_logs =
+		(struct fw_watch_logs){.name = "app", .fragment = "", .op = "", .follow = true};
+	to_running(w);
+	for (uint64_t i = 0; i <= DRV_FOLLOWERS_MAX; i++) {
+		client_hello(w, CLIENT + i, "top");
+		say(w, CLIENT + i, i % 2 == 0 ? &events : &lines);
+		answer = taken(w, CLIENT + i, FW_ANSWER);
+		cr_expect_eq(answer != NULL, i == DRV_FOLLOWERS_MAX, "%d", (int)i);
+	}
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_DRIVER_FULL);
+	cr_expect_str_eq(answer->answer.failure.sentence,
+			 "48 clients follow events or logs already, as many as driverd takes");
+	say(w, CLIENT, &lines);
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it follows already");
+	events.watch.follow = false;
+	say(w, CLIENT + DRV_FOLLOWERS_MAX, &events);
+	cr_expect_not_null(taken(w, CLIENT + DRV_FOLLOWERS_MAX, FW_EVENTS), "those of before");
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT + 1, .text = "it closed"});
+	say(w, CLIENT + DRV_FOLLOWERS_MAX, &lines);
+	cr_expect_null(taken(w, CLIENT + DRV_FOLLOWERS_MAX, FW_ANSWER), "one has left");
 }
 
 WORLD_TEST(driver_client, a_client_that_asks_too_often_is_closed, world_init)
@@ -340,4 +375,67 @@ Test(driver_client, hosts_that_a_reply_cannot_hold_are_counted_with_their_applic
 	free(w);
 	free(first);
 	free(second);
+}
+
+/* Of workers: "NAME STATE RAN, ..." in the order of the reply. */
+static const char *workers_of(struct world *w, uint64_t seq)
+{
+	static char text[1024];
+	const struct fw_reply *reply = reply_of(w, seq);
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < reply->worker_count; i++) {
+		const struct fw_worker_row *row = &reply->workers[i];
+
+		cr_expect_eq(row->age_ns != 0, row->state[0] == 'l' && row->state[1] != 'i');
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %s %s",
+					 used != 0 ? ", " : "", row->name, row->state, row->ran);
+	}
+	return text;
+}
+
+WORLD_TEST(driver_client, workers_that_are_away_are_shown_until_they_are_back, NULL)
+{
+	static const char *const expected[] = {"b", "z"};
+	struct fw_message leave = {.kind = FW_LEAVE, .leave = {"it was told to end"}};
+
+	world_init_with(w, (struct drv_config){.version = "test",
+					       .clock = "node",
+					       .address = "127.0.0.1:1",
+					       .expected = expected,
+					       .expected_count = 2});
+	client_hello(w, CLIENT, "top");
+	cr_expect_str_eq(workers_of(w, 2), "b expected , z expected ");
+	to_running(w);
+	hello(w, 3, "c", NULL);
+	cr_expect_str_eq(workers_of(w, 3), "a live , b live , c live , z expected ");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "cut"});
+	say(w, 3, &leave);
+	cr_expect_str_eq(workers_of(w, 4), "a live , c left , b lost f2 of app, z expected ");
+	pass_beating(w, 2 * SECOND, 1, 1);
+	cr_expect_eq(reply_of(w, 5)->workers[2].age_ns, 2 * SECOND + 1);
+	hello(w, 4, "b", NULL);
+	hello(w, 5, "c", NULL);
+	hello(w, 6, "c", NULL);
+	cr_expect_str_eq(workers_of(w, 6), "a live , b live , c live , c#2 live , z expected ");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 5, .text = "cut"});
+	cr_expect_str_eq(workers_of(w, 7), "a live , b live , c#2 live , z expected ",
+			 "its next process is there");
+}
+
+WORLD_TEST(driver_client, so_many_workers_that_are_away_are_remembered, world_init)
+{
+	char name[16];
+
+	client_hello(w, CLIENT, "top");
+	for (uint64_t i = 1; i <= 65; i++) {
+		snprintf(name, sizeof(name), "w%d", (int)i);
+		hello(w, i + CLIENT, name, NULL);
+		step(w, &(struct drv_event){
+				.kind = DRV_EVENT_CLOSED, .connection = i + CLIENT, .text = "cut"});
+	}
+	cr_assert_eq(reply_of(w, 2)->worker_count, 64);
+	cr_expect_str_eq(reply_of(w, 3)->workers[0].name, "w65", "the last one first");
+	cr_expect_str_eq(reply_of(w, 4)->workers[63].name, "w2", "the first one is forgotten");
 }

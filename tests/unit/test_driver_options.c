@@ -76,6 +76,20 @@ Test(driver_options, without_an_application_it_is_a_service)
 		"an argument after -- is for --app APP.yaml; without --app driverd is a service, to which `fragctl start` brings applications");
 }
 
+Test(driver_options, expected_workers)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct drv_options options;
+
+	cr_expect_eq(parse(ARGS("--expect-workers", "a,node-2"), &options, &err), 0);
+	cr_assert_eq(options.expected.count, 2);
+	cr_expect_str_eq(options.expected.items[0], "a");
+	cr_expect_str_eq(options.expected.items[1], "node-2");
+	drv_options_fini(&options);
+	refused(ARGS("--expect-workers", "a,,b"),
+		"--expect-workers \"a,,b\" is not a list of names of workers; give them with commas between them");
+}
+
 Test(driver_options, keys)
 {
 	refused(ARGS("--app", "a", "--key-file", "k", "--insecure"),

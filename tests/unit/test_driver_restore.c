@@ -197,32 +197,60 @@ WORLD_TEST(driver_restore, what_ends_with_its_driver_starts_again, run_two)
 	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
 }
 
+static const struct fw_failure *answer_of(struct world *w)
+{
+	const struct fw_message *answer = taken(w, CLIENT, FW_ANSWER);
+
+	return answer != NULL ? &answer->answer.failure : NULL;
+}
+
+static void drain(struct world *w, const char *worker)
+{
+	say(w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .seq = 5, .drain = {worker, false}});
+}
+
+/* A full folder is noticed when something is written: that is tried before each such command. */
+WORLD_TEST(driver_restore, commands_that_end_something_try_the_folder_first, run_two)
+{
+	(void)answer_of(w); /* that of the start */
+	stop(w, true);
+	cr_expect_null(answer_of(w), "it is tried yet");
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
+	drain(w, "b");
+	assert_has(answer_of(w)->sentence, "the command before it waits for the state folder");
+	written(w, "there is no space left on the device");
+	assert_has(answer_of(w)->sentence, "app would end and not start again");
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
+	drain(w, "b");
+	written(w, "there is no space left on the device");
+	assert_has(answer_of(w)->sentence,
+		   "worker b is not drained: the state folder cannot be written");
+	cr_expect_not(drv_core_is_drained(w->core, "b"));
+	stop(w, true);
+	written(w, NULL);
+	cr_expect_eq(answer_of(w)->code, FRAGI_FAILURE_NONE, "there was room by then");
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_DRAINING);
+	drain(w, "a");
+	written(w, NULL);
+	cr_expect_eq(answer_of(w)->code, FRAGI_FAILURE_NONE);
+	cr_expect(drv_core_is_drained(w->core, "a"));
+	drain(w, "b");
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
+	written(w, NULL);
+	cr_expect_not(drv_core_is_drained(w->core, "b"), "who wanted that is gone");
+}
+
 WORLD_TEST(driver_restore, a_restart_stays_wanted_in_between, run_two)
 {
 	stop(w, false);
 	stop(w, true);
+	written(w, NULL);
 	cr_expect(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
 	hosts_end(w);
 	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
 	pass(w, MS);
 	cr_expect(kept(w, DRV_RECORD_RUN, 2)->is_wanted);
-}
-
-WORLD_TEST(driver_restore, nothing_is_ended_for_a_next_run_while_the_disk_is_full, run_two)
-{
-	const struct fw_message *answer;
-
-	taken(w, CLIENT, FW_ANSWER); /* to the start */
-	written(w, "the disk is full");
-	stop(w, true);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
-	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NO_SERVICE);
-	assert_has(answer->answer.failure.sentence, "app would end and not start again");
-	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
-	written(w, NULL);
-	stop(w, true);
-	cr_expect_neq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
 }
 
 WORLD_TEST(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped, run_two)

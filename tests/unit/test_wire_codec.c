@@ -230,7 +230,8 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 		random_u64(m), word(m), word(m), 0, NULL, 0, random_u64(m), 9, word(m), word(m)};
 	for (uint32_t i = 0; i < 4; i++)
 		reply->workers[i] = (struct fw_worker_row){
-			word(m), word(m), word(m), i, (uint32_t)random_u64(m), word(m), i == 2};
+			word(m), word(m), word(m), i,      (uint32_t)random_u64(m),
+			word(m), i == 2,  i,       word(m)};
 	reply->ended_count = 2;
 	reply->ended = block(m, 2 * sizeof(*reply->ended));
 	for (uint32_t i = 0; i < 2; i++)

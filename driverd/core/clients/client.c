@@ -88,8 +88,13 @@ static int fill_applications(struct drv_core *core, const char *worker, struct f
 
 static int fill_workers(struct drv_core *core, const char *worker, struct fw_reply *reply)
 {
-	reply->workers = table_of(core, core->session_count, sizeof(*reply->workers));
-	if (reply->workers == NULL)
+	struct fw_worker_row *away =
+		fragi_arena_alloc(&core->actions->arena, drv_away_count(core) * sizeof(*away));
+	uint32_t away_count;
+
+	reply->workers =
+		table_of(core, core->session_count + drv_away_count(core), sizeof(*reply->workers));
+	if (reply->workers == NULL || away == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < core->session_count; i++) {
 		const struct drv_session *session = core->sessions[i];
@@ -108,7 +113,16 @@ static int fill_workers(struct drv_core *core, const char *worker, struct fw_rep
 			.fragments = (uint32_t)session->placed,
 			.waits_for = session->waits_for,
 			.drained = session->is_drained,
+			.ran = "",
 		};
+	}
+	away_count = drv_away_rows(core, worker, away);
+	for (uint32_t i = 0; i < away_count; i++) {
+		away[i].drained = drv_drain_is(core, away[i].name);
+		if (drv_session_take_row(core, away[i].name))
+			reply->workers[reply->worker_count++] = away[i];
+		else
+			reply->more++;
 	}
 	return 0;
 }
@@ -225,6 +239,56 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 	}
 }
 
+/*
+ * Commands that end something, or move it, and of which the next driver must know: whether the
+ * state folder can be written is tried before them, so that they are refused at once if not.
+ */
+static bool needs_folder(const struct drv_core *core, const struct fw_message *message)
+{
+	return core->config.keeps_state &&
+	       ((message->kind == FW_STOP_APP && message->stop_app.again) ||
+		(message->kind == FW_APPLY && !message->apply.only_shows) ||
+		(message->kind == FW_DRAIN && !message->drain.undo) || message->kind == FW_SWAP);
+}
+
+/* Takes the message. */
+static void take(struct drv_session *client, struct fw_message *message)
+{
+	struct drv_core *core = client->core;
+
+	if (needs_folder(core, message) && client->held == NULL) {
+		client->held = message;
+		client->held_change = drv_persist_try(core);
+		core->held_count++;
+		return;
+	}
+	if (needs_folder(core, message))
+		drv_refuse_command(client, message, "", FRAGI_FAILURE_NO_SERVICE,
+				   "the command before it waits for the state folder; try again");
+	else
+		serve(client, message);
+	fw_message_free(message);
+}
+
+void drv_client_serve_held(struct drv_core *core)
+{
+	for (size_t i = 0; core->held_count != 0 && i < core->session_count; i++) {
+		struct drv_session *client = core->sessions[i];
+		struct fw_message *message = client->held;
+
+		if (message == NULL || client->held_change > core->settled_change)
+			continue;
+		if (core->items <= 0) { /* others take as long */
+			core->work_left = true;
+			return;
+		}
+		client->held = NULL;
+		core->held_count--;
+		serve(client, message);
+		fw_message_free(message);
+	}
+}
+
 /* What takes long, as graphs do that are long, waits when it comes too early: one at a time. */
 void drv_client_message(struct drv_session *client, struct fw_message *message)
 {
@@ -233,14 +297,13 @@ void drv_client_message(struct drv_session *client, struct fw_message *message)
 
 	client->requests += cost;
 	if (client->requests <= DRV_REQUESTS_MAX || is_alone || cost == 0) {
-		serve(client, message);
+		take(client, message);
 	} else if (cost > 1 && client->deferred == NULL) {
 		client->deferred = message;
-		return;
 	} else {
 		drv_session_drop(client, "it asks too often");
+		fw_message_free(message);
 	}
-	fw_message_free(message);
 }
 
 void drv_client_beat(struct drv_session *client)

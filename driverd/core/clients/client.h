@@ -11,6 +11,8 @@ struct drv_session;
 
 /* client.c: takes a message of a client's session, which may end by it */
 void drv_client_message(struct drv_session *client, struct fw_message *message);
+/* Commands that have waited for the state folder. */
+void drv_client_serve_held(struct drv_core *core);
 /* A beat: it may ask again. The session may end by what it has asked before. */
 void drv_client_beat(struct drv_session *client);
 

@@ -192,11 +192,38 @@ void drv_subscription_await(struct drv_session *client, const struct fw_message 
 		drv_session_drop(client, "no memory is left for an answer");
 }
 
+static bool follows(const struct drv_session *client)
+{
+	return client->watch.seq != 0 || client->log_watch != NULL;
+}
+
+/* Whether the client may follow something. It is answered if not. */
+static bool may_follow(struct drv_session *client, uint64_t seq)
+{
+	int count = 0;
+
+	for (const struct drv_session *one = client->core->waiting; one; one = one->next_waiting)
+		count += follows(one);
+	if (follows(client) || count < DRV_FOLLOWERS_MAX)
+		return true;
+	drv_session_answer(
+		client, seq, 0, "",
+		&(struct fw_failure){
+			.code = FRAGI_FAILURE_DRIVER_FULL,
+			.sentence = drv_text(
+				client->core,
+				"%d clients follow events or logs already, as many as driverd takes",
+				DRV_FOLLOWERS_MAX)});
+	return false;
+}
+
 void drv_subscription_events(struct drv_session *client, const struct fw_message *message)
 {
 	uint64_t last = message->watch.after;
 	bool waited = waits(client);
 
+	if (message->watch.follow && !may_follow(client, message->seq))
+		return;
 	if (send_events(client, message->seq, &last) < 0) {
 		drv_session_drop(client, "no memory is left for events");
 		return;
@@ -211,6 +238,8 @@ void drv_subscription_logs(struct drv_session *client, const struct fw_message *
 	bool waited = waits(client);
 	int r;
 
+	if (message->watch_logs.follow && !may_follow(client, message->seq))
+		return;
 	drv_lines_watch_end(client);
 	relist(client, waited);
 	waited = waits(client);

@@ -154,6 +154,12 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	}
 	if (session == NULL)
 		return unknown_text(core, wanted->worker);
+	*out_code = FRAGI_FAILURE_STATE_UNWRITABLE;
+	if (core->is_behind)
+		return drv_text(core,
+				"worker %s is not drained: the state folder cannot be written; "
+				"make room there, or see why in driverd's log",
+				wanted->worker);
 	*out_code = FRAGI_FAILURE_DRIVER_FULL;
 	if (core->drained_count == DRV_WORKERS_MAX)
 		return drv_text(core, "driverd knows %d drained workers, as many as it takes",

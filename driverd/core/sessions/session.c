@@ -139,6 +139,8 @@ void drv_session_destroy(struct drv_session *session)
 	drv_timers_release(&session->core->timers, 1);
 	fragi_free(session->log_watch);
 	fw_message_free(session->deferred);
+	session->core->held_count -= session->held != NULL;
+	fw_message_free(session->held);
 	fragi_arena_fini(&session->arena);
 	explicit_bzero(session->secret, sizeof(session->secret));
 	fragi_free(session);

@@ -31,8 +31,10 @@ struct drv_session {
 	uint32_t minor;    /* of its protocol */
 	uint32_t requests; /* of a client, since the last beat */
 	struct fw_message
-		*deferred; /* of a client: it waits for the next beat; owned; NULL: none */
-	const char *who;   /* of a client: "user alice", "key tablet" */
+		*deferred;       /* of a client: it waits for the next beat; owned; NULL: none */
+	struct fw_message *held; /* of a client: it waits for the state folder; owned; NULL: none */
+	uint64_t held_change;    /* for that one to be tried */
+	const char *who;         /* of a client: "user alice", "key tablet" */
 	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
 	struct {
 		uint64_t run, seq;
@@ -58,6 +60,7 @@ struct drv_session {
 	size_t report_bytes;          /* of the graphs of what it has reported */
 	uint32_t to_report, reported; /* hosts: that it may still report; that wait to be adopted */
 	bool is_drained;              /* it is given no more fragments */
+	bool has_left;                /* it said so before it went */
 	const char *no_limits;        /* why it cannot enforce limits; empty: it can */
 	int64_t placed;               /* fragments of all applications */
 	/* that name this session, and the list of them in the order in which they came to it */
@@ -97,6 +100,17 @@ bool drv_session_take_row(struct drv_core *core, const char *text);
 void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *peer,
 			const struct fw_message *hello, enum fragi_failure code,
 			const char *sentence);
+
+/* away.c: workers that are not there */
+struct fw_worker_row;
+/* The worker goes: before its hosts leave it. */
+void drv_away_add(const struct drv_session *session);
+/* A worker of that name came. */
+void drv_away_drop(struct drv_core *core, const char *name);
+size_t drv_away_count(const struct drv_core *core); /* at most so many rows follow */
+/* Rows of the one that is asked for; empty: of all. Returns how many. */
+uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct fw_worker_row *rows);
+void drv_away_fini(struct drv_core *core);
 
 /* refuse.c: the client, the log and the events get the sentence */
 void drv_refuse_command(struct drv_session *client, const struct fw_message *command,

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * Workers that are not there: the last ones that have left, or were lost, until one of their name
+ * comes back, and those that are expected and have not come yet.
+ */
+#define AWAY_MAX 64
+
+struct drv_away {
+	struct drv_away *next; /* one that went before */
+	int64_t since_ns;      /* real */
+	bool has_left;         /* in order */
+	uint32_t cores;
+	char name[2 * FRAG_NAME_MAX + 16], address[FRAG_NAME_MAX], ran[200];
+};
+
+/* "w" of "w" and "w#2", which are processes of one worker, or workers of one name. */
+static bool is_same_worker(const char *a, const char *b)
+{
+	size_t length = strcspn(a, "#");
+
+	return length == strcspn(b, "#") && strncmp(a, b, length) == 0;
+}
+
+/* "fragment1 and fragment2 of street, ..." as far as there is room. */
+static void list_hosts(const struct drv_session *session, char *out, size_t size)
+{
+	size_t used = 0;
+	uint32_t left = 0;
+
+	out[0] = '\0';
+	for (const struct drv_host *host = session->first_host; host; host = host->next_there) {
+		if (used > size / 2) {
+			left++;
+			continue;
+		}
+		used += (size_t)snprintf(out + used, size - used, "%s%.60s of %.30s",
+					 used != 0 ? "; " : "", host->name,
+					 host->app->spec->application);
+	}
+	if (left != 0)
+		snprintf(out + used, size - used, "; and %u more", left);
+}
+
+void drv_away_drop(struct drv_core *core, const char *name)
+{
+	struct drv_away **at = &core->away, *one;
+
+	while ((one = *at) != NULL) {
+		if (!is_same_worker(one->name, name)) {
+			at = &one->next;
+			continue;
+		}
+		*at = one->next;
+		core->away_count--;
+		fragi_free(one);
+	}
+}
+
+void drv_away_add(const struct drv_session *session)
+{
+	struct drv_core *core = session->core;
+	struct drv_away *one, **at = &core->away;
+
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i] != session && core->sessions[i]->role == FW_ROLE_WORKER &&
+		    is_same_worker(core->sessions[i]->name, session->name))
+			return; /* its next process came before that was noticed */
+	one = fragi_calloc(1, sizeof(*one));
+	if (one == NULL)
+		return;
+	one->has_left = session->has_left;
+	one->cores = (uint32_t)(session->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE);
+	one->since_ns = core->real_ns;
+	snprintf(one->name, sizeof(one->name), "%s", session->name);
+	snprintf(one->address, sizeof(one->address), "%s", session->peer);
+	list_hosts(session, one->ran, sizeof(one->ran));
+	one->next = core->away;
+	core->away = one;
+	if (++core->away_count <= AWAY_MAX)
+		return;
+	while ((*at)->next != NULL)
+		at = &(*at)->next;
+	fragi_free(*at);
+	*at = NULL;
+	core->away_count--;
+}
+
+void drv_away_fini(struct drv_core *core)
+{
+	while (core->away != NULL)
+		drv_away_drop(core, core->away->name);
+}
+
+/* Whether a worker of that name is there, or was. */
+static bool is_known(const struct drv_core *core, const char *name)
+{
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i]->role == FW_ROLE_WORKER &&
+		    strcmp(core->sessions[i]->name, name) == 0)
+			return true;
+	for (const struct drv_away *one = core->away; one != NULL; one = one->next)
+		if (strcmp(one->name, name) == 0)
+			return true;
+	return false;
+}
+
+size_t drv_away_count(const struct drv_core *core)
+{
+	return core->away_count + core->config.expected_count;
+}
+
+uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct fw_worker_row *rows)
+{
+	uint32_t count = 0;
+
+	for (const struct drv_away *one = core->away; one != NULL; one = one->next)
+		if (worker[0] == '\0' || strcmp(one->name, worker) == 0)
+			rows[count++] = (struct fw_worker_row){
+				.name = one->name,
+				.address = one->address,
+				.state = one->has_left ? "left" : "lost",
+				.cores = one->cores,
+				.waits_for = "",
+				.age_ns = core->real_ns - one->since_ns + 1,
+				.ran = one->ran,
+			};
+	for (size_t i = 0; i < core->config.expected_count; i++) {
+		const char *name = core->config.expected[i];
+
+		if ((worker[0] == '\0' || strcmp(name, worker) == 0) && !is_known(core, name))
+			rows[count++] = (struct fw_worker_row){.name = name,
+							       .address = "",
+							       .state = "expected",
+							       .waits_for = "",
+							       .ran = ""};
+	}
+	return count;
+}
