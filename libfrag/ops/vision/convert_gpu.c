@@ -302,9 +302,6 @@ int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,
 		return frag_err_set(
 			err, -ENOTSUP,
 			"this build has no kernels for GPUs: it was made without a CUDA toolkit");
-	if ((rows != in->rows || columns != in->columns) &&
-	    !vision_resize_is_possible(in, mode, rows, columns))
-		return -EINVAL;
 	memcpy(job.order, convert->order, sizeof(job.order));
 	r = settle_tables(gpu, convert, device, in, mode, rows, columns, err);
 	if (r < 0)

@@ -51,8 +51,8 @@ int vision_convert_gpu_prepare(struct convert_gpu *gpu, const struct convert *co
  * - mode, place: it is resized to the picture's size, unless it has that
  * - out: memory of the GPU
  * - stream: as in struct frag_launch
- * Returns 0; -EINVAL: it cannot be resized so; -ENOTSUP: this build has no kernels; -ENOMEM; -EIO:
- * the GPU refuses. After 0 the work is under way: the memory stays as it is until it is done.
+ * Returns 0; -ENOTSUP: this build has no kernels; -ENOMEM; -EIO: the GPU refuses. After 0 the work
+ * is under way: the memory stays as it is until it is done.
  * Thread: one at a time for each *gpu. Blocks: for the first frame of a format.
  */
 int vision_convert_gpu(struct convert_gpu *gpu, const struct convert *convert,

@@ -91,7 +91,7 @@ static const struct frag_param format_converter_params[] = {
 		struct format_converter, resize_mode, 0,
 		.headline = "Interpolation, by NPP's numbers",
 		.description =
-			"0 cubic, 1 nearest, 2 linear, 4 cubic, 8 the mean of the area (only to smaller sizes)"),
+			"0 cubic, 1 nearest, 2 linear, 4 cubic, 8 the mean of the area (a side that grows: linear)"),
 	FRAG_PARAM_BOOL(
 		struct format_converter, pad, 0,
 		.headline = "Keep the ratio of the sides, and fill the rest of the new size",
@@ -241,18 +241,8 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 	return 0;
 }
 
-static int refuse_size(const struct format_converter *fc, struct frag_op *op,
-		       const struct frame *frame)
-{
-	return frag_op_fail(
-		op, -EINVAL,
-		"resize_mode 8 cannot enlarge %lld x %lld to %lld x %lld; use another mode",
-		(long long)frame->columns, (long long)frame->rows,
-		(long long)fc->place.picture_columns, (long long)fc->place.picture_rows);
-}
-
 /* Resizes *frame into the scratch memory; *frame then describes the result. */
-static int resize(struct format_converter *fc, struct frag_op *op, struct frame *frame)
+static int resize(struct format_converter *fc, struct frame *frame)
 {
 	const struct convert_place *place = &fc->place;
 	size_t row =
@@ -270,8 +260,6 @@ static int resize(struct format_converter *fc, struct frag_op *op, struct frame 
 	}
 	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, place->picture_rows,
 			  place->picture_columns, fc->resized);
-	if (r == -EINVAL)
-		return refuse_size(fc, op, frame);
 	if (r < 0)
 		return r;
 	frame->data = fc->resized;
@@ -316,7 +304,7 @@ static int convert_on_cpu(struct format_converter *fc, struct frag_op *op, struc
 {
 	bool resizes = fc->place.picture_rows != frame->rows ||
 		       fc->place.picture_columns != frame->columns;
-	int r = resizes ? resize(fc, op, frame) : 0;
+	int r = resizes ? resize(fc, frame) : 0;
 
 	if (r == 0)
 		r = create(fc, op, (struct frag_device){FRAG_DEVICE_CPU, 0}, out);
@@ -351,8 +339,6 @@ static int convert_on_gpu(struct format_converter *fc, struct frag_op *op, void 
 		return 0;
 	}
 	frag_tensor_unref(tensor);
-	if (r == -EINVAL)
-		return refuse_size(fc, op, frame);
 	return frag_op_fail(op, r, "cannot convert a frame on GPU %d: %s", (int)device.id,
 			    err.text[0] != '\0' ? err.text : frag_strerror(r));
 }

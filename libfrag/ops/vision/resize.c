@@ -40,8 +40,6 @@ int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, i
 	float *wide, *sum;
 	int r;
 
-	if (!vision_resize_is_possible(in, mode, rows, columns))
-		return -EINVAL;
 	r = vision_taps_init(&across, mode, in->columns, columns);
 	if (r < 0)
 		return r;

@@ -10,7 +10,7 @@ enum resize_mode {
 	RESIZE_NEAREST = 1,
 	RESIZE_LINEAR = 2,
 	RESIZE_CUBIC = 4,
-	RESIZE_SUPER = 8, /* the mean of the area that a pixel covers; only to smaller sizes */
+	RESIZE_SUPER = 8, /* the mean of the area that a pixel covers; a side that grows: linear */
 };
 
 /*
@@ -18,7 +18,7 @@ enum resize_mode {
  * beyond the border its pixels are repeated. All modes but RESIZE_SUPER use the nearest pixels
  * only, also when the picture gets smaller.
  * - out: receives rows without gaps
- * Returns 0; -EINVAL: unknown mode, or RESIZE_SUPER to a larger side; -ENOMEM.
+ * Returns 0 or -ENOMEM.
  * Thread: any. Blocks: no. RT-safe: no (it allocates).
  */
 int vision_resize(const struct frame *in, enum resize_mode mode, int64_t rows, int64_t columns,

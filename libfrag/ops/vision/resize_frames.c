@@ -41,7 +41,7 @@ static const struct frag_param resize_params[] = {
 	FRAG_PARAM_STRING(
 		struct resize_frames, mode, "linear", .headline = "Interpolation",
 		.description =
-			"area is the mean of all that a new pixel covers, for smaller frames only",
+			"area is the mean of all that a new pixel covers; a side that grows is linear",
 		.choices = mode_names),
 	FRAG_PARAM_RESOURCE(struct resize_frames, pool, NULL, .headline = "Allocator of the output",
 			    .flags = FRAG_PARAM_OPTIONAL),
@@ -99,12 +99,7 @@ static int resize_compute(void *state, struct frag_tick *tick)
 	if (r == 0)
 		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, out);
 	frag_tensor_unref(out);
-	if (r != -EINVAL)
-		return r;
-	return frag_op_fail(op, r,
-			    "mode area cannot enlarge %lld x %lld to %lld x %lld; use another mode",
-			    (long long)frame.columns, (long long)frame.rows, (long long)shape[1],
-			    (long long)shape[0]);
+	return r;
 }
 
 const struct frag_op_type vision_resize_type = {

@@ -56,6 +56,8 @@ int vision_taps_init(struct taps *taps, enum resize_mode mode, int64_t from, int
 {
 	double ratio = (double)from / (double)to;
 
+	if (mode == RESIZE_SUPER && to > from)
+		mode = RESIZE_LINEAR;
 	taps->count = mode == RESIZE_NEAREST  ? 1
 		      : mode == RESIZE_LINEAR ? 2
 		      : mode == RESIZE_SUPER  ? (int64_t)ceil(ratio) + 1
@@ -69,13 +71,4 @@ int vision_taps_init(struct taps *taps, enum resize_mode mode, int64_t from, int
 	for (int64_t i = 0; i < to; i++)
 		taps_at(mode, ratio, i, taps);
 	return 0;
-}
-
-int vision_resize_is_possible(const struct frame *in, enum resize_mode mode, int64_t rows,
-			      int64_t columns)
-{
-	if (mode != RESIZE_DEFAULT && mode != RESIZE_NEAREST && mode != RESIZE_LINEAR &&
-	    mode != RESIZE_CUBIC && mode != RESIZE_SUPER)
-		return 0;
-	return mode != RESIZE_SUPER || (rows <= in->rows && columns <= in->columns);
 }

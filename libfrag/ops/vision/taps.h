@@ -22,8 +22,5 @@ struct taps {
  */
 int vision_taps_init(struct taps *taps, enum resize_mode mode, int64_t from, int64_t to);
 void vision_taps_fini(struct taps *taps);
-/* Returns 1 when a frame can be resized so, 0: unknown mode, or RESIZE_SUPER to a larger side. */
-int vision_resize_is_possible(const struct frame *in, enum resize_mode mode, int64_t rows,
-			      int64_t columns);
 
 #endif
