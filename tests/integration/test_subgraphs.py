@@ -34,6 +34,30 @@ flows:
   - {from: speaker.tx, to: [hearer.b.hear, hearer.h.sound], edge: EDGE}
 """
 
+# sources that send as often as the configurations say: their own, that of a parameter, the graph's
+CONFIGURED = """frag: 1
+application: app
+config: {often: {count: 3}}
+subgraphs:
+  source:
+    parameters: {n: {}}
+    config: {often: {count: "${n}"}}
+    operators: {tx: {type: ping_tx, conditions: [{type: count, from_config: often}]}}
+  plain:
+    operators: {tx: {type: ping_tx, conditions: [{type: count, from_config: often}]}}
+fragments:
+  f:
+    scheduler: {type: SCHEDULER}
+    operators:
+      a: {subgraph: source, parameters: {n: 5}}
+      b: {subgraph: source, parameters: {n: 7}}
+  g:
+    scheduler: {type: SCHEDULER}
+    operators: {c: {subgraph: plain}, x: {type: ping_rx}, y: {type: ping_rx}, z: {type: ping_rx}}
+    flows: [c_tx -> z]
+flows: [f.a_tx -> g.x, f.b_tx -> g.y]
+"""
+
 
 class Subgraphs(cluster.ClusterTest):
     def run_graph(self, text, *args):
@@ -51,6 +75,13 @@ class Subgraphs(cluster.ClusterTest):
         wanted = {(source, "app.%s_%s.in" % (head, op)): 4
                   for source, head in heads for op in ("ears_left", "ears_right", "neck")}
         self.assertEqual(flows, wanted)
+
+    def test_configurations_of_their_own(self):
+        for scheduler in ("greedy", "event_based"):
+            for args in ((), ("--workers", "2")):
+                summary = self.run_graph(CONFIGURED.replace("SCHEDULER", scheduler), *args)
+                self.assertEqual({f["to"]: f["delivered"] for f in summary["flows"]},
+                                 {"g.x.in": 5, "g.y.in": 7, "g.z.in": 3})
 
     def receivers(self, edge, *args):
         summary = self.run_graph(BETWEEN.replace("EDGE", edge), *args)

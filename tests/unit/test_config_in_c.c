@@ -10,6 +10,7 @@
 /* What composers read of the configuration, value by value and as arguments. */
 
 static void (*in_compose)(struct frag_fragment *fragment);
+static int (*in_inner)(struct frag_fragment *fragment);
 
 /* Parameters of several kinds, written down when it is set up. */
 struct detector {
@@ -54,6 +55,13 @@ static int compose(struct frag_fragment *fragment)
 	return 0;
 }
 
+static int compose_inner(struct frag_subgraph *inner, struct frag_fragment *fragment)
+{
+	(void)inner;
+	return in_inner(fragment);
+}
+
+static const struct frag_subgraph_type subgraphs[] = {{"inner", NULL, compose_inner}};
 static const struct frag_op_type *const ops[] = {&detector_type};
 static const struct frag_composer composers[] = {{"c", NULL, compose}};
 static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plugin),
@@ -61,6 +69,7 @@ static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plug
 					  .name = "reading",
 					  .version = "1",
 					  FRAG_OPS(ops),
+					  FRAG_SUBGRAPHS(subgraphs),
 					  FRAG_COMPOSERS(composers)};
 
 #define HEAD "frag: 1\napplication: app\ncompose: c\n"
@@ -315,4 +324,59 @@ Test(config_in_c, what_is_not_there_is_reported)
 		models, from_wrong,
 		"test.yaml:7:12: app.d: unknown parameter \"first\"; its parameters: threshold, size, model, labels, layers, crop\n");
 	composed(HEAD, from_wrong, "app.d: from_config: config has no \"models\"\n");
+}
+
+/* The first keys, of the subgraph or of the application. */
+static void expect_keys(struct frag_fragment *fragment, const char *first, size_t count)
+{
+	struct frag_string_list keys = frag_config_keys(fragment);
+
+	cr_assert_eq(keys.count, count);
+	cr_expect_str_eq(keys.items[0], first);
+}
+
+static int read_inner(struct frag_fragment *fragment)
+{
+	const struct frag_tree *tree;
+	const char *text = "";
+	int64_t size = 0;
+
+	expect_keys(fragment, "detection", 3);
+	cr_expect_eq(frag_config_i64(fragment, "detection.size", 0, 9, &size), 0);
+	cr_expect_eq(size, 7);
+	cr_expect_eq(frag_config_f64(fragment, "detection.threshold", &(double){0}), -ENOENT);
+	cr_expect_eq(frag_config_string(fragment, "model", &text), 0);
+	cr_expect_str_eq(text, "big.onnx", "what it lacks is the application's");
+	cr_expect_eq(frag_config_tree(fragment, NULL, &tree), 0);
+	detect(fragment, FRAG_ARGS({"from_config", "detection"}, {"from_config", "model"}));
+	return 0;
+}
+
+static void with_inner(struct frag_fragment *fragment)
+{
+	frag_make_subgraph(fragment, "one", "inner", FRAG_NO_ARGS);
+	expect_keys(fragment, "detection", 11);
+}
+
+static int from_inner_nowhere(struct frag_fragment *fragment)
+{
+	detect(fragment, FRAG_ARGS({"from_config", "detection.threshold"}));
+	return 0;
+}
+
+Test(config_in_c, a_subgraph_has_one_of_its_own)
+{
+	char graph[1000];
+
+	snprintf(graph, sizeof(graph), "%s%s", models,
+		 "subgraphs: {inner: {config: {detection: {size: 7}, on: 1}}}\n");
+	in_inner = read_inner;
+	composed(graph, with_inner, "");
+	cr_expect_eq(seen.size, 7);
+	cr_expect_eq(seen.threshold, 0.1);
+	cr_expect_str_eq(seen_model, "big.onnx");
+	in_inner = from_inner_nowhere;
+	composed(
+		graph, with_inner,
+		"app.one_d: from_config: config has no \"detection.threshold\"; its keys: detection, on\n");
 }

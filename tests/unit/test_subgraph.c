@@ -231,6 +231,57 @@ Test(subgraph, the_graph_and_set_change_operators_of_an_instance)
 	fragi_spec_destroy(spec);
 }
 
+Test(subgraph, a_subgraph_may_have_a_configuration_of_its_own)
+{
+	struct fragi_spec *spec = good_graph(&(const struct graph_text){
+		.text = HEAD
+		"config: {at: {p: app, q: app}, only: {r: app}, list: {s: app}}\n"
+		"subgraphs:\n"
+		"  own:\n"
+		"    parameters: {n: {default: 1}}\n"
+		"    config: {at: {p: \"own${n}\"}, deep: {from_file: cam.yaml}}\n"
+		"    operators:\n"
+		"      a: {type: t, parameters: {from_config: [at, only, deep.x], v: {from_config: at.p}}}\n"
+		"      b: {subgraph: none}\n"
+		"  none: {operators: {c: {type: t, parameters: {from_config: at}}}}\n"
+		"operators:\n"
+		"  x: {subgraph: own}\n"
+		"  y: {subgraph: own, parameters: {n: 2}}\n"
+		"  y_a: {parameters: {w: {from_config: at.q}}}\n"
+		"  z: {type: t, parameters: {from_config: at}}\n",
+		.file = "cam.yaml",
+		.file_text = "x: {s: file}\n"});
+
+	cr_assert_eq(spec->fragments[0].operator_count, 5);
+	cr_expect_str_eq(value_of(spec, 0, "p"), "own1");
+	cr_expect_str_eq(value_of(spec, 0, "q"), "none", "the map of its own, not both");
+	cr_expect_str_eq(value_of(spec, 0, "r"), "app");
+	cr_expect_str_eq(value_of(spec, 0, "s"), "file");
+	cr_expect_str_eq(value_of(spec, 0, "v"), "own1");
+	cr_expect_str_eq(value_of(spec, 1, "p"), "app", "a nested one has not that of the outer");
+	cr_expect_str_eq(value_of(spec, 2, "p"), "own2");
+	cr_expect_str_eq(value_of(spec, 2, "w"), "app", "what the graph adds is read in the graph");
+	cr_expect_str_eq(value_of(spec, 4, "p"), "app");
+	fragi_spec_destroy(spec);
+	bad_graph(
+		&(const struct graph_text){
+			.text = HEAD
+			"subgraphs:\n"
+			"  a: {config: {at: 1}, operators: {o: {type: t, parameters: {from_config: [att, at.x]}}}}\n"
+			"  b: {config: [1], operators: {o: {type: t, parameters: {from_config: at}}}}\n"
+			"  c: {from_file: cam.yaml}\n"
+			"  d: {config: {x: 1}}\n"
+			"operators: {a: {subgraph: a}, b: {subgraph: b}, c: {subgraph: c}, d: {subgraph: d}}\n",
+			.file = "cam.yaml",
+			.file_text =
+				"config: {x: {from_file: more.yaml}}\noperators: {o: {type: t}}\n"},
+		"app.yaml:4:76: app.a_o: from_config: config has no \"att\"; did you mean \"at\"?\n"
+		"app.yaml:4:81: app.a_o: from_config: config has no \"at.x\"\n"
+		"app.yaml:5:15: subgraphs.b: config is a list; it must be a map (keys and values)\n"
+		"app.yaml:8:81: app.d: subgraph \"d\" has a configuration only; list its library under extensions, or add operators\n"
+		"cam.yaml:1:25: config: a subgraph's own file names no further files; write here what is in \"more.yaml\"\n");
+}
+
 Test(subgraph, resources_belong_to_the_instance)
 {
 	struct fragi_spec *spec = good_text(

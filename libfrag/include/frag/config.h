@@ -22,6 +22,8 @@ FRAG_BEGIN_DECLS
  *
  * Value by value. The functions below are called inside a composer, in compose of a subgraph or in
  * setup of an operator, on its thread. What they return lives as long as the fragment.
+ * In compose of a subgraph for which the graph gives a configuration, `subgraphs: {NAME: {config:
+ * ...}}`, that one counts; a path whose first key it lacks is one of the application's.
  * - path: keys, separated by dots: "detection.threshold"
  * Each returns 0; -ENOENT: there is nothing, or null, at path, and *out is untouched, so that it
  * keeps its default; -EINVAL: the value is of another kind, or out of range; -ENOMEM. A wrong value
@@ -57,9 +59,10 @@ FRAG_API int frag_config_tree(struct frag_fragment *fragment, const char *path,
 			      const struct frag_tree **out);
 
 /*
- * Returns the paths of all keys, of maps and of what is in them, in the order of the texts:
- * "detection", "detection.threshold". Keys of maps inside lists are not among them. Empty: there is
- * no configuration, or memory is short (reported).
+ * Returns the paths of all keys of the configuration (inside a subgraph with one of its own, of
+ * that), of maps and of what is in them, in the order of the texts: "detection",
+ * "detection.threshold". Keys of maps inside lists are not among them. Empty: there is no
+ * configuration, or memory is short (reported).
  */
 FRAG_API struct frag_string_list frag_config_keys(struct frag_fragment *fragment);
 

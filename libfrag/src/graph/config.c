@@ -5,7 +5,7 @@
 
 #include <base/units.h>
 #include <frag/config.h>
-#include <graph/compose.h>
+#include <graph/subgraph.h>
 #include <type/tree.h>
 
 #define FROM_CONFIG "from_config"
@@ -35,16 +35,47 @@ static void put(struct collection *c, const char *name, const struct fragi_node 
 	items[c->count++] = (struct fragi_spec_setting){name, value, place};
 }
 
+/* The configuration of the subgraph that is being composed; NULL: none. */
+static const struct fragi_node *own_config(const struct frag_fragment *fragment)
+{
+	const struct frag_subgraph *subgraph =
+		fragment->making != NULL ? fragment->making->subgraph : NULL;
+
+	return subgraph != NULL ? subgraph->config : NULL;
+}
+
 static const struct fragi_node *config_of(const struct frag_fragment *fragment)
 {
+	const struct fragi_node *own = own_config(fragment);
+
+	if (own != NULL)
+		return own;
 	return fragment->spec != NULL ? fragment->spec->config : NULL;
+}
+
+/* The value at a path, in that of the subgraph if it has the first key; NULL: there is none. */
+static const struct fragi_node *value_at(const struct frag_fragment *fragment, const char *path)
+{
+	const struct fragi_node *own = own_config(fragment);
+	size_t length = path != NULL ? strcspn(path, ".") : 0;
+
+	if (path == NULL)
+		return NULL;
+	for (const struct fragi_node *child = own != NULL ? own->first : NULL; child != NULL;
+	     child = child->next)
+		if (strncmp(child->key->text, path, length) == 0 &&
+		    child->key->text[length] == '\0')
+			return fragi_node_at(own, path);
+	if (fragment->spec == NULL || fragment->spec->config == NULL)
+		return NULL;
+	return fragi_node_at(fragment->spec->config, path);
 }
 
 /* The value at a path; NULL: there is none, which is reported. */
 static const struct fragi_node *find(struct collection *c, const char *path)
 {
 	const struct fragi_node *config = config_of(c->fragment);
-	const struct fragi_node *node = config != NULL ? fragi_node_at(config, path) : NULL;
+	const struct fragi_node *node = value_at(c->fragment, path);
 	const char *names[64];
 	size_t count = 0;
 	char advice[400];
@@ -169,9 +200,7 @@ int fragi_making_settings(struct frag_fragment *fragment, const char *subject,
 static int read_value(struct frag_fragment *fragment, const char *path, enum frag_param_kind kind,
 		      void *out)
 {
-	const struct fragi_node *config = config_of(fragment);
-	const struct fragi_node *node =
-		config != NULL && path != NULL ? fragi_node_at(config, path) : NULL;
+	const struct fragi_node *node = value_at(fragment, path);
 	const struct frag_param param = {.name = path, .kind = kind};
 	const struct fragi_param_table table = {&param, 1, sizeof(param)};
 	const struct fragi_spec_setting setting = {path, node, node};
@@ -207,7 +236,6 @@ int frag_config_bool(struct frag_fragment *fragment, const char *path, bool *out
 int frag_config_i64(struct frag_fragment *fragment, const char *path, int64_t min, int64_t max,
 		    int64_t *out)
 {
-	const struct fragi_node *config = config_of(fragment);
 	int64_t value;
 	int r = read_value(fragment, path, FRAG_PARAM_KIND_I64, &value);
 
@@ -215,7 +243,7 @@ int frag_config_i64(struct frag_fragment *fragment, const char *path, int64_t mi
 		return r;
 	if (value < min || value > max)
 		return fragi_making_fail(
-			fragment, -EINVAL, fragi_node_at(config, path), NULL,
+			fragment, -EINVAL, value_at(fragment, path), NULL,
 			"config \"%s\": %lld is out of range; it must be from %lld to %lld", path,
 			(long long)value, (long long)min, (long long)max);
 	*out = value;
@@ -268,11 +296,10 @@ int frag_config_string_map(struct frag_fragment *fragment, const char *path,
 
 int frag_config_tree(struct frag_fragment *fragment, const char *path, const struct frag_tree **out)
 {
-	const struct fragi_node *config = config_of(fragment);
+	const struct fragi_node *config =
+		path != NULL ? value_at(fragment, path) : config_of(fragment);
 	struct frag_tree *tree;
 
-	if (path != NULL && config != NULL)
-		config = fragi_node_at(config, path);
 	if (config == NULL || config->kind == FRAGI_NODE_NULL)
 		return -ENOENT;
 	tree = fragi_tree_create(&fragment->arena, config);

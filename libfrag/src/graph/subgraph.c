@@ -241,6 +241,9 @@ struct frag_subgraph *fragi_subgraph_make(struct frag_fragment *fragment, const 
 					     : type;
 	if (subgraph->type == NULL)
 		return NULL;
+	if (fragment->spec != NULL)
+		subgraph->config = fragi_node_get(
+			fragi_node_get(fragment->spec->subgraphs, subgraph->type->name), "config");
 	if (subgraph->depth > FRAGI_SUBGRAPH_NESTING_MAX) {
 		write_nesting(subgraph->outer, nesting, sizeof(nesting));
 		fragi_making_fail(

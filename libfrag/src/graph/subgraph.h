@@ -20,7 +20,8 @@ struct frag_subgraph {
 	bool *is_asked; /* of each setting */
 	const char *asked[32];
 	size_t asked_count;
-	uint32_t first_op, op_end; /* among fragment->made */
+	const struct fragi_node *config; /* its own; NULL: none */
+	uint32_t first_op, op_end;       /* among fragment->made */
 	const struct fragi_node *place;
 };
 

@@ -63,10 +63,14 @@ struct fragi_builder {
 	size_t setting_count, replaced_bytes;
 };
 
-/* Of what an instance of a subgraph has: an operator, a resource, a service or a data logger. */
+/*
+ * Of what an instance of a subgraph has: an operator, a resource, a service or a data logger, and
+ * the values in them.
+ */
 struct fragi_origin {
 	const char *scope; /* the path of the instance */
 	enum fragi_object_kind kind;
+	const struct fragi_node *config; /* its own; NULL: none */
 };
 
 /* builder.c */
@@ -221,21 +225,24 @@ void fragi_config_merge(struct fragi_builder *builder, struct fragi_node *own);
  */
 struct fragi_node *fragi_builder_parse_file(struct fragi_builder *builder,
 					    const struct fragi_node *path, const char *subject);
-/* Calls `found` for each {from_file: path} in the merged config. */
-void fragi_config_each_file(struct fragi_builder *builder,
+/* Calls `found` for each {from_file: path} in config; NULL: there is none. */
+void fragi_config_each_file(struct fragi_builder *builder, struct fragi_node *config,
 			    void (*found)(void *context, struct fragi_node *map,
 					  const struct fragi_node *path),
 			    void *context);
-/* The same for the subgraphs that have a file of their own. */
+/* The same for the subgraphs that have a file of their own, and for their configurations. */
 void fragi_subgraphs_each_file(struct fragi_builder *builder,
 			       void (*found)(void *context, struct fragi_node *map,
 					     const struct fragi_node *path),
 			       void *context);
 /* Inserts the contents of source->files, then indexes the keys. */
 void fragi_config_attach_files(struct fragi_builder *builder);
+/* Inserts them into the configuration of a subgraph. */
+void fragi_config_attach(struct fragi_builder *builder, struct fragi_node *config);
 /*
- * Returns the value at a dotted path; NULL when there is none, with an error unless it may be
- * missing.
+ * Returns the value at a dotted path, in the configuration of the subgraph that names it if that
+ * has the first key, else in the application's; NULL when there is none, with an error unless it
+ * may be missing.
  */
 const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 					   const struct fragi_node *path, const char *subject,

@@ -129,13 +129,13 @@ static void each_file(struct fragi_builder *builder, struct fragi_node *node,
 		each_file(builder, child, found, context);
 }
 
-void fragi_config_each_file(struct fragi_builder *builder,
+void fragi_config_each_file(struct fragi_builder *builder, struct fragi_node *config,
 			    void (*found)(void *context, struct fragi_node *map,
 					  const struct fragi_node *path),
 			    void *context)
 {
-	if (builder->config != NULL)
-		each_file(builder, builder->config, found, context);
+	if (config != NULL)
+		each_file(builder, config, found, context);
 }
 
 struct files {
@@ -183,12 +183,17 @@ static void attach(void *context, struct fragi_node *map, const struct fragi_nod
 		take_meaning(map, root);
 }
 
-void fragi_config_attach_files(struct fragi_builder *builder)
+void fragi_config_attach(struct fragi_builder *builder, struct fragi_node *config)
 {
 	struct files files = {.builder = builder};
 
-	fragi_config_each_file(builder, attach, &files);
+	fragi_config_each_file(builder, config, attach, &files);
 	fragi_strmap_fini(&files.roots);
+}
+
+void fragi_config_attach_files(struct fragi_builder *builder)
+{
+	fragi_config_attach(builder, builder->config);
 	if (builder->config == NULL)
 		return;
 	for (struct fragi_node *child = builder->config->first; child != NULL; child = child->next)
@@ -200,17 +205,23 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 					   const struct fragi_node *path, const char *subject,
 					   bool may_be_missing)
 {
+	const struct fragi_node *own = path->origin != NULL ? path->origin->config : NULL;
 	const char *text = path->text, *rest = strchr(text, '.');
 	const struct fragi_node *node, *below;
+	bool is_refused;
 	char first[256], advice[512];
 	size_t length = rest != NULL ? (size_t)(rest - text) : strlen(text);
 
 	snprintf(first, sizeof(first), "%.*s",
 		 (int)(length < sizeof(first) ? length : sizeof(first) - 1), text);
-	node = length < sizeof(first) ? fragi_strmap_get(&builder->configs, first) : NULL;
-	if (node != NULL)
-		fragi_builder_note(builder, &builder->configs_read, node->key->text, node);
-	if (node == NULL && (may_be_missing || builder->config_refused))
+	node = fragi_node_get(own, first);
+	if (node == NULL && length < sizeof(first)) {
+		node = fragi_strmap_get(&builder->configs, first);
+		if (node != NULL)
+			fragi_builder_note(builder, &builder->configs_read, node->key->text, node);
+	}
+	is_refused = builder->config_refused || (own != NULL && own->kind != FRAGI_NODE_MAP);
+	if (node == NULL && (may_be_missing || is_refused))
 		return NULL;
 	if (node == NULL) {
 		below = fragi_node_get(fragi_node_get(builder->config, "config"), first);
@@ -220,7 +231,7 @@ const struct fragi_node *fragi_config_find(struct fragi_builder *builder,
 				 below->file, below->line);
 		else
 			fragi_builder_advise_keys(builder, advice, sizeof(advice), first,
-						  "its keys", builder->config);
+						  "its keys", own != NULL ? own : builder->config);
 		fragi_builder_error(builder, path, subject,
 				    "from_config: config has no \"%.80s\"%s", first, advice);
 		return NULL;

@@ -10,7 +10,9 @@
 
 bool fragi_spec_declares(const struct fragi_spec *spec, const char *subgraph)
 {
-	return fragi_node_get(spec->subgraphs, subgraph) != NULL;
+	const struct fragi_node *map = fragi_node_get(spec->subgraphs, subgraph);
+
+	return fragi_node_get(map, "operators") != NULL;
 }
 
 /* Appends a map or a scalar (text not NULL) under a key. NULL: out of memory. */

@@ -24,7 +24,7 @@ struct fragi_spec_instance {
 	size_t interface_count;
 };
 
-/* Whether the graph declares a subgraph of that name. */
+/* Whether the graph declares a subgraph of that name, and not only a configuration for it. */
 bool fragi_spec_declares(const struct fragi_spec *spec, const char *subgraph);
 /*
  * Reads an instance. All that it points to lies in arena, or in spec.

@@ -203,7 +203,7 @@ static int read_files(struct fragi_source *source, struct frag_err *err)
 				       "out of memory, or the graph needs more than %zu MiB of it",
 				       FRAGI_SPEC_MEMORY_MAX >> 20);
 	else {
-		fragi_config_each_file(&builder, read_file, &files);
+		fragi_config_each_file(&builder, builder.config, read_file, &files);
 		files.what = "subgraphs";
 		fragi_subgraphs_each_file(&builder, read_file, &files);
 	}

@@ -104,8 +104,12 @@ static struct fragi_node *copy_of(struct fragi_builder *builder, const struct le
 	struct fragi_node *copy, *child_copy;
 
 	if (level->values != NULL && node->kind == FRAGI_NODE_SCALAR &&
-	    strstr(node->text, "${") != NULL)
-		return fragi_subgraph_substitute(builder, level->values, node);
+	    strstr(node->text, "${") != NULL) {
+		copy = fragi_subgraph_substitute(builder, level->values, node);
+		if (copy != NULL && copy->kind == FRAGI_NODE_SCALAR && copy->origin == NULL)
+			copy->origin = level->origins;
+		return copy;
+	}
 	if (!fragi_subgraph_spend(builder, node))
 		return NULL;
 	copy = fragi_builder_alloc(builder, 1, sizeof(*copy));
@@ -114,6 +118,8 @@ static struct fragi_node *copy_of(struct fragi_builder *builder, const struct le
 	*copy = *node;
 	copy->first = copy->last = copy->next = NULL;
 	copy->count = 0;
+	if (copy->kind == FRAGI_NODE_SCALAR && copy->origin == NULL)
+		copy->origin = level->origins;
 	if (is_own_resource(builder, level, node)) {
 		copy->text = fragi_arena_printf(&builder->spec->arena, "$%s_%s", level->prefix,
 						node->text + 1);
@@ -257,7 +263,7 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 	if (text == NULL)
 		return NULL;
 	graph = fragi_subgraph_find(builder, text);
-	if (graph == NULL && x->has_extensions) {
+	if (x->has_extensions && (graph == NULL || graph->is_of_library)) {
 		*out_is_composed = true;
 		return NULL;
 	}
@@ -271,6 +277,11 @@ static const struct fragi_subgraph *read_instance(struct expansion *x, const str
 					fragi_node_get(builder->root, "subgraphs")));
 		return NULL;
 	}
+	if (graph->is_of_library)
+		fragi_builder_error(
+			builder, given, subject,
+			"subgraph \"%s\" has a configuration only; list its library under extensions, or add operators",
+			text);
 	fragi_keys_check(builder, node, subject, fields,
 			 FRAG_COUNT_OF(fields) - 1 + (fragi_node_get(node, "parameters") != NULL));
 	parameters = fragi_node_get(node, "parameters");
@@ -316,17 +327,19 @@ static const struct fragi_node *instance_values(struct expansion *x, const struc
 static bool begin_scope(struct fragi_builder *builder, const struct level *level,
 			struct level *inner)
 {
-	struct fragi_origin *origins = fragi_builder_alloc(builder, 3, sizeof(*origins));
-	const char *scope = inner->prefix;
-
 	const char *outer = level->prefix != NULL ? level->origins[0].scope : builder->outer_scope;
+	struct fragi_origin *origins = fragi_builder_alloc(builder, 3, sizeof(*origins));
+	const struct fragi_node *config = inner->graph != NULL ? inner->graph->config : NULL;
+	const char *scope = inner->prefix;
 
 	if (outer != NULL)
 		scope = fragi_builder_join(builder, outer, scope);
+	if (config != NULL && inner->values != NULL)
+		config = copy_of(builder, inner, config);
 	if (origins == NULL || scope == NULL)
 		return false;
 	for (int kind = FRAGI_OBJECT_PLAIN; kind <= FRAGI_OBJECT_LOGGER; kind++)
-		origins[kind] = (struct fragi_origin){scope, (enum fragi_object_kind)kind};
+		origins[kind] = (struct fragi_origin){scope, (enum fragi_object_kind)kind, config};
 	inner->origins = origins;
 	return true;
 }

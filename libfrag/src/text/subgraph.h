@@ -37,10 +37,11 @@ struct fragi_subgraph {
 	const char *name;
 	const struct fragi_node *place;
 	/* NULL: none */
-	struct fragi_node *operators, *resources, *services, *loggers, *flows, *parameters;
+	struct fragi_node *operators, *resources, *services, *loggers, *flows, *parameters, *config;
 	struct fragi_subgraph_port *first_port, *last_port;
-	bool lost_ports; /* an error was reported about ports; there may be more */
-	bool is_refused; /* it has no operators, or contains itself: there are no instances */
+	bool lost_ports;    /* an error was reported about ports; there may be more */
+	bool is_refused;    /* it has no operators, or contains itself: there are no instances */
+	bool is_of_library; /* it has a configuration only: a library lists the subgraph */
 	enum { FRAGI_SUBGRAPH_NEW, FRAGI_SUBGRAPH_UNDER_WAY, FRAGI_SUBGRAPH_MEASURED } state;
 	uint32_t depth;          /* 1: without instances */
 	uint64_t operator_count; /* with those of its instances; ends at OPERATORS_MAX + 1 */

@@ -350,8 +350,8 @@ static struct fragi_node *content_of(struct fragi_builder *builder,
 static void check_fields(struct fragi_builder *builder, struct fragi_node *map, const char *subject)
 {
 	static const struct fragi_key fields[] = {
-		{"operators"}, {"flows"},      {"resources"}, {"services"},
-		{"ports"},     {"parameters"}, {"from_file"}, {"data_loggers"},
+		{"operators"},  {"flows"},     {"resources"},    {"services"}, {"ports"},
+		{"parameters"}, {"from_file"}, {"data_loggers"}, {"config"},
 	};
 	static const struct {
 		const char *key, *advice;
@@ -375,9 +375,35 @@ static void check_fields(struct fragi_builder *builder, struct fragi_node *map, 
 					    subject, "%s", misplaced[i].advice);
 }
 
+/* A subgraph's own file is read where its graph is; what it named would have to be read later. */
+static void refuse_file(void *context, struct fragi_node *map, const struct fragi_node *path)
+{
+	struct fragi_builder *builder = context;
+
+	map->is_reported = true;
+	fragi_builder_error(
+		builder, path, "config",
+		"a subgraph's own file names no further files; write here what is in \"%.200s\"",
+		path->text);
+}
+
+static void read_config(struct fragi_builder *builder, struct fragi_subgraph *graph,
+			struct fragi_node *given, bool is_in_file)
+{
+	char subject[SUBJECT_SIZE];
+
+	if (is_in_file)
+		fragi_config_each_file(builder, given, refuse_file, builder);
+	else
+		fragi_config_attach(builder, given);
+	(void)fragi_read_map(builder, given, subject_of(graph, subject, sizeof(subject)), "config");
+	graph->config = given != NULL && given->kind != FRAGI_NODE_NULL ? given : NULL;
+}
+
 static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
 		    struct fragi_node *node)
 {
+	const bool is_in_file = fragi_node_get(node, "from_file") != NULL;
 	struct fragi_node *map, *given;
 	char subject[SUBJECT_SIZE];
 
@@ -392,6 +418,10 @@ static void declare(struct fragi_builder *builder, struct fragi_subgraph *graph,
 		return;
 	if (map != NULL)
 		check_fields(builder, map, subject);
+	read_config(builder, graph, fragi_node_get(map, "config"), is_in_file);
+	graph->is_of_library = graph->config != NULL && map->count == 1;
+	if (graph->is_of_library)
+		return;
 	given = fragi_node_get(map, "operators");
 	graph->operators = fragi_read_map(builder, given, subject, "operators");
 	if (given == NULL ||
@@ -429,6 +459,10 @@ void fragi_subgraphs_each_file(struct fragi_builder *builder,
 
 	for (struct fragi_node *child = map != NULL ? map->first : NULL; child != NULL;
 	     child = child->next) {
+		builder->locals = fragi_node_get(child, "parameters");
+		fragi_replace(builder, fragi_node_get(child, "config"));
+		builder->locals = NULL;
+		fragi_config_each_file(builder, fragi_node_get(child, "config"), found, context);
 		path = fragi_node_get(child, "from_file");
 		if (path == NULL || path->kind != FRAGI_NODE_SCALAR)
 			continue;
