@@ -643,6 +643,34 @@ HOSTS_TEST(an_old_message_is_stale_and_the_latest_is_taken)
 	plugin = &rig_plugin;
 }
 
+HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
+{
+	static const struct cut cuts[] = {
+		{"tx", "out", "rx", "in", 0, 0, 0, 0, FRAG_POLICY_ASYNC_BUFFER}};
+	struct hosts hosts;
+	char yaml[1024];
+
+	for (int s = 0; s < 2; s++) {
+		snprintf(
+			yaml, sizeof(yaml),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {scheduler: {type: %s}, operators: {tx: {type: source, parameters: {count: 3}}}}\n"
+			"  two: {scheduler: {type: %s}, operators: {rx: {type: sink, conditions: [\n"
+			"         {type: periodic, recess_period: 2ms}, {type: count, count: 100}]}}}\n"
+			"flows: [{from: one.tx, to: two.rx, policy: async_buffer}]\n",
+			schedulers[s], schedulers[s]);
+		run_all(&hosts, yaml, cuts, 1);
+		cr_assert_eq(noted(0), 100);
+		cr_expect_eq(notes[0]->values[99], 2);
+		for (int i = 1; i < 100; i++)
+			cr_expect_leq(notes[0]->values[i - 1], notes[0]->values[i]);
+		cr_expect_eq(rig_row(&hosts.rig[1], 0)->reused,
+			     100 - rig_row(&hosts.rig[1], 0)->delivered);
+		expect_balance(&hosts, 0);
+		end(&hosts);
+	}
+}
+
 /*
  * Policy latest in whole graphs, in a process and between hosts: a receiver gets newer and newer
  * messages and at last the newest one, nobody waits, and each message is counted once. This is also

@@ -418,7 +418,7 @@ MISTAKES_IN_SINGLE = (
      '23:41: app: capacity "two" is not a whole number from 1 to 65536'),
     ("policy: pop",
      "policy: 7",
-     '23:52: app: policy "7" is not known; valid: block, pop, reject, fault, latest, 0, 1, 2, async_buffer'),
+     '23:52: app: policy "7" is not known; valid: block, pop, reject, fault, latest, async_buffer, 0, 1, 2'),
     ("from: tx.out",
      "from: app.tx.out",
      '23:12: app: "app.tx.out" is not a valid end of a flow; write OPERATOR.PORT or OPERATOR'),

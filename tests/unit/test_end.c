@@ -175,6 +175,14 @@ static const struct {
 	 "  end: {type: free, parameters: {slot: 2}}\n"
 	 "flows: [start.x -> middle.a, middle.x -> end.a, middle.y -> start.a, end.x -> middle.b]\n",
 	 {10}},
+	/* what waits for no message because it reads the newest one again */
+	{"operators:\n"
+	 "  t: {type: free, conditions: [{type: count, count: 10}]}\n"
+	 "  m: {type: bound, parameters: {slot: 1}}\n"
+	 "  n: {type: bound, parameters: {slot: 2}}\n"
+	 "flows: [{from: t.x, to: m.a, policy: async_buffer}, {from: m.x, to: n.a, policy: async_buffer},\n"
+	 "        {from: n.x, to: t.b, policy: async_buffer}]\n",
+	 {10}},
 	/* a source without end feeds the cycle */
 	{"operators:\n"
 	 "  tx: {type: source}\n"
@@ -204,7 +212,7 @@ Test(end, a_cycle_ends_with_an_operator_of_it)
 	for (size_t i = 0; i < FRAG_COUNT_OF(cycles); i++)
 		FOR_EACH_SCHEDULER(s)
 	for (int again = 0; again < 5; again++, notes_clear()) {
-		make_wide(s < RIG_ONE_THREAD && i < 5 ? 1 : 16);
+		make_wide(s < RIG_ONE_THREAD && i < 6 ? 1 : 16);
 		rig_prepare_good(&rig, &cycles_plugin, rig_graph(s, cycles[i].graph));
 		rig.is_host = true;
 		rig_start(&rig);

@@ -244,7 +244,8 @@ Test(spec, holoscan_names_and_numbers_are_understood)
 		cr_expect_str_eq(spec->fragments[0].operators[0].conditions[0].type, "count");
 		cr_expect_eq(spec->fragments[0].scheduler.kind,
 			     i == 0 ? FRAGI_SCHEDULER_GREEDY : FRAGI_SCHEDULER_EVENT_BASED);
-		cr_expect_eq(spec->fragments[0].flows[0].policy, FRAG_POLICY_POP + i);
+		cr_expect_eq(spec->fragments[0].flows[0].policy,
+			     i < 3 ? FRAG_POLICY_POP + i : FRAG_POLICY_ASYNC_BUFFER);
 		fragi_spec_destroy(spec);
 	}
 	cr_expect_str_eq(

@@ -38,7 +38,7 @@ static int passer_compute(void *state, struct frag_tick *tick)
 TEST_OP(passer, FRAG_PORTS(passer_ports));
 
 TEST_PLUGIN(timing, &stamper_type, &pair_type, &timed_type, &many_type, &source_type, &middle_type,
-	    &passer_type);
+	    &passer_type, &sink_type);
 
 static void expect_notes(const int64_t *values, uint32_t count)
 {
@@ -299,6 +299,32 @@ Test(timing, the_operator_ends_with_what_it_waits_for)
 	EXPECT(0, delivered, 1);
 	EXPECT_DROPPED(0, RECEIVER_DONE, 1);
 	rig_end(&rig);
+}
+
+/* Ticks of both at times that never coincide; the receiver goes on when its sender has ended. */
+Test(timing, an_async_buffer_is_read_again_and_does_not_end_with_its_sender)
+{
+	FOR_EACH_SCHEDULER(s)
+	{
+		rig_run(&rig, &timing_plugin,
+			rig_graph(
+				s,
+				"clock: {type: manual}\n"
+				"operators:\n"
+				"  tx: {type: source, conditions: [{type: periodic, recess_period: 10ms}, {type: count, count: 3}]}\n"
+				"  rx: {type: sink, conditions: [{type: periodic, recess_period: 3ms}, {type: count, count: 12}]}\n"
+				"  none: {type: source, conditions: [{type: count, count: 0}]}\n"
+				"  waits: {type: sink, parameters: {slot: 1}}\n"
+				"flows: [{from: tx, to: rx, policy: async_buffer}, {from: none, to: waits, policy: async_buffer}]\n"));
+		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+		NOTES(0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2);
+		EXPECT(0, delivered, 3);
+		EXPECT(0, reused, 9);
+		EXPECT(0, absent_late, 0);
+		cr_expect_eq(noted(1), 0, "it waits for the first message, and ends without any");
+		cr_expect(rig_balances(&rig));
+		rig_end(&rig);
+	}
 }
 
 Test(timing, inputs_are_aligned_by_acquisition_time)

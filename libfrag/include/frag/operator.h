@@ -46,6 +46,11 @@ enum frag_policy {
 	FRAG_POLICY_FAULT = 4,
 	/* the queue holds the newest message only; it has no capacity and takes no lock */
 	FRAG_POLICY_LATEST = 5,
+	/*
+	 * as FRAG_POLICY_LATEST, and the receiver reads that message again: after the first one it
+	 * waits for none, and it does not end with its sender
+	 */
+	FRAG_POLICY_ASYNC_BUFFER = 6,
 };
 
 /*

@@ -3,7 +3,7 @@
 
 #include <base/policy.h>
 
-/* holoscan: the values of IOSpec::QueuePolicy, and the name of its lock-free queue. */
+/* holoscan: the values of IOSpec::QueuePolicy. */
 static const struct fragi_policy policies[] = {
 	[FRAG_POLICY_BLOCK] = {.name = "block", .blocking = true, .full_error = -ENOBUFS},
 	[FRAG_POLICY_POP] = {.name = "pop", .holoscan = "0", .drops_oldest = true},
@@ -12,10 +12,11 @@ static const struct fragi_policy policies[] = {
 			       .holoscan = "2",
 			       .blocking = true,
 			       .full_error = -EOVERFLOW},
-	[FRAG_POLICY_LATEST] = {.name = "latest",
-				.holoscan = "async_buffer",
-				.drops_oldest = true,
-				.capacity = 1},
+	[FRAG_POLICY_LATEST] = {.name = "latest", .drops_oldest = true, .capacity = 1},
+	[FRAG_POLICY_ASYNC_BUFFER] = {.name = "async_buffer",
+				      .drops_oldest = true,
+				      .reads_again = true,
+				      .capacity = 1},
 };
 
 const struct fragi_policy *fragi_policy(unsigned int policy)

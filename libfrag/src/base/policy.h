@@ -23,7 +23,7 @@
  */
 struct fragi_policy {
 	const char *name;     /* in graphs and summaries */
-	const char *holoscan; /* its name or number in Holoscan; NULL: none */
+	const char *holoscan; /* its number in Holoscan; NULL: none, or its name is this one */
 	/*
 	 * The sender is not scheduled before there is room, and the window between hosts counts
 	 * what the receiver has not taken yet. Otherwise there is always room.
@@ -32,6 +32,8 @@ struct fragi_policy {
 	/* What an emit into a full queue returns; 0: nothing fails, and one message is dropped. */
 	int full_error;
 	bool drops_oldest; /* of a full queue; otherwise the new message is dropped */
+	/* The receiver reads the newest message again, and neither waits nor ends for its sender */
+	bool reads_again;
 	uint32_t capacity; /* of the queue; 0: as the flow or its port says */
 };
 

@@ -29,7 +29,8 @@ static inline void fragi_outlet_add(struct fragi_outlet *outlet, const struct fr
 	uint64_t newest = (uint64_t)flow->capacity + 1;
 
 	if (!policy->blocking) {
-		outlet->older += 1 + (between ? 2 * (uint64_t)flow->capacity : 0);
+		outlet->older +=
+			1 + (between ? 2 * (uint64_t)flow->capacity : 0) + policy->reads_again;
 		if (!policy->drops_oldest) {
 			outlet->older += newest - 1;
 			newest = 1;

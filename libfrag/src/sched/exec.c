@@ -142,13 +142,14 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 			gate_add(exec, condition->port, condition->gate_min, condition->gate_max);
 		ends |= ends_operator(condition);
 	}
-	exec->waits_for_inputs |= exec->in_count > 0 || exec->timing != NULL;
+	exec->waits_for_inputs |= exec->in_count > 0 || fragi_timing_waits(exec);
 	/*
 	 * An operator whose inputs have no condition does not end when its inputs end: it may still
 	 * produce output. But when it has no outputs either, and no condition that ends
 	 * it, further ticks cannot have an effect, so it ends with its inputs.
 	 */
-	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && !exec->waits_for_inputs && !ends;
+	exec->sink = exec->tx_count == 0 && exec->rx_count > 0 && !exec->waits_for_inputs &&
+		     exec->timing == NULL && !ends;
 	return 0;
 }
 

@@ -241,6 +241,8 @@ void fragi_checks_stop(struct fragi_exec *exec);
  */
 int fragi_timing_create(struct fragi_exec *exec);
 void fragi_timing_destroy(struct fragi_exec *exec);
+/* Whether an input with timing may wait: it does more than reading the newest message again. */
+bool fragi_timing_waits(const struct fragi_exec *exec);
 /*
  * Chooses the messages of a tick.
  * - others: what gates and conditions answer: with READY a tick that is to be skipped is

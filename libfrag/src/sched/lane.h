@@ -31,6 +31,8 @@ struct fragi_lane {
 	struct frag_message *last; /* for reuse_last; NULL: none yet */
 	enum fragi_give give;
 	bool is_aligned;
+	bool reads_again;     /* the last one, as often as there is a tick, also after the end */
+	bool waits_for_first; /* of reads_again */
 	/* Which counter of the row counts that it is absent; NULL: no message has come. */
 	_Atomic uint64_t *why;
 	uint64_t dropped;    /* before it, when it had a message last */
@@ -59,10 +61,15 @@ static inline int64_t fragi_time_difference(int64_t a, int64_t b)
 void fragi_lane_drop(struct fragi_lane *lane, enum fragi_drop reason);
 /* Fills it with a message that is young enough, if there is one; drops those that are not. */
 void fragi_lane_fill(struct fragi_lane *lane, struct fragi_lane_time *time);
-/* No message will come any more, and it holds none. */
+/* It waits for no message. */
+static inline bool fragi_lane_is_free(const struct fragi_lane *lane)
+{
+	return lane->reads_again && (lane->last != NULL || !lane->waits_for_first);
+}
+/* No message will come any more, and it has none. */
 static inline bool fragi_lane_has_ended(const struct fragi_lane *lane)
 {
-	return lane->held == NULL && fragi_rx_is_finished(lane->rx);
+	return lane->held == NULL && !fragi_lane_is_free(lane) && fragi_rx_is_finished(lane->rx);
 }
 
 #endif

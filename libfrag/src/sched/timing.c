@@ -27,7 +27,6 @@ struct fragi_timed_port {
 	uint32_t count;
 	bool in_turn;                   /* one message of any lane is enough */
 	struct frag_message *otherwise; /* of missing: default; NULL: nothing */
-	const struct fragi_timing *timing;
 	bool is_aligned;
 };
 
@@ -36,6 +35,7 @@ struct fragi_timing_state {
 	uint32_t port_count;
 	struct fragi_lane *lanes;
 	uint32_t lane_count;
+	bool waits;     /* for messages: an input does not just read the last one again */
 	bool has_clock; /* a condition says when a tick is due, with messages or without */
 	bool timed_out; /* the set of aligned inputs has waited for long enough */
 	int64_t window_ns, timeout_ns;
@@ -125,21 +125,22 @@ struct decision {
 	bool skips;
 	bool never;
 	bool is_fresh; /* there is a message that no tick has got */
+	bool is_free;  /* there may be a tick without such a message */
 };
 
 /* What the port does about a lane without a message. */
-static void decide_missing(const struct fragi_timing_state *timing,
-			   const struct fragi_timed_port *port, struct fragi_lane *lane,
+static void decide_missing(const struct fragi_timing_state *timing, struct fragi_lane *lane,
 			   bool all_ended, struct decision *decision)
 {
 	bool has_ended = fragi_lane_has_ended(lane);
 
 	if (lane->is_aligned && !has_ended && !timing->timed_out &&
-	    port->timing->missing != FRAG_MISSING_WAIT) {
+	    lane->timing->missing != FRAG_MISSING_WAIT) {
 		decision->waits = decision->waits_in_set = true;
 		return;
 	}
-	switch (port->timing->missing) {
+	decision->is_free |= fragi_lane_is_free(lane);
+	switch (lane->timing->missing) {
 	case FRAG_MISSING_SKIP:
 		decision->never |= all_ended;
 		decision->skips |= !has_ended || all_ended;
@@ -148,7 +149,7 @@ static void decide_missing(const struct fragi_timing_state *timing,
 		if (lane->last != NULL)
 			lane->give = FRAGI_GIVE_LAST;
 		else
-			decision->waits |= !has_ended;
+			decision->waits |= !has_ended && !fragi_lane_is_free(lane);
 		break;
 	case FRAG_MISSING_DEFAULT:
 		lane->give = FRAGI_GIVE_DEFAULT;
@@ -176,8 +177,7 @@ static void decide_port(const struct fragi_timing_state *timing,
 		return;
 	for (uint32_t i = 0; i < port->count; i++) {
 		if (port->lanes[i].held == NULL)
-			decide_missing(timing, port, &port->lanes[i], ended == port->count,
-				       decision);
+			decide_missing(timing, &port->lanes[i], ended == port->count, decision);
 		if (port->in_turn)
 			break; /* one stands for all */
 	}
@@ -239,7 +239,8 @@ static void count_absences(struct fragi_timing_state *timing)
 		for (uint32_t k = 0; k < port->count; k++) {
 			struct fragi_lane *lane = &port->lanes[k];
 
-			if (lane->held == NULL && (!port->in_turn || held == 0))
+			if (lane->held == NULL && !lane->reads_again &&
+			    (!port->in_turn || held == 0))
 				count_absence(timing, lane);
 			lane->why = NULL;
 			lane->dropped = dropped_before(lane);
@@ -284,7 +285,8 @@ enum frag_ready fragi_timing_ready(struct fragi_exec *exec, enum frag_ready othe
 			*out_until_ns = until_ns;
 			return FRAG_WAIT_TIME;
 		}
-		if (!decision.is_fresh && !timing->has_clock && exec->in_count == 0)
+		if (!decision.is_fresh && !decision.is_free && !timing->has_clock &&
+		    exec->in_count == 0)
 			return FRAG_WAIT;
 		if (!decision.skips)
 			return FRAG_READY;
@@ -365,14 +367,24 @@ int fragi_timing_receive_all(struct frag_tick *tick, struct fragi_timed_port *po
 
 /* Life. */
 
+/* Of inputs that declare no timing, but have a flow whose messages are read again. */
+static const struct fragi_timing newest_again = {.take = FRAG_TAKE_LATEST_WITHIN,
+						 .missing = FRAG_MISSING_REUSE_LAST};
+static const struct fragi_timing each_once;
+
 static void lane_init(struct fragi_exec *exec, struct fragi_lane *lane, struct fragi_rx *rx,
 		      const struct fragi_port *port)
 {
 	const struct fragi_deadline *deadline = &exec->op->deadline;
+	bool reads_again = port->timing == NULL && rx->policy->reads_again;
 
 	*lane = (struct fragi_lane){
 		.rx = rx,
-		.timing = port->timing,
+		.timing = reads_again            ? &newest_again
+			  : port->timing != NULL ? port->timing
+						 : &each_once,
+		.reads_again = reads_again,
+		.waits_for_first = (port->flags & FRAG_PORT_NO_CONDITION) == 0,
 		.is_aligned = port->is_aligned,
 		.deadline_ns = deadline->on_miss == FRAG_ON_MISS_DROP ? deadline->budget_ns : 0,
 		.misses = &exec->row->deadline_misses,
@@ -393,16 +405,17 @@ static int port_create(struct fragi_exec *exec, uint32_t index)
 		.lanes = &timing->lanes[timing->lane_count],
 		.count = port->count,
 		.in_turn = port->in_turn,
-		.timing = declared->timing,
 		.is_aligned = declared->is_aligned,
 	};
 	for (uint32_t i = 0; i < port->count; i++)
 		lane_init(exec, &timing->lanes[timing->lane_count++], port->rx[i], declared);
+	for (uint32_t i = 0; i < timed->count; i++)
+		timing->waits |= !timed->lanes[i].reads_again;
 	port->timed = timed;
 	port->next_rx = NULL;
 	port->in_turn = false;
 	port->count = 0;
-	return fragi_timing_default(declared, &timed->otherwise);
+	return declared->timing != NULL ? fragi_timing_default(declared, &timed->otherwise) : 0;
 }
 
 /* A condition that says by the time when a tick is due, whatever waits at the inputs. */
@@ -418,6 +431,21 @@ static bool has_clock(const struct frag_op *op)
 	return false;
 }
 
+static bool is_timed_port(const struct fragi_exec *exec, uint32_t index)
+{
+	const struct fragi_exec_port *port = &exec->tick.ports[index];
+	bool is_timed = exec->op->ports[index].timing != NULL && port->count > 0;
+
+	for (uint32_t i = 0; port->dir == FRAG_IN && i < port->count; i++)
+		is_timed |= port->rx[i]->policy->reads_again;
+	return is_timed;
+}
+
+bool fragi_timing_waits(const struct fragi_exec *exec)
+{
+	return exec->timing != NULL && exec->timing->waits;
+}
+
 int fragi_timing_create(struct fragi_exec *exec)
 {
 	const struct frag_op *op = exec->op;
@@ -425,7 +453,7 @@ int fragi_timing_create(struct fragi_exec *exec)
 	bool is_timed = false;
 
 	for (uint32_t i = 0; i < op->port_count; i++)
-		is_timed |= op->ports[i].timing != NULL && exec->tick.ports[i].count > 0;
+		is_timed |= is_timed_port(exec, i);
 	if (!is_timed)
 		return 0;
 	timing = fragi_calloc(1, sizeof(*timing));
@@ -441,8 +469,7 @@ int fragi_timing_create(struct fragi_exec *exec)
 	if (timing->ports == NULL || timing->lanes == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < op->port_count; i++)
-		if (op->ports[i].timing != NULL && exec->tick.ports[i].count > 0 &&
-		    port_create(exec, i) < 0)
+		if (is_timed_port(exec, i) && port_create(exec, i) < 0)
 			return -ENOMEM;
 	return 0;
 }

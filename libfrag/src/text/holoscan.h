@@ -93,9 +93,9 @@
 	X(CONDITION, "PresentDoneCondition", "present_done", "", ABSENT,                           \
 	  "use a periodic condition, since there is no window to wait for")                        \
 	X(RESOURCE, "AsyncBufferReceiver", "async_buffer_receiver", "", ABSENT,                    \
-	  "write policy: latest on the flow")                                                      \
+	  "write policy: async_buffer on the flow")                                                \
 	X(RESOURCE, "AsyncBufferTransmitter", "async_buffer_transmitter", "", ABSENT,              \
-	  "write policy: latest on the flow")                                                      \
+	  "write policy: async_buffer on the flow")                                                \
 	X(RESOURCE, "AsyncConsoleLogger", "async_console_logger", "async_console_logger", BUILT,   \
 	  "")                                                                                      \
 	X(RESOURCE, "AsyncDataLoggerResource", "async_data_logger", "", ABSENT,                    \
@@ -177,7 +177,7 @@
 	X(KEY, "IOSpec::queue_policy", "queue_policy", "", ABSENT,                                 \
 	  "write policy: block, pop, reject, fault or latest")                                     \
 	X(KEY, "IOSpec::connector", "connector", "", ABSENT,                                       \
-	  "write policy: block, pop, reject, fault or latest")                                     \
+	  "write policy: block, pop, reject, fault, latest or async_buffer")                       \
 	X(KEY, "enable_metadata", "enable_metadata", "", ABSENT, "write metadata: true or false")  \
 	X(KEY, "track", "track", "", ABSENT, "write tracking: true")                               \
 	X(KEY, "add_data_logger", "data_logger", "", ABSENT, "list it under data_loggers")         \
