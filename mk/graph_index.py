@@ -58,6 +58,7 @@ SECTIONS = {
     "on_failure": "Failures",
     "policy": "Queues",
     "rate": "Rates and budgets",
+    "size": "Queues",
     "requirements": "Requirements",
     "scheduler": "Schedulers",
     "services": "Services",

@@ -308,24 +308,32 @@ HOSTS_TEST(min_size_counts_the_flows_of_an_input_together)
 {
 	static const struct cut cuts[] = {{"a", "out", "rx", "in", .order = 0},
 					  {"b", "out", "rx", "in", .order = 1}};
+	static const char *const cases[] = {"conditions: [{type: message_available, min_size: 4}]",
+					    "ports: {in: {size: 4}}", "ports: {in: {size: 0}}"};
 	struct hosts hosts;
-	int64_t taken = 0;
+	char yaml[1024];
 
-	run_all(&hosts,
-		"frag: 1\napplication: app\nfragments:\n"
-		"  one: {operators: {a: {type: source, parameters: {count: 50}},\n"
-		"                    b: {type: source, parameters: {count: 30, work_us: 100}}}}\n"
-		"  two: {operators: {rx: {type: taker, conditions: [{type: message_available, min_size: 4}]}}}\n"
-		"flows: [one.a -> two.rx, one.b -> two.rx]\n",
-		cuts, 2);
-	for (uint32_t i = 0; i < notes[0]->count; i++) {
-		taken += notes[0]->values[i];
-		cr_expect(notes[0]->values[i] >= 4 || i + 1 == notes[0]->count,
-			  "tick %u of %u took %lld", i, notes[0]->count,
-			  (long long)notes[0]->values[i]);
+	for (int c = 0; c < 3; c++) {
+		int64_t taken = 0, min = c < 2 ? 4 : 2;
+
+		snprintf(
+			yaml, sizeof(yaml),
+			"frag: 1\napplication: app\nfragments:\n"
+			"  one: {operators: {a: {type: source, parameters: {count: 50}},\n"
+			"                    b: {type: source, parameters: {count: 30, work_us: 100}}}}\n"
+			"  two: {operators: {rx: {type: taker, %s}}}\n"
+			"flows: [one.a -> two.rx, one.b -> two.rx]\n",
+			cases[c]);
+		run_all(&hosts, yaml, cuts, 2);
+		for (uint32_t i = 0; i < notes[0]->count; i++) {
+			taken += notes[0]->values[i];
+			cr_expect(notes[0]->values[i] >= min || i + 1 == notes[0]->count,
+				  "%d: tick %u of %u took %lld", c, i, notes[0]->count,
+				  (long long)notes[0]->values[i]);
+		}
+		cr_expect_eq(taken, 80);
+		end(&hosts);
 	}
-	cr_expect_eq(taken, 80);
-	end(&hosts);
 }
 
 HOSTS_TEST(min_size_waits_for_that_much_room)

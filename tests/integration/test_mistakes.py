@@ -460,7 +460,7 @@ MISTAKES_IN_SINGLE = (
      "26:14: app.scheduler: pin_cores is a single value; it must be a list ([a, b])"),
     ("  type: event_based",
      "  kind: event_based",
-     '25:3: app.scheduler: unknown key "kind"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, strict_thread_pinning, clock'),
+     '25:3: app.scheduler: unknown key "kind"; valid keys: type, worker_thread_number, stop_on_deadlock, stop_on_deadlock_timeout_ms, max_duration_ms, check_recession_period_ms, pin_cores, require_pin_cores, clock'),
     ("type: ping_tensor_rx",
      "type: [ping_tensor_rx]",
      "21:14: app.rx: type is a list; it must be a single value"),

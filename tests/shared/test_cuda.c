@@ -635,6 +635,10 @@ Test(cuda, streams_are_taken_and_given_back)
 	cr_expect_eq(frag_cuda_stream_take(NULL, &again), -EINVAL);
 	fragi_resource_unref(pool);
 	cr_expect_eq(calls("cuStreamDestroy_v2"), 3, "also those that are in use");
+	pool = allocator("cuda_stream_pool", NULL, NULL);
+	for (int i = 0; i < 5000; i++)
+		cr_assert_eq(frag_cuda_stream_take(pool, &again), 0, "max_size 0 is no limit");
+	fragi_resource_unref(pool);
 	fragi_resource_unref(other);
 }
 

@@ -57,7 +57,7 @@ struct parts {
 static struct frag_harness *make(const struct parts *parts, struct frag_err *err)
 {
 	static const struct frag_arg args[] = {{"streams", "$streams"}, {NULL, NULL}};
-	struct frag_arg context[5] = {{"cuda_green_context_pool", "$parts"}},
+	struct frag_arg context[5] = {{"green_context_pool", "$parts"}},
 			streams[5] = {{"cuda_green_context", "$part"}};
 	const struct frag_harness_resource resources[] = {
 		{"parts", "cuda_green_context_pool", parts->pool},
@@ -182,7 +182,7 @@ Test(cuda_green, parts_that_the_gpu_does_not_have)
 	       "0 of 1 groups of 200 SMs fit");
 	refuse(&(struct parts){.pool = {{"num_partitions", "17"}}},
 	       "GPU 0 (Fake 0) has 132 SMs, not enough for 17 partitions");
-	refuse(&(struct parts){.pool = {{"num_partitions", "16"}, {"min_sm_size", "10"}}},
+	refuse(&(struct parts){.pool = {{"num_partitions", "16"}, {"min_sm_count", "10"}}},
 	       "each of 16 partitions of GPU 0 has 8 SMs, and min_sm_size is 10; make fewer partitions");
 	cr_expect_eq(fake.calls("cuGreenCtxDestroy"), fake.calls("cuGreenCtxCreate"));
 }

@@ -644,7 +644,7 @@ Test(fragment, refuses_what_c_gets_wrong)
 		"app.b: no types are registered here; make it of its table\n"
 		"app: operator \"stranger\" is of fragment \"other\"\n"
 		"app.a: unknown condition type \"perodic\"; did you mean \"periodic\"?\n"
-		"app.r: parameter \"cuda_green_context_pool\" (resource) is required and not set\n"
+		"app.r: cuda_green_context_pool is not set; name a pool\n"
 		"flow end app.a.nowhere: no output \"nowhere\"; its outputs: out\n");
 	cr_expect_eq(frag_add_operator(fragment, op), -EBUSY);
 	fragi_fragment_destroy(fragment);

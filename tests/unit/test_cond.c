@@ -268,21 +268,35 @@ Test(cond, message_available_waits_for_min_size)
 /* The flows of a plain input count together. */
 Test(cond, min_size_counts_the_flows_of_an_input_together)
 {
+	static const struct {
+		const char *how;
+		int64_t min;
+	} cases[] = {
+		{"conditions: [{type: message_available, min_size: 4}], ports: {in: {capacity: 4}}",
+		 4},
+		/* Holoscan's size of a port, and as many as there are flows */
+		{"ports: {in: {size: 4}}", 4},
+		{"ports: {in: {size: 0, capacity: 4}}", 2},
+		/* a queue alone, beside a condition */
+		{"ports: {in: {size: 4}}, conditions: [{type: message_available, min_size: 1}]", 1},
+	};
 	struct rig rig;
+	char text[512];
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  a: {type: source, parameters: {count: 50}}\n"
-				"  b: {type: source, parameters: {count: 30, work_us: 20}}\n"
-				"  rx: {type: taker, conditions: [{type: message_available, min_size: 4}]}\n"
-				"flows: [{from: a, to: rx, capacity: 4}, {from: b, to: rx, capacity: 4}]\n"));
-		expect_taken(notes[0], 4, 80);
-		rig_end(&rig);
-	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			snprintf(text, sizeof(text),
+				 "operators:\n"
+				 "  a: {type: source, parameters: {count: 50}}\n"
+				 "  b: {type: source, parameters: {count: 30, work_us: 20}}\n"
+				 "  rx: {type: taker, %s}\n"
+				 "flows: [a -> rx, b -> rx]\n",
+				 cases[i].how);
+			rig_run(&rig, &rig_plugin, rig_graph(s, text));
+			expect_taken(notes[0], cases[i].min, 80);
+			rig_end(&rig);
+		}
 }
 
 /* A multi-receiver waits for that many on each of its flows, whichever is the slower one. */

@@ -645,14 +645,17 @@ Test(data_loggers, a_stuck_logger_keeps_no_blocks)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_TENSOR), 0);
 }
 
-/* With the queue for large data each message comes twice: its description and its content. */
+/* With the queue for large data each message comes twice: its description and its content. Without
+ * it, or unless contents are asked for, the description is all. */
 Test(data_loggers, contents_have_a_queue_of_their_own)
 {
 	static const char *const graphs[] = {
-		"data_loggers: {log: {type: async_capture}}\n",
-		"data_loggers: {log: {type: async_capture, enable_large_data_queue: false}}\n"};
+		"data_loggers: {log: {type: async_capture, log_tensor_data_content: true}}\n",
+		"data_loggers: {log: {type: async_capture, log_tensor_data_content: true, enable_large_data_queue: false}}\n",
+		"data_loggers: {log: {type: async_capture}}\n"};
 
-	for (int separate = 1; separate >= 0; separate--) {
+	for (int i = 0; i < 3; i++) {
+		bool is_separate = i == 0;
 		char graph[512];
 		uint32_t large = 0, whole = 0, described = 0;
 		struct rig rig;
@@ -661,18 +664,18 @@ Test(data_loggers, contents_have_a_queue_of_their_own)
 		snprintf(graph, sizeof(graph),
 			 "%soperators:\n  tx: {type: camera, parameters: {count: 9}}\n"
 			 "  rx: {type: eye}\nflows: [tx -> rx]\n",
-			 graphs[1 - separate]);
+			 graphs[i]);
 		rig_run(&rig, &plugin, rig_graph(0, graph));
 		rig_end(&rig);
-		for (uint32_t i = 0; i < entry_count; i++) {
-			large += entries[i].large == 1;
-			whole += entries[i].has_content == 1 && entries[i].data >= 0 &&
-				 entries[i].data < 9;
-			described += entries[i].has_content == 0;
+		for (uint32_t k = 0; k < entry_count; k++) {
+			large += entries[k].large == 1;
+			whole += entries[k].has_content == 1 && entries[k].data >= 0 &&
+				 entries[k].data < 9;
+			described += entries[k].has_content == 0;
 		}
-		cr_expect_eq(large, separate ? 18u : 0u);
-		cr_expect_eq(whole, 18);
-		cr_expect_eq(described, separate ? 18u : 0u);
+		cr_expect_eq(large, is_separate ? 18u : 0u);
+		cr_expect_eq(whole, is_separate ? 18u : 0u);
+		cr_expect_eq(described, 18u);
 	}
 }
 

@@ -307,7 +307,7 @@ Test(spec, a_scheduler_has_all_its_settings)
 {
 	struct fragi_spec *spec = good_text(
 		HEAD
-		"compose: c\nscheduler: {worker_thread_number: 8, stop_on_deadlock_timeout_ms: 500, max_duration_ms: 10000, check_recession_period_ms: 0.5, pin_cores: [1, 3], strict_thread_pinning: yes}\n");
+		"compose: c\nscheduler: {worker_thread_number: 8, stop_on_deadlock_timeout_ms: 500, max_duration_ms: 10000, check_recession_period_ms: 0.5, pin_cores: [1, 3], require_pin_cores: yes}\n");
 	const struct fragi_spec_scheduler *scheduler = &spec->fragments[0].scheduler;
 
 	cr_expect_eq(scheduler->kind, FRAGI_SCHEDULER_EVENT_BASED);
@@ -318,8 +318,25 @@ Test(spec, a_scheduler_has_all_its_settings)
 	cr_expect_float_eq(scheduler->check_recession_period_ms, 0.5, 1e-9);
 	cr_assert_eq(scheduler->pin_core_count, 2);
 	cr_expect_eq(scheduler->pin_cores[1], 3);
-	cr_expect(scheduler->strict_thread_pinning);
+	cr_expect(scheduler->require_pin_cores);
 	fragi_spec_destroy(spec);
+	spec = good_text(
+		HEAD
+		"compose: c\nconfig: {s: {worker_thread_number: 3, stop_on_deadlock_timeout: 7, strict_job_thread_pinning: false}}\n"
+		"scheduler: {worker_thread_number: 2, from_config: s}\n");
+	cr_expect_eq(spec->fragments[0].scheduler.worker_thread_number, 2,
+		     "what stands there wins");
+	cr_expect_eq(spec->fragments[0].scheduler.stop_on_deadlock_timeout_ms, 7);
+	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD "compose: c\nscheduler: {from_config: none}\nconfig: {s: {a: 1}}\n",
+		"app.yaml:4:26: app.scheduler: from_config: config has no \"none\"; its keys: s\n");
+	bad_text(
+		HEAD "compose: c\nconfig: {s: {thread: 1}}\nscheduler: {from_config: s}\n",
+		"app.yaml:4:14: app.scheduler: unknown key \"thread\"; did you mean \"worker_thread_number\"?\n");
+	bad_text(
+		HEAD "fragments: {all: {compose: c}, any: {compose: c}}\n",
+		"app.yaml:3:13: no fragment can be called all, which stands for all of them in --fragments; rename it\n");
 	spec = good_text(HEAD "compose: c\nscheduler: {stop_on_deadlock_timeout_ms: -1}\n");
 	cr_expect_not(spec->fragments[0].scheduler.stop_on_deadlock);
 	fragi_spec_destroy(spec);
@@ -384,14 +401,14 @@ Test(spec, all_errors_come_in_one_go)
 		"      c: 5\n"
 		"      d: {type: [x], metadata_policy: updat, watchdog: 5x, metadata: perhaps}\n"
 		"      e e: {type: t}\n"
-		"      g: {type: t, ports: {in: {capacity: 0, policy: pup, condition: nome, size: 1}}}\n"
+		"      g: {type: t, ports: {in: {capacity: 0, policy: pup, condition: nome, sise: 1}}}\n"
 		"      h: {type: t, conditions: [{count: 1}, ~, {type: a, name: n}, {type: b, name: n}]}\n"
 		"      i: {subgraph: cam}\n"
 		"    resources: {pool: {block_size: 1}}\n"
 		"    flows: [detect.out -> b.in -> c, {from: detect}, detct -> b, {from: detect, to: b, capcity: 1, edge: shm}, 5, [a, b]]\n"
 		"    on_failure: {policy: migrate, intensity: x}\n"
 		"    requirements: {cpu: x, memory: 5Q, affinity: {}, gpus: 1}\n"
-		"    thread_pools: {p p: {}, q: {initial_size: 0, size: 1, add: {operators: h}}, r: {add: [~, {}, {operators: [1], pin_cores: [0]}, {operators: h, pin_operator: 2, sched_policy: fifo}]}, s: 5}\n"
+		"    thread_pools: {p p: {}, q: {initial_size: x, size: 1, add: {operators: h}}, r: {add: [~, {}, {operators: [1], pin_cores: [0]}, {operators: h, pin_operator: 2, sched_policy: fifo}]}, s: 5}\n"
 		"  g: {}\n",
 		"app.yaml:2:14: application \"my app\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
 		"app.yaml:3:1: unknown key \"operatrs\"; valid keys: frag, application, arguments, config, extensions, fragments, flows, metadata, metadata_policy, variables, subgraphs, clock, services, data_loggers, tracking, deadlines\n"
@@ -408,7 +425,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:12:43: f.g.in: capacity \"0\" is not a whole number from 1 to 65536\n"
 		"app.yaml:12:54: f.g.in: policy \"pup\" is not known; did you mean \"pop\"?\n"
 		"app.yaml:12:70: f.g.in: condition \"nome\" is not known; did you mean \"none\"?\n"
-		"app.yaml:12:76: f.g.in: unknown key \"size\"; valid keys: capacity, policy, condition, take, age, missing, default, rate\n"
+		"app.yaml:12:76: f.g.in: unknown key \"sise\"; did you mean \"size\"?\n"
 		"app.yaml:13:33: f.h: a condition has no type; write for example {type: count, count: 10}\n"
 		"app.yaml:13:45: f.h: a condition is empty; write {type: count, count: 10}\n"
 		"app.yaml:13:68: f.h: two conditions are called \"n\"; names are unique in an operator\n"
@@ -426,7 +443,7 @@ Test(spec, all_errors_come_in_one_go)
 		"app.yaml:18:40: f.requirements: affinity is not built yet; leave it out\n"
 		"app.yaml:18:54: f.requirements: unknown key \"gpus\"; did you mean \"gpu\"?\n"
 		"app.yaml:19:20: f: thread pool \"p p\" is not a valid name; a name begins with a letter, goes on with letters, digits, - and _, and has at most 63 characters\n"
-		"app.yaml:19:47: f.thread_pools.q: initial_size \"0\" is not a whole number from 1 to 1024\n"
+		"app.yaml:19:47: f.thread_pools.q: initial_size \"x\" is not a whole number from 0 to 1024\n"
 		"app.yaml:19:50: f.thread_pools.q: unknown key \"size\"; valid keys: initial_size, add, when\n"
 		"app.yaml:19:64: f.thread_pools.q: add is a map; it must be a list ([a, b])\n"
 		"app.yaml:19:91: f.thread_pools.r: an entry of add is empty; write {operators: [NAME]}\n"

@@ -161,7 +161,7 @@ static int compose_bad(struct frag_fragment *fragment)
 	frag_add_flow(fragment, frag_make_operator(fragment, "tx", "source", FRAG_NO_ARGS), NULL,
 		      op, NULL);
 	cr_expect_null(frag_make_thread_pool(fragment, "pool", 1));
-	cr_expect_null(frag_make_thread_pool(fragment, "none", 0));
+	cr_expect_not_null(frag_make_thread_pool(fragment, "none", 0));
 	cr_expect_null(frag_make_thread_pool(fragment, "many", 1025));
 	cr_expect_null(frag_make_thread_pool(fragment, "a pool", 1));
 	cr_expect_null(frag_make_thread_pool(fragment, NULL, 1));
@@ -213,6 +213,7 @@ Test(thread_pools, come_in_addition_and_bear_names)
 		"frag: 1\napplication: application\nscheduler: {worker_thread_number: 4}\n"
 		"thread_pools:\n"
 		"  first: {initial_size: 2, add: [{operators: [a, b]}]}\n"
+		"  grows: {initial_size: 0}\n"
 		"  second: {initial_size: 3, add: [{operators: c, pin_operator: true},\n"
 		"                                  {operators: [long_name_of_it], pin_operator: yes}]}\n"
 		"operators: {a: {" WAITS "}, b: {" WAITS "}, c: {" WAITS "}, d: {" WAITS
@@ -442,8 +443,7 @@ Test(thread_pools, what_c_makes_is_checked)
 	expect_refused(
 		"compose: bad\n",
 		"app: two thread pools are called \"pool\"; rename one of them\n"
-		"app: thread pool \"none\" has an initial size of 0; give 1 to 1024\n"
-		"app: thread pool \"many\" has an initial size of 1025; give 1 to 1024\n"
+		"app: thread pool \"many\" has an initial size of 1025; give 1024 at most\n"
 		"app: \"a pool\" is not a valid name of a thread pool; write a letter, then letters, digits, _ or -, 63 in all at most\n"
 		"app: \"\" is not a valid name of a thread pool; write a letter, then letters, digits, _ or -, 63 in all at most\n"
 		"app: thread pool \"pool\": cores are for operators with a thread of their own; pass pin_operator 1\n"
@@ -467,7 +467,7 @@ Test(thread_pools, what_the_graph_names_is_checked)
 		"test.yaml:3:13: app.a: unknown operator type \"snk\"; did you mean \"sink\"?\n");
 }
 
-/* Threads that cannot be pinned: a warning, or with strict_thread_pinning no start. */
+/* Threads that cannot be pinned: a warning, or with require_pin_cores no start. */
 Test(thread_pools, cores_that_are_not_there)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -481,7 +481,7 @@ Test(thread_pools, cores_that_are_not_there)
 	rig_end(&rig);
 	rig_prepare_good(
 		&rig, &plugin,
-		"frag: 1\napplication: app\nscheduler: {strict_thread_pinning: true}\n"
+		"frag: 1\napplication: app\nscheduler: {require_pin_cores: true}\n"
 		"thread_pools: {p: {add: [{operators: rx, pin_operator: true, pin_cores: [1023]}]}}\n"
 		"operators: {tx: {type: source}, rx: {type: sink}}\nflows: [tx -> rx]\n");
 	cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);

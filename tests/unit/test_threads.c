@@ -89,11 +89,11 @@ Test(threads, run_where_they_are_pinned)
 		core++;
 	snprintf(
 		scheduler, sizeof(scheduler),
-		"{type: event_based, worker_thread_number: 2, pin_cores: [%zu], strict_thread_pinning: true}",
+		"{type: event_based, worker_thread_number: 2, pin_cores: [%zu], require_pin_cores: true}",
 		core);
 	cr_expect_eq(threads_of(scheduler, 2, &cores), 2);
 	cr_expect(CPU_COUNT(&cores) == 1 && CPU_ISSET(core, &cores));
-	/* Cores that are not there: a warning, or with strict_thread_pinning an error. */
+	/* Cores that are not there: a warning, or with require_pin_cores an error. */
 	cr_expect_eq(threads_of("{type: event_based, worker_thread_number: 2, pin_cores: [1023]}",
 				2, &cores),
 		     2);
@@ -101,7 +101,7 @@ Test(threads, run_where_they_are_pinned)
 		rig_prepare(
 			&rig, &rig_plugin,
 			"frag: 1\napplication: app\nscheduler: {type: event_based, pin_cores: [1023],\n"
-			"  strict_thread_pinning: true}\n"
+			"  require_pin_cores: true}\n"
 			"operators: {tx: {type: source}, rx: {type: sink}}\nflows: [tx -> rx]\n"),
 		0);
 	cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);
@@ -126,7 +126,7 @@ Test(threads, strict_pinning_wants_all_cores)
 		snprintf(
 			graph, sizeof(graph),
 			"frag: 1\napplication: app\n"
-			"scheduler: {type: event_based, pin_cores: [%zu, 1023], strict_thread_pinning: %s}\n"
+			"scheduler: {type: event_based, pin_cores: [%zu, 1023], require_pin_cores: %s}\n"
 			"operators: {tx: {type: source, parameters: {count: 10}}, rx: {type: sink}}\nflows: [tx -> rx]\n",
 			core, strict ? "true" : "false");
 		cr_assert_eq(rig_prepare(&rig, &rig_plugin, graph), 0);

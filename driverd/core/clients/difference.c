@@ -252,7 +252,7 @@ static bool schedulers_same(const struct fragi_spec_scheduler *a,
 	       a->stop_on_deadlock_timeout_ms == b->stop_on_deadlock_timeout_ms &&
 	       a->max_duration_ms == b->max_duration_ms &&
 	       numbers_same(a->check_recession_period_ms, b->check_recession_period_ms) &&
-	       a->strict_thread_pinning == b->strict_thread_pinning &&
+	       a->require_pin_cores == b->require_pin_cores &&
 	       cores_same(a->pin_cores, a->pin_core_count, b->pin_cores, b->pin_core_count);
 }
 

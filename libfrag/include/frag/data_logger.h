@@ -50,6 +50,8 @@ struct frag_log_entry {
 
 /* The logger is asynchronous. */
 #define FRAG_DATA_LOGGER_ASYNC 1u
+/* It is there for the contents of tensors: log_tensor_data_content is true unless it is set. */
+#define FRAG_DATA_LOGGER_CONTENT 2u
 
 /*
  * The table of a type of data logger. Besides its own parameters it has those of all loggers:

@@ -63,6 +63,8 @@ enum frag_policy {
 #define FRAG_PORT_MULTI 1u
 #define FRAG_PORT_OPTIONAL 2u
 #define FRAG_PORT_NO_CONDITION 4u
+/* A min_size. Source: Holoscan SDK, IOSpec::kPrecedingCount. */
+#define FRAG_PORT_PRECEDING_COUNT UINT32_MAX
 
 /* One port of an operator type. */
 struct frag_port {
@@ -83,7 +85,10 @@ struct frag_port {
 	uint32_t capacity;
 	/* of an input: what happens when such a queue is full */
 	enum frag_policy policy;
-	/* messages, or room for them, that the default condition asks for; 0: 1 */
+	/*
+	 * messages, or room for them, that the default condition asks for; 0: 1; of an input
+	 * FRAG_PORT_PRECEDING_COUNT: as many messages as it has flows
+	 */
 	uint32_t min_size;
 	/*
 	 * Layout and unit of what the port's tensors hold: "KIND: TEXT" or "KIND: TEXT | OPERATOR",

@@ -20,7 +20,7 @@ struct frag_thread_pool;
 /*
  * Makes a thread pool. Its threads come in addition to the scheduler's.
  * - name: unique among the fragment's pools; in a subgraph the instance's name comes before it
- * - initial_size: threads, 1 to 1024. The pool has more of them where each pinned operator is to
+ * - initial_size: threads, 1024 at most. The pool has more of them where each pinned operator is to
  *   have one, and the others together at least one
  * Returns the pool, which belongs to the fragment; NULL on failure.
  */

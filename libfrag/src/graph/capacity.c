@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOG_TOPIC "graph"
 #include <base/alloc.h>
+#include <base/log.h>
 #include <base/policy.h>
 #include <graph/compose.h>
 
@@ -190,8 +192,15 @@ static void check_op(struct checking *checking, const struct frag_op *op)
 		const struct fragi_port *port = &op->ports[i];
 		const struct held *held = &checking->held[first + i];
 
-		if ((port->flags & FRAG_PORT_NO_CONDITION) == 0 && held->flows > 0 &&
-		    port->min_size > most_at(port, held))
+		if ((port->flags & FRAG_PORT_NO_CONDITION) != 0 || held->flows == 0 ||
+		    port->min_size == FRAG_PORT_PRECEDING_COUNT)
+			continue;
+		if (port->has_size && port->min_size > 1)
+			log_warn(
+				op->subject,
+				"input \"%s\" has size %u and no condition, so each tick waits for %u messages; for a longer queue alone write capacity, else give it message_available with that min_size",
+				port->name, port->min_size, port->min_size);
+		if (port->min_size > most_at(port, held))
 			refuse(checking, op, NULL, op->place, port, held->flows, port->min_size,
 			       most_at(port, held));
 	}

@@ -281,7 +281,10 @@ struct frag_condition *fragi_condition_of_port(struct frag_op *op, const struct 
 	struct frag_condition *condition = NULL;
 	size_t count;
 
-	snprintf(min_size, sizeof(min_size), "%u", port->min_size);
+	snprintf(min_size, sizeof(min_size), "%u",
+		 port->min_size != FRAG_PORT_PRECEDING_COUNT ? port->min_size
+		 : port->flow_count > 0                      ? port->flow_count
+							     : 1);
 	if (fragi_settings_from_args(&op->fragment->arena,
 				     FRAG_ARGS({is_in ? "receiver" : "transmitter", port->name},
 					       {"min_size", min_size}),

@@ -361,6 +361,21 @@ static int op_setup(struct frag_op *op)
 	return 0;
 }
 
+/* `size`: the default condition waits for so many messages, for which the queue has room. */
+static void port_size(struct frag_op *op, struct fragi_port *port,
+		      const struct fragi_spec_port *spec)
+{
+	if (port->dir != FRAG_IN) {
+		fragi_making_fail(op->fragment, -EINVAL, spec->place, op->subject,
+				  "port \"%s\" is an output; only inputs have a size", port->name);
+		return;
+	}
+	port->has_size = true;
+	port->min_size = spec->size > 0 ? (uint32_t)spec->size : FRAG_PORT_PRECEDING_COUNT;
+	if (spec->capacity == 0 && spec->size > 0)
+		port->capacity = (uint32_t)spec->size;
+}
+
 /* Applies the section `ports` of this operator in the graph. */
 static int ports_override(struct frag_op *op, const struct fragi_spec_operator *own)
 {
@@ -395,6 +410,8 @@ static int ports_override(struct frag_op *op, const struct fragi_spec_operator *
 			spec_port->policy != FRAG_POLICY_DEFAULT ? spec_port->policy : port->policy;
 		if (spec_port->no_condition)
 			port->flags |= FRAG_PORT_NO_CONDITION;
+		if (spec_port->size >= 0)
+			port_size(op, port, spec_port);
 	}
 	return result;
 }

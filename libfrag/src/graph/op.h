@@ -30,7 +30,8 @@ struct fragi_port {
 	uint32_t flags;
 	uint32_t capacity; /* 0: not given */
 	enum frag_policy policy;
-	uint32_t min_size;   /* of the default condition */
+	uint32_t min_size;   /* of the default condition; FRAG_PORT_PRECEDING_COUNT: the flows */
+	bool has_size;       /* min_size is the `size` of the graph */
 	const char *tensors; /* as declared; NULL: not */
 	/* which message of an input a tick gets (timing.c); NULL: what it receives */
 	const struct fragi_timing *timing;

@@ -27,9 +27,9 @@ static struct frag_thread_pool *make_pool(struct frag_fragment *fragment, const 
 			name != NULL ? name : "", FRAG_NAME_MAX);
 		return NULL;
 	}
-	if (initial_size == 0 || initial_size > FRAGI_POOL_THREADS_MAX) {
+	if (initial_size > FRAGI_POOL_THREADS_MAX) {
 		fragi_making_fail(fragment, -EINVAL, place, NULL,
-				  "thread pool \"%s\" has an initial size of %u; give 1 to %u",
+				  "thread pool \"%s\" has an initial size of %u; give %u at most",
 				  name, initial_size, FRAGI_POOL_THREADS_MAX);
 		return NULL;
 	}

@@ -36,6 +36,13 @@ static const struct frag_param pool_params[] = {
 		       .headline = "The one for cuda_green_context without an index; -1: the last"),
 	FRAG_PARAM_I64(struct green_pool, min_sm_size, 2, .min = 1, .max = SMS_MAX,
 		       .headline = "SMs of each at least"),
+	{.name = "min_sm_count",
+	 .kind = FRAG_PARAM_KIND_I64,
+	 .offset = FRAG_PARAM_OFFSET(struct green_pool, min_sm_size, int64_t),
+	 .def_int = 2,
+	 .min = 1,
+	 .max = SMS_MAX,
+	 .headline = "Another name of min_sm_size"},
 };
 
 static uint32_t count_of(const struct green_pool *pool)
@@ -123,8 +130,13 @@ static const struct frag_param context_params[] = {
 	{.name = "cuda_green_context_pool",
 	 .kind = FRAG_PARAM_KIND_RESOURCE,
 	 .offset = FRAG_PARAM_OFFSET(struct green_context, pool, struct frag_resource *),
-	 .flags = FRAG_PARAM_REQUIRED,
+	 .flags = FRAG_PARAM_OPTIONAL,
 	 .headline = "The pool that it is one of"},
+	{.name = "green_context_pool",
+	 .kind = FRAG_PARAM_KIND_RESOURCE,
+	 .offset = FRAG_PARAM_OFFSET(struct green_context, pool, struct frag_resource *),
+	 .flags = FRAG_PARAM_OPTIONAL,
+	 .headline = "Another name of cuda_green_context_pool"},
 	FRAG_PARAM_I64(struct green_context, index, -1, .min = -1,
 		       .max = FRAGI_GREEN_CONTEXTS_MAX - 1,
 		       .headline = "Which one, from 0; -1: default_context_index of the pool"),
@@ -145,6 +157,9 @@ static int context_setup(void *state, struct frag_resource *resource, struct fra
 	const struct green_pool *pool = pool_of(context);
 
 	(void)resource;
+	if (context->pool == NULL)
+		return frag_err_set(err, -EINVAL,
+				    "cuda_green_context_pool is not set; name a pool");
 	if (pool == NULL)
 		return frag_err_set(err, -EINVAL,
 				    "cuda_green_context_pool names no cuda_green_context_pool");

@@ -40,8 +40,8 @@ static const struct frag_param params[] = {
 	 .headline = "Lower numbers go first; CUDA limits them to what the GPU has"},
 	FRAG_PARAM_I64(struct stream_pool, reserved_size, 1, .max = STREAMS_MAX,
 		       .headline = "Streams that are made at the start"),
-	FRAG_PARAM_I64(struct stream_pool, max_size, 0, .max = STREAMS_MAX,
-		       .headline = "Streams at most; 0: 4096"),
+	FRAG_PARAM_I64(struct stream_pool, max_size, 0, .max = UINT32_MAX,
+		       .headline = "Streams at most; 0: no limit"),
 	FRAG_PARAM_RESOURCE(struct stream_pool, cuda_green_context, NULL,
 			    .flags = FRAG_PARAM_OPTIONAL,
 			    .headline = "The green context that they are made in"),
@@ -73,7 +73,7 @@ static int setup(void *state, struct frag_resource *resource, struct frag_err *e
 /* With the lock. Makes a stream, which is in use. */
 static int make_stream(struct stream_pool *pool, void **out_stream, struct frag_err *err)
 {
-	uint32_t limit = pool->max_size > 0 ? (uint32_t)pool->max_size : STREAMS_MAX, capacity;
+	uint32_t limit = pool->max_size > 0 ? (uint32_t)pool->max_size : UINT32_MAX, capacity;
 	void **streams;
 	int r;
 

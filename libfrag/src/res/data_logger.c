@@ -27,7 +27,7 @@ static const struct frag_param logger_params[] = {
 			.headline = "Log what operators emit"),
 	FRAG_PARAM_BOOL(struct fragi_data_logger, log_metadata, true,
 			.headline = "Log the metadata of messages"),
-	FRAG_PARAM_BOOL(struct fragi_data_logger, log_tensor_data_content, true,
+	FRAG_PARAM_BOOL(struct fragi_data_logger, log_tensor_data_content, false,
 			.headline = "Log the elements of tensors, not only their description"),
 	FRAG_PARAM_STRING_LIST(struct fragi_data_logger, allowlist_patterns, NULL,
 			       .headline = "Log only ids in which one of these is found",
@@ -52,11 +52,12 @@ static const struct frag_param logger_params[] = {
 	FRAG_PARAM_STRING(struct fragi_data_logger, large_data_queue_policy, "reject",
 			  .choices = queue_policies, .headline = "Of a full queue for large data"),
 	FRAG_PARAM_BOOL(struct fragi_data_logger, enable_large_data_queue, true,
-			.headline = "Log contents of tensors on a thread of their own"),
+			.headline = "Log contents of tensors, on a thread of their own"),
 	FRAG_PARAM_DURATION(struct fragi_data_logger, shutdown_timeout, INT64_C(5000000000),
 			    .min = 0, .max = 3.6e12,
 			    .headline = "How long the end waits for what is queued"),
 };
+#define CONTENT_PARAM 4
 #define SYNC_PARAM_COUNT 7
 
 struct fragi_data_logger *fragi_data_logger_of(const struct frag_resource *resource)
@@ -200,7 +201,8 @@ int fragi_data_logger_log(struct fragi_data_logger *logger, const struct fragi_l
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	item.time_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	item.has_content = has_tensors && logger->log_tensor_data_content;
+	item.has_content = has_tensors && logger->log_tensor_data_content &&
+			   (!is_async(logger) || logger->enable_large_data_queue);
 	if (!is_async(logger)) {
 		item.message = (struct frag_message *)(uintptr_t)message;
 		log_now(logger, &item);
@@ -400,6 +402,7 @@ fragi_data_logger_resource_type(struct fragi_arena *arena, const struct frag_dat
 	if (params == NULL || made == NULL)
 		return NULL;
 	memcpy(params, logger_params, base * sizeof(*params));
+	params[CONTENT_PARAM].def_int = (type->flags & FRAG_DATA_LOGGER_CONTENT) != 0;
 	for (uint32_t i = 0; i < type->param_count; i++) {
 		params[base + i] = type->params[i];
 		params[base + i].offset += (uint32_t)FRAGI_DATA_LOGGER_OWN;

@@ -131,9 +131,14 @@ static int conditions_create(struct fragi_exec *exec, void (*notify)(void *exec)
 	exec->out = fragi_calloc(most, sizeof(*exec->out));
 	if (exec->in == NULL || exec->out == NULL || fragi_checks_create(exec, notify) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < op->port_count; i++)
+	for (uint32_t i = 0; i < op->port_count; i++) {
+		uint32_t min = op->ports[i].min_size;
+
+		if (min == FRAG_PORT_PRECEDING_COUNT)
+			min = exec->tick.ports[i].in_turn ? exec->tick.ports[i].count : 1;
 		if ((op->ports[i].flags & FRAG_PORT_NO_CONDITION) == 0)
-			gate_add(exec, i, op->ports[i].min_size, 0);
+			gate_add(exec, i, min, 0);
+	}
 	for (uint32_t i = 0; i < op->condition_count; i++) {
 		const struct frag_condition *condition = op->conditions[i];
 

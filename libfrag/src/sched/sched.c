@@ -442,7 +442,7 @@ static int thread_cores(const struct fragi_sched_cores *cores, bool strict, pthr
 	if (strict && ((size_t)CPU_COUNT(&set) < cores->count || !are_allowed(&set)))
 		return frag_err_set(
 			err, -EINVAL,
-			"%s: a thread cannot be pinned to all cores of pin_cores; name cores that this process may use, each once, or leave strict_thread_pinning out",
+			"%s: a thread cannot be pinned to all cores of pin_cores; name cores that this process may use, each once, or leave require_pin_cores out",
 			cores->subject);
 	return -pthread_attr_setaffinity_np(attr, sizeof(set), &set);
 }
@@ -468,7 +468,7 @@ int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sche
 			      struct frag_err *err)
 {
 	const struct fragi_spec_fragment *own = sched->config.fragment->own;
-	bool strict = own != NULL && own->scheduler.strict_thread_pinning;
+	bool strict = own != NULL && own->scheduler.require_pin_cores;
 	pthread_attr_t attr;
 	sigset_t before;
 	int r;

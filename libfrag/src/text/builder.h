@@ -261,6 +261,12 @@ struct fragi_settings {
 void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map,
 			 const char *subject, const char *const *reserved, size_t reserved_count,
 			 struct fragi_settings *settings);
+/*
+ * The map with what its from_config names, which what stands in the map itself goes before; the map
+ * where it has none.
+ */
+struct fragi_node *fragi_settings_merge(struct fragi_builder *builder, struct fragi_node *map,
+					const char *subject);
 void fragi_settings_put(struct fragi_builder *builder, struct fragi_settings *settings,
 			const char *name, const struct fragi_node *value,
 			const struct fragi_node *place, const char *subject);

@@ -144,6 +144,34 @@ static const struct fragi_node *value_of(struct fragi_builder *builder,
 	return found != NULL ? found : &reported;
 }
 
+struct fragi_node *fragi_settings_merge(struct fragi_builder *builder, struct fragi_node *map,
+					const char *subject)
+{
+	struct fragi_settings settings = {0};
+	struct fragi_node *merged, *nodes;
+
+	if (fragi_node_get(map, "from_config") == NULL)
+		return map;
+	fragi_settings_read(builder, map, subject, NULL, 0, &settings);
+	merged = fragi_builder_alloc(builder, settings.count + 1, sizeof(*merged));
+	if (merged != NULL) {
+		nodes = merged + 1;
+		*merged = *map;
+		merged->count = settings.count;
+		merged->first = merged->last = NULL;
+		for (size_t i = 0; i < settings.count; i++) {
+			nodes[i] = *settings.items[i].value;
+			nodes[i].key = settings.items[i].place;
+			nodes[i].next = i + 1 < settings.count ? &nodes[i + 1] : NULL;
+			merged->last = &nodes[i];
+		}
+		merged->first = settings.count > 0 ? nodes : NULL;
+	}
+	fragi_free(settings.items);
+	fragi_strmap_fini(&settings.index);
+	return merged != NULL ? merged : map;
+}
+
 void fragi_settings_read(struct fragi_builder *builder, const struct fragi_node *map,
 			 const char *subject, const char *const *reserved, size_t reserved_count,
 			 struct fragi_settings *settings)

@@ -180,6 +180,10 @@ static void read_fragments(struct fragi_builder *builder, struct fragi_node *map
 	for (struct fragi_node *child = map->first; spec->fragments != NULL && child != NULL;
 	     child = child->next) {
 		fragi_builder_note(builder, &builder->fragments, child->key->text, child);
+		if (strcmp(child->key->text, "all") == 0)
+			fragi_builder_error(
+				builder, child->key, NULL,
+				"no fragment can be called all, which stands for all of them in --fragments; rename it");
 		if (fragi_check_name(builder, child->key, NULL, "fragment", child->key->text))
 			fragi_spec_read_fragment(builder, child, child->key->text, extensions,
 						 extension_count,

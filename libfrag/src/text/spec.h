@@ -85,14 +85,15 @@ struct fragi_timing {
 	const char *default_text; /* NULL: none */
 };
 
-/* ports: {in: {capacity, policy, condition, take, age, missing, default}} */
+/* ports: {in: {capacity, policy, condition, take, age, missing, default, rate, size}} */
 struct fragi_spec_port {
 	const char *name;
 	uint32_t capacity;
 	enum frag_policy policy;
 	bool no_condition;
 	struct fragi_timing timing;
-	int64_t rate_ns;                /* the period of its messages; 0: not given */
+	int64_t rate_ns; /* the period of its messages; 0: not given */
+	int64_t size;    /* messages that a tick waits for; 0: as many as flows; -1: not given */
 	const struct fragi_node *timed; /* where the first key of its timing stands; NULL: none */
 	const struct fragi_node *place;
 };
@@ -222,7 +223,8 @@ struct fragi_spec_scheduler {
 	double check_recession_period_ms; /* between two checks of conditions that are polled */
 	const uint32_t *pin_cores;
 	size_t pin_core_count;
-	bool strict_thread_pinning;
+	bool require_pin_cores;        /* else a warning where the kernel does not allow them */
+	bool pins_strictly;            /* not used */
 	struct fragi_spec_clock clock; /* moved to the fragment once that is read */
 };
 

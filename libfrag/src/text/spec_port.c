@@ -23,6 +23,7 @@ static const struct fragi_key port_keys[] = {
 	{"missing", FRAGI_KEY_WORD, MEMBER(timing.missing), .words = missings},
 	{"default", FRAGI_KEY_TEXT, MEMBER(timing.default_text)},
 	{"rate", FRAGI_KEY_TIME, MEMBER(rate_ns)},
+	{"size", FRAGI_KEY_INTEGER, MEMBER(size), .max = FRAGI_CAPACITY_MAX},
 };
 static const struct fragi_key align_keys[] = {
 	{"inputs"},
@@ -90,7 +91,8 @@ static void read_port(struct fragi_builder *builder, struct fragi_node *node, co
 		return;
 	fragi_keys_check(builder, node, path, FRAGI_KEYS(port_keys));
 	fragi_keys_read(builder, node, path, port_keys, TIMING, port);
-	fragi_keys_read(builder, node, path, &port_keys[TIMING + TIMING_KEYS], 1, port);
+	port->size = -1;
+	fragi_keys_read(builder, node, path, &port_keys[TIMING + TIMING_KEYS], 2, port);
 	read_timing(builder, node, path, port);
 }
 

@@ -44,11 +44,16 @@ static const struct fragi_key keys[] = {
 	{"stop_on_deadlock", FRAGI_KEY_BOOL, MEMBER(stop_on_deadlock), .usual = true},
 	{"stop_on_deadlock_timeout_ms", FRAGI_KEY_INTEGER, MEMBER(stop_on_deadlock_timeout_ms),
 	 .min = -1, .max = TIME_MAX_MS},
+	{"stop_on_deadlock_timeout", FRAGI_KEY_INTEGER, MEMBER(stop_on_deadlock_timeout_ms),
+	 .min = -1, .max = TIME_MAX_MS},
 	{"max_duration_ms", FRAGI_KEY_INTEGER, MEMBER(max_duration_ms), .max = TIME_MAX_MS},
 	{"check_recession_period_ms", FRAGI_KEY_NUMBER, MEMBER(check_recession_period_ms),
 	 .most = RECESSION_MAX_MS, .normal = FRAGI_RECESSION_MS, .unit = " of milliseconds"},
 	{"pin_cores"},
-	{"strict_thread_pinning", FRAGI_KEY_BOOL, MEMBER(strict_thread_pinning)},
+	{"require_pin_cores", FRAGI_KEY_BOOL, MEMBER(require_pin_cores)},
+	/* Holoscan's MultiThreadScheduler: without effect, since pinned operators share no thread */
+	{"strict_thread_pinning", FRAGI_KEY_BOOL, MEMBER(pins_strictly)},
+	{"strict_job_thread_pinning", FRAGI_KEY_BOOL, MEMBER(pins_strictly)},
 	{"clock", MEMBER(clock), .read = fragi_spec_read_clock},
 };
 
@@ -59,6 +64,7 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 	char subject[FRAG_NAME_MAX + 32];
 
 	snprintf(subject, sizeof(subject), "%s.scheduler", fragment);
+	node = fragi_settings_merge(builder, node, subject);
 	fragi_keys_default(FRAGI_KEYS(keys), scheduler);
 	if (fragi_section_read(builder, node, subject, "scheduler", FRAGI_KEYS(keys), scheduler))
 		fragi_spec_read_cores(builder, fragi_node_get(node, "pin_cores"), subject,

@@ -52,8 +52,9 @@ static void read_members(struct fragi_builder *builder, struct fragi_node *node,
 		read_member(builder, child, fragment, subject, entry);
 }
 
+/* Also by Holoscan's names and numbers. */
 static const char *const policies[] = {"fifo",           "rr", "deadline", "SCHED_FIFO", "SCHED_RR",
-				       "SCHED_DEADLINE", NULL};
+				       "SCHED_DEADLINE", "1",  "2",        "6",          NULL};
 
 #define MEMBER(m) FRAGI_MEMBER(struct fragi_spec_pool_entry, m)
 #define REALTIME 4 /* sched_policy, and what needs it */
@@ -133,7 +134,7 @@ static void read_entry(struct fragi_builder *builder, struct fragi_node *node,
 
 static const struct fragi_key pool_keys[] = {
 	{"initial_size", FRAGI_KEY_INTEGER,
-	 FRAGI_MEMBER(struct fragi_spec_thread_pool, initial_size), .min = 1,
+	 FRAGI_MEMBER(struct fragi_spec_thread_pool, initial_size), .min = 0,
 	 .max = FRAGI_THREADS_MAX, .usual = 1},
 	{"add"},
 	{"when"},

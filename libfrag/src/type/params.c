@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdarg.h>
 #include <string.h>
+#include <strings.h>
 
 #define LOG_TOPIC "graph"
 #include <base/log.h>
@@ -189,6 +190,18 @@ static void fill_number(struct filling *filling, const struct frag_param *param,
 		*(int64_t *)field = i64;
 }
 
+/* The index of the choice that the text is, else of one that differs in upper and lower case. */
+static size_t choice_of(const char *const *choices, const char *text)
+{
+	size_t exact = 0, count = 0;
+
+	while (choices[exact] != NULL && strcmp(choices[exact], text) != 0)
+		exact++;
+	while (choices[count] != NULL && strcasecmp(choices[count], text) != 0)
+		count++;
+	return choices[exact] != NULL ? exact : count;
+}
+
 static void fill_string(struct filling *filling, const struct frag_param *param,
 			const struct fragi_node *node, const char **field)
 {
@@ -196,9 +209,7 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 	char advice[400];
 
 	if (param->choices != NULL) {
-		while (param->choices[count] != NULL &&
-		       strcmp(param->choices[count], node->text) != 0)
-			count++;
+		count = choice_of(param->choices, node->text);
 		if (param->choices[count] == NULL) {
 			complain(filling, node,
 				 "parameter \"%s\": \"%.80s\" is not a valid choice%s", param->name,
@@ -210,7 +221,9 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 			return;
 		}
 	}
-	*field = kept(filling, fragi_arena_strdup(filling->context->arena, node->text));
+	*field = kept(filling, fragi_arena_strdup(filling->context->arena,
+						  param->choices != NULL ? param->choices[count]
+									 : node->text));
 }
 
 static void fill_path(struct filling *filling, const char *text, const char **field)

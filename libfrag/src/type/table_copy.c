@@ -168,15 +168,16 @@ int fragi_resource_type_copy(struct fragi_arena *arena, const struct frag_resour
 
 static int data_logger_check(const void *table, struct frag_err *err)
 {
+	const uint32_t known = FRAG_DATA_LOGGER_ASYNC | FRAG_DATA_LOGGER_CONTENT;
 	const struct frag_data_logger_type *type = table;
 
 	if (type->log == NULL)
 		return frag_err_set(err, -EINVAL, "data logger \"%s\" has no log", type->name);
-	if ((type->flags & ~FRAG_DATA_LOGGER_ASYNC) != 0)
+	if ((type->flags & ~known) != 0)
 		return frag_err_set(
 			err, -EINVAL,
 			"data logger \"%s\" has flags 0x%x, which this libfrag does not know",
-			type->name, type->flags & ~FRAG_DATA_LOGGER_ASYNC);
+			type->name, type->flags & ~known);
 	if (type->log_large != NULL && (type->flags & FRAG_DATA_LOGGER_ASYNC) == 0)
 		return frag_err_set(
 			err, -EINVAL,
