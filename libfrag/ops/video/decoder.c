@@ -4,6 +4,7 @@
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/parseutils.h>
 #include <libswscale/swscale.h>
 
 #include "av_error.h"
@@ -14,6 +15,9 @@
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
 #define STREAM_PIXELS_MAX (1 << 26)
 
+/* A file is cut off when more than this is missing at its end. */
+#define CUT_OFF_US 200000
+
 struct video_decoder {
 	char *name; /* of the file or stream, for people */
 	bool is_stream;
@@ -23,7 +27,9 @@ struct video_decoder {
 	AVCodecContext *codec;
 	AVPacket *packet;
 	AVStream *stream;
-	bool drained; /* the codec was given the end of the file */
+	bool drained;    /* the codec was given the end of the file */
+	int64_t end_us;  /* of the last packet, in the file's time */
+	bool is_cut_off; /* the file ends before its time, which is not reported yet */
 	struct SwsContext *scale;
 	AVFrame *rgb; /* padded as libswscale likes to write */
 };
@@ -213,6 +219,36 @@ static bool is_cut(struct video_decoder *d)
 	       av_read_pause(d->format) == unanswered;
 }
 
+/* How long the file says that the video is; 0: it does not say so. */
+static int64_t stated_us(const struct video_decoder *d)
+{
+	const AVDictionaryEntry *tag = av_dict_get(d->stream->metadata, "DURATION", NULL, 0);
+	int64_t us = 0;
+
+	if (tag != NULL && av_parse_time(&us, tag->value, 1) >= 0)
+		return us;
+	if (d->stream->duration != AV_NOPTS_VALUE)
+		return av_rescale_q(d->stream->duration, d->stream->time_base, AV_TIME_BASE_Q);
+	return 0;
+}
+
+/* Whether the file has ended although its header promises more; a file that is written lacks it. */
+static bool ends_early(const struct video_decoder *d)
+{
+	return !d->is_stream && d->end_us + CUT_OFF_US < stated_us(d);
+}
+
+static void note_end(struct video_decoder *d)
+{
+	const AVPacket *packet = d->packet;
+	int64_t at = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts, us;
+
+	if (at == AV_NOPTS_VALUE)
+		return;
+	us = av_rescale_q(at + packet->duration, d->stream->time_base, AV_TIME_BASE_Q);
+	d->end_us = us > d->end_us ? us : d->end_us;
+}
+
 /* Gives the codec the next packet of the stream, or the end. Returns 0 or FFmpeg's error. */
 static int feed(struct video_decoder *d)
 {
@@ -226,12 +262,30 @@ static int feed(struct video_decoder *d)
 		return d->format->pb != NULL ? d->format->pb->error : AVERROR(ECONNRESET);
 	if (r == AVERROR_EOF) {
 		d->drained = true;
+		d->is_cut_off = ends_early(d);
 		return avcodec_send_packet(d->codec, NULL);
 	}
+	if (r >= 0)
+		note_end(d);
 	if (r >= 0)
 		r = avcodec_send_packet(d->codec, d->packet);
 	av_packet_unref(d->packet);
 	return r;
+}
+
+/* All frames are out. Returns 0, or the failure of a file that is cut off. */
+static int at_end(struct video_decoder *d, int64_t *skipped, struct frag_err *err)
+{
+	bool is_cut_off = d->is_cut_off;
+
+	d->is_cut_off = false;
+	if (is_cut_off && skipped == NULL)
+		return frag_err_set(err, -EIO,
+				    "%s ends after %.1f s of %.1f s; is the file cut off?", d->name,
+				    (double)d->end_us / 1e6, (double)stated_us(d) / 1e6);
+	if (is_cut_off)
+		(*skipped)++;
+	return 0;
 }
 
 int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped,
@@ -244,7 +298,7 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 		if (r >= 0)
 			return 1;
 		if (r == AVERROR_EOF)
-			return 0;
+			return at_end(d, skipped, err);
 		if (r == AVERROR(EAGAIN))
 			r = feed(d);
 		if (r >= 0)
