@@ -228,6 +228,29 @@ class OneProcess(cluster.ClusterTest):
         self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "inproc")
         self.assert_nothing_left()
 
+    def test_messages_that_nobody_can_take_at_rest_are_reported(self):
+        app = self.write("rest.yaml", """
+frag: 1
+application: app
+fragments:
+  one:
+    operators: {tx: {type: ping_tx, conditions: [{type: count, count: 3}]}}
+  two:
+    operators: {rx: {type: ping_rx, conditions: [{type: boolean, enable_tick: %s}]}}
+flows: [one.tx -> two.rx]
+""")
+        with open(app, encoding="utf-8") as f:
+            text = f.read()
+        for args in ((), ("--workers", "2")):
+            for takes, sentence in (("false", "ends at rest with 3 messages that no operator can take any more: two.rx.in (3)"),
+                                    ("true", None)):
+                run = self.start("fragctl", "run", self.write("app.yaml", text % takes), *args)
+                self.assertEqual(run.wait(), 0, run.stderr)
+                if sentence:
+                    self.assertIn(sentence, run.stderr)
+                else:
+                    self.assertNotIn("at rest", run.stderr)
+
     def test_fragctl_run_workers(self):
         app = self.write("app.yaml", APP % {"folder": self.folder})
         run = self.start("fragctl", "run", "--workers", "2", app, "--output", "json", "--", "--count", "1000")

@@ -28,15 +28,30 @@ static void limit_clock_moved(void *arg, int64_t waited_ns)
 	struct fragi_run_fragment *fragment = arg;
 	bool is_manual = fragi_clock_kind_of(fragment->fragment->clock) == FRAGI_CLOCK_MANUAL;
 
+	atomic_store(&fragment->moved_ns, fragi_now_ns());
 	if (is_manual && waited_ns < fragment->end_ns)
 		return;
 	atomic_store(&fragment->limit_is_due, is_manual);
 	fragi_run_nudge(fragment->run);
 }
 
+int64_t fragi_run_limit_ns(const struct fragi_run_fragment *fragment)
+{
+	const struct frag_clock *clock = fragment->fragment->clock;
+
+	return fragi_clock_kind_of(clock) != FRAGI_CLOCK_SYNTHETIC
+		       ? fragi_clock_machine_ns(clock, fragment->end_ns)
+		       : atomic_load(&fragment->moved_ns) +
+				 fragment->spec->max_duration_ms * 1000000;
+}
+
 bool fragi_run_limit_is_over(const struct fragi_run_fragment *fragment)
 {
 	const struct frag_clock *clock = fragment->fragment->clock;
+
+	if (fragi_clock_kind_of(clock) == FRAGI_CLOCK_SYNTHETIC &&
+	    fragi_now_ns() >= fragi_run_limit_ns(fragment))
+		return true;
 
 	return fragi_clock_kind_of(clock) == FRAGI_CLOCK_MANUAL
 		       ? atomic_load(&fragment->limit_is_due)
@@ -50,6 +65,7 @@ void fragi_run_join_clocks(struct fragi_run *run)
 
 		if (fragment->spec == NULL || fragment->spec->max_duration_ms <= 0)
 			continue;
+		atomic_store(&fragment->moved_ns, fragi_now_ns());
 		fragment->end_ns = fragi_clock_now_ns(fragment->fragment->clock) +
 				   fragment->spec->max_duration_ms * 1000000;
 		fragment->limit = (struct fragi_clock_user){

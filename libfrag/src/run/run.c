@@ -485,6 +485,7 @@ void fragi_run_halt(struct fragi_run *run)
 {
 	if (atomic_exchange(&run->halting, true))
 		return;
+	fragi_run_report_waiting(run);
 	keep_edges_open(run);
 	stop_announce(run);
 	halt_all(run);

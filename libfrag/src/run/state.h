@@ -25,6 +25,7 @@ struct fragi_run_fragment {
 	struct frag_clock *clock;      /* its own; NULL: the run's */
 	struct fragi_clock_user limit; /* max_duration_ms; arg NULL: none */
 	int64_t end_ns;                /* on the fragment's clock */
+	_Atomic int64_t moved_ns;      /* of the machine: when a synthetic clock was moved last */
 	_Atomic bool limit_is_due, timed_out;
 	bool reported_hung;
 	uint32_t slow_starts; /* warnings about the present start */
@@ -132,7 +133,13 @@ int fragi_run_fetch_variables(struct fragi_run *run, struct frag_err *err);
 /* clocks.c: in prepare, once the fragments are known; before they start; at the end */
 int fragi_run_make_clocks(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_join_clocks(struct fragi_run *run);
+/*
+ * Whether max_duration_ms is over. A synthetic clock need not be moved by anybody, so it is also
+ * over when that clock has stood still for so long.
+ */
 bool fragi_run_limit_is_over(const struct fragi_run_fragment *fragment);
+/* When it will be, by the machine's clock; INT64_MAX: not known. */
+int64_t fragi_run_limit_ns(const struct fragi_run_fragment *fragment);
 void fragi_run_wake_sleepers(struct fragi_run *run);
 /* After the schedulers, before the fragments. */
 void fragi_run_destroy_clocks(struct fragi_run *run);
@@ -177,6 +184,8 @@ void fragi_run_name_holders(struct fragi_run *run, const struct frag_op *op, cha
 
 /* watchdog.c */
 void fragi_run_watch(struct fragi_run *run);
+/* It is halted: warns of the messages that wait at inputs, if that is because it rests. */
+void fragi_run_report_waiting(const struct fragi_run *run);
 /* nudges then, unless something earlier does */
 void fragi_run_at(struct fragi_run *run, int64_t when_ns);
 

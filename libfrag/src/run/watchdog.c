@@ -121,6 +121,16 @@ static void watch_start(struct fragi_run_fragment *fragment, int64_t now_ns)
 		 (long long)(for_ns / 1000000000));
 }
 
+/* Whether the time of all fragments with this clock is over. */
+static bool all_timed_out(const struct fragi_run *run, const struct frag_clock *clock)
+{
+	for (size_t i = 0; i < run->fragment_count; i++)
+		if (run->fragments[i].fragment->clock == clock &&
+		    !atomic_load(&run->fragments[i].timed_out))
+			return false;
+	return true;
+}
+
 static void watch_time(struct fragi_run *run)
 {
 	for (size_t i = 0; i < run->fragment_count; i++) {
@@ -132,16 +142,16 @@ static void watch_time(struct fragi_run *run)
 		if (fragment->limit.arg == NULL || atomic_load(&fragment->timed_out))
 			continue;
 		if (!fragi_run_limit_is_over(fragment)) {
-			at_ns = fragi_clock_machine_ns(clock, fragment->end_ns);
+			at_ns = fragi_run_limit_ns(fragment);
 			if (at_ns != INT64_MAX)
 				fragi_run_at(run, at_ns);
 			continue;
 		}
 		log_debug(fragment->fragment->name, "max_duration_ms is over");
 		fragi_sched_drain_alone(fragment->sched);
-		if (fragment->clock != NULL || run->fragment_count == 1)
-			fragi_clock_wake_sleepers(clock);
 		atomic_store(&fragment->timed_out, true);
+		if (all_timed_out(run, clock))
+			fragi_clock_wake_sleepers(clock);
 		fragi_clock_waiting(clock);
 	}
 }
@@ -260,6 +270,34 @@ static void report_idle(struct fragi_run *run, int64_t now_ns)
 	event.sent = in_flight.sent;
 	event.delivered = in_flight.arrived;
 	fragi_run_report_event(run, &event);
+}
+
+void fragi_run_report_waiting(const struct fragi_run *run)
+{
+	char inputs[600] = "";
+	size_t length = 0;
+	uint64_t count = 0;
+
+	if (run->idle_reported_ns == 0 || atomic_load(&run->draining))
+		return;
+	for (size_t i = 0; i < run->end_count; i++) {
+		const struct fragi_run_end *end = &run->ends[i];
+		uint32_t waiting = end->rx != NULL ? fragi_rx_available(end->rx) : 0;
+		const struct frag_op *op;
+
+		if (waiting == 0)
+			continue;
+		op = run->fragments[end->fragment].fragment->ops[end->op];
+		count += waiting;
+		if (length < sizeof(inputs) / 2)
+			length += (size_t)snprintf(inputs + length, sizeof(inputs) - length,
+						   "%s%s.%s (%u)", length > 0 ? ", " : "",
+						   op->subject, op->ports[end->port].name, waiting);
+	}
+	if (count > 0)
+		log_warn(NULL,
+			 "ends at rest with %llu message%s that no operator can take any more: %s",
+			 (unsigned long long)count, count == 1 ? "" : "s", inputs);
 }
 
 static void watch_rest(struct fragi_run *run, int64_t now_ns)
