@@ -365,11 +365,9 @@ static int op_setup(struct frag_op *op)
 static void port_size(struct frag_op *op, struct fragi_port *port,
 		      const struct fragi_spec_port *spec)
 {
-	if (port->dir != FRAG_IN) {
+	if (port->dir != FRAG_IN)
 		fragi_making_fail(op->fragment, -EINVAL, spec->place, op->subject,
 				  "port \"%s\" is an output; only inputs have a size", port->name);
-		return;
-	}
 	port->has_size = true;
 	port->min_size = spec->size > 0 ? (uint32_t)spec->size : FRAG_PORT_PRECEDING_COUNT;
 	if (spec->capacity == 0 && spec->size > 0)

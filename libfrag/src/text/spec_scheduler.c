@@ -51,7 +51,7 @@ static const struct fragi_key keys[] = {
 	 .most = RECESSION_MAX_MS, .normal = FRAGI_RECESSION_MS, .unit = " of milliseconds"},
 	{"pin_cores"},
 	{"require_pin_cores", FRAGI_KEY_BOOL, MEMBER(require_pin_cores)},
-	/* Holoscan's MultiThreadScheduler: without effect, since pinned operators share no thread */
+	/* Holoscan's MultiThreadScheduler: without effect, as pinned operators share no thread */
 	{"strict_thread_pinning", FRAGI_KEY_BOOL, MEMBER(pins_strictly)},
 	{"strict_job_thread_pinning", FRAGI_KEY_BOOL, MEMBER(pins_strictly)},
 	{"clock", MEMBER(clock), .read = fragi_spec_read_clock},

@@ -190,18 +190,6 @@ static void fill_number(struct filling *filling, const struct frag_param *param,
 		*(int64_t *)field = i64;
 }
 
-/* The index of the choice that the text is, else of one that differs in upper and lower case. */
-static size_t choice_of(const char *const *choices, const char *text)
-{
-	size_t exact = 0, count = 0;
-
-	while (choices[exact] != NULL && strcmp(choices[exact], text) != 0)
-		exact++;
-	while (choices[count] != NULL && strcasecmp(choices[count], text) != 0)
-		count++;
-	return choices[exact] != NULL ? exact : count;
-}
-
 static void fill_string(struct filling *filling, const struct frag_param *param,
 			const struct fragi_node *node, const char **field)
 {
@@ -209,7 +197,9 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 	char advice[400];
 
 	if (param->choices != NULL) {
-		count = choice_of(param->choices, node->text);
+		while (param->choices[count] != NULL &&
+		       strcasecmp(param->choices[count], node->text) != 0)
+			count++;
 		if (param->choices[count] == NULL) {
 			complain(filling, node,
 				 "parameter \"%s\": \"%.80s\" is not a valid choice%s", param->name,
