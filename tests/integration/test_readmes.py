@@ -6,6 +6,7 @@ A block ```console holds commands, which begin with `$ `, and the lines that fol
 stderr. `...` stands for lines that are left out. Times, ports and numbers of 13 and more digits may
 differ, and so may the order of lines."""
 import collections
+import glob
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ import test_docs
 
 EXAMPLES = os.path.join(cluster.TOP, "examples")
 NAMES = sorted(n for n in os.listdir(EXAMPLES)
-               if os.path.exists(os.path.join(EXAMPLES, n, "app.yaml")))
+               if glob.glob(os.path.join(EXAMPLES, n, "*.yaml")))
 MODELS = os.path.join(cluster.TOP, ".cache", "ai", "complete")
 PLUGINS = os.path.join(cluster.BUILD, "lib", "frag", "plugins")
 NEEDS = {"libvideo.so": r"replayer|camera|people|street", "libviewer.so": "^video_replayer$|people|watch_street",
