@@ -32,9 +32,10 @@ static int show_summary(struct status *status, const char *name, uint64_t run)
 	if (!status->json && outcome->outcome.summary.failure.code != FRAGI_FAILURE_NONE)
 		printf("%s: %s\n", name, outcome->outcome.summary.failure.sentence);
 	(void)drv_result_show(&output, &outcome->outcome.summary);
-	if (!status->json && outcome->outcome.left_out != 0)
-		printf("and %u operators and flows more, which the driver has not kept\n",
-		       outcome->outcome.left_out);
+	if (outcome->outcome.left_out != 0)
+		ctl_complain(
+			"the driver has kept %zu flows of this run; %u rows of operators, and of flows beyond those, are left out",
+			outcome->outcome.summary.flow_count, outcome->outcome.left_out);
 	code = outcome->outcome.summary.result == FRAGI_SUMMARY_FAILED ? CTL_FAILED : CTL_OK;
 	fw_message_free(outcome);
 	return code;

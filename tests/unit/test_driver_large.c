@@ -120,6 +120,25 @@ static void say_large_stats(struct world *w, uint32_t host, uint32_t rows)
 	free(ops);
 }
 
+/* Of the summary that the driver remembers, flows come first. */
+static void check_kept(const struct world *w)
+{
+	const struct drv_ended *ended = w->core->history.ended;
+	struct fw_message *message;
+	const struct fragi_summary *summary;
+
+	cr_assert_not_null(ended);
+	cr_assert_eq(fw_decode(ended->outcome + 4, ended->outcome_bytes - 4, &message, NULL), 0);
+	summary = &message->outcome.summary;
+	cr_expect_eq(summary->flow_count, DRV_ENDED_FLOWS);
+	cr_expect_eq(summary->fragment_count, 2);
+	cr_expect_eq(summary->fragments[0].operator_count, DRV_ENDED_ROWS - 2);
+	cr_expect_eq(summary->fragments[1].operator_count, 0);
+	cr_expect_eq(message->outcome.left_out,
+		     2 * OPS - (DRV_ENDED_ROWS - 2) + 2 * OPS - 1 - DRV_ENDED_FLOWS);
+	fw_message_free(message);
+}
+
 /*
  * resolving: the steps that it takes to resolve the flows. Each stage that looks at all operators
  * or all flows takes ten: where one counts nothing there are fewer.
@@ -155,6 +174,7 @@ static void live(struct world *w, bool to_and_fro, int resolving)
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE);
 	cr_expect(steps >= 13 && steps <= 17, "%d steps for operators and flows", steps);
 	cr_expect_str_eq(w->errors, "");
+	check_kept(w);
 	world_fini(w);
 	free(text);
 }

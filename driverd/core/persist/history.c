@@ -131,38 +131,54 @@ struct drv_ended *drv_history_named(const struct drv_history *history, const cha
 	return NULL;
 }
 
-/* The frame of the summary, cut to DRV_ENDED_ROWS. */
-static int encode_outcome(struct drv_app *app, struct drv_ended *ended)
+static size_t at_most(size_t count, size_t most)
+{
+	return count < most ? count : most;
+}
+
+/*
+ * The frame of the summary with so many flows at most, since they account for every message, and
+ * DRV_ENDED_ROWS of fragments and operators.
+ */
+static int encode_rows(struct drv_app *app, size_t flows_max, struct drv_ended *ended)
 {
 	struct fw_message message = {.kind = FW_OUTCOME, .run = app->run};
 	struct fw_outcome *outcome = &message.outcome;
+	struct fragi_summary *summary = &outcome->summary;
+	size_t left = DRV_ENDED_ROWS, rows = app->summary.fragment_count + app->summary.flow_count;
 	struct fragi_summary_fragment *fragments;
-	size_t rows = 0, total, kept;
 
 	outcome->name = drv_app_name(app);
 	outcome->reached = FW_ENDED;
-	outcome->summary = app->summary;
-	total = app->summary.fragment_count;
-	kept = total < DRV_ENDED_ROWS ? total : DRV_ENDED_ROWS;
-	outcome->left_out = (uint32_t)(total - kept);
-	outcome->summary.fragment_count = rows = kept;
-	fragments = fragi_arena_alloc(&app->core->actions->arena, kept * sizeof(*fragments));
+	*summary = app->summary;
+	summary->fragment_count = at_most(summary->fragment_count, left);
+	summary->flow_count = at_most(summary->flow_count, flows_max);
+	left -= summary->fragment_count;
+	rows -= summary->fragment_count + summary->flow_count;
+	fragments = fragi_arena_alloc(&app->core->actions->arena,
+				      summary->fragment_count * sizeof(*fragments));
 	if (fragments == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < kept; i++) {
+	for (size_t i = 0; i < summary->fragment_count; i++) {
 		fragments[i] = app->summary.fragments[i];
-		total = fragments[i].operator_count;
-		if (total > DRV_ENDED_ROWS - rows)
-			fragments[i].operator_count = DRV_ENDED_ROWS - rows;
-		rows += fragments[i].operator_count;
-		outcome->left_out += (uint32_t)(total - fragments[i].operator_count);
+		fragments[i].operator_count = at_most(fragments[i].operator_count, left);
+		left -= fragments[i].operator_count;
+		rows += app->summary.fragments[i].operator_count - fragments[i].operator_count;
 	}
-	outcome->summary.fragments = fragments;
-	total = app->summary.flow_count;
-	kept = total < DRV_ENDED_ROWS - rows ? total : DRV_ENDED_ROWS - rows;
-	outcome->summary.flow_count = kept;
-	outcome->left_out += (uint32_t)(total - kept);
+	summary->fragments = fragments;
+	outcome->left_out = (uint32_t)rows;
 	return fw_encode(&message, &ended->outcome, &ended->outcome_bytes);
+}
+
+static int encode_outcome(struct drv_app *app, struct drv_ended *ended)
+{
+	size_t flows_max = DRV_ENDED_FLOWS;
+	int r;
+
+	do
+		r = encode_rows(app, flows_max, ended);
+	while (r == -EMSGSIZE && (flows_max /= 2) != 0);
+	return r;
 }
 
 /* What is left to report of a run whose driver ended before it. */
