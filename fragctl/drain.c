@@ -16,7 +16,7 @@
 struct drain {
 	struct ctl_driver driver;
 	const char *worker;
-	bool undo, now, json;
+	bool undo, rebalance, now, json;
 };
 
 static bool is_on(const struct fw_application_row *app, const char *worker)
@@ -104,7 +104,10 @@ static void show(const struct drain *drain, const struct fw_reply *reply)
 	if (drain->json)
 		show_json(drain, reply);
 	else if (drain->undo)
-		printf("%s: takes fragments again\n", drain->worker);
+		printf(drain->rebalance
+			       ? "%s: takes fragments again, and what the drain moved goes back\n"
+			       : "%s: takes fragments again; what the drain moved stays where it is, --rebalance moves it back\n",
+		       drain->worker);
 	else if (is_empty(reply, drain->worker))
 		printf("%s: drained, and empty\n", drain->worker);
 	else
@@ -175,7 +178,8 @@ static int await_empty(struct drain *drain)
 
 static int run(struct drain *drain)
 {
-	struct fw_message command = {.kind = FW_DRAIN, .drain = {drain->worker, drain->undo}};
+	struct fw_message command = {.kind = FW_DRAIN,
+				     .drain = {drain->worker, drain->undo, drain->rebalance}};
 	uint64_t none;
 	int code = ctl_driver_open(&drain->driver);
 
@@ -195,6 +199,10 @@ int ctl_drain(int argc, char **argv)
 		 .no_env = true,
 		 .help = "the worker takes fragments again",
 		 .on = &drain.undo},
+		{.name = "rebalance",
+		 .no_env = true,
+		 .help = "with --undo: also moves back what the drain moved",
+		 .on = &drain.rebalance},
 		{.name = "no-wait",
 		 .no_env = true,
 		 .help = "returns at once, also while fragments run there",
@@ -222,6 +230,10 @@ int ctl_drain(int argc, char **argv)
 	if (operands.count != 1 || operands.items[0][0] == '\0' ||
 	    strlen(operands.items[0]) > FW_WORKER_NAME_MAX) {
 		ctl_fail(CTL_USAGE, "name one worker; fragctl workers shows them");
+		goto out;
+	}
+	if (drain.rebalance && !drain.undo) {
+		ctl_fail(CTL_USAGE, "--rebalance is for --undo, which ends a drain");
 		goto out;
 	}
 	drain.worker = operands.items[0];

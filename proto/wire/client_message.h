@@ -158,7 +158,8 @@ struct fw_host_set_done {
 
 struct fw_drain {
 	const char *worker;
-	bool undo; /* it takes fragments again */
+	bool undo;      /* it takes fragments again */
+	bool rebalance; /* with undo: what the drain moved goes back */
 };
 struct fw_explain {
 	const char *name; /* of the application */

@@ -166,6 +166,7 @@ LAYOUT(explanation, struct fw_explanation, Explanation, NULL) = {
 LAYOUT(drain, struct fw_drain, Drain, NULL) = {
 	WITHIN(drain, worker, 1, FW_WORKER_NAME_MAX, "a name that no worker can have"),
 	FIELD(drain, undo),
+	FIELD(drain, rebalance),
 	END,
 };
 

@@ -107,7 +107,7 @@ class Placement(ServiceTest):
         self.offer("a", "cpu=16")
         self.ok("start", self.graph("three"))
         self.assertEqual(self.placed("three"), {"f1": "b", "f2": "b"})
-        self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again")
+        self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again; what the drain moved stays where it is, --rebalance moves it back")
         self.ok("restart", "three")
         self.assertEqual(self.placed("three"), {"f1": "a", "f2": "a"})
         kinds = [(e["text"], e["who"]) for e in map(json.loads, self.ok("events", "-o", "json").splitlines())
@@ -141,7 +141,7 @@ class Placement(ServiceTest):
             self.wait_until("a", lambda: [w["name"] for w in self.live_workers()] == ["a"])
             self.assertEqual("drained: it is given no more fragments" in self.ok("workers"), drained)
             if drained:
-                self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again")
+                self.assertEqual(self.ok("drain", "a", "--undo"), "a: takes fragments again; what the drain moved stays where it is, --rebalance moves it back")
 
     def test_a_drain_of_what_is_not_there(self):
         self.serve()

@@ -371,6 +371,66 @@ WORLD_TEST(driver_move, a_worker_of_an_older_frag_keeps_what_it_runs, NULL)
 	assert_has(w->log, "f2 stays on worker b, which is drained: no worker fits f2");
 }
 
+static const struct fw_failure *undrain(struct world *w, const char *worker)
+{
+	struct fw_message message = {
+		.kind = FW_DRAIN, .seq = 9, .drain = {worker, .undo = true, .rebalance = true}};
+	const struct fw_message *answer;
+
+	say(w, CLIENT, &message);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	return &answer->answer.failure;
+}
+
+static void moved_to_new(struct world *w)
+{
+	new_is_prepared(w);
+	old_has_drained(w);
+	old_ends(w);
+	new_runs(w);
+	while (taken(w, 2, FW_HOST_CREATE) != NULL)
+		;
+}
+
+WORLD_TEST(driver_move, what_a_drain_moved_goes_back_when_that_is_asked_for, move_begins)
+{
+	const struct fw_message *create;
+
+	moved_to_new(w);
+	hello(w, NEW + 1, "z", "f2");
+	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_NONE);
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_expect_eq(create->host, 2);
+	speaking_epoch[2] = (uint64_t)create->epoch;
+	say_prepared(w, 2, 2, "f2", false);
+	speaking_epoch[2] = 2;
+	say_event(w, NEW, 2, FW_STATE_DONE, "");
+	say_stats(w, NEW, 2, true, 0, 7);
+	say_exit(w, NEW, 2, 0, 0, "");
+	speaking_epoch[2] = (uint64_t)create->epoch;
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	assert_has(w->log, "f2 runs again on worker b");
+	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_NONE, "it has nothing elsewhere");
+	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
+	cr_expect_null(taken(w, NEW + 1, FW_HOST_CREATE));
+}
+
+WORLD_TEST(driver_move, what_cannot_go_back_stays, move_begins)
+{
+	moved_to_new(w);
+	hello(w, NEW + 1, "z", "f2");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "gone"});
+	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_NONE);
+	assert_has(w->log, "f2 stays on worker c and does not go back to b: no worker fits f2");
+	cr_expect_null(taken(w, NEW + 1, FW_HOST_CREATE), "nobody has asked for that");
+	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_USAGE, "there is no such worker");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+}
+
 static const struct fw_failure *restart(struct world *w)
 {
 	struct fw_message message = {

@@ -510,7 +510,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->host_lines = (struct fw_host_lines){make_lines(m, 3), 3, random_u64(m)};
 		return;
 	case FW_DRAIN:
-		message->drain = (struct fw_drain){word(m), true};
+		message->drain = (struct fw_drain){word(m), true, true};
 		return;
 	case FW_SWAP:
 		message->swap = (struct fw_swap){"app", "f", "libx.so", word(m), 5};

@@ -189,6 +189,7 @@ struct drv_app {
 	uint32_t replaced_count;        /* hosts that are replaced, without those that still run */
 	struct drv_host *moving;        /* the one that is drained or swapped; NULL: none */
 	struct drv_swap *swap;          /* of a library; NULL: none (swap.h) */
+	bool returns;                   /* some go back to a worker that was drained */
 	uint32_t looked_count;          /* hosts before this one are moved, or stay */
 	int64_t move_until_ns;          /* so long a stop waits for it; 0: none is wanted */
 	struct drv_suspicion suspicion; /* host NULL: none */

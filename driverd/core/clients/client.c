@@ -226,7 +226,8 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 		drv_subscription_events(client, message);
 		break;
 	case FW_DRAIN:
-		drv_drain(client, message);
+		if (drv_drain(client, message) && message->drain.rebalance)
+			drv_move_back(client->core, message->drain.worker);
 		break;
 	case FW_EXPLAIN:
 		drv_explain(client, message);
@@ -248,7 +249,8 @@ static bool needs_folder(const struct drv_core *core, const struct fw_message *m
 	return core->config.keeps_state &&
 	       ((message->kind == FW_STOP_APP && message->stop_app.again) ||
 		(message->kind == FW_APPLY && !message->apply.only_shows) ||
-		(message->kind == FW_DRAIN && !message->drain.undo) || message->kind == FW_SWAP);
+		(message->kind == FW_DRAIN && (!message->drain.undo || message->drain.rebalance)) ||
+		message->kind == FW_SWAP);
 }
 
 /* Takes the message. */

@@ -18,6 +18,16 @@ void drv_move_stays(struct drv_host *host, const char *why)
 	struct drv_replacement *r = &host->replacement;
 	struct drv_core *core = host->app->core;
 
+	if (r->returns) {
+		r->returns = false;
+		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
+			"%s stays on worker %s and does not go back to %s: %s", host->name,
+			host->worker, r->home, why);
+		drv_history_note(core, FW_EVENT_MOVE, host->app, NULL,
+				 "%s stays on %s and does not go back to %s: %s", host->name,
+				 host->worker, r->home, why);
+		return;
+	}
 	if (r->stays != NULL && strcmp(r->stays, why) == 0)
 		return;
 	fragi_free(r->stays);
@@ -28,11 +38,28 @@ void drv_move_stays(struct drv_host *host, const char *why)
 			 host->worker, why);
 }
 
-/* A swapped host leaves its process, a drained one its worker. */
+void drv_move_back(struct drv_core *core, const char *worker)
+{
+	for (size_t i = 0; i < core->app_count; i++) {
+		struct drv_app *app = core->apps[i];
+
+		for (uint32_t k = 0; k < app->host_count; k++) {
+			struct drv_replacement *r = &app->hosts[k].replacement;
+
+			if (r->home == NULL || strcmp(r->home, worker) != 0)
+				continue;
+			r->returns = app->returns = app->workers_changed = true;
+			drv_app_wake(app);
+		}
+	}
+}
+
+/* A swapped host leaves its process, a drained one its worker, and one that goes back too. */
 static bool is_to_leave(const struct drv_host *host)
 {
 	return host->now.session != NULL &&
-	       (host->now.session->is_drained || host->replacement.cause == DRV_CAUSE_SWAP) &&
+	       (host->now.session->is_drained || host->replacement.returns ||
+		host->replacement.cause == DRV_CAUSE_SWAP) &&
 	       host->now.state == DRV_HOST_RUNNING &&
 	       host->replacement.phase <= DRV_PHASE_PREPARING;
 }
@@ -88,17 +115,21 @@ static int find_place(const struct drv_host *host, struct drv_session **out_sess
 
 bool drv_move_has_more(const struct drv_app *app)
 {
-	return app->core->drained_count != 0 && app->moving == NULL &&
+	return (app->core->drained_count != 0 || app->returns) && app->moving == NULL &&
 	       (app->workers_changed || app->looked_count < app->host_count);
 }
 
 void drv_move_look(struct drv_app *app)
 {
-	if (app->core->drained_count == 0)
+	if (app->core->drained_count == 0 && !app->returns)
 		return;
-	if (app->workers_changed)
+	if (app->workers_changed) {
 		app->looked_count = 0;
+		app->returns = false;
+	}
 	app->workers_changed = false;
+	for (uint32_t i = 0; i < app->host_count && !app->returns; i++)
+		app->returns = app->hosts[i].replacement.returns;
 	while (app->looked_count < app->host_count && app->moving == NULL) {
 		struct drv_host *host = &app->hosts[app->looked_count++];
 		struct drv_session *session;

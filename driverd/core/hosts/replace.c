@@ -64,6 +64,7 @@ void drv_replacement_fini(struct drv_replacement *replacement)
 {
 	fragi_free(replacement->failed);
 	fragi_free(replacement->stays);
+	fragi_free(replacement->home);
 	fragi_arena_fini(&replacement->places);
 	*replacement = (struct drv_replacement){0};
 }
@@ -270,13 +271,18 @@ void drv_replace_resume_start(struct drv_host *host)
 /* Why the fragments run where they do is not what it was when the application was placed. */
 static void take_place(struct drv_host *host)
 {
-	static const char reason[] = "it was moved there from a worker that was drained";
+	struct drv_replacement *r = &host->replacement;
+	const char *reason = r->returns ? "it went back there when the drain had ended"
+					: "it was moved there from a worker that was drained";
 
 	for (uint32_t i = 0; i < host->fragment_count; i++) {
 		struct drv_place *place = &host->app->fragments[host->fragments[i]].place;
 
 		*place = (struct drv_place){.worker = place->worker, .reason = reason};
 	}
+	fragi_free(r->home);
+	r->home = r->returns || r->from == NULL ? NULL : fragi_strdup(r->from->name);
+	r->returns = false;
 }
 
 /* Next, which is prepared on its worker, is now. */

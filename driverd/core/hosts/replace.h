@@ -54,6 +54,8 @@ struct drv_replacement {
 	/* move.c: a host whose worker is drained */
 	char *stays;      /* why it is not moved; owned; NULL: it is, or need not be */
 	int64_t again_ns; /* not before this, as no worker could take it just now */
+	char *home;       /* the drained worker that it left last; owned; NULL: none */
+	bool returns;     /* it is to go back there */
 };
 
 /* How often a host was replaced, and why. */
@@ -121,6 +123,8 @@ void drv_replacement_fini(struct drv_replacement *replacement);
 /* move.c: hosts leave drained workers */
 /* Begins with the first one that can leave. */
 void drv_move_look(struct drv_app *app);
+/* What left that worker when it was drained is to go back. */
+void drv_move_back(struct drv_core *core, const char *worker);
 /* Whether there are hosts to look at in the next step. */
 bool drv_move_has_more(const struct drv_app *app);
 /* Whether a host may leave its worker now, as the peers of its flows can wait for it. */

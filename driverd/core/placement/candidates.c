@@ -282,7 +282,9 @@ static int look(const struct drv_host *host, bool goes_back, struct fragi_arena 
 		workers[w].is_out_of_reach =
 			session->minor < DRV_MOVES_MINOR || !reaches_all(session, host) ||
 			!shares(session, sharer) || is_far(session, host) ||
-			is_too_near(session, host) || misses_variable(session, host);
+			is_too_near(session, host) || misses_variable(session, host) ||
+			(r->returns && host->now.state == DRV_HOST_RUNNING &&
+			 strcmp(session->name, r->home) != 0);
 		if (session == host->now.session) /* what it names is for others now */
 			workers[w].fragment_count = 0;
 		workers[w].is_left = session->number == r->left && (!goes_back || r->is_refused);

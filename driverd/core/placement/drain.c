@@ -139,6 +139,8 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 		undo(core, wanted->worker); /* drained under the name without a number */
 		return NULL;
 	}
+	if (wanted->undo && *at == NULL && session != NULL && wanted->rebalance)
+		return NULL; /* the drain has ended before */
 	if (wanted->undo) {
 		if (*at == NULL)
 			return session != NULL
@@ -173,7 +175,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 	return NULL;
 }
 
-void drv_drain(struct drv_session *client, const struct fw_message *message)
+bool drv_drain(struct drv_session *client, const struct fw_message *message)
 {
 	const struct fw_drain *wanted = &message->drain;
 	struct drv_core *core = client->core;
@@ -184,9 +186,13 @@ void drv_drain(struct drv_session *client, const struct fw_message *message)
 		drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s worker %s", client->who,
 			wanted->undo ? "ends the drain of" : "drains", wanted->worker);
 		drv_history_note(core, FW_EVENT_DRAIN, NULL, client->who, "%s%s", wanted->worker,
-				 wanted->undo ? ", which takes fragments again" : "");
+				 !wanted->undo ? ""
+				 : wanted->rebalance
+					 ? ", which takes fragments again, and those that it had"
+					 : ", which takes fragments again");
 	}
 	drv_session_answer(
 		client, message->seq, 0, "",
 		why_not == NULL ? NULL : &(struct fw_failure){.code = code, .sentence = why_not});
+	return why_not == NULL;
 }

@@ -65,7 +65,8 @@ int drv_candidate_find(const struct drv_host *host, struct fragi_arena *arena,
 		       struct drv_session **out_session, struct drv_place *out_place);
 
 /* drain.c */
-void drv_drain(struct drv_session *client, const struct fw_message *message);
+/* Returns whether it is done. */
+bool drv_drain(struct drv_session *client, const struct fw_message *message);
 bool drv_drain_is(const struct drv_core *core, const char *worker);
 /* An earlier driver has kept that. Returns 0 or -ENOMEM. */
 int drv_drain_restore(struct drv_core *core, const char *worker);
