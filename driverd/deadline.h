@@ -9,7 +9,9 @@
 /* When the driver's core wants its next step (drv_core_deadline_ns), on a libuv loop. */
 struct drv_deadline {
 	uv_timer_t timer;
-	uv_idle_t work; /* while the core has work left: a step in each turn of the loop */
+	/* while the core has work left: a step in each turn of the loop, after its sockets */
+	uv_idle_t idle;
+	uv_check_t work;
 	void (*due)(void *arg);
 	void *arg;
 };

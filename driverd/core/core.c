@@ -167,7 +167,9 @@ static void core_closed(struct drv_core *core, const struct drv_event *event)
 		session == NULL ? drv_reporter_session(core, event->connection) : NULL;
 
 	if (session != NULL)
-		drv_session_lost(session, false, event->text);
+		drv_session_lost(session, false,
+				 session->role == FW_ROLE_WORKER ? drv_pause_why(core, event->text)
+								 : event->text);
 	if (kept != NULL)
 		kept->reporter = 0;
 }
@@ -291,27 +293,23 @@ static void core_persisted(struct drv_core *core, uint64_t change, const char *w
 	}
 }
 
-/* A worker hears nothing for a beat more than the driver is late. */
-static bool is_as_dead(const struct drv_core *core, int64_t real_now_ns)
+/* It has left: its connection is closed, or it is back on another one. */
+static bool has_left(const struct drv_core *core, const struct drv_event *event)
 {
-	int64_t deadline_ns = drv_core_deadline_ns(core), seen_ns = core->clock.seen_ns,
-		due_ns = deadline_ns > seen_ns ? deadline_ns : seen_ns;
+	const struct drv_session *session = NULL;
 
-	return seen_ns != 0 && due_ns < real_now_ns &&
-	       real_now_ns - due_ns >= core->config.dead_ns - core->config.beat_ns;
+	if (event->kind == DRV_EVENT_CLOSED)
+		session = drv_session_find(core, event->connection);
+	else if (event->kind == DRV_EVENT_MESSAGE && event->message->kind == FW_HELLO)
+		session = drv_session_named(core, &event->message->hello);
+	return session != NULL && session->role == FW_ROLE_WORKER;
 }
 
-bool drv_core_is_given_up(struct drv_core *core, const struct drv_event *event, int64_t now_ns)
+bool drv_core_is_given_up(const struct drv_core *core, const struct drv_event *event,
+			  int64_t now_ns)
 {
-	const struct drv_session *session = drv_session_find(core, event->connection);
-
-	if (!core->config.adopts || core->leaves || core->stops > 0)
-		return false;
-	if (is_as_dead(core, now_ns))
-		core->woken_ns = now_ns;
-	return core->woken_ns != 0 && now_ns - core->woken_ns < core->config.dead_ns &&
-	       event->kind == DRV_EVENT_CLOSED && session != NULL &&
-	       session->role != FW_ROLE_CLIENT;
+	return core->config.adopts && !core->leaves && core->stops == 0 &&
+	       drv_pause_is_death(core, now_ns) && has_left(core, event);
 }
 
 /* Of all that may have changed, and of one session and application that should not have. */
@@ -339,7 +337,10 @@ static void check_invariants(const struct drv_core *core, const struct drv_event
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_now_ns,
 		  struct drv_actions *actions)
 {
+	bool has_paused;
+
 	core->actions = actions;
+	has_paused = drv_pause_begin_step(core, real_now_ns);
 	core->now_ns = fragi_awake_read(&core->clock, drv_core_deadline_ns(core),
 					core->config.beat_ns, real_now_ns);
 	core->real_ns = real_now_ns;
@@ -364,7 +365,10 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 		drv_session_revoke(core, event);
 		break;
 	case DRV_EVENT_TIMER:
-		drv_timers_run(&core->timers, core->now_ns, core);
+		if (has_paused) /* what has arrived meanwhile comes first */
+			core->work_left = true;
+		else
+			drv_timers_run(&core->timers, core->now_ns, core);
 		break;
 	case DRV_EVENT_LEAVE:
 		drv_lease_leave(core);
@@ -378,6 +382,7 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	}
 	drv_client_serve_held(core);
 	drv_session_lose_dropped(core);
+	drv_pause_catch_up(core);
 	drv_decide(core);
 	core->turn++;
 	if (core->has_room)

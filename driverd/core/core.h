@@ -233,12 +233,14 @@ void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns);
 int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns,
 		  struct drv_actions *actions);
 /*
- * Whether a service has been given up: it did not run for the time of death, as after a SIGSTOP or
- * in a virtual machine that was paused, and now a worker has left it. The hosts of that worker run
- * on and wait for a driver that adopts them, of which this core knows nothing: the shell destroys
- * it, and begins again as the next driver would. To be asked before each step.
+ * Whether a service has been given up: it did not run for the time of death, at once or in pieces,
+ * as after a SIGSTOP, in a virtual machine that was paused or without a processor, and now a worker
+ * has left it. The hosts of that worker run on and wait for a driver that adopts them, of which
+ * this core knows nothing: the shell destroys it, and begins again as the next driver would. To be
+ * asked before each step.
  */
-bool drv_core_is_given_up(struct drv_core *core, const struct drv_event *event, int64_t now_ns);
+bool drv_core_is_given_up(const struct drv_core *core, const struct drv_event *event,
+			  int64_t now_ns);
 /*
  * When DRV_EVENT_TIMER is due; INT64_MAX: never. Not after the time of the last step: there is work
  * left, and the next step comes as soon as other events have had their turn.

@@ -36,7 +36,8 @@ static void drop_former(struct drv_core *core, const struct fw_hello *hello)
 	struct drv_session *former = drv_session_named(core, hello);
 
 	if (former != NULL && former->role == hello->role)
-		drv_session_lost(former, true, "it came back on a new connection");
+		drv_session_lost(former, true,
+				 drv_pause_why(core, "it came back on a new connection"));
 }
 
 /*

@@ -18,6 +18,7 @@
 #include <driverd/core/hosts/request.h>
 #include <driverd/core/hosts/suspicion.h>
 #include <driverd/core/join.h>
+#include <driverd/core/pause.h>
 #include <driverd/core/persist/history.h>
 #include <driverd/core/placement/placement.h>
 #include <driverd/core/sessions/session.h>
@@ -78,7 +79,7 @@ struct drv_core {
 	size_t foreign_count;
 	struct drv_outstanding *outstanding; /* lease.c: names whose hosts may still run */
 	int64_t born_ns;                     /* its first step */
-	int64_t woken_ns;         /* real: when it had not run for as long as the dead do; or 0 */
+	struct drv_pause pause;
 	bool leaves;              /* it ends, and the hosts run on for the next one */
 	uint64_t workers_version; /* counts changes of workers */
 	struct drv_away *away;    /* workers that are not there, the last one first */

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A driver that comes back adopts the applications that ran while it was away."""
 import os
+import random
 import shutil
 import signal
+import time
 
 import cluster
 from test_service import ENDLESS, ServiceTest
@@ -116,6 +118,23 @@ class Adopted(ServiceTest):
         self.nothing_is_lost(summary)
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
+
+    def test_a_driver_that_stands_still_in_pieces_loses_nothing(self):
+        """As without a processor: a little time between pauses, each shorter than the time of death."""
+        self.end(*self.keep())  # for a port that stays
+        d, a, b = self.keep(port=int(self.address.rpartition(":")[2]), workers=("a", "b"))
+        self.ok("start", self.endless)
+        pids, draw = self.pids("stream"), random.Random(int(os.environ.get("SEED", "4")))
+        for _ in range(5):
+            d.signal(signal.SIGSTOP)
+            time.sleep(draw.uniform(1, 2.8))
+            d.signal(signal.SIGCONT)
+            time.sleep(draw.uniform(0.001, 0.02))
+        self.wait_until("workers", lambda: len(self.json("workers")["workers"]) == 2)
+        self.wait_delivered("stream")
+        self.assertEqual(self.pids("stream"), pids, d.stderr)
+        self.assertNotIn("failed", [kind for kind, _ in self.events()])
+        self.nothing_is_lost(self.stopped("stream"))
 
     def test_a_stop_before_it_is_adopted_loses_nothing(self):
         d, a, b = self.keep(workers=("a", "b"))

@@ -267,6 +267,14 @@ class Failing(cluster.ClusterTest):
             pass
         self.assert_failed(r"worker.*(silent|not been heard|not answer)")
 
+    def test_driver_stopped(self):
+        self.launch_flowing()
+        self.d.signal(signal.SIGSTOP)
+        for worker in (self.w1, self.w2):
+            worker.wait_line("lost the driver")
+        self.d.signal(signal.SIGCONT)
+        self.assert_failed(r"worker \S+ at .* was lost: driverd itself did not run for [0-9.]+ s")
+
     def test_all_frozen(self):
         """As a frozen container or a suspended machine: nobody has died. Each order is another one;
         FREEZES=n takes n of them."""

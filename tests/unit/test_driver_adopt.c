@@ -1026,11 +1026,38 @@ WORLD_TEST(driver_adopt, a_driver_that_did_not_run_is_given_up_when_a_worker_has
 	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 50), "that was a client");
 	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 2), "that was a stranger");
 	cr_expect(is_given_up(w, DRV_EVENT_CLOSED, 1));
-	w->now_ns += FRAGI_DEAD_NS - 1;
+	pass_beating(w, FRAGI_DEAD_NS - 100 * MS, 1, 1);
 	cr_expect(is_given_up(w, DRV_EVENT_CLOSED, 1));
-	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
-	w->now_ns++;
+	pass_beating(w, 100 * MS, 1, 1);
 	cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1), "it left for another reason");
+}
+
+/* Pauses count together, less what it ran between them. */
+WORLD_TEST(driver_adopt, a_driver_that_did_not_run_in_pieces_is_given_up_too, comes_back)
+{
+	struct fw_message again = {.kind = FW_HELLO};
+	struct drv_event event = {.kind = DRV_EVENT_MESSAGE, .connection = 9, .message = &again};
+	const struct fw_message *welcome;
+
+	hello_reporting(w, 1, 0);
+	welcome = taken(w, 1, FW_WELCOME);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 2; k++) {
+			w->now_ns = drv_core_deadline_ns(w->core) + 1300 * MS;
+			step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+			cr_expect_not(is_given_up(w, DRV_EVENT_CLOSED, 1), "%d", k);
+			w->now_ns += i == 0 ? 230 * MS : 20 * MS;
+			beat(w, 1);
+		}
+		w->now_ns = drv_core_deadline_ns(w->core) + 300 * MS;
+		cr_expect_eq(is_given_up(w, DRV_EVENT_CLOSED, 1), i == 1, "%d", i);
+		pass_beating(w, FRAGI_DEAD_NS, 1, 1);
+	}
+	w->now_ns = drv_core_deadline_ns(w->core) + FRAGI_DEAD_NS;
+	again.hello.session = welcome->welcome.session;
+	cr_expect_not(drv_core_is_given_up(w->core, &event, w->now_ns), "it is another worker");
+	memcpy(again.hello.secret, welcome->welcome.secret, FW_SECRET_BYTES);
+	cr_expect(drv_core_is_given_up(w->core, &event, w->now_ns), "it is back before it left");
 }
 
 WORLD_TEST(driver_adopt, a_driver_that_ends_is_not_given_up, comes_back)

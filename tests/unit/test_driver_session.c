@@ -53,9 +53,69 @@ WORLD_TEST(driver_session, who_is_always_late_finds_the_dead_too, world_init)
 		w->now_ns += 600 * MS;
 		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 		beat(w, 1);
+		pass(w, 0);
 	}
 	assert_has(w->errors,
 		   "worker b at 10.0.0.9:1, which ran f2, was lost: it has not been heard for");
+}
+
+static void forget_beats(struct world *w)
+{
+	for (uint64_t c = 1; c <= 2; c++)
+		while (taken(w, c, FW_BEAT) != NULL)
+			;
+}
+
+/* Some ms between pauses: all get a beat, and what has arrived is read before time goes on. */
+WORLD_TEST(driver_session, who_is_stopped_again_and_again_judges_nobody, world_init)
+{
+	to_running(w);
+	for (int i = 0; i < 20; i++) {
+		w->now_ns = drv_core_deadline_ns(w->core) + 1000 * MS + i * 100 * MS;
+		forget_beats(w);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		cr_expect_leq(drv_core_deadline_ns(w->core), w->now_ns, "it comes back at once");
+		for (uint64_t c = 1; c <= 2; c++)
+			cr_expect_not_null(taken(w, c, FW_BEAT), "%d", i);
+		if (i % 4 == 3) /* else it is stopped before it has read anything */
+			for (uint64_t c = 1; c <= 2; c++)
+				beat(w, c);
+	}
+	cr_expect_str_eq(w->errors, "");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+/* It runs, and is busy with one frame after the other. */
+WORLD_TEST(driver_session, beats_are_sent_between_frames_when_timers_are_late, world_init)
+{
+	to_running(w);
+	w->now_ns = drv_core_deadline_ns(w->core);
+	forget_beats(w);
+	for (int i = 1; i <= 50; i++) {
+		w->now_ns += 10 * MS;
+		beat(w, 1);
+		cr_expect_eq(taken(w, 2, FW_BEAT) != NULL, i == 26, "%d", i);
+	}
+}
+
+WORLD_TEST(driver_session, a_driver_that_did_not_run_names_itself_as_the_cause, world_init)
+{
+	to_running(w);
+	for (int i = 0; i < 2; i++) {
+		w->now_ns = drv_core_deadline_ns(w->core) + 1500 * MS;
+		step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+		beat(w, 2);
+	}
+	step(w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "it closed"});
+	assert_has(
+		w->errors,
+		"worker a at 10.0.0.9:1, which ran f1, was lost: driverd itself did not run for 3.0 s (it was stopped, or got no processor), so the worker left it");
+	hello(w, 3, "c", NULL);
+	pass_beating(w, 3 * SECOND, 2, 3);
+	step(w,
+	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 3, .text = "it closed"});
+	assert_has(w->log, "worker c left: it closed");
 }
 
 WORLD_TEST(driver_session, a_worker_that_leaves_while_it_has_nothing_is_no_failure, world_init)

@@ -163,18 +163,20 @@ bool drv_lease_holds(struct drv_app *app)
 	return true;
 }
 
+void drv_lease_beat_all(struct drv_core *core)
+{
+	for (size_t i = 0; i < core->session_count; i++) {
+		struct fw_message beat = {.kind = FW_BEAT};
+
+		drv_lease_fill(core->sessions[i], &beat.beat);
+		(void)drv_send(core->sessions[i], &beat); /* else its leases are as they were */
+	}
+}
+
 void drv_lease_leave(struct drv_core *core)
 {
 	core->leaves = true;
-	for (size_t i = 0; i < core->session_count; i++) {
-		struct drv_session *session = core->sessions[i];
-		struct fw_message beat = {.kind = FW_BEAT};
-
-		if (session->role != FW_ROLE_WORKER)
-			continue;
-		drv_lease_fill(session, &beat.beat);
-		(void)drv_send(session, &beat); /* else its leases are as they were */
-	}
+	drv_lease_beat_all(core);
 }
 
 void drv_lease_fini(struct drv_core *core)

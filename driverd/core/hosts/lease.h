@@ -29,6 +29,8 @@ void drv_lease_record_outstanding(struct drv_app *app);
  * Whether the application may not be placed yet, because of leases of an earlier run of its name.
  */
 bool drv_lease_holds(struct drv_app *app);
+/* Every session gets a beat. */
+void drv_lease_beat_all(struct drv_core *core);
 /* Announces that this driver ends and that leases are to last until the next one is there. */
 void drv_lease_leave(struct drv_core *core);
 void drv_lease_fini(struct drv_core *core);
