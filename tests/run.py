@@ -252,7 +252,7 @@ def place_of(name):
     wanted = [r"(?:\bTest|_TEST)\(%s(?=,).*[(,]\s*%s[,)]" % (re.escape(suite), re.escape(test))]
     with open(os.path.join(HERE, "conformance", "pair.h"), encoding="utf-8") as kinds:
         if re.search(r"\bX\(%s," % re.escape(suite), kinds.read()):
-            wanted.append(r"\bEDGE_TEST\(%s\)" % re.escape(test))
+            wanted.append(r"\b(EDGE|KIND)_TEST\(%s[,)]" % re.escape(test))
     wanted = re.compile("|".join(wanted), re.S)
     for folder, _, files in sorted(os.walk(HERE)):
         for f in sorted(files):

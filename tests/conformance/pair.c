@@ -3,10 +3,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../slow.h"
+#include "../left.h"
 #include "pair.h"
 #include "socket.h"
 #include <base/stamp.h>
@@ -384,6 +383,17 @@ void pair_close(struct pair *pair)
 		fragi_pump_destroy(pair->pump[i]);
 		fragi_ledger_close(&pair->ledger[i]);
 	}
+}
+
+void pair_test(struct pair *pair, const struct kind *kind,
+	       void (*test)(struct pair *pair, const struct kind *kind))
+{
+	struct left before = left_now();
+
+	pair_open(pair, kind);
+	test(pair, kind);
+	pair_close(pair);
+	cr_expect_not(left_is_more(before));
 }
 
 void pair_settle(struct pair *pair)

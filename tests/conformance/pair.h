@@ -92,6 +92,9 @@ void pair_open(struct pair *pair, const struct kind *kind);
 /* The first half of it: the hosts have begun to connect. */
 void pair_begin(struct pair *pair, const struct kind *kind);
 void pair_close(struct pair *pair);
+/* Opens it, calls test and closes it; no descriptor and no thread may be left then. */
+void pair_test(struct pair *pair, const struct kind *kind,
+	       void (*test)(struct pair *pair, const struct kind *kind));
 /* The first half of it: the ends, not their pumps and ledgers. */
 void pair_end(struct pair *pair);
 /*
@@ -130,5 +133,40 @@ void check_balance(struct pair *pair, uint64_t under_way);
 
 /* What the transports need to find: settings of UCX as workerd makes them, for loopback; a seed. */
 void set_environment(void);
+
+/* Every kind of edge, or those that fit, has such a test in the suite of its name. */
+#ifndef KIND_FITS
+#define KIND_FITS(kind) true
+#endif
+#define ONE_KIND_TEST(name, first, second, what)                                                   \
+	Test(name, what, .init = set_environment, .timeout = 120)                                  \
+	{                                                                                          \
+		if (KIND_FITS(&kind_##name))                                                       \
+			what(&kind_##name);                                                        \
+	}
+#define KIND_TEST(what)                                                                            \
+	static void what(const struct kind *kind);                                                 \
+	KINDS_WITH(ONE_KIND_TEST, what)                                                            \
+	static void what(const struct kind *kind)
+
+/* The same with a pair, which begins as the rest says, is opened before, and closed after it. */
+#define EDGE_TEST(what, ...)                                                                       \
+	static void what##_by(struct pair *pair, const struct kind *kind);                         \
+	KIND_TEST(what)                                                                            \
+	{                                                                                          \
+		struct pair pair = {__VA_ARGS__};                                                  \
+		pair_test(&pair, kind, what##_by);                                                 \
+	}                                                                                          \
+	static void what##_by(struct pair *pair, const struct kind *kind)
+
+/* A test with such a pair of one kind. */
+#define PAIR_TEST(suite, name, over, ...)                                                          \
+	static void name##_by(struct pair *pair, const struct kind *its_kind);                     \
+	Test(suite, name, .init = set_environment)                                                 \
+	{                                                                                          \
+		struct pair pair = {__VA_ARGS__};                                                  \
+		pair_test(&pair, over, name##_by);                                                 \
+	}                                                                                          \
+	static void name##_by(struct pair *pair, const struct kind *its_kind)
 
 #endif

@@ -70,38 +70,26 @@ static struct copied copied_by(struct pair *pair, struct frag_tensor *first,
 			     (unsigned long long)c_.in);                                           \
 	} while (0)
 
-Test(copies, inside_a_host_there_are_none, .init = set_environment)
+PAIR_TEST(copies, inside_a_host_there_are_none, &kind_inproc)
 {
-	struct pair pair = {0};
-
-	pair_open(&pair, &kind_inproc);
-	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, 100000), NULL), 0, 0);
-	pair_close(&pair);
+	EXPECT_COPIED(copied_by(pair, tensor_from(NULL, 100000), NULL), 0, 0);
 }
 
-Test(copies, of_shared_memory_there_are_none, .init = set_environment)
+PAIR_TEST(copies, of_shared_memory_there_are_none, &kind_shm)
 {
-	struct pair pair = {0};
-
-	pair_open(&pair, &kind_shm);
 	for (int64_t bytes = 1; bytes <= 16 << 20; bytes *= 4)
-		EXPECT_COPIED(copied_by(&pair, tensor_from(pair_memory(&pair, 0), bytes), NULL), 0,
+		EXPECT_COPIED(copied_by(pair, tensor_from(pair_memory(pair, 0), bytes), NULL), 0,
 			      0);
-	pair_close(&pair);
 }
 
-Test(copies, of_other_memory_there_is_one_into_shared_memory, .init = set_environment)
+PAIR_TEST(copies, of_other_memory_there_is_one_into_shared_memory, &kind_shm)
 {
-	struct pair pair = {0};
-
-	pair_open(&pair, &kind_shm);
-	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, 100001), NULL), 100001, 0);
+	EXPECT_COPIED(copied_by(pair, tensor_from(NULL, 100001), NULL), 100001, 0);
 	EXPECT_COPIED(
-		copied_by(&pair, tensor_from(NULL, 3000), tensor_from(pair_memory(&pair, 0), 5000)),
+		copied_by(pair, tensor_from(NULL, 3000), tensor_from(pair_memory(pair, 0), 5000)),
 		3000, 0);
-	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, FRAGI_INLINE_MAX + 1), NULL),
+	EXPECT_COPIED(copied_by(pair, tensor_from(NULL, FRAGI_INLINE_MAX + 1), NULL),
 		      FRAGI_INLINE_MAX + 1, 0);
-	pair_close(&pair);
 }
 
 Test(copies, of_short_messages_are_not_counted, .init = set_environment)
@@ -119,27 +107,20 @@ Test(copies, of_short_messages_are_not_counted, .init = set_environment)
 	}
 }
 
-Test(copies, of_a_tensor_with_gaps_is_made_once_for_all_flows, .init = set_environment)
+PAIR_TEST(copies, of_a_tensor_with_gaps_is_made_once_for_all_flows, &kind_ucx)
 {
 	static uint8_t memory[20000];
 	struct frag_tensor *tensor = tensor_with_gaps(memory, 10000);
-	struct pair pair = {0};
 
-	pair_open(&pair, &kind_ucx);
-	EXPECT_COPIED(copied_by(&pair, frag_tensor_ref(tensor), NULL), 10000, 10000);
-	EXPECT_COPIED(copied_by(&pair, tensor, NULL), 0, 10000);
-	pair_close(&pair);
+	EXPECT_COPIED(copied_by(pair, frag_tensor_ref(tensor), NULL), 10000, 10000);
+	EXPECT_COPIED(copied_by(pair, tensor, NULL), 0, 10000);
 }
 
 /* From 1 MiB on UCX fills the tensor itself. */
-Test(copies, of_what_ucx_sends_at_once_there_is_one_at_the_receiver, .init = set_environment)
+PAIR_TEST(copies, of_what_ucx_sends_at_once_there_is_one_at_the_receiver, &kind_ucx)
 {
-	struct pair pair = {0};
-
-	pair_open(&pair, &kind_ucx);
-	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, 2000), NULL), 0, 2000);
-	EXPECT_COPIED(copied_by(&pair, tensor_from(NULL, 4 << 20), NULL), 0, 0);
-	pair_close(&pair);
+	EXPECT_COPIED(copied_by(pair, tensor_from(NULL, 2000), NULL), 0, 2000);
+	EXPECT_COPIED(copied_by(pair, tensor_from(NULL, 4 << 20), NULL), 0, 0);
 }
 
 /* Encrypting is writing once more; decrypting too, unless it is done where the bytes arrived. */

@@ -12,59 +12,42 @@
 #include <data/codec.h>
 #include <data/metadata.h>
 
-#define ONE_TEST(name, first, second, what)                                                        \
-	Test(name, what, .init = set_environment)                                                  \
-	{                                                                                          \
-		what(&kind_##name);                                                                \
-	}
-#define EDGE_TEST(what)                                                                            \
-	static void what(const struct kind *kind);                                                 \
-	KINDS_WITH(ONE_TEST, what)                                                                 \
-	static void what(const struct kind *kind)
-
 static uint32_t room(const struct pair *pair)
 {
 	return pair->tx->ops->room(pair->tx);
 }
 
-EDGE_TEST(keeps_order_and_balance)
+EDGE_TEST(keeps_order_and_balance, .capacity = 3)
 {
-	struct pair pair = {.capacity = 3};
 	int64_t sent = 0, received = 0;
 
-	pair_open(&pair, kind);
 	for (int round = 0; round < 200; round++) {
-		while (room(&pair) > 0)
-			cr_assert_eq(send_value(&pair, sent++), 0);
-		check_balance(&pair, (uint64_t)(sent - received));
-		pair_settle(&pair);
+		while (room(pair) > 0)
+			cr_assert_eq(send_value(pair, sent++), 0);
+		check_balance(pair, (uint64_t)(sent - received));
+		pair_settle(pair);
 		for (int i = 0; i <= round % 3; i++)
-			cr_assert_eq(take_value(&pair), received++);
-		check_balance(&pair, (uint64_t)(sent - received));
-		pair_settle(&pair);
+			cr_assert_eq(take_value(pair), received++);
+		check_balance(pair, (uint64_t)(sent - received));
+		pair_settle(pair);
 	}
-	cr_assert_gt(atomic_load(&pair.arrivals), 0);
-	cr_assert_eq(atomic_load(&pair.rx_row->latency.count), (uint64_t)received);
-	pair_close(&pair);
+	cr_assert_gt(atomic_load(&pair->arrivals), 0);
+	cr_assert_eq(atomic_load(&pair->rx_row->latency.count), (uint64_t)received);
 }
 
-EDGE_TEST(holds_its_capacity_and_no_more)
+EDGE_TEST(holds_its_capacity_and_no_more, .capacity = 3)
 {
-	struct pair pair = {.capacity = 3};
-
-	pair_open(&pair, kind);
-	cr_assert_eq(room(&pair), 3);
+	cr_assert_eq(room(pair), 3);
 	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(send_value(&pair, i), 0);
-		cr_assert_eq(room(&pair), (uint32_t)(2 - i));
+		cr_assert_eq(send_value(pair, i), 0);
+		cr_assert_eq(room(pair), (uint32_t)(2 - i));
 	}
-	pair_settle(&pair);
-	cr_assert_eq(room(&pair), 0);
-	cr_assert_eq(fragi_rx_available(pair.rx), 3);
-	cr_assert_eq(send_value(&pair, 3), -ENOBUFS);
-	cr_assert_eq(dropped(&pair, FRAGI_DROP_NO_ROOM), 1);
-	check_balance(&pair, 3);
-	pair_close(&pair);
+	pair_settle(pair);
+	cr_assert_eq(room(pair), 0);
+	cr_assert_eq(fragi_rx_available(pair->rx), 3);
+	cr_assert_eq(send_value(pair, 3), -ENOBUFS);
+	cr_assert_eq(dropped(pair, FRAGI_DROP_NO_ROOM), 1);
+	check_balance(pair, 3);
 }
 
 static bool has_room(struct pair *pair)
@@ -72,93 +55,76 @@ static bool has_room(struct pair *pair)
 	return room(pair) > 0;
 }
 
-EDGE_TEST(tells_the_sender_of_room)
+EDGE_TEST(tells_the_sender_of_room, .capacity = 1)
 {
-	struct pair pair = {.capacity = 1};
 	uint32_t before;
 
-	pair_open(&pair, kind);
 	for (int i = 0; i < 10; i++) {
-		cr_assert_eq(send_value(&pair, i), 0);
-		pair_settle(&pair);
-		cr_assert_eq(room(&pair), 0);
-		before = atomic_load(&pair.rooms);
-		cr_assert_eq(take_value(&pair), i);
-		cr_assert(pair_until(&pair, has_room));
-		cr_assert_gt(atomic_load(&pair.rooms), before);
+		cr_assert_eq(send_value(pair, i), 0);
+		pair_settle(pair);
+		cr_assert_eq(room(pair), 0);
+		before = atomic_load(&pair->rooms);
+		cr_assert_eq(take_value(pair), i);
+		cr_assert(pair_until(pair, has_room));
+		cr_assert_gt(atomic_load(&pair->rooms), before);
 	}
-	pair_close(&pair);
 }
 
 /* A receiver that takes fewer than half a batch and then rests must not keep the sender waiting. */
-EDGE_TEST(gives_all_room_back_at_rest)
+EDGE_TEST(gives_all_room_back_at_rest, .capacity = 8)
 {
-	struct pair pair = {.capacity = 8};
-
-	pair_open(&pair, kind);
 	for (int i = 0; i < 8; i++)
-		cr_assert_eq(send_value(&pair, i), 0);
-	pair_settle(&pair);
-	cr_assert_eq(take_value(&pair), 0);
-	cr_assert(pair_until(&pair, has_room));
-	pair_close(&pair);
+		cr_assert_eq(send_value(pair, i), 0);
+	pair_settle(pair);
+	cr_assert_eq(take_value(pair), 0);
+	cr_assert(pair_until(pair, has_room));
 }
 
-EDGE_TEST(pop_drops_the_oldest)
+EDGE_TEST(pop_drops_the_oldest, .capacity = 2, .policy = FRAG_POLICY_POP)
 {
-	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_POP};
 	int64_t last = -1, value;
 
-	pair_open(&pair, kind);
-	cr_assert_eq(room(&pair), FRAGI_ROOM_UNLIMITED);
+	cr_assert_eq(room(pair), FRAGI_ROOM_UNLIMITED);
 	for (int i = 0; i < 50; i++)
-		cr_assert_eq(send_value(&pair, i), 0);
-	pair_settle(&pair);
-	for (value = take_value(&pair); value >= 0; value = take_value(&pair)) {
+		cr_assert_eq(send_value(pair, i), 0);
+	pair_settle(pair);
+	for (value = take_value(pair); value >= 0; value = take_value(pair)) {
 		cr_assert_gt(value, last);
 		last = value;
-		pair_settle(&pair);
+		pair_settle(pair);
 	}
 	cr_assert_eq(last, 49);
-	cr_assert_gt(dropped(&pair, FRAGI_DROP_QUEUE_FULL), 40);
-	check_balance(&pair, 0);
-	pair_close(&pair);
+	cr_assert_gt(dropped(pair, FRAGI_DROP_QUEUE_FULL), 40);
+	check_balance(pair, 0);
 }
 
-EDGE_TEST(reject_drops_the_newest)
+EDGE_TEST(reject_drops_the_newest, .capacity = 2, .policy = FRAG_POLICY_REJECT)
 {
-	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_REJECT};
 	int64_t next = 0, value;
 
-	pair_open(&pair, kind);
 	for (int i = 0; i < 50; i++)
-		cr_assert_eq(send_value(&pair, i), 0);
-	pair_settle(&pair);
-	for (value = take_value(&pair); value >= 0; value = take_value(&pair)) {
+		cr_assert_eq(send_value(pair, i), 0);
+	pair_settle(pair);
+	for (value = take_value(pair); value >= 0; value = take_value(pair)) {
 		cr_assert_geq(value, next);
 		next = value + 1;
-		pair_settle(&pair);
+		pair_settle(pair);
 	}
 	cr_assert_lt(next, 50);
-	cr_assert_gt(dropped(&pair, FRAGI_DROP_QUEUE_FULL), 0);
-	check_balance(&pair, 0);
-	pair_close(&pair);
+	cr_assert_gt(dropped(pair, FRAGI_DROP_QUEUE_FULL), 0);
+	check_balance(pair, 0);
 }
 
-EDGE_TEST(latest_keeps_the_newest_only)
+EDGE_TEST(latest_keeps_the_newest_only, .capacity = 4, .policy = FRAG_POLICY_LATEST)
 {
-	struct pair pair = {.capacity = 4, .policy = FRAG_POLICY_LATEST};
-
-	pair_open(&pair, kind);
 	for (int i = 0; i < 50; i++) {
-		cr_assert_eq(send_value(&pair, i), 0);
-		pair_settle(&pair);
+		cr_assert_eq(send_value(pair, i), 0);
+		pair_settle(pair);
 	}
-	cr_assert_eq(fragi_rx_available(pair.rx), 1);
-	cr_assert_eq(take_value(&pair), 49);
-	cr_assert_eq(take_value(&pair), -1);
-	check_balance(&pair, 0);
-	pair_close(&pair);
+	cr_assert_eq(fragi_rx_available(pair->rx), 1);
+	cr_assert_eq(take_value(pair), 49);
+	cr_assert_eq(take_value(pair), -1);
+	check_balance(pair, 0);
 }
 
 static struct frag_message *message_with(size_t bytes, int64_t value)
@@ -204,7 +170,7 @@ static void flood(const struct kind *kind, enum frag_policy policy, uint32_t cap
 	pair_close(&pair);
 }
 
-EDGE_TEST(each_policy_holds_at_each_capacity)
+KIND_TEST(each_policy_holds_at_each_capacity)
 {
 	static const enum frag_policy policies[] = {FRAG_POLICY_BLOCK, FRAG_POLICY_POP,
 						    FRAG_POLICY_REJECT, FRAG_POLICY_LATEST};
@@ -248,62 +214,51 @@ static void one_of_two_is_slow(const struct kind *kind, enum frag_policy policy)
 	pair_close(&pair);
 }
 
-EDGE_TEST(a_slow_receiver_under_pop_delays_no_other)
+KIND_TEST(a_slow_receiver_under_pop_delays_no_other)
 {
 	one_of_two_is_slow(kind, FRAG_POLICY_POP);
 }
 
-EDGE_TEST(a_slow_receiver_under_latest_delays_no_other)
+KIND_TEST(a_slow_receiver_under_latest_delays_no_other)
 {
 	one_of_two_is_slow(kind, FRAG_POLICY_LATEST);
 }
 
-EDGE_TEST(fault_says_overflow)
+EDGE_TEST(fault_says_overflow, .capacity = 2, .policy = FRAG_POLICY_FAULT)
 {
-	struct pair pair = {.capacity = 2, .policy = FRAG_POLICY_FAULT};
-
-	pair_open(&pair, kind);
-	cr_assert_eq(send_value(&pair, 0), 0);
-	cr_assert_eq(send_value(&pair, 1), 0);
-	cr_assert_eq(room(&pair), 0);
-	cr_assert_eq(send_value(&pair, 2), -EOVERFLOW);
-	pair_settle(&pair);
-	check_balance(&pair, 2);
-	pair_close(&pair);
+	cr_assert_eq(send_value(pair, 0), 0);
+	cr_assert_eq(send_value(pair, 1), 0);
+	cr_assert_eq(room(pair), 0);
+	cr_assert_eq(send_value(pair, 2), -EOVERFLOW);
+	pair_settle(pair);
+	check_balance(pair, 2);
 }
 
-EDGE_TEST(close_comes_after_the_last_message)
+EDGE_TEST(close_comes_after_the_last_message, .capacity = 4)
 {
-	struct pair pair = {.capacity = 4};
 	uint32_t before;
 
-	pair_open(&pair, kind);
 	for (int i = 0; i < 3; i++)
-		send_value(&pair, i);
-	before = atomic_load(&pair.arrivals);
-	pair.tx->ops->close(pair.tx);
-	pair_settle(&pair);
-	cr_assert_gt(atomic_load(&pair.arrivals), before);
+		send_value(pair, i);
+	before = atomic_load(&pair->arrivals);
+	pair->tx->ops->close(pair->tx);
+	pair_settle(pair);
+	cr_assert_gt(atomic_load(&pair->arrivals), before);
 	for (int i = 0; i < 3; i++) {
-		cr_assert_not(fragi_rx_is_finished(pair.rx));
-		cr_assert_eq(take_value(&pair), i);
+		cr_assert_not(fragi_rx_is_finished(pair->rx));
+		cr_assert_eq(take_value(pair), i);
 	}
-	cr_assert(fragi_rx_is_finished(pair.rx));
-	check_balance(&pair, 0);
-	pair_close(&pair);
+	cr_assert(fragi_rx_is_finished(pair->rx));
+	check_balance(pair, 0);
 }
 
 EDGE_TEST(close_of_an_empty_edge_arrives)
 {
-	struct pair pair = {0};
-
-	pair_open(&pair, kind);
-	cr_assert_not(fragi_rx_is_finished(pair.rx));
-	pair.tx->ops->close(pair.tx);
-	pair_settle(&pair);
-	cr_assert(fragi_rx_is_finished(pair.rx));
-	cr_assert_gt(atomic_load(&pair.arrivals), 0);
-	pair_close(&pair);
+	cr_assert_not(fragi_rx_is_finished(pair->rx));
+	pair->tx->ops->close(pair->tx);
+	pair_settle(pair);
+	cr_assert(fragi_rx_is_finished(pair->rx));
+	cr_assert_gt(atomic_load(&pair->arrivals), 0);
 }
 
 static bool is_done(struct pair *pair)
@@ -311,43 +266,35 @@ static bool is_done(struct pair *pair)
 	return atomic_load(&pair->tx->receiver_done);
 }
 
-EDGE_TEST(receiver_close_drops_what_comes)
+EDGE_TEST(receiver_close_drops_what_comes, .capacity = 4)
 {
-	struct pair pair = {.capacity = 4};
-
-	pair_open(&pair, kind);
 	for (int i = 0; i < 3; i++)
-		send_value(&pair, i);
-	pair_settle(&pair);
-	cr_assert_eq(take_value(&pair), 0);
-	fragi_rx_close(pair.rx);
-	cr_assert(pair_until(&pair, is_done));
-	cr_assert_gt(atomic_load(&pair.rooms), 0);
-	cr_assert_eq(room(&pair), FRAGI_ROOM_UNLIMITED);
+		send_value(pair, i);
+	pair_settle(pair);
+	cr_assert_eq(take_value(pair), 0);
+	fragi_rx_close(pair->rx);
+	cr_assert(pair_until(pair, is_done));
+	cr_assert_gt(atomic_load(&pair->rooms), 0);
+	cr_assert_eq(room(pair), FRAGI_ROOM_UNLIMITED);
 	for (int i = 3; i < 20; i++)
-		cr_assert_eq(send_value(&pair, i), 0);
-	pair_settle(&pair);
-	cr_assert_eq(dropped(&pair, FRAGI_DROP_RECEIVER_DONE), 19);
-	check_balance(&pair, 0);
-	pair_close(&pair);
+		cr_assert_eq(send_value(pair, i), 0);
+	pair_settle(pair);
+	cr_assert_eq(dropped(pair, FRAGI_DROP_RECEIVER_DONE), 19);
+	check_balance(pair, 0);
 }
 
-EDGE_TEST(messages_that_meet_a_close_are_counted)
+EDGE_TEST(messages_that_meet_a_close_are_counted, .capacity = 4)
 {
-	struct pair pair = {.capacity = 4};
-
-	pair_open(&pair, kind);
 	for (int i = 0; i < 4; i++)
-		send_value(&pair, i);
-	fragi_rx_close(pair.rx); /* some are under way */
-	cr_assert(pair_until(&pair, is_done));
-	pair_settle(&pair);
-	cr_assert_eq(dropped(&pair, FRAGI_DROP_RECEIVER_DONE), 4);
-	check_balance(&pair, 0);
-	pair_close(&pair);
+		send_value(pair, i);
+	fragi_rx_close(pair->rx); /* some are under way */
+	cr_assert(pair_until(pair, is_done));
+	pair_settle(pair);
+	cr_assert_eq(dropped(pair, FRAGI_DROP_RECEIVER_DONE), 4);
+	check_balance(pair, 0);
 }
 
-EDGE_TEST(what_is_left_at_the_end_is_stopped)
+KIND_TEST(what_is_left_at_the_end_is_stopped)
 {
 	struct pair pair = {.capacity = 4};
 	struct fragi_flow_row tx_row, rx_row;
@@ -383,7 +330,6 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 {
 	static const size_t sizes[10] = {0, 1, 3, 64, 1000, 4096, 0, 65536, 100000, 1500000};
 	struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
-	struct pair pair = {0};
 	struct frag_message *message;
 	int64_t number = 42, time_ns;
 	uint64_t sequence;
@@ -391,7 +337,6 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	const char *text;
 	char name[8];
 
-	pair_open(&pair, kind);
 	message = frag_message_create();
 	frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
 	for (int i = 0; i < 10; i++) {
@@ -407,9 +352,9 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	frag_message_set_sequence(message, 11);
 	frag_message_set_flags(message, FRAG_MESSAGE_DEGRADED);
 	fragi_message_share(message);
-	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
-	cr_assert(pair_until(&pair, has_message));
-	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
+	cr_assert(pair_until(pair, has_message));
+	message = fragi_rx_take(pair->rx, fragi_stamp());
 	cr_assert_eq(value_of(message), 42);
 	cr_assert_eq(frag_message_acquisition(message, &time_ns, &clock), 0);
 	cr_assert(time_ns == 123456789 && clock == FRAG_CLOCK_TAI);
@@ -427,15 +372,12 @@ EDGE_TEST(ten_tensors_a_value_and_metadata_cross)
 	cr_assert_eq(frag_metadata_get_i64(frag_message_metadata(message), "frame", &number), 0);
 	cr_assert_eq(number, 7);
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
 EDGE_TEST(small_tensors_cross_in_one_piece)
 {
-	struct pair pair = {0};
 	struct frag_message *message;
 
-	pair_open(&pair, kind);
 	for (uint8_t n = 1; n <= 64; n++) {
 		char name[8];
 
@@ -444,18 +386,17 @@ EDGE_TEST(small_tensors_cross_in_one_piece)
 			snprintf(name, sizeof(name), "t%d", i);
 			cr_assert_eq(frag_message_add_tensor(message, name, bytes_tensor(i, n)), 0);
 		}
-		cr_assert(pair_until(&pair, has_room));
-		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
-		cr_assert(pair_until(&pair, has_message));
-		message = fragi_rx_take(pair.rx, fragi_stamp());
+		cr_assert(pair_until(pair, has_room));
+		cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
+		cr_assert(pair_until(pair, has_message));
+		message = fragi_rx_take(pair->rx, fragi_stamp());
 		for (uint8_t i = 0; i < n; i++)
 			cr_assert(tensor_holds(frag_message_tensor_at(message, i, NULL), i, n));
 		frag_message_unref(message);
 	}
-	pair_close(&pair);
 }
 
-EDGE_TEST(a_strided_tensor_arrives_as_what_it_shows)
+KIND_TEST(a_strided_tensor_arrives_as_what_it_shows)
 {
 	static uint16_t matrix[6][8];
 	int64_t shape[2] = {6, 3}, strides[2] = {8, 2};
@@ -495,7 +436,7 @@ EDGE_TEST(a_strided_tensor_arrives_as_what_it_shows)
 }
 
 /* Memory that this process cannot read, as device memory is. */
-EDGE_TEST(a_strided_device_tensor_is_refused_unread)
+KIND_TEST(a_strided_device_tensor_is_refused_unread)
 {
 	int64_t shape[2] = {6, 3}, strides[2] = {8, 2};
 	struct frag_dltensor view = {
@@ -522,7 +463,7 @@ EDGE_TEST(a_strided_device_tensor_is_refused_unread)
 	munmap(view.data, 4096);
 }
 
-EDGE_TEST(long_values_cross)
+KIND_TEST(long_values_cross)
 {
 	static uint8_t big[3000000], small[5000];
 	const void *value;
@@ -563,45 +504,39 @@ EDGE_TEST(long_values_cross)
 
 EDGE_TEST(a_message_without_anything_crosses)
 {
-	struct pair pair = {0};
 	struct frag_message *message;
 
-	pair_open(&pair, kind);
-	cr_assert_eq(pair.tx->ops->send(pair.tx, frag_message_create(), fragi_stamp()), 0);
-	cr_assert(pair_until(&pair, has_message));
-	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert_eq(pair->tx->ops->send(pair->tx, frag_message_create(), fragi_stamp()), 0);
+	cr_assert(pair_until(pair, has_message));
+	message = fragi_rx_take(pair->rx, fragi_stamp());
 	cr_assert_null(frag_message_value(message, NULL, NULL));
 	cr_assert_eq(frag_message_tensor_count(message), 0);
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
 /* The next edge gets a message that others hold too. */
-EDGE_TEST(fan_out_shares_the_message_and_what_is_encoded)
+EDGE_TEST(fan_out_shares_the_message_and_what_is_encoded, .edges = 3)
 {
-	struct pair pair = {.edges = 3};
 	struct frag_message *message, *out;
 	const struct fragi_blob *blob, *first;
 
-	pair_open(&pair, kind);
 	message = frag_message_create();
 	frag_message_add_tensor(message, "t", bytes_tensor(100000, 1));
 	fragi_message_share(message);
 	cr_assert_eq(fragi_message_encode(message, &first), 0);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(pair.txs[i]->ops->send(pair.txs[i], frag_message_ref(message),
-						    fragi_stamp()),
+		cr_assert_eq(pair->txs[i]->ops->send(pair->txs[i], frag_message_ref(message),
+						     fragi_stamp()),
 			     0);
-	pair_settle(&pair);
+	pair_settle(pair);
 	cr_assert_eq(fragi_message_encode(message, &blob), 0);
 	cr_assert_eq(blob, first);
 	for (int i = 0; i < 3; i++) {
-		out = fragi_rx_take(pair.rxs[i], fragi_stamp());
+		out = fragi_rx_take(pair->rxs[i], fragi_stamp());
 		cr_assert(tensor_holds(frag_message_tensor(out, "t"), 100000, 1));
 		frag_message_unref(out);
 	}
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
 /* Two threads, each waiting in its own pump, as two hosts have them. */
@@ -701,22 +636,22 @@ static void stream(const struct kind *kind, uint32_t capacity, int most, size_t 
 	pair_close(&pair);
 }
 
-EDGE_TEST(ten_thousand_messages_at_full_speed)
+KIND_TEST(ten_thousand_messages_at_full_speed)
 {
 	stream(kind, 4, 10000, 65536);
 }
 
-EDGE_TEST(a_window_of_one_streams)
+KIND_TEST(a_window_of_one_streams)
 {
 	stream(kind, 1, 2000, 0);
 }
 
-EDGE_TEST(small_messages_stream)
+KIND_TEST(small_messages_stream)
 {
 	stream(kind, 64, 30000, 0);
 }
 
-EDGE_TEST(large_messages_stream)
+KIND_TEST(large_messages_stream)
 {
 	stream(kind, 4, 40, 6000000); /* four times the window of bytes */
 }
@@ -725,23 +660,20 @@ EDGE_TEST(a_tensor_of_256_mib_crosses)
 {
 	/* larger than the window of bytes, also where all is slow: it travels alone */
 	const size_t size = (256u << 20) / (times_slower() > 1 ? 3 : 1);
-	struct pair pair = {0};
 	struct frag_message *message;
 
-	pair_open(&pair, kind);
 	message = frag_message_create();
 	frag_message_add_tensor(message, "t", bytes_tensor(size, 5));
-	cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
-	cr_assert_eq(send_value(&pair, 1), 0);
-	cr_assert(pair_until(&pair, has_message));
-	message = fragi_rx_take(pair.rx, fragi_stamp());
+	cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
+	cr_assert_eq(send_value(pair, 1), 0);
+	cr_assert(pair_until(pair, has_message));
+	message = fragi_rx_take(pair->rx, fragi_stamp());
 	cr_assert(tensor_holds(frag_message_tensor(message, "t"), size, 5));
 	frag_message_unref(message);
-	cr_assert(pair_until(&pair, has_message));
-	cr_assert_eq(take_value(&pair), 1);
-	pair_settle(&pair);
-	check_balance(&pair, 0);
-	pair_close(&pair);
+	cr_assert(pair_until(pair, has_message));
+	cr_assert_eq(take_value(pair), 1);
+	pair_settle(pair);
+	check_balance(pair, 0);
 }
 
 /* Returns for how long it travelled. */
@@ -769,7 +701,7 @@ static int64_t send_large(const struct kind *kind, size_t size, int64_t dead_ns)
  * Its bytes hold back the beats behind it for longer than a peer may be silent, which is a part of
  * the time that it takes here and now.
  */
-EDGE_TEST(a_large_message_is_no_silence)
+KIND_TEST(a_large_message_is_no_silence)
 {
 	const size_t size = (200u << 20) / (size_t)times_slower();
 	int64_t dead_ns = send_large(kind, size, 0) / 2;
@@ -777,7 +709,7 @@ EDGE_TEST(a_large_message_is_no_silence)
 	send_large(kind, size, dead_ns > 60000000 ? dead_ns : 60000000);
 }
 
-EDGE_TEST(what_is_too_large_is_refused_and_not_counted)
+KIND_TEST(what_is_too_large_is_refused_and_not_counted)
 {
 	struct pair pair = {.message_bytes_max = 1000000};
 	struct frag_message *message;
@@ -800,7 +732,7 @@ EDGE_TEST(what_is_too_large_is_refused_and_not_counted)
  * Messages of more bytes than the window holds at once go on without the receiver doing more than
  * taking.
  */
-EDGE_TEST(a_window_of_bytes_holds_back_and_goes_on)
+KIND_TEST(a_window_of_bytes_holds_back_and_goes_on)
 {
 	struct pair pair = {.capacity = 8, .window_bytes = 100000};
 	struct frag_message *message;

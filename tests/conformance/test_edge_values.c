@@ -8,16 +8,6 @@
 #include <data/metadata.h>
 #include <frag/collection.h>
 
-#define ONE_TEST(name, first, second, what)                                                        \
-	Test(name, what, .init = set_environment)                                                  \
-	{                                                                                          \
-		what(&kind_##name);                                                                \
-	}
-#define EDGE_TEST(what)                                                                            \
-	static void what(const struct kind *kind);                                                 \
-	KINDS_WITH(ONE_TEST, what)                                                                 \
-	static void what(const struct kind *kind)
-
 static bool has_room(struct pair *pair)
 {
 	return pair->tx->ops->room(pair->tx) > 0;
@@ -70,16 +60,13 @@ EDGE_TEST(complex_numbers_cross)
 {
 	const double _Complex wide[2] = {CMPLX(1.5, -2.5), CMPLX(0, 3)};
 	const float _Complex narrow = CMPLXF(0.25f, -1.0f);
-	struct pair pair = {0};
 
-	pair_open(&pair, kind);
-	expect_same(&pair, &frag_type_complex64, &narrow, sizeof(narrow));
-	expect_same(&pair, &frag_type_complex128, wide, sizeof(wide[0]));
-	expect_same(&pair, frag_type_find("complex128[]"), wide, sizeof(wide));
-	pair_close(&pair);
+	expect_same(pair, &frag_type_complex64, &narrow, sizeof(narrow));
+	expect_same(pair, &frag_type_complex128, wide, sizeof(wide[0]));
+	expect_same(pair, frag_type_find("complex128[]"), wide, sizeof(wide));
 }
 
-EDGE_TEST(nested_arrays_and_maps_cross)
+KIND_TEST(nested_arrays_and_maps_cross)
 {
 	struct frag_collection *rows, *texts, *map, *lists;
 	struct pair pair = {0};
@@ -118,11 +105,9 @@ EDGE_TEST(collections_cross_in_metadata)
 	const struct frag_type *type;
 	struct frag_collection *map;
 	struct frag_message *message;
-	struct pair pair = {0};
 	const void *value;
 	size_t size;
 
-	pair_open(&pair, kind);
 	cr_assert_eq(frag_collection_create("string{}", &map, NULL), 0);
 	frag_collection_put(map, "colour", "red", 3);
 	frag_collection_value(map, &value, &size);
@@ -131,24 +116,21 @@ EDGE_TEST(collections_cross_in_metadata)
 	frag_collection_destroy(map);
 	message = frag_message_create();
 	fragi_message_set_metadata(message, metadata);
-	message = across(&pair, message);
+	message = across(pair, message);
 	cr_assert_eq(
 		frag_metadata_get(frag_message_metadata(message), "tags", &type, &value, &size), 0);
 	cr_assert_str_eq(type->name, "string{}");
 	cr_assert_str_eq(frag_collection_get(value, "colour", NULL), "red");
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
 EDGE_TEST(tensors_cross_in_metadata)
 {
 	static const size_t sizes[] = {0, 1, 192, 193, 70000, 2000000};
-	struct pair pair = {0};
 	struct frag_tensor *tensor;
 	struct frag_message *message;
 	char key[8];
 
-	pair_open(&pair, kind);
 	for (int round = 0; round < 2; round++) { /* without a body beside it, and with one */
 		struct frag_metadata *metadata = fragi_metadata_create(FRAG_METADATA_DEFAULT);
 
@@ -162,7 +144,7 @@ EDGE_TEST(tensors_cross_in_metadata)
 		if (round > 0)
 			frag_message_add_tensor(message, "body", bytes_tensor(100000, 77));
 		fragi_message_set_metadata(message, metadata);
-		message = across(&pair, message);
+		message = across(pair, message);
 		for (uint8_t i = 0; i < 6; i++) {
 			snprintf(key, sizeof(key), "t%d", i);
 			cr_assert_eq(frag_metadata_get_tensor(frag_message_metadata(message), key,
@@ -174,7 +156,6 @@ EDGE_TEST(tensors_cross_in_metadata)
 		if (round > 0)
 			cr_assert(tensor_holds(frag_message_tensor(message, "body"), 100000, 77));
 		frag_message_unref(message);
-		pair_settle(&pair);
+		pair_settle(pair);
 	}
-	pair_close(&pair);
 }

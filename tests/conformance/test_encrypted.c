@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "message.h"
 #include "pair.h"
@@ -443,16 +442,13 @@ Test(encrypted, a_plain_flow_does_not_speak_for_the_endpoint)
 	}
 }
 
-Test(encrypted, a_flow_needs_a_key_and_the_module)
+PAIR_TEST(encrypted, a_flow_needs_a_key_and_the_module, &kind_socket, .edges = 2)
 {
-	struct pair pair = {.edges = 2};
 	struct fragi_edge_config config = {
 		.flow = 1, .window_messages = 1, .window_bytes = 1, .encrypt = true};
 	struct fragi_tx *tx;
 
-	pair_open(&pair, &kind_socket);
-	cr_expect_eq(
-		fragi_remote_tx_create(pair.endpoint[0][0], &config, &pair.ledger[0].flows[0], &tx),
-		-EINVAL);
-	pair_close(&pair);
+	cr_expect_eq(fragi_remote_tx_create(pair->endpoint[0][0], &config,
+					    &pair->ledger[0].flows[0], &tx),
+		     -EINVAL);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
-#include <errno.h>
 
 #include "../unit/stamp_ops.h"
 #include <base/identity.h>

@@ -6,16 +6,6 @@
 #include "pair.h"
 #include <base/policy.h>
 
-#define ONE_TEST(name, first, second, what)                                                        \
-	Test(name, what, .init = set_environment, .timeout = 120)                                  \
-	{                                                                                          \
-		what(&kind_##name);                                                                \
-	}
-#define EDGE_TEST(what)                                                                            \
-	static void what(const struct kind *kind);                                                 \
-	KINDS_WITH(ONE_TEST, what)                                                                 \
-	static void what(const struct kind *kind)
-
 /* Sent beyond the capacity. */
 #define BEYOND 40
 
@@ -88,7 +78,7 @@ static int64_t take_all(struct pair *pair, int64_t *out_first, int64_t *out_last
 	}
 }
 
-EDGE_TEST(block_holds_its_capacity_to_the_last_message)
+KIND_TEST(block_holds_its_capacity_to_the_last_message)
 {
 	int64_t first, last;
 
@@ -125,7 +115,7 @@ static void check_kept(const struct pair *pair, int64_t kept, int64_t sent)
 	cr_expect_eq(dropped(pair, FRAGI_DROP_QUEUE_FULL), (uint64_t)(sent - kept));
 }
 
-EDGE_TEST(pop_keeps_the_newest)
+KIND_TEST(pop_keeps_the_newest)
 {
 	int64_t first, last, kept, sent;
 
@@ -148,7 +138,7 @@ EDGE_TEST(pop_keeps_the_newest)
 	}
 }
 
-EDGE_TEST(reject_keeps_the_oldest)
+KIND_TEST(reject_keeps_the_oldest)
 {
 	int64_t first, last, kept, sent;
 
@@ -172,7 +162,7 @@ EDGE_TEST(reject_keeps_the_oldest)
 	}
 }
 
-EDGE_TEST(fault_refuses_what_the_queue_cannot_hold)
+KIND_TEST(fault_refuses_what_the_queue_cannot_hold)
 {
 	int64_t first, last, taken;
 	uint32_t refused;
@@ -196,7 +186,7 @@ EDGE_TEST(fault_refuses_what_the_queue_cannot_hold)
 	}
 }
 
-EDGE_TEST(latest_has_no_capacity)
+KIND_TEST(latest_has_no_capacity)
 {
 	int64_t first, last;
 

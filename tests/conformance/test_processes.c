@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

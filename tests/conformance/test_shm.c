@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -54,31 +53,26 @@ static const uint8_t *bytes_of(const struct frag_message *message)
 	return frag_tensor_data(frag_message_tensor(message, NULL));
 }
 
-Test(shm, a_body_in_shared_memory_is_not_copied, .init = set_environment)
+PAIR_TEST(shm, a_body_in_shared_memory_is_not_copied, &kind_shm, .capacity = 2)
 {
-	struct pair pair = {.capacity = 2};
 	struct frag_message *message;
 	uint8_t *sent;
 
-	pair_open(&pair, &kind_shm);
-	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
+	message = pass(pair, pair_memory(pair, 0), 100000, 'a', &sent);
 	cr_expect_eq(bytes_of(message)[99999], 'a');
 	sent[99999] = 'b';
 	cr_expect_eq(bytes_of(message)[99999], 'b', "the receiver reads the sender's memory");
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
-Test(shm, a_receiver_cannot_write_to_what_it_got, .init = set_environment)
+PAIR_TEST(shm, a_receiver_cannot_write_to_what_it_got, &kind_shm, .capacity = 2)
 {
-	struct pair pair = {.capacity = 2};
 	struct frag_message *message;
 	uint8_t *sent;
 	int status;
 	pid_t pid;
 
-	pair_open(&pair, &kind_shm);
-	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
+	message = pass(pair, pair_memory(pair, 0), 100000, 'a', &sent);
 	pid = fork();
 	if (pid == 0) {
 		signal(SIGSEGV, SIG_DFL);
@@ -89,42 +83,35 @@ Test(shm, a_receiver_cannot_write_to_what_it_got, .init = set_environment)
 	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 	cr_expect_eq(sent[0], 'a');
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
-Test(shm, other_memory_is_copied_once, .init = set_environment)
+PAIR_TEST(shm, other_memory_is_copied_once, &kind_shm, .capacity = 2)
 {
-	struct pair pair = {.capacity = 2};
 	struct frag_message *message;
 	uint8_t *sent;
 
-	pair_open(&pair, &kind_shm);
-	message = pass(&pair, NULL, 100000, 'a', &sent);
+	message = pass(pair, NULL, 100000, 'a', &sent);
 	cr_expect_eq(bytes_of(message)[99999], 'a');
 	cr_expect_neq((void *)(uintptr_t)bytes_of(message), sent);
 	frag_message_unref(message);
-	pair_close(&pair);
 }
 
-Test(shm, the_sender_has_its_memory_back_when_the_receiver_lets_go, .init = set_environment)
+PAIR_TEST(shm, the_sender_has_its_memory_back_when_the_receiver_lets_go, &kind_shm, .capacity = 2)
 {
-	struct pair pair = {.capacity = 2};
 	struct frag_message *message;
 	void *again;
 	uint8_t *sent;
 
-	pair_open(&pair, &kind_shm);
-	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
-	cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 100000, &again), 0);
+	message = pass(pair, pair_memory(pair, 0), 100000, 'a', &sent);
+	cr_assert_eq(frag_alloc(pair_memory(pair, 0), 100000, &again), 0);
 	cr_expect_neq(again, (void *)sent, "the receiver still reads it");
-	frag_free(pair_memory(&pair, 0), again);
+	frag_free(pair_memory(pair, 0), again);
 	frag_message_unref(message);
-	pair_settle(&pair);
-	cr_expect_eq(fragi_remote_tx_kept(pair.tx), 0);
-	cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 100000, &again), 0);
+	pair_settle(pair);
+	cr_expect_eq(fragi_remote_tx_kept(pair->tx), 0);
+	cr_assert_eq(frag_alloc(pair_memory(pair, 0), 100000, &again), 0);
 	cr_expect_eq(again, (void *)sent, "the block that was given back last");
-	frag_free(pair_memory(&pair, 0), again);
-	pair_close(&pair);
+	frag_free(pair_memory(pair, 0), again);
 }
 
 /* A message outlives the connection that it came over, and its sender. */
@@ -142,72 +129,63 @@ Test(shm, a_message_stays_whole_when_its_sender_is_gone, .init = set_environment
 	frag_message_unref(message);
 }
 
-Test(shm, a_full_ring_holds_messages_back_and_loses_none, .init = set_environment)
+PAIR_TEST(shm, a_full_ring_holds_messages_back_and_loses_none, &kind_shm, .capacity = 2000)
 {
-	struct pair pair = {.capacity = 2000};
 	struct frag_message *message;
 
-	pair_open(&pair, &kind_shm);
 	for (int i = 0; i < 2000; i++) {
 		message = message_with(bytes_tensor(700, (uint8_t)i));
-		cr_assert_eq(pair.tx->ops->send(pair.tx, message, fragi_stamp()), 0);
+		cr_assert_eq(pair->tx->ops->send(pair->tx, message, fragi_stamp()), 0);
 	}
-	pair_settle(&pair);
+	pair_settle(pair);
 	for (int i = 0; i < 2000; i++) {
-		message = fragi_rx_take(pair.rx, fragi_stamp());
+		message = fragi_rx_take(pair->rx, fragi_stamp());
 		cr_assert_not_null(message, "message %d", i);
 		cr_assert(tensor_holds(frag_message_tensor(message, NULL), 700, (uint8_t)i));
 		frag_message_unref(message);
-		pair_turn(&pair);
+		pair_turn(pair);
 	}
-	check_balance(&pair, 0);
-	pair_close(&pair);
+	check_balance(pair, 0);
 }
 
 /* The heap. */
 
-Test(shm, memory_of_any_size_is_aligned_and_its_own, .init = set_environment)
+PAIR_TEST(shm, memory_of_any_size_is_aligned_and_its_own, &kind_shm)
 {
-	struct pair pair = {0};
 	uint8_t *blocks[200];
 	size_t size;
 
-	pair_open(&pair, &kind_shm);
 	for (size_t i = 0; i < 200; i++) {
 		size = 1 + i * i * 7;
-		cr_assert_eq(frag_alloc(pair_memory(&pair, 0), size, (void **)&blocks[i]), 0);
+		cr_assert_eq(frag_alloc(pair_memory(pair, 0), size, (void **)&blocks[i]), 0);
 		cr_assert_eq((uintptr_t)blocks[i] % 64, 0, "%zu bytes", size);
 		memset(blocks[i], (int)i, size);
 	}
 	for (size_t i = 0; i < 200; i++) {
 		size = 1 + i * i * 7;
 		cr_expect(blocks[i][0] == i && blocks[i][size - 1] == i, "%zu bytes", size);
-		frag_free(pair_memory(&pair, 0), blocks[i]);
+		frag_free(pair_memory(pair, 0), blocks[i]);
 	}
-	cr_expect_eq(frag_alloc(pair_memory(&pair, 0), SIZE_MAX / 4, (void **)&blocks[0]), -ENOMEM);
-	pair_close(&pair);
+	cr_expect_eq(frag_alloc(pair_memory(pair, 0), SIZE_MAX / 4, (void **)&blocks[0]), -ENOMEM);
 }
 
-Test(shm, memory_that_was_given_back_is_used_again, .init = set_environment)
+PAIR_TEST(shm, memory_that_was_given_back_is_used_again, &kind_shm)
 {
-	struct pair pair = {0};
 	void *blocks[4], *again;
 	bool is_known = false;
 
-	pair_open(&pair, &kind_shm);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 16 << 20, &blocks[i]), 0);
+		cr_assert_eq(frag_alloc(pair_memory(pair, 0), 16 << 20, &blocks[i]), 0);
 	for (int i = 0; i < 4; i++)
-		frag_free(pair_memory(&pair, 0), blocks[i]);
+		frag_free(pair_memory(pair, 0), blocks[i]);
 	for (int round = 0; round < 1000; round++) {
-		cr_assert_eq(frag_alloc(pair_memory(&pair, 0), 16 << 20, &again), 0);
+		cr_assert_eq(frag_alloc(pair_memory(pair, 0), 16 << 20, &again), 0);
 		is_known = false;
 		for (int i = 0; i < 4; i++)
 			is_known = is_known || again == blocks[i];
 		cr_assert(is_known, "round %d", round);
-		frag_free(pair_memory(&pair, 0), again);
+		frag_free(pair_memory(pair, 0), again);
 	}
-	pair_close(&pair);
 }
 
 /* Liars: what a peer writes to its own memory. */
@@ -366,40 +344,37 @@ static void expect_working(struct pair *pair)
 	cr_assert_eq(take_value(pair), 7);
 }
 
-Test(shm, who_does_not_know_the_secret_is_sent_away, .init = set_environment)
+PAIR_TEST(shm, who_does_not_know_the_secret_is_sent_away, &kind_shm)
 {
 	struct hello hello = {.magic = 0x48534646u, .layout = 2, .heap_bytes = 65536};
-	struct pair pair = {0};
 	int fds[3], fd;
 
-	pair_open(&pair, &kind_shm);
 	for (int i = 0; i < 3; i++)
 		fds[i] = memfd_create("stranger", MFD_CLOEXEC);
-	fd = knock(&pair, 0);
+	fd = knock(pair, 0);
 	cr_assert_geq(fd, 0);
 	say(fd, &hello, fds, 3);
-	cr_expect(is_sent_away(&pair, fd));
-	expect_working(&pair);
-	pair_close(&pair);
+	cr_expect(is_sent_away(pair, fd));
+	expect_working(pair);
+	close(fd);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
 }
 
-Test(shm, a_thousand_silent_connections_keep_nobody_out, .init = set_environment)
+PAIR_TEST(shm, a_thousand_silent_connections_keep_nobody_out, &kind_shm)
 {
-	struct pair pair = {0};
 	int others[1000], count = 0;
 
-	pair_open(&pair, &kind_shm);
 	for (int i = 0; i < 1000; i++) {
-		others[count] = knock(&pair, 0);
+		others[count] = knock(pair, 0);
 		count += others[count] >= 0;
-		pair_turn(&pair);
+		pair_turn(pair);
 	}
 	cr_expect_gt(count, 900);
-	expect_working(&pair);
-	cr_expect(is_sent_away(&pair, others[0]), "the oldest goes");
+	expect_working(pair);
+	cr_expect(is_sent_away(pair, others[0]), "the oldest goes");
 	for (int i = 0; i < count; i++)
 		close(others[i]);
-	pair_close(&pair);
 }
 
 Test(shm, another_user_is_sent_away, .init = set_environment)
@@ -454,53 +429,47 @@ static int connect_changed(struct pair *pair, size_t at, const void *bytes, size
 	return r;
 }
 
-Test(shm, hosts_that_cannot_share_memory_are_told_why, .init = set_environment)
+PAIR_TEST(shm, hosts_that_cannot_share_memory_are_told_why, &kind_shm)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	const uint32_t other_user = 12345;
-	struct pair pair = {0};
 
-	pair_open(&pair, &kind_shm);
-	cr_expect_lt(connect_changed(&pair, 48, "another machine", 16, &err), 0);
+	cr_expect_lt(connect_changed(pair, 48, "another machine", 16, &err), 0);
 	cr_expect_not_null(strstr(err.text, "is on another machine"), "%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_expect_lt(connect_changed(&pair, 112, "another namespace", 18, &err), 0);
+	cr_expect_lt(connect_changed(pair, 112, "another namespace", 18, &err), 0);
 	cr_expect_not_null(strstr(err.text, "in another network namespace"), "%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_expect_lt(connect_changed(&pair, 8, &other_user, 4, &err), 0);
+	cr_expect_lt(connect_changed(pair, 8, &other_user, 4, &err), 0);
 	cr_expect_not_null(strstr(err.text, "runs as user 12345"), "%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_expect_lt(connect_changed(&pair, 0, "junk", 4, &err), 0);
+	cr_expect_lt(connect_changed(pair, 0, "junk", 4, &err), 0);
 	cr_expect_not_null(strstr(err.text, "malformed"), "%s", err.text);
-	pair_close(&pair);
 }
 
 /* Sleep: a round that finds nothing must not take the wake-up of a thread that sleeps. */
-Test(shm, a_wake_up_is_not_lost_beside_a_round_that_finds_nothing, .init = set_environment)
+PAIR_TEST(shm, a_wake_up_is_not_lost_beside_a_round_that_finds_nothing, &kind_shm)
 {
-	struct pair pair = {0};
 	struct fragi_remote *receiver;
 
-	pair_open(&pair, &kind_shm);
-	pair_settle(&pair);
-	receiver = pair.remote[1];
+	pair_settle(pair);
+	receiver = pair->remote[1];
 	for (int i = 0; i < 20; i++) {
 		struct pollfd fd = {.fd = fragi_remote_pump_ops.fd(receiver), .events = POLLIN};
 
-		fragi_pump_lock(pair.pump[1]);
+		fragi_pump_lock(pair->pump[1]);
 		while (fragi_remote_pump_ops.arm(receiver) < 0)
 			fragi_remote_pump_ops.progress(receiver, fragi_now_ns());
 		if (fragi_remote_pump_ops.progress(receiver, fragi_now_ns()) > 0)
 			while (fragi_remote_pump_ops.arm(receiver) < 0)
 				fragi_remote_pump_ops.progress(receiver, fragi_now_ns());
-		fragi_pump_unlock(pair.pump[1]);
-		cr_assert_eq(send_value(&pair, i), 0);
+		fragi_pump_unlock(pair->pump[1]);
+		cr_assert_eq(send_value(pair, i), 0);
 		cr_assert_eq(poll(&fd, 1, 5000), 1, "round %d", i);
-		pair_settle(&pair);
-		cr_assert_eq(take_value(&pair), i);
-		pair_settle(&pair);
+		pair_settle(pair);
+		cr_assert_eq(take_value(pair), i);
+		pair_settle(pair);
 	}
-	pair_close(&pair);
 }
 
 /* Bells. */
@@ -540,54 +509,50 @@ static void arm(const struct pair *pair, int side)
 	fragi_pump_unlock(pair->pump[side]);
 }
 
-Test(shm, a_host_is_rung_when_it_sleeps_and_only_once, .init = set_environment)
+PAIR_TEST(shm, a_host_is_rung_when_it_sleeps_and_only_once, &kind_shm, .capacity = 8,
+	  .dead_ns = NO_BEATS_NS)
 {
-	struct pair pair = {.capacity = 8, .dead_ns = NO_BEATS_NS};
 	uint64_t before;
 
-	pair_open(&pair, &kind_shm);
-	pair_settle(&pair);
+	pair_settle(pair);
 	before = rings();
 	for (int i = 0; i < 100; i++) {
-		cr_assert_eq(send_value(&pair, i), 0);
-		pair_settle(&pair);
-		cr_assert_eq(take_value(&pair), i);
+		cr_assert_eq(send_value(pair, i), 0);
+		pair_settle(pair);
+		cr_assert_eq(take_value(pair), i);
 	}
-	pair_settle(&pair);
+	pair_settle(pair);
 	cr_expect_eq(rings(), before, "both were awake");
-	arm(&pair, 1);
-	cr_assert_eq(send_value(&pair, 100), 0);
+	arm(pair, 1);
+	cr_assert_eq(send_value(pair, 100), 0);
 	cr_expect_gt(rings(), before);
 	before = rings();
-	cr_assert_eq(send_value(&pair, 101), 0);
+	cr_assert_eq(send_value(pair, 101), 0);
 	cr_expect_eq(rings(), before, "it was rung already");
-	pair_close(&pair);
 }
 
-Test(shm, memory_that_is_given_back_does_not_wake_the_sender, .init = set_environment)
+PAIR_TEST(shm, memory_that_is_given_back_does_not_wake_the_sender, &kind_shm, .capacity = 2,
+	  .dead_ns = NO_BEATS_NS)
 {
-	struct pair pair = {.capacity = 2, .dead_ns = NO_BEATS_NS};
 	struct frag_message *message;
 	uint64_t before;
 	uint8_t *sent;
 
-	pair_open(&pair, &kind_shm);
-	message = pass(&pair, pair_memory(&pair, 0), 100000, 'a', &sent);
-	pair_settle(&pair);
-	cr_assert_eq(fragi_remote_tx_kept(pair.tx), 1);
-	arm(&pair, 0);
+	message = pass(pair, pair_memory(pair, 0), 100000, 'a', &sent);
+	pair_settle(pair);
+	cr_assert_eq(fragi_remote_tx_kept(pair->tx), 1);
+	arm(pair, 0);
 	before = rings();
 	frag_message_unref(message);
-	fragi_pump_lock(pair.pump[1]);
+	fragi_pump_lock(pair->pump[1]);
 	for (int i = 0; i < 10; i++)
-		fragi_remote_pump_ops.progress(pair.remote[1], fragi_now_ns());
-	fragi_pump_unlock(pair.pump[1]);
+		fragi_remote_pump_ops.progress(pair->remote[1], fragi_now_ns());
+	fragi_pump_unlock(pair->pump[1]);
 	cr_expect_eq(rings(), before);
-	fragi_pump_lock(pair.pump[0]);
-	fragi_remote_pump_ops.progress(pair.remote[0], fragi_now_ns());
-	fragi_pump_unlock(pair.pump[0]);
-	cr_expect_eq(fragi_remote_tx_kept(pair.tx), 0, "the sender's next round finds it");
-	pair_close(&pair);
+	fragi_pump_lock(pair->pump[0]);
+	fragi_remote_pump_ops.progress(pair->remote[0], fragi_now_ns());
+	fragi_pump_unlock(pair->pump[0]);
+	cr_expect_eq(fragi_remote_tx_kept(pair->tx), 0, "the sender's next round finds it");
 }
 
 static bool is_eventfd(int fd)

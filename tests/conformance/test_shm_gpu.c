@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hosts that hand over memory of a GPU, over the driver of tests. */
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "gpu.h"
 #include "pair.h"

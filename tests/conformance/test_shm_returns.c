@@ -57,32 +57,30 @@ static void on_room(void *arg)
 	news->kept_max = now > news->kept_max ? now : news->kept_max;
 }
 
-Test(shm_returns, a_slot_comes_back_before_the_credit_for_it, .init = set_environment)
+PAIR_TEST(shm_returns, a_slot_comes_back_before_the_credit_for_it, &kind_shm, .capacity = 1,
+	  .dead_ns = NO_BEATS_NS)
 {
-	struct pair pair = {.capacity = 1, .dead_ns = NO_BEATS_NS};
-	struct news news = {.pair = &pair};
+	struct news news = {.pair = pair};
 	struct frag_message *message;
 
-	pair_open(&pair, &kind_shm);
-	pair.tx->room = (struct fragi_notify){on_room, &news};
+	pair->tx->room = (struct fragi_notify){on_room, &news};
 	for (int i = 0; i < 100; i++) {
-		cr_assert_eq(pair.tx->ops->send(pair.tx, message_in_heap(&pair, (uint8_t)i),
-						fragi_stamp()),
+		cr_assert_eq(pair->tx->ops->send(pair->tx, message_in_heap(pair, (uint8_t)i),
+						 fragi_stamp()),
 			     0);
-		pair_settle(&pair);
-		cr_assert_eq(pair.tx->ops->room(pair.tx), 0);
+		pair_settle(pair);
+		cr_assert_eq(pair->tx->ops->room(pair->tx), 0);
 		cr_assert_eq(news.count, (uint32_t)i);
 		/* As where the operator is done before its host sends: both travel in one round. */
-		fragi_pump_lock(pair.pump[1]);
-		message = fragi_rx_take(pair.rx, fragi_stamp());
+		fragi_pump_lock(pair->pump[1]);
+		message = fragi_rx_take(pair->rx, fragi_stamp());
 		cr_assert_not_null(message);
 		frag_message_unref(message);
-		fragi_pump_unlock(pair.pump[1]);
-		pair_settle(&pair);
+		fragi_pump_unlock(pair->pump[1]);
+		pair_settle(pair);
 		cr_assert_eq(news.count, (uint32_t)i + 1);
 		cr_assert_eq(news.kept_max, 0, "round %d: the credit came first", i);
 	}
-	pair_close(&pair);
 }
 
 /* A sender and a receiver, each of which sleeps in its pump. */

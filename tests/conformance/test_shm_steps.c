@@ -5,16 +5,13 @@
  * starts a survivor, whose child is the victim.
  */
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "../slow.h"
 #include "gpu.h"

@@ -4,11 +4,9 @@
  * copies are late, and nobody waits for them.
  */
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "gpu.h"
 #include "pair.h"

@@ -6,7 +6,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <netinet/in.h>
 #include <ucp/api/ucp.h>
@@ -154,67 +153,61 @@ static void check_alive(struct pair *pair)
 	cr_assert_eq(atomic_load(&pair->faults[1]), 0);
 }
 
-Test(ucx_forged, a_true_copy_would_pass, .init = set_environment)
+PAIR_TEST(ucx_forged, a_true_copy_would_pass, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_value(&f);
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(take_value(&pair), 1);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(take_value(pair), 1);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
-Test(ucx_forged, strangers_are_dropped_and_disturb_nobody, .init = set_environment)
+PAIR_TEST(ucx_forged, strangers_are_dropped_and_disturb_nobody, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	for (int i = 0; i < FRAGI_TOKEN_BYTES; i++) {
 		forge_value(&f);
 		f.header.token[i] ^= 0x80;
-		send_forged(&stranger, &pair, &f);
+		send_forged(&stranger, pair, &f);
 	}
 	forge_value(&f);
 	f.header.epoch = SENDER_EPOCH - 1; /* an earlier life */
-	send_forged(&stranger, &pair, &f);
+	send_forged(&stranger, pair, &f);
 	forge_value(&f);
 	f.header.epoch = SENDER_EPOCH + 1;
-	send_forged(&stranger, &pair, &f);
+	send_forged(&stranger, pair, &f);
 	forge_value(&f);
 	f.header.flow = 1000000000;
-	send_forged(&stranger, &pair, &f);
+	send_forged(&stranger, pair, &f);
 	forge_value(&f);
 	f.header.flow = FLOW + 1;
-	send_forged(&stranger, &pair, &f);
+	send_forged(&stranger, pair, &f);
 	forge_value(&f);
 	f.header.kind = FRAGI_KIND_CREDIT; /* to the receiver: against the direction */
-	send_forged(&stranger, &pair, &f);
+	send_forged(&stranger, pair, &f);
 	for (size_t size = 0; size < FRAGI_HEADER_BYTES; size += 7) {
 		forge_value(&f);
 		f.header_bytes = size;
-		send_forged(&stranger, &pair, &f);
+		send_forged(&stranger, pair, &f);
 	}
 	forge_value(&f);
 	fragi_header_pack(&f.header, f.bytes);
 	f.bytes[0] ^= 1;
-	stranger_send(&stranger, &pair, f.bytes, f.header_bytes, NULL, 0);
+	stranger_send(&stranger, pair, f.bytes, f.header_bytes, NULL, 0);
 	forge_value(&f);
 	fragi_header_pack(&f.header, f.bytes);
 	f.bytes[4] = 99; /* version */
-	stranger_send(&stranger, &pair, f.bytes, f.header_bytes, NULL, 0);
-	cr_assert_eq(fragi_rx_available(pair.rx), 0);
-	check_alive(&pair);
-	check_balance(&pair, 0);
+	stranger_send(&stranger, pair, f.bytes, f.header_bytes, NULL, 0);
+	cr_assert_eq(fragi_rx_available(pair->rx), 0);
+	check_alive(pair);
+	check_balance(pair, 0);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 /* With a valid token: the peer is closed, and the rule that it broke is named. */
@@ -301,40 +294,34 @@ BREAKS(credit_of_no_flow, false, "does not lead to it", carry(f, UINT32_MAX))
 BREAKS(credit_cut_short, false, "credit cut short", carry(f, FLOW);
        f->header_bytes = FRAGI_HEADER_BYTES + FRAGI_CREDIT_BYTES - 1)
 
-Test(ucx_forged, the_same_message_twice, .init = set_environment)
+PAIR_TEST(ucx_forged, the_same_message_twice, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_value(&f);
 	f.header.sequence = 1; /* waits for 0 */
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.lost[1]), 0);
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->lost[1]), 0);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->lost[1]), 1);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 /* It lies in the queue, so the sender's credit for it is not given back yet. */
-Test(ucx_forged, a_delivered_message_again, .init = set_environment)
+PAIR_TEST(ucx_forged, a_delivered_message_again, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_value(&f);
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(fragi_rx_available(pair.rx), 1);
-	expect_broken(&pair, &stranger, &f, "beyond its credit");
-	cr_assert_eq(fragi_rx_available(pair.rx), 1);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(fragi_rx_available(pair->rx), 1);
+	expect_broken(pair, &stranger, &f, "beyond its credit");
+	cr_assert_eq(fragi_rx_available(pair->rx), 1);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 static void forge_close(struct forged *f, uint64_t sequence)
@@ -347,67 +334,58 @@ static void forge_close(struct forged *f, uint64_t sequence)
 }
 
 /* A close may overtake the messages before it, and nothing comes behind it. */
-Test(ucx_forged, a_message_behind_the_close, .init = set_environment)
+PAIR_TEST(ucx_forged, a_message_behind_the_close, &kind_ucx, .capacity = 4)
 {
-	struct pair pair = {.capacity = 4};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_close(&f, 2);
-	send_forged(&stranger, &pair, &f);
+	send_forged(&stranger, pair, &f);
 	for (uint64_t i = 0; i < 2; i++) {
-		cr_assert_not(fragi_rx_is_finished(pair.rx));
+		cr_assert_not(fragi_rx_is_finished(pair->rx));
 		forge_value(&f);
 		f.header.sequence = i;
-		send_forged(&stranger, &pair, &f);
-		cr_assert_eq(take_value(&pair), 1);
+		send_forged(&stranger, pair, &f);
+		cr_assert_eq(take_value(pair), 1);
 	}
-	cr_assert(fragi_rx_is_finished(pair.rx));
-	cr_assert_eq(atomic_load(&pair.lost[1]), 0);
+	cr_assert(fragi_rx_is_finished(pair->rx));
+	cr_assert_eq(atomic_load(&pair->lost[1]), 0);
 	f.header.sequence = 2;
-	expect_broken(&pair, &stranger, &f, "beyond its credit");
+	expect_broken(pair, &stranger, &f, "beyond its credit");
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
-Test(ucx_forged, a_close_twice, .init = set_environment)
+PAIR_TEST(ucx_forged, a_close_twice, &kind_ucx, .capacity = 4)
 {
-	struct pair pair = {.capacity = 4};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_close(&f, 4); /* as far ahead as the window lets be under way */
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.lost[1]), 0);
-	expect_broken(&pair, &stranger, &f, "a close that cannot be");
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->lost[1]), 0);
+	expect_broken(pair, &stranger, &f, "a close that cannot be");
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 BREAKS(a_close_beyond_the_window, false, "a close that cannot be", forge_close(f, 10 + 4 + 1))
 
-Test(ucx_forged, more_bytes_than_the_window, .init = set_environment)
+PAIR_TEST(ucx_forged, more_bytes_than_the_window, &kind_ucx, .window_bytes = 10000)
 {
-	struct pair pair = {.window_bytes = 10000};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_tensor(&f, 60000); /* alone: allowed */
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.lost[1]), 0);
-	cr_assert_eq(fragi_rx_available(pair.rx), 1);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->lost[1]), 0);
+	cr_assert_eq(fragi_rx_available(pair->rx), 1);
 	forge_tensor(&f, 10);
 	f.header.sequence = 1;
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.lost[1]), 1);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->lost[1]), 1);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 static bool ten_confirmed(struct pair *pair)
@@ -415,65 +393,57 @@ static bool ten_confirmed(struct pair *pair)
 	return atomic_load(&pair->tx_row->confirmed) == 10;
 }
 
-Test(ucx_forged, credit_that_was_never_given, .init = set_environment)
+PAIR_TEST(ucx_forged, credit_that_was_never_given, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	check_alive(&pair);
-	cr_assert(pair_until(&pair, ten_confirmed));
-	stranger_open(&stranger, &pair, 0);
+	check_alive(pair);
+	cr_assert(pair_until(pair, ten_confirmed));
+	stranger_open(&stranger, pair, 0);
 	forge_value(&f);
 	f.header.kind = FRAGI_KIND_CREDIT;
 	f.header.epoch = RECEIVER_EPOCH;
 	f.header.sequence = 11;
 	f.header.body_bytes = 1;
 	f.header_bytes = FRAGI_HEADER_BYTES;
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.lost[0]), 1);
-	cr_assert_eq(atomic_load(&pair.tx_row->confirmed), 10);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->lost[0]), 1);
+	cr_assert_eq(atomic_load(&pair->tx_row->confirmed), 10);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 /* An unknown type is this host's fault: a library is missing. */
-Test(ucx_forged, an_unknown_type_names_the_flow, .init = set_environment)
+PAIR_TEST(ucx_forged, an_unknown_type_names_the_flow, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f;
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_value(&f);
 	f.bytes[FRAGI_HEADER_BYTES + 12] ^= 0x55; /* the type id */
-	send_forged(&stranger, &pair, &f);
-	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
-	cr_assert_not_null(strstr(pair.sentence[1], "flow 7"), "%s", pair.sentence[1]);
-	cr_assert_eq(pair.failure[1], FRAGI_FAILURE_TYPE_UNKNOWN);
+	send_forged(&stranger, pair, &f);
+	cr_assert_eq(atomic_load(&pair->faults[1]), 1);
+	cr_assert_not_null(strstr(pair->sentence[1], "flow 7"), "%s", pair->sentence[1]);
+	cr_assert_eq(pair->failure[1], FRAGI_FAILURE_TYPE_UNKNOWN);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 /*
  * The memory for bodies that came before their descriptors is short: the host cannot go on, and the
  * descriptors that are still under way must not be matched with bodies that were never kept.
  */
-Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_environment)
+PAIR_TEST(ucx_forged, bodies_that_cannot_be_kept_end_the_host, &kind_ucx)
 {
 	ucp_request_param_t rendezvous = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 					  .flags = UCP_AM_SEND_FLAG_RNDV};
 	ucp_request_param_t eager = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
 				     .flags = UCP_AM_SEND_FLAG_EAGER};
-	struct pair pair = {0};
 	struct stranger stranger;
 	struct forged f, ahead;
 	ucs_status_ptr_t requests[2];
 
-	pair_open(&pair, &kind_ucx);
-	stranger_open(&stranger, &pair, 1);
+	stranger_open(&stranger, pair, 1);
 	forge_tensor(&f, 1000);
 	f.header.flags = FRAGI_FLAG_AHEAD;
 	ahead = f;
@@ -488,22 +458,21 @@ Test(ucx_forged, bodies_that_cannot_be_kept_end_the_host, .init = set_environmen
 	requests[1] = ucp_am_send_nbx(stranger.ep, 0, f.bytes, FRAGI_HEADER_BYTES, f.body,
 				      f.body_bytes, &eager);
 	fragi_alloc_fail_after(1, 1); /* after the one for the descriptors */
-	for (int i = 0; i < 1000000 && atomic_load(&pair.faults[1]) == 0; i++)
+	for (int i = 0; i < 1000000 && atomic_load(&pair->faults[1]) == 0; i++)
 		if (ucp_worker_progress(stranger.worker) == 0)
-			pair_turn(&pair);
+			pair_turn(pair);
 	cr_assert_eq(fragi_alloc_fail_off(), 1);
-	cr_assert_eq(atomic_load(&pair.faults[1]), 1);
-	cr_assert_not_null(strstr(pair.sentence[1], "no memory left"), "%s", pair.sentence[1]);
-	cr_assert_eq(pair.failure[1], FRAGI_FAILURE_OUT_OF_MEMORY);
+	cr_assert_eq(atomic_load(&pair->faults[1]), 1);
+	cr_assert_not_null(strstr(pair->sentence[1], "no memory left"), "%s", pair->sentence[1]);
+	cr_assert_eq(pair->failure[1], FRAGI_FAILURE_OUT_OF_MEMORY);
 	for (int quiet = 0; quiet < 100; quiet++)
-		if (ucp_worker_progress(stranger.worker) + pair_turn(&pair) > 0)
+		if (ucp_worker_progress(stranger.worker) + pair_turn(pair) > 0)
 			quiet = 0;
 	for (int i = 0; i < 2; i++)
 		if (UCS_PTR_IS_PTR(requests[i]))
 			ucp_request_free(requests[i]);
-	cr_assert_eq(fragi_rx_available(pair.rx), 0);
+	cr_assert_eq(fragi_rx_available(pair->rx), 0);
 	stranger_close(&stranger);
-	pair_close(&pair);
 }
 
 /*
@@ -779,27 +748,24 @@ static int add_with(struct pair *pair, size_t at, const char *text, struct frag_
 	return fragi_remote_connect(peer, "ucx", address, size, &endpoint, err);
 }
 
-Test(ucx_address, what_cannot_work_together_is_refused_naming_both, .init = set_environment)
+PAIR_TEST(ucx_address, what_cannot_work_together_is_refused_naming_both, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct frag_err err = FRAG_ERR_INIT;
 
-	pair_open(&pair, &kind_ucx);
-	cr_assert_eq(add_with(&pair, 152, "64K", &err), -EPROTO);
+	cr_assert_eq(add_with(pair, 152, "64K", &err), -EPROTO);
 	cr_assert_not_null(
 		strstr(err.text, "UCX_TCP_RX_SEG_SIZE is 256K here and 64K on the other host"),
 		"%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_assert_eq(add_with(&pair, 168, "y", &err), -EPROTO);
+	cr_assert_eq(add_with(pair, 168, "y", &err), -EPROTO);
 	cr_assert_not_null(strstr(err.text, "UCX_PROTO_ENABLE"), "%s", err.text);
 	err = (struct frag_err)FRAG_ERR_INIT;
-	cr_assert_eq(add_with(&pair, 8, "1.0.7", &err), -EPROTO);
+	cr_assert_eq(add_with(pair, 8, "1.0.7", &err), -EPROTO);
 	cr_assert_not_null(strstr(err.text, "1.0.7"), "%s", err.text);
 	for (size_t size = 0; size < 120; size += 5) {
 		err = (struct frag_err)FRAG_ERR_INIT;
-		cr_assert_eq(add_with(&pair, size, NULL, &err), -EBADMSG);
+		cr_assert_eq(add_with(pair, size, NULL, &err), -EBADMSG);
 	}
-	pair_close(&pair);
 }
 
 /* The sockets of UCX. */
@@ -846,11 +812,7 @@ Test(ucx_sockets, an_unknown_interface_is_refused, .init = set_unknown_interface
 	fragi_pump_destroy(config.pump);
 }
 
-Test(ucx_sockets, what_it_listens_on_is_described, .init = set_environment)
+PAIR_TEST(ucx_sockets, what_it_listens_on_is_described, &kind_ucx)
 {
-	struct pair pair = {0};
-
-	pair_open(&pair, &kind_ucx);
-	cr_assert_not_null(strstr(pair_transport(&pair, 0, 0)->detail, "tcp lo"));
-	pair_close(&pair);
+	cr_assert_not_null(strstr(pair_transport(pair, 0, 0)->detail, "tcp lo"));
 }

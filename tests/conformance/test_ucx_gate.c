@@ -8,12 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -368,17 +366,14 @@ Test(ucx_gate, a_flood_beyond_the_backlog_keeps_nobody_out, .init = set_environm
 	pair_close(&pair);
 }
 
-Test(ucx_gate, a_host_with_another_key_is_refused, .init = set_environment)
+PAIR_TEST(ucx_gate, a_host_with_another_key_is_refused, &kind_ucx)
 {
 	const uint8_t other_key[FRAGI_DATA_KEY_BYTES] = "the key of another application";
-	struct pair pair = {0};
 
-	pair_open(&pair, &kind_ucx);
-	cr_expect_not(third_joins(&pair, other_key));
-	cr_expect_eq(pair.lost[1], 1, "only the third host is lost");
-	pair.lost[1] = 0;
-	expect_working(&pair);
-	pair_close(&pair);
+	cr_expect_not(third_joins(pair, other_key));
+	cr_expect_eq(pair->lost[1], 1, "only the third host is lost");
+	pair->lost[1] = 0;
+	expect_working(pair);
 }
 
 /* Puts another port in the place of every one in a host's address: what listens there stands in. */
@@ -400,36 +395,33 @@ static size_t address_with_port(const struct pair *pair, in_port_t port, uint8_t
 }
 
 /* Whoever stands between two hosts and passes on what came from one may not speak for it. */
-Test(ucx_gate, a_preface_that_is_passed_on_is_refused, .init = set_environment)
+PAIR_TEST(ucx_gate, a_preface_that_is_passed_on_is_refused, &kind_ucx)
 {
 	uint8_t address[FRAGI_HOST_ADDRESS_MAX], bytes[UCX_PREFACE_BYTES];
 	struct sockaddr_in between;
 	struct fragi_remote_endpoint *endpoint;
 	struct fragi_remote_peer *peer;
 	struct frag_err err = FRAG_ERR_INIT;
-	struct pair pair = {0};
 	int server, taken;
 	ssize_t n = 0;
 	size_t size;
 
-	pair_open(&pair, &kind_ucx);
 	server = listen_on(&between);
-	size = address_with_port(&pair, between.sin_port, address);
-	cr_assert_eq(fragi_remote_peer_create(pair.remote[0], 9, 1, &peer), 0);
+	size = address_with_port(pair, between.sin_port, address);
+	cr_assert_eq(fragi_remote_peer_create(pair->remote[0], 9, 1, &peer), 0);
 	cr_assert_eq(fragi_remote_connect(peer, "ucx", address, size, &endpoint, &err), 0, "%s",
 		     err.text);
 	taken = accept(server, NULL, NULL);
 	cr_assert_geq(taken, 0);
 	for (int ms = 0; ms < PATIENCE_MS && n < (ssize_t)sizeof(bytes); ms++) {
-		pair_turn(&pair);
+		pair_turn(pair);
 		n = recv(taken, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 		usleep(1000);
 	}
 	cr_assert_eq(n, (ssize_t)sizeof(bytes));
-	send_and_close(&pair, bytes, sizeof(bytes));
+	send_and_close(pair, bytes, sizeof(bytes));
 	close(taken);
 	close(server);
-	pair_close(&pair);
 }
 
 /* As the hosts of a large application do when they are wired. */
@@ -454,15 +446,13 @@ Test(ucx_gate, many_connections_at_once_are_admitted, .init = set_environment)
 }
 
 /* What comes while no descriptor is left is dropped; UCX listens on. */
-Test(ucx_gate, the_port_survives_a_shortage_of_descriptors, .init = set_environment)
+PAIR_TEST(ucx_gate, the_port_survives_a_shortage_of_descriptors, &kind_ucx)
 {
 	struct sockaddr_in address;
-	struct pair pair = {0};
 	struct rlimit limit, none;
 	int fds[4];
 
-	pair_open(&pair, &kind_ucx);
-	address = data_port(&pair);
+	address = data_port(pair);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	for (int i = 0; i < 4; i++)
 		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -473,25 +463,24 @@ Test(ucx_gate, the_port_survives_a_shortage_of_descriptors, .init = set_environm
 	for (int i = 0; i < 4; i++) {
 		cr_assert_eq(connect(fds[i], (struct sockaddr *)&address, sizeof(address)), 0);
 		cr_assert_eq(send(fds[i], "x", 1, 0), 1);
-		cr_expect(is_closed(&pair, fds[i]));
+		cr_expect(is_closed(pair, fds[i]));
 	}
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	cr_expect(third_joins(&pair, pair_key));
-	expect_working(&pair);
-	pair_close(&pair);
+	cr_expect(third_joins(pair, pair_key));
+	expect_working(pair);
 }
 
 /* Others in this process: sockets of an operator, on the thread that makes progress. */
 
-Test(ucx_gate, sockets_of_others_are_untouched, .init = set_environment)
+PAIR_TEST(ucx_gate, sockets_of_others_are_untouched, &kind_ucx)
 {
 	struct sockaddr_in address, peer = {0};
 	socklen_t size = sizeof(peer), int_size = sizeof(int);
-	struct pair pair = {0};
 	int server, client, taken, option = -1;
 	char text[64];
 
-	pair_open(&pair, &kind_ucx);
 	server = listen_on(&address);
 	cr_expect_eq(getsockopt(server, IPPROTO_TCP, TCP_DEFER_ACCEPT, &option, &int_size), 0);
 	cr_expect_eq(option, 0);
@@ -506,12 +495,11 @@ Test(ucx_gate, sockets_of_others_are_untouched, .init = set_environment)
 		cr_assert_eq(send(client, "GET / HTTP/1.0", 14, 0), 14);
 		cr_expect_eq(recv(taken, text, sizeof(text), 0), 14);
 		cr_expect_eq(memcmp(text, "GET / HTTP/1.0", 14), 0);
-		expect_working(&pair);
+		expect_working(pair);
 		close(client);
 		close(taken);
 	}
 	close(server);
-	pair_close(&pair);
 }
 
 static bool fd_is_inet(int fd)
@@ -523,21 +511,18 @@ static bool fd_is_inet(int fd)
 }
 
 /* A program that an operator starts has none of UCX's connections. */
-Test(ucx_gate, its_sockets_are_closed_by_exec, .init = set_environment)
+PAIR_TEST(ucx_gate, its_sockets_are_closed_by_exec, &kind_ucx)
 {
-	struct pair pair = {0};
 	struct stat status;
 	int sockets = 0;
 
-	pair_open(&pair, &kind_ucx);
-	expect_working(&pair);
+	expect_working(pair);
 	for (int fd = 3; fd < 1024; fd++)
 		if (fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) && fd_is_inet(fd)) {
 			cr_expect_neq(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0, "descriptor %d", fd);
 			sockets++;
 		}
 	cr_expect_geq(sockets, 4, "two that listen, and one connection's ends");
-	pair_close(&pair);
 }
 
 /* What a stranger would write through UCX's own client; the same address in parent and child. */

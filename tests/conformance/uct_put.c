@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "uct_put.h"
 
-#include <netinet/in.h>
 #include <string.h>
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>

@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include <base/transports.h>
-#include <driverd/core/core.h>
 #include <frag/operator.h>
 #include <text/spec.h>
 #include <workerd/core/core.h>

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <base/alloc.h>

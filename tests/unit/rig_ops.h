@@ -6,6 +6,7 @@
  * Operators that number what they send and write down what they get. A sink's notes lie in `notes`
  * by its `slot` parameter, so that they outlive the graph.
  */
+#include "../left.h"
 #include "rig.h"
 
 #define NOTES_MAX 300000
@@ -352,6 +353,30 @@ static inline const char *rig_graph(size_t s, const char *rest)
 	snprintf(text, sizeof(text), "frag: 1\napplication: app\nscheduler: %s\n%s",
 		 rig_schedulers[s], rest);
 	return text;
+}
+
+/*
+ * A test of a rig that is new under each scheduler, s. What was prepared in it is given back after
+ * it; no descriptor, thread or shared memory may be left then.
+ */
+#define RIG_TEST(suite, name)                                                                      \
+	static void suite##_##name(struct rig *rig, size_t s);                                     \
+	Test(suite, name)                                                                          \
+	{                                                                                          \
+		FOR_EACH_SCHEDULER(s)                                                              \
+		rig_test(suite##_##name, s);                                                       \
+	}                                                                                          \
+	static void suite##_##name(struct rig *rig, size_t s)
+
+static inline void rig_test(void (*test)(struct rig *rig, size_t s), size_t s)
+{
+	struct left before = left_now();
+	struct rig rig = {0};
+
+	test(&rig, s);
+	rig_end(&rig);
+	if (left_is_more(before))
+		RIG_FAIL("something is left under %s\n", rig_schedulers[s]);
 }
 
 #endif

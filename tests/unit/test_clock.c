@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
 #include <frag/harness.h>
 
 #include "graph_texts.h"
@@ -96,51 +95,39 @@ static void expect_times(int64_t slot, int64_t first_ns, int64_t period_ns, uint
 			     (long long)notes[slot]->values[i]);
 }
 
-Test(clock, a_manual_one_goes_from_one_awaited_time_to_the_next)
+RIG_TEST(clock, a_manual_one_goes_from_one_awaited_time_to_the_next)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &clock_plugin,
-			rig_graph(s, "clock: {type: ManualClock, initial_timestamp: 5}\n"
-				     "operators:\n"
-				     "  a: {type: watcher, conditions: [{type: count, count: 2000},"
-				     " {type: periodic, recess_period: 1s}]}\n"
-				     "  b: {type: watcher, parameters: {slot: 1}, conditions:"
-				     " [{type: count, count: 3}, {type: periodic,"
-				     " recess_period: 700ms}]}\n"));
-		expect_times(0, 5, S, 2000);
-		expect_times(1, 5, 700 * MS, 3);
-		cr_expect_lt(rig.done_ns - rig.start_ns, 20 * S, "it does not wait");
-		rig_end(&rig);
-	}
+	rig_run(rig, &clock_plugin,
+		rig_graph(s, "clock: {type: ManualClock, initial_timestamp: 5}\n"
+			     "operators:\n"
+			     "  a: {type: watcher, conditions: [{type: count, count: 2000},"
+			     " {type: periodic, recess_period: 1s}]}\n"
+			     "  b: {type: watcher, parameters: {slot: 1}, conditions:"
+			     " [{type: count, count: 3}, {type: periodic,"
+			     " recess_period: 700ms}]}\n"));
+	expect_times(0, 5, S, 2000);
+	expect_times(1, 5, 700 * MS, 3);
+	cr_expect_lt(rig->done_ns - rig->start_ns, 20 * S, "it does not wait");
 }
 
-Test(clock, all_is_measured_in_its_time)
+RIG_TEST(clock, all_is_measured_in_its_time)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &clock_plugin,
-			rig_graph(s, "clock: manual\n"
-				     "operators:\n"
-				     "  tx: {type: watcher, conditions: [{type: count, count: 7},"
-				     " {type: periodic, recess_period: 10ms}]}\n"
-				     "  rx: {type: watcher, parameters: {slot: 1}, ports: {in:"
-				     " {capacity: 8}}, conditions: [{type:"
-				     " expiring_message_available, receiver: in, max_batch_size: 5,"
-				     " max_delay_ns: 25ms}]}\n"
-				     "flows: [tx.out -> rx.in]\n"));
-		expect_times(0, 0, 10 * MS, 7);
-		cr_assert_geq(noted(1), 2);
-		cr_expect_eq(notes[1]->values[0], 25 * MS, "%lld", (long long)notes[1]->values[0]);
-		cr_expect_eq(notes[1]->values[1], 35 * MS, "%lld", (long long)notes[1]->values[1]);
-		cr_expect_eq(rig_row(&rig, 0)->latency.max, 25 * MS);
-		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].compute.max, 0);
-		rig_end(&rig);
-	}
+	rig_run(rig, &clock_plugin,
+		rig_graph(s, "clock: manual\n"
+			     "operators:\n"
+			     "  tx: {type: watcher, conditions: [{type: count, count: 7},"
+			     " {type: periodic, recess_period: 10ms}]}\n"
+			     "  rx: {type: watcher, parameters: {slot: 1}, ports: {in:"
+			     " {capacity: 8}}, conditions: [{type:"
+			     " expiring_message_available, receiver: in, max_batch_size: 5,"
+			     " max_delay_ns: 25ms}]}\n"
+			     "flows: [tx.out -> rx.in]\n"));
+	expect_times(0, 0, 10 * MS, 7);
+	cr_assert_geq(noted(1), 2);
+	cr_expect_eq(notes[1]->values[0], 25 * MS, "%lld", (long long)notes[1]->values[0]);
+	cr_expect_eq(notes[1]->values[1], 35 * MS, "%lld", (long long)notes[1]->values[1]);
+	cr_expect_eq(rig_row(rig, 0)->latency.max, 25 * MS);
+	cr_expect_eq(fragi_run_ledger(rig->run)->ops[0].compute.max, 0);
 }
 
 Test(clock, thread_pools_follow_it)
@@ -345,42 +332,30 @@ Test(clock, who_goes_on_while_it_is_set_reads_the_new_time)
 	fragi_clock_destroy(early.clock);
 }
 
-Test(clock, a_sleep_sets_a_manual_one_forward)
+RIG_TEST(clock, a_sleep_sets_a_manual_one_forward)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &clock_plugin,
-			rig_graph(s, "clock: manual\n"
-				     "operators:\n"
-				     "  a: {type: watcher, parameters: {sleep_ms: 3600000},"
-				     " conditions: [{type: count, count: 4}]}\n"));
-		cr_assert_eq(noted(0), 8);
-		for (int i = 0; i < 8; i++)
-			cr_expect_eq(notes[0]->values[i], (i + 1) / 2 * 3600 * S);
-		rig_end(&rig);
-	}
+	rig_run(rig, &clock_plugin,
+		rig_graph(s, "clock: manual\n"
+			     "operators:\n"
+			     "  a: {type: watcher, parameters: {sleep_ms: 3600000},"
+			     " conditions: [{type: count, count: 4}]}\n"));
+	cr_assert_eq(noted(0), 8);
+	for (int i = 0; i < 8; i++)
+		cr_expect_eq(notes[0]->values[i], (i + 1) / 2 * 3600 * S);
 }
 
-Test(clock, only_an_operator_moves_a_synthetic_one)
+RIG_TEST(clock, only_an_operator_moves_a_synthetic_one)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &clock_plugin,
-			rig_graph(s, "clock: {type: synthetic, initial_timestamp: 1000}\n"
-				     "operators:\n"
-				     "  hand: {type: watcher, parameters: {advance_ms: 500},"
-				     " conditions: [{type: count, count: 5}]}\n"
-				     "  waits: {type: watcher, parameters: {slot: 1}, conditions: ["
-				     "{type: periodic, recess_period: 1s}]}\n"));
-		expect_times(0, 1000, 500 * MS, 5);
-		cr_assert_eq(noted(1), 3, "at 0, 1 and 2 s; then nobody moves it: %u", noted(1));
-		cr_expect_eq(rig.idle, 1, "it rests");
-		rig_end(&rig);
-	}
+	rig_run(rig, &clock_plugin,
+		rig_graph(s, "clock: {type: synthetic, initial_timestamp: 1000}\n"
+			     "operators:\n"
+			     "  hand: {type: watcher, parameters: {advance_ms: 500},"
+			     " conditions: [{type: count, count: 5}]}\n"
+			     "  waits: {type: watcher, parameters: {slot: 1}, conditions: ["
+			     "{type: periodic, recess_period: 1s}]}\n"));
+	expect_times(0, 1000, 500 * MS, 5);
+	cr_assert_eq(noted(1), 3, "at 0, 1 and 2 s; then nobody moves it: %u", noted(1));
+	cr_expect_eq(rig->idle, 1, "it rests");
 }
 
 Test(clock, a_sleep_on_a_synthetic_one_waits_for_who_moves_it)
@@ -451,51 +426,38 @@ Test(clock, the_time_limit_ends_sleeps)
 	}
 }
 
-Test(clock, a_realtime_one_runs_as_fast_as_its_scale_says)
+RIG_TEST(clock, a_realtime_one_runs_as_fast_as_its_scale_says)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &clock_plugin,
-			rig_graph(s, "clock: {type: realtime, initial_time_offset: -3,"
-				     " initial_time_scale: 1000}\n"
-				     "operators:\n"
-				     "  a: {type: watcher, parameters: {sleep_ms: 10000},"
-				     " conditions: [{type: count, count: 3},"
-				     " {type: periodic, recess_period: 20s}]}\n"));
-		cr_assert_eq(noted(0), 6);
-		cr_expect_geq(notes[0]->values[0], -3 * S);
-		for (int i = 0; i < 6; i += 2) {
-			cr_expect_geq(notes[0]->values[i], notes[0]->values[0] + i * 10 * S);
-			cr_expect_geq(notes[0]->values[i + 1], notes[0]->values[i] + 10 * S);
-		}
-		/* 50 s of the clock are 50 ms */
-		cr_expect_geq(rig.done_ns - rig.start_ns, 50 * MS);
-		cr_expect_lt(rig.done_ns - rig.start_ns, 20 * S);
-		rig_end(&rig);
+	rig_run(rig, &clock_plugin,
+		rig_graph(s, "clock: {type: realtime, initial_time_offset: -3,"
+			     " initial_time_scale: 1000}\n"
+			     "operators:\n"
+			     "  a: {type: watcher, parameters: {sleep_ms: 10000},"
+			     " conditions: [{type: count, count: 3},"
+			     " {type: periodic, recess_period: 20s}]}\n"));
+	cr_assert_eq(noted(0), 6);
+	cr_expect_geq(notes[0]->values[0], -3 * S);
+	for (int i = 0; i < 6; i += 2) {
+		cr_expect_geq(notes[0]->values[i], notes[0]->values[0] + i * 10 * S);
+		cr_expect_geq(notes[0]->values[i + 1], notes[0]->values[i] + 10 * S);
 	}
+	/* 50 s of the clock are 50 ms */
+	cr_expect_geq(rig->done_ns - rig->start_ns, 50 * MS);
+	cr_expect_lt(rig->done_ns - rig->start_ns, 20 * S);
 }
 
-Test(clock, a_new_scale_counts_for_those_who_wait)
+RIG_TEST(clock, a_new_scale_counts_for_those_who_wait)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &clock_plugin,
-			rig_graph(s,
-				  "clock: realtime\n"
-				  "operators:\n"
-				  "  waits: {type: watcher, conditions: [{type: count, count: 2},"
-				  " {type: periodic, recess_period: 1h}]}\n"
-				  "  faster: {type: watcher, parameters: {slot: 1, scale:"
-				  " 100000}, conditions: [{type: count, count: 2}, {type:"
-				  " periodic, recess_period: 20ms}]}\n"));
-		cr_assert_eq(noted(0), 2);
-		cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 3600 * S);
-		rig_end(&rig);
-	}
+	rig_run(rig, &clock_plugin,
+		rig_graph(s, "clock: realtime\n"
+			     "operators:\n"
+			     "  waits: {type: watcher, conditions: [{type: count, count: 2},"
+			     " {type: periodic, recess_period: 1h}]}\n"
+			     "  faster: {type: watcher, parameters: {slot: 1, scale:"
+			     " 100000}, conditions: [{type: count, count: 2}, {type:"
+			     " periodic, recess_period: 20ms}]}\n"));
+	cr_assert_eq(noted(0), 2);
+	cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 3600 * S);
 }
 
 Test(clock, unix_time)

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
-#include <errno.h>
-
 #include <base/alloc.h>
 #include <cond/condition.h>
 #include <sched/exec.h>
@@ -339,58 +336,39 @@ static void run_to_its_end(struct rig *rig, const char *graph)
 	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS), "it does not end by itself");
 }
 
-Test(combine, an_input_that_has_ended_leaves_the_others)
+RIG_TEST(combine, an_input_that_has_ended_leaves_the_others)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		run_to_its_end(
-			&rig,
-			rig_graph(s, "operators:\n"
-				     "  few: {type: source, parameters: {count: 3}}\n"
-				     "  many: {type: source, parameters: {count: 200}}\n"
-				     "  rx: {type: either, or_combine_port_conditions: [a, b]}\n"
-				     "flows: [few -> rx.a, many -> rx.b]\n"));
-		cr_expect_eq(noted(0), 203, "%u", noted(0));
-		rig_end(&rig);
-	}
+	run_to_its_end(rig,
+		       rig_graph(s, "operators:\n"
+				    "  few: {type: source, parameters: {count: 3}}\n"
+				    "  many: {type: source, parameters: {count: 200}}\n"
+				    "  rx: {type: either, or_combine_port_conditions: [a, b]}\n"
+				    "flows: [few -> rx.a, many -> rx.b]\n"));
+	cr_expect_eq(noted(0), 203, "%u", noted(0));
 }
 
-Test(combine, a_term_that_ends_ends_the_operator)
+RIG_TEST(combine, a_term_that_ends_ends_the_operator)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		run_to_its_end(
-			&rig,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  op: {type: ticker, conditions: [{type: count, count: 4}, {type: boolean, name: on}, {type: or, terms: [on, count]}]}\n"));
-		cr_expect_eq(notes[0]->ticks, 4);
-		rig_end(&rig);
-	}
+	run_to_its_end(
+		rig,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  op: {type: ticker, conditions: [{type: count, count: 4}, {type: boolean, name: on}, {type: or, terms: [on, count]}]}\n"));
+	cr_expect_eq(notes[0]->ticks, 4);
 }
 
-Test(combine, a_time_is_enough_where_no_message_comes)
+RIG_TEST(combine, a_time_is_enough_where_no_message_comes)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"  rx: {type: sink, conditions: [{type: count, count: 5}, {type: message_available}, {type: periodic, recess_period: 1ms}, {type: or, terms: [message_available, periodic]}]}\n"
-				"flows: [silent -> rx]\n"));
-		cr_expect_eq(notes[0]->ticks, 5);
-		cr_expect_eq(noted(0), 0);
-		rig_end(&rig);
-	}
+	rig_run(rig, &plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  rx: {type: sink, conditions: [{type: count, count: 5}, {type: message_available}, {type: periodic, recess_period: 1ms}, {type: or, terms: [message_available, periodic]}]}\n"
+			"flows: [silent -> rx]\n"));
+	cr_expect_eq(notes[0]->ticks, 5);
+	cr_expect_eq(noted(0), 0);
 }
 
 /* Two rhythms, of which the faster one counts wherever it stands. */
@@ -451,29 +429,23 @@ static bool has_ten(struct rig *rig)
 	return noted(0) >= 10;
 }
 
-Test(combine, a_stop_still_takes_what_was_sent)
+RIG_TEST(combine, a_stop_still_takes_what_was_sent)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_prepare_good(
-			&rig, &plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  one: {type: source}\n"
-				"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"  rx: {type: either, or_combine_port_conditions: [a, b]}\n"
-				"flows: [{from: one, to: rx.a, capacity: 8}, silent -> rx.b]\n"));
-		rig_start(&rig);
-		cr_assert(rig_wait(&rig, has_ten, RIG_LIMIT_NS));
-		fragi_run_drain(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 0);
-		cr_expect_eq(noted(0), (uint32_t)atomic_load(&rig_row(&rig, 0)->sent));
-		rig_end(&rig);
-	}
+	rig_prepare_good(
+		rig, &plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  one: {type: source}\n"
+			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  rx: {type: either, or_combine_port_conditions: [a, b]}\n"
+			"flows: [{from: one, to: rx.a, capacity: 8}, silent -> rx.b]\n"));
+	rig_start(rig);
+	cr_assert(rig_wait(rig, has_ten, RIG_LIMIT_NS));
+	fragi_run_drain(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig_dropped_all(rig_row(rig, 0)), 0);
+	cr_expect_eq(noted(0), (uint32_t)atomic_load(&rig_row(rig, 0)->sent));
 }
 
 Test(combine, a_condition_has_a_life_cycle)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <frag/compose.h>
 #include <frag/operator.h>

@@ -93,21 +93,15 @@ Test(cond, count_and_boolean)
 	cr_expect_null(fragi_built_in_condition("periodc"));
 }
 
-Test(cond, count_ends_an_operator)
+RIG_TEST(cond, count_ends_an_operator)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, conditions: [{type: count, count: 7}]}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [tx -> rx]\n"));
-		cr_expect_eq(notes[0]->count, 7);
-		cr_expect_eq(notes[SLOTS - 1]->ticks, 7);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, conditions: [{type: count, count: 7}]}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> rx]\n"));
+	cr_expect_eq(notes[0]->count, 7);
+	cr_expect_eq(notes[SLOTS - 1]->ticks, 7);
 }
 
 /* The receiver ends the source; an input without a condition ends an operator without outputs. */
@@ -141,23 +135,17 @@ Test(cond, a_negative_count_is_without_end)
 		}
 }
 
-Test(cond, periodic_ticks_are_not_early)
+RIG_TEST(cond, periodic_ticks_are_not_early)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 20},\n"
-				     "       conditions: [{type: periodic, recess_period: 5ms,\n"
-				     "                     policy: min_time_between_ticks}]}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [tx -> rx]\n"));
-		cr_assert_eq(notes[0]->count, 20);
-		cr_expect_geq(notes[0]->times[19] - notes[0]->times[0], 18 * 5 * MS);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 20},\n"
+			     "       conditions: [{type: periodic, recess_period: 5ms,\n"
+			     "                     policy: min_time_between_ticks}]}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> rx]\n"));
+	cr_assert_eq(notes[0]->count, 20);
+	cr_expect_geq(notes[0]->times[19] - notes[0]->times[0], 18 * 5 * MS);
 }
 
 Test(cond, several_periods_side_by_side)
@@ -192,45 +180,31 @@ Test(cond, several_periods_side_by_side)
 	}
 }
 
-Test(cond, none_lets_an_operator_be_ticked_without_messages)
+RIG_TEST(cond, none_lets_an_operator_be_ticked_without_messages)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 2}}\n"
-				"  rx: {type: sink, conditions: [{type: none}, {type: count, count: 500}]}\n"
-				"flows: [tx -> rx]\n"));
-		cr_expect_eq(notes[0]->ticks, 500);
-		/* On threads of their own its 500 ticks may be over before both have come. */
-		cr_expect(s == 0 ? notes[0]->count == 2 : notes[0]->count <= 2);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 2}}\n"
+			"  rx: {type: sink, conditions: [{type: none}, {type: count, count: 500}]}\n"
+			"flows: [tx -> rx]\n"));
+	cr_expect_eq(notes[0]->ticks, 500);
+	/* On threads of their own its 500 ticks may be over before both have come. */
+	cr_expect(s == 0 ? notes[0]->count == 2 : notes[0]->count <= 2);
 }
 
-Test(cond, min_size_gathers)
+RIG_TEST(cond, min_size_gathers)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {burst: 3, count: 30},\n"
-				"       conditions: [{type: downstream_affordable, min_size: 3}]}\n"
-				"  rx: {type: sink}\n"
-				"flows: [{from: tx, to: rx, capacity: 3}]\n"));
-		/* Three at a time into room for three: nothing is dropped. */
-		cr_expect_eq(notes[0]->count, 30);
-		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 0);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {burst: 3, count: 30},\n"
+			     "       conditions: [{type: downstream_affordable, min_size: 3}]}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [{from: tx, to: rx, capacity: 3}]\n"));
+	/* Three at a time into room for three: nothing is dropped. */
+	cr_expect_eq(notes[0]->count, 30);
+	cr_expect_eq(rig_dropped_all(rig_row(rig, 0)), 0);
 }
 
 /* In every tick but the last, when nothing more can come, at least so many were waiting. */
@@ -247,26 +221,20 @@ static void expect_taken(const struct note *note, int64_t least, int64_t all)
 	cr_expect_eq(taken, all);
 }
 
-Test(cond, message_available_waits_for_min_size)
+RIG_TEST(cond, message_available_waits_for_min_size)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 100}}\n"
-				"  rx: {type: taker, conditions: [{type: message_available, min_size: 3}]}\n"
-				"flows: [{from: tx, to: rx, capacity: 4}]\n"));
-		expect_taken(notes[0], 3, 100);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 100}}\n"
+			"  rx: {type: taker, conditions: [{type: message_available, min_size: 3}]}\n"
+			"flows: [{from: tx, to: rx, capacity: 4}]\n"));
+	expect_taken(notes[0], 3, 100);
 }
 
 /* The flows of a plain input count together. */
-Test(cond, min_size_counts_the_flows_of_an_input_together)
+RIG_TEST(cond, min_size_counts_the_flows_of_an_input_together)
 {
 	static const struct {
 		const char *how;
@@ -280,23 +248,21 @@ Test(cond, min_size_counts_the_flows_of_an_input_together)
 		/* a queue alone, beside a condition */
 		{"ports: {in: {size: 4}}, conditions: [{type: message_available, min_size: 1}]", 1},
 	};
-	struct rig rig;
 	char text[512];
 
-	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++)
-		FOR_EACH_SCHEDULER(s)
-		{
-			snprintf(text, sizeof(text),
-				 "operators:\n"
-				 "  a: {type: source, parameters: {count: 50}}\n"
-				 "  b: {type: source, parameters: {count: 30, work_us: 20}}\n"
-				 "  rx: {type: taker, %s}\n"
-				 "flows: [a -> rx, b -> rx]\n",
-				 cases[i].how);
-			rig_run(&rig, &rig_plugin, rig_graph(s, text));
-			expect_taken(notes[0], cases[i].min, 80);
-			rig_end(&rig);
-		}
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		if (i > 0)
+			rig_end(rig);
+		snprintf(text, sizeof(text),
+			 "operators:\n"
+			 "  a: {type: source, parameters: {count: 50}}\n"
+			 "  b: {type: source, parameters: {count: 30, work_us: 20}}\n"
+			 "  rx: {type: taker, %s}\n"
+			 "flows: [a -> rx, b -> rx]\n",
+			 cases[i].how);
+		rig_run(rig, &rig_plugin, rig_graph(s, text));
+		expect_taken(notes[0], cases[i].min, 80);
+	}
 }
 
 /* A multi-receiver waits for that many on each of its flows, whichever is the slower one. */
@@ -417,46 +383,32 @@ static int disabler_compute(void *state, struct frag_tick *tick)
 TEST_OP(disabler, FRAG_PORTS(disabler_ports));
 TEST_PLUGIN(switch, &switched_type, &switcher_type, &disabler_type, &sink_type);
 
-Test(cond, boolean_is_switched_by_another_operator)
+RIG_TEST(cond, boolean_is_switched_by_another_operator)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &switch_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: false}]}\n"
-				"  b: {type: switcher, conditions: [{type: periodic, recess_period: 1ms}]}\n"));
-		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
-		cr_expect_eq(notes[0]->count, 3);
-		rig_end(&rig);
-	}
+	rig_run(rig, &switch_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  a: {type: switched, conditions: [{type: boolean, name: gate, enable_tick: false}]}\n"
+			"  b: {type: switcher, conditions: [{type: periodic, recess_period: 1ms}]}\n"));
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
+	cr_expect_eq(notes[0]->count, 3);
 }
 
 /* And with it the operator behind it; the application rests nowhere. */
-Test(cond, an_operator_that_is_disabled_ends)
+RIG_TEST(cond, an_operator_that_is_disabled_ends)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_prepare_good(
-			&rig, &switch_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: disabler, conditions: [{type: boolean, name: gate}]}\n"
-				"  rx: {type: sink}\n"
-				"flows: [tx -> rx]\n"));
-		rig.is_host = true;
-		rig_start(&rig);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS), "it does not end by itself");
-		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
-		cr_expect_eq(notes[0]->count, 3);
-		rig_end(&rig);
-	}
+	rig_prepare_good(
+		rig, &switch_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: disabler, conditions: [{type: boolean, name: gate}]}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> rx]\n"));
+	rig->is_host = true;
+	rig_start(rig);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS), "it does not end by itself");
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
+	cr_expect_eq(notes[0]->count, 3);
 }
 
 /*
@@ -629,20 +581,12 @@ Test(cond, a_condition_that_is_polled_is_checked_once_in_each_recession_period)
 	}
 }
 
-Test(cond, a_condition_of_a_plugin_is_opened_by_another_operator)
+RIG_TEST(cond, a_condition_of_a_plugin_is_opened_by_another_operator)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &conditioned_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  a: {type: switched, conditions: [{type: latch, name: gate}]}\n"
-				"  b: {type: opener, conditions: [{type: count, count: 100}]}\n"));
-		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
-		cr_expect_eq(notes[0]->count, 3);
-		rig_end(&rig);
-	}
+	rig_run(rig, &conditioned_plugin,
+		rig_graph(s, "operators:\n"
+			     "  a: {type: switched, conditions: [{type: latch, name: gate}]}\n"
+			     "  b: {type: opener, conditions: [{type: count, count: 100}]}\n"));
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
+	cr_expect_eq(notes[0]->count, 3);
 }

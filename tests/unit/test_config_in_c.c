@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
-#include <errno.h>
-
 #include <graph/compose.h>
 
 #include "graph_texts.h"

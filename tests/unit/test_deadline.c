@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
-
 #include "graph_texts.h"
 #include "stamp_ops.h"
 

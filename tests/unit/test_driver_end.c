@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
-#include <driverd/core/state.h>
-
 static void assert_ended(const struct world *w, int result, int exit_code)
 {
 	cr_assert(w->ended);

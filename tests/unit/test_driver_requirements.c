@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which worker has what a fragment requires, and which one comes nearest. */
-#include <stdio.h>
-#include <string.h>
 
 #include <driverd/core/placement/place.h>
 

@@ -7,86 +7,62 @@
 
 /* How operators, fragments and applications end; under both schedulers. */
 
-Test(end, a_closed_output_is_drained_before_its_receiver_ends)
+RIG_TEST(end, a_closed_output_is_drained_before_its_receiver_ends)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 64}}\n"
-				     "  rx: {type: sink, parameters: {work_us: 100}}\n"
-				     "flows: [{from: tx, to: rx, capacity: 64}]\n"));
-		cr_expect_eq(notes[0]->count, 64);
-		cr_expect_eq(rig_row(&rig, 0)->delivered, 64);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 64}}\n"
+			     "  rx: {type: sink, parameters: {work_us: 100}}\n"
+			     "flows: [{from: tx, to: rx, capacity: 64}]\n"));
+	cr_expect_eq(notes[0]->count, 64);
+	cr_expect_eq(rig_row(rig, 0)->delivered, 64);
 }
 
-Test(end, left_overs_below_min_size_are_delivered_after_the_close)
+RIG_TEST(end, left_overs_below_min_size_are_delivered_after_the_close)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 7}}\n"
-				"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
-				"flows: [{from: tx, to: rx, capacity: 4}]\n"));
-		cr_expect_eq(notes[0]->count, 7);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 7}}\n"
+			"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
+			"flows: [{from: tx, to: rx, capacity: 4}]\n"));
+	cr_expect_eq(notes[0]->count, 7);
 }
 
-Test(end, a_receiver_that_is_done_ends_its_sender)
+RIG_TEST(end, a_receiver_that_is_done_ends_its_sender)
 {
-	struct rig rig;
+	const struct fragi_flow_row *row;
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		const struct fragi_flow_row *row;
-
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source}\n"
-				"  m: {type: middle, parameters: {slot: 1}}\n"
-				"  rx: {type: sink, parameters: {done_after: 5}}\n"
-				"flows: [{from: tx, to: m, capacity: 3}, {from: m, to: rx, capacity: 3}]\n"));
-		cr_expect_eq(notes[0]->count, 5);
-		cr_expect_eq(notes[1]->stopped, 1);
-		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
-		row = rig_row(&rig, 1);
-		cr_expect_eq(row->delivered, 5);
-		cr_expect_eq(row->sent, 5 + rig_dropped(row, FRAGI_DROP_RECEIVER_DONE));
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source}\n"
+			"  m: {type: middle, parameters: {slot: 1}}\n"
+			"  rx: {type: sink, parameters: {done_after: 5}}\n"
+			"flows: [{from: tx, to: m, capacity: 3}, {from: m, to: rx, capacity: 3}]\n"));
+	cr_expect_eq(notes[0]->count, 5);
+	cr_expect_eq(notes[1]->stopped, 1);
+	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+	row = rig_row(rig, 1);
+	cr_expect_eq(row->delivered, 5);
+	cr_expect_eq(row->sent, 5 + rig_dropped(row, FRAGI_DROP_RECEIVER_DONE));
+	cr_expect(rig_balances(rig));
 }
 
-Test(end, a_sender_goes_on_for_the_receivers_that_are_left)
+RIG_TEST(end, a_sender_goes_on_for_the_receivers_that_are_left)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 500}}\n"
-				     "  few: {type: sink, parameters: {done_after: 5, slot: 1}}\n"
-				     "  all: {type: sink}\n"
-				     "flows: [{from: tx, to: [few, all]}]\n"));
-		cr_expect_eq(notes[1]->count, 5);
-		cr_expect_eq(notes[0]->count, 500);
-		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_RECEIVER_DONE), 495);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 500}}\n"
+			     "  few: {type: sink, parameters: {done_after: 5, slot: 1}}\n"
+			     "  all: {type: sink}\n"
+			     "flows: [{from: tx, to: [few, all]}]\n"));
+	cr_expect_eq(notes[1]->count, 5);
+	cr_expect_eq(notes[0]->count, 500);
+	cr_expect_eq(rig_dropped(rig_row(rig, 0), FRAGI_DROP_RECEIVER_DONE), 495);
+	cr_expect(rig_balances(rig));
 }
 
 /* Operators of cycles: `free` is ticked without messages, `bound` by each. */
@@ -228,152 +204,113 @@ Test(end, a_cycle_ends_with_an_operator_of_it)
 	}
 }
 
-Test(end, stop_execution_of_an_operator_ends_it_after_its_tick)
+RIG_TEST(end, stop_execution_of_an_operator_ends_it_after_its_tick)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source}\n"
-				     "  rx: {type: sink, parameters: {stop_self_at: 41}}\n"
-				     "flows: [tx -> rx]\n"));
-		cr_expect_eq(notes[0]->count, 42);
-		cr_expect_eq(rig.failed + rig.stopped, 0);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source}\n"
+			     "  rx: {type: sink, parameters: {stop_self_at: 41}}\n"
+			     "flows: [tx -> rx]\n"));
+	cr_expect_eq(notes[0]->count, 42);
+	cr_expect_eq(rig->failed + rig->stopped, 0);
 }
 
-Test(end, stop_execution_of_the_fragment_finishes_the_application)
+RIG_TEST(end, stop_execution_of_the_fragment_finishes_the_application)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {stop_app_at: 100}}\n"
-				     "  other: {type: source}\n"
-				     "  rx: {type: sink}\n"
-				     "  rx2: {type: sink, parameters: {slot: 1}}\n"
-				     "flows: [{from: tx, to: rx, capacity: 8}, other -> rx2]\n"));
-		cr_expect_eq(rig.stopped, 1);
-		cr_expect_eq(rig.failed, 0);
-		cr_expect_geq(notes[0]->count, 101);
-		for (uint32_t i = 0; i < notes[0]->count; i++) /* what was sent is not lost */
-			cr_assert_eq(notes[0]->values[i], i);
-		cr_expect_eq(rig_row(&rig, 0)->delivered, rig_row(&rig, 0)->sent);
-		cr_expect_eq(rig_row(&rig, 1)->delivered, rig_row(&rig, 1)->sent);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {stop_app_at: 100}}\n"
+			     "  other: {type: source}\n"
+			     "  rx: {type: sink}\n"
+			     "  rx2: {type: sink, parameters: {slot: 1}}\n"
+			     "flows: [{from: tx, to: rx, capacity: 8}, other -> rx2]\n"));
+	cr_expect_eq(rig->stopped, 1);
+	cr_expect_eq(rig->failed, 0);
+	cr_expect_geq(notes[0]->count, 101);
+	for (uint32_t i = 0; i < notes[0]->count; i++) /* what was sent is not lost */
+		cr_assert_eq(notes[0]->values[i], i);
+	cr_expect_eq(rig_row(rig, 0)->delivered, rig_row(rig, 0)->sent);
+	cr_expect_eq(rig_row(rig, 1)->delivered, rig_row(rig, 1)->sent);
 }
 
-Test(end, a_drain_delivers_all_that_was_sent)
+RIG_TEST(end, a_drain_delivers_all_that_was_sent)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_prepare_good(
-			&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source}\n"
-				"  m: {type: middle, parameters: {work_us: 20}}\n"
-				"  rx: {type: sink, parameters: {work_us: 20}}\n"
-				"flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, capacity: 16}]\n"));
-		rig_start(&rig);
-		RIG_AWAIT(noted(0) >= 50);
-		fragi_run_drain(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		for (size_t i = 0; i < 2; i++)
-			cr_expect_eq(rig_row(&rig, i)->delivered, rig_row(&rig, i)->sent);
-		cr_expect_eq(notes[0]->count, rig_row(&rig, 0)->sent);
-		cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)) + rig_dropped_all(rig_row(&rig, 1)),
-			     0);
-		rig_end(&rig);
-	}
+	rig_prepare_good(
+		rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source}\n"
+			"  m: {type: middle, parameters: {work_us: 20}}\n"
+			"  rx: {type: sink, parameters: {work_us: 20}}\n"
+			"flows: [{from: tx, to: m, capacity: 16}, {from: m, to: rx, capacity: 16}]\n"));
+	rig_start(rig);
+	RIG_AWAIT(noted(0) >= 50);
+	fragi_run_drain(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	for (size_t i = 0; i < 2; i++)
+		cr_expect_eq(rig_row(rig, i)->delivered, rig_row(rig, i)->sent);
+	cr_expect_eq(notes[0]->count, rig_row(rig, 0)->sent);
+	cr_expect_eq(rig_dropped_all(rig_row(rig, 0)) + rig_dropped_all(rig_row(rig, 1)), 0);
 }
 
-Test(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
+RIG_TEST(end, a_drain_ends_cycles_and_what_never_ends_by_itself)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_prepare_good(
-			&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  a: {type: ring, parameters: {slot: 3}}\n"
-				"  b: {type: middle}\n"
-				"  poll: {type: sink, ports: {in: {condition: none}},\n"
-				"         conditions: [{type: periodic, recess_period: 1ms}]}\n"
-				"  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
-				"flows: [a -> b, b -> a, tx -> poll]\n"));
-		rig_start(&rig);
-		RIG_AWAIT(noted(0) >= 3 && noted(3) >= 3);
-		fragi_run_drain(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_eq(rig.failed, 0);
-		cr_expect(rig_balances(&rig));
-		cr_expect_eq(rig_row(&rig, 2)->delivered, rig_row(&rig, 2)->sent);
-		rig_end(&rig);
-	}
+	rig_prepare_good(
+		rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  a: {type: ring, parameters: {slot: 3}}\n"
+			"  b: {type: middle}\n"
+			"  poll: {type: sink, ports: {in: {condition: none}},\n"
+			"         conditions: [{type: periodic, recess_period: 1ms}]}\n"
+			"  tx: {type: source, conditions: [{type: periodic, recess_period: 1ms}]}\n"
+			"flows: [a -> b, b -> a, tx -> poll]\n"));
+	rig_start(rig);
+	RIG_AWAIT(noted(0) >= 3 && noted(3) >= 3);
+	fragi_run_drain(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig->failed, 0);
+	cr_expect(rig_balances(rig));
+	cr_expect_eq(rig_row(rig, 2)->delivered, rig_row(rig, 2)->sent);
 }
 
-Test(end, a_drain_waits_for_a_sink_that_is_ticked_by_time)
+RIG_TEST(end, a_drain_waits_for_a_sink_that_is_ticked_by_time)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_prepare_good(
-			&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
-				"  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
-				"       {type: count, count: 100000}, {type: periodic, recess_period: 3ms}]}\n"
-				"flows: [{from: tx, to: rx, capacity: 20}]\n"));
-		rig_start(&rig);
-		RIG_AWAIT(rig_row(&rig, 0)->sent >= 20);
-		fragi_run_drain(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_eq(notes[0]->count, 20);
-		rig_end(&rig);
-	}
+	rig_prepare_good(
+		rig, &rig_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, conditions: [{type: count, count: 20}]}\n"
+			"  rx: {type: sink, ports: {in: {condition: none}}, conditions: [\n"
+			"       {type: count, count: 100000}, {type: periodic, recess_period: 3ms}]}\n"
+			"flows: [{from: tx, to: rx, capacity: 20}]\n"));
+	rig_start(rig);
+	RIG_AWAIT(rig_row(rig, 0)->sent >= 20);
+	fragi_run_drain(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(notes[0]->count, 20);
 }
 
-Test(end, a_halt_counts_what_was_queued_as_stopped)
+RIG_TEST(end, a_halt_counts_what_was_queued_as_stopped)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_prepare_good(
-			&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
-				"  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
-				"flows: [{from: tx, to: rx, capacity: 16}]\n"));
-		rig_start(&rig);
-		RIG_AWAIT(rig_row(&rig, 0)->sent >= 10);
-		fragi_run_halt(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_leq(notes[0]->count, 1);
-		cr_expect_eq(rig_dropped(rig_row(&rig, 0), FRAGI_DROP_STOPPED),
-			     10 - notes[0]->count);
-		cr_expect(rig_balances(&rig));
-		cr_expect_eq(notes[0]->stopped, 1);
-		rig_end(&rig);
-	}
+	rig_prepare_good(
+		rig, &rig_plugin,
+		rig_graph(s,
+			  "operators:\n"
+			  "  tx: {type: source, conditions: [{type: count, count: 10}]}\n"
+			  "  rx: {type: sink, conditions: [{type: periodic, recess_period: 1h}]}\n"
+			  "flows: [{from: tx, to: rx, capacity: 16}]\n"));
+	rig_start(rig);
+	RIG_AWAIT(rig_row(rig, 0)->sent >= 10);
+	fragi_run_halt(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_leq(notes[0]->count, 1);
+	cr_expect_eq(rig_dropped(rig_row(rig, 0), FRAGI_DROP_STOPPED), 10 - notes[0]->count);
+	cr_expect(rig_balances(rig));
+	cr_expect_eq(notes[0]->stopped, 1);
 }
 
 Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
@@ -451,24 +388,18 @@ Test(end, an_operator_that_ends_its_thread_has_failed)
 	}
 }
 
-Test(end, a_failure_in_start_stops_those_that_were_started)
+RIG_TEST(end, a_failure_in_start_stops_those_that_were_started)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source}\n"
-				     "  m: {type: middle, parameters: {start_fails: 1, slot: 1}}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [tx -> m, m -> rx]\n"));
-		cr_expect_str_eq(rig.sentence, "app.m: there is no device; plug one in");
-		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
-		cr_expect_eq(notes[SLOTS - 1]->ticks, 0);
-		cr_expect(notes[0] == NULL || notes[0]->stopped == notes[0]->started);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source}\n"
+			     "  m: {type: middle, parameters: {start_fails: 1, slot: 1}}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> m, m -> rx]\n"));
+	cr_expect_str_eq(rig->sentence, "app.m: there is no device; plug one in");
+	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+	cr_expect_eq(notes[SLOTS - 1]->ticks, 0);
+	cr_expect(notes[0] == NULL || notes[0]->stopped == notes[0]->started);
 }
 
 /* Its file is incomplete, and says so or not; or it has failed before, in compute. */
@@ -642,27 +573,21 @@ static bool never(struct rig *rig)
 	return rig->done > 0;
 }
 
-Test(end, rest_ends_only_what_may_end_so)
+RIG_TEST(end, rest_ends_only_what_may_end_so)
 {
-	struct rig rig;
 	char text[512];
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		/* Two inputs, one of which never gets anything more. */
-		snprintf(
-			text, sizeof(text),
-			"frag: 1\napplication: app\nscheduler: {type: %s, stop_on_deadlock: false}\n"
-			"operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
-			"  b: {type: middle}\nflows: [a -> b, b -> a]\n",
-			s == 0 ? "greedy" : "event_based");
-		rig_prepare_good(&rig, &rig_plugin, text);
-		rig_start(&rig);
-		cr_expect_not(rig_wait(&rig, never, 200000000));
-		fragi_run_drain(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		rig_end(&rig);
-	}
+	/* Two inputs, one of which never gets anything more. */
+	snprintf(text, sizeof(text),
+		 "frag: 1\napplication: app\nscheduler: {type: %s, stop_on_deadlock: false}\n"
+		 "operators:\n  a: {type: middle, parameters: {slot: 1}}\n"
+		 "  b: {type: middle}\nflows: [a -> b, b -> a]\n",
+		 s == 0 ? "greedy" : "event_based");
+	rig_prepare_good(rig, &rig_plugin, text);
+	rig_start(rig);
+	cr_expect_not(rig_wait(rig, never, 200000000));
+	fragi_run_drain(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 }
 
 /*

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
-
 #include <base/alloc.h>
 #include <cond/condition.h>
 #include <type/params.h>
@@ -291,72 +289,56 @@ static int64_t taken(int64_t *out_fewest)
 	return sum;
 }
 
-Test(inputs, a_batch_is_gathered_and_the_rest_is_taken_at_the_end)
+RIG_TEST(inputs, a_batch_is_gathered_and_the_rest_is_taken_at_the_end)
 {
 	int64_t fewest;
-	struct rig rig;
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &inputs_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 32}}\n"
-				"  rx: {type: taker, conditions: [{type: expiring_message_available, max_batch_size: 3, max_delay_ns: 1h}]}\n"
-				"flows: [{from: tx, to: rx, capacity: 4}]\n"));
-		cr_expect_eq(taken(&fewest), 32);
-		cr_expect_geq(fewest, 3);
-		rig_end(&rig);
-	}
+	rig_run(rig, &inputs_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 32}}\n"
+			"  rx: {type: taker, conditions: [{type: expiring_message_available, max_batch_size: 3, max_delay_ns: 1h}]}\n"
+			"flows: [{from: tx, to: rx, capacity: 4}]\n"));
+	cr_expect_eq(taken(&fewest), 32);
+	cr_expect_geq(fewest, 3);
 }
 
-Test(inputs, a_message_is_not_held_for_longer_than_its_delay)
+RIG_TEST(inputs, a_message_is_not_held_for_longer_than_its_delay)
 {
 	int64_t fewest, begin_ns;
-	struct rig rig;
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		begin_ns = fragi_now_ns();
-		/*
-		 * The input stays open, and no second message comes. Two clocks may disagree by a
-		 * little.
-		 */
-		rig_run(&rig, &inputs_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 1}}\n"
-				"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"  rx: {type: taker, conditions: [{type: expiring_message_available, max_batch_size: 2, max_delay_ns: 20ms}]}\n"
-				"flows: [tx -> rx, silent -> rx]\n"));
-		cr_assert_eq(noted(0), 1);
-		cr_expect_eq(taken(&fewest), 1);
-		cr_expect_geq(notes[0]->times[0] - begin_ns, 19 * MS);
-		rig_end(&rig);
-	}
+	begin_ns = fragi_now_ns();
+	/*
+	 * The input stays open, and no second message comes. Two clocks may disagree by a
+	 * little.
+	 */
+	rig_run(rig, &inputs_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 1}}\n"
+			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  rx: {type: taker, conditions: [{type: expiring_message_available, max_batch_size: 2, max_delay_ns: 20ms}]}\n"
+			"flows: [tx -> rx, silent -> rx]\n"));
+	cr_assert_eq(noted(0), 1);
+	cr_expect_eq(taken(&fewest), 1);
+	cr_expect_geq(notes[0]->times[0] - begin_ns, 19 * MS);
 }
 
-Test(inputs, messages_of_several_inputs_count_together)
+RIG_TEST(inputs, messages_of_several_inputs_count_together)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &inputs_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 9}}\n"
-				"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"  rx: {type: two, conditions: [{type: multi_message_available, min_sum: 3}]}\n"
-				"flows: [{from: tx, to: rx.a, capacity: 3}, silent -> rx.b]\n"));
-		cr_assert_eq(noted(0), 3);
-		for (uint32_t i = 0; i < 3; i++)
-			cr_expect_eq(notes[0]->values[i], 3000);
-		rig_end(&rig);
-	}
+	rig_run(rig, &inputs_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 9}}\n"
+			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  rx: {type: two, conditions: [{type: multi_message_available, min_sum: 3}]}\n"
+			"flows: [{from: tx, to: rx.a, capacity: 3}, silent -> rx.b]\n"));
+	cr_assert_eq(noted(0), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		cr_expect_eq(notes[0]->values[i], 3000);
 }
 
 static const char *const each_of_two[] = {
@@ -389,49 +371,37 @@ Test(inputs, each_of_several_inputs_has_its_number)
 	}
 }
 
-Test(inputs, ticks_without_messages_come_with_the_timeout)
+RIG_TEST(inputs, ticks_without_messages_come_with_the_timeout)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &inputs_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"  rx: {type: two, conditions: [{type: multi_message_available_timeout, execution_frequency: 200hz}, {type: count, count: 4}]}\n"
-				"flows: [silent -> rx.a, silent -> rx.b]\n"));
-		cr_assert_eq(noted(0), 4);
-		for (uint32_t i = 0; i < 4; i++)
-			cr_expect_eq(notes[0]->values[i], 0);
-		cr_expect_geq(notes[0]->times[3] - rig.start_ns, 4 * 5 * MS);
-		rig_end(&rig);
-	}
+	rig_run(rig, &inputs_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  rx: {type: two, conditions: [{type: multi_message_available_timeout, execution_frequency: 200hz}, {type: count, count: 4}]}\n"
+			"flows: [silent -> rx.a, silent -> rx.b]\n"));
+	cr_assert_eq(noted(0), 4);
+	for (uint32_t i = 0; i < 4; i++)
+		cr_expect_eq(notes[0]->values[i], 0);
+	cr_expect_geq(notes[0]->times[3] - rig->start_ns, 4 * 5 * MS);
 }
 
 /* Messages on the flows of a plain input count together, those of a multi-receiver each. */
-Test(inputs, several_flows_and_multi_receivers)
+RIG_TEST(inputs, several_flows_and_multi_receivers)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &inputs_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  a: {type: source, parameters: {count: 6}}\n"
-				"  b: {type: source, parameters: {count: 6}}\n"
-				"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"  rx: {type: gather, parameters: {rounds: 2}, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [2]}]}\n"
-				"  ry: {type: gather, parameters: {slot: 1}, conditions: [{type: multi_message_available, min_sum: 2}]}\n"
-				"flows: [{from: a, to: rx, capacity: 2}, {from: b, to: rx, capacity: 2}, {from: a, to: ry, capacity: 2}, {from: b, to: ry, capacity: 2}, silent -> ry]\n"));
-		cr_expect_eq(noted(0), 12);
-		for (uint32_t i = 0; i < noted(0); i++)
-			cr_expect_eq(notes[0]->values[i], 1000 * (i % 2) + i / 2);
-		rig_end(&rig);
-	}
+	rig_run(rig, &inputs_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  a: {type: source, parameters: {count: 6}}\n"
+			"  b: {type: source, parameters: {count: 6}}\n"
+			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
+			"  rx: {type: gather, parameters: {rounds: 2}, conditions: [{type: multi_message_available, sampling_mode: PerReceiver, min_sizes: [2]}]}\n"
+			"  ry: {type: gather, parameters: {slot: 1}, conditions: [{type: multi_message_available, min_sum: 2}]}\n"
+			"flows: [{from: a, to: rx, capacity: 2}, {from: b, to: rx, capacity: 2}, {from: a, to: ry, capacity: 2}, {from: b, to: ry, capacity: 2}, silent -> ry]\n"));
+	cr_expect_eq(noted(0), 12);
+	for (uint32_t i = 0; i < noted(0); i++)
+		cr_expect_eq(notes[0]->values[i], 1000 * (i % 2) + i / 2);
 }
 
 static const char *const sums[] = {

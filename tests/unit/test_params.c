@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include <base/alloc.h>
 #include <type/params.h>

@@ -256,85 +256,67 @@ Test(pending, no_thread_is_occupied)
 }
 
 /* Everything else waits, but the fragment does not rest: what is pending will still come. */
-Test(pending, a_pending_tick_keeps_the_application_alive)
+RIG_TEST(pending, a_pending_tick_keeps_the_application_alive)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		begin();
-		atomic_store(&held_at, 1);
-		rig_prepare_good(&rig, &pending_plugin,
-				 rig_graph(s, "operators:\n"
-					      "  tx: {type: source, parameters: {count: 2}}\n"
-					      "  op: {type: later}\n"
-					      "  rx: {type: sink}\n"
-					      "flows: [tx -> op, op -> rx]\n"));
-		rig_start(&rig);
-		cr_expect_not(rig_wait(&rig, rig_is_done, 300000000));
-		cr_expect_eq(rig.idle, 0);
-		atomic_store(&release, true);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_eq(noted(0), 2);
-		rig_end(&rig);
-	}
+	begin();
+	atomic_store(&held_at, 1);
+	rig_prepare_good(rig, &pending_plugin,
+			 rig_graph(s, "operators:\n"
+				      "  tx: {type: source, parameters: {count: 2}}\n"
+				      "  op: {type: later}\n"
+				      "  rx: {type: sink}\n"
+				      "flows: [tx -> op, op -> rx]\n"));
+	rig_start(rig);
+	cr_expect_not(rig_wait(rig, rig_is_done, 300000000));
+	cr_expect_eq(rig->idle, 0);
+	atomic_store(&release, true);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(noted(0), 2);
 }
 
 /* A stop that drains loses nothing that is pending; a source that waits is given up. */
-Test(pending, a_drain_waits_for_results_and_gives_up_sources)
+RIG_TEST(pending, a_drain_waits_for_results_and_gives_up_sources)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		begin();
-		atomic_store(&held_at, 7);
-		rig_prepare_good(&rig, &pending_plugin,
-				 rig_graph(s, "operators:\n"
-					      "  tx: {type: source, parameters: {count: 8}}\n"
-					      "  op: {type: later}\n"
-					      "  rx: {type: sink}\n"
-					      "  camera: {type: silent}\n"
-					      "  film: {type: sink, parameters: {slot: 1}}\n"
-					      "flows: [tx -> op, op -> rx, camera -> film]\n"));
-		rig_start(&rig);
-		RIG_AWAIT(noted(0) == 7 && atomic_load(&silent_waits));
-		fragi_run_drain(rig.run);
-		RIG_AWAIT(atomic_load(&ends) == 1);
-		atomic_store(&release, true);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
-		cr_expect_eq(noted(0), 8);
-		cr_expect_eq(atomic_load(&ends), 2);
-		cr_expect_eq(atomic_load(&gave_up), 0);
-		rig_end(&rig);
-	}
+	begin();
+	atomic_store(&held_at, 7);
+	rig_prepare_good(rig, &pending_plugin,
+			 rig_graph(s, "operators:\n"
+				      "  tx: {type: source, parameters: {count: 8}}\n"
+				      "  op: {type: later}\n"
+				      "  rx: {type: sink}\n"
+				      "  camera: {type: silent}\n"
+				      "  film: {type: sink, parameters: {slot: 1}}\n"
+				      "flows: [tx -> op, op -> rx, camera -> film]\n"));
+	rig_start(rig);
+	RIG_AWAIT(noted(0) == 7 && atomic_load(&silent_waits));
+	fragi_run_drain(rig->run);
+	RIG_AWAIT(atomic_load(&ends) == 1);
+	atomic_store(&release, true);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
+	cr_expect_eq(noted(0), 8);
+	cr_expect_eq(atomic_load(&ends), 2);
+	cr_expect_eq(atomic_load(&gave_up), 0);
 }
 
 /* After a failure elsewhere stop is called; what was received stays until stop has returned. */
-Test(pending, a_failure_gives_up_what_is_pending)
+RIG_TEST(pending, a_failure_gives_up_what_is_pending)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		begin();
-		atomic_store(&held_at, 3);
-		rig_prepare_good(&rig, &pending_plugin,
-				 rig_graph(s, "operators:\n"
-					      "  tx: {type: source, parameters: {count: 100}}\n"
-					      "  op: {type: later}\n"
-					      "  rx: {type: sink}\n"
-					      "flows: [tx -> op, op -> rx]\n"));
-		rig_start(&rig);
-		RIG_AWAIT(noted(0) == 3 && atomic_load(&calls) >= 7);
-		fragi_run_halt(rig.run);
-		cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-		cr_expect_eq(noted(0), 3);
-		cr_expect_eq(atomic_load(&gave_up), 1);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	begin();
+	atomic_store(&held_at, 3);
+	rig_prepare_good(rig, &pending_plugin,
+			 rig_graph(s, "operators:\n"
+				      "  tx: {type: source, parameters: {count: 100}}\n"
+				      "  op: {type: later}\n"
+				      "  rx: {type: sink}\n"
+				      "flows: [tx -> op, op -> rx]\n"));
+	rig_start(rig);
+	RIG_AWAIT(noted(0) == 3 && atomic_load(&calls) >= 7);
+	fragi_run_halt(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(noted(0), 3);
+	cr_expect_eq(atomic_load(&gave_up), 1);
+	cr_expect(rig_balances(rig));
 }
 
 Test(pending, a_tick_that_goes_on_may_fail_or_be_the_last)

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>

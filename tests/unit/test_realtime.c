@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <sched.h>

@@ -15,30 +15,24 @@ static void expect_all(const struct note *note, int64_t first, int64_t count)
 			     (long long)note->values[i]);
 }
 
-Test(schedulers, pair)
+RIG_TEST(schedulers, pair)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 20000}}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [tx -> rx]\n"));
-		expect_all(notes[0], 0, 20000);
-		cr_expect_eq(notes[0]->started, 1);
-		cr_expect_eq(notes[0]->stopped, 1);
-		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
-		cr_expect_eq(rig_row(&rig, 0)->sent, 20000);
-		cr_expect_eq(rig_row(&rig, 0)->delivered, 20000);
-		cr_expect_eq(rig_row(&rig, 0)->latency.count, 20000);
-		cr_expect_eq(fragi_run_ledger(rig.run)->ops[1].ticks, 20000);
-		cr_expect_eq(fragi_run_ledger(rig.run)->ops[1].compute.count, 20000);
-		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].state, FRAGI_OP_DONE);
-		cr_expect_eq(rig.failed, 0);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 20000}}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> rx]\n"));
+	expect_all(notes[0], 0, 20000);
+	cr_expect_eq(notes[0]->started, 1);
+	cr_expect_eq(notes[0]->stopped, 1);
+	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+	cr_expect_eq(rig_row(rig, 0)->sent, 20000);
+	cr_expect_eq(rig_row(rig, 0)->delivered, 20000);
+	cr_expect_eq(rig_row(rig, 0)->latency.count, 20000);
+	cr_expect_eq(fragi_run_ledger(rig->run)->ops[1].ticks, 20000);
+	cr_expect_eq(fragi_run_ledger(rig->run)->ops[1].compute.count, 20000);
+	cr_expect_eq(fragi_run_ledger(rig->run)->ops[0].state, FRAGI_OP_DONE);
+	cr_expect_eq(rig->failed, 0);
 }
 
 Test(schedulers, chain_of_ten_with_capacities)
@@ -68,151 +62,112 @@ Test(schedulers, chain_of_ten_with_capacities)
 	}
 }
 
-Test(schedulers, fan_out_and_fan_in)
+RIG_TEST(schedulers, fan_out_and_fan_in)
 {
-	struct rig rig;
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 3000}}\n"
+			     "  a: {type: middle, parameters: {add: 1}}\n"
+			     "  b: {type: middle, parameters: {add: 2}}\n"
+			     "  c: {type: middle, parameters: {add: 3}}\n"
+			     "  direct: {type: sink, parameters: {slot: 1}}\n"
+			     "  all: {type: gather}\n"
+			     "flows:\n"
+			     "  - {from: tx, to: [a, b, c, direct.in]}\n"
+			     "  - c -> all\n"
+			     "  - a -> all\n"
+			     "  - b -> all\n"));
+	expect_all(notes[1], 0, 3000);
+	cr_assert_eq(notes[0]->count, 9000);
+	for (int i = 0; i < 3000; i++) { /* the order of the flows in the text: c, a, b */
+		cr_assert_eq(notes[0]->values[3 * i], i + 3);
+		cr_assert_eq(notes[0]->values[3 * i + 1], 1000 + i + 1);
+		cr_assert_eq(notes[0]->values[3 * i + 2], 2000 + i + 2);
+	}
+	cr_expect(rig_balances(rig));
+}
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 3000}}\n"
-				     "  a: {type: middle, parameters: {add: 1}}\n"
-				     "  b: {type: middle, parameters: {add: 2}}\n"
-				     "  c: {type: middle, parameters: {add: 3}}\n"
-				     "  direct: {type: sink, parameters: {slot: 1}}\n"
-				     "  all: {type: gather}\n"
-				     "flows:\n"
-				     "  - {from: tx, to: [a, b, c, direct.in]}\n"
-				     "  - c -> all\n"
-				     "  - a -> all\n"
-				     "  - b -> all\n"));
-		expect_all(notes[1], 0, 3000);
-		cr_assert_eq(notes[0]->count, 9000);
-		for (int i = 0; i < 3000; i++) { /* the order of the flows in the text: c, a, b */
-			cr_assert_eq(notes[0]->values[3 * i], i + 3);
-			cr_assert_eq(notes[0]->values[3 * i + 1], 1000 + i + 1);
-			cr_assert_eq(notes[0]->values[3 * i + 2], 2000 + i + 2);
-		}
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
+RIG_TEST(schedulers, a_plain_input_waits_for_no_flow_in_particular)
+{
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  kick: {type: source, parameters: {count: 1}}\n"
+			     "  loop: {type: middle, parameters: {add: 1, done_after: 100}}\n"
+			     "  rx: {type: sink, parameters: {slot: 0}}\n"
+			     "flows:\n"
+			     "  - kick.out -> loop.in\n"
+			     "  - {from: loop.out, to: loop.in, capacity: 2}\n"
+			     "  - loop.out -> rx.in\n"));
+	cr_assert_eq(notes[0]->count, 100);
+	for (int i = 0; i < 100; i++)
+		cr_expect_eq(notes[0]->values[i], i + 1);
+}
+
+RIG_TEST(schedulers, a_plain_input_takes_from_its_flows_in_turn)
+{
+	uint32_t high = 0, high_early = 0;
+
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  a: {type: source, parameters: {count: 200}}\n"
+			     "  b: {type: source, parameters: {count: 200}}\n"
+			     "  up: {type: middle, parameters: {add: 1000}}\n"
+			     "  rx: {type: sink, parameters: {slot: 0}}\n"
+			     "flows: [a -> rx.in, b -> up.in, up -> rx.in]\n"));
+	cr_assert_eq(notes[0]->count, 400);
+	for (uint32_t i = 0; i < 400; i++) {
+		high += notes[0]->values[i] >= 1000;
+		high_early += i < 100 && notes[0]->values[i] >= 1000;
+	}
+	cr_expect_eq(high, 200);
+	if (strstr(rig_schedulers[s], "greedy") != NULL) /* others may run ahead of each other */
+		cr_expect(high_early >= 45 && high_early <= 50, "%u", high_early);
+	cr_expect(rig_balances(rig));
+}
+
+RIG_TEST(schedulers, a_multi_receiver_goes_on_without_the_flow_that_ended)
+{
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  long: {type: source, parameters: {count: 5}}\n"
+			     "  short: {type: source, parameters: {count: 2}}\n"
+			     "  all: {type: gather}\n"
+			     "flows: [long -> all, short -> all]\n"));
+	cr_assert_eq(notes[0]->count, 10);
+	for (int i = 0; i < 5; i++) {
+		cr_expect_eq(notes[0]->values[2 * i], i);
+		cr_expect_eq(notes[0]->values[2 * i + 1], i < 2 ? 1000 + i : -2);
 	}
 }
 
-Test(schedulers, a_plain_input_waits_for_no_flow_in_particular)
+RIG_TEST(schedulers, a_cycle_with_a_root_goes_round_until_it_ends)
 {
-	struct rig rig;
+	struct note *note;
 
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s,
-				  "operators:\n"
-				  "  kick: {type: source, parameters: {count: 1}}\n"
-				  "  loop: {type: middle, parameters: {add: 1, done_after: 100}}\n"
-				  "  rx: {type: sink, parameters: {slot: 0}}\n"
-				  "flows:\n"
-				  "  - kick.out -> loop.in\n"
-				  "  - {from: loop.out, to: loop.in, capacity: 2}\n"
-				  "  - loop.out -> rx.in\n"));
-		cr_assert_eq(notes[0]->count, 100);
-		for (int i = 0; i < 100; i++)
-			cr_expect_eq(notes[0]->values[i], i + 1);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  a: {type: ring, conditions: [{type: count, count: 20000}]}\n"
+			     "  b: {type: middle, parameters: {add: 10}}\n"
+			     "flows: [a -> b, b -> a]\n"));
+	note = notes[0];
+	cr_expect_gt(note->count, 0);
+	for (uint32_t i = 0; i < note->count; i++)
+		cr_assert_eq(note->values[i], 10 + 11 * i);
+	cr_expect_eq(fragi_run_ledger(rig->run)->ops[0].ticks, 20000);
+	cr_expect(rig_balances(rig));
 }
 
-Test(schedulers, a_plain_input_takes_from_its_flows_in_turn)
+RIG_TEST(schedulers, a_cycle_that_waits_for_itself_is_at_rest)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		uint32_t high = 0, high_early = 0;
-
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  a: {type: source, parameters: {count: 200}}\n"
-				     "  b: {type: source, parameters: {count: 200}}\n"
-				     "  up: {type: middle, parameters: {add: 1000}}\n"
-				     "  rx: {type: sink, parameters: {slot: 0}}\n"
-				     "flows: [a -> rx.in, b -> up.in, up -> rx.in]\n"));
-		cr_assert_eq(notes[0]->count, 400);
-		for (uint32_t i = 0; i < 400; i++) {
-			high += notes[0]->values[i] >= 1000;
-			high_early += i < 100 && notes[0]->values[i] >= 1000;
-		}
-		cr_expect_eq(high, 200);
-		if (strstr(rig_schedulers[s], "greedy") !=
-		    NULL) /* others may run ahead of each other */
-			cr_expect(high_early >= 45 && high_early <= 50, "%u", high_early);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
-}
-
-Test(schedulers, a_multi_receiver_goes_on_without_the_flow_that_ended)
-{
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  long: {type: source, parameters: {count: 5}}\n"
-				     "  short: {type: source, parameters: {count: 2}}\n"
-				     "  all: {type: gather}\n"
-				     "flows: [long -> all, short -> all]\n"));
-		cr_assert_eq(notes[0]->count, 10);
-		for (int i = 0; i < 5; i++) {
-			cr_expect_eq(notes[0]->values[2 * i], i);
-			cr_expect_eq(notes[0]->values[2 * i + 1], i < 2 ? 1000 + i : -2);
-		}
-		rig_end(&rig);
-	}
-}
-
-Test(schedulers, a_cycle_with_a_root_goes_round_until_it_ends)
-{
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct note *note;
-
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s,
-				  "operators:\n"
-				  "  a: {type: ring, conditions: [{type: count, count: 20000}]}\n"
-				  "  b: {type: middle, parameters: {add: 10}}\n"
-				  "flows: [a -> b, b -> a]\n"));
-		note = notes[0];
-		cr_expect_gt(note->count, 0);
-		for (uint32_t i = 0; i < note->count; i++)
-			cr_assert_eq(note->values[i], 10 + 11 * i);
-		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].ticks, 20000);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
-}
-
-Test(schedulers, a_cycle_that_waits_for_itself_is_at_rest)
-{
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  a: {type: middle, parameters: {slot: 1}}\n"
-				     "  b: {type: middle, parameters: {slot: 2}}\n"
-				     "flows: [a -> b, b -> a]\n"));
-		cr_expect_eq(rig.failed, 0);
-		cr_expect_eq(notes[1]->stopped, 1);
-		cr_expect_eq(notes[2]->stopped, 1);
-		cr_expect_lt(rig.done_ns - rig.start_ns, 20000000000);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  a: {type: middle, parameters: {slot: 1}}\n"
+			     "  b: {type: middle, parameters: {slot: 2}}\n"
+			     "flows: [a -> b, b -> a]\n"));
+	cr_expect_eq(rig->failed, 0);
+	cr_expect_eq(notes[1]->stopped, 1);
+	cr_expect_eq(notes[2]->stopped, 1);
+	cr_expect_lt(rig->done_ns - rig->start_ns, 20000000000);
 }
 
 Test(schedulers, several_fragments_in_one_process)
@@ -335,47 +290,33 @@ Test(schedulers, emitting_beyond_block_is_counted)
 	rig_end(&rig);
 }
 
-Test(schedulers, an_emit_that_compute_passes_on_says_what_to_do)
+RIG_TEST(schedulers, an_emit_that_compute_passes_on_says_what_to_do)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 5}}\n"
-				"  mid: {type: middle, ports: {out: {condition: none}}}\n"
-				"  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
-				"flows: [tx -> mid, mid -> rx]\n"));
-		cr_expect_eq(rig.failed, 1);
-		cr_expect_str_eq(
-			rig.sentence,
-			"app.mid: cannot emit on port \"out\" in tick 2: no room in the queue of a flow; leave the output its downstream_affordable and emit no more a tick than the capacity, or give the flow a larger capacity or another policy");
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s,
+			  "operators:\n"
+			  "  tx: {type: source, parameters: {count: 5}}\n"
+			  "  mid: {type: middle, ports: {out: {condition: none}}}\n"
+			  "  rx: {type: sink, conditions: [{type: boolean, enable_tick: false}]}\n"
+			  "flows: [tx -> mid, mid -> rx]\n"));
+	cr_expect_eq(rig->failed, 1);
+	cr_expect_str_eq(
+		rig->sentence,
+		"app.mid: cannot emit on port \"out\" in tick 2: no room in the queue of a flow; leave the output its downstream_affordable and emit no more a tick than the capacity, or give the flow a larger capacity or another policy");
+	cr_expect(rig_balances(rig));
 }
 
-Test(schedulers, emitting_beyond_fault_fails_the_application)
+RIG_TEST(schedulers, emitting_beyond_fault_fails_the_application)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 100, burst: 10}}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [{from: tx, to: rx, capacity: 3, policy: fault}]\n"));
-		cr_expect_eq(rig.failed, 1);
-		cr_expect_not_null(
-			strstr(rig.sentence, "app.tx: port \"out\": emitted into a full queue"),
-			"%s", rig.sentence);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 100, burst: 10}}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [{from: tx, to: rx, capacity: 3, policy: fault}]\n"));
+	cr_expect_eq(rig->failed, 1);
+	cr_expect_not_null(strstr(rig->sentence, "app.tx: port \"out\": emitted into a full queue"),
+			   "%s", rig->sentence);
+	cr_expect(rig_balances(rig));
 }
 
 Test(schedulers, an_operator_is_never_in_two_threads)
@@ -401,22 +342,16 @@ Test(schedulers, an_operator_is_never_in_two_threads)
 	}
 }
 
-Test(schedulers, long_ticks_run_in_parallel_and_lose_nothing)
+RIG_TEST(schedulers, long_ticks_run_in_parallel_and_lose_nothing)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {count: 100}}\n"
-				     "  a: {type: middle, parameters: {work_us: 300, add: 1}}\n"
-				     "  b: {type: middle, parameters: {work_us: 300, add: 1}}\n"
-				     "  rx: {type: sink, parameters: {work_us: 300}}\n"
-				     "flows: [tx -> a, a -> b, b -> rx]\n"));
-		expect_all(notes[0], 2, 100);
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {count: 100}}\n"
+			     "  a: {type: middle, parameters: {work_us: 300, add: 1}}\n"
+			     "  b: {type: middle, parameters: {work_us: 300, add: 1}}\n"
+			     "  rx: {type: sink, parameters: {work_us: 300}}\n"
+			     "flows: [tx -> a, a -> b, b -> rx]\n"));
+	expect_all(notes[0], 2, 100);
 }
 
 Test(schedulers, hundreds_of_operators)

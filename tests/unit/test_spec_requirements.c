@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 
-#include <text/spec.h>
-
 #include "unit/graph_texts.h"
 
 #define HEAD "frag: 1\napplication: app\nfragments:\n"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <text/spec.h>
-
 #include "unit/graph_texts.h"
 
 #define HEAD "frag: 1\napplication: app\n"

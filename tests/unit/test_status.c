@@ -72,79 +72,60 @@ static void run_graph(struct rig *rig, size_t s, const char *rest)
 	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 }
 
-Test(status, an_operator_that_is_done_is_seen_and_what_never_ends_is_stopped)
+RIG_TEST(status, an_operator_that_is_done_is_seen_and_what_never_ends_is_stopped)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		run_graph(&rig, s,
-			  "operators:\n"
-			  "  tx: {type: source, parameters: {count: 50}}\n"
-			  "  rx: {type: sink}\n"
-			  "  endless: {type: source, conditions: [{type: periodic, "
-			  "recess_period: 200us}]}\n"
-			  "  rx2: {type: sink, parameters: {slot: 1}}\n"
-			  "  watcher: {type: watcher, parameters: {then: endless}, "
-			  "conditions: [{type: periodic, recess_period: 500us}]}\n"
-			  "flows: [tx -> rx, endless -> rx2]\n");
-		cr_expect(saw.found_nobody);
-		cr_expect_eq(saw.at_initialize, FRAG_OP_STATUS_NOT_STARTED);
-		cr_expect_eq(saw.self, FRAG_OP_STATUS_TICKING);
-		cr_expect_geq(saw.seen[FRAG_OP_STATUS_DONE], 1);
-		cr_expect_eq(saw.seen[FRAG_OP_STATUS_NOT_STARTED], 0);
-		cr_expect_eq(saw.seen[FRAG_OP_STATUS_FAILED], 0);
-		cr_expect_eq(saw.decreases, 0);
-		cr_expect_eq(saw.ticks, 50);
-		cr_expect_eq(saw.counted, 50);
-		cr_expect_eq(rig.stopped, 0, "only an operator was stopped");
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	run_graph(rig, s,
+		  "operators:\n"
+		  "  tx: {type: source, parameters: {count: 50}}\n"
+		  "  rx: {type: sink}\n"
+		  "  endless: {type: source, conditions: [{type: periodic, "
+		  "recess_period: 200us}]}\n"
+		  "  rx2: {type: sink, parameters: {slot: 1}}\n"
+		  "  watcher: {type: watcher, parameters: {then: endless}, "
+		  "conditions: [{type: periodic, recess_period: 500us}]}\n"
+		  "flows: [tx -> rx, endless -> rx2]\n");
+	cr_expect(saw.found_nobody);
+	cr_expect_eq(saw.at_initialize, FRAG_OP_STATUS_NOT_STARTED);
+	cr_expect_eq(saw.self, FRAG_OP_STATUS_TICKING);
+	cr_expect_geq(saw.seen[FRAG_OP_STATUS_DONE], 1);
+	cr_expect_eq(saw.seen[FRAG_OP_STATUS_NOT_STARTED], 0);
+	cr_expect_eq(saw.seen[FRAG_OP_STATUS_FAILED], 0);
+	cr_expect_eq(saw.decreases, 0);
+	cr_expect_eq(saw.ticks, 50);
+	cr_expect_eq(saw.counted, 50);
+	cr_expect_eq(rig->stopped, 0, "only an operator was stopped");
+	cr_expect(rig_balances(rig));
 }
 
-Test(status, a_monitor_ends_the_application)
+RIG_TEST(status, a_monitor_ends_the_application)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		run_graph(&rig, s,
-			  "operators:\n"
-			  "  tx: {type: source, parameters: {count: 5}}\n"
-			  "  rx: {type: sink}\n"
-			  "  endless: {type: source, conditions: [{type: periodic, "
-			  "recess_period: 200us}]}\n"
-			  "  rx2: {type: sink, parameters: {slot: 1}}\n"
-			  "  watcher: {type: watcher, conditions: [{type: periodic, "
-			  "recess_period: 500us}]}\n"
-			  "flows: [tx -> rx, endless -> rx2]\n");
-		cr_expect_eq(rig.stopped, 1);
-		cr_expect_eq(noted(0), 5);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-	}
+	run_graph(rig, s,
+		  "operators:\n"
+		  "  tx: {type: source, parameters: {count: 5}}\n"
+		  "  rx: {type: sink}\n"
+		  "  endless: {type: source, conditions: [{type: periodic, "
+		  "recess_period: 200us}]}\n"
+		  "  rx2: {type: sink, parameters: {slot: 1}}\n"
+		  "  watcher: {type: watcher, conditions: [{type: periodic, "
+		  "recess_period: 500us}]}\n"
+		  "flows: [tx -> rx, endless -> rx2]\n");
+	cr_expect_eq(rig->stopped, 1);
+	cr_expect_eq(noted(0), 5);
+	cr_expect(rig_balances(rig));
 }
 
 /* Its next tick is an hour away. */
-Test(status, an_operator_that_waits_is_idle)
+RIG_TEST(status, an_operator_that_waits_is_idle)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		run_graph(
-			&rig, s,
-			"operators:\n"
-			"  tx: {type: source, conditions: [{type: periodic, recess_period: 1h}]}\n"
-			"  rx: {type: sink}\n"
-			"  watcher: {type: watcher, parameters: {idle_after: 1}, "
-			"conditions: [{type: periodic, recess_period: 500us}]}\n"
-			"flows: [tx -> rx]\n");
-		cr_expect_gt(saw.seen[FRAG_OP_STATUS_IDLE], 0);
-		cr_expect_eq(rig.stopped, 1);
-		rig_end(&rig);
-	}
+	run_graph(rig, s,
+		  "operators:\n"
+		  "  tx: {type: source, conditions: [{type: periodic, recess_period: 1h}]}\n"
+		  "  rx: {type: sink}\n"
+		  "  watcher: {type: watcher, parameters: {idle_after: 1}, "
+		  "conditions: [{type: periodic, recess_period: 500us}]}\n"
+		  "flows: [tx -> rx]\n");
+	cr_expect_gt(saw.seen[FRAG_OP_STATUS_IDLE], 0);
+	cr_expect_eq(rig->stopped, 1);
 }
 
 static _Atomic uint32_t holding, ticking_seen;

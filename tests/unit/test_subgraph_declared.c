@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <criterion/criterion.h>
-#include <errno.h>
-#include <stdlib.h>
-
 #include <graph/compose.h>
 #include <run/state.h>
 

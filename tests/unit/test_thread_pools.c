@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <sched.h>
 #include <sys/syscall.h>

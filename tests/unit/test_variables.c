@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>

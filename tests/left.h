@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_LEFT_H
+#define TESTS_LEFT_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What this process has of the system; a fixture compares it before and after a test. */
+struct left {
+	unsigned int descriptors, threads,
+		shared_maps; /* these: of memfds and files for shared memory */
+};
+
+static inline unsigned int left_entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	unsigned int count = 0;
+
+	while (folder != NULL && readdir(folder) != NULL)
+		count++;
+	if (folder != NULL)
+		closedir(folder);
+	return count;
+}
+
+static inline struct left left_now(void)
+{
+	struct left now = {left_entries("/proc/self/fd"), left_entries("/proc/self/task"), 0};
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+		now.shared_maps +=
+			strstr(line, "/memfd:") != NULL || strstr(line, "/dev/shm/") != NULL;
+	if (maps != NULL)
+		fclose(maps);
+	return now;
+}
+
+/* A thread that was joined may still be seen for a moment. */
+static inline bool left_is_more(struct left before)
+{
+	struct left now = left_now();
+
+	for (int i = 0; i < 200 && now.threads > before.threads; i++, now = left_now())
+		usleep(10000);
+	if (now.descriptors <= before.descriptors && now.threads <= before.threads &&
+	    now.shared_maps <= before.shared_maps)
+		return false;
+	fprintf(stderr,
+		"left: %u descriptors (%u before), %u threads (%u), %u maps of memory (%u)\n",
+		now.descriptors, before.descriptors, now.threads, before.threads, now.shared_maps,
+		before.shared_maps);
+	return true;
+}
+
+#endif
