@@ -41,7 +41,7 @@ lint make -s lint
 recipes tests/planted/recipes.sh
 builds tests/builds.sh
 ndebug make -s ndebug AGAIN=0
-freeze env FREEZES=40 python3 tests/integration/test_failures.py Failing.test_all_frozen
+freeze env FREEZES=40 python3 tests/integration/cluster.py test_failures Failing.test_all_frozen
 sim make -s sim RUNS=1000000
 faults tests/planted/sim.sh
 scale make -s scale

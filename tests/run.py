@@ -44,6 +44,7 @@ import features  # noqa: E402
 
 # Of tests that drive real daemons.
 PYTHON_FOLDERS = ("integration", "hostile")
+CLUSTER = os.path.join(HERE, "integration", "cluster.py")  # runs a file of them
 LIMIT_S = 240
 # The longest programs, which begin first, so that nothing is left alone at the end.
 LONGEST = ("integration/test_headers", "tests/conformance/test_edge", "integration/test_video",
@@ -237,7 +238,7 @@ def programs(build, seconds):
         for f in sorted(os.listdir(os.path.join(HERE, folder))):
             path = os.path.join(HERE, folder, f)
             if f.startswith("test_") and f.endswith(".py"):
-                found.append(([sys.executable, path], folder + "/" + f[:-3]))
+                found.append(([sys.executable, CLUSTER, path], folder + "/" + f[:-3]))
     return found
 
 

@@ -97,7 +97,3 @@ class OfAnotherUser(victim.Victim):
             self.attackers.pop().end()
         self.d.wait_line(r"warn .*closed the connection of .*does not trust user nobody")
         self.end_unharmed()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -5,7 +5,6 @@ balances."""
 import collections
 
 import victim  # first: it knows where the others are
-import cluster
 import relay
 
 RUNS = int(3 * victim.ATTACK_S)
@@ -53,7 +52,3 @@ class Damage(victim.Victim):
                 self.assert_clean_logs()
         # A bit of UCX's own headers, which are not encrypted, breaks the link.
         self.assertGreater(codes["data_tampered"], 0, codes)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -7,7 +7,6 @@ import threading
 import time
 
 import victim  # first: it knows where the others are
-import cluster
 import strangers
 
 WARNING = r"warn .*refused a connection to the data port from 127\.0\.0\.1"
@@ -100,7 +99,3 @@ class DataPort(victim.Victim):
         self.assertTrue(proofs)
         self.attack_all(strangers.send_beginnings, *proofs)
         self.end_unharmed()
-
-
-if __name__ == "__main__":
-    cluster.main()

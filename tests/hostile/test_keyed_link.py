@@ -212,7 +212,3 @@ class Outside(victim.Keyed):
                 self.assertRegex(said.stderr, r"alert|:error:", name)
         self.assertEqual(len(re.findall(r"worker \S+ joined", self.d.stderr)), 2, self.d.stderr)
         self.end_unharmed()
-
-
-if __name__ == "__main__":
-    cluster.main()

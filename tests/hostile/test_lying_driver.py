@@ -7,7 +7,6 @@ import signal
 import struct
 
 import victim  # first: it knows where the others are
-import cluster
 import control
 from control import block, number
 import liar
@@ -229,7 +228,3 @@ class LyingDriver(victim.Victim):
                 self.create(create(source(self.graph), beat_ns=beat_ns, dead_ns=dead_ns))
                 self.end_host()
         self.end_served()
-
-
-if __name__ == "__main__":
-    cluster.main()

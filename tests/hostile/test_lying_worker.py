@@ -246,7 +246,3 @@ class OfItsOwn(victim.Victim):
         self.liar.close()
         self.a.wait()
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

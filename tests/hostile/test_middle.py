@@ -5,7 +5,6 @@ import os
 import random
 
 import victim  # first: it knows where the others are
-import cluster
 import middle
 
 SEED = int(os.environ.get("FRAG_TEST_SEED", random.randrange(1 << 30)))
@@ -68,7 +67,3 @@ class Fields(victim.Victim):
         self.assert_balanced(summary)
         if code != 0:
             self.assertTrue(summary["reason"], summary)
-
-
-if __name__ == "__main__":
-    cluster.main()

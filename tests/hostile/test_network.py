@@ -4,7 +4,6 @@ link, as somebody at the other end of a cable does."""
 import time
 
 import victim  # first: it knows where the others are
-import cluster
 import relay
 import strangers
 
@@ -46,7 +45,3 @@ class Network(victim.Keyed):
         for w in self.workers:
             w.wait_line(r"warn .*refused a connection to the data port from 10\.78\.0\.2")
         self.end_unharmed()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -4,7 +4,6 @@ application, but nothing beside it, and what they spoil is not called exact."""
 import signal
 
 import victim  # first: it knows where the others are
-import cluster
 
 SCRIBBLED = """
 frag: 1
@@ -48,7 +47,3 @@ class Page(victim.Victim):
                 self.assert_clean_logs()
                 self.bystander.check_goes_on()
         self.bystander.end()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -184,7 +184,3 @@ class Packets(cluster.ClusterTest):
         self.assertEqual((counts["received"], counts["malformed"], counts["longer"]),
                          (number + 1, 0, 0))
         self.assertGreater(counts["strangers"], 0)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -201,7 +201,3 @@ class Strangers(test_viewer.ViewerTest):
                 self.assertNotIn("root:", answer)
                 self.assertFalse(answer.startswith("HTTP/1.1 2"), answer[:200])
         self.end_unharmed()
-
-
-if __name__ == "__main__":
-    cluster.main()

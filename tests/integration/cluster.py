@@ -5,6 +5,7 @@ behind.
 Every process started here carries FRAG_TEST_ID in its environment, so a process that outlives its
 test is found wherever it has been re-parented to.
 """
+import importlib
 import json
 import os
 import re
@@ -362,7 +363,7 @@ class _TapResult(unittest.TextTestResult):
             self.stream.writeln("  took %.1f s: %s" % (took_s, self._name(test)))
 
     def _name(self, test):
-        return "%s::%s" % (os.path.splitext(os.path.basename(sys.argv[0]))[0], test.id().split(".", 1)[-1])
+        return "%s::%s" % (os.path.basename(sys.argv[0]), test.id().split(".", 1)[-1])
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -388,11 +389,22 @@ class _TapResult(unittest.TextTestResult):
 
 
 def main():
-    """Runs the tests of the calling file; writes their verdicts where the runner wants them."""
-    program = unittest.main(module="__main__", exit=False, verbosity=2,
+    """cluster.py FILE [CLASS.TEST...] runs tests of that file, by default in this folder, and writes
+    their verdicts where the runner wants them. Before, the file's begin() makes that they can run."""
+    folder, file = os.path.split(sys.argv.pop(1))
+    sys.path.insert(0, os.path.abspath(folder or os.path.dirname(__file__)))
+    sys.argv[0] = file.removesuffix(".py")
+    module = importlib.import_module(sys.argv[0])
+    if hasattr(module, "begin"):
+        module.begin()
+    program = unittest.main(module=module, exit=False, verbosity=2,
                             testRunner=unittest.TextTestRunner(resultclass=_TapResult, verbosity=2))
     tap = os.environ.get("FRAG_TEST_TAP")
     if tap:
         with open(tap, "w") as f:
             f.writelines(v + "\n" for v in program.result.verdicts)
     sys.exit(not program.result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    importlib.import_module("cluster").main()

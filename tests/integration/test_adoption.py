@@ -6,7 +6,6 @@ import shutil
 import signal
 import time
 
-import cluster
 from test_service import ENDLESS, ServiceTest
 
 COUNTED = ENDLESS.replace("recess_period: 200hz}", "recess_period: 200hz}, {type: count, count: 300}")
@@ -268,7 +267,3 @@ class Adopted(ServiceTest):
         self.assertEqual(p.wait(), 0, p.stderr)
         for pid in pids:
             self.gone(pid)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -233,7 +233,3 @@ class AppTests(cluster.ClusterTest):
         self.assertIn('in.txt:2:1: no time; write for example 10ms or 1.5s in place of "soon"', p.stdout)
         os.unlink(self.path("app.test.yaml"))
         self.assertEqual(self.run_tests().wait(), 3)
-
-
-if __name__ == "__main__":
-    cluster.main()

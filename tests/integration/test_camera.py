@@ -105,7 +105,3 @@ class Camera(cluster.ClusterTest):
         for w in workers:
             self.assertEqual(w.wait(), 0, w.stderr)
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -190,7 +190,3 @@ class Libraries(Causes):
                 validate = self.start("fragctl", "validate", self.app)
                 self.assertEqual(validate.wait(), 2, validate.stderr)
                 self.assertIn("is cut short", validate.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -177,7 +177,3 @@ class Files(CertificateTest):
         d.wait_line("worker late joined")
         self.assertEqual(d.stderr.count("expires in"), 1, d.stderr)
         self.end(d, w, late)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -60,7 +60,3 @@ class Repeated(cluster.ClusterTest):
             self.assertEqual(flows["f.fast.out"]["dropped"]["queue_full"], 300 - 92)
             between = next(flow for flow in document["flows"] if flow["to"] == "g.batch.in")
             self.assertEqual(between["latency_ns"]["max"], 250000000, "in the clock's time")
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -106,7 +106,3 @@ class Completion(cluster.ClusterTest):
         for keys, wanted in self.KEYS:
             self.typed(["zsh", "-f", "-i"], "fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D; echo rea''dy" %
                        SCRIPTS, keys + "\t", wanted)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -318,7 +318,3 @@ class Kernels(Confined):
                                  capture_output=True, text=True, check=True).stdout
             for line in lines:
                 self.assertIn(line, out)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -168,7 +168,3 @@ operators: {one: {subgraph: s}}
                      "or list the library that has it under extensions",
                      "unknown key \"data_logers\"; did you mean \"data_loggers\"?"):
             self.assertIn(text, run.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -45,7 +45,3 @@ class Deadlines(cluster.ClusterTest):
                          (1, "deadline_missed", "two.rx"), log)
         self.assertRegex(summary["failure"]["sentence"],
                          r"missed a deadline: the path from one\.tx \(slowest: (one\.tx|two\.rx)\) took ")
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -89,7 +89,3 @@ class Deploy(cluster.ClusterTest):
         for page in pages:
             r = subprocess.run(["groff", "-man", "-Tutf8", "-Kutf8", "-ww", "-z", page], capture_output=True, text=True)
             self.assertEqual((r.returncode, r.stderr), (0, ""), page)
-
-
-if __name__ == "__main__":
-    cluster.main()

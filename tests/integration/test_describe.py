@@ -468,7 +468,3 @@ flowchart LR
         code, p = self.fragctl("graph", self.app(), "--format", "png")
         self.assertEqual(code, 2)
         self.assertIn('--format "png" is none of mermaid, dot and svg', p.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

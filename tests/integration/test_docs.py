@@ -101,7 +101,3 @@ class Docs(unittest.TestCase):
             subprocess.run(["make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "NDEBUG=", "install",
                             "prefix=" + prefix], check=True, env=env, timeout=120)
             self.check_links(os.path.join(prefix, "share", "doc", "frag"))
-
-
-if __name__ == "__main__":
-    cluster.main()

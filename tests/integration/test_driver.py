@@ -395,7 +395,3 @@ class StateFolder(cluster.ClusterTest):
     def test_a_read_only_disk_is_told(self):
         read_only = self.in_a_mount('mount -t tmpfs -o ro,mode=755 frag "$0"')
         self.assertRegex(self.refused(*read_only), "cannot keep state in %s: Read-only file system; give" % self.state)
-
-
-if __name__ == "__main__":
-    cluster.main()

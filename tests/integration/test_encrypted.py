@@ -66,7 +66,3 @@ class Encrypted(cluster.ClusterTest):
     def test_a_key_that_travels_in_clear_is_warned_of(self):
         driver = self.driver(self.graph(", encrypt: on"), "--insecure", address="0.0.0.0:0")
         driver.wait_line(r"flows are encrypted, but control connections to 0\.0\.0\.0 are not")
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -417,7 +417,3 @@ class Installed(cluster.ClusterTest):
     def test_the_unit_test_of_custom_operator(self):
         said = self.command("make", "-s", "check", cwd=os.path.join(self.examples, "custom_operator"))
         self.assertIn("all tests passed", said)
-
-
-if __name__ == "__main__":
-    cluster.main()

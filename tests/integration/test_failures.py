@@ -591,7 +591,3 @@ class Strangers(cluster.ClusterTest):
                 peer.sendall(control.refused(5, "protocol 1.0 is not spoken here, only 2.0; install the same version"))
                 self.assertEqual(w.wait(), 5, w.stderr)
         self.assertIn("protocol 1.0 is not spoken here, only 2.0", w.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

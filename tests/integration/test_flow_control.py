@@ -143,7 +143,3 @@ class Shown(cluster.ClusterTest):
         self.assertIn("<b>&lt;|start|&gt;</b>", drawn)
         self.assertIn(DRAWN, drawn + "\n")
         self.assertIn("ok: 2 fragments, 4 operators, 4 flows", self.fragctl("validate"))
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -865,7 +865,3 @@ class Usage(Fragctl):
             self.assertTrue(p.stdout)
         p = self.fragctl()
         self.assertEqual((p.wait(), p.stdout), (2, ""))
-
-
-if __name__ == "__main__":
-    cluster.main()

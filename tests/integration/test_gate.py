@@ -117,7 +117,3 @@ class Operators(cluster.ClusterTest):
             self.worker(fragments=fragment)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assertEqual(self.flow(self.summary(d), "fragment1.tx.out")["delivered"], 2000)
-
-
-if __name__ == "__main__":
-    cluster.main()

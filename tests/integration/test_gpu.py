@@ -410,7 +410,3 @@ class Missing(Gpu):
     def test_a_gpu_with_another_number(self):
         self.expect_refusal(APP % ("{type: stream_ordered_allocator, dev_id: 2}", "device"),
                             "app.pool: it needs GPU 2, and there is no GPU 2: this process sees 1")
-
-
-if __name__ == "__main__":
-    cluster.main()

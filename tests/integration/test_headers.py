@@ -243,7 +243,3 @@ class Reference(cluster.ClusterTest):
             opened = next(tree.iter("memberdef"))
             self.assertEqual([p.text for p in opened.iter("parametername")], ["name"])
             self.assertEqual([t.text for t in opened.iter("title")], ["Thread", "Blocks", "RT-safe"])
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -112,7 +112,3 @@ class Engine(cluster.ClusterTest):
         program = self.begin(app)
         self.assertNotEqual(program.wait(), 0)
         self.assertRegex(program.stderr, r"of the network is not a number \(NaN\); check that")
-
-
-if __name__ == "__main__":
-    cluster.main()

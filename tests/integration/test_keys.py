@@ -345,7 +345,3 @@ class Rotation(KeyTest):
         self.hangup(d)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assertIn("SIGHUP: stops", d.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

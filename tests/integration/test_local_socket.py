@@ -136,7 +136,3 @@ class LocalSocket(cluster.ClusterTest):
         d = self.launch("--allow-user", str(NOBODY))
         self.assertIn(control.WELCOME, self.ask_as_nobody(hello))
         self.end(d)
-
-
-if __name__ == "__main__":
-    cluster.main()

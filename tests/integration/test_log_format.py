@@ -65,7 +65,3 @@ flows: [tx -> rx]
             self.assertGreater(job["time_ns"], 0)
             self.assertLess(job["time_ns"], 50e6)
             self.assertGreater(job["waiting_ns"], 90e6, "two periods")
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -280,7 +280,3 @@ class ClosedStandardDescriptors(Logs):
                     run = self.start("fragctl", "run", *flags, self.app, prefix=self.without(fds))
                     self.assertEqual(run.wait(), 3 if 1 in fds else 0, run.stderr)
                     self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

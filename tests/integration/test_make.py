@@ -147,7 +147,3 @@ class Make(unittest.TestCase):
         r, _ = self.build("CFLAGS=-include /nonexistent/file.h")
         self.assertEqual(r.returncode, 2)
         self.assertIn("/nonexistent/file.h", r.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -10,7 +10,6 @@ import signal
 import threading
 import time
 
-import cluster
 from test_service import ServiceTest
 
 APP = """
@@ -203,7 +202,3 @@ class Migrate(ServiceTest):
         self.wait_until("a restart", lambda: "sink runs again on worker b" in self.d.stderr)
         self.wait_on("b")
         self.end()
-
-
-if __name__ == "__main__":
-    cluster.main()

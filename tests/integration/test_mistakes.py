@@ -587,7 +587,3 @@ class Mistakes(cluster.ClusterTest):
         code, errors = self.errors(graph)
         self.assertEqual([e.split(" ", 1)[0] for e in errors],
                          ["app.yaml:16:7:", "app.yaml:16:12:", "app.yaml:18:9:", "app.yaml:26:5:"])
-
-
-if __name__ == "__main__":
-    cluster.main()

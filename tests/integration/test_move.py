@@ -8,7 +8,6 @@ import json
 import os
 import signal
 
-import cluster
 from test_service import ServiceTest
 
 APP = """
@@ -223,6 +222,3 @@ class Move(ServiceTest):
 
 
 del ServiceTest
-
-if __name__ == "__main__":
-    cluster.main()

@@ -257,11 +257,6 @@ extensions: [libhello.so]
         self.assertRegex(w.stderr, r'--worker-address: "eth0" is no IP address')
 
 
-def main():
+def begin():
     if os.geteuid() != 0 and allowed(AS_OWN_ROOT):
-        os.execvp(AS_OWN_ROOT[0], [*AS_OWN_ROOT, sys.executable, *sys.argv])
-    cluster.main()
-
-
-if __name__ == "__main__":
-    main()
+        os.execvp(AS_OWN_ROOT[0], [*AS_OWN_ROOT, *sys.orig_argv])

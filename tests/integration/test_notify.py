@@ -133,7 +133,3 @@ class Notify(cluster.ClusterTest):
         for pid in self.wait_hosts(1):
             with open("/proc/%d/environ" % pid, "rb") as f:
                 self.assertNotIn(b"NOTIFY_SOCKET", f.read())
-
-
-if __name__ == "__main__":
-    cluster.main()

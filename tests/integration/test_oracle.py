@@ -16,7 +16,3 @@ class Graphs(cluster.ClusterTest):
             p = self.start("fragctl", "run", "-q", self.write("graph%d.yaml" % seed, text),
                            "--library-path", ORACLE)
             self.assertEqual((p.wait(60), p.stderr), (0, ""), text)
-
-
-if __name__ == "__main__":
-    cluster.main()

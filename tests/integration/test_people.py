@@ -55,7 +55,3 @@ class People(cluster.ClusterTest):
         with open(self.path("demo/summary.json"), encoding="utf-8") as f:
             self.assert_balanced(json.load(f))
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -260,7 +260,3 @@ flows: [one.tx -> two.rx]
         self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 1001)))
         self.assertEqual(self.flow(summary, "fragment1.tx.out")["edge"], "shm")
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

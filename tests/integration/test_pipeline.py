@@ -179,7 +179,3 @@ flows:
             self.assertRegex(summary["reason"], reason)
             self.assertEqual((code, summary["exit_code"]), (exit_code, exit_code), p.stderr)
             self.assertEqual((summary["failure"]["code"], summary["failure"]["operator"]), (failure, op))
-
-
-if __name__ == "__main__":
-    cluster.main()

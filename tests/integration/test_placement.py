@@ -5,7 +5,6 @@ import os
 import pwd
 import signal
 
-import cluster
 from test_service import ServiceTest
 
 GRAPH = """
@@ -187,6 +186,3 @@ class Placement(ServiceTest):
 
 
 del ServiceTest
-
-if __name__ == "__main__":
-    cluster.main()

@@ -170,7 +170,3 @@ flows: [one.a -> two.b.in0]
         run = self.start("fragctl", "run", "--output", "json", self.path("v.yaml"))
         self.assertEqual(run.wait(), 3)
         self.assertEqual(json.loads(run.stdout)["failure"]["code"], "library_differs")
-
-
-if __name__ == "__main__":
-    cluster.main()

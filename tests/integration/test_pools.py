@@ -158,7 +158,3 @@ class Pools(cluster.ClusterTest):
         self.assertRegex(sentence, r'^a\.tx: pool "frames" ran out of its 1 block, and messages wait: '
                                    r"1 in a\.tx\.out -> b\.rx\.in")
         self.assertRegex(sentence, "set num_blocks to 5 or more$")
-
-
-if __name__ == "__main__":
-    cluster.main()

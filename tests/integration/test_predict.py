@@ -85,7 +85,3 @@ class Predict(cluster.ClusterTest):
         self.assertEqual(run.wait(), 0, run.stderr)
         for op in self.summary(run)["fragments"][0]["operators"]:
             self.assertEqual((op["predicted"]["rate_mhz"], op["predicted"]["differs"]), (50000, False))
-
-
-if __name__ == "__main__":
-    cluster.main()

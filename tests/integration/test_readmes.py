@@ -138,7 +138,3 @@ class Pages(unittest.TestCase):
         self.assertEqual(differences(["a  <100 ns", "..."], ["b", "a 7.5 us"]), [])
         self.assertEqual(differences(["a"], ["a", "b"]), ["not shown: b"])
         self.assertEqual(differences(["a", "a", "..."], ["a", "b"]), ["not printed: a"])
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -74,7 +74,3 @@ class Realtime(cluster.ClusterTest):
         self.assertIn("app.rx: SCHED_FIFO, priority 12 is refused", summary["failure"]["sentence"])
         self.assertIn("or write best_effort: true", summary["failure"]["sentence"])
         self.assertEqual([op["ticks"] for op in summary["fragments"][0]["operators"]], [0, 0])
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -264,7 +264,3 @@ class Restart(cluster.ClusterTest):
         self.wait_received(20)
         os.kill(self.host_of("source, sink"), signal.SIGKILL)
         self.assertEqual(self.d.wait(), 1)
-
-
-if __name__ == "__main__":
-    cluster.main()

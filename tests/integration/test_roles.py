@@ -175,7 +175,3 @@ class Refused(RolesTest):
 
     def test_a_wrong_list_of_fragments(self):
         self.says([self.app, "--worker", "--fragments", "a b"], '"a b" is not a valid name of a fragment')
-
-
-if __name__ == "__main__":
-    cluster.main()

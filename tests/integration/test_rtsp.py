@@ -9,7 +9,6 @@ import struct
 import subprocess
 import threading
 
-import cluster
 import test_streams
 
 FRAMES = test_streams.FRAMES - 1
@@ -156,7 +155,3 @@ class Rtsp(test_streams.StreamTest):
                 self.assertEqual(p.wait(), 0, p.stderr)
                 self.assertEqual(self.summary(p)["result"], "stopped")
                 self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -93,7 +93,3 @@ class Monitors(cluster.ClusterTest):
                        os.path.join(EXAMPLES, "operator_status_tracking", "app.yaml"))
         self.assertEqual(p.wait(60), 2)
         self.assertIn('there is no operator "rxx" in this fragment', p.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -147,7 +147,3 @@ class Again(unittest.TestCase):
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 self.assertEqual(run.report([result], {}, args, False), 0)
             self.assertEqual(out.getvalue(), above + "1 passed, 0 failed, 0 skipped%s\n" % words)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -157,7 +157,3 @@ class Secrets(cluster.ClusterTest):
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assertNotIn("came back", d.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

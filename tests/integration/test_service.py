@@ -463,7 +463,3 @@ class Neighbours(ServiceTest):
         w = self.worker("--once")
         self.ok("start", self.short, "--wait")
         self.assertEqual(w.wait(), 0)
-
-
-if __name__ == "__main__":
-    cluster.main()

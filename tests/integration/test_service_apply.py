@@ -5,7 +5,6 @@ Ground truth is what the operators print when they start and when their value ch
 """
 import json
 
-import cluster
 from test_service import ServiceTest
 
 GRAPH = """
@@ -157,7 +156,3 @@ class Apply(ServiceTest):
         self.fails(5, "as often as its on_failure allows; try again later", "apply", "dial",
                    self.graph(intensity=1, other="c"))
         self.assertEqual(self.application("dial")["state"], "running")
-
-
-if __name__ == "__main__":
-    cluster.main()

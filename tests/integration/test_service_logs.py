@@ -3,7 +3,6 @@
 import os
 import signal
 
-import cluster
 from test_service import ServiceTest
 from test_service_set import DIAL
 
@@ -101,7 +100,3 @@ class Logs(ServiceTest):
             with self.subTest(name):
                 self.fails(2, "fragctl", "logs", name)
         self.fails(2, "give one NAME", "logs")
-
-
-if __name__ == "__main__":
-    cluster.main()

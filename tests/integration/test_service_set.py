@@ -7,7 +7,6 @@ import os
 import pwd
 import signal
 
-import cluster
 from test_service import ServiceTest
 
 DIAL = """
@@ -107,7 +106,3 @@ class Set(ServiceTest):
         self.ctl("set", "dial", "right.dial.value=13")
         self.wait_until("its end", lambda: not self.application("dial"))
         self.assertIn("as many as its on_failure allows", self.json("list")["ended"][0]["failure"]["sentence"])
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -107,7 +107,3 @@ class Services(cluster.ClusterTest):
             run.code = run.wait(60)
             self.assertIn(run.code, (0, 1), run.stderr)
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -277,7 +277,3 @@ class CallSites(unittest.TestCase):
             command.append("--sanitized")
         p = subprocess.run(command, capture_output=True, text=True, timeout=200)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

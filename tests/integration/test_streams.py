@@ -242,7 +242,3 @@ class Streams(StreamTest):
                            r"cannot play http://127\.0\.0\.1:\d+/x: ")
         self.assertNotIn("secret", p.stderr + p.stdout)
         self.assertNotIn("hidden", p.stderr + p.stdout)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -144,7 +144,3 @@ class Street(StreetTest):
         self.assertIn("frame 0: " + EMPTY, workers[1].stderr)
         self.assertRegex(workers[1].stderr, r"frame (2[1-9]|[3-6]\d): " + PEOPLE)
         self.assert_picture()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -162,7 +162,3 @@ flows:
             'app.yaml:21:27: flow end k.b: the subgraph has no outputs',
             'app.yaml:23:5: flow end k.h.nois: the subgraph has no port "nois"; its inputs: sound',
         ])
-
-
-if __name__ == "__main__":
-    cluster.main()

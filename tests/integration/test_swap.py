@@ -326,6 +326,3 @@ class Swap(ServiceTest):
 
 
 del ServiceTest
-
-if __name__ == "__main__":
-    cluster.main()

@@ -278,7 +278,3 @@ class OneTerminal(cluster.ClusterTest):
         rows, written = self.shown("fragctl", "run", "--workers", "2", app, "--", "--count", "220")
         self.assert_apart(rows, written, "nothing else")
         self.assertEqual(sum("Rx message" in r for r in rows), 220)
-
-
-if __name__ == "__main__":
-    cluster.main()

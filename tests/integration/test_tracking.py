@@ -102,7 +102,3 @@ class Track(cluster.ClusterTest):
         code, run = self.run_app("--track", "")
         self.assertEqual(code, 2)
         self.assertIn("--track names no file; write for example --track flow.log", run.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

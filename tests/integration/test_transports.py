@@ -185,7 +185,3 @@ class Both(cluster.ClusterTest):
         self.assertEqual({f["to"]: (f["edge"], f["sent"], f["delivered"]) for f in json.loads(run.stdout)["flows"]},
                          {"two.rx.in": ("shm", 20, 20), "three.rx.in": ("ucx", 20, 20)})
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

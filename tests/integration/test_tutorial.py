@@ -58,6 +58,9 @@ class Page(unittest.TestCase):
         self.assertEqual(operators("app.yaml"), operators("single.yaml"))
 
 
+begin = test_nodes.begin
+
+
 @unittest.skipUnless(os.path.exists(os.path.join(test_street.FAKE_ENGINE, "libopenvino_c.so")),
                      "built without the engine of tests")
 class Typed(test_nodes.TwoNodes):
@@ -205,7 +208,3 @@ class Typed(test_nodes.TwoNodes):
         driver = self.run_on_two_nodes(lines, {self.a: "examples/watch_street", self.b: "b/examples/watch_street"})
         self.assert_table(driver, "state.street.out -> tracking.viewer.receivers", "ucx.*")
         self.take_picture("examples/watch_street")
-
-
-if __name__ == "__main__":
-    test_nodes.main()

@@ -86,7 +86,3 @@ class Packets(cluster.ClusterTest):
         p = self.start("fragctl", "run", "-e", "udp_source port=%d ! ping_tensor_rx" % port)
         self.assertNotEqual(p.wait(), 0)
         self.assertRegex(p.stderr, r"cannot receive on 127\.0\.0\.1:%d: .*in use; give an address of this machine" % port)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -254,7 +254,3 @@ class Strays(Unruly):
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assert_nothing_left()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -400,7 +400,3 @@ class Flags(cluster.ClusterTest):
             self.assertEqual(p.wait(), 2)
             self.assertEqual(p.stderr, program + ': --allow-user: there is no user "no-such-user" on this machine; '
                              "give the name or the number of one")
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -149,7 +149,3 @@ class Variables(cluster.ClusterTest):
         p = self.start("fragctl", "validate", self.path("app.yaml"))
         self.assertEqual(p.wait(), 2)
         self.assertIn('app.yaml:4:36: variables.a: writer f.no: fragment f has no operator "no"; operators: ', p.stderr)
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -290,7 +290,3 @@ flows: [replayer.output -> recorder.input]
         self.assertEqual(self.count(self.path("boxes.mp4")), 300)
         with open(self.path("frame.png"), "rb") as f:
             self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -495,7 +495,3 @@ class Mistakes(ViewerTest):
         p.wait_line(r"shows its pictures at http://0.0.0.0:\d+/, to everybody who reaches this address")
         p.signal(signal.SIGTERM)
         p.wait()
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -171,7 +171,3 @@ class Without(WindowTest):
         self.assertIn("one of width and height is 0; give both or none", self.refused(SHOW % (1, "{width: 5}")))
         self.assertIn("\"circles\" is not a type of layer",
                       self.refused(SHOW % (1, "{tensors: [{name: a, type: circles}]}")))
-
-
-if __name__ == "__main__":
-    cluster.main()

@@ -198,7 +198,9 @@ class Tree:
                 failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
             else:
                 if name.startswith(("integration/", "hostile/")):
-                    command = [sys.executable, os.path.join(self.path, "tests", name + ".py"), "-f"]
+                    tests = os.path.join(self.path, "tests")
+                    command = [sys.executable, os.path.join(tests, "integration", "cluster.py"),
+                               os.path.join(tests, name + ".py"), "-f"]
                 else:
                     command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120"]
                     if kind != "tsan":  # tests/mini_criterion has no such options
