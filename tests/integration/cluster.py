@@ -389,8 +389,8 @@ class _TapResult(unittest.TextTestResult):
 
 
 def main():
-    """cluster.py FILE [CLASS.TEST...] runs tests of that file, by default in this folder, and writes
-    their verdicts where the runner wants them. Before, the file's begin() makes that they can run."""
+    """cluster.py FILE [CLASS.TEST...] runs tests of that file, by default in this folder, and
+    writes their verdicts where the runner wants them. The file's begin() comes before them."""
     folder, file = os.path.split(sys.argv.pop(1))
     sys.path.insert(0, os.path.abspath(folder or os.path.dirname(__file__)))
     sys.argv[0] = file.removesuffix(".py")

@@ -368,6 +368,15 @@ static inline const char *rig_graph(size_t s, const char *rest)
 	}                                                                                          \
 	static void suite##_##name(struct rig *rig, size_t s)
 
+/* The same once. */
+#define RIG_ONE_TEST(suite, name)                                                                  \
+	static void suite##_##name(struct rig *rig, size_t s);                                     \
+	Test(suite, name)                                                                          \
+	{                                                                                          \
+		rig_test(suite##_##name, 0);                                                       \
+	}                                                                                          \
+	static void suite##_##name(struct rig *rig, size_t s)
+
 static inline void rig_test(void (*test)(struct rig *rig, size_t s), size_t s)
 {
 	struct left before = left_now();
@@ -376,7 +385,7 @@ static inline void rig_test(void (*test)(struct rig *rig, size_t s), size_t s)
 	test(&rig, s);
 	rig_end(&rig);
 	if (left_is_more(before))
-		RIG_FAIL("something is left under %s\n", rig_schedulers[s]);
+		RIG_FAIL("something is left (scheduler %zu)\n", s);
 }
 
 #endif

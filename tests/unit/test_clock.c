@@ -227,11 +227,9 @@ Test(clock, no_operator_keeps_the_thread_while_time_stands_still)
 	}
 }
 
-Test(clock, a_fragment_may_have_one_of_its_own)
+RIG_ONE_TEST(clock, a_fragment_may_have_one_of_its_own)
 {
-	struct rig rig;
-
-	rig_run(&rig, &clock_plugin,
+	rig_run(rig, &clock_plugin,
 		"frag: 1\napplication: app\n"
 		"fragments:\n"
 		"  f: {clock: manual, operators: {a: {type: watcher, conditions: ["
@@ -242,9 +240,8 @@ Test(clock, a_fragment_may_have_one_of_its_own)
 		"{type: count}]}}}\n");
 	expect_times(0, 0, 3600 * S, 5);
 	cr_expect(notes[1]->values[0] >= 7 * S && notes[1]->values[0] < 37 * S);
-	cr_expect(notes[2]->values[0] >= rig.start_ns && notes[2]->values[0] <= rig.done_ns,
+	cr_expect(notes[2]->values[0] >= rig->start_ns && notes[2]->values[0] <= rig->done_ns,
 		  "without a clock it is that of the machine");
-	rig_end(&rig);
 }
 
 Test(clock, the_time_limit_is_on_it_and_what_happens_at_that_time_happens)
@@ -358,11 +355,9 @@ RIG_TEST(clock, only_an_operator_moves_a_synthetic_one)
 	cr_expect_eq(rig->idle, 1, "it rests");
 }
 
-Test(clock, a_sleep_on_a_synthetic_one_waits_for_who_moves_it)
+RIG_ONE_TEST(clock, a_sleep_on_a_synthetic_one_waits_for_who_moves_it)
 {
-	struct rig rig;
-
-	rig_run(&rig, &clock_plugin,
+	rig_run(rig, &clock_plugin,
 		"frag: 1\napplication: app\nclock: synthetic\n"
 		"scheduler: {worker_thread_number: 2}\n"
 		"operators:\n"
@@ -372,7 +367,6 @@ Test(clock, a_sleep_on_a_synthetic_one_waits_for_who_moves_it)
 		" count, count: 1000}]}\n");
 	cr_assert_eq(noted(0), 2);
 	cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 250 * MS);
-	rig_end(&rig);
 }
 
 static bool has_noted(struct rig *rig)
@@ -401,7 +395,7 @@ Test(clock, a_stop_ends_sleeps)
 	}
 }
 
-Test(clock, the_time_limit_ends_sleeps)
+RIG_ONE_TEST(clock, the_time_limit_ends_sleeps)
 {
 	/* nobody moves the synthetic one */
 	static const char *const clocks[] = {"realtime", "synthetic"};
@@ -413,16 +407,16 @@ Test(clock, the_time_limit_ends_sleeps)
 		 ", max_duration_ms: 50}, operators: {a: {type: watcher, parameters: {sleep_ms: 86400000}}}}\n"
 		 "  two: {scheduler: {max_duration_ms: 80}, operators: {b: {type: watcher, parameters: {slot: 1, sleep_ms: 86400000}}}}\n"}};
 	char text[700];
-	struct rig rig;
 
 	for (int i = 0; i < 8; i++, notes_clear()) {
+		if (i > 0)
+			rig_end(rig);
 		snprintf(text, sizeof(text), "frag: 1\napplication: app\nclock: %s\n%s%s%s",
 			 clocks[i / 2 % 2], graphs[i / 4][0], i % 2 == 0 ? "greedy" : "event_based",
 			 graphs[i / 4][1]);
-		rig_run(&rig, &clock_plugin, text);
-		cr_expect_eq(rig.failed, 0);
-		cr_expect_geq(rig.done_ns - rig.start_ns, 50 * MS);
-		rig_end(&rig);
+		rig_run(rig, &clock_plugin, text);
+		cr_expect_eq(rig->failed, 0);
+		cr_expect_geq(rig->done_ns - rig->start_ns, 50 * MS);
 	}
 }
 
@@ -460,18 +454,16 @@ RIG_TEST(clock, a_new_scale_counts_for_those_who_wait)
 	cr_expect_geq(notes[0]->values[1], notes[0]->values[0] + 3600 * S);
 }
 
-Test(clock, unix_time)
+RIG_ONE_TEST(clock, unix_time)
 {
-	struct rig rig;
 	struct timespec now;
 
-	rig_run(&rig, &clock_plugin,
+	rig_run(rig, &clock_plugin,
 		"frag: 1\napplication: app\n"
 		"clock: {type: realtime, use_time_since_epoch: true, initial_time_offset: 1000}\n"
 		"operators: {a: {type: watcher, conditions: [{type: count}]}}\n");
 	clock_gettime(CLOCK_REALTIME, &now);
 	cr_expect_lt(llabs(notes[0]->values[0] - (int64_t)(now.tv_sec + 1000) * S), 60 * S);
-	rig_end(&rig);
 }
 
 Test(clock, what_a_clock_cannot_do_is_refused)

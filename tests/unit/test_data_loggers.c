@@ -298,12 +298,10 @@ Test(data_loggers, every_message_is_logged_where_it_leaves_and_arrives)
 }
 
 /* What a tick received is logged before what it emits, which may be the answer. */
-Test(data_loggers, what_was_received_comes_before_what_is_emitted)
+RIG_ONE_TEST(data_loggers, what_was_received_comes_before_what_is_emitted)
 {
-	struct rig rig;
-
 	clear();
-	rig_run(&rig, &plugin,
+	rig_run(rig, &plugin,
 		rig_graph(0, "data_loggers: {log: {type: capture, allowlist_patterns: "
 			     "[\"mx\\\\.\"]}}\n" CHAIN));
 	cr_assert_eq(entry_count, 40);
@@ -312,7 +310,6 @@ Test(data_loggers, what_was_received_comes_before_what_is_emitted)
 		cr_expect_eq(entries[i + 1].dir, FRAG_OUT);
 		cr_expect_eq(entries[i + 1].value, entries[i].value + 100);
 	}
-	rig_end(&rig);
 }
 
 /* Its flows are emptied before the tick, and what is old is dropped there. */
@@ -373,12 +370,10 @@ Test(data_loggers, patterns_choose_and_the_allowlist_wins)
 	}
 }
 
-Test(data_loggers, flows_of_a_multi_receiver_have_ids_of_their_own)
+RIG_ONE_TEST(data_loggers, flows_of_a_multi_receiver_have_ids_of_their_own)
 {
-	struct rig rig;
-
 	clear();
-	rig_run(&rig, &plugin,
+	rig_run(rig, &plugin,
 		rig_graph(0, "data_loggers: {log: {type: capture, denylist_patterns: [\":1$\"]}}\n"
 			     "operators:\n"
 			     "  a: {type: source, parameters: {count: 10}}\n"
@@ -389,7 +384,6 @@ Test(data_loggers, flows_of_a_multi_receiver_have_ids_of_their_own)
 	cr_expect_eq(count_of("app.all.receivers:0"), 10);
 	cr_expect_eq(count_of("app.all.receivers:1"), 0);
 	cr_expect_eq(count_of("app.all.receivers:2"), 10);
-	rig_end(&rig);
 }
 
 Test(data_loggers, metadata_is_that_of_the_message)
@@ -488,15 +482,14 @@ Test(data_loggers, those_of_an_instance_get_what_is_in_it)
 	cr_expect_eq(stops, 7);
 }
 
-Test(data_loggers, instances_that_c_makes_have_theirs)
+RIG_ONE_TEST(data_loggers, instances_that_c_makes_have_theirs)
 {
 	static const char *const ids[2][4] = {
 		{"cam_log", "cam_p_log", "app.cam_p_f.", "app.cam_p_f.out"},
 		{"cam_2_log", "cam_2_p_log", "app.cam_2_p_f.", "app.cam_2_p_f.out"}};
-	struct rig rig;
 
 	clear();
-	rig_run(&rig, &plugin, rig_graph(0, LEAF "compose: two\n"));
+	rig_run(rig, &plugin, rig_graph(0, LEAF "compose: two\n"));
 	cr_expect_eq(starts, 4);
 	for (int i = 0; i < 2; i++) {
 		cr_expect_eq(got(ids[i][0], ids[i][2]), 20);
@@ -505,7 +498,6 @@ Test(data_loggers, instances_that_c_makes_have_theirs)
 		cr_expect_eq(got(ids[i][1], ""), 10);
 	}
 	cr_expect_eq(entry_count, 100);
-	rig_end(&rig);
 }
 
 /* Asynchronous ones. */
@@ -553,21 +545,18 @@ Test(data_loggers, a_stuck_logger_stops_nobody_and_rejections_are_counted)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
-Test(data_loggers, raise_fails_the_operator)
+RIG_ONE_TEST(data_loggers, raise_fails_the_operator)
 {
-	struct rig rig;
-
 	clear();
 	atomic_store(&gate_is_closed, true);
-	rig_prepare_good(&rig, &plugin,
+	rig_prepare_good(rig, &plugin,
 			 rig_graph(0, "data_loggers: {log: {type: async_capture, gate: 1, "
 				      "max_queue_size: 1, queue_policy: raise}}\n" CHAIN));
-	rig_start(&rig);
-	cr_assert(rig_wait(&rig, rig_has_failed, RIG_LIMIT_NS));
-	cr_expect_not_null(strstr(rig.sentence, "data logger log: its queue is full at app."), "%s",
-			   rig.sentence);
+	rig_start(rig);
+	cr_assert(rig_wait(rig, rig_has_failed, RIG_LIMIT_NS));
+	cr_expect_not_null(strstr(rig->sentence, "data logger log: its queue is full at app."),
+			   "%s", rig->sentence);
 	atomic_store(&gate_is_closed, false);
-	rig_end(&rig);
 }
 
 Test(data_loggers, what_is_left_at_the_timeout_is_given_up)
@@ -679,18 +668,16 @@ Test(data_loggers, contents_have_a_queue_of_their_own)
 	}
 }
 
-Test(data_loggers, failures_of_a_logger_are_counted_and_stop_nobody)
+RIG_ONE_TEST(data_loggers, failures_of_a_logger_are_counted_and_stop_nobody)
 {
 	struct frag_data_logger_counts counts;
-	struct rig rig;
 
 	clear();
 	atomic_store(&fail_with, -EIO);
-	rig_run(&rig, &plugin, rig_graph(0, "data_loggers: {log: {type: capture}}\n" CHAIN));
-	counts = counts_of(&rig);
+	rig_run(rig, &plugin, rig_graph(0, "data_loggers: {log: {type: capture}}\n" CHAIN));
+	counts = counts_of(rig);
 	cr_expect_eq(counts.failed, 80);
 	cr_expect_eq(counts.logged, 0);
-	rig_end(&rig);
 }
 
 Test(data_loggers, one_that_cannot_start_refuses_the_run)
@@ -710,20 +697,18 @@ Test(data_loggers, one_that_cannot_start_refuses_the_run)
 }
 
 /* An operator whose messages nobody wants is as without loggers. */
-Test(data_loggers, who_is_not_logged_is_left_alone)
+RIG_ONE_TEST(data_loggers, who_is_not_logged_is_left_alone)
 {
-	struct rig rig;
 	struct frag_fragment *fragment;
 
 	clear();
-	rig_prepare_good(&rig, &plugin,
+	rig_prepare_good(rig, &plugin,
 			 rig_graph(0, "data_loggers: {log: {type: capture, allowlist_patterns: "
 				      "[tx]}}\n" CHAIN));
-	fragment = rig.run->fragments[0].fragment;
+	fragment = rig->run->fragments[0].fragment;
 	cr_expect_not_null(fragment->ops[0]->logged);
 	cr_expect_null(fragment->ops[1]->logged);
 	cr_expect_null(fragment->ops[2]->logged);
-	rig_end(&rig);
 }
 
 Test(data_loggers, patterns_that_cannot_be_are_refused)

@@ -102,56 +102,51 @@ static void new_runs(struct world *w)
 	new_starts(w);
 }
 
-Test(driver_swap, the_new_process_takes_over_and_nothing_is_lost)
+WORLD_TEST(driver_swap, the_new_process_takes_over_and_nothing_is_lost, NULL)
 {
-	struct world w;
-
-	new_runs(&w);
-	cr_expect_eq(drv_core_placed(w.core), 2, "what was reserved for both is given back");
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	say_event(&w, 1, 1, FW_STATE_DONE, "");
-	say_event(&w, 2, 2, FW_STATE_DONE, "");
-	say_stats(&w, 1, 1, true, 12, 0);
-	say_stats(&w, 2, 2, true, 0, 7);
-	say_exit(&w, 1, 1, 0, 0, "");
-	say_exit(&w, 2, 2, 0, 0, "");
-	cr_assert(w.ended, "%s", w.log);
-	assert_has(w.json, "\"sent\": 12, \"delivered\": 12");
-	assert_has(w.json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
-	world_fini(&w);
+	new_runs(w);
+	cr_expect_eq(drv_core_placed(w->core), 2, "what was reserved for both is given back");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 1, true, 12, 0);
+	say_stats(w, 2, 2, true, 0, 7);
+	say_exit(w, 1, 1, 0, 0, "");
+	say_exit(w, 2, 2, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	assert_has(w->json, "\"sent\": 12, \"delivered\": 12");
+	assert_has(w->json, "\"lost\": 0, \"in_flight\": 0, \"exact\": true");
 }
 
-Test(driver_swap, what_cannot_be_prepared_changes_nothing)
+WORLD_TEST(driver_swap, what_cannot_be_prepared_changes_nothing, NULL)
 {
 	struct fw_failure error = {FRAGI_FAILURE_LIBRARY_MISSING, "no libnew.so", ""};
 	const struct fw_message *m;
 	struct fw_message failed;
-	struct world w;
 
-	swap_begins(&w, graph);
+	swap_begins(w, graph);
 	speaking_epoch[2] = 2;
 	failed = of_host(FW_HOST_PREPARED, 2);
 	failed.prepared = (struct fw_host_prepared){.errors = &error, .error_count = 1};
-	say(&w, 2, &failed);
-	m = taken(&w, CLIENT, FW_ANSWER);
+	say(w, 2, &failed);
+	m = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->answer.failure.code, FRAGI_FAILURE_LIBRARY_MISSING);
 	assert_has(
 		m->answer.failure.sentence,
 		"worker b could not prepare it: no libnew.so; nothing has changed, f2 goes on with "
 		"libold.so");
-	m = taken(&w, 2, FW_HOST_KILL);
+	m = taken(w, 2, FW_HOST_KILL);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->epoch, 2);
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
-	cr_expect_null(taken(&w, 1, FW_HOST_SUSPEND));
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
-	m = taken(&w, 2, FW_HOST_CREATE);
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	cr_expect_null(taken(w, 1, FW_HOST_SUSPEND));
+	cr_expect_eq(drv_core_placed(w->core), 2);
+	ask(w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
+	m = taken(w, 2, FW_HOST_CREATE);
 	cr_assert_not_null(m);
 	cr_expect(has_set(m, "swap:f2/libold.so=libother.so"));
 	cr_expect_not(has_set(m, "swap:f2/libold.so=libnew.so"));
-	world_fini(&w);
 }
 
 /* So many seconds, in which the client waits. */
@@ -166,114 +161,100 @@ static void pass_waiting(struct world *w, int seconds)
 }
 
 /* A library that hangs in a constructor: 2 minutes, where no start timeout was given. */
-Test(driver_swap, one_that_hangs_while_it_is_prepared_changes_nothing)
+WORLD_TEST(driver_swap, one_that_hangs_while_it_is_prepared_changes_nothing, NULL)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	swap_begins(&w, graph);
-	pass_waiting(&w, 119);
-	cr_expect_null(taken(&w, CLIENT, FW_ANSWER), "it may take that long");
-	pass_waiting(&w, 2);
-	m = taken(&w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m, "%s", w.log);
+	swap_begins(w, graph);
+	pass_waiting(w, 119);
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it may take that long");
+	pass_waiting(w, 2);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m, "%s", w->log);
 	assert_has(m->answer.failure.sentence, "worker b did not answer PREPARE in time; nothing");
-	m = taken(&w, 2, FW_HOST_KILL);
+	m = taken(w, 2, FW_HOST_KILL);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->epoch, 2);
-	cr_expect_null(taken(&w, 2, FW_HOST_STOP));
-	cr_expect_eq(drv_core_placed(w.core), 2);
-	ask(&w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
-	cr_expect_not_null(taken(&w, 2, FW_HOST_CREATE), "the next swap is taken");
-	world_fini(&w);
+	cr_expect_null(taken(w, 2, FW_HOST_STOP));
+	cr_expect_eq(drv_core_placed(w->core), 2);
+	ask(w, &(struct fw_swap){.name = "app", .fragment = "f2", .library = "libother.so"});
+	cr_expect_not_null(taken(w, 2, FW_HOST_CREATE), "the next swap is taken");
 }
 
-Test(driver_swap, one_that_hangs_in_start_brings_the_old_library_back)
+WORLD_TEST(driver_swap, one_that_hangs_in_start_brings_the_old_library_back, NULL)
 {
 	const struct fw_message *m;
-	struct world w;
 
-	swap_begins(&w, graph);
-	new_is_prepared(&w);
-	old_ends(&w);
+	swap_begins(w, graph);
+	new_is_prepared(w);
+	old_ends(w);
 	speaking_epoch[2] = 2;
-	say_result(&w, 2, 2, FW_HOST_WIRED);
-	forget_requests(&w, 2);
-	pass_waiting(&w, 119);
-	cr_expect_null(taken(&w, 2, FW_HOST_KILL), "it may take that long");
-	pass_beating(&w, 1500 * MS, 1, 2);
-	cr_expect_not_null(taken(&w, 2, FW_HOST_KILL), "%s", w.log);
-	m = taken(&w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(m, "%s", w.log);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	forget_requests(w, 2);
+	pass_waiting(w, 119);
+	cr_expect_null(taken(w, 2, FW_HOST_KILL), "it may take that long");
+	pass_beating(w, 1500 * MS, 1, 2);
+	cr_expect_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m, "%s", w->log);
 	assert_has(m->answer.failure.sentence, "did not answer START in time");
-	say_exit(&w, 2, 2, 0, 9, "");
-	m = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w.log);
+	say_exit(w, 2, 2, 0, 9, "");
+	m = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w->log);
 	cr_expect(has_set(m, "swap:f2/libold.so=libold.so"));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-Test(driver_swap, a_failure_within_probation_brings_the_old_library_back)
+WORLD_TEST(driver_swap, a_failure_within_probation_brings_the_old_library_back, NULL)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	new_runs(&w);
-	pass_beating(&w, 9 * 1000 * MS, 1, 2);
-	forget_requests(&w, 2);
-	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	new_runs(w);
+	pass_beating(w, 9 * 1000 * MS, 1, 2);
+	forget_requests(w, 2);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_gt(create->epoch, 2);
 	cr_expect_not(create->create.is_beside);
 	cr_expect(has_set(create, "swap:f2/libold.so=libold.so"));
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
-	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
-	world_fini(&w);
+	assert_has(w->log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
 }
 
-Test(driver_swap, an_operator_that_fails_within_probation_is_such_a_failure)
+WORLD_TEST(driver_swap, an_operator_that_fails_within_probation_is_such_a_failure, NULL)
 {
-	struct world w;
-
-	new_runs(&w);
-	say_event(&w, 2, 2, FW_STATE_FAILED, "f2.rx failed");
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
-	cr_expect_not_null(taken(&w, 2, FW_HOST_KILL));
-	world_fini(&w);
+	new_runs(w);
+	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx failed");
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	cr_expect_not_null(taken(w, 2, FW_HOST_KILL));
 }
 
-Test(driver_swap, a_failure_after_probation_is_the_failure_of_the_application)
+WORLD_TEST(driver_swap, a_failure_after_probation_is_the_failure_of_the_application, NULL)
 {
-	struct world w;
-
-	new_runs(&w);
-	pass_beating(&w, 11 * 1000 * MS, 1, 2);
-	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_FAILING, "%s", w.log);
-	world_fini(&w);
+	new_runs(w);
+	pass_beating(w, 11 * 1000 * MS, 1, 2);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING, "%s", w->log);
 }
 
-Test(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_library)
+WORLD_TEST(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_library, NULL)
 {
 	const struct fw_message *create, *answer;
-	struct world w;
 
-	swap_begins(&w, graph);
-	new_is_prepared(&w);
+	swap_begins(w, graph);
+	new_is_prepared(w);
 	speaking_epoch[2] = 2;
-	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	answer = taken(&w, CLIENT, FW_ANSWER);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	answer = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
 	cr_expect_neq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
-	old_ends(&w);
-	create = taken(&w, 2, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	old_ends(w);
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
-	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING);
-	world_fini(&w);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
 Test(driver_swap, bad_questions)
@@ -344,18 +325,16 @@ Test(driver_swap, one_at_a_time)
 	world_fini(&w);
 }
 
-Test(driver_swap, a_stop_ends_what_was_only_prepared)
+WORLD_TEST(driver_swap, a_stop_ends_what_was_only_prepared, NULL)
 {
 	const struct fw_message *answer;
-	struct world w;
 
-	swap_begins(&w, graph);
-	step(&w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
-	answer = taken(&w, CLIENT, FW_ANSWER);
+	swap_begins(w, graph);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	answer = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
 	assert_has(answer->answer.failure.sentence, "ended before the new library ran");
-	cr_expect_not_null(taken(&w, 1, FW_HOST_STOP));
-	world_fini(&w);
+	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
 }
 
 static const char migrating[] =
@@ -425,19 +404,17 @@ Test(driver_swap, a_host_that_has_to_leave_its_worker_goes_with_the_old_library)
 }
 
 /* That its worker is lost is no failure of the library. */
-Test(driver_swap, a_probation_goes_on_on_another_worker)
+WORLD_TEST(driver_swap, a_probation_goes_on_on_another_worker, NULL)
 {
 	const struct fw_message *create;
-	struct world w;
 
-	create = lost_at(&w, ON_PROBATION);
+	create = lost_at(w, ON_PROBATION);
 	cr_expect(has_set(create, "swap:f2/libold.so=libnew.so"));
-	runs_on_c(&w, create->epoch);
-	forget_requests(&w, 2);
-	say_exit(&w, 3, 2, 139, 11, RX_CRASH);
-	create = taken(&w, 3, FW_HOST_CREATE);
-	cr_assert_not_null(create, "%s", w.log);
+	runs_on_c(w, create->epoch);
+	forget_requests(w, 2);
+	say_exit(w, 3, 2, 139, 11, RX_CRASH);
+	create = taken(w, 3, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
-	assert_has(w.log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
-	world_fini(&w);
+	assert_has(w->log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
 }

@@ -75,84 +75,75 @@ static void runs_again(struct world *w, uint64_t epoch)
 	say_result(w, 2, 2, FW_HOST_STARTED);
 }
 
-Test(driver_view, nothing_is_seen_before_it_is_known)
+WORLD_TEST(driver_view, nothing_is_seen_before_it_is_known, world_init)
 {
 	struct drv_view_operator op;
 	struct drv_view_at at = {0};
-	struct world w;
 
-	world_init(&w);
-	app(&w, two_fragments);
-	cr_expect_eq(drv_view_flow_count(the_app(&w)), 0);
-	cr_expect_not(drv_view_operator(the_app(&w), &at, &op));
-	cr_expect_str_eq(fragment_of(&w, 1).state, "waiting");
-	both_come(&w);
-	say_prepared(&w, 2, 2, "f2", false);
-	cr_expect_eq(drv_view_flow_count(the_app(&w)), 0, "f1 has not answered yet");
-	cr_expect_str_eq(fragment_of(&w, 1).state, "prepared");
-	cr_expect_eq(fragment_of(&w, 0).operator_count, 0);
-	cr_expect_eq(fragment_of(&w, 1).operator_count, 1);
-	cr_expect_eq(fragment_of(&w, 1).host_pid, 102);
+	app(w, two_fragments);
+	cr_expect_eq(drv_view_flow_count(the_app(w)), 0);
+	cr_expect_not(drv_view_operator(the_app(w), &at, &op));
+	cr_expect_str_eq(fragment_of(w, 1).state, "waiting");
+	both_come(w);
+	say_prepared(w, 2, 2, "f2", false);
+	cr_expect_eq(drv_view_flow_count(the_app(w)), 0, "f1 has not answered yet");
+	cr_expect_str_eq(fragment_of(w, 1).state, "prepared");
+	cr_expect_eq(fragment_of(w, 0).operator_count, 0);
+	cr_expect_eq(fragment_of(w, 1).operator_count, 1);
+	cr_expect_eq(fragment_of(w, 1).host_pid, 102);
 	at = (struct drv_view_at){0};
-	cr_assert(drv_view_operator(the_app(&w), &at, &op));
+	cr_assert(drv_view_operator(the_app(w), &at, &op));
 	cr_expect_eq(op.fragment, 1, "that of f1 is not known yet");
 	cr_expect_str_eq(op.row.name, "rx");
-	cr_expect_not(drv_view_operator(the_app(&w), &at, &op));
-	say_prepared(&w, 1, 1, "f1", true);
-	cr_expect_eq(drv_view_flow_count(the_app(&w)), 1);
-	cr_expect_str_eq(flow_of(&w, 0).from, "f1.tx.out");
-	cr_expect_str_eq(flow_of(&w, 0).to, "f2.rx.in");
-	assert_flow(&w, 0, 0, 0, 0, true);
-	world_fini(&w);
+	cr_expect_not(drv_view_operator(the_app(w), &at, &op));
+	say_prepared(w, 1, 1, "f1", true);
+	cr_expect_eq(drv_view_flow_count(the_app(w)), 1);
+	cr_expect_str_eq(flow_of(w, 0).from, "f1.tx.out");
+	cr_expect_str_eq(flow_of(w, 0).to, "f2.rx.in");
+	assert_flow(w, 0, 0, 0, 0, true);
 }
 
-Test(driver_view, while_it_runs_its_counts_are_those_of_the_last_reports)
+WORLD_TEST(driver_view, while_it_runs_its_counts_are_those_of_the_last_reports, world_init)
 {
 	struct fw_application_row row;
-	struct world w;
 
-	world_init(&w);
-	to_running(&w);
-	assert_flow(&w, 0, 0, 0, 0, true);
-	cr_expect_str_eq(fragment_of(&w, 0).state, "running");
-	say_stats(&w, 1, 1, false, 20, 0);
-	assert_flow(&w, 20, 0, 0, 20, true);
-	receiver_counts(&w, false, 15, 13);
-	assert_flow(&w, 20, 13, 0, 7, true);
-	receiver_counts(&w, false, 31, 29); /* it reports later than the sender */
-	assert_flow(&w, 31, 29, 0, 2, true);
-	drv_view_application(the_app(&w), &row);
+	to_running(w);
+	assert_flow(w, 0, 0, 0, 0, true);
+	cr_expect_str_eq(fragment_of(w, 0).state, "running");
+	say_stats(w, 1, 1, false, 20, 0);
+	assert_flow(w, 20, 0, 0, 20, true);
+	receiver_counts(w, false, 15, 13);
+	assert_flow(w, 20, 13, 0, 7, true);
+	receiver_counts(w, false, 31, 29); /* it reports later than the sender */
+	assert_flow(w, 31, 29, 0, 2, true);
+	drv_view_application(the_app(w), &row);
 	cr_expect_str_eq(row.state, "running");
 	cr_expect_eq(row.delivered, 29);
-	say_stats(&w, 1, 1, false, 33, 0);
-	assert_flow(&w, 33, 29, 0, 4, true);
-	world_fini(&w);
+	say_stats(w, 1, 1, false, 33, 0);
+	assert_flow(w, 33, 29, 0, 4, true);
 }
 
-Test(driver_view, what_waited_in_a_host_that_died_is_lost_at_once)
+WORLD_TEST(driver_view, what_waited_in_a_host_that_died_is_lost_at_once, NULL)
 {
-	struct world w;
-
-	two_run(&w, receiver_restarts);
-	say_stats(&w, 1, 1, false, 20, 0);
-	receiver_counts(&w, true, 15, 12); /* 3 wait there, and 5 are on the way */
-	assert_flow(&w, 20, 12, 0, 8, true);
-	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	assert_flow(&w, 20, 12, 3, 5, true);
-	cr_expect_str_eq(flow_of(&w, 0).lost_because, RX_CRASH);
-	cr_expect_eq(flow_of(&w, 0).lost_at_least, 3);
-	runs_again(&w, 2);
-	assert_flow(&w, 20, 12, 3, 5, true);
-	cr_expect_eq(fragment_of(&w, 1).restarts, 1);
-	cr_expect_eq(fragment_of(&w, 1).epoch, 2);
-	cr_expect_str_eq(fragment_of(&w, 1).state, "running");
-	receiver_counts(&w, false, 4, 2); /* counts from 0 */
-	assert_flow(&w, 20, 14, 3, 3, true);
-	cr_expect_eq(drv_view_delivered(the_app(&w)), 14);
-	receiver_counts(&w, true, 4, 3);
-	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	assert_flow(&w, 20, 15, 4, 1, true);
-	world_fini(&w);
+	two_run(w, receiver_restarts);
+	say_stats(w, 1, 1, false, 20, 0);
+	receiver_counts(w, true, 15, 12); /* 3 wait there, and 5 are on the way */
+	assert_flow(w, 20, 12, 0, 8, true);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	assert_flow(w, 20, 12, 3, 5, true);
+	cr_expect_str_eq(flow_of(w, 0).lost_because, RX_CRASH);
+	cr_expect_eq(flow_of(w, 0).lost_at_least, 3);
+	runs_again(w, 2);
+	assert_flow(w, 20, 12, 3, 5, true);
+	cr_expect_eq(fragment_of(w, 1).restarts, 1);
+	cr_expect_eq(fragment_of(w, 1).epoch, 2);
+	cr_expect_str_eq(fragment_of(w, 1).state, "running");
+	receiver_counts(w, false, 4, 2); /* counts from 0 */
+	assert_flow(w, 20, 14, 3, 3, true);
+	cr_expect_eq(drv_view_delivered(the_app(w)), 14);
+	receiver_counts(w, true, 4, 3);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	assert_flow(w, 20, 15, 4, 1, true);
 }
 
 Test(driver_view, counts_that_are_missing_are_not_assumed)
@@ -173,46 +164,40 @@ Test(driver_view, counts_that_are_missing_are_not_assumed)
 	}
 }
 
-Test(driver_view, a_lost_worker_leaves_what_was_last_reported)
+WORLD_TEST(driver_view, a_lost_worker_leaves_what_was_last_reported, world_init)
 {
-	struct world w;
-
-	world_init(&w);
-	to_running(&w);
-	say_stats(&w, 1, 1, false, 20, 0);
-	receiver_counts(&w, false, 15, 12);
-	step(&w,
+	to_running(w);
+	say_stats(w, 1, 1, false, 20, 0);
+	receiver_counts(w, false, 15, 12);
+	step(w,
 	     &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "it closed"});
-	cr_assert_eq(drv_core_app_state(w.core), DRV_APP_FAILING);
-	cr_expect_str_eq(fragment_of(&w, 1).state, "lost");
-	cr_expect_str_eq(fragment_of(&w, 0).state, "running");
-	assert_flow(&w, 20, 12, 0, 8, false);
-	say_stats(&w, 1, 1, true, 22, 0);
-	assert_flow(&w, 22, 12, 0, 10, false);
-	say_exit(&w, 1, 1, 137, 9, "");
-	assert_has(w.json, "\"sent\": 22, \"delivered\": 18");
-	assert_has(w.json, "\"lost\": 4, \"in_flight\": 0, \"exact\": false");
-	world_fini(&w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
+	cr_expect_str_eq(fragment_of(w, 1).state, "lost");
+	cr_expect_str_eq(fragment_of(w, 0).state, "running");
+	assert_flow(w, 20, 12, 0, 8, false);
+	say_stats(w, 1, 1, true, 22, 0);
+	assert_flow(w, 22, 12, 0, 10, false);
+	say_exit(w, 1, 1, 137, 9, "");
+	assert_has(w->json, "\"sent\": 22, \"delivered\": 18");
+	assert_has(w->json, "\"lost\": 4, \"in_flight\": 0, \"exact\": false");
 }
 
-Test(driver_view, counts_that_were_overwritten_are_not_used)
+WORLD_TEST(driver_view, counts_that_were_overwritten_are_not_used, NULL)
 {
-	struct world w;
-
-	two_run(&w, receiver_restarts);
-	say_stats(&w, 1, 1, false, 20, 0);
-	receiver_counts(&w, false, 15, 12);
-	receiver_counts(&w, false, 15, 11);
-	assert_has(w.log, "the counts of f2 on worker b contradict each other or have become less");
-	assert_flow(&w, 20, 0, 0, 20, false);
-	receiver_counts(&w, false, 16, 13);
-	assert_flow(&w, 20, 0, 0, 20, false);
-	receiver_counts(&w, true, 16, 14);
-	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
-	runs_again(&w, 2);
-	receiver_counts(&w, false, 3, 3); /* of another page, which is believed */
-	assert_flow(&w, 20, 3, 0, 17, false);
-	world_fini(&w);
+	two_run(w, receiver_restarts);
+	say_stats(w, 1, 1, false, 20, 0);
+	receiver_counts(w, false, 15, 12);
+	receiver_counts(w, false, 15, 11);
+	assert_has(w->log,
+		   "the counts of f2 on worker b contradict each other or have become less");
+	assert_flow(w, 20, 0, 0, 20, false);
+	receiver_counts(w, false, 16, 13);
+	assert_flow(w, 20, 0, 0, 20, false);
+	receiver_counts(w, true, 16, 14);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	runs_again(w, 2);
+	receiver_counts(w, false, 3, 3); /* of another page, which is believed */
+	assert_flow(w, 20, 3, 0, 17, false);
 }
 
 /* f1 and f2 run in one host with a flow between them, f3 in another; the first one is restarted. */
@@ -283,51 +268,49 @@ static void assert_ticks(const struct world *w, const uint64_t *ticks)
 	cr_expect_not(drv_view_operator(the_app(w), &at, &op));
 }
 
-Test(driver_view, operators_and_flows_of_a_host_are_sums_of_its_processes)
+WORLD_TEST(driver_view, operators_and_flows_of_a_host_are_sums_of_its_processes, NULL)
 {
 	struct fragi_summary_flow inner;
 	const struct fw_message *m;
-	struct world w;
 
 	memset(speaking_epoch, 0, sizeof(speaking_epoch));
-	world_init(&w);
-	app(&w,
+	world_init(w);
+	app(w,
 	    "frag: 1\napplication: app\nfragments:\n"
 	    "  f1: {operators: {tx: {type: t}, alone: {type: u}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
 	    "  f2: {operators: {mid: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
 	    "  f3: {operators: {rx: {type: t}}}\n"
 	    "flows: [{from: f1.tx.out, to: f2.mid.in, capacity: 4, policy: block}, f2.mid.out -> f3.rx.in]\n");
-	hello(&w, 2, "b", "f3");
-	hello(&w, 1, "a", NULL);
-	say_tables(&w);
-	both_run(&w);
-	forget_requests(&w, 2);
-	cr_expect_null(busy_of(&w, 0));
-	say_counts(&w, false, (uint64_t[]){9, 2, 7}, 9, 7);
-	assert_ticks(&w, (uint64_t[]){9, 2, 7, 0});
-	cr_expect_str_eq(busy_of(&w, 0), "f2.mid");
-	cr_expect_null(busy_of(&w, 1));
-	inner = flow_of(&w, 0);
+	hello(w, 2, "b", "f3");
+	hello(w, 1, "a", NULL);
+	say_tables(w);
+	both_run(w);
+	forget_requests(w, 2);
+	cr_expect_null(busy_of(w, 0));
+	say_counts(w, false, (uint64_t[]){9, 2, 7}, 9, 7);
+	assert_ticks(w, (uint64_t[]){9, 2, 7, 0});
+	cr_expect_str_eq(busy_of(w, 0), "f2.mid");
+	cr_expect_null(busy_of(w, 1));
+	inner = flow_of(w, 0);
 	cr_expect(inner.sent == 9 && inner.delivered == 7 && inner.in_flight == 2);
 	cr_expect(inner.exact && inner.lost == 0);
 	cr_expect_str_eq(inner.edge, "inproc");
-	say_counts(&w, true, (uint64_t[]){12, 3, 8}, 12, 8);
-	say_exit(&w, 1, 1, 139, 11, RX_CRASH);
-	inner = flow_of(&w, 0);
+	say_counts(w, true, (uint64_t[]){12, 3, 8}, 12, 8);
+	say_exit(w, 1, 1, 139, 11, RX_CRASH);
+	inner = flow_of(w, 0);
 	cr_expect(inner.sent == 12 && inner.delivered == 8 && inner.lost == 4, "%llu",
 		  (unsigned long long)inner.lost);
 	cr_expect(inner.exact && inner.in_flight == 0);
-	assert_ticks(&w, (uint64_t[]){12, 3, 8, 0});
-	m = taken(&w, 1, FW_HOST_CREATE);
-	cr_assert_not_null(m, "%s", w.log);
+	assert_ticks(w, (uint64_t[]){12, 3, 8, 0});
+	m = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(m, "%s", w->log);
 	speaking_epoch[1] = m->epoch;
-	say_tables(&w);
-	say_result(&w, 1, 1, FW_HOST_WIRED);
-	say_result(&w, 1, 1, FW_HOST_STARTED);
-	say_counts(&w, false, (uint64_t[]){5, 1, 3}, 5, 3);
-	assert_ticks(&w, (uint64_t[]){17, 4, 11, 0});
-	inner = flow_of(&w, 0);
+	say_tables(w);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	say_counts(w, false, (uint64_t[]){5, 1, 3}, 5, 3);
+	assert_ticks(w, (uint64_t[]){17, 4, 11, 0});
+	inner = flow_of(w, 0);
 	cr_expect(inner.sent == 17 && inner.delivered == 11 && inner.lost == 4);
 	cr_expect(inner.exact && inner.in_flight == 2);
-	world_fini(&w);
 }

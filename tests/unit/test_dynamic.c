@@ -195,48 +195,45 @@ Test(dynamic, changes_that_come_too_late_are_freed)
 	finish(&rig);
 }
 
-Test(dynamic, what_cannot_be_set_is_refused_with_what_can)
+RIG_ONE_TEST(dynamic, what_cannot_be_set_is_refused_with_what_can)
 {
-	struct rig rig;
-
-	start_graph(&rig, rig_graph(1, "operators: {op: {type: stepper}, tx: {type: source, "
-				       "parameters: {count: 1}}}\n"));
+	start_graph(rig, rig_graph(1, "operators: {op: {type: stepper}, tx: {type: source, "
+				      "parameters: {count: 1}}}\n"));
 	RIG_AWAIT(saw.ticks > 0);
-	refused(&rig, "app.op.step=0", -EINVAL,
+	refused(rig, "app.op.step=0", -EINVAL,
 		"app.op: parameter \"step\": 0 is out of range; it must be from 1 to 100");
-	refused(&rig, "app.op.step=abc", -EINVAL,
+	refused(rig, "app.op.step=abc", -EINVAL,
 		"app.op: parameter \"step\": \"abc\" is not a valid integer");
-	refused(&rig, "app.op.mode=fasr", -EINVAL,
+	refused(rig, "app.op.mode=fasr", -EINVAL,
 		"app.op: parameter \"mode\": \"fasr\" is not a valid choice; did you mean "
 		"\"fast\"?");
-	refused(&rig, "app.op.factor=2", -EINVAL,
+	refused(rig, "app.op.factor=2", -EINVAL,
 		"app.op: parameter \"factor\" cannot be changed while it runs; "
 		"those that can: step, loud, mode, pause");
-	refused(&rig, "app.op.title=x", -EINVAL,
+	refused(rig, "app.op.title=x", -EINVAL,
 		"app.op: parameter \"title\" cannot be changed while it runs; "
 		"those that can: step, loud, mode, pause");
-	refused(&rig, "app.op.steb=2", -EINVAL,
+	refused(rig, "app.op.steb=2", -EINVAL,
 		"app.op: unknown parameter \"steb\"; did you mean \"step\"?");
-	refused(&rig, "app.op.nothing=2", -EINVAL,
+	refused(rig, "app.op.nothing=2", -EINVAL,
 		"app.op: unknown parameter \"nothing\"; its parameters: step, loud, mode, "
 		"title, factor, pause");
-	refused(&rig, "app.tx.cuont=2", -EINVAL,
+	refused(rig, "app.tx.cuont=2", -EINVAL,
 		"app.tx: unknown parameter \"cuont\"; did you mean \"count\"?");
-	refused(&rig, "app.opp.step=2", -EINVAL, "unknown operator \"opp\"; did you mean \"op\"?");
-	refused(&rig, "ap.op.step=2", -EINVAL, "unknown fragment \"ap\"; fragments: app");
-	refused(&rig, "app.tx.count=2", -EINVAL,
+	refused(rig, "app.opp.step=2", -EINVAL, "unknown operator \"opp\"; did you mean \"op\"?");
+	refused(rig, "ap.op.step=2", -EINVAL, "unknown fragment \"ap\"; fragments: app");
+	refused(rig, "app.tx.count=2", -EINVAL,
 		"app.tx: parameter \"count\" cannot be changed while it runs; none of its "
 		"parameters can");
-	refused(&rig, "app.op=2", -EINVAL,
+	refused(rig, "app.op=2", -EINVAL,
 		"\"app.op=2\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
-	refused(&rig, "app.op.step", -EINVAL,
+	refused(rig, "app.op.step", -EINVAL,
 		"\"app.op.step\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
-	refused(&rig, "", -EINVAL,
+	refused(rig, "", -EINVAL,
 		"\"\" is not understood; write FRAGMENT.OPERATOR.PARAMETER=VALUE");
-	set(&rig, "app.op.step=100");
-	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-	refused(&rig, "app.op.step=3", -ESRCH, "app.op has ended: its parameters stay as they are");
-	rig_end(&rig);
+	set(rig, "app.op.step=100");
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	refused(rig, "app.op.step=3", -ESRCH, "app.op has ended: its parameters stay as they are");
 }
 
 Test(dynamic, a_change_is_bounded)

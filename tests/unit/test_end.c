@@ -480,21 +480,18 @@ Test(end, a_failure_in_stop_fails_the_application)
 		}
 }
 
-Test(end, a_failure_in_one_fragment_ends_the_others)
+RIG_ONE_TEST(end, a_failure_in_one_fragment_ends_the_others)
 {
-	struct rig rig;
-
-	rig_run(&rig, &rig_plugin,
+	rig_run(rig, &rig_plugin,
 		"frag: 1\napplication: app\nfragments:\n"
 		"  one: {scheduler: {type: greedy}, operators: {tx: {type: source, parameters: {fail_at: 100}},\n"
 		"        rx: {type: sink}}, flows: [tx -> rx]}\n"
 		"  two: {operators: {tx: {type: source}, rx: {type: sink, parameters: {slot: 1}}},\n"
 		"        flows: [tx -> rx]}\n");
-	cr_expect_eq(rig.failed, 1);
-	cr_expect_eq(rig.done, 1);
+	cr_expect_eq(rig->failed, 1);
+	cr_expect_eq(rig->done, 1);
 	cr_expect(notes[1] == NULL || notes[1]->stopped == notes[1]->started);
-	cr_expect(rig_balances(&rig));
-	rig_end(&rig);
+	cr_expect(rig_balances(rig));
 }
 
 Test(end, the_watchdog_names_what_hangs)
@@ -553,19 +550,16 @@ Test(end, a_stop_limits_every_callback)
 }
 
 /* What arrives is taken quickly: each call is short, although there is always one. */
-Test(end, a_limit_of_callbacks_is_no_limit_of_the_drain)
+RIG_ONE_TEST(end, a_limit_of_callbacks_is_no_limit_of_the_drain)
 {
-	struct rig rig;
-
-	rig_prepare_good(&rig, &rig_plugin,
+	rig_prepare_good(rig, &rig_plugin,
 			 "frag: 1\napplication: app\noperators:\n"
 			 "  tx: {type: source, parameters: {work_us: 30000, count: 20}}\n"
 			 "  rx: {type: sink}\nflows: [tx -> rx]\n");
-	rig_start(&rig);
-	fragi_run_limit_calls(rig.run, 200000000);
-	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
-	rig_end(&rig);
+	rig_start(rig);
+	fragi_run_limit_calls(rig->run, 200000000);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 }
 
 static bool never(struct rig *rig)
@@ -672,16 +666,13 @@ Test(end, max_duration_ends_a_fragment_without_sources)
 	}
 }
 
-Test(end, nothing_to_run_is_done)
+RIG_ONE_TEST(end, nothing_to_run_is_done)
 {
-	struct rig rig;
-
-	rig_run(&rig, &rig_plugin,
+	rig_run(rig, &rig_plugin,
 		"frag: 1\napplication: app\noperators:\n"
 		"  tx: {type: source, conditions: [{type: count, count: 0}]}\n");
 	cr_expect_eq(notes[SLOTS - 1]->ticks, 0);
 	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
-	rig_end(&rig);
 }
 
 Test(end, destroy_in_any_phase)

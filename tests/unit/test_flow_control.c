@@ -666,11 +666,9 @@ Test(flow_control, mistakes_of_a_graph_are_refused)
 }
 
 /* Each flow of a dynamic output may hold other messages; execution messages hold no blocks. */
-Test(flow_control, pools_need_blocks_for_each_way)
+RIG_ONE_TEST(flow_control, pools_need_blocks_for_each_way)
 {
-	struct rig rig;
-
-	rig_run(&rig, &plugin,
+	rig_run(rig, &plugin,
 		rig_graph(
 			0,
 			"resources:\n  pool: {type: block_memory_pool, block_size: 64, num_blocks: 1}\n"
@@ -683,6 +681,5 @@ Test(flow_control, pools_need_blocks_for_each_way)
 			"  - {from: route, to: a, capacity: 2}\n"
 			"  - {from: route, to: b, capacity: 3}\n"
 			"  - {from: route, to: c, capacity: 100}\n"));
-	cr_assert_eq(rig.run->fragments[0].fragment->resources[0]->blocks_needed, 2 + 3 + 1);
-	rig_end(&rig);
+	cr_assert_eq(rig->run->fragments[0].fragment->resources[0]->blocks_needed, 2 + 3 + 1);
 }

@@ -531,12 +531,10 @@ Test(inputs, what_the_queues_can_never_hold_is_refused)
 	    "test.yaml:3:63: app.rx: condition message_available: min_size is 3 and front_stage_max_size 2, so no number of messages is right; lower min_size\n");
 }
 
-Test(inputs, what_fits_is_not_refused)
+RIG_ONE_TEST(inputs, what_fits_is_not_refused)
 {
-	struct rig rig;
-
 	rig_prepare_good(
-		&rig, &inputs_plugin,
+		rig, &inputs_plugin,
 		"frag: 1\napplication: app\noperators:\n"
 		"  tx: {type: source, conditions: [{type: downstream_affordable, min_size: 3}]}\n"
 		"  rx: {type: sink, conditions: [{type: message_available, min_size: 3}]}\n"
@@ -546,7 +544,6 @@ Test(inputs, what_fits_is_not_refused)
 		"  - {from: tx, to: rx, capacity: 3}\n"
 		"  - {from: tx, to: ry, capacity: 1, policy: pop}\n"
 		"  - {from: ty, to: ry, capacity: 5}\n");
-	rig_end(&rig);
 }
 
 Test(inputs, between_fragments_too)

@@ -169,7 +169,7 @@ Test(realtime, a_thread_has_the_policy_and_the_priority)
 	}
 }
 
-Test(realtime, a_thread_has_a_deadline)
+RIG_ONE_TEST(realtime, a_thread_has_a_deadline)
 {
 	const char *graph =
 		"thread_pools: {p: {add: [{operators: a, sched_policy: deadline,\n"
@@ -177,19 +177,17 @@ Test(realtime, a_thread_has_a_deadline)
 	const struct fragi_op_row *row;
 	struct frag_err err;
 	uint32_t priority;
-	struct rig rig;
 
-	if (is_granted(run(graph, &rig, &err), &err)) {
-		row = &fragi_run_ledger(rig.run)->ops[0];
+	if (is_granted(run(graph, rig, &err), &err)) {
+		row = &fragi_run_ledger(rig->run)->ops[0];
 		cr_expect_eq(seen.policy, POLICY_DEADLINE);
 		cr_expect(seen.runtime == 100000 && seen.deadline == 5000000 &&
 			  seen.period == 10000000);
 		cr_expect_eq(seen_by_child.policy, SCHED_OTHER);
-		cr_expect_eq(granted(&rig, &priority), FRAGI_SCHED_DEADLINE);
+		cr_expect_eq(granted(rig, &priority), FRAGI_SCHED_DEADLINE);
 		cr_expect(row->sched_runtime_ns == 100000 && row->sched_deadline_ns == 5000000 &&
 			  row->sched_period_ns == 10000000);
 	}
-	rig_end(&rig);
 }
 
 /* More than there is, and on some cores alone, which the kernel promises nobody. */
@@ -247,22 +245,20 @@ Test(realtime, what_is_missing_is_named)
 	rig_end(&rig);
 }
 
-Test(realtime, best_effort_runs_without)
+RIG_ONE_TEST(realtime, best_effort_runs_without)
 {
 	struct frag_err err;
 	uint32_t priority;
-	struct rig rig;
 
 	give_up_privileges();
 	cr_expect_eq(
 		run("thread_pools: {p: {add: [{operators: a, sched_policy: fifo, sched_priority: 30,\n"
 		    "  best_effort: true}]}}\n" ONE_OP,
-		    &rig, &err),
+		    rig, &err),
 		0);
 	cr_expect_eq(seen.policy, SCHED_OTHER);
 	cr_expect_gt(seen.size, 0);
-	cr_expect_eq(granted(&rig, &priority), FRAGI_SCHED_OTHER);
-	rig_end(&rig);
+	cr_expect_eq(granted(rig, &priority), FRAGI_SCHED_OTHER);
 }
 
 Test(realtime, may_be_asked_for_in_c)
@@ -319,13 +315,11 @@ Test(realtime, what_makes_no_sense_in_c_is_refused)
 		"sched_runtime must not be longer than sched_deadline, nor that than sched_period");
 }
 
-Test(realtime, what_makes_no_sense_in_a_graph_is_refused)
+RIG_ONE_TEST(realtime, what_makes_no_sense_in_a_graph_is_refused)
 {
-	struct rig rig;
-
 	cr_expect_eq(
 		rig_prepare(
-			&rig, &plugin,
+			rig, &plugin,
 			"frag: 1\napplication: app\n" ONE_OP "thread_pools:\n  p:\n    add:\n"
 			"    - {operators: a, sched_policy: fif, sched_priority: 0}\n"
 			"    - {operators: a, sched_policy: fifo}\n"
@@ -335,7 +329,7 @@ Test(realtime, what_makes_no_sense_in_a_graph_is_refused)
 			"    - {operators: a, sched_policy: deadline, sched_runtime: soon}\n"),
 		-EINVAL);
 	expect_errors(
-		&rig.diag,
+		&rig->diag,
 		"test.yaml:7:36: app.thread_pools.p: sched_policy \"fif\" is not known; did you mean \"fifo\"?\n"
 		"test.yaml:7:57: app.thread_pools.p: sched_priority \"0\" is not a whole number from 1 to 99\n"
 		"test.yaml:8:36: app.thread_pools.p: sched_policy fifo and rr need sched_priority, 1 to 99\n"
@@ -344,5 +338,4 @@ Test(realtime, what_makes_no_sense_in_a_graph_is_refused)
 		"test.yaml:10:41: app.thread_pools.p: best_effort needs sched_policy: fifo, rr or deadline\n"
 		"test.yaml:11:36: app.thread_pools.p: sched_runtime must not be longer than sched_deadline, nor that than sched_period\n"
 		"test.yaml:12:61: app.thread_pools.p: sched_runtime \"soon\" is not a valid duration; write nanoseconds, or for example 10ms\n");
-	rig_end(&rig);
 }

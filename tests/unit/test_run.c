@@ -6,11 +6,9 @@
 
 #include "rig_ops.h"
 
-Test(run, hello)
+RIG_ONE_TEST(run, hello)
 {
-	struct rig rig;
-
-	rig_run(&rig, &rig_plugin,
+	rig_run(rig, &rig_plugin,
 		"frag: 1\n"
 		"application: hello\n"
 		"operators:\n"
@@ -18,9 +16,8 @@ Test(run, hello)
 		"  rx: {type: sink}\n"
 		"flows: [tx -> rx]\n");
 	cr_expect_eq(notes[0]->count, 10);
-	cr_expect(rig_balances(&rig));
-	cr_expect_lt(rig.done_ns - rig.start_ns, 10000000000);
-	rig_end(&rig);
+	cr_expect(rig_balances(rig));
+	cr_expect_lt(rig->done_ns - rig->start_ns, 10000000000);
 }
 
 /* Waits in compute until the application is to stop. */
@@ -52,34 +49,28 @@ static const struct frag_port waiter_ports[] = {
 TEST_OP(waiter, FRAG_PORTS(waiter_ports), .initialize = waiter_initialize);
 TEST_PLUGIN(waiter, &waiter_type, &source_type, &sink_type);
 
-Test(run, a_drain_wakes_who_waits_in_compute)
+RIG_ONE_TEST(run, a_drain_wakes_who_waits_in_compute)
 {
-	struct rig rig;
-
-	rig_prepare_good(&rig, &waiter_plugin,
+	rig_prepare_good(rig, &waiter_plugin,
 			 "frag: 1\napplication: app\noperators: {w: {type: waiter}}\n");
-	rig_start(&rig);
+	rig_start(rig);
 	RIG_AWAIT(atomic_load(&waiting));
-	fragi_run_drain(rig.run);
-	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
+	fragi_run_drain(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 	cr_expect_eq(woken, 1);
 	cr_expect_eq(flows_in + flows_out, 0);
-	rig_end(&rig);
 }
 
-Test(run, initialize_knows_all_flows)
+RIG_ONE_TEST(run, initialize_knows_all_flows)
 {
-	struct rig rig;
-
 	rig_prepare_good(
-		&rig, &waiter_plugin,
+		rig, &waiter_plugin,
 		"frag: 1\napplication: app\nfragments:\n"
 		"  one: {operators: {w: {type: waiter}, a: {type: source}, r: {type: sink}}, flows: [a -> w, w -> r]}\n"
 		"  two: {operators: {b: {type: source}, s: {type: sink}, t: {type: sink}}}\n"
 		"flows: [two.b -> one.w, {from: one.w, to: [two.s, two.t]}]\n");
 	cr_expect_eq(flows_in, 2);
 	cr_expect_eq(flows_out, 3);
-	rig_end(&rig);
 }
 
 /* Asks its pool for tensors until it is empty; keeps them, or gives them back as it fails. */

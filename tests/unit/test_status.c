@@ -156,17 +156,14 @@ TEST_OP(holder, .state_size = 8);
 TEST_OP(looker, .state_size = 8);
 TEST_PLUGIN(holder, &holder_type, &looker_type);
 
-Test(status, an_operator_in_compute_is_ticking)
+RIG_ONE_TEST(status, an_operator_in_compute_is_ticking)
 {
-	struct rig rig;
-
-	rig_run(&rig, &holder_plugin,
+	rig_run(rig, &holder_plugin,
 		"frag: 1\napplication: app\n"
 		"scheduler: {type: event_based, worker_thread_number: 2}\n"
 		"operators:\n"
 		"  looker: {type: looker, conditions: [{type: periodic, recess_period: 200us}]}\n"
 		"  holder: {type: holder}\n");
-	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 	cr_expect_eq(ticking_seen, 1);
-	rig_end(&rig);
 }

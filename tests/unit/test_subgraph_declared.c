@@ -147,17 +147,15 @@ Test(subgraph_declared, runs_with_the_parameters_that_it_was_given)
 	rig_end(&rig);
 }
 
-Test(subgraph_declared, settings_of_the_graph_are_added_to_what_it_declares)
+RIG_ONE_TEST(subgraph_declared, settings_of_the_graph_are_added_to_what_it_declares)
 {
 	const struct source *source;
-	struct rig rig;
 
 	in_compose = make_numbers;
-	rig_prepare_good(&rig, &plugin, GRAPH "operators: {x_tx: {parameters: {burst: 2}}}\n");
-	source = rig.run->fragments[0].fragment->ops[0]->state;
+	rig_prepare_good(rig, &plugin, GRAPH "operators: {x_tx: {parameters: {burst: 2}}}\n");
+	source = rig->run->fragments[0].fragment->ops[0]->state;
 	cr_expect_eq(source->burst, 2);
 	cr_expect_eq(source->count, 6);
-	rig_end(&rig);
 }
 
 static void make_wrong(struct frag_fragment *fragment)

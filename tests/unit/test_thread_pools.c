@@ -201,14 +201,13 @@ static void run(struct rig *rig, const char *graph)
 /* Operators that wait for a time which does not come. */
 #define WAITS "type: source, conditions: [{type: periodic, recess_period: 1h}]"
 
-Test(thread_pools, come_in_addition_and_bear_names)
+RIG_ONE_TEST(thread_pools, come_in_addition_and_bear_names)
 {
 	char names[16][16];
-	struct rig rig;
 	int count = 0;
 
 	rig_prepare_good(
-		&rig, &plugin,
+		rig, &plugin,
 		"frag: 1\napplication: application\nscheduler: {worker_thread_number: 4}\n"
 		"thread_pools:\n"
 		"  first: {initial_size: 2, add: [{operators: [a, b]}]}\n"
@@ -217,7 +216,7 @@ Test(thread_pools, come_in_addition_and_bear_names)
 		"                                  {operators: [long_name_of_it], pin_operator: yes}]}\n"
 		"operators: {a: {" WAITS "}, b: {" WAITS "}, c: {" WAITS "}, d: {" WAITS
 		"}, long_name_of_it: {" WAITS "}}\n");
-	rig_start(&rig);
+	rig_start(rig);
 	RIG_AWAIT(notes[SLOTS - 1] != NULL && atomic_load(&notes[SLOTS - 1]->started) >= 5);
 	RIG_AWAIT(threads_called("frag:applicati", names, 16) == 4);
 	RIG_AWAIT(threads_called("app", names, 16) == 5);
@@ -226,9 +225,8 @@ Test(thread_pools, come_in_addition_and_bear_names)
 	cr_expect_eq(count_of(names, count, "applicat:second"), 1);
 	cr_expect_eq(count_of(names, count, "application.c"), 1);
 	cr_expect_eq(count_of(names, count, "appli.long_name"), 1);
-	fragi_run_halt(rig.run);
-	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-	rig_end(&rig);
+	fragi_run_halt(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 }
 
 /* Distinct threads in a slot, up to two. */
@@ -240,10 +238,9 @@ static int threads_noted(int slot)
 	return noted(slot) > 0;
 }
 
-Test(thread_pools, a_pinned_operator_has_its_thread_and_cores)
+RIG_ONE_TEST(thread_pools, a_pinned_operator_has_its_thread_and_cores)
 {
 	char graph[1024];
-	struct rig rig;
 	cpu_set_t cores;
 	size_t core = 0;
 
@@ -261,7 +258,7 @@ Test(thread_pools, a_pinned_operator_has_its_thread_and_cores)
 		 "  c: {type: where, parameters: {slot: 3}}\n"
 		 "flows: [tx -> a, tx -> b, tx -> c]\n",
 		 core);
-	run(&rig, graph);
+	run(rig, graph);
 	for (int slot = 1; slot <= 3; slot++) {
 		cr_expect_eq(noted(slot), 200);
 		cr_expect_eq(threads_noted(slot), 1);
@@ -270,117 +267,98 @@ Test(thread_pools, a_pinned_operator_has_its_thread_and_cores)
 	}
 	cr_expect_eq(notes[1]->times[NOTES_MAX - 1], 1);
 	cr_expect_eq(notes[2]->times[NOTES_MAX - 1], CPU_COUNT(&cores));
-	cr_expect(rig_balances(&rig));
-	rig_end(&rig);
+	cr_expect(rig_balances(rig));
 }
 
-Test(thread_pools, the_threads_of_a_pool_work_at_the_same_time)
+RIG_ONE_TEST(thread_pools, the_threads_of_a_pool_work_at_the_same_time)
 {
-	struct rig rig;
-
-	run(&rig, "scheduler: {worker_thread_number: 1}\n"
-		  "thread_pools: {p: {initial_size: 2, add: [{operators: [a, b]}]}}\n"
-		  "operators:\n  tx: {type: source, parameters: {count: 50},\n"
-		  "       conditions: [{type: periodic, recess_period: 2ms}]}\n"
-		  "  a: {type: meeting}\n  b: {type: meeting}\nflows: [tx -> a, tx -> b]\n");
-	cr_expect_eq(rig.failed, 0);
+	run(rig, "scheduler: {worker_thread_number: 1}\n"
+		 "thread_pools: {p: {initial_size: 2, add: [{operators: [a, b]}]}}\n"
+		 "operators:\n  tx: {type: source, parameters: {count: 50},\n"
+		 "       conditions: [{type: periodic, recess_period: 2ms}]}\n"
+		 "  a: {type: meeting}\n  b: {type: meeting}\nflows: [tx -> a, tx -> b]\n");
+	cr_expect_eq(rig->failed, 0);
 	cr_expect_not(missed);
 	cr_expect_eq(met, 100);
-	rig_end(&rig);
 }
 
 /* The one thread of the scheduler computes all the time: nobody but the pool watches its timers. */
-Test(thread_pools, a_pool_does_not_wait_for_other_operators)
+RIG_ONE_TEST(thread_pools, a_pool_does_not_wait_for_other_operators)
 {
-	struct rig rig;
-
 	setenv("FRAG_TEST_NO_SAFETY_POLL", "all", 1);
-	run(&rig, "scheduler: {worker_thread_number: 1}\n"
-		  "thread_pools: {p: {initial_size: 1, add: [{operators: [tx, a, b]}]}}\n"
-		  "operators:\n  all: {type: patient, parameters: {slot: 1, until: 20}}\n"
-		  "  tx: {type: source, parameters: {count: 20},\n"
-		  "       conditions: [{type: periodic, recess_period: 1ms}]}\n"
-		  "  a: {type: middle}\n  b: {type: sink, parameters: {slot: 1}}\n"
-		  "flows: [tx -> a, a -> b]\n");
-	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	run(rig, "scheduler: {worker_thread_number: 1}\n"
+		 "thread_pools: {p: {initial_size: 1, add: [{operators: [tx, a, b]}]}}\n"
+		 "operators:\n  all: {type: patient, parameters: {slot: 1, until: 20}}\n"
+		 "  tx: {type: source, parameters: {count: 20},\n"
+		 "       conditions: [{type: periodic, recess_period: 1ms}]}\n"
+		 "  a: {type: middle}\n  b: {type: sink, parameters: {slot: 1}}\n"
+		 "flows: [tx -> a, a -> b]\n");
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 	cr_expect_eq(noted(1), 20);
-	rig_end(&rig);
 }
 
 /*
  * Both wait for a time, and one thread of the pool takes them one after the other: while it
  * computes the other one must watch, and nothing else reminds it.
  */
-Test(thread_pools, a_timer_does_not_wait_for_a_busy_thread)
+RIG_ONE_TEST(thread_pools, a_timer_does_not_wait_for_a_busy_thread)
 {
-	struct rig rig;
-
 	setenv("FRAG_TEST_NO_SAFETY_POLL", "all", 1);
-	run(&rig, "scheduler: {worker_thread_number: 1}\n"
-		  "thread_pools: {p: {initial_size: 2, add: [{operators: [all, tx]}]}}\n"
-		  "operators:\n  tx: {type: source, parameters: {count: 20},\n"
-		  "       conditions: [{type: periodic, recess_period: 5ms}]}\n"
-		  "  all: {type: patient, parameters: {slot: 1, until: 20, after: 3},\n"
-		  "       conditions: [{type: periodic, recess_period: 5ms}]}\n"
-		  "  b: {type: sink, parameters: {slot: 1}}\nflows: [tx -> b]\n");
-	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	run(rig, "scheduler: {worker_thread_number: 1}\n"
+		 "thread_pools: {p: {initial_size: 2, add: [{operators: [all, tx]}]}}\n"
+		 "operators:\n  tx: {type: source, parameters: {count: 20},\n"
+		 "       conditions: [{type: periodic, recess_period: 5ms}]}\n"
+		 "  all: {type: patient, parameters: {slot: 1, until: 20, after: 3},\n"
+		 "       conditions: [{type: periodic, recess_period: 5ms}]}\n"
+		 "  b: {type: sink, parameters: {slot: 1}}\nflows: [tx -> b]\n");
+	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 	cr_expect_eq(noted(1), 20);
-	rig_end(&rig);
 }
 
 /* Nothing can ever happen here, and the run says so; while the pool computes it does not. */
-Test(thread_pools, a_graph_that_waits_for_itself_is_at_rest)
+RIG_ONE_TEST(thread_pools, a_graph_that_waits_for_itself_is_at_rest)
 {
-	struct rig rig;
-
-	run(&rig, "scheduler: {worker_thread_number: 2}\n"
-		  "thread_pools: {p: {initial_size: 2, add: [{operators: [a, all]},\n"
-		  "  {operators: b, pin_operator: true}]}}\n"
-		  "operators: {a: {type: middle}, b: {type: middle},\n"
-		  "  tx: {type: source, parameters: {count: 10},\n"
-		  "       conditions: [{type: periodic, recess_period: 20ms}]},\n"
-		  "  rx: {type: sink, parameters: {slot: 1}},\n"
-		  "  all: {type: patient, parameters: {slot: 1, until: 10}}}\n"
-		  "flows: [a -> b, b -> a, tx -> rx]\n");
-	cr_expect_eq(rig.idle, 1);
-	cr_expect_eq(rig.failed, 0);
+	run(rig, "scheduler: {worker_thread_number: 2}\n"
+		 "thread_pools: {p: {initial_size: 2, add: [{operators: [a, all]},\n"
+		 "  {operators: b, pin_operator: true}]}}\n"
+		 "operators: {a: {type: middle}, b: {type: middle},\n"
+		 "  tx: {type: source, parameters: {count: 10},\n"
+		 "       conditions: [{type: periodic, recess_period: 20ms}]},\n"
+		 "  rx: {type: sink, parameters: {slot: 1}},\n"
+		 "  all: {type: patient, parameters: {slot: 1, until: 10}}}\n"
+		 "flows: [a -> b, b -> a, tx -> rx]\n");
+	cr_expect_eq(rig->idle, 1);
+	cr_expect_eq(rig->failed, 0);
 	cr_expect_eq(noted(1), 10);
-	rig_end(&rig);
 }
 
-Test(thread_pools, a_drain_delivers_all_that_was_sent)
+RIG_ONE_TEST(thread_pools, a_drain_delivers_all_that_was_sent)
 {
-	struct rig rig;
-
-	run(&rig, "thread_pools: {p: {initial_size: 2, add: [{operators: [tx, a]},\n"
-		  "  {operators: b, pin_operator: true}]}}\n"
-		  "operators: {tx: {type: source, parameters: {stop_app_at: 500}},\n"
-		  "  a: {type: middle}, b: {type: sink, parameters: {slot: 1, work_us: 5}}}\n"
-		  "flows: [{from: tx, to: a, capacity: 20}, {from: a, to: b, capacity: 20}]\n");
-	cr_expect_eq(rig.stopped, 1);
+	run(rig, "thread_pools: {p: {initial_size: 2, add: [{operators: [tx, a]},\n"
+		 "  {operators: b, pin_operator: true}]}}\n"
+		 "operators: {tx: {type: source, parameters: {stop_app_at: 500}},\n"
+		 "  a: {type: middle}, b: {type: sink, parameters: {slot: 1, work_us: 5}}}\n"
+		 "flows: [{from: tx, to: a, capacity: 20}, {from: a, to: b, capacity: 20}]\n");
+	cr_expect_eq(rig->stopped, 1);
 	cr_expect_geq(noted(1), 500);
 	for (uint32_t i = 0; i < noted(1); i++)
 		cr_assert_eq(notes[1]->values[i], i);
-	cr_expect(rig_balances(&rig));
-	cr_expect_eq(rig_dropped_all(rig_row(&rig, 0)), 0);
-	rig_end(&rig);
+	cr_expect(rig_balances(rig));
+	cr_expect_eq(rig_dropped_all(rig_row(rig, 0)), 0);
 }
 
-Test(thread_pools, a_failure_in_a_pool_is_that_of_the_fragment)
+RIG_ONE_TEST(thread_pools, a_failure_in_a_pool_is_that_of_the_fragment)
 {
-	struct rig rig;
-
-	run(&rig, "thread_pools: {p: {initial_size: 2, add: [{operators: [tx, a]}]}}\n"
-		  "operators: {tx: {type: source}, a: {type: middle, parameters: {fail_at: 30}},\n"
-		  "  b: {type: sink, parameters: {slot: 1}}}\n"
-		  "flows: [tx -> a, a -> b]\n");
-	cr_expect_eq(rig.failed, 1);
-	cr_expect_not_null(strstr(rig.sentence, "app.a: "), "%s", rig.sentence);
-	cr_expect(rig_balances(&rig));
-	rig_end(&rig);
+	run(rig, "thread_pools: {p: {initial_size: 2, add: [{operators: [tx, a]}]}}\n"
+		 "operators: {tx: {type: source}, a: {type: middle, parameters: {fail_at: 30}},\n"
+		 "  b: {type: sink, parameters: {slot: 1}}}\n"
+		 "flows: [tx -> a, a -> b]\n");
+	cr_expect_eq(rig->failed, 1);
+	cr_expect_not_null(strstr(rig->sentence, "app.a: "), "%s", rig->sentence);
+	cr_expect(rig_balances(rig));
 }
 
-Test(thread_pools, under_greedy_they_are_ignored)
+RIG_ONE_TEST(thread_pools, under_greedy_they_are_ignored)
 {
 	const char *text =
 		"frag: 1\napplication: app\nscheduler: {type: greedy}\n"
@@ -388,13 +366,11 @@ Test(thread_pools, under_greedy_they_are_ignored)
 		"operators: {tx: {type: source, parameters: {count: 10}},\n"
 		"  a: {type: where, parameters: {slot: 1}},\n"
 		"  b: {type: where, parameters: {slot: 2}}}\nflows: [tx -> a, tx -> b]\n";
-	struct rig rig;
 
-	rig_run(&rig, &plugin, text);
+	rig_run(rig, &plugin, text);
 	cr_expect_eq(notes[1]->values[0], notes[2]->values[0]);
-	cr_expect_eq(rig.spec->warnings.count, 1);
-	cr_expect_not_null(strstr(rig.spec->warnings.items[0].text, "greedy"));
-	rig_end(&rig);
+	cr_expect_eq(rig->spec->warnings.count, 1);
+	cr_expect_not_null(strstr(rig->spec->warnings.items[0].text, "greedy"));
 }
 
 Test(thread_pools, may_be_made_in_c)

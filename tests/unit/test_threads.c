@@ -76,11 +76,10 @@ Test(threads, are_as_many_as_the_graph_says)
 	cr_expect_eq(threads_of("{type: event_based}", available, &cores), available);
 }
 
-Test(threads, run_where_they_are_pinned)
+RIG_ONE_TEST(threads, run_where_they_are_pinned)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	char scheduler[128];
-	struct rig rig;
 	cpu_set_t cores;
 	size_t core = 0;
 
@@ -99,15 +98,14 @@ Test(threads, run_where_they_are_pinned)
 		     2);
 	cr_assert_eq(
 		rig_prepare(
-			&rig, &rig_plugin,
+			rig, &rig_plugin,
 			"frag: 1\napplication: app\nscheduler: {type: event_based, pin_cores: [1023],\n"
 			"  require_pin_cores: true}\n"
 			"operators: {tx: {type: source}, rx: {type: sink}}\nflows: [tx -> rx]\n"),
 		0);
-	cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);
-	cr_expect_lt(fragi_run_start(rig.run, &err), 0);
+	cr_assert_eq(fragi_run_wire(rig->run, NULL, 0, NULL, 0, &err), 0);
+	cr_expect_lt(fragi_run_start(rig->run, &err), 0);
 	cr_expect_not_null(strstr(err.text, "pin_cores"), "%s", err.text);
-	rig_end(&rig);
 }
 
 /* The kernel drops cores that a process may not use, without a word. */
@@ -165,17 +163,14 @@ TEST_OP(meeting, FRAG_PORTS(meeting_ports));
 TEST_PLUGIN(meeting, &source_type, &meeting_type);
 
 /* Between two messages all threads sleep, and the first that wakes has to wake another. */
-Test(threads, all_of_them_wake_for_work)
+RIG_ONE_TEST(threads, all_of_them_wake_for_work)
 {
-	struct rig rig;
-
-	rig_run(&rig, &meeting_plugin,
+	rig_run(rig, &meeting_plugin,
 		"frag: 1\napplication: app\nscheduler: {type: event_based, worker_thread_number: 2}\n"
 		"operators:\n  tx: {type: source, parameters: {count: 50},\n"
 		"       conditions: [{type: periodic, recess_period: 5ms}]}\n"
 		"  a: {type: meeting}\n  b: {type: meeting}\nflows: [tx -> a, tx -> b]\n");
-	cr_expect_eq(rig.failed, 0);
+	cr_expect_eq(rig->failed, 0);
 	cr_expect_not(missed);
 	cr_expect_eq(met, 100);
-	rig_end(&rig);
 }

@@ -293,12 +293,11 @@ Test(tracking, what_was_dropped_has_not_arrived)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
-Test(tracking, limited_tracking_sees_the_ends_only)
+RIG_ONE_TEST(tracking, limited_tracking_sees_the_ends_only)
 {
-	struct rig rig;
 	struct frag_tracker *t;
 
-	rig_run(&rig, &plugin,
+	rig_run(rig, &plugin,
 		"frag: 1\napplication: app\n"
 		"tracking: {num_start_messages_to_skip: 0, num_last_messages_to_discard: 0,\n"
 		"  is_limited_tracking: true, print: false}\n"
@@ -308,24 +307,20 @@ Test(tracking, limited_tracking_sees_the_ends_only)
 		"  b: {type: middle, parameters: {slot: 13}}\n"
 		"  all: {type: gather}\n"
 		"flows:\n  - {from: tx, to: [a, b]}\n  - a -> all\n  - b -> all\n");
-	t = tracker_of(&rig, 0);
+	t = tracker_of(rig, 0);
 	cr_expect_eq(frag_tracker_num_paths(t), 1);
 	cr_expect_eq(messages(t, "tx,all"), 20, "by a and by b");
-	rig_end(&rig);
 }
 
-Test(tracking, every_message_of_a_batch_counts)
+RIG_ONE_TEST(tracking, every_message_of_a_batch_counts)
 {
-	struct rig rig;
-
-	rig_run(&rig, &plugin,
+	rig_run(rig, &plugin,
 		rig_graph(0, EVERY "operators:\n"
 				   "  tx: {type: source, parameters: {count: 20, burst: 5}}\n"
 				   "  rx: {type: taker}\n"
 				   "flows: [{from: tx, to: rx, capacity: 8}]\n"));
 	cr_expect_lt(notes[0]->count, 20, "some came together");
-	cr_expect_eq(messages(tracker_of(&rig, 0), "tx,rx"), 20);
-	rig_end(&rig);
+	cr_expect_eq(messages(tracker_of(rig, 0), "tx,rx"), 20);
 }
 
 Test(tracking, a_tick_that_was_pending_is_one)
@@ -410,10 +405,9 @@ Test(tracking, by_a_composer)
 }
 
 /* 70 paths meet in one tick of the leaf; a message carries 64. */
-Test(tracking, paths_in_a_message_are_bounded)
+RIG_ONE_TEST(tracking, paths_in_a_message_are_bounded)
 {
 	static char text[16384];
-	struct rig rig;
 	size_t n = (size_t)sprintf(text, EVERY "operators:\n"
 					       "  tx: {type: source, parameters: {count: 3}}\n"
 					       "  all: {type: gather}\n");
@@ -424,12 +418,11 @@ Test(tracking, paths_in_a_message_are_bounded)
 	n += (size_t)sprintf(text + n, "flows:\n");
 	for (int i = 0; i < 70; i++)
 		n += (size_t)sprintf(text + n, "  - tx -> m%d\n  - m%d -> all\n", i, i);
-	rig_run(&rig, &plugin, rig_graph(0, text));
-	cr_expect_eq(frag_tracker_num_paths(tracker_of(&rig, 0)), 64);
-	cr_expect_eq(frag_tracker_untracked(tracker_of(&rig, 0)), 3 * 6);
-	most = messages(tracker_of(&rig, 0), "tx,m63,all");
+	rig_run(rig, &plugin, rig_graph(0, text));
+	cr_expect_eq(frag_tracker_num_paths(tracker_of(rig, 0)), 64);
+	cr_expect_eq(frag_tracker_untracked(tracker_of(rig, 0)), 3 * 6);
+	most = messages(tracker_of(rig, 0), "tx,m63,all");
 	cr_expect_eq(most, 3);
-	rig_end(&rig);
 }
 
 /* Reads the next entry of a log with one path. Returns its number; 0: there is none. */
