@@ -296,10 +296,12 @@ void sim_adopt_written(struct sim *sim, uint64_t change, bool failed)
 		sim->disk.synced = change;
 }
 
-void sim_adopt_died(struct sim *sim)
+void sim_adopt_died(struct sim *sim, bool crashed)
 {
+	if (!crashed)
+		sim->disk.synced = sim->disk.wanted;
 	/* What was being written may have come to the disk. */
-	if (sim->disk.writing != 0 && sim_chance(sim, 2))
+	else if (sim->disk.writing != 0 && sim_chance(sim, 2))
 		sim->disk.synced = sim->disk.writing;
 	/* That a second worker has come with the name of one that runs it may not be kept yet. */
 	if (sim->same_names && disk.count > 0 &&
@@ -319,7 +321,7 @@ void sim_adopt_died(struct sim *sim)
 		/* The next driver has not heard the stop because of which it leaves. */
 		app->excused = app->excused || a_worker_leaves(sim);
 	}
-	if (!sim_chance(sim, 4))
+	if (!crashed || !sim_chance(sim, 4))
 		return;
 	sim_print(sim, "disk", "is lost");
 	sim->disk.was_lost = true;
@@ -342,6 +344,37 @@ void sim_adopt_away(struct sim *sim)
 	sim_driver_die(sim, true);
 	sim->driver_returns = true;
 	sim_put(sim, back_ns, SIM_EV_RESTART, SIM_WORKERS_MAX, 0, 0);
+}
+
+void sim_adopt_begin_again(struct sim *sim)
+{
+	sim_print(sim, "driver", "did not run for so long that a worker has left it");
+	sim_disturb(sim, sim->now_ns + 3 * SIM_S);
+	sim_driver_die(sim, false);
+	sim->driver_returns = true;
+	sim_put(sim, sim->now_ns + sim_between(sim, SIM_MS, 20 * SIM_MS), SIM_EV_RESTART,
+		SIM_WORKERS_MAX, 0, 0);
+}
+
+void sim_adopt_pause(struct sim *sim, const struct sim_event *event)
+{
+	struct sim_process *driver = &sim->driver.process;
+	uint32_t left = event->b != 0 ? event->b : (uint32_t)sim_between(sim, 2, 8);
+	int64_t for_ns = sim_chance(sim, 8) ? sim_between(sim, 3 * SIM_S, 12 * SIM_S)
+					    : sim_between(sim, SIM_S, 3 * SIM_S);
+
+	if (!driver->alive || sim_is_stopped(sim, driver) || sim->stops > 0)
+		return;
+	sim_print(sim, "driver", "stands still for %.3f s", (double)for_ns * 1e-9);
+	sim_disturb(sim, sim->now_ns + for_ns + 3 * SIM_S);
+	driver->stopped_until_ns = sim->now_ns + for_ns;
+	driver->slept_ns = for_ns;
+	/* What waits is given a worker whose HELLO lay there, also when that has given up since. */
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		sim->apps[i].excused |= sim->apps[i].state <= DRV_APP_WAITING;
+	if (left > 1)
+		sim_put(sim, driver->stopped_until_ns + sim_between(sim, SIM_MS, 20 * SIM_MS),
+			SIM_EV_FAULT, event->a, left - 1, 0);
 }
 
 static bool is_newest(size_t at)

@@ -10,9 +10,16 @@
  */
 #define SIM_ADOPT_NS (8 * SIM_S)
 
+/*
+ * The driver stands still several times, mostly for less than the time of death, and runs for
+ * moments between. times: how often yet; 0: the first time.
+ */
+void sim_adopt_pause(struct sim *sim, const struct sim_event *event);
+/* It begins again as the next driver, because a worker left it while it stood still. */
+void sim_adopt_begin_again(struct sim *sim);
 /* The driver dies, and comes back. */
 void sim_adopt_away(struct sim *sim);
-void sim_adopt_died(struct sim *sim);
+void sim_adopt_died(struct sim *sim, bool crashed);
 /* It is there again. */
 void sim_adopt_restore(struct sim *sim);
 void sim_adopt_persist(struct sim *sim, const struct drv_action *action);

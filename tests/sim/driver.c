@@ -197,6 +197,9 @@ void sim_driver_step(struct sim *sim, struct drv_event *event)
 {
 	struct sim_driver *driver = &sim->driver;
 
+	if (driver->process.alive && !sim->failed && sim->is.adopts &&
+	    drv_core_is_given_up(driver->core, event, sim_clock(sim, &driver->process)))
+		sim_adopt_begin_again(sim);
 	if (!driver->process.alive || sim->failed) {
 		fw_message_free(event->message);
 		return;
@@ -371,7 +374,7 @@ void sim_driver_die(struct sim *sim, bool crashed)
 		if (sim->connections[i].open[1])
 			sim_close(sim, i, 1, false);
 	if (sim->is.adopts)
-		sim_adopt_died(sim);
+		sim_adopt_died(sim, crashed);
 	for (uint32_t i = 0; i < sim->app_count && !sim->is.adopts; i++) {
 		struct sim_app *app = &sim->apps[i];
 

@@ -291,7 +291,13 @@ static void make_faults(struct sim *sim)
 			  sim->now_ns + sim_between(sim, 0, i % 2 == 0 ? SIM_S : 6 * SIM_S));
 	if (sim->is.moves)
 		sim_move_plan(sim, add_fault);
-	for (int64_t i = sim->is.adopts ? sim_between(sim, 1, 3) : 0; i > 0; i--)
+	for (int64_t i = sim->is.pauses ? sim_between(sim, 1, 3) : 0; i > 0; i--)
+		add_fault(sim, SIM_FAULT_DRIVER_PAUSES,
+			  sim->now_ns + sim_between(sim, 200 * SIM_MS, 9 * SIM_S));
+	for (int64_t i = sim->is.adopts && (!sim->is.pauses || sim_chance(sim, 2))
+				 ? sim_between(sim, 1, 3)
+				 : 0;
+	     i > 0; i--)
 		add_fault(sim, SIM_FAULT_DRIVER_AWAY,
 			  sim->now_ns + sim_between(sim, 200 * SIM_MS, 9 * SIM_S));
 	for (uint32_t i = 1; i < sim->app_count; i++)

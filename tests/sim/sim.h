@@ -467,6 +467,7 @@ enum sim_fault_kind {
 	SIM_FAULT_BLOW = SIM_FAULTS, /* to a host that is to be started again */
 	SIM_FAULT_DRAIN,             /* a client drains a worker, or ends that */
 	SIM_FAULT_DRIVER_AWAY,       /* of hosts that outlive it */
+	SIM_FAULT_DRIVER_PAUSES,     /* it runs for moments only */
 };
 struct sim_fault {
 	enum sim_fault_kind kind;
@@ -522,6 +523,7 @@ struct sim_kind {
 	bool places;   /* fragments have requirements */
 	bool adopts;   /* hosts outlive the driver */
 	bool moves;    /* workers that run everything are drained often */
+	bool pauses;   /* the driver stands still, time and again */
 	bool has_client;
 };
 
