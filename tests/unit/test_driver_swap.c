@@ -92,14 +92,19 @@ static void new_starts(struct world *w)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
-static void new_runs(struct world *w)
+static void new_runs_of(struct world *w, const char *text)
 {
-	swap_begins(w, graph);
+	swap_begins(w, text);
 	new_is_prepared(w);
 	cr_assert_not_null(taken(w, 2, FW_HOST_STOP));
 	cr_assert_not_null(taken(w, 1, FW_HOST_SUSPEND));
 	old_ends(w);
 	new_starts(w);
+}
+
+static void new_runs(struct world *w)
+{
+	new_runs_of(w, graph);
 }
 
 WORLD_TEST(driver_swap, the_new_process_takes_over_and_nothing_is_lost, NULL)
@@ -417,4 +422,58 @@ WORLD_TEST(driver_swap, a_probation_goes_on_on_another_worker, NULL)
 	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_not(has_set(create, "swap:f2/libold.so=libnew.so"));
 	assert_has(w->log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
+}
+
+static const struct fw_message *fails_on_probation(struct world *w)
+{
+	const struct fw_message *create;
+
+	forget_requests(w, 2);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_expect_not(create->create.is_beside);
+	cr_expect(has_set(create, "swap:f2/libold.so=libold.so"));
+	return create;
+}
+
+/* That the old library returned was no failure that its policy counts. */
+Test(driver_swap, a_host_with_its_old_library_is_started_again_by_its_policy)
+{
+	struct world w;
+
+	new_runs_of(&w, migrating);
+	speaking_epoch[2] = fails_on_probation(&w)->epoch;
+	say_prepared(&w, 2, 2, "f2", false);
+	say_result(&w, 2, 2, FW_HOST_WIRED);
+	say_result(&w, 2, 2, FW_HOST_STARTED);
+	forget_requests(&w, 2);
+	say_exit(&w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(&w, SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
+	cr_expect_not_null(taken(&w, 2, FW_HOST_CREATE), "%s", w.log);
+	world_fini(&w);
+}
+
+Test(driver_swap, one_on_probation_that_leaves_a_drained_worker_gets_the_old_library_back)
+{
+	for (int yields = 0; yields < 2; yields++) {
+		const struct fw_message *create;
+		struct world w;
+
+		new_runs_of(&w, graph);
+		hello(&w, 3, "c", "f2");
+		say(&w, CLIENT, &(struct fw_message){.kind = FW_DRAIN, .drain = {"b", false}});
+		create = taken(&w, 3, FW_HOST_CREATE);
+		cr_assert_not_null(create, "%s", w.log);
+		if (yields == 1) {
+			speaking_epoch[2] = create->epoch;
+			say_prepared(&w, 3, 2, "f2", false);
+			cr_assert_not_null(taken(&w, 2, FW_HOST_STOP));
+			speaking_epoch[2] = 2;
+		}
+		fails_on_probation(&w);
+		world_fini(&w);
+	}
 }

@@ -27,7 +27,7 @@ static uint32_t recent(const struct drv_host *host)
 	int64_t since_ns = host->app->core->now_ns - host->on_failure->period_ns;
 	uint32_t n = 0;
 
-	while (n < host->on_failure->intensity &&
+	while (r->begun_ns != NULL && n < host->on_failure->intensity &&
 	       n<r->count && * begun_at(r, host, n + 1)> since_ns)
 		n++;
 	return n;
@@ -102,9 +102,13 @@ static int note(struct drv_host *host, const struct fw_failure *failure, uint32_
 	const uint32_t intensity = host->on_failure->intensity;
 	int result;
 
-	if (r->begun_ns == NULL)
+	if (r->begun_ns == NULL) {
 		r->begun_ns =
 			fragi_arena_alloc(&host->app->arena, intensity * sizeof(*r->begun_ns));
+		/* Those before brought a library back. */
+		for (uint32_t i = 0; r->begun_ns != NULL && i < intensity; i++)
+			r->begun_ns[i] = INT64_MIN / 2;
+	}
 	result = keep(&r->last, failure->sentence);
 	if (r->begun_ns == NULL || result < 0)
 		return -ENOMEM;

@@ -156,6 +156,15 @@ void drv_swap_runs(struct drv_host *host)
 		forget(swap);
 }
 
+/* Whether now is the process with the new library, which may be leaving a drained worker again. */
+static bool has_new_library(const struct drv_host *host)
+{
+	const struct drv_replacement *r = &host->replacement;
+
+	return r->phase == DRV_PHASE_NONE || r->phase == DRV_PHASE_STARTING ||
+	       (r->cause == DRV_CAUSE_DRAIN && r->phase <= DRV_PHASE_YIELDING);
+}
+
 bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
@@ -163,9 +172,7 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 
 	if (swap == NULL || !swap->is_taken || app->state != DRV_APP_RUNNING ||
 	    app->end != DRV_END_NONE || host->now.session == NULL || host->now.is_lost ||
-	    failure->code == FRAGI_FAILURE_WORKER_LOST ||
-	    (host->replacement.phase != DRV_PHASE_NONE &&
-	     host->replacement.phase != DRV_PHASE_STARTING))
+	    failure->code == FRAGI_FAILURE_WORKER_LOST || !has_new_library(host))
 		return false;
 	if (swap->until_ns != 0 && app->core->now_ns >= swap->until_ns) {
 		forget(swap);
