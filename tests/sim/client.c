@@ -62,6 +62,7 @@ static void greet(struct sim *sim)
 		sim->client.is_unsure || is_waiting(sim) || sim_apply_is_under_way(sim);
 	memset(sim->client.asked, 0, sizeof(sim->client.asked));
 	sim->client.applying = (struct sim_applying){0};
+	sim_swap_forget(sim);
 	sim->client.incarnation = sim->driver.incarnation;
 	sim->client.is_there = true;
 	sim->client.greetings++;
@@ -135,11 +136,14 @@ void sim_on_client(struct sim *sim)
 	if (sim->client.is_there && driver->process.alive)
 		sim_client_say(sim, &(struct fw_message){.kind = FW_BEAT});
 	look_for_late(sim);
+	sim_swap_look_for_late(sim);
 	if (!sim->client.is_there || !driver->process.alive || sim_apply_is_under_way(sim))
 		return;
 	if (sim_chance(sim, 3))
 		set_one(sim);
-	else if (!is_waiting(sim))
+	else if (sim->is.swaps && !sim_swap_is_under_way(sim))
+		sim_swap_turn(sim);
+	else if (!sim->is.swaps && !is_waiting(sim))
 		sim_apply_turn(sim);
 }
 
@@ -181,7 +185,8 @@ void sim_client_hear(struct sim *sim, const struct drv_action *action)
 		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
 		return;
 	}
-	if (!sim_apply_hear(sim, message) && message->kind == FW_ANSWER)
+	if (!sim_apply_hear(sim, message) && !sim_swap_hear(sim, message) &&
+	    message->kind == FW_ANSWER)
 		take_answer(sim, message);
 	fw_message_free(message);
 }
@@ -233,10 +238,16 @@ void sim_client_check_source(struct sim *sim, struct sim_host *host,
 		if (sscanf(source.source.sets[i], "f%u.b.q=%u", &fragment, &value) == 2 &&
 		    fragment < SIM_FRAGMENTS_MAX)
 			applied[fragment] = value;
+		if (sscanf(source.source.sets[i], FRAGI_SPEC_SWAP "f%u/lib0.so=lib%u.so", &fragment,
+			   &value) == 2 &&
+		    fragment == host->fragments[0])
+			host->library = value;
 	}
 	fragi_source_fini(&source);
 	memcpy(host->begins_with, values, sizeof(values));
 	memcpy(host->begins_applied, applied, sizeof(applied));
+	if (host->incoming)
+		sim_swap_begin(sim, host);
 	if (!host->incoming)
 		sim_client_check_values(sim, host);
 }
@@ -244,6 +255,9 @@ void sim_client_check_source(struct sim *sim, struct sim_host *host,
 void sim_client_check_values(struct sim *sim, struct sim_host *host)
 {
 	const uint32_t *values = host->begins_with;
+
+	if (sim->is.swaps)
+		sim_swap_begin(sim, host);
 
 	for (uint32_t i = 0; sim->is.has_client && i < host->fragment_count; i++) { /* of its own */
 		uint8_t f = host->fragments[i];

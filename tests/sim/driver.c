@@ -299,6 +299,7 @@ void sim_driver_stop(struct sim *sim)
 			   (app->stop_requested && sim->stops > 1 &&
 			    drv_core_named_state(driver->core, app->name) < DRV_APP_KILLING);
 		app->stop_requested = true;
+		app->excused = app->excused || sim_swap_is_failing(sim, app);
 	}
 	sim_driver_step(sim, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 	for (uint32_t i = 0; i < sim->apps_given && driver->process.alive; i++) {

@@ -20,7 +20,7 @@ static void add_text(struct sim_app *app, const char *format, ...)
 	va_end(args);
 }
 
-static void write_text(struct sim_app *app)
+static void write_text(struct sim_app *app, bool swaps)
 {
 	static const char *const policies[] = {
 		[FRAG_POLICY_BLOCK] = "block",
@@ -37,6 +37,8 @@ static void write_text(struct sim_app *app)
 			add_text(app, "    host: h%u\n", f);
 		sim_restart_text(&app->on_failure[f], on_failure, sizeof(on_failure));
 		add_text(app, "%s", on_failure);
+		if (swaps)
+			add_text(app, "    extensions: [lib0.so]\n");
 		sim_place_text(app, f, required, sizeof(required));
 		add_text(app, "%s", required);
 		add_text(app, "    operators:\n      a: {type: source}\n      b: {type: sink}\n"
@@ -118,7 +120,7 @@ static void make_op(struct sim *sim, struct sim_app *app, uint32_t fragment, boo
 	if (second || app->in_count[fragment] != 0)
 		return;
 	op->source = sources[sim_between(sim, 0, 6)];
-	if (sim->is.restarts && sim_chance(sim, 2))
+	if ((sim->is.restarts || sim->is.swaps) && sim_chance(sim, 2))
 		op->source = sim_chance(sim, 3) ? SIM_SOURCE_RESTING : SIM_SOURCE_ENDLESS;
 	op->limit = (uint32_t)sim_between(sim, 0, sim_chance(sim, 4) ? 60 : 15);
 }
@@ -158,7 +160,7 @@ static void make_app(struct sim *sim, struct sim_app *app)
 	if (sim_chance(sim, 8))
 		app->start_timeout_ns = sim_between(sim, 500 * SIM_MS, 6 * SIM_S);
 	sim_place_app(sim, app);
-	write_text(app);
+	write_text(app, sim->is.swaps);
 }
 
 /* Of some workers hosts run as another user, and some cannot share memory. */

@@ -98,6 +98,8 @@ static bool hangs(struct sim_host *host, enum host_action_kind kind)
 			sim_fate_meet(host, 1);
 			return true;
 		}
+	if (sim_swap_hangs(host, kind))
+		return true;
 	/* What hangs is left alone when the watchdog has seen it, and waited for if not. */
 	return kind == HOST_DO_DESTROY && host->hangs && !host->run_failed;
 }
@@ -199,6 +201,10 @@ static void prepare_done(struct sim *sim, struct sim_host *host)
 		error.code = failure_of(FW_STATE_FAILED, host->app->fate_exit_code);
 		prepared.errors = &error;
 		prepared.error_count = 1;
+	} else if (!sim_swap_prepares(host)) {
+		error.code = FRAGI_FAILURE_LIBRARY_MISSING;
+		prepared.errors = &error;
+		prepared.error_count = 1;
 	} else {
 		if (host->instance > 0 && !host->incoming)
 			sim_link_succeed(host);
@@ -237,6 +243,10 @@ static void start_done(struct sim *sim, struct sim_host *host)
 	struct fw_host_result result =
 		result_of(sim, host, SIM_FATE_START_FAILS, "an operator does not start");
 
+	if (result.failure.code == FRAGI_FAILURE_NONE && !sim_swap_starts(sim, host))
+		result.failure =
+			(struct fw_failure){FRAGI_FAILURE_OPERATOR_FAILED,
+					    "an operator of the new library does not start", ""};
 	host->started = result.failure.code == FRAGI_FAILURE_NONE;
 	sim_host_raise(sim, host,
 		       &(struct host_event){.kind = HOST_EV_START_DONE, .result = &result});
@@ -376,6 +386,9 @@ void sim_on_run(struct sim *sim, const struct sim_event *event)
 		break;
 	case SIM_EV_WATCHDOG:
 		watchdog(sim, host);
+		break;
+	case SIM_EV_LIBRARY:
+		sim_on_library(sim, host);
 		break;
 	default:
 		break;

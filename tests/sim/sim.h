@@ -81,6 +81,7 @@ enum sim_event_kind {
 	SIM_EV_RESTART,      /* worker, or SIM_WORKERS_MAX: the driver */
 	SIM_EV_LEASE,        /* host: its lease is over */
 	SIM_EV_CLIENT,       /* a client has its turn */
+	SIM_EV_LIBRARY,      /* host: its library goes wrong */
 	SIM_EV_LOOK,         /* at what only time shows */
 	SIM_EVENTS
 };
@@ -351,6 +352,9 @@ struct sim_app {
 	/* apply.c: the value of the last changed graph that was taken, and of the last one sent */
 	uint32_t applied[SIM_FRAGMENTS_MAX], offered[SIM_FRAGMENTS_MAX];
 	int64_t behind_since_ns[SIM_FRAGMENTS_MAX]; /* its host has an older one; 0: it has not */
+	/* swap.c, by fragment: what a process begins with, and what it returns to */
+	uint32_t library[SIM_FRAGMENTS_MAX], former[SIM_FRAGMENTS_MAX];
+	int64_t probation_until_ns[SIM_FRAGMENTS_MAX + 1]; /* by host */
 	bool has_result;
 	enum fragi_summary_result result;
 	int exit_code;
@@ -413,6 +417,8 @@ struct sim_host {
 	bool yields, incoming;
 	/* values of parameters, and those of an applied graph */
 	uint32_t begins_with[SIM_FRAGMENTS_MAX], begins_applied[SIM_FRAGMENTS_MAX];
+	uint32_t library; /* swap.c */
+	bool library_failed;
 	bool struck;      /* by the fate of its application */
 	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
 	bool ends;        /* its core has ended it */
@@ -505,12 +511,20 @@ struct sim_applying {
 	bool is_next; /* it was shown, and is to be sent to be made */
 	int64_t at_ns;
 };
+/* swap.c: a new library; seq 0: none is under way */
+struct sim_swapping {
+	uint64_t seq;
+	uint32_t app, library;
+	int pid; /* of the process that it is to replace */
+	int64_t probation_ns, at_ns;
+};
 struct sim_client {
 	bool is_there;
 	uint64_t incarnation, greetings, seq;
 	uint32_t value; /* the last one */
 	struct sim_asked asked[SIM_ASKED_MAX];
 	struct sim_applying applying;
+	struct sim_swapping swapping;
 	bool is_unsure; /* what it asked for before its connection ended may have been done */
 };
 
@@ -523,6 +537,7 @@ struct sim_kind {
 	bool places;   /* fragments have requirements */
 	bool adopts;   /* hosts outlive the driver */
 	bool moves;    /* workers that run everything are drained often */
+	bool swaps;    /* its client replaces libraries */
 	bool pauses;   /* the driver stands still, time and again */
 	bool has_client;
 };
@@ -636,6 +651,24 @@ bool sim_apply_hear(struct sim *sim, const struct fw_message *message);
 /* A host begins with a value of its fragment, or none (0). */
 void sim_apply_begin(struct sim *sim, struct sim_host *host, uint8_t fragment, uint32_t value);
 void sim_apply_look(struct sim *sim, struct sim_app *app, bool quiet);
+
+/* swap.c */
+void sim_swap_turn(struct sim *sim);
+bool sim_swap_is_under_way(const struct sim *sim);
+bool sim_swap_hear(struct sim *sim, const struct fw_message *message);
+void sim_swap_look_for_late(struct sim *sim);
+/* A process was made with host->library. */
+void sim_swap_begin(struct sim *sim, struct sim_host *host);
+/* Whether its library lets the run hang, prepare or start. */
+bool sim_swap_hangs(struct sim_host *host, enum host_action_kind kind);
+bool sim_swap_prepares(struct sim_host *host);
+bool sim_swap_starts(struct sim *sim, struct sim_host *host);
+void sim_swap_fails(struct sim_host *host);
+/* The client has lost its connection. */
+void sim_swap_forget(struct sim *sim);
+/* Whether a process of it fails by its library, and is not replaced yet. */
+bool sim_swap_is_failing(const struct sim *sim, const struct sim_app *app);
+void sim_on_library(struct sim *sim, struct sim_host *host);
 
 /* client.c */
 void sim_client_say(struct sim *sim, struct fw_message *message);

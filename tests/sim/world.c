@@ -115,6 +115,7 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_WIRED:
 	case SIM_EV_PEER_LOST:
 	case SIM_EV_WATCHDOG:
+	case SIM_EV_LIBRARY:
 		sim_on_host(sim, event);
 		break;
 	case SIM_EV_TICK:
