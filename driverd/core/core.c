@@ -189,9 +189,14 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		drv_client_message(session, message);
 		return;
 	}
-	if (drv_adopt_takes(session, message))
-		return;
 	switch (message->kind) {
+	case FW_HOST_REPORT:
+		drv_adopt_report(session, message);
+		break;
+	case FW_REPORTED:
+		drv_adopt_reported(session);
+		fw_message_free(message);
+		break;
 	case FW_BEAT:
 		drv_session_waits(session, message->beat.waits_for);
 		drv_lease_heard(session, message->beat.sent_ns);
@@ -212,6 +217,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	case FW_HOST_SAVED:
 	case FW_HOST_STATS:
 	case FW_HOST_EXIT:
+	case FW_HOST_PAST:
 		host_message(core, session, message);
 		break;
 	default:

@@ -38,10 +38,12 @@ struct drv_process {
 	/* owned; NULL: it is the first process, whose answer is the host's tables */
 	struct fw_message *prepared;
 	struct fw_message *stats; /* the last ones; owned; NULL: none */
-	bool is_orderly;          /* it ended with 0 after it was asked to */
-	bool is_lost;             /* its worker is gone */
-	bool is_adopted;          /* it was started for a driver before */
-	bool has_begun;           /* it was wired: messages may come from then on */
+	/* it was reported, and its application does not run here yet (adopt.c); owned; else NULL */
+	struct drv_report *report;
+	bool is_orderly; /* it ended with 0 after it was asked to */
+	bool is_lost;    /* its worker is gone */
+	bool is_adopted; /* it was started for a driver before */
+	bool has_begun;  /* it was wired: messages may come from then on */
 	bool is_moved;   /* it is the first one of the host on its worker, and others were before */
 	uint64_t change; /* of the record of where it runs, which the next driver must know */
 	uint32_t sources; /* how often the application's source had changed when it was made */
@@ -111,6 +113,10 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
+/* Gives the host the name that its fragments make. Returns 0 or -ENOMEM. */
+int drv_host_name(struct drv_host *host);
+/* Whether it is an answer of the fragments of the host. */
+bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared);
 /* The worker ends as it was told to: what a stop would start there is not started any more. */
 void drv_host_leave(const struct drv_session *session);
 /* The other end of an edge of the host. */

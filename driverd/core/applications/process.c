@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -175,6 +176,20 @@ int drv_host_take_texts(struct drv_host *host, const struct drv_session *session
 	return 0;
 }
 
+int drv_host_name(struct drv_host *host)
+{
+	const struct fragi_spec_fragment *fragments = host->app->spec->fragments;
+	size_t bytes = 1;
+	char *at;
+
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		bytes += strlen(fragments[host->fragments[i]].name) + 2;
+	host->name = at = fragi_arena_alloc(&host->app->arena, bytes);
+	for (uint32_t i = 0; at != NULL && i < host->fragment_count; i++)
+		at += sprintf(at, "%s%s", i != 0 ? ", " : "", fragments[host->fragments[i]].name);
+	return at != NULL ? 0 : -ENOMEM;
+}
+
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
 {
 	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[edge]];
@@ -186,9 +201,11 @@ struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
 {
 	struct drv_app *app = drv_app_find(core, run);
+	uint32_t count = app != NULL ? app->host_count : 0;
 
-	return app != NULL && number >= 1 && number <= app->host_count ? &app->hosts[number - 1]
-								       : NULL;
+	if (app != NULL && app->adopting != NULL && app->hosts != NULL)
+		count = (uint32_t)app->spec->fragment_count; /* those too that are reported */
+	return number >= 1 && number <= count ? &app->hosts[number - 1] : NULL;
 }
 
 /* The flows were resolved over the tables of the first epoch. */

@@ -2,6 +2,7 @@
 #include <driverd/core/applications/source.h>
 #include <driverd/core/hosts/adopt.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,81 +19,86 @@
  * has ended with its driver, and starts anew if it is wanted; what is reported of it is killed.
  * That a run is wanted is known from the state folder alone: workers cannot start applications.
  *
+ * A host may be reported more than once, because it has gone on in another process, or was about to
+ * when the driver ended. Of these processes the newest one is the process of now that was not
+ * merely prepared beside the host, nor is where the host was before it migrated to another worker.
+ * HOST_PAST makes a prepared one the process of now, and is sent when the one before has ended; so
+ * there are never two, and none whose counts are missed. A process that is still merely prepared is
+ * the next one.
+ *
  * Numbers of runs and epochs go on above all that were reported. A worker obeys one driver at a
  * time, and reports to it alone: what it reports is nobody else's.
  */
 #define NUMBER_MAX ((uint64_t)INT64_MAX / 2) /* of a run or epoch: others can follow */
 #define REPORTS_MAX 1024 /* hosts of a worker: what it keeps of them (WRK_KEPT_MAX) */
-#define QUEUE_MAX 64     /* messages of a host until its application is adopted */
 
-/* What it requires, on the worker that runs it; sign -1: no more. */
-static void reserve(const struct drv_reported *reported, int64_t sign)
+struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at)
 {
-	const struct fw_host_create *create = &reported->report->report.create;
-	const struct drv_app *app = reported->app;
+	const uint32_t end = app->hosts != NULL ? 2 * (uint32_t)app->spec->fragment_count : 0;
 
-	for (uint32_t i = 0; i < create->fragment_count; i++) {
-		const struct fragi_spec_fragment *fragment =
-			fragi_strmap_get(&app->by_name, create->fragments[i]);
+	while (*at < end) {
+		struct drv_host *host = &app->hosts[*at / 2];
+		struct drv_process *process = (*at)++ % 2 == 0 ? &host->now : &host->next;
 
-		if (fragment != NULL)
-			drv_start_reserve(app, (size_t)(fragment - app->spec->fragments),
-					  reported->session, sign);
+		if (process->report != NULL)
+			return process;
 	}
+	return NULL;
 }
 
-void drv_reported_free(struct drv_reported *reported)
+void drv_report_free(struct drv_process *process)
 {
-	struct drv_core *core = reported->app->core;
+	struct drv_report *report = process->report;
 
-	reserve(reported, -1);
-	reported->session->reported--;
-	core->work_left = core->has_room = true; /* others may have its place */
-	fw_message_free(reported->report);
-	fw_message_free(reported->prepared);
-	fw_message_free(reported->past);
-	for (uint32_t i = 0; i < reported->queued; i++)
-		fw_message_free(reported->queue[i]);
-	fragi_free(reported->queue);
-	fragi_free(reported);
+	if (report == NULL)
+		return;
+	for (uint32_t i = 0; i < report->count; i++)
+		fw_message_free(report->events[i]);
+	fw_message_free(report->message);
+	fragi_free(report);
+	process->report = NULL;
 }
 
-void drv_adopt_disown(struct drv_session *session, uint64_t run, uint32_t number, uint64_t epoch,
-		      bool is_over)
+void drv_adopt_forget(struct drv_process *process)
 {
-	struct fw_message message = {
-		.kind = FW_HOST_KILL, .run = run, .host = number, .epoch = epoch};
+	struct drv_host *host = process->report->host;
+
+	drv_start_reserve_host(host, process->session, -1);
+	host->app->core->work_left = host->app->core->has_room =
+		true; /* others may have its place */
+	drv_report_free(process);
+	fw_message_free(process->prepared);
+	if (process == &host->now) {
+		fw_message_free(host->tables);
+		host->tables = NULL;
+		drv_account_fini(host);
+	}
+	fragi_free(host->replacement.failed); /* of next */
+	host->replacement.failed = NULL;
+	*process = (struct drv_process){0};
+}
+
+void drv_adopt_disown(struct drv_session *session, const struct fw_message *report, bool is_over)
+{
+	struct fw_message message = {.kind = FW_HOST_KILL,
+				     .run = report->run,
+				     .host = report->host,
+				     .epoch = report->epoch};
 
 	message.stop.reason = "its driver has come back without it";
 	(void)drv_send(session, &message); /* it ends with its session else */
-	message = (struct fw_message){.kind = FW_APP_ENDED, .run = run};
+	message = (struct fw_message){.kind = FW_APP_ENDED, .run = report->run};
 	if (is_over)
 		(void)drv_send(session, &message);
-}
-
-static struct drv_app *app_of(const struct drv_core *core, uint64_t run)
-{
-	struct drv_app *app = drv_app_find(core, run);
-
-	return app != NULL && app->state != DRV_APP_ENDED ? app : NULL;
-}
-
-static struct drv_reported *find(const struct drv_app *app, const struct drv_session *session,
-				 const struct fw_message *message)
-{
-	struct drv_reported *reported = app->adopting->first;
-
-	while (reported != NULL &&
-	       (reported->session != session || reported->number != message->host ||
-		reported->epoch != message->epoch))
-		reported = reported->next;
-	return reported;
 }
 
 static void begin(struct drv_app *app)
 {
 	app->adopting = fragi_calloc(1, sizeof(*app->adopting));
-	if (app->adopting == NULL) {
+	if (app->spec != NULL)
+		app->hosts = fragi_arena_alloc(&app->arena,
+					       app->spec->fragment_count * sizeof(*app->hosts));
+	if (app->adopting == NULL || app->hosts == NULL) {
 		drv_app_fail_for_memory(app);
 		return;
 	}
@@ -122,6 +128,32 @@ void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
 	strcpy(placed->workers, workers);
 	placed->next = core->placed;
 	core->placed = placed;
+}
+
+static const char *next_line(const char *at)
+{
+	at += strcspn(at, "\n");
+	return at + (*at == '\n');
+}
+
+enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct drv_session *session)
+{
+	const char *at = host->app->adopting->workers;
+	bool is_last = false;
+
+	for (uint32_t i = 1; at != NULL && *at != '\0' && i < host->number; i += *at != '\t')
+		at = next_line(at);
+	if (at == NULL || *at == '\0')
+		return DRV_ADOPT_UNKNOWN;
+	do { /* its worker, and the one to which it is being moved */
+		const char *name = at + (*at == '\t');
+		const size_t length = strcspn(name, "\n");
+
+		is_last = is_last || (length == strlen(session->name) &&
+				      strncmp(name, session->name, length) == 0);
+		at = next_line(at);
+	} while (*at == '\t');
+	return is_last ? DRV_ADOPT_LAST : DRV_ADOPT_EARLIER;
 }
 
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
@@ -175,13 +207,20 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 		return false;
 	if (other == NULL)
 		return true;
-	if (other->adopting == NULL || other->adopting->is_taken || other->next.is_wanted ||
+	if (other->adopting == NULL || other->host_count != 0 || other->next.is_wanted ||
 	    other->run > run)
 		return false;
 	other->next.is_wanted = false;
 	other->end = DRV_END_AT_ONCE;
 	drv_app_wake(other);
 	return true;
+}
+
+static struct drv_app *app_of(const struct drv_core *core, uint64_t run)
+{
+	struct drv_app *app = drv_app_find(core, run);
+
+	return app != NULL && app->state != DRV_APP_ENDED ? app : NULL;
 }
 
 /* The application of a run of which a host is reported; NULL: it is over. */
@@ -192,8 +231,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	struct drv_ended *ended;
 
 	if (app != NULL)
-		return app->adopting != NULL && !app->adopting->is_taken &&
-				       app->end < DRV_END_FAILED
+		return app->adopting != NULL && app->host_count == 0 && app->end < DRV_END_FAILED
 			       ? app
 			       : NULL;
 	ended = drv_history_find(&core->history, message->run);
@@ -257,6 +295,121 @@ static const char *why_impossible(struct drv_session *session, const struct fw_m
 	return NULL;
 }
 
+/* The fragments of a host that is reported for the first time. Returns 0, -EINVAL, -ENOMEM. */
+static int describe(struct drv_host *host, const struct fw_host_create *create)
+{
+	struct drv_app *app = host->app;
+
+	if (host->fragment_count != 0)
+		return 0;
+	host->fragments =
+		fragi_arena_alloc(&app->arena, create->fragment_count * sizeof(*host->fragments));
+	if (host->fragments == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < create->fragment_count; i++) {
+		const struct fragi_spec_fragment *fragment =
+			fragi_strmap_get(&app->by_name, create->fragments[i]);
+
+		if (fragment == NULL)
+			return -EINVAL;
+		host->fragments[i] = (uint32_t)(fragment - app->spec->fragments);
+	}
+	host->fragment_count = create->fragment_count;
+	if (host->fragment_count == 0)
+		return -EINVAL;
+	host->on_failure = &app->spec->fragments[host->fragments[0]].on_failure;
+	return drv_host_name(host);
+}
+
+static const char *first_memory(const struct fw_host_create *create,
+				const struct drv_session *session)
+{
+	if (create->memory[0] == '\0')
+		return session->memory;
+	return strcmp(create->memory, FW_MEMORY_NONE) == 0 ? "" : create->memory;
+}
+
+/* The process takes its place. Takes message, if it returns 0; else -ENOMEM. */
+static int take_place(struct drv_host *host, struct drv_process *process,
+		      struct drv_session *session, struct fw_message *message)
+{
+	const struct fw_host_report *reported = &message->report;
+	const char *memory =
+		fragi_arena_strdup(&host->app->arena, first_memory(&reported->create, session));
+	struct drv_report *report = fragi_calloc(1, sizeof(*report));
+
+	if (memory == NULL || report == NULL ||
+	    (process == &host->now && drv_host_take_texts(host, session) < 0)) {
+		fragi_free(report);
+		return -ENOMEM;
+	}
+	report->host = host;
+	report->message = message;
+	*process = (struct drv_process){.epoch = message->epoch,
+					.session = session,
+					.state = DRV_HOST_RUNNING,
+					.goal = DRV_GOAL_RUNNING,
+					.asked = DRV_GOAL_RUNNING,
+					.is_adopted = true,
+					.has_begun = reported->restarts == 0 || reported->started ||
+						     reported->is_wired,
+					.report = report};
+	drv_start_reserve_host(host, session, 1);
+	if (process == &host->next)
+		return 0;
+	host->first_memory = memory;
+	host->replacement.was_on = session->number;
+	host->past.is_inexact = reported->is_inexact;
+	host->restarts.count = host->restarts.earlier = (uint32_t)reported->restarts;
+	return 0;
+}
+
+/*
+ * That process is not one of the host, but the one of that epoch is. What it counted is within what
+ * the worker of that one has.
+ */
+static void end_other(struct drv_session *session, const struct fw_message *report,
+		      const struct drv_session *owner, uint64_t epoch)
+{
+	struct fw_message past = {
+		.kind = FW_HOST_PAST, .run = report->run, .host = report->host, .epoch = epoch};
+
+	drv_adopt_disown(session, report, false);
+	if (owner != NULL && owner != session && !report->report.is_beside &&
+	    session->minor >= DRV_MOVES_MINOR)
+		(void)drv_send(session, &past); /* else it stays until the end */
+}
+
+/* Returns whether the process is, or has been, one of the host. Takes message if so. */
+static bool take_report(struct drv_host *host, struct drv_session *session,
+			struct fw_message *message)
+{
+	const bool is_beside = message->report.is_beside;
+	struct drv_process *process = is_beside ? &host->next : &host->now;
+	const bool has_other = process->report != NULL;
+	int r = describe(host, &message->report.create);
+
+	/* It may have migrated to another worker, which still has to come. */
+	if (r == 0 && ((has_other && process->epoch > message->epoch) ||
+		       (!is_beside && drv_migrates(host) &&
+			drv_adopt_place(host, session) == DRV_ADOPT_EARLIER))) {
+		end_other(session, message, process->session, process->epoch);
+		fw_message_free(message);
+	} else if (r == 0) {
+		if (has_other) {
+			end_other(process->session, process->report->message, session,
+				  message->epoch);
+			drv_adopt_forget(process);
+		}
+		r = take_place(host, process, session, message);
+	}
+	if (r == 0 && has_other && !is_beside && host->restarts.count == 0)
+		host->past.is_inexact = true;
+	if (r == -ENOMEM)
+		drv_app_fail_for_memory(host->app);
+	return r == 0;
+}
+
 /* Workers keep what they know of a run until its end is on the disk, and hear of it then. */
 static bool is_over_for_good(const struct drv_core *core, uint64_t run)
 {
@@ -265,157 +418,51 @@ static bool is_over_for_good(const struct drv_core *core, uint64_t run)
 	return ended == NULL || !ended->is_untold;
 }
 
-/* Takes message. */
-static void take_report(struct drv_session *session, struct fw_message *message)
+void drv_adopt_report(struct drv_session *session, struct fw_message *message)
 {
 	struct drv_core *core = session->core;
+	const char *impossible = session->is_reporting ? why_impossible(session, message) : NULL;
 	struct drv_app *app;
-	struct drv_reported *reported;
-	const char *impossible = why_impossible(session, message);
+	struct drv_host *host;
 
-	if (impossible != NULL) {
+	if (impossible != NULL)
 		drv_session_drop(session, impossible);
+	if (impossible != NULL || !session->is_reporting) {
 		fw_message_free(message);
 		return;
 	}
 	raise_numbers(core, message);
 	core->items -= (int64_t)message->report.create.source_bytes / 64;
 	app = app_for(core, message);
-	reported = app != NULL ? fragi_calloc(1, sizeof(*reported)) : NULL;
-	if (reported == NULL) {
-		drv_log(core, FRAGI_LOG_WARN, message->report.create.application,
-			"worker %s still has host %u of run %llu, which is over: it is killed",
-			session->name, message->host, (unsigned long long)message->run);
-		drv_adopt_disown(session, message->run, message->host, message->epoch,
-				 is_over_for_good(core, message->run));
-		fw_message_free(message);
+	host = app != NULL ? drv_host_find(core, message->run, message->host) : NULL;
+	if (host != NULL) {
+		host->app = app;
+		host->number = message->host;
+		app->adopting->is_touched = true;
+		drv_app_wake(app);
+	}
+	if (host != NULL && take_report(host, session, message))
 		return;
-	}
-	*reported = (struct drv_reported){.next = app->adopting->first,
-					  .app = app,
-					  .session = session,
-					  .number = message->host,
-					  .epoch = message->epoch,
-					  .report = message,
-					  .stop = message->report.stop};
-	reported->is_partial = !message->report.started;
-	session->reported++;
-	reserve(reported, 1);
-	app->adopting->first = reported;
-	app->adopting->is_touched = true;
-	drv_app_wake(app);
-}
-
-static bool says_whether_idle(const struct fw_message *message)
-{
-	return message->kind == FW_HOST_EVENT &&
-	       (message->event.state == FW_STATE_RUNNING || message->event.state == FW_STATE_IDLE);
-}
-
-/* Whether one says nothing any more when next has come. */
-static bool is_outdated(const struct fw_message *one, const struct fw_message *next)
-{
-	if (one->kind == FW_HOST_STATS && next->kind == FW_HOST_STATS)
-		return next->stats.final || !one->stats.final;
-	return says_whether_idle(one) && says_whether_idle(next);
-}
-
-/* Whether next says nothing that one has not said. */
-static bool is_repeated(const struct fw_message *one, const struct fw_message *next)
-{
-	if (one->kind != next->kind)
-		return false;
-	if (one->kind == FW_HOST_STATS)
-		return one->stats.final && !next->stats.final;
-	return one->kind == FW_HOST_EVENT && !says_whether_idle(next) &&
-	       one->event.state == next->event.state && one->event.peer == next->event.peer;
-}
-
-/* Makes place for one more. Returns false when there is none. */
-static bool grow(struct drv_reported *reported)
-{
-	uint32_t capacity = reported->capacity == 0 ? 8 : reported->capacity * 2;
-	struct fw_message **queue;
-
-	if (reported->queued < reported->capacity)
-		return true;
-	if (capacity > QUEUE_MAX)
-		return false;
-	queue = fragi_realloc(reported->queue, capacity * sizeof(struct fw_message *));
-	if (queue == NULL)
-		return false;
-	reported->queue = queue;
-	reported->capacity = capacity;
-	return true;
-}
-
-/* Takes message. */
-static void enqueue(struct drv_reported *reported, struct fw_message *message)
-{
-	uint32_t kept = reported->heard;
-	bool is_new = true;
-
-	for (uint32_t i = reported->heard; i < reported->queued; i++) {
-		struct fw_message *one = reported->queue[i];
-
-		is_new = is_new && !is_repeated(one, message);
-		if (is_outdated(one, message))
-			fw_message_free(one);
-		else
-			reported->queue[kept++] = one;
-	}
-	reported->queued = kept;
-	if (message->kind == FW_HOST_SAVED) /* too much of it: the operators begin anew */
-		is_new = fits(reported->session, message->saved.size);
-	if (is_new && grow(reported)) {
-		reported->queue[reported->queued++] = message;
-		return;
-	}
-	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
-	if (is_new && message->kind != FW_HOST_SAVED &&
-	    (message->kind != FW_HOST_EVENT || message->event.state != FW_STATE_PEER_LOST))
-		drv_session_drop(reported->session, "there is no room for what it reports");
+	drv_log(core, FRAGI_LOG_WARN, message->report.create.application,
+		"worker %s still has host %u of run %llu, which is over: it is killed",
+		session->name, message->host, (unsigned long long)message->run);
+	drv_adopt_disown(session, message, is_over_for_good(core, message->run));
 	fw_message_free(message);
 }
 
-/* About a host that was reported. Takes message if it returns true. */
-static bool take_about(struct drv_session *session, struct fw_message *message)
+static bool concerns(const struct drv_app *app, const struct drv_session *session)
 {
-	struct drv_app *app = app_of(session->core, message->run);
-	struct drv_reported *reported =
-		app != NULL && app->adopting != NULL ? find(app, session, message) : NULL;
-	struct fw_message **at = NULL;
-
-	if (reported == NULL)
-		return false;
-	app->adopting->is_touched = true;
-	drv_app_wake(app);
-	if (message->kind == FW_HOST_LINES)
-		return false;
-	if (message->kind == FW_HOST_PREPARED && reported->prepared == NULL &&
-	    message->prepared.ok && !app->adopting->is_taken)
-		at = &reported->prepared;
-	if (message->kind == FW_HOST_PAST && reported->past == NULL && !app->adopting->is_taken)
-		at = &reported->past;
-	if (at != NULL)
-		*at = message;
-	else
-		enqueue(reported, message);
-	return true;
-}
-
-static bool concerns(const struct drv_adopting *adopting, const struct drv_session *session)
-{
-	const char *name = adopting->unseen;
+	const char *name = app->adopting->unseen;
 	size_t length = strlen(session->name);
+	const struct drv_process *process;
 
 	while (name != NULL && (name = strstr(name, session->name)) != NULL) {
-		if (name[length] == '\n' && (name == adopting->unseen || name[-1] == '\n'))
+		if (name[length] == '\n' && (name == app->adopting->unseen || name[-1] == '\n'))
 			return true;
 		name += length;
 	}
-	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
-		if (r->session == session)
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
+		if (process->session == session)
 			return true;
 	return false;
 }
@@ -426,48 +473,20 @@ static void touch_concerned(const struct drv_session *session)
 	const struct drv_core *core = session->core;
 
 	for (size_t i = 0; i < core->app_count; i++) {
-		struct drv_adopting *adopting = core->apps[i]->adopting;
+		struct drv_app *app = core->apps[i];
 
-		if (adopting == NULL || !concerns(adopting, session))
+		if (app->adopting == NULL || !concerns(app, session))
 			continue;
-		adopting->is_touched = true;
-		drv_app_wake(core->apps[i]);
+		app->adopting->is_touched = true;
+		drv_app_wake(app);
 	}
 }
 
-bool drv_adopt_takes(struct drv_session *session, struct fw_message *message)
+void drv_adopt_reported(struct drv_session *session)
 {
-	struct drv_core *core = session->core;
-
-	switch (message->kind) {
-	case FW_REPORTED:
-		session->is_reporting = false;
-		touch_concerned(session);
-		drv_app_wake_all(core);
-		fw_message_free(message);
-		return true;
-	case FW_HOST_REPORT:
-		if (session->is_reporting)
-			take_report(session, message);
-		else
-			fw_message_free(message);
-		return true;
-	case FW_HOST_PREPARED:
-	case FW_HOST_WIRED:
-	case FW_HOST_STARTED:
-	case FW_HOST_EVENT:
-	case FW_HOST_SET_DONE:
-	case FW_HOST_STATS:
-	case FW_HOST_EXIT:
-	case FW_HOST_SAVED:
-		return take_about(session, message);
-	case FW_HOST_PAST:
-		if (!take_about(session, message))
-			fw_message_free(message);
-		return true;
-	default:
-		return false;
-	}
+	session->is_reporting = false;
+	touch_concerned(session);
+	drv_app_wake_all(session->core);
 }
 
 void drv_adopt_joined(struct drv_session *session, uint32_t reports)
@@ -491,25 +510,24 @@ const char *drv_adopt_why_late(const struct drv_session *session)
 		       : NULL;
 }
 
-void drv_adopt_session_lost(struct drv_session *session)
+void drv_adopt_session_lost(const struct drv_session *session)
 {
 	for (size_t i = 0; i < session->core->app_count; i++) {
-		struct drv_adopting *adopting = session->core->apps[i]->adopting;
-		struct drv_reported **at = adopting != NULL ? &adopting->first : NULL;
+		struct drv_app *app = session->core->apps[i];
+		struct drv_process *process;
 
-		if (adopting != NULL)
-			adopting->unseen = adopting->workers;
-		while (at != NULL && *at != NULL) {
-			struct drv_reported *reported = *at;
-
-			if (reported->session != session) {
-				at = &reported->next;
+		if (app->adopting == NULL)
+			continue;
+		app->adopting->unseen = app->adopting->workers;
+		for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;) {
+			if (process->session != session)
 				continue;
-			}
-			*at = reported->next;
-			drv_reported_free(reported);
-			adopting->is_touched = true;
-			drv_app_wake(session->core->apps[i]);
+			app->adopting->is_touched = true;
+			drv_app_wake(app);
+			if (app->host_count != 0)
+				drv_report_free(process);
+			else
+				drv_adopt_forget(process);
 		}
 	}
 }
@@ -527,26 +545,28 @@ void drv_adopt_wait(struct drv_app *app)
 
 void drv_adopt_end(struct drv_app *app)
 {
-	struct drv_adopting *adopting = app->adopting;
+	struct drv_process *process;
 
-	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
-		drv_adopt_disown(r->session, app->run, r->number, r->epoch, true);
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
+		drv_adopt_disown(process->session, process->report->message, true);
 	drv_adopt_fini(app);
 }
 
 void drv_adopt_fini(struct drv_app *app)
 {
-	struct drv_adopting *adopting = app->adopting;
+	struct drv_process *process;
 
-	if (adopting == NULL)
+	if (app->adopting == NULL)
 		return;
-	while (adopting->first != NULL) {
-		struct drv_reported *reported = adopting->first;
-
-		adopting->first = reported->next;
-		drv_reported_free(reported);
-	}
-	fragi_free(adopting->workers);
-	fragi_free(adopting);
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
+		if (app->host_count != 0)
+			drv_report_free(process);
+		else
+			drv_adopt_forget(process);
+	for (size_t i = 0;
+	     app->hosts != NULL && app->host_count == 0 && i < app->spec->fragment_count; i++)
+		fragi_free(app->hosts[i].texts);
+	fragi_free(app->adopting->workers);
+	fragi_free(app->adopting);
 	app->adopting = NULL;
 }

@@ -1,33 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/hosts/adopt.h>
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/transports.h>
 
 /*
- * How an application whose hosts were reported (adopt.c) gets them, or is given up.
+ * How an application whose hosts were reported (adopt.c) gets them, or is given up, and hears what
+ * they have said.
  */
 #define AGE_NS_MAX (INT64_MAX / 4) /* that a worker may say: times stay in their range */
 
-static bool tables_fit(const struct drv_reported *reported)
+static const struct fw_host_report *report_of(const struct drv_host *host)
 {
-	const struct fw_host_create *create = &reported->report->report.create;
-	const struct fw_host_prepared *prepared;
+	return &host->now.report->message->report;
+}
 
-	if (reported->prepared == NULL)
-		return false;
-	prepared = &reported->prepared->prepared;
-	if (prepared->fragment_count != create->fragment_count)
-		return false;
-	for (uint32_t i = 0; i < create->fragment_count; i++)
-		if (strcmp(prepared->fragments[i].name, create->fragments[i]) != 0)
-			return false;
-	return true;
+static bool has_failed(const struct drv_host *host)
+{
+	for (uint32_t i = 0; i < host->now.report->count; i++) {
+		const struct fw_message *message = host->now.report->events[i];
+
+		if (message->kind == FW_HOST_EXIT ||
+		    (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_FAILED))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Hosts are moved one after the other, so an application has one next process at most. Drivers that
+ * have lost their state may have given the same epoch to several.
+ */
+static void choose_next(struct drv_app *app)
+{
+	const struct drv_process *process, *chosen = NULL;
+
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;) {
+		const struct drv_host *host = process->report->host;
+
+		if (process == &host->next && host->replacement.failed == NULL &&
+		    process->epoch >= host->now.epoch &&
+		    (chosen == NULL || process->epoch > chosen->epoch))
+			chosen = process;
+	}
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;) {
+		struct drv_host *host = process->report->host;
+
+		if (process == &host->now || process == chosen)
+			continue;
+		drv_adopt_disown(process->session, process->report->message, false);
+		drv_adopt_forget(&host->next);
+	}
 }
 
 enum completeness {
@@ -37,46 +62,42 @@ enum completeness {
 };
 
 /* Whether every fragment has a host, and the hosts are numbered as they were made. */
-static enum completeness completeness_of(struct drv_app *app)
+static enum completeness completeness_of(struct drv_app *app, uint32_t *out_hosts)
 {
-	const struct fragi_spec *spec = app->spec;
-	bool *has = fragi_arena_alloc(&app->core->actions->arena, spec->fragment_count + 1);
-	bool *numbers = fragi_arena_alloc(&app->core->actions->arena, spec->fragment_count + 2);
-	size_t fragments = 0, hosts = 0, highest = 0;
+	const size_t count = app->spec->fragment_count;
+	bool *has = fragi_arena_alloc(&app->core->actions->arena, count + 1);
+	const struct drv_process *process;
+	uint32_t hosts = 0, highest = 0;
+	size_t fragments = 0;
 
-	if (has == NULL || numbers == NULL)
-		return INCOMPLETE;
-	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
-		const struct fw_host_report *report = &r->report->report;
+	for (uint32_t at = 0; has != NULL && (process = drv_adopt_each(app, &at)) != NULL;) {
+		const struct drv_host *host = process->report->host;
 
-		if (drv_reported_is_beside(r)) /* the host is another one */
+		if (process == &host->next)
 			continue;
-		if (!report->has_run || r->number == 0 || r->number > spec->fragment_count ||
-		    numbers[r->number] || report->create.fragment_count == 0)
+		/* The tables were too large to be kept, else. */
+		if (!report_of(host)->has_run || host->tables == NULL ||
+		    !drv_host_tables_match(host, &host->tables->prepared))
 			return IMPOSSIBLE;
-		if (!tables_fit(r)) /* they were too large to be kept */
-			return IMPOSSIBLE;
-		numbers[r->number] = true;
 		hosts++;
-		highest = r->number > highest ? r->number : highest;
-		for (uint32_t i = 0; i < report->create.fragment_count; i++) {
-			const struct fragi_spec_fragment *fragment =
-				fragi_strmap_get(&app->by_name, report->create.fragments[i]);
-
-			if (fragment == NULL || has[fragment - spec->fragments])
+		highest = host->number;
+		for (uint32_t k = 0; k < host->fragment_count; k++, fragments++) {
+			if (has[host->fragments[k]])
 				return IMPOSSIBLE;
-			has[fragment - spec->fragments] = true;
-			fragments++;
+			has[host->fragments[k]] = true;
 		}
 	}
-	return fragments == spec->fragment_count && hosts == highest ? COMPLETE : INCOMPLETE;
+	*out_hosts = hosts;
+	return fragments == count && hosts == highest ? COMPLETE : INCOMPLETE;
 }
 
 /* What they have said, and how they ended, follows. */
 static bool hosts_are_being_reported(const struct drv_app *app)
 {
-	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
-		if (r->session->is_reporting)
+	const struct drv_process *process;
+
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
+		if (process->session->is_reporting)
 			return true;
 	return false;
 }
@@ -107,176 +128,115 @@ static bool all_have_reported(const struct drv_app *app)
 	return app->adopting->workers != NULL && app->adopting->workers[0] != '\0';
 }
 
-/* The sums of its epochs before the present one. Returns 0 or -ENOMEM. */
-static int take_past(struct drv_host *host, struct drv_reported *reported)
+/*
+ * Whether the host may have run elsewhere after that process, with nobody left who knows it: then
+ * what it counted there is missing.
+ */
+static bool may_have_left(const struct drv_host *host)
 {
-	const struct fw_host_report *report = &reported->report->report;
-	const struct fw_host_stats *stats = reported->past != NULL ? &reported->past->stats : NULL;
-	struct drv_restarts *r = &host->restarts;
-	const uint32_t intensity = host->on_failure->intensity;
+	const struct fw_host_report *report = report_of(host);
 
-	host->replacement.was_on = host->now.session->number;
-	host->now.has_begun = report->restarts == 0 || report->started || report->is_wired;
-	host->past.is_inexact = report->is_inexact || drv_adopt_may_have_left(host->app, reported);
-	if (report->restarts == 0)
-		return 0;
-	r->begun_ns = fragi_arena_alloc(&host->app->arena, (intensity + 1) * sizeof(*r->begun_ns));
-	for (uint32_t i = 0; r->begun_ns != NULL && i < intensity; i++)
-		r->begun_ns[i] = INT64_MIN / 2; /* when that was has gone with the driver */
-	if (r->begun_ns == NULL)
-		return -ENOMEM;
-	r->count = (uint32_t)report->restarts;
-	return stats != NULL ? drv_account_add(host, stats) : 0;
+	/* It made way for another process, of which nobody knows whether it became the host. */
+	if (report->yields && has_failed(host) && host->next.report == NULL)
+		return true;
+	/* Under a lease nothing follows a process that lives, nor one that ended with its run. */
+	return drv_migrates(host) && report->stop == FW_STOP_NOT &&
+	       (host->on_failure->lease_ns == 0 || has_failed(host)) &&
+	       drv_adopt_place(host, host->now.session) == DRV_ADOPT_UNKNOWN;
 }
 
-/* "fragment1, fragment2" */
-static char *name_of(struct drv_app *app, const struct fw_host_create *create)
+/* Returns 0 or -ENOMEM. */
+static int take_host(struct drv_host *host)
 {
-	size_t bytes = 1, used = 0;
-	char *name;
+	const struct fw_host_create *create = &report_of(host)->create;
+	struct drv_session *session = host->now.session;
+	struct drv_app *app = host->app;
 
-	for (uint32_t i = 0; i < create->fragment_count; i++)
-		bytes += strlen(create->fragments[i]) + 2;
-	name = fragi_arena_alloc(&app->arena, bytes);
-	for (uint32_t i = 0; name != NULL && i < create->fragment_count; i++)
-		used += (size_t)sprintf(name + used, "%s%s", i != 0 ? ", " : "",
-					create->fragments[i]);
-	return name;
-}
-
-/* What there was no memory for is empty: the application fails, but its hosts are looked at. */
-static bool make_whole(struct drv_host *host)
-{
-	static char empty[] = "";
-	const char **texts[] = {&host->worker, &host->node,      &host->clock,
-				&host->memory, &host->no_memory, &host->first_memory};
-	bool is_whole = host->name != NULL && host->fragments != NULL;
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		is_whole = is_whole && *texts[i] != NULL;
-		*texts[i] = *texts[i] != NULL ? *texts[i] : empty;
-	}
-	host->name = host->name != NULL ? host->name : empty;
-	host->fragment_count = host->fragments != NULL ? host->fragment_count : 0;
-	return is_whole;
-}
-
-static const char *first_memory(const struct fw_host_create *create,
-				const struct drv_session *session)
-{
-	if (create->memory[0] == '\0')
-		return session->memory;
-	return strcmp(create->memory, FW_MEMORY_NONE) == 0 ? "" : create->memory;
-}
-
-static int take_host(struct drv_app *app, struct drv_reported *reported)
-{
-	const struct fw_host_create *create = &reported->report->report.create;
-	struct drv_session *session = reported->session;
-	struct drv_host *host = &app->hosts[reported->number - 1];
-
-	*host = (struct drv_host){
-		.app = app,
-		.number = reported->number,
-		.now.epoch = reported->epoch,
-		.now.state = DRV_HOST_RUNNING,
-		.now.goal = DRV_GOAL_RUNNING,
-		.now.asked = DRV_GOAL_RUNNING,
-		.now.is_adopted = true,
-		.now.session = session,
-		.first_memory = fragi_arena_strdup(&app->arena, first_memory(create, session)),
-		.name = name_of(app, create),
-		.fragments = fragi_arena_alloc(&app->arena,
-					       create->fragment_count * sizeof(*host->fragments)),
-		.fragment_count = create->fragment_count,
-		.tables = reported->prepared,
-	};
-	reported->prepared = NULL;
+	drv_start_reserve_host(host, session, -1);
+	drv_start_take_shares(host, session, 1);
 	drv_host_attach(host, session);
 	app->hosts_in[DRV_HOST_RUNNING]++;
-	for (uint32_t i = 0; i < create->fragment_count; i++) {
-		const struct fragi_spec_fragment *fragment =
-			fragi_strmap_get(&app->by_name, create->fragments[i]);
-		const size_t f = (size_t)(fragment - app->spec->fragments);
-
-		host->on_failure = i == 0 ? &fragment->on_failure : host->on_failure;
-		if (host->fragments != NULL)
-			host->fragments[i] = (uint32_t)f;
-		app->fragments[f] = (struct drv_fragment){
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		app->fragments[host->fragments[i]] = (struct drv_fragment){
 			.host = host,
 			.in_host = i,
 			.place = {.worker = -1, .reason = "it ran there when driverd came back"}};
-		drv_start_take_share(app, f, session, 1);
-	}
 	memcpy(app->keys.data, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->keys.variables, create->variables_key, FW_VARIABLES_KEY_BYTES);
-	(void)drv_host_take_texts(host, session); /* make_whole sees it */
-	if (!make_whole(host) || take_past(host, reported) < 0)
-		return -ENOMEM;
+	host->past.is_inexact = host->past.is_inexact || may_have_left(host);
 	return drv_lease_adopt(host, session, host->now.epoch);
 }
 
-/* All hosts are known: they are the application's. */
-static void take(struct drv_app *app)
+/* A driver before had begun to move the host to its next process. */
+static void take_next(struct drv_host *host)
 {
-	struct drv_core *core = app->core;
-	uint32_t count = 0;
+	const struct fw_host_create *create = &host->next.report->message->report.create;
+	struct drv_app *app = host->app;
+	const bool is_current = create->source_bytes == app->source.size &&
+				memcmp(create->source, app->source.bytes, app->source.size) == 0;
+	const struct drv_process next = host->next;
+
+	host->next.prepared = NULL;
+	drv_adopt_forget(&host->next);
+	drv_move_resume(host, next.session, next.epoch, next.prepared, is_current);
+}
+
+/* All hosts are known: they are the application's. */
+static void take(struct drv_app *app, uint32_t hosts)
+{
 	int r = 0;
 
-	for (const struct drv_reported *one = app->adopting->first; one != NULL; one = one->next)
-		count += !drv_reported_is_beside(one);
-	app->adopting->is_taken = true;
-	app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
-	if (app->hosts == NULL) {
-		drv_app_fail_for_memory(app);
-		return;
-	}
-	app->host_count = count;
+	app->host_count = hosts;
 	app->epoch = 0;
-	for (struct drv_reported *one = app->adopting->first; one != NULL; one = one->next) {
-		int taken = 0; /* each of them: none may be half there */
+	for (uint32_t i = 0; i < hosts; i++) {
+		struct drv_host *host = &app->hosts[i];
+		const int taken = take_host(host); /* each of them: none may be half there */
 
-		if (!drv_reported_is_beside(one))
-			taken = take_host(app, one);
 		r = taken < 0 ? taken : r;
-		app->epoch = one->epoch > app->epoch ? one->epoch : app->epoch;
+		app->epoch = host->now.epoch > app->epoch ? host->now.epoch : app->epoch;
+		app->epoch = host->next.epoch > app->epoch ? host->next.epoch : app->epoch;
 	}
 	app->workers_changed = false;
-	drv_timer_cancel(&core->timers, &app->timers.phase);
+	drv_timer_cancel(&app->core->timers, &app->timers.phase);
 	if (!app->adopting->is_kept)
 		drv_persist_adopted(app);
-	if (r < 0) {
+	if (r < 0)
 		drv_app_fail_for_memory(app);
-		return;
-	}
-	if (drv_transports_choose(app) < 0)
+	else if (drv_transports_choose(app) < 0)
 		drv_app_fail_by_diag(app);
-	drv_adopt_take_beside(app);
+	for (uint32_t i = 0; i < hosts; i++)
+		if (app->hosts[i].next.report != NULL)
+			take_next(&app->hosts[i]);
 	drv_persist_placed(app);
 	if (app->moving != NULL)
-		app->moving->next.change = core->last_change;
+		app->moving->next.change = app->core->last_change;
 }
 
 /* Whether a worker that has not reported yet may have what is the host. */
 static bool may_be_elsewhere(const struct drv_app *app)
 {
 	const char *workers = app->adopting->workers;
+	const struct drv_process *process;
 
 	if (workers != NULL && workers[0] != '\0')
 		return !all_have_reported(app);
-	return drv_adopt_may_be_elsewhere(app);
+	/* One that was to go on in another process is the host if that is not known anywhere. */
+	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
+		if (process->report->message->report.yields)
+			return true;
+	return false;
 }
 
 /* It has ended with its driver; it starts anew if it is wanted. */
 static void give_up(struct drv_app *app, const char *why)
 {
 	struct drv_core *core = app->core;
-
+	uint32_t first = 0;
 	bool starts = app->next.is_wanted && app->end == DRV_END_NONE;
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
-	if (app->adopting->first != NULL || !all_have_reported(app))
+	if (drv_adopt_each(app, &first) != NULL || !all_have_reported(app))
 		drv_lease_record_earlier(app);
 	if (starts) {
 		app->next.run = drv_persist_next_run(core);
@@ -290,6 +250,7 @@ static void give_up(struct drv_app *app, const char *why)
 void drv_adopt_work(struct drv_app *app)
 {
 	enum completeness found = INCOMPLETE;
+	uint32_t hosts = 0;
 	bool is_whole;
 
 	if (app->end >= DRV_END_FAILED) { /* a stop in order waits until it runs here */
@@ -301,21 +262,85 @@ void drv_adopt_work(struct drv_app *app)
 	app->adopting->is_touched = false;
 	is_whole = !hosts_are_being_reported(app);
 	if (is_whole) {
-		drv_adopt_choose(app);
-		found = completeness_of(app);
+		choose_next(app);
+		found = completeness_of(app, &hosts);
 	}
 	if (found == COMPLETE && app->core->numbers_change > app->core->settled_change)
 		app->adopting->is_touched = true; /* its next epochs are to be on the disk first */
 	else if (found == COMPLETE && !app->timers.phase.is_due && may_be_elsewhere(app))
 		return;
 	else if (found == COMPLETE)
-		take(app);
+		take(app, hosts);
 	else if (found == IMPOSSIBLE)
 		give_up(app, "it had not been started on all its workers when its driver ended");
 	else if (app->timers.phase.is_due)
 		give_up(app, "not all of its workers have come back in time");
 	else if (is_whole && all_have_reported(app))
 		give_up(app, "its workers do not run it any more");
+}
+
+/* Whether next says nothing that one has not said. */
+static bool is_repeated(const struct fw_message *one, const struct fw_message *next)
+{
+	return one->kind == FW_HOST_EVENT && next->kind == FW_HOST_EVENT &&
+	       one->event.state == next->event.state && one->event.peer == next->event.peer;
+}
+
+/* Takes message. */
+static void enqueue(struct drv_process *process, struct fw_message *message)
+{
+	struct drv_report *report = process->report;
+	bool is_new = true, may_miss;
+
+	for (uint32_t i = 0; i < report->count; i++)
+		is_new = is_new && !is_repeated(report->events[i], message);
+	if (message->kind == FW_HOST_SAVED) { /* too much of it: the operators begin anew */
+		process->session->report_bytes += message->saved.size;
+		is_new = process->session->report_bytes <= DRV_SOURCES_MAX;
+	}
+	if (is_new && report->count < DRV_REPORT_EVENTS_MAX) {
+		report->events[report->count++] = message;
+		return;
+	}
+	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
+	may_miss = message->kind == FW_HOST_SAVED ||
+		   (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_PEER_LOST);
+	if (is_new && !may_miss)
+		drv_session_drop(process->session, "there is no room for what it reports");
+	fw_message_free(message);
+}
+
+bool drv_adopt_keeps(struct drv_host *host, struct fw_message *message)
+{
+	struct drv_app *app = host->app;
+	bool is_taken = app->host_count != 0;
+
+	app->adopting->is_touched = true;
+	switch (message->kind) {
+	case FW_HOST_STATS: /* how it is now is recorded at once */
+	case FW_HOST_LINES:
+		return false;
+	case FW_HOST_EVENT:
+		if (message->event.state == FW_STATE_RUNNING ||
+		    message->event.state == FW_STATE_IDLE)
+			return false;
+		break;
+	case FW_HOST_PREPARED:
+		if (host->tables != NULL || !message->prepared.ok || is_taken)
+			break;
+		host->tables = message;
+		return true;
+	case FW_HOST_PAST: /* the sums of the epochs before */
+		if (!is_taken && host->past.flows == NULL && host->restarts.count != 0 &&
+		    drv_account_add(host, &message->stats) < 0)
+			drv_app_fail_for_memory(app);
+		fw_message_free(message);
+		return true;
+	default:
+		break;
+	}
+	enqueue(&host->now, message);
+	return true;
 }
 
 /* What was asked of a host before its driver ended is not asked again. */
@@ -340,42 +365,46 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 }
 
 /* A host that was killed for no failure took too long to end. */
-static bool an_operator_stops(const struct drv_app *app)
+static bool an_operator_stops(const struct drv_host *host)
 {
-	for (const struct drv_reported *r = app->adopting->first; r != NULL; r = r->next)
-		for (uint32_t i = 0; i < r->queued; i++)
-			if (r->queue[i]->kind == FW_HOST_EVENT &&
-			    r->queue[i]->event.state == FW_STATE_STOPPED &&
-			    r->report->report.reason[0] == '\0')
-				return true;
+	for (uint32_t i = 0; i < host->now.report->count; i++)
+		if (host->now.report->events[i]->kind == FW_HOST_EVENT &&
+		    host->now.report->events[i]->event.state == FW_STATE_STOPPED &&
+		    report_of(host)->reason[0] == '\0')
+			return true;
 	return false;
 }
 
 /* An application that was being ended when its driver ended is ended now. */
 static void go_on_ending(struct drv_app *app)
 {
-	const struct drv_reported *furthest = NULL;
-	const struct fw_host_report *report;
-	bool is_closing =
-		false; /* its other hosts may have been killed because they took too long */
+	const struct fw_host_report *furthest = NULL;
+	/* Its other hosts may have been killed because they took too long. */
+	bool is_closing = false;
 
-	for (struct drv_reported *r = app->adopting->first; r != NULL; r = r->next) {
-		is_closing = is_closing ||
-			     (r->report->report.is_closing && r->report->report.reason[0] == '\0');
-		if (r->stop != FW_STOP_NOT && (furthest == NULL || r->stop > furthest->stop))
-			furthest = r;
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct drv_host *host = &app->hosts[i];
+		const struct fw_host_report *report =
+			host->now.report != NULL ? report_of(host) : NULL;
+
+		if (report == NULL)
+			continue;
+		is_closing = is_closing || (report->is_closing && report->reason[0] == '\0') ||
+			     an_operator_stops(host);
+		if (report->stop != FW_STOP_NOT &&
+		    (furthest == NULL || report->stop > furthest->stop))
+			furthest = report;
 	}
 	if (furthest == NULL || app->end >= DRV_END_FAILED)
 		return;
-	report = &furthest->report->report;
-	if (is_closing || an_operator_stops(app)) {
+	if (is_closing) {
 		drv_app_stop(app, 0); /* it came to its end */
-	} else if (report->reason[0] != '\0') {
+	} else if (furthest->reason[0] != '\0') {
 		drv_app_fail(app,
-			     report->failure != FRAGI_FAILURE_NONE ? report->failure
+			     furthest->failure != FRAGI_FAILURE_NONE ? furthest->failure
 								   : FRAGI_FAILURE_OTHER,
-			     NULL, "%s", report->reason);
-	} else if (report->stop != FW_STOP_KILLED) {
+			     NULL, "%s", furthest->reason);
+	} else if (furthest->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&
 		    app->end == DRV_END_NONE) { /* a restart was asked for, and no stop since */
 			app->next.run = drv_persist_next_run(app->core);
@@ -394,87 +423,73 @@ static bool is_failure(const struct fw_message *message)
 		message->result.failure.code != FRAGI_FAILURE_NONE);
 }
 
-/* NULL: it was not taken, or has been started again since. */
-static struct drv_host *host_of(struct drv_app *app, const struct drv_reported *reported)
-{
-	struct drv_host *host;
-
-	if (reported->number == 0 || reported->number > app->host_count)
-		return NULL;
-	host = &app->hosts[reported->number - 1];
-	return host->now.epoch == reported->epoch ? host : NULL;
-}
-
 /* Its end was reported. out_asked: its driver had killed it, to start it again */
-static bool has_ended(const struct drv_reported *reported, bool *out_asked)
+static bool has_ended(const struct drv_report *report, bool *out_asked)
 {
-	for (uint32_t i = 0; i < reported->queued; i++) {
-		const struct fw_host_exit *exit = &reported->queue[i]->exit;
+	*out_asked = false;
+	for (uint32_t i = 0; i < report->count; i++) {
+		const struct fw_host_exit *exit = &report->events[i]->exit;
 
-		if (reported->queue[i]->kind != FW_HOST_EXIT)
+		if (report->events[i]->kind != FW_HOST_EXIT)
 			continue;
 		*out_asked = exit->signal == SIGKILL && exit->failure.code == FRAGI_FAILURE_NONE;
 		return true;
 	}
-	*out_asked = false;
 	return false;
 }
 
 /* What is to be known of a host before the first of its words is heard. */
-static void recall_one(struct drv_app *app, const struct drv_reported *reported)
+static void recall_one(struct drv_host *host)
 {
 	static const struct fw_failure again = {
 		.code = FRAGI_FAILURE_HOST_EXITED,
 		.sentence = "it was being started again when its driver ended"};
-	struct drv_host *host = host_of(app, reported);
-	const struct fw_host_report *report = &reported->report->report;
-	bool has_died, was_asked;
+	const struct drv_report *own = host->now.report;
+	const struct fw_host_report *report = &own->message->report;
+	const struct drv_app *app = host->app;
+	bool was_asked, has_died = has_ended(own, &was_asked);
 
-	if (host == NULL)
-		return;
-	for (uint32_t i = 0; report->reason[0] != '\0' && i < reported->queued; i++)
-		host->failed = host->failed || is_failure(reported->queue[i]);
+	for (uint32_t i = 0; report->reason[0] != '\0' && i < own->count; i++)
+		host->failed = host->failed || is_failure(own->events[i]);
 	if (app->state == DRV_APP_RUNNING)
-		recall(host, reported->stop);
-	has_died = has_ended(reported, &was_asked);
-	if (app->state != DRV_APP_RUNNING || host->now.state != DRV_HOST_RUNNING)
+		recall(host, report->stop);
+	if (app->state != DRV_APP_RUNNING || host->now.state != DRV_HOST_RUNNING || report->started)
 		return;
 	/* Where nothing is started again it was, or was to follow, a process that was moved to. */
-	if (reported->is_partial && (!has_died || was_asked) &&
-	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP)) {
+	if ((!has_died || was_asked) &&
+	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
 		drv_replace_resume_start(host);
-		(void)drv_request(host);
-	} else if (reported->is_partial && !has_died && app->end == DRV_END_NONE) {
+	else if (!has_died && app->end == DRV_END_NONE)
 		drv_host_failed(host, &again);
-		(void)drv_request(host);
-	} else if (reported->is_partial && !has_died) { /* a stop starts nothing again */
+	else if (!has_died) /* a stop starts nothing again */
 		host->now.goal = DRV_GOAL_KILLED;
-		(void)drv_request(host);
-	}
+	else
+		return;
+	(void)drv_request(host);
 }
 
 static void begin_to_hear(struct drv_app *app)
 {
-	struct drv_adopting *adopting = app->adopting;
 	int64_t age_ns = 0;
 
-	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
-		if (r->report->report.age_ns > age_ns)
-			age_ns = r->report->report.age_ns;
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].now.report != NULL && report_of(&app->hosts[i])->age_ns > age_ns)
+			age_ns = report_of(&app->hosts[i])->age_ns;
 	age_ns = age_ns < AGE_NS_MAX ? age_ns : AGE_NS_MAX;
 	app->times.given_ns = app->times.started_ns = app->core->real_ns - age_ns;
 	if (app->times.started_ns == 0)
 		app->times.started_ns = 1; /* 0: not yet */
 	app->origin = DRV_ORIGIN_ADOPTED;
-	adopting->is_heard = true;
 	if (app->state == DRV_APP_RUNNING)
 		go_on_ending(app);
-	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
-		recall_one(app, r);
-	for (const struct drv_reported *r = adopting->first; r != NULL; r = r->next)
-		if (app->state == DRV_APP_RUNNING && r->report->report.yields &&
-		    host_of(app, r) != NULL && host_of(app, r)->now.state == DRV_HOST_RUNNING)
-			drv_replace_resume_yield(host_of(app, r));
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->hosts[i].now.report != NULL)
+			recall_one(&app->hosts[i]);
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (app->state == DRV_APP_RUNNING && app->hosts[i].now.report != NULL &&
+		    report_of(&app->hosts[i])->yields &&
+		    app->hosts[i].now.state == DRV_HOST_RUNNING)
+			drv_replace_resume_yield(&app->hosts[i]);
 }
 
 /*
@@ -486,44 +501,47 @@ static void lease_may_last(struct drv_host *host)
 	const int64_t lease_ns = host->on_failure->lease_ns;
 
 	if (lease_ns > 0 && host->now.session != NULL &&
-	    drv_adopt_place(host->app, host->number, host->now.session) != DRV_ADOPT_LAST)
+	    drv_adopt_place(host, host->now.session) != DRV_ADOPT_LAST)
 		host->lease_over_ns = drv_lease_of_earlier_driver(host->app->core, lease_ns);
 }
 
-/* Returns whether it has said no more. */
-static bool hear_one(struct drv_app *app, struct drv_reported *reported)
+/* Returns whether all that was reported of it is heard. */
+static bool hear_one(struct drv_host *host)
 {
-	while (reported->heard < reported->queued && app->core->items > 0) {
-		struct fw_message *message = reported->queue[reported->heard];
-		struct drv_host *host = host_of(app, reported);
+	struct drv_report *report = host->now.report;
+	uint32_t heard = 0;
 
-		reported->queue[reported->heard++] = NULL;
-		app->core->items--;
-		if (host != NULL && message->kind == FW_HOST_EXIT)
+	host->now.report = NULL; /* what it sends from now on is for the host */
+	while (report != NULL && heard < report->count && host->app->core->items > 0) {
+		struct fw_message *message = report->events[heard++];
+
+		host->app->core->items--;
+		if (message->kind == FW_HOST_EXIT)
 			lease_may_last(host);
-		if (host != NULL)
-			drv_host_message(host, message);
-		else
-			drv_adopt_hear_other(app, reported, message);
+		drv_host_message(host, message);
 	}
-	return reported->heard == reported->queued;
+	if (report == NULL)
+		return true;
+	report->count -= heard;
+	memmove(report->events, report->events + heard, report->count * sizeof(*report->events));
+	host->now.report = report;
+	if (report->count != 0)
+		return false;
+	drv_report_free(&host->now);
+	return true;
 }
 
 void drv_adopt_hear(struct drv_app *app)
 {
-	struct drv_adopting *adopting = app->adopting;
+	bool is_heard = true;
 
-	if (!adopting->is_heard)
+	if (app->origin != DRV_ORIGIN_ADOPTED)
 		begin_to_hear(app);
-	while (adopting->first != NULL && hear_one(app, adopting->first)) {
-		struct drv_reported *reported = adopting->first;
-
-		adopting->first = reported->next; /* what it sends from now on is for the host */
-		drv_reported_free(reported);
-	}
+	for (uint32_t i = 0; is_heard && i < app->host_count; i++)
+		is_heard = hear_one(&app->hosts[i]);
 	drv_app_wake(app);
-	if (adopting->first != NULL)
-		app->core->work_left = true;
-	else
+	if (is_heard)
 		drv_adopt_fini(app);
+	else
+		app->core->work_left = true;
 }

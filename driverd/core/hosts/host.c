@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/base/lines.h>
 #include <driverd/core/applications/parameter.h>
+#include <driverd/core/hosts/adopt.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -64,7 +65,7 @@ static void out_of_turn(struct drv_host *host, const struct fw_message *message)
 		     drv_host_machine.state_names[host->now.state]);
 }
 
-static bool tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared)
+bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_prepared *prepared)
 {
 	if (prepared->fragment_count != host->fragment_count)
 		return false;
@@ -139,9 +140,9 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		host->failed = true;
 		keep_errors(host->app, host, &message->prepared);
 		message->prepared.flow_count = 0;
-		if (!tables_match(host, &message->prepared))
+		if (!drv_host_tables_match(host, &message->prepared))
 			message->prepared.fragment_count = 0;
-	} else if (!tables_match(host, &message->prepared)) {
+	} else if (!drv_host_tables_match(host, &message->prepared)) {
 		drv_app_fail(host->app, FRAGI_FAILURE_PROTOCOL, host,
 			     "worker %s prepared other fragments than %s", host->worker,
 			     host->name);
@@ -313,6 +314,8 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 
 void drv_host_message(struct drv_host *host, struct fw_message *message)
 {
+	if (host->now.report != NULL && drv_adopt_keeps(host, message))
+		return;
 	switch (message->kind) {
 	case FW_HOST_PREPARED:
 	case FW_HOST_WIRED:

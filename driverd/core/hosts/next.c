@@ -31,6 +31,11 @@ void drv_next_prepared(struct drv_host *host, struct fw_message *message)
 	const struct fw_host_prepared *answer = &message->prepared;
 	struct drv_core *core = host->app->core;
 
+	if (host->next.report != NULL) { /* it is looked at when the host is known */
+		fw_message_free(host->next.prepared);
+		host->next.prepared = message;
+		return;
+	}
 	core->items -= answer->flow_count;
 	if (host->next.prepared == NULL && host->replacement.phase == DRV_PHASE_PREPARING &&
 	    answer->ok && drv_host_tables_are_same(&host->tables->prepared, answer)) {

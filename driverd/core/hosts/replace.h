@@ -61,6 +61,7 @@ struct drv_replacement {
 /* How often a host was replaced, and why. */
 struct drv_restarts {
 	uint32_t count;    /* restarts in all */
+	uint32_t earlier;  /* of these, by a driver before: it is not known when */
 	uint32_t moves;    /* the same for processes that took over */
 	int64_t *begun_ns; /* of the last `intensity` ones, at count % intensity; NULL: none */
 	/* the first failure of those that follow one another; its texts are owned */

@@ -57,8 +57,8 @@ static struct drv_host *host_for(struct drv_app *app, struct drv_session *sessio
 	return host->first_memory != NULL && drv_host_take_texts(host, session) == 0 ? host : NULL;
 }
 
-/* Which fragment runs in which host; name_bytes: room for each host's name. */
-static int choose_hosts(struct drv_app *app, const struct drv_place *places, size_t *name_bytes)
+/* Which fragment runs in which host. */
+static int choose_hosts(struct drv_app *app, const struct drv_place *places)
 {
 	struct fragi_strmap hosts = {0};
 	int r = 0;
@@ -74,7 +74,6 @@ static int choose_hosts(struct drv_app *app, const struct drv_place *places, siz
 			break;
 		}
 		app->fragments[f].in_host = host->fragment_count++;
-		name_bytes[host->number - 1] += strlen(fragment->name) + 2;
 	}
 	fragi_strmap_fini(&hosts);
 	return r;
@@ -208,12 +207,10 @@ static bool have_room(struct drv_app *app, struct drv_place *places)
 static int make_hosts(struct drv_app *app, struct drv_place *places)
 {
 	size_t count = app->spec->fragment_count;
-	size_t *name_bytes =
-		fragi_arena_alloc(&app->core->actions->arena, count * sizeof(*name_bytes));
 
 	if (app->hosts == NULL) /* else it has waited for room */
 		app->hosts = fragi_arena_alloc(&app->arena, count * sizeof(*app->hosts));
-	if (app->hosts == NULL || name_bytes == NULL || choose_hosts(app, places, name_bytes) < 0)
+	if (app->hosts == NULL || choose_hosts(app, places) < 0)
 		return -ENOMEM;
 	if (!have_room(app, places)) {
 		forget_hosts(app);
@@ -224,23 +221,23 @@ static int make_hosts(struct drv_app *app, struct drv_place *places)
 
 		host->fragments = fragi_arena_alloc(&app->arena, host->fragment_count *
 									 sizeof(*host->fragments));
-		host->name = fragi_arena_alloc(&app->arena, name_bytes[i] + 1);
-		if (host->fragments == NULL || host->name == NULL)
+		if (host->fragments == NULL)
 			return -ENOMEM;
-		name_bytes[i] = 0; /* written */
 	}
+	for (size_t f = 0; f < count; f++)
+		app->fragments[f].host->fragments[app->fragments[f].in_host] = (uint32_t)f;
+	for (uint32_t i = 0; i < app->host_count; i++)
+		if (drv_host_name(&app->hosts[i]) < 0)
+			return -ENOMEM;
 	for (size_t f = 0; f < count; f++) {
 		struct drv_host *host = app->fragments[f].host;
-		const char *name = app->spec->fragments[f].name;
-		size_t *used = &name_bytes[host->number - 1];
 
-		host->fragments[app->fragments[f].in_host] = (uint32_t)f;
-		*used += (size_t)sprintf(host->name + *used, "%s%s", *used != 0 ? ", " : "", name);
 		drv_start_take_share(app, f, host->now.session, 1);
 		if (app->fragments[f].in_host == 0)
 			drv_host_attach(host, host->now.session);
 		drv_log(app->core, FRAGI_LOG_INFO, app->spec->application,
-			"%s runs on worker %s: %s", name, host->worker, places[f].reason);
+			"%s runs on worker %s: %s", app->spec->fragments[f].name, host->worker,
+			places[f].reason);
 	}
 	return 0;
 }

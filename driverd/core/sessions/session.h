@@ -56,13 +56,13 @@ struct drv_session {
 	int64_t load;                                    /* as in struct drv_place_worker */
 	const char *const *labels;
 	uint32_t label_count;
-	bool is_reporting;            /* what it ran while the driver was away, until REPORTED */
-	size_t report_bytes;          /* of the graphs of what it has reported */
-	uint32_t to_report, reported; /* hosts: that it may still report; that wait to be adopted */
-	bool is_drained;              /* it is given no more fragments */
-	bool has_left;                /* it said so before it went */
-	const char *no_limits;        /* why it cannot enforce limits; empty: it can */
-	int64_t placed;               /* fragments of all applications */
+	bool is_reporting;     /* what it ran while the driver was away, until REPORTED */
+	size_t report_bytes;   /* of the graphs of what it has reported */
+	uint32_t to_report;    /* hosts that it may still report */
+	bool is_drained;       /* it is given no more fragments */
+	bool has_left;         /* it said so before it went */
+	const char *no_limits; /* why it cannot enforce limits; empty: it can */
+	int64_t placed;        /* fragments of all applications */
 	/* that name this session, and the list of them in the order in which they came to it */
 	uint32_t hosts;
 	uint32_t more_hosts; /* next processes of hosts, or those that are being chosen */
