@@ -14,17 +14,17 @@
  */
 #define EPOCHS_AHEAD 1024
 
-/* A driver with --app keeps numbers and nothing else. */
-static bool keeps_runs(const struct drv_core *core)
-{
-	return core->config.keeps_state && !core->config.ends_with_app;
-}
-
+/*
+ * Returns the change; 0: nothing is kept. A driver with --app keeps numbers and nothing else.
+ */
 static uint64_t keep(struct drv_core *core, const struct drv_record *record)
 {
-	struct drv_action action = {.kind = DRV_DO_PERSIST, .change = ++core->last_change};
+	struct drv_action action = {.kind = DRV_DO_PERSIST, .record = *record};
 
-	action.record = *record;
+	if (!core->config.keeps_state ||
+	    (core->config.ends_with_app && record->kind != DRV_RECORD_NUMBERS))
+		return 0;
+	action.change = ++core->last_change;
 	drv_emit(core, &action);
 	return action.change;
 }
@@ -46,7 +46,7 @@ uint64_t drv_persist_next_run(struct drv_core *core)
 uint64_t drv_persist_next_epoch(struct drv_core *core)
 {
 	core->last_epoch++;
-	if (core->config.keeps_state && core->last_epoch % (EPOCHS_AHEAD / 2) == 0)
+	if (core->last_epoch % (EPOCHS_AHEAD / 2) == 0)
 		reserve_epochs(core, false);
 	return core->last_epoch;
 }
@@ -54,27 +54,24 @@ uint64_t drv_persist_next_epoch(struct drv_core *core)
 void drv_persist_start(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
+	const bool is_attempt = app->origin == DRV_ORIGIN_GIVEN;
+	const uint64_t numbers = reserve_epochs(core, is_attempt);
+	const uint64_t run = keep(core, &(struct drv_record){
+						.kind = DRV_RECORD_RUN,
+						.is_attempt = is_attempt,
+						.run = app->run,
+						.epoch = app->epoch,
+						.name = drv_app_name(app),
+						.who = app->given.by,
+						.start_timeout_ns = app->given.timeout_ns,
+						.is_wanted = app->next.is_wanted,
+						.source = app->source.bytes,
+						.source_bytes = app->source.size,
+					});
 
-	if (!core->config.keeps_state) {
-		if (app->kept.state == DRV_KEPT_NOT)
-			app->kept.state = DRV_KEPT_WRITTEN;
-		return;
-	}
-	app->kept.change = reserve_epochs(core, app->origin == DRV_ORIGIN_GIVEN);
-	if (!keeps_runs(core))
-		return;
-	app->kept.change = keep(core, &(struct drv_record){
-					      .kind = DRV_RECORD_RUN,
-					      .is_attempt = app->origin == DRV_ORIGIN_GIVEN,
-					      .run = app->run,
-					      .epoch = app->epoch,
-					      .name = drv_app_name(app),
-					      .who = app->given.by,
-					      .start_timeout_ns = app->given.timeout_ns,
-					      .is_wanted = app->next.is_wanted,
-					      .source = app->source.bytes,
-					      .source_bytes = app->source.size,
-				      });
+	app->kept.change = run != 0 ? run : numbers;
+	if (app->kept.change == 0 && app->kept.state == DRV_KEPT_NOT)
+		app->kept.state = DRV_KEPT_WRITTEN;
 }
 
 void drv_persist_adopted(struct drv_app *app)
@@ -109,7 +106,7 @@ void drv_persist_placed(const struct drv_app *app)
 	size_t bytes = 1;
 	char *names, *at;
 
-	if (!keeps_runs(core) || !core->config.adopts)
+	if (!core->config.keeps_state || !core->config.adopts)
 		return;
 	for (uint32_t i = 0; i < hosts; i++)
 		bytes += strlen(app->hosts[i].worker) + 1;
@@ -144,8 +141,7 @@ uint64_t drv_persist_try(struct drv_core *core)
 
 void drv_persist_numbers(struct drv_core *core)
 {
-	if (core->config.keeps_state)
-		core->numbers_change = reserve_epochs(core, false);
+	core->numbers_change = reserve_epochs(core, false);
 }
 
 /*
@@ -176,13 +172,10 @@ void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch)
 
 void drv_persist_source(const struct drv_app *app)
 {
-	if (keeps_runs(app->core))
-		keep(app->core, &(struct drv_record){
-					.kind = DRV_RECORD_SOURCE,
-					.run = app->run,
-					.source = app->source.bytes,
-					.source_bytes = app->source.size,
-				});
+	keep(app->core, &(struct drv_record){.kind = DRV_RECORD_SOURCE,
+					     .run = app->run,
+					     .source = app->source.bytes,
+					     .source_bytes = app->source.size});
 }
 
 void drv_persist_no_start(struct drv_app *app)
@@ -190,54 +183,44 @@ void drv_persist_no_start(struct drv_app *app)
 	bool is_void =
 		app->kept.change <= app->core->settled_change && app->kept.state == DRV_KEPT_NOT;
 
-	if (keeps_runs(app->core) && app->kept.change != 0 && !is_void)
+	if (app->kept.change != 0 && !is_void)
 		keep(app->core,
 		     &(struct drv_record){.kind = DRV_RECORD_FORGOTTEN, .run = app->run});
 }
 
 uint64_t drv_persist_wanted(struct drv_core *core, uint64_t run, bool is_wanted)
 {
-	if (!keeps_runs(core))
-		return 0;
 	return keep(core, &(struct drv_record){
 				  .kind = DRV_RECORD_WANTED, .run = run, .is_wanted = is_wanted});
 }
 
 void drv_persist_end(struct drv_core *core, struct drv_ended *ended)
 {
-	if (!keeps_runs(core))
-		return;
-	ended->change = keep(core, &(struct drv_record){
-					   .kind = DRV_RECORD_END,
-					   .run = ended->run,
-					   .is_wanted = ended->is_wanted,
-					   .ended_unix_ns = ended->ended_unix_ns,
-					   .outcome = ended->outcome,
-					   .outcome_bytes = ended->outcome_bytes,
-				   });
+	ended->change = keep(core, &(struct drv_record){.kind = DRV_RECORD_END,
+							.run = ended->run,
+							.is_wanted = ended->is_wanted,
+							.ended_unix_ns = ended->ended_unix_ns,
+							.outcome = ended->outcome,
+							.outcome_bytes = ended->outcome_bytes});
 }
 
 void drv_persist_less(struct drv_core *core, const struct drv_ended *ended,
 		      enum drv_record_kind kind)
 {
-	if (keeps_runs(core))
-		keep(core, &(struct drv_record){.kind = kind, .run = ended->run});
+	keep(core, &(struct drv_record){.kind = kind, .run = ended->run});
 }
 
 void drv_persist_note(struct drv_core *core, const struct drv_note *note)
 {
-	if (keeps_runs(core))
-		keep(core, &(struct drv_record){
-				   .kind = DRV_RECORD_EVENT,
-				   .run = note->run,
-				   .name = note->application,
-				   .who = note->who,
-				   .event = note->number,
-				   .first_event = core->history.first_note,
-				   .event_kind = (uint32_t)note->kind,
-				   .unix_ns = note->unix_ns,
-				   .text = note->text,
-			   });
+	keep(core, &(struct drv_record){.kind = DRV_RECORD_EVENT,
+					.run = note->run,
+					.name = note->application,
+					.who = note->who,
+					.event = note->number,
+					.first_event = core->history.first_note,
+					.event_kind = (uint32_t)note->kind,
+					.unix_ns = note->unix_ns,
+					.text = note->text});
 }
 
 void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drained)
@@ -245,7 +228,7 @@ void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drai
 	/* of a message, or a list entry, that is freed before the record is written */
 	const char *name = drv_text(core, "%s", worker);
 
-	if (name != NULL && keeps_runs(core))
+	if (name != NULL)
 		keep(core, &(struct drv_record){.kind = is_drained ? DRV_RECORD_DRAINED
 								   : DRV_RECORD_UNDRAINED,
 						.name = name});

@@ -102,13 +102,12 @@ int drv_drain_restore(struct drv_core *core, const char *worker)
 		       : -ENOMEM;
 }
 
-/* Of all workers that asked for this name. */
-static void undo(struct drv_core *core, const char *name)
+/* The list has changed: a worker may be drained under another name still. */
+static void apply_list(struct drv_core *core)
 {
 	for (size_t i = 0; i < core->session_count; i++)
-		if (core->sessions[i]->role == FW_ROLE_WORKER &&
-		    asked_for(core->sessions[i]->name, name))
-			core->sessions[i]->is_drained = false;
+		if (core->sessions[i]->role == FW_ROLE_WORKER)
+			core->sessions[i]->is_drained = drv_drain_is(core, core->sessions[i]->name);
 	drv_app_wake_all(core);
 }
 
@@ -117,14 +116,10 @@ static void drop(struct drv_core *core, struct drv_drained **at)
 	struct drv_drained *one = *at;
 
 	*at = one->next;
-	undo(core, one->name);
+	apply_list(core);
 	drv_persist_drained(core, one->name, false);
 	fragi_free(one);
 	core->drained_count--;
-	for (size_t i = 0; i < core->session_count; i++) /* some are so under another name */
-		if (core->sessions[i]->role == FW_ROLE_WORKER &&
-		    drv_drain_is(core, core->sessions[i]->name))
-			core->sessions[i]->is_drained = true;
 }
 
 /* Returns why it cannot be done; NULL: it is done. */
@@ -136,7 +131,8 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 
 	*out_code = FRAGI_FAILURE_USAGE;
 	if (wanted->undo && *at == NULL && session != NULL && session->is_drained) {
-		undo(core, wanted->worker); /* drained under the name without a number */
+		session->is_drained = false; /* drained under the name without a number */
+		drv_app_wake_all(core);
 		return NULL;
 	}
 	if (wanted->undo && *at == NULL && session != NULL && wanted->rebalance)
