@@ -122,50 +122,57 @@ static struct drv_host *host_of(const struct drv_app *app, const char *name)
 	return app->fragments[fragment - app->spec->fragments].host;
 }
 
-static bool is_being_moved_to(const struct drv_host *host, const struct drv_session *session)
+static bool is_of_host(const struct drv_host *host, const char *fragment)
 {
-	return host->app->moving == host && host->next.session == session;
+	return fragment != NULL && host_of(host->app, fragment) == host;
+}
+
+/*
+ * The next fragment of another host that one of the host is to be near, or apart from; NULL: none
+ * is left. *f and *k begin with 0.
+ */
+static const char *next_other(const struct drv_host *host, bool apart, size_t *f, size_t *k)
+{
+	const struct fragi_spec *spec = host->app->spec;
+
+	for (; *f < spec->fragment_count; ++*f, *k = 0) {
+		const struct fragi_spec_requirements *own = &spec->fragments[*f].requirements;
+
+		while (*k < (apart ? own->apart_count : own->near_count)) {
+			const char *one = spec->fragments[*f].name,
+				   *two = (apart ? own->apart : own->near)[(*k)++]->text;
+
+			if (is_of_host(host, one) != is_of_host(host, two))
+				return is_of_host(host, one) ? two : one;
+		}
+	}
+	return NULL;
 }
 
 /* Whether a fragment from which the host is to be apart is being moved to that worker. */
 static bool is_too_near(const struct drv_session *session, const struct drv_host *host)
 {
-	const struct drv_app *app = host->app;
-	const struct fragi_spec *spec = app->spec;
+	const struct drv_host *moving = host->app->moving;
+	const char *other;
 
-	for (size_t f = 0; app->moving != NULL && f < spec->fragment_count; f++) {
-		const struct fragi_spec_requirements *own = &spec->fragments[f].requirements;
-
-		for (size_t k = 0; k < own->apart_count; k++) {
-			const struct drv_host *one = app->fragments[f].host,
-					      *two = host_of(app, own->apart[k]->text);
-
-			if (one != two && ((one == host && is_being_moved_to(two, session)) ||
-					   (two == host && is_being_moved_to(one, session))))
-				return true;
-		}
-	}
+	if (moving == NULL || moving->next.session != session)
+		return false;
+	for (size_t f = 0, k = 0; (other = next_other(host, true, &f, &k)) != NULL;)
+		if (host_of(host->app, other) == moving)
+			return true;
 	return false;
 }
 
 /* Whether another fragment, which the host is to be near, runs on another worker than that. */
 static bool is_far(const struct drv_session *session, const struct drv_host *host)
 {
-	const struct drv_app *app = host->app;
-	const struct fragi_spec *spec = app->spec;
+	const char *other;
 
-	for (size_t f = 0; f < spec->fragment_count; f++) {
-		const struct fragi_spec_requirements *own = &spec->fragments[f].requirements;
+	for (size_t f = 0, k = 0; (other = next_other(host, false, &f, &k)) != NULL;) {
+		const struct drv_session *there = host_of(host->app, other)->now.session;
 
-		for (size_t k = 0; k < own->near_count; k++) {
-			const struct drv_host *one = app->fragments[f].host,
-					      *two = host_of(app, own->near[k]->text),
-					      *other = one == host ? two : one;
-
-			if ((one == host) != (two == host) && other->now.session != NULL &&
-			    other->now.session != session)
-				return true;
-		}
+		if (there != NULL && there != session)
+			return true;
 	}
 	return false;
 }
@@ -187,30 +194,6 @@ static bool misses_variable(const struct drv_session *session, const struct drv_
 			return true;
 	}
 	return false;
-}
-
-static bool is_of_host(const struct drv_host *host, const char *fragment)
-{
-	return fragment != NULL && host_of(host->app, fragment) == host;
-}
-
-/* A fragment of another process that is to run where the host does; NULL: none. */
-static const char *near_other(const struct drv_host *host)
-{
-	const struct drv_app *app = host->app;
-	const struct fragi_spec *spec = app->spec;
-
-	for (size_t f = 0; f < spec->fragment_count; f++) {
-		const struct fragi_spec_requirements *own = &spec->fragments[f].requirements;
-
-		for (size_t k = 0; k < own->near_count; k++) {
-			const char *other = own->near[k]->text;
-
-			if (is_of_host(host, spec->fragments[f].name) != is_of_host(host, other))
-				return is_of_host(host, other) ? spec->fragments[f].name : other;
-		}
-	}
-	return NULL;
 }
 
 const char *drv_candidate_process_obstacle(const struct drv_host *host)
@@ -248,12 +231,13 @@ const char *drv_candidate_process_obstacle(const struct drv_host *host)
 const char *drv_candidate_worker_obstacle(const struct drv_host *host)
 {
 	const char *why = drv_candidate_process_obstacle(host);
+	size_t f = 0, k = 0;
+	const char *other = next_other(host, false, &f, &k);
 
-	return why != NULL || near_other(host) == NULL
+	return why != NULL || other == NULL
 		       ? why
 		       : drv_text(host->app->core,
-				  "it is to be near %s, which runs in another process",
-				  near_other(host));
+				  "it is to be near %s, which runs in another process", other);
 }
 
 static int look(const struct drv_host *host, bool goes_back, struct fragi_arena *arena,
