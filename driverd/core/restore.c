@@ -53,20 +53,8 @@ static struct drv_ended *next_left(struct drv_history *history)
 
 static void start_again(struct drv_core *core, struct drv_ended *ended)
 {
-	struct drv_app *app;
+	struct drv_app *app = ended->is_wanted ? drv_app_create_again(core, ended, 0) : NULL;
 
-	if (!ended->is_wanted || ended->source == NULL ||
-	    drv_app_named(core, ended->name) != NULL ||
-	    drv_history_named(&core->history, ended->name) != ended)
-		return;
-	app = drv_app_create(core,
-			     &(struct drv_event_app){
-				     .source = ended->source,
-				     .source_bytes = ended->source_bytes,
-				     .name = ended->name,
-				     .started_by = ended->started_by,
-			     },
-			     0);
 	if (app == NULL)
 		return;
 	app->origin = DRV_ORIGIN_RESTORED;

@@ -9,6 +9,7 @@
 
 #include <base/alloc.h>
 #include <base/secret.h>
+#include <base/units.h>
 
 /*
  * An application from when it is given to its summary. Forward, one state after the other; a
@@ -111,6 +112,20 @@ struct drv_app *drv_app_named(const struct drv_core *core, const char *name)
 		    strcmp(core->apps[i]->spec->application, name) == 0)
 			return core->apps[i];
 	return NULL;
+}
+
+const char *drv_app_advise(const struct drv_app *app, const char *name)
+{
+	const size_t count = app->spec->fragment_count;
+	const char **names =
+		fragi_arena_alloc(&app->core->actions->arena, (count + 1) * sizeof(*names));
+	char advice[512];
+
+	for (size_t i = 0; names != NULL && i < count; i++)
+		names[i] = app->spec->fragments[i].name;
+	return drv_text(app->core, "%s",
+			fragi_advise(advice, sizeof(advice), name, "fragments", names,
+				     names != NULL ? count : 0));
 }
 
 static void list_timers(struct drv_app *app, struct drv_timer *out[static DRV_APP_TIMERS])
@@ -491,6 +506,20 @@ struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app
 		drv_app_fail_by_diag(app);
 	}
 	return app;
+}
+
+struct drv_app *drv_app_create_again(struct drv_core *core, const struct drv_ended *ended,
+				     uint64_t run)
+{
+	const struct drv_event_app event = {.source = ended->source,
+					    .source_bytes = ended->source_bytes,
+					    .name = ended->name,
+					    .started_by = ended->started_by};
+
+	if (ended->source == NULL || drv_app_named(core, ended->name) != NULL ||
+	    drv_history_named(&core->history, ended->name) != ended)
+		return NULL;
+	return drv_app_create(core, &event, run);
 }
 
 void drv_app_progress_later(struct drv_app *app)

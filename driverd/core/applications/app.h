@@ -14,6 +14,7 @@
 
 /* A part of state.h: an application, from when it is given to its summary. */
 struct drv_adopting;
+struct drv_ended;
 struct drv_host;
 struct drv_swap;
 struct drv_wiring;
@@ -217,6 +218,9 @@ extern const struct fragi_machine drv_app_machine;
  */
 struct drv_app *drv_app_create(struct drv_core *core, const struct drv_event_app *event,
 			       uint64_t run);
+/* The same of a run that has ended. NULL also where another has its name, or it has no source. */
+struct drv_app *drv_app_create_again(struct drv_core *core, const struct drv_ended *ended,
+				     uint64_t run);
 /* It was created, and nothing speaks against it: it is kept, and then waits for workers. */
 void drv_app_begin(struct drv_app *app);
 /*
@@ -228,6 +232,8 @@ void drv_app_wake(struct drv_app *app);
 void drv_app_wake_all(struct drv_core *core);
 /* The one of that number that is not forgotten; NULL: none. */
 struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
+/* Which fragments there are, or is meant, where that name is none; in the arena of the step. */
+const char *drv_app_advise(const struct drv_app *app, const char *name);
 /* The one of that name that has not ended; NULL: none. */
 struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
 /* What it points to beside its hosts and their affairs is freed with it. */

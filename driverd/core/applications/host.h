@@ -113,6 +113,8 @@ struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t num
 int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);
+/* Why its fragments run where they do, or nowhere. */
+void drv_host_set_place(struct drv_host *host, const struct drv_place *place);
 /* Gives the host the name that its fragments make. Returns 0 or -ENOMEM. */
 int drv_host_name(struct drv_host *host);
 /* Whether it is an answer of the fragments of the host. */

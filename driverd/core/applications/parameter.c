@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/units.h>
 
 /* A change that its host has not answered. */
 struct drv_setting {
@@ -91,8 +90,8 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 {
 	const struct fragi_spec *spec = app->spec;
 	const struct fragi_spec_fragment *fragment = NULL;
-	const char *dot = strchr(text, '.'), **names;
-	char name[FRAG_NAME_MAX + 1], advice[512];
+	const char *dot = strchr(text, '.');
+	char name[FRAG_NAME_MAX + 1];
 	size_t bytes = dot != NULL ? (size_t)(dot - text) : sizeof(name);
 
 	if (bytes >= sizeof(name) || drv_source_name_bytes(text) < bytes) {
@@ -106,13 +105,7 @@ static struct drv_host *find_host(struct drv_app *app, const char *text, struct 
 	fragment = fragi_strmap_get(&app->by_name, name);
 	if (fragment != NULL)
 		return app->fragments[fragment - spec->fragments].host;
-	names = fragi_arena_alloc(&app->core->actions->arena,
-				  (spec->fragment_count + 1) * sizeof(*names));
-	for (size_t i = 0; names != NULL && i < spec->fragment_count; i++)
-		names[i] = spec->fragments[i].name;
-	frag_err_set(err, -EINVAL, "unknown fragment \"%s\"%s", name,
-		     fragi_advise(advice, sizeof(advice), name, "fragments", names,
-				  names != NULL ? spec->fragment_count : 0));
+	frag_err_set(err, -EINVAL, "unknown fragment \"%s\"%s", name, drv_app_advise(app, name));
 	return NULL;
 }
 

@@ -190,6 +190,12 @@ int drv_host_name(struct drv_host *host)
 	return at != NULL ? 0 : -ENOMEM;
 }
 
+void drv_host_set_place(struct drv_host *host, const struct drv_place *place)
+{
+	for (uint32_t i = 0; i < host->fragment_count; i++)
+		host->app->fragments[host->fragments[i]].place = *place;
+}
+
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
 {
 	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[edge]];

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/units.h>
-
 /*
  * A client asks why fragments run where they do, or nowhere, and how their flows travel. The
  * answer is what the last attempt to place them has left. Its rows are items of the step; what is
@@ -206,22 +204,6 @@ static void refuse(struct drv_session *client, const struct fw_message *message,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
 
-static const char *unknown_text(const struct drv_app *app, const char *what)
-{
-	const struct fragi_spec *spec = app->spec;
-	const char **names = fragi_arena_alloc(&app->core->actions->arena,
-					       (spec->fragment_count + 1) * sizeof(*names));
-	char advice[400] = "";
-
-	for (size_t f = 0; names != NULL && f < spec->fragment_count; f++)
-		names[f] = spec->fragments[f].name;
-	if (names != NULL)
-		fragi_advise(advice, sizeof(advice), what, "fragments", names,
-			     spec->fragment_count);
-	return drv_text(app->core, "%s has no fragment and no flow \"%.80s\"%s", drv_app_name(app),
-			what, advice);
-}
-
 void drv_explain(struct drv_session *client, const struct fw_message *message)
 {
 	struct drv_core *core = client->core;
@@ -252,7 +234,9 @@ void drv_explain(struct drv_session *client, const struct fw_message *message)
 		return;
 	}
 	if (x.what[0] != '\0' && x.out->placement_count + x.out->route_count + x.out->more == 0) {
-		refuse(client, message, FRAGI_FAILURE_USAGE, unknown_text(app, x.what));
+		refuse(client, message, FRAGI_FAILURE_USAGE,
+		       drv_text(core, "%s has no fragment and no flow \"%.80s\"%s", name, x.what,
+				drv_app_advise(app, x.what)));
 		return;
 	}
 	if (drv_send(client, &answer) < 0)

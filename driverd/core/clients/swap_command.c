@@ -3,10 +3,11 @@
 #include <driverd/core/hosts/swap.h>
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
-#include <base/units.h>
 
 /* The command of a client that replaces a library: what speaks against it, and how it begins. */
 
@@ -32,33 +33,30 @@ struct asking {
 	struct fw_failure failure;
 };
 
-static int fail(struct asking *a, enum fragi_failure code, const char *sentence)
+static int fail(struct asking *a, enum fragi_failure code, const char *format, ...)
+	FRAG_PRINTF(3, 4);
+static int fail(struct asking *a, enum fragi_failure code, const char *format, ...)
 {
-	a->failure = (struct fw_failure){code, sentence, NULL};
+	char sentence[FW_TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	a->failure = (struct fw_failure){code, drv_text(a->app->core, "%s", sentence), NULL};
 	return -EINVAL;
 }
 
 static int find_host(struct asking *a)
 {
-	struct drv_app *app = a->app;
-	const struct fragi_spec *spec = app->spec;
-	const struct fragi_spec_fragment *found =
-		fragi_strmap_get(&app->by_name, a->wanted->fragment);
-	const char **names;
-	char advice[512];
+	const char *name = a->wanted->fragment;
+	const struct fragi_spec_fragment *found = fragi_strmap_get(&a->app->by_name, name);
 
-	if (found != NULL) {
-		a->host = app->fragments[found - spec->fragments].host;
-		return 0;
-	}
-	names = fragi_arena_alloc(&app->core->actions->arena,
-				  (spec->fragment_count + 1) * sizeof(*names));
-	for (size_t i = 0; names != NULL && i < spec->fragment_count; i++)
-		names[i] = spec->fragments[i].name;
-	return fail(a, FRAGI_FAILURE_USAGE,
-		    drv_text(app->core, "unknown fragment \"%.80s\"%s", a->wanted->fragment,
-			     fragi_advise(advice, sizeof(advice), a->wanted->fragment, "fragments",
-					  names, names != NULL ? spec->fragment_count : 0)));
+	if (found == NULL)
+		return fail(a, FRAGI_FAILURE_USAGE, "unknown fragment \"%.80s\"%s", name,
+			    drv_app_advise(a->app, name));
+	a->host = a->app->fragments[found - a->app->spec->fragments].host;
+	return 0;
 }
 
 /* Only where its host runs, and no other one of the application is being replaced. */
@@ -71,32 +69,26 @@ static int check_host(struct asking *a)
 
 	if (app->swap != NULL && app->swap->until_ns != 0)
 		return fail(a, FRAGI_FAILURE_NO_SERVICE,
-			    drv_text(core, "%s has %s on probation; try again when that is over",
-				     app->swap->fragment, app->swap->library));
+			    "%s has %s on probation; try again when that is over",
+			    app->swap->fragment, app->swap->library);
 	if (app->moving != NULL || app->swap != NULL)
-		return fail(a, FRAGI_FAILURE_NO_SERVICE,
-			    drv_text(core,
-				     "%s of %s is being replaced already; try again when `fragctl "
-				     "events` shows that it runs",
-				     (app->moving != NULL ? app->moving : app->swap->host)->name,
-				     name));
+		return fail(
+			a, FRAGI_FAILURE_NO_SERVICE,
+			"%s of %s is being replaced already; try again when `fragctl events` shows that it runs",
+			(app->moving != NULL ? app->moving : app->swap->host)->name, name);
 	if (host->now.session == NULL || drv_host_is_started_again(host) ||
 	    host->now.state != DRV_HOST_RUNNING)
 		return fail(
 			a, FRAGI_FAILURE_HOST_FAILED,
-			drv_text(core,
-				 host->now.state == DRV_HOST_DONE
-					 ? "%s on worker %s is done; its library cannot be replaced"
-					 : "%s on worker %s is being started again; try again "
-					   "when it runs",
-				 host->name, host->worker));
+			host->now.state == DRV_HOST_DONE
+				? "%s on worker %s is done; its library cannot be replaced"
+				: "%s on worker %s is being started again; try again when it runs",
+			host->name, host->worker);
 	if (why == NULL && core->is_behind)
-		why = "the state folder cannot be written, and a driver that comes back must know "
-		      "which library is used";
+		why = "the state folder cannot be written, and a driver that comes back must know which library is used";
 	return why == NULL ? 0
 			   : fail(a, FRAGI_FAILURE_NO_SERVICE,
-				  drv_text(core, "%s cannot be replaced while it runs: %s",
-					   host->name, why));
+				  "%s cannot be replaced while it runs: %s", host->name, why);
 }
 
 static const struct fragi_spec_fragment *fragment_of(const struct asking *a, const char *name)
@@ -125,10 +117,8 @@ static int find_library(struct asking *a)
 		if (strcmp(own->library, a->wanted->library) == 0)
 			return fail(
 				a, FRAGI_FAILURE_USAGE,
-				drv_text(core,
-					 "%s uses %s already; give another version of it a name "
-					 "of its own",
-					 fragment->name, own->library));
+				"%s uses %s already; give another version of it a name of its own",
+				fragment->name, own->library);
 		if (replaces[0] != '\0' && strcmp(own->library, replaces) != 0 &&
 		    strcmp(own->named, replaces) != 0)
 			continue;
@@ -136,30 +126,24 @@ static int find_library(struct asking *a)
 		count++;
 	}
 	if (count != 1 && replaces[0] != '\0')
+		return fail(a, FRAGI_FAILURE_USAGE, "%s uses no library \"%.80s\"; it uses %s",
+			    a->wanted->fragment, replaces, names);
+	if (count == 0)
+		return fail(a, FRAGI_FAILURE_USAGE, "%s uses no library that could be replaced",
+			    a->wanted->fragment);
+	if (count > 1)
 		return fail(a, FRAGI_FAILURE_USAGE,
-			    drv_text(core, "%s uses no library \"%.80s\"; it uses %s",
-				     a->wanted->fragment, replaces, names));
-	if (count != 1)
-		return fail(a, FRAGI_FAILURE_USAGE,
-			    count == 0 ? drv_text(core, "%s uses no library that could be replaced",
-						  a->wanted->fragment)
-				       : drv_text(core,
-						  "%s uses several libraries; say with --replaces "
-						  "which of them: %s",
-						  a->wanted->fragment, names));
+			    "%s uses several libraries; say with --replaces which of them: %s",
+			    a->wanted->fragment, names);
 	if (found->sha256 != NULL)
 		return fail(
 			a, FRAGI_FAILURE_USAGE,
-			drv_text(core,
-				 "the graph demands %s with a certain sha256; change both there, "
-				 "and use `fragctl apply`",
-				 found->library));
+			"the graph demands %s with a certain sha256; change both there, and use `fragctl apply`",
+			found->library);
 	if (strchr(found->named, '=') != NULL)
 		return fail(a, FRAGI_FAILURE_USAGE,
-			    drv_text(core,
-				     "a library with \"=\" in its name, as %s, cannot be "
-				     "replaced",
-				     found->library));
+			    "a library with \"=\" in its name, as %s, cannot be replaced",
+			    found->library);
 	a->named = found->named;
 	a->old = found->library;
 	return 0;
@@ -253,13 +237,12 @@ static int ask(struct asking *a, struct drv_session *client, const struct fw_mes
 		drv_swap_fini(app);
 	if (app->state != DRV_APP_RUNNING || app->end != DRV_END_NONE)
 		return fail(a, FRAGI_FAILURE_APPLICATION_UNKNOWN,
-			    drv_text(app->core,
-				     "%s is %s; a library is replaced while its application runs",
-				     drv_app_name(app), drv_app_state_name(app->state)));
+			    "%s is %s; a library is replaced while its application runs",
+			    drv_app_name(app), drv_app_state_name(app->state));
 	if (find_host(a) < 0 || check_host(a) < 0)
 		return -EINVAL;
 	if (drv_source_parse(app->source.bytes, app->source.size, &a->spec, &err) < 0)
-		return fail(a, FRAGI_FAILURE_OTHER, drv_text(app->core, "%s", err.text));
+		return fail(a, FRAGI_FAILURE_OTHER, "%s", err.text);
 	return find_library(a) < 0 ? -EINVAL : begin(a, client, message);
 }
 

@@ -46,27 +46,21 @@ struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at)
 	return NULL;
 }
 
-void drv_report_free(struct drv_process *process)
+void drv_adopt_forget(struct drv_process *process)
 {
 	struct drv_report *report = process->report;
+	struct drv_host *host = report->host;
+	struct drv_core *core = host->app->core;
 
-	if (report == NULL)
-		return;
+	process->report = NULL;
 	for (uint32_t i = 0; i < report->count; i++)
 		fw_message_free(report->events[i]);
 	fw_message_free(report->message);
 	fragi_free(report);
-	process->report = NULL;
-}
-
-void drv_adopt_forget(struct drv_process *process)
-{
-	struct drv_host *host = process->report->host;
-
+	if (host->app->host_count != 0)
+		return;
 	drv_start_reserve_host(host, process->session, -1);
-	host->app->core->work_left = host->app->core->has_room =
-		true; /* others may have its place */
-	drv_report_free(process);
+	core->work_left = core->has_room = true; /* others may have its place */
 	fw_message_free(process->prepared);
 	if (process == &host->now) {
 		fw_message_free(host->tables);
@@ -158,20 +152,10 @@ enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct d
 
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 {
-	const struct drv_event_app event = {
-		.source = ended->source,
-		.source_bytes = ended->source_bytes,
-		.name = ended->name,
-		.started_by = ended->started_by,
-	};
 	const char *workers = placed_on(core, ended->run);
-	struct drv_app *app;
+	struct drv_app *app =
+		core->config.adopts ? drv_app_create_again(core, ended, ended->run) : NULL;
 
-	if (!core->config.adopts || ended->source == NULL ||
-	    drv_app_named(core, ended->name) != NULL ||
-	    drv_history_named(&core->history, ended->name) != ended)
-		return false;
-	app = drv_app_create(core, &event, ended->run);
 	if (app == NULL)
 		return false;
 	app->next.is_wanted = ended->is_wanted;
@@ -524,10 +508,7 @@ void drv_adopt_session_lost(const struct drv_session *session)
 				continue;
 			app->adopting->is_touched = true;
 			drv_app_wake(app);
-			if (app->host_count != 0)
-				drv_report_free(process);
-			else
-				drv_adopt_forget(process);
+			drv_adopt_forget(process);
 		}
 	}
 }
@@ -559,10 +540,7 @@ void drv_adopt_fini(struct drv_app *app)
 	if (app->adopting == NULL)
 		return;
 	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
-		if (app->host_count != 0)
-			drv_report_free(process);
-		else
-			drv_adopt_forget(process);
+		drv_adopt_forget(process);
 	for (size_t i = 0;
 	     app->hosts != NULL && app->host_count == 0 && i < app->spec->fragment_count; i++)
 		fragi_free(app->hosts[i].texts);

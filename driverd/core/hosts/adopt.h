@@ -18,6 +18,9 @@ struct drv_report {
 	/* that wait for the application to run, in the order in which they came; owned */
 	struct fw_message *events[DRV_REPORT_EVENTS_MAX];
 	uint32_t count;
+	/* that it has failed, and that an operator has stopped it, is among them */
+	bool has_failed, has_stopped;
+	const struct fw_host_exit *exit; /* one of them; NULL: none */
 };
 
 struct drv_adopting {
@@ -63,9 +66,7 @@ void drv_adopt_fini(struct drv_app *app);
 /* For adopt_take.c. */
 /* The first process that was reported from *at on, which begins with 0; NULL: none is left. */
 struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at);
-/* Everything of the report was heard. */
-void drv_report_free(struct drv_process *process);
-/* The process, which was reported, is not the application's. */
+/* The process is not the application's, or all of its report was heard. */
 void drv_adopt_forget(struct drv_process *process);
 /* The worker is to end what it has reported, and to forget the run if it is over. */
 void drv_adopt_disown(struct drv_session *session, const struct fw_message *report, bool is_over);

@@ -17,18 +17,6 @@ static const struct fw_host_report *report_of(const struct drv_host *host)
 	return &host->now.report->message->report;
 }
 
-static bool has_failed(const struct drv_host *host)
-{
-	for (uint32_t i = 0; i < host->now.report->count; i++) {
-		const struct fw_message *message = host->now.report->events[i];
-
-		if (message->kind == FW_HOST_EXIT ||
-		    (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_FAILED))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Hosts are moved one after the other, so an application has one next process at most. Drivers that
  * have lost their state may have given the same epoch to several.
@@ -135,13 +123,14 @@ static bool all_have_reported(const struct drv_app *app)
 static bool may_have_left(const struct drv_host *host)
 {
 	const struct fw_host_report *report = report_of(host);
+	const bool has_failed = host->now.report->has_failed || host->now.report->exit != NULL;
 
 	/* It made way for another process, of which nobody knows whether it became the host. */
-	if (report->yields && has_failed(host) && host->next.report == NULL)
+	if (report->yields && has_failed && host->next.report == NULL)
 		return true;
 	/* Under a lease nothing follows a process that lives, nor one that ended with its run. */
 	return drv_migrates(host) && report->stop == FW_STOP_NOT &&
-	       (host->on_failure->lease_ns == 0 || has_failed(host)) &&
+	       (host->on_failure->lease_ns == 0 || has_failed) &&
 	       drv_adopt_place(host, host->now.session) == DRV_ADOPT_UNKNOWN;
 }
 
@@ -167,18 +156,31 @@ static int take_host(struct drv_host *host)
 	return drv_lease_adopt(host, session, host->now.epoch);
 }
 
-/* A driver before had begun to move the host to its next process. */
-static void take_next(struct drv_host *host)
+/*
+ * A driver before had begun to move the host to its next process, which was made from the present
+ * source or from the one before.
+ */
+static int take_next(struct drv_host *host)
 {
 	const struct fw_host_create *create = &host->next.report->message->report.create;
 	struct drv_app *app = host->app;
-	const bool is_current = create->source_bytes == app->source.size &&
-				memcmp(create->source, app->source.bytes, app->source.size) == 0;
-	const struct drv_process next = host->next;
+	struct fw_message *prepared = host->next.prepared;
 
 	host->next.prepared = NULL;
+	host->next.sources = app->settings.sources;
+	if (create->source_bytes != app->source.size ||
+	    memcmp(create->source, app->source.bytes, app->source.size) != 0)
+		host->next.sources++;
 	drv_adopt_forget(&host->next);
-	drv_move_resume(host, next.session, next.epoch, next.prepared, is_current);
+	drv_replace_begin(
+		host, host->next.session == host->now.session ? DRV_CAUSE_SWAP : DRV_CAUSE_DRAIN,
+		true);
+	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
+		"%s goes on moving from worker %s to worker %s", host->name, host->worker,
+		host->next.session->name);
+	if (prepared != NULL)
+		drv_next_prepared(host, prepared);
+	return drv_lease_adopt(host, host->next.session, host->next.epoch);
 }
 
 /* All hosts are known: they are the application's. */
@@ -205,8 +207,8 @@ static void take(struct drv_app *app, uint32_t hosts)
 	else if (drv_transports_choose(app) < 0)
 		drv_app_fail_by_diag(app);
 	for (uint32_t i = 0; i < hosts; i++)
-		if (app->hosts[i].next.report != NULL)
-			take_next(&app->hosts[i]);
+		if (app->hosts[i].next.report != NULL && take_next(&app->hosts[i]) < 0)
+			drv_app_fail_for_memory(app);
 	drv_persist_placed(app);
 	if (app->moving != NULL)
 		app->moving->next.change = app->core->last_change;
@@ -286,26 +288,37 @@ static bool is_repeated(const struct fw_message *one, const struct fw_message *n
 	       one->event.state == next->event.state && one->event.peer == next->event.peer;
 }
 
+static bool is_failure(const struct fw_message *message)
+{
+	return (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_FAILED) ||
+	       (message->kind == FW_HOST_STARTED &&
+		message->result.failure.code != FRAGI_FAILURE_NONE);
+}
+
 /* Takes message. */
 static void enqueue(struct drv_process *process, struct fw_message *message)
 {
 	struct drv_report *report = process->report;
-	bool is_new = true, may_miss;
+	const bool is_event = message->kind == FW_HOST_EVENT,
+		   is_saved = message->kind == FW_HOST_SAVED;
+	bool is_new = true;
 
 	for (uint32_t i = 0; i < report->count; i++)
 		is_new = is_new && !is_repeated(report->events[i], message);
-	if (message->kind == FW_HOST_SAVED) { /* too much of it: the operators begin anew */
+	if (is_saved) { /* too much of it: the operators begin anew */
 		process->session->report_bytes += message->saved.size;
 		is_new = process->session->report_bytes <= DRV_SOURCES_MAX;
 	}
 	if (is_new && report->count < DRV_REPORT_EVENTS_MAX) {
 		report->events[report->count++] = message;
+		report->has_failed = report->has_failed || is_failure(message);
+		report->has_stopped = report->has_stopped ||
+				      (is_event && message->event.state == FW_STATE_STOPPED);
+		report->exit = message->kind == FW_HOST_EXIT ? &message->exit : report->exit;
 		return;
 	}
 	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
-	may_miss = message->kind == FW_HOST_SAVED ||
-		   (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_PEER_LOST);
-	if (is_new && !may_miss)
+	if (is_new && !is_saved && !(is_event && message->event.state == FW_STATE_PEER_LOST))
 		drv_session_drop(process->session, "there is no room for what it reports");
 	fw_message_free(message);
 }
@@ -364,17 +377,6 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 	}
 }
 
-/* A host that was killed for no failure took too long to end. */
-static bool an_operator_stops(const struct drv_host *host)
-{
-	for (uint32_t i = 0; i < host->now.report->count; i++)
-		if (host->now.report->events[i]->kind == FW_HOST_EVENT &&
-		    host->now.report->events[i]->event.state == FW_STATE_STOPPED &&
-		    report_of(host)->reason[0] == '\0')
-			return true;
-	return false;
-}
-
 /* An application that was being ended when its driver ended is ended now. */
 static void go_on_ending(struct drv_app *app)
 {
@@ -389,8 +391,9 @@ static void go_on_ending(struct drv_app *app)
 
 		if (report == NULL)
 			continue;
-		is_closing = is_closing || (report->is_closing && report->reason[0] == '\0') ||
-			     an_operator_stops(host);
+		/* A host that was killed for no failure took too long to end. */
+		is_closing = is_closing || (report->reason[0] == '\0' &&
+					    (report->is_closing || host->now.report->has_stopped));
 		if (report->stop != FW_STOP_NOT &&
 		    (furthest == NULL || report->stop > furthest->stop))
 			furthest = report;
@@ -416,28 +419,6 @@ static void go_on_ending(struct drv_app *app)
 	}
 }
 
-static bool is_failure(const struct fw_message *message)
-{
-	return (message->kind == FW_HOST_EVENT && message->event.state == FW_STATE_FAILED) ||
-	       (message->kind == FW_HOST_STARTED &&
-		message->result.failure.code != FRAGI_FAILURE_NONE);
-}
-
-/* Its end was reported. out_asked: its driver had killed it, to start it again */
-static bool has_ended(const struct drv_report *report, bool *out_asked)
-{
-	*out_asked = false;
-	for (uint32_t i = 0; i < report->count; i++) {
-		const struct fw_host_exit *exit = &report->events[i]->exit;
-
-		if (report->events[i]->kind != FW_HOST_EXIT)
-			continue;
-		*out_asked = exit->signal == SIGKILL && exit->failure.code == FRAGI_FAILURE_NONE;
-		return true;
-	}
-	return false;
-}
-
 /* What is to be known of a host before the first of its words is heard. */
 static void recall_one(struct drv_host *host)
 {
@@ -447,10 +428,12 @@ static void recall_one(struct drv_host *host)
 	const struct drv_report *own = host->now.report;
 	const struct fw_host_report *report = &own->message->report;
 	const struct drv_app *app = host->app;
-	bool was_asked, has_died = has_ended(own, &was_asked);
+	const bool has_died = own->exit != NULL;
+	/* Its driver had killed it, to start it again. */
+	const bool was_asked = has_died && own->exit->signal == SIGKILL &&
+			       own->exit->failure.code == FRAGI_FAILURE_NONE;
 
-	for (uint32_t i = 0; report->reason[0] != '\0' && i < own->count; i++)
-		host->failed = host->failed || is_failure(own->events[i]);
+	host->failed = host->failed || (report->reason[0] != '\0' && own->has_failed);
 	if (app->state == DRV_APP_RUNNING)
 		recall(host, report->stop);
 	if (app->state != DRV_APP_RUNNING || host->now.state != DRV_HOST_RUNNING || report->started)
@@ -527,7 +510,7 @@ static bool hear_one(struct drv_host *host)
 	host->now.report = report;
 	if (report->count != 0)
 		return false;
-	drv_report_free(&host->now);
+	drv_adopt_forget(&host->now);
 	return true;
 }
 

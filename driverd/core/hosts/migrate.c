@@ -19,14 +19,11 @@
 static void set_reason(struct drv_host *host, const char *reason)
 {
 	struct fragi_arena *arena = &host->replacement.places;
-	struct drv_app *app = host->app;
+	struct drv_place place = {.worker = -1};
 
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		app->fragments[host->fragments[i]].place = (struct drv_place){.worker = -1};
 	fragi_arena_fini(arena);
-	reason = fragi_arena_strdup(arena, reason);
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		app->fragments[host->fragments[i]].place.reason = reason;
+	place.reason = fragi_arena_strdup(arena, reason);
+	drv_host_set_place(host, &place);
 }
 
 bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence)
@@ -154,8 +151,7 @@ void drv_migrate_place(struct drv_host *host)
 	}
 	fragi_arena_fini(&r->places);
 	r->places = arena;
-	for (uint32_t i = 0; i < host->fragment_count; i++)
-		app->fragments[host->fragments[i]].place = place;
+	drv_host_set_place(host, &place);
 	if (session != NULL) {
 		go_to(host, session, place.reason);
 		return;

@@ -167,23 +167,6 @@ void drv_move_saved(struct drv_host *host, const struct fw_message *message)
 		drv_app_fail_for_memory(host->app);
 }
 
-void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_t epoch,
-		     struct fw_message *prepared, bool is_current)
-{
-	struct drv_core *core = host->app->core;
-
-	drv_replace_begin(host, session, epoch,
-			  session == host->now.session ? DRV_CAUSE_SWAP : DRV_CAUSE_DRAIN, true);
-	host->next.sources += !is_current;
-	drv_log(core, FRAGI_LOG_INFO, drv_app_name(host->app),
-		"%s goes on moving from worker %s to worker %s", host->name, host->worker,
-		session->name);
-	if (drv_lease_adopt(host, session, epoch) < 0)
-		drv_app_fail_for_memory(host->app);
-	if (prepared != NULL)
-		drv_next_prepared(host, prepared);
-}
-
 bool drv_core_moves(const struct drv_core *core, const char *application)
 {
 	const struct drv_app *app = drv_app_named(core, application);

@@ -146,30 +146,29 @@ static void judge_next(struct drv_host *host)
 	fragi_free(why);
 }
 
-void drv_replace_begin(struct drv_host *host, struct drv_session *session, uint64_t epoch,
-		       enum drv_cause cause, bool is_resumed)
+void drv_replace_begin(struct drv_host *host, enum drv_cause cause, bool is_resumed)
 {
 	struct drv_replacement *r = &host->replacement;
-	struct drv_app *app = host->app;
 
-	assert(app->moving == NULL && r->phase == DRV_PHASE_NONE);
+	assert(host->app->moving == NULL && r->phase == DRV_PHASE_NONE);
 	fragi_free(r->failed);
 	r->failed = NULL;
 	r->failed_code = FRAGI_FAILURE_NONE;
 	r->has_ended = r->is_anew = r->is_given_up = false;
 	r->is_resumed = is_resumed;
 	r->cause = cause;
-	host->next = (struct drv_process){
-		.epoch = epoch, .session = session, .sources = app->settings.sources};
-	drv_start_reserve_host(host, session, 1);
-	set_phase(host, DRV_PHASE_PREPARING, limit_ns(host, app->core->config.prepare_ns));
+	set_phase(host, DRV_PHASE_PREPARING, limit_ns(host, host->app->core->config.prepare_ns));
 }
 
 void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enum drv_cause cause)
 {
 	struct drv_core *core = host->app->core;
 
-	drv_replace_begin(host, session, drv_persist_next_epoch(core), cause, false);
+	host->next = (struct drv_process){.epoch = drv_persist_next_epoch(core),
+					  .session = session,
+					  .sources = host->app->settings.sources};
+	drv_start_reserve_host(host, session, 1);
+	drv_replace_begin(host, cause, false);
 	drv_persist_placed(host->app);
 	host->next.change = core->last_change;
 	if (drv_request_next(host) < 0)
@@ -272,14 +271,12 @@ void drv_replace_resume_start(struct drv_host *host)
 static void take_place(struct drv_host *host)
 {
 	struct drv_replacement *r = &host->replacement;
-	const char *reason = r->returns ? "it went back there when the drain had ended"
-					: "it was moved there from a worker that was drained";
+	const struct drv_place place = {
+		.worker = -1,
+		.reason = r->returns ? "it went back there when the drain had ended"
+				     : "it was moved there from a worker that was drained"};
 
-	for (uint32_t i = 0; i < host->fragment_count; i++) {
-		struct drv_place *place = &host->app->fragments[host->fragments[i]].place;
-
-		*place = (struct drv_place){.worker = place->worker, .reason = reason};
-	}
+	drv_host_set_place(host, &place);
 	fragi_free(r->home);
 	r->home = r->returns || r->from == NULL ? NULL : fragi_strdup(r->from->name);
 	r->returns = false;

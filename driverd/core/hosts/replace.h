@@ -92,9 +92,8 @@ void drv_replace_failed(struct drv_host *host, int64_t wait_ns);
  * may be replaced so.
  */
 void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enum drv_cause cause);
-/* The same, but the process was asked to prepare. is_resumed: by a driver before. */
-void drv_replace_begin(struct drv_host *host, struct drv_session *session, uint64_t epoch,
-		       enum drv_cause cause, bool is_resumed);
+/* The same, but next was asked to prepare. is_resumed: by a driver before */
+void drv_replace_begin(struct drv_host *host, enum drv_cause cause, bool is_resumed);
 /* A driver before has told now to yield. */
 void drv_replace_resume_yield(struct drv_host *host);
 /* Now took over from another process, and could not be started: one more follows it there. */
@@ -134,13 +133,6 @@ bool drv_move_may_yield(const struct drv_host *host);
 void drv_move_stays(struct drv_host *host, const char *why);
 /* A part of what the operators of now have saved, for next. */
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
-/*
- * A driver before had begun to move the host: to that process, whose answer is taken; NULL: it has
- * not come yet. is_current: it was made from the present source
- */
-void drv_move_resume(struct drv_host *host, struct drv_session *session, uint64_t epoch,
-		     struct fw_message *prepared, bool is_current);
-
 /* migrate.c: hosts whose next process may run on another worker */
 /*
  * Its worker is lost, and it is GONE and detached: it goes on elsewhere. Returns false where it
