@@ -77,20 +77,29 @@ static bool is_neighbour(const struct drv_host *host, const struct drv_host *oth
 	return false;
 }
 
-static void yield(struct drv_host *host)
+/* Asks the neighbours that have come so far for something about the host. */
+static void ask_neighbours(struct drv_host *host, enum drv_host_state from,
+			   void (*ask)(struct drv_host *neighbour, const struct drv_host *host))
 {
 	struct drv_app *app = host->app;
 
+	for (uint32_t i = 0; i < app->host_count && app->end < DRV_END_FAILED; i++) {
+		struct drv_host *other = &app->hosts[i];
+
+		if (other != host && other->now.state >= from &&
+		    other->now.state <= DRV_HOST_DONE && is_neighbour(host, other))
+			ask(other, host);
+	}
+}
+
+static void yield(struct drv_host *host)
+{
 	fragi_free(host->replacement.stays);
 	host->replacement.stays = NULL;
 	drv_swap_takes_source(host);
-	set_phase(host, DRV_PHASE_YIELDING, app->core->config.drain_ns);
+	set_phase(host, DRV_PHASE_YIELDING, host->app->core->config.drain_ns);
 	drv_request_yield(host);
-	for (uint32_t i = 0; i < app->host_count && app->end < DRV_END_FAILED; i++)
-		if (&app->hosts[i] != host && is_neighbour(host, &app->hosts[i]) &&
-		    (app->hosts[i].now.state == DRV_HOST_RUNNING ||
-		     app->hosts[i].now.state == DRV_HOST_DONE))
-			drv_request_suspend(&app->hosts[i], host);
+	ask_neighbours(host, DRV_HOST_RUNNING, drv_request_suspend);
 }
 
 void drv_replace_resume_yield(struct drv_host *host)
@@ -360,20 +369,6 @@ static bool neighbours_are_prepared(const struct drv_host *host)
 	return true;
 }
 
-/* Those that were wired to another process of the host, or to none. */
-static void rewire_neighbours(struct drv_host *host)
-{
-	struct drv_app *app = host->app;
-
-	for (uint32_t n = 0; n < app->host_count && app->end < DRV_END_FAILED; n++) {
-		struct drv_host *other = &app->hosts[n];
-
-		if (other != host && other->now.state >= DRV_HOST_WIRING &&
-		    other->now.state <= DRV_HOST_DONE && is_neighbour(host, other))
-			drv_request_rewire(other, host);
-	}
-}
-
 /* Asks now for the next goal, which may take so long; 0: as long as it takes. */
 static void ask(struct drv_host *host, enum drv_goal goal, int64_t within_ns)
 {
@@ -440,7 +435,8 @@ static void work_starting(struct drv_host *host)
 			return;
 		host->now.has_begun = true;
 		ask(host, DRV_GOAL_WIRED, core->config.wire_ns);
-		rewire_neighbours(host);
+		/* Those that were wired to another process of the host, or to none. */
+		ask_neighbours(host, DRV_HOST_WIRING, drv_request_rewire);
 		return;
 	case DRV_HOST_WIRED:
 		ask(host, DRV_GOAL_RUNNING, limit_ns(host, core->config.start_ns));
