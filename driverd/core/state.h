@@ -50,11 +50,6 @@ struct drv_lines {
 	uint64_t last; /* number of the last line */
 };
 
-struct drv_placed {
-	struct drv_placed *next;
-	uint64_t run;
-	char workers[]; /* names, each followed by a newline */
-};
 #define DRV_FOREIGN_MAX 64
 
 struct drv_core {

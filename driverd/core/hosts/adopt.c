@@ -104,55 +104,57 @@ static void begin(struct drv_app *app)
 	drv_app_begin(app);
 }
 
-static const char *placed_on(const struct drv_core *core, uint64_t run)
+static const struct drv_placed *placed_on(const struct drv_core *core, uint64_t run)
 {
 	for (const struct drv_placed *placed = core->placed; placed != NULL; placed = placed->next)
 		if (placed->run == run)
-			return placed->workers;
+			return placed->count != 0 ? placed : NULL;
 	return NULL;
 }
 
 void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
 {
-	struct drv_placed *placed = fragi_calloc(1, sizeof(*placed) + strlen(workers) + 1);
+	struct drv_placed *placed;
+	uint32_t lines = 0, host = 0;
+	char *name;
 
+	for (const char *at = workers; *at != '\0'; at++)
+		lines += *at == '\n';
+	placed = fragi_calloc(1, sizeof(*placed) + lines * sizeof(placed->at[0]) + strlen(workers) +
+					 1);
 	if (placed == NULL) /* it then waits as long as for workers that are not known */
 		return;
 	placed->run = run;
-	strcpy(placed->workers, workers);
+	name = strcpy((char *)&placed->at[lines], workers);
+	while (placed->count < lines) {
+		host += *name != '\t';
+		placed->at[placed->count].host = host;
+		placed->at[placed->count++].worker = name + (*name == '\t');
+		name = strchr(name, '\n');
+		*name++ = '\0';
+	}
 	placed->next = core->placed;
 	core->placed = placed;
 }
 
-static const char *next_line(const char *at)
-{
-	at += strcspn(at, "\n");
-	return at + (*at == '\n');
-}
-
 enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct drv_session *session)
 {
-	const char *at = host->app->adopting->workers;
-	bool is_last = false;
+	const struct drv_placed *placed = host->app->adopting->placed;
+	bool is_known = false;
 
-	for (uint32_t i = 1; at != NULL && *at != '\0' && i < host->number; i += *at != '\t')
-		at = next_line(at);
-	if (at == NULL || *at == '\0')
-		return DRV_ADOPT_UNKNOWN;
-	do { /* its worker, and the one to which it is being moved */
-		const char *name = at + (*at == '\t');
-		const size_t length = strcspn(name, "\n");
-
-		is_last = is_last || (length == strlen(session->name) &&
-				      strncmp(name, session->name, length) == 0);
-		at = next_line(at);
-	} while (*at == '\t');
-	return is_last ? DRV_ADOPT_LAST : DRV_ADOPT_EARLIER;
+	for (uint32_t i = 0; placed != NULL && i < placed->count; i++) {
+		if (placed->at[i].host != host->number)
+			continue;
+		is_known = true;
+		if (strcmp(placed->at[i].worker, session->name) == 0)
+			return DRV_ADOPT_LAST;
+	}
+	return is_known ? DRV_ADOPT_EARLIER : DRV_ADOPT_UNKNOWN;
 }
 
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 {
-	const char *workers = placed_on(core, ended->run);
+	const struct drv_placed *placed = placed_on(core, ended->run);
 	struct drv_app *app =
 		core->config.adopts ? drv_app_create_again(core, ended, ended->run) : NULL;
 
@@ -162,8 +164,7 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 	begin(app);
 	if (app->adopting != NULL) {
 		app->adopting->is_kept = true;
-		app->adopting->workers = workers != NULL ? fragi_strdup(workers) : NULL;
-		app->adopting->unseen = app->adopting->workers;
+		app->adopting->placed = placed;
 	}
 	drv_history_take(&core->history, ended);
 	return true;
@@ -436,15 +437,12 @@ void drv_adopt_report(struct drv_session *session, struct fw_message *message)
 
 static bool concerns(const struct drv_app *app, const struct drv_session *session)
 {
-	const char *name = app->adopting->unseen;
-	size_t length = strlen(session->name);
+	const struct drv_placed *placed = app->adopting->placed;
 	const struct drv_process *process;
 
-	while (name != NULL && (name = strstr(name, session->name)) != NULL) {
-		if (name[length] == '\n' && (name == app->adopting->unseen || name[-1] == '\n'))
+	for (uint32_t i = app->adopting->seen; placed != NULL && i < placed->count; i++)
+		if (strcmp(placed->at[i].worker, session->name) == 0)
 			return true;
-		name += length;
-	}
 	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
 		if (process->session == session)
 			return true;
@@ -502,7 +500,7 @@ void drv_adopt_session_lost(const struct drv_session *session)
 
 		if (app->adopting == NULL)
 			continue;
-		app->adopting->unseen = app->adopting->workers;
+		app->adopting->seen = 0;
 		for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;) {
 			if (process->session != session)
 				continue;
@@ -544,7 +542,6 @@ void drv_adopt_fini(struct drv_app *app)
 	for (size_t i = 0;
 	     app->hosts != NULL && app->host_count == 0 && i < app->spec->fragment_count; i++)
 		fragi_free(app->hosts[i].texts);
-	fragi_free(app->adopting->workers);
 	fragi_free(app->adopting);
 	app->adopting = NULL;
 }

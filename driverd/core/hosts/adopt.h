@@ -23,11 +23,22 @@ struct drv_report {
 	const struct fw_host_exit *exit; /* one of them; NULL: none */
 };
 
+/* Where the state folder has the hosts of a run. */
+struct drv_placed {
+	struct drv_placed *next;
+	uint64_t run;
+	uint32_t count;
+	struct {
+		uint32_t host;
+		const char *worker;
+	} at[]; /* by host: its worker, and the one to which it was being moved; then their names */
+};
+
 struct drv_adopting {
-	bool is_touched;    /* something was reported since the last look */
-	bool is_kept;       /* the run is in the state folder */
-	char *workers;      /* that may run hosts of it; owned; NULL: not known */
-	const char *unseen; /* the rest of them: those before have reported, and are there */
+	bool is_touched;                 /* something was reported since the last look */
+	bool is_kept;                    /* the run is in the state folder */
+	const struct drv_placed *placed; /* the workers that may run hosts of it; NULL: not known */
+	uint32_t seen;                   /* of these: they have reported, and are there */
 };
 
 /* HOST_REPORT, and REPORTED, of a worker. The first one takes message. */
@@ -47,7 +58,7 @@ void drv_adopt_session_lost(const struct drv_session *session);
  * it is over.
  */
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended);
-/* workers: the names of those that may run hosts of it, each followed by a newline */
+/* workers: as in struct drv_record */
 void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers);
 
 /* WAITING is entered. */

@@ -93,27 +93,16 @@ static bool hosts_are_being_reported(const struct drv_app *app)
 /* Whether all workers that may run hosts of it are known, there, and have said what they run. */
 static bool all_have_reported(const struct drv_app *app)
 {
-	const struct drv_core *core = app->core;
-	const char *name = app->adopting->unseen;
+	struct drv_adopting *own = app->adopting;
 
-	while (name != NULL && *name != '\0') {
-		size_t length;
-		bool found = false;
+	for (; own->placed != NULL && own->seen < own->placed->count; own->seen++) {
+		const struct drv_session *worker =
+			drv_session_worker(app->core, own->placed->at[own->seen].worker);
 
-		name += *name == '\t'; /* to which a host was being moved */
-		length = strcspn(name, "\n");
-
-		for (size_t i = 0; i < core->session_count && !found; i++)
-			found = core->sessions[i]->role == FW_ROLE_WORKER &&
-				!core->sessions[i]->is_reporting &&
-				strncmp(core->sessions[i]->name, name, length) == 0 &&
-				core->sessions[i]->name[length] == '\0';
-		if (!found)
+		if (worker == NULL || worker->is_reporting)
 			return false;
-		name += length + (name[length] == '\n');
-		app->adopting->unseen = name;
 	}
-	return app->adopting->workers != NULL && app->adopting->workers[0] != '\0';
+	return own->placed != NULL;
 }
 
 /*
@@ -217,10 +206,9 @@ static void take(struct drv_app *app, uint32_t hosts)
 /* Whether a worker that has not reported yet may have what is the host. */
 static bool may_be_elsewhere(const struct drv_app *app)
 {
-	const char *workers = app->adopting->workers;
 	const struct drv_process *process;
 
-	if (workers != NULL && workers[0] != '\0')
+	if (app->adopting->placed != NULL)
 		return !all_have_reported(app);
 	/* One that was to go on in another process is the host if that is not known anywhere. */
 	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)

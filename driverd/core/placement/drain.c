@@ -56,15 +56,6 @@ void drv_drain_fini(struct drv_core *core)
 	core->drained = NULL;
 }
 
-static struct drv_session *worker_named(const struct drv_core *core, const char *name)
-{
-	for (size_t i = 0; i < core->session_count; i++)
-		if (core->sessions[i]->role == FW_ROLE_WORKER &&
-		    strcmp(core->sessions[i]->name, name) == 0)
-			return core->sessions[i];
-	return NULL;
-}
-
 static const char *unknown_text(struct drv_core *core, const char *name)
 {
 	const char **names = fragi_arena_alloc(&core->actions->arena,
@@ -127,7 +118,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 			  enum fragi_failure *out_code)
 {
 	struct drv_drained **at = find(core, wanted->worker);
-	struct drv_session *session = worker_named(core, wanted->worker);
+	struct drv_session *session = drv_session_worker(core, wanted->worker);
 
 	*out_code = FRAGI_FAILURE_USAGE;
 	if (wanted->undo && *at == NULL && session != NULL && session->is_drained) {

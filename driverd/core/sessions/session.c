@@ -91,6 +91,15 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 									     : NULL;
 }
 
+struct drv_session *drv_session_worker(const struct drv_core *core, const char *name)
+{
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i]->role == FW_ROLE_WORKER &&
+		    strcmp(core->sessions[i]->name, name) == 0)
+			return core->sessions[i];
+	return NULL;
+}
+
 int drv_session_insert(struct drv_core *core, struct drv_session *session)
 {
 	size_t i = session_index(core, session->connection);

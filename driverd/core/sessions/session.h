@@ -81,6 +81,8 @@ struct drv_session {
 /* session.c: the sessions of workers and clients */
 extern const struct fragi_machine drv_session_machine;
 struct drv_session *drv_session_find(const struct drv_core *core, uint64_t connection);
+/* The worker of that name; NULL: none. */
+struct drv_session *drv_session_worker(const struct drv_core *core, const char *name);
 /* The session that the peer has proven to know by its secret; NULL: none. */
 struct drv_session *drv_session_named(const struct drv_core *core, const struct fw_hello *hello);
 void drv_session_move(struct drv_session *session, enum drv_session_state to);
