@@ -5,7 +5,7 @@
 - The text between `<!-- made by: COMMAND -->` and `<!-- end -->` is the output of COMMAND, a
   program of the build tree.
 - The text between `<!-- states: FILE TABLE -->` and `<!-- end -->` is a diagram of the table of
-  legal moves of that name in that source file.
+  legal transitions of that name in that source file.
 - The text between `<!-- layers: FILE -->` and `<!-- end -->` is a diagram of the layers in that
   file.
 - The text between `<!-- exit codes -->` or `<!-- failures -->` and `<!-- end -->` is a table of
@@ -67,24 +67,24 @@ def mermaid(kind, lines):
 
 
 def states(what):
-    """A diagram of `static const uint32_t TABLE[] = {[FROM] = FRAGI_MOVE(TO) | ..., ...};`."""
+    """A diagram of `static const uint32_t TABLE[] = {[FROM] = FRAGI_TO(TO) | ..., ...};`."""
     path, table = what.split()
     with open(os.path.join(TOP, path), encoding="utf-8") as f:
         source = re.sub(r"\s*\\\n\s*", " ", f.read())
     defines = dict(re.findall(r"^#define (\w+) (.+)$", source, re.M))
     body = re.search(r"%s\[\w*\] = \{(.*?)\n\};" % table, source, re.S).group(1)
     rows = []
-    for state, moves in re.findall(r"\[(\w+)\] =\s*(.*?)(?:,\n|,$|$)", body, re.S):
+    for state, targets in re.findall(r"\[(\w+)\] =\s*(.*?)(?:,\n|,$|$)", body, re.S):
         for name, value in defines.items():
-            moves = re.sub(r"\b%s\b" % name, lambda m, v=value: v, moves)
-        rows.append((state, re.findall(r"(?:BIT|FRAGI_MOVE)\((\w+)\)", moves)))
+            targets = re.sub(r"\b%s\b" % name, lambda m, v=value: v, targets)
+        rows.append((state, re.findall(r"(?:BIT|FRAGI_TO)\((\w+)\)", targets)))
     prefix = len(os.path.commonprefix([r[0] for r in rows]))
     name = lambda s: s[prefix:].lower()
     lines = ['state "%s" as %s' % (name(s).replace("_", " "), name(s)) for s, _ in rows if "_" in name(s)]
     lines += ["[*] --> " + name(rows[0][0])]
-    for state, moves in rows:
-        lines += ["%s --> %s" % (name(state), name(to)) for to in moves]
-        lines += [] if moves else [name(state) + " --> [*]"]
+    for state, targets in rows:
+        lines += ["%s --> %s" % (name(state), name(to)) for to in targets]
+        lines += [] if targets else [name(state) + " --> [*]"]
     return mermaid("stateDiagram-v2", lines)
 
 

@@ -465,7 +465,7 @@ enum drv_app_state drv_core_named_state(const struct drv_core *core, const char 
 	return DRV_APP_ENDED;
 }
 
-uint32_t drv_core_illegal_moves(const struct drv_core *core)
+uint32_t drv_core_illegal_transitions(const struct drv_core *core)
 {
-	return core->illegal_moves;
+	return core->illegal_transitions;
 }

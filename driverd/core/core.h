@@ -263,8 +263,8 @@ enum drv_app_state drv_core_app_state(const struct drv_core *core);
 enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application);
 /* Whether a host of it is between two processes: one yields, or the other is to start. */
 bool drv_core_moves(const struct drv_core *core, const char *application);
-int64_t drv_core_step_items(const struct drv_core *core);     /* that the last step has handled */
-uint32_t drv_core_illegal_moves(const struct drv_core *core); /* 0 unless there is a bug */
+int64_t drv_core_step_items(const struct drv_core *core); /* that the last step has handled */
+uint32_t drv_core_illegal_transitions(const struct drv_core *core); /* 0 unless there is a bug */
 const char *drv_app_state_name(enum drv_app_state state);
 
 #endif

@@ -530,7 +530,7 @@ static enum drv_work work(struct drv_app *app)
 		return asked == DRV_AGAIN ? asked : result;
 	if (next == DRV_APP_ENDED && !report(app))
 		return DRV_AGAIN;
-	drv_app_move(app, next);
+	drv_app_transition(app, next);
 	if (app->state != next) /* refused and logged */
 		return DRV_WAITS;
 	if (states[next].enter != NULL)

@@ -166,7 +166,7 @@ static void session_beat(struct drv_timer *timer, int64_t now_ns, void *arg)
 		return;
 	}
 	if (silent_ns >= dead_ns / 3 && session->state == DRV_SESSION_LIVE) {
-		drv_session_move(session, DRV_SESSION_SUSPECT);
+		drv_session_transition(session, DRV_SESSION_SUSPECT);
 		drv_log(core, FRAGI_LOG_WARN, NULL, "%s %s has not been heard for %.1f s",
 			drv_session_role(session), session->name, (double)silent_ns * 1e-9);
 	}
@@ -240,7 +240,7 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 		 &(struct drv_action){.kind = DRV_DO_ADMIT, .connection = session->connection});
 	if (drv_send(session, &message) < 0)
 		return -ENOMEM;
-	drv_session_move(session, DRV_SESSION_LIVE);
+	drv_session_transition(session, DRV_SESSION_LIVE);
 	session->beat = (struct drv_timer){.fire = session_beat, .owner = session};
 	drv_set(core, &session->beat, core->now_ns + core->config.beat_ns);
 	drv_log(core, drv_session_event_level(session), NULL, "%s %s joined from %s%s%s",
@@ -358,7 +358,7 @@ void drv_session_heard(struct drv_session *session)
 	session->heard_ns = session->core->now_ns;
 	if (session->state != DRV_SESSION_SUSPECT)
 		return;
-	drv_session_move(session, DRV_SESSION_LIVE);
+	drv_session_transition(session, DRV_SESSION_LIVE);
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again",
 		drv_session_role(session), session->name);
 }
@@ -386,7 +386,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		drv_close(core, session->connection);
 	if (session->reporter != 0)
 		drv_close(core, session->reporter);
-	drv_session_move(session, DRV_SESSION_GONE);
+	drv_session_transition(session, DRV_SESSION_GONE);
 	drv_subscription_end(session);
 	drv_adopt_session_lost(session);
 	drv_next_session_lost(session);

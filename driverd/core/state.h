@@ -97,7 +97,7 @@ struct drv_core {
 	bool is_restoring; /* applications are still to start again */
 	size_t turn;       /* which one is looked at though it sleeps */
 	uint32_t stops;
-	uint32_t illegal_moves;
+	uint32_t illegal_transitions;
 	/* during a step */
 	struct drv_actions *actions;
 	int64_t now_ns;  /* of the clock that stands still while this process does: all timers */

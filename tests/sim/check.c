@@ -84,11 +84,11 @@ static void check_app(struct sim *sim, struct sim_app *app)
 
 void sim_check(struct sim *sim)
 {
-	if (sim->driver.core != NULL && drv_core_illegal_moves(sim->driver.core) != 0)
+	if (sim->driver.core != NULL && drv_core_illegal_transitions(sim->driver.core) != 0)
 		sim_fail(sim, "moves", "the driver made a move that is not in its tables");
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		if (sim->workers[i].core != NULL &&
-		    wrk_core_illegal_moves(sim->workers[i].core) != 0)
+		    wrk_core_illegal_transitions(sim->workers[i].core) != 0)
 			sim_fail(sim, "moves", "%s made a move that is not in its tables",
 				 sim->workers[i].name);
 	if (sim->is.leases)

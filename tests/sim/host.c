@@ -110,7 +110,7 @@ void sim_host_raise(struct sim *sim, struct sim_host *host, const struct host_ev
 		return;
 	sim->step_count++;
 	host_core_step(host->core, event, sim_clock(sim, &host->process), &actions);
-	if (host_core_illegal_moves(host->core) != 0)
+	if (host_core_illegal_transitions(host->core) != 0)
 		sim_fail(sim, "moves", "pid %d made a move that is not in its table", host->pid);
 	for (uint32_t i = 0; i < actions.count && host->process.alive && !sim->failed; i++)
 		perform(sim, host, &actions.items[i]);

@@ -90,7 +90,7 @@ static inline void world_init(struct world *w)
 
 static void world_fini(struct world *w)
 {
-	cr_expect_eq(drv_core_illegal_moves(w->core), 0);
+	cr_expect_eq(drv_core_illegal_transitions(w->core), 0);
 	for (size_t i = 0; i < w->sent_count; i++)
 		fw_message_free(w->sent[i].message);
 	drv_actions_fini(&w->actions);

@@ -126,7 +126,7 @@ Test(driver_random, anything_at_any_time_ends_in_order, .timeout = 120)
 		pass(w, 30 * SECOND);
 		cr_assert(w->ended, "seed %llu hangs in %s", (unsigned long long)seed,
 			  drv_app_state_name(drv_core_app_state(w->core)));
-		cr_assert_eq(drv_core_illegal_moves(w->core), 0, "seed %llu: %s",
+		cr_assert_eq(drv_core_illegal_transitions(w->core), 0, "seed %llu: %s",
 			     (unsigned long long)seed, w->errors);
 		cr_assert_eq(w->result == FRAGI_SUMMARY_FAILED, w->reason[0] != '\0');
 		cr_assert(w->result != FRAGI_SUMMARY_FAILED || w->exit_code != 0);

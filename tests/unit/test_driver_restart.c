@@ -171,7 +171,7 @@ WORLD_TEST(driver_restart, a_stop_kills_what_is_being_started_once, restarting_r
 	say_event(w, 1, 1, FW_STATE_DONE, ""); /* before that has ended */
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_CLOSING);
 	cr_expect_null(taken(w, 2, FW_HOST_KILL));
-	cr_expect_eq(drv_core_illegal_moves(w->core), 0);
+	cr_expect_eq(drv_core_illegal_transitions(w->core), 0);
 	say_exit(w, 2, 2, 137, 9, "");
 	say_exit(w, 1, 1, 0, 0, "");
 	cr_assert(w->ended, "%s", w->log);

@@ -24,7 +24,7 @@ static void make(void)
 
 static void finish(void)
 {
-	cr_expect_eq(host_core_illegal_moves(core), 0);
+	cr_expect_eq(host_core_illegal_transitions(core), 0);
 	host_core_destroy(core);
 }
 TestSuite(host_core, .init = make, .fini = finish);

@@ -111,7 +111,7 @@ static void step(struct history *h, const struct wrk_event *event)
 	cr_assert_eq(wrk_core_step(h->core, event, h->now, &h->actions), 0);
 	for (size_t i = 0; i < h->actions.count; i++)
 		perform(h, &h->actions.items[i]);
-	cr_assert_eq(wrk_core_illegal_moves(h->core), 0);
+	cr_assert_eq(wrk_core_illegal_transitions(h->core), 0);
 	for (size_t i = 0; i < h->process_count; i++) {
 		const struct process *a = &h->processes[i];
 

@@ -45,7 +45,7 @@ static inline void make(bool once)
 static inline void finish(void)
 {
 	if (core != NULL)
-		cr_expect_eq(wrk_core_illegal_moves(core), 0);
+		cr_expect_eq(wrk_core_illegal_transitions(core), 0);
 	wrk_core_destroy(core);
 	core = NULL;
 	wrk_actions_fini(&actions);

@@ -280,7 +280,7 @@ uint32_t wrk_core_host_count(const struct wrk_core *core)
 	return core->host_count;
 }
 
-uint32_t wrk_core_illegal_moves(const struct wrk_core *core)
+uint32_t wrk_core_illegal_transitions(const struct wrk_core *core)
 {
-	return core->illegal_moves;
+	return core->illegal_transitions;
 }

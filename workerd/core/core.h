@@ -198,6 +198,6 @@ enum wrk_session wrk_core_session(const struct wrk_core *core);
 /* WRK_HOST_NONE: gone */
 enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host);
 uint32_t wrk_core_host_count(const struct wrk_core *core);
-uint32_t wrk_core_illegal_moves(const struct wrk_core *core); /* 0 unless there is a bug */
+uint32_t wrk_core_illegal_transitions(const struct wrk_core *core); /* 0 unless there is a bug */
 
 #endif

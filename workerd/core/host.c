@@ -13,14 +13,14 @@ static const char *const host_names[WRK_HOST_STATES] = {
 	[WRK_HOST_KILLED] = "killed", [WRK_HOST_GONE] = "gone",
 };
 
-static const uint32_t host_moves[WRK_HOST_STATES] = {
-	[WRK_HOST_NONE] = FRAGI_MOVE(WRK_HOST_SPAWNING),
+static const uint32_t host_transitions[WRK_HOST_STATES] = {
+	[WRK_HOST_NONE] = FRAGI_TO(WRK_HOST_SPAWNING),
 	[WRK_HOST_SPAWNING] =
-		FRAGI_MOVE(WRK_HOST_UP) | FRAGI_MOVE(WRK_HOST_KILLED) | FRAGI_MOVE(WRK_HOST_GONE),
-	[WRK_HOST_UP] = FRAGI_MOVE(WRK_HOST_STOPPING) | FRAGI_MOVE(WRK_HOST_KILLED) |
-			FRAGI_MOVE(WRK_HOST_GONE),
-	[WRK_HOST_STOPPING] = FRAGI_MOVE(WRK_HOST_KILLED) | FRAGI_MOVE(WRK_HOST_GONE),
-	[WRK_HOST_KILLED] = FRAGI_MOVE(WRK_HOST_GONE),
+		FRAGI_TO(WRK_HOST_UP) | FRAGI_TO(WRK_HOST_KILLED) | FRAGI_TO(WRK_HOST_GONE),
+	[WRK_HOST_UP] =
+		FRAGI_TO(WRK_HOST_STOPPING) | FRAGI_TO(WRK_HOST_KILLED) | FRAGI_TO(WRK_HOST_GONE),
+	[WRK_HOST_STOPPING] = FRAGI_TO(WRK_HOST_KILLED) | FRAGI_TO(WRK_HOST_GONE),
+	[WRK_HOST_KILLED] = FRAGI_TO(WRK_HOST_GONE),
 	[WRK_HOST_GONE] = 0,
 };
 
@@ -42,15 +42,15 @@ static void host_check(const void *object)
 const struct fragi_machine wrk_host_machine = {
 	.name = "host",
 	.state_names = host_names,
-	.moves = host_moves,
+	.transitions = host_transitions,
 	.count = WRK_HOST_STATES,
 	.check = host_check,
 };
 
-static void host_move(struct wrk_core *core, struct wrk_host *host, enum wrk_host_state to,
-		      struct wrk_actions *actions)
+static void host_transition(struct wrk_core *core, struct wrk_host *host, enum wrk_host_state to,
+			    struct wrk_actions *actions)
 {
-	bool legal = fragi_machine_move(&wrk_host_machine, host->state, to);
+	bool legal = fragi_machine_transition(&wrk_host_machine, host->state, to);
 
 	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"host %u of run %llu, epoch %llu, pid %d: %s -> %s%s", host->number,
@@ -59,7 +59,7 @@ static void host_move(struct wrk_core *core, struct wrk_host *host, enum wrk_hos
 	if (legal)
 		host->state = to;
 	else
-		core->illegal_moves++;
+		core->illegal_transitions++;
 }
 
 void wrk_host_forget(struct wrk_host *host)
@@ -133,7 +133,7 @@ void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_fail
 		return;
 	note_why(host, failure, why);
 	host->kill_at_ns = INT64_MAX;
-	host_move(core, host, WRK_HOST_KILLED, actions);
+	host_transition(core, host, WRK_HOST_KILLED, actions);
 	host_signal(host, SIGKILL, actions);
 }
 
@@ -164,7 +164,7 @@ uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_act
 		if (host->state != WRK_HOST_UP)
 			continue;
 		note_why(host, FRAGI_FAILURE_WORKER_LOST, "its workerd was told to end");
-		host_move(core, host, WRK_HOST_STOPPING, actions);
+		host_transition(core, host, WRK_HOST_STOPPING, actions);
 		host->ending = true;
 		host->kill_at_ns = now_ns + WRK_KILL_NS;
 		host_signal(host, SIGTERM, actions);
@@ -181,7 +181,7 @@ static void kill_on_request(struct wrk_core *core, struct wrk_host *host, int64_
 		return;
 	}
 	if (host->state == WRK_HOST_UP)
-		host_move(core, host, WRK_HOST_STOPPING, actions);
+		host_transition(core, host, WRK_HOST_STOPPING, actions);
 	if (host->state != WRK_HOST_STOPPING)
 		return;
 	host->ending = true;
@@ -287,7 +287,7 @@ void wrk_host_create(struct wrk_core *core, const struct fw_message *message, in
 	wrk_keep_create(core, message, now_ns, actions);
 	core->served = true;
 	core->served_run = message->run;
-	host_move(core, host, WRK_HOST_SPAWNING, actions);
+	host_transition(core, host, WRK_HOST_SPAWNING, actions);
 	action = wrk_emit(actions, WRK_DO_SPAWN);
 	action->host = host->id;
 	action->message = message;
@@ -338,7 +338,7 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 	if (host->state != WRK_HOST_UP && host->state != WRK_HOST_STOPPING)
 		return;
 	if (message->kind == FW_HOST_STOP && host->state == WRK_HOST_UP)
-		host_move(core, host, WRK_HOST_STOPPING, actions);
+		host_transition(core, host, WRK_HOST_STOPPING, actions);
 	if (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0)
 		host->ending = true;
 	if (message->kind == FW_HOST_STOP && message->stop.starts_again)
@@ -418,7 +418,7 @@ static void remember(struct wrk_core *core, const struct wrk_host *host)
 
 static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_actions *actions)
 {
-	host_move(core, host, WRK_HOST_GONE, actions);
+	host_transition(core, host, WRK_HOST_GONE, actions);
 	wrk_move_beside_gone(host, actions);
 	/* The driver of another session counts from 1. */
 	if (host->connection == core->connection)
@@ -500,7 +500,7 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		wrk_log_of(actions, FRAGI_LOG_INFO, host, "runs %s (fraghost %d)", host->fragments,
 			   host->pid);
 		if (host->state == WRK_HOST_SPAWNING)
-			host_move(core, host, WRK_HOST_UP, actions);
+			host_transition(core, host, WRK_HOST_UP, actions);
 		else /* killed before it was there */
 			host_signal(host, SIGKILL, actions);
 		break;

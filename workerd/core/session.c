@@ -12,15 +12,14 @@ static const char *const session_names[WRK_SESSIONS] = {
 	[WRK_SESSION_BACKOFF] = "backoff",           [WRK_SESSION_ENDED] = "ended",
 };
 
-static const uint32_t session_moves[WRK_SESSIONS] = {
-	[WRK_SESSION_DISCONNECTED] =
-		FRAGI_MOVE(WRK_SESSION_CONNECTING) | FRAGI_MOVE(WRK_SESSION_ENDED),
-	[WRK_SESSION_CONNECTING] = FRAGI_MOVE(WRK_SESSION_HELLO_SENT) |
-				   FRAGI_MOVE(WRK_SESSION_BACKOFF) | FRAGI_MOVE(WRK_SESSION_ENDED),
-	[WRK_SESSION_HELLO_SENT] = FRAGI_MOVE(WRK_SESSION_ATTACHED) |
-				   FRAGI_MOVE(WRK_SESSION_BACKOFF) | FRAGI_MOVE(WRK_SESSION_ENDED),
-	[WRK_SESSION_ATTACHED] = FRAGI_MOVE(WRK_SESSION_BACKOFF) | FRAGI_MOVE(WRK_SESSION_ENDED),
-	[WRK_SESSION_BACKOFF] = FRAGI_MOVE(WRK_SESSION_CONNECTING) | FRAGI_MOVE(WRK_SESSION_ENDED),
+static const uint32_t session_transitions[WRK_SESSIONS] = {
+	[WRK_SESSION_DISCONNECTED] = FRAGI_TO(WRK_SESSION_CONNECTING) | FRAGI_TO(WRK_SESSION_ENDED),
+	[WRK_SESSION_CONNECTING] = FRAGI_TO(WRK_SESSION_HELLO_SENT) |
+				   FRAGI_TO(WRK_SESSION_BACKOFF) | FRAGI_TO(WRK_SESSION_ENDED),
+	[WRK_SESSION_HELLO_SENT] = FRAGI_TO(WRK_SESSION_ATTACHED) | FRAGI_TO(WRK_SESSION_BACKOFF) |
+				   FRAGI_TO(WRK_SESSION_ENDED),
+	[WRK_SESSION_ATTACHED] = FRAGI_TO(WRK_SESSION_BACKOFF) | FRAGI_TO(WRK_SESSION_ENDED),
+	[WRK_SESSION_BACKOFF] = FRAGI_TO(WRK_SESSION_CONNECTING) | FRAGI_TO(WRK_SESSION_ENDED),
 	[WRK_SESSION_ENDED] = 0,
 };
 
@@ -57,14 +56,15 @@ static void session_check(const void *object)
 const struct fragi_machine wrk_session_machine = {
 	.name = "session",
 	.state_names = session_names,
-	.moves = session_moves,
+	.transitions = session_transitions,
 	.count = WRK_SESSIONS,
 	.check = session_check,
 };
 
-static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_actions *actions)
+static void session_transition(struct wrk_core *core, enum wrk_session to,
+			       struct wrk_actions *actions)
 {
-	bool legal = fragi_machine_move(&wrk_session_machine, core->session, to);
+	bool legal = fragi_machine_transition(&wrk_session_machine, core->session, to);
 
 	wrk_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"session, connection %llu: %s -> %s%s", (unsigned long long)core->connection,
@@ -72,13 +72,13 @@ static void session_move(struct wrk_core *core, enum wrk_session to, struct wrk_
 	if (legal)
 		core->session = to;
 	else
-		core->illegal_moves++;
+		core->illegal_transitions++;
 }
 
 static void session_connect(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->connection++;
-	session_move(core, WRK_SESSION_CONNECTING, actions);
+	session_transition(core, WRK_SESSION_CONNECTING, actions);
 	core->wait_until_ns = now_ns + WRK_CONNECT_NS;
 	wrk_emit(actions, WRK_DO_CONNECT)->connection = core->connection;
 }
@@ -109,7 +109,7 @@ static void session_back_off(struct wrk_core *core, bool refused, const char *wh
 	bool is_odd = core->session == WRK_SESSION_HELLO_SENT && !core->unanswered_logged;
 	bool is_threat = refused && !core->refusal_logged;
 
-	session_move(core, WRK_SESSION_BACKOFF, actions);
+	session_transition(core, WRK_SESSION_BACKOFF, actions);
 	core->wait_until_ns = now_ns + delay;
 	core->backoff_ns *= 2;
 	if (core->backoff_ns > longest_ns)
@@ -148,7 +148,7 @@ void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *a
 		session_leave(core, actions);
 	if (core->session != WRK_SESSION_DISCONNECTED && core->session != WRK_SESSION_BACKOFF)
 		wrk_emit(actions, WRK_DO_DISCONNECT)->connection = core->connection;
-	session_move(core, WRK_SESSION_ENDED, actions);
+	session_transition(core, WRK_SESSION_ENDED, actions);
 	wrk_emit(actions, WRK_DO_EXIT)->exit_code = exit_code;
 }
 
@@ -260,7 +260,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 	snprintf(core->proof, sizeof(core->proof), "%s", proof != NULL ? proof : "");
 	snprintf(core->address, sizeof(core->address), "%s",
 		 *config->worker_address != '\0' ? config->worker_address : local);
-	session_move(core, WRK_SESSION_HELLO_SENT, actions);
+	session_transition(core, WRK_SESSION_HELLO_SENT, actions);
 	core->heard_ns = now_ns;
 	core->beat_at_ns = now_ns + core->beat_ns;
 	core->dead_ns = config->dead_ns;
@@ -339,7 +339,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 
 	keep->connection = core->connection;
 	keep->message = message;
-	session_move(core, WRK_SESSION_ATTACHED, actions);
+	session_transition(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
 	core->takes_lines = welcome->takes_lines;
 	memcpy(core->secret, welcome->secret, sizeof(core->secret));

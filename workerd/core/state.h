@@ -129,7 +129,7 @@ struct wrk_core {
 	uint64_t served_run;
 	int result;   /* of what was served, as an exit code */
 	bool decided; /* it is the driver's last word, which counts whatever hosts say */
-	uint32_t illegal_moves;
+	uint32_t illegal_transitions;
 };
 
 /* actions.c */

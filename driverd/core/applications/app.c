@@ -16,20 +16,20 @@
  * failure leads to FAILING where operators run, to KILLING where none does; KILLING to ENDED when
  * the last host is gone, or when that takes too long.
  */
-static const uint32_t app_moves[DRV_APP_STATES] = {
-	[DRV_APP_NEW] = FRAGI_MOVE(DRV_APP_WAITING) | FRAGI_MOVE(DRV_APP_ENDED),
-	[DRV_APP_WAITING] = FRAGI_MOVE(DRV_APP_PREPARING) | FRAGI_MOVE(DRV_APP_ENDED),
-	[DRV_APP_PREPARING] = FRAGI_MOVE(DRV_APP_WIRING) | FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_WIRING] = FRAGI_MOVE(DRV_APP_STARTING) | FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_STARTING] = FRAGI_MOVE(DRV_APP_RUNNING) | FRAGI_MOVE(DRV_APP_CLOSING) |
-			     FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_RUNNING] = FRAGI_MOVE(DRV_APP_DRAINING) | FRAGI_MOVE(DRV_APP_FAILING) |
-			    FRAGI_MOVE(DRV_APP_CLOSING) | FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_DRAINING] = FRAGI_MOVE(DRV_APP_FAILING) | FRAGI_MOVE(DRV_APP_CLOSING) |
-			     FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_FAILING] = FRAGI_MOVE(DRV_APP_CLOSING) | FRAGI_MOVE(DRV_APP_KILLING),
-	[DRV_APP_CLOSING] = FRAGI_MOVE(DRV_APP_KILLING) | FRAGI_MOVE(DRV_APP_ENDED),
-	[DRV_APP_KILLING] = FRAGI_MOVE(DRV_APP_ENDED),
+static const uint32_t app_transitions[DRV_APP_STATES] = {
+	[DRV_APP_NEW] = FRAGI_TO(DRV_APP_WAITING) | FRAGI_TO(DRV_APP_ENDED),
+	[DRV_APP_WAITING] = FRAGI_TO(DRV_APP_PREPARING) | FRAGI_TO(DRV_APP_ENDED),
+	[DRV_APP_PREPARING] = FRAGI_TO(DRV_APP_WIRING) | FRAGI_TO(DRV_APP_KILLING),
+	[DRV_APP_WIRING] = FRAGI_TO(DRV_APP_STARTING) | FRAGI_TO(DRV_APP_KILLING),
+	[DRV_APP_STARTING] =
+		FRAGI_TO(DRV_APP_RUNNING) | FRAGI_TO(DRV_APP_CLOSING) | FRAGI_TO(DRV_APP_KILLING),
+	[DRV_APP_RUNNING] = FRAGI_TO(DRV_APP_DRAINING) | FRAGI_TO(DRV_APP_FAILING) |
+			    FRAGI_TO(DRV_APP_CLOSING) | FRAGI_TO(DRV_APP_KILLING),
+	[DRV_APP_DRAINING] =
+		FRAGI_TO(DRV_APP_FAILING) | FRAGI_TO(DRV_APP_CLOSING) | FRAGI_TO(DRV_APP_KILLING),
+	[DRV_APP_FAILING] = FRAGI_TO(DRV_APP_CLOSING) | FRAGI_TO(DRV_APP_KILLING),
+	[DRV_APP_CLOSING] = FRAGI_TO(DRV_APP_KILLING) | FRAGI_TO(DRV_APP_ENDED),
+	[DRV_APP_KILLING] = FRAGI_TO(DRV_APP_ENDED),
 	[DRV_APP_ENDED] = 0,
 };
 
@@ -95,7 +95,7 @@ static void app_check(const void *object)
 const struct fragi_machine drv_app_machine = {
 	.name = "application",
 	.state_names = app_names,
-	.moves = app_moves,
+	.transitions = app_transitions,
 	.count = DRV_APP_STATES,
 	.check = app_check,
 };
@@ -163,16 +163,16 @@ static void cancel_timers(struct drv_app *app)
 		drv_timer_cancel(&app->core->timers, timers[i]);
 }
 
-void drv_app_move(struct drv_app *app, enum drv_app_state to)
+void drv_app_transition(struct drv_app *app, enum drv_app_state to)
 {
 	struct drv_core *core = app->core;
-	bool legal = fragi_machine_move(&drv_app_machine, app->state, to);
+	bool legal = fragi_machine_transition(&drv_app_machine, app->state, to);
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, drv_app_name(app),
 		"run %llu: %s -> %s%s", (unsigned long long)app->run, app_names[app->state],
 		app_names[to], fragi_machine_remark(legal));
 	if (!legal) {
-		core->illegal_moves++;
+		core->illegal_transitions++;
 		return;
 	}
 	app->state = to;

@@ -238,7 +238,7 @@ const char *drv_app_advise(const struct drv_app *app, const char *name);
 struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
 /* What it points to beside its hosts and their affairs is freed with it. */
 void drv_app_free(struct drv_app *app);
-void drv_app_move(struct drv_app *app, enum drv_app_state to);
+void drv_app_transition(struct drv_app *app, enum drv_app_state to);
 /* It is on the disk; why_not: NULL, or why it is not. */
 void drv_app_persisted(struct drv_app *app, const char *why_not);
 /* It failed. The first cause counts. host: where; NULL: nowhere in particular */

@@ -92,7 +92,7 @@ enum drv_host_state drv_goal_reached(enum drv_goal goal);
 
 /* host.c: what happened to a host */
 extern const struct fragi_machine drv_host_machine;
-void drv_host_move(struct drv_host *host, enum drv_host_state to);
+void drv_host_transition(struct drv_host *host, enum drv_host_state to);
 /* Now is another process from now on, of the worker that it is attached to. */
 void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */

@@ -13,20 +13,19 @@
  * records what a process reports, replace.c brings a host from one to the next.
  */
 
-#define ENDS                                                                                       \
-	(FRAGI_MOVE(DRV_HOST_STOPPING) | FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE))
+#define ENDS (FRAGI_TO(DRV_HOST_STOPPING) | FRAGI_TO(DRV_HOST_KILLED) | FRAGI_TO(DRV_HOST_GONE))
 
-static const uint32_t host_moves[DRV_HOST_STATES] = {
-	[DRV_HOST_PLACED] = FRAGI_MOVE(DRV_HOST_PREPARING) | FRAGI_MOVE(DRV_HOST_GONE),
-	[DRV_HOST_PREPARING] = FRAGI_MOVE(DRV_HOST_PREPARED) | ENDS,
-	[DRV_HOST_PREPARED] = FRAGI_MOVE(DRV_HOST_WIRING) | ENDS,
-	[DRV_HOST_WIRING] = FRAGI_MOVE(DRV_HOST_WIRED) | ENDS,
-	[DRV_HOST_WIRED] = FRAGI_MOVE(DRV_HOST_STARTING) | ENDS,
-	[DRV_HOST_STARTING] = FRAGI_MOVE(DRV_HOST_RUNNING) | ENDS,
-	[DRV_HOST_RUNNING] = FRAGI_MOVE(DRV_HOST_DONE) | ENDS,
+static const uint32_t host_transitions[DRV_HOST_STATES] = {
+	[DRV_HOST_PLACED] = FRAGI_TO(DRV_HOST_PREPARING) | FRAGI_TO(DRV_HOST_GONE),
+	[DRV_HOST_PREPARING] = FRAGI_TO(DRV_HOST_PREPARED) | ENDS,
+	[DRV_HOST_PREPARED] = FRAGI_TO(DRV_HOST_WIRING) | ENDS,
+	[DRV_HOST_WIRING] = FRAGI_TO(DRV_HOST_WIRED) | ENDS,
+	[DRV_HOST_WIRED] = FRAGI_TO(DRV_HOST_STARTING) | ENDS,
+	[DRV_HOST_STARTING] = FRAGI_TO(DRV_HOST_RUNNING) | ENDS,
+	[DRV_HOST_RUNNING] = FRAGI_TO(DRV_HOST_DONE) | ENDS,
 	[DRV_HOST_DONE] = ENDS,
-	[DRV_HOST_STOPPING] = FRAGI_MOVE(DRV_HOST_KILLED) | FRAGI_MOVE(DRV_HOST_GONE),
-	[DRV_HOST_KILLED] = FRAGI_MOVE(DRV_HOST_GONE),
+	[DRV_HOST_STOPPING] = FRAGI_TO(DRV_HOST_KILLED) | FRAGI_TO(DRV_HOST_GONE),
+	[DRV_HOST_KILLED] = FRAGI_TO(DRV_HOST_GONE),
 	[DRV_HOST_GONE] = 0,
 };
 
@@ -82,22 +81,22 @@ static void host_check(const void *object)
 const struct fragi_machine drv_host_machine = {
 	.name = "host",
 	.state_names = host_names,
-	.moves = host_moves,
+	.transitions = host_transitions,
 	.count = DRV_HOST_STATES,
 	.check = host_check,
 };
 
-void drv_host_move(struct drv_host *host, enum drv_host_state to)
+void drv_host_transition(struct drv_host *host, enum drv_host_state to)
 {
 	struct drv_app *app = host->app;
-	bool legal = fragi_machine_move(&drv_host_machine, host->now.state, to);
+	bool legal = fragi_machine_transition(&drv_host_machine, host->now.state, to);
 
 	drv_log(app->core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, app->spec->application,
 		"host %u of run %llu, epoch %llu, on %s: %s -> %s%s", host->number,
 		(unsigned long long)app->run, (unsigned long long)host->now.epoch, host->worker,
 		host_names[host->now.state], host_names[to], fragi_machine_remark(legal));
 	if (!legal) {
-		app->core->illegal_moves++;
+		app->core->illegal_transitions++;
 		return;
 	}
 	drv_app_wake(app);

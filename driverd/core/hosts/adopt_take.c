@@ -354,11 +354,11 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 	case FW_STOP_ENDS:
 	case FW_STOP_DRAINED_ENDS:
 		host->now.goal = host->now.asked = DRV_GOAL_CLOSED;
-		drv_host_move(host, DRV_HOST_STOPPING);
+		drv_host_transition(host, DRV_HOST_STOPPING);
 		break;
 	case FW_STOP_KILLED:
 		host->now.goal = host->now.asked = DRV_GOAL_KILLED;
-		drv_host_move(host, DRV_HOST_KILLED);
+		drv_host_transition(host, DRV_HOST_KILLED);
 		break;
 	default:
 		break;

@@ -15,7 +15,7 @@ void drv_host_lost(struct drv_host *host)
 {
 	host->now.is_lost = true;
 	host->lease_over_ns = drv_lease_over_ns(host);
-	drv_host_move(host, DRV_HOST_GONE);
+	drv_host_transition(host, DRV_HOST_GONE);
 }
 
 /* Why it is lost. */
@@ -114,7 +114,7 @@ static void prepared_again(struct drv_host *host, struct fw_message *message)
 			"its operators, ports or types are others than before; a library has changed, so start the application anew"};
 
 	host->app->core->items -= prepared->flow_count;
-	drv_host_move(host, DRV_HOST_PREPARED);
+	drv_host_transition(host, DRV_HOST_PREPARED);
 	if (prepared->ok && drv_host_tables_are_same(&host->tables->prepared, prepared)) {
 		fw_message_free(host->now.prepared);
 		host->now.prepared = message;
@@ -148,7 +148,7 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 			     host->name);
 		return;
 	}
-	drv_host_move(host, DRV_HOST_PREPARED);
+	drv_host_transition(host, DRV_HOST_PREPARED);
 }
 
 static void host_result(struct drv_host *host, const struct fw_message *message,
@@ -173,7 +173,7 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 		return;
 	}
 	if (!is_late)
-		drv_host_move(host, then);
+		drv_host_transition(host, then);
 }
 
 static void host_event(struct drv_host *host, const struct fw_message *message)
@@ -192,7 +192,7 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 		return;
 	case FW_STATE_DONE:
 		if (host->now.state == DRV_HOST_RUNNING)
-			drv_host_move(host, DRV_HOST_DONE);
+			drv_host_transition(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
 		/* What its end brings; a driver before this one may have told it to end. */
@@ -273,7 +273,7 @@ void drv_host_leave(const struct drv_session *session)
 		if (host->now.state == DRV_HOST_GONE || !is_awaited_by_stop(host))
 			continue;
 		if (host->now.state == DRV_HOST_PLACED)
-			drv_host_move(host, DRV_HOST_GONE);
+			drv_host_transition(host, DRV_HOST_GONE);
 		else /* its worker has not seen its end */
 			drv_host_lost(host);
 		if (host->app->summary.result == FRAGI_SUMMARY_DONE)
@@ -303,7 +303,7 @@ static void host_exit(struct drv_host *host, const struct fw_message *message)
 	if (expected && host->now.state < DRV_HOST_DONE && !drv_host_hands_over(host) &&
 	    app->summary.result == FRAGI_SUMMARY_DONE) /* it had not come to its end */
 		app->summary.result = FRAGI_SUMMARY_STOPPED;
-	drv_host_move(host, DRV_HOST_GONE);
+	drv_host_transition(host, DRV_HOST_GONE);
 	if (expected)
 		drv_suspicion_clear(host);
 	if (!expected && !killed)

@@ -105,7 +105,7 @@ bool drv_migrate_goes_on(struct drv_host *host)
 	/* What it has saved before it was to be moved is here, and it is tried again from here. */
 	if (!drv_migrates(host) || !host->now.session->is_drained || r->cause != DRV_CAUSE_FAILURE)
 		return false;
-	drv_host_move(host, DRV_HOST_GONE);
+	drv_host_transition(host, DRV_HOST_GONE);
 	return drv_migrate_leaves(host);
 }
 

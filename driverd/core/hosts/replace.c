@@ -547,7 +547,7 @@ void drv_replace_give_up(struct drv_app *app)
 		if (drv_host_is_started_again(host)) {
 			drv_suspicion_clear(host); /* it is killed, and its links with it */
 			if (host->now.state == DRV_HOST_PLACED)
-				drv_host_move(host, DRV_HOST_GONE);
+				drv_host_transition(host, DRV_HOST_GONE);
 			else if (host->now.state != DRV_HOST_GONE)
 				host->now.goal = DRV_GOAL_KILLED;
 		}

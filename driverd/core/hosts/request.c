@@ -156,7 +156,7 @@ static bool kill(struct drv_host *host)
 	bool is_sent = send_kill(host) != -ENOMEM;
 
 	if (is_sent)
-		drv_host_move(host, DRV_HOST_KILLED);
+		drv_host_transition(host, DRV_HOST_KILLED);
 	return is_sent;
 }
 
@@ -231,7 +231,7 @@ bool drv_request(struct drv_host *host)
 	int r;
 
 	if (goal == DRV_GOAL_KILLED && host->now.state == DRV_HOST_PLACED)
-		drv_host_move(host, DRV_HOST_GONE); /* nobody was asked to start it */
+		drv_host_transition(host, DRV_HOST_GONE); /* nobody was asked to start it */
 	if (host->now.asked == goal || host->now.state == DRV_HOST_GONE)
 		return true;
 	if (host->now.state == DRV_HOST_KILLED) /* for its restart, which was given up */
@@ -243,7 +243,7 @@ bool drv_request(struct drv_host *host)
 		return false; /* another host could not be asked: all end next */
 	host->now.asked = goal;
 	if (requests[goal].during != DRV_HOST_PLACED)
-		drv_host_move(host, requests[goal].during);
+		drv_host_transition(host, requests[goal].during);
 	r = requests[goal].send(host);
 	if (r == -ENOMEM)
 		drv_app_fail_for_memory(app);

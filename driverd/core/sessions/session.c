@@ -10,10 +10,10 @@
 
 /* The sessions of workers and clients: their states, and the table of them by connection. */
 
-static const uint32_t session_moves[DRV_SESSION_STATES] = {
-	[DRV_SESSION_NEW] = FRAGI_MOVE(DRV_SESSION_LIVE),
-	[DRV_SESSION_LIVE] = FRAGI_MOVE(DRV_SESSION_SUSPECT) | FRAGI_MOVE(DRV_SESSION_GONE),
-	[DRV_SESSION_SUSPECT] = FRAGI_MOVE(DRV_SESSION_LIVE) | FRAGI_MOVE(DRV_SESSION_GONE),
+static const uint32_t session_transitions[DRV_SESSION_STATES] = {
+	[DRV_SESSION_NEW] = FRAGI_TO(DRV_SESSION_LIVE),
+	[DRV_SESSION_LIVE] = FRAGI_TO(DRV_SESSION_SUSPECT) | FRAGI_TO(DRV_SESSION_GONE),
+	[DRV_SESSION_SUSPECT] = FRAGI_TO(DRV_SESSION_LIVE) | FRAGI_TO(DRV_SESSION_GONE),
 	[DRV_SESSION_GONE] = 0,
 };
 
@@ -36,7 +36,7 @@ static void session_check(const void *object)
 const struct fragi_machine drv_session_machine = {
 	.name = "session",
 	.state_names = session_names,
-	.moves = session_moves,
+	.transitions = session_transitions,
 	.count = DRV_SESSION_STATES,
 	.check = session_check,
 };
@@ -52,10 +52,10 @@ const char *drv_session_role(const struct drv_session *session)
 	return session->role == FW_ROLE_CLIENT ? "client" : "worker";
 }
 
-void drv_session_move(struct drv_session *session, enum drv_session_state to)
+void drv_session_transition(struct drv_session *session, enum drv_session_state to)
 {
 	struct drv_core *core = session->core;
-	bool legal = fragi_machine_move(&drv_session_machine, session->state, to);
+	bool legal = fragi_machine_transition(&drv_session_machine, session->state, to);
 
 	drv_log(core, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
 		"%s %s, session %llu: %s -> %s%s", drv_session_role(session), session->name,
@@ -64,7 +64,7 @@ void drv_session_move(struct drv_session *session, enum drv_session_state to)
 	if (legal)
 		session->state = to;
 	else
-		core->illegal_moves++;
+		core->illegal_transitions++;
 }
 
 /* Where the session of that connection is, or would be. */

@@ -85,7 +85,7 @@ struct drv_session *drv_session_find(const struct drv_core *core, uint64_t conne
 struct drv_session *drv_session_worker(const struct drv_core *core, const char *name);
 /* The session that the peer has proven to know by its secret; NULL: none. */
 struct drv_session *drv_session_named(const struct drv_core *core, const struct fw_hello *hello);
-void drv_session_move(struct drv_session *session, enum drv_session_state to);
+void drv_session_transition(struct drv_session *session, enum drv_session_state to);
 const char *drv_session_role(const struct drv_session *session); /* "client", "worker" */
 enum fragi_log_level drv_session_event_level(const struct drv_session *session);
 int drv_session_insert(struct drv_core *core, struct drv_session *session); /* 0 or -ENOMEM */

@@ -38,7 +38,7 @@ struct host_core {
 	bool idle_reported;       /* ... since the last beat */
 	/* the run, or its work, failed: an operator may hang in its callback */
 	bool run_failed;
-	uint32_t illegal_moves;
+	uint32_t illegal_transitions;
 	char peers[256];    /* names, for the sentence when they do not answer */
 	char sentence[512]; /* of a result that the core itself has found */
 };
@@ -52,22 +52,22 @@ static const char *const state_names[HOST_STATES] = {
 };
 
 /* ENDED: its workerd is lost; from ENDING also in order. */
-static const uint32_t state_moves[HOST_STATES] = {
-	[HOST_STATE_NEW] = FRAGI_MOVE(HOST_STATE_PREPARING) | FRAGI_MOVE(HOST_STATE_ENDING) |
-			   FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_PREPARING] = FRAGI_MOVE(HOST_STATE_PREPARED) | FRAGI_MOVE(HOST_STATE_FAILED) |
-				 FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_PREPARED] = FRAGI_MOVE(HOST_STATE_WIRING) | FRAGI_MOVE(HOST_STATE_ENDING) |
-				FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_WIRING] = FRAGI_MOVE(HOST_STATE_WIRED) | FRAGI_MOVE(HOST_STATE_FAILED) |
-			      FRAGI_MOVE(HOST_STATE_ENDING) | FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_WIRED] = FRAGI_MOVE(HOST_STATE_STARTING) | FRAGI_MOVE(HOST_STATE_ENDING) |
-			     FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_STARTING] = FRAGI_MOVE(HOST_STATE_STARTED) | FRAGI_MOVE(HOST_STATE_FAILED) |
-				FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_STARTED] = FRAGI_MOVE(HOST_STATE_ENDING) | FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_FAILED] = FRAGI_MOVE(HOST_STATE_ENDING) | FRAGI_MOVE(HOST_STATE_ENDED),
-	[HOST_STATE_ENDING] = FRAGI_MOVE(HOST_STATE_ENDED),
+static const uint32_t state_transitions[HOST_STATES] = {
+	[HOST_STATE_NEW] = FRAGI_TO(HOST_STATE_PREPARING) | FRAGI_TO(HOST_STATE_ENDING) |
+			   FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_PREPARING] = FRAGI_TO(HOST_STATE_PREPARED) | FRAGI_TO(HOST_STATE_FAILED) |
+				 FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_PREPARED] = FRAGI_TO(HOST_STATE_WIRING) | FRAGI_TO(HOST_STATE_ENDING) |
+				FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_WIRING] = FRAGI_TO(HOST_STATE_WIRED) | FRAGI_TO(HOST_STATE_FAILED) |
+			      FRAGI_TO(HOST_STATE_ENDING) | FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_WIRED] = FRAGI_TO(HOST_STATE_STARTING) | FRAGI_TO(HOST_STATE_ENDING) |
+			     FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_STARTING] = FRAGI_TO(HOST_STATE_STARTED) | FRAGI_TO(HOST_STATE_FAILED) |
+				FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_STARTED] = FRAGI_TO(HOST_STATE_ENDING) | FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_FAILED] = FRAGI_TO(HOST_STATE_ENDING) | FRAGI_TO(HOST_STATE_ENDED),
+	[HOST_STATE_ENDING] = FRAGI_TO(HOST_STATE_ENDED),
 	[HOST_STATE_ENDED] = 0,
 };
 
@@ -94,7 +94,7 @@ static void check(const void *object)
 static const struct fragi_machine machine = {
 	.name = "host",
 	.state_names = state_names,
-	.moves = state_moves,
+	.transitions = state_transitions,
 	.count = HOST_STATES,
 	.check = check,
 };
@@ -123,13 +123,13 @@ static FRAG_PRINTF(3, 4) void add_log(struct host_actions *actions, enum fragi_l
 
 static void move(struct host_core *core, enum host_state to, struct host_actions *actions)
 {
-	bool legal = fragi_machine_move(&machine, core->state, to);
+	bool legal = fragi_machine_transition(&machine, core->state, to);
 
 	add_log(actions, legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR,
 		"host %u of run %llu, epoch %llu: %s -> %s%s", core->number,
 		(unsigned long long)core->run, (unsigned long long)core->epoch,
 		state_names[core->state], state_names[to], fragi_machine_remark(legal));
-	core->illegal_moves += legal ? 0 : 1;
+	core->illegal_transitions += legal ? 0 : 1;
 	if (legal)
 		core->state = to;
 }
@@ -550,7 +550,7 @@ enum host_state host_core_state(const struct host_core *core)
 	return core->state;
 }
 
-uint32_t host_core_illegal_moves(const struct host_core *core)
+uint32_t host_core_illegal_transitions(const struct host_core *core)
 {
-	return core->illegal_moves;
+	return core->illegal_transitions;
 }

@@ -119,6 +119,6 @@ int64_t host_core_deadline_ns(const struct host_core *core);
 
 /* For shells and tests. */
 enum host_state host_core_state(const struct host_core *core);
-uint32_t host_core_illegal_moves(const struct host_core *core); /* 0 unless there is a bug */
+uint32_t host_core_illegal_transitions(const struct host_core *core); /* 0 unless there is a bug */
 
 #endif

@@ -24,15 +24,14 @@
  */
 
 static const char *const state_names[] = {"connecting", "ready", "suspended", "left", "lost"};
-static const uint32_t endpoint_moves[] = {
+static const uint32_t endpoint_transitions[] = {
 	[FRAGI_ENDPOINT_CONNECTING] =
-		FRAGI_MOVE(FRAGI_ENDPOINT_READY) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
-	[FRAGI_ENDPOINT_READY] = FRAGI_MOVE(FRAGI_ENDPOINT_SUSPENDED) |
-				 FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
-	[FRAGI_ENDPOINT_SUSPENDED] =
-		FRAGI_MOVE(FRAGI_ENDPOINT_LEFT) | FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
-	[FRAGI_ENDPOINT_LEFT] = FRAGI_MOVE(FRAGI_ENDPOINT_LOST),
-	[FRAGI_ENDPOINT_LOST] = FRAGI_MOVE(FRAGI_ENDPOINT_CONNECTING), /* to a successor */
+		FRAGI_TO(FRAGI_ENDPOINT_READY) | FRAGI_TO(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_READY] = FRAGI_TO(FRAGI_ENDPOINT_SUSPENDED) |
+				 FRAGI_TO(FRAGI_ENDPOINT_LEFT) | FRAGI_TO(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_SUSPENDED] = FRAGI_TO(FRAGI_ENDPOINT_LEFT) | FRAGI_TO(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_LEFT] = FRAGI_TO(FRAGI_ENDPOINT_LOST),
+	[FRAGI_ENDPOINT_LOST] = FRAGI_TO(FRAGI_ENDPOINT_CONNECTING), /* to a successor */
 };
 
 /* Between two rounds; a peer may have sent anything. */
@@ -69,16 +68,16 @@ static void endpoint_check(const void *object)
 static const struct fragi_machine machine = {
 	.name = "endpoint",
 	.state_names = state_names,
-	.moves = endpoint_moves,
-	.count = FRAG_COUNT_OF(endpoint_moves),
+	.transitions = endpoint_transitions,
+	.count = FRAG_COUNT_OF(endpoint_transitions),
 	.check = endpoint_check,
 };
 
-void fragi_remote_endpoint_move(struct fragi_remote_endpoint *endpoint,
-				enum fragi_endpoint_state state)
+void fragi_remote_endpoint_transition(struct fragi_remote_endpoint *endpoint,
+				      enum fragi_endpoint_state state)
 {
 	int before = fragi_remote_endpoint_state(endpoint);
-	bool legal = fragi_machine_move(&machine, (uint32_t)before, state);
+	bool legal = fragi_machine_transition(&machine, (uint32_t)before, state);
 
 	fragi_log(legal ? FRAGI_LOG_DEBUG : FRAGI_LOG_ERROR, NULL,
 		  "endpoint to host %u, epoch %llu, over %s: %s -> %s%s", endpoint->peer->host,
@@ -190,7 +189,7 @@ static void become_ready(struct fragi_remote_endpoint *endpoint)
 
 	if (transport->ops->areas != NULL)
 		atomic_store(&endpoint->areas, transport->ops->areas(endpoint->base));
-	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_READY);
+	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_READY);
 	log_debug(NULL, "host %u is connected: %s %s%s", endpoint->peer->host, transport->ops->name,
 		  endpoint->base->version, endpoint->base->same_node ? ", on this node" : "");
 	fragi_remote_peer_is_ready(endpoint->peer);
@@ -245,7 +244,7 @@ static void answer_sync(struct fragi_remote_endpoint *endpoint)
 	fragi_remote_send_own(endpoint, FRAGI_KIND_SYNC, (uint8_t)(FRAGI_FLAG_REPLY | leave),
 			      endpoint->sync_sequence);
 	if (leave != 0 && fragi_remote_endpoint_is_up(endpoint))
-		fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_LEFT);
+		fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_LEFT);
 }
 
 void fragi_remote_on_sync(struct fragi_remote_endpoint *endpoint, const struct fragi_header *header)

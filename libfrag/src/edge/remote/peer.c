@@ -68,7 +68,7 @@ void fragi_remote_peer_is_ready(struct fragi_remote_peer *peer)
 void fragi_remote_endpoint_lose(struct fragi_remote_endpoint *endpoint)
 {
 	endpoint->failed = false;
-	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_LOST);
+	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_LOST);
 	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
 		if (!edge->is_tx)
 			fragi_remote_rx_of(edge)->broken = true;

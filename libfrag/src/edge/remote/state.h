@@ -285,8 +285,8 @@ void fragi_remote_endpoint_free(struct fragi_remote_endpoint *endpoint);
  */
 void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, enum fragi_failure failure,
 				const char *format, ...) FRAG_PRINTF(3, 4);
-void fragi_remote_endpoint_move(struct fragi_remote_endpoint *endpoint,
-				enum fragi_endpoint_state state);
+void fragi_remote_endpoint_transition(struct fragi_remote_endpoint *endpoint,
+				      enum fragi_endpoint_state state);
 /* Closes it; fragi_remote_settle stops it. */
 void fragi_remote_endpoint_close(struct fragi_remote_endpoint *endpoint);
 /* HELLO, beats, silence, credits that were held back. Returns when to be called again. */

@@ -116,7 +116,7 @@ static void begin_anew(struct fragi_remote_endpoint *endpoint)
 	endpoint->heard_ns = endpoint->sent_ns = fragi_now_ns();
 	atomic_store(&endpoint->owing, NULL);
 	fragi_remote_of(endpoint)->tick_ns = 0;
-	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_CONNECTING);
+	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_CONNECTING);
 }
 
 static int restart_edge(struct fragi_remote_edge *edge)

@@ -22,7 +22,7 @@ bool fragi_remote_yields(const struct fragi_remote *remote)
 
 void fragi_remote_endpoint_suspend(struct fragi_remote_endpoint *endpoint)
 {
-	fragi_remote_endpoint_move(endpoint, FRAGI_ENDPOINT_SUSPENDED);
+	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_SUSPENDED);
 	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next) {
 		struct fragi_remote_tx *tx = edge->is_tx ? fragi_remote_tx_of(edge) : NULL;
 
