@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 
+#include "../unit/cycle_ops.h"
 #include "../unit/stamp_ops.h"
 #include <base/identity.h>
 #include <edge/ucx_env.h>
@@ -676,6 +677,66 @@ HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
 		expect_balance(&hosts, 0);
 		end(&hosts);
 	}
+}
+
+/* Cycles of Holoscan's tests that lead through both hosts: `ticks` by slot; 0: any number. */
+HOSTS_TEST(a_cycle_through_two_hosts_ends_with_an_operator_of_it)
+{
+	static const struct {
+		const char *one, *two, *flows;
+		struct cut cuts[4];
+		int count, ticks[3];
+	} cycles[] = {
+		{"t: {type: free, conditions: [{type: count, count: 10}]}",
+		 "m: {type: bound, parameters: {slot: 1}}",
+		 "one.t.x -> two.m.a, two.m.x -> one.t.b",
+		 {{"t", "x", "m", "a", 0, 0, 0, 64, 0, 0}, {"m", "x", "t", "b", 0, 0, 1, 64, 0, 1}},
+		 2,
+		 {10, 10}},
+		/* a source starts it, and all wait for messages */
+		{"tx: {type: source, parameters: {count: 1}}, "
+		 "t: {type: free, ports: {b: {condition: none}}, conditions: [{type: count, count: 10}]}",
+		 "m: {type: bound, parameters: {slot: 1}}, n: {type: bound, parameters: {slot: 2}}",
+		 "one.t.x -> two.m.a, two.n.x -> one.t.b",
+		 {{"t", "x", "m", "a", 0, 0, 0, 64, 0, 0}, {"n", "x", "t", "b", 0, 0, 1, 64, 0, 1}},
+		 2,
+		 {10, 10, 10}},
+		/* two cycles through one operator, which nothing else would end */
+		{"start: {type: bound, conditions: [{type: count, count: 5}]}, "
+		 "end: {type: bound, parameters: {slot: 2}}",
+		 "middle: {type: free, parameters: {slot: 1}}",
+		 "one.start.x -> two.middle.a, two.middle.x -> one.end.a, two.middle.y -> one.start.a, one.end.x -> two.middle.b",
+		 {{"start", "x", "middle", "a", 0, 0, 0, 64, 0, 0},
+		  {"middle", "x", "end", "a", 0, 0, 1, 64, 0, 1},
+		  {"middle", "y", "start", "a", 0, 0, 1, 64, 0, 2},
+		  {"end", "x", "middle", "b", 0, 0, 0, 64, 0, 3}},
+		 4,
+		 {5}},
+	};
+	struct hosts hosts;
+	char yaml[2048];
+
+	plugin = &cycles_plugin;
+	for (size_t i = 0; i < FRAG_COUNT_OF(cycles); i++)
+		for (int s = 0; s < 4; s++) {
+			snprintf(yaml, sizeof(yaml),
+				 "frag: 1\napplication: app\nfragments:\n"
+				 "  one: {scheduler: {type: %s}, operators: {%s}%s}\n"
+				 "  two: {scheduler: {type: %s}, operators: {%s}%s}\nflows: [%s]\n",
+				 schedulers[s / 2], cycles[i].one,
+				 i == 1 ? ", flows: [tx.out -> t.a]" : "", schedulers[s % 2],
+				 cycles[i].two, i == 1 ? ", flows: [m.x -> n.a]" : "",
+				 cycles[i].flows);
+			run_all(&hosts, yaml, cycles[i].cuts, (size_t)cycles[i].count);
+			for (int slot = 0; slot < 3; slot++)
+				if (cycles[i].ticks[slot] > 0)
+					cr_expect_eq(note_of(slot)->ticks, cycles[i].ticks[slot],
+						     "%zu, %d: slot %d ticked %d times", i, s, slot,
+						     (int)note_of(slot)->ticks);
+			cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
+			end(&hosts);
+		}
+	plugin = &rig_plugin;
 }
 
 /*

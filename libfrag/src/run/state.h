@@ -33,6 +33,8 @@ struct fragi_run_fragment {
 	_Atomic bool finished;
 };
 
+#define FRAGI_RUN_BETWEEN ((uint64_t)1 << 40) /* the order of the first flow between fragments */
+
 /* One end of a flow, as an operator's port sees it. */
 struct fragi_run_end {
 	uint32_t fragment, op, port;

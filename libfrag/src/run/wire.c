@@ -18,8 +18,6 @@
  * by fragi_run_wire. All ends of one port are ordered as the flows stand in the graph, inner ones
  * first, wherever the other end is: so a multi-receiver gives the same array in every deployment.
  */
-#define BETWEEN ((uint64_t)1 << 40)
-
 /* The fragments of this process by name, and the operators of each. */
 struct names {
 	const struct fragi_run *run;
@@ -309,7 +307,7 @@ int fragi_run_connect(struct fragi_run *run)
 		return -ENOMEM;
 	for (size_t i = 0; i < run->flow_count; i++) {
 		const struct fragi_flow_info *flow = &run->flows[i];
-		uint64_t order = (i < run->inner_flow_count ? 0 : BETWEEN) + flow->order;
+		uint64_t order = (i < run->inner_flow_count ? 0 : FRAGI_RUN_BETWEEN) + flow->order;
 		struct fragi_run_end from = {
 			.fragment = flow->from_fragment,
 			.op = flow->from_op,
@@ -342,7 +340,7 @@ static int edge_add(struct fragi_run *run, const struct fragi_run_edge *edge,
 		.fragment = edge->fragment,
 		.op = edge->op,
 		.port = edge->port,
-		.order = BETWEEN + edge->order,
+		.order = FRAGI_RUN_BETWEEN + edge->order,
 		.between_hosts = true,
 		.flow = edge->config.flow,
 	};
