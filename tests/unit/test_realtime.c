@@ -190,6 +190,29 @@ RIG_ONE_TEST(realtime, a_thread_has_a_deadline)
 	}
 }
 
+/* Without a periodic condition: by the kernel where it grants that, and else as well. */
+Test(realtime, a_deadline_ticks_once_a_period)
+{
+	struct frag_err err;
+	struct rig rig;
+
+	for (int without = 0; without < 2; without++, notes_clear()) {
+		if (without)
+			give_up_privileges();
+		cr_assert_eq(
+			run("thread_pools: {p: {add: [{operators: a, sched_policy: deadline, best_effort: true,\n"
+			    "  sched_runtime: 2ms, sched_period: 20ms}]}}\n"
+			    "operators: {a: {type: source, parameters: {count: 6}}, b: {type: sink}}\n"
+			    "flows: [{from: a, to: b, capacity: 8}]\n",
+			    &rig, &err),
+			0);
+		cr_assert_eq(noted(0), 6);
+		cr_expect_geq(notes[0]->times[5] - notes[0]->times[0], 75000000, "%d: %lld",
+			      without, (long long)(notes[0]->times[5] - notes[0]->times[0]));
+		rig_end(&rig);
+	}
+}
+
 /* More than there is, and on some cores alone, which the kernel promises nobody. */
 Test(realtime, a_deadline_that_cannot_be_kept_is_refused)
 {

@@ -60,6 +60,7 @@ struct event_crew {
 	_Atomic uint32_t park;
 	_Atomic uint32_t entered; /* of real time: the thread is scheduled as wanted, or is not */
 	struct frag_err refusal;  /* set before that; code 0: none */
+	struct fragi_pace pace;   /* its thread's */
 };
 
 /* The caller holds the lock of the crew. */
@@ -213,6 +214,10 @@ static enum frag_ready tick_while_ready(struct crew_thread *thread, struct fragi
 		}
 		if (r == FRAG_DONE)
 			return FRAG_NEVER;
+		if (thread->crew->pace.period_ns > 0) {
+			fragi_pace_wait(&thread->crew->pace);
+			thread->stamp = fragi_stamp();
+		}
 		is_over = thread->stamp - begin + 1 > event->batch_stamps;
 	}
 }
@@ -346,6 +351,10 @@ static void enter_realtime(struct event_crew *crew)
 	char text[96];
 	int r = fragi_realtime_enter(&plan->realtime, &granted, &crew->refusal);
 
+	if (plan->realtime.policy == FRAGI_SCHED_DEADLINE) {
+		crew->pace.period_ns = (int64_t)plan->realtime.period_ns;
+		crew->pace.by_kernel = r == 0;
+	}
 	atomic_store(&row->sched_runtime_ns, granted.runtime_ns);
 	atomic_store(&row->sched_deadline_ns, granted.deadline_ns);
 	atomic_store(&row->sched_period_ns, granted.period_ns);

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <base/stamp.h>
 #include <sched/realtime.h>
 
 /* The kernel's struct sched_attr, which older C libraries do not declare. */
@@ -199,4 +201,21 @@ int fragi_realtime_enter(const struct fragi_realtime *wanted, struct fragi_realt
 		explain_priority(wanted, why, sizeof(why));
 	return frag_err_set(err, r, "%s is refused (%s): %s",
 			    fragi_realtime_text(wanted, text, sizeof(text)), frag_strerror(r), why);
+}
+
+void fragi_pace_wait(struct fragi_pace *pace)
+{
+	int64_t now_ns;
+	struct timespec at;
+
+	if (pace->by_kernel) { /* which gives the rest of this period up */
+		sched_yield();
+		return;
+	}
+	now_ns = fragi_now_ns();
+	pace->next_ns += pace->period_ns;
+	if (pace->next_ns < now_ns)
+		pace->next_ns = now_ns + pace->period_ns;
+	at = (struct timespec){pace->next_ns / 1000000000, pace->next_ns % 1000000000};
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }

@@ -14,4 +14,16 @@
 int fragi_realtime_enter(const struct fragi_realtime *wanted, struct fragi_realtime *out_granted,
 			 struct frag_err *err);
 
+/*
+ * How the ticks of a thread with a deadline follow each other: one a period.
+ * Source: Holoscan SDK, "SCHED_DEADLINE Behavior": no periodic condition is needed.
+ */
+struct fragi_pace {
+	int64_t period_ns; /* 0: the thread has no deadline */
+	bool by_kernel;    /* the deadline was granted */
+	int64_t next_ns;   /* else when the next period begins */
+};
+/* After a tick: blocks until the next period. */
+void fragi_pace_wait(struct fragi_pace *pace);
+
 #endif
