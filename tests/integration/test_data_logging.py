@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data loggers in graphs: what they write."""
 import ast
+import csv
 import json
 import os
 import re
@@ -66,6 +67,26 @@ class Loggers(cluster.ClusterTest):
                     [{"dtype": "uint8", "shape": [2, 3], "device": "cpu",
                       **({"data": [n] * 6} if kind == "basic" else {})} for n in range(1, 5)])
                 self.assertEqual(sorted(e["number"] for e in entries), list(range(1, 25)))
+
+    def test_csv_has_a_row_for_each_message(self):
+        for kind in ("basic", "async"):
+            self.run_app("file: {type: %s_csv_logger, path: data/log.csv, log_outputs: false, allowlist_patterns: [rx]}" % kind)
+            with open(self.path("data/log.csv.two"), encoding="utf-8") as f:
+                rows = list(csv.reader(f))
+            self.assertEqual(rows[0], ["time_unix_ns", "id", "number", "value"])
+            self.assertEqual([row[1:] for row in rows[1:]],
+                             [["two.rx.in", str(n), str(n)] for n in range(1, 21)])
+        # a folder for each run, columns of choice, and those that a message lacks
+        self.run_app("file: {type: basic_csv_logger, path: data/log.csv, new_folder: true,\n"
+                     "         columns: [io, value, 'a \"b\", c'], log_inputs: false}", "--workers", "2")
+        folders = [name for name in os.listdir(self.path("data")) if re.fullmatch(r"\d{14}", name)]
+        self.assertIn(len(folders), (1, 2))  # the hosts may begin in two seconds
+        found = [os.path.join(f, "log.csv.one") for f in folders if os.path.exists(self.path("data/%s/log.csv.one" % f))]
+        with open(self.path("data/" + found[0]), encoding="utf-8") as f:
+            rows = list(csv.reader(f))
+        self.assertEqual(rows[0], ["io", "value", 'a "b", c'])
+        self.assertEqual(sorted(rows[1:], key=lambda row: row[1].zfill(2)),
+                         [["output", "", ""]] * 4 + [["output", str(n), ""] for n in range(1, 21)])
 
     def test_two_hosts_write_two_files(self):
         self.run_app("file: {type: async_json_logger, path: log.jsonl}", "--workers", "2")
@@ -164,7 +185,7 @@ operators: {one: {subgraph: s}}
                      "9:7: app: one_c is no data logger: its type is unbounded_allocator",
                      "10:7: subgraphs.s: data logger \"d d\" is not a valid name",
                      "11:7: app.one_e: unknown type \"influx\" of a data logger; valid: basic_console_logger, "
-                     "async_console_logger, basic_json_logger, async_json_logger, basic_npy_logger, async_npy_logger; "
+                     "async_console_logger, basic_json_logger, async_json_logger, basic_csv_logger, async_csv_logger, basic_npy_logger, async_npy_logger; "
                      "or list the library that has it under extensions",
                      "unknown key \"data_logers\"; did you mean \"data_loggers\"?"):
             self.assertIn(text, run.stderr)

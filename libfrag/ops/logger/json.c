@@ -38,22 +38,32 @@ static void make_folder(const char *path)
 	(void)mkdir(folder, 0777);
 }
 
-static int json_start(void *state, const struct frag_resource *logger, struct frag_err *err)
+int logger_open(const char *given, const char *folder, const struct frag_resource *logger,
+		FILE **out, struct frag_err *err)
 {
-	struct json *json = state;
+	const char *name = strrchr(given, '/');
 	char path[PATH_MAX];
 	int r;
 
-	if (snprintf(path, sizeof(path), "%s%s", json->path, frag_data_logger_suffix(logger)) >=
-	    (int)sizeof(path))
+	name = name != NULL ? name + 1 : given;
+	if (snprintf(path, sizeof(path), "%.*s%s%s%s", (int)(name - given), given, folder, name,
+		     frag_data_logger_suffix(logger)) >= (int)sizeof(path))
 		return frag_err_set(err, -ENAMETOOLONG, "path is longer than a file's can be");
+	make_folder(given);
 	make_folder(path);
-	r = frag_output_open(path, &json->file);
+	r = frag_output_open(path, out);
 	if (r < 0)
 		return frag_err_set(err, r, "cannot write %s: %s; name another file", path,
 				    frag_strerror(r));
-	setvbuf(json->file, NULL, _IOLBF, 0); /* whole lines, also if the process is killed */
+	setvbuf(*out, NULL, _IOLBF, 0); /* whole lines, also if the process is killed */
 	return 0;
+}
+
+static int json_start(void *state, const struct frag_resource *logger, struct frag_err *err)
+{
+	struct json *json = state;
+
+	return logger_open(json->path, "", logger, &json->file, err);
 }
 
 static int json_log(void *state, const struct frag_log_entry *entry)
