@@ -434,6 +434,8 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	}
 	if (r == 0)
 		fragi_making_note(fragment, fragi_fragment_check_capacity(fragment));
+	if (r == 0)
+		fragi_thread_pools_check_gpus(fragment);
 	r = making->code;
 	if (r == 0 && making->no_library)
 		r = -ENOENT;

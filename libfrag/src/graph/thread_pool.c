@@ -5,6 +5,8 @@
 #include <base/units.h>
 #include <graph/compose.h>
 #include <graph/thread_pool.h>
+#include <res/resource.h>
+#include <type/params.h>
 
 static struct frag_thread_pool *find_pool(const struct frag_fragment *fragment, const char *name)
 {
@@ -323,6 +325,84 @@ void fragi_thread_pools_complete(struct frag_fragment *fragment)
 	make_of_graph(fragment);
 	if (fragment->pool_count > 0)
 		make_crews(fragment);
+}
+
+static const int64_t *integer_of(const struct frag_resource *resource, const char *name)
+{
+	const struct fragi_param_table table = {resource->type.params, resource->type.param_count,
+						sizeof(struct frag_param)};
+
+	for (uint32_t i = 0; i < table.count; i++) {
+		struct frag_param param = fragi_param_at(&table, i);
+
+		if (param.kind == FRAG_PARAM_KIND_I64 && strcmp(param.name, name) == 0)
+			return (const void *)((const char *)resource->allocator.state +
+					      param.offset);
+	}
+	return NULL;
+}
+
+/* Returns the GPU of a resource that has one by its dev_id; -1: it has none. */
+static int64_t gpu_of(const struct frag_resource *resource)
+{
+	const int64_t device_storage = 1;
+	const int64_t *gpu = integer_of(resource, "dev_id");
+	const int64_t *storage = integer_of(resource, "storage_type");
+
+	return gpu != NULL && (storage == NULL || *storage == device_storage) ? *gpu : -1;
+}
+
+/* The first use of a GPU in a pool. */
+struct gpu_use {
+	const struct frag_op *op;
+	int64_t gpu;
+};
+
+static void check_gpu(const struct frag_thread_pool *pool, const struct frag_op *op,
+		      const struct frag_resource *resource, struct gpu_use *first)
+{
+	int64_t gpu = resource != NULL ? gpu_of(resource) : -1;
+
+	if (gpu < 0 || (first->op != NULL && first->gpu == gpu))
+		return;
+	if (first->op == NULL) {
+		*first = (struct gpu_use){op, gpu};
+		return;
+	}
+	fragi_making_fail(
+		pool->fragment, -EINVAL, pool->place, NULL,
+		"thread pool \"%s\": operator \"%s\" uses GPU %lld (resource \"%s\") and operator \"%s\" GPU %lld; give operators of several GPUs pools of their own",
+		pool->name, op->name, (long long)gpu, resource->name, first->op->name,
+		(long long)first->gpu);
+}
+
+void fragi_thread_pools_check_gpus(struct frag_fragment *fragment)
+{
+	for (uint32_t i = 0; i < fragment->pool_count; i++) {
+		struct gpu_use first = {NULL, 0};
+
+		for (uint32_t k = 0; k < fragment->op_count; k++) {
+			const struct frag_op *op = fragment->ops[k];
+			const struct fragi_param_table table = {
+				op->type->params, op->type->param_count, op->type->param_size};
+
+			if (op->pool_place == NULL || op->pool_place->pool != fragment->pools[i])
+				continue;
+			for (uint32_t j = 0; j < op->resource_count; j++)
+				check_gpu(fragment->pools[i], op, op->resources[j], &first);
+			for (uint32_t j = 0; op->state != NULL && j < table.count; j++) {
+				struct frag_param param = fragi_param_at(&table, j);
+
+				if (param.kind == FRAG_PARAM_KIND_RESOURCE)
+					check_gpu(
+						fragment->pools[i], op,
+						*(struct frag_resource *const
+							  *)(const void *)((const char *)op->state +
+									   param.offset),
+						&first);
+			}
+		}
+	}
 }
 
 uint32_t fragi_thread_pools_unpooled(const struct frag_fragment *fragment)

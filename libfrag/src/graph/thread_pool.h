@@ -44,6 +44,11 @@ struct fragi_pool_place {
 
 /* Makes the pools of the graph, once all operators are known, then the crews. */
 void fragi_thread_pools_complete(struct frag_fragment *fragment);
+/*
+ * Reports pools whose operators use several GPUs, once the resources have their parameters. Source:
+ * Holoscan SDK, where this is a failure too.
+ */
+void fragi_thread_pools_check_gpus(struct frag_fragment *fragment);
 /* The number of the fragment's operators that are in no pool. */
 uint32_t fragi_thread_pools_unpooled(const struct frag_fragment *fragment);
 
