@@ -28,12 +28,13 @@ static void read_condition(struct fragi_builder *builder, struct fragi_node *nod
 	condition->type = fragi_spec_read_type(builder, fragi_node_get(node, "type"), subject,
 					       FRAGI_HOLOSCAN_CONDITION);
 	condition->name = fragi_read_name(builder, fragi_node_get(node, "name"), subject, "name");
-	if (condition->name != NULL && fragi_strmap_get(names, condition->name) != NULL)
+	if (condition->name != NULL && fragi_strmap_get(names, condition->name) != NULL) {
 		fragi_builder_error(
 			builder, node, subject,
 			"two conditions are called \"%s\"; names are unique in an operator",
 			condition->name);
-	else if (condition->name != NULL)
+		condition->name = NULL; /* so that nothing more is reported about it */
+	} else if (condition->name != NULL)
 		fragi_builder_note(builder, names, condition->name, condition);
 	fragi_settings_read(builder, node, subject, reserved, FRAG_COUNT_OF(reserved), &settings);
 	fragi_settings_end(builder, &settings, &condition->settings, &condition->setting_count);
