@@ -21,7 +21,7 @@ static const char *const known[] = {
 	"FRAG_PUMP",          "FRAG_ALLOW_WRITE",  "FRAG_HOST_USER", "FRAG_HOST_LIMIT",
 	"FRAG_ALLOW_USER",    "FRAG_CA",           "FRAG_CERT",      "FRAG_CERT_KEY",
 	"FRAG_DRIVER_NAME",   "FRAG_ENCRYPT_DATA", "FRAG_OPENVINO",  "FRAG_INVENTORY",
-	"FRAG_LABEL",         "FRAG_LOG_FORMAT",   "FRAG_UCX",
+	"FRAG_LABEL",         "FRAG_LOG_FORMAT",   "FRAG_UCX",       "FRAG_EXPECT_WORKERS",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
