@@ -128,6 +128,33 @@ Test(driver_difference, what_only_a_start_reads_needs_one_of_its_fragment)
 	       "f1.rx: its resources");
 }
 
+/* Either of the two that a composer may read, and neither where there is no composer. */
+Test(driver_difference, what_a_composer_may_read_counts)
+{
+	static const struct {
+		const char *before, *after;
+		enum fw_effect effect;
+	} cases[] = {
+		{"compose: c\nconfig: {a: 1}\n", "compose: c\nconfig: {a: 1}\n", FW_EFFECT_NONE},
+		{"compose: c\nconfig: {a: 1}\n", "compose: c\nconfig: {a: 2}\n",
+		 FW_EFFECT_FRAGMENT},
+		{"compose: c\nsubgraphs: {s: {operators: {a: {type: t}}}}\n",
+		 "compose: c\nsubgraphs: {s: {operators: {b: {type: t}}}}\n", FW_EFFECT_FRAGMENT},
+		{"operators: {o: {type: t}}\nconfig: {a: 1}\n",
+		 "operators: {o: {type: t}}\nconfig: {a: 2}\n", FW_EFFECT_NONE},
+	};
+	char texts[2][200];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		snprintf(texts[0], sizeof(texts[0]), "frag: 1\napplication: app\n%s",
+			 cases[i].before);
+		snprintf(texts[1], sizeof(texts[1]), "frag: 1\napplication: app\n%s",
+			 cases[i].after);
+		cr_expect_eq(effect_between(texts[0], texts[1]), cases[i].effect, "%zu", i);
+		cr_expect_eq(effect_between(texts[1], texts[0]), cases[i].effect, "%zu", i);
+	}
+}
+
 Test(driver_difference, values_inside_what_a_start_reads_count)
 {
 	static const struct {

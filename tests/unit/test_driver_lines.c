@@ -135,6 +135,35 @@ WORLD_TEST(driver_lines, a_follower_may_go_at_any_time, serve)
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
 }
 
+/* Three follow; the one that came first, second or last ends, and the others go on. */
+Test(driver_lines, each_follower_may_be_the_one_that_goes)
+{
+	static struct world w;
+
+	for (uint64_t gone = 0; gone < 3; gone++) {
+		serve(&w);
+		for (uint64_t c = 0; c < 3; c++) {
+			client_hello(&w, 60 + c, "");
+			say(&w, 60 + c,
+			    &(struct fw_message){.kind = FW_WATCH_LOGS,
+						 .seq = 2,
+						 .watch_logs = {.name = "app",
+								.fragment = "",
+								.op = "",
+								.follow = true}});
+			cr_assert_not_null(taken(&w, 60 + c, FW_LOGS));
+		}
+		step(&w, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
+					     .connection = 60 + gone,
+					     .text = "left"});
+		writes(&w, "hello", 0);
+		for (uint64_t c = 0; c < 3; c++)
+			cr_expect_eq(taken(&w, 60 + c, FW_LOGS) != NULL, c != gone, "%d of %d",
+				     (int)c, (int)gone);
+		world_fini(&w);
+	}
+}
+
 WORLD_TEST(driver_lines, lines_are_bounded_and_the_newest_stay, serve)
 {
 	const struct fw_logs *logs;
