@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
@@ -160,16 +161,12 @@ static int check_pages(sqlite3 *sqlite)
 	return result == SQLITE_ROW ? SQLITE_OK : result;
 }
 
-/* A new file gets its tables, any other one must be ours. */
-static int read_schema(sqlite3 *sqlite)
+static int check_schema(sqlite3 *sqlite)
 {
 	int64_t id = number_of(sqlite, "PRAGMA application_id"),
-		version = number_of(sqlite, "PRAGMA user_version"),
-		tables = number_of(sqlite, "SELECT count(*) FROM sqlite_schema");
+		version = number_of(sqlite, "PRAGMA user_version");
 
-	if (id == 0 && version == 0 && tables == 0)
-		return sqlite3_exec(sqlite, schema, NULL, NULL, NULL);
-	if (tables < 0)
+	if (id < 0 || version < 0)
 		return sqlite3_errcode(sqlite);
 	return id == APPLICATION_ID && version == SCHEMA_VERSION ? SQLITE_OK : SQLITE_NOTADB;
 }
@@ -192,6 +189,40 @@ static int prepare(struct drv_database *database)
 	return result;
 }
 
+#define OPEN_FLAGS (SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE)
+
+/*
+ * A new file gets its tables under another name: whenever the power goes, a file without tables is
+ * damage. Logs of a file that was moved away would be taken for those of the new one.
+ */
+static int create_file(const char *path)
+{
+	static const char *const left_over[] = {"-new", "-new-journal", "-wal", "-journal"};
+	char name[PATH_MAX + 64];
+	sqlite3 *sqlite = NULL;
+	int fd, r;
+
+	for (size_t i = FRAG_COUNT_OF(left_over); i-- > 0;) {
+		snprintf(name, sizeof(name), "%s%s", path, left_over[i]);
+		(void)unlink(name);
+	}
+	snprintf(name, sizeof(name), "%s-new", path);
+	fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	r = sqlite3_open_v2(name, &sqlite, OPEN_FLAGS, NULL);
+	if (r == SQLITE_OK)
+		r = sqlite3_exec(sqlite, schema, NULL, NULL, NULL);
+	r = code_of(sqlite, r);
+	sqlite3_close(sqlite);
+	if (r == 0 && rename(name, path) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlink(name);
+	return r;
+}
+
 /*
  * The file is made here, for its owner only; SQLite gives its log the same rights. What somebody
  * has left in the folder when he could still write there is not believed.
@@ -199,12 +230,20 @@ static int prepare(struct drv_database *database)
 static int make_file(const char *folder, const char *path, struct frag_err *err)
 {
 	static const char *const logs[] = {"", "-wal", "-shm", "-journal"};
-	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), r;
 	char log[PATH_MAX + 64];
+	struct stat st;
+	int r = 0;
 
-	if (fd < 0)
-		return fail(folder, -errno, err);
-	close(fd);
+	if (lstat(path, &st) < 0)
+		r = errno == ENOENT ? create_file(path) : -errno;
+	else if (S_ISREG(st.st_mode) && st.st_size == 0)
+		return frag_err_set(
+			err, -EUCLEAN,
+			"%s/" DRV_DATABASE_FILE
+			" is empty: something has truncated it, and what driverd kept there is lost; restore it from a backup, or see that nothing runs any more that this folder's driver started, remove the file, and start the applications anew",
+			folder);
+	if (r < 0)
+		return fail(folder, r, err);
 	for (size_t i = 0; i < FRAG_COUNT_OF(logs); i++) {
 		struct frag_err why = FRAG_ERR_INIT;
 
@@ -218,9 +257,7 @@ static int make_file(const char *folder, const char *path, struct frag_err *err)
 
 static int connect(struct drv_database *database, const char *path)
 {
-	int result = sqlite3_open_v2(
-		path, &database->sqlite,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
+	int result = sqlite3_open_v2(path, &database->sqlite, OPEN_FLAGS, NULL);
 
 	if (result == SQLITE_OK)
 		result = sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -229,7 +266,7 @@ static int connect(struct drv_database *database, const char *path)
 	if (result == SQLITE_OK)
 		result = check_pages(database->sqlite);
 	if (result == SQLITE_OK)
-		result = read_schema(database->sqlite);
+		result = check_schema(database->sqlite);
 	if (result == SQLITE_OK)
 		result = sqlite3_exec(database->sqlite, placements, NULL, NULL, NULL);
 	if (result == SQLITE_OK)

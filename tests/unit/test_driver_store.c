@@ -477,6 +477,11 @@ static void lose_unsynced(void)
 					    DRV_DATABASE_FILE "-journal"};
 	char path[128], kept[128];
 
+	/* It was synced under the name that it had before. */
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE "-new", synced);
+	snprintf(kept, sizeof(kept), "%s/" DRV_DATABASE_FILE, synced);
+	if (access(kept, F_OK) < 0)
+		(void)rename(path, kept);
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
 		snprintf(kept, sizeof(kept), "%s/%s", synced, names[i]);
@@ -565,16 +570,53 @@ static void expect_refused(int code, const char *sentence)
 	cr_expect_not_null(strstr(err.text, sentence), "%s", err.text);
 }
 
-static void overwrite(off_t at, const char *text)
+static void overwrite_file(const char *name, off_t at, const char *text)
 {
 	char path[128];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, folder);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	fd = open(path, O_RDWR | O_CREAT, 0600);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(pwrite(fd, text, strlen(text), at), (ssize_t)strlen(text));
 	close(fd);
+}
+
+static void overwrite(off_t at, const char *text)
+{
+	overwrite_file(DRV_DATABASE_FILE, at, text);
+}
+
+static size_t size_of(const char *name)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return stat(path, &st) == 0 ? (size_t)st.st_size : SIZE_MAX;
+}
+
+/* It has lost what it had: that is no new folder. */
+Test(driver_store, an_empty_file_is_refused_and_kept)
+{
+	char path[128];
+	struct rig rig;
+
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	rig_close(&rig);
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, folder);
+	cr_assert_eq(truncate(path, 0), 0);
+	expect_refused(-EUCLEAN, "is empty: something has truncated it");
+	expect_refused(-EUCLEAN, "remove the file, and start the applications anew");
+	cr_expect_eq(size_of(DRV_DATABASE_FILE), 0);
+	cr_assert_eq(unlink(path), 0);
+	overwrite_file(DRV_DATABASE_FILE "-wal", 0,
+		       "what was kept in its log is no part of a new one");
+	rig_open(&rig);
+	rig_close(&rig);
+	cr_expect_eq(look().runs, 0);
+	cr_expect_eq(size_of(DRV_DATABASE_FILE "-new"), SIZE_MAX);
 }
 
 Test(driver_store, a_file_that_is_damaged_or_not_ours_is_refused_and_kept)
