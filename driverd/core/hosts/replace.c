@@ -405,6 +405,11 @@ static void work_starting(struct drv_host *host)
 	struct drv_replacement *r = &host->replacement;
 	struct drv_core *core = host->app->core;
 
+	/* Its worker, which ends, has ended it: a stop in order waits for another host. */
+	if (host->now.state == DRV_HOST_GONE && host->now.session != NULL) {
+		set_phase(host, DRV_PHASE_NONE, 0);
+		return;
+	}
 	if (core->now_ns >= r->until_ns) {
 		const struct fw_failure failure = {
 			.code = FRAGI_FAILURE_HOST_LATE,
