@@ -37,6 +37,17 @@ bool sim_lease_is_of(const struct sim_host *host)
 	return host->app->on_failure[host->fragments[0]].lease_ns > 0;
 }
 
+bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app)
+{
+	bool is_unknown = false;
+
+	for (uint32_t i = 0; (sim->disk.was_lost || sim->same_names) && i < sim->host_count; i++)
+		is_unknown =
+			is_unknown || (sim->hosts[i].app == app && !sim->hosts[i].process.alive &&
+				       sim_lease_is_of(&sim->hosts[i]));
+	return is_unknown && sim->driver.incarnation > 1;
+}
+
 /* Its worker has its machine's clock, also while it is stopped, and when it is dead. */
 void sim_lease_arm(struct sim *sim, struct sim_host *host, int64_t until_ns)
 {

@@ -15,6 +15,11 @@ void sim_lease_arm(struct sim *sim, struct sim_host *host, int64_t until_ns);
 void sim_on_lease(struct sim *sim, const struct sim_event *event);
 /* A worker that slept for longer than the lease refuses a host: nobody's mistake. */
 void sim_lease_refused(struct sim *sim, const struct fw_message *exit);
+/*
+ * A host of it has ended, and the driver has come back without its state: where that went on after
+ * that is not known, if the worker that has it stays away.
+ */
+bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app);
 bool sim_lease_is_of(const struct sim_host *host);
 /* No two processes run a fragment whose hosts have leases. */
 void sim_lease_check(struct sim *sim);

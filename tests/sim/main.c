@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,17 +46,30 @@ struct asked {
 	bool keeps_going;
 };
 
+static uint64_t seed_now;
+
+/* A core has crashed, or an assert of it has failed. */
+static void on_crash(int number)
+{
+	fprintf(stderr, "seed %llu: crash: signal %d\n", (unsigned long long)seed_now, number);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
 /* Runs those of one process, until one fails. */
 static void run_share(const struct asked *asked, uint64_t job, struct totals *totals)
 {
 	struct sim_result result;
 	uint64_t variant;
 
+	signal(SIGABRT, on_crash);
+	signal(SIGSEGV, on_crash);
 	for (uint64_t n = 0, seed = asked->from; n < asked->runs; seed++) {
 		if (asked->kind != NULL && sim_kind_of(seed, &variant) != asked->kind)
 			continue;
 		if (n++ % asked->jobs != job)
 			continue;
+		seed_now = seed;
 		sim_run(seed, NULL, &result);
 		add(totals, seed, &result);
 		if (!result.failed)

@@ -134,6 +134,23 @@ bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app)
 	return sim->driver.process.alive && drv_core_moves(sim->driver.core, app->name);
 }
 
+bool sim_move_is_unknown(const struct sim *sim, const struct sim_app *app)
+{
+	bool yields[SIM_FRAGMENTS_MAX + 1] = {false}, ended[SIM_FRAGMENTS_MAX + 1] = {false};
+	bool is_unknown = false;
+
+	for (uint32_t i = 0; i < sim->host_count && sim->driver.incarnation > 1; i++) {
+		const struct sim_host *host = &sim->hosts[i];
+
+		if (host->app != app || host->process.alive)
+			continue;
+		yields[host->number] = yields[host->number] || host->yields;
+		ended[host->number] = ended[host->number] || host->incoming;
+		is_unknown = is_unknown || (yields[host->number] && ended[host->number]);
+	}
+	return is_unknown;
+}
+
 bool sim_move_was_made(const struct sim_app *app)
 {
 	for (uint32_t n = 0; n <= SIM_FRAGMENTS_MAX; n++)
