@@ -98,6 +98,8 @@ void sim_check(struct sim *sim)
 			 (unsigned long long)sim->event_count, (unsigned long long)sim->same_time);
 	if (!sim->driver.process.alive)
 		return;
+	if (sim->is.places)
+		sim_place_check(sim);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		if (!sim->apps[i].ended && sim->apps[i].incarnation == sim->driver.incarnation)
 			check_app(sim, &sim->apps[i]);

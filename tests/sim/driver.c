@@ -73,7 +73,7 @@ static void do_ended(struct sim *sim, const struct fragi_summary *summary)
 /* Most disks are quick, a busy one is not, and a full one says no. */
 static void write_changes(struct sim *sim)
 {
-	int64_t takes_ns = sim_between(sim, 0, sim_chance(sim, 4) ? 2 * SIM_S : 20 * SIM_MS);
+	int64_t takes_ns = sim_between(sim, 0, sim_chance(sim, 4) ? SIM_DISK_NS : 20 * SIM_MS);
 
 	sim->disk.writing = sim->disk.wanted;
 	sim->disk.writing_epoch = sim->disk.wanted_epoch;

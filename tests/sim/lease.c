@@ -41,11 +41,14 @@ bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app)
 {
 	bool is_unknown = false;
 
-	for (uint32_t i = 0; (sim->disk.was_lost || sim->same_names) && i < sim->host_count; i++)
-		is_unknown =
-			is_unknown || (sim->hosts[i].app == app && !sim->hosts[i].process.alive &&
-				       sim_lease_is_of(&sim->hosts[i]));
-	return is_unknown && sim->driver.incarnation > 1;
+	for (uint32_t i = 0; sim->driver.incarnation > 1 && i < sim->host_count; i++) {
+		const struct sim_host *host = &sim->hosts[i];
+
+		is_unknown = is_unknown ||
+			     (host->app == app && !host->process.alive &&
+			      host->dead_ns_at < sim->driver.started_ns && sim_lease_is_of(host));
+	}
+	return is_unknown;
 }
 
 /* Its worker has its machine's clock, also while it is stopped, and when it is dead. */

@@ -16,8 +16,8 @@ void sim_on_lease(struct sim *sim, const struct sim_event *event);
 /* A worker that slept for longer than the lease refuses a host: nobody's mistake. */
 void sim_lease_refused(struct sim *sim, const struct fw_message *exit);
 /*
- * A host of it has ended, and the driver has come back without its state: where that went on after
- * that is not known, if the worker that has it stays away.
+ * A host of it had ended when the driver came back, which may not find in its state what the one
+ * before decided last: whether that host went on elsewhere, on a worker that stays away.
  */
 bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app);
 bool sim_lease_is_of(const struct sim_host *host);

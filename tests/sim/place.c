@@ -184,14 +184,22 @@ void sim_place_drain(struct sim *sim, uint32_t index)
 	say(sim, number, &message);
 	message = (struct fw_message){.kind = FW_DRAIN,
 				      .drain = {worker->name, is_drained(sim, worker)}};
-	worker->drained_apps = 0;
-	for (uint32_t i = 0; i < sim->apps_given; i++)
-		if (sim->apps[i].incarnation == sim->driver.incarnation &&
-		    drv_core_named_state(sim->driver.core, sim->apps[i].name) > DRV_APP_WAITING)
-			worker->drained_apps |= 1u << i;
 	say(sim, number, &message);
 	sim_print(sim, "user", "%s %s", message.drain.undo ? "ends the drain of" : "drains",
 		  worker->name);
+}
+
+void sim_place_check(struct sim *sim)
+{
+	uint32_t placed = 0;
+
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (sim->apps[i].incarnation == sim->driver.incarnation &&
+		    drv_core_named_state(sim->driver.core, sim->apps[i].name) > DRV_APP_WAITING)
+			placed |= 1u << i;
+	for (uint32_t w = 0; w < sim->worker_count; w++)
+		if (!is_drained(sim, &sim->workers[w]))
+			sim->workers[w].drained_apps = placed;
 }
 
 void sim_place_spawned(struct sim *sim, const struct sim_host *host)

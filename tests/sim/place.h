@@ -10,6 +10,8 @@ void sim_place_app(struct sim *sim, struct sim_app *app);
 void sim_place_text(const struct sim_app *app, uint32_t fragment, char *out, size_t size);
 /* A client drains the worker, or ends that. */
 void sim_place_drain(struct sim *sim, uint32_t worker);
+/* The driver has made a step: which applications have their places before a drain begins. */
+void sim_place_check(struct sim *sim);
 /* A worker is given that host: it must have what its fragments require. */
 void sim_place_spawned(struct sim *sim, const struct sim_host *host);
 /*

@@ -175,7 +175,7 @@ struct sim_worker {
 	struct wrk_actions actions;
 	struct wrk_config config;
 	const char *fragments[SIM_FRAGMENTS_MAX], *labels[1];
-	uint32_t drained_apps; /* that had their places when it was drained last, by bits */
+	uint32_t drained_apps; /* that had their places when its drain began, by bits */
 	char name[16], node[16];
 	char memory[32]; /* as HELLO has it; empty: its hosts share with nobody */
 	uint32_t generation;
@@ -672,7 +672,12 @@ void sim_on_library(struct sim *sim, struct sim_host *host);
 
 /* client.c */
 void sim_client_say(struct sim *sim, struct fw_message *message);
-#define SIM_CLIENT_LATE_NS (2 * SIM_S)  /* after the time of death an answer is late */
+#define SIM_DISK_NS (2 * SIM_S) /* a slow one, for each write */
+/*
+ * After the time of death an answer is late. A command may wait for what is being written, and for
+ * one write more.
+ */
+#define SIM_CLIENT_LATE_NS (2 * SIM_S + 2 * SIM_DISK_NS)
 void sim_client_start(struct sim *sim); /* of some histories */
 void sim_on_client(struct sim *sim);
 bool sim_client_is_there(const struct sim *sim);

@@ -26,7 +26,7 @@ enum library {
 #define PROBATION_SHORT_NS (200 * SIM_MS)
 #define ANSWER_NS                                                                                  \
 	(SIM_PREPARE_NS + SIM_DRAIN_NS + SIM_CLOSE_NS + SIM_KILL_NS + SIM_WIRE_NS + SIM_START_NS + \
-	 3 * SIM_S)
+	 3 * SIM_S + 2 * SIM_DISK_NS)
 
 static enum library kind_of(uint32_t library)
 {
@@ -168,8 +168,8 @@ void sim_swap_begin(struct sim *sim, struct sim_host *host)
 	const struct sim_swapping *swapping = &sim->client.swapping;
 	struct sim_app *app = host->app;
 	const struct sim_host *before = NULL;
-	/* One that was refused meanwhile may be on its way, and is killed. */
-	bool is_swap = host->library == swapping->library && (swapping->seq != 0 || host->incoming);
+	/* One that is prepared may have been refused meanwhile, and is killed then. */
+	bool is_swap = host->incoming || (swapping->seq != 0 && host->library == swapping->library);
 
 	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].app == app && sim->hosts[i].number == host->number &&
