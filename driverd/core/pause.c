@@ -3,7 +3,7 @@
 
 /*
  * A driver that is stopped, or gets no processor, hears nobody and sends no beat. It is no judge of
- * others then: what they have sent lies unread, and a worker that has left took the driver for dead.
+ * others then: what they have sent lies unread, and a worker that has left took it for dead.
  * Several pauses with little between them are as one, since nothing may have left in between: what
  * it ran is taken from the sum. When it has run for the time of death, they are forgotten.
  */

@@ -66,6 +66,8 @@ static void check_app(struct sim *sim, struct sim_app *app)
 					   !sim_data_is_settled(app) &&
 					   !((app->restarts || sim_restart_was_made(app)) &&
 					     app->stop_requested); /* none of its hosts was there */
+		if (app->state == DRV_APP_RUNNING)
+			app->left_running_ns = sim->now_ns;
 		app->state = state;
 		if (state > app->furthest && state < DRV_APP_KILLING)
 			app->furthest = state;
@@ -188,7 +190,8 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
 	if (held_for(sim, &app->dead_since_ns, running && dead && !sim->is.leases) >
-	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0))
+	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0) +
+		    (sim_move_is_under_way(sim, app) ? SIM_DRAIN_NS : 0)) /* one yields */
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->move_since_ns,

@@ -250,7 +250,7 @@ RIG_TEST(cond, min_size_counts_the_flows_of_an_input_together)
 	};
 	char text[512];
 
-	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++, notes_clear()) {
 		if (i > 0)
 			rig_end(rig);
 		snprintf(text, sizeof(text),

@@ -428,7 +428,7 @@ WORLD_TEST(driver_move, what_cannot_go_back_stays, move_begins)
 	cr_expect_null(taken(w, NEW + 1, FW_HOST_CREATE), "nobody has asked for that");
 	cr_expect_eq(undrain(w, "b")->code, FRAGI_FAILURE_USAGE, "there is no such worker");
 	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = NEW, .text = "gone"});
-	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_KILLING);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING);
 }
 
 static const struct fw_failure *restart(struct world *w)

@@ -436,7 +436,7 @@ Test(thread_pools, what_the_graph_names_is_checked)
 		"test.yaml:7:40: app: thread pool \"p\": \"one\" is an instance of a subgraph; name its operators, as one_OPERATOR\n"
 		"test.yaml:8:46: app: operator \"alpha\" is in thread pools \"p\" and \"q\"; take it out of one of them\n"
 		"app: its thread pools have 1027 threads together; 1024 are allowed\n");
-	/* Operators of one pool use one GPU; what a block_memory_pool takes of the host is on none. */
+	/* Operators of one pool use one GPU; a block_memory_pool of the host is on none. */
 	expect_refused(
 		"resources: {s: {type: cuda_stream_pool}, host: {type: block_memory_pool, dev_id: 2, storage_type: 0, block_size: 8, num_blocks: 1},\n"
 		"            t: {type: cuda_stream_pool, dev_id: 1}, u: {type: rmm_allocator, dev_id: 1}}\n"

@@ -393,7 +393,7 @@ static void go_on_ending(struct drv_app *app)
 	} else if (furthest->reason[0] != '\0') {
 		drv_app_fail(app,
 			     furthest->failure != FRAGI_FAILURE_NONE ? furthest->failure
-								   : FRAGI_FAILURE_OTHER,
+								     : FRAGI_FAILURE_OTHER,
 			     NULL, "%s", furthest->reason);
 	} else if (furthest->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&

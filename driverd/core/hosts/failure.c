@@ -28,8 +28,7 @@ static uint32_t recent(const struct drv_host *host)
 	uint32_t n = 0;
 
 	while (r->begun_ns != NULL && n < host->on_failure->intensity &&
-	       n < r->count - r->earlier &&
-	       since_ns < *begun_at(r, host, n + 1))
+	       n < r->count - r->earlier && since_ns < *begun_at(r, host, n + 1))
 		n++;
 	return n;
 }

@@ -10,7 +10,8 @@
 #include "logger.h"
 
 /*
- * Writes messages as rows of comma-separated values (RFC 4180), under a row with the columns' names.
+ * Writes messages as rows of comma-separated values (RFC 4180), under a row with the names of
+ * columns.
  * Source: Holoscan SDK, CsvDataExporter.
  */
 struct csv {

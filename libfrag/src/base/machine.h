@@ -10,9 +10,9 @@
  * A state machine: its states, the transitions between them that are legal, and what holds in every
  * state. One constant table for each kind of object; docs/ARCHITECTURE.md shows these tables.
  *
- * With asserts (the default build) an illegal transition or a broken invariant aborts the program at the
- * line that caused it. Without (NDEBUG, packages) the transition is refused: the object keeps its state,
- * and the caller logs an error and goes on.
+ * With asserts (the default build) an illegal transition or a broken invariant aborts the program
+ * at the line that caused it. Without (NDEBUG, packages) the transition is refused: the object
+ * keeps its state, and the caller logs an error and goes on.
  */
 struct fragi_machine {
 	/* what it is a machine of: "application" */
@@ -57,8 +57,8 @@ static inline void fragi_machine_check(const struct fragi_machine *machine, cons
 }
 
 /*
- * Changes from one state to another. Returns true when the transition is legal; the caller then stores
- * `to`. An illegal transition aborts with asserts, and returns false without.
+ * Changes from one state to another. Returns true when the transition is legal; the caller then
+ * stores `to`. An illegal transition aborts with asserts, and returns false without.
  */
 static inline bool fragi_machine_transition(const struct fragi_machine *machine, uint32_t from,
 					    uint32_t to)
