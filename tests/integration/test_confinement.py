@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the host of a worker may do: an operator tries everything, and reports what the kernel
 answered."""
+import ctypes
+import errno
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -167,6 +170,19 @@ class Flags(Confined):
         worker.wait_line("warn .*hosts may write below %s, .* bring code of its own" % self.app)
 
 
+def warnings(worker):
+    """But for that about Landlock, where this kernel or container has none."""
+    lines = [line for line in worker.stderr.splitlines() if " warn " in line]
+    return lines if cluster.landlock() else [line for line in lines if "lacks Landlock" not in line]
+
+
+def answer_about_keys():
+    """What a process without a filter of frag's gets: a container may have one of its own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    return "done" if libc.syscall(number, 0, -3, 0) != -1 else errno.errorcode[ctypes.get_errno()]
+
+
 class HostUser(Confined):
     """Hosts as another user, from a copy of the programs that this user can reach."""
 
@@ -271,7 +287,7 @@ class HostUser(Confined):
         self.env.pop("FRAG_HOST_USER")
         _, worker = self.attack(prefix=prefix, workerd=os.path.join(self.build, "bin", "workerd"))
         self.assertEqual(set(self.answers()[1]["Uid"].split()), {str(NOBODY - 1)})
-        self.assertNotIn("warn", worker.stderr)
+        self.assertEqual(warnings(worker), [])
 
     def test_root_is_warned_once(self):
         self.env.pop("FRAG_HOST_USER")
@@ -280,7 +296,7 @@ class HostUser(Confined):
         self.assertEqual(worker.stderr.count("hosts run as root: "), 0 if "hosts run as frag" in worker.stderr else 1)
         worker = self.start("workerd", "--address", "127.0.0.1:1", "--host-user", "root")
         worker.wait_line("waiting for the driver")
-        self.assertNotIn("warn", worker.stderr)
+        self.assertEqual(warnings(worker), [])
 
     def test_an_error_at_the_start_stands_alone(self):
         self.env.pop("FRAG_HOST_USER")
@@ -304,7 +320,7 @@ class Kernels(Confined):
     def test_without_filters(self):
         _, worker = self.attack(prefix=(*LACKING, "seccomp"))
         answers, _ = self.answers()
-        self.assertEqual(answers["keys"], "done")
+        self.assertEqual(answers["keys"], answer_about_keys())
         if cluster.landlock():
             self.assert_answers(answers, FILES, "EACCES")
         worker.wait_line("warn .*this kernel lacks filters of system calls .*: hosts may make any")
