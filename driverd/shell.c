@@ -246,7 +246,6 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 static void on_message(struct fw_connection *stream, struct fw_message *message, void *arg)
 {
 	struct drv_connection *connection = arg;
-
 	char name[FW_USER_NAME_MAX];
 	const char *user = NULL;
 	bool is_admin = false;
@@ -279,6 +278,10 @@ static void on_closed(struct fw_connection *stream, int reason, const char *sent
 	if (!connection->closing && !connection->admitted)
 		drv_connections_log_stranger(&shell->connections, fw_connection_peer(stream),
 					     reason, sentence);
+	if (!connection->closing && !connection->admitted && reason == -EKEYREJECTED)
+		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_STRANGER,
+						      .peer = fw_connection_peer(stream),
+						      .text = sentence});
 	if (!connection->closing && connection->admitted)
 		shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_CLOSED,
 						      .connection = connection->id,

@@ -370,6 +370,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	case DRV_EVENT_REVOKED:
 		drv_session_revoke(core, event);
 		break;
+	case DRV_EVENT_STRANGER:
+		drv_refuse_key(core, event->peer, event->text);
+		break;
 	case DRV_EVENT_TIMER:
 		if (has_paused) /* what has arrived meanwhile comes first */
 			core->work_left = true;

@@ -149,9 +149,10 @@ enum drv_event_kind {
 	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
 	/* connection, peer, identity: its key is not accepted any more */
 	DRV_EVENT_REVOKED,
-	DRV_EVENT_TIMER, /* the deadline has come */
-	DRV_EVENT_LEAVE, /* it ends after this step, and what runs goes on for the next driver */
-	DRV_EVENT_STOP,  /* signal: every application stops in order; the second time at once */
+	DRV_EVENT_STRANGER, /* peer, text: it has proven no key that is accepted; it is gone */
+	DRV_EVENT_TIMER,    /* the deadline has come */
+	DRV_EVENT_LEAVE,    /* it ends after this step, and what runs goes on for the next driver */
+	DRV_EVENT_STOP,     /* signal: every application stops in order; the second time at once */
 	/* change: all records up to it were tried; text: NULL, or why they are not on the disk */
 	DRV_EVENT_PERSISTED,
 };

@@ -60,7 +60,10 @@ struct drv_core {
 	uint64_t *connections;         /* of the sessions: one look at few lines of the cache */
 	size_t session_count, session_capacity;
 	size_t client_count; /* of these sessions */
-	size_t held_count;   /* of these clients, whose command waits for the state folder */
+	/* the peer whose key was refused last, as events have it, and when */
+	char refused_peer[64];
+	int64_t refused_ns;
+	size_t held_count; /* of these clients, whose command waits for the state folder */
 	struct drv_session *dropped; /* to be lost */
 	struct drv_session *waiting; /* of these clients: they await or follow something */
 	struct drv_history history;

@@ -29,7 +29,8 @@ flows: [tx -> rx]
 def without_privilege():
     """In a child, before it becomes another program: no real time from now on."""
     import resource
-    libc, head, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3), (ctypes.c_uint32 * 6)()
+    libc = ctypes.CDLL(None)
+    head, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3), (ctypes.c_uint32 * 6)()
     libc.prctl(PR_CAPBSET_DROP, CAP_SYS_NICE, 0, 0, 0)
     libc.capget(head, sets)
     sets[2] &= ~(1 << CAP_SYS_NICE)  # root inherits it, which containers let it

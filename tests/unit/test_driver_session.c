@@ -239,6 +239,25 @@ WORLD_TEST(driver_session, a_stranger_whose_key_was_removed_is_closed, world_ini
 	cr_expect_eq(w->closed[0], 5);
 }
 
+/* Of a machine that tries again and again there is one event. */
+WORLD_TEST(driver_session, a_refused_key_is_an_event, world_init)
+{
+	static const char *const peers[] = {"10.0.0.9:1", "10.0.0.9:2", "10.0.0.8:3", "10.0.0.9:4",
+					    "10.0.0.9:5"};
+	static const uint64_t events[] = {1, 1, 2, 3, 4};
+
+	for (int i = 0; i < 5; i++) {
+		if (i == 4)
+			pass(w, 600 * SECOND);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_STRANGER,
+					    .peer = peers[i],
+					    .text = "its key is not in the key file"});
+		cr_expect_eq(w->core->history.last_note, events[i], "%d", i);
+	}
+	cr_expect_str_eq(drv_history_after(&w->core->history, 1)->text,
+			 "a connection of 10.0.0.8: its key is not in the key file");
+}
+
 WORLD_TEST(driver_session, names_are_made_unique, world_init)
 {
 	hello(w, 1, "node", NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include <base/units.h>
@@ -26,6 +27,23 @@ static const char *verb_of(const struct fw_message *command)
 	default:
 		return fw_kind_name(command->kind);
 	}
+}
+
+#define KEY_AGAIN_NS ((int64_t)600 * 1000000000) /* for the same machine */
+
+void drv_refuse_key(struct drv_core *core, const char *peer, const char *sentence)
+{
+	const char *port = strrchr(peer, ':');
+	char host[sizeof(core->refused_peer)];
+
+	snprintf(host, sizeof(host), "%.*s", port != NULL ? (int)(port - peer) : (int)strlen(peer),
+		 peer);
+	if (strcmp(host, core->refused_peer) == 0 && core->now_ns - core->refused_ns < KEY_AGAIN_NS)
+		return;
+	memcpy(core->refused_peer, host, sizeof(host));
+	core->refused_ns = core->now_ns;
+	drv_history_note(core, FW_EVENT_REFUSED, NULL, "", "a connection of %s: %s", host,
+			 sentence);
 }
 
 void drv_refuse_command(struct drv_session *client, const struct fw_message *command,

@@ -216,6 +216,8 @@ void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *
 	struct drv_action action = {.kind = DRV_DO_SEND, .connection = connection};
 
 	drv_log(core, FRAGI_LOG_WARN, NULL, "refused %s: %s", peer, sentence);
+	if (code == FRAGI_FAILURE_KEY_REFUSED)
+		drv_refuse_key(core, peer, sentence);
 	message.refused.failure = (struct fw_failure){code, sentence, NULL};
 	if (fw_encode(&message, &action.frame, &action.frame_bytes) == 0)
 		drv_emit(core, &action);

@@ -114,7 +114,10 @@ size_t drv_away_count(const struct drv_core *core); /* at most so many rows foll
 uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct fw_worker_row *rows);
 void drv_away_fini(struct drv_core *core);
 
-/* refuse.c: the client, the log and the events get the sentence */
+/* refuse.c */
+/* A peer has no key that is accepted: an event, but one for tries of a machine in a row. */
+void drv_refuse_key(struct drv_core *core, const char *peer, const char *sentence);
+/* Commands: the client, the log and the events get the sentence */
 void drv_refuse_command(struct drv_session *client, const struct fw_message *command,
 			const char *name, enum fragi_failure code, const char *sentence);
 /* There is no application of that name that runs. */
