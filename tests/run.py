@@ -28,6 +28,7 @@ what is left behind by a program that passed.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import os
 import re
 import signal
@@ -85,24 +86,38 @@ def wait_for(child, limit_s):
     return None, 0.0
 
 
+def lives(group):
+    """Whether a process of the group is left. Dead ones stay where a container has no init."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as f:
+                state, _, of = f.read().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(of) == group and state not in "ZX":
+            return True
+    return False
+
+
 def run_group(command, env, limit_s):
     """Runs command in its own process group. Returns (exit status or None for a time-out, output,
-    left-over count, processor time)."""
+    whether processes were left, processor time)."""
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
                                  start_new_session=True)
         status, processor_s = wait_for(child, limit_s)
-        left = 0
-        try:
-            # What still has to exit, with its leak check, gets the time; what is left is killed.
-            until = time.monotonic() + (EXIT_S if status is not None else 0)
-            while time.monotonic() < until:
-                os.killpg(child.pid, 0)
-                time.sleep(0.01)
-            os.killpg(child.pid, signal.SIGKILL)
-            left = 1
-        except ProcessLookupError:
-            pass
+        # What still has to exit, with its leak check, gets the time; what is left is killed.
+        until = time.monotonic() + (EXIT_S if status is not None else 0)
+        while time.monotonic() < until and lives(child.pid):
+            time.sleep(0.01)
+        left = lives(child.pid)
+        if left:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         out.seek(0)
         return status, out.read().decode("utf-8", "replace"), left, processor_s
