@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <string.h>
 
 #include <base/alloc.h>
 #include <base/strmap.h>
@@ -37,6 +36,7 @@ struct search {
 /* Names of operators. */
 
 struct places {
+	struct fragi_strmap own;       /* struct fragi_run_fragment of those that run here */
 	struct fragi_strmap fragments; /* index + 1, in the spec */
 	struct fragi_strmap *ops;      /* of each: number + 1 */
 };
@@ -47,20 +47,12 @@ static void places_fini(struct places *places, size_t count)
 		fragi_strmap_fini(&places->ops[i]);
 	fragi_free(places->ops);
 	fragi_strmap_fini(&places->fragments);
+	fragi_strmap_fini(&places->own);
 }
 
 static bool put(struct fragi_strmap *map, const char *name, size_t number)
 {
 	return name == NULL || fragi_strmap_put(map, name, (void *)(number + 1)) != -ENOMEM;
-}
-
-/* Returns the fragment that runs here; NULL: it does not. */
-static const struct fragi_run_fragment *here(const struct fragi_run *run, const char *name)
-{
-	for (size_t i = 0; i < run->fragment_count; i++)
-		if (strcmp(run->fragments[i].fragment->name, name) == 0)
-			return &run->fragments[i];
-	return NULL;
 }
 
 /* Numbers the operators. */
@@ -73,11 +65,15 @@ static int places_init(struct places *places, const struct fragi_run *run, uint3
 	places->ops = fragi_calloc(spec->fragment_count + 1, sizeof(*places->ops));
 	if (places->ops == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < run->fragment_count; i++)
+	for (size_t i = 0; good && i < run->fragment_count; i++) {
 		count += run->fragments[i].fragment->op_count;
-	for (size_t i = 0; good && i < spec->fragment_count; i++) {
+		good = fragi_strmap_put(&places->own, run->fragments[i].fragment->name,
+					&run->fragments[i]) != -ENOMEM;
+	}
+	for (size_t i = 0; good && run->remote != NULL && i < spec->fragment_count; i++) {
 		const struct fragi_spec_fragment *fragment = &spec->fragments[i];
-		const struct fragi_run_fragment *own = here(run, fragment->name);
+		const struct fragi_run_fragment *own =
+			fragi_strmap_get(&places->own, fragment->name);
 
 		good = put(&places->fragments, fragment->name, i);
 		for (uint32_t k = 0; good && own != NULL && k < own->fragment->op_count; k++)
@@ -149,7 +145,7 @@ static int links_init(struct search *s, const struct fragi_run *run, const struc
 		return 0;
 	add_links(s, places, NULL, spec->flows, spec->flow_count);
 	for (size_t i = 0; i < spec->fragment_count; i++)
-		if (here(run, spec->fragments[i].name) == NULL)
+		if (fragi_strmap_get(&places->own, spec->fragments[i].name) == NULL)
 			add_links(s, places, spec->fragments[i].name, spec->fragments[i].flows,
 				  spec->fragments[i].flow_count);
 	return 0;
