@@ -44,6 +44,8 @@ static void send(struct sim *sim, struct sim_applying *applying)
 		}
 	}
 	source.sets = sets;
+	if (applying->is_impossible)
+		source.graph = (struct fragi_spec_text){"app.yaml", "frag: 1\nfragments: [", 21};
 	if (fragi_source_pack(&source, &packed, &size) < 0) {
 		sim_fail(sim, "memory", "cannot pack %s", app->name);
 		return;
@@ -74,7 +76,10 @@ static void show_one(struct sim *sim)
 		.fragment = (uint32_t)sim_between(sim, 0, (int64_t)app->fragment_count - 1),
 		.value = ++sim->client.value,
 		.only_shows = true,
+		.is_impossible = sim_chance(sim, 8),
 	};
+	if (sim_chance(sim, 8)) /* the graph that it has */
+		applying->value = app->applied[applying->fragment];
 	send(sim, applying);
 }
 
@@ -108,6 +113,12 @@ static void shown(struct sim *sim, struct sim_applying *applying, enum fw_effect
 	const struct sim_app *app = &sim->apps[applying->app];
 	bool restarts = app->on_failure[applying->fragment].restarts;
 
+	if (applying->value == app->applied[applying->fragment]) {
+		if (set_is_known(sim, app) && effect != FW_EFFECT_NONE)
+			sim_fail(sim, "apply", "the graph that %s has has effect %d", app->name,
+				 effect);
+		return;
+	}
 	if ((effect != FW_EFFECT_FRAGMENT && effect != FW_EFFECT_APPLICATION) ||
 	    (effect == FW_EFFECT_FRAGMENT) > restarts ||
 	    (set_is_known(sim, app) && (effect == FW_EFFECT_FRAGMENT) != restarts))
@@ -143,12 +154,15 @@ bool sim_apply_hear(struct sim *sim, const struct fw_message *message)
 	if (applying->seq == 0 || message->reply_to != applying->seq)
 		return false;
 	applying->seq = 0;
-	if (message->kind == FW_CHANGES && applying->only_shows)
+	if (message->kind == FW_CHANGES && applying->is_impossible)
+		sim_fail(sim, "apply", "a graph that cannot be read is taken");
+	else if (message->kind == FW_CHANGES && applying->only_shows)
 		shown(sim, applying, message->changes.effect);
 	else if (message->kind == FW_CHANGES)
 		made(sim, applying, message->changes.effect);
 	else if (message->kind == FW_ANSWER &&
-		 message->answer.failure.code != FRAGI_FAILURE_GRAPH_INVALID)
+		 (applying->is_impossible ||
+		  message->answer.failure.code != FRAGI_FAILURE_GRAPH_INVALID))
 		sim_print(sim, "client", "is refused: %s", message->answer.failure.sentence);
 	else
 		sim_fail(sim, "answers", "a changed graph is answered by %s",

@@ -508,7 +508,7 @@ struct sim_asked {
 struct sim_applying {
 	uint64_t seq;
 	uint32_t app, fragment, value;
-	bool only_shows;
+	bool only_shows, is_impossible;
 	bool is_next; /* it was shown, and is to be sent to be made */
 	int64_t at_ns;
 };
