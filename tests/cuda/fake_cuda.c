@@ -19,6 +19,7 @@ FRAGI_CU_GREEN_FUNCTIONS(DECLARE)
 EXPORT extern __typeof__(fake_cuda_fail) fake_cuda_fail;
 EXPORT extern __typeof__(fake_cuda_hold) fake_cuda_hold;
 EXPORT extern __typeof__(fake_cuda_used) fake_cuda_used;
+EXPORT extern __typeof__(fake_cuda_left) fake_cuda_left;
 EXPORT extern __typeof__(fake_cuda_calls) fake_cuda_calls;
 EXPORT extern __typeof__(fake_cuda_peek) fake_cuda_peek;
 EXPORT extern __typeof__(fake_cuda_poke) fake_cuda_poke;
@@ -1604,6 +1605,23 @@ int fake_cuda_poke(unsigned long long address, const void *from, size_t size)
 		memcpy(at, from, size);
 	pthread_mutex_unlock(&lock);
 	return at != NULL ? 0 : -1;
+}
+
+size_t fake_cuda_left(void)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&lock);
+	for (const struct CUstream_st *stream = streams; stream != NULL; stream = stream->next)
+		count++;
+	for (const struct CUmemPoolHandle_st *pool = pools; pool != NULL; pool = pool->next)
+		count += !pool->destroyed;
+	for (const struct CUevent_st *event = events; event != NULL; event = event->next)
+		count += !event->destroyed;
+	for (const struct CUgreenCtx_st *green = greens; green != NULL; green = green->next)
+		count += !green->destroyed;
+	pthread_mutex_unlock(&lock);
+	return count;
 }
 
 __attribute__((destructor)) static void report(void)

@@ -42,6 +42,8 @@ int fake_cuda_copy(void *stream, unsigned long long to, unsigned long long from,
 unsigned int fake_cuda_sms(void *stream);
 /* Bytes of memory of all kinds that are in use. */
 size_t fake_cuda_used(void);
+/* Streams, pools, events and green contexts that were not destroyed. */
+size_t fake_cuda_left(void);
 /* Calls of a function so far. */
 int fake_cuda_calls(const char *name);
 /* Reads memory of a GPU, as a debugger would. Returns 0; -1: the range is not allocated. */

@@ -18,6 +18,7 @@ static struct {
 	__typeof__(&fake_cuda_write) write;
 	__typeof__(&fake_cuda_copy) copy;
 	__typeof__(&fake_cuda_used) used;
+	__typeof__(&fake_cuda_left) left;
 	__typeof__(&fake_cuda_calls) calls;
 	__typeof__(&fake_cuda_peek) peek;
 	__typeof__(&fake_cuda_poke) poke;
@@ -45,11 +46,34 @@ static void load_fake(void)
 	FIND(write);
 	FIND(copy);
 	FIND(used);
+	FIND(left);
 	FIND(calls);
 	FIND(peek);
 	FIND(poke);
 	FIND(sms);
 #undef FIND
+}
+
+/*
+ * After the test all memory, streams, pools, events and green contexts were given back, but for the
+ * stream by which the module frees.
+ */
+#define GPU_TEST(suite, name)                                                                      \
+	static void suite##_##name(void);                                                          \
+	Test(suite, name)                                                                          \
+	{                                                                                          \
+		suite##_##name();                                                                  \
+		expect_nothing_left();                                                             \
+	}                                                                                          \
+	static void suite##_##name(void)
+
+static inline void expect_nothing_left(void)
+{
+	for (int i = 0; i < 2000 && (fake.used() > 0 || fake.left() > 1); i++)
+		usleep(1000);
+	cr_expect_eq(fake.used(), 0, "%zu bytes of memory are left", fake.used());
+	cr_expect_leq(fake.left(), 1, "%zu streams, pools, events or contexts are left",
+		      fake.left());
 }
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +8,7 @@
 #include <frag/harness.h>
 
 #include "cuda/convert_cases.h"
-#include "cuda/fake_cuda.h"
+#include "cuda/load.h"
 #include "vision/convert_gpu.h"
 #include "vision/vision.h"
 #include "ops.h"
@@ -22,11 +20,6 @@
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
 #define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
-
-static __typeof__(&fake_cuda_fail) fail_call;
-static __typeof__(&fake_cuda_hold) hold;
-static __typeof__(&fake_cuda_used) used;
-static __typeof__(&fake_cuda_calls) calls;
 
 static int use_gpu(void *state, struct frag_op *op)
 {
@@ -43,22 +36,10 @@ TEST_OP_BY(opener, do_nothing, .initialize = use_gpu);
 /* Loads the driver of tests under the name by which frag asks for it, and opens its GPU. */
 static void open_gpu(void)
 {
-	char path[PATH_MAX];
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_harness *opener;
-	void *library;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
 
-	cr_assert_gt(n, 0);
-	path[n] = '\0';
-	*strrchr(path, '/') = '\0';
-	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	cr_assert_not_null(library, "%s", dlerror());
-	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
-	hold = (__typeof__(hold))dlsym(library, "fake_cuda_hold");
-	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
-	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
+	load_fake();
 	opener = frag_harness_create(&opener_type, NULL, &err);
 	cr_assert_not_null(opener, "%s", err.text);
 	frag_harness_destroy(opener);
@@ -94,19 +75,19 @@ static struct frag_harness *make(const struct frag_arg *args)
 	return h;
 }
 
-Test(ops_convert_gpu, results_are_those_of_the_cpu)
+GPU_TEST(ops_convert_gpu, results_are_those_of_the_cpu)
 {
 	char why[512];
 
 	skip_without_kernels();
 	for (uint64_t seed = 0; seed < 400; seed++)
 		cr_expect(convert_case(seed, why, sizeof(why)), "%s", why);
-	cr_expect_eq(used(), 0);
-	cr_expect_gt(calls("cuLaunchKernel"), 300);
+	cr_expect_eq(fake.used(), 0);
+	cr_expect_gt(fake.calls("cuLaunchKernel"), 300);
 }
 
 /* The kernel reads the frame, and the tables, when the GPU gets to it. */
-Test(ops_convert_gpu, a_tick_ends_when_the_frame_is_converted)
+GPU_TEST(ops_convert_gpu, a_tick_ends_when_the_frame_is_converted)
 {
 	struct frag_harness *h;
 	struct frag_message *m;
@@ -131,14 +112,14 @@ Test(ops_convert_gpu, a_tick_ends_when_the_frame_is_converted)
 		frag_message_unref(m);
 	}
 	/* one format, one kernel */
-	cr_expect_eq(calls("cuModuleLoadData"), 1);
+	cr_expect_eq(fake.calls("cuModuleLoadData"), 1);
 	frag_harness_destroy(h);
-	cr_expect_eq(calls("cuModuleUnload"), 1);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.calls("cuModuleUnload"), 1);
+	cr_expect_eq(fake.used(), 0);
 }
 
 /* With a pool on the GPU, the operator has a stream, and no tick waits. */
-Test(ops_convert_gpu, a_message_travels_before_its_frame_is_converted)
+GPU_TEST(ops_convert_gpu, a_message_travels_before_its_frame_is_converted)
 {
 	const struct frag_harness_resource pools[] = {
 		{"pool", "block_memory_pool",
@@ -161,10 +142,10 @@ Test(ops_convert_gpu, a_message_travels_before_its_frame_is_converted)
 	cr_assert_eq(frag_harness_take(h, "tensor", &m), 0);
 	frag_message_unref(m);
 	frame = frame_on_gpu(4, 4, 9);
-	hold(true);
+	fake.hold(true);
 	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame), 0);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	hold(false);
+	fake.hold(false);
 	cr_assert_eq(frag_harness_take(h, "tensor", &m), 0);
 	cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, ""), NULL, CPU, &back, NULL), 0);
 	for (int k = 0; k < 48; k++)
@@ -172,10 +153,10 @@ Test(ops_convert_gpu, a_message_travels_before_its_frame_is_converted)
 	frag_tensor_unref(back);
 	frag_message_unref(m);
 	frag_harness_destroy(h);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
+GPU_TEST(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 {
 	static const struct {
 		const char *call, *sentence;
@@ -198,7 +179,7 @@ Test(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 
 		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)),
 			     0);
-		fail_call(cases[i].call, cases[i].nth, 719);
+		fake.fail(cases[i].call, cases[i].nth, 719);
 		cr_expect_lt(frag_harness_tick(h), 0, "%s", cases[i].call);
 		cr_expect(strstr(frag_harness_error(h), cases[i].sentence), "%s",
 			  frag_harness_error(h));
@@ -209,12 +190,12 @@ Test(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 		cr_expect_eq(frag_harness_tick(h), 0, "%s: %s", cases[i].call,
 			     frag_harness_error(h));
 		frag_harness_destroy(h);
-		cr_expect_eq(used(), 0, "%s: %zu", cases[i].call, used());
+		cr_expect_eq(fake.used(), 0, "%s: %zu", cases[i].call, fake.used());
 	}
 }
 
 /* With a pool on the GPU, the first frame finds its kernel there. */
-Test(ops_convert_gpu, the_kernel_is_loaded_before_the_first_frame)
+GPU_TEST(ops_convert_gpu, the_kernel_is_loaded_before_the_first_frame)
 {
 	const struct frag_harness_resource pools[] = {
 		{"pool", "block_memory_pool",
@@ -229,10 +210,10 @@ Test(ops_convert_gpu, the_kernel_is_loaded_before_the_first_frame)
 					       {"resize_width", "2"}, {"resize_height", "3"}),
 				     pools, &err);
 	cr_assert_not_null(h, "%s", err.text);
-	cr_expect_eq(calls("cuModuleLoadData"), 1);
+	cr_expect_eq(fake.calls("cuModuleLoadData"), 1);
 	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_expect_eq(calls("cuModuleLoadData"), 1);
+	cr_expect_eq(fake.calls("cuModuleLoadData"), 1);
 	frag_harness_destroy(h);
 	/* that of what is beside the picture too: 4 x 4 in 2 x 3 leaves a row */
 	h = frag_harness_create_with(&vision_format_converter_type,
@@ -241,19 +222,19 @@ Test(ops_convert_gpu, the_kernel_is_loaded_before_the_first_frame)
 					       {"resize_mode", "2"}, {"pad", "true"}),
 				     pools, &err);
 	cr_assert_not_null(h, "%s", err.text);
-	cr_expect_eq(calls("cuModuleLoadData"), 3);
+	cr_expect_eq(fake.calls("cuModuleLoadData"), 3);
 	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
-	cr_expect_eq(calls("cuModuleLoadData"), 3);
+	cr_expect_eq(fake.calls("cuModuleLoadData"), 3);
 	frag_harness_destroy(h);
-	fail_call("cuModuleLoadData", 1, 222);
+	fake.fail("cuModuleLoadData", 1, 222);
 	cr_expect_null(frag_harness_create_with(
 		&vision_format_converter_type,
 		FRAG_ARGS({"out_dtype", "float32"}, {"pool", "$pool"}), pools, &err));
 	cr_expect(strstr(err.text, "no kernel for GPU 0: "), "%s", err.text);
 }
 
-Test(ops_convert_gpu, frames_that_cannot_be_converted_have_a_sentence)
+GPU_TEST(ops_convert_gpu, frames_that_cannot_be_converted_have_a_sentence)
 {
 	const struct frag_harness_resource pools[] = {
 		{"pool", "block_memory_pool",
@@ -272,5 +253,5 @@ Test(ops_convert_gpu, frames_that_cannot_be_converted_have_a_sentence)
 	cr_expect(strstr(frag_harness_error(h), "the frame came in memory of GPU 0, and the pool"),
 		  "%s", frag_harness_error(h));
 	frag_harness_destroy(h);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }

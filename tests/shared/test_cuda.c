@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +15,12 @@
 #include <res/resource.h>
 #include <type/cuda.h>
 
-#include "cuda/fake_cuda.h"
+#include "cuda/load.h"
 
 /*
  * Memory of GPUs over the driver of tests. A device pointer that the CPU touched would end the
  * test.
  */
-
-static __typeof__(&fake_cuda_fail) fail_call;
-static __typeof__(&fake_cuda_hold) hold;
-static __typeof__(&fake_cuda_used) used;
-static __typeof__(&fake_cuda_calls) calls;
-static __typeof__(&fake_cuda_peek) peek;
 
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define PINNED ((struct frag_device){FRAG_DEVICE_CUDA_HOST, 0})
@@ -37,27 +29,7 @@ static __typeof__(&fake_cuda_peek) peek;
 #define U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
 #define I32 ((struct frag_dtype){FRAG_DTYPE_INT, 32, 1})
 
-/* Loads the driver of tests under the name by which the module asks for it. */
-static void load_driver(void)
-{
-	char path[PATH_MAX];
-	void *library;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
-
-	cr_assert_gt(n, 0);
-	path[n] = '\0';
-	*strrchr(path, '/') = '\0';
-	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	cr_assert_not_null(library, "%s", dlerror());
-	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
-	hold = (__typeof__(hold))dlsym(library, "fake_cuda_hold");
-	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
-	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
-	peek = (__typeof__(peek))dlsym(library, "fake_cuda_peek");
-}
-
-TestSuite(cuda, .init = load_driver);
+TestSuite(cuda, .init = load_fake);
 
 static void use(struct frag_device device)
 {
@@ -128,7 +100,7 @@ static void expect_counting(const struct frag_tensor *tensor)
 		cr_expect_eq(at[i], i, "%d: %d", i, at[i]);
 }
 
-Test(cuda, nothing_opens_the_driver_unasked)
+GPU_TEST(cuda, nothing_opens_the_driver_unasked)
 {
 	struct frag_tensor *tensor;
 	struct frag_resource *unbounded = NULL;
@@ -138,11 +110,11 @@ Test(cuda, nothing_opens_the_driver_unasked)
 		     -ENODEV);
 	cr_expect_eq(frag_tensor_create_on(unbounded, GPU, U8, 1, (const int64_t[]){8}, &tensor),
 		     -ENODEV);
-	cr_expect_eq(calls("cuInit"), 0);
+	cr_expect_eq(fake.calls("cuInit"), 0);
 	fragi_resource_unref(unbounded);
 }
 
-Test(cuda, a_tensor_crosses_to_every_kind_of_memory_and_back)
+GPU_TEST(cuda, a_tensor_crosses_to_every_kind_of_memory_and_back)
 {
 	const struct frag_device devices[] = {GPU, PINNED, MANAGED, CPU};
 	struct frag_tensor *host = counting(), *there, *back;
@@ -158,7 +130,7 @@ Test(cuda, a_tensor_crosses_to_every_kind_of_memory_and_back)
 		cr_assert_eq(frag_tensor_copy(host, allocator, devices[i], &there, &err), 0, "%s",
 			     err.text);
 		cr_expect_eq(frag_tensor_dl(there)->device.type, devices[i].type);
-		cr_assert_eq(peek((uintptr_t)frag_tensor_data(there), seen, sizeof(seen)), 0);
+		cr_assert_eq(fake.peek((uintptr_t)frag_tensor_data(there), seen, sizeof(seen)), 0);
 		for (int k = 0; k < 24; k++)
 			cr_expect_eq(seen[k], k);
 		cr_assert_eq(frag_tensor_copy(there, NULL, CPU, &back, &err), 0, "%s", err.text);
@@ -166,13 +138,13 @@ Test(cuda, a_tensor_crosses_to_every_kind_of_memory_and_back)
 		frag_tensor_unref(there);
 		frag_tensor_unref(back);
 	}
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 	frag_tensor_unref(host);
 	fragi_resource_unref(unbounded);
 }
 
 /* Strided tensors are packed by the GPU that has them. */
-Test(cuda, elements_of_a_strided_tensor_are_packed)
+GPU_TEST(cuda, elements_of_a_strided_tensor_are_packed)
 {
 	static const struct {
 		int64_t shape[3], strides[3];
@@ -224,10 +196,10 @@ Test(cuda, elements_of_a_strided_tensor_are_packed)
 	}
 	frag_tensor_unref(there);
 	frag_tensor_unref(host);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda, a_copy_is_complete_when_it_returns)
+GPU_TEST(cuda, a_copy_is_complete_when_it_returns)
 {
 	struct frag_tensor *host = counting(), *there, *back;
 	const struct fragi_memory *memory;
@@ -239,13 +211,13 @@ Test(cuda, a_copy_is_complete_when_it_returns)
 	cr_assert_eq(memory->copy(GPU, frag_tensor_dl(there)->data, zeros, sizeof(zeros), NULL), 0);
 	cr_assert_eq(memory->wait(GPU, NULL), 0);
 	/* What was begun while streams are held has not happened; wait waits for it. */
-	hold(true);
+	fake.hold(true);
 	cr_assert_eq(memory->copy(GPU, frag_tensor_dl(there)->data, frag_tensor_data(host),
 				  sizeof(seen), NULL),
 		     0);
-	cr_assert_eq(peek((uintptr_t)frag_tensor_data(there), seen, sizeof(seen)), 0);
+	cr_assert_eq(fake.peek((uintptr_t)frag_tensor_data(there), seen, sizeof(seen)), 0);
 	cr_expect_eq(memcmp(seen, zeros, sizeof(seen)), 0);
-	hold(false);
+	fake.hold(false);
 	cr_assert_eq(memory->wait(GPU, NULL), 0);
 	cr_assert_eq(frag_tensor_copy(there, NULL, CPU, &back, NULL), 0);
 	expect_counting(back);
@@ -254,7 +226,7 @@ Test(cuda, a_copy_is_complete_when_it_returns)
 	frag_tensor_unref(host);
 }
 
-Test(cuda, a_pool_of_blocks_lies_where_its_storage_type_says)
+GPU_TEST(cuda, a_pool_of_blocks_lies_where_its_storage_type_says)
 {
 	const struct frag_device devices[] = {PINNED, GPU};
 	struct frag_resource *pool = NULL;
@@ -265,7 +237,7 @@ Test(cuda, a_pool_of_blocks_lies_where_its_storage_type_says)
 	for (int storage = 0; storage < 2; storage++) {
 		cr_assert_eq(make_pool(storage, 0, &pool, &err), 0, "%s", err.text);
 		cr_expect_eq(frag_resource_blocks_free(pool), 2);
-		cr_expect_eq(used(), 2 * 1024);
+		cr_expect_eq(fake.used(), 2 * 1024);
 		cr_assert_eq(frag_tensor_create_on(pool, devices[storage], U8, 1,
 						   (const int64_t[]){1000}, &a),
 			     0);
@@ -296,9 +268,9 @@ Test(cuda, a_pool_of_blocks_lies_where_its_storage_type_says)
 		}
 		/* A tensor keeps the pool and its memory. */
 		fragi_resource_unref(pool);
-		cr_expect_eq(used(), 2 * 1024);
+		cr_expect_eq(fake.used(), 2 * 1024);
 		frag_tensor_unref(a);
-		cr_expect_eq(used(), 0);
+		cr_expect_eq(fake.used(), 0);
 	}
 }
 
@@ -323,10 +295,10 @@ Test(cuda, memory_is_on_the_gpu_that_was_named)
 	frag_tensor_unref(back);
 	frag_tensor_unref(host);
 	fragi_resource_unref(pool);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda, an_empty_tensor_has_a_device_and_no_memory)
+GPU_TEST(cuda, an_empty_tensor_has_a_device_and_no_memory)
 {
 	struct frag_tensor *empty, *copy;
 
@@ -337,10 +309,10 @@ Test(cuda, an_empty_tensor_has_a_device_and_no_memory)
 	cr_assert_eq(frag_tensor_copy(empty, NULL, CPU, &copy, NULL), 0);
 	frag_tensor_unref(empty);
 	frag_tensor_unref(copy);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda, what_makes_no_sense_is_refused)
+GPU_TEST(cuda, what_makes_no_sense_is_refused)
 {
 	struct frag_dltensor dl = {.data = (void *)64, .dtype = U8};
 	struct frag_resource *pool = NULL;
@@ -367,7 +339,7 @@ Test(cuda, what_makes_no_sense_is_refused)
 }
 
 /* Every call of the driver fails once: nothing is left behind, and the sentence names the call. */
-Test(cuda, each_call_of_the_driver_may_fail)
+GPU_TEST(cuda, each_call_of_the_driver_may_fail)
 {
 	static const struct {
 		const char *call, *says;
@@ -388,19 +360,19 @@ Test(cuda, each_call_of_the_driver_may_fail)
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		fail_call(cases[i].call, 1, 999);
+		fake.fail(cases[i].call, 1, 999);
 		cr_expect_lt(make_pool(1, 0, &pool, &err), 0, "%s", cases[i].call);
 		cr_expect_not_null(strstr(err.text, cases[i].says), "%s: %s", cases[i].call,
 				   err.text);
-		fail_call(cases[i].call, 0, 0);
+		fake.fail(cases[i].call, 0, 0);
 	}
 	/* What failed is tried again. */
 	cr_assert_eq(make_pool(1, 0, &pool, NULL), 0);
 	fragi_resource_unref(pool);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda, copies_that_fail_leave_nothing)
+GPU_TEST(cuda, copies_that_fail_leave_nothing)
 {
 	static const char *const failing[] = {"cuMemAlloc_v2", "cuCtxPushCurrent_v2",
 					      "cuMemcpyAsync", "cuStreamSynchronize"};
@@ -410,18 +382,18 @@ Test(cuda, copies_that_fail_leave_nothing)
 	for (size_t i = 0; i < FRAG_COUNT_OF(failing); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		fail_call(failing[i], 1, 700);
+		fake.fail(failing[i], 1, 700);
 		cr_expect_eq(frag_tensor_copy(host, NULL, GPU, &copy, &err), -EIO, "%s",
 			     failing[i]);
 		cr_expect_neq(err.text[0], '\0');
-		cr_expect_eq(used(), 0, "%s", failing[i]);
+		cr_expect_eq(fake.used(), 0, "%s", failing[i]);
 	}
-	fail_call("cuMemAlloc_v2", 1, 2);
+	fake.fail("cuMemAlloc_v2", 1, 2);
 	cr_expect_eq(frag_tensor_copy(host, NULL, GPU, &copy, NULL), -ENOMEM);
 	frag_tensor_unref(host);
 }
 
-Test(cuda, a_gpu_without_enough_memory)
+GPU_TEST(cuda, a_gpu_without_enough_memory)
 {
 	struct frag_resource *pool = NULL;
 	struct frag_err err = FRAG_ERR_INIT;
@@ -443,7 +415,7 @@ static void expect_missing(int64_t dev_id, const char *says)
 	cr_expect_not_null(strstr(err.text, says), "%s", err.text);
 }
 
-Test(cuda, a_machine_without_gpus)
+GPU_TEST(cuda, a_machine_without_gpus)
 {
 	setenv("FAKE_CUDA_DEVICES", "0", 1);
 	expect_missing(0, "storage_type 1 needs GPU 0, and the driver of NVIDIA cannot be used: "
@@ -451,12 +423,12 @@ Test(cuda, a_machine_without_gpus)
 			  "run the fragment on a worker with a GPU");
 }
 
-Test(cuda, a_gpu_that_is_not_there)
+GPU_TEST(cuda, a_gpu_that_is_not_there)
 {
 	expect_missing(3, "there is no GPU 3: this process sees 1");
 }
 
-Test(cuda, a_driver_that_is_too_old)
+GPU_TEST(cuda, a_driver_that_is_too_old)
 {
 	setenv("FAKE_CUDA_VERSION", "11080", 1);
 	expect_missing(0, "the driver of NVIDIA is for CUDA 11.8: install one for 12.0 or newer");
@@ -478,7 +450,7 @@ static const char *const sizes[] = {"device_memory_initial_size", "device_memory
 				    "host_memory_initial_size", "host_memory_max_size", NULL};
 static const int64_t small_sizes[] = {8 * KIB, 16 * KIB, 8 * KIB, 16 * KIB};
 
-Test(cuda, a_pool_of_the_driver_has_a_maximum)
+GPU_TEST(cuda, a_pool_of_the_driver_has_a_maximum)
 {
 	static const char *const types[] = {"rmm_allocator", "stream_ordered_allocator"};
 	struct frag_tensor *tensors[5], *host = counting(), *copy, *back;
@@ -504,12 +476,12 @@ Test(cuda, a_pool_of_the_driver_has_a_maximum)
 		for (int k = 1; k < 4; k++)
 			frag_tensor_unref(tensors[k]);
 		fragi_resource_unref(pool);
-		cr_expect_eq(used(), 0, "%s", types[i]);
+		cr_expect_eq(fake.used(), 0, "%s", types[i]);
 	}
 	frag_tensor_unref(host);
 }
 
-Test(cuda, pinned_memory_is_cut_from_areas_and_joined_again)
+GPU_TEST(cuda, pinned_memory_is_cut_from_areas_and_joined_again)
 {
 	struct frag_resource *pool = allocator("rmm_allocator", sizes, small_sizes);
 	struct frag_tensor *large;
@@ -520,7 +492,7 @@ Test(cuda, pinned_memory_is_cut_from_areas_and_joined_again)
 		memset(pieces[i], i, 2 * KIB);
 	}
 	cr_expect_eq(frag_alloc(pool, 1, &piece), -ENOMEM);
-	cr_expect_eq(calls("cuMemHostAlloc"), 2, "two areas hold all");
+	cr_expect_eq(fake.calls("cuMemHostAlloc"), 2, "two areas hold all");
 	for (int i = 0; i < 8; i++)
 		for (int k = 0; k < 2 * KIB; k++)
 			cr_assert_eq(((char *)pieces[i])[k], i);
@@ -541,7 +513,7 @@ Test(cuda, pinned_memory_is_cut_from_areas_and_joined_again)
 	cr_expect_eq(frag_alloc(pool, 8 * KIB + 1, &piece), -ENOMEM, "larger than an area");
 	cr_expect_eq(frag_alloc(pool, SIZE_MAX, &piece), -ENOMEM);
 	fragi_resource_unref(pool);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
 Test(cuda, pools_of_the_driver_that_cannot_be_made)
@@ -565,31 +537,31 @@ Test(cuda, pools_of_the_driver_that_cannot_be_made)
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_err err = FRAG_ERR_INIT;
 
-		fail_call(cases[i].call, 1, 999);
+		fake.fail(cases[i].call, 1, 999);
 		cr_expect_eq(make("rmm_allocator", &pool, &err, sizes, small_sizes), cases[i].code,
 			     "%s", cases[i].call);
 		cr_expect_not_null(strstr(err.text, cases[i].says), "%s", err.text);
 	}
-	fail_call("cuStreamCreateWithPriority", 1, 999);
+	fake.fail("cuStreamCreateWithPriority", 1, 999);
 	cr_expect_eq(make("stream_ordered_allocator", &pool, NULL, sizes, small_sizes), -EIO);
 }
 
-Test(cuda, a_pool_of_the_driver_outlives_a_call_that_fails)
+GPU_TEST(cuda, a_pool_of_the_driver_outlives_a_call_that_fails)
 {
 	struct frag_resource *pool = allocator("rmm_allocator", sizes, small_sizes);
 	struct frag_tensor *tensor;
 
-	fail_call("cuMemAllocFromPoolAsync", 1, 2);
+	fake.fail("cuMemAllocFromPoolAsync", 1, 2);
 	cr_expect_eq(frag_tensor_create_on(pool, GPU, U8, 0, NULL, &tensor), -ENOMEM);
 	/* What failed does not count against the maximum. */
 	cr_assert_eq(frag_tensor_create_on(pool, GPU, U8, 1, (const int64_t[]){16 * KIB}, &tensor),
 		     0);
 	frag_tensor_unref(tensor);
 	fragi_resource_unref(pool);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda, sizes_that_make_no_sense_are_refused)
+GPU_TEST(cuda, sizes_that_make_no_sense_are_refused)
 {
 	struct frag_err err = FRAG_ERR_INIT, host_err = FRAG_ERR_INIT;
 	struct frag_resource *pool = NULL;
@@ -604,17 +576,17 @@ Test(cuda, sizes_that_make_no_sense_are_refused)
 		     -EINVAL);
 	cr_expect_not_null(strstr(host_err.text, "host_memory_initial_size is 2"), "%s",
 			   host_err.text);
-	cr_expect_eq(calls("cuInit"), 0, "no GPU is opened to check a graph");
+	cr_expect_eq(fake.calls("cuInit"), 0, "no GPU is opened to check a graph");
 }
 
-Test(cuda, streams_are_taken_and_given_back)
+GPU_TEST(cuda, streams_are_taken_and_given_back)
 {
 	static const char *const names[] = {"stream_flags", "stream_priority", "reserved_size",
 					    "max_size", NULL};
 	struct frag_resource *pool = allocator("cuda_stream_pool", names,
 					       (const int64_t[]){1, -1, 2, 3}),
 			     *other = allocator("unbounded_allocator", NULL, NULL);
-	const int made = calls("cuStreamCreateWithPriority");
+	const int made = fake.calls("cuStreamCreateWithPriority");
 	void *streams[3], *again;
 
 	for (int i = 0; i < 3; i++) {
@@ -622,7 +594,7 @@ Test(cuda, streams_are_taken_and_given_back)
 		for (int k = 0; k < i; k++)
 			cr_expect_neq(streams[i], streams[k]);
 	}
-	cr_expect_eq(calls("cuStreamCreateWithPriority"), made + 1, "two were reserved");
+	cr_expect_eq(fake.calls("cuStreamCreateWithPriority"), made + 1, "two were reserved");
 	cr_expect_eq(frag_cuda_stream_take(pool, &again), -EBUSY);
 	frag_cuda_stream_give(pool, streams[1]);
 	frag_cuda_stream_give(pool, streams[1]);
@@ -634,7 +606,7 @@ Test(cuda, streams_are_taken_and_given_back)
 	cr_expect_eq(frag_cuda_stream_take(other, &again), -EINVAL);
 	cr_expect_eq(frag_cuda_stream_take(NULL, &again), -EINVAL);
 	fragi_resource_unref(pool);
-	cr_expect_eq(calls("cuStreamDestroy_v2"), 3, "also those that are in use");
+	cr_expect_eq(fake.calls("cuStreamDestroy_v2"), 3, "also those that are in use");
 	pool = allocator("cuda_stream_pool", NULL, NULL);
 	for (int i = 0; i < 5000; i++)
 		cr_assert_eq(frag_cuda_stream_take(pool, &again), 0, "max_size 0 is no limit");
@@ -642,7 +614,7 @@ Test(cuda, streams_are_taken_and_given_back)
 	fragi_resource_unref(other);
 }
 
-Test(cuda, streams_that_cannot_be_made)
+GPU_TEST(cuda, streams_that_cannot_be_made)
 {
 	static const char *const names[] = {"reserved_size", "max_size", NULL};
 	struct frag_err err = FRAG_ERR_INIT, sizes_err = FRAG_ERR_INIT;
@@ -650,18 +622,18 @@ Test(cuda, streams_that_cannot_be_made)
 	void *stream;
 
 	use(GPU);
-	fail_call("cuStreamCreateWithPriority", 2, 999);
+	fake.fail("cuStreamCreateWithPriority", 2, 999);
 	cr_expect_eq(make("cuda_stream_pool", &pool, &err, names, (const int64_t[]){3, 0}), -EIO);
 	cr_expect_not_null(strstr(err.text, "GPU 0 (Fake 0): cuStreamCreateWithPriority"), "%s",
 			   err.text);
-	cr_expect_eq(calls("cuStreamDestroy_v2"), 1, "the one that was made");
+	cr_expect_eq(fake.calls("cuStreamDestroy_v2"), 1, "the one that was made");
 	cr_expect_eq(make("cuda_stream_pool", &pool, &sizes_err, names, (const int64_t[]){3, 2}),
 		     -EINVAL);
 	cr_expect_str_eq(
 		sizes_err.text,
 		"reserved_size is 3 and max_size is 2; give a maximum that is not below it");
 	cr_assert_eq(make("cuda_stream_pool", &pool, NULL, names, (const int64_t[]){0, 0}), 0);
-	fail_call("cuStreamCreateWithPriority", 1, 2);
+	fake.fail("cuStreamCreateWithPriority", 1, 2);
 	cr_expect_eq(frag_cuda_stream_take(pool, &stream), -ENOMEM);
 	cr_expect_eq(frag_cuda_stream_take(pool, &stream), 0);
 	fragi_resource_unref(pool);

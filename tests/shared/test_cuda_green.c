@@ -113,7 +113,7 @@ static void refuse(const struct parts *parts, const char *says)
 		{"num_partitions", "2"}, {"sms_per_partition", "[8, 20]"},                         \
 	}
 
-Test(cuda_green, a_stream_is_made_in_the_part_that_its_pool_names)
+GPU_TEST(cuda_green, a_stream_is_made_in_the_part_that_its_pool_names)
 {
 	cr_expect_eq(sms_of(&(struct parts){.pool = TWO, .context = {{"index", "0"}}}), 8);
 	cr_expect_eq(sms_of(&(struct parts){.pool = TWO, .context = {{"index", "1"}}}), 24,
@@ -125,7 +125,7 @@ Test(cuda_green, a_stream_is_made_in_the_part_that_its_pool_names)
 		     8);
 }
 
-Test(cuda_green, without_numbers_all_parts_are_the_same)
+GPU_TEST(cuda_green, without_numbers_all_parts_are_the_same)
 {
 	cr_expect_eq(sms_of(&(struct parts){.pool = {{"num_partitions", "2"}}}), 64);
 	cr_expect_eq(sms_of(&(struct parts){.pool = {{"num_partitions", "16"}}}), 8);
@@ -141,7 +141,7 @@ static unsigned int sms_of_part(const char *count, const char *sms, const char *
 				.context = {{"index", index}}});
 }
 
-Test(cuda_green, unlike_parts_are_made_of_equal_groups)
+GPU_TEST(cuda_green, unlike_parts_are_made_of_equal_groups)
 {
 	cr_expect_eq(sms_of_part("2", "[16, 96]", "0"), 16);
 	cr_expect_eq(sms_of_part("2", "[16, 96]", "1"), 96);
@@ -154,7 +154,7 @@ Test(cuda_green, unlike_parts_are_made_of_equal_groups)
 	cr_expect_eq(sms_of_part("2", "[17, 101]", "1"), 104);
 }
 
-Test(cuda_green, parts_that_make_no_sense)
+GPU_TEST(cuda_green, parts_that_make_no_sense)
 {
 	refuse(&(struct parts){.pool = {{"num_partitions", "3"}, {"sms_per_partition", "[8, 8]"}}},
 	       "sms_per_partition has 2 numbers and num_partitions is 3; give a number for each partition, or none");
@@ -169,7 +169,7 @@ Test(cuda_green, parts_that_make_no_sense)
 	cr_expect_eq(fake.calls("cuInit"), 0, "no GPU is opened to check a graph");
 }
 
-Test(cuda_green, parts_that_the_gpu_does_not_have)
+GPU_TEST(cuda_green, parts_that_the_gpu_does_not_have)
 {
 	refuse(&(struct parts){.pool = {{"num_partitions", "2"},
 					{"sms_per_partition", "[72, 64]"}}},
@@ -187,7 +187,7 @@ Test(cuda_green, parts_that_the_gpu_does_not_have)
 	cr_expect_eq(fake.calls("cuGreenCtxDestroy"), fake.calls("cuGreenCtxCreate"));
 }
 
-Test(cuda_green, what_is_no_green_context)
+GPU_TEST(cuda_green, what_is_no_green_context)
 {
 	static const struct frag_arg args[] = {{"streams", "$streams"}, {NULL, NULL}};
 	static const struct frag_arg of_other[] = {{"cuda_green_context", "$other"}, {NULL, NULL}};
@@ -214,20 +214,20 @@ Test(cuda_green, what_is_no_green_context)
 		"%s", other_err.text);
 }
 
-Test(cuda_green, an_old_driver_is_refused)
+GPU_TEST(cuda_green, an_old_driver_is_refused)
 {
 	setenv("FAKE_CUDA_VERSION", "12040", 1);
 	refuse(&(struct parts){.pool = TWO},
 	       "harness.parts: the driver of GPU 0 (Fake 0) has no function cuDeviceGetDevResource: green contexts need a driver of NVIDIA for CUDA 12.5 or newer");
 }
 
-Test(cuda_green, a_machine_without_a_gpu)
+GPU_TEST(cuda_green, a_machine_without_a_gpu)
 {
 	setenv("FAKE_CUDA_DEVICES", "0", 1);
 	refuse(&(struct parts){.pool = TWO}, "it needs GPU 0");
 }
 
-Test(cuda_green, each_call_of_the_driver_may_fail)
+GPU_TEST(cuda_green, each_call_of_the_driver_may_fail)
 {
 	static const char *const names[] = {"cuDeviceGetDevResource", "cuDevSmResourceSplitByCount",
 					    "cuDevResourceGenerateDesc", "cuGreenCtxCreate",

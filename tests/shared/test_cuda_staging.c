@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,17 +13,12 @@
 #include <frag/resource.h>
 #include <type/cuda.h>
 
-#include "cuda/fake_cuda.h"
+#include "cuda/load.h"
 
 /*
  * What tensors of GPUs pass through on their way to another host, over the driver of tests. A
  * device pointer that the CPU touched would end the test.
  */
-
-static __typeof__(&fake_cuda_fail) fail_call;
-static __typeof__(&fake_cuda_used) used;
-static __typeof__(&fake_cuda_calls) calls;
-static __typeof__(&fake_cuda_hold) hold;
 
 static struct fragi_stream *arrivals;
 
@@ -36,21 +29,8 @@ static struct fragi_stream *arrivals;
 
 static void load_driver(void)
 {
-	char path[PATH_MAX];
-	void *library;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 32);
-
-	cr_assert_gt(n, 0);
-	path[n] = '\0';
-	*strrchr(path, '/') = '\0';
-	strcpy(strrchr(path, '/'), "/cuda/libcuda.so.1");
 	setenv("FAKE_CUDA_MEMORY", "1073741824", 1);
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	cr_assert_not_null(library, "%s", dlerror());
-	fail_call = (__typeof__(fail_call))dlsym(library, "fake_cuda_fail");
-	used = (__typeof__(used))dlsym(library, "fake_cuda_used");
-	calls = (__typeof__(calls))dlsym(library, "fake_cuda_calls");
-	hold = (__typeof__(hold))dlsym(library, "fake_cuda_hold");
+	load_fake();
 }
 
 TestSuite(staging, .init = load_driver);
@@ -93,14 +73,14 @@ static void expect_sent(struct frag_tensor *tensor, int64_t bytes, int value)
 	cr_expect_eq(size, (size_t)bytes);
 }
 
-Test(staging, nothing_is_pinned_before_a_tensor_leaves)
+GPU_TEST(staging, nothing_is_pinned_before_a_tensor_leaves)
 {
 	use_gpu();
-	cr_expect_eq(calls("cuMemHostRegister_v2"), 0);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(staging, pinned_memory_is_taken_once_and_used_again)
+GPU_TEST(staging, pinned_memory_is_taken_once_and_used_again)
 {
 	use_gpu();
 	for (int i = 0; i < 20; i++) {
@@ -110,25 +90,25 @@ Test(staging, pinned_memory_is_taken_once_and_used_again)
 		expect_sent(tensor, MIB, i);
 		frag_tensor_unref(tensor);
 	}
-	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
-	cr_expect_eq(calls("cuMemHostAlloc"), 0);
-	cr_expect_eq(used(), FRAGI_STAGING_STEP);
+	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), 1);
+	cr_expect_eq(fake.calls("cuMemHostAlloc"), 0);
+	cr_expect_eq(fake.used(), FRAGI_STAGING_STEP);
 	fragi_staging_trim();
-	cr_expect_eq(calls("cuMemHostUnregister"), 1);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.calls("cuMemHostUnregister"), 1);
+	cr_expect_eq(fake.used(), 0);
 	/* It can be taken anew. */
 	struct frag_tensor *tensor = on_gpu(KIB, 7);
 
 	expect_sent(tensor, KIB, 7);
 	fragi_staging_trim();
-	cr_expect_eq(used(), FRAGI_STAGING_STEP + (size_t)KIB, "a piece is in use");
+	cr_expect_eq(fake.used(), FRAGI_STAGING_STEP + (size_t)KIB, "a piece is in use");
 	frag_tensor_unref(tensor);
 	fragi_staging_trim();
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
 /* Without pinned memory the tensor leaves all the same; nothing waits. */
-Test(staging, pinned_memory_is_bounded)
+GPU_TEST(staging, pinned_memory_is_bounded)
 {
 	void *pieces[3];
 	struct frag_tensor *tensor;
@@ -136,37 +116,37 @@ Test(staging, pinned_memory_is_bounded)
 	use_gpu();
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(frag_alloc(fragi_staging(), 100 * MIB, &pieces[i]), 0);
-	cr_expect_leq(used(), FRAGI_STAGING_MAX);
+	cr_expect_leq(fake.used(), FRAGI_STAGING_MAX);
 	memset(pieces[2], 1, 100 * MIB);
 	tensor = on_gpu(60 * MIB, 3);
 	expect_sent(tensor, 60 * MIB, 3);
-	cr_expect_leq(used(), FRAGI_STAGING_MAX + 60 * MIB, "that of the device, and no more");
+	cr_expect_leq(fake.used(), FRAGI_STAGING_MAX + 60 * MIB, "that of the device, and no more");
 	frag_tensor_unref(tensor);
 	for (int i = 0; i < 3; i++)
 		frag_free(fragi_staging(), pieces[i]);
 	fragi_staging_trim();
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
 /* The driver's own memory is pinned too. */
-Test(staging, where_pages_cannot_be_pinned_the_driver_gives_its_own)
+GPU_TEST(staging, where_pages_cannot_be_pinned_the_driver_gives_its_own)
 {
 	struct frag_tensor *tensor;
 
 	use_gpu();
-	fail_call("cuMemHostRegister_v2", 1, 801);
+	fake.fail("cuMemHostRegister_v2", 1, 801);
 	tensor = on_gpu(MIB, 5);
 	expect_sent(tensor, MIB, 5);
 	frag_tensor_unref(tensor);
-	cr_expect_eq(calls("cuMemHostAlloc"), 1);
-	cr_expect_eq(used(), FRAGI_STAGING_STEP);
+	cr_expect_eq(fake.calls("cuMemHostAlloc"), 1);
+	cr_expect_eq(fake.used(), FRAGI_STAGING_STEP);
 	fragi_staging_trim();
-	cr_expect_eq(calls("cuMemFreeHost"), 1);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.calls("cuMemFreeHost"), 1);
+	cr_expect_eq(fake.used(), 0);
 }
 
 /* After a fork, the pages that the device knows stay those of this process. */
-Test(staging, a_child_does_not_get_pinned_pages)
+GPU_TEST(staging, a_child_does_not_get_pinned_pages)
 {
 	void *memory;
 	unsigned char resident;
@@ -184,35 +164,35 @@ Test(staging, a_child_does_not_get_pinned_pages)
 	fragi_staging_trim();
 }
 
-Test(staging, what_cannot_be_prepared_is_left_to_the_first_tensor)
+GPU_TEST(staging, what_cannot_be_prepared_is_left_to_the_first_tensor)
 {
 	struct frag_tensor *tensor;
 
 	use_gpu();
-	fail_call("cuMemHostRegister_v2", 1, 2);
-	fail_call("cuMemHostAlloc", 1, 2);
+	fake.fail("cuMemHostRegister_v2", 1, 2);
+	fake.fail("cuMemHostAlloc", 1, 2);
 	fragi_staging_prepare(false);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 	tensor = on_gpu(MIB, 5);
 	expect_sent(tensor, MIB, 5);
 	frag_tensor_unref(tensor);
 	fragi_staging_trim();
 }
 
-Test(staging, a_tensor_leaves_where_nothing_can_be_pinned)
+GPU_TEST(staging, a_tensor_leaves_where_nothing_can_be_pinned)
 {
 	struct frag_tensor *tensor;
 
 	use_gpu();
-	fail_call("cuMemHostRegister_v2", 1, 2);
-	fail_call("cuMemHostAlloc", 1, 2);
+	fake.fail("cuMemHostRegister_v2", 1, 2);
+	fake.fail("cuMemHostAlloc", 1, 2);
 	tensor = on_gpu(MIB, 5);
 	expect_sent(tensor, MIB, 5);
 	frag_tensor_unref(tensor);
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
-Test(staging, a_copy_that_fails_is_no_body)
+GPU_TEST(staging, a_copy_that_fails_is_no_body)
 {
 	static const char *const failing[] = {"cuMemcpyAsync", "cuStreamSynchronize"};
 	struct frag_tensor *tensor;
@@ -221,14 +201,14 @@ Test(staging, a_copy_that_fails_is_no_body)
 	use_gpu();
 	for (size_t i = 0; i < FRAG_COUNT_OF(failing); i++) {
 		tensor = on_gpu(MIB, 5);
-		fail_call(failing[i], 1, 700);
+		fake.fail(failing[i], 1, 700);
 		cr_expect_null(fragi_tensor_body(tensor, &size), "%s", failing[i]);
 		/* It is tried again. */
 		expect_sent(tensor, MIB, 5);
 		frag_tensor_unref(tensor);
 	}
 	fragi_staging_trim();
-	cr_expect_eq(used(), 0);
+	cr_expect_eq(fake.used(), 0);
 }
 
 static struct frag_message *received(int64_t bytes, int value)
@@ -260,17 +240,17 @@ Test(staging, what_is_prepared_is_there_for_the_first_tensors)
 	fragi_staging_prepare(true); /* no GPU was opened */
 	use_gpu();
 	fragi_staging_prepare(false);
-	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
-	cr_expect_eq(calls("cuMemPoolCreate"), 0, "nothing arrives");
+	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), 1);
+	cr_expect_eq(fake.calls("cuMemPoolCreate"), 0, "nothing arrives");
 	fragi_staging_prepare(true);
-	made = calls("cuMemAllocFromPoolAsync");
+	made = fake.calls("cuMemAllocFromPoolAsync");
 	cr_expect_eq(made, 1);
 	message = received(4 * MIB, 7);
 	cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
 	frag_message_unref(message);
 	fragi_streams_settle(arrivals);
-	cr_expect_eq(calls("cuMemHostRegister_v2"), 1);
-	cr_expect_eq(calls("cuMemPoolCreate"), 1);
+	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), 1);
+	cr_expect_eq(fake.calls("cuMemPoolCreate"), 1);
 	fragi_staging_trim();
 	fragi_streams_free(arrivals);
 }
@@ -285,9 +265,9 @@ Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
 	use_gpu();
 	for (int i = 0; i < 20; i++) {
 		message = received(MIB, i);
-		taken = calls("cuMemAlloc_v2");
+		taken = fake.calls("cuMemAlloc_v2");
 		cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
-		cr_expect_eq(calls("cuMemAlloc_v2"), taken, "nothing waits for the device");
+		cr_expect_eq(fake.calls("cuMemAlloc_v2"), taken, "nothing waits for the device");
 		cr_expect_eq(frag_tensor_dl(frag_message_tensor(message, NULL))->device.type,
 			     FRAG_DEVICE_CUDA);
 		cr_assert_eq(frag_tensor_copy(frag_message_tensor(message, NULL), NULL,
@@ -296,12 +276,12 @@ Test(staging, what_arrives_goes_through_pinned_memory_into_a_pool)
 			     0, "%s", err.text);
 		expect_bytes(frag_tensor_data(back), MIB, i);
 		frag_tensor_unref(back);
-		taken = calls("cuMemFree_v2");
+		taken = fake.calls("cuMemFree_v2");
 		frag_message_unref(message);
-		cr_expect_eq(calls("cuMemFree_v2"), taken);
+		cr_expect_eq(fake.calls("cuMemFree_v2"), taken);
 	}
-	cr_expect_eq(calls("cuMemPoolCreate"), 1);
-	cr_expect_eq(calls("cuMemHostRegister_v2"), 1, "both ways, and for all");
+	cr_expect_eq(fake.calls("cuMemPoolCreate"), 1);
+	cr_expect_eq(fake.calls("cuMemHostRegister_v2"), 1, "both ways, and for all");
 }
 
 /* Whoever receives waits for the copy; what it reads stays until then, and no longer. */
@@ -317,7 +297,7 @@ Test(staging, what_arrives_is_announced_before_it_is_copied)
 	for (int i = 0; i < 2; i++) { /* the first one makes the pool */
 		message = received(MIB, 7 + i);
 		piece = (void *)(uintptr_t)frag_tensor_data(frag_message_tensor(message, NULL));
-		hold(i == 1);
+		fake.hold(i == 1);
 		cr_assert_eq(fragi_message_to_gpu(message, &arrivals, &err), 0, "%s", err.text);
 		tensor = frag_message_tensor(message, NULL);
 		cr_assert_not_null(tensor->written);
@@ -326,18 +306,18 @@ Test(staging, what_arrives_is_announced_before_it_is_copied)
 			frag_message_unref(message);
 	}
 	cr_expect_eq(tensor->written->ops->is_done(tensor->written, &err), 0);
-	before = used();
+	before = fake.used();
 	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++) {
 		cr_assert_eq(frag_alloc(fragi_staging(), (size_t)MIB, &others[i]), 0);
 		cr_expect_neq(others[i], piece, "the GPU still reads it");
 	}
 	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++)
 		frag_free(fragi_staging(), others[i]);
-	hold(false);
+	fake.hold(false);
 	cr_assert_eq(fragi_tensor_wait(tensor, &err), 0, "%s", err.text);
 	fragi_streams_settle(arrivals);
 	fragi_staging_trim();
-	cr_expect_eq(used(), before - FRAGI_STAGING_STEP);
+	cr_expect_eq(fake.used(), before - FRAGI_STAGING_STEP);
 	frag_message_unref(message);
 	fragi_streams_free(arrivals);
 }
@@ -363,7 +343,7 @@ Test(staging, an_arrival_that_fails_says_why_and_stays_in_memory_of_the_host)
 		struct frag_err err = FRAG_ERR_INIT;
 		const struct frag_tensor *tensor = frag_message_tensor(message, NULL);
 
-		fail_call(cases[i].call, 1, cases[i].result);
+		fake.fail(cases[i].call, 1, cases[i].result);
 		cr_expect_eq(fragi_message_to_gpu(message, &arrivals, &err), cases[i].r, "%s: %s",
 			     cases[i].call, err.text);
 		cr_expect_neq(err.text[0], '\0');

@@ -205,7 +205,7 @@ static bool waits_for_gpu(void)
 	return fake.calls("cuStreamSynchronize") + fake.calls("cuEventSynchronize") > 0;
 }
 
-Test(cuda_streams, an_emit_waits_for_nothing_and_its_tensors_are_written_later)
+GPU_TEST(cuda_streams, an_emit_waits_for_nothing_and_its_tensors_are_written_later)
 {
 	struct frag_harness *writer = harness(&writer_type);
 	struct frag_tensor *copy;
@@ -226,11 +226,10 @@ Test(cuda_streams, an_emit_waits_for_nothing_and_its_tensors_are_written_later)
 	frag_tensor_unref(copy);
 	drop_sent();
 	frag_harness_destroy(writer);
-	cr_expect_eq(fake.used(), 0);
 }
 
 /* The writer's stream is held: that of the reader must not overtake it. */
-Test(cuda_streams, a_receive_makes_the_stream_wait_and_not_the_thread)
+GPU_TEST(cuda_streams, a_receive_makes_the_stream_wait_and_not_the_thread)
 {
 	struct frag_harness *writer = harness(&writer_type), *reader = harness(&reader_type);
 
@@ -250,7 +249,6 @@ Test(cuda_streams, a_receive_makes_the_stream_wait_and_not_the_thread)
 	frag_tensor_unref(now.result);
 	frag_harness_destroy(reader);
 	frag_harness_destroy(writer);
-	cr_expect_eq(fake.used(), 0);
 }
 
 static void *let_go_when_awaited(void *unused)
@@ -260,7 +258,7 @@ static void *let_go_when_awaited(void *unused)
 	return unused;
 }
 
-Test(cuda_streams, an_operator_without_a_stream_gets_what_is_written)
+GPU_TEST(cuda_streams, an_operator_without_a_stream_gets_what_is_written)
 {
 	struct frag_harness *writer = harness(&writer_type), *looker = harness(&looker_type);
 	pthread_t thread;
@@ -276,7 +274,6 @@ Test(cuda_streams, an_operator_without_a_stream_gets_what_is_written)
 	drop_sent();
 	frag_harness_destroy(looker);
 	frag_harness_destroy(writer);
-	cr_expect_eq(fake.used(), 0);
 }
 
 static _Atomic int freed;
@@ -287,7 +284,7 @@ static void count_freed(void *unused)
 }
 
 /* The one block of the pool comes back when the reader's kernel is done, and not before. */
-Test(cuda_streams, memory_is_used_again_when_its_reader_is_done)
+GPU_TEST(cuda_streams, memory_is_used_again_when_its_reader_is_done)
 {
 	struct frag_harness *writer, *reader;
 	struct fragi_memory_watch watch = {0};
@@ -318,11 +315,10 @@ Test(cuda_streams, memory_is_used_again_when_its_reader_is_done)
 	frag_harness_destroy(reader);
 	frag_harness_destroy(writer);
 	drop_pool();
-	cr_expect_eq(fake.used(), 0);
 }
 
 /* Two readers of one message: the slower one keeps the memory. */
-Test(cuda_streams, memory_stays_for_the_slowest_reader)
+GPU_TEST(cuda_streams, memory_stays_for_the_slowest_reader)
 {
 	struct frag_harness *writer, *fast, *slow;
 	void *slow_stream;
@@ -352,11 +348,10 @@ Test(cuda_streams, memory_stays_for_the_slowest_reader)
 	frag_harness_destroy(fast);
 	frag_harness_destroy(writer);
 	drop_pool();
-	cr_expect_eq(fake.used(), 0);
 }
 
 /* Of a message that a queue drops, for example. */
-Test(cuda_streams, memory_that_nobody_takes_stays_until_it_is_written)
+GPU_TEST(cuda_streams, memory_that_nobody_takes_stays_until_it_is_written)
 {
 	const struct fragi_stream_ops *ops;
 	struct fragi_stream *stream;
@@ -386,7 +381,6 @@ Test(cuda_streams, memory_that_nobody_takes_stays_until_it_is_written)
 	fake.hold(false);
 	EVENTUALLY(frag_resource_blocks_free(now.pool) == 1);
 	drop_pool();
-	cr_expect_eq(fake.used(), 0);
 }
 
 static int hold_scratch(struct frag_tick *t)
@@ -417,21 +411,20 @@ static void hold_a_tensor(const struct frag_op_type *type)
 	frag_harness_destroy(reader);
 	frag_tensor_unref(now.result);
 	drop_pool();
-	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda_streams, a_tensor_that_is_held_stays_until_the_work_is_done)
+GPU_TEST(cuda_streams, a_tensor_that_is_held_stays_until_the_work_is_done)
 {
 	hold_a_tensor(&reader_type);
 }
 
-Test(cuda_streams, an_operator_that_chooses_its_flows_has_a_stream_too)
+GPU_TEST(cuda_streams, an_operator_that_chooses_its_flows_has_a_stream_too)
 {
 	hold_a_tensor(&choosing_reader_type);
 }
 
 /* Each call that a stream needs fails once: the tick says which, and nothing is lost or hangs. */
-Test(cuda_streams, each_call_of_the_driver_may_fail)
+GPU_TEST(cuda_streams, each_call_of_the_driver_may_fail)
 {
 	static const char *const emits[] = {"cuEventCreate", "cuEventRecord"};
 	static const char *const receives[] = {"cuStreamWaitEvent", "cuEventRecord"};
@@ -477,7 +470,7 @@ static void *let_go(void *unused)
 }
 
 /* Where the driver cannot report the end of work, frag waits for it, and loses nothing. */
-Test(cuda_streams, memory_is_safe_when_the_driver_reports_nothing)
+GPU_TEST(cuda_streams, memory_is_safe_when_the_driver_reports_nothing)
 {
 	static const char *const failing[] = {"cuLaunchHostFunc", "cuStreamWaitEvent"};
 	struct frag_harness *writer, *reader;
@@ -511,7 +504,7 @@ Test(cuda_streams, memory_is_safe_when_the_driver_reports_nothing)
 }
 
 /* An operator that ends waits for its stream: nothing of it is called later. */
-Test(cuda_streams, the_end_of_an_operator_waits_for_its_work)
+GPU_TEST(cuda_streams, the_end_of_an_operator_waits_for_its_work)
 {
 	struct frag_harness *writer, *reader;
 	pthread_t thread;
@@ -534,10 +527,9 @@ Test(cuda_streams, the_end_of_an_operator_waits_for_its_work)
 	frag_tensor_unref(now.result);
 	frag_harness_destroy(writer);
 	drop_pool();
-	cr_expect_eq(fake.used(), 0);
 }
 
-Test(cuda_streams, events_are_used_again)
+GPU_TEST(cuda_streams, events_are_used_again)
 {
 	struct frag_harness *writer = harness(&writer_type), *reader = harness(&reader_type);
 	int made = 0;
@@ -557,7 +549,6 @@ Test(cuda_streams, events_are_used_again)
 	frag_tensor_unref(now.result);
 	frag_harness_destroy(reader);
 	frag_harness_destroy(writer);
-	cr_expect_eq(fake.used(), 0);
 }
 
 static int wait_for_buffer(void *state, struct frag_op *op)
@@ -566,7 +557,7 @@ static int wait_for_buffer(void *state, struct frag_op *op)
 }
 
 /* The end is reported by the driver; what is told of it is checked in test_cond_cuda.c. */
-Test(cuda_streams, a_tick_waits_until_its_message_is_written)
+GPU_TEST(cuda_streams, a_tick_waits_until_its_message_is_written)
 {
 	struct frag_op_type type = looker_type;
 	struct frag_harness *writer = harness(&writer_type), *looker;
@@ -589,7 +580,6 @@ Test(cuda_streams, a_tick_waits_until_its_message_is_written)
 	drop_sent();
 	frag_harness_destroy(looker);
 	frag_harness_destroy(writer);
-	cr_expect_eq(fake.used(), 0);
 }
 
 static const struct frag_arg *streams_arg(void)
@@ -650,7 +640,7 @@ static void refuse(const struct frag_op_type *type, const char *says)
 	cr_expect_not_null(strstr(err.text, says), "%s", err.text);
 }
 
-Test(cuda_streams, streams_that_cannot_be_had)
+GPU_TEST(cuda_streams, streams_that_cannot_be_had)
 {
 	struct frag_op_type type = reader_type;
 
@@ -662,7 +652,7 @@ Test(cuda_streams, streams_that_cannot_be_had)
 	refuse(&reader_type, "there is no stream: GPU 0 (Fake 0): cuStreamCreateWithPriority");
 }
 
-Test(cuda_streams, a_stream_needs_a_gpu)
+GPU_TEST(cuda_streams, a_stream_needs_a_gpu)
 {
 	setenv("FAKE_CUDA_DEVICES", "0", 1);
 	refuse(&reader_type, "it needs GPU 0");
