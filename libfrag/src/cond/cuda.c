@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -42,7 +43,10 @@ static const struct frag_param event_params[] = {
 
 static void unref(struct waker *waker)
 {
-	if (atomic_fetch_sub_explicit(&waker->refs, 1, memory_order_acq_rel) == 1)
+	uint32_t before = atomic_fetch_sub_explicit(&waker->refs, 1, memory_order_acq_rel);
+
+	assert(before > 0);
+	if (before == 1)
 		fragi_free(waker);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static int insert_span(struct fragi_area_heap *heap, size_t index,
 		heap->spans = spans;
 		heap->span_capacity = capacity;
 	}
+	assert(index <= heap->span_count && heap->span_count < heap->span_capacity);
 	memmove(&heap->spans[index + 1], &heap->spans[index],
 		(heap->span_count - index) * sizeof(*span));
 	heap->spans[index] = *span;
@@ -43,6 +45,7 @@ static void join(struct fragi_area_heap *heap, size_t i)
 	if (i + 1 >= heap->span_count || span[0].asked > 0 || span[1].asked > 0 ||
 	    span[1].area.memory != NULL)
 		return;
+	assert(span[0].at + span[0].size == span[1].at);
 	span->size += span[1].size;
 	heap->span_count--;
 	memmove(span + 1, span + 2, (heap->span_count - i - 1) * sizeof(*span));
@@ -55,6 +58,7 @@ static int grow(struct fragi_area_heap *heap, uint64_t size, struct frag_err *er
 	struct fragi_area_span span = {0};
 	int r;
 
+	assert(heap->bytes <= heap->max_bytes);
 	if (size > left)
 		return frag_err_set(err, -ENOMEM, "%llu bytes are more than the maximum",
 				    (unsigned long long)size);
@@ -92,6 +96,7 @@ static int take(struct fragi_area_heap *heap, size_t i, size_t size, size_t aske
 	const struct fragi_area_span rest = {.at = heap->spans[i].at + size,
 					     .size = heap->spans[i].size - size};
 
+	assert(heap->spans[i].asked == 0 && heap->spans[i].size >= size && asked > 0);
 	if (rest.size > 0 && insert_span(heap, i + 1, &rest) < 0)
 		return -ENOMEM;
 	heap->spans[i].size = size;

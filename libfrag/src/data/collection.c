@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE /* qsort_r */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,7 @@ static size_t append(struct frag_collection *collection, const void *bytes, size
 {
 	size_t at = collection->used;
 
+	assert(size + is_text <= collection->room - at);
 	if (size > 0)
 		memcpy(collection->bytes + at, bytes, size);
 	if (is_text)

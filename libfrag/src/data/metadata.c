@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -66,7 +67,10 @@ static struct item *item_create(const char *key, size_t key_length, const struct
 
 static void item_unref(struct item *item)
 {
-	if (atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel) != 1)
+	uint32_t before = atomic_fetch_sub_explicit(&item->refs, 1, memory_order_acq_rel);
+
+	assert(before > 0);
+	if (before != 1)
 		return;
 	if (item->type->fini != NULL)
 		fragi_value_fini(item->type, item->value, item->size);
@@ -77,6 +81,7 @@ static void body_unref(struct body *body)
 {
 	if (body == NULL || atomic_fetch_sub_explicit(&body->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	assert(atomic_load_explicit(&body->refs, memory_order_relaxed) == 0);
 	for (uint32_t i = 0; i < body->count; i++)
 		item_unref(body->items[i]);
 	fragi_free(body);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ static struct fragi_pool *orphan_adopt(enum fragi_pool_kind kind)
 		;
 	if (*at != NULL) {
 		pool = *at;
+		assert(pool->is_orphan);
 		*at = pool->next_orphan;
 		pool->is_orphan = 0;
 	}
@@ -116,6 +118,7 @@ struct fragi_pooled *fragi_pool_refill(enum fragi_pool_kind kind)
 	if (pool->free == NULL && pool_grow(pool) < 0)
 		return NULL;
 	object = pool->free;
+	assert(object->pool == pool && pool->kind == kind && !pool->is_orphan);
 	pool->free = object->next;
 	return object;
 }
@@ -169,6 +172,7 @@ static void leave_pools(void *unused)
 		fragi_pool_mine[kind] = NULL;
 		if (pool == NULL)
 			continue;
+		assert(pool->kind == kind && !pool->is_orphan);
 		pool->is_orphan = 1;
 		pool->next_orphan = orphans;
 		orphans = pool;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -410,6 +411,7 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 	struct fragi_making *making = fragment->making;
 	int r;
 
+	assert(!making->sealed && "a fragment is completed once");
 	fragi_execution_begin(fragment);
 	making->sealed = true;
 	for (uint32_t i = 0; i < fragment->made_count; i++)
@@ -418,6 +420,8 @@ int fragi_fragment_complete(struct frag_fragment *fragment)
 				fragment, -EINVAL, NULL, NULL,
 				"operator \"%s\" was made but never added; pass it to frag_add_operator or frag_add_flow",
 				fragment->made[i]->name);
+	for (uint32_t i = 0; i < fragment->op_count; i++)
+		assert(fragment->ops[i]->index == i);
 	for (uint32_t i = 0; i < fragment->op_count; i++)
 		fragi_op_complete(fragment->ops[i]);
 	fragi_execution_add_outputs(fragment);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define LOG_TOPIC "run"
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -355,6 +356,7 @@ static void on_finished(void *arg)
 	struct fragi_run_fragment *fragment = arg;
 	struct fragi_run *run = fragment->run;
 
+	assert(!atomic_load(&fragment->finished) && atomic_load(&run->running) > 0);
 	atomic_store(&fragment->finished, true);
 	/* It waits for nothing more: those with the same clock may go on. */
 	fragi_clock_waiting(fragment->fragment->clock);
@@ -399,8 +401,10 @@ static int scheds_create(struct fragi_run *run)
 
 int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 {
-	int r = fragi_run_start_loggers(run, err);
+	int r;
 
+	assert(!atomic_load(&run->started) && "a run starts once");
+	r = fragi_run_start_loggers(run, err);
 	if (r < 0)
 		return r;
 	r = settle_saved(run);

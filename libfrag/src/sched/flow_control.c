@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -225,6 +226,7 @@ static void leave_out_of_gates(struct fragi_exec *exec, const struct fragi_exec_
 	for (uint32_t i = 0; i < exec->out_count; i++) {
 		struct fragi_gate gate = exec->out[i];
 
+		assert(gate.count > 0);
 		if (gate.tx == out->tx)
 			gate.count--;
 		if (gate.count > 0)
@@ -293,6 +295,7 @@ int fragi_flow_control_create(struct fragi_exec *exec, const struct fragi_bindin
 	find_self(exec, control);
 	if (control->self != NULL) {
 		leave_out_of_gates(exec, &exec->tick.ports[control->out]);
+		assert(exec->receiver_count > 0);
 		if (exec->tx_count > 1)
 			exec->receiver_count--;
 		fragi_rx_sender_close(control->self);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +116,7 @@ static void take_path(struct fragi_tracked *tracked, const struct fragi_step *pa
 	}
 	fragi_tracker_record(tracked->tracker, steps);
 	fragi_tracker_log(tracked->tracker, steps, length);
+	assert(length <= tracked->step_count);
 	tracked->step_count -= length;
 	tracked->begins = true;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ void fragi_variables_remove_first(struct fragi_variables *variables)
 {
 	struct fragi_variable *variable = variables->first;
 
+	assert(variable != NULL && variables->count > 0);
 	variables->first = variable->next;
 	variables->count--;
 	fragi_variable_memory_fini(&variable->memory);
