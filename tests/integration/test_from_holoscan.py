@@ -73,7 +73,3 @@ class Examples(cluster.ClusterTest):
             for name, (code, printed) in zip(rows, pool.map(self.run_row, rows)):
                 self.assertEqual(code, 0, name + "\n" + printed)
                 self.assert_prints(name, rows[name], printed)
-
-
-if __name__ == "__main__":
-    cluster.main()
