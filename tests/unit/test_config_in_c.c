@@ -54,7 +54,6 @@ static int compose(struct frag_fragment *fragment)
 
 static int compose_inner(struct frag_subgraph *inner, struct frag_fragment *fragment)
 {
-	(void)inner;
 	return in_inner(fragment);
 }
 

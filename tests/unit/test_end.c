@@ -498,10 +498,10 @@ RIG_ONE_TEST(end, a_limit_of_callbacks_is_no_limit_of_the_drain)
 {
 	rig_prepare_good(rig, &rig_plugin,
 			 "frag: 1\napplication: app\noperators:\n"
-			 "  tx: {type: source, parameters: {work_us: 30000, count: 20}}\n"
+			 "  tx: {type: source, parameters: {work_us: 10000, count: 130}}\n"
 			 "  rx: {type: sink}\nflows: [tx -> rx]\n");
 	rig_start(rig);
-	fragi_run_limit_calls(rig->run, 200000000);
+	fragi_run_limit_calls(rig->run, 1000000000);
 	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 	cr_expect_eq(rig->failed, 0, "%s", rig->sentence);
 }
