@@ -59,6 +59,7 @@ static void check_app(struct sim *sim, struct sim_app *app)
 	const struct sim_process *driver = &sim->driver.process;
 	enum drv_app_state state = drv_core_named_state(sim->driver.core, app->name);
 	int64_t limit = limit_of(state), lasted_ns;
+	bool fails_early;
 
 	if (state != app->state) {
 		if (app->state == DRV_APP_RUNNING && state == DRV_APP_CLOSING)
@@ -66,10 +67,13 @@ static void check_app(struct sim *sim, struct sim_app *app)
 					   !sim_data_is_settled(app) &&
 					   !((app->restarts || sim_restart_was_made(app)) &&
 					     app->stop_requested); /* none of its hosts was there */
-		if (app->state == DRV_APP_RUNNING)
-			app->left_running_ns = sim->now_ns;
+		/* What fails while it starts has its hosts ended in order too. */
+		fails_early = app->state >= DRV_APP_PREPARING && app->state <= DRV_APP_STARTING &&
+			      state >= DRV_APP_FAILING;
+		if (app->state < DRV_APP_FAILING && state >= DRV_APP_FAILING)
+			app->ending_ns = sim->now_ns;
 		app->state = state;
-		if (state > app->furthest && state < DRV_APP_KILLING)
+		if (state > app->furthest && state < DRV_APP_KILLING && !fails_early)
 			app->furthest = state;
 		app->state_since_ns = sim->now_ns;
 		app->rest_since_ns = app->dead_since_ns = 0;
@@ -190,8 +194,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
 	if (held_for(sim, &app->dead_since_ns, running && dead && !sim->is.leases) >
-	    sim->dead_ns + 3 * SIM_S + (app->restarts ? RESTART_MAX_NS : 0) +
-		    (sim_move_is_under_way(sim, app) ? SIM_DRAIN_NS : 0)) /* one yields */
+	    sim->dead_ns + 3 * SIM_S + (app->restarts || sim->is.swaps ? RESTART_MAX_NS : 0))
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->move_since_ns,

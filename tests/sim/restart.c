@@ -359,7 +359,9 @@ bool sim_restart_failed_too_often(struct sim *sim, const struct sim_app *app, co
 		found = found || r.moves > 0 || /* as in check_decision */
 			recent(&r, on_failure_of(host), sim->now_ns - 2 * SIM_KILL_NS) >=
 				on_failure_of(host)->intensity ||
-			recent(&r, on_failure_of(host), app->left_running_ns) >=
+			recent(&r, on_failure_of(host), app->state_since_ns) >=
+				on_failure_of(host)->intensity ||
+			recent(&r, on_failure_of(host), app->ending_ns) >=
 				on_failure_of(host)->intensity;
 	}
 	if (!found && driver_is_even(sim) && !sim->is.leases) /* that of a worker is one too */
