@@ -64,8 +64,8 @@ static const char *const puts_of[DRV_RECORD_KINDS] = {
 	[DRV_RECORD_PLACED] = "INSERT OR REPLACE INTO placements VALUES (:run, :text)",
 	[DRV_RECORD_DRAINED] = "INSERT OR IGNORE INTO drained VALUES (:name)",
 	[DRV_RECORD_UNDRAINED] = "DELETE FROM drained WHERE worker = :name",
-	[DRV_RECORD_EVENT] = "INSERT OR REPLACE INTO events VALUES "
-			     "(:event, :unix, :kind, :name, :run, :who, :text)",
+	[DRV_RECORD_NOTICE] = "INSERT OR REPLACE INTO events VALUES "
+			      "(:event, :unix, :kind, :name, :run, :who, :text)",
 };
 static const char forget_events[] = "DELETE FROM events WHERE event < :first";
 static const char forget_placement[] = "DELETE FROM placements WHERE run = :run";
@@ -338,10 +338,10 @@ static void read_run(sqlite3_stmt *row, struct drv_record *record)
 static void read_event(sqlite3_stmt *row, struct drv_record *record)
 {
 	*record = (struct drv_record){
-		.kind = DRV_RECORD_EVENT,
-		.event = (uint64_t)sqlite3_column_int64(row, 0),
+		.kind = DRV_RECORD_NOTICE,
+		.notice = (uint64_t)sqlite3_column_int64(row, 0),
 		.unix_ns = sqlite3_column_int64(row, 1),
-		.event_kind = (uint32_t)sqlite3_column_int64(row, 2),
+		.notice_kind = (uint32_t)sqlite3_column_int64(row, 2),
 		.name = text_at(row, 3),
 		.run = (uint64_t)sqlite3_column_int64(row, 4),
 		.who = text_at(row, 5),
@@ -446,9 +446,9 @@ static int bind_record(sqlite3_stmt *statement, const struct drv_record *record)
 		bind_bytes(statement, ":source", record->source, record->source_bytes),
 		bind_number(statement, ":ended", record->ended_unix_ns),
 		bind_bytes(statement, ":outcome", record->outcome, record->outcome_bytes),
-		bind_number(statement, ":event", (int64_t)record->event),
-		bind_number(statement, ":first", (int64_t)record->first_event),
-		bind_number(statement, ":kind", record->event_kind),
+		bind_number(statement, ":event", (int64_t)record->notice),
+		bind_number(statement, ":first", (int64_t)record->first_notice),
+		bind_number(statement, ":kind", record->notice_kind),
 		bind_number(statement, ":unix", record->unix_ns),
 		bind_text(statement, ":text", record->text),
 	};
@@ -492,7 +492,7 @@ int drv_database_put(struct drv_database *database, const struct drv_record *rec
 {
 	int result = execute(database->puts[record->kind], record);
 
-	if (result == SQLITE_OK && record->kind == DRV_RECORD_EVENT)
+	if (result == SQLITE_OK && record->kind == DRV_RECORD_NOTICE)
 		result = execute(database->forget_events, record);
 	if (result == SQLITE_OK &&
 	    (record->kind == DRV_RECORD_END || record->kind == DRV_RECORD_FORGOTTEN))

@@ -11,10 +11,10 @@
 #define LOG_TOPIC "driver"
 #include <base/log.h>
 
-#define AGAIN_MS 100
+#define RETRY_MS 100
 #define BACKLOG 128
 
-static void on_again(uv_timer_t *timer);
+static void on_retry(uv_timer_t *timer);
 
 /* While the owner has not taken the connection, libuv takes no other. */
 static int take(struct drv_listener *listener)
@@ -22,11 +22,11 @@ static int take(struct drv_listener *listener)
 	int r = listener->take(listener, listener->arg);
 
 	if (r < 0)
-		uv_timer_start(&listener->again, on_again, AGAIN_MS, 0);
+		uv_timer_start(&listener->retry, on_retry, RETRY_MS, 0);
 	return r;
 }
 
-static void on_again(uv_timer_t *timer)
+static void on_retry(uv_timer_t *timer)
 {
 	struct drv_listener *listener = timer->data;
 
@@ -56,7 +56,7 @@ static void on_connection(uv_stream_t *server, int status)
 	int r = status;
 
 	if (status >= 0 && is_enough(listener, uv_now(server->loop))) {
-		uv_timer_start(&listener->again, on_again, 0, 0);
+		uv_timer_start(&listener->retry, on_retry, 0, 0);
 		return;
 	}
 	if (status >= 0)
@@ -73,8 +73,8 @@ void drv_listener_init(struct drv_listener *listener, uv_loop_t *loop, enum fw_s
 		(void)uv_tcp_init(loop, &listener->server.tcp);
 	else
 		(void)uv_pipe_init(loop, &listener->server.pipe, 0);
-	uv_timer_init(loop, &listener->again);
-	listener->server.handle.data = listener->again.data = listener;
+	uv_timer_init(loop, &listener->retry);
+	listener->server.handle.data = listener->retry.data = listener;
 }
 
 static int listen_on(struct drv_listener *listener, const struct sockaddr *address)
@@ -166,6 +166,6 @@ void drv_listener_close(struct drv_listener *listener)
 	drv_local_socket_close(&listener->local);
 	if (!uv_is_closing(&listener->server.handle))
 		uv_close(&listener->server.handle, NULL);
-	if (!uv_is_closing((uv_handle_t *)&listener->again))
-		uv_close((uv_handle_t *)&listener->again, NULL);
+	if (!uv_is_closing((uv_handle_t *)&listener->retry))
+		uv_close((uv_handle_t *)&listener->retry, NULL);
 }

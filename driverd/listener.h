@@ -28,7 +28,7 @@ struct drv_listener {
 		uv_tcp_t tcp;
 		uv_pipe_t pipe;
 	} server;
-	uv_timer_t again;   /* a connection waits, for memory or for others to have their turn */
+	uv_timer_t retry;   /* a connection waits, for memory or for others to have their turn */
 	uint64_t turn_ms;   /* the loop's time when the last one was taken ... */
 	unsigned int taken; /* ... and how many were taken at that time */
 	struct drv_local_socket local;

@@ -38,7 +38,7 @@ static void list_add(struct drv_store_list *list, struct drv_store_item *item)
 	*list->last = item;
 	list->last = &item->next;
 	list->count++;
-	list->events += item->record.kind == DRV_RECORD_EVENT;
+	list->notices += item->record.kind == DRV_RECORD_NOTICE;
 }
 
 static struct drv_store_item *list_take(struct drv_store_list *list)
@@ -51,7 +51,7 @@ static struct drv_store_item *list_take(struct drv_store_list *list)
 	if (list->first == NULL)
 		list->last = &list->first;
 	list->count--;
-	list->events -= item->record.kind == DRV_RECORD_EVENT;
+	list->notices -= item->record.kind == DRV_RECORD_NOTICE;
 	return item;
 }
 
@@ -112,7 +112,9 @@ static void list_clear(struct drv_store_list *list)
 		fragi_free(item);
 }
 
-/* Moves all of from before those of to, but attempts, events that are too many, and what is old. */
+/*
+ * Moves all of from before those of to, but attempts, notices that are too many, and what is old.
+ */
 static void list_put_back(struct drv_store_list *to, struct drv_store_list *from)
 {
 	struct drv_store_list all;
@@ -120,10 +122,10 @@ static void list_put_back(struct drv_store_list *to, struct drv_store_list *from
 
 	list_init(&all);
 	while ((item = list_take(from)) != NULL) {
-		bool is_event = item->record.kind == DRV_RECORD_EVENT;
+		bool is_notice = item->record.kind == DRV_RECORD_NOTICE;
 
 		if (item->record.is_attempt || is_replaced(to, &item->record) ||
-		    (is_event && from->events + to->events >= DRV_EVENTS_MAX))
+		    (is_notice && from->notices + to->notices >= DRV_NOTICES_MAX))
 			fragi_free(item);
 		else
 			list_add(&all, item);

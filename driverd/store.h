@@ -23,7 +23,7 @@ typedef void (*drv_store_fn)(void *arg, uint64_t change, const char *why_not);
 struct drv_store_item;
 struct drv_store_list {
 	struct drv_store_item *first, **last;
-	size_t count, events; /* of the items */
+	size_t count, notices; /* of the items */
 };
 struct drv_store {
 	const char *path; /* borrowed */

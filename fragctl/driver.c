@@ -325,7 +325,7 @@ static void on_timeout(uv_timer_t *timer)
 {
 	struct ctl_driver *driver = timer->data;
 
-	driver->is_late = true;
+	driver->timed_out = true;
 }
 
 /* Whether the address is one of this machine: then a socket can be bound to it. */
@@ -399,10 +399,10 @@ int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 {
 	struct ctl_received *received;
 
-	while (driver->first == NULL && driver->connection != NULL && !driver->is_late)
+	while (driver->first == NULL && driver->connection != NULL && !driver->timed_out)
 		uv_run(&driver->loop, UV_RUN_ONCE);
 	received = driver->first;
-	if (received == NULL && driver->is_late)
+	if (received == NULL && driver->timed_out)
 		return ctl_fail_with(
 			FRAGI_FAILURE_WAIT_TIMEOUT,
 			"gave up after %s (--timeout); what was asked for goes on at the driver",
@@ -428,7 +428,7 @@ int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 {
 	int r;
 
-	while (driver->asked >= ASKED_MAX && driver->connection != NULL && !driver->is_late)
+	while (driver->asked >= ASKED_MAX && driver->connection != NULL && !driver->timed_out)
 		uv_run(&driver->loop, UV_RUN_ONCE);
 	driver->asked++;
 	r = driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;

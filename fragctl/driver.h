@@ -31,7 +31,7 @@ struct ctl_driver {
 	uv_timer_t beat, timeout;
 	int64_t timeout_ns; /* 0: none */
 	bool follows;       /* the verb connects again when the driver is lost */
-	bool is_late;       /* --timeout is over */
+	bool timed_out;     /* --timeout is over */
 	bool is_denied;     /* a socket of a driver is there, and may not be used */
 	uv_connect_t connect;
 	bool is_connecting;

@@ -18,7 +18,7 @@ struct reading {
 static void print(struct reading *reading, const struct fw_events *events)
 {
 	for (uint32_t i = 0; i < events->count; i++) {
-		const struct fw_event *event = &events->rows[i];
+		const struct fw_notice *event = &events->rows[i];
 
 		if (reading->last > 0 && event->number > reading->last + 1)
 			ctl_complain("%" PRIu64
@@ -28,9 +28,9 @@ static void print(struct reading *reading, const struct fw_events *events)
 		if (event->unix_ns < reading->since_ns)
 			continue;
 		if (reading->json)
-			ctl_service_json_event(event);
+			ctl_service_json_notice(event);
 		else
-			ctl_service_print_event(event);
+			ctl_service_print_notice(event);
 	}
 	ctl_driver_check_stdout();
 }

@@ -13,7 +13,7 @@ static int restart(struct ctl_driver *driver, const char *name, bool now, bool j
 	uint64_t run;
 	int code = ctl_driver_open(driver);
 
-	command.stop_app = (struct fw_stop_app){.name = name, .at_once = now, .again = true};
+	command.stop_app = (struct fw_stop_app){.name = name, .at_once = now, .restart = true};
 	if (code == CTL_OK)
 		code = ctl_service_command(driver, &command, json, &run);
 	if (code == CTL_OK)

@@ -66,7 +66,7 @@ int ctl_service_show(int argc, char **argv, const char *program, const char *hea
 void ctl_service_print_applications(const struct fw_reply *reply);
 void ctl_service_print_hosts(const struct fw_application_row *app);
 void ctl_service_print_workers(const struct fw_reply *reply);
-void ctl_service_print_event(const struct fw_event *event);
+void ctl_service_print_notice(const struct fw_notice *event);
 void ctl_service_print_line(const struct fw_line *line);
 void ctl_service_print_changes(const struct fw_changes *changes);
 /* What has become of it, or would: NAME: left was started again */
@@ -74,7 +74,7 @@ void ctl_service_print_effect(const char *name, const struct fw_changes *changes
 /* The members of the document of docs/service.schema.json. */
 void ctl_service_json_applications(const struct fw_reply *reply, const char *name);
 void ctl_service_json_workers(const struct fw_reply *reply);
-void ctl_service_json_event(const struct fw_event *event);
+void ctl_service_json_notice(const struct fw_notice *event);
 void ctl_service_json_line(const struct fw_line *line);
 /* {"application": ..., "run": ..., "dry_run": ..., "effect": ..., "changes": [...]} */
 void ctl_service_json_changes(const char *name, uint64_t run, const struct fw_changes *changes,

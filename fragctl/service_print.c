@@ -253,12 +253,12 @@ static const char *time_of(int64_t unix_ns, char *out, size_t size)
 	return out;
 }
 
-void ctl_service_print_event(const struct fw_event *event)
+void ctl_service_print_notice(const struct fw_notice *event)
 {
 	char at[40];
 
 	printf("%s %-13s %s%s%s%s%s%s\n", time_of(event->unix_ns, at, sizeof(at)),
-	       fw_event_name(event->kind), event->application,
+	       fw_notice_name(event->kind), event->application,
 	       event->application[0] != '\0' ? " " : "", event->text,
 	       event->who[0] != '\0' ? " (" : "", event->who, event->who[0] != '\0' ? ")" : "");
 }
@@ -337,21 +337,21 @@ void ctl_service_json_workers(const struct fw_reply *reply)
 
 static const char *kind_of(const void *row)
 {
-	return fw_event_name(((const struct fw_event *)row)->kind);
+	return fw_notice_name(((const struct fw_notice *)row)->kind);
 }
 
-void ctl_service_json_event(const struct fw_event *event)
+void ctl_service_json_notice(const struct fw_notice *event)
 {
 	static const struct ctl_column items[] = {
-		{"number", CTL_AT(CTL_U64, fw_event, number)},
-		{"unix_ns", CTL_AT(CTL_I64, fw_event, unix_ns)},
+		{"number", CTL_AT(CTL_U64, fw_notice, number)},
+		{"unix_ns", CTL_AT(CTL_I64, fw_notice, unix_ns)},
 		{"kind", .kind = CTL_NAME, .name = kind_of},
-		{"application", CTL_AT(CTL_OPTIONAL, fw_event, application)},
-		{"run", CTL_AT(CTL_U64, fw_event, run)},
-		{"who", CTL_AT(CTL_OPTIONAL, fw_event, who)},
-		{"text", CTL_AT(CTL_TEXT, fw_event, text)},
+		{"application", CTL_AT(CTL_OPTIONAL, fw_notice, application)},
+		{"run", CTL_AT(CTL_U64, fw_notice, run)},
+		{"who", CTL_AT(CTL_OPTIONAL, fw_notice, who)},
+		{"text", CTL_AT(CTL_TEXT, fw_notice, text)},
 	};
-	static const struct ctl_columns columns = CTL_COLUMNS(items, fw_event);
+	static const struct ctl_columns columns = CTL_COLUMNS(items, fw_notice);
 
 	ctl_json_document(&columns, event);
 }

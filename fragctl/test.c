@@ -106,7 +106,7 @@ static void become(char **command, int log)
 }
 
 /* Waits until the child is gone, or for too long. Returns its status. */
-static int await(pid_t pid, int ended, bool *out_late)
+static int await(pid_t pid, int ended, bool *out_timed_out)
 {
 	struct pollfd p = {.fd = ended, .events = POLLIN};
 	int64_t end_ns = fragi_now_ns() + TIMEOUT_NS, left_ns = TIMEOUT_NS;
@@ -114,8 +114,8 @@ static int await(pid_t pid, int ended, bool *out_late)
 
 	while (left_ns > 0 && poll(&p, 1, (int)(left_ns / 1000000) + 1) == 0)
 		left_ns = end_ns - fragi_now_ns();
-	*out_late = left_ns <= 0;
-	if (*out_late)
+	*out_timed_out = left_ns <= 0;
+	if (*out_timed_out)
 		kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -138,7 +138,7 @@ static void run_child(struct testing *testing, const struct ctl_test *test, stru
 {
 	char **command = command_of(testing, test);
 	int ends[2] = {-1, -1}, log = open(testing->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	bool late = false;
+	bool timed_out = false;
 	int status;
 	pid_t pid;
 
@@ -153,11 +153,11 @@ static void run_child(struct testing *testing, const struct ctl_test *test, stru
 		become(command, log);
 	}
 	close(ends[1]);
-	status = pid > 0 ? await(pid, ends[0], &late) : -1;
+	status = pid > 0 ? await(pid, ends[0], &timed_out) : -1;
 	close(ends[0]);
 	if (pid < 0)
 		snprintf(outcome->reason, REASON_MAX, "cannot start it: %s", strerror(errno));
-	else if (late)
+	else if (timed_out)
 		snprintf(outcome->reason, REASON_MAX,
 			 "has not ended in %d s; give it a duration, or inputs that end",
 			 (int)(TIMEOUT_NS / 1000000000));

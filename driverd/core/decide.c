@@ -156,7 +156,7 @@ static enum drv_work wait_for_edges(struct drv_app *app)
 static void begin_starting(struct drv_app *app)
 {
 	app->times.started_ns = app->core->real_ns;
-	drv_app_progress_later(app);
+	drv_app_progress_defer(app);
 }
 
 static enum drv_work wait_for_start(struct drv_app *app)
@@ -181,8 +181,8 @@ static void begin_running(struct drv_app *app)
 	drv_source_forget_before(app);
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app), "%s %u host%s",
 		is_adopted ? "adopted: goes on in" : "runs in", app->host_count, plural);
-	drv_history_note(core, is_adopted ? FW_EVENT_ADOPTED : FW_EVENT_RUNNING, app, NULL,
-			 "in %u host%s", app->host_count, plural);
+	drv_history_add(core, is_adopted ? FW_NOTICE_ADOPTED : FW_NOTICE_RUNNING, app, NULL,
+			"in %u host%s", app->host_count, plural);
 }
 
 static bool is_at_rest(struct drv_app *app)
@@ -556,7 +556,7 @@ static void show_progress(struct drv_app *app)
 				(double)(core->real_ns - app->times.started_ns) * 1e-9,
 				(unsigned long long)delivered, delivered == 1 ? "" : "s");
 	drv_emit(core, &(struct drv_action){.kind = DRV_DO_PROGRESS, .text = text});
-	drv_app_progress_later(app);
+	drv_app_progress_defer(app);
 }
 
 static enum drv_work decide(struct drv_app *app)

@@ -20,7 +20,7 @@ enum drv_record_kind {
 	DRV_RECORD_END,        /* run has ended: is_wanted, ended_unix_ns, outcome */
 	DRV_RECORD_SOURCELESS, /* run: its source is forgotten */
 	DRV_RECORD_FORGOTTEN,  /* run: all of it */
-	DRV_RECORD_EVENT, /* from run on, but for epoch; those before first_event are forgotten */
+	DRV_RECORD_NOTICE, /* from run on, but for epoch; those before first_notice are forgotten */
 	/*
 	 * run, text: the workers of its hosts, by number, each with a newline; after that of a host
 	 * that is being moved, after a tab, that of its next process
@@ -37,7 +37,7 @@ struct drv_record {
 	bool is_attempt;
 	uint64_t run, epoch;
 	const char *name; /* of the application */
-	const char *who;  /* started it, or caused the event; empty: nobody that has a name */
+	const char *who;  /* started it, or caused the notice; empty: nobody that has a name */
 	int64_t start_timeout_ns;
 	bool is_wanted; /* it starts again with its driver */
 	const void *source;
@@ -45,8 +45,8 @@ struct drv_record {
 	int64_t ended_unix_ns;
 	const void *outcome;
 	size_t outcome_bytes; /* the frame of its OUTCOME; 0: it has not ended */
-	uint64_t event, first_event;
-	uint32_t event_kind;
+	uint64_t notice, first_notice;
+	uint32_t notice_kind;
 	int64_t unix_ns;
 	const char *text; /* PLACED: empty: not known */
 };

@@ -26,9 +26,9 @@ int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 		return 0;
 	case DRV_RECORD_RUN:
 		return core->config.ends_with_app ? 0 : drv_history_restore_run(core, record);
-	case DRV_RECORD_EVENT:
+	case DRV_RECORD_NOTICE:
 		if (!core->config.ends_with_app)
-			drv_history_restore_note(&core->history, record);
+			drv_history_restore_notice(&core->history, record);
 		return 0;
 	case DRV_RECORD_PLACED:
 		drv_adopt_placed(core, record->run, record->text);
@@ -46,12 +46,12 @@ static struct drv_ended *next_left(struct drv_history *history)
 	struct drv_ended *next = NULL;
 
 	for (struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
-		if (ended->is_cut || ended->starts_again)
+		if (ended->is_cut || ended->restarts)
 			next = ended;
 	return next;
 }
 
-static void start_again(struct drv_core *core, struct drv_ended *ended)
+static void restart(struct drv_core *core, struct drv_ended *ended)
 {
 	struct drv_app *app = ended->is_wanted ? drv_app_create_again(core, ended, 0) : NULL;
 
@@ -78,7 +78,7 @@ void drv_restore_step(struct drv_core *core, bool may_start)
 		ended->ended_unix_ns = core->real_ns + core->config.realtime_offset_ns;
 		drv_persist_end(core, ended);
 	}
-	if (ended->starts_again)
-		start_again(core, ended);
-	ended->is_cut = ended->starts_again = false;
+	if (ended->restarts)
+		restart(core, ended);
+	ended->is_cut = ended->restarts = false;
 }

@@ -85,10 +85,10 @@ struct fw_start_app {
 struct fw_stop_app {
 	const char *name;
 	bool at_once; /* it does not drain */
-	bool again;   /* it starts anew when it has ended; one that has ended starts now */
+	bool restart; /* it starts anew when it has ended; one that has ended starts now */
 	bool awaits;  /* the Outcome follows the Answer, and precedes the end of the driver */
 };
-/* `run` of the message: the run that starts or stops; of STOP_APP with again, the new one */
+/* `run` of the message: the run that starts or stops; of STOP_APP with restart, the new one */
 struct fw_answer {
 	struct fw_failure failure; /* NONE: it is done, and survives the end of the driver */
 	const char *name;          /* of the application */
@@ -109,7 +109,7 @@ struct fw_outcome {
 };
 
 /* What happened at the driver: X(NAME, name). A place is the number on the wire, from 1. */
-#define FW_EVENT_LIST(X)                                                                           \
+#define FW_NOTICE_LIST(X)                                                                          \
 	X(START, start)                                                                            \
 	X(STOP, stop)                                                                              \
 	X(RESTART, restart)                                                                        \
@@ -127,26 +127,26 @@ struct fw_outcome {
 	X(MOVE, move)                                                                              \
 	X(SWAP, swap)                                                                              \
 	X(MIGRATED, migrated)
-#define FW_EVENT_ENUM(NAME, name) FW_EVENT_##NAME,
-enum fw_event_kind { FW_EVENT_NONE, FW_EVENT_LIST(FW_EVENT_ENUM) FW_EVENT_KINDS };
-#undef FW_EVENT_ENUM
-const char *fw_event_name(enum fw_event_kind kind); /* "start"; "none" for none of them */
+#define FW_NOTICE_ENUM(NAME, name) FW_NOTICE_##NAME,
+enum fw_notice_kind { FW_NOTICE_NONE, FW_NOTICE_LIST(FW_NOTICE_ENUM) FW_NOTICE_KINDS };
+#undef FW_NOTICE_ENUM
+const char *fw_notice_name(enum fw_notice_kind kind); /* "start"; "none" for none of them */
 
 struct fw_watch {
-	uint64_t after; /* the number of the last event that is known; 0: none */
+	uint64_t after; /* the number of the last notice that is known; 0: none */
 	bool follow;    /* later ones are sent as they happen */
 };
-struct fw_event {
-	uint64_t number; /* counts up; gaps: events that are forgotten */
+struct fw_notice {
+	uint64_t number; /* counts up; gaps: notices that are forgotten */
 	int64_t unix_ns;
-	enum fw_event_kind kind;
+	enum fw_notice_kind kind;
 	const char *application; /* empty: none */
 	uint64_t run;            /* 0: none */
 	const char *who;         /* issued the command: "user alice", "key tablet"; empty: nobody */
 	const char *text;        /* for people */
 };
 struct fw_events {
-	struct fw_event *rows; /* oldest first */
+	struct fw_notice *rows; /* oldest first */
 	uint32_t count;
 };
 

@@ -86,7 +86,7 @@ LAYOUT(start_app, struct fw_start_app, StartApp, NULL) = {
 LAYOUT(stop_app, struct fw_stop_app, StopApp, NULL) = {
 	NAME(stop_app, name),
 	FIELD(stop_app, at_once),
-	FIELD(stop_app, again),
+	FIELD(stop_app, restart),
 	FIELD(stop_app, awaits),
 	END,
 };
@@ -109,10 +109,10 @@ LAYOUT(watch, struct fw_watch, Watch, NULL) = {
 };
 
 /* A kind that only a newer driver knows is none. */
-LAYOUT(event_row, struct fw_event, EventRow, NULL) = {
+LAYOUT(event_row, struct fw_notice, EventRow, NULL) = {
 	FIELD(event_row, number),
 	TIME(event_row, unix_ns),
-	OR_ELSE(event_row, kind, 0, FW_EVENT_KINDS - 1, FW_EVENT_NONE),
+	OR_ELSE(event_row, kind, 0, FW_NOTICE_KINDS - 1, FW_NOTICE_NONE),
 	FIELD(event_row, application),
 	FIELD(event_row, run),
 	FIELD(event_row, who),

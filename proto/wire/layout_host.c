@@ -200,7 +200,7 @@ LAYOUT(host_stop, struct fw_host_stop, HostStop, NULL) = {
 	TIME(host_stop, drain_ns),
 	EXIT_CODE(host_stop, exit_code),
 	FIELD(host_stop, reason),
-	FIELD(host_stop, starts_again),
+	FIELD(host_stop, restarts),
 	OR_ELSE(host_stop, failure, 0, FRAGI_FAILURES - 1, FRAGI_FAILURE_OTHER),
 	END,
 };

@@ -35,13 +35,13 @@ const struct fw_layout *fw_layout(enum fw_kind kind)
 	return NULL;
 }
 
-const char *fw_event_name(enum fw_event_kind kind)
+const char *fw_notice_name(enum fw_notice_kind kind)
 {
 	switch (kind) {
 #define EVENT_NAME(NAME, name)                                                                     \
-	case FW_EVENT_##NAME:                                                                      \
+	case FW_NOTICE_##NAME:                                                                     \
 		return #name;
-		FW_EVENT_LIST(EVENT_NAME)
+		FW_NOTICE_LIST(EVENT_NAME)
 #undef EVENT_NAME
 	default:
 		return "none";

@@ -371,7 +371,7 @@ struct fw_host_stop {
 	 * the application goes on: of HOST_KILL, with this host started again; of HOST_STOP, which
 	 * is then a yield, with another process that its peers wait for
 	 */
-	bool starts_again;
+	bool restarts;
 	enum fragi_failure failure; /* what reason is; NONE: of a driver of minor 4 */
 };
 

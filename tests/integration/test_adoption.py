@@ -22,7 +22,7 @@ class Adopted(ServiceTest):
     def keep(self, **more):
         return self.serve("--state-dir", self.state, **more)
 
-    def again(self, **more):
+    def restart_driver(self, **more):
         """The next driver, where the last one was."""
         return self.keep(port=int(self.address.rpartition(":")[2]), **more)[0]
 
@@ -62,7 +62,7 @@ class Adopted(ServiceTest):
         self.wait_delivered("stream")
         pids, delivered = self.pids("stream"), self.application("stream")["delivered"]
         self.end(d)
-        self.again()
+        self.restart_driver()
         self.wait_runs("stream")
         self.assertEqual(self.application("stream")["run"], 1)
         self.assertEqual(self.pids("stream"), pids)
@@ -86,7 +86,7 @@ class Adopted(ServiceTest):
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
         self.assertIn("leaves 2 applications running", d.stderr)
-        self.again()
+        self.restart_driver()
         for name in ("stream", "other"):
             self.wait_runs(name)
             self.wait_delivered(name)
@@ -142,7 +142,7 @@ class Adopted(ServiceTest):
         for worker in (a, b):
             worker.signal(signal.SIGSTOP)
         self.end(d)
-        self.again()
+        self.restart_driver()
         stop = self.start("fragctl", "stop", "stream")
         self.wait_until("the stop", lambda: ("stop", "stream") in self.events())
         for worker in (a, b):
@@ -162,7 +162,7 @@ class Adopted(ServiceTest):
             self.end(d)
             if patience == "joined":
                 shutil.rmtree(self.state)
-            d = self.again()
+            d = self.restart_driver()
             d.wait_line(patience)
         for name in ("stream", "other"):
             self.wait_runs(name)
@@ -180,7 +180,7 @@ class Adopted(ServiceTest):
         pids = self.pids("stream")
         self.end(d)
         shutil.rmtree(self.state)
-        d = self.again()
+        d = self.restart_driver()
         self.wait_runs("stream")
         self.assertEqual(self.pids("stream"), pids)
         self.assertEqual(self.application("stream")["run"], 2)
@@ -189,7 +189,7 @@ class Adopted(ServiceTest):
         self.assertEqual(self.application("next")["run"], 3)
         self.assertGreater(self.application("next")["epoch"], self.application("stream")["epoch"])
         self.end(d)
-        self.again()
+        self.restart_driver()
         self.wait_runs("stream")
         self.wait_runs("next")
         self.assertEqual(self.pids("stream"), pids)
@@ -204,7 +204,7 @@ class Adopted(ServiceTest):
         self.end(d)
         os.kill(killed[0], signal.SIGKILL)
         self.gone(killed[0])
-        self.again()
+        self.restart_driver()
         self.wait_runs("stream")
         self.wait_until("both end", lambda: len(self.json("list")["ended"]) == 2)
         summary = self.json("status", "counted")
@@ -229,7 +229,7 @@ class Adopted(ServiceTest):
         self.end(d)
         os.kill(sender, signal.SIGKILL)
         self.gone(sender)
-        self.again()
+        self.restart_driver()
         self.wait_runs("stream")
         self.wait_until("another host", lambda: self.pids("stream")[0] != sender)
         self.assertEqual((self.application("stream")["run"], self.pids("stream")[1]), (1, receiver))
@@ -246,7 +246,7 @@ class Adopted(ServiceTest):
         workers = {h["worker"] for h in self.application("stream")["hosts"]}
         pids = self.pids("stream")
         self.end(d, b)
-        self.again(workers=("b",))
+        self.restart_driver(workers=("b",))
         if workers == {"a"}:
             self.wait_runs("stream")
             return

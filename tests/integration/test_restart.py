@@ -131,25 +131,25 @@ class Restart(cluster.ClusterTest):
     def test_receiver_over_shm(self):
         for policy in POLICIES:
             with self.subTest(policy):
-                self.again()
+                self.reset()
                 self.kill_receiver("shm", policy)
 
     def test_receiver_over_ucx(self):
         for policy in POLICIES:
             with self.subTest(policy):
-                self.again()
+                self.reset()
                 self.kill_receiver("ucx", policy)
 
     def test_sender_over_shm(self):
         for policy in POLICIES:
             with self.subTest(policy):
-                self.again()
+                self.reset()
                 self.kill_sender("shm", policy)
 
     def test_sender_over_ucx(self):
         for policy in POLICIES:
             with self.subTest(policy):
-                self.again()
+                self.reset()
                 self.kill_sender("ucx", policy)
 
     def test_a_host_that_hangs(self):
@@ -166,13 +166,13 @@ class Restart(cluster.ClusterTest):
     def test_encrypted(self):
         for edge in ("shm", "ucx"):
             with self.subTest(edge):
-                self.again()
+                self.reset()
                 self.kill_receiver(edge, "block", "--encrypt", "true")
             with self.subTest(edge):
-                self.again()
+                self.reset()
                 self.kill_sender(edge, "block", "--encrypt", "true")
 
-    def again(self):
+    def reset(self):
         """The part of a test before this one has left nothing."""
         for p in self.processes:
             if p.child.poll() is None:
@@ -198,7 +198,7 @@ class Restart(cluster.ClusterTest):
 
     def test_another_run_begins_anew(self):
         for _ in range(2):
-            self.again()
+            self.reset()
             self.launch("--tx", "truth_saving_tx", "--count", "5", source=RESTART)
             self.assertEqual(self.d.wait(), 0, self.d.stderr)
             self.assertEqual(self.sent(), [1, 2, 3, 4, 5])

@@ -321,7 +321,7 @@ class Kept(ServiceTest):
     def keep(self, *args, port=0, **more):
         return self.serve("--state-dir", self.state, *args, port=port, **more)
 
-    def again(self, *args, **more):
+    def restart_driver(self, *args, **more):
         """The next driver, where the last one was."""
         return self.keep(*args, port=int(self.address.rpartition(":")[2]), **more)[0]
 
@@ -343,7 +343,7 @@ class Kept(ServiceTest):
         for daemon in (d, w):
             daemon.kill()
             daemon.wait()
-        d = self.again(workers=("a",))
+        d = self.restart_driver(workers=("a",))
         self.wait_runs("stream")
         self.wait_delivered("stream")
         stream = self.application("stream")
@@ -362,13 +362,13 @@ class Kept(ServiceTest):
         self.ok("start", self.endless)
         d.signal(signal.SIGINT)
         self.assertEqual(d.wait(), 0, d.stderr)
-        d = self.again()
+        d = self.restart_driver()
         self.wait_runs("stream")
         self.assertEqual(self.application("stream")["run"], 2)
         self.ok("stop", "stream")
         d.signal(signal.SIGTERM)
         self.assertEqual(d.wait(), 0, d.stderr)
-        self.again()
+        self.restart_driver()
         self.assertEqual(self.json("list")["applications"], [])
 
     def test_what_lost_its_worker_runs_again_with_the_next_driver(self):
@@ -383,7 +383,7 @@ class Kept(ServiceTest):
         self.assertFalse(self.ended()["other", 2]["wanted"])
         d.kill()
         d.wait()
-        self.again()
+        self.restart_driver()
         self.worker("--name", "a")
         self.wait_runs("stream")
         self.assertIsNone(self.application("other"))

@@ -323,14 +323,14 @@ class TwoMachines(Machines):
             count = self.restarts(node, "worker")
             node.run("systemctl", "kill", "-s", "KILL", "--kill-who=main", "frag-worker")
             node.wait("a new worker", lambda n=node, c=count: self.restarts(n, "worker") > c)
-            self.again()
+            self.restart_application()
         two.power_off(cut=True)
         machine.Machine.wait("the driver to miss it", lambda: not self.application("endless"))
         two.power_on()
-        self.again()
+        self.restart_application()
         newer = self.newer()
         two.run("apt-get", "install", "-y", *self.bring(two, newer))
-        self.again()
+        self.restart_application()
         self.start("alone", ALONE)
         self.check_adopted("alone", lambda: one.run("apt-get", "install", "-y", *self.bring(one, newer)))
         self.assertEqual([worker for worker, _ in self.processes_of("alone")[1]], ["b"])
@@ -340,7 +340,7 @@ class TwoMachines(Machines):
         for node, files in zip(self.nodes, before):
             self.purge(node, files)
 
-    def again(self):
+    def restart_application(self):
         """The application failed; once both workers are back it runs over both machines again."""
         self.wait_ended("endless", "failed")
         machine.Machine.wait("both workers", lambda: len(self.ask("workers")["workers"]) == 2)

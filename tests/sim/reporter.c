@@ -10,7 +10,7 @@
  * the reporter keeps the connection open until the hosts have died; connects itself, sends what
  * they have counted, waits until the driver has closed that connection, and closes workerd's.
  */
-#define AGAIN_NS (20 * SIM_MS)
+#define RETRY_NS (20 * SIM_MS)
 
 void sim_reporter_begin(struct sim *sim, uint32_t index)
 {
@@ -122,7 +122,7 @@ void sim_reporter_ended(struct sim *sim, uint32_t link)
 		return;
 	}
 	sim->connections[index].link = 0;
-	sim_put(sim, sim->now_ns + AGAIN_NS, SIM_EV_REPORTER, index, 0, 0);
+	sim_put(sim, sim->now_ns + RETRY_NS, SIM_EV_REPORTER, index, 0, 0);
 }
 
 /* Whether all hosts of the connection have died; *out_any: at least one has. */

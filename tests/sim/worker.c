@@ -253,7 +253,7 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 			continue;
 		}
 		host->kill_requested = true;
-		if (!message->stop.starts_again) /* then it is no last word */
+		if (!message->stop.restarts) /* then it is no last word */
 			worker->heard_end = host->app;
 	}
 }

@@ -105,7 +105,7 @@ class Many(world.World):
         for i in dead:
             self.start_worker(i)
 
-    def again(self):
+    def restart_application(self):
         self.wait_until("all workers", self.attached, self.within_s)
         for name in ("sent", "received"):
             os.unlink(self.path(name))
@@ -141,6 +141,6 @@ class Many(world.World):
     def run_it(self):
         """Returns what each phase took."""
         for name, work in (("attach", self.attach), ("start", self.start_app), ("kill a tenth", self.kill_a_tenth),
-                           ("start again", self.again), ("adopt", self.adopt), ("stop", self.stop)):
+                           ("start again", self.restart_application), ("adopt", self.adopt), ("stop", self.stop)):
             self.phase(name, work)
         return ", ".join(self.took)

@@ -803,7 +803,7 @@ WORLD_TEST(driver_adopt, a_move_goes_on_to_what_was_prepared, comes_back)
 	assert_has(w->log, "f2 goes on moving from worker a to worker b");
 	m = taken(w, 1, FW_HOST_STOP);
 	cr_assert_not_null(m, "%s", w->log);
-	cr_expect(m->stop.starts_again && m->stop.drain_ns > 0);
+	cr_expect(m->stop.restarts && m->stop.drain_ns > 0);
 	m = taken(w, 1, FW_HOST_SUSPEND);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->suspend.peer_epoch, RUN);

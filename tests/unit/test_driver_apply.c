@@ -167,7 +167,7 @@ WORLD_TEST(driver_apply, an_event_names_who_brought_it, runs)
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
 	m = taken(w, CLIENT, FW_EVENTS);
 	cr_assert_not_null(m);
-	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_EVENT_APPLY);
+	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_NOTICE_APPLY);
 	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "starts f2 again");
 }
 

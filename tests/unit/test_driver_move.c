@@ -97,7 +97,7 @@ WORLD_TEST(driver_move, a_host_goes_on_where_it_was_moved_to_and_nothing_is_lost
 	new_is_prepared(w);
 	m = taken(w, 2, FW_HOST_STOP);
 	cr_assert_not_null(m);
-	cr_expect(m->stop.drain_ns > 0 && m->stop.starts_again);
+	cr_expect(m->stop.drain_ns > 0 && m->stop.restarts);
 	m = taken(w, 1, FW_HOST_SUSPEND);
 	cr_assert_not_null(m);
 	cr_expect_eq(m->suspend.peer, 2);

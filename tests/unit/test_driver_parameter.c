@@ -161,7 +161,7 @@ WORLD_TEST(driver_parameter, what_was_set_is_shown_and_remembered, NULL)
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 10});
 	m = taken(w, CLIENT, FW_EVENTS);
 	cr_assert_not_null(m);
-	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_EVENT_SET);
+	cr_expect_eq(m->events.rows[m->events.count - 1].kind, FW_NOTICE_SET);
 	cr_expect_str_eq(m->events.rows[m->events.count - 1].text, "f2.rx.value=7");
 }
 

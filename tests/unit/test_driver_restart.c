@@ -138,7 +138,7 @@ WORLD_TEST(driver_restart, a_host_that_failed_and_lives_is_killed_first, restart
 	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
 	m = taken(w, 2, FW_HOST_KILL);
 	cr_assert_not_null(m);
-	cr_expect(m->stop.starts_again, "so its worker has not come to its end");
+	cr_expect(m->stop.restarts, "so its worker has not come to its end");
 	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
 	say_event(w, 2, 2, FW_STATE_FAILED, "and more");
 	say_stats(w, 2, 2, true, 0, 5);

@@ -308,9 +308,9 @@ Test(driver_restore, a_stop_before_a_start_is_kept_forgets_it)
 
 static void restore_event(struct world *w, uint64_t number, int64_t unix_ns)
 {
-	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_EVENT,
-								    .event = number,
-								    .event_kind = FW_EVENT_START,
+	cr_assert_eq(drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_NOTICE,
+								    .notice = number,
+								    .notice_kind = FW_NOTICE_START,
 								    .unix_ns = unix_ns,
 								    .name = "mine",
 								    .who = "user alice",
@@ -343,7 +343,7 @@ Test(driver_restore, events_go_on_and_are_bounded_in_number_and_age)
 	cr_assert_eq(events(&w, 3)->count, 2);
 	cr_expect_eq(events(&w, 4)->rows[0].number, 4);
 	cr_expect_eq(events(&w, 5)->rows[1].number, 5);
-	cr_expect_eq(kept(&w, DRV_RECORD_EVENT, 0)->first_event, 4);
+	cr_expect_eq(kept(&w, DRV_RECORD_NOTICE, 0)->first_notice, 4);
 	/* and back */
 	drv_core_set_clock(w.core, -1000 * SECOND);
 	hello(&w, 2, "b", NULL);
@@ -351,10 +351,10 @@ Test(driver_restore, events_go_on_and_are_bounded_in_number_and_age)
 	world_fini(&w);
 
 	keeps_state(&w);
-	for (uint64_t number = 1; number <= 3 * DRV_EVENTS_MAX; number++)
+	for (uint64_t number = 1; number <= 3 * DRV_NOTICES_MAX; number++)
 		restore_event(&w, number, 1040 * SECOND);
 	client_hello(&w, CLIENT, "");
-	cr_expect_eq(events(&w, 2)->rows[0].number, 2 * DRV_EVENTS_MAX + 1);
+	cr_expect_eq(events(&w, 2)->rows[0].number, 2 * DRV_NOTICES_MAX + 1);
 	world_fini(&w);
 }
 

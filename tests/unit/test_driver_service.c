@@ -283,7 +283,7 @@ static size_t count_events(struct world *w, uint64_t seq, uint64_t *after, char 
 		cr_expect_gt(message->events.rows[i].number, *after);
 		*after = message->events.rows[i].number;
 		snprintf(kinds + strlen(kinds), 500 - strlen(kinds), "%s(%s) ",
-			 fw_event_name(message->events.rows[i].kind), message->events.rows[i].who);
+			 fw_notice_name(message->events.rows[i].kind), message->events.rows[i].who);
 	}
 	return message->events.count;
 }
@@ -308,7 +308,7 @@ WORLD_TEST(driver_service, events_tell_who_asked, serve)
 	message = taken(w, CLIENT, FW_EVENTS);
 	cr_assert_not_null(message, "it follows");
 	cr_expect_eq(message->reply_to, 6);
-	cr_expect_eq(message->events.rows[0].kind, FW_EVENT_STOP);
+	cr_expect_eq(message->events.rows[0].kind, FW_NOTICE_STOP);
 }
 
 /* As who operates a driver reads them: with the verb that was typed. */
@@ -345,7 +345,7 @@ WORLD_TEST(driver_service, events_and_runs_that_are_kept_are_bounded, serve)
 	uint64_t after = 0;
 	size_t count = 0, more;
 
-	for (int i = 0; i < DRV_EVENTS_MAX + 100; i++) {
+	for (int i = 0; i < DRV_NOTICES_MAX + 100; i++) {
 		stop(w, 10 + (uint64_t)i, "nobody", false, false);
 		if (i % 32 == 0)
 			pass_beating(w, SECOND / 2, CLIENT, CLIENT);
@@ -357,7 +357,7 @@ WORLD_TEST(driver_service, events_and_runs_that_are_kept_are_bounded, serve)
 		more = count_events(w, 5000 + count, &after, kinds);
 		count += more;
 	} while (more > 0);
-	cr_expect_eq(count, DRV_EVENTS_MAX);
+	cr_expect_eq(count, DRV_NOTICES_MAX);
 	for (speaking_run = 1; speaking_run <= DRV_ENDED_MAX + 5; speaking_run++) {
 		pass_beating(w, SECOND / 2, CLIENT, CLIENT);
 		beat(w, 1);

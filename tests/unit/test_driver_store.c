@@ -230,9 +230,9 @@ static int see(void *arg, const struct drv_record *record)
 		if (record->source_bytes != 0)
 			cr_expect_eq(memcmp(record->source, "source", record->source_bytes), 0);
 		break;
-	case DRV_RECORD_EVENT:
+	case DRV_RECORD_NOTICE:
 		seen->events++;
-		seen->last_event = record->event;
+		seen->last_event = record->notice;
 		cr_expect_str_eq(record->text, "text");
 		break;
 	default:
@@ -281,9 +281,9 @@ static struct drv_record end_of(uint64_t run)
 
 static struct drv_record event_of(uint64_t event, uint64_t first)
 {
-	return (struct drv_record){.kind = DRV_RECORD_EVENT,
-				   .event = event,
-				   .first_event = first,
+	return (struct drv_record){.kind = DRV_RECORD_NOTICE,
+				   .notice = event,
+				   .first_notice = first,
 				   .name = "app",
 				   .who = "",
 				   .text = "text"};
@@ -550,14 +550,14 @@ Test(driver_store, what_is_tried_again_is_bounded)
 	large.is_attempt = false;
 	put(&rig, large, 1);
 	free((void *)large.source);
-	for (uint64_t event = 1; event <= 3 * DRV_EVENTS_MAX; event++) {
+	for (uint64_t event = 1; event <= 3 * DRV_NOTICES_MAX; event++) {
 		put(&rig, event_of(event, 1), event + 1);
 		if (event % 100 == 0)
 			wait_tried(&rig, event + 1);
 	}
-	wait_tried(&rig, 3 * DRV_EVENTS_MAX + 1);
-	cr_expect_leq(rig.store.waiting.events, DRV_EVENTS_MAX);
-	cr_expect_geq(rig.store.waiting.events, DRV_EVENTS_MAX - 1);
+	wait_tried(&rig, 3 * DRV_NOTICES_MAX + 1);
+	cr_expect_leq(rig.store.waiting.notices, DRV_NOTICES_MAX);
+	cr_expect_geq(rig.store.waiting.notices, DRV_NOTICES_MAX - 1);
 	rig_close(&rig);
 }
 

@@ -289,13 +289,13 @@ static void make_events(struct maker *m, struct fw_events *events)
 	events->count = 3;
 	events->rows = block(m, 3 * sizeof(*events->rows));
 	for (uint32_t i = 0; i < 3; i++)
-		events->rows[i] = (struct fw_event){random_u64(m),
-						    1 + (int64_t)below(m, 99),
-						    FW_EVENT_START + i,
-						    word(m),
-						    random_u64(m),
-						    word(m),
-						    word(m)};
+		events->rows[i] = (struct fw_notice){random_u64(m),
+						     1 + (int64_t)below(m, 99),
+						     FW_NOTICE_START + i,
+						     word(m),
+						     random_u64(m),
+						     word(m),
+						     word(m)};
 }
 
 static struct fw_line *make_lines(struct maker *m, uint32_t count)

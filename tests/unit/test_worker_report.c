@@ -458,7 +458,7 @@ Test(worker_report, what_yields_is_reported_so_until_its_successor_runs)
 	prepared();
 	request(FW_HOST_START);
 	stop.stop.drain_ns = 1;
-	stop.stop.starts_again = true;
+	stop.stop.restarts = true;
 	from_driver(&stop);
 	lose_driver();
 	exited(0, 0, true);

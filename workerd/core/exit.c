@@ -191,7 +191,7 @@ void wrk_exit_asked(struct wrk_core *core, struct wrk_host *host, const struct f
 	host->stop_requested = true;
 	if (has_reason && host->end_reason == NULL)
 		host->end_reason = fragi_strdup(stop->reason);
-	if (!stop->starts_again && (has_reason || message->kind == FW_HOST_KILL)) {
+	if (!stop->restarts && (has_reason || message->kind == FW_HOST_KILL)) {
 		core->result = stop->exit_code & 255;
 		core->decided = true;
 	} else if (message->kind == FW_HOST_STOP) {

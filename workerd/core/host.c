@@ -341,7 +341,7 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 		host_transition(core, host, WRK_HOST_STOPPING, actions);
 	if (message->kind == FW_HOST_STOP && message->stop.drain_ns == 0)
 		host->ending = true;
-	if (message->kind == FW_HOST_STOP && message->stop.starts_again)
+	if (message->kind == FW_HOST_STOP && message->stop.restarts)
 		host->yields = true;
 	send_host(host, message, actions);
 }

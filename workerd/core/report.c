@@ -286,12 +286,11 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 
 	if (kept == NULL)
 		return;
-	kept->yields =
-		kept->yields || (request->kind == FW_HOST_STOP && request->stop.starts_again);
+	kept->yields = kept->yields || (request->kind == FW_HOST_STOP && request->stop.restarts);
 	kept->is_wired = kept->is_wired || request->kind == FW_HOST_WIRE;
 	if (request->kind == FW_HOST_START)
 		kept->started = kept->has_run = true;
-	if ((request->kind != FW_HOST_STOP && request->kind != FW_HOST_KILL) || stop->starts_again)
+	if ((request->kind != FW_HOST_STOP && request->kind != FW_HOST_KILL) || stop->restarts)
 		return;
 	kept->stop = request->kind == FW_HOST_KILL ? FW_STOP_KILLED
 		     : stop->drain_ns > 0          ? FW_STOP_DRAINS

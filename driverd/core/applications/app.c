@@ -130,9 +130,9 @@ const char *drv_app_advise(const struct drv_app *app, const char *name)
 
 static void list_timers(struct drv_app *app, struct drv_timer *out[static DRV_APP_TIMERS])
 {
-	struct drv_timer *const all[DRV_APP_TIMERS] = {&app->timers.start,    &app->timers.phase,
-						       &app->timers.progress, &app->timers.judge,
-						       &app->timers.again,    &app->settings.late};
+	struct drv_timer *const all[DRV_APP_TIMERS] = {
+		&app->timers.start, &app->timers.phase, &app->timers.progress,
+		&app->timers.judge, &app->timers.retry, &app->settings.timeout};
 
 	memcpy(out, all, sizeof(all));
 }
@@ -538,7 +538,7 @@ void drv_app_begin(struct drv_app *app)
 		return;
 	if (app->given.timeout_ns > 0)
 		drv_set(core, &app->timers.start, core->now_ns + app->given.timeout_ns);
-	drv_app_progress_later(app);
+	drv_app_progress_defer(app);
 	if (app->adopting == NULL)
 		drv_persist_start(app);
 }

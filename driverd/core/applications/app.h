@@ -55,7 +55,7 @@ struct drv_settings {
 	struct drv_setting *first; /* that their hosts have not answered */
 	uint32_t count;
 	uint64_t last;
-	struct drv_timer late; /* when the first one has waited too long */
+	struct drv_timer timeout; /* when the first one has waited too long */
 	struct drv_parameter *changed;
 	void *source;     /* owned; with the changes; NULL: none was made */
 	uint32_t sources; /* how often the source has changed */
@@ -145,7 +145,7 @@ struct drv_app_timers {
 	struct drv_timer phase;    /* the present state's limit; WAITING: the next line about it */
 	struct drv_timer start;    /* all states of the start together */
 	struct drv_timer judge;    /* of what is suspected */
-	struct drv_timer again;    /* the next look at hosts that are replaced */
+	struct drv_timer retry;    /* the next look at hosts that are replaced */
 	struct drv_timer progress; /* the next line about how far it is */
 };
 
@@ -210,7 +210,7 @@ struct drv_app {
 
 /* app.c: an application, and what is recorded about it */
 /* Progress is shown in a while, if anybody sees it. */
-void drv_app_progress_later(struct drv_app *app);
+void drv_app_progress_defer(struct drv_app *app);
 extern const struct fragi_machine drv_app_machine;
 /*
  * run: its number; 0: the next one. It fails, and begins nothing, when its graph is wrong. Returns

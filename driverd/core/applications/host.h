@@ -138,7 +138,7 @@ static inline bool drv_host_hands_over(const struct drv_host *host)
 }
 
 /* Whether it does not run, and is to run again: now has failed, or has not run yet. */
-static inline bool drv_host_is_started_again(const struct drv_host *host)
+static inline bool drv_host_is_restarting(const struct drv_host *host)
 {
 	return host->replacement.phase == DRV_PHASE_STARTING ||
 	       (host->replacement.phase == DRV_PHASE_ENDING && host->replacement.is_anew);

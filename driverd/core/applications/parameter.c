@@ -26,8 +26,8 @@ static void refuse(struct drv_session *client, const struct drv_app *app, uint64
 
 	drv_log(client->core, FRAGI_LOG_WARN, name, "refused to set %.200s for %s: %s", text,
 		client->who, failure->sentence);
-	drv_history_note(client->core, FW_EVENT_REFUSED, app, client->who, "set %.80s: %s", text,
-			 failure->sentence);
+	drv_history_add(client->core, FW_NOTICE_REFUSED, app, client->who, "set %.80s: %s", text,
+			failure->sentence);
 	drv_session_answer(client, seq, app->run, name, failure);
 }
 
@@ -59,12 +59,12 @@ static void answer(struct drv_app *app, struct drv_setting *setting,
 static void set_timer(struct drv_app *app)
 {
 	if (app->settings.first != NULL)
-		drv_set(app->core, &app->settings.late, app->settings.first->until_ns);
+		drv_set(app->core, &app->settings.timeout, app->settings.first->until_ns);
 	else
-		drv_timer_cancel(&app->core->timers, &app->settings.late);
+		drv_timer_cancel(&app->core->timers, &app->settings.timeout);
 }
 
-static void on_late(struct drv_timer *timer, int64_t now_ns, void *arg)
+static void on_timeout(struct drv_timer *timer, int64_t now_ns, void *arg)
 {
 	struct drv_app *app = timer->owner;
 	struct drv_setting *setting;
@@ -212,8 +212,8 @@ static int ask(struct drv_session *client, struct drv_host *host, const struct f
 		at = &(*at)->next;
 	*at = setting;
 	app->settings.count++;
-	app->settings.late.fire = on_late;
-	app->settings.late.owner = app;
+	app->settings.timeout.fire = on_timeout;
+	app->settings.timeout.owner = app;
 	set_timer(app);
 	return 0;
 }
@@ -311,7 +311,7 @@ void drv_parameter_done(struct drv_host *host, const struct fw_host_set_done *do
 	if (failure.code == FRAGI_FAILURE_NONE) {
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app), "%s sets %.200s",
 			setting->who, setting->text);
-		drv_history_note(app->core, FW_EVENT_SET, app, setting->who, "%s", setting->text);
+		drv_history_add(app->core, FW_NOTICE_SET, app, setting->who, "%s", setting->text);
 		if (keep_change(app, setting) < 0)
 			failure = (struct fw_failure){
 				FRAGI_FAILURE_OUT_OF_MEMORY,

@@ -136,8 +136,8 @@ bool drv_source_undo(struct drv_app *app)
 	app->before = (struct drv_source){0};
 	app->next.run = drv_persist_next_run(core);
 	app->next.by = app->given.by;
-	drv_history_note(core, FW_EVENT_APPLY, app, NULL, "the graph before returns, as run %llu",
-			 (unsigned long long)app->next.run);
+	drv_history_add(core, FW_NOTICE_APPLY, app, NULL, "the graph before returns, as run %llu",
+			(unsigned long long)app->next.run);
 	return true;
 }
 

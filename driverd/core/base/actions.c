@@ -96,7 +96,7 @@ void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subj
 		drv_lines_own(core, level, subject, text);
 }
 
-void drv_log_again(struct drv_core *core, enum fragi_log_level level, const char *subject,
+void drv_log_local(struct drv_core *core, enum fragi_log_level level, const char *subject,
 		   const char *format, ...)
 {
 	va_list args;

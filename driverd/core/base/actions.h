@@ -19,8 +19,8 @@ void drv_log(struct drv_core *core, enum fragi_log_level level, const char *subj
 	     const char *format, ...) FRAG_PRINTF(4, 5);
 void drv_emit(struct drv_core *core, const struct drv_action *action);
 const char *drv_text(struct drv_core *core, const char *format, ...) FRAG_PRINTF(2, 3);
-/* The same, but `fragctl logs` does not show it: it has come in another way. */
-void drv_log_again(struct drv_core *core, enum fragi_log_level level, const char *subject,
+/* Logs in the driver's own log only: `fragctl logs` has got the line in another way. */
+void drv_log_local(struct drv_core *core, enum fragi_log_level level, const char *subject,
 		   const char *format, ...) FRAG_PRINTF(4, 5);
 /* Sends message to the session's peer; counts its seq. Returns 0, -ENOMEM, or -EMSGSIZE. */
 int drv_send(struct drv_session *session, struct fw_message *message);

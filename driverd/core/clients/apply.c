@@ -25,8 +25,8 @@ static void refuse(const struct applying *a, enum fragi_failure code, const char
 
 	drv_log(a->client->core, FRAGI_LOG_WARN, name, "refused a changed graph of %s: %s",
 		a->client->who, sentence);
-	drv_history_note(a->client->core, FW_EVENT_REFUSED, a->app, a->client->who, "apply: %s",
-			 sentence);
+	drv_history_add(a->client->core, FW_NOTICE_REFUSED, a->app, a->client->who, "apply: %s",
+			sentence);
 	drv_session_answer(a->client, a->message->seq, a->app->run, name,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }
@@ -196,11 +196,11 @@ static uint64_t change(const struct applying *a)
 		refuse(a, FRAGI_FAILURE_OUT_OF_MEMORY, "driverd has no memory left for this graph");
 		return 0;
 	}
-	drv_history_note(app->core, FW_EVENT_APPLY, app, a->client->who, "%s",
-			 a->effect == FW_EFFECT_APPLICATION ? "starts it anew"
-			 : a->effect == FW_EFFECT_FRAGMENT
-				 ? drv_text(app->core, "starts %s again", a->restarts)
-				 : "starts nothing again");
+	drv_history_add(app->core, FW_NOTICE_APPLY, app, a->client->who, "%s",
+			a->effect == FW_EFFECT_APPLICATION ? "starts it anew"
+			: a->effect == FW_EFFECT_FRAGMENT
+				? drv_text(app->core, "starts %s again", a->restarts)
+				: "starts nothing again");
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app), "%s applies a changed graph",
 		a->client->who);
 	if (a->effect == FW_EFFECT_APPLICATION)

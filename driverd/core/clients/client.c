@@ -223,7 +223,7 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 		drv_subscription_logs(client, message);
 		break;
 	case FW_WATCH:
-		drv_subscription_events(client, message);
+		drv_subscription_notices(client, message);
 		break;
 	case FW_DRAIN:
 		if (drv_drain(client, message) && message->drain.rebalance)

@@ -106,8 +106,8 @@ void drv_command_start(struct drv_session *client, const struct fw_message *mess
 }
 
 /* What has ended starts anew. */
-static void start_again(struct drv_session *client, const struct fw_message *command,
-			const struct drv_ended *ended)
+static void restart_ended(struct drv_session *client, const struct fw_message *command,
+			  const struct drv_ended *ended)
 {
 	if (may_start(client, command, ended->name, ended->source_bytes))
 		begin(client, command,
@@ -140,7 +140,7 @@ const char *drv_command_no_next_run(struct drv_core *core, const char *name)
 }
 
 /* When it has ended in order, the next run begins with its source. */
-static void want_again(struct drv_app *app, const char *who)
+static void want_restart(struct drv_app *app, const char *who)
 {
 	app->next.run = drv_persist_next_run(app->core);
 	app->next.by = fragi_arena_strdup(&app->arena, who);
@@ -151,7 +151,7 @@ uint64_t drv_command_start_anew(const struct drv_session *client, struct drv_app
 	if (!app->next.is_wanted)
 		drv_persist_wanted(app->core, app->run, true);
 	app->next.is_wanted = true;
-	want_again(app, client->who);
+	want_restart(app, client->who);
 	drv_app_stop(app, SIGTERM);
 	return app->next.run;
 }
@@ -165,41 +165,41 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		app == NULL ? drv_history_named(&core->history, stop->name) : NULL;
 	const char *why;
 
-	if (ended != NULL && ended->is_wanted && !stop->again) {
-		drv_history_note(core, FW_EVENT_STOP, NULL, client->who,
-				 "%s, so it does not start again with driverd", ended->name);
+	if (ended != NULL && ended->is_wanted && !stop->restart) {
+		drv_history_add(core, FW_NOTICE_STOP, NULL, client->who,
+				"%s, so it does not start again with driverd", ended->name);
 		drv_history_unwant(core, ended);
 		answer_stop(client, message, ended->run);
 		return;
 	}
-	if (app == NULL && stop->again && ended != NULL && ended->source != NULL) {
-		start_again(client, message, ended);
+	if (app == NULL && stop->restart && ended != NULL && ended->source != NULL) {
+		restart_ended(client, message, ended);
 		return;
 	}
 	if (app == NULL) {
-		drv_refuse_ended(client, message, stop->name, ended, stop->again);
+		drv_refuse_ended(client, message, stop->name, ended, stop->restart);
 		return;
 	}
-	why = stop->again ? drv_command_no_next_run(core, stop->name) : NULL;
+	why = stop->restart ? drv_command_no_next_run(core, stop->name) : NULL;
 	if (why != NULL) {
 		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
 		return;
 	}
-	why = stop->again ? drv_start_no_place(app) : NULL;
+	why = stop->restart ? drv_start_no_place(app) : NULL;
 	if (why != NULL) {
 		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_WORKER_BUSY, why);
 		return;
 	}
 	drv_log(core, FRAGI_LOG_INFO, stop->name, "%s asks to %s it%s", client->who,
-		stop->again ? "restart" : "stop", stop->at_once ? " at once" : "");
-	drv_history_note(core, stop->again ? FW_EVENT_RESTART : FW_EVENT_STOP, app, client->who,
-			 "%s", stop->at_once ? "at once" : "in order");
+		stop->restart ? "restart" : "stop", stop->at_once ? " at once" : "");
+	drv_history_add(core, stop->restart ? FW_NOTICE_RESTART : FW_NOTICE_STOP, app, client->who,
+			"%s", stop->at_once ? "at once" : "in order");
 	app->next.run = 0;
-	if (app->next.is_wanted != stop->again)
-		drv_persist_wanted(core, app->run, stop->again);
-	app->next.is_wanted = stop->again;
-	if (stop->again)
-		want_again(app, client->who);
+	if (app->next.is_wanted != stop->restart)
+		drv_persist_wanted(core, app->run, stop->restart);
+	app->next.is_wanted = stop->restart;
+	if (stop->restart)
+		want_restart(app, client->who);
 	if (stop->at_once)
 		drv_app_stop_at_once(app, 0);
 	else
@@ -228,9 +228,9 @@ void drv_command_accepted(struct drv_app *app)
 	if (app->origin == DRV_ORIGIN_RESTORED)
 		drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 			"starts again, since it ran when driverd ended last");
-	drv_history_note(app->core, FW_EVENT_START, app, app->given.by, "%zu fragment%s%s",
-			 app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
-			 app->origin == DRV_ORIGIN_RESTORED ? ", again with driverd" : "");
+	drv_history_add(app->core, FW_NOTICE_START, app, app->given.by, "%zu fragment%s%s",
+			app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
+			app->origin == DRV_ORIGIN_RESTORED ? ", again with driverd" : "");
 	if (client != NULL)
 		drv_session_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
 }
@@ -244,7 +244,7 @@ void drv_command_refused(struct drv_app *app)
 	if (why.code == FRAGI_FAILURE_NONE)
 		why = (struct fw_failure){.code = FRAGI_FAILURE_OTHER,
 					  .sentence = "it was stopped before driverd had kept it"};
-	drv_history_note(app->core, FW_EVENT_REFUSED, app, app->given.by, "%s", why.sentence);
+	drv_history_add(app->core, FW_NOTICE_REFUSED, app, app->given.by, "%s", why.sentence);
 	drv_persist_no_start(app);
 	if (client != NULL)
 		drv_session_answer(client, app->given.seq, 0, drv_app_name(app), &why);

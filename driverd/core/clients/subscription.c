@@ -113,23 +113,23 @@ static int send_events(struct drv_session *client, uint64_t seq, uint64_t *last)
 	struct drv_core *core = client->core;
 	struct fw_message message = {.kind = FW_EVENTS, .reply_to = seq};
 	struct fw_events *events = &message.events;
-	const struct drv_note *note;
+	const struct drv_notice *notice;
 
 	events->rows = fragi_arena_alloc(&core->actions->arena, ROWS_MAX * sizeof(*events->rows));
 	if (events->rows == NULL)
 		return -ENOMEM;
-	while ((note = drv_history_after(&core->history, *last)) != NULL &&
-	       events->count < ROWS_MAX && drv_session_take_row(core, note->text)) {
-		events->rows[events->count++] = (struct fw_event){
-			.number = note->number,
-			.unix_ns = note->unix_ns,
-			.kind = note->kind,
-			.application = note->application,
-			.run = note->run,
-			.who = note->who,
-			.text = note->text,
+	while ((notice = drv_history_after(&core->history, *last)) != NULL &&
+	       events->count < ROWS_MAX && drv_session_take_row(core, notice->text)) {
+		events->rows[events->count++] = (struct fw_notice){
+			.number = notice->number,
+			.unix_ns = notice->unix_ns,
+			.kind = notice->kind,
+			.application = notice->application,
+			.run = notice->run,
+			.who = notice->who,
+			.text = notice->text,
 		};
-		*last = note->number;
+		*last = notice->number;
 	}
 	return drv_send(client, &message);
 }

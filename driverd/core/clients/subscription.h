@@ -9,7 +9,7 @@
 void drv_subscription_run(struct drv_session *client, uint64_t seq, uint64_t run,
 			  enum fw_milestone until);
 void drv_subscription_await(struct drv_session *client, const struct fw_message *message);
-void drv_subscription_events(struct drv_session *client, const struct fw_message *message);
+void drv_subscription_notices(struct drv_session *client, const struct fw_message *message);
 void drv_subscription_logs(struct drv_session *client, const struct fw_message *message);
 /* Removes the subscriptions of a client that leaves. */
 void drv_subscription_end(struct drv_session *client);

@@ -18,8 +18,8 @@ static void refuse(struct drv_session *client, const struct drv_app *app,
 
 	drv_log(client->core, FRAGI_LOG_WARN, name, "refused to swap a library for %s: %s",
 		client->who, failure->sentence);
-	drv_history_note(client->core, FW_EVENT_REFUSED, app, client->who, "swap of %.80s: %s",
-			 message->swap.fragment, failure->sentence);
+	drv_history_add(client->core, FW_NOTICE_REFUSED, app, client->who, "swap of %.80s: %s",
+			message->swap.fragment, failure->sentence);
 	drv_session_answer(client, message->seq, app->run, name, failure);
 }
 
@@ -222,8 +222,8 @@ static int begin(struct asking *a, struct drv_session *client, const struct fw_m
 	swap->probation_ns = a->wanted->probation_ns;
 	app->swap = swap;
 	drv_app_wake(app);
-	drv_history_note(core, FW_EVENT_SWAP, app, swap->who, "%s: %s is prepared in place of %s",
-			 swap->fragment, swap->library, swap->old);
+	drv_history_add(core, FW_NOTICE_SWAP, app, swap->who, "%s: %s is prepared in place of %s",
+			swap->fragment, swap->library, swap->old);
 	return 0;
 }
 

@@ -410,7 +410,7 @@ static void go_on_ending(struct drv_app *app)
 /* What is to be known of a host before the first of its words is heard. */
 static void recall_one(struct drv_host *host)
 {
-	static const struct fw_failure again = {
+	static const struct fw_failure was_restarting = {
 		.code = FRAGI_FAILURE_HOST_EXITED,
 		.sentence = "it was being started again when its driver ended"};
 	const struct drv_report *own = host->now.report;

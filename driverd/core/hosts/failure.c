@@ -137,7 +137,7 @@ static bool was_wired_too_early(const struct drv_host *host)
 
 	for (uint32_t i = 0; i < host->edge_count; i++)
 		is_restarting =
-			is_restarting || drv_host_is_started_again(drv_host_neighbour(host, i));
+			is_restarting || drv_host_is_restarting(drv_host_neighbour(host, i));
 	return is_restarting && host->now.state == DRV_HOST_WIRING &&
 	       host->app->end < DRV_END_FAILED && host->replacement.phase == DRV_PHASE_STARTING &&
 	       host->replacement.cause != DRV_CAUSE_FAILURE;

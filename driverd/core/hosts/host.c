@@ -104,8 +104,8 @@ static void keep_errors(struct drv_app *app, const struct drv_host *host,
 	}
 }
 
-/* The answer of a host that is started again. Takes message. */
-static void prepared_again(struct drv_host *host, struct fw_message *message)
+/* Takes the answer of a restarting host to PREPARE. Takes message. */
+static void restart_prepared(struct drv_host *host, struct fw_message *message)
 {
 	const struct fw_host_prepared *prepared = &message->prepared;
 	static const struct fw_failure changed = {
@@ -131,8 +131,8 @@ static void host_prepared(struct drv_host *host, struct fw_message *message)
 		fw_message_free(message);
 		return;
 	}
-	if (drv_host_is_started_again(host)) {
-		prepared_again(host, message);
+	if (drv_host_is_restarting(host)) {
+		restart_prepared(host, message);
 		return;
 	}
 	host->tables = message;
@@ -157,22 +157,23 @@ static void host_result(struct drv_host *host, const struct fw_message *message,
 	const struct fw_failure *failure = &message->result.failure;
 
 	/* An adopted host was asked to start by the driver before. */
-	bool is_late = host->now.is_adopted && message->kind == FW_HOST_STARTED &&
-		       host->now.state >= DRV_HOST_RUNNING && host->now.state <= DRV_HOST_DONE;
+	bool asked_by_earlier = host->now.is_adopted && message->kind == FW_HOST_STARTED &&
+				host->now.state >= DRV_HOST_RUNNING &&
+				host->now.state <= DRV_HOST_DONE;
 
-	if (host->now.state != during && !is_late) {
+	if (host->now.state != during && !asked_by_earlier) {
 		out_of_turn(host, message);
 		return;
 	}
 	if (failure->code != FRAGI_FAILURE_NONE) {
-		if (during == DRV_HOST_WIRING && (!drv_host_is_started_again(host) ||
-						  host->replacement.cause != DRV_CAUSE_FAILURE))
+		if (during == DRV_HOST_WIRING &&
+		    (!drv_host_is_restarting(host) || host->replacement.cause != DRV_CAUSE_FAILURE))
 			drv_suspect_wiring(host, failure);
 		else
 			drv_host_failed(host, failure);
 		return;
 	}
-	if (!is_late)
+	if (!asked_by_earlier)
 		drv_host_transition(host, then);
 }
 
@@ -253,7 +254,7 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 	}
 	drv_host_failed(host, &failure);
 	for (uint32_t i = 0; is_news && i < exit->line_count; i++)
-		drv_log_again(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
+		drv_log_local(app->core, FRAGI_LOG_WARN, app->spec->application, "%s | %s",
 			      host->name, exit->lines[i]);
 }
 

@@ -146,14 +146,14 @@ bool drv_lease_holds(struct drv_app *app)
 		core->outstanding != NULL ? outstanding_until(core, drv_app_name(app)) : 0;
 
 	if (until_ns == 0) {
-		app->workers_changed = app->workers_changed || app->timers.again.is_due;
-		app->timers.again.is_due = false;
+		app->workers_changed = app->workers_changed || app->timers.retry.is_due;
+		app->timers.retry.is_due = false;
 		return false;
 	}
 	app->workers_changed = false; /* looked at when it is over */
 	snprintf(app->placing.missing, sizeof(app->placing.missing),
 		 "the leases of its last run to end");
-	drv_set(core, &app->timers.again, until_ns);
+	drv_set(core, &app->timers.retry, until_ns);
 	if (drv_timer_is_set(&app->timers.phase))
 		return true;
 	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),

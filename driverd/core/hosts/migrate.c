@@ -35,7 +35,7 @@ bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *senten
 		return false;
 	r->is_leaving = true;
 	if (!was_killed ||
-	    !drv_host_is_started_again(host)) /* else it was on its way to another epoch */
+	    !drv_host_is_restarting(host)) /* else it was on its way to another epoch */
 		drv_host_failed(host, &failure);
 	host->failed = false;
 	if (host->app->end >= DRV_END_FAILED) /* it has failed too often */
@@ -66,7 +66,7 @@ void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure)
 	if (!drv_migrates(host))
 		return;
 	r->is_refused = r->is_refused || failure->code == FRAGI_FAILURE_WORKER_BUSY;
-	r->is_leaving = r->is_leaving || drv_host_is_started_again(host) || r->is_refused;
+	r->is_leaving = r->is_leaving || drv_host_is_restarting(host) || r->is_refused;
 	if (r->is_leaving && host->now.session != NULL)
 		r->left = host->now.session->number;
 }
@@ -125,8 +125,8 @@ static void go_to(struct drv_host *host, struct drv_session *session, const char
 	host->now.is_moved = session->number != r->was_on;
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app), "%s goes on on worker %s: %s",
 		host->name, host->worker, reason);
-	drv_history_note(app->core, FW_EVENT_MIGRATED, app, NULL, "%s goes on on worker %s",
-			 host->name, host->worker);
+	drv_history_add(app->core, FW_NOTICE_MIGRATED, app, NULL, "%s goes on on worker %s",
+			host->name, host->worker);
 	drv_persist_placed(app);
 	host->now.change = app->core->last_change;
 }

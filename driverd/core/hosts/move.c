@@ -34,8 +34,8 @@ void drv_move_stays(struct drv_host *host, const char *why)
 	r->stays = fragi_strdup(why);
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
 		"%s stays on worker %s, which is drained: %s", host->name, host->worker, why);
-	drv_history_note(core, FW_EVENT_MOVE, host->app, NULL, "%s stays on %s: %s", host->name,
-			 host->worker, why);
+	drv_history_add(core, FW_NOTICE_MOVE, host->app, NULL, "%s stays on %s: %s", host->name,
+			host->worker, why);
 }
 
 void drv_move_back(struct drv_core *core, const char *worker)
@@ -71,7 +71,7 @@ static bool neighbours_run(const struct drv_host *host)
 		const struct drv_host *other = drv_host_neighbour(host, i);
 
 		if ((other->now.state != DRV_HOST_RUNNING && other->now.state != DRV_HOST_DONE) ||
-		    drv_host_is_started_again(other))
+		    drv_host_is_restarting(other))
 			return false;
 	}
 	return true;
@@ -141,7 +141,7 @@ void drv_move_look(struct drv_app *app)
 				       "its operators are done, and it ends with its application");
 		/* A neighbour that is started again looks at all when it runs. */
 		if (!is_to_leave(host) || !neighbours_run(host) ||
-		    app->core->now_ns < host->replacement.again_ns)
+		    app->core->now_ns < host->replacement.retry_ns)
 			continue;
 		if (find_place(host, &session, &place) < 0) {
 			drv_app_fail_for_memory(app);

@@ -25,7 +25,7 @@
  * A stop of the application waits for a host that is moved or swapped while it is between two
  * processes, because what waits for it would be lost; but no longer than for a drain.
  */
-#define AGAIN_NS ((int64_t)1000000000) /* between two tries to move a host */
+#define RETRY_NS ((int64_t)1000000000) /* between two tries to move a host */
 /* For a swap to prepare, and to start, where no start timeout was given. */
 #define SWAP_START_NS ((int64_t)120 * 1000000000)
 
@@ -124,7 +124,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 		drv_swap_refused(host, r->failed_code, why);
 	else
 		drv_move_stays(host, why);
-	r->again_ns = host->app->core->now_ns + AGAIN_NS;
+	r->retry_ns = host->app->core->now_ns + RETRY_NS;
 	if (r->is_resumed && r->phase == DRV_PHASE_PREPARING) {
 		r->cause = DRV_CAUSE_DRAIN;
 		yield(host);
@@ -184,8 +184,8 @@ void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enu
 		drv_app_fail_for_memory(host->app);
 }
 
-/* Its parameters are others than those that next was made with. */
-static void prepare_again(struct drv_host *host)
+/* Prepares the next process anew: the host's parameters have changed since it was made. */
+static void prepare_anew(struct drv_host *host)
 {
 	if (host->replacement.is_resumed || host->replacement.cause == DRV_CAUSE_SWAP) {
 		abandon(host, true, "its parameters were changed meanwhile");
@@ -210,7 +210,7 @@ static void work_preparing(struct drv_host *host)
 	else if (core->is_behind && !host->replacement.is_resumed)
 		abandon(host, true, "the state folder cannot be written any more");
 	else if (next->sources != app->settings.sources)
-		prepare_again(host);
+		prepare_anew(host);
 	else if (next->prepared != NULL && next->change <= core->settled_change && may_yield)
 		yield(host);
 	else if (!may_yield && host->now.state != DRV_HOST_RUNNING)
@@ -226,12 +226,12 @@ static void end_now(struct drv_host *host, enum drv_goal goal, int64_t within_ns
 static void work_yielding(struct drv_host *host)
 {
 	const struct drv_config *config = &host->app->core->config;
-	bool is_late = host->app->core->now_ns >= host->replacement.until_ns;
+	bool timed_out = host->app->core->now_ns >= host->replacement.until_ns;
 
 	/* Only a cycle that has run dry is at rest and not done. */
-	if (host->now.state == DRV_HOST_DONE || (is_late && host->now.is_idle))
+	if (host->now.state == DRV_HOST_DONE || (timed_out && host->now.is_idle))
 		end_now(host, DRV_GOAL_CLOSED, config->close_ns);
-	else if (is_late)
+	else if (timed_out)
 		set_phase(host, DRV_PHASE_YIELDING, config->beat_ns);
 }
 
@@ -392,8 +392,8 @@ static void finish(struct drv_host *host)
 	if (cause == DRV_CAUSE_SWAP)
 		drv_swap_runs(host);
 	else if (cause == DRV_CAUSE_DRAIN)
-		drv_history_note(app->core, FW_EVENT_MOVE, app, NULL, "%s runs on %s now",
-				 host->name, host->worker);
+		drv_history_add(app->core, FW_NOTICE_MOVE, app, NULL, "%s runs on %s now",
+				host->name, host->worker);
 	drv_migrate_over(host);
 	drv_log(app->core, FRAGI_LOG_INFO, drv_app_name(app),
 		"%s runs again on worker %s, epoch %llu", host->name, host->worker,
@@ -521,9 +521,9 @@ enum drv_work drv_replace_work(struct drv_app *app)
 	if (app->move_until_ns > core->now_ns && app->move_until_ns < next_ns)
 		next_ns = app->move_until_ns;
 	if (next_ns != INT64_MAX)
-		drv_set(core, &app->timers.again, next_ns);
+		drv_set(core, &app->timers.retry, next_ns);
 	else
-		drv_timer_cancel(&core->timers, &app->timers.again);
+		drv_timer_cancel(&core->timers, &app->timers.retry);
 	return is_cut || drv_move_has_more(app) ? DRV_AGAIN : DRV_WAITS;
 }
 
@@ -549,7 +549,7 @@ void drv_replace_give_up(struct drv_app *app)
 
 		if (host->replacement.phase == DRV_PHASE_NONE)
 			continue;
-		if (drv_host_is_started_again(host)) {
+		if (drv_host_is_restarting(host)) {
 			drv_suspicion_clear(host); /* it is killed, and its links with it */
 			if (host->now.state == DRV_HOST_PLACED)
 				drv_host_transition(host, DRV_HOST_GONE);
@@ -560,5 +560,5 @@ void drv_replace_give_up(struct drv_app *app)
 		host->replacement.from = NULL;
 		set_phase(host, DRV_PHASE_NONE, 0);
 	}
-	drv_timer_cancel(&app->core->timers, &app->timers.again);
+	drv_timer_cancel(&app->core->timers, &app->timers.retry);
 }

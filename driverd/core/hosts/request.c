@@ -124,7 +124,7 @@ static int send_stop(struct drv_host *host)
 
 	if (host->now.goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = host->app->core->config.drain_ns;
-	message.stop.starts_again = host->replacement.phase == DRV_PHASE_ENDING;
+	message.stop.restarts = host->replacement.phase == DRV_PHASE_ENDING;
 	return send_to(host, &message);
 }
 
@@ -132,7 +132,7 @@ static int send_kill(struct drv_host *host)
 {
 	struct fw_message message = end_of(host, FW_HOST_KILL);
 
-	message.stop.starts_again =
+	message.stop.restarts =
 		host->replacement.phase >= DRV_PHASE_ENDING && host->app->end < DRV_END_FAILED;
 	return send_to(host, &message);
 }
@@ -167,14 +167,14 @@ int drv_request_next(struct drv_host *host)
 
 void drv_request_no_next(struct drv_host *host)
 {
-	struct fw_message message = {.kind = FW_HOST_KILL, .stop = {.starts_again = true}};
+	struct fw_message message = {.kind = FW_HOST_KILL, .stop = {.restarts = true}};
 
 	(void)send_as(host, host->next.session, host->next.epoch, &message);
 }
 
 void drv_request_yield(struct drv_host *host)
 {
-	struct fw_message message = {.kind = FW_HOST_STOP, .stop = {.starts_again = true}};
+	struct fw_message message = {.kind = FW_HOST_STOP, .stop = {.restarts = true}};
 
 	message.stop.drain_ns = host->app->core->config.drain_ns;
 	if (send_to(host, &message) < 0)

@@ -44,7 +44,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
 		host->name, peer->name, event->failure.sentence);
 	/* It cannot be reached, so it has to be another one. */
-	if (drv_host_is_started_again(peer) && drv_restart_is_due(peer))
+	if (drv_host_is_restarting(peer) && drv_restart_is_due(peer))
 		drv_host_failed(peer, &event->failure);
 	else if (app->suspicion.host == NULL && app->end < DRV_END_FAILED)
 		suspect(app, &(struct drv_suspicion){host, peer, event->failure});
@@ -62,7 +62,7 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
 
-	host->failed = host->failed || !drv_host_is_started_again(host);
+	host->failed = host->failed || !drv_host_is_restarting(host);
 	if (app->suspicion.host != NULL || app->end >= DRV_END_FAILED)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
@@ -97,19 +97,22 @@ static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspici
 	return found;
 }
 
-/* The class that the reporting host gave it. */
+/* Returns the failure code that the reporting host gave, if any. */
 static enum fragi_failure code_of_link(const struct drv_suspicion *s)
 {
 	return s->failure.code != FRAGI_FAILURE_NONE ? s->failure.code : FRAGI_FAILURE_EDGE_LOST;
 }
 
-/* No better cause has shown. What is being started again may yet go on as another process. */
+/*
+ * Makes the suspicion the cause of the failure, because no better cause has shown. A host that is
+ * restarting fails alone: another process may go on for it.
+ */
 static void blame(struct drv_app *app)
 {
 	const struct drv_suspicion s = app->suspicion;
-	struct drv_host *again = s.peer == NULL                      ? s.host
-				 : drv_host_is_started_again(s.peer) ? s.peer
-								     : NULL;
+	struct drv_host *failed = s.peer == NULL                   ? s.host
+				  : drv_host_is_restarting(s.peer) ? s.peer
+								   : NULL;
 	struct fw_failure failure = s.failure;
 
 	if (s.peer != NULL) {
@@ -120,12 +123,12 @@ static void blame(struct drv_app *app)
 			s.host->name, s.host->worker, s.peer->name, s.peer->worker,
 			s.failure.sentence);
 	}
-	if (again == NULL) {
+	if (failed == NULL) {
 		drv_app_fail(app, failure.code, s.host, "%s", failure.sentence);
 		return;
 	}
 	app->suspicion.host = NULL;
-	drv_host_failed(again, &failure);
+	drv_host_failed(failed, &failure);
 }
 
 void drv_suspicion_judge(struct drv_app *app)

@@ -111,8 +111,8 @@ void drv_swap_refused(struct drv_host *host, enum fragi_failure code, const char
 				    swap->fragment, swap->old);
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app), "%s does not replace %s: %s",
 		swap->library, swap->old, why);
-	drv_history_note(core, FW_EVENT_REFUSED, host->app, swap->who, "swap of %s: %s",
-			 swap->fragment, failure.sentence);
+	drv_history_add(core, FW_NOTICE_REFUSED, host->app, swap->who, "swap of %s: %s",
+			swap->fragment, failure.sentence);
 	answer(swap, &failure);
 	forget(swap);
 }
@@ -128,7 +128,7 @@ static void go_back(struct drv_swap *swap, enum fragi_failure code, const char *
 	failure.sentence = drv_text(app->core, "%s: %s has failed, and %s returns: %s",
 				    swap->fragment, swap->library, swap->old, why);
 	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app), "%s", failure.sentence);
-	drv_history_note(app->core, FW_EVENT_SWAP, app, NULL, "%s", failure.sentence);
+	drv_history_add(app->core, FW_NOTICE_SWAP, app, NULL, "%s", failure.sentence);
 	answer(swap, &failure);
 	forget(swap);
 }
@@ -147,8 +147,8 @@ void drv_swap_runs(struct drv_host *host)
 
 	if (swap == NULL || swap->until_ns != 0)
 		return;
-	drv_history_note(host->app->core, FW_EVENT_SWAP, host->app, NULL,
-			 "%s: %s runs in place of %s", swap->fragment, swap->library, swap->old);
+	drv_history_add(host->app->core, FW_NOTICE_SWAP, host->app, NULL,
+			"%s: %s runs in place of %s", swap->fragment, swap->library, swap->old);
 	answer(swap, NULL);
 	if (swap->probation_ns > 0)
 		swap->until_ns = host->app->core->now_ns + swap->probation_ns;

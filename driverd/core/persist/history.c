@@ -16,9 +16,9 @@
  */
 int drv_history_init(struct drv_history *history)
 {
-	history->first_note = 1;
-	history->notes = fragi_calloc(DRV_EVENTS_MAX, sizeof(*history->notes));
-	return history->notes != NULL ? 0 : -ENOMEM;
+	history->first_notice = 1;
+	history->notices = fragi_calloc(DRV_NOTICES_MAX, sizeof(*history->notices));
+	return history->notices != NULL ? 0 : -ENOMEM;
 }
 
 static size_t bytes_of(const struct drv_ended *ended)
@@ -44,7 +44,7 @@ void drv_history_fini(struct drv_history *history)
 		history->ended = ended->next;
 		ended_free(ended);
 	}
-	fragi_free(history->notes);
+	fragi_free(history->notices);
 }
 
 static int64_t unix_now(const struct drv_core *core)
@@ -54,65 +54,65 @@ static int64_t unix_now(const struct drv_core *core)
 	return now_ns > 0 ? now_ns : 0;
 }
 
-/* Forgets the oldest notes until there is room for one, and none is too old. */
+/* Forgets the oldest notices until there is room for one, and none is too old. */
 static void forget_notes(struct drv_history *history, int64_t now_unix_ns)
 {
-	while (history->first_note <= history->last_note &&
-	       (history->last_note - history->first_note + 1 == DRV_EVENTS_MAX ||
-		history->notes[history->first_note % DRV_EVENTS_MAX].unix_ns <
+	while (history->first_notice <= history->last_notice &&
+	       (history->last_notice - history->first_notice + 1 == DRV_NOTICES_MAX ||
+		history->notices[history->first_notice % DRV_NOTICES_MAX].unix_ns <
 			now_unix_ns - DRV_KEPT_NS))
-		history->first_note++;
+		history->first_notice++;
 }
 
-void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const struct drv_app *app,
-		      const char *who, const char *format, ...)
+void drv_history_add(struct drv_core *core, enum fw_notice_kind kind, const struct drv_app *app,
+		     const char *who, const char *format, ...)
 {
 	struct drv_history *history = &core->history;
-	struct drv_note *note;
+	struct drv_notice *notice;
 	va_list args;
 
 	forget_notes(history, unix_now(core));
-	note = &history->notes[++history->last_note % DRV_EVENTS_MAX];
-	note->number = history->last_note;
-	note->unix_ns = unix_now(core);
-	note->kind = kind;
-	note->run = app != NULL ? app->run : 0;
-	snprintf(note->application, sizeof(note->application), "%s",
+	notice = &history->notices[++history->last_notice % DRV_NOTICES_MAX];
+	notice->number = history->last_notice;
+	notice->unix_ns = unix_now(core);
+	notice->kind = kind;
+	notice->run = app != NULL ? app->run : 0;
+	snprintf(notice->application, sizeof(notice->application), "%s",
 		 app != NULL ? drv_app_name(app) : "");
-	snprintf(note->who, sizeof(note->who), "%s", who != NULL ? who : "");
+	snprintf(notice->who, sizeof(notice->who), "%s", who != NULL ? who : "");
 	va_start(args, format);
-	vsnprintf(note->text, sizeof(note->text), format, args);
+	vsnprintf(notice->text, sizeof(notice->text), format, args);
 	va_end(args);
-	drv_persist_note(core, note);
+	drv_persist_notice(core, notice);
 }
 
-void drv_history_restore_note(struct drv_history *history, const struct drv_record *record)
+void drv_history_restore_notice(struct drv_history *history, const struct drv_record *record)
 {
-	struct drv_note *note = &history->notes[record->event % DRV_EVENTS_MAX];
+	struct drv_notice *notice = &history->notices[record->notice % DRV_NOTICES_MAX];
 
-	if (record->event <= history->last_note || record->event_kind >= FW_EVENT_KINDS)
+	if (record->notice <= history->last_notice || record->notice_kind >= FW_NOTICE_KINDS)
 		return;
 	/* numbers follow each other, unless somebody else has written the file */
-	if (record->event != history->last_note + 1 ||
-	    record->event - history->first_note >= DRV_EVENTS_MAX)
-		history->first_note = record->event;
-	history->last_note = record->event;
-	*note = (struct drv_note){
-		.number = record->event,
+	if (record->notice != history->last_notice + 1 ||
+	    record->notice - history->first_notice >= DRV_NOTICES_MAX)
+		history->first_notice = record->notice;
+	history->last_notice = record->notice;
+	*notice = (struct drv_notice){
+		.number = record->notice,
 		.unix_ns = record->unix_ns,
-		.kind = (enum fw_event_kind)record->event_kind,
+		.kind = (enum fw_notice_kind)record->notice_kind,
 		.run = record->run,
 	};
-	snprintf(note->application, sizeof(note->application), "%s", record->name);
-	snprintf(note->who, sizeof(note->who), "%s", record->who);
-	snprintf(note->text, sizeof(note->text), "%s", record->text);
+	snprintf(notice->application, sizeof(notice->application), "%s", record->name);
+	snprintf(notice->who, sizeof(notice->who), "%s", record->who);
+	snprintf(notice->text, sizeof(notice->text), "%s", record->text);
 }
 
-const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number)
+const struct drv_notice *drv_history_after(const struct drv_history *history, uint64_t number)
 {
-	uint64_t next = number < history->first_note ? history->first_note : number + 1;
+	uint64_t next = number < history->first_notice ? history->first_notice : number + 1;
 
-	return next <= history->last_note ? &history->notes[next % DRV_EVENTS_MAX] : NULL;
+	return next <= history->last_notice ? &history->notices[next % DRV_NOTICES_MAX] : NULL;
 }
 
 struct drv_ended *drv_history_find(const struct drv_history *history, uint64_t run)
@@ -304,11 +304,11 @@ static void make_room(struct drv_core *core)
 	history->ended_bytes = bytes;
 }
 
-static enum fw_event_kind kind_of(enum fragi_summary_result result)
+static enum fw_notice_kind kind_of(enum fragi_summary_result result)
 {
-	return result == FRAGI_SUMMARY_DONE      ? FW_EVENT_DONE
-	       : result == FRAGI_SUMMARY_STOPPED ? FW_EVENT_STOPPED
-						 : FW_EVENT_FAILED;
+	return result == FRAGI_SUMMARY_DONE      ? FW_NOTICE_DONE
+	       : result == FRAGI_SUMMARY_STOPPED ? FW_NOTICE_STOPPED
+						 : FW_NOTICE_FAILED;
 }
 
 /* Neither a client has stopped it nor has it ended by itself, so the next driver starts it. */
@@ -338,17 +338,17 @@ void drv_history_end(struct drv_app *app)
 	double seconds = (double)app->summary.duration_ns * 1e-9;
 
 	if (app->summary.failure.code != FRAGI_FAILURE_NONE)
-		drv_history_note(core, FW_EVENT_FAILED, app, NULL, "%s",
-				 app->summary.failure.sentence);
+		drv_history_add(core, FW_NOTICE_FAILED, app, NULL, "%s",
+				app->summary.failure.sentence);
 	else
-		drv_history_note(core, kind_of(app->summary.result), app, NULL, "after %.1f s",
-				 seconds);
+		drv_history_add(core, kind_of(app->summary.result), app, NULL, "after %.1f s",
+				seconds);
 	if (!core->config.ends_with_app)
 		drv_log(core,
 			app->summary.failure.code != FRAGI_FAILURE_NONE ? FRAGI_LOG_WARN
 									: FRAGI_LOG_INFO,
 			drv_app_name(app), "%s after %.1f s",
-			fw_event_name(kind_of(app->summary.result)), seconds);
+			fw_notice_name(kind_of(app->summary.result)), seconds);
 	if (ended != NULL && (encode_outcome(app, ended) < 0 || read_outcome(ended) < 0)) {
 		ended_free(ended);
 		ended = NULL;
@@ -376,7 +376,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 		return -ENOMEM;
 	ended->start_timeout_ns = record->start_timeout_ns;
 	ended->ended_unix_ns = record->ended_unix_ns;
-	ended->is_wanted = ended->starts_again = record->is_wanted;
+	ended->is_wanted = ended->restarts = record->is_wanted;
 	ended->is_cut = record->outcome_bytes == 0;
 	if (ended->is_cut) {
 		r = encode_cut(ended->name, ended);
@@ -393,7 +393,7 @@ int drv_history_restore_run(struct drv_core *core, const struct drv_record *reco
 	}
 	drv_persist_raise_runs(core, record->run);
 	add(&core->history, ended);
-	core->is_restoring = core->is_restoring || ended->is_cut || ended->starts_again;
+	core->is_restoring = core->is_restoring || ended->is_cut || ended->restarts;
 	core->work_left = core->is_restoring;
 	return 0;
 }

@@ -8,10 +8,10 @@
 /* What a driver remembers: events, and the runs that have ended (history.c). */
 
 /* Something that happened. */
-struct drv_note {
+struct drv_notice {
 	uint64_t number; /* counts up, from 1 */
 	int64_t unix_ns;
-	enum fw_event_kind kind;
+	enum fw_notice_kind kind;
 	uint64_t run;
 	char application[FRAG_NAME_MAX + 1], who[2 * FRAG_NAME_MAX], text[256];
 };
@@ -31,15 +31,15 @@ struct drv_ended {
 	int exit_code;
 	int64_t ended_unix_ns, duration_ns;
 	char sentence[FW_TEXT_MAX];
-	bool is_wanted;    /* it starts again with the next driver */
-	bool starts_again; /* it is to start again with this one */
-	bool is_cut;       /* it ended with its driver, which is still to be kept */
-	bool is_untold;    /* its workers hear of it when that is on the disk */
-	uint64_t change;   /* the last one that who awaits its end waits for */
+	bool is_wanted;  /* it starts again with the next driver */
+	bool restarts;   /* it is to start again with this one */
+	bool is_cut;     /* it ended with its driver, which is still to be kept */
+	bool is_untold;  /* its workers hear of it when that is on the disk */
+	uint64_t change; /* the last one that who awaits its end waits for */
 };
 struct drv_history {
-	struct drv_note *notes; /* DRV_EVENTS_MAX of them; number n at n % DRV_EVENTS_MAX */
-	uint64_t first_note, last_note;
+	struct drv_notice *notices; /* DRV_NOTICES_MAX of them; number n at n % DRV_NOTICES_MAX */
+	uint64_t first_notice, last_notice;
 	struct drv_ended *ended; /* the newest first */
 	size_t ended_count, ended_bytes;
 };

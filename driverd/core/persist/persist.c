@@ -210,7 +210,7 @@ void drv_persist_less(struct drv_core *core, const struct drv_ended *ended,
 	keep(core, &(struct drv_record){.kind = kind, .run = ended->run});
 }
 
-void drv_persist_note(struct drv_core *core, const struct drv_note *note)
+void drv_persist_notice(struct drv_core *core, const struct drv_notice *notice)
 {
 	keep(core, &(struct drv_record){.kind = DRV_RECORD_EVENT,
 					.run = note->run,

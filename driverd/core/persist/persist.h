@@ -13,15 +13,15 @@ void drv_restore_step(struct drv_core *core, bool may_start);
 int drv_history_init(struct drv_history *history); /* 0 or -ENOMEM */
 void drv_history_fini(struct drv_history *history);
 /* app: NULL: none. who: NULL: nobody */
-void drv_history_note(struct drv_core *core, enum fw_event_kind kind, const struct drv_app *app,
-		      const char *who, const char *format, ...) FRAG_PRINTF(5, 6);
+void drv_history_add(struct drv_core *core, enum fw_notice_kind kind, const struct drv_app *app,
+		     const char *who, const char *format, ...) FRAG_PRINTF(5, 6);
 /* The first one with a higher number; NULL: none. */
-const struct drv_note *drv_history_after(const struct drv_history *history, uint64_t number);
+const struct drv_notice *drv_history_after(const struct drv_history *history, uint64_t number);
 /* Remembers how the application has ended, if memory is not short. */
 void drv_history_end(struct drv_app *app);
 /* Of an earlier driver. Returns 0, -EUCLEAN, -ENOMEM. */
 int drv_history_restore_run(struct drv_core *core, const struct drv_record *record);
-void drv_history_restore_note(struct drv_history *history, const struct drv_record *record);
+void drv_history_restore_notice(struct drv_history *history, const struct drv_record *record);
 /* A client has stopped what has ended already: it does not start again. */
 void drv_history_unwant(struct drv_core *core, struct drv_ended *ended);
 /* A newer run of that name is kept, which alone may start again. */
@@ -65,5 +65,5 @@ void drv_persist_end(struct drv_core *core, struct drv_ended *ended);
 /* kind: SOURCELESS or FORGOTTEN */
 void drv_persist_less(struct drv_core *core, const struct drv_ended *ended,
 		      enum drv_record_kind kind);
-void drv_persist_note(struct drv_core *core, const struct drv_note *note);
+void drv_persist_notice(struct drv_core *core, const struct drv_notice *notice);
 #endif

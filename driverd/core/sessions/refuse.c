@@ -15,7 +15,7 @@ static const char *verb_of(const struct fw_message *command)
 	case FW_START_APP:
 		return "start";
 	case FW_STOP_APP:
-		return command->stop_app.again ? "restart" : "stop";
+		return command->stop_app.restart ? "restart" : "stop";
 	case FW_APPLY:
 		return "apply";
 	case FW_SET:
@@ -51,8 +51,8 @@ void drv_refuse_command(struct drv_session *client, const struct fw_message *com
 {
 	drv_log(client->core, FRAGI_LOG_WARN, name[0] != '\0' ? name : NULL,
 		"refused `fragctl %s` of %s: %s", verb_of(command), client->who, sentence);
-	drv_history_note(client->core, FW_EVENT_REFUSED, NULL, client->who, "%s%s%s: %s",
-			 verb_of(command), name[0] != '\0' ? " " : "", name, sentence);
+	drv_history_add(client->core, FW_NOTICE_REFUSED, NULL, client->who, "%s%s%s: %s",
+			verb_of(command), name[0] != '\0' ? " " : "", name, sentence);
 	drv_session_answer(client, command->seq, 0, name,
 			   &(struct fw_failure){.code = code, .sentence = sentence});
 }

@@ -133,7 +133,7 @@ static int stream_failed(const struct video_decoder *d, int r, int64_t limit_ns,
 {
 	if (d->watch.is_stopped)
 		return frag_err_set(err, -ECANCELED, "%s is not waited for any more", d->name);
-	if (d->watch.is_late)
+	if (d->watch.timed_out)
 		return frag_err_set(
 			err, -ETIMEDOUT,
 			"nothing came from %s for %.1f s; check the sender, or give it more time with connect_timeout or read_timeout",

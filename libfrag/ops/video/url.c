@@ -61,7 +61,7 @@ static int64_t clock_ns(void)
 void video_watch_begin(struct video_watch *watch, int64_t limit_ns)
 {
 	watch->due_ns = clock_ns() + limit_ns;
-	watch->is_late = false;
+	watch->timed_out = false;
 }
 
 int video_watch_expired(void *context)
@@ -72,6 +72,6 @@ int video_watch_expired(void *context)
 	if (poll(&stop, 1, 0) > 0)
 		watch->is_stopped = true;
 	if (clock_ns() >= watch->due_ns)
-		watch->is_late = true;
-	return watch->is_stopped || watch->is_late;
+		watch->timed_out = true;
+	return watch->is_stopped || watch->timed_out;
 }

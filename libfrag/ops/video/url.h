@@ -27,7 +27,7 @@ struct video_watch {
 	int stop_fd;     /* readable when the application is to stop; -1: there is none */
 	int64_t due_ns;  /* by CLOCK_MONOTONIC */
 	bool is_stopped; /* the wait ended because the application is to stop */
-	bool is_late;    /* ... because due_ns had come */
+	bool timed_out;  /* ... because due_ns had come */
 };
 
 /* Begins a wait of at most limit_ns. */

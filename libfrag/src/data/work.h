@@ -118,7 +118,7 @@ static inline int fragi_work_wait(struct fragi_work *work, struct frag_err *err)
  * Calls fn once after work that is not over yet, on another thread; where that is refused, here,
  * after waiting.
  */
-static inline void fragi_work_later(struct fragi_work *work, void (*fn)(void *arg), void *arg)
+static inline void fragi_work_defer(struct fragi_work *work, void (*fn)(void *arg), void *arg)
 {
 	if (work->ops->then(work, fn, arg) == 0)
 		return;
@@ -132,7 +132,7 @@ static inline void fragi_work_then(struct fragi_work *work, void (*fn)(void *arg
 	if (fragi_work_is_over(work))
 		fn(arg);
 	else
-		fragi_work_later(work, fn, arg);
+		fragi_work_defer(work, fn, arg);
 }
 
 #endif

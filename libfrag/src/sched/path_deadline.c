@@ -27,8 +27,9 @@ struct fragi_on_path {
 	uint32_t travelling; /* of steps: those of paths that lead to other processes */
 	/* of the tick */
 	uint64_t tick;
-	uint32_t seen;  /* received messages that were read */
-	uint64_t again; /* the first 64 of them: which are given again, and have left the path */
+	uint32_t seen; /* received messages that were read */
+	/* a bit for each of the first 64 of them: it was delivered before, and has left the path */
+	uint64_t redelivered;
 };
 
 static bool is_of(const struct fragi_path_step *step, const struct fragi_trail_entry *entry)
@@ -62,17 +63,17 @@ static const struct fragi_trail *trail_of(const struct frag_message *message)
 static const struct fragi_trail *received_trail(const struct fragi_on_path *on,
 						const struct frag_tick *tick, uint32_t i)
 {
-	if (i < 64 && (on->again >> i & 1) != 0)
+	if (i < 64 && (on->redelivered >> i & 1) != 0)
 		return NULL;
 	return trail_of(tick->received[i]);
 }
 
-void fragi_path_given_again(struct frag_tick *tick)
+void fragi_path_redelivered(struct frag_tick *tick)
 {
 	struct fragi_on_path *on = tick->op->on_path;
 
 	if (on != NULL && tick->received_count < 64)
-		on->again |= (uint64_t)1 << tick->received_count;
+		on->redelivered |= (uint64_t)1 << tick->received_count;
 }
 
 /* Reads the trails of the messages that were received since the last call. */
@@ -282,7 +283,7 @@ static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 {
 	on->tick = tick->number;
 	on->seen = 0;
-	on->again = 0;
+	on->redelivered = 0;
 	for (struct fragi_path_step *step = on->steps; step != NULL; step = step->next) {
 		step->is_open = step->at == 0;
 		if (step->is_open)

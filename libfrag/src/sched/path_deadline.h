@@ -49,6 +49,6 @@ bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *mess
  * timing.c: the message that is received next was received by an earlier tick, and took its path
  * then. Beyond the 64th message of a tick that is forgotten.
  */
-void fragi_path_given_again(struct frag_tick *tick);
+void fragi_path_redelivered(struct frag_tick *tick);
 
 #endif

@@ -120,11 +120,11 @@ static int keep_memory(struct frag_tick *tick)
 		if (is_over)
 			frag_tensor_unref(stream->held[i]);
 		else
-			fragi_work_later(work, unref_tensor, stream->held[i]);
+			fragi_work_defer(work, unref_tensor, stream->held[i]);
 	stream->held_count = 0;
 	for (uint32_t i = 0; i < tick->received_count && !is_over; i++)
 		if (has_tensor_of_gpu(tick->received[i]))
-			fragi_work_later(work, unref_message, frag_message_ref(tick->received[i]));
+			fragi_work_defer(work, unref_message, frag_message_ref(tick->received[i]));
 	fragi_work_unref(work);
 	return r;
 }

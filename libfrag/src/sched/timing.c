@@ -334,7 +334,7 @@ static int lane_receive(struct frag_tick *tick, const struct fragi_timed_port *p
 		}
 	}
 	if (give == FRAGI_GIVE_LAST)
-		fragi_path_given_again(tick);
+		fragi_path_redelivered(tick);
 	if (tick->op->logged != NULL && give != FRAGI_GIVE_DEFAULT)
 		fragi_logging_given(tick, lane->rx);
 	r = fragi_tick_keep(tick, message, out_message);

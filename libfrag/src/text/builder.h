@@ -110,8 +110,8 @@ const char *fragi_builder_advise_keys(const struct fragi_builder *builder, char 
  * the value in an error.
  */
 enum fragi_key_kind {
-	FRAGI_KEY_OTHER, /* `read` reads it; NULL: the code of the section does */
-	FRAGI_KEY_LATER, /* is refused with "not built yet" */
+	FRAGI_KEY_OTHER,   /* `read` reads it; NULL: the code of the section does */
+	FRAGI_KEY_UNBUILT, /* is refused with "not built yet" */
 	FRAGI_KEY_BOOL,
 	FRAGI_KEY_INTEGER,     /* from min to max */
 	FRAGI_KEY_NUMBER,      /* a double, from least to most */

@@ -98,14 +98,14 @@ void fragi_keys_check(struct fragi_builder *builder, struct fragi_node *map, con
 
 	assert(map->kind == FRAGI_NODE_MAP && count <= KEYS_MAX);
 	for (i = 0; i < count && name_count < KEYS_MAX; i++)
-		if (keys[i].kind != FRAGI_KEY_LATER)
+		if (keys[i].kind != FRAGI_KEY_UNBUILT)
 			names[name_count++] = keys[i].name;
 	for (const struct fragi_node *child = map->first; child != NULL; child = child->next) {
 		for (i = 0; i < count && strcmp(keys[i].name, child->key->text) != 0; i++)
 			;
 		if (i == count)
 			refuse_key(builder, map, child, subject, names, name_count);
-		else if (keys[i].kind == FRAGI_KEY_LATER)
+		else if (keys[i].kind == FRAGI_KEY_UNBUILT)
 			fragi_builder_error(builder, child->key, subject,
 					    "%s is not built yet; leave it out", child->key->text);
 	}
@@ -362,7 +362,7 @@ void fragi_key_read(struct fragi_builder *builder, struct fragi_node *node, cons
 	int64_t value = 0;
 
 	switch (key->kind) {
-	case FRAGI_KEY_LATER:
+	case FRAGI_KEY_UNBUILT:
 		break;
 	case FRAGI_KEY_OTHER:
 		if (key->read != NULL)

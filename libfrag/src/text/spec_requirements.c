@@ -18,7 +18,7 @@ static const struct fragi_key keys[] = {
 	{"gpuMemory"},    {"gpuMemoryLimit"},
 	{"sharedMemory"}, {"sharedMemoryLimit"},
 	{"labels"},       {"near"},
-	{"apart"},        {"affinity", FRAGI_KEY_LATER},
+	{"apart"},        {"affinity", FRAGI_KEY_UNBUILT},
 };
 
 static bool read_amount(struct fragi_builder *builder, const struct fragi_node *node,

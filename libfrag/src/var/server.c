@@ -26,7 +26,7 @@
  * processes have no such thread.
  */
 #define ASK_NS 2000000000
-#define AGAIN_NS 1000000
+#define RETRY_NS 1000000
 #define SHORTAGE_NS 10000000
 #define ANSWER_MAGIC 0x31564646u /* "FFV1" */
 
@@ -200,7 +200,7 @@ void fragi_variable_server_close(struct fragi_variables *variables)
 
 static int connect_until(const char *name, int64_t end_ns, int *out_fd)
 {
-	const struct timespec again = {0, AGAIN_NS};
+	const struct timespec again = {0, RETRY_NS};
 	int r = fragi_handover_connect(name, out_fd);
 
 	while (r == -EAGAIN && fragi_now_ns() < end_ns) {

@@ -252,7 +252,7 @@ static void on_start(struct host_core *core, struct host_actions *actions)
 static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
 		    struct host_actions *actions)
 {
-	if (stop->drain_ns > 0 && stop->starts_again && core->state == HOST_STATE_STARTED)
+	if (stop->drain_ns > 0 && stop->restarts && core->state == HOST_STATE_STARTED)
 		add(actions, HOST_DO_YIELD)->drain_ns = stop->drain_ns;
 	else if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
 		add(actions, HOST_DO_DRAIN)->drain_ns = stop->drain_ns;

@@ -88,7 +88,7 @@ bool fragi_remote_tx_awaits(struct fragi_remote_tx *tx, const struct frag_messag
 		return true;
 	tx->awaited = work;
 	atomic_fetch_add(&tx->awaiting, 1);
-	fragi_work_later(work, on_written, tx);
+	fragi_work_defer(work, on_written, tx);
 	return true;
 }
 
