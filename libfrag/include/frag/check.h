@@ -5,8 +5,8 @@
 #include <frag/abi.h>
 
 /*
- * What the macros of type tables and parameter tables check while they are compiled. Plugins do not
- * use this header themselves.
+ * Compile-time checks of the macros for type tables and parameter tables. Plugins do not use this
+ * header themselves.
  *
  * Each check is an expression with the value 0 that does not compile when it fails. The compiler's
  * message contains the name of the check:

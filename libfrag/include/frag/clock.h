@@ -46,7 +46,9 @@ FRAG_API int64_t frag_clock_timestamp(const struct frag_clock *clock);
  * where it will do. Blocks: yes. RT-safe: no.
  */
 FRAG_API int frag_clock_sleep_for(struct frag_clock *clock, int64_t duration_ns);
-/* The same until a time of the clock; one that is over: returns at once. */
+/*
+ * Sleeps as frag_clock_sleep_for does, until time_ns of the clock. Returns at once if that is past.
+ */
 FRAG_API int frag_clock_sleep_until(struct frag_clock *clock, int64_t time_ns);
 
 /*
@@ -64,7 +66,7 @@ FRAG_API int frag_clock_set_time_scale(struct frag_clock *clock, double scale);
  * 2^62 ns. Thread: any. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_clock_advance_to(struct frag_clock *clock, int64_t time_ns);
-/* The same by a duration of 0 and more. */
+/* Advances a manual clock by duration_ns, 0 or more; as frag_clock_advance_to otherwise. */
 FRAG_API int frag_clock_advance_by(struct frag_clock *clock, int64_t duration_ns);
 
 FRAG_END_DECLS

@@ -50,8 +50,8 @@ FRAG_API char *frag_args_describe(const struct frag_arg *args);
 FRAG_API struct frag_op *frag_make_operator(struct frag_fragment *fragment, const char *name,
 					    const char *type, const struct frag_arg *args);
 /*
- * The same from a table that need not be registered. Its callbacks must stay loaded as long as the
- * fragment lives.
+ * Makes an operator as frag_make_operator does, from a table that need not be registered. The
+ * table's callbacks must stay loaded as long as the fragment lives.
  */
 FRAG_API struct frag_op *frag_make_operator_of(struct frag_fragment *fragment, const char *name,
 					       const struct frag_op_type *type,
@@ -97,9 +97,10 @@ FRAG_API int frag_set_metadata_policy(struct frag_op *op, enum frag_metadata_pol
  */
 FRAG_API int frag_enable_metadata(struct frag_op *op, int enable);
 /*
- * The same two settings for all operators of the fragment that have none of their own. The graph's
- * wins where it stands on the same level: an operator, a fragment. The inner level wins over the
- * outer one: an operator, its fragment, the application.
+ * Sets the metadata policy, or whether metadata is enabled, for all operators of the fragment that
+ * have no setting of their own. A setting of the graph wins over one of a composer on the same
+ * level: an operator, a fragment. The inner level wins over the outer one: an operator, its
+ * fragment, the application.
  */
 FRAG_API int frag_fragment_set_metadata_policy(struct frag_fragment *fragment,
 					       enum frag_metadata_policy policy);
@@ -116,8 +117,8 @@ FRAG_API int frag_fragment_enable_metadata(struct frag_fragment *fragment, int e
 FRAG_API struct frag_resource *frag_make_resource(struct frag_fragment *fragment, const char *name,
 						  const char *type, const struct frag_arg *args);
 /*
- * The same from a table that need not be registered. Its callbacks must stay loaded as long as the
- * resource lives.
+ * Makes a resource as frag_make_resource does, from a table that need not be registered. The
+ * table's callbacks must stay loaded as long as the resource lives.
  */
 FRAG_API struct frag_resource *frag_make_resource_of(struct frag_fragment *fragment,
 						     const char *name,
@@ -164,11 +165,12 @@ FRAG_API int frag_or_combine_port_conditions(struct frag_op *op, const char *con
 FRAG_API int frag_fragment_set_clock(struct frag_fragment *fragment, const char *type,
 				     const struct frag_arg *args);
 /*
- * The same for one clock that all fragments of the application share, but for those that have one
- * of their own. `clock` at the top of the graph wins over it. Composers of several fragments may
- * choose the same; that they choose different ones is an error, found when all are composed. A
- * process knows the choices of its own fragments only: if the application may run in several
- * processes, let the composer of each fragment choose, or write it into the graph.
+ * Sets one clock that all fragments of the application share, except those that have a clock of
+ * their own; parameters as of frag_fragment_set_clock. `clock` at the top of the graph wins over
+ * it. Composers of several fragments may choose the same clock; different choices are an error,
+ * found when all fragments are composed. A process knows the choices of its own fragments only: if
+ * the application may run in several processes, let the composer of each fragment choose, or write
+ * the clock into the graph.
  */
 FRAG_API int frag_application_set_clock(struct frag_fragment *fragment, const char *type,
 					const struct frag_arg *args);

@@ -65,7 +65,7 @@ FRAG_BEGIN_DECLS
 struct frag_condition;
 struct frag_param;
 
-/* What a condition answers. */
+/* The answer of a condition. */
 enum frag_ready {
 	/* the operator may be ticked now */
 	FRAG_READY = 0,
@@ -95,7 +95,7 @@ enum frag_ready {
 #define FRAG_CONDITION_POLLED 4u
 #define FRAG_CONDITION_OUTSIDE 8u
 
-/* What one of the conditions answers that a combination combines. */
+/* The answer of one of the conditions that a combination combines. */
 struct frag_term {
 	/* of the condition */
 	const char *name;

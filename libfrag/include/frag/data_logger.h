@@ -89,9 +89,9 @@ struct frag_data_logger_type {
 	 */
 	int (*log)(void *state, const struct frag_log_entry *entry);
 	/*
-	 * The same for messages of the queue for large data: with the content of their tensors.
-	 * Their description went to log before. One call at a time, which may overlap with one of
-	 * log. NULL: log gets them too, and no two calls overlap.
+	 * Logs a message of the queue for large data, with the content of its tensors; log has got
+	 * its description before. Only one call of log_large runs at a time, but it may overlap
+	 * with one of log. NULL: log gets these messages too, and no two calls overlap.
 	 */
 	int (*log_large)(void *state, const struct frag_log_entry *entry);
 	/*
@@ -128,7 +128,7 @@ FRAG_API void frag_log_entry_log(const struct frag_log_entry *entry, const char 
  */
 FRAG_API const char *frag_data_logger_suffix(const struct frag_resource *logger);
 
-/* What became of the messages that a logger was to log. */
+/* Counts of what became of the messages that a logger was to log. */
 struct frag_data_logger_counts {
 	/* log or log_large has returned 0 */
 	uint64_t logged;

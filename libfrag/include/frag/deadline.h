@@ -12,7 +12,7 @@ FRAG_BEGIN_DECLS
  * application. What is past a deadline is counted, and the summary and the log name it.
  */
 
-/* When the time of an operator's deadline begins. It ends when compute returns. */
+/* The event from which an operator's deadline counts. It counts until compute returns. */
 enum frag_deadline_from {
 	/* with the tick */
 	FRAG_DEADLINE_FROM_TICK = 0,
@@ -20,7 +20,7 @@ enum frag_deadline_from {
 	FRAG_DEADLINE_FROM_ACQUISITION = 1
 };
 
-/* What happens to what is past a deadline, but for being counted. */
+/* The reaction to a missed deadline, which is counted in any case. */
 enum frag_on_miss {
 	FRAG_ON_MISS_COUNT = 0,
 	/*

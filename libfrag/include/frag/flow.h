@@ -78,13 +78,13 @@ frag_op_find_flow_info(const struct frag_op *op, const char *out_port, const cha
  */
 FRAG_API int frag_tick_add_dynamic_flow(struct frag_tick *tick, const struct frag_op *next);
 /*
- * The same for a flow of one output.
+ * Adds the flow of one output that leads to next; otherwise as frag_tick_add_dynamic_flow.
  * - out_port: its name; FRAG_OUTPUT_EXEC: an execution flow
  */
 FRAG_API int frag_tick_add_dynamic_flow_from(struct frag_tick *tick, const char *out_port,
 					     const struct frag_op *next);
 /*
- * The same by flow, wherever it leads.
+ * Adds a flow of this operator, wherever it leads; otherwise as frag_tick_add_dynamic_flow.
  * - flow: of frag_op_next_flows or frag_op_find_flow_info
  * Returns also -EINVAL: flow is NULL, or leads away from another operator.
  */

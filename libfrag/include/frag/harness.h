@@ -44,15 +44,15 @@ struct frag_harness_resource {
 	const struct frag_arg *args;
 };
 /*
- * The same, with resources.
+ * Creates a harness as frag_harness_create does, whose operator has resources.
  * - resources: an array that ends with an entry whose name is NULL; NULL: none
  */
 FRAG_API struct frag_harness *
 frag_harness_create_with(const struct frag_op_type *type, const struct frag_arg *args,
 			 const struct frag_harness_resource *resources, struct frag_err *err);
 /*
- * The same, with whatever a composer makes before the operator: resources of types of your own
- * (frag_make_resource_of) and services (frag_register_service).
+ * Creates a harness as frag_harness_create does, after a composer has made what the operator needs:
+ * resources of types of your own (frag_make_resource_of) and services (frag_register_service).
  * - compose: called once; a negative errno refuses the operator
  */
 FRAG_API struct frag_harness *
@@ -72,12 +72,13 @@ FRAG_API void frag_harness_destroy(struct frag_harness *harness);
 FRAG_API int frag_harness_give(struct frag_harness *harness, const char *port,
 			       struct frag_message *message);
 /*
- * The same with a message that holds a copy of this value, with the parameters of
- * frag_message_set_value. -EINVAL also: the type does not allow this size.
+ * Gives the port a message that holds a copy of this value; otherwise as frag_harness_give. type,
+ * value and size are those of frag_message_set_value. -EINVAL also: the type does not allow this
+ * size.
  */
 FRAG_API int frag_harness_give_value(struct frag_harness *harness, const char *port,
 				     const struct frag_type *type, const void *value, size_t size);
-/* The same for "bool", "i64", "f64" and "string", or with a tensor under `name`. */
+/* Give a value of type "bool", "i64", "f64" or "string", or a tensor under `name`, likewise. */
 FRAG_API int frag_harness_give_bool(struct frag_harness *harness, const char *port, int value);
 FRAG_API int frag_harness_give_i64(struct frag_harness *harness, const char *port, int64_t value);
 FRAG_API int frag_harness_give_f64(struct frag_harness *harness, const char *port, double value);
@@ -122,7 +123,10 @@ FRAG_API int frag_harness_take(struct frag_harness *harness, const char *port,
  */
 FRAG_API int frag_harness_take_value(struct frag_harness *harness, const char *port,
 				     const struct frag_type *type, void *out_value, size_t size);
-/* The same for "bool", "i64", "f64" and "string"; -EMSGSIZE: the text needs more than `size` bytes. */
+/*
+ * Take a value of type "bool", "i64", "f64" or "string", likewise. -EMSGSIZE: the text needs more
+ * than `size` bytes.
+ */
 FRAG_API int frag_harness_take_bool(struct frag_harness *harness, const char *port, int *out_value);
 FRAG_API int frag_harness_take_i64(struct frag_harness *harness, const char *port,
 				   int64_t *out_value);

@@ -151,7 +151,7 @@ FRAG_API int frag_message_set_acquisition(struct frag_message *message, int64_t 
 FRAG_API int frag_message_acquisition(const struct frag_message *message, int64_t *out_time_ns,
 				      uint32_t *out_clock);
 /*
- * The same on FRAG_CLOCK_UNIX.
+ * Sets the acquisition time on FRAG_CLOCK_UNIX.
  * - unix_ns: 0 removes the acquisition time
  */
 FRAG_API int frag_message_set_acquisition_ns(struct frag_message *message, int64_t unix_ns);
@@ -166,10 +166,10 @@ FRAG_API int frag_message_set_sequence(struct frag_message *message, uint64_t se
 /* Reads it. Returns 0; -ENODATA: it is not set, and *out_sequence is not changed. */
 FRAG_API int frag_message_sequence(const struct frag_message *message, uint64_t *out_sequence);
 
-/* What a receiver should know about the quality of the data; to be combined. */
+/* Flags that inform receivers about the quality of the data; they can be combined. */
 enum frag_message_flag {
-	FRAG_MESSAGE_DEGRADED = 1, /* it can be used, but is worse than usual */
-	FRAG_MESSAGE_INVALID = 2   /* it must not be used: it only shows that something came */
+	FRAG_MESSAGE_DEGRADED = 1, /* the data can be used, but is worse than usual */
+	FRAG_MESSAGE_INVALID = 2 /* the data must not be used: it only shows that something came */
 };
 /*
  * Sets the flags, and clears those that are not given.

@@ -15,7 +15,7 @@ FRAG_BEGIN_DECLS
  */
 struct frag_metadata;
 
-/* What setting a key does when the key is there already. */
+/* The effect of setting a key that is there already. */
 enum frag_metadata_policy {
 	/* as FRAG_METADATA_RAISE */
 	FRAG_METADATA_DEFAULT = 0,
@@ -46,17 +46,17 @@ enum frag_metadata_policy {
  */
 FRAG_API int frag_metadata_set(struct frag_metadata *metadata, const char *key,
 			       const struct frag_type *type, const void *value, size_t size);
-/* The same with a value of type "bool", "i64", "f64" or "string". */
+/* Set a value of type "bool", "i64", "f64" or "string"; otherwise as frag_metadata_set. */
 FRAG_API int frag_metadata_set_bool(struct frag_metadata *metadata, const char *key, int value);
 FRAG_API int frag_metadata_set_i64(struct frag_metadata *metadata, const char *key, int64_t value);
 FRAG_API int frag_metadata_set_f64(struct frag_metadata *metadata, const char *key, double value);
 FRAG_API int frag_metadata_set_string(struct frag_metadata *metadata, const char *key,
 				      const char *value);
 /*
- * The same with a tensor, whose data is immutable from now on.
+ * Sets a tensor, whose data is immutable from now on; otherwise as frag_metadata_set.
  * - tensor: takes the reference, also on failure
  * To another process a tensor travels with the message's descriptors, which are 64 MiB at most
- * together; larger ones belong into the message. -EINVAL also when tensor is NULL.
+ * together; larger tensors belong into the message. -EINVAL also: tensor is NULL.
  */
 FRAG_API int frag_metadata_set_tensor(struct frag_metadata *metadata, const char *key,
 				      struct frag_tensor *tensor);
@@ -85,12 +85,12 @@ FRAG_API int frag_metadata_get_f64(const struct frag_metadata *metadata, const c
 				   double *out_value);
 FRAG_API int frag_metadata_get_string(const struct frag_metadata *metadata, const char *key,
 				      const char **out_value);
-/* The same for a tensor, borrowed likewise; frag_tensor_ref keeps it. */
+/* Gets a tensor, borrowed as by frag_metadata_get; frag_tensor_ref keeps it. */
 FRAG_API int frag_metadata_get_tensor(const struct frag_metadata *metadata, const char *key,
 				      struct frag_tensor **out_value);
 /*
- * The same with a value for the case that there is no such key; a text that is given so must be
- * valid as long as it is used.
+ * Get a value as above, or `otherwise` if there is no such key. A text that is given as `otherwise`
+ * must be valid as long as the result is used.
  * Returns 0, also when there is no such key; -EPROTOTYPE: the value is of another type.
  * Thread: the tick's. Blocks: no. RT-safe: yes.
  */

@@ -32,7 +32,7 @@ enum frag_dir {
 	FRAG_OUT = 2,
 };
 
-/* What happens when a message is emitted into a queue that is full. */
+/* The effect of emitting a message into a queue that is full. */
 enum frag_policy {
 	/* as the port declares, or FRAG_POLICY_BLOCK */
 	FRAG_POLICY_DEFAULT = 0,
@@ -103,8 +103,8 @@ struct frag_port {
 /* The most bytes of the member tensors of a port. */
 #define FRAG_PORT_TENSORS_MAX 255
 /*
- * What built-in operators declare, to be joined by "; ". Rectangles count from the left and from
- * the top of the frame; one that ends at its right border has x1 = 1.
+ * Texts for `tensors` that built-in operators declare, to be joined by "; ". Rectangles count from
+ * the left and from the top of the frame; a rectangle that ends at the right border has x1 = 1.
  */
 #define FRAG_BOXES "boxes: f32[n][4], x0 y0 x1 y1 from 0 to 1 | box_converter"
 #define FRAG_SCORES "scores: f32[n], from 0 to 1"
@@ -157,17 +157,18 @@ struct frag_op_type {
 	int (*stop)(void *state, struct frag_op *op);
 	void (*fini)(void *state, struct frag_op *op);
 	/*
-	 * What an operator takes along when its host is started again (on_failure). Both are set,
-	 * or none. What was saved outlives the process, but not the worker, and not the run.
+	 * State that an operator keeps when its host is restarted (on_failure). Both are set, or
+	 * none. Saved state outlives the process, but neither the worker nor the run.
 	 *
 	 * save writes at most size (= save_size) bytes to out_bytes and returns how many, or a
-	 * negative errno, which is logged: what was saved before stays. It is called after a tick
-	 * that did not fail, before the next one, on the same thread; never where nothing is kept:
-	 * in one process, or with on_failure's policy stop. The format is the operator's own.
+	 * negative errno, which is logged: the state that was saved before stays. It is called
+	 * after a tick that did not fail, before the next one, on the same thread. It is never
+	 * called where no state is kept: in one process, or with on_failure's policy stop. The
+	 * format is the operator's own.
 	 *
-	 * restore gets what was saved last, before start, on the same thread. It is not called
-	 * where nothing was saved: then the operator starts anew. A negative return is a failure,
-	 * as of start. Both keep to the watchdog, as compute does.
+	 * restore gets the state that was saved last, before start, on the same thread. It is not
+	 * called if no state was saved: then the operator starts anew. A negative return is a
+	 * failure, as of start. Both keep to the watchdog, as compute does.
 	 */
 	int (*save)(void *state, struct frag_op *op, void *out_bytes, size_t size);
 	int (*restore)(void *state, struct frag_op *op, const void *bytes, size_t size);
@@ -217,7 +218,10 @@ FRAG_API int frag_tick_receive(struct frag_tick *tick, uint32_t port,
 FRAG_API int frag_tick_receive_value(struct frag_tick *tick, uint32_t port,
 				     const struct frag_type *type, const void **out_value,
 				     size_t *out_size);
-/* The same for "bool" (0 or 1), "i64", "f64" and "string", whose text is borrowed likewise. */
+/*
+ * Receive a value of type "bool" (0 or 1), "i64", "f64" or "string", whose text is borrowed
+ * likewise.
+ */
 FRAG_API int frag_tick_receive_bool(struct frag_tick *tick, uint32_t port, int *out_value);
 FRAG_API int frag_tick_receive_i64(struct frag_tick *tick, uint32_t port, int64_t *out_value);
 FRAG_API int frag_tick_receive_f64(struct frag_tick *tick, uint32_t port, double *out_value);
@@ -244,7 +248,7 @@ FRAG_API int frag_tick_receive_all(struct frag_tick *tick, uint32_t port,
 FRAG_API int frag_tick_receive_all_values(struct frag_tick *tick, uint32_t port,
 					  const struct frag_type *type,
 					  const void *const **out_values);
-/* The same for "bool", "i64", "f64" and "string". */
+/* Receive all values of type "bool", "i64", "f64" or "string", likewise. */
 FRAG_API int frag_tick_receive_all_bool(struct frag_tick *tick, uint32_t port,
 					const bool *const **out_values);
 FRAG_API int frag_tick_receive_all_i64(struct frag_tick *tick, uint32_t port,
@@ -277,7 +281,7 @@ FRAG_API int frag_tick_emit(struct frag_tick *tick, uint32_t port, struct frag_m
  */
 FRAG_API int frag_tick_emit_value(struct frag_tick *tick, uint32_t port,
 				  const struct frag_type *type, const void *value, size_t size);
-/* The same for "bool", "i64", "f64" and "string" (a text that ends with a NUL). */
+/* Emit a value of type "bool", "i64", "f64" or "string" (a text that ends with a NUL), likewise. */
 FRAG_API int frag_tick_emit_bool(struct frag_tick *tick, uint32_t port, int value);
 FRAG_API int frag_tick_emit_i64(struct frag_tick *tick, uint32_t port, int64_t value);
 FRAG_API int frag_tick_emit_f64(struct frag_tick *tick, uint32_t port, double value);
@@ -310,9 +314,9 @@ FRAG_API uint64_t frag_tick_count(const struct frag_tick *tick);
 FRAG_API int64_t frag_tick_time_ns(const struct frag_tick *tick);
 
 /*
- * What surrounds an operator. The results are borrowed and live as long as the operator. Unless it
- * is said otherwise: Thread: the callback's. Blocks: no. RT-safe: yes, but those that take a name
- * compare strings: call them in setup, initialize or start.
+ * The surroundings of an operator. The results are borrowed and live as long as the operator.
+ * Unless another thread is named: Thread: the callback's. Blocks: no. RT-safe: yes, but functions
+ * that take a name compare strings: call them in setup, initialize or start.
  */
 
 /* Returns the name of the operator, that of its fragment, or the fragment. */

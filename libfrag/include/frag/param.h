@@ -80,7 +80,7 @@ struct frag_string_map {
 	size_t count;
 };
 
-/* What a struct frag_tree is. */
+/* The kind of a struct frag_tree. */
 enum frag_tree_kind {
 	/* a scalar, as it is written */
 	FRAG_TREE_TEXT = 1,

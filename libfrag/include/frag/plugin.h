@@ -48,7 +48,7 @@ struct frag_plugin {
 	uint32_t data_logger_count;
 };
 
-/* What FRAG_PLUGIN begins with: the symbol has the linkage of C. */
+/* The begin of FRAG_PLUGIN: the symbol has the linkage of C. */
 #ifdef __cplusplus
 #define FRAG_PLUGIN_EXTERN extern "C"
 #else

@@ -36,7 +36,7 @@ FRAG_BEGIN_DECLS
  */
 struct frag_run;
 
-/* What to run, and with what. */
+/* The application to run, and its settings. */
 struct frag_run_config {
 	/* set by FRAG_RUN_CONFIG_INIT */
 	size_t struct_size;
@@ -85,7 +85,7 @@ FRAG_API int frag_run_load(const struct frag_run_config *config, struct frag_run
  */
 FRAG_API int frag_run_start(struct frag_run *run, struct frag_err *err);
 
-/* As a timeout: wait until it has ended. */
+/* The timeout that waits until the application has ended. */
 #define FRAG_RUN_FOREVER (-1)
 /*
  * Waits until the application has ended, all its operators were stopped, and another one can be

@@ -7,8 +7,8 @@
 FRAG_BEGIN_DECLS
 
 /*
- * What other operators of the fragment do: the pattern of a monitor, which looks now and then and
- * ends operators or the application (frag_op_stop_execution, frag_fragment_stop_execution). An
+ * The status of an operator, for the monitor pattern: an operator that looks at others now and
+ * then, and ends them or the application (frag_op_stop_execution, frag_fragment_stop_execution). An
  * operator pays nothing for being looked at.
  */
 enum frag_op_status {

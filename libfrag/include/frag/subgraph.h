@@ -46,7 +46,7 @@ struct frag_subgraph_type {
  */
 FRAG_API struct frag_subgraph *frag_make_subgraph(struct frag_fragment *fragment, const char *name,
 						  const char *type, const struct frag_arg *args);
-/* The same from a table that need not be registered. */
+/* Makes a subgraph as frag_make_subgraph does, from a table that need not be registered. */
 FRAG_API struct frag_subgraph *frag_make_subgraph_of(struct frag_fragment *fragment,
 						     const char *name,
 						     const struct frag_subgraph_type *type,
@@ -66,7 +66,7 @@ FRAG_API struct frag_subgraph *frag_make_subgraph_of(struct frag_fragment *fragm
  */
 FRAG_API int frag_add_interface_port(struct frag_subgraph *subgraph, struct frag_op *op,
 				     const char *port, const char *name);
-/* The same; it is an error if the port has another direction. */
+/* Add an interface port likewise; it is an error if the operator's port has another direction. */
 FRAG_API int frag_add_input_interface_port(struct frag_subgraph *subgraph, struct frag_op *op,
 					   const char *port, const char *name);
 FRAG_API int frag_add_output_interface_port(struct frag_subgraph *subgraph, struct frag_op *op,

@@ -55,8 +55,9 @@ struct frag_realtime {
 	/* of fifo and rr: 1 to 99, greater ones run before others */
 	uint32_t sched_priority;
 	/*
-	 * Of deadline, in ns: so much time within sched_deadline of the begin of each period.
-	 * sched_runtime <= sched_deadline <= sched_period; sched_deadline 0: sched_period
+	 * For SCHED_DEADLINE, in ns: the thread gets sched_runtime within sched_deadline of the
+	 * begin of each sched_period. sched_runtime <= sched_deadline <= sched_period;
+	 * sched_deadline 0: sched_period
 	 */
 	uint64_t sched_runtime, sched_deadline, sched_period;
 	/* cores that the thread may run on; NULL and 0: all */

@@ -27,7 +27,7 @@ enum frag_take {
 	FRAG_TAKE_LATEST_WITHIN = 1
 };
 
-/* What happens where an input has no message to take: none came, or it was too old. */
+/* The effect of an input without a message to take: none came, or it was too old. */
 enum frag_missing {
 	/* the tick waits for one */
 	FRAG_MISSING_WAIT = 0,

@@ -58,12 +58,15 @@ FRAG_API struct frag_tracker *frag_fragment_track(struct frag_fragment *fragment
  */
 FRAG_API struct frag_tracker *frag_fragment_tracker(const struct frag_fragment *fragment);
 
-/* They concern messages that arrive later. They return 0; discard also -EINVAL: too many. */
+/*
+ * Set the limits of tracking for messages that arrive later. Return 0; discard also -EINVAL: num is
+ * too large.
+ */
 FRAG_API int frag_tracker_set_skip_starting_messages(struct frag_tracker *tracker, uint64_t num);
 FRAG_API int frag_tracker_set_discard_last_messages(struct frag_tracker *tracker, uint64_t num);
 FRAG_API int frag_tracker_set_skip_latencies(struct frag_tracker *tracker, int64_t threshold_ms);
 
-/* What is measured of a path; numbers of frag_tracker_metric. */
+/* The measures of a path; frag_tracker_metric returns their numbers. */
 enum frag_track_metric {
 	/* the number, from 1, of the counted message that took longest, or shortest */
 	FRAG_TRACK_MAX_MESSAGE_ID,
@@ -105,13 +108,13 @@ FRAG_API const char *frag_tracker_source(struct frag_tracker *tracker, uint32_t 
 FRAG_API uint64_t frag_tracker_untracked(struct frag_tracker *tracker);
 
 /*
- * From now on writes every path of every message into a file, when its leaf's tick has ended:
+ * Writes from now on every path of every message into a file, when its leaf's tick has ended:
  *
  *   1:
  *   (camera,1700000000000000,1700000000000100) -> (viewer,1700000000000200,1700000000000300)
  *
- * with the number of the entry, and for each operator when it received and published, in
- * microseconds of Unix time. Nothing is skipped or discarded there.
+ * An entry has its number, and for each operator when it received and published, in microseconds of
+ * Unix time. No entry is skipped or discarded.
  * - path: of the file, which is overwritten; copied
  * - num_buffered_messages: the file is written after so many entries, and at the end; from 1
  * Returns 0; -EINVAL; or why the file cannot be written. Blocks: for the file, and so do leaf

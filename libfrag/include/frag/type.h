@@ -87,7 +87,7 @@ struct frag_type {
 	size_t align;
 
 	/*
-	 * Of a plain struct: its fields; write them with FRAG_FIELDS. Each field travels with the
+	 * The fields of a plain struct; write them with FRAG_FIELDS. Each field travels with the
 	 * codec of its own type, little-endian and without padding.
 	 */
 	const struct frag_field *fields;
@@ -95,8 +95,8 @@ struct frag_type {
 	uint32_t field_size;
 
 	/*
-	 * Of any other type. When all three are NULL the type cannot leave its process, and a flow
-	 * that would need it to is refused.
+	 * The codec of any other type. If all three are NULL the type cannot leave its process, and
+	 * a flow that needs it to is refused.
 	 * - encode appends value to writer. Returns 0 or a negative errno.
 	 * - decode fills value (`size` bytes, zeroed before) from reader. It must accept any bytes
 	 *   without harm. Returns 0, or -EBADMSG for bytes that it cannot read.

@@ -32,7 +32,7 @@ FRAG_BEGIN_DECLS
  */
 struct frag_variable;
 
-/* What a variable is mapped for. */
+/* The access for which a variable is mapped. */
 enum frag_variable_access {
 	/* to read what is published */
 	FRAG_VARIABLE_READ = 1,
