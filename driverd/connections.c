@@ -125,8 +125,8 @@ bool drv_connections_may_complain(struct drv_connections *connections)
 }
 
 /*
- * One that connects and goes, as health checks do, has done nothing wrong. -ENOENT: it was gone
- * before the kernel could say whose process it is.
+ * Whether the peer has only closed the connection, which is no error: health checks connect and go.
+ * -ENOENT: it was gone before the kernel could say whose process it is.
  */
 static bool has_gone(int reason)
 {

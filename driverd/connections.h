@@ -47,7 +47,10 @@ struct drv_connection *drv_connections_displaced(const struct drv_connections *c
 void drv_connections_admit(struct drv_connections *connections, struct drv_connection *connection);
 void drv_connections_cut(struct drv_connections *connections,
 			 struct drv_connection *connection); /* marks it as closed */
-/* What strangers do is logged so seldom that a scan of the port does not fill the log. */
+/*
+ * Whether an error of a stranger may be logged: so seldom that a scan of the port does not fill the
+ * log.
+ */
 bool drv_connections_may_complain(struct drv_connections *connections);
 void drv_connections_log_stranger(struct drv_connections *connections, const char *peer, int reason,
 				  const char *sentence); /* whose connection was closed */

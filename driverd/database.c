@@ -45,7 +45,10 @@ static const char placements[] =
 	"CREATE TABLE IF NOT EXISTS placements (run INTEGER PRIMARY KEY, workers TEXT NOT NULL) "
 	"STRICT;"
 	"DELETE FROM placements WHERE run NOT IN (SELECT run FROM runs WHERE outcome IS NULL);";
-/* Of no version of its own: a driverd that does not know it leaves it as it is. */
+/*
+ * The table of drained workers has no version of its own: a driverd that does not know it leaves it
+ * as it is.
+ */
 static const char schema_more[] = "CREATE TABLE IF NOT EXISTS drained "
 				  "(worker TEXT PRIMARY KEY) STRICT";
 static const char check_writable[] = "BEGIN IMMEDIATE; UPDATE numbers SET epoch = epoch; COMMIT;";

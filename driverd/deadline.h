@@ -6,7 +6,7 @@
 
 #include <uv.h>
 
-/* When the driver's core wants its next step (drv_core_deadline_ns), on a libuv loop. */
+/* Calls the driver's core on a libuv loop when it wants its next step (drv_core_deadline_ns). */
 struct drv_deadline {
 	uv_timer_t timer;
 	/* while the core has work left: a step in each turn of the loop, after its sockets */
@@ -21,7 +21,7 @@ void drv_deadline_init(struct drv_deadline *deadline, uv_loop_t *loop, void (*du
 		       void *arg);
 /* now_ns: the time of the core's last step. at_ns: INT64_MAX: never. */
 void drv_deadline_set(struct drv_deadline *deadline, int64_t at_ns, int64_t now_ns);
-/* Again: nothing. */
+/* Closes the handles. A second call does nothing. */
 void drv_deadline_close(struct drv_deadline *deadline);
 
 #endif

@@ -16,7 +16,7 @@
 
 static void on_retry(uv_timer_t *timer);
 
-/* While the owner has not taken the connection, libuv takes no other. */
+/* Gives the connection to the owner. Until the owner has taken it, libuv accepts no other. */
 static int take(struct drv_listener *listener)
 {
 	int r = listener->take(listener, listener->arg);

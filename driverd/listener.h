@@ -37,10 +37,10 @@ struct drv_listener {
 /* Closes by drv_listener_close, whether it was opened or not. */
 void drv_listener_init(struct drv_listener *listener, uv_loop_t *loop, enum fw_stream_kind kind,
 		       int (*take)(struct drv_listener *listener, void *arg), void *arg);
-/* Of FW_STREAM_TCP. Returns 0 or negative errno with a sentence. */
+/* Opens a listener on TCP (FW_STREAM_TCP). Returns 0 or negative errno with a sentence. */
 int drv_listener_open(struct drv_listener *listener, const struct fragi_address *wanted,
 		      struct frag_err *err);
-/* Of FW_STREAM_PIPE: the socket of a driver with that port. Returns as above. */
+/* Opens the unix socket of a driver with that port (FW_STREAM_PIPE). Returns as above. */
 int drv_listener_open_local(struct drv_listener *listener, uint16_t port,
 			    const struct fw_users *users, struct frag_err *err);
 void drv_listener_close(struct drv_listener *listener);

@@ -15,7 +15,7 @@
 #include <driverd/shell.h>
 #include <text/spec.h>
 
-/* What the driver fails with before it serves anybody. */
+/* Reports a failure that comes before the driver serves anybody. */
 static int fail(const struct drv_options *options, int r, struct frag_err *err)
 {
 	frag_err_set(err, r, "%s", frag_strerror(r));
@@ -74,7 +74,7 @@ static int check(const struct drv_options *options, const struct fragi_spec_sour
 	return exit_code;
 }
 
-/* What others could change is not run: workers do what the graph says. */
+/* Checks that others cannot change the files: workers do what the graph says. */
 static int check_files(const struct drv_options *options, struct frag_err *err)
 {
 	struct frag_err why = FRAG_ERR_INIT;

@@ -69,7 +69,7 @@ static int parse_times(struct drv_options *options, const struct words *words, s
 	return 0;
 }
 
-/* What was given that is of use with --app only; NULL: nothing. */
+/* Returns a flag that was given and is of use with --app only; NULL: none. */
 static const char *needs_app(const struct drv_options *options, const struct words *words)
 {
 	return options->configs.count != 0    ? "--config"

@@ -18,7 +18,7 @@ void drv_progress_init(struct drv_progress *progress, bool off)
 	*progress = (struct drv_progress){.is_off = off, .is_terminal = fragi_log_is_terminal()};
 }
 
-/* Only the newest text counts: what the terminal does not take is left out. */
+/* Writes the newest text: what the terminal does not take is left out. */
 static void put(const char *text)
 {
 	if (fragi_log_is_json())

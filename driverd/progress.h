@@ -19,7 +19,7 @@ struct drv_progress {
 
 void drv_progress_init(struct drv_progress *progress, bool off);
 void drv_progress_show(struct drv_progress *progress, const char *text);
-/* Before the results are written to stdout, which may be the same terminal. */
+/* Clears the line before the results are written to stdout, which may be the same terminal. */
 void drv_progress_clear(struct drv_progress *progress);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <track/summary.h>
 
-/* Where the summary of an application goes. Zero: a table on stdout. */
+/* The output of an application's summary. Zero: a table on stdout. */
 struct drv_output {
 	bool json;        /* on stdout, instead of the table */
 	bool no_table;    /* there is nothing to show in one */
@@ -16,8 +16,8 @@ struct drv_output {
 /* Returns the exit code: that of the summary, or of a summary that could not be written. */
 int drv_result_show(const struct drv_output *output, const struct fragi_summary *summary);
 /*
- * The same for an application of which there is no summary; its error has been printed. Nothing is
- * shown as a table. application: NULL: not known.
+ * Writes the result of an application without a summary, whose error has been printed. Nothing is
+ * shown as a table. application: NULL: not known
  */
 int drv_result_fail(const struct drv_output *output, const char *application,
 		    const struct frag_err *err);

@@ -117,9 +117,9 @@ static void shell_end(struct shell *shell, int exit_code)
 }
 
 /*
- * With --app the driver ends with its application, after this step, in which clients may hear of
- * it, and shows how that ended once the workers have been dismissed: its result may have to wait
- * for a reader. Any other application ends alone.
+ * The connection of the command line. With --app the driver ends with its application, after this
+ * step, in which clients may hear of it, and shows how the application ended once the workers have
+ * been dismissed: its result may have to wait for a reader. Any other application ends alone.
  */
 #define COMMAND_LINE_APP 1
 
@@ -371,8 +371,8 @@ static void on_keys_changed(void *arg)
 }
 
 /*
- * As at a planned restart: the hosts of a service run on, and the next driver adopts them. SIGINT
- * stops what runs.
+ * Leaves the hosts of a service running for the next driver, which adopts them, as at a planned
+ * restart. SIGINT stops what runs.
  */
 static void leave(struct shell *shell)
 {

@@ -101,7 +101,7 @@ void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns)
 	core->config.realtime_offset_ns = realtime_offset_ns;
 }
 
-/* Their summaries were valid until this step. */
+/* Forgets the applications that have ended: their summaries were valid until this step. */
 static void forget_ended(struct drv_core *core)
 {
 	size_t kept = 0;
@@ -318,7 +318,9 @@ bool drv_core_is_given_up(const struct drv_core *core, const struct drv_event *e
 	       drv_pause_is_death(core, now_ns) && has_left(core, event);
 }
 
-/* Of all that may have changed, and of one session and application that should not have. */
+/*
+ * Checks the objects that may have changed, and one session and application that should not have.
+ */
 static void check_invariants(const struct drv_core *core, const struct drv_event *event)
 {
 	const struct drv_session *session = drv_session_find(core, event->connection);

@@ -9,10 +9,10 @@
 #include <wire/identity.h>
 
 /*
- * What driverd decides, without I/O: the sessions of workers, the applications, their hosts.
+ * The decisions of driverd, without I/O: the sessions of workers, the applications, their hosts.
  * drv_core_step takes one event and the time, and returns actions; the shell turns libuv's
- * callbacks into events and performs the actions in order. No system call, no clock; randomness
- * comes from the config: a simulator is another shell.
+ * callbacks into events and performs the actions in order. The core makes no system call and reads
+ * no clock; randomness comes from the config: a simulator is another shell.
  *
  * The happy path of an application: it is on the disk with its epoch before anybody hears of it
  * (where the driver keeps state); it waits until every fragment has a worker; then HOST_CREATE
@@ -43,10 +43,10 @@
 #define DRV_STEP_ITEMS_MAX (DRV_STEP_ITEMS + 2 * (int64_t)FW_ROWS_MAX)
 #define DRV_REPLY_ITEMS (DRV_STEP_ITEMS / 2) /* of a reply, so that applications get theirs */
 /*
- * What clients may have it keep: applications at a time and bytes of their sources, bytes of source
- * between two beats of a client for each of its requests (one command may have more, and waits for
- * the next beat when others came before it), runs that have ended with bytes of their
- * sources and summaries, rows of one of these summaries, and events.
+ * Limits of what clients can make the driver keep: applications at a time and bytes of their
+ * sources; bytes of source between two beats of a client for each of its requests (one command may
+ * have more, and waits for the next beat when others came before it); runs that have ended, with
+ * bytes of their sources and summaries; rows of one of these summaries; and notices.
  */
 #define DRV_APPS_MAX 1000
 #define DRV_SOURCES_MAX ((size_t)256 << 20)
@@ -219,9 +219,9 @@ struct drv_core;
 int drv_core_create(const struct drv_config *config, struct drv_core **out_core);
 void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
 /*
- * Before the first step: NUMBERS, each PLACED, each RUN with its end, then each EVENT, the oldest
- * first, then each DRAINED worker.
- * Returns 0, -EUCLEAN (no driver has written that), -ENOMEM.
+ * Restores a record before the first step, in this order: NUMBERS, each PLACED, each RUN with its
+ * end, each NOTICE, the oldest first, each DRAINED worker. Returns 0, -EUCLEAN (no driver has
+ * written that), -ENOMEM.
  */
 int drv_core_restore(struct drv_core *core, const struct drv_record *record);
 /* The clock of the machine was set, or it was suspended. */
@@ -243,24 +243,28 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t now_ns
 bool drv_core_is_given_up(const struct drv_core *core, const struct drv_event *event,
 			  int64_t now_ns);
 /*
- * When DRV_EVENT_TIMER is due; INT64_MAX: never. Not after the time of the last step: there is work
- * left, and the next step comes as soon as other events have had their turn.
+ * Returns when DRV_EVENT_TIMER is due; INT64_MAX: never. A time that is not after that of the last
+ * step means: there is work left, and the next step comes as soon as other events have had their
+ * turn.
  */
 int64_t drv_core_deadline_ns(const struct drv_core *core);
 
-/* For shells, tests and simulators. */
+/* Counts for shells, tests and simulators. */
 size_t drv_core_session_count(const struct drv_core *core);
 size_t drv_core_app_count(const struct drv_core *core); /* that have not ended */
 /* The application whose run has ended last, if it has failed and does not run; NULL: none. */
 const char *drv_core_failed(const struct drv_core *core);
 int64_t drv_core_placed(const struct drv_core *core); /* fragments that hold a place on a worker */
-/* What workers are counted to carry, with places that are held for a move or an adoption. */
+/*
+ * Returns the load that workers are counted to carry, with places that are held for a move or an
+ * adoption.
+ */
 int64_t drv_core_load(const struct drv_core *core);
 /* Whether the worker that the driver calls so is given no more fragments. */
 bool drv_core_is_drained(const struct drv_core *core, const char *worker);
 /* The state of the only application; DRV_APP_ENDED when there is none. */
 enum drv_app_state drv_core_app_state(const struct drv_core *core);
-/* Of the newest application of that name; DRV_APP_ENDED when there is none. */
+/* Returns the state of the newest application of that name; DRV_APP_ENDED if there is none. */
 enum drv_app_state drv_core_named_state(const struct drv_core *core, const char *application);
 /* Whether a host of it is between two processes: one yields, or the other is to start. */
 bool drv_core_moves(const struct drv_core *core, const char *application);

@@ -111,7 +111,7 @@ static enum drv_work find_workers(struct drv_app *app)
 	return DRV_WAITS;
 }
 
-/* Until RUNNING: what is adopted, and ran already, stops in order. */
+/* Whether the application ran already and is adopted to stop in order. Holds until RUNNING. */
 static bool runs_already(const struct drv_app *app)
 {
 	return app->adopting != NULL && app->end == DRV_END_IN_ORDER;
@@ -202,7 +202,7 @@ static enum drv_work supervise(struct drv_app *app)
 	if (app->adopting != NULL) /* all that was said meanwhile is heard first */
 		return DRV_AGAIN;
 	result = drv_replace_work(app);
-	/* One that is killed to be started again is no end. */
+	/* A host that is killed to be restarted does not end the application. */
 	if (!is_between_processes(app) &&
 	    (is_at_rest(app) || (app->replaced_count == 0 && drv_app_all_at(app, DRV_HOST_DONE))))
 		return DRV_CHANGED;

@@ -10,7 +10,7 @@ struct drv_event;
 struct drv_session;
 
 /* join.c: how sessions begin and end */
-/* It sent another message before HELLO. */
+/* Refuses a stranger that has sent another message before HELLO. */
 void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, const char *peer,
 				 const struct fw_message *message);
 void drv_session_hello(struct drv_core *core, const struct drv_event *event,
@@ -21,8 +21,8 @@ void drv_session_heard(struct drv_session *session);
 /* A worker can run nothing yet, for the reason given in words; empty: it can. */
 void drv_session_waits(struct drv_session *session, const char *why);
 /*
- * It is gone: the hosts there are lost, for the reason given in words. close: the connection is
- * still there.
+ * Ends the session: its hosts are lost, for the reason given in words. close: the connection is
+ * still open.
  */
 void drv_session_lost(struct drv_session *session, bool close, const char *why);
 /* Loses those that were dropped. */

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * What a driver keeps on its disk, as its core hands it out (DRV_DO_PERSIST) and takes it back when
- * it starts (drv_core_restore). Records apply in order. Texts and bytes are borrowed; what a kind
- * does not name is zero.
+ * A record of what a driver keeps on its disk. The core hands it out (DRV_DO_PERSIST) and takes it
+ * back when it starts (drv_core_restore). Records apply in order. Texts and bytes are borrowed; a
+ * member that a kind does not name is zero.
  */
 enum drv_record_kind {
 	/* epoch, run: a driver of this state has given no higher ones */
@@ -33,7 +33,10 @@ enum drv_record_kind {
 
 struct drv_record {
 	enum drv_record_kind kind;
-	/* When it cannot be written it is void, and not tried again: nobody knows of it yet. */
+	/*
+	 * An attempt: if it cannot be written it is void, and not retried, because nobody knows of
+	 * it yet.
+	 */
 	bool is_attempt;
 	uint64_t run, epoch;
 	const char *name; /* of the application */

@@ -28,22 +28,22 @@
 #include <text/spec.h>
 
 /*
- * What the files of the core share; nobody else includes it. A function is called from its own
- * folder and from those after it, which mk/layers.py checks:
- *  - base: what a step returns (actions.c), timers, the lines that applications have written
- *  - persist: what goes to the disk (persist.c), and what has happened (history.c)
- *  - sessions: those of workers and clients, and the answers to clients
- *  - applications: an application, its hosts and their processes, its source, parameters and flows
- *  - view: what is known and counted, at any time
- *  - placement: which worker runs what, at a start (start.c) and later (candidates.c)
- *  - hosts: what a host reports (host.c), how a process is replaced by the next one (replace.c),
- *    what its failure leads to (failure.c), and how what ran before is adopted
- *  - clients: what clients ask for
- *  - here: core.c records an event, decide.c decides at the end of the step; join.c and reporter.c
- *    begin and end sessions, restore.c starts what is to start again with the driver
+ * Declarations that the files of the core share; nobody else includes this header. A function is
+ * called from its own folder and from those after it, which mk/layers.py checks:
+ * - base: what a step returns (actions.c), timers, the lines that applications have written
+ * - persist: records for the disk (persist.c), and what has happened (history.c)
+ * - sessions: those of workers and clients, and the answers to clients
+ * - applications: an application, its hosts and their processes, its source, parameters and flows
+ * - view: what is known and counted, at any time
+ * - placement: which worker runs what, at a start (start.c) and later (candidates.c)
+ * - hosts: what a host reports (host.c), how a process is replaced by the next one (replace.c),
+ *   what its failure leads to (failure.c), and how what ran before is adopted
+ * - clients: what clients ask for
+ * - here: core.c records an event, decide.c decides at the end of the step; join.c and reporter.c
+ *   begin and end sessions, restore.c starts what is to restart with the driver
  */
 
-/* What applications and their hosts have written (lines.c). */
+/* The lines that applications and their hosts have written (lines.c). */
 struct drv_lines {
 	struct drv_log *logs;
 	size_t count;

@@ -50,7 +50,10 @@ struct drv_reporting {
 
 #define DRV_APP_TIMERS 6
 
-/* What clients have changed while it runs (parameter.c), the oldest first. */
+/*
+ * The changes of parameters that clients have made while the application runs (parameter.c), the
+ * oldest first.
+ */
 struct drv_settings {
 	struct drv_setting *first; /* that their hosts have not answered */
 	uint32_t count;
@@ -99,7 +102,7 @@ struct drv_keys {
 	uint8_t *variables; /* FW_VARIABLES_KEY_BYTES */
 };
 
-/* What the last attempt to place the fragments of an application has left. */
+/* The result of the last attempt to place the fragments of an application. */
 struct drv_placing {
 	struct fragi_arena arena;
 	const char *nearest; /* why the first of those without a worker has none; in the arena */
@@ -107,7 +110,7 @@ struct drv_placing {
 	bool is_cut;         /* it does not name all */
 };
 
-/* When it came so far; 0: not yet. */
+/* The times at which the application reached its milestones; 0: not yet. */
 struct drv_app_times {
 	int64_t given_ns;
 	int64_t started_ns; /* its hosts were asked to start */
@@ -129,7 +132,7 @@ enum drv_end {
 	DRV_END_AT_ONCE,
 };
 
-/* What of it is on the disk, where the driver keeps state. */
+/* How much of the application is on the disk, if the driver keeps state. */
 enum drv_keeping {
 	DRV_KEPT_NOT,
 	DRV_KEPT_WRITTEN,  /* it is on the disk, or nothing is kept */
@@ -156,7 +159,7 @@ struct drv_turn {
 	struct drv_app *next; /* in the list of the core */
 };
 
-/* What the work of a state comes to. */
+/* The result of the work of a state. */
 enum drv_work {
 	DRV_WAITS,   /* nothing is left to do before something wakes the application */
 	DRV_AGAIN,   /* it is to be looked at in the next step */
@@ -236,15 +239,15 @@ struct drv_app *drv_app_find(const struct drv_core *core, uint64_t run);
 const char *drv_app_advise(const struct drv_app *app, const char *name);
 /* The one of that name that has not ended; NULL: none. */
 struct drv_app *drv_app_named(const struct drv_core *core, const char *name);
-/* What it points to beside its hosts and their affairs is freed with it. */
+/* Frees the application's memory, but for its hosts and what belongs to them. */
 void drv_app_free(struct drv_app *app);
 void drv_app_transition(struct drv_app *app, enum drv_app_state to);
-/* It is on the disk; why_not: NULL, or why it is not. */
+/* The application is on the disk, or could not be written (why_not: the reason). */
 void drv_app_persisted(struct drv_app *app, const char *why_not);
-/* It failed. The first cause counts. host: where; NULL: nowhere in particular */
+/* Fails the application. Its first cause counts. host: where; NULL: nowhere in particular */
 void drv_app_fail(struct drv_app *app, enum fragi_failure code, const struct drv_host *host,
 		  const char *format, ...) FRAG_PRINTF(4, 5);
-/* It failed as a host reported, or, when that has no sentence, by that host. */
+/* Fails the application as a host reported; without a sentence, by naming that host. */
 void drv_app_fail_by_host(const struct drv_host *host, const struct fw_failure *failure);
 /* Memory is short for this application, which ends; others go on. */
 void drv_app_fail_for_memory(struct drv_app *app);

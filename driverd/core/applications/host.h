@@ -11,8 +11,8 @@
 /* A part of state.h: hosts, and their processes. */
 
 /*
- * What a host is to reach. Its state says how far it has come; request.c sends what brings it
- * nearer to its goal.
+ * The goal of a host: what it is to reach. Its state says how far it has come; request.c sends the
+ * request that brings it nearer to its goal.
  */
 enum drv_goal {
 	DRV_GOAL_NONE,
@@ -96,20 +96,20 @@ void drv_host_transition(struct drv_host *host, enum drv_host_state to);
 /* Now is another process from now on, of the worker that it is attached to. */
 void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state state);
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
-/* It is to run on that worker. */
+/* Assigns the host to a worker. */
 void drv_host_attach(struct drv_host *host, struct drv_session *session);
-/* It has no worker any more. */
+/* Takes the host from its worker. */
 void drv_host_detach(struct drv_host *host);
-/* Its worker is gone, or does not answer any more. It has not been detached yet. */
+/* The host's worker is gone or does not answer any more; the host was not detached yet. */
 void drv_host_lost(struct drv_host *host);
 /*
- * Its worker is gone: loses its hosts in the application of the first one. Returns whether one of
- * them mattered.
+ * Loses hosts of a worker that is gone: those in the application of the first one. Returns whether
+ * one of them mattered.
  */
 bool drv_host_lose_some(struct drv_session *session, const char *why);
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number);
 
-/* What the host knows of its worker is that of another one from now on. Returns 0 or -ENOMEM. */
+/* Copies the texts about its worker into the host, from another worker. Returns 0 or -ENOMEM. */
 int drv_host_take_texts(struct drv_host *host, const struct drv_session *session);
 /* Whether a process answers PREPARE as the one before did. */
 bool drv_host_tables_are_same(const struct fw_host_prepared *a, const struct fw_host_prepared *b);

@@ -22,7 +22,7 @@ void drv_parameter_work(struct drv_app *app);
 bool drv_parameter_is_being_set(const struct drv_host *host);
 /* How many requests it counts as: the source is read and written. */
 uint32_t drv_parameter_cost(const struct drv_core *core, const struct fw_message *message);
-/* What was changed, for clients. Returns 0 or -ENOMEM. */
+/* Adds the parameters that were changed to a reply for clients. Returns 0 or -ENOMEM. */
 int drv_parameter_rows(const struct drv_app *app, struct fw_application_row *row,
 		       struct fw_reply *reply);
 void drv_parameter_fini(struct drv_app *app);

@@ -29,9 +29,9 @@ int drv_source_pack(const struct drv_app *app, const char *const *texts, size_t 
 		    void **out_bytes, size_t *out_size);
 /* The application's source is another one from now on, owned by it, which is kept. */
 void drv_source_use(struct drv_app *app, void *bytes, size_t size);
-/* The same, and what was set is in it. */
+/* Replaces the source likewise; the new one contains what was set. */
 void drv_source_replace(struct drv_app *app, void *bytes, size_t size);
-/* What clients have changed is not remembered any more. */
+/* Forgets the changes of clients. */
 void drv_source_forget_changes(struct drv_app *app);
 /*
  * The application has failed before it ran with a changed graph: it starts again with the one
@@ -40,9 +40,9 @@ void drv_source_forget_changes(struct drv_app *app);
 bool drv_source_undo(struct drv_app *app);
 /* The run that follows takes the graph before over. */
 void drv_source_follows(struct drv_app *app, struct drv_app *old);
-/* It runs: it does not go back any more. */
+/* Forgets the source from before a change: the application runs, and does not go back any more. */
 void drv_source_forget_before(struct drv_app *app);
-/* Of all applications, and of those that start again. */
+/* Returns the bytes of the sources of all applications, and of those that are to restart. */
 size_t drv_source_bytes_of_all(const struct drv_core *core);
 size_t drv_source_name_bytes(const char *set);             /* before the '='; 0: there is none */
 bool drv_source_is_same_set(const char *a, const char *b); /* of the same name */

@@ -14,7 +14,7 @@ struct drv_host;
  * -EINVAL (app->diag): the graph asks for one that does not connect the hosts of a flow.
  */
 int drv_transports_choose(struct drv_app *app);
-/* What decides how a flow with an end in that host travels. */
+/* Returns the facts about a host that decide how a flow with an end in it travels. */
 struct fragi_fragment_info drv_transports_info(const struct drv_host *host);
 
 /*
@@ -24,8 +24,8 @@ struct fragi_fragment_info drv_transports_info(const struct drv_host *host);
 int drv_wiring_resolve(struct drv_app *app); /* -EAGAIN: call it again in the next step */
 void drv_wiring_end(struct drv_app *app);
 /*
- * What WIRE says to the host, of all its peers, or of one (NULL: all); lives as long as the step.
- * Returns 0 or -ENOMEM.
+ * Fills in the WIRE of a host, with all its peers or with one (only; NULL: all). The result lives
+ * as long as the step. Returns 0 or -ENOMEM.
  */
 int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct fw_host_wire *wire);
 /* The edges of a host that is started again get new tokens. */

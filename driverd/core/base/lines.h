@@ -5,10 +5,11 @@
 #include <driverd/core/state.h>
 
 /*
- * What applications have written: lines of their hosts, which the workers pass on, and what the
- * driver has logged about them. Each name has a log of its own, so that one that writes much takes
- * nothing from others; it outlives the runs of the name, and is forgotten with the last of them.
- * The logs are bounded in lines, bytes and age. A line has the time at which it came here.
+ * The logs of applications: lines of their hosts, which the workers pass on, and what the driver
+ * has logged about them. Each name has a log of its own, so that an application that writes much
+ * takes nothing from others; the log outlives the runs of the name, and is forgotten with the last
+ * of them. The logs are bounded in lines, bytes and age. A line has the time at which it came to
+ * the driver.
  */
 struct drv_line {
 	struct drv_line *next; /* that came after it */
@@ -31,7 +32,7 @@ struct drv_log {
 /* The log of an application; NULL: it has none. */
 struct drv_log *drv_lines_find(const struct drv_lines *lines, const char *application);
 void drv_log_free(struct drv_log *log);
-/* From now on the application has a log. */
+/* Opens the log of an application. */
 void drv_lines_begin(struct drv_core *core, const char *application);
 /* A line of the driver. */
 void drv_lines_own(struct drv_core *core, enum fragi_log_level level, const char *application,

@@ -6,10 +6,10 @@
 #include <wire/message.h>
 
 /*
- * What differs between two graphs of an application, as lines for people, and what each difference
- * needs at least: a parameter's value (SET), another start of its fragment, or of the application.
- * Zeroed: nothing. What a driver decides once for a run (operators, ports, flows, where fragments
- * run) needs another start of the application.
+ * The differences between two graphs of an application, as lines for people, and what each of them
+ * needs at least: a parameter's value (SET), a restart of its fragment, or of the application.
+ * Zeroed: no difference. What a driver decides once for a run (operators, ports, flows, where
+ * fragments run) needs a restart of the application.
  */
 struct drv_difference {
 	struct fw_change change;

@@ -9,15 +9,16 @@
 #include <base/alloc.h>
 
 /*
- * While the driver of a service is away, its applications run on. When it is back, each worker
- * reports the hosts that it was given, those too that have ended meanwhile, with all that they have
- * said that still matters. A run that the state folder knows without an end waits for that; a run
- * that it does not know was started after what is left of the state, and is taken from the reports
- * alone. When all hosts of a run are reported, and all were started, the application is adopted: it
- * passes quickly through the states of a start, as one whose hosts have done all that is asked for,
- * and then hears what they have said. One that is not reported in time, or had not been started,
- * has ended with its driver, and starts anew if it is wanted; what is reported of it is killed.
- * That a run is wanted is known from the state folder alone: workers cannot start applications.
+ * Adoption. While the driver of a service is away, its applications run on. When it is back, each
+ * worker reports the hosts that it was given, also those that have ended meanwhile, with all their
+ * messages that still matter. A run that the state folder knows without an end waits for that; a
+ * run that it does not know was started after what is left of the state, and is taken from the
+ * reports alone. When all hosts of a run are reported, and all were started, the application is
+ * adopted: it passes quickly through the states of a start, as an application whose hosts have done
+ * all that is asked for, and then handles their messages. A run that is not reported in time, or
+ * had not been started, has ended with its driver, and restarts if it is wanted; reported hosts of
+ * it are killed. That a run is wanted is known from the state folder alone: workers cannot start
+ * applications.
  *
  * A host may be reported more than once, because it has gone on in another process, or was about to
  * when the driver ended. Of these processes the newest one is the process of now that was not
@@ -27,7 +28,7 @@
  * the next one.
  *
  * Numbers of runs and epochs go on above all that were reported. A worker obeys one driver at a
- * time, and reports to it alone: what it reports is nobody else's.
+ * time, and reports to it alone: what it reports belongs to no other driver.
  */
 #define NUMBER_MAX ((uint64_t)INT64_MAX / 2) /* of a run or epoch: others can follow */
 #define REPORTS_MAX 1024 /* hosts of a worker: what it keeps of them (WRK_KEPT_MAX) */
@@ -170,7 +171,7 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 	return true;
 }
 
-/* Neither this driver nor one whose state it has has given that number. */
+/* Whether neither this driver nor one whose state it has gave that number. */
 static bool is_foreign(const struct drv_core *core, uint64_t run)
 {
 	for (size_t i = 0; i < core->foreign_count; i++)
@@ -180,8 +181,8 @@ static bool is_foreign(const struct drv_core *core, uint64_t run)
 }
 
 /*
- * What has a name that another run has: the newer run is the right one, unless the state folder
- * knows that the other one is wanted.
+ * Whether the reported run may have a name that another run has: the newer run may, unless the
+ * state folder knows that the other one is wanted.
  */
 static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 {
@@ -241,12 +242,18 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 	begin(app);
 	if (app->adopting == NULL)
 		return NULL;
-	/* With its number: a driver that has only this one takes the run for one that is over. */
+	/*
+	 * The number is written too: a driver that has only the number takes the run for one that
+	 * is over.
+	 */
 	drv_persist_adopted(app);
 	return app;
 }
 
-/* What was given before is not given again, whoever gave it. */
+/*
+ * Raises the numbers of runs and epochs, so that a number that any driver has given is not given
+ * again.
+ */
 static void raise_numbers(struct drv_core *core, const struct fw_message *message)
 {
 	struct drv_app *app = app_of(core, message->run);
@@ -255,7 +262,7 @@ static void raise_numbers(struct drv_core *core, const struct fw_message *messag
 	if (message->epoch <= core->last_epoch)
 		return;
 	drv_persist_epochs_above(core, message->epoch);
-	/* Another run of that number, which has no host yet, must not be older than this one. */
+	/* A run of that number which has no host yet must not have an older epoch than this one. */
 	if (app != NULL && app->adopting == NULL && app->host_count == 0)
 		app->epoch = drv_persist_next_epoch(core);
 }

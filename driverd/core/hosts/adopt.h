@@ -66,11 +66,11 @@ void drv_adopt_wait(struct drv_app *app);
 /* Whether its hosts can be taken now, or have to be given up. */
 void drv_adopt_work(struct drv_app *app);
 /*
- * It runs, or ends: what its hosts have said meanwhile is heard. It is to be called again while
- * app->adopting is not NULL.
+ * Handles the messages that the hosts of an application have sent meanwhile, once it runs or ends.
+ * To be called until app->adopting is NULL.
  */
 void drv_adopt_hear(struct drv_app *app);
-/* It is over before it was adopted: what was reported is killed. */
+/* Ends an adoption whose application is over: kills what was reported. */
 void drv_adopt_end(struct drv_app *app);
 void drv_adopt_fini(struct drv_app *app);
 

@@ -79,7 +79,7 @@ static enum completeness completeness_of(struct drv_app *app, uint32_t *out_host
 	return fragments == count && hosts == highest ? COMPLETE : INCOMPLETE;
 }
 
-/* What they have said, and how they ended, follows. */
+/* Whether reports of the hosts' messages and ends are still to come. */
 static bool hosts_are_being_reported(const struct drv_app *app)
 {
 	const struct drv_process *process;
@@ -217,7 +217,9 @@ static bool may_be_elsewhere(const struct drv_app *app)
 	return false;
 }
 
-/* It has ended with its driver; it starts anew if it is wanted. */
+/*
+ * Gives up the adoption: the application has ended with its driver, and restarts if it is wanted.
+ */
 static void give_up(struct drv_app *app, const char *why)
 {
 	struct drv_core *core = app->core;

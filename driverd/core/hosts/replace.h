@@ -14,8 +14,8 @@ struct drv_place_worker;
 struct drv_session;
 
 /*
- * Of the host's process (now) and the next one. The phases follow one another; a replacement begins
- * with any of the first three. replace.c has the table.
+ * The phases of a host's process (now) and the next one. They follow one another; a replacement
+ * begins with any of the first three. replace.c has the table.
  */
 enum drv_phase {
 	DRV_PHASE_NONE,
@@ -88,8 +88,8 @@ void drv_restarts_fini(struct drv_restarts *restarts);
 /* Now is to end, because it has failed, and another process follows it after so long. */
 void drv_replace_failed(struct drv_host *host, int64_t wait_ns);
 /*
- * Another process is prepared on that worker while now runs on. No other host of the application
- * may be replaced so.
+ * Prepares another process on that worker while now runs on. No other host of the application may
+ * be in such a replacement.
  */
 void drv_replace_prepare(struct drv_host *host, struct drv_session *session, enum drv_cause cause);
 /* The same, but next was asked to prepare. is_resumed: by a driver before */
@@ -129,27 +129,27 @@ void drv_move_back(struct drv_core *core, const char *worker);
 bool drv_move_has_more(const struct drv_app *app);
 /* Whether a host may leave its worker now, as the peers of its flows can wait for it. */
 bool drv_move_may_yield(const struct drv_host *host);
-/* It is not moved; why is shown until it is. */
+/* Leaves the host where it is; why is shown until it moves. */
 void drv_move_stays(struct drv_host *host, const char *why);
 /* A part of what the operators of now have saved, for next. */
 void drv_move_saved(struct drv_host *host, const struct fw_message *message);
 /* migrate.c: hosts whose next process may run on another worker */
 /*
- * Its worker is lost, and it is GONE and detached: it goes on elsewhere. Returns false where it
- * does not, which is the failure of the application.
+ * Migrates a host whose worker is lost, and which is GONE and detached. Returns false if it cannot
+ * go on elsewhere, which is the failure of the application.
  */
 bool drv_migrate_lost(struct drv_host *host, bool was_killed, const char *sentence);
-/* Its worker, which was told to end, has ended it. Returns false as above. */
+/* Migrates a host that its worker, which was told to end, has ended. Returns false as above. */
 bool drv_migrate_left(struct drv_host *host, const char *sentence);
-/* It has failed. */
+/* Migrates a host that has failed. */
 void drv_migrate_failed(struct drv_host *host, const struct fw_failure *failure);
-/* It is GONE: whether next waits for another worker from now on, and has none. */
+/* Whether next of a host that is GONE waits for another worker from now on, and has none. */
 bool drv_migrate_leaves(struct drv_host *host);
-/* It is PLACED: whether it must go on to another worker before it is started on this one. */
+/* Whether a host that is PLACED must go on to another worker before it is started on this one. */
 bool drv_migrate_goes_on(struct drv_host *host);
 /* Gives next a worker, if one fits, and makes it now. */
 void drv_migrate_place(struct drv_host *host);
-/* It runs again. */
+/* Ends the migration: the host runs. */
 void drv_migrate_over(struct drv_host *host);
 
 #endif

@@ -137,7 +137,10 @@ static int send_kill(struct drv_host *host)
 	return send_to(host, &message);
 }
 
-/* What is sent for a goal, and the host's state from then on; PLACED: as it is. */
+/*
+ * The request that is sent for a goal, and the host's state from then on; PLACED: it keeps its
+ * state.
+ */
 static const struct {
 	int (*send)(struct drv_host *host);
 	enum drv_host_state during;
@@ -150,7 +153,7 @@ static const struct {
 	[DRV_GOAL_KILLED] = {send_kill, DRV_HOST_KILLED},
 };
 
-/* Its worker hears of it, or the host is gone when the time for that is over. */
+/* Kills the host: its worker is asked to, or the host is gone when the time for that is over. */
 static bool kill(struct drv_host *host)
 {
 	bool is_sent = send_kill(host) != -ENOMEM;

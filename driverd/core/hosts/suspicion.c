@@ -21,10 +21,11 @@ static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
 }
 
 /*
- * While the application stops a host may end, or be ended by its worker, before its peers, which
- * then see the link break. Any other end has ended the application. A process that has not been
- * wired has no links yet: what broke was one to an earlier process, whose epoch may be the same
- * when a driver before did not live to write it down.
+ * Whether the host has no links that could have broken. While the application stops a host may end,
+ * or be ended by its worker, before its peers, which then see the link break. Any other end has
+ * ended the application. A process that has not been wired has no links yet: what broke was a link
+ * to an earlier process, whose epoch may be the same when an earlier driver did not live to write
+ * it down.
  */
 static bool has_no_links(const struct drv_host *host)
 {
@@ -43,7 +44,7 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s reports that it lost %s: %s",
 		host->name, peer->name, event->failure.sentence);
-	/* It cannot be reached, so it has to be another one. */
+	/* The peer cannot be reached, so another process has to take its place. */
 	if (drv_host_is_restarting(peer) && drv_restart_is_due(peer))
 		drv_host_failed(peer, &event->failure);
 	else if (app->suspicion.host == NULL && app->end < DRV_END_FAILED)

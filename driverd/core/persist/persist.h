@@ -19,7 +19,7 @@ void drv_history_add(struct drv_core *core, enum fw_notice_kind kind, const stru
 const struct drv_notice *drv_history_after(const struct drv_history *history, uint64_t number);
 /* Remembers how the application has ended, if memory is not short. */
 void drv_history_end(struct drv_app *app);
-/* Of an earlier driver. Returns 0, -EUCLEAN, -ENOMEM. */
+/* Restores a run, or a notice, of an earlier driver. Returns 0, -EUCLEAN, -ENOMEM. */
 int drv_history_restore_run(struct drv_core *core, const struct drv_record *record);
 void drv_history_restore_notice(struct drv_history *history, const struct drv_record *record);
 /* A client has stopped what has ended already: it does not start again. */
@@ -55,9 +55,9 @@ void drv_persist_numbers(struct drv_core *core);
 uint64_t drv_persist_try(struct drv_core *core);
 /* An epoch was reported that a driver before gave, whose state is lost. */
 void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch);
-/* Its source has changed while it runs. */
+/* Writes the source of an application that was changed while it runs. */
 void drv_persist_source(const struct drv_app *app);
-/* It has ended before that. */
+/* The application has ended before its start was written. */
 void drv_persist_no_start(struct drv_app *app);
 /* Returns the change; 0: none. */
 uint64_t drv_persist_wanted(struct drv_core *core, uint64_t run, bool is_wanted);

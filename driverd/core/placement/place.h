@@ -84,13 +84,13 @@ struct drv_place {
 int drv_place(const struct fragi_spec *spec, const struct drv_place_worker *workers,
 	      size_t worker_count, struct fragi_arena *arena, struct drv_place *places);
 /*
- * The same where some run: stays[f] is the index of the worker that runs it, -1 of those that are
- * to be placed, all on one worker.
+ * Places fragments where others run already. stays[f]: the index of the worker that runs fragment
+ * f; -1: f is to be placed; all such fragments go to one worker.
  */
 int drv_place_rest(const struct fragi_spec *spec, const struct drv_place_worker *workers,
 		   size_t worker_count, const int *stays, struct fragi_arena *arena,
 		   struct drv_place *places);
-/* What a fragment adds to the load of its worker. */
+/* Returns what a fragment adds to the load of its worker. */
 int64_t drv_place_load(const struct fragi_spec_fragment *fragment);
 
 /* place_why.c: parts of sentences, in the arena; NULL: no memory */

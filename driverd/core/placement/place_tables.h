@@ -5,7 +5,7 @@
 #include <base/strmap.h>
 #include <driverd/core/placement/place.h>
 
-/* What placing looks things up in (place_tables.c), for place.c alone. */
+/* Tables in which placement looks things up (place_tables.c), for place.c alone. */
 
 /* The workers that name a fragment: a list, the newest first. */
 struct naming {

@@ -30,18 +30,18 @@ void drv_start_release(struct drv_app *app);
 void drv_start_overdue(struct drv_app *app);
 void drv_start_timed_out(struct drv_app *app);
 
-/* What an application takes of workers. */
+/* The resources that an application takes of workers. */
 /* A worker's share of what the fragment, or each of a host's, requires; sign -1: given back. */
 void drv_start_take_share(const struct drv_app *app, size_t fragment, struct drv_session *session,
 			  int64_t sign);
 void drv_start_take_shares(const struct drv_host *host, struct drv_session *session, int64_t sign);
-/* That share, where the application has not taken it: of one fragment, of those of a host. */
+/* Reserves the share of one fragment, or of a host's, that the application has not taken yet. */
 void drv_start_reserve(const struct drv_app *app, size_t fragment, struct drv_session *session,
 		       int64_t sign);
 void drv_start_reserve_host(const struct drv_host *host, struct drv_session *session, int64_t sign);
 /*
- * What placement looks at, for so many fragments. session_of: of each worker. Returns -ENOMEM, or
- * 0.
+ * Makes the workers that placement looks at, for so many fragments. session_of: of each worker.
+ * Returns 0 or -ENOMEM.
  */
 int drv_start_workers(struct drv_core *core, size_t fragments,
 		      struct drv_place_worker **out_workers, int **out_session_of,

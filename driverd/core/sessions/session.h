@@ -21,8 +21,9 @@ struct drv_session {
 		number; /* counts up, for people: whoever knows the id is half way to the session */
 	uint64_t id;    /* random */
 	/*
-	 * What the worker brings when it comes back. Like the id it is good for as long as this
-	 * process lives, so a core file of it holds nothing that is still of use.
+	 * The secret that the worker sends when it comes back. Like the session's id it is good for
+	 * as long as this process lives, so a core file of the worker holds nothing that is still
+	 * of use.
 	 */
 	uint8_t secret[FW_SECRET_BYTES];
 	uint64_t reporter; /* connection of its worker's reporter; 0: none */
@@ -91,7 +92,10 @@ enum fragi_log_level drv_session_event_level(const struct drv_session *session);
 int drv_session_insert(struct drv_core *core, struct drv_session *session); /* 0 or -ENOMEM */
 void drv_session_remove(struct drv_session *session);                       /* and frees it */
 void drv_session_destroy(struct drv_session *session);
-/* It is lost when the event is recorded, or the step ends. why: of the step's arena */
+/*
+ * Drops the session: it is lost when the event is recorded, or the step ends. why: in the arena of
+ * the step
+ */
 void drv_session_drop(struct drv_session *session, const char *why);
 /* Answers a command of a client. failure: NULL: none */
 void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
@@ -123,7 +127,10 @@ void drv_refuse_command(struct drv_session *client, const struct fw_message *com
 /* There is no application of that name that runs. */
 void drv_refuse_unknown(struct drv_session *client, const struct fw_message *command,
 			const char *name);
-/* The same, where it is known how it ended (NULL: it is not). again: it was to start anew */
+/*
+ * Refuses a command about an application that has ended. ended: how; NULL: not known. again: the
+ * command was a restart
+ */
 void drv_refuse_ended(struct drv_session *client, const struct fw_message *command,
 		      const char *name, const struct drv_ended *ended, bool again);
 

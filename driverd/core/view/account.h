@@ -7,7 +7,7 @@
 /* A part of state.h: what hosts have counted, for view.h. */
 struct drv_host;
 
-/* What a host counted in the processes before the present one. */
+/* The counts of a host's earlier processes. */
 struct drv_past {
 	struct fragi_flow_stats *flows; /* sums, by row of its ledger; NULL: there was none */
 	uint32_t flow_count;

@@ -24,17 +24,20 @@
 struct drv_app;
 struct drv_host;
 
-/* Without its hosts and parameters. O(hosts) */
+/* Fills in the row of an application, without its hosts and parameters. O(hosts) */
 void drv_view_application(const struct drv_app *app, struct fw_application_row *out);
 uint64_t drv_view_delivered(const struct drv_app *app); /* messages of all flows */
-/* From the start to the first message, as far as the driver and hosts share a clock; 0: none. */
+/*
+ * Returns the time from the start to the first message, if the driver and hosts share a clock; 0:
+ * none.
+ */
 int64_t drv_view_first_message_ns(const struct drv_app *app);
 void drv_view_host(const struct drv_host *host, struct fw_host_row *out);
 /* index: in the spec. Its operators are counted and not shown. */
 void drv_view_fragment(const struct drv_app *app, uint32_t index,
 		       struct fragi_summary_fragment *out);
 
-/* Where a visitor of operators has come to, host by host; zeroed: before the first one. */
+/* The position of a visitor of operators, host by host; zeroed: before the first one. */
 struct drv_view_at {
 	uint32_t host, in_host; /* a fragment of that host */
 	uint32_t op, row;       /* its number in the fragment, and in the ledger of the host */
