@@ -56,7 +56,7 @@ static bool may_take_long(const struct drv_app *app)
 	       app->end == DRV_END_NONE;
 }
 
-/* What holds at the end of every step. */
+/* Asserts the invariants of an application at the end of every step. */
 static void app_check(const void *object)
 {
 	const struct drv_app *app = object;
@@ -388,7 +388,7 @@ static int draw_keys(struct drv_app *app)
 	return 0;
 }
 
-/* Where the application of that number is, or would be. */
+/* Returns where the application of that number is, or would be. */
 static size_t app_index(const struct drv_core *core, uint64_t run)
 {
 	size_t low = 0, high = core->app_count;

@@ -42,7 +42,7 @@ static void unlink_setting(struct drv_app *app, struct drv_setting *setting)
 	fragi_free(setting);
 }
 
-/* Its client gets the answer, if it is still there. failure NONE: it was changed. */
+/* Answers the client, if it is still there. failure NONE: the parameter was changed */
 static void answer(struct drv_app *app, struct drv_setting *setting,
 		   const struct fw_failure *failure)
 {
@@ -55,7 +55,7 @@ static void answer(struct drv_app *app, struct drv_setting *setting,
 	unlink_setting(app, setting);
 }
 
-/* They are in the order of their time. */
+/* Sets the timer for the first setting: they are in the order of their time. */
 static void set_timer(struct drv_app *app)
 {
 	if (app->settings.first != NULL)
@@ -268,7 +268,7 @@ static int remember(struct drv_app *app, const char *text, const char *who)
 	return 0;
 }
 
-/* From now on it belongs to the application. */
+/* Makes the change a part of the application. */
 static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 {
 	size_t size;

@@ -61,7 +61,7 @@ enum drv_host_state drv_goal_reached(enum drv_goal goal)
 	return goals[goal].reached;
 }
 
-/* What holds at the end of every step. */
+/* Asserts the invariants of a host at the end of every step. */
 static void host_check(const void *object)
 {
 	const struct drv_host *host = object;
@@ -151,7 +151,7 @@ void drv_host_detach(struct drv_host *host)
 	host->now.session = NULL;
 }
 
-/* In one piece of memory. */
+/* The texts are in one piece of memory. */
 int drv_host_take_texts(struct drv_host *host, const struct drv_session *session)
 {
 	const char **texts[] = {&host->worker, &host->node, &host->clock, &host->memory,

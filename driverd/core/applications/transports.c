@@ -47,7 +47,10 @@ static const char *reason_of(const struct drv_host *host)
 	return host->no_memory[0] != '\0' ? host->no_memory : "its log says why";
 }
 
-/* Where the graph leaves it to the driver, flows go another way; people would not see why. */
+/*
+ * Logs why the host shares no memory: if the graph leaves the transport to the driver, flows go
+ * another way, and people would not see why.
+ */
 static void note_no_memory(struct drv_host *host)
 {
 	if (host->no_memory[0] == '\0' || host->noted_no_memory)

@@ -195,7 +195,7 @@ static int resolve_between(struct drv_app *app)
 	r = fragi_resolving_step(wiring->resolving, &app->core->items);
 	if (r == 0)
 		fragi_resolving_take(wiring->resolving, &app->flows.items, &app->flows.count);
-	/* With the errors of hosts the rest would be made from tables with gaps. */
+	/* The errors of hosts leave gaps in the tables: what would be made from them is not. */
 	return r == 0 && app->diag.count != 0 ? -EINVAL : r;
 }
 
@@ -289,7 +289,7 @@ static bool is_loopback(const char *host)
 	return fragi_address_is_loopback(&address);
 }
 
-/* Where the present process of a host is reached. */
+/* Returns the answer to PREPARE that tells where the present process of a host is reached. */
 static const struct fw_host_prepared *answer_of(const struct drv_host *host)
 {
 	return host->now.prepared != NULL ? &host->now.prepared->prepared : &host->tables->prepared;
@@ -456,7 +456,7 @@ void drv_wiring_draw_tokens(struct drv_host *host)
 					 FW_TOKEN_BYTES);
 }
 
-/* Of a host's two ends of a flow to itself the sending one comes first. */
+/* Whether end i sends: of a host's two ends of a flow to itself the sending one comes first. */
 static bool sends_at(const struct drv_host *host, uint32_t i)
 {
 	const struct fragi_flow_info *flow = &host->app->flows.items[host->edges[i]];

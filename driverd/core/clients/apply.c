@@ -59,7 +59,7 @@ static bool is_dynamic(const struct drv_host *host, const struct drv_difference 
 	return false;
 }
 
-/* What it takes here, where operators and on_failure are known. */
+/* Returns what the change takes here, where operators and on_failure are known. */
 static enum fw_effect effect_of(const struct drv_app *app, const struct drv_difference *row)
 {
 	const struct drv_host *host = row->fragment != NULL ? host_of(app, row->fragment) : NULL;

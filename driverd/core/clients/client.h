@@ -24,7 +24,7 @@ void drv_command_start(struct drv_session *client, const struct fw_message *mess
 void drv_command_stop(struct drv_session *client, const struct fw_message *message);
 /* The application is kept: who asked for it hears so. */
 void drv_command_accepted(struct drv_app *app);
-/* The application ended before its run: refuses what clients wait for. */
+/* Answers the start of an application that ended before it was kept: it is refused. */
 void drv_command_refused(struct drv_app *app);
 /* Starts what has ended and is to start anew. */
 void drv_command_restart(struct drv_core *core);

@@ -9,11 +9,11 @@
 #include <string.h>
 
 /*
- * What clients have the driver do. A start is answered when the application is kept, where the
- * driver keeps state: from then on it survives the end of the driver. Until then it is no run that
- * anybody remembers. A stop is answered at once; AWAIT is answered when the run has ended. A
- * restart is a stop that leaves the number of the next run: when the run has ended, the next one
- * begins with the same source.
+ * Commands of clients. A start is answered when the application is kept, if the driver keeps state:
+ * from then on it survives the end of the driver. Until then it is no run that anybody remembers. A
+ * stop is answered at once; AWAIT is answered when the run has ended. A restart is a stop that
+ * leaves the number of the next run: when the run has ended, the next one begins with the same
+ * source.
  */
 /* Applications that run, and those that start again with the driver, but for that name. */
 static size_t app_count_without(const struct drv_core *core, const char *name)
@@ -57,7 +57,7 @@ static bool may_start(struct drv_session *client, const struct fw_message *comma
 	return false;
 }
 
-/* One that runs has the name: nothing is begun. */
+/* Refuses a name that belongs to an application that runs: nothing is begun. */
 static void check_name(struct drv_app *app)
 {
 	const char *name = drv_app_name(app);
@@ -105,7 +105,7 @@ void drv_command_start(struct drv_session *client, const struct fw_message *mess
 		      });
 }
 
-/* What has ended starts anew. */
+/* Starts an application anew that has ended. */
 static void restart_ended(struct drv_session *client, const struct fw_message *command,
 			  const struct drv_ended *ended)
 {
@@ -139,7 +139,7 @@ const char *drv_command_no_next_run(struct drv_core *core, const char *name)
 	return NULL;
 }
 
-/* When it has ended in order, the next run begins with its source. */
+/* Has the next run begin with the source of this one, when this one has ended in order. */
 static void want_restart(struct drv_app *app, const char *who)
 {
 	app->next.run = drv_persist_next_run(app->core);

@@ -310,7 +310,7 @@ static bool paths_same(const struct fragi_spec_path *a, size_t a_count,
 	return same;
 }
 
-/* What says when things are due: deadline, align, rate, budget. */
+/* Whether the settings of time are the same: deadline, align, rate, budget. */
 static bool times_same(const struct fragi_spec_operator *a, const struct fragi_spec_operator *b)
 {
 	bool same = a->deadline.budget_ns == b->deadline.budget_ns &&

@@ -9,7 +9,7 @@
 
 /* Which applications have logs, and what clients are shown of them. */
 
-/* What a client is shown. */
+/* The lines that a client is shown. */
 struct drv_log_watch {
 	uint64_t seq;  /* of its WATCH_LOGS */
 	uint64_t last; /* the line that it was shown last, or that was not for it */
@@ -22,7 +22,7 @@ static bool is_known(const struct drv_core *core, const char *application)
 	       drv_history_named(&core->history, application) != NULL;
 }
 
-/* Of applications that are forgotten. */
+/* Removes the logs of applications that are forgotten. */
 static void forget_logs(struct drv_core *core)
 {
 	struct drv_log **at = &core->lines.logs, *log;

@@ -23,7 +23,7 @@ static void refuse(struct drv_session *client, const struct drv_app *app,
 	drv_session_answer(client, message->seq, app->run, name, failure);
 }
 
-/* What is asked for, and what was found out about it. */
+/* The swap that is asked for, and what was found out about it. */
 struct asking {
 	struct drv_app *app;
 	const struct fw_swap *wanted;
@@ -59,7 +59,7 @@ static int find_host(struct asking *a)
 	return 0;
 }
 
-/* Only where its host runs, and no other one of the application is being replaced. */
+/* Checks that the host runs, and that no other host of the application is being replaced. */
 static int check_host(struct asking *a)
 {
 	struct drv_app *app = a->app;
@@ -149,7 +149,7 @@ static int find_library(struct asking *a)
 	return 0;
 }
 
-/* Of all fragments of the host that use it: a host loads a library once. */
+/* Lists the settings of all fragments of the host that use the library: a host loads it once. */
 static void list_sets(const struct asking *a, struct drv_swap *swap)
 {
 	for (uint32_t i = 0; i < a->host->fragment_count; i++) {

@@ -9,10 +9,10 @@
 #include <base/units.h>
 
 /*
- * What the failure of a host leads to, while its application runs: its fragments say so
- * (on_failure). A host that is started again gets another process (replace.c), after a backoff that
- * doubles. More failures in a period than the intensity allows are the failure of the application,
- * and so is every failure once it stops: then nothing is started any more.
+ * The failure of a host while its application runs: on_failure of its fragments decides what it
+ * leads to. A host that restarts gets another process (replace.c), after a backoff that doubles.
+ * More failures in a period than the intensity allows are the failure of the application, and so is
+ * every failure once it stops: then nothing is started any more.
  */
 
 static int64_t *begun_at(const struct drv_restarts *r, const struct drv_host *host, uint32_t back)
@@ -43,7 +43,9 @@ static int64_t backoff_ns(const struct drv_host *host, uint32_t before)
 	return wait_ns < own->period_ns ? wait_ns : own->period_ns;
 }
 
-/* It has been started as often as it may; the first failure is the cause. */
+/*
+ * Fails the application: the host has restarted as often as it may. The first failure is the cause.
+ */
 static void fail_for_good(struct drv_host *host, uint32_t before, const struct fw_failure *failure)
 {
 	const struct drv_restarts *r = &host->restarts;
@@ -70,8 +72,8 @@ bool drv_restart_is_due(const struct drv_host *host)
 }
 
 /*
- * Where its worker refuses to run it, or is lost, it can go on elsewhere only: nothing is wrong
- * with the host.
+ * Whether the host may restart where it is. If its worker refuses to run it, or is lost, it can go
+ * on elsewhere only: nothing is wrong with the host.
  */
 static bool may_restart(const struct drv_host *host, const struct fw_failure *failure)
 {
@@ -128,8 +130,8 @@ void drv_restarts_fini(struct drv_restarts *restarts)
 }
 
 /*
- * It took over from another process, and could not be wired to a neighbour that is being started
- * again itself: that is no failure of its own.
+ * Whether the host took over from another process, and could not be wired to a neighbour that is
+ * restarting itself: that is no failure of its own.
  */
 static bool was_wired_too_early(const struct drv_host *host)
 {

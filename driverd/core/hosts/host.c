@@ -56,7 +56,10 @@ bool drv_host_lose_some(struct drv_session *session, const char *why)
 	return first != NULL;
 }
 
-/* It sent what does not fit its state: a bug, or not frag. */
+/*
+ * Fails the application because of a message that does not fit the state of the host: a bug, or not
+ * frag.
+ */
 static void out_of_turn(struct drv_host *host, const struct fw_message *message)
 {
 	drv_app_fail(host->app, FRAGI_FAILURE_PROTOCOL, host,
@@ -196,7 +199,10 @@ static void host_event(struct drv_host *host, const struct fw_message *message)
 			drv_host_transition(host, DRV_HOST_DONE);
 		return;
 	case FW_STATE_FAILED:
-		/* What its end brings; a driver before this one may have told it to end. */
+		/*
+		 * The exit of a host that is done follows; an earlier driver may have told it to
+		 * end.
+		 */
 		if (host->now.state == DRV_HOST_DONE && drv_host_hands_over(host))
 			return;
 		if (host->now.state == DRV_HOST_PLACED) /* nobody was asked to start it yet */
@@ -283,7 +289,7 @@ void drv_host_leave(const struct drv_session *session)
 	}
 }
 
-/* It took too long to end when it was to be moved, and the driver before this one had it killed. */
+/* Whether an earlier driver had the process killed because it took too long to end for a move. */
 static bool was_killed_before(const struct drv_host *host, const struct fw_host_exit *exit)
 {
 	return host->now.is_adopted && drv_host_hands_over(host) && exit->signal == SIGKILL &&

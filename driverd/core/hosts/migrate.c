@@ -15,7 +15,7 @@
  * epoch any more (lease.c), and some worker fits.
  */
 
-/* What `explain` shows until it is placed. */
+/* Sets the reason that `explain` shows until the host is placed. */
 static void set_reason(struct drv_host *host, const char *reason)
 {
 	struct fragi_arena *arena = &host->replacement.places;
@@ -102,7 +102,7 @@ bool drv_migrate_goes_on(struct drv_host *host)
 {
 	const struct drv_replacement *r = &host->replacement;
 
-	/* What it has saved before it was to be moved is here, and it is tried again from here. */
+	/* The state that it saved before the move is here, so it is tried again from here. */
 	if (!drv_migrates(host) || !host->now.session->is_drained || r->cause != DRV_CAUSE_FAILURE)
 		return false;
 	drv_host_transition(host, DRV_HOST_GONE);

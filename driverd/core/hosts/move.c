@@ -64,7 +64,10 @@ static bool is_to_leave(const struct drv_host *host)
 	       host->replacement.phase <= DRV_PHASE_PREPARING;
 }
 
-/* They are told at the same time: each of them has its edges, and none is being replaced. */
+/*
+ * Whether all neighbours run. They are informed at the same time: each has its edges, and none is
+ * being replaced.
+ */
 static bool neighbours_run(const struct drv_host *host)
 {
 	for (uint32_t i = 0; i < host->edge_count; i++) {
@@ -96,7 +99,7 @@ static void begin(struct drv_host *host, struct drv_session *session, const char
 	drv_replace_prepare(host, session, DRV_CAUSE_DRAIN);
 }
 
-/* Where the host goes, or why it stays. Returns 0 or -ENOMEM. */
+/* Finds where the host goes, or why it stays. Returns 0 or -ENOMEM. */
 static int find_place(const struct drv_host *host, struct drv_session **out_session,
 		      struct drv_place *out_place)
 {

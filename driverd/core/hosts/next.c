@@ -4,8 +4,8 @@
 #include <base/alloc.h>
 
 /*
- * What is heard of the next process of a host while it is prepared beside the one of now. It is
- * only recorded: replace.c decides.
+ * Messages of the next process of a host, while it is prepared beside the one of now. They are only
+ * recorded: replace.c decides.
  */
 
 bool drv_next_is(const struct drv_host *host, const struct drv_session *session, uint64_t epoch)

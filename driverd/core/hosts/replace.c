@@ -26,7 +26,7 @@
  * processes, because what waits for it would be lost; but no longer than for a drain.
  */
 #define RETRY_NS ((int64_t)1000000000) /* between two tries to move a host */
-/* For a swap to prepare, and to start, where no start timeout was given. */
+/* The time for a swap to prepare, and to start, if no start timeout was given. */
 #define SWAP_START_NS ((int64_t)120 * 1000000000)
 
 static void set_phase(struct drv_host *host, enum drv_phase phase, int64_t within_ns)
@@ -137,7 +137,7 @@ static void abandon(struct drv_host *host, bool kill, const char *why)
 	drv_persist_placed(host->app);
 }
 
-/* What was recorded of next: it is not to be, or now yields already and next is made anew. */
+/* Judges what was recorded of next: it is given up, or now yields already and next is made anew. */
 static void judge_next(struct drv_host *host)
 {
 	struct drv_replacement *r = &host->replacement;
@@ -228,7 +228,7 @@ static void work_yielding(struct drv_host *host)
 	const struct drv_config *config = &host->app->core->config;
 	bool timed_out = host->app->core->now_ns >= host->replacement.until_ns;
 
-	/* Only a cycle that has run dry is at rest and not done. */
+	/* A host that is at rest and not done is in a cycle that has run dry. */
 	if (host->now.state == DRV_HOST_DONE || (timed_out && host->now.is_idle))
 		end_now(host, DRV_GOAL_CLOSED, config->close_ns);
 	else if (timed_out)
@@ -476,7 +476,7 @@ static void advance(struct drv_host *host)
 		work_ending(host);
 }
 
-/* When the host is to be looked at again. */
+/* Returns when the host is to be looked at next. */
 static int64_t next_look(const struct drv_host *host)
 {
 	const struct drv_replacement *r = &host->replacement;

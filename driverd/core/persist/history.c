@@ -205,7 +205,7 @@ static void *copy_of(const void *bytes, size_t size)
 	return copy != NULL ? memcpy(copy, bytes, size) : NULL;
 }
 
-/* What a row shows of its outcome. Returns 0, -EUCLEAN, -ENOMEM. */
+/* Reads what a row shows from the outcome. Returns 0, -EUCLEAN, -ENOMEM. */
 static int read_outcome(struct drv_ended *ended)
 {
 	const size_t prefix = sizeof(uint32_t);
@@ -265,8 +265,8 @@ static void forget_source(struct drv_core *core, struct drv_ended *ended)
 }
 
 /*
- * It starts again with the next driver, or the record of its end, which borrows from it, was handed
- * out and has not been tried yet.
+ * Whether the run is needed: it starts with the next driver, or the record of its end, which
+ * borrows from it, was handed out and has not been tried yet.
  */
 static bool is_needed(const struct drv_core *core, const struct drv_ended *ended)
 {
@@ -311,7 +311,7 @@ static enum fw_notice_kind kind_of(enum fragi_summary_result result)
 						 : FW_NOTICE_FAILED;
 }
 
-/* Neither a client has stopped it nor has it ended by itself, so the next driver starts it. */
+/* Whether the next driver starts it: neither a client has stopped it nor has it ended by itself. */
 static bool stays_wanted(const struct drv_app *app)
 {
 	bool lost_worker = app->summary.failure.code == FRAGI_FAILURE_WORKER_LOST &&

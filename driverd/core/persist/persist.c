@@ -4,10 +4,10 @@
 #include <string.h>
 
 /*
- * What the driver writes into its state folder, if it has one. Every record has the number of its
- * change; the shell reports up to which change writing was tried. Only a start waits for that, and
- * clients that wait for the end of a run: everything else goes on, and records that could not be
- * written are written when the disk has recovered.
+ * The state folder of the driver, if it has one. Every record has the number of its change; the
+ * shell reports up to which change writing was tried. Only a start waits for that, and clients that
+ * wait for the end of a run: everything else goes on, and records that could not be written are
+ * written when the disk has recovered.
  *
  * Epochs are reserved on the disk well ahead, with each start: so a host can be restarted under a
  * higher epoch at once, also while the disk is full.
@@ -95,7 +95,10 @@ static uint32_t twins(const struct drv_core *core)
 	return count;
 }
 
-/* Who has which of these names depends on who comes first: then it is not known where it runs. */
+/*
+ * Workers that share a name get it in the order in which they come: then the record says that it is
+ * not known where the application runs.
+ */
 void drv_persist_placed(const struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -161,8 +164,8 @@ void drv_persist_raise_runs(struct drv_core *core, uint64_t run)
 }
 
 /*
- * That epoch was given by a driver whose state is lost. It may have given higher ones, to processes
- * that ended with their workers, and neighbours still know those.
+ * The epoch was given by a driver whose state is lost. That driver may have given higher ones, to
+ * processes that ended with their workers, and neighbours still know those.
  */
 void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch)
 {

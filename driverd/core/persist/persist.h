@@ -4,7 +4,7 @@
 
 #include <driverd/core/state.h>
 
-/* What the driver remembers, and writes into its state folder. */
+/* The memory of the driver, and its state folder. */
 
 /* restore.c: restarts one application that is wanted, if may_start */
 void drv_restore_step(struct drv_core *core, bool may_start);

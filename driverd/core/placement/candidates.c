@@ -39,7 +39,7 @@ static bool reaches_all(const struct drv_session *session, const struct drv_host
 	for (uint32_t i = 0; i < host->edge_count; i++) {
 		const struct drv_host *peer = drv_host_neighbour(host, i);
 
-		/* One that waits for a worker itself goes where this one is (find_sharer). */
+		/* A peer that waits for a worker itself goes where this host is (find_sharer). */
 		if (peer != host && peer->now.session != NULL &&
 		    !reaches(session, peer, &host->app->flows.items[host->edges[i]]))
 			return false;
