@@ -32,8 +32,8 @@ static int has_sys_nice(bool *out_has)
 }
 
 /*
- * Without CAP_SETPCAP the bounding set stays; PR_SET_NO_NEW_PRIVS then keeps a program from getting
- * any of it.
+ * Drops the bounding set of capabilities. Without CAP_SETPCAP the set stays; PR_SET_NO_NEW_PRIVS
+ * then keeps a program from getting any of it.
  */
 static void bound_capabilities(void)
 {

@@ -8,10 +8,10 @@
 struct sock_fprog;
 
 /*
- * What a child gives up before it executes a host, for itself and for everything that it starts:
- * the user, all capabilities but that of real-time scheduling, the way to gain privileges, writing
- * elsewhere (workerd/landlock.h), and some system calls (workerd/seccomp.h). All of it was made
- * ready by the parent, so that the child makes system calls only.
+ * The rights that a child gives up before it executes a host, for itself and for everything that it
+ * starts: the user, all capabilities but that of real-time scheduling, the way to gain privileges,
+ * writing elsewhere (workerd/landlock.h), and some system calls (workerd/seccomp.h). The parent
+ * prepares all of it, so that the child makes system calls only.
  */
 struct wrk_confine {
 	const struct wrk_host_user *user;
@@ -22,11 +22,12 @@ struct wrk_confine {
 };
 
 /*
- * In the child, which has one thread. out_what: what the kernel refused, a static text for a
- * sentence. Returns 0 or negative errno. Clears PR_SET_PDEATHSIG where the user changes.
+ * Confines this process, the child, which has one thread. out_what: what the kernel refused, a
+ * static text for a sentence. Returns 0 or negative errno. Clears PR_SET_PDEATHSIG where the user
+ * changes.
  */
 int wrk_confine(const struct wrk_confine *confine, const char **out_what);
-/* In the parent, once the child has started or cannot: the rules were for this one. */
+/* Frees the rules in the parent, once the child has started or cannot. */
 void wrk_confine_end(struct wrk_confine *confine);
 
 #endif

@@ -85,7 +85,9 @@ static void on_closed(struct fw_connection *connection, int reason, const char *
 	struct wrk_driver *driver = arg;
 
 	(void)connection;
-	/* Also when nothing is reported any more: the driver misses what was to be sent. */
+	/*
+	 * Without memory for a frame the connection is given up, because the driver would miss it.
+	 */
 	if (reason == -ENOMEM)
 		log_error(NULL, "gave up the connection to the driver: %s", sentence);
 	driver->connection = NULL;

@@ -33,7 +33,7 @@ static int start(const char *program, int output, pid_t *out_pid)
 	return -r;
 }
 
-/* Until its end of file. Returns 0; -ETIMEDOUT. */
+/* Reads to the end of file. Returns 0 or -ETIMEDOUT. */
 static int read_answer(int fd, char *out, size_t size)
 {
 	int64_t end = fragi_now_ns() + PATIENCE_NS;

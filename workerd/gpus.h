@@ -7,9 +7,9 @@
 #include <base/diag.h>
 
 /*
- * With this argument fraghost starts nothing: it asks the driver of NVIDIA for the GPUs that it
- * sees, and prints how many and the bytes of their memory, or why it cannot and ends with another
- * status than 0.
+ * The argument with which fraghost starts no run: it asks the driver of NVIDIA for the GPUs that it
+ * sees, and prints how many and the bytes of their memory, or why it cannot and ends with a status
+ * other than 0.
  */
 #define WRK_HOST_GPUS "--gpus"
 

@@ -102,8 +102,8 @@ static void log_wait(struct wrk_core *core, int64_t now_ns, struct wrk_actions *
 }
 
 /*
- * At boot a worker may be there before its interface is. It says so to the driver, with each beat,
- * and is given nothing until then.
+ * Handles a change of the network. At boot a worker may be there before its interface is. It
+ * reports that to the driver with each beat, and is given nothing until then.
  */
 static void core_network(struct wrk_core *core, const char *why, int64_t now_ns,
 			 struct wrk_actions *actions)

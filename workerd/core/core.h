@@ -7,18 +7,18 @@
 #include <wire/message.h>
 
 /*
- * What workerd decides, without I/O: the session with the driver and the hosts. wrk_core_step takes
- * one event and the time, and returns actions; the shell turns libuv's callbacks into events and
- * performs the actions in order. No system call, no clock, no randomness: a simulator is another
- * shell.
+ * The decisions of workerd, without I/O: the session with the driver and the hosts. wrk_core_step
+ * takes one event and the time, and returns actions; the shell turns libuv's callbacks into events
+ * and performs the actions in order. The core makes no system call, and has neither clock nor
+ * randomness: a simulator is another shell.
  *
  * The happy path: START, CONNECTED (HELLO is sent), WELCOME, HOST_CREATE (SPAWN), the frames
  * between driver and host relayed by (run, host, epoch), HOST_STOP, HOST_EXITED (final HOST_STATS,
- * HOST_EXIT). When the driver is lost, silent or broken, it is tried again for ever. A driver that
- * serves (WELCOME, keeps_hosts) finds its hosts again: they run on meanwhile, and are reported when
- * it is back (report.c). The hosts of another one are killed at once, since their application ends
- * with it. A host that is silent is killed and reported. Silence and delays are judged in the time
- * for which this process was awake itself (base/awake.h).
+ * HOST_EXIT). When the driver is lost, silent or broken, the worker connects again and again. A
+ * driver that serves (WELCOME, keeps_hosts) finds its hosts again: they run on meanwhile, and are
+ * reported when it is back (report.c). The hosts of another driver are killed at once, since their
+ * application ends with it. A host that is silent is killed and reported. Silence and delays are
+ * judged in the time for which this process was awake itself (base/awake.h).
  */
 enum wrk_session {
 	WRK_SESSION_DISCONNECTED,
@@ -186,14 +186,14 @@ void wrk_core_destroy(struct wrk_core *core); /* NULL is accepted */
  */
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		  struct wrk_actions *actions);
-/* When WRK_EVENT_TIMER is due; INT64_MAX: never. */
+/* Returns when WRK_EVENT_TIMER is due; INT64_MAX: never. */
 int64_t wrk_core_deadline_ns(const struct wrk_core *core);
 
 /* Whether the driver wants WRK_EVENT_HOST_LINES. */
 bool wrk_core_takes_lines(const struct wrk_core *core);
 /* Why its driver refuses this worker, valid until the next step; NULL: it does not. */
 const char *wrk_core_refusal(const struct wrk_core *core);
-/* For shells and tests. */
+/* States for shells and tests. */
 enum wrk_session wrk_core_session(const struct wrk_core *core);
 /* WRK_HOST_NONE: gone */
 enum wrk_host_state wrk_core_host_state(const struct wrk_core *core, uint32_t host);

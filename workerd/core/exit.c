@@ -35,7 +35,7 @@ static void exit_place(const struct wrk_host *host, const struct fw_host_stats *
 		snprintf(out + used, size - used, " or %d more", places - PLACES_MAX);
 }
 
-/* The same for what the host noted itself. */
+/* Writes the place of a crash that the host noted itself. */
 static void noted_place(const struct fragi_crash_note *note, char *out, size_t size)
 {
 	out[0] = '\0';

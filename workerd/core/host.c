@@ -434,8 +434,8 @@ static void host_gone(struct wrk_core *core, struct wrk_host *host, struct wrk_a
 }
 
 /*
- * It ended with 0 after it was asked to, or this workerd ended it because it was asked to end
- * itself.
+ * Whether the end was asked for: the host ended with 0 after a request, or this workerd ended it
+ * because it was asked to end itself.
  */
 static bool end_was_asked(const struct wrk_host *host, const struct wrk_exited *exited)
 {

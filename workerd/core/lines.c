@@ -7,9 +7,9 @@
 #include <base/units.h>
 
 /*
- * What hosts write goes to this worker's stderr in any case. A driver that wants it gets it too, as
- * fast as a person could read it: WRK_LINES_BURST lines at once and WRK_LINES_RATE a second. What
- * is beyond is counted and reported with the next line, or beat.
+ * Lines of hosts. They go to this worker's stderr in any case. A driver that wants them gets them
+ * too, as fast as a person could read: WRK_LINES_BURST lines at once and WRK_LINES_RATE a second.
+ * Lines beyond that are counted, and the count is reported with the next line, or beat.
  */
 bool wrk_core_takes_lines(const struct wrk_core *core)
 {

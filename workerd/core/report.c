@@ -19,7 +19,7 @@
  * driver that has its state does not need them.
  */
 
-/* Its newest epoch: what was made last stands first. */
+/* Finds the newest epoch of the host: the list has the newest first. */
 static struct wrk_kept *kept_of(const struct wrk_core *core, uint64_t run, uint32_t number)
 {
 	struct wrk_kept *kept = core->kept;
@@ -29,7 +29,7 @@ static struct wrk_kept *kept_of(const struct wrk_core *core, uint64_t run, uint3
 	return kept;
 }
 
-/* Of that epoch. */
+/* Finds the host's entry of the message's epoch. */
 static struct wrk_kept *kept_for(const struct wrk_core *core, const struct fw_message *message)
 {
 	struct wrk_kept *kept = core->kept;
@@ -47,7 +47,7 @@ static void drop(struct wrk_core *core, struct wrk_copy *copy)
 	*copy = (struct wrk_copy){0};
 }
 
-/* Of the graph that was kept first. Returns whether there was one. */
+/* Drops the graph that was kept first. Returns whether there was one. */
 static bool drop_text(struct wrk_core *core, struct wrk_actions *actions)
 {
 	struct wrk_kept *oldest = NULL;
@@ -73,7 +73,7 @@ static bool drop_text(struct wrk_core *core, struct wrk_actions *actions)
 	return true;
 }
 
-/* In place of what was there. Nothing is kept when it is too large. */
+/* Keeps the message in place of the one that was there. A message that is too large is not kept. */
 static void keep(struct wrk_core *core, struct wrk_copy *at, const struct fw_message *message,
 		 struct wrk_actions *actions)
 {
@@ -240,7 +240,10 @@ void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int
 		kept->made_ns = now_ns;
 		kept->is_beside = create->create.is_beside;
 	}
-	/* Its operators ran on another worker; what they counted there comes with HOST_PAST. */
+	/*
+	 * The operators of a moved host ran on another worker; their counts from there come with
+	 * HOST_PAST.
+	 */
 	kept->has_run = kept->has_run || create->create.is_moved;
 	kept->is_inexact = kept->is_inexact || create->create.is_moved;
 	if (create->create.is_moved || create->create.restarts > kept->restarts)
@@ -305,7 +308,7 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 		actions->out_of_memory = true;
 }
 
-/* It is said once, so there is room for it. */
+/* Whether the state is reported once only, so that there is room for it. */
 static bool is_final_state(enum fw_host_state state)
 {
 	return state == FW_STATE_DONE || state == FW_STATE_FAILED || state == FW_STATE_STOPPED;
@@ -373,7 +376,7 @@ void wrk_keep_exit(struct wrk_core *core, const struct wrk_host *host,
 	kept->has_ended = true;
 }
 
-/* What is of an epoch before is told with the present one. */
+/* Sends what was kept of an earlier epoch under the present one. */
 static void send_if_any(struct wrk_core *core, const struct wrk_copy *copy, uint64_t epoch,
 			struct wrk_actions *actions)
 {

@@ -28,7 +28,7 @@ static int64_t driver_dead_at(const struct wrk_core *core)
 	return core->heard_ns + core->dead_ns;
 }
 
-/* What is true after every step. */
+/* Asserts the invariants of the session after every step. */
 static void session_check(const void *object)
 {
 	const struct wrk_core *core = object;
@@ -198,7 +198,9 @@ static void note_refusal(struct wrk_core *core, const char *sentence)
 	snprintf(core->refusal, sizeof(core->refusal), "%s", sentence);
 }
 
-/* It may be accepted later; the same reason is logged once. */
+/*
+ * Waits after a refusal: the driver may accept this worker later. The same reason is logged once.
+ */
 static void session_wait_refused(struct wrk_core *core, const char *sentence, int64_t now_ns,
 				 struct wrk_actions *actions)
 {
@@ -299,9 +301,9 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 }
 
 /*
- * What was made for the driver before belongs to this one, if that keeps hosts and has proven the
- * same as it: who holds another key is another driver. Runs and epochs are of one driver: another
- * counts from 1.
+ * Hands the hosts that were made for the earlier driver over to this one, if it keeps hosts and has
+ * proven the same identity: a driver with another key is another driver. Runs and epochs are of one
+ * driver: another one counts from 1.
  */
 static void hand_over(struct wrk_core *core, const struct fw_welcome *welcome, int64_t now_ns,
 		      struct wrk_actions *actions)
@@ -376,7 +378,10 @@ static void session_refused(struct wrk_core *core, const struct fw_refused *refu
 	wrk_session_end(core, fragi_failure_exit(refused->failure.code), actions);
 }
 
-/* Those of an earlier session, which the driver has not seen end, and which no other one will. */
+/*
+ * Ends the hosts of an earlier session, which the driver has not seen end, and which no other one
+ * will.
+ */
 static void end_hosts_of(struct wrk_core *core, uint64_t run, struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++)
@@ -463,7 +468,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	}
 }
 
-/* Where HELLO is not answered, another program may have the port. */
+/* Explains why HELLO was not answered: another program may have the port. */
 static const char *explain_loss(const struct wrk_core *core, const char *why,
 				struct wrk_actions *actions)
 {

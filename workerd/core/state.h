@@ -50,8 +50,8 @@ struct wrk_past {
 #define WRK_PAST_MAX 64
 
 /*
- * What a driver that comes back needs of a host (report.c); of its present epoch, but for what says
- * otherwise.
+ * The messages of a host that a driver needs when it comes back (report.c); of its present epoch,
+ * unless another is named.
  */
 #define WRK_KEPT_MAX 1024 /* with those that have ended */
 #define WRK_KEPT_EVENTS_MAX 36
@@ -136,7 +136,7 @@ struct wrk_core {
 struct wrk_action *wrk_emit(struct wrk_actions *actions, enum wrk_action_kind kind);
 void wrk_log(struct wrk_actions *actions, enum fragi_log_level level, const char *format, ...)
 	FRAG_PRINTF(3, 4);
-/* The same about an application. */
+/* Logs about an application. */
 /* The subject is the host's application and, if it runs only one, its fragment. */
 void wrk_log_of(struct wrk_actions *actions, enum fragi_log_level level,
 		const struct wrk_host *host, const char *format, ...) FRAG_PRINTF(4, 5);
@@ -155,7 +155,7 @@ void wrk_session_event(struct wrk_core *core, const struct wrk_event *event, int
 void wrk_session_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 void wrk_session_send(struct wrk_core *core, const struct fw_message *message,
 		      struct wrk_actions *actions);
-/* With which it ends. Not after the driver's last word. */
+/* Sets the exit code with which workerd ends; not after the driver's last message. */
 void wrk_session_result(struct wrk_core *core, int exit_code);
 /* Ends this workerd with an exit code. */
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
@@ -166,7 +166,10 @@ void wrk_lease_begin(struct wrk_core *core, struct wrk_host *host,
 		     const struct fw_host_create *create);
 /* A BEAT, or HELLO, with that time. */
 void wrk_lease_sent(struct wrk_core *core, int64_t at_ns);
-/* Another session has begun, and the driver has heard HELLO: hosts of others are not renewed. */
+/*
+ * Begins the leases of another session, whose driver has read HELLO: hosts of others are not
+ * renewed.
+ */
 void wrk_lease_welcome(struct wrk_core *core);
 void wrk_lease_beat(struct wrk_core *core, const struct fw_beat *beat);
 void wrk_lease_adopted(struct wrk_core *core, const struct fw_message *message);
@@ -182,7 +185,7 @@ void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
 		      const struct wrk_exited *exited, struct wrk_actions *actions);
 /* Ends the hosts whose lease is over. */
 void wrk_lease_look(struct wrk_core *core, struct wrk_actions *actions);
-/* When the next one is, by the clock of the shell; INT64_MAX: never. */
+/* Returns when the next lease is over, by the clock of the shell; INT64_MAX: never. */
 int64_t wrk_lease_deadline_ns(const struct wrk_core *core);
 
 /* host.c */
@@ -208,7 +211,7 @@ void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
 /* report.c: what the driver needs to adopt hosts, if it keeps them */
 void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int64_t now_ns,
 		     struct wrk_actions *actions);
-/* It is the present driver's, which knows whether its sums lack something. */
+/* The host belongs to the present driver, which knows whether its sums lack something. */
 void wrk_keep_adopted(struct wrk_core *core, const struct fw_message *adopted);
 /* A request that is passed on to a host. */
 void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
@@ -216,17 +219,17 @@ void wrk_keep_request(struct wrk_core *core, const struct fw_message *request,
 /* A frame of a host. */
 void wrk_keep_frame(struct wrk_core *core, const struct fw_message *message,
 		    struct wrk_actions *actions);
-/* It has ended. stats: NULL: none */
+/* Keeps the end of a host. stats: NULL: none */
 void wrk_keep_exit(struct wrk_core *core, const struct wrk_host *host,
 		   const struct fw_host_stats *stats, const struct fw_host_exit *exit,
 		   struct wrk_actions *actions);
 /*
- * What was prepared beside the host is the host from now on, here or elsewhere; past: the sums
- * before it. Returns whether it is here.
+ * Makes the process that was prepared beside the host the host from now on, here or elsewhere;
+ * past: the sums before it. Returns whether that process is here.
  */
 bool wrk_keep_past(struct wrk_core *core, const struct fw_message *past,
 		   struct wrk_actions *actions);
-/* That run is over; 0: all are. */
+/* Forgets a run that is over; 0: all runs. */
 void wrk_keep_forget(struct wrk_core *core, uint64_t run);
 /* Whether that epoch of a host is none after those that are known. */
 bool wrk_keep_is_stale(const struct wrk_core *core, const struct fw_message *create);
@@ -236,15 +239,17 @@ void wrk_report_take_over(struct wrk_core *core, struct wrk_actions *actions);
 void wrk_report_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 
 /* move.c: a host goes on in another process */
-/* What the driver sends for that process. */
+/* Handles a frame that the driver sends for the process beside a host. */
 void wrk_move_frame(struct wrk_core *core, const struct fw_message *message,
 		    struct wrk_actions *actions);
-/* What the operators of a host that yields have saved goes to the driver. */
+/* Sends the driver what the operators of a host that yields have saved. */
 void wrk_move_send_saved(const struct wrk_core *core, uint64_t run, uint32_t number, uint64_t epoch,
 			 struct wrk_actions *actions);
-/* Of a host that comes from elsewhere, what an earlier one has saved here is forgotten. */
+/*
+ * Forgets what an earlier process of the host has saved here, when the host comes from elsewhere.
+ */
 void wrk_move_create(const struct fw_message *message, bool is_known, struct wrk_actions *actions);
-/* What an earlier host of that number has saved here is of no use any more. */
+/* Forgets what an earlier process of the host has saved here. */
 void wrk_move_forget_saved(uint64_t run, uint32_t number, struct wrk_actions *actions);
 /* A process has ended, which perhaps never was the host. */
 void wrk_move_beside_gone(const struct wrk_host *host, struct wrk_actions *actions);
@@ -265,7 +270,7 @@ void wrk_host_name_operators(struct wrk_host *host, const struct fw_host_prepare
 			     struct wrk_actions *actions);
 
 /* exit.c */
-/* What a host's end was; NONE after an orderly one. */
+/* Returns the failure that a host's end is; NONE after an orderly end. */
 struct fw_failure wrk_exit_failure(const struct wrk_host *host, const struct wrk_exited *exited,
 				   struct wrk_actions *actions);
 /* Logs that a host has ended, and how. */

@@ -18,7 +18,7 @@
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
 
-/* As workerd decided; nothing else is believed. */
+/* Returns what workerd decided about library paths; any other word is not believed. */
 static enum fragi_library_paths library_paths(void)
 {
 	const char *word = getenv("FRAG_LIBRARY_PATHS");

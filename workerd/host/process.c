@@ -51,7 +51,7 @@ static int prepare(void)
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
 	fragi_crash_init("fraghost", WRK_HOST_FD_NOTE);
 	fragi_crash_guard_exit();
-	/* What operators start must not hold the control socket open. */
+	/* Processes that operators start must not hold the control socket open. */
 	if (fcntl(WRK_HOST_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(WRK_HOST_FD_LEDGER, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(WRK_HOST_FD_NOTE, F_SETFD, FD_CLOEXEC) < 0 ||

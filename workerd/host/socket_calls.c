@@ -12,7 +12,7 @@
  */
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Under names of their own: glibc declares the addresses of some as unions. */
+/* The functions have names of their own, because glibc declares the addresses of some as unions. */
 EXPORTED int fragi_exported_listen(int fd, int backlog) __asm__("listen");
 EXPORTED int fragi_exported_accept(int fd, struct sockaddr *address,
 				   socklen_t *size) __asm__("accept");

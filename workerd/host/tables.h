@@ -6,7 +6,7 @@
 #include <wire/message.h>
 
 /*
- * Between the run's tables and those of the wire. What is made lies in arena. All return 0 or
+ * Conversions between the run's tables and those of the wire. Results lie in arena. All return 0 or
  * -ENOMEM.
  */
 int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,

@@ -12,7 +12,7 @@
 #include <base/machine.h>
 #include <workerd/core/host_exit.h>
 
-/* What the shell has been asked for and has not completed yet. */
+/* The work that the shell was asked for and has not completed yet. */
 enum host_work {
 	HOST_WORK_NONE,
 	HOST_WORK_PREPARE,
@@ -154,7 +154,7 @@ static void send_result(struct host_core *core, enum fw_kind kind,
 		move(core, HOST_STATE_FAILED, actions);
 }
 
-/* Its workerd is gone: operators may hang, and nobody waits for them. */
+/* Ends because workerd is gone: operators may hang, and nobody waits for them. */
 static void lose_workerd(struct host_core *core, struct host_actions *actions)
 {
 	struct host_action *action;
@@ -195,7 +195,10 @@ static void begin_end(struct host_core *core, struct host_actions *actions)
 	begin_work(core, HOST_WORK_DESTROY, HOST_DO_DESTROY, actions);
 }
 
-/* Its workerd may be stopped when its lease ends, or this process: so the kernel is to know. */
+/*
+ * Arms the kernel to kill this host when its lease ends: workerd may be stopped then, or this
+ * process.
+ */
 static void hold_until(int64_t lease_until_ns, struct host_actions *actions)
 {
 	if (lease_until_ns > 0)
@@ -397,9 +400,7 @@ static void on_peers_ready(struct host_core *core, struct host_actions *actions)
 	move(core, HOST_STATE_WIRED, actions);
 }
 
-/*
- * What the run reports is passed on; what fails while the peers are awaited is the phase's result.
- */
+/* Passes on what the run reports. A failure while the peers are awaited is the phase's result. */
 static void on_report(struct host_core *core, const struct fw_host_event *report,
 		      struct host_actions *actions)
 {

@@ -6,10 +6,11 @@
 #include <wire/message.h>
 
 /*
- * What fraghost decides, without I/O: the phases of its run, its beats, and whether its workerd
+ * The decisions of fraghost, without I/O: the phases of its run, its beats, and whether its workerd
  * still lives. host_core_step takes one event and the time, and returns actions; the shell turns
  * frames, signals, finished work and reports of the run into events and performs the actions in
- * order. No system call, no clock, no thread: the simulator is another shell.
+ * order. The core makes no system call, and has neither clock nor thread: the simulator is another
+ * shell.
  *
  * The happy path: HOST_CREATE (PREPARE), PREPARE_DONE (HOST_PREPARED is sent), HOST_WIRE (WIRE),
  * WIRE_DONE, PEERS_READY (HOST_WIRED), HOST_START (START), START_DONE (HOST_STARTED), reports of
@@ -114,10 +115,10 @@ void host_core_destroy(struct host_core *core); /* NULL is accepted */
  */
 void host_core_step(struct host_core *core, const struct host_event *event, int64_t now_ns,
 		    struct host_actions *actions);
-/* When HOST_EV_TIMER is due; INT64_MAX: never. */
+/* Returns when HOST_EV_TIMER is due; INT64_MAX: never. */
 int64_t host_core_deadline_ns(const struct host_core *core);
 
-/* For shells and tests. */
+/* State for shells and tests. */
 enum host_state host_core_state(const struct host_core *core);
 uint32_t host_core_illegal_transitions(const struct host_core *core); /* 0 unless there is a bug */
 
