@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /*
- * What becomes of an application. Events only record what happened to it, its hosts and their
+ * Decides about applications. Events only record what happened to it, its hosts and their
  * workers; decide looks at all of it at the end of the step and acts. The table below has a row for
  * each state: the goal of its hosts, and the time for that; what is worked on; what the end of the
  * time means; which state follows. Only the work of its state says that an application waits.
