@@ -85,7 +85,11 @@ FRAG_API int frag_metadata_get_f64(const struct frag_metadata *metadata, const c
 				   double *out_value);
 FRAG_API int frag_metadata_get_string(const struct frag_metadata *metadata, const char *key,
 				      const char **out_value);
-/* Gets a tensor, borrowed as by frag_metadata_get; frag_tensor_ref keeps it. */
+/*
+ * Reads a key that holds a tensor, which is borrowed as above; frag_tensor_ref keeps it.
+ * Returns 0; -ENOENT: there is no such key; -EPROTOTYPE: the value is of another type.
+ * Thread: the tick's. Blocks: no. RT-safe: yes.
+ */
 FRAG_API int frag_metadata_get_tensor(const struct frag_metadata *metadata, const char *key,
 				      struct frag_tensor **out_value);
 /*
