@@ -338,7 +338,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	if (session->role == FW_ROLE_CLIENT)
 		return;
 	drv_away_drop(core, session->name);
-	drv_history_note(core, FW_EVENT_WORKER_JOINED, NULL, session->who, "%s", session->name);
+	drv_history_add(core, FW_NOTICE_WORKER_JOINED, NULL, session->who, "%s", session->name);
 	for (size_t i = 0; session->fragment_count != 0 && i < core->app_count; i++)
 		if (core->apps[i]->state == DRV_APP_WAITING)
 			warn_of_names(session, core->apps[i]);
@@ -391,8 +391,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 	drv_adopt_session_lost(session);
 	drv_next_session_lost(session);
 	if (session->role == FW_ROLE_WORKER)
-		drv_history_note(core, FW_EVENT_WORKER_LEFT, NULL, session->who, "%s: %s",
-				 session->name, why);
+		drv_history_add(core, FW_NOTICE_WORKER_LEFT, NULL, session->who, "%s: %s",
+				session->name, why);
 	if (session->role == FW_ROLE_WORKER)
 		drv_away_add(session);
 	while (session->first_host != NULL)

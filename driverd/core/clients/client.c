@@ -247,7 +247,7 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 static bool needs_folder(const struct drv_core *core, const struct fw_message *message)
 {
 	return core->config.keeps_state &&
-	       ((message->kind == FW_STOP_APP && message->stop_app.again) ||
+	       ((message->kind == FW_STOP_APP && message->stop_app.restart) ||
 		(message->kind == FW_APPLY && !message->apply.only_shows) ||
 		(message->kind == FW_DRAIN && (!message->drain.undo || message->drain.rebalance)) ||
 		message->kind == FW_SWAP);

@@ -217,7 +217,7 @@ static bool may_follow(struct drv_session *client, uint64_t seq)
 	return false;
 }
 
-void drv_subscription_events(struct drv_session *client, const struct fw_message *message)
+void drv_subscription_notices(struct drv_session *client, const struct fw_message *message)
 {
 	uint64_t last = message->watch.after;
 	bool waited = waits(client);
