@@ -88,10 +88,8 @@ LAYOUT(refused, struct fw_refused, Refused, refused_flaw) = {
 	END,
 };
 
-LAYOUT(beat, struct fw_beat, Beat, NULL) = {
-	FIELD(beat, waits_for), TIME(beat, sent_ns),        TIME(beat, heard_ns),
-	FIELD(beat, leaves),    TIME(beat, lease_until_ns), END,
-};
+#define BEAT_ROW(type, name, row) row(beat, name),
+LAYOUT(beat, struct fw_beat, Beat, NULL) = {FW_BEAT_LIST(BEAT_ROW) END};
 
 LAYOUT(app_ended, struct fw_app_ended, AppEnded, NULL) = {
 	EXIT_CODE(app_ended, exit_code),

@@ -162,14 +162,26 @@ struct fw_hello {
 	uint32_t reports; /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 };
 
+/*
+ * The fields of BEAT: type, name, and how layout.h takes it.
+ * - waits_for: of a worker, as in HELLO
+ * - leases, in times of the worker's clock, which its hosts share; 0: none
+ *   - sent_ns: of a worker to its driver
+ *   - heard_ns: of a driver: the sent_ns that it has heard last
+ *   - leaves: of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one
+ *   - lease_until_ns: of a worker to its host
+ */
+#define FW_BEAT_LIST(X)                                                                            \
+	X(const char *, waits_for, FIELD)                                                          \
+	X(int64_t, sent_ns, TIME)                                                                  \
+	X(int64_t, heard_ns, TIME)                                                                 \
+	X(bool, leaves, FIELD)                                                                     \
+	X(int64_t, lease_until_ns, TIME)
+#define FW_BEAT_MEMBER(type, name, row) type name;
 struct fw_beat {
-	const char *waits_for; /* of a worker, as in HELLO */
-	/* leases: times of the worker's clock, which its hosts share; 0: none */
-	int64_t sent_ns;  /* of a worker to its driver */
-	int64_t heard_ns; /* of a driver: the sent_ns that it has heard last */
-	bool leaves;      /* of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one */
-	int64_t lease_until_ns; /* of a worker to its host */
+	FW_BEAT_LIST(FW_BEAT_MEMBER)
 };
+#undef FW_BEAT_MEMBER
 #define FW_MEMORY_NONE "none"
 #define FW_LEASE_AWAY_NS INT64_C(30000000000)
 
