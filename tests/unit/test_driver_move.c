@@ -434,7 +434,7 @@ WORLD_TEST(driver_move, what_cannot_go_back_stays, move_begins)
 static const struct fw_failure *restart(struct world *w)
 {
 	struct fw_message message = {
-		.kind = FW_STOP_APP, .seq = 9, .stop_app = {.name = "app", .again = true}};
+		.kind = FW_STOP_APP, .seq = 9, .stop_app = {.name = "app", .restart = true}};
 	const struct fw_message *answer;
 
 	while (taken(w, CLIENT, FW_ANSWER) != NULL)
