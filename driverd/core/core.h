@@ -55,7 +55,7 @@
 #define DRV_ENDED_BYTES ((size_t)64 << 20)
 #define DRV_ENDED_ROWS (DRV_STEP_ITEMS / 2) /* fragments and operators */
 #define DRV_ENDED_FLOWS ((size_t)4 * DRV_STEP_ITEMS)
-#define DRV_EVENTS_MAX 1024
+#define DRV_NOTICES_MAX 1024
 /*
  * Changes of parameters of an application that hosts have not answered, bytes that one needs in the
  * source beside its text, and the minor of workers that know them.

@@ -522,7 +522,7 @@ struct drv_app *drv_app_create_again(struct drv_core *core, const struct drv_end
 	return drv_app_create(core, &event, run);
 }
 
-void drv_app_progress_later(struct drv_app *app)
+void drv_app_progress_defer(struct drv_app *app)
 {
 	const struct drv_core *core = app->core;
 

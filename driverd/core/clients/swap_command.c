@@ -76,7 +76,7 @@ static int check_host(struct asking *a)
 			a, FRAGI_FAILURE_NO_SERVICE,
 			"%s of %s is being replaced already; try again when `fragctl events` shows that it runs",
 			(app->moving != NULL ? app->moving : app->swap->host)->name, name);
-	if (host->now.session == NULL || drv_host_is_started_again(host) ||
+	if (host->now.session == NULL || drv_host_is_restarting(host) ||
 	    host->now.state != DRV_HOST_RUNNING)
 		return fail(
 			a, FRAGI_FAILURE_HOST_FAILED,

@@ -23,9 +23,9 @@ void drv_move_stays(struct drv_host *host, const char *why)
 		drv_log(core, FRAGI_LOG_WARN, drv_app_name(host->app),
 			"%s stays on worker %s and does not go back to %s: %s", host->name,
 			host->worker, r->home, why);
-		drv_history_note(core, FW_EVENT_MOVE, host->app, NULL,
-				 "%s stays on %s and does not go back to %s: %s", host->name,
-				 host->worker, r->home, why);
+		drv_history_add(core, FW_NOTICE_MOVE, host->app, NULL,
+				"%s stays on %s and does not go back to %s: %s", host->name,
+				host->worker, r->home, why);
 		return;
 	}
 	if (r->stays != NULL && strcmp(r->stays, why) == 0)

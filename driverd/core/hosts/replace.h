@@ -53,7 +53,7 @@ struct drv_replacement {
 	struct fragi_arena places; /* of its fragments' places, since it was placed anew */
 	/* move.c: a host whose worker is drained */
 	char *stays;      /* why it is not moved; owned; NULL: it is, or need not be */
-	int64_t again_ns; /* not before this, as no worker could take it just now */
+	int64_t retry_ns; /* not before this, as no worker could take it just now */
 	char *home;       /* the drained worker that it left last; owned; NULL: none */
 	bool returns;     /* it is to go back there */
 };

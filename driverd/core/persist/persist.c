@@ -215,15 +215,15 @@ void drv_persist_less(struct drv_core *core, const struct drv_ended *ended,
 
 void drv_persist_notice(struct drv_core *core, const struct drv_notice *notice)
 {
-	keep(core, &(struct drv_record){.kind = DRV_RECORD_EVENT,
-					.run = note->run,
-					.name = note->application,
-					.who = note->who,
-					.event = note->number,
-					.first_event = core->history.first_note,
-					.event_kind = (uint32_t)note->kind,
-					.unix_ns = note->unix_ns,
-					.text = note->text});
+	keep(core, &(struct drv_record){.kind = DRV_RECORD_NOTICE,
+					.run = notice->run,
+					.name = notice->application,
+					.who = notice->who,
+					.notice = notice->number,
+					.first_notice = core->history.first_notice,
+					.notice_kind = (uint32_t)notice->kind,
+					.unix_ns = notice->unix_ns,
+					.text = notice->text});
 }
 
 void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drained)

@@ -172,11 +172,11 @@ bool drv_drain(struct drv_session *client, const struct fw_message *message)
 	if (why_not == NULL) {
 		drv_log(core, FRAGI_LOG_INFO, NULL, "%s %s worker %s", client->who,
 			wanted->undo ? "ends the drain of" : "drains", wanted->worker);
-		drv_history_note(core, FW_EVENT_DRAIN, NULL, client->who, "%s%s", wanted->worker,
-				 !wanted->undo ? ""
-				 : wanted->rebalance
-					 ? ", which takes fragments again, and those that it had"
-					 : ", which takes fragments again");
+		drv_history_add(core, FW_NOTICE_DRAIN, NULL, client->who, "%s%s", wanted->worker,
+				!wanted->undo ? ""
+				: wanted->rebalance
+					? ", which takes fragments again, and those that it had"
+					: ", which takes fragments again");
 	}
 	drv_session_answer(
 		client, message->seq, 0, "",
