@@ -433,7 +433,7 @@ static void recall_one(struct drv_host *host)
 	    (report->create.is_beside || host->on_failure->policy == FRAGI_ON_FAILURE_STOP))
 		drv_replace_resume_start(host);
 	else if (!has_died && app->end == DRV_END_NONE)
-		drv_host_failed(host, &again);
+		drv_host_failed(host, &was_restarting);
 	else if (!has_died) /* a stop starts nothing again */
 		host->now.goal = DRV_GOAL_KILLED;
 	else
