@@ -252,7 +252,7 @@ WORLD_TEST(driver_session, a_refused_key_is_an_event, world_init)
 		step(w, &(struct drv_event){.kind = DRV_EVENT_STRANGER,
 					    .peer = peers[i],
 					    .text = "its key is not in the key file"});
-		cr_expect_eq(w->core->history.last_note, events[i], "%d", i);
+		cr_expect_eq(w->core->history.last_notice, events[i], "%d", i);
 	}
 	cr_expect_str_eq(drv_history_after(&w->core->history, 1)->text,
 			 "a connection of 10.0.0.8: its key is not in the key file");

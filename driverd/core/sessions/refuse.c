@@ -42,8 +42,8 @@ void drv_refuse_key(struct drv_core *core, const char *peer, const char *sentenc
 		return;
 	memcpy(core->refused_peer, host, sizeof(host));
 	core->refused_ns = core->now_ns;
-	drv_history_note(core, FW_EVENT_REFUSED, NULL, "", "a connection of %s: %s", host,
-			 sentence);
+	drv_history_add(core, FW_NOTICE_REFUSED, NULL, "", "a connection of %s: %s", host,
+			sentence);
 }
 
 void drv_refuse_command(struct drv_session *client, const struct fw_message *command,
