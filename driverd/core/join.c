@@ -410,6 +410,20 @@ void drv_session_lose_dropped(struct drv_core *core)
 		drv_session_lost(core->dropped, true, core->dropped->dropped);
 }
 
+/* A worker that is silent may never read that its key is gone, and then ends nothing. */
+static void warn_of_rest(const struct drv_session *session, const char *why)
+{
+	const char *sentence;
+	char ran[200];
+
+	drv_session_list_hosts(session, ran, sizeof(ran));
+	sentence = drv_text(session->core,
+			    "worker %s is silent while %s: this may still run there: %s",
+			    session->name, why, ran);
+	drv_log(session->core, FRAGI_LOG_WARN, NULL, "%s", sentence);
+	drv_history_note(session->core, FW_EVENT_REFUSED, NULL, session->who, "%s", sentence);
+}
+
 void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
 {
 	struct drv_session *session = drv_session_find(core, event->connection);
@@ -424,5 +438,7 @@ void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
 	}
 	message.refused.failure = (struct fw_failure){FRAGI_FAILURE_KEY_REFUSED, why, NULL};
 	(void)drv_send(session, &message);
+	if (session->state == DRV_SESSION_SUSPECT && session->first_host != NULL)
+		warn_of_rest(session, why);
 	drv_session_lost(session, true, why);
 }

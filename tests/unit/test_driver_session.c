@@ -225,6 +225,22 @@ WORLD_TEST(driver_session, a_key_that_was_removed_ends_its_session, world_init)
 	cr_expect_eq(w->closed[0], 1);
 	cr_expect_eq(drv_core_session_count(w->core), 1);
 	assert_has(w->errors, "was lost: its key node7 is no longer in the key file");
+	cr_expect_null(strstr(w->log, "may still run there"), "it was told");
+}
+
+WORLD_TEST(driver_session, what_a_silent_worker_may_run_on_without_its_key_is_named, world_init)
+{
+	struct fw_identity identity = {.name = "node7", .serial = 1};
+
+	to_running(w);
+	pass_beating(w, 1500 * MS, 2, 2);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+				    .connection = 1,
+				    .peer = "10.0.0.9:1",
+				    .identity = &identity});
+	assert_has(
+		w->log,
+		"worker a is silent while its key node7 is no longer in the key file: this may still run there: f1 of app");
 }
 
 /* It has proven a key and not said HELLO yet. */

@@ -28,8 +28,7 @@ static bool is_same_worker(const char *a, const char *b)
 	return length == strcspn(b, "#") && strncmp(a, b, length) == 0;
 }
 
-/* "fragment1 and fragment2 of street, ..." as far as there is room. */
-static void list_hosts(const struct drv_session *session, char *out, size_t size)
+void drv_session_list_hosts(const struct drv_session *session, char *out, size_t size)
 {
 	size_t used = 0;
 	uint32_t left = 0;
@@ -80,7 +79,7 @@ void drv_away_add(const struct drv_session *session)
 	one->since_ns = core->real_ns;
 	snprintf(one->name, sizeof(one->name), "%s", session->name);
 	snprintf(one->address, sizeof(one->address), "%s", session->peer);
-	list_hosts(session, one->ran, sizeof(one->ran));
+	drv_session_list_hosts(session, one->ran, sizeof(one->ran));
 	one->next = core->away;
 	core->away = one;
 	if (++core->away_count <= AWAY_MAX)

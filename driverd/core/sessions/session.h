@@ -109,6 +109,8 @@ void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *
 
 /* away.c: workers that are not there */
 struct fw_worker_row;
+/* "fragment1 of street; fragment2 of road; and 7 more", as far as there is room. */
+void drv_session_list_hosts(const struct drv_session *session, char *out, size_t size);
 /* The worker goes: before its hosts leave it. */
 void drv_away_add(const struct drv_session *session);
 /* A worker of that name came. */
