@@ -335,7 +335,9 @@ void sim_restart_heard(struct sim *sim, const struct sim_connection *connection,
 				 host->pid, message->result.failure.sentence);
 		if (r->trouble_ns == 0)
 			r->trouble_ns = sim->now_ns;
+		/* One that its worker brings when it comes back was counted when that was lost. */
 		if (message->kind == FW_HOST_EXIT && app->state == DRV_APP_RUNNING &&
+		    connection == &sim->connections[host->made_over] &&
 		    r->count == host->instance && r->count < SIM_RESTARTS_MAX)
 			r->gone_ns[r->count++] = sim->now_ns;
 	}

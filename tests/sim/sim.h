@@ -390,6 +390,7 @@ struct sim_host {
 	uint32_t index, id; /* in the simulator; in the worker's core */
 	int pid;
 	uint32_t worker, generation, connection; /* over which it was asked for */
+	uint32_t made_over;                      /* the same when it was made */
 	struct sim_app *app;
 	uint64_t incarnation, run, epoch;
 	uint32_t number;
