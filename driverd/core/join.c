@@ -421,7 +421,7 @@ static void warn_of_rest(const struct drv_session *session, const char *why)
 			    "worker %s is silent while %s: this may still run there: %s",
 			    session->name, why, ran);
 	drv_log(session->core, FRAGI_LOG_WARN, NULL, "%s", sentence);
-	drv_history_note(session->core, FW_EVENT_REFUSED, NULL, session->who, "%s", sentence);
+	drv_history_add(session->core, FW_NOTICE_REFUSED, NULL, session->who, "%s", sentence);
 }
 
 void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
