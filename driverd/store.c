@@ -13,6 +13,8 @@
 #include <base/trusted_path.h>
 #include <driverd/core/core.h>
 
+#define RESERVE "reserve"
+
 struct drv_store_item {
 	struct drv_store_item *next;
 	struct drv_record record;
@@ -112,6 +114,11 @@ static void list_clear(struct drv_store_list *list)
 		fragi_free(item);
 }
 
+static bool is_reserve(const struct drv_record *record)
+{
+	return record->kind == DRV_RECORD_RESERVED || record->kind == DRV_RECORD_RELEASED;
+}
+
 /*
  * Moves all of from before those of to, but attempts, notices that are too many, and what is old.
  */
@@ -124,7 +131,8 @@ static void list_put_back(struct drv_store_list *to, struct drv_store_list *from
 	while ((item = list_take(from)) != NULL) {
 		bool is_notice = item->record.kind == DRV_RECORD_NOTICE;
 
-		if (item->record.is_attempt || is_replaced(to, &item->record) ||
+		if (item->record.is_attempt || is_reserve(&item->record) ||
+		    is_replaced(to, &item->record) ||
 		    (is_notice && from->notices + to->notices >= DRV_NOTICES_MAX))
 			fragi_free(item);
 		else
@@ -170,6 +178,24 @@ static int lock_folder(struct drv_store *store, struct frag_err *err)
 		store->path);
 }
 
+/* A file holds the space, which the records that need it get when it becomes shorter. */
+static int reserve(struct drv_store *store, size_t bytes)
+{
+	int fd, r = 0;
+
+	if (bytes == 0)
+		return unlinkat(store->folder, RESERVE, 0) == 0 || errno == ENOENT ? 0 : -errno;
+	fd = openat(store->folder, RESERVE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (bytes < store->reserved_bytes)
+		r = ftruncate(fd, (off_t)bytes) == 0 ? 0 : -errno;
+	else
+		r = -posix_fallocate(fd, 0, (off_t)bytes);
+	close(fd);
+	return r;
+}
+
 int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, drv_store_fn done,
 		   void *arg, struct frag_err *err)
 {
@@ -180,6 +206,8 @@ int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, d
 	list_init(&store->waiting);
 	list_init(&store->writing);
 	r = lock_folder(store, err);
+	if (r == 0)
+		(void)reserve(store, 0);
 	if (r == 0)
 		r = drv_database_open(path, &store->database, err);
 	if (r < 0) {
@@ -192,17 +220,49 @@ int drv_store_open(struct drv_store *store, const char *path, uv_loop_t *loop, d
 	return 0;
 }
 
-/* In the thread pool. */
-static void on_work(uv_work_t *work)
+static size_t sum_of(const struct drv_store_list *list, enum drv_record_kind kind)
 {
-	struct drv_store *store = work->data;
+	size_t bytes = 0;
+
+	for (const struct drv_store_item *i = list->first; i != NULL; i = i->next)
+		bytes += i->record.kind == kind ? i->record.bytes : 0;
+	return bytes;
+}
+
+static int write_all(struct drv_store *store)
+{
 	int r = drv_database_begin(store->database, &store->err);
 
 	for (const struct drv_store_item *i = store->writing.first; r == 0 && i != NULL;
 	     i = i->next)
-		r = drv_database_put(store->database, &i->record, &store->err);
-	if (r == 0)
-		drv_database_end(store->database, &store->err);
+		if (!is_reserve(&i->record))
+			r = drv_database_put(store->database, &i->record, &store->err);
+	return r == 0 ? drv_database_end(store->database, &store->err) : r;
+}
+
+/* In the thread pool. What is released is there for the records, and what they leave is held. */
+static void on_work(uv_work_t *work)
+{
+	struct drv_store *store = work->data;
+	size_t more = sum_of(&store->writing, DRV_RECORD_RESERVED),
+	       less = sum_of(&store->writing, DRV_RECORD_RELEASED),
+	       both = less < store->reserved_bytes ? less : store->reserved_bytes;
+	int r;
+
+	if (both != 0)
+		(void)reserve(store, store->reserved_bytes - both);
+	store->reserved_bytes -= both;
+	less -= both;
+	if (write_all(store) < 0 || more <= less)
+		return;
+	r = reserve(store, store->reserved_bytes + more - less);
+	if (r == 0) {
+		store->reserved_bytes += more - less;
+		return;
+	}
+	(void)reserve(store, store->reserved_bytes);
+	frag_err_set(&store->err, r, "cannot keep state in %s: %s; make room there", store->path,
+		     frag_strerror(r));
 }
 
 static void on_written(uv_work_t *work, int status);

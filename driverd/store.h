@@ -37,7 +37,8 @@ struct drv_store {
 	bool is_writing, is_closing;
 	struct drv_store_list waiting, writing; /* the latter is the thread's while it writes */
 	uint64_t waiting_change, writing_change;
-	struct frag_err err; /* of the commit */
+	struct frag_err err;   /* of the commit */
+	size_t reserved_bytes; /* the thread's while it writes */
 };
 
 /*

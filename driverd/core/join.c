@@ -386,6 +386,8 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		drv_close(core, session->connection);
 	if (session->reporter != 0)
 		drv_close(core, session->reporter);
+	if (session->held_bytes != 0)
+		drv_persist_release(core, session->held_bytes);
 	drv_session_transition(session, DRV_SESSION_GONE);
 	drv_subscription_end(session);
 	drv_adopt_session_lost(session);

@@ -28,7 +28,10 @@ enum drv_record_kind {
 	DRV_RECORD_PLACED,
 	DRV_RECORD_DRAINED,   /* name: a worker, which is given no fragments */
 	DRV_RECORD_UNDRAINED, /* name: a worker, which is given some again */
-	DRV_RECORD_KINDS
+	DRV_RECORD_KINDS,
+	/* bytes: so much space is held for later records, or not any more; forgotten at a start */
+	DRV_RECORD_RESERVED = DRV_RECORD_KINDS,
+	DRV_RECORD_RELEASED,
 };
 
 struct drv_record {
@@ -52,6 +55,7 @@ struct drv_record {
 	uint32_t notice_kind;
 	int64_t unix_ns;
 	const char *text; /* PLACED: empty: not known */
+	size_t bytes;
 };
 
 #endif

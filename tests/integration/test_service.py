@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """driverd as a service, to which fragctl brings applications."""
+import contextlib
 import json
 import os
 import pwd
@@ -404,18 +405,26 @@ class Kept(ServiceTest):
         self.ok("start", self.endless)
         self.ok("start", self.endless, "--name", "other")
         filler = os.path.join(inside, "filler")
-        with open(filler, "wb", buffering=0) as f:
-            try:
+
+        def fill():
+            with open(filler, "ab", buffering=0) as f, contextlib.suppress(OSError):
                 while f.write(bytes(4096)):
                     pass
-            except OSError:
-                pass
-        self.fails(3, "No space left on device; make room there", "start", large)
-        self.fails(5, "stream would end and not start again: the state folder cannot be written", "restart", "stream")
+
+        fill()
+        full = "stream would end and not start again: the state folder cannot be written"
         changed = self.write("changed.yaml", ENDLESS.replace("200hz", "100hz"))
-        self.fails(5, "stream would end and not start again", "apply", "stream", changed)
-        self.wait_delivered("stream")
-        self.assertEqual(self.application("stream")["run"], 1)
+        for first in (True, False):
+            command = ("restart", "stream") if first else ("apply", "stream", changed)
+            self.fails(5, full, *command)
+            self.fails(5, full, "restart", "stream")
+            self.wait_delivered("stream")
+            self.assertEqual(self.application("stream")["run"], 1)
+            if first:  # the other command is the first one that meets a full disk, too
+                os.truncate(filler, 1000000)
+                self.ok("start", self.short, "--wait")
+                fill()
+        self.fails(3, "No space left on device; make room there", "start", large)
         self.ok("stop", "other")
         os.remove(filler)
         self.ok("start", large, "--wait")

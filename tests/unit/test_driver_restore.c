@@ -249,8 +249,33 @@ WORLD_TEST(driver_restore, a_restart_stays_wanted_in_between, run_two)
 	cr_expect(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
 	hosts_end(w);
 	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
+	cr_assert_null(kept(w, DRV_RECORD_RELEASED, 0));
 	pass(w, MS);
+	cr_assert_not_null(kept(w, DRV_RECORD_RELEASED, 0));
+	cr_expect_eq(kept(w, DRV_RECORD_RELEASED, 0)->bytes,
+		     kept(w, DRV_RECORD_RESERVED, 0)->bytes);
 	cr_expect(kept(w, DRV_RECORD_RUN, 2)->is_wanted);
+}
+
+/* What was held is given back when nothing is to follow, or nobody asks any more. */
+WORLD_TEST(driver_restore, space_is_not_held_for_a_run_that_does_not_follow, run_two)
+{
+	stop(w, true);
+	written(w, NULL);
+	stop(w, false);
+	hosts_end(w);
+	beat(w, 1);
+	cr_expect_not_null(kept(w, DRV_RECORD_RELEASED, 0));
+	cr_expect_null(kept(w, DRV_RECORD_RUN, 2));
+}
+
+WORLD_TEST(driver_restore, space_is_not_held_for_a_client_that_has_left, run_two)
+{
+	stop(w, true);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = ""});
+	cr_expect_not_null(kept(w, DRV_RECORD_RELEASED, 0));
+	written(w, NULL);
+	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_RUNNING);
 }
 
 WORLD_TEST(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped, run_two)

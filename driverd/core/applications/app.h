@@ -83,6 +83,7 @@ struct drv_next_run {
 	bool is_wanted; /* no client has stopped the application: its driver starts it again */
 	uint64_t run;   /* it starts anew under this number when it has ended; 0: it does not */
 	const char *by; /* who asked for that */
+	size_t reserved_bytes; /* for it, in the state folder */
 };
 
 /* The flows of an application. */

@@ -13,6 +13,8 @@
  * step; what is beyond DRV_REPLY_ITEMS is only counted. One that asks more often than a person can
  * read is closed: each request is a step, and steps of clients would take the time of all others.
  */
+#define ROOM_BYTES 131072
+
 static int64_t items_left(const struct drv_core *core)
 {
 	return core->items - (DRV_STEP_ITEMS - DRV_REPLY_ITEMS);
@@ -253,6 +255,44 @@ static bool needs_folder(const struct drv_core *core, const struct fw_message *m
 		message->kind == FW_SWAP);
 }
 
+/*
+ * What ends a run and begins the next one: a restart, and perhaps a changed graph. The application
+ * may go on as it is only if the next run can be kept. So space is held from before the end: for
+ * the graph in the log and in its place, and for what the end leaves.
+ */
+static void reserve_room(struct drv_session *client, const struct fw_message *message)
+{
+	struct drv_core *core = client->core;
+	const struct drv_app *app;
+	size_t bytes = 0;
+
+	if (message->kind == FW_APPLY)
+		bytes = message->apply.source_bytes;
+	else if (message->kind == FW_STOP_APP &&
+		 (app = drv_app_named(core, message->stop_app.name)) != NULL)
+		bytes = app->source.size;
+	if (bytes == 0)
+		return;
+	client->held_bytes = 2 * bytes + ROOM_BYTES;
+	client->held_change = drv_persist_reserve(core, client->held_bytes);
+}
+
+static void serve_with_room(struct drv_session *client, const struct fw_message *message)
+{
+	struct drv_core *core = client->core;
+	const char *name = message->kind == FW_APPLY ? message->apply.name : message->stop_app.name;
+	size_t bytes = core->is_behind ? 0 : client->held_bytes; /* else it was not to be had */
+	struct drv_app *app = bytes != 0 ? drv_app_named(core, name) : NULL;
+	uint64_t next = app != NULL ? app->next.run : 0;
+
+	client->held_bytes = 0;
+	serve(client, message);
+	if (app != NULL && app->next.run != next)
+		app->next.reserved_bytes += bytes;
+	else
+		drv_persist_release(core, bytes);
+}
+
 /* Takes the message. */
 static void take(struct drv_session *client, struct fw_message *message)
 {
@@ -261,6 +301,7 @@ static void take(struct drv_session *client, struct fw_message *message)
 	if (needs_folder(core, message) && client->held == NULL) {
 		client->held = message;
 		client->held_change = drv_persist_try(core);
+		reserve_room(client, message);
 		core->held_count++;
 		return;
 	}
@@ -286,7 +327,7 @@ void drv_client_serve_held(struct drv_core *core)
 		}
 		client->held = NULL;
 		core->held_count--;
-		serve(client, message);
+		serve_with_room(client, message);
 		fw_message_free(message);
 	}
 }

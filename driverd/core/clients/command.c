@@ -255,7 +255,10 @@ void drv_command_restart(struct drv_core *core)
 	for (size_t i = 0; core->over_count != 0 && i < core->app_count; i++) {
 		struct drv_app *old = core->apps[i], *app;
 
-		if (old->state != DRV_APP_ENDED || old->next.run == 0)
+		if (old->state != DRV_APP_ENDED)
+			continue;
+		drv_persist_release(core, old->next.reserved_bytes);
+		if (old->next.run == 0)
 			continue;
 		app = drv_app_create(core,
 				     &(struct drv_event_app){

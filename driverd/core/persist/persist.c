@@ -74,6 +74,18 @@ void drv_persist_start(struct drv_app *app)
 		app->kept.state = DRV_KEPT_WRITTEN;
 }
 
+uint64_t drv_persist_reserve(struct drv_core *core, size_t bytes)
+{
+	return keep(core, &(struct drv_record){
+				  .kind = DRV_RECORD_RESERVED, .is_attempt = true, .bytes = bytes});
+}
+
+void drv_persist_release(struct drv_core *core, size_t bytes)
+{
+	if (bytes != 0)
+		keep(core, &(struct drv_record){.kind = DRV_RECORD_RELEASED, .bytes = bytes});
+}
+
 void drv_persist_adopted(struct drv_app *app)
 {
 	app->origin = DRV_ORIGIN_RESTORED;

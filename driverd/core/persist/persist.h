@@ -39,6 +39,9 @@ uint64_t drv_persist_next_run(struct drv_core *core);   /* higher than all befor
 uint64_t drv_persist_next_epoch(struct drv_core *core); /* higher than all before, also of others */
 /* The application is to be kept before anybody hears of it. */
 void drv_persist_start(struct drv_app *app);
+/* Space is held for records to come. Returns the change; 0: nothing is kept. */
+uint64_t drv_persist_reserve(struct drv_core *core, size_t bytes);
+void drv_persist_release(struct drv_core *core, size_t bytes);
 /* The application is adopted, and is to be kept as one that was started here. */
 void drv_persist_adopted(struct drv_app *app);
 /* The workers that have its hosts. */

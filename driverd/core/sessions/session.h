@@ -35,6 +35,7 @@ struct drv_session {
 		*deferred;       /* of a client: it waits for the next beat; owned; NULL: none */
 	struct fw_message *held; /* of a client: it waits for the state folder; owned; NULL: none */
 	uint64_t held_change;    /* for that one to be tried */
+	size_t held_bytes;       /* that are reserved with it */
 	const char *who;         /* of a client: "user alice", "key tablet" */
 	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
 	struct {
