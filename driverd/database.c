@@ -235,18 +235,8 @@ static int make_file(const char *folder, const char *path, struct frag_err *err)
 	static const char *const logs[] = {"", "-wal", "-shm", "-journal"};
 	char log[PATH_MAX + 64];
 	struct stat st;
-	int r = 0;
+	int r;
 
-	if (lstat(path, &st) < 0)
-		r = errno == ENOENT ? create_file(path) : -errno;
-	else if (S_ISREG(st.st_mode) && st.st_size == 0)
-		return frag_err_set(
-			err, -EUCLEAN,
-			"%s/" DRV_DATABASE_FILE
-			" is empty: something has truncated it, and what driverd kept there is lost; restore it from a backup, or see that nothing runs any more that this folder's driver started, remove the file, and start the applications anew",
-			folder);
-	if (r < 0)
-		return fail(folder, r, err);
 	for (size_t i = 0; i < FRAG_COUNT_OF(logs); i++) {
 		struct frag_err why = FRAG_ERR_INIT;
 
@@ -255,7 +245,16 @@ static int make_file(const char *folder, const char *path, struct frag_err *err)
 		if (r < 0 && r != -ENOENT)
 			return frag_err_set(err, r, "--state-dir: driverd %s", why.text);
 	}
-	return 0;
+	r = 0;
+	if (lstat(path, &st) < 0)
+		r = errno == ENOENT ? create_file(path) : -errno;
+	else if (S_ISREG(st.st_mode) && st.st_size == 0)
+		return frag_err_set(
+			err, -EUCLEAN,
+			"%s/" DRV_DATABASE_FILE
+			" is empty: something has truncated it, and what driverd kept there is lost; restore it from a backup, or see that nothing runs any more that this folder's driver started, remove the file, and start the applications anew",
+			folder);
+	return r < 0 ? fail(folder, r, err) : 0;
 }
 
 static int connect(struct drv_database *database, const char *path)

@@ -13,7 +13,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = re.compile(r"static const struct fragi_key (\w+)\[\] = \{(.*?)\};", re.S)
 # A macro that makes a row.
 ROW = re.compile(r'#define (\w+)\(\w+\)[\s\\]*\{[\s\\]*"(\w+)"')
-KEY = re.compile(r'\{"(\w+)"(?!, FRAGI_KEY_LATER)')
+KEY = re.compile(r'\{"(\w+)"(?!, FRAGI_KEY_UNBUILT)')
 WHOLE = "Everything that a file may contain"
 
 # Of each file with tables, or of a table: where its keys stand, and the section about them.

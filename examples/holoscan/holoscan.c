@@ -476,14 +476,14 @@ struct pose {
 static const struct frag_field pose_fields[] = {FRAG_FIELD(struct pose, x, "i64"),
 						FRAG_FIELD(struct pose, y, "i64"),
 						FRAG_FIELD(struct pose, quarters, "i64")};
-static const struct frag_type pose_type = {FRAG_TYPE_INIT, .name = "pose",
+static const struct frag_type pose_type = {FRAG_TYPE_INIT, .name = "flat_pose",
 					   .size = sizeof(struct pose), FRAG_FIELDS(pose_fields)};
 
 /* Goes round what it circles, a quarter of a turn in so many ticks. */
 struct orbit {
 	int64_t radius, ticks;
 };
-static const struct frag_port pose_out[] = {{.name = "out", .dir = FRAG_OUT, .type = "pose"}};
+static const struct frag_port pose_out[] = {{.name = "out", .dir = FRAG_OUT, .type = "flat_pose"}};
 static const struct frag_param orbit_params[] = {
 	FRAG_PARAM_I64(struct orbit, radius, 1),
 	FRAG_PARAM_I64(struct orbit, ticks, 1, .min = 1),
@@ -511,8 +511,8 @@ static const struct frag_op_type orbit_type = {
 };
 
 static const struct frag_port pose_in[] = {
-	{.name = "earth", .dir = FRAG_IN, .type = "pose"},
-	{.name = "moon", .dir = FRAG_IN, .type = "pose"},
+	{.name = "earth", .dir = FRAG_IN, .type = "flat_pose"},
+	{.name = "moon", .dir = FRAG_IN, .type = "flat_pose"},
 };
 
 static int pose_rx_compute(void *state, struct frag_tick *tick)

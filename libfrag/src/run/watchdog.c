@@ -21,6 +21,7 @@
  */
 
 #define WATCH_NS 100000000 /* it is called at least so often */
+#define NAMED_INPUTS 3     /* in a sentence about many */
 
 void fragi_run_at(struct fragi_run *run, int64_t when_ns)
 {
@@ -274,7 +275,8 @@ static void report_idle(struct fragi_run *run, int64_t now_ns)
 
 void fragi_run_report_waiting(const struct fragi_run *run)
 {
-	char inputs[600] = "";
+	char named[600] = "", more[40] = "";
+	uint32_t inputs = 0;
 	size_t length = 0;
 	uint64_t count = 0;
 
@@ -289,15 +291,18 @@ void fragi_run_report_waiting(const struct fragi_run *run)
 			continue;
 		op = run->fragments[end->fragment].fragment->ops[end->op];
 		count += waiting;
-		if (length < sizeof(inputs) / 2)
-			length += (size_t)snprintf(inputs + length, sizeof(inputs) - length,
+		if (inputs++ < NAMED_INPUTS && length < sizeof(named))
+			length += (size_t)snprintf(named + length, sizeof(named) - length,
 						   "%s%s.%s (%u)", length > 0 ? ", " : "",
 						   op->subject, op->ports[end->port].name, waiting);
 	}
+	if (inputs > NAMED_INPUTS)
+		snprintf(more, sizeof(more), " and %u more inputs", inputs - NAMED_INPUTS);
 	if (count > 0)
-		log_warn(NULL,
-			 "ends at rest with %llu message%s that no operator can take any more: %s",
-			 (unsigned long long)count, count == 1 ? "" : "s", inputs);
+		log_warn(
+			NULL,
+			"ends at rest with %llu message%s that no operator can take any more: %s%s",
+			(unsigned long long)count, count == 1 ? "" : "s", named, more);
 }
 
 static void watch_rest(struct fragi_run *run, int64_t now_ns)
