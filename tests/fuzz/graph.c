@@ -135,7 +135,7 @@ static void check_pools(const struct fragi_spec_fragment *fragment)
 		const struct fragi_spec_thread_pool *pool = &fragment->thread_pools[i];
 
 		fuzz_check(pool->name != NULL && pool->place != NULL);
-		fuzz_check(pool->initial_size >= 1 && pool->initial_size <= 1024);
+		fuzz_check(pool->initial_size <= 1024);
 		for (size_t k = 0; k < pool->entry_count; k++)
 			for (size_t n = 0; n < pool->entries[k].member_count; n++)
 				fuzz_check(pool->entries[k].members[n].op != NULL &&
