@@ -140,7 +140,8 @@ class Failing(cluster.ClusterTest):
         self.launch("--tx_fail", "crash", "--rx_fail", "hang_stop")
         summary = self.assert_failed(r"fragment1\.tx.*SIGSEGV")
         self.assert_failure(summary, "host_crashed", "host", "fragment1.tx", self.name_of(self.w1))
-        self.assertIn("did not drain within", self.d.stderr)
+        # It hangs in stop, or is slow to come there.
+        self.assertRegex(self.d.stderr, "did not drain within|fragment2.rx has not returned from a callback within")
 
     def test_host_exits(self):
         self.launch("--rx_fail", "exit")

@@ -93,8 +93,13 @@ void drv_away_add(const struct drv_session *session)
 
 void drv_away_fini(struct drv_core *core)
 {
-	while (core->away != NULL)
-		drv_away_drop(core, core->away->name);
+	struct drv_away *one;
+
+	while ((one = core->away) != NULL) {
+		core->away = one->next;
+		fragi_free(one);
+	}
+	core->away_count = 0;
 }
 
 /* Whether a worker of that name is there, or was. */
