@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FRAGI_TRACK_CAUSE_H
+#define FRAGI_TRACK_CAUSE_H
+
+#include <base/arena.h>
+#include <base/look.h>
+
+/*
+ * The root cause: what makes an application slower than it could be, or lose messages. It is found
+ * by following "waits for room" downstream and "waits for input" upstream, to the operator, pool,
+ * link, thread, core, clock or command that holds up the rest.
+ */
+enum fragi_cause_kind {
+	FRAGI_CAUSE_NONE,       /* nothing is wrong */
+	FRAGI_CAUSE_UNMEASURED, /* the window is empty */
+	FRAGI_CAUSE_OPERATOR,   /* it computes too long, on the CPU, on the GPU or for a disk */
+	FRAGI_CAUSE_POOL,       /* a pool of memory is too small */
+	FRAGI_CAUSE_LINK,    /* messages travel too slowly, or the window of a flow is too small */
+	FRAGI_CAUSE_THREADS, /* a scheduler has too few threads */
+	FRAGI_CAUSE_CORES,   /* other processes or threads take the cores away */
+	FRAGI_CAUSE_CLOCK,   /* an operator ticks at a rate below what the graph promises */
+	FRAGI_CAUSE_SUSPENDED, /* a restart, a move or a command */
+};
+
+/* A link of the chain from what is slow to what causes it. */
+struct fragi_cause_step {
+	uint32_t op;      /* index of an operator; FRAGI_LOOK_NONE: it is about a flow */
+	uint32_t flow;    /* index of a flow; FRAGI_LOOK_NONE: it is about an operator */
+	const char *text; /* "fragment1.video waits 740 ms a second for room in video.out" */
+};
+
+struct fragi_cause {
+	enum fragi_cause_kind kind;
+	uint32_t op, flow, host; /* what is to blame; FRAGI_LOOK_NONE: not such a thing */
+	const char *sentence;    /* one, with numbers */
+	const char *help;        /* what would help; NULL: nothing is known */
+	const struct fragi_cause_step *chain;
+	uint32_t chain_count;
+};
+
+/*
+ * Finds the root cause. Texts are put into the arena.
+ * Returns 0 or -ENOMEM.
+ */
+FRAGI_API int fragi_cause_find(const struct fragi_look *look, struct fragi_arena *arena,
+			       struct fragi_cause *out);
+
+#endif
