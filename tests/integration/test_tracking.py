@@ -67,6 +67,16 @@ class Track(cluster.ClusterTest):
             self.assertGreaterEqual(len(entries), 30)
             self.assertEqual({e[0] for entry in entries for e in entry}, {name})
 
+    def test_probes_belong_to_the_host_of_their_operator(self):
+        self.app = self.write("app.yaml", APP.replace("rx: {type: ping_rx}", "mx: {type: forward}\n      rx: {type: ping_rx}\n"
+                                                      "    flows: [mx -> rx]").replace("rx.in", "mx.in")
+                              + "tracking: {probes: [fragment2.mx]}\n")
+        for args, path in (((), "fragment1.tx,fragment2.mx"), (("--workers", "2"), "mx,rx")):
+            code, run = self.run_app(*args)
+            self.assertEqual(code, 0, run.stderr)
+            self.assertRegex(run.stderr, r"Path \d: %s\n" % path)
+            self.assertRegex(run.stderr, r"(?m)\bmx->out: 30$")
+
     def test_relative_logs_start_in_the_graphs_folder_and_typed_ones_in_the_current_one(self):
         elsewhere = self.path("elsewhere")
         os.mkdir(elsewhere)

@@ -682,6 +682,26 @@ Test(spec, tracking)
 		"app.yaml:5:10: print \"maybe\" is neither true nor false\n"
 		"app.yaml:5:22: log is empty; write the name of a file\n"
 		"app.yaml:5:26: unknown key \"num_bufered_messages\"; did you mean \"num_buffered_messages\"?\n");
+	spec = good_text(HEAD
+			 "arguments: {a: {default: \"1\"}}\ntracking: {probes: [a.x, b.y, b.z]}\n"
+			 "fragments: {a: {operators: {x: {type: t}}},\n"
+			 "  b: {compose: c, operators: {z: {type: t, when: {a: 2}}}}}\n");
+	cr_assert_eq(spec->tracking.probe_count, 2, "one is excluded");
+	cr_expect_str_eq(spec->tracking.probes[1].fragment, "b");
+	cr_expect_str_eq(spec->tracking.probes[1].op, "y");
+	fragi_spec_destroy(spec);
+	spec = good_text(HEAD "tracking: {probes: [x]}\noperators: {x: {type: t}}\n");
+	cr_assert_eq(spec->tracking.probe_count, 1);
+	cr_expect_str_eq(spec->tracking.probes[0].fragment, "app");
+	fragi_spec_destroy(spec);
+	bad_text(HEAD
+		 "tracking: {probes: [x, a.xx]}\nfragments: {a: {operators: {x1: {type: t}}}}\n",
+		 "app.yaml:3:21: \"x\" is not an operator; write fragment.operator\n"
+		 "app.yaml:3:24: unknown operator \"a.xx\"; operators: x1\n");
+	bad_text(HEAD
+		 "fragments: {a: {operators: {x1: {type: t}}, tracking: {probes: [x2, a.x1]}}}\n",
+		 "app.yaml:3:65: a: unknown operator \"a.x2\"; operators: x1\n"
+		 "app.yaml:3:69: a: \"a.x1\" is not an operator; write its name\n");
 	bad_text(HEAD "compose: c\ntracking: [a]\n",
 		 "app.yaml:4:11: tracking is a list; it must be a map (keys and values)\n");
 	bad_text(HEAD "compose: c\ntracking: on please\n",

@@ -48,7 +48,10 @@ TEST_OP(twice, .state_size = sizeof(struct twice), FRAG_PORTS(middle_ports));
 static const struct frag_port join_ports[] = {
 	{.name = "a", .dir = FRAG_IN, .type = "i64"},
 	{.name = "b", .dir = FRAG_IN, .type = "i64"},
-	{.name = "back", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_NO_CONDITION},
+	{.name = "back",
+	 .dir = FRAG_IN,
+	 .type = "i64",
+	 .flags = FRAG_PORT_NO_CONDITION | FRAG_PORT_OPTIONAL},
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
 static int join_compute(void *state, struct frag_tick *tick)
@@ -72,13 +75,25 @@ static int compose(struct frag_fragment *fragment)
 	composed = frag_fragment_track(fragment, 2, 3, 0, 0);
 	return frag_add_flow(fragment, tx, NULL, rx, NULL);
 }
+static const char *probe;
+static int compose_probed(struct frag_fragment *fragment)
+{
+	int r = compose(fragment);
+
+	cr_expect_eq(frag_tracker_add_probe_operator(composed, ""), -EINVAL);
+	cr_expect_eq(frag_tracker_add_probe_operator(composed, NULL), -EINVAL);
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = frag_tracker_add_probe_operator(composed, probe);
+	return r;
+}
 static int compose_badly(struct frag_fragment *fragment)
 {
 	cr_expect_null(frag_fragment_track(fragment, 0, FRAG_TRACK_DISCARD_MAX + 1, 0, 0));
 	return compose(fragment);
 }
 static const struct frag_composer composers[] = {{.name = "tracked", .compose = compose},
-						 {.name = "badly", .compose = compose_badly}};
+						 {.name = "badly", .compose = compose_badly},
+						 {.name = "probed", .compose = compose_probed}};
 
 static const struct frag_op_type *const types[] = {&source_type, &middle_type, &sink_type,
 						   &gather_type, &taker_type,  &ring_type,
@@ -91,8 +106,8 @@ static const struct frag_plugin plugin = {.struct_size = sizeof(struct frag_plug
 					  FRAG_OPS(types),
 					  FRAG_COMPOSERS(composers)};
 
-#define EVERY                                                                                      \
-	"tracking: {num_start_messages_to_skip: 0, num_last_messages_to_discard: 0, print: false}\n"
+#define EXACT "num_start_messages_to_skip: 0, num_last_messages_to_discard: 0, print: false"
+#define EVERY "tracking: {" EXACT "}\n"
 
 static struct frag_tracker *tracker_of(const struct rig *rig, size_t fragment)
 {
@@ -270,6 +285,92 @@ Test(tracking, a_path_begins_where_a_cycle_with_sources_ends)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
+/* Each probe is the end of a path to it, beside those that go on, and counts what it sends. */
+static const struct {
+	const char *graph;
+	struct {
+		const char *name;
+		int count; /* -1: some */
+	} paths[8], sources[5];
+} probed[] = {
+	{"tracking: {" EXACT ", probes: [mx]}\n"
+	 "operators: {tx: {type: source, parameters: {count: 10}}, mx: {type: middle},\n"
+	 "            rx: {type: sink}}\n"
+	 "flows: [tx -> mx, mx -> rx]\n",
+	 {{"tx,mx", 10}, {"tx,mx,rx", 10}},
+	 {{"tx->out", 10}, {"mx->out", 10}}},
+	/* roots and leaves are ends already, and the same one again adds nothing */
+	{"tracking: {" EXACT ", probes: [tx, mx, rx, mx]}\n"
+	 "operators: {tx: {type: source, parameters: {count: 10}}, mx: {type: middle},\n"
+	 "            rx: {type: sink}}\n"
+	 "flows: [tx -> mx, mx -> rx]\n",
+	 {{"tx,mx", 10}, {"tx,mx,rx", 10}},
+	 {{"tx->out", 10}, {"mx->out", 10}}},
+	{"tracking: {" EXACT ", probes: [m1, m2, m3]}\n"
+	 "operators: {tx: {type: source, parameters: {count: 10}}, m1: {type: pass}, \n"
+	 "            m2: {type: pass}, m3: {type: join}, rx: {type: sink}}\n"
+	 "flows: [tx -> m1, tx -> m2, m1.out -> m3.a, m2.out -> m3.b, m3 -> rx]\n",
+	 {{"tx,m1", 10},
+	  {"tx,m2", 10},
+	  {"tx,m1,m3", 10},
+	  {"tx,m2,m3", 10},
+	  {"tx,m1,m3,rx", 10},
+	  {"tx,m2,m3,rx", 10}},
+	 {{"tx->out", 10}, {"m1->out", 10}, {"m2->out", 10}, {"m3->out", 10}}},
+	{"tracking: {" EXACT ", probes: [m]}\n"
+	 "operators: {r: {type: ring}, m: {type: middle, parameters: {done_after: 6}}}\n"
+	 "flows: [r -> m, m -> r]\n",
+	 {{"r,m", -1}, {"r,m,r", -1}},
+	 {{"m->out", -1}}},
+	/* a turn that begins at a probe leads nowhere yet */
+	{"tracking: {" EXACT ", probes: [middle]}\n"
+	 "operators: {root1: {type: source, parameters: {count: 50}},\n"
+	 "            root2: {type: source, parameters: {count: 50}},\n"
+	 "            middle: {type: join}, last: {type: pass}}\n"
+	 "flows: [root1.out -> middle.a, root2.out -> middle.b, middle -> last,\n"
+	 "        last.out -> middle.back]\n",
+	 {{"root1,middle", 50},
+	  {"root2,middle", 50},
+	  {"root1,middle,last,middle", -1},
+	  {"root2,middle,last,middle", -1},
+	  {"middle,last,middle", -1}},
+	 {{"root1->out", 50}, {"root2->out", 50}, {"middle->out", 50}}},
+};
+
+Test(tracking, paths_to_probes_are_counted_too)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(probed); i++)
+		FOR_EACH_SCHEDULER(s)
+		{
+			struct rig rig;
+			struct frag_tracker *t;
+			uint32_t paths = 0, sources = 0;
+			uint64_t n;
+
+			rig_run(&rig, &plugin, rig_graph(s, probed[i].graph));
+			t = tracker_of(&rig, 0);
+			for (; probed[i].paths[paths].name != NULL; paths++) {
+				int count = probed[i].paths[paths].count;
+				double all = messages(t, probed[i].paths[paths].name);
+
+				cr_expect(count < 0 ? all > 0 : all == count, "%zu %s: %f", i,
+					  probed[i].paths[paths].name, all);
+			}
+			cr_expect_eq(frag_tracker_num_paths(t), paths, "%zu: %s", i,
+				     frag_tracker_describe(t));
+			for (; probed[i].sources[sources].name != NULL; sources++) {
+				int count = probed[i].sources[sources].count;
+
+				n = sent(t, probed[i].sources[sources].name);
+				cr_expect(count < 0 ? n > 0 : n == (uint64_t)count, "%zu %s", i,
+					  probed[i].sources[sources].name);
+			}
+			cr_expect_null(frag_tracker_source(t, sources, &n));
+			rig_end(&rig);
+		}
+	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
+}
+
 Test(tracking, what_was_dropped_has_not_arrived)
 {
 	FOR_EACH_SCHEDULER(s)
@@ -402,6 +503,34 @@ Test(tracking, by_a_composer)
 			 "cannot track: 10001 messages to discard are more than 10000") != NULL,
 		  "%s", rig.diag.items[0].text);
 	rig_end(&rig);
+}
+
+Test(tracking, a_composer_names_probes)
+{
+	static const char *const probes[] = {"mx", "app.mx", "other.mx"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(probes); i++, notes_clear()) {
+		static const char text[] = "frag: 1\napplication: app\ncompose: probed\n"
+					   "operators: {mx: {type: middle}, end: {type: sink,\n"
+					   "            parameters: {slot: 1}}}\n"
+					   "flows: [tx -> mx, mx -> end]\n";
+		struct rig rig;
+
+		probe = probes[i];
+		if (i < 2) {
+			rig_run(&rig, &plugin, text);
+			cr_expect_eq(messages(composed, "tx,mx"), 4);
+			cr_expect_eq(messages(composed, "tx,mx,end"), 4);
+			cr_expect_eq(sent(composed, "mx->out"), 9);
+		} else {
+			cr_expect_lt(rig_prepare(&rig, &plugin, text), 0);
+			cr_assert_eq(rig.diag.count, 1);
+			cr_expect_str_eq(
+				rig.diag.items[0].text,
+				"app: data flow tracking has the probe other.mx, and there is no such operator");
+		}
+		rig_end(&rig);
+	}
 }
 
 /* 70 paths meet in one tick of the leaf; a message carries 64. */

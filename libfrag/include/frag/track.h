@@ -66,6 +66,17 @@ FRAG_API int frag_tracker_set_skip_starting_messages(struct frag_tracker *tracke
 FRAG_API int frag_tracker_set_discard_last_messages(struct frag_tracker *tracker, uint64_t num);
 FRAG_API int frag_tracker_set_skip_latencies(struct frag_tracker *tracker, int64_t threshold_ms);
 
+/*
+ * Has the paths to an operator inside the graph counted too, such as "root,middle" beside
+ * "root,middle,leaf", and what it sends, as of a root. A path to it ends with its tick.
+ * - op: its name, or "fragment.operator"; copied. The run is refused if there is no such operator.
+ *   The same one again adds nothing
+ * Returns 0; -EINVAL: op is NULL or empty; -ENOMEM. Thread: the composer's; call it inside the
+ * composer.
+ * Source: DataFlowTracker::add_probe_operator of Holoscan SDK 4.
+ */
+FRAG_API int frag_tracker_add_probe_operator(struct frag_tracker *tracker, const char *op);
+
 /* The measures of a path; frag_tracker_metric returns their numbers. */
 enum frag_track_metric {
 	/* the number, from 1, of the counted message that took longest, or shortest */

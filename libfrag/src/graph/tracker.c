@@ -17,6 +17,11 @@
 #define BUCKETS 2048u /* of paths, by their hash; a power of two */
 #define NS_PER_MS 1e6
 
+struct probe {
+	char *op;
+	bool is_found;
+};
+
 struct source {
 	char *name;
 	_Atomic uint64_t *messages; /* owned; it stays where it is */
@@ -29,6 +34,8 @@ struct frag_tracker {
 	uint32_t op_count;
 	struct source *sources;
 	uint32_t source_count;
+	struct probe *probes;
+	uint32_t probe_count;
 	bool limited;
 	struct fragi_moment moment; /* with the Unix time of the same moment */
 	int64_t unix_ns;
@@ -86,6 +93,9 @@ void fragi_tracker_unref(struct frag_tracker *tracker)
 	for (uint32_t i = 0; i < tracker->source_count; i++)
 		source_fini(&tracker->sources[i]);
 	fragi_free(tracker->sources);
+	for (uint32_t i = 0; i < tracker->probe_count; i++)
+		fragi_free(tracker->probes[i].op);
+	fragi_free(tracker->probes);
 	for (uint32_t i = 0; i < tracker->op_count; i++)
 		fragi_free(tracker->ops[i]);
 	fragi_free(tracker->ops);
@@ -135,6 +145,48 @@ _Atomic uint64_t *fragi_tracker_add_source(struct frag_tracker *tracker, const c
 	snprintf(source.name, size, "%s->%s", op, port);
 	sources[tracker->source_count++] = source;
 	return source.messages;
+}
+
+int frag_tracker_add_probe_operator(struct frag_tracker *tracker, const char *op)
+{
+	struct probe *probes;
+	char *name;
+
+	if (op == NULL || op[0] == '\0')
+		return -EINVAL;
+	for (uint32_t i = 0; i < tracker->probe_count; i++)
+		if (strcmp(tracker->probes[i].op, op) == 0)
+			return 0;
+	probes = fragi_realloc(tracker->probes, (tracker->probe_count + 1) * sizeof(*probes));
+	if (probes == NULL)
+		return -ENOMEM;
+	tracker->probes = probes;
+	name = fragi_strdup(op);
+	if (name == NULL)
+		return -ENOMEM;
+	probes[tracker->probe_count++] = (struct probe){.op = name};
+	return 0;
+}
+
+bool fragi_tracker_is_probe(struct frag_tracker *tracker, const struct frag_op *op)
+{
+	bool is_probe = false;
+
+	for (uint32_t i = 0; i < tracker->probe_count; i++) {
+		struct probe *probe = &tracker->probes[i];
+
+		if (strcmp(probe->op, op->name) == 0 || strcmp(probe->op, op->subject) == 0)
+			is_probe = probe->is_found = true;
+	}
+	return is_probe;
+}
+
+const char *fragi_tracker_lost_probe(const struct frag_tracker *tracker)
+{
+	for (uint32_t i = 0; i < tracker->probe_count; i++)
+		if (!tracker->probes[i].is_found)
+			return tracker->probes[i].op;
+	return NULL;
 }
 
 int frag_tracker_set_skip_starting_messages(struct frag_tracker *tracker, uint64_t num)

@@ -33,6 +33,11 @@ FRAGI_API int fragi_tracker_add_op(struct frag_tracker *tracker, const char *nam
 FRAGI_API _Atomic uint64_t *fragi_tracker_add_source(struct frag_tracker *tracker, const char *op,
 						     const char *port);
 
+/* Returns whether an operator was named as a probe, and notes that there is one of that name. */
+FRAGI_API bool fragi_tracker_is_probe(struct frag_tracker *tracker, const struct frag_op *op);
+/* Returns a probe of whose name no operator was; NULL: there is none. */
+FRAGI_API const char *fragi_tracker_lost_probe(const struct frag_tracker *tracker);
+
 /* Counts a path of a message, which has reached its end. steps: steps[0].left of them */
 FRAGI_API void fragi_tracker_record(struct frag_tracker *tracker, const struct fragi_step *steps);
 /* The same with a latency that is known. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <base/alloc.h>
 #include <run/state.h>
@@ -12,9 +13,30 @@
  * not.
  */
 
+/* Those of fragments in this process. */
+static int add_probes(const struct fragi_run *run, struct frag_tracker *tracker,
+		      const struct fragi_spec_tracking *spec)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < spec->probe_count * run->fragment_count; i++) {
+		const struct fragi_spec_end *probe = &spec->probes[i / run->fragment_count];
+		const struct frag_fragment *fragment =
+			run->fragments[i % run->fragment_count].fragment;
+		char name[2 * FRAG_NAME_MAX + 2];
+
+		if (strcmp(fragment->name, probe->fragment) != 0)
+			continue;
+		snprintf(name, sizeof(name), "%s.%s", probe->fragment, probe->op);
+		r = frag_tracker_add_probe_operator(tracker, name);
+	}
+	return r;
+}
+
 /* The tracker of a graph's `tracking` for a fragment, made for the first. */
-static int track(struct frag_fragment *fragment, const struct fragi_spec_tracking *spec,
-		 struct frag_tracker **shared, struct fragi_diag *diag)
+static int track(const struct fragi_run *run, struct frag_fragment *fragment,
+		 const struct fragi_spec_tracking *spec, struct frag_tracker **shared,
+		 struct fragi_diag *diag)
 {
 	struct frag_tracker *tracker = *shared;
 
@@ -34,7 +56,10 @@ static int track(struct frag_fragment *fragment, const struct fragi_spec_trackin
 	frag_tracker_set_skip_latencies(tracker, spec->threshold_ms);
 	fragi_tracker_set_limited(tracker, spec->is_limited);
 	*shared = tracker;
-	return 0;
+	return add_probes(run, tracker, spec) < 0
+		       ? fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: out of memory",
+					fragment->name)
+		       : 0;
 }
 
 static bool is_whole(const struct fragi_run *run)
@@ -143,9 +168,9 @@ int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag)
 		struct frag_tracker *alone = NULL;
 
 		if (spec->tracking.is_on)
-			r = track(fragment, &spec->tracking, &shared, diag);
+			r = track(run, fragment, &spec->tracking, &shared, diag);
 		else if (own->is_on)
-			r = track(fragment, own, &alone, diag);
+			r = track(run, fragment, own, &alone, diag);
 		if (r == 0)
 			r = open_log(run, alone, own, false, diag);
 		any |= fragment->tracker != NULL;
@@ -154,9 +179,22 @@ int fragi_run_track(struct fragi_run *run, struct fragi_diag *diag)
 		r = open_log(run, shared, &spec->tracking, true, diag);
 	if (r < 0 || !any)
 		return r;
-	r = install(run);
-	return r < 0 ? fragi_diag_add(diag, r, NULL, 0, 0, "out of memory for data flow tracking")
-		     : 0;
+	if (install(run) < 0)
+		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0,
+				      "out of memory for data flow tracking");
+	for (size_t i = 0; i < run->fragment_count; i++) {
+		const struct frag_fragment *fragment = run->fragments[i].fragment;
+		const char *lost = fragment->tracker != NULL
+					   ? fragi_tracker_lost_probe(fragment->tracker)
+					   : NULL;
+
+		if (lost != NULL)
+			return fragi_diag_add(
+				diag, -EINVAL, NULL, 0, 0,
+				"%s: data flow tracking has the probe %s, and there is no such operator",
+				fragment->name, lost);
+	}
+	return 0;
 }
 
 void fragi_run_end_tracking(struct fragi_run *run)

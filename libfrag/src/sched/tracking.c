@@ -15,9 +15,9 @@
 struct fragi_tracked {
 	struct frag_tracker *tracker;
 	uint32_t id;
-	bool is_leaf;
+	bool is_leaf, is_probe;
 	bool keeps_steps;           /* it adds itself to the paths */
-	_Atomic uint64_t **emitted; /* [port]: messages of a root; NULL: it is none */
+	_Atomic uint64_t **emitted; /* [port]: messages of a root or probe; NULL: it is none */
 	/* of the tick */
 	uint64_t tick, begin;
 	uint32_t seen; /* received messages that were read */
@@ -213,6 +213,15 @@ static void end_leaf(struct fragi_tracked *tracked)
 		fragi_tracker_log(tracked->tracker, tracked->steps, tracked->step_count);
 }
 
+/* Those that go on count here too. One that has begun here leads to nothing yet. */
+static void end_probe(struct fragi_tracked *tracked)
+{
+	publish(tracked, tracked->steps, tracked->step_count);
+	for (uint32_t i = 0; i < tracked->step_count; i += tracked->steps[i].left)
+		if (tracked->steps[i].left > 1)
+			fragi_tracker_record(tracked->tracker, &tracked->steps[i]);
+}
+
 static bool is_wanted(const struct fragi_exec *exec)
 {
 	return exec->op->tracked != NULL;
@@ -237,6 +246,8 @@ static int compute(void *self, struct frag_tick *tick)
 		if (tracked->path_count == 0 && tracked->emitted != NULL && !tracked->lost)
 			begin_path(tracked);
 		end_leaf(tracked);
+	} else if (tracked->is_probe) {
+		end_probe(tracked);
 	}
 	return r;
 }
@@ -269,6 +280,7 @@ int fragi_tracking_install(struct frag_op *op, struct frag_tracker *tracker, con
 			   bool is_root, bool is_leaf)
 {
 	struct fragi_tracked *tracked = fragi_arena_alloc(&op->fragment->arena, sizeof(*tracked));
+	bool is_named = fragi_tracker_is_probe(tracker, op);
 	int id = fragi_tracker_add_op(tracker, name);
 
 	if (tracked == NULL || id < 0)
@@ -277,9 +289,10 @@ int fragi_tracking_install(struct frag_op *op, struct frag_tracker *tracker, con
 		.tracker = tracker,
 		.id = (uint32_t)id,
 		.is_leaf = is_leaf,
-		.keeps_steps = is_leaf || !fragi_tracker_is_limited(tracker),
+		.is_probe = !is_leaf && is_named,
 	};
-	if (is_root && sources_add(tracked, op, name) < 0)
+	tracked->keeps_steps = is_leaf || tracked->is_probe || !fragi_tracker_is_limited(tracker);
+	if ((is_root || tracked->is_probe) && sources_add(tracked, op, name) < 0)
 		return -ENOMEM;
 	op->tracked = tracked;
 	return 0;

@@ -296,6 +296,12 @@ fragi_read_fn fragi_spec_read_operators, fragi_spec_read_scheduler, fragi_spec_r
 /* of a fragment and of the application */
 fragi_read_fn fragi_spec_read_clock, fragi_spec_read_tracking;
 fragi_read_fn fragi_spec_read_policy; /* spec_flow.c: of a flow and of a port */
+/*
+ * Finds an operator that the node names; fragment NULL: as fragment.operator. Returns 1; 0: `when`
+ * excludes it; -1: there is none.
+ */
+int fragi_spec_find_op(struct fragi_builder *builder, const struct fragi_node *node,
+		       const char *subject, const char *fragment, struct fragi_spec_end *out);
 /* of paths; fragment NULL: through any */
 void fragi_spec_read_deadlines(struct fragi_builder *builder, struct fragi_node *node,
 			       const char *fragment, struct fragi_spec_path **out_paths,

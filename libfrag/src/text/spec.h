@@ -290,6 +290,8 @@ struct fragi_spec_tracking {
 	bool is_on;
 	int64_t skip, discard, threshold_ms;
 	bool is_limited;
+	struct fragi_spec_end *probes; /* without a port */
+	size_t probe_count;
 	const char *log;  /* of a file; NULL: none */
 	int64_t buffered; /* entries of the log */
 	bool print;       /* the results at the end */

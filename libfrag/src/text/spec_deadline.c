@@ -46,11 +46,10 @@ void fragi_spec_read_deadline(struct fragi_builder *builder, struct fragi_node *
 	*out_deadline = deadline;
 }
 
-/* Finds an operator of a path. Returns 1; 0: `when` excludes it; -1: there is none. */
-static int find_op(struct fragi_builder *builder, const struct fragi_node *node,
-		   const char *subject, const char *fragment, struct fragi_spec_end *out)
+int fragi_spec_find_op(struct fragi_builder *builder, const struct fragi_node *node,
+		       const char *subject, const char *fragment, struct fragi_spec_end *out)
 {
-	const char *text = fragi_read_text(builder, node, subject, "an operator of a path");
+	const char *text = fragi_read_text(builder, node, subject, "an operator");
 	const char *dot = text != NULL ? strchr(text, '.') : NULL;
 	const struct fragi_node *known;
 	char *path, *name, advice[512];
@@ -109,8 +108,8 @@ static bool read_path(struct fragi_builder *builder, struct fragi_node *node, co
 	path->ops = fragi_builder_alloc(builder, list->count, sizeof(*path->ops));
 	for (const struct fragi_node *child = list->first; path->ops != NULL && child != NULL;
 	     child = child->next)
-		is_whole &= find_op(builder, child, subject, fragment,
-				    &path->ops[path->op_count++]) == 1;
+		is_whole &= fragi_spec_find_op(builder, child, subject, fragment,
+					       &path->ops[path->op_count++]) == 1;
 	return is_whole && path->ops != NULL;
 }
 

@@ -16,6 +16,7 @@ static const struct fragi_key keys[] = {
 	 .max = FRAG_TRACK_DISCARD_MAX, .usual = FRAG_TRACK_DISCARD_DEFAULT},
 	{"latency_threshold", FRAGI_KEY_INTEGER, MEMBER(threshold_ms), .max = THRESHOLD_MAX_MS},
 	{"is_limited_tracking", FRAGI_KEY_BOOL, MEMBER(is_limited)},
+	{"probes"},
 	{"log", FRAGI_KEY_TEXT, MEMBER(log)},
 	{"num_buffered_messages", FRAGI_KEY_INTEGER, MEMBER(buffered), .min = 1, .max = SKIP_MAX,
 	 .usual = FRAG_TRACK_BUFFERED_DEFAULT},
@@ -60,12 +61,34 @@ bool fragi_spec_set_tracking(struct fragi_builder *builder, const char *set)
 	return true;
 }
 
+/* Once all operators are known. */
+static void read_probes(struct fragi_builder *builder, struct fragi_spec_tracking *tracking,
+			const char *fragment)
+{
+	struct fragi_node *list = fragi_read_list(
+		builder, fragi_node_get(tracking->place, "probes"), fragment, "probes");
+
+	if (list == NULL)
+		return;
+	tracking->probes = fragi_builder_alloc(builder, list->count, sizeof(*tracking->probes));
+	for (const struct fragi_node *child = list->first; tracking->probes && child != NULL;
+	     child = child->next)
+		if (fragi_spec_find_op(builder, child, fragment, fragment,
+				       &tracking->probes[tracking->probe_count]) == 1)
+			tracking->probe_count++;
+}
+
 /* What is given for each fragment, for all of them, and on the command line, comes together. */
 void fragi_spec_merge_tracking(struct fragi_builder *builder)
 {
 	struct fragi_spec *spec = builder->spec;
 	const char *log = spec->set_tracking.log;
 
+	read_probes(builder, &spec->tracking,
+		    fragi_node_get(builder->root, "fragments") != NULL ? NULL : spec->application);
+	for (size_t i = 0; i < spec->fragment_count; i++)
+		if (spec->fragments[i].tracking.place != spec->tracking.place)
+			read_probes(builder, &spec->fragments[i].tracking, spec->fragments[i].name);
 	for (size_t i = 0; spec->tracking.is_on && i < spec->fragment_count; i++)
 		if (spec->fragments[i].tracking.is_on)
 			fragi_builder_error(
