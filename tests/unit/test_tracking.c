@@ -48,9 +48,11 @@ TEST_OP(twice, .state_size = sizeof(struct twice), FRAG_PORTS(middle_ports));
 static const struct frag_port join_ports[] = {
 	{.name = "a", .dir = FRAG_IN, .type = "i64"},
 	{.name = "b", .dir = FRAG_IN, .type = "i64"},
+	/* two: a second tick may send before the first message has come round */
 	{.name = "back",
 	 .dir = FRAG_IN,
 	 .type = "i64",
+	 .capacity = 2,
 	 .flags = FRAG_PORT_NO_CONDITION | FRAG_PORT_OPTIONAL},
 	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
