@@ -599,5 +599,5 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "test.yaml:16:63: app.l: condition multi_message_available: the operator has no inputs\n"
 	    "test.yaml:17:31: app.m: condition expiring_message_available: parameter \"max_delay_ns\" (duration) is required and not set\n"
 	    "test.yaml:18:31: app.n: condition multi_message_available_timeout: parameter \"execution_frequency\" (duration) is required and not set\n"
-	    "test.yaml:18:86: app.n: condition multi_message_available_timeout: parameter \"sampling_mode\": \"Sum\" is not a valid choice; choices: SumOfAll, PerReceiver, sum_of_all, per_receiver\n");
+	    "test.yaml:18:86: app.n: condition multi_message_available_timeout: parameter \"sampling_mode\": \"Sum\" is not a valid choice; choices: SumOfAll, PerReceiver\n");
 }

@@ -51,3 +51,27 @@ Test(suggest, nothing_when_none_is_near)
 	longest[sizeof(longest) - 1] = '\0';
 	cr_expect_null(suggest(longest));
 }
+
+Test(suggest, choices_are_the_same_in_either_case_and_with_underscores)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} pairs[] = {
+		{"catch_up", "CatchUp", true},
+		{"CatchUp", "catch_up", true},
+		{"raise", "RAISE", true},
+		{"_a_", "a", true},
+		{"", "", true},
+		{"", "_", true},
+		{"catch_up", "CatchU", false},
+		{"CatchU", "catch_up", false},
+		{"raise", "rise", false},
+		{"", "a", false},
+		{"a", "", false},
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		cr_expect_eq(fragi_same_choice(pairs[i].a, pairs[i].b), pairs[i].same, "%s, %s",
+			     pairs[i].a, pairs[i].b);
+}

@@ -74,6 +74,19 @@ const char *fragi_suggest(const char *word, const char *const *candidates, size_
 	return best;
 }
 
+bool fragi_same_choice(const char *a, const char *b)
+{
+	while (*a != '\0' || *b != '\0') {
+		if (*a == '_')
+			a++;
+		else if (*b == '_')
+			b++;
+		else if (fold(*a++) != fold(*b++))
+			return false;
+	}
+	return true;
+}
+
 const char *fragi_advise(char *out, size_t size, const char *word, const char *what,
 			 const char *const *names, size_t count)
 {

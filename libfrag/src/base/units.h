@@ -53,6 +53,8 @@ FRAGI_API const char *fragi_format_duration(int64_t ns, char *out, size_t size);
  * one; NULL when none is within a third of the word's length. For "did you mean".
  */
 FRAGI_API const char *fragi_suggest(const char *word, const char *const *candidates, size_t count);
+/* Compares in upper or lower case, with underscores or without: KeepAll is keep_all. */
+FRAGI_API bool fragi_same_choice(const char *a, const char *b);
 /*
  * Writes the end of a sentence about an unknown name into out: `; did you mean "x"?`, or `; WHAT:
  * x, y`, or nothing when there are no names. Returns out.

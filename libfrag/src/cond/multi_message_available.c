@@ -18,7 +18,7 @@ struct multi_timeout {
 	int64_t due_ns; /* a tick is due without messages too; 0 before the first check */
 };
 
-static const char *const modes[] = {"SumOfAll", "PerReceiver", "sum_of_all", "per_receiver", NULL};
+static const char *const modes[] = {"SumOfAll", "PerReceiver", NULL};
 
 #define PARAMS(T, field)                                                                           \
 	{.name = "receivers",                                                                      \
@@ -56,7 +56,7 @@ static const struct frag_param timeout_params[] = {
 
 static bool is_per_receiver(const struct multi *s)
 {
-	return s->sampling_mode[0] == 'P' || s->sampling_mode[0] == 'p';
+	return s->sampling_mode[0] == 'P';
 }
 
 static int bind(void *state, struct frag_condition *condition, struct frag_err *err)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdarg.h>
 #include <string.h>
-#include <strings.h>
 
 #define LOG_TOPIC "graph"
 #include <base/log.h>
@@ -198,7 +197,7 @@ static void fill_string(struct filling *filling, const struct frag_param *param,
 
 	if (param->choices != NULL) {
 		while (param->choices[count] != NULL &&
-		       strcasecmp(param->choices[count], node->text) != 0)
+		       !fragi_same_choice(param->choices[count], node->text))
 			count++;
 		if (param->choices[count] == NULL) {
 			complain(filling, node,
