@@ -420,6 +420,7 @@ struct sim_host {
 	uint32_t begins_with[SIM_FRAGMENTS_MAX], begins_applied[SIM_FRAGMENTS_MAX];
 	uint32_t library; /* swap.c */
 	bool library_failed;
+	int64_t library_failed_ns;
 	bool struck;      /* by the fate of its application */
 	int64_t limit_ns; /* of each callback, once it is to drain; 0: none */
 	bool ends;        /* its core has ended it */

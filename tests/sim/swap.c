@@ -103,6 +103,19 @@ static void made(struct sim *sim, const struct sim_swapping *swapping, const str
 	app->probation_until_ns[old->number] = sim->now_ns + swapping->probation_ns;
 }
 
+/* Else the host makes way for the process of another swap. */
+static bool was_tried(const struct sim *sim, const struct sim_swapping *swapping,
+		      const struct sim_host *old)
+{
+	bool was = false;
+
+	for (uint32_t i = 0; i < sim->host_count; i++)
+		was = was ||
+		      (sim->hosts[i].app == old->app && sim->hosts[i].number == old->number &&
+		       sim->hosts[i].library == swapping->library);
+	return was;
+}
+
 static void refused(struct sim *sim, const struct sim_swapping *swapping,
 		    const struct sim_host *old)
 {
@@ -110,7 +123,8 @@ static void refused(struct sim *sim, const struct sim_swapping *swapping,
 	const struct sim_app *app = old->app;
 
 	if ((kind == LIBRARY_CONSTRUCTOR_HANGS || kind == LIBRARY_DOES_NOT_PREPARE) &&
-	    !sim->is.moves && old->yields && !old->superseded && app->state == DRV_APP_RUNNING)
+	    !sim->is.moves && was_tried(sim, swapping, old) && old->yields && !old->superseded &&
+	    app->state == DRV_APP_RUNNING)
 		sim_fail(sim, "swap", "pid %d has ended for lib%u.so, which cannot be prepared",
 			 old->pid, swapping->library);
 }
@@ -122,6 +136,10 @@ bool sim_swap_hear(struct sim *sim, const struct fw_message *message)
 
 	if (swapping->seq == 0 || message->reply_to != swapping->seq)
 		return false;
+	/* A process with the new library may be under way to its worker. */
+	if (message->kind == FW_ANSWER &&
+	    strstr(message->answer.failure.sentence, "ended before the new library ran") != NULL)
+		sim_swap_forget(sim);
 	swapping->seq = 0;
 	old = sim_host_by_pid(sim, (uint32_t)swapping->pid);
 	if (message->kind != FW_ANSWER) {
@@ -147,11 +165,26 @@ void sim_swap_look_for_late(struct sim *sim)
 			 swapping->library, sim->apps[swapping->app].name);
 }
 
+/*
+ * Whether another process ran with that library already: that one was started again for another
+ * reason, so the probation may have been over when it failed.
+ */
+static bool ran_before(const struct sim_host *host)
+{
+	const struct sim_app *app = host->app;
+	int64_t until_ns = app->probation_until_ns[host->number];
+
+	return kind_in(host) == LIBRARY_FAILS_SOON &&
+	       app->library[host->fragments[0]] == host->library &&
+	       host->library_failed_ns > until_ns - PROBATION_NS / 2;
+}
+
 /* What has failed by its library in time must not come back, and what failed late must. */
 static void check_return(struct sim *sim, const struct sim_host *host,
 			 const struct sim_host *before)
 {
-	bool is_early = before->library_failed && kind_in(before) != LIBRARY_FAILS_LATE;
+	bool is_early = before->library_failed && kind_in(before) != LIBRARY_FAILS_LATE &&
+			!ran_before(before);
 	bool is_late = before->library_failed && kind_in(before) == LIBRARY_FAILS_LATE &&
 		       !host->app->excused;
 
@@ -191,7 +224,7 @@ void sim_swap_begin(struct sim *sim, struct sim_host *host)
 	}
 }
 
-/* The client will get no answer: the swap may be made or not. */
+/* It is not known whether the swap is made or not. */
 void sim_swap_forget(struct sim *sim)
 {
 	struct sim_swapping *swapping = &sim->client.swapping;
@@ -268,8 +301,9 @@ bool sim_swap_starts(struct sim *sim, struct sim_host *host)
 
 void sim_on_library(struct sim *sim, struct sim_host *host)
 {
-	if (host->works || host->run_failed || !sim_host_runs(host))
-		return;
+	if (host->works || host->run_failed || host->done_reported || !sim_host_runs(host))
+		return; /* nothing of it is called any more */
 	sim_swap_fails(host);
+	host->library_failed_ns = sim->now_ns;
 	sim_run_fail(sim, host, 1, "f.a: the new library cannot go on");
 }
