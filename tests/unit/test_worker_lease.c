@@ -85,6 +85,24 @@ Test(worker_lease, begins_before_the_driver_can_have_heard_of_the_worker)
 		"was ended: its lease of 10.0 s is over: its driver was not heard for so long"));
 }
 
+/* A driver that gives it up may have sent WELCOME and HOST_CREATE long before they are read. */
+Test(worker_lease, begins_with_hello_however_late_the_answer_is_read)
+{
+	struct fw_message create = leased(1);
+
+	make(false);
+	step((struct wrk_event){.kind = WRK_EVENT_START});
+	step((struct wrk_event){
+		.kind = WRK_EVENT_CONNECTED, .connection = seen_connection, .text = "127.0.0.1"});
+	now += LEASE_NS;
+	step((struct wrk_event){.kind = WRK_EVENT_TIMER});
+	from_driver(&welcome);
+	from_driver(&create);
+	cr_expect_null(did(WRK_DO_SPAWN));
+	cr_assert_not_null(sent(FW_HOST_EXIT));
+	cr_expect_eq(sent(FW_HOST_EXIT)->exit.failure.code, FRAGI_FAILURE_WORKER_BUSY);
+}
+
 Test(worker_lease, counts_from_when_the_beat_was_sent_that_the_driver_answers)
 {
 	int64_t sent_ns, until_ns = 0;

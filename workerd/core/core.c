@@ -121,6 +121,8 @@ static void send_beat(struct wrk_core *core, struct wrk_actions *actions)
 {
 	struct fw_message *message = wrk_message(actions, FW_BEAT, NULL);
 
+	if (core->session != WRK_SESSION_ATTACHED) /* WELCOME answers HELLO, and renews from it */
+		return;
 	if (message != NULL) {
 		message->beat.waits_for = core->waits_for;
 		message->beat.sent_ns = core->real_ns;
