@@ -120,6 +120,36 @@ Test(worker_report, what_ended_meanwhile_is_reported_until_the_run_is_over)
 	cr_expect_null(sent(FW_REPORTED));
 }
 
+/* To its driver a host that was told to end fails no more, nor to the next one. */
+Test(worker_report, what_a_host_says_before_it_is_told_to_end_is_reported)
+{
+	struct fw_message failed = host_frame(FW_HOST_EVENT), stop = host_frame(FW_HOST_STOP);
+
+	failed.event.state = FW_STATE_FAILED;
+	for (int is_late = 0; is_late < 2; is_late++) {
+		start_as("key a 1");
+		spawn(1);
+		prepared();
+		request(FW_HOST_START);
+		stop.stop.drain_ns = 1000 * MS;
+		from_driver(&stop);
+		if (!is_late)
+			from_host(&failed);
+		stop.stop.drain_ns = 0;
+		from_driver(&stop);
+		if (is_late)
+			from_host(&failed);
+		exited(0, 0, true);
+		lose_driver();
+		reconnect();
+		cr_expect_eq(attach_as("key a 1", true), 1);
+		cr_expect_eq(sent(FW_HOST_EVENT) == NULL, is_late);
+		cr_expect_not_null(sent(FW_HOST_EXIT));
+		cr_expect_eq(sent(FW_HOST_REPORT)->report.stop, FW_STOP_DRAINED_ENDS);
+		finish();
+	}
+}
+
 /* Its driver took them for gone when the worker came back on a new connection. */
 Test(worker_report, hosts_of_an_application_that_has_ended_end)
 {

@@ -326,6 +326,9 @@ static void keep_event(struct wrk_core *core, struct wrk_kept *kept,
 
 	if (is_event && (event->state == FW_STATE_RUNNING || event->state == FW_STATE_IDLE))
 		return;
+	/* Its driver told it to end, and heeds nothing but its end from then on. */
+	if (kept->stop >= FW_STOP_ENDS)
+		return;
 	if (!is_event && message->result.failure.code == FRAGI_FAILURE_NONE)
 		return;
 	for (uint32_t i = 0; is_event && i < kept->event_count; i++)
