@@ -23,7 +23,7 @@ enum drv_record_kind {
 	DRV_RECORD_NOTICE, /* from run on, but for epoch; those before first_notice are forgotten */
 	/*
 	 * run, text: the workers of its hosts, by number, each with a newline; after that of a host
-	 * that is being moved, after a tab, that of its next process
+	 * that is being moved, after a tab, that of its next process, or of the one before
 	 */
 	DRV_RECORD_PLACED,
 	DRV_RECORD_DRAINED,   /* name: a worker, which is given no fragments */

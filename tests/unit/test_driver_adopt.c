@@ -341,6 +341,40 @@ WORLD_TEST(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_
 	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 cannot have run elsewhere");
 }
 
+/* Else the next driver takes a worker for the last one on which f2 ran, and does not wait. */
+WORLD_TEST(driver_adopt, where_nobody_knows_what_ran_last_the_record_says_so, NULL)
+{
+	static const char migrating[] =
+		"frag: 1\n"
+		"application: app\n"
+		"fragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 5s}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+
+	for (int has_died = 0; has_died < 2; has_died++) {
+		comes_back(w);
+		hello_reporting(w, 1, 2);
+		hello_reporting(w, 2, 1);
+		say_report(w, 1, 1, migrating);
+		say_prepared(w, 1, 1, "f1", true);
+		say_reported(w, 1);
+		say_report(w, 2, 2, migrating);
+		say_prepared(w, 2, 2, "f2", false);
+		if (has_died)
+			say_exit(w, 2, 2, 139, 11, "fraghost 102 of f2 crashed");
+		say_reported(w, 2);
+		strcpy(w->placed, "none");
+		written(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+		cr_expect_str_eq(w->placed, has_died ? "" : "a\nb\n");
+		written(w);
+		cr_expect_null(taken(w, 2, FW_HOST_CREATE), "it may run elsewhere");
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 /* f1 sends to f2 over so many flows. */
 static char *many_flows(void)
 {

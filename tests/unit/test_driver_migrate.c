@@ -109,6 +109,41 @@ WORLD_TEST(driver_migrate, a_lost_worker_is_waited_for_until_its_lease_is_over, 
 	assert_has(w->json, "\"worker\": \"c\"");
 }
 
+static void keeps_state(struct world *w)
+{
+	world_init_with(
+		w, (struct drv_config){.version = "test", .keeps_state = true, .adopts = true});
+}
+
+static void written(struct world *w)
+{
+	step(w, &(struct drv_event){.kind = DRV_EVENT_PERSISTED, .change = w->persist});
+}
+
+/* A driver that comes back asks both workers of a host that had not got as far as the second. */
+WORLD_TEST(driver_migrate, the_worker_before_is_recorded_until_the_host_runs_again, keeps_state)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), graph, "0");
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	app(w, text);
+	written(w);
+	both_come(w);
+	say_prepared(w, 1, 1, "f1", true);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	cr_expect_str_eq(w->placed, "a\nb\n");
+	spare_comes(w);
+	lose(w, 2);
+	pass_without_b(w, 100 * MS);
+	cr_expect_null(taken(w, 3, FW_HOST_CREATE), "it is not recorded yet");
+	cr_expect_str_eq(w->placed, "a\nc\n\tb\n");
+	written(w);
+	runs_on(w, 3, 2);
+	cr_expect_str_eq(w->placed, "a\nc\n");
+}
+
 /* The lease is counted from the last BEAT, not from when the worker is given up. */
 WORLD_TEST(driver_migrate, a_silent_worker_has_used_up_some_of_its_lease, NULL)
 {

@@ -44,6 +44,8 @@ struct drv_process {
 	bool is_lost;    /* its worker is gone */
 	bool is_adopted; /* it was started for a driver before */
 	bool has_begun;  /* it was wired: messages may come from then on */
+	/* another one may have followed it elsewhere, and ends with its lease (adopt_take.c) */
+	bool may_have_left;
 	bool is_moved;   /* it is the first one of the host on its worker, and others were before */
 	uint64_t change; /* of the record of where it runs, which the next driver must know */
 	uint32_t sources; /* how often the application's source had changed when it was made */
@@ -98,6 +100,8 @@ void drv_host_renew(struct drv_host *host, uint64_t epoch, enum drv_host_state s
 void drv_host_message(struct drv_host *host, struct fw_message *message); /* takes message */
 /* Assigns the host to a worker. */
 void drv_host_attach(struct drv_host *host, struct drv_session *session);
+/* A process of the host was, or is just being, asked for on that worker. */
+void drv_host_asked(struct drv_host *host, const struct drv_session *session);
 /* Takes the host from its worker. */
 void drv_host_detach(struct drv_host *host);
 /* The host's worker is gone or does not answer any more; the host was not detached yet. */

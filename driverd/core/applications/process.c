@@ -151,6 +151,13 @@ void drv_host_detach(struct drv_host *host)
 	host->now.session = NULL;
 }
 
+void drv_host_asked(struct drv_host *host, const struct drv_session *session)
+{
+	fragi_free(host->replacement.was_at);
+	host->replacement.was_at = fragi_strdup(session->name);
+	host->replacement.was_on = session->number;
+}
+
 /* The texts are in one piece of memory. */
 int drv_host_take_texts(struct drv_host *host, const struct drv_session *session)
 {

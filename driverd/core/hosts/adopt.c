@@ -138,19 +138,40 @@ void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
 	core->placed = placed;
 }
 
+static bool has_reported(const struct drv_core *core, const char *name)
+{
+	const struct drv_session *worker = drv_session_worker(core, name);
+
+	return worker != NULL && !worker->is_reporting;
+}
+
+bool drv_adopt_all_have_reported(const struct drv_app *app)
+{
+	struct drv_adopting *own = app->adopting;
+
+	while (own->placed != NULL && own->seen < own->placed->count &&
+	       has_reported(app->core, own->placed->at[own->seen].worker))
+		own->seen++;
+	return own->placed != NULL && own->seen == own->placed->count;
+}
+
 enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct drv_session *session)
 {
 	const struct drv_placed *placed = host->app->adopting->placed;
-	bool is_known = false;
+	bool is_known = false, is_there = false, may_be_elsewhere = false;
 
 	for (uint32_t i = 0; placed != NULL && i < placed->count; i++) {
 		if (placed->at[i].host != host->number)
 			continue;
 		is_known = true;
 		if (strcmp(placed->at[i].worker, session->name) == 0)
-			return DRV_ADOPT_LAST;
+			is_there = true;
+		else if (!has_reported(host->app->core, placed->at[i].worker))
+			may_be_elsewhere = true;
 	}
-	return is_known ? DRV_ADOPT_EARLIER : DRV_ADOPT_UNKNOWN;
+	return is_known && !is_there           ? DRV_ADOPT_EARLIER
+	       : is_known && !may_be_elsewhere ? DRV_ADOPT_LAST
+					       : DRV_ADOPT_UNKNOWN;
 }
 
 bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
@@ -350,7 +371,7 @@ static int take_place(struct drv_host *host, struct drv_process *process,
 	if (process == &host->next)
 		return 0;
 	host->first_memory = memory;
-	host->replacement.was_on = session->number;
+	drv_host_asked(host, session);
 	host->past.is_inexact = reported->is_inexact;
 	host->restarts.count = host->restarts.earlier = (uint32_t)reported->restarts;
 	return 0;
@@ -547,8 +568,10 @@ void drv_adopt_fini(struct drv_app *app)
 	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
 		drv_adopt_forget(process);
 	for (size_t i = 0;
-	     app->hosts != NULL && app->host_count == 0 && i < app->spec->fragment_count; i++)
+	     app->hosts != NULL && app->host_count == 0 && i < app->spec->fragment_count; i++) {
 		fragi_free(app->hosts[i].texts);
+		drv_replacement_fini(&app->hosts[i].replacement);
+	}
 	fragi_free(app->adopting);
 	app->adopting = NULL;
 }

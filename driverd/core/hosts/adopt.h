@@ -31,7 +31,7 @@ struct drv_placed {
 	struct {
 		uint32_t host;
 		const char *worker;
-	} at[]; /* by host: its worker, and the one to which it was being moved; then their names */
+	} at[]; /* by host: its worker, and another one where it may be; then their names */
 };
 
 struct drv_adopting {
@@ -81,9 +81,11 @@ struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at);
 void drv_adopt_forget(struct drv_process *process);
 /* The worker is to end what it has reported, and to forget the run if it is over. */
 void drv_adopt_disown(struct drv_session *session, const struct fw_message *report, bool is_over);
+/* Whether all workers that may run hosts of it are known, there, and have said what they run. */
+bool drv_adopt_all_have_reported(const struct drv_app *app);
 /* Whether that worker is where a driver before has noted last that it runs the host. */
 enum drv_adopt_place {
-	DRV_ADOPT_UNKNOWN,
+	DRV_ADOPT_UNKNOWN, /* or another one may, which has not reported yet */
 	DRV_ADOPT_LAST,    /* or was about to, because the host was being moved there */
 	DRV_ADOPT_EARLIER, /* it was moved away from there */
 };

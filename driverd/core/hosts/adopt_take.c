@@ -90,21 +90,6 @@ static bool hosts_are_being_reported(const struct drv_app *app)
 	return false;
 }
 
-/* Whether all workers that may run hosts of it are known, there, and have said what they run. */
-static bool all_have_reported(const struct drv_app *app)
-{
-	struct drv_adopting *own = app->adopting;
-
-	for (; own->placed != NULL && own->seen < own->placed->count; own->seen++) {
-		const struct drv_session *worker =
-			drv_session_worker(app->core, own->placed->at[own->seen].worker);
-
-		if (worker == NULL || worker->is_reporting)
-			return false;
-	}
-	return own->placed != NULL;
-}
-
 /*
  * Whether the host may have run elsewhere after that process, with nobody left who knows it: then
  * what it counted there is missing.
@@ -121,6 +106,21 @@ static bool may_have_left(const struct drv_host *host)
 	return drv_migrates(host) && report->stop == FW_STOP_NOT &&
 	       (host->on_failure->lease_ns == 0 || has_failed) &&
 	       drv_adopt_place(host, host->now.session) == DRV_ADOPT_UNKNOWN;
+}
+
+/*
+ * How it ended was reported, and happened while no driver was there: if it is not known that this
+ * worker was the last one that ran it, another one may still do so.
+ */
+static void lease_may_last(struct drv_host *host)
+{
+	const int64_t lease_ns = host->on_failure->lease_ns;
+
+	if (lease_ns == 0 || host->now.report->exit == NULL ||
+	    drv_adopt_place(host, host->now.session) == DRV_ADOPT_LAST)
+		return;
+	host->now.may_have_left = true;
+	host->lease_over_ns = drv_lease_of_earlier_driver(host->app->core, lease_ns);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -142,6 +142,7 @@ static int take_host(struct drv_host *host)
 	memcpy(app->keys.data, create->data_key, FW_DATA_KEY_BYTES);
 	memcpy(app->keys.variables, create->variables_key, FW_VARIABLES_KEY_BYTES);
 	host->past.is_inexact = host->past.is_inexact || may_have_left(host);
+	lease_may_last(host);
 	return drv_lease_adopt(host, session, host->now.epoch);
 }
 
@@ -209,7 +210,7 @@ static bool may_be_elsewhere(const struct drv_app *app)
 	const struct drv_process *process;
 
 	if (app->adopting->placed != NULL)
-		return !all_have_reported(app);
+		return !drv_adopt_all_have_reported(app);
 	/* One that was to go on in another process is the host if that is not known anywhere. */
 	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
 		if (process->report->message->report.yields)
@@ -228,7 +229,7 @@ static void give_up(struct drv_app *app, const char *why)
 
 	drv_log(core, FRAGI_LOG_WARN, drv_app_name(app), "run %llu is not adopted: %s%s",
 		(unsigned long long)app->run, why, starts ? "; it starts anew" : "");
-	if (drv_adopt_each(app, &first) != NULL || !all_have_reported(app))
+	if (drv_adopt_each(app, &first) != NULL || !drv_adopt_all_have_reported(app))
 		drv_lease_record_earlier(app);
 	if (starts) {
 		app->next.run = drv_persist_next_run(core);
@@ -267,7 +268,7 @@ void drv_adopt_work(struct drv_app *app)
 		give_up(app, "it had not been started on all its workers when its driver ended");
 	else if (app->timers.phase.is_due)
 		give_up(app, "not all of its workers have come back in time");
-	else if (is_whole && all_have_reported(app))
+	else if (is_whole && drv_adopt_all_have_reported(app))
 		give_up(app, "its workers do not run it any more");
 }
 
@@ -465,19 +466,6 @@ static void begin_to_hear(struct drv_app *app)
 			drv_replace_resume_yield(&app->hosts[i]);
 }
 
-/*
- * How it ended was reported, and happened while no driver was there: if it is not known that this
- * worker was the last one that ran it, another one may still do so.
- */
-static void lease_may_last(struct drv_host *host)
-{
-	const int64_t lease_ns = host->on_failure->lease_ns;
-
-	if (lease_ns > 0 && host->now.session != NULL &&
-	    drv_adopt_place(host, host->now.session) != DRV_ADOPT_LAST)
-		host->lease_over_ns = drv_lease_of_earlier_driver(host->app->core, lease_ns);
-}
-
 /* Returns whether all that was reported of it is heard. */
 static bool hear_one(struct drv_host *host)
 {
@@ -489,8 +477,6 @@ static bool hear_one(struct drv_host *host)
 		struct fw_message *message = report->events[heard++];
 
 		host->app->core->items--;
-		if (message->kind == FW_HOST_EXIT)
-			lease_may_last(host);
 		drv_host_message(host, message);
 	}
 	if (report == NULL)

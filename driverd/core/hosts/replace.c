@@ -65,6 +65,7 @@ void drv_replacement_fini(struct drv_replacement *replacement)
 	fragi_free(replacement->failed);
 	fragi_free(replacement->stays);
 	fragi_free(replacement->home);
+	fragi_free(replacement->was_at);
 	fragi_arena_fini(&replacement->places);
 	*replacement = (struct drv_replacement){0};
 }
@@ -312,7 +313,7 @@ static void take_over(struct drv_host *host)
 	}
 	drv_host_attach(host, session);
 	drv_start_take_shares(host, session, 1);
-	r->was_on = session->number;
+	drv_host_asked(host, session);
 	drv_host_renew(host, epoch, DRV_HOST_PREPARED);
 	host->now.goal = host->now.asked = DRV_GOAL_PREPARED;
 	fw_message_free(host->now.prepared);
@@ -387,7 +388,7 @@ static void finish(struct drv_host *host)
 	app->workers_changed = true; /* others may have waited for it */
 	drv_replace_no_move(host);
 	set_phase(host, DRV_PHASE_NONE, 0);
-	if (cause != DRV_CAUSE_FAILURE)
+	if (cause != DRV_CAUSE_FAILURE || r->is_leaving)
 		drv_persist_placed(app);
 	if (cause == DRV_CAUSE_SWAP)
 		drv_swap_runs(host);

@@ -45,6 +45,7 @@ struct drv_replacement {
 	bool has_ended;           /* ... and it is not there any more */
 	struct drv_session *from; /* STARTING: of the process before; NULL: gone, or the same */
 	uint64_t was_on;          /* number of the session that got the last HOST_CREATE */
+	char *was_at;             /* name of its worker; owned; NULL: none, or no memory */
 	/* migrate.c: on which worker next is to run */
 	bool is_leaving;       /* on another one than now */
 	bool is_refused;       /* that of now does not take it any more */

@@ -88,7 +88,7 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 
 static int send_create(struct drv_host *host)
 {
-	host->replacement.was_on = host->now.session->number;
+	drv_host_asked(host, host->now.session);
 	return send_create_to(host, host->now.session, host->now.epoch, false);
 }
 

@@ -107,31 +107,54 @@ static uint32_t twins(const struct drv_core *core)
 	return count;
 }
 
+/* Workers that share a name get it in the order in which they come. */
+static bool places_are_known(const struct drv_app *app)
+{
+	bool are_known = twins(app->core) == 0;
+
+	for (uint32_t i = 0; i < app->host_count; i++)
+		are_known = are_known && !app->hosts[i].now.may_have_left;
+	return are_known;
+}
+
 /*
- * Workers that share a name get it in the order in which they come: then the record says that it is
- * not known where the application runs.
+ * The worker of the host that is recorded beside that of its process now; NULL: none is. It has the
+ * next process, or that before, until this worker was asked for one.
  */
+static const char *other_place(const struct drv_host *host)
+{
+	const char *was_at = host->replacement.was_at;
+
+	if (host->next.session != NULL)
+		return host->next.session->name;
+	return host->now.state == DRV_HOST_PLACED && was_at != NULL &&
+			       strcmp(was_at, host->worker) != 0
+		       ? was_at
+		       : NULL;
+}
+
 void drv_persist_placed(const struct drv_app *app)
 {
 	struct drv_core *core = app->core;
-	const uint32_t hosts = twins(core) == 0 ? app->host_count : 0;
-	const struct drv_host *moving = app->moving;
-	const char *to =
-		moving != NULL && moving->next.session != NULL ? moving->next.session->name : NULL;
+	const uint32_t hosts = places_are_known(app) ? app->host_count : 0;
 	size_t bytes = 1;
 	char *names, *at;
 
 	if (!core->config.keeps_state || !core->config.adopts)
 		return;
-	for (uint32_t i = 0; i < hosts; i++)
+	for (uint32_t i = 0; i < hosts; i++) {
+		const char *other = other_place(&app->hosts[i]);
+
 		bytes += strlen(app->hosts[i].worker) + 1;
-	if (to != NULL)
-		bytes += strlen(to) + 2;
+		bytes += other != NULL ? strlen(other) + 2 : 0;
+	}
 	names = at = fragi_arena_alloc(&core->actions->arena, bytes);
 	for (uint32_t i = 0; names != NULL && i < hosts; i++) {
+		const char *other = other_place(&app->hosts[i]);
+
 		at += sprintf(at, "%s\n", app->hosts[i].worker);
-		if (&app->hosts[i] == moving && to != NULL)
-			at += sprintf(at, "\t%s\n", to);
+		if (other != NULL)
+			at += sprintf(at, "\t%s\n", other);
 	}
 	if (names != NULL) /* else it is not known where it runs: then all workers are waited for */
 		keep(core, &(struct drv_record){
