@@ -411,6 +411,26 @@ void sim_restart_look(struct sim *sim, struct sim_app *app, bool quiet)
 			look_at_host(sim, &sim->hosts[i], quiet);
 }
 
+/*
+ * Whether a process of the host was on a worker that has ended since, before the present driver
+ * heard of it.
+ */
+static bool went_with_its_worker(const struct sim *sim, const struct sim_host *host)
+{
+	bool went = false;
+
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		const struct sim_host *other = &sim->hosts[i];
+		const struct sim_worker *worker = &sim->workers[other->worker];
+
+		went = went ||
+		       (other->app == host->app && other->number == host->number &&
+			other->incarnation < sim->driver.incarnation &&
+			(!worker->process.alive || worker->generation != other->generation));
+	}
+	return went;
+}
+
 void sim_restart_check_summary(struct sim *sim, const struct sim_app *app,
 			       const struct fragi_summary *summary)
 {
@@ -428,11 +448,12 @@ void sim_restart_check_summary(struct sim *sim, const struct sim_app *app,
 			/*
 			 * Those that wait for their backoff, or were refused, are counted too. How
 			 * often it was started on a worker that is away is lost with the state,
-			 * which does not name workers while some share a name.
+			 * which does not name workers while some share a name, or with that worker.
 			 */
 			if (said->restarts < host->instance &&
 			    app->hosts[host->number].moves == 0 &&
-			    !((sim->disk.was_lost || sim->same_names) &&
+			    !((sim->disk.was_lost || sim->same_names ||
+			       went_with_its_worker(sim, host)) &&
 			      sim->driver.incarnation > 1 && sim_lease_is_of(host)))
 				sim_fail(sim, "restarts",
 					 "%s: %s was started again %u times, its summary says %llu",
