@@ -525,6 +525,37 @@ Test(host_core, a_drain_limits_callbacks)
 	cr_expect_eq(did(HOST_DO_DRAIN)->drain_ns, 5000 * MS);
 }
 
+/* A driver that comes back takes a host for started whose START is still under way. */
+Test(host_core, a_host_that_starts_drains_when_it_has_started)
+{
+	static const enum host_action_kind kinds[] = {HOST_DO_DRAIN, HOST_DO_YIELD};
+	struct fw_message message = {.kind = FW_HOST_STOP};
+
+	for (int yields = 0; yields < 2; yields++) {
+		up_to_wired();
+		from_workerd((struct fw_message){.kind = FW_HOST_START});
+		message.stop.drain_ns = 5000 * MS;
+		message.stop.restarts = yields;
+		from_workerd(message);
+		expect_state(HOST_STATE_STARTING);
+		work_done(HOST_EV_START_DONE, &good);
+		expect_state(HOST_STATE_STARTED);
+		cr_assert_not_null(did(kinds[yields]));
+		cr_expect_eq(did(kinds[yields])->drain_ns, 5000 * MS);
+		cr_expect_null(did(kinds[!yields]));
+		finish();
+		make();
+	}
+	/* One that is to end meanwhile begins no drain. */
+	up_to_wired();
+	from_workerd((struct fw_message){.kind = FW_HOST_START});
+	from_workerd(message);
+	stop(0);
+	work_done(HOST_EV_START_DONE, &good);
+	cr_expect_null(did(HOST_DO_YIELD));
+	expect_state(HOST_STATE_ENDING);
+}
+
 Test(host_core, what_the_run_reports_while_it_starts_is_passed_on)
 {
 	up_to_wired();

@@ -34,8 +34,10 @@ struct host_core {
 	int64_t wire_until_ns;    /* WIRING: when the peers have not answered in time */
 	int64_t deadline_ns;      /* as the shell knows it */
 	bool end_wanted;          /* the work that is under way has to be completed first */
-	bool idle;                /* the run is at rest, as far as it was reported */
-	bool idle_reported;       /* ... since the last beat */
+	struct fw_host_stop
+		drain;      /* the same; drain_ns 0: none is wanted; its texts are not kept */
+	bool idle;          /* the run is at rest, as far as it was reported */
+	bool idle_reported; /* ... since the last beat */
 	/* the run, or its work, failed: an operator may hang in its callback */
 	bool run_failed;
 	uint32_t illegal_transitions;
@@ -252,13 +254,19 @@ static void on_start(struct host_core *core, struct host_actions *actions)
 	begin_work(core, HOST_WORK_START, HOST_DO_START, actions);
 }
 
+static void drain(const struct fw_host_stop *stop, struct host_actions *actions)
+{
+	add(actions, stop->restarts ? HOST_DO_YIELD : HOST_DO_DRAIN)->drain_ns = stop->drain_ns;
+}
+
 static void on_stop(struct host_core *core, const struct fw_host_stop *stop,
 		    struct host_actions *actions)
 {
-	if (stop->drain_ns > 0 && stop->restarts && core->state == HOST_STATE_STARTED)
-		add(actions, HOST_DO_YIELD)->drain_ns = stop->drain_ns;
-	else if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
-		add(actions, HOST_DO_DRAIN)->drain_ns = stop->drain_ns;
+	if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTED)
+		drain(stop, actions);
+	else if (stop->drain_ns > 0 && core->state == HOST_STATE_STARTING)
+		core->drain = (struct fw_host_stop){.drain_ns = stop->drain_ns,
+						    .restarts = stop->restarts};
 	else if (stop->drain_ns == 0 ||
 		 core->state != HOST_STATE_FAILED) /* or there is nothing to drain */
 		begin_end(core, actions);
@@ -346,10 +354,13 @@ static void on_start_done(struct host_core *core, const struct fw_host_result *r
 			  struct host_actions *actions)
 {
 	send_result(core, FW_HOST_STARTED, result, actions);
-	if (result->failure.code == FRAGI_FAILURE_NONE)
-		move(core, HOST_STATE_STARTED, actions);
-	else
+	if (result->failure.code != FRAGI_FAILURE_NONE) {
 		core->run_failed = true;
+		return;
+	}
+	move(core, HOST_STATE_STARTED, actions);
+	if (core->drain.drain_ns > 0 && !core->end_wanted)
+		drain(&core->drain, actions);
 }
 
 static void on_destroy_done(struct host_core *core, const struct host_event *event,
