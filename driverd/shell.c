@@ -117,19 +117,10 @@ static void shell_end(struct shell *shell, int exit_code)
 }
 
 /*
- * The connection of the command line. With --app the driver ends with its application, after this
- * step, in which clients may hear of it, and shows how the application ended once the workers have
- * been dismissed: its result may have to wait for a reader. Any other application ends alone.
+ * With --app the driver ends with its application, after this step, in which clients may hear of
+ * it, and shows how it ended once the workers are dismissed: the result may wait for a reader.
  */
 #define COMMAND_LINE_APP 1
-
-static void app_ended(struct shell *shell, uint64_t app, const struct fragi_summary *summary)
-{
-	drv_progress_clear(&shell->progress);
-	if (app != COMMAND_LINE_APP)
-		return;
-	shell->summary = summary;
-}
 
 /* The core cannot go on, so no application can; what they counted goes with it. */
 static void out_of_memory(struct shell *shell)
@@ -182,7 +173,9 @@ static void perform(struct shell *shell, struct drv_action *action)
 			out_of_memory(shell);
 		break;
 	case DRV_DO_ENDED:
-		app_ended(shell, action->app, action->summary);
+		drv_progress_clear(&shell->progress);
+		if (action->app == COMMAND_LINE_APP)
+			shell->summary = action->summary;
 		break;
 	}
 }
@@ -351,6 +344,11 @@ static int take_connection(struct drv_listener *listener, void *arg)
 	return 0;
 }
 
+static bool accepts(void *arg, const struct fw_identity *identity)
+{
+	return fw_tls_accepts(arg, identity);
+}
+
 /* Keys were read again: who has proven one that is gone leaves. */
 static void on_keys_changed(void *arg)
 {
@@ -368,12 +366,12 @@ static void on_keys_changed(void *arg)
 					       .peer = fw_connection_peer(connection->stream),
 					       .identity = identity});
 	}
+	shell_step(shell, &(struct drv_event){.kind = DRV_EVENT_KEYS,
+					      .accepts = accepts,
+					      .arg = shell->credentials.tls});
 }
 
-/*
- * Leaves the hosts of a service running for the next driver, which adopts them, as at a planned
- * restart. SIGINT stops what runs.
- */
+/* Leaves the hosts of a service for the next driver, which adopts them. SIGINT stops what runs. */
 static void leave(struct shell *shell)
 {
 	size_t count = drv_core_app_count(shell->core);

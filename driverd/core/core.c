@@ -372,6 +372,9 @@ int drv_core_step(struct drv_core *core, struct drv_event *event, int64_t real_n
 	case DRV_EVENT_REVOKED:
 		drv_session_revoke(core, event);
 		break;
+	case DRV_EVENT_KEYS:
+		drv_away_revoke(core, event);
+		break;
 	case DRV_EVENT_STRANGER:
 		drv_refuse_key(core, event->peer, event->text);
 		break;

@@ -149,6 +149,7 @@ enum drv_event_kind {
 	DRV_EVENT_CLOSED,  /* connection, text: why; it is gone */
 	/* connection, peer, identity: its key is not accepted any more */
 	DRV_EVENT_REVOKED,
+	DRV_EVENT_KEYS,     /* accepts, arg: keys were read again */
 	DRV_EVENT_STRANGER, /* peer, text: it has proven no key that is accepted; it is gone */
 	DRV_EVENT_TIMER,    /* the deadline has come */
 	DRV_EVENT_LEAVE,    /* it ends after this step, and what runs goes on for the next driver */
@@ -179,6 +180,8 @@ struct drv_event {
 	struct drv_event_app app;
 	int signal;
 	uint64_t change;
+	bool (*accepts)(void *arg, const struct fw_identity *identity);
+	void *arg;
 };
 
 enum drv_action_kind {

@@ -128,6 +128,8 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->name = choose_name(session, hello->name);
 	session->peer = fragi_arena_strdup(arena, event->peer);
 	session->who = who_of(session, event);
+	if (event->identity != NULL)
+		session->identity = *event->identity;
 	session->worker_address = fragi_arena_strdup(arena, hello->worker_address);
 	session->node = fragi_arena_strdup(arena, hello->node);
 	session->clock = fragi_arena_strdup(arena, hello->clock);
@@ -412,20 +414,6 @@ void drv_session_lose_dropped(struct drv_core *core)
 		drv_session_lost(core->dropped, true, core->dropped->dropped);
 }
 
-/* A worker that is silent may never read that its key is gone, and then ends nothing. */
-static void warn_of_rest(const struct drv_session *session, const char *why)
-{
-	const char *sentence;
-	char ran[200];
-
-	drv_session_list_hosts(session, ran, sizeof(ran));
-	sentence = drv_text(session->core,
-			    "worker %s is silent while %s: this may still run there: %s",
-			    session->name, why, ran);
-	drv_log(session->core, FRAGI_LOG_WARN, NULL, "%s", sentence);
-	drv_history_add(session->core, FW_NOTICE_REFUSED, NULL, session->who, "%s", sentence);
-}
-
 void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
 {
 	struct drv_session *session = drv_session_find(core, event->connection);
@@ -440,7 +428,8 @@ void drv_session_revoke(struct drv_core *core, const struct drv_event *event)
 	}
 	message.refused.failure = (struct fw_failure){FRAGI_FAILURE_KEY_REFUSED, why, NULL};
 	(void)drv_send(session, &message);
-	if (session->state == DRV_SESSION_SUSPECT && session->first_host != NULL)
-		warn_of_rest(session, why);
+	/* A worker that is silent may never read that, and then ends nothing. */
+	if (session->state != DRV_SESSION_SUSPECT)
+		session->identity = (struct fw_identity){0};
 	drv_session_lost(session, true, why);
 }

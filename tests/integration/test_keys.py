@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 import cluster
+import test_secrets
 
 # sends until it is stopped
 APP = """
@@ -305,6 +306,41 @@ class Rotation(KeyTest):
         self.wait_until("the end of its host", lambda: not self.hosts())
         w.signal(signal.SIGTERM)
         self.assertEqual(w.wait(), 0, w.stderr)
+
+    def test_a_revoked_worker_that_is_away_is_named_and_its_host_refused_by_peers(self):
+        """It cannot be told. Its host runs on, beside the one that took its place: what that one
+        sends is received, and nothing of the other."""
+        workers = {name: self.new_key(name + ".key", "--name", name) for name in "abc"}
+        keys = [line for path in (self.key, *workers.values()) for line in self.lines(path)]
+        self.put(self.key, keys)
+        d = self.start("driverd", "--address", "127.0.0.1:0", "--key-file", self.key)
+        self.address = d.wait_line(r"listening on (\S+:\d+)").group(1)
+        cable = test_secrets.Relay(self.address)
+        self.addCleanup(cable.close)
+        a = self.worker("--name", "a", "--key-file", workers["a"], fragments="fragment2")
+        self.worker("--name", "b", "--key-file", workers["b"], fragments="fragment1",
+                    address=cable.address)
+        d.wait_line("worker a joined")
+        d.wait_line("worker b joined")
+        app = self.write("moves.yaml", APP.replace(
+            "fragment1:", "fragment1:\n    on_failure: {policy: migrate, lease: 0s}", 1))
+        client = self.start("fragctl", "start", app, "--address", self.address)
+        self.assertEqual(client.wait(), 0, client.stderr)
+        a.wait_line("value: 20$")
+        cable.close()
+        d.wait_line("fragment1 waits for a worker")
+        self.put(self.key, [line for line in keys if " b " not in line])
+        self.hangup(d)
+        d.wait_line("worker b cannot be told that its key b is no longer in the key file: this may "
+                    "still run there: fragment1 of steady$")
+        self.worker("--name", "c", "--key-file", workers["c"])
+        d.wait_line("fragment1 runs again on worker c")
+        a.wait_line("value: 60$")
+        self.assertEqual(len(self.hosts()), 3, "the old one is there")
+        values = [int(v) for v in re.findall(r"value: (\d+)$", a.stderr, re.M)]
+        second = values.index(1, 1)
+        self.assertEqual(values[:second], list(range(1, second + 1)))
+        self.assertEqual(values[second:], list(range(1, len(values) - second + 1)))
 
     def test_a_worker_leaves_a_driver_whose_key_was_removed(self):
         d = self.serve()

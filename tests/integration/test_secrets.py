@@ -2,6 +2,7 @@
 """What only the two ends of a connection may know is nowhere else: not in logs at their most
 talkative, not in environments and command lines. A relay between the daemons reads along, so the
 test knows each session's id and secret, the application's key and each edge's token."""
+import contextlib
 import os
 import signal
 import socket
@@ -67,6 +68,8 @@ class Relay:
 
     def close(self):
         for s in [self.listener, *self.sockets]:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
             s.close()
 
     def bodies(self, kind):

@@ -228,19 +228,45 @@ WORLD_TEST(driver_session, a_key_that_was_removed_ends_its_session, world_init)
 	cr_expect_null(strstr(w->log, "may still run there"), "it was told");
 }
 
-WORLD_TEST(driver_session, what_a_silent_worker_may_run_on_without_its_key_is_named, world_init)
+static bool accepts(void *arg, const struct fw_identity *identity)
+{
+	return strcmp(identity->name, arg) != 0;
+}
+
+/* Of those that are silent or away, once each. One that was away and is back is told. */
+WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, world_init)
 {
 	struct fw_identity identity = {.name = "node7", .serial = 1};
-
-	to_running(w);
-	pass_beating(w, 1500 * MS, 2, 2);
-	step(w, &(struct drv_event){.kind = DRV_EVENT_REVOKED,
+	struct drv_event revoked = {.kind = DRV_EVENT_REVOKED,
 				    .connection = 1,
 				    .peer = "10.0.0.9:1",
-				    .identity = &identity});
-	assert_has(
-		w->log,
-		"worker a is silent while its key node7 is no longer in the key file: this may still run there: f1 of app");
+				    .identity = &identity};
+	char gone[] = "node7";
+	struct drv_event keys = {.kind = DRV_EVENT_KEYS, .accepts = accepts, .arg = gone};
+	static const char word[] =
+		"worker a cannot be told that its key node7 is no longer in the key file: this may still run there: f1 of app";
+
+	for (int silent = 0; silent < 3; silent++) {
+		world_init(w);
+		to_running(w);
+		drv_session_find(w->core, 1)->identity = identity;
+		if (silent == 1)
+			pass_beating(w, 1500 * MS, 2, 2);
+		if (silent == 2)
+			step(w, &(struct drv_event){
+					.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "cut"});
+		else
+			step(w, &revoked);
+		strcpy(gone, "node8");
+		step(w, &keys);
+		cr_expect_null(strstr(w->log, word), "%d: its key is there", silent);
+		strcpy(gone, "node7");
+		step(w, &keys);
+		cr_expect_eq(strstr(w->log, word) != NULL, silent > 0, "%d: %s", silent, w->log);
+		w->log[0] = '\0';
+		step(w, &keys);
+		cr_expect_null(strstr(w->log, word), "%d: it was said", silent);
+	}
 }
 
 /* It has proven a key and not said HELLO yet. */

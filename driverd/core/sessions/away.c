@@ -17,6 +17,7 @@ struct drv_away {
 	int64_t since_ns;      /* real */
 	bool has_left;         /* in order */
 	uint32_t cores;
+	struct fw_identity identity; /* as the session's; cleared once its key is revoked */
 	char name[2 * FRAG_NAME_MAX + 16], address[FRAG_NAME_MAX], ran[200];
 };
 
@@ -77,6 +78,7 @@ void drv_away_add(const struct drv_session *session)
 	one->has_left = session->has_left;
 	one->cores = (uint32_t)(session->has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE);
 	one->since_ns = core->real_ns;
+	one->identity = session->identity;
 	snprintf(one->name, sizeof(one->name), "%s", session->name);
 	snprintf(one->address, sizeof(one->address), "%s", session->peer);
 	drv_session_list_hosts(session, one->ran, sizeof(one->ran));
@@ -89,6 +91,26 @@ void drv_away_add(const struct drv_session *session)
 	fragi_free(*at);
 	*at = NULL;
 	core->away_count--;
+}
+
+/* It cannot be told: its hosts run on until their lease ends, or somebody ends them. */
+void drv_away_revoke(struct drv_core *core, const struct drv_event *event)
+{
+	for (struct drv_away *one = core->away; one != NULL; one = one->next) {
+		const char *sentence;
+
+		if (one->identity.name[0] == '\0' || event->accepts(event->arg, &one->identity))
+			continue;
+		sentence = drv_text(core,
+				    "worker %s cannot be told that its key %s is no longer in the "
+				    "key file: this may still run there: %s",
+				    one->name, one->identity.name, one->ran);
+		one->identity.name[0] = '\0';
+		if (one->ran[0] == '\0')
+			continue;
+		drv_log(core, FRAGI_LOG_WARN, NULL, "%s", sentence);
+		drv_history_add(core, FW_NOTICE_REFUSED, NULL, "", "%s", sentence);
+	}
 }
 
 void drv_away_fini(struct drv_core *core)

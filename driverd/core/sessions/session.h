@@ -37,6 +37,7 @@ struct drv_session {
 	uint64_t held_change;    /* for that one to be tried */
 	size_t held_bytes;       /* that are reserved with it */
 	const char *who;         /* of a client: "user alice", "key tablet" */
+	struct fw_identity identity; /* what it has proven; no name: nothing */
 	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
 	struct {
 		uint64_t run, seq;
@@ -118,6 +119,8 @@ void drv_away_add(const struct drv_session *session);
 void drv_away_drop(struct drv_core *core, const char *name);
 size_t drv_away_count(const struct drv_core *core); /* at most so many rows follow */
 /* Rows of the one that is asked for; empty: of all. Returns how many. */
+/* Says of those whose key is not accepted any more what may still run there. */
+void drv_away_revoke(struct drv_core *core, const struct drv_event *event);
 uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct fw_worker_row *rows);
 void drv_away_fini(struct drv_core *core);
 
