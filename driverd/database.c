@@ -484,8 +484,17 @@ static int give_up(struct drv_database *database, int result, struct frag_err *e
 
 int drv_database_begin(struct drv_database *database, struct frag_err *err)
 {
-	int result = sqlite3_exec(database->sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	int result, has_moved = 0;
 
+	/* What is written to a file without a name would be lost, and nothing would say so. */
+	(void)sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+	if (has_moved != 0)
+		return frag_err_set(
+			err, -ENOENT,
+			"%s/" DRV_DATABASE_FILE
+			" is gone: something has removed or replaced it; restart driverd: it begins a new one and adopts what its workers run",
+			database->folder);
+	result = sqlite3_exec(database->sqlite, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	return result == SQLITE_OK ? 0 : give_up(database, result, err);
 }
 

@@ -188,7 +188,7 @@ static int reserve(struct drv_store *store, size_t bytes)
 	fd = openat(store->folder, RESERVE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	if (bytes < store->reserved_bytes)
+	if (bytes <= store->reserved_bytes)
 		r = ftruncate(fd, (off_t)bytes) == 0 ? 0 : -errno;
 	else
 		r = -posix_fallocate(fd, 0, (off_t)bytes);

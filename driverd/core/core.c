@@ -256,14 +256,16 @@ static void log_turn(struct drv_core *core, const char *why_not)
 	if (is_behind == core->is_behind)
 		return;
 	core->is_behind = is_behind;
-	if (is_behind)
+	if (is_behind) {
 		drv_log(core, FRAGI_LOG_ERROR, NULL,
 			"%s; applications run on, none can be started, and what happens from now on is tried again until it is written",
 			why_not);
-	else
+		/* this is tried again too, and shows when there is room */
+		drv_history_add(core, FW_NOTICE_REFUSED, NULL, "", "%s", why_not);
+	} else {
 		drv_log(core, FRAGI_LOG_INFO, NULL, "state is kept again");
-	if (!is_behind)
 		drv_app_wake_all(core); /* hosts may be moved again */
+	}
 }
 
 /* Workers keep what they know of a run until its end is on the disk. */

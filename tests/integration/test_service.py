@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import time
 import unittest
@@ -388,6 +389,23 @@ class Kept(ServiceTest):
         self.worker("--name", "a")
         self.wait_runs("stream")
         self.assertIsNone(self.application("other"))
+
+    def test_a_state_folder_that_is_removed(self):
+        """Commands are refused with the reason, what runs goes on, and the next driver adopts it."""
+        d = self.keep(workers=("a", "b"))[0]
+        self.ok("start", self.endless)
+        shutil.rmtree(self.state)
+        self.fails(5, "stream would end and not start again", "restart", "stream")
+        self.fails(3, "the state folder cannot be written", "drain", "a")
+        self.fails(3, "state.db is gone: something has removed", "start", self.endless, "--name", "other")
+        self.assertRegex(self.ok("events"), "refused +%s/state.db is gone" % self.state)
+        self.wait_delivered("stream")
+        d.signal(signal.SIGTERM)
+        self.assertEqual(d.wait(), 0, d.stderr)
+        self.restart_driver()
+        self.wait_runs("stream")
+        self.assertEqual(self.application("stream")["run"], 1)
+        self.ok("stop", "stream")
 
     def test_a_full_disk(self):
         """Nothing starts, all runs on, and what happens meanwhile is written when there is room."""

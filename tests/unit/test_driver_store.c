@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -535,6 +536,85 @@ Test(driver_store, a_full_disk_voids_attempts_and_tries_the_others_again)
 	cr_expect_eq(seen.runs, 2);
 	cr_expect_eq(seen.ends, 1);
 	cr_expect_eq(seen.last_run, 2);
+}
+
+static struct drv_record space(enum drv_record_kind kind, size_t bytes)
+{
+	return (struct drv_record){.kind = kind, .is_attempt = true, .bytes = bytes};
+}
+
+/* The size of the file that holds space; -1: there is none. */
+static int64_t held(void)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/reserve", folder);
+	return stat(path, &st) == 0 ? st.st_size : -1;
+}
+
+/* With what is written with it, in one go: what is released is there for those records. */
+Test(driver_store, space_is_held_and_given_back)
+{
+	static const struct {
+		size_t reserved, released;
+		int64_t held; /* after it */
+		bool fails;
+	} steps[] = {
+		{50000, 0, 50000, false},     {30000, 0, 80000, false},    {0, 60000, 20000, false},
+		{30000, 10000, 40000, false}, {10000, 45000, 5000, false}, {200000, 0, 5000, true},
+		{200000, 100, 4900, true},    {0, 4900, -1, false},        {0, 7000, -1, false},
+		{200000, 0, -1, true},        {100000, 0, 100000, false},
+	};
+	const struct rlimit limit = {150000, RLIM_INFINITY};
+	uint64_t change = 0;
+	int failed = 0;
+	struct rig rig;
+
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	rig_open(&rig);
+	for (size_t i = 0; i < FRAG_COUNT_OF(steps); i++) {
+		put(&rig, space(DRV_RECORD_RESERVED, steps[i].reserved), ++change);
+		put(&rig, space(DRV_RECORD_RELEASED, steps[i].released), ++change);
+		put(&rig, end_of(1), ++change);
+		wait_tried(&rig, change);
+		cr_expect_eq(held(), steps[i].held, "%zu: %lld", i, (long long)held());
+		cr_expect_eq(rig.failed, failed += steps[i].fails, "%zu: %s", i, rig.why);
+	}
+	rig_close(&rig);
+	cr_expect_eq(held(), 100000, "as after a kill");
+	rig_open(&rig);
+	cr_expect_eq(held(), -1, "the next driver needs none of it");
+	rig_close(&rig);
+}
+
+/* Its file is removed, or has another in its place; when it is back it goes on. */
+Test(driver_store, a_file_that_is_gone_is_missed)
+{
+	char path[PATH_MAX], away[PATH_MAX + 8];
+	struct rig rig;
+
+	snprintf(path, sizeof(path), "%s/" DRV_DATABASE_FILE, folder);
+	snprintf(away, sizeof(away), "%s.away", path);
+	rig_open(&rig);
+	put(&rig, run_of(1), 1);
+	wait_tried(&rig, 1);
+	for (uint64_t other = 0; other < 2; other++) {
+		cr_assert_eq(rename(path, away), 0);
+		cr_assert(other == 0 || close(creat(path, 0600)) == 0);
+		put(&rig, run_of(2 + other), 2 + other);
+		wait_tried(&rig, 2 + other);
+		cr_expect_eq(rig.failed, (int)other + 1);
+		cr_expect_not_null(strstr(rig.why, "state.db is gone: something has removed"), "%s",
+				   rig.why);
+		cr_assert_eq(rename(away, path), 0);
+	}
+	put(&rig, run_of(4), 4);
+	wait_tried(&rig, 4);
+	cr_expect_eq(rig.failed, 2);
+	rig_close(&rig);
+	cr_expect_eq(look().runs, 2, "those between were attempts");
 }
 
 Test(driver_store, what_is_tried_again_is_bounded)
