@@ -243,8 +243,8 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 }
 
 /*
- * Commands that end something, or move it, and of which the next driver must know: whether the
- * state folder can be written is tried before them, so that they are refused at once if not.
+ * Commands that end something, or move it, and of which the next driver must know: space is held in
+ * the state folder before them, so that they are refused at once if it cannot be written.
  */
 static bool needs_folder(const struct drv_core *core, const struct fw_message *message)
 {
@@ -256,9 +256,8 @@ static bool needs_folder(const struct drv_core *core, const struct fw_message *m
 }
 
 /*
- * What ends a run and begins the next one: a restart, and perhaps a changed graph. The application
- * may go on as it is only if the next run can be kept. So space is held from before the end: for
- * the graph in the log and in its place, and for what the end leaves.
+ * For the graph of the next run in the log and in its place, and for what the end of this one
+ * leaves. A restart, and perhaps a changed graph, hold it until the next run is written.
  */
 static void reserve_room(struct drv_session *client, const struct fw_message *message)
 {
@@ -271,8 +270,6 @@ static void reserve_room(struct drv_session *client, const struct fw_message *me
 	else if (message->kind == FW_STOP_APP &&
 		 (app = drv_app_named(core, message->stop_app.name)) != NULL)
 		bytes = app->source.size;
-	if (bytes == 0)
-		return;
 	client->held_bytes = 2 * bytes + ROOM_BYTES;
 	client->held_change = drv_persist_reserve(core, client->held_bytes);
 }
@@ -300,7 +297,6 @@ static void take(struct drv_session *client, struct fw_message *message)
 
 	if (needs_folder(core, message) && client->held == NULL) {
 		client->held = message;
-		client->held_change = drv_persist_try(core);
 		reserve_room(client, message);
 		core->held_count++;
 		return;

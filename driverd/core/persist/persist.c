@@ -172,11 +172,6 @@ void drv_persist_joined(const struct drv_session *session)
 			drv_persist_placed(core->apps[i]);
 }
 
-uint64_t drv_persist_try(struct drv_core *core)
-{
-	return reserve_epochs(core, false);
-}
-
 void drv_persist_numbers(struct drv_core *core)
 {
 	core->numbers_change = reserve_epochs(core, false);

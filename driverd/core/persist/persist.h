@@ -54,8 +54,6 @@ void drv_persist_drained(struct drv_core *core, const char *worker, bool is_drai
 void drv_persist_raise_runs(struct drv_core *core, uint64_t run);
 /* Numbers that a driver before has given are known now. */
 void drv_persist_numbers(struct drv_core *core);
-/* Writes something at once, also if the last try failed. Returns its change. */
-uint64_t drv_persist_try(struct drv_core *core);
 /* An epoch was reported that a driver before gave, whose state is lost. */
 void drv_persist_epochs_above(struct drv_core *core, uint64_t epoch);
 /* Writes the source of an application that was changed while it runs. */
