@@ -83,12 +83,12 @@ class Composed(StreetTest):
         self.write("person-detection.xml", DETECTOR)
         self.models = ("--models", self.folder)
 
-    def dark_then_bright(self):
+    def dark_then_bright(self, size="384x320"):
         for name in ("black", "white"):
-            self.ffmpeg("-f", "lavfi", "-i", "color=%s:s=384x320:r=10" % name, "-frames:v", str(self.FRAMES),
-                        self.path(name + ".mp4"))
+            self.ffmpeg("-f", "lavfi", "-i", "color=%s:s=%s:r=10" % (name, size), "-frames:v", str(self.FRAMES),
+                        "-y", self.path(name + ".mp4"))
         self.write("both.txt", "file black.mp4\nfile white.mp4\n")
-        self.ffmpeg("-f", "concat", "-i", self.path("both.txt"), "-c", "copy", self.path("both.mp4"))
+        self.ffmpeg("-f", "concat", "-i", self.path("both.txt"), "-c", "copy", "-y", self.path("both.mp4"))
         return "--clip", self.path("both.mp4")
 
     def test_tracking_alone(self):
@@ -103,11 +103,14 @@ class Composed(StreetTest):
         self.assertIn("frame %d: %s" % (self.FRAMES + 9, PEOPLE), p.stderr)
 
     def test_both_joined(self):
-        driver, workers = self.start_joined(*self.models, *self.dark_then_bright())
-        summary = self.end_joined(driver, workers)
-        self.assert_delivered(summary, 2 * self.FRAMES)
-        self.assertIn("frame %d: %s" % (self.FRAMES + 9, PEOPLE), workers[1].stderr)
-        self.assert_picture()
+        """Frames are made larger or smaller, as the network of each wants them."""
+        for size in "384x320", "320x240", "90x70":
+            with self.subTest(size=size):
+                driver, workers = self.start_joined(*self.models, *self.dark_then_bright(size))
+                summary = self.end_joined(driver, workers)
+                self.assert_delivered(summary, 2 * self.FRAMES)
+                self.assertIn("frame %d: %s" % (self.FRAMES + 9, PEOPLE), workers[1].stderr)
+                self.assert_picture()
 
     def test_both_joined_behind_a_camera(self):
         if not os.path.exists(os.path.join(PLUGINS, "libcapture.so")):
