@@ -43,9 +43,9 @@ def values(*numbers):
 
 
 # Of each graph: the operators and other keys of two fragments, with the `flows:` inside them; the
-# flows between them; what operators print, or how often they do; and the exit code and what else is
-# printed. More keys of the scheduler follow "SCHEDULER". A name with a dot is that of a test of the
-# SDK.
+# flows between them; what operators print, or how often they do; and the exit code, what else is
+# printed, and what is not. More keys of the scheduler follow "SCHEDULER". A name with a dot is that
+# of a test of the SDK.
 GRAPHS = {
     "a count below 0": (
         "tx: " + count("ping_tx", -1), "rx: " + count("ping_rx", 5), "one.tx -> two.rx", {"rx": values(*range(1, 6))}),
@@ -100,6 +100,15 @@ GRAPHS = {
     "a size of flows together": (
         "p: {t}\nq: {t}".replace("{t}", count("ping_tx", 3)), "rx: {type: ported, parameters: {all: true}, ports: {a: {size: 6}}}",
         "one.p -> two.rx.a\none.q -> two.rx.a", {"rx": took([1, 1, 2, 2, 3, 3])}),
+    "contents without a queue for them": (
+        "tx: {type: ping_tensor_tx, parameters: {rows: 2, columns: 3}, conditions: [{type: count, count: 1}]}\n"
+        "data_loggers: {log: {type: async_console_logger, queue_policy: Raise, log_tensor_data_content: true, "
+        "enable_large_data_queue: false}}",
+        "rx: {type: ping_tensor_rx}\n"
+        "data_loggers: {all: {type: async_console_logger, log_tensor_data_content: true}, some: {type: async_console_logger}}",
+        "one.tx -> two.rx", {"rx": 1}, 0,
+        ['one.tx.out: output: tensor "tensor" {"dtype": "uint8", "shape": [2, 3]', '"data": [1, 1, 1, 1, 1, 1]}'],
+        [r'(?m)one\.tx\.out: .*"data":', r'(?s)two\.rx\.in: [^\n]*"data":.*two\.rx\.in: [^\n]*"data":']),
     "metadata switched off": (
         "tx: {type: router, parameters: {odd: f, even: f, turns: 3}}\nf: {type: forward, metadata: false}\n"
         "flows:\n<|start|> -> tx\n{from: tx.__output_exec__, to: tx.__input_exec__, dynamic: true}\n"
@@ -224,7 +233,7 @@ class Graphs(cluster.ClusterTest):
             word, rest = line.split(None, 1)
             if word == "SCHEDULER":
                 lines[word] += ", " + rest
-            elif word in ("clock:", "thread_pools:", "tracking:"):
+            elif word in ("clock:", "data_loggers:", "thread_pools:", "tracking:"):
                 lines[word[:-1]] = rest
             else:
                 lines["operators"] += "      %s\n" % line
@@ -259,3 +268,5 @@ class Graphs(cluster.ClusterTest):
                         self.assertEqual(found, what, text + printed)
                     for part in rest[1] if rest else ():
                         self.assertIn(part, printed, text)
+                    for pattern in rest[2] if len(rest) > 2 else ():
+                        self.assertNotRegex(printed, pattern)

@@ -24,6 +24,17 @@ thread_pools:
 operators: {tx: {type: ping_tx, conditions: [{type: count, count: 3}]}, rx: {type: ping_rx}}
 flows: [tx -> rx]
 """
+PACED = """
+frag: 1
+application: app
+fragments:
+  one:
+    thread_pools:
+      p: {add: [{operators: tx, sched_policy: deadline, sched_runtime: 1ms, sched_period: 20ms%s}]}
+    operators: {tx: {type: ping_tx, conditions: [{type: count, count: 6}]}}
+  two: {operators: {rx: {type: ping_rx}}}
+flows: [one.tx -> two.rx]
+"""
 
 
 def without_privilege():
@@ -48,9 +59,9 @@ def may():
 
 
 class Realtime(cluster.ClusterTest):
-    def run_app(self, best_effort, *flags, privileged=True):
+    def run_app(self, best_effort, *flags, privileged=True, graph=APP):
         """The exit code, the summary, stderr."""
-        app = self.write("app.yaml", APP % (", best_effort: true" if best_effort else ""))
+        app = self.write("app.yaml", graph % (", best_effort: true" if best_effort else ""))
         fragctl = os.path.join(cluster.BUILD, "bin", "fragctl")
         p = subprocess.run([fragctl, "run", *flags, app, "--output", "json"],
                            capture_output=True, text=True, env=self.env, timeout=60, check=False,
@@ -68,6 +79,15 @@ class Realtime(cluster.ClusterTest):
             code, summary, errors = self.run_app(True, *flags)
             self.assertEqual((code, self.operators(summary)),
                              (0, {"tx": None, "rx": granted}), errors)
+
+    def test_a_deadline_paces_in_one_process_and_in_two(self):
+        for flags in ((), ("--workers", "2")):
+            for privileged in (True, False):
+                code, summary, errors = self.run_app(True, *flags, privileged=privileged,
+                                                     graph=PACED)
+                self.assertEqual(code, 0, errors)
+                self.assertGreaterEqual(summary["duration_ns"], 75e6, (flags, privileged))
+                self.assertEqual(summary["flows"][0]["delivered"], 6)
 
     def test_what_was_refused(self):
         code, summary, errors = self.run_app(True, privileged=False)
