@@ -153,7 +153,7 @@ TOP = """frag: 1
 application: app
 extensions: [libported.so, libholoscan.so, libflow_control.so]
 config:
-  scheduling: {stop_on_deadlock_timeout: 0, strict_job_thread_pinning: true}
+  scheduling: {stop_on_deadlock_timeout: 0, max_duration_ms: -1, strict_job_thread_pinning: true}
 subgraphs:
   sub:
     operators: {n1: {type: node}, n2: {type: node}}

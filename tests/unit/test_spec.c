@@ -336,8 +336,12 @@ Test(spec, a_scheduler_has_all_its_settings)
 	bad_text(
 		HEAD "fragments: {all: {compose: c}, any: {compose: c}}\n",
 		"app.yaml:3:13: no fragment can be called all, which stands for all of them in --fragments; rename it\n");
-	spec = good_text(HEAD "compose: c\nscheduler: {stop_on_deadlock_timeout_ms: -1}\n");
+	spec = good_text(
+		HEAD
+		"compose: c\nscheduler: {stop_on_deadlock_timeout_ms: -1, max_duration_ms: -20}\n");
 	cr_expect_not(spec->fragments[0].scheduler.stop_on_deadlock);
+	cr_expect_eq(spec->fragments[0].scheduler.stop_on_deadlock_timeout_ms, 0);
+	cr_expect_eq(spec->fragments[0].scheduler.max_duration_ms, 0);
 	fragi_spec_destroy(spec);
 	spec = good_text(HEAD "compose: c\n");
 	cr_expect(spec->fragments[0].scheduler.stop_on_deadlock);
@@ -345,10 +349,10 @@ Test(spec, a_scheduler_has_all_its_settings)
 	fragi_spec_destroy(spec);
 	bad_text(
 		HEAD
-		"compose: c\nscheduler: {type: greedi, worker_thread_number: 0, max_duration_ms: -1, check_recession_period_ms: nan, pin_cores: [x], stop_on_deadlock: 2, clock: {}, thread: 1}\n",
+		"compose: c\nscheduler: {type: greedi, worker_thread_number: 0, max_duration_ms: 1s, check_recession_period_ms: nan, pin_cores: [x], stop_on_deadlock: 2, clock: {}, thread: 1}\n",
 		"app.yaml:4:19: app.scheduler: no scheduler \"greedi\"; did you mean \"greedy\"?\n"
 		"app.yaml:4:49: app.scheduler: worker_thread_number \"0\" is not a whole number from 1 to 1024\n"
-		"app.yaml:4:69: app.scheduler: max_duration_ms \"-1\" is not a whole number from 0 to 31622400000\n"
+		"app.yaml:4:69: app.scheduler: max_duration_ms \"1s\" is not a whole number from -31622400000 to 31622400000\n"
 		"app.yaml:4:100: app.scheduler: check_recession_period_ms \"nan\" is not a number of milliseconds from 0 to 60000\n"
 		"app.yaml:4:117: app.scheduler: a core of pin_cores \"x\" is not a whole number from 0 to 8191\n"
 		"app.yaml:4:139: app.scheduler: stop_on_deadlock \"2\" is neither true nor false\n"

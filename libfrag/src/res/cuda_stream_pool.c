@@ -15,9 +15,10 @@ struct stream_pool {
 	/* parameters */
 	int64_t dev_id, flags, priority, reserved_size, max_size;
 	struct frag_resource *cuda_green_context; /* NULL: the primary context */
-	const struct fragi_cuda_ops *cuda;        /* from initialize on */
-	struct fragi_lock lock;                   /* of what follows */
-	void **streams;                           /* all; the first idle_count are not in use */
+	const char *nvtx_identifier;
+	const struct fragi_cuda_ops *cuda; /* from initialize on */
+	struct fragi_lock lock;            /* of what follows */
+	void **streams;                    /* all; the first idle_count are not in use */
 	uint32_t count, idle_count, capacity;
 };
 
@@ -45,6 +46,8 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_RESOURCE(struct stream_pool, cuda_green_context, NULL,
 			    .flags = FRAG_PARAM_OPTIONAL,
 			    .headline = "The green context that they are made in"),
+	FRAG_PARAM_STRING(struct stream_pool, nvtx_identifier, "defaultStreamPool",
+			  .headline = "Accepted, because Holoscan has it; without effect"),
 };
 
 static int setup(void *state, struct frag_resource *resource, struct frag_err *err)

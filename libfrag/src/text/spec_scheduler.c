@@ -43,10 +43,11 @@ static const struct fragi_key keys[] = {
 	 .max = FRAGI_THREADS_MAX},
 	{"stop_on_deadlock", FRAGI_KEY_BOOL, MEMBER(stop_on_deadlock), .usual = true},
 	{"stop_on_deadlock_timeout_ms", FRAGI_KEY_INTEGER, MEMBER(stop_on_deadlock_timeout_ms),
-	 .min = -1, .max = TIME_MAX_MS},
+	 .min = -TIME_MAX_MS, .max = TIME_MAX_MS},
 	{"stop_on_deadlock_timeout", FRAGI_KEY_INTEGER, MEMBER(stop_on_deadlock_timeout_ms),
-	 .min = -1, .max = TIME_MAX_MS},
-	{"max_duration_ms", FRAGI_KEY_INTEGER, MEMBER(max_duration_ms), .max = TIME_MAX_MS},
+	 .min = -TIME_MAX_MS, .max = TIME_MAX_MS},
+	{"max_duration_ms", FRAGI_KEY_INTEGER, MEMBER(max_duration_ms), .min = -TIME_MAX_MS,
+	 .max = TIME_MAX_MS},
 	{"check_recession_period_ms", FRAGI_KEY_NUMBER, MEMBER(check_recession_period_ms),
 	 .most = RECESSION_MAX_MS, .normal = FRAGI_RECESSION_MS, .unit = " of milliseconds"},
 	{"pin_cores"},
@@ -69,8 +70,11 @@ void fragi_spec_read_scheduler(struct fragi_builder *builder, struct fragi_node 
 	if (fragi_section_read(builder, node, subject, "scheduler", FRAGI_KEYS(keys), scheduler))
 		fragi_spec_read_cores(builder, fragi_node_get(node, "pin_cores"), subject,
 				      &scheduler->pin_cores, &scheduler->pin_core_count);
-	if (scheduler->stop_on_deadlock_timeout_ms < 0) { /* in Holoscan, -1 means never */
+	/* in Holoscan, negative times mean never */
+	if (scheduler->stop_on_deadlock_timeout_ms < 0) {
 		scheduler->stop_on_deadlock = false;
 		scheduler->stop_on_deadlock_timeout_ms = 0;
 	}
+	if (scheduler->max_duration_ms < 0)
+		scheduler->max_duration_ms = 0;
 }
