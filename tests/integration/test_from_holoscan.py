@@ -113,6 +113,15 @@ GRAPHS = {
         "tx: {type: router, parameters: {odd: f, even: f, turns: 3}}\nf: {type: forward, metadata: false}\n"
         "flows:\n<|start|> -> tx\n{from: tx.__output_exec__, to: tx.__input_exec__, dynamic: true}\n"
         "{from: tx.out, to: f.in, dynamic: true}", "rx: {type: report}", "one.f -> two.rx", {"rx": ["value -1"] * 3}),
+    "flows that an operator chooses": (
+        "tx: {type: router, parameters: {odd: a, even: b, turns: 4}}\n"
+        "flows:\n<|start|> -> tx\n{from: tx.__output_exec__, to: tx.__input_exec__, dynamic: true}",
+        "a: {type: ping_rx}\nb: {type: ping_rx}",
+        "{from: one.tx.out, to: two.a.in, dynamic: true}\n{from: one.tx.out, to: two.b.in, dynamic: true}",
+        {"a": values(1, 3), "b": values(2, 4)}),
+    "two conditions of a name": (
+        "tx: {type: ping_tx, conditions: [{type: count, name: c}, {type: boolean, name: c}]}", "rx: {type: ping_rx}",
+        "one.tx -> two.rx", {}, 2, ['two conditions are called "c"'], ["(?s)(are called.*){2}"]),
     "two unnamed conditions of a type": (
         "tx: " + count("ping_tx", 8, ", {type: count, count: 3}"), "rx: {type: ping_rx}", "one.tx -> two.rx", {"rx": 3}),
     "a scheduler from config, names without effect, and a pool without threads": (
