@@ -2,6 +2,7 @@
 #ifndef TESTS_CUDA_LOAD_H
 #define TESTS_CUDA_LOAD_H
 
+#include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <string.h>

@@ -25,6 +25,7 @@ struct frag_launch {
 	/* frag_tick_stream or another stream of that GPU; NULL: frag's own one */
 	void *stream;
 };
+/* The first member of a struct frag_launch. */
 #define FRAG_LAUNCH_INIT .struct_size = sizeof(struct frag_launch)
 
 /*
