@@ -41,7 +41,7 @@ EQUIVALENT = os.path.join(HERE, "equivalent")
 ROOMS = ["driverd", "workerd", "proto/wire", "libfrag/src", "libfrag/modules", "libfrag/ops", "fragctl", "runner"]
 SHELLS = ("driverd", "workerd", "workerd/host")
 # A mutant may allocate or write without end.
-BOUNDS = ["prlimit", "--fsize=%d" % (1 << 28), "--core=0"]
+BOUNDS = ["prlimit", "--fsize=%d" % (1 << 33), "--core=0"]
 BOUNDS_PLAIN = BOUNDS + ["--as=%d" % (6 << 30)]
 SIM = "tests/sim/sim"
 
@@ -192,7 +192,7 @@ class Tree:
         started = time.monotonic()
         try:
             if name == SIM:
-                runs = "300" if kind == "coverage" else "10000"
+                runs = "300" if kind == "coverage" else "2000"
                 status, output, _, _ = run.run_group(bounds + [os.path.join(build, SIM), "--runs", runs, "--jobs", "1"],
                                                   dict(os.environ, **env), limit_s)
                 failed = [] if status == 0 else ["the simulator: " + (output.splitlines() or ["nothing"])[0][:120]]
@@ -570,6 +570,9 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(work, range(args.jobs)))
     survivors = show(results)
+    for (kind, name), why in sorted(Worker.fails_anyway.items()):
+        if why:
+            print("not used, because it fails without a mutant: %s %s: %s" % (kind, name, why.split("\n")[0]))
     print("mutate: seed %d, %d s, %d survivors" % (args.seed, time.monotonic() - started, len(survivors)))
     return 0
 
