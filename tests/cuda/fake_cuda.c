@@ -131,7 +131,7 @@ static struct CUevent_st *events;
 static struct CUgreenCtx_st *greens;
 static pthread_cond_t completed = PTHREAD_COND_INITIALIZER; /* an event */
 static struct CUctx_st contexts[DEVICES_MAX];
-static size_t used[DEVICES_MAX], memory_max;
+static size_t used[DEVICES_MAX], memory_max, reserved; /* reserved: ranges of addresses */
 static int device_count, version;
 static bool held, calls_held, initialised, configured;
 
@@ -290,13 +290,20 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 	LEAVE(CUDA_SUCCESS);
 }
 
+static bool has(const char *kind)
+{
+	const char *without = getenv("FAKE_CUDA_WITHOUT");
+
+	return without == NULL || strstr(without, kind) == NULL;
+}
+
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	ENTER(cuDeviceGetAttribute, false)
-	*value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
-		 attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED ||
+	*value = (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && has("managed")) ||
+		 (attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED && has("pools")) ||
 		 (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
-		  number("FAKE_CUDA_SHARED", 1) != 0);
+		  has("shared"));
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -727,6 +734,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t size, size_t alignment
 	memory = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+	reserved++;
 	*address = (CUdeviceptr)(uintptr_t)memory;
 	LEAVE(CUDA_SUCCESS);
 }
@@ -736,6 +744,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
 	ENTER(cuMemAddressFree, true)
 	if (mapped_at(address, size) != NULL)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
+	reserved--;
 	LEAVE(munmap((void *)(uintptr_t)address, size) == 0 ? CUDA_SUCCESS
 							    : CUDA_ERROR_INVALID_VALUE);
 }
@@ -890,14 +899,16 @@ static CUresult submit(CUstream stream, const struct task *what)
 static struct CUstream_st *stream_make(struct CUgreenCtx_st *green)
 {
 	struct CUstream_st *stream = calloc(1, sizeof(*stream));
+	pthread_attr_t small; /* a test makes thousands of them */
 
-	if (stream == NULL)
+	if (stream == NULL || pthread_attr_init(&small) != 0 ||
+	    pthread_attr_setstacksize(&small, 256 << 10) != 0)
 		abort();
 	stream->last = &stream->first;
 	stream->green = green;
 	pthread_cond_init(&stream->wake, NULL);
 	pthread_cond_init(&stream->idle, NULL);
-	if (pthread_create(&stream->thread, NULL, serve, stream) != 0)
+	if (pthread_create(&stream->thread, &small, serve, stream) != 0)
 		abort();
 	stream->next = streams;
 	streams = stream;
@@ -1609,9 +1620,10 @@ int fake_cuda_poke(unsigned long long address, const void *from, size_t size)
 
 size_t fake_cuda_left(void)
 {
-	size_t count = 0;
+	size_t count = (size_t)depth;
 
 	pthread_mutex_lock(&lock);
+	count += reserved;
 	for (const struct CUstream_st *stream = streams; stream != NULL; stream = stream->next)
 		count++;
 	for (const struct CUmemPoolHandle_st *pool = pools; pool != NULL; pool = pool->next)

@@ -17,7 +17,8 @@
  * - Calls without a current context, and handles that do not exist, are refused.
  *
  * In the environment: FAKE_CUDA_DEVICES: GPUs (default 1); FAKE_CUDA_MEMORY: bytes of each (default
- * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_SHARED=0: no memory can be shared;
+ * 256 MiB); FAKE_CUDA_VERSION (default 13000); FAKE_CUDA_WITHOUT="managed pools shared":
+ * kinds of memory that no GPU has;
  * FAKE_CUDA_SMS: SMs of a GPU (default 132, which are divided by 8);
  * FAKE_CUDA_FAIL=NAME:N:RESULT: the N-th call of the function from now on, counted from 1, returns
  * RESULT; FAKE_CUDA_REPORT: a file that gets a line when the process exits, "left BYTES", of memory
@@ -42,7 +43,8 @@ int fake_cuda_copy(void *stream, unsigned long long to, unsigned long long from,
 unsigned int fake_cuda_sms(void *stream);
 /* Bytes of memory of all kinds that are in use. */
 size_t fake_cuda_used(void);
-/* Streams, pools, events and green contexts that were not destroyed. */
+/* Streams, pools, events, green contexts and ranges of addresses that were not destroyed, and the
+ * contexts that this thread has entered. */
 size_t fake_cuda_left(void);
 /* Calls of a function so far. */
 int fake_cuda_calls(const char *name);

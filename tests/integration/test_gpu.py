@@ -359,7 +359,7 @@ class HandOver(Gpu):
         self.expect_edge(self.text(flow=", encrypt: on"), "shm, encrypted, GPU memory staged")
         self.expect_edge(self.text(flow=", edge: ucx"), "ucx .*, GPU memory staged")
         with self.subTest("a driver without such memory"):
-            self.env["FAKE_CUDA_SHARED"] = "0"
+            self.env["FAKE_CUDA_WITHOUT"] = "shared"
             self.expect_edge(self.text(), staged)
 
     def test_a_host_whose_gpu_fails_is_started_again(self):

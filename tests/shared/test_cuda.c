@@ -350,6 +350,7 @@ GPU_TEST(cuda, each_call_of_the_driver_may_fail)
 		{"cuDeviceGet", "GPU 0: cuDeviceGet: "},
 		{"cuDeviceGetName", "cuDeviceGetName"},
 		{"cuDeviceGetAttribute", "cuDeviceGetAttribute"},
+		{"cuDeviceGetUuid_v2", "cuDeviceGetUuid"},
 		{"cuDevicePrimaryCtxRetain", "GPU 0 (Fake 0): cuDevicePrimaryCtxRetain"},
 		{"cuStreamCreateWithPriority", "cuStreamCreateWithPriority"},
 		{"cuCtxPushCurrent_v2", "cuCtxPushCurrent"},
@@ -370,6 +371,7 @@ GPU_TEST(cuda, each_call_of_the_driver_may_fail)
 	cr_assert_eq(make_pool(1, 0, &pool, NULL), 0);
 	fragi_resource_unref(pool);
 	cr_expect_eq(fake.used(), 0);
+	cr_expect_eq(fake.calls("cuDevicePrimaryCtxRetain"), 2, "one failed, one was kept");
 }
 
 GPU_TEST(cuda, copies_that_fail_leave_nothing)
@@ -425,13 +427,84 @@ GPU_TEST(cuda, a_machine_without_gpus)
 
 GPU_TEST(cuda, a_gpu_that_is_not_there)
 {
-	expect_missing(3, "there is no GPU 3: this process sees 1");
+	const struct fragi_cuda_ops *ops;
+	struct frag_err err = FRAG_ERR_INIT;
+
+	expect_missing(1, "there is no GPU 1: this process sees 1");
+	cr_expect_eq(fragi_cuda_use((struct frag_device){FRAG_DEVICE_CUDA, 64}, &ops, &err),
+		     -ENODEV);
+	cr_expect_str_eq(err.text, "there is no GPU 64");
 }
 
 GPU_TEST(cuda, a_driver_that_is_too_old)
 {
 	setenv("FAKE_CUDA_VERSION", "11080", 1);
 	expect_missing(0, "the driver of NVIDIA is for CUDA 11.8: install one for 12.0 or newer");
+}
+
+GPU_TEST(cuda, the_oldest_driver_that_will_do)
+{
+	setenv("FAKE_CUDA_VERSION", "12000", 1);
+	use(GPU);
+}
+
+/* Other memory of the GPU serves: messages are received into it where there are no pools. */
+GPU_TEST(cuda, a_gpu_without_pools_and_managed_memory)
+{
+	struct frag_resource *pool = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor;
+	void *memory;
+
+	setenv("FAKE_CUDA_WITHOUT", "managed pools", 1);
+	use(GPU);
+	cr_expect_eq(frag_tensor_create_on(NULL, MANAGED, U8, 0, NULL, &tensor), -ENOTSUP);
+	cr_assert_eq(frag_tensor_create_on(NULL, GPU, U8, 0, NULL, &tensor), 0);
+	frag_tensor_unref(tensor);
+	cr_expect_eq(make("rmm_allocator", &pool, &err, NULL, NULL), -ENOTSUP);
+	cr_expect_not_null(strstr(err.text, "GPU 0 (Fake 0) has no memory pools"), "%s", err.text);
+	cr_assert_eq(fragi_memory_of(GPU)->pool_alloc(GPU, 1000, &memory, NULL), 0);
+	cr_expect_eq(fake.used(), 1000);
+	fragi_memory_of(GPU)->pool_free(GPU, memory);
+}
+
+/* The rest of frag asks only for GPUs that it has opened. */
+GPU_TEST(cuda, a_gpu_that_nothing_has_opened_has_nothing)
+{
+	const struct frag_device other = {FRAG_DEVICE_CUDA, 1};
+	const struct fragi_cuda_ops *ops;
+	const struct fragi_memory *memory;
+	struct fragi_cuda_pool *pool;
+	struct frag_kernel *kernel;
+	struct fragi_stream *stream;
+	uint32_t sms;
+	size_t bytes;
+	void *out;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	cr_assert_eq(fragi_cuda_use(GPU, &ops, NULL), 0);
+	memory = fragi_memory_of(GPU);
+	cr_expect_eq(memory->alloc(other, 1, &out, NULL), -ENODEV);
+	cr_expect_eq(memory->wait(other, NULL), -ENODEV);
+	cr_expect_eq(memory->streams->open(other, NULL, &stream, NULL), -ENODEV);
+	cr_expect_eq(memory->shared->alloc(other, 1, &out, &bytes, NULL), -ENODEV);
+	cr_expect_eq(ops->stream_create(1, NULL, 1, 0, &out, NULL), -ENODEV);
+	cr_expect_eq(ops->pool_create(1, 0, 1, &pool, NULL), -ENODEV);
+	cr_expect_eq(ops->kernel_create(1, "", "k", &kernel, NULL), -ENODEV);
+	cr_expect_eq(ops->green_create(1, NULL, 1, &out, &sms, NULL), -ENODEV);
+	cr_expect_eq(ops->green_create(0, NULL, 0, &out, &sms, NULL), -EINVAL);
+	cr_expect_eq(ops->green_create(0, NULL, FRAGI_GREEN_CONTEXTS_MAX + 1, &out, &sms, NULL),
+		     -EINVAL);
+	cr_assert_eq(ops->green_create(0, NULL, 1, &out, &sms, NULL), 0);
+	ops->green_destroy(0, out);
+	/* Areas are whole pages of the driver: 64 KiB here. */
+	for (size_t size = 65535; size <= 65537; size++) {
+		cr_assert_eq(memory->shared->alloc(GPU, size, &out, &bytes, NULL), 0);
+		cr_expect_eq(bytes, size <= 65536 ? 65536 : 131072, "%zu", size);
+		memory->shared->free(GPU, out, bytes);
+	}
+	cr_expect_eq(memory->shared->alloc(GPU, SIZE_MAX - 65535, &out, &bytes, NULL), -ENOMEM);
+	cr_expect_eq(memory->shared->alloc(MANAGED, 1, &out, &bytes, NULL), -ENOTSUP);
 }
 
 /* A pool whose tensors the tests take: of the names and values given, {NULL} for the defaults. */
