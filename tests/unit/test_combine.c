@@ -110,8 +110,10 @@ static const struct frag_condition_type at_least_type = {
 /* Notes its callbacks. */
 struct life {
 	bool start_fails;
+	int64_t initialize_returns;
 };
-static const struct frag_param life_params[] = {FRAG_PARAM_BOOL(struct life, start_fails, false)};
+static const struct frag_param life_params[] = {FRAG_PARAM_BOOL(struct life, start_fails, false),
+						FRAG_PARAM_I64(struct life, initialize_returns, 0)};
 static char lived[16];
 
 static int live(char c)
@@ -128,8 +130,10 @@ static int life_bind(void *state, struct frag_condition *condition, struct frag_
 
 static int life_initialize(void *state, struct frag_condition *condition, struct frag_err *err)
 {
-	(void)state, (void)condition, (void)err;
-	return live('i');
+	const int r = (int)((const struct life *)state)->initialize_returns;
+
+	live('i');
+	return r == -ENODEV ? frag_err_set(err, r, "there is no device; plug one in") : r;
 }
 
 static int life_start(void *state, struct frag_condition *condition, struct frag_err *err)
@@ -450,6 +454,15 @@ RIG_TEST(combine, a_stop_still_takes_what_was_sent)
 
 Test(combine, a_condition_has_a_life_cycle)
 {
+	static const struct {
+		int returns;
+		const char *sentence;
+	} initializes[] = {
+		{-ENODEV, "app.op: condition life: there is no device; plug one in"},
+		{-EIO, "app.op: condition life: Input/output error"},
+		{7, "app.op: condition life: initialize returned 7; return 0 or a negative errno"},
+	};
+	char text[200];
 	struct rig rig;
 
 	FOR_EACH_SCHEDULER(s)
@@ -470,6 +483,17 @@ Test(combine, a_condition_has_a_life_cycle)
 				 "app.op: condition life: there is no device; plug one in");
 		rig_end(&rig);
 		cr_expect_str_eq(lived, "bisf", "one that did not start is not stopped");
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(initializes); i++) {
+		memset(lived, 0, sizeof(lived));
+		snprintf(text, sizeof(text),
+			 "operators: {op: {type: ticker, conditions: [{type: life, "
+			 "initialize_returns: %d}]}}\n",
+			 initializes[i].returns);
+		cr_expect_neq(rig_prepare(&rig, &plugin, rig_graph(0, text)), 0);
+		cr_expect_str_eq(rig.diag.items[0].text, initializes[i].sentence);
+		rig_end(&rig);
+		cr_expect_str_eq(lived, "bif");
 	}
 }
 

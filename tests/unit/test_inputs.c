@@ -436,7 +436,8 @@ Test(inputs, a_flow_that_has_ended_does_not_hold_up_the_others)
 	}
 }
 
-static const char *const memory_conditions[] = {"min_blocks: 1", "min_bytes: 64"};
+static const char *const memory_conditions[] = {"min_blocks: 1", "min_bytes: 64", "min_blocks: 2",
+						"min_bytes: 128"};
 
 Test(inputs, memory_is_there_before_it_is_taken)
 {
@@ -446,10 +447,10 @@ Test(inputs, memory_is_there_before_it_is_taken)
 	for (size_t i = 0; i < FRAG_COUNT_OF(memory_conditions); i++) {
 		snprintf(
 			text, sizeof(text),
-			"resources: {pool: {type: block_memory_pool, block_size: 64, num_blocks: 2}}\n"
+			"resources: {pool: {type: block_memory_pool, block_size: 64, num_blocks: 2}, heap: {type: unbounded_allocator}}\n"
 			"operators:\n"
 			"  tx: {type: borrower, parameters: {pool: $pool, count: 40}, conditions: [{type: memory_available, allocator: $pool, %s}]}\n"
-			"  rx: {type: lender, parameters: {pool: $pool, count: 40}, conditions: [{type: periodic, recess_period: 100us}]}\n",
+			"  rx: {type: lender, parameters: {pool: $pool, count: 40}, conditions: [{type: periodic, recess_period: 100us}, {type: memory_available, allocator: $heap, min_bytes: 1GB}]}\n",
 			memory_conditions[i]);
 		FOR_EACH_SCHEDULER(s)
 		{
@@ -571,7 +572,7 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "operators:\n"
 	    "  a: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $pool}]}\n"
 	    "  b: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $pool, min_blocks: 3}]}\n"
-	    "  c: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $pool, min_bytes: 1MB}]}\n"
+	    "  c: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $pool, min_bytes: 129}]}\n"
 	    "  d: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $heap, min_blocks: 1}]}\n"
 	    "  e: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, allocator: $poll, min_blocks: 1}]}\n"
 	    "  f: {type: borrower, parameters: {pool: $pool}, conditions: [{type: memory_available, min_blocks: 1}]}\n"
@@ -587,7 +588,7 @@ Test(inputs, mistakes_are_refused_with_a_sentence)
 	    "flows: [ty -> g.a, ty -> g.b, ty -> h.a, ty -> h.b, ty -> i.a, ty -> i.b, ty -> j.a, ty -> j.b, ty -> k.a, ty -> k.b, ty -> m.a, ty -> m.b, ty -> n.a, ty -> n.b]\n",
 	    "test.yaml:5:63: app.a: condition memory_available: give either min_bytes or min_blocks, more than 0\n"
 	    "test.yaml:6:63: app.b: condition memory_available: min_blocks is 3, and resource \"pool\" has 2 blocks; lower min_blocks, or raise its num_blocks\n"
-	    "test.yaml:7:63: app.c: condition memory_available: min_bytes is 1048576, and resource \"pool\" has 128 bytes; lower min_bytes, or make the pool larger\n"
+	    "test.yaml:7:63: app.c: condition memory_available: min_bytes is 129, and resource \"pool\" has 128 bytes; lower min_bytes, or make the pool larger\n"
 	    "test.yaml:8:63: app.d: condition memory_available: resource \"heap\" has no blocks; give min_bytes\n"
 	    "test.yaml:9:99: app.e: condition memory_available: parameter \"allocator\": there is no resource \"poll\"; did you mean \"pool\"?\n"
 	    "test.yaml:10:63: app.f: condition memory_available: parameter \"allocator\" (resource) is required and not set\n"

@@ -222,6 +222,8 @@ Test(node, lines_that_fit_nowhere)
 
 	refused("a: 1\nb\nc: 2\n",
 		"a.yaml:2:1: \"b\" is no key with a value; write a colon and a blank after the key\n");
+	refused("a: 1\nb123456789b123456789b123456789b123456789c\nc: 2\n",
+		"a.yaml:2:1: \"b123456789b123456789b123456789b123456789\" is no key with a value; write a colon and a blank after the key\n");
 	refused("a:\n    b: 1\n  c: 2\n",
 		"a.yaml:3:3: this line is indented otherwise than those before it; begin the keys of one map, and the items of one list, in the same column\n");
 	snprintf(wanted, sizeof(wanted), "a.yaml:2:2: %s\n", colon);

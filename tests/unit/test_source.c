@@ -218,6 +218,20 @@ Test(source, what_cannot_be_sent_is_refused_before)
 	cr_expect_str_eq(
 		err.text,
 		"the graph, its configurations and files have 6000000 bytes in all; at most 4 MiB can be sent; make them smaller");
+	/* The largest that can be sent, and a byte more. */
+	text[2000000] = '\0';
+	write_file(1, "more.yaml", text);
+	text[2000000] = '#';
+	for (size_t more = 0; more < 2; more++) {
+		text[FRAGI_SOURCE_MAX - 65536 - 2000000 + more] = '\0';
+		write_file(0, "app.yaml", text);
+		text[FRAGI_SOURCE_MAX - 65536 - 2000000 + more] = '#';
+		cr_expect_eq(
+			fragi_source_read(&source, path[0], configs, 1, NULL, 0, NULL, 0, NULL),
+			more == 0 ? 0 : -EFBIG);
+		if (more == 0)
+			fragi_source_fini(&source);
+	}
 	free(text);
 }
 
@@ -230,7 +244,7 @@ Test(source, every_failure_of_memory_is_told)
 		struct frag_err err = FRAG_ERR_INIT;
 		struct fragi_source source;
 
-		cr_assert_lt(skip, 1000);
+		cr_assert_lt(skip, 2000000);
 		fragi_alloc_fail_after(skip, 1);
 		r = fragi_source_read(&source, path[0], configs, 1, NULL, 0, NULL, 0, &err);
 		if (fragi_alloc_fail_off() > 0)

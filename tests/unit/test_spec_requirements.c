@@ -91,12 +91,14 @@ Test(spec_requirements, what_when_excludes_need_not_exist)
 
 Test(spec_requirements, near_makes_groups_over_others)
 {
-	struct fragi_spec *spec = good_graph(&(const struct graph_text){
-		HEAD "  f1: {" OPS "}\n"
-		     "  f2: {" OPS ", requirements: {near: f4}}\n"
-		     "  f3: {" OPS "}\n"
-		     "  f4: {" OPS ", requirements: {near: [f5]}}\n"
-		     "  f5: {" OPS ", requirements: {near: [f2, f4]}}\n"});
+	struct fragi_spec *spec = good_graph(
+		&(const struct graph_text){HEAD "  f1: {" OPS "}\n"
+						"  f2: {" OPS ", requirements: {near: f4}}\n"
+						"  f3: {" OPS "}\n"
+						"  f4: {" OPS ", requirements: {near: [f5]}}\n"
+						"  f5: {" OPS ", requirements: {near: [f2, f4]}}\n"
+						"  f6: {" OPS ", requirements: {near: f7}}\n"
+						"  f7: {" OPS ", requirements: {near: f1}}\n"});
 	struct fragi_spec_group group = {0};
 
 	cr_assert_eq(fragi_spec_group(spec, &group), 0);
@@ -105,6 +107,8 @@ Test(spec_requirements, near_makes_groups_over_others)
 	cr_expect_eq(group.of[2], 2);
 	cr_expect_eq(group.of[3], 1);
 	cr_expect_eq(group.of[4], 1);
+	cr_expect_eq(group.of[5], 0);
+	cr_expect_eq(group.of[6], 0, "by way of f6, which joined f1 later");
 	cr_expect_eq(fragi_spec_group_index(&group, "f3"), 2);
 	cr_expect_eq(fragi_spec_group_index(&group, "f9"), SIZE_MAX);
 	fragi_spec_group_fini(&group);
