@@ -154,3 +154,19 @@ WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 	all = explained(w, "app", "f2");
 	cr_expect_str_eq(all->placements[0].no_limits, "/sys/fs/cgroup is read-only");
 }
+
+WORLD_TEST(driver_explain, all_that_a_fragment_requires_is_named, world_init)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {a: {type: t}}, requirements: {labels: {zone: or1, slot: 3}, "
+		"near: [f2, f3], apart: [f4, f5]}}\n"
+		"  f2: {operators: {a: {type: t}}}\n  f3: {operators: {a: {type: t}}}\n"
+		"  f4: {operators: {a: {type: t}}}\n  f5: {operators: {a: {type: t}}}\n";
+
+	client_hello(w, CLIENT, "top");
+	app(w, text);
+	cr_expect_str_eq(
+		explained(w, "app", "f1")->placements[0].required,
+		"label zone=or1, label slot=3, near f2, near f3, apart from f4, apart from f5");
+}

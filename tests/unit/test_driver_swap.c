@@ -4,12 +4,14 @@
 /* A swap replaces a library of a fragment while the application runs. */
 #define CLIENT 50
 
-static const char graph[] = "frag: 1\n"
-			    "application: app\n"
-			    "fragments:\n"
-			    "  f1: {operators: {tx: {type: t}}}\n"
-			    "  f2: {extensions: [libold.so], host: b, operators: {rx: {type: t}}}\n"
-			    "flows: [f1.tx.out -> f2.rx.in]\n";
+#define GRAPH                                                                                      \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
+	"fragments:\n"                                                                             \
+	"  f1: {operators: {tx: {type: t}}}\n"                                                     \
+	"  f2: {extensions: [libold.so], host: b, operators: {rx: {type: t}}}\n"                   \
+	"flows: [f1.tx.out -> f2.rx.in]\n"
+static const char graph[] = GRAPH;
 
 /* Whether the source of a request has that --set. */
 static bool has_set(const struct fw_message *create, const char *set)
@@ -287,6 +289,12 @@ Test(driver_swap, bad_questions)
 		{graph, {"app", "f2", "x.so", "y.so", 0}, "f2 uses no library \"y.so\""},
 		{several, {"app", "f2", "x.so", "", 0}, "say with --replaces"},
 		{pinned, {"app", "f2", "x.so", "", 0}, "with a certain sha256"},
+		{GRAPH "variables: {v: {type: f32, writer: f2.rx, readers: [f2]}}\n",
+		 {"app", "f2", "x.so", "", 0},
+		 "it uses the variable v, whose memory"},
+		{GRAPH "services: {s: {type: s}}\n",
+		 {"app", "f2", "x.so", "", 0},
+		 "the application has services, which live in one process"},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
