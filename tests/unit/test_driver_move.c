@@ -447,7 +447,11 @@ static const struct fw_failure *restart(struct world *w)
 
 WORLD_TEST(driver_move, no_restart_ends_what_could_not_start_while_its_worker_is_drained, NULL)
 {
-	two_run(w, two_fragments);
+	/* Each takes all of its worker, which it would have again. */
+	two_run(w, "frag: 1\napplication: app\nfragments:\n"
+		   "  f1: {operators: {tx: {type: t}}, requirements: {cpu: 4}}\n"
+		   "  f2: {operators: {rx: {type: t}}, requirements: {cpu: 4}}\n"
+		   "flows: [f1.tx.out -> f2.rx.in]\n");
 	client_hello(w, CLIENT, "top");
 	drain(w, "b");
 	cr_expect_eq(restart(w)->code, FRAGI_FAILURE_WORKER_BUSY);
@@ -455,7 +459,7 @@ WORLD_TEST(driver_move, no_restart_ends_what_could_not_start_while_its_worker_is
 		restart(w)->sentence,
 		"app would end and wait for a worker: no worker fits f2; worker b is nearest: it is drained, and takes fragments again by `fragctl drain b --undo`; `fragctl stop app` ends it");
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
-	cr_expect_eq(drv_core_load(w->core), 2 * FRAGI_AMOUNT_ONE, "its places are its own again");
+	cr_expect_eq(drv_core_load(w->core), 8 * FRAGI_AMOUNT_ONE, "its places are its own again");
 	cr_expect_null(taken(w, 2, FW_HOST_STOP));
 	hello(w, NEW, "d", NULL);
 	cr_expect_eq(restart(w)->code, FRAGI_FAILURE_NONE);

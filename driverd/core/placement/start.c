@@ -358,9 +358,14 @@ int drv_start_place(struct drv_app *app)
 /* Gives the workers back what the hosts take, or takes it again. */
 static void lend_shares(const struct drv_app *app, int64_t sign)
 {
-	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].now.session != NULL)
-			drv_start_reserve_host(&app->hosts[i], app->hosts[i].now.session, sign);
+	for (uint32_t i = 0; i < app->host_count; i++) {
+		const struct drv_host *host = &app->hosts[i];
+
+		if (host->now.session != NULL)
+			drv_start_reserve_host(host, host->now.session, sign);
+		if (host->next.session != NULL)
+			drv_start_reserve_host(host, host->next.session, sign);
+	}
 }
 
 static bool is_on_drained(const struct drv_app *app)
