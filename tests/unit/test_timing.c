@@ -21,6 +21,12 @@ static int timed_setup(void *state, struct frag_op *op)
 TEST_OP_BY(timed, pair_compute, FRAG_PORTS(pair_ports), FRAG_PARAMS(pair_params),
 	   .setup = timed_setup, .state_size = sizeof(struct pair));
 
+/* An input whose queue takes no newer message in place of an older one. */
+static const struct frag_port keeper_ports[] = {
+	{.name = "a", .dir = FRAG_IN}, {.name = "b", .dir = FRAG_IN, .policy = FRAG_POLICY_REJECT}};
+TEST_OP_BY(keeper, pair_compute, FRAG_PORTS(keeper_ports), FRAG_PARAMS(pair_params),
+	   .state_size = sizeof(struct pair));
+
 /* Passes on the message that it gets. */
 static const struct frag_port passer_ports[] = {{.name = "in", .dir = FRAG_IN},
 						{.name = "out", .dir = FRAG_OUT}};
@@ -35,8 +41,8 @@ static int passer_compute(void *state, struct frag_tick *tick)
 
 TEST_OP(passer, FRAG_PORTS(passer_ports));
 
-TEST_PLUGIN(timing, &stamper_type, &pair_type, &timed_type, &many_type, &source_type, &middle_type,
-	    &passer_type, &sink_type);
+TEST_PLUGIN(timing, &stamper_type, &pair_type, &timed_type, &keeper_type, &many_type, &source_type,
+	    &middle_type, &passer_type, &sink_type);
 
 static void expect_notes(const int64_t *values, uint32_t count)
 {
@@ -195,6 +201,14 @@ Test(timing, flows_to_an_input_that_takes_the_latest_keep_the_latest)
 	    "flows: [a -> p.a, b -> p.b]\n");
 	NOTES(1004);
 	EXPECT_DROPPED(1, QUEUE_FULL, 4);
+	rig_end(&rig);
+	/* but for what the operator says itself */
+	run("operators:\n"
+	    "  b: {type: source, parameters: {count: 5, burst: 5}}\n"
+	    "  a: {type: stamper, parameters: {values: [1]}}\n"
+	    "  p: {type: keeper, ports: {b: {take: latest_within, age: 1h}}}\n"
+	    "flows: [a -> p.a, b -> p.b]\n");
+	NOTES(1000);
 	rig_end(&rig);
 }
 
