@@ -40,9 +40,9 @@ OUT = os.path.join(TOP, "build-mutate")
 EQUIVALENT = os.path.join(HERE, "equivalent")
 ROOMS = ["driverd", "workerd", "proto/wire", "libfrag/src", "libfrag/modules", "libfrag/ops", "fragctl", "runner"]
 SHELLS = ("driverd", "workerd", "workerd/host")
-# A mutant may allocate or write without end.
-BOUNDS = ["prlimit", "--fsize=%d" % (1 << 33), "--core=0"]
-BOUNDS_PLAIN = BOUNDS + ["--as=%d" % (6 << 30)]
+# A mutant may allocate or write without end. Soft limits: a test may take them away.
+BOUNDS = ["prlimit", "--fsize=%d:" % (1 << 33), "--core=0"]
+BOUNDS_PLAIN = BOUNDS + ["--as=%d:" % (6 << 30)]
 SIM = "tests/sim/sim"
 
 

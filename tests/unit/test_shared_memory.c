@@ -20,6 +20,17 @@ static const char *text_of(uid_t user, const char *limits, char *out_why, size_t
 	return text;
 }
 
+/* Those of `make mutate` are none of these tests. */
+static void without_limits(void)
+{
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+
+	(void)setrlimit(RLIMIT_AS, &none);
+	(void)setrlimit(RLIMIT_FSIZE, &none);
+}
+
+TestSuite(shared_memory, .init = without_limits);
+
 Test(shared_memory, is_shared_by_hosts_of_one_user)
 {
 	char why[128], mine[FRAGI_IDENTITY_MEMORY_SIZE];
@@ -55,11 +66,9 @@ Test(shared_memory, is_not_offered_by_hosts_with_limits)
 /* As a worker that was started with ulimit. */
 Test(shared_memory, is_not_offered_where_the_worker_itself_has_the_limit)
 {
-	const struct rlimit limit = {(rlim_t)1 << 30, RLIM_INFINITY},
-			    none = {RLIM_INFINITY, RLIM_INFINITY};
+	const struct rlimit limit = {(rlim_t)1 << 30, RLIM_INFINITY};
 	char why[128];
 
-	(void)setrlimit(RLIMIT_AS, &none); /* make mutate sets one */
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	cr_expect_str_eq(text_of(7, "", why, sizeof(why)), "");
 	cr_expect_not_null(strstr(why, "ulimit -f"), "%s", why);
