@@ -20,6 +20,8 @@ enum fragi_cause_kind {
 	FRAGI_CAUSE_CORES,   /* other processes or threads take the cores away */
 	FRAGI_CAUSE_CLOCK,   /* an operator ticks at a rate below what the graph promises */
 	FRAGI_CAUSE_SUSPENDED, /* a restart, a move or a command */
+	FRAGI_CAUSE_LOSS,      /* messages were lost with a host or a link */
+	FRAGI_CAUSE_RULE,      /* an input drops what comes too late, too old or out of step */
 };
 
 /* A link of the chain from what is slow to what causes it. */
@@ -31,15 +33,22 @@ struct fragi_cause_step {
 
 struct fragi_cause {
 	enum fragi_cause_kind kind;
-	uint32_t op, flow, host; /* what is to blame; FRAGI_LOOK_NONE: not such a thing */
-	const char *sentence;    /* one, with numbers */
-	const char *help;        /* what would help; NULL: nothing is known */
+	/*
+	 * What is to blame, or under NONE what bounds the rate; FRAGI_LOOK_NONE: not such a thing.
+	 */
+	uint32_t op, flow, host;
+	const char *sentence; /* one, with numbers, and in short what would help */
+	const char *help;     /* what to write where; NULL: nothing is known */
 	const struct fragi_cause_step *chain;
 	uint32_t chain_count;
 };
 
+/* "none", "operator", ... for programs. */
+FRAGI_API const char *fragi_cause_name(enum fragi_cause_kind kind);
 /*
- * Finds the root cause. Texts are put into the arena.
+ * Finds the root cause, in time linear in the tables. An application has none while it meets its
+ * promises (rates, and the periods of sources) and neither drops nor loses messages. Texts are put
+ * into the arena.
  * Returns 0 or -ENOMEM.
  */
 FRAGI_API int fragi_cause_find(const struct fragi_look *look, struct fragi_arena *arena,
