@@ -48,8 +48,12 @@ $(TEST_OBJ): tests/%.c | $(WIRE_GEN)
 $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) \
 	$(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o %.a,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) -lyaml $(UV_LIBS) \
-		$(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) -ldl -lm -o $@
+	$(CC) $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) \
+		-lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) -ldl -lm -o $@
+
+# What fragctl top shows, without a terminal.
+$(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_print.o json.o \
+	table.o)
 
 $(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D)

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fragctl/top_lines.h>
+
+#define MS 1000000ull
+#define NONE FRAGI_LOOK_NONE
+
+static struct fragi_look_operator operators[] = {
+	{.name = "fragment1.video",
+	 .type = "video_replayer",
+	 .use_ns = {20 * MS, 0, 740 * MS, 0, 0, 240 * MS, 0},
+	 .input_flow = NONE,
+	 .room_flow = 0,
+	 .ticks = 18,
+	 .period_ns = 33333333,
+	 .compute = {.count = 180, .p50 = 1 * MS, .p99 = 2 * MS, .p999 = 3 * MS, .max = 4 * MS}},
+	{.name = "fragment2.detect",
+	 .type = "detector",
+	 .host = 1,
+	 .use_ns = {990 * MS, 10 * MS},
+	 .input_flow = 0,
+	 .room_flow = NONE,
+	 .ticks = 18,
+	 .promised_mhz = 30000,
+	 .compute =
+		 {.count = 180, .p50 = 55 * MS, .p99 = 61 * MS, .p999 = 62 * MS, .max = 63 * MS}},
+	{.name = "fragment2.\xc3\xbc"
+		 "berblick",
+	 .type = "viewer",
+	 .host = 1,
+	 .use_ns = {1 * MS, 999 * MS},
+	 .input_flow = 1,
+	 .room_flow = NONE,
+	 .ticks = 1800},
+};
+static struct fragi_look_flow flows[] = {
+	{.from = "fragment1.video.output",
+	 .to = "fragment2.detect.in",
+	 .sender = 0,
+	 .receiver = 1,
+	 .edge = "ucx",
+	 .policy = "block",
+	 .capacity = 4,
+	 .sent = 18,
+	 .full_ns = 760 * MS,
+	 .depth = 4,
+	 .latency = {.count = 180, .p99 = 230 * MS}},
+	{.from = "fragment2.detect.out",
+	 .to = "fragment2.view.receivers",
+	 .sender = 1,
+	 .receiver = 2,
+	 .edge = "inproc",
+	 .policy = "pop",
+	 .capacity = 1,
+	 .sent = 18,
+	 .dropped = {6},
+	 .dropped_sum = 60,
+	 .lost_sum = 2},
+};
+static struct fragi_look_host hosts[] = {
+	{.name = "fragment1",
+	 .worker = "a",
+	 .pid = 4711,
+	 .threads = 2,
+	 .cpu_ns = 60 * MS,
+	 .rss_bytes = 30 << 20},
+	{.name = "fragment2",
+	 .worker = "b",
+	 .pid = 4712,
+	 .threads = 1,
+	 .cpu_ns = 990 * MS,
+	 .rss_bytes = 300 << 20,
+	 .restarts = 1},
+};
+static struct fragi_look_worker workers[] = {
+	{.name = "a",
+	 .cores = 4,
+	 .cpu_ns = 400 * MS,
+	 .memory_bytes = 8ull << 30,
+	 .memory_used_bytes = 3ull << 30,
+	 .sent_bytes = 5 << 20},
+};
+static const struct fragi_cause_step chain[] = {
+	{.op = 0, .flow = NONE, .text = "fragment1.video ticks 18 of 30 times a second"},
+	{.op = 1, .flow = NONE, .text = "fragment2.detect computes 990 ms a second, 55 ms a tick"},
+};
+#define SENTENCE                                                                                   \
+	"fragment1.video is slow (18 of 30 /s) because fragment2.detect computes 55 ms a tick on 1 thread; 2 threads or policy latest would help"
+
+static struct ctl_top_app endoscopy(void)
+{
+	return (struct ctl_top_app){.look = {.application = "endoscopy",
+					     .state = "running",
+					     .window_ns = 1000 * MS,
+					     .operators = operators,
+					     .operator_count = 3,
+					     .flows = flows,
+					     .flow_count = 2,
+					     .hosts = hosts,
+					     .host_count = 2,
+					     .workers = workers,
+					     .worker_count = 1},
+				    .cause = {.kind = FRAGI_CAUSE_OPERATOR,
+					      .op = 1,
+					      .flow = NONE,
+					      .host = NONE,
+					      .sentence = SENTENCE,
+					      .help = "Write less.",
+					      .chain = chain,
+					      .chain_count = 2}};
+}
+
+static struct ctl_top view_of(const struct ctl_top_app *apps, uint32_t count)
+{
+	return (struct ctl_top){.apps = apps,
+				.app_count = count,
+				.where = "127.0.0.1:57777",
+				.op = NONE,
+				.width = 80,
+				.height = 24};
+}
+
+/* All lines of a screen, in memory of the caller. */
+static char *screen(struct ctl_top *top)
+{
+	struct ctl_top_lines body, lines;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	cr_assert_eq(ctl_top_body(top, &body), 0);
+	cr_assert_eq(ctl_top_screen(top, &body, &lines), 0);
+	for (uint32_t i = 0; i < lines.count; i++) {
+		cr_expect_leq(ctl_top_width(lines.items[i].text), top->width, "%s",
+			      lines.items[i].text);
+		fprintf(out, "%s%s\n", lines.items[i].style == CTL_TOP_SELECTED ? ">" : "",
+			lines.items[i].text);
+	}
+	cr_expect_eq(lines.count, top->height);
+	ctl_top_lines_free(&lines);
+	ctl_top_lines_free(&body);
+	fclose(out);
+	return text;
+}
+
+static void expect(struct ctl_top *top, const char *const *parts, size_t count)
+{
+	char *text = screen(top);
+
+	for (size_t i = 0; i < count; i++)
+		cr_expect_not_null(strstr(text, parts[i]), "%s is not in\n%s", parts[i], text);
+	free(text);
+}
+#define EXPECT(top, ...)                                                                           \
+	expect(top, (const char *const[]){__VA_ARGS__},                                            \
+	       sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+Test(top, the_screen_of_80_by_24)
+{
+	const struct ctl_top_app app = endoscopy();
+	struct ctl_top top = view_of(&app, 1);
+	char *text = screen(&top);
+
+	cr_expect_str_eq(
+		text,
+		"frag top  127.0.0.1:57777  1 application  sorted by graph\n"
+		"endoscopy: fragment1.video is slow (18 of 30 /s) because fragment2.detect\n"
+		"computes 55 ms a tick on 1 thread; 2 threads or policy latest would help\n"
+		">APPLICATION              STATE         OPERATORS  TICKS/S   SENT/S  DROP/S  LOST\n"
+		"endoscopy                running               3     1836     36.0     6.0     2\n"
+		" OPERATOR                  TICK/S BUSY  IN ROOM MEM THR TIME OFF     P50     P99\n"
+		" fragment1.video             18.0    2   0   74   0   0   24   0  1.0 ms  2.0 ms\n"
+		"!fragment2.detect            18.0   99   1    0   0   0    0   0 55.0 ms 61.0 ms\n"
+		" fragment2.\xc3\xbc"
+		"berblick         1800    0 100    0   0   0    0   0       -       -\n"
+		" FLOW                                SENT/S       FULL DEPTH DROP/S LOST     P99\n"
+		" fragment1.video.output -> fragmen~    18.0 [######  ]     4      0    0  230 ms\n"
+		" fragment2.detect.out -> fragment2~    18.0 [        ]     0    6.0    2       -\n"
+		" HOST               WORKER            PID THREADS CPU% LATE%  DISK%     RSS REST\n"
+		" fragment1          a                4711       2    6     0      0  30 MiB    0\n"
+		" fragment2          b                4712       1   99     0      0 300 MiB    1\n"
+		" WORKER                      CORES  CPU%              MEMORY      IN/S     OUT/S\n"
+		" a                               4    10  3.0 GiB of 8.0 GiB       0 B   5.0 MiB\n"
+		"\n"
+		"\n"
+		"\n"
+		"\n"
+		"\n"
+		"\n"
+		"q quit  up/down move  Enter open  / filter  s sort  space pause  Tab next part\n");
+	free(text);
+}
+
+Test(top, what_a_person_chooses)
+{
+	const struct ctl_top_app apps[] = {endoscopy(),
+					   {.look = {.application = "quiet", .state = "waiting"},
+					    .cause = {.op = NONE, .flow = NONE, .host = NONE}}};
+	struct ctl_top top = view_of(apps, 2);
+	char *text;
+
+	EXPECT(&top, "2 applications", "quiet", "\n endoscopy" + 2);
+	top.order = CTL_TOP_RATE;
+	text = screen(&top);
+	cr_expect_lt(strstr(text, "berblick"), strstr(text, "fragment1.video  "), "%s", text);
+	free(text);
+	top.order = CTL_TOP_BUSY;
+	text = screen(&top);
+	cr_expect_lt(strstr(text, "!fragment2.detect  "), strstr(text, " fragment1.video  "), "%s",
+		     text);
+	free(text);
+	top.filter = "DETECT";
+	top.is_paused = true;
+	text = screen(&top);
+	cr_expect_null(strstr(text, "berblick"), "%s", text);
+	cr_expect_not_null(strstr(text, "!fragment2.detect"), "%s", text);
+	cr_expect_not_null(strstr(text, "filter DETECT  PAUSED"), "%s", text);
+	free(text);
+	top.filter = NULL;
+	top.op = 1;
+	EXPECT(&top, "fragment2.detect, a detector of endoscopy",
+	       "host fragment2, process 4712, worker b", "ticks a second: 18, promised 30",
+	       "p50 55.0 ms  p99 61.0 ms  p99.9 62.0 ms  max 63.0 ms",
+	       "busy       99.0 % ###############################.", "ROOT CAUSE", "Write less.",
+	       "e set a parameter",
+	       "fragment2.detect.out -> fragment2.view.receivers: inproc, pop, capacity 1, 0 ");
+	top.lost = "lost the driver at 127.0.0.1:57777: connection reset; tries again every second";
+	EXPECT(&top, "lost the driver at 127.0.0.1:57777");
+	top = (struct ctl_top){.width = 80, .height = 24, .op = NONE};
+	EXPECT(&top, "no application runs");
+	top.is_measuring = true;
+	EXPECT(&top, "measures the first second");
+}
+
+/* On any size of a screen the cursor is on it, and no line is wider. */
+Test(top, many_operators_on_small_screens)
+{
+	static const uint32_t sizes[][2] = {{80, 24}, {1, 1}, {20, 4}, {40, 10}, {300, 100}};
+	static struct fragi_look_operator many[500];
+	static char names[500][40];
+	struct ctl_top_app app = {.look = {.application = "app",
+					   .state = "running",
+					   .window_ns = 1000 * MS,
+					   .operators = many,
+					   .operator_count = 500,
+					   .operators_left_out = 9500},
+				  .cause = {.op = NONE, .flow = NONE, .host = NONE}};
+	char *text;
+
+	for (uint32_t i = 0; i < 500; i++) {
+		snprintf(names[i], sizeof(names[i]), "fragment.\xe6\x97\xa5\xe6\x9c\xac_%u", i);
+		many[i] = (struct fragi_look_operator){
+			.name = names[i], .ticks = i, .room_flow = NONE, .input_flow = NONE};
+	}
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ctl_top top = view_of(&app, 1);
+
+		top.width = sizes[i][0];
+		top.height = sizes[i][1];
+		top.cursor = 400;
+		text = screen(&top);
+		if (top.height > 3) {
+			cr_expect_not_null(strchr(text, '>'), "%s", text);
+			cr_expect_eq(top.cursor, 400);
+		}
+		free(text);
+		top.cursor = 100000;
+		EXPECT(&top, "");
+		cr_expect_lt(top.cursor, 520);
+	}
+}
+
+Test(top, what_is_printed_without_a_screen)
+{
+	const struct ctl_top_app app = endoscopy();
+	struct ctl_top top = view_of(&app, 1);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	top.width = 0;
+	cr_assert_eq(ctl_top_print(&top, out), 0);
+	ctl_top_print_plain(&top, out);
+	ctl_top_print_json(&top, out);
+	fclose(out);
+	cr_expect_not_null(strstr(text, "endoscopy: " SENTENCE "\n"), "%s", text);
+	cr_expect_not_null(strstr(text, " fragment2.detect.out -> fragment2.view.receivers "), "%s",
+			   text);
+	cr_expect_not_null(
+		strstr(text,
+		       "Operator fragment2.detect: 18 ticks a second, computes 99 percent, waits for messages 1 percent, half of its ticks below 55.0 ms.\n"),
+		"%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "Flow from fragment2.detect.out to fragment2.view.receivers: 18 messages a second, 0 in flight, 6 dropped a second, 2 lost.\n"),
+		"%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "\"cause\": {\"kind\": \"operator\", \"sentence\": \"fragment1.video is slow"),
+		"%s", text);
+	cr_expect_not_null(strstr(text, "\"busy_ns\": 990000000, \"input_ns\": 10000000,"), "%s",
+			   text);
+	cr_expect_not_null(
+		strstr(text,
+		       "\"host_index\": 1, \"input_flow_index\": 0, \"room_flow_index\": null}"),
+		"%s", text);
+	free(text);
+}
