@@ -46,6 +46,42 @@ for storage in host device cuda_managed; do
 		fi
 	done
 done
+# Holoscan's conditions of CUDA behind an operator that launches on a stream, in a part of the GPU.
+for condition in cuda_stream cuda_buffer "cuda_event, event_name: big"; do
+	for context in "" ", cuda_green_context: \$part"; do
+		cat >app.yaml <<-END
+			frag: 1
+			application: gpu_check
+			resources:
+			  pool: {type: unbounded_allocator}
+			  parts: {type: cuda_green_context_pool, num_partitions: 2}
+			  part: {type: cuda_green_context, green_context_pool: \$parts, index: 1}
+			  streams: {type: cuda_stream_pool$context}
+			operators:
+			  tx:
+			    type: ping_tensor_tx
+			    parameters:
+			      {allocator: \$pool, storage_type: device,
+			       rows: 180, columns: 320, channels: 3}
+			    conditions: [{type: count, count: 20}]
+			  convert:
+			    type: format_converter
+			    resources: [\$streams]
+			    parameters:
+			      {pool: \$pool, out_dtype: float32, out_tensor_name: big,
+			       resize_width: 1280, resize_height: 720}
+			  rx: {type: ping_tensor_rx, conditions: [{type: $condition}]}
+			flows: [tx -> convert, convert -> rx]
+		END
+		if bin/fragctl run app.yaml >log 2>&1 && grep -q "rx received message 20" log; then
+			echo "ok   $condition$context"
+		else
+			echo "FAIL $condition$context"
+			cat log
+			exit 1
+		fi
+	done
+done
 # The example cuda.
 if [ -e bin/test_invert ]; then
 	LD_LIBRARY_PATH="$PWD/lib:$LD_LIBRARY_PATH" bin/test_invert >log 2>&1 &&
