@@ -147,7 +147,7 @@ GRAPHS = {
         "sampling_mode: PerReceiver, min_sizes: [2, 1]}]}",
         "one.p -> two.rx.a\none.q -> two.rx.b", {"rx": took([1, 2, 1])}),
     "an expired delay": (
-        "tx: " + count("ping_tx", 2, ", {type: periodic, recess_period: 200ms}"),
+        "tx: " + count("ping_tx", 2, ", {type: periodic, recess_period: 500ms}"),
         "rx: {type: ported, parameters: {all: true}, ports: {a: {capacity: 5}}, conditions: [{type: expiring_message_available, "
         "receiver: a, max_batch_size: 5, max_delay_ns: 10ms}]}", "one.tx -> two.rx.a", {"rx": took([1], [2])}),
     "kFault": (
@@ -156,7 +156,7 @@ GRAPHS = {
         "{from: one.tx.x, to: two.rx.a, policy: fault}", {}, 1, ["emitted into a full queue, and its policy is fault"]),
     "max_duration_ms": (
         "SCHEDULER max_duration_ms: 100\ntx: " + count("ping_tx", -1, ", {type: periodic, recess_period: 40ms}"),
-        "rx: {type: ping_rx}", "one.tx -> two.rx", {}, 0, ["Rx message value: 2"]),
+        "rx: {type: ping_rx}", "one.tx -> two.rx", {}, 0, ["Rx message value: 1"]),
 }
 TOP = """frag: 1
 application: app
