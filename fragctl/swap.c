@@ -26,6 +26,13 @@ static void show(const struct swap *swap, uint64_t run)
 	const struct fw_swap *wanted = &swap->wanted;
 	char probation[32];
 
+	if (run == 0 && swap->json)
+		ctl_service_json_run(wanted->name, run, "stopped");
+	else if (run == 0)
+		printf("%s: stopped before %s ran with %s\n", wanted->name, wanted->fragment,
+		       wanted->library);
+	if (run == 0)
+		return;
 	if (swap->json) {
 		struct ctl_json json = ctl_json_begin(stdout);
 

@@ -300,6 +300,15 @@ class Swap(ServiceTest):
         for flow in self.json("status", "chain")["flows"]:
             self.assertEqual((flow["in_flight"], flow["delivered"] + flow["lost"]), (0, flow["sent"]), flow)
 
+    def test_a_stop_before_the_new_library_runs(self):
+        """The swap ends as the stop does."""
+        self.run_chain()
+        asked = self.start("fragctl", "swap", "chain", "relay", "--library", "libmark6_hangs.so")
+        self.w.wait_line("mark 6 hangs")
+        self.check_nothing_lost()
+        self.assertEqual(asked.wait(), 0, asked.stderr)
+        self.assertEqual(asked.stdout, "chain: stopped before relay ran with libmark6_hangs.so")
+
     def test_bad_input(self):
         self.run_chain()
         for sentence, args in (

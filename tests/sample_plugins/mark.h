@@ -6,10 +6,12 @@
  * - CRASH_AT: it crashes at that message of its process; 0: never
  * - WIDE: it saves more bytes than the others
  * - SECOND: it has one more output
+ * - HANGS: the callback of that name does not return
  */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <frag/frag.h>
 
@@ -65,12 +67,25 @@ static int mark_restore(void *state, struct frag_op *op, const void *bytes, size
 	return 0;
 }
 
+#ifdef HANGS
+static int mark_hang(void *state, struct frag_op *op)
+{
+	fprintf(stderr, "mark %d hangs\n", VERSION);
+	while (pause() < 0)
+		;
+	return 0;
+}
+#endif
+
 static const struct frag_op_type mark = {
 	FRAG_OP_TYPE_INIT,
 	.name = "mark",
 	.state_size = sizeof(struct mark),
 	FRAG_PORTS(ports),
 	.compute = mark_compute,
+#ifdef HANGS
+	.HANGS = mark_hang,
+#endif
 	.save = mark_save,
 	.restore = mark_restore,
 #ifdef WIDE

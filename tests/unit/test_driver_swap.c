@@ -338,6 +338,7 @@ Test(driver_swap, one_at_a_time)
 	world_fini(&w);
 }
 
+/* That is no failure of the swap; what ends the application in another way is. */
 WORLD_TEST(driver_swap, a_stop_ends_what_was_only_prepared, NULL)
 {
 	const struct fw_message *answer;
@@ -346,8 +347,22 @@ WORLD_TEST(driver_swap, a_stop_ends_what_was_only_prepared, NULL)
 	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
 	answer = taken(w, CLIENT, FW_ANSWER);
 	cr_assert_not_null(answer);
-	assert_has(answer->answer.failure.sentence, "ended before the new library ran");
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
+	cr_expect_eq(answer->run, 0, "the new library did not run");
 	cr_expect_not_null(taken(w, 1, FW_HOST_STOP));
+}
+
+WORLD_TEST(driver_swap, the_end_of_its_application_is_why_a_swap_fails, NULL)
+{
+	const struct fw_message *answer;
+
+	swap_begins(w, graph);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 1, .text = "cut"});
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_WORKER_LOST);
+	assert_has(answer->answer.failure.sentence,
+		   "app ended before the new library ran: worker ");
 }
 
 static const char migrating[] =

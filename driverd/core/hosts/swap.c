@@ -29,8 +29,8 @@ static void forget(struct drv_swap *swap)
 	drv_swap_free(swap);
 }
 
-/* failure NULL: it is done. */
-static void answer(struct drv_swap *swap, const struct fw_failure *failure)
+/* failure NULL: it is done; run 0: the application was stopped before. */
+static void answer(struct drv_swap *swap, uint64_t run, const struct fw_failure *failure)
 {
 	struct drv_app *app = swap->host->app;
 	struct drv_session *client =
@@ -38,7 +38,7 @@ static void answer(struct drv_swap *swap, const struct fw_failure *failure)
 
 	swap->connection = 0;
 	if (client != NULL)
-		drv_session_answer(client, swap->seq, app->run, drv_app_name(app), failure);
+		drv_session_answer(client, swap->seq, run, drv_app_name(app), failure);
 }
 
 void drv_swap_work(struct drv_app *app)
@@ -113,7 +113,7 @@ void drv_swap_refused(struct drv_host *host, enum fragi_failure code, const char
 		swap->library, swap->old, why);
 	drv_history_add(core, FW_NOTICE_REFUSED, host->app, swap->who, "swap of %s: %s",
 			swap->fragment, failure.sentence);
-	answer(swap, &failure);
+	answer(swap, 0, &failure);
 	forget(swap);
 }
 
@@ -129,7 +129,7 @@ static void go_back(struct drv_swap *swap, enum fragi_failure code, const char *
 				    swap->fragment, swap->library, swap->old, why);
 	drv_log(app->core, FRAGI_LOG_WARN, drv_app_name(app), "%s", failure.sentence);
 	drv_history_add(app->core, FW_NOTICE_SWAP, app, NULL, "%s", failure.sentence);
-	answer(swap, &failure);
+	answer(swap, 0, &failure);
 	forget(swap);
 }
 
@@ -149,7 +149,7 @@ void drv_swap_runs(struct drv_host *host)
 		return;
 	drv_history_add(host->app->core, FW_NOTICE_SWAP, host->app, NULL,
 			"%s: %s runs in place of %s", swap->fragment, swap->library, swap->old);
-	answer(swap, NULL);
+	answer(swap, host->app->run, NULL);
 	if (swap->probation_ns > 0)
 		swap->until_ns = host->app->core->now_ns + swap->probation_ns;
 	else
@@ -184,13 +184,19 @@ bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure)
 
 void drv_swap_end(struct drv_app *app)
 {
+	const struct fragi_summary_failure *why = &app->summary.failure;
+
 	if (app->swap == NULL)
 		return;
-	answer(app->swap,
-	       &(struct fw_failure){FRAGI_FAILURE_NO_SERVICE,
-				    drv_text(app->core, "%s ended before the new library ran",
-					     drv_app_name(app)),
-				    NULL});
+	if (why->code == FRAGI_FAILURE_NONE)
+		answer(app->swap, 0, NULL);
+	else
+		answer(app->swap, 0,
+		       &(struct fw_failure){why->code,
+					    drv_text(app->core,
+						     "%s ended before the new library ran: %s",
+						     drv_app_name(app), why->sentence),
+					    why->op});
 	forget(app->swap);
 }
 
