@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fragctl/service.h>
 
+#include <base/names.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -31,21 +33,15 @@ int ctl_service_since(const char *text, int64_t *out_unix_ns)
 	return CTL_OK;
 }
 
-#define NAMES_MAX 3 /* of a longer list: then a count */
-
 const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE])
 {
-	const char *at = list, *end = NULL;
-	unsigned int count = 1;
+	struct fragi_names names = {.text = out, .size = CTL_NAMES_SIZE};
 
-	for (; (at = strstr(at, ", ")) != NULL; at += 2)
-		if (++count == NAMES_MAX + 1)
-			end = at;
-	if (count <= NAMES_MAX + 1 || end - list > CTL_NAMES_SIZE - 40)
-		snprintf(out, CTL_NAMES_SIZE, "%s", list);
-	else
-		snprintf(out, CTL_NAMES_SIZE, "%.*s and %u more", (int)(end - list), list,
-			 count - NAMES_MAX);
+	for (const char *at = list, *end; at != NULL; at = end != NULL ? end + 2 : NULL) {
+		end = strstr(at, ", ");
+		fragi_names_add(&names, "%.*s", end != NULL ? (int)(end - at) : (int)strlen(at),
+				at);
+	}
 	return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <base/awake.h>
 #include <base/machine.h>
+#include <base/names.h>
 #include <base/strmap.h>
 #include <driverd/core/applications/app.h>
 #include <driverd/core/applications/host.h>

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <base/names.h>
 #include <base/units.h>
 
 #define KEPT 12345
@@ -199,4 +200,20 @@ Test(units, durations_for_people)
 				 cases[i].text);
 	fragi_format_duration(INT64_MIN, text, sizeof(text));
 	cr_expect_eq(text[0], '-');
+}
+
+Test(units, of_many_names_a_sentence_has_three_and_a_count)
+{
+	static const char *const expected[] = {"a0", "a0, a1", "a0, a1, a2",
+					       "a0, a1, a2 and 1 more", "a0, a1, a2 and 2 more"};
+	char text[64], small[8];
+	struct fragi_names names = {.text = text, .size = sizeof(text)};
+	struct fragi_names cut = {.text = small, .size = sizeof(small), .separator = "; "};
+
+	for (int i = 0; i < 5; i++) {
+		fragi_names_add(&names, "a%d", i);
+		cr_expect_str_eq(text, expected[i]);
+		fragi_names_add(&cut, "b%d", i);
+	}
+	cr_expect_str_eq(small, "b0; b1;", "what does not fit is cut off");
 }

@@ -5,21 +5,14 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/names.h>
 
 void wrk_host_name_fragments(struct wrk_host *host, const struct fw_host_create *create)
 {
-	const size_t size = sizeof(host->fragments), more_bytes = sizeof(", and 4096 more");
-	size_t used = 0;
+	struct fragi_names names = {.text = host->fragments, .size = sizeof(host->fragments)};
 
-	for (uint32_t i = 0; i < create->fragment_count; i++) {
-		if (used + strlen(create->fragments[i]) + more_bytes > size) {
-			snprintf(host->fragments + used, size - used, " and %u more",
-				 create->fragment_count - i);
-			return;
-		}
-		used += (size_t)snprintf(host->fragments + used, size - used, "%s%s",
-					 i > 0 ? ", " : "", create->fragments[i]);
-	}
+	for (uint32_t i = 0; i < create->fragment_count; i++)
+		fragi_names_add(&names, "%s", create->fragments[i]);
 }
 
 void wrk_host_name_operators(struct wrk_host *host, const struct fw_host_prepared *prepared,

@@ -67,7 +67,8 @@ struct drv_host {
 	const char *node, *clock, *memory, *no_memory;
 	void *texts;              /* holds these; owned; NULL: there was no memory for them */
 	const char *first_memory; /* of its first worker: how its flows travel follows from it */
-	char *name;               /* "fragment1, fragment2" */
+	const char *all_names;    /* "fragment1, fragment2" */
+	const char *name;         /* the same, in sentences: of many three and a count */
 	uint32_t *fragments;      /* indices in the spec */
 	uint32_t fragment_count;
 	const struct fragi_spec_on_failure *on_failure;

@@ -185,15 +185,23 @@ int drv_host_take_texts(struct drv_host *host, const struct drv_session *session
 int drv_host_name(struct drv_host *host)
 {
 	const struct fragi_spec_fragment *fragments = host->app->spec->fragments;
+	char text[(FRAGI_NAMES_MAX + 1) * FRAG_NAME_MAX];
+	struct fragi_names names = {.text = text, .size = sizeof(text)};
 	size_t bytes = 1;
 	char *at;
 
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		bytes += strlen(fragments[host->fragments[i]].name) + 2;
-	host->name = at = fragi_arena_alloc(&host->app->arena, bytes);
-	for (uint32_t i = 0; at != NULL && i < host->fragment_count; i++)
-		at += sprintf(at, "%s%s", i != 0 ? ", " : "", fragments[host->fragments[i]].name);
-	return at != NULL ? 0 : -ENOMEM;
+	host->all_names = at = fragi_arena_alloc(&host->app->arena, bytes);
+	for (uint32_t i = 0; at != NULL && i < host->fragment_count; i++) {
+		const char *name = fragments[host->fragments[i]].name;
+
+		at += sprintf(at, "%s%s", i != 0 ? ", " : "", name);
+		fragi_names_add(&names, "%s", name);
+	}
+	host->name = names.count > FRAGI_NAMES_MAX ? fragi_arena_strdup(&host->app->arena, text)
+						   : host->all_names;
+	return at != NULL && host->name != NULL ? 0 : -ENOMEM;
 }
 
 void drv_host_set_place(struct drv_host *host, const struct drv_place *place)

@@ -86,10 +86,11 @@ static bool is_restarted(const struct applying *a, const struct drv_host *host)
 
 static void judge(struct applying *a)
 {
+	char text[FRAGI_NAMES_MAX * 4 * FRAG_NAME_MAX + 32] = "";
+	struct fragi_names names = {.text = text, .size = sizeof(text), .separator = "; "};
 	struct drv_differences *d = a->differences;
 
 	a->effect = d->more_effect != FW_EFFECT_NONE ? FW_EFFECT_APPLICATION : FW_EFFECT_NONE;
-	a->restarts = "";
 	for (uint32_t i = 0; i < d->count; i++) {
 		d->rows[i].change.effect = effect_of(a->app, &d->rows[i]);
 		if (d->rows[i].change.effect > a->effect)
@@ -97,9 +98,8 @@ static void judge(struct applying *a)
 	}
 	for (uint32_t h = 0; a->effect == FW_EFFECT_FRAGMENT && h < a->app->host_count; h++)
 		if (is_restarted(a, &a->app->hosts[h]))
-			a->restarts =
-				drv_text(a->app->core, "%s%s%s", a->restarts,
-					 a->restarts[0] != '\0' ? "; " : "", a->app->hosts[h].name);
+			fragi_names_add(&names, "%s", a->app->hosts[h].name);
+	a->restarts = drv_text(a->app->core, "%s", text);
 }
 
 static void answer(const struct applying *a, uint64_t run)

@@ -242,25 +242,16 @@ static int make_hosts(struct drv_app *app, struct drv_place *places)
 	return 0;
 }
 
-/* "fragment1, fragment2" of those without a worker, about a line of them. */
+/* Those without a worker. */
 static void name_missing(struct drv_app *app, const struct drv_place *places)
 {
-	const size_t size = sizeof(app->placing.missing);
-	size_t used = 0, left = 0;
+	struct fragi_names names = {.text = app->placing.missing,
+				    .size = sizeof(app->placing.missing)};
 
-	for (size_t f = 0; f < app->spec->fragment_count; f++) {
-		if (places[f].worker >= 0)
-			continue;
-		if (used < size / 2)
-			used += (size_t)snprintf(app->placing.missing + used, size - used, "%s%s",
-						 used != 0 ? ", " : "",
-						 app->spec->fragments[f].name);
-		else
-			left++;
-	}
-	app->placing.is_cut = left != 0;
-	if (left != 0)
-		snprintf(app->placing.missing + used, size - used, " and %zu more", left);
+	for (size_t f = 0; f < app->spec->fragment_count; f++)
+		if (places[f].worker < 0)
+			fragi_names_add(&names, "%s", app->spec->fragments[f].name);
+	app->placing.is_cut = names.count > FRAGI_NAMES_MAX;
 }
 
 /* The first one in a step may take longer than a step should: it cannot be divided. */

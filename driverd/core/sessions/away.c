@@ -18,7 +18,7 @@ struct drv_away {
 	bool has_left;         /* in order */
 	uint32_t cores;
 	struct fw_identity identity; /* as the session's; cleared once its key is revoked */
-	char name[2 * FRAG_NAME_MAX + 16], address[FRAG_NAME_MAX], ran[200];
+	char name[2 * FRAG_NAME_MAX + 16], address[FRAG_NAME_MAX], ran[320];
 };
 
 /* "w" of "w" and "w#2", which are processes of one worker, or workers of one name. */
@@ -31,21 +31,11 @@ static bool is_same_worker(const char *a, const char *b)
 
 void drv_session_list_hosts(const struct drv_session *session, char *out, size_t size)
 {
-	size_t used = 0;
-	uint32_t left = 0;
+	struct fragi_names names = {.text = out, .size = size, .separator = "; "};
 
 	out[0] = '\0';
-	for (const struct drv_host *host = session->first_host; host; host = host->next_there) {
-		if (used > size / 2) {
-			left++;
-			continue;
-		}
-		used += (size_t)snprintf(out + used, size - used, "%s%.60s of %.30s",
-					 used != 0 ? "; " : "", host->name,
-					 host->app->spec->application);
-	}
-	if (left != 0)
-		snprintf(out + used, size - used, "; and %u more", left);
+	for (const struct drv_host *host = session->first_host; host; host = host->next_there)
+		fragi_names_add(&names, "%.60s of %.30s", host->name, host->app->spec->application);
 }
 
 void drv_away_drop(struct drv_core *core, const char *name)

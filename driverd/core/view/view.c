@@ -78,7 +78,7 @@ void drv_view_host(const struct drv_host *host, struct fw_host_row *out)
 {
 	*out = (struct fw_host_row){
 		.number = host->number,
-		.fragments = host->name,
+		.fragments = host->all_names,
 		.worker = host->worker,
 		.state = drv_host_machine.state_names[host->now.state],
 		.pid = pid_of(host),

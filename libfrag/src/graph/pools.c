@@ -6,6 +6,7 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/names.h>
 #include <graph/outlet.h>
 #include <graph/pools.h>
 
@@ -71,7 +72,7 @@ static void check(const struct frag_fragment *fragment, struct frag_resource *po
 	char users[200] = "", subject[2 * FRAG_NAME_MAX + 2];
 	struct fragi_blocks blocks;
 	uint64_t need, sum = 0;
-	size_t length = 0;
+	struct fragi_names names = {.text = users, .size = sizeof(users)};
 
 	for (uint32_t i = 0; i < fragment->op_count; i++) {
 		const struct frag_op *op = fragment->ops[i];
@@ -80,10 +81,7 @@ static void check(const struct frag_fragment *fragment, struct frag_resource *po
 			continue;
 		need = need_of(op, &outlets[first[i]]);
 		sum += need;
-		if (length < sizeof(users))
-			length += (size_t)snprintf(users + length, sizeof(users) - length,
-						   "%s%s %llu", length > 0 ? ", " : "", op->name,
-						   (unsigned long long)need);
+		fragi_names_add(&names, "%s %llu", op->name, (unsigned long long)need);
 	}
 	pool->blocks_needed = sum;
 	pool->allocator.blocks(pool->allocator.state, &blocks);

@@ -6,6 +6,7 @@
 #include <base/call.h>
 #include <base/failure.h>
 #include <base/may_write.h>
+#include <base/names.h>
 #include <base/units.h>
 #include <graph/compose.h>
 #include <graph/pools.h>
@@ -390,15 +391,14 @@ int fragi_resources_initialize(struct frag_fragment *fragment, struct fragi_diag
 static void list_users(const struct frag_resource *resource, char *out, size_t size)
 {
 	const struct frag_fragment *fragment = resource->fragment;
-	size_t length = 0;
+	struct fragi_names names = {.text = out, .size = size};
 
-	for (uint32_t i = 0; i < fragment->op_count && length < size; i++)
+	for (uint32_t i = 0; i < fragment->op_count; i++)
 		if (fragi_op_uses(fragment->ops[i], resource))
-			length += (size_t)snprintf(out + length, size - length, "%s%s",
-						   length > 0 ? ", " : " (used by ",
-						   fragment->ops[i]->name);
-	if (length > 0 && length + 1 < size)
-		snprintf(out + length, size - length, ")");
+			fragi_names_add(&names, "%s%s", names.count == 0 ? " (used by " : "",
+					fragment->ops[i]->name);
+	if (names.count > 0 && strlen(out) + 1 < size)
+		strcpy(out + strlen(out), ")");
 }
 
 int fragi_resource_failed(const struct frag_resource *resource, const char *callback, int r,

@@ -5,6 +5,7 @@
 
 #define LOG_TOPIC "config"
 #include <base/log.h>
+#include <base/names.h>
 #include <text/builder.h>
 
 #define INDEX_FROM 8 /* maps with more keys are merged by hash */
@@ -258,13 +259,12 @@ static void remark_file(struct fragi_builder *builder, const struct fragi_config
 {
 	char names[400] = "";
 	const struct fragi_node *first = NULL;
-	size_t length = 0;
+	struct fragi_names list = {.text = names, .size = sizeof(names)};
 
-	for (size_t i = 0; i < file->count && length < sizeof(names); i++) {
+	for (size_t i = 0; i < file->count; i++) {
 		if (is_read(builder, file->keys[i]))
 			continue;
-		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%.80s",
-					   first != NULL ? ", " : "", file->keys[i]->text);
+		fragi_names_add(&list, "%.80s", file->keys[i]->text);
 		first = first != NULL ? first : file->keys[i];
 	}
 	if (first == NULL)
