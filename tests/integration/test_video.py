@@ -16,6 +16,7 @@ import cluster
 TOOLS = os.path.join(cluster.BUILD, "tests", "video")
 REAL = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
 EXAMPLE = os.path.join(cluster.TOP, "examples", "video_replayer_distributed", "app.yaml")
+KEEP = ("--set", "play.recorder.overwrite=false")
 FRAMES = 120
 WARMUP = 15
 
@@ -231,8 +232,9 @@ operators:
 flows: [replayer.output -> recorder.input]
 """
 
-    def play(self, path, formats=""):
-        p = self.start("fragctl", "run", self.write("play.yaml", self.PLAY % (path, formats, self.path("out.mp4"))))
+    def play(self, path, formats="", *flags):
+        p = self.start("fragctl", "run", self.write("play.yaml", self.PLAY % (path, formats, self.path("out.mp4"))),
+                       *flags)
         return p.wait(30), p.stderr
 
     def test_a_playlist_is_no_media_file(self):
@@ -270,6 +272,17 @@ flows: [replayer.output -> recorder.input]
         self.assertFalse(os.path.islink(self.path("out.mp4")))
         with open(kept) as f:
             self.assertEqual(f.read(), "kept")
+
+    def test_a_recording_stays_if_it_is_not_to_be_overwritten(self):
+        def recordings():
+            return {(f.name, f.inode()) for f in os.scandir(self.folder) if "out" in f.name}
+
+        for name, flags in (("out.mp4", KEEP), ("out-2.mp4", KEEP), ("out-3.mp4", KEEP), ("out.mp4", ())):
+            before = recordings()
+            code, stderr = self.play(REAL, "", *flags)
+            self.assertEqual(code, 0, stderr)
+            self.assertIn("recorded 5 frames in " + self.path(name), stderr)
+            self.assertEqual({n for n, _ in recordings() - before}, {name})
 
     def test_the_real_clip_is_itself_outside_the_boxes(self):
         self.assert_all_crossed(self.run_apart(REAL, "--min_area", "400"), 300)

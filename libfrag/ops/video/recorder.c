@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "encoder.h"
 #include "video.h"
@@ -9,6 +11,7 @@ struct recorder {
 	const char *codec;
 	double frame_rate;
 	const char *in_tensor_name;
+	bool overwrite;
 
 	char file[PATH_MAX];
 	struct video_encoder *encoder; /* created with the first frame */
@@ -26,11 +29,12 @@ static const struct frag_port recorder_ports[] = {
 static const char *const codec_choices[] = {"auto", "h264", "mpeg4", "ffv1", NULL};
 
 static const struct frag_param recorder_params[] = {
-	FRAG_PARAM_PATH(struct recorder, path, NULL,
-			.headline =
-				"Video file; its ending says what kind; or directory and basename",
-			.description = "Its folders are made. A file that is there is replaced.",
-			.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_PATH(
+		struct recorder, path, NULL,
+		.headline = "Video file; its ending says what kind; or directory and basename",
+		.description =
+			"Its folders are made. A file that is there is replaced, unless overwrite says otherwise.",
+		.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_PATH(struct recorder, directory, NULL, .headline = "Folder of the video file",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_STRING(
@@ -51,6 +55,11 @@ static const struct frag_param recorder_params[] = {
 	FRAG_PARAM_STRING(
 		struct recorder, in_tensor_name, "",
 		.headline = "Tensor of the frame; empty: the one without a name, else the first"),
+	FRAG_PARAM_BOOL(
+		struct recorder, overwrite, true,
+		.headline = "Whether a file that is there is replaced",
+		.description =
+			"Otherwise it stays, also when the operator is started again, and the next one gets a number: clip.mp4, clip-2.mp4, clip-3.mp4."),
 };
 
 static int recorder_setup(void *state, struct frag_op *op)
@@ -78,6 +87,24 @@ static int recorder_setup(void *state, struct frag_op *op)
 	return 0;
 }
 
+/* Gives the file a number that none in its folder has: "clip-2.mp4". Returns 0 or -ENAMETOOLONG. */
+static int number_file(struct recorder *rc)
+{
+	const char *name = strrchr(rc->file, '/'),
+		   *end = strrchr(name != NULL ? name : rc->file, '.');
+	int stem = end != NULL ? (int)(end - rc->file) : (int)strlen(rc->file);
+	char next[sizeof(rc->file)];
+	struct stat st;
+
+	snprintf(next, sizeof(next), "%s", rc->file);
+	for (int number = 2; lstat(next, &st) == 0; number++)
+		if ((size_t)snprintf(next, sizeof(next), "%.*s-%d%s", stem, rc->file, number,
+				     rc->file + stem) >= sizeof(next))
+			return -ENAMETOOLONG;
+	memcpy(rc->file, next, sizeof(next));
+	return 0;
+}
+
 static int open_file(struct recorder *rc, struct frag_tick *tick, const struct frame *frame)
 {
 	struct frag_op *op = frag_tick_op(tick);
@@ -89,6 +116,9 @@ static int open_file(struct recorder *rc, struct frag_tick *tick, const struct f
 		return frag_op_fail(op, r,
 				    "cannot make the folder of %s: %s; check path or directory",
 				    rc->file, frag_strerror(r));
+	r = rc->overwrite ? 0 : number_file(rc);
+	if (r < 0)
+		return frag_op_fail(op, r, "the name of the video file is too long; shorten it");
 	if (rate <= 0.0 &&
 	    (frag_metadata_get_f64(frag_tick_metadata(tick), "frame_rate", &rate) < 0 ||
 	     !(rate > 0.0 && rate <= 10000.0)))
