@@ -899,3 +899,80 @@ Test(spec, a_file_full_of_errors_is_refused_fast)
 	fragi_diag_fini(&diag);
 	free(text);
 }
+
+/* The ends of each range are taken, and what is beside them is refused. */
+Test(spec, ranges_have_their_ends)
+{
+#define C "compose: c\n"
+	static const struct {
+		const char *before, *after, *in[2], *out[2];
+	} cases[] = {
+		{"operators: {a: {type: t}, b: {type: t}}\nflows: [{from: a, to: b, capacity: ",
+		 "}]",
+		 {"1", "65536"},
+		 {"0", "65537"}},
+		{"operators: {a: {type: t, ports: {in: {capacity: ",
+		 "}}}}",
+		 {"1", "65536"},
+		 {"0", "65537"}},
+		{C "scheduler: {worker_thread_number: ", "}", {"1", "1024"}, {"0", "1025"}},
+		{C "scheduler: {max_duration_ms: ",
+		 "}",
+		 {"0", "31622400000"},
+		 {"-1", "31622400001"}},
+		{C "scheduler: {stop_on_deadlock_timeout: ",
+		 "}",
+		 {"-1", "31622400000"},
+		 {"-2", "31622400001"}},
+		{C "scheduler: {stop_on_deadlock_timeout_ms: ",
+		 "}",
+		 {"-1", "31622400000"},
+		 {"-2", "31622400001"}},
+		{C "scheduler: {check_recession_period_ms: ",
+		 "}",
+		 {"0.1", "60000"},
+		 {"-1", "60001"}},
+		{C "scheduler: {pin_cores: [", "]}", {"0", "8191"}, {"-1", "8192"}},
+		{C "tracking: {num_start_messages_to_skip: ",
+		 "}",
+		 {"0", "1000000000000"},
+		 {"-1", "1000000000001"}},
+		{C "tracking: {num_last_messages_to_discard: ",
+		 "}",
+		 {"0", "10000"},
+		 {"-1", "10001"}},
+		{C "tracking: {latency_threshold: ", "}", {"0", "86400000"}, {"-1", "86400001"}},
+		{C "tracking: {num_buffered_messages: ",
+		 ", log: x}",
+		 {"1", "1000000000000"},
+		 {"0", "1000000000001"}},
+		{C "clock: {type: realtime, initial_time_scale: ",
+		 "}",
+		 {"0.000001", "1000000"},
+		 {"0.0000009", "1000001"}},
+		{C "clock: {type: realtime, initial_time_offset: ",
+		 "}",
+		 {"-1000000000", "1000000000"},
+		 {"-1000000001", "1000000001"}},
+		{C "on_failure: {policy: restart, intensity: ", "}", {"1", "1000"}, {"0", "1001"}},
+		{C "on_failure: {policy: migrate, lease: ", "}", {"1s", "1h"}, {"999ms", "3601s"}},
+		{C "on_failure: {policy: migrate, lease: ", "}", {"0s", "3600s"}, {"1ns", "2h"}},
+	};
+#undef C
+	char text[300];
+
+	for (size_t i = 0; i < 4 * FRAG_COUNT_OF(cases); i++) {
+		const bool is_in = i % 4 < 2;
+		const char *value = is_in ? cases[i / 4].in[i % 2] : cases[i / 4].out[i % 2];
+		struct fragi_spec *spec = NULL;
+		struct fragi_diag diag = {0};
+		int n = snprintf(text, sizeof(text), HEAD);
+
+		snprintf(text + n, sizeof(text) - (size_t)n, "%s%s%s\n", cases[i / 4].before, value,
+			 cases[i / 4].after);
+		cr_expect_eq(parse_graph(&(const struct graph_text){.text = text}, &diag, &spec),
+			     is_in ? 0 : -EINVAL, "%s", text);
+		fragi_spec_destroy(spec);
+		fragi_diag_fini(&diag);
+	}
+}
