@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <frag/harness.h>
 
 #include "basic/basic.h"
+#include "logger/logger.h"
 
 Test(ops_basic, ping_tx_counts_from_one)
 {
@@ -170,4 +174,105 @@ Test(ops_basic, ping_tensor_rx_takes_several_tensors)
 	cr_assert_eq(frag_harness_give(h, "in", m), 0);
 	cr_assert_eq(frag_harness_tick(h), 0);
 	frag_harness_destroy(h);
+}
+
+/* A logger of a file, called as a run calls it. */
+
+struct point {
+	int64_t x;
+	double y[2];
+};
+static const struct frag_field point_fields[] = {FRAG_FIELD(struct point, x, "i64"),
+						 FRAG_FIELD_ARRAY(struct point, y, "f64", 2)};
+static const struct frag_type point_type = {FRAG_TYPE_INIT, .name = "logged_point",
+					    .size = sizeof(struct point),
+					    FRAG_FIELDS(point_fields)};
+static char path[200];
+static union {
+	char bytes[256];
+	max_align_t aligned;
+} logger;
+
+static void *param(const struct frag_data_logger_type *type, const char *name)
+{
+	for (uint32_t i = 0; i < type->param_count; i++)
+		if (strcmp(type->params[i].name, name) == 0)
+			return logger.bytes + type->params[i].offset;
+	cr_assert_fail("no parameter %s", name);
+	return NULL;
+}
+
+static void start_logger(const struct frag_data_logger_type *type, uint64_t max_bytes)
+{
+	static const char *const columns[] = {
+		"time_unix_ns", "id", "io", "number", "value", "x", "y", "a key", "none"};
+	const char *tmp = getenv("TMPDIR");
+
+	cr_assert_leq(type->state_size, sizeof(logger));
+	memset(&logger, 0, sizeof(logger));
+	snprintf(path, sizeof(path), "%s/frag-logger-XXXXXX", tmp != NULL ? tmp : "/tmp");
+	close(mkstemp(path));
+	*(const char **)param(type, "path") = path;
+	*(uint64_t *)param(type, "max_bytes") = max_bytes;
+	*(struct frag_string_list *)param(type, "columns") = (struct frag_string_list){columns, 9};
+	cr_assert_eq(type->start(logger.bytes, NULL, NULL), 0);
+}
+
+static void end_logger(const struct frag_data_logger_type *type, const char *text)
+{
+	char all[1000] = "";
+	FILE *file;
+
+	cr_expect_eq(type->stop(logger.bytes), 0);
+	file = fopen(path, "r");
+	cr_assert_not_null(file);
+	all[fread(all, 1, sizeof(all) - 1, file)] = '\0';
+	fclose(file);
+	unlink(path);
+	cr_expect_str_eq(all, text);
+}
+
+#define HEADER "time_unix_ns,id,io,number,value,x,y,a key,none\n"
+#define ROW1 "17,f.o.p,input,3,5,,,\"a, c\",\n"
+#define ROW2 "18,\"f,o.p:1\",output,4,24 bytes,-7,,,\n"
+
+Test(ops_loggers, a_row_has_its_columns_and_the_file_its_limit)
+{
+	const struct frag_data_logger_type *const types[] = {&logger_basic_csv_type,
+							     &logger_async_csv_type};
+	const uint64_t first = sizeof(HEADER) - 1 + sizeof(ROW1) - 1;
+	const uint64_t limits[] = {0, first + 1, first};
+	struct frag_message *number = frag_message_create(), *point = frag_message_create();
+	struct frag_metadata *metadata;
+	struct frag_log_entry one = {.id = "f.o.p",
+				     .dir = FRAG_IN,
+				     .message = number,
+				     .time_unix_ns = 17,
+				     .number = 3},
+			      two = {.id = "f,o.p:1",
+				     .dir = FRAG_OUT,
+				     .message = point,
+				     .time_unix_ns = 18,
+				     .number = 4};
+
+	cr_assert_eq(frag_metadata_create(FRAG_METADATA_UPDATE, &metadata), 0);
+	cr_assert_eq(frag_metadata_set_string(metadata, "a key", "a, c"), 0);
+	one.metadata = metadata;
+	cr_assert_eq(frag_message_set_value(number, &frag_type_i64, &(int64_t){5}, 8, NULL), 0);
+	cr_assert_eq(frag_message_set_value(point, &point_type, &(struct point){-7, {0.5, 2}},
+					    sizeof(struct point), NULL),
+		     0);
+	for (size_t i = 0; i < 3; i++) {
+		const struct frag_data_logger_type *type = types[i % 2];
+
+		start_logger(type, limits[i]);
+		cr_expect_eq(type->log(logger.bytes, &one), 0);
+		cr_expect_eq(type->log(logger.bytes, &two), i < 2 ? 0 : -EFBIG);
+		if (i == 1)
+			cr_expect_eq(type->log(logger.bytes, &two), -EFBIG);
+		end_logger(type, i < 2 ? HEADER ROW1 ROW2 : HEADER ROW1);
+	}
+	frag_metadata_destroy(metadata);
+	frag_message_unref(number);
+	frag_message_unref(point);
 }
