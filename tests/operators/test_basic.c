@@ -241,7 +241,7 @@ Test(ops_loggers, a_row_has_its_columns_and_the_file_its_limit)
 	const struct frag_data_logger_type *const types[] = {&logger_basic_csv_type,
 							     &logger_async_csv_type};
 	const uint64_t first = sizeof(HEADER) - 1 + sizeof(ROW1) - 1;
-	const uint64_t limits[] = {0, first + 1, first};
+	const uint64_t limits[] = {0, first + 1, first, 1};
 	struct frag_message *number = frag_message_create(), *point = frag_message_create();
 	struct frag_metadata *metadata;
 	struct frag_log_entry one = {.id = "f.o.p",
@@ -262,7 +262,7 @@ Test(ops_loggers, a_row_has_its_columns_and_the_file_its_limit)
 	cr_assert_eq(frag_message_set_value(point, &point_type, &(struct point){-7, {0.5, 2}},
 					    sizeof(struct point), NULL),
 		     0);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < FRAG_COUNT_OF(limits); i++) {
 		const struct frag_data_logger_type *type = types[i % 2];
 
 		start_logger(type, limits[i]);
