@@ -160,6 +160,8 @@ Test(ops_udp, a_tensor_is_split_and_comes_whole)
 			     0);
 		have += frag_tensor_size_bytes(data);
 		cr_assert_eq(count_of(m, "lost") + count_of(m, "late") + count_of(m, "refused"), 0);
+		/* It begins at random, and far from where numbers end. */
+		cr_assert(count_of(m, "number") > 0 && count_of(m, "number") < INT64_C(1) << 49);
 		frag_message_unref(m);
 	}
 	frag_tensor_unref(t);
