@@ -110,6 +110,20 @@ WORLD_TEST(driver_end, stop_while_some_hosts_run_already, world_init)
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_DRAINING);
 }
 
+WORLD_TEST(driver_end, a_second_reason_to_stop_does_not_make_the_start_last_longer, world_init)
+{
+	to_prepared(w);
+	say_result(w, 1, 1, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 1, 1, FW_HOST_STARTED);
+	say_event(w, 1, 1, FW_STATE_STOPPED, "");
+	pass_beating(w, 6 * SECOND, 1, 2);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_STARTING);
+	say_event(w, 1, 1, FW_STATE_STOPPED, "");
+	pass_beating(w, 6 * SECOND, 1, 2);
+	cr_expect_neq(drv_core_app_state(w->core), DRV_APP_STARTING);
+}
+
 WORLD_TEST(driver_end, an_operator_may_stop_the_application_and_it_is_done, world_init)
 {
 	to_running(w);
