@@ -13,7 +13,7 @@ $(B)/gen/%.pb-c.c: proto/%.proto
 	@mkdir -p $(@D)
 	protoc-c --proto_path=proto --c_out=$(B)/gen $<
 
-$(B)/obj/gen/%.o: $(B)/gen/%.c
+$(B)/obj/gen/%.o: $(B)/gen/%.c $(WIRE_GEN)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -fPIC -I$(B)/gen -c $< -o $@
 

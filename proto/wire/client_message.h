@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <base/look.h>
 #include <base/summary.h>
 #include <wire/failure.h>
 
@@ -193,6 +194,32 @@ struct fw_explanation {
 	struct fw_route_row *routes;
 	uint32_t route_count;
 	uint32_t more; /* rows of all tables that were left out to bound the reply */
+};
+
+#define FW_LOOK_MIN_NS INT64_C(250000000)
+#define FW_LOOK_ROWS_MAX 500 /* operators, and flows: the busiest ones */
+struct fw_look {
+	const char *name; /* of the application; empty: each of them */
+	int64_t every_ns; /* the window; 0: a second */
+	bool once;        /* only one window */
+};
+/* As in track/cause.h. */
+struct fw_look_step {
+	uint32_t op, flow; /* FRAGI_LOOK_NONE: it is about the other one */
+	const char *text;
+};
+/*
+ * An application in a window. Before the first window has passed nothing is sent. Where no
+ * application runs, one without a name comes.
+ */
+struct fw_looked {
+	struct fragi_look look;
+	bool is_last; /* of this window */
+	/* the root cause that look.cause names: its kind, what is to blame, and the way to it */
+	uint32_t cause, op, flow, host;
+	const char *help; /* NULL: none is known */
+	struct fw_look_step *chain;
+	uint32_t chain_count;
 };
 
 #endif

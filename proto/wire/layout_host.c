@@ -205,6 +205,11 @@ LAYOUT(host_stop, struct fw_host_stop, HostStop, NULL) = {
 	END,
 };
 
+LAYOUT(host_look, struct fw_host_look, HostLook, NULL) = {
+	TIME(host_look, for_ns),
+	END,
+};
+
 LAYOUT(host_suspend, struct fw_host_suspend, HostSuspend, NULL) = {
 	FIELD(host_suspend, peer),
 	FIELD(host_suspend, peer_epoch),

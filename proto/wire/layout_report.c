@@ -47,10 +47,28 @@ LAYOUT(flow_stats, struct fragi_flow_stats, FlowStats, NULL) = {
 	END,
 };
 
+TUPLE_LAYOUT(facts) = {
+	ITEM(struct fw_facts, at_ns),
+	ITEM(struct fw_facts, cpu_ns),
+	ITEM(struct fw_facts, starved_ns),
+	ITEM(struct fw_facts, io_ns),
+	ITEM(struct fw_facts, rss_bytes),
+	ITEM(struct fw_facts, major_faults),
+	ITEM(struct fw_facts, cores),
+	ITEM(struct fw_facts, machine_cores),
+	ITEM(struct fw_facts, machine_cpu_ns),
+	ITEM(struct fw_facts, memory_bytes),
+	ITEM(struct fw_facts, memory_used_bytes),
+	ITEM(struct fw_facts, received_bytes),
+	ITEM(struct fw_facts, sent_bytes),
+	END,
+};
+
 LAYOUT(host_stats, struct fw_host_stats, HostStats, NULL) = {
 	FIELD(host_stats, final),
 	ROWS(host_stats, ops, op_count, FW_ROWS_MAX, op_stats),
 	ROWS(host_stats, flows, flow_count, FW_ROWS_MAX, flow_stats),
+	TUPLE(host_stats, offsetof(struct fw_host_stats, facts), facts, facts),
 	END,
 };
 

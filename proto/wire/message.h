@@ -42,6 +42,9 @@
  *                              what the driver needs of it: HOST_PREPARED, HOST_PAST, HOST_EVENT,
  *                              HOST_STATS, HOST_EXIT; then REPORTED
  *   driver -> host (relayed)   HOST_SUSPEND
+ *   client -> driver           LOOK; the driver answers LOOKED after each window, or ANSWER that
+ *                              there is no such application
+ *   driver -> worker           HOST_LOOK, again and again while somebody looks
  *   worker -> driver           HOST_SAVED, before the final HOST_STATS of a host that has yielded
  *   driver -> worker           HOST_SAVED, for the host that goes on in its place, and HOST_PAST,
  *                              with which that one is the host
@@ -52,7 +55,8 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 8
+#define FW_PROTOCOL_MINOR 9
+#define FW_LOOK_MINOR 9 /* from this minor on workers know HOST_LOOK */
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -125,7 +129,10 @@
 	X(100, HOST_REPORT, host_report)                                                           \
 	X(101, REPORTED, reported)                                                                 \
 	X(102, HOST_PAST, host_stats)                                                              \
-	X(103, HOST_ADOPTED, host_adopted)
+	X(103, HOST_ADOPTED, host_adopted)                                                         \
+	X(104, LOOK, look)                                                                         \
+	X(105, LOOKED, looked)                                                                     \
+	X(106, HOST_LOOK, host_look)
 
 #define FW_KIND_ENUM(number, KIND, type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -170,13 +177,15 @@ struct fw_hello {
  *   - heard_ns: of a driver: the sent_ns that it has heard last
  *   - leaves: of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one
  *   - lease_until_ns: of a worker to its host
+ * - looks: of a worker to its host: somebody looks at its operators
  */
 #define FW_BEAT_LIST(X)                                                                            \
 	X(const char *, waits_for, FIELD)                                                          \
 	X(int64_t, sent_ns, TIME)                                                                  \
 	X(int64_t, heard_ns, TIME)                                                                 \
 	X(bool, leaves, FIELD)                                                                     \
-	X(int64_t, lease_until_ns, TIME)
+	X(int64_t, lease_until_ns, TIME)                                                           \
+	X(bool, looks, FIELD)
 #define FW_BEAT_MEMBER(type, name, row) type name;
 struct fw_beat {
 	FW_BEAT_LIST(FW_BEAT_MEMBER)
@@ -435,6 +444,16 @@ struct fw_op_stats {
 	/* how the kernel schedules its thread; policy NONE: nothing was asked for */
 	struct fragi_realtime realtime;
 };
+/* How much a process and its machine have used, by the clocks of the kernel; zeros: not read. */
+struct fw_facts {
+	uint64_t at_ns; /* CLOCK_MONOTONIC there */
+	/* of all threads; starved: they could run and had no core; io: they waited for a disk */
+	uint64_t cpu_ns, starved_ns, io_ns;
+	uint64_t rss_bytes, major_faults;
+	uint64_t cores; /* that the process may use */
+	uint64_t machine_cores, machine_cpu_ns, memory_bytes, memory_used_bytes;
+	uint64_t received_bytes, sent_bytes; /* by all networks but loopback */
+};
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */
 	bool final;
@@ -442,6 +461,12 @@ struct fw_host_stats {
 	uint32_t op_count;
 	struct fragi_flow_stats *flows; /* inner flows, then edges */
 	uint32_t flow_count;
+	struct fw_facts facts; /* while somebody looks */
+};
+
+/* Somebody looks at the operators of a host for so long, unless this comes again; 0: no longer. */
+struct fw_host_look {
+	int64_t for_ns;
 };
 
 /* always after the final HOST_STATS */
@@ -483,6 +508,9 @@ struct fw_message {
 		struct fw_host_stop stop;
 		struct fw_host_event event;
 		struct fw_host_suspend suspend;
+		struct fw_look look;
+		struct fw_looked looked;
+		struct fw_host_look host_look;
 		struct fw_host_saved saved;
 		struct fw_host_stats stats;
 		struct fw_host_exit exit;

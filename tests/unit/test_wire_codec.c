@@ -192,6 +192,8 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 						 random_u64(m),
 						 .counters = {random_u64(m), 7, random_u64(m)},
 						 make_realtime(m)};
+	s->facts =
+		(struct fw_facts){random_u64(m), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, random_u64(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -205,6 +207,39 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 			f->rx_dropped[r] = random_u64(m);
 		}
 	}
+}
+
+static void make_look(struct maker *m, struct fragi_look *look)
+{
+	struct fragi_look_operator *op = block(m, 2 * sizeof(*op));
+	struct fragi_look_flow *flow = block(m, 2 * sizeof(*flow));
+	struct fragi_look_host *host = block(m, 2 * sizeof(*host));
+	struct fragi_look_worker *worker = block(m, sizeof(*worker));
+
+	for (int i = 0; i < 2; i++) {
+		op[i] = (struct fragi_look_operator){word(m), word(m), (uint32_t)i, .input_flow = 1,
+						     .room_flow = FRAGI_LOOK_NONE};
+		op[i].pool = i == 0 ? word(m) : NULL;
+		op[i].compute = make_quantiles(m);
+		for (int use = 0; use < FRAGI_USES; use++)
+			op[i].use_ns[use] = random_u64(m);
+		op[i].ticks = random_u64(m);
+		op[i].promised_mhz = random_u64(m);
+		op[i].budget_ns = random_u64(m);
+		op[i].period_ns = random_u64(m);
+		op[i].has_ended = i == 0;
+		flow[i] = (struct fragi_look_flow){word(m), word(m), (uint32_t)i, 1, word(m),
+						   word(m), 7};
+		flow[i].sent = random_u64(m);
+		flow[i].lost_sum = random_u64(m);
+		flow[i].dropped[FRAGI_DROP_REASONS - 1] = random_u64(m);
+		flow[i].latency = make_quantiles(m);
+	}
+	host[0] = host[1] = (struct fragi_look_host){
+		word(m), word(m), 4711, random_u64(m), 2, 3, 4, 5, random_u64(m), 7, 8, 9, word(m)};
+	*worker = (struct fragi_look_worker){word(m), 8, random_u64(m), 2, 3, 4, random_u64(m)};
+	*look = (struct fragi_look){word(m), word(m), 1000000000, 5, op, flow, host,   worker,
+				    2,       2,       2,          1, 3,  4,    word(m)};
 }
 
 static void make_reply(struct maker *m, struct fw_reply *reply)
@@ -459,7 +494,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		make_reply(m, &message->reply);
 		return;
 	case FW_BEAT:
-		message->beat = (struct fw_beat){word(m), 5000000000, 4000000000, true, 7000000000};
+		message->beat =
+			(struct fw_beat){word(m), 5000000000, 4000000000, true, 7000000000, true};
 		return;
 	case FW_START_APP:
 		message->start_app = (struct fw_start_app){word(m), block(m, 999), 999, 5};
@@ -489,6 +525,24 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_HOST_SUSPEND:
 		message->suspend = (struct fw_host_suspend){(uint32_t)random_u64(m), random_u64(m)};
+		return;
+	case FW_LOOK:
+		message->look = (struct fw_look){word(m), 250000000, true};
+		return;
+	case FW_LOOKED:
+		message->looked = (struct fw_looked){.is_last = true,
+						     .cause = 3,
+						     .op = 1,
+						     .flow = FRAGI_LOOK_NONE,
+						     .host = 1,
+						     .help = word(m),
+						     .chain = block(m, sizeof(struct fw_look_step)),
+						     .chain_count = 1};
+		message->looked.chain[0] = (struct fw_look_step){FRAGI_LOOK_NONE, 1, word(m)};
+		make_look(m, &message->looked.look);
+		return;
+	case FW_HOST_LOOK:
+		message->host_look.for_ns = 4000000000;
 		return;
 	case FW_HOST_SAVED:
 		message->saved = (struct fw_host_saved){random_u64(m) % 4096, "saved bytes", 11};
@@ -649,6 +703,56 @@ static void look_at(struct seen *seen, const ProtobufCMessage *message)
 			kind->fields[i] = true;
 }
 
+/* Encodes and decodes; returns what the decoder says. */
+static int cross(const struct fw_message *in)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *out = NULL;
+	uint8_t *frame;
+	size_t size;
+	int r;
+
+	cr_assert_eq(fw_encode(in, &frame, &size), 0);
+	r = fw_decode(frame + 4, size - 4, &out, &err);
+	cr_expect(r == 0 || strstr(err.text, "row that it does not hold") != NULL, "%s", err.text);
+	fw_message_free(out);
+	fragi_free(frame);
+	return r;
+}
+
+Test(wire_codec, a_look_names_no_row_that_it_does_not_hold)
+{
+	struct maker m = {.state = 7};
+	struct fw_message in;
+	struct fragi_look *look = &in.looked.look;
+	struct fragi_look_operator *op;
+	struct fragi_look_flow *flow;
+	uint32_t *indices[9];
+
+	make(&m, FW_LOOKED, &in);
+	op = (struct fragi_look_operator *)look->operators;
+	flow = (struct fragi_look_flow *)look->flows;
+	indices[0] = &op[1].host;
+	indices[1] = &op[1].input_flow;
+	indices[2] = &op[1].room_flow;
+	indices[3] = &flow[1].sender;
+	indices[4] = &flow[1].receiver;
+	indices[5] = &in.looked.op;
+	indices[6] = &in.looked.flow;
+	indices[7] = &in.looked.host;
+	indices[8] = &in.looked.chain[0].op;
+	for (int i = 0; i < 9; i++) {
+		uint32_t before = *indices[i];
+
+		*indices[i] = 1;
+		cr_expect_eq(cross(&in), 0, "index %d", i);
+		*indices[i] = 2;
+		cr_expect_eq(cross(&in), -EBADMSG, "index %d", i);
+		*indices[i] = before;
+	}
+	fragi_arena_fini(&m.arena);
+}
+
 /* What the encoder forgot would come back as it was: as nothing. */
 Test(wire_codec, every_field_of_the_protocol_is_sent)
 {
@@ -717,6 +821,7 @@ Test(wire_codec, fields_arrive_where_they_belong)
 	out = decode(frame, size);
 	cr_expect_arr_eq(&out->stats.flows[2], &in.stats.flows[2], sizeof(struct fragi_flow_stats),
 			 "every counter, reason and quantile");
+	cr_expect_arr_eq(&out->stats.facts, &in.stats.facts, sizeof(struct fw_facts));
 	cr_expect_eq(out->stats.ops[1].running, true);
 	cr_expect_eq(out->stats.ops[1].time_ns, in.stats.ops[1].time_ns);
 	cr_expect_eq(out->stats.ops[1].waiting_ns, in.stats.ops[1].waiting_ns);

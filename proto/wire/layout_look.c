@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <wire/layout.h>
+
+/* Layouts of LOOK and LOOKED: where the time of an application goes. */
+
+LAYOUT(look, struct fw_look, Look, NULL) = {
+	NAME_OR_NONE(look, name),
+	TIME(look, every_ns),
+	FIELD(look, once),
+	END,
+};
+
+LAYOUT(look_operator, struct fragi_look_operator, LookOperator, NULL) = {
+	FIELD(look_operator, name),
+	FIELD(look_operator, type),
+	FIELD(look_operator, host),
+	ARRAY(FW_NUMBERS, look_operator, use_ns, use_ns, FRAGI_USES),
+	FIELD(look_operator, input_flow),
+	FIELD(look_operator, room_flow),
+	OPTIONAL(look_operator, pool),
+	FIELD(look_operator, ticks),
+	ONE(look_operator, compute, quantiles),
+	FIELD(look_operator, promised_mhz),
+	FIELD(look_operator, budget_ns),
+	FIELD(look_operator, period_ns),
+	FIELD(look_operator, has_ended),
+	END,
+};
+
+TUPLE_LAYOUT(look_flow_numbers) = {
+	ITEM(struct fragi_look_flow, sent),
+	ITEM(struct fragi_look_flow, delivered),
+	ITEM(struct fragi_look_flow, bytes),
+	ITEM(struct fragi_look_flow, lost),
+	ITEM(struct fragi_look_flow, full_ns),
+	ITEM(struct fragi_look_flow, depth),
+	ITEM(struct fragi_look_flow, sent_sum),
+	ITEM(struct fragi_look_flow, delivered_sum),
+	ITEM(struct fragi_look_flow, dropped_sum),
+	ITEM(struct fragi_look_flow, lost_sum),
+	END,
+};
+
+LAYOUT(look_flow, struct fragi_look_flow, LookFlow, NULL) = {
+	FIELD(look_flow, from),
+	FIELD(look_flow, to),
+	FIELD(look_flow, sender),
+	FIELD(look_flow, receiver),
+	FIELD(look_flow, edge),
+	FIELD(look_flow, policy),
+	FIELD(look_flow, capacity),
+	ARRAY(FW_SUMS, look_flow, dropped, dropped, FRAGI_DROP_REASONS),
+	ONE(look_flow, latency, quantiles),
+	TUPLE(look_flow, 0, numbers, look_flow_numbers),
+	END,
+};
+
+TUPLE_LAYOUT(look_host_numbers) = {
+	ITEM(struct fragi_look_host, cpu_ns),       ITEM(struct fragi_look_host, starved_ns),
+	ITEM(struct fragi_look_host, io_ns),        ITEM(struct fragi_look_host, rss_bytes),
+	ITEM(struct fragi_look_host, major_faults), END,
+};
+
+LAYOUT(look_host, struct fragi_look_host, LookHost, NULL) = {
+	FIELD(look_host, name),
+	OPTIONAL(look_host, worker),
+	FIELD(look_host, pid),
+	FIELD(look_host, epoch),
+	FIELD(look_host, restarts),
+	FIELD(look_host, threads),
+	FIELD(look_host, cores),
+	TUPLE(look_host, 0, numbers, look_host_numbers),
+	OPTIONAL(look_host, suspended_because),
+	END,
+};
+
+TUPLE_LAYOUT(look_worker_numbers) = {
+	ITEM(struct fragi_look_worker, cpu_ns),
+	ITEM(struct fragi_look_worker, memory_bytes),
+	ITEM(struct fragi_look_worker, memory_used_bytes),
+	ITEM(struct fragi_look_worker, received_bytes),
+	ITEM(struct fragi_look_worker, sent_bytes),
+	END,
+};
+
+LAYOUT(look_worker, struct fragi_look_worker, LookWorker, NULL) = {
+	FIELD(look_worker, name),
+	FIELD(look_worker, cores),
+	TUPLE(look_worker, 0, numbers, look_worker_numbers),
+	END,
+};
+
+LAYOUT(look_tables, struct fragi_look, LookTables, NULL) = {
+	FIELD(look_tables, application),
+	FIELD(look_tables, state),
+	FIELD(look_tables, window_ns),
+	TIME(look_tables, unix_ns),
+	ROWS(look_tables, operators, operator_count, FW_LOOK_ROWS_MAX, look_operator),
+	ROWS(look_tables, flows, flow_count, FW_LOOK_ROWS_MAX, look_flow),
+	ROWS(look_tables, hosts, host_count, FW_ROWS_MAX, look_host),
+	ROWS(look_tables, workers, worker_count, FW_ROWS_MAX, look_worker),
+	FIELD(look_tables, operators_left_out),
+	FIELD(look_tables, flows_left_out),
+	OPTIONAL(look_tables, cause),
+	END,
+};
+
+LAYOUT(look_step, struct fw_look_step, LookStep, NULL) = {
+	FIELD(look_step, op),
+	FIELD(look_step, flow),
+	FIELD(look_step, text),
+	END,
+};
+
+/* A row that is not there is none: the tables are bounded, and their indices with them. */
+static bool is_row(uint32_t index, uint32_t count)
+{
+	return index == FRAGI_LOOK_NONE || index < count;
+}
+
+static const char *looked_flaw(const void *proto, void *plain)
+{
+	const struct fw_looked *looked = plain;
+	const struct fragi_look *look = &looked->look;
+	uint32_t ops = look->operator_count, flows = look->flow_count;
+	bool right = is_row(looked->op, ops) && is_row(looked->flow, flows) &&
+		     is_row(looked->host, look->host_count);
+
+	(void)proto;
+	for (uint32_t i = 0; i < ops; i++)
+		right = right && is_row(look->operators[i].host, look->host_count) &&
+			is_row(look->operators[i].input_flow, flows) &&
+			is_row(look->operators[i].room_flow, flows);
+	for (uint32_t i = 0; i < flows; i++)
+		right = right && is_row(look->flows[i].sender, ops) &&
+			is_row(look->flows[i].receiver, ops);
+	for (uint32_t i = 0; i < looked->chain_count; i++)
+		right = right && is_row(looked->chain[i].op, ops) &&
+			is_row(looked->chain[i].flow, flows);
+	return right ? NULL : "the index of a row that it does not hold";
+}
+
+LAYOUT(looked, struct fw_looked, Looked, looked_flaw) = {
+	ONE(looked, look, look_tables, .flaw = "no tables"),
+	FIELD(looked, is_last),
+	FIELD(looked, cause),
+	FIELD(looked, op),
+	FIELD(looked, flow),
+	FIELD(looked, host),
+	OPTIONAL(looked, help),
+	ROWS(looked, chain, chain_count, FW_ROWS_MAX, look_step),
+	END,
+};
