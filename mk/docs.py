@@ -193,7 +193,8 @@ def schema(old):
     flow["required"] = [k for k in keys if k not in ("latency_reason", "lost_at_least", "lost_because")]
     flow["properties"] = {k: shown.get(k) or flow["properties"][k] for k in keys}
     op = root["$defs"]["fragment"]["properties"]["operators"]["items"]
-    counted = {name: count(what) for name, what in entries(COUNTERS, "FRAGI_OP_LIST", 2)}
+    counted = {name: count(what)
+               for name, show, what in entries(COUNTERS, "FRAGI_OP_LIST", 3) if show == "SHOWN"}
     op["required"] = [k for k in op["required"] if k not in counted] + list(counted)
     op["properties"].update(counted)
     drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}

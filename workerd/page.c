@@ -101,7 +101,7 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 	fragi_op_row_job(row, &job);
 	out->time_ns = job.time_ns;
 	out->waiting_ns = job.waiting_ns;
-#define READ(name, what) out->name = load(&row->name);
+#define READ(name, shown, what) out->name = load(&row->name);
 	FRAGI_OP_LIST(READ)
 #undef READ
 	read_realtime(row, &out->realtime);
@@ -120,7 +120,8 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 	*out_stats = (struct fw_host_stats){.ops = page->ops,
 					    .op_count = page->op_count,
 					    .flows = page->flows,
-					    .flow_count = page->flow_count};
+					    .flow_count = page->flow_count,
+					    .facts.at_ns = (uint64_t)fragi_now_ns()};
 	return 0;
 }
 

@@ -39,7 +39,9 @@
 	X(confirmed, INTERNAL, "Between hosts: messages whose credit came back.")                  \
 	X(copied_out, INTERNAL, "Between hosts: bytes of tensors that this host copied.")          \
 	X(gpu_mapped, INTERNAL, "Between hosts: messages whose GPU memory was handed over.")       \
-	X(gpu_staged, INTERNAL, "Between hosts: messages whose GPU memory was copied first.")
+	X(gpu_staged, INTERNAL, "Between hosts: messages whose GPU memory was copied first.")      \
+	X(full_ns, INTERNAL, "While somebody looked: it had no room.")                             \
+	X(room_ns, INTERNAL, "While somebody looked: its sender waited for room in it.")
 #define FRAGI_RECEIVER_LIST(X)                                                                     \
 	X(arrived, INTERNAL, "Between hosts: messages that reached the queue.")                    \
 	X(delivered, SHOWN, "Messages received by the operator.")                                  \
@@ -50,16 +52,29 @@
 	X(absent_window, SHOWN, "Ticks without a message: none came before align's timeout.")      \
 	X(absent_dropped, SHOWN, "Ticks without a message: it was dropped before its input.")      \
 	X(absent_ended, SHOWN, "Ticks without a message: its sender had ended.")                   \
-	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")
+	X(absent_clocks, SHOWN, "Ticks without a message: its clock is not comparable.")           \
+	X(input_ns, INTERNAL, "While somebody looked: its receiver waited for its messages.")
 
-/* X(name, what), of each operator; a counter's place is its index on the wire: append. */
+/*
+ * X(name, shown, what), of each operator; a counter's place is its index on the wire: append. What
+ * begins with use_ is in the order of FRAGI_USE_LIST (base/look.h).
+ */
 #define FRAGI_OP_LIST(X)                                                                           \
-	X(deadline_misses,                                                                         \
+	X(deadline_misses, SHOWN,                                                                  \
 	  "Ticks that missed the operator's deadline, and messages dropped by it.")                \
-	X(path_misses, "Messages that reached it later than the deadline of a path allows.")       \
-	X(slowest, "Late messages of paths that it had for longest, in its queues and its tick.")  \
-	X(path_clocks,                                                                             \
-	  "Messages that reached it by a path with a deadline, from a clock not comparable.")
+	X(path_misses, SHOWN,                                                                      \
+	  "Messages that reached it later than the deadline of a path allows.")                    \
+	X(slowest, SHOWN,                                                                          \
+	  "Late messages of paths that it had for longest, in its queues and its tick.")           \
+	X(path_clocks, SHOWN,                                                                      \
+	  "Messages that reached it by a path with a deadline, from a clock not comparable.")      \
+	X(use_busy, INTERNAL, "While somebody looked: ns in a callback.")                          \
+	X(use_input, INTERNAL, "While somebody looked: ns of waiting for a message.")              \
+	X(use_room, INTERNAL, "While somebody looked: ns of waiting for room.")                    \
+	X(use_memory, INTERNAL, "While somebody looked: ns of waiting for memory.")                \
+	X(use_thread, INTERNAL, "While somebody looked: ns of waiting for a thread.")              \
+	X(use_time, INTERNAL, "While somebody looked: ns of waiting for a time or an event.")      \
+	X(use_suspended, INTERNAL, "While somebody looked: ns in which it did not run.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };
@@ -69,9 +84,7 @@ enum {
 #define FRAGI_PLUS_ONE(name, shown, what) +1
 	FRAGI_SENDER_COUNTERS = FRAGI_SENDER_LIST(FRAGI_PLUS_ONE),
 	FRAGI_RECEIVER_COUNTERS = FRAGI_RECEIVER_LIST(FRAGI_PLUS_ONE),
-#undef FRAGI_PLUS_ONE
 	FRAGI_COUNTERS = FRAGI_SENDER_COUNTERS + FRAGI_RECEIVER_COUNTERS,
-#define FRAGI_PLUS_ONE(name, what) +1
 	FRAGI_OP_COUNTERS = FRAGI_OP_LIST(FRAGI_PLUS_ONE),
 #undef FRAGI_PLUS_ONE
 };
@@ -95,11 +108,10 @@ FRAGI_API const char *fragi_drop_name(enum fragi_drop reason); /* "queue_full", 
 	}
 
 /* Those of an operator, by name and by index. */
-#define FRAGI_OP_COUNTER_FIELD(name, what) uint64_t name;
 #define FRAGI_OP_COUNTER_FIELDS                                                                    \
 	union {                                                                                    \
 		struct {                                                                           \
-			FRAGI_OP_LIST(FRAGI_OP_COUNTER_FIELD)                                      \
+			FRAGI_OP_LIST(FRAGI_COUNTER_FIELD)                                         \
 		};                                                                                 \
 		uint64_t counters[FRAGI_OP_COUNTERS];                                              \
 	}

@@ -56,7 +56,7 @@ struct fragi_op_row {
 	 */
 	_Atomic uint64_t seen_ns;
 	_Alignas(64) struct fragi_hist compute; /* ns a tick */
-#define FRAGI_ROW_FIELD(name, what) _Atomic uint64_t name;
+#define FRAGI_ROW_FIELD(name, shown, what) _Atomic uint64_t name;
 	/* Those of paths are counted by the threads of other operators too. */
 	FRAGI_OP_LIST(FRAGI_ROW_FIELD)
 #undef FRAGI_ROW_FIELD

@@ -96,6 +96,7 @@ struct fragi_run {
 	struct fragi_run_queued *first, **last;
 	/* for when memory is short: an end must be reported */
 	struct fragi_run_queued reserve[FRAGI_RUN_RESERVE];
+	struct fragi_run_look *look; /* look.c; NULL: nobody looks */
 	/* control thread */
 	int64_t rest_since_ns; /* 0: not at rest */
 	uint64_t rest_rounds;

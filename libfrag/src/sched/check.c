@@ -329,6 +329,20 @@ enum frag_ready fragi_checks_ready(struct fragi_exec *exec, int64_t *out_until_n
 	return all;
 }
 
+bool fragi_checks_lack_memory(const struct fragi_exec *exec)
+{
+	int64_t until_ns;
+
+	for (uint32_t i = 0; i < exec->check_count; i++) {
+		const struct frag_condition *condition = exec->checks[i].condition;
+
+		if (condition->built_in == &fragi_condition_memory_available &&
+		    condition->type->check(condition->state, 0, &until_ns) == FRAG_WAIT)
+			return true;
+	}
+	return false;
+}
+
 void fragi_checks_ticked(struct fragi_exec *exec)
 {
 	for (uint32_t i = 0; i < exec->check_count; i++) {

@@ -229,6 +229,8 @@ void fragi_checks_destroy(struct fragi_exec *exec);
 enum frag_ready fragi_checks_ready(struct fragi_exec *exec, int64_t *out_until_ns);
 /* Calls ticked of the conditions. */
 void fragi_checks_ticked(struct fragi_exec *exec);
+/* Whether a condition memory_available has too little. Thread: any. */
+bool fragi_checks_lack_memory(const struct fragi_exec *exec);
 /* The operator waits for nothing from outside any more. */
 void fragi_checks_end(struct fragi_exec *exec);
 /* Calls start of the conditions. Returns 0, or the failure, which is worded in the operator. */

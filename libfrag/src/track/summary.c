@@ -326,9 +326,13 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 		", \"waiting_ns\": %" PRIu64 "}",
 		op->ticks, op->compute.p50, op->compute.p99, op->compute.max, op->compute.count,
 		op->time_ns, op->waiting_ns);
-#define PRINT(name, what) fprintf(out, ", \"" #name "\": %" PRIu64, op->name);
+#define PRINT_SHOWN(name) fprintf(out, ", \"" #name "\": %" PRIu64, op->name);
+#define PRINT_INTERNAL(name)
+#define PRINT(name, shown, what) PRINT_##shown(name)
 	FRAGI_OP_LIST(PRINT)
 #undef PRINT
+#undef PRINT_INTERNAL
+#undef PRINT_SHOWN
 	if (op->realtime.policy != FRAGI_SCHED_NONE) {
 		fputs(", \"realtime\": ", out);
 		fragi_realtime_json(&op->realtime, out);
