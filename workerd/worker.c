@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <workerd/confine.h>
+#include <workerd/facts.h>
 #include <workerd/worker.h>
 
 #include <errno.h>
@@ -204,15 +205,18 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 						     .text = err.text});
 }
 
-static void do_sample(struct wrk_worker *worker, uint32_t host)
+static void do_sample(struct wrk_worker *worker, const struct wrk_action *action)
 {
-	struct wrk_process *process = process_of(worker, host);
+	struct wrk_process *process = process_of(worker, action->host);
 	struct fw_host_stats stats;
 
-	if (process != NULL && wrk_process_sample(process, &stats))
-		wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
-							     .host = host,
-							     .stats = &stats});
+	if (process == NULL || !wrk_process_sample(process, &stats))
+		return;
+	if (action->looks)
+		wrk_facts_read(wrk_process_pid(process), &stats.facts);
+	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
+						     .host = action->host,
+						     .stats = &stats});
 }
 
 void wrk_worker_end(struct wrk_worker *worker, int exit_code)
@@ -263,7 +267,7 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 			wrk_process_signal(process, action->signal);
 		break;
 	case WRK_DO_SAMPLE_HOST:
-		do_sample(worker, action->host);
+		do_sample(worker, action);
 		break;
 	case WRK_DO_SEND_SAVED:
 		send_saved(worker, action);

@@ -138,7 +138,8 @@ enum wrk_action_kind {
 	WRK_DO_SPAWN,
 	WRK_DO_SEND_HOST,   /* host, message */
 	WRK_DO_SIGNAL_HOST, /* host, signal */
-	WRK_DO_SAMPLE_HOST, /* host: answers HOST_SAMPLED if there is a page */
+	/* host, looks: answers HOST_SAMPLED if there is a page; with facts if somebody looks */
+	WRK_DO_SAMPLE_HOST,
 	/* host: it belongs to the session that the reporter got last */
 	WRK_DO_REPORTER_HOST,
 	/* run, number, epoch: what the operators of that host have saved goes to the driver too */
@@ -159,6 +160,7 @@ struct wrk_action {
 	uint64_t connection, run, epoch;
 	uint32_t host, number;
 	int signal, exit_code;
+	bool looks;
 	const struct fw_message *message; /* seq is 0: the connection counts */
 	int64_t lease_until_ns;           /* 0: it has none */
 	enum fragi_log_level level;

@@ -328,6 +328,10 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 			(unsigned long long)message->run, (unsigned long long)message->epoch);
 		return;
 	}
+	if (message->kind == FW_HOST_LOOK) { /* the host hears of it with each beat */
+		host->look_until_ns = now_ns + message->host_look.for_ns;
+		return;
+	}
 	wrk_keep_request(core, message, actions);
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
 		wrk_exit_asked(core, host, message);
@@ -543,6 +547,7 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 {
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
+		struct wrk_action *sample;
 
 		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
 			continue;
@@ -560,8 +565,12 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			continue;
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {
-			send_host(host, wrk_lease_message(host, actions), actions);
-			wrk_emit(actions, WRK_DO_SAMPLE_HOST)->host = host->id;
+			bool looks = now_ns < host->look_until_ns;
+
+			send_host(host, wrk_lease_message(host, looks, actions), actions);
+			sample = wrk_emit(actions, WRK_DO_SAMPLE_HOST);
+			sample->host = host->id;
+			sample->looks = looks;
 			wrk_host_lines_left_out(core, host, actions);
 		}
 	}

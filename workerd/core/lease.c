@@ -108,12 +108,15 @@ const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actio
 			fragi_format_duration(host->lease_ns, lease, sizeof(lease)));
 }
 
-struct fw_message *wrk_lease_message(const struct wrk_host *host, struct wrk_actions *actions)
+struct fw_message *wrk_lease_message(const struct wrk_host *host, bool looks,
+				     struct wrk_actions *actions)
 {
 	struct fw_message *message = wrk_message(actions, FW_BEAT, NULL);
 
-	if (message != NULL)
+	if (message != NULL) {
 		message->beat.lease_until_ns = host->lease_until_ns;
+		message->beat.looks = looks;
+	}
 	return message;
 }
 

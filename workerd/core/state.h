@@ -33,10 +33,11 @@ struct wrk_host {
 	char fragments[128]; /* for people */
 	/* lease.c, by the clock of the shell; lease_ns 0: none */
 	int64_t lease_ns, lease_until_ns;
-	bool is_lease_over;  /* the kernel has ended it for that */
-	bool is_renewed;     /* the beats of the present driver renew it */
-	int64_t lines_at_ns; /* when lines_used was right */
-	uint32_t lines_used; /* of WRK_LINES_BURST */
+	int64_t look_until_ns; /* so long somebody looks at its operators */
+	bool is_lease_over;    /* the kernel has ended it for that */
+	bool is_renewed;       /* the beats of the present driver renew it */
+	int64_t lines_at_ns;   /* when lines_used was right */
+	uint32_t lines_used;   /* of WRK_LINES_BURST */
 	uint64_t lines_left_out;
 	char **names; /* of its operators, in ledger order; NULL: not prepared */
 	uint32_t name_count;
@@ -179,7 +180,8 @@ const char *wrk_lease_refusal(const struct wrk_core *core, const struct fw_host_
 bool wrk_lease_is_over(const struct wrk_core *core, const struct wrk_host *host);
 const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actions);
 /* A BEAT for the host, which says until when it may run. */
-struct fw_message *wrk_lease_message(const struct wrk_host *host, struct wrk_actions *actions);
+struct fw_message *wrk_lease_message(const struct wrk_host *host, bool looks,
+				     struct wrk_actions *actions);
 /* A host has ended: it may have been for its lease. */
 void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
 		      const struct wrk_exited *exited, struct wrk_actions *actions);

@@ -131,6 +131,9 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 	case HOST_DO_DRAIN:
 		host_work_drain(&h->work, action->drain_ns);
 		break;
+	case HOST_DO_LOOK:
+		host_work_look(&h->work, action->looks);
+		break;
 	case HOST_DO_LEASE:
 		hold_lease(h, action->lease_until_ns);
 		break;

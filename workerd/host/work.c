@@ -325,6 +325,11 @@ void host_work_yield(struct host_work *work, int64_t within_ns)
 	fragi_run_yield(work->run);
 }
 
+void host_work_look(struct host_work *work, bool looks)
+{
+	fragi_run_look(work->run, looks);
+}
+
 void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request)
 {
 	fragi_run_suspend(work->run, request->peer, request->peer_epoch);

@@ -34,10 +34,10 @@ struct host_core {
 	int64_t wire_until_ns;    /* WIRING: when the peers have not answered in time */
 	int64_t deadline_ns;      /* as the shell knows it */
 	bool end_wanted;          /* the work that is under way has to be completed first */
-	struct fw_host_stop
-		drain;      /* the same; drain_ns 0: none is wanted; its texts are not kept */
-	bool idle;          /* the run is at rest, as far as it was reported */
-	bool idle_reported; /* ... since the last beat */
+	struct fw_host_stop drain; /* the same; drain_ns 0: none is wanted; without its texts */
+	bool looks;                /* somebody looks at the operators */
+	bool idle;                 /* the run is at rest, as far as it was reported */
+	bool idle_reported;        /* ... since the last beat */
 	/* the run, or its work, failed: an operator may hang in its callback */
 	bool run_failed;
 	uint32_t illegal_transitions;
@@ -207,6 +207,15 @@ static void hold_until(int64_t lease_until_ns, struct host_actions *actions)
 		add(actions, HOST_DO_LEASE)->lease_until_ns = lease_until_ns;
 }
 
+/* While operators run; the run ends it by itself. */
+static void look(struct host_core *core, bool looks, struct host_actions *actions)
+{
+	if (looks == core->looks || core->state != HOST_STATE_STARTED)
+		return;
+	core->looks = looks;
+	add(actions, HOST_DO_LOOK)->looks = looks;
+}
+
 static void on_create(struct host_core *core, const struct fw_message *message, int64_t now_ns,
 		      struct host_actions *actions)
 {
@@ -302,6 +311,7 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 	core->heard_ns = now_ns;
 	if (message->kind == FW_BEAT) {
 		hold_until(message->beat.lease_until_ns, actions);
+		look(core, message->beat.looks, actions);
 		return;
 	}
 	if (message->kind == FW_HOST_STOP) {

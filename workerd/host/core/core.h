@@ -80,6 +80,7 @@ enum host_action_kind {
 	/* drain_ns: no callback may run longer; a report DONE, or of a failure, follows */
 	HOST_DO_DRAIN,
 	HOST_DO_YIELD,   /* drain_ns: the same, as another process goes on for this host */
+	HOST_DO_LOOK,    /* looks: what the operators wait for is counted from now on, or no more */
 	HOST_DO_LEASE,   /* lease_until_ns: the kernel ends this process then */
 	HOST_DO_HALT,    /* whatever runs stops without draining */
 	HOST_DO_DESTROY, /* answers DESTROY_DONE */
@@ -92,6 +93,7 @@ struct host_action {
 	const struct fw_message *request; /* the event's */
 	int64_t beat_ns, dead_ns, drain_ns, lease_until_ns;
 	int exit_code;
+	bool looks;
 	/* Nothing may be taken away from under them: the process ends without freeing. */
 	bool operators_may_hang;
 	enum fragi_log_level level;

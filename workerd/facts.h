@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WRK_FACTS_H
+#define WRK_FACTS_H
+
+#include <wire/message.h>
+
+/* Reads what a process and this machine have used; what cannot be read stays as it is. */
+void wrk_facts_read(int pid, struct fw_facts *out);
+
+#endif
