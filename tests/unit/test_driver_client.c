@@ -178,8 +178,9 @@ WORLD_TEST(driver_client, those_who_follow_leave_places_for_those_who_command, w
 		cr_expect_eq(answer != NULL, i == DRV_FOLLOWERS_MAX, "%d", (int)i);
 	}
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_DRIVER_FULL);
-	cr_expect_str_eq(answer->answer.failure.sentence,
-			 "48 clients follow events or logs already, as many as driverd takes");
+	cr_expect_str_eq(
+		answer->answer.failure.sentence,
+		"48 clients follow events, logs or time already, as many as driverd takes");
 	say(w, CLIENT, &lines);
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it follows already");
 	events.watch.follow = false;

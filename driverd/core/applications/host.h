@@ -38,6 +38,8 @@ struct drv_process {
 	/* owned; NULL: it is the first process, whose answer is the host's tables */
 	struct fw_message *prepared;
 	struct fw_message *stats; /* the last ones; owned; NULL: none */
+	/* when they were counted, by the worker's clock; of an older worker when they came here */
+	int64_t counted_ns;
 	/* it was reported, and its application does not run here yet (adopt.c); owned; else NULL */
 	struct drv_report *report;
 	bool is_orderly; /* it ended with 0 after it was asked to */

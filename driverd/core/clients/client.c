@@ -224,6 +224,9 @@ static void serve(struct drv_session *client, const struct fw_message *message)
 	case FW_WATCH_LOGS:
 		drv_subscription_logs(client, message);
 		break;
+	case FW_LOOK:
+		drv_subscription_look(client, message);
+		break;
 	case FW_WATCH:
 		drv_subscription_notices(client, message);
 		break;

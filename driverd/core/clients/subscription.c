@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/clients/look.h>
 #include <driverd/core/clients/subscription.h>
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 
 static bool waits(const struct drv_session *client)
 {
-	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL;
+	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL ||
+	       client->look != NULL;
 }
 
 /* Enters the client into the list of those that wait, or removes it. */
@@ -160,6 +162,13 @@ static void serve(struct drv_session *client)
 		r = serve_watch(client);
 	if ((r == 0 || r == -EAGAIN) && client->log_watch != NULL)
 		r = drv_lines_serve(client);
+	if ((r == 0 || r == -EAGAIN) && client->look != NULL) {
+		r = drv_look_serve(client);
+		if (r > 0) {
+			drv_look_end(client);
+			relist(client, true);
+		}
+	}
 	if (r < 0 && r != -EAGAIN)
 		drv_session_drop(client, "no memory is left for what it waits for");
 }
@@ -194,7 +203,7 @@ void drv_subscription_await(struct drv_session *client, const struct fw_message 
 
 static bool follows(const struct drv_session *client)
 {
-	return client->watch.seq != 0 || client->log_watch != NULL;
+	return client->watch.seq != 0 || client->log_watch != NULL || client->look != NULL;
 }
 
 /* Whether the client may follow something. It is answered if not. */
@@ -212,7 +221,7 @@ static bool may_follow(struct drv_session *client, uint64_t seq)
 			.code = FRAGI_FAILURE_DRIVER_FULL,
 			.sentence = drv_text(
 				client->core,
-				"%d clients follow events or logs already, as many as driverd takes",
+				"%d clients follow events, logs or time already, as many as driverd takes",
 				DRV_FOLLOWERS_MAX)});
 	return false;
 }
@@ -249,11 +258,26 @@ void drv_subscription_logs(struct drv_session *client, const struct fw_message *
 		drv_session_drop(client, "no memory is left for lines");
 }
 
+void drv_subscription_look(struct drv_session *client, const struct fw_message *message)
+{
+	bool waited = waits(client);
+	int r;
+
+	if (!may_follow(client, message->seq))
+		return;
+	drv_look_end(client);
+	r = drv_look_begin(client, message);
+	relist(client, waited);
+	if (r < 0)
+		drv_session_drop(client, "no memory is left for a look");
+}
+
 void drv_subscription_end(struct drv_session *client)
 {
 	bool waited = waits(client);
 
 	client->await.run = client->watch.seq = 0;
 	drv_lines_watch_end(client);
+	drv_look_end(client);
 	relist(client, waited);
 }

@@ -11,6 +11,7 @@ void drv_subscription_run(struct drv_session *client, uint64_t seq, uint64_t run
 void drv_subscription_await(struct drv_session *client, const struct fw_message *message);
 void drv_subscription_notices(struct drv_session *client, const struct fw_message *message);
 void drv_subscription_logs(struct drv_session *client, const struct fw_message *message);
+void drv_subscription_look(struct drv_session *client, const struct fw_message *message);
 /* Removes the subscriptions of a client that leaves. */
 void drv_subscription_end(struct drv_session *client);
 /* Serves the clients whose milestone, events or lines have come in this step. */

@@ -13,6 +13,7 @@
 struct drv_ended;
 struct drv_host;
 struct drv_log_watch;
+struct drv_look;
 
 struct drv_session {
 	struct drv_core *core;
@@ -48,6 +49,7 @@ struct drv_session {
 		uint64_t last; /* the event that it has got last */
 	} watch;
 	struct drv_log_watch *log_watch; /* the lines that it is shown; owned; NULL: none */
+	struct drv_look *look;           /* at the time of applications; owned; NULL: none */
 	struct fragi_arena arena;        /* of the texts below */
 	const char *name;                /* as the driver calls it */
 	const char *peer;

@@ -51,6 +51,8 @@ void drv_account_take(struct drv_host *host, struct fw_message *message)
 			note_first(&host->past, row);
 		host->now.delivered_sum += row->delivered;
 	}
+	host->now.counted_ns =
+		stats->facts.at_ns != 0 ? (int64_t)stats->facts.at_ns : host->app->core->real_ns;
 	host->app->core->items -= stats->flow_count;
 	fw_message_free(host->now.stats);
 	host->now.stats = message;

@@ -8,6 +8,7 @@
 
 #include <base/policy.h>
 #include <base/timeline.h>
+#include <edge/ledger.h>
 #include <graph/transport.h>
 #include <track/account.h>
 
@@ -138,6 +139,7 @@ static void view_operator(const struct drv_host *host, uint32_t row, struct drv_
 	if (host->now.stats != NULL && row < host->now.stats->stats.op_count)
 		now = &host->now.stats->stats.ops[row];
 	out->is_running = now != NULL && now->running;
+	out->has_ended = now != NULL && now->state >= FRAGI_OP_DONE;
 	if (row < host->past.op_count) {
 		sum->ticks = host->past.ops[row].ticks;
 		memcpy(sum->counters, host->past.ops[row].counters, sizeof(sum->counters));

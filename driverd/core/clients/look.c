@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/clients/look.h>
+#include <driverd/core/view/look.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * A client looks at an application, or at each of them: after each window it gets their tables. The
+ * hosts count times only while somebody looks: their workers are told so at the begin of each
+ * window, for a little longer than it lasts. So it ends by itself when the client, this driver or
+ * the way to it is gone.
+ */
+#define LONGER_NS INT64_C(3000000000)
+
+/* An application that the client has seen. */
+struct looked_at {
+	struct looked_at *next;
+	uint64_t run;
+	struct drv_look_past *past;
+};
+
+struct drv_look {
+	uint64_t seq;
+	char application[FRAG_NAME_MAX + 1]; /* empty: all */
+	int64_t every_ns;
+	bool once;
+	struct drv_timer timer;
+	int64_t begun_ns;   /* the present window */
+	uint64_t window_ns; /* how long the one lasted that is being sent */
+	bool is_sending;
+	uint64_t next_run; /* of the first application that was not sent in this window */
+	struct looked_at *runs;
+};
+
+static bool is_wanted(const struct drv_look *look, const struct drv_app *app)
+{
+	return app->spec != NULL && app->state != DRV_APP_ENDED &&
+	       (look->application[0] == '\0' || strcmp(look->application, drv_app_name(app)) == 0);
+}
+
+static struct looked_at *find(struct drv_look *look, uint64_t run)
+{
+	struct looked_at *at = look->runs;
+
+	while (at != NULL && at->run != run)
+		at = at->next;
+	if (at != NULL)
+		return at;
+	at = fragi_calloc(1, sizeof(*at));
+	if (at == NULL)
+		return NULL;
+	at->run = run;
+	at->next = look->runs;
+	look->runs = at;
+	return at;
+}
+
+static void forget_ended(struct drv_core *core, struct drv_look *look)
+{
+	struct looked_at **link = &look->runs, *at;
+
+	while ((at = *link) != NULL) {
+		const struct drv_app *app = drv_app_find(core, at->run);
+
+		if (app != NULL && app->state != DRV_APP_ENDED) {
+			link = &at->next;
+			continue;
+		}
+		*link = at->next;
+		drv_look_past_free(at->past);
+		fragi_free(at);
+	}
+}
+
+static int tell_hosts(const struct drv_app *app, int64_t for_ns)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < app->host_count; i++) {
+		const struct drv_host *host = &app->hosts[i];
+		struct fw_message message = {.kind = FW_HOST_LOOK,
+					     .run = app->run,
+					     .host = host->number,
+					     .epoch = host->now.epoch,
+					     .host_look.for_ns = for_ns};
+
+		if (host->now.session != NULL && host->now.session->minor >= FW_LOOK_MINOR)
+			r = drv_send(host->now.session, &message);
+	}
+	app->core->items -= app->host_count;
+	return r;
+}
+
+/* The next application that the client is to see; NULL: none. */
+static const struct drv_app *next_app(const struct drv_core *core, const struct drv_look *look,
+				      uint64_t from_run)
+{
+	for (size_t i = 0; i < core->app_count; i++)
+		if (core->apps[i]->run >= from_run && is_wanted(look, core->apps[i]))
+			return core->apps[i];
+	return NULL;
+}
+
+static int send_looked(struct drv_session *client, const struct drv_app *app, bool is_last)
+{
+	struct drv_look *look = client->look;
+	struct fragi_arena *arena = &client->core->actions->arena;
+	struct fw_message message = {.kind = FW_LOOKED, .reply_to = look->seq};
+	struct fw_looked *looked = &message.looked;
+	struct looked_at *at = app != NULL ? find(look, app->run) : NULL;
+
+	looked->op = looked->flow = looked->host = FRAGI_LOOK_NONE;
+	looked->is_last = is_last;
+	if (app == NULL)
+		return drv_send(client, &message);
+	if (at == NULL || drv_view_look(app, &at->past, look->window_ns, arena, &looked->look) < 0)
+		return -ENOMEM;
+	message.run = app->run;
+	return drv_send(client, &message);
+}
+
+int drv_look_serve(struct drv_session *client)
+{
+	struct drv_core *core = client->core;
+	struct drv_look *look = client->look;
+	const struct drv_app *app, *next;
+	int r;
+
+	if (look->timer.is_due) {
+		look->timer.is_due = false;
+		look->window_ns = (uint64_t)(core->now_ns - look->begun_ns);
+		look->begun_ns = core->now_ns;
+		look->is_sending = true;
+		look->next_run = 0;
+		if (drv_timer_set(&core->timers, &look->timer, core->now_ns + look->every_ns) < 0)
+			return -ENOMEM;
+	}
+	if (!look->is_sending)
+		return 0;
+	app = next_app(core, look, look->next_run);
+	do {
+		next = app != NULL ? next_app(core, look, app->run + 1) : NULL;
+		r = send_looked(client, app, next == NULL);
+		if (r == 0 && app != NULL && !look->once)
+			r = tell_hosts(app, look->every_ns + LONGER_NS);
+		if (r < 0)
+			return r;
+		app = next;
+	} while (app != NULL && core->items > DRV_STEP_ITEMS / 2);
+	look->is_sending = app != NULL;
+	look->next_run = app != NULL ? app->run : 0;
+	core->work_left |= app != NULL;
+	forget_ended(core, look);
+	return look->once && app == NULL;
+}
+
+/* What is counted up to now belongs to no window. */
+static int begin_window(struct drv_session *client)
+{
+	struct drv_core *core = client->core;
+	struct drv_look *look = client->look;
+	struct fragi_look nothing;
+
+	look->begun_ns = core->now_ns;
+	for (const struct drv_app *app = next_app(core, look, 0); app != NULL;
+	     app = next_app(core, look, app->run + 1)) {
+		struct looked_at *at = find(look, app->run);
+
+		if (at == NULL || tell_hosts(app, look->every_ns + LONGER_NS) < 0 ||
+		    drv_view_look(app, &at->past, 0, &core->actions->arena, &nothing) < 0)
+			return -ENOMEM;
+	}
+	return drv_timer_set(&core->timers, &look->timer, core->now_ns + look->every_ns);
+}
+
+int drv_look_begin(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_look *wanted = &message->look;
+	int64_t every_ns = wanted->every_ns;
+	struct drv_look *look;
+
+	if (wanted->name[0] != '\0' && drv_app_named(client->core, wanted->name) == NULL) {
+		drv_refuse_unknown(client, message, wanted->name);
+		return 0;
+	}
+	look = fragi_calloc(1, sizeof(*look));
+	if (look == NULL)
+		return -ENOMEM;
+	if (every_ns == 0)
+		every_ns = 1000000000;
+	if (every_ns < FW_LOOK_MIN_NS)
+		every_ns = FW_LOOK_MIN_NS;
+	if (every_ns > DRV_LOOK_MAX_NS)
+		every_ns = DRV_LOOK_MAX_NS;
+	look->seq = message->seq;
+	look->once = wanted->once;
+	look->every_ns = every_ns;
+	snprintf(look->application, sizeof(look->application), "%s", wanted->name);
+	client->look = look;
+	return begin_window(client);
+}
+
+void drv_look_end(struct drv_session *client)
+{
+	struct drv_look *look = client->look;
+	struct looked_at *at;
+
+	if (look == NULL)
+		return;
+	drv_timer_cancel(&client->core->timers, &look->timer);
+	while ((at = look->runs) != NULL) {
+		look->runs = at->next;
+		drv_look_past_free(at->past);
+		fragi_free(at);
+	}
+	fragi_free(look);
+	client->look = NULL;
+}

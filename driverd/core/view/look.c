@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+#include <driverd/core/view/look.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/alloc.h>
+
+/*
+ * The hosts count, and report with each beat, whatever the windows of clients are. So the window of
+ * a host is the time between the two reports that are nearest to the client's, and what was counted
+ * in it is brought to the length of the client's window. A host that has not reported since the
+ * last window shows that one again.
+ *
+ * The view adds up all processes of a host, so a restart, a move or a new epoch in a window takes
+ * nothing away: what is missing to the whole window is the time in which no process ran.
+ */
+enum { /* the numbers of a flow that are compared: by the sender, and by the receiver */
+       SENT,
+       BYTES,
+       FULL,
+       ROOM,
+       OF_SENDER,
+       DELIVERED = 0,
+       INPUT,
+       LOST,
+       DROPPED,
+       OF_RECEIVER = DROPPED + FRAGI_DROP_REASONS
+};
+enum { TICKS, USE, OF_OPERATOR = USE + FRAGI_USES };
+enum { CPU, STARVED, IO, FAULTS, MACHINE_CPU, RECEIVED, SENT_BYTES, OF_HOST };
+
+struct host_past {
+	uint64_t epoch;
+	int64_t counted_ns;
+	uint64_t numbers[OF_HOST];
+	uint64_t now[OF_HOST]; /* in the window of this look */
+	uint64_t span_ns;      /* between the two reports; 0: it is not known, or nothing is new */
+	bool has_moved;        /* it has reported since */
+	bool is_whole;         /* the same process counted all the time */
+};
+
+/* Numbers of a row, as they were at the last report, and how much more at the last one but one. */
+struct drv_look_past {
+	bool has_window;
+	uint32_t host_count;
+	size_t op_count, flow_count;
+	struct host_past *hosts;
+	uint64_t (*ops)[OF_OPERATOR], (*op_grown)[OF_OPERATOR];
+	uint64_t (*senders)[OF_SENDER], (*sender_grown)[OF_SENDER];
+	uint64_t (*receivers)[OF_RECEIVER], (*receiver_grown)[OF_RECEIVER];
+	uint64_t (*promises)[2]; /* [operator]: rate in 1/1000 Hz, budget in ns */
+};
+
+/* A look that is being made. */
+struct look {
+	const struct drv_app *app;
+	struct drv_look_past *past;
+	uint64_t window_ns;
+	struct fragi_arena *arena;
+	struct fragi_look_operator *ops;
+	struct fragi_look_flow *flows;
+	struct fragi_look_host *hosts;
+	struct fragi_look_worker *workers;
+	uint32_t op_count, flow_count, worker_count;
+	uint32_t *first_op;           /* [fragment]: the index of its first operator */
+	uint64_t *input_ns, *room_ns; /* [operator]: of the flow that it waited for longest */
+};
+
+void drv_look_past_free(struct drv_look_past *past)
+{
+	if (past == NULL)
+		return;
+	fragi_free(past->hosts);
+	fragi_free(past->ops);
+	fragi_free(past->op_grown);
+	fragi_free(past->senders);
+	fragi_free(past->sender_grown);
+	fragi_free(past->receivers);
+	fragi_free(past->receiver_grown);
+	fragi_free(past->promises);
+	fragi_free(past);
+}
+
+static size_t count_operators(const struct drv_app *app)
+{
+	struct drv_view_at at = {0};
+	struct drv_view_operator op;
+	size_t count = 0;
+
+	while (drv_view_operator(app, &at, &op))
+		count++;
+	return count;
+}
+
+static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
+{
+	struct fragi_prediction prediction = {0};
+	struct drv_view_at at = {0};
+	struct drv_view_operator op;
+	int r;
+
+	if (drv_view_flow_count(app) == 0 || !fragi_predict_wanted(app->spec))
+		return 0;
+	app->core->items -= (int64_t)app->flows.count;
+	r = fragi_predict(app->spec, app->flows.infos, app->flows.items, app->flows.count,
+			  &prediction);
+	for (size_t i = 0; r == 0 && i < past->op_count && drv_view_operator(app, &at, &op); i++) {
+		const struct fragi_predicted_op *promised =
+			&prediction.ops[prediction.first_op[op.fragment] + op.number];
+
+		past->promises[i][0] = (uint64_t)(promised->rate * 1000 + 0.5);
+		past->promises[i][1] = (uint64_t)promised->budget_ns;
+	}
+	fragi_prediction_fini(&prediction);
+	return r;
+}
+
+/* Makes room for the rows that the application has now; what was counted before is forgotten. */
+static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, size_t flow_count)
+{
+	struct drv_look_past *past = fragi_calloc(1, sizeof(*past));
+
+	if (past == NULL)
+		return NULL;
+	past->host_count = app->host_count;
+	past->op_count = op_count;
+	past->flow_count = flow_count;
+	past->hosts = fragi_calloc(app->host_count + 1, sizeof(*past->hosts));
+	past->ops = fragi_calloc(op_count + 1, sizeof(*past->ops));
+	past->op_grown = fragi_calloc(op_count + 1, sizeof(*past->ops));
+	past->senders = fragi_calloc(flow_count + 1, sizeof(*past->senders));
+	past->sender_grown = fragi_calloc(flow_count + 1, sizeof(*past->senders));
+	past->receivers = fragi_calloc(flow_count + 1, sizeof(*past->receivers));
+	past->receiver_grown = fragi_calloc(flow_count + 1, sizeof(*past->receivers));
+	past->promises = fragi_calloc(op_count + 1, sizeof(*past->promises));
+	if (past->hosts != NULL && past->ops != NULL && past->op_grown != NULL &&
+	    past->senders != NULL && past->sender_grown != NULL && past->receivers != NULL &&
+	    past->receiver_grown != NULL && past->promises != NULL && keep_promises(app, past) == 0)
+		return past;
+	drv_look_past_free(past);
+	return NULL;
+}
+
+/* A report may be of a process that counts less than the one before it did: that is no growth. */
+static void grow(uint64_t *before, uint64_t *grown, const uint64_t *now, int count)
+{
+	for (int i = 0; i < count; i++) {
+		grown[i] = now[i] > before[i] ? now[i] - before[i] : 0;
+		before[i] = now[i];
+	}
+}
+
+static uint64_t times(uint64_t value, uint64_t by, uint64_t per)
+{
+	return (uint64_t)((unsigned __int128)value * by / per);
+}
+
+/* Brings what was counted between two reports of a host to the length of the window. */
+static uint64_t in_window(const struct look *look, const struct host_past *host, uint64_t grown)
+{
+	return host->span_ns == 0 || !host->is_whole ? grown
+						     : times(grown, look->window_ns, host->span_ns);
+}
+
+static const char *suspended_because(const struct drv_host *host, struct fragi_arena *arena)
+{
+	if (drv_host_is_restarting(host))
+		return host->restarts.last != NULL
+			       ? fragi_arena_printf(arena, "it is started again: %s",
+						    host->restarts.last)
+			       : "it is started again";
+	if (drv_host_hands_over(host))
+		return "another process takes over from it";
+	if (host->now.state < DRV_HOST_RUNNING)
+		return "it has not been started yet";
+	return host->now.state > DRV_HOST_DONE ? "it was told to end" : NULL;
+}
+
+static void look_at_host(struct look *look, uint32_t index)
+{
+	const struct drv_host *host = &look->app->hosts[index];
+	struct host_past *past = &look->past->hosts[index];
+	const struct fw_facts *facts =
+		host->now.stats != NULL ? &host->now.stats->stats.facts : &(struct fw_facts){0};
+	const uint64_t numbers[OF_HOST] = {
+		[CPU] = facts->cpu_ns,
+		[STARVED] = facts->starved_ns,
+		[IO] = facts->io_ns,
+		[FAULTS] = facts->major_faults,
+		[MACHINE_CPU] = facts->machine_cpu_ns,
+		[RECEIVED] = facts->received_bytes,
+		[SENT_BYTES] = facts->sent_bytes,
+	};
+	bool is_same = past->epoch == host->now.epoch;
+	struct fw_host_row row;
+
+	drv_view_host(host, &row);
+	past->has_moved = !is_same || host->now.counted_ns != past->counted_ns;
+	if (past->has_moved) {
+		past->is_whole = is_same && past->counted_ns != 0;
+		past->span_ns = past->is_whole && host->now.counted_ns > past->counted_ns
+					? (uint64_t)(host->now.counted_ns - past->counted_ns)
+					: 0;
+		for (int i = 0; i < OF_HOST;
+		     i++) /* those of another process, or of none: nothing */
+			if (!past->is_whole || past->numbers[i] == 0)
+				past->numbers[i] = numbers[i];
+		grow(past->numbers, past->now, numbers, OF_HOST);
+	}
+	past->epoch = host->now.epoch;
+	past->counted_ns = host->now.counted_ns;
+	look->hosts[index] = (struct fragi_look_host){
+		.name = host->name,
+		.worker = look->app->core->config.is_local ? NULL : host->worker,
+		.pid = row.pid,
+		.epoch = host->now.epoch,
+		.restarts = host->restarts.count,
+		.cores = (uint32_t)facts->cores,
+		.cpu_ns = in_window(look, past, past->now[CPU]),
+		.starved_ns = in_window(look, past, past->now[STARVED]),
+		.io_ns = in_window(look, past, past->now[IO]),
+		.rss_bytes = facts->rss_bytes,
+		.major_faults = past->now[FAULTS],
+		.suspended_because = suspended_because(host, look->arena),
+	};
+}
+
+/* Fills in the worker of a host, unless another host has done so. */
+static void look_at_worker(struct look *look, uint32_t index)
+{
+	const struct drv_host *host = &look->app->hosts[index];
+	const struct host_past *past = &look->past->hosts[index];
+	const struct fw_facts *facts;
+
+	if (host->now.stats == NULL || host->worker == NULL || look->app->core->config.is_local)
+		return;
+	facts = &host->now.stats->stats.facts;
+	for (uint32_t i = 0; i < look->worker_count; i++)
+		if (strcmp(look->workers[i].name, host->worker) == 0)
+			return;
+	look->workers[look->worker_count++] = (struct fragi_look_worker){
+		.name = host->worker,
+		.cores = (uint32_t)facts->machine_cores,
+		.cpu_ns = in_window(look, past, past->now[MACHINE_CPU]),
+		.memory_bytes = facts->memory_bytes,
+		.memory_used_bytes = facts->memory_used_bytes,
+		.received_bytes = in_window(look, past, past->now[RECEIVED]),
+		.sent_bytes = in_window(look, past, past->now[SENT_BYTES]),
+	};
+}
+
+/*
+ * Makes the times add up to the window. While one process ran all the time they do, but for when it
+ * counted; where another began or ended, no process ran for the rest.
+ */
+static void fill_window(const struct look *look, const struct host_past *host,
+			const uint64_t *grown, uint64_t *out)
+{
+	uint64_t sum = 0, whole = look->window_ns, left = whole;
+	int most = 0;
+
+	for (int i = 0; i < FRAGI_USES; i++) {
+		sum += grown[i];
+		most = grown[i] > grown[most] ? i : most;
+	}
+	if (sum < whole && (!host->is_whole || sum < host->span_ns / 8)) {
+		memcpy(out, grown, FRAGI_USES * sizeof(*out));
+		out[FRAGI_USE_SUSPENDED] += whole - sum;
+		return;
+	}
+	for (int i = 0; i < FRAGI_USES; i++) {
+		out[i] = times(grown[i], whole, sum);
+		left -= out[i];
+	}
+	out[most] += left;
+}
+
+static int look_at_operator(struct look *look, const struct drv_view_operator *op, uint32_t host)
+{
+	struct drv_look_past *past = look->past;
+	uint32_t index = look->op_count++;
+	struct fragi_look_operator *row = &look->ops[index];
+	uint64_t now[OF_OPERATOR] = {op->row.ticks};
+
+	memcpy(&now[USE], &op->row.use_busy, FRAGI_USES * sizeof(*now));
+	if (past->hosts[host].has_moved)
+		grow(past->ops[index], past->op_grown[index], now, OF_OPERATOR);
+	if (op->number == 0)
+		look->first_op[op->fragment] = index;
+	*row = (struct fragi_look_operator){
+		.name = fragi_arena_printf(look->arena, "%s.%s",
+					   look->app->spec->fragments[op->fragment].name,
+					   op->row.name),
+		.type = op->row.type,
+		.host = host,
+		.input_flow = FRAGI_LOOK_NONE,
+		.room_flow = FRAGI_LOOK_NONE,
+		.ticks = in_window(look, &past->hosts[host], past->op_grown[index][TICKS]),
+		.compute = op->row.compute,
+		.promised_mhz = past->promises[index][0],
+		.budget_ns = past->promises[index][1],
+		.has_ended = op->has_ended,
+	};
+	if (past->has_window)
+		fill_window(look, &past->hosts[host], &past->op_grown[index][USE], row->use_ns);
+	return row->name != NULL ? 0 : -ENOMEM;
+}
+
+static int look_at_operators(struct look *look)
+{
+	struct drv_view_at at = {0};
+	struct drv_view_operator op;
+
+	while (look->op_count < look->past->op_count && drv_view_operator(look->app, &at, &op)) {
+		int r = look_at_operator(look, &op, at.host);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The operator has waited for the flow, perhaps longer than for any other one. */
+static void note_wait(uint64_t ns, uint32_t flow, uint64_t *longest_ns, uint32_t *out_flow)
+{
+	if (ns <= *longest_ns)
+		return;
+	*longest_ns = ns;
+	*out_flow = flow;
+}
+
+static int look_at_flow(struct look *look, uint32_t index)
+{
+	const struct drv_app *app = look->app;
+	const struct fragi_flow_info *info = &app->flows.items[index];
+	struct drv_look_past *past = look->past;
+	const struct host_past
+		*from = &past->hosts[app->fragments[info->from_fragment].host->number - 1],
+		*to = &past->hosts[app->fragments[info->to_fragment].host->number - 1];
+	uint32_t sender = look->first_op[info->from_fragment] + info->from_op,
+		 receiver = look->first_op[info->to_fragment] + info->to_op;
+	const uint64_t *tx = past->sender_grown[index], *rx = past->receiver_grown[index];
+	struct fragi_look_flow *row = &look->flows[index];
+	struct fragi_summary_flow sum;
+	int r = drv_view_flow(app, index, look->arena, &sum);
+
+	if (r < 0)
+		return r;
+	if (from->has_moved)
+		grow(past->senders[index], past->sender_grown[index],
+		     (const uint64_t[OF_SENDER]){[SENT] = sum.sent,
+						 [BYTES] = sum.bytes,
+						 [FULL] = sum.full_ns,
+						 [ROOM] = sum.room_ns},
+		     OF_SENDER);
+	if (to->has_moved) {
+		uint64_t now[OF_RECEIVER] = {sum.delivered, sum.input_ns, sum.lost};
+
+		memcpy(&now[DROPPED], sum.dropped, sizeof(sum.dropped));
+		grow(past->receivers[index], past->receiver_grown[index], now, OF_RECEIVER);
+	}
+	*row = (struct fragi_look_flow){
+		.from = sum.from,
+		.to = sum.to,
+		.sender = sender,
+		.receiver = receiver,
+		.edge = sum.edge,
+		.policy = sum.policy,
+		.capacity = sum.capacity,
+		.sent = in_window(look, from, tx[SENT]),
+		.delivered = in_window(look, to, rx[DELIVERED]),
+		.bytes = in_window(look, from, tx[BYTES]),
+		.lost = rx[LOST],
+		.full_ns = in_window(look, from, tx[FULL]),
+		.depth = sum.in_flight,
+		.sent_sum = sum.sent,
+		.delivered_sum = sum.delivered,
+		.lost_sum = sum.lost,
+		.latency = sum.latency,
+	};
+	if (row->full_ns > look->window_ns)
+		row->full_ns = look->window_ns;
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
+		row->dropped[i] = in_window(look, to, rx[DROPPED + i]);
+		row->dropped_sum += sum.dropped[i];
+	}
+	note_wait(tx[ROOM], index, &look->room_ns[sender], &look->ops[sender].room_flow);
+	note_wait(rx[INPUT], index, &look->input_ns[receiver], &look->ops[receiver].input_flow);
+	return 0;
+}
+
+/* The tables of a look, with room for all rows. */
+static int look_begin(struct look *look)
+{
+	const struct drv_app *app = look->app;
+	struct fragi_arena *arena = look->arena;
+	size_t ops = look->past->op_count + 1, flows = look->past->flow_count + 1;
+
+	look->ops = fragi_arena_alloc(arena, ops * sizeof(*look->ops));
+	look->flows = fragi_arena_alloc(arena, flows * sizeof(*look->flows));
+	look->hosts = fragi_arena_alloc(arena, (app->host_count + 1) * sizeof(*look->hosts));
+	look->workers = fragi_arena_alloc(arena, (app->host_count + 1) * sizeof(*look->workers));
+	look->first_op =
+		fragi_arena_alloc(arena, (app->spec->fragment_count + 1) * sizeof(*look->first_op));
+	look->input_ns = fragi_arena_alloc(arena, ops * sizeof(*look->input_ns));
+	look->room_ns = fragi_arena_alloc(arena, ops * sizeof(*look->room_ns));
+	return look->ops != NULL && look->flows != NULL && look->hosts != NULL &&
+			       look->workers != NULL && look->first_op != NULL &&
+			       look->input_ns != NULL && look->room_ns != NULL
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int look_at(struct look *look)
+{
+	int r = look_begin(look);
+
+	for (uint32_t i = 0; r == 0 && i < look->app->host_count; i++) {
+		look_at_host(look, i);
+		look_at_worker(look, i);
+	}
+	if (r == 0)
+		r = look_at_operators(look);
+	for (; r == 0 && look->flow_count < look->past->flow_count; look->flow_count++)
+		r = look_at_flow(look, look->flow_count);
+	look->app->core->items -= (int64_t)look->op_count + look->flow_count;
+	return r;
+}
+
+/* Rows by how much they do, the busiest one first; as many as are shown. */
+struct rank {
+	uint64_t load;
+	uint32_t row;
+};
+
+static int by_load(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	if (x->load != y->load)
+		return x->load > y->load ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int by_row(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* Of `count` ranks keeps the first ones. Returns where each row goes; NULL: there is no memory. */
+static uint32_t *choose(struct rank *ranks, uint32_t count, struct fragi_arena *arena)
+{
+	uint32_t *places = fragi_arena_alloc(arena, (count + 1) * sizeof(*places));
+
+	if (places == NULL)
+		return NULL;
+	memset(places, 0xff, (count + 1) * sizeof(*places)); /* FRAGI_LOOK_NONE */
+	qsort(ranks, count, sizeof(*ranks), by_load);
+	qsort(ranks, FW_LOOK_ROWS_MAX, sizeof(*ranks), by_row);
+	for (uint32_t i = 0; i < FW_LOOK_ROWS_MAX; i++)
+		places[ranks[i].row] = i;
+	return places;
+}
+
+static uint32_t *bound_operators(struct look *look, uint32_t *out_left_out)
+{
+	struct rank *ranks = fragi_arena_alloc(look->arena, look->op_count * sizeof(*ranks));
+	uint32_t *places;
+
+	if (ranks == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < look->op_count; i++)
+		ranks[i] = (struct rank){look->ops[i].use_ns[FRAGI_USE_BUSY], i};
+	places = choose(ranks, look->op_count, look->arena);
+	for (uint32_t i = 0; places != NULL && i < FW_LOOK_ROWS_MAX; i++)
+		look->ops[i] = look->ops[ranks[i].row];
+	*out_left_out = look->op_count - FW_LOOK_ROWS_MAX;
+	look->op_count = FW_LOOK_ROWS_MAX;
+	return places;
+}
+
+static uint32_t *bound_flows(struct look *look, uint32_t *out_left_out)
+{
+	struct rank *ranks = fragi_arena_alloc(look->arena, look->flow_count * sizeof(*ranks));
+	uint32_t *places;
+
+	if (ranks == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < look->flow_count; i++)
+		ranks[i] = (struct rank){look->flows[i].sent, i};
+	places = choose(ranks, look->flow_count, look->arena);
+	for (uint32_t i = 0; places != NULL && i < FW_LOOK_ROWS_MAX; i++)
+		look->flows[i] = look->flows[ranks[i].row];
+	*out_left_out = look->flow_count - FW_LOOK_ROWS_MAX;
+	look->flow_count = FW_LOOK_ROWS_MAX;
+	return places;
+}
+
+static void follow(const uint32_t *places, uint32_t *index)
+{
+	if (places != NULL && *index != FRAGI_LOOK_NONE)
+		*index = places[*index];
+}
+
+/* Leaves out the quietest rows of tables that are too long. */
+static int bound(struct look *look, struct fragi_look *out)
+{
+	uint32_t *ops = NULL, *flows = NULL;
+
+	if (look->op_count > FW_LOOK_ROWS_MAX &&
+	    (ops = bound_operators(look, &out->operators_left_out)) == NULL)
+		return -ENOMEM;
+	if (look->flow_count > FW_LOOK_ROWS_MAX &&
+	    (flows = bound_flows(look, &out->flows_left_out)) == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < look->op_count; i++) {
+		follow(flows, &look->ops[i].input_flow);
+		follow(flows, &look->ops[i].room_flow);
+	}
+	for (uint32_t i = 0; i < look->flow_count; i++) {
+		follow(ops, &look->flows[i].sender);
+		follow(ops, &look->flows[i].receiver);
+	}
+	return 0;
+}
+
+int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
+		  struct fragi_arena *arena, struct fragi_look *out)
+{
+	size_t op_count = count_operators(app);
+	size_t flow_count = op_count != 0 ? drv_view_flow_count(app) : 0;
+	struct look look = {.app = app, .window_ns = window_ns, .arena = arena};
+	int r;
+
+	if (*past == NULL || (*past)->op_count != op_count || (*past)->flow_count != flow_count) {
+		drv_look_past_free(*past);
+		*past = begin(app, op_count, flow_count);
+		if (*past == NULL)
+			return -ENOMEM;
+	}
+	look.past = *past;
+	r = look_at(&look);
+	if (r < 0)
+		return r;
+	*out = (struct fragi_look){
+		.application = drv_app_name(app),
+		.state = drv_app_state_name(app->state),
+		.window_ns = (*past)->has_window ? window_ns : 0,
+		.unix_ns = app->core->real_ns + app->core->config.realtime_offset_ns,
+		.operators = look.ops,
+		.flows = look.flows,
+		.hosts = look.hosts,
+		.workers = look.workers,
+		.host_count = app->host_count,
+		.worker_count = look.worker_count,
+	};
+	(*past)->has_window = true;
+	r = bound(&look, out);
+	out->operator_count = look.op_count;
+	out->flow_count = look.flow_count;
+	return r;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRV_LOOK_H
+#define DRV_LOOK_H
+
+#include <base/arena.h>
+#include <wire/message.h>
+
+/*
+ * A part of state.h: where the time of an application goes (base/look.h), as the difference between
+ * what its view has counted now and at the window before. Each client that looks keeps its own.
+ */
+struct drv_app;
+struct drv_look_past;
+
+/*
+ * What was counted last of the application, kept in *past: owned by the caller, begun when it is
+ * NULL. Fills in its tables for the window that ends now, with texts in the arena; in the first one
+ * nothing is measured. Takes its rows from the items of the step. Returns 0 or -ENOMEM.
+ */
+int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
+		  struct fragi_arena *arena, struct fragi_look *out);
+void drv_look_past_free(struct drv_look_past *past); /* NULL is accepted */
+
+#endif
