@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of a running application goes, as its driver sends it to whoever looks."""
+import os
+import socket
+import time
+
+import cluster
+import control
+
+LOOK, LOOKED = 104, 105
+SECOND = 1000000000
+NONE = 2**32 - 1
+USES = ("busy", "input", "room", "memory", "thread", "time", "suspended")
+
+APP = """
+frag: 1
+application: slow
+arguments:
+  fail_at: {default: 1000000}
+extensions: [libtruth.so]
+fragments:
+  source:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent", pause: 1ms}}
+  sink:
+    on_failure: {policy: restart}
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received", pause: 20ms, fail: crash, fail_at: "${fail_at}"}}
+flows:
+  - {from: source.tx.out, to: sink.rx.in}
+"""
+
+
+def numbers(field):
+    """A repeated number, packed or not."""
+    found = []
+    for part in field:
+        if isinstance(part, int):
+            found.append(part)
+            continue
+        while part:
+            n = next(i for i, b in enumerate(part) if b < 0x80) + 1
+            found.append(sum((b & 0x7f) << 7 * i for i, b in enumerate(part[:n])))
+            part = part[n:]
+    return found
+
+
+def text(message, field):
+    return message.get(field, [b""])[0].decode()
+
+
+class Looker:
+    """A client that looks; each window is {operator: {use: ns}} and more of the tables."""
+
+    def __init__(self, address, name="", every_ns=0, once=False):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.create_connection((host, int(port)))
+        self.socket.settimeout(20)
+        self.socket.sendall(control.hello(1, control.CLIENT))
+        self.socket.sendall(control.envelope(
+            LOOK,
+            control.block(1, name.encode()) + control.number(2, every_ns) + control.number(3, once),
+            seq=2))
+
+    def close(self):
+        self.socket.close()
+
+    def next(self):
+        while True:
+            self.socket.sendall(control.envelope(control.BEAT, seq=3))
+            envelope = control.fields(control.read_frame(self.socket))
+            if LOOKED in envelope:
+                return self.tables(control.fields(envelope[LOOKED][0]))
+
+    def measured(self):
+        while True:
+            window = self.next()
+            if window["window_ns"] and window["operators"]:
+                return window
+
+    @staticmethod
+    def tables(looked):
+        look = control.fields(looked[1][0])
+        operators = {}
+        for row in map(control.fields, look.get(5, [])):
+            use = numbers(row.get(4, []))
+            operators[text(row, 1)] = {
+                **dict(zip(USES, use + [0] * (len(USES) - len(use)))),
+                "ticks": row.get(8, [0])[0],
+                "input_flow": row.get(5, [0])[0],
+                "room_flow": row.get(6, [0])[0],
+            }
+        hosts = [numbers(h.get(8, [])) for h in map(control.fields, look.get(7, []))]
+        flows = [numbers(f.get(10, [])) for f in map(control.fields, look.get(6, []))]
+        return {
+            "application": text(look, 1),
+            "window_ns": look.get(3, [0])[0],
+            "operators": operators,
+            "flows": flows,
+            "hosts": hosts,
+            "workers": [numbers(w.get(3, [])) for w in map(control.fields, look.get(8, []))],
+            "cause": text(look, 11),
+            "is_last": looked.get(2, [0])[0],
+        }
+
+
+class Look(cluster.ClusterTest):
+    def begin(self, *app_args):
+        app = self.write("app.yaml", APP % {"folder": self.folder})
+        d = self.driver(app, app_args=app_args)
+        for name in ("source", "sink"):
+            self.worker("--once", "--name", name, fragments=name)
+        self.wait_until("messages", lambda: os.path.exists(self.path("received"))
+                        and os.path.getsize(self.path("received")) > 80)
+        return d
+
+    def end(self, d):
+        d.signal(15)
+        d.wait()
+        self.assert_nothing_left()
+
+    def threads(self):
+        """How many threads look in the hosts."""
+        found = 0
+        for pid in self.hosts():
+            for tid in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                    found += f.read() == "frag-look\n"
+        return found
+
+    def assert_whole(self, window):
+        for name, op in window["operators"].items():
+            self.assertEqual(sum(op[use] for use in USES), window["window_ns"], name)
+
+    def test_a_source_waits_for_room_and_its_sink_is_busy(self):
+        d = self.begin()
+        self.assertEqual(self.threads(), 0)
+        looker = Looker(self.address, "slow")
+        looker.measured()
+        window = looker.measured()
+        self.assertEqual(self.threads(), 2)
+        self.assert_whole(window)
+        tx, rx = window["operators"]["source.tx"], window["operators"]["sink.rx"]
+        ns = window["window_ns"]
+        self.assertAlmostEqual(ns, SECOND, delta=SECOND / 2)
+        self.assertGreater(rx["busy"], 0.9 * ns)
+        self.assertGreater(tx["room"], 0.8 * ns)
+        self.assertEqual((tx["room_flow"], tx["input_flow"], rx["room_flow"]), (0, NONE, NONE))
+        sent, delivered, _, lost, full = (window["flows"][0] + [0] * 5)[:5]
+        self.assertAlmostEqual(rx["ticks"], 50 * ns / SECOND, delta=12)
+        self.assertAlmostEqual(sent, delivered, delta=5)
+        self.assertEqual(lost, 0)
+        self.assertGreater(full, 0.7 * ns)
+        for host in window["hosts"]:
+            cpu, rss = host[0], host[3]
+            self.assertTrue(0 < cpu < ns, window)
+            self.assertGreater(rss, 1 << 20)
+        self.assertEqual(len(window["workers"]), 2)
+        looker.close()
+        self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
+        self.end(d)
+
+    def test_one_window_is_all_that_was_asked_for(self):
+        d = self.begin()
+        begun = time.monotonic()
+        looker = Looker(self.address, every_ns=SECOND // 2, once=True)
+        window = looker.measured()
+        self.assertAlmostEqual(time.monotonic() - begun, 0.5, delta=0.4)
+        self.assertTrue(window["is_last"])
+        self.assert_whole(window)
+        self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
+        looker.close()
+        self.end(d)
+
+    def test_a_restart_is_time_in_which_nothing_ran(self):
+        d = self.begin("--fail_at", "30")
+        looker = Looker(self.address, every_ns=SECOND // 4)
+        for _ in range(40):
+            window = looker.measured()
+            self.assert_whole(window)
+            if window["operators"]["sink.rx"]["suspended"] > 0.1 * window["window_ns"]:
+                break
+        else:
+            self.fail("it was never suspended")
+        looker.close()
+        self.end(d)
+
+
+if __name__ == "__main__":
+    cluster.main()
