@@ -80,22 +80,51 @@ static bool waits_for_input(const struct fragi_exec *exec, uint64_t ns)
 }
 
 /*
+ * Whether the receiver of one of its flows is in a callback: the sender is told of what that tick
+ * has taken when it ends, so it still waits for room. Counts those flows.
+ */
+static bool waits_for_receiver(const struct fragi_exec *exec, uint64_t ns)
+{
+	bool waits = false;
+
+	for (uint32_t i = 0; i < exec->tx_count; i++) {
+		const struct fragi_rx *rx = exec->txs[i]->rx;
+
+		if (rx == NULL || !rx->blocking || rx->arrival.arg == NULL ||
+		    !is_in_callback(rx->arrival.arg))
+			continue;
+		fragi_count(&exec->txs[i]->row->room_ns, ns);
+		waits = true;
+	}
+	return waits;
+}
+
+/*
  * Its ports let it run, so it waits for a condition that is no gate: for memory, for a message that
  * such a condition looks at, or for a time or an event.
  */
-static enum fragi_use other_wait(const struct fragi_exec *exec, bool has_timer, uint64_t ns)
+static bool waits_for_condition(const struct fragi_exec *exec, uint64_t ns, enum fragi_use *out_use)
 {
 	if (fragi_checks_lack_memory(exec))
-		return FRAGI_USE_MEMORY;
-	if (exec->waits_for_inputs &&
-	    lacks_messages(exec->rxs, exec->rx_count, 1, exec->timing != NULL, ns))
-		return FRAGI_USE_INPUT;
-	return has_timer || exec->check_count != 0 || exec->timing != NULL ? FRAGI_USE_TIME
-									   : FRAGI_USE_THREAD;
+		*out_use = FRAGI_USE_MEMORY;
+	else if (exec->waits_for_inputs &&
+		 lacks_messages(exec->rxs, exec->rx_count, 1, exec->timing != NULL, ns))
+		*out_use = FRAGI_USE_INPUT;
+	else if (exec->check_count != 0 || exec->timing != NULL ||
+		 atomic_load_explicit(&exec->timer_armed, memory_order_relaxed))
+		*out_use = FRAGI_USE_TIME;
+	else
+		return false;
+	return true;
 }
 
-static enum fragi_use use_of(const struct fragi_exec *exec, uint64_t ns)
+/* has_idle: not all threads of its scheduler are in operators. */
+static enum fragi_use use_of(const struct fragi_exec *exec, bool has_idle, uint64_t ns)
 {
+	bool is_queued =
+		(atomic_load_explicit(&exec->state, memory_order_relaxed) & FRAGI_QUEUED) != 0;
+	enum fragi_use use;
+
 	if (is_suspended(exec))
 		return FRAGI_USE_SUSPENDED;
 	if (is_in_callback(exec))
@@ -104,9 +133,29 @@ static enum fragi_use use_of(const struct fragi_exec *exec, uint64_t ns)
 		return FRAGI_USE_ROOM;
 	if (waits_for_input(exec, ns))
 		return FRAGI_USE_INPUT;
-	if ((atomic_load_explicit(&exec->state, memory_order_relaxed) & FRAGI_QUEUED) != 0)
+	if (!is_queued && waits_for_condition(exec, ns, &use))
+		return use;
+	if (!has_idle)
 		return FRAGI_USE_THREAD;
-	return other_wait(exec, atomic_load_explicit(&exec->timer_armed, memory_order_relaxed), ns);
+	/* What a tick sends and takes is told to the others when it ends. */
+	if (waits_for_receiver(exec, ns))
+		return FRAGI_USE_ROOM;
+	for (uint32_t i = 0; i < exec->rx_count; i++)
+		fragi_count(&exec->rxs[i]->row->input_ns, ns);
+	return exec->rx_count != 0 ? FRAGI_USE_INPUT : FRAGI_USE_THREAD;
+}
+
+/* Whether a thread of the scheduler is in no operator. */
+static bool has_idle_thread(const struct fragi_sched *sched)
+{
+	const struct event *event = (const struct event *)sched;
+	uint32_t threads = 1, busy = 0;
+
+	if (sched->kind == &fragi_sched_event_based)
+		threads = event->thread_count + fragi_event_crews_threads(event);
+	for (uint32_t i = 0; i < sched->count; i++)
+		busy += is_in_callback(sched->execs[i]);
+	return busy < threads;
 }
 
 static bool is_full(const struct fragi_tx *tx)
@@ -117,10 +166,12 @@ static bool is_full(const struct fragi_tx *tx)
 
 void fragi_sched_look(struct fragi_sched *sched, uint64_t ns)
 {
+	bool has_idle = has_idle_thread(sched);
+
 	for (uint32_t i = 0; i < sched->count; i++) {
 		const struct fragi_exec *exec = sched->execs[i];
 
-		fragi_count(&exec->row->use_busy + use_of(exec, ns), ns);
+		fragi_count(&exec->row->use_busy + use_of(exec, has_idle, ns), ns);
 		for (uint32_t k = 0; k < exec->tx_count; k++)
 			if (is_full(exec->txs[k]))
 				fragi_count(&exec->txs[k]->row->full_ns, ns);

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver_world.h"
+
+/* Where the time of an application goes, as clients get it window by window. */
+#define CLIENT 3
+
+/* What a host reports: counts of its operator and of its end of the flow. */
+struct report {
+	int64_t at_ns;
+	uint64_t busy, input, room; /* ns */
+	uint64_t ticks, messages;
+};
+
+static void report(struct world *w, uint32_t host, bool final, struct report r)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, host);
+	struct fragi_flow_stats row = {0};
+	struct fw_op_stats op = {
+		.ticks = r.ticks, .use_busy = r.busy, .use_input = r.input, .use_room = r.room};
+
+	if (host == 1)
+		row = (struct fragi_flow_stats){.sent = r.messages, .room_ns = r.room};
+	else
+		row = (struct fragi_flow_stats){
+			.arrived = r.messages, .delivered = r.messages, .input_ns = r.input};
+	message.stats = (struct fw_host_stats){
+		.final = final, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
+	message.stats.facts.at_ns = (uint64_t)r.at_ns;
+	message.stats.facts.cpu_ns = r.busy;
+	say(w, host, &message);
+}
+
+static void look(struct world *w, uint64_t client, const char *name, int64_t every_ns, bool once)
+{
+	struct fw_message message = {.kind = FW_LOOK, .seq = 9};
+
+	client_hello(w, client, "top");
+	message.look = (struct fw_look){name, every_ns, once};
+	say(w, client, &message);
+}
+
+/* The next window that has come to the client, which must be there. */
+static const struct fw_looked *looked(struct world *w, uint64_t client)
+{
+	const struct fw_message *message = taken(w, client, FW_LOOKED);
+
+	cr_assert_not_null(message, "%s", w->log);
+	cr_expect_eq(message->reply_to, 9);
+	return &message->looked;
+}
+
+static void expect_near(uint64_t ns, int64_t expected_ns)
+{
+	cr_expect((int64_t)ns > expected_ns - MS && (int64_t)ns < expected_ns + MS, "%llu",
+		  (unsigned long long)ns);
+}
+
+static void expect_whole(const struct fw_looked *window)
+{
+	for (uint32_t i = 0; i < window->look.operator_count; i++) {
+		uint64_t sum = 0;
+
+		for (int use = 0; use < FRAGI_USES; use++)
+			sum += window->look.operators[i].use_ns[use];
+		cr_expect_eq(sum, window->look.window_ns);
+	}
+}
+
+WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
+{
+	const struct fw_looked *window;
+	const struct fw_message *m;
+
+	two_run(w, two_fragments);
+	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 100, 100});
+	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 90, 90});
+	look(w, CLIENT, "app", 0, false);
+	for (uint32_t host = 1; host <= 2; host++) {
+		m = taken(w, host, FW_HOST_LOOK);
+		cr_assert_not_null(m);
+		cr_expect_eq(m->host, host);
+		cr_expect_eq(m->epoch, 1);
+		cr_expect_eq(m->host_look.for_ns, 4 * SECOND);
+	}
+	cr_expect_null(taken(w, CLIENT, FW_LOOKED), "its window has only begun");
+	/* 800 ms and 1,250 ms, of which less was seen */
+	report(w, 1, false,
+	       (struct report){7 * SECOND + 800 * MS, 200 * MS + 5, 0, 599 * MS + 7, 140, 140});
+	report(w, 2, false,
+	       (struct report){4 * SECOND + 250 * MS, 1000 * MS + 5, 250 * MS + 7, 0, 130, 130});
+	pass_beating(w, SECOND, 1, CLIENT);
+	window = looked(w, CLIENT);
+	cr_expect_str_eq(window->look.application, "app");
+	cr_expect_str_eq(window->look.state, "running");
+	cr_expect_eq(window->look.window_ns, SECOND);
+	cr_expect(window->is_last);
+	cr_assert_eq(window->look.operator_count, 2);
+	expect_whole(window);
+	cr_expect_str_eq(window->look.operators[0].name, "f1.tx");
+	expect_near(window->look.operators[0].use_ns[FRAGI_USE_BUSY], 250 * MS);
+	expect_near(window->look.operators[0].use_ns[FRAGI_USE_ROOM], 750 * MS);
+	expect_near(window->look.operators[1].use_ns[FRAGI_USE_BUSY], 800 * MS);
+	expect_near(window->look.operators[1].use_ns[FRAGI_USE_INPUT], 200 * MS);
+	cr_expect_eq(window->look.operators[0].room_flow, 0);
+	cr_expect_eq(window->look.operators[0].input_flow, FRAGI_LOOK_NONE);
+	cr_expect_eq(window->look.operators[1].input_flow, 0);
+	cr_expect_eq(window->look.operators[0].ticks, 50);
+	cr_assert_eq(window->look.flow_count, 1);
+	cr_expect_eq(window->look.flows[0].sent, 50);
+	cr_expect_eq(window->look.flows[0].delivered, 32);
+	cr_expect_eq(window->look.flows[0].sent_sum, 140);
+	cr_expect_eq(window->look.flows[0].depth, 10);
+	cr_expect_eq(window->look.hosts[0].cpu_ns, 250 * MS);
+	cr_expect_str_eq(window->look.workers[1].name, "b");
+	/* The hosts have not reported since: it shows that window again. */
+	pass_beating(w, SECOND, 1, CLIENT);
+	window = looked(w, CLIENT);
+	expect_whole(window);
+	cr_expect_eq(window->look.flows[0].sent, 50);
+}
+
+WORLD_TEST(driver_look, a_restart_is_time_in_which_nothing_ran, NULL)
+{
+	const struct fragi_look_operator *op;
+	const struct fw_looked *window;
+
+	two_run(w, receiver_restarts);
+	look(w, CLIENT, "", SECOND, false);
+	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 90, 90});
+	pass_beating(w, SECOND, 1, CLIENT);
+	(void)looked(w, CLIENT);
+	report(w, 2, true, (struct report){3 * SECOND + 500 * MS, 300 * MS + 5, 7, 0, 97, 97});
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, SECOND, 1, CLIENT);
+	window = looked(w, CLIENT);
+	expect_whole(window);
+	cr_assert_not_null(window->look.hosts[1].suspended_because);
+	assert_has(window->look.hosts[1].suspended_because, "SIGSEGV");
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE));
+	(void)looked(w, CLIENT);
+	speaking_epoch[2] = 2;
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	report(w, 2, false, (struct report){9 * SECOND, 100 * MS, 200 * MS, 0, 4, 4});
+	pass_beating(w, SECOND, 1, CLIENT);
+	window = looked(w, CLIENT);
+	expect_whole(window);
+	op = &window->look.operators[1];
+	cr_expect_eq(op->ticks, 4, "it counts from 0");
+	cr_expect_eq(op->use_ns[FRAGI_USE_BUSY], 100 * MS);
+	cr_expect_eq(op->use_ns[FRAGI_USE_INPUT], 200 * MS);
+	cr_expect_eq(op->use_ns[FRAGI_USE_SUSPENDED], 700 * MS);
+	cr_expect_null(window->look.hosts[1].suspended_because);
+	cr_expect_eq(window->look.hosts[1].restarts, 1);
+}
+
+static uint32_t windows_of(struct world *w, uint64_t client)
+{
+	uint32_t count = 0;
+
+	while (taken(w, client, FW_LOOKED) != NULL)
+		count++;
+	return count;
+}
+
+WORLD_TEST(driver_look, each_client_has_its_own_windows_until_it_goes, NULL)
+{
+	two_run(w, two_fragments);
+	look(w, CLIENT, "app", SECOND, false);
+	look(w, CLIENT + 1, "", 1, false); /* as often as may be */
+	look(w, CLIENT + 2, "app", 500 * MS, true);
+	pass_beating(w, 2 * SECOND, 1, CLIENT + 2);
+	cr_expect_eq(windows_of(w, CLIENT), 2);
+	cr_expect_eq(windows_of(w, CLIENT + 1), 8);
+	cr_expect_eq(windows_of(w, CLIENT + 2), 1);
+	for (uint64_t client = CLIENT; client < CLIENT + 2; client++)
+		step(w, &(struct drv_event){
+				.kind = DRV_EVENT_CLOSED, .connection = client, .text = "it left"});
+	while (taken(w, 1, FW_HOST_LOOK) != NULL)
+		;
+	pass_beating(w, 3 * SECOND, 1, 2);
+	cr_expect_null(taken(w, 1, FW_HOST_LOOK), "nobody looks");
+	cr_expect_null(w->core->waiting);
+}
+
+WORLD_TEST(driver_look, nothing_is_asked_of_a_worker_that_does_not_know_it, NULL)
+{
+	two_run(w, two_fragments);
+	for (size_t i = 0; i < w->core->session_count; i++)
+		if (w->core->sessions[i]->connection == 2)
+			w->core->sessions[i]->minor = FW_LOOK_MINOR - 1;
+	look(w, CLIENT, "app", 0, false);
+	cr_expect_not_null(taken(w, 1, FW_HOST_LOOK));
+	cr_expect_null(taken(w, 2, FW_HOST_LOOK));
+}
+
+WORLD_TEST(driver_look, where_nothing_runs_an_empty_window_comes, NULL)
+{
+	const struct fw_looked *window;
+	const struct fw_message *answer;
+
+	world_init(w);
+	look(w, CLIENT, "", 0, false);
+	pass_beating(w, SECOND, CLIENT, CLIENT);
+	window = looked(w, CLIENT);
+	cr_expect(window->is_last);
+	cr_expect_str_eq(window->look.application, "");
+	look(w, CLIENT + 1, "elsewhere", 0, false);
+	answer = taken(w, CLIENT + 1, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
+}
