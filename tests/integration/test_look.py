@@ -156,6 +156,7 @@ class Look(cluster.ClusterTest):
             self.assertTrue(0 < cpu < ns, window)
             self.assertGreater(rss, 1 << 20)
         self.assertEqual(len(window["workers"]), 2)
+        self.assertIn("sink.rx", window["cause"])
         looker.close()
         self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
         self.end(d)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <track/cause.h>
 
 /*
  * A client looks at an application, or at each of them: after each window it gets their tables. The
@@ -105,6 +106,33 @@ static const struct drv_app *next_app(const struct drv_core *core, const struct 
 	return NULL;
 }
 
+/* Returns 0 or -ENOMEM. */
+static int find_cause(struct fw_looked *looked, struct fragi_arena *arena)
+{
+	struct fragi_cause cause;
+
+	if (looked->look.window_ns == 0)
+		return 0;
+	if (fragi_cause_find(&looked->look, arena, &cause) < 0)
+		return -ENOMEM;
+	/* under NONE it names what bounds the rate, if anything does */
+	if (cause.kind != FRAGI_CAUSE_NONE || cause.op != FRAGI_LOOK_NONE)
+		looked->look.cause = cause.sentence;
+	looked->cause = cause.kind;
+	looked->op = cause.op;
+	looked->flow = cause.flow;
+	looked->host = cause.host;
+	looked->help = cause.help;
+	looked->chain_count = cause.chain_count;
+	looked->chain = fragi_arena_alloc(arena, (cause.chain_count + 1) * sizeof(*looked->chain));
+	if (looked->chain == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cause.chain_count; i++)
+		looked->chain[i] = (struct fw_look_step){cause.chain[i].op, cause.chain[i].flow,
+							 cause.chain[i].text};
+	return 0;
+}
+
 static int send_looked(struct drv_session *client, const struct drv_app *app, bool is_last)
 {
 	struct drv_look *look = client->look;
@@ -117,7 +145,9 @@ static int send_looked(struct drv_session *client, const struct drv_app *app, bo
 	looked->is_last = is_last;
 	if (app == NULL)
 		return drv_send(client, &message);
-	if (at == NULL || drv_view_look(app, &at->past, look->window_ns, arena, &looked->look) < 0)
+	if (at == NULL ||
+	    drv_view_look(app, &at->past, look->window_ns, arena, &looked->look) < 0 ||
+	    find_cause(looked, arena) < 0)
 		return -ENOMEM;
 	message.run = app->run;
 	return drv_send(client, &message);

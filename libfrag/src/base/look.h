@@ -107,7 +107,7 @@ struct fragi_look {
 	uint32_t operator_count, flow_count, host_count, worker_count;
 	/* left out because there are too many: the quietest ones */
 	uint32_t operators_left_out, flows_left_out;
-	/* track/cause.h; NULL: nothing is wrong, or nothing was measured */
+	/* track/cause.h, or what bounds the rate; NULL: nothing does, or nothing was measured */
 	const char *cause;
 };
 
