@@ -51,7 +51,9 @@ struct drv_look_past {
 	uint64_t (*ops)[OF_OPERATOR], (*op_grown)[OF_OPERATOR];
 	uint64_t (*senders)[OF_SENDER], (*sender_grown)[OF_SENDER];
 	uint64_t (*receivers)[OF_RECEIVER], (*receiver_grown)[OF_RECEIVER];
-	uint64_t (*promises)[2]; /* [operator]: rate in 1/1000 Hz, budget in ns */
+	struct promise {
+		uint64_t rate_mhz, budget_ns, period_ns;
+	} * promises; /* [operator] */
 };
 
 /* A look that is being made. */
@@ -102,6 +104,14 @@ static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
 	struct drv_view_operator op;
 	int r;
 
+	for (size_t i = 0; i < past->op_count && drv_view_operator(app, &at, &op); i++) {
+		const struct fragi_spec_operator *spec =
+			fragi_predict_spec(&app->spec->fragments[op.fragment], op.row.name);
+
+		if (spec != NULL)
+			past->promises[i].period_ns = (uint64_t)fragi_predict_period_ns(spec);
+	}
+	at = (struct drv_view_at){0};
 	if (drv_view_flow_count(app) == 0 || !fragi_predict_wanted(app->spec))
 		return 0;
 	app->core->items -= (int64_t)app->flows.count;
@@ -111,8 +121,8 @@ static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
 		const struct fragi_predicted_op *promised =
 			&prediction.ops[prediction.first_op[op.fragment] + op.number];
 
-		past->promises[i][0] = (uint64_t)(promised->rate * 1000 + 0.5);
-		past->promises[i][1] = (uint64_t)promised->budget_ns;
+		past->promises[i].rate_mhz = (uint64_t)(promised->rate * 1000 + 0.5);
+		past->promises[i].budget_ns = (uint64_t)promised->budget_ns;
 	}
 	fragi_prediction_fini(&prediction);
 	return r;
@@ -179,6 +189,19 @@ static const char *suspended_because(const struct drv_host *host, struct fragi_a
 	return host->now.state > DRV_HOST_DONE ? "it was told to end" : NULL;
 }
 
+static uint32_t threads_of(const struct drv_host *host, uint32_t cores)
+{
+	uint32_t threads = 0;
+
+	for (uint32_t i = 0; host->tables != NULL && i < host->fragment_count &&
+			     i < host->tables->prepared.fragment_count;
+	     i++)
+		threads +=
+			fragi_predict_threads(&host->app->spec->fragments[host->fragments[i]],
+					      host->tables->prepared.fragments[i].op_count, cores);
+	return threads;
+}
+
 static void look_at_host(struct look *look, uint32_t index)
 {
 	const struct drv_host *host = &look->app->hosts[index];
@@ -218,6 +241,7 @@ static void look_at_host(struct look *look, uint32_t index)
 		.pid = row.pid,
 		.epoch = host->now.epoch,
 		.restarts = host->restarts.count,
+		.threads = threads_of(host, (uint32_t)facts->cores),
 		.cores = (uint32_t)facts->cores,
 		.cpu_ns = in_window(look, past, past->now[CPU]),
 		.starved_ns = in_window(look, past, past->now[STARVED]),
@@ -300,8 +324,9 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 		.room_flow = FRAGI_LOOK_NONE,
 		.ticks = in_window(look, &past->hosts[host], past->op_grown[index][TICKS]),
 		.compute = op->row.compute,
-		.promised_mhz = past->promises[index][0],
-		.budget_ns = past->promises[index][1],
+		.promised_mhz = past->promises[index].rate_mhz,
+		.budget_ns = past->promises[index].budget_ns,
+		.period_ns = past->promises[index].period_ns,
 		.has_ended = op->has_ended,
 	};
 	if (past->has_window)

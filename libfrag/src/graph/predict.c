@@ -80,15 +80,10 @@ uint32_t fragi_predict_threads(const struct fragi_spec_fragment *own, size_t op_
 	return op_count < cores ? (uint32_t)(op_count > 0 ? op_count : 1) : cores;
 }
 
-/* The rate that the graph gives a source, or that of its periodic condition. */
-static double declared_rate(const struct fragi_spec_operator *op)
+int64_t fragi_predict_period_ns(const struct fragi_spec_operator *op)
 {
 	int64_t period_ns;
 
-	if (op == NULL)
-		return 0;
-	if (op->rate_ns > 0)
-		return per_second(op->rate_ns);
 	for (size_t i = 0; i < op->condition_count; i++) {
 		const struct fragi_spec_object *condition = &op->conditions[i];
 
@@ -100,9 +95,19 @@ static double declared_rate(const struct fragi_spec_operator *op)
 			    condition->settings[k].value->kind == FRAGI_NODE_SCALAR &&
 			    fragi_parse_duration(condition->settings[k].value->text, &period_ns) ==
 				    0)
-				return per_second(period_ns);
+				return period_ns;
 	}
 	return 0;
+}
+
+/* The rate that the graph gives a source, or that of its periodic condition. */
+static double declared_rate(const struct fragi_spec_operator *op)
+{
+	int64_t period_ns = 0;
+
+	if (op != NULL)
+		period_ns = op->rate_ns > 0 ? op->rate_ns : fragi_predict_period_ns(op);
+	return period_ns > 0 ? per_second(period_ns) : 0;
 }
 
 static double port_rate(const struct node *node, uint32_t port)

@@ -56,6 +56,8 @@ FRAGI_API void fragi_predict_print(const struct fragi_prediction *prediction,
 				   const struct fragi_fragment_info *fragments,
 				   const struct fragi_flow_info *flows, size_t flow_count,
 				   uint32_t cores, FILE *out, struct fragi_diag *warnings);
+/* Of the periodic condition of an operator; 0: it has none. */
+int64_t fragi_predict_period_ns(const struct fragi_spec_operator *op);
 /* The threads of a fragment's scheduler. */
 uint32_t fragi_predict_threads(const struct fragi_spec_fragment *own, size_t op_count,
 			       uint32_t cores);
