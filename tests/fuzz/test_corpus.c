@@ -11,6 +11,7 @@
 /*
  * The corpora of the fuzz targets as plain tests: what each target's functions promise holds for
  * every input that was ever found to be worth keeping, within 1 s of processor time and 256 MB.
+ * FRAG_TEST_CHANGES=N also runs N changed copies of each, made from FRAG_TEST_SEED.
  */
 #define SECONDS_MAX 1.0
 #define MEMORY_KB_MAX (256l << 10)
@@ -24,14 +25,23 @@
 #endif
 
 static char current[8192]; /* input */
+static uint64_t changes, seed;
 
 /* Says which input it was. */
-static void on_crash(int number)
+static void name_current(void)
 {
 	(void)!write(STDERR_FILENO, current, strlen(current));
+}
+
+static void on_crash(int number)
+{
+	name_current();
 	signal(number, SIG_DFL);
 	raise(number);
 }
+
+/* Of the sanitizers' runtime, where there is one. */
+__attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
 
 static double cpu_seconds(void)
 {
@@ -39,6 +49,61 @@ static double cpu_seconds(void)
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static size_t draw(size_t below)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (size_t)(seed >> 33) % below;
+}
+
+/* Changes a few bytes or a stretch of an input, in a copy of its own size. */
+static uint8_t *changed_copy(const uint8_t *bytes, size_t size, size_t *out_size)
+{
+	static const uint8_t odd[] = {0, 1, 0x7f, 0x80, 0xff, '\n', '0', '-'};
+	size_t at = draw(size), length = draw(size - at < 16 ? size - at : 16) + 1;
+	uint8_t *larger = malloc(size + length), *copy;
+	size_t tail = size - at - length;
+
+	memcpy(larger, bytes, size);
+	switch (draw(5)) {
+	case 0:
+		memmove(larger + at, bytes + at + length, tail);
+		size -= length;
+		break;
+	case 1:
+		memcpy(larger + at + length, bytes + at, size - at);
+		size += length;
+		break;
+	case 2:
+		memcpy(larger + at, bytes + draw(size - length + 1), length);
+		break;
+	case 3:
+		size = at;
+		break;
+	default:
+		for (size_t left = 1 + draw(4); left > 0; left--, at = draw(size))
+			larger[at] = draw(2) ? odd[draw(sizeof(odd))]
+					     : (uint8_t)(larger[at] ^ 1 << draw(8));
+	}
+	copy = fuzz_copy(larger, size);
+	free(larger);
+	*out_size = size;
+	return copy;
+}
+
+static void run_changed(const char *name, const uint8_t *bytes, size_t size,
+			int (*one)(const uint8_t *bytes, size_t size))
+{
+	for (uint64_t n = 0; size > 0 && n < changes; n++) {
+		size_t changed_size;
+		uint8_t *changed = changed_copy(bytes, size, &changed_size);
+
+		snprintf(current, sizeof(current), "%.8000s, change %llu\n", name,
+			 (unsigned long long)n);
+		one(changed, changed_size);
+		free(changed);
+	}
 }
 
 static void run_input(const char *name, const uint8_t *bytes, size_t size,
@@ -49,6 +114,7 @@ static void run_input(const char *name, const uint8_t *bytes, size_t size,
 	snprintf(current, sizeof(current), "%.8000s\n", name);
 	one(bytes, size);
 	cr_expect_lt(cpu_seconds() - start, SECONDS_MAX * SCALE, "%s takes longer than 1 s", name);
+	run_changed(name, bytes, size, one);
 }
 
 /* Undoes the escapes of a line in place (corpus.py says which there are). Returns the size. */
@@ -129,8 +195,13 @@ static int run_files(const char *target, int (*one)(const uint8_t *bytes, size_t
 
 static void run_corpus(const char *target, int (*one)(const uint8_t *bytes, size_t size))
 {
+	const char *count = getenv("FRAG_TEST_CHANGES"), *first = getenv("FRAG_TEST_SEED");
 	struct rusage usage;
 
+	changes = count == NULL ? 0 : strtoull(count, NULL, 10);
+	seed = first == NULL ? 0 : strtoull(first, NULL, 10);
+	if (__sanitizer_set_death_callback != NULL)
+		__sanitizer_set_death_callback(name_current);
 	signal(SIGABRT, on_crash);
 	signal(SIGSEGV, on_crash);
 	one((const uint8_t *)"", 0);
