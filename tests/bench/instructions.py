@@ -32,8 +32,8 @@ KINDS = HOPS + FEATURES + MESSAGES
 LIMITS = {(g, s): {"greedy": 600, "event1": 900}[s] for g, s in HOPS}
 SAME = {"nested": "chain"}  # these must take the same instructions
 SAME_TOLERANCE = 0.005      # of waiting at the begin and the end
-SHORT, LONG = 20000, 120000
-FEW, MANY, BATCH = 3200, 12800, 32
+SHORT, LONG = 10000, 60000
+FEW, MANY, BATCH = 1600, 6400, 32
 SIZES = {"8B": 8, "64B": 64, "64KiB": 64 << 10}
 TOLERANCE = 0.05
 

@@ -656,10 +656,9 @@ KIND_TEST(large_messages_stream)
 	stream(kind, 4, 40, 6000000); /* four times the window of bytes */
 }
 
-EDGE_TEST(a_tensor_of_256_mib_crosses)
+EDGE_TEST(a_tensor_larger_than_the_window_crosses)
 {
-	/* larger than the window of bytes, also where all is slow: it travels alone */
-	const size_t size = (256u << 20) / (times_slower() > 1 ? 3 : 1);
+	const size_t size = 80u << 20; /* the window is 64 MiB: it travels alone */
 	struct frag_message *message;
 
 	message = frag_message_create();
