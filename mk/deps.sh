@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that building and testing frag needs on Debian 12 (Ubuntu has the same
-# names, but this was not tried). An argument adds packages: `proof` those of make proof, nightly,
-# lint and fuzz; `bench` those that make bench compares with; `aarch64` the cross compiler and qemu;
-# `deb` what packages are built with, and with `deb arm64` also the libraries of that architecture;
-# `nodes` what the tests on machines of systemd-nspawn need; `limits` and `vivid` what the targets
-# of those names do; `ai` pip, for make deps-ai.
+# names, but this was not tried). An argument adds packages: `proof` those of make proof; `nightly`
+# those of nightly, lint, fuzz, coverage and docs; `bench` those that make bench compares with;
+# `aarch64` the cross compiler and qemu; `deb` what packages are built with, and with `deb arm64`
+# also the libraries of that architecture; `nodes` what the tests on machines of systemd-nspawn
+# need; `limits` and `vivid` what the targets of those names do; `ai` pip, for make deps-ai.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
@@ -15,10 +15,11 @@ libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicroh
 libturbojpeg0-dev libsdl2-2.0-0 ffmpeg openssl python3 iproute2 git"
 
 foreign=
-if [ "${1:-}" = proof ]; then
-	packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
-cppcheck gcovr zsh chromium doxygen"
-fi
+case ${1:-} in
+proof) packages="$packages clang-format valgrind" ;;
+nightly) packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
+cppcheck gcovr zsh chromium doxygen" ;;
+esac
 
 if [ "${1:-}" = bench ]; then
 	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base

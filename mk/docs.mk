@@ -8,7 +8,7 @@ docs: $(B)/docs/done
 	@echo "$(B)/docs/html/index.html, $(B)/docs/xml/index.xml"
 $(B)/docs/done: $(DOCS_H) mk/Doxyfile mk/reference.py mk/docs.mk
 	@command -v $(DOXYGEN) >/dev/null || { \
-		echo "make docs: $(DOXYGEN) is not installed; mk/deps.sh proof does it" >&2; exit 3; }
+		echo "make docs: $(DOXYGEN) is not installed; mk/deps.sh nightly does it" >&2; exit 3; }
 	@mk/reference.py --check $(DOCS_H)
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@{ cat mk/Doxyfile; echo "PROJECT_NUMBER = $(VERSION)"; echo "INPUT = libfrag/include/frag"; \

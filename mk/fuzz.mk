@@ -32,7 +32,7 @@ $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
 		$(FUZZ_CRYPTO_OBJ) $(FUZZ_SHM_OBJ) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
-tests: $(B)/tests/fuzz/test_corpus
+TEST_BIN += $(B)/tests/fuzz/test_corpus
 
 # The targets with libFuzzer; called with B=build-fuzz and the flags below.
 FUZZ_BIN := $(FUZZ_TARGETS:%=$(B)/fuzz/%)
@@ -72,7 +72,7 @@ fuzz-one:
 # core. Findings are stored in build-fuzz/found; the other targets run to their end before make
 # fails.
 fuzz:
-	@mk/deps.sh proof
+	@mk/deps.sh nightly
 	@$(FUZZ_MAKE) -j$$(nproc) fuzz-build
 	@printf '%s\n' $(or $(TARGET),$(FUZZ_TARGETS)) | $(FUZZ_ENV) xargs -P $$(nproc) -I TARGET \
 		tests/fuzz/run.sh build-fuzz TARGET $(TIME) $(FUZZ_LIMITS)
@@ -80,6 +80,6 @@ fuzz:
 # The share of lines that the committed corpus of each target reaches, of the code that it fuzzes;
 # fails below 80 %.
 fuzz-coverage:
-	@mk/deps.sh proof
+	@mk/deps.sh nightly
 	@$(FUZZ_COVERAGE_MAKE) -j$$(nproc) fuzz-build
 	@tests/fuzz/coverage.sh build-fuzzcov $(or $(TARGET),$(FUZZ_TARGETS))

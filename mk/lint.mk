@@ -11,7 +11,7 @@ LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/
 
 .PHONY: lint lint-style lint-headers lint-docs lint-cppcheck lint-tidy
 lint:
-	@mk/deps.sh proof
+	@mk/deps.sh nightly
 	@$(MAKE) --no-print-directory -s -j$$(nproc) lint-style lint-headers lint-docs lint-cppcheck \
 		lint-tidy
 	@echo "lint: $(words $(LINT_SRC)) files, nothing found"
@@ -33,7 +33,7 @@ lint-headers:
 # Doxygen makes the reference of the public headers without a warning.
 lint-docs:
 	@if command -v $(DOXYGEN) >/dev/null; then $(MAKE) --no-print-directory -s docs >/dev/null; \
-	else echo "lint-docs: skipped: $(DOXYGEN) is not installed; mk/deps.sh proof does it"; fi
+	else echo "lint-docs: skipped: $(DOXYGEN) is not installed; mk/deps.sh nightly does it"; fi
 lint-cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --suppressions-list=mk/cppcheck.txt \
 		--enable=warning,portability -DFRAG_VERSION='"$(VERSION)"' \

@@ -38,7 +38,7 @@ $(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRA
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -Itests -Ilibfrag/include \
 		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) \
 		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) -o $@
-tests: $(OPS_TEST_BIN)
+TEST_BIN += $(OPS_TEST_BIN)
 
 # A camera that is not there: linked into the test of the operator, and preloaded into hosts. It is
 # not instrumented, because it intercepts calls before the sanitizers do.

@@ -22,7 +22,8 @@ $(ORACLE_TEST): $(B)/obj/tests/oracle/test_oracle.o $(ORACLE_OBJ) $(LIBFRAG_A) |
 $(ORACLE_SO): $(B)/obj/tests/oracle/node.o $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) -shared $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@
-tests: $(ORACLE_BIN) $(ORACLE_TEST) $(ORACLE_SO)
+TEST_BIN += $(ORACLE_TEST)
+tests: $(ORACLE_BIN) $(ORACLE_SO)
 
 .PHONY: oracle oracle-faults
 oracle: $(ORACLE_BIN)

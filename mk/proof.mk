@@ -15,9 +15,14 @@
 
 # How many programs with tests that failed may run once more (tests/run.py); nightly says 0.
 AGAIN ?= 4
-# SHARE=1/2: the first half of the integration tests, of asan and tsan; proof gives each one half,
-# nightly all.
-RUN_SHARE = $(if $(SHARE),--share $(SHARE))
+# SHARE=K/N: only a part of the test programs (tests/run.py), and only these are built. K of proof
+# follows from the content of the tree.
+CHOICE = $(if $(SHARE),--share $(SHARE)) $(if $(ONLY),--only $(ONLY))
+# How tests/run.py is told of the checker of this build.
+CHECKER := $(if $(findstring thread,$(EXTRA_CFLAGS)),--threads)$(if \
+	$(findstring address,$(EXTRA_CFLAGS)),--sanitized)
+tests: $(if $(SHARE)$(ONLY),$(filter $(TEST_BIN),$(shell python3 tests/run.py --build $(B) --targets \
+	$(CHECKER) $(CHOICE))),$(TEST_BIN))
 ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 # Warnings are off (-w), because in instrumented code gcc cannot see what is initialised. Reports
 # name lines and no variables, so that -g1 is enough.
@@ -43,16 +48,14 @@ QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	nightly
 ndebug:
 	@mk/deps.sh
-	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 \
-		$(if $(filter tests/unit/,$(ONLY)),all unit-programs,tests)
-	@python3 tests/run.py --build build-ndebug --again $(AGAIN) $(if $(ONLY),--only $(ONLY))
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
+	@python3 tests/run.py --build build-ndebug --again $(AGAIN) $(CHOICE)
 asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
 	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" \
 		$(CC) -g $(ASAN_FLAGS) -lcriterion
-	@python3 tests/run.py --build build-asan --sanitized --again $(AGAIN) $(RUN_SHARE) \
-		$(if $(ONLY),--only $(ONLY))
+	@python3 tests/run.py --build build-asan --sanitized --again $(AGAIN) $(CHOICE)
 asan-faults:
 	@mk/deps.sh
 	@$(ASAN_MAKE) faults SANITIZED=1
@@ -61,21 +64,20 @@ tsan:
 	@$(TSAN_MAKE) tests
 	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
 		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
-	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) $(RUN_SHARE) \
-		$(if $(ONLY),--only $(ONLY))
+	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) $(CHOICE)
 tsan-queues-build:
 	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump lock)
 tsan-queues: tsan-queues-build
 	@python3 tests/run.py --build build-tsan-queues --threads --only tests/unit/
 coverage:
-	@mk/deps.sh proof
+	@mk/deps.sh nightly
 	@$(COVERAGE_MAKE) tests
 	@find build-cov -name '*.gcda' -delete
 	@python3 tests/run.py --build build-cov
 	@python3 mk/coverage.py build-cov >build-cov/coverage.txt; \
 		status=$$?; cat build-cov/coverage.txt; exit $$status
 valgrind:
-	@mk/deps.sh proof
+	@mk/deps.sh nightly
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind MINI_CRITERION=1 \
 		CFLAGS="-O1 -g" tests
 	@tests/checkers/checkers.sh build-valgrind/checkers --valgrind "definitely lost" $(CC) -g \

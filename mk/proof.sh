@@ -4,6 +4,7 @@
 # Each writes into build/RUN/STEP.log; build/RUN/table says what each took and found. proof stops at
 # the first step that fails, nightly goes on to the end. A step that begins with & runs beside the
 # steps that follow, up to a line `join`: it mostly waits, and they only compute.
+# @ is a number that follows from the tree of HEAD, so that parts (SHARE) have their turns.
 #
 # A result belongs to the tree of HEAD: build/passed/TREE/STEP. A step that has passed for this tree
 # with this command is not run again, in whichever run, so an interrupted run goes on where it was,
@@ -21,18 +22,16 @@ proof)
 style make -s lint-style
 build make -s tests
 &torture make -s torture RUNS=20 RESTART=20 SERVICE=30 LINK=2 STEPS=300 LOAD=0
-recipes tests/planted/recipes.sh
-sim make -s sim RUNS=40000
+sim make -s sim FROM=10801 RUNS=15000
 oracle make -s oracle GRAPHS=2000
 faults tests/planted/sim.sh wrong_transition timer_not_cancelled epoch_not_compared_worker
-fuzz make -s fuzz TIME=5
 instructions make -s bench-instructions
+ndebug make -s ndebug SHARE=@/24 ONLY=tests/unit/
 join
-ndebug make -s ndebug ONLY=tests/unit/
-asan make -s asan SHARE=1/2
-call-sites make -s faults
-tsan make -s tsan SHARE=2/2
-nodes make -s nodes ONLY=OneMachine'
+&call-sites make -s faults
+asan env FRAG_TEST_CHANGES=20 FRAG_TEST_SEED=@ make -s asan SHARE=@/8
+join
+tsan make -s tsan SHARE=@/8'
 	;;
 nightly)
 	goal_s=9000
@@ -82,6 +81,9 @@ bench make -s bench'
 	;;
 esac
 shift
+tree=$(git rev-parse 'HEAD^{tree}' 2>/dev/null) || tree=0
+turn=$((0x$(echo "$tree" | cut -c 1-7)))
+steps=$(echo "$steps" | sed "s|@|$turn|g")
 for word in "$@"; do
 	echo "$steps" | grep -q "^&\?$word " || {
 		echo "$run: there is no step $word; there are" $(echo "$steps" | cut -d ' ' -f 1 | tr -d '&') >&2
@@ -90,12 +92,12 @@ for word in "$@"; do
 done
 only=" $* " failures=0
 logs=build/$run
-mk/deps.sh proof
+mk/deps.sh "$run"
 
 # The folder for the results of this tree; empty: they are not stored.
 passed=
 if [ -z "$(git status --porcelain 2>&1)" ]; then
-	passed=build/passed/$(git rev-parse 'HEAD^{tree}')
+	passed=build/passed/$tree
 	mkdir -p "$passed"
 fi
 

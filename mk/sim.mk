@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The simulator: the cores of the daemons on a virtual clock and network. make sim SEED=n writes one
-# history, make sim RUNS=n runs n histories; make sim-faults shows that it finds planted faults.
+# history, make sim RUNS=n [FROM=seed] runs n histories; make sim-faults shows that it finds planted
+# faults.
 SIM_SRC := $(wildcard tests/sim/*.c)
 SIM_CORES := $(patsubst %.c,$(B)/obj/%.o, \
 	$(wildcard driverd/core/*.c driverd/core/*/*.c workerd/core/*.c workerd/host/core/*.c))
@@ -19,10 +20,10 @@ $(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(L
 	$(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
-tests: $(SIM_TEST) $(SIM_BIN)
+TEST_BIN += $(SIM_TEST) $(SIM_BIN)
 
 # sim_histories N: seeds in a row have each kind of history by its share (tests/sim/kind.c).
-sim_histories = $(SIM_BIN) --jobs $$(nproc) --runs $(1)
+sim_histories = $(SIM_BIN) --jobs $$(nproc) $(if $(FROM),--from $(FROM)) --runs $(1)
 
 .PHONY: sim sim-faults
 sim: $(SIM_BIN)
@@ -46,7 +47,7 @@ $(SCALE_TEST): $(B)/obj/tests/scale/test_scale.o $(SCALE_OBJ) $(SIM_CORES) $(WIR
 	$(LIBFRAG_A) | $(CRITERION_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
-tests: $(SCALE_TEST) $(SCALE_BIN)
+TEST_BIN += $(SCALE_TEST) $(SCALE_BIN)
 
 # Without asserts, as packages are built: some of them walk through all that there is.
 .PHONY: scale

@@ -18,8 +18,10 @@ under valgrind, with twenty times the time; there too what is written into a log
 runs the programs of another machine's build (tests/aarch64.sh) with the same patience; what the
 emulator cannot do is in tests/skips.aarch64.
 
---share K/N: of the programs in tests/integration only the K-th of N parts, which follow from their
-names; so that runs with different checkers can share them.
+--share K/N: only the K-th of N parts of the programs. K may be any number, so that it can come from
+the content of a commit: then all parts have their turn. A program of daemons or of conformance is
+in one part; the others, which are quick, are in eight (in all, where there are no more). With
+--threads only programs whose threads share memory are left, without those of make tsan-queues.
 
 --again N: when at most N programs had tests that failed, each of them runs once more, alone after
 all others have ended, and counts as it ended then. The last line names those that passed only then,
@@ -52,6 +54,10 @@ LONGEST = ("integration/test_headers", "tests/conformance/test_edge", "integrati
            "integration/test_shortage", "tests/scale/test_scale", "integration/test_fragctl",
            "integration/test_viewer", "integration/test_unruly", "integration/test_examples",
            "hostile/test_data_port", "integration/test_streams", "tests/conformance/test_policies")
+# Programs that take seconds, and how many parts of --share hold any other.
+LONG = re.compile(r"(integration|hostile|tests/conformance)/")
+PARTS_WITH_OTHERS = 8
+QUEUES = re.compile(r"tests/unit/test_(queue|pump|lock)$")
 # These look at pages, headers, makefiles and packages, or count instructions of a core: a checker
 # of the programs' memory and threads has nothing to see there.
 ONCE = re.compile(r"integration/test_(docs|headers|readmes|make|deploy|completion)$|tests/scale/")
@@ -238,17 +244,16 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
     return result
 
 
-def programs(build, seconds):
+def programs(build, seconds, is_built=os.path.exists):
     """(command, name) of every test program of a build and of every integration test; each test of
     a program may take that long."""
     found = []
-    for folder, _, files in sorted(os.walk(os.path.join(build, "tests"))):
+    for folder, _, files in sorted(os.walk(HERE)):
         for f in sorted(files):
-            path = os.path.join(folder, f)
-            source = os.path.join(HERE, os.path.relpath(path, os.path.join(build, "tests")) + ".c")
-            # A program without a source is left over from before that was moved.
-            if f.startswith("test_") and os.path.exists(source):
-                found.append(([path, "--tap={tap}", "--timeout", str(seconds)], os.path.relpath(path, build)))
+            name = "tests/" + os.path.relpath(os.path.join(folder, f[:-2]), HERE)
+            path = os.path.join(build, name)
+            if f.startswith("test_") and f.endswith(".c") and is_built(path):
+                found.append(([path, "--tap={tap}", "--timeout", str(seconds)], name))
     for folder in PYTHON_FOLDERS:
         for f in sorted(os.listdir(os.path.join(HERE, folder))):
             path = os.path.join(HERE, folder, f)
@@ -301,9 +306,9 @@ def read_arguments():
     p.add_argument("--record", help="write the name of every test that ran and passed")
     p.add_argument("--again", type=int, default=0, metavar="N", help="repeat programs that failed, unless they are more than N")
     p.add_argument("--only", help="only programs whose path holds this word")
-    p.add_argument("--share", metavar="K/N", default="1/1", help="only that part of the programs in tests/integration")
+    p.add_argument("--share", metavar="K/N", help="only that part of the programs")
     p.add_argument("--tests", nargs="+", metavar="NAME", help="only these tests, by the names of docs/features.tests")
-    p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build for --tests")
+    p.add_argument("--targets", action="store_true", help="run nothing: print what make is to build")
     p.add_argument("--sanitized", action="store_true", help="the build has sanitizers: what they report fails")
     p.add_argument("--threads", action="store_true", help="the same for ThreadSanitizer")
     p.add_argument("--valgrind", action="store_true", help="the unit and conformance programs, under valgrind")
@@ -311,13 +316,32 @@ def read_arguments():
     return p.parse_args()
 
 
-def is_of_a_core(name):
-    """It tests the core of driverd or workerd, which neither has threads nor calls the system."""
-    source = os.path.join(os.path.dirname(HERE), name + ".c")
-    if not os.path.exists(source):
-        return False
-    with open(source, encoding="utf-8") as f:
-        return re.search(r'^#include "(driver|worker)_world\.h"$', f.read(), re.M) is not None
+def mentions(name, pattern):
+    """Whether the source of a Criterion program has a match."""
+    with open(os.path.join(os.path.dirname(HERE), name + ".c"), encoding="utf-8") as f:
+        return re.search(pattern, f.read(), re.M) is not None
+
+
+def has_threads(name):
+    if not name.startswith("tests/"):
+        # test_ping and test_examples run the same threads; these have many pixels besides.
+        return not re.search("integration/test_(video|runner)$", name)
+    # The core of a daemon neither has threads nor calls the system.
+    return not (re.match("tests/(sim|fuzz|operators)/", name) or
+                mentions(name, r'^#include "(driver|worker)_world\.h"$'))
+
+
+def in_share(name, share):
+    part, parts = (int(n) for n in share.split("/"))
+    if not LONG.match(name):
+        parts = max(parts // PARTS_WITH_OTHERS, 1)
+    return (zlib.crc32(name.encode()) - part) % parts == 0
+
+
+def shares_memory(name):
+    return not name.startswith("tests/unit/") or (
+        not QUEUES.match(name) and
+        mentions(name, r"pthread_|\brig\.h|event_based|scheduler|frag_run|fragi_run"))
 
 
 def choose_programs(programs, args, chosen):
@@ -330,14 +354,11 @@ def choose_programs(programs, args, chosen):
         programs = [p for p in programs if p[1].startswith("tests/")]
     if args.sanitized or args.threads:
         programs = [p for p in programs if not ONCE.search(p[1])]
-    # These have no threads, as cores have none, or those that test_ping and test_examples run as
-    # well, and many pixels.
     if args.threads:
-        unwanted = re.compile(r"tests/(sim|fuzz|operators)/|integration/test_(video|runner)$")
-        programs = [p for p in programs if not unwanted.match(p[1]) and not is_of_a_core(p[1])]
-    part, parts = (int(n) for n in args.share.split("/"))
-    programs = [p for p in programs if not p[1].startswith("integration/") or
-                zlib.crc32(p[1].encode()) % parts == part - 1]
+        programs = [p for p in programs if has_threads(p[1])]
+    if args.share:
+        programs = [p for p in programs if in_share(p[1], args.share) and
+                    not (args.threads and not shares_memory(p[1]))]
     if args.only:
         programs = [p for p in programs if args.only in p[1]]
     if args.tests:
@@ -470,7 +491,8 @@ def main():
         program, test = place_of(name)
         chosen.setdefault(program, []).append(test)
     if args.targets:
-        print("all", *sorted(os.path.join(args.build, c) for c in chosen if c.startswith("tests/")))
+        wanted = choose_programs(programs(build, 0, lambda path: True), args, chosen)
+        print("all", *sorted(os.path.join(args.build, n) for _, n in wanted if n.startswith("tests/")))
         return 0
     wanted = choose_programs(programs(build, 120 * TIMES_SLOWER.get(checker, 1)), args, chosen)
     began = time.monotonic()
@@ -478,7 +500,7 @@ def main():
     used = os.times()
     print("%.0f s, and %.0f s of processor time" %
           (time.monotonic() - began, used.children_user + used.children_system))
-    checks_features = not args.only and not args.tests and checker is None
+    checks_features = checker is None and not (args.only or args.tests or args.share)
     return report(results, skips, args, checks_features)
 
 

@@ -159,7 +159,7 @@ def run(bench):
                 median.add(statistics.median(ages))
                 worst.add(max(ages))
         if not chromium.available():
-            bench.lack("viewer: there is no Chromium (mk/deps.sh proof)")
+            bench.lack("viewer: there is no Chromium (mk/deps.sh nightly)")
             return
         with Looked(bench, folder, clip_with_bars(bench, folder)) as looked:
             page = chromium.Page(looked.url, folder, bench.env)

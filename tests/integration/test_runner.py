@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/run.py repeats of programs that failed."""
+"""What tests/run.py chooses, runs at once, and repeats of programs that failed."""
 import contextlib
 import io
 import os
@@ -112,6 +112,15 @@ class Again(unittest.TestCase):
         self.assertEqual(self.at_once(2, 4, [0.1] * 9), 2)
         self.assertEqual(self.at_once(2, 4, [0.1, 0.9, 0.1, 0.1]), 3)
         self.assertEqual(self.at_once(2, 4, [0.9] * 9), 4)
+
+    def test_each_program_is_in_one_part_and_quick_ones_are_in_eight(self):
+        long = ["integration/test_ping", "hostile/test_page", "tests/conformance/test_shm"]
+        for name, parts, count in [*((n, 8, 1) for n in long), ("tests/unit/test_queue", 8, 8),
+                                   ("tests/shared/test_cuda", 24, 8), ("tests/sim/test_sim", 2, 2)]:
+            for first in (0, 1, 10 ** 8):
+                turns = range(first, first + parts)
+                held = sum(run.in_share(name, "%d/%d" % (turn, parts)) for turn in turns)
+                self.assertEqual(held, count, name)
 
     def test_idle_is_what_the_kernel_counts(self):
         idle = run.Idle()

@@ -392,7 +392,7 @@ class Refused(ViewerTest):
         self.end()
 
 
-@unittest.skipUnless(shutil.which("chromium"), "chromium is not installed; mk/deps.sh proof does it")
+@unittest.skipUnless(shutil.which("chromium"), "chromium is not installed; mk/deps.sh nightly does it")
 class Browser(ViewerTest):
     """The page in Chromium, which opens no window."""
 
