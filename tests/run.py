@@ -339,9 +339,10 @@ def in_share(name, share):
 
 
 def shares_memory(name):
-    return not name.startswith("tests/unit/") or (
-        not QUEUES.match(name) and
-        mentions(name, r"pthread_|\brig\.h|event_based|scheduler|frag_run|fragi_run"))
+    if name.startswith("tests/unit/"):
+        pattern = r"pthread_|\brig\.h|event_based|scheduler|frag_run|fragi_run"
+        return not QUEUES.match(name) and mentions(name, pattern)
+    return not name.startswith("hostile/")  # those attacked are daemons, which have one thread
 
 
 def choose_programs(programs, args, chosen):
