@@ -53,12 +53,16 @@ struct world {
 	bool runs_short, broken; /* broken: the core said -ENOMEM, and is not used on */
 };
 
-static const char two_fragments[] = "frag: 1\n"
-				    "application: app\n"
-				    "fragments:\n"
-				    "  f1: {operators: {tx: {type: t}}}\n"
-				    "  f2: {operators: {rx: {type: t}}}\n"
-				    "flows: [f1.tx.out -> f2.rx.in]\n";
+/* Their graph, with what else is said of each. */
+#define TWO_FRAGMENTS(f1, f2)                                                                      \
+	"frag: 1\n"                                                                                \
+	"application: app\n"                                                                       \
+	"fragments:\n"                                                                             \
+	"  f1: {operators: {tx: {type: t}}" f1 "}\n"                                               \
+	"  f2: {operators: {rx: {type: t}}" f2 "}\n"                                               \
+	"flows: [f1.tx.out -> f2.rx.in]\n"
+
+static const char two_fragments[] = TWO_FRAGMENTS("", "");
 
 static void world_random(void *arg, void *bytes, size_t size)
 {
@@ -597,13 +601,8 @@ static inline void forget_requests(struct world *w, uint64_t last)
 
 /* How the receiver of two_run crashes, and a graph that starts it again then. */
 #define RX_CRASH "fraghost 102 crashed in f2.rx, tick 5: signal 11 (SIGSEGV)"
-static const char receiver_restarts[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}}\n"
-	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+static const char receiver_restarts[] = TWO_FRAGMENTS(
+	"", ", on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}");
 
 /* f1 on a sends to f2 on b, and what that took is forgotten. */
 static inline void two_run(struct world *w, const char *text)

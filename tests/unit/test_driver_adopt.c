@@ -17,12 +17,7 @@
 #define OPS 6000 /* of a fragment; more flows than a step handles */
 
 static const char restarting[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}}\n"
-	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+	TWO_FRAGMENTS("", ", on_failure: {policy: restart, intensity: 2, period: 60s}");
 
 static void comes_back(struct world *w)
 {
@@ -242,13 +237,7 @@ WORLD_TEST(driver_adopt, an_application_that_was_failing_fails_for_its_cause, co
 /* Its worker renews the lease of what it is told to; before that the driver may still kill it. */
 WORLD_TEST(driver_adopt, the_lease_of_what_was_adopted_is_renewed, comes_back)
 {
-	static const char migrating[] =
-		"frag: 1\n"
-		"application: app\n"
-		"fragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate}}\n"
-		"flows: [f1.tx.out -> f2.rx.in]\n";
+	static const char migrating[] = TWO_FRAGMENTS("", ", on_failure: {policy: migrate}");
 	const struct fw_message *adopted;
 
 	hello_reporting(w, 1, 2);
@@ -292,13 +281,8 @@ static void say_shared(struct world *w, uint32_t host, const char *text, const c
 /* f2 had gone on elsewhere, because the worker of f1 was lost; f1 has run on. */
 WORLD_TEST(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere, comes_back)
 {
-	static const char migrating[] =
-		"frag: 1\n"
-		"application: app\n"
-		"fragments:\n"
-		"  f1: {operators: {tx: {type: t}}, on_failure: {policy: migrate, lease: 0s}}\n"
-		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 0s}}\n"
-		"flows: [f1.tx.out -> f2.rx.in]\n";
+	static const char migrating[] = TWO_FRAGMENTS(", on_failure: {policy: migrate, lease: 0s}",
+						      ", on_failure: {policy: migrate, lease: 0s}");
 
 	say_shared(w, 1, migrating, "boot.net.user.7");
 	say_reported(w, 1);
@@ -316,12 +300,7 @@ WORLD_TEST(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere, c
 WORLD_TEST(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_driver, comes_back)
 {
 	static const char migrating[] =
-		"frag: 1\n"
-		"application: app\n"
-		"fragments:\n"
-		"  f1: {operators: {tx: {type: t}}}\n"
-		"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, lease: 0}}\n"
-		"flows: [f1.tx.out -> f2.rx.in]\n";
+		TWO_FRAGMENTS("", ", on_failure: {policy: migrate, lease: 0}");
 	const struct fw_message *adopted;
 
 	hello_reporting(w, 1, 2);

@@ -5,11 +5,8 @@
 #define CLIENT 50
 #define GIB (UINT64_C(1) << 30)
 
-static const char wants_two[] =
-	"frag: 1\napplication: app\nfragments:\n"
-	"  f1: {operators: {tx: {type: t}}, requirements: {cpu: 2, gpu: 1}}\n"
-	"  f2: {operators: {rx: {type: t}}, requirements: {memory: 1Gi, memoryLimit: 2Gi}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+static const char wants_two[] = TWO_FRAGMENTS(", requirements: {cpu: 2, gpu: 1}",
+					      ", requirements: {memory: 1Gi, memoryLimit: 2Gi}");
 
 static void ask(struct world *w, uint64_t connection, const char *name, const char *what)
 {

@@ -6,13 +6,8 @@
 #define LEASE (10 * SECOND)
 #define RATES (LEASE / 100) /* the driver waits longer, because clocks differ */
 
-static const char graph[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}}\n"
-	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: migrate, intensity: 2, period: 60s, backoff: 1s, lease: %s}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+static const char graph[] = TWO_FRAGMENTS(
+	"", ", on_failure: {policy: migrate, intensity: 2, period: 60s, backoff: 1s, lease: %s}");
 
 static void spare_comes(struct world *w)
 {

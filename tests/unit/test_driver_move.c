@@ -6,13 +6,8 @@
 #define NEW 3 /* the worker that takes over */
 #define CRASH "fraghost 101 crashed in f1.tx, tick 5: signal 11 (SIGSEGV)"
 
-static const char restarting[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}, on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}}\n"
-	"  f2: {operators: {rx: {type: t}}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+static const char restarting[] = TWO_FRAGMENTS(
+	", on_failure: {policy: restart, intensity: 2, period: 60s, backoff: 1s}", "");
 
 static void drain(struct world *w, const char *worker)
 {

@@ -6,12 +6,7 @@
 #define CLIENT 50
 
 static const char restarting[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}}\n"
-	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 9, period: 60s}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+	TWO_FRAGMENTS("", ", on_failure: {policy: restart, intensity: 9, period: 60s}");
 
 static void start(struct world *w, uint64_t seq, const char *text, const char *const *sets,
 		  size_t set_count)

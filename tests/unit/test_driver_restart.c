@@ -251,13 +251,8 @@ WORLD_TEST(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose,
 	cr_expect_str_eq(w->errors, "");
 }
 
-static const char three_times[] =
-	"frag: 1\n"
-	"application: app\n"
-	"fragments:\n"
-	"  f1: {operators: {tx: {type: t}}}\n"
-	"  f2: {operators: {rx: {type: t}}, on_failure: {policy: restart, intensity: 3, period: 60s, backoff: 1s}}\n"
-	"flows: [f1.tx.out -> f2.rx.in]\n";
+static const char three_times[] = TWO_FRAGMENTS(
+	"", ", on_failure: {policy: restart, intensity: 3, period: 60s, backoff: 1s}");
 
 /* A worker that is not what it seems may say so. */
 WORLD_TEST(driver_restart, what_waits_for_its_backoff_has_no_process_that_could_fail, NULL)
