@@ -594,16 +594,14 @@ static void choose_by_name(struct frag_fragment *fragment)
 		NULL);
 }
 
-Test(clock, what_c_chooses_is_checked_as_what_graphs_say)
+RIG_ONE_TEST(clock, what_c_chooses_is_checked_as_what_graphs_say)
 {
-	struct rig rig;
-
 	in_compose = choose_badly;
 	cr_expect_eq(
-		rig_prepare(&rig, &clock_plugin, rig_graph(0, "compose: c\n" TICKING("0") "\n")),
+		rig_prepare(rig, &clock_plugin, rig_graph(0, "compose: c\n" TICKING("0") "\n")),
 		-EINVAL);
 	expect_errors(
-		&rig.diag,
+		&rig->diag,
 		"app: no clock \"manul\"; did you mean \"manual\"?\n"
 		"app: no clock \"\"; clocks: realtime, manual, synthetic\n"
 		"app: initial_timestamp \"-1\" is not a whole number from 0 to 4611686018427387903\n"
@@ -613,16 +611,16 @@ Test(clock, what_c_chooses_is_checked_as_what_graphs_say)
 		"app: use_time_since_epoch \"perhaps\" is neither true nor false\n"
 		"app: a composer chooses a clock twice; remove one\n"
 		"app: a subgraph chooses a clock; let the composer of the fragment do so\n");
-	rig_end(&rig);
+	rig_end(rig);
 	in_compose = choose_by_name;
-	cr_expect_eq(rig_prepare(&rig, &clock_plugin,
+	cr_expect_eq(rig_prepare(rig, &clock_plugin,
 				 "frag: 1\napplication: app\nfragments:\n"
 				 "  f: {compose: c, " TICKING("0") "}\n"
 								   "  g: {compose: c, " TICKING(
 									   "1") "}\n"),
 		     -EINVAL);
-	expect_errors(&rig.diag, "the composers of fragments f and g choose different clocks for "
-				 "the application; let them choose the same, or write clock at the "
-				 "top of the graph\n");
-	rig_end(&rig);
+	expect_errors(&rig->diag,
+		      "the composers of fragments f and g choose different clocks for "
+		      "the application; let them choose the same, or write clock at the "
+		      "top of the graph\n");
 }

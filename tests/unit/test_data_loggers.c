@@ -407,18 +407,15 @@ Test(data_loggers, metadata_is_that_of_the_message)
 	}
 }
 
-Test(data_loggers, a_composer_adds_one)
+RIG_ONE_TEST(data_loggers, a_composer_adds_one)
 {
-	struct rig rig;
-
 	clear();
-	rig_run(&rig, &plugin, rig_graph(0, "compose: logged\n"));
-	rig_end(&rig);
+	rig_run(rig, &plugin, rig_graph(0, "compose: logged\n"));
+	rig_end(rig);
 	cr_expect_eq(entry_count, 3);
-	cr_expect_eq(rig_prepare(&rig, &plugin, rig_graph(0, "compose: badly\n")), -EINVAL);
-	cr_expect_not_null(strstr(rig.diag.items[0].text, "pool is no data logger"), "%s",
-			   rig.diag.items[0].text);
-	rig_end(&rig);
+	cr_expect_eq(rig_prepare(rig, &plugin, rig_graph(0, "compose: badly\n")), -EINVAL);
+	cr_expect_not_null(strstr(rig->diag.items[0].text, "pool is no data logger"), "%s",
+			   rig->diag.items[0].text);
 }
 
 /* How many messages a logger got of ids that begin so. */

@@ -619,25 +619,23 @@ RIG_ONE_TEST(end, nothing_to_run_is_done)
 	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
 }
 
-Test(end, destroy_in_any_phase)
+RIG_ONE_TEST(end, destroy_in_any_phase)
 {
 	static const char yaml[] = "frag: 1\napplication: app\noperators:\n  tx: {type: source}\n"
 				   "  rx: {type: sink}\nflows: [tx -> rx]\n";
-	struct rig rig;
 
-	rig_prepare_good(&rig, &rig_plugin, yaml);
-	rig_end(&rig);
-	rig_prepare_good(&rig, &rig_plugin, yaml);
-	fragi_run_drain(rig.run);
-	cr_expect(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-	rig_end(&rig);
-	rig_prepare_good(&rig, &rig_plugin, yaml);
-	rig_start(&rig);
-	rig_end(&rig); /* in full flight */
-	cr_expect_lt(rig_prepare(&rig, &rig_plugin,
+	rig_prepare_good(rig, &rig_plugin, yaml);
+	rig_end(rig);
+	rig_prepare_good(rig, &rig_plugin, yaml);
+	fragi_run_drain(rig->run);
+	cr_expect(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	rig_end(rig);
+	rig_prepare_good(rig, &rig_plugin, yaml);
+	rig_start(rig);
+	rig_end(rig); /* in full flight */
+	cr_expect_lt(rig_prepare(rig, &rig_plugin,
 				 "frag: 1\napplication: app\noperators:\n  tx: {type: nix}\n"),
 		     0);
-	rig_end(&rig);
 }
 
 /*

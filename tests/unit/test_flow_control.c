@@ -268,47 +268,35 @@ static void run_good(struct rig *rig, const char *text)
 		cr_assert_eq(rig_dropped_all(rig_row(rig, i)), 0);
 }
 
-Test(flow_control, each_follower_ticks_once)
+RIG_TEST(flow_control, each_follower_ticks_once)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(&rig, graph_of(s,
-					"operators:\n"
-					"  a: {type: step}\n"
-					"  b: {type: step, parameters: {slot: 1, pends: true}}\n"
-					"  c: {type: step, parameters: {slot: 2}}\n"
-					"flows: [<|start|> -> a, a -> b, {from: b, to: c}]\n",
-					true));
-		for (int slot = 0; slot < 3; slot++)
-			cr_assert_eq(noted(slot), 1);
-		cr_assert_eq(sent(&rig, "<|start|>", "a"), 1);
-		cr_assert_eq(sent(&rig, "b", "c"), 1);
-		rig_end(&rig);
-	}
+	run_good(rig, graph_of(s,
+			       "operators:\n"
+			       "  a: {type: step}\n"
+			       "  b: {type: step, parameters: {slot: 1, pends: true}}\n"
+			       "  c: {type: step, parameters: {slot: 2}}\n"
+			       "flows: [<|start|> -> a, a -> b, {from: b, to: c}]\n",
+			       true));
+	for (int slot = 0; slot < 3; slot++)
+		cr_assert_eq(noted(slot), 1);
+	cr_assert_eq(sent(rig, "<|start|>", "a"), 1);
+	cr_assert_eq(sent(rig, "b", "c"), 1);
 }
 
 /* As often as the operator before it, which may have an output for data. */
-Test(flow_control, a_follower_ticks_as_often)
+RIG_TEST(flow_control, a_follower_ticks_as_often)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(&rig, graph_of(s,
-					"operators:\n"
-					"  tx: {type: source, parameters: {count: 100}}\n"
-					"  a: {type: step}\n"
-					"  b: {type: step, parameters: {slot: 1}}\n"
-					"  rx: {type: sink, parameters: {slot: 2}}\n"
-					"flows: [tx -> a, tx -> rx, a -> b]\n",
-					true));
-		cr_assert_eq(noted(0), 100);
-		cr_assert_eq(noted(1), 100);
-		cr_assert_eq(noted(2), 100);
-		rig_end(&rig);
-	}
+	run_good(rig, graph_of(s,
+			       "operators:\n"
+			       "  tx: {type: source, parameters: {count: 100}}\n"
+			       "  a: {type: step}\n"
+			       "  b: {type: step, parameters: {slot: 1}}\n"
+			       "  rx: {type: sink, parameters: {slot: 2}}\n"
+			       "flows: [tx -> a, tx -> rx, a -> b]\n",
+			       true));
+	cr_assert_eq(noted(0), 100);
+	cr_assert_eq(noted(1), 100);
+	cr_assert_eq(noted(2), 100);
 }
 
 /* They may tick at the same time, so each has a slot of its own. */
@@ -322,29 +310,23 @@ Test(flow_control, a_follower_ticks_as_often)
 	"  - a -> join\n  - b -> join\n  - c -> join\n"
 
 /* Each execution message is a tick, unless a condition asks for several. */
-Test(flow_control, operators_join)
+RIG_TEST(flow_control, operators_join)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(&rig, graph_of(s,
-					"operators:\n" FORKED
-					"  join: {type: step, parameters: {slot: 1}}\n" FORK,
-					true));
-		cr_assert_eq(noted(1), 3);
-		rig_end(&rig);
-		notes_clear();
-		run_good(
-			&rig,
-			graph_of(
-				s,
-				"operators:\n" FORKED
-				"  join: {type: step, parameters: {slot: 1}, conditions: [{type: message_available, receiver: __input_exec__, min_size: 3}]}\n" FORK,
-				true));
-		cr_assert_eq(noted(1), 1);
-		rig_end(&rig);
-	}
+	run_good(rig, graph_of(s,
+			       "operators:\n" FORKED
+			       "  join: {type: step, parameters: {slot: 1}}\n" FORK,
+			       true));
+	cr_assert_eq(noted(1), 3);
+	rig_end(rig);
+	notes_clear();
+	run_good(
+		rig,
+		graph_of(
+			s,
+			"operators:\n" FORKED
+			"  join: {type: step, parameters: {slot: 1}, conditions: [{type: message_available, receiver: __input_exec__, min_size: 3}]}\n" FORK,
+			true));
+	cr_assert_eq(noted(1), 1);
 }
 
 #define LOOP(turns)                                                                                \
@@ -360,191 +342,144 @@ Test(flow_control, operators_join)
 	"  - tail -> head\n"
 
 /* The callback's metadata come with the execution message. */
-Test(flow_control, a_loop_turns_as_often_as_its_head_chooses)
+RIG_TEST(flow_control, a_loop_turns_as_often_as_its_head_chooses)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(&rig, graph_of(s, LOOP(20), false));
-		cr_assert_eq(noted(0), 21);
-		cr_assert_eq(noted(1), 20);
-		cr_assert_eq(noted(2), 20);
-		cr_assert_eq(noted(3), 1);
-		for (int i = 0; i < 20; i++)
-			cr_assert_eq(notes[1]->values[i], i);
-		cr_assert_eq(notes[3]->values[0], 20);
-		cr_assert_eq(sent(&rig, "head", "last"), 1);
-		cr_assert_eq(sent(&rig, "tail", "head"), 20);
-		rig_end(&rig);
-	}
+	run_good(rig, graph_of(s, LOOP(20), false));
+	cr_assert_eq(noted(0), 21);
+	cr_assert_eq(noted(1), 20);
+	cr_assert_eq(noted(2), 20);
+	cr_assert_eq(noted(3), 1);
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(notes[1]->values[i], i);
+	cr_assert_eq(notes[3]->values[0], 20);
+	cr_assert_eq(sent(rig, "head", "last"), 1);
+	cr_assert_eq(sent(rig, "tail", "head"), 20);
 }
 
-Test(flow_control, a_loop_of_c)
+RIG_TEST(flow_control, a_loop_of_c)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(&rig, graph_of(s, "compose: loop\n", false));
-		cr_assert_eq(noted(0), 5);
-		cr_assert_eq(noted(1), 4);
-		rig_end(&rig);
-	}
+	run_good(rig, graph_of(s, "compose: loop\n", false));
+	cr_assert_eq(noted(0), 5);
+	cr_assert_eq(noted(1), 4);
 }
 
 /* As Holoscan's example "streaming". It ends without a rest: nothing can tick it any more. */
-Test(flow_control, an_operator_ticks_itself)
+RIG_TEST(flow_control, an_operator_ticks_itself)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(
-			&rig,
-			graph_of(
-				s,
-				"operators:\n"
-				"  head: {type: chooser, parameters: {turns: 50, emit: 1, again: rx, both: true}}\n"
-				"  rx: {type: sink, parameters: {slot: 1}}\n"
-				"flows:\n"
-				"  - <|start|> -> head\n"
-				"  - {from: head, to: head, dynamic: true}\n"
-				"  - {from: head.out, to: rx.in, dynamic: true}\n",
-				true));
-		cr_assert_eq(noted(0), 51);
-		cr_assert_eq(noted(1), 50);
-		cr_assert_eq(sent(&rig, "head", "head"), 50);
-		rig_end(&rig);
-	}
+	run_good(
+		rig,
+		graph_of(
+			s,
+			"operators:\n"
+			"  head: {type: chooser, parameters: {turns: 50, emit: 1, again: rx, both: true}}\n"
+			"  rx: {type: sink, parameters: {slot: 1}}\n"
+			"flows:\n"
+			"  - <|start|> -> head\n"
+			"  - {from: head, to: head, dynamic: true}\n"
+			"  - {from: head.out, to: rx.in, dynamic: true}\n",
+			true));
+	cr_assert_eq(noted(0), 51);
+	cr_assert_eq(noted(1), 50);
+	cr_assert_eq(sent(rig, "head", "head"), 50);
 }
 
 /* Its own end is no receiver that it goes on for, and without another reason it never ticks. */
-Test(flow_control, an_operator_is_no_receiver_of_its_own)
+RIG_TEST(flow_control, an_operator_is_no_receiver_of_its_own)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		rig_run(&rig, &plugin,
-			graph_of(
-				s,
-				"operators:\n"
-				"  head: {type: chooser, parameters: {turns: 1000000000, emit: 1, again: rx, both: true}}\n"
-				"  rx: {type: sink, parameters: {slot: 1, done_after: 7}}\n"
-				"  alone: {type: step, parameters: {slot: 2}}\n"
-				"flows: [<|start|> -> head, head -> head, head.out -> rx.in, alone -> alone]\n",
-				true));
-		cr_assert_eq(rig.failed, 0, "%s", rig.sentence);
-		cr_assert(rig_balances(&rig));
-		cr_assert_eq(noted(1), 7);
-		cr_assert_eq(noted(2), 0);
-		rig_end(&rig);
-	}
+	rig_run(rig, &plugin,
+		graph_of(
+			s,
+			"operators:\n"
+			"  head: {type: chooser, parameters: {turns: 1000000000, emit: 1, again: rx, both: true}}\n"
+			"  rx: {type: sink, parameters: {slot: 1, done_after: 7}}\n"
+			"  alone: {type: step, parameters: {slot: 2}}\n"
+			"flows: [<|start|> -> head, head -> head, head.out -> rx.in, alone -> alone]\n",
+			true));
+	cr_assert_eq(rig->failed, 0, "%s", rig->sentence);
+	cr_assert(rig_balances(rig));
+	cr_assert_eq(noted(1), 7);
+	cr_assert_eq(noted(2), 0);
 }
 
 /* What is not routed is neither sent nor dropped. */
-Test(flow_control, each_message_takes_its_way)
+RIG_TEST(flow_control, each_message_takes_its_way)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(&rig, graph_of(s,
-					"operators:\n"
-					"  tx: {type: source, parameters: {count: 900}}\n"
-					"  route: {type: router}\n"
-					"  rx0: {type: sink}\n"
-					"  rx1: {type: sink, parameters: {slot: 1}}\n"
-					"flows:\n"
-					"  - tx -> route\n"
-					"  - {from: route, to: [rx0, rx1], dynamic: true}\n",
-					true));
-		cr_assert_eq(noted(0), 300);
-		cr_assert_eq(noted(1), 300);
-		for (int i = 0; i < 300; i++) {
-			cr_assert_eq(notes[0]->values[i], 3 * i);
-			cr_assert_eq(notes[1]->values[i], 3 * i + 1);
-		}
-		cr_assert_eq(sent(&rig, "route", "rx0"), 300);
-		cr_assert_eq(sent(&rig, "tx", "route"), 900);
-		rig_end(&rig);
+	run_good(rig, graph_of(s,
+			       "operators:\n"
+			       "  tx: {type: source, parameters: {count: 900}}\n"
+			       "  route: {type: router}\n"
+			       "  rx0: {type: sink}\n"
+			       "  rx1: {type: sink, parameters: {slot: 1}}\n"
+			       "flows:\n"
+			       "  - tx -> route\n"
+			       "  - {from: route, to: [rx0, rx1], dynamic: true}\n",
+			       true));
+	cr_assert_eq(noted(0), 300);
+	cr_assert_eq(noted(1), 300);
+	for (int i = 0; i < 300; i++) {
+		cr_assert_eq(notes[0]->values[i], 3 * i);
+		cr_assert_eq(notes[1]->values[i], 3 * i + 1);
 	}
+	cr_assert_eq(sent(rig, "route", "rx0"), 300);
+	cr_assert_eq(sent(rig, "tx", "route"), 900);
 }
 
-Test(flow_control, a_flow_that_nobody_chooses_is_fine)
+RIG_TEST(flow_control, a_flow_that_nobody_chooses_is_fine)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(
-			&rig,
-			graph_of(
-				s,
-				"operators:\n"
-				"  a: {type: chooser, parameters: {emit: 3}}\n"
-				"  rx: {type: sink, parameters: {slot: 1}}\n"
-				"flows: [<|start|> -> a, {from: a.out, to: rx, dynamic: true, capacity: 3}]\n",
-				true));
-		cr_assert_eq(noted(0), 1);
-		cr_assert_eq(noted(1), 0);
-		cr_assert_eq(sent(&rig, "a", "rx"), 0);
-		rig_end(&rig);
-	}
+	run_good(
+		rig,
+		graph_of(
+			s,
+			"operators:\n"
+			"  a: {type: chooser, parameters: {emit: 3}}\n"
+			"  rx: {type: sink, parameters: {slot: 1}}\n"
+			"flows: [<|start|> -> a, {from: a.out, to: rx, dynamic: true, capacity: 3}]\n",
+			true));
+	cr_assert_eq(noted(0), 1);
+	cr_assert_eq(noted(1), 0);
+	cr_assert_eq(sent(rig, "a", "rx"), 0);
 }
 
 /* Several of one tick arrive in order. */
-Test(flow_control, all_that_a_tick_sends_is_routed)
+RIG_TEST(flow_control, all_that_a_tick_sends_is_routed)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-
-		run_good(
-			&rig,
-			graph_of(
-				s,
-				"operators:\n"
-				"  a: {type: chooser, parameters: {emit: 20, turns: 1, again: rx}}\n"
-				"  rx: {type: sink, parameters: {slot: 1}}\n"
-				"flows: [<|start|> -> a, {from: a.out, to: rx, dynamic: true, capacity: 20}]\n",
-				true));
-		cr_assert_eq(noted(1), 20);
-		for (int i = 0; i < 20; i++)
-			cr_assert_eq(notes[1]->values[i], i);
-		rig_end(&rig);
-	}
+	run_good(
+		rig,
+		graph_of(
+			s,
+			"operators:\n"
+			"  a: {type: chooser, parameters: {emit: 20, turns: 1, again: rx}}\n"
+			"  rx: {type: sink, parameters: {slot: 1}}\n"
+			"flows: [<|start|> -> a, {from: a.out, to: rx, dynamic: true, capacity: 20}]\n",
+			true));
+	cr_assert_eq(noted(1), 20);
+	for (int i = 0; i < 20; i++)
+		cr_assert_eq(notes[1]->values[i], i);
 }
 
-Test(flow_control, flows_lead_to_another_fragment)
+RIG_TEST(flow_control, flows_lead_to_another_fragment)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-		char text[2000];
+	char text[2000];
 
-		snprintf(
-			text, sizeof(text),
-			"frag: 1\napplication: app\nfragments:\n"
-			"  f:\n    scheduler: %s\n    operators:\n"
-			"      head: {type: chooser, parameters: {turns: 30, emit: 1, again: g.rx, after: g.last}}\n"
-			"    flows: [<|start|> -> head]\n"
-			"  g:\n    scheduler: %s\n    operators:\n"
-			"      rx: {type: sink, parameters: {slot: 1}}\n"
-			"      last: {type: step, parameters: {slot: 2}}\n"
-			"flows:\n"
-			"  - {from: f.head.out, to: g.rx.in, dynamic: true}\n"
-			"  - g.rx -> f.head\n"
-			"  - {from: f.head, to: g.last, dynamic: true}\n",
-			rig_schedulers[s], rig_schedulers[s]);
-		run_good(&rig, text);
-		cr_assert_eq(noted(0), 31);
-		cr_assert_eq(noted(1), 30);
-		cr_assert_eq(noted(2), 1);
-		cr_assert_eq(sent(&rig, "head", "last"), 1);
-		rig_end(&rig);
-	}
+	snprintf(
+		text, sizeof(text),
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f:\n    scheduler: %s\n    operators:\n"
+		"      head: {type: chooser, parameters: {turns: 30, emit: 1, again: g.rx, after: g.last}}\n"
+		"    flows: [<|start|> -> head]\n"
+		"  g:\n    scheduler: %s\n    operators:\n"
+		"      rx: {type: sink, parameters: {slot: 1}}\n"
+		"      last: {type: step, parameters: {slot: 2}}\n"
+		"flows:\n"
+		"  - {from: f.head.out, to: g.rx.in, dynamic: true}\n"
+		"  - g.rx -> f.head\n"
+		"  - {from: f.head, to: g.last, dynamic: true}\n",
+		rig_schedulers[s], rig_schedulers[s]);
+	run_good(rig, text);
+	cr_assert_eq(noted(0), 31);
+	cr_assert_eq(noted(1), 30);
+	cr_assert_eq(noted(2), 1);
+	cr_assert_eq(sent(rig, "head", "last"), 1);
 }
 
 static bool turns_on(struct rig *rig)

@@ -214,11 +214,10 @@ Test(realtime, a_deadline_ticks_once_a_period)
 }
 
 /* More than there is, and on some cores alone, which the kernel promises nobody. */
-Test(realtime, a_deadline_that_cannot_be_kept_is_refused)
+RIG_ONE_TEST(realtime, a_deadline_that_cannot_be_kept_is_refused)
 {
 	struct frag_err err;
 	char graph[512];
-	struct rig rig;
 	int64_t runtime = 0;
 	FILE *file = fopen("/proc/sys/kernel/sched_rt_runtime_us", "r");
 
@@ -230,42 +229,39 @@ Test(realtime, a_deadline_that_cannot_be_kept_is_refused)
 	snprintf(graph, sizeof(graph),
 		 "thread_pools: {p: {add: [{operators: a, pin_cores: [0], sched_policy: deadline,\n"
 		 "  sched_runtime: 100us, sched_period: 10ms}]}}\n" ONE_OP);
-	cr_expect_eq(run(graph, &rig, &err), -EPERM);
+	cr_expect_eq(run(graph, rig, &err), -EPERM);
 	cr_expect_not_null(strstr(err.text, "app.a: SCHED_DEADLINE, 100 us within 10.0 ms"), "%s",
 			   err.text);
 	cr_expect_not_null(strstr(err.text, "cpuset"), "%s", err.text);
 	cr_expect_not_null(strstr(err.text, "kernel.sched_rt_runtime_us"), "%s", err.text);
-	rig_end(&rig);
+	rig_end(rig);
 	snprintf(graph, sizeof(graph),
 		 "thread_pools: {p: {add: [{operators: a, sched_policy: deadline,\n"
 		 "  sched_runtime: 9us, sched_period: 10us}]}}\n" ONE_OP);
-	cr_expect_eq(run(graph, &rig, &err), -EINVAL);
+	cr_expect_eq(run(graph, rig, &err), -EINVAL);
 	cr_expect_not_null(strstr(err.text, "sched_deadline_period_min_us"), "%s", err.text);
-	rig_end(&rig);
 }
 
-Test(realtime, what_is_missing_is_named)
+RIG_ONE_TEST(realtime, what_is_missing_is_named)
 {
 	struct frag_err err;
-	struct rig rig;
 
 	give_up_privileges();
 	cr_expect_eq(
 		run("thread_pools: {p: {add: [{operators: a, sched_policy: rr, sched_priority: 30}]}}\n" ONE_OP,
-		    &rig, &err),
+		    rig, &err),
 		-EPERM);
 	cr_expect_str_eq(
 		err.text,
 		"app.a: SCHED_RR, priority 30 is refused (Operation not permitted): the process has neither CAP_SYS_NICE nor an rtprio limit of 30 (it is 0); give it one of them (systemd: LimitRTPRIO=30; a shell: ulimit -r 30), or write best_effort: true",
 		"%s", err.text);
 	cr_expect_eq(seen.size, 0, "nothing ran");
-	rig_end(&rig);
+	rig_end(rig);
 	cr_expect_eq(run("thread_pools: {p: {add: [{operators: a, sched_policy: deadline,\n"
 			 "  sched_runtime: 1ms, sched_period: 10ms}]}}\n" ONE_OP,
-			 &rig, &err),
+			 rig, &err),
 		     -EPERM);
 	cr_expect_not_null(strstr(err.text, "the process lacks CAP_SYS_NICE"), "%s", err.text);
-	rig_end(&rig);
 }
 
 RIG_ONE_TEST(realtime, best_effort_runs_without)
@@ -284,24 +280,22 @@ RIG_ONE_TEST(realtime, best_effort_runs_without)
 	cr_expect_eq(granted(rig, &priority), FRAGI_SCHED_OTHER);
 }
 
-Test(realtime, may_be_asked_for_in_c)
+RIG_ONE_TEST(realtime, may_be_asked_for_in_c)
 {
 	static const uint32_t cores[] = {0};
 	struct frag_err err;
-	struct rig rig;
 
 	wanted = (struct frag_realtime){FRAG_REALTIME_INIT, .sched_policy = FRAG_SCHED_FIFO,
 					.sched_priority = 3, .pin_cores = cores, .core_count = 1};
-	if (is_granted(run("compose: realtime\n", &rig, &err), &err)) {
+	if (is_granted(run("compose: realtime\n", rig, &err), &err)) {
 		cr_expect(seen.policy == SCHED_FIFO && seen.priority == 3);
 		cr_expect(CPU_COUNT(&seen_cores) == 1 && CPU_ISSET(0, &seen_cores));
 	}
-	rig_end(&rig);
+	rig_end(rig);
 	give_up_privileges();
 	wanted.best_effort = 1;
-	cr_expect_eq(run("compose: realtime\n", &rig, &err), 0);
+	cr_expect_eq(run("compose: realtime\n", rig, &err), 0);
 	cr_expect_eq(seen.policy, SCHED_OTHER);
-	rig_end(&rig);
 }
 
 static void expect_flaw(struct frag_realtime realtime, const char *sentence)

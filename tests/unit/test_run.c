@@ -164,7 +164,7 @@ Test(run, what_cannot_run_is_refused_before_anything_starts)
 		"capacity");
 }
 
-Test(run, only_the_wanted_fragments)
+RIG_ONE_TEST(run, only_the_wanted_fragments)
 {
 	static const char yaml[] =
 		"frag: 1\napplication: app\nfragments:\n"
@@ -172,24 +172,21 @@ Test(run, only_the_wanted_fragments)
 		"        flows: [a -> r]}\n"
 		"  two: {operators: {b: {type: nix}}}\n";
 	struct fragi_run_address addresses[FRAGI_HOST_TRANSPORTS_MAX];
-	struct rig rig;
 	size_t count;
 
 	cr_expect_lt(
-		rig_prepare_host(&rig, &rig_plugin, yaml, (const char *const[]){"three", NULL}, 0),
+		rig_prepare_host(rig, &rig_plugin, yaml, (const char *const[]){"three", NULL}, 0),
 		0);
-	rig_end(&rig);
+	rig_end(rig);
 	cr_assert_eq(
-		rig_prepare_host(&rig, &rig_plugin, yaml, (const char *const[]){"one", NULL}, 0),
-		0);
-	cr_expect_str_eq(fragi_run_fragments(rig.run, &count)[0].name, "one");
+		rig_prepare_host(rig, &rig_plugin, yaml, (const char *const[]){"one", NULL}, 0), 0);
+	cr_expect_str_eq(fragi_run_fragments(rig->run, &count)[0].name, "one");
 	cr_expect_eq(count, 1);
-	cr_expect_eq(fragi_run_addresses(rig.run, addresses), 0, "no flow leaves this host");
-	rig_start(&rig);
-	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-	cr_expect_eq(rig.wired, 1);
+	cr_expect_eq(fragi_run_addresses(rig->run, addresses), 0, "no flow leaves this host");
+	rig_start(rig);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
+	cr_expect_eq(rig->wired, 1);
 	cr_expect_eq(notes[0]->count, 3);
-	rig_end(&rig);
 }
 
 Test(run, memory_may_end_anywhere)

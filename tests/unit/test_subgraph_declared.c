@@ -133,18 +133,15 @@ static void make_numbers(struct frag_fragment *fragment)
 	frag_add_named_flow(fragment, "x", NULL, "z", NULL, 0, FRAG_POLICY_DEFAULT);
 }
 
-Test(subgraph_declared, runs_with_the_parameters_that_it_was_given)
+RIG_ONE_TEST(subgraph_declared, runs_with_the_parameters_that_it_was_given)
 {
-	struct rig rig;
-
 	in_compose = make_numbers;
-	rig_run(&rig, &plugin, GRAPH);
+	rig_run(rig, &plugin, GRAPH);
 	cr_expect_eq(noted(3), 6, "the later one wins");
-	rig_end(&rig);
+	rig_end(rig);
 	notes_clear();
-	rig_run(&rig, &plugin, GRAPH "operators: {x_tx: {parameters: {count: 9}}}\n");
+	rig_run(rig, &plugin, GRAPH "operators: {x_tx: {parameters: {count: 9}}}\n");
 	cr_expect_eq(noted(3), 9, "the graph wins over what it declares");
-	rig_end(&rig);
 }
 
 RIG_ONE_TEST(subgraph_declared, settings_of_the_graph_are_added_to_what_it_declares)

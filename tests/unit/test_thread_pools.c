@@ -373,33 +373,31 @@ RIG_ONE_TEST(thread_pools, under_greedy_they_are_ignored)
 	cr_expect_not_null(strstr(rig->spec->warnings.items[0].text, "greedy"));
 }
 
-Test(thread_pools, may_be_made_in_c)
+RIG_ONE_TEST(thread_pools, may_be_made_in_c)
 {
 	char names[16][16];
-	struct rig rig;
 
-	run(&rig, "compose: pooled\nscheduler: {worker_thread_number: 1}\n");
+	run(rig, "compose: pooled\nscheduler: {worker_thread_number: 1}\n");
 	cr_expect_eq(noted(0), 100);
-	cr_expect(rig_balances(&rig));
-	rig_end(&rig);
+	cr_expect(rig_balances(rig));
+	rig_end(rig);
 	notes_clear();
 	/* One that C composed is added to a pool of the graph. Each instance has its own. */
-	rig_prepare_good(&rig, &plugin,
+	rig_prepare_good(rig, &plugin,
 			 "frag: 1\napplication: app\ncompose: stages\n"
 			 "thread_pools: {more: {add: [{operators: [tx, rx], pin_operator: yes}]}}\n"
 			 "operators: {again: {" WAITS
 			 "}, rx: {type: sink, parameters: {slot: 2}}}\n"
 			 "flows: [again -> one.in, two.out -> rx]\n");
-	rig_start(&rig);
+	rig_start(rig);
 	RIG_AWAIT(threads_called("app", names, 16) == 6);
 	cr_expect_eq(count_of(names, 6, "app:crew"), 2);
 	cr_expect_eq(count_of(names, 6, "app.one_op"), 1);
 	cr_expect_eq(count_of(names, 6, "app.two_op"), 1);
 	cr_expect_eq(count_of(names, 6, "app.tx"), 1);
 	cr_expect_eq(count_of(names, 6, "app.rx"), 1);
-	fragi_run_halt(rig.run);
-	cr_assert(rig_wait(&rig, rig_is_done, RIG_LIMIT_NS));
-	rig_end(&rig);
+	fragi_run_halt(rig->run);
+	cr_assert(rig_wait(rig, rig_is_done, RIG_LIMIT_NS));
 }
 
 static void expect_refused(const char *graph, const char *errors)
@@ -450,24 +448,22 @@ Test(thread_pools, what_the_graph_names_is_checked)
 }
 
 /* Threads that cannot be pinned: a warning, or with require_pin_cores no start. */
-Test(thread_pools, cores_that_are_not_there)
+RIG_ONE_TEST(thread_pools, cores_that_are_not_there)
 {
 	struct frag_err err = FRAG_ERR_INIT;
-	struct rig rig;
 
-	run(&rig,
+	run(rig,
 	    "thread_pools: {p: {add: [{operators: rx, pin_operator: true, pin_cores: [1023]}]}}\n"
 	    "operators: {tx: {type: source, parameters: {count: 10}}, rx: {type: sink}}\n"
 	    "flows: [tx -> rx]\n");
 	cr_expect_eq(noted(0), 10);
-	rig_end(&rig);
+	rig_end(rig);
 	rig_prepare_good(
-		&rig, &plugin,
+		rig, &plugin,
 		"frag: 1\napplication: app\nscheduler: {require_pin_cores: true}\n"
 		"thread_pools: {p: {add: [{operators: rx, pin_operator: true, pin_cores: [1023]}]}}\n"
 		"operators: {tx: {type: source}, rx: {type: sink}}\nflows: [tx -> rx]\n");
-	cr_assert_eq(fragi_run_wire(rig.run, NULL, 0, NULL, 0, &err), 0);
-	cr_expect_lt(fragi_run_start(rig.run, &err), 0);
+	cr_assert_eq(fragi_run_wire(rig->run, NULL, 0, NULL, 0, &err), 0);
+	cr_expect_lt(fragi_run_start(rig->run, &err), 0);
 	cr_expect_not_null(strstr(err.text, "app.rx: a thread cannot be pinned"), "%s", err.text);
-	rig_end(&rig);
 }

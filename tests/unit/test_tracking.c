@@ -180,31 +180,25 @@ Test(tracking, a_chain_is_one_path)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
-Test(tracking, fan_out_and_fan_in)
+RIG_TEST(tracking, fan_out_and_fan_in)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-		struct frag_tracker *t;
+	struct frag_tracker *t;
 
-		rig_run(&rig, &plugin,
-			rig_graph(
-				s, EVERY
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 10}}\n"
-				"  a: {type: middle}\n"
-				"  b: {type: middle, parameters: {slot: 13}}\n"
-				"  all: {type: gather}\n"
-				"  one: {type: sink, parameters: {slot: 1}}\n"
-				"flows:\n  - {from: tx, to: [a, b, one]}\n  - a -> all\n  - b -> all\n"));
-		t = tracker_of(&rig, 0);
-		cr_expect_eq(frag_tracker_num_paths(t), 3);
-		cr_expect_eq(messages(t, "tx,a,all"), 10);
-		cr_expect_eq(messages(t, "tx,b,all"), 10);
-		cr_expect_eq(messages(t, "tx,one"), 10);
-		cr_expect_eq(sent(t, "tx->out"), 10, "messages, not flows");
-		rig_end(&rig);
-	}
+	rig_run(rig, &plugin,
+		rig_graph(s, EVERY
+			  "operators:\n"
+			  "  tx: {type: source, parameters: {count: 10}}\n"
+			  "  a: {type: middle}\n"
+			  "  b: {type: middle, parameters: {slot: 13}}\n"
+			  "  all: {type: gather}\n"
+			  "  one: {type: sink, parameters: {slot: 1}}\n"
+			  "flows:\n  - {from: tx, to: [a, b, one]}\n  - a -> all\n  - b -> all\n"));
+	t = tracker_of(rig, 0);
+	cr_expect_eq(frag_tracker_num_paths(t), 3);
+	cr_expect_eq(messages(t, "tx,a,all"), 10);
+	cr_expect_eq(messages(t, "tx,b,all"), 10);
+	cr_expect_eq(messages(t, "tx,one"), 10);
+	cr_expect_eq(sent(t, "tx->out"), 10, "messages, not flows");
 }
 
 /* The message is one for all its receivers, and each finds the path that it came by. */
@@ -236,24 +230,19 @@ Test(tracking, a_forwarded_message_keeps_its_paths_apart)
 	cr_expect_eq(fragi_pool_live(FRAGI_POOL_MESSAGE), 0);
 }
 
-Test(tracking, a_cycle_ends_where_it_began)
+RIG_TEST(tracking, a_cycle_ends_where_it_began)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-		struct frag_tracker *t;
+	struct frag_tracker *t;
 
-		rig_run(&rig, &plugin,
-			rig_graph(s, EVERY "operators:\n"
-					   "  r: {type: ring}\n"
-					   "  m: {type: middle, parameters: {done_after: 6}}\n"
-					   "flows: [r -> m, m -> r]\n"));
-		t = tracker_of(&rig, 0);
-		cr_expect_eq(frag_tracker_num_paths(t), 1);
-		cr_expect_str_eq(frag_tracker_path(t, 0), "r,m,r");
-		cr_expect_eq(messages(t, "r,m,r"), notes[0]->count);
-		rig_end(&rig);
-	}
+	rig_run(rig, &plugin,
+		rig_graph(s, EVERY "operators:\n"
+				   "  r: {type: ring}\n"
+				   "  m: {type: middle, parameters: {done_after: 6}}\n"
+				   "flows: [r -> m, m -> r]\n"));
+	t = tracker_of(rig, 0);
+	cr_expect_eq(frag_tracker_num_paths(t), 1);
+	cr_expect_str_eq(frag_tracker_path(t, 0), "r,m,r");
+	cr_expect_eq(messages(t, "r,m,r"), notes[0]->count);
 }
 
 /* Two sources feed it in each turn. Its own paths begin with the second turn. */
@@ -426,31 +415,26 @@ RIG_ONE_TEST(tracking, every_message_of_a_batch_counts)
 	cr_expect_eq(messages(tracker_of(rig, 0), "tx,rx"), 20);
 }
 
-Test(tracking, a_tick_that_was_pending_is_one)
+RIG_TEST(tracking, a_tick_that_was_pending_is_one)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		struct rig rig;
-		struct frag_tracker *t;
+	struct frag_tracker *t;
 
-		rig_run(&rig, &plugin,
-			rig_graph(s, EVERY "operators:\n"
-					   "  tx: {type: source, parameters: {count: 10}}\n"
-					   "  w: {type: twice}\n"
-					   "  rx: {type: sink}\n"
-					   "flows: [tx -> w, w -> rx]\n"));
-		t = tracker_of(&rig, 0);
-		cr_expect_eq(frag_tracker_num_paths(t), 1);
-		cr_expect_eq(messages(t, "tx,w,rx"), 10);
-		rig_end(&rig);
-		rig_run(&rig, &plugin,
-			rig_graph(s, EVERY "operators:\n"
-					   "  tx: {type: source, parameters: {count: 10}}\n"
-					   "  w: {type: twice}\n"
-					   "flows: [tx -> w]\n"));
-		cr_expect_eq(messages(tracker_of(&rig, 0), "tx,w"), 10, "w is the leaf now");
-		rig_end(&rig);
-	}
+	rig_run(rig, &plugin,
+		rig_graph(s, EVERY "operators:\n"
+				   "  tx: {type: source, parameters: {count: 10}}\n"
+				   "  w: {type: twice}\n"
+				   "  rx: {type: sink}\n"
+				   "flows: [tx -> w, w -> rx]\n"));
+	t = tracker_of(rig, 0);
+	cr_expect_eq(frag_tracker_num_paths(t), 1);
+	cr_expect_eq(messages(t, "tx,w,rx"), 10);
+	rig_end(rig);
+	rig_run(rig, &plugin,
+		rig_graph(s, EVERY "operators:\n"
+				   "  tx: {type: source, parameters: {count: 10}}\n"
+				   "  w: {type: twice}\n"
+				   "flows: [tx -> w]\n"));
+	cr_expect_eq(messages(tracker_of(rig, 0), "tx,w"), 10, "w is the leaf now");
 }
 
 #define TWO                                                                                        \
@@ -458,53 +442,48 @@ Test(tracking, a_tick_that_was_pending_is_one)
 	"  f2: {operators: {rx: {type: sink}}}\n"                                                  \
 	"flows: [f1.tx -> f2.rx]\n"
 
-Test(tracking, of_all_fragments_or_of_one)
+RIG_ONE_TEST(tracking, of_all_fragments_or_of_one)
 {
-	struct rig rig;
 	char text[1024];
 
 	snprintf(text, sizeof(text), "frag: 1\napplication: app\n" EVERY "fragments:\n" TWO, "");
-	rig_run(&rig, &plugin, text);
-	cr_expect_eq(tracker_of(&rig, 0), tracker_of(&rig, 1));
-	cr_expect_eq(messages(tracker_of(&rig, 0), "f1.tx,f2.rx"), 10);
-	cr_expect_eq(frag_tracker_num_paths(tracker_of(&rig, 0)), 1);
-	cr_expect_eq(sent(tracker_of(&rig, 0), "f1.tx->out"), 10);
-	rig_end(&rig);
+	rig_run(rig, &plugin, text);
+	cr_expect_eq(tracker_of(rig, 0), tracker_of(rig, 1));
+	cr_expect_eq(messages(tracker_of(rig, 0), "f1.tx,f2.rx"), 10);
+	cr_expect_eq(frag_tracker_num_paths(tracker_of(rig, 0)), 1);
+	cr_expect_eq(sent(tracker_of(rig, 0), "f1.tx->out"), 10);
+	rig_end(rig);
 
 	snprintf(
 		text, sizeof(text), "frag: 1\napplication: app\nfragments:\n" TWO,
 		", tracking: {num_start_messages_to_skip: 4, num_last_messages_to_discard: 0, print: false}");
-	rig_run(&rig, &plugin, text);
-	cr_expect_null(tracker_of(&rig, 1));
-	cr_expect_geq(messages(tracker_of(&rig, 0), "tx"), 6, "root and leaf, each tick");
-	cr_expect_eq(sent(tracker_of(&rig, 0), "tx->out"), 10);
-	rig_end(&rig);
+	rig_run(rig, &plugin, text);
+	cr_expect_null(tracker_of(rig, 1));
+	cr_expect_geq(messages(tracker_of(rig, 0), "tx"), 6, "root and leaf, each tick");
+	cr_expect_eq(sent(tracker_of(rig, 0), "tx->out"), 10);
+	rig_end(rig);
 
 	snprintf(text, sizeof(text), "frag: 1\napplication: app\nfragments:\n" TWO, "");
-	rig_run(&rig, &plugin, text);
-	cr_expect_null(tracker_of(&rig, 0));
-	rig_end(&rig);
+	rig_run(rig, &plugin, text);
+	cr_expect_null(tracker_of(rig, 0));
 }
 
-Test(tracking, by_a_composer)
+RIG_ONE_TEST(tracking, by_a_composer)
 {
-	struct rig rig;
-
-	rig_run(&rig, &plugin, "frag: 1\napplication: app\ncompose: tracked\n");
-	cr_assert_eq(tracker_of(&rig, 0), composed);
+	rig_run(rig, &plugin, "frag: 1\napplication: app\ncompose: tracked\n");
+	cr_assert_eq(tracker_of(rig, 0), composed);
 	cr_expect_eq(messages(composed, "tx,rx"), 4);
-	rig_end(&rig);
-	rig_run(&rig, &plugin,
+	rig_end(rig);
+	rig_run(rig, &plugin,
 		"frag: 1\napplication: app\ncompose: tracked\n"
 		"tracking: {num_start_messages_to_skip: 8, num_last_messages_to_discard: 0, print: false}\n");
-	cr_expect_eq(messages(tracker_of(&rig, 0), "tx,rx"), 1, "the graph wins");
-	rig_end(&rig);
-	cr_expect_lt(rig_prepare(&rig, &plugin, "frag: 1\napplication: app\ncompose: badly\n"), 0);
-	cr_assert_eq(rig.diag.count, 1);
-	cr_expect(strstr(rig.diag.items[0].text,
+	cr_expect_eq(messages(tracker_of(rig, 0), "tx,rx"), 1, "the graph wins");
+	rig_end(rig);
+	cr_expect_lt(rig_prepare(rig, &plugin, "frag: 1\napplication: app\ncompose: badly\n"), 0);
+	cr_assert_eq(rig->diag.count, 1);
+	cr_expect(strstr(rig->diag.items[0].text,
 			 "cannot track: 10001 messages to discard are more than 10000") != NULL,
-		  "%s", rig.diag.items[0].text);
-	rig_end(&rig);
+		  "%s", rig->diag.items[0].text);
 }
 
 Test(tracking, a_composer_names_probes)
@@ -570,12 +549,11 @@ static int read_entry(FILE *log, char *names, long long times[6])
 	return number;
 }
 
-Test(tracking, the_log_has_every_path_of_every_message)
+RIG_ONE_TEST(tracking, the_log_has_every_path_of_every_message)
 {
 	char path[] = "/tmp/frag-track-XXXXXX", text[1024], names[256];
 	int fd = mkstemp(path), number = 0;
 	long long times[6];
-	struct rig rig;
 	FILE *log;
 
 	cr_assert_geq(fd, 0);
@@ -588,8 +566,8 @@ Test(tracking, the_log_has_every_path_of_every_message)
 		 "  rx: {type: sink}\n"
 		 "flows: [tx -> mx, mx -> rx]\n",
 		 path);
-	rig_run(&rig, &plugin, text);
-	rig_end(&rig);
+	rig_run(rig, &plugin, text);
+	rig_end(rig);
 	close(fd);
 	log = fopen(path, "r");
 	while (read_entry(log, names, times) > 0) {
@@ -602,14 +580,13 @@ Test(tracking, the_log_has_every_path_of_every_message)
 	cr_expect_eq(number, 30);
 	fclose(log);
 	unlink(path);
-	cr_expect_lt(rig_prepare(&rig, &plugin,
+	cr_expect_lt(rig_prepare(rig, &plugin,
 				 "frag: 1\napplication: app\ntracking: {log: /nowhere/x}\n"
 				 "operators: {tx: {type: source}}\n"),
 		     0);
-	cr_assert_eq(rig.diag.count, 1);
+	cr_assert_eq(rig->diag.count, 1);
 	cr_expect_str_eq(
-		rig.diag.items[0].text,
+		rig->diag.items[0].text,
 		"cannot write the log of data flow tracking, /nowhere/x: No such file or directory; name another file",
-		"%s", rig.diag.items[0].text);
-	rig_end(&rig);
+		"%s", rig->diag.items[0].text);
 }
