@@ -275,6 +275,37 @@ WORLD_TEST(driver_move, a_worker_that_ends_while_a_stop_waits_for_a_move_is_no_f
 	assert_has(w->json, "\"stopped\"");
 }
 
+/* The same of the worker of a neighbour, before the new process is wired to it or after that. */
+WORLD_TEST(driver_move, a_neighbour_that_ends_while_a_stop_waits_for_a_move_is_no_failure, NULL)
+{
+	for (int is_late = 0; is_late < 2; is_late++) {
+		struct fw_message wired;
+
+		move_begins(w);
+		new_is_prepared(w);
+		step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+		old_has_drained(w);
+		old_ends(w);
+		speaking_epoch[2] = 2;
+		if (!is_late)
+			say_exit(w, 1, 1, 0, 0, "");
+		wired = of_host(FW_HOST_WIRED, 2);
+		wired.result.failure =
+			(struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "its data link broke", NULL};
+		say(w, NEW, &wired);
+		if (is_late)
+			say_exit(w, 1, 1, 0, 0, "");
+		pass_beating(w, 2 * SECOND, 1, NEW);
+		cr_assert_not_null(taken(w, NEW, FW_HOST_KILL), "%s", w->log);
+		say_exit(w, NEW, 2, 137, 9, "");
+		cr_assert(w->ended, "%s", w->log);
+		cr_expect_str_eq(w->errors, "");
+		cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+		world_fini(w);
+	}
+	move_begins(w);
+}
+
 /* The same, when the new process is gone, and the host is to be started anew where it was. */
 static void stop_while_started_anew(struct world *w)
 {

@@ -283,9 +283,7 @@ void drv_host_leave(const struct drv_session *session)
 			drv_host_transition(host, DRV_HOST_GONE);
 		else /* its worker has not seen its end */
 			drv_host_lost(host);
-		if (host->app->summary.result == FRAGI_SUMMARY_DONE)
-			host->app->summary.result = FRAGI_SUMMARY_STOPPED;
-		host->replacement.is_given_up = true;
+		drv_replace_not_awaited(host);
 	}
 }
 

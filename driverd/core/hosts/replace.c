@@ -542,6 +542,17 @@ void drv_replace_no_move(struct drv_host *host)
 	host->app->moving = NULL;
 }
 
+void drv_replace_not_awaited(struct drv_host *host)
+{
+	struct drv_app *app = host->app;
+
+	drv_suspicion_clear(host);
+	if (app->summary.result == FRAGI_SUMMARY_DONE)
+		app->summary.result = FRAGI_SUMMARY_STOPPED;
+	host->replacement.is_given_up = true;
+	drv_app_wake(app);
+}
+
 void drv_replace_give_up(struct drv_app *app)
 {
 	drv_swap_end(app);

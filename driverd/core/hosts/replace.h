@@ -105,6 +105,8 @@ enum drv_work drv_replace_work(struct drv_app *app);
 bool drv_replace_holds(const struct drv_app *app);
 /* The application ends: nothing is replaced any more. */
 void drv_replace_give_up(struct drv_app *app);
+/* A stop waits no longer for the host, which does not come to its end. */
+void drv_replace_not_awaited(struct drv_host *host);
 /* Next is not needed, or not there any more. */
 void drv_replace_let_go(struct drv_host *host, bool kill);
 /* Next does not follow a process that was drained for it: it goes on otherwise. */

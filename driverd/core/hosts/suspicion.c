@@ -132,6 +132,21 @@ static void blame(struct drv_app *app)
 	drv_host_failed(failed, &failure);
 }
 
+/*
+ * Whether a stop waits for a host that could not be wired because a neighbour has ended, with its
+ * worker: what waits for the host is lost, and nothing has failed.
+ */
+static bool has_nobody_left(const struct drv_suspicion *s)
+{
+	const struct drv_host *host = s->host;
+	bool is_gone = false;
+
+	for (uint32_t i = 0; i < host->edge_count; i++)
+		is_gone = is_gone || drv_host_neighbour(host, i)->now.state == DRV_HOST_GONE;
+	return is_gone && s->peer == NULL && host->app->moving == host &&
+	       host->app->end == DRV_END_IN_ORDER;
+}
+
 void drv_suspicion_judge(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
@@ -149,5 +164,8 @@ void drv_suspicion_judge(struct drv_app *app)
 		drv_set(core, &app->timers.judge, core->now_ns + GRACE_NS);
 		return;
 	}
-	blame(app);
+	if (has_nobody_left(s))
+		drv_replace_not_awaited(s->host);
+	else
+		blame(app);
 }
