@@ -76,7 +76,7 @@ static void check_app(struct sim *sim, struct sim_app *app)
 		if (state > app->furthest && state < DRV_APP_KILLING && !fails_early)
 			app->furthest = state;
 		app->state_since_ns = sim->now_ns;
-		app->rest_since_ns = app->dead_since_ns = 0;
+		app->rest_since_ns = app->dead_since_ns = app->move_since_ns = 0;
 		if (state == sim->hasty_state)
 			sim_haste(sim);
 	}
@@ -493,7 +493,9 @@ static void check_result(struct sim *sim, struct sim_app *app, const struct frag
 		check_first_cause(sim, app, summary->failure.sentence, summary->exit_code);
 	late = failed && has_reason && is_late(sim, app, summary->failure.sentence);
 	if (failed && !refused && !late && !app->excused && (!app->fate_met || no_cause) &&
-	    !timed_out && !often && !app->failed_outside)
+	    !timed_out && !often && !app->failed_outside &&
+	    /* a stop came before the driver knew, and what is being stopped does not go back */
+	    !((app->stop_requested || app->stopped_by_op) && sim_swap_is_failing(sim, app)))
 		sim_fail(sim, "causes", "%s failed without a cause: %s", app->name,
 			 summary->failure.sentence);
 	/*
