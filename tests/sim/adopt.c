@@ -219,8 +219,10 @@ static void renew(struct sim *sim, struct sim_app *old, uint64_t run)
 	app->given_ns = app->busy_ns = app->state_since_ns = sim->now_ns;
 	app->kept_run = run;
 	app->start_timeout_ns = 0;
-	app->excused = app->disturbed = app->early_excuse = may_fail_now(sim);
 	app->stop_requested = sim->stops > 0; /* the user has stopped what the driver has */
+	/* ... and then its workers, which may find this run before it runs */
+	app->excused = app->disturbed = app->early_excuse =
+		may_fail_now(sim) || app->stop_requested;
 	sim->end_ns = sim->now_ns + SIM_LASTS_NS;
 	sim->app_count++;
 	sim->apps_given++;
@@ -463,6 +465,10 @@ void sim_adopt_restore(struct sim *sim)
 		if (sim->apps[i].ended)
 			continue;
 		sim->apps[i].incarnation = sim->driver.incarnation;
+		/* A start that was late is why it ends, which the next driver only hears. */
+		sim->apps[i].excused |= sim->apps[i].start_timeout_ns != 0 &&
+					sim->apps[i].furthest <= DRV_APP_STARTING &&
+					sim->apps[i].state >= DRV_APP_FAILING;
 		sim->apps[i].start_timeout_ns = 0;
 	}
 	while (sim->driver.incarnation == 1 && sim->apps_given < sim->app_count)

@@ -400,8 +400,13 @@ static void check_first_cause(struct sim *sim, const struct sim_app *app, const 
 	/* A host that may be started again is not the reason where that was done. */
 	if (app->early_excuse || pid == 0 || app->failed_outside)
 		return;
-	/* Something else came first that is no harm: a library, or a worker that slept too long. */
-	if (sim_swap_is_failing(sim, app) || strstr(reason, "its lease is over already") != NULL)
+	/*
+	 * Something else came first that is no harm: a library, a worker that slept too long, or
+	 * that did not wait for what the kernel held.
+	 */
+	if (sim_swap_is_failing(sim, app) ||
+	    (app->dies_slowly && strstr(reason, "was lost: it was told to end") != NULL) ||
+	    strstr(reason, "its lease is over already") != NULL)
 		return;
 	if (sim->is.adopts && sim->driver.incarnation > 1) /* it may hear of several ends at once */
 		return;

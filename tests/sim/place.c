@@ -197,9 +197,15 @@ void sim_place_check(struct sim *sim)
 		if (sim->apps[i].incarnation == sim->driver.incarnation &&
 		    drv_core_named_state(sim->driver.core, sim->apps[i].name) > DRV_APP_WAITING)
 			placed |= 1u << i;
-	for (uint32_t w = 0; w < sim->worker_count; w++)
-		if (!is_drained(sim, &sim->workers[w]))
-			sim->workers[w].drained_apps = placed;
+	for (uint32_t w = 0; w < sim->worker_count; w++) {
+		struct sim_worker *worker = &sim->workers[w];
+		bool drained = is_drained(sim, worker);
+
+		/* One step may place an application and then begin the drain. */
+		if (!drained || !worker->was_drained)
+			worker->drained_apps = placed;
+		worker->was_drained = drained;
+	}
 }
 
 void sim_place_spawned(struct sim *sim, const struct sim_host *host)

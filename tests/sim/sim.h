@@ -176,6 +176,7 @@ struct sim_worker {
 	struct wrk_config config;
 	const char *fragments[SIM_FRAGMENTS_MAX], *labels[1];
 	uint32_t drained_apps; /* that had their places when its drain began, by bits */
+	bool was_drained;      /* after the event before */
 	char name[16], node[16];
 	char memory[32]; /* as HELLO has it; empty: its hosts share with nobody */
 	uint32_t generation;

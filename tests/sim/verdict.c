@@ -66,12 +66,15 @@ static bool is_the_cause(const struct sim_app *app, const struct sim_host *host)
  * end.
  */
 static const char *wrong_with(const struct sim_app *app, const struct sim_host *host,
-			      const char *state, bool calm, bool is_newest)
+			      const char *state, bool calm, uint64_t epoch)
 {
+	bool is_newest = epoch == host->epoch;
 	bool failed = strcmp(state, "failed") == 0, lost = strcmp(state, "lost") == 0;
 	bool all_done = app->result == FRAGI_SUMMARY_DONE;
 
-	if (host->process.alive && !failed && !lost)
+	/* A later epoch may have got no process, and a newer one, which was prepared, is killed. */
+	if (host->process.alive && !failed && !lost &&
+	    (is_newest || (host->epoch < epoch && !host->dying)))
 		return "lives, and nobody has seen its end";
 	if (host->term_by_stranger && host->ends)
 		return NULL; /* it ended in order, and its order to end may have crossed that */
@@ -102,9 +105,8 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 static void check_fragment(struct sim *sim, const struct sim_app *app,
 			   const struct fragi_summary_fragment *said, const struct sim_host *host)
 {
-	const char *wrong =
-		wrong_with(app, host, said->state, sim->quiet_ns < sim->now_ns - SIM_KILL_NS,
-			   said->epoch == host->epoch);
+	const char *wrong = wrong_with(app, host, said->state,
+				       sim->quiet_ns < sim->now_ns - SIM_KILL_NS, said->epoch);
 
 	if (wrong != NULL)
 		sim_fail(sim, "fragments", "%s: %s is called %s, but its host, pid %d, %s",
