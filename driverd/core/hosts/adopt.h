@@ -21,6 +21,7 @@ struct drv_report {
 	/* that it has failed, and that an operator has stopped it, is among them */
 	bool has_failed, has_stopped;
 	const struct fw_host_exit *exit; /* one of them; NULL: none */
+	bool had_ended; /* before it was reported: another one may have followed it */
 };
 
 /* Where the state folder has the hosts of a run. */

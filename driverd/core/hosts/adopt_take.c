@@ -97,14 +97,15 @@ static bool hosts_are_being_reported(const struct drv_app *app)
 static bool may_have_left(const struct drv_host *host)
 {
 	const struct fw_host_report *report = report_of(host);
-	const bool has_failed = host->now.report->has_failed || host->now.report->exit != NULL;
+	const struct drv_report *own = host->now.report;
+	const bool has_failed = own->has_failed || own->exit != NULL;
 
 	/* It made way for another process, of which nobody knows whether it became the host. */
 	if (report->yields && has_failed && host->next.report == NULL)
 		return true;
 	/* Under a lease nothing follows a process that lives, nor one that ended with its run. */
 	return drv_migrates(host) && report->stop == FW_STOP_NOT &&
-	       (host->on_failure->lease_ns == 0 || has_failed) &&
+	       (host->on_failure->lease_ns == 0 || own->has_failed || own->had_ended) &&
 	       drv_adopt_place(host, host->now.session) == DRV_ADOPT_UNKNOWN;
 }
 
@@ -116,7 +117,7 @@ static void lease_may_last(struct drv_host *host)
 {
 	const int64_t lease_ns = host->on_failure->lease_ns;
 
-	if (lease_ns == 0 || host->now.report->exit == NULL ||
+	if (lease_ns == 0 || !host->now.report->had_ended ||
 	    drv_adopt_place(host, host->now.session) == DRV_ADOPT_LAST)
 		return;
 	host->now.may_have_left = true;
@@ -306,6 +307,8 @@ static void enqueue(struct drv_process *process, struct fw_message *message)
 		report->has_stopped = report->has_stopped ||
 				      (is_event && message->event.state == FW_STATE_STOPPED);
 		report->exit = message->kind == FW_HOST_EXIT ? &message->exit : report->exit;
+		report->had_ended = report->had_ended || (message->kind == FW_HOST_EXIT &&
+							  process->session->is_reporting);
 		return;
 	}
 	/* One lost peer of many is enough; else its application misses it, as of a broken link. */
