@@ -619,6 +619,23 @@ WORLD_TEST(driver_adopt, a_name_stays_with_the_run_that_the_state_knows, comes_b
 	adopt_two(w);
 }
 
+/* It has not come to look at what the state folder knows, and would never end. */
+WORLD_TEST(driver_adopt, a_driver_that_was_told_to_stop_takes_up_no_run, NULL)
+{
+	for (int stops = 0; stops < 2; stops++) {
+		comes_back(w);
+		restore(w, RUN);
+		if (stops)
+			step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
+		hello_reporting(w, 2, 2);
+		say_report(w, 2, 2, two_fragments);
+		cr_expect_eq(taken(w, 2, FW_HOST_KILL) != NULL, stops, "%s", w->log);
+		cr_expect_eq(drv_core_app_count(w->core), !stops);
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 Test(driver_adopt, a_worker_reports_no_more_than_it_has_announced)
 {
 	struct world w;

@@ -241,6 +241,8 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 		return app->adopting != NULL && app->host_count == 0 && app->end < DRV_END_FAILED
 			       ? app
 			       : NULL;
+	if (core->stops > 0)
+		return NULL;
 	ended = drv_history_find(&core->history, message->run);
 	if (ended != NULL) {
 		if (ended->is_cut && drv_adopt_restore(core, ended))
@@ -248,7 +250,7 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 		return NULL;
 	}
 	if (!core->config.adopts || !is_foreign(core, message->run) || create->source_bytes == 0 ||
-	    core->stops > 0 || core->app_count >= DRV_APPS_MAX ||
+	    core->app_count >= DRV_APPS_MAX ||
 	    drv_source_bytes_of_all(core) + create->source_bytes > DRV_SOURCES_MAX ||
 	    !may_have_name(core, create->application, message->run))
 		return NULL;
