@@ -199,7 +199,9 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 			 "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->move_since_ns,
 		     running && !unseen && sim_move_is_under_way(sim, app)) >
-	    sim->dead_ns + 3 * SIM_S + RESTART_MAX_NS)
+	    sim->dead_ns + 3 * SIM_S + RESTART_MAX_NS +
+		    /* a new library may hang in start, and the old one is started after that */
+		    (sim->is.swaps ? SIM_PREPARE_NS + SIM_START_NS : 0))
 		sim_fail(sim, "moves", "a host of %s is between two processes for ever", app->name);
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) ||

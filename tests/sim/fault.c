@@ -541,6 +541,10 @@ static void stop_worker(struct sim *sim, uint32_t w)
 	struct sim_worker *worker = &sim->workers[w];
 
 	worker->end_requested = true;
+	for (uint32_t i = 0; i < sim->host_count; i++) /* a run that began after the stop */
+		if (sim->hosts[i].process.alive && sim->hosts[i].worker == w &&
+		    !sim->hosts[i].app->stop_requested)
+			sim->hosts[i].app->excused = true;
 	if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
 		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }

@@ -144,7 +144,7 @@ bool sim_move_is_unknown(const struct sim *sim, const struct sim_app *app)
 
 		if (host->app != app || host->process.alive)
 			continue;
-		yields[host->number] = yields[host->number] || host->yields;
+		yields[host->number] = yields[host->number] || host->told_to_yield;
 		ended[host->number] = ended[host->number] || host->incoming;
 		is_unknown = is_unknown || (yields[host->number] && ended[host->number]);
 	}

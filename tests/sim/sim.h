@@ -419,7 +419,8 @@ struct sim_host {
 	bool yields, incoming;
 	/* values of parameters, and those of an applied graph */
 	uint32_t begins_with[SIM_FRAGMENTS_MAX], begins_applied[SIM_FRAGMENTS_MAX];
-	uint32_t library; /* swap.c */
+	uint32_t library;   /* swap.c */
+	bool told_to_yield; /* as its worker knows */
 	bool library_failed;
 	int64_t library_failed_ns;
 	bool struck;      /* by the fate of its application */

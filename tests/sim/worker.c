@@ -258,6 +258,18 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 	}
 }
 
+/* The worker passes on that a host makes way for another process, which it may never read. */
+static void take_yield(struct sim *sim, uint32_t index, const struct fw_message *message)
+{
+	for (uint32_t i = 0; i < sim->host_count; i++) {
+		struct sim_host *host = &sim->hosts[i];
+
+		if (host->worker == index && host->run == message->run &&
+		    host->number == message->host && host->epoch == message->epoch)
+			host->told_to_yield = true;
+	}
+}
+
 void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *event)
 {
 	struct sim_worker *worker = &sim->workers[index];
@@ -271,6 +283,9 @@ void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *e
 	check_name(sim, worker, event);
 	if (event->kind == WRK_EVENT_DRIVER_MESSAGE && event->message->kind == FW_HOST_KILL)
 		take_kill(sim, index, event->message);
+	if (event->kind == WRK_EVENT_DRIVER_MESSAGE && event->message->kind == FW_HOST_STOP &&
+	    event->message->stop.restarts)
+		take_yield(sim, index, event->message);
 	step(sim, index, &own);
 	while (worker->queue_count > 0 && worker->process.alive && !sim->failed) {
 		own = worker->queue[worker->queue_first];
