@@ -47,6 +47,8 @@ static void check_loss(struct sim *sim, const struct sim_host *old)
 
 		if (!is_of(flow, old) || flow->dead) /* what was on a link that broke is lost */
 			continue;
+		if (flow->receiver_closed) /* it had ended: what comes is dropped for that */
+			continue;
 		if (flow->from == old)
 			lost += flow->pending;
 		if (flow->to == old)
