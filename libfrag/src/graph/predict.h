@@ -57,12 +57,12 @@ FRAGI_API void fragi_predict_print(const struct fragi_prediction *prediction,
 				   const struct fragi_flow_info *flows, size_t flow_count,
 				   uint32_t cores, FILE *out, struct fragi_diag *warnings);
 /* Of the periodic condition of an operator; 0: it has none. */
-int64_t fragi_predict_period_ns(const struct fragi_spec_operator *op);
+FRAGI_API int64_t fragi_predict_period_ns(const struct fragi_spec_operator *op);
 /* The threads of a fragment's scheduler. */
-uint32_t fragi_predict_threads(const struct fragi_spec_fragment *own, size_t op_count,
-			       uint32_t cores);
+FRAGI_API uint32_t fragi_predict_threads(const struct fragi_spec_fragment *own, size_t op_count,
+					 uint32_t cores);
 /* What the graph says of an operator; NULL: nothing. */
-const struct fragi_spec_operator *fragi_predict_spec(const struct fragi_spec_fragment *own,
-						     const char *name);
+FRAGI_API const struct fragi_spec_operator *
+fragi_predict_spec(const struct fragi_spec_fragment *own, const char *name);
 
 #endif
