@@ -12,11 +12,11 @@
 #include <sched/look.h>
 
 /*
- * While somebody looks: a thread that sees about every millisecond what each operator does, and
+ * While somebody looks: a thread that sees about every 2 ms what each operator does, and
  * counts the time since it saw it last. So the times of an operator add up to the time for which
  * was looked. When nobody looks there is no thread, and nothing of this is executed.
  */
-#define EVERY_NS 1000000
+#define EVERY_NS 2000000
 #define EVERY_MAX_NS 100000000
 #define SHARE 100 /* it may take this part of a core */
 
