@@ -423,6 +423,11 @@ int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)
 	return CTL_OK;
 }
 
+int ctl_driver_send(struct ctl_driver *driver, struct fw_message *request)
+{
+	return driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;
+}
+
 int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 		   struct fw_message **out_reply)
 {
@@ -431,7 +436,7 @@ int ctl_driver_ask(struct ctl_driver *driver, struct fw_message *request,
 	while (driver->asked >= ASKED_MAX && driver->connection != NULL && !driver->timed_out)
 		uv_run(&driver->loop, UV_RUN_ONCE);
 	driver->asked++;
-	r = driver->connection != NULL ? send_message(driver, request) : -ECONNRESET;
+	r = ctl_driver_send(driver, request);
 	if (r < 0 && driver->connection != NULL)
 		return ctl_fail(CTL_FAILED, "cannot send %s: %s", fw_kind_name(request->kind),
 				frag_strerror(r));

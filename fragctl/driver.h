@@ -80,6 +80,8 @@ int ctl_driver_open(struct ctl_driver *driver);
  * SIGPIPE itself is ignored, since the driver's socket may be closed too.
  */
 void ctl_driver_check_stdout(void);
+/* Sends a request, and waits for nothing. Returns 0 or a negative errno. */
+int ctl_driver_send(struct ctl_driver *driver, struct fw_message *request);
 /*
  * Sends a request and waits for what answers it; what else comes before is dropped.
  * - out_reply: freed with fw_message_free

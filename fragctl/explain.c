@@ -3,11 +3,27 @@
 
 #include <fragctl/service.h>
 #include <fragctl/table.h>
+#include <fragctl/top_window.h>
 
 /*
- * `fragctl explain APP [FRAGMENT|FLOW]` shows why fragments run where they do, or nowhere, why
- * other workers were not chosen, and how flows travel.
+ * `fragctl explain APP [FRAGMENT|FLOW]` shows what makes an application slow, why fragments run
+ * where they do, or nowhere, why other workers were not chosen, and how flows travel.
  */
+struct explaining {
+	struct ctl_driver driver;
+	bool json, no_wait;
+	struct ctl_top_window window; /* of one second; empty: not measured */
+};
+
+static void print_cause(const struct ctl_top_app *app)
+{
+	printf("root cause: %s\n", ctl_top_cause(app));
+	for (uint32_t i = 0; i < app->cause.chain_count; i++)
+		printf("  %s\n", app->cause.chain[i].text);
+	if (app->cause.help != NULL && app->cause.kind > FRAGI_CAUSE_UNMEASURED)
+		printf("what would help: %s\n", app->cause.help);
+}
+
 static void print_placement(const struct fw_placement_row *row)
 {
 	printf("%s: %s%s\n", row->fragment, row->worker[0] != '\0' ? "worker " : "no worker",
@@ -23,9 +39,11 @@ static void print_placement(const struct fw_placement_row *row)
 		printf("  and %u workers more\n", row->others_beyond);
 }
 
-static void print_all(const struct fw_explanation *all)
+static void print_all(const struct fw_explanation *all, const struct ctl_top_window *window)
 {
 	printf("%s: %s\n", all->name, all->state);
+	if (window->count > 0)
+		print_cause(&window->apps[0]);
 	for (uint32_t i = 0; i < all->placement_count; i++)
 		print_placement(&all->placements[i]);
 	for (uint32_t i = 0; i < all->route_count; i++) {
@@ -78,40 +96,56 @@ static const struct ctl_column explanation_items[] = {
 };
 static const struct ctl_columns explanation = CTL_COLUMNS(explanation_items, fw_explanation);
 
-static int explain(struct ctl_driver *driver, const char *name, const char *what, bool json)
+/* The root cause stands before the rows of placement. */
+static void print_json(const struct fw_explanation *all, const struct ctl_top_window *window)
+{
+	struct ctl_json json = ctl_json_begin(stdout);
+
+	if (window->count > 0)
+		ctl_top_json_cause(&json, &window->apps[0]);
+	ctl_row_members(&json, &explanation, all);
+	ctl_json_end(&json);
+}
+
+static int explain(struct explaining *e, const char *name, const char *what)
 {
 	struct fw_message question = {.kind = FW_EXPLAIN, .explain = {name, what}}, *answer;
-	int code = ctl_driver_open(driver);
+	int code = ctl_driver_open(&e->driver);
 
 	if (code == CTL_OK)
-		code = ctl_service_ask(driver, &question, FW_EXPLANATION, json, &answer);
+		code = ctl_service_ask(&e->driver, &question, FW_EXPLANATION, e->json, &answer);
 	if (code != CTL_OK)
 		return code;
-	if (json)
-		ctl_json_document(&explanation, &answer->explanation);
-	else
-		print_all(&answer->explanation);
+	if (what[0] == '\0' && e->no_wait)
+		code = ctl_top_window_unmeasured(&e->driver, name, &e->window);
+	else if (what[0] == '\0')
+		code = ctl_top_window_next(&e->driver, name, true, true, &e->window);
+	if (code == CTL_OK && e->json)
+		print_json(&answer->explanation, &e->window);
+	else if (code == CTL_OK)
+		print_all(&answer->explanation, &e->window);
 	fw_message_free(answer);
-	return CTL_OK;
+	ctl_top_window_free(&e->window);
+	return code;
 }
 
 int ctl_explain(int argc, char **argv)
 {
-	struct ctl_driver driver = {0};
+	struct explaining e = {0};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0}, one;
 	const char *output = NULL, *name, *what = "";
-	bool json;
 	const struct fragi_flag table[] = {
+		CTL_NO_WAIT_FLAG(e.no_wait),
 		CTL_OUTPUT_FLAG(output),
-		CTL_DRIVER_FLAGS(driver),
+		CTL_DRIVER_FLAGS(e.driver),
 		CTL_COMMON_FLAGS(common),
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl explain",
 		.usage = "NAME [FRAGMENT|FLOW] [flags]",
 		.headline =
-			"Shows why the fragments of an application run where they do, or nowhere, and how its flows travel. A FLOW is one of its ends, as f1.tx, or \"f1.tx.out -> f2.rx.in\".",
+			"Shows what makes an application slow, why its fragments run where they do, or nowhere, and how its flows travel. A FLOW is one of its ends, as f1.tx, or \"f1.tx.out -> f2.rx.in\".",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -123,13 +157,13 @@ int ctl_explain(int argc, char **argv)
 			what = operands.items[1];
 			one.count = 1;
 		}
-		code = ctl_service_output(output, &json)
+		code = ctl_service_output(output, &e.json)
 			       ? ctl_one_name(&one, flags.program, false, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK)
-			code = explain(&driver, name, what, json);
+			code = explain(&e, name, what);
 	}
-	ctl_driver_close(&driver);
+	ctl_driver_close(&e.driver);
 	fragi_texts_fini(&operands);
 	return code;
 }

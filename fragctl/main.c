@@ -47,8 +47,10 @@ static const struct ctl_verb verbs[] = {
 	 "fragctl logs cam1/fragment2 --since 10min"},
 	{"events", OPERATE, "prints what happened at a driver, and who asked for it", ctl_events,
 	 "fragctl events --follow"},
-	{"explain", OPERATE, "shows why fragments run where they do, or nowhere", ctl_explain,
-	 "fragctl explain cam1 fragment2"},
+	{"top", OPERATE, "shows where the time goes, and what makes applications slow", ctl_top,
+	 "fragctl top cam1"},
+	{"explain", OPERATE, "shows what makes an application slow, and why it runs where it does",
+	 ctl_explain, "fragctl explain cam1 fragment2"},
 	{"workers", OPERATE, "lists the workers of a driver", ctl_workers, "fragctl workers"},
 	{"drain", OPERATE, "moves what a worker runs to other workers", ctl_drain,
 	 "fragctl drain node7 --timeout 5min"},
@@ -57,7 +59,6 @@ static const struct ctl_verb verbs[] = {
 	{"complete", NULL, NULL, ctl_complete, NULL}, /* for the completion of shells */
 	{"doctor", NULL, NULL, NULL, NULL},
 	{"record", NULL, NULL, NULL, NULL},
-	{"top", NULL, NULL, NULL, NULL},
 };
 
 /* What people type who come from elsewhere. */

@@ -22,7 +22,8 @@ SQLITE_LIBS = -lsqlite3
 # fragctl run is to start fast: each shared library costs a tenth of a millisecond.
 archive = $(or $(wildcard $(shell $(PKG_CONFIG) --variable=libdir $(1))/$(2).a),$(3))
 FRAGCTL_LIBS = $(call archive,libuv,libuv_a,$(UV_LIBS)) \
-	$(call archive,libprotobuf-c,libprotobuf-c,$(PROTOBUF_LIBS))
+	$(call archive,libprotobuf-c,libprotobuf-c,$(PROTOBUF_LIBS)) \
+	$(call archive,ncursesw,libncursesw,-lncursesw) $(call archive,tinfo,libtinfo,-ltinfo)
 
 # What UCX calls in the executable (workerd/host/ucx_fatal.c).
 HOST_EXPORTS = -Wl,--export-dynamic-symbol=ucs_fatal_error_message

@@ -12,7 +12,7 @@ set -eu
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
 libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev libcriterion-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
-libturbojpeg0-dev libsdl2-2.0-0 ffmpeg openssl python3 iproute2 git"
+libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 iproute2 git tmux"
 
 foreign=
 case ${1:-} in
@@ -42,7 +42,7 @@ if [ "${1:-}" = deb ]; then
 		for p in libc6-dev libprotobuf-c-dev libuv1-dev libyaml-dev libseccomp-dev \
 			libsqlite3-dev libucx-dev libssl-dev libavcodec-dev libavformat-dev \
 			libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev \
-			libturbojpeg0-dev; do
+			libturbojpeg0-dev libncurses-dev; do
 			packages="$packages $p:$2"
 		done
 	fi

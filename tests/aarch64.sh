@@ -11,7 +11,7 @@ out=$PWD/build-aarch64
 root=$out/sysroot
 packages="libc6-dev libprotobuf-c-dev libuv1-dev libssl-dev libyaml-dev libseccomp-dev
 libsqlite3-dev libucx-dev libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev
-libswscale-dev libpng-dev libmicrohttpd-dev libturbojpeg0-dev"
+libswscale-dev libpng-dev libmicrohttpd-dev libturbojpeg0-dev libncurses-dev"
 
 fail() {
 	echo "aarch64: $*" >&2

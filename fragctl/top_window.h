@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_TOP_WINDOW_H
+#define CTL_TOP_WINDOW_H
+
+#include <fragctl/driver.h>
+#include <fragctl/top.h>
+
+/* What the driver has sent of one window: a message for each application. */
+struct ctl_top_window {
+	struct ctl_top_app *apps;
+	uint32_t count;
+	struct fw_message **messages; /* that hold the tables */
+	uint32_t message_count;
+};
+
+/* Takes a LOOKED. Returns CTL_OK or an exit code, complained. */
+int ctl_top_window_add(struct ctl_top_window *window, struct fw_message *message);
+/*
+ * Waits for the next window of an application, or of all; the first call asks for them.
+ * - name: NULL: all
+ * - begins: it is the first call of this session
+ * - once: a single window
+ * Returns CTL_OK, or the exit code, complained.
+ */
+int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins, bool once,
+			struct ctl_top_window *out);
+/* What runs, without a measurement. The same. */
+int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
+			      struct ctl_top_window *out);
+void ctl_top_window_free(struct ctl_top_window *window);
+
+/*
+ * Shows windows on the terminal until the person quits.
+ * - driver: open
+ * - again: with the flags of driver, not open: for commands
+ * Returns CTL_OK or an exit code, complained; -ENOTTY: this terminal cannot show it.
+ */
+int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again, const char *name);
+
+#endif
