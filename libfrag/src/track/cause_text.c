@@ -251,6 +251,13 @@ static const char *threads_clause(struct writing *w, const char *subject)
 		       host != NULL && host->cores > 0 && host->cores < wanted
 			       ? " (its host has fewer cores than that)"
 			       : "");
+	if (now >= w->v->host_operators) {
+		/* Room is made known at the end of a tick. */
+		w->short_help = "a larger capacity inside its fragment would help";
+		w->help =
+			"Write `capacity: 2` to the flows inside its fragment: with 1 a sender and its "
+			"receiver take turns, however many threads there are.";
+	}
 	return TEXT(w, "%s waits %s for a thread: %s has %s for %u operators", subject, waits,
 		    host_name(w), threads(w, now), w->v->host_operators);
 }
