@@ -530,10 +530,11 @@ int ctl_top_screen(struct ctl_top *top, const struct ctl_top_lines *body, struct
 
 	if (r < 0)
 		return r;
-	ctl_top_put(&d, CTL_TOP_TITLE, "frag top  %s  %u application%s  sorted by %s%s%s%s",
-		    ctl_top_text(top->where), top->app_count, top->app_count == 1 ? "" : "s",
-		    order_name(top->order), ctl_top_text(top->filter)[0] != '\0' ? "  filter " : "",
-		    ctl_top_text(top->filter), top->is_paused ? "  PAUSED" : "");
+	ctl_top_put(&d, CTL_TOP_TITLE, "frag top  %u application%s  sorted by %s%s%s%s  at %s",
+		    top->app_count, top->app_count == 1 ? "" : "s", order_name(top->order),
+		    ctl_top_text(top->filter)[0] != '\0' ? "  filter " : "",
+		    ctl_top_text(top->filter), top->is_paused ? "  PAUSED" : "",
+		    ctl_top_text(top->where));
 	draw_cause(&d);
 	room = top->height > d.count + 1 ? top->height - d.count - 1 : 1;
 	if (top->cursor >= body->count)

@@ -168,7 +168,7 @@ Test(top, the_screen_of_80_by_24)
 
 	cr_expect_str_eq(
 		text,
-		"frag top  127.0.0.1:57777  1 application  sorted by graph\n"
+		"frag top  1 application  sorted by graph  at 127.0.0.1:57777\n"
 		"endoscopy: fragment1.video is slow (18 of 30 /s) because fragment2.detect\n"
 		"computes 55 ms a tick on 1 thread; 2 threads or policy latest would help\n"
 		">APPLICATION              STATE         OPERATORS  TICKS/S   SENT/S  DROP/S  LOST\n"

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fragctl top and explain: where the time of running applications goes, and why they are slow."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import cluster
+
+APP = """
+frag: 1
+application: app
+extensions: [libslow.so]
+fragments:
+  front:
+%(front)s
+  back:
+%(back)s
+flows:
+  - %(flow)s
+"""
+CAMERA = "    operators:\n      tx: {type: ping_tx, conditions: [{type: periodic, recess_period: %s}]%s}\n"
+SINK = "    operators:\n      rx: {type: slow_rx, parameters: {%s}%s}\n"
+TWO = (CAMERA % ("30hz", "") + "      a: {type: slow, parameters: {sleep_ms: %d}}\n"
+       "    flows: [{from: tx.out, to: a.in, capacity: 4}]\n")
+LINE = "front.tx.out -> back.rx.in"
+
+
+def application(front=CAMERA % ("30hz", ""), back=SINK % ("sleep_ms: 55", ""), flow=LINE):
+    return APP % {"front": front, "back": back, "flow": flow}
+
+
+# What is planted: graph, kind and operator of the cause, a part of its sentence.
+PLANTED = {
+    "slow operator": (application(), "operator", "back.rx", "front.tx is slow ("),
+    "two slow in a row": (
+        application(front=TWO % 50, back=SINK % ("sleep_ms: 60", ""), flow="front.a.out -> back.rx.in"),
+        "operator", "back.rx", "because back.rx computes"),
+    "two slow in a row, the first one slower": (
+        application(front=TWO % 60, back=SINK % ("sleep_ms: 50", ""), flow="front.a.out -> back.rx.in"),
+        "operator", "front.a", "because front.a computes"),
+    "a slow operator that drops": (
+        application(flow="{from: front.tx.out, to: back.rx.in, policy: pop}"), "operator", "back.rx",
+        "front.tx.out -> back.rx.in drops"),
+    "too few threads": (
+        application(back="    scheduler: {type: greedy}\n"
+                         "    operators:\n      a: {type: slow, parameters: {sleep_ms: 20}}\n"
+                         "      b: {type: slow, parameters: {sleep_ms: 20}}\n"
+                         "      rx: {type: slow_rx, parameters: {sleep_ms: 20}}\n"
+                         "    flows: [a.out -> b.in, b.out -> rx.in]\n", flow="front.tx.out -> back.a.in"),
+        "threads", None, "1 thread for 3 operators"),
+    "a rate set too low": (
+        application(front=CAMERA % ("10hz", ", rate: 30hz"), back=SINK % ("sleep_ms: 1", ", budget: 1ms")),
+        "clock", "front.tx", "ticks every 100 ms (10 /s)"),
+    "a restart": (
+        application(back="    on_failure: {policy: restart, intensity: 1000, period: 60s}\n" +
+                    SINK % ("sleep_ms: 1, crash_at: 20", "")), "suspended", "back.rx", "host back does not run"),
+}
+HEALTHY = {
+    "a camera": application(back=SINK % ("sleep_ms: 5", "")),
+    "as fast as it can be": application(front="    operators: {tx: {type: ping_tx}}\n"),
+    "all on one thread": application(front="    scheduler: {type: greedy}\n" + CAMERA % ("20hz", ""),
+                                     back=SINK % ("sleep_ms: 5", "")),
+    "latest": application(flow="{from: front.tx.out, to: back.rx.in, policy: latest}"),
+}
+
+
+class TopTest(cluster.ClusterTest):
+    def launch(self, text):
+        self.d = self.driver(self.write("app.yaml", text))
+        for name in ("front", "back"):
+            self.worker("--once", "--name", name, fragments=name)
+        self.d.wait_line("app: runs in 2 hosts")
+
+    def end(self):
+        self.d.signal(signal.SIGTERM)
+        self.d.wait()
+        self.assert_nothing_left()
+
+    def fragctl(self, *args, code=0):
+        r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), *args, "--address", self.address], env=self.env,
+                           cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(r.returncode, code, r.stderr)
+        return r.stdout
+
+
+class Causes(TopTest):
+    def cause(self):
+        return json.loads(self.fragctl("explain", "app", "-o", "json"))["cause"]
+
+    def await_cause(self, text, is_right):
+        """The cause of a graph that runs. Other programs may take cores away meanwhile, which is a cause too."""
+        self.launch(text)
+        try:
+            for _ in range(10):
+                found = self.cause()
+                if is_right(found):
+                    break
+            return found
+        finally:
+            self.end()
+
+    def test_what_is_planted_is_found(self):
+        for what, (text, kind, op, says) in PLANTED.items():
+            with self.subTest(what):
+                found = self.await_cause(text, lambda c, wanted=(kind, op), part=says: (
+                    (c["kind"], wanted[1] and c["operator"]) == wanted and part in c["sentence"]))
+                self.assertEqual((found["kind"], op and found["operator"]), (kind, op), found)
+                self.assertIn(says, found["sentence"])
+                self.assertTrue(found["chain"])
+
+    def test_nothing_is_wrong(self):
+        for what, text in HEALTHY.items():
+            with self.subTest(what):
+                found = self.await_cause(text, lambda c: c["kind"] == "none")
+                self.assertEqual(found["kind"], "none", found)
+                self.assertIn("nothing is wrong", found["sentence"])
+
+
+@unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")
+class Screen(TopTest):
+    def setUp(self):
+        super().setUp()
+        self.tmux_socket = self.path("tmux")
+        self.addCleanup(lambda: self.tmux("kill-server"))
+
+    def tmux(self, *args):
+        return subprocess.run(["tmux", "-S", self.tmux_socket, *args], env=self.env, capture_output=True, text=True,
+                              check=False).stdout
+
+    def top(self, *args, columns=80, lines=24):
+        command = "%s top %s --address %s; echo ended with $?; sleep 1000" % (
+            os.path.join(cluster.BIN, "fragctl"), " ".join(args), self.address)
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines), command)
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def shows(self, *parts):
+        self.wait_until("%r is on the screen" % (parts,), lambda: all(p in self.screen() for p in parts))
+        return self.screen()
+
+    def test_keys(self):
+        self.launch(application())
+        begun = time.monotonic()
+        self.top("app")
+        self.shows("measures the first second")
+        self.assertLess(time.monotonic() - begun, cluster.TIMES_SLOWER * 1)
+        text = self.shows("app: front.tx is slow (", "!back.rx", "front.tx.out -> back.rx.in", "q quit")
+        self.assertEqual(len(text.splitlines()), 24)
+        self.tmux("send-keys", "/", "rx", "Enter")
+        self.assertNotIn(" front.tx  ", self.shows("filter rx"))
+        self.tmux("send-keys", "Escape")
+        self.shows(" front.tx  ")
+        self.tmux("send-keys", "s")
+        text = self.shows("sorted by busy")
+        self.assertLess(text.index("!back.rx "), text.index(" front.tx  "))
+        self.tmux("send-keys", "p")
+        self.shows("PAUSED")
+        self.tmux("send-keys", "p", "Tab", "Down", "Enter")
+        self.shows("back.rx, a slow_rx of app", "ROOT CAUSE", "e set a parameter")
+        self.tmux("send-keys", "e", "sleep_ms=x", "Enter")
+        self.shows("set back.rx.sleep_ms=x now? y/n")
+        self.tmux("send-keys", "y")
+        self.shows("not set: ")
+        self.tmux("send-keys", "e", "sleep_ms=1", "Enter", "y")
+        self.shows("set back.rx.sleep_ms=1", "app: nothing is wrong")
+        self.tmux("resize-window", "-x", "50", "-y", "10")
+        self.wait_until("it is smaller", lambda: len(self.screen().splitlines()) == 10)
+        self.shows("app: nothing is wrong")
+        self.tmux("send-keys", "q", "q")
+        self.shows("ended with 0")
+        self.tmux("kill-server")
+        self.end()
+
+    def test_a_lost_driver(self):
+        self.launch(application())
+        self.top()
+        self.shows("app: front.tx is slow (")
+        self.d.kill()
+        self.shows("lost the driver at", "tries again every second")
+        self.d = self.driver(self.path("app.yaml"), address=self.address)
+        self.worker("--once", "--name", "front", fragments="front")
+        self.worker("--once", "--name", "back", fragments="back")
+        self.shows("app: front.tx is slow (")
+        self.tmux("send-keys", "q")
+        self.shows("ended with 0")
+        self.d.signal(signal.SIGTERM)
+        self.d.wait()
+
+
+class Printed(TopTest):
+    def test_tables_sentences_and_json(self):
+        self.launch(application())
+        self.assertIn("!back.rx ", self.fragctl("top", "--once"))
+        self.assertRegex(self.fragctl("top", "app", "--plain", "--once"), r"Operator back\.rx: 1\d(\.\d+)? ticks a second, computes")
+        app, = json.loads(self.fragctl("top", "--once", "-o", "json"))["applications"]
+        self.assertEqual([op["name"] for op in app["operators"]], ["front.tx", "back.rx"])
+        for op in app["operators"]:
+            uses = ("busy", "input", "room", "memory", "thread", "time", "suspended")
+            self.assertEqual(sum(op[use + "_ns"] for use in uses), app["window_ns"])
+        begun = time.monotonic()
+        self.assertIn("app: it was not measured (--no-wait)", self.fragctl("top", "--no-wait"))
+        self.assertIn("root cause: it was not measured (--no-wait)", self.fragctl("explain", "app", "--no-wait"))
+        self.assertLess(time.monotonic() - begun, cluster.TIMES_SLOWER * 1)
+        self.assertNotIn("root cause", self.fragctl("explain", "app", "back"))
+        self.assertEqual(self.fragctl("top", "nobody", "--once", code=3), "")
+        self.end()
+
+
+if __name__ == "__main__":
+    cluster.main()
