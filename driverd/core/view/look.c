@@ -121,7 +121,7 @@ static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
 		const struct fragi_predicted_op *promised =
 			&prediction.ops[prediction.first_op[op.fragment] + op.number];
 
-		past->promises[i].rate_mhz = (uint64_t)(promised->rate * 1000 + 0.5);
+		past->promises[i].rate_mhz = (uint64_t)(promised->demand * 1000 + 0.5);
 		past->promises[i].budget_ns = (uint64_t)promised->budget_ns;
 	}
 	fragi_prediction_fini(&prediction);
