@@ -203,11 +203,6 @@ struct fw_look {
 	int64_t every_ns; /* the window; 0: a second */
 	bool once;        /* only one window */
 };
-/* As in track/cause.h. */
-struct fw_look_step {
-	uint32_t op, flow; /* FRAGI_LOOK_NONE: it is about the other one */
-	const char *text;
-};
 /*
  * An application in a window. Before the first window has passed nothing is sent. Where no
  * application runs, one without a name comes.
@@ -218,7 +213,7 @@ struct fw_looked {
 	/* the root cause that look.cause names: its kind, what is to blame, and the way to it */
 	uint32_t cause, op, flow, host;
 	const char *help; /* NULL: none is known */
-	struct fw_look_step *chain;
+	struct fragi_look_step *chain;
 	uint32_t chain_count;
 };
 

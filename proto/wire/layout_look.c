@@ -105,7 +105,7 @@ LAYOUT(look_tables, struct fragi_look, LookTables, NULL) = {
 	END,
 };
 
-LAYOUT(look_step, struct fw_look_step, LookStep, NULL) = {
+LAYOUT(look_step, struct fragi_look_step, LookStep, NULL) = {
 	FIELD(look_step, op),
 	FIELD(look_step, flow),
 	FIELD(look_step, text),

@@ -92,7 +92,7 @@ class Causes(TopTest):
         return json.loads(self.fragctl("explain", "app", "-o", "json"))["cause"]
 
     def await_cause(self, text, is_right):
-        """The cause of a graph that runs. Other programs may take cores away meanwhile, which is a cause too."""
+        """The cause of a graph that runs. Others may take cores away meanwhile, which is one too."""
         self.launch(text)
         try:
             for _ in range(10):
@@ -128,8 +128,8 @@ class Screen(TopTest):
         self.addCleanup(lambda: self.tmux("kill-server"))
 
     def tmux(self, *args):
-        return subprocess.run(["tmux", "-S", self.tmux_socket, *args], env=self.env, capture_output=True, text=True,
-                              check=False).stdout
+        return subprocess.run(["tmux", "-S", self.tmux_socket, *args], env=self.env, check=False,
+                              capture_output=True, text=True).stdout
 
     def top(self, *args, columns=80, lines=24):
         command = "%s top %s --address %s; echo ended with $?; sleep 1000" % (
@@ -140,7 +140,8 @@ class Screen(TopTest):
         return self.tmux("capture-pane", "-p")
 
     def shows(self, *parts):
-        self.wait_until("%r is on the screen" % (parts,), lambda: all(p in self.screen() for p in parts))
+        self.wait_until("%r is on the screen" % (parts,),
+                        lambda: all(part in self.screen() for part in parts))
         return self.screen()
 
     def test_keys(self):
@@ -195,7 +196,8 @@ class Screen(TopTest):
 class Printed(TopTest):
     def test_tables_sentences_and_json(self):
         self.launch(application())
-        self.assertIn("!back.rx ", self.fragctl("top", "--once"))
+        # The window of its begin has its own numbers.
+        self.wait_until("the culprit", lambda: "!back.rx " in self.fragctl("top", "--once"))
         self.assertRegex(self.fragctl("top", "app", "--plain", "--once"), r"Operator back\.rx: 1\d(\.\d+)? ticks a second, computes")
         app, = json.loads(self.fragctl("top", "--once", "-o", "json"))["applications"]
         self.assertEqual([op["name"] for op in app["operators"]], ["front.tx", "back.rx"])

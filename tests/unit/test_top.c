@@ -84,7 +84,7 @@ static struct fragi_look_worker workers[] = {
 	 .memory_used_bytes = 3ull << 30,
 	 .sent_bytes = 5 << 20},
 };
-static const struct fragi_cause_step chain[] = {
+static struct fragi_look_step chain[] = {
 	{.op = 0, .flow = NONE, .text = "fragment1.video ticks 18 of 30 times a second"},
 	{.op = 1, .flow = NONE, .text = "fragment2.detect computes 990 ms a second, 55 ms a tick"},
 };

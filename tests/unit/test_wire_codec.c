@@ -530,15 +530,16 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->look = (struct fw_look){word(m), 250000000, true};
 		return;
 	case FW_LOOKED:
-		message->looked = (struct fw_looked){.is_last = true,
-						     .cause = 3,
-						     .op = 1,
-						     .flow = FRAGI_LOOK_NONE,
-						     .host = 1,
-						     .help = word(m),
-						     .chain = block(m, sizeof(struct fw_look_step)),
-						     .chain_count = 1};
-		message->looked.chain[0] = (struct fw_look_step){FRAGI_LOOK_NONE, 1, word(m)};
+		message->looked =
+			(struct fw_looked){.is_last = true,
+					   .cause = 3,
+					   .op = 1,
+					   .flow = FRAGI_LOOK_NONE,
+					   .host = 1,
+					   .help = word(m),
+					   .chain = block(m, sizeof(struct fragi_look_step)),
+					   .chain_count = 1};
+		message->looked.chain[0] = (struct fragi_look_step){FRAGI_LOOK_NONE, 1, word(m)};
 		make_look(m, &message->looked.look);
 		return;
 	case FW_HOST_LOOK:

@@ -123,13 +123,8 @@ static int find_cause(struct fw_looked *looked, struct fragi_arena *arena)
 	looked->flow = cause.flow;
 	looked->host = cause.host;
 	looked->help = cause.help;
+	looked->chain = cause.chain;
 	looked->chain_count = cause.chain_count;
-	looked->chain = fragi_arena_alloc(arena, (cause.chain_count + 1) * sizeof(*looked->chain));
-	if (looked->chain == NULL)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < cause.chain_count; i++)
-		looked->chain[i] = (struct fw_look_step){cause.chain[i].op, cause.chain[i].flow,
-							 cause.chain[i].text};
 	return 0;
 }
 

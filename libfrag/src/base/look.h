@@ -95,6 +95,13 @@ struct fragi_look_worker {
 	uint64_t received_bytes, sent_bytes; /* in the window, by all networks but loopback */
 };
 
+/* A link of the chain from what is slow to what causes it. */
+struct fragi_look_step {
+	uint32_t op;      /* index of an operator; FRAGI_LOOK_NONE: it is about a flow */
+	uint32_t flow;    /* index of a flow; FRAGI_LOOK_NONE: it is about an operator */
+	const char *text; /* "fragment1.video waits 740 ms a second for room in video.out" */
+};
+
 struct fragi_look {
 	const char *application;
 	const char *state;  /* as `fragctl list` shows it */

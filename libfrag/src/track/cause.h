@@ -24,13 +24,6 @@ enum fragi_cause_kind {
 	FRAGI_CAUSE_RULE,      /* an input drops what comes too late, too old or out of step */
 };
 
-/* A link of the chain from what is slow to what causes it. */
-struct fragi_cause_step {
-	uint32_t op;      /* index of an operator; FRAGI_LOOK_NONE: it is about a flow */
-	uint32_t flow;    /* index of a flow; FRAGI_LOOK_NONE: it is about an operator */
-	const char *text; /* "fragment1.video waits 740 ms a second for room in video.out" */
-};
-
 struct fragi_cause {
 	enum fragi_cause_kind kind;
 	/*
@@ -39,7 +32,7 @@ struct fragi_cause {
 	uint32_t op, flow, host;
 	const char *sentence; /* one, with numbers, and in short what would help */
 	const char *help;     /* what to write where; NULL: nothing is known */
-	const struct fragi_cause_step *chain;
+	struct fragi_look_step *chain;
 	uint32_t chain_count;
 };
 

@@ -382,10 +382,10 @@ static const char *sentence(struct writing *w)
 
 /* --- the chain --- */
 
-static struct fragi_cause_step step_of(struct writing *w, const struct fragi_verdict_step *step)
+static struct fragi_look_step step_of(struct writing *w, const struct fragi_verdict_step *step)
 {
 	const struct fragi_look_operator *op = op_at(w, step->op);
-	struct fragi_cause_step out = {.op = step->op, .flow = FRAGI_LOOK_NONE};
+	struct fragi_look_step out = {.op = step->op, .flow = FRAGI_LOOK_NONE};
 	const char *time = ms_a_second(w, op->use_ns[step->use]), *name = op_name(w, step->op);
 
 	switch (step->use) {
@@ -417,10 +417,10 @@ static struct fragi_cause_step step_of(struct writing *w, const struct fragi_ver
 	return out;
 }
 
-static struct fragi_cause_step symptom_step(struct writing *w)
+static struct fragi_look_step symptom_step(struct writing *w)
 {
 	const struct fragi_symptom *symptom = &w->v->symptom;
-	struct fragi_cause_step step = {.op = symptom->op, .flow = symptom->flow};
+	struct fragi_look_step step = {.op = symptom->op, .flow = symptom->flow};
 
 	if (symptom->kind == FRAGI_SYMPTOM_RATE)
 		step.text = TEXT(w, "%s ticks %s of %s times a second", op_name(w, symptom->op),
@@ -443,7 +443,7 @@ static struct fragi_cause_step symptom_step(struct writing *w)
 static void write_chain(struct writing *w, struct fragi_cause *out)
 {
 	const struct fragi_verdict *v = w->v;
-	struct fragi_cause_step *chain =
+	struct fragi_look_step *chain =
 		fragi_arena_alloc(w->arena, (STEPS_MAX + 2) * sizeof(*chain));
 	uint32_t left_out = v->step_count > STEPS_MAX ? v->step_count - STEPS_MAX : 0;
 
@@ -455,7 +455,7 @@ static void write_chain(struct writing *w, struct fragi_cause *out)
 	out->chain_count = chain[0].text != NULL;
 	for (uint32_t i = 0; i < v->step_count; i++) {
 		if (left_out > 0 && i == STEPS_MAX / 2) {
-			chain[out->chain_count++] = (struct fragi_cause_step){
+			chain[out->chain_count++] = (struct fragi_look_step){
 				FRAGI_LOOK_NONE, FRAGI_LOOK_NONE,
 				TEXT(w, "and so on, over %u operators more", left_out)};
 			i += left_out;
