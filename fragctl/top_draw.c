@@ -474,9 +474,9 @@ int ctl_top_body(const struct ctl_top *top, struct ctl_top_lines *out)
 
 const char *ctl_top_cause(const struct ctl_top_app *app)
 {
-	if (app->look.window_ns == 0)
-		return "nothing was measured yet";
-	return app->cause.sentence != NULL ? app->cause.sentence : "nothing is wrong";
+	if (app->cause.sentence != NULL)
+		return app->cause.sentence;
+	return app->look.window_ns > 0 ? "nothing is wrong" : "nothing was measured yet";
 }
 
 /* The application whose root cause stands on top: the opened one, or the first with one. */

@@ -50,7 +50,8 @@ $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC
 	$(LIBFRAG_A)
 	@mkdir -p $(@D)
 	$(CC) $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) \
-		-lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) -ldl -lm -o $@
+		-lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) \
+		-ldl -lm -o $@
 
 # What fragctl top shows, without a terminal.
 $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o top_print.o json.o \

@@ -82,7 +82,8 @@ class TopTest(cluster.ClusterTest):
 
     def fragctl(self, *args, code=0):
         r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), *args, "--address", self.address], env=self.env,
-                           cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+                           cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                           text=True, check=False)
         self.assertEqual(r.returncode, code, r.stderr)
         return r.stdout
 
