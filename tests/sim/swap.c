@@ -38,6 +38,20 @@ static enum library kind_in(const struct sim_host *host)
 	return kind_of(host->library);
 }
 
+/*
+ * Whether another process ran with that library already: that one was started again for another
+ * reason, so the probation may have been over when it failed.
+ */
+static bool ran_before(const struct sim_host *host)
+{
+	const struct sim_app *app = host->app;
+	int64_t until_ns = app->probation_until_ns[host->number];
+
+	return kind_in(host) == LIBRARY_FAILS_SOON &&
+	       app->library[host->fragments[0]] == host->library &&
+	       host->library_failed_ns > until_ns - PROBATION_NS / 2;
+}
+
 bool sim_swap_is_under_way(const struct sim *sim)
 {
 	return sim->client.swapping.seq != 0;
@@ -165,20 +179,6 @@ void sim_swap_look_for_late(struct sim *sim)
 			 swapping->library, sim->apps[swapping->app].name);
 }
 
-/*
- * Whether another process ran with that library already: that one was started again for another
- * reason, so the probation may have been over when it failed.
- */
-static bool ran_before(const struct sim_host *host)
-{
-	const struct sim_app *app = host->app;
-	int64_t until_ns = app->probation_until_ns[host->number];
-
-	return kind_in(host) == LIBRARY_FAILS_SOON &&
-	       app->library[host->fragments[0]] == host->library &&
-	       host->library_failed_ns > until_ns - PROBATION_NS / 2;
-}
-
 /* What has failed by its library in time must not come back, and what failed late must. */
 static void check_return(struct sim *sim, const struct sim_host *host,
 			 const struct sim_host *before)
@@ -268,7 +268,8 @@ void sim_swap_fails(struct sim_host *host)
 	app->blow_ns = INT64_MAX;
 	/* What is being stopped goes back to no library. */
 	if (app->stop_requested || app->stopped_by_op || app->state != DRV_APP_RUNNING ||
-	    (kind_in(host) == LIBRARY_FAILS_LATE && !sim_restart_is_due(host)))
+	    ((kind_in(host) == LIBRARY_FAILS_LATE || ran_before(host)) &&
+	     !sim_restart_is_due(host)))
 		app->excused = true;
 }
 
@@ -303,7 +304,7 @@ void sim_on_library(struct sim *sim, struct sim_host *host)
 {
 	if (host->works || host->run_failed || host->done_reported || !sim_host_runs(host))
 		return; /* nothing of it is called any more */
-	sim_swap_fails(host);
 	host->library_failed_ns = sim->now_ns;
+	sim_swap_fails(host);
 	sim_run_fail(sim, host, 1, "f.a: the new library cannot go on");
 }
