@@ -145,14 +145,18 @@ static void refused(struct sim *sim, const struct sim_swapping *swapping,
 
 bool sim_swap_hear(struct sim *sim, const struct fw_message *message)
 {
+	bool is_cut;
 	struct sim_swapping *swapping = &sim->client.swapping;
 	const struct sim_host *old;
 
 	if (swapping->seq == 0 || message->reply_to != swapping->seq)
 		return false;
 	/* A process with the new library may be under way to its worker. */
-	if (message->kind == FW_ANSWER &&
-	    strstr(message->answer.failure.sentence, "ended before the new library ran") != NULL)
+	is_cut = message->kind == FW_ANSWER &&
+		 ((message->answer.failure.code == FRAGI_FAILURE_NONE && message->run == 0) ||
+		  strstr(message->answer.failure.sentence, "ended before the new library ran") !=
+			  NULL);
+	if (is_cut)
 		sim_swap_forget(sim);
 	swapping->seq = 0;
 	old = sim_host_by_pid(sim, (uint32_t)swapping->pid);
@@ -162,7 +166,7 @@ bool sim_swap_hear(struct sim *sim, const struct fw_message *message)
 	}
 	sim_print(sim, "client", "hears of lib%u.so of %s: %s", swapping->library, old->app->name,
 		  message->answer.failure.sentence);
-	if (message->answer.failure.code == FRAGI_FAILURE_NONE)
+	if (message->answer.failure.code == FRAGI_FAILURE_NONE && !is_cut)
 		made(sim, swapping, old);
 	else
 		refused(sim, swapping, old);
