@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <frag/harness.h>
-
+#include "harness.h"
 #include "draw/canvas.h"
 #include "vision/vision.h"
 
@@ -39,15 +38,6 @@ static struct frag_tensor *frame_of(uint8_t gray)
 	memset(data, gray, sizeof(data));
 	return tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3,
 			 (const int64_t[]){ROWS, COLUMNS, 3}, data);
-}
-
-static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = frag_harness_create(type, args, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
 }
 
 /* Gives a black frame and a tensor "t", in one message, and takes the picture. */
@@ -438,11 +428,10 @@ Test(ops_draw, several_flows_and_frames_without_layers)
 	struct frag_message *m;
 	const uint8_t *pixel;
 
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "", frame_of(0)), 0);
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers:1", "over",
-					      tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1},
-							3, (const int64_t[]){1, 1, 4}, half)),
-		     0);
+	give_tensor(h, "receivers", "", frame_of(0));
+	give_tensor(h, "receivers:1", "over",
+		    tensor_of((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3,
+			      (const int64_t[]){1, 1, 4}, half));
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	pixel = frag_tensor_data(frag_message_tensor(m, ""));
@@ -454,9 +443,7 @@ Test(ops_draw, several_flows_and_frames_without_layers)
 	frag_harness_destroy(h);
 	h = make(&vision_draw_type,
 		 FRAG_ARGS({"tensors", "[{type: color}, {type: color, name: over}]"}));
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "receivers:1", "other", numbers(1, 1, (float[]){0})),
-		0);
+	give_tensor(h, "receivers:1", "other", numbers(1, 1, (float[]){0}));
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	frag_harness_destroy(h);
 }
@@ -500,13 +487,11 @@ Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
 			dtype.bits = 16;
 		snprintf(tensors, sizeof(tensors), "[{name: t, %s}]", cases[i].layer);
 		h = make(&vision_draw_type, FRAG_ARGS({"tensors", tensors}));
-		cr_assert_eq(frag_harness_give_tensor(
-				     h, "receivers", "t",
-				     tensor_of(dtype, 2,
-					       cases[i].shape[0] == 0 ? (const int64_t[]){2, 2}
-								      : cases[i].shape,
-					       cases[i].is_u8 ? (const void *)many : three)),
-			     0);
+		give_tensor(
+			h, "receivers", "t",
+			tensor_of(dtype, 2,
+				  cases[i].shape[0] == 0 ? (const int64_t[]){2, 2} : cases[i].shape,
+				  cases[i].is_u8 ? (const void *)many : three));
 		cr_expect_eq(frag_harness_tick(h), -EINVAL, "case %zu", i);
 		cr_expect(strstr(frag_harness_error(h), cases[i].says) != NULL, "case %zu said: %s",
 			  i, frag_harness_error(h));
@@ -586,8 +571,8 @@ static struct frag_message *cropped(struct frag_harness *h, struct frag_tensor *
 {
 	struct frag_message *m;
 
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame), 0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", boxes), 0);
+	give_tensor(h, "source_video", "", frame);
+	give_tensor(h, "boxes", "boxes", boxes);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	return m;
@@ -673,8 +658,8 @@ Test(ops_crop, any_boxes_are_harmless)
 		&vision_crop_type, FRAG_ARGS({"width", "8"}, {"height", "8"}, {"max_boxes", "5"}));
 
 	frag_message_unref(cropped(h, coordinates(), numbers(5, 4, boxes)));
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", coordinates()), 0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", numbers(2, 5, boxes)), 0);
+	give_tensor(h, "source_video", "", coordinates());
+	give_tensor(h, "boxes", "boxes", numbers(2, 5, boxes));
 	cr_expect_eq(frag_harness_tick(h), -EINVAL);
 	cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL, "said: %s",
 		  frag_harness_error(h));
@@ -689,7 +674,7 @@ Test(ops_resize, one_side_follows_the_ratio)
 	const struct frag_tensor *t;
 	const uint8_t *pixel;
 
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "", coordinates()), 0);
+	give_tensor(h, "in", "", coordinates());
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	t = frag_message_tensor(m, "");
@@ -701,7 +686,7 @@ Test(ops_resize, one_side_follows_the_ratio)
 	frag_harness_destroy(h);
 
 	h = make(&vision_resize_type, FRAG_ARGS({"height", "24"}, {"mode", "area"}));
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "", coordinates()), 0);
+	give_tensor(h, "in", "", coordinates());
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	t = frag_message_tensor(m, "");
@@ -718,7 +703,7 @@ Test(ops_resize, a_frame_of_that_size_is_passed_on)
 	const void *data = frag_tensor_data(t);
 	struct frag_message *m;
 
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "", t), 0);
+	give_tensor(h, "in", "", t);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	cr_assert_eq(frag_tensor_data(frag_message_tensor(m, "")), data);
@@ -743,7 +728,7 @@ Test(ops_crop, whole_pixels_stay_as_they_are)
 	struct frag_message *m;
 
 	frag_tensor_ref(frame);
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame), 0);
+	give_tensor(h, "source_video", "", frame);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 	pixel = frag_tensor_data(frag_message_tensor(m, ""));
@@ -777,7 +762,7 @@ Test(ops_crop, cuts_the_same_regions_out_of_every_frame)
 		const uint8_t *pixel;
 		const struct frag_tensor *crops;
 
-		cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", coordinates()), 0);
+		give_tensor(h, "source_video", "", coordinates());
 		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 		cr_assert_eq(frag_harness_take(h, "out", &m), 0);
 		crops = frag_message_tensor(m, "");
@@ -792,8 +777,8 @@ Test(ops_crop, cuts_the_same_regions_out_of_every_frame)
 		cr_expect(pixel[0] == 0 && pixel[3 * 3] == 21, "%d", pixel[3 * 3]);
 		frag_message_unref(m);
 	}
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", coordinates()), 0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", numbers(2, 4, regions)), 0);
+	give_tensor(h, "source_video", "", coordinates());
+	give_tensor(h, "boxes", "boxes", numbers(2, 4, regions));
 	cr_expect_eq(frag_harness_tick(h), -EINVAL);
 	cr_expect(strstr(frag_harness_error(h), "it has regions, and boxes came too") != NULL,
 		  "said: %s", frag_harness_error(h));

@@ -3,20 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include <frag/harness.h>
-
+#include "harness.h"
 #include "inference/inference.h"
 
 /* The operators that stand behind inference, with tensors that are written here. */
-
-static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = frag_harness_create(type, args, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
-}
 
 static void refused(const struct frag_op_type *type, const struct frag_arg *args, const char *words)
 {
@@ -314,7 +304,7 @@ Test(ops_segmentation_postprocessor, softmax_takes_the_largest_channel)
 						 : FLOATS(4, SIDES(1, 3, 2, 2), planes);
 		struct frag_message *m;
 
-		cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "", t), 0);
+		give_tensor(h, "in_tensor", "", t);
 		m = tick(h, "out_tensor");
 		cr_expect_arr_eq(mask(m, 2, 2), ((const uint8_t[]){1, 0, 2, 0}), 4, "%s",
 				 formats[i]);
@@ -329,10 +319,8 @@ Test(ops_segmentation_postprocessor, sigmoid_compares_with_the_threshold)
 		make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}, {"threshold", "0.7"}));
 	struct frag_message *m;
 
-	cr_assert_eq(frag_harness_give_tensor(
-			     h, "in_tensor", "any",
-			     FLOATS(3, SIDES(1, 3, 1), ((const float[]){0.6f, 0.7f, 0.8f}))),
-		     0);
+	give_tensor(h, "in_tensor", "any",
+		    FLOATS(3, SIDES(1, 3, 1), ((const float[]){0.6f, 0.7f, 0.8f})));
 	m = tick(h, "out_tensor");
 	cr_expect_arr_eq(mask(m, 1, 3), ((const uint8_t[]){0, 0, 1}), 3);
 	frag_message_unref(m);
@@ -350,27 +338,18 @@ Test(ops_segmentation_postprocessor, masks_go_where_they_were_cut_out)
 				      {"columns", "4"}, {"instances", "true"}));
 	struct frag_message *m;
 
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 2, 2, 1), ones)),
-		0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(2, 4), boxes)),
-		     0);
+	give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 2, 2, 1), ones));
+	give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(2, 4), boxes));
 	m = tick(h, "out_tensor");
 	cr_expect_arr_eq(mask(m, 4, 4), expected, sizeof(expected));
 	frag_message_unref(m);
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(0, 2, 2, 1), NULL)),
-		0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(0, 4), NULL)),
-		     0);
+	give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(0, 2, 2, 1), NULL));
+	give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(0, 4), NULL));
 	m = tick(h, "out_tensor");
 	cr_expect_eq(mask(m, 4, 4)[0], 0);
 	frag_message_unref(m);
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 2, 2, 1), ones)),
-		0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(1, 4), boxes)),
-		     0);
+	give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 2, 2, 1), ones));
+	give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(1, 4), boxes));
 	tick_fails(h, "there are 1 boxes and 2 pictures");
 	frag_harness_destroy(h);
 }
@@ -386,11 +365,8 @@ Test(ops_segmentation_postprocessor, where_boxes_overlap_the_nearer_one_has_the_
 				      {"columns", "4"}, {"instances", "true"}));
 	struct frag_message *m;
 
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(3, 2, 2, 1), ones)),
-		0);
-	cr_assert_eq(frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(3, 4), boxes)),
-		     0);
+	give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(3, 2, 2, 1), ones));
+	give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(3, 4), boxes));
 	m = tick(h, "out_tensor");
 	cr_expect_arr_eq(mask(m, 4, 4), expected, sizeof(expected), "the third lies on the first");
 	frag_message_unref(m);
@@ -402,31 +378,20 @@ Test(ops_segmentation_postprocessor, bad_tensors_have_their_sentences)
 	static const float nan_pixel[] = {0.1f, NAN, 0.3f, 0.4f};
 	struct frag_harness *h = make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}));
 
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel)),
-		0);
+	give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel));
 	tick_fails(h, "picture 0 of the network holds numbers that are none (NaN); check");
-	cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "", FLOATS(1, SIDES(4), nan_pixel)),
-		     0);
+	give_tensor(h, "in_tensor", "", FLOATS(1, SIDES(4), nan_pixel));
 	tick_fails(h, "has 1 dimensions; a network for segmentation gives [rows, columns");
 	frag_harness_destroy(h);
 	h = make(masks, NULL);
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel)),
-		0);
+	give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(2, 2, 1), nan_pixel));
 	tick_fails(h, "one class, and network_output_type is softmax; set it to sigmoid");
 	frag_harness_destroy(h);
 	h = make(masks, FRAG_ARGS({"network_output_type", "sigmoid"}));
-	cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "",
-					      FLOATS(4, SIDES(2, 1, 1, 1), three_boxes)),
-		     0);
+	give_tensor(h, "in_tensor", "", FLOATS(4, SIDES(2, 1, 1, 1), three_boxes));
 	tick_fails(h, "is a batch of 2 pictures; connect boxes");
-	cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "",
-					      FLOATS(3, SIDES(1, 1, 1), three_boxes)),
-		     0);
-	cr_assert_eq(
-		frag_harness_give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(1, 4), three_boxes)),
-		0);
+	give_tensor(h, "in_tensor", "", FLOATS(3, SIDES(1, 1, 1), three_boxes));
+	give_tensor(h, "boxes", "boxes", FLOATS(2, SIDES(1, 4), three_boxes));
 	tick_fails(h, "boxes came, and rows and columns are not set");
 	frag_harness_destroy(h);
 	refused(masks, FRAG_ARGS({"rows", "4"}), "rows is 4 and columns 0; give");
@@ -474,7 +439,7 @@ Test(ops_inference_processor, numbers_that_are_none_have_their_sentence)
 		make(processor, FRAG_ARGS({"process_operations", "{a: [print, argmax]}"},
 					  {"processed_map", "{a: [b]}"}));
 
-	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "a", FLOATS(1, SIDES(2), scores)), 0);
+	give_tensor(h, "receivers", "a", FLOATS(1, SIDES(2), scores));
 	tick_fails(h, "\"a\" of the network holds numbers that are none (NaN); check");
 	frag_harness_destroy(h);
 }

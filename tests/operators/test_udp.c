@@ -8,19 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <frag/harness.h>
-
+#include "harness.h"
 #include "udp/sequence.h"
 #include "udp/udp.h"
-
-static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = frag_harness_create(type, args, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
-}
 
 static const char *port_of(struct frag_harness *source)
 {
@@ -148,7 +138,7 @@ Test(ops_udp, a_tensor_is_split_and_comes_whole)
 		0);
 	for (int64_t i = 0; i < size; i++)
 		((uint8_t *)frag_tensor_writable(t))[i] = (uint8_t)(i * 7 + i / 251);
-	cr_assert_eq(frag_harness_give_tensor(sink, "input", "any", frag_tensor_ref(t)), 0);
+	give_tensor(sink, "input", "any", frag_tensor_ref(t));
 	cr_assert_eq(frag_harness_tick(sink), 0, "%s", frag_harness_error(sink));
 	while (have < (size_t)size) {
 		struct frag_message *m = receive(source);
@@ -330,7 +320,7 @@ Test(ops_udp, a_sink_without_a_receiver_goes_on)
 						&bytes, &t),
 			     0);
 		memset(frag_tensor_writable(t), i, 3);
-		cr_assert_eq(frag_harness_give_tensor(sink, "input", "", t), 0);
+		give_tensor(sink, "input", "", t);
 		cr_assert_eq(frag_harness_tick(sink), 0, "%s", frag_harness_error(sink));
 	}
 	frag_harness_destroy(sink);

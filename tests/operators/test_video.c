@@ -6,8 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <frag/harness.h>
-
+#include "harness.h"
 #include "../video/clip.h"
 #include "video/decoder.h"
 #include "video/encoder.h"
@@ -145,15 +144,6 @@ Test(ops_video, files_of_odd_sizes)
 	}
 }
 
-static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = frag_harness_create(type, args, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
-}
-
 /*
  * Ticks a replayer once; the frame's bar code must be number and its metadata frame. Returns
  * compute's.
@@ -287,7 +277,7 @@ static void give_clip(struct frag_harness *h, const char *port, int n)
 		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t),
 		0);
 	clip_draw(frag_tensor_writable(t), n, 0);
-	cr_assert_eq(frag_harness_give_tensor(h, port, "", t), 0);
+	give_tensor(h, port, "", t);
 }
 
 Test(ops_video, recorder_writes_one_frame_a_message)
@@ -319,7 +309,7 @@ Test(ops_video, recorder_finishes_its_file_after_a_failure)
 	cr_assert_eq(
 		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t),
 		0);
-	cr_assert_eq(frag_harness_give_tensor(h, "input", "", t), 0);
+	give_tensor(h, "input", "", t);
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
 	cr_assert(strstr(frag_harness_error(h), "8 x 8 x 3") != NULL, "said: %s",
 		  frag_harness_error(h));

@@ -7,8 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <frag/harness.h>
-
+#include "harness.h"
 #include "inference/detections.h"
 #include "inference/inference.h"
 #include "inference/models.h"
@@ -52,15 +51,6 @@ static const char *hindrance(void)
 		return "it is not run in the top folder of frag";
 	setenv("FRAG_OPENVINO", ENGINE, 1);
 	return NULL;
-}
-
-static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = frag_harness_create(type, args, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
 }
 
 static struct frag_message *take(struct frag_harness *h, const char *out)
@@ -248,9 +238,7 @@ static int detect(struct frag_harness *crop, struct frag_harness *detector,
 	int wrong;
 
 	/* Without metadata, which would meet itself at the postprocessor. */
-	cr_assert_eq(frag_harness_give_tensor(crop, "source_video", "",
-					      frag_tensor_ref(frag_message_tensor(m, ""))),
-		     0);
+	give_tensor(crop, "source_video", "", frag_tensor_ref(frag_message_tensor(m, "")));
 	parts = take(crop, "out");
 	cr_assert_eq(frag_harness_give(detector, "receivers", frag_message_ref(parts)), 0);
 	cr_assert_eq(frag_harness_give(postprocessor, "receivers", take(detector, "transmitter")),
@@ -524,8 +512,7 @@ Test(people, the_operator_beside_the_engine, .timeout = 300)
 		cr_assert_eq(inference_openvino.start(request, NULL, NULL, &err), 0);
 		cr_assert_eq(inference_openvino.wait(request, &err), 0);
 		alone[i] = now_ns() - start;
-		cr_assert_eq(
-			frag_harness_give_tensor(detector, "receivers", "", frag_tensor_ref(t)), 0);
+		give_tensor(detector, "receivers", "", frag_tensor_ref(t));
 		start = now_ns();
 		frag_message_unref(take(detector, "transmitter"));
 		operator[i] = now_ns() - start;

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <frag/harness.h>
-
+#include "harness.h"
 #include "vision/vision.h"
 
 static struct frag_tensor *picture(int64_t rows, int64_t columns, int64_t channels, uint8_t value)
@@ -24,21 +23,12 @@ static struct frag_tensor *picture(int64_t rows, int64_t columns, int64_t channe
 	return t;
 }
 
-static struct frag_harness *make(const struct frag_op_type *type, const struct frag_arg *args)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_harness *h = frag_harness_create(type, args, &err);
-
-	cr_assert_not_null(h, "%s", err.text);
-	return h;
-}
-
 static struct frag_message *run_once(struct frag_harness *h, const char *in, const char *out,
 				     struct frag_tensor *t)
 {
 	struct frag_message *m = NULL;
 
-	cr_assert_eq(frag_harness_give_tensor(h, in, "", t), 0);
+	give_tensor(h, in, "", t);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	cr_assert_eq(frag_harness_take(h, out, &m), 0);
 	return m;
@@ -160,7 +150,7 @@ Test(ops_format_converter, takes_its_output_from_a_pool)
 
 	cr_assert_not_null(h, "%s", err.text);
 	m = run_once(h, "source_video", "tensor", picture(4, 4, 4, 1));
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", picture(4, 4, 4, 1)), 0);
+	give_tensor(h, "source_video", "", picture(4, 4, 4, 1));
 	cr_assert_eq(frag_harness_tick(h), -ENOMEM, "the only block is out");
 	cr_assert(strstr(frag_harness_error(h), "pool") != NULL, "said: %s", frag_harness_error(h));
 	frag_message_unref(m);
@@ -204,7 +194,7 @@ Test(ops_format_converter, refuses_frames_that_are_none)
 	cr_assert_eq(
 		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_INT, 16, 1}, 3, shape, &t),
 		0);
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", t), 0);
+	give_tensor(h, "source_video", "", t);
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
 	cr_assert(strstr(frag_harness_error(h), "u8 nor f32") != NULL, "said: %s",
 		  frag_harness_error(h));
@@ -212,7 +202,7 @@ Test(ops_format_converter, refuses_frames_that_are_none)
 
 	h = make(&vision_format_converter_type,
 		 FRAG_ARGS({"out_dtype", "rgb888"}, {"in_dtype", "rgb888"}));
-	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", picture(2, 2, 4, 0)), 0);
+	give_tensor(h, "source_video", "", picture(2, 2, 4, 0));
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
 	cr_assert(strstr(frag_harness_error(h), "in_dtype is rgb888") != NULL, "said: %s",
 		  frag_harness_error(h));
@@ -351,13 +341,13 @@ Test(ops_box_converter, passes_on_what_is_no_box_and_refuses_what_cannot_be_one)
 	cr_expect_eq(sequence, 23);
 	frag_message_unref(out);
 
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "other", frag_tensor_ref(frame)), 0);
+	give_tensor(h, "in", "other", frag_tensor_ref(frame));
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
 	cr_expect(strstr(frag_harness_error(h), "holds no tensor \"boxes\"") != NULL, "%s",
 		  frag_harness_error(h));
 	frag_harness_destroy(h);
 	h = make(&vision_box_converter_type, NULL);
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "boxes", frame), 0);
+	give_tensor(h, "in", "boxes", frame);
 	cr_assert_eq(frag_harness_tick(h), -EINVAL);
 	cr_expect(strstr(frag_harness_error(h), "is not [n, 4] of f32") != NULL, "%s",
 		  frag_harness_error(h));
@@ -394,9 +384,7 @@ Test(ops_image_writer, writes_the_frame_that_was_asked_for)
 	snprintf(path, sizeof(path), "%s/frame.png", inner);
 	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}, {"frame", "2"}));
 	for (uint8_t i = 0; i < 5; i++) {
-		cr_assert_eq(
-			frag_harness_give_tensor(h, "in", "", picture(3, 5, 3, (uint8_t)(10 * i))),
-			0);
+		give_tensor(h, "in", "", picture(3, 5, 3, (uint8_t)(10 * i)));
 		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 		cr_assert_eq(access(path, F_OK) == 0, i >= 2);
 	}
@@ -420,8 +408,7 @@ Test(ops_image_writer, writes_every_nth)
 	h = make(&vision_image_writer_type,
 		 FRAG_ARGS({"path", path}, {"frame", "1"}, {"every", "3"}));
 	for (int i = 0; i < 6; i++) {
-		cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, i % 2 ? 1 : 4, 9)),
-			     0);
+		give_tensor(h, "in", "", picture(2, 2, i % 2 ? 1 : 4, 9));
 		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	}
 	frag_harness_destroy(h);
@@ -443,7 +430,7 @@ Test(ops_image_writer, follows_no_link_that_somebody_planted)
 	snprintf(target, sizeof(target), "%s/target", folder);
 	cr_assert_eq(symlink(target, planted), 0);
 	h = make(&vision_image_writer_type, FRAG_ARGS({"path", path}));
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, 3, 9)), 0);
+	give_tensor(h, "in", "", picture(2, 2, 3, 9));
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
 	frag_harness_destroy(h);
 	cr_expect_eq(access(target, F_OK), -1, "it was written through the link");
@@ -457,7 +444,7 @@ Test(ops_image_writer, says_why_it_cannot_write)
 	struct frag_harness *h =
 		make(&vision_image_writer_type, FRAG_ARGS({"path", "/proc/none/frame.png"}));
 
-	cr_assert_eq(frag_harness_give_tensor(h, "in", "", picture(2, 2, 3, 0)), 0);
+	give_tensor(h, "in", "", picture(2, 2, 3, 0));
 	cr_assert_lt(frag_harness_tick(h), 0);
 	cr_assert(strstr(frag_harness_error(h), "/proc/none/frame.png") != NULL, "said: %s",
 		  frag_harness_error(h));

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_OPERATORS_HARNESS_H
+#define TESTS_OPERATORS_HARNESS_H
+
+#include <criterion/criterion.h>
+#include <frag/harness.h>
+
+/* The harness, where nothing may be refused. */
+static inline struct frag_harness *make(const struct frag_op_type *type,
+					const struct frag_arg *args)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create(type, args, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+static inline void give_tensor(struct frag_harness *h, const char *port, const char *name,
+			       struct frag_tensor *tensor)
+{
+	cr_assert_eq(frag_harness_give_tensor(h, port, name, tensor), 0, "%s", port);
+}
+
+#endif
