@@ -91,6 +91,18 @@ class Service(Cluster):
             raise RuntimeError("fragctl %s: exit status %d\n%s" % (" ".join(args), r.returncode, r.stderr))
         return r.stdout
 
+    def wait_for_messages(self, application, timeout=20):
+        """Until more of them have been delivered than now."""
+        def delivered():
+            rows = json.loads(self.fragctl("list", "-o", "json"))["applications"]
+            return next(r["delivered"] for r in rows if r["name"] == application)
+
+        before, end = delivered(), time.monotonic() + timeout
+        while delivered() <= before:
+            if time.monotonic() > end:
+                raise RuntimeError("%s delivers nothing in %d s; %s" % (application, timeout, self.logs()))
+            time.sleep(0.01)
+
     def logged_ms(self, pattern):
         """When the driver logged that line last, in ms of the day."""
         with open(self.d.log, encoding="utf-8") as f:
@@ -112,11 +124,11 @@ def restart(bench, edge, row, prepare):
         app = c.write("app.yaml", AGAIN % (c.path("figures"), edge))
         c.fragctl("start", app)
         pid = sinks_host(c.w.log)
-        time.sleep(0.1)  # some messages; how many does not matter
+        c.wait_for_messages("again")
         start = now_ns()
         os.kill(pid, signal.SIGKILL)
         c.line(c.d, r"f2 runs again on worker")
-        time.sleep(0.1)
+        c.wait_for_messages("again")
         prepare.add(c.logged_ms(r"host .*: preparing -> prepared") - c.logged_ms(r"host .*: placed -> preparing"))
         c.fragctl("stop", "again")
         row.add((c.numbers("figures")[1] - start) / 1e6)
@@ -138,12 +150,12 @@ def lost(bench, lease_s, row):
         c.fragctl("start", c.write("app.yaml", MOVING % (lease_s, c.path("figures"))))
         c.fragctl("drain", "w", "--undo")
         stopped = [near.pid, sinks_host(near.log)]
-        time.sleep(0.1)  # some messages; how many does not matter
+        c.wait_for_messages("moving")
         start = now_ns()
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         c.line(c.d, r"f2 runs again on worker w,")
-        time.sleep(0.1)
+        c.wait_for_messages("moving")
         near.kill()  # its host dies with it
         c.fragctl("stop", "moving")
         row.add((c.numbers("figures")[1] - start) / 1e6)
