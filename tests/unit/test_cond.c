@@ -526,36 +526,29 @@ static const struct frag_plugin conditioned_plugin = {.struct_size = sizeof(stru
 						      FRAG_OPS(conditioned_ops),
 						      FRAG_CONDITIONS(own_conditions)};
 
-Test(cond, a_plugin_has_a_condition_of_time_that_ends)
+RIG_TEST(cond, a_plugin_has_a_condition_of_time_that_ends)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		turns_bound = turns_ended = 0;
-		rig_run(&rig, &conditioned_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, conditions: [{type: turns, count: 8, gap: 2ms}]}\n"
-				"  rx: {type: sink}\n"
-				"flows: [tx -> rx]\n"));
-		cr_assert_eq(notes[0]->count, 8);
-		cr_expect_eq(turns_bound, 1);
-		rig_end(&rig);
-		cr_expect_eq(turns_ended, 8, "fini has the state");
-		notes_clear();
-		/* It goes on after its input has ended, because its condition ends it. */
-		rig_run(&rig, &conditioned_plugin,
-			rig_graph(
-				s,
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 2}}\n"
-				"  rx: {type: sink, conditions: [{type: none}, {type: turns, count: 40}]}\n"
-				"flows: [tx -> rx]\n"));
-		cr_expect_eq(notes[0]->ticks, 40);
-		rig_end(&rig);
-	}
+	turns_bound = turns_ended = 0;
+	rig_run(rig, &conditioned_plugin,
+		rig_graph(s,
+			  "operators:\n"
+			  "  tx: {type: source, conditions: [{type: turns, count: 8, gap: 2ms}]}\n"
+			  "  rx: {type: sink}\n"
+			  "flows: [tx -> rx]\n"));
+	cr_assert_eq(notes[0]->count, 8);
+	cr_expect_eq(turns_bound, 1);
+	rig_end(rig);
+	cr_expect_eq(turns_ended, 8, "fini has the state");
+	notes_clear();
+	/* It goes on after its input has ended, because its condition ends it. */
+	rig_run(rig, &conditioned_plugin,
+		rig_graph(
+			s,
+			"operators:\n"
+			"  tx: {type: source, parameters: {count: 2}}\n"
+			"  rx: {type: sink, conditions: [{type: none}, {type: turns, count: 40}]}\n"
+			"flows: [tx -> rx]\n"));
+	cr_expect_eq(notes[0]->ticks, 40);
 }
 
 Test(cond, a_condition_that_is_polled_is_checked_once_in_each_recession_period)

@@ -313,31 +313,24 @@ RIG_ONE_TEST(data_loggers, what_was_received_comes_before_what_is_emitted)
 }
 
 /* Its flows are emptied before the tick, and what is old is dropped there. */
-Test(data_loggers, an_input_with_timing_is_logged_as_it_is_received)
+RIG_TEST(data_loggers, an_input_with_timing_is_logged_as_it_is_received)
 {
-	FOR_EACH_SCHEDULER(s)
-	{
-		int64_t last = -1;
-		struct rig rig;
+	int64_t last = -1;
 
-		clear();
-		rig_run(&rig, &plugin,
-			rig_graph(
-				s,
-				"data_loggers: {log: {type: capture, log_outputs: false}}\n"
-				"operators:\n"
-				"  tx: {type: source, parameters: {count: 20}}\n"
-				"  rx: {type: sink, ports: {in: {take: latest_within, age: 1h}}}\n"
-				"flows: [tx -> rx]\n"));
-		cr_assert_gt(entry_count, 0);
-		for (uint32_t i = 0; i < entry_count; i++) {
-			cr_expect_str_eq(entries[i].id, "app.rx.in");
-			cr_expect_gt(entries[i].value, last);
-			last = entries[i].value;
-		}
-		cr_expect_eq(last, 19);
-		rig_end(&rig);
+	clear();
+	rig_run(rig, &plugin,
+		rig_graph(s, "data_loggers: {log: {type: capture, log_outputs: false}}\n"
+			     "operators:\n"
+			     "  tx: {type: source, parameters: {count: 20}}\n"
+			     "  rx: {type: sink, ports: {in: {take: latest_within, age: 1h}}}\n"
+			     "flows: [tx -> rx]\n"));
+	cr_assert_gt(entry_count, 0);
+	for (uint32_t i = 0; i < entry_count; i++) {
+		cr_expect_str_eq(entries[i].id, "app.rx.in");
+		cr_expect_gt(entries[i].value, last);
+		last = entries[i].value;
 	}
+	cr_expect_eq(last, 19);
 }
 
 Test(data_loggers, patterns_choose_and_the_allowlist_wins)

@@ -257,34 +257,28 @@ RIG_TEST(end, a_halt_counts_what_was_queued_as_stopped)
 	cr_expect_eq(notes[0]->stopped, 1);
 }
 
-Test(end, a_failure_in_compute_stops_the_application_with_a_sentence)
+RIG_TEST(end, a_failure_in_compute_stops_the_application_with_a_sentence)
 {
-	struct rig rig;
-
-	FOR_EACH_SCHEDULER(s)
-	{
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source, parameters: {fail_at: 16}}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [tx -> rx]\n"));
-		cr_expect_eq(rig.failed, 1);
-		cr_expect_str_eq(rig.sentence,
-				 "app.tx: compute returned -5 (Input/output error) in tick 17");
-		cr_expect_eq(notes[0]->stopped, 1, "stop is called on failure too");
-		cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
-		cr_expect_eq(fragi_run_ledger(rig.run)->ops[0].state, FRAGI_OP_FAILED);
-		cr_expect(rig_balances(&rig));
-		rig_end(&rig);
-		rig_run(&rig, &rig_plugin,
-			rig_graph(s, "operators:\n"
-				     "  tx: {type: source}\n"
-				     "  m: {type: middle, parameters: {fail_at: 3}}\n"
-				     "  rx: {type: sink}\n"
-				     "flows: [tx -> m, m -> rx]\n"));
-		cr_expect_str_eq(rig.sentence, "app.m: number 3 is bad; send others");
-		rig_end(&rig);
-	}
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source, parameters: {fail_at: 16}}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> rx]\n"));
+	cr_expect_eq(rig->failed, 1);
+	cr_expect_str_eq(rig->sentence,
+			 "app.tx: compute returned -5 (Input/output error) in tick 17");
+	cr_expect_eq(notes[0]->stopped, 1, "stop is called on failure too");
+	cr_expect_eq(notes[SLOTS - 1]->stopped, 1);
+	cr_expect_eq(fragi_run_ledger(rig->run)->ops[0].state, FRAGI_OP_FAILED);
+	cr_expect(rig_balances(rig));
+	rig_end(rig);
+	rig_run(rig, &rig_plugin,
+		rig_graph(s, "operators:\n"
+			     "  tx: {type: source}\n"
+			     "  m: {type: middle, parameters: {fail_at: 3}}\n"
+			     "  rx: {type: sink}\n"
+			     "flows: [tx -> m, m -> rx]\n"));
+	cr_expect_str_eq(rig->sentence, "app.m: number 3 is bad; send others");
 }
 
 static int leaver_compute(void *state, struct frag_tick *tick)
