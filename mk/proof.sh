@@ -29,9 +29,9 @@ instructions make -s bench-instructions
 ndebug make -s ndebug SHARE=@/24 ONLY=tests/unit/
 join
 &call-sites make -s faults
-asan env FRAG_TEST_CHANGES=20 FRAG_TEST_SEED=@ make -s asan SHARE=@/8
+asan env FRAG_TEST_CHANGES=20 FRAG_TEST_SEED=@ make -s asan SHARE=@/16
 join
-tsan make -s tsan SHARE=@/8'
+tsan make -s tsan SHARE=@/16'
 	;;
 nightly)
 	goal_s=9000
