@@ -28,12 +28,12 @@ struct host_core {
 	/* from HOST_CREATE; every frame that is sent carries them */
 	uint64_t run, epoch;
 	uint32_t number;
-	struct fragi_awake clock; /* all times below are its times */
-	int64_t heard_ns;         /* workerd's last frame */
-	int64_t beat_at_ns;       /* next beat */
-	int64_t wire_until_ns;    /* WIRING: when the peers have not answered in time */
-	int64_t deadline_ns;      /* as the shell knows it */
-	bool end_wanted;          /* the work that is under way has to be completed first */
+	struct fragi_awake clock;  /* all times below are its times */
+	int64_t heard_ns;          /* workerd's last frame */
+	int64_t beat_at_ns;        /* next beat */
+	int64_t wire_until_ns;     /* WIRING: when the peers have not answered in time */
+	int64_t deadline_ns;       /* as the shell knows it */
+	bool end_wanted;           /* the work that is under way has to be completed first */
 	struct fw_host_stop drain; /* the same; drain_ns 0: none is wanted; without its texts */
 	bool looks;                /* somebody looks at the operators */
 	bool idle;                 /* the run is at rest, as far as it was reported */
