@@ -797,7 +797,7 @@ class Usage(Fragctl):
 
     def test_wrong_ones(self):
         self.says(["rnu"], 2, 'fragctl: unknown verb "rnu"; did you mean "run"?')
-        self.says(["top"], 2, "fragctl: top is not built yet")
+        self.says(["record"], 2, "fragctl: record is not built yet")
         self.says(["run"], 2, "fragctl run: name the application's graph, APP.yaml; see fragctl run --help")
         self.says(["run", "a.yaml", "--outptu", "json"], 2,
                   "fragctl run: unknown flag --outptu; did you mean --output?")
@@ -819,7 +819,7 @@ class Usage(Fragctl):
         for group in ("Build:", "Run:", "Operate:"):
             self.assertIn("\n%s\n" % group, overview.stdout)
         verbs = re.findall(r"^  (\w+) ", overview.stdout, re.M)
-        self.assertEqual(len(verbs), 21)
+        self.assertEqual(len(verbs), 22)
         for verb in verbs:
             p = self.fragctl("help", verb)
             self.assertEqual(p.wait(), 0)
