@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time of a running application goes, as its driver sends it to whoever looks."""
+import contextlib
 import os
 import socket
 import time
@@ -124,8 +125,9 @@ class Look(cluster.ClusterTest):
         found = 0
         for pid in self.hosts():
             for tid in os.listdir("/proc/%d/task" % pid):
-                with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                    found += f.read() == "frag-look\n"
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                    with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                        found += f.read() == "frag-look\n"
         return found
 
     def assert_whole(self, window):
@@ -166,7 +168,7 @@ class Look(cluster.ClusterTest):
         begun = time.monotonic()
         looker = Looker(self.address, every_ns=SECOND // 2, once=True)
         window = looker.measured()
-        self.assertAlmostEqual(time.monotonic() - begun, 0.5, delta=0.4)
+        self.assertGreater(time.monotonic() - begun, 0.45)
         self.assertTrue(window["is_last"])
         self.assert_whole(window)
         self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
