@@ -76,8 +76,10 @@ void drv_core_destroy(struct drv_core *core)
 		return;
 	for (size_t i = 0; i < core->app_count; i++)
 		app_destroy(core->apps[i]);
-	for (size_t i = 0; i < core->session_count; i++)
+	for (size_t i = 0; i < core->session_count; i++) {
+		drv_subscription_end(core->sessions[i]);
 		drv_session_destroy(core->sessions[i]);
+	}
 	fragi_free(core->apps);
 	fragi_free(core->sessions);
 	fragi_free(core->connections);

@@ -234,7 +234,7 @@ static bool accepts(void *arg, const struct fw_identity *identity)
 }
 
 /* Of those that are silent or away, once each. One that was away and is back is told. */
-WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, world_init)
+WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, NULL)
 {
 	struct fw_identity identity = {.name = "node7", .serial = 1};
 	struct drv_event revoked = {.kind = DRV_EVENT_REVOKED,
@@ -247,6 +247,8 @@ WORLD_TEST(driver_session, what_a_worker_may_run_on_without_its_key_is_named, wo
 		"worker a cannot be told that its key node7 is no longer in the key file: this may still run there: f1 of app";
 
 	for (int silent = 0; silent < 3; silent++) {
+		if (silent > 0)
+			world_fini(w);
 		world_init(w);
 		to_running(w);
 		drv_session_find(w->core, 1)->identity = identity;
