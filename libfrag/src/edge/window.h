@@ -20,8 +20,8 @@
  */
 struct fragi_window_tx {
 	uint64_t messages, bytes; /* the window; constant */
-	/* the operator's */
-	uint64_t posted, posted_bytes;
+	/* the operator's; who looks at the operator reads them */
+	_Atomic uint64_t posted, posted_bytes;
 	/* the holder's; the operator reads them */
 	_Alignas(64) _Atomic uint64_t credited, credited_bytes;
 	/* the holder's */
@@ -49,9 +49,10 @@ struct fragi_window_rx {
  */
 static inline uint64_t fragi_window_room(const struct fragi_window_tx *w)
 {
-	uint64_t messages = w->posted - atomic_load_explicit(&w->credited, memory_order_acquire);
-	uint64_t bytes =
-		w->posted_bytes - atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
+	uint64_t messages = atomic_load_explicit(&w->posted, memory_order_relaxed) -
+			    atomic_load_explicit(&w->credited, memory_order_acquire);
+	uint64_t bytes = atomic_load_explicit(&w->posted_bytes, memory_order_relaxed) -
+			 atomic_load_explicit(&w->credited_bytes, memory_order_relaxed);
 
 	return messages >= w->messages || (bytes >= w->bytes && messages > 1)
 		       ? 0
@@ -61,10 +62,13 @@ static inline uint64_t fragi_window_room(const struct fragi_window_tx *w)
 /* Returns false, and counts nothing, when the window has no room for another message. */
 static inline bool fragi_window_post(struct fragi_window_tx *w, uint64_t bytes)
 {
-	if (w->posted - atomic_load_explicit(&w->credited, memory_order_acquire) >= w->messages)
+	uint64_t posted = atomic_load_explicit(&w->posted, memory_order_relaxed);
+	uint64_t posted_bytes = atomic_load_explicit(&w->posted_bytes, memory_order_relaxed);
+
+	if (posted - atomic_load_explicit(&w->credited, memory_order_acquire) >= w->messages)
 		return false;
-	w->posted++;
-	w->posted_bytes += bytes;
+	atomic_store_explicit(&w->posted, posted + 1, memory_order_relaxed);
+	atomic_store_explicit(&w->posted_bytes, posted_bytes + bytes, memory_order_relaxed);
 	return true;
 }
 
