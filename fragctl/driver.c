@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,6 +351,19 @@ static bool is_own_address(const struct fragi_address *address)
 	return is_own;
 }
 
+static int refuse(struct ctl_driver *driver, enum fragi_failure failure, const char *format, ...)
+	FRAG_PRINTF(3, 4);
+static int refuse(struct ctl_driver *driver, enum fragi_failure failure, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(driver->sentence, sizeof(driver->sentence), format, args);
+	va_end(args);
+	return driver->is_quiet ? fragi_failure_exit(failure)
+				: ctl_fail_with(failure, "%s", driver->sentence);
+}
+
 static int connect_to(struct ctl_driver *driver)
 {
 	int r = is_own_address(&driver->address) ? try_sockets(driver) : -ENOENT;
@@ -360,20 +374,20 @@ static int connect_to(struct ctl_driver *driver)
 	if (r == 0)
 		return CTL_OK;
 	if (driver->is_denied)
-		return ctl_fail_with(
-			FRAGI_FAILURE_USER_REFUSED,
+		return refuse(
+			driver, FRAGI_FAILURE_USER_REFUSED,
 			"you have no permission for the driver at port %u of this machine: its socket is for its user, root and the group of driverd (usermod -a -G frag NAME, then log in again)",
 			(unsigned int)driver->address.port);
 	if (driver->failure == FRAGI_FAILURE_DRIVER_LOST || driver->failure == FRAGI_FAILURE_NONE)
-		return ctl_fail_with(
-			FRAGI_FAILURE_DRIVER_LOST,
+		return refuse(
+			driver, FRAGI_FAILURE_DRIVER_LOST,
 			"there is no driver at %s: %s; start it (as a service: systemctl start frag-driver), or name the right one with --address",
 			driver->where, driver->why[0] != '\0' ? driver->why : frag_strerror(r));
-	return ctl_fail_with(driver->failure, "the driver at %s refused: %s", driver->where,
-			     driver->why);
+	return refuse(driver, driver->failure, "the driver at %s refused: %s", driver->where,
+		      driver->why);
 }
 
-int ctl_driver_open(struct ctl_driver *driver)
+int ctl_driver_begin(struct ctl_driver *driver)
 {
 	int r = read_flags(driver);
 
@@ -392,7 +406,14 @@ int ctl_driver_open(struct ctl_driver *driver)
 	if (driver->timeout_ns > 0)
 		uv_timer_start(&driver->timeout, on_timeout,
 			       (uint64_t)(driver->timeout_ns + 999999) / 1000000, 0);
-	return connect_to(driver);
+	return CTL_OK;
+}
+
+int ctl_driver_open(struct ctl_driver *driver)
+{
+	int r = ctl_driver_begin(driver);
+
+	return r == CTL_OK ? connect_to(driver) : r;
 }
 
 int ctl_driver_next(struct ctl_driver *driver, struct fw_message **out_message)

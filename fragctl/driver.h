@@ -45,6 +45,8 @@ struct ctl_driver {
 	int failed; /* negative errno: why it ended */
 	enum fragi_failure failure;
 	char why[FW_TEXT_MAX];
+	bool is_quiet; /* why it did not connect is not printed, and in `sentence` */
+	char sentence[FW_TEXT_MAX + 700];
 };
 
 /* Of verbs that wait for what the driver does. */
@@ -75,6 +77,8 @@ struct ctl_driver {
 
 /* Connects. Returns CTL_OK, or the exit code, complained. ctl_driver_close in every case. */
 int ctl_driver_open(struct ctl_driver *driver);
+/* The same, but for the connection: ctl_driver_reopen makes it. */
+int ctl_driver_begin(struct ctl_driver *driver);
 /*
  * After something was printed: ends this process as a program whose reader has gone, if that is so.
  * SIGPIPE itself is ignored, since the driver's socket may be closed too.

@@ -28,7 +28,7 @@ static void print(struct reading *reading, const struct fw_events *events)
 		if (event->unix_ns < reading->since_ns)
 			continue;
 		if (reading->json)
-			ctl_service_json_notice(event);
+			ctl_service_json_notice(event, stdout);
 		else
 			ctl_service_print_notice(event);
 	}

@@ -19,7 +19,7 @@ void ctl_fail_document(int code, enum fragi_failure failure, const char *sentenc
 {
 	if (has_documents)
 		ctl_service_json_failure(
-			&(struct fw_failure){.code = failure, .sentence = sentence}, code);
+			&(struct fw_failure){.code = failure, .sentence = sentence}, code, stdout);
 }
 
 static int fail(const char *program, int code, enum fragi_failure failure, const char *format,

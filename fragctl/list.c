@@ -4,7 +4,7 @@
 static void show(const struct fw_reply *reply, bool json)
 {
 	if (json)
-		ctl_service_json_applications(reply, NULL);
+		ctl_service_json_applications(reply, NULL, stdout);
 	else
 		ctl_service_print_applications(reply);
 }

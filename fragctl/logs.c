@@ -22,7 +22,7 @@ static void print(const struct logs *logs, const struct fw_logs *lines)
 		if (lines->rows[i].unix_ns < logs->since_ns)
 			continue;
 		if (logs->json)
-			ctl_service_json_line(&lines->rows[i]);
+			ctl_service_json_line(&lines->rows[i], stdout);
 		else
 			ctl_service_print_line(&lines->rows[i]);
 	}

@@ -72,15 +72,15 @@ void ctl_service_print_changes(const struct fw_changes *changes);
 /* What has become of it, or would: NAME: left was started again */
 void ctl_service_print_effect(const char *name, const struct fw_changes *changes, bool only_shows);
 /* The members of the document of docs/service.schema.json. */
-void ctl_service_json_applications(const struct fw_reply *reply, const char *name);
-void ctl_service_json_workers(const struct fw_reply *reply);
-void ctl_service_json_notice(const struct fw_notice *event);
-void ctl_service_json_line(const struct fw_line *line);
+void ctl_service_json_applications(const struct fw_reply *reply, const char *name, FILE *out);
+void ctl_service_json_workers(const struct fw_reply *reply, FILE *out);
+void ctl_service_json_notice(const struct fw_notice *event, FILE *out);
+void ctl_service_json_line(const struct fw_line *line, FILE *out);
 /* {"application": ..., "run": ..., "dry_run": ..., "effect": ..., "changes": [...]} */
 void ctl_service_json_changes(const char *name, uint64_t run, const struct fw_changes *changes,
 			      bool only_shows);
 /* {"failure": ..., "exit_code": ...} */
-void ctl_service_json_failure(const struct fw_failure *failure, int exit_code);
+void ctl_service_json_failure(const struct fw_failure *failure, int exit_code, FILE *out);
 /* {"application": ..., "run": ..., "parameter": ..., "value": ...}; text: NAME=VALUE */
 void ctl_service_json_set(const char *application, uint64_t run, const char *text);
 /* {"application": ..., "run": ..., "state": ...} */

@@ -275,9 +275,9 @@ void ctl_service_print_line(const struct fw_line *line)
 	       line->op, line->text);
 }
 
-void ctl_service_json_failure(const struct fw_failure *failure, int exit_code)
+void ctl_service_json_failure(const struct fw_failure *failure, int exit_code, FILE *out)
 {
-	struct ctl_json json = ctl_json_begin(stdout);
+	struct ctl_json json = ctl_json_begin(out);
 
 	put_failure(&json, failure);
 	ctl_json_number(&json, "exit_code", exit_code);
@@ -308,9 +308,9 @@ void ctl_service_json_set(const char *application, uint64_t run, const char *tex
 	ctl_json_end(&json);
 }
 
-void ctl_service_json_applications(const struct fw_reply *reply, const char *name)
+void ctl_service_json_applications(const struct fw_reply *reply, const char *name, FILE *out)
 {
-	struct ctl_json json = ctl_json_begin(stdout);
+	struct ctl_json json = ctl_json_begin(out);
 
 	ctl_json_open(&json, "applications", '[');
 	for (uint32_t i = 0; i < reply->application_count; i++)
@@ -326,9 +326,9 @@ void ctl_service_json_applications(const struct fw_reply *reply, const char *nam
 	ctl_json_end(&json);
 }
 
-void ctl_service_json_workers(const struct fw_reply *reply)
+void ctl_service_json_workers(const struct fw_reply *reply, FILE *out)
 {
-	struct ctl_json json = ctl_json_begin(stdout);
+	struct ctl_json json = ctl_json_begin(out);
 
 	ctl_rows_json(&json, "workers", &workers, reply->workers, reply->worker_count);
 	ctl_json_unsigned(&json, "left_out", reply->more);
@@ -340,7 +340,7 @@ static const char *kind_of(const void *row)
 	return fw_notice_name(((const struct fw_notice *)row)->kind);
 }
 
-void ctl_service_json_notice(const struct fw_notice *event)
+void ctl_service_json_notice(const struct fw_notice *event, FILE *out)
 {
 	static const struct ctl_column items[] = {
 		{"number", CTL_AT(CTL_U64, fw_notice, number)},
@@ -353,7 +353,7 @@ void ctl_service_json_notice(const struct fw_notice *event)
 	};
 	static const struct ctl_columns columns = CTL_COLUMNS(items, fw_notice);
 
-	ctl_json_document(&columns, event);
+	ctl_json_document(&columns, event, out);
 }
 
 static const char *level_of(const void *row)
@@ -361,7 +361,7 @@ static const char *level_of(const void *row)
 	return fragi_log_level_name((int)((const struct fw_line *)row)->level);
 }
 
-void ctl_service_json_line(const struct fw_line *line)
+void ctl_service_json_line(const struct fw_line *line, FILE *out)
 {
 	static const struct ctl_column items[] = {
 		{"number", CTL_AT(CTL_U64, fw_line, number)},
@@ -374,7 +374,7 @@ void ctl_service_json_line(const struct fw_line *line)
 	};
 	static const struct ctl_columns columns = CTL_COLUMNS(items, fw_line);
 
-	ctl_json_document(&columns, line);
+	ctl_json_document(&columns, line, out);
 }
 
 static const char *effect_name(enum fw_effect effect)

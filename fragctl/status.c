@@ -46,7 +46,7 @@ static int show_one(struct status *status, const struct fw_reply *reply, const c
 	const struct fw_application_row *app = find(reply, name);
 
 	if (app != NULL && status->json)
-		ctl_service_json_applications(reply, name);
+		ctl_service_json_applications(reply, name, stdout);
 	else if (app != NULL)
 		ctl_service_print_hosts(app);
 	if (app != NULL)
@@ -71,7 +71,7 @@ static int show(struct status *status, const char *name)
 	if (name != NULL)
 		code = show_one(status, &reply->reply, name);
 	else if (status->json)
-		ctl_service_json_applications(&reply->reply, NULL);
+		ctl_service_json_applications(&reply->reply, NULL, stdout);
 	else if (reply->reply.application_count == 0)
 		ctl_service_print_applications(&reply->reply);
 	for (uint32_t i = 0; name == NULL && !status->json && i < reply->reply.application_count;

@@ -90,9 +90,9 @@ void ctl_row_members(struct ctl_json *json, const struct ctl_columns *columns, c
 			member(json, &columns->items[i], row);
 }
 
-void ctl_json_document(const struct ctl_columns *columns, const void *row)
+void ctl_json_document(const struct ctl_columns *columns, const void *row, FILE *out)
 {
-	struct ctl_json json = ctl_json_begin(stdout);
+	struct ctl_json json = ctl_json_begin(out);
 
 	ctl_row_members(&json, columns, row);
 	ctl_json_end(&json);

@@ -67,8 +67,8 @@ const char *ctl_age(int64_t ns, char *out, size_t size);
 
 /* The members of the row's object, which is open. */
 void ctl_row_members(struct ctl_json *json, const struct ctl_columns *columns, const void *row);
-/* A document on stdout. */
-void ctl_json_document(const struct ctl_columns *columns, const void *row);
+/* A document, which ends with a line. */
+void ctl_json_document(const struct ctl_columns *columns, const void *row, FILE *out);
 /* An object. */
 void ctl_row_json(struct ctl_json *json, const char *name, const struct ctl_columns *columns,
 		  const void *row);

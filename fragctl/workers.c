@@ -4,7 +4,7 @@
 static void show(const struct fw_reply *reply, bool json)
 {
 	if (json)
-		ctl_service_json_workers(reply);
+		ctl_service_json_workers(reply, stdout);
 	else
 		ctl_service_print_workers(reply);
 }
