@@ -205,6 +205,15 @@ static void do_spawn(struct wrk_worker *worker, const struct wrk_action *action)
 						     .text = err.text});
 }
 
+/* Nobody sees them, and they are a quarter of a report. */
+static void forget_bars(const struct fw_host_stats *stats)
+{
+	for (uint32_t i = 0; i < stats->op_count; i++)
+		fragi_bars_forget(&stats->ops[i].compute);
+	for (uint32_t i = 0; i < stats->flow_count; i++)
+		fragi_bars_forget(&stats->flows[i].latency);
+}
+
 static void do_sample(struct wrk_worker *worker, const struct wrk_action *action)
 {
 	struct wrk_process *process = process_of(worker, action->host);
@@ -214,6 +223,8 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 		return;
 	if (action->looks)
 		wrk_facts_read(wrk_process_pid(process), &stats.facts);
+	else
+		forget_bars(&stats);
 	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
 						     .host = action->host,
 						     .stats = &stats});

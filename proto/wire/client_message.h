@@ -197,11 +197,19 @@ struct fw_explanation {
 };
 
 #define FW_LOOK_MIN_NS INT64_C(250000000)
-#define FW_LOOK_ROWS_MAX 500 /* operators, and flows: the busiest ones */
+#define FW_LOOK_ROWS_MAX 500   /* operators, and flows: the busiest ones */
+#define FW_LOOK_ROWS_MOST 2000 /* that a client may ask for */
+#define FW_LOOK_AT_ONCE_MAX_NS INT64_C(300000000000)
 struct fw_look {
 	const char *name; /* of the application; empty: each of them */
 	int64_t every_ns; /* the window; 0: a second */
 	bool once;        /* only one window */
+	/*
+	 * Answers now, and only now: with what was counted since the start, and in the window since
+	 * the client asked so before. The hosts measure for every_ns from now on.
+	 */
+	bool at_once;
+	uint32_t rows; /* the first ones in the order of the graph; 0: the busiest ones */
 };
 /*
  * An application in a window. Before the first window has passed nothing is sent. Where no

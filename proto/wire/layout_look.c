@@ -4,9 +4,13 @@
 /* Layouts of LOOK and LOOKED: where the time of an application goes. */
 
 LAYOUT(look, struct fw_look, Look, NULL) = {
-	NAME_OR_NONE(look, name),
-	TIME(look, every_ns),
-	FIELD(look, once),
+	NAME_OR_NONE(look, name), TIME(look, every_ns), FIELD(look, once),
+	FIELD(look, at_once),     FIELD(look, rows),    END,
+};
+
+TUPLE_LAYOUT(look_operator_sums) = {
+	ITEM(struct fragi_look_operator, ticks_sum),
+	ITEM(struct fragi_look_operator, missed_sum),
 	END,
 };
 
@@ -24,6 +28,8 @@ LAYOUT(look_operator, struct fragi_look_operator, LookOperator, NULL) = {
 	FIELD(look_operator, budget_ns),
 	FIELD(look_operator, period_ns),
 	FIELD(look_operator, has_ended),
+	ARRAY(FW_NUMBERS, look_operator, use_sums, use_sums, FRAGI_USES),
+	TUPLE(look_operator, 0, sums, look_operator_sums),
 	END,
 };
 
@@ -38,6 +44,8 @@ TUPLE_LAYOUT(look_flow_numbers) = {
 	ITEM(struct fragi_look_flow, delivered_sum),
 	ITEM(struct fragi_look_flow, dropped_sum),
 	ITEM(struct fragi_look_flow, lost_sum),
+	ITEM(struct fragi_look_flow, bytes_sum),
+	ITEM(struct fragi_look_flow, full_sum_ns),
 	END,
 };
 
@@ -52,13 +60,18 @@ LAYOUT(look_flow, struct fragi_look_flow, LookFlow, NULL) = {
 	ARRAY(FW_SUMS, look_flow, dropped, dropped, FRAGI_DROP_REASONS),
 	ONE(look_flow, latency, quantiles),
 	TUPLE(look_flow, 0, numbers, look_flow_numbers),
+	ARRAY(FW_SUMS, look_flow, dropped_sums, dropped_sums, FRAGI_DROP_REASONS),
 	END,
 };
 
 TUPLE_LAYOUT(look_host_numbers) = {
-	ITEM(struct fragi_look_host, cpu_ns),       ITEM(struct fragi_look_host, starved_ns),
-	ITEM(struct fragi_look_host, io_ns),        ITEM(struct fragi_look_host, rss_bytes),
-	ITEM(struct fragi_look_host, major_faults), END,
+	ITEM(struct fragi_look_host, cpu_ns),
+	ITEM(struct fragi_look_host, starved_ns),
+	ITEM(struct fragi_look_host, io_ns),
+	ITEM(struct fragi_look_host, rss_bytes),
+	ITEM(struct fragi_look_host, major_faults),
+	ITEM(struct fragi_look_host, cpu_sum_ns),
+	END,
 };
 
 LAYOUT(look_host, struct fragi_look_host, LookHost, NULL) = {
@@ -95,8 +108,8 @@ LAYOUT(look_tables, struct fragi_look, LookTables, NULL) = {
 	FIELD(look_tables, state),
 	FIELD(look_tables, window_ns),
 	TIME(look_tables, unix_ns),
-	ROWS(look_tables, operators, operator_count, FW_LOOK_ROWS_MAX, look_operator),
-	ROWS(look_tables, flows, flow_count, FW_LOOK_ROWS_MAX, look_flow),
+	ROWS(look_tables, operators, operator_count, FW_LOOK_ROWS_MOST, look_operator),
+	ROWS(look_tables, flows, flow_count, FW_LOOK_ROWS_MOST, look_flow),
 	ROWS(look_tables, hosts, host_count, FW_ROWS_MAX, look_host),
 	ROWS(look_tables, workers, worker_count, FW_ROWS_MAX, look_worker),
 	FIELD(look_tables, operators_left_out),

@@ -156,6 +156,90 @@ WORLD_TEST(driver_look, a_restart_is_time_in_which_nothing_ran, NULL)
 	cr_expect_eq(window->look.hosts[1].restarts, 1);
 }
 
+/* LOOK of a client that has said HELLO: what was counted, now. */
+static void look_at_once(struct world *w, int64_t for_ns, uint32_t rows)
+{
+	struct fw_message message = {.kind = FW_LOOK, .seq = 9};
+
+	message.look = (struct fw_look){"", for_ns, false, true, rows};
+	say(w, CLIENT, &message);
+}
+
+/* One report of the receiver, with or without bars. */
+static void report_bars(struct world *w, uint64_t ticks, uint64_t bar, uint64_t total_ns)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, 2);
+	struct fw_op_stats op = {
+		.ticks = ticks,
+		.deadline_misses = ticks / 2,
+		.use_room = 3 * ticks,
+		.compute = {.count = ticks, .bars = {0, bar}, .total_ns = total_ns}};
+	struct fragi_flow_stats row = {.arrived = ticks + 7,
+				       .delivered = ticks,
+				       .rx_dropped = {[FRAGI_DROP_LATE] = 5},
+				       .latency = op.compute};
+
+	message.stats =
+		(struct fw_host_stats){.ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
+	message.stats.facts.at_ns = (uint64_t)w->core->real_ns;
+	say(w, 2, &message);
+}
+
+WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
+{
+	const struct fw_looked *window;
+
+	two_run(w, receiver_restarts);
+	client_hello(w, CLIENT, "web");
+	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 100, 100});
+	report_bars(w, 90, 80, 1234);
+	look_at_once(w, 120 * SECOND, 10);
+	cr_expect_eq(taken(w, 1, FW_HOST_LOOK)->host_look.for_ns, 120 * SECOND);
+	window = looked(w, CLIENT);
+	cr_expect(window->is_last);
+	cr_expect_eq(window->look.window_ns, 0, "there was none before");
+	cr_expect_eq(window->look.flows[0].sent_sum, 100);
+	cr_expect_eq(window->look.flows[0].dropped_sums[FRAGI_DROP_LATE], 5);
+	cr_expect_eq(window->look.operators[0].use_sums[FRAGI_USE_ROOM], 7);
+	cr_expect_eq(window->look.operators[1].ticks_sum, 90);
+	cr_expect_eq(window->look.operators[1].missed_sum, 45);
+	cr_expect_eq(window->look.operators[1].compute.bars[1], 80);
+	/* Nobody looked for some time: its bars are those that are known. */
+	report_bars(w, 100, 0, 0);
+	pass_beating(w, 20 * SECOND, 1, CLIENT);
+	cr_expect_null(taken(w, CLIENT, FW_LOOKED), "it has not asked");
+	look_at_once(w, 1000 * SECOND, 10);
+	window = looked(w, CLIENT);
+	cr_expect_eq(window->look.window_ns, 20 * SECOND, "since it asked before");
+	cr_expect_eq(window->look.operators[1].ticks_sum, 100);
+	cr_expect_eq(window->look.operators[1].compute.bars[1], 80);
+	cr_expect_eq(window->look.flows[0].latency.bars[1], 80);
+	/* A restart counts from 0, and the sums go on. */
+	report_bars(w, 110, 95, 2000);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, SECOND, 1, CLIENT);
+	speaking_epoch[2] = 2;
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	look_at_once(w, SECOND, 10);
+	window = looked(w, CLIENT);
+	cr_expect_eq(window->look.operators[1].ticks_sum, 110);
+	cr_expect_eq(window->look.operators[1].compute.bars[1], 95);
+	cr_expect_eq(window->look.flows[0].latency.total_ns, 2000);
+	report_bars(w, 4, 3, 40);
+	look_at_once(w, SECOND, 1);
+	window = looked(w, CLIENT);
+	cr_expect_eq(window->look.operator_count, 1, "as many as it asked for");
+	cr_expect_eq(window->look.operators_left_out, 1);
+	cr_expect_str_eq(window->look.operators[0].name, "f1.tx", "in the order of the graph");
+	cr_expect_eq(window->look.flows[0].receiver, FRAGI_LOOK_NONE);
+	cr_expect_eq(window->look.flows[0].delivered_sum, 114);
+	cr_expect_eq(window->look.flows[0].dropped_sums[FRAGI_DROP_LATE], 10);
+	cr_expect_eq(window->look.flows[0].latency.bars[1], 98);
+	cr_expect_eq(window->look.flows[0].latency.total_ns, 2040);
+}
+
 static uint32_t windows_of(struct world *w, uint64_t client)
 {
 	uint32_t count = 0;
@@ -183,6 +267,28 @@ WORLD_TEST(driver_look, each_client_has_its_own_windows_until_it_goes, NULL)
 	pass_beating(w, 3 * SECOND, 1, 2);
 	cr_expect_null(taken(w, 1, FW_HOST_LOOK), "nobody looks");
 	cr_expect_null(w->core->waiting);
+}
+
+WORLD_TEST(driver_look, who_asks_at_once_is_no_follower_and_may_follow_beside, NULL)
+{
+	uint32_t clients = 0;
+
+	two_run(w, two_fragments);
+	look(w, CLIENT, "app", SECOND, false);
+	look_at_once(w, SECOND, 10);
+	cr_expect_eq(windows_of(w, CLIENT), 1);
+	pass_beating(w, 3 * SECOND, 1, CLIENT);
+	cr_expect_eq(windows_of(w, CLIENT), 3, "its windows go on");
+	look_at_once(w, SECOND, 10);
+	cr_expect_eq(looked(w, CLIENT)->look.window_ns, 3 * SECOND);
+	/* As many follow as may. */
+	do
+		look(w, CLIENT + ++clients, "", SECOND, false);
+	while (clients < 100 && taken(w, CLIENT + clients, FW_ANSWER) == NULL);
+	cr_expect_eq(clients, DRV_FOLLOWERS_MAX);
+	(void)windows_of(w, CLIENT);
+	look_at_once(w, SECOND, 10);
+	cr_expect_eq(windows_of(w, CLIENT), 1);
 }
 
 WORLD_TEST(driver_look, nothing_is_asked_of_a_worker_that_does_not_know_it, NULL)

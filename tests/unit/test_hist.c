@@ -95,6 +95,36 @@ Test(hist, one_look_gives_all_quantiles)
 	cr_expect(q.p50 < q.p99);
 }
 
+Test(hist, bars_hold_what_is_below_their_ends_and_add_up)
+{
+	static struct fragi_hist hist;
+	struct fragi_quantiles q, sum = {0};
+
+	for (int bar = 0; bar < FRAGI_HIST_BARS - 1; bar++)
+		for (int i = 0; i <= bar; i++) {
+			fragi_hist_add(&hist, FRAGI_HIST_BAR_NS(bar) - 1);
+			fragi_hist_add(&hist, FRAGI_HIST_BAR_NS(bar)); /* that of the next one */
+		}
+	fragi_hist_read(&hist, &q);
+	cr_expect_eq(q.bars[0], 1);
+	for (uint64_t bar = 1; bar < FRAGI_HIST_BARS - 1; bar++)
+		cr_expect_eq(q.bars[bar], 2 * bar + 1, "%llu", (unsigned long long)bar);
+	cr_expect_eq(q.bars[FRAGI_HIST_BARS - 1], FRAGI_HIST_BARS - 1);
+	cr_expect_eq(q.total_ns, fragi_hist_total(&hist));
+	fragi_quantiles_add(&sum, &q);
+	fragi_quantiles_add(&sum, &q);
+	cr_expect_eq(sum.bars[1], 6);
+	cr_expect_eq(sum.bars[FRAGI_HIST_BARS - 1], 2 * (FRAGI_HIST_BARS - 1));
+	cr_expect_eq(sum.total_ns, 2 * q.total_ns);
+	cr_expect_eq(sum.count, q.count, "of the last one");
+	fragi_bars_forget(&q);
+	fragi_quantiles_add(&sum, &q);
+	cr_expect_eq(sum.bars[1], 6);
+	cr_expect_eq(q.total_ns, 0);
+	fragi_quantiles_add(&sum, &(struct fragi_quantiles){.p50 = 7});
+	cr_expect_eq(sum.p50, q.p50, "a process that counted nothing");
+}
+
 Test(hist, the_sum_is_within_seven_percent)
 {
 	static struct fragi_hist hist;

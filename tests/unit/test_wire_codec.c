@@ -168,7 +168,8 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 
 static struct fragi_quantiles make_quantiles(struct maker *m)
 {
-	return (struct fragi_quantiles){random_u64(m), random_u64(m), random_u64(m), random_u64(m),
+	return (struct fragi_quantiles){random_u64(m), random_u64(m), random_u64(m),
+					random_u64(m), random_u64(m), {0, random_u64(m)},
 					random_u64(m)};
 }
 
@@ -222,17 +223,19 @@ static void make_look(struct maker *m, struct fragi_look *look)
 		op[i].pool = i == 0 ? word(m) : NULL;
 		op[i].compute = make_quantiles(m);
 		for (int use = 0; use < FRAGI_USES; use++)
-			op[i].use_ns[use] = random_u64(m);
+			op[i].use_ns[use] = op[i].use_sums[use] = random_u64(m);
 		op[i].ticks = random_u64(m);
 		op[i].promised_mhz = random_u64(m);
 		op[i].budget_ns = random_u64(m);
 		op[i].period_ns = random_u64(m);
 		op[i].has_ended = i == 0;
+		op[i].missed_sum = random_u64(m);
 		flow[i] = (struct fragi_look_flow){word(m), word(m), (uint32_t)i, 1, word(m),
 						   word(m), 7};
 		flow[i].sent = random_u64(m);
 		flow[i].lost_sum = random_u64(m);
 		flow[i].dropped[FRAGI_DROP_REASONS - 1] = random_u64(m);
+		flow[i].dropped_sums[FRAGI_DROP_REASONS - 1] = flow[i].full_sum_ns = random_u64(m);
 		flow[i].latency = make_quantiles(m);
 	}
 	host[0] = host[1] = (struct fragi_look_host){
@@ -527,7 +530,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->suspend = (struct fw_host_suspend){(uint32_t)random_u64(m), random_u64(m)};
 		return;
 	case FW_LOOK:
-		message->look = (struct fw_look){word(m), 250000000, true};
+		message->look = (struct fw_look){word(m), 250000000, true, true, 7};
 		return;
 	case FW_LOOKED:
 		message->looked =

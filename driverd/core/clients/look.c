@@ -28,7 +28,8 @@ struct drv_look {
 	uint64_t seq;
 	char application[FRAG_NAME_MAX + 1]; /* empty: all */
 	int64_t every_ns;
-	bool once;
+	bool once, at_once;
+	uint32_t rows;
 	struct drv_timer timer;
 	int64_t begun_ns;   /* the present window */
 	uint64_t window_ns; /* how long the one lasted that is being sent */
@@ -128,9 +129,9 @@ static int find_cause(struct fw_looked *looked, struct fragi_arena *arena)
 	return 0;
 }
 
-static int send_looked(struct drv_session *client, const struct drv_app *app, bool is_last)
+static int send_looked(struct drv_session *client, struct drv_look *look, const struct drv_app *app,
+		       bool is_last)
 {
-	struct drv_look *look = client->look;
 	struct fragi_arena *arena = &client->core->actions->arena;
 	struct fw_message message = {.kind = FW_LOOKED, .reply_to = look->seq};
 	struct fw_looked *looked = &message.looked;
@@ -141,26 +142,32 @@ static int send_looked(struct drv_session *client, const struct drv_app *app, bo
 	if (app == NULL)
 		return drv_send(client, &message);
 	if (at == NULL ||
-	    drv_view_look(app, &at->past, look->window_ns, arena, &looked->look) < 0 ||
+	    drv_view_look(app, &at->past, look->window_ns, look->rows, arena, &looked->look) < 0 ||
 	    find_cause(looked, arena) < 0)
 		return -ENOMEM;
 	message.run = app->run;
 	return drv_send(client, &message);
 }
 
-int drv_look_serve(struct drv_session *client)
+/* It is sent now, and the next one begins. */
+static void end_window(const struct drv_core *core, struct drv_look *look)
+{
+	look->window_ns = (uint64_t)(core->now_ns - look->begun_ns);
+	look->begun_ns = core->now_ns;
+	look->is_sending = true;
+	look->next_run = 0;
+}
+
+/* Returns 0, -ENOMEM, or 1: this was all that the client has asked for. */
+static int serve(struct drv_session *client, struct drv_look *look)
 {
 	struct drv_core *core = client->core;
-	struct drv_look *look = client->look;
 	const struct drv_app *app, *next;
 	int r;
 
 	if (look->timer.is_due) {
 		look->timer.is_due = false;
-		look->window_ns = (uint64_t)(core->now_ns - look->begun_ns);
-		look->begun_ns = core->now_ns;
-		look->is_sending = true;
-		look->next_run = 0;
+		end_window(core, look);
 		if (drv_timer_set(&core->timers, &look->timer, core->now_ns + look->every_ns) < 0)
 			return -ENOMEM;
 	}
@@ -169,9 +176,9 @@ int drv_look_serve(struct drv_session *client)
 	app = next_app(core, look, look->next_run);
 	do {
 		next = app != NULL ? next_app(core, look, app->run + 1) : NULL;
-		r = send_looked(client, app, next == NULL);
+		r = send_looked(client, look, app, next == NULL);
 		if (r == 0 && app != NULL && !look->once)
-			r = tell_hosts(app, look->every_ns + LONGER_NS);
+			r = tell_hosts(app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
 		if (r < 0)
 			return r;
 		app = next;
@@ -180,7 +187,7 @@ int drv_look_serve(struct drv_session *client)
 	look->next_run = app != NULL ? app->run : 0;
 	core->work_left |= app != NULL;
 	forget_ended(core, look);
-	return look->once && app == NULL;
+	return look->once && !look->at_once && app == NULL;
 }
 
 /* What is counted up to now belongs to no window. */
@@ -196,42 +203,16 @@ static int begin_window(struct drv_session *client)
 		struct looked_at *at = find(look, app->run);
 
 		if (at == NULL || tell_hosts(app, look->every_ns + LONGER_NS) < 0 ||
-		    drv_view_look(app, &at->past, 0, &core->actions->arena, &nothing) < 0)
+		    drv_view_look(app, &at->past, 0, look->rows, &core->actions->arena, &nothing) <
+			    0)
 			return -ENOMEM;
 	}
 	return drv_timer_set(&core->timers, &look->timer, core->now_ns + look->every_ns);
 }
 
-int drv_look_begin(struct drv_session *client, const struct fw_message *message)
+static void end(struct drv_session *client, struct drv_look **slot)
 {
-	const struct fw_look *wanted = &message->look;
-	int64_t every_ns = wanted->every_ns;
-	struct drv_look *look;
-
-	if (wanted->name[0] != '\0' && drv_app_named(client->core, wanted->name) == NULL) {
-		drv_refuse_unknown(client, message, wanted->name);
-		return 0;
-	}
-	look = fragi_calloc(1, sizeof(*look));
-	if (look == NULL)
-		return -ENOMEM;
-	if (every_ns == 0)
-		every_ns = 1000000000;
-	if (every_ns < FW_LOOK_MIN_NS)
-		every_ns = FW_LOOK_MIN_NS;
-	if (every_ns > DRV_LOOK_MAX_NS)
-		every_ns = DRV_LOOK_MAX_NS;
-	look->seq = message->seq;
-	look->once = wanted->once;
-	look->every_ns = every_ns;
-	snprintf(look->application, sizeof(look->application), "%s", wanted->name);
-	client->look = look;
-	return begin_window(client);
-}
-
-void drv_look_end(struct drv_session *client)
-{
-	struct drv_look *look = client->look;
+	struct drv_look *look = *slot;
 	struct looked_at *at;
 
 	if (look == NULL)
@@ -243,5 +224,62 @@ void drv_look_end(struct drv_session *client)
 		fragi_free(at);
 	}
 	fragi_free(look);
-	client->look = NULL;
+	*slot = NULL;
+}
+
+int drv_look_serve(struct drv_session *client)
+{
+	int r = client->look != NULL ? serve(client, client->look) : 0;
+
+	if (r > 0)
+		end(client, &client->look);
+	if (r >= 0 && client->look_at_once != NULL)
+		r = serve(client, client->look_at_once);
+	return r < 0 ? r : 0;
+}
+
+void drv_look_end(struct drv_session *client)
+{
+	end(client, &client->look);
+	end(client, &client->look_at_once);
+}
+
+static int64_t bounded(int64_t every_ns, int64_t most_ns)
+{
+	if (every_ns == 0)
+		every_ns = 1000000000;
+	if (every_ns < FW_LOOK_MIN_NS)
+		every_ns = FW_LOOK_MIN_NS;
+	return every_ns < most_ns ? every_ns : most_ns;
+}
+
+int drv_look_begin(struct drv_session *client, const struct fw_message *message)
+{
+	const struct fw_look *wanted = &message->look;
+	struct drv_look **slot = wanted->at_once ? &client->look_at_once : &client->look;
+	struct drv_look *look = *slot;
+
+	if (look != NULL && !(look->at_once && strcmp(look->application, wanted->name) == 0))
+		end(client, slot);
+	if (wanted->name[0] != '\0' && drv_app_named(client->core, wanted->name) == NULL) {
+		drv_refuse_unknown(client, message, wanted->name);
+		return 0;
+	}
+	if (*slot == NULL) {
+		*slot = look = fragi_calloc(1, sizeof(*look));
+		if (look == NULL)
+			return -ENOMEM;
+		look->begun_ns = client->core->now_ns;
+	}
+	look->seq = message->seq;
+	look->once = wanted->once;
+	look->at_once = wanted->at_once;
+	look->rows = wanted->rows < FW_LOOK_ROWS_MOST ? wanted->rows : FW_LOOK_ROWS_MOST;
+	look->every_ns =
+		bounded(wanted->every_ns, look->at_once ? FW_LOOK_AT_ONCE_MAX_NS : DRV_LOOK_MAX_NS);
+	snprintf(look->application, sizeof(look->application), "%s", wanted->name);
+	if (!look->at_once)
+		return begin_window(client);
+	end_window(client->core, look);
+	return 0;
 }

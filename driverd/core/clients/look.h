@@ -7,9 +7,9 @@
 /* Clients that look at where the time of applications goes (look.c). */
 #define DRV_LOOK_MAX_NS INT64_C(5000000000) /* the longest window */
 
-/* LOOK of a client, which looks at nothing before. Returns 0 or -ENOMEM. */
+/* LOOK of a client, in place of what it looked at before. Returns 0 or -ENOMEM. */
 int drv_look_begin(struct drv_session *client, const struct fw_message *message);
-/* Sends what is due. Returns 0, -ENOMEM, or 1: this was all that it has asked for. */
+/* Sends what is due. Returns 0 or -ENOMEM. */
 int drv_look_serve(struct drv_session *client);
 void drv_look_end(struct drv_session *client);
 

@@ -15,7 +15,7 @@
 static bool waits(const struct drv_session *client)
 {
 	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL ||
-	       client->look != NULL;
+	       client->look != NULL || client->look_at_once != NULL;
 }
 
 /* Enters the client into the list of those that wait, or removes it. */
@@ -162,12 +162,9 @@ static void serve(struct drv_session *client)
 		r = serve_watch(client);
 	if ((r == 0 || r == -EAGAIN) && client->log_watch != NULL)
 		r = drv_lines_serve(client);
-	if ((r == 0 || r == -EAGAIN) && client->look != NULL) {
+	if ((r == 0 || r == -EAGAIN) && (client->look != NULL || client->look_at_once != NULL)) {
 		r = drv_look_serve(client);
-		if (r > 0) {
-			drv_look_end(client);
-			relist(client, true);
-		}
+		relist(client, true);
 	}
 	if (r < 0 && r != -EAGAIN)
 		drv_session_drop(client, "no memory is left for what it waits for");
@@ -263,9 +260,8 @@ void drv_subscription_look(struct drv_session *client, const struct fw_message *
 	bool waited = waits(client);
 	int r;
 
-	if (!may_follow(client, message->seq))
+	if (!message->look.at_once && !may_follow(client, message->seq))
 		return;
-	drv_look_end(client);
 	r = drv_look_begin(client, message);
 	relist(client, waited);
 	if (r < 0)

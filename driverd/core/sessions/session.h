@@ -50,6 +50,7 @@ struct drv_session {
 	} watch;
 	struct drv_log_watch *log_watch; /* the lines that it is shown; owned; NULL: none */
 	struct drv_look *look;           /* at the time of applications; owned; NULL: none */
+	struct drv_look *look_at_once;   /* when it asks; the same */
 	struct fragi_arena arena;        /* of the texts below */
 	const char *name;                /* as the driver calls it */
 	const char *peer;

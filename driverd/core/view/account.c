@@ -2,6 +2,7 @@
 #include <driverd/core/state.h>
 
 #include <errno.h>
+#include <string.h>
 
 #include <base/alloc.h>
 #include <track/account.h>
@@ -29,6 +30,15 @@ static void note_first(struct drv_past *past, const struct fragi_flow_stats *row
 		past->first_ns = row->first_ns;
 }
 
+/* Bars are only reported while somebody looks. */
+static void keep_bars(struct fragi_quantiles *now, const struct fragi_quantiles *before)
+{
+	if (now->total_ns != 0)
+		return;
+	now->total_ns = before->total_ns;
+	memcpy(now->bars, before->bars, sizeof(now->bars));
+}
+
 void drv_account_take(struct drv_host *host, struct fw_message *message)
 {
 	const struct fw_host_stats *stats = &message->stats;
@@ -41,7 +51,7 @@ void drv_account_take(struct drv_host *host, struct fw_message *message)
 	}
 	host->now.delivered_sum = 0;
 	for (uint32_t i = 0; i < stats->flow_count; i++) {
-		const struct fragi_flow_stats *row = &stats->flows[i];
+		struct fragi_flow_stats *row = &stats->flows[i];
 		bool had_row = before != NULL && i < before->flow_count;
 
 		if (!host->now.is_doubted &&
@@ -49,8 +59,12 @@ void drv_account_take(struct drv_host *host, struct fw_message *message)
 			doubt(host);
 		if (!host->now.is_doubted)
 			note_first(&host->past, row);
+		if (had_row)
+			keep_bars(&row->latency, &before->flows[i].latency);
 		host->now.delivered_sum += row->delivered;
 	}
+	for (uint32_t i = 0; before != NULL && i < stats->op_count && i < before->op_count; i++)
+		keep_bars(&stats->ops[i].compute, &before->ops[i].compute);
 	host->now.counted_ns =
 		stats->facts.at_ns != 0 ? (int64_t)stats->facts.at_ns : host->app->core->real_ns;
 	host->app->core->items -= stats->flow_count;
@@ -89,6 +103,7 @@ int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats)
 		past->ops[i].ticks += stats->ops[i].ticks;
 		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
 			past->ops[i].counters[k] += stats->ops[i].counters[k];
+		fragi_quantiles_add(&past->ops[i].compute, &stats->ops[i].compute);
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@ struct drv_host;
 struct drv_past {
 	struct fragi_flow_stats *flows; /* sums, by row of its ledger; NULL: there was none */
 	uint32_t flow_count;
-	struct fw_op_stats *ops; /* sums of ticks and counters, by operator */
+	struct fw_op_stats *ops; /* sums by operator: ticks, compute, counters */
 	uint32_t op_count;
 	uint64_t delivered_sum;
 	uint64_t first_ns; /* of the first message, also that of the present process; 0: none yet */

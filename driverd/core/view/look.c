@@ -249,6 +249,7 @@ static void look_at_host(struct look *look, uint32_t index)
 		.rss_bytes = facts->rss_bytes,
 		.major_faults = past->now[FAULTS],
 		.suspended_because = suspended_because(host, look->arena),
+		.cpu_sum_ns = facts->cpu_ns,
 	};
 }
 
@@ -328,8 +329,11 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 		.budget_ns = past->promises[index].budget_ns,
 		.period_ns = past->promises[index].period_ns,
 		.has_ended = op->has_ended,
+		.ticks_sum = op->row.ticks,
+		.missed_sum = op->row.deadline_misses,
 	};
-	if (past->has_window)
+	memcpy(row->use_sums, &now[USE], sizeof(row->use_sums));
+	if (past->has_window && look->window_ns > 0)
 		fill_window(look, &past->hosts[host], &past->op_grown[index][USE], row->use_ns);
 	return row->name != NULL ? 0 : -ENOMEM;
 }
@@ -404,6 +408,8 @@ static int look_at_flow(struct look *look, uint32_t index)
 		.sent_sum = sum.sent,
 		.delivered_sum = sum.delivered,
 		.lost_sum = sum.lost,
+		.bytes_sum = sum.bytes,
+		.full_sum_ns = sum.full_ns,
 		.latency = sum.latency,
 	};
 	if (row->full_ns > look->window_ns)
@@ -411,6 +417,7 @@ static int look_at_flow(struct look *look, uint32_t index)
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++) {
 		row->dropped[i] = in_window(look, to, rx[DROPPED + i]);
 		row->dropped_sum += sum.dropped[i];
+		row->dropped_sums[i] = sum.dropped[i];
 	}
 	note_wait(tx[ROOM], index, &look->room_ns[sender], &look->ops[sender].room_flow);
 	note_wait(rx[INPUT], index, &look->input_ns[receiver], &look->ops[receiver].input_flow);
@@ -477,52 +484,39 @@ static int by_row(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Of `count` ranks keeps the first ones. Returns where each row goes; NULL: there is no memory. */
-static uint32_t *choose(struct rank *ranks, uint32_t count, struct fragi_arena *arena)
-{
-	uint32_t *places = fragi_arena_alloc(arena, (count + 1) * sizeof(*places));
+/* A table that may be too long. Its load is a number of each row: how much that does. */
+struct table {
+	void *rows;
+	size_t row_bytes, load_offset;
+	uint32_t *count;
+};
 
-	if (places == NULL)
+/* Keeps `most` rows. Returns where each row goes; NULL: there is no memory. */
+static uint32_t *keep(const struct table *table, uint32_t most, bool by_load_first,
+		      struct fragi_arena *arena)
+{
+	uint32_t count = *table->count;
+	struct rank *ranks = fragi_arena_alloc(arena, count * sizeof(*ranks));
+	uint32_t *places = fragi_arena_alloc(arena, count * sizeof(*places));
+	char *rows = table->rows;
+
+	if (ranks == NULL || places == NULL)
 		return NULL;
-	memset(places, 0xff, (count + 1) * sizeof(*places)); /* FRAGI_LOOK_NONE */
+	for (uint32_t i = 0; i < count; i++) {
+		ranks[i] = (struct rank){.row = i};
+		places[i] = FRAGI_LOOK_NONE;
+		if (by_load_first)
+			memcpy(&ranks[i].load, rows + i * table->row_bytes + table->load_offset,
+			       sizeof(ranks[i].load));
+	}
 	qsort(ranks, count, sizeof(*ranks), by_load);
-	qsort(ranks, FW_LOOK_ROWS_MAX, sizeof(*ranks), by_row);
-	for (uint32_t i = 0; i < FW_LOOK_ROWS_MAX; i++)
+	qsort(ranks, most, sizeof(*ranks), by_row);
+	for (uint32_t i = 0; i < most; i++) {
 		places[ranks[i].row] = i;
-	return places;
-}
-
-static uint32_t *bound_operators(struct look *look, uint32_t *out_left_out)
-{
-	struct rank *ranks = fragi_arena_alloc(look->arena, look->op_count * sizeof(*ranks));
-	uint32_t *places;
-
-	if (ranks == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < look->op_count; i++)
-		ranks[i] = (struct rank){look->ops[i].use_ns[FRAGI_USE_BUSY], i};
-	places = choose(ranks, look->op_count, look->arena);
-	for (uint32_t i = 0; places != NULL && i < FW_LOOK_ROWS_MAX; i++)
-		look->ops[i] = look->ops[ranks[i].row];
-	*out_left_out = look->op_count - FW_LOOK_ROWS_MAX;
-	look->op_count = FW_LOOK_ROWS_MAX;
-	return places;
-}
-
-static uint32_t *bound_flows(struct look *look, uint32_t *out_left_out)
-{
-	struct rank *ranks = fragi_arena_alloc(look->arena, look->flow_count * sizeof(*ranks));
-	uint32_t *places;
-
-	if (ranks == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < look->flow_count; i++)
-		ranks[i] = (struct rank){look->flows[i].sent, i};
-	places = choose(ranks, look->flow_count, look->arena);
-	for (uint32_t i = 0; places != NULL && i < FW_LOOK_ROWS_MAX; i++)
-		look->flows[i] = look->flows[ranks[i].row];
-	*out_left_out = look->flow_count - FW_LOOK_ROWS_MAX;
-	look->flow_count = FW_LOOK_ROWS_MAX;
+		memmove(rows + i * table->row_bytes, rows + ranks[i].row * table->row_bytes,
+			table->row_bytes);
+	}
+	*table->count = most;
 	return places;
 }
 
@@ -532,17 +526,23 @@ static void follow(const uint32_t *places, uint32_t *index)
 		*index = places[*index];
 }
 
-/* Leaves out the quietest rows of tables that are too long. */
-static int bound(struct look *look, struct fragi_look *out)
+/* Leaves out rows of tables that are too long: the quietest ones, or what is beyond `rows`. */
+static int bound(struct look *look, uint32_t rows, struct fragi_look *out)
 {
-	uint32_t *ops = NULL, *flows = NULL;
+	const struct table op_table = {look->ops, sizeof(*look->ops),
+				       offsetof(struct fragi_look_operator, use_ns[FRAGI_USE_BUSY]),
+				       &look->op_count};
+	const struct table flow_table = {look->flows, sizeof(*look->flows),
+					 offsetof(struct fragi_look_flow, sent), &look->flow_count};
+	uint32_t *ops = NULL, *flows = NULL, most = rows != 0 ? rows : FW_LOOK_ROWS_MAX;
+	uint32_t op_count = look->op_count, flow_count = look->flow_count;
 
-	if (look->op_count > FW_LOOK_ROWS_MAX &&
-	    (ops = bound_operators(look, &out->operators_left_out)) == NULL)
+	if (op_count > most && (ops = keep(&op_table, most, rows == 0, look->arena)) == NULL)
 		return -ENOMEM;
-	if (look->flow_count > FW_LOOK_ROWS_MAX &&
-	    (flows = bound_flows(look, &out->flows_left_out)) == NULL)
+	if (flow_count > most && (flows = keep(&flow_table, most, rows == 0, look->arena)) == NULL)
 		return -ENOMEM;
+	out->operators_left_out = op_count - look->op_count;
+	out->flows_left_out = flow_count - look->flow_count;
 	for (uint32_t i = 0; i < look->op_count; i++) {
 		follow(flows, &look->ops[i].input_flow);
 		follow(flows, &look->ops[i].room_flow);
@@ -555,7 +555,7 @@ static int bound(struct look *look, struct fragi_look *out)
 }
 
 int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
-		  struct fragi_arena *arena, struct fragi_look *out)
+		  uint32_t rows, struct fragi_arena *arena, struct fragi_look *out)
 {
 	size_t op_count = count_operators(app);
 	size_t flow_count = op_count != 0 ? drv_view_flow_count(app) : 0;
@@ -585,7 +585,7 @@ int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64
 		.worker_count = look.worker_count,
 	};
 	(*past)->has_window = true;
-	r = bound(&look, out);
+	r = bound(&look, rows, out);
 	out->operator_count = look.op_count;
 	out->flow_count = look.flow_count;
 	return r;

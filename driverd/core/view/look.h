@@ -15,10 +15,11 @@ struct drv_look_past;
 /*
  * What was counted last of the application, kept in *past: owned by the caller, begun when it is
  * NULL. Fills in its tables for the window that ends now, with texts in the arena; in the first one
- * nothing is measured. Takes its rows from the items of the step. Returns 0 or -ENOMEM.
+ * nothing is measured. rows: as in struct fw_look. Takes its rows from the items of the step.
+ * Returns 0 or -ENOMEM.
  */
 int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
-		  struct fragi_arena *arena, struct fragi_look *out);
+		  uint32_t rows, struct fragi_arena *arena, struct fragi_look *out);
 void drv_look_past_free(struct drv_look_past *past); /* NULL is accepted */
 
 #endif

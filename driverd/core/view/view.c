@@ -143,11 +143,12 @@ static void view_operator(const struct drv_host *host, uint32_t row, struct drv_
 	if (row < host->past.op_count) {
 		sum->ticks = host->past.ops[row].ticks;
 		memcpy(sum->counters, host->past.ops[row].counters, sizeof(sum->counters));
+		sum->compute = host->past.ops[row].compute;
 	}
 	if (now == NULL || host->now.is_doubted)
 		return;
 	sum->ticks += now->ticks;
-	sum->compute = now->compute;
+	fragi_quantiles_add(&sum->compute, &now->compute);
 	sum->time_ns = now->time_ns;
 	sum->waiting_ns = now->waiting_ns;
 	for (int i = 0; i < FRAGI_OP_COUNTERS; i++)

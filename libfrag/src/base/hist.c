@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <base/hist.h>
 
+#include <string.h>
+
 static uint64_t bucket_middle(uint32_t i)
 {
 	uint32_t shift;
@@ -48,6 +50,15 @@ static uint64_t quantile(const struct snapshot *snapshot, uint32_t per_mille)
 	return snapshot->max;
 }
 
+static uint64_t total_of(const struct snapshot *snapshot)
+{
+	unsigned __int128 total = 0;
+
+	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++)
+		total += (unsigned __int128)snapshot->bucket[i] * bucket_middle(i);
+	return total < UINT64_MAX ? (uint64_t)total : UINT64_MAX;
+}
+
 uint64_t fragi_hist_quantile(const struct fragi_hist *hist, uint32_t per_mille)
 {
 	struct snapshot snapshot;
@@ -66,15 +77,31 @@ void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
 	out->p99 = quantile(&snapshot, 990);
 	out->p999 = quantile(&snapshot, 999);
 	out->max = snapshot.max;
+	out->total_ns = total_of(&snapshot);
+	memset(out->bars, 0, sizeof(out->bars));
+	for (uint32_t i = 0, bar = 0; i < FRAGI_HIST_BUCKETS; i++) {
+		if (bar < FRAGI_HIST_BARS - 1 && i == fragi_hist_index(FRAGI_HIST_BAR_NS(bar)))
+			bar++;
+		out->bars[bar] += snapshot.bucket[i];
+	}
+}
+
+void fragi_quantiles_add(struct fragi_quantiles *total, const struct fragi_quantiles *later)
+{
+	const struct fragi_quantiles before = *total;
+
+	if (later->count == 0)
+		return;
+	*total = *later;
+	for (int i = 0; i < FRAGI_HIST_BARS; i++)
+		total->bars[i] += before.bars[i];
+	total->total_ns += before.total_ns;
 }
 
 uint64_t fragi_hist_total(const struct fragi_hist *hist)
 {
-	unsigned __int128 total = 0;
+	struct snapshot snapshot;
 
-	for (uint32_t i = 0; i < FRAGI_HIST_BUCKETS; i++)
-		total += (unsigned __int128)atomic_load_explicit(&hist->bucket[i],
-								 memory_order_relaxed) *
-			 bucket_middle(i);
-	return total < UINT64_MAX ? (uint64_t)total : UINT64_MAX;
+	copy_buckets(hist, &snapshot);
+	return total_of(&snapshot);
 }

@@ -44,12 +44,28 @@ static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
 		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
 }
 
+/* Bars of metrics: bar i holds what is below FRAGI_HIST_BAR_NS(i) and in no bar before it. */
+#define FRAGI_HIST_BARS 12
+#define FRAGI_HIST_BAR_NS(i) (UINT64_C(1) << (12 + 2 * (i))) /* 4 us to 4 s; the last bar: all */
+
 /*
  * A histogram in a few numbers: 500, 990 and 999 of 1000 lie below p50, p99 and p999; max is exact.
  */
 struct fragi_quantiles {
 	uint64_t count, p50, p99, p999, max;
+	/* of a running application: since somebody looked; total_ns: as fragi_hist_total */
+	uint64_t bars[FRAGI_HIST_BARS], total_ns;
 };
+
+static inline void fragi_bars_forget(struct fragi_quantiles *quantiles)
+{
+	for (int i = 0; i < FRAGI_HIST_BARS; i++)
+		quantiles->bars[i] = 0;
+	quantiles->total_ns = 0;
+}
+/* What a later process has counted too: quantiles cannot be added, they are those of the last. */
+FRAGI_API void fragi_quantiles_add(struct fragi_quantiles *total,
+				   const struct fragi_quantiles *later);
 
 /*
  * Returns the value below which `per_mille` of 1000 recorded values lie (500: the median), in

@@ -51,6 +51,9 @@ struct fragi_look_operator {
 	/* between two ticks, by a periodic condition of its own; 0: it has none */
 	uint64_t period_ns;
 	bool has_ended; /* done or failed: it will not tick again */
+	/* since the start, of all its processes; times: while somebody looked */
+	uint64_t use_sums[FRAGI_USES]; /* ns */
+	uint64_t ticks_sum, missed_sum;
 };
 
 struct fragi_look_flow {
@@ -65,7 +68,9 @@ struct fragi_look_flow {
 	uint64_t full_ns; /* it had no room */
 	uint64_t depth;   /* messages in flight at its end */
 	/* since the start, exactly as the summary counts them */
-	uint64_t sent_sum, delivered_sum, dropped_sum, lost_sum;
+	uint64_t sent_sum, delivered_sum, dropped_sum, lost_sum, bytes_sum;
+	uint64_t dropped_sums[FRAGI_DROP_REASONS];
+	uint64_t full_sum_ns;           /* while somebody looked */
 	struct fragi_quantiles latency; /* ns from emit to receive, since the start */
 };
 
@@ -85,6 +90,7 @@ struct fragi_look_host {
 	uint64_t major_faults; /* in the window */
 	/* why its operators are suspended: "restarts after crash"; NULL: they are not */
 	const char *suspended_because;
+	uint64_t cpu_sum_ns; /* since its process started; 0: not known */
 };
 
 struct fragi_look_worker {

@@ -109,8 +109,7 @@ void fragi_account_add(struct fragi_flow_stats *total, const struct fragi_flow_s
 		total->rx_dropped[i] += row->rx_dropped[i];
 	}
 	total->first_ns = first_ns;
-	if (row->latency.count > 0)
-		total->latency = row->latency; /* quantiles cannot be added: those of the last */
+	fragi_quantiles_add(&total->latency, &row->latency);
 }
 
 void fragi_account_settle(struct fragi_flow_stats *row)
@@ -124,6 +123,7 @@ static void add_past(struct fragi_summary_flow *out, const struct fragi_flow_sta
 {
 	uint64_t settled = past->delivered + sum(past->tx_dropped) + sum(past->rx_dropped);
 	uint64_t lost = without(past->sent, settled), first_ns = past->first_ns;
+	struct fragi_quantiles latency = past->latency;
 
 	for (int i = 0; i < FRAGI_COUNTERS; i++)
 		out->counters[i] += past->counters[i];
@@ -138,8 +138,8 @@ static void add_past(struct fragi_summary_flow *out, const struct fragi_flow_sta
 		out->sent_at_most += past->sent;
 	if (out->delivered_at_most != FRAGI_SUMMARY_OPEN)
 		out->delivered_at_most += past->delivered;
-	if (out->latency.count == 0)
-		out->latency = past->latency;
+	fragi_quantiles_add(&latency, &out->latency);
+	out->latency = latency;
 }
 
 /* Nobody knows what some epoch has counted beside what it reported. */
