@@ -191,8 +191,8 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		 .help = "certificate of the authority that signs those of both sides",
 		 .text = &options->tls.ca},
 		{.name = "allow-user",
-		 .value = "NAME|UID",
-		 .help = "also takes workers and clients on this machine that run as this user; repeatable",
+		 .value = "NAME|UID[=ROLE]",
+		 .help = "also takes workers and clients on this machine that run as this user; ROLE as of keys; repeatable",
 		 .texts = &allowed},
 		{.name = "insecure",
 		 .help = "listens on an address that is not loopback, without encryption or keys",
@@ -223,7 +223,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 	r = fragi_flags_parse(&flags, argc, argv, NULL, &rest, err);
 	if (r == 0)
 		r = fw_users_init(&options->users, flags.program, allowed.items, allowed.count,
-				  err);
+				  true, err);
 	fragi_texts_fini(&allowed);
 	if (r < 0)
 		return r;

@@ -239,9 +239,14 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 static void on_message(struct fw_connection *stream, struct fw_message *message, void *arg)
 {
 	struct drv_connection *connection = arg;
+	struct shell *shell = connection->shell;
+	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
+				  .connection = connection->id,
+				  .peer = fw_connection_peer(stream),
+				  .identity = fw_connection_identity(stream),
+				  .is_local = connection->is_local,
+				  .message = message};
 	char name[FW_USER_NAME_MAX];
-	const char *user = NULL;
-	bool is_admin = false;
 	uid_t number;
 
 	if (connection->closing) {
@@ -249,18 +254,11 @@ static void on_message(struct fw_connection *stream, struct fw_message *message,
 		return;
 	}
 	if (message->kind == FW_HELLO && fw_connection_user(stream, &number)) {
-		user = fw_user_name(number, name);
-		is_admin = number == 0 || number == geteuid();
+		event.user = fw_user_name(number, name);
+		event.user_roles = fw_users_roles(&shell->options->users, number);
+		event.is_admin = number == 0 || number == geteuid();
 	}
-	shell_step(connection->shell,
-		   &(struct drv_event){.kind = DRV_EVENT_MESSAGE,
-				       .connection = connection->id,
-				       .peer = fw_connection_peer(stream),
-				       .identity = fw_connection_identity(stream),
-				       .is_local = connection->is_local,
-				       .user = user,
-				       .is_admin = is_admin,
-				       .message = message});
+	shell_step(shell, &event);
 }
 
 static void on_closed(struct fw_connection *stream, int reason, const char *sentence, void *arg)

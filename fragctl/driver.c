@@ -291,6 +291,7 @@ static int read_keys(struct ctl_driver *driver, struct frag_err *err)
 	if (r < 0)
 		return r;
 	driver->tls_module = table;
+	driver->keys.roles = FW_ROLE_BIT(FW_ROLE_CLIENT) | FW_ROLE_BIT(FW_ROLE_OBSERVER);
 	return driver->tls_module->create(&driver->keys, &driver->tls, err);
 }
 
@@ -302,7 +303,7 @@ static int read_flags(struct ctl_driver *driver)
 
 	if (r == 0)
 		r = fw_users_init(&driver->users, "fragctl", driver->allowed.items,
-				  driver->allowed.count, &err);
+				  driver->allowed.count, false, &err);
 	driver->users.insecure = driver->insecure;
 	if (r == 0)
 		r = driver->insecure && driver->keys.key_file != NULL

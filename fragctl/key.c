@@ -16,6 +16,7 @@
 #include <wire/keys.h>
 
 #define FINGERPRINT_BYTES 8
+#define ROLES "worker|client|any|observer|observer+payload"
 
 /* A key stays in memory for secrets and goes to the file with write(2): stdio would keep a copy. */
 struct made {
@@ -37,7 +38,7 @@ static int make(struct made *made, const char *name, const char *role)
 
 	made->key.roles = fw_key_roles(role);
 	if (made->key.roles == 0)
-		return ctl_fail(CTL_USAGE, "--role \"%.40s\" is none of worker, client, any", role);
+		return ctl_fail(CTL_USAGE, "--role \"%.40s\" is none of " FW_KEY_ROLES, role);
 	if (name != NULL && !fragi_name_is_valid(name))
 		return ctl_fail(
 			CTL_USAGE,
@@ -117,7 +118,7 @@ static int print_key(const struct fragi_crypto_ops *crypto, const struct fw_key 
 
 	if (crypto->sha256(key->secret, sizeof(key->secret), digest) < 0)
 		return ctl_fail(CTL_FAILED, "OpenSSL does not compute a sha256");
-	printf("%-*s %-6s ", width, key->name, fw_key_role_name(key->roles));
+	printf("%-*s %-16s ", width, key->name, fw_key_role_name(key->roles));
 	for (size_t i = 0; i < FINGERPRINT_BYTES; i++)
 		printf("%02x", digest[i]);
 	printf("\n");
@@ -170,7 +171,7 @@ int ctl_key(int argc, char **argv)
 	struct ctl_common common = {0};
 	const struct fragi_flag table[] = {
 		{.name = "role",
-		 .value = "worker|client|any",
+		 .value = ROLES,
 		 .no_env = true,
 		 .help = "new: what the key may be used for; default any",
 		 .text = &role},
@@ -183,7 +184,7 @@ int ctl_key(int argc, char **argv)
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl key",
-		.usage = "new [--role worker|client|any] [--name NAME] [FILE] | list FILE",
+		.usage = "new [--role " ROLES "] [--name NAME] [FILE] | list FILE",
 		.headline =
 			"new prints a new key, or adds it to FILE; list prints the names, roles and fingerprints of a key file. driverd and workerd take the file by --key-file.",
 		.flags = table,

@@ -225,7 +225,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	r = fragi_flags_parse(&flags, argc, argv, NULL, NULL, err);
 	if (r == 0)
 		r = fw_users_init(&out_options->users, flags.program, allowed.items, allowed.count,
-				  err);
+				  false, err);
 	if (r == 0)
 		r = wrk_inventory_parse(&out_options->inventory, &amounts, &labels, err);
 	fragi_texts_fini(&allowed);

@@ -175,7 +175,8 @@ struct drv_event {
 	const char
 		*user; /* MESSAGE: the user of this machine whose process it is; NULL: not known */
 	bool is_admin; /* MESSAGE: that user is root, or the driver's own */
-	const char *text;           /* CLOSED, PERSISTED */
+	uint32_t user_roles; /* MESSAGE: of that user; 0: there is none, or it is not known */
+	const char *text;    /* CLOSED, PERSISTED */
 	struct fw_message *message; /* from fw_decode; the core takes it */
 	struct drv_event_app app;
 	int signal;

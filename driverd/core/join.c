@@ -262,10 +262,22 @@ static bool is_full(const struct drv_core *core, enum fw_role role, bool is_admi
 				      : core->session_count - core->client_count >= DRV_WORKERS_MAX;
 }
 
-/* A reporter has the key of its worker. */
-static uint32_t role_bit(enum fw_role role)
+/*
+ * The roles of a peer: what it has proven, or those of its user. Without either, as by --insecure,
+ * it may be a worker or a client.
+ */
+static uint32_t roles_of(const struct drv_event *event)
 {
-	return FW_ROLE_BIT(role == FW_ROLE_REPORTER ? FW_ROLE_WORKER : role);
+	if (event->identity != NULL)
+		return event->identity->roles;
+	return event->user_roles != 0 ? event->user_roles : FW_USER_ROLES;
+}
+
+/* Of which a peer needs one to join so. A reporter has the key of its worker. */
+static uint32_t roles_for(enum fw_role role)
+{
+	return role == FW_ROLE_CLIENT ? FW_ROLE_BIT(FW_ROLE_CLIENT) | FW_ROLE_BIT(FW_ROLE_OBSERVER)
+				      : FW_ROLE_BIT(FW_ROLE_WORKER);
 }
 
 /* Whether a peer may join so. It is refused with a sentence if not. */
@@ -279,10 +291,13 @@ static bool may_join(struct drv_core *core, const struct drv_event *event,
 
 	if (fw_hello_check(&message->hello, &err) < 0) {
 		code = FRAGI_FAILURE_VERSION_REFUSED;
-	} else if (identity != NULL && (identity->roles & role_bit(role)) == 0) {
-		code = FRAGI_FAILURE_KEY_REFUSED;
+	} else if ((roles_of(event) & roles_for(role)) == 0) {
+		code = identity != NULL ? FRAGI_FAILURE_KEY_REFUSED : FRAGI_FAILURE_USER_REFUSED;
 		frag_err_set(&err, -EACCES, "its %s %s is not for a %s",
-			     identity->serial != 0 ? "key" : "certificate", identity->name,
+			     identity == NULL        ? "user"
+			     : identity->serial != 0 ? "key"
+						     : "certificate",
+			     identity != NULL ? identity->name : event->user,
 			     role == FW_ROLE_CLIENT ? "client" : "worker");
 	} else if (event->is_local && role != FW_ROLE_CLIENT) {
 		code = FRAGI_FAILURE_SESSION_REFUSED;
@@ -321,6 +336,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	session->core = core;
 	session->connection = connection;
 	session->role = message->hello.role;
+	session->roles = roles_of(event);
 	session->minor = message->hello.minor;
 	session->heard_ns = core->now_ns;
 	if (session_copy(session, event, &message->hello) < 0 ||

@@ -10,7 +10,7 @@
  * Certificates of control connections: both sides have one, signed by an authority of their own
  * (--ca); the authorities of the system do not count. The name of a driver is among the alternative
  * names (SAN) of its certificate. The role of a worker or client is an organizational unit (OU) of
- * its subject: worker, client or any; its name is the common name (CN).
+ * its subject, one of FW_KEY_ROLES; its name is the common name (CN).
  */
 
 /*

@@ -27,6 +27,8 @@ static const struct {
 	{"worker", FW_ROLE_BIT(FW_ROLE_WORKER)},
 	{"client", FW_ROLE_BIT(FW_ROLE_CLIENT)},
 	{"any", FW_ROLE_BIT(FW_ROLE_WORKER) | FW_ROLE_BIT(FW_ROLE_CLIENT)},
+	{"observer", FW_ROLE_BIT(FW_ROLE_OBSERVER)},
+	{"observer+payload", FW_ROLE_BIT(FW_ROLE_OBSERVER) | FW_ROLE_BIT(FW_ROLE_PAYLOAD)},
 };
 
 uint32_t fw_key_roles(const char *word)
@@ -60,10 +62,10 @@ const struct fw_key *fw_keys_find(const struct fw_keys *keys, const void *name, 
 	return NULL;
 }
 
-const struct fw_key *fw_keys_first(const struct fw_keys *keys, enum fw_role role)
+const struct fw_key *fw_keys_first(const struct fw_keys *keys, uint32_t roles)
 {
 	for (size_t i = 0; i < keys->count; i++)
-		if ((keys->items[i].roles & FW_ROLE_BIT(role)) != 0)
+		if ((keys->items[i].roles & roles) != 0)
 			return &keys->items[i];
 	return NULL;
 }
@@ -185,7 +187,7 @@ static const char *parse_key(char *words[WORDS_MAX], size_t count, struct fw_key
 		return "has no valid name for its key";
 	out->roles = fw_key_roles(words[2]);
 	if (out->roles == 0)
-		return "has a role that is none of worker, client, any";
+		return "has a role that is none of " FW_KEY_ROLES;
 	if (strlen(hex) != (size_t)2 * FW_KEY_BYTES)
 		return "has a secret that is not 64 hexadecimal digits";
 	for (size_t i = 0; i < FW_KEY_BYTES; i++) {

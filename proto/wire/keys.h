@@ -8,9 +8,10 @@
 
 /*
  * Key files (--key-file). Each line is a key: the word frag-key-1, the key's name, the role that it
- * may be used for (worker, client, any) and 64 hexadecimal digits. `#` begins a comment. The owner
+ * may be used for (FW_KEY_ROLES) and 64 hexadecimal digits. `#` begins a comment. The owner
  * alone may read the file. All of it is kept in memory for secrets (base/secret.h).
  */
+#define FW_KEY_ROLES "worker, client, any, observer, observer+payload"
 #define FW_KEY_BYTES 32
 #define FW_KEY_NAME_MAX 63
 #define FW_KEY_LINE_MAX 192
@@ -39,11 +40,11 @@ int fw_keys_read(const char *path, const struct fw_keys *former, struct fw_keys 
 void fw_keys_free(struct fw_keys *keys); /* NULL is accepted */
 /* NULL: there is none of that name. The name need not be terminated. */
 const struct fw_key *fw_keys_find(const struct fw_keys *keys, const void *name, size_t length);
-/* The first key for a role; NULL: there is none. */
-const struct fw_key *fw_keys_first(const struct fw_keys *keys, enum fw_role role);
+/* The first key for one of the roles (FW_ROLE_BIT of each); NULL: there is none. */
+const struct fw_key *fw_keys_first(const struct fw_keys *keys, uint32_t roles);
 bool fw_keys_has(const struct fw_keys *keys, uint64_t serial);
 
-/* The roles of a word: worker, client, any; 0: none. */
+/* The roles of a word of FW_KEY_ROLES; 0: it is none. */
 uint32_t fw_key_roles(const char *word);
 const char *fw_key_role_name(uint32_t roles);
 /* Writes the key's line, newline included; out is memory for secrets. */

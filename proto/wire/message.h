@@ -142,8 +142,13 @@ enum fw_role {
 	FW_ROLE_WORKER = 1,
 	FW_ROLE_CLIENT = 2,
 	FW_ROLE_REPORTER = 3, /* of a worker that is gone (workerd/reporter.h) */
+	/* of keys and users only; they say HELLO as clients */
+	FW_ROLE_OBSERVER = 4, /* asks how things stand, and commands nothing */
+	FW_ROLE_PAYLOAD = 5,  /* sees messages of flows, also of encrypted ones */
 };
 #define FW_ROLE_BIT(role) (1u << (role))
+/* of a user that is trusted, and of whom nothing else is said */
+#define FW_USER_ROLES (FW_ROLE_BIT(FW_ROLE_WORKER) | FW_ROLE_BIT(FW_ROLE_CLIENT))
 
 struct fw_hello {
 	uint32_t major, minor;

@@ -57,6 +57,8 @@ struct session {
 	size_t record_count; /* sent with the present key */
 };
 
+static const uint32_t worker_role = FW_ROLE_BIT(FW_ROLE_WORKER);
+
 static struct context *context_of(struct fw_tls *tls)
 {
 	return (struct context *)tls;
@@ -106,12 +108,13 @@ static int on_find_key(SSL *ssl, const unsigned char *name, size_t length, SSL_S
 	return *out_psk != NULL;
 }
 
-/* The client's side: the first key that serves a worker. */
+/* The client's side: the first key of a role that serves. */
 static int on_use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **out_name,
 		      size_t *out_length, SSL_SESSION **out_psk)
 {
 	struct session *session = SSL_get_app_data(ssl);
-	const struct fw_key *key = fw_keys_first(session->context->keys, FW_ROLE_WORKER);
+	const struct fw_key *key =
+		fw_keys_first(session->context->keys, session->context->config.roles);
 
 	*out_psk = NULL;
 	if (key == NULL)
@@ -467,6 +470,8 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls, s
 	}
 	context->tls.ops = &ops;
 	context->config = *config;
+	if (config->roles == 0)
+		context->config.roles = worker_role;
 	context->ssl = make_ssl(config);
 	r = context->ssl == NULL
 		    ? fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, -ENOSYS,
@@ -514,12 +519,14 @@ int fw_tls_reload(struct fw_tls *tls, struct frag_err *err)
 	r = fw_keys_read(context->config.key_file, context->keys, &keys, err);
 	if (r < 0)
 		return r;
-	if (!context->config.is_server && fw_keys_first(keys, FW_ROLE_WORKER) == NULL) {
+	if (!context->config.is_server && fw_keys_first(keys, context->config.roles) == NULL) {
+		const char *role = context->config.roles == worker_role ? "worker" : "client";
+
 		fw_keys_free(keys);
 		return fragi_err_fail(
 			err, FRAGI_FAILURE_USAGE, NULL, -EINVAL,
-			"the key file %s has no key for a worker; `fragctl key new --role worker` makes one",
-			context->config.key_file);
+			"the key file %s has no key for a %s; `fragctl key new --role %s` makes one",
+			context->config.key_file, role, role);
 	}
 	fw_keys_free(context->keys);
 	context->keys = keys;

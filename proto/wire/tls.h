@@ -48,6 +48,8 @@ struct fw_tls_ops {
 /* With key_file, or with the three files of certificates. Texts are borrowed for its life. */
 struct fw_tls_config {
 	bool is_server;
+	/* of a client: FW_ROLE_BIT of the roles whose first key it uses; 0: a worker's */
+	uint32_t roles;
 	const char *key_file;
 	const char *certificate, *certificate_key, *ca;
 	const char *peer_name; /* of a client with certificates: in its server's certificate */

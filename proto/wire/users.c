@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include <base/alloc.h>
 #include <base/units.h>
+#include <wire/keys.h>
 #include <wire/peer_user.h>
 
 #define RECORD_BYTES 4096 /* a user, or a group with its members' names */
@@ -65,8 +67,28 @@ static void find_group(struct fw_users *users)
 	fragi_free(text);
 }
 
+/* "alice", or "alice=observer" */
+static int parse_user(const char *text, bool with_role, struct fw_user *out, struct frag_err *err)
+{
+	const char *role = with_role ? strchr(text, '=') : NULL;
+	char name[256];
+	int length = snprintf(name, sizeof(name), "%.*s",
+			      role != NULL ? (int)(role - text) : INT_MAX, text);
+
+	out->roles = role != NULL ? fw_key_roles(role + 1) : FW_USER_ROLES;
+	if (out->roles == 0)
+		return frag_err_set(err, -EINVAL,
+				    "--allow-user: \"%.40s\" is none of " FW_KEY_ROLES, role + 1);
+	if (length < (int)sizeof(name) && find_user(name, &out->user) == 0)
+		return 0;
+	return frag_err_set(
+		err, -EINVAL,
+		"--allow-user: there is no user \"%.80s\" on this machine; give the name or the number of one",
+		name);
+}
+
 int fw_users_init(struct fw_users *users, const char *program, const char *const *names,
-		  size_t count, struct frag_err *err)
+		  size_t count, bool with_roles, struct frag_err *err)
 {
 	*users = (struct fw_users){.program = program};
 	find_group(users);
@@ -75,22 +97,21 @@ int fw_users_init(struct fw_users *users, const char *program, const char *const
 	users->items = fragi_calloc(count, sizeof(*users->items));
 	if (users->items == NULL)
 		return -ENOMEM;
-	for (; users->count < count; users->count++)
-		if (find_user(names[users->count], &users->items[users->count]) < 0)
-			return frag_err_set(
-				err, -EINVAL,
-				"--allow-user: there is no user \"%.80s\" on this machine; give the name or the number of one",
-				names[users->count]);
+	for (int r; users->count < count; users->count++) {
+		r = parse_user(names[users->count], with_roles, &users->items[users->count], err);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
 int fw_users_add(struct fw_users *users, uid_t user)
 {
-	uid_t *items = fragi_realloc(users->items, (users->count + 1) * sizeof(*items));
+	struct fw_user *items = fragi_realloc(users->items, (users->count + 1) * sizeof(*items));
 
 	if (items == NULL)
 		return -ENOMEM;
-	items[users->count++] = user;
+	items[users->count++] = (struct fw_user){user, FW_USER_ROLES};
 	users->items = items;
 	return 0;
 }
@@ -117,14 +138,23 @@ static bool is_member(uid_t user, gid_t group)
 	return false;
 }
 
+uint32_t fw_users_roles(const struct fw_users *users, uid_t user)
+{
+	uint32_t roles = 0;
+
+	if (user == geteuid() || user == 0)
+		return FW_USER_ROLES | FW_ROLE_BIT(FW_ROLE_OBSERVER) | FW_ROLE_BIT(FW_ROLE_PAYLOAD);
+	for (size_t i = 0; i < users->count; i++)
+		if (users->items[i].user == user)
+			roles |= users->items[i].roles;
+	if (roles == 0 && users->has_group && is_member(user, users->group))
+		roles = FW_USER_ROLES;
+	return roles;
+}
+
 bool fw_users_allow(const struct fw_users *users, uid_t user)
 {
-	if (user == geteuid() || user == 0)
-		return true;
-	for (size_t i = 0; i < users->count; i++)
-		if (users->items[i] == user)
-			return true;
-	return users->has_group && is_member(user, users->group);
+	return fw_users_roles(users, user) != 0;
 }
 
 const char *fw_user_name(uid_t user, char out[FW_USER_NAME_MAX])

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <base/diag.h>
@@ -19,7 +20,10 @@
  */
 struct fw_users {
 	const char *program; /* for sentences: "workerd" */
-	uid_t *items;        /* of --allow-user and fw_users_add, owned */
+	struct fw_user {
+		uid_t user;
+		uint32_t roles; /* FW_ROLE_BIT of each that it may take */
+	} * items;              /* of --allow-user and fw_users_add, owned */
 	size_t count;
 	bool has_group; /* this process is in the group */
 	gid_t group;
@@ -29,14 +33,19 @@ struct fw_users {
 /*
  * Looks the names of --allow-user up: names or numbers of users.
  * - program: borrowed
+ * - with_roles: a name may end with `=ROLE` (wire/keys.h)
  * Returns 0; -EINVAL with a sentence: no such user; -ENOMEM. fini in every case.
  */
 int fw_users_init(struct fw_users *users, const char *program, const char *const *names,
-		  size_t count, struct frag_err *err);
+		  size_t count, bool with_roles, struct frag_err *err);
 void fw_users_fini(struct fw_users *users);
 /* As --allow-user with this user. Returns 0 or -ENOMEM. */
 int fw_users_add(struct fw_users *users, uid_t user);
-/* May ask the machine's user database, for a user that nothing else allows. */
+/*
+ * The roles of a user; 0: it is not trusted. Root and the user of this process have all of them.
+ * May ask the machine's user database, for a user of whom nothing else is said.
+ */
+uint32_t fw_users_roles(const struct fw_users *users, uid_t user);
 bool fw_users_allow(const struct fw_users *users, uid_t user);
 
 /*

@@ -117,6 +117,42 @@ class Joining(KeyTest):
         self.refused(self.worker("--key-file", same), "refused this worker: its key eyes is not for a worker$")
         d.wait_line(r"refused 127\.0\.0\.1:\d+: its key eyes is not for a worker$")
 
+    def client(self, key, *args):
+        """fragctl over TCP, as on another machine."""
+        p = self.start("fragctl", *args, "--address", self.address, "--key-file", key,
+                       env={"XDG_RUNTIME_DIR": self.scratch})
+        return p.wait(), p.stdout, p.stderr
+
+    def test_an_observer_reads_and_commands_nothing(self):
+        self.put(self.key, [])
+        keys = {}
+        for role in ("worker", "client", "observer", "observer+payload"):
+            name = role.replace("+", "-")
+            keys[role] = self.new_key(name + ".key", "--name", name, "--role", role)
+            self.put(self.key, self.lines(self.key) + self.lines(keys[role]))
+        d = self.serve()
+        w = self.worker("--key-file", keys["worker"], "--once")
+        w.wait_line(r"Rx message value: 1$")
+        for role in ("observer", "observer+payload"):
+            key = keys[role]
+            code, listed, errors = self.client(key, "list")
+            self.assertEqual(code, 0, errors)
+            self.assertIn("steady", listed)
+            for command in (("stop", "steady"), ("set", "steady", "fragment1.tx.x=1"), ("start", self.app)):
+                code, out, errors = self.client(key, *command)
+                self.assertEqual((code, out), (5, ""), errors)
+                self.assertIn("key %s is for observing only, and this needs the role client" % role.replace("+", "-"), errors)
+            refused = self.worker("--key-file", key)
+            self.assertEqual(refused.wait(), 2, refused.stderr)
+            self.assertIn("has no key for a worker", refused.stderr)
+        code, _, errors = self.client(keys["worker"], "list")
+        self.assertEqual(code, 2, errors)
+        self.assertIn("has no key for a client; `fragctl key new --role client` makes one", errors)
+        self.assertEqual(self.client(keys["client"], "stop", "steady")[0], 0)
+        self.assertEqual((d.wait(), w.wait()), (0, 0), d.stderr)
+        self.assertEqual(d.stderr.count("refused `fragctl stop` of key observer:"), 1, "once a session")
+        self.assert_nothing_left()
+
     def test_a_worker_without_a_key_is_refused(self):
         d = self.serve()
         self.refused(self.worker(), "refused this worker: it wants a key; give --key-file")
@@ -190,6 +226,8 @@ class Files(KeyTest):
         self.assertEqual(key("new", path, "--name", long)[0], 0)
         self.assertEqual({line.index(role) for line, role in zip(key("list", path)[1].splitlines(), (" worker", " client", " any"))},
                          {len(long)})
+        self.assertEqual(key("new", path, "--name", "eye2", "--role", "observer+payload")[0], 0)
+        self.assertIn("observer+payload", key("list", path)[1])
         self.assertRegex(key("new")[1], r"^frag-key-1 key-[0-9a-f]{8} any [0-9a-f]{64}$")
         for wrong in (("new", "--role", "root"), ("new", "--name", "a b"), ("list",), ("list", path, "x"),
                       ("list", "--role", "any", path), ("delete",), ()):

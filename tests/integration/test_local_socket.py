@@ -136,3 +136,6 @@ class LocalSocket(cluster.ClusterTest):
         d = self.launch("--allow-user", str(NOBODY))
         self.assertIn(control.WELCOME, self.ask_as_nobody(hello))
         self.end(d)
+        d = self.launch("--allow-user", "%d=worker" % NOBODY)
+        self.assert_refused(self.ask_as_nobody(hello), "its user nobody is not for a client")
+        self.end(d)

@@ -29,6 +29,9 @@ struct world {
 	struct drv_actions actions;
 	int64_t now_ns;
 	uint64_t random;
+	const struct fw_identity *identity; /* of whoever speaks; NULL: it has proven nothing */
+	const char *user;
+	uint32_t user_roles;
 	struct sent sent[SENT_MAX];
 	size_t sent_count, read;
 	uint64_t closed[64];
@@ -281,6 +284,9 @@ static inline void say_as(struct world *w, uint64_t connection, struct fw_messag
 	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
 				  .connection = connection,
 				  .peer = "10.0.0.9:1",
+				  .identity = w->identity,
+				  .user = w->user,
+				  .user_roles = w->user_roles,
 				  .is_admin = is_admin};
 	uint8_t *frame;
 	size_t size;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+#include <wire/keys.h>
+
 #define CLIENT 50
 
 static const struct fw_reply *reply_of(struct world *w, uint64_t seq)
@@ -439,4 +441,103 @@ WORLD_TEST(driver_client, so_many_workers_that_are_away_are_remembered, world_in
 	cr_assert_eq(reply_of(w, 2)->worker_count, 64);
 	cr_expect_str_eq(reply_of(w, 3)->workers[0].name, "w65", "the last one first");
 	cr_expect_str_eq(reply_of(w, 4)->workers[63].name, "w2", "the first one is forgotten");
+}
+
+/* Right of each kind that a client may send: Read, Payload, Command, - for none. */
+static char right_of(enum fw_kind kind)
+{
+	switch (kind) {
+	case FW_BEAT:
+		return '-';
+	case FW_REQUEST:
+	case FW_AWAIT:
+	case FW_WATCH:
+	case FW_WATCH_LOGS:
+	case FW_EXPLAIN:
+	case FW_LOOK:
+		return 'r';
+	case FW_START_APP:
+	case FW_STOP_APP:
+	case FW_APPLY:
+	case FW_SET:
+	case FW_SWAP:
+	case FW_DRAIN:
+		return 'c';
+	default:
+		return 0;
+	}
+}
+
+/* Sends one message of the kind in a session of its own, by that role of a key or a user. */
+static void try_kind(enum fw_kind kind, const char *role, bool is_key, bool may)
+{
+	static struct world w;
+	const struct fw_identity key = {.name = "k", .roles = fw_key_roles(role), .serial = 1};
+	struct fw_message message = {.kind = kind, .seq = 2};
+	const struct fw_message *answer;
+	bool is_refused;
+
+	world_init(&w);
+	w.identity = is_key ? &key : NULL;
+	w.user = "ann";
+	w.user_roles = is_key ? 0 : key.roles;
+	client_hello(&w, CLIENT, "");
+	cr_assert_not_null(taken(&w, CLIENT, FW_WELCOME), "%s", role);
+	if (kind == FW_AWAIT)
+		message.await.until = FW_ENDED;
+	else if (kind == FW_SET)
+		message.set = (struct fw_set){"app", "f1.tx.rate=1"};
+	else if (kind == FW_REQUEST)
+		message.request.what = FW_REQUEST_STATE;
+	else if (kind == FW_DRAIN)
+		message.drain.worker = "a";
+	else if (kind == FW_SWAP)
+		message.swap = (struct fw_swap){"app", "f1", .library = "libx.so"};
+	else if (right_of(kind) == 'c' || kind == FW_EXPLAIN || kind == FW_WATCH_LOGS)
+		message.stop_app.name = "app"; /* the first member of all of them */
+	say(&w, CLIENT, &message);
+	answer = taken(&w, CLIENT, FW_ANSWER);
+	is_refused = answer != NULL && answer->answer.failure.code == FRAGI_FAILURE_ROLE_REFUSED;
+	cr_expect_eq(is_refused, !may, "%s by %s", fw_kind_name(kind), role);
+	cr_expect_eq(w.closed_count, right_of(kind) == 0, "%s by %s", fw_kind_name(kind), role);
+	if (is_refused) {
+		cr_expect_eq(fragi_failure_exit(answer->answer.failure.code), 5);
+		assert_has(answer->answer.failure.sentence, is_key ? "key k is " : "user ann is ");
+		assert_has(answer->answer.failure.sentence, "for observing only");
+		assert_has(answer->answer.failure.sentence, "the role client;");
+		cr_expect_eq(answer->reply_to, 2);
+	}
+	world_fini(&w);
+}
+
+/* Messages that are not for a client end the session, whatever its role. */
+Test(driver_client, each_message_needs_its_role)
+{
+	static const struct {
+		const char *role, *rights;
+	} roles[] = {{"client", "-rpc"},
+		     {"any", "-rpc"},
+		     {"observer", "-r"},
+		     {"observer+payload", "-rp"}};
+	static const enum fw_kind kinds[] = {
+#define KIND(number, KIND, type) FW_##KIND,
+		FW_KIND_LIST(KIND)
+#undef KIND
+	};
+
+	for (size_t k = 0; k < FRAG_COUNT_OF(kinds); k++) {
+		char right = right_of(kinds[k]);
+
+		if (right ==
+		    0) /* most of them cannot be empty; one is enough, for they have no row */
+			continue;
+		for (size_t r = 0; r < FRAG_COUNT_OF(roles); r++) {
+			bool may = strchr(roles[r].rights, right) != NULL;
+
+			try_kind(kinds[k], roles[r].role, true, may);
+			try_kind(kinds[k], roles[r].role, false, may);
+		}
+	}
+	for (size_t r = 0; r < FRAG_COUNT_OF(roles); r++)
+		try_kind(FW_REPORTED, roles[r].role, true, true);
 }

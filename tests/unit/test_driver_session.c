@@ -153,25 +153,17 @@ WORLD_TEST(driver_session, strangers_are_sent_away, world_init)
 	cr_expect_eq(drv_core_session_count(w->core), 0);
 }
 
-/* The one event with an identity: what a key allows is not what it asks for. */
 static void hello_with_key(struct world *w, uint64_t connection, enum fw_role role,
 			   const char *key_role)
 {
-	struct fw_identity identity = {
+	const struct fw_identity identity = {
 		.name = "node7", .roles = fw_key_roles(key_role), .serial = 1};
-	struct drv_event event = {.kind = DRV_EVENT_MESSAGE,
-				  .connection = connection,
-				  .peer = "10.0.0.9:1",
-				  .identity = &identity};
 	struct fw_message message = {.kind = FW_HELLO, .seq = 1};
-	uint8_t *frame;
-	size_t size;
 
 	message.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR, .role = role, .name = "a"};
-	cr_assert_eq(fw_encode(&message, &frame, &size), 0);
-	cr_assert_eq(fw_decode(frame + 4, size - 4, &event.message, NULL), 0);
-	fragi_free(frame);
-	step(w, &event);
+	w->identity = &identity;
+	say(w, connection, &message);
+	w->identity = NULL;
 }
 
 Test(driver_session, a_key_serves_its_role_only)
@@ -187,6 +179,10 @@ Test(driver_session, a_key_serves_its_role_only)
 		{FW_ROLE_WORKER, "client", "its key node7 is not for a worker"},
 		{FW_ROLE_CLIENT, "worker", "its key node7 is not for a client"},
 		{FW_ROLE_REPORTER, "client", "its key node7 is not for a"},
+		{FW_ROLE_CLIENT, "observer", NULL},
+		{FW_ROLE_CLIENT, "observer+payload", NULL},
+		{FW_ROLE_WORKER, "observer", "its key node7 is not for a worker"},
+		{FW_ROLE_WORKER, "observer+payload", "its key node7 is not for a worker"},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {

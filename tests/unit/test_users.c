@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <wire/keys.h>
 #include <wire/users.h>
 
 static struct fw_users users;
@@ -12,12 +14,12 @@ static struct frag_err err;
 static int init(const char *name)
 {
 	err = (struct frag_err)FRAG_ERR_INIT;
-	return fw_users_init(&users, "driverd", &name, 1, &err);
+	return fw_users_init(&users, "driverd", &name, 1, true, &err);
 }
 
 Test(users, without_a_flag_this_user_and_root_are_trusted)
 {
-	cr_assert_eq(fw_users_init(&users, "driverd", NULL, 0, &err), 0);
+	cr_assert_eq(fw_users_init(&users, "driverd", NULL, 0, false, &err), 0);
 	cr_expect(fw_users_allow(&users, geteuid()));
 	cr_expect(fw_users_allow(&users, 0));
 	cr_expect_not(fw_users_allow(&users, 54321));
@@ -29,7 +31,7 @@ Test(users, others_are_named_or_numbered)
 {
 	const char *names[] = {"54321", "daemon"};
 
-	cr_assert_eq(fw_users_init(&users, "driverd", names, 2, &err), 0);
+	cr_assert_eq(fw_users_init(&users, "driverd", names, 2, false, &err), 0);
 	cr_expect(fw_users_allow(&users, 54321));
 	cr_expect(fw_users_allow(&users, 1), "daemon");
 	cr_expect_not(fw_users_allow(&users, 54320));
@@ -48,9 +50,42 @@ Test(users, what_is_no_user_is_refused)
 	}
 }
 
+Test(users, a_user_has_the_roles_that_are_named)
+{
+	const char *names[] = {"54321",        "54322=observer", "54323=observer+payload",
+			       "54324=worker", "54325=observer", "54325=client"};
+	const uint32_t worker = FW_ROLE_BIT(FW_ROLE_WORKER), client = FW_ROLE_BIT(FW_ROLE_CLIENT),
+		       observer = FW_ROLE_BIT(FW_ROLE_OBSERVER),
+		       payload = FW_ROLE_BIT(FW_ROLE_PAYLOAD),
+		       roles[] = {worker | client, observer, observer | payload, worker,
+				  observer | client};
+
+	cr_assert_eq(fw_users_init(&users, "driverd", names, 6, true, &err), 0);
+	for (uid_t i = 0; i < 5; i++)
+		cr_expect_eq(fw_users_roles(&users, 54321 + i), roles[i], "%u", i);
+	cr_expect_eq(fw_users_roles(&users, 0), worker | client | observer | payload);
+	cr_expect_eq(fw_users_roles(&users, geteuid()), worker | client | observer | payload);
+	cr_expect_eq(fw_users_roles(&users, 54320), 0);
+	users.has_group = true;
+	users.group = 1;
+	cr_expect_eq(fw_users_roles(&users, 1), worker | client);
+	users.items[0] = (struct fw_user){1, observer};
+	cr_expect_eq(fw_users_roles(&users, 1), observer, "what is said of it counts");
+	fw_users_fini(&users);
+	cr_expect_eq(init("54321=root"), -EINVAL);
+	cr_expect_str_eq(err.text, "--allow-user: \"root\" is none of " FW_KEY_ROLES);
+	fw_users_fini(&users);
+	cr_expect_eq(init("54321="), -EINVAL);
+	fw_users_fini(&users);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(fw_users_init(&users, "workerd", names, 2, false, &err), -EINVAL);
+	cr_expect(strstr(err.text, "there is no user \"54322=observer\"") != NULL, "%s", err.text);
+	fw_users_fini(&users);
+}
+
 Test(users, the_group_counts_only_for_a_daemon_in_it)
 {
-	cr_assert_eq(fw_users_init(&users, "driverd", NULL, 0, &err), 0);
+	cr_assert_eq(fw_users_init(&users, "driverd", NULL, 0, false, &err), 0);
 	users.has_group = true;
 	users.group = 1; /* of the user daemon */
 	cr_expect(fw_users_allow(&users, 1));

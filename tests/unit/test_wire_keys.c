@@ -33,27 +33,34 @@ Test(wire_keys, a_file_has_keys_comments_and_blank_lines)
 	cr_expect_eq(key->secret[0], 0xff);
 	cr_expect_eq(key->secret[31], 0x00);
 	cr_expect_eq(key->roles, fw_key_roles("client"));
-	cr_expect_str_eq(fw_keys_first(keys, FW_ROLE_CLIENT)->name, "b");
-	cr_expect_str_eq(fw_keys_first(keys, FW_ROLE_WORKER)->name, "a");
+	cr_expect_str_eq(fw_keys_first(keys, FW_ROLE_BIT(FW_ROLE_CLIENT))->name, "b");
+	cr_expect_str_eq(fw_keys_first(keys, FW_ROLE_BIT(FW_ROLE_WORKER))->name, "a");
 	cr_expect_null(fw_keys_find(keys, "c", 1));
 	fw_keys_free(keys);
 }
 
 Test(wire_keys, what_is_printed_is_read_again)
 {
-	struct fw_key key = {.name = "node-7", .roles = fw_key_roles("any")}, *same;
+	static const char *const roles[] = {"worker", "client", "any", "observer",
+					    "observer+payload"};
+	struct fw_key key = {.name = "node-7"}, *same;
 	char line[FW_KEY_LINE_MAX];
 	struct fw_keys *keys;
 
 	for (size_t i = 0; i < sizeof(key.secret); i++)
 		key.secret[i] = (uint8_t)(i * 9);
-	fw_key_print(&key, line);
-	cr_assert_eq(read_text(line, &keys, NULL), 0);
-	same = &keys->items[0];
-	cr_expect_str_eq(same->name, key.name);
-	cr_expect_eq(same->roles, key.roles);
-	cr_expect(fragi_secret_equal(same->secret, key.secret, sizeof(key.secret)));
-	fw_keys_free(keys);
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+		key.roles = fw_key_roles(roles[i]);
+		cr_expect_neq(key.roles, 0);
+		fw_key_print(&key, line);
+		cr_assert_eq(read_text(line, &keys, NULL), 0);
+		same = &keys->items[0];
+		cr_expect_str_eq(same->name, key.name);
+		cr_expect_eq(same->roles, key.roles);
+		cr_expect(fragi_secret_equal(same->secret, key.secret, sizeof(key.secret)));
+		fw_keys_free(keys);
+		cr_expect_str_eq(fw_key_role_name(key.roles), roles[i]);
+	}
 }
 
 Test(wire_keys, a_wrong_line_is_named_and_never_quoted)
@@ -68,7 +75,7 @@ Test(wire_keys, a_wrong_line_is_named_and_never_quoted)
 		{"frag-key-1 a any", "line 1 is no key"},
 		{"\nfrag-key-1 7a any " SECRET_A, "line 2 has no valid name for its key"},
 		{"frag-key-1 a " SECRET_A " any",
-		 "line 1 has a role that is none of worker, client, any"},
+		 "line 1 has a role that is none of " FW_KEY_ROLES},
 		{"frag-key-1 a any " SECRET_A "0",
 		 "line 1 has a secret that is not 64 hexadecimal digits"},
 		{"frag-key-1 a any g" SECRET_A, "is not 64 hexadecimal digits"},

@@ -178,9 +178,109 @@ static int reply_to(struct drv_session *client, const struct fw_message *request
 	return drv_send(client, &message);
 }
 
-/* How many requests a message counts as: a graph is read in one step. */
-static uint32_t cost_of(const struct drv_core *core, const struct fw_message *message)
+static void serve_beat(struct drv_session *client, const struct fw_message *message)
 {
+	(void)client;
+	(void)message;
+}
+
+static void serve_request(struct drv_session *client, const struct fw_message *message)
+{
+	if (reply_to(client, message) < 0)
+		drv_session_drop(client, "no memory is left for a reply");
+}
+
+static void serve_drain(struct drv_session *client, const struct fw_message *message)
+{
+	if (drv_drain(client, message) && message->drain.rebalance)
+		drv_move_back(client->core, message->drain.worker);
+}
+
+/*
+ * All that a client may send, and what it needs for it. What has no row here is not for a client.
+ */
+static const struct request {
+	enum fw_kind kind;
+	enum drv_right right;
+	void (*serve)(struct drv_session *client, const struct fw_message *message);
+} requests[] = {
+	{FW_BEAT, DRV_RIGHT_NONE, serve_beat},
+	{FW_REQUEST, DRV_RIGHT_READ, serve_request},
+	{FW_AWAIT, DRV_RIGHT_READ, drv_subscription_await},
+	{FW_WATCH, DRV_RIGHT_READ, drv_subscription_notices},
+	{FW_WATCH_LOGS, DRV_RIGHT_READ, drv_subscription_logs},
+	{FW_EXPLAIN, DRV_RIGHT_READ, drv_explain},
+	{FW_LOOK, DRV_RIGHT_READ, drv_subscription_look},
+	{FW_START_APP, DRV_RIGHT_COMMAND, drv_command_start},
+	{FW_STOP_APP, DRV_RIGHT_COMMAND, drv_command_stop},
+	{FW_APPLY, DRV_RIGHT_COMMAND, drv_apply},
+	{FW_SET, DRV_RIGHT_COMMAND, drv_parameter_set},
+	{FW_SWAP, DRV_RIGHT_COMMAND, drv_swap},
+	{FW_DRAIN, DRV_RIGHT_COMMAND, serve_drain},
+};
+
+/* Of which a client needs one. */
+static const uint32_t roles_of_right[] = {
+	[DRV_RIGHT_READ] = FW_ROLE_BIT(FW_ROLE_OBSERVER) | FW_ROLE_BIT(FW_ROLE_CLIENT),
+	[DRV_RIGHT_PAYLOAD] = FW_ROLE_BIT(FW_ROLE_PAYLOAD) | FW_ROLE_BIT(FW_ROLE_CLIENT),
+	[DRV_RIGHT_COMMAND] = FW_ROLE_BIT(FW_ROLE_CLIENT),
+};
+
+static const struct request *find_request(enum fw_kind kind)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(requests); i++)
+		if (requests[i].kind == kind)
+			return &requests[i];
+	return NULL;
+}
+
+static bool may(const struct drv_session *client, const struct fw_message *message)
+{
+	const struct request *request = find_request(message->kind);
+
+	return request == NULL || request->right == DRV_RIGHT_NONE ||
+	       (client->roles & roles_of_right[request->right]) != 0;
+}
+
+/* The first time in a session is an event: an observer cannot displace those of others. */
+static void refuse(struct drv_session *client, const struct fw_message *message)
+{
+	const char *sentence = drv_text(
+		client->core,
+		"%s is for observing only, and this needs the role %s; ask for a key, or an --allow-user, with it",
+		client->who,
+		find_request(message->kind)->right == DRV_RIGHT_COMMAND ? "client"
+									: "observer+payload");
+
+	if (!client->has_overreached) {
+		client->has_overreached = true;
+		drv_refuse_command(client, message, "", FRAGI_FAILURE_ROLE_REFUSED, sentence);
+		return;
+	}
+	drv_session_answer(
+		client, message->seq, 0, "",
+		&(struct fw_failure){.code = FRAGI_FAILURE_ROLE_REFUSED, .sentence = sentence});
+}
+
+static void serve(struct drv_session *client, const struct fw_message *message)
+{
+	const struct request *request = find_request(message->kind);
+
+	if (request != NULL)
+		request->serve(client, message);
+	else
+		drv_session_drop(client,
+				 drv_text(client->core, "it sent %s, which is not for a client",
+					  fw_kind_name(message->kind)));
+}
+
+/* How many requests a message counts as: a graph is read in one step. */
+static uint32_t cost_of(const struct drv_session *client, const struct fw_message *message)
+{
+	const struct drv_core *core = client->core;
+
+	if (!may(client, message))
+		return 1;
 	if (message->kind == FW_BEAT)
 		return 0;
 	if (message->kind == FW_START_APP)
@@ -192,57 +292,6 @@ static uint32_t cost_of(const struct drv_core *core, const struct fw_message *me
 	if (message->kind == FW_SWAP)
 		return 1 + drv_swap_cost(core, message);
 	return 1;
-}
-
-static void serve(struct drv_session *client, const struct fw_message *message)
-{
-	switch (message->kind) {
-	case FW_BEAT:
-		break;
-	case FW_REQUEST:
-		if (reply_to(client, message) < 0)
-			drv_session_drop(client, "no memory is left for a reply");
-		break;
-	case FW_START_APP:
-		drv_command_start(client, message);
-		break;
-	case FW_STOP_APP:
-		drv_command_stop(client, message);
-		break;
-	case FW_APPLY:
-		drv_apply(client, message);
-		break;
-	case FW_SET:
-		drv_parameter_set(client, message);
-		break;
-	case FW_SWAP:
-		drv_swap(client, message);
-		break;
-	case FW_AWAIT:
-		drv_subscription_await(client, message);
-		break;
-	case FW_WATCH_LOGS:
-		drv_subscription_logs(client, message);
-		break;
-	case FW_LOOK:
-		drv_subscription_look(client, message);
-		break;
-	case FW_WATCH:
-		drv_subscription_notices(client, message);
-		break;
-	case FW_DRAIN:
-		if (drv_drain(client, message) && message->drain.rebalance)
-			drv_move_back(client->core, message->drain.worker);
-		break;
-	case FW_EXPLAIN:
-		drv_explain(client, message);
-		break;
-	default:
-		drv_session_drop(client,
-				 drv_text(client->core, "it sent %s, which is not for a client",
-					  fw_kind_name(message->kind)));
-		break;
-	}
 }
 
 /*
@@ -298,6 +347,11 @@ static void take(struct drv_session *client, struct fw_message *message)
 {
 	struct drv_core *core = client->core;
 
+	if (!may(client, message)) {
+		refuse(client, message);
+		fw_message_free(message);
+		return;
+	}
 	if (needs_folder(core, message) && client->held == NULL) {
 		client->held = message;
 		reserve_room(client, message);
@@ -334,7 +388,7 @@ void drv_client_serve_held(struct drv_core *core)
 /* What takes long, as graphs do that are long, waits when it comes too early: one at a time. */
 void drv_client_message(struct drv_session *client, struct fw_message *message)
 {
-	uint32_t cost = cost_of(client->core, message);
+	uint32_t cost = cost_of(client, message);
 	bool is_alone = client->requests == 0;
 
 	client->requests += cost;

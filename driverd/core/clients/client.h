@@ -9,6 +9,14 @@ struct drv_app;
 struct drv_core;
 struct drv_session;
 
+/* What a client needs for a request (client.c). */
+enum drv_right {
+	DRV_RIGHT_NONE,
+	DRV_RIGHT_READ,    /* how things stand */
+	DRV_RIGHT_PAYLOAD, /* messages of flows */
+	DRV_RIGHT_COMMAND, /* what changes something */
+};
+
 /* client.c: takes a message of a client's session, which may end by it */
 void drv_client_message(struct drv_session *client, struct fw_message *message);
 /* Commands that have waited for the state folder. */

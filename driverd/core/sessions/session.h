@@ -30,6 +30,7 @@ struct drv_session {
 	uint64_t reporter; /* connection of its worker's reporter; 0: none */
 	enum drv_session_state state;
 	enum fw_role role; /* a client is given no fragments */
+	uint32_t roles;    /* FW_ROLE_BIT of each that it may take */
 	uint32_t minor;    /* of its protocol */
 	uint32_t requests; /* of a client, since the last beat */
 	struct fw_message
@@ -38,6 +39,7 @@ struct drv_session {
 	uint64_t held_change;    /* for that one to be tried */
 	size_t held_bytes;       /* that are reserved with it */
 	const char *who;         /* of a client: "user alice", "key tablet" */
+	bool has_overreached;    /* of a client: a request that its roles do not allow is logged */
 	struct fw_identity identity; /* what it has proven; no name: nothing */
 	/* of a client: what it awaits (run 0: nothing), and the events that it is shown */
 	struct {

@@ -189,7 +189,10 @@
 	  "It starts again when the driver is back, or on another worker; a longer lease lasts.")      \
 	X(WAIT_TIMEOUT, wait_timeout, DRIVER, TIMEOUT,                                                 \
 	  "What fragctl waited for did not come within --timeout.",                                    \
-	  "It goes on at the driver; fragctl status and explain show how it stands.")
+	  "It goes on at the driver; fragctl status and explain show how it stands.")                  \
+	X(ROLE_REFUSED, role_refused, DRIVER, REFUSED,                                                 \
+	  "A client may observe only, and asked for more than that.",                                  \
+	  "Use a key, or a user, with the role that the sentence names (docs/SECURITY.md).")
 
 #define FRAGI_EXIT_ENUM(NAME, code, meaning) FRAGI_EXIT_##NAME = (code),
 enum fragi_exit { FRAGI_EXIT_LIST(FRAGI_EXIT_ENUM) FRAGI_EXIT_SIGNAL = 128 };
