@@ -42,6 +42,18 @@ flows:
   - {from: a.tx.out, to: b.rx.in, %s}
 """
 
+HELD = """
+      pass: {type: slow, parameters: {sleep_ms: 20}}
+    flows: [tx.out -> pass.in]
+  b:
+    operators:
+      pass: {type: slow, parameters: {sleep_ms: 20}}
+      rx: {type: slow_rx, parameters: {sleep_ms: 20}}
+    flows: [pass.out -> rx.in]
+flows:
+  - {from: a.pass.out, to: b.pass.in, edge: shm}
+"""
+
 # rx receives one message and then nothing for as long as the test lasts.
 STUCK = """
       pass: {type: forward}
@@ -138,6 +150,19 @@ class Pools(cluster.ClusterTest):
                 self.assertEqual(r.returncode, 0, r.stderr)
                 flow, = json.loads(r.stdout)["flows"]
                 self.assertEqual((flow["edge"], flow["delivered"], flow["copied_bytes"]), ("shm", 20, 0))
+
+    def test_a_sender_waits_for_the_block_that_another_host_holds(self):
+        """It comes back behind the message, which has arrived by then: so nothing is on the way."""
+        waits = "conditions: [{type: memory_available, allocator: $frames, min_blocks: 1}, "
+        text = (APP % HELD).replace("conditions: [", waits)
+        text = text.replace("fragments:", "extensions: [libslow.so]\nfragments:")
+        path = self.write("app.yaml", text)
+        command = [os.path.join(cluster.BIN, "fragctl"), "run", "-q", "--workers", "2"]
+        r = subprocess.run([*command, "--output", "json", path, "--", "--count", "6"], env=self.env,
+                           capture_output=True, text=True, timeout=cluster.PATIENCE_S)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        flow = next(f for f in json.loads(r.stdout)["flows"] if f["from"] == "a.pass.out")
+        self.assertEqual((flow["edge"], flow["delivered"]), ("shm", 6))
 
     def failure(self, app, *args, **arguments):
         r = self.fragctl("run", app, "-q", "--output", "json", *args, **arguments)

@@ -59,6 +59,8 @@ struct fragi_built_in_condition {
 
 /* The built-in type of that name; NULL: there is none. Aliases are not applied. */
 FRAGI_API const struct fragi_built_in_condition *fragi_built_in_condition(const char *name);
+/* The allocator whose memory a condition waits for; NULL: it waits for none. */
+const struct frag_resource *fragi_condition_memory(const struct frag_condition *condition);
 /* The i-th one, NULL beyond the last: to list them. */
 FRAGI_API const struct fragi_built_in_condition *fragi_built_in_condition_at(size_t i);
 

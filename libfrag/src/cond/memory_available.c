@@ -102,3 +102,10 @@ const struct fragi_built_in_condition fragi_condition_memory_available = {
 		 .state_size = sizeof(struct memory_available), FRAG_PARAMS(params), .bind = bind,
 		 .check = check, .fini = fini},
 };
+
+const struct frag_resource *fragi_condition_memory(const struct frag_condition *condition)
+{
+	return condition->built_in == &fragi_condition_memory_available
+		       ? ((const struct memory_available *)condition->state)->allocator
+		       : NULL;
+}

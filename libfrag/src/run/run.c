@@ -382,6 +382,7 @@ static int scheds_create(struct fragi_run *run)
 			.rows = &run->ledger.ops[fragment->first_op],
 			.pump = run->pump,
 			.stop_fd = run->stop_fd,
+			.has_peers = run->peer_count > 0,
 			.arg = fragment,
 			.started = on_started,
 			.hung = on_hung,

@@ -103,7 +103,8 @@ static int check_create(struct fragi_exec *exec, struct fragi_check *check,
 
 	condition->changed = (struct fragi_notify){notify, exec};
 	exec->timed |=
-		(condition->type->flags & (FRAG_CONDITION_TIMED | FRAG_CONDITION_POLLED)) != 0;
+		(condition->type->flags & (FRAG_CONDITION_TIMED | FRAG_CONDITION_POLLED)) != 0 ||
+		fragi_condition_memory(condition) != NULL;
 	if (is_gate(condition))
 		check->gate = fragi_gate_of(exec, condition->port, condition->gate_min,
 					    condition->gate_max);
@@ -264,8 +265,16 @@ static struct answer ask_terms(const struct fragi_exec *exec, const struct fragi
 	return answer;
 }
 
+/* Whether nobody reports when it would answer otherwise: peers give memory back silently. */
+static bool is_polled(const struct fragi_exec *exec, const struct frag_condition *condition)
+{
+	return (condition->type->flags & FRAG_CONDITION_POLLED) != 0 ||
+	       (fragi_condition_memory(condition) != NULL && exec->sched != NULL &&
+		exec->sched->config.has_peers);
+}
+
 /*
- * Nobody reports when a condition that is polled would answer otherwise. awaits: set when a
+ * A condition that is polled is asked again after check_recession_period. awaits: set when a
  * condition waits for an event from outside.
  */
 static struct answer ask(const struct fragi_exec *exec, const struct fragi_check *check,
@@ -287,7 +296,7 @@ static struct answer ask(const struct fragi_exec *exec, const struct fragi_check
 	if (type->check == NULL)
 		return answer; /* a gate of a port that is not connected */
 	answer.ready = type->check(check->condition->state, exec->begin_ns, &answer.until_ns);
-	if (answer.ready == FRAG_WAIT && (type->flags & FRAG_CONDITION_POLLED) != 0) {
+	if (answer.ready == FRAG_WAIT && is_polled(exec, check->condition)) {
 		answer.ready = FRAG_WAIT_TIME;
 		answer.until_ns = exec->begin_ns + exec->poll_ns;
 	}
@@ -336,7 +345,7 @@ bool fragi_checks_lack_memory(const struct fragi_exec *exec)
 	for (uint32_t i = 0; i < exec->check_count; i++) {
 		const struct frag_condition *condition = exec->checks[i].condition;
 
-		if (condition->built_in == &fragi_condition_memory_available &&
+		if (fragi_condition_memory(condition) != NULL &&
 		    condition->type->check(condition->state, 0, &until_ns) == FRAG_WAIT)
 			return true;
 	}

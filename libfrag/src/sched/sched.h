@@ -34,6 +34,7 @@ struct fragi_sched_config {
 	struct fragi_pump *pump;
 	/* becomes readable when the run is to stop */
 	int stop_fd;
+	bool has_peers; /* other hosts, which may hold memory of its pools for a while */
 
 	/*
 	 * Callbacks. They run on a thread of the scheduler and must not block; finished may.
