@@ -60,6 +60,7 @@ LAYOUT(operator, struct fw_op, Operator, NULL) = {
 	FIELD(operator, type),
 	FIELD(operator, has_gaps),
 	TEXTS(operator, dynamic, dynamic_count, FW_PORTS_MAX),
+	OPTIONAL(operator, pools),
 	ROWS(operator, ports, port_count, FW_PORTS_MAX, port),
 	END,
 };

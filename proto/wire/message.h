@@ -297,6 +297,7 @@ struct fw_op {
 	const char **dynamic; /* names of parameters that may change while it runs */
 	uint32_t dynamic_count;
 	bool has_gaps;
+	const char *pools; /* whose memory its conditions wait for: "frames"; NULL: none */
 };
 struct fw_interface_port {
 	const char *instance, *port;

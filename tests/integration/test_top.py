@@ -52,6 +52,18 @@ PLANTED = {
                          "      rx: {type: slow_rx, parameters: {sleep_ms: 20}}\n"
                          "    flows: [a.out -> b.in, b.out -> rx.in]\n", flow="front.tx.out -> back.a.in"),
         "threads", None, "1 thread for 3 operators"),
+    # A message holds the only block while it passes three operators, each busy a third of the time.
+    "an exhausted pool": (
+        application(front="    resources: {frames: {type: block_memory_pool, block_size: 64KB, num_blocks: 1}}\n"
+                          "    operators:\n      tx:\n        type: ping_tensor_tx\n"
+                          "        parameters: {allocator: $frames, rows: 64, columns: 64}\n        conditions:\n"
+                          "          - {type: periodic, recess_period: 50hz}\n"
+                          "          - {type: memory_available, allocator: $frames, min_blocks: 1}\n"
+                          "      a: {type: slow, parameters: {sleep_ms: 20}}\n    flows: [tx.out -> a.in]\n",
+                    back="    operators:\n      b: {type: slow, parameters: {sleep_ms: 20}}\n"
+                         "      rx: {type: slow_rx, parameters: {sleep_ms: 20}}\n    flows: [b.out -> rx.in]\n",
+                    flow="front.a.out -> back.b.in"),
+        "pool", "front.tx", "for memory of frames"),
     "a rate set too low": (
         application(front=CAMERA % ("10hz", ", rate: 30hz"), back=SINK % ("sleep_ms: 1", ", budget: 1ms")),
         "clock", "front.tx", "ticks every 100 ms (10 /s)"),

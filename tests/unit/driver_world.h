@@ -441,7 +441,7 @@ static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
 
 /* What a host with one operator of one port says when it is prepared. */
 struct table {
-	const char *fragment, *op;
+	const char *fragment, *op, *pools;
 	struct fw_port port;
 	uint32_t address_bytes;
 	const char *transport, *detail;
@@ -451,6 +451,7 @@ static inline struct table table_of(const char *fragment, bool sends)
 {
 	return (struct table){.fragment = fragment,
 			      .op = sends ? "tx" : "rx",
+			      .pools = sends ? "frames" : NULL,
 			      .port = {.name = sends ? "out" : "in",
 				       .type = "message",
 				       .dir = sends ? FRAG_OUT : FRAG_IN,
@@ -465,7 +466,11 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 {
 	struct fw_message message = of_host(FW_HOST_PREPARED, host);
 	struct fw_port port = table->port;
-	struct fw_op op = {.name = table->op, .type = "t", .ports = &port, .port_count = 1};
+	struct fw_op op = {.name = table->op,
+			   .type = "t",
+			   .ports = &port,
+			   .port_count = 1,
+			   .pools = table->pools};
 	struct fw_fragment fragment = {.name = table->fragment, .ops = &op, .op_count = 1};
 	struct fw_address address = {table->transport, "address", table->address_bytes,
 				     table->detail};

@@ -7,7 +7,7 @@
 /* What a host reports: counts of its operator and of its end of the flow. */
 struct report {
 	int64_t at_ns;
-	uint64_t busy, input, room; /* ns */
+	uint64_t busy, input, room, memory; /* ns */
 	uint64_t ticks, messages;
 };
 
@@ -15,8 +15,11 @@ static void report(struct world *w, uint32_t host, bool final, struct report r)
 {
 	struct fw_message message = of_host(FW_HOST_STATS, host);
 	struct fragi_flow_stats row = {0};
-	struct fw_op_stats op = {
-		.ticks = r.ticks, .use_busy = r.busy, .use_input = r.input, .use_room = r.room};
+	struct fw_op_stats op = {.ticks = r.ticks,
+				 .use_busy = r.busy,
+				 .use_input = r.input,
+				 .use_room = r.room,
+				 .use_memory = r.memory};
 
 	if (host == 1)
 		row = (struct fragi_flow_stats){.sent = r.messages, .room_ns = r.room};
@@ -72,8 +75,8 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	const struct fw_message *m;
 
 	two_run(w, two_fragments);
-	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 100, 100});
-	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 90, 90});
+	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 0, 100, 100});
+	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 0, 90, 90});
 	look(w, CLIENT, "app", 0, false);
 	for (uint32_t host = 1; host <= 2; host++) {
 		m = taken(w, host, FW_HOST_LOOK);
@@ -85,9 +88,10 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	cr_expect_null(taken(w, CLIENT, FW_LOOKED), "its window has only begun");
 	/* 800 ms and 1,250 ms, of which less was seen */
 	report(w, 1, false,
-	       (struct report){7 * SECOND + 800 * MS, 200 * MS + 5, 0, 599 * MS + 7, 140, 140});
+	       (struct report){7 * SECOND + 800 * MS, 200 * MS + 5, 0, 399 * MS + 7, 200 * MS, 140,
+			       140});
 	report(w, 2, false,
-	       (struct report){4 * SECOND + 250 * MS, 1000 * MS + 5, 250 * MS + 7, 0, 130, 130});
+	       (struct report){4 * SECOND + 250 * MS, 1000 * MS + 5, 250 * MS + 7, 0, 0, 130, 130});
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);
 	cr_expect_str_eq(window->look.application, "app");
@@ -98,7 +102,10 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	expect_whole(window);
 	cr_expect_str_eq(window->look.operators[0].name, "f1.tx");
 	expect_near(window->look.operators[0].use_ns[FRAGI_USE_BUSY], 250 * MS);
-	expect_near(window->look.operators[0].use_ns[FRAGI_USE_ROOM], 750 * MS);
+	expect_near(window->look.operators[0].use_ns[FRAGI_USE_ROOM], 500 * MS);
+	expect_near(window->look.operators[0].use_ns[FRAGI_USE_MEMORY], 250 * MS);
+	cr_expect_str_eq(window->look.operators[0].pool, "frames");
+	cr_expect_null(window->look.operators[1].pool);
 	expect_near(window->look.operators[1].use_ns[FRAGI_USE_BUSY], 800 * MS);
 	expect_near(window->look.operators[1].use_ns[FRAGI_USE_INPUT], 200 * MS);
 	cr_expect_eq(window->look.operators[0].room_flow, 0);
@@ -126,10 +133,10 @@ WORLD_TEST(driver_look, a_restart_is_time_in_which_nothing_ran, NULL)
 
 	two_run(w, receiver_restarts);
 	look(w, CLIENT, "", SECOND, false);
-	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 90, 90});
+	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 0, 90, 90});
 	pass_beating(w, SECOND, 1, CLIENT);
 	(void)looked(w, CLIENT);
-	report(w, 2, true, (struct report){3 * SECOND + 500 * MS, 300 * MS + 5, 7, 0, 97, 97});
+	report(w, 2, true, (struct report){3 * SECOND + 500 * MS, 300 * MS + 5, 7, 0, 0, 97, 97});
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);
@@ -143,7 +150,7 @@ WORLD_TEST(driver_look, a_restart_is_time_in_which_nothing_ran, NULL)
 	say_prepared(w, 2, 2, "f2", false);
 	say_result(w, 2, 2, FW_HOST_WIRED);
 	say_result(w, 2, 2, FW_HOST_STARTED);
-	report(w, 2, false, (struct report){9 * SECOND, 100 * MS, 200 * MS, 0, 4, 4});
+	report(w, 2, false, (struct report){9 * SECOND, 100 * MS, 200 * MS, 0, 0, 4, 4});
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);
 	expect_whole(window);

@@ -105,6 +105,7 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 			op->name = word(m);
 			op->type = word(m);
 			op->has_gaps = o == 1;
+			op->pools = o == 1 ? word(m) : NULL;
 			op->dynamic = words(m, 2);
 			op->dynamic_count = 2;
 			op->port_count = 3;

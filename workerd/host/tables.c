@@ -32,6 +32,7 @@ static int ports_of(const struct fragi_op_info *op, struct fragi_arena *arena, s
 	out->name = op->name;
 	out->type = op->type;
 	out->has_gaps = op->has_gaps;
+	out->pools = op->pools;
 	out->port_count = (uint32_t)op->port_count;
 	out->ports = fragi_arena_alloc(arena, op->port_count * sizeof(*out->ports));
 	if (out->ports == NULL)

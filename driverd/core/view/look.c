@@ -335,6 +335,8 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 	memcpy(row->use_sums, &now[USE], sizeof(row->use_sums));
 	if (past->has_window && look->window_ns > 0)
 		fill_window(look, &past->hosts[host], &past->op_grown[index][USE], row->use_ns);
+	if (row->use_ns[FRAGI_USE_MEMORY] > 0)
+		row->pool = op->pools;
 	return row->name != NULL ? 0 : -ENOMEM;
 }
 

@@ -169,6 +169,7 @@ bool drv_view_operator(const struct drv_app *app, struct drv_view_at *at,
 				continue;
 			*out = (struct drv_view_operator){.fragment = host->fragments[at->in_host],
 							  .number = at->op,
+							  .pools = table->ops[at->op].pools,
 							  .row.name = table->ops[at->op].name,
 							  .row.type = table->ops[at->op].type};
 			view_operator(host, at->row, out);

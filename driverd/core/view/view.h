@@ -46,6 +46,7 @@ struct drv_view_operator {
 	uint32_t fragment, number; /* index in the spec; number in the fragment */
 	bool is_running;           /* it was in a callback when the host counted */
 	bool has_ended;            /* and will not tick again */
+	const char *pools;         /* whose memory its conditions wait for; NULL: none */
 	struct fragi_summary_operator row;
 };
 /* The next operator. Returns false when there is none. Those of a host appear when it is prepared.

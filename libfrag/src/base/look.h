@@ -42,8 +42,9 @@ struct fragi_look_operator {
 	uint64_t use_ns[FRAGI_USES];
 	/* the flow that it waited for longest; FRAGI_LOOK_NONE: it waited for none */
 	uint32_t input_flow, room_flow;
-	const char *pool; /* the pool that it waited for longest; NULL: it waited for none */
-	uint64_t ticks;   /* begun in the window */
+	/* the pool that it waited for: "frames", or "frames, masks"; NULL: it waited for none */
+	const char *pool;
+	uint64_t ticks; /* begun in the window */
 	/* ns a tick, since the start of its process */
 	struct fragi_quantiles compute;
 	/* the rate that the graph promises, in 1/1000 Hz, and its budget; 0: none */

@@ -302,6 +302,26 @@ static bool is_bad(const struct frag_fragment *fragment, const char *op)
 	return fragi_strmap_get(&fragment->making->bad_ops, op) != NULL;
 }
 
+/* The allocators whose memory it waits for. Returns 0 or -ENOMEM. */
+static int pools_of(struct frag_fragment *fragment, const struct frag_op *op,
+		    const char **out_pools)
+{
+	const char *pools = NULL;
+
+	for (uint32_t i = 0; i < op->condition_count; i++) {
+		const struct frag_resource *pool = fragi_condition_memory(op->conditions[i]);
+
+		if (pool == NULL)
+			continue;
+		pools = fragi_arena_printf(&fragment->arena, "%s%s%s", pools != NULL ? pools : "",
+					   pools != NULL ? ", " : "", frag_resource_name(pool));
+		if (pools == NULL)
+			return -ENOMEM;
+	}
+	*out_pools = pools;
+	return 0;
+}
+
 static int op_info_build(struct frag_fragment *fragment, const struct frag_op *op,
 			 struct fragi_op_info *out_info)
 {
@@ -333,7 +353,7 @@ static int op_info_build(struct frag_fragment *fragment, const struct frag_op *o
 		.has_gaps = is_bad(fragment, op->name),
 		.table = op->type,
 	};
-	return 0;
+	return pools_of(fragment, op, &out_info->pools);
 }
 
 /*

@@ -31,6 +31,8 @@ struct fragi_op_info {
 	struct fragi_port_info *ports;
 	size_t port_count;
 	bool has_gaps; /* it may have more ports than these */
+	/* allocators whose memory its conditions wait for: "frames, masks"; NULL: none */
+	const char *pools;
 	/* its parameters, where it was composed; NULL: not known here */
 	const struct frag_op_type *table;
 };
