@@ -133,19 +133,20 @@ class Video(cluster.ClusterTest):
 
     def test_a_file_that_is_cut_off_is_damaged(self):
         whole = os.path.join(self.folder, "whole")
-        for suffix, flags in ((".mkv", ()), (".mp4", ("-movflags", "+faststart"))):
-            self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "4", "-an", "-c:v", "copy", *flags, whole + suffix)
+        for suffix, flags in ((".mkv", ()), (".mp4", ("-movflags", "+faststart")), (".live.mkv", ("-live", "1")),
+                              (".avi", ("-c:v", "mjpeg"))):
+            self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "2", "-an", "-c:v", "copy", *flags, whole + suffix)
             with open(whole + suffix, "rb") as f:
                 data = f.read()
             with open(whole + "_half" + suffix, "wb") as f:
                 f.write(data[:len(data) // 2])
             for name, ignore, code in (("whole", "false", 0), ("whole_half", "false", 1), ("whole_half", "true", 0)):
-                app = self.write("app.yaml", WRITER.replace("count: 5", "ignore_corrupted_entities: " + ignore)
+                app = self.write("app.yaml", WRITER.replace("count: 5", "realtime: false, ignore_corrupted_entities: " + ignore)
                                  % (self.path(name + suffix), "{type: image_writer, parameters: {path: out.png}}"))
                 run = self.start("fragctl", "run", app)
                 self.assertEqual(run.wait(), code, run.stderr)
                 if code == 1:
-                    self.assertRegex(run.stderr, r"write.replayer: .*ends after \d\.\d s of \d\.\d s; is the file cut off\?|cannot read more of")
+                    self.assertRegex(run.stderr, r"write.replayer: .*(ends after \d\.\d s (of \d\.\d s|inside a packet); is the file cut off\?|cannot read more of)")
                 elif name == "whole_half":
                     self.assertRegex(run.stderr, "skipped [1-9][0-9]* damaged pieces of")
 

@@ -4,12 +4,14 @@
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
 #include <libavutil/parseutils.h>
 #include <libswscale/swscale.h>
 
 #include "av_error.h"
 #include "decoder.h"
 #include "formats.h"
+#include "matroska.h"
 #include "url.h"
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
@@ -29,7 +31,8 @@ struct video_decoder {
 	AVStream *stream;
 	bool drained;    /* the codec was given the end of the file */
 	int64_t end_us;  /* of the last packet, in the file's time */
-	bool is_cut_off; /* the file ends before its time, which is not reported yet */
+	bool is_partial; /* a part of the last packet is missing */
+	bool is_cut_off; /* the file is, which is not reported yet */
 	struct SwsContext *scale;
 	AVFrame *rgb; /* padded as libswscale likes to write */
 };
@@ -232,10 +235,24 @@ static int64_t stated_us(const struct video_decoder *d)
 	return 0;
 }
 
-/* Whether the file has ended although its header promises more; a file that is written lacks it. */
+/* Whether the file has ended although its header promises more. */
 static bool ends_early(const struct video_decoder *d)
 {
-	return !d->is_stream && d->end_us + CUT_OFF_US < stated_us(d);
+	return d->end_us + CUT_OFF_US < stated_us(d);
+}
+
+/*
+ * Whether the file is cut off: it ends before its time, or, as one that was written live states no
+ * time, inside a packet.
+ */
+static bool is_cut_off(const struct video_decoder *d)
+{
+	if (d->is_stream)
+		return false;
+	if (ends_early(d) || d->is_partial)
+		return true;
+	return av_match_list("matroska", d->format->iformat->name, ',') != 0 &&
+	       video_matroska_is_cut(d->format->pb);
 }
 
 static void note_end(struct video_decoder *d)
@@ -243,6 +260,7 @@ static void note_end(struct video_decoder *d)
 	const AVPacket *packet = d->packet;
 	int64_t at = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts, us;
 
+	d->is_partial = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
 	if (at == AV_NOPTS_VALUE)
 		return;
 	us = av_rescale_q(at + packet->duration, d->stream->time_base, AV_TIME_BASE_Q);
@@ -262,7 +280,7 @@ static int feed(struct video_decoder *d)
 		return d->format->pb != NULL ? d->format->pb->error : AVERROR(ECONNRESET);
 	if (r == AVERROR_EOF) {
 		d->drained = true;
-		d->is_cut_off = ends_early(d);
+		d->is_cut_off = is_cut_off(d);
 		return avcodec_send_packet(d->codec, NULL);
 	}
 	if (r >= 0)
@@ -276,16 +294,19 @@ static int feed(struct video_decoder *d)
 /* All frames are out. Returns 0, or the failure of a file that is cut off. */
 static int at_end(struct video_decoder *d, int64_t *skipped, struct frag_err *err)
 {
-	bool is_cut_off = d->is_cut_off;
+	bool was_cut_off = d->is_cut_off;
 
 	d->is_cut_off = false;
-	if (is_cut_off && skipped == NULL)
+	if (was_cut_off && skipped != NULL)
+		(*skipped)++;
+	if (!was_cut_off || skipped != NULL)
+		return 0;
+	if (ends_early(d))
 		return frag_err_set(err, -EIO,
 				    "%s ends after %.1f s of %.1f s; is the file cut off?", d->name,
 				    (double)d->end_us / 1e6, (double)stated_us(d) / 1e6);
-	if (is_cut_off)
-		(*skipped)++;
-	return 0;
+	return frag_err_set(err, -EIO, "%s ends after %.1f s inside a packet; is the file cut off?",
+			    d->name, (double)d->end_us / 1e6);
 }
 
 int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped,

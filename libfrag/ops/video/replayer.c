@@ -86,8 +86,11 @@ static const struct frag_param replayer_params[] = {
 			.headline = "Begin anew at the end of the file"),
 	FRAG_PARAM_I64(struct replayer, count, 0, .headline = "Frames to play; 0: all", .min = 0,
 		       .max = 9e15),
-	FRAG_PARAM_BOOL(struct replayer, ignore_corrupted_entities, true,
-			.headline = "Skip what cannot be decoded; else it is a failure"),
+	FRAG_PARAM_BOOL(
+		struct replayer, ignore_corrupted_entities, true,
+		.headline = "Skip what cannot be decoded; else it is a failure",
+		.description =
+			"A file that is cut off is a failure too. Formats that may end anywhere (MPEG-TS and PS, Ogg, NUT, streams without a container) do not show that they are."),
 	FRAG_PARAM_STRING(struct replayer, tensor_name, "",
 			  .headline = "Name of the frame's tensor"),
 	FRAG_PARAM_RESOURCE(struct replayer, pool, NULL, .headline = "Allocator of the frames",
