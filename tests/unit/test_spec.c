@@ -669,8 +669,10 @@ Test(spec, tracking)
 			      " a: {compose: c, tracking: {num_start_messages_to_skip: 0,\n"
 			      "  num_last_messages_to_discard: 10000, latency_threshold: 5,\n"
 			      "  is_limited_tracking: true, log: x.log, print: false}}\n"
-			      " b: {compose: c, tracking: false}\n");
+			      " b: {compose: c, tracking: false}\n"
+			      " c: {compose: c, tracking: {log: y.log}}\n");
 	cr_expect(!spec->tracking.is_on && !spec->fragments[1].tracking.is_on);
+	cr_expect_str_eq(spec->fragments[2].tracking.log, "y.log");
 	cr_expect(spec->fragments[0].tracking.is_on && spec->fragments[0].tracking.is_limited);
 	cr_expect_eq(spec->fragments[0].tracking.skip, 0);
 	cr_expect_eq(spec->fragments[0].tracking.discard, 10000);
@@ -686,6 +688,12 @@ Test(spec, tracking)
 		"app.yaml:5:10: print \"maybe\" is neither true nor false\n"
 		"app.yaml:5:22: log is empty; write the name of a file\n"
 		"app.yaml:5:26: unknown key \"num_bufered_messages\"; did you mean \"num_buffered_messages\"?\n");
+	bad_text(
+		HEAD
+		"fragments:\n a: {compose: c, tracking: {log: x}}\n b: {compose: c, tracking: {log: y}}\n"
+		" c: {compose: c, tracking: {log: y}}\n d: {compose: c, tracking: {log: x}}\n",
+		"app.yaml:6:34: c: log names the file of fragment b; name another file, or write tracking at the top, for all fragments\n"
+		"app.yaml:7:34: d: log names the file of fragment a; name another file, or write tracking at the top, for all fragments\n");
 	spec = good_text(HEAD
 			 "arguments: {a: {default: \"1\"}}\ntracking: {probes: [a.x, b.y, b.z]}\n"
 			 "fragments: {a: {operators: {x: {type: t}}},\n"

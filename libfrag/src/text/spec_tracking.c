@@ -78,6 +78,30 @@ static void read_probes(struct fragi_builder *builder, struct fragi_spec_trackin
 			tracking->probe_count++;
 }
 
+/* Each fragment begins its log anew, and would overwrite that of another one. */
+static void check_logs(struct fragi_builder *builder)
+{
+	struct fragi_strmap logs = {0};
+
+	for (size_t i = 0; i < builder->spec->fragment_count; i++) {
+		const struct fragi_spec_fragment *fragment = &builder->spec->fragments[i];
+		const struct fragi_spec_tracking *tracking = &fragment->tracking;
+		const char *first;
+
+		if (!tracking->is_on || tracking->log == NULL)
+			continue;
+		first = fragi_strmap_get(&logs, tracking->log);
+		if (first == NULL)
+			fragi_builder_note(builder, &logs, tracking->log, fragment->name);
+		else
+			fragi_builder_error(
+				builder, fragi_node_get(tracking->place, "log"), fragment->name,
+				"log names the file of fragment %s; name another file, or write tracking at the top, for all fragments",
+				first);
+	}
+	fragi_strmap_fini(&logs);
+}
+
 /* What is given for each fragment, for all of them, and on the command line, comes together. */
 void fragi_spec_merge_tracking(struct fragi_builder *builder)
 {
@@ -95,8 +119,10 @@ void fragi_spec_merge_tracking(struct fragi_builder *builder)
 				builder, spec->fragments[i].tracking.place->key,
 				spec->fragments[i].name,
 				"tracking is given at the top too, for all fragments; remove one");
-	if (log == NULL)
+	if (log == NULL) {
+		check_logs(builder);
 		return;
+	}
 	if (log[0] == '\0')
 		fragi_builder_error(builder, builder->root, NULL,
 				    "--track names no file; write for example --track flow.log");
