@@ -658,7 +658,8 @@ HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
 	struct hosts hosts;
 	char yaml[1024];
 
-	for (int s = 0; s < 2; s++) {
+	for (int s = 0; s < 4; s++) {
+		is_encrypted = s >= 2;
 		snprintf(
 			yaml, sizeof(yaml),
 			"frag: 1\napplication: app\nfragments:\n"
@@ -666,7 +667,7 @@ HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
 			"  two: {scheduler: {type: %s}, operators: {rx: {type: sink, conditions: [\n"
 			"         {type: periodic, recess_period: 2ms}, {type: count, count: 100}]}}}\n"
 			"flows: [{from: one.tx, to: two.rx, policy: async_buffer}]\n",
-			schedulers[s], schedulers[s]);
+			schedulers[s % 2], schedulers[s % 2]);
 		run_all(&hosts, yaml, cuts, 1);
 		cr_assert_eq(noted(0), 100);
 		cr_expect_eq(notes[0]->values[99], 2);
@@ -677,6 +678,7 @@ HOSTS_TEST(an_async_buffer_is_read_again_when_its_sender_has_ended)
 		expect_balance(&hosts, 0);
 		end(&hosts);
 	}
+	is_encrypted = false;
 }
 
 /* Cycles of Holoscan's tests that lead through both hosts: `ticks` by slot; 0: any number. */
