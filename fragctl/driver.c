@@ -19,6 +19,11 @@
 /* A driver ends the connection of a client that asks 64 times between two beats. */
 #define ASKED_MAX 32
 
+/* A driver takes so many clients at once. Another one waits for a place, without --timeout: */
+#define PLACE_TIMEOUT_NS 60000000000
+#define PLACE_RETRY_MIN_MS 20
+#define PLACE_RETRY_MAX_MS 500
+
 /* A message that came and was not taken yet. */
 struct ctl_received {
 	struct ctl_received *next;
@@ -365,15 +370,86 @@ static int refuse(struct ctl_driver *driver, enum fragi_failure failure, const c
 				: ctl_fail_with(failure, "%s", driver->sentence);
 }
 
-static int connect_to(struct ctl_driver *driver)
+static void forget(struct ctl_driver *driver)
+{
+	while (driver->first != NULL) {
+		struct ctl_received *received = driver->first;
+
+		driver->first = received->next;
+		fw_message_free(received->message);
+		fragi_free(received);
+	}
+	driver->last = &driver->first;
+}
+
+static void begin_again(struct ctl_driver *driver)
+{
+	forget(driver);
+	uv_timer_stop(&driver->beat);
+	driver->is_welcome = false;
+	driver->failure = FRAGI_FAILURE_NONE;
+	driver->silent_beats = 0;
+	driver->asked = 0;
+	driver->why[0] = '\0';
+}
+
+static int connect_once(struct ctl_driver *driver)
 {
 	int r = is_own_address(&driver->address) ? try_sockets(driver) : -ENOENT;
 
 	if (r < 0 &&
 	    (driver->failure == FRAGI_FAILURE_NONE || driver->failure == FRAGI_FAILURE_DRIVER_LOST))
 		r = try_tcp(driver);
+	return r;
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+	((struct ctl_driver *)timer->data)->retries = true;
+}
+
+/*
+ * Connects; while the driver has no place for this client, again and again, less and less often.
+ * Those that came together do not come together again.
+ */
+static int connect_when_there_is_place(struct ctl_driver *driver)
+{
+	unsigned int seed = (unsigned int)getpid();
+	int r = connect_once(driver);
+
+	for (unsigned int ms = PLACE_RETRY_MIN_MS;
+	     r < 0 && driver->failure == FRAGI_FAILURE_DRIVER_FULL && !driver->timed_out;
+	     ms = ms < PLACE_RETRY_MAX_MS ? 2 * ms : ms) {
+		driver->retries = false;
+		uv_timer_start(&driver->beat, on_retry, ms / 2 + (unsigned int)rand_r(&seed) % ms,
+			       0);
+		while (!driver->retries && !driver->timed_out)
+			uv_run(&driver->loop, UV_RUN_ONCE);
+		if (driver->timed_out)
+			break;
+		begin_again(driver);
+		r = connect_once(driver);
+	}
+	return r;
+}
+
+static int connect_to(struct ctl_driver *driver)
+{
+	int64_t timeout_ns = driver->timeout_ns > 0 ? driver->timeout_ns : PLACE_TIMEOUT_NS;
+	int r;
+
+	if (!uv_is_active((uv_handle_t *)&driver->timeout))
+		uv_timer_start(&driver->timeout, on_timeout,
+			       (uint64_t)(timeout_ns + 999999) / 1000000, 0);
+	r = connect_when_there_is_place(driver);
+	if (driver->timeout_ns == 0)
+		uv_timer_stop(&driver->timeout);
 	if (r == 0)
 		return CTL_OK;
+	if (driver->timed_out && driver->timeout_ns > 0)
+		return refuse(driver, FRAGI_FAILURE_WAIT_TIMEOUT,
+			      "gave up after %s (--timeout): the driver at %s refused: %s",
+			      driver->timeout_text, driver->where, driver->why);
 	if (driver->is_denied)
 		return refuse(
 			driver, FRAGI_FAILURE_USER_REFUSED,
@@ -404,9 +480,6 @@ int ctl_driver_begin(struct ctl_driver *driver)
 	driver->beat.data = driver;
 	uv_timer_init(&driver->loop, &driver->timeout);
 	driver->timeout.data = driver;
-	if (driver->timeout_ns > 0)
-		uv_timer_start(&driver->timeout, on_timeout,
-			       (uint64_t)(driver->timeout_ns + 999999) / 1000000, 0);
 	return CTL_OK;
 }
 
@@ -483,27 +556,9 @@ int ctl_driver_answer(struct ctl_driver *driver, const struct fw_message *reques
 	return CTL_OK;
 }
 
-static void forget(struct ctl_driver *driver)
-{
-	while (driver->first != NULL) {
-		struct ctl_received *received = driver->first;
-
-		driver->first = received->next;
-		fw_message_free(received->message);
-		fragi_free(received);
-	}
-	driver->last = &driver->first;
-}
-
 int ctl_driver_reopen(struct ctl_driver *driver)
 {
-	forget(driver);
-	uv_timer_stop(&driver->beat);
-	driver->is_welcome = false;
-	driver->failure = FRAGI_FAILURE_NONE;
-	driver->silent_beats = 0;
-	driver->asked = 0;
-	driver->why[0] = '\0';
+	begin_again(driver);
 	return connect_to(driver);
 }
 

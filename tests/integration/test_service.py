@@ -7,10 +7,12 @@ import pwd
 import re
 import shutil
 import signal
+import socket
 import time
 import unittest
 
 import cluster
+import control
 from test_driver import matches
 
 ENDLESS = """
@@ -232,6 +234,19 @@ class Service(ServiceTest):
         self.wait_until("all", lambda: len(self.json("list")["applications"]) == 70)
         self.assertEqual(len(self.ok("stop", "--all").splitlines()), 70)
         self.assertEqual(self.json("list")["applications"], [])
+
+    def test_a_verb_waits_for_a_place_at_the_driver(self):
+        """Until one of the clients that hold all of them has gone: those are silent, and dropped after 3 s."""
+        self.serve(workers=("a",))
+        host, port = self.address.split(":")
+        with contextlib.ExitStack() as held:
+            for _ in range(72):  # 8 of them are for administrators
+                s = held.enter_context(socket.create_connection((host, int(port))))
+                s.sendall(control.hello(1, role=control.CLIENT))
+                control.read_frame(s)
+            self.fails(4, "gave up after 200ms (--timeout): the driver at", "start", self.short, "--timeout", "200ms")
+            self.ok("start", self.short)
+        self.ok("list")
 
     def test_a_follower_that_was_paused_goes_on(self):
         self.serve()
