@@ -45,7 +45,7 @@
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 struct shell {
-	const struct drv_options *options;
+	struct drv_options *options;
 	uv_loop_t loop;
 	struct drv_listener server, local; /* TCP; for clients of this machine */
 	struct drv_deadline deadline;
@@ -412,10 +412,7 @@ static int on_record(void *arg, const struct drv_record *record)
 	return drv_core_restore(shell->core, record);
 }
 
-/*
- * Whoever started this driver on a free port reads it from the descriptor that FRAG_ADDRESS_FD
- * names.
- */
+/* Once, to the descriptor from which whoever started this driver on a free port reads it. */
 static void write_address(const struct shell *shell)
 {
 	const char *text = getenv("FRAG_ADDRESS_FD");
@@ -425,6 +422,7 @@ static void write_address(const struct shell *shell)
 		return;
 	dprintf((int)fd, "%s\n", shell->server.address);
 	close((int)fd);
+	unsetenv("FRAG_ADDRESS_FD");
 }
 
 static int shell_listen(struct shell *shell, struct frag_err *err)
@@ -434,6 +432,7 @@ static int shell_listen(struct shell *shell, struct frag_err *err)
 
 	if (r < 0)
 		return r;
+	shell->options->address.port = shell->server.port; /* also when it begins again */
 	write_address(shell);
 	if (drv_listener_open_local(&shell->local, shell->server.port, &shell->options->users,
 				    &why) < 0)
@@ -535,7 +534,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	return r;
 }
 
-static int run_once(const struct drv_options *options, const void *source, size_t source_bytes)
+static int run_once(struct drv_options *options, const void *source, size_t source_bytes)
 {
 	struct shell shell = {.options = options, .is_service = source == NULL, .store.folder = -1};
 	struct drv_event event = {.kind = DRV_EVENT_APP};
@@ -587,10 +586,11 @@ static int run_once(const struct drv_options *options, const void *source, size_
 
 int drv_shell_run(const struct drv_options *options, const void *source, size_t source_bytes)
 {
+	struct drv_options own = *options;
 	int exit_code;
 
 	do
-		exit_code = run_once(options, source, source_bytes);
+		exit_code = run_once(&own, source, source_bytes);
 	while (exit_code == BEGIN_AGAIN);
 	return exit_code;
 }

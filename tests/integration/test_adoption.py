@@ -98,9 +98,7 @@ class Adopted(ServiceTest):
 
     def test_a_driver_that_stood_still_loses_nothing(self):
         """Its workers have left it by then, and run on."""
-        self.end(*self.keep())  # for a port that stays
-        port = int(self.address.rpartition(":")[2])
-        d, a, b = self.keep(port=port, workers=("a", "b"))
+        d, a, b = self.keep(workers=("a", "b"))
         self.ok("start", self.endless)
         pids = self.pids("stream")
         d.signal(signal.SIGSTOP)
@@ -120,8 +118,7 @@ class Adopted(ServiceTest):
 
     def test_a_driver_that_stands_still_in_pieces_loses_nothing(self):
         """As without a processor: a little time between pauses, each shorter than the time of death."""
-        self.end(*self.keep())  # for a port that stays
-        d, a, b = self.keep(port=int(self.address.rpartition(":")[2]), workers=("a", "b"))
+        d, a, b = self.keep(workers=("a", "b"))
         self.ok("start", self.endless)
         pids, draw = self.pids("stream"), random.Random(int(os.environ.get("SEED", "4")))
         for _ in range(5):
