@@ -120,13 +120,14 @@ static void answer(const struct applying *a, uint64_t run)
 }
 
 /* Why the changes cannot be made now; NULL: they can. */
-static const char *obstacle(const struct applying *a)
+static const char *obstacle(const struct applying *a, enum fragi_failure *out_code)
 {
 	struct drv_core *core = a->app->core;
 	const char *name = drv_app_name(a->app);
 
 	if (core->stops > 0 || a->effect == FW_EFFECT_APPLICATION)
-		return drv_command_no_next_run(core, name);
+		return drv_command_no_next_run(core, name, out_code);
+	*out_code = FRAGI_FAILURE_NO_SERVICE;
 	for (uint32_t i = 0; i < a->differences->count; i++) {
 		const struct drv_difference *row = &a->differences->rows[i];
 		const struct drv_host *host = host_of(a->app, row->fragment);
@@ -185,11 +186,12 @@ static void restart_hosts(const struct applying *a)
 /* Makes the changes. Returns the run that they lead to; 0: refused. */
 static uint64_t change(const struct applying *a)
 {
-	const char *why = obstacle(a);
+	enum fragi_failure code;
+	const char *why = obstacle(a, &code);
 	struct drv_app *app = a->app;
 
 	if (why != NULL) {
-		refuse(a, FRAGI_FAILURE_NO_SERVICE, why);
+		refuse(a, code, why);
 		return 0;
 	}
 	if (take_source(a) < 0) {

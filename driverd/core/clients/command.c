@@ -127,10 +127,13 @@ static void answer_stop(struct drv_session *client, const struct fw_message *mes
 		drv_subscription_run(client, message->seq, run, FW_ENDED);
 }
 
-const char *drv_command_no_next_run(struct drv_core *core, const char *name)
+const char *drv_command_no_next_run(struct drv_core *core, const char *name,
+				    enum fragi_failure *out_code)
 {
+	*out_code = FRAGI_FAILURE_NO_SERVICE;
 	if (core->stops > 0)
 		return "driverd is ending; try again when it is back";
+	*out_code = FRAGI_FAILURE_STATE_UNWRITABLE;
 	if (core->is_behind)
 		return drv_text(core,
 				"%s would end and not start again: the state folder cannot be "
@@ -163,6 +166,7 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 	struct drv_app *app = drv_app_named(core, stop->name);
 	struct drv_ended *ended =
 		app == NULL ? drv_history_named(&core->history, stop->name) : NULL;
+	enum fragi_failure code;
 	const char *why;
 
 	if (ended != NULL && ended->is_wanted && !stop->restart) {
@@ -180,9 +184,9 @@ void drv_command_stop(struct drv_session *client, const struct fw_message *messa
 		drv_refuse_ended(client, message, stop->name, ended, stop->restart);
 		return;
 	}
-	why = stop->restart ? drv_command_no_next_run(core, stop->name) : NULL;
+	why = stop->restart ? drv_command_no_next_run(core, stop->name, &code) : NULL;
 	if (why != NULL) {
-		drv_refuse_command(client, message, stop->name, FRAGI_FAILURE_NO_SERVICE, why);
+		drv_refuse_command(client, message, stop->name, code, why);
 		return;
 	}
 	why = stop->restart ? drv_start_no_place(app) : NULL;

@@ -84,11 +84,14 @@ static int check_host(struct asking *a)
 				? "%s on worker %s is done; its library cannot be replaced"
 				: "%s on worker %s is being started again; try again when it runs",
 			host->name, host->worker);
-	if (why == NULL && core->is_behind)
-		why = "the state folder cannot be written, and a driver that comes back must know which library is used";
-	return why == NULL ? 0
-			   : fail(a, FRAGI_FAILURE_NO_SERVICE,
-				  "%s cannot be replaced while it runs: %s", host->name, why);
+	if (why != NULL)
+		return fail(a, FRAGI_FAILURE_NO_SERVICE, "%s cannot be replaced while it runs: %s",
+			    host->name, why);
+	return !core->is_behind
+		       ? 0
+		       : fail(a, FRAGI_FAILURE_STATE_UNWRITABLE,
+			      "%s cannot be replaced while it runs: the state folder cannot be written, and a driver that comes back must know which library is used",
+			      host->name);
 }
 
 static const struct fragi_spec_fragment *fragment_of(const struct asking *a, const char *name)
