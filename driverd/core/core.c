@@ -66,6 +66,7 @@ static void app_destroy(struct drv_app *app)
 	drv_adopt_fini(app);
 	drv_swap_fini(app);
 	drv_parameter_fini(app);
+	drv_suspicion_fini(app);
 	drv_wiring_end(app);
 	drv_app_free(app);
 }

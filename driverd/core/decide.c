@@ -215,7 +215,7 @@ static enum drv_work drain(struct drv_app *app)
 	if (app->timers.phase.is_due)
 		return DRV_CHANGED;
 	/* The end of edges to a lost peer makes hosts done, too: that is judged first. */
-	if (is_at_rest(app) || (app->suspicion.host == NULL && drv_app_all_at(app, DRV_HOST_DONE)))
+	if (is_at_rest(app) || (app->suspicions == NULL && drv_app_all_at(app, DRV_HOST_DONE)))
 		return DRV_CHANGED;
 	return DRV_WAITS;
 }

@@ -444,3 +444,42 @@ WORLD_TEST(driver_migrate, none_goes_where_another_that_waits_for_a_worker_canno
 	cr_expect_not_null(taken(w, 5, FW_HOST_CREATE), "%s", w->log);
 	cr_expect_str_eq(w->errors, "");
 }
+
+/* f2 has lost both neighbours, of which one has crashed, and the other one is there. */
+WORLD_TEST(driver_migrate, each_lost_link_is_judged, NULL)
+{
+	for (int crashed_first = 0; crashed_first < 2; crashed_first++) {
+		struct fw_message lost;
+
+		chain_runs(w);
+		lost = of_host(FW_HOST_EVENT, 2);
+		for (int i = 0; i < 2; i++) {
+			lost.event = (struct fw_host_event){
+				.state = FW_STATE_PEER_LOST,
+				.peer = (i == 0) == (crashed_first == 1) ? 3 : 1,
+				.failure = {FRAGI_FAILURE_EDGE_LOST, "no beat for 3.0 s", ""}};
+			say(w, 2, &lost);
+		}
+		say_exit(w, 3, 3, 139, 11, "fraghost 103 of f3 crashed: signal 11 (SIGSEGV)");
+		cr_expect_str_eq(w->errors, "");
+		cr_expect_not_null(taken(w, 3, FW_HOST_CREATE), "it is started again");
+		pass_beating(w, SECOND, 1, 3);
+		assert_has(w->errors, "the data link between f2 on worker b and f1 on worker a");
+		world_fini(w);
+	}
+	chain_runs(w);
+}
+
+/* Whoever reports it. */
+WORLD_TEST(driver_migrate, a_link_that_is_none_is_not_judged, chain_runs)
+{
+	struct fw_message lost = of_host(FW_HOST_EVENT, 1);
+
+	lost.event = (struct fw_host_event){
+		.state = FW_STATE_PEER_LOST,
+		.peer = 3,
+		.failure = {FRAGI_FAILURE_EDGE_LOST, "no beat for 3.0 s", ""}};
+	say(w, 1, &lost);
+	pass_beating(w, 3 * SECOND, 1, 3);
+	cr_expect_str_eq(w->errors, "");
+}

@@ -79,8 +79,8 @@ static void app_check(const void *object)
 	assert((app->summary.result != FRAGI_SUMMARY_FAILED ||
 		app->summary.failure.sentence != NULL) &&
 	       "a failure has a cause");
-	assert((app->suspicion.host == NULL || app->state >= DRV_APP_CLOSING ||
-		drv_timer_is_set(&app->timers.judge)) &&
+	assert((app->suspicions == NULL || app->state >= DRV_APP_CLOSING ||
+		app->end >= DRV_END_FAILED || drv_timer_is_set(&app->timers.judge)) &&
 	       "what is suspected will be judged");
 	assert((app->turn.is_awake || app->state == DRV_APP_ENDED ||
 		(app->asked_count == app->host_count && !app->timers.phase.is_due &&
@@ -219,7 +219,6 @@ static void record_failure(struct drv_app *app, const struct fw_failure *failure
 	}
 	sentence = and_undo(app, failure->sentence);
 	app->end = DRV_END_FAILED;
-	app->suspicion.host = NULL;
 	drv_app_wake(app);
 	app->summary.result = FRAGI_SUMMARY_FAILED;
 	app->summary.exit_code = fragi_failure_exit(failure->code);

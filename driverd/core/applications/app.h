@@ -16,17 +16,9 @@
 struct drv_adopting;
 struct drv_ended;
 struct drv_host;
+struct drv_suspicion;
 struct drv_swap;
 struct drv_wiring;
-
-/* a host lost the data link to another one, or could not make it */
-struct drv_suspicion {
-	struct drv_host *host;
-	struct drv_host *peer; /* NULL: only the sentence names it */
-	struct fw_failure failure;
-	int64_t since_ns;
-	bool waits; /* for the worker of an end to be heard again */
-};
 
 struct drv_fragment {
 	struct drv_host *host;  /* NULL: not placed */
@@ -191,14 +183,14 @@ struct drv_app {
 	struct drv_flows flows;
 	struct drv_keys keys;
 	struct drv_app_timers timers;
-	uint32_t replaced_count;        /* hosts that are replaced, without those that still run */
-	struct drv_host *moving;        /* the one that is drained or swapped; NULL: none */
-	struct drv_swap *swap;          /* of a library; NULL: none (swap.h) */
-	bool returns;                   /* some go back to a worker that was drained */
-	uint32_t looked_count;          /* hosts before this one are moved, or stay */
-	int64_t move_until_ns;          /* so long a stop waits for it; 0: none is wanted */
-	struct drv_suspicion suspicion; /* host NULL: none */
-	struct fragi_diag diag;         /* of PREPARE and of the flows */
+	uint32_t replaced_count; /* hosts that are replaced, without those that still run */
+	struct drv_host *moving; /* the one that is drained or swapped; NULL: none */
+	struct drv_swap *swap;   /* of a library; NULL: none (swap.h) */
+	bool returns;            /* some go back to a worker that was drained */
+	uint32_t looked_count;   /* hosts before this one are moved, or stay */
+	int64_t move_until_ns;   /* so long a stop waits for it; 0: none is wanted */
+	struct drv_suspicion *suspicions; /* the oldest first; owned (suspicion.c) */
+	struct fragi_diag diag;           /* of PREPARE and of the flows */
 	const struct drv_host *diag_host; /* that the first of them is about; NULL: none */
 	struct drv_placing placing;
 	/* what events recorded, for decide.c */

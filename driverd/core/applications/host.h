@@ -130,6 +130,7 @@ bool drv_host_tables_match(const struct drv_host *host, const struct fw_host_pre
 void drv_host_leave(const struct drv_session *session);
 /* The other end of an edge of the host. */
 struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge);
+bool drv_host_is_neighbour(const struct drv_host *host, const struct drv_host *other);
 
 /* Whether its next process may run on another worker when it has failed. */
 static inline bool drv_migrates(const struct drv_host *host)

@@ -218,6 +218,14 @@ struct drv_host *drv_host_neighbour(const struct drv_host *host, uint32_t edge)
 	return from != host ? from : host->app->fragments[flow->to_fragment].host;
 }
 
+bool drv_host_is_neighbour(const struct drv_host *host, const struct drv_host *other)
+{
+	for (uint32_t i = 0; i < host->edge_count; i++)
+		if (drv_host_neighbour(host, i) == other)
+			return true;
+	return false;
+}
+
 struct drv_host *drv_host_find(struct drv_core *core, uint64_t run, uint32_t number)
 {
 	struct drv_app *app = drv_app_find(core, run);

@@ -70,14 +70,6 @@ void drv_replacement_fini(struct drv_replacement *replacement)
 	*replacement = (struct drv_replacement){0};
 }
 
-static bool is_neighbour(const struct drv_host *host, const struct drv_host *other)
-{
-	for (uint32_t i = 0; i < host->edge_count; i++)
-		if (drv_host_neighbour(host, i) == other)
-			return true;
-	return false;
-}
-
 /* Asks the neighbours that have come so far for something about the host. */
 static void ask_neighbours(struct drv_host *host, enum drv_host_state from,
 			   void (*ask)(struct drv_host *neighbour, const struct drv_host *host))
@@ -88,7 +80,7 @@ static void ask_neighbours(struct drv_host *host, enum drv_host_state from,
 		struct drv_host *other = &app->hosts[i];
 
 		if (other != host && other->now.state >= from &&
-		    other->now.state <= DRV_HOST_DONE && is_neighbour(host, other))
+		    other->now.state <= DRV_HOST_DONE && drv_host_is_neighbour(host, other))
 			ask(other, host);
 	}
 }

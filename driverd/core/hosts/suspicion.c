@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/state.h>
 
+#include <string.h>
+
+#include <base/alloc.h>
+
 /*
  * A data link that a host reports lost, or could not make, is most often a symptom: the host at its
  * other end has ended, and the report of that is on its way. So it is suspected, and judged after
@@ -8,16 +12,47 @@
  */
 #define GRACE_NS ((int64_t)500000000)
 
-static void suspect(struct drv_app *app, const struct drv_suspicion *suspicion)
+/* A host lost the data link to another one, or could not make it. */
+struct drv_suspicion {
+	struct drv_suspicion *next;
+	struct drv_host *host;
+	struct drv_host *peer; /* NULL: only the sentence names it */
+	enum fragi_failure code;
+	int64_t since_ns, judge_ns;
+	bool waits; /* for the worker of an end to be heard again */
+	char sentence[];
+};
+
+static void judge_at(struct drv_app *app, struct drv_suspicion *s, int64_t at_ns)
 {
-	app->suspicion = *suspicion;
-	app->suspicion.since_ns = app->core->now_ns;
-	app->suspicion.failure.sentence =
-		fragi_arena_strdup(&app->arena, suspicion->failure.sentence);
-	app->suspicion.failure.op = NULL;
-	if (app->suspicion.failure.sentence == NULL)
-		app->suspicion.failure.sentence = "no memory is left for what it reported";
-	drv_set(app->core, &app->timers.judge, app->core->now_ns + GRACE_NS);
+	struct drv_timer *timer = &app->timers.judge;
+
+	s->judge_ns = at_ns;
+	if (!drv_timer_is_set(timer) || at_ns < timer->at_ns)
+		drv_set(app->core, timer, at_ns);
+}
+
+/* Each link is suspected once: which one is judged first must not hide the others. */
+static void suspect(struct drv_host *host, struct drv_host *peer, const struct fw_failure *failure)
+{
+	struct drv_app *app = host->app;
+	struct drv_suspicion **at = &app->suspicions, *s;
+
+	for (; *at != NULL; at = &(*at)->next)
+		if ((*at)->host == host && (*at)->peer == peer)
+			return;
+	s = fragi_calloc(1, sizeof(*s) + strlen(failure->sentence) + 1);
+	if (s == NULL) {
+		drv_app_fail_for_memory(app);
+		return;
+	}
+	s->host = host;
+	s->peer = peer;
+	s->code = failure->code;
+	s->since_ns = app->core->now_ns;
+	strcpy(s->sentence, failure->sentence);
+	*at = s;
+	judge_at(app, s, app->core->now_ns + GRACE_NS);
 }
 
 /*
@@ -47,16 +82,35 @@ void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event)
 	/* The peer cannot be reached, so another process has to take its place. */
 	if (drv_host_is_restarting(peer) && drv_restart_is_due(peer))
 		drv_host_failed(peer, &event->failure);
-	else if (app->suspicion.host == NULL && app->end < DRV_END_FAILED)
-		suspect(app, &(struct drv_suspicion){host, peer, event->failure});
+	else if (app->end < DRV_END_FAILED && drv_host_is_neighbour(host, peer))
+		suspect(host, peer, &event->failure);
 }
 
-void drv_suspicion_clear(const struct drv_host *peer)
+/* Forgets those of a host, at either end; NULL: all. */
+static void forget(struct drv_app *app, const struct drv_host *host)
 {
-	struct drv_suspicion *s = &peer->app->suspicion;
+	struct drv_suspicion **at = &app->suspicions;
 
-	if (s->host != NULL && (s->peer == peer || s->host == peer))
-		s->host = NULL;
+	while (*at != NULL) {
+		struct drv_suspicion *s = *at;
+
+		if (host != NULL && s->host != host && s->peer != host) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		fragi_free(s);
+	}
+}
+
+void drv_suspicion_clear(const struct drv_host *host)
+{
+	forget(host->app, host);
+}
+
+void drv_suspicion_fini(struct drv_app *app)
+{
+	forget(app, NULL);
 }
 
 void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
@@ -64,12 +118,12 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 	struct drv_app *app = host->app;
 
 	host->failed = host->failed || !drv_host_is_restarting(host);
-	if (app->suspicion.host != NULL || app->end >= DRV_END_FAILED)
+	if (app->end >= DRV_END_FAILED)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
 		host->name, failure->sentence);
 	host->replacement.until_ns = INT64_MAX; /* it has answered */
-	suspect(app, &(struct drv_suspicion){host, NULL, *failure});
+	suspect(host, NULL, failure);
 }
 
 /*
@@ -98,38 +152,30 @@ static bool ends_are_suspect(const struct drv_app *app, const struct drv_suspici
 	return found;
 }
 
-/* Returns the failure code that the reporting host gave, if any. */
-static enum fragi_failure code_of_link(const struct drv_suspicion *s)
-{
-	return s->failure.code != FRAGI_FAILURE_NONE ? s->failure.code : FRAGI_FAILURE_EDGE_LOST;
-}
-
 /*
  * Makes the suspicion the cause of the failure, because no better cause has shown. A host that is
  * restarting fails alone: another process may go on for it.
  */
-static void blame(struct drv_app *app)
+static void blame(struct drv_app *app, const struct drv_suspicion *s)
 {
-	const struct drv_suspicion s = app->suspicion;
-	struct drv_host *failed = s.peer == NULL                   ? s.host
-				  : drv_host_is_restarting(s.peer) ? s.peer
-								   : NULL;
-	struct fw_failure failure = s.failure;
+	struct drv_host *failed = s->peer == NULL                   ? s->host
+				  : drv_host_is_restarting(s->peer) ? s->peer
+								    : NULL;
+	struct fw_failure failure = {.code = s->code, .sentence = s->sentence};
 
-	if (s.peer != NULL) {
-		failure.code = code_of_link(&s);
+	if (s->peer != NULL) {
+		if (failure.code == FRAGI_FAILURE_NONE)
+			failure.code = FRAGI_FAILURE_EDGE_LOST;
 		failure.sentence = drv_text(
 			app->core,
 			"the data link between %s on worker %s and %s on worker %s was lost, while their control connections are up: %s",
-			s.host->name, s.host->worker, s.peer->name, s.peer->worker,
-			s.failure.sentence);
+			s->host->name, s->host->worker, s->peer->name, s->peer->worker,
+			s->sentence);
 	}
-	if (failed == NULL) {
-		drv_app_fail(app, failure.code, s.host, "%s", failure.sentence);
-		return;
-	}
-	app->suspicion.host = NULL;
-	drv_host_failed(failed, &failure);
+	if (failed == NULL)
+		drv_app_fail(app, failure.code, s->host, "%s", failure.sentence);
+	else
+		drv_host_failed(failed, &failure);
 }
 
 /*
@@ -147,25 +193,46 @@ static bool has_nobody_left(const struct drv_suspicion *s)
 	       host->app->end == DRV_END_IN_ORDER;
 }
 
-void drv_suspicion_judge(struct drv_app *app)
+/* Its time has come. Returns whether it is decided; else it waits. */
+static bool judge(struct drv_app *app, struct drv_suspicion *s)
 {
-	struct drv_core *core = app->core;
-	struct drv_suspicion *s = &app->suspicion;
+	const int64_t now_ns = app->core->now_ns;
 
-	if (s->host == NULL || app->state >= DRV_APP_CLOSING)
-		return;
 	if (ends_are_suspect(app, s)) {
 		s->waits = true;
-		drv_set(core, &app->timers.judge, core->now_ns + core->config.beat_ns);
-		return;
+		judge_at(app, s, now_ns + app->core->config.beat_ns);
+		return false;
 	}
 	if (s->waits) { /* it is heard again, and has the usual time to say why */
 		s->waits = false;
-		drv_set(core, &app->timers.judge, core->now_ns + GRACE_NS);
-		return;
+		judge_at(app, s, now_ns + GRACE_NS);
+		return false;
 	}
 	if (has_nobody_left(s))
 		drv_replace_not_awaited(s->host);
 	else
-		blame(app);
+		blame(app, s);
+	return true;
+}
+
+void drv_suspicion_judge(struct drv_app *app)
+{
+	struct drv_suspicion **at = &app->suspicions, *s;
+
+	while ((s = *at) != NULL && app->state < DRV_APP_CLOSING && app->end < DRV_END_FAILED) {
+		if (s->judge_ns > app->core->now_ns) {
+			judge_at(app, s, s->judge_ns);
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		if (judge(app, s)) { /* others may be forgotten with it */
+			fragi_free(s);
+			at = &app->suspicions;
+			continue;
+		}
+		s->next = *at;
+		*at = s;
+		at = &s->next;
+	}
 }

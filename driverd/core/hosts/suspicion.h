@@ -13,9 +13,10 @@ struct drv_host;
 void drv_suspect_link(struct drv_host *host, const struct fw_host_event *event);
 /* A host could not be wired; most often because a peer has ended, which is then the cause. */
 void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure);
-/* The peer has ended as it was to: a link to it that was lost needs no other cause. */
-void drv_suspicion_clear(const struct drv_host *peer);
+/* The host has ended as it was to, or is started again: its lost links need no other cause. */
+void drv_suspicion_clear(const struct drv_host *host);
 /* The judge's time has come: what is suspected becomes a cause, is dropped, or waits. */
 void drv_suspicion_judge(struct drv_app *app);
+void drv_suspicion_fini(struct drv_app *app);
 
 #endif
