@@ -259,7 +259,6 @@ static enum drv_work drain_rest(struct drv_app *app)
 }
 
 /* CLOSING: hosts end by themselves. KILLING: they are killed. */
-
 static enum drv_work wait_for_ends(struct drv_app *app)
 {
 	return app->adopting == NULL && drv_app_all_at(app, DRV_HOST_GONE) ? DRV_CHANGED
@@ -325,12 +324,14 @@ static void tell_end(struct drv_session *session, const struct drv_app *app)
 	(void)drv_send(session, &message); /* else it ends by what it knows */
 }
 
-/* A worker for one application (--once) ends with its result, also one that ran no part of it. */
+/* Workers end with it (--once), or forget what they ran: also a process that it went on without. */
 static void report_end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	for (size_t i = 0; core->config.ends_with_app && i < core->session_count; i++)
+	const bool concerns_all = core->config.ends_with_app || core->config.adopts;
+
+	for (size_t i = 0; concerns_all && i < core->session_count; i++)
 		if (core->sessions[i]->role == FW_ROLE_WORKER)
 			tell_end(core->sessions[i], app);
 	for (uint32_t i = 0; i < app->host_count; i++)
@@ -471,7 +472,6 @@ static const struct app_state states[DRV_APP_STATES] = {
 static enum drv_app_state end_state(const struct drv_app *app)
 {
 	const struct app_state *row = &states[app->state];
-
 	const enum drv_app_state ends[] = {[DRV_END_IN_ORDER] = row->stop,
 					   [DRV_END_FAILED] = row->fail,
 					   [DRV_END_AT_ONCE] = row->kill};

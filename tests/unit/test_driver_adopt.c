@@ -605,6 +605,36 @@ WORLD_TEST(driver_adopt, a_worker_keeps_a_run_until_its_end_is_on_the_disk, come
 	cr_expect_not_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
 }
 
+/* The next driver is to know what it has counted, though the host has gone on in another one. */
+WORLD_TEST(driver_adopt, a_worker_keeps_a_process_that_its_run_went_on_without, NULL)
+{
+	for (int keeps_state = 0; keeps_state < 2; keeps_state++) {
+		const struct fw_message *kill;
+
+		world_init_with(w, (struct drv_config){.version = "test",
+						       .keeps_state = keeps_state == 1,
+						       .adopts = true});
+		speaking_run = RUN;
+		adopt_two(w);
+		written(w);
+		hello_reporting(w, 3, 1);
+		say_report(w, 3, 2, two_fragments);
+		say_reported(w, 3);
+		kill = taken(w, 3, FW_HOST_KILL);
+		cr_assert_not_null(kill, "%s", w->log);
+		cr_expect(kill->stop.restarts, "its run does not end with it");
+		cr_expect_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
+		for (uint32_t host = 1; host <= 2; host++)
+			say_event(w, host, host, FW_STATE_DONE, "");
+		for (uint32_t host = 1; host <= 2; host++)
+			say_exit(w, host, host, 0, 0, "");
+		written(w);
+		cr_expect_not_null(taken(w, 3, FW_APP_ENDED), "%s", w->log);
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 WORLD_TEST(driver_adopt, a_name_stays_with_the_run_that_the_state_knows, comes_back)
 {
 	restore(w, RUN - 2);
@@ -619,7 +649,10 @@ WORLD_TEST(driver_adopt, a_name_stays_with_the_run_that_the_state_knows, comes_b
 	adopt_two(w);
 }
 
-/* It has not come to look at what the state folder knows, and would never end. */
+/*
+ * It has not come to look at what the state folder knows, and would never end. The next driver asks
+ * the worker for it, which may say that it is done.
+ */
 WORLD_TEST(driver_adopt, a_driver_that_was_told_to_stop_takes_up_no_run, NULL)
 {
 	for (int stops = 0; stops < 2; stops++) {
@@ -629,7 +662,8 @@ WORLD_TEST(driver_adopt, a_driver_that_was_told_to_stop_takes_up_no_run, NULL)
 			step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
 		hello_reporting(w, 2, 2);
 		say_report(w, 2, 2, two_fragments);
-		cr_expect_eq(taken(w, 2, FW_HOST_KILL) != NULL, stops, "%s", w->log);
+		cr_expect_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+		cr_expect_null(taken(w, 2, FW_APP_ENDED), "%s", w->log);
 		cr_expect_eq(drv_core_app_count(w->core), !stops);
 		world_fini(w);
 	}

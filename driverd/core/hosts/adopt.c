@@ -33,6 +33,14 @@
 #define NUMBER_MAX ((uint64_t)INT64_MAX / 2) /* of a run or epoch: others can follow */
 #define REPORTS_MAX 1024 /* hosts of a worker: what it keeps of them (WRK_KEPT_MAX) */
 
+/* The one of that number that has not ended; NULL: none. */
+static struct drv_app *app_of(const struct drv_core *core, uint64_t run)
+{
+	struct drv_app *app = drv_app_find(core, run);
+
+	return app != NULL && app->state != DRV_APP_ENDED ? app : NULL;
+}
+
 struct drv_process *drv_adopt_each(const struct drv_app *app, uint32_t *at)
 {
 	const uint32_t end = app->hosts != NULL ? 2 * (uint32_t)app->spec->fragment_count : 0;
@@ -75,12 +83,14 @@ void drv_adopt_forget(struct drv_process *process)
 
 void drv_adopt_disown(struct drv_session *session, const struct fw_message *report, bool is_over)
 {
+	const struct drv_app *app = app_of(session->core, report->run);
 	struct fw_message message = {.kind = FW_HOST_KILL,
 				     .run = report->run,
 				     .host = report->host,
 				     .epoch = report->epoch};
 
 	message.stop.reason = "its driver has come back without it";
+	message.stop.restarts = app != NULL && app->end < DRV_END_FAILED; /* in another process */
 	(void)drv_send(session, &message); /* it ends with its session else */
 	message = (struct fw_message){.kind = FW_APP_ENDED, .run = report->run};
 	if (is_over)
@@ -221,13 +231,6 @@ static bool may_have_name(struct drv_core *core, const char *name, uint64_t run)
 	other->end = DRV_END_AT_ONCE;
 	drv_app_wake(other);
 	return true;
-}
-
-static struct drv_app *app_of(const struct drv_core *core, uint64_t run)
-{
-	struct drv_app *app = drv_app_find(core, run);
-
-	return app != NULL && app->state != DRV_APP_ENDED ? app : NULL;
 }
 
 /* The application of a run of which a host is reported; NULL: it is over. */
@@ -425,12 +428,22 @@ static bool take_report(struct drv_host *host, struct drv_session *session,
 	return r == 0;
 }
 
-/* Workers keep what they know of a run until its end is on the disk, and hear of it then. */
-static bool is_over_for_good(const struct drv_core *core, uint64_t run)
+/*
+ * The process is none of its host. Workers keep what they know of a run until its end is on the
+ * disk, and hear of it then. A run that this driver has not taken, as it stops, is the next one's.
+ */
+static void refuse(struct drv_session *session, const struct fw_message *message)
 {
-	const struct drv_ended *ended = drv_history_find(&core->history, run);
+	const struct drv_app *app = app_of(session->core, message->run);
+	const struct drv_ended *ended = drv_history_find(&session->core->history, message->run);
 
-	return ended == NULL || !ended->is_untold;
+	if (ended != NULL && ended->is_cut)
+		return;
+	drv_log(session->core, FRAGI_LOG_WARN, message->report.create.application,
+		"worker %s still has host %u of run %llu, which %s: it is killed", session->name,
+		message->host, (unsigned long long)message->run,
+		app != NULL ? "goes on without it" : "is over");
+	drv_adopt_disown(session, message, app == NULL && (ended == NULL || !ended->is_untold));
 }
 
 void drv_adopt_report(struct drv_session *session, struct fw_message *message)
@@ -458,10 +471,7 @@ void drv_adopt_report(struct drv_session *session, struct fw_message *message)
 	}
 	if (host != NULL && take_report(host, session, message))
 		return;
-	drv_log(core, FRAGI_LOG_WARN, message->report.create.application,
-		"worker %s still has host %u of run %llu, which is over: it is killed",
-		session->name, message->host, (unsigned long long)message->run);
-	drv_adopt_disown(session, message, is_over_for_good(core, message->run));
+	refuse(session, message);
 	fw_message_free(message);
 }
 
