@@ -38,6 +38,16 @@ static bool is_known(const struct sim *sim, const struct sim_host *host)
 	       wrk_core_session(worker->core) == WRK_SESSION_ATTACHED;
 }
 
+/*
+ * It runs nothing: it was prepared beside the host. Its driver may have made it the host, and died
+ * before that came to it.
+ */
+static bool is_only_prepared(const struct sim_host *host)
+{
+	return host->incoming ||
+	       (host->was_beside && host_core_state(host->core) < HOST_STATE_WIRING);
+}
+
 static void check_owners(struct sim *sim, const struct sim_host *host)
 {
 	for (uint32_t i = 0; i < sim->host_count; i++) {
@@ -58,8 +68,9 @@ static void check_owners(struct sim *sim, const struct sim_host *host)
 				 (unsigned long long)other->epoch);
 		if (sim_lease_is_of(other)) /* at every step: lease.c */
 			continue;
-		for (uint32_t k = 0;
-		     k < other->fragment_count && other->process.alive && !other->incoming; k++)
+		if (!other->process.alive || is_only_prepared(other))
+			continue;
+		for (uint32_t k = 0; k < other->fragment_count; k++)
 			for (uint32_t n = 0; n < host->fragment_count; n++)
 				if (other->fragments[k] == host->fragments[n])
 					sim_fail(sim, "owners",
@@ -147,6 +158,7 @@ struct sim_host *sim_host_spawn(struct sim *sim, uint32_t worker, uint32_t id,
 				  .number = create->host,
 				  .epoch = create->epoch,
 				  .incoming = wanted->is_beside,
+				  .was_beside = wanted->is_beside,
 				  .heard_ns = sim->now_ns,
 				  .heard_by_worker_ns = sim->now_ns,
 				  .fragment_count = wanted->fragment_count};

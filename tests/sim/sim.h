@@ -417,6 +417,7 @@ struct sim_host {
 	bool superseded;                     /* there is a newer one */
 	/* move.c: another process goes on for it; it is to go on for another one, which runs yet */
 	bool yields, incoming;
+	bool was_beside; /* it was made for that */
 	/* values of parameters, and those of an applied graph */
 	uint32_t begins_with[SIM_FRAGMENTS_MAX], begins_applied[SIM_FRAGMENTS_MAX];
 	uint32_t library;   /* swap.c */

@@ -884,6 +884,36 @@ WORLD_TEST(driver_adopt, a_move_goes_on_to_what_was_prepared, comes_back)
 	cr_expect_null(taken(w, 2, FW_HOST_KILL));
 }
 
+static void waits_for_its_peers(struct fw_host_report *old, struct fw_host_report *new)
+{
+	old->yields = true;
+	new->is_beside = true;
+}
+
+/* f1 may have been wired to the new process of f2, which has not heard of that. */
+WORLD_TEST(driver_adopt, a_move_begins_anew_when_the_old_process_had_ended, comes_back)
+{
+	const struct fw_message *kill, *create;
+
+	report_both(w, waits_for_its_peers);
+	say_event(w, 1, 2, FW_STATE_DONE, "");
+	say_stats(w, 1, 2, true, 0, 5);
+	say_exit(w, 1, 2, 0, 0, "");
+	say_reported(w, 1);
+	written(w);
+	while (drv_core_app_state(w->core) == DRV_APP_WAITING)
+		pass_beating(w, SECOND, 1, 2);
+	kill = taken(w, 2, FW_HOST_KILL);
+	cr_assert_not_null(kill, "%s", w->log);
+	cr_expect_eq(kill->epoch, RUN + 1);
+	create = taken(w, 1, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_expect_eq(create->host, 2);
+	cr_expect_gt(create->epoch, RUN + 1);
+	cr_expect_null(taken(w, 2, FW_HOST_PAST));
+	cr_expect_str_eq(w->errors, "");
+}
+
 /* Two drivers had lost the numbers that they gave. */
 WORLD_TEST(driver_adopt, a_move_goes_on_to_one_of_several_of_the_same_epoch, comes_back)
 {

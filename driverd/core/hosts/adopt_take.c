@@ -157,6 +157,12 @@ static int take_next(struct drv_host *host)
 	struct drv_app *app = host->app;
 	struct fw_message *prepared = host->next.prepared;
 
+	/* That driver may have wired the peers to it, with tokens that nobody knows any more. */
+	if (host->now.report->had_ended) {
+		drv_adopt_forget(&host->next);
+		drv_replace_let_go(host, true);
+		return 0;
+	}
 	host->next.prepared = NULL;
 	host->next.sources = app->settings.sources;
 	if (create->source_bytes != app->source.size ||
