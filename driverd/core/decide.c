@@ -8,10 +8,9 @@
 #include <stddef.h>
 
 /*
- * Decides about applications. Events only record what happened to it, its hosts and their
- * workers; decide looks at all of it at the end of the step and acts. The table below has a row for
- * each state: the goal of its hosts, and the time for that; what is worked on; what the end of the
- * time means; which state follows. Only the work of its state says that an application waits.
+ * Decides about applications. Events only record; decide looks at it all at the end of the step and
+ * acts. The table below has a row for each state: the goal of its hosts, and the time for that;
+ * what is worked on; what the end of the time means; which state follows. Only work says WAITS.
  */
 #define PREPARE_GRACE_NS ((int64_t)2000000000) /* for errors of the other hosts, shown together */
 
@@ -57,6 +56,12 @@ static enum drv_work ask_hosts(struct drv_app *app)
 	return app->asked_count == app->host_count ? DRV_WAITS : DRV_AGAIN;
 }
 
+/* Whether it ran already and is adopted to stop in order. Holds until RUNNING. */
+static bool runs_already(const struct drv_app *app)
+{
+	return app->adopting != NULL && app->end == DRV_END_IN_ORDER;
+}
+
 /* NEW: nobody hears of it before it is on the disk. */
 static enum drv_work keep(struct drv_app *app)
 {
@@ -66,7 +71,8 @@ static enum drv_work keep(struct drv_app *app)
 /* WAITING: for workers that run its fragments, or report that they do. */
 static bool has_or_may_have_hosts(const struct drv_app *app)
 {
-	return app->host_count != 0 || (app->adopting != NULL && app->kept.state != DRV_KEPT_CUT);
+	return app->host_count != 0 ||
+	       (app->adopting != NULL && app->hosts != NULL && app->kept.state != DRV_KEPT_CUT);
 }
 
 static void begin_waiting(struct drv_app *app)
@@ -109,12 +115,6 @@ static enum drv_work find_workers(struct drv_app *app)
 	drv_start_log_missing(app);
 	drv_set(core, &app->timers.phase, core->now_ns + core->config.report_missing_ns);
 	return DRV_WAITS;
-}
-
-/* Whether the application ran already and is adopted to stop in order. Holds until RUNNING. */
-static bool runs_already(const struct drv_app *app)
-{
-	return app->adopting != NULL && app->end == DRV_END_IN_ORDER;
 }
 
 /* PREPARING: hosts answer with tables, and with errors, of which all are shown together. */
@@ -329,10 +329,9 @@ static void report_end(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 
-	const bool concerns_all = core->config.ends_with_app || core->config.adopts;
-
-	for (size_t i = 0; concerns_all && i < core->session_count; i++)
-		if (core->sessions[i]->role == FW_ROLE_WORKER)
+	for (size_t i = 0; i < core->session_count; i++)
+		if ((core->config.ends_with_app || core->config.adopts) &&
+		    core->sessions[i]->role == FW_ROLE_WORKER)
 			tell_end(core->sessions[i], app);
 	for (uint32_t i = 0; i < app->host_count; i++)
 		tell_end(app->hosts[i].now.session, app);
@@ -366,6 +365,7 @@ static const struct app_state states[DRV_APP_STATES] = {
 	[DRV_APP_NEW] =
 		{
 			.work = keep,
+			.held = runs_already,
 			.next = DRV_APP_WAITING,
 			.stop = DRV_APP_ENDED,
 			.fail = DRV_APP_ENDED,

@@ -40,13 +40,17 @@ int drv_core_restore(struct drv_core *core, const struct drv_record *record)
 	}
 }
 
-/* The oldest one with something left to do; NULL: none. */
-static struct drv_ended *next_left(struct drv_history *history)
+/*
+ * The oldest one with something left to do; NULL: none. A driver that was told to stop starts
+ * nothing, and stops what workers may still run.
+ */
+static struct drv_ended *next_left(const struct drv_core *core)
 {
 	struct drv_ended *next = NULL;
 
-	for (struct drv_ended *ended = history->ended; ended != NULL; ended = ended->next)
-		if (ended->is_cut || ended->restarts)
+	for (struct drv_ended *ended = core->history.ended; ended != NULL; ended = ended->next)
+		if (core->stops == 0 ? ended->is_cut || ended->restarts
+				     : ended->is_cut && core->config.adopts)
 			next = ended;
 	return next;
 }
@@ -63,9 +67,9 @@ static void restart(struct drv_core *core, struct drv_ended *ended)
 
 void drv_restore_step(struct drv_core *core, bool may_start)
 {
-	struct drv_ended *ended = core->is_restoring ? next_left(&core->history) : NULL;
+	struct drv_ended *ended = core->is_restoring ? next_left(core) : NULL;
 
-	core->is_restoring = ended != NULL && core->stops == 0;
+	core->is_restoring = ended != NULL;
 	core->work_left = core->work_left || core->is_restoring;
 	if (!core->is_restoring || !may_start)
 		return;
@@ -78,7 +82,7 @@ void drv_restore_step(struct drv_core *core, bool may_start)
 		ended->ended_unix_ns = core->real_ns + core->config.realtime_offset_ns;
 		drv_persist_end(core, ended);
 	}
-	if (ended->restarts)
+	if (ended->restarts && core->stops == 0)
 		restart(core, ended);
 	ended->is_cut = ended->restarts = false;
 }

@@ -113,11 +113,16 @@ static void report_two(struct world *w)
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
 }
 
-static void adopt_two(struct world *w)
+static void adopt_two_as(struct world *w, enum drv_app_state state)
 {
 	report_two(w);
 	say_reported(w, 2);
-	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	cr_assert_eq(drv_core_app_state(w->core), state, "%s", w->log);
+}
+
+static void adopt_two(struct world *w)
+{
+	adopt_two_as(w, DRV_APP_RUNNING);
 }
 
 WORLD_TEST(driver_adopt, what_was_reported_runs_on, comes_back)
@@ -649,22 +654,25 @@ WORLD_TEST(driver_adopt, a_name_stays_with_the_run_that_the_state_knows, comes_b
 	adopt_two(w);
 }
 
-/*
- * It has not come to look at what the state folder knows, and would never end. The next driver asks
- * the worker for it, which may say that it is done.
- */
-WORLD_TEST(driver_adopt, a_driver_that_was_told_to_stop_takes_up_no_run, NULL)
+/* It has not come to look at what the state folder knows. */
+WORLD_TEST(driver_adopt, a_driver_that_is_told_to_stop_stops_what_an_earlier_one_ran, NULL)
 {
-	for (int stops = 0; stops < 2; stops++) {
+	struct drv_event stop = {.kind = DRV_EVENT_STOP, .signal = 2};
+
+	for (int is_reported = 0; is_reported < 2; is_reported++) {
 		comes_back(w);
 		restore(w, RUN);
-		if (stops)
-			step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 15});
-		hello_reporting(w, 2, 2);
-		say_report(w, 2, 2, two_fragments);
-		cr_expect_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
-		cr_expect_null(taken(w, 2, FW_APP_ENDED), "%s", w->log);
-		cr_expect_eq(drv_core_app_count(w->core), !stops);
+		step(w, &stop);
+		cr_expect_eq(drv_core_app_count(w->core), 1, "it waits for its workers");
+		if (is_reported)
+			adopt_two_as(w, DRV_APP_DRAINING);
+		else
+			pass(w, MS);
+		cr_expect_eq(drv_core_app_count(w->core), 1);
+		cr_expect_null(taken(w, 1, FW_HOST_KILL), "%s", w->log);
+		step(w, &stop);
+		cr_expect_eq(drv_core_app_count(w->core), is_reported);
+		cr_expect_eq(taken(w, 1, FW_HOST_KILL) != NULL, is_reported);
 		world_fini(w);
 	}
 	comes_back(w);

@@ -579,7 +579,7 @@ void drv_app_free(struct drv_app *app)
 
 size_t drv_core_app_count(const struct drv_core *core)
 {
-	size_t count = 0;
+	size_t count = core->is_restoring && core->stops > 0; /* not looked at yet */
 
 	for (size_t i = 0; i < core->app_count; i++)
 		count += core->apps[i]->state != DRV_APP_ENDED;

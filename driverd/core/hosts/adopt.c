@@ -3,6 +3,7 @@
 #include <driverd/core/hosts/adopt.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,6 +200,8 @@ bool drv_adopt_restore(struct drv_core *core, struct drv_ended *ended)
 		app->adopting->placed = placed;
 	}
 	drv_history_take(&core->history, ended);
+	if (core->stops > 0) /* as what was taken up by then */
+		drv_app_stop(app, SIGTERM);
 	return true;
 }
 
@@ -244,16 +247,14 @@ static struct drv_app *app_for(struct drv_core *core, const struct fw_message *m
 		return app->adopting != NULL && app->host_count == 0 && app->end < DRV_END_FAILED
 			       ? app
 			       : NULL;
-	if (core->stops > 0)
-		return NULL;
 	ended = drv_history_find(&core->history, message->run);
 	if (ended != NULL) {
 		if (ended->is_cut && drv_adopt_restore(core, ended))
 			return app_of(core, message->run);
 		return NULL;
 	}
-	if (!core->config.adopts || !is_foreign(core, message->run) || create->source_bytes == 0 ||
-	    core->app_count >= DRV_APPS_MAX ||
+	if (!core->config.adopts || core->stops > 0 || !is_foreign(core, message->run) ||
+	    create->source_bytes == 0 || core->app_count >= DRV_APPS_MAX ||
 	    drv_source_bytes_of_all(core) + create->source_bytes > DRV_SOURCES_MAX ||
 	    !may_have_name(core, create->application, message->run))
 		return NULL;
@@ -430,15 +431,13 @@ static bool take_report(struct drv_host *host, struct drv_session *session,
 
 /*
  * The process is none of its host. Workers keep what they know of a run until its end is on the
- * disk, and hear of it then. A run that this driver has not taken, as it stops, is the next one's.
+ * disk, and hear of it then.
  */
 static void refuse(struct drv_session *session, const struct fw_message *message)
 {
 	const struct drv_app *app = app_of(session->core, message->run);
 	const struct drv_ended *ended = drv_history_find(&session->core->history, message->run);
 
-	if (ended != NULL && ended->is_cut)
-		return;
 	drv_log(session->core, FRAGI_LOG_WARN, message->report.create.application,
 		"worker %s still has host %u of run %llu, which %s: it is killed", session->name,
 		message->host, (unsigned long long)message->run,
