@@ -1038,6 +1038,30 @@ WORLD_TEST(driver_adopt, the_counts_of_what_made_way_are_not_the_last_ones, come
 	assert_has(w->json, "\"exact\": false");
 }
 
+/* All had ended in order but for what was to follow it, whose neighbour is not there any more. */
+WORLD_TEST(driver_adopt, a_stop_waits_for_no_host_whose_neighbour_has_ended, comes_back)
+{
+	struct fw_message ended = of_host(FW_HOST_REPORT, 1), old = of_host(FW_HOST_REPORT, 2);
+
+	hello_reporting(w, 1, 2);
+	ended.report.stop = FW_STOP_DRAINED_ENDS;
+	say_report_of(w, 1, ended, "app", two_fragments, "f1");
+	say_prepared(w, 1, 1, "f1", true);
+	say_exit(w, 1, 1, 0, 0, "");
+	old.report.yields = true;
+	say_report_of(w, 1, old, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_event(w, 1, 2, FW_STATE_DONE, "");
+	say_exit(w, 1, 2, 0, 0, "");
+	say_reported(w, 1);
+	written(w);
+	while (drv_core_app_state(w->core) == DRV_APP_WAITING)
+		pass_beating(w, SECOND, 1, 1);
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+}
+
 /* Its driver had ended it to start it again, and died before it heard of that end. */
 WORLD_TEST(driver_adopt, a_host_that_was_killed_to_be_started_again_is_no_failure, comes_back)
 {

@@ -362,6 +362,19 @@ static bool neighbours_are_prepared(const struct drv_host *host)
 	return true;
 }
 
+bool drv_replace_is_in_vain(const struct drv_host *host)
+{
+	bool is_gone = false;
+
+	for (uint32_t i = 0; i < host->edge_count; i++) {
+		const struct drv_host *other = drv_host_neighbour(host, i);
+
+		is_gone = is_gone || (other->now.state == DRV_HOST_GONE &&
+				      other->replacement.phase == DRV_PHASE_NONE);
+	}
+	return is_gone && host->app->moving == host && host->app->end == DRV_END_IN_ORDER;
+}
+
 /* Asks now for the next goal, which may take so long; 0: as long as it takes. */
 static void ask(struct drv_host *host, enum drv_goal goal, int64_t within_ns)
 {
@@ -401,6 +414,10 @@ static void work_starting(struct drv_host *host)
 	/* Its worker, which ends, has ended it: a stop in order waits for another host. */
 	if (host->now.state == DRV_HOST_GONE && host->now.session != NULL) {
 		set_phase(host, DRV_PHASE_NONE, 0);
+		return;
+	}
+	if (host->now.state <= DRV_HOST_PREPARED && drv_replace_is_in_vain(host)) {
+		drv_replace_not_awaited(host);
 		return;
 	}
 	if (core->now_ns >= r->until_ns) {

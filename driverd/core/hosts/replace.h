@@ -105,6 +105,8 @@ enum drv_work drv_replace_work(struct drv_app *app);
 bool drv_replace_holds(const struct drv_app *app);
 /* The application ends: nothing is replaced any more. */
 void drv_replace_give_up(struct drv_app *app);
+/* Whether a stop waits for the host though a neighbour has ended: what waits for it is lost. */
+bool drv_replace_is_in_vain(const struct drv_host *host);
 /* A stop waits no longer for the host, which does not come to its end. */
 void drv_replace_not_awaited(struct drv_host *host);
 /* Next is not needed, or not there any more. */

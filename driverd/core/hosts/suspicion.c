@@ -178,21 +178,6 @@ static void blame(struct drv_app *app, const struct drv_suspicion *s)
 		drv_host_failed(failed, &failure);
 }
 
-/*
- * Whether a stop waits for a host that could not be wired because a neighbour has ended, with its
- * worker: what waits for the host is lost, and nothing has failed.
- */
-static bool has_nobody_left(const struct drv_suspicion *s)
-{
-	const struct drv_host *host = s->host;
-	bool is_gone = false;
-
-	for (uint32_t i = 0; i < host->edge_count; i++)
-		is_gone = is_gone || drv_host_neighbour(host, i)->now.state == DRV_HOST_GONE;
-	return is_gone && s->peer == NULL && host->app->moving == host &&
-	       host->app->end == DRV_END_IN_ORDER;
-}
-
 /* Its time has come. Returns whether it is decided; else it waits. */
 static bool judge(struct drv_app *app, struct drv_suspicion *s)
 {
@@ -208,7 +193,7 @@ static bool judge(struct drv_app *app, struct drv_suspicion *s)
 		judge_at(app, s, now_ns + GRACE_NS);
 		return false;
 	}
-	if (has_nobody_left(s))
+	if (s->peer == NULL && drv_replace_is_in_vain(s->host))
 		drv_replace_not_awaited(s->host);
 	else
 		blame(app, s);
