@@ -84,7 +84,7 @@ Test(local_socket, it_is_the_user_s_own_and_goes_in_the_end)
 
 Test(local_socket, other_users_reach_it_if_they_are_allowed)
 {
-	uid_t other = 4711;
+	struct fw_user other = {4711, UINT32_MAX};
 	const struct fw_users users = {.items = &other, .count = 1};
 	struct drv_local_socket local;
 	int fd;
