@@ -198,7 +198,7 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 
 	two_run(w, receiver_restarts);
 	client_hello(w, CLIENT, "web");
-	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 100, 100});
+	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 0, 100, 100});
 	report_bars(w, 90, 80, 1234);
 	look_at_once(w, 120 * SECOND, 10);
 	cr_expect_eq(taken(w, 1, FW_HOST_LOOK)->host_look.for_ns, 120 * SECOND);
