@@ -15,12 +15,14 @@
 
 #include <base/alloc.h>
 #include <base/beat.h>
+#include <base/stamp.h>
 
 /* A driver ends the connection of a client that asks 64 times between two beats. */
 #define ASKED_MAX 32
 
 /* A driver takes so many clients at once. Another one waits for a place, without --timeout: */
 #define PLACE_TIMEOUT_NS 60000000000
+#define BUSY_TIMEOUT_NS 10000000000 /* where the driver is there, but says nothing */
 #define PLACE_RETRY_MIN_MS 20
 #define PLACE_RETRY_MAX_MS 500
 
@@ -146,6 +148,7 @@ static void on_connect(uv_connect_t *request, int status)
 	driver->is_connecting = false;
 	if (driver->connection == NULL)
 		return;
+	driver->is_reached = status == 0;
 	if (status == 0)
 		status = fw_connection_start(driver->connection);
 	if (status < 0)
@@ -172,6 +175,7 @@ static int make_connection(struct ctl_driver *driver, enum fw_stream_kind kind)
 	};
 
 	driver->failed = 0;
+	driver->is_reached = false;
 	driver->connect.data = driver;
 	return fw_connection_create(&driver->loop, kind, &connection_ops, driver, &options,
 				    &driver->connection);
@@ -219,6 +223,9 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 			driver->where, on_connect);
 	r = await_welcome(driver, 0);
 	driver->is_denied |= r == -EACCES && driver->failure == FRAGI_FAILURE_DRIVER_LOST;
+	/* Of many that come at once, the driver closes some, or their turn comes too late. */
+	driver->is_busy = r == -EAGAIN || (r < 0 && r != -EACCES && driver->is_reached &&
+					   driver->failure == FRAGI_FAILURE_DRIVER_LOST);
 	return r;
 }
 
@@ -246,7 +253,7 @@ static int try_sockets(struct ctl_driver *driver)
 		if (folders[i][0] == '\0')
 			continue;
 		r = try_socket(driver, folders[i]);
-		if (r == 0 || driver->failure == FRAGI_FAILURE_DRIVER_FULL)
+		if (r == 0 || driver->is_busy || driver->failure == FRAGI_FAILURE_DRIVER_FULL)
 			return r;
 	}
 	return r;
@@ -386,7 +393,7 @@ static void begin_again(struct ctl_driver *driver)
 {
 	forget(driver);
 	uv_timer_stop(&driver->beat);
-	driver->is_welcome = false;
+	driver->is_welcome = driver->is_busy = false;
 	driver->failure = FRAGI_FAILURE_NONE;
 	driver->silent_beats = 0;
 	driver->asked = 0;
@@ -397,7 +404,7 @@ static int connect_once(struct ctl_driver *driver)
 {
 	int r = is_own_address(&driver->address) ? try_sockets(driver) : -ENOENT;
 
-	if (r < 0 &&
+	if (r < 0 && !driver->is_busy &&
 	    (driver->failure == FRAGI_FAILURE_NONE || driver->failure == FRAGI_FAILURE_DRIVER_LOST))
 		r = try_tcp(driver);
 	return r;
@@ -414,11 +421,13 @@ static void on_retry(uv_timer_t *timer)
  */
 static int connect_when_there_is_place(struct ctl_driver *driver)
 {
+	int64_t busy_until_ns = fragi_now_ns() + BUSY_TIMEOUT_NS;
 	unsigned int seed = (unsigned int)getpid();
 	int r = connect_once(driver);
 
 	for (unsigned int ms = PLACE_RETRY_MIN_MS;
-	     r < 0 && driver->failure == FRAGI_FAILURE_DRIVER_FULL && !driver->timed_out;
+	     r < 0 && (driver->failure == FRAGI_FAILURE_DRIVER_FULL ||
+		       (driver->is_busy && fragi_now_ns() < busy_until_ns));
 	     ms = ms < PLACE_RETRY_MAX_MS ? 2 * ms : ms) {
 		driver->retries = false;
 		uv_timer_start(&driver->beat, on_retry, ms / 2 + (unsigned int)rand_r(&seed) % ms,

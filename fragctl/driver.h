@@ -32,6 +32,8 @@ struct ctl_driver {
 	int64_t timeout_ns; /* 0: none */
 	bool follows;       /* the verb connects again when the driver is lost */
 	bool timed_out;     /* --timeout is over */
+	bool is_reached;    /* somebody has taken the connection */
+	bool is_busy;       /* the driver's socket is there, and it has said nothing */
 	bool retries;       /* it is time to ask again for a place at the driver */
 	bool is_denied;     /* a socket of a driver is there, and may not be used */
 	uv_connect_t connect;
