@@ -27,9 +27,13 @@ static void keep(struct wrk_lines *lines, const char *line, size_t size)
 		lines->count++;
 }
 
-/* Whether another line is within the rate. */
+/*
+ * Whether another line is within the rate. Once it was not, lines are left out until there is room
+ * for those of a second: their number is logged once a second, and not before every line.
+ */
 static bool has_room(struct wrk_lines *lines)
 {
+	uint32_t most = lines->rate * WRK_LINES_BURST_S;
 	int64_t line_ns, now_ns, back;
 
 	if (lines->rate == 0)
@@ -44,7 +48,7 @@ static bool has_room(struct wrk_lines *lines)
 		lines->used -= (uint32_t)back;
 		lines->used_at_ns += back * line_ns;
 	}
-	return lines->used < lines->rate * WRK_LINES_BURST_S;
+	return lines->left_out == 0 ? lines->used < most : lines->used + lines->rate <= most;
 }
 
 static void log_left_out(struct wrk_lines *lines)

@@ -234,22 +234,27 @@ Test(worker_lines, more_than_the_rate_are_counted)
 	const char *last[FW_LINES_MAX], *text;
 	size_t lines_out = 0;
 
-	lines.rate = 2;
-	for (int i = 0; i < 2 * WRK_LINES_BURST_S + 3; i++)
+	lines.rate = 10;
+	for (int i = 0; i < 10 * WRK_LINES_BURST_S + 3; i++)
 		feed("line\n");
 	feed("last\n");
 	cr_expect_str_eq(last[wrk_lines_last(&lines, last) - 1], "last", "it is kept all the same");
 	wrk_lines_catch_up(&lines);
-	usleep(600000);
+	usleep(300000); /* there is room for three lines */
+	wrk_lines_catch_up(&lines);
+	feed("still left out\n");
+	usleep(800000); /* for as many as a second has */
 	wrk_lines_catch_up(&lines);
 	wrk_lines_catch_up(&lines);
 	feed("again\n");
+	feed("and again\n");
 	wrk_lines_end(&lines);
 	text = written();
 	for (const char *c = text; (c = strstr(c, "line\n")) != NULL; c++)
 		lines_out++;
-	cr_expect_eq(lines_out, 2 * WRK_LINES_BURST_S);
-	cr_expect_not_null(strstr(text, "4 lines of its host are left out: it writes more than 2 a "
-					"second\nagain\n"),
+	cr_expect_eq(lines_out, 10 * WRK_LINES_BURST_S);
+	cr_expect_not_null(strstr(text,
+				  "5 lines of its host are left out: it writes more than 10 a "
+				  "second\nagain\nand again\n"),
 			   "%s", text);
 }
