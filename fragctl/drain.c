@@ -43,6 +43,14 @@ static bool is_empty(const struct fw_reply *reply, const char *worker)
 	return row == NULL ? reply->more == 0 : row->fragments == 0;
 }
 
+/* The driver refuses a restart then: it would end the application, and not start it again. */
+static bool has_no_place(const struct fw_host_row *host)
+{
+	static const char reason[] = "no worker ";
+
+	return strncmp(host->stays, reason, sizeof(reason) - 1) == 0;
+}
+
 /* What a person does about what stays, a line for each host. */
 static void print_left(const struct fw_reply *reply, const char *worker, FILE *out)
 {
@@ -54,11 +62,15 @@ static void print_left(const struct fw_reply *reply, const char *worker, FILE *o
 
 			if (strcmp(host->worker, worker) != 0)
 				continue;
-			if (host->stays[0] != '\0')
-				fprintf(out,
-					"%s of %s stays there: %s; `fragctl restart %s` places it anew, `fragctl stop %s` ends it\n",
-					host->fragments, app->name, host->stays, app->name,
-					app->name);
+			if (host->stays[0] == '\0')
+				continue;
+			fprintf(out, "%s of %s stays there: %s; ", host->fragments, app->name,
+				host->stays);
+			if (has_no_place(host))
+				fprintf(out, "it moves when another worker takes it, ");
+			else
+				fprintf(out, "`fragctl restart %s` places it anew, ", app->name);
+			fprintf(out, "`fragctl stop %s` ends it\n", app->name);
 		}
 	}
 }

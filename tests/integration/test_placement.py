@@ -86,7 +86,7 @@ class Placement(ServiceTest):
         self.ok("start", self.graph("one"))
         self.assertEqual(self.placed("one"), {"f1": "a", "f2": "a"})
         drained = self.start("fragctl", "drain", "a", "-o", "json")
-        drained.wait_line("f1, f2 of one stays there: no worker fits f1.*it is drained, and takes fragments again by `fragctl drain a --undo`; `fragctl restart one` places it anew")
+        drained.wait_line("f1, f2 of one stays there: no worker fits f1.*it is drained, and takes fragments again by `fragctl drain a --undo`; it moves when another worker takes it, `fragctl stop one` ends it")
         self.assertIn("drained: it is given no more fragments", self.ok("workers"))
         self.wait_delivered("one")
         self.assertIsNone(drained.child.poll(), "fragments run there")
