@@ -79,6 +79,15 @@ static void old_ends(struct world *w)
 	say_exit(w, 2, 2, 0, 0, "");
 }
 
+static void hangs_in_start(struct world *w)
+{
+	swap_begins(w, graph);
+	new_is_prepared(w);
+	old_ends(w);
+	speaking_epoch[2] = 2;
+	say_result(w, 2, 2, FW_HOST_WIRED);
+}
+
 static void new_starts(struct world *w)
 {
 	const struct fw_message *answer;
@@ -192,11 +201,7 @@ WORLD_TEST(driver_swap, one_that_hangs_in_start_brings_the_old_library_back, NUL
 {
 	const struct fw_message *m;
 
-	swap_begins(w, graph);
-	new_is_prepared(w);
-	old_ends(w);
-	speaking_epoch[2] = 2;
-	say_result(w, 2, 2, FW_HOST_WIRED);
+	hangs_in_start(w);
 	forget_requests(w, 2);
 	pass_waiting(w, 119);
 	cr_expect_null(taken(w, 2, FW_HOST_KILL), "it may take that long");
@@ -210,6 +215,65 @@ WORLD_TEST(driver_swap, one_that_hangs_in_start_brings_the_old_library_back, NUL
 	cr_assert_not_null(m, "%s", w->log);
 	cr_expect(has_set(m, "swap:f2/libold.so=libold.so"));
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+}
+
+/* Which library the next run has, of an application that is started anew while a swap goes on. */
+static bool command_has(struct world *w, struct fw_message *command, const char *set)
+{
+	const struct fw_message *create;
+
+	forget_requests(w, 2);
+	say(w, CLIENT, command);
+	say_stats(w, 1, 1, true, 5, 0);
+	say_exit(w, 1, 1, 0, 9, "");
+	say_exit(w, 2, 2, 0, 9, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	create = taken(w, 2, FW_HOST_CREATE);
+	cr_assert_not_null(create, "%s", w->log);
+	cr_assert_eq(create->run, 2);
+	return has_set(create, set);
+}
+
+static bool next_run_has(struct world *w, const char *set)
+{
+	return command_has(
+		w,
+		&(struct fw_message){.kind = FW_STOP_APP,
+				     .seq = 10,
+				     .stop_app = {.name = "app", .at_once = true, .restart = true}},
+		set);
+}
+
+/* Also where it does not use that library any more. */
+WORLD_TEST(driver_swap, a_changed_graph_names_its_libraries_anew, NULL)
+{
+	const char *text =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  f1: {operators: {tx: {type: t}}}\n"
+		"  f2: {extensions: [libthird.so], host: b, operators: {rx: {type: t}}}\n"
+		"flows: [f1.tx.out -> f2.rx.in]\n";
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+	struct fw_message message = {.kind = FW_APPLY, .seq = 11};
+	size_t bytes;
+	void *packed;
+
+	hangs_in_start(w);
+	cr_assert_eq(fragi_source_pack(&source, &packed, &bytes), 0);
+	message.apply = (struct fw_apply){"app", packed, (uint32_t)bytes, false};
+	cr_expect_not(command_has(w, &message, "swap:f2/libold.so=libold.so"));
+	fragi_free(packed);
+}
+
+WORLD_TEST(driver_swap, a_restart_has_a_new_library_once_that_ran, NULL)
+{
+	new_runs(w);
+	cr_expect(next_run_has(w, "swap:f2/libold.so=libnew.so"));
+}
+
+WORLD_TEST(driver_swap, a_restart_has_the_old_library_until_the_new_one_ran, NULL)
+{
+	hangs_in_start(w);
+	cr_expect(next_run_has(w, "swap:f2/libold.so=libold.so"));
 }
 
 WORLD_TEST(driver_swap, a_failure_within_probation_brings_the_old_library_back, NULL)

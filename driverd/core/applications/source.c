@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/applications/source.h>
+#include <driverd/core/hosts/swap.h>
 
 #include <errno.h>
 #include <string.h>
@@ -122,6 +123,8 @@ void drv_source_replace(struct drv_app *app, void *source, size_t size)
 {
 	drv_source_use(app, source, size);
 	drv_source_forget_changes(app);
+	if (app->swap != NULL) /* this one names its libraries anew */
+		app->swap->is_taken = false;
 }
 
 bool drv_source_undo(struct drv_app *app)

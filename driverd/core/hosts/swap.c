@@ -188,6 +188,8 @@ void drv_swap_end(struct drv_app *app)
 
 	if (app->swap == NULL)
 		return;
+	if (app->swap->until_ns == 0) /* nobody knows whether the new library can run */
+		return_source(app->swap);
 	if (why->code == FRAGI_FAILURE_NONE)
 		answer(app->swap, 0, NULL);
 	else
