@@ -264,6 +264,14 @@ WORLD_TEST(driver_adopt, the_lease_of_what_was_adopted_is_renewed, comes_back)
 	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 has no lease");
 }
 
+/* Where it is not known which workers run an application, it waits for all of them. */
+static void others_may_come(struct world *w)
+{
+	written(w);
+	for (int i = 0; i < 80 && drv_core_app_state(w->core) == DRV_APP_WAITING; i++)
+		pass_beating(w, 100 * MS, 1, 2);
+}
+
 /* A worker with that memory reports a host whose flow was made over shared memory. */
 static void say_shared(struct world *w, uint32_t host, const char *text, const char *memory)
 {
@@ -294,7 +302,7 @@ WORLD_TEST(driver_adopt, what_cannot_share_memory_where_it_was_goes_elsewhere, c
 	say_shared(w, 2, migrating, "other.net.user.7");
 	say_exit(w, 2, 2, 137, 9, "fraghost 12 of f2 was killed");
 	say_reported(w, 2);
-	written(w);
+	others_may_come(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 	written(w);
 	cr_expect_null(taken(w, 2, FW_HOST_CREATE));
@@ -317,12 +325,51 @@ WORLD_TEST(driver_adopt, what_may_have_run_elsewhere_is_inexact_for_every_later_
 	say_prepared(w, 2, 2, "f2", false);
 	say_exit(w, 2, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
 	say_reported(w, 2);
-	written(w);
+	others_may_come(w);
 	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 	adopted = taken(w, 2, FW_HOST_ADOPTED);
 	cr_assert_not_null(adopted, "%s", w->log);
 	cr_expect(adopted->adopted.is_inexact);
 	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 cannot have run elsewhere");
+}
+
+/* It had gone on on a worker that has not reported yet. */
+WORLD_TEST(driver_adopt, what_has_ended_is_not_the_host_before_all_had_time_to_report, NULL)
+{
+	static const char *const leases[] = {"0s", "5s"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(leases); i++) {
+		struct fw_message report;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 TWO_FRAGMENTS("", ", on_failure: {policy: migrate, lease: %s}"),
+			 leases[i]);
+		comes_back(w);
+		hello_reporting(w, 1, 2);
+		say_report(w, 1, 1, text);
+		say_prepared(w, 1, 1, "f1", true);
+		say_report(w, 1, 2, text);
+		say_prepared(w, 1, 2, "f2", false);
+		say_exit(w, 1, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
+		say_reported(w, 1);
+		written(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING, "%s", w->log);
+		hello_reporting(w, 2, 1);
+		report = of_host(FW_HOST_REPORT, 2);
+		report.epoch = RUN + 1;
+		say_report_of(w, 2, report, "app", text, "f2");
+		speaking_epoch[2] = RUN + 1;
+		say_prepared(w, 2, 2, "f2", false);
+		speaking_epoch[2] = 0;
+		say_reported(w, 2);
+		others_may_come(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+		cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+		cr_expect_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+		world_fini(w);
+	}
+	comes_back(w);
 }
 
 /* Else the next driver takes a worker for the last one on which f2 ran, and does not wait. */
@@ -352,6 +399,9 @@ WORLD_TEST(driver_adopt, where_nobody_knows_what_ran_last_the_record_says_so, NU
 			say_exit(w, 2, 2, 139, 11, "fraghost 102 of f2 crashed");
 		strcpy(w->placed, "none");
 		written(w);
+		cr_expect_eq(drv_core_app_state(w->core),
+			     has_died == 1 ? DRV_APP_WAITING : DRV_APP_RUNNING);
+		others_may_come(w);
 		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 		cr_expect_str_eq(w->placed, has_died == 1 ? "" : "a\nb\n");
 		written(w);
@@ -638,6 +688,37 @@ WORLD_TEST(driver_adopt, a_worker_keeps_a_process_that_its_run_went_on_without, 
 		world_fini(w);
 	}
 	comes_back(w);
+}
+
+/* Else the next driver, which waits for the same run, would not know all of it. */
+WORLD_TEST(driver_adopt, what_is_given_up_ends_when_that_is_on_the_disk, comes_back)
+{
+	restore(w, RUN);
+	hello_reporting(w, 1, 1);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_reported(w, 1);
+	others_may_come(w);
+	assert_has(w->log, "not all of its workers have come back in time");
+	cr_expect_null(taken(w, 1, FW_HOST_KILL), "%s", w->log);
+	cr_expect_null(taken(w, 1, FW_APP_ENDED), "%s", w->log);
+	written(w);
+	cr_expect_not_null(taken(w, 1, FW_APP_ENDED), "%s", w->log);
+}
+
+WORLD_TEST(driver_adopt, a_process_of_what_is_failing_is_ended_for_its_cause, comes_back)
+{
+	const struct fw_message *kill;
+
+	adopt_two(w);
+	step(w, &(struct drv_event){.kind = DRV_EVENT_CLOSED, .connection = 2, .text = "reset"});
+	hello_reporting(w, 3, 1);
+	say_report(w, 3, 2, two_fragments);
+	kill = taken(w, 3, FW_HOST_KILL);
+	cr_assert_not_null(kill, "%s", w->log);
+	cr_expect_not(kill->stop.restarts);
+	cr_expect_eq(kill->stop.failure, FRAGI_FAILURE_WORKER_LOST);
+	assert_has(kill->stop.reason, "which ran f2, was lost: reset");
 }
 
 WORLD_TEST(driver_adopt, a_name_stays_with_the_run_that_the_state_knows, comes_back)

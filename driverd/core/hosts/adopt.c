@@ -82,19 +82,22 @@ void drv_adopt_forget(struct drv_process *process)
 	*process = (struct drv_process){0};
 }
 
-void drv_adopt_disown(struct drv_session *session, const struct fw_message *report, bool is_over)
+void drv_adopt_disown(struct drv_session *session, const struct fw_message *report)
 {
 	const struct drv_app *app = app_of(session->core, report->run);
-	struct fw_message message = {.kind = FW_HOST_KILL,
-				     .run = report->run,
-				     .host = report->host,
-				     .epoch = report->epoch};
+	struct fw_message message = {.kind = FW_HOST_KILL};
 
-	message.stop.reason = "its driver has come back without it";
-	message.stop.restarts = app != NULL && app->end < DRV_END_FAILED; /* in another process */
+	if (app != NULL && app->end >= DRV_END_FAILED) /* the next driver is to know why */
+		message = drv_request_end(app, FW_HOST_KILL);
+	else
+		message.stop.reason = "its driver has come back without it";
+	message.stop.restarts = app != NULL && app->end < DRV_END_FAILED;
+	message.run = report->run;
+	message.host = report->host;
+	message.epoch = report->epoch;
 	(void)drv_send(session, &message); /* it ends with its session else */
 	message = (struct fw_message){.kind = FW_APP_ENDED, .run = report->run};
-	if (is_over)
+	if (app == NULL)
 		(void)drv_send(session, &message);
 }
 
@@ -294,6 +297,14 @@ static void raise_numbers(struct drv_core *core, const struct fw_message *messag
 		app->epoch = drv_persist_next_epoch(core);
 }
 
+/* Workers keep what they run of a run until its end is on the disk, and hear of it then. */
+static bool is_told_later(const struct drv_core *core, uint64_t run)
+{
+	const struct drv_ended *ended = drv_history_find(&core->history, run);
+
+	return ended != NULL && ended->is_untold;
+}
+
 /* Bounds what a worker may have the driver keep of its report. */
 static bool fits(struct drv_session *session, size_t bytes)
 {
@@ -393,7 +404,7 @@ static void end_other(struct drv_session *session, const struct fw_message *repo
 	struct fw_message past = {
 		.kind = FW_HOST_PAST, .run = report->run, .host = report->host, .epoch = epoch};
 
-	drv_adopt_disown(session, report, false);
+	drv_adopt_disown(session, report);
 	if (owner != NULL && owner != session && !report->report.is_beside &&
 	    session->minor >= DRV_MOVES_MINOR)
 		(void)drv_send(session, &past); /* else it stays until the end */
@@ -429,20 +440,16 @@ static bool take_report(struct drv_host *host, struct drv_session *session,
 	return r == 0;
 }
 
-/*
- * The process is none of its host. Workers keep what they know of a run until its end is on the
- * disk, and hear of it then.
- */
+/* The process is none of its host. */
 static void refuse(struct drv_session *session, const struct fw_message *message)
 {
-	const struct drv_app *app = app_of(session->core, message->run);
-	const struct drv_ended *ended = drv_history_find(&session->core->history, message->run);
-
+	if (is_told_later(session->core, message->run))
+		return;
 	drv_log(session->core, FRAGI_LOG_WARN, message->report.create.application,
 		"worker %s still has host %u of run %llu, which %s: it is killed", session->name,
 		message->host, (unsigned long long)message->run,
-		app != NULL ? "goes on without it" : "is over");
-	drv_adopt_disown(session, message, app == NULL && (ended == NULL || !ended->is_untold));
+		app_of(session->core, message->run) != NULL ? "goes on without it" : "is over");
+	drv_adopt_disown(session, message);
 }
 
 void drv_adopt_report(struct drv_session *session, struct fw_message *message)
@@ -565,8 +572,9 @@ void drv_adopt_end(struct drv_app *app)
 {
 	struct drv_process *process;
 
-	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
-		drv_adopt_disown(process->session, process->report->message, true);
+	for (uint32_t at = 0;
+	     !is_told_later(app->core, app->run) && (process = drv_adopt_each(app, &at)) != NULL;)
+		drv_adopt_disown(process->session, process->report->message);
 	drv_adopt_fini(app);
 }
 

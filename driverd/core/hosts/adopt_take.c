@@ -38,7 +38,7 @@ static void choose_next(struct drv_app *app)
 
 		if (process == &host->now || process == chosen)
 			continue;
-		drv_adopt_disown(process->session, process->report->message, false);
+		drv_adopt_disown(process->session, process->report->message);
 		drv_adopt_forget(&host->next);
 	}
 }
@@ -220,7 +220,9 @@ static bool may_be_elsewhere(const struct drv_app *app)
 		return !drv_adopt_all_have_reported(app);
 	/* One that was to go on in another process is the host if that is not known anywhere. */
 	for (uint32_t at = 0; (process = drv_adopt_each(app, &at)) != NULL;)
-		if (process->report->message->report.yields)
+		if (process->report->message->report.yields ||
+		    (process == &process->report->host->now &&
+		     may_have_left(process->report->host)))
 			return true;
 	return false;
 }

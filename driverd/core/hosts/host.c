@@ -287,11 +287,15 @@ void drv_host_leave(const struct drv_session *session)
 	}
 }
 
-/* Whether an earlier driver had the process killed because it took too long to end for a move. */
+/*
+ * Whether an earlier driver had the process killed: it took too long to end for a move, or another
+ * one was to follow it, and its application fails meanwhile.
+ */
 static bool was_killed_before(const struct drv_host *host, const struct fw_host_exit *exit)
 {
-	return host->now.is_adopted && drv_host_hands_over(host) && exit->signal == SIGKILL &&
-	       exit->failure.code == FRAGI_FAILURE_NONE;
+	return host->now.is_adopted &&
+	       (drv_host_hands_over(host) || host->app->end >= DRV_END_FAILED) &&
+	       exit->signal == SIGKILL && exit->failure.code == FRAGI_FAILURE_NONE;
 }
 
 static void host_exit(struct drv_host *host, const struct fw_message *message)

@@ -107,10 +107,9 @@ static int send_start(struct drv_host *host)
 	return send_to(host, &message);
 }
 
-/* With the result so far. */
-static struct fw_message end_of(const struct drv_host *host, enum fw_kind kind)
+struct fw_message drv_request_end(const struct drv_app *app, enum fw_kind kind)
 {
-	const struct fragi_summary *summary = &host->app->summary;
+	const struct fragi_summary *summary = &app->summary;
 
 	return (struct fw_message){.kind = kind,
 				   .stop = {.exit_code = summary->exit_code,
@@ -120,7 +119,7 @@ static struct fw_message end_of(const struct drv_host *host, enum fw_kind kind)
 
 static int send_stop(struct drv_host *host)
 {
-	struct fw_message message = end_of(host, FW_HOST_STOP);
+	struct fw_message message = drv_request_end(host->app, FW_HOST_STOP);
 
 	if (host->now.goal == DRV_GOAL_DRAINED)
 		message.stop.drain_ns = host->app->core->config.drain_ns;
@@ -130,7 +129,7 @@ static int send_stop(struct drv_host *host)
 
 static int send_kill(struct drv_host *host)
 {
-	struct fw_message message = end_of(host, FW_HOST_KILL);
+	struct fw_message message = drv_request_end(host->app, FW_HOST_KILL);
 
 	message.stop.restarts =
 		host->replacement.phase >= DRV_PHASE_ENDING && host->app->end < DRV_END_FAILED;

@@ -5,12 +5,15 @@
 #include <wire/message.h>
 
 /* A part of state.h: what hosts are asked for. */
+struct drv_app;
 struct drv_host;
 struct drv_session;
 
 /* request.c */
 /* Asks the host for what brings it to its goal, once. Returns false to be called again later. */
 bool drv_request(struct drv_host *host);
+/* Returns STOP or KILL with the result of the application so far. */
+struct fw_message drv_request_end(const struct drv_app *app, enum fw_kind kind);
 /* Wires a host that has been wired to a peer that was started again. */
 void drv_request_rewire(struct drv_host *host, const struct drv_host *peer);
 

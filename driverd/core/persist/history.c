@@ -422,6 +422,7 @@ void drv_history_cut(struct drv_app *app)
 	}
 	if (ended == NULL)
 		return;
+	ended->is_untold = core->config.adopts && core->config.keeps_state;
 	ended->ended_unix_ns = unix_now(core);
 	ended->is_wanted = app->next.is_wanted && (app->next.run != 0 || core->stops > 0);
 	add(&core->history, ended);
