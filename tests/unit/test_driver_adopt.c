@@ -209,6 +209,49 @@ WORLD_TEST(driver_adopt, an_application_that_an_operator_has_stopped_is_done, co
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE, "%s", w->log);
 }
 
+/* Another one was to follow it, and a stop comes first. */
+WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a_stop, comes_back)
+{
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, restarting);
+	say_prepared(w, 1, 1, "f1", true);
+	say_report(w, 1, 2, restarting);
+	say_prepared(w, 1, 2, "f2", false);
+	say_exit(w, 1, 2, 137, 9, "");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_reported(w, 1);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_DRAINING, "%s", w->errors);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
+}
+
+/* An operator had stopped it, and another one failed while it drained. */
+WORLD_TEST(driver_adopt, a_failure_comes_before_a_stop_of_an_operator, comes_back)
+{
+	struct fw_message ends = of_host(FW_HOST_REPORT, 2);
+
+	ends.report.stop = FW_STOP_ENDS;
+	ends.report.failure = FRAGI_FAILURE_OPERATOR_FAILED;
+	ends.report.reason = "f2.rx: no disk";
+	hello_reporting(w, 1, 2);
+	say_report(w, 1, 1, two_fragments);
+	say_prepared(w, 1, 1, "f1", true);
+	say_event(w, 1, 1, FW_STATE_STOPPED, "");
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_report_of(w, 1, ends, "app", two_fragments, "f2");
+	say_prepared(w, 1, 2, "f2", false);
+	say_exit(w, 1, 2, 0, 0, "");
+	say_reported(w, 1);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_CLOSING, "%s", w->log);
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_str_eq(w->reason, "f2.rx: no disk");
+}
+
 /* Its driver had seen why it fails, and died while the host that lives drained. */
 WORLD_TEST(driver_adopt, an_application_that_was_failing_fails_for_its_cause, comes_back)
 {

@@ -382,7 +382,7 @@ static void recall(struct drv_host *host, enum fw_stop_state stop)
 /* An application that was being ended when its driver ended is ended now. */
 static void go_on_ending(struct drv_app *app)
 {
-	const struct fw_host_report *furthest = NULL;
+	const struct fw_host_report *furthest = NULL, *failed = NULL;
 	/* Its other hosts may have been killed because they took too long. */
 	bool is_closing = false;
 
@@ -393,22 +393,22 @@ static void go_on_ending(struct drv_app *app)
 
 		if (report == NULL)
 			continue;
-		/* A host that was killed for no failure took too long to end. */
-		is_closing = is_closing || (report->reason[0] == '\0' &&
-					    (report->is_closing || host->now.report->has_stopped));
+		if (report->reason[0] != '\0')
+			failed = report;
+		is_closing = is_closing || report->is_closing || host->now.report->has_stopped;
 		if (report->stop != FW_STOP_NOT &&
 		    (furthest == NULL || report->stop > furthest->stop))
 			furthest = report;
 	}
 	if (furthest == NULL || app->end >= DRV_END_FAILED)
 		return;
-	if (is_closing) {
-		drv_app_stop(app, 0); /* it came to its end */
-	} else if (furthest->reason[0] != '\0') {
+	if (failed != NULL) {
 		drv_app_fail(app,
-			     furthest->failure != FRAGI_FAILURE_NONE ? furthest->failure
-								     : FRAGI_FAILURE_OTHER,
-			     NULL, "%s", furthest->reason);
+			     failed->failure != FRAGI_FAILURE_NONE ? failed->failure
+								   : FRAGI_FAILURE_OTHER,
+			     NULL, "%s", failed->reason);
+	} else if (is_closing) {
+		drv_app_stop(app, 0); /* it came to its end */
 	} else if (furthest->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&
 		    app->end == DRV_END_NONE) { /* a restart was asked for, and no stop since */

@@ -289,12 +289,12 @@ void drv_host_leave(const struct drv_session *session)
 
 /*
  * Whether an earlier driver had the process killed: it took too long to end for a move, or another
- * one was to follow it, and its application fails meanwhile.
+ * one was to follow it, which the end of its application comes before.
  */
 static bool was_killed_before(const struct drv_host *host, const struct fw_host_exit *exit)
 {
 	return host->now.is_adopted &&
-	       (drv_host_hands_over(host) || host->app->end >= DRV_END_FAILED) &&
+	       (drv_host_hands_over(host) || host->app->end != DRV_END_NONE) &&
 	       exit->signal == SIGKILL && exit->failure.code == FRAGI_FAILURE_NONE;
 }
 
