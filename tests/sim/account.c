@@ -59,13 +59,22 @@ static const struct sim_flow *flow_of(const struct sim_app *app, const char *fro
 	return NULL;
 }
 
+/* The process of one of its hosts was given up for another one, which its worker refused. */
+static bool was_refused(const struct sim_app *app)
+{
+	for (uint32_t n = 0; n <= SIM_FRAGMENTS_MAX; n++)
+		if (app->hosts[n].refused)
+			return true;
+	return false;
+}
+
 /* What is lost or in flight: never less than in truth, nor more than the window above it. */
 static void check_missing(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
 			  const struct fragi_summary_flow *said, const struct truth *truth)
 {
 	uint64_t missing = said->lost + said->in_flight, bound = flow->capacity;
 	/* Nothing bounds what an earlier process counted after its last report. */
-	bool is_followed = sim_restart_was_made(app) ||
+	bool is_followed = sim_restart_was_made(app) || was_refused(app) ||
 			   app->on_failure[flow->from_fragment].lease_ns > 0 ||
 			   app->on_failure[flow->to_fragment].lease_ns > 0;
 

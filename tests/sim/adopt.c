@@ -179,13 +179,19 @@ static void check_twice(struct sim *sim, const struct sim_app *app)
 		sim_fail(sim, "adoption", "%s is done, and runs a second time", app->name);
 }
 
-/* The user is ending a worker, which leaves soon. */
+/* The user is ending a worker, which leaves soon, or has left, of which the driver is to hear. */
 static bool a_worker_leaves(const struct sim *sim)
 {
 	bool leaves = false;
 
 	for (uint32_t i = 0; i < sim->worker_count; i++)
 		leaves = leaves || (sim->workers[i].process.alive && sim->workers[i].end_requested);
+	for (uint32_t i = 0; i < sim->connection_count; i++) {
+		const struct sim_connection *connection = &sim->connections[i];
+
+		leaves = leaves || (connection->worker < sim->worker_count && connection->open[1] &&
+				    sim->workers[connection->worker].end_requested);
+	}
 	return leaves;
 }
 
@@ -486,6 +492,7 @@ void sim_adopt_reported(struct sim *sim, uint32_t worker, const struct fw_messag
 			continue;
 		host->connection = sim->workers[worker].connection;
 		host->incarnation = sim->connections[host->connection].incarnation;
+		host->reported_ns = sim->now_ns;
 	}
 }
 

@@ -206,7 +206,7 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	if (held_for(sim, &app->rest_since_ns,
 		     (running && settled) ||
 			     (app->state == DRV_APP_NEW && sim->disk.writing == 0) ||
-			     (app->state == DRV_APP_WAITING && !sim_adopt_is_open(sim) &&
+			     (app->state == DRV_APP_WAITING && !sim_adopt_waits(sim, app) &&
 			      can_be_placed(sim, app) && sim_place_is_certain(sim, app))) >
 	    6 * sim->beat_ns + SIM_S + (sim->is.leases ? FW_LEASE_AWAY_NS + 10 * SIM_S : 0))
 		sim_fail(sim, "waits for nothing", "%s is %s, but nothing keeps it there",

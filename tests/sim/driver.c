@@ -290,6 +290,7 @@ void sim_driver_stop(struct sim *sim)
 		return;
 	sim_print(sim, "user", "stops the driver");
 	sim->stops++;
+	sim->stopped_in = incarnation;
 	for (uint32_t i = 0; i < sim->apps_given; i++) {
 		struct sim_app *app = &sim->apps[i];
 

@@ -536,15 +536,25 @@ static void harm(struct sim *sim, const struct sim_fault *fault)
 	}
 }
 
+/* It is a run that began after the stop, or the driver that heard the stop is dead. */
+static bool knows_no_stop(const struct sim *sim, const struct sim_app *app)
+{
+	return !app->stop_requested || !sim->driver.process.alive ||
+	       sim->driver.incarnation != sim->stopped_in;
+}
+
 static void stop_worker(struct sim *sim, uint32_t w)
 {
 	struct sim_worker *worker = &sim->workers[w];
 
 	worker->end_requested = true;
-	for (uint32_t i = 0; i < sim->host_count; i++) /* a run that began after the stop */
+	for (uint32_t i = 0; i < sim->host_count; i++)
 		if (sim->hosts[i].process.alive && sim->hosts[i].worker == w &&
-		    !sim->hosts[i].app->stop_requested)
+		    knows_no_stop(sim, sim->hosts[i].app))
 			sim->hosts[i].app->excused = true;
+	for (uint32_t i = 0; i < sim->apps_given; i++) /* the same, and has no host yet */
+		sim->apps[i].excused |= sim->apps[i].state <= DRV_APP_WAITING &&
+					!sim->apps[i].ended && knows_no_stop(sim, &sim->apps[i]);
 	if (worker->process.alive && !sim_is_stopped(sim, &worker->process))
 		sim_worker_raise(sim, w, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }

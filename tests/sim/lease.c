@@ -45,8 +45,9 @@ bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app)
 		const struct sim_host *host = &sim->hosts[i];
 
 		is_unknown = is_unknown ||
-			     (host->app == app && !host->process.alive &&
-			      host->dead_ns_at < sim->driver.started_ns && sim_lease_is_of(host));
+			     (host->app == app && !host->process.alive && sim_lease_is_of(host) &&
+			      (host->incarnation < sim->driver.incarnation ||
+			       host->dead_ns_at < host->reported_ns));
 	}
 	return is_unknown;
 }

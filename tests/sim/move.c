@@ -147,7 +147,10 @@ bool sim_move_is_unknown(const struct sim *sim, const struct sim_app *app)
 		if (host->app != app || host->process.alive)
 			continue;
 		yields[host->number] = yields[host->number] || host->told_to_yield;
-		ended[host->number] = ended[host->number] || host->incoming;
+		/* ... as nobody has told the present driver that it had become the host */
+		ended[host->number] =
+			ended[host->number] || host->incoming ||
+			(host->was_beside && host->incarnation < sim->driver.incarnation);
 		is_unknown = is_unknown || (yields[host->number] && ended[host->number]);
 	}
 	return is_unknown;

@@ -412,8 +412,8 @@ void sim_restart_look(struct sim *sim, struct sim_app *app, bool quiet)
 }
 
 /*
- * Whether a process of the host was on a worker that has ended since, before the present driver
- * heard of it.
+ * Whether a process of the host was on a worker that has ended since, or is away, and the present
+ * driver has not heard of it.
  */
 static bool went_with_its_worker(const struct sim *sim, const struct sim_host *host)
 {
@@ -426,7 +426,8 @@ static bool went_with_its_worker(const struct sim *sim, const struct sim_host *h
 		went = went ||
 		       (other->app == host->app && other->number == host->number &&
 			other->incarnation < sim->driver.incarnation &&
-			(!worker->process.alive || worker->generation != other->generation));
+			(!worker->process.alive || worker->generation != other->generation ||
+			 wrk_core_session(worker->core) != WRK_SESSION_ATTACHED));
 	}
 	return went;
 }

@@ -443,6 +443,7 @@ struct sim_host {
 	int status, signal;
 	int64_t lease_at_ns;        /* when the kernel ends it */
 	int64_t dead_ns_at;         /* when it died; 0: lives */
+	int64_t reported_ns;        /* when a driver that had come back heard of it */
 	int64_t heard_by_worker_ns; /* when its workerd last heard it */
 	int64_t owed_ns;            /* by when it must be gone; 0: nobody wants that yet */
 };
@@ -584,6 +585,7 @@ struct sim {
 	int64_t quiet_ns;        /* since when nothing is disturbed */
 	bool driver_returns, driver_for_one;
 	uint32_t stops;
+	uint64_t stopped_in; /* incarnation of the driver that heard the last one */
 	uint64_t same_time;
 	uint64_t last_steps;
 	bool failed;

@@ -185,12 +185,13 @@ void sim_swap_look_for_late(struct sim *sim)
 
 /* What has failed by its library in time must not come back, and what failed late must. */
 static void check_return(struct sim *sim, const struct sim_host *host,
-			 const struct sim_host *before)
+			 const struct sim_host *before, bool is_swap)
 {
 	bool is_early = before->library_failed && kind_in(before) != LIBRARY_FAILS_LATE &&
 			!ran_before(before);
+	/* ... or goes on with the next one, for which it yielded when it failed. */
 	bool is_late = before->library_failed && kind_in(before) == LIBRARY_FAILS_LATE &&
-		       !host->app->excused;
+		       !host->app->excused && !is_swap;
 
 	if (is_early && host->library == before->library)
 		sim_fail(sim, "swap", "pid %d begins with lib%u.so, which has just failed",
@@ -213,7 +214,7 @@ void sim_swap_begin(struct sim *sim, struct sim_host *host)
 		    &sim->hosts[i] != host && !sim->hosts[i].incoming)
 			before = &sim->hosts[i];
 	if (before != NULL && !host->incoming)
-		check_return(sim, host, before);
+		check_return(sim, host, before, is_swap);
 	for (uint32_t i = 0; i < host->fragment_count && !is_swap; i++) {
 		uint8_t f = host->fragments[i];
 		bool returns = host->library == app->former[f] &&

@@ -84,9 +84,13 @@ static const char *wrong_with(const struct sim_app *app, const struct sim_host *
 		return host->orderly ? "ended as it was told" : "was ended by the driver";
 	if (!failed && is_the_cause(app, host))
 		return "is why the application failed";
-	/* It may have died just before the application stopped, which then goes on without it. */
+	/*
+	 * It may have died just before the application stopped, which then goes on without it. An
+	 * operator that stops it stops what follows a failed library before it has started.
+	 */
 	if (all_done && host->died_early && !host->process.alive && !app->excused &&
-	    !sim_restart_is_policy(host))
+	    !sim_restart_is_policy(host) &&
+	    !(app->stopped_by_op && host->instance > 0 && !host->started && host->kill_requested))
 		return "died before it was told to end, and yet the application is called done";
 	if (strcmp(state, "done") == 0 && (!all_done || !host->orderly))
 		return "did not end in order";
