@@ -66,6 +66,7 @@ int ctl_service_show(int argc, char **argv, const char *program, const char *hea
 void ctl_service_print_applications(const struct fw_reply *reply);
 void ctl_service_print_hosts(const struct fw_application_row *app);
 void ctl_service_print_workers(const struct fw_reply *reply);
+void ctl_service_put_notice(const struct fw_notice *event, char *out, size_t size);
 void ctl_service_print_notice(const struct fw_notice *event);
 void ctl_service_print_line(const struct fw_line *line);
 void ctl_service_print_changes(const struct fw_changes *changes);

@@ -253,14 +253,22 @@ static const char *time_of(int64_t unix_ns, char *out, size_t size)
 	return out;
 }
 
-void ctl_service_print_notice(const struct fw_notice *event)
+void ctl_service_put_notice(const struct fw_notice *event, char *out, size_t size)
 {
 	char at[40];
 
-	printf("%s %-13s %s%s%s%s%s%s\n", time_of(event->unix_ns, at, sizeof(at)),
-	       fw_notice_name(event->kind), event->application,
-	       event->application[0] != '\0' ? " " : "", event->text,
-	       event->who[0] != '\0' ? " (" : "", event->who, event->who[0] != '\0' ? ")" : "");
+	snprintf(out, size, "%s %-13s %s%s%s%s%s%s", time_of(event->unix_ns, at, sizeof(at)),
+		 fw_notice_name(event->kind), event->application,
+		 event->application[0] != '\0' ? " " : "", event->text,
+		 event->who[0] != '\0' ? " (" : "", event->who, event->who[0] != '\0' ? ")" : "");
+}
+
+void ctl_service_print_notice(const struct fw_notice *event)
+{
+	char text[FW_TEXT_MAX];
+
+	ctl_service_put_notice(event, text, sizeof(text));
+	puts(text);
 }
 
 /* The same for everybody who has written it: when it came, level, worker, what it is about. */

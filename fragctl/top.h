@@ -44,6 +44,7 @@ struct ctl_top {
 	uint32_t app_count;
 	const char *where; /* address of the driver */
 	const char *lost;  /* why there is no driver now; NULL: there is one */
+	const char *event; /* the last one; NULL: none */
 	/* what the person chose */
 	enum ctl_top_order order;
 	const char *filter; /* of names; NULL or empty: all */

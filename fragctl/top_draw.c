@@ -509,6 +509,8 @@ static void draw_cause(struct ctl_top_drawing *d)
 		 ctl_top_cause(app));
 	ctl_top_wrap(d, app->cause.kind > FRAGI_CAUSE_UNMEASURED ? CTL_TOP_WRONG : CTL_TOP_NORMAL,
 		     CAUSE_LINES, text);
+	if (d->top->event != NULL)
+		ctl_top_put(d, CTL_TOP_NORMAL, "%s", d->top->event);
 }
 
 static const char *order_name(enum ctl_top_order order)

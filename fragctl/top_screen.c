@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fragctl/service.h>
 #include <fragctl/top_window.h>
 
 #include <errno.h>
@@ -35,7 +36,8 @@ struct screen {
 	uv_timer_t timer;
 	enum mode mode;
 	char input[INPUT_MAX], filter[INPUT_MAX];
-	char message[INPUT_MAX + 700], lost[700];
+	char message[INPUT_MAX + 700], lost[700], event[700];
+	uint64_t last_event;
 	char opened_app[300], opened_op[600]; /* names: indices change with the tables */
 	struct ctl_top_lines body;
 	bool asked;   /* the driver knows what it is to send */
@@ -161,8 +163,24 @@ static void ask(struct screen *s)
 {
 	struct fw_message look = {.kind = FW_LOOK,
 				  .look = {.name = s->name != NULL ? s->name : ""}};
+	struct fw_message watch = {.kind = FW_WATCH, .watch = {s->last_event, true}};
 
-	s->asked = ctl_driver_send(s->driver, &look) == 0;
+	s->asked =
+		ctl_driver_send(s->driver, &look) == 0 && ctl_driver_send(s->driver, &watch) == 0;
+}
+
+/* The last event is shown, of those of one application where only that one is looked at. */
+static void take_events(struct screen *s, const struct fw_events *events)
+{
+	for (uint32_t i = 0; i < events->count; i++) {
+		const struct fw_notice *event = &events->rows[i];
+
+		s->last_event = event->number;
+		if (s->name != NULL && strcmp(event->application, s->name) != 0)
+			continue;
+		ctl_service_put_notice(event, s->event, sizeof(s->event));
+		s->top.event = s->event;
+	}
 }
 
 /* Also an application that has ended may come again. */
@@ -199,6 +217,8 @@ static void take_messages(struct screen *s)
 				ctl_top_window_free(&s->coming);
 			continue;
 		}
+		if (message->kind == FW_EVENTS)
+			take_events(s, &message->events);
 		if (message->kind == FW_ANSWER)
 			take_answer(s, &message->answer.failure);
 		fw_message_free(message);

@@ -68,6 +68,7 @@ struct drv_core {
 	struct drv_session *dropped; /* to be lost */
 	struct drv_session *waiting; /* of these clients: they await or follow something */
 	struct drv_history history;
+	int64_t losses_ns; /* up to then events of losses were written ahead (view/loss.c) */
 	struct drv_lines lines;
 	/* where runs may have hosts, as the state folder knows it */
 	struct drv_placed *placed;

@@ -127,7 +127,8 @@ struct fw_outcome {
 	X(ADOPTED, adopted)                                                                        \
 	X(MOVE, move)                                                                              \
 	X(SWAP, swap)                                                                              \
-	X(MIGRATED, migrated)
+	X(MIGRATED, migrated)                                                                      \
+	X(LOSS, loss)
 #define FW_NOTICE_ENUM(NAME, name) FW_NOTICE_##NAME,
 enum fw_notice_kind { FW_NOTICE_NONE, FW_NOTICE_LIST(FW_NOTICE_ENUM) FW_NOTICE_KINDS };
 #undef FW_NOTICE_ENUM

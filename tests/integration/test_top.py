@@ -165,6 +165,7 @@ class Screen(TopTest):
         self.assertLess(time.monotonic() - begun, cluster.TIMES_SLOWER * 1)
         text = self.shows("app: front.tx is slow (", "!back.rx", "front.tx.out -> back.rx.in", "q quit")
         self.assertEqual(len(text.splitlines()), 24)
+        self.assertRegex(text, r"\dZ running +app ")
         self.tmux("send-keys", "/", "rx", "Enter")
         self.assertNotIn(" front.tx  ", self.shows("filter rx"))
         self.tmux("send-keys", "Escape")
@@ -207,6 +208,16 @@ class Screen(TopTest):
 
 
 class Printed(TopTest):
+    def test_drops_are_events(self):
+        flow = "{from: front.tx.out, to: back.rx.in, policy: pop}"
+        self.launch(application(back=SINK % ("sleep_ms: 55", ""), flow=flow))
+        self.wait_until("an event", lambda: " loss " in self.fragctl("events"))
+        self.assertRegex(self.fragctl("events"), r"loss +app \d+ of \d+ /s dropped \(queue_full\): "
+                         r"front\.tx\.out -> back\.rx\.in")
+        self.fragctl("set", "app", "back.rx.sleep_ms=1")
+        self.wait_until("the end", lambda: "app no more dropped, after " in self.fragctl("events"))
+        self.end()
+
     def test_tables_sentences_and_json(self):
         self.launch(application())
         # The window of its begin has its own numbers.

@@ -8,7 +8,7 @@
 struct report {
 	int64_t at_ns;
 	uint64_t busy, input, room, memory; /* ns */
-	uint64_t ticks, messages;
+	uint64_t ticks, messages, dropped, waiting;
 };
 
 static void report(struct world *w, uint32_t host, bool final, struct report r)
@@ -24,8 +24,10 @@ static void report(struct world *w, uint32_t host, bool final, struct report r)
 	if (host == 1)
 		row = (struct fragi_flow_stats){.sent = r.messages, .room_ns = r.room};
 	else
-		row = (struct fragi_flow_stats){
-			.arrived = r.messages, .delivered = r.messages, .input_ns = r.input};
+		row = (struct fragi_flow_stats){.arrived = r.messages + r.dropped + r.waiting,
+						.delivered = r.messages,
+						.input_ns = r.input,
+						.rx_dropped[FRAGI_DROP_STALE] = r.dropped};
 	message.stats = (struct fw_host_stats){
 		.final = final, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
 	message.stats.facts.at_ns = (uint64_t)r.at_ns;
@@ -324,4 +326,85 @@ WORLD_TEST(driver_look, where_nothing_runs_an_empty_window_comes, NULL)
 	answer = taken(w, CLIENT + 1, FW_ANSWER);
 	cr_assert_not_null(answer);
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_APPLICATION_UNKNOWN);
+}
+
+/* The next event of a loss behind *last; NULL: there is none. */
+static const char *next_loss(const struct world *w, uint64_t *last)
+{
+	const struct drv_notice *notice;
+
+	while ((notice = drv_history_after(&w->core->history, *last)) != NULL) {
+		*last = notice->number;
+		if (notice->kind == FW_NOTICE_LOSS)
+			return notice->text;
+	}
+	return NULL;
+}
+
+static void count(struct world *w, int64_t ns, uint64_t messages, uint64_t dropped)
+{
+	struct report sender = {.messages = messages + dropped};
+
+	pass_beating(w, ns, 1, 2);
+	report(w, 2, false, (struct report){.messages = messages, .dropped = dropped});
+	report(w, 1, false, sender);
+}
+
+static void expect_loss(const struct world *w, uint64_t *last, const char *text)
+{
+	const char *found = next_loss(w, last);
+
+	cr_assert_not_null(found);
+	cr_expect_str_eq(found, text);
+}
+
+WORLD_TEST(driver_look, drops_are_an_event_when_they_begin_and_when_they_end, NULL)
+{
+	uint64_t last = 0;
+
+	two_run(w, two_fragments);
+	count(w, SECOND, 100, 0);
+	cr_expect_null(next_loss(w, &last));
+	count(w, 500 * MS, 140, 10);
+	cr_expect_null(next_loss(w, &last), "it looks once a second");
+	count(w, 500 * MS, 180, 20);
+	expect_loss(w, &last, "20 of 100 /s dropped (stale): f1.tx.out -> f2.rx.in");
+	for (uint64_t i = 1; i <= 8; i++) /* and so on, with pauses */
+		count(w, 2 * SECOND, 180 + 100 * i, 20 + 10 * (i / 2));
+	cr_expect_null(next_loss(w, &last), "it goes on");
+	count(w, 3 * SECOND, 1100, 60);
+	cr_expect_null(next_loss(w, &last), "it may go on");
+	count(w, 2 * SECOND, 1200, 60);
+	expect_loss(w, &last, "no more dropped, after 60 in 17.0 s: f1.tx.out -> f2.rx.in");
+	count(w, 20 * SECOND, 2000, 60);
+	cr_expect_null(next_loss(w, &last));
+	count(w, 2 * SECOND, 2000, 62);
+	expect_loss(w, &last, "1 of 1 /s dropped (stale): f1.tx.out -> f2.rx.in");
+}
+
+WORLD_TEST(driver_look, what_a_crash_loses_is_an_event, NULL)
+{
+	uint64_t last = 0;
+
+	two_run(w, receiver_restarts);
+	count(w, SECOND, 100, 0);
+	report(w, 1, false, (struct report){.messages = 107});
+	report(w, 2, true, (struct report){.messages = 103, .waiting = 3});
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, SECOND, 1, 2);
+	cr_assert_not_null(taken(w, 2, FW_HOST_CREATE));
+	speaking_epoch[2] = 2;
+	say_prepared(w, 2, 2, "f2", false);
+	say_result(w, 2, 2, FW_HOST_WIRED);
+	say_result(w, 2, 2, FW_HOST_STARTED);
+	cr_expect_null(next_loss(w, &last));
+	w->core->losses_ns = w->core->real_ns + 1500 * MS;
+	for (uint64_t i = 0; i < 2; i++) {
+		cr_expect_null(next_loss(w, &last), "others have had their events");
+		pass_beating(w, SECOND, 1, 2);
+		report(w, 2, false, (struct report){.messages = 6 + 10 * i});
+		report(w, 1, false, (struct report){.messages = 117 + 10 * i});
+	}
+	expect_loss(w, &last, "3 lost: f1.tx.out -> f2.rx.in: " RX_CRASH);
+	cr_expect_null(next_loss(w, &last));
 }

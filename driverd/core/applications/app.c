@@ -566,6 +566,7 @@ void drv_app_free(struct drv_app *app)
 	}
 	drv_source_forget_before(app);
 	fragi_prediction_fini(&app->reporting.prediction);
+	fragi_free(app->losses);
 	fragi_free(app->flows.items);
 	fragi_secret_free(app->keys.data, FW_DATA_KEY_BYTES);
 	fragi_secret_free(app->keys.variables, FW_VARIABLES_KEY_BYTES);

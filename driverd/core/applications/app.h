@@ -202,6 +202,7 @@ struct drv_app {
 	/* result, exit_code and failure (the first cause) while it runs; report.c adds the rest */
 	struct fragi_summary summary;
 	struct drv_settings settings;
+	struct drv_losses *losses; /* of its flows (view/loss.c); NULL: not looked for yet */
 };
 
 /* app.c: an application, and what is recorded about it */

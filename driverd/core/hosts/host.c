@@ -352,6 +352,7 @@ void drv_host_message(struct drv_host *host, struct fw_message *message)
 		break;
 	case FW_HOST_STATS:
 		drv_account_take(host, message);
+		drv_losses_look(host->app);
 		return;
 	case FW_HOST_LINES:
 		drv_lines_take(host, &message->host_lines);

@@ -26,4 +26,7 @@ int drv_account_add(struct drv_host *host, const struct fw_host_stats *stats);
 int drv_account_end_epoch(struct drv_host *host);
 void drv_account_fini(struct drv_host *host);
 
+/* loss.c: notices what the flows of an application begin to drop or lose, and when that ends. */
+void drv_losses_look(struct drv_app *app);
+
 #endif

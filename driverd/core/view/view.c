@@ -279,24 +279,16 @@ static void view_inner(const struct drv_host *host, const struct fragi_flow_info
 	out->edge = "inproc";
 }
 
-int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *arena,
-		  struct fragi_summary_flow *out)
+void drv_view_counts(const struct drv_app *app, size_t index, struct fragi_summary_flow *out)
 {
 	const struct fragi_flow_info *flow = &app->flows.items[index];
 	const struct drv_host *from = app->fragments[flow->from_fragment].host;
 	const struct drv_host *to = app->fragments[flow->to_fragment].host;
-	char sender[3 * FRAG_NAME_MAX + 3], receiver[3 * FRAG_NAME_MAX + 3];
 
-	fragi_flow_from(app->flows.infos, flow, sender, sizeof(sender));
-	fragi_flow_to(app->flows.infos, flow, receiver, sizeof(receiver));
 	*out = (struct fragi_summary_flow){
-		.from = fragi_arena_strdup(arena, sender),
-		.to = fragi_arena_strdup(arena, receiver),
 		.capacity = flow->capacity,
 		.policy = fragi_policy(flow->policy)->name,
 	};
-	if (out->from == NULL || out->to == NULL)
-		return -ENOMEM;
 	if (flow->between_hosts)
 		view_between(from, to, flow,
 			     app->flows.rows != NULL ? app->flows.rows[index]
@@ -307,6 +299,22 @@ int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *a
 	if (out->lost > 0)
 		out->lost_because =
 			to->restarts.last != NULL ? to->restarts.last : from->restarts.last;
+}
+
+int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *arena,
+		  struct fragi_summary_flow *out)
+{
+	const struct fragi_flow_info *flow = &app->flows.items[index];
+	const struct drv_host *from = app->fragments[flow->from_fragment].host;
+	char sender[3 * FRAG_NAME_MAX + 3], receiver[3 * FRAG_NAME_MAX + 3];
+
+	fragi_flow_from(app->flows.infos, flow, sender, sizeof(sender));
+	fragi_flow_to(app->flows.infos, flow, receiver, sizeof(receiver));
+	drv_view_counts(app, index, out);
+	out->from = fragi_arena_strdup(arena, sender);
+	out->to = fragi_arena_strdup(arena, receiver);
+	if (out->from == NULL || out->to == NULL)
+		return -ENOMEM;
 	return flow->between_hosts ? put_edge(drv_wiring_address(from, flow), arena, out) : 0;
 }
 

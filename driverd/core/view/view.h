@@ -57,6 +57,8 @@ bool drv_view_operator(const struct drv_app *app, struct drv_view_at *at,
 const char *drv_view_busy(const struct drv_host *host);
 
 size_t drv_view_flow_count(const struct drv_app *app); /* 0 until they are resolved */
+/* What is counted of a flow, with its capacity and policy, and without other texts. */
+void drv_view_counts(const struct drv_app *app, size_t index, struct fragi_summary_flow *out);
 /* New texts are put into the arena. Returns 0 or -ENOMEM. */
 int drv_view_flow(const struct drv_app *app, size_t index, struct fragi_arena *arena,
 		  struct fragi_summary_flow *out);

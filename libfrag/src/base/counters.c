@@ -14,3 +14,14 @@ const char *fragi_drop_name(enum fragi_drop reason)
 {
 	return (unsigned int)reason < FRAGI_DROP_REASONS ? drop_names[reason] : "unknown";
 }
+
+uint64_t fragi_drops_unwanted(const uint64_t *dropped, bool is_latest)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		if (i != FRAGI_DROP_RECEIVER_DONE && i != FRAGI_DROP_STOPPED &&
+		    i != FRAGI_DROP_SUPERSEDED && !(i == FRAGI_DROP_QUEUE_FULL && is_latest))
+			sum += dropped[i];
+	return sum;
+}

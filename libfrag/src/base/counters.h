@@ -96,6 +96,9 @@ struct fragi_counter_info {
 FRAGI_API extern const struct fragi_counter_info fragi_counter_infos[FRAGI_COUNTERS];
 FRAGI_API const char *fragi_drop_name(enum fragi_drop reason); /* "queue_full", "no_room", ... */
 
+/* The sum of those drops that nobody wants: without those of an end and what latest replaces. */
+FRAGI_API uint64_t fragi_drops_unwanted(const uint64_t *dropped, bool is_latest);
+
 /* The counters as plain members, by name and by index; those of the sender come first. */
 #define FRAGI_COUNTER_FIELD(name, shown, what) uint64_t name;
 #define FRAGI_COUNTER_FIELDS                                                                       \

@@ -182,19 +182,6 @@ static void look_at_operator(struct search *s, uint32_t i)
 	add(s, symptom);
 }
 
-/* Those that tell of an end, or of what the graph asks for, are not a loss. */
-static uint64_t dropped(const struct fragi_look_flow *flow)
-{
-	bool is_latest = flow->policy != NULL && strcmp(flow->policy, "latest") == 0;
-	uint64_t sum = 0;
-
-	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
-		if (i != FRAGI_DROP_RECEIVER_DONE && i != FRAGI_DROP_STOPPED &&
-		    i != FRAGI_DROP_SUPERSEDED && !(i == FRAGI_DROP_QUEUE_FULL && is_latest))
-			sum += flow->dropped[i];
-	return sum;
-}
-
 static void look_at_flow(struct search *s, uint32_t i)
 {
 	const struct fragi_look_flow *flow = flow_at(s, i);
@@ -205,7 +192,8 @@ static void look_at_flow(struct search *s, uint32_t i)
 	if (flow == NULL)
 		return;
 	symptom.op = flow->receiver;
-	drops = dropped(flow);
+	drops = fragi_drops_unwanted(flow->dropped,
+				     flow->policy != NULL && strcmp(flow->policy, "latest") == 0);
 	symptom.wanted_mhz = (uint64_t)((double)flow->sent * to_mhz);
 	if (flow->lost > 0) {
 		symptom.kind = FRAGI_SYMPTOM_LOST;

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <driverd/core/state.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/alloc.h>
+#include <base/units.h>
+
+/*
+ * Messages that flows drop or lose, as events: one when that begins, with reason and rate, and one
+ * when it has ended. Hosts report what they have counted with every beat, so no message costs
+ * anything for it. A flow that drops on and on has one event, and all applications together have
+ * no more than one a second, after a few at once: the others wait, and are written if it still goes
+ * on then.
+ */
+#define EVERY_NS INT64_C(1000000000)
+#define QUIET_NS INT64_C(5000000000) /* without a loss: it has ended */
+#define APART_NS INT64_C(1000000000) /* events of losses; AT_ONCE of them may come together */
+#define AT_ONCE 16
+
+/* What a flow drops, or loses. */
+struct tally {
+	uint64_t counted, begun; /* by now; when it began */
+	int64_t begun_ns, last_ns;
+	bool is_said;
+};
+
+struct loss {
+	struct tally dropped, lost;
+	uint64_t reasons[FRAGI_DROP_REASONS], sent;
+};
+
+struct drv_losses {
+	int64_t looked_ns;
+	size_t count;
+	struct loss flows[];
+};
+
+/* Whether one more event may be written now. */
+static bool may_say(struct drv_core *core)
+{
+	int64_t earliest_ns = core->real_ns - (AT_ONCE - 1) * APART_NS;
+
+	if (core->losses_ns > core->real_ns)
+		return false;
+	core->losses_ns =
+		(core->losses_ns > earliest_ns ? core->losses_ns : earliest_ns) + APART_NS;
+	return true;
+}
+
+/* The reason of the most drops since the last look. */
+static const char *reason_of(const struct loss *loss, const struct fragi_summary_flow *now)
+{
+	enum fragi_drop most = FRAGI_DROP_QUEUE_FULL;
+	uint64_t count = 0;
+
+	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
+		if (now->dropped[i] - loss->reasons[i] > count &&
+		    now->dropped[i] > loss->reasons[i]) {
+			count = now->dropped[i] - loss->reasons[i];
+			most = (enum fragi_drop)i;
+		}
+	return fragi_drop_name(most);
+}
+
+static const char *flow_text(const struct drv_app *app, size_t index)
+{
+	const struct fragi_flow_info *flow = &app->flows.items[index];
+	char sender[3 * FRAG_NAME_MAX + 3], receiver[3 * FRAG_NAME_MAX + 3];
+
+	fragi_flow_from(app->flows.infos, flow, sender, sizeof(sender));
+	fragi_flow_to(app->flows.infos, flow, receiver, sizeof(receiver));
+	return drv_text(app->core, "%s -> %s", sender, receiver);
+}
+
+static uint64_t a_second(uint64_t count, int64_t ns)
+{
+	return (uint64_t)((double)count * 1e9 / (double)ns + 0.5);
+}
+
+/* The numbers come first: an event is cut where a flow has long names. */
+static void say_begin(struct drv_app *app, size_t index, const struct fragi_summary_flow *now,
+		      bool is_lost)
+{
+	struct drv_losses *losses = app->losses;
+	const struct loss *loss = &losses->flows[index];
+	int64_t ns = app->core->real_ns - losses->looked_ns;
+
+	if (is_lost)
+		drv_history_add(app->core, FW_NOTICE_LOSS, app, NULL,
+				"%" PRIu64 " lost: %s%s%.120s", now->lost - loss->lost.counted,
+				flow_text(app, index), now->lost_because != NULL ? ": " : "",
+				now->lost_because != NULL ? now->lost_because : "");
+	else
+		drv_history_add(app->core, FW_NOTICE_LOSS, app, NULL,
+				"%" PRIu64 " of %" PRIu64 " /s dropped (%s): %s",
+				a_second(fragi_drops_unwanted(now->dropped, false) -
+						 fragi_drops_unwanted(loss->reasons, false),
+					 ns),
+				a_second(now->sent - loss->sent, ns), reason_of(loss, now),
+				flow_text(app, index));
+}
+
+static void say_end(struct drv_app *app, size_t index, const struct tally *tally, bool is_lost)
+{
+	char text[32];
+
+	drv_history_add(app->core, FW_NOTICE_LOSS, app, NULL,
+			"no more %s, after %" PRIu64 " in %s: %s", is_lost ? "lost" : "dropped",
+			tally->counted - tally->begun,
+			fragi_format_duration(tally->last_ns - tally->begun_ns, text, sizeof(text)),
+			flow_text(app, index));
+}
+
+static void look_at(struct drv_app *app, size_t index, struct tally *tally, uint64_t count,
+		    const struct fragi_summary_flow *now)
+{
+	struct drv_core *core = app->core;
+	bool is_lost = tally == &app->losses->flows[index].lost;
+
+	if (count > tally->counted) {
+		if (!tally->is_said && may_say(core)) {
+			tally->is_said = true;
+			tally->begun = tally->counted;
+			tally->begun_ns = app->losses->looked_ns;
+			say_begin(app, index, now, is_lost);
+		}
+		if (is_lost && !tally->is_said)
+			return; /* it is over already, and is written later */
+		tally->last_ns = core->real_ns;
+	} else if (tally->is_said && core->real_ns - tally->last_ns >= QUIET_NS && may_say(core)) {
+		tally->is_said = false;
+		say_end(app, index, tally, is_lost);
+	}
+	tally->counted = count;
+}
+
+/* Of an adopted application only what comes now is news. */
+static bool begin(struct drv_app *app)
+{
+	size_t count = drv_view_flow_count(app);
+	bool is_known = app->losses == NULL && app->origin != DRV_ORIGIN_ADOPTED;
+
+	if (app->losses != NULL && app->losses->count == count)
+		return true;
+	fragi_free(app->losses);
+	app->losses = fragi_calloc(1, sizeof(*app->losses) + count * sizeof(app->losses->flows[0]));
+	if (app->losses == NULL)
+		return false;
+	app->losses->count = count;
+	app->losses->looked_ns = app->times.running_ns;
+	return is_known;
+}
+
+void drv_losses_look(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+	bool is_news;
+
+	if (app->state != DRV_APP_RUNNING || core->config.is_local ||
+	    (app->losses != NULL && core->real_ns - app->losses->looked_ns < EVERY_NS))
+		return;
+	is_news = begin(app);
+	if (app->losses == NULL || core->real_ns == app->losses->looked_ns)
+		return;
+	for (size_t i = 0; i < app->losses->count; i++) {
+		struct loss *loss = &app->losses->flows[i];
+		struct fragi_summary_flow now;
+		uint64_t dropped;
+
+		drv_view_counts(app, i, &now);
+		dropped = fragi_drops_unwanted(now.dropped, strcmp(now.policy, "latest") == 0);
+		if (!is_news) {
+			loss->dropped.counted = dropped;
+			loss->lost.counted = now.lost;
+		}
+		look_at(app, i, &loss->dropped, dropped, &now);
+		look_at(app, i, &loss->lost, now.lost, &now);
+		memcpy(loss->reasons, now.dropped, sizeof(loss->reasons));
+		loss->sent = now.sent;
+	}
+	core->items -= (int64_t)app->losses->count;
+	app->losses->looked_ns = core->real_ns;
+}
