@@ -3,7 +3,7 @@
 #define CTL_SERVICE_H
 
 #include <driverd/result.h>
-#include <fragctl/driver.h>
+#include <fragctl/top_window.h>
 
 /* What the verbs share that speak with a driver: how its answers are shown. */
 
@@ -62,9 +62,14 @@ int ctl_service_show(int argc, char **argv, const char *program, const char *hea
 		     void (*show)(const struct fw_reply *reply, bool json));
 
 /* service_print.c: tables for people, one JSON document for programs */
-/* name: of one application; NULL: all. */
-void ctl_service_print_applications(const struct fw_reply *reply);
-void ctl_service_print_hosts(const struct fw_application_row *app);
+/*
+ * - window: their root causes; empty: they were not measured
+ * - name: of one application; NULL: all
+ */
+void ctl_service_print_applications(const struct fw_reply *reply,
+				    const struct ctl_top_window *window);
+void ctl_service_print_hosts(const struct fw_application_row *app,
+			     const struct ctl_top_window *window);
 void ctl_service_print_workers(const struct fw_reply *reply);
 void ctl_service_put_notice(const struct fw_notice *event, char *out, size_t size);
 void ctl_service_print_notice(const struct fw_notice *event);
@@ -74,6 +79,9 @@ void ctl_service_print_changes(const struct fw_changes *changes);
 void ctl_service_print_effect(const char *name, const struct fw_changes *changes, bool only_shows);
 /* The members of the document of docs/service.schema.json. */
 void ctl_service_json_applications(const struct fw_reply *reply, const char *name, FILE *out);
+/* The same with the root causes of a window. */
+void ctl_service_json_causes(const struct fw_reply *reply, const char *name,
+			     const struct ctl_top_window *window, FILE *out);
 void ctl_service_json_workers(const struct fw_reply *reply, FILE *out);
 void ctl_service_json_notice(const struct fw_notice *event, FILE *out);
 void ctl_service_json_line(const struct fw_line *line, FILE *out);

@@ -135,11 +135,19 @@ static void put_more(const struct fw_reply *reply)
 		printf("and %u rows more, which the driver has left out\n", reply->more);
 }
 
-static void put_application(struct ctl_table *table, const struct fw_application_row *app)
+struct listed {
+	const struct fw_reply *reply;
+	const struct ctl_top_window *window;
+};
+
+static void put_application(struct ctl_table *table, const struct fw_application_row *app,
+			    const struct ctl_top_app *cause)
 {
 	char names[CTL_NAMES_SIZE];
 
 	ctl_table_row(table, &applications, app);
+	if (cause != NULL)
+		ctl_table_note(table, "    root cause: %s", ctl_top_cause(cause));
 	if (app->missing[0] != '\0')
 		ctl_table_note(table, "    waits for %s", ctl_service_names(app->missing, names));
 	if (app->adopted)
@@ -158,22 +166,27 @@ static void put_ended(struct ctl_table *table, const struct fw_ended_row *run)
 
 static void put_applications(struct ctl_table *table, const void *arg)
 {
-	const struct fw_reply *reply = arg;
+	const struct listed *listed = arg;
+	const struct fw_reply *reply = listed->reply;
 
 	for (uint32_t i = 0; i < reply->application_count; i++)
-		put_application(table, &reply->applications[i]);
+		put_application(table, &reply->applications[i],
+				ctl_top_window_find(listed->window, reply->applications[i].name));
 	for (uint32_t i = 0; i < reply->ended_count; i++)
 		if (is_newest(reply, i))
 			put_ended(table, &reply->ended[i]);
 }
 
-void ctl_service_print_applications(const struct fw_reply *reply)
+void ctl_service_print_applications(const struct fw_reply *reply,
+				    const struct ctl_top_window *window)
 {
+	const struct listed listed = {reply, window};
+
 	if (reply->application_count == 0 && reply->ended_count == 0) {
 		printf("no application; `fragctl start APP.yaml` starts one\n");
 		return;
 	}
-	ctl_table_print(stdout, &applications, put_applications, reply);
+	ctl_table_print(stdout, &applications, put_applications, &listed);
 	put_more(reply);
 }
 
@@ -185,8 +198,10 @@ static void put_hosts(struct ctl_table *table, const void *arg)
 		ctl_table_row(table, &hosts, &app->hosts[i]);
 }
 
-void ctl_service_print_hosts(const struct fw_application_row *app)
+void ctl_service_print_hosts(const struct fw_application_row *app,
+			     const struct ctl_top_window *window)
 {
+	const struct ctl_top_app *cause = ctl_top_window_find(window, app->name);
 	char age[32], names[CTL_NAMES_SIZE];
 
 	printf("%s: %s%s for %s, run %" PRIu64 ", epoch %" PRIu64 ", %" PRIu64 " messages%s%s\n",
@@ -195,6 +210,9 @@ void ctl_service_print_hosts(const struct fw_application_row *app)
 	       app->started_by[0] != '\0' ? ", started by " : "", app->started_by);
 	if (app->missing[0] != '\0')
 		printf("waits for %s\n", ctl_service_names(app->missing, names));
+	if (cause != NULL || strcmp(app->state, "running") == 0)
+		printf("root cause: %s\n",
+		       cause != NULL ? ctl_top_cause(cause) : "it was not measured");
 	if (app->host_count == 0)
 		return;
 	ctl_table_print(stdout, &hosts, put_hosts, app);
@@ -316,14 +334,28 @@ void ctl_service_json_set(const char *application, uint64_t run, const char *tex
 	ctl_json_end(&json);
 }
 
-void ctl_service_json_applications(const struct fw_reply *reply, const char *name, FILE *out)
+static void json_application(struct ctl_json *json, const struct fw_application_row *app,
+			     const struct ctl_top_app *cause)
+{
+	ctl_json_open(json, NULL, '{');
+	ctl_row_members(json, &applications, app);
+	if (cause != NULL)
+		ctl_top_json_cause(json, cause);
+	else
+		ctl_json_text(json, "cause", NULL);
+	ctl_json_close(json, '}');
+}
+
+void ctl_service_json_causes(const struct fw_reply *reply, const char *name,
+			     const struct ctl_top_window *window, FILE *out)
 {
 	struct ctl_json json = ctl_json_begin(out);
 
 	ctl_json_open(&json, "applications", '[');
 	for (uint32_t i = 0; i < reply->application_count; i++)
 		if (name == NULL || strcmp(reply->applications[i].name, name) == 0)
-			ctl_row_json(&json, NULL, &applications, &reply->applications[i]);
+			json_application(&json, &reply->applications[i],
+					 ctl_top_window_find(window, reply->applications[i].name));
 	ctl_json_close(&json, ']');
 	ctl_json_open(&json, "ended", '[');
 	for (uint32_t i = 0; i < reply->ended_count; i++)
@@ -332,6 +364,13 @@ void ctl_service_json_applications(const struct fw_reply *reply, const char *nam
 	ctl_json_close(&json, ']');
 	ctl_json_unsigned(&json, "left_out", reply->more);
 	ctl_json_end(&json);
+}
+
+void ctl_service_json_applications(const struct fw_reply *reply, const char *name, FILE *out)
+{
+	const struct ctl_top_window unmeasured = {0};
+
+	ctl_service_json_causes(reply, name, &unmeasured, out);
 }
 
 void ctl_service_json_workers(const struct fw_reply *reply, FILE *out)

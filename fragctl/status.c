@@ -10,7 +10,7 @@
  */
 struct status {
 	struct ctl_driver driver;
-	bool json;
+	bool json, no_wait;
 };
 
 static const struct fw_application_row *find(const struct fw_reply *reply, const char *name)
@@ -41,14 +41,15 @@ static int show_summary(struct status *status, const char *name, uint64_t run)
 	return code;
 }
 
-static int show_one(struct status *status, const struct fw_reply *reply, const char *name)
+static int show_one(struct status *status, const struct fw_reply *reply, const char *name,
+		    const struct ctl_top_window *window)
 {
 	const struct fw_application_row *app = find(reply, name);
 
 	if (app != NULL && status->json)
-		ctl_service_json_applications(reply, name, stdout);
+		ctl_service_json_causes(reply, name, window, stdout);
 	else if (app != NULL)
-		ctl_service_print_hosts(app);
+		ctl_service_print_hosts(app, window);
 	if (app != NULL)
 		return CTL_OK;
 	for (uint32_t i = 0; i < reply->ended_count; i++)
@@ -59,25 +60,44 @@ static int show_one(struct status *status, const struct fw_reply *reply, const c
 		"there is no application %.80s; `fragctl list` shows those that there are", name);
 }
 
-static int show(struct status *status, const char *name)
+static int show(struct status *status, const struct fw_reply *reply, const char *name,
+		const struct ctl_top_window *window)
 {
+	if (name != NULL)
+		return show_one(status, reply, name, window);
+	if (status->json)
+		ctl_service_json_causes(reply, NULL, window, stdout);
+	else if (reply->application_count == 0)
+		ctl_service_print_applications(reply, window);
+	for (uint32_t i = 0; !status->json && i < reply->application_count; i++)
+		ctl_service_print_hosts(&reply->applications[i], window);
+	return CTL_OK;
+}
+
+/* Where nothing runs there is nothing to measure, and nothing is waited for. */
+static int ask(struct status *status, const char *name)
+{
+	struct ctl_top_window window = {0};
 	struct fw_message *reply;
+	bool runs = false;
 	int code = ctl_driver_open(&status->driver);
 
 	if (code == CTL_OK)
 		code = ctl_service_state(&status->driver, &reply);
 	if (code != CTL_OK)
 		return code;
-	if (name != NULL)
-		code = show_one(status, &reply->reply, name);
-	else if (status->json)
-		ctl_service_json_applications(&reply->reply, NULL, stdout);
-	else if (reply->reply.application_count == 0)
-		ctl_service_print_applications(&reply->reply);
-	for (uint32_t i = 0; name == NULL && !status->json && i < reply->reply.application_count;
-	     i++)
-		ctl_service_print_hosts(&reply->reply.applications[i]);
+	for (uint32_t i = 0; i < reply->reply.application_count; i++) {
+		const struct fw_application_row *app = &reply->reply.applications[i];
+
+		runs = runs || ((name == NULL || strcmp(name, app->name) == 0) &&
+				strcmp(app->state, "running") == 0);
+	}
+	if (runs && !status->no_wait)
+		code = ctl_top_window_causes(&status->driver, name != NULL ? name : "", &window);
+	if (code == CTL_OK)
+		code = show(status, &reply->reply, name, &window);
 	fw_message_free(reply);
+	ctl_top_window_free(&window);
 	return code;
 }
 
@@ -88,6 +108,7 @@ int ctl_status(int argc, char **argv)
 	struct fragi_texts operands = {0};
 	const char *output = NULL, *name = NULL;
 	const struct fragi_flag table[] = {
+		CTL_NO_WAIT_FLAG(status.no_wait),
 		CTL_OUTPUT_FLAG(output),
 		CTL_DRIVER_FLAGS(status.driver),
 		CTL_COMMON_FLAGS(common),
@@ -96,7 +117,7 @@ int ctl_status(int argc, char **argv)
 		.program = "fragctl status",
 		.usage = "[NAME] [flags]",
 		.headline =
-			"Shows the hosts of what runs; of one application that has ended, its summary.",
+			"Shows the hosts of what runs, and what makes it slow; of one application that has ended, its summary.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -107,7 +128,7 @@ int ctl_status(int argc, char **argv)
 			       ? ctl_one_name(&operands, flags.program, true, &name)
 			       : CTL_USAGE;
 		if (code == CTL_OK)
-			code = show(&status, name);
+			code = ask(&status, name);
 	}
 	ctl_driver_close(&status.driver);
 	fragi_texts_fini(&operands);

@@ -76,6 +76,36 @@ int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins
 	return code;
 }
 
+int ctl_top_window_causes(struct ctl_driver *driver, const char *name, struct ctl_top_window *out)
+{
+	struct fw_message look = {.kind = FW_LOOK, .look = {name, 0, true}}, *message;
+	int code = ctl_driver_ask(driver, &look, &message);
+
+	*out = (struct ctl_top_window){0};
+	while (code == CTL_OK) {
+		bool is_last = message->kind != FW_LOOKED || message->looked.is_last;
+
+		if (message->kind == FW_LOOKED)
+			code = ctl_top_window_add(out, message);
+		else
+			fw_message_free(message);
+		if (code == CTL_OK && is_last)
+			return CTL_OK;
+		if (code == CTL_OK)
+			code = ctl_look_next(driver, &message);
+	}
+	ctl_top_window_free(out);
+	return code;
+}
+
+const struct ctl_top_app *ctl_top_window_find(const struct ctl_top_window *window, const char *name)
+{
+	for (uint32_t i = 0; i < window->count; i++)
+		if (strcmp(window->apps[i].look.application, name) == 0)
+			return &window->apps[i];
+	return NULL;
+}
+
 int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
 			      struct ctl_top_window *out)
 {

@@ -27,6 +27,14 @@ int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins
 /* What runs, without a measurement. The same. */
 int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
 			      struct ctl_top_window *out);
+/*
+ * The same, once, for what is shown beside the state: an application that is not there is no
+ * failure, and has no window.
+ */
+int ctl_top_window_causes(struct ctl_driver *driver, const char *name, struct ctl_top_window *out);
+/* The application of that name; NULL: the window has none. */
+const struct ctl_top_app *ctl_top_window_find(const struct ctl_top_window *window,
+					      const char *name);
 void ctl_top_window_free(struct ctl_top_window *window);
 
 /*

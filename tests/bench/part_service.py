@@ -179,7 +179,7 @@ def hundred(bench, status, status_floor, cpu, memory, adopted):
             c.fragctl("start", app, "--name", "resting%d" % i)
         for _ in range(STATUS_RUNS):
             start = now_ns()
-            text = c.fragctl("status", "--output", "json")
+            text = c.fragctl("status", "--no-wait", "--output", "json")
             status.add((now_ns() - start) / 1e6)
             status_floor.add(bench.figures("floor", "run", RUNS, bench.path("bin/fragctl"), "--version")[0])
         running = [a for a in json.loads(text)["applications"] if a["state"] == "running"]

@@ -127,7 +127,14 @@ class Service(ServiceTest):
         self.wait_delivered("stream")
         self.fails(2, "stream runs already (running); end it with `fragctl stop stream`, start it anew with "
                       "`fragctl restart stream`, or give this one another name with --name", "start", self.endless)
-        self.assertIn("stream: running for", self.ok("status", "stream"))
+        self.assertIn("root cause: it was not measured", self.ok("status", "--no-wait"))
+        self.assertRegex(self.ok("status", "stream"), r"(?s)stream: running for .*\nroot cause: (?!it was not measured)")
+        self.assertRegex(self.ok("list", "--cause"), r"\nstream +running .*\n    root cause: ")
+        self.assertNotIn("root cause", self.ok("list"))
+        for args, is_measured in ((("status",), True), (("status", "--no-wait"), False),
+                                  (("list", "--cause"), True), (("list",), False)):
+            app, = self.json(*args)["applications"]
+            self.assertEqual(app["cause"] is not None, is_measured)
         self.assertEqual(self.ok("restart", "stream"), "stream: runs")
         self.assertRegex(self.ok("stop", "stream"), r"^stream: stopped after \d+\.\d s; `fragctl status stream` shows its summary$")
         self.assertIn("fragment1.tx.out -> fragment2.rx.in", self.ok("status", "stream"))
@@ -164,7 +171,7 @@ class Service(ServiceTest):
         columns(self.ok("list"), "NAME", "STATE", "RUN", "SINCE", "HOSTS", "MESSAGES", "STARTED BY")
         columns(self.ok("workers"), "NAME", "STATE", "CORES", "FRAGMENTS", "ADDRESS")
         self.assertIn(long, self.ok("list"))
-        hosts = self.ok("status", long).split("\n", 1)[1]
+        hosts = self.ok("status", long, "--no-wait").split("\n", 2)[2]
         columns(hosts, "HOST", "FRAGMENTS", "WORKER", "STATE", "PID")
 
     def test_start_waits_for_the_end_and_exits_as_the_application(self):

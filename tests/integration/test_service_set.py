@@ -44,7 +44,7 @@ class Set(ServiceTest):
         w.wait_line('parameter "value" is set to 8 by ' + WHO)
         self.assertEqual([(p["name"], p["value"], p["who"]) for p in self.application("dial")["parameters"]],
                          [("right.dial.mode", "hard", WHO), ("right.dial.value", "9", WHO), ("left.dial.value", "8", WHO)])
-        self.assertRegex(self.ok("status", "dial"), r"(?m)^set while it runs:\n(.*\n)*    left\.dial\.value=8, \d+ s ago by " + WHO)
+        self.assertRegex(self.ok("status", "dial", "--no-wait"), r"(?m)^set while it runs:\n(.*\n)*    left\.dial\.value=8, \d+ s ago by " + WHO)
         self.assertRegex(self.ok("events"), r"(?m) set +dial left\.dial\.value=8 \(%s\)$" % WHO)
 
     def test_what_cannot_be_set_changes_nothing(self):
