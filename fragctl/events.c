@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <fragctl/filter.h>
 #include <fragctl/service.h>
 
 /*
@@ -11,8 +12,8 @@
 struct reading {
 	struct ctl_driver driver;
 	bool json;
-	int64_t since_ns; /* unix time; 0: all */
-	uint64_t last;    /* number of the event that was printed last */
+	struct ctl_filter filter;
+	uint64_t last; /* number of the event that came last */
 };
 
 static void print(struct reading *reading, const struct fw_events *events)
@@ -25,7 +26,7 @@ static void print(struct reading *reading, const struct fw_events *events)
 				     " events are missing: the driver keeps the last ones only",
 				     event->number - reading->last - 1);
 		reading->last = event->number;
-		if (event->unix_ns < reading->since_ns)
+		if (!ctl_filter_notice(&reading->filter, event))
 			continue;
 		if (reading->json)
 			ctl_service_json_notice(event, stdout);
@@ -87,7 +88,7 @@ int ctl_events(int argc, char **argv)
 {
 	struct reading reading = {0};
 	struct ctl_common common = {0};
-	const char *output = NULL, *since = NULL;
+	const char *output = NULL;
 	bool goes_on = false;
 	const struct fragi_flag table[] = {
 		{.name = "follow",
@@ -95,7 +96,7 @@ int ctl_events(int argc, char **argv)
 		 .no_env = true,
 		 .help = "goes on with what happens, until it is interrupted",
 		 .on = &goes_on},
-		CTL_SINCE_FLAG(since),
+		CTL_FILTER_FLAGS(reading.filter),
 		CTL_OUTPUT_FLAG(output),
 		CTL_DRIVER_FLAGS(reading.driver),
 		CTL_COMMON_FLAGS(common),
@@ -111,9 +112,8 @@ int ctl_events(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
-		code = ctl_service_output(output, &reading.json)
-			       ? ctl_service_since(since, &reading.since_ns)
-			       : CTL_USAGE;
+		code = ctl_service_output(output, &reading.json) ? ctl_filter_read(&reading.filter)
+								 : CTL_USAGE;
 		if (code == CTL_OK)
 			code = ctl_driver_open(&reading.driver);
 		if (code == CTL_OK)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <fragctl/filter.h>
 #include <fragctl/service.h>
 
 /*
@@ -12,14 +13,14 @@
 struct logs {
 	struct ctl_driver driver;
 	bool json, goes_on;
-	int64_t since_ns; /* unix time; 0: all */
+	struct ctl_filter filter;
 	struct fw_watch_logs watch;
 };
 
 static void print(const struct logs *logs, const struct fw_logs *lines)
 {
 	for (uint32_t i = 0; i < lines->count; i++) {
-		if (lines->rows[i].unix_ns < logs->since_ns)
+		if (!ctl_filter_line(&logs->filter, &lines->rows[i]))
 			continue;
 		if (logs->json)
 			ctl_service_json_line(&lines->rows[i], stdout);
@@ -169,7 +170,7 @@ int ctl_logs(int argc, char **argv)
 	struct logs logs = {.watch = {.name = "", .fragment = "", .op = ""}};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const char *output = NULL, *since = NULL;
+	const char *output = NULL;
 	char copy[4 * FRAG_NAME_MAX];
 	const struct fragi_flag table[] = {
 		{.name = "follow",
@@ -177,7 +178,7 @@ int ctl_logs(int argc, char **argv)
 		 .no_env = true,
 		 .help = "goes on with what comes, until it is interrupted",
 		 .on = &logs.goes_on},
-		CTL_SINCE_FLAG(since),
+		CTL_FILTER_FLAGS(logs.filter),
 		CTL_OUTPUT_FLAG(output),
 		CTL_DRIVER_FLAGS(logs.driver),
 		CTL_COMMON_FLAGS(common),
@@ -197,7 +198,7 @@ int ctl_logs(int argc, char **argv)
 			       ? read_operand(&operands, copy, sizeof(copy), &logs.watch)
 			       : CTL_USAGE;
 		if (code == CTL_OK)
-			code = ctl_service_since(since, &logs.since_ns);
+			code = ctl_filter_read(&logs.filter);
 		if (code == CTL_OK)
 			code = show(&logs);
 	}

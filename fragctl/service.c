@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 bool ctl_service_output(const char *text, bool *out_json)
 {
@@ -14,23 +13,6 @@ bool ctl_service_output(const char *text, bool *out_json)
 	if (*out_json)
 		ctl_fail_as_documents();
 	return is_valid;
-}
-
-int ctl_service_since(const char *text, int64_t *out_unix_ns)
-{
-	struct timespec now;
-	int64_t ago_ns;
-
-	*out_unix_ns = 0;
-	if (text == NULL)
-		return CTL_OK;
-	if (fragi_duration_lacks_unit(text) || fragi_parse_time(text, &ago_ns) < 0 || ago_ns < 0)
-		return ctl_fail(CTL_USAGE,
-				"--since \"%.40s\" is not a time; give it as 30s, 10min or 2h",
-				text);
-	clock_gettime(CLOCK_REALTIME, &now);
-	*out_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - ago_ns;
-	return CTL_OK;
 }
 
 const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE])

@@ -9,13 +9,6 @@
 
 /* As ctl_output, for the verbs that command a driver: with json their failures are documents. */
 bool ctl_service_output(const char *text, bool *out_json);
-#define CTL_SINCE_FLAG(since)                                                                      \
-	{                                                                                          \
-		.name = "since", .value = "TIME", .no_env = true,                                  \
-		.help = "only what is not older: 30s, 10min, 2h", .text = &(since)                 \
-	}
-/* The unix time that is as long ago as text says; NULL: 0. Returns CTL_OK or CTL_USAGE. */
-int ctl_service_since(const char *text, int64_t *out_unix_ns);
 #define CTL_NAMES_SIZE 300
 /* "f1, f2, f3 and 997 more", of a list "f1, f2, ...". Returns out. */
 const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE]);

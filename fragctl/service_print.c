@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fragctl/filter.h>
 #include <fragctl/service.h>
 #include <fragctl/table.h>
 
@@ -387,12 +388,18 @@ static const char *kind_of(const void *row)
 	return fw_notice_name(((const struct fw_notice *)row)->kind);
 }
 
+static const char *level_of_notice(const void *row)
+{
+	return fragi_log_level_name(ctl_notice_level(((const struct fw_notice *)row)->kind));
+}
+
 void ctl_service_json_notice(const struct fw_notice *event, FILE *out)
 {
 	static const struct ctl_column items[] = {
 		{"number", CTL_AT(CTL_U64, fw_notice, number)},
 		{"unix_ns", CTL_AT(CTL_I64, fw_notice, unix_ns)},
 		{"kind", .kind = CTL_NAME, .name = kind_of},
+		{"level", .kind = CTL_NAME, .name = level_of_notice},
 		{"application", CTL_AT(CTL_OPTIONAL, fw_notice, application)},
 		{"run", CTL_AT(CTL_U64, fw_notice, run)},
 		{"who", CTL_AT(CTL_OPTIONAL, fw_notice, who)},

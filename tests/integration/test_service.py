@@ -274,7 +274,17 @@ class Service(ServiceTest):
         self.ok("start", self.endless)
         self.assertIn("worker_joined", self.ok("events", "--since", "1h"))
         self.assertEqual(self.ok("events", "--since", "0s"), "")
-        self.fails(2, '--since "5" is not a time', "logs", "stream", "--since", "5")
+        for flag in ("--since", "--until"):
+            self.fails(2, flag + ' "5" is not a time', "logs", "stream", flag, "5")
+        self.fails(2, '--level "loud" is no level; valid: trace, debug,', "events", "--level", "loud")
+        self.assertEqual(self.ok("events", "--until", "1h"), "")
+        started, = (line for line in self.ok("events").splitlines() if " start " in line)
+        at = started.split()[0]
+        self.assertEqual(self.ok("events", "--since", at).splitlines()[0], started)
+        self.assertNotIn(" start ", self.ok("events", "--until", at))
+        self.assertIn("worker_joined", self.ok("events", "--until", at))
+        self.assertEqual(self.ok("events", "--level", "warn"), "")
+        self.assertEqual({json.loads(line)["level"] for line in self.ok("events", "-o", "json").splitlines()}, {"info"})
         self.fails(2, "stream has no fragment fragment3", "logs", "stream/fragment3")
         self.ok("logs", "stream/fragment1")
         self.ok("stop", "stream")

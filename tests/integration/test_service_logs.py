@@ -53,6 +53,12 @@ class Logs(ServiceTest):
         self.assertEqual(len(self.texts("talk/left/talker")), 2)
         self.assertEqual(self.texts("talk/right/dial"), ["begins with 2"])
         self.assertEqual(self.texts("talk/left/nobody"), [])
+        for op, fragments in (("dial", {"left", "right"}), ("left.dial", {"left"}), ("right.dial", {"right"}),
+                              ("right.talker", set()), ("ft.dial", set())):
+            rows = self.lines("talk", "--operator", op)
+            self.assertEqual(({r["fragment"] for r in rows}, {r["operator"] for r in rows} - {"dial"}), (fragments, set()))
+        self.assertTrue(self.texts("talk", "--level", "info"))
+        self.assertEqual(self.texts("talk", "--level", "error"), [])
 
     def test_follow_shows_what_comes(self):
         self.serve(workers=("a",))
