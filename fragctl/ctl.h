@@ -34,6 +34,8 @@ int ctl_workers(int argc, char **argv);
 int ctl_events(int argc, char **argv);
 int ctl_explain(int argc, char **argv);
 int ctl_top(int argc, char **argv);
+int ctl_health(int argc, char **argv);
+int ctl_snapshot(int argc, char **argv);
 int ctl_drain(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 

@@ -3,6 +3,8 @@
 
 The links of the installed documents do, too.
 """
+import glob
+import json
 import os
 import re
 import runpy
@@ -90,6 +92,11 @@ class Docs(unittest.TestCase):
                         with open(os.path.join(path, name), encoding="utf-8") as f:
                             text.append(f.read())
         return "\n".join(text)
+
+    def test_schemas_say_units_and_clock(self):
+        for path in glob.glob(os.path.join(cluster.TOP, "docs", "*.schema.json")):
+            with open(path) as f:
+                self.assertRegex(json.load(f)["description"], "_ns are nanoseconds.*CLOCK_MONOTONIC", path)
 
     def test_links_lead_to_files(self):
         self.check_links(cluster.TOP)
