@@ -193,6 +193,16 @@ static void put_driver(struct page *page, const struct metric *metric, const str
 	ctl_sample(&page->samples, "", &row->labels, NULL, NULL, page->source->state != NULL);
 }
 
+static void put_events(struct page *page, const struct metric *metric, const struct row *row)
+{
+	const struct fw_reply *state = page->source->state;
+
+	(void)metric;
+	for (int kind = FW_NOTICE_NONE + 1; state != NULL && kind < FW_NOTICE_KINDS; kind++)
+		ctl_sample(&page->samples, "", &row->labels, "kind",
+			   fw_notice_name((enum fw_notice_kind)kind), state->notices[kind]);
+}
+
 static void put_left_out(struct page *page, const struct metric *metric, const struct row *row)
 {
 	(void)metric;
@@ -215,6 +225,9 @@ static const struct metric metrics[] = {
 	{"frag_left_out_rows", "gauge",
 	 "Operators, flows, and rows of applications and workers that this page leaves out.",
 	 OF_NOTHING, put_left_out},
+	{"frag_events_total", "counter",
+	 "What happened at the driver since it started, by kind; `fragctl events` shows it.",
+	 OF_NOTHING, put_events},
 	{"frag_application_state", "gauge", "1 for the state in which an application is.",
 	 APP(state), .put = put_state},
 	{"frag_application_run", "gauge",

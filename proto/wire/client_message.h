@@ -20,6 +20,31 @@ struct fw_request {
 	const char *worker; /* of this one alone, with what it runs; empty: of all */
 };
 
+/* What happened at the driver: X(NAME, name). A place is the number on the wire, from 1. */
+#define FW_NOTICE_LIST(X)                                                                          \
+	X(START, start)                                                                            \
+	X(STOP, stop)                                                                              \
+	X(RESTART, restart)                                                                        \
+	X(REFUSED, refused)                                                                        \
+	X(RUNNING, running)                                                                        \
+	X(DONE, done)                                                                              \
+	X(STOPPED, stopped)                                                                        \
+	X(FAILED, failed)                                                                          \
+	X(WORKER_JOINED, worker_joined)                                                            \
+	X(WORKER_LEFT, worker_left)                                                                \
+	X(SET, set)                                                                                \
+	X(DRAIN, drain)                                                                            \
+	X(APPLY, apply)                                                                            \
+	X(ADOPTED, adopted)                                                                        \
+	X(MOVE, move)                                                                              \
+	X(SWAP, swap)                                                                              \
+	X(MIGRATED, migrated)                                                                      \
+	X(LOSS, loss)
+#define FW_NOTICE_ENUM(NAME, name) FW_NOTICE_##NAME,
+enum fw_notice_kind { FW_NOTICE_NONE, FW_NOTICE_LIST(FW_NOTICE_ENUM) FW_NOTICE_KINDS };
+#undef FW_NOTICE_ENUM
+const char *fw_notice_name(enum fw_notice_kind kind); /* "start"; "none" for none of them */
+
 struct fw_host_row {
 	uint32_t number;
 	const char *fragments; /* "fragment1, fragment2" */
@@ -74,6 +99,7 @@ struct fw_reply {
 	uint32_t worker_count;
 	struct fw_ended_row *ended; /* the newest first */
 	uint32_t ended_count;
+	uint64_t notices[FW_NOTICE_KINDS]; /* since the driver started, by kind */
 	uint32_t more; /* rows of all tables that were left out to bound the reply */
 };
 
@@ -108,31 +134,6 @@ struct fw_outcome {
 	struct fragi_summary summary; /* when it has ended */
 	uint32_t left_out;            /* operators and flows that there was no room for */
 };
-
-/* What happened at the driver: X(NAME, name). A place is the number on the wire, from 1. */
-#define FW_NOTICE_LIST(X)                                                                          \
-	X(START, start)                                                                            \
-	X(STOP, stop)                                                                              \
-	X(RESTART, restart)                                                                        \
-	X(REFUSED, refused)                                                                        \
-	X(RUNNING, running)                                                                        \
-	X(DONE, done)                                                                              \
-	X(STOPPED, stopped)                                                                        \
-	X(FAILED, failed)                                                                          \
-	X(WORKER_JOINED, worker_joined)                                                            \
-	X(WORKER_LEFT, worker_left)                                                                \
-	X(SET, set)                                                                                \
-	X(DRAIN, drain)                                                                            \
-	X(APPLY, apply)                                                                            \
-	X(ADOPTED, adopted)                                                                        \
-	X(MOVE, move)                                                                              \
-	X(SWAP, swap)                                                                              \
-	X(MIGRATED, migrated)                                                                      \
-	X(LOSS, loss)
-#define FW_NOTICE_ENUM(NAME, name) FW_NOTICE_##NAME,
-enum fw_notice_kind { FW_NOTICE_NONE, FW_NOTICE_LIST(FW_NOTICE_ENUM) FW_NOTICE_KINDS };
-#undef FW_NOTICE_ENUM
-const char *fw_notice_name(enum fw_notice_kind kind); /* "start"; "none" for none of them */
 
 struct fw_watch {
 	uint64_t after; /* the number of the last notice that is known; 0: none */

@@ -73,6 +73,7 @@ LAYOUT(reply, struct fw_reply, Reply, NULL) = {
 	ROWS(reply, workers, worker_count, FW_ROWS_MAX, worker_state),
 	ROWS(reply, ended, ended_count, FW_ROWS_MAX, ended_state),
 	FIELD(reply, more),
+	ARRAY(FW_NUMBERS, reply, notices, notices, FW_NOTICE_KINDS),
 	END,
 };
 

@@ -302,6 +302,11 @@ WORLD_TEST(driver_service, events_tell_who_asked, serve)
 	cr_expect_str_eq(kinds, "worker_joined(10.0.0.9:1) worker_joined(10.0.0.9:1) "
 				"start(10.0.0.9:1) refused(10.0.0.9:1) running() ");
 	cr_expect_eq(count_events(w, 5, &after, kinds), 0);
+	request_state(w, CLIENT, 8);
+	message = taken(w, CLIENT, FW_REPLY);
+	cr_expect_eq(message->reply.notices[FW_NOTICE_WORKER_JOINED], 2);
+	cr_expect_eq(message->reply.notices[FW_NOTICE_REFUSED], 1);
+	cr_expect_eq(message->reply.notices[FW_NOTICE_STOP], 0);
 	say(w, CLIENT, &(struct fw_message){.kind = FW_WATCH, .seq = 6, .watch = {after, true}});
 	cr_expect_eq(taken(w, CLIENT, FW_EVENTS)->events.count, 0);
 	stop(w, 7, "app", false, false);

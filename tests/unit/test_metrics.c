@@ -83,6 +83,7 @@ static struct fw_reply state = {.applications = applications,
 				.worker_count = 3,
 				.ended = ended,
 				.ended_count = 3,
+				.notices = {[FW_NOTICE_REFUSED] = 2, [FW_NOTICE_MIGRATED] = 9},
 				.more = 6};
 
 static struct ctl_top_app slow(enum fragi_cause_kind kind)
@@ -106,6 +107,9 @@ Test(metrics, every_number_is_where_it_belongs)
 
 	assert_line(page, "frag_driver_up 1");
 	assert_line(page, "frag_build_info{version=\"" FRAG_VERSION "\"} 1");
+	assert_line(page, "frag_events_total{kind=\"refused\"} 2");
+	assert_line(page, "frag_events_total{kind=\"migrated\"} 9");
+	assert_line(page, "frag_events_total{kind=\"start\"} 0");
 	assert_line(page, "frag_application_state{app=\"slow\",state=\"running\"} 1");
 	assert_line(page, "frag_application_state{app=\"held\",state=\"waiting\"} 1");
 	assert_line(page, "frag_application_run{app=\"held\"} 9");

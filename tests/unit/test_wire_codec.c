@@ -262,6 +262,7 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 	reply->application_count = 2;
 	reply->worker_count = 4;
 	reply->more = (uint32_t)random_u64(m);
+	reply->notices[FW_NOTICE_REFUSED] = random_u64(m);
 	reply->applications[0] = (struct fw_application_row){
 		random_u64(m), word(m), word(m),    7, hosts, 3, random_u64(m), 9,
 		word(m),       word(m), parameters, 2, true};

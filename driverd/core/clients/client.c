@@ -169,6 +169,7 @@ static int reply_to(struct drv_session *client, const struct fw_message *request
 	struct drv_core *core = client->core;
 	bool is_of_one = worker[0] != '\0';
 
+	memcpy(message.reply.notices, core->history.counts, sizeof(message.reply.notices));
 	/* The worker that is asked for comes first, so that it is not left out. */
 	if ((is_of_one && fill_workers(core, worker, &message.reply) < 0) ||
 	    fill_applications(core, worker, &message.reply) < 0 ||

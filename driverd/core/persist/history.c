@@ -76,6 +76,7 @@ void drv_history_add(struct drv_core *core, enum fw_notice_kind kind, const stru
 	notice->number = history->last_notice;
 	notice->unix_ns = unix_now(core);
 	notice->kind = kind;
+	history->counts[kind]++;
 	notice->run = app != NULL ? app->run : 0;
 	snprintf(notice->application, sizeof(notice->application), "%s",
 		 app != NULL ? drv_app_name(app) : "");

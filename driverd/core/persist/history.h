@@ -40,7 +40,8 @@ struct drv_ended {
 struct drv_history {
 	struct drv_notice *notices; /* DRV_NOTICES_MAX of them; number n at n % DRV_NOTICES_MAX */
 	uint64_t first_notice, last_notice;
-	struct drv_ended *ended; /* the newest first */
+	uint64_t counts[FW_NOTICE_KINDS]; /* of notices since the driver started */
+	struct drv_ended *ended;          /* the newest first */
 	size_t ended_count, ended_bytes;
 };
 
