@@ -6,7 +6,7 @@ DRIVERD_SRC := $(wildcard driverd/*.c driverd/core/*.c driverd/core/*/*.c)
 WORKERD_SRC := $(wildcard workerd/*.c workerd/core/*.c)
 HOST_CORE_SRC := $(wildcard workerd/host/core/*.c)
 FRAGHOST_SRC := $(wildcard workerd/host/*.c) $(HOST_CORE_SRC)
-FRAGCTL_SRC := $(wildcard fragctl/*.c)
+FRAGCTL_SRC := $(wildcard fragctl/*.c fragctl/web/*.c)
 RUNNER_SRC := $(wildcard runner/*.c)
 RUNNER_OBJ = $(RUNNER_SRC:%.c=$(B)/obj/%.o) \
 	$(patsubst %.c,$(B)/obj/%.o,$(filter-out %/main.c,$(FRAGHOST_SRC)))
@@ -74,6 +74,7 @@ $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG
 all: $(B)/libexec/frag/fraghost
 endif
 $(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
+$(B)/obj/fragctl/web/routes.o: $(wildcard fragctl/web/page/*)
 ifneq ($(FRAGCTL_SRC),)
 $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(filter-out %/module.o,$(RUNNER_OBJ)) \
 		$(DRIVERD_A) $(WORKERD_A) $(WIRE_A) $(LIBFRAG_SO)
@@ -99,3 +100,14 @@ $(TLS_MODULE): $(B)/obj/fragctl/tls/module.o $(WIRE_A) $(LIBFRAG_SO) fragctl/tls
 		$(filter %.o %.a,$^) -L$(B)/lib -lfrag $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) \
 		$(call rpath,../..) -o $@
 all: $(TLS_MODULE)
+# What fragctl opens for the page in the browser.
+ifeq ($(filter web,$(WITHOUT)),)
+HTTP_MODULE := $(B)/lib/frag/modules/http.so
+$(B)/obj/fragctl/http/%.o: ALL_CFLAGS += $(shell $(PKG_CONFIG) --cflags libmicrohttpd)
+$(HTTP_MODULE): $(B)/obj/fragctl/http/module.o $(LIBFRAG_SO) fragctl/http/module.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=fragctl/http/module.map \
+		$(filter %.o,$^) -L$(B)/lib -lfrag $(shell $(PKG_CONFIG) --libs libmicrohttpd) \
+		$(call rpath,../..) -o $@
+all: $(HTTP_MODULE)
+endif

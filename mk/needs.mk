@@ -12,7 +12,7 @@ OPS_ALL := $(notdir $(patsubst %/,%,$(dir $(wildcard libfrag/ops/*/plugin.c))))
 -include $(wildcard libfrag/ops/*/libs.mk)
 NEEDED_COMMANDS := $(firstword $(CC)) $(PKG_CONFIG) protoc-c
 NEEDED_PACKAGES := yaml-0.1 libuv libprotobuf-c libssl libseccomp sqlite3 ncursesw \
-	$(filter-out $(WITHOUT),ucx) \
+	$(filter-out $(WITHOUT),ucx) $(if $(filter-out $(WITHOUT),web),libmicrohttpd) \
 	$(if $(filter-out $(WITHOUT),ucx crypto),libcrypto) \
 	$(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),$(OPS_$(o)_PKG)) \
 	$(if $(filter tests unit,$(BUILDING)),$(if $(MINI_CRITERION),,criterion))
