@@ -36,6 +36,7 @@ int ctl_explain(int argc, char **argv);
 int ctl_top(int argc, char **argv);
 int ctl_health(int argc, char **argv);
 int ctl_snapshot(int argc, char **argv);
+int ctl_web(int argc, char **argv);
 int ctl_drain(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 

@@ -49,6 +49,8 @@ static const struct ctl_verb verbs[] = {
 	 "fragctl events --follow"},
 	{"top", OPERATE, "shows where the time goes, and what makes applications slow", ctl_top,
 	 "fragctl top cam1"},
+	{"web", OPERATE, "shows all of this in a browser", ctl_web,
+	 "fragctl web --listen 127.0.0.1:8080"},
 	{"explain", OPERATE, "shows what makes an application slow, and why it runs where it does",
 	 ctl_explain, "fragctl explain cam1 fragment2"},
 	{"health", OPERATE, "says in one line whether what runs is well, for scripts and probes",

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fragctl/web/web.h>
+
+#include <signal.h>
+#include <stdio.h>
+
+#include <base/log.h>
+#include <base/notify.h>
+
+/* `fragctl web` serves the page until it is told to end. */
+struct ends {
+	uv_signal_t interrupted, terminated;
+	struct ctl_driver *driver;
+	bool now;
+};
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	struct ends *ends = signal->data;
+
+	(void)number;
+	ends->now = true;
+	ends->driver->timed_out = true; /* it may wait for a place there */
+}
+
+static int read_every(struct ctl_web *web)
+{
+	int64_t *every_ns = &web->feed.every_ns;
+
+	*every_ns = 1000000000;
+	if (web->every_text != NULL && (fragi_duration_lacks_unit(web->every_text) ||
+					fragi_parse_time(web->every_text, every_ns) < 0 ||
+					*every_ns < FW_LOOK_MIN_NS || *every_ns > 5000000000))
+		return ctl_fail(CTL_USAGE, "--every \"%.40s\" is no time from 250ms to 5s",
+				web->every_text);
+	return CTL_OK;
+}
+
+static void serve(struct ctl_web *web, struct ends *ends)
+{
+	web->feed.driver = &web->driver;
+	web->feed.http_module = web->http_module;
+	web->feed.http = web->http;
+	web->feed.controls = web->controls;
+	ctl_web_feed_begin(&web->feed);
+	(void)ctl_web_feed_step(&web->feed); /* connects, if a driver is there */
+	printf("fragctl web: %s\n", web->url);
+	fflush(stdout);
+	while (!ends->now) {
+		if (ctl_web_feed_step(&web->feed))
+			ctl_web_run(web);
+		uv_run(&web->driver.loop, UV_RUN_ONCE);
+	}
+}
+
+static int run(struct ctl_web *web)
+{
+	struct ends ends = {.driver = &web->driver};
+	int code = ctl_driver_begin(&web->driver);
+
+	if (code != CTL_OK)
+		return code;
+	uv_signal_init(&web->driver.loop, &ends.interrupted);
+	uv_signal_init(&web->driver.loop, &ends.terminated);
+	ends.interrupted.data = ends.terminated.data = &ends;
+	uv_signal_start(&ends.interrupted, on_signal, SIGINT);
+	uv_signal_start(&ends.terminated, on_signal, SIGTERM);
+	code = ctl_web_listen(web);
+	if (code == CTL_OK)
+		serve(web, &ends);
+	ctl_web_close(web);
+	if (code == CTL_OK)
+		ctl_web_feed_end(&web->feed);
+	uv_close((uv_handle_t *)&ends.interrupted, NULL);
+	uv_close((uv_handle_t *)&ends.terminated, NULL);
+	uv_run(&web->driver.loop, UV_RUN_NOWAIT);
+	return code;
+}
+
+int ctl_web(int argc, char **argv)
+{
+	struct ctl_web web = {.listen_text = "127.0.0.1:8080", .listen_fd = -1};
+	struct ctl_common common = {0};
+	const struct fragi_flag table[] = {
+		{.name = "listen",
+		 .value = "[HOST][:PORT]|/PATH",
+		 .help = "where browsers come, or the unix socket for a reverse proxy; default 127.0.0.1:8080",
+		 .text = &web.listen_text},
+		{.name = "host-name",
+		 .value = "NAME",
+		 .help = "also answers those who ask for this name; repeatable",
+		 .texts = &web.hosts},
+		{.name = "token-file",
+		 .value = "FILE",
+		 .help = "whoever is not this user of this machine must give what is in it",
+		 .text = &web.token_file},
+		{.name = "cert",
+		 .value = "FILE",
+		 .help = "certificate of the page, PEM, with --cert-key",
+		 .text = &web.certificate_file},
+		{.name = "cert-key",
+		 .value = "FILE",
+		 .help = "private key of the certificate",
+		 .text = &web.certificate_key_file},
+		{.name = "control",
+		 .no_env = true,
+		 .help = "the page may stop, restart, set and drain, after a question",
+		 .on = &web.controls},
+		{.name = "every",
+		 .value = "TIME",
+		 .help = "measures so long for each picture of what runs; default 1s",
+		 .text = &web.every_text},
+		CTL_DRIVER_FLAGS(web.driver),
+		CTL_COMMON_FLAGS(common),
+	};
+	const struct fragi_flags flags = {
+		.program = "fragctl web",
+		.usage = "[flags]",
+		.headline =
+			"Shows in a browser what a driver runs, where the time goes, and what makes it slow.",
+		.flags = table,
+		.count = FRAG_COUNT_OF(table),
+	};
+	int code;
+
+	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
+		code = read_every(&web);
+		if (code == CTL_OK)
+			code = run(&web);
+	}
+	ctl_driver_close(&web.driver);
+	return code;
+}

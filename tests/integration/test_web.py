@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fragctl web: who may ask, what is answered, and that its numbers are those of the driver. Plain
+sockets; test_web_page.py looks at the page as a browser shows it."""
+import contextlib
+import http.client
+import json
+import os
+import re
+import resource
+import socket
+import ssl
+import subprocess
+import time
+
+import cluster
+import test_service
+import test_users
+
+# 50 messages, then silence: the sums stand still while they are compared.
+QUIET = """
+frag: 1
+application: quiet
+extensions: [libtruth.so]
+fragments:
+  front:
+    operators:
+      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent"}, conditions: [{type: count, count: 50}]}
+      stays: {type: ping_tx, conditions: [{type: periodic, recess_period: 10min}]}
+  back:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
+      rest: {type: ping_rx}
+flows:
+  - {from: front.tx.out, to: back.rx.in, capacity: 3}
+  - front.stays -> back.rest
+"""
+TOKEN = "4f1c0ffee-4f1c0ffee-4f1c0ffee"
+FROM_PAGE = {"X-Frag-Page": "1"}
+
+
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.host)
+
+
+class Stream:
+    """What /data sends, moment after moment."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        connection.request("GET", "/data")
+        self.reply = connection.getresponse()
+        assert self.reply.status == 200, self.reply.read()
+
+    def next(self):
+        lines = []
+        while True:
+            line = self.reply.readline().decode()
+            if not line:
+                raise EOFError
+            if line == "\n" and lines:
+                return json.loads("\n".join(lines))
+            lines.append(line.rstrip("\n").removeprefix("data: "))
+
+    def await_frame(self, is_right, times=40):
+        for _ in range(times):
+            frame = self.next()
+            if is_right(frame):
+                return frame
+        raise AssertionError("no such frame; the last one was %r" % frame)
+
+    def close(self):
+        self.connection.close()
+
+
+class WebTest(test_service.ServiceTest):
+    def web(self, *args, listen="127.0.0.1:0", env=None):
+        p = self.start("fragctl", "web", "--listen", listen, *args, env=env)
+        self.url = p.wait_line(r"^fragctl web: (\S+)$", stream="stdout").group(1)
+        self.at = re.sub(r"^https?://(.*)/$", r"\1", self.url)
+        return p
+
+    def connect(self):
+        if self.at.startswith("/"):
+            return Unix(self.at, timeout=cluster.PATIENCE_S)
+        return http.client.HTTPConnection(self.at, timeout=cluster.PATIENCE_S)
+
+    def ask(self, method, path, body=None, headers=None):
+        with contextlib.closing(self.connect()) as c:
+            c.request(method, path, body, headers or {})
+            reply = c.getresponse()
+            self.headers = reply.headers
+            return reply.status, reply.read().decode()
+
+    def raw(self, *parts):
+        """The status of what is answered to these bytes; None: the connection was closed."""
+        host, port = self.at.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), cluster.PATIENCE_S) as s:
+            with contextlib.suppress(ConnectionError):
+                for part in parts:
+                    s.sendall(part)
+            with contextlib.suppress(ConnectionError):
+                found = re.match(rb"HTTP/1.1 (\d+)", s.recv(4096))
+                return int(found.group(1)) if found else None
+
+    def stream(self):
+        s = Stream(self.connect())
+        self.addCleanup(s.close)
+        return s
+
+    def launch_quiet(self):
+        self.ok("start", self.write("quiet.yaml", QUIET % {"folder": self.folder}))
+        self.wait_until("50 messages", lambda: len(self.numbers("received")) == 50)
+
+    def end(self, *programs):
+        for p in programs:
+            p.signal(15)
+            self.assertEqual(p.wait(), 0, p.stderr)
+
+
+def still(rows):
+    """Without what is older a moment later."""
+    return [{k: still(v) if isinstance(v, list) else v for k, v in row.items() if not k.endswith("age_ns")} for row in rows]
+
+
+class Numbers(WebTest):
+    def test_they_are_those_of_the_driver_also_when_it_was_gone(self):
+        d, a, b = self.serve("--state-dir", self.path("state"), workers=("a", "b"))
+        web = self.web("--every", "250ms")
+        self.assertEqual(self.ask("GET", "/readyz"), (200, "ok\n"))
+        self.launch_quiet()
+        look = "frag-look\n"
+        threads = lambda: [t for pid in self.hosts() for t in self.threads_of(pid) if t == look]  # noqa: E731
+        self.assertEqual(threads(), [], "nobody looks, and something is measured")
+        one, other = self.stream(), self.stream()
+        is_measured = lambda f: f["top"]["applications"] and f["top"]["applications"][0]["window_ns"]  # noqa: E731
+        frame = one.await_frame(is_measured)
+        self.assertNotEqual(threads(), [])
+        self.assertEqual(frame["driver"]["lost"], None)
+        top = json.loads(self.ok("top", "quiet", "--once", "-o", "json"))["applications"][0]
+        shown = frame["top"]["applications"][0]
+        sums = lambda app: [{k: v for k, v in f.items() if k.endswith("_sum") or k in ("from", "to", "capacity_messages")}  # noqa: E731
+                            for f in app["flows"]]
+        self.assertEqual(sums(shown), sums(top))
+        self.assertEqual((shown["flows"][0]["sent_sum"], shown["flows"][0]["delivered_sum"]), (50, 50))
+        self.assertEqual({o["name"]: o["compute_count"] for o in shown["operators"]},
+                         {o["name"]: o["compute_count"] for o in top["operators"]})
+        for key in ("applications", "ended"):
+            self.assertEqual(still(frame["list"][key]), still(self.json("list")[key]))
+        self.assertEqual(frame["workers"], self.json("workers"))
+        status, text = self.ask("GET", "/events?after=0")
+        self.assertEqual(status, 200)
+        printed = [json.loads(line) for line in self.ok("events", "-o", "json").splitlines()]
+        self.assertEqual(json.loads(text)["events"], printed)
+        status, text = self.ask("GET", "/logs?application=quiet&fragment=back&after=0")
+        lines = json.loads(text)
+        self.assertEqual({line["fragment"] for line in lines["lines"]}, {"back"})
+        self.assertEqual(self.ask("GET", "/logs?application=quiet&after=%d" % lines["last"])[1].count("text"), 0)
+        self.assertIn("there is no application nobody", self.ask("GET", "/logs?application=nobody")[1])
+        # The driver is killed, and comes back at the same place; its hosts run on.
+        d.kill()
+        d.wait()
+        for stream in (one, other):
+            frame = stream.await_frame(lambda f: f["driver"]["lost"])
+            self.assertEqual(sums(frame["top"]["applications"][0]), sums(top), "what was known is still shown")
+        self.assertEqual(self.ask("GET", "/readyz")[0], 503)
+        self.assertEqual(self.ask("GET", "/healthz")[0], 200)
+        self.assertIn("driver_lost", self.ask("GET", "/events")[1])
+        d = self.serve("--state-dir", self.path("state"), port=int(self.address.rsplit(":", 1)[1]))[0]
+        for stream in (one, other):
+            frame = stream.await_frame(lambda f: not f["driver"]["lost"] and is_measured(f) and
+                                       f["top"]["applications"][0]["flows"][0]["sent_sum"] == 50)
+            self.assertEqual(frame["list"]["applications"][0]["adopted"], True)
+        # The page's process is killed: browsers lose it, the application does not.
+        web.kill()
+        web.wait()
+        with self.assertRaises((EOFError, ConnectionError, http.client.IncompleteRead)):
+            while True:
+                one.next()
+        web = self.web()
+        self.assertTrue(self.stream().await_frame(is_measured))
+        self.ok("stop", "quiet")
+        self.end(web, d, a, b)
+        self.assert_nothing_left()
+
+    @staticmethod
+    def threads_of(pid):
+        found = []
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for tid in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                    found.append(f.read())
+        return found
+
+    def test_commands_come_from_the_page_alone_and_only_if_they_are_allowed(self):
+        d, a = self.serve(workers=("a",))
+        self.ok("start", self.endless)
+        web = self.web()
+        self.assertEqual(self.ask("POST", "/stop", "stream", FROM_PAGE)[0], 403)
+        self.end(web)
+        web = self.web("--control")
+        for headers in ({}, {**FROM_PAGE, "Origin": "http://evil.example"}, {**FROM_PAGE, "Sec-Fetch-Site": "cross-site"}):
+            self.assertEqual(self.ask("POST", "/stop", "stream", headers)[0], 403, headers)
+        self.assertEqual(self.application("stream")["state"], "running")
+        own = {**FROM_PAGE, "Origin": self.url.rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+        status, text = self.ask("POST", "/set", "stream\nfragment1.tx.nothing=3", own)
+        self.assertEqual(status, 409)
+        self.assertIn("nothing", json.loads(text)["failure"]["sentence"])
+        for path, body in (("/set", "stream"), ("/set", "a b\nc=d"), ("/stop", ""), ("/stop", "a\0b"), ("/drain", "x" * 300)):
+            self.assertEqual(self.ask("POST", path, body, own)[0], 400, (path, body))
+        self.assertEqual(self.ask("POST", "/stop", "x" * 70000, own)[0], 413)
+        self.assertEqual(self.ask("POST", "/restart", "stream", own)[0], 200)
+        self.wait_until("another run", lambda: (self.application("stream") or {"run": 0})["run"] == 2)
+        self.assertEqual(self.ask("POST", "/drain", "a", own)[0], 200)
+        self.assertTrue(self.json("workers")["workers"][0]["drained"])
+        self.assertEqual(self.ask("POST", "/undrain", "a", own)[0], 200)
+        self.assertFalse(self.json("workers")["workers"][0]["drained"])
+        self.assertEqual(self.ask("POST", "/stop", "stream", own)[0], 200)
+        self.wait_until("its end", lambda: self.application("stream") is None)
+        self.end(web, d, a)
+        self.assert_nothing_left()
+
+
+class Strangers(WebTest):
+    """Without a driver: the page is there, and says so."""
+
+    def setUp(self):
+        super().setUp()
+        self.env["FRAG_ADDRESS"] = "127.0.0.1:%d" % self.free_port()
+
+    def test_what_is_no_request_for_this_page(self):
+        web = self.web("--host-name", "frag.example")
+        frame = self.stream().await_frame(lambda f: "there is no driver" in (f["driver"]["lost"] or ""))
+        self.assertEqual(frame["top"]["applications"], [])
+        for host, status in (("localhost", 200), ("127.0.0.1:80", 200), ("[::1]:8080", 200), ("frag.example", 200),
+                             ("evil.example", 421), ("localhost.evil.example", 421), ("localhost:80@x", 421),
+                             ("", 421), ("[::1", 421), ("127.0.0.1.evil.example", 421)):
+            self.assertEqual(self.ask("GET", "/", headers={"Host": host})[0], status, host)
+        get = b"GET / HTTP/1.1\r\n"
+        self.assertIn(self.raw(get + b"\r\n"), (400, 421))
+        self.assertIn(self.raw(get + b"Host: localhost\r\nHost: evil.example\r\n\r\n"), (400, 421))
+        self.assertEqual(self.raw(b"GET /%2e%2e/etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n"), 404)
+        self.assertEqual(self.raw(b"GET /" + b"a" * 60000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"), 414)
+        self.assertIn(self.raw(get + b"Host: localhost\r\n", *[b"X-%d: " % i + b"a" * 10000 + b"\r\n" for i in range(1000)]),
+                      (431, 413, None))
+        self.assertIn(self.raw(b"\x16\x03\x01" + os.urandom(3000)), (400, None))
+        self.assertEqual(self.ask("PUT", "/")[0], 405)
+        self.assertEqual(self.ask("POST", "/data")[0], 405)
+        self.assertEqual(self.ask("GET", "/nothing")[0], 404)
+        # Nothing comes from elsewhere, and nothing runs that is not a file of the page.
+        for path in ("/", "/page.js", "/graph.js", "/page.css", "/icon.svg"):
+            status, text = self.ask("GET", path)
+            self.assertEqual(status, 200)
+            self.assertIn("default-src 'none'", self.headers["Content-Security-Policy"])
+            self.assertNotRegex(self.headers["Content-Security-Policy"], r"unsafe|\*|https?:")
+            self.assertEqual(self.headers["X-Content-Type-Options"], "nosniff")
+            self.assertIsNone(self.headers["Access-Control-Allow-Origin"])
+            self.assertEqual([u for u in re.findall(r"https?://[^\s\"']+", text) if not u.startswith("http://www.w3.org/")], [])
+        text = self.ask("GET", "/")[1]
+        self.assertNotRegex(text, r"\son\w+=|\sstyle=|<script>|<style>")
+        self.end(web)
+        self.assert_nothing_left()
+
+    def test_a_thousand_connections_keep_nobody_out(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        web = self.web()
+        host, port = self.at.rsplit(":", 1)
+        crowd = []
+        beginnings = (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: loc", b"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
+        for i in range(1000):
+            s = socket.create_connection((host, int(port)), cluster.PATIENCE_S)
+            with contextlib.suppress(ConnectionError):
+                s.sendall(beginnings[i % 4])
+            crowd.append(s)
+        begun = time.monotonic()
+        self.assertEqual(self.ask("GET", "/")[0], 200)
+        self.stream().next()
+        self.assertLess(time.monotonic() - begun, 5 * cluster.TIMES_SLOWER)
+        self.assertLess(len(os.listdir("/proc/%d/fd" % web.pid)), 400)
+        for s in crowd:
+            s.close()
+        # Pages that nobody reads: so many, and the others are refused.
+        pages = [self.stream() for _ in range(63)]
+        with self.assertRaises(AssertionError):
+            self.stream()
+        for page in pages:
+            page.close()
+        self.wait_until("room for another page", lambda: self.is_answered("/data"), timeout=10)
+        self.end(web)
+        self.assert_nothing_left()
+
+    def is_answered(self, path):
+        with contextlib.closing(self.connect()) as c:
+            c.request("GET", path)
+            return c.getresponse().status == 200
+
+    def test_a_unix_socket(self):
+        path = self.path("web.sock")
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(path)
+        stale.close()
+        web = self.web(listen=path)
+        self.assertEqual(self.ask("GET", "/healthz", headers={"Host": "localhost"}), (200, "ok\n"))
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o660)
+        self.fails(3, "in use", "web", "--listen", path)
+        self.end(web)
+        self.assertFalse(os.path.exists(path))
+        self.write("web.sock", "a file of somebody")
+        self.fails(3, "exists", "web", "--listen", path)
+        self.assert_nothing_left()
+
+    def test_other_addresses_need_a_token_and_tls(self):
+        token, cert, key = self.write("token", TOKEN + "\n"), self.path("cert.pem"), self.path("key.pem")
+        os.chmod(token, 0o600)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
+                        "-out", cert, "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                       check=True, capture_output=True)
+        os.chmod(key, 0o600)
+        needs = "is not loopback: give --token-file, --cert and --cert-key"
+        self.fails(2, needs, "web", "--listen", "0.0.0.0:0")
+        self.fails(2, needs, "web", "--listen", "0.0.0.0:0", "--token-file", token)
+        self.fails(2, needs, "web", "--listen", "0.0.0.0:0", "--cert", cert, "--cert-key", key)
+        self.fails(2, "belong together", "web", "--listen", "0.0.0.0:0", "--token-file", token, "--cert", cert)
+        for text, sentence in (("short", "16 characters or more"), (TOKEN + "; x", "one line of letters")):
+            bad = self.write("bad", text)
+            os.chmod(bad, 0o600)
+            self.fails(2, sentence, "web", "--token-file", bad)
+        os.chmod(bad, 0o644)
+        self.fails(3, "others may read it", "web", "--token-file", bad)
+        web = self.web("--token-file", token, "--cert", cert, "--cert-key", key, listen="0.0.0.0:0")
+        self.assertTrue(self.url.startswith("https://"))
+        context = ssl.create_default_context(cafile=cert)
+        with contextlib.closing(http.client.HTTPSConnection("127.0.0.1", int(self.url.rsplit(":", 1)[1].rstrip("/")), timeout=20,
+                                                            context=context)) as c:
+            c.request("GET", "/readyz")
+            self.assertEqual(c.getresponse().read(), b"there is no driver now\n")
+        self.assertIn(self.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), (400, None))
+        self.end(web)
+        self.assert_nothing_left()
+
+
+class OtherUser(WebTest):
+    """Who is another user of this machine, on loopback."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("only root can connect as another user")
+        self.env["FRAG_ADDRESS"] = "127.0.0.1:%d" % self.free_port()
+
+    def ask(self, *args, **more):
+        with test_users.as_nobody():
+            return super().ask(*args, **more)
+
+    def test_a_stranger_sees_nothing_and_a_token_opens_the_page(self):
+        web = self.web()
+        self.assertEqual(self.ask("GET", "/")[0], 200, "the page alone shows nothing")
+        for path in ("/data", "/events", "/logs?application=x"):
+            self.assertEqual(self.ask("GET", path)[0], 403, path)
+        self.end(web)
+        token = self.write("token", TOKEN)
+        os.chmod(token, 0o600)
+        web = self.web("--token-file", token)
+        self.assertEqual(self.ask("GET", "/events")[0], 401)
+        for wrong in ("", TOKEN[:-1], TOKEN + "x", TOKEN[:-1] + "x"):
+            self.assertEqual(self.ask("GET", "/events", headers={"Authorization": "Bearer " + wrong})[0], 401, wrong)
+            self.assertEqual(self.ask("POST", "/login", wrong, FROM_PAGE)[0], 401, wrong)
+        self.assertEqual(self.ask("POST", "/login", TOKEN)[0], 403, "another site could have sent it")
+        # 409: it went to the driver, which is not there
+        self.assertEqual(self.ask("GET", "/events", headers={"Authorization": "Bearer " + TOKEN})[0], 409)
+        self.assertEqual(self.ask("POST", "/login", TOKEN, FROM_PAGE)[0], 200)
+        cookie = self.headers["Set-Cookie"]
+        for word in ("HttpOnly", "SameSite=Strict", "Path=/"):
+            self.assertIn(word, cookie)
+        kept = cookie.split(";")[0]
+        self.assertEqual(self.ask("GET", "/events", headers={"Cookie": "a=b; " + kept})[0], 409)
+        self.assertEqual(self.ask("GET", "/events", headers={"Cookie": kept + "x"})[0], 401)
+        self.end(web)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    cluster.main()
