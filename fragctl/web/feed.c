@@ -48,7 +48,8 @@ static void write_driver(const struct ctl_web_feed *feed, FILE *out)
 	struct ctl_json json = ctl_json_begin(out);
 
 	ctl_json_text(&json, "version", FRAG_VERSION);
-	ctl_json_text(&json, "where", feed->driver->where);
+	fprintf(ctl_json_value(&json, "address"), "\"%s:%u\"", feed->driver->address.host,
+		(unsigned int)feed->driver->address.port);
 	ctl_json_optional(&json, "lost", feed->lost);
 	ctl_json_number(&json, "every_ns", feed->every_ns);
 	ctl_json_bool(&json, "controls", feed->controls);

@@ -9,11 +9,11 @@ const Graph = (() => {
 	const CARD = { w: 172, h: 58 }, COLUMN = 268, ROW = 74;
 	const BOX = { top: 26, side: 14, bottom: 14, gap: 16 }, LANE = { top: 32, side: 18, bottom: 16, gap: 18 };
 	const USES = ["busy", "thread", "memory", "room", "input", "time", "suspended"];
-	const MANY = 60;
+	const MANY = 60, TALL = 14;
 	const svg = document.getElementById("graph");
 	let picture = null; /* what is drawn */
 	let view = { x: 0, y: 0, k: 1 }, fitted = true;
-	let handlers = { open() {}, openFlow() {} };
+	let handlers = null;
 
 	const make = (name, attributes, parent) => {
 		const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -28,7 +28,11 @@ const Graph = (() => {
 		element["_" + name] = text;
 		element.setAttribute(name, text);
 	};
-	const write = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+	const write = (element, text) => {
+		if (element._text === text) return;
+		element._text = text;
+		element.textContent = text;
+	};
 
 	/* --- layout --- */
 
@@ -73,6 +77,57 @@ const Graph = (() => {
 		return column;
 	}
 
+	/* [operator]: one of those that it is connected with inside its fragment. */
+	function components(ops, pairs) {
+		const of = ops.map((o) => o.i);
+		const root = (i) => { while (of[i] !== i) i = of[i] = of[of[i]]; return i; };
+		for (const [a, b] of pairs)
+			if (ops[a].fragment === ops[b].fragment) of[root(a)] = root(b);
+		return of.map((_, i) => root(i));
+	}
+
+	/*
+	 * Gives each operator of a fragment a row, beside what it gets messages from. What is not
+	 * connected stands below each other, and in a fragment that would be far too high in stacks
+	 * side by side.
+	 */
+	function arrange(box, root, before, lanes) {
+		const parts = new Map(), wide = box.c1 - box.c0 + 1;
+		for (const o of box.ops) {
+			if (!parts.has(root[o.i])) parts.set(root[o.i], new Map());
+			const cells = parts.get(root[o.i]);
+			if (!cells.has(o.c)) cells.set(o.c, []);
+			cells.get(o.c).push(o);
+		}
+		const heights = [...parts.values()].map((cells) => Math.max(...[...cells.values()].map((c) => c.length)));
+		const all = heights.reduce((a, b) => a + b, 0);
+		const most = all > TALL ? Math.ceil(Math.sqrt(all * wide * COLUMN / (ROW * 2.4 * lanes))) : all;
+		let row = 0, stack = 0, n = 0;
+		box.rows = 0;
+		for (const cells of parts.values()) {
+			const high = heights[n++];
+			if (row > 0 && row + high > most) {
+				row = 0;
+				stack++;
+			}
+			for (const c of [...cells.keys()].sort((a, b) => a - b)) {
+				const cell = cells.get(c), weight = new Map(cell.map((o) => {
+					const rows = before[o.i].filter((p) => p.box === box && p.row !== undefined).map((p) => p.row);
+					return [o, rows.length ? rows.reduce((a, b) => a + b) / rows.length : o.i / 1e6];
+				}));
+				cell.sort((a, b) => weight.get(a) - weight.get(b) || a.i - b.i);
+				cell.forEach((o, r) => {
+					o.row = row + r + (high - cell.length) / 2;
+					o.box = box;
+					o.c += stack * wide;
+				});
+			}
+			row += high;
+			box.rows = Math.max(box.rows, row);
+		}
+		box.c1 += stack * wide;
+	}
+
 	/* Boxes that share a column get rows of their own. Returns the height. */
 	function pack(boxes, gap) {
 		let height = 0;
@@ -110,8 +165,8 @@ const Graph = (() => {
 			if (!boxes.has(op.fragment)) boxes.set(op.fragment, { name: op.fragment, ops: [] });
 			boxes.get(op.fragment).ops.push(op);
 		}
-		const before = ops.map(() => []);
-		for (const [a, b] of pairs) before[b].push(a);
+		const before = ops.map(() => []), root = components(ops, pairs);
+		for (const [a, b] of pairs) before[b].push(ops[a]);
 		let y = 0, width = 0;
 		const result = { ops, lanes: [], boxes: [] };
 		const sorted = [...lanes].sort((a, b) => first(a[1]) - first(b[1]) || (a[0] < b[0] ? -1 : 1));
@@ -120,20 +175,8 @@ const Graph = (() => {
 			for (const box of boxes) {
 				box.c0 = Math.min(...box.ops.map((o) => o.c));
 				box.c1 = Math.max(...box.ops.map((o) => o.c));
-				const cells = new Map();
-				for (const o of box.ops) cells.set(o.c, [...(cells.get(o.c) || []), o]);
-				box.rows = Math.max(...[...cells.values()].map((c) => c.length));
+				arrange(box, root, before, lanes.size);
 				box.h = BOX.top + box.rows * ROW - (ROW - CARD.h) + BOX.bottom;
-				for (const c of [...cells.keys()].sort((a, b) => a - b)) {
-					const cell = cells.get(c);
-					const weight = (o) => {
-						const rows = before[o.i].filter((p) => ops[p].row !== undefined && ops[p].box === box);
-						return rows.length ? rows.reduce((s, p) => s + ops[p].row, 0) / rows.length : o.i / 1e6;
-					};
-					const weights = new Map(cell.map((o) => [o, weight(o)]));
-					cell.sort((a, b) => weights.get(a) - weights.get(b) || a.i - b.i);
-					cell.forEach((o, r) => { o.row = r + (box.rows - cell.length) / 2; o.box = box; });
-				}
 			}
 			boxes.sort((a, b) => a.c0 - b.c0 || a.ops[0].i - b.ops[0].i);
 			const h = LANE.top + pack(boxes, BOX.gap) + LANE.bottom;
@@ -169,9 +212,11 @@ const Graph = (() => {
 		const most = make("text", { class: "rate most", x: CARD.w - 12, y: 38 }, g);
 		make("text", { class: "bang", x: CARD.w - 12, y: 21 }, g).textContent = "!";
 		make("rect", { class: "track", x: 12, y: CARD.h - 12, width: CARD.w - 24, height: 5, rx: 1 }, g);
-		const title = make("title", {}, g);
+		const card = { ...o, g, rate, most, title: make("title", {}, g), bars: {} };
+		g.setAttribute("aria-label", o.name);
+		for (const event of ["pointerenter", "focus"]) g.addEventListener(event, () => describe(card));
 		g.addEventListener("click", () => { if (!dragged) handlers.open(o.name); });
-		return { ...o, g, rate, most, title, bars: {} };
+		return card;
 	}
 
 	/* From the right side of one card to the left side of another one; around, if it goes back. */
@@ -195,9 +240,10 @@ const Graph = (() => {
 		const label = make("text", { x: r.x, y: r.y - 6 }, g);
 		const gauge = make("rect", { class: "gauge", x: r.x - 20, y: r.y + 4, width: 40, height: 4, rx: 2 }, g);
 		const fill = make("rect", { class: "fill", x: r.x - 20, y: r.y + 4, width: 0, height: 4, rx: 2 }, g);
-		const title = make("title", {}, g);
+		const drawn = { key, g, line, label, gauge, fill, title: make("title", {}, g) };
+		g.addEventListener("pointerenter", () => describeFlow(drawn));
 		g.addEventListener("click", () => { if (!dragged) handlers.openFlow(key); });
-		return { key, g, line, label, gauge, fill, title };
+		return drawn;
 	}
 
 	const flowKey = (f) => f.from + " -> " + f.to;
@@ -216,7 +262,7 @@ const Graph = (() => {
 
 	function build(app, signature) {
 		const plan = layout(app), g = make("g", {});
-		picture = { signature, plan, ops: new Map(), flows: new Map(), g };
+		picture = { signature, plan, ops: new Map(), flows: new Map(), g, isFar: svg.classList.contains("far") };
 		for (const lane of plan.lanes) {
 			const l = make("g", { class: "lane" }, g);
 			make("rect", { x: 0, y: lane.y, width: plan.width, height: lane.h, rx: 12 }, l);
@@ -245,37 +291,52 @@ const Graph = (() => {
 
 	/* --- numbers --- */
 
-	function updateOp(o, op, app, options) {
-		const guilty = app.cause.operator === op.name && app.cause.kind !== "none";
-		const words = options.words(op);
-		write(o.rate, words.short);
-		write(o.most, words.most);
-		write(o.title, op.name + "\n" + words.long);
-		set(o.g, "aria-label", (guilty ? "To blame: " : "") + op.name + ", " + words.long);
-		set(o.g, "class", "op" + (guilty ? " guilty" : "") + (op.has_ended ? " ended" : "") +
+	/* Of many operators only those are described that somebody points at. */
+	function describe(o) {
+		const words = picture.options.words(o.data);
+		write(o.title, o.name + "\n" + words.long);
+		set(o.g, "aria-label", (o.guilty ? "To blame: " : "") + o.name + ", " + words.long);
+	}
+
+	function updateOp(o, op, app, options, many) {
+		o.data = op;
+		o.guilty = app.cause.operator === op.name && app.cause.kind !== "none";
+		set(o.g, "class", "op" + (o.guilty ? " guilty" : "") + (op.has_ended ? " ended" : "") +
 			(options.selected === op.name ? " selected" : "") + (options.matches(op.name) ? "" : " dim"));
+		if (!isFar()) {
+			const words = options.words(op);
+			write(o.rate, words.short);
+			write(o.most, words.most);
+		}
+		if (!many || o.guilty) describe(o);
 		const whole = USES.reduce((s, u) => s + op[u + "_ns"], 0), width = CARD.w - 24;
 		let x = 12;
 		for (const use of USES) {
 			const w = whole ? op[use + "_ns"] / whole * width : 0;
 			let bar = o.bars[use];
+			const digits = many ? 0 : 1;
 			if (!bar && w < 0.5) continue;
 			if (!bar)
 				bar = o.bars[use] = make("rect", { class: "use-" + use, y: CARD.h - 12, height: 5 }, o.g);
-			set(bar, "x", x.toFixed(1));
-			set(bar, "width", w.toFixed(1));
+			set(bar, "x", x.toFixed(digits));
+			set(bar, "width", w.toFixed(digits));
 			x += w;
 		}
 	}
 
-	function updateFlow(f, flow, app, options) {
+	function describeFlow(f) {
+		const words = picture.options.flowWords(f.data);
+		write(f.label, words.short);
+		write(f.title, words.long);
+	}
+
+	function updateFlow(f, flow, app, options, many) {
 		const guilty = app.cause.from === flow.from && app.cause.to === flow.to && app.cause.kind !== "none";
-		const words = options.flowWords(flow);
+		f.data = flow;
 		set(f.g, "class", "flow" + (guilty ? " guilty" : "") + (flow.sent ? "" : " quiet") +
 			(options.selected === f.key ? " selected" : "") +
 			(options.matches(flow.from) || options.matches(flow.to) ? "" : " dim"));
-		write(f.label, words.short);
-		write(f.title, words.long);
+		if (!many || guilty) describeFlow(f);
 		const rate = app.window_ns ? flow.sent * 1e9 / app.window_ns : 0;
 		set(f.line, "stroke-width", (1.2 + Math.min(4.5, Math.log10(1 + rate) * 0.9) + (guilty ? 1 : 0)).toFixed(1));
 		const share = flow.capacity_messages ? Math.min(1, flow.depth_messages / flow.capacity_messages) : 0;
@@ -297,13 +358,15 @@ const Graph = (() => {
 			picture.at = now;
 			look(app.cause.operator);
 		}
+		const many = picture.plan.ops.length > MANY;
+		picture.options = options;
 		for (const op of app.operators) {
 			const o = picture.ops.get(op.name);
-			if (o) updateOp(o, op, app, options);
+			if (o) updateOp(o, op, app, options, many);
 		}
 		for (const flow of app.flows) {
 			const f = picture.flows.get(flowKey(flow));
-			if (f) updateFlow(f, flow, app, options);
+			if (f) updateFlow(f, flow, app, options, many);
 		}
 		set(svg, "aria-label", "Graph of " + app.application + ": " + app.operators.length + " operators, " +
 			app.flows.length + " flows. Arrow keys move, Enter opens.");
@@ -327,8 +390,12 @@ const Graph = (() => {
 		svg.style.height = tall + "px";
 		if (fitted && height * view.k + 2 * pad < tall) view.y = (tall - height * view.k) / 2;
 		picture.g.setAttribute("transform", `translate(${view.x.toFixed(1)} ${view.y.toFixed(1)}) scale(${view.k.toFixed(4)})`);
-		svg.classList.toggle("far", view.k < 0.42);
+		if (svg.classList.toggle("far", view.k < 0.42) !== picture.isFar) {
+			picture.isFar = !picture.isFar;
+			if (picture.options) handlers.redraw();
+		}
 	}
+	const isFar = () => picture.isFar;
 
 	function zoom(by, x, y) {
 		const wide = svg.clientWidth, k = Math.min(3, Math.max(0.03, view.k * by));

@@ -10,7 +10,7 @@ const USE_WORDS = {
 	busy: "computes", thread: "waits for a thread", memory: "waits for memory", room: "waits for room",
 	input: "waits for messages", time: "waits for a time", suspended: "does not run",
 };
-const now = { frame: null, app: "", open: null, tab: "operators", sort: {}, filter: "", held: null, stale: "" };
+const now = { frame: null, app: "", open: null, tab: "operators", sort: {}, most: {}, filter: "", held: null, stale: "" };
 
 /* --- texts --- */
 
@@ -23,7 +23,7 @@ function element(name, attributes, ...children) {
 	e.append(...children.filter((c) => c !== null && c !== undefined));
 	return e;
 }
-const write = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+const write = (e, text) => { if (e._text !== text) e.textContent = e._text = text; };
 
 const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 function amount(x) {
@@ -230,7 +230,7 @@ const TABLES = {
 			wide("text", "Text", (r) => r.text), text("who", "Who", (r) => r.who)],
 	},
 };
-const ORDER = Object.keys(TABLES);
+const ORDER = Object.keys(TABLES), ROWS_SHOWN = 60;
 
 function sortRows(rows, table, app) {
 	const sort = now.sort[now.tab];
@@ -271,15 +271,19 @@ function drawTable() {
 	rows = rows.filter((r) => !now.filter || JSON.stringify([table.name(r), ...table.columns.map((c) => c.wide ? c.of(r, app) : "")])
 		.toLowerCase().includes(now.filter));
 	rows = sortRows(rows, table, app);
+	const all = rows.length;
+	if (!now.most[now.tab]) rows = rows.slice(0, ROWS_SHOWN);
 	const controls = now.frame && now.frame.driver.controls, head = [now.tab, now.app, JSON.stringify(now.sort), controls].join("\n");
 	if (drawn.head !== head) {
 		drawn.head = head;
 		drawn.rows.clear();
 		drawn.body = element("tbody", {});
 		drawn.none = element("p", { class: "none" });
+		drawn.more = element("button", { on: () => { now.most[now.tab] = Infinity; draw(); } });
 		place.replaceChildren(element("table", {}, element("caption", { hidden: "" }, table.title),
 			element("thead", {}, element("tr", {}, headCell(table, null), ...table.columns.map((c) => headCell(table, c)),
-				table.tools && controls ? element("th", {}) : null)), drawn.body), drawn.none);
+				table.tools && controls ? element("th", {}) : null)), drawn.body), drawn.none,
+			element("p", { class: "more" }, drawn.more));
 		place.setAttribute("aria-labelledby", "tab-" + now.tab);
 	}
 	const kept = new Set(rows.map(table.key));
@@ -307,6 +311,8 @@ function drawTable() {
 		if (drawn.body.children[i] !== r.tr) drawn.body.insertBefore(r.tr, drawn.body.children[i] || null);
 	});
 	drawn.none.hidden = rows.length > 0;
+	drawn.more.parentNode.hidden = rows.length === all;
+	write(drawn.more, `Show all ${all}`);
 	write(drawn.none, now.filter ? "No name contains that." : needs && !app ? "The application does not run." : "Nothing yet.");
 }
 function drawTabs() {
@@ -380,7 +386,7 @@ function drawTrouble() {
 	write($("trouble"), why);
 	document.body.classList.toggle("stale", Boolean(why));
 	live.className = why || now.held ? "off" : "";
-	write(live, now.stale ? "no answer" : lost ? "no driver" : now.held ? "held" : now.frame ? now.frame.driver.where : "");
+	write(live, now.stale ? "no answer" : lost ? "no driver" : now.held ? "held" : now.frame ? now.frame.driver.address : "");
 }
 
 function drawCause(app) {
@@ -388,7 +394,7 @@ function drawCause(app) {
 	const kind = !app || !app.window_ns ? "" : isGuilty(app) ? "wrong" : "fine";
 	box.className = kind;
 	let sentence = app ? app.cause.sentence : "";
-	if (!now.frame.driver.where || (!app && !row)) sentence = now.frame.driver.lost ? "The driver is not there." : "Nothing runs.";
+	if (!app && !row) sentence = now.frame.driver.lost ? "The driver is not there." : "Nothing runs.";
 	else if (row && row.waits_for) sentence = `${now.app} waits for ${row.waits_for}.`;
 	else if (!app || !app.window_ns) sentence = `Measures ${now.app}.`;
 	write($("sentence"), sentence);
@@ -758,7 +764,7 @@ $("panel-close").addEventListener("click", close);
 $("zoom-in").addEventListener("click", () => Graph.zoom(1.25));
 $("zoom-out").addEventListener("click", () => Graph.zoom(0.8));
 $("zoom-fit").addEventListener("click", () => Graph.fitAll());
-Graph.on({ open: openOp, openFlow });
+Graph.on({ open: openOp, openFlow, redraw: drawSoon });
 theme(false);
 drawTabs();
 listen();
