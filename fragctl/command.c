@@ -116,6 +116,17 @@ void ctl_command_worker(struct ctl_command *command, const struct ctl_run_option
 	add_verbosity(command, worker->verbosity);
 }
 
+void ctl_command_web(struct ctl_command *command, const struct ctl_run_options *options,
+		     const char *address)
+{
+	add_program(command, "fragctl");
+	add(command, "web");
+	add_flag(command, "--address", address);
+	add_flag(command, "--listen", "127.0.0.1:0");
+	add(command, "--open");
+	add_verbosity(command, options->verbosity);
+}
+
 int ctl_command_execute(const struct ctl_command *command)
 {
 	int saved;

@@ -26,6 +26,10 @@ struct ctl_command_worker {
 void ctl_command_worker(struct ctl_command *command, const struct ctl_run_options *options,
 			const struct ctl_command_worker *worker);
 
+/* A fragctl web at a free port, which a desktop shows. */
+void ctl_command_web(struct ctl_command *command, const struct ctl_run_options *options,
+		     const char *address);
+
 /* Becomes the program. Returns an exit code, complained, where that fails. */
 int ctl_command_execute(const struct ctl_command *command);
 

@@ -34,6 +34,7 @@ struct daemons {
 	struct fragi_arena arena;
 	pid_t driver;   /* 0: not running */
 	pid_t *workers; /* 0: ended */
+	pid_t web;      /* of --web; 0: none, or ended */
 	uint32_t worker_count;
 	int driver_status;
 	uint32_t lost; /* number of a worker that ended before the driver; 0: none */
@@ -181,6 +182,17 @@ static int start_workers(struct daemons *daemons, const char *address)
 	return CTL_OK;
 }
 
+/* What it prints goes where logs go: stdout is for the summary. The run goes on without it. */
+static void start_web(struct daemons *daemons, const char *address)
+{
+	struct ctl_command command = {.arena = &daemons->arena};
+
+	if (!daemons->options->web)
+		return;
+	ctl_command_web(&command, daemons->options, address);
+	daemons->web = spawn(daemons, &command, -1);
+}
+
 /* Reaps what has ended. */
 static void reap(struct daemons *daemons)
 {
@@ -193,6 +205,7 @@ static void reap(struct daemons *daemons)
 			daemons->driver_status = status;
 			continue;
 		}
+		daemons->web = pid == daemons->web ? 0 : daemons->web;
 		for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++) {
 			if (daemons->workers[i] != pid)
 				continue;
@@ -211,10 +224,14 @@ static void signal_workers(const struct daemons *daemons, int number)
 	for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
 		if (daemons->workers[i] > 0)
 			kill(daemons->workers[i], number);
+	if (daemons->web > 0)
+		kill(daemons->web, number);
 }
 
 static bool any_worker(const struct daemons *daemons)
 {
+	if (daemons->web > 0)
+		return true;
 	for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++)
 		if (daemons->workers[i] > 0)
 			return true;
@@ -362,6 +379,8 @@ int ctl_run_daemons(const struct ctl_run_options *options)
 		exit_code = start_driver(&daemons, &address_fd);
 	if (exit_code == CTL_OK && read_address(&daemons, address_fd, address, sizeof(address)))
 		exit_code = start_workers(&daemons, address);
+	if (exit_code == CTL_OK && address[0] != '\0')
+		start_web(&daemons, address);
 	if (exit_code == CTL_OK)
 		exit_code = watch(&daemons);
 	end_all(&daemons);

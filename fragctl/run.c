@@ -68,6 +68,10 @@ static int check_ways(const struct ctl_run_options *options)
 	if (role != NULL && (options->in_process || options->workers > 0))
 		return ctl_fail(CTL_USAGE, "%s and %s exclude each other",
 				options->in_process ? "--in-process" : "--workers", role);
+	if (options->web && (options->in_process || role != NULL))
+		return ctl_fail(CTL_USAGE, "--web and %s exclude each other%s",
+				options->in_process ? "--in-process" : role,
+				options->in_process ? "" : "; start fragctl web beside it");
 	if (role != NULL && options->graph.line != NULL && !options->roles.driver)
 		return ctl_fail(
 			CTL_USAGE,
@@ -163,6 +167,10 @@ int ctl_run(int argc, char **argv)
 		 .value = "N",
 		 .help = "runs it by a driver and N workers, processes of this machine",
 		 .text = &workers},
+		{.name = "web",
+		 .no_env = true,
+		 .help = "runs it likewise, by one worker if --workers is not given, and shows it in a browser",
+		 .on = &options.web},
 		{.name = "ucx",
 		 .value = "DIR",
 		 .help = "the folder with libucp.so.0 and the rest of the UCX that hosts use; default: the system's",
@@ -194,6 +202,8 @@ int ctl_run(int argc, char **argv)
 		exit_code = read_workers(workers, &options.workers);
 	if (exit_code == CTL_OK)
 		exit_code = check_ways(&options);
+	if (options.web && options.workers == 0)
+		options.workers = 1;
 	if (exit_code == CTL_OK)
 		exit_code = add_track(&options, &track);
 	if (exit_code == CTL_OK)

@@ -16,6 +16,7 @@ struct ctl_run_options {
 	bool print_yaml;        /* and nothing else */
 	bool in_process;        /* the host is a thread of this process */
 	uint32_t workers;       /* of --workers; 0: none */
+	bool web;               /* a page in the browser shows it; then daemons run it */
 	struct ctl_roles roles;
 };
 

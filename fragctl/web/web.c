@@ -2,10 +2,10 @@
 #include <fragctl/web/web.h>
 
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <base/log.h>
-#include <base/notify.h>
 
 /* `fragctl web` serves the page until it is told to end. */
 struct ends {
@@ -36,6 +36,18 @@ static int read_every(struct ctl_web *web)
 	return CTL_OK;
 }
 
+/* Where there is no desktop, or no browser, the address that was printed is all. */
+static void open_browser(const struct ctl_web *web)
+{
+	if (getenv("DISPLAY") == NULL && getenv("WAYLAND_DISPLAY") == NULL)
+		return;
+	(void)signal(SIGCHLD, SIG_IGN); /* nobody waits for it */
+	if (fork() == 0) {
+		execlp("xdg-open", "xdg-open", web->url, (char *)NULL);
+		_exit(CTL_MISSING);
+	}
+}
+
 static void serve(struct ctl_web *web, struct ends *ends)
 {
 	web->feed.driver = &web->driver;
@@ -44,8 +56,9 @@ static void serve(struct ctl_web *web, struct ends *ends)
 	web->feed.controls = web->controls;
 	ctl_web_feed_begin(&web->feed);
 	(void)ctl_web_feed_step(&web->feed); /* connects, if a driver is there */
-	printf("fragctl web: %s\n", web->url);
-	fflush(stdout);
+	fragi_log_print("fragctl web: %s\n", web->url);
+	if (web->opens)
+		open_browser(web);
 	while (!ends->now) {
 		if (ctl_web_feed_step(&web->feed))
 			ctl_web_run(web);
@@ -103,9 +116,12 @@ int ctl_web(int argc, char **argv)
 		 .help = "private key of the certificate",
 		 .text = &web.certificate_key_file},
 		{.name = "control",
-		 .no_env = true,
 		 .help = "the page may stop, restart, set and drain, after a question",
 		 .on = &web.controls},
+		{.name = "open",
+		 .no_env = true,
+		 .help = "also opens it in the browser of this desktop",
+		 .on = &web.opens},
 		{.name = "every",
 		 .value = "TIME",
 		 .help = "measures so long for each picture of what runs; default 1s",

@@ -24,6 +24,7 @@ struct ctl_web {
 	const char *certificate_file, *certificate_key_file;
 	struct fragi_texts hosts; /* names under which the page is asked for */
 	bool controls;            /* the page may give commands */
+	bool opens;               /* in the browser of this desktop */
 	/* the server */
 	const struct ctl_http_module *http_module;
 	struct ctl_http *http;

@@ -24,7 +24,10 @@ extensions: [libtruth.so]
 fragments:
   front:
     operators:
-      tx: {type: truth_tx, parameters: {file: "%(folder)s/sent"}, conditions: [{type: count, count: 50}]}
+      tx:
+        type: truth_tx
+        parameters: {file: "%(folder)s/sent"}
+        conditions: [{type: count, count: 50}]
       stays: {type: ping_tx, conditions: [{type: periodic, recess_period: 10min}]}
   back:
     operators:
@@ -77,9 +80,12 @@ class Stream:
 class WebTest(test_service.ServiceTest):
     def web(self, *args, listen="127.0.0.1:0", env=None):
         p = self.start("fragctl", "web", "--listen", listen, *args, env=env)
-        self.url = p.wait_line(r"^fragctl web: (\S+)$", stream="stdout").group(1)
-        self.at = re.sub(r"^https?://(.*)/$", r"\1", self.url)
+        self.find(p)
         return p
+
+    def find(self, p):
+        self.url = p.wait_line(r"^fragctl web: (\S+)$").group(1)
+        self.at = re.sub(r"^https?://(.*)/$", r"\1", self.url)
 
     def connect(self):
         if self.at.startswith("/"):
@@ -121,7 +127,18 @@ class WebTest(test_service.ServiceTest):
 
 def still(rows):
     """Without what is older a moment later."""
-    return [{k: still(v) if isinstance(v, list) else v for k, v in row.items() if not k.endswith("age_ns")} for row in rows]
+    return [{k: still(v) if isinstance(v, list) else v for k, v in row.items()
+             if not k.endswith("age_ns")} for row in rows]
+
+
+def sums(app):
+    kept = ("from", "to", "capacity_messages")
+    return [{k: v for k, v in f.items() if k.endswith("_sum") or k in kept} for f in app["flows"]]
+
+
+def is_measured(frame):
+    apps = frame["top"]["applications"]
+    return bool(apps) and apps[0]["window_ns"] > 0
 
 
 class Numbers(WebTest):
@@ -130,18 +147,13 @@ class Numbers(WebTest):
         web = self.web("--every", "250ms")
         self.assertEqual(self.ask("GET", "/readyz"), (200, "ok\n"))
         self.launch_quiet()
-        look = "frag-look\n"
-        threads = lambda: [t for pid in self.hosts() for t in self.threads_of(pid) if t == look]  # noqa: E731
-        self.assertEqual(threads(), [], "nobody looks, and something is measured")
+        self.assertEqual(self.looks(), 0, "nobody looks, and something is measured")
         one, other = self.stream(), self.stream()
-        is_measured = lambda f: f["top"]["applications"] and f["top"]["applications"][0]["window_ns"]  # noqa: E731
         frame = one.await_frame(is_measured)
-        self.assertNotEqual(threads(), [])
+        self.assertGreater(self.looks(), 0)
         self.assertEqual(frame["driver"]["lost"], None)
         top = json.loads(self.ok("top", "quiet", "--once", "-o", "json"))["applications"][0]
         shown = frame["top"]["applications"][0]
-        sums = lambda app: [{k: v for k, v in f.items() if k.endswith("_sum") or k in ("from", "to", "capacity_messages")}  # noqa: E731
-                            for f in app["flows"]]
         self.assertEqual(sums(shown), sums(top))
         self.assertEqual((shown["flows"][0]["sent_sum"], shown["flows"][0]["delivered_sum"]), (50, 50))
         self.assertEqual({o["name"]: o["compute_count"] for o in shown["operators"]},
@@ -184,13 +196,14 @@ class Numbers(WebTest):
         self.end(web, d, a, b)
         self.assert_nothing_left()
 
-    @staticmethod
-    def threads_of(pid):
-        found = []
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    def looks(self):
+        """How many threads look in the hosts."""
+        found = 0
+        for pid in self.hosts():
             for tid in os.listdir("/proc/%d/task" % pid):
-                with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
-                    found.append(f.read())
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                    with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+                        found += f.read() == "frag-look\n"
         return found
 
     def test_commands_come_from_the_page_alone_and_only_if_they_are_allowed(self):
@@ -220,6 +233,27 @@ class Numbers(WebTest):
         self.wait_until("its end", lambda: self.application("stream") is None)
         self.end(web, d, a)
         self.assert_nothing_left()
+
+
+class OneRun(WebTest):
+    def test_the_page_comes_and_goes_with_the_run(self):
+        self.write("xdg-open", "#!/bin/sh\necho \"$1\" >%s\n" % self.path("opened"))
+        os.chmod(self.path("xdg-open"), 0o755)
+        run = self.start("fragctl", "run", "--web", "-o", "json", self.endless,
+                         env={"PATH": self.folder + ":" + os.environ["PATH"], "DISPLAY": ":0"})
+        self.find(run)
+        frame = self.stream().await_frame(is_measured)
+        self.assertEqual(len(frame["top"]["applications"][0]["operators"]), 2)
+        with open(self.path("opened")) as f:
+            self.assertEqual(f.read(), self.url + "\n")
+        run.signal(2)
+        self.assertEqual(run.wait(), 0)
+        self.assertEqual(self.summary(run)["result"], "stopped")
+        self.assert_nothing_left()
+
+    def test_ways_that_exclude_each_other(self):
+        for way in ("--in-process", "--driver"):
+            self.fails(2, "exclude each other", "run", "--web", way, self.endless)
 
 
 class Strangers(WebTest):
