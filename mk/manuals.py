@@ -7,8 +7,9 @@ programs.
 import re
 
 SERVICES = ("driver", "worker")
+PROGRAMS = {"driver": "driverd", "worker": "workerd", "web": "fragctl web"}  # of services
 # These are read from the command line only (base/flags.h: no_env, times).
-NO_VARIABLE = ("verbose", "quiet", "help", "version")
+NO_VARIABLE = ("verbose", "quiet", "help", "version", "open")
 LEVELS = "trace, debug, info, warn, error or off; default info"
 
 
@@ -32,8 +33,8 @@ def variable(flag):
 def settings(service, help_text):
     """The file of a service's settings: every flag, commented."""
     lines = ["# SPDX-License-Identifier: Apache-2.0",
-             "# Settings of frag-%s.service: the flags of %sd, a line each. Remove the # of those that you set," %
-             (service, service),
+             "# Settings of frag-%s.service: the flags of %s, a line each. Remove the # of those that you set," %
+             (service, PROGRAMS[service]),
              "# then: systemctl restart frag-%s. The values shown say what is expected." % service]
     for _, name, value, text in Help(help_text).flags:
         if name not in NO_VARIABLE:
@@ -111,6 +112,7 @@ def made(run, exit_codes):
         text = run(service + "d", "--help")
         files["deploy/%s.env" % service] = settings(service, text)
         files["deploy/man/%sd.8" % service] = daemon_page(service, text, exit_codes)
+    files["deploy/web.env"] = settings("web", run("fragctl", "web", "--help"))
     text = run("fragctl", "--help")
     verbs = {verb: run("fragctl", verb, "--help") for verb in re.findall(r"^  (\w+) ", text, re.M)}
     files["deploy/man/fragctl.1"] = command_page(text, verbs, exit_codes)

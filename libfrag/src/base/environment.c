@@ -22,6 +22,8 @@ static const char *const known[] = {
 	"FRAG_ALLOW_USER",    "FRAG_CA",           "FRAG_CERT",      "FRAG_CERT_KEY",
 	"FRAG_DRIVER_NAME",   "FRAG_ENCRYPT_DATA", "FRAG_OPENVINO",  "FRAG_INVENTORY",
 	"FRAG_LABEL",         "FRAG_LOG_FORMAT",   "FRAG_UCX",       "FRAG_EXPECT_WORKERS",
+	"FRAG_LISTEN",        "FRAG_HOST_NAME",    "FRAG_CONTROL",   "FRAG_TOKEN_FILE",
+	"FRAG_EVERY",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
