@@ -53,6 +53,7 @@ races tests/planted/races.sh
 features tests/planted/features.sh 10
 people make -s people
 vivid make -s vivid
+page make -s page
 asan make -s asan AGAIN=0
 call-sites make -s faults
 call-sites-asan make -s asan-faults

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of fragctl web in headless Chromium: its numbers, what it says when something is lost,
+keys, widths, contrasts, and how long a graph of 500 operators takes. `make page` runs this."""
+import base64
+import glob
+import json
+import os
+import shutil
+import sys
+import time
+import unittest
+
+import cluster
+import test_web
+
+sys.path.insert(0, os.path.join(cluster.TOP, "tests", "bench"))
+import chromium  # noqa: E402
+
+AXE = glob.glob(os.path.join(cluster.TOP, ".cache", "axe", "*", "axe.min.js"))
+PICTURES = os.environ.get("FRAG_PICTURES")
+THEATRE = """
+frag: 1
+application: theatre
+extensions: [libslow.so]
+fragments:
+  capture:
+    operators:
+      left: {type: ping_tx, rate: 30hz, conditions: [{type: periodic, recess_period: 30hz}]}
+      right: {type: ping_tx, conditions: [{type: periodic, recess_period: 30hz}]}
+      rectify: {type: slow, parameters: {sleep_ms: 6}}
+      denoise: {type: slow, parameters: {sleep_ms: 4}}
+    flows:
+      - {from: left.out, to: rectify.in, capacity: 4}
+      - {from: right.out, to: denoise.in, capacity: 4}
+  inference:
+    operators:
+      detect: {type: slow, parameters: {sleep_ms: 46}}
+      track: {type: slow, parameters: {sleep_ms: 3}}
+    flows: [{from: detect.out, to: track.in, capacity: 4}]
+  display:
+    operators:
+      overlay: {type: slow, parameters: {sleep_ms: 5}}
+      monitor: {type: slow_rx, parameters: {sleep_ms: 2}}
+    flows: [{from: overlay.out, to: monitor.in, capacity: 2}]
+  archive:
+    operators:
+      encode: {type: slow, parameters: {sleep_ms: 9}}
+      writer: {type: slow_rx, parameters: {sleep_ms: 3}}
+    flows: [{from: encode.out, to: writer.in, capacity: 8}]
+flows:
+  - {from: capture.rectify.out, to: inference.detect.in, capacity: 4}
+  - {from: inference.track.out, to: display.overlay.in, capacity: 4}
+  - {from: capture.denoise.out, to: archive.encode.in, capacity: 8, policy: pop}
+"""
+ROW = ("[...document.querySelectorAll('#table tbody tr')]"
+       ".map((r) => [...r.children].map((c) => c.textContent))")
+# Each is a list of what is wrong.
+CHECKS = ("contrasts", "nameless", "small", "twice")
+
+
+@unittest.skipUnless(os.environ.get("FRAG_BROWSER") and shutil.which("chromium"), "make page runs it, with chromium")
+class PageTest(test_web.WebTest):
+    def browse(self, width=1440, height=900, url=None):
+        self.page = chromium.Page("about:blank", self.path("profile%d" % len(os.listdir(self.folder))), self.env)
+        self.addCleanup(self.page.close)
+        self.size(width, height)
+        self.page.call("Page.navigate", url=url or self.url)
+        self.wait_run("document.readyState === 'complete'")
+
+    def size(self, width, height, scale=1):
+        self.page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=width < 500)
+
+    def wait_run(self, script, timeout=cluster.PATIENCE_S):
+        return self.wait_until(script, lambda: self.page.run(script), timeout)
+
+    def text(self, selector):
+        return self.page.run("document.querySelector(%s).textContent" % json.dumps(selector))
+
+    def key(self, key):
+        code = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37, "Tab": 9}.get(key, ord(key[0]))
+        more = {"text": key if len(key) == 1 else "\r"} if len(key) == 1 or key == "Enter" else {}
+        self.page.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **more)
+        self.page.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+    def rows(self, tab):
+        self.page.run("chooseTab(%s)" % json.dumps(tab))
+        return [[cell.replace("\u202f", "") for cell in row] for row in self.page.run(ROW)]
+
+    def assert_ledger(self):
+        """Each sum on the page is that of the driver at this moment, in which nothing moves."""
+        top = json.loads(self.ok("top", "quiet", "--once", "-o", "json"))["applications"][0]
+        flows = {r[0]: r[6:10] for r in self.rows("flows")}
+        self.assertEqual(flows, {f["from"] + " \u2192 " + f["to"]: [str(f[k + "_sum"]) for k in ("sent", "delivered", "dropped", "lost")]
+                                 for f in top["flows"]})
+        self.assertEqual({r[0]: r[13] for r in self.rows("operators")}, {o["name"]: str(o["compute_count"]) for o in top["operators"]})
+        delivered = self.application("quiet")["delivered"]
+        self.assertIn("%d messages" % delivered, self.text("#facts").replace("\u202f", ""))
+        return flows
+
+
+class Numbers(PageTest):
+    def test_they_are_the_ledgers_after_each_loss(self):
+        d, a, b = self.serve("--state-dir", self.path("state"), workers=("a", "b"))
+        port = self.free_port()
+        web = self.web("--every", "250ms", listen="127.0.0.1:%d" % port)
+        self.browse()
+        self.wait_run("!document.getElementById('empty').hidden")
+        text = test_web.QUIET.replace("  back:\n", "  back:\n    on_failure: {policy: restart}\n    host: other\n") % {"folder": self.folder}
+        self.ok("start", self.write("quiet.yaml", text))
+        self.wait_until("50 messages", lambda: len(self.numbers("received")) == 50)
+        self.wait_run("appNow() && appNow().flows.length && appNow().flows[0].delivered_sum === 50")
+        self.assert_ledger()
+        # kill -9 of a host
+        before = self.page.run("appNow().hosts.map((h) => h.pid)")
+        os.kill(before[1], 9)
+        self.wait_run("appNow().hosts[1].pid && appNow().hosts[1].pid !== %d && appNow().state === 'running'" % before[1])
+        self.assertEqual([r[4] for r in self.rows("hosts")], ["0", "1"])
+        self.assert_ledger()
+        # of the driver
+        d.kill()
+        d.wait()
+        self.wait_run("document.getElementById('trouble').textContent.includes('driver') && document.body.classList.contains('stale')")
+        self.assertEqual(self.text("#live"), "no driver")
+        d = self.serve("--state-dir", self.path("state"), port=int(self.address.rsplit(":", 1)[1]))[0]
+        self.wait_run("document.getElementById('trouble').hidden && appNow() && appNow().window_ns > 0")
+        self.assert_ledger()
+        # of the page's process
+        web.kill()
+        web.wait()
+        self.wait_run("document.getElementById('trouble').textContent.includes('fragctl web does not answer')")
+        web = self.web("--every", "250ms", listen="127.0.0.1:%d" % port)
+        self.wait_run("document.getElementById('trouble').hidden")
+        self.assert_ledger()
+        events = self.rows("events")
+        self.assertTrue(any("driver" in " ".join(r) or "adopted" in r for r in events), events)
+        self.ok("stop", "quiet")
+        self.wait_run("now.frame.list.ended.length === 1")
+        self.assertEqual(self.rows("runs")[0][:2], ["quiet", "stopped"])
+        self.assertEqual(self.page.run("performance.getEntriesByType('resource').map((e) => e.name).filter((n) => !n.startsWith(location.origin))"), [])
+        self.end(web, d, a, b)
+
+
+class Use(PageTest):
+    def launch(self, *args, name="node<img src=x onerror=alert(1)>&\"'\u00e9"):
+        self.odd = name
+        self.serve()
+        self.worker("--name", name, fragments="capture,display")
+        self.worker("--name", "rack", fragments="inference,archive")
+        self.wait_until("workers", lambda: len(self.live_workers()) == 2)
+        self.web(*args)
+        self.ok("start", self.write("theatre.yaml", THEATRE))
+        self.browse()
+        self.wait_run("appNow() && appNow().window_ns > 0 && appNow().cause.operator === 'inference.detect'")
+
+    def test_keys_alone_and_a_command_that_asks(self):
+        self.launch("--control")
+        self.wait_run("document.querySelector('.op.guilty .name').textContent === 'detect'")
+        self.assertIn("inference.detect", self.text("#sentence"))
+        self.assertEqual(self.page.run("document.querySelectorAll('.op.guilty').length"), 1)
+        self.assertEqual(self.page.run("document.images.length"), 0, "a name is a text")
+        self.assertIn(self.odd, self.page.run("[...document.querySelectorAll('.lane text')].map((t) => t.textContent)"))
+        self.key("r")
+        self.assertEqual(self.text("#panel-title"), "inference.detect")
+        self.wait_run("document.querySelector('.log').textContent.length > 0")
+        self.key("Escape")
+        self.assertTrue(self.page.run("document.getElementById('panel').hidden"))
+        self.key("ArrowRight")
+        self.assertEqual(self.page.run("document.activeElement.querySelector('.name').textContent"), "track")
+        self.key("Enter")
+        self.assertEqual(self.text("#panel-title"), "inference.track")
+        self.key("Escape")
+        self.key("2")
+        self.assertEqual(self.page.run("document.activeElement.id"), "tab-flows")
+        self.key("/")
+        for letter in "detect":
+            self.key(letter)
+        self.assertEqual(len(self.page.run(ROW)), 2)
+        self.key("Escape")
+        self.assertEqual(len(self.page.run(ROW)), 8)
+        run = self.application("theatre")["run"]
+        self.page.run("document.getElementById('restart').focus()")
+        self.key("Enter")
+        self.assertIn("start it anew?", self.text("#ask-text"))
+        self.key("Enter")
+        self.assertEqual(self.application("theatre")["run"], run, "Cancel has the focus")
+        self.page.run("document.getElementById('stop').click()")
+        self.page.run("document.getElementById('ask-yes').click()")
+        self.wait_until("its end", lambda: self.application("theatre") is None)
+
+    def test_contrast_names_and_widths(self):
+        self.launch()
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page_checks.js")) as f:
+            self.page.run(f.read())
+        for theme in range(2):
+            for script in ("close()", "showCause()"):
+                self.page.run(script)
+                time.sleep(0.3)
+                for name in CHECKS:
+                    self.assertEqual(self.page.run("checks.%s()" % name), [], name + " " + script)
+                if AXE:
+                    with open(AXE[0]) as f:
+                        self.page.run(f.read())
+                    found = self.page.run("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})"
+                                          ".then((r) => r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).join(' ')))")
+                    self.assertEqual(found, [], "axe-core, theme %d, %s" % (theme, script))
+            self.page.run("close(), theme(true)")
+        for width in (320, 390, 768):
+            self.size(width, 844, 2)
+            time.sleep(0.3)
+            self.assertLessEqual(self.page.run("document.documentElement.scrollWidth"), width)
+
+    @unittest.skipUnless(PICTURES, "make page runs it, with chromium")
+    def test_a_picture_for_the_documents(self):
+        self.launch(name="theatre-1")
+        time.sleep(20)  # something is to be seen in the charts
+        shot = base64.b64decode(self.page.call("Page.captureScreenshot", format="png")["data"])
+        with open(os.path.join(PICTURES, "web.png"), "wb") as f:
+            f.write(shot)
+
+
+def large(pipelines, length, rate):
+    text = "frag: 1\napplication: large\nfragments:\n"
+    for g in range(2):
+        ops = ["      tx%d: {type: ping_tx, conditions: [{type: periodic, recess_period: %s}]}\n" % (p, rate) +
+               "".join("      f%d_%d: {type: forward}\n" % (p, k) for k in range(length - 2)) + "      rx%d: {type: ping_rx}\n" % p
+               for p in range(pipelines // 2)]
+        names = [["tx%d" % p] + ["f%d_%d" % (p, k) for k in range(length - 2)] + ["rx%d" % p] for p in range(pipelines // 2)]
+        text += "  g%d:\n    operators:\n%s    flows:\n%s" % (g, "".join(ops), "".join(
+            "      - %s -> %s\n" % pair for line in names for pair in zip(line, line[1:])))
+    return text
+
+
+class Large(PageTest):
+    def busy_ms(self, seconds):
+        """How long the page computed for each moment that it was sent."""
+        self.page.run("window.moments = 0; const was = take; take = (f) => { moments++; was(f); }; 0")
+        self.page.call("Profiler.enable")
+        self.page.call("Profiler.start")
+        time.sleep(seconds)
+        profile = self.page.call("Profiler.stop")["profile"]
+        idle = {n["id"] for n in profile["nodes"] if n["callFrame"]["functionName"] == "(idle)"}
+        busy_us = sum(d for i, d in zip(profile["samples"], profile["timeDeltas"]) if i not in idle)
+        return busy_us / 1000 / max(1, self.page.run("moments"))
+
+    def launch(self, text):
+        self.serve(workers=("a", "b"))
+        self.web()
+        self.ok("start", self.write("large.yaml", text))
+        self.browse()
+        self.wait_run("appNow() && appNow().window_ns > 0 && document.querySelectorAll('.op').length > 0")
+
+    def test_500_operators_of_more(self):
+        self.launch(large(104, 5, "2hz"))
+        self.assertEqual(self.page.run("document.querySelectorAll('.op').length"), 500)
+        self.assertIn("20 operators", self.text("#left-out"))
+        time.sleep(3)
+        self.assertLess(self.busy_ms(5), 200 * cluster.TIMES_SLOWER)
+        places = "JSON.stringify([...document.querySelectorAll('.op')].map((o) => o.getAttribute('transform')))"
+        before = self.page.run(places)
+        time.sleep(2.5)
+        self.assertEqual(self.page.run(places), before, "nothing moves")
+
+    def test_50_operators_at_60_hz(self):
+        self.launch(large(10, 5, "30hz"))
+        frames = self.page.run("new Promise((done) => { const t = []; const f = (n) => { t.push(n); t.length < 180 ? requestAnimationFrame(f) : done(t); };"
+                               " requestAnimationFrame(f); })")
+        gaps = sorted(b - a for a, b in zip(frames, frames[1:]))
+        self.assertLess(gaps[len(gaps) // 2], 17.5 * cluster.TIMES_SLOWER)
+
+
+if __name__ == "__main__":
+    cluster.main()
