@@ -333,3 +333,84 @@ Test(registry, a_library_that_was_not_checked_is_not_taken_for_a_pinned_one)
 	refuses_pinned(registry, sha256, text);
 	fragi_registry_destroy(registry);
 }
+
+/* What the program brings itself: a plugin, and a loader of files that are no shared objects. */
+
+static int nothing(void *state, struct frag_tick *tick)
+{
+	return FRAG_DONE;
+}
+
+static int context_marker;
+static const struct frag_op_type own_type = {FRAG_OP_TYPE_INIT, .name = "mine:own.Type",
+					     .compute = nothing, .context = &context_marker};
+static const struct frag_op_type *const own_ops[] = {&own_type};
+static const struct frag_plugin own_plugin = {.struct_size = sizeof(own_plugin),
+					      .abi_major = FRAG_ABI_MAJOR,
+					      .name = "own",
+					      FRAG_OPS(own_ops)};
+static unsigned int loads;
+
+static int load_own(const char *path, const struct frag_plugin **out_plugin, struct frag_err *err)
+{
+	loads++;
+	if (strstr(path, "bad") != NULL)
+		return frag_err_set(err, -EINVAL, "it is bad");
+	*out_plugin = &own_plugin;
+	return 0;
+}
+
+static int load_none(const char *path, const struct frag_plugin **out_plugin, struct frag_err *err)
+{
+	return -ENOENT;
+}
+
+Test(registry, plugins_of_the_program_are_found)
+{
+	struct fragi_registry *registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
+	const struct frag_op_type *type;
+
+	cr_expect_eq(fragi_registry_add_linked(registry, NULL), 0);
+	cr_expect_null(fragi_registry_op(registry, "mine:own.Type", NULL));
+	cr_expect_eq(frag_plugin_add(&own_plugin, NULL), 0);
+	cr_expect_eq(frag_plugin_add(&own_plugin, NULL), 0, "again");
+	cr_expect_eq(fragi_registry_add_linked(registry, NULL), 0);
+	type = fragi_registry_op(registry, "mine:own.Type", NULL);
+	cr_assert_not_null(type);
+	cr_expect_eq(type->context, &context_marker);
+	fragi_registry_destroy(registry);
+	frag_plugin_remove(&own_plugin);
+	registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
+	cr_expect_eq(fragi_registry_add_linked(registry, NULL), 0);
+	cr_expect_null(fragi_registry_op(registry, "mine:own.Type", NULL));
+	fragi_registry_destroy(registry);
+}
+
+Test(registry, a_loader_of_the_program_loads_its_files)
+{
+	struct frag_loader loader = {FRAG_LOADER_INIT, .suffix = ".own", .load = load_own};
+	struct frag_loader other = {FRAG_LOADER_INIT, .suffix = ".own", .load = load_none};
+	struct fragi_registry *registry;
+	static const char *const files[] = {"good.own", "bad.own", ".own", "own"};
+	char path[400];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(files); i++) {
+		snprintf(path, sizeof(path), "%s/%s", scratch, files[i]);
+		fclose(fopen(path, "we"));
+	}
+	registry = make(scratch, FRAGI_LIBRARY_PATHS_NONE, NULL);
+	cr_expect_eq(frag_loader_register(&loader, NULL), 0);
+	cr_expect_eq(frag_loader_register(&loader, NULL), 0, "again");
+	cr_expect_eq(frag_loader_register(&other, NULL), -EEXIST);
+	loader.suffix = "own";
+	cr_expect_eq(frag_loader_register(&loader, NULL), -EINVAL);
+	cr_expect_eq(fragi_registry_load(registry, "good.own", NULL), 0);
+	cr_expect_not_null(fragi_registry_op(registry, "mine:own.Type", NULL));
+	cr_expect_eq(fragi_registry_load(registry, "good.own", NULL), 0);
+	cr_expect_eq(loads, 1, "once for each file");
+	refuses(registry, "bad.own", -EINVAL, "library bad.own cannot be loaded: it is bad");
+	cr_expect_neq(fragi_registry_load(registry, ".own", NULL), 0, "a name and a suffix");
+	cr_expect_neq(fragi_registry_load(registry, "own", NULL), 0);
+	cr_expect_eq(loads, 2);
+	fragi_registry_destroy(registry);
+}

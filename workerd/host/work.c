@@ -107,6 +107,7 @@ static int prepare(struct host_work *work)
 		.paths = work->paths,
 		.trusted_only = work->trusted_only,
 		.app_folder = work->source.source.app_folder};
+	struct frag_err err = FRAG_ERR_INIT;
 	int r = fragi_spec_parse(&work->source.source, &work->diag, &work->spec);
 
 	if (r < 0)
@@ -117,6 +118,9 @@ static int prepare(struct host_work *work)
 	if (r < 0)
 		return fragi_diag_add(&work->diag, r, NULL, 0, 0, "cannot look for libraries: %s",
 				      frag_strerror(r));
+	r = fragi_registry_add_linked(work->registry, &err);
+	if (r < 0)
+		return fragi_diag_add(&work->diag, r, NULL, 0, 0, "%s", err.text);
 	work->config.spec = work->spec;
 	work->config.registry = work->registry;
 	r = fragi_run_create(&work->config, &work->run);

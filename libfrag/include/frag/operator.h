@@ -133,7 +133,10 @@ struct frag_port {
 struct frag_op_type {
 	/* set by FRAG_OP_TYPE_INIT */
 	size_t struct_size;
-	/* of the type, in graphs */
+	/*
+	 * of the type, in graphs. That of another language's is LANGUAGE:NAME, where NAME may have
+	 * dots: "python:filters.Median"
+	 */
 	const char *name;
 	/* one line for people; NULL: none */
 	const char *headline;
@@ -176,6 +179,8 @@ struct frag_op_type {
 	size_t save_size;
 	/* the shortest time between two saves, in ns; 0: after every tick */
 	int64_t save_period_ns;
+	/* for callbacks that several types share, such as those of another language; NULL: none */
+	void *context;
 };
 
 /* The largest save_size. */
@@ -323,6 +328,8 @@ FRAG_API int64_t frag_tick_time_ns(const struct frag_tick *tick);
 FRAG_API const char *frag_op_name(const struct frag_op *op);
 FRAG_API const char *frag_op_fragment_name(const struct frag_op *op);
 FRAG_API struct frag_fragment *frag_op_fragment(const struct frag_op *op);
+/* Returns the member context of the operator's type. */
+FRAG_API void *frag_op_context(const struct frag_op *op);
 /* Returns the resource of that name in the fragment; NULL when there is none. */
 FRAG_API struct frag_resource *frag_op_resource(const struct frag_op *op, const char *name);
 /* Returns the i-th resource that the operator was given, from 0; NULL: there are not as many. */

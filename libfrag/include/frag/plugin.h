@@ -86,6 +86,49 @@ struct frag_plugin {
 	.subgraph_size = (uint32_t)sizeof((table)[0])
 #define FRAG_TYPES(table) .types = (table), .type_count = (uint32_t)FRAG_COUNT_OF(table)
 
+/*
+ * Lets all graphs that this process runs from now on use what a plugin lists, as if they named it
+ * under extensions. The plugin is part of the program, as with the operators that a program has
+ * itself, or those of another language.
+ * - plugin: borrowed until it is removed; a name that another plugin has too refuses the graphs
+ * - err: NULL is accepted
+ * Returns 0, also when it was added before; -ENOBUFS: 64 plugins are there.
+ *
+ * frag_plugin_remove undoes it, once the applications that use the plugin have ended.
+ * Thread: any. Blocks: no. RT-safe: no.
+ */
+FRAG_API int frag_plugin_add(const struct frag_plugin *plugin, struct frag_err *err);
+FRAG_API void frag_plugin_remove(const struct frag_plugin *plugin);
+
+/*
+ * Loads extensions that are no shared objects, such as modules of another language, for the graphs
+ * that this process runs.
+ */
+struct frag_loader {
+	/* set by FRAG_LOADER_INIT */
+	size_t struct_size;
+	/* with which the names of such files end: ".py" */
+	const char *suffix;
+	/*
+	 * Loads the file and makes the table of what it brings, which stays until the process ends.
+	 * Called once for each file, on any thread, one at a time.
+	 * - path: its real path, in one of the folders that libraries may come from
+	 * Returns 0 or a negative errno; frag_err_set words it.
+	 */
+	int (*load)(const char *path, const struct frag_plugin **out_plugin, struct frag_err *err);
+};
+/* The first member of a struct frag_loader. */
+#define FRAG_LOADER_INIT .struct_size = sizeof(struct frag_loader)
+/*
+ * Registers a loader, which stays until the process ends.
+ * - loader: copied; its texts are borrowed
+ * - err: NULL is accepted
+ * Returns 0, also when it is registered already; -EEXIST: the suffix has another one; -EINVAL: it
+ * is not filled in; -ENOBUFS: 8 loaders are there.
+ * Thread: any. Blocks: no. RT-safe: no.
+ */
+FRAG_API int frag_loader_register(const struct frag_loader *loader, struct frag_err *err);
+
 FRAG_END_DECLS
 
 #endif

@@ -238,14 +238,25 @@ int fragi_parse_f64(const char *text, double *out_value)
 	return 0;
 }
 
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+#define DIGITS "0123456789"
+
 bool fragi_name_is_valid(const char *name)
 {
-	size_t length;
+	size_t length = strspn(name, LETTERS DIGITS "_-");
 
-	if (!((name[0] >= 'A' && name[0] <= 'Z') || (name[0] >= 'a' && name[0] <= 'z')))
-		return false;
-	length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
-	return length <= FRAG_NAME_MAX && name[length] == '\0';
+	return strspn(name, LETTERS) > 0 && length <= FRAG_NAME_MAX && name[length] == '\0';
+}
+
+bool fragi_op_type_name_is_valid(const char *name)
+{
+	size_t language = strspn(name, LETTERS), length;
+
+	if (language == 0 || name[language] != ':')
+		return fragi_name_is_valid(name);
+	length = strspn(name + language + 1, LETTERS DIGITS "_.");
+	return length > 0 && language + 1 + length <= FRAG_NAME_MAX &&
+	       name[language + 1 + length] == '\0';
 }
 
 const char *fragi_format_duration(int64_t ns, char *out, size_t size)

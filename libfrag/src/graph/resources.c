@@ -365,6 +365,11 @@ struct frag_resource *frag_op_resource_at(const struct frag_op *op, uint32_t i)
 	return i < op->resource_count ? op->resources[i] : NULL;
 }
 
+void *frag_op_context(const struct frag_op *op)
+{
+	return op->type->context;
+}
+
 int fragi_resources_initialize(struct frag_fragment *fragment, struct fragi_diag *diag)
 {
 	char subject[2 * FRAG_NAME_MAX + 2];

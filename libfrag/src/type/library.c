@@ -16,6 +16,7 @@
 #include <base/units.h>
 #include <type/elf.h>
 #include <type/library.h>
+#include <type/linked.h>
 #include <type/pinned.h>
 
 #define STRING_(x) #x
@@ -145,6 +146,25 @@ static int plugin_find(struct fragi_library *library, const struct frag_plugin *
 	}
 	*out_plugin = plugin;
 	return 0;
+}
+
+/* Has the program's own loader make the table. */
+static int plugin_load(struct fragi_library *library, const struct frag_loader *loader,
+		       const struct frag_plugin **out_plugin, struct frag_err *err)
+{
+	struct frag_err cause = FRAG_ERR_INIT;
+	int r;
+
+	if (library->sha256 != NULL)
+		return frag_err_set(err, -EINVAL,
+				    "library %s: sha256 is for shared objects; leave it out",
+				    library->file);
+	fragi_call_begin(library->path, FRAGI_CALL_LOAD, 0);
+	r = loader->load(library->path, out_plugin, &cause);
+	fragi_call_end();
+	return r < 0 ? frag_err_set(err, r, "library %s cannot be loaded: %s", library->file,
+				    cause.text[0] != '\0' ? cause.text : frag_strerror(r))
+		     : 0;
 }
 
 /* Copies the table in this libfrag's size. */
@@ -343,8 +363,10 @@ static int read_subgraphs(struct fragi_arena *arena, const struct frag_plugin *p
 int fragi_library_open(struct fragi_arena *arena, struct fragi_library *library,
 		       struct frag_err *err)
 {
+	const struct frag_loader *loader = fragi_linked_loader(library->file);
 	const struct frag_plugin *plugin = NULL;
-	int r = plugin_find(library, &plugin, err);
+	int r = loader != NULL ? plugin_load(library, loader, &plugin, err)
+			       : plugin_find(library, &plugin, err);
 
 	return plugin == NULL ? r : fragi_library_read(arena, library, plugin, err);
 }

@@ -68,6 +68,8 @@ static inline int fragi_registry_load(struct fragi_registry *registry, const cha
  */
 FRAGI_API int fragi_registry_add(struct fragi_registry *registry, const char *name,
 				 const struct frag_plugin *plugin, struct frag_err *err);
+/* Registers what the program has added (frag_plugin_add). Returns as add. */
+FRAGI_API int fragi_registry_add_linked(struct fragi_registry *registry, struct frag_err *err);
 /*
  * What is registered under a name, also one of Holoscan (text/holoscan.h). NULL when there is
  * nothing: err then says so, with a near name or all valid ones, and which built-in library could
