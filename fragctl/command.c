@@ -108,6 +108,8 @@ void ctl_command_worker(struct ctl_command *command, const struct ctl_run_option
 	add_flags(command, "--allow-write", &options->roles.allow_write);
 	add_flag(command, "--app-root", worker->app_root);
 	add_flag(command, "--library-path", options->graph.library_path);
+	if (getenv("FRAG_PYTHON") == NULL) /* else workerd reads it itself */
+		add_flag(command, "--python", "python3");
 	add_credentials(command, &options->roles);
 	if (worker->is_own_user && geteuid() == 0 && getenv("FRAG_HOST_USER") == NULL)
 		add_flag(command, "--host-user", "root");

@@ -27,7 +27,7 @@ OPENS = ("libfrag/src/type/", "libfrag/modules/",
 # A runner is a driver, a worker and a host in one process: it includes the interfaces of their
 # cores, and those parts of their shells that know no network. fragctl run is a shell of it.
 RUNNER_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h", "workerd/core/core.h",
-              "workerd/environment.h", "workerd/spawn.h", "workerd/worker.h", "workerd/host/host.h"}
+              "workerd/environment.h", "workerd/interpreter.h", "workerd/spawn.h", "workerd/worker.h", "workerd/host/host.h", "workerd/host/process.h"}
 FRAGCTL_MAY = {"driverd/progress.h", "driverd/result.h", "workerd/strays.h",
                "workerd/host/process.h", "runner/runner.h", "runner/thread.h"}
 MAY = {"runner": RUNNER_MAY, "fragctl": FRAGCTL_MAY}

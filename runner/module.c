@@ -20,6 +20,7 @@
 #include <runner/thread.h>
 #include <track/summary.h>
 #include <workerd/host/host.h>
+#include <workerd/host/process.h>
 
 struct fragi_runner {
 	/* constant once started */
@@ -385,4 +386,5 @@ const struct fragi_runner_ops fragi_runner_v1 = {
 	.set = module_set,
 	.summary = module_summary,
 	.destroy = module_destroy,
+	.host = host_process_main,
 };

@@ -17,6 +17,7 @@
 #include <driverd/system.h>
 #include <edge/ucx_env.h>
 #include <workerd/environment.h>
+#include <workerd/interpreter.h>
 
 /*
  * Whoever started this waits and can end it: a start may take a day, and nothing is judged by its
@@ -211,7 +212,9 @@ static int worker_launch(void *arg, const struct fw_message *create, struct frag
 		.port_last = WRK_DATA_PORT_LAST,
 	};
 
-	(void)create;
+	const char *python = getenv("FRAG_PYTHON");
+	int r = 0;
+
 	*out_launch = (struct wrk_launch){
 		.ops = runner->config->host,
 		.main = runner->config->host_main,
@@ -220,9 +223,14 @@ static int worker_launch(void *arg, const struct fw_message *create, struct frag
 	};
 	if (out_launch->environment == NULL)
 		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
+	if (runner->config->host_main != NULL)
+		r = wrk_interpreter_choose(&create->create, python != NULL ? python : "python3",
+					   arena, &out_launch->arguments, err);
+	if (r == 0 && out_launch->arguments != NULL)
+		out_launch->program = out_launch->arguments[0];
 	if (!runner->config->is_guest)
 		fflush(NULL); /* the child has copies of what is not written yet */
-	return 0;
+	return r;
 }
 
 /* The driver reports what concerns the application. */

@@ -476,6 +476,7 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		goto err_start;
 	}
 	r = launch->ops->start(&(struct wrk_spawn){.program = launch->program,
+						   .arguments = launch->arguments,
 						   .main = launch->main,
 						   .environment = environment,
 						   .control_fd = control[1],

@@ -32,6 +32,7 @@ struct wrk_process_ops {
 struct wrk_launch {
 	const struct wrk_spawn_ops *ops;
 	const char *program;
+	char *const *arguments; /* of program; NULL: none */
 	int (*main)(void);
 	char *const *environment;
 	struct wrk_confine

@@ -23,6 +23,7 @@
 #include <workerd/control_group.h>
 #include <workerd/environment.h>
 #include <workerd/interface.h>
+#include <workerd/interpreter.h>
 #include <workerd/driver.h>
 #include <workerd/shared_memory.h>
 #include <workerd/strays.h>
@@ -270,9 +271,13 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 					  .environment = wrk_environment_make(&environment, arena),
 					  .confine = &shell->rights.confine,
 					  .line_rate = LINE_RATE};
-	return out_launch->environment != NULL
-		       ? 0
-		       : frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
+	if (out_launch->environment == NULL)
+		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
+	r = wrk_interpreter_choose(&create->create, options->python, arena, &out_launch->arguments,
+				   err);
+	if (r == 0 && out_launch->arguments != NULL)
+		out_launch->program = out_launch->arguments[0];
+	return r;
 }
 
 static void shell_host_gone(void *arg)

@@ -99,7 +99,8 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 
 static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd)
 {
-	char *argv[] = {(char *)(uintptr_t)spawn->program, NULL};
+	char *name[] = {(char *)(uintptr_t)spawn->program, NULL};
+	char *const *argv = spawn->arguments != NULL ? spawn->arguments : name;
 	struct refusal refusal = {.error = child_setup(spawn, error_fd)};
 
 	if (refusal.error == 0) {

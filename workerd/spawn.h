@@ -23,7 +23,8 @@ struct wrk_confine;
 #define WRK_HOST_FD_SAVED 6
 
 struct wrk_spawn {
-	const char *program; /* NULL: a fork of this process runs main */
+	const char *program;    /* NULL: a fork of this process runs main */
+	char *const *arguments; /* with the program's name, NULL-ended; NULL: the name alone */
 	/* what it returns is the exit status; this process has one thread then */
 	int (*main)(void);
 	char *const *environment;

@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <base/failure.h>
-#include <base/log.h>
 #include <base/standard_fds.h>
 #include <type/cuda.h>
-#include <workerd/core/host_exit.h>
 #include <workerd/gpus.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
-
-/* Returns what workerd decided about library paths; any other word is not believed. */
-static enum fragi_library_paths library_paths(void)
-{
-	const char *word = getenv("FRAG_LIBRARY_PATHS");
-
-	if (word != NULL && strcmp(word, "any") == 0)
-		return FRAGI_LIBRARY_PATHS_ANY;
-	return word != NULL && strcmp(word, "app") == 0 ? FRAGI_LIBRARY_PATHS_IN_APP
-							: FRAGI_LIBRARY_PATHS_NONE;
-}
 
 /* workerd opens no libraries, so it asks for them here. */
 static int print_gpus(void)
@@ -46,9 +28,7 @@ static int print_gpus(void)
 
 int main(int argc, char **argv)
 {
-	pid_t parent = getppid();
-	int type;
-	socklen_t size = sizeof(type);
+	int status;
 
 	fragi_standard_fds_open();
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
@@ -57,16 +37,12 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], WRK_HOST_GPUS) == 0)
 		return print_gpus();
-	if (argc > 1 || getsockopt(WRK_HOST_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &size) < 0) {
+	if (argc > 1 || host_process_main(&status) < 0) {
 		fprintf(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr,
 			"fraghost runs fragments; workerd starts it with a socket at descriptor %d. It is not started by hand: use workerd, or fragctl run.\n",
 			WRK_HOST_FD_CONTROL);
 		return argc > 1 && strcmp(argv[1], "--help") == 0 ? FRAGI_EXIT_OK
 								  : FRAGI_EXIT_USAGE;
 	}
-	/* Set by workerd already; again in case that something stood between. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		return WRK_HOST_EXIT_LOST;
-	fragi_log_init(0);
-	return host_process_run(library_paths(), true);
+	return status;
 }

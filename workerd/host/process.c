@@ -6,8 +6,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define LOG_TOPIC "host"
@@ -15,6 +18,7 @@
 #include <base/log.h>
 #include <run/console.h>
 #include <run/crash.h>
+#include <workerd/core/host_exit.h>
 #include <workerd/host/host.h>
 #include <workerd/spawn.h>
 
@@ -85,4 +89,32 @@ int host_process_run(enum fragi_library_paths paths, bool trusted_only)
 	fragi_log_catch_up(LAST_COUNT_NS);
 	fragi_crash_orderly();
 	return r;
+}
+
+/* Returns what workerd decided about library paths; any other word is not believed. */
+static enum fragi_library_paths library_paths(void)
+{
+	const char *word = getenv("FRAG_LIBRARY_PATHS");
+
+	if (word != NULL && strcmp(word, "any") == 0)
+		return FRAGI_LIBRARY_PATHS_ANY;
+	return word != NULL && strcmp(word, "app") == 0 ? FRAGI_LIBRARY_PATHS_IN_APP
+							: FRAGI_LIBRARY_PATHS_NONE;
+}
+
+int host_process_main(int *out_status)
+{
+	pid_t parent = getppid();
+	int type;
+	socklen_t size = sizeof(type);
+
+	if (getsockopt(WRK_HOST_FD_CONTROL, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+		return -errno;
+	/* Set by workerd already; again in case that something stood between. */
+	*out_status = WRK_HOST_EXIT_LOST;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		return 0;
+	fragi_log_init(0);
+	*out_status = host_process_run(library_paths(), true);
+	return 0;
 }

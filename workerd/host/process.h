@@ -13,5 +13,10 @@
  * for main; leaves by _exit when operators hang.
  */
 int host_process_run(enum fragi_library_paths paths, bool trusted_only);
+/*
+ * The same for a process that workerd has started, with what its environment says about libraries.
+ * Returns 0 and the exit status; negative errno: workerd has not started it.
+ */
+int host_process_main(int *out_status);
 
 #endif

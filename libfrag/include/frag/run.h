@@ -132,6 +132,17 @@ FRAG_API const char *frag_run_summary(struct frag_run *run);
  */
 FRAG_API void frag_run_destroy(struct frag_run *run);
 
+/*
+ * Lets this process, which workerd has started in the place of fraghost, be a host: the interpreter
+ * of another language whose loader (plugin.h) is registered. Signals, stdout, stderr and crashes
+ * are frag's from now on.
+ * - out_status: receives the exit status that the process is to end with, soon
+ * Returns 0 when the host has ended; -ENOTSOCK or -EBADF: workerd has not started this process;
+ * -ENOENT: this frag was installed without the module run.
+ * Thread: the process's first one, once. Blocks: as long as the host lives. RT-safe: no.
+ */
+FRAG_API int frag_host_run(int *out_status, struct frag_err *err);
+
 FRAG_END_DECLS
 
 #endif

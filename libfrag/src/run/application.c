@@ -176,6 +176,20 @@ static int open_module(const struct fragi_runner_ops **out_ops, struct frag_err 
 	return r;
 }
 
+int frag_host_run(int *out_status, struct frag_err *err)
+{
+	const struct fragi_runner_ops *ops = NULL;
+	int r = open_module(&ops, err);
+
+	if (r < 0)
+		return r;
+	r = ops->host(out_status);
+	return r < 0 ? frag_err_set(err, r,
+				    "this is no host: workerd starts one, with a socket at "
+				    "descriptor 3; use workerd, or fragctl run")
+		     : 0;
+}
+
 int frag_run_start(struct frag_run *run, struct frag_err *err)
 {
 	int r = 0;

@@ -35,6 +35,8 @@ struct fragi_runner_ops {
 	 * left.
 	 */
 	bool (*destroy)(struct fragi_runner *runner);
+	/* frag_host_run */
+	int (*host)(int *out_status);
 };
 
 #define FRAGI_RUNNER_SYMBOL "fragi_runner_v1"

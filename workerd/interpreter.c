@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <workerd/interpreter.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <text/spec.h>
+
+#define SUFFIX ".py"
+
+static bool has_suffix(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+static bool is_of_host(const struct fw_host_create *create, const char *fragment)
+{
+	for (uint32_t i = 0; i < create->fragment_count; i++)
+		if (strcmp(create->fragments[i], fragment) == 0)
+			return true;
+	return false;
+}
+
+/* Returns the first such module of the host's fragments, in arena; NULL: none. */
+static const char *find_module(const struct fw_host_create *create, struct fragi_arena *arena)
+{
+	struct fragi_diag diag = {0};
+	struct fragi_spec *spec = NULL;
+	struct fragi_source source;
+	const char *found = NULL;
+
+	if (memmem(create->source, create->source_bytes, SUFFIX, strlen(SUFFIX)) == NULL ||
+	    fragi_source_unpack(create->source, create->source_bytes, &source) < 0)
+		return NULL;
+	if (fragi_spec_parse(&source.source, &diag, &spec) == 0)
+		for (size_t i = 0; i < spec->fragment_count; i++)
+			for (size_t j = 0; is_of_host(create, spec->fragments[i].name) &&
+					   j < spec->fragments[i].extension_count && found == NULL;
+			     j++)
+				if (has_suffix(spec->fragments[i].extensions[j].library))
+					found = fragi_arena_strdup(
+						arena, spec->fragments[i].extensions[j].library);
+	fragi_spec_destroy(spec);
+	fragi_diag_fini(&diag);
+	fragi_source_fini(&source);
+	return found;
+}
+
+/* Returns the path of a program, as a shell finds it; NULL: there is none. */
+static const char *find_program(const char *name, struct fragi_arena *arena)
+{
+	const char *folder = getenv("PATH");
+	char path[PATH_MAX];
+
+	if (strchr(name, '/') != NULL)
+		return access(name, X_OK) == 0 ? fragi_arena_strdup(arena, name) : NULL;
+	while (folder != NULL) {
+		size_t length = strcspn(folder, ":");
+
+		snprintf(path, sizeof(path), "%.*s/%s", (int)length, folder, name);
+		if (length > 0 && access(path, X_OK) == 0)
+			return fragi_arena_strdup(arena, path);
+		folder = folder[length] == ':' ? folder + length + 1 : NULL;
+	}
+	return NULL;
+}
+
+int wrk_interpreter_choose(const struct fw_host_create *create, const char *python,
+			   struct fragi_arena *arena, char *const **out_arguments,
+			   struct frag_err *err)
+{
+	static const char *const rest[] = {"-m", "frag.host", NULL};
+	const char *module = find_module(create, arena), *program;
+	const char **arguments;
+
+	if (module == NULL) {
+		*out_arguments = NULL;
+		return 0;
+	}
+	if (python == NULL)
+		return frag_err_set(
+			err, -ENOENT,
+			"cannot start a host for %.200s: this worker has no Python; start it with --python python3, of an environment where frag is installed",
+			module);
+	program = find_program(python, arena);
+	if (program == NULL)
+		return frag_err_set(
+			err, -ENOENT,
+			"cannot start a host for %.200s: there is no program %.200s; install it, or name another one (--python, FRAG_PYTHON)",
+			module, python);
+	arguments = fragi_arena_alloc(arena, (1 + FRAG_COUNT_OF(rest)) * sizeof(*arguments));
+	if (arguments == NULL)
+		return frag_err_set(err, -ENOMEM, "cannot start a host: out of memory");
+	arguments[0] = program;
+	memcpy(arguments + 1, rest, sizeof(rest));
+	*out_arguments = (char *const *)(uintptr_t)arguments;
+	return 0;
+}
