@@ -36,6 +36,7 @@ include mk/cuda.mk
 include mk/ops.mk
 include mk/ai.mk
 include mk/examples.mk
+include mk/python.mk
 include mk/bench.mk
 include mk/sim.mk
 include mk/oracle.mk
@@ -66,6 +67,7 @@ make check          installs, builds, and runs all tests; make test is the same;
                     ONLY=queue: only the test programs whose path contains that word
 make install        installs a build without asserts below prefix=/usr/local; DESTDIR=DIR
 make uninstall      removes what make install has installed
+make python         builds the Python package as a wheel into dist/
 make deb            builds Debian packages into build-deb/; ARCH=arm64: cross-built ones
 make clean          removes build/
 

@@ -5,14 +5,15 @@
 # those of nightly, lint, fuzz, coverage and docs; `bench` those that make bench compares with;
 # `aarch64` the cross compiler and qemu; `deb` what packages are built with, and with `deb arm64`
 # also the libraries of that architecture; `nodes` what the tests on machines of systemd-nspawn
-# need; `limits` and `vivid` what the targets of those names do; `ai` pip, for make deps-ai.
+# need; `limits` and `vivid` what the targets of those names do; `ai` pip, for make deps-ai;
+# `python` what the wheel is made with.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
 libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev libcriterion-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
-libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 iproute2 git tmux"
+libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 python3-dev iproute2 git tmux"
 
 foreign=
 case ${1:-} in
@@ -32,6 +33,10 @@ fi
 
 if [ "${1:-}" = ai ]; then
 	packages="$packages python3-pip"
+fi
+
+if [ "${1:-}" = python ]; then
+	packages="$packages python3-pip python3-venv binutils"
 fi
 
 if [ "${1:-}" = deb ]; then

@@ -54,6 +54,7 @@ features tests/planted/features.sh 10
 people make -s people
 vivid make -s vivid
 page make -s page
+python tests/python/proof.sh
 asan make -s asan AGAIN=0
 call-sites make -s faults
 call-sites-asan make -s asan-faults

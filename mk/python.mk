@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# frag for Python: the package in $(B)/python, which programs of this tree use with
+# PYTHONPATH=$(B)/python; `make python` builds a wheel (mk/wheel/wheel.py). The extension uses the
+# stable ABI, so that one build serves CPython 3.11 and later. It is left out where the headers of
+# Python are missing, and from builds with a sanitizer, which the interpreter would need too.
+PYTHON ?= python3
+PYTHON_INC := $(shell $(PYTHON) -c "import sysconfig; print(sysconfig.get_paths()['include'])" \
+	2>/dev/null)
+PYTHON_SRC := $(wildcard python/src/*.c)
+PYTHON_FILES := $(wildcard python/frag/*.py python/frag/*.pyi python/frag/py.typed)
+PYTHON_OUT := $(B)/python/frag
+PYTHON_EXTENSION := $(PYTHON_OUT)/_frag.abi3.so
+PYTHON_BUILT := $(PYTHON_EXTENSION) $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%)
+$(PYTHON_SRC:%.c=$(B)/obj/%.o): $(B)/obj/python/%.o: python/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -isystem $(PYTHON_INC) -Ilibfrag/include -c $< -o $@
+$(PYTHON_EXTENSION): $(PYTHON_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS) $(filter %.o,$^) -L$(B)/lib \
+		-lfrag $(call rpath,../../lib) -o $@
+$(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%): $(PYTHON_OUT)/%: python/frag/%
+	@mkdir -p $(@D)
+	@cp $< $@
+ifneq ($(wildcard $(PYTHON_INC)/Python.h),)
+ifeq ($(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),)
+tests: $(PYTHON_BUILT)
+endif
+endif
+
+# The wheel has no asserts, as every package: it is built with NDEBUG=1.
+WHEEL_PARTS := run shm
+WHEEL_PLUGINS := basic logger testing udp
+.PHONY: python python-here
+python:
+	@mk/deps.sh python
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=$(B)-ndebug NDEBUG=1 python-here
+python-here: $(PYTHON_BUILT) $(WHEEL_PARTS:%=$(B)/lib/frag/modules/%.so) \
+		$(WHEEL_PLUGINS:%=$(B)/lib/frag/plugins/lib%.so)
+	@$(PYTHON) mk/wheel/wheel.py $(B) $(VERSION) dist

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""wheel.py BUILD VERSION DIST: packs frag for Python, as it lies in BUILD, into a wheel in DIST.
+
+The wheel has the package, libfrag and those modules and plugins that need no system library of
+their own; auditwheel puts the few libraries beside them that the system may lack, and names the
+oldest glibc that will do. It is for CPython 3.11 and later (stable ABI).
+"""
+import base64
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = os.path.join(TOP, ".cache", "wheel")
+REQUIREMENTS = os.path.join(TOP, "mk", "wheel", "requirements.txt")
+# ucx has plugins of its own, which a wheel cannot carry; crypto would bring an OpenSSL that nobody
+# patches.
+MODULES = ("run", "shm")
+PLUGINS = ("basic", "logger", "testing", "udp")
+METADATA = """Metadata-Version: 2.1
+Name: frag
+Version: %s
+Summary: Streaming graphs across machines: operators and applications in Python
+License: Apache-2.0
+Requires-Python: >=3.11
+Provides-Extra: numpy
+Requires-Dist: numpy; extra == "numpy"
+"""
+
+
+def tools():
+    """The folder of programs that the wheel is made with; fetched once."""
+    with open(REQUIREMENTS, "rb") as file:
+        wanted = hashlib.sha256(file.read()).hexdigest()
+    mark = os.path.join(TOOLS, "complete-" + wanted[:16])
+    if not os.path.exists(mark):
+        shutil.rmtree(TOOLS, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True)
+        subprocess.run([os.path.join(TOOLS, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check",
+                        "--require-hashes", "--only-binary=:all:", "--no-deps", "-r", REQUIREMENTS], check=True)
+        open(mark, "w").close()
+    return os.path.join(TOOLS, "bin")
+
+
+def copy(source, folder, programs, rpath):
+    os.makedirs(folder, exist_ok=True)
+    target = shutil.copy(source, folder)
+    subprocess.run(["strip", "--strip-unneeded", target], check=True)
+    subprocess.run([os.path.join(programs, "patchelf"), "--set-rpath", rpath, target], check=True)
+
+
+def stage(build, version, folder, programs):
+    package = os.path.join(folder, "frag")
+    os.mkdir(package)
+    for path in sorted(glob.glob(os.path.join(build, "python", "frag", "*"))):
+        if os.path.isfile(path) and not path.endswith(".so"):
+            shutil.copy(path, package)
+    copy(os.path.join(build, "python", "frag", "_frag.abi3.so"), package, programs, "$ORIGIN/lib")
+    lib = os.path.join(package, "lib")
+    copy(os.path.join(build, "lib", "libfrag.so.1"), lib, programs, "$ORIGIN")
+    for kind, names in (("modules", [m + ".so" for m in MODULES]), ("plugins", ["lib%s.so" % p for p in PLUGINS])):
+        for name in names:
+            copy(os.path.join(build, "lib", "frag", kind, name), os.path.join(lib, "frag", kind), programs,
+                 "$ORIGIN/../..")
+    info = os.path.join(folder, "frag-%s.dist-info" % version)
+    os.mkdir(info)
+    shutil.copy(os.path.join(TOP, "LICENSE"), info)
+    with open(os.path.join(info, "METADATA"), "w") as file:
+        file.write(METADATA % version)
+    with open(os.path.join(info, "WHEEL"), "w") as file:
+        file.write("Wheel-Version: 1.0\nGenerator: frag\nRoot-Is-Purelib: false\nTag: cp311-abi3-%s\n" % platform())
+    return info
+
+
+def platform():
+    return "linux_" + os.uname().machine
+
+
+def pack(folder, info, path):
+    record = os.path.join(info, "RECORD")
+    rows = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for root, _, files in sorted(os.walk(folder)):
+            for name in sorted(files):
+                full = os.path.join(root, name)
+                inside = os.path.relpath(full, folder)
+                with open(full, "rb") as file:
+                    data = file.read()
+                digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                rows.append("%s,sha256=%s,%d" % (inside, digest, len(data)))
+                archive.write(full, inside)
+        rows.append(os.path.relpath(record, folder) + ",,")
+        archive.writestr(os.path.relpath(record, folder), "\n".join(rows) + "\n")
+
+
+def main():
+    build, version, dist = sys.argv[1:]
+    programs = tools()
+    with tempfile.TemporaryDirectory() as folder:
+        staged = os.path.join(folder, "staged")
+        os.mkdir(staged)
+        info = stage(build, version, staged, programs)
+        raw = os.path.join(folder, "frag-%s-cp311-abi3-%s.whl" % (version, platform()))
+        pack(staged, info, raw)
+        os.makedirs(dist, exist_ok=True)
+        for old in glob.glob(os.path.join(dist, "frag-*.whl")):
+            os.unlink(old)
+        env = dict(os.environ, PATH=programs + ":" + os.environ["PATH"],
+                   LD_LIBRARY_PATH=os.path.abspath(os.path.join(build, "lib")))
+        subprocess.run([os.path.join(programs, "auditwheel"), "repair", "--exclude", "libfrag.so.1", "-w", dist,
+                        raw], check=True, env=env, stdout=subprocess.DEVNULL)
+    for path in glob.glob(os.path.join(dist, "frag-*.whl")):
+        print("%s: %d KiB" % (path, os.path.getsize(path) >> 10))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

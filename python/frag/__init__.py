@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""frag: streaming graphs across machines, in Python. See docs/PYTHON.md."""
+from . import _frag
+from ._codec import allow_pickle, decode, encode, register_codec
+from ._failure import Error, describe
+
+
+def _load(path):
+    from ._load import load
+    return load(path)
+
+
+_frag.set_hooks(Error, describe, encode, decode, _load)
+_frag.loader_register()
+
+from ._application import Application, Fragment  # noqa: E402
+from ._frag import ExecutionContext, InputContext, OutputContext, Tensor  # noqa: E402
+from ._metadata import Metadata  # noqa: E402
+from ._operator import DONE, NativeOperator, Operator  # noqa: E402
+from ._run import Future, run  # noqa: E402
+from ._spec import Condition, ConditionType, IOSpec, OperatorSpec, Resource, Scheduler  # noqa: E402
+
+__version__ = "0.1.0"
+__all__ = ["Application", "Condition", "ConditionType", "DONE", "Error", "ExecutionContext",
+           "Fragment", "Future", "IOSpec", "InputContext", "Metadata", "NativeOperator", "Operator",
+           "OperatorSpec", "OutputContext", "Resource", "Scheduler", "Tensor", "allow_pickle",
+           "as_tensor", "empty", "register_codec", "run"]
+
+
+def empty(shape, dtype="float32"):
+    """A tensor of uninitialised memory, which crosses to other processes without a copy."""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return _frag.empty(shape, name)
+
+
+def as_tensor(array):
+    """The tensor of an array that has __dlpack__, without a copy. It must not be changed any more."""
+    return _frag.as_tensor(array)

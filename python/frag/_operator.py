@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators: the class that applications derive from, and what makes types of frag of it."""
+import sys
+
+from . import _frag
+from ._metadata import Metadata
+from ._spec import Condition, OperatorSpec, Resource, plain
+
+DONE = 1  # compute returns it after its last tick
+
+
+class Operator:
+    """An operator in Python.
+
+    setup() declares ports and parameters. initialize() is called once before anything runs,
+    start() before the first tick, compute() at each tick, stop() at the end. compute returns
+    nothing, or frag.DONE after the last tick; an exception fails the application.
+    """
+
+    def __init__(self, fragment, *args, name=None, **kwargs):
+        self.fragment = fragment
+        self.name = name or type(self).__name__.lower()
+        self.conditions = {}
+        self.resources = []
+        self.spec = OperatorSpec(fragment)
+        self.args = kwargs
+        self.metadata_policy = None
+        self._context = None
+        for arg in args:
+            if isinstance(arg, Condition):
+                if arg.name in self.conditions:
+                    raise ValueError("%s has two conditions called %s" % (self.name, arg.name))
+                arg._operator = self
+                self.conditions[arg.name] = arg
+            elif isinstance(arg, Resource):
+                self.resources.append(arg)
+            else:
+                raise TypeError("%s: %r is neither a condition nor a resource; give parameters by name"
+                                % (self.name, arg))
+        self.setup(self.spec)
+        for key, value in kwargs.items():
+            if key not in self.spec.params or not plain(value):
+                self.spec.params.pop(key, None)
+                setattr(self, key, value)
+            else:
+                self.spec.params[key].accept(value)
+
+    def setup(self, spec):
+        pass
+
+    def initialize(self):
+        pass
+
+    def start(self):
+        pass
+
+    def compute(self, op_input, op_output, context):
+        raise NotImplementedError("%s has no compute" % type(self).__name__)
+
+    def stop(self):
+        pass
+
+    @property
+    def metadata(self):
+        """The metadata of this tick: what was received, and what the next emit sends."""
+        if self._context is None:
+            raise RuntimeError("metadata belong to a tick")
+        return Metadata(self._context)
+
+    # What the extension calls.
+
+    def _attach(self, context):
+        self._context = context
+
+    def _set_params(self, params):
+        for name, value in params.items():
+            setattr(self, name, value)
+
+    # What a graph says about it.
+
+    def _type_name(self):
+        return type_name(type(self))
+
+    def _op_type(self, name, factory):
+        return op_type(type(self), name, self.spec, factory)
+
+    def _parameters(self):
+        return {k: v for k, v in self.args.items() if k in self.spec.params}
+
+
+def module_name(module):
+    """A module's name for graphs: that of its file for the program itself."""
+    if module != "__main__":
+        return module
+    path = getattr(sys.modules["__main__"], "__file__", None) or "main"
+    name = path.rsplit("/", 1)[-1].removesuffix(".py")
+    return name if name.isidentifier() else "main"
+
+
+def type_name(cls):
+    """The name of an operator's type in graphs; 63 bytes hold it."""
+    name = "%s.%s" % (module_name(cls.__module__), cls.__qualname__.replace("<locals>.", ""))
+    return "python:" + name[-56:].lstrip(".")
+
+
+def op_type(cls, name, spec, factory):
+    text = (cls.__doc__ or "").strip()
+    return _frag.OpType(name, text.split("\n")[0] or None, text or None, *spec.rows(), factory)
+
+
+class _Placed:
+    """The fragment of an operator that a graph made."""
+
+    def __init__(self, name):
+        self.name = name
+        self._resources = {}
+
+
+def spec_of(cls):
+    """What a class declares without an application."""
+    spec = OperatorSpec()
+    probe = cls.__new__(cls)
+    try:
+        probe.setup(spec)
+    except AttributeError:  # setup uses what __init__ sets
+        return cls(_Placed("probe"), name="probe").spec
+    return spec
+
+
+def class_type(cls):
+    """The OpType of a class for graphs, which make operators of it."""
+    def make(fragment, name, params):
+        operator = cls(_Placed(fragment), name=name)
+        operator._set_params(params)
+        return operator
+
+    return op_type(cls, type_name(cls), spec_of(cls), make)
+
+
+class NativeOperator:
+    """An operator in C, of a type that is built in or that a library of the application has:
+
+    NativeOperator(self, "ping_tx", CountCondition(self, 10), name="tx", value=3)
+    """
+
+    def __init__(self, fragment, type, *args, name=None, **params):
+        self.fragment = fragment
+        self.type = type
+        self.name = name or type
+        self.conditions = {arg.name: arg for arg in args if isinstance(arg, Condition)}
+        self.resources = [arg for arg in args if isinstance(arg, Resource)]
+        self.args = params
+        self.metadata_policy = None
+
+    def _parameters(self):
+        return self.args

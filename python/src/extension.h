@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FPY_EXTENSION_H
+#define FPY_EXTENSION_H
+
+/*
+ * frag._frag: libfrag for Python, against the stable ABI of CPython 3.11. It stands on the public
+ * headers only, as every user of libfrag does.
+ *
+ * Functions that return an int return 0, or -1 with a Python exception set, unless they say that
+ * they return a negative errno. All of them need the interpreter's lock (thread.c), but the
+ * callbacks that libfrag calls, which take it.
+ */
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030b0000
+#endif
+#include <Python.h>
+
+#include <stdbool.h>
+
+#include <frag/frag.h>
+#include <frag/harness.h>
+#include <frag/run.h>
+
+/* thread.c: the interpreter's lock on threads of frag, whose thread state is kept. */
+PyGILState_STATE fpy_enter(void);
+void fpy_leave(PyGILState_STATE state);
+
+/* What the package gives to the extension (module.c); borrowed, never NULL once imported. */
+enum fpy_hook {
+	FPY_HOOK_ERROR,    /* class of frag's errors: (sentence, code, operator) */
+	FPY_HOOK_DESCRIBE, /* an exception and what raised it -> sentence; keeps the exception */
+	FPY_HOOK_ENCODE,   /* an object -> bytes */
+	FPY_HOOK_DECODE,   /* bytes -> an object */
+	FPY_HOOK_LOAD,     /* path of a module -> (name, [OpType]) */
+	FPY_HOOKS
+};
+PyObject *fpy_hook(enum fpy_hook hook);
+
+/* failure.c */
+/* Raises frag.Error. Returns -1. */
+int fpy_raise(int code, const struct frag_err *err, const char *what);
+/*
+ * Words the exception that is set, and clears it. what: "compute". The text is written to `out`.
+ */
+void fpy_describe(const char *what, char *out, size_t size);
+/* The same as the failure of an operator. Returns a negative errno. */
+int fpy_fail(struct frag_op *op, const char *what);
+
+/* value.c: values of messages. */
+/* Values that have no type of frag's travel as references to objects. */
+extern const struct frag_type fpy_object_type;
+struct fpy_bytes {
+	const struct frag_type *type;
+	const void *data;
+	size_t size;
+	union {
+		bool boolean;
+		int64_t i64;
+		uint64_t u64;
+		float f32;
+		double f64;
+		float complex64[2];
+		double complex128[2];
+		PyObject *object;
+	} scalar;
+	void *heap;
+	struct frag_collection *collection;
+};
+/* Lays out a value as this type; NULL: as the type that suits it. Give it to fini when 0. */
+int fpy_bytes_init(struct fpy_bytes *bytes, PyObject *value, const struct frag_type *type);
+void fpy_bytes_fini(struct fpy_bytes *bytes);
+/* Returns a new reference. */
+PyObject *fpy_value(const struct frag_type *type, const void *value, size_t size);
+
+/* collection.c: lists and dicts. name: of the type. */
+#define FPY_TYPE_NAME_SIZE 80
+/* Returns false when the value has no type of frag's, without an exception. */
+bool fpy_infer(PyObject *value, char name[FPY_TYPE_NAME_SIZE]);
+int fpy_collection_init(struct fpy_bytes *bytes, PyObject *value, const char *name);
+PyObject *fpy_collection(const char *name, const void *value, size_t size);
+
+/* message.c */
+/* Returns a new message; NULL with an exception. */
+struct frag_message *fpy_message(PyObject *value, const struct frag_type *type);
+/* What a message holds: its value, its tensors, or None. Returns a new reference. */
+PyObject *fpy_message_read(const struct frag_message *message);
+
+/* tensor.c */
+int fpy_tensor_ready(PyObject *module);
+bool fpy_is_array(PyObject *value);
+/* Returns a new reference to the tensor of an array; NULL with an exception. */
+struct frag_tensor *fpy_tensor_take(PyObject *array);
+/* Returns a Tensor that is read-only. Takes a reference of its own. */
+PyObject *fpy_tensor(struct frag_tensor *tensor);
+PyObject *fpy_tensor_empty(PyObject *module, PyObject *args);
+PyObject *fpy_tensor_as(PyObject *module, PyObject *array);
+
+/* operator.c */
+struct fpy_port {
+	PyObject *name; /* interned; borrowed from the type */
+	const char *text;
+	enum frag_dir dir;
+	uint32_t flags;
+	const char *type_name;
+	const struct frag_type *type; /* NULL: any */
+};
+struct fpy_op_type {
+	PyObject ob_base;
+	struct frag_op_type table;
+	struct frag_port *ports;
+	struct fpy_port *known_ports;
+	struct frag_param *params;
+	bool has_dynamic;
+	PyObject *factory; /* (fragment, operator, parameters) -> operator */
+	PyObject *texts;   /* what the tables' texts are borrowed from */
+};
+/* The state of an operator; its parameters follow. */
+struct fpy_op {
+	struct frag_op *op;
+	struct fpy_op_type *type;
+	PyObject *self, *compute, *args; /* args: (input, output, context) */
+	/* during compute */
+	struct frag_tick *tick;
+	unsigned long thread;
+};
+int fpy_op_type_ready(PyObject *module);
+/* Returns the table of an OpType; NULL with an exception. */
+struct fpy_op_type *fpy_op_type(PyObject *object);
+
+/* param.c */
+size_t fpy_params_layout(struct frag_param *params, uint32_t count, size_t offset);
+/* Returns a new dict of the parameters' values. */
+PyObject *fpy_params_read(const struct fpy_op_type *type, const void *state);
+
+/* tick.c: what compute gets. */
+int fpy_tick_ready(PyObject *module);
+/* Returns the tuple (input, output, context) of an operator. */
+PyObject *fpy_tick_args(struct fpy_op *op);
+/* The operator ends: who keeps one of them gets errors. */
+void fpy_tick_detach(PyObject *args);
+
+/* metadata.c: methods of the context. tick: NULL with an exception when none is under way. */
+struct frag_tick *fpy_context_tick(PyObject *context);
+struct frag_metadata *fpy_context_metadata(PyObject *context);
+PyObject *fpy_metadata_get(PyObject *context, PyObject *key);
+PyObject *fpy_metadata_set(PyObject *context, PyObject *args);
+PyObject *fpy_metadata_erase(PyObject *context, PyObject *key);
+PyObject *fpy_metadata_keys(PyObject *context, PyObject *unused);
+
+/* run.c, plugin.c, harness.c */
+int fpy_run_ready(PyObject *module);
+int fpy_harness_ready(PyObject *module);
+PyObject *fpy_plugin_add(PyObject *module, PyObject *args);
+PyObject *fpy_plugin_remove(PyObject *module, PyObject *capsule);
+PyObject *fpy_loader_register(PyObject *module, PyObject *unused);
+
+/* module.c */
+/* Makes a heap type and adds it to the module under its last name. Returns it; NULL: failed. */
+PyTypeObject *fpy_type_add(PyObject *module, PyType_Spec *spec);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extension.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+int fpy_raise(int code, const struct frag_err *err, const char *what)
+{
+	const char *text = err != NULL && err->text[0] != '\0' ? err->text : frag_strerror(code);
+	char sentence[1700];
+	PyObject *error;
+
+	if (PyErr_Occurred() != NULL)
+		return -1;
+	if (err != NULL && err->line > 0 && err->file[0] != '\0')
+		snprintf(sentence, sizeof(sentence), "%s:%d:%d: %s", err->file, err->line,
+			 err->column, text);
+	else if (text != frag_strerror(code) || what[0] == '\0')
+		snprintf(sentence, sizeof(sentence), "%s", text);
+	else
+		snprintf(sentence, sizeof(sentence), "%s: %s", what, text);
+	error = PyObject_CallFunction(fpy_hook(FPY_HOOK_ERROR), "sis", sentence, code,
+				      err != NULL ? err->op : "");
+	if (error != NULL)
+		PyErr_SetObject(fpy_hook(FPY_HOOK_ERROR), error);
+	Py_XDECREF(error);
+	return -1;
+}
+
+void fpy_describe(const char *what, char *out, size_t size)
+{
+	PyObject *type, *value, *traceback, *sentence = NULL;
+	const char *text = NULL;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	if (value != NULL && traceback != NULL)
+		PyException_SetTraceback(value, traceback);
+	if (value != NULL)
+		sentence = PyObject_CallFunction(fpy_hook(FPY_HOOK_DESCRIBE), "Os", value, what);
+	if (sentence != NULL)
+		text = PyUnicode_AsUTF8AndSize(sentence, NULL);
+	PyErr_Clear();
+	snprintf(out, size, "%s", text != NULL ? text : "an exception that cannot be described");
+	Py_XDECREF(sentence);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+}
+
+int fpy_fail(struct frag_op *op, const char *what)
+{
+	char sentence[1024];
+
+	fpy_describe(what, sentence, sizeof(sentence));
+	return frag_op_fail(op, -EIO, "%s", sentence);
+}

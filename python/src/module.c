@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extension.h"
+
+#include <string.h>
+
+static PyObject *hooks[FPY_HOOKS];
+
+PyObject *fpy_hook(enum fpy_hook hook)
+{
+	return hooks[hook];
+}
+
+PyTypeObject *fpy_type_add(PyObject *module, PyType_Spec *spec)
+{
+	PyObject *class = PyType_FromSpec(spec);
+
+	if (class == NULL || PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, class) < 0)
+		return NULL;
+	return (PyTypeObject *)class; /* which stays with the process */
+}
+
+/* set_hooks(error, describe, encode, decode, load) */
+static PyObject *set_hooks(PyObject *module, PyObject *args)
+{
+	(void)module;
+	if (PyTuple_Size(args) != FPY_HOOKS) {
+		PyErr_SetString(PyExc_TypeError, "this is for the package frag itself");
+		return NULL;
+	}
+	for (Py_ssize_t i = 0; i < FPY_HOOKS; i++) {
+		Py_XDECREF(hooks[i]);
+		hooks[i] = Py_NewRef(PyTuple_GetItem(args, i));
+	}
+	Py_RETURN_NONE;
+}
+
+/* host() -> exit status */
+static PyObject *host(PyObject *module, PyObject *unused)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int status = 0, r;
+
+	(void)module;
+	(void)unused;
+	Py_BEGIN_ALLOW_THREADS r = frag_host_run(&status, &err);
+	Py_END_ALLOW_THREADS if (r == 0) return PyLong_FromLong(status);
+	fpy_raise(r, &err, "host");
+	return NULL;
+}
+
+static PyMethodDef functions[] = {
+	{"set_hooks", set_hooks, METH_VARARGS, NULL},
+	{"plugin_add", fpy_plugin_add, METH_VARARGS, NULL},
+	{"plugin_remove", fpy_plugin_remove, METH_O, NULL},
+	{"host", host, METH_NOARGS, NULL},
+	{"loader_register", fpy_loader_register, METH_NOARGS, NULL},
+	{"empty", fpy_tensor_empty, METH_VARARGS, NULL},
+	{"as_tensor", fpy_tensor_as, METH_O, NULL},
+	{NULL, NULL, 0, NULL},
+};
+
+static int module_exec(PyObject *module)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (frag_type_register(&fpy_object_type, &err) < 0) {
+		PyErr_SetString(PyExc_ImportError, err.text);
+		return -1;
+	}
+	if (fpy_op_type_ready(module) < 0 || fpy_tick_ready(module) < 0 ||
+	    fpy_tensor_ready(module) < 0 || fpy_run_ready(module) < 0 ||
+	    fpy_harness_ready(module) < 0)
+		return -1;
+	return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)module_exec}, {0, NULL}};
+static PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,  .m_name = "frag._frag", .m_size = 0,
+	.m_methods = functions, .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__frag(void);
+PyMODINIT_FUNC PyInit__frag(void)
+{
+	return PyModuleDef_Init(&definition);
+}

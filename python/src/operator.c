@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extension.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * An OpType is the table of an operator type whose callbacks are those below. Its factory returns
+ * the operator in Python; who calls which of its methods is the same as in C.
+ */
+
+static PyTypeObject *op_type_class;
+
+/* Calls a method without arguments. Returns as a callback. */
+static int call(struct fpy_op *op, const char *method)
+{
+	PyGILState_STATE state = fpy_enter();
+	PyObject *result = PyObject_CallMethod(op->self, method, NULL);
+	int r = result == NULL ? fpy_fail(op->op, method) : 0;
+
+	Py_XDECREF(result);
+	fpy_leave(state);
+	return r;
+}
+
+static void drop(struct fpy_op *op)
+{
+	if (op->args != NULL)
+		fpy_tick_detach(op->args);
+	Py_CLEAR(op->args);
+	Py_CLEAR(op->compute);
+	Py_CLEAR(op->self);
+	Py_XDECREF((PyObject *)op->type);
+	op->type = NULL;
+}
+
+static int make(struct fpy_op *self)
+{
+	PyObject *params = fpy_params_read(self->type, self), *result;
+
+	if (params == NULL)
+		return -1;
+	self->self =
+		PyObject_CallFunction(self->type->factory, "ssO", frag_op_fragment_name(self->op),
+				      frag_op_name(self->op), params);
+	Py_DECREF(params);
+	if (self->self == NULL)
+		return -1;
+	self->compute = PyObject_GetAttrString(self->self, "compute");
+	self->args = fpy_tick_args(self);
+	if (self->compute == NULL || self->args == NULL)
+		return -1;
+	result = PyObject_CallMethod(self->self, "_attach", "O", PyTuple_GetItem(self->args, 2));
+	Py_XDECREF(result);
+	return result != NULL ? 0 : -1;
+}
+
+static int op_setup(void *state, struct frag_op *op)
+{
+	struct fpy_op *self = state;
+	PyGILState_STATE held = fpy_enter();
+	int r;
+
+	self->op = op;
+	self->type = frag_op_context(op);
+	Py_INCREF(&self->type->ob_base);
+	r = make(self);
+	if (r < 0) {
+		r = fpy_fail(op, "setup");
+		drop(self);
+	}
+	fpy_leave(held);
+	return r;
+}
+
+static void op_fini(void *state, struct frag_op *op)
+{
+	PyGILState_STATE held;
+
+	(void)op;
+	if (!Py_IsInitialized())
+		return;
+	held = fpy_enter();
+	drop(state);
+	fpy_leave(held);
+}
+
+static int op_initialize(void *state, struct frag_op *op)
+{
+	(void)op;
+	return call(state, "initialize");
+}
+
+static int op_start(void *state, struct frag_op *op)
+{
+	(void)op;
+	return call(state, "start");
+}
+
+/* What stop raises is logged, as in C. */
+static int op_stop(void *state, struct frag_op *op)
+{
+	struct fpy_op *self = state;
+	PyGILState_STATE held = fpy_enter();
+	PyObject *result = PyObject_CallMethod(self->self, "stop", NULL);
+	char sentence[1024];
+
+	if (result == NULL) {
+		fpy_describe("stop", sentence, sizeof(sentence));
+		frag_op_log(op, "%s", sentence);
+	}
+	Py_XDECREF(result);
+	fpy_leave(held);
+	return 0;
+}
+
+/* Parameters that are changed while the application runs become attributes again. */
+static int refresh(struct fpy_op *self)
+{
+	PyObject *params = fpy_params_read(self->type, self);
+	PyObject *result =
+		params != NULL ? PyObject_CallMethod(self->self, "_set_params", "O", params) : NULL;
+
+	Py_XDECREF(params);
+	Py_XDECREF(result);
+	return result != NULL ? 0 : -1;
+}
+
+/* Returns what compute has to return for this result, or -1. */
+static int outcome(PyObject *result)
+{
+	PyObject *class;
+
+	if (result == Py_None)
+		return 0;
+	if (PyLong_CheckExact(result) && PyLong_AsLong(result) == FRAG_DONE)
+		return FRAG_DONE;
+	class = PyObject_Type(result);
+	PyErr_Format(PyExc_TypeError, "it has returned a value of %S; return None or frag.DONE",
+		     class);
+	Py_XDECREF(class);
+	return -1;
+}
+
+static int op_compute(void *state, struct frag_tick *tick)
+{
+	struct fpy_op *self = state;
+	PyGILState_STATE held = fpy_enter();
+	PyObject *result = NULL;
+	int r = self->type->has_dynamic ? refresh(self) : 0;
+
+	if (r == 0) {
+		self->thread = PyThread_get_thread_ident();
+		self->tick = tick;
+		result = PyObject_Call(self->compute, self->args, NULL);
+		self->tick = NULL;
+		r = result != NULL ? outcome(result) : -1;
+		Py_XDECREF(result);
+	}
+	if (r < 0)
+		r = fpy_fail(self->op, "compute");
+	fpy_leave(held);
+	return r;
+}
+
+/* The tables. */
+
+static bool optional_text(PyObject *object, const char **out)
+{
+	*out = object == Py_None ? NULL : PyUnicode_AsUTF8AndSize(object, NULL);
+	return object == Py_None || *out != NULL;
+}
+
+static int read_port(PyObject *row, struct frag_port *port, struct fpy_port *known)
+{
+	PyObject *name, *type;
+	int dir, policy;
+
+	*port = (struct frag_port){0};
+	if (!PyArg_ParseTuple(row, "UiOIIiI", &name, &dir, &type, &port->flags, &port->capacity,
+			      &policy, &port->min_size) ||
+	    !optional_text(name, &port->name) || !optional_text(type, &port->type))
+		return -1;
+	port->dir = (enum frag_dir)dir;
+	port->policy = (enum frag_policy)policy;
+	*known = (struct fpy_port){.name = name,
+				   .text = port->name,
+				   .dir = port->dir,
+				   .flags = port->flags,
+				   .type_name = port->type};
+	return 0;
+}
+
+static int read_choices(PyObject *choices, const char *const **out)
+{
+	Py_ssize_t count = choices == Py_None ? 0 : PyTuple_Size(choices);
+	const char **texts;
+
+	if (count <= 0)
+		return count < 0 ? -1 : 0;
+	texts = calloc((size_t)count + 1, sizeof(*texts));
+	if (texts == NULL) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	*out = texts;
+	for (Py_ssize_t i = 0; i < count; i++)
+		if (!optional_text(PyTuple_GetItem(choices, i), &texts[i]))
+			return -1;
+	return 0;
+}
+
+static int read_param(PyObject *row, struct frag_param *param)
+{
+	PyObject *name, *text, *headline, *choices;
+	long long number;
+	int kind;
+
+	*param = (struct frag_param){0};
+	if (!PyArg_ParseTuple(row, "UiLdOOIddO", &name, &kind, &number, &param->def_float, &text,
+			      &headline, &param->flags, &param->min, &param->max, &choices) ||
+	    !optional_text(name, &param->name) || !optional_text(text, &param->def_text) ||
+	    !optional_text(headline, &param->headline))
+		return -1;
+	param->kind = (enum frag_param_kind)kind;
+	param->def_int = number;
+	return read_choices(choices, &param->choices);
+}
+
+static int read_tables(struct fpy_op_type *type, PyObject *ports, PyObject *params)
+{
+	size_t port_count = (size_t)PyTuple_Size(ports), param_count = (size_t)PyTuple_Size(params);
+
+	type->ports = calloc(port_count + 1, sizeof(*type->ports));
+	type->known_ports = calloc(port_count + 1, sizeof(*type->known_ports));
+	type->params = calloc(param_count + 1, sizeof(*type->params));
+	if (type->ports == NULL || type->known_ports == NULL || type->params == NULL) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (; type->table.port_count < port_count; type->table.port_count++) {
+		uint32_t i = type->table.port_count;
+
+		if (read_port(PyTuple_GetItem(ports, (Py_ssize_t)i), &type->ports[i],
+			      &type->known_ports[i]) < 0)
+			return -1;
+	}
+	for (; type->table.param_count < param_count; type->table.param_count++) {
+		uint32_t i = type->table.param_count;
+
+		if (read_param(PyTuple_GetItem(params, (Py_ssize_t)i), &type->params[i]) < 0)
+			return -1;
+		type->has_dynamic |= (type->params[i].flags & FRAG_PARAM_DYNAMIC) != 0;
+	}
+	return 0;
+}
+
+static PyObject *op_type_new(PyTypeObject *class, PyObject *args, PyObject *keywords)
+{
+	allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
+	struct fpy_op_type *self = (struct fpy_op_type *)alloc(class, 0);
+	PyObject *name, *headline, *description, *ports, *params;
+
+	(void)keywords;
+	if (self == NULL)
+		return NULL;
+	self->table = (struct frag_op_type){
+		FRAG_OP_TYPE_INIT, .setup = op_setup,     .initialize = op_initialize,
+		.start = op_start, .compute = op_compute, .stop = op_stop,
+		.fini = op_fini,   .context = self,
+	};
+	if (!PyArg_ParseTuple(args, "UOOO!O!O", &name, &headline, &description, &PyTuple_Type,
+			      &ports, &PyTuple_Type, &params, &self->factory)) {
+		self->factory = NULL;
+		goto err_self;
+	}
+	Py_INCREF(self->factory);
+	self->texts = Py_NewRef(args);
+	if (!optional_text(name, &self->table.name) ||
+	    !optional_text(headline, &self->table.headline) ||
+	    !optional_text(description, &self->table.description) ||
+	    read_tables(self, ports, params) < 0)
+		goto err_self;
+	self->table.ports = self->ports;
+	self->table.port_size = sizeof(*self->ports);
+	self->table.params = self->params;
+	self->table.param_size = sizeof(*self->params);
+	self->table.state_size =
+		fpy_params_layout(self->params, self->table.param_count, sizeof(struct fpy_op));
+	return &self->ob_base;
+
+err_self:
+	Py_DECREF(&self->ob_base);
+	return NULL;
+}
+
+static void op_type_dealloc(PyObject *object)
+{
+	struct fpy_op_type *self = (struct fpy_op_type *)object;
+	PyTypeObject *class = Py_TYPE(object);
+	freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
+
+	for (uint32_t i = 0; i < self->table.param_count; i++)
+		free((void *)(uintptr_t)self->params[i].choices);
+	free(self->ports);
+	free(self->known_ports);
+	free(self->params);
+	Py_CLEAR(self->factory);
+	Py_CLEAR(self->texts);
+	release(object);
+	Py_DECREF(class);
+}
+
+static PyType_Slot op_type_slots[] = {
+	{Py_tp_new, op_type_new},
+	{Py_tp_dealloc, op_type_dealloc},
+	{0, NULL},
+};
+static PyType_Spec op_type_spec = {
+	.name = "frag._frag.OpType",
+	.basicsize = sizeof(struct fpy_op_type),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = op_type_slots,
+};
+
+int fpy_op_type_ready(PyObject *module)
+{
+	op_type_class = fpy_type_add(module, &op_type_spec);
+	return op_type_class != NULL ? 0 : -1;
+}
+
+struct fpy_op_type *fpy_op_type(PyObject *object)
+{
+	if (PyObject_TypeCheck(object, op_type_class))
+		return (struct fpy_op_type *)object;
+	PyErr_SetString(PyExc_TypeError, "an OpType is wanted");
+	return NULL;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extension.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The fields of parameters lie in an operator's state behind struct fpy_op. */
+
+static size_t size_of(enum frag_param_kind kind)
+{
+	switch (kind) {
+	case FRAG_PARAM_KIND_BOOL:
+		return sizeof(bool);
+	case FRAG_PARAM_KIND_I64_LIST:
+	case FRAG_PARAM_KIND_F64_LIST:
+	case FRAG_PARAM_KIND_STRING_LIST:
+	case FRAG_PARAM_KIND_STRING_MAP:
+		return sizeof(struct frag_i64_list);
+	default:
+		return sizeof(int64_t);
+	}
+}
+
+size_t fpy_params_layout(struct frag_param *params, uint32_t count, size_t offset)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		params[i].offset = (uint32_t)offset;
+		offset += (size_of(params[i].kind) + 7) & ~(size_t)7;
+	}
+	return offset;
+}
+
+/* Appends to a list, taking item. Returns the list, or NULL. */
+static PyObject *append(PyObject *list, PyObject *item)
+{
+	if (list == NULL || item == NULL || PyList_Append(list, item) < 0) {
+		Py_XDECREF(list);
+		list = NULL;
+	}
+	Py_XDECREF(item);
+	return list;
+}
+
+static PyObject *text_of(const char *text)
+{
+	return text != NULL ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+}
+
+static PyObject *read_list(enum frag_param_kind kind, const void *field)
+{
+	const struct frag_i64_list *whole = field;
+	const struct frag_f64_list *numbers = field;
+	const struct frag_string_list *texts = field;
+	PyObject *list = PyList_New(0);
+
+	for (size_t i = 0; list != NULL && i < whole->count; i++)
+		list = append(list, kind == FRAG_PARAM_KIND_I64_LIST
+					    ? PyLong_FromLongLong(whole->items[i])
+				    : kind == FRAG_PARAM_KIND_F64_LIST
+					    ? PyFloat_FromDouble(numbers->items[i])
+					    : text_of(texts->items[i]));
+	return list;
+}
+
+/* As YAML reads a scalar without quotes; what is none of these is a text. */
+static PyObject *scalar(const char *text)
+{
+	PyObject *value;
+
+	if (text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0)
+		return Py_NewRef(Py_None);
+	if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+		return PyBool_FromLong(text[0] == 't');
+	value = PyLong_FromString(text, NULL, 0);
+	if (value == NULL && strpbrk(text, "0123456789") != NULL) {
+		char *end;
+		double number = strtod(text, &end);
+
+		PyErr_Clear();
+		value = *end == '\0' ? PyFloat_FromDouble(number) : NULL;
+	}
+	if (value != NULL)
+		return value;
+	PyErr_Clear();
+	return text_of(text);
+}
+
+static PyObject *read_tree(const struct frag_tree *tree)
+{
+	PyObject *result, *item;
+
+	if (tree == NULL)
+		return Py_NewRef(Py_None);
+	if (tree->kind == FRAG_TREE_TEXT)
+		return scalar(tree->text);
+	result = tree->kind == FRAG_TREE_MAP ? PyDict_New() : PyList_New(0);
+	for (size_t i = 0; result != NULL && i < tree->count; i++) {
+		item = read_tree(&tree->items[i]);
+		if (tree->kind == FRAG_TREE_LIST) {
+			result = append(result, item);
+			continue;
+		}
+		if (item == NULL || PyDict_SetItemString(result, tree->items[i].key, item) < 0)
+			Py_CLEAR(result);
+		Py_XDECREF(item);
+	}
+	return result;
+}
+
+static PyObject *read_param(const struct frag_param *param, const void *field)
+{
+	switch (param->kind) {
+	case FRAG_PARAM_KIND_BOOL:
+		return PyBool_FromLong(*(const bool *)field);
+	case FRAG_PARAM_KIND_I64:
+	case FRAG_PARAM_KIND_DURATION:
+		return PyLong_FromLongLong(*(const int64_t *)field);
+	case FRAG_PARAM_KIND_SIZE:
+		return PyLong_FromUnsignedLongLong(*(const uint64_t *)field);
+	case FRAG_PARAM_KIND_F64:
+		return PyFloat_FromDouble(*(const double *)field);
+	case FRAG_PARAM_KIND_STRING:
+	case FRAG_PARAM_KIND_PATH:
+		return text_of(*(const char *const *)field);
+	case FRAG_PARAM_KIND_I64_LIST:
+	case FRAG_PARAM_KIND_F64_LIST:
+	case FRAG_PARAM_KIND_STRING_LIST:
+		return read_list(param->kind, field);
+	case FRAG_PARAM_KIND_TREE:
+		return read_tree(*(const struct frag_tree *const *)field);
+	default:
+		return Py_NewRef(Py_None);
+	}
+}
+
+PyObject *fpy_params_read(const struct fpy_op_type *type, const void *state)
+{
+	PyObject *dict = PyDict_New(), *value;
+
+	for (uint32_t i = 0; dict != NULL && i < type->table.param_count; i++) {
+		const struct frag_param *param = &type->params[i];
+
+		value = read_param(param, (const char *)state + param->offset);
+		if (value == NULL || PyDict_SetItemString(dict, param->name, value) < 0)
+			Py_CLEAR(dict);
+		Py_XDECREF(value);
+	}
+	return dict;
+}

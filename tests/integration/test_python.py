@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""frag for Python: its own tests (tests/python) and programs that use it."""
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import cluster
+
+PACKAGE = os.path.join(cluster.BUILD, "python")
+TESTS = os.path.join(cluster.TOP, "tests", "python")
+ENV = {"PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1", "FRAG_PYTHON": sys.executable}
+FRAGCTL = os.path.join(cluster.BIN, "fragctl")
+
+ENDLESS = """import frag
+from frag.conditions import PeriodicCondition
+
+
+class Tick(frag.Operator):
+    def start(self):
+        print("started", flush=True)
+
+    def compute(self, op_input, op_output, context):
+        pass
+
+    def stop(self):
+        print("stopped", flush=True)
+
+
+class App(frag.Application):
+    def compose(self):
+        self.add_operator(Tick(self, PeriodicCondition(self, "1ms")))
+
+
+if __name__ == "__main__":
+    print(App().run()["result"])
+"""
+
+GRAPH = """frag: 1
+application: app
+fragments:
+  one:
+    extensions: [./operators.py]
+    operators:
+      tx: {type: "python:operators.Source", parameters: {first: 3}, conditions: [{type: count, count: 4}]}
+  two:
+    operators:
+      rx: {type: ping_rx}
+  three:
+    extensions: [./operators.py]
+    operators:
+      rx: {type: "python:operators.Raising", parameters: {where: start}}
+flows: [one.tx.out -> two.rx.in]
+"""
+
+
+class Hosts(cluster.ClusterTest):
+    """Hosts in Python, which workerd or fragctl starts."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(TESTS, "operators.py"), self.path("operators.py"))
+        self.whole = self.write("app.yaml", GRAPH)
+        self.app = self.write("good.yaml", GRAPH.replace("where: start", "where: none"))
+
+    def run_app(self, *args, env=ENV):
+        p = self.start(FRAGCTL, "run", "--output", "json", *args, env=env)
+        p.wait(60)
+        return p
+
+    def test_one_host_and_two_workers(self):
+        for args in ((), ("--workers", "3")):
+            with self.subTest(args):
+                p = self.run_app(*args, self.app)
+                self.assertEqual(p.wait(), 0, p.stderr)
+                summary = json.loads(p.stdout)
+                self.assert_balanced(summary)
+                self.assertEqual(summary["flows"][0]["delivered"], 4)
+                self.assertEqual(re.findall(r"Rx message value: (\d)", p.stderr), ["3", "4", "5", "6"])
+                one = summary["fragments"][0]["operators"][0]
+                self.assertEqual(one["type"], "python:operators.Source")
+
+    def test_a_failure_says_where(self):
+        p = self.run_app(self.whole)
+        self.assertEqual(p.wait(), 1)
+        failure = json.loads(p.stdout)["failure"]
+        self.assertIn("start raised ValueError: no | luck (operators.py:", failure["sentence"])
+        self.assertEqual(failure["operator"], "three.rx")
+        self.assertIn("Traceback (most recent call last)", p.stderr)
+
+    def test_without_python_or_frag_in_it(self):
+        p = self.run_app(self.app, env={**ENV, "FRAG_PYTHON": "no-such-python"})
+        self.assertEqual(p.wait(), 3, p.stderr)
+        self.assertIn("there is no program no-such-python", p.stderr)
+        self.assertNotIn("nothing reads the variable", p.stderr)
+        p = self.run_app(self.app, env={**ENV, "PYTHONPATH": self.path("nowhere")})
+        self.assertEqual(p.wait(), 1, p.stderr)
+        self.assertIn("No module named", p.stderr)
+
+    def test_a_worker_whose_administrator_names_no_python(self):
+        driver = self.driver(self.app)
+        self.worker("--app-root", self.folder)
+        driver.wait(60)
+        self.assertIn("this worker has no Python; start it with --python", driver.stderr)
+
+    def test_a_host_is_not_started_by_hand(self):
+        p = self.start(sys.executable, "-m", "frag.host", env=ENV)
+        self.assertEqual(p.wait(), 2)
+        self.assertIn("workerd starts one", p.stderr)
+
+
+class Python(cluster.ClusterTest):
+    def python(self, *args, **options):
+        return self.start(sys.executable, *args, env=ENV, **options)
+
+    def test_the_unit_tests(self):
+        p = self.python("-m", "unittest", "discover", "-s", TESTS)
+        self.assertEqual(p.wait(120), 0, p.stderr[-6000:])
+        self.assertRegex(p.stderr, r"Ran \d\d+ tests")
+        self.assertRegex(p.stderr, r"OK( \(skipped=4\))?$")  # those with numpy
+
+    def test_the_examples(self):
+        examples = os.path.join(cluster.TOP, "examples", "python")
+        with open(os.path.join(cluster.TOP, "docs", "PYTHON.md"), encoding="utf-8") as file:
+            first = re.search(r"```python\n(.*?)```", file.read(), re.S).group(1)
+        for path in (os.path.join(examples, "hello.py"), self.write("hello.py", first)):
+            p = self.python(path)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            self.assertEqual(p.stdout, "hello 10\nhello 11\nhello 12")
+        p = self.python(os.path.join(examples, "ping_distributed.py"))
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("round 3 brought [0, 3, 6]", p.stdout)
+        graph = os.path.join(examples, "ping_distributed.yaml")
+        p = self.start(FRAGCTL, "run", "--workers", "2", graph, env=ENV)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("round 3 brought [0, 3, 6, 9]", p.stderr)
+
+    def test_signals_end_it_in_order(self):
+        path = self.write("endless.py", ENDLESS)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                p = self.python(path)
+                p.wait_line("started", "stdout")
+                p.signal(number)
+                self.assertEqual(p.wait(), 0, p.stderr)
+                self.assertEqual(p.stdout.split(), ["started", "stopped", "stopped"])
+                self.assertEqual(p.stderr, "")
+
+    def test_a_program_that_ends_while_it_runs(self):
+        path = self.write("leaves.py", ENDLESS.replace('print(App().run()["result"])', "App().run_async()"))
+        p = self.python(path)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(p.stderr, "")
+
+    def test_the_traceback_of_a_failure(self):
+        path = self.write("fails.py", ENDLESS.replace("        pass\n", "        1 / 0\n"))
+        p = self.python(path)
+        self.assertEqual(p.wait(), 1)
+        self.assertRegex(p.stderr, r"(?s)ZeroDivisionError.*direct cause.*compute raised ZeroDivisionError: "
+                                   r"division by zero \(fails.py:\d+ in compute\)")
+        self.assertIn("stopped", p.stdout)
+
+    def test_it_uses_what_is_public_and_the_stable_abi(self):
+        """Includes are public headers, and every function of CPython is in its stable ABI."""
+        for path in glob.glob(os.path.join(cluster.TOP, "python", "src", "*.[ch]")):
+            for include in re.findall(r'#include <(\w+/.*)>', open(path, encoding="utf-8").read()):
+                self.assertRegex(include, r"^(frag|sys)/", path)
+        libraries = subprocess.run(["readelf", "-d", os.path.join(PACKAGE, "frag", "_frag.abi3.so")],
+                                   capture_output=True, text=True, check=True).stdout
+        self.assertIn("libfrag.so.1", libraries)
+        self.assertNotIn("libpython", libraries)
+
+
+if __name__ == "__main__":
+    cluster.main()
