@@ -11,12 +11,14 @@ struct ctl_filter {
 	int64_t since_ns, until_ns;                            /* unix time; 0: no bound */
 	int level;                                             /* no lines below it */
 };
+#define CTL_SINCE_FLAG(filter)                                                                     \
+	{                                                                                          \
+		.name = "since", .value = "TIME", .no_env = true,                                  \
+		.help = "only what is not older: 30s, 10min, 2h, or 2026-11-27T14:03:00Z",         \
+		.text = &(filter).since_text                                                       \
+	}
 #define CTL_FILTER_FLAGS(filter)                                                                   \
-	{.name = "since",                                                                          \
-	 .value = "TIME",                                                                          \
-	 .no_env = true,                                                                           \
-	 .help = "only what is not older: 30s, 10min, 2h, or 2026-11-27T14:03:00Z",                \
-	 .text = &(filter).since_text},                                                            \
+	CTL_SINCE_FLAG(filter),                                                                    \
 		{.name = "until",                                                                  \
 		 .value = "TIME",                                                                  \
 		 .no_env = true,                                                                   \

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <fragctl/filter.h>
 #include <fragctl/redact.h>
 #include <fragctl/service.h>
 #include <fragctl/top_window.h>
@@ -349,7 +350,7 @@ int ctl_snapshot(int argc, char **argv)
 	struct snapshot snapshot = {0};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const char *since = "1h";
+	struct ctl_filter filter = {.since_text = "1h"};
 	const struct fragi_flag table[] = {
 		{.name = "file",
 		 .letter = 'f',
@@ -357,7 +358,7 @@ int ctl_snapshot(int argc, char **argv)
 		 .no_env = true,
 		 .help = "the tar that is written, and must not be there; default frag-snapshot-TIME.tar",
 		 .text = &snapshot.path},
-		CTL_SINCE_FLAG(since),
+		CTL_SINCE_FLAG(filter),
 		CTL_NO_WAIT_FLAG(snapshot.no_wait),
 		CTL_DRIVER_FLAGS(snapshot.driver),
 		CTL_COMMON_FLAGS(common),
@@ -375,7 +376,8 @@ int ctl_snapshot(int argc, char **argv)
 	if (ctl_begin(&flags, &common, argc, argv, &operands, NULL, &code)) {
 		code = ctl_one_name(&operands, flags.program, true, &snapshot.name);
 		if (code == CTL_OK)
-			code = ctl_service_since(since, &snapshot.since_ns);
+			code = ctl_filter_read(&filter);
+		snapshot.since_ns = filter.since_ns;
 		if (code == CTL_OK)
 			code = take(&snapshot);
 	}
