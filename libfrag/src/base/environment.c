@@ -23,8 +23,7 @@ static const char *const known[] = {
 	"FRAG_DRIVER_NAME",   "FRAG_ENCRYPT_DATA", "FRAG_OPENVINO",  "FRAG_INVENTORY",
 	"FRAG_LABEL",         "FRAG_LOG_FORMAT",   "FRAG_UCX",       "FRAG_EXPECT_WORKERS",
 	"FRAG_LISTEN",        "FRAG_HOST_NAME",    "FRAG_CONTROL",   "FRAG_TOKEN_FILE",
-	"FRAG_EVERY",
-	"FRAG_PYTHON",
+	"FRAG_EVERY",         "FRAG_PYTHON",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
