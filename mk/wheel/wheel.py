@@ -92,7 +92,8 @@ def pack(folder, info, path):
                 inside = os.path.relpath(full, folder)
                 with open(full, "rb") as file:
                     data = file.read()
-                digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
+                digest = digest.rstrip(b"=").decode()
                 rows.append("%s,sha256=%s,%d" % (inside, digest, len(data)))
                 archive.write(full, inside)
         rows.append(os.path.relpath(record, folder) + ",,")
