@@ -313,7 +313,7 @@ WORLD_TEST(driver_transcript, an_application_with_errors, world_init)
 
 static const char failure[] =
 	"the client asks\n"
-	"  d: REPLY in reply to 2: applications: [{run: 1, name: \"app\", state: \"running\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"running\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"running\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"running\", pid: 103}], epoch: 1}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}]\n"
+	"  d: REPLY in reply to 2: applications: [{run: 1, name: \"app\", state: \"running\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"running\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"running\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"running\", pid: 103}], epoch: 1}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}], notices: [0, 1, 0, 0, 0, 1, 0, 0, 0, 3]\n"
 	"  waits for 0.250 s\n"
 	"an operator fails\n"
 	"  | f2.rx: compute returned -5\n"
@@ -322,7 +322,7 @@ static const char failure[] =
 	"  c: HOST_STOP of host 3, run 1, epoch 1: drain_ns: 10000000000, exit_code: 1, reason: \"f2.rx: compute returned -5\", failure: 12\n"
 	"  waits for 0.250 s\n"
 	"two are gone, and the client asks again\n"
-	"  d: REPLY in reply to 3: applications: [{run: 1, name: \"app\", state: \"failing\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"gone\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"gone\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"running\", pid: 103}], epoch: 1, delivered: 20}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}]\n"
+	"  d: REPLY in reply to 3: applications: [{run: 1, name: \"app\", state: \"failing\", hosts: [{number: 1, fragments: \"f1\", worker: \"a\", state: \"gone\", pid: 101}, {number: 2, fragments: \"f2\", worker: \"b\", state: \"gone\", pid: 102}, {number: 3, fragments: \"f3\", worker: \"c\", state: \"running\", pid: 103}], epoch: 1, delivered: 20}], workers: [{name: \"a\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"b\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}, {name: \"c\", address: \"10.0.0.9:1\", state: \"live\", cores: 4, fragments: 1}], notices: [0, 1, 0, 0, 0, 1, 0, 0, 0, 3]\n"
 	"  waits for 0.250 s\n"
 	"the third one is gone\n"
 	"  | failed after 0.0 s\n"
