@@ -30,7 +30,7 @@
 #define SIM_APPS_MAX 48 /* runs */
 #define SIM_HOSTS_MAX 256
 #define SIM_CONNECTIONS_MAX 640
-#define SIM_EVENTS_MAX 400000
+#define SIM_EVENTS_MAX 1000000
 
 /* The driver's deadlines, short enough to be reached within a history. */
 #define SIM_PREPARE_NS (6 * SIM_S)
