@@ -352,7 +352,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	}
 	drv_session_waits(session, message->hello.waits_for);
 	drv_lease_heard(session, 0);
-	drv_adopt_joined(session, message->hello.reports);
+	drv_adopt_joined(session, &message->hello);
 	if (session->role == FW_ROLE_CLIENT)
 		return;
 	drv_away_drop(core, session->name);

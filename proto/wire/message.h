@@ -171,7 +171,8 @@ struct fw_hello {
 	const char **labels; /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
-	uint32_t reports; /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
+	uint32_t reports;    /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
+	uint64_t last_epoch; /* the highest one that a driver has sent it */
 };
 
 /*

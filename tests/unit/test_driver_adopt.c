@@ -307,6 +307,33 @@ WORLD_TEST(driver_adopt, the_lease_of_what_was_adopted_is_renewed, comes_back)
 	cr_expect_null(taken(w, 1, FW_HOST_ADOPTED), "f1 has no lease");
 }
 
+static void restore_graph(struct world *w, uint64_t run, bool is_wanted, const char *text)
+{
+	struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
+	struct drv_record record = {.kind = DRV_RECORD_RUN,
+				    .run = run,
+				    .epoch = run,
+				    .name = "app",
+				    .who = "user alice",
+				    .is_wanted = is_wanted};
+	void *packed;
+
+	cr_assert_eq(fragi_source_pack(&source, &packed, &record.source_bytes), 0);
+	record.source = packed;
+	cr_assert_eq(drv_core_restore(w->core, &record), 0);
+	fragi_free(packed);
+}
+
+static void restore_as(struct world *w, uint64_t run, bool is_wanted)
+{
+	restore_graph(w, run, is_wanted, two_fragments);
+}
+
+static void restore(struct world *w, uint64_t run)
+{
+	restore_as(w, run, true);
+}
+
 /* Where it is not known which workers run an application, it waits for all of them. */
 static void others_may_come(struct world *w)
 {
@@ -410,6 +437,41 @@ WORLD_TEST(driver_adopt, what_has_ended_is_not_the_host_before_all_had_time_to_r
 		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
 		cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 		cr_expect_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
+/* Another workerd of that name does not know what the one before it ran. */
+WORLD_TEST(driver_adopt, what_may_have_run_on_a_worker_that_is_new_is_inexact, NULL)
+{
+	static const char migrating[] =
+		TWO_FRAGMENTS("", ", on_failure: {policy: migrate, lease: 0s}");
+
+	for (int is_new = 0; is_new < 2; is_new++) {
+		const struct fw_message *adopted;
+
+		comes_back(w);
+		restore_graph(w, RUN, true, migrating);
+		cr_assert_eq(
+			drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_PLACED,
+								       .run = RUN,
+								       .text = "a\na\n\tb\n"}),
+			0);
+		pass(w, MS);
+		hello_by(w, 2, "b", NULL,
+			 (struct fw_hello){.worker_address = "127.0.0.1", .session = !is_new});
+		hello_reporting(w, 1, 2);
+		say_report(w, 1, 1, migrating);
+		say_prepared(w, 1, 1, "f1", true);
+		say_report(w, 1, 2, migrating);
+		say_prepared(w, 1, 2, "f2", false);
+		say_exit(w, 1, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
+		say_reported(w, 1);
+		others_may_come(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+		adopted = taken(w, 1, FW_HOST_ADOPTED);
+		cr_expect_eq(adopted != NULL && adopted->adopted.is_inexact, is_new, "%s", w->log);
 		world_fini(w);
 	}
 	comes_back(w);
@@ -609,29 +671,6 @@ Test(driver_adopt, what_only_workers_know_is_not_started_anew)
 }
 
 /* A run without an end, or one that is to start again, that the state folder knows. */
-static void restore_as(struct world *w, uint64_t run, bool is_wanted)
-{
-	struct fragi_spec_source source = {
-		.graph = {"app.yaml", two_fragments, strlen(two_fragments)}};
-	struct drv_record record = {.kind = DRV_RECORD_RUN,
-				    .run = run,
-				    .epoch = run,
-				    .name = "app",
-				    .who = "user alice",
-				    .is_wanted = is_wanted};
-	void *packed;
-
-	cr_assert_eq(fragi_source_pack(&source, &packed, &record.source_bytes), 0);
-	record.source = packed;
-	cr_assert_eq(drv_core_restore(w->core, &record), 0);
-	fragi_free(packed);
-}
-
-static void restore(struct world *w, uint64_t run)
-{
-	restore_as(w, run, true);
-}
-
 /* Else the driver after it takes a run with that number for one that is over. */
 Test(driver_adopt, a_run_that_only_workers_know_is_kept_with_its_number)
 {
@@ -1222,6 +1261,25 @@ WORLD_TEST(driver_adopt, the_next_epochs_after_a_lost_state_are_those_of_no_driv
 	create = taken(w, 1, FW_HOST_CREATE);
 	cr_assert_not_null(create, "%s", w->log);
 	cr_expect_geq(create->epoch, RUN + 1000);
+}
+
+/* ... nor when only a worker of a neighbour is left. A driver that has its state needs no word. */
+Test(driver_adopt, the_next_epochs_are_above_those_that_a_worker_has_seen)
+{
+	for (int adopts = 0; adopts < 2; adopts++) {
+		struct fw_hello seen = {.worker_address = "127.0.0.1", .last_epoch = 5000};
+		struct world w;
+
+		world_init_with(&w, (struct drv_config){.version = "test",
+							.keeps_state = true,
+							.adopts = adopts == 1});
+		hello_by(&w, 1, "a", NULL, seen);
+		cr_expect_eq(w.epochs > 5000, adopts == 1);
+		seen.last_epoch = UINT64_MAX;
+		hello_by(&w, 2, "b", NULL, seen);
+		cr_expect_lt(w.epochs, 10000, "none would be left for others");
+		world_fini(&w);
+	}
 }
 
 Test(driver_adopt, what_was_wired_before_may_have_received_something)

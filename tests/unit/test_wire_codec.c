@@ -422,7 +422,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .labels = words(m, 3),
 						   .label_count = 3,
 						   .no_limits = word(m),
-						   .reports = 3};
+						   .reports = 3,
+						   .last_epoch = random_u64(m)};
 		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_WELCOME:

@@ -7,6 +7,7 @@
 TestSuite(worker_report, .fini = finish);
 
 static struct fw_message kept_welcome;
+static uint64_t told_epoch; /* in the last HELLO */
 
 /* A driver that keeps hosts, and has proven that. Returns its HELLO's reports. */
 static uint32_t attach_as(const char *proof, bool keeps_hosts)
@@ -20,6 +21,7 @@ static uint32_t attach_as(const char *proof, bool keeps_hosts)
 		     0);
 	cr_assert_not_null(sent(FW_HELLO));
 	reports = sent(FW_HELLO)->hello.reports;
+	told_epoch = sent(FW_HELLO)->hello.last_epoch;
 	kept_welcome = welcome;
 	kept_welcome.welcome.keeps_hosts = keeps_hosts;
 	from_driver(&kept_welcome);
@@ -583,4 +585,26 @@ Test(worker_report, with_hosts_it_tries_each_second)
 	cr_expect_leq(longest[0], 5 * second);
 	cr_expect_leq(longest[1], second);
 	cr_expect_geq(longest[1], second / 2);
+}
+
+/* Of a host, and of its peers: a driver whose state is lost begins above them. */
+Test(worker_report, the_highest_epoch_that_it_has_seen_is_in_its_hello)
+{
+	struct fw_peer peers[] = {{.host = 2, .epoch = 70, .name = "f2"},
+				  {.host = 3, .epoch = 9, .name = "f3"}};
+	struct fw_message wire = host_frame(FW_HOST_WIRE);
+
+	start_as("key");
+	spawn(1);
+	lose_driver();
+	reconnect();
+	attach_as("key", true);
+	cr_expect_eq(told_epoch, 1);
+	wire.wire.peers = peers;
+	wire.wire.peer_count = 2;
+	from_driver(&wire);
+	lose_driver();
+	reconnect();
+	attach_as("key", true);
+	cr_expect_eq(told_epoch, 70);
 }

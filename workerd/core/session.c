@@ -293,6 +293,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.label_count = config->label_count,
 		.no_limits = config->no_limits,
 		.reports = core->kept_count,
+		.last_epoch = core->last_epoch,
 	};
 	memcpy(message->hello.secret, core->secret, sizeof(core->secret));
 	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
@@ -410,6 +411,18 @@ static void session_app_ended(struct wrk_core *core, const struct fw_message *me
 		wrk_session_end(core, core->result, actions);
 }
 
+/* A host refuses what is older than the epochs of its peers that it knows. */
+static void note_epochs(struct wrk_core *core, const struct fw_message *message)
+{
+	const uint32_t peers = message->kind == FW_HOST_WIRE ? message->wire.peer_count : 0;
+
+	if (message->epoch > core->last_epoch)
+		core->last_epoch = message->epoch;
+	for (uint32_t i = 0; i < peers; i++)
+		if (message->wire.peers[i].epoch > core->last_epoch)
+			core->last_epoch = message->wire.peers[i].epoch;
+}
+
 static void session_frame(struct wrk_core *core, const struct fw_message *message, int64_t now_ns,
 			  struct wrk_actions *actions)
 {
@@ -424,6 +437,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 				     actions);
 		return;
 	}
+	note_epochs(core, message);
 	switch (message->kind) {
 	case FW_BEAT:
 		wrk_lease_beat(core, &message->beat);

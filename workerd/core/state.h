@@ -95,6 +95,7 @@ struct wrk_core {
 	char proof[256], served_proof[256]; /* of the present connection; of that session */
 	struct wrk_kept *kept;              /* the newest first */
 	uint32_t kept_count;
+	uint64_t last_epoch; /* the highest one that a driver has sent */
 	size_t kept_bytes;
 	int64_t beat_ns, dead_ns;
 	/* lease.c: the step's time, that of the last beat, that of the last one that was heard */

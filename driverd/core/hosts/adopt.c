@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -152,11 +151,12 @@ void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
 	core->placed = placed;
 }
 
-static bool has_reported(const struct drv_core *core, const char *name)
+/* NULL: it is not there, or has more to say. */
+static const struct drv_session *reported(const struct drv_core *core, const char *name)
 {
 	const struct drv_session *worker = drv_session_worker(core, name);
 
-	return worker != NULL && !worker->is_reporting;
+	return worker != NULL && !worker->is_reporting ? worker : NULL;
 }
 
 bool drv_adopt_all_have_reported(const struct drv_app *app)
@@ -164,7 +164,7 @@ bool drv_adopt_all_have_reported(const struct drv_app *app)
 	struct drv_adopting *own = app->adopting;
 
 	while (own->placed != NULL && own->seen < own->placed->count &&
-	       has_reported(app->core, own->placed->at[own->seen].worker))
+	       reported(app->core, own->placed->at[own->seen].worker) != NULL)
 		own->seen++;
 	return own->placed != NULL && own->seen == own->placed->count;
 }
@@ -175,12 +175,15 @@ enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct d
 	bool is_known = false, is_there = false, may_be_elsewhere = false;
 
 	for (uint32_t i = 0; placed != NULL && i < placed->count; i++) {
+		const struct drv_session *other;
+
 		if (placed->at[i].host != host->number)
 			continue;
 		is_known = true;
+		other = reported(host->app->core, placed->at[i].worker);
 		if (strcmp(placed->at[i].worker, session->name) == 0)
 			is_there = true;
-		else if (!has_reported(host->app->core, placed->at[i].worker))
+		else if (other == NULL || other->is_new)
 			may_be_elsewhere = true;
 	}
 	return is_known && !is_there           ? DRV_ADOPT_EARLIER
@@ -517,14 +520,18 @@ void drv_adopt_reported(struct drv_session *session)
 	drv_app_wake_all(session->core);
 }
 
-void drv_adopt_joined(struct drv_session *session, uint32_t reports)
+void drv_adopt_joined(struct drv_session *session, const struct fw_hello *hello)
 {
 	struct drv_core *core = session->core;
 
 	drv_persist_joined(session);
-	session->is_reporting = core->config.adopts && reports > 0;
-	session->to_report = reports < REPORTS_MAX ? reports : REPORTS_MAX;
+	session->is_reporting = core->config.adopts && hello->reports > 0;
+	session->to_report = hello->reports < REPORTS_MAX ? hello->reports : REPORTS_MAX;
+	session->is_new = hello->session == 0;
 	session->joined_ns = core->now_ns;
+	if (core->config.adopts && hello->last_epoch > core->last_epoch &&
+	    hello->last_epoch <= NUMBER_MAX)
+		drv_persist_epochs_above(core, hello->last_epoch);
 	if (!session->is_reporting)
 		touch_concerned(session);
 }
@@ -555,17 +562,6 @@ void drv_adopt_session_lost(const struct drv_session *session)
 			drv_adopt_forget(process);
 		}
 	}
-}
-
-void drv_adopt_wait(struct drv_app *app)
-{
-	struct drv_core *core = app->core;
-
-	snprintf(app->placing.missing, sizeof(app->placing.missing), "the workers that run it");
-	drv_set(core, &app->timers.phase, core->now_ns + core->config.adopt_ns);
-	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
-		"run %llu ran when driverd ended last; waits for its workers to report it",
-		(unsigned long long)app->run);
 }
 
 void drv_adopt_end(struct drv_app *app)

@@ -47,8 +47,8 @@ void drv_adopt_report(struct drv_session *session, struct fw_message *message);
 void drv_adopt_reported(struct drv_session *session);
 /* Whether a message of the process of now waits until the application runs; then takes it. */
 bool drv_adopt_keeps(struct drv_host *host, struct fw_message *message);
-/* WELCOME was sent to a worker that reports so many hosts. */
-void drv_adopt_joined(struct drv_session *session, uint32_t reports);
+/* WELCOME was sent to a worker. */
+void drv_adopt_joined(struct drv_session *session, const struct fw_hello *hello);
 /* Why it has taken too long to report them, until when it is given nothing; NULL: it has not. */
 const char *drv_adopt_why_late(const struct drv_session *session);
 /* The worker is gone: what it has reported, and nobody has taken yet, is not known any more. */

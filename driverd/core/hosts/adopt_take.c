@@ -2,6 +2,7 @@
 #include <driverd/core/hosts/adopt.h>
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -247,6 +248,17 @@ static void give_up(struct drv_app *app, const char *why)
 	drv_history_cut(app);
 	app->kept.state = DRV_KEPT_CUT;
 	app->end = DRV_END_AT_ONCE;
+}
+
+void drv_adopt_wait(struct drv_app *app)
+{
+	struct drv_core *core = app->core;
+
+	snprintf(app->placing.missing, sizeof(app->placing.missing), "the workers that run it");
+	drv_set(core, &app->timers.phase, core->now_ns + core->config.adopt_ns);
+	drv_log(core, FRAGI_LOG_INFO, drv_app_name(app),
+		"run %llu ran when driverd ended last; waits for its workers to report it",
+		(unsigned long long)app->run);
 }
 
 void drv_adopt_work(struct drv_app *app)

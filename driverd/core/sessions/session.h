@@ -65,6 +65,7 @@ struct drv_session {
 	const char *const *labels;
 	uint32_t label_count;
 	bool is_reporting;     /* what it ran while the driver was away, until REPORTED */
+	bool is_new;           /* it was at no driver before: it does not know what it ran then */
 	size_t report_bytes;   /* of the graphs of what it has reported */
 	uint32_t to_report;    /* hosts that it may still report */
 	bool is_drained;       /* it is given no more fragments */
