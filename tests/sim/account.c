@@ -142,6 +142,14 @@ static void check_kind(struct sim *sim, const struct sim_app *app, const struct 
 			 edge, said->capacity, said->policy, said->edge);
 }
 
+/* Nobody has told the driver whether another process has followed what it knows of the host. */
+static bool is_unknown(const struct sim *sim, const struct sim_app *app,
+		       const struct sim_host *host)
+{
+	return host != NULL && (sim_move_is_unknown(sim, app, host->number) ||
+				sim_lease_is_unknown(sim, app, host->number));
+}
+
 /* exact: all that the hosts counted has reached the driver. */
 static void check_flow(struct sim *sim, const struct sim_app *app,
 		       const struct fragi_summary_flow *said, bool exact)
@@ -155,8 +163,8 @@ static void check_flow(struct sim *sim, const struct sim_app *app,
 	}
 	truth = truth_of(sim, app, flow);
 	check_missing(sim, app, flow, said, &truth);
-	if (exact && !said->exact && !sim_move_is_unknown(sim, app) &&
-	    !sim_lease_is_unknown(sim, app))
+	if (exact && !said->exact && !is_unknown(sim, app, flow->from) &&
+	    !is_unknown(sim, app, flow->to))
 		sim_fail(sim, "ledger", "%s: %s -> %s is called inexact", app->name, said->from,
 			 said->to);
 	if (exact || said->exact)

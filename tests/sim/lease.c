@@ -37,17 +37,17 @@ bool sim_lease_is_of(const struct sim_host *host)
 	return host->app->on_failure[host->fragments[0]].lease_ns > 0;
 }
 
-bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app)
+bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app, uint32_t number)
 {
 	bool is_unknown = false;
 
 	for (uint32_t i = 0; sim->driver.incarnation > 1 && i < sim->host_count; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 
-		is_unknown = is_unknown ||
-			     (host->app == app && !host->process.alive && sim_lease_is_of(host) &&
-			      (host->incarnation < sim->driver.incarnation ||
-			       host->dead_ns_at < host->reported_ns));
+		is_unknown = is_unknown || (host->app == app && host->number == number &&
+					    !host->process.alive && sim_lease_is_of(host) &&
+					    (host->incarnation < sim->driver.incarnation ||
+					     host->dead_ns_at < host->reported_ns));
 	}
 	return is_unknown;
 }

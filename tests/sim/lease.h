@@ -19,7 +19,7 @@ void sim_lease_refused(struct sim *sim, const struct fw_message *exit);
  * A host of it had ended when the driver came back, which may not find in its state what the one
  * before decided last: whether that host went on elsewhere, on a worker that stays away.
  */
-bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app);
+bool sim_lease_is_unknown(const struct sim *sim, const struct sim_app *app, uint32_t number);
 bool sim_lease_is_of(const struct sim_host *host);
 /* No two processes run a fragment whose hosts have leases. */
 void sim_lease_check(struct sim *sim);

@@ -136,24 +136,21 @@ bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app)
 	return sim->driver.process.alive && drv_core_moves(sim->driver.core, app->name);
 }
 
-bool sim_move_is_unknown(const struct sim *sim, const struct sim_app *app)
+bool sim_move_is_unknown(const struct sim *sim, const struct sim_app *app, uint32_t number)
 {
-	bool yields[SIM_FRAGMENTS_MAX + 1] = {false}, ended[SIM_FRAGMENTS_MAX + 1] = {false};
-	bool is_unknown = false;
+	bool yields = false, ended = false;
 
 	for (uint32_t i = 0; i < sim->host_count && sim->driver.incarnation > 1; i++) {
 		const struct sim_host *host = &sim->hosts[i];
 
-		if (host->app != app || host->process.alive)
+		if (host->app != app || host->number != number || host->process.alive)
 			continue;
-		yields[host->number] = yields[host->number] || host->told_to_yield;
+		yields = yields || host->told_to_yield;
 		/* ... as nobody has told the present driver that it had become the host */
-		ended[host->number] =
-			ended[host->number] || host->incoming ||
+		ended = ended || host->incoming ||
 			(host->was_beside && host->incarnation < sim->driver.incarnation);
-		is_unknown = is_unknown || (yields[host->number] && ended[host->number]);
 	}
-	return is_unknown;
+	return yields && ended;
 }
 
 bool sim_move_was_made(const struct sim_app *app)
