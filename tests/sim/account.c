@@ -59,31 +59,31 @@ static const struct sim_flow *flow_of(const struct sim_app *app, const char *fro
 	return NULL;
 }
 
-/* The process of one of its hosts was given up for another one, which its worker refused. */
-static bool was_refused(const struct sim_app *app)
+/* Another process follows one of it, or was to: it may have been refused, or lost on the way. */
+static bool is_followed(const struct sim_app *app, const struct sim_flow *flow,
+			const struct fragi_summary *summary)
 {
-	for (uint32_t n = 0; n <= SIM_FRAGMENTS_MAX; n++)
-		if (app->hosts[n].refused)
-			return true;
-	return false;
+	bool is_restarted = sim_restart_was_made(app);
+
+	for (uint32_t i = 0; i < summary->fragment_count; i++)
+		is_restarted = is_restarted || summary->fragments[i].restarts > 0;
+	return is_restarted || app->on_failure[flow->from_fragment].lease_ns > 0 ||
+	       app->on_failure[flow->to_fragment].lease_ns > 0;
 }
 
 /* What is lost or in flight: never less than in truth, nor more than the window above it. */
 static void check_missing(struct sim *sim, const struct sim_app *app, const struct sim_flow *flow,
-			  const struct fragi_summary_flow *said, const struct truth *truth)
+			  const struct fragi_summary_flow *said, const struct truth *truth,
+			  bool is_bounded)
 {
 	uint64_t missing = said->lost + said->in_flight, bound = flow->capacity;
-	/* Nothing bounds what an earlier process counted after its last report. */
-	bool is_followed = sim_restart_was_made(app) || was_refused(app) ||
-			   app->on_failure[flow->from_fragment].lease_ns > 0 ||
-			   app->on_failure[flow->to_fragment].lease_ns > 0;
 
 	if (!flow->in_host)
 		bound = flow->policy == FRAG_POLICY_BLOCK ? flow->window : 3ull * flow->window;
 	if (!fragi_summary_flow_balances(said))
 		sim_fail(sim, "balance", "%s: %s -> %s does not balance", app->name, said->from,
 			 said->to);
-	if (!is_followed && (missing < truth->lost || missing > truth->lost + bound))
+	if (is_bounded && (missing < truth->lost || missing > truth->lost + bound))
 		sim_fail(sim, "ledger",
 			 "%s: %s -> %s: %llu messages are missing in truth, %llu in the summary",
 			 app->name, said->from, said->to, (unsigned long long)truth->lost,
@@ -152,7 +152,8 @@ static bool is_unknown(const struct sim *sim, const struct sim_app *app,
 
 /* exact: all that the hosts counted has reached the driver. */
 static void check_flow(struct sim *sim, const struct sim_app *app,
-		       const struct fragi_summary_flow *said, bool exact)
+		       const struct fragi_summary *summary, const struct fragi_summary_flow *said,
+		       bool exact)
 {
 	const struct sim_flow *flow = flow_of(app, said->from, said->to);
 	struct truth truth;
@@ -162,7 +163,8 @@ static void check_flow(struct sim *sim, const struct sim_app *app,
 		return;
 	}
 	truth = truth_of(sim, app, flow);
-	check_missing(sim, app, flow, said, &truth);
+	/* Nothing bounds what an earlier process counted after its last report. */
+	check_missing(sim, app, flow, said, &truth, !is_followed(app, flow, summary));
 	if (exact && !said->exact && !is_unknown(sim, app, flow->from) &&
 	    !is_unknown(sim, app, flow->to))
 		sim_fail(sim, "ledger", "%s: %s -> %s is called inexact", app->name, said->from,
@@ -237,7 +239,7 @@ void sim_account_check(struct sim *sim, const struct sim_app *app,
 	for (size_t i = 0; i < summary->flow_count; i++) {
 		const struct fragi_summary_flow *said = &summary->flows[i];
 
-		check_flow(sim, app, said, exact);
+		check_flow(sim, app, summary, said, exact);
 		if (exact && summary->result == FRAGI_SUMMARY_DONE && !app->fate_met &&
 		    !app->blows && app->harms == 0 && !was_killed_before_it_ran(sim, app) &&
 		    said->lost != 0)
