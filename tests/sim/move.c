@@ -131,6 +131,14 @@ void sim_move_yield(struct sim *sim, struct sim_host *host, int64_t drain_ns)
 	sim_run_look(sim, host);
 }
 
+void sim_move_check_drain(struct sim *sim, const struct sim_host *host)
+{
+	if (host->told_to_yield && !host->yields && host->app->state == DRV_APP_RUNNING &&
+	    host->incarnation == sim->driver.incarnation)
+		sim_fail(sim, "moves", "pid %d drains, though another one is to go on for it",
+			 host->pid);
+}
+
 bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app)
 {
 	return sim->driver.process.alive && drv_core_moves(sim->driver.core, app->name);

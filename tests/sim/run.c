@@ -154,6 +154,7 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 		look_later(sim, host);
 		break;
 	case HOST_DO_DRAIN:
+		sim_move_check_drain(sim, host);
 		host->drained = true;
 		host->limit_ns = action->drain_ns;
 		sim_data_end_dead(sim, host);

@@ -810,6 +810,8 @@ void sim_move_plan(struct sim *sim,
  * A host has made way for a process that ended beside it, while its driver was away: the next one
  * cannot know whether that process was the host for a while, of which nobody has the counts.
  */
+/* It is told to drain, which closes its edges: nobody is to go on for it. */
+void sim_move_check_drain(struct sim *sim, const struct sim_host *host);
 bool sim_move_is_unknown(const struct sim *sim, const struct sim_app *app, uint32_t number);
 bool sim_move_was_made(const struct sim_app *app); /* or begun */
 bool sim_move_is_under_way(const struct sim *sim, const struct sim_app *app);
