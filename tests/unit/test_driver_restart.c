@@ -251,6 +251,18 @@ WORLD_TEST(driver_restart, a_process_that_is_not_wired_yet_has_no_links_to_lose,
 	cr_expect_str_eq(w->errors, "");
 }
 
+/* It was idle when it failed, and its neighbour says only then that it has nothing left to do. */
+WORLD_TEST(driver_restart, a_host_that_is_killed_is_not_at_rest, restarting_runs)
+{
+	say_idle(w, 2, 2, 0, 5);
+	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no disk");
+	cr_assert_not_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+	say_idle(w, 1, 1, 5, 0);
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_RUNNING);
+	say_exit(w, 2, 2, 137, 9, "");
+	cr_expect_not_null(taken(w, 2, FW_HOST_CREATE), "%s", w->log);
+}
+
 static const char three_times[] = TWO_FRAGMENTS(
 	"", ", on_failure: {policy: restart, intensity: 3, period: 60s, backoff: 1s}");
 
