@@ -183,7 +183,7 @@ struct fw_hello {
  *   - heard_ns: of a driver: the sent_ns that it has heard last
  *   - leaves: of a driver: leases last FW_LEASE_AWAY_NS longer, for the next one
  *   - lease_until_ns: of a worker to its host
- * - looks: of a worker to its host: somebody looks at its operators
+ * - looks: of a worker to its host: at so many of its hosts somebody looks; 0: not at this one
  */
 #define FW_BEAT_LIST(X)                                                                            \
 	X(const char *, waits_for, FIELD)                                                          \
@@ -191,7 +191,7 @@ struct fw_hello {
 	X(int64_t, heard_ns, TIME)                                                                 \
 	X(bool, leaves, FIELD)                                                                     \
 	X(int64_t, lease_until_ns, TIME)                                                           \
-	X(bool, looks, FIELD)
+	X(uint32_t, looks, FIELD)
 #define FW_BEAT_MEMBER(type, name, row) type name;
 struct fw_beat {
 	FW_BEAT_LIST(FW_BEAT_MEMBER)

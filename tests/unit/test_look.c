@@ -82,13 +82,13 @@ static int64_t look_for(struct rig *rig, int64_t ns)
 {
 	int64_t begun_ns = fragi_now_ns();
 
-	fragi_run_look(rig->run, true);
-	fragi_run_look(rig->run, true);
+	fragi_run_look(rig->run, 1);
+	fragi_run_look(rig->run, 1);
 	while (fragi_now_ns() < begun_ns + ns)
 		usleep(10000);
 	cr_expect_eq(looking_threads(), 1);
-	fragi_run_look(rig->run, false);
-	fragi_run_look(rig->run, false);
+	fragi_run_look(rig->run, 0);
+	fragi_run_look(rig->run, 0);
 	cr_expect_eq(looking_threads(), 0);
 	return fragi_now_ns() - begun_ns;
 }
@@ -221,6 +221,24 @@ Test(look, shares_of_time_are_seen)
 	end(&rig);
 }
 
+/* Hundreds of hosts that look would take all cores for it. */
+Test(look, one_of_very_many_hosts_looks_less_often)
+{
+	int64_t begun_ns;
+	struct rig rig;
+
+	rig_prepare_good(&rig, &look_plugin, schedulers[1].text);
+	rig_start(&rig);
+	begun_ns = fragi_now_ns();
+	fragi_run_look(rig.run, 100000);
+	usleep(30000);
+	cr_expect(sum_of(&rig, "tx") == 0 || fragi_now_ns() - begun_ns > 70 * MS);
+	fragi_run_look(rig.run, 1);
+	usleep(300000);
+	cr_expect_gt(sum_of(&rig, "tx"), 0);
+	end(&rig);
+}
+
 /* A run ends while somebody looks. */
 Test(look, an_end_ends_the_look)
 {
@@ -228,7 +246,7 @@ Test(look, an_end_ends_the_look)
 
 	rig_prepare_good(&rig, &look_plugin, schedulers[1].text);
 	rig_start(&rig);
-	fragi_run_look(rig.run, true);
+	fragi_run_look(rig.run, 1);
 	end(&rig);
 	cr_expect_eq(looking_threads(), 0);
 }

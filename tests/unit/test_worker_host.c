@@ -339,3 +339,27 @@ Test(worker_host, a_host_that_could_not_be_prepared_is_said_to_have_failed_once)
 	cr_assert_not_null(did(WRK_DO_EXIT));
 	cr_expect_eq(did(WRK_DO_EXIT)->exit_code, 2);
 }
+
+Test(worker_host, hosts_know_how_many_are_looked_at)
+{
+	struct fw_message create, look = {.kind = FW_HOST_LOOK, .run = 7, .epoch = 1};
+	uint32_t looks[3] = {9, 9, 9};
+
+	start_attached(false);
+	for (uint32_t host = 1; host <= 3; host++) {
+		create = create_of(7, host, 1);
+		from_driver(&create);
+		step((struct wrk_event){.kind = WRK_EVENT_HOST_SPAWNED,
+					.host = did(WRK_DO_SPAWN)->host,
+					.pid = 4711});
+		look.host = host;
+		look.host_look.for_ns = host < 3 ? 4000 * MS : 0;
+		from_driver(&look);
+	}
+	cr_assert(timers_until(now + 1000 * MS, WRK_DO_SEND_HOST));
+	for (int n = 0; did_nth(WRK_DO_SEND_HOST, n) != NULL && n < 3; n++)
+		looks[n] = did_nth(WRK_DO_SEND_HOST, n)->message->beat.looks;
+	cr_expect_eq(looks[0], 2);
+	cr_expect_eq(looks[1], 2);
+	cr_expect_eq(looks[2], 0, "the third is not");
+}

@@ -565,12 +565,10 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 			continue;
 		}
 		if (beat && host->state != WRK_HOST_SPAWNING) {
-			bool looks = now_ns < host->look_until_ns;
-
-			send_host(host, wrk_lease_message(host, looks, actions), actions);
+			send_host(host, wrk_lease_message(core, host, now_ns, actions), actions);
 			sample = wrk_emit(actions, WRK_DO_SAMPLE_HOST);
 			sample->host = host->id;
-			sample->looks = looks;
+			sample->looks = now_ns < host->look_until_ns;
 			wrk_host_lines_left_out(core, host, actions);
 		}
 	}

@@ -108,14 +108,24 @@ const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actio
 			fragi_format_duration(host->lease_ns, lease, sizeof(lease)));
 }
 
-struct fw_message *wrk_lease_message(const struct wrk_host *host, bool looks,
-				     struct wrk_actions *actions)
+static uint32_t looked_at(const struct wrk_core *core, int64_t now_ns)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < core->slot_count; i++)
+		count += core->hosts[i].state != WRK_HOST_NONE &&
+			 now_ns < core->hosts[i].look_until_ns;
+	return count;
+}
+
+struct fw_message *wrk_lease_message(const struct wrk_core *core, const struct wrk_host *host,
+				     int64_t now_ns, struct wrk_actions *actions)
 {
 	struct fw_message *message = wrk_message(actions, FW_BEAT, NULL);
 
 	if (message != NULL) {
 		message->beat.lease_until_ns = host->lease_until_ns;
-		message->beat.looks = looks;
+		message->beat.looks = now_ns < host->look_until_ns ? looked_at(core, now_ns) : 0;
 	}
 	return message;
 }

@@ -181,8 +181,8 @@ const char *wrk_lease_refusal(const struct wrk_core *core, const struct fw_host_
 bool wrk_lease_is_over(const struct wrk_core *core, const struct wrk_host *host);
 const char *wrk_lease_why(const struct wrk_host *host, struct wrk_actions *actions);
 /* A BEAT for the host, which says until when it may run. */
-struct fw_message *wrk_lease_message(const struct wrk_host *host, bool looks,
-				     struct wrk_actions *actions);
+struct fw_message *wrk_lease_message(const struct wrk_core *core, const struct wrk_host *host,
+				     int64_t now_ns, struct wrk_actions *actions);
 /* A host has ended: it may have been for its lease. */
 void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
 		      const struct wrk_exited *exited, struct wrk_actions *actions);

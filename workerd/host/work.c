@@ -329,7 +329,7 @@ void host_work_yield(struct host_work *work, int64_t within_ns)
 	fragi_run_yield(work->run);
 }
 
-void host_work_look(struct host_work *work, bool looks)
+void host_work_look(struct host_work *work, uint32_t looks)
 {
 	fragi_run_look(work->run, looks);
 }

@@ -68,7 +68,7 @@ void host_work_wire(struct host_work *work, struct fw_message *request); /* take
 /* Returns 0, and the run reports what fails; or -ENOMEM. */
 int host_work_rewire(struct host_work *work, const struct fw_message *request);
 void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request);
-void host_work_look(struct host_work *work, bool looks);
+void host_work_look(struct host_work *work, uint32_t looks);
 void host_work_start(struct host_work *work);
 /* out_done is valid until the next event. */
 void host_work_set(struct host_work *work, const struct fw_host_set *request,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOG_TOPIC "run"
 #include <base/alloc.h>
@@ -19,6 +20,8 @@
 #define EVERY_NS 2000000
 #define EVERY_MAX_NS 100000000
 #define SHARE 100 /* it may take this part of a core */
+/* For each host that is looked at, on a machine of one core: to be woken costs too. */
+#define HOST_NS INT64_C(400000)
 
 struct fragi_run_look {
 	struct fragi_run *run;
@@ -26,6 +29,8 @@ struct fragi_run_look {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* ends */
 	bool ends;
+	int64_t cores;
+	_Atomic uint32_t hosts;
 };
 
 static int64_t thread_ns(void)
@@ -54,10 +59,12 @@ static bool wait_until(struct fragi_run_look *look, int64_t when_ns)
  * How long until the next look: from three to five quarters of the period, so that an operator with
  * a period of its own is not always seen at the same place of it.
  */
-static int64_t next_in(int64_t took_ns, uint32_t *random)
+static int64_t next_in(const struct fragi_run_look *look, int64_t took_ns, uint32_t *random)
 {
-	int64_t every_ns = took_ns * SHARE;
+	int64_t every_ns = took_ns * SHARE,
+		share_ns = atomic_load(&look->hosts) * HOST_NS / look->cores;
 
+	every_ns = every_ns < share_ns ? share_ns : every_ns;
 	every_ns = every_ns < EVERY_NS ? EVERY_NS : every_ns;
 	every_ns = every_ns > EVERY_MAX_NS ? EVERY_MAX_NS : every_ns;
 	*random = *random * 1664525 + 1013904223;
@@ -72,7 +79,7 @@ static void *look_main(void *arg)
 	int64_t seen_ns = fragi_now_ns(), now_ns, begun_ns, took_ns = 0;
 
 	pthread_setname_np(pthread_self(), "frag-look");
-	while (wait_until(look, seen_ns + next_in(took_ns, &random))) {
+	while (wait_until(look, seen_ns + next_in(look, took_ns, &random))) {
 		begun_ns = thread_ns();
 		now_ns = fragi_now_ns();
 		for (size_t i = 0; i < run->fragment_count; i++)
@@ -102,7 +109,7 @@ static void look_free(struct fragi_run_look *look)
 	fragi_free(look);
 }
 
-static void begin(struct fragi_run *run)
+static void begin(struct fragi_run *run, uint32_t hosts)
 {
 	struct fragi_run_look *look = fragi_calloc(1, sizeof(*look));
 	pthread_condattr_t attr;
@@ -111,6 +118,8 @@ static void begin(struct fragi_run *run)
 	if (look == NULL)
 		return;
 	look->run = run;
+	look->cores = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+	atomic_init(&look->hosts, hosts);
 	pthread_mutex_init(&look->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -127,16 +136,16 @@ static void begin(struct fragi_run *run)
 	look_free(look);
 }
 
-void fragi_run_look(struct fragi_run *run, bool looks)
+void fragi_run_look(struct fragi_run *run, uint32_t hosts)
 {
 	struct fragi_run_look *look = run->look;
 
-	if (looks == (look != NULL))
+	if (look == NULL && hosts != 0)
+		begin(run, hosts);
+	else if (look != NULL && hosts != 0)
+		atomic_store(&look->hosts, hosts);
+	if (look == NULL || hosts != 0)
 		return;
-	if (looks) {
-		begin(run);
-		return;
-	}
 	pthread_mutex_lock(&look->lock);
 	look->ends = true;
 	pthread_cond_signal(&look->changed);

@@ -548,7 +548,7 @@ void fragi_run_destroy(struct fragi_run *run)
 {
 	if (run == NULL)
 		return;
-	fragi_run_look(run, false);
+	fragi_run_look(run, 0);
 	if (atomic_load(&run->hung)) {
 		/* A thread is still in an operator, and nothing it may touch can be taken away. */
 		log_debug(run->config.spec->application,

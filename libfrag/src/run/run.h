@@ -184,8 +184,9 @@ FRAGI_API int fragi_run_set(struct fragi_run *run, const char *text, const char 
  * Somebody looks, or nobody any more: meanwhile a thread counts what the operators wait for
  * (run/look.c), in the use_ counters of the ledger. It ends with the run. Where it cannot be
  * created nothing is counted. Thread: control thread, while the run is started.
+ * - hosts: of this machine that are looked at, this one too; 0: this one is not, any more
  */
-FRAGI_API void fragi_run_look(struct fragi_run *run, bool looks);
+FRAGI_API void fragi_run_look(struct fragi_run *run, uint32_t hosts);
 /*
  * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also
  * does the control thread's work (watchdog, rest detection), so call it at least every 100 ms while

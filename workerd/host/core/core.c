@@ -35,7 +35,7 @@ struct host_core {
 	int64_t deadline_ns;       /* as the shell knows it */
 	bool end_wanted;           /* the work that is under way has to be completed first */
 	struct fw_host_stop drain; /* the same; drain_ns 0: none is wanted; without its texts */
-	bool looks;                /* somebody looks at the operators */
+	uint32_t looks;            /* at so many hosts somebody looks; 0: not at this one */
 	bool idle;                 /* the run is at rest, as far as it was reported */
 	bool idle_reported;        /* ... since the last beat */
 	/* the run, or its work, failed: an operator may hang in its callback */
@@ -208,7 +208,7 @@ static void hold_until(int64_t lease_until_ns, struct host_actions *actions)
 }
 
 /* While operators run; the run ends it by itself. */
-static void look(struct host_core *core, bool looks, struct host_actions *actions)
+static void look(struct host_core *core, uint32_t looks, struct host_actions *actions)
 {
 	if (looks == core->looks || core->state != HOST_STATE_STARTED)
 		return;

@@ -93,7 +93,7 @@ struct host_action {
 	const struct fw_message *request; /* the event's */
 	int64_t beat_ns, dead_ns, drain_ns, lease_until_ns;
 	int exit_code;
-	bool looks;
+	uint32_t looks;
 	/* Nothing may be taken away from under them: the process ends without freeing. */
 	bool operators_may_hang;
 	enum fragi_log_level level;
