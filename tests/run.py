@@ -287,9 +287,25 @@ def place_of(name):
     )
 
 
+class Skips(dict):
+    """Reasons by name; FILE::CLASS.* stands for all tests of a class."""
+
+    def __missing__(self, name):
+        return self[self.of_class(name)]
+
+    def __contains__(self, name):
+        return dict.__contains__(self, name) or dict.__contains__(self, self.of_class(name))
+
+    @staticmethod
+    def of_class(name):
+        if name.endswith(".*"):
+            raise KeyError(name)
+        return name.rpartition(".")[0] + ".*"
+
+
 def known_skips(file):
     """tests/skips and the like: one `name reason` a line."""
-    names = {}
+    names = Skips()
     with open(os.path.join(HERE, file)) as f:
         for line in f:
             line = line.strip()
@@ -486,7 +502,8 @@ def main():
     build = os.path.abspath(args.build)
     checker = next((c for c in ("sanitized", "threads", "valgrind", "emulated") if getattr(args, c)), None)
     emulator_skips = known_skips("skips.aarch64") if args.emulated else {}
-    skips = dict(known_skips("skips"), **emulator_skips)
+    skips = known_skips("skips")
+    skips.update(emulator_skips)
     chosen = {}
     for name in args.tests or []:
         program, test = place_of(name)

@@ -122,6 +122,12 @@ class Again(unittest.TestCase):
                 held = sum(run.in_share(name, "%d/%d" % (turn, parts)) for turn in turns)
                 self.assertEqual(held, count, name)
 
+    def test_a_reason_may_be_that_of_a_class(self):
+        skips = run.Skips({"test_a::One.test_x": "x", "test_a::One.*": "all"})
+        for name, reason in (("test_a::One.test_x", "x"), ("test_a::One.test_y", "all"), ("test_a::Two.test_x", None),
+                             ("a::x", None)):
+            self.assertEqual(skips[name] if name in skips else None, reason)
+
     def test_idle_is_what_the_kernel_counts(self):
         idle = run.Idle()
         idle.before = tuple(n - 1000 for n in idle.read())
