@@ -17,12 +17,17 @@
  * kernel.task_delayacct.)
  */
 
-/* The begin of a file, as a text. Returns false: it is not there. */
-static bool read_file(const char *path, char *out, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
+const char *wrk_facts_proc = "/proc";
 
+/* The begin of a file, as a text. Returns false: it is not there. */
+static bool read_file(const char *name, char *out, size_t size)
+{
+	char path[256];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", wrk_facts_proc, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	got = read(fd, out, size - 1);
@@ -55,32 +60,32 @@ static void read_thread(int pid, const char *tid, struct fw_facts *out)
 	char path[96], text[1024];
 	uint64_t ran_ns, waited_ns;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/schedstat", pid, tid);
+	snprintf(path, sizeof(path), "%d/task/%.16s/schedstat", pid, tid);
 	if (read_file(path, text, sizeof(text)) &&
 	    sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &waited_ns) == 2) {
 		out->cpu_ns += ran_ns;
 		out->starved_ns += waited_ns;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", pid, tid);
+	snprintf(path, sizeof(path), "%d/task/%.16s/stat", pid, tid);
 	if (read_file(path, text, sizeof(text)))
 		out->io_ns += ticks_ns(stat_field(text, 42));
 }
 
 static void read_process(int pid, struct fw_facts *out)
 {
-	char path[64], text[1024];
+	char path[256], text[1024];
 	struct dirent *entry;
 	cpu_set_t cores;
 	DIR *threads;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	snprintf(path, sizeof(path), "%d/stat", pid);
 	if (read_file(path, text, sizeof(text))) {
 		out->major_faults = stat_field(text, 12);
 		out->rss_bytes = stat_field(text, 24) * (uint64_t)sysconf(_SC_PAGESIZE);
 	}
 	if (sched_getaffinity(pid, sizeof(cores), &cores) == 0)
 		out->cores = (uint64_t)CPU_COUNT(&cores);
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	snprintf(path, sizeof(path), "%s/%d/task", wrk_facts_proc, pid);
 	threads = opendir(path);
 	while (threads != NULL && (entry = readdir(threads)) != NULL)
 		if (entry->d_name[0] != '.')
@@ -95,7 +100,7 @@ static void read_cpu(struct fw_facts *out)
 	char text[512];
 	uint64_t t[8];
 
-	if (read_file("/proc/stat", text, sizeof(text)) &&
+	if (read_file("stat", text, sizeof(text)) &&
 	    sscanf(text,
 		   "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
 		   " %" SCNu64 " %" SCNu64,
@@ -115,7 +120,7 @@ static void read_memory(struct fw_facts *out)
 	char text[2048];
 	uint64_t available;
 
-	if (!read_file("/proc/meminfo", text, sizeof(text)))
+	if (!read_file("meminfo", text, sizeof(text)))
 		return;
 	out->memory_bytes = kilobytes(text, "MemTotal:");
 	available = kilobytes(text, "MemAvailable:");
@@ -128,7 +133,7 @@ static void read_networks(struct fw_facts *out)
 	char text[8192], *rest = text, *line, *numbers;
 	uint64_t received, sent;
 
-	if (!read_file("/proc/net/dev", text, sizeof(text)))
+	if (!read_file("net/dev", text, sizeof(text)))
 		return;
 	while ((line = strsep(&rest, "\n")) != NULL) {
 		numbers = strchr(line, ':');

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <workerd/facts.h>
+
+/* What workerd reads of a host and its machine, from a procfs of files. */
+
+#define PID 4711
+static char folder[] = "/tmp/frag-facts-XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+	char path[300], *slash;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	for (slash = strchr(path + strlen(folder) + 1, '/'); slash != NULL;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	file = fopen(path, "w");
+	cr_assert_not_null(file, "%s", path);
+	fputs(text, file);
+	fclose(file);
+}
+
+static struct fw_facts facts_of(int pid)
+{
+	struct fw_facts facts = {0};
+
+	wrk_facts_read(pid, &facts);
+	return facts;
+}
+
+static void begin(void)
+{
+	cr_assert_not_null(mkdtemp(folder));
+	wrk_facts_proc = folder;
+}
+
+static void end(void)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	cr_expect_eq(system(command), 0);
+}
+
+/* The fields of stat from the state on: 12 is majflt, 24 rss, 42 delayacct_blkio_ticks. */
+#define STAT(name, faults, pages, io)                                                              \
+	"4711 (" name ") S 1 2 3 4 5 6 7 8 " faults " 10 11 12 13 14 15 16 17 18 19 20 " pages     \
+	" 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 " io " 40 41\n"
+
+Test(worker_facts, what_procfs_says, .init = begin, .fini = end)
+{
+	struct fw_facts facts;
+	uint64_t tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	/* A thread may be called anything, and one ends while it is read. */
+	put("4711/stat", STAT("a) R 7 (b c", "13", "100", "0"));
+	put("4711/task/4711/schedstat", "5000 300 7\n");
+	put("4711/task/4711/stat", STAT("a) R 7 (b c", "13", "100", "2"));
+	put("4711/task/4712/schedstat", "70 11 1\n");
+	put("4711/task/4712/stat", STAT("", "0", "0", "3"));
+	put("4711/task/4713/schedstat", "");
+	put("4711/task/4714/stat", "4714 (cut");
+	put("stat", "cpu  1 2 3 400 500 6 7 8 0 0\ncpu0 9 9 9 9 9 9 9 9\n");
+	put("meminfo", "MemTotal:  1000 kB\nMemFree:  10 kB\nMemAvailable:   400 kB\n");
+	put("net/dev", "Inter-|   Receive  |  Transmit\n"
+		       " face |bytes packets errs drop fifo frame compressed multicast|bytes\n"
+		       "    lo: 900 1 0 0 0 0 0 0 900 1 0 0 0 0 0 0\n"
+		       "  eth0:17 1 0 0 0 0 0 0 19 1 0 0 0 0 0 0\n"
+		       " lo2: 100 1 0 0 0 0 0 0 200 1 0 0 0 0 0 0\n"
+		       "broken\n");
+	facts = facts_of(PID);
+	cr_expect_eq(facts.cpu_ns, 5070);
+	cr_expect_eq(facts.starved_ns, 311);
+	cr_expect_eq(facts.io_ns, 5 * tick_ns);
+	cr_expect_eq(facts.major_faults, 13);
+	cr_expect_eq(facts.rss_bytes, 100 * (uint64_t)sysconf(_SC_PAGESIZE));
+	cr_expect_eq(facts.machine_cpu_ns, (1 + 2 + 3 + 6 + 7 + 8) * tick_ns);
+	cr_expect_eq(facts.memory_bytes, 1000 * 1024);
+	cr_expect_eq(facts.memory_used_bytes, 600 * 1024);
+	cr_expect_eq(facts.received_bytes, 117);
+	cr_expect_eq(facts.sent_bytes, 219);
+	cr_expect_geq(facts.machine_cores, 1);
+}
+
+Test(worker_facts, what_is_not_there_stays_zero, .init = begin, .fini = end)
+{
+	struct fw_facts facts = facts_of(PID);
+	static const struct fw_facts nothing;
+
+	facts.machine_cores = facts.cores = 0; /* the kernel itself is asked */
+	cr_expect_arr_eq(&facts, &nothing, sizeof(facts));
+	put("4711/stat", "");
+	put("stat", "cpu 1 2 3\n");
+	put("meminfo", "MemTotal: 10 kB\nMemAvailable: 40 kB\n");
+	put("net/dev", "eth0: 1 2 3\n eth1:\n");
+	facts = facts_of(PID);
+	cr_expect_eq(facts.machine_cpu_ns, 0);
+	cr_expect_eq(facts.memory_bytes, 10240);
+	cr_expect_eq(facts.memory_used_bytes, 0, "as in a container of a larger machine");
+	cr_expect_eq(facts.received_bytes, 0);
+}
