@@ -58,6 +58,9 @@ class Looker:
         self.socket = socket.create_connection((host, int(port)))
         self.socket.settimeout(20)
         self.socket.sendall(control.hello(1, control.CLIENT))
+        self.ask(name, every_ns, once)
+
+    def ask(self, name, every_ns=0, once=False):
         self.socket.sendall(control.envelope(
             LOOK,
             control.block(1, name.encode()) + control.number(2, every_ns) + control.number(3, once),
@@ -172,6 +175,23 @@ class Look(cluster.ClusterTest):
         self.assertTrue(window["is_last"])
         self.assert_whole(window)
         self.wait_until("nobody looks", lambda: self.threads() == 0, timeout=10)
+        looker.close()
+        self.end(d)
+
+    def test_a_look_that_cannot_be_is_answered(self):
+        d = self.begin()
+        looker = Looker(self.address, "nobody")
+        answer = control.fields(control.read_frame(looker.socket))
+        while 42 not in answer:
+            answer = control.fields(control.read_frame(looker.socket))
+        self.assertEqual(answer[2], [2], "the answer to its look")
+        self.assertIn(b"there is no application nobody", answer[42][0])
+        looker.ask("slow")
+        self.assertEqual(looker.measured()["application"], "slow")
+        looker.socket.sendall(control.envelope(LOOK, control.number(2, 2**64 - 1)))
+        with self.assertRaises((EOFError, ConnectionError)):
+            while True: # a window of less than no time is no frame of a client
+                control.read_frame(looker.socket)
         looker.close()
         self.end(d)
 

@@ -408,3 +408,73 @@ WORLD_TEST(driver_look, what_a_crash_loses_is_an_event, NULL)
 	expect_loss(w, &last, "3 lost: f1.tx.out -> f2.rx.in: " RX_CRASH);
 	cr_expect_null(next_loss(w, &last));
 }
+
+#define MANY (FW_LOOK_ROWS_MAX + 100)
+
+/* f1 has MANY operators beside tx; the i-th of them was busy for i ms. */
+static void prepare_many(struct world *w)
+{
+	struct fw_message message = of_host(FW_HOST_PREPARED, 1);
+	struct fw_port out = {.name = "out", .type = "message", .dir = FRAG_OUT, .has_codec = true};
+	struct fw_address address = {"ucx", "address", 7, "tcp lo"};
+	static struct fw_op ops[MANY + 1];
+	static char names[MANY + 1][8];
+	struct fw_fragment fragment = {.name = "f1", .ops = ops, .op_count = MANY + 1};
+
+	for (size_t i = 0; i <= MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), i == 0 ? "tx" : "op%zu", i);
+		ops[i] = (struct fw_op){.name = names[i], .type = "t"};
+	}
+	ops[0].ports = &out;
+	ops[0].port_count = 1;
+	message.prepared = (struct fw_host_prepared){.ok = true,
+						     .fragments = &fragment,
+						     .fragment_count = 1,
+						     .addresses = &address,
+						     .address_count = 1,
+						     .pid = 101};
+	say(w, 1, &message);
+}
+
+static void report_many(struct world *w, uint64_t times)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, 1);
+	static struct fw_op_stats ops[MANY + 1];
+	struct fragi_flow_stats row = {.sent = times};
+
+	for (uint64_t i = 0; i <= MANY; i++)
+		ops[i] = (struct fw_op_stats){.use_busy = times * i * MS,
+					      .use_room = times * ((uint64_t)SECOND - i * MS)};
+	message.stats = (struct fw_host_stats){
+		.ops = ops, .op_count = MANY + 1, .flows = &row, .flow_count = 1};
+	message.stats.facts.at_ns = (uint64_t)SECOND * times;
+	say(w, 1, &message);
+}
+
+WORLD_TEST(driver_look, the_busiest_rows_are_shown_and_the_rest_is_counted, NULL)
+{
+	const struct fragi_look *shown;
+
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, two_fragments);
+	both_come(w);
+	prepare_many(w);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	report_many(w, 1);
+	report(w, 2, false, (struct report){1 * SECOND, 0, 0, 0, 0, 0, 0});
+	look(w, CLIENT, "app", SECOND, false);
+	report_many(w, 2);
+	report(w, 2, false, (struct report){2 * SECOND, 900 * MS, 100 * MS, 0, 0, 1, 1});
+	pass_beating(w, SECOND, 1, CLIENT);
+	shown = &looked(w, CLIENT)->look;
+	cr_assert_eq(shown->operator_count, FW_LOOK_ROWS_MAX);
+	cr_expect_eq(shown->operators_left_out, MANY + 2 - FW_LOOK_ROWS_MAX);
+	cr_expect_str_eq(shown->operators[0].name, "f1.op102", "rx is one of the 500");
+	cr_expect_str_eq(shown->operators[FW_LOOK_ROWS_MAX - 1].name, "f2.rx");
+	cr_expect_eq(shown->flows[0].sender, FRAGI_LOOK_NONE);
+	cr_expect_eq(shown->flows[0].receiver, FW_LOOK_ROWS_MAX - 1);
+	cr_expect_eq(shown->operators[FW_LOOK_ROWS_MAX - 1].input_flow, 0);
+	cr_expect_eq(shown->flows_left_out, 0);
+}

@@ -199,6 +199,42 @@ Test(worker_host, pages_are_sampled_with_every_beat)
 	cr_expect_eq(sent(FW_HOST_STATS)->epoch, 1);
 }
 
+static bool next_beat_looks(void)
+{
+	const struct fw_message *to_host;
+
+	cr_assert(timers_until(now + 250 * MS, WRK_DO_SAMPLE_HOST));
+	to_host = did(WRK_DO_SEND_HOST)->message;
+	cr_assert_eq(to_host->kind, FW_BEAT);
+	cr_expect_eq(to_host->beat.looks, did(WRK_DO_SAMPLE_HOST)->looks);
+	return to_host->beat.looks;
+}
+
+Test(worker_host, it_is_looked_at_as_long_as_the_driver_said)
+{
+	struct fw_message look = host_frame(FW_HOST_LOOK);
+
+	start_attached(false);
+	spawn(1);
+	cr_expect_not(next_beat_looks());
+	look.host_look.for_ns = 600 * MS;
+	from_driver(&look);
+	cr_expect_null(did(WRK_DO_SEND_HOST), "it is told with the next beat");
+	cr_expect(next_beat_looks());
+	from_driver(&look); /* again, before it is over */
+	cr_expect(next_beat_looks());
+	cr_expect(next_beat_looks());
+	cr_expect_not(next_beat_looks());
+	from_driver(&look);
+	look.host_look.for_ns = 0;
+	from_driver(&look);
+	cr_expect_not(next_beat_looks());
+	look.host_look.for_ns = 600 * MS;
+	look.epoch = 2;
+	from_driver(&look); /* another process */
+	cr_expect_not(next_beat_looks());
+}
+
 Test(worker_host, a_host_that_closes_its_socket_is_killed_after_a_moment)
 {
 	start_attached(false);
