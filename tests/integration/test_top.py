@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """fragctl top and explain: where the time of running applications goes, and why they are slow."""
+import contextlib
+import fcntl
 import json
 import os
+import select
 import shutil
 import signal
+import struct
 import subprocess
+import sys
+import threading
 import time
 import unittest
 
 import cluster
+import test_nodes
 
 APP = """
 frag: 1
@@ -133,6 +140,124 @@ class Causes(TopTest):
                 self.assertIn("nothing is wrong", found["sentence"])
 
 
+class Cores(Causes):
+    """Two loops take the core of a host, which needs more than a half of it."""
+
+    test_what_is_planted_is_found = test_nothing_is_wrong = None
+
+    def worker(self, *args, fragments=None, **more):
+        return super().worker(*args, fragments=fragments, **more,
+                              prefix=("taskset", "-c", "0") if fragments == "back" else ())
+
+    def test_cores_that_others_take(self):
+        loops = [subprocess.Popen(["taskset", "-c", "0", sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+        try:
+            found = self.await_cause(application(back=SINK % ("spin_ms: 22", "")), lambda c: c["kind"] == "cores")
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        self.assertEqual((found["kind"], found["host"]), ("cores", "back"), found)
+        self.assertIn("other threads take the cores of host back away", found["sentence"])
+
+
+class Tunnel:
+    """A link between two network namespaces, of a rate and a delay, by a TUN device in each."""
+
+    def __init__(self, names, rate, delay_s):
+        self.fds = [os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK) for _ in names]
+        for fd, name in zip(self.fds, names):
+            # TUNSETIFF: IFF_TUN and IFF_NO_PI
+            fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH", name.encode(), 0x1001))
+        self.rate, self.delay_s, self.ends = rate, delay_s, False
+        self.thread = threading.Thread(target=self.carry)
+        self.thread.start()
+
+    def carry(self):
+        free_at, waiting = [0.0, 0.0], []
+        while not self.ends:
+            now = time.monotonic()
+            pause = max(0, min([waiting[0][0] - now] + [0.05])) if waiting else 0.05
+            for fd in select.select(self.fds, [], [], pause)[0]:
+                way, now = self.fds.index(fd), time.monotonic()
+                with contextlib.suppress(BlockingIOError):
+                    packet = os.read(fd, 65536)
+                    free_at[way] = max(free_at[way], now) + len(packet) / self.rate
+                    waiting.append((free_at[way] + self.delay_s, 1 - way, packet))
+            waiting.sort(key=lambda one: one[0])
+            while waiting and waiting[0][0] <= time.monotonic():
+                _, to, packet = waiting.pop(0)
+                with contextlib.suppress(OSError):
+                    os.write(self.fds[to], packet)
+
+    def close(self):
+        self.ends = True
+        self.thread.join()
+        for fd in self.fds:
+            os.close(fd)
+
+
+@unittest.skipUnless(os.access("/dev/net/tun", os.W_OK), "this user makes no TUN devices")
+class Links(TopTest):
+    """Two workers in namespaces of their own, with a slow or far link between them."""
+
+    def setUp(self):
+        super().setUp()
+        if not test_nodes.allowed():
+            self.skipTest("this machine lets its user make no network namespaces")
+        self.spaces = ["frag-%s-%s" % (side, self.mark[:8]) for side in "ab"]
+        for space in self.spaces:
+            test_nodes.sh("ip", "netns", "add", space)
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
+
+    def link(self, rate, delay_s):
+        devices = ["t%s%s" % (side, self.mark[:8]) for side in "ab"]
+        tunnel = Tunnel(devices, rate, delay_s)
+        self.addCleanup(tunnel.close)
+        for i, (space, device) in enumerate(zip(self.spaces, devices)):
+            test_nodes.sh("ip", "link", "set", device, "netns", space)
+            test_nodes.sh("ip", "-n", space, "addr", "add", "10.79.0.%d/24" % (i + 1), "dev", device)
+            test_nodes.sh("ip", "-n", space, "link", "set", device, "up", "mtu", "9000")
+            test_nodes.sh("ip", "-n", space, "link", "set", "lo", "up")
+
+    def cause(self, text, says):
+        inside = [("ip", "netns", "exec", space) for space in self.spaces]
+        self.d = self.driver(self.write("app.yaml", text), "--insecure", address="10.79.0.1:0", prefix=inside[0])
+        for name, prefix in zip(("front", "back"), inside):
+            self.worker("--once", "--insecure", "--name", name, fragments=name, prefix=prefix)
+        self.d.wait_line("app: runs in 2 hosts")
+        try:
+            for _ in range(10):
+                r = subprocess.run([*inside[0], os.path.join(cluster.BIN, "fragctl"), "explain", "app", "-o", "json",
+                                    "--insecure", "--address", self.address], env=self.env, capture_output=True,
+                                   text=True, check=True)
+                found = json.loads(r.stdout)["cause"]
+                if found["kind"] == "link" and says in found["sentence"]:
+                    break
+            return found
+        finally:
+            self.end()
+
+    def expect(self, text, says, helps):
+        found = self.cause(text, says)
+        self.assertEqual((found["kind"], found["from"], found["to"]), ("link", "front.tx.out", "back.rx.in"), found)
+        self.assertIn(says, found["sentence"])
+        self.assertIn(helps, found["help"])
+
+    def test_a_window_that_is_small_for_a_far_host(self):
+        self.link(rate=1e9, delay_s=0.03)
+        self.expect(application(back=SINK % ("sleep_ms: 1", ""),
+                                flow="{from: front.tx.out, to: back.rx.in, capacity: 1}"),
+                    "with at most 1 on the way", "Write `capacity: 4`")
+
+    def test_a_network_that_is_slow(self):
+        front = ("    operators:\n      tx: {type: ping_tensor_tx, parameters: {rows: 160, columns: 1024},\n"
+                 "           conditions: [{type: periodic, recess_period: 30hz}]}\n")
+        self.link(rate=2.2e6, delay_s=0.0002)
+        self.expect(application(front=front, back=SINK % ("sleep_ms: 1", "")), "a faster network",
+                    "the network is full: send less")
+
+
 @unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")
 class Screen(TopTest):
     def setUp(self):
@@ -214,8 +339,6 @@ class Printed(TopTest):
         self.wait_until("an event", lambda: " loss " in self.fragctl("events"))
         self.assertRegex(self.fragctl("events"), r"loss +app \d+ of \d+ /s dropped \(queue_full\): "
                          r"front\.tx\.out -> back\.rx\.in")
-        self.fragctl("set", "app", "back.rx.sleep_ms=1")
-        self.wait_until("the end", lambda: "app no more dropped, after " in self.fragctl("events"))
         self.end()
 
     def test_tables_sentences_and_json(self):
