@@ -11,17 +11,19 @@
 
 /*
  * A client looks at an application, or at each of them: after each window it gets their tables. The
- * hosts count times only while somebody looks: their workers are told so at the begin of each
- * window, for a little longer than it lasts. So it ends by itself when the client, this driver or
- * the way to it is gone.
+ * hosts count times only while somebody looks: their workers are told so about every second, for
+ * a little longer than a window. So it ends by itself when the client, this driver or the way to it
+ * is gone.
  */
 #define LONGER_NS INT64_C(3000000000)
+#define AGAIN_NS INT64_C(1000000000)
 
 /* An application that the client has seen. */
 struct looked_at {
 	struct looked_at *next;
 	uint64_t run;
 	struct drv_look_past *past;
+	int64_t told_ns; /* its hosts; 0: never */
 };
 
 struct drv_look {
@@ -78,10 +80,15 @@ static void forget_ended(struct drv_core *core, struct drv_look *look)
 	}
 }
 
-static int tell_hosts(const struct drv_app *app, int64_t for_ns)
+static int tell_hosts(struct drv_look *look, const struct drv_app *app, int64_t for_ns)
 {
-	int r = 0;
+	struct looked_at *at = find(look, app->run);
+	int64_t now_ns = app->core->now_ns;
+	int r = at != NULL ? 0 : -ENOMEM;
 
+	if (r < 0 || (at->told_ns != 0 && now_ns - at->told_ns < AGAIN_NS))
+		return r;
+	at->told_ns = now_ns;
 	for (uint32_t i = 0; r == 0 && i < app->host_count; i++) {
 		const struct drv_host *host = &app->hosts[i];
 		struct fw_message message = {.kind = FW_HOST_LOOK,
@@ -178,7 +185,7 @@ static int serve(struct drv_session *client, struct drv_look *look)
 		next = app != NULL ? next_app(core, look, app->run + 1) : NULL;
 		r = send_looked(client, look, app, next == NULL);
 		if (r == 0 && app != NULL && !look->once)
-			r = tell_hosts(app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
+			r = tell_hosts(look, app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
 		if (r < 0)
 			return r;
 		app = next;
@@ -202,7 +209,7 @@ static int begin_window(struct drv_session *client)
 	     app = next_app(core, look, app->run + 1)) {
 		struct looked_at *at = find(look, app->run);
 
-		if (at == NULL || tell_hosts(app, look->every_ns + LONGER_NS) < 0 ||
+		if (at == NULL || tell_hosts(look, app, look->every_ns + LONGER_NS) < 0 ||
 		    drv_view_look(app, &at->past, 0, look->rows, &core->actions->arena, &nothing) <
 			    0)
 			return -ENOMEM;
