@@ -49,9 +49,10 @@ struct ctl_top {
 	enum ctl_top_order order;
 	const char *filter; /* of names; NULL or empty: all */
 	bool is_paused;
-	bool is_measuring;      /* no window has come yet */
-	uint32_t app, op;       /* the operator that is opened; FRAGI_LOOK_NONE: none */
-	uint32_t cursor;        /* line of the body */
+	bool is_measuring; /* no window has come yet */
+	uint32_t app, op;  /* the operator that is opened; FRAGI_LOOK_NONE: none */
+	const struct ctl_top_opened *opened; /* more about that one; NULL: nothing */
+	uint32_t cursor;                     /* line of the body */
 	uint32_t first;         /* line of the body that is shown first; moved to show the cursor */
 	const char *message;    /* shown in place of the keys; NULL: none */
 	uint32_t width, height; /* of the screen; width 0: as wide as the names need */

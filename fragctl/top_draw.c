@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE /* strcasestr, qsort_r */
-#include <fragctl/top_lines.h>
+#include <fragctl/top_opened.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -436,6 +436,8 @@ static void draw_opened(struct ctl_top_drawing *d)
 				    ctl_top_text(look->flows[i].edge),
 				    ctl_top_text(look->flows[i].policy), look->flows[i].capacity,
 				    look->flows[i].depth, look->flows[i].dropped_sum);
+	if (d->top->opened != NULL)
+		ctl_top_opened_draw(d, d->top->opened);
 	if (app->cause.kind <= FRAGI_CAUSE_UNMEASURED)
 		return;
 	ctl_top_put(d, CTL_TOP_HEAD, "ROOT CAUSE");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fragctl/service.h>
+#include <fragctl/top_opened.h>
 #include <fragctl/top_window.h>
 
 #include <errno.h>
@@ -38,7 +39,7 @@ struct screen {
 	char input[INPUT_MAX], filter[INPUT_MAX];
 	char message[INPUT_MAX + 700], lost[700], event[700];
 	uint64_t last_event;
-	char opened_app[300], opened_op[600]; /* names: indices change with the tables */
+	struct ctl_top_opened opened; /* by name: indices change with the tables */
 	struct ctl_top_lines body;
 	bool asked;   /* the driver knows what it is to send */
 	bool retries; /* it is time to look for the driver */
@@ -67,7 +68,7 @@ static attr_t attributes(enum ctl_top_style style)
 
 static void prompt(struct screen *s)
 {
-	const char *op = s->opened_op;
+	const char *op = s->opened.op;
 
 	if (s->mode == FILTERING)
 		snprintf(s->message, sizeof(s->message),
@@ -117,10 +118,10 @@ static void find_opened(struct screen *s)
 	for (uint32_t a = 0; a < s->shown.count; a++) {
 		const struct fragi_look *look = &s->shown.apps[a].look;
 
-		if (strcmp(look->application, s->opened_app) != 0)
+		if (strcmp(look->application, s->opened.application) != 0)
 			continue;
 		for (uint32_t i = 0; i < look->operator_count; i++)
-			if (strcmp(look->operators[i].name, s->opened_op) == 0) {
+			if (strcmp(look->operators[i].name, s->opened.op) == 0) {
 				s->top.app = a;
 				s->top.op = i;
 				return;
@@ -128,7 +129,7 @@ static void find_opened(struct screen *s)
 	}
 	s->top.op = FRAGI_LOOK_NONE;
 	s->mode = VIEWING;
-	snprintf(s->message, sizeof(s->message), "%s is not among what runs now", s->opened_op);
+	snprintf(s->message, sizeof(s->message), "%s is not among what runs now", s->opened.op);
 	s->top.message = s->message;
 }
 
@@ -159,6 +160,25 @@ static void say_lost(struct screen *s, const char *why)
 	uv_timer_start(&s->timer, on_again, AGAIN_MS, AGAIN_MS);
 }
 
+/* What was set, and what the operator writes; one of a subgraph has no lines of its own. */
+static void ask_opened(struct screen *s)
+{
+	char fragment[FRAG_NAME_MAX + 1];
+	const char *dot = strchr(s->opened.op, '.');
+	struct fw_message logs = {.kind = FW_WATCH_LOGS}, state = {.kind = FW_REQUEST};
+
+	if (dot == NULL || s->driver->connection == NULL)
+		return;
+	snprintf(fragment, sizeof(fragment), "%.*s", (int)(dot - s->opened.op), s->opened.op);
+	logs.watch_logs = (struct fw_watch_logs){
+		.name = s->opened.application, .fragment = fragment, .op = dot + 1, .follow = true};
+	state.request = (struct fw_request){FW_REQUEST_STATE, ""};
+	s->opened.line_count = 0;
+	if (strchr(dot + 1, '.') == NULL)
+		(void)ctl_driver_send(s->driver, &logs);
+	(void)ctl_driver_send(s->driver, &state);
+}
+
 static void ask(struct screen *s)
 {
 	struct fw_message look = {.kind = FW_LOOK,
@@ -167,6 +187,8 @@ static void ask(struct screen *s)
 
 	s->asked =
 		ctl_driver_send(s->driver, &look) == 0 && ctl_driver_send(s->driver, &watch) == 0;
+	if (s->top.op != FRAGI_LOOK_NONE)
+		ask_opened(s);
 }
 
 /* The last event is shown, of those of one application where only that one is looked at. */
@@ -219,6 +241,7 @@ static void take_messages(struct screen *s)
 		}
 		if (message->kind == FW_EVENTS)
 			take_events(s, &message->events);
+		ctl_top_opened_take(&s->opened, message);
 		if (message->kind == FW_ANSWER)
 			take_answer(s, &message->answer.failure);
 		fw_message_free(message);
@@ -240,13 +263,14 @@ static void try_again(struct screen *s)
 static void set_parameter(struct screen *s)
 {
 	struct ctl_driver driver = *s->again;
-	char text[sizeof(s->opened_op) + INPUT_MAX + 2];
-	struct fw_message command = {.kind = FW_SET, .set = {s->opened_app, text}}, *answer = NULL;
+	char text[sizeof(s->opened.op) + INPUT_MAX + 2];
+	struct fw_message command = {.kind = FW_SET, .set = {s->opened.application, text}},
+			  *answer = NULL;
 	int code;
 
 	/* It belongs to the session that goes on. */
 	driver.allowed = (struct fragi_texts){0};
-	snprintf(text, sizeof(text), "%s.%s", s->opened_op, s->input);
+	snprintf(text, sizeof(text), "%s.%s", s->opened.op, s->input);
 	code = ctl_driver_open(&driver);
 	if (code == CTL_OK)
 		code = ctl_driver_ask(&driver, &command, &answer);
@@ -258,6 +282,7 @@ static void set_parameter(struct screen *s)
 	else
 		snprintf(s->message, sizeof(s->message), "set %s", text);
 	s->top.message = s->message;
+	ask_opened(s);
 	fw_message_free(answer);
 	ctl_driver_close(&driver);
 }
@@ -276,8 +301,8 @@ static void open_operator(struct screen *s)
 	s->top.app = line->app;
 	s->top.op = line->op;
 	s->top.cursor = s->top.first = 0;
-	snprintf(s->opened_app, sizeof(s->opened_app), "%s", look->application);
-	snprintf(s->opened_op, sizeof(s->opened_op), "%s", look->operators[line->op].name);
+	ctl_top_opened_begin(&s->opened, look->application, look->operators[line->op].name);
+	ask_opened(s);
 }
 
 static void next_section(struct screen *s)
@@ -515,6 +540,7 @@ int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again,
 		return -ENOTTY;
 	s.top = (struct ctl_top){.where = driver->where,
 				 .op = FRAGI_LOOK_NONE,
+				 .opened = &s.opened,
 				 .filter = s.filter,
 				 .is_measuring = true};
 	driver->follows = true;

@@ -307,7 +307,7 @@ class Screen(TopTest):
         self.tmux("send-keys", "y")
         self.shows("not set: ")
         self.tmux("send-keys", "e", "sleep_ms=1", "Enter", "y")
-        self.shows("set back.rx.sleep_ms=1", "app: nothing is wrong")
+        self.shows("set back.rx.sleep_ms=1", "app: nothing is wrong", "SET WHILE IT RUNS", "  sleep_ms=1, ")
         self.tmux("resize-window", "-x", "50", "-y", "10")
         self.wait_until("it is smaller", lambda: len(self.screen().splitlines()) == 10)
         self.shows("app: nothing is wrong")

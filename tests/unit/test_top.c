@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <fragctl/top_lines.h>
+#include <base/log.h>
+#include <fragctl/top_opened.h>
 
 #define MS 1000000ull
 #define NONE FRAGI_LOOK_NONE
@@ -309,5 +310,47 @@ Test(top, what_is_printed_without_a_screen)
 		strstr(text,
 		       "\"host_index\": 1, \"input_flow_index\": 0, \"room_flow_index\": null}"),
 		"%s", text);
+	free(text);
+}
+
+Test(top, what_an_opened_operator_writes_and_what_was_set)
+{
+	static char texts[10][16];
+	struct fw_line lines[10];
+	struct fw_parameter_row parameters[] = {
+		{"fragment2.detect.threshold", "0.4", "user alice", 12000 * MS},
+		{"fragment2.detector.size", "3", "user bob", 0}};
+	struct fw_application_row rows[] = {
+		{.name = "other", .parameters = parameters, .parameter_count = 2},
+		{.name = "endoscopy", .parameters = parameters, .parameter_count = 2}};
+	struct fw_message logs = {.kind = FW_LOGS, .logs = {.rows = lines, .count = 10}},
+			  reply = {.kind = FW_REPLY,
+				   .reply = {.applications = rows, .application_count = 2}};
+	const struct ctl_top_app app = endoscopy();
+	struct ctl_top top = view_of(&app, 1);
+	struct ctl_top_opened opened;
+	char *text;
+
+	for (size_t i = 0; i < 10; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "line %zu.", i);
+		lines[i] = (struct fw_line){.level = FRAGI_LOG_WARN,
+					    .fragment = i == 5 ? "fragment1" : "fragment2",
+					    .op = i == 6 ? "detector" : "detect",
+					    .text = texts[i]};
+	}
+	ctl_top_opened_begin(&opened, "endoscopy", "fragment2.detect");
+	ctl_top_opened_take(&opened, &reply);
+	ctl_top_opened_take(&opened, &logs);
+	ctl_top_opened_take(&opened, &logs);
+	top.op = 1;
+	top.opened = &opened;
+	top.height = 60;
+	text = screen(&top);
+	cr_expect_not_null(strstr(text, "SET WHILE IT RUNS\n"
+					"  threshold=0.4, 12 s ago by user alice\nLAST LINES\n"
+					"  warn  line 0.\n  warn  line 1.\n  warn  line 2.\n"
+					"  warn  line 3.\n  warn  line 4.\n  warn  line 7.\n"
+					"  warn  line 8.\n  warn  line 9.\nROOT CAUSE\n"),
+			   "%s", text);
 	free(text);
 }
