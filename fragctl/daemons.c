@@ -24,6 +24,7 @@
 #include <base/arena.h>
 #include <base/stamp.h>
 #include <fragctl/command.h>
+#include <fragctl/run_top.h>
 
 #define WORKERS_END_NS INT64_C(2000000000) /* for workers to end once the driver has */
 #define DRIVER_END_NS INT64_C(5000000000)  /* for the driver to act on a worker's end */
@@ -42,6 +43,7 @@ struct daemons {
 	int64_t lost_ns; /* when */
 	int signal_fd;
 	sigset_t signals, before;
+	struct ctl_run_top top; /* of --top */
 };
 
 /* In the child: nothing but what a new program needs. Does not return. */
@@ -59,6 +61,7 @@ static void become(const struct daemons *daemons, const struct ctl_command *comm
 			dup2(address_fd, ADDRESS_FD);
 		setenv("FRAG_ADDRESS_FD", "3", 1);
 	}
+	ctl_run_top_hide(&daemons->top);
 	_exit(ctl_command_execute(command));
 }
 
@@ -206,6 +209,12 @@ static void reap(struct daemons *daemons)
 			continue;
 		}
 		daemons->web = pid == daemons->web ? 0 : daemons->web;
+		if (pid == daemons->top.pid) { /* the person has seen enough */
+			daemons->top.pid = 0;
+			if (daemons->driver > 0)
+				kill(daemons->driver, SIGTERM);
+			continue;
+		}
 		for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++) {
 			if (daemons->workers[i] != pid)
 				continue;
@@ -371,19 +380,25 @@ int ctl_run_daemons(const struct ctl_run_options *options)
 {
 	struct daemons daemons = {.options = options,
 				  .worker_count = options->workers > 0 ? options->workers : 1,
-				  .signal_fd = -1};
+				  .signal_fd = -1,
+				  .top = {0, -1, -1}};
 	char address[300] = "";
 	int address_fd = -1, exit_code = prepare(&daemons);
 
+	if (exit_code == CTL_OK && options->top)
+		exit_code = ctl_run_top_init(&daemons.top);
 	if (exit_code == CTL_OK)
 		exit_code = start_driver(&daemons, &address_fd);
 	if (exit_code == CTL_OK && read_address(&daemons, address_fd, address, sizeof(address)))
 		exit_code = start_workers(&daemons, address);
 	if (exit_code == CTL_OK && address[0] != '\0')
 		start_web(&daemons, address);
+	if (exit_code == CTL_OK && options->top && address[0] != '\0')
+		exit_code = ctl_run_top_start(&daemons.top, address, &daemons.before);
 	if (exit_code == CTL_OK)
 		exit_code = watch(&daemons);
 	end_all(&daemons);
+	ctl_run_top_end(&daemons.top);
 	if (address_fd >= 0)
 		close(address_fd);
 	if (daemons.signal_fd >= 0)

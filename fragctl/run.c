@@ -72,6 +72,11 @@ static int check_ways(const struct ctl_run_options *options)
 		return ctl_fail(CTL_USAGE, "--web and %s exclude each other%s",
 				options->in_process ? "--in-process" : role,
 				options->in_process ? "" : "; start fragctl web beside it");
+	if (options->top && (options->in_process || role != NULL || options->output.json))
+		return ctl_fail(CTL_USAGE, "--top and %s exclude each other",
+				options->in_process ? "--in-process"
+				: role != NULL      ? role
+						    : "--output json");
 	if (role != NULL && options->graph.line != NULL && !options->roles.driver)
 		return ctl_fail(
 			CTL_USAGE,
@@ -171,6 +176,10 @@ int ctl_run(int argc, char **argv)
 		 .no_env = true,
 		 .help = "runs it likewise, by one worker if --workers is not given, and shows it in a browser",
 		 .on = &options.web},
+		{.name = "top",
+		 .no_env = true,
+		 .help = "shows top meanwhile; runs it by a driver and a worker, or --workers",
+		 .on = &options.top},
 		{.name = "ucx",
 		 .value = "DIR",
 		 .help = "the folder with libucp.so.0 and the rest of the UCX that hosts use; default: the system's",
@@ -202,7 +211,7 @@ int ctl_run(int argc, char **argv)
 		exit_code = read_workers(workers, &options.workers);
 	if (exit_code == CTL_OK)
 		exit_code = check_ways(&options);
-	if (options.web && options.workers == 0)
+	if ((options.web || options.top) && options.workers == 0)
 		options.workers = 1;
 	if (exit_code == CTL_OK)
 		exit_code = add_track(&options, &track);

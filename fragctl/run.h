@@ -17,6 +17,7 @@ struct ctl_run_options {
 	bool in_process;        /* the host is a thread of this process */
 	uint32_t workers;       /* of --workers; 0: none */
 	bool web;               /* a page in the browser shows it; then daemons run it */
+	bool top;               /* top has the terminal meanwhile */
 	struct ctl_roles roles;
 };
 

@@ -316,6 +316,20 @@ class Screen(TopTest):
         self.tmux("kill-server")
         self.end()
 
+    def test_run_with_top(self):
+        command = "%s run --top app.yaml; echo ended with $?; sleep 1000" % os.path.join(cluster.BIN, "fragctl")
+        self.write("app.yaml", application())
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", self.folder, command)
+        self.shows("frag top  1 application", "app: front.tx is slow (")
+        self.tmux("send-keys", "q")
+        self.assertNotIn("frag top", self.shows("app: stopped after ", "front.tx.out -> back.rx.in", "ended with 0"))
+        self.tmux("kill-server")
+        r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), "run", "--top", self.path("app.yaml")], env=self.env,
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("--top needs a terminal", r.stderr)
+        self.assert_nothing_left()
+
     def test_a_lost_driver(self):
         self.launch(application())
         self.top()
