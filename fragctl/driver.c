@@ -229,26 +229,12 @@ static int try_socket(struct ctl_driver *driver, const char *folder)
 	return r;
 }
 
-/* Anybody may have made it, where everybody may make folders: then the driver is asked by TCP. */
-static bool is_own_folder(const char *folder)
-{
-	struct stat at;
-
-	return lstat(folder, &at) == 0 && S_ISDIR(at.st_mode) && at.st_uid == geteuid();
-}
-
-/* The folders of driverd/local_socket.h, of this user and of the system. */
 static int try_sockets(struct ctl_driver *driver)
 {
-	const char *user = getenv("XDG_RUNTIME_DIR");
-	char folders[3][200] = {"", "/run/frag", ""};
+	char folders[CTL_FOLDERS][200];
 	int r = -ENOENT;
 
-	if (user != NULL && user[0] == '/')
-		snprintf(folders[0], sizeof(folders[0]), "%s/frag", user);
-	snprintf(folders[2], sizeof(folders[2]), "/tmp/frag-%u", (unsigned int)geteuid());
-	if (!is_own_folder(folders[2]))
-		folders[2][0] = '\0';
+	ctl_driver_folders(folders);
 	for (size_t i = 0; i < FRAG_COUNT_OF(folders); i++) {
 		if (folders[i][0] == '\0')
 			continue;

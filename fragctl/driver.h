@@ -20,6 +20,7 @@ struct ctl_driver {
 	struct fw_tls_config keys; /* what proves over TCP who this is */
 	struct fragi_texts allowed;
 	bool insecure;
+	char found[16]; /* by ctl_driver_find */
 	/* the session */
 	struct fragi_address address;
 	char where[300]; /* for sentences: the address, or the path of the socket */
@@ -78,6 +79,14 @@ struct ctl_driver {
 		.on = &(driver).insecure                                                             \
 	}
 
+/*
+ * Without --address, and where no driver of this machine has the default port: takes the driver of
+ * this user that was started last, such as that of `fragctl run --workers`. Before it is opened.
+ */
+void ctl_driver_find(struct ctl_driver *driver);
+#define CTL_FOLDERS 3
+/* The folders of driverd/local_socket.h, of this user and of the system. Empty: there is none. */
+void ctl_driver_folders(char folders[CTL_FOLDERS][200]);
 /* Connects. Returns CTL_OK, or the exit code, complained. ctl_driver_close in every case. */
 int ctl_driver_open(struct ctl_driver *driver);
 /* The same, but for the connection: ctl_driver_reopen makes it. */

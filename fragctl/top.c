@@ -118,9 +118,12 @@ static int print_unmeasured(struct top *top)
 
 static int show(struct top *top)
 {
-	const struct ctl_driver again = top->driver;
-	int code = ctl_driver_open(&top->driver);
+	struct ctl_driver again;
+	int code;
 
+	ctl_driver_find(&top->driver);
+	again = top->driver;
+	code = ctl_driver_open(&top->driver);
 	if (code != CTL_OK)
 		return code;
 	if (top->no_wait)

@@ -321,6 +321,9 @@ class Screen(TopTest):
         self.write("app.yaml", application())
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", self.folder, command)
         self.shows("frag top  1 application", "app: front.tx is slow (")
+        r = subprocess.run([os.path.join(cluster.BIN, "fragctl"), "top", "--once"], env=self.env, capture_output=True,
+                           text=True, stdin=subprocess.DEVNULL)
+        self.assertIn("\n front.tx ", r.stdout, "without an address it finds this driver")
         self.tmux("send-keys", "q")
         self.assertNotIn("frag top", self.shows("app: stopped after ", "front.tx.out -> back.rx.in", "ended with 0"))
         self.tmux("kill-server")
