@@ -22,6 +22,7 @@
 #include <driverd/core/core.h>
 #include <driverd/deadline.h>
 #include <driverd/connections.h>
+#include <driverd/facts.h>
 #include <driverd/listener.h>
 #include <driverd/system.h>
 #include <driverd/progress.h>
@@ -57,6 +58,7 @@ struct shell {
 	struct drv_progress progress;
 	struct drv_store store; /* with --state-dir */
 	struct fw_credentials credentials;
+	struct drv_facts facts;
 	int fds_max;          /* that may be open */
 	size_t strangers_max; /* connections that have not said who they are */
 	char clock[FRAGI_IDENTITY_SIZE];
@@ -217,7 +219,8 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		return;
 	}
 	drv_actions_reset(&shell->actions);
-	drv_core_set_clock(shell->core, drv_system_realtime_offset_ns());
+	drv_facts_tell(&shell->facts, shell->core, shell->store.folder, shell->credentials.tls,
+		       now_ns);
 	if (drv_core_step(shell->core, event, now_ns, &shell->actions) < 0) {
 		out_of_memory(shell);
 		return;

@@ -9,7 +9,18 @@
 #include <fragctl/samples.h>
 
 /* What a metric is about. */
-enum of { OF_NOTHING, OF_APP, OF_ENDED, OF_WORKER, OF_LOOK, OF_OPERATOR, OF_FLOW, OF_HOST, TABLES };
+enum of {
+	OF_NOTHING,
+	OF_REPLY,
+	OF_APP,
+	OF_ENDED,
+	OF_WORKER,
+	OF_LOOK,
+	OF_OPERATOR,
+	OF_FLOW,
+	OF_HOST,
+	TABLES
+};
 
 struct row {
 	const void *of;
@@ -195,12 +206,18 @@ static void put_driver(struct page *page, const struct metric *metric, const str
 
 static void put_events(struct page *page, const struct metric *metric, const struct row *row)
 {
-	const struct fw_reply *state = page->source->state;
+	const uint64_t *count = &AT(uint64_t, metric, row);
 
-	(void)metric;
-	for (int kind = FW_NOTICE_NONE + 1; state != NULL && kind < FW_NOTICE_KINDS; kind++)
+	for (int kind = FW_NOTICE_NONE + 1; kind < FW_NOTICE_KINDS; kind++)
 		ctl_sample(&page->samples, "", &row->labels, "kind",
-			   fw_notice_name((enum fw_notice_kind)kind), state->notices[kind]);
+			   fw_notice_name((enum fw_notice_kind)kind), count[kind]);
+}
+
+/* A full disk has none; where there is no folder, nothing is known. */
+static void put_state_free(struct page *page, const struct metric *metric, const struct row *row)
+{
+	if (((const struct fw_reply *)row->of)->state_bytes != 0)
+		put_u64(page, metric, row);
 }
 
 static void put_left_out(struct page *page, const struct metric *metric, const struct row *row)
@@ -213,6 +230,7 @@ static void put_left_out(struct page *page, const struct metric *metric, const s
 
 /* --- the table of metrics; docs/OBSERVE.md shows it --- */
 
+#define REPLY(m) OF_REPLY, .offset = offsetof(struct fw_reply, m)
 #define APP(m) OF_APP, .offset = offsetof(struct fw_application_row, m)
 #define WORKER(m) OF_WORKER, .offset = offsetof(struct fw_worker_row, m)
 #define OPERATOR(m) OF_OPERATOR, .offset = offsetof(struct fragi_look_operator, m)
@@ -227,7 +245,15 @@ static const struct metric metrics[] = {
 	 OF_NOTHING, put_left_out},
 	{"frag_events_total", "counter",
 	 "What happened at the driver since it started, by kind; `fragctl events` shows it.",
-	 OF_NOTHING, put_events},
+	 REPLY(notices), .put = put_events},
+	{"frag_driver_state_bytes", "gauge",
+	 "Size of the disk that holds the driver's state folder.", REPLY(state_bytes),
+	 .put = put_known_u64},
+	{"frag_driver_state_free_bytes", "gauge", "What is free there.", REPLY(state_free_bytes),
+	 .put = put_state_free},
+	{"frag_driver_certificate_expiry_timestamp_seconds", "gauge",
+	 "When the driver's certificate ends, in unix time.", REPLY(certificate_ends_unix_s),
+	 .put = put_known_u64},
 	{"frag_application_state", "gauge", "1 for the state in which an application is.",
 	 APP(state), .put = put_state},
 	{"frag_application_run", "gauge",
@@ -339,6 +365,7 @@ static void add_state(struct page *page, const struct fw_reply *state)
 {
 	struct fragi_strmap workers = {0}, ended = {0};
 
+	add_row(page, OF_REPLY, state, NULL, NULL, NULL, NULL);
 	for (uint32_t i = 0; i < state->application_count; i++)
 		add_row(page, OF_APP, &state->applications[i], "app", state->applications[i].name,
 			NULL, NULL);

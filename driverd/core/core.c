@@ -104,6 +104,11 @@ void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns)
 	core->config.realtime_offset_ns = realtime_offset_ns;
 }
 
+void drv_core_set_machine(struct drv_core *core, const struct drv_machine *machine)
+{
+	core->machine = *machine;
+}
+
 /* Forgets the applications that have ended: their summaries were valid until this step. */
 static void forget_ended(struct drv_core *core)
 {

@@ -110,6 +110,12 @@ enum drv_session_state {
 	DRV_SESSION_STATES
 };
 
+/* of the driver, as fw_reply shows it; zeros: not known */
+struct drv_machine {
+	uint64_t state_bytes, state_free_bytes; /* of the disk of the state folder */
+	int64_t certificate_ends_unix_s;
+};
+
 /* zero: the default; texts are borrowed for the life of the core */
 struct drv_config {
 	const char *version;
@@ -230,6 +236,8 @@ void drv_core_destroy(struct drv_core *core); /* NULL is accepted */
 int drv_core_restore(struct drv_core *core, const struct drv_record *record);
 /* The clock of the machine was set, or it was suspended. */
 void drv_core_set_clock(struct drv_core *core, int64_t realtime_offset_ns);
+/* What clients are shown of it. */
+void drv_core_set_machine(struct drv_core *core, const struct drv_machine *machine);
 /*
  * now_ns: CLOCK_MONOTONIC; what the process slept is not counted (base/awake.h).
  * Appends to actions, which the caller has reset. Takes event->message in every case. Returns 0 or

@@ -55,6 +55,7 @@ struct drv_lines {
 
 struct drv_core {
 	struct drv_config config;
+	struct drv_machine machine;
 	struct drv_timers timers;
 	struct fragi_awake clock;
 	struct drv_session **sessions; /* by connection */

@@ -74,6 +74,9 @@ LAYOUT(reply, struct fw_reply, Reply, NULL) = {
 	ROWS(reply, ended, ended_count, FW_ROWS_MAX, ended_state),
 	FIELD(reply, more),
 	ARRAY(FW_NUMBERS, reply, notices, notices, FW_NOTICE_KINDS),
+	FIELD(reply, state_bytes),
+	FIELD(reply, state_free_bytes),
+	TIME(reply, certificate_ends_unix_s),
 	END,
 };
 

@@ -84,6 +84,8 @@ static struct fw_reply state = {.applications = applications,
 				.ended = ended,
 				.ended_count = 3,
 				.notices = {[FW_NOTICE_REFUSED] = 2, [FW_NOTICE_MIGRATED] = 9},
+				.state_bytes = 1000,
+				.certificate_ends_unix_s = 1800000000,
 				.more = 6};
 
 static struct ctl_top_app slow(enum fragi_cause_kind kind)
@@ -107,6 +109,9 @@ Test(metrics, every_number_is_where_it_belongs)
 
 	assert_line(page, "frag_driver_up 1");
 	assert_line(page, "frag_build_info{version=\"" FRAG_VERSION "\"} 1");
+	assert_line(page, "frag_driver_state_bytes 1000");
+	assert_line(page, "frag_driver_state_free_bytes 0");
+	assert_line(page, "frag_driver_certificate_expiry_timestamp_seconds 1800000000");
 	assert_line(page, "frag_events_total{kind=\"refused\"} 2");
 	assert_line(page, "frag_events_total{kind=\"migrated\"} 9");
 	assert_line(page, "frag_events_total{kind=\"start\"} 0");
@@ -192,6 +197,13 @@ Test(metrics, without_a_driver_it_says_so_and_no_more)
 	assert_line(page, "frag_left_out_rows{of=\"operator\"} 0");
 	assert_none(page, "{app=");
 	assert_none(page, "{worker=");
+	assert_none(page, "{kind=");
+	free(page);
+	/* A driver without a folder and a certificate. */
+	page = page_of(&(struct ctl_metrics_source){.state = &(struct fw_reply){0}});
+	assert_line(page, "frag_driver_up 1");
+	assert_none(page, "\nfrag_driver_state_");
+	assert_none(page, "\nfrag_driver_certificate_");
 	free(page);
 }
 
