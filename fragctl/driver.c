@@ -101,6 +101,7 @@ static void on_message(struct fw_connection *connection, struct fw_message *mess
 	case FW_WELCOME:
 		fw_connection_admit(connection);
 		driver->is_welcome = true;
+		snprintf(driver->version, sizeof(driver->version), "%s", message->welcome.version);
 		driver->beat_ns = message->welcome.beat_ns;
 		driver->dead_ns = message->welcome.dead_ns;
 		uv_timer_start(&driver->beat, on_beat, (uint64_t)(driver->beat_ns / 1000000),

@@ -41,6 +41,7 @@ struct ctl_driver {
 	bool is_connecting;
 	struct fw_connection *connection; /* NULL: there is none */
 	bool is_welcome;
+	char version[32];                   /* of the driver */
 	struct ctl_received *first, **last; /* messages that nobody has taken */
 	uint64_t seq;
 	int64_t beat_ns, dead_ns;

@@ -88,8 +88,9 @@ static void judge_all(struct health *health, const struct fw_reply *reply)
 		bool is_live = strcmp(worker->state, "live") == 0;
 
 		live += is_live;
-		if (!is_live && worker->ran[0] != '\0')
-			blame(health, "worker %s is gone; it ran %s", worker->name, worker->ran);
+		if (strcmp(worker->state, "lost") == 0)
+			blame(health, "worker %s is lost; it ran %s", worker->name,
+			      worker->ran[0] != '\0' ? worker->ran : "nothing");
 		else if (strcmp(worker->state, "suspect") == 0)
 			blame(health, "worker %s does not answer", worker->name);
 	}

@@ -370,7 +370,8 @@ static void add_state(struct page *page, const struct fw_reply *state)
 		add_row(page, OF_APP, &state->applications[i], "app", state->applications[i].name,
 			NULL, NULL);
 	for (uint32_t i = 0; i < state->worker_count; i++)
-		if (is_new(page, &workers, state->workers[i].name))
+		if (strcmp(state->workers[i].state, "left") != 0 && /* it was told to end */
+		    is_new(page, &workers, state->workers[i].name))
 			add_row(page, OF_WORKER, &state->workers[i], "worker",
 				state->workers[i].name, NULL, NULL);
 	for (uint32_t i = 0; i < state->ended_count; i++) /* the newest first */

@@ -112,7 +112,7 @@ static int put_readme(struct snapshot *snapshot)
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime(&snapshot->now));
 	if (out != NULL)
 		fprintf(out,
-			"A snapshot of frag, by fragctl %s at %s, of the driver at %s.\n\n"
+			"A snapshot of frag by fragctl %s at %s, of the driver %s at %s.\n\n"
 			"applications.json  what runs, where, and how runs ended (fragctl list)\n"
 			"workers.json       the workers (fragctl workers)\n"
 			"top.json           where the time goes, and the root cause (fragctl top)\n"
@@ -121,7 +121,7 @@ static int put_readme(struct snapshot *snapshot)
 			"logs-NAME.jsonl    what NAME and its operators have written (fragctl logs)\n\n"
 			"Names ending in _ns are nanoseconds, in _bytes bytes; unix_ns is the driver's\n"
 			"CLOCK_REALTIME. \"***\" stands for what looked like a secret.\n",
-			FRAG_VERSION, when, snapshot->driver.where);
+			FRAG_VERSION, when, snapshot->driver.version, snapshot->driver.where);
 	return end(snapshot, out, "README.txt");
 }
 

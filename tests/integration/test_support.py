@@ -2,6 +2,7 @@
 """fragctl health and fragctl snapshot: whether it is well, and what those get who help."""
 import json
 import os
+import signal
 import tarfile
 
 from test_service import ServiceTest
@@ -61,6 +62,17 @@ class Health(ServiceTest):
         self.assertRegex(self.fails(1, "", "health", "fails"), "^fails failed: .*one.tx")
         self.assertEqual(self.ok("health"), "ok: 0 applications, 1 worker")
 
+    def test_a_worker_that_is_lost_is_not_well_and_one_that_left_is(self):
+        _, a, b = self.serve(workers=("a", "b"))
+        self.ok("health")
+        a.signal(signal.SIGTERM)
+        a.wait()
+        self.wait_until("it has left", lambda: self.ok("health") == "ok: 0 applications, 1 worker")
+        b.signal(signal.SIGKILL)
+        b.wait()
+        self.wait_until("it is lost", lambda: self.ctl("health")[0] == 1)
+        self.assertEqual(self.fails(1, "", "health"), "worker b is lost; it ran nothing")
+
     def test_what_is_slow_is_not_well_when_it_is_measured(self):
         self.serve(workers=("a",))
         self.ok("start", self.write("slow.yaml", """
@@ -104,6 +116,7 @@ class Snapshot(ServiceTest):
         for name, text in files.items():
             for secret in SECRETS:
                 self.assertNotIn(secret, text, name)
+        self.assertRegex(files["README.txt"], "by fragctl [0-9.]+ at .*, of the driver [0-9.]+ at ")
         self.assertIn("opens rtsp://***@10.0.0.7/live with token=*** and key ***", files["logs-talk.jsonl"])
         state = self.document(files["applications.json"])
         self.assertEqual([a["name"] for a in state["applications"]], ["talk"])

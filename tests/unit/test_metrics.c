@@ -69,7 +69,8 @@ static struct fw_application_row applications[] = {
 };
 static struct fw_worker_row workers[] = {
 	{.name = "no\"de\\1\n\xff\xc3\xbc", .state = "live", .cores = 8, .fragments = 2},
-	{.name = "b", .state = "gone", .drained = true},
+	{.name = "b", .state = "lost", .drained = true},
+	{.name = "c", .state = "left"},
 	{.name = "b", .state = "live"},
 };
 static struct fw_ended_row ended[] = {
@@ -80,7 +81,7 @@ static struct fw_ended_row ended[] = {
 static struct fw_reply state = {.applications = applications,
 				.application_count = 2,
 				.workers = workers,
-				.worker_count = 3,
+				.worker_count = 4,
 				.ended = ended,
 				.ended_count = 3,
 				.notices = {[FW_NOTICE_REFUSED] = 2, [FW_NOTICE_MIGRATED] = 9},
@@ -129,6 +130,7 @@ Test(metrics, every_number_is_where_it_belongs)
 	assert_line(page, "frag_worker_up{worker=\"no\\\"de\\\\1\\n?\xc3\xbc\"} 1");
 	assert_line(page, "frag_worker_up{worker=\"b\"} 0");
 	assert_none(page, "frag_worker_up{worker=\"b\"} 1"); /* no series twice */
+	assert_none(page, "worker=\"c\"");
 	assert_line(page, "frag_worker_drained{worker=\"b\"} 1");
 	assert_line(page, "frag_worker_cores{worker=\"no\\\"de\\\\1\\n?\xc3\xbc\"} 8");
 	assert_line(page, "frag_host_restarts_total{app=\"slow\",host=\"source\"} 2");
