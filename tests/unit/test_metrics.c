@@ -248,12 +248,14 @@ static void free_large(struct fragi_look *look)
 	free((void *)(uintptr_t)look->flows);
 }
 
-static uint32_t lines_with(const char *page, const char *text)
+static uint32_t lines_with(const char *page, const char *begin)
 {
 	uint32_t count = 0;
 
-	for (const char *at = page; (at = strstr(at, text)) != NULL; at++)
-		count++;
+	for (const char *line = page; line != NULL; line = strchr(line, '\n')) {
+		line += line[0] == '\n';
+		count += strncmp(line, begin, strlen(begin)) == 0;
+	}
 	return count;
 }
 
