@@ -145,7 +145,8 @@ static void perform(struct shell *shell, struct drv_action *action)
 		connection = drv_connections_find(&shell->connections, action->connection);
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		if (connection == NULL || connection->closing)
+		if (connection == NULL || connection->closing ||
+		    (action->may_drop && !fw_connection_is_idle(connection->stream)))
 			break;
 		fw_connection_send(connection->stream, action->frame, action->frame_bytes);
 		action->frame = NULL;

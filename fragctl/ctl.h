@@ -37,6 +37,7 @@ int ctl_top(int argc, char **argv);
 int ctl_health(int argc, char **argv);
 int ctl_snapshot(int argc, char **argv);
 int ctl_web(int argc, char **argv);
+int ctl_echo(int argc, char **argv);
 int ctl_drain(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 

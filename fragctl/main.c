@@ -57,6 +57,8 @@ static const struct ctl_verb verbs[] = {
 	 ctl_health, "fragctl health cam1 --for 1s"},
 	{"snapshot", OPERATE, "writes what a driver knows into one file, for those who help",
 	 ctl_snapshot, "fragctl snapshot --since 2h"},
+	{"echo", OPERATE, "prints messages of a flow while its application runs", ctl_echo,
+	 "fragctl echo cam1 fragment1.scale -n 5"},
 	{"workers", OPERATE, "lists the workers of a driver", ctl_workers, "fragctl workers"},
 	{"drain", OPERATE, "moves what a worker runs to other workers", ctl_drain,
 	 "fragctl drain node7 --timeout 5min"},

@@ -306,6 +306,9 @@ void wrk_driver_send(struct wrk_driver *driver, const struct fw_message *message
 
 	if (driver->connection == NULL || !driver->up)
 		return;
+	/* a message that people look at delays nothing; by its number it is seen to lack */
+	if (message->kind == FW_HOST_TAPPED && !fw_connection_is_idle(driver->connection))
+		return;
 	copy.seq = ++driver->seq;
 	copy.reply_to = 0;
 	r = fw_encode(&copy, &frame, &size);

@@ -3,6 +3,7 @@
 #include <driverd/core/applications/parameter.h>
 #include <driverd/core/hosts/swap.h>
 #include <driverd/core/clients/subscription.h>
+#include <driverd/core/clients/tap.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -208,6 +209,10 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 	case FW_BEAT:
 		drv_session_waits(session, message->beat.waits_for);
 		drv_lease_heard(session, message->beat.sent_ns);
+		fw_message_free(message);
+		break;
+	case FW_HOST_TAPPED:
+		drv_tap_take(session, message);
 		fw_message_free(message);
 		break;
 	case FW_LEAVE:

@@ -192,7 +192,11 @@ struct drv_event {
 };
 
 enum drv_action_kind {
-	DRV_DO_SEND,     /* connection, frame: the shell takes the frame (and sets it NULL) */
+	/*
+	 * connection, frame: the shell takes the frame (and sets it NULL); may_drop: it is not sent
+	 * where something waits to be sent
+	 */
+	DRV_DO_SEND,
 	DRV_DO_ADMIT,    /* connection: the peer's HELLO was accepted */
 	DRV_DO_CLOSE,    /* connection: after what was sent before has left; no event follows */
 	DRV_DO_LOG,      /* level, subject, text */
@@ -207,6 +211,7 @@ struct drv_action {
 	uint64_t connection;
 	uint8_t *frame;
 	size_t frame_bytes;
+	bool may_drop;
 	enum fragi_log_level level;
 	const char *subject, *text;
 	const struct fragi_summary *summary;

@@ -94,6 +94,7 @@ struct drv_core {
 	struct drv_app *awake, **last_awake;
 	struct fragi_summary refused; /* of an application for which there was no memory at all */
 	uint64_t last_run, last_epoch, last_session;
+	uint32_t last_tap;
 	uint64_t given_run; /* the highest of these runs that a driver of this state has given */
 	uint64_t last_change, settled_change; /* handed out; tried, whether it succeeded or not */
 	/* that reserves epochs above those of drivers before; 0: none does, or nothing is kept */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <base/look.h>
+#include <base/passed.h>
 #include <base/summary.h>
 #include <wire/failure.h>
 
@@ -227,6 +228,36 @@ struct fw_looked {
 	const char *help; /* NULL: none is known */
 	struct fragi_look_step *chain;
 	uint32_t chain_count;
+};
+
+#define FW_TAP_MIN_NS INT64_C(100000000) /* between two messages */
+#define FW_TAPPED_BYTES_MAX (128u << 10)
+/*
+ * Copies of messages of a flow. The client gets an ANSWER with the name of the output, or why not;
+ * then TAPPED; and an ANSWER with a failure when the application has ended.
+ */
+struct fw_tap {
+	const char *name; /* of the application */
+	const char *flow; /* "f1.tx.out", as much of it as is unique, or "f1.tx.out -> f2.rx.in" */
+	int64_t every_ns; /* 0: FW_TAP_MIN_NS */
+	bool pictures;    /* also the picture in a message */
+	uint64_t ends;    /* seq of a TAP that ends; name and flow are not read; 0: it begins */
+};
+struct fw_tapped {
+	uint32_t tap;       /* of HOST_TAP; towards a client 0: reply_to is its TAP */
+	const void *passed; /* a frame of PASSED */
+	uint32_t size;
+};
+
+/*
+ * To a host: a client taps an output of an operator for so long, unless this comes again; 0: no
+ * longer. The indices are those of HOST_PREPARED.
+ */
+struct fw_host_tap {
+	uint32_t tap; /* its number, of this driver */
+	uint32_t fragment, op, port;
+	int64_t every_ns, for_ns;
+	bool pictures;
 };
 
 #endif

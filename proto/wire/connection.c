@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include <base/alloc.h>
 #include <base/stamp.h>
@@ -29,6 +31,7 @@
 #define LATE_NS ((int64_t)500000000)
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
 #define READ_BYTES 16384
+#define IDLE_BYTES 16384
 #define ASK_NS ((int64_t)1000000) /* until the user is asked for again; doubled each time */
 
 struct fw_connection {
@@ -428,12 +431,9 @@ int fw_connection_create(uv_loop_t *loop, enum fw_stream_kind kind,
 	c->arg = arg;
 	if (options != NULL)
 		c->options = *options;
-	if (c->options.admit_ns == 0)
-		c->options.admit_ns = ADMIT_NS_DEFAULT;
-	if (c->options.frame_ns == 0)
-		c->options.frame_ns = FRAME_NS_DEFAULT;
-	if (c->options.queue_bytes == 0)
-		c->options.queue_bytes = QUEUE_BYTES_DEFAULT;
+	c->options.admit_ns = c->options.admit_ns ?: ADMIT_NS_DEFAULT;
+	c->options.frame_ns = c->options.frame_ns ?: FRAME_NS_DEFAULT;
+	c->options.queue_bytes = c->options.queue_bytes ?: QUEUE_BYTES_DEFAULT;
 	strcpy(c->peer, "?");
 	fw_reader_init(&c->reader, FW_HELLO_MAX);
 	*out_connection = c;
@@ -588,4 +588,12 @@ const struct fw_identity *fw_connection_identity(const struct fw_connection *c)
 size_t fw_connection_queued(const struct fw_connection *c)
 {
 	return uv_stream_get_write_queue_size(&c->stream.stream);
+}
+
+bool fw_connection_is_idle(const struct fw_connection *c)
+{
+	int fd, waiting;
+
+	return fw_connection_queued(c) == 0 && uv_fileno(&c->stream.handle, &fd) == 0 &&
+	       ioctl(fd, SIOCOUTQ, &waiting) == 0 && waiting <= IDLE_BYTES;
 }

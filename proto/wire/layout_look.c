@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <wire/layout.h>
 
-/* Layouts of LOOK and LOOKED: where the time of an application goes. */
+/* Layouts of LOOK and LOOKED: where the time of an application goes; and of taps on flows. */
 
 LAYOUT(look, struct fw_look, Look, NULL) = {
 	NAME_OR_NONE(look, name), TIME(look, every_ns), FIELD(look, once),
@@ -162,5 +162,60 @@ LAYOUT(looked, struct fw_looked, Looked, looked_flaw) = {
 	FIELD(looked, host),
 	OPTIONAL(looked, help),
 	ROWS(looked, chain, chain_count, FW_ROWS_MAX, look_step),
+	END,
+};
+
+LAYOUT(tap, struct fw_tap, Tap, NULL) = {
+	NAME_OR_NONE(tap, name), FIELD(tap, flow), TIME(tap, every_ns),
+	FIELD(tap, pictures),    FIELD(tap, ends), END,
+};
+
+LAYOUT(host_tap, struct fw_host_tap, HostTap, NULL) = {
+	FIELD(host_tap, tap),      FIELD(host_tap, fragment),
+	FIELD(host_tap, op),       FIELD(host_tap, port),
+	TIME(host_tap, every_ns),  TIME(host_tap, for_ns),
+	FIELD(host_tap, pictures), END,
+};
+
+LAYOUT(tapped, struct fw_tapped, Tapped, NULL) = {
+	FIELD(tapped, tap),
+	BYTES(tapped, passed, size, FW_TAPPED_BYTES_MAX),
+	END,
+};
+
+LAYOUT(passed_tensor, struct fragi_passed_tensor, PassedTensor, NULL) = {
+	FIELD(passed_tensor, name),
+	FIELD(passed_tensor, text),
+	END,
+};
+
+/* The pixels are those of the picture, all of them, or there is none. */
+static const char *passed_flaw(const void *proto, void *plain)
+{
+	const struct fragi_passed *passed = plain;
+	uint64_t size = (uint64_t)passed->width * passed->height * passed->channels;
+
+	(void)proto;
+	return size == passed->pixel_bytes && (size == 0 || passed->channels == 1 ||
+					       passed->channels == 3 || passed->channels == 4)
+		       ? NULL
+		       : "a picture of another size";
+}
+
+LAYOUT(passed, struct fragi_passed, Passed, passed_flaw) = {
+	FIELD(passed, number),
+	FIELD(passed, seen),
+	TIME(passed, unix_ns),
+	OPTIONAL(passed, type),
+	FIELD(passed, value),
+	FIELD(passed, metadata),
+	ROWS(passed, tensors, tensor_count, FRAGI_PASSED_TENSORS_MAX, passed_tensor),
+	FIELD(passed, tensors_left_out),
+	OPTIONAL(passed, picture_of),
+	WITHIN(passed, width, 0, FRAGI_PASSED_PIXELS_MAX, "a picture of another size"),
+	WITHIN(passed, height, 0, FRAGI_PASSED_PIXELS_MAX, "a picture of another size"),
+	WITHIN(passed, channels, 0, 4, "a picture of another size"),
+	FIELD(passed, step),
+	BYTES(passed, pixels, pixel_bytes, FRAGI_PASSED_PIXELS_MAX),
 	END,
 };

@@ -45,6 +45,11 @@
  *   client -> driver           LOOK; the driver answers LOOKED after each window, or ANSWER that
  *                              there is no such application
  *   driver -> worker           HOST_LOOK, again and again while somebody looks
+ *   client -> driver           TAP; the driver answers ANSWER, then TAPPED with each message that a
+ *                              host has copied, until the client ends it or the application ends
+ *   driver -> host (relayed)   HOST_TAP, again and again while a client taps
+ *   host -> driver (relayed)   HOST_TAPPED, where nothing else waits to be sent; else it is dropped
+ *   host -> client             PASSED, within the bytes of HOST_TAPPED and TAPPED
  *   worker -> driver           HOST_SAVED, before the final HOST_STATS of a host that has yielded
  *   driver -> worker           HOST_SAVED, for the host that goes on in its place, and HOST_PAST,
  *                              with which that one is the host
@@ -55,8 +60,9 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 9
+#define FW_PROTOCOL_MINOR 10
 #define FW_LOOK_MINOR 9 /* from this minor on workers know HOST_LOOK */
+#define FW_TAP_MINOR 10 /* ... HOST_TAP */
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -132,7 +138,12 @@
 	X(103, HOST_ADOPTED, host_adopted)                                                         \
 	X(104, LOOK, look)                                                                         \
 	X(105, LOOKED, looked)                                                                     \
-	X(106, HOST_LOOK, host_look)
+	X(106, HOST_LOOK, host_look)                                                               \
+	X(107, TAP, tap)                                                                           \
+	X(108, TAPPED, tapped)                                                                     \
+	X(109, HOST_TAP, host_tap)                                                                 \
+	X(110, HOST_TAPPED, tapped)                                                                \
+	X(111, PASSED, passed)
 
 #define FW_KIND_ENUM(number, KIND, type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -518,6 +529,10 @@ struct fw_message {
 		struct fw_look look;
 		struct fw_looked looked;
 		struct fw_host_look host_look;
+		struct fw_tap tap;
+		struct fw_tapped tapped;
+		struct fw_host_tap host_tap;
+		struct fragi_passed passed;
 		struct fw_host_saved saved;
 		struct fw_host_stats stats;
 		struct fw_host_exit exit;

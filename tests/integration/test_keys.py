@@ -141,7 +141,9 @@ class Joining(KeyTest):
             for command in (("stop", "steady"), ("set", "steady", "fragment1.tx.x=1"), ("start", self.app)):
                 code, out, errors = self.client(key, *command)
                 self.assertEqual((code, out), (5, ""), errors)
-                self.assertIn("key %s is for observing only, and this needs the role client" % role.replace("+", "-"), errors)
+                self.assertIn("this needs the role client, which key %s does not have" % role.replace("+", "-"), errors)
+            code, out, errors = self.client(key, "echo", "steady", "fragment1.tx", "-n", "1")
+            self.assertEqual((code, out != ""), (5, False) if role == "observer" else (0, True), errors)
             refused = self.worker("--key-file", key)
             self.assertEqual(refused.wait(), 2, refused.stderr)
             self.assertIn("has no key for a worker", refused.stderr)

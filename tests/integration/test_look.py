@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the time of a running application goes, as its driver sends it to whoever looks."""
 import contextlib
+import json
 import os
+import signal
 import socket
 import time
 
@@ -211,3 +213,109 @@ class Look(cluster.ClusterTest):
 
 if __name__ == "__main__":
     cluster.main()
+
+
+PICTURES = """
+frag: 1
+application: cam
+extensions: [libtruth.so]
+fragments:
+  source:
+    operators:
+      tx:
+        type: ping_tensor_tx
+        parameters: {rows: 400, columns: 300, channels: 3, tensor_name: frame}
+        conditions: [{type: periodic, recess_period: 5ms}]
+      rx: {type: ping_tensor_rx}
+    flows: [tx.out -> rx.in]
+  count:
+    operators:
+      tx:
+        type: truth_tx
+        parameters: {file: "%(folder)s/sent"}
+        conditions: [{type: periodic, recess_period: 5ms}]
+  sink:
+    operators:
+      rx: {type: truth_rx, parameters: {file: "%(folder)s/received"}}
+flows:
+  - count.tx.out -> sink.rx.in
+"""
+
+
+class Echo(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.d = self.driver(self.write("app.yaml", PICTURES % {"folder": self.folder}))
+        for name, fragments in (("a", "source,count"), ("b", "sink")):
+            self.worker("--once", "--name", name, "-q", fragments=fragments)
+        self.wait_flowing(self.d, 10)
+
+    def echo(self, *args):
+        return self.start("fragctl", "echo", "--address", self.address, "cam", *args)
+
+    def documents(self, *args):
+        p = self.echo(*args, "-o", "json")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        return [json.loads(line) for line in p.stdout.splitlines()]
+
+    def test_what_passes_is_printed(self):
+        p = self.echo("count.tx", "-n", "3")
+        self.assertEqual((p.wait(), p.stderr), (0, ""))
+        self.assertRegex(p.stdout, r"\A(#\d+ +i64 \d+\n?){3}\Z")
+        seen = [int(line.split()[0][1:]) for line in p.stdout.splitlines()]
+        self.assertEqual((seen[0], sorted(set(seen))), (1, seen))
+        first, second = self.documents("source.tx.out -> source.rx", "-n", "2")
+        self.assertEqual((first["output"], first["seen"], first["dropped"], first["type"]), ("source.tx.out", 1, 0, None))
+        self.assertEqual([t["name"] for t in first["tensors"]], ["frame"])
+        tensor = first["tensors"][0]["tensor"]
+        self.assertEqual((tensor["dtype"], tensor["shape"], tensor["device"]), ("uint8", [400, 300, 3], "cpu"))
+        self.assertEqual(len(set(tensor["data"][:8])), 1)
+        self.assertAlmostEqual(second["seen"] - first["seen"], 20, delta=18)
+        self.assertAlmostEqual((second["unix_ns"] - first["unix_ns"]) / 1e9, 0.1, delta=0.09)
+        self.assertAlmostEqual(first["unix_ns"] / 1e9, time.time(), delta=20)
+        for args, code, words in ((("tx", "-n", "1"), 2, 'cam has no flow "tx"'), (("count.tx", "-n", "0"), 2, "not a number of messages"),
+                                  (("count.tx", "--every", "10ms"), 2, "at least 100ms"), ((), 2, "name an application and a flow")):
+            p = self.echo(*args)
+            self.assertEqual(p.wait(), code, p.stderr)
+            self.assertIn(words, p.stderr)
+
+    def test_pictures_go_into_files(self):
+        rows = self.documents("source", "-n", "2", "--pictures", self.scratch)
+        self.assertEqual([os.path.basename(row["picture"]) for row in rows], ["source.tx.out-000001.ppm", "source.tx.out-000002.ppm"])
+        with open(rows[1]["picture"], "rb") as f:
+            head, pixels = f.read().split(b"\n255\n", 1)
+        self.assertEqual(head, b"P6\n150 200")
+        self.assertEqual((len(pixels), set(pixels)), (150 * 200 * 3, {rows[1]["tensors"][0]["tensor"]["data"][0]}))
+        for row in rows:
+            os.unlink(row["picture"])
+        self.assertIsNone(self.documents("source", "-n", "1")[0]["picture"])
+
+    def test_an_echo_that_does_not_read_slows_nothing(self):
+        p = self.echo("source", "--pictures", self.scratch, "-o", "json")
+        self.wait_until("a picture", lambda: p.stdout.count("\n") > 1)
+        p.signal(signal.SIGSTOP)
+        before, begun = os.path.getsize(self.path("received")), time.monotonic()
+        time.sleep(1.5)
+        grown, lasted = os.path.getsize(self.path("received")) - before, time.monotonic() - begun
+        p.signal(signal.SIGCONT)
+        self.assertGreater(grown / 8, lasted * 200 / 3, "another flow of the host goes on")
+        self.wait_until("what was dropped", lambda: any(row["dropped"] for row in self.rows(p)))
+        seen = [row["seen"] for row in self.rows(p)]
+        self.assertGreater(max(b - a for a, b in zip(seen, seen[1:])), 100, "the flow went on")
+        p.signal(signal.SIGINT)
+        p.wait()
+        for name in os.listdir(self.scratch):
+            os.unlink(os.path.join(self.scratch, name))
+
+    @staticmethod
+    def rows(p):
+        whole = p.stdout.rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def test_it_ends_with_the_application(self):
+        p = self.echo("count.tx", "-n", "100000")
+        self.wait_until("messages", lambda: p.stdout.count("\n") > 1)
+        self.d.signal(15)
+        self.assertEqual(self.d.wait(), 0, self.d.stderr)
+        self.assertEqual(p.wait(), 3, p.stderr)
+        self.assert_nothing_left()

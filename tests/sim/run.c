@@ -173,6 +173,7 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 	case HOST_DO_SET:
 		sim_client_ask_host(sim, host, &action->request->host_set);
 		break;
+	case HOST_DO_TAP:
 	case HOST_DO_LOOK: /* nothing that it knows follows from it */
 		break;
 	case HOST_DO_LEASE:

@@ -21,6 +21,7 @@
 /* a message that the core sent; freed with the world */
 struct sent {
 	uint64_t connection;
+	bool may_drop;
 	struct fw_message *message;
 };
 
@@ -236,6 +237,7 @@ static void step(struct world *w, struct drv_event *event)
 				w->sent_count = 0;
 			}
 			w->sent[w->sent_count].connection = action->connection;
+			w->sent[w->sent_count].may_drop = action->may_drop;
 			cr_assert_eq(fw_decode(action->frame + 4, action->frame_bytes - 4,
 					       &w->sent[w->sent_count].message, &err),
 				     0, "%s", err.text);

@@ -182,7 +182,7 @@ WORLD_TEST(driver_client, those_who_follow_leave_places_for_those_who_command, w
 	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_DRIVER_FULL);
 	cr_expect_str_eq(
 		answer->answer.failure.sentence,
-		"48 clients follow events, logs or time already, as many as driverd takes");
+		"48 clients follow events, logs, time or flows already, as many as driverd takes");
 	say(w, CLIENT, &lines);
 	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "it follows already");
 	events.watch.follow = false;
@@ -456,6 +456,8 @@ static char right_of(enum fw_kind kind)
 	case FW_EXPLAIN:
 	case FW_LOOK:
 		return 'r';
+	case FW_TAP:
+		return 'p';
 	case FW_START_APP:
 	case FW_STOP_APP:
 	case FW_APPLY:
@@ -493,7 +495,8 @@ static void try_kind(enum fw_kind kind, const char *role, bool is_key, bool may)
 		message.drain.worker = "a";
 	else if (kind == FW_SWAP)
 		message.swap = (struct fw_swap){"app", "f1", .library = "libx.so"};
-	else if (right_of(kind) == 'c' || kind == FW_EXPLAIN || kind == FW_WATCH_LOGS)
+	else if (right_of(kind) == 'c' || kind == FW_TAP || kind == FW_EXPLAIN ||
+		 kind == FW_WATCH_LOGS)
 		message.stop_app.name = "app"; /* the first member of all of them */
 	say(&w, CLIENT, &message);
 	answer = taken(&w, CLIENT, FW_ANSWER);
@@ -502,9 +505,11 @@ static void try_kind(enum fw_kind kind, const char *role, bool is_key, bool may)
 	cr_expect_eq(w.closed_count, right_of(kind) == 0, "%s by %s", fw_kind_name(kind), role);
 	if (is_refused) {
 		cr_expect_eq(fragi_failure_exit(answer->answer.failure.code), 5);
-		assert_has(answer->answer.failure.sentence, is_key ? "key k is " : "user ann is ");
-		assert_has(answer->answer.failure.sentence, "for observing only");
-		assert_has(answer->answer.failure.sentence, "the role client;");
+		assert_has(answer->answer.failure.sentence,
+			   is_key ? "which key k does not have" : "which user ann does not have");
+		assert_has(answer->answer.failure.sentence, right_of(kind) == 'p'
+								    ? "the role observer+payload,"
+								    : "the role client,");
 		cr_expect_eq(answer->reply_to, 2);
 	}
 	world_fini(&w);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_world.h"
 
+#include <driverd/core/clients/tap.h>
+#include <wire/keys.h>
+
 /* Where the time of an application goes, as clients get it window by window. */
 #define CLIENT 3
 
@@ -477,4 +480,179 @@ WORLD_TEST(driver_look, the_busiest_rows_are_shown_and_the_rest_is_counted, NULL
 	cr_expect_eq(shown->flows[0].receiver, FW_LOOK_ROWS_MAX - 1);
 	cr_expect_eq(shown->operators[FW_LOOK_ROWS_MAX - 1].input_flow, 0);
 	cr_expect_eq(shown->flows_left_out, 0);
+}
+
+/* Taps on flows. */
+
+/* Asks for a tap, and takes the answer. */
+static const struct fw_answer *tap(struct world *w, uint64_t client, uint64_t seq, const char *flow,
+				   int64_t every_ns)
+{
+	struct fw_message message = {.kind = FW_TAP, .seq = seq};
+	const struct fw_message *answer;
+
+	message.tap = (struct fw_tap){.name = "app", .flow = flow, .every_ns = every_ns};
+	say(w, client, &message);
+	answer = taken(w, client, FW_ANSWER);
+	cr_assert_not_null(answer, "%s", w->log);
+	cr_expect_eq(answer->reply_to, seq);
+	return &answer->answer;
+}
+
+static void expect_refused(const struct fw_answer *answer, enum fragi_failure code,
+			   const char *sentence)
+{
+	cr_expect_eq(answer->failure.code, code);
+	assert_has(answer->failure.sentence, sentence);
+}
+
+static void pass_message(struct world *w, uint64_t connection, uint32_t host, uint32_t id)
+{
+	struct fw_message message = of_host(FW_HOST_TAPPED, host);
+
+	message.tapped = (struct fw_tapped){id, "not read", 8};
+	say(w, connection, &message);
+}
+
+/* The host of the sender hears of it until the client ends it, and what it copies is passed on. */
+WORLD_TEST(driver_look, a_tap_is_passed_on_unread, NULL)
+{
+	static const char *const names[] = {
+		"f1.tx.out", "f1.tx", "f1", "f2.rx.in", "f1.tx.out -> f2.rx.in", "f1 -> f2.rx"};
+	struct fw_message end = {.kind = FW_TAP, .seq = 99};
+	const struct fw_message *m;
+	uint32_t id;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		cr_expect_str_eq(tap(w, CLIENT, 20 + i, names[i], SECOND)->name, "f1.tx.out");
+		m = taken(w, 1, FW_HOST_TAP);
+		cr_assert_not_null(m, "%s", names[i]);
+		cr_expect_eq(m->host, 1);
+		cr_expect_eq(m->epoch, 1);
+		cr_expect_eq(m->host_tap.tap, i + 1);
+		cr_expect_eq(m->host_tap.every_ns, SECOND);
+		cr_expect_eq(m->host_tap.for_ns, 4 * SECOND);
+		cr_expect_eq(m->host_tap.fragment + m->host_tap.op + m->host_tap.port, 0);
+		if (i == FRAG_COUNT_OF(names) - 1)
+			break;
+		end.tap = (struct fw_tap){.name = "", .flow = "", .ends = 20 + i};
+		say(w, CLIENT, &end);
+		cr_assert_not_null(taken(w, CLIENT, FW_ANSWER));
+		m = taken(w, 1, FW_HOST_TAP);
+		cr_assert_not_null(m);
+		cr_expect_eq(m->host_tap.for_ns, 0, "it ends");
+		cr_expect_null(w->core->waiting);
+	}
+	id = FRAG_COUNT_OF(names);
+	pass_message(w, 1, 1, id);
+	m = taken(w, CLIENT, FW_TAPPED);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->reply_to, 25);
+	cr_expect_eq(m->tapped.size, 8);
+	cr_expect_eq(memcmp(m->tapped.passed, "not read", 8), 0);
+	cr_expect(w->sent[w->sent_count - 1].may_drop);
+	/* more often than it was asked for, of another host, of another tap, of another epoch */
+	pass_message(w, 1, 1, id);
+	pass_beating(w, SECOND, 1, CLIENT);
+	pass_message(w, 2, 2, id);
+	pass_message(w, 1, 1, id + 1);
+	m = taken(w, 1, FW_HOST_TAP);
+	cr_assert_not_null(m, "again and again");
+	cr_expect_eq(m->host_tap.tap, id);
+	cr_expect_null(taken(w, CLIENT, FW_TAPPED));
+	pass_message(w, 1, 1, id);
+	cr_expect_not_null(taken(w, CLIENT, FW_TAPPED));
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it left"});
+	m = taken(w, 1, FW_HOST_TAP);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->host_tap.for_ns, 0);
+	pass_message(w, 1, 1, id);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	cr_expect_null(taken(w, 1, FW_HOST_TAP), "nobody watches");
+	cr_expect_null(w->core->waiting);
+}
+
+WORLD_TEST(driver_look, a_tap_follows_its_host_and_ends_with_the_application, NULL)
+{
+	const struct fw_message *m;
+
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	cr_expect_eq(tap(w, CLIENT, 2, "f1", 0)->failure.code, FRAGI_FAILURE_NONE);
+	m = taken(w, 1, FW_HOST_TAP);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->host_tap.every_ns, FW_TAP_MIN_NS);
+	both_are_killed(w);
+	pass_beating(w, 2 * SECOND, 1, CLIENT);
+	m = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(m);
+	cr_expect_eq(m->reply_to, 2);
+	expect_refused(&m->answer, FRAGI_FAILURE_APPLICATION_UNKNOWN, "the application has ended");
+	cr_expect_null(w->core->waiting);
+}
+
+WORLD_TEST(driver_look, taps_are_bounded, NULL)
+{
+	two_run(w, two_fragments);
+	client_hello(w, CLIENT, "");
+	client_hello(w, CLIENT + 1, "");
+	client_hello(w, CLIENT + 2, "");
+	expect_refused(tap(w, CLIENT, 1, "f3", 0), FRAGI_FAILURE_USAGE, "app has no flow \"f3\"");
+	expect_refused(tap(w, CLIENT, 1, "f1.t", 0), FRAGI_FAILURE_USAGE, "app has no flow");
+	expect_refused(tap(w, CLIENT, 1, "", 0), FRAGI_FAILURE_USAGE, "app has no flow");
+	for (uint64_t i = 0; i < DRV_TAPS_MAX; i++)
+		for (uint64_t client = CLIENT; client < CLIENT + 2; client++)
+			cr_expect_eq(tap(w, client, 10 + i, "f1", 0)->failure.code,
+				     FRAGI_FAILURE_NONE);
+	expect_refused(tap(w, CLIENT, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "a client watches 4 flows at most");
+	expect_refused(tap(w, CLIENT + 2, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "8 flows of this host are watched already");
+	for (size_t i = 0; i < w->core->session_count; i++)
+		w->core->sessions[i]->minor = FW_TAP_MINOR - 1;
+	expect_refused(tap(w, CLIENT + 2, 3, "f1", 0), FRAGI_FAILURE_DRIVER_FULL,
+		       "worker a speaks protocol 1.9, and flows can be watched from 1.10 on");
+}
+
+/* Of an encrypted flow only those see messages who may by name. */
+Test(driver_look, an_encrypted_flow_needs_its_role)
+{
+	static const struct {
+		const char *role;
+		bool plain, encrypted;
+	} cases[] = {{"client", true, false},
+		     {"any", true, false},
+		     {"observer", false, false},
+		     {"observer+payload", true, true}};
+	static struct world w;
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(cases); i++) {
+		bool is_encrypted = i % 2 == 1,
+		     may = is_encrypted ? cases[i / 2].encrypted : cases[i / 2].plain;
+		const struct fw_identity key = {
+			.name = "k", .roles = fw_key_roles(cases[i / 2].role), .serial = 1};
+		const struct fw_answer *answer;
+
+		two_run(&w, is_encrypted
+				    ? "frag: 1\napplication: app\nfragments:\n"
+				      "  f1: {operators: {tx: {type: t}}}\n"
+				      "  f2: {operators: {rx: {type: t}}}\n"
+				      "flows: [{from: f1.tx.out, to: f2.rx.in, encrypt: true}]\n"
+				    : two_fragments);
+		w.identity = &key;
+		client_hello(&w, CLIENT, "");
+		answer = tap(&w, CLIENT, 2, "f1", 0);
+		cr_expect_eq(answer->failure.code,
+			     may ? FRAGI_FAILURE_NONE : FRAGI_FAILURE_ROLE_REFUSED, "%zu", i);
+		if (!may)
+			assert_has(answer->failure.sentence,
+				   "the role observer+payload, which key k does not have");
+		cr_expect_eq(taken(&w, 1, FW_HOST_TAP) != NULL, may, "%zu", i);
+		if (is_encrypted && i < 4)
+			assert_has(answer->failure.sentence, "f1.tx.out is encrypted");
+		world_fini(&w);
+	}
 }

@@ -639,3 +639,25 @@ Test(host_core, the_kernel_is_told_when_its_lease_ends)
 	cr_assert_not_null(did(HOST_DO_LEASE));
 	cr_expect_eq(did(HOST_DO_LEASE)->lease_until_ns, 4711);
 }
+
+/* What people look at is passed on, and wanted while the operators run. */
+Test(host_core, flows_are_tapped_while_the_operators_run)
+{
+	const struct fw_message tap = {.kind = FW_HOST_TAP, .host_tap = {.tap = 4, .port = 1}};
+	const struct fw_tapped tapped = {4, "message", 7};
+
+	up_to_prepared();
+	from_workerd(tap);
+	cr_expect_null(did(HOST_DO_TAP));
+	finish();
+	make();
+	up_to_started();
+	from_workerd(tap);
+	cr_assert_not_null(did(HOST_DO_TAP));
+	cr_expect_eq(did(HOST_DO_TAP)->request->host_tap.tap, 4);
+	step((struct host_event){.kind = HOST_EV_TAPPED, .tapped = &tapped});
+	cr_assert_not_null(sent(FW_HOST_TAPPED));
+	cr_expect_eq(sent(FW_HOST_TAPPED)->tapped.tap, 4);
+	cr_expect_eq(sent(FW_HOST_TAPPED)->tapped.size, 7);
+	cr_expect_eq(sent(FW_HOST_TAPPED)->epoch, 3);
+}

@@ -6,6 +6,8 @@
 #include "rig_ops.h"
 
 #include <base/look.h>
+#include <run/state.h>
+#include <sched/tap.h>
 
 /* What is counted of operators while somebody looks: one of them in each state. */
 
@@ -27,7 +29,41 @@ static int hoarder_compute(void *state, struct frag_tick *tick)
 }
 TEST_OP(hoarder, FRAG_PARAMS(hoarder_params), .state_size = sizeof(struct hoarder));
 
-TEST_PLUGIN(look, &source_type, &sink_type, &hoarder_type);
+/* A picture, a value, metadata and more tensors than are shown, a tick. */
+static int camera_compute(void *state, struct frag_tick *tick)
+{
+	static const int64_t picture[] = {600, 800, 3}, row[] = {12};
+	const struct frag_dtype byte = {FRAG_DTYPE_UINT, 8, 1}, wide = {FRAG_DTYPE_INT, 32, 1};
+	struct frag_message *message = frag_message_create();
+	struct frag_tensor *tensor;
+	char name[8];
+
+	frag_message_set_value(message, &frag_type_i64, &(int64_t){3}, 8, NULL);
+	for (int i = 0; i < 9; i++) {
+		if (frag_tensor_create(NULL, i == 1 ? byte : wide, i == 1 ? 3 : 1,
+				       i == 1 ? picture : row, &tensor) < 0)
+			return -ENOMEM;
+		for (int64_t k = 0; i == 1 && k < 600 * 800 * 3; k++)
+			((uint8_t *)frag_tensor_writable(tensor))[k] = (uint8_t)(k / 2400 + k % 3);
+		snprintf(name, sizeof(name), "t%d", i);
+		frag_message_add_tensor(message, name, tensor);
+	}
+	frag_metadata_set_string(frag_tick_metadata(tick), "who \"me\"", "a\nb");
+	return frag_tick_emit(tick, 0, message);
+}
+static const struct frag_port camera_ports[] = {{.name = "out", .dir = FRAG_OUT}};
+TEST_OP(camera, FRAG_PORTS(camera_ports));
+
+static int eater_compute(void *state, struct frag_tick *tick)
+{
+	const struct frag_message *message;
+
+	return frag_tick_receive(tick, 0, &message);
+}
+static const struct frag_port eater_ports[] = {{.name = "in", .dir = FRAG_IN}};
+TEST_OP(eater, FRAG_PORTS(eater_ports));
+
+TEST_PLUGIN(look, &source_type, &sink_type, &hoarder_type, &camera_type, &eater_type);
 
 static struct fragi_op_row *row_of(const struct rig *rig, const char *name)
 {
@@ -249,4 +285,179 @@ Test(look, an_end_ends_the_look)
 	fragi_run_look(rig.run, 1);
 	end(&rig);
 	cr_expect_eq(looking_threads(), 0);
+}
+
+/* Taps on flows. */
+
+static struct fragi_passed last;
+static char last_value[64], last_metadata[256], last_text[256], last_name[32];
+static uint8_t last_pixels[FRAGI_PASSED_PIXELS_MAX];
+static uint32_t passed_count;
+static bool takes = true;
+
+static bool take(void *arg, uint32_t id, const struct fragi_passed *passed)
+{
+	(void)arg;
+	if (!takes)
+		return false;
+	cr_expect_gt(passed->number, last.number);
+	cr_expect_geq(passed->seen, passed->number);
+	last = *passed;
+	cr_expect_eq(id, 5);
+	snprintf(last_value, sizeof(last_value), "%s %s", passed->type, passed->value);
+	snprintf(last_metadata, sizeof(last_metadata), "%s", passed->metadata);
+	if (passed->tensor_count > 1) {
+		snprintf(last_name, sizeof(last_name), "%s", passed->tensors[1].name);
+		snprintf(last_text, sizeof(last_text), "%s", passed->tensors[1].text);
+	}
+	memcpy(last_pixels, passed->pixels != NULL ? passed->pixels : "", passed->pixel_bytes);
+	passed_count++;
+	return true;
+}
+
+static void begin_taps(struct rig *rig, const char *text)
+{
+	rig_prepare_good(rig, &look_plugin, text);
+	rig_start(rig);
+	last = (struct fragi_passed){0};
+	passed_count = 0;
+	takes = true;
+}
+
+static const struct fragi_exec *exec_of(const struct rig *rig, uint32_t op)
+{
+	return rig->run->fragments[0].fragment->ops[op]->exec;
+}
+
+static const struct fragi_run_tap_wish tx_out = {
+	.id = 5, .every_ns = 10 * MS, .for_ns = 10000ll * MS};
+
+static const char *const tapped[] = {
+	APP "scheduler: {type: event_based, worker_thread_number: 2}\n"
+	    "operators: {tx: {type: source}, rx: {type: sink}}\n"
+	    "flows: [tx.out -> rx.in]\n",
+	APP "scheduler: {type: greedy}\n"
+	    "operators: {tx: {type: source}, rx: {type: sink}}\n"
+	    "flows: [tx.out -> rx.in]\n",
+};
+
+/* Some messages are copied, all are counted; and when it has ended nothing of it is left. */
+Test(look, a_tap_copies_some_messages_and_leaves_nothing)
+{
+	struct fragi_run_tap_wish wish = tx_out;
+	struct rig rig;
+	uint64_t sent;
+
+	for (size_t s = 0; s < FRAG_COUNT_OF(tapped); s++) {
+		begin_taps(&rig, tapped[s]);
+		RIG_AWAIT(noted(0) > 10);
+		cr_expect_eq(exec_of(&rig, 0)->tick.attaches, 0);
+		cr_expect_not(fragi_run_passed(rig.run, take, NULL));
+		cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+		RIG_AWAIT((fragi_run_passed(rig.run, take, NULL), passed_count >= 5));
+		cr_expect_str_neq(last_value, "");
+		cr_expect_eq(strncmp(last_value, "i64 ", 4), 0, "%s", last_value);
+		cr_expect_eq(last.tensor_count, 0);
+		cr_expect_gt(last.seen, 5 * last.number, "of thousands a second");
+		cr_expect_eq(last.number, passed_count);
+		/* Nobody takes what is copied: the flow goes on, and what is due is counted. */
+		takes = false;
+		sent = noted(0);
+		usleep(100000);
+		cr_expect(fragi_run_passed(rig.run, take, NULL));
+		cr_expect_gt(noted(0), sent + 100);
+		takes = true;
+		passed_count = 0;
+		RIG_AWAIT((fragi_run_passed(rig.run, take, NULL), passed_count >= 2));
+		cr_expect_gt(last.number, 8, "%llu", (unsigned long long)last.number);
+		wish.for_ns = 0;
+		cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+		wish.for_ns = tx_out.for_ns;
+		RIG_AWAIT(fragi_tap_is_free(rig.run->taps[0].tap));
+		cr_expect_not(fragi_run_passed(rig.run, take, NULL));
+		sent = noted(0);
+		RIG_AWAIT(noted(0) > sent + 10);
+		cr_expect_eq(exec_of(&rig, 0)->tick.attaches, 0, "its emits are as before");
+		cr_expect_not(atomic_load(&exec_of(&rig, 0)->needs_full_check));
+		cr_expect_null(exec_of(&rig, 0)->taps);
+		end(&rig);
+	}
+}
+
+Test(look, a_tap_shows_what_is_in_a_message)
+{
+	struct fragi_run_tap_wish wish = tx_out;
+	struct rig rig;
+
+	wish.pictures = true;
+	begin_taps(&rig,
+		   APP "operators:\n"
+		       "  tx: {type: camera, conditions: [{type: periodic, recess_period: 5ms}]}\n"
+		       "  rx: {type: eater}\n"
+		       "flows: [tx.out -> rx.in]\n");
+	cr_assert_eq(fragi_run_tap(rig.run, &wish), 0);
+	RIG_AWAIT((fragi_run_passed(rig.run, take, NULL), passed_count >= 2));
+	cr_expect_str_eq(last_metadata, "{\"who \\\"me\\\"\": \"a\\u000ab\"}");
+	cr_expect_eq(last.tensor_count, 8);
+	cr_expect_eq(last.tensors_left_out, 1);
+	cr_expect_str_eq(last_name, "t1");
+	cr_expect_str_eq(last_text,
+			 "{\"dtype\": \"uint8\", \"shape\": [600, 800, 3], \"device\": "
+			 "\"cpu\", \"data\": [0, 1, 2, 0, 1, 2, 0, 1, \"... 1440000 in all\"]}");
+	cr_expect_str_eq(last.picture_of, "t1");
+	cr_assert_eq(last.step, 4);
+	cr_expect_eq(last.width, 200);
+	cr_expect_eq(last.height, 150);
+	cr_expect_eq(last.channels, 3);
+	cr_assert_eq(last.pixel_bytes, 200 * 150 * 3);
+	for (uint32_t i = 0; i < last.pixel_bytes; i++)
+		if (last_pixels[i] != (uint8_t)(i / 600 * 4 + i % 3))
+			cr_assert_fail("byte %u is %u", i, last_pixels[i]);
+	wish.pictures = false;
+	wish.id = 5;
+	end(&rig);
+}
+
+Test(look, taps_are_bounded_and_end_by_themselves)
+{
+	struct fragi_run_tap_wish wish = tx_out;
+	struct rig rig;
+
+	begin_taps(&rig, tapped[0]);
+	wish.fragment = 1;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -EINVAL);
+	wish = tx_out;
+	wish.op = 2;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -EINVAL);
+	wish.op = 1;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -EINVAL, "an input");
+	wish.op = 0;
+	wish.port = 1;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -EINVAL);
+	wish = tx_out;
+	wish.id = 0;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -EINVAL);
+	wish.for_ns = 50 * MS;
+	for (wish.id = 1; wish.id <= FRAGI_RUN_TAPS_MAX; wish.id++)
+		cr_expect_eq(fragi_run_tap(rig.run, &wish), 0);
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -EBUSY);
+	wish.id = 1;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), 0, "it is there already");
+	takes = false;
+	usleep(60000);
+	cr_expect_not(fragi_run_passed(rig.run, take, NULL), "nobody has wanted them any more");
+	RIG_AWAIT(fragi_tap_is_free(rig.run->taps[FRAGI_RUN_TAPS_MAX - 1].tap));
+	wish = tx_out;
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), 0);
+	takes = true;
+	RIG_AWAIT((fragi_run_passed(rig.run, take, NULL), passed_count >= 2));
+	end(&rig); /* while it is wanted */
+	/* of an operator that has ended */
+	begin_taps(&rig,
+		   APP "operators: {tx: {type: source, parameters: {count: 3}}, rx: {type: sink}}\n"
+		       "flows: [tx.out -> rx.in]\n");
+	rig_wait(&rig, rig_is_done, RIG_LIMIT_NS);
+	cr_expect_eq(fragi_run_tap(rig.run, &wish), -ESRCH);
+	rig_end(&rig);
+	notes_clear();
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <complex.h>
 #include <criterion/criterion.h>
+#include <string.h>
+
+#include <base/json.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,4 +270,46 @@ Test(npy, files_that_are_none_are_refused)
 	}
 	remove(path);
 	cr_expect_eq(frag_npy_read(path, &(struct frag_tensor *){NULL}, NULL), -ENOENT);
+}
+
+/* Of JSON that anybody may have sent. */
+Test(value_json, a_text_is_one_value_or_none)
+{
+	static const char *const right[] = {
+		"0",
+		"-0",
+		"12",
+		"-1.5e+7",
+		"1E9",
+		"true",
+		"null",
+		"[]",
+		" [1, 2] ",
+		"{}",
+		"\"\"",
+		"{\"a\": [false, {\"b\": \"c\"}]}",
+		"\"\\n\\u00e9\"",
+		"\"\xc3\xa9\"",
+		"[[[[]]]]",
+		"{\"a\" : 1 , \"b\":2}",
+	};
+	static const char *const wrong[] = {
+		"",     " ",     "01",         "1.",    ".5",        "-",        "1e",
+		"tru",  "truex", "[",          "[1",    "[1,",       "[1,]",     "[1 2]",
+		"[,1]", "]",     "{",          "{1:2}", "{\"a\"}",   "{\"a\":}", "{\"a\":1,}",
+		"\"",   "\"a",   "\"\\x\"",    "\"\\",  "\"\\u12\"", "\"\n\"",   "\"\xff\"",
+		"1 2",  "{} {}", "1,\"x\": 2", "nan",
+	};
+	char deep[2 * FRAGI_JSON_DEPTH_MAX + 3];
+
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++)
+		cr_expect(fragi_json_is_value(right[i]), "%s", right[i]);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		cr_expect_not(fragi_json_is_value(wrong[i]), "%s", wrong[i]);
+	for (int depth = FRAGI_JSON_DEPTH_MAX; depth <= FRAGI_JSON_DEPTH_MAX + 1; depth++) {
+		memset(deep, '[', (size_t)depth);
+		memset(deep + depth, ']', (size_t)depth);
+		deep[2 * depth] = '\0';
+		cr_expect_eq(fragi_json_is_value(deep), depth == FRAGI_JSON_DEPTH_MAX, "%d", depth);
+	}
 }

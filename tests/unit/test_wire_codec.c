@@ -211,6 +211,23 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 	}
 }
 
+static void make_passed(struct maker *m, struct fragi_passed *passed)
+{
+	*passed = (struct fragi_passed){random_u64(m), random_u64(m), 5, word(m), word(m), word(m)};
+	passed->tensors = block(m, 2 * sizeof(*passed->tensors));
+	passed->tensor_count = 2;
+	for (int i = 0; i < 2; i++)
+		passed->tensors[i] = (struct fragi_passed_tensor){word(m), word(m)};
+	passed->tensors_left_out = 1;
+	passed->picture_of = word(m);
+	passed->width = 5;
+	passed->height = 7;
+	passed->channels = 3;
+	passed->step = 2;
+	passed->pixels = block(m, 105);
+	passed->pixel_bytes = 105;
+}
+
 static void make_look(struct maker *m, struct fragi_look *look)
 {
 	struct fragi_look_operator *op = block(m, 2 * sizeof(*op));
@@ -550,6 +567,19 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 					   .chain_count = 1};
 		message->looked.chain[0] = (struct fragi_look_step){FRAGI_LOOK_NONE, 1, word(m)};
 		make_look(m, &message->looked.look);
+		return;
+	case FW_TAP:
+		message->tap = (struct fw_tap){word(m), word(m), 100000000, true, random_u64(m)};
+		return;
+	case FW_TAPPED:
+	case FW_HOST_TAPPED:
+		message->tapped = (struct fw_tapped){7, block(m, 999), 999};
+		return;
+	case FW_HOST_TAP:
+		message->host_tap = (struct fw_host_tap){7, 1, 2, 3, 100000000, 4000000000, true};
+		return;
+	case FW_PASSED:
+		make_passed(m, &message->passed);
 		return;
 	case FW_HOST_LOOK:
 		message->host_look.for_ns = 4000000000;
@@ -1086,4 +1116,51 @@ Test(wire_codec, kinds_have_names)
 	cr_expect_str_eq(fw_kind_name(FW_HOST_EXIT), "HOST_EXIT");
 	cr_expect_str_eq(fw_kind_name((enum fw_kind)0), "?");
 	cr_expect_str_eq(fw_kind_name((enum fw_kind)(FW_EVENTS + 1)), "?");
+}
+
+/* What people look at comes from any host: a picture has as many bytes as it says. */
+Test(wire_codec, a_picture_has_its_size)
+{
+	static const struct {
+		uint32_t width, height, channels, bytes;
+		bool is_right;
+	} cases[] = {
+		{4, 3, 3, 36, true},         {4, 3, 4, 48, true},
+		{4, 3, 1, 12, true},         {0, 0, 0, 0, true},
+		{4, 3, 3, 35, false},        {4, 3, 3, 37, false},
+		{4, 3, 2, 24, false},        {4, 3, 0, 0, true},
+		{0, 3, 3, 1, false},         {65536, 65536, 1, 0, false},
+		{98304, 1, 1, 0, false},     {98304, 1, 1, 98304, true},
+		{98305, 1, 1, 98304, false}, {1u << 31, 2, 1, 0, false},
+		{65536, 65536, 4, 0, false},
+	};
+	static uint8_t pixels[FRAGI_PASSED_PIXELS_MAX];
+	struct fw_message message = {.kind = FW_PASSED}, *same;
+	uint8_t *frame;
+	size_t size;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		int r;
+
+		message.passed = (struct fragi_passed){.value = "",
+						       .metadata = "",
+						       .width = cases[i].width,
+						       .height = cases[i].height,
+						       .channels = cases[i].channels,
+						       .pixels = pixels,
+						       .pixel_bytes = cases[i].bytes};
+		cr_assert_eq(fw_encode(&message, &frame, &size), 0, "%zu", i);
+		r = fw_decode(frame + 4, size - 4, &same, &err);
+		cr_expect_eq(r, cases[i].is_right ? 0 : -EBADMSG, "%zu: %s", i, err.text);
+		if (r == 0)
+			fw_message_free(same);
+		else
+			cr_expect(strstr(err.text, "a picture of another size") != NULL, "%s",
+				  err.text);
+		fragi_free(frame);
+	}
+	message.passed =
+		(struct fragi_passed){.pixels = pixels, .pixel_bytes = FRAGI_PASSED_PIXELS_MAX + 1};
+	cr_expect_eq(fw_encode(&message, &frame, &size), -EMSGSIZE);
 }

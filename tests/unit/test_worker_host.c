@@ -5,9 +5,10 @@ TestSuite(worker_host, .fini = finish);
 
 Test(worker_host, relays_between_driver_and_host)
 {
-	static const enum fw_kind down[] = {FW_HOST_WIRE, FW_HOST_START, FW_HOST_SET, FW_HOST_STOP};
+	static const enum fw_kind down[] = {FW_HOST_WIRE, FW_HOST_START, FW_HOST_SET, FW_HOST_TAP,
+					    FW_HOST_STOP};
 	static const enum fw_kind up[] = {FW_HOST_WIRED, FW_HOST_STARTED, FW_HOST_EVENT,
-					  FW_HOST_SET_DONE};
+					  FW_HOST_SET_DONE, FW_HOST_TAPPED};
 
 	start_attached(false);
 	spawn(1);

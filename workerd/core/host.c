@@ -332,7 +332,8 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 		host->look_until_ns = now_ns + message->host_look.for_ns;
 		return;
 	}
-	wrk_keep_request(core, message, actions);
+	if (message->kind != FW_HOST_TAP) /* nothing that a later driver must know */
+		wrk_keep_request(core, message, actions);
 	if (message->kind == FW_HOST_STOP || message->kind == FW_HOST_KILL)
 		wrk_exit_asked(core, host, message);
 	if (message->kind == FW_HOST_KILL) {
@@ -368,6 +369,10 @@ static void host_frame(struct wrk_core *core, struct wrk_host *host,
 	host->heard_ns = now_ns;
 	if (message->kind == FW_BEAT)
 		return;
+	if (message->kind == FW_HOST_TAPPED && ours) {
+		wrk_session_send(core, message, actions);
+		return;
+	}
 	if (!ours || (message->kind != FW_HOST_PREPARED && message->kind != FW_HOST_WIRED &&
 		      message->kind != FW_HOST_STARTED && message->kind != FW_HOST_EVENT &&
 		      message->kind != FW_HOST_SET_DONE)) {

@@ -471,6 +471,7 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 	case FW_HOST_SET:
 	case FW_HOST_SUSPEND:
 	case FW_HOST_LOOK:
+	case FW_HOST_TAP:
 	case FW_HOST_STOP:
 	case FW_HOST_KILL:
 		wrk_host_request(core, message, now_ns, actions);

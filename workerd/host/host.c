@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define LOG_TOPIC "host"
+#include <base/alloc.h>
 #include <base/log.h>
 #include <base/stamp.h>
 #include <workerd/host/control.h>
@@ -20,6 +21,7 @@
  * do.
  */
 #define LOOK_NS 100000000ll /* how often a run is looked after */
+#define TAPS_NS 20000000ll  /* ... while there are taps */
 
 struct host {
 	struct host_core *core;
@@ -27,6 +29,7 @@ struct host {
 	struct host_work work;
 	int stop_fd;
 	bool stop_seen;
+	bool has_taps;
 	char broken[256]; /* why a frame could not be sent; empty: nothing is wrong */
 	bool has_ended;
 	struct host_action exit;
@@ -67,10 +70,10 @@ static void send_frame(struct host *h, const struct fw_message *message)
 
 	if (r == -EMSGSIZE && message->kind == FW_HOST_PREPARED)
 		r = send_too_large(h, message);
-	/* workerd would wait for it: better an end that is seen. A BEAT it misses by itself. */
+	/* workerd would wait for it: better an end that is seen. It misses a BEAT by itself. */
 	if (is_closed_here(r))
 		describe_closed_here(h, h->broken, sizeof(h->broken));
-	else if (r < 0 && message->kind != FW_BEAT)
+	else if (r < 0 && message->kind != FW_BEAT && message->kind != FW_HOST_TAPPED)
 		snprintf(h->broken, sizeof(h->broken),
 			 "cannot send %s to workerd: %s; this host ends",
 			 fw_kind_name(message->kind), frag_strerror(r));
@@ -134,6 +137,9 @@ static void perform(struct host *h, const struct host_action *action, struct fw_
 	case HOST_DO_LOOK:
 		host_work_look(&h->work, action->looks);
 		break;
+	case HOST_DO_TAP:
+		host_work_tap(&h->work, &action->request->host_tap);
+		break;
 	case HOST_DO_LEASE:
 		hold_lease(h, action->lease_until_ns);
 		break;
@@ -195,12 +201,33 @@ static void read_control(struct host *h)
 	lose_connection(h, is_closed ? "" : why);
 }
 
+/* A message that has passed a tap. While anything else waits to be sent, it stays where it is. */
+static bool send_passed(void *arg, uint32_t tap, const struct fragi_passed *passed)
+{
+	const struct fw_message message = {.kind = FW_PASSED, .passed = *passed};
+	struct host *h = arg;
+	struct fw_tapped tapped = {.tap = tap};
+	uint8_t *frame;
+	size_t size;
+
+	if (h->control.unsent_bytes > 0 || h->has_ended)
+		return false;
+	if (fw_encode(&message, &frame, &size) < 0)
+		return true;
+	tapped.passed = frame;
+	tapped.size = (uint32_t)size;
+	raise_event(h, &(struct host_event){.kind = HOST_EV_TAPPED, .tapped = &tapped}, NULL);
+	fragi_free(frame);
+	return true;
+}
+
 static int wait_ms(const struct host *h, int run_fd)
 {
 	int64_t wait_ns = host_core_deadline_ns(h->core) - fragi_now_ns();
+	int64_t look_ns = h->has_taps ? TAPS_NS : LOOK_NS;
 
-	if (run_fd >= 0 && wait_ns > LOOK_NS)
-		wait_ns = LOOK_NS;
+	if (run_fd >= 0 && wait_ns > look_ns)
+		wait_ns = look_ns;
 	return wait_ns < 0 ? 1 : (int)(wait_ns / 1000000) + 1;
 }
 
@@ -232,6 +259,7 @@ static void turn(struct host *h)
 	}
 	while (!h->has_ended && host_work_next(&h->work, &event))
 		raise_event(h, &event, NULL);
+	h->has_taps = host_work_passed(&h->work, send_passed, h);
 	if (fragi_now_ns() >= host_core_deadline_ns(h->core)) {
 		fragi_log_catch_up(0);
 		raise_event(h, &(struct host_event){.kind = HOST_EV_TIMER}, NULL);

@@ -334,6 +334,28 @@ void host_work_look(struct host_work *work, uint32_t looks)
 	fragi_run_look(work->run, looks);
 }
 
+void host_work_tap(struct host_work *work, const struct fw_host_tap *request)
+{
+	const struct fragi_run_tap_wish wish = {
+		.id = request->tap,
+		.fragment = request->fragment,
+		.op = request->op,
+		.port = request->port,
+		.every_ns = request->every_ns,
+		.for_ns = request->for_ns,
+		.pictures = request->pictures,
+	};
+	int r = fragi_run_tap(work->run, &wish);
+
+	if (r < 0 && r != -ESRCH)
+		log_debug(NULL, "has no tap %u: %s", request->tap, frag_strerror(r));
+}
+
+bool host_work_passed(struct host_work *work, fragi_run_passed_fn take, void *arg)
+{
+	return !work->is_under_way && work->run != NULL && fragi_run_passed(work->run, take, arg);
+}
+
 void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request)
 {
 	fragi_run_suspend(work->run, request->peer, request->peer_epoch);

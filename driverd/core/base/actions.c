@@ -106,9 +106,10 @@ void drv_log_local(struct drv_core *core, enum fragi_log_level level, const char
 	va_end(args);
 }
 
-int drv_send(struct drv_session *session, struct fw_message *message)
+static int send(struct drv_session *session, struct fw_message *message, bool may_drop)
 {
-	struct drv_action action = {.kind = DRV_DO_SEND, .connection = session->connection};
+	struct drv_action action = {
+		.kind = DRV_DO_SEND, .connection = session->connection, .may_drop = may_drop};
 	int r;
 
 	message->seq = ++session->seq;
@@ -116,6 +117,16 @@ int drv_send(struct drv_session *session, struct fw_message *message)
 	if (r == 0)
 		drv_emit(session->core, &action);
 	return r;
+}
+
+int drv_send(struct drv_session *session, struct fw_message *message)
+{
+	return send(session, message, false);
+}
+
+int drv_send_if_idle(struct drv_session *session, struct fw_message *message)
+{
+	return send(session, message, true);
 }
 
 void drv_set(struct drv_core *core, struct drv_timer *timer, int64_t at_ns)

@@ -215,6 +215,7 @@ static const struct request {
 	{FW_WATCH_LOGS, DRV_RIGHT_READ, drv_subscription_logs},
 	{FW_EXPLAIN, DRV_RIGHT_READ, drv_explain},
 	{FW_LOOK, DRV_RIGHT_READ, drv_subscription_look},
+	{FW_TAP, DRV_RIGHT_PAYLOAD, drv_subscription_tap}, /* encrypted flows need more: tap.c */
 	{FW_START_APP, DRV_RIGHT_COMMAND, drv_command_start},
 	{FW_STOP_APP, DRV_RIGHT_COMMAND, drv_command_stop},
 	{FW_APPLY, DRV_RIGHT_COMMAND, drv_apply},
@@ -246,15 +247,14 @@ static bool may(const struct drv_session *client, const struct fw_message *messa
 	       (client->roles & roles_of_right[request->right]) != 0;
 }
 
-/* The first time in a session is an event: an observer cannot displace those of others. */
-static void refuse(struct drv_session *client, const struct fw_message *message)
+/* The first time in a session is an event: one that observes cannot displace those of others. */
+void drv_client_refuse(struct drv_session *client, const struct fw_message *message,
+		       const char *role, const char *what)
 {
 	const char *sentence = drv_text(
 		client->core,
-		"%s is for observing only, and this needs the role %s; ask for a key, or an --allow-user, with it",
-		client->who,
-		find_request(message->kind)->right == DRV_RIGHT_COMMAND ? "client"
-									: "observer+payload");
+		"%s needs the role %s, which %s does not have; use a key, or an --allow-user, with it",
+		what, role, client->who);
 
 	if (!client->has_overreached) {
 		client->has_overreached = true;
@@ -352,7 +352,11 @@ static void take(struct drv_session *client, struct fw_message *message)
 	struct drv_core *core = client->core;
 
 	if (!may(client, message)) {
-		refuse(client, message);
+		drv_client_refuse(client, message,
+				  find_request(message->kind)->right == DRV_RIGHT_COMMAND
+					  ? "client"
+					  : "observer+payload",
+				  "this");
 		fw_message_free(message);
 		return;
 	}

@@ -24,7 +24,19 @@ void drv_client_serve_held(struct drv_core *core);
 /* A beat: it may ask again. The session may end by what it has asked before. */
 void drv_client_beat(struct drv_session *client);
 
+/*
+ * Refuses a request that its roles do not allow. what: begins the sentence, "this"; role: that it
+ * needs
+ */
+void drv_client_refuse(struct drv_session *client, const struct fw_message *message,
+		       const char *role, const char *what);
+
 /* explain.c */
+/*
+ * Whether a person calls a flow so: by one of its ends, or as much of it as they like ("f1.tx"), or
+ * by both ("f1.tx.out -> f2.rx"). from, to: "f1.tx.out"
+ */
+bool drv_flow_is_called(const char *from, const char *to, const char *what);
 void drv_explain(struct drv_session *client, const struct fw_message *message);
 
 /* command.c */

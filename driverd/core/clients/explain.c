@@ -133,23 +133,19 @@ static int fill_placement(struct explaining *x, size_t f)
 }
 
 /* Whether `end` is what a person calls it: "f1.tx.out", "f1.tx", "f1". */
-static bool is_end(const char *end, const char *what)
+static bool is_end(const char *end, const char *what, size_t length)
 {
-	size_t length = strlen(what);
-
 	return strncmp(end, what, length) == 0 && (end[length] == '\0' || end[length] == '.');
 }
 
-static bool is_route(const struct explaining *x, const char *from, const char *to)
+bool drv_flow_is_called(const char *from, const char *to, const char *what)
 {
-	const char *arrow = strstr(x->what, " -> ");
+	const char *arrow = strstr(what, " -> ");
 
-	if (x->what[0] == '\0')
-		return true;
 	if (arrow == NULL)
-		return is_end(from, x->what) || is_end(to, x->what);
-	return is_end(from, drv_text(x->app->core, "%.*s", (int)(arrow - x->what), x->what)) &&
-	       is_end(to, arrow + 4);
+		return is_end(from, what, strlen(what)) || is_end(to, what, strlen(what));
+	return is_end(from, what, (size_t)(arrow - what)) &&
+	       is_end(to, arrow + 4, strlen(arrow + 4));
 }
 
 static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
@@ -163,7 +159,8 @@ static void fill_route(struct explaining *x, const struct fragi_spec_flow *flow,
 		return;
 	}
 	drv_view_route(x->app, flow, end, row);
-	x->out->route_count += is_route(x, row->from, row->to);
+	x->out->route_count +=
+		x->what[0] == '\0' || drv_flow_is_called(row->from, row->to, x->what);
 }
 
 static size_t route_count(const struct fragi_spec *spec)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/clients/look.h>
+#include <driverd/core/clients/tap.h>
 #include <driverd/core/clients/subscription.h>
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 static bool waits(const struct drv_session *client)
 {
 	return client->await.run != 0 || client->watch.seq != 0 || client->log_watch != NULL ||
-	       client->look != NULL || client->look_at_once != NULL;
+	       client->look != NULL || client->look_at_once != NULL || client->taps != NULL;
 }
 
 /* Enters the client into the list of those that wait, or removes it. */
@@ -166,6 +167,10 @@ static void serve(struct drv_session *client)
 		r = drv_look_serve(client);
 		relist(client, true);
 	}
+	if ((r == 0 || r == -EAGAIN) && client->taps != NULL) {
+		r = drv_tap_serve(client);
+		relist(client, true);
+	}
 	if (r < 0 && r != -EAGAIN)
 		drv_session_drop(client, "no memory is left for what it waits for");
 }
@@ -200,7 +205,8 @@ void drv_subscription_await(struct drv_session *client, const struct fw_message 
 
 static bool follows(const struct drv_session *client)
 {
-	return client->watch.seq != 0 || client->log_watch != NULL || client->look != NULL;
+	return client->watch.seq != 0 || client->log_watch != NULL || client->look != NULL ||
+	       client->taps != NULL;
 }
 
 /* Whether the client may follow something. It is answered if not. */
@@ -218,7 +224,7 @@ static bool may_follow(struct drv_session *client, uint64_t seq)
 			.code = FRAGI_FAILURE_DRIVER_FULL,
 			.sentence = drv_text(
 				client->core,
-				"%d clients follow events, logs or time already, as many as driverd takes",
+				"%d clients follow events, logs, time or flows already, as many as driverd takes",
 				DRV_FOLLOWERS_MAX)});
 	return false;
 }
@@ -268,6 +274,19 @@ void drv_subscription_look(struct drv_session *client, const struct fw_message *
 		drv_session_drop(client, "no memory is left for a look");
 }
 
+void drv_subscription_tap(struct drv_session *client, const struct fw_message *message)
+{
+	bool waited = waits(client);
+	int r;
+
+	if (message->tap.ends == 0 && !may_follow(client, message->seq))
+		return;
+	r = drv_tap_change(client, message);
+	relist(client, waited);
+	if (r < 0)
+		drv_session_drop(client, "no memory is left for a tap");
+}
+
 void drv_subscription_end(struct drv_session *client)
 {
 	bool waited = waits(client);
@@ -275,5 +294,6 @@ void drv_subscription_end(struct drv_session *client)
 	client->await.run = client->watch.seq = 0;
 	drv_lines_watch_end(client);
 	drv_look_end(client);
+	drv_tap_end(client);
 	relist(client, waited);
 }

@@ -12,6 +12,7 @@ void drv_subscription_await(struct drv_session *client, const struct fw_message 
 void drv_subscription_notices(struct drv_session *client, const struct fw_message *message);
 void drv_subscription_logs(struct drv_session *client, const struct fw_message *message);
 void drv_subscription_look(struct drv_session *client, const struct fw_message *message);
+void drv_subscription_tap(struct drv_session *client, const struct fw_message *message);
 /* Removes the subscriptions of a client that leaves. */
 void drv_subscription_end(struct drv_session *client);
 /* Serves the clients whose milestone, events or lines have come in this step. */

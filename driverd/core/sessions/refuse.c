@@ -24,6 +24,10 @@ static const char *verb_of(const struct fw_message *command)
 		return "swap";
 	case FW_WATCH_LOGS:
 		return "logs";
+	case FW_TAP:
+		return "echo";
+	case FW_DRAIN:
+		return "drain";
 	default:
 		return fw_kind_name(command->kind);
 	}

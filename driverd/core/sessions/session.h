@@ -14,6 +14,7 @@ struct drv_ended;
 struct drv_host;
 struct drv_log_watch;
 struct drv_look;
+struct drv_taps;
 
 struct drv_session {
 	struct drv_core *core;
@@ -53,6 +54,7 @@ struct drv_session {
 	struct drv_log_watch *log_watch; /* the lines that it is shown; owned; NULL: none */
 	struct drv_look *look;           /* at the time of applications; owned; NULL: none */
 	struct drv_look *look_at_once;   /* when it asks; the same */
+	struct drv_taps *taps;           /* on flows; owned; NULL: none */
 	struct fragi_arena arena;        /* of the texts below */
 	const char *name;                /* as the driver calls it */
 	const char *peer;

@@ -569,6 +569,7 @@ void fragi_run_destroy(struct fragi_run *run)
 		fragi_pump_detach(run->pump);
 	for (size_t i = 0; i < run->fragment_count; i++)
 		fragi_sched_destroy(run->fragments[i].sched);
+	fragi_run_destroy_taps(run);
 	fragi_remote_destroy(run->remote);
 	fragi_run_unwire(run);
 	fragi_services_disconnect(run->shared);

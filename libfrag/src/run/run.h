@@ -2,6 +2,7 @@
 #ifndef FRAGI_RUN_RUN_H
 #define FRAGI_RUN_RUN_H
 
+#include <base/passed.h>
 #include <edge/remote/remote.h>
 #include <graph/op.h>
 #include <sched/sched.h>
@@ -187,6 +188,26 @@ FRAGI_API int fragi_run_set(struct fragi_run *run, const char *text, const char 
  * - hosts: of this machine that are looked at, this one too; 0: this one is not, any more
  */
 FRAGI_API void fragi_run_look(struct fragi_run *run, uint32_t hosts);
+/*
+ * A tap on an output of an operator (sched/tap.h), by its place in fragi_run_fragments. It ends
+ * after for_ns, unless it is wanted again; 0: now. Returns 0; -EINVAL: there is no such output;
+ * -EBUSY: there are FRAGI_RUN_TAPS_MAX of them; -EAGAIN, -ESRCH: it does not run yet, or no more;
+ * -ENOMEM. Thread: control thread, while the run is started.
+ */
+#define FRAGI_RUN_TAPS_MAX 8
+struct fragi_run_tap_wish {
+	uint32_t id; /* not 0 */
+	uint32_t fragment, op, port;
+	int64_t every_ns, for_ns;
+	bool pictures;
+};
+FRAGI_API int fragi_run_tap(struct fragi_run *run, const struct fragi_run_tap_wish *wish);
+/*
+ * Gives what was copied since to take, which returns whether it has it; else it is given again.
+ * Returns whether there are taps. Thread: control thread, while the run is started.
+ */
+typedef bool (*fragi_run_passed_fn)(void *arg, uint32_t id, const struct fragi_passed *passed);
+FRAGI_API bool fragi_run_passed(struct fragi_run *run, fragi_run_passed_fn take, void *arg);
 /*
  * Events: fd becomes readable; next returns 1 with an event, 0 when there is none. Calling it also
  * does the control thread's work (watchdog, rest detection), so call it at least every 100 ms while

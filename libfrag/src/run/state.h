@@ -98,6 +98,11 @@ struct fragi_run {
 	struct fragi_run_queued reserve[FRAGI_RUN_RESERVE];
 	struct fragi_run_look *look; /* look.c; NULL: nobody looks */
 	/* control thread */
+	struct fragi_run_tap {
+		uint32_t id; /* 0: nobody wants it */
+		int64_t until_ns;
+		struct fragi_tap *tap; /* owned; NULL: none was made yet */
+	} taps[FRAGI_RUN_TAPS_MAX];
 	int64_t rest_since_ns; /* 0: not at rest */
 	uint64_t rest_rounds;
 	int64_t idle_reported_ns;
@@ -163,6 +168,9 @@ void fragi_run_stop_loggers(struct fragi_run *run, bool operator_hangs);
 /* wire.c */
 int fragi_run_resolve(struct fragi_run *run, struct fragi_diag *diag);
 int fragi_run_connect(struct fragi_run *run);
+
+/* tap.c: when no operator runs any more */
+void fragi_run_destroy_taps(struct fragi_run *run);
 
 /* cycles.c: before the flows are bound. Returns 0 or -ENOMEM. */
 int fragi_run_mark_cycles(struct fragi_run *run);

@@ -4,6 +4,7 @@
 
 /*
  * Why the order is as it is, from the outside in:
+ * - a tap sees messages as they leave, and may come and go while the operator runs
  * - a tick that goes on takes back what its begin has changed, before anybody looks at it
  * - the range of a profiler spans all that a tick costs
  * - flow control takes and sends execution messages, and what it sends is emitted like any message
@@ -13,6 +14,7 @@
  * - a stream marks the tensors that its work writes before anybody else holds the message
  */
 static const struct fragi_around *const all[FRAGI_AROUND_COUNT] = {
+	[FRAGI_AROUND_TAP] = &fragi_around_tap,
 	[FRAGI_AROUND_PENDING] = &fragi_around_pending,
 	[FRAGI_AROUND_RANGES] = &fragi_around_ranges,
 	[FRAGI_AROUND_FLOW_CONTROL] = &fragi_around_flow_control,
@@ -30,7 +32,7 @@ void fragi_around_bind(struct fragi_exec *exec)
 		.emit = fragi_tick_attach,
 		.emit_when = FRAGI_ATTACH_METADATA,
 	};
-	uint8_t always = 0;
+	uint8_t attaches = (uint8_t)(exec->tick.attaches & ~FRAGI_ATTACH_TAP);
 
 	if (!exec->op->metadata) /* set by what it receives (tick.c) */
 		inside.emit_when |= FRAGI_ATTACH_ALWAYS;
@@ -44,10 +46,10 @@ void fragi_around_bind(struct fragi_exec *exec)
 		if (all[i]->emit != NULL) {
 			inside.emit = all[i]->emit;
 			inside.emit_when |= FRAGI_ATTACH_ALWAYS;
-			always = FRAGI_ATTACH_ALWAYS;
+			attaches |= i == FRAGI_AROUND_TAP ? FRAGI_ATTACH_TAP : FRAGI_ATTACH_ALWAYS;
 		}
 	}
 	exec->compute = inside.compute;
 	exec->tick.attach = inside.emit;
-	exec->tick.attaches |= always;
+	exec->tick.attaches = attaches;
 }

@@ -11,6 +11,7 @@
 #include <sched/logging.h>
 #include <sched/path_deadline.h>
 #include <sched/saved.h>
+#include <sched/tap.h>
 #include <sched/tracking.h>
 
 static void ports_destroy(struct fragi_exec *exec)
@@ -215,7 +216,8 @@ static int distances_create(struct fragi_exec *exec)
 		exec->is_free_in_cycle |= exec->txs[i]->cycle_capacity > 0;
 	if (exec->check_count > 0 || exec->timed || limited ||
 	    (exec->in_count == 0 && exec->rx_count > 0))
-		atomic_init(&exec->needs_full_check, true);
+		exec->is_never_fast = true;
+	atomic_init(&exec->needs_full_check, exec->is_never_fast);
 	exec->has_more_gates = exec->turns_end > exec->turns || exec->rooms_end > exec->rooms;
 	exec->watches_ticks = exec->check_count > 0 || exec->watchdog_ns > 0 ||
 			      exec->op->saved != NULL || exec->timing != NULL ||
@@ -423,6 +425,19 @@ static bool inputs_are_finished(const struct fragi_exec *exec)
 	return true;
 }
 
+/* The fast check is enough again, unless something has come meanwhile that it does not see. */
+static void apply_taps(struct fragi_exec *exec)
+{
+	fragi_exec_apply_taps(exec);
+	if (exec->is_never_fast)
+		return;
+	atomic_store(&exec->needs_full_check, false);
+	if (atomic_load(&exec->stop_asked) || atomic_load(&exec->sets) != NULL ||
+	    atomic_load(&exec->taps_change) ||
+	    (exec->sched != NULL && atomic_load(&exec->sched->halting)))
+		atomic_store(&exec->needs_full_check, true);
+}
+
 enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 {
 	enum frag_ready all = FRAG_READY, one;
@@ -437,6 +452,8 @@ enum frag_ready fragi_exec_ready_all(struct fragi_exec *exec)
 		return atomic_load(&exec->resumed) ? FRAG_READY : FRAG_WAIT_EVENT;
 	if (atomic_load(&exec->sets) != NULL)
 		fragi_exec_apply_sets(exec);
+	if (atomic_load(&exec->taps_change))
+		apply_taps(exec);
 	for (uint32_t i = 0; i < exec->in_count; i++) {
 		one = fragi_gate_ready(&exec->in[i]);
 		all = one > all ? one : all;

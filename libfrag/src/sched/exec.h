@@ -37,6 +37,8 @@ struct fragi_exec_port {
 #define FRAGI_ATTACH_METADATA 1u
 /* something goes around each message (around.h); never cleared */
 #define FRAGI_ATTACH_ALWAYS 2u
+/* a tap goes around each message, for as long as there is one */
+#define FRAGI_ATTACH_TAP 4u
 
 struct frag_tick {
 	struct frag_op *op;
@@ -109,6 +111,7 @@ struct fragi_exec {
 	const struct fragi_exec_port **turns, **turns_end;
 	const struct fragi_tx **rooms, **rooms_end;
 	bool has_more_gates; /* turns or rooms is not empty */
+	bool is_never_fast;  /* needs_full_check is always set */
 	bool watches_ticks;  /* fragi_exec_tick_begins and _ended are called around each tick */
 	struct fragi_gate *in, *out;
 	uint32_t in_count, out_count;
@@ -165,13 +168,17 @@ struct fragi_exec {
 	_Atomic bool resumed;             /* frag_op_resume was called */
 	_Atomic(struct fragi_set *) sets; /* changes of parameters, the newest first (dynamic.c) */
 	_Atomic uint32_t sets_waiting;
+	_Atomic(struct fragi_tap *) taps_wanted; /* and not taken yet (tap.c) */
+	_Atomic bool taps_change;                /* some are wanted, or end */
 	/* the application drains: a sink whose inputs have no conditions ends with its inputs */
 	_Atomic bool draining;
 	_Atomic bool remote;    /* greedy: another thread asks for a visit */
 	_Atomic uint32_t state; /* event_based: FRAGI_QUEUED, FRAGI_RUNNING */
 
-	/* used by the thread that works on it: what lies inside each entry of around.h */
-	struct fragi_inside inside[FRAGI_AROUND_COUNT];
+	/* used by the thread that works on it */
+	struct fragi_tap *taps;
+	struct fragi_inside
+		inside[FRAGI_AROUND_COUNT]; /* what lies inside each entry of around.h */
 };
 
 /* Calls what lies inside an entry; returns as compute does. */

@@ -322,6 +322,11 @@ static void on_message(struct host_core *core, const struct fw_message *message,
 		on_set(core, message, actions);
 		return;
 	}
+	if (message->kind == FW_HOST_TAP) {
+		if (core->state == HOST_STATE_STARTED)
+			add(actions, HOST_DO_TAP)->request = message;
+		return;
+	}
 	if (message->kind == FW_HOST_SUSPEND && is_wired(core)) {
 		add(actions, HOST_DO_SUSPEND)->request = message;
 		return;
@@ -515,6 +520,9 @@ void host_core_step(struct host_core *core, const struct host_event *event, int6
 		break;
 	case HOST_EV_SET_DONE:
 		add_message(core, FW_HOST_SET_DONE, actions)->host_set_done = *event->set_done;
+		break;
+	case HOST_EV_TAPPED:
+		add_message(core, FW_HOST_TAPPED, actions)->tapped = *event->tapped;
 		break;
 	case HOST_EV_PEERS_READY:
 	case HOST_EV_RUN:

@@ -50,6 +50,7 @@ enum host_event_kind {
 	HOST_EV_DESTROY_DONE,
 	HOST_EV_PEERS_READY, /* every peer has answered, at once when there are none */
 	HOST_EV_SET_DONE,    /* set_done: of HOST_DO_SET */
+	HOST_EV_TAPPED,      /* tapped: a message that has passed a tap */
 	HOST_EV_RUN,         /* report: what the run reports, as HOST_EVENT will carry it */
 	HOST_EV_TIMER,       /* the deadline has come */
 };
@@ -61,13 +62,17 @@ struct host_event {
 	const struct fw_host_result *result;
 	const struct fw_host_event *report;
 	const struct fw_host_set_done *set_done;
+	const struct fw_tapped *tapped;
 	const char *text;
 	/* of PREPARE_DONE and DESTROY_DONE: a thread does not come back from an operator */
 	bool operators_may_hang;
 };
 
 enum host_action_kind {
-	/* message; when it cannot be sent: CONNECTION_LOST, but for a BEAT, which workerd misses */
+	/*
+	 * message; when it cannot be sent: CONNECTION_LOST, but for a BEAT, which workerd misses,
+	 * and HOST_TAPPED, which nobody misses
+	 */
 	HOST_DO_SEND,
 	HOST_DO_PREPARE, /* request (HOST_CREATE), beat_ns, dead_ns: answers PREPARE_DONE */
 	/* request (HOST_WIRE): answers WIRE_DONE, then PEERS_READY or a report of a failure */
@@ -81,6 +86,7 @@ enum host_action_kind {
 	HOST_DO_DRAIN,
 	HOST_DO_YIELD,   /* drain_ns: the same, as another process goes on for this host */
 	HOST_DO_LOOK,    /* looks: what the operators wait for is counted from now on, or no more */
+	HOST_DO_TAP,     /* request (HOST_TAP) */
 	HOST_DO_LEASE,   /* lease_until_ns: the kernel ends this process then */
 	HOST_DO_HALT,    /* whatever runs stops without draining */
 	HOST_DO_DESTROY, /* answers DESTROY_DONE */
