@@ -5,14 +5,14 @@
  *
  *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_in, sinks, work,
  *                                         mixed, with :CAPACITY; tracked, pop, latest, dynamic,
- *                                         nested
+ *                                         nested, tapped
  *                                         SCHEDULER: greedy, event1, event2, ... event99
  *
  * sinks: a chain each of whose operators has a sink too; work: pairs whose sources compute for 20
  * us; mixed: sinks beside the sources of work, which go on until sinks is done. tracked: a chain
  * under data flow tracking; nested: the operators of a chain in subgraphs, three deep; pop and
  * latest: a pair whose queue drops; dynamic: a source that chooses one of two sinks for each
- * message.
+ * message; tapped: a pair whose source had a tap, which has ended.
  *
  * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy
  * machine), hops, and the allocations from the heap in the whole run, start and end included; of
@@ -60,7 +60,8 @@ struct graph {
 	size_t used;
 	int64_t hops;
 	size_t counted_flows; /* the first ones; those behind them have no end of their own */
-	bool may_drop;        /* a message that is dropped is a hop too */
+	bool had_tap;
+	bool may_drop; /* a message that is dropped is a hop too */
 };
 
 __attribute__((format(printf, 2, 3))) static void say(struct graph *graph, const char *format, ...)
@@ -152,10 +153,27 @@ static bool write_special(struct graph *graph, const char *name, int64_t message
 		    "  z0: {type: bench_sink}\n"
 		    "flows:\n  - {from: a0, to: z0, policy: %s}\n",
 		    (long long)messages, name);
+	} else if (strcmp(name, "tapped") == 0) {
+		graph->had_tap = true;
+		say(graph,
+		    "  a0: {type: bench_source, parameters: {count: %lld}}\n"
+		    "  z0: {type: bench_sink}\nflows: [a0 -> z0]\n",
+		    (long long)messages);
 	} else {
 		return false;
 	}
 	return true;
+}
+
+/* It comes and goes within the first ticks. */
+static void tap(struct rig *rig)
+{
+	struct fragi_run_tap_wish wish = {.id = 1, .every_ns = 1, .for_ns = 1};
+
+	if (fragi_run_tap(rig->run, &wish) < 0)
+		RIG_FAIL("no tap\n");
+	wish.for_ns = 0;
+	(void)fragi_run_tap(rig->run, &wish);
 }
 
 static bool graph_write(struct graph *graph, const char *name, const char *scheduler,
@@ -284,6 +302,8 @@ static void run(const char *folder, const struct graph *graph)
 	fragi_run_flows(rig.run, &flows);
 	cpu = cpu_ns();
 	rig_start(&rig);
+	if (graph->had_tap)
+		tap(&rig);
 	if (flows > graph->counted_flows) {
 		wait_for_hops(&rig, graph, &done_ns);
 		beside = delivered(&rig, graph->counted_flows, flows);
@@ -313,7 +333,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested greedy|event1|event2|... MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)

@@ -23,14 +23,14 @@ RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "instructions.
 SCHEDULERS = ("greedy", "event1")
 HOPS = [(g, s) for s in SCHEDULERS for g in ("pair", "chain", "fan_out", "fan_in")]
 # What a feature costs those who use it: tracking, queues that drop, dynamic flows. nested is the
-# chain in subgraphs.
-FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tracked", "pop", "latest", "latest_within",
-                                              "dynamic")]
+# chain in subgraphs, tapped the pair after a tap has ended.
+FEATURES = [(g, s) for s in SCHEDULERS for g in ("nested", "tapped", "tracked", "pop", "latest",
+                                              "latest_within", "dynamic")]
 # trip: each message alone, with two rounds of progress; stream: BATCH come in one
 MESSAGES = [(size, way) for way in ("trip", "stream") for size in ("8B", "64B", "64KiB")]
 KINDS = HOPS + FEATURES + MESSAGES
 LIMITS = {(g, s): {"greedy": 600, "event1": 900}[s] for g, s in HOPS}
-SAME = {"nested": "chain"}  # these must take the same instructions
+SAME = {"nested": "chain", "tapped": "pair"}  # these must take the same instructions
 SAME_TOLERANCE = 0.005      # of waiting at the begin and the end
 SHORT, LONG = 10000, 60000
 FEW, MANY, BATCH = 1600, 6400, 32
