@@ -347,7 +347,8 @@ static int app_read(struct drv_app *app, const struct drv_event_app *event)
 
 	if (copy == NULL)
 		return -ENOMEM;
-	memcpy(copy, event->source, event->source_bytes);
+	if (event->source_bytes > 0) /* a client may send none */
+		memcpy(copy, event->source, event->source_bytes);
 	app->source.bytes = copy;
 	app->source.size = event->source_bytes;
 	r = fragi_source_unpack(copy, event->source_bytes, &source);
