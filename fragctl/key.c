@@ -16,7 +16,6 @@
 #include <wire/keys.h>
 
 #define FINGERPRINT_BYTES 8
-#define ROLES "worker|client|any|observer|observer+payload"
 
 /* A key stays in memory for secrets and goes to the file with write(2): stdio would keep a copy. */
 struct made {
@@ -171,9 +170,9 @@ int ctl_key(int argc, char **argv)
 	struct ctl_common common = {0};
 	const struct fragi_flag table[] = {
 		{.name = "role",
-		 .value = ROLES,
+		 .value = "ROLE",
 		 .no_env = true,
-		 .help = "new: what the key may be used for; default any",
+		 .help = "new: what the key may be used for, of " FW_KEY_ROLES "; default any",
 		 .text = &role},
 		{.name = "name",
 		 .value = "NAME",
@@ -184,7 +183,7 @@ int ctl_key(int argc, char **argv)
 	};
 	const struct fragi_flags flags = {
 		.program = "fragctl key",
-		.usage = "new [--role " ROLES "] [--name NAME] [FILE] | list FILE",
+		.usage = "new [--role ROLE] [--name NAME] [FILE] | list FILE",
 		.headline =
 			"new prints a new key, or adds it to FILE; list prints the names, roles and fingerprints of a key file. driverd and workerd take the file by --key-file.",
 		.flags = table,
