@@ -94,6 +94,7 @@ static void print_json(const struct echo *echo, const struct fragi_passed *passe
 	ctl_json_unsigned(&json, "seen", passed->seen);
 	ctl_json_unsigned(&json, "dropped", dropped);
 	ctl_json_number(&json, "unix_ns", passed->unix_ns);
+	ctl_json_open(&json, "message", '{');
 	ctl_json_text(&json, "type", passed->type);
 	print_value(passed->type != NULL ? passed->value : "null", ctl_json_value(&json, "value"));
 	print_value(passed->metadata[0] != '\0' ? passed->metadata : "{}",
@@ -107,6 +108,7 @@ static void print_json(const struct echo *echo, const struct fragi_passed *passe
 	}
 	ctl_json_close(&json, ']');
 	ctl_json_unsigned(&json, "tensors_left_out", passed->tensors_left_out);
+	ctl_json_close(&json, '}');
 	ctl_json_optional(&json, "picture", echo->picture);
 	ctl_json_end(&json);
 }

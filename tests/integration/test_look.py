@@ -11,6 +11,7 @@ import cluster
 import control
 
 LOOK, LOOKED = 104, 105
+ANSWER, TAP, TAPPED, PASSED = 42, 107, 108, 111
 SECOND = 1000000000
 NONE = 2**32 - 1
 USES = ("busy", "input", "room", "memory", "thread", "time", "suspended")
@@ -265,9 +266,9 @@ class Echo(cluster.ClusterTest):
         seen = [int(line.split()[0][1:]) for line in p.stdout.splitlines()]
         self.assertEqual((seen[0], sorted(set(seen))), (1, seen))
         first, second = self.documents("source.tx.out -> source.rx", "-n", "2")
-        self.assertEqual((first["output"], first["seen"], first["dropped"], first["type"]), ("source.tx.out", 1, 0, None))
-        self.assertEqual([t["name"] for t in first["tensors"]], ["frame"])
-        tensor = first["tensors"][0]["tensor"]
+        self.assertEqual((first["output"], first["seen"], first["dropped"], first["message"]["type"]), ("source.tx.out", 1, 0, None))
+        self.assertEqual([t["name"] for t in first["message"]["tensors"]], ["frame"])
+        tensor = first["message"]["tensors"][0]["tensor"]
         self.assertEqual((tensor["dtype"], tensor["shape"], tensor["device"]), ("uint8", [400, 300, 3], "cpu"))
         self.assertEqual(len(set(tensor["data"][:8])), 1)
         self.assertAlmostEqual(second["seen"] - first["seen"], 20, delta=18)
@@ -285,7 +286,7 @@ class Echo(cluster.ClusterTest):
         with open(rows[1]["picture"], "rb") as f:
             head, pixels = f.read().split(b"\n255\n", 1)
         self.assertEqual(head, b"P6\n150 200")
-        self.assertEqual((len(pixels), set(pixels)), (150 * 200 * 3, {rows[1]["tensors"][0]["tensor"]["data"][0]}))
+        self.assertEqual((len(pixels), set(pixels)), (150 * 200 * 3, {rows[1]["message"]["tensors"][0]["tensor"]["data"][0]}))
         for row in rows:
             os.unlink(row["picture"])
         self.assertIsNone(self.documents("source", "-n", "1")[0]["picture"])
@@ -319,3 +320,52 @@ class Echo(cluster.ClusterTest):
         self.assertEqual(self.d.wait(), 0, self.d.stderr)
         self.assertEqual(p.wait(), 3, p.stderr)
         self.assert_nothing_left()
+
+
+class FromAnybody(cluster.ClusterTest):
+    """What a host says of a message may be anything, and a driver passes it on unread."""
+
+    def echo(self, passed, *args):
+        server = control.listener()
+        p = self.start("fragctl", "echo", "--address", "127.0.0.1:%d" % server.getsockname()[1],
+                       "app", "tx", "-n", "1", *args)
+        peer = server.accept()[0]
+        control.read_frame(peer)
+        peer.sendall(control.envelope(
+            control.WELCOME, control.number(1, 7) + control.block(2, b"client") +
+            control.number(3, SECOND) + control.number(4, 10 * SECOND)))
+        asked = control.fields(control.read_frame(peer))
+        self.assertIn(TAP, asked)
+        self.answer(peer, asked, ANSWER, control.block(2, b"app.tx.out"))
+        self.answer(peer, asked, TAPPED, control.block(2, passed))
+        code = p.wait()
+        peer.close()
+        server.close()
+        return code, p.stdout, p.stderr
+
+    @staticmethod
+    def answer(peer, asked, kind, body):
+        peer.sendall(control.frame(control.number(1, 3) + control.number(2, asked[1][0]) +
+                                   control.block(kind, body)))
+
+    def test_what_is_no_message_is_refused(self):
+        refusal = "fragctl: a host sent what is no message of a flow; install the same version"
+        picture = control.number(10, 9) + control.number(11, 9) + control.number(12, 3)
+        for passed in (b"", b"\0\0\0\0", b"\xff" * 40, control.envelope(control.BEAT),
+                       control.envelope(PASSED, picture),
+                       control.envelope(PASSED, picture + control.block(14, b"x" * 242))):
+            self.assertEqual(self.echo(passed)[::2], (1, refusal), passed)
+        whole = control.envelope(PASSED, picture + control.block(14, b"x" * 243))
+        self.assertEqual(self.echo(whole), (0, "#0     ", ""))
+
+    def test_what_is_no_json_is_a_text(self):
+        message = (control.block(4, b"i64") + control.block(5, b'1, "seen": 99') +
+                   control.block(6, b"{") +
+                   control.block(7, control.block(1, b'a"b') + control.block(2, b'{"dtype": 1')))
+        code, out, errors = self.echo(control.envelope(PASSED, message), "-o", "json")
+        self.assertEqual(code, 0, errors)
+        row = json.loads(out)
+        self.assertEqual(row["seen"], 0)
+        self.assertEqual(row["message"], {
+            "type": "i64", "value": '1, "seen": 99', "metadata": "{", "tensors_left_out": 0,
+            "tensors": [{"name": 'a"b', "tensor": '{"dtype": 1'}]})
