@@ -264,10 +264,13 @@ void ctl_web_feed_want(struct ctl_web_feed *feed, int64_t for_ns)
 		feed->wanted_until_ns = until_ns;
 }
 
+/* One at a time: a driver may take longer for an answer than a window lasts. */
 static void ask_state(struct ctl_web_feed *feed)
 {
 	struct fw_message request = {.kind = FW_REQUEST, .request = {FW_REQUEST_STATE, ""}};
 
+	if (feed->state_seq != 0)
+		return;
 	feed->state_seq = ctl_driver_send(feed->driver, &request) == 0 ? request.seq : 0;
 }
 
@@ -294,8 +297,7 @@ static void end_look(struct ctl_web_feed *feed)
 	struct fw_message look = {.kind = FW_LOOK, .look = {"", feed->every_ns, true}};
 
 	(void)ctl_driver_send(feed->driver, &look);
-	feed->look_seq = 0;
-	feed->state_seq = 0;
+	feed->look_seq = feed->state_seq = 0;
 	forget(feed);
 }
 
@@ -309,6 +311,7 @@ static void take_window(struct ctl_web_feed *feed, struct fw_message *message)
 	ctl_top_window_free(&feed->window);
 	feed->window = feed->coming;
 	feed->coming = (struct ctl_top_window){0};
+	feed->lost[0] = '\0';
 	ask_state(feed);
 }
 
@@ -323,7 +326,7 @@ static bool take_message(struct ctl_web_feed *feed, struct fw_message *message)
 	if (message->kind == FW_REPLY && message->reply_to == feed->state_seq) {
 		fw_message_free(feed->state);
 		feed->state = message;
-		feed->lost[0] = '\0';
+		feed->state_seq = 0;
 		publish(feed);
 		return true;
 	}
@@ -344,9 +347,9 @@ static bool take_message(struct ctl_web_feed *feed, struct fw_message *message)
 /* What was known stays, and is shown as old. */
 static void lose(struct ctl_web_feed *feed)
 {
-	if (feed->lost[0] == '\0')
-		snprintf(feed->lost, sizeof(feed->lost), "lost the driver at %.300s: %.400s",
-			 feed->driver->where, feed->driver->why);
+	snprintf(feed->lost, sizeof(feed->lost), "lost the driver at %.300s: %.400s",
+		 feed->driver->where, feed->driver->why);
+	feed->was_connected = false;
 	ctl_top_window_free(&feed->coming);
 	feed->look_seq = feed->state_seq = 0;
 	(void)give_up_questions(feed, true);
@@ -357,6 +360,7 @@ static void reconnect(struct ctl_web_feed *feed)
 {
 	if (ctl_driver_reopen(feed->driver) == CTL_OK) {
 		feed->lost[0] = '\0';
+		feed->was_connected = true;
 		return;
 	}
 	snprintf(feed->lost, sizeof(feed->lost), "%.800s", feed->driver->sentence);
@@ -375,7 +379,7 @@ bool ctl_web_feed_step(struct ctl_web_feed *feed)
 
 	while (feed->driver->first != NULL && ctl_driver_next(feed->driver, &message) == CTL_OK)
 		has_news |= take_message(feed, message);
-	if (feed->driver->connection == NULL && feed->lost[0] == '\0') {
+	if (feed->driver->connection == NULL && feed->was_connected) {
 		lose(feed);
 		has_news = true;
 	}

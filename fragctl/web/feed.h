@@ -48,6 +48,7 @@ struct ctl_web_feed {
 	uv_timer_t tick;
 	bool is_due;     /* a second has passed */
 	bool is_refused; /* it may not look now */
+	bool was_connected;
 };
 
 void ctl_web_feed_begin(struct ctl_web_feed *feed);
