@@ -147,6 +147,7 @@ class Numbers(WebTest):
         web = self.web("--every", "250ms")
         self.assertEqual(self.ask("GET", "/readyz"), (200, "ok\n"))
         self.launch_quiet()
+        time.sleep(0.8)  # in which a window would have begun
         self.assertEqual(self.looks(), 0, "nobody looks, and something is measured")
         one, other = self.stream(), self.stream()
         frame = one.await_frame(is_measured)
