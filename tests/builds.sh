@@ -55,17 +55,19 @@ for name; do
 		run_tests build-clang unit shared operators fuzz
 		;;
 	less)
-		build build-less WITHOUT="ucx crypto video viewer"
+		build build-less WITHOUT="ucx crypto video viewer web"
 		grep -q "ucx.so is not built" build-less/build.log
 		grep -q "crypto.so is not built" build-less/build.log
 		grep -q "libvideo.so is not built" build-less/build.log
 		grep -q "libviewer.so is not built" build-less/build.log
+		grep -q "http.so is not built" build-less/build.log
 		run_tests build-less unit shared operators fuzz
 		build-less/tests/conformance/test_edge --filter 'inproc/*' >build-less/log 2>&1 || {
 			tail -30 build-less/log
 			exit 1
 		}
 		expect 0 "Rx message value: 10" build-less/bin/fragctl run examples/ping_distributed/app.yaml
+		expect 3 "the module http is not there" build-less/bin/fragctl web
 		expect 3 "transport module ucx" build-less/bin/fragctl run --workers 2 \
 			examples/ping_distributed/app.yaml
 		printf '%s\n' "frag: 1" "application: pinned" "operators: {tx: {type: ping_tx}}" \

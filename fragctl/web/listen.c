@@ -251,7 +251,7 @@ static int start_http(struct ctl_web *web)
 	static const struct fragi_module module = {
 		.name = "http",
 		.kind = "module",
-		.advice = "install it, and libmicrohttpd, for fragctl web",
+		.advice = "install libmicrohttpd and build frag again",
 		.symbol = CTL_HTTP_SYMBOL,
 		.table_size = sizeof(struct ctl_http_module),
 	};
