@@ -32,6 +32,7 @@ function amount(x) {
 	if (x >= 1e4) return (x / 1e3).toFixed(1) + " k";
 	return (x >= 100 || x === 0 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toPrecision(2)).replace(/\.0+$/, "");
 }
+const bytes = (x) => amount(x) + (/ /.test(amount(x)) ? "B" : " B");
 function time(ns) {
 	if (ns < 1e3) return ns.toFixed(0) + " ns";
 	if (ns < 1e6) return (ns / 1e3).toPrecision(3) + " \u00b5s";
@@ -142,7 +143,7 @@ function chart(canvas, key, span, kind) {
 			Graph.USES.forEach((use, k) => {
 				const tall = v[k] * h / 100;
 				g.fillStyle = color(use);
-				g.fillRect(n * step, y - tall, Math.ceil(step), tall);
+				g.fillRect(Math.round(n * step), y - tall, Math.round((n + 1) * step) - Math.round(n * step), tall);
 				y -= tall;
 			});
 		});
@@ -191,7 +192,7 @@ const TABLES = {
 		title: "Flows", rows: () => (appNow() || {}).flows, name: (r) => r.from + " \u2192 " + r.to, key: Graph.flowKey,
 		open: (r) => openFlow(Graph.flowKey(r)),
 		guilty: (r, a) => isGuilty(a) && a.cause.from === r.from && a.cause.to === r.to,
-		columns: [perSecond("rate", "Sent /s", (r) => r.sent), perSecond("bytes", "Bytes /s", (r) => r.bytes),
+		columns: [perSecond("rate", "Sent /s", (r) => r.sent), number("bytes", "Bytes /s", (r, a) => rate(a, r.bytes), bytes),
 			percent("full", "Full %", "full_ns"), number("depth", "In flight", (r) => r.depth_messages),
 			number("capacity", "Capacity", (r) => r.capacity_messages), number("sent", "Sent", (r) => r.sent_sum),
 			number("delivered", "Delivered", (r) => r.delivered_sum), number("dropped", "Dropped", (r) => r.dropped_sum),
@@ -205,7 +206,7 @@ const TABLES = {
 			number("epoch", "Epoch", (r) => r.epoch), number("restarts", "Restarts", (r) => r.restarts),
 			number("threads", "Threads", (r) => r.threads), number("cores", "Cores", (r) => r.cores),
 			percent("cpu", "CPU %", "cpu_ns"), percent("late", "Late %", "starved_ns"), percent("disk", "Disk %", "io_ns"),
-			number("rss", "Memory", (r) => r.rss_bytes, (v) => amount(v) + "B"),
+			number("rss", "Memory", (r) => r.rss_bytes, bytes),
 			wide("off", "Suspended because", (r) => r.suspended_because)],
 	},
 	workers: {
@@ -220,12 +221,12 @@ const TABLES = {
 		title: "Ended", rows: () => now.frame && now.frame.list.ended, name: (r) => r.name, key: (r) => r.run,
 		guilty: (r) => r.result === "failed",
 		columns: [text("result", "Result", (r) => r.result), number("run", "Run", (r) => r.run),
-			number("code", "Exit code", (r) => r.exit_code), number("took", "Took", (r) => r.duration_ns, age),
+			number("code", "Exit code", (r) => r.exit_code), duration("took", "Took", (r) => r.duration_ns),
 			number("ago", "Ago", (r) => r.age_ns, age), text("by", "Started by", (r) => r.started_by),
 			wide("why", "Failure", (r) => r.failure ? r.failure.sentence : "")],
 	},
 	events: {
-		title: "Events", rows: () => events.rows, name: (r) => clock(r.unix_ns), key: (r) => r.number, newest: true,
+		title: "Events", rows: () => events.rows, name: (r) => clock(r.unix_ns), key: (r) => r.number, newest: true, first: "Time",
 		columns: [text("kind", "What", (r) => r.kind.replace(/_/g, " ")), text("app", "Application", (r) => r.application),
 			wide("text", "Text", (r) => r.text), text("who", "Who", (r) => r.who)],
 	},
@@ -250,7 +251,7 @@ function headCell(table, column) {
 		now.sort[now.tab] = was && was.key === key ? (was.down ? { key, down: false } : null) : { key, down: true };
 		drawn.head = "";
 		draw();
-	} }, column ? column.title : "Name"));
+	} }, column ? column.title : table.first || "Name"));
 	return th;
 }
 
@@ -548,7 +549,7 @@ function drawFlowPanel(app, f) {
 	const guilty = isGuilty(app) && app.cause.from === f.from && app.cause.to === f.to;
 	panel.lead.className = "lead" + (guilty ? " wrong" : "");
 	write(panel.lead, guilty ? "This is to blame: " + app.cause.sentence : `${f.edge || "not connected"}, policy ${f.policy}`);
-	panel.pairs.set([["messages a second", amount(rate(app, f.sent))], ["bytes a second", amount(rate(app, f.bytes)) + "B"],
+	panel.pairs.set([["messages a second", amount(rate(app, f.sent))], ["bytes a second", bytes(rate(app, f.bytes))],
 		["in flight", f.depth_messages + " of " + f.capacity_messages], ["time without room", share(app, f.full_ns).toFixed(0) + " %"],
 		["sent", grouped(f.sent_sum)], ["delivered", grouped(f.delivered_sum)], ["dropped", grouped(f.dropped_sum)], ["lost", grouped(f.lost_sum)],
 		...(f.latency_count ? [["half received within", time(f.latency_p50_ns)], ["99 % within", time(f.latency_p99_ns)], ["the longest", time(f.latency_max_ns)]] : []),
