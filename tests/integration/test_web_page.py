@@ -177,6 +177,12 @@ class Use(PageTest):
         self.assertEqual(len(self.page.run(ROW)), 2)
         self.key("Escape")
         self.assertEqual(len(self.page.run(ROW)), 8)
+        self.page.run("document.querySelector('[data-key=sent]').focus()")
+        self.key("Enter")
+        sent = [int(r[6]) for r in self.rows("flows")]
+        self.assertEqual(sent, sorted(sent, reverse=True))
+        self.assertEqual(self.page.run("document.activeElement.dataset.key"), "sent")
+        self.assertIn("theatre: ", self.text("#announced"))
         run = self.application("theatre")["run"]
         self.page.run("document.getElementById('restart').focus()")
         self.key("Enter")

@@ -251,7 +251,8 @@ function headCell(table, column) {
 		now.sort[now.tab] = was && was.key === key ? (was.down ? { key, down: false } : null) : { key, down: true };
 		drawn.head = "";
 		draw();
-	} }, column ? column.title : table.first || "Name"));
+		$("table").querySelector(`[data-key="${key}"]`).focus();
+	}, "data-key": key }, column ? column.title : table.first || "Name"));
 	return th;
 }
 
@@ -287,7 +288,7 @@ function drawTable() {
 			element("p", { class: "more" }, drawn.more));
 		place.setAttribute("aria-labelledby", "tab-" + now.tab);
 	}
-	const kept = new Set(rows.map(table.key));
+	const kept = new Set(rows.map(table.key)), stays = drawn.body.contains(document.activeElement);
 	for (const [key, r] of drawn.rows)
 		if (!kept.has(key)) {
 			r.tr.remove();
@@ -309,7 +310,8 @@ function drawTable() {
 			const [label, act] = table.tools(row)[0];
 			if (r.tools.textContent !== label) r.tools.replaceChildren(element("button", { on: act }, label));
 		}
-		if (drawn.body.children[i] !== r.tr) drawn.body.insertBefore(r.tr, drawn.body.children[i] || null);
+		/* A row that moved would lose the focus. */
+		if (drawn.body.children[i] !== r.tr && !(stays && r.tr.parentNode)) drawn.body.insertBefore(r.tr, drawn.body.children[i] || null);
 	});
 	drawn.none.hidden = rows.length > 0;
 	drawn.more.parentNode.hidden = rows.length === all;
@@ -399,6 +401,10 @@ function drawCause(app) {
 	else if (row && row.waits_for) sentence = `${now.app} waits for ${row.waits_for}.`;
 	else if (!app || !app.window_ns) sentence = `Measures ${now.app}.`;
 	write($("sentence"), sentence);
+	/* Its numbers change all the time: it is read aloud when what is to blame does. */
+	const blamed = [now.app, kind, app && app.cause.operator, app && app.cause.from].join("\n");
+	if (now.blamed !== blamed) write($("announced"), now.app + ": " + sentence);
+	now.blamed = blamed;
 	const known = app && (app.cause.help || app.cause.chain.length) && kind === "wrong";
 	$("why").hidden = !known;
 	$("cause-go").hidden = !(kind === "wrong" && (app.cause.operator || app.cause.from));
