@@ -232,6 +232,9 @@ class Numbers(WebTest):
         self.assertFalse(self.json("workers")["workers"][0]["drained"])
         self.assertEqual(self.ask("POST", "/stop", "stream", own)[0], 200)
         self.wait_until("its end", lambda: self.application("stream") is None)
+        self.assertEqual(self.ask("POST", "/restart", "stream", own)[0], 200, "what has ended starts again")
+        self.wait_until("its third run", lambda: self.application("stream"))
+        self.ok("stop", "stream")
         self.end(web, d, a)
         self.assert_nothing_left()
 

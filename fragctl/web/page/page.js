@@ -215,7 +215,7 @@ const TABLES = {
 			number("cores", "Cores", (r) => r.cores), number("fragments", "Fragments", (r) => r.fragments),
 			wide("waits", "Notes", (r) => r.waits_for ? "can run nothing yet: " + r.waits_for :
 				r.away_ns ? `${r.state} ${age(r.away_ns)} ago` + (r.ran ? "; it ran " + r.ran : "") : "")],
-		tools: (r) => [[r.drained ? "Undrain" : "Drain", () => drainWorker(r)]],
+		tools: (r) => [r.drained ? "Undrain" : "Drain", () => drainWorker(r)],
 	},
 	runs: {
 		title: "Ended", rows: () => now.frame && now.frame.list.ended, name: (r) => r.name, key: (r) => r.run,
@@ -224,6 +224,8 @@ const TABLES = {
 			number("code", "Exit code", (r) => r.exit_code), duration("took", "Took", (r) => r.duration_ns),
 			number("ago", "Ago", (r) => r.age_ns, age), text("by", "Started by", (r) => r.started_by),
 			wide("why", "Failure", (r) => r.failure ? r.failure.sentence : "")],
+		tools: (r) => [now.frame.list.applications.some((a) => a.name === r.name) ? "" : "Start again",
+			() => command(`Start ${r.name} again, as it was started before?`, "Start", "/restart", r.name)],
 	},
 	events: {
 		title: "Events", rows: () => events.rows, name: (r) => clock(r.unix_ns), key: (r) => r.number, newest: true, first: "Time",
@@ -307,8 +309,8 @@ function drawTable() {
 		});
 		r.tr.className = table.guilty && table.guilty(row, app || {}) ? "guilty" : "";
 		if (r.tools) {
-			const [label, act] = table.tools(row)[0];
-			if (r.tools.textContent !== label) r.tools.replaceChildren(element("button", { on: act }, label));
+			const [label, act] = table.tools(row);
+			if (r.tools.textContent !== label) r.tools.replaceChildren(...(label ? [element("button", { on: act }, label)] : []));
 		}
 		/* A row that moved would lose the focus. */
 		if (drawn.body.children[i] !== r.tr && !(stays && r.tr.parentNode)) drawn.body.insertBefore(r.tr, drawn.body.children[i] || null);
