@@ -312,6 +312,7 @@ static void take_window(struct ctl_web_feed *feed, struct fw_message *message)
 	feed->window = feed->coming;
 	feed->coming = (struct ctl_top_window){0};
 	feed->lost[0] = '\0';
+	feed->awaits_window = false;
 	ask_state(feed);
 }
 
@@ -327,7 +328,8 @@ static bool take_message(struct ctl_web_feed *feed, struct fw_message *message)
 		fw_message_free(feed->state);
 		feed->state = message;
 		feed->state_seq = 0;
-		publish(feed);
+		if (!feed->awaits_window)
+			publish(feed);
 		return true;
 	}
 	if (message->kind == FW_ANSWER && message->reply_to == feed->look_seq) {
@@ -359,6 +361,9 @@ static void lose(struct ctl_web_feed *feed)
 static void reconnect(struct ctl_web_feed *feed)
 {
 	if (ctl_driver_reopen(feed->driver) == CTL_OK) {
+		/* Until the first window browsers keep what is marked as old. */
+		feed->awaits_window = feed->window.count > 0;
+		ctl_top_window_free(&feed->window);
 		feed->lost[0] = '\0';
 		feed->was_connected = true;
 		return;

@@ -49,6 +49,7 @@ struct ctl_web_feed {
 	bool is_due;     /* a second has passed */
 	bool is_refused; /* it may not look now */
 	bool was_connected;
+	bool awaits_window; /* of a driver that is back */
 };
 
 void ctl_web_feed_begin(struct ctl_web_feed *feed);

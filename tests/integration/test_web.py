@@ -182,9 +182,12 @@ class Numbers(WebTest):
         self.assertIn("driver_lost", self.ask("GET", "/events")[1])
         d = self.serve("--state-dir", self.path("state"), port=int(self.address.rsplit(":", 1)[1]))[0]
         for stream in (one, other):
-            frame = stream.await_frame(lambda f: not f["driver"]["lost"] and is_measured(f) and
-                                       f["top"]["applications"][0]["flows"][0]["sent_sum"] == 50)
-            self.assertEqual(frame["list"]["applications"][0]["adopted"], True)
+            new = stream.await_frame(lambda f: not f["driver"]["lost"])
+            old_ns = frame["top"]["applications"][0]["unix_ns"]
+            self.assertEqual([a["unix_ns"] for a in new["top"]["applications"] if a["unix_ns"] == old_ns], [])
+            new = stream.await_frame(lambda f: is_measured(f) and
+                                     sums(f["top"]["applications"][0]) == sums(top))
+            self.assertTrue(new["list"]["applications"][0]["adopted"])
         # The page's process is killed: browsers lose it, the application does not.
         web.kill()
         web.wait()
