@@ -9,6 +9,7 @@
 #include <base/log.h>
 #include <fragctl/graph.h>
 #include <fragctl/pipeline.h>
+#include <fragctl/python.h>
 
 #define LINE_MAX_BYTES 1400
 
@@ -127,6 +128,7 @@ int ctl_registry_create(const char *library_path, const char *app_folder,
 						     .paths = FRAGI_LIBRARY_PATHS_ANY,
 						     .app_folder = app_folder};
 
+	ctl_python_begin();
 	return fragi_registry_create(&config, out_registry);
 }
 

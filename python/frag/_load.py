@@ -32,12 +32,17 @@ def _import(path):
     return module
 
 
-def load(path):
-    """Imports the module. Returns a name for the plugin and the types of its operators."""
+def load_classes(path):
+    """Imports the module. Returns its operators."""
     module = _import(path)
     classes = {id(x): x for x in vars(module).values()
                if isinstance(x, type) and issubclass(x, Operator)
                and x.__module__ == module.__name__}
-    types = [class_type(cls) for cls in classes.values()]
-    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in module.__name__)[-56:]
-    return "python_" + name, types
+    return list(classes.values())
+
+
+def load(path):
+    """Returns a name for the plugin that the module is, and the types of its operators."""
+    types = [class_type(cls) for cls in load_classes(path)]
+    name = os.path.basename(path).removesuffix(".py")
+    return "python_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in name)[-56:], types

@@ -103,9 +103,14 @@ def type_name(cls):
     return "python:" + name[-56:].lstrip(".")
 
 
+def documentation(cls):
+    """The first line of a class's docstring and the rest; None where there is none."""
+    headline, _, rest = (cls.__doc__ or "").strip().partition("\n")
+    return headline or None, rest.strip() or None
+
+
 def op_type(cls, name, spec, factory):
-    text = (cls.__doc__ or "").strip()
-    return _frag.OpType(name, text.split("\n")[0] or None, text or None, *spec.rows(), factory)
+    return _frag.OpType(name, *documentation(cls), *spec.rows(), factory)
 
 
 class _Placed:

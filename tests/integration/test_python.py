@@ -84,6 +84,32 @@ class Hosts(cluster.ClusterTest):
                 one = summary["fragments"][0]["operators"][0]
                 self.assertEqual(one["type"], "python:operators.Source")
 
+    def fragctl(self, *args, env=ENV):
+        p = self.start(FRAGCTL, *args, env=env)
+        return p.wait(), p.stdout, p.stderr
+
+    def test_types_are_known_without_running_them(self):
+        code, out, err = self.fragctl("inspect", "./operators.py")
+        self.assertEqual(code, 0, err)
+        for line in (r"python:operators.Source \(operator of .*operators.py", r"step +f64 +1 +0 to 10 +dynamic",
+                     r"names +list of strings +\[\"a\"\]|names .*a", r"in +in +message"):
+            self.assertRegex(out, line)
+        self.assertEqual(self.fragctl("validate", self.app)[0], 0)
+        code, _, err = self.fragctl("validate", self.app, "--set", "one.tx.step=11")
+        self.assertEqual(code, 2)
+        self.assertIn("it must be from 0 to 10", err)
+        self.assertIn("tx    python:operators.Source", self.fragctl("describe", self.app)[1])
+        broken = self.write("broken.py", "print('to stdout')\nimport nothing_like_it\n")
+        code, out, err = self.fragctl("inspect", broken)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertIn("No module named 'nothing_like_it'", err)
+        code, _, err = self.fragctl("validate", self.app, env={**ENV, "FRAG_PYTHON": "no-such-python"})
+        self.assertEqual(code, 3, err)
+        self.assertIn("no-such-python cannot be started", err)
+        code, _, err = self.fragctl("run", "--in-process", self.app)
+        self.assertEqual(code, 3, err)
+        self.assertIn("leave --in-process out", err)
+
     def test_a_failure_says_where(self):
         p = self.run_app(self.whole)
         self.assertEqual(p.wait(), 1)

@@ -76,6 +76,11 @@ static int object_open(const struct fragi_library *library, const char *path, vo
 	if (*out_handle != NULL)
 		return 0;
 	why = open_error(path);
+	if (strstr(library->file, ".py") != NULL)
+		return frag_err_set(
+			err, -ENOENT,
+			"library %s is a module in Python, which only a Python program or a host in Python can load; leave --in-process out",
+			library->file);
 	return frag_err_set(err, -ENOENT, "library %s cannot be opened: %.600s; %s", library->file,
 			    why,
 			    strstr(why, "undefined symbol") != NULL

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m frag.types FILE: lists the operator types of a module, for fragctl, on stdout.
+
+A line for each type, port and parameter, with tabs between its fields.
+"""
+import os
+import sys
+
+from ._load import load_classes
+from ._operator import documentation, spec_of, type_name
+
+
+def field(value):
+    return "" if value is None else str(value).replace("\t", " ").replace("\n", " ")
+
+
+def lines_of(cls):
+    yield ["type", type_name(cls), *documentation(cls)]
+    ports, params = spec_of(cls).rows()
+    for port in ports:
+        yield ["port", *port]
+    for name, kind, number, real, default, headline, flags, low, high, choices in params:
+        yield ["param", name, kind, number, repr(real), None if default is None else "=" + default,
+               headline, flags, repr(low), repr(high), "|".join(choices or ())]
+
+
+def main(path):
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the module prints is not part of the list
+    lines = [line for cls in load_classes(os.path.realpath(path)) for line in lines_of(cls)]
+    for line in lines:
+        out.write("\t".join(map(field, line)) + "\n")
+    out.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
