@@ -25,6 +25,13 @@
 /* thread.c: the interpreter's lock on threads of frag, whose thread state is kept. */
 PyGILState_STATE fpy_enter(void);
 void fpy_leave(PyGILState_STATE state);
+/* The same for callbacks of operators, where the thread does not have the lock yet. */
+struct fpy_lock {
+	bool is_kept;
+	PyGILState_STATE state;
+};
+struct fpy_lock fpy_lock(void);
+void fpy_unlock(struct fpy_lock lock);
 
 /* What the package gives to the extension (module.c); borrowed, never NULL once imported. */
 enum fpy_hook {
@@ -119,7 +126,10 @@ struct fpy_op_type {
 struct fpy_op {
 	struct frag_op *op;
 	struct fpy_op_type *type;
-	PyObject *self, *compute, *args; /* args: (input, output, context) */
+	PyObject *self;
+	/* args: (self, input, output, context), without self if compute is no method */
+	PyObject *compute, *args, *context;
+	bool is_method;
 	/* during compute */
 	struct frag_tick *tick;
 	unsigned long thread;
@@ -135,10 +145,10 @@ PyObject *fpy_params_read(const struct fpy_op_type *type, const void *state);
 
 /* tick.c: what compute gets. */
 int fpy_tick_ready(PyObject *module);
-/* Returns the tuple (input, output, context) of an operator. */
-PyObject *fpy_tick_args(struct fpy_op *op);
+/* Fills in compute, args and context of an operator. */
+int fpy_tick_attach(struct fpy_op *op);
 /* The operator ends: who keeps one of them gets errors. */
-void fpy_tick_detach(PyObject *args);
+void fpy_tick_detach(struct fpy_op *op);
 
 /* metadata.c: methods of the context. tick: NULL with an exception when none is under way. */
 struct frag_tick *fpy_context_tick(PyObject *context);

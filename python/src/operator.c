@@ -14,21 +14,18 @@ static PyTypeObject *op_type_class;
 /* Calls a method without arguments. Returns as a callback. */
 static int call(struct fpy_op *op, const char *method)
 {
-	PyGILState_STATE state = fpy_enter();
+	struct fpy_lock lock = fpy_lock();
 	PyObject *result = PyObject_CallMethod(op->self, method, NULL);
 	int r = result == NULL ? fpy_fail(op->op, method) : 0;
 
 	Py_XDECREF(result);
-	fpy_leave(state);
+	fpy_unlock(lock);
 	return r;
 }
 
 static void drop(struct fpy_op *op)
 {
-	if (op->args != NULL)
-		fpy_tick_detach(op->args);
-	Py_CLEAR(op->args);
-	Py_CLEAR(op->compute);
+	fpy_tick_detach(op);
 	Py_CLEAR(op->self);
 	Py_XDECREF((PyObject *)op->type);
 	op->type = NULL;
@@ -46,11 +43,9 @@ static int make(struct fpy_op *self)
 	Py_DECREF(params);
 	if (self->self == NULL)
 		return -1;
-	self->compute = PyObject_GetAttrString(self->self, "compute");
-	self->args = fpy_tick_args(self);
-	if (self->compute == NULL || self->args == NULL)
+	if (fpy_tick_attach(self) < 0)
 		return -1;
-	result = PyObject_CallMethod(self->self, "_attach", "O", PyTuple_GetItem(self->args, 2));
+	result = PyObject_CallMethod(self->self, "_attach", "O", self->context);
 	Py_XDECREF(result);
 	return result != NULL ? 0 : -1;
 }
@@ -58,7 +53,7 @@ static int make(struct fpy_op *self)
 static int op_setup(void *state, struct frag_op *op)
 {
 	struct fpy_op *self = state;
-	PyGILState_STATE held = fpy_enter();
+	struct fpy_lock lock = fpy_lock();
 	int r;
 
 	self->op = op;
@@ -69,20 +64,20 @@ static int op_setup(void *state, struct frag_op *op)
 		r = fpy_fail(op, "setup");
 		drop(self);
 	}
-	fpy_leave(held);
+	fpy_unlock(lock);
 	return r;
 }
 
 static void op_fini(void *state, struct frag_op *op)
 {
-	PyGILState_STATE held;
+	struct fpy_lock lock;
 
 	(void)op;
 	if (!Py_IsInitialized())
 		return;
-	held = fpy_enter();
+	lock = fpy_lock();
 	drop(state);
-	fpy_leave(held);
+	fpy_unlock(lock);
 }
 
 static int op_initialize(void *state, struct frag_op *op)
@@ -101,7 +96,7 @@ static int op_start(void *state, struct frag_op *op)
 static int op_stop(void *state, struct frag_op *op)
 {
 	struct fpy_op *self = state;
-	PyGILState_STATE held = fpy_enter();
+	struct fpy_lock lock = fpy_lock();
 	PyObject *result = PyObject_CallMethod(self->self, "stop", NULL);
 	char sentence[1024];
 
@@ -110,7 +105,7 @@ static int op_stop(void *state, struct frag_op *op)
 		frag_op_log(op, "%s", sentence);
 	}
 	Py_XDECREF(result);
-	fpy_leave(held);
+	fpy_unlock(lock);
 	return 0;
 }
 
@@ -145,7 +140,7 @@ static int outcome(PyObject *result)
 static int op_compute(void *state, struct frag_tick *tick)
 {
 	struct fpy_op *self = state;
-	PyGILState_STATE held = fpy_enter();
+	struct fpy_lock lock = fpy_lock();
 	PyObject *result = NULL;
 	int r = self->type->has_dynamic ? refresh(self) : 0;
 
@@ -159,7 +154,7 @@ static int op_compute(void *state, struct frag_tick *tick)
 	}
 	if (r < 0)
 		r = fpy_fail(self->op, "compute");
-	fpy_leave(held);
+	fpy_unlock(lock);
 	return r;
 }
 

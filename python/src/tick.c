@@ -353,21 +353,47 @@ static PyObject *part_create(PyTypeObject *class, struct fpy_op *op)
 	return (PyObject *)part;
 }
 
-PyObject *fpy_tick_args(struct fpy_op *op)
+/* A method's function is called with the operator itself, which is quicker than the method. */
+static int find_compute(struct fpy_op *op)
 {
-	PyObject *input = part_create(input_class, op), *output = part_create(output_class, op);
-	PyObject *context = part_create(context_class, op), *args = NULL;
+	PyObject *method = PyObject_GetAttrString(op->self, "compute"), *self;
 
-	if (input != NULL && output != NULL && context != NULL)
-		args = PyTuple_Pack(3, input, output, context);
-	Py_XDECREF(input);
-	Py_XDECREF(output);
-	Py_XDECREF(context);
-	return args;
+	if (method == NULL)
+		return -1;
+	op->compute = PyObject_GetAttrString(method, "__func__");
+	self = op->compute != NULL ? PyObject_GetAttrString(method, "__self__") : NULL;
+	if (self != op->self) { /* any other callable */
+		PyErr_Clear();
+		Py_XDECREF(op->compute);
+		op->compute = Py_NewRef(method);
+		op->is_method = false;
+	} else {
+		op->is_method = true;
+	}
+	Py_XDECREF(self);
+	Py_DECREF(method);
+	return 0;
 }
 
-void fpy_tick_detach(PyObject *args)
+int fpy_tick_attach(struct fpy_op *op)
 {
-	for (Py_ssize_t i = 0; i < 3; i++)
-		((struct part *)PyTuple_GetItem(args, i))->op = NULL;
+	PyObject *input = part_create(input_class, op), *output = part_create(output_class, op);
+	int r = find_compute(op);
+
+	op->context = part_create(context_class, op);
+	if (r == 0 && input != NULL && output != NULL && op->context != NULL)
+		op->args = op->is_method ? PyTuple_Pack(4, op->self, input, output, op->context)
+					 : PyTuple_Pack(3, input, output, op->context);
+	Py_XDECREF(input);
+	Py_XDECREF(output);
+	return op->args != NULL ? 0 : -1;
+}
+
+void fpy_tick_detach(struct fpy_op *op)
+{
+	for (Py_ssize_t i = 0; op->args != NULL && i < 3; i++)
+		((struct part *)PyTuple_GetItem(op->args, i + op->is_method))->op = NULL;
+	Py_CLEAR(op->args);
+	Py_CLEAR(op->compute);
+	Py_CLEAR(op->context);
 }
