@@ -69,7 +69,6 @@ void host_work_wire(struct host_work *work, struct fw_message *request); /* take
 int host_work_rewire(struct host_work *work, const struct fw_message *request);
 void host_work_suspend(struct host_work *work, const struct fw_host_suspend *request);
 void host_work_look(struct host_work *work, uint32_t looks);
-void host_work_look(struct host_work *work, bool looks);
 void host_work_tap(struct host_work *work, const struct fw_host_tap *request);
 /* As fragi_run_passed; false while no operators run. */
 bool host_work_passed(struct host_work *work, fragi_run_passed_fn take, void *arg);
