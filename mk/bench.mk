@@ -7,12 +7,16 @@
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
 BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
-BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%)
+BENCH_TBB := $(if $(shell $(PKG_CONFIG) --exists tbb 2>/dev/null && command -v g++),$(B)/bench/tbb)
+BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%) $(BENCH_TBB)
 BENCH_SO := $(B)/bench/libbench.so
 
 $(B)/bench/gst: ALL_CFLAGS += $(shell $(PKG_CONFIG) --cflags gstreamer-1.0 2>/dev/null | \
 	sed 's/-I/-isystem /g')
 $(B)/bench/gst: ALL_LDFLAGS += $(shell $(PKG_CONFIG) --libs gstreamer-1.0 2>/dev/null)
+$(B)/bench/tbb: tests/bench/tbb.cc
+	@mkdir -p $(@D)
+	g++ -O2 -std=c++17 -Wall -Wextra $< $(shell $(PKG_CONFIG) --libs tbb) -o $@
 $(B)/bench/%: tests/bench/%.c $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/bench
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/$*.d $(LIBFRAG_INC) $< $(filter %.o,$^) \

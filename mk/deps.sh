@@ -24,7 +24,7 @@ esac
 
 if [ "${1:-}" = bench ]; then
 	packages="$packages ucx-utils valgrind libgstreamer1.0-dev gstreamer1.0-plugins-base
-chromium rt-tests"
+libtbb-dev g++ chromium rt-tests"
 fi
 
 if [ "${1:-}" = aarch64 ]; then

@@ -3,9 +3,10 @@
  * What a hop costs: from one operator to the next through edges inside a process. The operators are
  * libbench.so's, opened as a graph's extension; every flow's sum is checked.
  *
- *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_in, sinks, work,
- *                                         mixed, with :CAPACITY; tracked, pop, latest, dynamic,
- *                                         nested, tapped
+ *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_wide, fan_in, sinks,
+ *                                         work, mixed, with :CAPACITY;
+ *                                         tracked, pop, latest, dynamic, nested, tapped;
+ *                                         line, diamond, caterpillar, wide, with @NS
  *                                         SCHEDULER: greedy, event1, event2, ... event99
  *
  * sinks: a chain each of whose operators has a sink too; work: pairs whose sources compute for 20
@@ -13,6 +14,10 @@
  * under data flow tracking; nested: the operators of a chain in subgraphs, three deep; pop and
  * latest: a pair whose queue drops; dynamic: a source that chooses one of two sinks for each
  * message; tapped: a pair whose source had a tap, which has ended.
+ *
+ * line to wide are graphs whose operators all compute, for NS (20000): eight in a line; a source,
+ * two operators and one that takes of both; a line of four, each with a leg; a source with seven
+ * receivers.
  *
  * A line a run: ns a hop by the clock, ns a hop of processor time (which says more on a busy
  * machine), hops, and the allocations from the heap in the whole run, start and end included; of
@@ -51,6 +56,7 @@ EXPORTED void *realloc(void *memory, size_t size)
 
 #define CHAIN 10
 #define FAN 8
+#define FAN_WIDE 64
 #define WORKERS 8       /* of work */
 #define MIXED_WORKERS 4 /* of mixed */
 #define WORK_NS 20000
@@ -176,6 +182,39 @@ static void tap(struct rig *rig)
 	(void)fragi_run_tap(rig->run, &wish);
 }
 
+/* The shape's arrows between operators that compute, numbered from the source 0. */
+static const struct shape {
+	const char *name;
+	int operators;
+	const char *arrows; /* from and to, digit by digit */
+} shapes[] = {
+	{"line", 8, "01122334455667"},
+	{"diamond", 4, "01021323"},
+	{"caterpillar", 8, "01122304152637"},
+	{"wide", 8, "01020304050607"},
+};
+
+static bool write_shape(struct graph *graph, const struct shape *shape, const char *options,
+			int64_t messages)
+{
+	const char *at = strchr(options, '@'), *colon = strchr(options, ':');
+	long long each, work_ns = at != NULL ? atoll(at + 1) : WORK_NS;
+	int capacity = colon != NULL ? atoi(colon + 1) : 1;
+
+	graph->counted_flows = strlen(shape->arrows) / 2;
+	each = messages / (int64_t)graph->counted_flows;
+	graph->hops = each * (int64_t)graph->counted_flows;
+	say(graph, "  o0: {type: bench_source, parameters: {count: %lld, work_ns: %lld}}\n", each,
+	    work_ns);
+	for (int i = 1; i < shape->operators; i++)
+		say(graph, "  o%d: {type: bench_work, parameters: {work_ns: %lld}}\n", i, work_ns);
+	say(graph, "flows:\n");
+	for (const char *arrow = shape->arrows; *arrow != '\0'; arrow += 2)
+		say(graph, "  - {from: o%c, to: o%c, capacity: %d}\n", arrow[0], arrow[1],
+		    capacity);
+	return true;
+}
+
 static bool graph_write(struct graph *graph, const char *name, const char *scheduler,
 			int64_t messages)
 {
@@ -187,6 +226,12 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 	const char *timing = "";
 
 	write_head(graph, scheduler);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		size_t n = strlen(shapes[i].name);
+
+		if (strncmp(name, shapes[i].name, n) == 0 && strchr(":@", name[n]) != NULL)
+			return write_shape(graph, &shapes[i], name + n, messages);
+	}
 	if (strncmp(name, "sinks", length) == 0 || strncmp(name, "mixed", length) == 0 ||
 	    strncmp(name, "work", length) == 0) {
 		write_sinks_and_work(graph, messages, name[0] == 'w' ? 0 : FAN,
@@ -202,6 +247,8 @@ static bool graph_write(struct graph *graph, const char *name, const char *sched
 		passes = CHAIN - 2;
 	else if (strncmp(name, "fan_out", length) == 0)
 		sinks = FAN;
+	else if (strncmp(name, "fan_wide", length) == 0)
+		sinks = FAN_WIDE;
 	else if (strncmp(name, "fan_in", length) == 0)
 		sources = FAN;
 	else if (strncmp(name, "latest_within", length) == 0)
@@ -333,7 +380,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped greedy|event1|event2|... MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)

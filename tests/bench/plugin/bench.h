@@ -7,7 +7,8 @@
 
 #include <frag/frag.h>
 
-extern const struct frag_op_type bench_source_type, bench_pass_type, bench_sink_type;
+extern const struct frag_op_type bench_source_type, bench_pass_type, bench_work_type,
+	bench_sink_type;
 extern const struct frag_op_type bench_kick_type, bench_ping_type, bench_pong_type,
 	bench_pacer_type, bench_clock_type, bench_router_type, bench_beat_type,
 	bench_gpu_source_type, bench_gpu_sink_type;

@@ -108,6 +108,40 @@ const struct frag_op_type bench_pass_type = {
 	.compute = pass_compute,
 };
 
+/* Receives a number of each flow, computes for work_ns, and sends one. */
+struct work {
+	int64_t work_ns;
+};
+
+static const struct frag_port work_ports[] = {
+	{.name = "in", .dir = FRAG_IN, .type = "i64", .flags = FRAG_PORT_MULTI},
+	{.name = "out", .dir = FRAG_OUT, .type = "i64"},
+};
+static const struct frag_param work_params[] = {FRAG_PARAM_I64(struct work, work_ns, 0)};
+
+static int work_compute(void *state, struct frag_tick *tick)
+{
+	int64_t until_ns = bench_now_ns() + ((struct work *)state)->work_ns;
+	const int64_t *const *numbers;
+	int count = frag_tick_receive_all_i64(tick, 0, &numbers);
+
+	if (count < 1)
+		return count;
+	while (bench_now_ns() < until_ns)
+		;
+	return frag_tick_emit_i64(tick, 1, *numbers[0]);
+}
+
+const struct frag_op_type bench_work_type = {
+	FRAG_OP_TYPE_INIT,
+	.name = "bench_work",
+	.headline = "Receives numbers, computes and sends one",
+	.state_size = sizeof(struct work),
+	FRAG_PORTS(work_ports),
+	FRAG_PARAMS(work_params),
+	.compute = work_compute,
+};
+
 /*
  * Receives what comes; with `file` writes "count first_ns last_ns" there when it stops, as from the
  * message behind the `warm_up` first. With `last` it reads the clock for the first and for that

@@ -41,5 +41,6 @@ static const struct frag_op_type *const ops[] = {
 	&bench_source_type, &bench_pass_type, &bench_sink_type,       &bench_kick_type,
 	&bench_ping_type,   &bench_pong_type, &bench_pacer_type,      &bench_clock_type,
 	&bench_router_type, &bench_beat_type, &bench_gpu_source_type, &bench_gpu_sink_type,
+	&bench_work_type,
 };
 FRAG_PLUGIN(.name = "bench", .version = "1.0.0", FRAG_OPS(ops), FRAG_COMPOSERS(composers));
