@@ -185,15 +185,14 @@ TEST_OP(middle, .headline = "Passes on", .state_size = sizeof(struct middle),
 
 /* Writes down what comes. */
 struct sink {
-	int64_t slot, work_us, done_after, stop_self_at;
+	int64_t slot, work_us, done_after, stop_self_at, beside;
 	struct note *note;
 };
 enum { SINK_IN };
 static const struct frag_port sink_ports[] = {{.name = "in", .dir = FRAG_IN, .type = "i64"}};
 static const struct frag_param sink_params[] = {
-	FRAG_PARAM_I64(struct sink, slot, 0),
-	FRAG_PARAM_I64(struct sink, work_us, 0),
-	FRAG_PARAM_I64(struct sink, done_after, -1),
+	FRAG_PARAM_I64(struct sink, slot, 0),          FRAG_PARAM_I64(struct sink, work_us, 0),
+	FRAG_PARAM_I64(struct sink, beside, -1),       FRAG_PARAM_I64(struct sink, done_after, -1),
 	FRAG_PARAM_I64(struct sink, stop_self_at, -1),
 };
 
@@ -203,6 +202,17 @@ static int sink_start(void *state, struct frag_op *op)
 
 	s->note = note_of(s->slot);
 	s->note->started++;
+	return 0;
+}
+
+/* Waits until the source with the slot `beside` is in the tick behind the one of this message. */
+static int sink_await_source(struct sink *s, struct frag_tick *tick)
+{
+	int64_t end_ns = fragi_now_ns() + RIG_LIMIT_NS;
+
+	while (atomic_load(&note_of(s->beside)->ticks) <= atomic_load(&s->note->ticks))
+		if (fragi_now_ns() > end_ns)
+			return frag_op_fail(frag_tick_op(tick), -ETIMEDOUT, "the source waits");
 	return 0;
 }
 
@@ -219,6 +229,10 @@ static int sink_compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		return r;
 	work_for(s->work_us);
+	/* The first ticks show how long they are; the source has none behind the last one. */
+	r = s->beside >= 0 && x >= 10 && x < 90 ? sink_await_source(s, tick) : 0;
+	if (r < 0)
+		return r;
 	note_add(s->note, x);
 	if (x == s->stop_self_at)
 		frag_op_stop_execution(frag_tick_op(tick));

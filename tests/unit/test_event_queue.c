@@ -11,6 +11,10 @@
 #define WAKE 1000
 #define WAITED 5000
 #define LONG 10000
+#define OF(stamps)                                                                                 \
+	{                                                                                          \
+		.expected = (stamps), .long_from = MOVE                                            \
+	}
 
 /* A scheduler without threads of its own; one thread waits in the pump. */
 static void event_init(struct event *event)
@@ -18,7 +22,6 @@ static void event_init(struct event *event)
 	memset(event, 0, sizeof(*event));
 	event->shorts.tail = &event->shorts.head;
 	event->longs.tail = &event->longs.head;
-	event->move_stamps = MOVE;
 	event->wake_stamps = WAKE;
 	event->waited_stamps = WAITED;
 	event->long_stamps = LONG;
@@ -29,7 +32,7 @@ static void event_init(struct event *event)
 
 Test(event_queue, one_thread_runs_all_short_operators)
 {
-	struct fragi_exec a = {.expected = 99}, b = {.expected = 1}, c = {.expected = 0};
+	struct fragi_exec a = OF(99), b = OF(1), c = OF(0);
 	struct event_thread home = {.streak = 0}, other = {.streak = 0};
 	struct event event;
 
@@ -54,7 +57,7 @@ Test(event_queue, one_thread_runs_all_short_operators)
 
 Test(event_queue, any_thread_runs_long_operators)
 {
-	struct fragi_exec is_short = {.expected = 99}, a = {.expected = 100}, b = {.expected = 700};
+	struct fragi_exec is_short = OF(99), a = OF(100), b = OF(700);
 	struct event_thread home = {.streak = 0}, other = {.streak = 0};
 	struct event event;
 
@@ -82,7 +85,7 @@ Test(event_queue, the_home_thread_takes_them_in_the_order_in_which_they_came)
 
 	event_init(&event);
 	for (int i = 0; i < 6; i++) {
-		execs[i] = (struct fragi_exec){.expected = i % 2 == 0 ? 10 : 500};
+		execs[i] = (struct fragi_exec)OF(i % 2 == 0 ? 10 : 500);
 		event_push_locked(&event, &execs[i]);
 	}
 	for (int i = 0; i < 6; i++)
@@ -92,7 +95,7 @@ Test(event_queue, the_home_thread_takes_them_in_the_order_in_which_they_came)
 
 Test(event_queue, long_operators_are_left_to_the_thread_that_wakes_up)
 {
-	struct fragi_exec is_long = {.expected = 500}, is_short = {.expected = 10};
+	struct fragi_exec is_long = OF(500), is_short = OF(10);
 	struct event_thread home = {.streak = 0};
 	struct event event;
 
@@ -103,11 +106,17 @@ Test(event_queue, long_operators_are_left_to_the_thread_that_wakes_up)
 	cr_expect_eq(event_pop_locked(&event, &home), &is_short);
 	/* But better this thread than none. */
 	cr_expect_eq(event_pop_locked(&event, &home), &is_long);
+	/* The same for one that looks for work. */
+	event.waking = false;
+	event.spinning = 1;
+	event_push_locked(&event, &is_long);
+	event_push_locked(&event, &is_short);
+	cr_expect_eq(event_pop_locked(&event, &home), &is_short);
 }
 
 Test(event_queue, another_thread_takes_over_from_one_that_takes_nothing)
 {
-	struct fragi_exec a = {.expected = 10}, b = {.expected = 10}, c = {.expected = 10};
+	struct fragi_exec a = OF(10), b = OF(10), c = OF(10);
 	struct event_thread home = {.streak = 0}, other = {.streak = 0};
 	uint64_t stalled_order = 0;
 	struct event event;
@@ -139,7 +148,7 @@ Test(event_queue, no_thread_is_woken_for_short_operators)
 
 	event_init(&event);
 	for (int i = 0; i < 1000; i++) {
-		execs[i].expected = 1 + (uint64_t)i % (MOVE - 1);
+		execs[i] = (struct fragi_exec)OF(1 + (uint64_t)i % (MOVE - 1));
 		event_push_locked(&event, &execs[i]);
 	}
 	for (int i = 0; i < 100000; i++) {
@@ -153,8 +162,8 @@ Test(event_queue, no_thread_is_woken_for_short_operators)
 
 Test(event_queue, a_first_tick_and_a_long_one_may_delay_others)
 {
-	struct fragi_exec fresh = {.expected = 0}, is_long = {.expected = 5000};
-	struct fragi_exec is_short = {.expected = 10};
+	struct fragi_exec fresh = OF(0), is_long = OF(5000);
+	struct fragi_exec is_short = OF(10);
 	struct event event;
 
 	event_init(&event);
@@ -167,7 +176,7 @@ Test(event_queue, a_first_tick_and_a_long_one_may_delay_others)
 
 Test(event_queue, a_thread_is_woken_for_operators_that_would_wait_for_long)
 {
-	struct fragi_exec is_short = {.expected = 10}, is_long = {.expected = 500};
+	struct fragi_exec is_short = OF(10), is_long = OF(500);
 	struct event event;
 
 	event_init(&event);
@@ -178,11 +187,13 @@ Test(event_queue, a_thread_is_woken_for_operators_that_would_wait_for_long)
 	event_push_locked(&event, &is_long);
 	cr_expect_not(event_is_worth_waking(&event, WAKE - 500));
 	cr_expect(event_is_worth_waking(&event, WAKE - 500 + 1));
+	event.spinning = 1;
+	cr_expect_not(event_is_worth_waking(&event, WAKE - 500 + 1), "a thread looks for them");
 }
 
 Test(event_queue, a_thread_is_woken_for_operators_that_wait_again_and_again)
 {
-	struct fragi_exec is_long = {.expected = 500};
+	struct fragi_exec is_long = OF(500);
 	struct event event;
 	int ticks = 1;
 

@@ -339,6 +339,24 @@ Test(schedulers, an_operator_is_never_in_two_threads)
 	}
 }
 
+/* The receiver has taken its message before it computes, so there is room meanwhile. */
+Test(schedulers, neighbours_compute_at_the_same_time)
+{
+	struct rig rig;
+
+	rig_run(&rig, &rig_plugin,
+		"frag: 1\napplication: app\n"
+		"scheduler: {type: event_based, worker_thread_number: 2}\n"
+		"operators:\n"
+		"  tx: {type: source, parameters: {count: 100, work_us: 200, slot: 1}}\n"
+		"  rx: {type: sink, parameters: {work_us: 200, beside: 1}}\n"
+		"flows: [tx -> rx]\n");
+	cr_expect_eq(rig.failed, 0, "%s", rig.sentence);
+	cr_expect_eq(notes[0]->count, 100);
+	rig_end(&rig);
+	notes_clear();
+}
+
 RIG_TEST(schedulers, long_ticks_run_in_parallel_and_lose_nothing)
 {
 	rig_run(rig, &rig_plugin,

@@ -9,15 +9,6 @@
 
 #define LOOKS 100 /* about a microsecond */
 
-static inline void pause_a_little(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /*
  * A thread that has slept cannot know whether other threads still sleep, so it takes the lock as
  * awaited. At worst one later wake-up finds no sleeper.
@@ -33,7 +24,7 @@ void fragi_lock_wait(struct fragi_lock *lock)
 							    memory_order_acquire,
 							    memory_order_relaxed))
 			return;
-		pause_a_little();
+		fragi_relax();
 	}
 	while (atomic_exchange_explicit(&lock->state, FRAGI_LOCK_AWAITED, memory_order_acquire) !=
 	       FRAGI_LOCK_FREE)

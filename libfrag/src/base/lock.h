@@ -17,6 +17,16 @@ struct fragi_lock {
 #define FRAGI_LOCK_TAKEN 1u
 #define FRAGI_LOCK_AWAITED 2u /* taken, and a thread may sleep on it */
 
+/* Between two looks of a thread that waits without sleeping. */
+static inline void fragi_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 void fragi_lock_wait(struct fragi_lock *lock);
 void fragi_lock_wake(struct fragi_lock *lock);
 

@@ -12,6 +12,7 @@
 #include <edge/pump_state.h>
 
 #define LOG_TOPIC "pump"
+#include <base/lock.h>
 #include <base/log.h>
 
 /*
@@ -58,15 +59,6 @@ void fragi_futex_wake(_Atomic uint32_t *key, int count)
 	syscall(SYS_futex, key, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-static void pause_briefly(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 int fragi_pump_create(struct fragi_pump **out_pump)
 {
 	const char *mode = getenv("FRAG_PUMP");
@@ -110,7 +102,7 @@ void fragi_pump_lock(struct fragi_pump *pump)
 	atomic_fetch_add(&pump->lock_waiters, 1);
 	while (atomic_exchange(&pump->lock, 1) != 0) {
 		if (++spins < 200)
-			pause_briefly();
+			fragi_relax();
 		else
 			sched_yield();
 	}
@@ -339,7 +331,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 			if (has_work(arg) || now >= until_ns)
 				return;
 			if (++misses < 200)
-				pause_briefly();
+				fragi_relax();
 			else
 				sched_yield();
 			now = fragi_now_ns();
@@ -439,7 +431,7 @@ static bool spin(const struct fragi_pump *pump, int64_t until_ns, bool (*has_wor
 	while (pump->busy_poll || now - start < pump->spin_ns) {
 		if (has_work(arg) || now >= until_ns)
 			return true;
-		pause_briefly();
+		fragi_relax();
 		now = fragi_now_ns();
 	}
 	return false;

@@ -11,12 +11,14 @@
  */
 
 /*
- * What it costs to run a tick on another thread, in cache misses on both sides. An operator whose
- * ticks take longer is long: any thread runs it. The others are short: one thread runs them all.
+ * What it costs to run a tick on another thread, in cache misses on both sides, and for each flow.
+ * An operator whose ticks take longer is long: any thread runs it. The others are short: one thread
+ * runs them all.
  */
 #define MOVE_NS 2000
+#define MOVE_FLOW_NS 50
 /* Another thread is woken when queued operators would have to wait for longer than this. */
-#define WAKE_NS 40000
+#define WAKE_NS 100000
 /* It is also woken when ticks for which others waited have taken so long since the last time. */
 #define WAITED_NS 200000
 /* Before a tick that is predicted to take longer, another thread must watch timers and the pump. */
@@ -35,13 +37,23 @@
  */
 #define STREAK_MAX 16u
 #define THREADS_MAX 1024u
+/*
+ * What a tick that is predicted to take longer notifies need not wait for its end. It is well above
+ * MOVE_NS: to queue inside a tick makes the tick longer, and must not make it one of these.
+ */
+#define OVERLAP_NS 8000
+/*
+ * While such ticks run, a thread without work looks for some this long before it sleeps: to be
+ * woken takes longer.
+ */
+#define SPIN_NS 20000
 
 struct event_thread {
 	struct fragi_sched_thread here; /* first */
 	pthread_t pthread;
 	bool created;
-	/* inside a tick: operators that it notifies are collected in held */
-	bool holding;
+	/* inside a tick: the operators that it notifies are held; only the short ones */
+	bool holding, overlaps;
 	struct fragi_exec *held, **held_end;
 	/* runs before anything in the queue */
 	struct fragi_exec *next;
@@ -71,8 +83,8 @@ struct event {
 	struct event_crew *crews; /* as fragment->crews */
 	uint32_t crew_count;
 	/* the limits above, in stamps */
-	uint64_t move_stamps, wake_stamps, waited_stamps, long_stamps, hint_stamps, batch_stamps,
-		recheck_stamps;
+	uint64_t wake_stamps, waited_stamps, long_stamps, hint_stamps, batch_stamps, recheck_stamps,
+		overlap_stamps, spin_stamps;
 	/* tests set it to false: nobody looks now and then for work that was forgotten */
 	bool polls;
 
@@ -84,6 +96,10 @@ struct event {
 	_Atomic bool in_pump;
 	/* idle threads; written under the lock */
 	_Atomic uint32_t idle;
+	/* threads in a tick whose notifications others take at once */
+	_Atomic uint32_t overlapping;
+	/* threads that look for work before they sleep */
+	_Atomic uint32_t spinning;
 	/* when the earliest timer is due on CLOCK_MONOTONIC; written under the lock */
 	_Atomic int64_t timer_ns;
 	/* the time at which an idle thread will wake by itself; INT64_MAX: none will */
@@ -125,9 +141,9 @@ struct event {
 /* An idle thread to wake: none, one that sleeps on `park`, or the one in the pump. */
 enum wake_target { WAKE_NOBODY, WAKE_PARKED, WAKE_PUMP };
 
-static inline bool event_is_short(const struct event *event, const struct fragi_exec *exec)
+static inline bool event_is_short(const struct fragi_exec *exec)
 {
-	return exec->expected < event->move_stamps;
+	return exec->expected < exec->long_from;
 }
 
 /* Returns whether the thread is, or now becomes, the one that runs the short operators. */
@@ -169,7 +185,7 @@ static inline void event_count_long(struct event *event, uint32_t n, uint64_t st
 
 static inline void event_push_locked(struct event *event, struct fragi_exec *exec)
 {
-	bool is_short = event_is_short(event, exec);
+	bool is_short = event_is_short(exec);
 	struct event_queue *queue = is_short ? &event->shorts : &event->longs;
 
 	exec->next = NULL;
@@ -183,7 +199,7 @@ static inline void event_push_locked(struct event *event, struct fragi_exec *exe
 
 /*
  * Takes the oldest operator that the thread may run; NULL: there is none. While another thread
- * wakes up for the long operators they are left to it.
+ * wakes up or looks for long operators they are left to it.
  */
 static inline struct fragi_exec *event_pop_locked(struct event *event, struct event_thread *thread)
 {
@@ -192,7 +208,8 @@ static inline struct fragi_exec *event_pop_locked(struct event *event, struct ev
 
 	if (exec == NULL ||
 	    (first_long != NULL && first_long->order < exec->order &&
-	     !atomic_load_explicit(&event->waking, memory_order_relaxed)) ||
+	     !atomic_load_explicit(&event->waking, memory_order_relaxed) &&
+	     atomic_load_explicit(&event->spinning, memory_order_relaxed) == 0) ||
 	    !event_settle(event, thread)) {
 		queue = &event->longs;
 		exec = first_long;
@@ -231,7 +248,7 @@ static inline void event_leave_home_locked(struct event *event, uint64_t *stalle
  */
 static inline bool event_may_delay(const struct event *event, const struct fragi_exec *exec)
 {
-	return exec->expected - 1 >= event->move_stamps ||
+	return exec->expected - 1 >= exec->long_from ||
 	       atomic_load_explicit(&event->long_count, memory_order_relaxed) != 0;
 }
 
@@ -252,7 +269,8 @@ static inline bool event_is_worth_waking(struct event *event, uint64_t length)
 	     atomic_load_explicit(&event->timer_ns, memory_order_relaxed) <
 		     atomic_load_explicit(&event->covers_ns, memory_order_relaxed)))
 		return true;
-	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 ||
+	    atomic_load_explicit(&event->spinning, memory_order_relaxed) > 0)
 		return false;
 	if (length + backlog > event->wake_stamps)
 		return true;
@@ -282,6 +300,12 @@ bool fragi_event_waits_locked(const struct event *event);
 bool fragi_event_at_rest_locked(const struct event *event);
 /* Joins the fragment's clock. */
 void fragi_event_use_clock(struct event *event, struct frag_clock *clock);
+/*
+ * Looks for work for a short while, where others are in long ticks, which may make some. Those that
+ * look take what there is in reverse order: so threads that are one too many soon sleep. Returns
+ * whether the thread should go on.
+ */
+bool fragi_event_work_comes(struct event *event, struct event_thread *thread);
 /* Waits until there may be work. */
 void fragi_event_idle(struct event *event, struct event_thread *thread);
 /* Sleeps until a thread changes the word, or until_ns; INT64_MAX: no time. Wakes such threads. */

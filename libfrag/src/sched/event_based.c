@@ -27,6 +27,10 @@
  * - The operators that a tick notifies are held until the tick ends. The first of them runs next on
  *   the same thread, where its message is; the others are queued. Away from home that ends after
  *   STREAK_MAX short operators in a row.
+ * - Only a tick that takes much longer than a thread needs to take an operator lets others run
+ *   beside it: the long operators that it notifies are queued at once. So a source with a queue for
+ *   one message computes the next one while its receiver computes. The threads that are there for
+ *   this do not sleep as soon as they find nothing: they look for SPIN_NS first.
  * - Before a long tick the home thread gives its role up. A thread takes the role when it has a
  *   short operator and nobody has the role.
  *
@@ -45,7 +49,7 @@
  */
 
 /* Queues an operator that was notified outside of a tick of this scheduler, and wakes a thread. */
-static __attribute__((noinline)) void queue_from_outside(struct fragi_exec *exec)
+static void queue_from_outside(struct fragi_exec *exec)
 {
 	struct event *event = (struct event *)exec->sched;
 	/* A thread of this scheduler will look at the queue when it leaves the pump. */
@@ -55,10 +59,44 @@ static __attribute__((noinline)) void queue_from_outside(struct fragi_exec *exec
 	fragi_lock_take(&event->lock);
 	event_push_locked(event, exec);
 	/* The thread that runs the short operators will look at their queue too. */
-	if (!is_ours && !(event_is_short(event, exec) && atomic_load(&event->home) != NULL))
+	if (!is_ours && atomic_load(&event->spinning) == 0 &&
+	    !(event_is_short(exec) && atomic_load(&event->home) != NULL))
 		target = fragi_event_choose_idle_locked(event);
 	fragi_lock_leave(&event->lock);
 	fragi_event_wake(event, target);
+}
+
+static inline void hold(struct event_thread *thread, struct fragi_exec *exec)
+{
+	exec->next = NULL;
+	*thread->held_end = exec;
+	thread->held_end = &exec->next;
+}
+
+/* Queues a long operator that was notified inside a long tick: it need not wait for its end. */
+static void queue_beside(struct fragi_exec *exec)
+{
+	struct event *event = (struct event *)exec->sched;
+	enum wake_target target = WAKE_NOBODY;
+
+	fragi_lock_take(&event->lock);
+	event_push_locked(event, exec);
+	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
+	    event_is_worth_waking(event, exec->expected))
+		target = fragi_event_choose_idle_locked(event);
+	fragi_lock_leave(&event->lock);
+	fragi_event_wake(event, target);
+}
+
+static __attribute__((noinline)) void queue_or_hold(struct event_thread *thread,
+						    struct fragi_exec *exec)
+{
+	if (thread == NULL || thread->here.sched != exec->sched || !thread->overlaps)
+		queue_from_outside(exec);
+	else if (event_is_short(exec))
+		hold(thread, exec);
+	else
+		queue_beside(exec);
 }
 
 /* The notification of an operator: its conditions must be evaluated. */
@@ -70,13 +108,10 @@ static void event_notify(void *arg)
 	if (atomic_fetch_or_explicit(&exec->state, FRAGI_QUEUED, memory_order_acq_rel) != 0)
 		return;
 	if (__builtin_expect(
-		    thread == NULL || thread->here.sched != exec->sched || !thread->holding, 0)) {
-		queue_from_outside(exec);
-		return;
-	}
-	exec->next = NULL;
-	*thread->held_end = exec;
-	thread->held_end = &exec->next;
+		    thread == NULL || thread->here.sched != exec->sched || !thread->holding, 0))
+		queue_or_hold(thread, exec);
+	else
+		hold(thread, exec);
 }
 
 /* The same for an operator that may be in a pool. */
@@ -113,6 +148,13 @@ static int64_t thread_now_ns(struct event_thread *thread)
 
 /* Work. */
 
+static void set_overlaps(struct event *event, struct event_thread *thread, bool overlaps)
+{
+	thread->holding = !overlaps;
+	thread->overlaps = overlaps;
+	atomic_fetch_add(&event->overlapping, overlaps ? 1 : (uint32_t)-1);
+}
+
 /*
  * Before a tick that may delay others: lets another thread run the short operators if it is a long
  * one, and wakes a thread if that is worth it. A first tick may be long.
@@ -123,9 +165,11 @@ let_others_work(struct event *event, struct event_thread *thread, const struct f
 	uint64_t length = exec->expected == 0 ? event->long_stamps + 1 : exec->expected;
 	enum wake_target target = WAKE_NOBODY;
 
-	if (length >= event->move_stamps &&
+	if (length >= exec->long_from &&
 	    atomic_load_explicit(&event->home, memory_order_relaxed) == thread)
 		atomic_store_explicit(&event->home, NULL, memory_order_release);
+	if (exec->expected >= event->overlap_stamps)
+		set_overlaps(event, thread, true);
 	if (atomic_load_explicit(&event->idle, memory_order_relaxed) > 0 &&
 	    event_is_worth_waking(event, length)) {
 		atomic_store_explicit(&event->waited, 0, memory_order_relaxed);
@@ -156,6 +200,8 @@ static inline enum frag_ready tick_while_ready(struct event *event, struct event
 			let_others_work(event, thread, exec);
 		start = thread->here.stamp;
 		r = fragi_exec_tick(exec, thread->here.current, start, &thread->here.stamp);
+		if (__builtin_expect(thread->overlaps, 0))
+			set_overlaps(event, thread, false);
 		length = thread->here.stamp - start;
 		exec->expected += (uint64_t)((int64_t)(length - exec->expected) >> 4);
 		exec->expected |= 1;
@@ -260,7 +306,7 @@ static void look_after_home(struct event *event, struct event_thread *thread)
 static __attribute__((noinline)) bool
 runs_at_once_away(struct event *event, struct event_thread *thread, const struct fragi_exec *exec)
 {
-	if (exec != NULL && event_is_short(event, exec))
+	if (exec != NULL && event_is_short(exec))
 		return event_settle(event, thread) || ++thread->streak < STREAK_MAX;
 	look_after_home(event, thread);
 	if (!event_is_empty_for(event, thread))
@@ -281,7 +327,7 @@ static inline bool runs_at_once(struct event *event, struct event_thread *thread
 	if (atomic_load_explicit(&event->home, memory_order_relaxed) != thread)
 		return runs_at_once_away(event, thread, exec);
 	return atomic_load_explicit(&event->queued, memory_order_relaxed) == 0 ||
-	       (exec != NULL && event_is_short(event, exec) && ++thread->streak < STREAK_MAX);
+	       (exec != NULL && event_is_short(exec) && ++thread->streak < STREAK_MAX);
 }
 
 /* Returns the operator to run next; NULL: none. */
@@ -311,6 +357,8 @@ static void work(struct event *event, struct event_thread *thread)
 		if (timer_ns != INT64_MAX && thread_now_ns(thread) >= timer_ns)
 			fragi_event_timers_fire(event);
 		exec = next_exec(event, thread);
+		if (exec == NULL && fragi_event_work_comes(event, thread))
+			continue;
 		if (exec == NULL) {
 			thread->sleeps++;
 			fragi_event_idle(event, thread);
@@ -424,12 +472,12 @@ static int event_create(const struct fragi_sched_config *config, struct fragi_sc
 	fragi_event_use_clock(event, config->fragment->clock);
 	atomic_store(&event->timer_ns, INT64_MAX);
 	event->hint_stamps = fragi_sched_stamps(FRAGI_HINT_NS);
-	/* One thread moves nothing: what is long only matters to the pump. */
-	event->move_stamps = threads > 1 ? fragi_sched_stamps(MOVE_NS) : event->hint_stamps;
 	event->recheck_stamps = fragi_sched_stamps(RECHECK_MIN_NS);
 	event->polls = polls == NULL || strcmp(polls, "all") != 0;
 	event->wake_stamps = fragi_sched_stamps(WAKE_NS);
 	event->waited_stamps = fragi_sched_stamps(WAITED_NS);
+	event->overlap_stamps = threads > 1 ? fragi_sched_stamps(OVERLAP_NS) : UINT64_MAX;
+	event->spin_stamps = fragi_sched_stamps(SPIN_NS);
 	event->long_stamps = fragi_sched_stamps(LONG_TICK_NS);
 	/* Where stamps stand still, no time would ever end a batch. */
 	event->batch_stamps =
@@ -456,12 +504,23 @@ static void event_join(struct fragi_sched *sched)
 	fragi_event_crews_join(event);
 }
 
+/* One thread moves nothing: what is long only matters to the pump. */
+static uint64_t long_from(const struct event *event, const struct fragi_exec *exec)
+{
+	uint64_t flows = (uint64_t)exec->rx_count + exec->tx_count;
+
+	return event->thread_count > 1 ? fragi_sched_stamps(MOVE_NS + MOVE_FLOW_NS * flows)
+				       : event->hint_stamps;
+}
+
 static int event_start(struct fragi_sched *sched, struct frag_err *err)
 {
 	const struct fragi_sched_cores cores = fragi_sched_own_cores(sched);
 	struct event *event = (struct event *)sched;
 	int r;
 
+	for (uint32_t i = 0; i < sched->count; i++)
+		sched->execs[i]->long_from = long_from(event, sched->execs[i]);
 	atomic_store(&event->leaving, event->thread_count + fragi_event_crews_threads(event));
 	r = fragi_event_crews_start(event, err);
 	/* Creates the first thread last: it starts the operators, when all threads exist. */

@@ -236,6 +236,30 @@ static int64_t sleep_until_locked(struct event *event, struct event_thread *thre
 	return until_ns;
 }
 
+bool fragi_event_work_comes(struct event *event, struct event_thread *thread)
+{
+	uint64_t begin = thread->here.stamp;
+	uint32_t rank, behind;
+	bool comes;
+
+	if (atomic_load_explicit(&event->overlapping, memory_order_relaxed) == 0)
+		return false;
+	rank = atomic_fetch_add(&event->spinning, 1) + 1;
+	do {
+		fragi_relax();
+		fragi_sched_pump_turn(&thread->here, event->base.config.pump);
+		thread->here.stamp = fragi_stamp();
+		behind = atomic_load_explicit(&event->spinning, memory_order_relaxed);
+		behind = behind > rank ? behind - rank : 0;
+		comes = atomic_load_explicit(&event->long_count, memory_order_relaxed) > behind ||
+			(behind == 0 && !event_is_empty_for(event, thread)) ||
+			atomic_load_explicit(&event->ending, memory_order_relaxed);
+	} while (!comes && thread->here.stamp - begin < event->spin_stamps &&
+		 atomic_load_explicit(&event->overlapping, memory_order_relaxed) > 0);
+	atomic_fetch_sub(&event->spinning, 1);
+	return comes;
+}
+
 void fragi_event_idle(struct event *event, struct event_thread *thread)
 {
 	struct fragi_sched *sched = &event->base;

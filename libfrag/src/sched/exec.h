@@ -155,6 +155,7 @@ struct fragi_exec {
 	 * event_based: their mean; greedy: the last long one.
 	 */
 	uint64_t expected;
+	uint64_t long_from; /* event_based: it is long if it is expected to take so long */
 	_Atomic bool timer_armed;
 	/* event_based, in a pool: the next one in the list of its crew's timers */
 	struct fragi_exec *next_timer;
