@@ -242,6 +242,21 @@ class Numbers(WebTest):
         self.assert_nothing_left()
 
 
+    def test_a_page_with_the_key_of_an_observer_commands_nothing(self):
+        key, keys = self.path("web.key"), self.path("driver.key")
+        self.ok("key", "new", "--role", "observer", "--name", "web", key)
+        with open(key) as f, open(os.open(keys, os.O_CREAT | os.O_WRONLY, 0o600), "w") as to:
+            to.write(f.read())
+        d, = self.serve("--key-file", keys)
+        # Elsewhere, the socket of the driver's user is not found.
+        web = self.web("--control", "--key-file", key, env={"XDG_RUNTIME_DIR": self.scratch})
+        self.assertEqual(self.ask("GET", "/events?after=0")[0], 200)
+        status, text = self.ask("POST", "/stop", "stream", FROM_PAGE)
+        self.assertEqual((status, json.loads(text)["failure"]["code"]), (409, "role_refused"))
+        self.end(web, d)
+        self.assert_nothing_left()
+
+
 class OneRun(WebTest):
     def test_the_page_comes_and_goes_with_the_run(self):
         self.write("xdg-open", "#!/bin/sh\necho \"$1\" >%s\n" % self.path("opened"))
