@@ -183,6 +183,11 @@ class Use(PageTest):
         self.assertEqual(sent, sorted(sent, reverse=True))
         self.assertEqual(self.page.run("document.activeElement.dataset.key"), "sent")
         self.assertIn("theatre: ", self.text("#announced"))
+        for address, panel in (("#theatre/operator/inference.track", "inference.track"), ("#%E0%A4%A", None)):
+            self.page.run("location.hash = %s; location.reload()" % json.dumps(address))
+            self.wait_run("typeof now !== 'undefined' && appNow() && appNow().window_ns > 0")
+            if panel:
+                self.wait_run("document.getElementById('panel-title').textContent === %s" % json.dumps(panel))
         run = self.application("theatre")["run"]
         self.page.run("document.getElementById('restart').focus()")
         self.key("Enter")

@@ -347,6 +347,14 @@ $("tabs").addEventListener("keydown", (event) => {
 
 /* --- the top of the page --- */
 
+/* What the address names: application, kind and name of what is open. */
+function linked() {
+	try {
+		return location.hash.slice(1).split("/").map(decodeURIComponent);
+	} catch {
+		return []; /* somebody else has made it */
+	}
+}
 function stateOf(name) {
 	const row = now.frame.list.applications.find((a) => a.name === name);
 	return row ? row.state : "ended";
@@ -355,8 +363,9 @@ function drawApps() {
 	const nav = $("apps"), names = [...new Set([...now.frame.list.applications.map((a) => a.name),
 		...now.frame.top.applications.map((a) => a.application)])];
 	if (!names.includes(now.app) && names.length) {
-		const slow = now.frame.top.applications.find(isGuilty), wished = decodeURIComponent(location.hash.slice(1).split("/")[0]);
+		const slow = now.frame.top.applications.find(isGuilty), [wished, kind, key] = linked();
 		choose(names.includes(wished) ? wished : slow ? slow.application : names[0], true);
+		if (wished === now.app && key) setTimeout(open, 0, kind === "flow" ? kind : "operator", key);
 	}
 	const old = new Map([...nav.children].map((b) => [b.dataset.name, b]));
 	names.forEach((name, i) => {
