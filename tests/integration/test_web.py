@@ -344,7 +344,7 @@ class Strangers(WebTest):
             self.stream()
         for page in pages:
             page.close()
-        self.wait_until("room for another page", lambda: self.is_answered("/data"), timeout=10)
+        self.wait_until("room for another page", lambda: self.is_answered("/data"))
         self.end(web)
         self.assert_nothing_left()
 
