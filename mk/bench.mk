@@ -2,7 +2,7 @@
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
 #   bench               all of them, or
 #                       PART="hop threads edge shm encrypted start graph control viewer
-#                       inference realtime gpu"; also into build/bench.md and build/bench.json
+#                       inference realtime python gpu"; into build/bench.md and bench.json too
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
@@ -46,7 +46,8 @@ $(B)/bench/gpu: $(CONVERTER_OBJ)
 $(B)/bench/gpu: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
 
 .PHONY: bench bench-programs bench-instructions
-bench-programs: all $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip gpu-check-kit
+bench-programs: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip \
+	gpu-check-kit
 bench:
 	@mk/deps.sh bench
 	@$(MAKE) --no-print-directory -s -j$$(nproc) bench-programs

@@ -2,10 +2,10 @@
 # frag for Python: the package in $(B)/python, which programs of this tree use with
 # PYTHONPATH=$(B)/python; `make python` builds a wheel (mk/wheel/wheel.py). The extension uses the
 # stable ABI, so that one build serves CPython 3.11 and later. It is left out where the headers of
-# Python are missing, and from builds with a sanitizer, which the interpreter would need too.
+# Python are missing or older, and from builds with a sanitizer, which Python would need too.
 PYTHON ?= python3
-PYTHON_INC := $(shell $(PYTHON) -c "import sysconfig; print(sysconfig.get_paths()['include'])" \
-	2>/dev/null)
+PYTHON_INC := $(shell $(PYTHON) -c "import sys, sysconfig; \
+	print(sysconfig.get_paths()['include'] if sys.version_info >= (3, 11) else '')" 2>/dev/null)
 PYTHON_SRC := $(wildcard python/src/*.c)
 PYTHON_FILES := $(wildcard python/frag/*.py python/frag/*.pyi python/frag/py.typed)
 PYTHON_OUT := $(B)/python/frag
@@ -21,11 +21,9 @@ $(PYTHON_EXTENSION): $(PYTHON_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
 $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%): $(PYTHON_OUT)/%: python/frag/%
 	@mkdir -p $(@D)
 	@cp $< $@
-ifneq ($(wildcard $(PYTHON_INC)/Python.h),)
-ifeq ($(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),)
-tests: $(PYTHON_BUILT)
-endif
-endif
+PYTHON_FOUND = $(if $(wildcard $(PYTHON_INC)/Python.h),$(if \
+	$(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),,$(PYTHON_BUILT)))
+all: $(PYTHON_FOUND)
 
 # The wheel has no asserts, as every package: it is built with NDEBUG=1.
 WHEEL_PARTS := run shm

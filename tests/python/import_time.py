@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 
-def cost_ms(python, code):
+def cost_ms(python, code, env=None):
     best = float("inf")
     for _ in range(10):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([python, "-c", code], check=True)
+        subprocess.run([python, "-c", code], env=env, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return best * 1e3
