@@ -164,16 +164,19 @@ class Application(Fragment):
                 known[key] = base + ("_%d" % (count + 1) if count else "")
                 made.append(operator._op_type(known[key], find))
             types[operator] = known[key]
+        return self._text(parts, types, self.extensions), made
+
+    def _text(self, parts, types, extensions):
         graph = {"frag": 1, "application": self.name}
-        if self.extensions:
-            graph["extensions"] = self.extensions
+        if extensions:
+            graph["extensions"] = extensions
         if parts == [self]:
             graph.update(self._declare(types))
         else:
             graph["fragments"] = {part.name: part._declare(types) for part in parts}
             if self._flows:
                 graph["flows"] = self._flows
-        return _to_text(graph), made
+        return _to_text(graph)
 
     def _prepare(self):
         text, types = self._graph()
@@ -187,7 +190,15 @@ class Application(Fragment):
         return run, plugin
 
     def run(self):
-        """Runs the application to its end and returns its summary, a dict. Raises frag.Error."""
+        """Runs the application to its end and returns its summary, a dict. Raises frag.Error.
+
+        It runs in this process, unless the command line has roles: --driver, --worker, --workers.
+        """
+        import sys
+        from . import _roles
+        flags = _roles.find(sys.argv[1:] if self.argv is None else self.argv)
+        if flags:
+            return _roles.run(self, self._all(), flags)
         return execute(*self._prepare())
 
     def run_async(self):

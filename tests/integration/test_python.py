@@ -88,6 +88,32 @@ class Hosts(cluster.ClusterTest):
         p = self.start(FRAGCTL, *args, env=env)
         return p.wait(), p.stdout, p.stderr
 
+    def test_a_program_with_roles(self):
+        app = os.path.join(cluster.TOP, "examples", "python", "ping_distributed.py")
+        program = shutil.copy(app, self.path("program.py"))
+        env = {**ENV, "PATH": cluster.BIN + ":" + os.environ["PATH"]}
+        p = self.start(sys.executable, program, "--workers", "2", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("round 3 brought [0, 3, 6]", p.stderr)
+        self.assertEqual(sorted(f for f in os.listdir(self.folder) if f.endswith(".yaml")),
+                         ["app.yaml", "good.yaml"])
+        port = self.free_port()
+        worker = self.start(sys.executable, program, "--worker", "--address", "127.0.0.1:%d" % port,
+                            "--fragments", "receiver", env=env)
+        driver = self.start(sys.executable, program, "--driver", "--worker", "--address",
+                            "127.0.0.1:%d" % port, "--fragments=sender", env=env)
+        self.assertEqual((driver.wait(), worker.wait()), (0, 0), driver.stderr + worker.stderr)
+        self.assertIn("round 3 brought [0, 3, 6]", worker.stderr)
+        p = self.start(sys.executable, program, "--workers", "2", env={**env, "PATH": "/nowhere"})
+        self.assertEqual(p.wait(), 1)
+        self.assertIn("fragctl, which is not in PATH", p.stderr)
+        with open(program, encoding="utf-8") as file:
+            text = file.read()
+        path = self.write("objects.py", text.replace('name="ping")', 'name="ping", length=object())'))
+        p = self.start(sys.executable, path, "--workers", "2", env=env)
+        self.assertEqual(p.wait(), 1)
+        self.assertIn("ping: length is nothing that a graph can hold", p.stderr)
+
     def test_types_are_known_without_running_them(self):
         code, out, err = self.fragctl("inspect", "./operators.py")
         self.assertEqual(code, 0, err)
