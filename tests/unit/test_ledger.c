@@ -129,6 +129,8 @@ Test(ledger, what_is_no_page_is_refused)
 	close(fd);
 	fd = memory_file();
 	cr_assert_eq(ftruncate(fd, 100000), 0);
+	cr_assert_eq(fragi_ledger_open(&reader, fd), -ENOENT, "its head is still to be written");
+	cr_assert_eq(pwrite(fd, "other", 5, 0), 5);
 	cr_assert_eq(fragi_ledger_open(&reader, fd), -EBADMSG);
 	close(fd);
 	cr_assert_lt(fragi_ledger_open(&reader, -1), 0);

@@ -83,7 +83,11 @@ int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t op_count, 
 	}
 	if (memory == MAP_FAILED)
 		return -errno;
-	memcpy(memory, &head, sizeof(head));
+	/* The magic comes last: without it a reader waits for the rest. */
+	memcpy((char *)memory + sizeof(head.magic), (const char *)&head + sizeof(head.magic),
+	       sizeof(head) - sizeof(head.magic));
+	atomic_thread_fence(memory_order_release);
+	memcpy(memory, &head.magic, sizeof(head.magic));
 	attach(ledger, memory, &head);
 	return 0;
 }
@@ -131,6 +135,8 @@ int fragi_ledger_open(struct fragi_ledger *ledger, int fd)
 	n = pread(fd, &head, sizeof(head), 0);
 	if (n < 0)
 		return -errno;
+	if (n == (ssize_t)sizeof(head) && head.magic == 0)
+		return -ENOENT; /* its host is about to write it */
 	if (n != (ssize_t)sizeof(head) || !head_is_sound(&head, (uint64_t)st.st_size))
 		return -EBADMSG;
 	memory = mmap(NULL, (size_t)head.size_bytes, PROT_READ, MAP_SHARED, fd, 0);

@@ -128,8 +128,8 @@ FRAGI_API int fragi_ledger_create(struct fragi_ledger *ledger, int fd, uint32_t 
  */
 FRAGI_API int fragi_ledger_seal(int fd);
 /*
- * Maps another process's page read-only; everything in its head is checked. Returns 0, -EBADMSG, or
- * negative errno.
+ * Maps another process's page read-only; everything in its head is checked. Returns 0; -ENOENT: the
+ * head has not been written yet; -EBADMSG, or negative errno.
  */
 FRAGI_API int fragi_ledger_open(struct fragi_ledger *ledger, int fd);
 FRAGI_API void fragi_ledger_close(struct fragi_ledger *ledger);
