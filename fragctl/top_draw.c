@@ -326,6 +326,18 @@ static bool was_shown(const struct ctl_top *top, uint32_t app, uint32_t worker)
 	return false;
 }
 
+static void draw_gpus(struct ctl_top_drawing *d, const struct fragi_look_worker *worker)
+{
+	char used[32], all[32];
+
+	if (worker->gpus > 0)
+		ctl_top_put(d, CTL_TOP_NORMAL, "   %" PRIu64 " GPU%s %.0f %% busy, %s of %s",
+			    worker->gpus, worker->gpus == 1 ? "" : "s",
+			    (double)worker->gpu_busy_permille / 10,
+			    size_text(worker->gpu_memory_used_bytes, used, sizeof(used)),
+			    size_text(worker->gpu_memory_bytes, all, sizeof(all)));
+}
+
 static void draw_workers(struct ctl_top_drawing *d)
 {
 	uint32_t width = name_width(d, 52, 0);
@@ -360,6 +372,7 @@ static void draw_workers(struct ctl_top_drawing *d)
 					       sizeof(text)),
 				     9, true);
 			ctl_top_line(d, CTL_TOP_NORMAL, FRAGI_LOOK_NONE, FRAGI_LOOK_NONE);
+			draw_gpus(d, worker);
 		}
 	}
 }

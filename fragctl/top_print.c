@@ -197,6 +197,10 @@ static const struct ctl_column worker_items[] = {
 	{"memory_used_bytes", AT(CTL_U64, worker, memory_used_bytes)},
 	{"received_bytes", AT(CTL_U64, worker, received_bytes)},
 	{"sent_bytes", AT(CTL_U64, worker, sent_bytes)},
+	{"gpus", AT(CTL_U64, worker, gpus)},
+	{"gpu_busy_permille", AT(CTL_U64, worker, gpu_busy_permille)},
+	{"gpu_memory_bytes", AT(CTL_U64, worker, gpu_memory_bytes)},
+	{"gpu_memory_used_bytes", AT(CTL_U64, worker, gpu_memory_used_bytes)},
 };
 static const struct ctl_columns workers = CTL_COLUMNS(worker_items, fragi_look_worker);
 

@@ -43,13 +43,17 @@ endif
 # show that both are the same.
 FAKE_CUDA := $(B)/tests/cuda/libcuda.so.1
 FAKE_CUDA_OBJ := $(B)/obj/tests/cuda/fake_cuda.o $(B)/obj/tests/cuda/fake_kernels.o
-$(FAKE_CUDA_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
+$(FAKE_CUDA_OBJ) $(B)/obj/tests/cuda/fake_nvml.o: $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $(LIBFRAG_INC) -Ilibfrag -Ilibfrag/ops -Itests $< -o $@
 $(FAKE_CUDA): $(FAKE_CUDA_OBJ)
 	@mkdir -p $(@D)
 	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libcuda.so.1 -lm -o $@
-tests: $(FAKE_CUDA)
+FAKE_NVML := $(B)/tests/cuda/libnvidia-ml.so.1
+$(FAKE_NVML): $(B)/obj/tests/cuda/fake_nvml.o
+	@mkdir -p $(@D)
+	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $@
+tests: $(FAKE_CUDA) $(FAKE_NVML)
 ifneq ($(filter ucx,$(MODULES)),)
 # Stands between frag and UCX; never instrumented, because it is preloaded.
 FAKE_UCX_CUDA := $(B)/tests/cuda/ucx_cuda.so

@@ -449,7 +449,10 @@ static int make_worker(struct wrk_shell *shell)
 	config.no_limits = shell->groups.why;
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
 		config.seed = (uint64_t)fragi_now_ns();
-	return wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
+	r = wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
+	if (config.gpus > 0)
+		shell->worker.gpus.program = shell->program;
+	return r;
 }
 
 static void report_status(const struct wrk_shell *shell)

@@ -221,10 +221,12 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 
 	if (process == NULL || !wrk_process_sample(process, &stats))
 		return;
-	if (action->looks)
+	if (action->looks) {
 		wrk_facts_read(wrk_process_pid(process), &stats.facts);
-	else
+		wrk_gpu_load_read(&worker->gpus, worker->loop, &stats.facts);
+	} else {
 		forget_bars(&stats);
+	}
 	wrk_worker_raise(worker, &(struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED,
 						     .host = action->host,
 						     .stats = &stats});
@@ -237,6 +239,7 @@ void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 	worker->ended = true;
 	uv_close((uv_handle_t *)&worker->timer, NULL);
 	uv_close((uv_handle_t *)&worker->suspend, NULL);
+	wrk_gpu_load_end(&worker->gpus);
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] != NULL)
 			wrk_process_abandon(worker->processes[i]);

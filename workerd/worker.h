@@ -5,6 +5,7 @@
 #include <uv.h>
 
 #include <workerd/core/core.h>
+#include <workerd/gpu_load.h>
 #include <workerd/reporter.h>
 #include <workerd/process.h>
 #include <workerd/saved.h>
@@ -52,6 +53,7 @@ struct wrk_worker {
 	struct wrk_reporter *reporter; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_HOSTS_MAX];
 	struct wrk_saved saved;
+	struct wrk_gpu_reader gpus; /* its program is the shell's */
 	struct wrk_pending *first, **last;
 	bool stepping, ended;
 };

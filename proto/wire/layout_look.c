@@ -93,6 +93,10 @@ TUPLE_LAYOUT(look_worker_numbers) = {
 	ITEM(struct fragi_look_worker, memory_used_bytes),
 	ITEM(struct fragi_look_worker, received_bytes),
 	ITEM(struct fragi_look_worker, sent_bytes),
+	ITEM(struct fragi_look_worker, gpus),
+	ITEM(struct fragi_look_worker, gpu_busy_permille),
+	ITEM(struct fragi_look_worker, gpu_memory_bytes),
+	ITEM(struct fragi_look_worker, gpu_memory_used_bytes),
 	END,
 };
 

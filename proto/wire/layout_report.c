@@ -61,6 +61,10 @@ TUPLE_LAYOUT(facts) = {
 	ITEM(struct fw_facts, memory_used_bytes),
 	ITEM(struct fw_facts, received_bytes),
 	ITEM(struct fw_facts, sent_bytes),
+	ITEM(struct fw_facts, gpus),
+	ITEM(struct fw_facts, gpu_busy_permille),
+	ITEM(struct fw_facts, gpu_memory_bytes),
+	ITEM(struct fw_facts, gpu_memory_used_bytes),
 	END,
 };
 

@@ -471,6 +471,8 @@ struct fw_facts {
 	uint64_t cores; /* that the process may use */
 	uint64_t machine_cores, machine_cpu_ns, memory_bytes, memory_used_bytes;
 	uint64_t received_bytes, sent_bytes; /* by all networks but loopback */
+	/* of NVIDIA; busy: of all of them on average */
+	uint64_t gpus, gpu_busy_permille, gpu_memory_bytes, gpu_memory_used_bytes;
 };
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */

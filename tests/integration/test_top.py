@@ -376,6 +376,24 @@ class Printed(TopTest):
         self.assertEqual(self.fragctl("top", "nobody", "--once", code=3), "")
         self.end()
 
+    def test_the_load_of_gpus(self):
+        """Of three, one of which does not answer (tests/cuda/fake_nvml.c)."""
+        self.env["LD_LIBRARY_PATH"] = os.path.join(os.path.dirname(cluster.BIN), "tests/cuda")
+        self.d = self.driver(self.write("app.yaml", application()))
+        self.worker("--once", "--name", "front", "--inventory", "gpu=3", fragments="front")
+        self.worker("--once", "--name", "back", fragments="back")
+        self.d.wait_line("app: runs in 2 hosts")
+
+        def workers():
+            return json.loads(self.fragctl("top", "--once", "-o", "json"))["applications"][0]["workers"]
+        self.wait_until("its load", lambda: workers()[0]["gpus"] == 2)
+        front, back = workers()
+        self.assertEqual((front["gpu_busy_permille"], front["gpu_memory_bytes"], front["gpu_memory_used_bytes"]),
+                         (375, 104 << 30, 18 << 30))
+        self.assertEqual((back["gpus"], back["gpu_memory_bytes"]), (0, 0))
+        self.assertIn("2 GPUs 38 % busy, 18 GiB of 104 GiB", self.fragctl("top", "--once"))
+        self.end()
+
 
 if __name__ == "__main__":
     cluster.main()

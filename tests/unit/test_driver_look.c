@@ -35,6 +35,8 @@ static void report(struct world *w, uint32_t host, bool final, struct report r)
 		.final = final, .ops = &op, .op_count = 1, .flows = &row, .flow_count = 1};
 	message.stats.facts.at_ns = (uint64_t)r.at_ns;
 	message.stats.facts.cpu_ns = r.busy;
+	message.stats.facts.gpus = 2;
+	message.stats.facts.gpu_busy_permille = 370;
 	say(w, host, &message);
 }
 
@@ -124,6 +126,8 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	cr_expect_eq(window->look.flows[0].depth, 10);
 	cr_expect_eq(window->look.hosts[0].cpu_ns, 250 * MS);
 	cr_expect_str_eq(window->look.workers[1].name, "b");
+	cr_expect_eq(window->look.workers[1].gpus, 2);
+	cr_expect_eq(window->look.workers[1].gpu_busy_permille, 370);
 	/* The hosts have not reported since: it shows that window again. */
 	pass_beating(w, SECOND, 1, CLIENT);
 	window = looked(w, CLIENT);

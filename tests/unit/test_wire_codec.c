@@ -194,8 +194,8 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 						 random_u64(m),
 						 .counters = {random_u64(m), 7, random_u64(m)},
 						 make_realtime(m)};
-	s->facts =
-		(struct fw_facts){random_u64(m), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, random_u64(m)};
+	s->facts = (struct fw_facts){
+		random_u64(m), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, random_u64(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -258,7 +258,8 @@ static void make_look(struct maker *m, struct fragi_look *look)
 	}
 	host[0] = host[1] = (struct fragi_look_host){
 		word(m), word(m), 4711, random_u64(m), 2, 3, 4, 5, random_u64(m), 7, 8, 9, word(m)};
-	*worker = (struct fragi_look_worker){word(m), 8, random_u64(m), 2, 3, 4, random_u64(m)};
+	*worker = (struct fragi_look_worker){word(m), 8, random_u64(m), 2, 3, 4, 5, 6,
+					     7,       8, random_u64(m)};
 	*look = (struct fragi_look){word(m), word(m), 1000000000, 5, op, flow, host,   worker,
 				    2,       2,       2,          1, 3,  4,    word(m)};
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <workerd/facts.h>
+#include <workerd/gpu_load.h>
 
 /* What workerd reads of a host and its machine, from a procfs of files. */
 
@@ -109,4 +110,52 @@ Test(worker_facts, what_is_not_there_stays_zero, .init = begin, .fini = end)
 	cr_expect_eq(facts.memory_bytes, 10240);
 	cr_expect_eq(facts.memory_used_bytes, 0, "as in a container of a larger machine");
 	cr_expect_eq(facts.received_bytes, 0);
+}
+
+/* A shell script in the place of fraghost. */
+static void run_script(struct wrk_gpu_reader *reader, const char *text)
+{
+	static char path[100];
+
+	snprintf(path, sizeof(path), "%s/script", folder);
+	put("script", text);
+	cr_assert_eq(chmod(path, 0700), 0);
+	*reader = (struct wrk_gpu_reader){.program = path};
+}
+
+Test(worker_facts, a_child_reads_gpus_while_somebody_looks, .init = begin, .fini = end)
+{
+	struct wrk_gpu_reader reader;
+	struct fw_facts facts = {0};
+	uv_loop_t loop;
+
+	uv_loop_init(&loop);
+	run_script(&reader, "#!/bin/sh\nwhile echo 1 20 300 40; do sleep 0.02; done\n");
+	wrk_gpu_load_read(&reader, &loop, &facts);
+	cr_expect_eq(facts.gpus, 0, "it has only begun");
+	while (reader.last.count == 0)
+		uv_run(&loop, UV_RUN_ONCE);
+	wrk_gpu_load_read(&reader, &loop, &facts);
+	cr_expect_eq(facts.gpus, 1);
+	cr_expect_eq(facts.gpu_busy_permille, 20);
+	cr_expect_eq(facts.gpu_memory_bytes, 300);
+	cr_expect_eq(facts.gpu_memory_used_bytes, 40);
+	reader.asked_ns -= 6000000000;
+	uv_run(&loop, UV_RUN_DEFAULT); /* until there is no child */
+	cr_expect_eq(reader.pid, 0);
+	wrk_gpu_load_read(&reader, &loop, &facts);
+	cr_expect_eq(facts.gpus, 0);
+	cr_expect_neq(reader.pid, 0, "it is started anew");
+	wrk_gpu_load_end(&reader);
+	wrk_gpu_load_end(&reader);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	run_script(&reader, "#!/bin/sh\necho no GPU\n");
+	wrk_gpu_load_read(&reader, &loop, &facts);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	wrk_gpu_load_read(&reader, &loop, &facts);
+	cr_expect_eq(reader.pid, 0, "it is not tried again");
+	reader = (struct wrk_gpu_reader){.program = NULL};
+	wrk_gpu_load_read(&reader, &loop, &facts);
+	cr_expect_eq(reader.pid, 0, "a machine without GPUs");
+	cr_expect_eq(uv_loop_close(&loop), 0);
 }

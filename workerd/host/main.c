@@ -7,7 +7,9 @@
 #include <base/failure.h>
 #include <base/standard_fds.h>
 #include <type/cuda.h>
+#include <workerd/gpu_load.h>
 #include <workerd/gpus.h>
+#include <workerd/host/gpu_load.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
 
@@ -37,6 +39,8 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], WRK_HOST_GPUS) == 0)
 		return print_gpus();
+	if (argc == 2 && strcmp(argv[1], WRK_HOST_GPU_LOAD) == 0)
+		return host_gpu_load_print();
 	if (argc > 1 || host_process_main(&status) < 0) {
 		fprintf(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr,
 			"fraghost runs fragments; workerd starts it with a socket at descriptor %d. It is not started by hand: use workerd, or fragctl run.\n",

@@ -274,6 +274,10 @@ static void look_at_worker(struct look *look, uint32_t index)
 		.memory_used_bytes = facts->memory_used_bytes,
 		.received_bytes = in_window(look, past, past->now[RECEIVED]),
 		.sent_bytes = in_window(look, past, past->now[SENT_BYTES]),
+		.gpus = facts->gpus,
+		.gpu_busy_permille = facts->gpu_busy_permille,
+		.gpu_memory_bytes = facts->gpu_memory_bytes,
+		.gpu_memory_used_bytes = facts->gpu_memory_used_bytes,
 	};
 }
 

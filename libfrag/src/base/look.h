@@ -100,6 +100,8 @@ struct fragi_look_worker {
 	uint64_t cpu_ns; /* in the window, of the whole machine */
 	uint64_t memory_bytes, memory_used_bytes;
 	uint64_t received_bytes, sent_bytes; /* in the window, by all networks but loopback */
+	/* GPUs of NVIDIA; busy: of all of them on average, at the end of the window */
+	uint64_t gpus, gpu_busy_permille, gpu_memory_bytes, gpu_memory_used_bytes;
 };
 
 /* A link of the chain from what is slow to what causes it. */
