@@ -15,6 +15,8 @@
 - The text between `<!-- index of keys -->` and `<!-- end -->` is a table of the keys of a graph
   (mk/graph_index.py).
 - deploy/*.env and deploy/man are made of what the programs print for --help (mk/manuals.py).
+- The text between `<!-- metrics -->` and `<!-- end -->` is the table of metrics of
+  fragctl/metrics.c.
 - The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
@@ -37,7 +39,7 @@ import manuals  # noqa: E402
 COUNTERS, FAILURES, HOLOSCAN = "base/counters.h", "base/failure.h", "text/holoscan.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PART = re.compile(
-    r"(<!-- (made by|states|layers|exit codes|failures|names of holoscan|index of keys)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
+    r"(<!-- (made by|states|layers|exit codes|failures|names of holoscan|index of keys|metrics)(?:: (.+?))? -->\n)(.*?)(<!-- end -->)", re.S
 )
 
 
@@ -207,6 +209,29 @@ def schema(old):
     return json_text(root) + "\n"
 
 
+# What a metric is about, and its labels beside the one of metrics.c's functions that has its own.
+METRIC_LABELS = {"APP": "app", "OF_ENDED": "app", "OF_LOOK": "app", "OF_WORKER": "worker", "WORKER": "worker",
+                 "OPERATOR": "app, operator", "FLOW": "app, flow", "HOST": "app, host", "OF_NOTHING": "", "REPLY": ""}
+OWN_LABELS = {"put_build": "version", "put_events": "kind", "put_left_out": "of", "put_state": "state",
+              "put_ended": "result", "put_cause": "kind, operator, flow_from", "put_uses": "use",
+              "put_drops": "reason", "put_histogram": "le"}
+METRIC = re.compile(r'\{"(frag_\w+)",\s*"(\w+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+),\s*(\w+)(?:\(\w+\))?,\s*(?:\.put = )?(\w+)\}')
+
+
+def metrics(_):
+    with open(os.path.join(TOP, "fragctl", "metrics.c"), encoding="utf-8") as f:
+        source = f.read()
+    rows = METRIC.findall(source)
+    if len(rows) != len(re.findall(r'\{"frag_', source)):
+        raise SystemExit("fragctl/metrics.c: a row of the table of metrics is not as mk/docs.py knows them")
+    lines = ["| metric | type | labels | |", "|---|---|---|---|"]
+    for name, kind, meaning, about, put in rows:
+        labels = ", ".join(x for x in (METRIC_LABELS[about], OWN_LABELS.get(put, "")) if x)
+        meaning = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', meaning))
+        lines.append("| %s | %s | %s | %s |" % (name, kind, labels, meaning))
+    return "\n".join(lines) + "\n"
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--build", default=os.path.join(TOP, "build"))
@@ -221,6 +246,7 @@ def main():
         "failures": failures,
         "names of holoscan": holoscan,
         "index of keys": lambda _: index,
+        "metrics": metrics,
     }
     with open(os.path.join(TOP, "docs", "GRAPH.md"), encoding="utf-8") as f:
         index = graph_index.index(f.read())

@@ -320,6 +320,8 @@ static bool take_message(struct ctl_web_feed *feed, struct fw_message *message)
 {
 	bool has_answered = false;
 
+	if (ctl_web_scrape_take(feed, message, &has_answered))
+		return has_answered;
 	if (message->kind == FW_LOOKED && message->reply_to == feed->look_seq) {
 		take_window(feed, message);
 		return false;
@@ -355,6 +357,7 @@ static void lose(struct ctl_web_feed *feed)
 	ctl_top_window_free(&feed->coming);
 	feed->look_seq = feed->state_seq = 0;
 	(void)give_up_questions(feed, true);
+	(void)ctl_web_scrape_give_up(feed, true);
 	publish(feed);
 }
 
@@ -391,6 +394,7 @@ bool ctl_web_feed_step(struct ctl_web_feed *feed)
 	if (feed->is_due) {
 		feed->is_due = feed->is_refused = false;
 		has_news |= give_up_questions(feed, false);
+		has_news |= ctl_web_scrape_give_up(feed, false);
 		if (feed->driver->connection == NULL) {
 			reconnect(feed);
 			has_news = true;
@@ -425,5 +429,6 @@ void ctl_web_feed_begin(struct ctl_web_feed *feed)
 void ctl_web_feed_end(struct ctl_web_feed *feed)
 {
 	uv_close((uv_handle_t *)&feed->tick, NULL);
+	ctl_web_scrape_fini(&feed->scrape);
 	forget(feed);
 }

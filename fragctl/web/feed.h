@@ -4,6 +4,7 @@
 
 #include <fragctl/http/http.h>
 #include <fragctl/top_window.h>
+#include <fragctl/web/scrape.h>
 
 /*
  * What the driver says: the newest tables while somebody wants them, one text of them for all
@@ -45,6 +46,7 @@ struct ctl_web_feed {
 	uint64_t look_seq, state_seq; /* 0: not asked */
 	int64_t wanted_until_ns;      /* also without streams */
 	struct ctl_web_question questions[CTL_WEB_QUESTIONS_MAX];
+	struct ctl_web_scrape scrape;
 	uv_timer_t tick;
 	bool is_due;     /* a second has passed */
 	bool is_refused; /* it may not look now */

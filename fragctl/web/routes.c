@@ -96,6 +96,7 @@ static const struct ctl_web_route routes[] = {
 	{"GET", "/readyz", readyz, .is_open = true},
 	{"POST", "/login", login, .is_open = true},
 	{"GET", "/data", data},
+	{"GET", "/metrics", ctl_web_metrics},
 	{"GET", "/events", ctl_web_events},
 	{"GET", "/logs", ctl_web_logs},
 	{"POST", "/set", ctl_web_set, .is_control = true},

@@ -15,6 +15,7 @@
  *   server.c   who may ask, and the route that answers
  *   routes.c   the table of routes, and the plain ones
  *   feed.c     the driver: the newest tables, and one text of them for all browsers
+ *   scrape.c   /metrics: what Prometheus asks for
  *   ask.c      routes that the driver answers: logs, events, commands
  *   page/      what the browser gets; nothing of it comes from elsewhere
  */
