@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NVIDIA's management library of a machine with three GPUs, the second of which is ill: as
- * workerd/host/gpu_load.c uses it.
+ * libfrag/src/type/nvml.c uses it.
  */
 #define EXPORT __attribute__((visibility("default")))
 
