@@ -195,6 +195,8 @@ def run_program(command, name, build, checker=None, limit_s=None, environment=()
             TMPDIR=scratch,
             PYTHONDONTWRITEBYTECODE="1",
         )
+        for variable in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"):
+            env.pop(variable, None)  # of a unit or container in which this runs
         env.update(environment)
         if checker in ("sanitized", "threads"):
             env.update(sanitizer_environment(checker, reports))
