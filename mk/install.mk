@@ -56,6 +56,8 @@ install-here: all install-services
 	install -m 644 $(wildcard docs/*.*) $(DESTDIR)$(prefix)/share/doc/frag/docs
 	install -m 644 $(wildcard docs/pictures/*) $(DESTDIR)$(prefix)/share/doc/frag/docs/pictures
 	ln -sfn ../../frag/examples $(DESTDIR)$(prefix)/share/doc/frag/examples
+	for f in $(notdir $(wildcard deploy/grafana/*)); do install -D -m 644 deploy/grafana/$$f \
+		$(DESTDIR)$(prefix)/share/doc/frag/grafana/$$f || exit 1; done
 
 # What systemd needs to run the daemons. Settings that are there already stay as they are.
 install-services:
