@@ -220,6 +220,9 @@ Test(worker_host, it_is_looked_at_as_long_as_the_driver_said)
 	cr_expect_not(next_beat_looks());
 	look.host_look.for_ns = 600 * MS;
 	from_driver(&look);
+	look.host_look.for_ns = 100 * MS;
+	from_driver(&look); /* another one looks for a shorter time */
+	look.host_look.for_ns = 600 * MS;
 	cr_expect_null(did(WRK_DO_SEND_HOST), "it is told with the next beat");
 	cr_expect(next_beat_looks());
 	from_driver(&look); /* again, before it is over */

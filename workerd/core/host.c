@@ -329,7 +329,10 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 		return;
 	}
 	if (message->kind == FW_HOST_LOOK) { /* the host hears of it with each beat */
-		host->look_until_ns = now_ns + message->host_look.for_ns;
+		/* of two who look, the one who looks for longer counts */
+		if (now_ns + message->host_look.for_ns > host->look_until_ns ||
+		    message->host_look.for_ns == 0)
+			host->look_until_ns = now_ns + message->host_look.for_ns;
 		return;
 	}
 	if (message->kind != FW_HOST_TAP) /* nothing that a later driver must know */
