@@ -106,7 +106,7 @@ class Move(ServiceTest):
     def test_what_nobody_can_take_stays(self):
         self.run_chain()
         drain = self.start("fragctl", "drain", "a")
-        drain.wait_line("relay of chain stays there: no worker fits relay; .*; `fragctl restart chain`")
+        drain.wait_line("relay of chain stays there: no worker fits relay; .*; it moves when another worker takes it, `fragctl stop chain`")
         self.wait_received(20)
         self.assertIsNone(drain.child.poll(), "it runs there")
         now = self.json("drain", "a", "--no-wait")

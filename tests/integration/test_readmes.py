@@ -93,7 +93,8 @@ class Readmes(cluster.ClusterTest):
         env = {k: v for k, v in self.env.items() if not k.startswith(("MAKE", "MFLAGS"))}
         env.pop("FRAG_LIBRARY_PATH")
         env.update(PATH=cluster.BIN + ":" + env["PATH"],
-                   PKG_CONFIG_PATH=os.path.join(cluster.BUILD, "lib", "pkgconfig"))
+                   PKG_CONFIG_PATH=os.path.join(cluster.BUILD, "lib", "pkgconfig"),
+                   PYTHONPATH=os.path.join(cluster.BUILD, "python"), PYTHONDONTWRITEBYTECODE="1")
         steps = list(commands(text))
         self.assertTrue(steps, "%s shows no commands" % name)
         for command, shown in steps:
