@@ -505,12 +505,14 @@ static void event_join(struct fragi_sched *sched)
 }
 
 /* One thread moves nothing: what is long only matters to the pump. */
-static uint64_t long_from(const struct event *event, const struct fragi_exec *exec)
+static void event_made(struct fragi_sched *sched, struct fragi_exec *exec)
 {
+	const struct event *event = (const struct event *)sched;
 	uint64_t flows = (uint64_t)exec->rx_count + exec->tx_count;
 
-	return event->thread_count > 1 ? fragi_sched_stamps(MOVE_NS + MOVE_FLOW_NS * flows)
-				       : event->hint_stamps;
+	exec->long_from = event->thread_count > 1
+				  ? fragi_sched_stamps(MOVE_NS + MOVE_FLOW_NS * flows)
+				  : event->hint_stamps;
 }
 
 static int event_start(struct fragi_sched *sched, struct frag_err *err)
@@ -519,8 +521,6 @@ static int event_start(struct fragi_sched *sched, struct frag_err *err)
 	struct event *event = (struct event *)sched;
 	int r;
 
-	for (uint32_t i = 0; i < sched->count; i++)
-		sched->execs[i]->long_from = long_from(event, sched->execs[i]);
 	atomic_store(&event->leaving, event->thread_count + fragi_event_crews_threads(event));
 	r = fragi_event_crews_start(event, err);
 	/* Creates the first thread last: it starts the operators, when all threads exist. */
@@ -594,4 +594,5 @@ const struct fragi_sched_kind fragi_sched_event_based = {
 	.destroy = event_destroy,
 	.notify = notify_any,
 	.notifier = event_notifier,
+	.made = event_made,
 };

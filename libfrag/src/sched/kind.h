@@ -20,6 +20,8 @@ struct fragi_sched_kind {
 	void (*notify)(void *exec); /* of any operator */
 	/* Returns the function that notifies this operator; NULL: notify does for all. */
 	void (*(*notifier)(const struct frag_op *op))(void *exec);
+	/* An operator was made: before any thread of any scheduler can notify it. May be NULL. */
+	void (*made)(struct fragi_sched *sched, struct fragi_exec *exec);
 };
 extern const struct fragi_sched_kind fragi_sched_greedy, fragi_sched_event_based;
 

@@ -67,6 +67,8 @@ int fragi_sched_create(const struct fragi_sched_config *config, struct fragi_sch
 			return r;
 		}
 		sched->execs[i] = op->exec;
+		if (kind->made != NULL)
+			kind->made(sched, op->exec);
 	}
 	*out_sched = sched;
 	return 0;
