@@ -7,7 +7,7 @@ LINT_PKG := $(foreach p,ucx gstreamer-1.0 $(OPS_PKG),$(shell $(PKG_CONFIG) --cfl
 	| sed 's/-I/-isystem /g'))
 LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/include \
 	-Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
-	-Iproto -I. -Itests -isystem $(B)/gen $(LINT_PKG)
+	-Iproto -I. -Itests -isystem $(B)/gen $(LINT_PKG) $(PYTHON_INC:%=-isystem %)
 
 .PHONY: lint lint-style lint-headers lint-docs lint-cppcheck lint-tidy
 lint:

@@ -14,6 +14,10 @@
 #define BYTES (INT64_C(4) << 20)
 #define WORDS (BYTES / (int64_t)sizeof(int64_t))
 #define HELD 4
+/* Each library defines its own before it includes this. */
+#ifndef VERSION
+#define VERSION 0
+#endif
 
 enum { PORT };
 

@@ -6,6 +6,7 @@
 
 /* A part of state.h: what hosts have counted, for view.h. */
 struct drv_host;
+struct drv_app;
 
 /* The counts of a host's earlier processes. */
 struct drv_past {

@@ -93,11 +93,13 @@ struct frag_plugin {
  * - plugin: borrowed until it is removed; a name that another plugin has too refuses the graphs
  * - err: NULL is accepted
  * Returns 0, also when it was added before; -ENOBUFS: 64 plugins are there.
- *
- * frag_plugin_remove undoes it, once the applications that use the plugin have ended.
  * Thread: any. Blocks: no. RT-safe: no.
  */
 FRAG_API int frag_plugin_add(const struct frag_plugin *plugin, struct frag_err *err);
+/*
+ * Undoes frag_plugin_add, once the applications that use the plugin have ended.
+ * Thread: any. Blocks: no. RT-safe: no.
+ */
 FRAG_API void frag_plugin_remove(const struct frag_plugin *plugin);
 
 /*
