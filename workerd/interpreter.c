@@ -36,7 +36,8 @@ static const char *find_module(const struct fw_host_create *create, struct fragi
 	struct fragi_source source;
 	const char *found = NULL;
 
-	if (memmem(create->source, create->source_bytes, SUFFIX, strlen(SUFFIX)) == NULL ||
+	if (create->source_bytes == 0 ||
+	    memmem(create->source, create->source_bytes, SUFFIX, strlen(SUFFIX)) == NULL ||
 	    fragi_source_unpack(create->source, create->source_bytes, &source) < 0)
 		return NULL;
 	if (fragi_spec_parse(&source.source, &diag, &spec) == 0)
