@@ -15,6 +15,11 @@
 
 #include <frag/frag.h>
 
+/* Each library defines its own before it includes this. */
+#ifndef VERSION
+#define VERSION 0
+#endif
+
 #ifndef CRASH_AT
 #define CRASH_AT 0
 #endif
