@@ -138,18 +138,32 @@ static const struct frag_port two_ports[] = {
 	{.name = "b", .dir = FRAG_IN, .type = "i64"},
 };
 
+/*
+ * Takes no more than that of each: what it receives makes room, and a source on another thread may
+ * send again while the tick lasts.
+ */
+struct two {
+	int64_t most_a, most_b;
+};
+static const struct frag_param two_params[] = {
+	FRAG_PARAM_I64(struct two, most_a, INT64_MAX),
+	FRAG_PARAM_I64(struct two, most_b, INT64_MAX),
+};
+
 static int two_compute(void *state, struct frag_tick *tick)
 {
+	const struct two *s = state;
+	const int64_t most[2] = {s->most_a, s->most_b};
 	int64_t x, n[2] = {0, 0};
 
 	for (uint32_t i = 0; i < 2; i++)
-		while (frag_tick_receive_i64(tick, i, &x) == 0)
+		while (n[i] < most[i] && frag_tick_receive_i64(tick, i, &x) == 0)
 			n[i]++;
 	note_add(note_of(0), 1000 * n[0] + n[1]);
 	return 0;
 }
 
-TEST_OP(two, FRAG_PORTS(two_ports));
+TEST_OP(two, .state_size = sizeof(struct two), FRAG_PORTS(two_ports), FRAG_PARAMS(two_params));
 
 /* The same with a condition that its setup makes. */
 static int two_setup(void *state, struct frag_op *op)
@@ -161,7 +175,8 @@ static int two_setup(void *state, struct frag_op *op)
 		       : -EINVAL;
 }
 
-TEST_OP_BY(two_of_c, two_compute, FRAG_PORTS(two_ports), .setup = two_setup);
+TEST_OP_BY(two_of_c, two_compute, .state_size = sizeof(struct two), FRAG_PORTS(two_ports),
+	   FRAG_PARAMS(two_params), .setup = two_setup);
 
 /* Takes memory in each tick, which another operator gives back one by one. */
 #define LENT_MAX 64
@@ -334,7 +349,7 @@ RIG_TEST(inputs, messages_of_several_inputs_count_together)
 			"operators:\n"
 			"  tx: {type: source, parameters: {count: 9}}\n"
 			"  silent: {type: source, conditions: [{type: boolean, enable_tick: false}]}\n"
-			"  rx: {type: two, conditions: [{type: multi_message_available, min_sum: 3}]}\n"
+			"  rx: {type: two, parameters: {most_a: 3}, conditions: [{type: multi_message_available, min_sum: 3}]}\n"
 			"flows: [{from: tx, to: rx.a, capacity: 3}, silent -> rx.b]\n"));
 	cr_assert_eq(noted(0), 3);
 	for (uint32_t i = 0; i < 3; i++)
@@ -342,8 +357,8 @@ RIG_TEST(inputs, messages_of_several_inputs_count_together)
 }
 
 static const char *const each_of_two[] = {
-	"{type: two, conditions: [{type: multi_message_available, receivers: [b, a], sampling_mode: PerReceiver, min_sizes: [1, 2]}]}",
-	"{type: two_of_c}",
+	"{type: two, parameters: {most_a: 2, most_b: 1}, conditions: [{type: multi_message_available, receivers: [b, a], sampling_mode: PerReceiver, min_sizes: [1, 2]}]}",
+	"{type: two_of_c, parameters: {most_a: 2, most_b: 1}}",
 };
 
 Test(inputs, each_of_several_inputs_has_its_number)
