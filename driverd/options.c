@@ -7,13 +7,14 @@
 
 #include <base/alloc.h>
 #include <base/beat.h>
+#include <base/environment.h>
 #include <driverd/core/core.h>
 #include <wire/credentials.h>
 #include <wire/message.h>
 
 /* as they stand on the command line */
 struct words {
-	const char *address, *start_timeout, *output, *expected;
+	const char *address, *start_timeout, *output, *expected, *env_file;
 };
 
 static int parse_address(struct drv_options *options, const struct words *words,
@@ -197,6 +198,7 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 		{.name = "insecure",
 		 .help = "listens on an address that is not loopback, without encryption or keys",
 		 .on = &options->insecure},
+		FRAGI_ENVIRONMENT_FILE_FLAG(words.env_file),
 		{.name = "verbose",
 		 .letter = 'v',
 		 .help = "more log lines; again: still more",
@@ -221,6 +223,8 @@ int drv_options_parse(struct drv_options *options, int argc, char **argv, struct
 
 	*options = (struct drv_options){0};
 	r = fragi_flags_parse(&flags, argc, argv, NULL, &rest, err);
+	if (r == 0)
+		r = fragi_environment_trust(words.env_file, err);
 	if (r == 0)
 		r = fw_users_init(&options->users, flags.program, allowed.items, allowed.count,
 				  true, err);

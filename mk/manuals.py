@@ -9,7 +9,7 @@ import re
 SERVICES = ("driver", "worker")
 PROGRAMS = {"driver": "driverd", "worker": "workerd", "web": "fragctl web"}  # of services
 # These are read from the command line only (base/flags.h: no_env, times).
-NO_VARIABLE = ("verbose", "quiet", "help", "version", "open")
+NO_VARIABLE = ("env-file", "verbose", "quiet", "help", "version", "open")
 LEVELS = "trace, debug, info, warn, error or off; default info"
 
 

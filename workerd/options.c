@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/environment.h>
 #include <wire/credentials.h>
 #include <wire/message.h>
 #include <workerd/environment.h>
@@ -118,7 +119,7 @@ static void print_machine(struct wrk_inventory *inventory)
 
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
 {
-	const char *address = NULL, *fragments = NULL, *worker_address = NULL;
+	const char *address = NULL, *fragments = NULL, *worker_address = NULL, *env_file = NULL;
 	struct fragi_texts allowed = {0}, amounts = {0}, labels = {0};
 	bool insecure = false, help = false, version = false;
 	int verbose = 0, quiet = 0, r;
@@ -205,6 +206,7 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		{.name = "insecure",
 		 .help = "allows a driver that is not on this machine",
 		 .on = &insecure},
+		FRAGI_ENVIRONMENT_FILE_FLAG(env_file),
 		{.name = "verbose",
 		 .letter = 'v',
 		 .help = "more log lines; again: still more",
@@ -227,6 +229,8 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 
 	memset(out_options, 0, sizeof(*out_options));
 	r = fragi_flags_parse(&flags, argc, argv, NULL, NULL, err);
+	if (r == 0)
+		r = fragi_environment_trust(env_file, err);
 	if (r == 0)
 		r = fw_users_init(&out_options->users, flags.program, allowed.items, allowed.count,
 				  false, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <base/environment.h>
 #include <base/log.h>
 
 /* `fragctl web` serves the page until it is told to end. */
@@ -94,6 +95,7 @@ int ctl_web(int argc, char **argv)
 {
 	struct ctl_web web = {.listen_text = "127.0.0.1:8080", .listen_fd = -1};
 	struct ctl_common common = {0};
+	struct frag_err err = FRAG_ERR_INIT;
 	const struct fragi_flag table[] = {
 		{.name = "listen",
 		 .value = "[HOST][:PORT]|/PATH",
@@ -122,6 +124,7 @@ int ctl_web(int argc, char **argv)
 		 .no_env = true,
 		 .help = "also opens it in the browser of this desktop",
 		 .on = &web.opens},
+		FRAGI_ENVIRONMENT_FILE_FLAG(web.env_file),
 		{.name = "every",
 		 .value = "TIME",
 		 .help = "measures so long for each picture of what runs; default 1s",
@@ -140,7 +143,9 @@ int ctl_web(int argc, char **argv)
 	int code;
 
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
-		code = read_every(&web);
+		code = fragi_environment_trust(web.env_file, &err) < 0
+			       ? ctl_fail(CTL_USAGE, "%s", err.text)
+			       : read_every(&web);
 		if (code == CTL_OK)
 			code = run(&web);
 	}

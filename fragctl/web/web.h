@@ -21,7 +21,7 @@
  */
 struct ctl_web {
 	/* flags */
-	const char *listen_text, *token_file, *every_text;
+	const char *listen_text, *token_file, *every_text, *env_file;
 	const char *certificate_file, *certificate_key_file;
 	struct fragi_texts hosts; /* names under which the page is asked for */
 	bool controls;            /* the page may give commands */

@@ -54,8 +54,8 @@ class Deploy(cluster.ClusterTest):
             with open(os.path.join(top, "opt/frag/lib/systemd/system/frag-%s.service" % service)) as f:
                 unit = f.read()
             self.assertNotIn("@", re.sub("(?m)^SystemCallFilter.*", "", unit))
-            self.assertIn("\nExecStart=/opt/frag/bin/%s\n" % SERVICES[service], unit)
             path = re.search(r"\nEnvironmentFile=-(.*)\n", unit).group(1)
+            self.assertIn("\nExecStart=/opt/frag/bin/%s --env-file %s\n" % (SERVICES[service], path), unit)
             self.assertTrue(os.path.exists(top + path), path)
             for user in re.findall(r"^User=(.*)$", unit, re.M):
                 with open(os.path.join(top, "opt/frag/lib/sysusers.d/frag.conf")) as f:

@@ -353,6 +353,23 @@ class Believed(cluster.ClusterTest):
                 os.chown(path, NOBODY, NOBODY)
             self.refused(path, "driverd", "--state-dir", state)
 
+    def test_a_file_of_settings_that_others_may_change(self):
+        settings = self.write("settings.env", "FRAG_BEAT_MS=100\n")
+        for program, *words in (["driverd"], ["workerd"], ["fragctl", "web"]):
+            args = words + ["--address", "127.0.0.1:1", "--env-file"]
+            for mode, owner in ((0o666, 0), (0o644, NOBODY)):
+                os.chmod(settings, mode)
+                os.chown(settings, owner, owner)
+                d = self.start(program, *args, settings)
+                self.assertEqual(d.wait(), 2, d.stderr)
+                self.assertIn("%s: --env-file: does not rely on %s" % (program, settings), d.stderr)
+            os.chown(settings, 0, 0)
+            # what comes next is complained of instead
+            for accepted in (settings, self.path("missing.env")):
+                d = self.start(program, *args, accepted, "--cert", self.path("none"))
+                self.assertEqual(d.wait(), 2, d.stderr)
+                self.assertNotIn("--env-file", d.stderr)
+
     def test_a_graph_and_configurations_of_another_user(self):
         stranger = self.write("stranger.yaml", APP % {"folder": self.folder})
         os.chown(stranger, NOBODY, NOBODY)

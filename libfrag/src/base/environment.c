@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <base/environment.h>
 #include <base/log.h>
 #include <base/may_write.h>
+#include <base/trusted_path.h>
 #include <base/units.h>
 
 /* Flags of the programs (base/flags.h), then those that are variables only. */
@@ -60,4 +62,12 @@ void fragi_environment_check(void)
 			 near != NULL ? "; did you mean " : "", near != NULL ? near : "",
 			 near != NULL ? "?" : "");
 	}
+}
+
+int fragi_environment_trust(const char *file, struct frag_err *err)
+{
+	struct frag_err why = FRAG_ERR_INIT;
+	int r = file != NULL ? fragi_trusted_path_check(file, geteuid(), &why) : 0;
+
+	return r == 0 || r == -ENOENT ? 0 : frag_err_set(err, -EINVAL, "--env-file: %s", why.text);
 }
