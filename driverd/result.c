@@ -65,8 +65,26 @@ static int print(const struct drv_output *output, const struct fragi_summary *su
 	return unwritten(exit_code);
 }
 
+/* Whether something that a node lacks may be behind it. */
+static bool is_of_node(enum fragi_failure failure)
+{
+	static const enum fragi_failure of_node[] = {
+		FRAGI_FAILURE_SYSTEM_REFUSED,    FRAGI_FAILURE_EDGE_UNREACHABLE,
+		FRAGI_FAILURE_TRANSPORT_MISSING, FRAGI_FAILURE_HOST_NOT_STARTED,
+		FRAGI_FAILURE_PORT_IN_USE,       FRAGI_FAILURE_DATA_PORT_IN_USE,
+		FRAGI_FAILURE_STATE_UNWRITABLE,  FRAGI_FAILURE_GPU_MISSING,
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(of_node); i++)
+		if (of_node[i] == failure)
+			return true;
+	return false;
+}
+
 int drv_result_show(const struct drv_output *output, const struct fragi_summary *summary)
 {
+	if (!output->json && is_of_node(summary->failure.code))
+		fragi_log_print("`fragctl doctor`, on that node, finds what is wrong with it\n");
 	return print(output, summary, write_file(output, summary, summary->exit_code));
 }
 

@@ -39,6 +39,7 @@ int ctl_snapshot(int argc, char **argv);
 int ctl_web(int argc, char **argv);
 int ctl_echo(int argc, char **argv);
 int ctl_drain(int argc, char **argv);
+int ctl_doctor(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {

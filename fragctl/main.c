@@ -64,8 +64,9 @@ static const struct ctl_verb verbs[] = {
 	 "fragctl drain node7 --timeout 5min"},
 	{"key", OPERATE, "makes keys for driverd and workerd, and lists those of a file", ctl_key,
 	 "fragctl key new --role worker frag.key"},
+	{"doctor", OPERATE, "finds what is wrong with this node, and what mends it", ctl_doctor,
+	 "fragctl doctor"},
 	{"complete", NULL, NULL, ctl_complete, NULL}, /* for the completion of shells */
-	{"doctor", NULL, NULL, NULL, NULL},
 	{"record", NULL, NULL, NULL, NULL},
 };
 

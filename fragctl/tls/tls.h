@@ -11,6 +11,8 @@ struct ctl_tls_module {
 	int (*create)(const struct fw_tls_config *config, struct fw_tls **out_tls,
 		      struct frag_err *err);
 	void (*destroy)(struct fw_tls *tls);
+	/* as fw_certificate_left_s */
+	int (*certificate_left_s)(const char *file, int64_t *out_left_s, struct frag_err *err);
 };
 #define CTL_TLS_SYMBOL "ctl_tls_v1"
 FRAGI_API extern const struct ctl_tls_module ctl_tls_v1;

@@ -90,6 +90,22 @@ int64_t fw_certificates_left_s(const SSL_CTX *ssl)
 	return (int64_t)days * 86400 + seconds;
 }
 
+int fw_certificate_left_s(const char *file, int64_t *out_left_s, struct frag_err *err)
+{
+	SSL_CTX *ssl = SSL_CTX_new(TLS_method());
+	int r = 0;
+
+	if (ssl == NULL)
+		return -ENOMEM;
+	ERR_clear_error();
+	if (SSL_CTX_use_certificate_chain_file(ssl, file) == 1)
+		*out_left_s = fw_certificates_left_s(ssl);
+	else
+		r = fail(err, -EINVAL, "the certificate (--cert)", file);
+	SSL_CTX_free(ssl);
+	return r;
+}
+
 int fw_certificates_load(SSL_CTX *ssl, const struct fw_tls_config *config, struct frag_err *err)
 {
 	const char *const public[] = {config->certificate, config->ca};

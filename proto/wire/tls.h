@@ -65,6 +65,8 @@ int fw_tls_create(const struct fw_tls_config *config, struct fw_tls **out_tls,
 int fw_tls_reload(struct fw_tls *tls, struct frag_err *err);
 /* Seconds until the own certificate expires; INT64_MAX: there is none. */
 int64_t fw_tls_left_s(const struct fw_tls *tls);
+/* The same of a certificate in a file (PEM). Returns 0, or negative errno with a sentence. */
+int fw_certificate_left_s(const char *file, int64_t *out_left_s, struct frag_err *err);
 /* Whether the key that this peer has proven, or that this side has used, is still in the file. */
 bool fw_tls_accepts(const struct fw_tls *tls, const struct fw_identity *identity);
 void fw_tls_destroy(struct fw_tls *tls); /* after its sessions; NULL is accepted */

@@ -399,6 +399,7 @@ flows: [fragment1.pixels -> fragment2.cut.source_video, fragment1.%s -> fragment
                            "--output", "json", "--summary", self.path("summary.json"))
             self.assertEqual(d.wait(), 3)
             self.assertRegex(d.stderr, r"127\.0\.0\.1:%d.*in use" % s.getsockname()[1])
+            self.assertNotIn("doctor", d.stderr, "is for people, and this one asked for JSON")
         summary = self.summary(d)
         self.assertRegex(summary["reason"], "in use")
         self.assert_failure(summary, "port_in_use", "driver")

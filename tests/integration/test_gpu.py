@@ -82,6 +82,7 @@ class Gpu(cluster.ClusterTest):
         r = self.fragctl("run", text, "--summary", summary, *args)
         self.assertEqual(r.returncode, 3, r.stderr)
         self.assertIn(sentence, r.stderr)
+        self.assertIn("`fragctl doctor`", r.stderr)
         with open(summary, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["failure"]["code"], "gpu_missing")
         self.assertNotIn("Sent message", r.stderr)

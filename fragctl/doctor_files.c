@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include <fragctl/doctor.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <base/units.h>
+#include <fragctl/tls/tls.h>
+#include <type/registry.h>
+
+/* Checks of files: the driver's state, certificates, and what is installed. */
+
+#define STATE_OF_PACKAGES "/var/lib/frag-driver"
+#define SYNCS 7
+#define SYNC_SLOW_US 50000
+#define FREE_MIN_MIB 256
+#define DAY_S 86400
+#define WARN_DAYS 30 /* as the daemons warn */
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* How long a page takes to the disk, in microseconds: the middle one of some; -1: unknown. */
+static long long ask_sync(const struct ctl_node *node)
+{
+	static const char page[4096];
+	int64_t took[SYNCS];
+	int fd = open(node->state, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	bool is_well = fd >= 0;
+
+	for (size_t i = 0; is_well && i < SYNCS; i++) {
+		int64_t begin = now_ns();
+
+		is_well = pwrite(fd, page, sizeof(page), 0) == sizeof(page) && fdatasync(fd) == 0;
+		took[i] = now_ns() - begin;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!is_well)
+		return -1;
+	qsort(took, SYNCS, sizeof(took[0]), compare);
+	return took[SYNCS / 2] / 1000;
+}
+
+static long long ask_free(const struct ctl_node *node)
+{
+	struct statvfs at;
+
+	return statvfs(node->state, &at) < 0
+		       ? -1
+		       : (long long)(at.f_bavail * (at.f_frsize / 1024) / 1024);
+}
+
+void ctl_check_state(const struct ctl_node *own, struct ctl_finding *finding)
+{
+	struct ctl_node node = *own;
+	long long sync_us, free_mib;
+	char text[32];
+
+	if (node.state == NULL)
+		node.state = STATE_OF_PACKAGES;
+	if (!ctl_node_may(&node, F_OK, node.state) && own->state == NULL) {
+		ctl_finding_ok(finding, "none: no driver keeps state here");
+		return;
+	}
+	if (!ctl_node_may(&node, W_OK, node.state)) {
+		if (own->state == NULL) {
+			ctl_finding_ok(finding, "%s, which only its driver may write", node.state);
+			return;
+		}
+		ctl_finding_wrong(finding, "%.200s is not there, or not for this user", node.state);
+		ctl_finding_cost(finding, "driverd cannot start with it (state_unwritable)");
+		ctl_finding_mend(finding, "install -d -m 700 -o USER %.200s", node.state);
+		return;
+	}
+	sync_us = ctl_node_ask(&node, "sync_us", ask_sync);
+	free_mib = ctl_node_ask(&node, "free_mib", ask_free);
+	fragi_format_duration(sync_us * 1000, text, sizeof(text));
+	if (free_mib >= 0 && free_mib < FREE_MIN_MIB) {
+		ctl_finding_wrong(finding, "%.200s has %lld MiB left", node.state, free_mib);
+		ctl_finding_cost(finding, "a driver that cannot write its state takes no commands");
+		ctl_finding_mend(finding, "make room: du -xh %.200s/.. | sort -h", node.state);
+	} else if (sync_us > SYNC_SLOW_US) {
+		ctl_finding_wrong(finding, "%.200s takes %s until a page is on the disk",
+				  node.state, text);
+		ctl_finding_cost(finding, "each command that changes what runs waits for it");
+		ctl_finding_mend(finding, "give --state-dir a folder on a faster disk");
+	} else if (sync_us < 0) {
+		ctl_finding_ok(finding, "%.200s, %lld MiB free", node.state, free_mib);
+	} else {
+		ctl_finding_ok(finding, "%.200s, %lld MiB free, a page is on the disk after %s",
+			       node.state, free_mib, text);
+	}
+}
+
+/* Seconds until the certificate ends; INT64_MIN: it cannot be read, with a sentence. */
+static int64_t seconds_left(const struct ctl_node *node, const char *path, struct frag_err *err)
+{
+	static const struct fragi_module module = {
+		.name = "tls",
+		.kind = "module",
+		.advice = "install frag's packages completely",
+		.symbol = CTL_TLS_SYMBOL,
+		.table_size = sizeof(struct ctl_tls_module),
+	};
+	const struct ctl_tls_module *tls;
+	const void *table;
+	int64_t left;
+
+	if (access(path, R_OK) < 0) {
+		frag_err_set(err, -errno, "%.200s cannot be read: %s", node->certificate,
+			     frag_strerror(-errno));
+		return INT64_MIN;
+	}
+	if (fragi_module_open(&module, &table, err) < 0)
+		return INT64_MIN;
+	tls = table;
+	return tls->certificate_left_s(path, &left, err) < 0 ? INT64_MIN : left;
+}
+
+void ctl_check_certificate(const struct ctl_node *node, struct ctl_finding *finding)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char path[PATH_MAX];
+	int64_t left;
+
+	if (node->certificate == NULL) {
+		ctl_finding_ok(finding, "none is used (--cert)");
+		return;
+	}
+	snprintf(path, sizeof(path), "%s%s", node->root, node->certificate);
+	left = seconds_left(node, path, &err);
+	if (left == INT64_MIN)
+		ctl_finding_wrong(finding, "%s", err.text);
+	else if (left <= 0)
+		ctl_finding_wrong(finding, "%.200s has ended %lld days ago", node->certificate,
+				  (long long)-left / DAY_S);
+	else if (left < WARN_DAYS * DAY_S)
+		ctl_finding_wrong(finding, "%.200s ends in %lld days", node->certificate,
+				  (long long)left / DAY_S);
+	else
+		ctl_finding_ok(finding, "%.200s ends in %lld days", node->certificate,
+			       (long long)left / DAY_S);
+	if (finding->is_wrong) {
+		ctl_finding_cost(finding, "then no peer takes it: workers and driver do not meet");
+		ctl_finding_mend(
+			finding,
+			"put a new one in its place; kill -HUP the daemon (docs/SECURITY.md)");
+	}
+}
+
+void ctl_check_development(const struct ctl_node *node, struct ctl_finding *finding)
+{
+	static const char *const compilers[] = {"/usr/bin/cc", "/usr/local/bin/cc"};
+	static const char *const headers[] = {"/usr/include/frag/frag.h",
+					      "/usr/local/include/frag/frag.h"};
+	bool has_headers = false, has_compiler = false;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(headers); i++)
+		has_headers |= ctl_node_may(node, R_OK, headers[i]);
+	for (size_t i = 0; i < FRAG_COUNT_OF(compilers); i++)
+		has_compiler |= ctl_node_may(node, X_OK, compilers[i]);
+	if (has_headers && !has_compiler) {
+		ctl_finding_wrong(finding, "frag's headers are here, and no C compiler");
+		ctl_finding_cost(
+			finding,
+			"fragctl run compiles no operators, and make of fragctl new fails");
+		ctl_finding_mend(finding, "apt-get install gcc make pkg-config");
+	} else if (has_headers) {
+		ctl_finding_ok(finding, "operators can be compiled here");
+	} else {
+		ctl_finding_ok(finding,
+			       "libfrag-dev is not installed: operators are compiled elsewhere");
+	}
+}
+
+void ctl_check_inference(const struct ctl_node *node, struct ctl_finding *finding)
+{
+	static const char *const patterns[] = {"/usr/lib/frag/openvino/libopenvino_c.so",
+					       "/usr/lib/*/frag/openvino/libopenvino_c.so",
+					       "/usr/local/lib/frag/openvino/libopenvino_c.so",
+					       "/usr/lib/*/libopenvino_c.so*",
+					       "/usr/local/lib/libopenvino_c.so*"};
+	const char *folder = node->root[0] == '\0' ? getenv("FRAG_OPENVINO") : NULL;
+	char path[PATH_MAX] = "", text[64];
+	glob_t found;
+
+	if (node->root[0] != '\0' &&
+	    ctl_node_read(node, text, sizeof(text), "/asked/FRAG_OPENVINO"))
+		folder = text;
+	if (folder != NULL) {
+		snprintf(path, sizeof(path), "%s/libopenvino_c.so", folder);
+		if (!ctl_node_may(node, R_OK, path)) {
+			ctl_finding_wrong(
+				finding, "FRAG_OPENVINO names %.120s, without the library", folder);
+			ctl_finding_cost(finding, "the operator inference is refused here");
+			ctl_finding_mend(finding,
+					 "FRAG_OPENVINO=FOLDER with libopenvino_c.so, or unset it");
+			return;
+		}
+	}
+	for (size_t i = 0; path[0] == '\0' && i < FRAG_COUNT_OF(patterns); i++) {
+		if (ctl_node_find(node, patterns[i], &found) > 0)
+			snprintf(path, sizeof(path), "%s", ctl_node_found(node, &found, 0));
+		globfree(&found);
+	}
+	if (path[0] == '\0' && node->root[0] == '\0') { /* of a build tree, or below a prefix */
+		snprintf(path, sizeof(path), "%s/frag/openvino/libopenvino_c.so",
+			 fragi_library_folder());
+		if (access(path, R_OK) < 0)
+			path[0] = '\0';
+	}
+	if (path[0] != '\0')
+		ctl_finding_ok(finding, "OpenVINO: %.240s", path);
+	else
+		ctl_finding_ok(finding,
+			       "no OpenVINO, which the operator inference needs; frag does not use "
+			       "ONNX Runtime");
+}
