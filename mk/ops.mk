@@ -29,7 +29,8 @@ $(B)/obj/libfrag/ops/viewer/page.o: libfrag/ops/viewer/page.html
 
 # The tests of the operators link their objects; without FFmpeg those of video are left out.
 OPS_TEST_SRC := $(filter-out \
-	$(patsubst %,tests/operators/test_%.c,$(filter $(WITHOUT),$(OPS_ALL))), \
+	$(foreach o,$(filter $(WITHOUT),$(OPS_ALL)),\
+		$(wildcard tests/operators/test_$(o).c tests/operators/test_$(o)_*.c)), \
 	$(wildcard tests/operators/*.c))
 OPS_TEST_BIN := $(OPS_TEST_SRC:tests/%.c=$(B)/tests/%)
 $(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRAG_SO) | \

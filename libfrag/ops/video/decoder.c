@@ -6,12 +6,12 @@
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
 #include <libavutil/parseutils.h>
-#include <libswscale/swscale.h>
 
 #include "av_error.h"
 #include "decoder.h"
 #include "formats.h"
 #include "matroska.h"
+#include "pixels.h"
 #include "url.h"
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
@@ -33,8 +33,7 @@ struct video_decoder {
 	int64_t end_us;  /* of the last packet, in the file's time */
 	bool is_partial; /* a part of the last packet is missing */
 	bool is_cut_off; /* the file is, which is not reported yet */
-	struct SwsContext *scale;
-	AVFrame *rgb; /* padded as libswscale likes to write */
+	struct video_pixels pixels;
 };
 
 static int open_codec(struct video_decoder *d, struct frag_err *err)
@@ -197,8 +196,7 @@ void video_decoder_close(struct video_decoder *decoder)
 {
 	if (decoder == NULL)
 		return;
-	sws_freeContext(decoder->scale);
-	av_frame_free(&decoder->rgb);
+	video_pixels_fini(&decoder->pixels);
 	av_packet_free(&decoder->packet);
 	avcodec_free_context(&decoder->codec);
 	avformat_close_input(&decoder->format);
@@ -356,49 +354,15 @@ double video_decoder_frame_rate(const struct video_decoder *decoder)
 	return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0.0;
 }
 
-/* Creates the scaler and its padded output for frames of this format and size. */
-static int prepare_scale(struct video_decoder *d, const AVFrame *frame)
-{
-	if (d->rgb == NULL || d->rgb->width != frame->width || d->rgb->height != frame->height) {
-		av_frame_free(&d->rgb);
-		d->rgb = av_frame_alloc();
-		if (d->rgb == NULL)
-			return -ENOMEM;
-		d->rgb->format = AV_PIX_FMT_RGB24;
-		d->rgb->width = frame->width;
-		d->rgb->height = frame->height;
-		if (av_frame_get_buffer(d->rgb, 64) < 0) {
-			av_frame_free(&d->rgb);
-			return -ENOMEM;
-		}
-	}
-	d->scale = sws_getCachedContext(d->scale, frame->width, frame->height, frame->format,
-					frame->width, frame->height, AV_PIX_FMT_RGB24,
-					SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
-	if (d->scale == NULL)
-		return -ENOTSUP;
-	/* Fails for a source that is RGB already, and has nothing to do then. */
-	sws_setColorspaceDetails(d->scale, sws_getCoefficients((int)frame->colorspace),
-				 frame->color_range == AVCOL_RANGE_JPEG,
-				 sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
-	return 0;
-}
-
 int video_decoder_rgb(struct video_decoder *d, const AVFrame *frame, uint8_t *out,
 		      struct frag_err *err)
 {
-	size_t row = (size_t)frame->width * 3;
-	int r = prepare_scale(d, frame);
+	int r = video_pixels_convert(&d->pixels, frame, AV_PIX_FMT_RGB24, out);
 
 	if (r < 0)
 		return frag_err_set(
 			err, r,
 			"cannot convert frames of %s to RGB: %s; convert the file to yuv420p",
 			d->name, frag_strerror(r));
-	sws_scale(d->scale, (const uint8_t *const *)frame->data, frame->linesize, 0, frame->height,
-		  d->rgb->data, d->rgb->linesize);
-	for (int y = 0; y < frame->height; y++)
-		memcpy(out + (size_t)y * row, d->rgb->data[0] + (ptrdiff_t)y * d->rgb->linesize[0],
-		       row);
 	return 0;
 }
