@@ -10,6 +10,7 @@
 #include "../video/clip.h"
 #include "video/decoder.h"
 #include "video/encoder.h"
+#include "video/pixels.h"
 #include "video/video.h"
 #include "vision/vision.h"
 
@@ -37,8 +38,8 @@ static const char *in_folder(const char *name)
 
 static void teardown(void)
 {
-	static const char *const names[] = {"clip.mkv", "clip.mp4", "out.mp4", "out.mkv",
-					    "damaged.mkv"};
+	static const char *const names[] = {"clip.mkv", "clip.mp4",    "out.mp4",
+					    "out.mkv",  "damaged.mkv", "gray16.pgm"};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
 		unlink(in_folder(names[i]));
@@ -73,6 +74,16 @@ static void record_clip(const char *path, const char *codec, int frames)
 	cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
 }
 
+static void to_rgb(const AVFrame *frame, uint8_t *rgb)
+{
+	struct video_pixels pixels = {0};
+	struct video_picture picture;
+
+	video_picture_of(frame, "rgb8", &picture);
+	cr_assert_eq(video_pixels_convert(&pixels, frame, &picture, rgb), 0);
+	video_pixels_fini(&pixels);
+}
+
 /* The bar codes of a file read 0 .. frames - 1; with `exact` every pixel is as it was drawn. */
 static void check_clip(const char *path, int frames, int exact)
 {
@@ -88,7 +99,7 @@ static void check_clip(const char *path, int frames, int exact)
 		cr_assert(frame->width == CLIP_COLUMNS && frame->height == CLIP_ROWS);
 		cr_assert_float_eq((double)video_decoder_time_ns(d, frame), n * 1e9 / CLIP_RATE,
 				   1e6);
-		cr_assert_eq(video_decoder_rgb(d, frame, rgb, &err), 0, "%s", err.text);
+		to_rgb(frame, rgb);
 		cr_assert_eq(clip_number(rgb), n);
 		clip_draw(drawn, n++, 0);
 		if (exact)
@@ -136,7 +147,7 @@ Test(ops_video, files_of_odd_sizes)
 			     "%s", err.text);
 		cr_assert_eq(video_decoder_next(d, f, NULL, &err), 1, "%s", err.text);
 		cr_assert(f->width == 35 && f->height == 33);
-		cr_assert_eq(video_decoder_rgb(d, f, back, &err), 0, "%s", err.text);
+		to_rgb(f, back);
 		for (size_t i = 0; i < sizeof(rgb); i++)
 			cr_assert_lt(abs(rgb[i] - back[i]), 16, "%s at %zu", kinds[k].codec, i);
 		av_frame_free(&f);
@@ -200,6 +211,57 @@ Test(ops_video, replayer_counts_and_repeats)
 	for (int n = 0; n < 12; n++)
 		cr_assert_eq(replay_one(h, n % 5, n), n + 1 < 12 ? 0 : FRAG_DONE);
 	frag_harness_destroy(h);
+}
+
+/* The elements of the only frame of a file, and the format that its metadata states, or "". */
+static void replay_picture(const char *path, const char *format, void *out, size_t size,
+			   const char **out_stated)
+{
+	struct frag_harness *h =
+		make(&video_replayer_type, FRAG_ARGS({"path", path}, {"format", format}));
+	struct frag_message *m = NULL;
+	const struct frag_tensor *t;
+	static char kept[32];
+
+	cr_assert_eq(frag_harness_tick(h), FRAG_DONE, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "output", &m), 0);
+	t = frag_message_tensor(m, "");
+	cr_assert_eq(frag_tensor_size_bytes(t), size, "%s", format);
+	memcpy(out, frag_tensor_data(t), size);
+	*out_stated = "";
+	(void)frag_metadata_get_string(frag_message_metadata(m), "pixel_format", out_stated);
+	snprintf(kept, sizeof(kept), "%s", *out_stated);
+	*out_stated = kept;
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_video, replayer_sends_the_format_that_is_wanted)
+{
+	static const uint8_t pgm[] = "P5\n4 1\n65535\n\x00\x00\x0a\x00\x80\x00\xff\xff";
+	const uint8_t gray8[] = {0, 10, 128, 255},
+		      rgb8[] = {0, 0, 0, 10, 10, 10, 128, 128, 128, 255, 255, 255};
+	const uint16_t gray16[] = {0, 0x0a00, 0x8000, 0xffff};
+	FILE *file = fopen(in_folder("gray16.pgm"), "w");
+	const char *stated;
+	uint8_t bytes[24];
+	uint16_t words[12];
+
+	cr_assert(file != NULL && fwrite(pgm, sizeof(pgm) - 1, 1, file) == 1);
+	fclose(file);
+	replay_picture(in_folder("gray16.pgm"), "rgb8", bytes, sizeof(rgb8), &stated);
+	cr_assert_arr_eq(bytes, rgb8, sizeof(rgb8));
+	cr_assert_str_eq(stated, "");
+	replay_picture(in_folder("gray16.pgm"), "gray8", bytes, sizeof(gray8), &stated);
+	cr_assert_arr_eq(bytes, gray8, sizeof(gray8));
+	replay_picture(in_folder("gray16.pgm"), "gray16", words, sizeof(gray16), &stated);
+	cr_assert_arr_eq(words, gray16, sizeof(gray16));
+	replay_picture(in_folder("gray16.pgm"), "native", words, sizeof(gray16), &stated);
+	cr_assert_arr_eq(words, gray16, sizeof(gray16));
+	cr_assert_str_eq(stated, "gray16le");
+	replay_picture(in_folder("gray16.pgm"), "rgb16", words, sizeof(words), &stated);
+	for (size_t i = 0; i < FRAG_COUNT_OF(words); i++)
+		cr_assert_eq(words[i], gray16[i / 3]);
 }
 
 /* 8 frames at 25 a second: the last is due 7 / 25 s after the first. */

@@ -11,8 +11,9 @@
 #include "video/pixels.h"
 
 /*
- * Every pixel format of FFmpeg's list, in every range and some colour spaces that a file may state, is converted as the
- * program ffmpeg converts it. Each picture holds random values of the whole depth of its format.
+ * Every pixel format of FFmpeg's list, in every range and some colour spaces that a file may state,
+ * is converted as the program ffmpeg converts it without dither. Each picture holds random values
+ * of the whole depth of its format.
  */
 #define WIDTH 22 /* no multiple of what libswscale works on at once */
 #define HEIGHT 6
@@ -142,8 +143,24 @@ static AVFrame *draw(enum AVPixelFormat format, enum AVColorRange range, enum AV
 	return frame;
 }
 
+/* Whether the numbers stay, but for their byte order. */
+static bool is_kept(const AVFrame *frame, const struct video_picture *picture)
+{
+	return frame->format == picture->format ||
+	       frame->format == av_pix_fmt_swap_endianness(picture->format);
+}
+
+/* What ffmpeg is to convert a picture to; without an effect where `native` keeps the format. */
+static const char *target(const AVFrame *frame, const char *format)
+{
+	struct video_picture picture;
+
+	video_picture_of(frame, format, &picture);
+	return av_get_pix_fmt_name(is_kept(frame, &picture) ? frame->format : picture.format);
+}
+
 /* Lets ffmpeg convert all pictures. */
-static void judge(const char *stated, enum AVPixelFormat to)
+static void judge(AVFrame *const *frames, const char *stated, const char *format)
 {
 	static char command[200000];
 	size_t n = (size_t)snprintf(command, sizeof(command),
@@ -160,52 +177,114 @@ static void judge(const char *stated, enum AVPixelFormat to)
 	for (size_t i = 0; i < count; i++)
 		n += (size_t)snprintf(
 			command + n, sizeof(command) - n,
-			" -map %zu:v -sws_flags bicubic+accurate_rnd -pix_fmt %s -f rawvideo %s.out",
-			i, av_get_pix_fmt_name(to), av_get_pix_fmt_name(formats[i]));
+			" -map %zu:v -sws_flags bicubic+accurate_rnd -sws_dither none -pix_fmt %s -f rawvideo %s.out",
+			i, target(frames[i], format), av_get_pix_fmt_name(formats[i]));
 	cr_assert_lt(n, sizeof(command));
 	cr_assert_eq(system(command), 0);
 }
 
-static void check_all(enum AVColorRange range, enum AVColorSpace space, const char *stated,
-		      enum AVPixelFormat to)
+static void check_one(struct video_pixels *pixels, const AVFrame *frame, const char *format)
 {
-	size_t size = (size_t)av_image_get_buffer_size(to, WIDTH, HEIGHT, 1);
-	uint8_t *out = malloc(size), *expected = malloc(size);
-	struct video_pixels pixels = {0};
-	AVFrame *frame[FORMATS_MAX];
+	const char *name = av_get_pix_fmt_name(frame->format);
+	FILE *file = fopen(in_folder("out", name), "r");
+	struct video_picture picture;
+	uint8_t *out, *expected;
+	size_t size, bytes;
 
-	for (size_t i = 0; i < count; i++)
-		frame[i] = draw(formats[i], range, space);
-	judge(stated, to);
-	for (size_t i = 0; i < count; i++) {
-		const char *name = av_get_pix_fmt_name(formats[i]);
-		FILE *file = fopen(in_folder("out", name), "r");
+	video_picture_of(frame, format, &picture);
+	bytes = picture.dtype.bits / 8;
+	size = (size_t)(picture.shape[0] * picture.shape[1] * picture.shape[2]) * bytes;
+	cr_assert_eq(size, av_image_get_buffer_size(picture.format, WIDTH, HEIGHT, 1));
+	out = malloc(size);
+	expected = malloc(size);
+	cr_assert(file != NULL && fread(expected, size, 1, file) == 1, "%s", name);
+	fclose(file);
+	for (size_t i = 0; is_kept(frame, &picture) && frame->format != picture.format && i < size;
+	     i += bytes) {
+		for (size_t low = 0; low < bytes / 2; low++) {
+			uint8_t byte = expected[i + low];
 
-		cr_assert(file != NULL && fread(expected, size, 1, file) == 1, "%s", name);
-		fclose(file);
-		cr_assert_eq(video_pixels_convert(&pixels, frame[i], to, out), 0, "%s", name);
-		cr_expect_arr_eq(out, expected, size, "%s to %s, range %d", name,
-				 av_get_pix_fmt_name(to), (int)range);
-		av_frame_free(&frame[i]);
+			expected[i + low] = expected[i + bytes - 1 - low];
+			expected[i + bytes - 1 - low] = byte;
+		}
 	}
-	video_pixels_fini(&pixels);
+	cr_assert_eq(video_pixels_convert(pixels, frame, &picture, out), 0, "%s", name);
+	cr_expect_arr_eq(out, expected, size, "%s to %s, range %d", name, format,
+			 (int)frame->color_range);
 	free(out);
 	free(expected);
 }
 
+static void check_all(enum AVColorRange range, enum AVColorSpace space, const char *stated,
+		      const char *format)
+{
+	struct video_pixels pixels = {0};
+	AVFrame *frames[FORMATS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		frames[i] = draw(formats[i], range, space);
+	judge(frames, stated, format);
+	for (size_t i = 0; i < count; i++) {
+		check_one(&pixels, frames[i], format);
+		av_frame_free(&frames[i]);
+	}
+	video_pixels_fini(&pixels);
+}
+
 Test(ops_video_formats, without_a_stated_range)
 {
-	check_all(AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, "", AV_PIX_FMT_RGB24);
+	check_all(AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, "", "rgb8");
 }
 
 Test(ops_video_formats, of_full_range)
 {
 	check_all(AVCOL_RANGE_JPEG, AVCOL_SPC_BT2020_NCL, "-color_range pc -colorspace bt2020nc",
-		  AV_PIX_FMT_RGB24);
+		  "rgb8");
 }
 
 Test(ops_video_formats, of_limited_range)
 {
-	check_all(AVCOL_RANGE_MPEG, AVCOL_SPC_RGB, "-color_range tv -colorspace rgb",
-		  AV_PIX_FMT_RGB24);
+	check_all(AVCOL_RANGE_MPEG, AVCOL_SPC_RGB, "-color_range tv -colorspace rgb", "rgb8");
+}
+
+Test(ops_video_formats, to_gray)
+{
+	check_all(AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_BT709, "-colorspace bt709", "gray8");
+}
+
+Test(ops_video_formats, to_gray_of_16_bits)
+{
+	check_all(AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, "", "gray16");
+}
+
+Test(ops_video_formats, to_16_bits)
+{
+	check_all(AVCOL_RANGE_MPEG, AVCOL_SPC_UNSPECIFIED, "-color_range tv", "rgb16");
+}
+
+Test(ops_video_formats, as_they_are)
+{
+	struct video_picture picture;
+	AVFrame *frame = av_frame_alloc();
+	static const struct {
+		enum AVPixelFormat from, to;
+	} kept[] = {
+		{AV_PIX_FMT_GRAY8, AV_PIX_FMT_GRAY8},
+		{AV_PIX_FMT_GRAY10BE, AV_PIX_FMT_GRAY10},
+		{AV_PIX_FMT_GRAY16LE, AV_PIX_FMT_GRAY16},
+		{AV_PIX_FMT_BAYER_GRBG8, AV_PIX_FMT_BAYER_GRBG8},
+		{AV_PIX_FMT_BAYER_RGGB16BE, AV_PIX_FMT_BAYER_RGGB16},
+		{AV_PIX_FMT_YA8, AV_PIX_FMT_RGBA},
+		{AV_PIX_FMT_YUV420P, AV_PIX_FMT_RGB24},
+		{AV_PIX_FMT_P010LE, AV_PIX_FMT_RGB48},
+		{AV_PIX_FMT_GBRAP12LE, AV_PIX_FMT_RGBA64},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(kept); i++) {
+		frame->format = kept[i].from;
+		video_picture_of(frame, "native", &picture);
+		cr_assert_eq(picture.format, kept[i].to, "%s", av_get_pix_fmt_name(kept[i].from));
+	}
+	av_frame_free(&frame);
+	check_all(AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, "", "native");
 }

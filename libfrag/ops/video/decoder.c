@@ -11,7 +11,6 @@
 #include "decoder.h"
 #include "formats.h"
 #include "matroska.h"
-#include "pixels.h"
 #include "url.h"
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
@@ -33,7 +32,6 @@ struct video_decoder {
 	int64_t end_us;  /* of the last packet, in the file's time */
 	bool is_partial; /* a part of the last packet is missing */
 	bool is_cut_off; /* the file is, which is not reported yet */
-	struct video_pixels pixels;
 };
 
 static int open_codec(struct video_decoder *d, struct frag_err *err)
@@ -196,7 +194,6 @@ void video_decoder_close(struct video_decoder *decoder)
 {
 	if (decoder == NULL)
 		return;
-	video_pixels_fini(&decoder->pixels);
 	av_packet_free(&decoder->packet);
 	avcodec_free_context(&decoder->codec);
 	avformat_close_input(&decoder->format);
@@ -352,17 +349,4 @@ double video_decoder_frame_rate(const struct video_decoder *decoder)
 	AVRational rate = av_guess_frame_rate(decoder->format, decoder->stream, NULL);
 
 	return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0.0;
-}
-
-int video_decoder_rgb(struct video_decoder *d, const AVFrame *frame, uint8_t *out,
-		      struct frag_err *err)
-{
-	int r = video_pixels_convert(&d->pixels, frame, AV_PIX_FMT_RGB24, out);
-
-	if (r < 0)
-		return frag_err_set(
-			err, r,
-			"cannot convert frames of %s to RGB: %s; convert the file to yuv420p",
-			d->name, frag_strerror(r));
-	return 0;
 }

@@ -56,11 +56,4 @@ int64_t video_decoder_time_ns(const struct video_decoder *decoder, const AVFrame
 /* Returns the file's frames per second; 0: the file does not contain it. */
 double video_decoder_frame_rate(const struct video_decoder *decoder);
 
-/*
- * Writes a frame as RGB without gaps, 3 * width * height bytes. Returns 0 or a negative errno with
- * a sentence.
- */
-int video_decoder_rgb(struct video_decoder *decoder, const AVFrame *frame, uint8_t *out,
-		      struct frag_err *err);
-
 #endif

@@ -12,7 +12,7 @@
 #define MEDIA                                                                                      \
 	"mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,av1,obu,ivf,ogg,flv,asf,nut,mxf,"    \
 	"dv,gif,apng,mjpeg,yuv4mpegpipe,wtv,rm,vc1,h263,h261,"                                     \
-	"png_pipe,jpeg_pipe,bmp_pipe,webp_pipe,tiff_pipe"
+	"png_pipe,jpeg_pipe,bmp_pipe,webp_pipe,tiff_pipe,pgm_pipe,ppm_pipe,pbm_pipe,pam_pipe"
 
 static const char protocols[] = "file,crypto,data";
 

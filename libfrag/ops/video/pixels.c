@@ -3,9 +3,77 @@
 #include <string.h>
 
 #include <libavutil/imgutils.h>
+#include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
 
 #include "pixels.h"
+
+/* Formats that `native` keeps: one plane of whole numbers, or of f32. */
+static const struct {
+	enum AVPixelFormat format;
+	uint8_t channels, bits;
+} kept[] = {
+	{AV_PIX_FMT_GRAY8, 1, 8},         {AV_PIX_FMT_GRAY9, 1, 16},
+	{AV_PIX_FMT_GRAY10, 1, 16},       {AV_PIX_FMT_GRAY12, 1, 16},
+	{AV_PIX_FMT_GRAY14, 1, 16},       {AV_PIX_FMT_GRAY16, 1, 16},
+	{AV_PIX_FMT_GRAYF32, 1, 32},      {AV_PIX_FMT_RGB24, 3, 8},
+	{AV_PIX_FMT_RGBA, 4, 8},          {AV_PIX_FMT_RGB48, 3, 16},
+	{AV_PIX_FMT_RGBA64, 4, 16},       {AV_PIX_FMT_BAYER_BGGR8, 1, 8},
+	{AV_PIX_FMT_BAYER_RGGB8, 1, 8},   {AV_PIX_FMT_BAYER_GBRG8, 1, 8},
+	{AV_PIX_FMT_BAYER_GRBG8, 1, 8},   {AV_PIX_FMT_BAYER_BGGR16, 1, 16},
+	{AV_PIX_FMT_BAYER_RGGB16, 1, 16}, {AV_PIX_FMT_BAYER_GBRG16, 1, 16},
+	{AV_PIX_FMT_BAYER_GRBG16, 1, 16},
+};
+
+/* Whether two formats differ in their byte order at most. */
+static bool same_numbers(enum AVPixelFormat a, enum AVPixelFormat b)
+{
+	return a == b || a == av_pix_fmt_swap_endianness(b);
+}
+
+static int depth_of(const AVPixFmtDescriptor *d)
+{
+	int depth = 0;
+
+	for (int c = 0; c < d->nb_components; c++)
+		depth = d->comp[c].depth > depth ? d->comp[c].depth : depth;
+	return depth;
+}
+
+static enum AVPixelFormat native_format(enum AVPixelFormat from)
+{
+	const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(from);
+	bool has_alpha = (d->flags & AV_PIX_FMT_FLAG_ALPHA) != 0;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(kept); i++) {
+		if (same_numbers(from, kept[i].format))
+			return kept[i].format;
+	}
+	if (depth_of(d) > 8)
+		return has_alpha ? AV_PIX_FMT_RGBA64 : AV_PIX_FMT_RGB48;
+	return has_alpha ? AV_PIX_FMT_RGBA : AV_PIX_FMT_RGB24;
+}
+
+void video_picture_of(const AVFrame *frame, const char *format, struct video_picture *out)
+{
+	enum AVPixelFormat to = strcmp(format, "rgb8") == 0     ? AV_PIX_FMT_RGB24
+				: strcmp(format, "gray8") == 0  ? AV_PIX_FMT_GRAY8
+				: strcmp(format, "gray16") == 0 ? AV_PIX_FMT_GRAY16
+				: strcmp(format, "rgb16") == 0  ? AV_PIX_FMT_RGB48
+								: native_format(frame->format);
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(kept); i++) {
+		if (kept[i].format != to)
+			continue;
+		*out = (struct video_picture){
+			.format = to,
+			.dtype = {kept[i].bits == 32 ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT,
+				  kept[i].bits, 1},
+			.shape = {frame->height, frame->width, kept[i].channels},
+		};
+	}
+}
 
 void video_pixels_fini(struct video_pixels *p)
 {
@@ -41,6 +109,35 @@ static bool fits(const struct video_pixels *p, const AVFrame *frame, enum AVPixe
 	       p->range == (int)frame->color_range && p->space == (int)frame->colorspace;
 }
 
+/* Without dither: what a pixel becomes is to depend on its value, and not on its place. */
+static struct SwsContext *open_scale(const AVFrame *frame, enum AVPixelFormat to)
+{
+	struct SwsContext *scale = sws_alloc_context();
+	const struct {
+		const char *name;
+		int64_t value;
+	} options[] = {
+		{"srcw", frame->width},
+		{"srch", frame->height},
+		{"src_format", frame->format},
+		{"dstw", frame->width},
+		{"dsth", frame->height},
+		{"dst_format", to},
+		{"sws_flags", SWS_BICUBIC | SWS_ACCURATE_RND},
+		{"sws_dither", 0 /* none */},
+	};
+	int r = scale != NULL ? 0 : AVERROR(ENOMEM);
+
+	for (size_t i = 0; r >= 0 && i < FRAG_COUNT_OF(options); i++)
+		r = av_opt_set_int(scale, options[i].name, options[i].value, 0);
+	if (r >= 0)
+		r = sws_init_context(scale, NULL, NULL);
+	if (r >= 0)
+		return scale;
+	sws_freeContext(scale);
+	return NULL;
+}
+
 static int prepare(struct video_pixels *p, const AVFrame *frame, enum AVPixelFormat to)
 {
 	if (fits(p, frame, to))
@@ -54,9 +151,7 @@ static int prepare(struct video_pixels *p, const AVFrame *frame, enum AVPixelFor
 	p->out->height = frame->height;
 	if (av_frame_get_buffer(p->out, 64) < 0)
 		return -ENOMEM;
-	p->scale =
-		sws_getContext(frame->width, frame->height, frame->format, frame->width,
-			       frame->height, to, SWS_BICUBIC | SWS_ACCURATE_RND, NULL, NULL, NULL);
+	p->scale = open_scale(frame, to);
 	if (p->scale == NULL)
 		return -ENOTSUP;
 	set_colours(p->scale, frame);
@@ -69,16 +164,35 @@ static int prepare(struct video_pixels *p, const AVFrame *frame, enum AVPixelFor
 	return 0;
 }
 
-int video_pixels_convert(struct video_pixels *p, const AVFrame *frame, enum AVPixelFormat to,
-			 uint8_t *out)
+static void swap_bytes(uint8_t *data, size_t elements, size_t bytes)
 {
-	int r = prepare(p, frame, to);
-	int row = r == 0 ? av_image_get_linesize(to, frame->width, 0) : 0;
+	for (size_t i = 0; i < elements; i++, data += bytes) {
+		for (size_t low = 0, high = bytes - 1; low < high; low++, high--) {
+			uint8_t byte = data[low];
+
+			data[low] = data[high];
+			data[high] = byte;
+		}
+	}
+}
+
+int video_pixels_convert(struct video_pixels *p, const AVFrame *frame,
+			 const struct video_picture *picture, uint8_t *out)
+{
+	bool is_same = same_numbers(frame->format, picture->format);
+	size_t elements = (size_t)(picture->shape[1] * picture->shape[2]);
+	int row = (int)elements * picture->dtype.bits / 8;
+	int r = is_same ? 0 : prepare(p, frame, picture->format);
 
 	if (r < 0)
 		return r;
-	sws_scale(p->scale, (const uint8_t *const *)frame->data, frame->linesize, 0, frame->height,
-		  p->out->data, p->out->linesize);
-	av_image_copy_plane(out, row, p->out->data[0], p->out->linesize[0], row, frame->height);
+	if (!is_same)
+		sws_scale(p->scale, (const uint8_t *const *)frame->data, frame->linesize, 0,
+			  frame->height, p->out->data, p->out->linesize);
+	if (!is_same)
+		frame = p->out;
+	av_image_copy_plane(out, row, frame->data[0], frame->linesize[0], row, frame->height);
+	if (frame->format != picture->format)
+		swap_bytes(out, elements * (size_t)frame->height, picture->dtype.bits / 8);
 	return 0;
 }

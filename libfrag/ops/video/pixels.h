@@ -7,11 +7,26 @@
 #include <libavutil/frame.h>
 
 #include <frag/error.h>
+#include <frag/tensor.h>
+
+/* Converts frames of FFmpeg to those of operators, as FFmpeg's own filter `scale` does. */
+
+/* What a frame becomes: [rows, columns, channels] of dtype. */
+struct video_picture {
+	enum AVPixelFormat format; /* packed, in the byte order of this machine */
+	struct frag_dtype dtype;
+	int64_t shape[3];
+};
 
 /*
- * Converts frames of FFmpeg from any pixel format to another one, as FFmpeg's own filter `scale`
- * does. All zero is a valid start. Thread: one at a time.
+ * Describes what a frame becomes.
+ * - format: rgb8, gray8, gray16 or rgb16; native: gray, RGB, RGBA and Bayer patterns as they are,
+ *   with the numbers of the file, and all others as RGB or RGBA of 8 bits, or of 16 where the file
+ *   has more than 8
  */
+void video_picture_of(const AVFrame *frame, const char *format, struct video_picture *out);
+
+/* What is kept for frames of one format. All zero is a valid start. Thread: one at a time. */
 struct video_pixels {
 	struct SwsContext *scale;
 	AVFrame *out; /* padded as libswscale likes to write */
@@ -21,11 +36,8 @@ struct video_pixels {
 
 void video_pixels_fini(struct video_pixels *pixels);
 
-/*
- * Writes a frame in the packed format `to`, rows without gaps between them. Returns 0 or a
- * negative errno.
- */
-int video_pixels_convert(struct video_pixels *pixels, const AVFrame *frame, enum AVPixelFormat to,
-			 uint8_t *out);
+/* Writes a frame without gaps between its rows. Returns 0 or a negative errno. */
+int video_pixels_convert(struct video_pixels *pixels, const AVFrame *frame,
+			 const struct video_picture *picture, uint8_t *out);
 
 #endif

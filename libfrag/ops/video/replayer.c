@@ -9,8 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <libavutil/pixdesc.h>
+
 #include "av_error.h"
 #include "decoder.h"
+#include "pixels.h"
 #include "url.h"
 #include "video.h"
 
@@ -23,7 +26,7 @@ struct replayer {
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities;
 	int64_t count;
-	const char *tensor_name;
+	const char *tensor_name, *format;
 	struct frag_resource *pool, *allocator;
 
 	char file[PATH_MAX], shown[VIDEO_URL_SHOWN];
@@ -32,6 +35,8 @@ struct replayer {
 	int64_t now_pts_ns;  /* when `now` is shown, after the first frame */
 	int64_t lap_ns;      /* added to the file's times: grows each time the file repeats */
 	double rate;         /* frames per second */
+	struct video_pixels pixels;
+	enum AVPixelFormat sent_format; /* of the last frame */
 	int64_t emitted, skipped, reconnected;
 	bool has_begun; /* `now` is a frame */
 	bool started;
@@ -43,8 +48,10 @@ static const struct frag_port replayer_ports[] = {
 	[OUTPUT] = {.name = "output",
 		    .dir = FRAG_OUT,
 		    .type = "tensor",
-		    .headline = "a frame: [rows, columns, 3] u8, RGB"},
+		    .headline = "a frame: [rows, columns, 3] u8, RGB; or as format says"},
 };
+
+static const char *const picture_formats[] = {"rgb8", "gray8", "gray16", "rgb16", "native", NULL};
 
 static const struct frag_param replayer_params[] = {
 	FRAG_PARAM_PATH(struct replayer, path, NULL,
@@ -91,6 +98,11 @@ static const struct frag_param replayer_params[] = {
 		.headline = "Skip what cannot be decoded; else it is a failure",
 		.description =
 			"A file that is cut off is a failure too. Formats that may end anywhere (MPEG-TS and PS, Ogg, NUT, streams without a container) do not show that they are."),
+	FRAG_PARAM_STRING(
+		struct replayer, format, "rgb8", .headline = "What frames are sent as",
+		.description =
+			"rgb8, gray8: u8; rgb16, gray16: u16, where white is 65535, whatever depth the file has. native: gray, RGB, RGBA and Bayer patterns with the numbers of the file, as u8, u16 or f32; others as RGB or RGBA, of u16 where the file has more than 8 bits. The metadata pixel_format then holds FFmpeg's name of what is sent, such as gray10le or bayer_rggb8.",
+		.choices = picture_formats),
 	FRAG_PARAM_STRING(struct replayer, tensor_name, "",
 			  .headline = "Name of the frame's tensor"),
 	FRAG_PARAM_RESOURCE(struct replayer, pool, NULL, .headline = "Allocator of the frames",
@@ -321,23 +333,28 @@ static int wait_until_due(struct replayer *rp, struct frag_tick *tick)
 
 static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tensor **out)
 {
-	int64_t shape[] = {rp->now->height, rp->now->width, 3};
 	struct frag_resource *pool = rp->pool != NULL ? rp->pool : rp->allocator;
-	struct frag_err err = FRAG_ERR_INIT;
+	struct video_picture picture = {0};
 	struct frag_tensor *tensor;
-	int r = frag_tensor_create(pool, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape,
-				   &tensor);
+	int r;
 
+	video_picture_of(rp->now, rp->format, &picture);
+	r = frag_tensor_create(pool, picture.dtype, 3, picture.shape, &tensor);
 	if (r < 0)
 		return frag_op_fail(
 			op, r,
-			"cannot make a frame of %lld x %lld x 3 bytes: %s; give the pool larger or more blocks",
-			(long long)shape[0], (long long)shape[1], frag_strerror(r));
-	r = video_decoder_rgb(rp->decoder, rp->now, frag_tensor_writable(tensor), &err);
+			"cannot make a frame of %lld x %lld x %lld with %d bits: %s; give the pool larger or more blocks",
+			(long long)picture.shape[0], (long long)picture.shape[1],
+			(long long)picture.shape[2], picture.dtype.bits, frag_strerror(r));
+	r = video_pixels_convert(&rp->pixels, rp->now, &picture, frag_tensor_writable(tensor));
 	if (r < 0) {
 		frag_tensor_unref(tensor);
-		return pass_on(op, r, &err);
+		return frag_op_fail(
+			op, r,
+			"cannot convert frames of the format %s to %s: %s; convert the file to yuv420p",
+			av_get_pix_fmt_name(rp->now->format), rp->format, frag_strerror(r));
 	}
+	rp->sent_format = picture.format;
 	*out = tensor;
 	return 0;
 }
@@ -361,6 +378,9 @@ static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_t
 		r = frag_metadata_set_i64(metadata, "pts_ns", rp->now_pts_ns);
 	if (r == 0)
 		r = frag_metadata_set_f64(metadata, "frame_rate", rp->rate);
+	if (r == 0 && strcmp(rp->format, "native") == 0)
+		r = frag_metadata_set_string(metadata, "pixel_format",
+					     av_get_pix_fmt_name(rp->sent_format));
 	if (r < 0) {
 		frag_message_unref(message);
 		return frag_op_fail(frag_tick_op(tick), r, "cannot describe the frame: %s",
@@ -426,6 +446,7 @@ static void replayer_fini(void *state, struct frag_op *op)
 	av_frame_free(&rp->now);
 	av_frame_free(&rp->next);
 	video_decoder_close(rp->decoder);
+	video_pixels_fini(&rp->pixels);
 }
 
 const struct frag_op_type video_replayer_type = {
@@ -433,7 +454,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
+		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),
