@@ -38,8 +38,9 @@ static const char *in_folder(const char *name)
 
 static void teardown(void)
 {
-	static const char *const names[] = {"clip.mkv", "clip.mp4",    "out.mp4",
-					    "out.mkv",  "damaged.mkv", "gray16.pgm"};
+	static const char *const names[] = {"clip.mkv",   "clip.mp4",    "out.mp4",
+					    "out.mkv",    "damaged.mkv", "gray16.pgm",
+					    "turned.mov", "turned.rgb"};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
 		unlink(in_folder(names[i]));
@@ -79,7 +80,7 @@ static void to_rgb(const AVFrame *frame, uint8_t *rgb)
 	struct video_pixels pixels = {0};
 	struct video_picture picture;
 
-	video_picture_of(frame, "rgb8", &picture);
+	video_picture_of(frame, "rgb8", &(struct video_turn){0}, &picture);
 	cr_assert_eq(video_pixels_convert(&pixels, frame, &picture, rgb), 0);
 	video_pixels_fini(&pixels);
 }
@@ -262,6 +263,122 @@ Test(ops_video, replayer_sends_the_format_that_is_wanted)
 	replay_picture(in_folder("gray16.pgm"), "rgb16", words, sizeof(words), &stated);
 	for (size_t i = 0; i < FRAG_COUNT_OF(words); i++)
 		cr_assert_eq(words[i], gray16[i / 3]);
+}
+
+/* Writes the matrix of a file's only track: where its container says how frames are shown. */
+static void set_matrix(const char *path, const int32_t abcd[4])
+{
+	static uint8_t bytes[20000];
+	FILE *file = fopen(path, "r+");
+	size_t size = file != NULL ? fread(bytes, 1, sizeof(bytes), file) : 0, at = 0;
+	const int32_t matrix[9] = {
+		abcd[0] * 65536, abcd[1] * 65536, 0, abcd[2] * 65536, abcd[3] * 65536, 0, 0, 0,
+		1 << 30};
+
+	while (at + 80 < size && memcmp(bytes + at, "tkhd", 4) != 0)
+		at++;
+	cr_assert_lt(at + 80, size);
+	for (size_t i = 0; i < 9; i++) {
+		for (size_t b = 0; b < 4; b++)
+			bytes[at + 44 + 4 * i + b] = (uint8_t)((uint32_t)matrix[i] >> (24 - 8 * b));
+	}
+	cr_assert_eq(fseek(file, 0, SEEK_SET), 0);
+	cr_assert_eq(fwrite(bytes, size, 1, file), 1);
+	cr_assert_eq(fclose(file), 0);
+}
+
+/* Plays the only frame of a file. */
+static struct frag_message *play_one(const char *path, const char *auto_rotate)
+{
+	struct frag_harness *h =
+		make(&video_replayer_type, FRAG_ARGS({"path", path}, {"auto_rotate", auto_rotate}));
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_tick(h), FRAG_DONE, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "output", &m), 0);
+	frag_harness_destroy(h);
+	return m;
+}
+
+static double stated(const struct frag_message *m, const char *key)
+{
+	double value = 0.0;
+
+	(void)frag_metadata_get_f64(frag_message_metadata(m), key, &value);
+	return value;
+}
+
+/* All eight ways to turn and mirror, as the program ffmpeg does it. Pixels of 2 : 3 turn too. */
+static void check_turns(const char *codec)
+{
+	static const struct {
+		int32_t abcd[4];
+		double degrees;
+		int mirrored;
+	} ways[] = {
+		{{1, 0, 0, 1}, 0, 0},    {{0, 1, -1, 0}, 90, 0}, {{-1, 0, 0, -1}, 180, 0},
+		{{0, -1, 1, 0}, 270, 0}, {{-1, 0, 0, 1}, 0, 1},  {{0, -1, -1, 0}, 90, 1},
+		{{1, 0, 0, -1}, 180, 1}, {{0, 1, 1, 0}, 270, 1},
+	};
+	const size_t size = 22 * 14 * 3;
+	uint8_t expected[22 * 14 * 3], flat[22 * 14 * 3];
+	struct frag_message *m;
+	char command[700];
+
+	snprintf(command, sizeof(command),
+		 "cd %s && ffmpeg -v error -y -f lavfi -i testsrc2=size=22x14 -frames:v 1 "
+		 "-vf setsar=2/3 %s turned.mov",
+		 folder, codec);
+	cr_assert_eq(system(command), 0);
+	for (size_t i = 0; i < FRAG_COUNT_OF(ways); i++) {
+		bool swaps = ways[i].abcd[0] == 0;
+		const int64_t *shape;
+		int mirrored = 0;
+		FILE *file;
+
+		set_matrix(in_folder("turned.mov"), ways[i].abcd);
+		snprintf(
+			command, sizeof(command),
+			"cd %s && ffmpeg -v error -y -i turned.mov -sws_flags bicubic+accurate_rnd -pix_fmt rgb24 -f rawvideo turned.rgb",
+			folder);
+		cr_assert_eq(system(command), 0);
+		file = fopen(in_folder("turned.rgb"), "r");
+		cr_assert(file != NULL && fread(expected, size, 1, file) == 1);
+		fclose(file);
+		m = play_one(in_folder("turned.mov"), "true");
+		shape = frag_tensor_dl(frag_message_tensor(m, ""))->shape;
+		cr_assert(shape[0] == (swaps ? 22 : 14) && shape[1] == (swaps ? 14 : 22));
+		cr_assert_arr_eq(frag_tensor_data(frag_message_tensor(m, "")), expected, size,
+				 "way %zu", i);
+		cr_assert_float_eq(stated(m, "sample_aspect_ratio"), swaps ? 1.5 : 2.0 / 3.0, 1e-9);
+		cr_assert(stated(m, "rotation") == 0.0);
+		cr_assert_lt(
+			frag_metadata_get_bool(frag_message_metadata(m), "mirrored", &mirrored), 0);
+		frag_message_unref(m);
+
+		m = play_one(in_folder("turned.mov"), "false");
+		shape = frag_tensor_dl(frag_message_tensor(m, ""))->shape;
+		cr_assert(shape[0] == 14 && shape[1] == 22);
+		if (i == 0)
+			memcpy(flat, frag_tensor_data(frag_message_tensor(m, "")), size);
+		cr_assert_arr_eq(frag_tensor_data(frag_message_tensor(m, "")), flat, size);
+		cr_assert_float_eq(stated(m, "sample_aspect_ratio"), 2.0 / 3.0, 1e-9);
+		cr_assert_float_eq(stated(m, "rotation"), ways[i].degrees, 1e-9, "way %zu", i);
+		(void)frag_metadata_get_bool(frag_message_metadata(m), "mirrored", &mirrored);
+		cr_assert_eq(mirrored, ways[i].mirrored, "way %zu", i);
+		frag_message_unref(m);
+	}
+	set_matrix(in_folder("turned.mov"), (const int32_t[]){1, 1, -1, 1});
+	m = play_one(in_folder("turned.mov"), "true");
+	cr_assert_arr_eq(frag_tensor_data(frag_message_tensor(m, "")), flat, size);
+	cr_assert_float_eq(stated(m, "rotation"), 45.0, 1e-9);
+	frag_message_unref(m);
+}
+
+Test(ops_video, replayer_turns_and_mirrors_frames)
+{
+	check_turns("-pix_fmt rgb24 -c:v png");
+	check_turns("-pix_fmt yuv420p -c:v libx264 -qp 0");
 }
 
 /* 8 frames at 25 a second: the last is due 7 / 25 s after the first. */

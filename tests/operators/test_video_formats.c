@@ -155,7 +155,7 @@ static const char *target(const AVFrame *frame, const char *format)
 {
 	struct video_picture picture;
 
-	video_picture_of(frame, format, &picture);
+	video_picture_of(frame, format, &(struct video_turn){0}, &picture);
 	return av_get_pix_fmt_name(is_kept(frame, &picture) ? frame->format : picture.format);
 }
 
@@ -191,7 +191,7 @@ static void check_one(struct video_pixels *pixels, const AVFrame *frame, const c
 	uint8_t *out, *expected;
 	size_t size, bytes;
 
-	video_picture_of(frame, format, &picture);
+	video_picture_of(frame, format, &(struct video_turn){0}, &picture);
 	bytes = picture.dtype.bits / 8;
 	size = (size_t)(picture.shape[0] * picture.shape[1] * picture.shape[2]) * bytes;
 	cr_assert_eq(size, av_image_get_buffer_size(picture.format, WIDTH, HEIGHT, 1));
@@ -282,7 +282,7 @@ Test(ops_video_formats, as_they_are)
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(kept); i++) {
 		frame->format = kept[i].from;
-		video_picture_of(frame, "native", &picture);
+		video_picture_of(frame, "native", &(struct video_turn){0}, &picture);
 		cr_assert_eq(picture.format, kept[i].to, "%s", av_get_pix_fmt_name(kept[i].from));
 	}
 	av_frame_free(&frame);

@@ -350,3 +350,24 @@ double video_decoder_frame_rate(const struct video_decoder *decoder)
 
 	return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0.0;
 }
+
+const int32_t *video_decoder_matrix(const struct video_decoder *decoder, const AVFrame *frame)
+{
+	const AVFrameSideData *own = av_frame_get_side_data(frame, AV_FRAME_DATA_DISPLAYMATRIX);
+	size_t size = 0;
+	const uint8_t *matrix = own != NULL
+					? own->data
+					: av_stream_get_side_data(decoder->stream,
+								  AV_PKT_DATA_DISPLAYMATRIX, &size);
+
+	if (own != NULL)
+		size = own->size;
+	return size >= 9 * sizeof(int32_t) ? (const int32_t *)(const void *)matrix : NULL;
+}
+
+double video_decoder_aspect(const struct video_decoder *decoder, AVFrame *frame)
+{
+	AVRational aspect = av_guess_sample_aspect_ratio(decoder->format, decoder->stream, frame);
+
+	return aspect.num > 0 && aspect.den > 0 ? av_q2d(aspect) : 0.0;
+}

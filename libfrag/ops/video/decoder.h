@@ -53,6 +53,10 @@ int video_decoder_next(struct video_decoder *decoder, AVFrame *frame, int64_t *s
  * not contain it.
  */
 int64_t video_decoder_time_ns(const struct video_decoder *decoder, const AVFrame *frame);
+/* Returns the matrix by which a frame is to be shown (libavutil/display.h); NULL: there is none. */
+const int32_t *video_decoder_matrix(const struct video_decoder *decoder, const AVFrame *frame);
+/* Returns the width of a pixel divided by its height; 0: the file does not contain it. */
+double video_decoder_aspect(const struct video_decoder *decoder, AVFrame *frame);
 /* Returns the file's frames per second; 0: the file does not contain it. */
 double video_decoder_frame_rate(const struct video_decoder *decoder);
 

@@ -55,14 +55,18 @@ static enum AVPixelFormat native_format(enum AVPixelFormat from)
 	return has_alpha ? AV_PIX_FMT_RGBA : AV_PIX_FMT_RGB24;
 }
 
-void video_picture_of(const AVFrame *frame, const char *format, struct video_picture *out)
+void video_picture_of(const AVFrame *frame, const char *format, const struct video_turn *turn,
+		      struct video_picture *out)
 {
+	const struct video_turn none = {0};
 	enum AVPixelFormat to = strcmp(format, "rgb8") == 0     ? AV_PIX_FMT_RGB24
 				: strcmp(format, "gray8") == 0  ? AV_PIX_FMT_GRAY8
 				: strcmp(format, "gray16") == 0 ? AV_PIX_FMT_GRAY16
 				: strcmp(format, "rgb16") == 0  ? AV_PIX_FMT_RGB48
 								: native_format(frame->format);
 
+	if (av_pix_fmt_desc_get(to)->flags & AV_PIX_FMT_FLAG_BAYER)
+		turn = &none;
 	for (size_t i = 0; i < FRAG_COUNT_OF(kept); i++) {
 		if (kept[i].format != to)
 			continue;
@@ -70,7 +74,9 @@ void video_picture_of(const AVFrame *frame, const char *format, struct video_pic
 			.format = to,
 			.dtype = {kept[i].bits == 32 ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT,
 				  kept[i].bits, 1},
-			.shape = {frame->height, frame->width, kept[i].channels},
+			.shape = {turn->swaps ? frame->width : frame->height,
+				  turn->swaps ? frame->height : frame->width, kept[i].channels},
+			.turn = *turn,
 		};
 	}
 }
@@ -176,23 +182,85 @@ static void swap_bytes(uint8_t *data, size_t elements, size_t bytes)
 	}
 }
 
-int video_pixels_convert(struct video_pixels *p, const AVFrame *frame,
-			 const struct video_picture *picture, uint8_t *out)
+/*
+ * Whether a frame can be turned as it is: then its colours are interpolated after that, as FFmpeg
+ * does it.
+ */
+static bool is_turnable(const AVPixFmtDescriptor *d)
+{
+	return d->log2_chroma_w == d->log2_chroma_h &&
+	       (d->flags &
+		(AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BAYER)) == 0;
+}
+
+static int turn_planes(const struct video_turn *turn, const AVFrame *frame, AVFrame *turned)
+{
+	const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(frame->format);
+	int r;
+
+	turned->format = frame->format;
+	turned->width = turn->swaps ? frame->height : frame->width;
+	turned->height = turn->swaps ? frame->width : frame->height;
+	r = av_frame_get_buffer(turned, 64);
+	if (r >= 0)
+		r = av_frame_copy_props(turned, frame);
+	for (int c = 0, done = 0; r >= 0 && c < d->nb_components; c++) {
+		const AVComponentDescriptor *comp = &d->comp[c];
+		int shift = (c == 1 || c == 2) && comp->plane > 0 ? d->log2_chroma_w : 0;
+
+		if (done & 1 << comp->plane)
+			continue;
+		done |= 1 << comp->plane;
+
+		video_turn_copy(turn, frame->data[comp->plane], frame->linesize[comp->plane],
+				(size_t)AV_CEIL_RSHIFT(frame->width, shift),
+				(size_t)AV_CEIL_RSHIFT(frame->height, shift), (size_t)comp->step,
+				turned->data[comp->plane], turned->linesize[comp->plane]);
+	}
+	return r < 0 ? -ENOMEM : 0;
+}
+
+/* Converts, and turns what could not be turned before. */
+static int convert(struct video_pixels *p, const AVFrame *frame,
+		   const struct video_picture *picture, const struct video_turn *turn, uint8_t *out)
 {
 	bool is_same = same_numbers(frame->format, picture->format);
-	size_t elements = (size_t)(picture->shape[1] * picture->shape[2]);
-	int row = (int)elements * picture->dtype.bits / 8;
+	size_t element = picture->dtype.bits / 8, pixel = (size_t)picture->shape[2] * element;
+	size_t columns = (size_t)frame->width, rows = (size_t)frame->height;
 	int r = is_same ? 0 : prepare(p, frame, picture->format);
 
 	if (r < 0)
 		return r;
-	if (!is_same)
+	if (!is_same) {
 		sws_scale(p->scale, (const uint8_t *const *)frame->data, frame->linesize, 0,
 			  frame->height, p->out->data, p->out->linesize);
-	if (!is_same)
 		frame = p->out;
-	av_image_copy_plane(out, row, frame->data[0], frame->linesize[0], row, frame->height);
+	}
+	if (video_turn_is_needed(turn))
+		video_turn_copy(turn, frame->data[0], frame->linesize[0], columns, rows, pixel, out,
+				(ptrdiff_t)((turn->swaps ? rows : columns) * pixel));
+	else
+		av_image_copy_plane(out, (int)(columns * pixel), frame->data[0], frame->linesize[0],
+				    (int)(columns * pixel), (int)rows);
 	if (frame->format != picture->format)
-		swap_bytes(out, elements * (size_t)frame->height, picture->dtype.bits / 8);
+		swap_bytes(out, columns * rows * (size_t)picture->shape[2], element);
 	return 0;
+}
+
+int video_pixels_convert(struct video_pixels *p, const AVFrame *frame,
+			 const struct video_picture *picture, uint8_t *out)
+{
+	const struct video_turn none = {0};
+	AVFrame *turned;
+	int r;
+
+	if (!video_turn_is_needed(&picture->turn) ||
+	    !is_turnable(av_pix_fmt_desc_get(frame->format)))
+		return convert(p, frame, picture, &picture->turn, out);
+	turned = av_frame_alloc();
+	r = turned != NULL ? turn_planes(&picture->turn, frame, turned) : -ENOMEM;
+	if (r == 0)
+		r = convert(p, turned, picture, &none, out);
+	av_frame_free(&turned);
+	return r;
 }

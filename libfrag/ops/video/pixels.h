@@ -9,6 +9,8 @@
 #include <frag/error.h>
 #include <frag/tensor.h>
 
+#include "turn.h"
+
 /* Converts frames of FFmpeg to those of operators, as FFmpeg's own filter `scale` does. */
 
 /* What a frame becomes: [rows, columns, channels] of dtype. */
@@ -16,6 +18,7 @@ struct video_picture {
 	enum AVPixelFormat format; /* packed, in the byte order of this machine */
 	struct frag_dtype dtype;
 	int64_t shape[3];
+	struct video_turn turn;
 };
 
 /*
@@ -23,8 +26,11 @@ struct video_picture {
  * - format: rgb8, gray8, gray16 or rgb16; native: gray, RGB, RGBA and Bayer patterns as they are,
  *   with the numbers of the file, and all others as RGB or RGBA of 8 bits, or of 16 where the file
  *   has more than 8
+ * - turn: what is done to it; all zero: nothing. A Bayer pattern would be another one then, so it
+ *   stays
  */
-void video_picture_of(const AVFrame *frame, const char *format, struct video_picture *out);
+void video_picture_of(const AVFrame *frame, const char *format, const struct video_turn *turn,
+		      struct video_picture *out);
 
 /* What is kept for frames of one format. All zero is a valid start. Thread: one at a time. */
 struct video_pixels {

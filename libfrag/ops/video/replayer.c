@@ -24,7 +24,7 @@ struct replayer {
 	const char *path, *directory, *basename, *formats, *url;
 	int64_t connect_timeout, read_timeout, reconnect;
 	double frame_rate;
-	bool realtime, repeat, ignore_corrupted_entities;
+	bool realtime, repeat, ignore_corrupted_entities, auto_rotate;
 	int64_t count;
 	const char *tensor_name, *format;
 	struct frag_resource *pool, *allocator;
@@ -36,7 +36,9 @@ struct replayer {
 	int64_t lap_ns;      /* added to the file's times: grows each time the file repeats */
 	double rate;         /* frames per second */
 	struct video_pixels pixels;
-	enum AVPixelFormat sent_format; /* of the last frame */
+	struct video_picture picture; /* of the last frame */
+	struct video_turn stated;     /* how receivers are to turn it */
+	double aspect;                /* of its pixels; 0: unknown */
 	int64_t emitted, skipped, reconnected;
 	bool has_begun; /* `now` is a frame */
 	bool started;
@@ -103,6 +105,11 @@ static const struct frag_param replayer_params[] = {
 		.description =
 			"rgb8, gray8: u8; rgb16, gray16: u16, where white is 65535, whatever depth the file has. native: gray, RGB, RGBA and Bayer patterns with the numbers of the file, as u8, u16 or f32; others as RGB or RGBA, of u16 where the file has more than 8 bits. The metadata pixel_format then holds FFmpeg's name of what is sent, such as gray10le or bayer_rggb8.",
 		.choices = picture_formats),
+	FRAG_PARAM_BOOL(
+		struct replayer, auto_rotate, true,
+		.headline = "Turn and mirror frames as the file says",
+		.description =
+			"Otherwise, and where it is no multiple of 90 degrees, the metadata has rotation (f64, degrees clockwise) and mirrored (bool: exchange left and right before)."),
 	FRAG_PARAM_STRING(struct replayer, tensor_name, "",
 			  .headline = "Name of the frame's tensor"),
 	FRAG_PARAM_RESOURCE(struct replayer, pool, NULL, .headline = "Allocator of the frames",
@@ -333,20 +340,27 @@ static int wait_until_due(struct replayer *rp, struct frag_tick *tick)
 
 static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tensor **out)
 {
+	const struct video_turn none = {0},
+				turn = video_turn_of(video_decoder_matrix(rp->decoder, rp->now));
 	struct frag_resource *pool = rp->pool != NULL ? rp->pool : rp->allocator;
-	struct video_picture picture = {0};
+	struct video_picture *picture = &rp->picture;
 	struct frag_tensor *tensor;
 	int r;
 
-	video_picture_of(rp->now, rp->format, &picture);
-	r = frag_tensor_create(pool, picture.dtype, 3, picture.shape, &tensor);
+	video_picture_of(rp->now, rp->format, rp->auto_rotate && turn.is_exact ? &turn : &none,
+			 picture);
+	rp->stated = video_turn_is_needed(&picture->turn) ? none : turn;
+	rp->aspect = video_decoder_aspect(rp->decoder, rp->now);
+	if (rp->aspect > 0.0 && picture->turn.swaps)
+		rp->aspect = 1.0 / rp->aspect;
+	r = frag_tensor_create(pool, picture->dtype, 3, picture->shape, &tensor);
 	if (r < 0)
 		return frag_op_fail(
 			op, r,
 			"cannot make a frame of %lld x %lld x %lld with %d bits: %s; give the pool larger or more blocks",
-			(long long)picture.shape[0], (long long)picture.shape[1],
-			(long long)picture.shape[2], picture.dtype.bits, frag_strerror(r));
-	r = video_pixels_convert(&rp->pixels, rp->now, &picture, frag_tensor_writable(tensor));
+			(long long)picture->shape[0], (long long)picture->shape[1],
+			(long long)picture->shape[2], picture->dtype.bits, frag_strerror(r));
+	r = video_pixels_convert(&rp->pixels, rp->now, picture, frag_tensor_writable(tensor));
 	if (r < 0) {
 		frag_tensor_unref(tensor);
 		return frag_op_fail(
@@ -354,9 +368,25 @@ static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tenso
 			"cannot convert frames of the format %s to %s: %s; convert the file to yuv420p",
 			av_get_pix_fmt_name(rp->now->format), rp->format, frag_strerror(r));
 	}
-	rp->sent_format = picture.format;
 	*out = tensor;
 	return 0;
+}
+
+/* What is stated only where there is something to state. */
+static int describe(const struct replayer *rp, struct frag_metadata *metadata)
+{
+	int r = 0;
+
+	if (strcmp(rp->format, "native") == 0)
+		r = frag_metadata_set_string(metadata, "pixel_format",
+					     av_get_pix_fmt_name(rp->picture.format));
+	if (r == 0 && rp->aspect > 0.0)
+		r = frag_metadata_set_f64(metadata, "sample_aspect_ratio", rp->aspect);
+	if (r == 0 && rp->stated.degrees > 0.0)
+		r = frag_metadata_set_f64(metadata, "rotation", rp->stated.degrees);
+	if (r == 0 && rp->stated.is_mirrored)
+		r = frag_metadata_set_bool(metadata, "mirrored", 1);
+	return r;
 }
 
 static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_tensor *tensor)
@@ -378,9 +408,8 @@ static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_t
 		r = frag_metadata_set_i64(metadata, "pts_ns", rp->now_pts_ns);
 	if (r == 0)
 		r = frag_metadata_set_f64(metadata, "frame_rate", rp->rate);
-	if (r == 0 && strcmp(rp->format, "native") == 0)
-		r = frag_metadata_set_string(metadata, "pixel_format",
-					     av_get_pix_fmt_name(rp->sent_format));
+	if (r == 0)
+		r = describe(rp, metadata);
 	if (r < 0) {
 		frag_message_unref(message);
 		return frag_op_fail(frag_tick_op(tick), r, "cannot describe the frame: %s",
@@ -454,7 +483,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
+		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), sample_aspect_ratio (f64, width of a pixel divided by its height) where the file states it, and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),
