@@ -22,6 +22,7 @@
 #include <base/alloc.h>
 #include <base/environment.h>
 #include <base/arena.h>
+#include <base/signals.h>
 #include <base/stamp.h>
 #include <fragctl/command.h>
 #include <fragctl/run_top.h>
@@ -361,13 +362,13 @@ static int watch(struct daemons *daemons)
 
 static int prepare(struct daemons *daemons)
 {
-	struct sigaction suspends;
-
 	sigemptyset(&daemons->signals);
 	sigaddset(&daemons->signals, SIGINT);
 	sigaddset(&daemons->signals, SIGTERM);
 	sigaddset(&daemons->signals, SIGCHLD);
-	if (sigaction(SIGTSTP, NULL, &suspends) == 0 && suspends.sa_handler != SIG_IGN)
+	if (!fragi_signal_is_ignored(SIGHUP))
+		sigaddset(&daemons->signals, SIGHUP);
+	if (!fragi_signal_is_ignored(SIGTSTP))
 		sigaddset(&daemons->signals, SIGTSTP);
 	sigprocmask(SIG_BLOCK, &daemons->signals, &daemons->before);
 	daemons->signal_fd = signalfd(-1, &daemons->signals, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <base/log.h>
+#include <base/signals.h>
 #include <driverd/progress.h>
 #include <fragctl/run.h>
 #include <runner/runner.h>
@@ -24,7 +25,7 @@
 
 #define PROGRESS_TTY_NS INT64_C(250000000)
 
-static const int stop_signals[] = {SIGINT, SIGTERM};
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 struct local {
 	const struct ctl_run_options *options;
@@ -179,7 +180,8 @@ static int watch_signals(struct local *local)
 	for (size_t i = 0; i < FRAG_COUNT_OF(stop_signals) && r == 0; i++) {
 		uv_signal_init(&local->loop, &local->signals[i]);
 		local->signals[i].data = local;
-		r = uv_signal_start(&local->signals[i], on_signal, stop_signals[i]);
+		if (stop_signals[i] != SIGHUP || !fragi_signal_is_ignored(SIGHUP))
+			r = uv_signal_start(&local->signals[i], on_signal, stop_signals[i]);
 	}
 	return r;
 }

@@ -16,6 +16,7 @@
 #include <base/identity.h>
 #include <base/log.h>
 #include <base/service.h>
+#include <base/signals.h>
 #include <base/stamp.h>
 #include <base/standard_fds.h>
 #include <text/spec.h>
@@ -33,7 +34,7 @@
  * workerd: a worker (workerd/worker.h), its socket to the driver, and signals. The loop ends when
  * the worker has ended and its last words have left.
  */
-static const int stop_signals[] = {SIGTERM, SIGINT};
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 #define NETWORK_MS 500
 #define LINE_RATE 1000 /* lines a second of each host */
 
@@ -329,7 +330,8 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct wrk_shell *shell = handle->data;
 
-	(void)number;
+	if (number == SIGHUP && shell->credentials.tls != NULL)
+		return; /* keys are read again */
 	fragi_service_stopping();
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }
@@ -534,7 +536,8 @@ static enum fragi_failure shell_prepare(struct wrk_shell *shell)
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
 		uv_signal_init(&shell->loop, &shell->signals[i]);
 		shell->signals[i].data = shell;
-		uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
+		if (stop_signals[i] != SIGHUP || !fragi_signal_is_ignored(SIGHUP))
+			uv_signal_start(&shell->signals[i], on_signal, stop_signals[i]);
 	}
 	if (fw_credentials_open(&shell->credentials, &shell->loop, &shell->options->tls,
 				on_keys_changed, shell, &err) < 0) {

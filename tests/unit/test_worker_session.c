@@ -350,18 +350,24 @@ Test(worker_session, a_silent_driver_is_lost_after_the_time_of_death)
 	cr_expect_null(logged(FRAGI_LOG_WARN), "no application ends: %s", logged(FRAGI_LOG_WARN));
 }
 
-Test(worker_session, hosts_die_with_the_driver_and_the_worker_comes_back)
+Test(worker_session, hosts_end_with_the_driver_and_the_worker_comes_back)
 {
+	int64_t from;
+
 	start_attached(false);
 	spawn(1);
 	step((struct wrk_event){.kind = WRK_EVENT_DRIVER_LOST,
 				.connection = seen_connection,
 				.text = "connection reset"});
 	cr_assert_not_null(did(WRK_DO_SIGNAL_HOST));
-	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGTERM, "its operators stop first");
 	cr_expect_str_eq(
 		logged(FRAGI_LOG_WARN),
 		"lost the driver at 127.0.0.1:57777: connection reset; its applications end here");
+	from = now;
+	cr_assert(timers_until(now + 2 * WRK_LOST_NS, WRK_DO_SIGNAL_HOST));
+	cr_expect_eq(did(WRK_DO_SIGNAL_HOST)->signal, SIGKILL);
+	cr_expect_eq(now - from, WRK_LOST_NS);
 	exited(0, SIGKILL, true);
 	cr_expect_null(sent(FW_HOST_EXIT), "the session is over");
 	cr_assert(timers_until(now + WRK_BACKOFF_MAX_NS, WRK_DO_CONNECT));

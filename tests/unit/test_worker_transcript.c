@@ -262,10 +262,11 @@ static const char crash[] =
 	"  waits for 0.000 s\n"
 	"the driver goes\n"
 	"  warn: lost the driver at 127.0.0.1:57777: end of file; its applications end here\n"
-	"  signal 9 to 2\n"
+	"  signal 15 to 2\n"
 	"  info: waiting for the driver at 127.0.0.1:57777: end of file\n"
 	"  waits for 0.000 s\n"
 	"the timer\n"
+	"  samples 2\n"
 	"  waits for 0.056 s\n"
 	"the timer\n"
 	"  connects (3)\n"
@@ -293,7 +294,7 @@ Test(worker_transcript, a_host_that_crashes_and_a_driver_that_goes, .fini = fini
 							.connection = seen_connection,
 							.text = "end of file"});
 	note_time(200 * MS);
-	note_exit(0, SIGKILL, NULL);
+	note_exit(0, 0, NULL);
 	note_step("told to end", (struct wrk_event){.kind = WRK_EVENT_STOP});
 	transcript_expect(crash);
 }

@@ -54,7 +54,7 @@ static void end_in_time(struct wrk_core *core, int64_t now_ns)
 static void stop_hosts(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	core->grace_until_ns = INT64_MAX;
-	if (wrk_host_stop_all(core, now_ns, actions) > 0)
+	if (wrk_host_stop_all(core, false, now_ns, actions) > 0)
 		end_in_time(core, now_ns);
 }
 
@@ -194,7 +194,7 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 			continue;
 		count++;
 		assert(host->heard_ns <= now_ns);
-		assert((has_driver || ends || core->keeps_hosts ||
+		assert((has_driver || ends || core->keeps_hosts || host->ending ||
 			host->state == WRK_HOST_KILLED) &&
 		       "without a driver that comes back no host lives on");
 		assert((core->stops < 2 || host->ended_here) && "a second stop ends all hosts");

@@ -46,6 +46,7 @@ enum wrk_host_state {
 #define WRK_BACKOFF_REFUSED_NS 30000000000ll /* while its driver refuses it */
 #define WRK_CONNECT_NS 5000000000ll          /* longest attempt */
 #define WRK_KILL_NS 1000000000ll             /* from SIGTERM to SIGKILL */
+#define WRK_LOST_NS 2000000000ll             /* the same, of hosts whose driver was lost */
 #define WRK_WAITS_NS 10000000000ll           /* between two lines about what is waited for */
 #define WRK_GRACE_NS 500000000ll /* for the driver to stop them, when this workerd is to end */
 

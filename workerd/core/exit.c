@@ -198,3 +198,13 @@ void wrk_exit_asked(struct wrk_core *core, struct wrk_host *host, const struct f
 		wrk_exit_result(core, stop->exit_code);
 	}
 }
+
+void wrk_host_forget(struct wrk_host *host)
+{
+	for (uint32_t i = 0; i < host->name_count; i++)
+		fragi_free(host->names[i]);
+	fragi_free(host->names);
+	fragi_free(host->end_reason);
+	fragi_free(host->application);
+	memset(host, 0, sizeof(*host));
+}

@@ -62,16 +62,6 @@ static void host_transition(struct wrk_core *core, struct wrk_host *host, enum w
 		core->illegal_transitions++;
 }
 
-void wrk_host_forget(struct wrk_host *host)
-{
-	for (uint32_t i = 0; i < host->name_count; i++)
-		fragi_free(host->names[i]);
-	fragi_free(host->names);
-	fragi_free(host->end_reason);
-	fragi_free(host->application);
-	memset(host, 0, sizeof(*host));
-}
-
 static struct wrk_host *host_by_id(struct wrk_core *core, uint32_t id)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++)
@@ -147,46 +137,52 @@ void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const 
 		}
 }
 
-uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
+/* Ends a host in order, or kills it when it has not ended by then. */
+static void end_by(struct wrk_core *core, struct wrk_host *host, int64_t kill_at_ns,
+		   struct wrk_actions *actions)
 {
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < core->slot_count; i++) {
-		struct wrk_host *host = &core->hosts[i];
-
-		if (host->state == WRK_HOST_NONE || host->stop_requested)
-			continue;
-		count++;
-		host->ended_here = true;
-		if (host->state == WRK_HOST_SPAWNING)
-			wrk_host_kill(core, host, FRAGI_FAILURE_WORKER_LOST,
-				      "its workerd was told to end", actions);
-		if (host->state != WRK_HOST_UP)
-			continue;
-		note_why(host, FRAGI_FAILURE_WORKER_LOST, "its workerd was told to end");
-		host_transition(core, host, WRK_HOST_STOPPING, actions);
-		host->ending = true;
-		host->kill_at_ns = now_ns + WRK_KILL_NS;
-		host_signal(host, SIGTERM, actions);
-	}
-	return count;
-}
-
-/* The driver's order; a host that is to end in order first is killed when it has not by then. */
-static void kill_on_request(struct wrk_core *core, struct wrk_host *host, int64_t now_ns,
-			    struct wrk_actions *actions)
-{
-	if (core->config.grace_ns == 0 || host->state == WRK_HOST_SPAWNING) {
-		wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
-		return;
-	}
 	if (host->state == WRK_HOST_UP)
 		host_transition(core, host, WRK_HOST_STOPPING, actions);
 	if (host->state != WRK_HOST_STOPPING)
 		return;
 	host->ending = true;
-	host->kill_at_ns = now_ns + core->config.grace_ns;
+	host->kill_at_ns = kill_at_ns;
 	host_signal(host, SIGTERM, actions);
+}
+
+uint32_t wrk_host_stop_all(struct wrk_core *core, bool is_lost, int64_t now_ns,
+			   struct wrk_actions *actions)
+{
+	enum fragi_failure failure =
+		is_lost ? FRAGI_FAILURE_DRIVER_LOST : FRAGI_FAILURE_WORKER_LOST;
+	const char *why = is_lost ? "its driver was lost" : "its workerd was told to end";
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < core->slot_count; i++) {
+		struct wrk_host *host = &core->hosts[i];
+
+		if (host->state == WRK_HOST_NONE || (host->stop_requested && !is_lost))
+			continue;
+		count++;
+		host->ended_here = true;
+		if (host->state == WRK_HOST_SPAWNING)
+			wrk_host_kill(core, host, failure, why, actions);
+		if (host->state != WRK_HOST_UP && !(host->state == WRK_HOST_STOPPING && is_lost))
+			continue;
+		note_why(host, failure, why);
+		end_by(core, host, now_ns + (is_lost ? WRK_LOST_NS : WRK_KILL_NS), actions);
+	}
+	return count;
+}
+
+/* The driver's order. */
+static void kill_on_request(struct wrk_core *core, struct wrk_host *host, int64_t now_ns,
+			    struct wrk_actions *actions)
+{
+	if (core->config.grace_ns == 0 || host->state == WRK_HOST_SPAWNING)
+		wrk_host_kill(core, host, FRAGI_FAILURE_NONE, "", actions);
+	else
+		end_by(core, host, now_ns + core->config.grace_ns, actions);
 }
 
 /* A host that never came to be is reported with its exit alone. */

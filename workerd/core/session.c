@@ -178,7 +178,7 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 		wrk_log(actions, FRAGI_LOG_WARN,
 			"lost the driver at %s: %s; its applications end here", core->config.driver,
 			why);
-		wrk_host_kill_all(core, FRAGI_FAILURE_DRIVER_LOST, "its driver was lost", actions);
+		wrk_host_stop_all(core, true, now_ns, actions);
 	}
 	session_back_off(core, false, why, now_ns, actions);
 	if (attached && core->config.once && core->served && core->host_count == 0)

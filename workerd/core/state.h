@@ -206,8 +206,13 @@ void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_fail
 		   const char *why, struct wrk_actions *actions);
 void wrk_host_kill_all(struct wrk_core *core, enum fragi_failure failure, const char *why,
 		       struct wrk_actions *actions);
-/* Stops those that their driver has not asked to stop. Returns their number. */
-uint32_t wrk_host_stop_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+/*
+ * Stops hosts: their operators stop, so that a recorder finishes its file, before anything is
+ * killed. is_lost: all, because the driver is gone; else those that it has not asked to stop.
+ * Returns their number.
+ */
+uint32_t wrk_host_stop_all(struct wrk_core *core, bool is_lost, int64_t now_ns,
+			   struct wrk_actions *actions);
 int64_t wrk_host_deadline_ns(const struct wrk_core *core);
 void wrk_host_forget(struct wrk_host *host); /* frees what it owns */
 
