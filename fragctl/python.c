@@ -14,14 +14,19 @@
 #include <frag/plugin.h>
 
 /*
- * The list has a line for each type, port and parameter, with tabs between its fields, as
- * python/frag/types.py writes it. The tables stay until the process ends.
+ * The list has a line for each type of operators, conditions and resources, and for each port and
+ * parameter of it, with tabs between its fields, as python/frag/types.py writes it. The tables stay
+ * until the process ends.
  */
 #define FIELDS_MAX 12
 #define FIELD_BYTES 16 /* the largest field of a parameter in a state */
 
+struct listed_type {
+	char kind; /* the first letter of operator, condition, resource */
+	struct frag_op_type op;
+};
 struct listed {
-	struct frag_op_type *types;
+	struct listed_type *types;
 	struct frag_port *ports;
 	struct frag_param *params;
 	size_t type_count, port_count, param_count;
@@ -66,13 +71,13 @@ static const char *const *choices(char *field)
 
 static bool put_type(struct listed *listed, char **fields)
 {
-	struct frag_op_type *types =
-		grow(listed->types, listed->type_count, sizeof(*listed->types));
+	struct listed_type *types = grow(listed->types, listed->type_count, sizeof(*listed->types));
 
 	if (types == NULL)
 		return false;
 	listed->types = types;
-	types[listed->type_count++] = (struct frag_op_type){
+	types[listed->type_count].kind = fields[0][0];
+	types[listed->type_count++].op = (struct frag_op_type){
 		FRAG_OP_TYPE_INIT,
 		.name = fields[1],
 		.headline = text(fields[2]),
@@ -100,14 +105,14 @@ static bool put_port(struct listed *listed, char **fields)
 		.policy = (enum frag_policy)atoi(fields[6]),
 		.min_size = (uint32_t)strtoul(fields[7], NULL, 10),
 	};
-	listed->types[listed->type_count - 1].port_count++;
+	listed->types[listed->type_count - 1].op.port_count++;
 	return true;
 }
 
 static bool put_param(struct listed *listed, char **fields)
 {
 	struct frag_param *params = grow(listed->params, listed->param_count, sizeof(*params));
-	struct frag_op_type *type = &listed->types[listed->type_count - 1];
+	struct frag_op_type *type = &listed->types[listed->type_count - 1].op;
 
 	if (params == NULL)
 		return false;
@@ -138,7 +143,9 @@ static bool put_line(struct listed *listed, char *line)
 	for (char *rest = line, *field;
 	     count < FIELDS_MAX && (field = strsep(&rest, "\t")) != NULL;)
 		fields[count++] = field;
-	if (count == 4 && strcmp(fields[0], "type") == 0)
+	if (count == 4 &&
+	    (strcmp(fields[0], "operator") == 0 || strcmp(fields[0], "condition") == 0 ||
+	     strcmp(fields[0], "resource") == 0))
 		return put_type(listed, fields);
 	if (count == 8 && strcmp(fields[0], "port") == 0 && listed->type_count > 0)
 		return put_port(listed, fields);
@@ -146,33 +153,105 @@ static bool put_line(struct listed *listed, char *line)
 	       put_param(listed, fields);
 }
 
-/* The arrays are complete: each type gets its part of them. */
-static int make_plugin(struct listed *listed, const char *path,
-		       const struct frag_plugin **out_plugin)
+static enum frag_ready never(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
-	const struct frag_op_type **ops = calloc(listed->type_count + 1, sizeof(*ops));
-	struct frag_plugin *plugin = calloc(1, sizeof(*plugin));
+	(void)state;
+	(void)now_ns;
+	(void)out_until_ns;
+	return FRAG_NEVER;
+}
+
+/* The tables of a plugin. */
+struct tables {
+	struct frag_plugin plugin;
+	const struct frag_op_type **ops;
+	const struct frag_condition_type **conditions;
+	const struct frag_resource_type **resources;
+};
+
+static bool put_condition(struct tables *tables, const struct frag_op_type *listed)
+{
+	struct frag_condition_type *type = malloc(sizeof(*type));
+
+	if (type == NULL)
+		return false;
+	*type = (struct frag_condition_type){
+		FRAG_CONDITION_TYPE_INIT,
+		.name = listed->name,
+		.headline = listed->headline,
+		.description = listed->description,
+		.state_size = listed->state_size,
+		.params = listed->params,
+		.param_count = listed->param_count,
+		.param_size = listed->param_size,
+		.check = never,
+	};
+	tables->conditions[tables->plugin.condition_count++] = type;
+	return true;
+}
+
+static bool put_resource(struct tables *tables, const struct frag_op_type *listed)
+{
+	struct frag_resource_type *type = malloc(sizeof(*type));
+
+	if (type == NULL)
+		return false;
+	*type = (struct frag_resource_type){
+		FRAG_RESOURCE_TYPE_INIT,
+		.name = listed->name,
+		.headline = listed->headline,
+		.description = listed->description,
+		.state_size = listed->state_size,
+		.params = listed->params,
+		.param_count = listed->param_count,
+		.param_size = listed->param_size,
+	};
+	tables->resources[tables->plugin.resource_count++] = type;
+	return true;
+}
+
+static bool put_entry(struct tables *tables, const struct listed_type *listed)
+{
+	if (listed->kind == 'c')
+		return put_condition(tables, &listed->op);
+	if (listed->kind == 'r')
+		return put_resource(tables, &listed->op);
+	tables->ops[tables->plugin.op_count++] = &listed->op;
+	return true;
+}
+
+/* The arrays are complete: each type gets its part of them. */
+static int make_plugin(struct listed *listed, const struct frag_plugin **out_plugin)
+{
+	struct tables *tables = calloc(1, sizeof(*tables));
+	const size_t count = listed->type_count + 1;
 	size_t ports = 0, params = 0;
 
-	if (ops == NULL || plugin == NULL || path == NULL) {
-		free(ops);
-		free(plugin);
+	if (tables == NULL)
 		return -ENOMEM;
-	}
+	tables->ops = calloc(count, sizeof(*tables->ops));
+	tables->conditions = calloc(count, sizeof(*tables->conditions));
+	tables->resources = calloc(count, sizeof(*tables->resources));
+	if (tables->ops == NULL || tables->conditions == NULL || tables->resources == NULL)
+		return -ENOMEM; /* fragctl ends then */
 	for (size_t i = 0; i < listed->type_count; i++) {
-		listed->types[i].ports = listed->ports + ports;
-		listed->types[i].params = listed->params + params;
-		ports += listed->types[i].port_count;
-		params += listed->types[i].param_count;
-		ops[i] = &listed->types[i];
+		struct frag_op_type *type = &listed->types[i].op;
+
+		type->ports = listed->ports + ports;
+		type->params = listed->params + params;
+		ports += type->port_count;
+		params += type->param_count;
+		if (!put_entry(tables, &listed->types[i]))
+			return -ENOMEM;
 	}
-	*plugin = (struct frag_plugin){.struct_size = sizeof(*plugin),
-				       .abi_major = FRAG_ABI_MAJOR,
-				       .abi_minor = FRAG_ABI_MINOR,
-				       .name = "python",
-				       .ops = ops,
-				       .op_count = (uint32_t)listed->type_count};
-	*out_plugin = plugin;
+	tables->plugin.struct_size = sizeof(tables->plugin);
+	tables->plugin.abi_major = FRAG_ABI_MAJOR;
+	tables->plugin.abi_minor = FRAG_ABI_MINOR;
+	tables->plugin.name = "python";
+	tables->plugin.ops = tables->ops;
+	tables->plugin.conditions = tables->conditions;
+	tables->plugin.resources = tables->resources;
+	*out_plugin = &tables->plugin;
 	return 0;
 }
 
@@ -227,7 +306,7 @@ static int load(const char *path, const struct frag_plugin **out_plugin, struct 
 				    "%s cannot load it; its own lines say why (frag has to be "
 				    "installed for it)",
 				    python);
-	return make_plugin(&listed, path, out_plugin);
+	return make_plugin(&listed, out_plugin);
 }
 
 void ctl_python_begin(void)

@@ -14,16 +14,17 @@ _frag.set_hooks(Error, describe, encode, decode, _load)
 _frag.loader_register()
 
 from ._application import Application, Fragment  # noqa: E402
+from ._component import Clock, Condition, Ready, Resource  # noqa: E402
 from ._frag import ExecutionContext, InputContext, OutputContext, Tensor  # noqa: E402
 from ._metadata import Metadata  # noqa: E402
 from ._operator import DONE, NativeOperator, Operator  # noqa: E402
 from ._run import Future, run  # noqa: E402
-from ._spec import Condition, ConditionType, IOSpec, OperatorSpec, Resource, Scheduler  # noqa: E402
+from ._spec import ConditionType, IOSpec, OperatorSpec, Scheduler  # noqa: E402
 
 __version__ = "0.1.0"
-__all__ = ["Application", "Condition", "ConditionType", "DONE", "Error", "ExecutionContext",
+__all__ = ["Application", "Clock", "Condition", "ConditionType", "DONE", "Error", "ExecutionContext",
            "Fragment", "Future", "IOSpec", "InputContext", "Metadata", "NativeOperator", "Operator",
-           "OperatorSpec", "OutputContext", "Resource", "Scheduler", "Tensor", "allow_pickle",
+           "OperatorSpec", "OutputContext", "Ready", "Resource", "Scheduler", "Tensor", "allow_pickle",
            "as_tensor", "empty", "register_codec", "run"]
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applications and fragments: a graph that a program composes, and how it runs."""
 from . import _frag
-from ._operator import NativeOperator, Operator
+from ._component import text_of
+from ._operator import NativeOperator, Operator, component_type, type_name
 from ._run import Future, execute
-from ._spec import Scheduler, text_of
+from ._spec import Scheduler
 
 
 def _valid(name):
@@ -21,6 +22,7 @@ class Fragment:
         self._resources = {}
         self._flows = []
         self._scheduler = None
+        self._clock = None
         self._is_composed = False
         self._metadata = {}
 
@@ -57,6 +59,10 @@ class Fragment:
         self._scheduler = scheduler or self._scheduler
         return self._scheduler
 
+    def clock(self, type, **params):
+        """Chooses the clock: "realtime", "manual" or "synthetic", with its parameters."""
+        self._clock = {"type": type, **params}
+
     def enable_metadata(self, enable=True):
         self._metadata["metadata"] = enable
 
@@ -69,14 +75,27 @@ class Fragment:
         """The sections of the graph."""
         sections = dict(self._metadata)
         if self._resources:
-            sections["resources"] = {k: v.declaration() for k, v in self._resources.items()}
+            sections["resources"] = {k: v.declaration(types)
+                                     for k, v in self._resources.items()}
         sections["operators"] = {name: _declare_operator(op, types)
                                  for name, op in self.operators.items()}
         if self._flows:
             sections["flows"] = self._flows
         if self._scheduler is not None:
             sections["scheduler"] = self._scheduler.declaration()
+        if self._clock is not None:
+            sections["clock"] = self._clock
         return sections
+
+
+def python_components(parts):
+    """Conditions and resources whose types are classes in Python: (fragment, operator or None,
+    name) -> object."""
+    found = {(part.name, None, resource.name): resource
+             for part in parts for resource in part._resources.values()}
+    found.update({(part.name, op.name, condition.name): condition for part in parts
+                  for op in part.operators.values() for condition in op.conditions.values()})
+    return {place: item for place, item in found.items() if item.type is None}
 
 
 def _declare_operator(operator, types):
@@ -86,7 +105,7 @@ def _declare_operator(operator, types):
     if parameters:
         entry["parameters"] = {k: text_of(v) for k, v in parameters.items()}
     if operator.conditions:
-        entry["conditions"] = [c.declaration() for c in operator.conditions.values()]
+        entry["conditions"] = [c.declaration(types) for c in operator.conditions.values()]
     if operator.resources:
         entry["resources"] = [text_of(r) for r in operator.resources]
     if operator.metadata_policy is not None:
@@ -149,21 +168,25 @@ class Application(Fragment):
         parts = self._all()
         instances = {(part.name, op.name): op for part in parts for op in part.operators.values()
                      if isinstance(op, Operator)}
+        components = python_components(parts)
 
-        def find(fragment, name, params):
-            operator = instances[fragment, name]
-            operator._set_params(params)
-            return operator
+        def find(*place_and_params):
+            *place, params = place_and_params
+            found = (instances if len(place) == 2 else components)[tuple(place)]
+            found._set_params(params)
+            return found
 
         known, types, made = {}, {}, []
-        for operator in instances.values():
-            base = operator._type_name()
-            key = (base, operator.spec.rows())
+        for item in (*instances.values(), *components.values()):
+            is_operator = isinstance(item, Operator)
+            base = item._type_name() if is_operator else type_name(type(item))
+            key = (base, item.spec.rows())
             if key not in known:
                 count = sum(other == base for other, _ in known)
                 known[key] = base + ("_%d" % (count + 1) if count else "")
-                made.append(operator._op_type(known[key], find))
-            types[operator] = known[key]
+                made.append(item._op_type(known[key], find) if is_operator else
+                            component_type(type(item), known[key], item.spec, find))
+            types[item] = known[key]
         return self._text(parts, types, self.extensions), made
 
     def _text(self, parts, types, extensions):

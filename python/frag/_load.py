@@ -3,6 +3,7 @@
 import os
 import sys
 
+from ._component import Condition, Resource
 from ._operator import Operator, class_type
 
 
@@ -33,16 +34,16 @@ def _import(path):
 
 
 def load_classes(path):
-    """Imports the module. Returns its operators."""
+    """Imports the module. Returns its operators, conditions and resources."""
     module = _import(path)
     classes = {id(x): x for x in vars(module).values()
-               if isinstance(x, type) and issubclass(x, Operator)
+               if isinstance(x, type) and issubclass(x, (Operator, Condition, Resource))
                and x.__module__ == module.__name__}
     return list(classes.values())
 
 
 def load(path):
-    """Returns a name for the plugin that the module is, and the types of its operators."""
+    """Returns a name for the plugin that the module is, and the types of its classes."""
     types = [class_type(cls) for cls in load_classes(path)]
     name = os.path.basename(path).removesuffix(".py")
     return "python_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in name)[-56:], types

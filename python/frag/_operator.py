@@ -4,7 +4,8 @@ import sys
 
 from . import _frag
 from ._metadata import Metadata
-from ._spec import Condition, OperatorSpec, Resource, plain
+from ._component import Clock, Condition, Resource, _Native, take_parameters
+from ._spec import OperatorSpec
 
 DONE = 1  # compute returns it after its last tick
 
@@ -38,12 +39,7 @@ class Operator:
                 raise TypeError("%s: %r is neither a condition nor a resource; give parameters by name"
                                 % (self.name, arg))
         self.setup(self.spec)
-        for key, value in kwargs.items():
-            if key not in self.spec.params or not plain(value):
-                self.spec.params.pop(key, None)
-                setattr(self, key, value)
-            else:
-                self.spec.params[key].accept(value)
+        take_parameters(self, kwargs)
 
     def setup(self, spec):
         pass
@@ -67,10 +63,46 @@ class Operator:
             raise RuntimeError("metadata belong to a tick")
         return Metadata(self._context)
 
+    @property
+    def clock(self):
+        """The clock of the fragment, from initialize on."""
+        return Clock(self._context)
+
+    def resource(self, name):
+        """The resource of that name in the fragment; None: there is none."""
+        known = self.fragment._resources.get(name)
+        if known is None and self._context is not None:
+            known = self._context._component(name, False)
+            known = _Native(self, name) if known is True else known
+        if known is not None:
+            known._context = self._context
+        return known
+
+    def condition(self, name):
+        """The operator's condition of that name; None: there is none."""
+        known = self.conditions.get(name)
+        if known is None and self._context is not None:
+            from .conditions import LiveCondition
+            known = self._context._component(name, True)
+            known = LiveCondition(self, name) if known is True else known
+            if known is not None:
+                self.conditions[name] = known
+        return known
+
     # What the extension calls.
 
     def _attach(self, context):
         self._context = context
+
+    def _initialize(self):
+        """The objects of the fragment can be used from now on."""
+        for resource in self.fragment._resources.values():
+            resource._context = self._context
+        for name, param in self.spec.params.items():
+            value = getattr(self, name)
+            if param.kind in ("resource", "condition") and isinstance(value, str):
+                setattr(self, name, getattr(self, param.kind)(value))
+        self.initialize()
 
     def _set_params(self, params):
         for name, value in params.items():
@@ -113,6 +145,14 @@ def op_type(cls, name, spec, factory):
     return _frag.OpType(name, *documentation(cls), *spec.rows(), factory)
 
 
+def component_type(cls, name, spec, factory):
+    """The table of a condition or resource in Python."""
+    callbacks = None
+    if issubclass(cls, Condition):
+        callbacks = hasattr(cls, "update_state"), hasattr(cls, "on_execute")
+    return _frag.ComponentType(name, *documentation(cls), spec.rows()[1], factory, callbacks)
+
+
 class _Placed:
     """The fragment of an operator that a graph made."""
 
@@ -133,13 +173,15 @@ def spec_of(cls):
 
 
 def class_type(cls):
-    """The OpType of a class for graphs, which make operators of it."""
-    def make(fragment, name, params):
-        operator = cls(_Placed(fragment), name=name)
-        operator._set_params(params)
-        return operator
+    """The type of a class for graphs, which make operators, conditions or resources of it."""
+    def make(fragment, *name_and_params):
+        *_, name, params = name_and_params
+        made = cls(_Placed(fragment), name=name)
+        made._set_params(params)
+        return made
 
-    return op_type(cls, type_name(cls), spec_of(cls), make)
+    make_type = op_type if issubclass(cls, Operator) else component_type
+    return make_type(cls, type_name(cls), spec_of(cls), make)
 
 
 class NativeOperator:
@@ -156,6 +198,9 @@ class NativeOperator:
         self.resources = [arg for arg in args if isinstance(arg, Resource)]
         self.args = params
         self.metadata_policy = None
+        self._context = None
+        for condition in self.conditions.values():
+            condition._operator = self
 
     def _parameters(self):
         return self.args

@@ -10,8 +10,8 @@ import sys
 import tempfile
 
 from ._failure import Error
-from ._operator import NativeOperator, spec_of
-from ._spec import plain
+from ._component import plain
+from ._operator import NativeOperator, spec_of, type_name
 
 # and whether a value follows
 FLAGS = {"--driver": False, "--worker": False, "--address": True, "--worker-address": True,
@@ -56,12 +56,13 @@ def graph(app, parts):
     """The text of the graph for other processes, and the folder that its paths start in."""
     folder = os.path.dirname(_file("__main__"))
     types, files = {}, []
-    for operator in [op for part in parts for op in part.operators.values()]:
-        if isinstance(operator, NativeOperator):
-            continue
-        _check(operator)
-        types[operator] = operator._type_name()
-        path = os.path.relpath(_file(type(operator).__module__), folder)
+    from ._application import python_components
+    operators = [op for part in parts for op in part.operators.values()
+                 if not isinstance(op, NativeOperator)]
+    for item in (*operators, *python_components(parts).values()):
+        _check(item)
+        types[item] = type_name(type(item))
+        path = os.path.relpath(_file(type(item).__module__), folder)
         files.append(path if path.startswith("..") else "./" + path)
     extensions = [os.path.abspath(os.path.join(folder, f)) if f.startswith("..") else f
                   for f in dict.fromkeys(files)]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports, parameters, conditions and resources, as an operator declares them."""
+"""Ports and parameters, as an operator declares them, and schedulers."""
 REQUIRED = object()  # a parameter without a default
 
 # enum frag_param_kind
 KINDS = {"bool": 1, "int": 2, "float": 3, "str": 4, "size": 5, "duration": 6, "path": 7,
-         "int_list": 9, "float_list": 10, "str_list": 11, "tree": 14}
+         "resource": 8, "int_list": 9, "float_list": 10, "str_list": 11, "condition": 12,
+         "tree": 14}
 _TYPES = {bool: "bool", int: "i64", float: "f64", str: "string", bytes: "bytes",
           complex: "complex128"}
 POLICIES = {None: 0, "block": 1, "pop": 2, "reject": 3, "fault": 4, "latest": 5, "async_buffer": 6}
@@ -65,6 +66,8 @@ class IOSpec:
 
 
 def _kind_of(default):
+    if hasattr(default, "_kind"):  # a condition or a resource
+        return default._kind
     for kind, name in ((bool, "bool"), (int, "int"), (float, "float"), (str, "str")):
         if isinstance(default, kind):
             return name
@@ -147,65 +150,6 @@ class OperatorSpec:
         """The tables, as the extension takes them."""
         ports = [port.row() for port in [*self.inputs.values(), *self.outputs.values()]]
         return tuple(ports), tuple(param.row() for param in self.params.values())
-
-
-def plain(value):
-    """Whether a graph can hold the value."""
-    if isinstance(value, dict):
-        return all(isinstance(k, str) and plain(v) for k, v in value.items())
-    if isinstance(value, (list, tuple)):
-        return all(plain(v) for v in value)
-    return value is None or isinstance(value, (bool, int, float, str, Resource, Condition))
-
-
-def text_of(value):
-    """A value as the graph holds it."""
-    if isinstance(value, (Resource, Condition)):
-        return "$" + value.name
-    if isinstance(value, dict):
-        return {k: text_of(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [text_of(v) for v in value]
-    return value
-
-
-class _Component:
-    """A condition or resource of a type of frag's."""
-
-    def __init__(self, fragment, type, name, params):
-        self.fragment = fragment
-        self.type = type
-        self.name = name
-        self.params = params
-
-    def declaration(self):
-        return {"type": self.type, **{k: text_of(v)
-                                                 for k, v in self.params.items() if v is not None}}
-
-
-class Condition(_Component):
-    """A condition of an operator: Condition(fragment, "periodic", recess_period="10ms")."""
-
-    def __init__(self, fragment, type, name=None, **params):
-        super().__init__(fragment, type, name or type, params)
-        self._operator = None
-
-    def declaration(self):
-        return {"type": self.type, "name": self.name, **super().declaration()}
-
-    def _call(self, event):
-        context = self._operator._context if self._operator is not None else None
-        if context is None:
-            raise RuntimeError("the operator of condition %s does not run" % self.name)
-        return context._condition(self.name, event)
-
-
-class Resource(_Component):
-    """A resource of a fragment: Resource(fragment, "block_memory_pool", name="pool", ...)."""
-
-    def __init__(self, fragment, type, name=None, **params):
-        super().__init__(fragment, type, name or type, params)
-        fragment._resources[self.name] = self
 
 
 class Scheduler:

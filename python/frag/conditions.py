@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions, with Holoscan's names. Any other: Condition(fragment, TYPE, **parameters)."""
-from ._spec import Condition
+from ._component import Condition
 
 
 class CountCondition(Condition):
@@ -49,6 +49,14 @@ class AsynchronousCondition(Condition):
     @event_state.setter
     def event_state(self, state):
         self._call(state)
+
+
+class LiveCondition(BooleanCondition, AsynchronousCondition):
+    """A condition of one of frag's types that a graph made: Operator.condition(name)."""
+
+    def __init__(self, operator, name):
+        Condition.__init__(self, operator.fragment, "condition", name)
+        self._operator = operator
 
 
 class MessageAvailableCondition(Condition):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m frag.types FILE: lists the operator types of a module, for fragctl, on stdout.
+"""python -m frag.types FILE: lists the types of a module, for fragctl, on stdout.
 
 A line for each type, port and parameter, with tabs between its fields.
 """
 import os
 import sys
 
+from ._component import Condition
 from ._load import load_classes
-from ._operator import documentation, spec_of, type_name
+from ._operator import Operator, documentation, spec_of, type_name
 
 
 def field(value):
@@ -15,7 +16,9 @@ def field(value):
 
 
 def lines_of(cls):
-    yield ["type", type_name(cls), *documentation(cls)]
+    kind = ("operator" if issubclass(cls, Operator) else
+            "condition" if issubclass(cls, Condition) else "resource")
+    yield [kind, type_name(cls), *documentation(cls)]
     ports, params = spec_of(cls).rows()
     for port in ports:
         yield ["port", *port]

@@ -103,6 +103,21 @@ PyObject *fpy_tensor(struct frag_tensor *tensor);
 PyObject *fpy_tensor_empty(PyObject *module, PyObject *args);
 PyObject *fpy_tensor_as(PyObject *module, PyObject *array);
 
+/* param.c: the parameters that a type declares, and their fields in a state. */
+struct fpy_params {
+	struct frag_param *rows;
+	uint32_t count;
+};
+/* None is NULL. Returns false with an exception. */
+bool fpy_optional_text(PyObject *object, const char **out);
+/* rows: a tuple of Param.row(), to which the texts belong. fini is due also on failure. */
+int fpy_params_parse(struct fpy_params *params, PyObject *rows);
+void fpy_params_fini(struct fpy_params *params);
+/* Lays the fields out behind `offset` bytes. Returns the size of the state. */
+size_t fpy_params_layout(struct fpy_params *params, size_t offset);
+/* Returns a new dict of the parameters' values. */
+PyObject *fpy_params_read(const struct fpy_params *params, const void *state);
+
 /* operator.c */
 struct fpy_port {
 	PyObject *name; /* interned; borrowed from the type */
@@ -117,7 +132,7 @@ struct fpy_op_type {
 	struct frag_op_type table;
 	struct frag_port *ports;
 	struct fpy_port *known_ports;
-	struct frag_param *params;
+	struct fpy_params params;
 	bool has_dynamic;
 	PyObject *factory; /* (fragment, operator, parameters) -> operator */
 	PyObject *texts;   /* what the tables' texts are borrowed from */
@@ -138,10 +153,38 @@ int fpy_op_type_ready(PyObject *module);
 /* Returns the table of an OpType; NULL with an exception. */
 struct fpy_op_type *fpy_op_type(PyObject *object);
 
-/* param.c */
-size_t fpy_params_layout(struct frag_param *params, uint32_t count, size_t offset);
-/* Returns a new dict of the parameters' values. */
-PyObject *fpy_params_read(const struct fpy_op_type *type, const void *state);
+/* component.c: conditions and resources in Python. */
+struct fpy_component_tables {
+	bool is_condition;
+	struct frag_condition_type condition;
+	struct frag_resource_type resource;
+};
+int fpy_component_ready(PyObject *module);
+/* Returns the tables of a ComponentType; NULL without an exception: it is something else. */
+const struct fpy_component_tables *fpy_component_type(PyObject *object);
+/*
+ * Returns a new reference to the object of a struct frag_condition or frag_resource; NULL without
+ * an exception: it is none of Python's.
+ */
+PyObject *fpy_component_find(const void *address);
+
+/* context.c: what an operator has beside its ports. */
+/* An object that lives as long as its operator, and has a tick during compute only. */
+struct fpy_part {
+	PyObject ob_base;
+	struct fpy_op *op; /* NULL: the operator has ended */
+};
+#define FPY_PART_FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)
+void fpy_part_dealloc(PyObject *object);
+/* PyMethodDef stores every kind of function as a PyCFunction; the flags say which it is. */
+#define FPY_METHOD(name, function, flags, doc)                                                     \
+	{                                                                                          \
+		name, (PyCFunction)(void (*)(void))(function), flags, doc                          \
+	}
+/* Returns the class. */
+PyTypeObject *fpy_context_ready(PyObject *module);
+/* Returns a resource of the context's fragment; NULL with an exception. */
+struct frag_resource *fpy_context_resource(PyObject *context, const char *name);
 
 /* tick.c: what compute gets. */
 int fpy_tick_ready(PyObject *module);

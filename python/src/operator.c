@@ -12,11 +12,11 @@
 static PyTypeObject *op_type_class;
 
 /* Calls a method without arguments. Returns as a callback. */
-static int call(struct fpy_op *op, const char *method)
+static int call(struct fpy_op *op, const char *method, const char *callback)
 {
 	struct fpy_lock lock = fpy_lock();
 	PyObject *result = PyObject_CallMethod(op->self, method, NULL);
-	int r = result == NULL ? fpy_fail(op->op, method) : 0;
+	int r = result == NULL ? fpy_fail(op->op, callback) : 0;
 
 	Py_XDECREF(result);
 	fpy_unlock(lock);
@@ -33,7 +33,7 @@ static void drop(struct fpy_op *op)
 
 static int make(struct fpy_op *self)
 {
-	PyObject *params = fpy_params_read(self->type, self), *result;
+	PyObject *params = fpy_params_read(&self->type->params, self), *result;
 
 	if (params == NULL)
 		return -1;
@@ -83,13 +83,13 @@ static void op_fini(void *state, struct frag_op *op)
 static int op_initialize(void *state, struct frag_op *op)
 {
 	(void)op;
-	return call(state, "initialize");
+	return call(state, "_initialize", "initialize");
 }
 
 static int op_start(void *state, struct frag_op *op)
 {
 	(void)op;
-	return call(state, "start");
+	return call(state, "start", "start");
 }
 
 /* What stop raises is logged, as in C. */
@@ -112,7 +112,7 @@ static int op_stop(void *state, struct frag_op *op)
 /* Parameters that are changed while the application runs become attributes again. */
 static int refresh(struct fpy_op *self)
 {
-	PyObject *params = fpy_params_read(self->type, self);
+	PyObject *params = fpy_params_read(&self->type->params, self);
 	PyObject *result =
 		params != NULL ? PyObject_CallMethod(self->self, "_set_params", "O", params) : NULL;
 
@@ -160,12 +160,6 @@ static int op_compute(void *state, struct frag_tick *tick)
 
 /* The tables. */
 
-static bool optional_text(PyObject *object, const char **out)
-{
-	*out = object == Py_None ? NULL : PyUnicode_AsUTF8AndSize(object, NULL);
-	return object == Py_None || *out != NULL;
-}
-
 static int read_port(PyObject *row, struct frag_port *port, struct fpy_port *known)
 {
 	PyObject *name, *type;
@@ -174,7 +168,7 @@ static int read_port(PyObject *row, struct frag_port *port, struct fpy_port *kno
 	*port = (struct frag_port){0};
 	if (!PyArg_ParseTuple(row, "UiOIIiI", &name, &dir, &type, &port->flags, &port->capacity,
 			      &policy, &port->min_size) ||
-	    !optional_text(name, &port->name) || !optional_text(type, &port->type))
+	    !fpy_optional_text(name, &port->name) || !fpy_optional_text(type, &port->type))
 		return -1;
 	port->dir = (enum frag_dir)dir;
 	port->policy = (enum frag_policy)policy;
@@ -186,50 +180,13 @@ static int read_port(PyObject *row, struct frag_port *port, struct fpy_port *kno
 	return 0;
 }
 
-static int read_choices(PyObject *choices, const char *const **out)
-{
-	Py_ssize_t count = choices == Py_None ? 0 : PyTuple_Size(choices);
-	const char **texts;
-
-	if (count <= 0)
-		return count < 0 ? -1 : 0;
-	texts = calloc((size_t)count + 1, sizeof(*texts));
-	if (texts == NULL) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	*out = texts;
-	for (Py_ssize_t i = 0; i < count; i++)
-		if (!optional_text(PyTuple_GetItem(choices, i), &texts[i]))
-			return -1;
-	return 0;
-}
-
-static int read_param(PyObject *row, struct frag_param *param)
-{
-	PyObject *name, *text, *headline, *choices;
-	long long number;
-	int kind;
-
-	*param = (struct frag_param){0};
-	if (!PyArg_ParseTuple(row, "UiLdOOIddO", &name, &kind, &number, &param->def_float, &text,
-			      &headline, &param->flags, &param->min, &param->max, &choices) ||
-	    !optional_text(name, &param->name) || !optional_text(text, &param->def_text) ||
-	    !optional_text(headline, &param->headline))
-		return -1;
-	param->kind = (enum frag_param_kind)kind;
-	param->def_int = number;
-	return read_choices(choices, &param->choices);
-}
-
 static int read_tables(struct fpy_op_type *type, PyObject *ports, PyObject *params)
 {
-	size_t port_count = (size_t)PyTuple_Size(ports), param_count = (size_t)PyTuple_Size(params);
+	size_t port_count = (size_t)PyTuple_Size(ports);
 
 	type->ports = calloc(port_count + 1, sizeof(*type->ports));
 	type->known_ports = calloc(port_count + 1, sizeof(*type->known_ports));
-	type->params = calloc(param_count + 1, sizeof(*type->params));
-	if (type->ports == NULL || type->known_ports == NULL || type->params == NULL) {
+	if (type->ports == NULL || type->known_ports == NULL) {
 		PyErr_NoMemory();
 		return -1;
 	}
@@ -240,13 +197,10 @@ static int read_tables(struct fpy_op_type *type, PyObject *ports, PyObject *para
 			      &type->known_ports[i]) < 0)
 			return -1;
 	}
-	for (; type->table.param_count < param_count; type->table.param_count++) {
-		uint32_t i = type->table.param_count;
-
-		if (read_param(PyTuple_GetItem(params, (Py_ssize_t)i), &type->params[i]) < 0)
-			return -1;
-		type->has_dynamic |= (type->params[i].flags & FRAG_PARAM_DYNAMIC) != 0;
-	}
+	if (fpy_params_parse(&type->params, params) < 0)
+		return -1;
+	for (uint32_t i = 0; i < type->params.count; i++)
+		type->has_dynamic |= (type->params.rows[i].flags & FRAG_PARAM_DYNAMIC) != 0;
 	return 0;
 }
 
@@ -271,17 +225,17 @@ static PyObject *op_type_new(PyTypeObject *class, PyObject *args, PyObject *keyw
 	}
 	Py_INCREF(self->factory);
 	self->texts = Py_NewRef(args);
-	if (!optional_text(name, &self->table.name) ||
-	    !optional_text(headline, &self->table.headline) ||
-	    !optional_text(description, &self->table.description) ||
+	if (!fpy_optional_text(name, &self->table.name) ||
+	    !fpy_optional_text(headline, &self->table.headline) ||
+	    !fpy_optional_text(description, &self->table.description) ||
 	    read_tables(self, ports, params) < 0)
 		goto err_self;
 	self->table.ports = self->ports;
 	self->table.port_size = sizeof(*self->ports);
-	self->table.params = self->params;
-	self->table.param_size = sizeof(*self->params);
-	self->table.state_size =
-		fpy_params_layout(self->params, self->table.param_count, sizeof(struct fpy_op));
+	self->table.params = self->params.rows;
+	self->table.param_count = self->params.count;
+	self->table.param_size = sizeof(*self->params.rows);
+	self->table.state_size = fpy_params_layout(&self->params, sizeof(struct fpy_op));
 	return &self->ob_base;
 
 err_self:
@@ -295,11 +249,9 @@ static void op_type_dealloc(PyObject *object)
 	PyTypeObject *class = Py_TYPE(object);
 	freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
 
-	for (uint32_t i = 0; i < self->table.param_count; i++)
-		free((void *)(uintptr_t)self->params[i].choices);
+	fpy_params_fini(&self->params);
 	free(self->ports);
 	free(self->known_ports);
-	free(self->params);
 	Py_CLEAR(self->factory);
 	Py_CLEAR(self->texts);
 	release(object);

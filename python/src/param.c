@@ -21,11 +21,76 @@ static size_t size_of(enum frag_param_kind kind)
 	}
 }
 
-size_t fpy_params_layout(struct frag_param *params, uint32_t count, size_t offset)
+bool fpy_optional_text(PyObject *object, const char **out)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		params[i].offset = (uint32_t)offset;
-		offset += (size_of(params[i].kind) + 7) & ~(size_t)7;
+	*out = object == Py_None ? NULL : PyUnicode_AsUTF8AndSize(object, NULL);
+	return object == Py_None || *out != NULL;
+}
+
+static int read_choices(PyObject *choices, const char *const **out)
+{
+	Py_ssize_t count = choices == Py_None ? 0 : PyTuple_Size(choices);
+	const char **texts;
+
+	if (count <= 0)
+		return count < 0 ? -1 : 0;
+	texts = calloc((size_t)count + 1, sizeof(*texts));
+	if (texts == NULL) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	*out = texts;
+	for (Py_ssize_t i = 0; i < count; i++)
+		if (!fpy_optional_text(PyTuple_GetItem(choices, i), &texts[i]))
+			return -1;
+	return 0;
+}
+
+static int read_row(PyObject *row, struct frag_param *param)
+{
+	PyObject *name, *text, *headline, *choices;
+	long long number;
+	int kind;
+
+	*param = (struct frag_param){0};
+	if (!PyArg_ParseTuple(row, "UiLdOOIddO", &name, &kind, &number, &param->def_float, &text,
+			      &headline, &param->flags, &param->min, &param->max, &choices) ||
+	    !fpy_optional_text(name, &param->name) || !fpy_optional_text(text, &param->def_text) ||
+	    !fpy_optional_text(headline, &param->headline))
+		return -1;
+	param->kind = (enum frag_param_kind)kind;
+	param->def_int = number;
+	return read_choices(choices, &param->choices);
+}
+
+int fpy_params_parse(struct fpy_params *params, PyObject *rows)
+{
+	Py_ssize_t count = PyTuple_Size(rows);
+
+	params->rows = calloc((size_t)count + 1, sizeof(*params->rows));
+	if (params->rows == NULL) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	for (; params->count < (uint32_t)count; params->count++)
+		if (read_row(PyTuple_GetItem(rows, (Py_ssize_t)params->count),
+			     &params->rows[params->count]) < 0)
+			return -1;
+	return 0;
+}
+
+void fpy_params_fini(struct fpy_params *params)
+{
+	for (uint32_t i = 0; i < params->count; i++)
+		free((void *)(uintptr_t)params->rows[i].choices);
+	free(params->rows);
+}
+
+size_t fpy_params_layout(struct fpy_params *params, size_t offset)
+{
+	for (uint32_t i = 0; i < params->count; i++) {
+		params->rows[i].offset = (uint32_t)offset;
+		offset += (size_of(params->rows[i].kind) + 7) & ~(size_t)7;
 	}
 	return offset;
 }
@@ -107,6 +172,24 @@ static PyObject *read_tree(const struct frag_tree *tree)
 	return result;
 }
 
+/* A condition or resource in Python is itself, another one its name. */
+static PyObject *read_component(enum frag_param_kind kind, const void *field)
+{
+	struct frag_resource *resource =
+		kind == FRAG_PARAM_KIND_RESOURCE ? *(struct frag_resource *const *)field : NULL;
+	struct frag_condition *condition =
+		kind == FRAG_PARAM_KIND_CONDITION ? *(struct frag_condition *const *)field : NULL;
+	PyObject *object = NULL;
+
+	if (resource == NULL && condition == NULL)
+		return Py_NewRef(Py_None);
+	object = fpy_component_find(resource != NULL ? (const void *)resource : condition);
+	if (object != NULL || PyErr_Occurred() != NULL)
+		return object;
+	return text_of(resource != NULL ? frag_resource_name(resource)
+					: frag_condition_name(condition));
+}
+
 static PyObject *read_param(const struct frag_param *param, const void *field)
 {
 	switch (param->kind) {
@@ -129,16 +212,16 @@ static PyObject *read_param(const struct frag_param *param, const void *field)
 	case FRAG_PARAM_KIND_TREE:
 		return read_tree(*(const struct frag_tree *const *)field);
 	default:
-		return Py_NewRef(Py_None);
+		return read_component(param->kind, field);
 	}
 }
 
-PyObject *fpy_params_read(const struct fpy_op_type *type, const void *state)
+PyObject *fpy_params_read(const struct fpy_params *params, const void *state)
 {
 	PyObject *dict = PyDict_New(), *value;
 
-	for (uint32_t i = 0; dict != NULL && i < type->table.param_count; i++) {
-		const struct frag_param *param = &type->params[i];
+	for (uint32_t i = 0; dict != NULL && i < params->count; i++) {
+		const struct frag_param *param = &params->rows[i];
 
 		value = read_param(param, (const char *)state + param->offset);
 		if (value == NULL || PyDict_SetItemString(dict, param->name, value) < 0)

@@ -13,12 +13,16 @@
 struct plugin {
 	struct frag_plugin table;
 	const struct frag_op_type **ops;
+	const struct frag_condition_type **conditions;
+	const struct frag_resource_type **resources;
 	PyObject *types, *name;
 };
 
 static void destroy(struct plugin *plugin)
 {
 	free(plugin->ops);
+	free(plugin->conditions);
+	free(plugin->resources);
 	Py_XDECREF(plugin->types);
 	Py_XDECREF(plugin->name);
 	free(plugin);
@@ -32,12 +36,24 @@ static void capsule_fini(PyObject *capsule)
 	destroy(plugin);
 }
 
-/* types: a list of OpType */
+static void add(struct plugin *plugin, PyObject *type)
+{
+	const struct fpy_component_tables *component = fpy_component_type(type);
+	struct fpy_op_type *op = component == NULL ? fpy_op_type(type) : NULL;
+
+	if (op != NULL)
+		plugin->ops[plugin->table.op_count++] = &op->table;
+	else if (component != NULL && component->is_condition)
+		plugin->conditions[plugin->table.condition_count++] = &component->condition;
+	else if (component != NULL)
+		plugin->resources[plugin->table.resource_count++] = &component->resource;
+}
+
+/* types: a list of OpType and ComponentType */
 static struct plugin *create(PyObject *name, PyObject *types)
 {
 	struct plugin *plugin = calloc(1, sizeof(*plugin));
 	Py_ssize_t count = PyList_Size(types);
-	struct fpy_op_type *type;
 
 	if (plugin == NULL || count < 0) {
 		free(plugin);
@@ -46,22 +62,22 @@ static struct plugin *create(PyObject *name, PyObject *types)
 	plugin->name = Py_NewRef(name);
 	plugin->types = PyList_GetSlice(types, 0, count);
 	plugin->ops = calloc((size_t)count + 1, sizeof(*plugin->ops));
+	plugin->conditions = calloc((size_t)count + 1, sizeof(*plugin->conditions));
+	plugin->resources = calloc((size_t)count + 1, sizeof(*plugin->resources));
 	plugin->table = (struct frag_plugin){
 		.struct_size = sizeof(plugin->table),
 		.abi_major = FRAG_ABI_MAJOR,
 		.abi_minor = FRAG_ABI_MINOR,
 		.name = PyUnicode_AsUTF8AndSize(name, NULL),
 		.ops = plugin->ops,
-		.op_count = (uint32_t)count,
+		.conditions = plugin->conditions,
+		.resources = plugin->resources,
 	};
-	for (Py_ssize_t i = 0; plugin->types != NULL && plugin->ops != NULL && i < count; i++) {
-		type = fpy_op_type(PyList_GetItem(plugin->types, i));
-		if (type == NULL)
-			break;
-		plugin->ops[i] = &type->table;
-	}
-	if (plugin->types == NULL || plugin->ops == NULL || plugin->table.name == NULL ||
-	    PyErr_Occurred() != NULL) {
+	if (plugin->ops == NULL || plugin->conditions == NULL || plugin->resources == NULL)
+		PyErr_NoMemory();
+	for (Py_ssize_t i = 0; PyErr_Occurred() == NULL && i < count; i++)
+		add(plugin, PyList_GetItem(plugin->types, i));
+	if (PyErr_Occurred() != NULL) {
 		destroy(plugin);
 		return NULL;
 	}

@@ -9,17 +9,13 @@
  * What compute gets: its inputs, its outputs, and the context, which also has the metadata. The
  * three objects live as long as their operator and have a tick during compute only.
  */
-struct part {
-	PyObject ob_base;
-	struct fpy_op *op; /* NULL: the operator has ended */
-};
 
 static PyTypeObject *input_class, *output_class, *context_class;
 
 /* Returns the operator of a tick that is under way on this thread; NULL with an exception. */
 static inline struct fpy_op *ticked(PyObject *part)
 {
-	struct fpy_op *op = ((struct part *)part)->op;
+	struct fpy_op *op = ((struct fpy_part *)part)->op;
 
 	if (op != NULL && op->tick != NULL && op->thread == PyThread_get_thread_ident())
 		return op;
@@ -169,184 +165,39 @@ static PyObject *output_emit(PyObject *self, PyObject *const *args, Py_ssize_t c
 	return emit(op, args[0], count + named == 2 ? args[1] : NULL);
 }
 
-static PyObject *context_count(PyObject *self, void *closure)
-{
-	struct fpy_op *op = ticked(self);
-
-	(void)closure;
-	return op != NULL ? PyLong_FromUnsignedLongLong(frag_tick_count(op->tick)) : NULL;
-}
-
-static PyObject *context_time_ns(PyObject *self, void *closure)
-{
-	struct fpy_op *op = ticked(self);
-
-	(void)closure;
-	return op != NULL ? PyLong_FromLongLong(frag_tick_time_ns(op->tick)) : NULL;
-}
-
-/* Returns the operator, also outside of a tick; NULL with an exception. */
-static struct frag_op *living(PyObject *self)
-{
-	struct fpy_op *op = ((struct part *)self)->op;
-
-	if (op == NULL)
-		PyErr_SetString(PyExc_RuntimeError, "the operator has ended");
-	return op != NULL ? op->op : NULL;
-}
-
-static PyObject *context_stop_operator(PyObject *self, PyObject *unused)
-{
-	struct frag_op *op = living(self);
-
-	(void)unused;
-	if (op == NULL)
-		return NULL;
-	frag_op_stop_execution(op);
-	Py_RETURN_NONE;
-}
-
-static PyObject *context_stop(PyObject *self, PyObject *unused)
-{
-	struct frag_op *op = living(self);
-
-	(void)unused;
-	if (op == NULL)
-		return NULL;
-	frag_fragment_stop_execution(frag_op_fragment(op));
-	Py_RETURN_NONE;
-}
-
-static PyObject *context_argument(PyObject *self, PyObject *name)
-{
-	struct frag_op *op = living(self);
-	const char *key = op != NULL ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	const char *text = key != NULL ? frag_op_argument(op, key) : NULL;
-
-	if (key == NULL)
-		return NULL;
-	return text != NULL ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
-}
-
-static PyObject *context_log(PyObject *self, PyObject *text)
-{
-	struct frag_op *op = living(self);
-	const char *line = op != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-
-	if (line == NULL)
-		return NULL;
-	frag_op_log(op, "%s", line);
-	Py_RETURN_NONE;
-}
-
-static PyObject *context_describe(PyObject *self, PyObject *unused)
-{
-	struct frag_op *op = living(self);
-	char *text = op != NULL ? frag_op_describe(op) : NULL;
-	PyObject *result = text != NULL ? PyUnicode_FromString(text) : NULL;
-
-	(void)unused;
-	free(text);
-	return op != NULL && text == NULL ? PyErr_NoMemory() : result;
-}
-
-/* Switches a boolean condition, or sets an asynchronous one. */
-static PyObject *context_condition(PyObject *self, PyObject *args)
-{
-	struct frag_op *op = living(self);
-	struct frag_condition *condition;
-	const char *name;
-	int event, r;
-
-	if (op == NULL || !PyArg_ParseTuple(args, "si", &name, &event))
-		return NULL;
-	condition = frag_op_condition(op, name);
-	r = event == -1   ? frag_condition_enable_tick(condition)
-	    : event == -2 ? frag_condition_disable_tick(condition)
-	    : event == -3 ? frag_condition_event_state(condition)
-			  : frag_condition_set_event_state(condition, (enum frag_event_state)event);
-	if (r >= 0)
-		return PyLong_FromLong(r);
-	fpy_raise(r, NULL, name);
-	return NULL;
-}
-
 /* The types. */
 
-static void part_dealloc(PyObject *object)
-{
-	PyTypeObject *class = Py_TYPE(object);
-
-	((freefunc)PyType_GetSlot(class, Py_tp_free))(object);
-	Py_DECREF(class);
-}
-
-/* PyMethodDef stores every kind of function as a PyCFunction; the flags say which it is. */
-#define METHOD(name, function, flags, doc)                                                         \
-	{                                                                                          \
-		name, (PyCFunction)(void (*)(void))(function), flags, doc                          \
-	}
-
 static PyMethodDef input_methods[] = {
-	METHOD("receive", input_receive, METH_FASTCALL, "receive(name=None) -> value"),
+	FPY_METHOD("receive", input_receive, METH_FASTCALL, "receive(name=None) -> value"),
 	{NULL, NULL, 0, NULL},
 };
 static PyMethodDef output_methods[] = {
-	METHOD("emit", output_emit, METH_FASTCALL | METH_KEYWORDS, "emit(value, name=None)"),
+	FPY_METHOD("emit", output_emit, METH_FASTCALL | METH_KEYWORDS, "emit(value, name=None)"),
 	{NULL, NULL, 0, NULL},
 };
-static PyMethodDef context_methods[] = {
-	METHOD("stop_operator", context_stop_operator, METH_NOARGS, "Ends this operator."),
-	METHOD("stop", context_stop, METH_NOARGS, "Ends the application in order."),
-	METHOD("argument", context_argument, METH_O, "argument(name) -> str or None"),
-	METHOD("log", context_log, METH_O, "Logs one line about the operator."),
-	METHOD("describe", context_describe, METH_NOARGS, "What the operator is now, as YAML."),
-	METHOD("_condition", context_condition, METH_VARARGS, NULL),
-	METHOD("_metadata_get", fpy_metadata_get, METH_O, NULL),
-	METHOD("_metadata_set", fpy_metadata_set, METH_VARARGS, NULL),
-	METHOD("_metadata_erase", fpy_metadata_erase, METH_O, NULL),
-	METHOD("_metadata_keys", fpy_metadata_keys, METH_NOARGS, NULL),
-	{NULL, NULL, 0, NULL},
-};
-static PyGetSetDef context_values[] = {
-	{"count", context_count, NULL, "how many times compute was called before", NULL},
-	{"time_ns", context_time_ns, NULL, "when the tick began, on the fragment's clock", NULL},
-	{NULL, NULL, NULL, NULL, NULL},
-};
-
-#define PART_FLAGS (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)
 static PyType_Slot input_slots[] = {
-	{Py_tp_dealloc, part_dealloc}, {Py_tp_methods, input_methods}, {0, NULL}};
+	{Py_tp_dealloc, fpy_part_dealloc}, {Py_tp_methods, input_methods}, {0, NULL}};
 static PyType_Slot output_slots[] = {
-	{Py_tp_dealloc, part_dealloc}, {Py_tp_methods, output_methods}, {0, NULL}};
-static PyType_Slot context_slots[] = {{Py_tp_dealloc, part_dealloc},
-				      {Py_tp_methods, context_methods},
-				      {Py_tp_getset, context_values},
-				      {0, NULL}};
+	{Py_tp_dealloc, fpy_part_dealloc}, {Py_tp_methods, output_methods}, {0, NULL}};
 static PyType_Spec input_spec = {.name = "frag._frag.InputContext",
-				 .basicsize = sizeof(struct part),
-				 .flags = PART_FLAGS,
+				 .basicsize = sizeof(struct fpy_part),
+				 .flags = FPY_PART_FLAGS,
 				 .slots = input_slots};
 static PyType_Spec output_spec = {.name = "frag._frag.OutputContext",
-				  .basicsize = sizeof(struct part),
-				  .flags = PART_FLAGS,
+				  .basicsize = sizeof(struct fpy_part),
+				  .flags = FPY_PART_FLAGS,
 				  .slots = output_slots};
-static PyType_Spec context_spec = {.name = "frag._frag.ExecutionContext",
-				   .basicsize = sizeof(struct part),
-				   .flags = PART_FLAGS,
-				   .slots = context_slots};
-
 int fpy_tick_ready(PyObject *module)
 {
 	input_class = fpy_type_add(module, &input_spec);
 	output_class = fpy_type_add(module, &output_spec);
-	context_class = fpy_type_add(module, &context_spec);
+	context_class = fpy_context_ready(module);
 	return input_class != NULL && output_class != NULL && context_class != NULL ? 0 : -1;
 }
 
 static PyObject *part_create(PyTypeObject *class, struct fpy_op *op)
 {
-	struct part *part = PyObject_New(struct part, class);
+	struct fpy_part *part = PyObject_New(struct fpy_part, class);
 
 	if (part != NULL)
 		part->op = op;
@@ -392,7 +243,7 @@ int fpy_tick_attach(struct fpy_op *op)
 void fpy_tick_detach(struct fpy_op *op)
 {
 	for (Py_ssize_t i = 0; op->args != NULL && i < 3; i++)
-		((struct part *)PyTuple_GetItem(op->args, i + op->is_method))->op = NULL;
+		((struct fpy_part *)PyTuple_GetItem(op->args, i + op->is_method))->op = NULL;
 	Py_CLEAR(op->args);
 	Py_CLEAR(op->compute);
 	Py_CLEAR(op->context);

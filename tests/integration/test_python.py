@@ -58,6 +58,34 @@ flows: [one.tx.out -> two.rx.in]
 """
 
 
+COMPONENTS = """frag: 1
+application: app
+extensions: [./components.py]
+resources:
+  t: {type: "python:components.Table", size: 5}
+operators:
+  tx: {type: "python:components.Counts", parameters: {table: $t, times: $Times},
+       conditions: [{type: "python:components.Times", limit: 4}]}
+  rx: {type: ping_rx}
+flows: [tx -> rx]
+"""
+
+PROGRAM = """import frag
+from components import Counts, Table, Times
+
+
+class App(frag.Application):
+    def compose(self):
+        times = Times(self, limit=2)
+        tx = Counts(self, times, name="tx", table=Table(self, size=3), times=times)
+        self.add_flow(tx, frag.NativeOperator(self, "ping_rx"))
+
+
+if __name__ == "__main__":
+    App().run()
+"""
+
+
 class Hosts(cluster.ClusterTest):
     """Hosts in Python, which workerd or fragctl starts."""
 
@@ -113,6 +141,30 @@ class Hosts(cluster.ClusterTest):
         p = self.start(sys.executable, path, "--workers", "2", env=env)
         self.assertEqual(p.wait(), 1)
         self.assertIn("ping: length is nothing that a graph can hold", p.stderr)
+
+    def test_conditions_and_resources(self):
+        path = shutil.copy(os.path.join(TESTS, "components.py"), self.path("components.py"))
+        self.write("app2.yaml", COMPONENTS)
+        p = self.run_app("--workers", "1", self.path("app2.yaml"))
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(json.loads(p.stdout)["flows"][0]["delivered"], 4)
+        self.assertIn("counted [4, 0, 0, 0, 0] 4 4", p.stderr)
+        code, out, err = self.fragctl("inspect", path)
+        self.assertEqual(code, 0, err)
+        for line in (r"python:components.Times \(condition of .*components.py", r"limit +i64 +3",
+                     r"python:components.Table \(resource of .*components.py", r"size +i64 +2"):
+            self.assertRegex(out, line)
+        self.assertEqual(self.fragctl("validate", self.path("app2.yaml"))[0], 0)
+        bad = self.write("bad.yaml", COMPONENTS.replace("limit: 4", "limit: x"))
+        code, _, err = self.fragctl("validate", bad)
+        self.assertEqual(code, 2)
+        self.assertIn("limit", err)
+        program = self.write("program.py", PROGRAM)
+        env = {**ENV, "PATH": cluster.BIN + ":" + os.environ["PATH"]}
+        for args in ((), ("--workers", "1")):
+            p = self.start(sys.executable, program, *args, env=env)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            self.assertIn("counted [2, 0, 0] 2 2", p.stdout + p.stderr)
 
     def test_types_are_known_without_running_them(self):
         code, out, err = self.fragctl("inspect", "./operators.py")

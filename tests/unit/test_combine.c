@@ -111,9 +111,12 @@ static const struct frag_condition_type at_least_type = {
 struct life {
 	bool start_fails;
 	int64_t initialize_returns;
+	int64_t check_returns;
+	struct frag_condition *condition;
 };
 static const struct frag_param life_params[] = {FRAG_PARAM_BOOL(struct life, start_fails, false),
-						FRAG_PARAM_I64(struct life, initialize_returns, 0)};
+						FRAG_PARAM_I64(struct life, initialize_returns, 0),
+						FRAG_PARAM_I64(struct life, check_returns, 0)};
 static char lived[16];
 
 static int live(char c)
@@ -124,7 +127,12 @@ static int live(char c)
 
 static int life_bind(void *state, struct frag_condition *condition, struct frag_err *err)
 {
-	(void)state, (void)condition, (void)err;
+	struct life *life = state;
+
+	(void)err;
+	life->condition = condition;
+	cr_expect_str_eq(frag_op_name(frag_condition_op(condition)), "op");
+	cr_expect_eq(frag_condition_context(condition), lived);
 	return live('b');
 }
 
@@ -146,8 +154,12 @@ static int life_start(void *state, struct frag_condition *condition, struct frag
 
 static enum frag_ready life_check(void *state, int64_t now_ns, int64_t *out_until_ns)
 {
-	(void)state, (void)now_ns, (void)out_until_ns;
-	return FRAG_READY;
+	struct life *life = state;
+
+	(void)now_ns, (void)out_until_ns;
+	return life->check_returns == -ENODEV
+		       ? frag_condition_fail(life->condition, -ENODEV, "there is no %s", "device")
+		       : (enum frag_ready)life->check_returns;
 }
 
 static int life_stop(void *state, struct frag_condition *condition)
@@ -172,6 +184,7 @@ static const struct frag_condition_type life_type = {
 	.initialize = life_initialize,
 	.start = life_start,
 	.stop = life_stop,
+	.context = lived,
 };
 
 static const struct frag_op_type *const ops[] = {&source_type, &sink_type, &either_type,
@@ -494,6 +507,33 @@ Test(combine, a_condition_has_a_life_cycle)
 		cr_expect_str_eq(rig.diag.items[0].text, initializes[i].sentence);
 		rig_end(&rig);
 		cr_expect_str_eq(lived, "bif");
+	}
+}
+
+Test(combine, a_check_that_fails)
+{
+	static const struct {
+		const char *conditions, *sentence;
+	} cases[] = {
+		{"{type: life, check_returns: -19}", "app.op: condition life: there is no device"},
+		{"{type: life, check_returns: -5}",
+		 "app.op: condition life: check returned -5 (Input/output error)"},
+		{"{type: life, check_returns: -19}, {type: or, terms: [life]}",
+		 "app.op: condition life: there is no device"},
+	};
+	char text[200];
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(cases); i++) {
+		struct rig rig;
+
+		memset(lived, 0, sizeof(lived));
+		snprintf(text, sizeof(text), "operators: {op: {type: ticker, conditions: [%s]}}\n",
+			 cases[i / 2].conditions);
+		rig_run(&rig, &plugin, rig_graph(i % 2, text));
+		cr_expect_eq(rig.failed, 1);
+		cr_expect_str_eq(rig.sentence, cases[i / 2].sentence);
+		rig_end(&rig);
+		cr_expect_str_eq(lived, "bispf", "it is stopped as ever");
 	}
 }
 

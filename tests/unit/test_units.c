@@ -171,18 +171,18 @@ Test(units, names)
 	cr_expect_not(fragi_name_is_valid("9a"));
 	cr_expect_not(fragi_name_is_valid("a.b"));
 	cr_expect_not(fragi_name_is_valid("\xC3\xA4"));
-	cr_expect(fragi_op_type_name_is_valid("A-b_9"));
-	cr_expect(fragi_op_type_name_is_valid("python:a_1.b.C"));
-	cr_expect_not(fragi_op_type_name_is_valid("python:"));
-	cr_expect_not(fragi_op_type_name_is_valid(":a"));
-	cr_expect_not(fragi_op_type_name_is_valid("a.b"));
-	cr_expect_not(fragi_op_type_name_is_valid("python:a-b"));
-	cr_expect_not(fragi_op_type_name_is_valid("python:a:b"));
+	cr_expect(fragi_type_name_is_valid("A-b_9"));
+	cr_expect(fragi_type_name_is_valid("python:a_1.b.C"));
+	cr_expect_not(fragi_type_name_is_valid("python:"));
+	cr_expect_not(fragi_type_name_is_valid(":a"));
+	cr_expect_not(fragi_type_name_is_valid("a.b"));
+	cr_expect_not(fragi_type_name_is_valid("python:a-b"));
+	cr_expect_not(fragi_type_name_is_valid("python:a:b"));
 	name[1] = ':';
 	name[FRAG_NAME_MAX] = '\0';
-	cr_expect(fragi_op_type_name_is_valid(name));
+	cr_expect(fragi_type_name_is_valid(name));
 	name[FRAG_NAME_MAX] = 'a';
-	cr_expect_not(fragi_op_type_name_is_valid(name));
+	cr_expect_not(fragi_type_name_is_valid(name));
 }
 
 Test(units, durations_for_people)

@@ -63,6 +63,7 @@ FRAG_BEGIN_DECLS
  * combination.
  */
 struct frag_condition;
+struct frag_op;
 struct frag_param;
 
 /* The answer of a condition. */
@@ -126,6 +127,7 @@ struct frag_term {
  *
  * A negative errno from bind or initialize refuses the application before anything ran; from start
  * it stops the application with a sentence. frag_err_set words all three. One from stop is logged.
+ * check and combine fail the application by returning what frag_condition_fail returns.
  *
  * state is `state_size` zeroed bytes, aligned for any type, that live as long as the operator.
  * now_ns is the time of the fragment's clock (clock.h) in nanoseconds, for ticked that of the tick's
@@ -159,6 +161,8 @@ struct frag_condition_type {
 	int (*initialize)(void *state, struct frag_condition *condition, struct frag_err *err);
 	int (*start)(void *state, struct frag_condition *condition, struct frag_err *err);
 	int (*stop)(void *state, struct frag_condition *condition);
+	/* for callbacks that several types share, such as those of another language; NULL: none */
+	void *context;
 };
 
 /* The first member of a struct frag_condition_type. */
@@ -169,6 +173,21 @@ struct frag_condition_type {
  * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API const char *frag_condition_name(const struct frag_condition *condition);
+/* Returns the operator of a condition, borrowed. Thread: any. Blocks: no. RT-safe: yes. */
+FRAG_API struct frag_op *frag_condition_op(const struct frag_condition *condition);
+/* Returns the member context of the condition's type. Thread: any. Blocks: no. RT-safe: yes. */
+FRAG_API void *frag_condition_context(const struct frag_condition *condition);
+/*
+ * Words a failure that check or combine has met, which fails the application:
+ *
+ * 	return frag_condition_fail(condition, -EIO, "cannot read %s: %s; ...", ...);
+ *
+ * - code: negative errno
+ * - format: printf format of the sentence
+ * Returns the answer that tells it. Thread: the callback's. Blocks: no. RT-safe: no (it formats).
+ */
+FRAG_API enum frag_ready frag_condition_fail(struct frag_condition *condition, int code,
+					     const char *format, ...) FRAG_PRINTF(3, 4);
 /*
  * Returns the state of a condition, for the functions by which a plugin lets operators use it.
  * - condition: NULL is accepted

@@ -29,6 +29,7 @@ FRAG_BEGIN_DECLS
  * - as a service, by type: service.h
  */
 struct frag_resource;
+struct frag_fragment;
 struct frag_param;
 
 /*
@@ -81,6 +82,8 @@ struct frag_resource_type {
 	int (*worker_connect)(void *state, struct frag_resource *resource, const char *driver,
 			      struct frag_err *err);
 	int (*worker_disconnect)(void *state, struct frag_resource *resource);
+	/* for callbacks that several types share, such as those of another language; NULL: none */
+	void *context;
 };
 
 /* Begins the table of a resource type. */
@@ -120,6 +123,13 @@ FRAG_API void frag_free(struct frag_resource *allocator, void *memory);
  * Thread: any. Blocks: no. RT-safe: yes.
  */
 FRAG_API const char *frag_resource_name(const struct frag_resource *resource);
+/* Returns the member context of the resource's type. Thread: any. Blocks: no. RT-safe: yes. */
+FRAG_API void *frag_resource_context(const struct frag_resource *resource);
+/*
+ * Returns the fragment of a resource, borrowed; NULL: it has gone, and a tensor keeps the resource.
+ * Thread: a callback's. Blocks: no. RT-safe: yes.
+ */
+FRAG_API struct frag_fragment *frag_resource_fragment(const struct frag_resource *resource);
 /*
  * Returns the resource's type and the values of its parameters as YAML, for people; NULL when
  * memory is short. The caller calls free() on it. Thread: any. Blocks: no. RT-safe: no.

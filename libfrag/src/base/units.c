@@ -248,7 +248,7 @@ bool fragi_name_is_valid(const char *name)
 	return strspn(name, LETTERS) > 0 && length <= FRAG_NAME_MAX && name[length] == '\0';
 }
 
-bool fragi_op_type_name_is_valid(const char *name)
+bool fragi_type_name_is_valid(const char *name)
 {
 	size_t language = strspn(name, LETTERS), length;
 

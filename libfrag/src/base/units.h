@@ -34,10 +34,10 @@ FRAGI_API int fragi_parse_f64(const char *text, double *out_value);
 /* [A-Za-z][A-Za-z0-9_-]{0,62} */
 FRAGI_API bool fragi_name_is_valid(const char *name);
 /*
- * Whether it is a valid name of an operator type: one as above, or LANGUAGE:NAME, where the latter
- * NAME may have dots.
+ * Whether it is a valid name of a type of operators, conditions or resources: one as above, or
+ * LANGUAGE:NAME, where the latter NAME may have dots.
  */
-FRAGI_API bool fragi_op_type_name_is_valid(const char *name);
+FRAGI_API bool fragi_type_name_is_valid(const char *name);
 
 #define FRAGI_PORT_DEFAULT 57777
 struct fragi_address {

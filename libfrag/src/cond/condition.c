@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cond/condition.h>
@@ -37,6 +39,29 @@ const struct fragi_built_in_condition *fragi_built_in_condition(const char *name
 const char *frag_condition_name(const struct frag_condition *condition)
 {
 	return condition->name;
+}
+
+struct frag_op *frag_condition_op(const struct frag_condition *condition)
+{
+	return condition->op;
+}
+
+void *frag_condition_context(const struct frag_condition *condition)
+{
+	return condition->type->context;
+}
+
+enum frag_ready frag_condition_fail(struct frag_condition *condition, int code, const char *format,
+				    ...)
+{
+	char text[900];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	frag_op_fail(condition->op, code, "condition %s: %s", condition->name, text);
+	return (enum frag_ready)code;
 }
 
 void *frag_condition_state(struct frag_condition *condition, const char *type)

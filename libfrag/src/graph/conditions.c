@@ -47,10 +47,17 @@ static bool type_find(struct frag_condition *condition, const char *name,
 	return condition->type != NULL;
 }
 
-/* Chooses a name when none was given: that of the type, with a number when it is taken. */
+/*
+ * Chooses a name when none was given: that of the type, without LANGUAGE: and what has dots, and
+ * with a number when it is taken.
+ */
 static const char *condition_name(struct frag_op *op, const char *type)
 {
-	const char *name = type;
+	const char *name = type + strlen(type);
+
+	while (name > type && name[-1] != '.' && name[-1] != ':')
+		name--;
+	type = name;
 
 	for (unsigned int i = 2; name != NULL && frag_op_condition(op, name) != NULL; i++)
 		name = fragi_arena_printf(&op->fragment->arena, "%s_%u", type, i);

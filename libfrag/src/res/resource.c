@@ -130,6 +130,16 @@ const char *frag_resource_name(const struct frag_resource *resource)
 	return resource->name;
 }
 
+void *frag_resource_context(const struct frag_resource *resource)
+{
+	return resource->type.context;
+}
+
+struct frag_fragment *frag_resource_fragment(const struct frag_resource *resource)
+{
+	return resource->fragment;
+}
+
 void *frag_resource_state(struct frag_resource *resource, const char *type)
 {
 	if (resource == NULL || type == NULL || strcmp(resource->type.name, type) != 0 ||

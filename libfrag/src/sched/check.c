@@ -237,11 +237,26 @@ static struct answer ask_inputs(const struct fragi_exec *exec, const struct frag
 	return answer;
 }
 
-static struct answer ask(const struct fragi_exec *exec, const struct fragi_check *check,
-			 bool *awaits);
+/* A condition that has failed: the operator waits until the application has ended. */
+static enum frag_ready checked(struct fragi_exec *exec, const struct frag_condition *condition,
+			       enum frag_ready ready)
+{
+	const int code = (int)ready;
+
+	if (__builtin_expect(code >= 0, 1))
+		return ready;
+	if (exec->op->err.text[0] == '\0')
+		frag_op_fail(exec->op, code, "condition %s: check returned %d (%s)",
+			     condition->name, code, frag_strerror(code));
+	if (exec->sched != NULL && !exec->failed)
+		fragi_sched_fail(exec->sched, exec, FRAGI_CALL_NONE, code);
+	return FRAG_WAIT;
+}
+
+static struct answer ask(struct fragi_exec *exec, const struct fragi_check *check, bool *awaits);
 
 /* An input that has ended counts as one that waits, until all inputs of the terms have ended. */
-static struct answer ask_terms(const struct fragi_exec *exec, const struct fragi_check *check,
+static struct answer ask_terms(struct fragi_exec *exec, const struct fragi_check *check,
 			       bool *awaits)
 {
 	struct answer answer = {.looks = false}, one;
@@ -259,9 +274,10 @@ static struct answer ask_terms(const struct fragi_exec *exec, const struct fragi
 	if (answer.ended)
 		answer.ready = FRAG_NEVER;
 	else if (check->term_count > 0)
-		answer.ready =
+		answer.ready = checked(
+			exec, check->condition,
 			check->condition->type->combine(check->condition->state, check->answers,
-							check->term_count, &answer.until_ns);
+							check->term_count, &answer.until_ns));
 	return answer;
 }
 
@@ -277,8 +293,7 @@ static bool is_polled(const struct fragi_exec *exec, const struct frag_condition
  * A condition that is polled is asked again after check_recession_period. awaits: set when a
  * condition waits for an event from outside.
  */
-static struct answer ask(const struct fragi_exec *exec, const struct fragi_check *check,
-			 bool *awaits)
+static struct answer ask(struct fragi_exec *exec, const struct fragi_check *check, bool *awaits)
 {
 	const struct frag_condition_type *type = check->condition->type;
 	struct answer answer = {.looks = false};
@@ -295,7 +310,9 @@ static struct answer ask(const struct fragi_exec *exec, const struct fragi_check
 		return ask_inputs(exec, check, awaits);
 	if (type->check == NULL)
 		return answer; /* a gate of a port that is not connected */
-	answer.ready = type->check(check->condition->state, exec->begin_ns, &answer.until_ns);
+	answer.ready =
+		checked(exec, check->condition,
+			type->check(check->condition->state, exec->begin_ns, &answer.until_ns));
 	if (answer.ready == FRAG_WAIT && is_polled(exec, check->condition)) {
 		answer.ready = FRAG_WAIT_TIME;
 		answer.until_ns = exec->begin_ns + exec->poll_ns;

@@ -15,7 +15,7 @@ const char *fragi_spec_read_type(struct fragi_builder *builder, const struct fra
 	if (text == NULL)
 		return NULL;
 	text = fragi_alias(kind, text);
-	if (kind == FRAGI_HOLOSCAN_OPERATOR && fragi_op_type_name_is_valid(text))
+	if (fragi_type_name_is_valid(text))
 		return text;
 	return fragi_check_name(builder, node, subject, "type", text) ? text : NULL;
 }

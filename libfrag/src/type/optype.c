@@ -117,7 +117,7 @@ int fragi_op_type_copy(struct fragi_arena *arena, const struct frag_op_type *typ
 		return frag_err_set(err, -ENOMEM, "out of memory for an operator type");
 	memcpy(copy, type, type->struct_size < sizeof(*copy) ? type->struct_size : sizeof(*copy));
 	copy->struct_size = sizeof(*copy);
-	if (copy->name == NULL || !fragi_op_type_name_is_valid(copy->name))
+	if (copy->name == NULL || !fragi_type_name_is_valid(copy->name))
 		return frag_err_set(err, -EINVAL,
 				    "\"%.80s\" is not a valid name of an operator type",
 				    copy->name != NULL ? copy->name : "");

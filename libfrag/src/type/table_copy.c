@@ -71,7 +71,7 @@ static int table_copy(struct fragi_arena *arena, const struct table_kind *kind, 
 	memcpy(copy, type, given < kind->size ? given : kind->size);
 	*(size_t *)copy = kind->size;
 	name = *(const char **)at(copy, kind->name);
-	if (name == NULL || !fragi_name_is_valid(name))
+	if (name == NULL || !fragi_type_name_is_valid(name))
 		return frag_err_set(err, -EINVAL, "\"%.80s\" is not a valid name of a %s",
 				    name != NULL ? name : "", kind->noun);
 	r = kind->check(copy, err);
