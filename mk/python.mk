@@ -7,7 +7,8 @@ PYTHON ?= python3
 PYTHON_INC := $(shell $(PYTHON) -c "import sys, sysconfig; \
 	print(sysconfig.get_paths()['include'] if sys.version_info >= (3, 11) else '')" 2>/dev/null)
 PYTHON_SRC := $(wildcard python/src/*.c)
-PYTHON_FILES := $(wildcard python/frag/*.py python/frag/*.pyi python/frag/py.typed)
+PYTHON_FILES := $(wildcard python/frag/*.py python/frag/*.pyi python/frag/py.typed \
+	python/frag/holoscan/*.py python/frag/holoscan/*/*.py)
 PYTHON_OUT := $(B)/python/frag
 PYTHON_EXTENSION := $(PYTHON_OUT)/_frag.abi3.so
 PYTHON_BUILT := $(PYTHON_EXTENSION) $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%)

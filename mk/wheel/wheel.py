@@ -31,6 +31,10 @@ License: Apache-2.0
 Requires-Python: >=3.11
 Provides-Extra: numpy
 Requires-Dist: numpy; extra == "numpy"
+Provides-Extra: holoscan
+Requires-Dist: cloudpickle; extra == "holoscan"
+Requires-Dist: numpy; extra == "holoscan"
+Requires-Dist: pyyaml; extra == "holoscan"
 """
 
 
@@ -57,10 +61,8 @@ def copy(source, folder, programs, rpath):
 
 def stage(build, version, folder, programs):
     package = os.path.join(folder, "frag")
-    os.mkdir(package)
-    for path in sorted(glob.glob(os.path.join(build, "python", "frag", "*"))):
-        if os.path.isfile(path) and not path.endswith(".so"):
-            shutil.copy(path, package)
+    source = os.path.join(build, "python", "frag")
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     copy(os.path.join(build, "python", "frag", "_frag.abi3.so"), package, programs, "$ORIGIN/lib")
     lib = os.path.join(package, "lib")
     copy(os.path.join(build, "lib", "libfrag.so.1"), lib, programs, "$ORIGIN")

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compute() gets: InputContext, OutputContext, ExecutionContext."""
+from collections import deque
+
+from . import _log
+from ._component import unsupported
+from ._message import Message
+from ._operator import OperatorStatus
+from ._spec import IOSpec
+from ._tensor import Tensor, as_array, is_tensor_like
+
+_ANY, _POP, _REJECT = IOSpec.ANY_SIZE, IOSpec.QueuePolicy.POP, IOSpec.QueuePolicy.REJECT
+
+
+class InputContextBase:
+    """The base of InputContext."""
+
+    def __init__(self):
+        raise TypeError("only operators get one")
+
+
+class InputContext(InputContextBase):
+    """The inputs of an operator during compute()."""
+
+    def __init__(self):
+        raise TypeError("only operators get one")
+
+    @classmethod
+    def _of(cls, operator):
+        self = cls.__new__(cls)
+        self._operator = operator
+        self._inputs = operator._spec.inputs
+        self._receive = None  # frag's, from the first tick on
+        self._stamps = {}
+        self._ahead = {}  # messages that were taken to count them
+        return self
+
+    def _take(self, name):
+        """The next messages of an input: a Message of each flow, or None: there is none."""
+        ahead = self._ahead.get(name)
+        if ahead:
+            return ahead.popleft()
+        found = self._receive(name)
+        if found is None or type(found) is Message:
+            return found
+        if type(found) is tuple and self._inputs[name].queue_size == _ANY:
+            return [x if type(x) is Message else Message.of_frag(x) for x in found]
+        return Message.of_frag(found)
+
+    def _open(self, name, message):
+        """Takes the metadata and timestamp of a message. Returns its value."""
+        self._stamps.setdefault(name, []).append(message.timestamp)
+        operator = self._operator
+        if message.metadata and operator._has_metadata:
+            operator._metadata._update(message.metadata)
+        value = message.value
+        for logger in operator._loggers:
+            logger._log_message(operator, name, value, operator._metadata, IOSpec.IOType.INPUT)
+        if type(value) is dict and message.is_tensor_map:
+            return dict(value)
+        return value
+
+    def receive(self, name, *, kind=""):
+        """The next message of an input, None: there is none.
+
+        A tuple where the input takes any number of flows, or several messages in a tick.
+        """
+        port = self._inputs.get(name)
+        if port is None:
+            raise RuntimeError("%s has no input '%s'; it has: %s" % (
+                self._operator.name, name, ", ".join(self._inputs) or "none"))
+        if port._size == 1 or kind == "single":
+            message = self._take(name)
+            if message is None:
+                return None
+            if type(message) is list:
+                message = message[0]
+            value = self._open(name, message)
+            return (value,) if kind == "multi" else value
+        if port._size == _ANY:
+            messages = self._take(name) or ()
+        else:
+            messages = []
+            while len(messages) < port._size:
+                message = self._take(name)
+                if message is None:
+                    break
+                messages.append(message)
+        if not messages:
+            _log.error("Unable to receive input with name '%s'", name)
+            return None
+        return tuple([self._open(name, message) for message in messages])
+
+    def get_acquisition_timestamp(self, input_port_name=None):
+        """When what was received last was acquired; None: its sender has not stated it."""
+        stamps = self.get_acquisition_timestamps(input_port_name)
+        return stamps[0] if stamps else None
+
+    def get_acquisition_timestamps(self, input_port_name=None):
+        return self._stamps.get(self._name(input_port_name), [])
+
+    def _name(self, name):
+        if name is None and len(self._inputs) == 1:
+            return next(iter(self._inputs))
+        if name not in self._inputs:
+            raise RuntimeError("%s has no input '%s'" % (self._operator.name, name))
+        return name
+
+    def receive_cuda_stream(self, input_port_name=None, allocate=True):
+        """The default stream: what was received is written already."""
+        return 0
+
+    def receive_cuda_streams(self, input_port_name=None):
+        return [None]
+
+    def _queue(self, name):
+        return _InputQueue(self, name)
+
+
+class _InputQueue:
+    """What a Receiver shows: it takes what the tick can receive to count it."""
+    __slots__ = ("_input", "_name")
+
+    def __init__(self, input, name):
+        self._input = input
+        self._name = name
+
+    def size(self):
+        ahead = self._input._ahead.setdefault(self._name, deque())
+        while True:
+            message = self._input._receive(self._name)
+            if message is None:
+                return len(ahead)
+            ahead.append(message if type(message) is Message else Message.of_frag(message))
+
+    def back_size(self):
+        return 0
+
+
+class OutputContextBase:
+    """The base of OutputContext."""
+
+    def __init__(self):
+        raise TypeError("only operators get one")
+
+
+class _Output:
+    """The queue of an output: its messages leave at the end of the tick."""
+    __slots__ = ("name", "capacity", "policy", "messages", "is_native")
+
+    def __init__(self, port, default_policy):
+        self.name = port.name
+        self.capacity = port._capacity() or 1
+        self.policy = port._queue_policy()
+        if self.policy is None:
+            self.policy = default_policy
+        self.messages = []
+        self.is_native = False  # an operator in C receives from it
+
+    def size(self):
+        return 0
+
+    def back_size(self):
+        return len(self.messages)
+
+    def put(self, message):
+        if len(self.messages) < self.capacity:
+            self.messages.append(message)
+        elif self.policy == _POP:
+            del self.messages[0]
+            self.messages.append(message)
+        elif self.policy != _REJECT:
+            _log.error("Push failed on '%s': its queue holds %d messages "
+                       "(GXF_EXCEEDING_PREALLOCATED_SIZE)", self.name, self.capacity)
+            raise RuntimeError("Failed to publish output message with error: "
+                               "GXF_EXCEEDING_PREALLOCATED_SIZE: the queue of '%s' holds %d "
+                               "messages" % (self.name, self.capacity))
+
+
+class OutputContext(OutputContextBase):
+    """The outputs of an operator during compute()."""
+
+    def __init__(self):
+        raise TypeError("only operators get one")
+
+    @classmethod
+    def _of(cls, operator, default_policy):
+        self = cls.__new__(cls)
+        self._operator = operator
+        self._outputs = {name: _Output(port, default_policy)
+                         for name, port in operator._spec.outputs.items()}
+        self._emit = None  # frag's, from the first tick on
+        return self
+
+    def emit(self, data, name=None, emitter_name="", acq_timestamp=-1):
+        """Sends a value at the end of the tick; in this process it arrives as the same object."""
+        output = self._outputs.get(name)
+        if output is None:
+            output = self._only(name)
+        is_tensor_map = False
+        if type(data) is dict:
+            if data and all(map(is_tensor_like, data.values())):
+                data = {key: Tensor.as_tensor(value) for key, value in data.items()}
+                is_tensor_map = True
+        elif emitter_name == "holoscan::Tensor":
+            data = as_array(data)
+        operator = self._operator
+        for logger in operator._loggers:
+            logger._log_message(operator, output.name, data, operator._metadata,
+                                IOSpec.IOType.OUTPUT)
+        metadata = operator._metadata
+        output.put(Message(
+            data, dict(metadata._items) if metadata._items and operator._has_metadata else None,
+            None if acq_timestamp < 0 else acq_timestamp, is_tensor_map))
+
+    def _only(self, name):
+        if name in (None, "") and len(self._outputs) == 1:
+            return next(iter(self._outputs.values()))
+        raise RuntimeError("%s has no output '%s'; it has: %s" % (
+            self._operator.name, name, ", ".join(self._outputs) or "none"))
+
+    def _flush(self):
+        """The end of the tick."""
+        for output in self._outputs.values():
+            for message in output.messages:
+                self._send(output, message)
+            output.messages.clear()
+
+    def _send(self, output, message):
+        try:
+            self._emit(message.to_frag() if output.is_native else message, output.name)
+        except Exception as error:
+            if getattr(error, "code", 0) != -105:  # ENOBUFS: no room, and nothing waits for it
+                raise
+            for target, port in self._operator._receivers.get(output.name, ()):
+                _log.warning("Push failed on '%s' of operator '%s': its queue is full, and the "
+                             "message is dropped", port, target.name)
+                break
+
+    def _queue(self, name):
+        return self._outputs[name]
+
+    def set_cuda_stream(self, stream_ptr, output_port_name=None):
+        if stream_ptr:
+            unsupported("OutputContext.set_cuda_stream", "synchronize the stream before emit")
+
+
+class ExecutionContextBase:
+    """The base of ExecutionContext."""
+
+    def __init__(self):
+        raise TypeError("only operators get one")
+
+
+class ExecutionContext(ExecutionContextBase):
+    """The surroundings of an operator."""
+
+    def __init__(self):
+        raise TypeError("only operators get one")
+
+    @classmethod
+    def _of(cls, operator, input, output):
+        self = cls.__new__(cls)
+        self._operator = operator
+        self.input = input
+        self.output = output
+        return self
+
+    def find_operator(self, op_name=""):
+        """The operator of this name in the fragment; None: there is none."""
+        if not op_name:
+            return self._operator
+        return self._operator.fragment.graph.find_node(op_name)
+
+    def get_operator_status(self, op_name=""):
+        operator = self.find_operator(op_name)
+        if operator is None:
+            raise RuntimeError("there is no operator called '%s'" % op_name)
+        body = operator._body
+        return OperatorStatus.NOT_STARTED if body is None else body.status()
+
+    @property
+    def is_gpu_available(self):
+        return False
+
+    def allocate_cuda_stream(self, stream_name=""):
+        return 0
+
+    def synchronize_streams(self, cuda_stream_ptrs, target_cuda_stream_ptr):
+        pass
+
+    def device_from_stream(self, cuda_stream_ptr):
+        return None

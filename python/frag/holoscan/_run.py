@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs what was composed: a graph of frag, whose operators call those of the program."""
+import frag
+from frag import _run as frag_run
+from frag._application import _valid
+
+from . import _log
+from ._component import ConditionType
+from ._contexts import ExecutionContext, InputContext, OutputContext
+from ._graph import in_order
+from ._metadata import MetadataPolicy
+from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, warn_of_sizes
+from ._spec import IOSpec
+
+_ANY = IOSpec.ANY_SIZE
+_POLICIES = {IOSpec.QueuePolicy.POP: "pop", IOSpec.QueuePolicy.REJECT: "reject",
+             IOSpec.QueuePolicy.FAULT: None, None: None}
+
+
+class Body(frag.Operator):
+    """The operator of frag that calls one of the program."""
+
+    def __init__(self, part, name, operator, run):
+        self.operator = operator
+        self.run = run
+        self._status = OperatorStatus.NOT_STARTED
+        self.compute = self._make_compute()
+        super().__init__(part, *_conditions(operator, part), name=name)
+
+    def setup(self, spec):
+        for name, port in self.operator._spec.inputs.items():
+            _input(spec, name, port)
+        for name, port in self.operator._spec.outputs.items():
+            declared = spec.output(name)
+            if any(kind == ConditionType.NONE for kind, _ in port.conditions):
+                declared.condition(frag.ConditionType.NONE)
+
+    def _type_name(self):
+        cls = type(self.operator)
+        return "python:" + "".join(
+            c if c.isascii() and (c.isalnum() or c in "._") else "_"
+            for c in "%s.%s" % (cls.__module__, cls.__qualname__))[-50:].lstrip("._")
+
+    def context(self):
+        """frag's context, which works until the operator has ended."""
+        if self._context is None:
+            raise RuntimeError("operator '%s' does not run" % self.operator.name)
+        return self._context
+
+    def status(self):
+        return self._status
+
+    def start(self):
+        operator = self.operator
+        try:
+            operator.start()
+        except BaseException as error:
+            self.run.fail(operator, "start", error)
+            raise
+        self._status = OperatorStatus.STARTED
+
+    def stop(self):
+        try:
+            self.operator.stop()
+        except BaseException as error:
+            self.run.fail(self.operator, "stop", error)
+        self._status = OperatorStatus.NOT_STARTED
+
+    def _make_compute(self):
+        operator = self.operator
+        inputs = InputContext._of(operator)
+        outputs = OutputContext._of(operator, self.run.default_policy)
+        context = ExecutionContext._of(operator, inputs, outputs)
+        operator._input, operator._output, operator._context = inputs, outputs, context
+        metadata = operator._metadata
+        compute = operator.compute
+
+        def run(op_input, op_output, op_context):
+            if inputs._receive is None:
+                inputs._receive, outputs._emit = op_input.receive, op_output.emit
+            self._status = OperatorStatus.TICKING
+            metadata.clear()
+            inputs._stamps.clear()
+            inputs._ahead.clear()
+            try:
+                compute(inputs, outputs, context)
+                outputs._flush()
+            except BaseException as error:
+                self.run.fail(operator, "compute", error)
+                raise
+            self._status = OperatorStatus.IDLE
+
+        return run
+
+
+def _input(spec, name, port):
+    """Declares an input for frag."""
+    policy = _POLICIES[port._queue_policy()]
+    if port.connector_type == IOSpec.ConnectorType.ASYNC_BUFFER:
+        policy = "async_buffer"
+    size = port.queue_size
+    declared = spec.input(name, size=frag.IOSpec.ANY_SIZE if size == _ANY else None, policy=policy)
+    declared.capacity = port._capacity()
+    if size == IOSpec.PRECEDING_COUNT:
+        declared.min_size = 0xffffffff
+    elif size > 1:
+        declared.min_size = size
+    kinds = [kind for kind, _ in port.conditions]
+    if ConditionType.NONE in kinds and size != _ANY:
+        declared.condition(frag.ConditionType.NONE)
+
+
+def _port_conditions(operator, part):
+    """Conditions of frag for those that setup() gave to ports."""
+    spec = operator._spec
+    for ports, key in ((spec.inputs, "receiver"), (spec.outputs, "transmitter")):
+        for name, port in ports.items():
+            for kind, condition in port.conditions:
+                values = {} if condition is None else {
+                    k: v for k, v in condition._given.items() if k != "front_stage_max_size"}
+                if kind == ConditionType.MESSAGE_AVAILABLE:
+                    type = "message_available"
+                elif kind == ConditionType.DOWNSTREAM_MESSAGE_AFFORDABLE:
+                    type = "downstream_affordable"
+                elif kind == ConditionType.EXPIRING_MESSAGE_AVAILABLE:
+                    type = "expiring_message_available"
+                    values = {"max_batch_size": values.get("max_batch_size", 1),
+                              "max_delay_ns": values.get("max_delay_ns", 0)}
+                else:
+                    continue
+                if ports is spec.inputs and port.queue_size == _ANY:
+                    continue
+                yield frag.Condition(part, type, "port_%s_%s" % (key, _valid(name)),
+                                     **{key: name}, **values)
+    for number, info in enumerate(spec._multi):
+        values = {arg.name: arg._value for arg in info.args.args}
+        yield frag.Condition(part, info.kind.name.lower(), "multi_%d" % number,
+                             receivers=info.port_names, **values)
+    for number, names in enumerate(spec._or):
+        yield frag.Condition(part, "or", "or_%d" % number, ports=names)
+
+
+def _conditions(operator, part):
+    """The conditions of frag for those of an operator."""
+    for name, condition in operator._conditions.items():
+        yield _condition(condition, part, name)
+    yield from _port_conditions(operator, part)
+    for resource in operator._resources.values():
+        if hasattr(resource, "terms"):
+            yield frag.Condition(part, "or", _valid(resource.name),
+                                 terms=[_valid(term.name) for term in resource.terms])
+
+
+def _condition(condition, part, name):
+    if condition._frag_type is None:
+        raise RuntimeError("condition '%s': conditions written in Python do not run yet" % name)
+    values = {key: _value(value, part) for key, value in condition._declare().items()}
+    condition._live = frag.Condition(part, condition._frag_type, _valid(name), **values)
+    return condition._live
+
+
+def _value(value, part):
+    """An argument as a graph holds it: a resource becomes one of frag."""
+    if getattr(value, "_frag_type", None) is None:
+        return value
+    known = part._made.get(value)
+    if known is None:
+        known = part._made[value] = frag.Resource(
+            part, value._frag_type, "%s_%d" % (_valid(value.name)[:50], len(part._made)),
+            **{k: _value(v, part) for k, v in value._declare().items()})
+    return known
+
+
+class Part(frag.Fragment):
+    """A fragment of the graph."""
+
+    def __init__(self, fragment, name):
+        super().__init__(None, name)
+        self.of = fragment
+        self.sections = {}
+        self._made = {}
+        self._is_composed = True
+
+    def _declare(self, types):
+        sections = super()._declare(types)
+        sections.update(self.sections)
+        return sections
+
+
+class Run:
+    """One run of an application."""
+
+    def __init__(self, app):
+        self.app = app
+        self.error = None
+        self.default_policy = IOSpec.QueuePolicy.FAULT
+        self.names = {}  # operator -> (part, its name there)
+        app.compose_graph()
+        fragments = getattr(app, "_fragments", ()) or [app]
+        if app._nodes and fragments != [app]:
+            raise RuntimeError("application '%s' has operators beside its fragments; put them "
+                               "into one" % app.name)
+        self.fragments = [f for f in fragments if f._nodes]
+        if not self.fragments:
+            return
+        self.graph = frag.Application([], name=_valid(app.name or type(app).__name__))
+        self.graph._is_composed = True
+        self.parts = [self._part(f) for f in self.fragments]
+        for part in self.parts:
+            self.graph.add_fragment(part)
+        self._flow_between()
+
+    def fail(self, operator, method, error):
+        """Keeps the first exception of an operator, which run() raises."""
+        _log.error("Exception occurred for operator: '%s' in %s - %s: %s", operator.name, method,
+                   type(error).__name__, error)
+        if self.error is None:
+            self.error = error
+
+    def _unique(self, name, taken):
+        name = _valid(name or "fragment")
+        number, result = 1, name
+        while result in taken:
+            number += 1
+            result = "%s_%d" % (name[:58], number)
+        return result
+
+    def _part(self, fragment):
+        taken = [part.name for part in getattr(self, "parts", ())]
+        part = Part(fragment, self._unique(fragment.name or "fragment", taken + list(
+            getattr(self, "_taken", ()))))
+        self._taken = [*getattr(self, "_taken", ()), part.name]
+        nodes = in_order(fragment._nodes, fragment._flows)
+        names = {}
+        for node in nodes:
+            names[node] = self._unique(
+                "start" if node is fragment._start_op else node.name, names.values())
+            self.names[node] = (part, names[node])
+            self._prepare(node, fragment)
+        for node in nodes:
+            part.add_operator(self._operator(node, part, names[node]))
+        for flow in fragment._flows:
+            part._flows.append(_flow(flow, names))
+        self._sections(part, fragment)
+        return part
+
+    def _prepare(self, node, fragment):
+        """What Holoscan does before anything runs: initialize(), in the order of the flows."""
+        warn_of_sizes(node)
+        policy = node._metadata_policy
+        if policy == MetadataPolicy.DEFAULT:
+            policy = fragment.metadata_policy
+        node._metadata.policy = policy
+        node._has_metadata = node.is_metadata_enabled
+        node._loggers = fragment.data_loggers
+        node._receivers = {}
+        for flow in fragment._flows:
+            if flow.source is node:
+                node._receivers.setdefault(flow.output, []).append((flow.target, flow.input))
+        for name, port in node._spec.inputs.items():
+            if port._policy is not None and port._connector is not None:
+                _log.warning("The queue policy set for input port '%s' of operator '%s' will be "
+                             "ignored because a connector (receiver) was explicitly set",
+                             name, node.name)
+        for name, port in node._spec.outputs.items():
+            if port._policy is not None and port._connector is not None:
+                _log.warning("The queue policy set for output port '%s' of operator '%s' will be "
+                             "ignored because a connector (transmitter) was explicitly set",
+                             name, node.name)
+        prepare = getattr(node, "_prepare", None)
+        if prepare is not None:
+            prepare()
+        for component in (*node._conditions.values(), *node._resources.values()):
+            component.initialize()
+        try:
+            node.initialize()
+        except BaseException as error:
+            self.fail(node, "initialize", error)
+            raise
+
+    def _operator(self, node, part, name):
+        if node._native_type is not None:
+            body = frag.NativeOperator(
+                part, node._native_type, *_conditions(node, part), name=name,
+                **{k: _value(v, part) for k, v in node._native_parameters().items()})
+        else:
+            body = Body(part, name, node, self)
+        node._body = body
+        return body
+
+    def _sections(self, part, fragment):
+        """Scheduler, clock and thread pools."""
+        scheduler = fragment._scheduler
+        if scheduler is None and self.fragments == [fragment]:
+            scheduler = fragment.scheduler()
+        if scheduler is not None:
+            part.sections["scheduler"] = scheduler._declare()
+            clock = scheduler._chosen_clock
+            if clock is not None:
+                part.sections["clock"] = clock._declare()
+            from .resources import RealtimeClock
+            scheduler._start(RealtimeClock(fragment))
+        pools = {_valid(pool.name): pool._declare(lambda op: self.names[op][1])
+                 for pool in fragment._pools}
+        if pools and (scheduler is None or scheduler._frag_type != "greedy"):
+            part.sections["thread_pools"] = pools
+
+    def _flow_between(self):
+        """The flows between fragments: "operator.port" of each, or "operator"."""
+        for flow in getattr(self.app, "_fragment_flows", ()):
+            ends = []
+            for fragment, text in ((flow.source, flow.output), (flow.target, flow.input)):
+                ends.append(self._end(fragment, text))
+            (source, output), (target, name) = ends
+            if output is None and name is None and not (
+                    source._spec.outputs and target._spec.inputs):
+                output, name = OUTPUT_EXEC, INPUT_EXEC
+            output = output or _only(source, source._spec.outputs, "output")
+            name = name or _only(target, target._spec.inputs, "input")
+            source._receivers.setdefault(output, []).append((target, name))
+            ends = ["%s.%s.%s" % (self.names[op][0].name, self.names[op][1], port)
+                    for op, port in ((source, output), (target, name))]
+            self.graph._flows.append({"from": ends[0], "to": ends[1]})
+
+    def _end(self, fragment, text):
+        operator, _, port = text.partition(".")
+        found = fragment.graph.find_node(operator)
+        if found is None:
+            raise RuntimeError("fragment '%s' has no operator '%s'" % (fragment.name, operator))
+        return found, port or None
+
+    def run(self):
+        if not self.fragments:
+            _log.info("application '%s' has no operators", self.app.name)
+            return
+        for fragment in {*self.fragments, self.app}:
+            fragment._runner = self
+        try:
+            frag_run.execute(*self.graph._prepare())
+        except frag.Error as error:
+            if self.error is None:
+                _log.error("%s", error)
+                raise RuntimeError(str(error)) from error
+        finally:
+            for fragment in {*self.fragments, self.app}:
+                fragment._runner = None
+            for node in self.names:
+                node._body = None
+                for condition in node._conditions.values():
+                    condition._live = None
+        if self.error is not None:
+            raise self.error
+
+
+def _only(operator, ports, kind):
+    if len(ports) != 1:
+        raise RuntimeError("operator '%s' has %d %s ports; name one in port_pairs"
+                           % (operator.name, len(ports), kind))
+    return next(iter(ports))
+
+
+def _flow(flow, names):
+    """A flow inside a fragment, as a graph holds it."""
+    result = {"from": "%s.%s" % (names[flow.source], flow.output),
+              "to": "%s.%s" % (names[flow.target], flow.input)}
+    if flow.connector == IOSpec.ConnectorType.ASYNC_BUFFER:
+        result["policy"] = "async_buffer"
+    return result
+
+
+def run(app):
+    """Runs an application, or a fragment alone."""
+    Run(app).run()
+
+
+def stop(fragment, op_name):
+    """Ends an operator, or everything."""
+    runner = fragment._runner
+    if runner is None:
+        raise RuntimeError("'%s' does not run" % fragment.name)
+    if op_name:
+        node = fragment.graph.find_node(op_name)
+        if node is None:
+            raise RuntimeError("there is no operator called '%s'" % op_name)
+        node._body.context().stop_operator()
+        return
+    for node in fragment._nodes:
+        context = getattr(node._body, "_context", None)
+        if context is not None:
+            context.stop()
+            return
+
+

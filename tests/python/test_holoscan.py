@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in the style of Holoscan on frag.holoscan."""
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from frag.holoscan import install
+
+install()
+from holoscan.conditions import BooleanCondition, CountCondition, PeriodicCondition  # noqa: E402
+from holoscan.core import (Application, ConditionType, Fragment, IOSpec,  # noqa: E402
+                           MetadataPolicy, Operator, Subgraph)
+from holoscan.decorator import Input, Output, create_op  # noqa: E402
+from holoscan.resources import OrConditionCombiner  # noqa: E402
+from holoscan.schedulers import EventBasedScheduler  # noqa: E402
+
+
+class Source(Operator):
+    """Sends what it is given, one at each tick."""
+
+    def __init__(self, fragment, *args, values=(), **kwargs):
+        self.values = list(values)
+        super().__init__(fragment, *args, **kwargs)
+
+    def setup(self, spec):
+        spec.output("out")
+
+    def compute(self, op_input, op_output, context):
+        op_output.emit(self.values.pop(0), "out")
+
+
+class Times(Operator):
+    def setup(self, spec):
+        spec.input("in")
+        spec.output("out")
+        spec.param("factor", 2)
+
+    def compute(self, op_input, op_output, context):
+        op_output.emit(op_input.receive("in") * self.factor, "out")
+
+
+class Sink(Operator):
+    """Keeps what it receives."""
+
+    def __init__(self, fragment, *args, size=IOSpec.SIZE_ONE, **kwargs):
+        self.size = size
+        self.got = []
+        super().__init__(fragment, *args, **kwargs)
+
+    def setup(self, spec):
+        spec.input("in", size=self.size)
+
+    def compute(self, op_input, op_output, context):
+        self.got.append(op_input.receive("in"))
+
+
+class Built(Application):
+    """An application whose compose is a function."""
+
+    def __init__(self, build):
+        self.build = build
+        super().__init__(["python3", "app.py"])
+
+    def compose(self):
+        self.build(self)
+
+
+def run(build):
+    """Runs it. Returns what it has logged."""
+    log = io.StringIO()
+    with contextlib.redirect_stderr(log):
+        Built(build).run()
+    return log.getvalue()
+
+
+class Programs(unittest.TestCase):
+    def test_a_chain_with_parameters(self):
+        def build(app):
+            self.sink = Sink(app, name="sink")
+            source = Source(app, CountCondition(app, 3), name="source", values=[1, 2, 3])
+            by_default, given = Times(app, name="two"), Times(app, name="five", factor=5)
+            app.add_flow(source, by_default)
+            app.add_flow(by_default, given, {("out", "in")})
+            app.add_flow(given, self.sink)
+
+        run(build)
+        self.assertEqual(self.sink.got, [10, 20, 30])
+
+    def test_objects_arrive_as_the_same_ones(self):
+        values = [[1], {"a": 2}, {"a": "b", "c": [1.5]}, None, object(), (1, 2)]
+
+        def build(app):
+            self.sink = Sink(app, name="sink")
+            app.add_flow(Source(app, CountCondition(app, 6), values=values), self.sink)
+
+        run(build)
+        self.assertEqual(len(self.sink.got), 6)
+        for got, sent in zip(self.sink.got, values):
+            self.assertIs(got, sent)
+
+    def test_any_number_of_flows(self):
+        def build(app):
+            self.sink = Sink(app, name="sink", size=IOSpec.ANY_SIZE)
+            for first in (1, 10):
+                app.add_flow(Source(app, CountCondition(app, 2), name="from_%d" % first,
+                                    values=[first, first + 1]), self.sink, {("out", "in")})
+
+        run(build)
+        self.assertEqual(self.sink.got, [(1, 10), (2, 11)])
+
+    def test_a_queue_of_two(self):
+        def build(app):
+            self.sink = Sink(app, name="sink", size=2)
+            app.add_flow(Source(app, CountCondition(app, 4), values=[1, 2, 3, 4]), self.sink)
+
+        log = run(build)
+        self.assertEqual(self.sink.got, [(1, 2), (3, 4)])
+        self.assertIn("queue_size=2", log)
+
+    def test_metadata(self):
+        seen = []
+
+        class Tagging(Source):
+            def compute(self, op_input, op_output, context):
+                self.metadata["tag"] = self.name
+                self.metadata["object"] = self
+                super().compute(op_input, op_output, context)
+
+        class Reading(Sink):
+            def compute(self, op_input, op_output, context):
+                super().compute(op_input, op_output, context)
+                seen.append((self.metadata["tag"], self.metadata["object"].name))
+
+        def build(app, policy=MetadataPolicy.UPDATE):
+            sink = Reading(app, name="sink", size=IOSpec.ANY_SIZE)
+            sink.metadata_policy = policy
+            for name in "ab":
+                app.add_flow(Tagging(app, CountCondition(app, 1), name=name, values=[0]), sink)
+
+        run(build)
+        self.assertEqual(seen, [("b", "b")])
+        with self.assertRaisesRegex(RuntimeError, "duplicate metadata keys: 'tag'"):
+            run(lambda app: build(app, MetadataPolicy.RAISE))
+
+    def test_exceptions_come_out_of_run(self):
+        for method in ("initialize", "start", "compute", "stop"):
+            class Broken(Operator):
+                pass
+
+            def fail(self, *args):
+                raise ZeroDivisionError(self.name)
+
+            setattr(Broken, method, fail)
+            with self.assertRaisesRegex(ZeroDivisionError, "broken"):
+                run(lambda app: app.add_operator(
+                    Broken(app, CountCondition(app, 1), name="broken")))
+
+    def test_queues_of_outputs(self):
+        class Twice(Source):
+            def __init__(self, *args, policy=None, **kwargs):
+                self.policy = policy
+                super().__init__(*args, **kwargs)
+
+            def setup(self, spec):
+                spec.output("out", policy=self.policy).condition(ConditionType.NONE)
+
+            def compute(self, op_input, op_output, context):
+                op_output.emit(self.values[0], "out")
+                op_output.emit(self.values[1], "out")
+
+        def build(app, policy):
+            self.sink = Sink(app, name="sink")
+            app.add_flow(Twice(app, CountCondition(app, 1), name="twice", values=[1, 2],
+                               policy=policy), self.sink)
+
+        for policy, expected in ((IOSpec.QueuePolicy.POP, 2), (IOSpec.QueuePolicy.REJECT, 1)):
+            run(lambda app: build(app, policy))
+            self.assertEqual(self.sink.got, [expected])
+        with self.assertRaisesRegex(RuntimeError, "Failed to publish output message"):
+            run(lambda app: build(app, None))
+
+    def test_subgraphs(self):
+        class Doubling(Subgraph):
+            def compose(self):
+                one, two = Times(self, name="one"), Times(self, name="two")
+                self.add_flow(one, two)
+                self.add_input_interface_port("x", one, "in")
+                self.add_output_interface_port("y", two, "out")
+
+        def build(app):
+            self.sink = Sink(app, name="sink")
+            doubling = Doubling(app, "doubling")
+            app.add_flow(Source(app, CountCondition(app, 2), values=[1, 2]), doubling,
+                         {("out", "x")})
+            app.add_flow(doubling, self.sink, {("y", "in")})
+            self.names = {op.name for op in app.graph.get_nodes()}
+
+        run(build)
+        self.assertEqual(self.sink.got, [4, 8])
+        self.assertLess({"doubling_one", "doubling_two", "sink"}, self.names)
+
+    def test_fragments(self):
+        class Sender(Fragment):
+            def compose(self):
+                self.add_operator(Source(self, CountCondition(self, 3), name="source",
+                                         values=[{"n": n} for n in range(3)]))
+
+        class Receiver(Fragment):
+            def compose(self):
+                self.sink = Sink(self, name="sink")
+                self.add_operator(self.sink)
+
+        def build(app):
+            self.receiver = Receiver(app, "receiver")
+            app.add_flow(Sender(app, "sender"), self.receiver, {("source.out", "sink.in")})
+
+        run(build)
+        self.assertEqual(self.receiver.sink.got, [{"n": 0}, {"n": 1}, {"n": 2}])
+
+    def test_conditions(self):
+        class Stopping(Operator):
+            ticks = 0
+
+            def compute(self, op_input, op_output, context):
+                self.ticks += 1
+                if self.ticks == 4:
+                    self.conditions["on"].disable_tick()
+
+        class Counting(Operator):
+            ticks = 0
+
+            def compute(self, op_input, op_output, context):
+                self.ticks += 1
+
+        def build(app):
+            app.scheduler(EventBasedScheduler(app, worker_thread_number=2))
+            self.stopping = Stopping(app, BooleanCondition(app, name="on"),
+                                     PeriodicCondition(app, 1000), name="stopping")
+            terms = [CountCondition(app, n, name="count%d" % n) for n in (3, 5)]
+            self.counting = Counting(app, OrConditionCombiner(app, terms=terms), name="counting")
+            app.add_operator(self.stopping)
+            app.add_operator(self.counting)
+
+        run(build)
+        self.assertEqual((self.stopping.ticks, self.counting.ticks), (4, 3))
+
+    def test_functions_are_operators(self):
+        got = []
+
+        @create_op(outputs="number")
+        def numbers(count):
+            yield from range(count)
+
+        @create_op(inputs="number", outputs=("half", "rest"))
+        def split(number, *, by=2):
+            return number // by, number % by
+
+        @create_op(inputs=(Input("half", arg_map="a"), "rest"))
+        def keep(a, rest):
+            got.append((a, rest))
+
+        def build(app):
+            parts = split(app, name="split", by=3)
+            app.add_flow(numbers(app, name="numbers", count=5), parts)
+            app.add_flow(parts, keep(app, name="keep"), {("half", "half"), ("rest", "rest")})
+
+        run(build)
+        self.assertEqual(got, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)])
+        self.assertEqual(Output("x").tensor_names, ())
+        with self.assertRaisesRegex(ValueError, "'number', has not been specified"):
+            run(lambda app: create_op(inputs=())(lambda number: number)(app))
+
+    def test_what_is_absent_says_so(self):
+        from holoscan.gxf import load_extensions
+        with self.assertRaisesRegex(RuntimeError, "load_extensions of GXF is not supported by frag; "
+                                    "write"):
+            load_extensions(None, ["x.so"])
+
+
+class Command(unittest.TestCase):
+    PROGRAM = """
+import sys
+from holoscan.core import Application, Operator
+from holoscan.conditions import CountCondition
+
+
+class Show(Operator):
+    def setup(self, spec):
+        spec.param("word", "none")
+
+    def compute(self, op_input, op_output, context):
+        print(self.word, self.fragment.argv[1:])
+
+
+class App(Application):
+    def compose(self):
+        self.add_operator(Show(self, CountCondition(self, 1), name="show", word=sys.argv[1]))
+
+
+if __name__ == "__main__":
+    App().run()
+"""
+
+    def test_a_program_runs_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "app.py")
+            with open(path, "w") as file:
+                file.write(self.PROGRAM)
+            result = subprocess.run([sys.executable, "-m", "frag.holoscan", path, "hi", "--n=2"],
+                                    capture_output=True, text=True, check=False)
+        self.assertEqual(result.stdout, "hi ['hi', '--n=2']\n", result.stderr)
+
+    def test_a_program_that_is_missing(self):
+        result = subprocess.run([sys.executable, "-m", "frag.holoscan", "/no/app.py"],
+                                capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("there is no file /no/app.py", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
