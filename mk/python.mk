@@ -36,3 +36,11 @@ python:
 python-here: $(PYTHON_BUILT) $(WHEEL_PARTS:%=$(B)/lib/frag/modules/%.so) \
 		$(WHEEL_PLUGINS:%=$(B)/lib/frag/plugins/lib%.so)
 	@$(PYTHON) mk/wheel/wheel.py $(B) $(VERSION) dist
+
+# Holoscan's own tests on frag.holoscan: SDK is a checkout of nvidia-holoscan/holoscan-sdk. With
+# WHEEL, a virtual environment that has Holoscan's wheel, it is measured by what the wheel passes.
+.PHONY: holoscan-suite
+holoscan-suite: all
+	@python3 tests/holoscan/suite.py --sdk '$(or $(SDK),$(error SDK=FOLDER names a checkout of \
+		Holoscan))' --build $(B) --python $(PYTHON) $(if $(WHEEL),--wheel '$(WHEEL)') \
+		$(if $(ONLY),--only '$(ONLY)') $(SUITE_FLAGS)
