@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs Holoscan's own tests and example programs on frag.holoscan (make holoscan-suite).
 
---sdk is a checkout of nvidia-holoscan/holoscan-sdk, of which python/tests is copied to a scratch
-folder. --wheel is a virtual environment that has Holoscan's wheel, pytest, numpy and pyyaml: its
-Python runs frag too, and what the wheel passes is what frag is measured by.
+--sdk is a checkout of nvidia-holoscan/holoscan-sdk, of which python/tests and examples are copied
+to a scratch folder. --wheel is a virtual environment that has Holoscan's wheel, pytest, numpy and
+pyyaml: its Python runs frag too, and what the wheel passes is what frag is measured by. Where an
+example prints the same each time on the wheel, so must it on frag.
 
 not_applicable.txt names what frag is not asked to pass, with reasons; naming what the wheel passes
 is an error, and so is it when less than --goal percent pass.
@@ -59,13 +60,13 @@ class Side:
                     if not k.startswith("HOLOSCAN_")}
         self.env.update(env, PYTHONDONTWRITEBYTECODE="1")
 
-    def start(self, args, cwd, out):
+    def start(self, args, cwd, out, err=subprocess.STDOUT):
         def limit():
             hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
             soft = STACK if hard < 0 else min(STACK, hard)
             resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
         return subprocess.Popen([*self.python, *args], cwd=cwd, env=self.env,
-                                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                 start_new_session=True, preexec_fn=limit)
 
 
@@ -149,6 +150,92 @@ def remembered(path, compute, files):
     return {f: known[f] for f in files}
 
 
+def tests(args, frag, wheel, scratch, rows):
+    """Runs the tests. Returns how many the wheel passes, how many of these pass, and mistakes."""
+    shutil.rmtree(os.path.join(scratch, "tests"), ignore_errors=True)
+    shutil.copytree(os.path.join(args.sdk, "python", "tests"), os.path.join(scratch, "tests"))
+    files = [f for f in files_of(args.sdk) if fnmatch.fnmatch(f, args.only)]
+    judge = None
+    if wheel:
+        judge = remembered(os.path.join(scratch, "wheel.json"),
+                           lambda some: run_tests(wheel, scratch, some, args.jobs), files)
+    found = run_tests(frag, scratch, files, args.jobs)
+    return report("tests", found, judge, rows, args.verbose)
+
+
+EXAMPLE_S = 60
+
+
+def run_example(side, scratch, path):
+    """Runs a program in its folder: [outcome, why, lines of its stdout]."""
+    folder, program = os.path.split(os.path.join(scratch, "examples", path))
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = side.start([program], folder, out, err)
+        try:
+            status = process.wait(EXAMPLE_S)
+        except subprocess.TimeoutExpired:
+            status = "does not end within %d s" % EXAMPLE_S
+        kill(process)
+        out.seek(0)
+        err.seek(0)
+        lines = out.read().decode(errors="replace").splitlines()
+        last = err.read().decode(errors="replace").strip().splitlines()[-1:]
+    if status == 0:
+        return ["passed", "", lines]
+    return ["failed", status if isinstance(status, str) else "exit code %d: %s" % (
+        status, "".join(last)), lines]
+
+
+def judge_examples(side, scratch, paths):
+    """What the wheel does: its outcome, and what of two outputs is the same: "" or "lines"."""
+    known = {}
+    for path in paths:
+        first = run_example(side, scratch, path)
+        if first[0] == "passed":
+            second = run_example(side, scratch, path)
+            same = "order" if first[2] == second[2] else \
+                "lines" if sorted(first[2]) == sorted(second[2]) else ""
+            first.append(same)
+        known[path] = first
+    return known
+
+
+def compare_example(mine, wheel):
+    """Where the wheel prints the same each time, so does frag."""
+    same = wheel[3] if len(wheel) > 3 else ""
+    if mine[0] != "passed" or not same:
+        return mine[:2]
+    left, right = (wheel[2], mine[2]) if same == "order" else (sorted(wheel[2]), sorted(mine[2]))
+    if left == right:
+        return ["passed", ""]
+    at = next((i for i, pair in enumerate(zip(left, right)) if pair[0] != pair[1]),
+              min(len(left), len(right)))
+    return ["failed", "line %d is %r; the wheel prints %r" % (
+        at + 1, right[at] if at < len(right) else None, left[at] if at < len(left) else None)]
+
+
+def examples(args, frag, wheel, scratch, rows):
+    """Runs the programs of examples/. Returns how many the wheel runs, how many of these pass."""
+    folder = os.path.join(args.sdk, "examples")
+    shutil.rmtree(os.path.join(scratch, "examples"), ignore_errors=True)
+    shutil.copytree(folder, os.path.join(scratch, "examples"))
+    paths = sorted(os.path.relpath(path, folder) for path in glob.glob(
+        os.path.join(folder, "**", "*.py"), recursive=True))
+    paths = [path for path in paths if fnmatch.fnmatch(path, args.only)]
+    judge = {}
+    if wheel:
+        judge = remembered(os.path.join(scratch, "wheel-examples.json"),
+                           lambda some: judge_examples(wheel, scratch, some), paths)
+    paths = [path for path in paths if not reason_of(path, rows)
+             or judge.get(path, ["failed"])[0] == "passed"]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        found = dict(zip(paths, pool.map(lambda p: run_example(frag, scratch, p), paths)))
+    results = {path: {path: compare_example(mine, judge.get(path, []))}
+               for path, mine in found.items()}
+    verdict = {path: {path: mine[:2]} for path, mine in judge.items()} if wheel else None
+    return report("examples", results, verdict, rows, args.verbose)
+
+
 def sides(args):
     python = os.path.join(args.wheel, "bin", "python3") if args.wheel else args.python
     frag = Side("frag", python, ["-m", "frag.holoscan"], {
@@ -168,7 +255,7 @@ def table(title, rows, totals):
     print("%-58s%8s%8s%8s%8s" % ("all", *totals))
 
 
-def report(found, wheel, rows, verbose):
+def report(title, found, wheel, rows, verbose):
     """Prints the table. Returns how many the wheel passes, how many of these pass, and mistakes."""
     lines, wrong = [], []
     sums = [0, 0, 0, 0]
@@ -198,7 +285,7 @@ def report(found, wheel, rows, verbose):
                     print("%s: not applicable: %s" % (name, reason))
         lines.append((file, *numbers))
         sums = [a + b for a, b in zip(sums, numbers)]
-    table("tests", lines, sums)
+    table(title, lines, sums)
     print("of %d that %s, %d pass: %.1f %%" % (
         asked, "the wheel passes" if wheel is not None else "apply", passed_of_asked,
         100 * passed_of_asked / max(asked, 1)))
@@ -219,19 +306,16 @@ def main():
     args = parser.parse_args()
     frag, wheel = sides(args)
     scratch = os.path.abspath(os.path.join(args.build, "holoscan-suite"))
-    shutil.rmtree(os.path.join(scratch, "tests"), ignore_errors=True)
-    shutil.copytree(os.path.join(args.sdk, "python", "tests"), os.path.join(scratch, "tests"))
     rows = not_applicable()
-    files = [f for f in files_of(args.sdk) if fnmatch.fnmatch(f, args.only)]
-    judge = None
-    if wheel:
-        judge = remembered(os.path.join(scratch, "wheel.json"),
-                           lambda some: run_tests(wheel, scratch, some, args.jobs), files)
-    found = run_tests(frag, scratch, files, args.jobs)
-    asked, passed, wrong = report(found, judge, rows, args.verbose)
-    for line in wrong:
+    asked = passed = 0
+    mistakes = []
+    for part in args.part or ("tests", "examples"):
+        run = {"tests": tests, "examples": examples}[part]
+        some, good, wrong = run(args, frag, wheel, scratch, rows)
+        asked, passed, mistakes = asked + some, passed + good, mistakes + wrong
+    for line in mistakes:
         print(line, file=sys.stderr)
-    return 1 if wrong or passed * 100 < asked * args.goal else 0
+    return 1 if mistakes or passed * 100 < asked * args.goal else 0
 
 
 if __name__ == "__main__":
