@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fragments, applications and subgraphs: what compose() puts together."""
+import os
 import sys
 import threading
 
-from . import _log
+from . import _environment, _log
 from ._component import check_owner, unsupported
 from ._config import Config, from_config, kwargs_of
 from ._graph import Flow, FragmentFlowGraph, OperatorFlowGraph
@@ -373,10 +374,9 @@ class Application(FragmentBase):
         self._fragment_graph = FragmentFlowGraph(self._fragments, self._fragment_flows)
         self._description = self._version = ""
         self._options, self._argv = parse(argv or [sys.executable, *sys.argv])
-        if self._options.config_path:
-            import os
-            if os.path.exists(self._options.config_path):
-                self._config = Config(self._options.config_path)
+        self._chosen_config = self._options.config_path or _environment.config_path()
+        if os.path.exists(self._chosen_config):
+            self._config = Config(self._chosen_config)
 
     @property
     def argv(self):
@@ -412,8 +412,8 @@ class Application(FragmentBase):
         self._version = text
 
     def config(self, config_file=None, prefix=""):
-        if config_file is not None and self._options.config_path:
-            return None  # --config wins
+        if config_file is not None and self._chosen_config:
+            return None  # --config wins, and HOLOSCAN_CONFIG_PATH
         return super().config(config_file, prefix)
 
     def add_fragment(self, frag):

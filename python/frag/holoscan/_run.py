@@ -4,7 +4,7 @@ import frag
 from frag import _run as frag_run
 from frag._application import _valid
 
-from . import _log
+from . import _environment, _log
 from ._component import ConditionType
 from ._contexts import ExecutionContext, InputContext, OutputContext
 from ._graph import in_order
@@ -13,6 +13,8 @@ from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, warn_of_sizes
 from ._spec import IOSpec
 
 _ANY = IOSpec.ANY_SIZE
+_DEFAULTS = {"pop": IOSpec.QueuePolicy.POP, "reject": IOSpec.QueuePolicy.REJECT,
+             "fail": IOSpec.QueuePolicy.FAULT}
 _POLICIES = {IOSpec.QueuePolicy.POP: "pop", IOSpec.QueuePolicy.REJECT: "reject",
              IOSpec.QueuePolicy.FAULT: None, None: None}
 
@@ -193,7 +195,8 @@ class Run:
     def __init__(self, app):
         self.app = app
         self.error = None
-        self.default_policy = IOSpec.QueuePolicy.FAULT
+        self.default_policy = _DEFAULTS[_environment.queue_policy()]
+        _environment.warn_of_others()
         self.names = {}  # operator -> (part, its name there)
         app.compose_graph()
         fragments = getattr(app, "_fragments", ()) or [app]
@@ -300,6 +303,8 @@ class Run:
                 part.sections["clock"] = clock._declare()
             from .resources import RealtimeClock
             scheduler._start(RealtimeClock(fragment))
+        else:
+            part.sections.update(_environment.scheduler())
         pools = {_valid(pool.name): pool._declare(lambda op: self.names[op][1])
                  for pool in fragment._pools}
         if pools and (scheduler is None or scheduler._frag_type != "greedy"):
@@ -344,6 +349,8 @@ class Run:
         finally:
             for fragment in {*self.fragments, self.app}:
                 fragment._runner = None
+                for logger in fragment.data_loggers:
+                    logger._finish()
             for node in self.names:
                 node._body = None
                 for condition in node._conditions.values():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""holoscan.logger: the level of the log."""
+"""holoscan.logger: the level and the form of the log."""
+import os
+
 from . import _log
 from ._enums import make
 
@@ -19,4 +21,5 @@ def set_log_level(level):
 
 
 def set_log_pattern(pattern):
-    """Accepted without effect: lines of frag have one form, and json (FRAG_LOG_FORMAT=json)."""
+    """A pattern of spdlog, or SHORT, DEFAULT, LONG or FULL; HOLOSCAN_LOG_FORMAT wins."""
+    _log.pattern = os.environ.get("HOLOSCAN_LOG_FORMAT") or pattern

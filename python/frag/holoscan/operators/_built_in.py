@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holoscan.operators: those that are operators of frag, with Holoscan's arguments and defaults."""
+from .. import _environment
+from .._operator import Operator
+from ._native import NativeOperator
+
+_DTYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>",
+           "complex128": "complex<double>", "bool": "uint8_t"}
+
+
+def _element(dtype):
+    """The name of an element type, as C++ writes it."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or dtype.__name__
+    if name in _DTYPES:
+        return _DTYPES[name]
+    return name + "_t" if name.rstrip("0123456789") in ("int", "uint") else name
+
+
+class PingTxOp(Operator):
+    """Sends 1, 2, 3 ..."""
+
+    def __init__(self, fragment, *args, **kwargs):
+        self.index = 1
+        super().__init__(fragment, *args, **kwargs)
+
+    def setup(self, spec):
+        spec.output("out")
+
+    def compute(self, op_input, op_output, context):
+        op_output.emit(self.index, "out")
+        self.index += 1
+
+
+class PingRxOp(Operator):
+    """Prints what it receives."""
+
+    def setup(self, spec):
+        spec.input("in")
+
+    def compute(self, op_input, op_output, context):
+        print("Rx message value: %s" % (op_input.receive("in"),))
+
+
+class PingTensorTxOp(NativeOperator):
+    """Sends a tensor a tick."""
+    _native_type = "ping_tensor_tx"
+    _outputs = ("out",)
+    _same = ("storage_type", "batch_size", "rows", "columns", "channels", "tensor_name")
+
+    def __init__(self, fragment, *args, allocator=None, storage_type="system", batch_size=None,
+                 rows=32, columns=64, channels=None, dtype="uint8_t", tensor_name="tensor",
+                 cuda_stream_pool=None, async_device_allocation=False, name="ping_tensor_tx"):
+        self._make(fragment, args, name, allocator=allocator, storage_type=storage_type,
+                   batch_size=batch_size, rows=rows, columns=columns, channels=channels,
+                   data_type=_element(dtype), tensor_name=tensor_name,
+                   cuda_stream_pool=cuda_stream_pool,
+                   async_device_allocation=async_device_allocation)
+
+    def _native_parameters(self):
+        columns = 0 if self._given["columns"] is None else self._given["columns"]
+        return {**super()._native_parameters(), "data_type": self._given["data_type"],
+                "columns": columns}
+
+
+class PingTensorRxOp(NativeOperator):
+    """Prints the names and shapes of the tensors it receives."""
+    _native_type = "ping_tensor_rx"
+    _inputs = ("in",)
+
+    def __init__(self, fragment, *args, receive_as_tensormap=True, name="ping_tensor_rx"):
+        self._make(fragment, args, name, receive_as_tensormap=receive_as_tensormap)
+
+
+class FormatConverterOp(NativeOperator):
+    """Changes size, channels and element type of frames."""
+    _native_type = "format_converter"
+    _inputs = ("source_video",)
+    _outputs = ("tensor",)
+    _same = ("pool", "out_dtype", "in_dtype", "in_tensor_name", "out_tensor_name", "scale_min",
+             "scale_max", "alpha_value", "resize_height", "resize_width", "resize_mode")
+
+    def __init__(self, fragment, *args, pool, out_dtype, in_dtype="", in_tensor_name="",
+                 out_tensor_name="", scale_min=0.0, scale_max=1.0, alpha_value=255,
+                 resize_height=0, resize_width=0, resize_mode=0, out_channel_order=(),
+                 cuda_stream_pool=None, name="format_converter"):
+        self._make(fragment, args, name, pool=pool, out_dtype=out_dtype, in_dtype=in_dtype,
+                   in_tensor_name=in_tensor_name, out_tensor_name=out_tensor_name,
+                   scale_min=float(scale_min), scale_max=float(scale_max), alpha_value=alpha_value,
+                   resize_height=resize_height, resize_width=resize_width, resize_mode=resize_mode,
+                   out_channel_order=list(out_channel_order), cuda_stream_pool=cuda_stream_pool)
+
+    def _native_parameters(self):
+        order = self._given["out_channel_order"]
+        return {**super()._native_parameters(), **({"out_channel_order": order} if order else {})}
+
+
+class VideoStreamReplayerOp(NativeOperator):
+    """Plays a video file."""
+    _native_type = "video_replayer"
+    _outputs = ("output",)
+    _same = ("directory", "basename", "ignore_corrupted_entities", "frame_rate", "realtime",
+             "repeat", "count", "allocator")
+
+    def __init__(self, fragment, *args, directory, basename, batch_size=1,
+                 ignore_corrupted_entities=True, frame_rate=0.0, realtime=True, repeat=False,
+                 count=0, allocator=None, entity_serializer=None, name="video_stream_replayer"):
+        self._make(fragment, args, name, directory=str(directory), basename=basename,
+                   batch_size=batch_size, ignore_corrupted_entities=ignore_corrupted_entities,
+                   frame_rate=float(frame_rate), realtime=realtime, repeat=repeat, count=count,
+                   allocator=allocator, entity_serializer=entity_serializer)
+
+    def _native_parameters(self):
+        self._refuse_unless("it plays one frame a tick", batch_size=1)
+        return {**super()._native_parameters(),
+                "directory": _environment.input_path(self._given["directory"])}
+
+
+class VideoStreamRecorderOp(NativeOperator):
+    """Records frames as a video file."""
+    _native_type = "video_recorder"
+    _inputs = ("input",)
+    _same = ("directory", "basename")
+
+    def __init__(self, fragment, *args, directory, basename, flush_on_tick=False,
+                 name="video_stream_recorder"):
+        self._make(fragment, args, name, directory=str(directory), basename=basename,
+                   flush_on_tick=flush_on_tick)
+
+
+class InferenceOp(NativeOperator):
+    """Runs neural networks, on the CPU."""
+    _native_type = "inference"
+    _inputs = ("receivers",)
+    _outputs = ("transmitter",)
+    _same = ("allocator", "model_path_map", "pre_processor_map", "inference_map", "temporal_map",
+             "activation_map", "in_tensor_names", "out_tensor_names", "parallel_inference",
+             "input_on_cuda", "output_on_cuda", "transmit_on_cuda", "dynamic_input_dims",
+             "enable_fp16", "enable_cuda_graphs", "dla_core", "dla_gpu_fallback",
+             "is_engine_path", "device_map", "dla_core_map", "trt_opt_profile")
+
+    def __init__(self, fragment, *args, backend, allocator, inference_map, model_path_map,
+                 pre_processor_map, device_map=None, dla_core_map=None, temporal_map=None,
+                 activation_map=None, backend_map=None, in_tensor_names=(), out_tensor_names=(),
+                 trt_opt_profile=None, infer_on_cpu=False, parallel_inference=True,
+                 input_on_cuda=True, output_on_cuda=True, transmit_on_cuda=True,
+                 dynamic_input_dims=False, enable_fp16=False, enable_cuda_graphs=True, dla_core=-1,
+                 dla_gpu_fallback=True, is_engine_path=False, cuda_stream_pool=None,
+                 name="inference"):
+        self._make(fragment, args, name, backend=backend, allocator=allocator,
+                   inference_map=_lists(inference_map, "inference_map"),
+                   model_path_map=model_path_map,
+                   pre_processor_map=_lists(pre_processor_map, "pre_processor_map"),
+                   device_map=device_map or None, dla_core_map=dla_core_map or None,
+                   temporal_map=temporal_map or None, activation_map=activation_map or None,
+                   backend_map=backend_map or None,
+                   in_tensor_names=list(in_tensor_names) or None,
+                   out_tensor_names=list(out_tensor_names) or None,
+                   trt_opt_profile=trt_opt_profile or None, infer_on_cpu=infer_on_cpu,
+                   parallel_inference=parallel_inference, input_on_cuda=input_on_cuda,
+                   output_on_cuda=output_on_cuda, transmit_on_cuda=transmit_on_cuda,
+                   dynamic_input_dims=dynamic_input_dims, enable_fp16=enable_fp16,
+                   enable_cuda_graphs=enable_cuda_graphs, dla_core=dla_core,
+                   dla_gpu_fallback=dla_gpu_fallback, is_engine_path=is_engine_path,
+                   cuda_stream_pool=cuda_stream_pool)
+
+    def _setup_ports(self, spec):
+        from .._spec import IOSpec
+        spec.input("receivers", size=IOSpec.ANY_SIZE)
+        spec.output("transmitter")
+
+
+class InferenceProcessorOp(NativeOperator):
+    """Does small operations on what a network made."""
+    _native_type = "inference_processor"
+    _same = ("allocator", "process_operations", "processed_map", "in_tensor_names",
+             "out_tensor_names", "disable_transmitter", "input_on_cuda", "output_on_cuda",
+             "transmit_on_cuda")
+    _setup_ports = InferenceOp._setup_ports
+
+    def __init__(self, fragment, *args, allocator, process_operations=None, processed_map=None,
+                 in_tensor_names=(), out_tensor_names=(), custom_kernels=None,
+                 input_on_cuda=False, output_on_cuda=False, transmit_on_cuda=False,
+                 disable_transmitter=False, cuda_stream_pool=None, config_path="",
+                 name="postprocessor"):
+        self._make(fragment, args, name, allocator=allocator,
+                   process_operations=_lists(process_operations or {}, "process_operations"),
+                   processed_map=_lists(processed_map or {}, "processed_map") or None,
+                   in_tensor_names=list(in_tensor_names) or None,
+                   out_tensor_names=list(out_tensor_names) or None,
+                   custom_kernels=custom_kernels or None, input_on_cuda=input_on_cuda,
+                   output_on_cuda=output_on_cuda, transmit_on_cuda=transmit_on_cuda,
+                   disable_transmitter=disable_transmitter, cuda_stream_pool=cuda_stream_pool,
+                   config_path=config_path)
+
+    def _native_parameters(self):
+        self._refuse_unless("do it in an operator of your own", custom_kernels=None)
+        self._refuse_unless("give process_operations and processed_map", config_path="")
+        return super()._native_parameters()
+
+
+def _lists(table, name):
+    """One name of a tensor may stand in place of a list of one."""
+    if not isinstance(table, dict):
+        raise ValueError("%s is a dict, not %r" % (name, table))
+    return {key: [value] if isinstance(value, str) else list(value)
+            for key, value in table.items()}
+
+
+class SegmentationPostprocessorOp(NativeOperator):
+    """Makes a mask of classes of what a network segmented."""
+    _native_type = "segmentation_postprocessor"
+    _inputs = ("in_tensor",)
+    _outputs = ("out_tensor",)
+    _same = ("allocator", "in_tensor_name", "network_output_type", "data_format")
+
+    def __init__(self, fragment, *args, allocator, in_tensor_name="",
+                 network_output_type="softmax", data_format="hwc", cuda_stream_pool=None,
+                 name="segmentation_postprocessor"):
+        self._make(fragment, args, name, allocator=allocator, in_tensor_name=in_tensor_name,
+                   network_output_type=network_output_type, data_format=data_format,
+                   cuda_stream_pool=cuda_stream_pool)
+
+
+class V4L2VideoCaptureOp(NativeOperator):
+    """Captures frames of a camera."""
+    _native_type = "v4l2_video_capture"
+    _outputs = ("signal",)
+    _same = ("allocator", "device", "width", "height", "frame_rate", "num_buffers",
+             "pixel_format", "pass_through", "exposure_time", "gain")
+
+    def __init__(self, fragment, *args, allocator=None, device="/dev/video0", width=0, height=0,
+                 frame_rate=0.0, num_buffers=4, pixel_format="auto", pass_through=False,
+                 exposure_time=None, gain=None, name="v4l2_video_capture"):
+        self._make(fragment, args, name, allocator=allocator, device=device, width=width,
+                   height=height, frame_rate=float(frame_rate), num_buffers=num_buffers,
+                   pixel_format=pixel_format, pass_through=pass_through,
+                   exposure_time=exposure_time, gain=gain)
+
+
+class BayerDemosaicOp(NativeOperator):
+    """There is none in frag: it is refused when the application starts."""
+    _inputs = ("receiver",)
+    _outputs = ("transmitter",)
+    _refused = "convert the frames in an operator of your own"
+
+    def __init__(self, fragment, *args, pool, cuda_stream_pool=None, in_tensor_name="",
+                 out_tensor_name="", interpolation_mode=0, bayer_grid_pos=2, generate_alpha=False,
+                 alpha_value=255, name="bayer_demosaic"):
+        self._make(fragment, args, name, pool=pool, cuda_stream_pool=cuda_stream_pool,
+                   in_tensor_name=in_tensor_name, out_tensor_name=out_tensor_name,
+                   interpolation_mode=interpolation_mode, bayer_grid_pos=bayer_grid_pos,
+                   generate_alpha=generate_alpha, alpha_value=alpha_value)
+
+
+class GXFCodeletOp(NativeOperator):
+    """frag has no GXF."""
+
+    def __init__(self, fragment, *args, name="gxf_codelet", **kwargs):
+        from ._native import place
+        self._place = place()
+        self.refuse("GXFCodeletOp", "write the codelet as an operator, since frag has no GXF")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holoscan's operators that are operators in C of frag.
+
+A class says its type in graphs, its ports, and how its arguments become parameters of that type. An
+argument that frag has no counterpart of is refused when the application starts, by a sentence with
+the place where the operator was made; at its default it has no effect.
+"""
+import sys
+
+from .._args import Arg, ArgType, type_of
+from .._component import Parameter, Unsupported
+from .._operator import OperatorBase
+from .._spec import OperatorSpec
+
+
+def place():
+    """The file and line outside of this package that called."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("frag."):
+        frame = frame.f_back
+    return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
+
+
+class NativeOperator(OperatorBase):
+    """The base of these operators."""
+    _native_type = None
+    _inputs = ()
+    _outputs = ()
+    _same = ()  # parameters that are called as the arguments
+    _types = {}  # types of arguments, where the value does not say it
+    _refused = None  # why no graph can have it
+
+    def _make(self, fragment, args, name, **values):
+        """What the constructors do. None: the argument was not given."""
+        self._place = place()
+        self._init_operator(fragment, args, {"name": name})
+        spec = OperatorSpec(self.fragment, self)
+        self._spec = spec
+        self._setup_ports(spec)
+        self._given = values
+        for key, value in values.items():
+            spec._params[key] = Parameter(key, value)
+            if value is not None:
+                self._add_value(key, value)
+
+    def _setup_ports(self, spec):
+        for port in self._inputs:
+            spec.input(port)
+        for port in self._outputs:
+            spec.output(port)
+
+    def _add_value(self, key, value):
+        if key in self._types:
+            self._args.append(Arg(key, value, type_of(self._types[key])))
+            return
+        try:
+            self.add_arg(**{key: value})
+        except RuntimeError:  # a dict, a callback, an empty list
+            self._args.append(Arg(key, value, ArgType()))
+
+    def _native_parameters(self):
+        """The parameters of frag's operator."""
+        if self._refused is not None:
+            self.refuse(type(self).__name__, self._refused)
+        return {key: self._given[key] for key in self._same if self._given[key] is not None}
+
+    def refuse(self, what, instead):
+        raise Unsupported("%s: %s is not supported by frag; %s" % (self._place, what, instead))
+
+    def _refuse_unless(self, instead, **defaults):
+        for key, value in defaults.items():
+            if self._given[key] != value:
+                self.refuse("%s(%s=%r)" % (type(self).__name__, key, self._given[key]), instead)

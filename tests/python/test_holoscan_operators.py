@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holoscan.operators, holoscan.data_loggers and Holoscan's environment variables."""
+import contextlib
+import importlib.util
+import io
+import os
+import tempfile
+import unittest
+from unittest import mock
+
+from frag.holoscan import _environment, _finder, _log
+
+_finder.install()
+
+from holoscan.conditions import CountCondition  # noqa: E402
+from holoscan.core import (  # noqa: E402
+    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource, Fragment, IOSpec)
+from holoscan.data_loggers import (  # noqa: E402
+    AsyncConsoleLogger, BasicConsoleLogger, SimpleTextSerializer)
+from holoscan.logger import set_log_pattern  # noqa: E402
+from holoscan.operators import (  # noqa: E402
+    BayerDemosaicOp, FormatConverterOp, GXFCodeletOp, HolovizOp, InferenceOp, PingRxOp,
+    PingTensorTxOp, PingTxOp, VideoStreamReplayerOp)
+from holoscan.operators.holoviz import _holoviz_str_to_color_space  # noqa: E402
+from holoscan.operators.ping_tx import PingTxOp as PingTxOpOfModule  # noqa: E402
+from holoscan.resources import UnboundedAllocator  # noqa: E402
+
+
+class App(Application):
+    def __init__(self, compose):
+        super().__init__()
+        self.make = compose
+
+    def compose(self):
+        self.make(self)
+
+
+def ping(count, *loggers, metadata=True):
+    """An application of a source with metadata and a sink, and the lines on stderr of its run."""
+    class Tx(PingTxOp):
+        def compute(self, op_input, op_output, context):
+            self.metadata["first"] = self.index
+            self.metadata["second"] = "b"
+            super().compute(op_input, op_output, context)
+
+    def compose(app):
+        app.add_flow(Tx(app, CountCondition(app, count), name="tx"), PingRxOp(app, name="rx"))
+        for logger in loggers:
+            app.add_data_logger(logger(app))
+
+    app = App(compose)
+    app.enable_metadata(metadata)
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()) as out:
+        app.run()
+    return out.getvalue().splitlines(), err.getvalue()
+
+
+class Kept(DataLoggerResource):
+    """A logger of a program."""
+
+    def __init__(self, *args, **kwargs):
+        self.lines = []
+        super().__init__(*args, **kwargs)
+
+    def log_data(self, data, unique_id, acquisition_timestamp=-1, metadata=None, io_type=None,
+                 stream=None):
+        self.lines.append((unique_id, data, io_type == IOSpec.IOType.OUTPUT,
+                           metadata and dict(metadata.items())))
+
+
+class KeptAside(Kept, AsyncDataLoggerResource):
+    pass
+
+
+class Loggers(unittest.TestCase):
+    def logged(self, cls=Kept, count=1, **options):
+        kept = []
+
+        def make(app):
+            kept.append(cls(app, **options))
+            return kept[0]
+
+        out, _ = ping(count, make)
+        self.assertEqual(len(out), count)
+        return kept[0].lines
+
+    def test_a_logger_of_a_program(self):
+        first = {"first": 1, "second": "b"}
+        for cls in (Kept, KeptAside):
+            with self.subTest(cls):
+                self.assertEqual(self.logged(cls), [
+                    ("tx.out", 1, True, first), ("rx.in", 1, False, first)])
+
+    def test_what_is_chosen(self):
+        ids = {"log_outputs": ["rx.in"], "log_inputs": ["tx.out"]}
+        for option, expected in ids.items():
+            self.assertEqual([x[0] for x in self.logged(**{option: False})], expected)
+        self.assertEqual(self.logged(log_metadata=False)[0][3], None)
+        self.assertEqual([x[0] for x in self.logged(allowlist_patterns=["^r"])], ["rx.in"])
+        self.assertEqual([x[0] for x in self.logged(denylist_patterns=["out"])], ["rx.in"])
+        self.assertEqual(self.logged(allowlist_patterns=["tx"], denylist_patterns=["tx"]), [])
+
+    def test_a_logger_that_fails_fails_nothing(self):
+        class Failing(DataLoggerResource):
+            def log_data(self, *message):
+                raise ValueError("the disk is full")
+
+        out, err = ping(2, Failing)
+        self.assertEqual(out, ["Rx message value: 1", "Rx message value: 2"])
+        self.assertEqual(err.count("tx.out was not logged: the disk is full"), 2)
+
+    def test_a_full_queue(self):
+        for policy, is_reported in (("reject", False), (AsyncQueuePolicy.RAISE, True)):
+            def make(app, policy=policy):
+                return KeptAside(app, max_queue_size=0, queue_policy=policy)
+
+            out, err = ping(1, make)
+            self.assertEqual(out, ["Rx message value: 1"])
+            self.assertEqual("Exception during data enqueueing" in err, is_reported, err)
+            self.assertIn("entries: 0", err)
+
+    def test_lines_of_the_console(self):
+        def console(cls, **options):
+            return lambda app: cls(app, **options)
+
+        for cls in (BasicConsoleLogger, AsyncConsoleLogger):
+            _, err = ping(2, console(cls))
+            name = cls.__name__
+            self.assertRegex(err, name + r"\[ID:tx.out\]\[Acquisition Timestamp:-1\]"
+                             r"\[Emit Timestamp:\d+\]\[Category:Message \(std::any\)\].* "
+                             r"Python\(int\): 2\nMetadataDictionary\(size=2\) \{'second': "
+                             r"Python\(str\): 'b', 'first': Python\(int\): 2\}\n")
+            self.assertRegex(err, name + r"\[ID:rx.in\].*\[Receive Timestamp:")
+        _, err = ping(1, lambda app: BasicConsoleLogger(app, SimpleTextSerializer(
+            app, log_python_object_contents=False, max_metadata_items=1)))
+        self.assertIn("Python Object\nMetadataDictionary(size=2) {'second': Python Object, "
+                      "... (1 more)}", err)
+
+
+class Operators(unittest.TestCase):
+    def setUp(self):
+        self.app = Application()
+        self.pool = UnboundedAllocator(self.app)
+
+    def test_arguments_become_parameters(self):
+        self.assertIs(PingTxOp, PingTxOpOfModule)
+        op = FormatConverterOp(self.app, CountCondition(self.app, 2), pool=self.pool,
+                               out_dtype="rgb888", resize_width=64, name="fmt")
+        self.assertEqual((op.name, len(op.args), len(op.conditions)), ("fmt", 12, 1))
+        parameters = op._native_parameters()
+        self.assertEqual((parameters["resize_width"], parameters["resize_height"],
+                          parameters["pool"], parameters["scale_max"]), (64, 0, self.pool, 1.0))
+        self.assertNotIn("out_channel_order", parameters)
+        for dtype, name in (("uint16_t", "uint16_t"), (float, "float"),
+                            (type("dtype", (), {"name": "complex64"})(), "complex<float>")):
+            op = PingTensorTxOp(self.app, columns=None, dtype=dtype)
+            self.assertEqual(op._native_parameters()["data_type"], name)
+            self.assertEqual(op._native_parameters()["columns"], 0)
+        op = InferenceOp(self.app, backend="onnxrt", allocator=self.pool, model_path_map={"m": "f"},
+                         pre_processor_map={"m": "in"}, inference_map={"m": ["out"]})
+        self.assertEqual(op._native_parameters()["pre_processor_map"], {"m": ["in"]})
+
+    def test_layers(self):
+        op = HolovizOp(self.app, tensors=[{"name": "a", "type": "lines", "color": [1, 0, 0, 1]}],
+                       width=64)
+        parameters = op._native_parameters()
+        self.assertEqual(parameters["width"], 64)
+        self.assertEqual(parameters["tensors"][0]["color"], [1, 0, 0, 1])
+        self.assertEqual(_holoviz_str_to_color_space["auto"], HolovizOp.ColorSpace.AUTO)
+        for wrong in ({"name": "a"}, {"name": "a", "type": "lines", "color": "red"},
+                      {"name": "a", "type": "lines", "size": 3},
+                      {"name": "a", "type": "color", "image_format": "none"}):
+            with self.assertRaises(ValueError):
+                HolovizOp(self.app, tensors=[wrong])
+
+    def test_what_frag_has_not(self):
+        here = r"test_holoscan_operators.py:\d+: "
+        for op, sentence in (
+                (BayerDemosaicOp(self.app, pool=self.pool), "BayerDemosaicOp is not supported by"),
+                (HolovizOp(self.app, tensors=[{"name": "a", "type": "points_3d"}]), "points_3d"),
+                (HolovizOp(self.app, key_callback=print), "key_callback"),
+                (HolovizOp(self.app, enable_render_buffer_output=True),
+                 "use the operator draw of frag"),
+                (VideoStreamReplayerOp(self.app, directory=".", basename="a", batch_size=2),
+                 "batch_size=2")):
+            with self.assertRaisesRegex(RuntimeError, here + ".*" + sentence):
+                op._native_parameters()
+        with self.assertRaisesRegex(RuntimeError, here + "GXFCodeletOp is not supported"):
+            GXFCodeletOp(self.app, "nvidia::gxf::Ping")
+
+
+class Variables(unittest.TestCase):
+    def given(self, **variables):
+        return mock.patch.dict(os.environ, {"HOLOSCAN_" + k: v for k, v in variables.items()})
+
+    def test_of_the_scheduler(self):
+        self.assertEqual(_environment.scheduler(), {})
+        with self.given(STOP_ON_DEADLOCK="off", MAX_DURATION_MS="250",
+                        STOP_ON_DEADLOCK_TIMEOUT="30", CHECK_RECESSION_PERIOD_MS="2.4"):
+            self.assertEqual(_environment.scheduler(), {"scheduler": {
+                "type": "event_based", "stop_on_deadlock": False, "max_duration_ms": 250,
+                "stop_on_deadlock_timeout_ms": 30, "check_recession_period_ms": 2}})
+        with self.given(STOP_ON_DEADLOCK="1", STOP_ON_DEADLOCK_TIMEOUT="-1"):
+            self.assertEqual(_environment.scheduler()["scheduler"]["stop_on_deadlock"], False)
+        with self.given(MAX_DURATION_MS="soon"), contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(_environment.scheduler(), {})
+        self.assertIn("Invalid value for HOLOSCAN_MAX_DURATION_MS: soon", err.getvalue())
+
+    def test_a_limit_of_time_ends_an_application_of_fragments(self):
+        def compose(app):
+            for name in ("one", "two"):
+                fragment = Fragment(app, name)
+                fragment.compose = lambda f=fragment: f.add_flow(
+                    PingTxOp(f, name="tx"), PingRxOp(f, name="rx"))
+                app.add_fragment(fragment)
+
+        with self.given(MAX_DURATION_MS="30"), contextlib.redirect_stdout(io.StringIO()) as out:
+            App(compose).run()
+        self.assertIn("Rx message value: 1\n", out.getvalue())
+
+    @unittest.skipUnless(importlib.util.find_spec("yaml"), "pyyaml is not installed")
+    def test_a_configuration(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("rx: {gain: 3}\n")
+            file.flush()
+            with self.given(CONFIG_PATH=file.name):
+                app = Application(["python3", "app.py"])
+                app.config("/nothing/like/it.yaml")
+                self.assertEqual(app.kwargs("rx"), {"gain": 3})
+                app = Application(["python3", "app.py", "--config", "/nothing.yaml"])
+                self.assertEqual(app.kwargs("rx"), {})
+
+    def test_of_queues_and_folders(self):
+        for text, policy in (("", "fail"), ("POP", "pop"), ("reject", "reject"), ("x", "fail")):
+            with self.given(QUEUE_POLICY=text), contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(_environment.queue_policy(), policy)
+        folder, name = os.path.split(os.path.dirname(os.path.abspath(__file__)))
+        with self.given(INPUT_PATH=folder):
+            self.assertEqual(_environment.input_path(name + "/nothing"), name + "/nothing")
+            self.assertEqual(_environment.input_path("../" + name)[-len(name):], name)
+
+    def test_others_are_named_once(self):
+        with mock.patch.object(_environment, "_warned", False), \
+                self.given(UCX_PORTS="1", LOG_LEVEL="INFO"), \
+                contextlib.redirect_stderr(io.StringIO()) as err:
+            _environment.warn_of_others()
+            _environment.warn_of_others()
+        self.assertEqual(err.getvalue().count("frag does not use HOLOSCAN_UCX_PORTS;"), 1)
+        self.assertNotIn("LOG_LEVEL", err.getvalue())
+
+    def test_lines_of_the_log(self):
+        for pattern, form in (
+                ("", r"^\[warning\] \[holoscan\] text$"), ("short", r"^\[warning\] text$"),
+                ("%L|%n|%v|%s:%#|%%|%e",
+                 r"^W\|holoscan\|text\|test_holoscan_operators.py:\d+\|%\|\d{3}$"),
+                ("LONG", r"^\[\d{4}-\d\d-\d\d [\d:]{8}\.\d{3}\] \[holoscan\] \[warning\] \[")):
+            with mock.patch.object(_log, "pattern", ""), \
+                    contextlib.redirect_stderr(io.StringIO()) as err:
+                set_log_pattern(pattern)
+                _log.warning("text")
+            self.assertRegex(err.getvalue().rstrip("\n"), form)
+        with self.given(LOG_FORMAT="SHORT"), mock.patch.object(_log, "pattern", ""):
+            set_log_pattern("%v")
+            self.assertEqual(_log.pattern, "SHORT")
+
+
+if __name__ == "__main__":
+    unittest.main()
