@@ -185,7 +185,8 @@ class Planted(cluster.ClusterTest):
         p = self.fragctl("doctor", "--root", self.node({}), "--state-dir", "/state")
         self.assertEqual(p.wait(), 0)
         lines = p.stdout.splitlines()
-        self.assertEqual([line.split()[:2] for line in lines[:-1]], [[name, "ok"] for name in checks])
+        self.assertEqual([line.split()[:2] for line in lines[:-1]],
+                         [[name, "ok"] for name in checks])
         self.assertEqual(lines[-1], "all %d are ok" % len(checks))
 
     def test_each_fault_is_found_and_nothing_else(self):
