@@ -44,6 +44,10 @@ def load_classes(path):
 
 def load(path):
     """Returns a name for the plugin that the module is, and the types of its classes."""
+    if "PYTHON_FRAG_PROGRAM" in os.environ:
+        from .holoscan import _roles
+        if _roles.is_program(path):
+            return _roles.load(path)
     types = [class_type(cls) for cls in load_classes(path)]
     name = os.path.basename(path).removesuffix(".py")
     return "python_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in name)[-56:], types

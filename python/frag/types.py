@@ -15,11 +15,20 @@ def field(value):
     return "" if value is None else str(value).replace("\t", " ").replace("\n", " ")
 
 
-def lines_of(cls):
+def types_of(path):
+    """The name, the class and the spec of each type."""
+    if "PYTHON_FRAG_PROGRAM" in os.environ:
+        from .holoscan import _roles
+        if _roles.is_program(path):
+            return _roles.types(path)
+    return [(type_name(cls), cls, spec_of(cls)) for cls in load_classes(path)]
+
+
+def lines_of(name, cls, spec):
     kind = ("operator" if issubclass(cls, Operator) else
             "condition" if issubclass(cls, Condition) else "resource")
-    yield [kind, type_name(cls), *documentation(cls)]
-    ports, params = spec_of(cls).rows()
+    yield [kind, name, *documentation(cls)]
+    ports, params = spec.rows()
     for port in ports:
         yield ["port", *port]
     for name, kind, number, real, default, headline, flags, low, high, choices in params:
@@ -30,7 +39,7 @@ def lines_of(cls):
 def main(path):
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the module prints is not part of the list
-    lines = [line for cls in load_classes(os.path.realpath(path)) for line in lines_of(cls)]
+    lines = [line for type in types_of(os.path.realpath(path)) for line in lines_of(*type)]
     for line in lines:
         out.write("\t".join(map(field, line)) + "\n")
     out.close()

@@ -305,7 +305,7 @@ def main():
     parser.add_argument("-v", "--verbose", action="count", default=0)
     args = parser.parse_args()
     frag, wheel = sides(args)
-    scratch = os.path.abspath(os.path.join(args.build, "holoscan-suite"))
+    scratch = os.path.realpath(os.path.join(args.build, "holoscan-suite"))
     rows = not_applicable()
     asked = passed = 0
     mistakes = []

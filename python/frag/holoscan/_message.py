@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between operators: a value with its metadata, by reference inside a process."""
-from ._tensor import Tensor
+from ._tensor import Tensor, as_array
 
 
 class Message:
@@ -25,3 +25,19 @@ class Message:
     def to_frag(self):
         """The value for an operator in C."""
         return self.value
+
+    def state(self):
+        """What another process makes it of."""
+        value = self.value
+        if self.is_tensor_map:
+            value = {key: as_array(tensor) for key, tensor in value.items()}
+        elif isinstance(value, Tensor):
+            value = as_array(value)
+        return value, self.metadata, self.timestamp, self.is_tensor_map
+
+    @classmethod
+    def of_state(cls, state):
+        value, metadata, timestamp, is_tensor_map = state
+        if is_tensor_map:
+            value = {key: Tensor.as_tensor(array) for key, array in value.items()}
+        return cls(value, metadata, timestamp, is_tensor_map)

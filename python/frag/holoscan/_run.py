@@ -52,6 +52,11 @@ class Body(frag.Operator):
     def status(self):
         return self._status
 
+    def _set_params(self, params):
+        if self.run.is_elsewhere:
+            self.run.initialize(self.operator)
+            self.run.living += 1
+
     def start(self):
         operator = self.operator
         try:
@@ -67,6 +72,7 @@ class Body(frag.Operator):
         except BaseException as error:
             self.run.fail(self.operator, "stop", error)
         self._status = OperatorStatus.NOT_STARTED
+        self.run.stopped()
 
     def _make_compute(self):
         operator = self.operator
@@ -192,7 +198,9 @@ class Part(frag.Fragment):
 class Run:
     """One run of an application."""
 
-    def __init__(self, app):
+    def __init__(self, app, is_elsewhere=False):
+        """is_elsewhere: a host that makes an operator initializes it."""
+        self.is_elsewhere = is_elsewhere
         self.app = app
         self.error = None
         self.default_policy = _DEFAULTS[_environment.queue_policy()]
@@ -219,6 +227,19 @@ class Run:
                    type(error).__name__, error)
         if self.error is None:
             self.error = error
+
+    living = 0  # operators that a host has made and that have not stopped
+
+    def stopped(self):
+        """An operator has stopped: behind the last one of a host nothing is logged any more."""
+        self.living -= 1
+        if self.living == 0:
+            self.finish_loggers()
+
+    def finish_loggers(self):
+        for fragment in {*self.fragments, self.app}:
+            for logger in fragment.data_loggers:
+                logger._finish()
 
     def _unique(self, name, taken):
         name = _valid(name or "fragment")
@@ -270,6 +291,10 @@ class Run:
                 _log.warning("The queue policy set for output port '%s' of operator '%s' will be "
                              "ignored because a connector (transmitter) was explicitly set",
                              name, node.name)
+        if not self.is_elsewhere:
+            self.initialize(node)
+
+    def initialize(self, node):
         prepare = getattr(node, "_prepare", None)
         if prepare is not None:
             prepare()
@@ -349,8 +374,7 @@ class Run:
         finally:
             for fragment in {*self.fragments, self.app}:
                 fragment._runner = None
-                for logger in fragment.data_loggers:
-                    logger._finish()
+            self.finish_loggers()
             for node in self.names:
                 node._body = None
                 for condition in node._conditions.values():
@@ -377,7 +401,9 @@ def _flow(flow, names):
 
 def run(app):
     """Runs an application, or a fragment alone."""
-    Run(app).run()
+    from . import _roles
+    if not _roles.run(app):
+        Run(app).run()
 
 
 def stop(fragment, op_name):
