@@ -12,8 +12,9 @@ from frag.holoscan import install
 
 install()
 from holoscan.conditions import BooleanCondition, CountCondition, PeriodicCondition  # noqa: E402
-from holoscan.core import (Application, ConditionType, Fragment, IOSpec,  # noqa: E402
-                           MetadataPolicy, Operator, Subgraph)
+from holoscan.core import (Application, Condition, ConditionType, Fragment,  # noqa: E402
+                           IOSpec, MetadataPolicy, Operator, Subgraph)
+from holoscan.core import SchedulingStatusType as Status  # noqa: E402
 from holoscan.decorator import Input, Output, create_op  # noqa: E402
 from holoscan.resources import OrConditionCombiner  # noqa: E402
 from holoscan.schedulers import EventBasedScheduler  # noqa: E402
@@ -247,6 +248,54 @@ class Programs(unittest.TestCase):
 
         run(build)
         self.assertEqual((self.stopping.ticks, self.counting.ticks), (4, 3))
+
+    def test_conditions_in_python(self):
+        class Every(Condition):
+            """Ready once it was checked so often."""
+
+            def __init__(self, *args, answer=None, **kwargs):
+                self.answer = answer
+                self.calls = []
+                super().__init__(*args, **kwargs)
+
+            def setup(self, spec):
+                spec.param("times", 2)
+
+            def check(self, timestamp):
+                if self.answer is not None:
+                    return self.answer
+                self.calls.append("check")
+                ready = self.calls.count("check") % self.times == 0
+                return (Status.READY if ready else Status.WAIT_TIME), timestamp + 1000
+
+            def on_execute(self, timestamp):
+                self.calls.append("ticked")
+
+        def build(app, **kwargs):
+            self.every = Every(app, name="every", **kwargs)
+            app.add_operator(Source(app, CountCondition(app, 2), self.every, name="source",
+                                    values="ab"))
+
+        run(lambda app: build(app, times=3))
+        self.assertEqual(self.every.calls[:8], 2 * ["check", "check", "check", "ticked"])
+        for answer, text in ((Status.READY, "must return a tuple"), ((1, 2, 3), "of size 2"),
+                             ((None, None), "The first element"),
+                             ((Status.READY, "soon"), "The second element")):
+            with self.assertRaisesRegex(RuntimeError, text):
+                run(lambda app: build(app, answer=answer))
+
+    def test_inputs_without_flows(self):
+        def build(app):
+            self.sinks = [Sink(app, CountCondition(app, 2), name="alone"),
+                          Sink(app, CountCondition(app, 2), name="free")]
+            self.sinks[1].spec.inputs["in"].condition(ConditionType.NONE)
+            for sink in self.sinks:
+                app.add_operator(sink)
+
+        log = run(build)
+        self.assertEqual([sink.got for sink in self.sinks], [[], [None, None]])
+        self.assertIn("Input port 'in' of operator 'alone' is not connected", log)
+        self.assertNotIn("'free'", log)
 
     def test_functions_are_operators(self):
         got = []

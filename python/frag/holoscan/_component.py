@@ -87,8 +87,8 @@ def fragment_of(owner):
 def check_owner(owner, what):
     from ._fragment import FragmentBase, Subgraph
     if not isinstance(owner, (FragmentBase, Subgraph)):
-        raise ValueError("The first argument of %s must be the Fragment (Application) or Subgraph "
-                         "to which it belongs" % what)
+        raise ValueError("The first argument to a %s's constructor must be the Fragment "
+                         "(Application) or Subgraph to which it belongs" % what)
 
 
 class ComponentBase:
@@ -127,10 +127,10 @@ class ComponentBase:
         """Adds arguments; of one name the last one counts."""
         for arg in args:
             if isinstance(arg, (Arg, ArgList)):
-                self._args += arg.args if isinstance(arg, ArgList) else [arg]
+                self._args.extend(arg.args if isinstance(arg, ArgList) else [arg])
             else:
                 raise TypeError("%s: %r is no Arg" % (self.name, arg))
-        self._args += [py_object_to_arg(value, name) for name, value in kwargs.items()]
+        self._args.extend(py_object_to_arg(value, name) for name, value in kwargs.items())
 
     def initialize(self):
         pass

@@ -59,7 +59,10 @@ def _read(path):
         tree = {}
         for document in yaml.safe_load_all(file):
             tree.update(document or {})
-        return tree
+    for name in tree.get("extensions") or ():
+        _log.warning("Programs on frag no longer require specifying the %s extension; it is not "
+                     "loaded (%s)", os.path.basename(str(name)), path)
+    return tree
 
 
 def from_config(config, key):

@@ -40,7 +40,7 @@ class InputContext(InputContextBase):
         ahead = self._ahead.get(name)
         if ahead:
             return ahead.popleft()
-        found = self._receive(name)
+        found = self._receive(self._inputs[name]._frag_name)
         if found is None or type(found) is Message:
             return found
         if type(found) is tuple and self._inputs[name].queue_size == _ANY:
@@ -69,6 +69,9 @@ class InputContext(InputContextBase):
         if port is None:
             raise RuntimeError("%s has no input '%s'; it has: %s" % (
                 self._operator.name, name, ", ".join(self._inputs) or "none"))
+        if kind == "single" and port._size == _ANY:
+            raise RuntimeError("Invalid kind 'single' for receive() method, cannot be 'single' for "
+                               "the input port with 'IOSpec.ANY_SIZE' (%s)" % name)
         if port._size == 1 or kind == "single":
             message = self._take(name)
             if message is None:
@@ -81,7 +84,8 @@ class InputContext(InputContextBase):
             messages = self._take(name) or ()
         else:
             messages = []
-            while len(messages) < port._size:
+            count = port._size or len(self._operator._senders[name])
+            while len(messages) < count:
                 message = self._take(name)
                 if message is None:
                     break
@@ -128,7 +132,7 @@ class _InputQueue:
     def size(self):
         ahead = self._input._ahead.setdefault(self._name, deque())
         while True:
-            message = self._input._receive(self._name)
+            message = self._input._receive(self._input._inputs[self._name]._frag_name)
             if message is None:
                 return len(ahead)
             ahead.append(message if type(message) is Message else Message.of_frag(message))
@@ -146,10 +150,11 @@ class OutputContextBase:
 
 class _Output:
     """The queue of an output: its messages leave at the end of the tick."""
-    __slots__ = ("name", "capacity", "policy", "messages", "is_native")
+    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native")
 
     def __init__(self, port, default_policy):
         self.name = port.name
+        self.frag_name = port._frag_name
         self.capacity = port._capacity() or 1
         self.policy = port._queue_policy()
         if self.policy is None:
@@ -228,7 +233,7 @@ class OutputContext(OutputContextBase):
 
     def _send(self, output, message):
         try:
-            self._emit(message.to_frag() if output.is_native else message, output.name)
+            self._emit(message.to_frag() if output.is_native else message, output.frag_name)
         except Exception as error:
             if getattr(error, "code", 0) != -105:  # ENOBUFS: no room, and nothing waits for it
                 raise

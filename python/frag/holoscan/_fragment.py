@@ -474,7 +474,7 @@ class Subgraph:
     """Operators that are made together; their names begin with its own."""
 
     def __init__(self, fragment, name=None, *, instance_name=None):
-        check_owner(fragment, "a Subgraph's constructor must be the Fragment: Subgraph")
+        check_owner(fragment, "Subgraph")
         if name is not None and instance_name is not None:
             raise ValueError("Cannot specify both 'name' and 'instance_name'; the latter is "
                              "deprecated")

@@ -268,9 +268,14 @@ class Operator(_Guarded, OperatorBase):
                 set_parameters(component, spec)
 
 
-def warn_of_sizes(operator):
+def check_sizes(operator):
     """A queue of several messages without a condition of its own waits for all of them."""
     for name, port in operator._spec.inputs.items():
+        if port.queue_size < IOSpec.ANY_SIZE:
+            text = "Invalid queue size: %d (op: '%s', input port: '%s')" % (
+                port.queue_size, operator.name, name)
+            _log.error("%s", text)
+            raise RuntimeError(text)
         if port.queue_size > 1 and not port.conditions:
             _log.warning("Input port '%s' of operator '%s' is configured with queue_size=%d (> 1)."
                          " Its tick waits for as many messages; give the port a condition with "

@@ -5,11 +5,11 @@ from frag import _run as frag_run
 from frag._application import _valid
 
 from . import _environment, _log
-from ._component import ConditionType
+from ._component import ConditionType, SchedulingStatusType
 from ._contexts import ExecutionContext, InputContext, OutputContext
 from ._graph import in_order
 from ._metadata import MetadataPolicy
-from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, warn_of_sizes
+from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, check_sizes
 from ._spec import IOSpec
 
 _ANY = IOSpec.ANY_SIZE
@@ -27,13 +27,14 @@ class Body(frag.Operator):
         self.run = run
         self._status = OperatorStatus.NOT_STARTED
         self.compute = self._make_compute()
-        super().__init__(part, *_conditions(operator, part), name=name)
+        super().__init__(part, *_conditions(operator, part, run), name=name)
 
     def setup(self, spec):
-        for name, port in self.operator._spec.inputs.items():
-            _input(spec, name, port)
-        for name, port in self.operator._spec.outputs.items():
-            declared = spec.output(name)
+        operator = self.operator
+        for name, port in operator._spec.inputs.items():
+            _input(spec, port._frag_name, port, operator._senders.get(name, ()))
+        for name, port in operator._spec.outputs.items():
+            declared = spec.output(port._frag_name)
             if any(kind == ConditionType.NONE for kind, _ in port.conditions):
                 declared.condition(frag.ConditionType.NONE)
 
@@ -101,14 +102,15 @@ class Body(frag.Operator):
         return run
 
 
-def _input(spec, name, port):
+def _input(spec, name, port, senders):
     """Declares an input for frag."""
     policy = _POLICIES[port._queue_policy()]
     if port.connector_type == IOSpec.ConnectorType.ASYNC_BUFFER:
         policy = "async_buffer"
     size = port.queue_size
-    declared = spec.input(name, size=frag.IOSpec.ANY_SIZE if size == _ANY else None, policy=policy)
-    declared.capacity = port._capacity()
+    declared = spec.input(name, size=frag.IOSpec.ANY_SIZE if size == _ANY else None, policy=policy,
+                          optional=not senders)
+    declared.capacity = port._capacity() or (len(senders) if size == 0 else 0)
     if size == IOSpec.PRECEDING_COUNT:
         declared.min_size = 0xffffffff
     elif size > 1:
@@ -138,30 +140,84 @@ def _port_conditions(operator, part):
                     continue
                 if ports is spec.inputs and port.queue_size == _ANY:
                     continue
-                yield frag.Condition(part, type, "port_%s_%s" % (key, _valid(name)),
-                                     **{key: name}, **values)
+                yield frag.Condition(part, type, "port_%s_%s" % (key, port._frag_name),
+                                     **{key: port._frag_name}, **values)
     for number, info in enumerate(spec._multi):
         values = {arg.name: arg._value for arg in info.args.args}
         yield frag.Condition(part, info.kind.name.lower(), "multi_%d" % number,
-                             receivers=info.port_names, **values)
+                             receivers=[spec.inputs[n]._frag_name for n in info.port_names],
+                             **values)
     for number, names in enumerate(spec._or):
-        yield frag.Condition(part, "or", "or_%d" % number, ports=names)
+        yield frag.Condition(part, "or", "or_%d" % number,
+                             ports=[(spec.inputs.get(n) or spec.outputs[n])._frag_name
+                                    for n in names])
 
 
-def _conditions(operator, part):
+def _conditions(operator, part, run):
     """The conditions of frag for those of an operator."""
     for name, condition in operator._conditions.items():
-        yield _condition(condition, part, name)
+        yield _condition(condition, part, name, run)
     yield from _port_conditions(operator, part)
+    for name, port in operator._spec.inputs.items():
+        if name not in operator._senders and not any(
+                kind == ConditionType.NONE for kind, _ in port.conditions):
+            _log.warning("Input port '%s' of operator '%s' is not connected; it never ticks", name,
+                         operator.name)
+            yield frag.Condition(part, "boolean", "unconnected_" + port._frag_name,
+                                 enable_tick=False)
     for resource in operator._resources.values():
         if hasattr(resource, "terms"):
             yield frag.Condition(part, "or", _valid(resource.name),
                                  terms=[_valid(term.name) for term in resource.terms])
 
 
-def _condition(condition, part, name):
+class NativeCondition(frag.Condition):
+    """The condition of frag that calls one of the program."""
+
+    def __init__(self, part, name, condition, run):
+        self.condition = condition
+        self.run = run
+        super().__init__(part, name=name)
+
+    def _guarded(self, method, timestamp):
+        try:
+            return method(timestamp)
+        except BaseException as error:
+            self.run.fail(self.condition._operator, "condition '%s'" % self.condition.name, error)
+            raise
+
+    def update_state(self, timestamp):
+        self._guarded(self.condition.update_state, timestamp)
+
+    def on_execute(self, timestamp):
+        self._guarded(self.condition.on_execute, timestamp)
+
+    def check(self, timestamp):
+        return self._guarded(self._check, timestamp)
+
+    def _check(self, timestamp):
+        answer = self.condition.check(timestamp)
+        if not isinstance(answer, tuple):
+            raise RuntimeError("The check method must return a tuple, not %r" % (answer,))
+        if len(answer) != 2:
+            raise RuntimeError("The check method must return a tuple of size 2, not %d"
+                               % len(answer))
+        status, until = answer
+        if not isinstance(status, SchedulingStatusType):
+            raise RuntimeError("The first element of the tuple returned by check must be a "
+                               "`holoscan.core.SchedulingStatusType` enum value, not %r"
+                               % (status,))
+        if until is not None and not isinstance(until, int):
+            raise RuntimeError("The second element of the tuple returned by check must be a "
+                               "Python int or None, not %r" % (until,))
+        ready = getattr(frag.Ready, status.name)
+        return (ready, until) if ready == frag.Ready.WAIT_TIME and until is not None else ready
+
+
+def _condition(condition, part, name, run):
     if condition._frag_type is None:
-        raise RuntimeError("condition '%s': conditions written in Python do not run yet" % name)
+        condition._live = NativeCondition(part, _valid(name), condition, run)
+        return condition._live
     values = {key: _value(value, part) for key, value in condition._declare().items()}
     condition._live = frag.Condition(part, condition._frag_type, _valid(name), **values)
     return condition._live
@@ -270,7 +326,7 @@ class Run:
 
     def _prepare(self, node, fragment):
         """What Holoscan does before anything runs: initialize(), in the order of the flows."""
-        warn_of_sizes(node)
+        check_sizes(node)
         policy = node._metadata_policy
         if policy == MetadataPolicy.DEFAULT:
             policy = fragment.metadata_policy
@@ -278,9 +334,18 @@ class Run:
         node._has_metadata = node.is_metadata_enabled
         node._loggers = fragment.data_loggers
         node._receivers = {}
+        node._senders = {}
         for flow in fragment._flows:
             if flow.source is node:
                 node._receivers.setdefault(flow.output, []).append((flow.target, flow.input))
+            if flow.target is node:
+                node._senders.setdefault(flow.input, []).append(flow.source)
+        for flow in getattr(self.app, "_fragment_flows", ()):
+            if flow.target is fragment:
+                target, name = self._end(fragment, flow.input)
+                if target is node:
+                    name = name or next(iter(node._spec.inputs), None)
+                    node._senders.setdefault(name, []).append(flow.source)
         for name, port in node._spec.inputs.items():
             if port._policy is not None and port._connector is not None:
                 _log.warning("The queue policy set for input port '%s' of operator '%s' will be "
@@ -309,7 +374,7 @@ class Run:
     def _operator(self, node, part, name):
         if node._native_type is not None:
             body = frag.NativeOperator(
-                part, node._native_type, *_conditions(node, part), name=name,
+                part, node._native_type, *_conditions(node, part, self), name=name,
                 **{k: _value(v, part) for k, v in node._native_parameters().items()})
         else:
             body = Body(part, name, node, self)
@@ -348,8 +413,9 @@ class Run:
             output = output or _only(source, source._spec.outputs, "output")
             name = name or _only(target, target._spec.inputs, "input")
             source._receivers.setdefault(output, []).append((target, name))
-            ends = ["%s.%s.%s" % (self.names[op][0].name, self.names[op][1], port)
-                    for op, port in ((source, output), (target, name))]
+            ends = ["%s.%s.%s" % (self.names[op][0].name, self.names[op][1], _port(ports, port))
+                    for op, ports, port in ((source, source._spec.outputs, output),
+                                            (target, target._spec.inputs, name))]
             self.graph._flows.append({"from": ends[0], "to": ends[1]})
 
     def _end(self, fragment, text):
@@ -390,10 +456,15 @@ def _only(operator, ports, kind):
     return next(iter(ports))
 
 
+def _port(ports, name):
+    """The name of a port in the graph; those for execution have none of their own."""
+    return ports[name]._frag_name if name in ports else name
+
+
 def _flow(flow, names):
     """A flow inside a fragment, as a graph holds it."""
-    result = {"from": "%s.%s" % (names[flow.source], flow.output),
-              "to": "%s.%s" % (names[flow.target], flow.input)}
+    result = {"from": "%s.%s" % (names[flow.source], _port(flow.source._spec.outputs, flow.output)),
+              "to": "%s.%s" % (names[flow.target], _port(flow.target._spec.inputs, flow.input))}
     if flow.connector == IOSpec.ConnectorType.ASYNC_BUFFER:
         result["policy"] = "async_buffer"
     return result

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports: IOSpec and OperatorSpec."""
+from frag._application import _valid
+
 from . import _log, _text
 from ._args import Arg, ArgList, kwargs_to_arglist, type_of
 from ._component import (ComponentSpecBase, ConditionType, GXFCondition, Parameter,
@@ -45,7 +47,7 @@ class PortCondition(GXFCondition):
 
 class IOSpec:
     """A port of an operator."""
-    __slots__ = ("_op_spec", "_name", "_io_type", "_size", "_policy", "_conditions", "_connector",
+    __slots__ = ("_op_spec", "_name", "_frag_name", "_io_type", "_size", "_policy", "_conditions", "_connector",
                  "_connector_type")
     IOSize = _IOSize
     ConnectorType = _ConnectorType
@@ -58,6 +60,7 @@ class IOSpec:
     def __init__(self, op_spec, name, io_type):
         self._op_spec = op_spec
         self._name = name
+        self._frag_name = _valid(name)
         self._io_type = io_type
         self._size = 1
         self._policy = None

@@ -183,8 +183,10 @@ class FunctionOp(Operator):
                 raise ValueError("a function that returns a tuple needs an output for each of its "
                                  "elements, with one tensor name at most")
             if len(result) != len(ports):
-                raise ValueError("the function has returned %d values for %d outputs"
-                                 % (len(result), len(ports)))
+                raise ValueError(
+                    "The number of output tuple elements and number of tensors must match.\n"
+                    "Output tuple length = %d\nNumber of output tensors = %d"
+                    % (len(result), len(ports)))
             for (port, names), element in zip(ports.items(), result):
                 if is_tensor_like(element):
                     element = {names[0] if names else "": element}

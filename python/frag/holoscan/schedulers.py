@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.schedulers: greedy and event_based of frag with Holoscan's names."""
+from . import _log
 from ._args import Arg, ArgElementType, ArgType, type_of
 from ._component import Clock, ComponentSpecBase, GXFScheduler
 
@@ -71,6 +72,8 @@ class _Scheduler(GXFScheduler):
             section["worker_thread_number"] = given["worker_thread_number"]
         if given.get("pin_cores"):
             section["pin_cores"] = list(given["pin_cores"])
+            _log.info("the threads of %s are pinned to CPU cores: %s", self.name,
+                      ",".join(map(str, given["pin_cores"])))
         return section
 
 

@@ -4,10 +4,14 @@
 What is drawn in 3D, and what a window alone can do, is refused when the application starts.
 """
 from .._enums import Enum, make
+from .._registry import registry
 from .._text import scalar
 from ._native import NativeOperator
 
 __all__ = ["HolovizOp", "Pose3D"]
+
+registry().add("std::shared_ptr<nvidia::gxf::Pose3D>", "std::shared_ptr<std::array<float, 16>>",
+               "std::vector<HolovizOp::InputSpec>")
 
 
 def _enumeration(name, names):
