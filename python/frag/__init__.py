@@ -19,13 +19,15 @@ from ._frag import ExecutionContext, InputContext, OutputContext, Tensor  # noqa
 from ._metadata import Metadata  # noqa: E402
 from ._operator import DONE, NativeOperator, Operator  # noqa: E402
 from ._run import Future, run  # noqa: E402
+from ._decorator import operator  # noqa: E402
 from ._spec import ConditionType, IOSpec, OperatorSpec, Scheduler  # noqa: E402
+from ._types import struct  # noqa: E402
 
 __version__ = "0.1.0"
 __all__ = ["Application", "Clock", "Condition", "ConditionType", "DONE", "Error", "ExecutionContext",
            "Fragment", "Future", "IOSpec", "InputContext", "Metadata", "NativeOperator", "Operator",
            "OperatorSpec", "OutputContext", "Ready", "Resource", "Scheduler", "Tensor", "allow_pickle",
-           "as_tensor", "empty", "register_codec", "run"]
+           "as_tensor", "empty", "operator", "register_codec", "run", "struct"]
 
 
 def empty(shape, dtype="float32"):

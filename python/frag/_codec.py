@@ -10,13 +10,25 @@ import struct
 _codecs = {}  # class -> (name, encode)
 _decoders = {}  # name -> decode
 _pickles = False
+_without = set()  # classes that are types of ports, and had no codec then
 
 
 def register_codec(cls, encode, decode, name=None):
     """Lets objects of a class travel between processes: encode(object) -> bytes, and back."""
+    if cls in _without:
+        raise ValueError("%s is the type of a port already; register its codec before"
+                         % cls.__qualname__)
     name = name or "%s.%s" % (cls.__module__, cls.__qualname__)
     _codecs[cls] = (name, encode)
     _decoders[name] = decode
+
+
+def declare(cls):
+    """Says whether objects of a class can leave their process; that stays so."""
+    if cls in _codecs or _pickles:
+        return True
+    _without.add(cls)
+    return False
 
 
 def allow_pickle():

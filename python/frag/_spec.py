@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports and parameters, as an operator declares them, and schedulers."""
+from ._types import type_of
+
 REQUIRED = object()  # a parameter without a default
 
 # enum frag_param_kind
 KINDS = {"bool": 1, "int": 2, "float": 3, "str": 4, "size": 5, "duration": 6, "path": 7,
          "resource": 8, "int_list": 9, "float_list": 10, "str_list": 11, "condition": 12,
          "tree": 14}
-_TYPES = {bool: "bool", int: "i64", float: "f64", str: "string", bytes: "bytes",
-          complex: "complex128"}
 POLICIES = {None: 0, "block": 1, "pop": 2, "reject": 3, "fault": 4, "latest": 5, "async_buffer": 6}
 _PRECEDING_COUNT = 0xffffffff
 
@@ -28,7 +28,7 @@ class IOSpec:
     def __init__(self, name, direction, size, policy, type, optional):
         self.name = name
         self.direction = direction  # enum frag_dir
-        self.type = _TYPES.get(type, type)
+        self.type = type
         self.flags = 2 if optional or direction == 2 else 0
         self.capacity = 0
         self.policy = policy
@@ -58,10 +58,11 @@ class IOSpec:
         if self.policy not in POLICIES:
             raise ValueError("port %s: %r is no policy; valid: %s"
                              % (self.name, self.policy, ", ".join(filter(None, POLICIES))))
-        if self.type is not None and not isinstance(self.type, str):
-            raise TypeError("port %s: %r is no type of frag's; leave it out, or name one"
-                            % (self.name, self.type))
-        return (self.name, self.direction, self.type, self.flags, self.capacity,
+        try:
+            type = type_of(self.type)
+        except TypeError as error:
+            raise TypeError("port %s: %s" % (self.name, error)) from None
+        return (self.name, self.direction, type, self.flags, self.capacity,
                 POLICIES[self.policy], self.min_size)
 
 

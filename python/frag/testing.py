@@ -11,6 +11,7 @@ import json
 from . import _frag
 from ._failure import Error, forget, last_exception
 from ._operator import _Placed, op_type
+from ._types import type_of
 
 
 class Harness:
@@ -23,7 +24,7 @@ class Harness:
 
         operator = cls(_Placed("harness"), *args, name="op", **params)
         self.operator = operator
-        self._inputs = {name: port.type for name, port in operator.spec.inputs.items()}
+        self._inputs = {name: type_of(port.type) for name, port in operator.spec.inputs.items()}
         self._outputs = list(operator.spec.outputs)
         pairs = [(k, v if isinstance(v, str) else json.dumps(v))
                  for k, v in operator._parameters().items()]

@@ -57,6 +57,8 @@ static bool infer_scalar(PyObject *value, char name[FPY_TYPE_NAME_SIZE])
 		found = "bytes";
 	} else if (PyComplex_CheckExact(value)) {
 		found = "complex128";
+	} else {
+		found = fpy_struct_name(value);
 	}
 	if (found != NULL)
 		snprintf(name, FPY_TYPE_NAME_SIZE, "%s", found);
@@ -288,6 +290,20 @@ static PyObject *read_array(const struct frag_type *type, const void *value, siz
 	return list;
 }
 
+/* The dataclass of a struct, of its fields; takes dict, and returns it where there is no class. */
+static PyObject *make(const char *name, PyObject *dict)
+{
+	PyObject *class = fpy_class(name), *none, *result;
+
+	if (class == NULL)
+		return dict;
+	none = PyTuple_New(0);
+	result = none != NULL ? PyObject_Call(class, none, dict) : NULL;
+	Py_XDECREF(none);
+	Py_DECREF(dict);
+	return result;
+}
+
 static PyObject *read_struct(const struct frag_type *type, const void *value)
 {
 	PyObject *dict = PyDict_New(), *item;
@@ -307,7 +323,7 @@ static PyObject *read_struct(const struct frag_type *type, const void *value)
 			Py_CLEAR(dict);
 		Py_XDECREF(item);
 	}
-	return dict;
+	return dict != NULL ? make(type->name, dict) : NULL;
 }
 
 static PyObject *read_collection(const struct frag_type *type, const void *value, bool is_map)

@@ -80,6 +80,16 @@ void fpy_bytes_fini(struct fpy_bytes *bytes);
 /* Returns a new reference. */
 PyObject *fpy_value(const struct frag_type *type, const void *value, size_t size);
 
+/* class.c: classes that are types of frag's. */
+/* Whether values of the type are references to objects. */
+bool fpy_is_object(const struct frag_type *type);
+/* The name of the struct that a value's class is; NULL: it is none. */
+const char *fpy_struct_name(PyObject *value);
+/* The class of a type, borrowed; NULL: it has none. */
+PyObject *fpy_class(const char *name);
+PyObject *fpy_class_register(PyObject *module, PyObject *args);
+int fpy_class_ready(void);
+
 /* collection.c: lists and dicts. name: of the type. */
 #define FPY_TYPE_NAME_SIZE 80
 /* Returns false when the value has no type of frag's, without an exception. */

@@ -55,6 +55,7 @@ static PyMethodDef functions[] = {
 	{"host", host, METH_NOARGS, NULL},
 	{"loader_register", fpy_loader_register, METH_NOARGS, NULL},
 	{"empty", fpy_tensor_empty, METH_VARARGS, NULL},
+	{"class_register", fpy_class_register, METH_VARARGS, NULL},
 	{"as_tensor", fpy_tensor_as, METH_O, NULL},
 	{NULL, NULL, 0, NULL},
 };
@@ -67,9 +68,10 @@ static int module_exec(PyObject *module)
 		PyErr_SetString(PyExc_ImportError, err.text);
 		return -1;
 	}
-	if (fpy_op_type_ready(module) < 0 || fpy_component_ready(module) < 0 ||
-	    fpy_tick_ready(module) < 0 || fpy_tensor_ready(module) < 0 ||
-	    fpy_run_ready(module) < 0 || fpy_harness_ready(module) < 0)
+	if (fpy_class_ready() < 0 || fpy_op_type_ready(module) < 0 ||
+	    fpy_component_ready(module) < 0 || fpy_tick_ready(module) < 0 ||
+	    fpy_tensor_ready(module) < 0 || fpy_run_ready(module) < 0 ||
+	    fpy_harness_ready(module) < 0)
 		return -1;
 	return 0;
 }

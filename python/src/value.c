@@ -180,6 +180,17 @@ static int take_bytes(struct fpy_bytes *bytes, PyObject *value)
 	return bytes->heap != NULL ? 0 : -1;
 }
 
+static int take_object(struct fpy_bytes *bytes, PyObject *value, const struct frag_type *type)
+{
+	PyObject *class = fpy_class(type->name);
+	int fits = class != NULL ? PyObject_IsInstance(value, class) : 1;
+
+	if (fits <= 0)
+		return fits < 0 ? -1 : refuse(value, type);
+	bytes->scalar.object = Py_NewRef(value);
+	return 0;
+}
+
 static int take(struct fpy_bytes *bytes, PyObject *value, const struct frag_type *type)
 {
 	if (type == &frag_type_string)
@@ -194,10 +205,8 @@ static int take(struct fpy_bytes *bytes, PyObject *value, const struct frag_type
 	}
 	if (type == &frag_type_complex128 || type == &frag_type_complex64)
 		return take_complex(bytes, value, type);
-	if (frag_type_equal(type, &fpy_object_type)) {
-		bytes->scalar.object = Py_NewRef(value);
-		return 0;
-	}
+	if (fpy_is_object(type))
+		return take_object(bytes, value, type);
 	if (strpbrk(type->name, "[{") != NULL || type->field_count > 0)
 		return fpy_collection_init(bytes, value, type->name);
 	if (type->encode != NULL || type->size > 8)
@@ -263,7 +272,7 @@ PyObject *fpy_value(const struct frag_type *type, const void *value, size_t size
 		return PyUnicode_DecodeUTF8(value, (Py_ssize_t)size, "replace");
 	if (type == &frag_type_bytes)
 		return PyBytes_FromStringAndSize(value, (Py_ssize_t)size);
-	if (type == &fpy_object_type || frag_type_equal(type, &fpy_object_type))
+	if (fpy_is_object(type))
 		return Py_NewRef(*(PyObject *const *)value);
 	if (type == &frag_type_f32)
 		return PyFloat_FromDouble((double)*narrow);

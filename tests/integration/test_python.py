@@ -70,6 +70,44 @@ operators:
 flows: [tx -> rx]
 """
 
+CROSSING = """import os
+import frag
+
+
+class Thing:
+    pass
+
+
+if "WITH_CODEC" in os.environ:
+    frag.register_codec(Thing, lambda thing: b"x", lambda data: Thing())
+
+
+class Tx(frag.Operator):
+    def setup(self, spec):
+        spec.output("out", type=Thing)
+
+    def compute(self, op_input, op_output, context):
+        op_output.emit(Thing())
+        return frag.DONE
+
+
+@frag.operator
+def show(value: Thing) -> None:
+    print("got a", type(value).__name__)
+
+
+class Parts(frag.Application):
+    def compose(self):
+        one, two = frag.Fragment(self, "one"), frag.Fragment(self, "two")
+        one.compose = lambda: one.add_operator(Tx(one, name="tx"))
+        two.compose = lambda: two.add_operator(show(two, name="rx"))
+        self.add_flow(one, two, {("tx.out", "rx.value")})
+
+
+if __name__ == "__main__":
+    Parts().run()
+"""
+
 PROGRAM = """import frag
 from components import Counts, Table, Times
 
@@ -161,10 +199,20 @@ class Hosts(cluster.ClusterTest):
         self.assertIn("limit", err)
         program = self.write("program.py", PROGRAM)
         env = {**ENV, "PATH": cluster.BIN + ":" + os.environ["PATH"]}
-        for args in ((), ("--workers", "1")):
-            p = self.start(sys.executable, program, *args, env=env)
-            self.assertEqual(p.wait(), 0, p.stderr)
-            self.assertIn("counted [2, 0, 0] 2 2", p.stdout + p.stderr)
+        p = self.start(sys.executable, program, "--workers", "1", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("counted [2, 0, 0] 2 2", p.stderr)
+
+    def test_an_object_that_cannot_leave_its_process(self):
+        program = self.write("crossing.py", CROSSING)
+        env = {**ENV, "PATH": cluster.BIN + ":" + os.environ["PATH"]}
+        for codec, code in (({"WITH_CODEC": "1"}, 0), ({}, 1)):
+            with self.subTest(codec):
+                p = self.start(sys.executable, program, "--workers", "2", env={**env, **codec})
+                self.assertEqual(p.wait(), code, p.stderr)
+                self.assertEqual("got a Thing" in p.stdout + p.stderr, code == 0)
+        self.assertIn('type "crossing.Thing" has no codec', p.stderr)
+        self.assertNotIn("runs in", p.stderr)
 
     def test_types_are_known_without_running_them(self):
         code, out, err = self.fragctl("inspect", "./operators.py")

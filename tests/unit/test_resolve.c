@@ -280,7 +280,7 @@ Test(resolve, types_must_agree)
 	    "app.yaml:7:9: flow f.tx.out -> g.rx.video: the output has type \"f64\", the input \"tensor\"; connect ports of one type\n"
 	    "app.yaml:7:29: flow f.cam.video -> g.rx.in: the output has type \"tensor\", the input \"f64\"; connect ports of one type\n"
 	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: type \"box\" has other fields at the output than at the input; build both sides with one definition of it\n"
-	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: it crosses processes, and type \"box\" has no codec in fragment f (the sender); give the type fields, or encode and decode\n");
+	    "app.yaml:7:53: flow f.cam.boxes -> g.other.boxes: it crosses processes, and type \"box\" has no codec in fragment f (the sender); give the type fields, or encode and decode (in Python frag.register_codec)\n");
 	good(-1,
 	     "[f.cam.video -> g.rx.all, f.tx -> g.rx.all, f.cam.any -> g.rx.video, f.cam.any -> g.rx.in]",
 	     "f.cam.video>g.rx.all 4 block between\n"
@@ -292,8 +292,8 @@ Test(resolve, types_must_agree)
 Test(resolve, what_crosses_processes_needs_codecs_and_an_edge_that_can)
 {
 	bad(-1, "[f.cam.boxes -> g.rx.boxes, {from: f.tx, to: g.rx.in, edge: inproc}]",
-	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment f (the sender); give the type fields, or encode and decode\n"
-	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment g (the receiver); give the type fields, or encode and decode\n"
+	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment f (the sender); give the type fields, or encode and decode (in Python frag.register_codec)\n"
+	    "app.yaml:7:9: flow f.cam.boxes -> g.rx.boxes: it crosses processes, and type \"box\" has no codec in fragment g (the receiver); give the type fields, or encode and decode (in Python frag.register_codec)\n"
 	    "app.yaml:7:53: flow f.tx.out -> g.rx.in: edge inproc needs both ends in one process; give their fragments one host or leave edge out\n");
 	fragments[1].host = 0;
 	good(-1, "[f.cam.boxes -> g.rx.boxes]", "f.cam.boxes>g.rx.boxes 4 block\n");

@@ -89,7 +89,7 @@ static void check_crossing(struct fragi_resolving *resolving, const struct fragi
 		if (!is_open(type_of(port)) && !port->has_codec)
 			fragi_resolving_error(
 				resolving, place,
-				"flow %s -> %s: it crosses processes, and type \"%s\" has no codec in fragment %s (the %s); give the type fields, or encode and decode",
+				"flow %s -> %s: it crosses processes, and type \"%s\" has no codec in fragment %s (the %s); give the type fields, or encode and decode (in Python frag.register_codec)",
 				from_text, to_text, type_of(port),
 				resolving->fragments[ends[i]->fragment].name,
 				i == 0 ? "sender" : "receiver");
