@@ -23,10 +23,23 @@ from ._decorator import operator  # noqa: E402
 from ._spec import ConditionType, IOSpec, OperatorSpec, Scheduler  # noqa: E402
 from ._types import struct  # noqa: E402
 
+
+def __getattr__(name):
+    """What few programs use is imported when it is."""
+    if name in ("Client", "ClientError"):
+        from . import client
+        return getattr(client, name)
+    if name in ("Tracker", "DataFlowMetric"):
+        from . import tracker
+        return getattr(tracker, name)
+    raise AttributeError("module frag has no attribute %r" % name)
+
+
 __version__ = "0.1.0"
-__all__ = ["Application", "Clock", "Condition", "ConditionType", "DONE", "Error", "ExecutionContext",
-           "Fragment", "Future", "IOSpec", "InputContext", "Metadata", "NativeOperator", "Operator",
-           "OperatorSpec", "OutputContext", "Ready", "Resource", "Scheduler", "Tensor", "allow_pickle",
+__all__ = ["Application", "Client", "ClientError", "Clock", "Condition", "ConditionType", "DONE",
+           "DataFlowMetric", "Error", "ExecutionContext", "Fragment", "Future", "IOSpec",
+           "InputContext", "Metadata", "NativeOperator", "Operator", "OperatorSpec",
+           "OutputContext", "Ready", "Resource", "Scheduler", "Tensor", "Tracker", "allow_pickle",
            "as_tensor", "empty", "operator", "register_codec", "run", "struct"]
 
 

@@ -3,6 +3,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from datetime import timedelta
 from typing import Any, Literal, TypeVar, overload
 
+from .client import Client as Client, ClientError as ClientError
+from .tracker import DataFlowMetric as DataFlowMetric, Tracker as Tracker
+
 _T = TypeVar("_T")
 _Ports = tuple[str, str] | Iterable[tuple[str, str]]
 

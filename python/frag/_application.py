@@ -124,7 +124,7 @@ class Application(Fragment):
         self.extensions = []  # libraries of operators in C
         self.library_path = None
         self._config = None
-        self._started = None
+        self._tracker = None  # while a Tracker is entered
 
     def add_fragment(self, fragment):
         known = self.fragments.setdefault(fragment.name, fragment)
@@ -166,6 +166,11 @@ class Application(Fragment):
     def _graph(self):
         """The text of the graph, and the types of its operators."""
         parts = self._all()
+        if parts:
+            parts[0]._resources.pop("frag-tracker", None)
+        if self._tracker is not None:
+            from .tracker import Probe
+            Probe(parts[0], self._tracker)
         instances = {(part.name, op.name): op for part in parts for op in part.operators.values()
                      if isinstance(op, Operator)}
         components = python_components(parts)
@@ -193,6 +198,8 @@ class Application(Fragment):
         graph = {"frag": 1, "application": self.name}
         if extensions:
             graph["extensions"] = extensions
+        if self._tracker is not None:
+            graph["tracking"] = self._tracker._section
         if parts == [self]:
             graph.update(self._declare(types))
         else:

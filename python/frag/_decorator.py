@@ -114,7 +114,8 @@ def operator(function=None, *, inputs=None, outputs=None):
         def _emit(self, result, op_output):
             if result is None:
                 return
-            if len(outputs) == 1 and not (isinstance(result, dict) and result.keys() == outputs.keys()):
+            by_name = isinstance(result, dict) and result.keys() == outputs.keys()
+            if len(outputs) == 1 and not by_name:
                 result = (result,)
             if not isinstance(result, dict):
                 if not isinstance(result, tuple) or len(result) != len(outputs):

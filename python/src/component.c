@@ -27,10 +27,11 @@ struct component {
 	bool has_failed; /* on_execute has */
 };
 
-/* What a condition has of its own in C. */
+/* What a condition or resource has of its own in C. */
 struct handle {
 	PyObject ob_base;
-	struct frag_condition *condition; /* NULL: its operator has ended */
+	struct frag_condition *condition; /* NULL: its operator has ended, or it is a resource */
+	struct frag_resource *resource;   /* NULL: its fragment has gone, or it is a condition */
 };
 
 static PyTypeObject *type_class, *handle_class;
@@ -61,8 +62,10 @@ PyObject *fpy_component_find(const void *address)
 
 static void drop(struct component *self, const void *address)
 {
-	if (self->handle != NULL)
+	if (self->handle != NULL) {
 		((struct handle *)self->handle)->condition = NULL;
+		((struct handle *)self->handle)->resource = NULL;
+	}
 	if (note(address, NULL) < 0)
 		PyErr_Clear();
 	Py_CLEAR(self->handle);
@@ -79,8 +82,10 @@ static int make(struct component *self, const void *address, const char *fragmen
 	struct handle *handle = PyObject_New(struct handle, handle_class);
 
 	self->handle = (PyObject *)handle;
-	if (handle != NULL)
+	if (handle != NULL) {
 		handle->condition = self->condition;
+		handle->resource = self->resource;
+	}
 	if (params != NULL && handle != NULL)
 		self->self = PyObject_CallFunction(self->type->factory, "szsO", fragment, op, name,
 						   params);
@@ -274,6 +279,15 @@ static PyObject *handle_changed(PyObject *self, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+/* tracker() -> the Tracker of a resource's fragment, from initialize on; None: there is none. */
+static PyObject *handle_tracker(PyObject *self, PyObject *unused)
+{
+	struct frag_resource *resource = ((struct handle *)self)->resource;
+
+	(void)unused;
+	return fpy_tracker(resource != NULL ? frag_resource_fragment(resource) : NULL);
+}
+
 /* Resources. */
 
 static int resource_setup(void *state, struct frag_resource *resource, struct frag_err *err)
@@ -422,12 +436,13 @@ static PyType_Spec type_spec = {
 };
 static PyMethodDef handle_methods[] = {
 	{"changed", handle_changed, METH_NOARGS, NULL},
+	{"tracker", handle_tracker, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL},
 };
 static PyType_Slot handle_slots[] = {
 	{Py_tp_dealloc, handle_dealloc}, {Py_tp_methods, handle_methods}, {0, NULL}};
 static PyType_Spec handle_spec = {
-	.name = "frag._frag.ConditionHandle",
+	.name = "frag._frag.ComponentHandle",
 	.basicsize = sizeof(struct handle),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = handle_slots,

@@ -178,6 +178,11 @@ const struct fpy_component_tables *fpy_component_type(PyObject *object);
  */
 PyObject *fpy_component_find(const void *address);
 
+/* tracker.c */
+int fpy_tracker_ready(PyObject *module);
+/* Returns the Tracker of a fragment, or None; NULL is accepted. */
+PyObject *fpy_tracker(struct frag_fragment *fragment);
+
 /* context.c: what an operator has beside its ports. */
 /* An object that lives as long as its operator, and has a tick during compute only. */
 struct fpy_part {

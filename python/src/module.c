@@ -68,10 +68,10 @@ static int module_exec(PyObject *module)
 		PyErr_SetString(PyExc_ImportError, err.text);
 		return -1;
 	}
-	if (fpy_class_ready() < 0 || fpy_op_type_ready(module) < 0 ||
-	    fpy_component_ready(module) < 0 || fpy_tick_ready(module) < 0 ||
-	    fpy_tensor_ready(module) < 0 || fpy_run_ready(module) < 0 ||
-	    fpy_harness_ready(module) < 0)
+	if (fpy_class_ready() < 0 || fpy_tracker_ready(module) < 0 ||
+	    fpy_op_type_ready(module) < 0 || fpy_component_ready(module) < 0 ||
+	    fpy_tick_ready(module) < 0 || fpy_tensor_ready(module) < 0 ||
+	    fpy_run_ready(module) < 0 || fpy_harness_ready(module) < 0)
 		return -1;
 	return 0;
 }

@@ -108,6 +108,42 @@ if __name__ == "__main__":
     Parts().run()
 """
 
+ENDLESS_GRAPH = """frag: 1
+application: endless
+extensions: [./operators.py]
+operators:
+  tx: {type: "python:operators.Source", conditions: [{type: periodic, recess_period: 1ms}]}
+  rx: {type: ping_rx}
+flows: [tx -> rx]
+"""
+
+CLIENT = """import sys
+import frag
+
+address, fragctl, graph = sys.argv[1:]
+client = frag.Client(address, fragctl=fragctl)
+
+
+def failure(verb, *args, **options):
+    try:
+        verb(*args, **options)
+    except frag.ClientError as error:
+        return error
+    return None
+
+
+print(client.start(graph, name="cam", start_timeout="30s")["state"])
+client.set("cam", "endless.tx.step", 2.5)
+print(failure(client.set, "cam", "endless.tx.step", 11).kind)
+error = failure(client.stop, "nothing")
+print(error.kind, error.exit_code)
+print(client.stop("cam")["state"])
+print(client.list()["ended"][0]["name"] == "cam" and client.status("cam")["result"] == "stopped")
+print(any("endless.tx.step" in event["text"] for event in client.events()))
+error = failure(frag.Client("127.0.0.1:1", fragctl=fragctl).list)
+print(error.kind, error.exit_code)
+"""
+
 PROGRAM = """import frag
 from components import Counts, Table, Times
 
@@ -213,6 +249,20 @@ class Hosts(cluster.ClusterTest):
                 self.assertEqual("got a Thing" in p.stdout + p.stderr, code == 0)
         self.assertIn('type "crossing.Thing" has no codec', p.stderr)
         self.assertNotIn("runs in", p.stderr)
+
+    def test_a_client(self):
+        """Verbs of fragctl in Python; their failures have a kind."""
+        driver = self.start(os.path.join(cluster.BIN, "driverd"), "--address", "127.0.0.1:0")
+        address = driver.wait_line(r"listening on (\S+)").group(1)
+        worker = self.start(os.path.join(cluster.BIN, "workerd"), "--address", address, "--app-root",
+                            self.folder, "--python", sys.executable, env=ENV)
+        self.write("endless.yaml", ENDLESS_GRAPH)
+        program = self.write("client.py", CLIENT)
+        p = self.start(sys.executable, program, address, FRAGCTL, self.path("endless.yaml"),
+                       env=ENV)
+        self.assertEqual(p.wait(60), 0, p.stderr)
+        self.assertEqual(p.stdout.split("\n"), ["running", "usage", "application_unknown 3", "stopped",
+                                                "True", "True", "driver_lost 3"])
 
     def test_types_are_known_without_running_them(self):
         code, out, err = self.fragctl("inspect", "./operators.py")

@@ -57,7 +57,7 @@ Test(tracker, defaults_are_those_of_holoscan)
 	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_NUM_DST_MESSAGES), 1);
 	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_AVG_E2E_LATENCY), 11);
 	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_MAX_MESSAGE_ID), 1);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, first_and_last_messages_are_not_counted)
@@ -76,7 +76,7 @@ Test(tracker, first_and_last_messages_are_not_counted)
 	cr_expect_float_eq(metric(tracker, "a,b", FRAG_TRACK_AVG_E2E_LATENCY), 4.8, 1e-9);
 	cr_expect_eq(metric(tracker, "a,b", FRAG_TRACK_MAX_MESSAGE_ID), 3, "the last of two");
 	cr_expect_eq(metric(tracker, "a,b", FRAG_TRACK_MIN_MESSAGE_ID), 5);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, each_path_has_its_own_numbers)
@@ -92,7 +92,7 @@ Test(tracker, each_path_has_its_own_numbers)
 	cr_expect_eq(metric(tracker, "a,b", FRAG_TRACK_MAX_E2E_LATENCY), 9);
 	cr_expect_eq(metric(tracker, "a,c", FRAG_TRACK_NUM_DST_MESSAGES), 0);
 	cr_expect_eq(metric(tracker, "a,b,a", FRAG_TRACK_NUM_DST_MESSAGES), 0);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, settings_can_change_while_messages_arrive)
@@ -115,7 +115,7 @@ Test(tracker, settings_can_change_while_messages_arrive)
 	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_MAX_E2E_LATENCY), 120);
 	cr_expect_eq(frag_tracker_set_discard_last_messages(tracker, FRAG_TRACK_DISCARD_MAX + 1),
 		     -EINVAL);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 /* What takes less than the threshold is not one of those that are skipped either. */
@@ -129,7 +129,7 @@ Test(tracker, the_threshold_comes_before_skipping)
 	arrive(tracker, "a", 11);
 	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_NUM_DST_MESSAGES), 1);
 	cr_expect_eq(metric(tracker, "a", FRAG_TRACK_MIN_E2E_LATENCY), 11);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, what_is_no_metric_is_refused)
@@ -145,7 +145,7 @@ Test(tracker, what_is_no_metric_is_refused)
 	cr_expect_eq(frag_tracker_metric(tracker, "a,b", (enum frag_track_metric)99, &value),
 		     -EINVAL);
 	cr_expect_eq(value, 7);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, paths_are_bounded)
@@ -163,7 +163,7 @@ Test(tracker, paths_are_bounded)
 	cr_expect_eq(frag_tracker_num_paths(tracker), FRAG_TRACK_PATHS_MAX);
 	cr_expect_eq(frag_tracker_untracked(tracker), 5);
 	cr_expect_eq(metric(tracker, "op1000", FRAG_TRACK_NUM_DST_MESSAGES), 2);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, results_are_described_as_holoscan_prints_them)
@@ -193,7 +193,7 @@ Test(tracker, results_are_described_as_holoscan_prints_them)
 		"Number of source messages [format: source operator->transmitter name: number of messages]:\n"
 		"a->out: 12\n");
 	free(text);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, a_log_that_cannot_be_written_is_reported)
@@ -211,7 +211,7 @@ Test(tracker, a_log_that_cannot_be_written_is_reported)
 	cr_expect_eq(frag_tracker_flush(tracker), -ENOSPC);
 	fragi_tracker_log(tracker, &step, 1);
 	cr_expect_eq(frag_tracker_flush(tracker), -ENOSPC);
-	fragi_tracker_unref(tracker);
+	frag_tracker_unref(tracker);
 }
 
 Test(tracker, every_failed_allocation_is_survived)
@@ -229,6 +229,6 @@ Test(tracker, every_failed_allocation_is_survived)
 				arrive(tracker, "a", i);
 		}
 		failed = fragi_alloc_fail_off();
-		fragi_tracker_unref(tracker);
+		frag_tracker_unref(tracker);
 	}
 }

@@ -59,6 +59,14 @@ FRAG_API struct frag_tracker *frag_fragment_track(struct frag_fragment *fragment
 FRAG_API struct frag_tracker *frag_fragment_tracker(const struct frag_fragment *fragment);
 
 /*
+ * Takes a reference to a tracker, which then outlives its fragment: its results can be read when
+ * the application has ended. Returns tracker.
+ */
+FRAG_API struct frag_tracker *frag_tracker_ref(struct frag_tracker *tracker);
+/* Drops a reference. NULL is accepted. Blocks: for the log, with the last one. */
+FRAG_API void frag_tracker_unref(struct frag_tracker *tracker);
+
+/*
  * Set the limits of tracking for messages that arrive later. Return 0; discard also -EINVAL: num is
  * too large.
  */

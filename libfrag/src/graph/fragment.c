@@ -78,7 +78,7 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 		logger_hangs |= fragi_data_logger_of(fragment->loggers[i])->hangs;
 	fragi_resources_release(fragment);
 	fragi_free(fragment->flows);
-	fragi_tracker_unref(fragment->tracker);
+	frag_tracker_unref(fragment->tracker);
 	fragi_registry_destroy(fragment->own_registry);
 	if (logger_hangs) /* its thread may still use what is in the arena */
 		return;

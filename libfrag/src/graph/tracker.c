@@ -69,7 +69,7 @@ struct frag_tracker *fragi_tracker_create(void)
 	return tracker;
 }
 
-struct frag_tracker *fragi_tracker_ref(struct frag_tracker *tracker)
+struct frag_tracker *frag_tracker_ref(struct frag_tracker *tracker)
 {
 	atomic_fetch_add(&tracker->refs, 1);
 	return tracker;
@@ -81,7 +81,7 @@ static void source_fini(struct source *source)
 	fragi_free(source->messages);
 }
 
-void fragi_tracker_unref(struct frag_tracker *tracker)
+void frag_tracker_unref(struct frag_tracker *tracker)
 {
 	if (tracker == NULL || atomic_fetch_sub(&tracker->refs, 1) != 1)
 		return;

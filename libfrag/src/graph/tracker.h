@@ -13,8 +13,6 @@
 
 /* Returns a tracker with one reference, NULL when memory is short. */
 FRAGI_API struct frag_tracker *fragi_tracker_create(void);
-FRAGI_API struct frag_tracker *fragi_tracker_ref(struct frag_tracker *tracker);
-FRAGI_API void fragi_tracker_unref(struct frag_tracker *tracker);
 
 FRAGI_API bool fragi_tracker_is_limited(const struct frag_tracker *tracker);
 /* Before the operators run. */

@@ -41,8 +41,8 @@ static int track(const struct fragi_run *run, struct frag_fragment *fragment,
 	struct frag_tracker *tracker = *shared;
 
 	if (tracker != NULL) {
-		fragi_tracker_unref(fragment->tracker);
-		fragment->tracker = fragi_tracker_ref(tracker);
+		frag_tracker_unref(fragment->tracker);
+		fragment->tracker = frag_tracker_ref(tracker);
 		return 0;
 	}
 	if (fragment->tracker == NULL)
