@@ -319,7 +319,7 @@ class FragmentBase:
         """Has latencies along paths measured. Returns the DataFlowTracker."""
         from ._tracker import DataFlowTracker
         self._tracker = DataFlowTracker._of(
-            self, num_start_messages_to_skip, num_last_messages_to_discard, latency_threshold,
+            num_start_messages_to_skip, num_last_messages_to_discard, latency_threshold,
             is_limited_tracking)
         return self._tracker
 
@@ -442,11 +442,11 @@ class Application(FragmentBase):
 
     def track_distributed(self, num_start_messages_to_skip=10, num_last_messages_to_discard=10,
                           latency_threshold=0, is_limited_tracking=False):
-        """Tracks each fragment. Returns a dict of DataFlowTrackers."""
+        """Tracks all fragments together. Returns a dict from each to the DataFlowTracker."""
         self.compose_graph()
-        return {fragment.name: fragment.track(
-            num_start_messages_to_skip, num_last_messages_to_discard, latency_threshold,
-            is_limited_tracking) for fragment in self._fragments}
+        tracker = self.track(num_start_messages_to_skip, num_last_messages_to_discard,
+                             latency_threshold, is_limited_tracking)
+        return {fragment.name: tracker for fragment in self._fragments}
 
     def __repr__(self):
         return "<holoscan.Application: name:%s>" % self.name

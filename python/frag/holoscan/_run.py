@@ -276,6 +276,9 @@ class Run:
         for part in self.parts:
             self.graph.add_fragment(part)
         self._flow_between()
+        tracker = app._tracker or next((f._tracker for f in fragments if f._tracker), None)
+        if tracker is not None:
+            self.graph._tracker = tracker._tracker
 
     def fail(self, operator, method, error):
         """Keeps the first exception of an operator, which run() raises."""
