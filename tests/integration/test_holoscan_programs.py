@@ -77,11 +77,24 @@ if __name__ == "__main__":
 '''
 
 
-class Programs(cluster.ClusterTest):
+class PythonTest(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
         if not os.path.exists(os.path.join(PACKAGE, "frag", "_frag.abi3.so")):
             self.skipTest("this build has no extension for Python")
+
+
+class Names(PythonTest):
+    def test_the_table_of_names(self):
+        """docs/FROM_HOLOSCAN.md says of each name what frag.holoscan has."""
+        script = os.path.join(cluster.TOP, "mk", "holoscan_names.py")
+        p = self.start(sys.executable, script, "--build", cluster.BUILD, "--check")
+        self.assertEqual(p.wait(), 0, p.stderr)
+
+
+class Programs(PythonTest):
+    def setUp(self):
+        super().setUp()
         self.program = self.write("ping.py", PROGRAM)
 
     def run_program(self, *flags, env=ENV):

@@ -8,9 +8,10 @@ from .._component import (Clock, ClockInterface, Component, ComponentSpec, Condi
 from .._config import Config
 from .._contexts import ExecutionContext, InputContext, OutputContext
 from .._data_logger import (AsyncDataLoggerResource, AsyncQueuePolicy, DataLogger,
-                            DataLoggerResource)
+                            DataLoggerQueueType, DataLoggerResource)
 from .._executor import Executor
-from .._fragment import START_OPERATOR_NAME, Application, Fragment, FragmentBase, Subgraph
+from .._fragment import (START_OPERATOR_NAME, Application, Fragment, FragmentBase, InterfacePort,
+                         InterfacePortMapping, InterfacePortType, Subgraph)
 from .._graph import FragmentGraph, OperatorGraph
 from .._message import Message
 from .._metadata import MetadataDictionary, MetadataPolicy
@@ -34,9 +35,11 @@ __all__ = [
     "AsyncDataLoggerResource", "AsyncQueuePolicy", "CLIOptions", "Clock", "ClockInterface",
     "Component", "ComponentSpec", "Condition", "ConditionBase", "ConditionType", "Config",
     "DLDevice", "DLDeviceType", "DataFlowMetric", "DataFlowTracker", "DataLogger",
-    "DataLoggerResource", "DefaultFragmentService", "DistributedAppService", "ExecutionContext",
+    "DataLoggerQueueType", "DataLoggerResource", "DefaultFragmentService",
+    "DistributedAppService", "ExecutionContext",
     "Executor", "FlowInfo", "Fragment", "FragmentGraph", "FragmentService", "Graph", "IOSpec",
-    "InputContext", "Message", "MetadataDictionary", "MetadataPolicy",
+    "InputContext", "InterfacePort", "InterfacePortMapping", "InterfacePortType", "Message",
+    "MetadataDictionary", "MetadataPolicy",
     "MultiMessageConditionInfo", "NetworkContext", "Operator", "OperatorBase", "OperatorGraph",
     "OperatorSpec", "OperatorStatus", "OutputContext", "ParameterFlag", "Resource",
     "ResourceBase", "START_OPERATOR_NAME", "Scheduler", "SchedulingStatusType",
