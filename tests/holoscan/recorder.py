@@ -4,10 +4,22 @@
 Writes a line of JSON to EVENTS when a test is found, starts and ends, so that the runner knows
 which test has crashed or hangs. Tests that the file DONE names are left out.
 """
+import enum
 import json
 import sys
 
 import pytest
+from _pytest.python import IdMaker
+
+
+def name_members_alike():
+    """Members of Holoscan's enumerations are named by the argument and their number."""
+    plain = IdMaker._idval_from_value
+
+    def idval_from_value(self, value):
+        return None if isinstance(value, enum.Enum) else plain(self, value)
+
+    IdMaker._idval_from_value = idval_from_value
 
 
 class Recorder:
@@ -50,4 +62,5 @@ class Recorder:
 
 
 if __name__ == "__main__":
+    name_members_alike()
     sys.exit(pytest.main(sys.argv[3:], plugins=[Recorder(*sys.argv[1:3])]))

@@ -106,19 +106,25 @@ class Programs(PythonTest):
         self.assertIn("AsyncConsoleLogger[ID:receiver.rx.in]", p.stdout + p.stderr)
 
     def test_in_one_process(self):
-        p = self.run_program("-x")
+        p = self.run_program("-l", "x")
         self.assertEqual(p.wait(), 0, p.stderr)
         self.assertEqual(p.stdout.splitlines(), [
-            "flags ['-x']", "tx is initialized", "rx got 410 mm", "rx got 420 mm", "the end"])
+            "flags ['-l', 'x']", "tx is initialized", "rx got 410 mm", "rx got 420 mm", "the end"])
         self.assert_received(p)
+
+    def test_help(self):
+        p = self.run_program("--driver", "-h")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertRegex(p.stdout, r"usage: ping.py .*\n[^!]*--worker-address ADDRESS")
+        self.assertNotIn("flags", p.stdout)
 
     def test_on_two_machines(self):
         address = "127.0.0.1:%d" % self.free_port()
         worker = self.run_program("--worker", "--address", address, "--fragments", "receiver")
-        driver = self.run_program("--driver", "--worker", "-x", "--address", address,
+        driver = self.run_program("--driver", "--worker", "-d", "--address", address,
                                   "--fragments", "sender")
         self.assertEqual((driver.wait(), worker.wait()), (0, 0), driver.stderr + worker.stderr)
-        self.assertIn("flags ['-x']\n", driver.stdout)
+        self.assertIn("flags ['-d']\n", driver.stdout)
         self.assertIn("the end", driver.stdout)
         self.assert_received(worker)
         # an operator is initialized once, where it runs

@@ -3,23 +3,20 @@
 import os
 import sys
 
-_FLAGS = {"--driver": ("run_driver", False), "-d": ("run_driver", False),
-          "--worker": ("run_worker", False), "-w": ("run_worker", False),
-          "--address": ("driver_address", True), "-a": ("driver_address", True),
-          "--worker-address": ("worker_address", True), "-l": ("worker_address", True),
-          "--fragments": ("worker_targets", True), "-f": ("worker_targets", True),
-          "--config": ("config_path", True), "-c": ("config_path", True)}
+_FLAGS = {"--driver": ("run_driver", False), "--worker": ("run_worker", False),
+          "--address": ("driver_address", True), "--worker-address": ("worker_address", True),
+          "--fragments": ("worker_targets", True), "--config": ("config_path", True)}
 
 _HELP = """usage: %s [OPTIONS]... [FLAGS OF THE APPLICATION]...
 
-  -h, --help                show this text
-  -v, --version             show the version
-  -d, --driver              be the driver
-  -w, --worker              be a worker
-  -a, --address ADDRESS     address of the driver: HOST[:PORT]
-  -l, --worker-address ADDRESS   address of this worker: HOST[:PORT]
-  -f, --fragments NAMES     fragments of this worker, with commas between them, or all
-  -c, --config FILE         the configuration file
+  -h, --help                 show this text
+  --version                  show the version
+  --driver                   be the driver
+  --worker                   be a worker
+  --address ADDRESS          address of the driver: HOST[:PORT]
+  --worker-address ADDRESS   address of this worker: HOST[:PORT]
+  --fragments NAMES          fragments of this worker, with commas between them, or all
+  --config FILE              the configuration file
 """
 
 
@@ -56,7 +53,7 @@ def parse(argv):
         if word in ("-h", "--help"):
             print(_HELP % os.path.basename(rest[0]), end="")
             sys.exit(0)
-        if word in ("-v", "--version") and "pytest" not in rest[0]:
+        if word == "--version" and "pytest" not in rest[0]:
             from . import __version__
             print(__version__)
             sys.exit(0)
