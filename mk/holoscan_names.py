@@ -14,13 +14,13 @@ that the extension was built for.
 """
 import argparse
 import ast
+import functools
 import importlib
 import inspect
 import os
 import re
 import subprocess
 import sys
-import textwrap
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.path.join(TOP, "tests", "data", "holoscan")
@@ -75,18 +75,25 @@ def read_notes():
     return notes
 
 
+@functools.cache
+def written(path):
+    """The attributes that the classes of a file set on self: {class: names}."""
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    return {cls.name: {node.attr for node in ast.walk(cls) if isinstance(node, ast.Attribute)
+                       and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+                       and node.value.id == "self"}
+            for cls in ast.walk(tree) if isinstance(cls, ast.ClassDef)}
+
+
 def attributes(cls):
     """The public names that a class has, or that its methods set on objects."""
     names = set(dir(cls)) | set(getattr(cls, "__members__", ()))
     for base in cls.__mro__[:-1]:
         names.update(getattr(base, "__slots__", ()))
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
-        except (OSError, TypeError):
-            continue
-        names.update(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
-                     and isinstance(node.ctx, ast.Store)
-                     and isinstance(node.value, ast.Name) and node.value.id == "self")
+        path = getattr(sys.modules.get(base.__module__), "__file__", None) or ""
+        if path.endswith(".py"):
+            names |= written(path).get(base.__name__, set())
     return names
 
 
