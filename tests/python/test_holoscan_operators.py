@@ -8,13 +8,16 @@ import tempfile
 import unittest
 from unittest import mock
 
+import frag
 from frag.holoscan import _environment, _finder, _log
+from frag.holoscan._run import Run
 
 _finder.install()
 
 from holoscan.conditions import CountCondition  # noqa: E402
 from holoscan.core import (  # noqa: E402
-    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource, Fragment, IOSpec)
+    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource, Fragment, IOSpec,
+    Operator)
 from holoscan.data_loggers import (  # noqa: E402
     AsyncConsoleLogger, BasicConsoleLogger, SimpleTextSerializer)
 from holoscan.logger import set_log_pattern  # noqa: E402
@@ -173,6 +176,40 @@ class Operators(unittest.TestCase):
                       {"name": "a", "type": "color", "image_format": "none"}):
             with self.assertRaises(ValueError):
                 HolovizOp(self.app, tensors=[wrong])
+
+    def test_tensors_go_through_an_operator_in_c(self):
+        """Both ways, between operators in Python; "" names the only port."""
+        shapes = []
+
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                self.metadata["frame"] = 7
+                op_output.emit({"frame": frag.empty((2, 4, 3), "uint8")}, "out")
+
+        class Rx(Operator):
+            def setup(self, spec):
+                spec.input("in")
+
+            def compute(self, op_input, op_output, context):
+                shapes.extend((name, tuple(x.shape)) for name, x in op_input.receive("in").items())
+
+        def compose(app):
+            tx = Tx(app, CountCondition(app, 1), name="tx")
+            converter = FormatConverterOp(
+                app, pool=UnboundedAllocator(app), out_dtype="float32", in_tensor_name="frame",
+                out_tensor_name="half", resize_width=2, resize_height=1)
+            app.add_flow(tx, converter, {("", "source_video")})
+            app.add_flow(converter, Rx(app, name="rx"), {("tensor", "")})
+
+        app = App(compose)
+        app.run()
+        self.assertEqual(shapes, [("half", (1, 2, 3))])
+        graph = Run(App(compose)).graph.to_yaml()
+        self.assertIn('"metadata_policy": "update"', graph)  # of the converter, and of it alone
+        self.assertEqual(graph.count("metadata_policy"), 1)
 
     def test_what_frag_has_not(self):
         here = r"test_holoscan_operators.py:\d+: "

@@ -188,8 +188,9 @@ class FragmentBase:
             self._connect(upstream, downstream, pair, connector)
 
     def _connect(self, upstream, downstream, pair, connector):
-        source, output = _resolve(upstream, pair[0], downstream, False)
-        target, name = _resolve(downstream, pair[1], upstream, True)
+        # "" is the only port, as None is
+        source, output = _resolve(upstream, pair[0] or None, downstream, False)
+        target, name = _resolve(downstream, pair[1] or None, upstream, True)
         for end in (source, target):
             self.add_operator(end)
         if output is None and name is None and not (source._spec.outputs and target._spec.inputs):

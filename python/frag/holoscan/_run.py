@@ -276,6 +276,7 @@ class Run:
         for part in self.parts:
             self.graph.add_fragment(part)
         self._flow_between()
+        self._note_native_receivers()
         tracker = app._tracker or next((f._tracker for f in fragments if f._tracker), None)
         if tracker is not None:
             self.graph._tracker = tracker._tracker
@@ -379,6 +380,11 @@ class Run:
             body = frag.NativeOperator(
                 part, node._native_type, *_conditions(node, part, self), name=name,
                 **{k: _value(v, part) for k, v in node._native_parameters().items()})
+            # Operators of frag send metadata of their own, as numbers of frames: those of two
+            # flows clash in programs that know nothing of them.
+            policy = node._metadata_policy
+            body.metadata_policy = "update" if policy == MetadataPolicy.DEFAULT \
+                else policy.name.lower()
         else:
             body = Body(part, name, node, self)
         node._body = body
@@ -420,6 +426,13 @@ class Run:
                     for op, ports, port in ((source, source._spec.outputs, output),
                                             (target, target._spec.inputs, name))]
             self.graph._flows.append({"from": ends[0], "to": ends[1]})
+
+    def _note_native_receivers(self):
+        """Operators in C get the value itself, without what stands beside it in a Message."""
+        for node in self.names:
+            for name, output in (node._output._outputs if node._output else {}).items():
+                output.is_native = any(target._native_type is not None
+                                       for target, _ in node._receivers.get(name, ()))
 
     def _end(self, fragment, text):
         operator, _, port = text.partition(".")
