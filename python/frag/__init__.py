@@ -43,11 +43,17 @@ __all__ = ["Application", "Client", "ClientError", "Clock", "Condition", "Condit
            "as_tensor", "empty", "operator", "register_codec", "run", "struct"]
 
 
-def empty(shape, dtype="float32"):
-    """A tensor of uninitialised memory, which crosses to other processes without a copy."""
+def empty(shape, dtype="float32", allocator=None, *, gpu=-1):
+    """A tensor of uninitialised memory, which crosses to other processes without a copy.
+
+    allocator: a resource of the operator's fragment, such as a block_memory_pool; gpu: the number
+    of the GPU on which the memory is to lie.
+    """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
-    return _frag.empty(shape, name)
+    if allocator is None:
+        return _frag.empty(shape, name, None, None, gpu)
+    return _frag.empty(shape, name, allocator._context, allocator.name, gpu)
 
 
 def as_tensor(array):

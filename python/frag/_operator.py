@@ -17,6 +17,7 @@ class Operator:
     start() before the first tick, compute() at each tick, stop() at the end. compute returns
     nothing, or frag.DONE after the last tick; an exception fails the application.
     """
+    gpu = None  # the number of the GPU on which the operator has a stream, context.stream
 
     def __init__(self, fragment, *args, name=None, **kwargs):
         self.fragment = fragment

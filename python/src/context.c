@@ -24,6 +24,17 @@ static PyObject *context_time_ns(PyObject *self, void *closure)
 	return tick != NULL ? PyLong_FromLongLong(frag_tick_time_ns(tick)) : NULL;
 }
 
+static PyObject *context_stream(PyObject *self, void *closure)
+{
+	struct frag_tick *tick = fpy_context_tick(self);
+	void *stream = tick != NULL ? frag_tick_stream(tick) : NULL;
+
+	(void)closure;
+	if (tick == NULL)
+		return NULL;
+	return stream != NULL ? PyLong_FromVoidPtr(stream) : Py_NewRef(Py_None);
+}
+
 /* Returns the operator, also outside of a tick; NULL with an exception. */
 static struct frag_op *living(PyObject *self)
 {
@@ -238,6 +249,7 @@ static PyMethodDef context_methods[] = {
 static PyGetSetDef context_values[] = {
 	{"count", context_count, NULL, "how many times compute was called before", NULL},
 	{"time_ns", context_time_ns, NULL, "when the tick began, on the fragment's clock", NULL},
+	{"stream", context_stream, NULL, "the CUDA stream of an operator with a gpu; None", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

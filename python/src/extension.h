@@ -103,15 +103,42 @@ struct frag_message *fpy_message(PyObject *value, const struct frag_type *type);
 /* What a message holds: its value, its tensors, or None. Returns a new reference. */
 PyObject *fpy_message_read(const struct frag_message *message);
 
+/* holder.c: who keeps tensors. */
+struct fpy_holder;
+/* Returns one with a reference, which end drops; NULL with an exception. */
+struct fpy_holder *fpy_holder_create(const char *fragment, const char *op);
+void fpy_holder_end(struct fpy_holder *holder);
+/* One for each tensor. NULL is accepted. unref: any thread, also without the lock. */
+struct fpy_holder *fpy_holder_ref(struct fpy_holder *holder);
+void fpy_holder_unref(struct fpy_holder *holder);
+/* Writes "app.rx keeps 3, ..."; nothing if no operator keeps tensors. */
+void fpy_holders_list(char *out, size_t size);
+
 /* tensor.c */
+struct fpy_tensor {
+	PyObject ob_base;
+	struct frag_tensor *tensor;
+	struct fpy_holder *holder; /* NULL: no operator's */
+	void *stream;              /* of a GPU, on which it is written; NULL: it is complete */
+	bool is_writable;          /* made here, and not emitted yet */
+};
 int fpy_tensor_ready(PyObject *module);
-bool fpy_is_array(PyObject *value);
-/* Returns a new reference to the tensor of an array; NULL with an exception. */
-struct frag_tensor *fpy_tensor_take(PyObject *array);
+bool fpy_is_tensor(PyObject *object);
+bool fpy_is_of_host(struct frag_device device);
+/* Returns a Tensor of the operator that is ticked. Takes the reference, also on failure. */
+PyObject *fpy_tensor_create(struct frag_tensor *tensor, bool is_writable);
 /* Returns a Tensor that is read-only. Takes a reference of its own. */
 PyObject *fpy_tensor(struct frag_tensor *tensor);
 PyObject *fpy_tensor_empty(PyObject *module, PyObject *args);
 PyObject *fpy_tensor_as(PyObject *module, PyObject *array);
+
+/* dlpack.c */
+int fpy_dlpack_ready(PyTypeObject *class);
+bool fpy_is_array(PyObject *value);
+/* Returns a new reference to the tensor of an array; NULL with an exception. */
+struct frag_tensor *fpy_tensor_take(PyObject *array);
+PyObject *fpy_tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *fpy_tensor_dlpack_device(PyObject *self, PyObject *unused);
 
 /* param.c: the parameters that a type declares, and their fields in a state. */
 struct fpy_params {
@@ -155,10 +182,13 @@ struct fpy_op {
 	/* args: (self, input, output, context), without self if compute is no method */
 	PyObject *compute, *args, *context;
 	bool is_method;
+	struct fpy_holder *holder;
 	/* during compute */
 	struct frag_tick *tick;
 	unsigned long thread;
 };
+/* The operator whose compute is under way on this thread; NULL: none. */
+struct fpy_op *fpy_op_current(void);
 int fpy_op_type_ready(PyObject *module);
 /* Returns the table of an OpType; NULL with an exception. */
 struct fpy_op_type *fpy_op_type(PyObject *object);

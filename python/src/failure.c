@@ -48,10 +48,31 @@ void fpy_describe(const char *what, char *out, size_t size)
 	Py_XDECREF(traceback);
 }
 
+/* Whether the exception that is set is frag's own about memory. */
+static bool is_about_memory(void)
+{
+	PyObject *type, *value, *traceback, *code = NULL;
+	bool is_it = false;
+
+	if (!PyErr_ExceptionMatches(fpy_hook(FPY_HOOK_ERROR)))
+		return false;
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	if (value != NULL)
+		code = PyObject_GetAttrString(value, "code");
+	if (code != NULL && PyLong_Check(code))
+		is_it = PyLong_AsLong(code) == -ENOMEM;
+	Py_XDECREF(code);
+	PyErr_Clear();
+	PyErr_Restore(type, value, traceback);
+	return is_it;
+}
+
 int fpy_fail(struct frag_op *op, const char *what)
 {
+	const int code = is_about_memory() ? -ENOMEM : -EIO;
 	char sentence[1024];
 
 	fpy_describe(what, sentence, sizeof(sentence));
-	return frag_op_fail(op, -EIO, "%s", sentence);
+	return frag_op_fail(op, code, "%s", sentence);
 }

@@ -10,6 +10,12 @@
  */
 
 static PyTypeObject *op_type_class;
+static __thread struct fpy_op *current;
+
+struct fpy_op *fpy_op_current(void)
+{
+	return current;
+}
 
 /* Calls a method without arguments. Returns as a callback. */
 static int call(struct fpy_op *op, const char *method, const char *callback)
@@ -26,6 +32,9 @@ static int call(struct fpy_op *op, const char *method, const char *callback)
 static void drop(struct fpy_op *op)
 {
 	fpy_tick_detach(op);
+	if (op->holder != NULL)
+		fpy_holder_end(op->holder);
+	op->holder = NULL;
 	Py_CLEAR(op->self);
 	Py_XDECREF((PyObject *)op->type);
 	op->type = NULL;
@@ -43,7 +52,8 @@ static int make(struct fpy_op *self)
 	Py_DECREF(params);
 	if (self->self == NULL)
 		return -1;
-	if (fpy_tick_attach(self) < 0)
+	self->holder = fpy_holder_create(frag_op_fragment_name(self->op), frag_op_name(self->op));
+	if (self->holder == NULL || fpy_tick_attach(self) < 0)
 		return -1;
 	result = PyObject_CallMethod(self->self, "_attach", "O", self->context);
 	Py_XDECREF(result);
@@ -80,9 +90,30 @@ static void op_fini(void *state, struct frag_op *op)
 	fpy_unlock(lock);
 }
 
+/* Takes a stream of the GPU that the attribute `gpu` names. Returns as a callback. */
+static int use_gpu(struct fpy_op *self)
+{
+	struct fpy_lock lock = fpy_lock();
+	PyObject *number = PyObject_GetAttrString(self->self, "gpu");
+	long gpu = number != NULL && number != Py_None ? PyLong_AsLong(number) : -1;
+	const bool is_wanted = number != Py_None;
+	int r = PyErr_Occurred() != NULL ? fpy_fail(self->op, "initialize") : 0;
+
+	Py_XDECREF(number);
+	fpy_unlock(lock);
+	if (r < 0 || !is_wanted)
+		return r;
+	return frag_op_use_stream(self->op, NULL,
+				  (struct frag_device){FRAG_DEVICE_CUDA, (int32_t)gpu});
+}
+
 static int op_initialize(void *state, struct frag_op *op)
 {
+	int r = use_gpu(state);
+
 	(void)op;
+	if (r < 0)
+		return r;
 	return call(state, "_initialize", "initialize");
 }
 
@@ -147,7 +178,9 @@ static int op_compute(void *state, struct frag_tick *tick)
 	if (r == 0) {
 		self->thread = PyThread_get_thread_ident();
 		self->tick = tick;
+		current = self;
 		result = PyObject_Call(self->compute, self->args, NULL);
+		current = NULL;
 		self->tick = NULL;
 		r = result != NULL ? outcome(result) : -1;
 		Py_XDECREF(result);

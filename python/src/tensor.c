@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extension.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * frag.Tensor: a reference to a tensor of frag in memory of the host. It hands its memory out, and
- * takes that of other libraries, without a copy. What was received is read-only.
+ * frag.Tensor: a reference to a tensor of frag, whose memory others use without a copy: by DLPack
+ * (dlpack.c), the buffer protocol and numpy's interface. What was received is read-only.
  */
-struct tensor {
-	PyObject ob_base;
-	struct frag_tensor *tensor;
-	bool is_writable; /* made here, and not emitted yet */
-};
-
 static PyTypeObject *tensor_class;
-static PyObject *dlpack_name; /* "__dlpack__", interned */
 
 /* Element types, as DLPack, the buffer protocol, numpy's interface and people call them. */
 static const struct kind {
@@ -49,294 +43,130 @@ static const struct kind *kind_of(struct frag_dtype dtype)
 
 static const struct frag_dltensor *dl_of(PyObject *self)
 {
-	return frag_tensor_dl(((struct tensor *)self)->tensor);
+	return frag_tensor_dl(((struct fpy_tensor *)self)->tensor);
 }
 
-static bool is_of_host(struct frag_device device)
+bool fpy_is_of_host(struct frag_device device)
 {
 	return device.type == FRAG_DEVICE_CPU || device.type == FRAG_DEVICE_CUDA_HOST;
 }
 
-static PyObject *create(struct frag_tensor *tensor, bool is_writable)
+PyObject *fpy_tensor_create(struct frag_tensor *tensor, bool is_writable)
 {
-	struct tensor *self = tensor != NULL ? PyObject_New(struct tensor, tensor_class) : NULL;
+	struct fpy_tensor *self =
+		tensor != NULL ? PyObject_New(struct fpy_tensor, tensor_class) : NULL;
+	const struct fpy_op *op = fpy_op_current();
 
 	if (self == NULL) {
 		frag_tensor_unref(tensor);
 		return NULL;
 	}
 	self->tensor = tensor;
+	self->holder = op != NULL ? fpy_holder_ref(op->holder) : NULL;
+	self->stream = NULL;
+	if (op != NULL && !is_writable && !fpy_is_of_host(frag_tensor_dl(tensor)->device))
+		self->stream = frag_tick_stream(op->tick);
 	self->is_writable = is_writable;
 	return &self->ob_base;
 }
 
+bool fpy_is_tensor(PyObject *object)
+{
+	return PyObject_TypeCheck(object, tensor_class);
+}
+
 PyObject *fpy_tensor(struct frag_tensor *tensor)
 {
-	return create(frag_tensor_ref(tensor), false);
+	return fpy_tensor_create(frag_tensor_ref(tensor), false);
 }
 
 static void tensor_dealloc(PyObject *object)
 {
 	PyTypeObject *class = Py_TYPE(object);
 
-	frag_tensor_unref(((struct tensor *)object)->tensor);
+	frag_tensor_unref(((struct fpy_tensor *)object)->tensor);
+	fpy_holder_unref(((struct fpy_tensor *)object)->holder);
 	((freefunc)PyType_GetSlot(class, Py_tp_free))(object);
 	Py_DECREF(class);
-}
-
-/* DLPack. */
-
-#define DLPACK_READ_ONLY 1u
-#define VERSIONED "dltensor_versioned"
-#define UNVERSIONED "dltensor"
-
-struct managed_versioned {
-	uint32_t major, minor;
-	void *context;
-	void (*deleter)(struct managed_versioned *self);
-	uint64_t flags;
-	struct frag_dltensor tensor;
-};
-struct managed {
-	struct frag_dltensor tensor;
-	void *context;
-	void (*deleter)(struct managed *self);
-};
-
-/* What others hold of ours: both kinds of descriptions. Any thread may give it back. */
-
-static void give_back_versioned(struct managed_versioned *self)
-{
-	frag_tensor_unref(self->context);
-	free(self);
-}
-
-static void give_back(struct managed *self)
-{
-	frag_tensor_unref(self->context);
-	free(self);
-}
-
-static void capsule_fini(PyObject *capsule)
-{
-	struct managed_versioned *versioned;
-	struct managed *managed;
-
-	if (PyCapsule_IsValid(capsule, VERSIONED)) {
-		versioned = PyCapsule_GetPointer(capsule, VERSIONED);
-		versioned->deleter(versioned);
-	} else if (PyCapsule_IsValid(capsule, UNVERSIONED)) {
-		managed = PyCapsule_GetPointer(capsule, UNVERSIONED);
-		managed->deleter(managed);
-	}
-}
-
-static PyObject *hand_out(struct tensor *self, bool is_versioned)
-{
-	struct managed_versioned *versioned = calloc(1, sizeof(*versioned));
-	struct managed *managed = calloc(1, sizeof(*managed));
-	PyObject *capsule;
-
-	if (versioned == NULL || managed == NULL) {
-		free(versioned);
-		free(managed);
-		return PyErr_NoMemory();
-	}
-	*versioned = (struct managed_versioned){
-		.major = 1,
-		.context = frag_tensor_ref(self->tensor),
-		.deleter = give_back_versioned,
-		.flags = self->is_writable ? 0 : DLPACK_READ_ONLY,
-		.tensor = *frag_tensor_dl(self->tensor),
-	};
-	*managed = (struct managed){
-		.tensor = versioned->tensor, .context = versioned->context, .deleter = give_back};
-	capsule = PyCapsule_New(is_versioned ? (void *)versioned : (void *)managed,
-				is_versioned ? VERSIONED : UNVERSIONED, capsule_fini);
-	if (capsule == NULL || !is_versioned)
-		free(versioned);
-	if (capsule == NULL || is_versioned)
-		free(managed);
-	if (capsule == NULL)
-		frag_tensor_unref(self->tensor);
-	return capsule;
-}
-
-static PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
-{
-	static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
-	PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
-	long major = 0;
-
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", (char **)(uintptr_t)names,
-					 &stream, &version, &device, &copy))
-		return NULL;
-	if (PyTuple_Check(version) && PyTuple_Size(version) > 0)
-		major = PyLong_AsLong(PyTuple_GetItem(version, 0));
-	if (PyErr_Occurred() != NULL)
-		return NULL;
-	if (!is_of_host(dl_of(self)->device) || copy == Py_True) {
-		PyErr_SetString(PyExc_BufferError,
-				copy == Py_True ? "frag makes no copies here"
-						: "this tensor lies on a GPU, which frag's Python "
-						  "does not hand out yet");
-		return NULL;
-	}
-	if (major < 1 && !((struct tensor *)self)->is_writable) {
-		PyErr_SetString(PyExc_BufferError,
-				"this tensor is read-only, which only DLPack 1.0 can say; ask for "
-				"max_version=(1, 0)");
-		return NULL;
-	}
-	return hand_out((struct tensor *)self, major >= 1);
-}
-
-static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
-{
-	(void)unused;
-	return Py_BuildValue("(ii)", dl_of(self)->device.type, dl_of(self)->device.id);
-}
-
-/* What we hold of others; the last reference may be dropped on any thread. */
-
-static void release_versioned(void *context)
-{
-	struct managed_versioned *managed = context;
-	PyGILState_STATE state;
-
-	if (managed->deleter == NULL || !Py_IsInitialized())
-		return;
-	state = fpy_enter();
-	managed->deleter(managed);
-	fpy_leave(state);
-}
-
-static void release(void *context)
-{
-	struct managed *managed = context;
-	PyGILState_STATE state;
-
-	if (managed->deleter == NULL || !Py_IsInitialized())
-		return;
-	state = fpy_enter();
-	managed->deleter(managed);
-	fpy_leave(state);
-}
-
-static struct frag_tensor *take_capsule(PyObject *capsule)
-{
-	const bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
-	void *managed = PyCapsule_GetPointer(capsule, is_versioned ? VERSIONED : UNVERSIONED);
-	const struct frag_dltensor *dl;
-	struct frag_tensor *tensor;
-	int r;
-
-	if (managed == NULL)
-		return NULL;
-	dl = is_versioned ? &((struct managed_versioned *)managed)->tensor
-			  : &((struct managed *)managed)->tensor;
-	if (!is_of_host(dl->device)) {
-		PyErr_SetString(PyExc_BufferError,
-				"this array lies on a GPU, which frag's Python does not take yet");
-		return NULL;
-	}
-	r = frag_tensor_wrap(dl, is_versioned ? release_versioned : release, managed, &tensor);
-	if (r < 0) {
-		fpy_raise(r, NULL, "this array cannot be a tensor");
-		return NULL;
-	}
-	PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" UNVERSIONED);
-	return tensor;
-}
-
-bool fpy_is_array(PyObject *value)
-{
-	if (PyUnicode_Check(value) || PyLong_Check(value) || PyList_Check(value) ||
-	    PyBytes_Check(value) || PyDict_Check(value) || PyTuple_Check(value))
-		return false;
-	return PyObject_TypeCheck(value, tensor_class) || PyObject_HasAttr(value, dlpack_name);
-}
-
-static PyObject *ask(PyObject *array)
-{
-	PyObject *method = PyObject_GetAttr(array, dlpack_name), *capsule = NULL;
-	PyObject *none = PyTuple_New(0), *keywords = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
-
-	if (method != NULL && none != NULL && keywords != NULL) {
-		capsule = PyObject_Call(method, none, keywords);
-		if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-			PyErr_Clear(); /* of before DLPack 1.0 */
-			capsule = PyObject_Call(method, none, NULL);
-		}
-	}
-	Py_XDECREF(method);
-	Py_XDECREF(none);
-	Py_XDECREF(keywords);
-	return capsule;
-}
-
-struct frag_tensor *fpy_tensor_take(PyObject *array)
-{
-	struct frag_tensor *tensor = NULL;
-	PyObject *capsule;
-
-	if (PyObject_TypeCheck(array, tensor_class)) {
-		((struct tensor *)array)->is_writable = false;
-		return frag_tensor_ref(((struct tensor *)array)->tensor);
-	}
-	capsule = ask(array);
-	if (capsule != NULL)
-		tensor = take_capsule(capsule);
-	Py_XDECREF(capsule);
-	return tensor;
 }
 
 PyObject *fpy_tensor_as(PyObject *module, PyObject *array)
 {
 	(void)module;
-	if (PyObject_TypeCheck(array, tensor_class))
+	if (fpy_is_tensor(array))
 		return Py_NewRef(array);
 	if (!fpy_is_array(array)) {
 		PyErr_SetString(PyExc_TypeError, "an array has __dlpack__");
 		return NULL;
 	}
-	return create(fpy_tensor_take(array), false);
+	return fpy_tensor_create(fpy_tensor_take(array), false);
 }
 
+static int shape_of(PyObject *dimensions, int64_t shape[FRAG_TENSOR_NDIM_MAX])
+{
+	const Py_ssize_t ndim = PyTuple_Size(dimensions);
+
+	if (ndim > FRAG_TENSOR_NDIM_MAX) {
+		PyErr_SetString(PyExc_ValueError, "a tensor has at most 8 dimensions");
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < ndim; i++)
+		shape[i] = PyLong_AsLongLong(PyTuple_GetItem(dimensions, i));
+	return PyErr_Occurred() == NULL ? 0 : -1;
+}
+
+/* Words what an allocator refuses, and who keeps its memory. */
+static void raise_empty(int code, const char *pool)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char keepers[400];
+
+	fpy_holders_list(keepers, sizeof(keepers));
+	if (code == -ENOMEM && pool != NULL)
+		frag_err_set(&err, code, "%s has nothing left; tensors in Python: %s", pool,
+			     keepers[0] != '\0' ? keepers : "none");
+	fpy_raise(code, &err, pool != NULL ? pool : "empty");
+}
+
+/* empty(shape, dtype, context of an operator or None, name of its allocator or None, gpu or -1) */
 PyObject *fpy_tensor_empty(PyObject *module, PyObject *args)
 {
 	int64_t shape[FRAG_TENSOR_NDIM_MAX];
+	struct frag_resource *allocator = NULL;
 	struct frag_tensor *tensor = NULL;
 	const struct kind *kind = NULL;
-	PyObject *dimensions;
-	const char *dtype;
-	Py_ssize_t ndim;
-	int r;
+	PyObject *dimensions, *context;
+	const char *dtype, *pool;
+	int gpu, ndim, r;
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!s", &PyTuple_Type, &dimensions, &dtype))
+	if (!PyArg_ParseTuple(args, "O!sOzi", &PyTuple_Type, &dimensions, &dtype, &context, &pool,
+			      &gpu))
 		return NULL;
 	for (size_t i = 0; i < FRAG_COUNT_OF(kinds); i++)
 		if (strcmp(kinds[i].name, dtype) == 0)
 			kind = &kinds[i];
-	ndim = PyTuple_Size(dimensions);
-	if (kind == NULL || ndim > FRAG_TENSOR_NDIM_MAX) {
-		PyErr_Format(PyExc_ValueError,
-			     kind == NULL ? "%s is no element type of frag"
-					  : "%s: more than 8 dimensions",
-			     dtype);
+	if (kind == NULL) {
+		PyErr_Format(PyExc_ValueError, "%s is no element type of frag", dtype);
 		return NULL;
 	}
-	for (Py_ssize_t i = 0; i < ndim; i++)
-		shape[i] = PyLong_AsLongLong(PyTuple_GetItem(dimensions, i));
-	if (PyErr_Occurred() != NULL)
+	if (shape_of(dimensions, shape) < 0)
 		return NULL;
-	r = frag_tensor_create(NULL, kind->dtype, (int32_t)ndim, shape, &tensor);
-	if (r < 0) {
-		fpy_raise(r, NULL, "empty");
-		return NULL;
+	if (pool != NULL) {
+		allocator = fpy_context_resource(context, pool);
+		if (allocator == NULL)
+			return NULL;
 	}
-	return create(tensor, true);
+	ndim = (int)PyTuple_Size(dimensions);
+	if (gpu < 0)
+		r = frag_tensor_create(allocator, kind->dtype, ndim, shape, &tensor);
+	else
+		r = frag_tensor_create_on(allocator, (struct frag_device){FRAG_DEVICE_CUDA, gpu},
+					  kind->dtype, ndim, shape, &tensor);
+	if (r == 0)
+		return fpy_tensor_create(tensor, true);
+	raise_empty(r, pool);
+	return NULL;
 }
 
 /* The buffer protocol and the attributes. */
@@ -358,13 +188,13 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 	const struct frag_dltensor *dl = dl_of(self);
 	const struct kind *kind = kind_of(dl->dtype);
 	const int64_t item = dl->dtype.bits / 8;
-	const bool is_compact = frag_tensor_is_compact(((struct tensor *)self)->tensor);
+	const bool is_compact = frag_tensor_is_compact(((struct fpy_tensor *)self)->tensor);
 	Py_ssize_t *strides;
 	int64_t count = 1;
 
 	view->obj = NULL;
-	if (kind == NULL || kind->format == NULL || !is_of_host(dl->device) ||
-	    ((flags & PyBUF_WRITABLE) != 0 && !((struct tensor *)self)->is_writable) ||
+	if (kind == NULL || kind->format == NULL || !fpy_is_of_host(dl->device) ||
+	    ((flags & PyBUF_WRITABLE) != 0 && !((struct fpy_tensor *)self)->is_writable) ||
 	    ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_compact)) {
 		PyErr_SetString(PyExc_BufferError, (flags & PyBUF_WRITABLE) != 0
 							   ? "this tensor is read-only"
@@ -385,7 +215,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 		.obj = Py_NewRef(self),
 		.len = (Py_ssize_t)(count * item),
 		.itemsize = (Py_ssize_t)item,
-		.readonly = !((struct tensor *)self)->is_writable,
+		.readonly = !((struct fpy_tensor *)self)->is_writable,
 		.ndim = dl->ndim,
 		.format = (flags & PyBUF_FORMAT) != 0 ? (char *)(uintptr_t)kind->format : NULL,
 		.shape = (flags & PyBUF_ND) != 0 ? (Py_ssize_t *)dl->shape : NULL,
@@ -407,7 +237,7 @@ static PyObject *tensor_array_interface(PyObject *self, void *closure)
 	const struct kind *kind = kind_of(dl->dtype);
 
 	(void)closure;
-	if (kind == NULL || kind->typestr == NULL || !is_of_host(dl->device)) {
+	if (kind == NULL || kind->typestr == NULL || !fpy_is_of_host(dl->device)) {
 		PyErr_SetString(PyExc_AttributeError, "numpy has no such array");
 		return NULL;
 	}
@@ -415,7 +245,7 @@ static PyObject *tensor_array_interface(PyObject *self, void *closure)
 			     tuple_of(dl->shape, dl->ndim, 1), "strides",
 			     tuple_of(dl->strides, dl->ndim, dl->dtype.bits / 8), "data",
 			     PyLong_FromVoidPtr((char *)dl->data + dl->byte_offset),
-			     ((struct tensor *)self)->is_writable ? Py_False : Py_True);
+			     ((struct fpy_tensor *)self)->is_writable ? Py_False : Py_True);
 }
 
 static PyObject *tensor_shape(PyObject *self, void *closure)
@@ -460,9 +290,8 @@ static PyObject *tensor_number(PyObject *self, void *closure)
 }
 
 static PyMethodDef tensor_methods[] = {
-	{"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
-	 NULL},
-	{"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, NULL},
+	FPY_METHOD("__dlpack__", fpy_tensor_dlpack, METH_VARARGS | METH_KEYWORDS, NULL),
+	{"__dlpack_device__", fpy_tensor_dlpack_device, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL},
 };
 static PyGetSetDef tensor_values[] = {
@@ -487,7 +316,7 @@ static PyType_Slot tensor_slots[] = {
 };
 static PyType_Spec tensor_spec = {
 	.name = "frag.Tensor",
-	.basicsize = sizeof(struct tensor),
+	.basicsize = sizeof(struct fpy_tensor),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = tensor_slots,
 };
@@ -495,6 +324,5 @@ static PyType_Spec tensor_spec = {
 int fpy_tensor_ready(PyObject *module)
 {
 	tensor_class = fpy_type_add(module, &tensor_spec);
-	dlpack_name = PyUnicode_InternFromString("__dlpack__");
-	return tensor_class != NULL && dlpack_name != NULL ? 0 : -1;
+	return tensor_class != NULL ? fpy_dlpack_ready(tensor_class) : -1;
 }

@@ -160,6 +160,42 @@ if __name__ == "__main__":
 """
 
 
+FRAMES = """import frag
+
+
+class Camera(frag.Operator):
+    def setup(self, spec):
+        spec.output("frames", type="tensor")
+
+    def compute(self, op_input, op_output, context):
+        frame = frag.empty((1080, 1920, 3), "uint8")
+        memoryview(frame).cast("B")[0] = context.count
+        op_output.emit(frame)
+
+
+class Viewer(frag.Operator):
+    def setup(self, spec):
+        spec.input("frames", type="tensor")
+        self.count = 0
+
+    def compute(self, op_input, op_output, context):
+        self.count += 1
+        self.last = memoryview(op_input.receive("frames")).cast("B")[0]
+
+    def stop(self):
+        print(self.count, "frames, the last one begins with", self.last, flush=True)
+"""
+
+FRAMES_GRAPH = """frag: 1
+application: app
+extensions: [./frames.py]
+fragments:
+  one: {operators: {camera: {type: "python:frames.Camera", conditions: [{type: count, count: 20}]}}}
+  two: {operators: {viewer: {type: "python:frames.Viewer"}}}
+flows: [one.camera -> two.viewer]
+"""
+
+
 class Hosts(cluster.ClusterTest):
     """Hosts in Python, which workerd or fragctl starts."""
 
@@ -323,7 +359,25 @@ class Python(cluster.ClusterTest):
         p = self.python("-m", "unittest", "discover", "-s", TESTS)
         self.assertEqual(p.wait(120), 0, p.stderr[-6000:])
         self.assertRegex(p.stderr, r"Ran \d\d+ tests")
-        self.assertRegex(p.stderr, r"OK( \(skipped=4\))?$")  # those with numpy
+        self.assertRegex(p.stderr, r"OK( \(skipped=[26]\))?$")  # with numpy, a GPU
+
+    def test_arrays_on_a_gpu(self):
+        fake = os.path.join(cluster.BUILD, "tests", "cuda")
+        p = self.start(sys.executable, "-m", "unittest", "discover", "-s", TESTS, "-p",
+                       "test_memory.py", "-k", "Gpu", env={**ENV, "LD_LIBRARY_PATH": fake,
+                                                           "FAKE_CUDA": "1"})
+        self.assertEqual(p.wait(60), 0, p.stderr[-3000:])
+        self.assertRegex(p.stderr, r"Ran 2 tests")
+        self.assertTrue(p.stderr.endswith("OK"), p.stderr)
+
+    def test_frames_cross_processes_uncopied(self):
+        self.write("frames.py", FRAMES)
+        graph = self.write("frames.yaml", FRAMES_GRAPH)
+        p = self.start(FRAGCTL, "run", "--output", "json", "--workers", "2", graph, env=ENV)
+        self.assertEqual(p.wait(60), 0, p.stderr)
+        flow = json.loads(p.stdout)["flows"][0]
+        self.assertEqual((flow["edge"], flow["delivered"], flow["copied_bytes"]), ("shm", 20, 0))
+        self.assertIn("20 frames, the last one begins with 19", p.stderr)
 
     def test_the_examples(self):
         examples = os.path.join(cluster.TOP, "examples", "python")

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extension.h"
+
+#include <stdlib.h>
+
+/*
+ * DLPack 1.3 (its dlpack.h and Python specification): tensors of ours for others and of others for
+ * us, by __dlpack__ and, where the other side has it, by the table __dlpack_c_exchange_api__, which
+ * needs no call of Python.
+ *
+ * A tensor of a GPU belongs to a stream: that of the operator that has received it, and an array
+ * that an operator emits is asked for on its stream. Work on that stream comes after what writes
+ * the tensor; on any other stream it would not, so that one alone is accepted.
+ */
+#define DLPACK_MAJOR 1
+#define DLPACK_MINOR 3
+#define DLPACK_READ_ONLY 1u
+#define VERSIONED "dltensor_versioned"
+#define UNVERSIONED "dltensor"
+
+struct managed_versioned {
+	uint32_t major, minor;
+	void *context;
+	void (*deleter)(struct managed_versioned *self);
+	uint64_t flags;
+	struct frag_dltensor tensor;
+};
+struct managed {
+	struct frag_dltensor tensor;
+	void *context;
+	void (*deleter)(struct managed *self);
+};
+
+/* Interned: "__dlpack__", "__dlpack_device__", "__dlpack_c_exchange_api__". */
+static PyObject *dlpack_name, *device_name, *table_name;
+
+/* What others hold of ours, in both kinds of descriptions. Any thread may give it back. */
+struct given {
+	union {
+		struct managed_versioned versioned;
+		struct managed managed;
+	};
+	struct frag_tensor *tensor;
+	struct fpy_holder *holder;
+};
+
+static void give_back(struct given *given)
+{
+	frag_tensor_unref(given->tensor);
+	fpy_holder_unref(given->holder);
+	free(given);
+}
+
+static void give_back_versioned(struct managed_versioned *self)
+{
+	give_back(self->context);
+}
+
+static void give_back_managed(struct managed *self)
+{
+	give_back(self->context);
+}
+
+static void capsule_fini(PyObject *capsule)
+{
+	struct managed_versioned *versioned;
+	struct managed *managed;
+
+	if (PyCapsule_IsValid(capsule, VERSIONED)) {
+		versioned = PyCapsule_GetPointer(capsule, VERSIONED);
+		versioned->deleter(versioned);
+	} else if (PyCapsule_IsValid(capsule, UNVERSIONED)) {
+		managed = PyCapsule_GetPointer(capsule, UNVERSIONED);
+		managed->deleter(managed);
+	}
+}
+
+static struct given *give(const struct fpy_tensor *self, bool is_versioned)
+{
+	struct given *given = malloc(sizeof(*given));
+
+	if (given == NULL) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	given->tensor = frag_tensor_ref(self->tensor);
+	given->holder = fpy_holder_ref(self->holder);
+	if (is_versioned)
+		given->versioned = (struct managed_versioned){
+			.major = DLPACK_MAJOR,
+			.minor = DLPACK_MINOR,
+			.context = given,
+			.deleter = give_back_versioned,
+			.flags = self->is_writable ? 0 : DLPACK_READ_ONLY,
+			.tensor = *frag_tensor_dl(self->tensor),
+		};
+	else
+		given->managed = (struct managed){.tensor = *frag_tensor_dl(self->tensor),
+						  .context = given,
+						  .deleter = give_back_managed};
+	return given;
+}
+
+static PyObject *hand_out(const struct fpy_tensor *self, bool is_versioned)
+{
+	struct given *given = give(self, is_versioned);
+	PyObject *capsule;
+
+	if (given == NULL)
+		return NULL;
+	capsule = PyCapsule_New(given, is_versioned ? VERSIONED : UNVERSIONED, capsule_fini);
+	if (capsule == NULL)
+		give_back(given);
+	return capsule;
+}
+
+/*
+ * Refuses a stream on which work would not come after what writes the tensor. None is the default
+ * stream; -1: the other side takes care itself. Returns 0, or -1 with an exception.
+ */
+static int check_stream(const struct fpy_tensor *self, PyObject *stream)
+{
+	void *wanted = NULL;
+
+	if (self->stream == NULL)
+		return 0;
+	if (stream != Py_None) {
+		if (PyLong_Check(stream) && PyLong_AsLong(stream) == -1 && PyErr_Occurred() == NULL)
+			return 0;
+		PyErr_Clear();
+		wanted = PyLong_AsVoidPtr(stream);
+		if (PyErr_Occurred() != NULL)
+			return -1;
+	}
+	if (wanted == self->stream)
+		return 0;
+	PyErr_SetString(PyExc_BufferError,
+			"this tensor is written on the stream of the operator: make context.stream "
+			"the current one of the other library, or leave out the attribute gpu, so "
+			"that receive waits for the GPU");
+	return -1;
+}
+
+/* Whether a tensor is wanted on another device than its own. */
+static bool is_elsewhere(struct frag_device device, PyObject *wanted)
+{
+	int type, id;
+
+	if (wanted == Py_None)
+		return false;
+	if (!PyArg_Parse(wanted, "(ii)", &type, &id)) {
+		PyErr_Clear();
+		return true;
+	}
+	return type != (int)device.type || id != device.id;
+}
+
+PyObject *fpy_tensor_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
+{
+	static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+	PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+	const struct fpy_tensor *self = (struct fpy_tensor *)object;
+	long major = 0;
+
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", (char **)(uintptr_t)names,
+					 &stream, &version, &device, &copy))
+		return NULL;
+	if (PyTuple_Check(version) && PyTuple_Size(version) > 0)
+		major = PyLong_AsLong(PyTuple_GetItem(version, 0));
+	if (PyErr_Occurred() != NULL || check_stream(self, stream) < 0)
+		return NULL;
+	if (copy == Py_True || is_elsewhere(frag_tensor_dl(self->tensor)->device, device)) {
+		PyErr_SetString(PyExc_BufferError, "frag makes no copies here");
+		return NULL;
+	}
+	if (major < 1 && !self->is_writable) {
+		PyErr_SetString(PyExc_BufferError,
+				"this tensor is read-only, which only DLPack 1.0 can say; ask for "
+				"max_version=(1, 0)");
+		return NULL;
+	}
+	return hand_out(self, major >= 1);
+}
+
+PyObject *fpy_tensor_dlpack_device(PyObject *self, PyObject *unused)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(((struct fpy_tensor *)self)->tensor);
+
+	(void)unused;
+	return Py_BuildValue("(ii)", dl->device.type, dl->device.id);
+}
+
+/* What we hold of others; the last reference may be dropped on any thread. */
+
+static void release_versioned(void *context)
+{
+	struct managed_versioned *managed = context;
+	PyGILState_STATE state;
+
+	if (managed->deleter == NULL || !Py_IsInitialized())
+		return;
+	state = fpy_enter();
+	managed->deleter(managed);
+	fpy_leave(state);
+}
+
+static void release(void *context)
+{
+	struct managed *managed = context;
+	PyGILState_STATE state;
+
+	if (managed->deleter == NULL || !Py_IsInitialized())
+		return;
+	state = fpy_enter();
+	managed->deleter(managed);
+	fpy_leave(state);
+}
+
+/* Returns what a description of another library has become; NULL with an exception. */
+static struct frag_tensor *wrap(const struct frag_dltensor *dl, void (*release_fn)(void *context),
+				void *managed)
+{
+	struct frag_tensor *tensor;
+	int r = frag_tensor_wrap(dl, release_fn, managed, &tensor);
+
+	if (r == 0)
+		return tensor;
+	fpy_raise(r, NULL, "this array cannot be a tensor");
+	return NULL;
+}
+
+static struct frag_tensor *take_capsule(PyObject *capsule)
+{
+	const bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
+	void *managed = PyCapsule_GetPointer(capsule, is_versioned ? VERSIONED : UNVERSIONED);
+	struct frag_tensor *tensor;
+
+	if (managed == NULL)
+		return NULL;
+	tensor = is_versioned ? wrap(&((struct managed_versioned *)managed)->tensor,
+				     release_versioned, managed)
+			      : wrap(&((struct managed *)managed)->tensor, release, managed);
+	if (tensor != NULL)
+		PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" UNVERSIONED);
+	return tensor;
+}
+
+bool fpy_is_array(PyObject *value)
+{
+	if (PyUnicode_Check(value) || PyLong_Check(value) || PyList_Check(value) ||
+	    PyBytes_Check(value) || PyDict_Check(value) || PyTuple_Check(value))
+		return false;
+	return fpy_is_tensor(value) || PyObject_HasAttr(value, dlpack_name);
+}
+
+static bool is_on_gpu(PyObject *array)
+{
+	PyObject *device = PyObject_CallMethodObjArgs(array, device_name, NULL);
+	struct frag_device found = {FRAG_DEVICE_CPU, 0};
+	int type, id;
+
+	if (device != NULL && PyArg_Parse(device, "(ii)", &type, &id))
+		found.type = (enum frag_device_type)type;
+	PyErr_Clear(); /* of before there were devices */
+	Py_XDECREF(device);
+	return !fpy_is_of_host(found);
+}
+
+/* The stream of the tick under way; NULL: there is none, with an exception. */
+static void *stream_of_tick(void)
+{
+	const struct fpy_op *op = fpy_op_current();
+	void *stream = op != NULL ? frag_tick_stream(op->tick) : NULL;
+
+	if (stream == NULL)
+		PyErr_SetString(
+			PyExc_BufferError,
+			"this array lies on a GPU, and only an operator with a stream there "
+			"can emit it; give the operator the attribute gpu, the GPU's number");
+	return stream;
+}
+
+/* The keywords of __dlpack__; NULL with an exception. */
+static PyObject *keywords_for(PyObject *array)
+{
+	void *stream;
+
+	if (!is_on_gpu(array))
+		return Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR, 0);
+	stream = stream_of_tick();
+	return stream != NULL ? Py_BuildValue("{s(ii)sN}", "max_version", DLPACK_MAJOR, 0, "stream",
+					      PyLong_FromVoidPtr(stream))
+			      : NULL;
+}
+
+static PyObject *ask(PyObject *array)
+{
+	PyObject *keywords = keywords_for(array), *method, *none, *capsule = NULL;
+
+	if (keywords == NULL)
+		return NULL;
+	method = PyObject_GetAttr(array, dlpack_name);
+	none = PyTuple_New(0);
+	if (method != NULL && none != NULL) {
+		capsule = PyObject_Call(method, none, keywords);
+		if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+			PyErr_Clear(); /* of before DLPack 1.0 */
+			if (PyDict_DelItemString(keywords, "max_version") == 0)
+				capsule = PyObject_Call(method, none, keywords);
+		}
+	}
+	Py_DECREF(keywords);
+	Py_XDECREF(method);
+	Py_XDECREF(none);
+	return capsule;
+}
+
+/* The table for exchange in C. Functions return 0, or -1 with an exception. */
+
+struct table {
+	uint32_t major, minor;
+	struct table *previous;
+	int (*allocate)(struct frag_dltensor *prototype, struct managed_versioned **out,
+			void *error,
+			void (*set_error)(void *error, const char *kind, const char *message));
+	int (*from_object)(void *object, struct managed_versioned **out);
+	int (*to_object)(struct managed_versioned *managed, void **out_object);
+	int (*view)(void *object, struct frag_dltensor *out);
+	int (*current_stream)(int device_type, int32_t device_id, void **out_stream);
+};
+#define TABLE "dlpack_exchange_api"
+
+/* Memory of the process for a tensor like the prototype. */
+static int table_allocate(struct frag_dltensor *prototype, struct managed_versioned **out,
+			  void *error,
+			  void (*set_error)(void *error, const char *kind, const char *message))
+{
+	struct fpy_tensor tensor = {.is_writable = true};
+	struct given *given;
+	int r = frag_tensor_create_on(NULL, prototype->device, prototype->dtype, prototype->ndim,
+				      prototype->shape, &tensor.tensor);
+
+	if (r < 0) {
+		set_error(error, "MemoryError", frag_strerror(r));
+		return -1;
+	}
+	given = give(&tensor, true);
+	frag_tensor_unref(tensor.tensor);
+	if (given == NULL) {
+		PyErr_Clear();
+		set_error(error, "MemoryError", "out of memory");
+		return -1;
+	}
+	*out = &given->versioned;
+	return 0;
+}
+
+static int table_from_object(void *object, struct managed_versioned **out)
+{
+	struct given *given = give(object, true);
+
+	if (given == NULL)
+		return -1;
+	*out = &given->versioned;
+	return 0;
+}
+
+static int table_to_object(struct managed_versioned *managed, void **out_object)
+{
+	struct frag_tensor *tensor = wrap(&managed->tensor, release_versioned, managed);
+
+	*out_object = tensor != NULL ? fpy_tensor_create(tensor, false) : NULL;
+	return *out_object != NULL ? 0 : -1;
+}
+
+static int table_view(void *object, struct frag_dltensor *out)
+{
+	*out = *frag_tensor_dl(((struct fpy_tensor *)object)->tensor);
+	return 0;
+}
+
+/* That of the operator whose tick is under way; none: the default stream. */
+static int table_current_stream(int device_type, int32_t device_id, void **out_stream)
+{
+	const struct fpy_op *op = fpy_op_current();
+
+	(void)device_type;
+	(void)device_id;
+	*out_stream = op != NULL ? frag_tick_stream(op->tick) : NULL;
+	return 0;
+}
+
+static struct table table = {
+	.major = DLPACK_MAJOR,
+	.minor = DLPACK_MINOR,
+	.allocate = table_allocate,
+	.from_object = table_from_object,
+	.to_object = table_to_object,
+	.view = table_view,
+	.current_stream = table_current_stream,
+};
+
+/* The table of a class; NULL without an exception: it has none of our version. */
+static const struct table *table_of(PyObject *class)
+{
+	PyObject *capsule = PyObject_GetAttr(class, table_name);
+	const struct table *found = NULL;
+
+	if (capsule != NULL)
+		found = PyCapsule_GetPointer(capsule, TABLE);
+	PyErr_Clear();
+	Py_XDECREF(capsule);
+	while (found != NULL && found->major != DLPACK_MAJOR)
+		found = found->previous;
+	return found;
+}
+
+/*
+ * Takes an array by the table of its class. Without a stream in common the array may still be
+ * written, so those of GPUs are asked for by __dlpack__. Returns whether it has one.
+ */
+static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
+{
+	static PyObject *last; /* a class without a table, to look once */
+	PyObject *class = (PyObject *)Py_TYPE(array);
+	const struct table *found = class != last ? table_of(class) : NULL;
+	struct managed_versioned *managed = NULL;
+
+	if (found == NULL) {
+		Py_INCREF(class);
+		Py_XDECREF(last);
+		last = class;
+		return false;
+	}
+	*out_tensor = NULL;
+	if (found->from_object(array, &managed) < 0)
+		return true;
+	if (!fpy_is_of_host(managed->tensor.device)) {
+		managed->deleter(managed);
+		return false;
+	}
+	*out_tensor = wrap(&managed->tensor, release_versioned, managed);
+	if (*out_tensor == NULL && managed->deleter != NULL)
+		managed->deleter(managed);
+	return true;
+}
+
+struct frag_tensor *fpy_tensor_take(PyObject *array)
+{
+	struct frag_tensor *tensor = NULL;
+	PyObject *capsule;
+
+	if (fpy_is_tensor(array)) {
+		((struct fpy_tensor *)array)->is_writable = false;
+		return frag_tensor_ref(((struct fpy_tensor *)array)->tensor);
+	}
+	if (take_by_table(array, &tensor))
+		return tensor;
+	capsule = ask(array);
+	if (capsule != NULL)
+		tensor = take_capsule(capsule);
+	Py_XDECREF(capsule);
+	return tensor;
+}
+
+int fpy_dlpack_ready(PyTypeObject *class)
+{
+	PyObject *capsule = PyCapsule_New(&table, TABLE, NULL);
+	int r = -1;
+
+	dlpack_name = PyUnicode_InternFromString("__dlpack__");
+	device_name = PyUnicode_InternFromString("__dlpack_device__");
+	table_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+	if (capsule != NULL && dlpack_name != NULL && device_name != NULL && table_name != NULL)
+		r = PyObject_SetAttr((PyObject *)class, table_name, capsule);
+	Py_XDECREF(capsule);
+	return r;
+}

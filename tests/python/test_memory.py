@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allocators, who keeps tensors, exchange by DLPack's table in C, and memory of GPUs."""
+
+import ctypes
+import os
+import unittest
+
+import frag
+from frag.conditions import CountCondition
+from frag.testing import Harness
+
+from test_application import App, chain
+from test_tensors import Exporter, Forward, filled
+
+FAKE_GPU = "FAKE_CUDA" in os.environ
+
+
+def pool(app, blocks):
+    return frag.Resource(
+        app,
+        "block_memory_pool",
+        name="pool",
+        storage_type=2,
+        block_size=256,
+        num_blocks=blocks,
+    )
+
+
+class Make(frag.Operator):
+    """Emits tensors of its pool."""
+
+    def setup(self, spec):
+        spec.output("out")
+        spec.param("pool")
+
+    def compute(self, op_input, op_output, context):
+        tensor = frag.empty((16,), "int32", self.pool)
+        memoryview(tensor).cast("B")[0] = context.count
+        op_output.emit(tensor)
+
+
+class Keep(frag.Operator):
+    """Keeps what it receives, as a tensor or as what another library has of it."""
+
+    def setup(self, spec):
+        spec.input("in")
+        self.kept = []
+
+    def compute(self, op_input, op_output, context):
+        tensor = op_input.receive("in")
+        kinds = (lambda: tensor, lambda: memoryview(tensor), lambda: given(tensor))
+        self.kept.append(kinds[context.count % 3]())
+
+
+def given(tensor):
+    return tensor.__dlpack__(max_version=(1, 0))
+
+
+class Pools(unittest.TestCase):
+    def run_app(self, blocks, count):
+        def compose(app):
+            nonlocal keep
+            keep = Keep(app, name="keep")
+            make = Make(app, CountCondition(app, count), name="make", pool=pool(app, blocks))
+            chain(make, keep)(app)
+
+        keep = None
+        try:
+            App(compose).run()
+        finally:
+            self.kept = keep.kept
+
+    def test_what_is_kept_stays(self):
+        self.run_app(6, 5)
+        self.assertEqual([t.data % 64 for t in self.kept[::3]], [0, 0])
+        self.assertEqual([memoryview(t).cast("B")[0] for t in self.kept[::3]], [0, 3])
+        self.assertEqual([view.cast("B")[0] for view in self.kept[1::3]], [1, 4])
+
+    def test_an_exhausted_pool_names_who_keeps(self):
+        with self.assertRaises(frag.Error) as raised:
+            self.run_app(4, 10)
+        self.assertEqual(raised.exception.operator, "App.make")
+        self.assertIn('pool "pool" ran out of its 4 blocks', str(raised.exception))
+        self.assertEqual(
+            str(raised.exception.__cause__),
+            "pool has nothing left; tensors in Python: App.keep keeps 4",
+        )
+
+    def test_what_is_no_allocator(self):
+        app = App(None)
+        unused = pool(app, 2)
+        with self.assertRaisesRegex(RuntimeError, "does not run"):
+            frag.empty(3, allocator=unused)
+
+        class Wrong(Make):
+            def compute(self, op_input, op_output, context):
+                frag.empty(shape, "uint8", self.pool)
+
+        for shape, sentence in (((257,), "pool"), ((2,) * 9, "8 dimensions")):
+            with self.assertRaisesRegex(frag.Error, sentence):
+                App(lambda app: app.add_operator(Wrong(app, pool=pool(app, 1)))).run()
+
+
+class Version(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32)]
+
+
+class Table(ctypes.Structure):
+    _fields_ = [("version", Version), ("previous", ctypes.c_void_p)] + [
+        (name, ctypes.c_void_p) for name in ("allocate", "from_object", "to_object", "view", "stream")
+    ]
+
+
+TAKE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+GIVE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.py_object))
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+capsule = ctypes.pythonapi.PyCapsule_New
+capsule.restype = ctypes.py_object
+capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Exchange(unittest.TestCase):
+    def setUp(self):
+        address = pointer(frag.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api")
+        self.table = Table.from_address(address)
+
+    def test_our_table(self):
+        self.assertEqual((self.table.version.major, self.table.previous), (1, None))
+        tensor, managed, back = filled(), ctypes.c_void_p(), ctypes.py_object()
+        self.assertEqual(TAKE(self.table.from_object)(tensor, ctypes.byref(managed)), 0)
+        self.assertEqual(GIVE(self.table.to_object)(managed, ctypes.byref(back)), 0)
+        got = back.value
+        ctypes.pythonapi.Py_DecRef(back)  # that of the table; got has its own
+        self.assertEqual((got.data, got.shape, got.dtype), (tensor.data, (2, 3), "int32"))
+        self.assertTrue(memoryview(got).readonly)
+
+    def test_tables_of_others(self):
+        """Their arrays are taken without a call of __dlpack__."""
+
+        def from_object(array, out):
+            array.count += 1
+            return TAKE(self.table.from_object)(array.tensor, out)
+
+        class Fast(Exporter):
+            count = 0
+
+            def __dlpack__(self, **options):
+                raise AssertionError("the table was there")
+
+        function = TAKE(from_object)
+        table = Table(Version(1, 9), None, None, ctypes.cast(function, ctypes.c_void_p).value)
+        newer = Table(Version(2, 0), ctypes.addressof(table))
+        for one in (table, newer):
+            Fast.__dlpack_c_exchange_api__ = capsule(
+                ctypes.addressof(one), b"dlpack_exchange_api", None
+            )
+            array = Fast(filled())
+            with Harness(Forward) as harness:
+                harness.feed(array)
+                harness.tick()
+                self.assertEqual(harness.take().data, array.tensor.data)
+            self.assertEqual(array.count, 1)
+
+        class Strange(Exporter):
+            __dlpack_c_exchange_api__ = "a text"
+
+        array = Strange(filled())
+        self.assertEqual(frag.as_tensor(array).data, array.tensor.data)
+
+
+class Array(Exporter):
+    """An array on a GPU of another library, which notes the streams that it is asked for."""
+
+    asked = []
+
+    def __dlpack__(self, **options):
+        self.asked.append(options.get("stream"))
+        return super().__dlpack__(**options)
+
+
+class Emits(frag.Operator):
+    gpu = 0
+
+    def setup(self, spec):
+        spec.output("out")
+
+    def compute(self, op_input, op_output, context):
+        self.streams = (context.stream,)
+        self.array = Array(frag.empty((8,), gpu=0))
+        op_output.emit(self.array)
+
+
+class Reads(frag.Operator):
+    """Hands what it receives to a library that works on these streams."""
+
+    def setup(self, spec):
+        spec.input("in")
+        self.seen = []
+
+    def compute(self, op_input, op_output, context):
+        tensor = op_input.receive("in")
+        self.seen.append((tensor.data, tensor.__dlpack_device__(), context.stream is None))
+        for stream in (-1, context.stream, 12345, None):
+            try:
+                tensor.__dlpack__(stream=stream, max_version=(1, 3))
+                self.seen.append(stream if stream in (-1, 12345) else "ours")
+            except BufferError as error:
+                self.seen.append(str(error)[:39])
+
+
+class OnGpu(Reads):
+    gpu = 0
+
+
+@unittest.skipUnless(FAKE_GPU, "needs the driver of tests (test_python.py runs it with that)")
+class Gpu(unittest.TestCase):
+    def run_app(self, receiver, **options):
+        def compose(app):
+            nonlocal tx, rx
+            tx, rx = Emits(app, CountCondition(app, 1), name="tx"), receiver(app, name="rx")
+            chain(tx, rx)(app)
+
+        tx = rx = None
+        Array.asked = []
+        App(compose).run()
+        return tx, rx
+
+    def test_streams(self):
+        tx, rx = self.run_app(OnGpu)
+        self.assertEqual(tuple(Array.asked), tx.streams)
+        self.assertEqual(rx.seen[0], (tx.array.tensor.data, (2, 0), False))
+        refused = "this tensor is written on the stream of"
+        self.assertEqual(rx.seen[1:], [-1, "ours", refused, refused])
+        tx, rx = self.run_app(Reads)  # receive has waited for the GPU
+        self.assertEqual(rx.seen[1:], [-1, "ours", 12345, "ours"])
+
+    def test_what_cannot_be(self):
+        class NoStream(Emits):
+            gpu = None
+
+        class NoGpu(Emits):
+            gpu = 77
+
+        tensor = self.run_app(Reads)[0].array.tensor
+        for use in (
+            lambda: memoryview(tensor),
+            lambda: tensor.__dlpack__(dl_device=(1, 0), max_version=(1, 0)),
+            lambda: frag.as_tensor(Array(tensor)),
+        ):
+            with self.assertRaises(BufferError):
+                use()
+        with self.assertRaises(AttributeError):
+            tensor.__array_interface__
+        for operator, sentence in ((NoStream, "give the operator the attribute gpu"), (NoGpu, "77")):
+            with self.assertRaisesRegex(frag.Error, sentence):
+                App(lambda app: app.add_operator(operator(app))).run()
+
+
+if __name__ == "__main__":
+    unittest.main()
