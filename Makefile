@@ -51,6 +51,7 @@ include mk/lint.mk
 include mk/fuzz.mk
 include mk/proof.mk
 include mk/mutate.mk
+include mk/editor.mk
 include mk/page.mk
 
 # Builds targets and shows how far it is.
@@ -77,7 +78,7 @@ make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
 also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
-      nodes limits vivid page gpu-check holoscan-suite
+      nodes limits vivid page editor gpu-check holoscan-suite
 endef
 
 .PHONY: help deps clean

@@ -282,15 +282,22 @@ static int show(const struct catalogue *catalogue, const struct fragi_texts *ope
  * Libraries among the operands are opened. Named alone, only what they bring is shown, in detail;
  * with type names, the types are looked for everywhere.
  */
-static int inspect(struct fragi_registry *registry, const struct fragi_texts *operands, bool json)
+static int inspect(struct fragi_registry *registry, const struct ctl_inspection *inspection)
 {
+	const struct fragi_texts *operands = inspection->operands;
+	bool shows_all = operands->count == 0 || inspection->is_schema;
 	struct catalogue catalogue = {0};
 	const struct fragi_library *const *libraries;
 	struct frag_err err = FRAG_ERR_INIT;
 	size_t count, named = 0;
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < operands->count; i++) {
+		if (!is_library(operands->items[i]) && inspection->is_schema)
+			return ctl_refuse(
+				"fragctl schema",
+				"\"%.200s\" is no library; name libx.so, or a path of one",
+				operands->items[i]);
 		if (!is_library(operands->items[i])) {
 			fragi_registry_seek(registry, operands->items[i]);
 			named++;
@@ -303,36 +310,46 @@ static int inspect(struct fragi_registry *registry, const struct fragi_texts *op
 	}
 	if (named < operands->count)
 		put_named(&catalogue, registry);
-	libraries = fragi_registry_libraries(registry, operands->count == 0 || named > 0, &count);
+	shows_all |= named > 0;
+	libraries = fragi_registry_libraries(registry, shows_all, &count);
 	for (size_t i = 0; i < count; i++)
 		put_library(&catalogue, libraries[i]);
-	if (operands->count == 0 || named > 0)
+	if (shows_all)
 		put_own(&catalogue);
 	if (catalogue.count > 0)
 		qsort(catalogue.types, catalogue.count, sizeof(*catalogue.types), compare);
 	warn_of_broken(libraries, count);
-	r = show(&catalogue, operands, operands->count > 0, json);
+	if (inspection->is_schema && catalogue.no_memory)
+		r = ctl_fail(CTL_FAILED, "out of memory");
+	else if (inspection->is_schema)
+		ctl_types_print_schema(catalogue.types, catalogue.count, stdout);
+	else
+		r = show(&catalogue, operands, operands->count > 0, inspection->json);
 	fragi_free(catalogue.libraries);
 	fragi_free(catalogue.types);
 	return r;
 }
 
-struct inspection {
-	const char *library_path;
-	const struct fragi_texts *operands;
-	bool json;
-};
-
 static int inspect_in_child(void *arg)
 {
-	const struct inspection *inspection = arg;
+	const struct ctl_inspection *inspection = arg;
 	struct fragi_registry *registry;
 	int r = ctl_registry_create(inspection->library_path, NULL, &registry), exit_code;
 
 	if (r < 0)
 		return ctl_fail(CTL_FAILED, "cannot look for libraries (%s)", frag_strerror(r));
-	exit_code = inspect(registry, inspection->operands, inspection->json);
+	exit_code = inspect(registry, inspection);
 	fragi_registry_destroy(registry);
+	return exit_code;
+}
+
+int ctl_inspect_run(const char *verb, struct ctl_inspection *inspection)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int exit_code;
+
+	if (ctl_child_run(verb, inspect_in_child, inspection, &exit_code, &err) < 0)
+		return ctl_fail(CTL_FAILED, "%s", err.text);
 	return exit_code;
 }
 
@@ -358,8 +375,7 @@ int ctl_inspect(int argc, char **argv)
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
-	struct inspection inspection = {.operands = &operands};
-	struct frag_err err = FRAG_ERR_INIT;
+	struct ctl_inspection inspection = {.operands = &operands};
 	int exit_code;
 
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, NULL, &exit_code))
@@ -368,8 +384,7 @@ int ctl_inspect(int argc, char **argv)
 	inspection.library_path = library_path;
 	if (!ctl_output(output, &inspection.json))
 		goto out;
-	if (ctl_child_run("inspect", inspect_in_child, &inspection, &exit_code, &err) < 0)
-		exit_code = ctl_fail(CTL_FAILED, "%s", err.text);
+	exit_code = ctl_inspect_run("inspect", &inspection);
 out:
 	fragi_texts_fini(&operands);
 	return exit_code;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include <base/flags.h>
 #include <text/spec.h>
 
 /* One type that a graph may name, whatever it is. */
@@ -42,6 +43,19 @@ void ctl_library_print(const struct ctl_library *library, FILE *out);
 /* One JSON document: {"types": [...], "libraries": [...]} */
 void ctl_types_print_json(const struct ctl_type *types, size_t count,
 			  const struct ctl_library *libraries, size_t library_count, FILE *out);
+/* The schema of graphs (docs/graph.schema.json) with these types. */
+void ctl_types_print_schema(const struct ctl_type *types, size_t count, FILE *out);
+
+/* What to look at, and how to show it. */
+struct ctl_inspection {
+	const char *library_path;
+	const struct fragi_texts *operands; /* types, and libraries, which are opened */
+	bool json;
+	bool is_schema; /* all types, also with libraries */
+};
+/* Opens libraries in a child, since they may crash. Returns the exit code. */
+int ctl_inspect_run(const char *verb, struct ctl_inspection *inspection);
+
 /* A parameter's default as a graph would write it, into out; NULL: it has none. */
 const char *ctl_param_default(const struct frag_param *param, char *out, size_t size);
 

@@ -27,6 +27,8 @@ static const struct ctl_verb verbs[] = {
 	{"graph", BUILD, "draws an application", ctl_draw, "fragctl graph app.yaml > app.dot"},
 	{"test", BUILD, "runs an application with inputs and expected outputs from files", ctl_test,
 	 "fragctl test app.yaml"},
+	{"schema", BUILD, "prints the JSON schema of graphs, for editors", ctl_schema,
+	 "fragctl schema > graph.schema.json"},
 	{"run", RUN, "runs an application, here or by workers of this machine", ctl_run,
 	 "fragctl run -e 'ping_tx count=10 ! ping_rx'"},
 	{"start", RUN, "starts an application at a driver", ctl_start,

@@ -74,6 +74,7 @@ $(B)/libexec/frag/fraghost: $(FRAGHOST_SRC:%.c=$(B)/obj/%.o) $(WIRE_A) $(LIBFRAG
 all: $(B)/libexec/frag/fraghost
 endif
 $(B)/obj/fragctl/new.o: $(wildcard fragctl/template/*)
+$(B)/obj/fragctl/schema.o: docs/graph.schema.json
 $(B)/obj/fragctl/web/routes.o: $(wildcard fragctl/web/page/*)
 ifneq ($(FRAGCTL_SRC),)
 $(B)/bin/fragctl: $(FRAGCTL_SRC:%.c=$(B)/obj/%.o) $(filter-out %/module.o,$(RUNNER_OBJ)) \

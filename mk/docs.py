@@ -17,6 +17,7 @@
 - deploy/*.env and deploy/man are made of what the programs print for --help (mk/manuals.py).
 - The text between `<!-- metrics -->` and `<!-- end -->` is the table of metrics of
   fragctl/metrics.c.
+- docs/graph.schema.json is made of the parser's tables of keys (mk/schema.py).
 - The schema of the summary gets the counters of base/counters.h and the codes of base/failure.h.
 
 usage: mk/docs.py [--build DIR] [--check]      --check changes nothing and fails when a part is not
@@ -35,6 +36,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import graph_index  # noqa: E402
 import manuals  # noqa: E402
+import schema as graph_schema  # noqa: E402
 
 COUNTERS, FAILURES, HOLOSCAN = "base/counters.h", "base/failure.h", "text/holoscan.h"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -275,7 +277,7 @@ def main():
             )
         )
         compare(name, old, new)
-    for name, new in manuals.made(lambda *words: printed(build, *words), all_exit_codes()).items():
+    for name, new in [("docs/graph.schema.json", graph_schema.text())] + list(manuals.made(lambda *words: printed(build, *words), all_exit_codes()).items()):
         with open(os.path.join(TOP, name), "a+", encoding="utf-8") as f:
             f.seek(0)
             compare(name, f.read(), new)

@@ -53,6 +53,7 @@ races tests/planted/races.sh
 features tests/planted/features.sh 10
 people make -s people
 vivid make -s vivid
+editor make -s editor
 page make -s page
 python tests/python/proof.sh
 asan make -s asan AGAIN=0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples: from the build tree, and as a user has them, copied out and built against an
 installed frag only."""
+import json
 import os
 import re
 import shutil
@@ -70,6 +71,10 @@ class InTheBuildTree(cluster.ClusterTest):
             r = make(target)
             self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
             self.assertIn(wanted, r.stdout + r.stderr)
+        with open(self.path("blur/app.yaml"), encoding="utf-8") as f:
+            self.assertEqual(f.readline(), "# yaml-language-server: $schema=graph.schema.json\n")
+        with open(self.path("blur/graph.schema.json"), encoding="utf-8") as f:
+            self.assertIn("blur_print", json.load(f)["$defs"]["operator_types"]["properties"]["type"]["anyOf"][0]["enum"])
         # The tests of the graph see what its operators do.
         with open(self.path("blur/samples.txt"), "a", encoding="utf-8") as f:
             f.write('30ms blur_sample {"number": 1, "value": 2}\n')

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of graphs that fragctl prints for editors."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import cluster
+import test_mistakes
+
+# Errors about what stands elsewhere, which no schema can know.
+ELSEWHERE = re.compile(
+    r"unknown (operator|fragment|argument|condition type|resource type|operator type|composer)|no output|it begins at an input"
+    r"|names nothing|there is no resource|from_config|when: argument|default .* is not one of|two conditions are called"
+    r"|is not a valid end of a flow|is there already|has no type, and no composer|lease is neither|a list is not a valid integer"
+    r"|has no operators")
+
+
+class Schema(cluster.ClusterTest):
+    def schema(self, *libraries):
+        p = self.start("fragctl", "schema", *libraries)
+        self.assertEqual((p.wait(), p.stderr), (0, ""))
+        return json.loads(p.stdout)
+
+    def types(self, schema, kind):
+        return {one["if"]["properties"]["type"]["const"]: one["then"]["properties"]
+                for one in schema["$defs"][kind + "_types"]["allOf"]}
+
+    def test_types_and_parameters(self):
+        schema = self.schema()
+        operators = self.types(schema, "operator")
+        self.assertIn("ping_tx", operators)
+        self.assertEqual(operators["ping_tx"]["type"]["description"], "Sends the numbers 1, 2, 3 ...")
+        self.assertFalse(operators["ping_tx"]["parameters"]["additionalProperties"])
+        offered = schema["$defs"]["operator_types"]["properties"]["type"]["anyOf"]
+        self.assertEqual((sorted(offered[0]["enum"]), offered[1]), (sorted(operators), {"type": "string"}))
+        self.assertIn("recess_period", self.types(schema, "condition")["periodic"])
+        self.assertIn("num_blocks", self.types(schema, "resource")["block_memory_pool"])
+        for kind in ("condition", "resource"):
+            self.assertFalse(set(self.types(schema, kind)) & {"ping_tx"})
+
+    def test_a_library_adds_its_types(self):
+        library = os.path.join(cluster.TEST_PLUGINS, "libtruth.so")
+        own, more = self.types(self.schema(), "operator"), self.types(self.schema(library), "operator")
+        self.assertNotIn("truth_tx", own)
+        self.assertIn("file", more["truth_tx"]["parameters"]["properties"])
+        self.assertIn("ping_tx", more)
+
+    def test_what_is_no_library(self):
+        for name, code, sentence in (("ping_tx", 2, '"ping_tx" is no library'), ("./libno.so", 3, "libno.so")):
+            p = self.start("fragctl", "schema", name)
+            self.assertEqual((p.wait(), p.stdout), (code, ""))
+            self.assertIn(sentence, p.stderr)
+
+
+@unittest.skipUnless(os.environ.get("FRAG_CHECK_SCHEMA"), "make editor runs it, with check-jsonschema")
+class Judged(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        p = self.start("fragctl", "schema")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.schema = self.write("schema.json", p.stdout)
+
+    def check(self, *args):
+        """The files that are refused, or that are no YAML."""
+        env = dict(os.environ, PYTHONPATH=os.environ["FRAG_CHECK_SCHEMA"])
+        r = subprocess.run([sys.executable, "-m", "check_jsonschema", "-o", "json", *args], env=env, capture_output=True,
+                           text=True, timeout=300)
+        self.assertIn(r.returncode, (0, 1), r.stderr)
+        told = json.loads(r.stdout)
+        return {e["filename"] for e in told.get("errors", []) + told.get("parse_errors", [])}
+
+    def test_it_is_a_schema(self):
+        self.assertEqual(self.check("--check-metaschema", self.schema), set())
+
+    def test_examples_are_taken(self):
+        graphs = []
+        for pattern in ("examples/**/*.yaml", "tests/data/*.yaml"):
+            for path in glob.glob(os.path.join(cluster.TOP, pattern), recursive=True):
+                with open(path, encoding="utf-8") as f:
+                    if re.search(r"(?m)^frag:", f.read()):
+                        graphs.append(path)
+        self.assertGreater(len(graphs), 40)
+        self.assertEqual(self.check("--schemafile", self.schema, *graphs), set())
+
+    def test_mistakes_are_seen(self):
+        """All but those about names of other places, and no graph without one."""
+        files = {}
+        for old, new, error in test_mistakes.MISTAKES:
+            text = test_mistakes.GRAPH.replace(old, new, 1)
+            files[self.write("%d.yaml" % len(files), text)] = (new, error)
+        right = self.write("right.yaml", test_mistakes.GRAPH)
+        refused = self.check("--schemafile", self.schema, right, *files)
+        self.assertNotIn(right, refused)
+        self.assertEqual([(new, error) for path, (new, error) in files.items()
+                          if path not in refused and not ELSEWHERE.search(str(error))], [])
+        self.assertGreaterEqual(len(refused), 70)
+
+
+if __name__ == "__main__":
+    unittest.main()
