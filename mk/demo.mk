@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 .PHONY: demo demo-ai
 demo:
-	@mk/deps.sh
-	@+$(BUILD_SH) all
+	@begin=$$(date +%s); mk/deps.sh && \
+		echo "packages: $$(($$(date +%s) - begin)) s" >&2
+	@+begin=$$(date +%s); $(BUILD_SH) all && \
+		echo "build: $$(($$(date +%s) - begin)) s" >&2
 	@B=$(B) mk/demo.sh
 
 # With neural networks, on a web page; make deps-ai fetches them.

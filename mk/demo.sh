@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs driverd and two workerd as processes of this machine. One fragment decodes a video in real
-# time, the other finds what moves in it. They use any free port, or that of FRAG_ADDRESS.
+# time, the other finds what moves in it; on a terminal fragctl top shows it meanwhile. Then a
+# worker of another application is killed, which goes on elsewhere (mk/demo-survive.yaml).
+# They use any free port, or that of FRAG_ADDRESS.
 set -eu
 B=${B:-build}
 OUT=${OUT:-$B/demo}
@@ -17,40 +19,101 @@ trap 'exit 143' TERM
 
 fail() {
 	echo "the demo failed with exit code $status; the workers logged:" >&2
-	cat "$out/worker1.log" "$out/worker2.log" >&2
+	cat "$out"/*.log >&2
 	exit "$status"
 }
 
-echo "frag demo: a street camera, decoded in one process, watched in another; 30 s" >&2
-FRAG_ADDRESS_FD=3 "$B/bin/driverd" --address "${FRAG_ADDRESS:-127.0.0.1:0}" \
-	--app examples/video_replayer_distributed/app.yaml --summary "$out/summary.json" \
-	-- --data "$(pwd)/examples/data" --out "$out" 3>"$out/address" &
-driver=$!
-pids=$driver
-status=0
-# The address, or nothing when the driver has ended.
-if ! read -r address <"$out/address"; then
+# The address that a driver wrote, or nothing when it has ended.
+take_address() {
+	read -r address <"$out/address" || address=
+}
+
+work() { # NAME FRAGMENTS: a worker of the driver
+	"$B/bin/workerd" --address "$address" --name "$1" --fragments "$2" --allow-write "$out" \
+		--once 2>"$out/$1.log" &
+	pids="$pids $!"
+}
+
+watch_street() {
+	echo "frag demo: a street camera, decoded in one process, watched in another; 30 s" >&2
+	log=/dev/stderr
+	if [ -t 0 ] && [ -t 1 ]; then # top has the terminal
+		log=$out/driver.log
+	fi
+	FRAG_ADDRESS_FD=3 "$B/bin/driverd" --address "${FRAG_ADDRESS:-127.0.0.1:0}" \
+		--app examples/video_replayer_distributed/app.yaml --summary "$out/summary.json" \
+		-- --data "$(pwd)/examples/data" --out "$out" 3>"$out/address" >"$out/table" 2>>"$log" &
+	driver=$!
+	pids=$driver
+	take_address
+	if [ -z "$address" ]; then
+		wait "$driver" || status=$?
+		[ "$log" = /dev/stderr ] || cat "$log" >&2
+		echo "the demo did not start${FRAG_ADDRESS:+; without FRAG_ADDRESS it takes any free port}" >&2
+		exit "$status"
+	fi
+	work worker1 fragment1
+	work worker2 fragment2
+	top=
+	if [ "$log" != /dev/stderr ]; then
+		"$B/bin/fragctl" top --address "$address" </dev/tty 2>"$out/top.log" &
+		top=$!
+		pids="$pids $top"
+	fi
 	wait "$driver" || status=$?
-	echo "the demo did not start${FRAG_ADDRESS:+; without FRAG_ADDRESS it takes any free port}" >&2
-	exit "$status"
-fi
-"$B/bin/workerd" --address "$address" --fragments fragment1 --allow-write "$out" --once \
-	2>"$out/worker1.log" &
-pids="$pids $!"
-"$B/bin/workerd" --address "$address" --fragments fragment2 --allow-write "$out" --once \
-	2>"$out/worker2.log" &
-pids="$pids $!"
-wait "$driver" || status=$?
-[ "$status" = 0 ] || fail
-wait
-pids=
+	if [ -n "$top" ]; then
+		kill "$top" 2>/dev/null || :
+		wait "$top" || :
+	fi
+	cat "$out/table"
+	[ "$status" = 0 ] || fail
+	wait
+	pids=
+	echo
+	# libgcrypt, which FFmpeg loads, warns of insecure memory where none may be locked; nothing
+	# here is secret.
+	frames=$(ffprobe -v error -count_frames -select_streams v \
+		-show_entries stream=nb_read_frames -of default=nk=1:nw=1 "$out/boxes.mp4" 2>"$out/ffprobe.log") ||
+		cat "$out/ffprobe.log" >&2
+	echo "video:   $OUT/boxes.mp4 ($frames frames)"
+	echo "picture: $OUT/frame.png"
+	echo "summary: $OUT/summary.json"
+}
+
+kill_a_node() {
+	echo "now a node dies: worker b is killed while it receives 100 messages a second" >&2
+	FRAG_ADDRESS_FD=3 "$B/bin/driverd" --address 127.0.0.1:0 --app mk/demo-survive.yaml \
+		3>"$out/address" >"$out/table" 2>"$out/survive.log" &
+	driver=$!
+	pids=$driver
+	take_address
+	work a camera
+	work b detector
+	b=$!
+	until grep -q "runs in 2 hosts" "$out/survive.log" || ! kill -0 "$driver" 2>/dev/null; do
+		sleep 0.1
+	done
+	work c detector
+	sleep 2
+	echo "kill -9 workerd b, and its host" >&2
+	# shellcheck disable=SC2046
+	kill -9 "$b" $(cat "/proc/$b/task/$b/children" 2>/dev/null)
+	wait "$driver" || status=$?
+	sed -n 's/.*survives_a_dead_node: \(worker b .*\|detector .* again .*\)/  \1/p' "$out/survive.log" >&2
+	cat "$out/table"
+	[ "$status" = 0 ] || fail
+	wait
+	pids=
+	echo "lost: what was on its way into the node that died; nobody can know whether it was received"
+}
+
+status=0
+case ${1:-all} in
+all)
+	watch_street
+	echo
+	kill_a_node
+	;;
+*) "$1" ;; # one half of it, for tests
+esac
 rm "$out/address"
-echo
-# libgcrypt, which FFmpeg loads, warns of insecure memory where none may be locked; nothing here is
-# secret.
-frames=$(ffprobe -v error -count_frames -select_streams v -show_entries stream=nb_read_frames \
-	-of default=nk=1:nw=1 "$out/boxes.mp4" 2>"$out/ffprobe.log") ||
-	cat "$out/ffprobe.log" >&2
-echo "video:   $OUT/boxes.mp4 ($frames frames)"
-echo "picture: $OUT/frame.png"
-echo "summary: $OUT/summary.json"

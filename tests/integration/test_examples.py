@@ -295,8 +295,8 @@ class InTheBuildTree(cluster.ClusterTest):
                                                  "libvideo.so")),
                      "built without FFmpeg's libraries")
 class Demo(cluster.ClusterTest):
-    def demo(self, **env):
-        return self.start("/bin/sh", os.path.join(cluster.TOP, "mk", "demo.sh"), cwd=cluster.TOP,
+    def demo(self, *args, **env):
+        return self.start("/bin/sh", os.path.join(cluster.TOP, "mk", "demo.sh"), *args, cwd=cluster.TOP,
                           env={"B": cluster.BUILD, "OUT": self.path("demo"), **env})
 
     def test_a_port_in_use_is_explained_and_no_worker_is_started(self):
@@ -311,6 +311,16 @@ class Demo(cluster.ClusterTest):
         self.assertRegex(p.stderr, "cannot listen on .*: the port is in use")
         self.assertEqual(p.stderr.splitlines()[-1],
                          "the demo did not start; without FRAG_ADDRESS it takes any free port")
+
+    def test_a_node_is_killed_and_the_application_goes_on(self):
+        p = self.demo("kill_a_node")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertRegex(p.stderr, r"worker b at .* was lost: .*\n  detector runs again on worker c, epoch 2")
+        sent, delivered, dropped, lost = re.search(
+            r"camera.tx.out -> detector.look.in +(\d+)\+? +(\d+)\+? +(\d+) +(\S+)", p.stdout).groups()
+        self.assertEqual((sent, dropped), ("600", "0"), p.stdout)
+        self.assertEqual(int(delivered) + int(lost.split("-")[-1]), 600, p.stdout)
+        self.assert_nothing_left()
 
     def test_it_runs_on_any_free_port_and_ends_on_request(self):
         p = self.demo()
