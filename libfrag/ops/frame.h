@@ -162,6 +162,28 @@ static inline int frame_create(struct frag_op *op, struct frag_resource *pool, b
 		(long long)shape[0], (long long)shape[1], (long long)shape[2], frag_strerror(r));
 }
 
+/*
+ * Emits a frame that was made of the message `from`, with its stamps: when it was taken, and which
+ * one it is. Takes the tensor; from may be NULL.
+ */
+static inline int frame_emit(struct frag_tick *tick, uint32_t port, const char *name,
+			     struct frag_tensor *tensor, const struct frag_message *from)
+{
+	struct frag_message *message = frag_message_create();
+	int r = -ENOMEM;
+
+	if (message != NULL)
+		r = frag_message_add_tensor(message, name, tensor);
+	else
+		frag_tensor_unref(tensor);
+	if (r == 0 && from != NULL)
+		r = frag_message_copy_stamps(message, from);
+	if (r == 0)
+		return frag_tick_emit(tick, port, message);
+	frag_message_unref(message);
+	return r;
+}
+
 /* Creates the folders that lead to path. Returns 0 or a negative errno. */
 static inline int frame_make_folders(const char *path)
 {

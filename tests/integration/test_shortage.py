@@ -3,6 +3,7 @@
 says so, nothing hangs or spins, and what comes free is used again.
 """
 import os
+import re
 import resource
 import signal
 import socket
@@ -238,18 +239,28 @@ class FullDisk(Short):
     def test_a_recording_on_a_full_disk_fails_the_application(self):
         disk = self.disk()
         clip = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
-        app = self.write("record.yaml", """
+        for name in ("out.mp4", "out.mkv"):
+            app = self.write("record.yaml", """
 frag: 1
 application: record
 operators:
-  replayer: {type: video_replayer, parameters: {path: "%s", realtime: false, count: 60}}
-  recorder: {type: video_recorder, parameters: {path: "%s/out.mp4"}}
+  replayer: {type: video_replayer, parameters: {path: "%s", realtime: false, count: 300}}
+  recorder: {type: video_recorder, parameters: {path: "%s/%s", flush: 1ms}}
 flows: [replayer.output -> recorder.input]
-""" % (clip, disk))
-        p = self.start("fragctl", "run", app, "--output", "json", prefix=on_full_disk(disk))
-        self.assertEqual(p.wait(), 1, p.stderr)
-        self.assertRegex(p.stderr, r"record\.recorder: .*%s/out\.mp4.*No space left on device" % disk)
-        self.assert_balanced(self.summary(p))
+""" % (clip, disk, name))
+            prefix = on_full_disk(disk)
+            count = ("ffprobe -v error -count_frames -select_streams v -show_entries stream=nb_read_frames -of "
+                     "default=nk=1:nw=1 \"$0\"/%s >&2" % name)
+            prefix = prefix[:5] + (prefix[5].replace("64k", "512k").replace('exec "$@"', '"$@"; code=$?; %s; exit $code' % count),
+                                   ) + prefix[6:]
+            p = self.start("fragctl", "run", app, "--output", "json", prefix=prefix)
+            self.assertEqual(p.wait(), 1, p.stderr)
+            kept = re.search(r"record\.recorder: cannot write to %s/%s: No space left on device; it keeps the first (\d+) frames;"
+                             % (disk, name), p.stderr)
+            self.assertIsNotNone(kept, p.stderr)
+            self.assertGreater(int(kept.group(1)), 0)
+            self.assertEqual(p.stderr.split()[-1], kept.group(1))
+            self.assert_balanced(self.summary(p))
         self.assert_nothing_left()
 
 

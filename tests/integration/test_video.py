@@ -16,7 +16,7 @@ import cluster
 TOOLS = os.path.join(cluster.BUILD, "tests", "video")
 REAL = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
 EXAMPLE = os.path.join(cluster.TOP, "examples", "video_replayer_distributed", "app.yaml")
-KEEP = ("--set", "play.recorder.overwrite=false")
+REPLACE = ("--set", "play.recorder.overwrite=true")
 FRAMES = 120
 WARMUP = 15
 
@@ -267,18 +267,18 @@ flows: [replayer.output -> recorder.input]
     def test_a_recording_does_not_follow_a_link(self):
         kept = self.write("kept", "kept")
         os.symlink(kept, self.path("out.mp4"))
-        code, stderr = self.play(REAL)
+        code, stderr = self.play(REAL, "", *REPLACE)
         self.assertEqual(code, 0, stderr)
         self.assertEqual(self.count(self.path("out.mp4")), 5)
         self.assertFalse(os.path.islink(self.path("out.mp4")))
         with open(kept) as f:
             self.assertEqual(f.read(), "kept")
 
-    def test_a_recording_stays_if_it_is_not_to_be_overwritten(self):
+    def test_a_recording_stays_unless_it_is_to_be_overwritten(self):
         def recordings():
             return {(f.name, f.inode()) for f in os.scandir(self.folder) if "out" in f.name}
 
-        for name, flags in (("out.mp4", KEEP), ("out-2.mp4", KEEP), ("out-3.mp4", KEEP), ("out.mp4", ())):
+        for name, flags in (("out.mp4", ()), ("out-2.mp4", ()), ("out-3.mp4", ()), ("out.mp4", REPLACE)):
             before = recordings()
             code, stderr = self.play(REAL, "", *flags)
             self.assertEqual(code, 0, stderr)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,19 +60,33 @@ static struct frame clip_frame(const uint8_t *rgb)
 			      .row_bytes = (size_t)CLIP_COLUMNS * 3};
 }
 
+static struct video_encoder *begin_file(const char *path, const char *codec, double rate,
+					const struct frame *like)
+{
+	struct video_encoder_config config = {.path = path,
+					      .codec = codec,
+					      .frame_rate = rate,
+					      .is_fixed = true,
+					      .flush_ns = 1000000000};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct video_encoder *e = NULL;
+
+	config.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	cr_assert_geq(config.fd, 0);
+	cr_assert_eq(video_encoder_open(&config, like, &e, &err), 0, "%s", err.text);
+	return e;
+}
+
 static void record_clip(const char *path, const char *codec, int frames)
 {
 	static uint8_t rgb[CLIP_BYTES];
 	struct frame frame = clip_frame(rgb);
 	struct frag_err err = FRAG_ERR_INIT;
-	struct video_encoder *e = NULL;
+	struct video_encoder *e = begin_file(path, codec, CLIP_RATE, &frame);
 
-	clip_draw(rgb, 0, 0);
-	cr_assert_eq(video_encoder_open(path, codec, CLIP_RATE, &frame, &e, &err), 0, "%s",
-		     err.text);
 	for (int n = 0; n < frames; n++) {
 		clip_draw(rgb, n, 0);
-		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
+		cr_assert_eq(video_encoder_add(e, &frame, 0, &err), 0, "%s", err.text);
 	}
 	cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
 }
@@ -133,16 +149,14 @@ Test(ops_video, files_of_odd_sizes)
 		struct frame frame = {
 			.data = rgb, .rows = 33, .columns = 35, .channels = 3, .row_bytes = 35 * 3};
 		struct frag_err err = FRAG_ERR_INIT;
-		struct video_encoder *e = NULL;
+		struct video_encoder *e;
 		struct video_decoder *d = NULL;
 		AVFrame *f = av_frame_alloc();
 
 		for (int y = 0; y < 33; y++)
 			memset(rgb + y * 35 * 3, 40 + 5 * y, 35 * 3);
-		cr_assert_eq(video_encoder_open(in_folder(kinds[k].name), kinds[k].codec, 10,
-						&frame, &e, &err),
-			     0, "%s", err.text);
-		cr_assert_eq(video_encoder_add(e, &frame, &err), 0, "%s", err.text);
+		e = begin_file(in_folder(kinds[k].name), kinds[k].codec, 10, &frame);
+		cr_assert_eq(video_encoder_add(e, &frame, 0, &err), 0, "%s", err.text);
 		cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
 		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), "", -1, &d, &err), 0,
 			     "%s", err.text);
@@ -507,14 +521,277 @@ Test(ops_video, recorder_writes_no_file_without_frames)
 
 Test(ops_video, recorder_says_what_does_not_go_together)
 {
-	struct frag_harness *h = make(&video_recorder_type,
-				      FRAG_ARGS({"path", in_folder("out.mp4")}, {"codec", "ffv1"}));
+	static const struct {
+		const char *codec, *name, *says;
+	} cases[] = {
+		{"ffv1", "out.mp4",
+		 "a file .mp4 does not hold video of codec ffv1 (ffv1); give it one of the endings .mkv, .avi, .nut"},
+		{"h264", "out.gif",
+		 "a file .gif does not hold video of codec h264 (h264); give it one of the endings .mkv, .mp4, "},
+		{"mpeg4", "out.ogv", "a file .ogv does not hold"},
+		{"auto", "out", "a file without an ending does not hold"},
+		{"auto", "out-%Q.mp4", "has the unknown field %Q"},
+		{"auto", "out-%.mp4", "has the unknown field %."},
+	};
 
-	give_clip(h, "input", 0);
-	cr_assert_eq(frag_harness_tick(h), -ENOTSUP);
-	cr_assert(strstr(frag_harness_error(h), "cannot hold ffv1") != NULL, "said: %s",
-		  frag_harness_error(h));
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_assert_null(frag_harness_create(
+			&video_recorder_type,
+			FRAG_ARGS({"path", in_folder(cases[i].name)}, {"codec", cases[i].codec}),
+			&err));
+		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
+			  err.text);
+	}
+}
+
+/* What a file promises holds for each codec in each of them. */
+Test(ops_video, every_codec_in_every_file_that_holds_it)
+{
+	static const char *const codecs[] = {"h264", "mpeg4", "ffv1"}, *const endings[] = {
+									       "mkv", "mp4", "m4v",
+									       "mov", "ts",  "avi",
+									       "nut"};
+	int held = 0;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(codecs) * FRAG_COUNT_OF(endings); i++) {
+		const char *codec = codecs[i % 3];
+		char name[20];
+
+		snprintf(name, sizeof(name), "out.%s", endings[i / 3]);
+		if (video_encoder_check(codec, name, NULL) < 0)
+			continue;
+		held++;
+		record_clip(in_folder(name), codec, 5);
+		check_clip(in_folder(name), 5, strcmp(codec, "ffv1") == 0);
+		cr_assert_eq(unlink(in_folder(name)), 0);
+	}
+	cr_assert_eq(held, 17);
+}
+
+/* Gives frame n with an acquisition time, and ticks. */
+static void record_at(struct frag_harness *h, int n, int64_t time_ns, uint32_t clock)
+{
+	int64_t shape[] = {CLIP_ROWS, CLIP_COLUMNS, 3};
+	struct frag_message *m = frag_message_create();
+	struct frag_tensor *t;
+
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3, shape, &t),
+		0);
+	clip_draw(frag_tensor_writable(t), n, 0);
+	cr_assert_eq(frag_message_add_tensor(m, "", t), 0);
+	cr_assert_eq(frag_message_set_acquisition(m, time_ns, clock), 0);
+	cr_assert_eq(frag_harness_give(h, "input", m), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+}
+
+/* A file has frames first .. at these times. */
+static void check_times(const char *path, int first, const int64_t *times_ms, int count)
+{
+	static uint8_t rgb[CLIP_BYTES];
+	struct frag_err err = FRAG_ERR_INIT;
+	struct video_decoder *d = NULL;
+	AVFrame *frame = av_frame_alloc();
+	int n = 0;
+
+	cr_assert_eq(video_decoder_open(path, "", -1, &d, &err), 0, "%s", err.text);
+	for (; video_decoder_next(d, frame, NULL, &err) == 1; n++) {
+		cr_assert_lt(n, count, "%s has more", path);
+		cr_assert_eq(video_decoder_rgb(d, frame, rgb, &err), 0, "%s", err.text);
+		cr_assert_eq(clip_number(rgb), first + n, "%s", path);
+		cr_expect_float_eq((double)video_decoder_time_ns(d, frame) / 1e6,
+				   (double)times_ms[n], 1.0, "%s: frame %d at %lld", path, n,
+				   (long long)video_decoder_time_ns(d, frame));
+	}
+	cr_expect_eq(n, count, "%s: %d", path, n);
+	av_frame_free(&frame);
+	video_decoder_close(d);
+}
+
+#define SECOND INT64_C(1000000000)
+#define MS INT64_C(1000000)
+
+/* Stamps of a rate that varies are those of the file, in each format that knows any. */
+Test(ops_video, recorder_keeps_the_times_of_acquisition)
+{
+	static const int64_t ms[] = {0, 40, 130, 131, 700, 1960};
+	static const char *const names[] = {"out.mp4", "out.mkv", "out.ts", "out.mov", "out.avi"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		struct frag_harness *h =
+			make(&video_recorder_type, FRAG_ARGS({"path", in_folder(names[i])}));
+		/* an avi has a place each 1/30 s */
+		static const int64_t places[] = {0, 33, 133, 167, 700, 1967};
+
+		for (int n = 0; n < 6; n++)
+			record_at(h, n, 77 * SECOND + ms[n] * MS, FRAG_CLOCK_TAI);
+		frag_harness_destroy(h);
+		check_times(in_folder(names[i]), 0, i == 4 ? places : ms, 6);
+		cr_assert_eq(unlink(in_folder(names[i])), 0);
+	}
+}
+
+/* The clock is set back, far ahead, and is another one: the recording goes on. */
+Test(ops_video, recorder_goes_on_where_stamps_do_not)
+{
+	static const int64_t ms[] = {0, 100, 100, 250, 250, 260, 260, 1260};
+	struct frag_harness *h =
+		make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mkv")}));
+
+	record_at(h, 0, 50 * SECOND, FRAG_CLOCK_UNIX);
+	record_at(h, 1, 50 * SECOND + 100 * MS, FRAG_CLOCK_UNIX);
+	record_at(h, 2, 10 * SECOND, FRAG_CLOCK_UNIX);
+	record_at(h, 3, 10 * SECOND + 150 * MS, FRAG_CLOCK_UNIX);
+	record_at(h, 4, 30 * 24 * 3600 * SECOND, FRAG_CLOCK_UNIX);
+	record_at(h, 5, 30 * 24 * 3600 * SECOND + 10 * MS, FRAG_CLOCK_UNIX);
+	record_at(h, 6, 30 * 24 * 3600 * SECOND + 20 * MS, FRAG_CLOCK_MEDIA);
+	record_at(h, 7, 30 * 24 * 3600 * SECOND + 1020 * MS, FRAG_CLOCK_MEDIA);
 	frag_harness_destroy(h);
+	check_times(in_folder("out.mkv"), 0, ms, 8);
+}
+
+static _Atomic int64_t synchronised; /* bytes of the file, when the disk last had it */
+
+/* Takes the place of the C library's. */
+int fdatasync(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) == 0)
+		synchronised = status.st_size;
+	return 0;
+}
+
+static int count_frames(const char *path)
+{
+	struct video_decoder *d = NULL;
+	AVFrame *frame = av_frame_alloc();
+	int n = 0;
+
+	if (video_decoder_open(path, "", -1, &d, NULL) == 0)
+		while (video_decoder_next(d, frame, NULL, NULL) == 1)
+			n++;
+	av_frame_free(&frame);
+	video_decoder_close(d);
+	return n;
+}
+
+/* Power fails while the recorder waits for a frame: what came before `flush` is on the disk. */
+Test(ops_video, recorder_has_the_disk_keep_what_is_old)
+{
+	static const char *const names[] = {"out.mp4", "out.mkv", "out.ts", "out.avi"};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		struct frag_harness *h =
+			make(&video_recorder_type,
+			     FRAG_ARGS({"path", in_folder(names[i])}, {"flush", "20ms"}));
+		char copy[20], command[1000];
+		int polls = 0;
+
+		synchronised = 0;
+		snprintf(copy, sizeof(copy), "cut%s", strrchr(names[i], '.'));
+		for (int n = 0; n < 5; n++)
+			record_at(h, n, n * 40 * MS, FRAG_CLOCK_MEDIA);
+		do {
+			const struct timespec pause = {.tv_nsec = 10000000};
+
+			cr_assert_lt(++polls, 1000, "%s keeps fewer", names[i]);
+			nanosleep(&pause, NULL);
+			snprintf(command, sizeof(command), "head -c %lld %s > %s",
+				 (long long)synchronised, in_folder(names[i]), in_folder(copy));
+			cr_assert_eq(system(command), 0);
+		} while (count_frames(in_folder(copy)) < 5);
+		frag_harness_destroy(h);
+		cr_assert_eq(count_frames(in_folder(names[i])), 5);
+		cr_assert(unlink(in_folder(copy)) == 0 && unlink(in_folder(names[i])) == 0);
+	}
+}
+
+Test(ops_video, recorder_begins_files_by_time_and_by_size)
+{
+	static const int64_t ms[] = {0, 400, 800};
+	struct frag_harness *h =
+		make(&video_recorder_type,
+		     FRAG_ARGS({"path", in_folder("out.mp4")}, {"segment_time", "1s"}));
+
+	for (int n = 0; n < 7; n++)
+		record_at(h, n, n * 400 * MS, FRAG_CLOCK_MEDIA);
+	frag_harness_destroy(h);
+	check_times(in_folder("out-000001.mp4"), 0, ms, 3);
+	check_times(in_folder("out-000002.mp4"), 3, ms, 3);
+	check_times(in_folder("out-000003.mp4"), 6, ms, 1);
+
+	/* The next run counts on; with %r it has a number of its own. */
+	h = make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")},
+						 {"segment_size", "1"}, {"codec", "mpeg4"}));
+	for (int n = 0; n < 2; n++)
+		record_at(h, n, n * 400 * MS, FRAG_CLOCK_MEDIA);
+	frag_harness_destroy(h);
+	check_times(in_folder("out-000004.mp4"), 0, ms, 1);
+	check_times(in_folder("out-000005.mp4"), 1, ms, 1);
+	for (int run = 1; run <= 2; run++) {
+		h = make(&video_recorder_type,
+			 FRAG_ARGS({"path", in_folder("r%r-%n.mkv")}, {"segment_size", "1"}));
+		for (int n = 0; n < 2; n++)
+			record_at(h, n, n * 400 * MS, FRAG_CLOCK_MEDIA);
+		frag_harness_destroy(h);
+	}
+	for (int k = 0; k < 4; k++) {
+		char name[20];
+
+		snprintf(name, sizeof(name), "r%04d-%06d.mkv", 1 + k / 2, 1 + k % 2);
+		check_times(in_folder(name), k % 2, ms, 1);
+		cr_assert_eq(unlink(in_folder(name)), 0);
+	}
+	for (int number = 1; number <= 5; number++) {
+		char name[20];
+
+		snprintf(name, sizeof(name), "out-%06d.mp4", number);
+		cr_assert_eq(unlink(in_folder(name)), 0, "%s", name);
+	}
+}
+
+/* The oldest files go, also those of the run before; what only looks like them stays. */
+Test(ops_video, recorder_keeps_to_a_limit_of_disk)
+{
+	const char *others[] = {"out-000001x.mkv", "out-1.mkv", "xout-000001.mkv"};
+	int64_t bytes = 0;
+	int files = 0;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++)
+		fclose(fopen(in_folder(others[i]), "w"));
+	for (int run = 0; run < 2; run++) {
+		struct frag_harness *h = make(&video_recorder_type,
+					      FRAG_ARGS({"path", in_folder("out-%n.mkv")},
+							{"codec", "ffv1"}, {"disk_limit", "60kB"}));
+
+		for (int n = 0; n < 60; n++)
+			record_at(h, n, n * 40 * MS, FRAG_CLOCK_MEDIA);
+		frag_harness_destroy(h);
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++)
+		cr_assert_eq(unlink(in_folder(others[i])), 0, "%s", others[i]);
+	for (int number = 1; number < 100; number++) {
+		char name[20];
+		struct stat status;
+
+		snprintf(name, sizeof(name), "out-%06d.mkv", number);
+		if (stat(in_folder(name), &status) < 0) {
+			cr_assert_eq(files, 0, "%s: only the oldest go", name);
+			continue;
+		}
+		if (++files == 1)
+			cr_assert_gt(number, 4, "%d: some went", number);
+		bytes += status.st_size;
+		unlink(in_folder(name));
+		snprintf(name, sizeof(name), "out-%06d.mkv", number + 1);
+		if (access(in_folder(name), F_OK) < 0)
+			break;
+	}
+	cr_assert_geq(files, 3);
+	cr_assert(bytes > 30000 && bytes <= 60000, "%lld bytes", (long long)bytes);
 }
 
 static void pass(struct frag_harness *from, const char *out, struct frag_harness *to,

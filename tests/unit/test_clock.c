@@ -13,6 +13,7 @@
 struct watcher {
 	int64_t slot, sleep_ms, advance_ms, stop_at;
 	double scale;
+	bool emitted; /* notes when its message was emitted */
 	struct note *note;
 	struct frag_clock *clock;
 	int64_t ticks;
@@ -26,9 +27,12 @@ static const struct frag_port watcher_ports[] = {
 	[WATCHER_OUT] = {.name = "out", .dir = FRAG_OUT, .type = "i64"},
 };
 static const struct frag_param watcher_params[] = {
-	FRAG_PARAM_I64(struct watcher, slot, 0),       FRAG_PARAM_I64(struct watcher, sleep_ms, 0),
-	FRAG_PARAM_I64(struct watcher, advance_ms, 0), FRAG_PARAM_I64(struct watcher, stop_at, -1),
+	FRAG_PARAM_I64(struct watcher, slot, 0),
+	FRAG_PARAM_I64(struct watcher, sleep_ms, 0),
+	FRAG_PARAM_I64(struct watcher, advance_ms, 0),
+	FRAG_PARAM_I64(struct watcher, stop_at, -1),
 	FRAG_PARAM_F64(struct watcher, scale, 0),
+	FRAG_PARAM_BOOL(struct watcher, emitted, false),
 };
 
 static int watcher_initialize(void *state, struct frag_op *op)
@@ -45,8 +49,9 @@ static int watcher_compute(void *state, struct frag_tick *tick)
 	struct watcher *s = state;
 	int64_t got = -1;
 
+	note_add(s->note,
+		 s->emitted ? frag_tick_emitted_ns(tick, WATCHER_IN) : frag_tick_time_ns(tick));
 	frag_tick_receive_i64(tick, WATCHER_IN, &got);
-	note_add(s->note, frag_tick_time_ns(tick));
 	if (s->ticks++ == s->stop_at)
 		frag_fragment_stop_execution(frag_op_fragment(frag_tick_op(tick)));
 	if (s->scale > 0 && frag_clock_set_time_scale(s->clock, s->scale) < 0)
@@ -128,6 +133,22 @@ RIG_TEST(clock, all_is_measured_in_its_time)
 	cr_expect_eq(notes[1]->values[1], 35 * MS, "%lld", (long long)notes[1]->values[1]);
 	cr_expect_eq(rig_row(rig, 0)->latency.max, 25 * MS);
 	cr_expect_eq(fragi_run_ledger(rig->run)->ops[0].compute.max, 0);
+}
+
+RIG_TEST(clock, a_message_has_the_time_at_which_it_was_emitted)
+{
+	rig_run(rig, &clock_plugin,
+		rig_graph(s,
+			  "clock: manual\n"
+			  "operators:\n"
+			  "  tx: {type: watcher, conditions: [{type: count, count: 7},"
+			  " {type: periodic, recess_period: 10ms}]}\n"
+			  "  rx: {type: watcher, parameters: {slot: 1, emitted: true}, ports: {in:"
+			  " {capacity: 8}}, conditions: [{type: count, count: 7},"
+			  " {type: expiring_message_available, receiver: in,"
+			  " max_batch_size: 7, max_delay_ns: 1s}]}\n"
+			  "flows: [tx.out -> rx.in]\n"));
+	expect_times(1, 0, 10 * MS, 7);
 }
 
 Test(clock, thread_pools_follow_it)

@@ -317,6 +317,13 @@ FRAG_API uint64_t frag_tick_count(const struct frag_tick *tick);
  * Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API int64_t frag_tick_time_ns(const struct frag_tick *tick);
+/*
+ * Returns when the message was emitted that frag_tick_receive takes next, in nanoseconds of the
+ * fragment's clock; where that is not known, or no message is there, when the tick began.
+ * - port: number of the input
+ * Thread: the tick's. Blocks: no. RT-safe: yes.
+ */
+FRAG_API int64_t frag_tick_emitted_ns(const struct frag_tick *tick, uint32_t port);
 
 /*
  * The surroundings of an operator. The results are borrowed and live as long as the operator.

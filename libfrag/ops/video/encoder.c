@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
 #include <libswscale/swscale.h>
-
-#include <frag/draft.h>
 
 #include "av_error.h"
 #include "encoder.h"
+#include "muxer.h"
+
+/* Of times in files: exact for 24, 25, 30, 50 and 60 Hz. mpeg4 has 16 bits for it. */
+#define TICKS_A_SECOND 60000
+/* An avi has an empty chunk for each frame that is missing in a gap, and FFmpeg refuses 60000. */
+#define FRAMES_MISSING_MAX 50000
 
 struct video_encoder {
-	AVFormatContext *format;
+	char *path;
+	struct video_muxer *muxer;
+	AVFormatContext *format; /* the muxer's */
 	AVCodecContext *codec;
 	AVStream *stream;
 	AVPacket *packet;
 	AVFrame *in;  /* a copy of the frame, padded as libswscale wants it */
 	AVFrame *out; /* the frame in the codec's format */
 	struct SwsContext *scale;
-	bool opened; /* the header of the file was written */
+	bool is_fixed;
+	int64_t last, period; /* the time of the last frame, and its duration, in the codec's */
 	int64_t added;
+	uint64_t bytes;
 	struct frame like;
 };
 
@@ -39,11 +50,54 @@ static const AVCodec *find_codec(const char *codec)
 	return found;
 }
 
-const char *video_encoder_name(const char *codec)
+/* What players take. The first one is what is advised for a codec that another cannot hold. */
+static const struct container {
+	const char *ending;
+	enum AVCodecID codecs[4]; /* ends with AV_CODEC_ID_NONE */
+} containers[] = {
+	{"mkv", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4, AV_CODEC_ID_FFV1}},
+	{"mp4", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4}},
+	{"m4v", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4}},
+	{"mov", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4}},
+	{"ts", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4}},
+	{"avi", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4, AV_CODEC_ID_FFV1}},
+	{"nut", {AV_CODEC_ID_H264, AV_CODEC_ID_MPEG4, AV_CODEC_ID_FFV1}},
+};
+
+static bool container_holds(const struct container *container, enum AVCodecID codec)
+{
+	for (const enum AVCodecID *id = container->codecs; *id != AV_CODEC_ID_NONE; id++)
+		if (*id == codec)
+			return true;
+	return false;
+}
+
+int video_encoder_check(const char *codec, const char *path, struct frag_err *err)
 {
 	const AVCodec *found = find_codec(codec);
+	const char *name = strrchr(path, '/'), *ending = strrchr(name != NULL ? name : path, '.');
+	char fits[100] = "";
 
-	return found != NULL ? found->name : NULL;
+	if (found == NULL)
+		return frag_err_set(
+			err, -ENOTSUP,
+			"this FFmpeg has no encoder for codec %s; use another of auto, h264, mpeg4, ffv1",
+			codec);
+	for (size_t i = 0; i < FRAG_COUNT_OF(containers); i++) {
+		size_t used = strlen(fits);
+
+		if (!container_holds(&containers[i], found->id))
+			continue;
+		if (ending != NULL && strcasecmp(ending + 1, containers[i].ending) == 0)
+			return 0;
+		snprintf(fits + used, sizeof(fits) - used, "%s.%s", used > 0 ? ", " : "",
+			 containers[i].ending);
+	}
+	return frag_err_set(
+		err, -ENOTSUP,
+		"a file %s does not hold video of codec %s (%s); give it one of the endings %s",
+		ending != NULL ? ending : "without an ending", codec, avcodec_get_name(found->id),
+		fits);
 }
 
 static enum AVPixelFormat source_format(const struct frame *frame)
@@ -71,6 +125,7 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 					 ? AV_PIX_FMT_YUV444P
 					 : AV_PIX_FMT_YUV420P;
 		av_dict_set(options, "preset", "veryfast", 0);
+		av_dict_set(options, "tune", "zerolatency", 0); /* what it holds would be lost */
 		av_dict_set(options, "crf", "18", 0);
 		break;
 	default:
@@ -81,6 +136,20 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 	}
 	codec->colorspace = AVCOL_SPC_SMPTE170M; /* what libswscale converts RGB to */
 	codec->color_range = AVCOL_RANGE_MPEG;
+}
+
+/* Whether the frames of a file have no times, but a place each at a fixed rate. */
+static bool has_places(const struct video_encoder *e)
+{
+	return strcmp(e->format->oformat->name, "avi") == 0;
+}
+
+/* The unit of the times of frames: of one frame where the rate is fixed, or the file wants that. */
+static AVRational unit_of_time(const struct video_encoder *e, AVRational rate)
+{
+	if (e->is_fixed || has_places(e))
+		return av_inv_q(rate);
+	return (AVRational){1, TICKS_A_SECOND};
 }
 
 static int open_codec(struct video_encoder *e, const AVCodec *codec, double frame_rate,
@@ -96,7 +165,8 @@ static int open_codec(struct video_encoder *e, const AVCodec *codec, double fram
 	e->codec->width = (int)frame->columns;
 	e->codec->height = (int)frame->rows;
 	e->codec->framerate = rate;
-	e->codec->time_base = av_inv_q(rate);
+	e->codec->time_base = unit_of_time(e, rate);
+	e->period = llrint(1.0 / (frame_rate * av_q2d(e->codec->time_base)));
 	choose_quality(e->codec, frame, &options);
 	if (e->format->oformat->flags & AVFMT_GLOBALHEADER)
 		e->codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
@@ -108,7 +178,8 @@ static int open_codec(struct video_encoder *e, const AVCodec *codec, double fram
 	if (e->stream == NULL)
 		return AVERROR(ENOMEM);
 	e->stream->time_base = e->codec->time_base;
-	e->stream->avg_frame_rate = rate;
+	if (e->codec->time_base.num == rate.den)
+		e->stream->avg_frame_rate = rate;
 	return avcodec_parameters_from_context(e->stream->codecpar, e->codec);
 }
 
@@ -143,78 +214,69 @@ static int open_scale(struct video_encoder *e, const struct frame *frame)
 	return 0;
 }
 
-/* By the rules of all output files: no link is followed, and no protocol of FFmpeg's is meant. */
-static int open_output(struct video_encoder *e, const char *path)
+static void destroy(struct video_encoder *e)
 {
-	char own[64];
-	FILE *file;
-	int r = frag_output_open(path, &file);
-
-	if (r < 0)
-		return AVERROR(-r);
-	snprintf(own, sizeof(own), "file:/proc/self/fd/%d", fileno(file));
-	r = avio_open(&e->format->pb, own, AVIO_FLAG_WRITE);
-	fclose(file);
-	return r;
+	if (e == NULL)
+		return;
+	sws_freeContext(e->scale);
+	av_frame_free(&e->in);
+	av_frame_free(&e->out);
+	av_packet_free(&e->packet);
+	avcodec_free_context(&e->codec);
+	video_muxer_destroy(e->muxer);
+	free(e->path);
+	free(e);
 }
 
-int video_encoder_open(const char *path, const char *codec, double frame_rate,
-		       const struct frame *frame, struct video_encoder **out, struct frag_err *err)
+int video_encoder_open(const struct video_encoder_config *config, const struct frame *frame,
+		       struct video_encoder **out, struct frag_err *err)
 {
-	const AVCodec *found = find_codec(codec);
+	const char *path = config->path;
 	struct video_encoder *e;
-	int r;
+	int r = video_encoder_check(config->codec, path, err);
 
-	if (found == NULL)
-		return frag_err_set(
-			err, -ENOTSUP,
-			"this FFmpeg has no encoder for codec %s; use another of auto, h264, mpeg4, ffv1",
-			codec);
+	if (r < 0) {
+		close(config->fd);
+		return r;
+	}
 	av_log_errors_only();
 	e = calloc(1, sizeof(*e));
-	if (e == NULL)
-		return frag_err_set(err, -ENOMEM, "no memory to record %s", path);
-	e->like = *frame;
-	r = avformat_alloc_output_context2(&e->format, NULL, NULL, path);
+	if (e != NULL)
+		e->path = strdup(path);
+	r = e != NULL && e->path != NULL
+		    ? video_muxer_create(path, config->fd, config->flush_ns, &e->muxer, &e->format)
+		    : AVERROR(ENOMEM);
 	if (r < 0) {
-		r = frag_err_set(
-			err, -ENOTSUP,
-			"FFmpeg does not know the file format of %s by its ending; use .mp4 or .mkv",
-			path);
+		close(config->fd);
+		frag_err_set(err, av_errno(r), "cannot record %s: %s", path, AV_WHY(r));
 		goto err_free;
 	}
-	if (avformat_query_codec(e->format->oformat, found->id, FF_COMPLIANCE_NORMAL) == 0) {
-		r = frag_err_set(err, -ENOTSUP,
-				 "%s cannot hold %s; give it the ending .mkv, or use another codec",
-				 path, found->name);
-		goto err_free;
-	}
-	r = open_codec(e, found, frame_rate, frame);
+	e->like = *frame;
+	e->is_fixed = config->is_fixed;
+	e->last = -1;
+	r = open_codec(e, find_codec(config->codec), config->frame_rate, frame);
 	if (r >= 0)
 		r = open_scale(e, frame);
 	if (r < 0) {
-		r = frag_err_set(err, av_errno(r),
-				 "cannot encode frames of %lld x %lld as %s: %s; use another codec",
-				 (long long)frame->columns, (long long)frame->rows, found->name,
-				 AV_WHY(r));
+		frag_err_set(err, av_errno(r),
+			     "cannot encode frames of %lld x %lld as %s: %s; use another codec",
+			     (long long)frame->columns, (long long)frame->rows, config->codec,
+			     AV_WHY(r));
 		goto err_free;
 	}
-	r = open_output(e, path);
-	if (r >= 0)
-		r = avformat_write_header(e->format, NULL);
+	r = video_muxer_begin(e->muxer);
 	if (r < 0) {
-		r = frag_err_set(
+		frag_err_set(
 			err, av_errno(r),
 			"cannot create the video %s: %s; check the folder and the space on its disk",
 			path, AV_WHY(r));
 		goto err_free;
 	}
-	e->opened = true;
 	*out = e;
 	return 0;
 err_free:
-	video_encoder_close(e, NULL);
-	return r;
+	destroy(e);
+	return av_errno(r);
 }
 
 /* Encodes a frame (NULL: the end) and writes the packets. Returns 0 or FFmpeg's error. */
@@ -228,11 +290,11 @@ static int encode(struct video_encoder *e, const AVFrame *frame)
 			return 0;
 		if (r < 0)
 			return r;
-		if (e->packet->duration == 0)
-			e->packet->duration = 1;
-		av_packet_rescale_ts(e->packet, e->codec->time_base, e->stream->time_base);
+		e->packet->duration = e->period;
 		e->packet->stream_index = e->stream->index;
-		r = av_interleaved_write_frame(e->format, e->packet);
+		av_packet_rescale_ts(e->packet, e->codec->time_base, e->stream->time_base);
+		e->bytes += (uint64_t)e->packet->size;
+		r = video_muxer_add(e->muxer, e->packet);
 	}
 	return r;
 }
@@ -254,7 +316,29 @@ static void load(struct video_encoder *e, const struct frame *frame)
 	}
 }
 
-int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct frag_err *err)
+/* The time of the next frame in the codec's unit; times in a file grow. */
+static int64_t time_of(const struct video_encoder *e, int64_t time_ns)
+{
+	int64_t time = e->is_fixed ? e->added
+				   : av_rescale_q(time_ns, (AVRational){1, 1000000000},
+						  e->codec->time_base);
+
+	if (has_places(e) && time > e->last + FRAMES_MISSING_MAX)
+		time = e->last + FRAMES_MISSING_MAX;
+	return time > e->last ? time : e->last + 1;
+}
+
+/* Words an error of writing, and what the file holds all the same. */
+static int write_failed(struct video_encoder *e, int r, struct frag_err *err)
+{
+	return frag_err_set(
+		err, av_errno(r),
+		"cannot write to %s: %s; it keeps the first %lld frames; check the space on its disk",
+		e->path, AV_WHY(r), (long long)video_muxer_kept(e->muxer));
+}
+
+int video_encoder_add(struct video_encoder *e, const struct frame *frame, int64_t time_ns,
+		      struct frag_err *err)
 {
 	int r;
 
@@ -271,46 +355,33 @@ int video_encoder_add(struct video_encoder *e, const struct frame *frame, struct
 		load(e, frame);
 		sws_scale(e->scale, (const uint8_t *const *)e->in->data, e->in->linesize, 0,
 			  e->in->height, e->out->data, e->out->linesize);
-		e->out->pts = e->added++;
+		e->out->pts = e->last = time_of(e, time_ns);
+		e->out->pict_type = video_muxer_begins_piece(e->muxer) ? AV_PICTURE_TYPE_I
+								       : AV_PICTURE_TYPE_NONE;
 		if (e->codec->flags & AV_CODEC_FLAG_QSCALE)
 			e->out->quality = e->codec->global_quality;
 		r = encode(e, e->out);
+		e->added++;
 	}
-	if (r < 0)
-		return frag_err_set(err, av_errno(r),
-				    "cannot write to %s: %s; check the space on its disk",
-				    e->format->url, AV_WHY(r));
-	return 0;
+	return r < 0 ? write_failed(e, r, err) : 0;
+}
+
+uint64_t video_encoder_bytes(const struct video_encoder *encoder)
+{
+	return encoder->bytes;
 }
 
 int video_encoder_close(struct video_encoder *e, struct frag_err *err)
 {
-	int r = 0;
+	int r, written;
 
 	if (e == NULL)
 		return 0;
-	if (e->opened) {
-		int flushed = encode(e, NULL);
-		int indexed = av_write_trailer(e->format);
-
-		r = flushed < 0 ? flushed : indexed;
-	}
-	if (e->format != NULL) {
-		int closed = avio_closep(&e->format->pb);
-
-		r = r < 0 ? r : closed;
-		if (r < 0)
-			r = frag_err_set(
-				err, av_errno(r),
-				"cannot finish the video %s: %s; check the space on its disk",
-				e->format->url, AV_WHY(r));
-	}
-	sws_freeContext(e->scale);
-	av_frame_free(&e->in);
-	av_frame_free(&e->out);
-	av_packet_free(&e->packet);
-	avcodec_free_context(&e->codec);
-	avformat_free_context(e->format);
-	free(e);
-	return r < 0 ? r : 0;
+	r = encode(e, NULL);
+	written = video_muxer_finish(e->muxer);
+	r = written < 0 ? written : r;
+	if (r < 0)
+		r = write_failed(e, r, err);
+	destroy(e);
+	return r;
 }

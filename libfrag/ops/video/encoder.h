@@ -4,32 +4,48 @@
 
 #include "../frame.h"
 
-/* Writes a video file, frame by frame. Thread: one at a time. Every call may block on the disk. */
+/*
+ * Writes a video file, frame by frame. A thread of its own sees to it that what is older than
+ * flush_ns can be played, also if the process is killed or the power fails: it writes the pieces
+ * (fragments of mp4, clusters of Matroska) and has them reach the disk.
+ * Thread: one at a time. Every call may block on the disk.
+ */
 struct video_encoder;
 
 /*
- * Returns the name, for the log, of the encoder that the parameter `codec` selects; NULL: this
- * FFmpeg does not have it.
+ * Checks a value of the parameter `codec` and the ending of a file.
  * - codec: h264 (libx264), mpeg4, ffv1 (lossless), auto (h264, or mpeg4 when FFmpeg has no libx264)
+ * Returns 0; -ENOTSUP with a sentence: FFmpeg lacks the encoder, or such a file cannot hold it.
  */
-const char *video_encoder_name(const char *codec);
+int video_encoder_check(const char *codec, const char *path, struct frag_err *err);
+
+struct video_encoder_config {
+	const char *path; /* its ending decides the format of the file */
+	int fd;           /* of that file, which is empty; it is taken, also after a failure */
+	const char *codec;
+	double frame_rate; /* frames per second: of all frames if is_fixed, else about */
+	bool is_fixed;     /* frames follow each other at frame_rate; else each has its time */
+	int64_t flush_ns;
+};
 
 /*
- * Creates a video file.
- * - path: its ending decides the format of the file
- * - frame_rate: frames per second
+ * Begins a video file.
  * - frame: all frames are u8, with the size and the channels of this one
  * Returns 0, or a failure with a sentence: -ENOTSUP: encoder, file format and frame do not go
- * together; or the error of creating the file.
+ * together; or the error of writing.
  */
-int video_encoder_open(const char *path, const char *codec, double frame_rate,
-		       const struct frame *frame, struct video_encoder **out, struct frag_err *err);
+int video_encoder_open(const struct video_encoder_config *config, const struct frame *frame,
+		       struct video_encoder **out, struct frag_err *err);
 /*
- * Adds a frame. Returns 0, or a failure with a sentence: -EINVAL: its size differs from the first
- * one's; or the error of writing.
+ * Adds a frame.
+ * - time_ns: since the first frame of the file; ignored if the rate is fixed
+ * Returns 0, or a failure with a sentence: -EINVAL: its size differs from the first one's; or the
+ * error of writing, after which the file holds what the sentence says and takes no more.
  */
-int video_encoder_add(struct video_encoder *encoder, const struct frame *frame,
+int video_encoder_add(struct video_encoder *encoder, const struct frame *frame, int64_t time_ns,
 		      struct frag_err *err);
+/* The bytes of the frames so far, which are about those of the file. */
+uint64_t video_encoder_bytes(const struct video_encoder *encoder);
 /*
  * Writes what the encoder still holds and the file's index, closes the file and frees the encoder.
  * Call it also after a failure: what was recorded can then be played. NULL is accepted. Returns 0

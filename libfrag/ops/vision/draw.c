@@ -39,6 +39,16 @@ static int draw_setup(void *state, struct frag_op *op)
 	return draw_params_read(op, d->tensors, d->color_lut, d->width, d->height, &d->layers);
 }
 
+/* Returns the first message that says when it was taken; NULL: none does. */
+static const struct frag_message *first_with_time(const struct messages *messages)
+{
+	for (size_t i = 0; i < messages->count; i++)
+		if (messages->items[i] != NULL &&
+		    frag_message_acquisition(messages->items[i], NULL, NULL) == 0)
+			return messages->items[i];
+	return NULL;
+}
+
 static int draw_compute(void *state, struct frag_tick *tick)
 {
 	struct draw *d = state;
@@ -57,7 +67,7 @@ static int draw_compute(void *state, struct frag_tick *tick)
 		return r;
 	canvas = (struct canvas){frag_tensor_writable(tensor), shape[0], shape[1]};
 	draw_layers_draw(&d->layers, &messages, &canvas);
-	return frag_tick_emit_tensor(tick, OUT, d->out_tensor_name, tensor);
+	return frame_emit(tick, OUT, d->out_tensor_name, tensor, first_with_time(&messages));
 }
 
 static void draw_fini(void *state, struct frag_op *op)

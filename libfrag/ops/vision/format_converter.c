@@ -390,10 +390,9 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 		return r;
 	if (fc->place.rows == frame.rows && fc->place.columns == frame.columns &&
 	    vision_convert_is_identity(&fc->convert, &frame))
-		return frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name,
-					     frag_tensor_ref(in));
+		return frame_emit(tick, TENSOR, fc->out_tensor_name, frag_tensor_ref(in), message);
 	r = convert(fc, tick, in, &frame, &out);
-	return r < 0 ? r : frag_tick_emit_tensor(tick, TENSOR, fc->out_tensor_name, out);
+	return r < 0 ? r : frame_emit(tick, TENSOR, fc->out_tensor_name, out, message);
 }
 
 /* Finds out where the pool has its memory; a pool has one GPU. */

@@ -167,12 +167,13 @@ static int prepare(struct motion_boxes *mb, struct frag_op *op, const struct fra
 	return mb->motion != NULL ? 0 : -ENOMEM;
 }
 
-static int emit(const struct motion_boxes *mb, struct frag_tick *tick, struct frag_tensor *in,
-		const struct frame *frame, int count)
+static int emit(const struct motion_boxes *mb, struct frag_tick *tick,
+		const struct frag_message *from, struct frag_tensor *in, const struct frame *frame,
+		int count)
 {
 	struct frag_message *message = frag_message_create();
 	struct frag_tensor *picture = NULL, *boxes = NULL;
-	int r = message != NULL ? 0 : -ENOMEM;
+	int r = message != NULL ? frag_message_copy_stamps(message, from) : -ENOMEM;
 
 	if (r == 0 && count == 0)
 		picture = frag_tensor_ref(in);
@@ -213,7 +214,7 @@ static int motion_boxes_compute(void *state, struct frag_tick *tick)
 		r = prepare(mb, op, &frame, &config);
 	if (r < 0)
 		return r;
-	return emit(mb, tick, in, &frame,
+	return emit(mb, tick, message, in, &frame,
 		    vision_motion_step(mb->motion, &config, &frame, mb->boxes));
 }
 

@@ -91,13 +91,13 @@ static int resize_compute(void *state, struct frag_tick *tick)
 	shape[1] = rf->width > 0 ? rf->width : by_ratio(rf->height, frame.columns, frame.rows);
 	shape[2] = frame.channels;
 	if (shape[0] == frame.rows && shape[1] == frame.columns)
-		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, frag_tensor_ref(in));
+		return frame_emit(tick, OUT, rf->out_tensor_name, frag_tensor_ref(in), message);
 	r = frame_create(op, rf->pool, frame.is_float, shape, &out);
 	if (r < 0)
 		return r;
 	r = vision_resize(&frame, mode_of(rf), shape[0], shape[1], frag_tensor_writable(out));
 	if (r == 0)
-		return frag_tick_emit_tensor(tick, OUT, rf->out_tensor_name, out);
+		return frame_emit(tick, OUT, rf->out_tensor_name, out, message);
 	frag_tensor_unref(out);
 	return r;
 }

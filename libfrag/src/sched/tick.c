@@ -554,6 +554,21 @@ int64_t frag_tick_time_ns(const struct frag_tick *tick)
 	return mine->time_ns;
 }
 
+int64_t frag_tick_emitted_ns(const struct frag_tick *tick, uint32_t port)
+{
+	const struct fragi_exec_port *in = port < tick->port_count ? &tick->ports[port] : NULL;
+	const struct fragi_rx *rx = in != NULL ? in->next_rx : NULL;
+	uint64_t stamp = 0;
+
+	for (uint32_t i = 0; in != NULL && i < in->count && stamp == 0; i++) {
+		if (!fragi_queue_oldest(rx != NULL ? &rx->queue : &in->rx[i]->queue, &stamp))
+			stamp = 0;
+		rx = rx != NULL ? rx->after : NULL;
+	}
+	return frag_tick_time_ns(tick) -
+	       (stamp != 0 ? (int64_t)fragi_stamp_diff_ns(stamp, tick->stamp) : 0);
+}
+
 void fragi_tick_clear_metadata(struct frag_tick *tick)
 {
 	frag_metadata_clear(tick->metadata);
