@@ -127,3 +127,23 @@ class Recordings(cluster.ClusterTest):
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if name.startswith("out")), ["out-2.mp4", "out.mp4"])
         for worker in (play, keep):
             worker.wait()
+
+    def test_the_recipe_of_the_documents(self):
+        with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md")) as f:
+            graph = f.read().split("## Recordings")[1].split("```yaml\n")[1].split("```")[0]
+        short = {'url: "rtsp://camera.local/stream", reconnect: 1h': 'path: "%s", realtime: false, count: 45' % REAL,
+                 "10min": "2s", "200GB": "900kB"}
+        for old, new in short.items():
+            self.assertIn(old, graph)
+            graph = graph.replace(old, new)
+        app = self.write("app.yaml", graph)
+        for run in range(2):
+            p = self.start("fragctl", "run", app, cwd=self.folder)
+            self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertRegex(p.stderr, "removed .*/recordings/[-0-9]+.mp4 to keep within disk_limit")
+        names = sorted(os.listdir(self.path("recordings")))
+        self.assertTrue(all(re.fullmatch(r"\d{8}-\d{6}(-\d+)?\.mp4", name) for name in names), names)
+        sizes = [os.path.getsize(self.path("recordings/" + name)) for name in names]
+        self.assertLess(sum(sizes), 900000)
+        for name in names:
+            self.assertIn(self.frames("recordings/" + name), range(1, 21), name)
