@@ -12,8 +12,9 @@
 
 /*
  * The format that all operators on pictures use. A frame is a tensor [rows, columns] or [rows,
- * columns, channels] of u8 or f32 in host memory, with 1 (gray), 3 (RGB) or 4 (RGBA) channels. The
- * channels of a pixel and the pixels of a row are adjacent; rows may have any distance.
+ * columns, channels] of u8, f32 or, for some operators, u16 in host memory, with 1 (gray), 3 (RGB)
+ * or 4 (RGBA) channels. The channels of a pixel and the pixels of a row are adjacent; rows may have
+ * any distance.
  *
  * A frame of a video file carries this metadata:
  * - "frame" (i64): its number from 0, which goes on when the file repeats
@@ -27,11 +28,12 @@ struct frame {
 	int64_t rows, columns, channels;
 	size_t row_bytes; /* from one row to the next */
 	bool is_float;    /* f32; else u8 */
+	bool is_deep; /* u16; only where frame_deep_anywhere or frame_deep_from_tensor is asked */
 };
 
 static inline size_t frame_element_bytes(const struct frame *frame)
 {
-	return frame->is_float ? sizeof(float) : 1;
+	return frame->is_float ? sizeof(float) : frame->is_deep ? sizeof(uint16_t) : 1;
 }
 
 /*
@@ -47,23 +49,28 @@ static inline struct frag_tensor *frame_tensor(const struct frag_message *messag
 	return tensor;
 }
 
+static inline bool frame_dtype_is(struct frag_dtype dtype, int code, int bits)
+{
+	return dtype.lanes == 1 && dtype.code == code && dtype.bits == bits;
+}
+
 /*
- * Describes a tensor as a frame, wherever it lies. Returns 0; -EINVAL: it is not a frame, *reason
- * says why.
+ * Describes a tensor as a frame of u8, f32 or u16, wherever it lies. Returns 0; -EINVAL: it is not
+ * a frame, *reason says why.
  */
-static inline int frame_anywhere(const struct frag_tensor *tensor, struct frame *out,
-				 const char **reason)
+static inline int frame_deep_anywhere(const struct frag_tensor *tensor, struct frame *out,
+				      const char **reason)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
 	struct frame f = {.channels = 1};
 
 	*reason = NULL;
+	f.is_float = frame_dtype_is(dl->dtype, FRAG_DTYPE_FLOAT, 32);
+	f.is_deep = frame_dtype_is(dl->dtype, FRAG_DTYPE_UINT, 16);
 	if (dl->ndim != 2 && dl->ndim != 3)
 		*reason =
 			"it has neither 2 nor 3 dimensions; frames are [rows, columns] or [rows, columns, channels]";
-	else if (dl->dtype.lanes != 1 ||
-		 !((dl->dtype.code == FRAG_DTYPE_UINT && dl->dtype.bits == 8) ||
-		   (dl->dtype.code == FRAG_DTYPE_FLOAT && dl->dtype.bits == 32)))
+	else if (!f.is_float && !f.is_deep && !frame_dtype_is(dl->dtype, FRAG_DTYPE_UINT, 8))
 		*reason = "its elements are neither u8 nor f32";
 	else if (dl->shape[0] < 1 || dl->shape[1] < 1 || dl->shape[0] > FRAME_SIDE_MAX ||
 		 dl->shape[1] > FRAME_SIDE_MAX)
@@ -72,7 +79,6 @@ static inline int frame_anywhere(const struct frag_tensor *tensor, struct frame 
 		return -EINVAL;
 	f.rows = dl->shape[0];
 	f.columns = dl->shape[1];
-	f.is_float = dl->dtype.code == FRAG_DTYPE_FLOAT;
 	if (dl->ndim == 3)
 		f.channels = dl->shape[2];
 	if (f.channels != 1 && f.channels != 3 && f.channels != 4) {
@@ -95,6 +101,18 @@ static inline int frame_anywhere(const struct frag_tensor *tensor, struct frame 
 	return 0;
 }
 
+/* The same, of a frame of u8 or f32. */
+static inline int frame_anywhere(const struct frag_tensor *tensor, struct frame *out,
+				 const char **reason)
+{
+	int r = frame_deep_anywhere(tensor, out, reason);
+
+	if (r < 0 || !out->is_deep)
+		return r;
+	*reason = "its elements are u16; convert it with format_converter before";
+	return -EINVAL;
+}
+
 static inline bool frame_is_on_host(const struct frag_tensor *tensor)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
@@ -103,18 +121,26 @@ static inline bool frame_is_on_host(const struct frag_tensor *tensor)
 }
 
 /* The same, of a tensor that the CPU reads. */
+static inline int frame_deep_from_tensor(const struct frag_tensor *tensor, struct frame *out,
+					 const char **reason)
+{
+	if (frame_is_on_host(tensor))
+		return frame_deep_anywhere(tensor, out, reason);
+	*reason = "its memory is on a device; frames must be in host memory";
+	return -EINVAL;
+}
+
 static inline int frame_from_tensor(const struct frag_tensor *tensor, struct frame *out,
 				    const char **reason)
 {
 	if (frame_is_on_host(tensor))
 		return frame_anywhere(tensor, out, reason);
-	*reason = "its memory is on a device; frames must be in host memory";
-	return -EINVAL;
+	return frame_deep_from_tensor(tensor, out, reason);
 }
 
 /*
  * Finds the frame in a message.
- * - describe: frame_from_tensor or frame_anywhere
+ * - describe: one of the four functions above
  * Returns 0, or a failure that is worded in the operator.
  */
 static inline int frame_receive_by(struct frag_op *op, const struct frag_message *message,
@@ -146,12 +172,15 @@ static inline int frame_receive(struct frag_op *op, const struct frag_message *m
 	return frame_receive_by(op, message, name, frame_from_tensor, out_tensor, out);
 }
 
-/* Creates a frame of u8 or f32. Returns 0, or a failure that is worded in the operator. */
-static inline int frame_create(struct frag_op *op, struct frag_resource *pool, bool is_float,
-			       const int64_t shape[3], struct frag_tensor **out)
+#define FRAME_U8 ((struct frag_dtype){FRAG_DTYPE_UINT, 8, 1})
+#define FRAME_U16 ((struct frag_dtype){FRAG_DTYPE_UINT, 16, 1})
+#define FRAME_F32 ((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1})
+
+/* Creates a frame. Returns 0, or a failure that is worded in the operator. */
+static inline int frame_create(struct frag_op *op, struct frag_resource *pool,
+			       struct frag_dtype dtype, const int64_t shape[3],
+			       struct frag_tensor **out)
 {
-	struct frag_dtype dtype = {is_float ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT, is_float ? 32 : 8,
-				   1};
 	int r = frag_tensor_create(pool, dtype, 3, shape, out);
 
 	if (r == 0)

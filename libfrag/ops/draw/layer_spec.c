@@ -92,6 +92,22 @@ static int read_list_of_texts(const struct frag_tree *tree, const struct frag_tr
 	return 0;
 }
 
+/* Reads [black, white], of which the first is less. */
+static int read_levels(const struct frag_tree *tree, double least, double most, double out[2],
+		       struct frag_err *err)
+{
+	int r = 0;
+
+	if (tree->kind != FRAG_TREE_LIST || tree->count != 2)
+		return refuse(err, tree, "this is no list of two numbers", "give [black, white]");
+	for (size_t i = 0; r == 0 && i < 2; i++)
+		r = read_number(&tree->items[i], least, most, &out[i], err);
+	if (r == 0 && !(out[0] < out[1]))
+		return refuse(err, tree, "the first number is not less than the second",
+			      "give [black, white]");
+	return r;
+}
+
 static int read_key(struct layer *layer, const struct frag_tree *tree, struct frag_err *err)
 {
 	const char *key = tree->key;
@@ -104,6 +120,10 @@ static int read_key(struct layer *layer, const struct frag_tree *tree, struct fr
 		return read_type(tree, &layer->type, err);
 	if (strcmp(key, "opacity") == 0)
 		return read_number(tree, 0.0, 1.0, &layer->opacity, err);
+	if (strcmp(key, "window") == 0)
+		return read_levels(tree, -1e9, 1e9, layer->window, err);
+	if (strcmp(key, "percentile") == 0)
+		return read_levels(tree, 0.0, 100.0, layer->percentile, err);
 	if (strcmp(key, "color") == 0)
 		return read_paint(tree, &layer->paint, err);
 	if (strcmp(key, "line_width") == 0)
@@ -121,7 +141,7 @@ static int read_key(struct layer *layer, const struct frag_tree *tree, struct fr
 	if (strcmp(key, "priority") != 0)
 		return refuse(
 			err, tree, "no layer has this key",
-			"its keys are name, type, opacity, priority, color, line_width, point_size, text, classes, numbers and boxes");
+			"its keys are name, type, opacity, priority, window, percentile, color, line_width, point_size, text, classes, numbers and boxes");
 	r = read_number(tree, -1e6, 1e6, &priority, err);
 	layer->priority = r == 0 ? llrint(priority) : 0;
 	return r;
@@ -149,6 +169,11 @@ static int read_layer(struct layer *layer, const struct frag_tree *tree, struct 
 		return frag_err_set(
 			err, -EINVAL,
 			"line %d: layer \"%.80s\" has no type; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
+			tree->line, layer->name);
+	if (layer->window[0] < layer->window[1] && layer->percentile[0] < layer->percentile[1])
+		return frag_err_set(
+			err, -EINVAL,
+			"line %d: layer \"%.80s\" has both window and percentile; remove one of them",
 			tree->line, layer->name);
 	if (layer->text != NULL && layer->numbers != NULL)
 		return frag_err_set(

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "font.h"
 #include "layers.h"
+#include "levels.h"
 
 #define TEXT_SIZE 0.05 /* Holoviz's default, as a share of the height */
 #define TEXT_BYTES 256 /* of a line that is drawn */
@@ -101,6 +103,16 @@ static const char *read_frame(const struct frag_tensor *tensor, struct frame *ou
 			     : NULL;
 }
 
+/* The same, also of u16. */
+static const char *read_picture(const struct frag_tensor *tensor, struct frame *out)
+{
+	const char *reason;
+
+	if (frame_deep_from_tensor(tensor, out, &reason) == 0 && out->is_deep)
+		return NULL;
+	return read_frame(tensor, out);
+}
+
 /* Reads the masks of several boxes as one high frame: [n * rows, columns, 1]. */
 static const char *read_masks(const struct frag_tensor *tensor, int64_t boxes, struct frame *out)
 {
@@ -150,7 +162,7 @@ static const char *check_layer(const struct layer *layer, const struct messages 
 	const char *reason;
 
 	if (layer->type == LAYER_COLOR)
-		return read_frame(tensor, &frame);
+		return read_picture(tensor, &frame);
 	if (layer->type == LAYER_COLOR_LUT && layer->boxes == NULL) {
 		reason = read_frame(tensor, &frame);
 		return reason != NULL || frame.channels == 1 ? reason : "it has several channels";
@@ -215,8 +227,8 @@ static void each_frame(const struct messages *messages,
 		for (uint32_t k = 0; k < count; k++) {
 			struct frame frame;
 
-			if (read_frame(frag_message_tensor_at(messages->items[i], k, NULL),
-				       &frame) == NULL)
+			if (read_picture(frag_message_tensor_at(messages->items[i], k, NULL),
+					 &frame) == NULL)
 				visit(arg, &frame);
 		}
 	}
@@ -244,7 +256,7 @@ void draw_layers_size(const struct layers *layers, const struct messages *messag
 		const struct frag_tensor *tensor = find(messages, layers->items[i].name);
 
 		if (layers->items[i].type == LAYER_COLOR && tensor != NULL &&
-		    read_frame(tensor, &frame) == NULL)
+		    read_picture(tensor, &frame) == NULL)
 			take_size(&size, &frame);
 	}
 	*rows = layers->rows != 0 ? layers->rows : size.rows != 0 ? size.rows : ROWS_DEFAULT;
@@ -393,12 +405,42 @@ static void draw_shape(const struct layer *layer, const float *at, struct canvas
 	}
 }
 
+/* Draws a frame over the whole canvas; without memory for its levels it is left out. */
+static void draw_leveled(const struct layer *layer, const struct frame *frame,
+			 struct canvas *canvas)
+{
+	static const struct palette none = {NULL, 0};
+	bool has_window = layer->window[0] < layer->window[1];
+	bool has_percentile = layer->percentile[0] < layer->percentile[1];
+	size_t row = (size_t)(frame->columns * frame->channels);
+	struct levels levels = draw_levels_all(frame);
+	struct area area = all_of(canvas);
+	struct frame shown = *frame;
+	uint8_t *pixels = NULL;
+
+	if (frame->is_deep || has_window || has_percentile) {
+		pixels = malloc(row * (size_t)frame->rows);
+		if (pixels == NULL ||
+		    (has_percentile && draw_levels_percentile(frame, layer->percentile[0],
+							      layer->percentile[1], &levels) < 0)) {
+			free(pixels);
+			return;
+		}
+		if (has_window)
+			levels = (struct levels){layer->window[0], layer->window[1]};
+		draw_levels_u8(&levels, frame, pixels);
+		shown.data = pixels;
+		shown.row_bytes = row;
+		shown.is_deep = false;
+	}
+	draw_frame(canvas, &area, &shown, &none, (uint16_t)lrint(layer->opacity * 256.0));
+	free(pixels);
+}
+
 static void draw_layer(const struct layers *layers, const struct layer *layer,
 		       const struct messages *messages, struct canvas *canvas)
 {
-	static const struct palette none = {NULL, 0};
 	const struct frag_tensor *tensor = find(messages, layer->name);
-	struct area area = all_of(canvas);
 	struct entries entries;
 	struct frame frame;
 	bool is_strip = layer->type == LAYER_LINE_STRIP;
@@ -410,9 +452,8 @@ static void draw_layer(const struct layers *layers, const struct layer *layer,
 		return;
 	}
 	if (layer->type == LAYER_COLOR) {
-		if (read_frame(tensor, &frame) == NULL)
-			draw_frame(canvas, &area, &frame, &none,
-				   (uint16_t)lrint(layer->opacity * 256.0));
+		if (read_picture(tensor, &frame) == NULL)
+			draw_leveled(layer, &frame, canvas);
 		return;
 	}
 	if (read_entries(tensor, entry_width(layer, tensor), &entries) != NULL)
@@ -427,10 +468,9 @@ static void draw_layer(const struct layers *layers, const struct layer *layer,
 
 static void draw_picture(void *arg, const struct frame *frame)
 {
-	static const struct palette none = {NULL, 0};
-	struct area area = all_of(arg);
+	const struct layer layer = {.opacity = 1.0};
 
-	draw_frame(arg, &area, frame, &none, 256);
+	draw_leveled(&layer, frame, arg);
 }
 
 void draw_layers_draw(const struct layers *layers, const struct messages *messages,

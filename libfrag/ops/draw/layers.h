@@ -13,7 +13,7 @@
 #define LAYER_ENTRIES_MAX 65536 /* shapes of one layer */
 
 enum layer_type {
-	LAYER_COLOR,      /* a frame of u8 */
+	LAYER_COLOR,      /* a frame of u8 or u16 */
 	LAYER_COLOR_LUT,  /* [rows, columns(, 1)] u8: classes, with colours of color_lut */
 	LAYER_POINTS,     /* x, y */
 	LAYER_LINES,      /* x0, y0, x1, y1 */
@@ -26,7 +26,8 @@ enum layer_type {
 struct layer {
 	const char *name; /* of the tensor */
 	enum layer_type type;
-	double opacity; /* 0 to 1 */
+	double opacity;                  /* 0 to 1 */
+	double window[2], percentile[2]; /* COLOR: black and white; equal: none is given */
 	int64_t priority;
 	struct paint paint;            /* opacity included */
 	double line_width, point_size; /* pixels */

@@ -22,9 +22,12 @@ static int write_rows(FILE *file, const struct frame *frame)
 		return -EIO;
 	}
 	png_init_io(png, file);
-	png_set_IHDR(png, info, (png_uint_32)frame->columns, (png_uint_32)frame->rows, 8, colour,
-		     PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+	png_set_IHDR(png, info, (png_uint_32)frame->columns, (png_uint_32)frame->rows,
+		     frame->is_deep ? 16 : 8, colour, PNG_INTERLACE_NONE,
+		     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
 	png_write_info(png, info);
+	if (frame->is_deep)
+		png_set_swap(png); /* a PNG has the high byte first */
 	for (int64_t y = 0; y < frame->rows; y++)
 		png_write_row(png, (png_const_bytep)frame->data + (size_t)y * frame->row_bytes);
 	png_write_end(png, info);

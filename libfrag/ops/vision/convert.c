@@ -6,7 +6,7 @@
 int vision_convert_is_identity(const struct convert *convert, const struct frame *in)
 {
 	if (convert->channels != in->channels || convert->is_float != in->is_float ||
-	    convert->is_planar)
+	    convert->is_deep != in->is_deep || convert->is_planar)
 		return 0;
 	for (int64_t c = 0; c < convert->channels; c++) {
 		if (convert->order[c] != c)
@@ -65,13 +65,36 @@ static void pixel_f32(const struct convert *convert, const float *in, int64_t in
 		out[c] = from[convert->order[c]];
 }
 
-static uint8_t u8_of(const struct convert *convert, float x)
+/* A float as a whole number from 0 to most. */
+static uint16_t whole_of(const struct convert *convert, float x, double most)
 {
-	double u = (x - convert->scale_min) / (convert->scale_max - convert->scale_min) * 255.0;
+	double u = (x - convert->scale_min) / (convert->scale_max - convert->scale_min) * most;
 
 	if (!(u > 0.0)) /* NaN too */
 		return 0;
-	return u >= 255.0 ? 255 : (uint8_t)lrint(u);
+	return (uint16_t)(u >= most ? most : rint(u));
+}
+
+/* Stores element `at` of the output, which comes as a float or as a u8. */
+static void put_f32(const struct convert *convert, float x, int64_t at, void *out)
+{
+	if (convert->is_float)
+		((float *)out)[at] = x;
+	else if (convert->is_deep)
+		((uint16_t *)out)[at] = whole_of(convert, x, UINT16_MAX);
+	else
+		((uint8_t *)out)[at] = (uint8_t)whole_of(convert, x, UINT8_MAX);
+}
+
+static void put_u8(const struct convert *convert, uint8_t x, const float *values, int64_t at,
+		   void *out)
+{
+	if (convert->is_float)
+		((float *)out)[at] = values[x];
+	else if (convert->is_deep)
+		((uint16_t *)out)[at] = (uint16_t)(x * 257);
+	else
+		((uint8_t *)out)[at] = x;
 }
 
 void vision_convert_values(const struct convert *convert, float values[256])
@@ -126,11 +149,7 @@ static void pad(const struct convert *convert, const struct steps *steps, const 
 			int64_t at = row * steps->row + x * steps->pixel + c * steps->channel;
 			bool is_alpha = convert->channels > 1 && convert->order[c] == 3;
 
-			if (convert->is_float)
-				((float *)out)[at] = is_alpha ? vision_convert_alpha(convert)
-							      : values[convert->pad];
-			else
-				((uint8_t *)out)[at] = is_alpha ? convert->alpha : convert->pad;
+			put_u8(convert, is_alpha ? convert->alpha : convert->pad, values, at, out);
 		}
 	}
 }
@@ -148,22 +167,13 @@ static void convert_row(const struct convert *convert, const struct frame *in, i
 
 		if (in->is_float) {
 			pixel_f32(convert, row_f + x * in->channels, in->channels, pixel_float);
-			for (int64_t c = 0; c < convert->channels; c++) {
-				if (convert->is_float)
-					((float *)out)[at + c * steps->channel] = pixel_float[c];
-				else
-					((uint8_t *)out)[at + c * steps->channel] =
-						u8_of(convert, pixel_float[c]);
-			}
+			for (int64_t c = 0; c < convert->channels; c++)
+				put_f32(convert, pixel_float[c], at + c * steps->channel, out);
 			continue;
 		}
 		pixel_u8(convert, row + x * in->channels, in->channels, pixel);
-		for (int64_t c = 0; c < convert->channels; c++) {
-			if (convert->is_float)
-				((float *)out)[at + c * steps->channel] = values[pixel[c]];
-			else
-				((uint8_t *)out)[at + c * steps->channel] = pixel[c];
-		}
+		for (int64_t c = 0; c < convert->channels; c++)
+			put_u8(convert, pixel[c], values, at + c * steps->channel, out);
 	}
 }
 

@@ -14,9 +14,10 @@
 struct convert {
 	int64_t channels; /* of the output: 1, 3 or 4 */
 	bool is_float;    /* the output is f32; else u8 */
+	bool is_deep;     /* the output is u16; not on a GPU */
 	bool is_planar;   /* the output is one plane for each channel; else pixels side by side */
 	double scale_min; /* the f32 value of u8 0 */
-	double scale_max; /* the f32 value of u8 255 */
+	double scale_max; /* the f32 value of u8 255, and of u16 65535 */
 	uint8_t alpha;    /* value of an alpha channel that the input does not have */
 	uint8_t order[4]; /* output channel i is channel order[i] */
 	uint8_t pad;      /* of pixels around the picture, as a u8; their alpha is `alpha` */
@@ -39,7 +40,7 @@ int vision_convert_is_identity(const struct convert *convert, const struct frame
 void vision_convert_values(const struct convert *convert, float values[256]);
 float vision_convert_alpha(const struct convert *convert);
 
-/* Converts a frame into rows (or planes) without gaps at out. Thread: any. Blocks: no. */
+/* Converts a frame of u8 or f32 into rows (or planes) without gaps. Thread: any. Blocks: no. */
 void vision_convert(const struct convert *convert, const struct frame *in, void *out);
 /* The same into a part of the output, and `pad` around it. `in` has the size of the picture. */
 void vision_convert_into(const struct convert *convert, const struct frame *in,

@@ -62,7 +62,7 @@ static int draw_compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		return r;
 	draw_layers_size(&d->layers, &messages, &shape[1], &shape[0]);
-	r = frame_create(op, d->pool, false, shape, &tensor);
+	r = frame_create(op, d->pool, FRAME_U8, shape, &tensor);
 	if (r < 0)
 		return r;
 	canvas = (struct canvas){frag_tensor_writable(tensor), shape[0], shape[1]};

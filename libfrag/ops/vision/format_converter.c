@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "../draw/levels.h"
 #include "convert.h"
 #include "convert_gpu.h"
 #include "resize.h"
@@ -17,11 +18,14 @@ struct format_converter {
 	bool pad;
 	int64_t pad_value;
 	struct frag_i64_list out_channel_order;
+	struct frag_f64_list window, percentile;
 	struct frag_resource *pool;
 
 	struct convert convert; /* channels and order for the format of the current frame */
 	struct convert_place place;
-	void *resized; /* scratch memory between resizing and converting */
+	void *leveled; /* scratch memory between the levels and resizing */
+	size_t leveled_size;
+	void *resized; /* the same between resizing and converting */
 	size_t resized_size;
 
 	struct convert_gpu gpu;
@@ -35,7 +39,8 @@ static const struct frag_port format_converter_ports[] = {
 		{.name = "source_video",
 		 .dir = FRAG_IN,
 		 .type = "tensor",
-		 .headline = "a frame of u8 or f32: gray, RGB or RGBA; also in memory of a GPU"},
+		 .headline =
+			 "a frame of u8, u16 or f32: gray, RGB or RGBA; of u8 or f32 also in memory of a GPU"},
 	[TENSOR] = {.name = "tensor",
 		    .dir = FRAG_OUT,
 		    .type = "tensor",
@@ -45,21 +50,22 @@ static const struct frag_port format_converter_ports[] = {
 static const char *const layouts[] = {"hwc", "chw", NULL};
 
 /*
- * Holoscan's names of formats. The ones that are missing here are refused by name. gray8 and
- * gray32f are additions of frag.
+ * Holoscan's names of formats. The ones that are missing here are refused by name. gray8, gray16
+ * and gray32f are additions of frag.
  */
+#define FORMATS                                                                                    \
+	"rgb888, rgba8888, uint8, float32, gray8, gray32f, rgb161616, rgba16161616, uint16, gray16"
 static const struct {
 	const char *name;
 	int64_t channels; /* 0: 3, or 1 when the input is gray */
-	bool is_float;
+	uint8_t bits;     /* 32: f32 */
 	bool built;
 } formats[] = {
-	{"rgb888", 3, false, true},  {"uint8", 0, false, true},
-	{"float32", 0, true, true},  {"rgba8888", 4, false, true},
-	{"gray8", 1, false, true},   {"gray32f", 1, true, true},
-	{"yuv420", 0, false, false}, {"nv12", 0, false, false},
-	{"yuyv", 0, false, false},   {"rgb161616", 0, false, false},
-	{"uint16", 0, false, false}, {"rgba16161616", 0, false, false},
+	{"rgb888", 3, 8, true},     {"uint8", 0, 8, true},         {"float32", 0, 32, true},
+	{"rgba8888", 4, 8, true},   {"gray8", 1, 8, true},         {"gray32f", 1, 32, true},
+	{"rgb161616", 3, 16, true}, {"rgba16161616", 4, 16, true}, {"uint16", 0, 16, true},
+	{"gray16", 1, 16, true},    {"yuv420", 0, 8, false},       {"nv12", 0, 8, false},
+	{"yuyv", 0, 8, false},
 };
 
 static const struct frag_param format_converter_params[] = {
@@ -70,16 +76,16 @@ static const struct frag_param format_converter_params[] = {
 			  .headline = "Name of the output"),
 	FRAG_PARAM_STRING(struct format_converter, in_dtype, "",
 			  .headline = "Format that the input must have; empty: any",
-			  .description = "rgb888, rgba8888, uint8, float32, gray8, gray32f"),
-	FRAG_PARAM_STRING(
-		struct format_converter, out_dtype, NULL, .headline = "Format of the output",
-		.description =
-			"rgb888; rgba8888; uint8 and float32 (RGB, or gray when the input is gray); gray8; gray32f",
-		.flags = FRAG_PARAM_REQUIRED),
+			  .description = FORMATS),
+	FRAG_PARAM_STRING(struct format_converter, out_dtype, NULL,
+			  .headline = "Format of the output",
+			  .description = FORMATS
+			  ". uint8, uint16 and float32: RGB, or gray when the input is gray",
+			  .flags = FRAG_PARAM_REQUIRED),
 	FRAG_PARAM_F64(struct format_converter, scale_min, 0.0,
-		       .headline = "What 0 of a u8 is as a float"),
+		       .headline = "What 0 of a u8 or u16 is as a float"),
 	FRAG_PARAM_F64(struct format_converter, scale_max, 1.0,
-		       .headline = "What 255 of a u8 is as a float"),
+		       .headline = "What 255 of a u8, or 65535 of a u16, is as a float"),
 	FRAG_PARAM_I64(struct format_converter, alpha_value, 255,
 		       .headline = "Alpha of rgba8888 when the input has none", .min = 0,
 		       .max = 255),
@@ -102,6 +108,18 @@ static const struct frag_param format_converter_params[] = {
 		.headline = "Channels of the pixels that pad adds, as a u8", .min = 0, .max = 255,
 		.description =
 			"As a float it is scaled as those of the picture; alpha is alpha_value"),
+	FRAG_PARAM_F64_LIST(
+		struct format_converter, window, NULL,
+		.headline = "Values of the input that become black and white, as [2000, 4000]",
+		.description =
+			"What lies below or above is cut off; alpha stays. Empty: the whole range of u8 or u16, and what an f32 is",
+		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_F64_LIST(
+		struct format_converter, percentile, NULL,
+		.headline = "The same by shares of each frame: of [1, 99] one percent is black",
+		.description =
+			"The least values that so many percent of the elements do not exceed; of frames of u8 or u16",
+		.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_I64_LIST(
 		struct format_converter, out_channel_order, NULL,
 		.headline = "Which channel the output's first, second ... is: [2, 1, 0] is BGR",
@@ -123,17 +141,34 @@ static int find_format(struct frag_op *op, const char *parameter, const char *na
 		if (strcmp(name, formats[i].name) != 0)
 			continue;
 		if (!formats[i].built)
-			return frag_op_fail(
-				op, -ENOTSUP,
-				"%s %s is not built yet; use one of rgb888, rgba8888, uint8, float32, gray8, gray32f",
-				parameter, name);
+			return frag_op_fail(op, -ENOTSUP,
+					    "%s %s is not built yet; use one of " FORMATS,
+					    parameter, name);
 		*out = i;
 		return 0;
 	}
-	return frag_op_fail(
-		op, -EINVAL,
-		"%s \"%s\" is not a valid format; it is one of rgb888, rgba8888, uint8, float32, gray8, gray32f",
-		parameter, name);
+	return frag_op_fail(op, -EINVAL, "%s \"%s\" is not a valid format; it is one of " FORMATS,
+			    parameter, name);
+}
+
+static int check_levels(const struct format_converter *fc, struct frag_op *op)
+{
+	const double *window = fc->window.items, *percentile = fc->percentile.items;
+
+	if (fc->window.count > 0 && fc->percentile.count > 0)
+		return frag_op_fail(op, -EINVAL,
+				    "both window and percentile are given; remove one of them");
+	if (fc->window.count != 0 && (fc->window.count != 2 || !(window[0] < window[1])))
+		return frag_op_fail(
+			op, -EINVAL,
+			"window is not two numbers of which the first is less; give [black, white]");
+	if (fc->percentile.count != 0 &&
+	    (fc->percentile.count != 2 || !(percentile[0] >= 0.0) ||
+	     !(percentile[0] < percentile[1]) || !(percentile[1] <= 100.0)))
+		return frag_op_fail(
+			op, -EINVAL,
+			"percentile is not two numbers from 0 to 100 of which the first is less; give [1, 99]");
+	return 0;
 }
 
 static int format_converter_setup(void *state, struct frag_op *op)
@@ -173,6 +208,9 @@ static int format_converter_setup(void *state, struct frag_op *op)
 			op, -EINVAL,
 			"scale_min and scale_max are both %g; give two numbers that differ",
 			fc->scale_min);
+	r = check_levels(fc, op);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < fc->out_channel_order.count; i++) {
 		if (fc->out_channel_order.items[i] < 0 || fc->out_channel_order.items[i] > 3)
 			return frag_op_fail(
@@ -208,16 +246,20 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 		r = find_format(op, "in_dtype", fc->in_dtype, &expected);
 		if (r < 0)
 			return r;
-		if (formats[expected].is_float != in->is_float ||
+		if (formats[expected].bits != 8 * frame_element_bytes(in) ||
 		    (formats[expected].channels != 0 && formats[expected].channels != in->channels))
 			return frag_op_fail(
 				op, -EINVAL,
 				"in_dtype is %s, and a frame of %lld channels of %s came; correct in_dtype or leave it out",
-				fc->in_dtype, (long long)in->channels, in->is_float ? "f32" : "u8");
+				fc->in_dtype, (long long)in->channels,
+				in->is_float  ? "f32"
+				: in->is_deep ? "u16"
+					      : "u8");
 	}
 	*convert = (struct convert){
 		.channels = formats[out].channels,
-		.is_float = formats[out].is_float,
+		.is_float = formats[out].bits == 32,
+		.is_deep = formats[out].bits == 16,
 		.is_planar = strcmp(fc->out_layout, "chw") == 0,
 		.scale_min = fc->scale_min,
 		.scale_max = fc->scale_max,
@@ -241,6 +283,49 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 	return 0;
 }
 
+/* Makes scratch memory at least as large as `size`. */
+static int reserve(void **memory, size_t *has, size_t size)
+{
+	void *larger = size > *has ? realloc(*memory, size) : *memory;
+
+	if (larger == NULL)
+		return -ENOMEM;
+	*memory = larger;
+	*has = size > *has ? size : *has;
+	return 0;
+}
+
+static bool has_levels(const struct format_converter *fc, const struct frame *frame)
+{
+	return frame->is_deep || fc->window.count > 0 || fc->percentile.count > 0;
+}
+
+/* Brings the values of a frame to those of an f32, in scratch memory that *frame then describes. */
+static int level(struct format_converter *fc, struct frag_op *op, struct frame *frame)
+{
+	size_t row = (size_t)(frame->columns * frame->channels) * sizeof(float);
+	struct levels levels = draw_levels_all(frame);
+	int r = reserve(&fc->leveled, &fc->leveled_size, row * (size_t)frame->rows);
+
+	if (fc->percentile.count > 0 && frame->is_float)
+		return frag_op_fail(
+			op, -EINVAL,
+			"percentile needs a frame of u8 or u16, and one of f32 came; give window");
+	if (r == 0 && fc->percentile.count > 0)
+		r = draw_levels_percentile(frame, fc->percentile.items[0], fc->percentile.items[1],
+					   &levels);
+	if (r < 0)
+		return r;
+	if (fc->window.count > 0)
+		levels = (struct levels){fc->window.items[0], fc->window.items[1]};
+	draw_levels_f32(&levels, frame, fc->scale_min, fc->scale_max, fc->leveled);
+	frame->data = fc->leveled;
+	frame->row_bytes = row;
+	frame->is_float = true;
+	frame->is_deep = false;
+	return 0;
+}
+
 /* Resizes *frame into the scratch memory; *frame then describes the result. */
 static int resize(struct format_converter *fc, struct frame *frame)
 {
@@ -250,14 +335,9 @@ static int resize(struct format_converter *fc, struct frame *frame)
 	size_t size = row * (size_t)place->picture_rows;
 	int r;
 
-	if (size > fc->resized_size) {
-		void *larger = realloc(fc->resized, size);
-
-		if (larger == NULL)
-			return -ENOMEM;
-		fc->resized = larger;
-		fc->resized_size = size;
-	}
+	r = reserve(&fc->resized, &fc->resized_size, size);
+	if (r < 0)
+		return r;
 	r = vision_resize(frame, (enum resize_mode)fc->resize_mode, place->picture_rows,
 			  place->picture_columns, fc->resized);
 	if (r < 0)
@@ -275,15 +355,16 @@ static int create(const struct format_converter *fc, struct frag_op *op, struct 
 {
 	const struct convert *convert = &fc->convert;
 	const int64_t rows = fc->place.rows, columns = fc->place.columns;
-	const struct frag_dtype dtype = {convert->is_float ? FRAG_DTYPE_FLOAT : FRAG_DTYPE_UINT,
-					 convert->is_float ? 32 : 8, 1};
+	const struct frag_dtype dtype = convert->is_float  ? FRAME_F32
+					: convert->is_deep ? FRAME_U16
+							   : FRAME_U8;
 	const int64_t pixels[] = {rows, columns, convert->channels};
 	const int64_t planes[] = {convert->channels, rows, columns};
 	const int64_t *shape = convert->is_planar ? planes : pixels;
 	int r;
 
 	if (device.type == FRAG_DEVICE_CPU)
-		return frame_create(op, fc->pool, convert->is_float, shape, out);
+		return frame_create(op, fc->pool, dtype, shape, out);
 	r = frag_tensor_create_on(fc->pool, device, dtype, 3, shape, out);
 	if (r == -EXDEV)
 		return frag_op_fail(
@@ -304,8 +385,10 @@ static int convert_on_cpu(struct format_converter *fc, struct frag_op *op, struc
 {
 	bool resizes = fc->place.picture_rows != frame->rows ||
 		       fc->place.picture_columns != frame->columns;
-	int r = resizes ? resize(fc, frame) : 0;
+	int r = has_levels(fc, frame) ? level(fc, op, frame) : 0;
 
+	if (r == 0 && resizes)
+		r = resize(fc, frame);
 	if (r == 0)
 		r = create(fc, op, (struct frag_device){FRAG_DEVICE_CPU, 0}, out);
 	if (r == 0)
@@ -353,6 +436,11 @@ static int convert(struct format_converter *fc, struct frag_tick *tick,
 	struct frag_tensor *there;
 	int r;
 
+	if ((has_levels(fc, frame) || fc->convert.is_deep) &&
+	    (!frame_is_on_host(in) || fc->pool_is_on_gpu))
+		return frag_op_fail(
+			op, -ENOTSUP,
+			"frames of u16, window and percentile are converted on the CPU only; give frames and a pool in memory of the host");
 	if (!frame_is_on_host(in))
 		return convert_on_gpu(fc, op,
 				      gpu.id == fc->pool_device.id ? frag_tick_stream(tick) : NULL,
@@ -382,13 +470,14 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 
 	if (r < 0)
 		return r == -ENOMSG ? 0 : r;
-	r = frame_receive_by(op, message, fc->in_tensor_name, frame_anywhere, &in, &frame);
+	r = frame_receive_by(op, message, fc->in_tensor_name, frame_deep_anywhere, &in, &frame);
 	if (r < 0)
 		return r;
 	r = settle(fc, op, &frame);
 	if (r < 0)
 		return r;
 	if (fc->place.rows == frame.rows && fc->place.columns == frame.columns &&
+	    fc->window.count + fc->percentile.count == 0 &&
 	    vision_convert_is_identity(&fc->convert, &frame))
 		return frame_emit(tick, TENSOR, fc->out_tensor_name, frag_tensor_ref(in), message);
 	r = convert(fc, tick, in, &frame, &out);
@@ -428,7 +517,7 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 
 	if (r < 0)
 		return r;
-	convert.is_float = formats[format].is_float;
+	convert.is_float = formats[format].bits == 32;
 	convert.channels = formats[format].channels > 0 ? formats[format].channels
 			   : channels == 1              ? 1
 							: 3;
@@ -452,6 +541,7 @@ static void format_converter_fini(void *state, struct frag_op *op)
 	struct format_converter *fc = state;
 
 	(void)op;
+	free(fc->leveled);
 	free(fc->resized);
 	vision_convert_gpu_fini(&fc->gpu);
 }
@@ -461,7 +551,7 @@ const struct frag_op_type vision_format_converter_type = {
 	.name = "format_converter",
 	.headline = "Changes size, channels and element type of frames",
 	.description =
-		"First resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy. A frame in memory of a GPU is converted there, with the same result, and one in memory of the host where the pool has memory of a GPU only.",
+		"First brings window or percentile to black and white, then resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy. A frame in memory of a GPU is converted there, with the same result, and one in memory of the host where the pool has memory of a GPU only.",
 	.state_size = sizeof(struct format_converter),
 	FRAG_PORTS(format_converter_ports),
 	FRAG_PARAMS(format_converter_params),

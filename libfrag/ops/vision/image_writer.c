@@ -18,7 +18,7 @@ static const struct frag_port image_writer_ports[] = {
 	[IN] = {.name = "in",
 		.dir = FRAG_IN,
 		.type = "tensor",
-		.headline = "frames of u8: gray, RGB or RGBA"},
+		.headline = "frames of u8 or u16: gray, RGB or RGBA"},
 };
 
 static const struct frag_param image_writer_params[] = {
@@ -71,7 +71,8 @@ static int image_writer_compute(void *state, struct frag_tick *tick)
 	iw->received++;
 	if (n < iw->frame || (iw->every == 0 ? n > iw->frame : (n - iw->frame) % iw->every != 0))
 		return 0;
-	r = frame_receive(op, message, iw->in_tensor_name, &tensor, &frame);
+	r = frame_receive_by(op, message, iw->in_tensor_name, frame_deep_from_tensor, &tensor,
+			     &frame);
 	if (r < 0)
 		return r;
 	if (frame.is_float)

@@ -92,7 +92,7 @@ static int resize_compute(void *state, struct frag_tick *tick)
 	shape[2] = frame.channels;
 	if (shape[0] == frame.rows && shape[1] == frame.columns)
 		return frame_emit(tick, OUT, rf->out_tensor_name, frag_tensor_ref(in), message);
-	r = frame_create(op, rf->pool, frame.is_float, shape, &out);
+	r = frame_create(op, rf->pool, frame.is_float ? FRAME_F32 : FRAME_U8, shape, &out);
 	if (r < 0)
 		return r;
 	r = vision_resize(&frame, mode_of(rf), shape[0], shape[1], frag_tensor_writable(out));
