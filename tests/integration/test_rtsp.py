@@ -3,11 +3,13 @@
 the test; it sends the clip of known content as MPEG-TS in RTP, over the connection itself. The last
 frame of MPEG-TS is complete when another one begins, and so may be missing."""
 import os
+import re
 import signal
 import socket
 import struct
 import subprocess
 import threading
+import time
 
 import test_streams
 
@@ -20,7 +22,8 @@ BYE = struct.pack(">BBHI", 0x80, 201, 1, 1) + struct.pack(">BBHI", 0x81, 203, 1,
 
 class Server:
     """An RTSP server that does to its n-th connection what the n-th of its manners says; the last
-    one counts for all that follow. "mute at X" answers everything before the request X."""
+    one counts for all that follow. "mute at X" answers everything before the request X; "over UDP"
+    and "UDP is dropped" accept that, and the latter sends nothing that way."""
 
     def __init__(self, test, content, *manners):
         self.content, self.manners, self.asked = content, manners, 0
@@ -47,7 +50,7 @@ class Server:
             threading.Thread(target=self.answer, args=(connection, manner), daemon=True).start()
 
     def answer(self, connection, manner):
-        data = b""
+        data, port = b"", None
         try:
             while True:
                 while b"\r\n\r\n" not in data:
@@ -60,8 +63,12 @@ class Server:
                 if manner in ("silent", "mute at " + method):
                     continue
                 connection.sendall(self.reply(method, request, manner))
-                if method == "PLAY":
+                if method == "SETUP":
+                    port = re.search(rb"client_port=(\d+)", request)
+                if method == "PLAY" and port is None:
                     self.play(connection, manner)
+                elif method == "PLAY" and manner == "over UDP":
+                    self.send(int(port[1]))
         except OSError:
             pass
 
@@ -73,6 +80,8 @@ class Server:
             head.append(b"Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN")
         elif method == "DESCRIBE" and manner == "missing":
             head[0] = b"RTSP/1.0 404 Not Found"
+        elif method == "DESCRIBE" and manner == "asks for a password":
+            head[0:1] = [b"RTSP/1.0 401 Unauthorized", b'WWW-Authenticate: Basic realm="clip"']
         elif method == "DESCRIBE" and manner == "redirect":
             head[0:1] = [b"RTSP/1.0 302 Found", b"Location: file:///etc/passwd"]
         elif method == "DESCRIBE":
@@ -80,19 +89,33 @@ class Server:
             head += [b"Content-Type: application/sdp", b"Content-Length: %d" % len(body)]
         elif method == "SETUP" and b"interleaved" in request:
             head.append(b"Transport: RTP/AVP/TCP;unicast;interleaved=0-1")
+        elif method == "SETUP" and "UDP" in manner:
+            head.append(b"Transport: RTP/AVP;unicast;%s;server_port=6000-6001"
+                        % re.search(rb"client_port=\d+-\d+", request)[0])
         elif method == "SETUP":
             head[0] = b"RTSP/1.0 461 Unsupported Transport"
         return b"\r\n".join(head) + b"\r\n\r\n" + body
 
+    def send(self, port):
+        step = TS_PACKET * TS_PACKETS
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            for n, at in enumerate(range(0, len(self.content), step)):
+                rtp = struct.pack(">BBHII", 0x80, 33, n & 0xffff, n * 3600, 1)
+                s.sendto(rtp + self.content[at:at + step], ("127.0.0.1", port))
+                time.sleep(0.002)  # no faster than a socket's buffer is read
+            s.sendto(BYE, ("127.0.0.1", port + 1))
+
     def play(self, connection, manner):
         step = TS_PACKET * TS_PACKETS
-        end = len(self.content) if manner == "good" else len(self.content) // 2
+        end = len(self.content) if manner in ("good", "UDP is dropped", "pauses") else len(self.content) // 2
         try:
             for n, at in enumerate(range(0, end, step)):
                 rtp = struct.pack(">BBHII", 0x80, 33, n & 0xffff, n * 3600, 1)
                 rtp += self.content[at:at + step]
                 connection.sendall(struct.pack(">cBH", b"$", 0, len(rtp)) + rtp)
-            if manner in ("good", "says bye"):
+                if manner == "pauses" and n == len(self.content) // step // 2:
+                    time.sleep(1.2)  # what follows is late by so much
+            if manner in ("good", "says bye", "UDP is dropped", "pauses"):
                 connection.sendall(struct.pack(">cBH", b"$", 1, len(BYE)) + BYE)
             elif manner == "resets":
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -154,4 +177,50 @@ class Rtsp(test_streams.StreamTest):
                 p.signal(signal.SIGTERM)
                 self.assertEqual(p.wait(), 0, p.stderr)
                 self.assertEqual(self.summary(p)["result"], "stopped")
+                self.assert_nothing_left()
+
+    def test_tcp_is_used_where_udp_is_dropped(self):
+        server = self.serve("UDP is dropped")
+        p = self.run_app(server.url, "--connect", "1500ms")
+        self.assertGreaterEqual(self.frames(p), FRAMES)
+        self.assertRegex(p.stderr, r"nothing came from rtsp://\S+/clip over UDP, so TCP is used; transport: tcp")
+        self.assertEqual(server.asked, 2)
+        self.fails(self.serve("UDP is dropped").url, r"nothing came from rtsp://.*/clip for 0\.5 s; check the sender",
+                   "--connect", "500ms", "--transport", "udp")
+
+    def test_the_transport_that_is_wanted(self):
+        for transport, manner in (("auto", "over UDP"), ("udp", "over UDP"), ("tcp", "UDP is dropped")):
+            with self.subTest(transport):
+                server = self.serve(manner)
+                p = self.run_app(server.url, "--transport", transport, "--count", "10")
+                self.assertEqual(self.frames(p), 10)
+                self.assertNotIn("over UDP", p.stderr)
+                self.assertEqual(server.asked, 1)
+
+    def test_what_is_late_is_left_out_and_counted(self):
+        p = self.run_app(self.serve("pauses").url, "--latency", "low", "--connect", "1000s")
+        delivered = self.frames(p)
+        sent, left_out, late = map(int, re.search(
+            r"sent (\d+) frames of rtsp://\S+/clip; left out (\d+) because newer ones were there, "
+            r"skipped (\d+) packets that were late", p.stderr).groups())
+        self.assertEqual(sent, delivered)
+        self.assertGreater(late, 0)
+        self.assertLess(late, 10)  # key frames are 10 apart
+        self.assertLessEqual(sent + left_out + late, FRAMES + 1)
+        self.assertGreater(sent, 0)
+
+    def test_credentials_are_nowhere(self):
+        """However a camera wants them, and whatever goes wrong."""
+        secret = "hun.ter2"
+        for user, manner in (("bob:%s@" % secret, "good"), ("bob:%s@" % secret, "asks for a password"),
+                             ("bob:%s@" % secret, "resets"), ("bob:x/%s@" % secret, "good"), ("", "missing")):
+            with self.subTest(user=user, manner=manner):
+                server = self.serve(manner)
+                host = server.url.split("//")[1]
+                p = self.run_app("rtsp://%s%s/user=bob&password=%s&channel=1" % (user, host, secret))
+                p.wait()
+                self.assertNotIn(secret, p.stderr)
+                self.assertNotIn(secret, str(self.summary(p)))
+                if manner != "good":
+                    self.assertIn(host + "/...", p.stderr)
                 self.assert_nothing_left()

@@ -24,6 +24,8 @@ arguments:
   read: {default: 30s}
   reconnect: {default: "0"}
   count: {default: "0"}
+  transport: {default: auto}
+  latency: {default: normal}
 fragments:
   play:
     operators:
@@ -35,6 +37,8 @@ fragments:
           read_timeout: "${read}"
           reconnect: "${reconnect}"
           count: "${count}"
+          transport: "${transport}"
+          latency: "${latency}"
           realtime: false
   record:
     operators:

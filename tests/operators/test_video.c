@@ -12,6 +12,7 @@
 #include "../video/clip.h"
 #include "video/decoder.h"
 #include "video/encoder.h"
+#include "video/live.h"
 #include "video/pixels.h"
 #include "video/video.h"
 #include "vision/vision.h"
@@ -430,6 +431,40 @@ Test(ops_video, replayer_says_what_is_missing)
 		cr_assert(strstr(err.text, cases[i].says) != NULL, "case %zu said: %s", i,
 			  err.text);
 	}
+}
+
+/* However slow a receiver is, it gets frames in order and the last one; all others are counted. */
+Test(ops_video, live_keeps_the_newest_frame)
+{
+	static uint8_t rgb[CLIP_BYTES];
+	int64_t left_out = 0, skipped = 0, taken = 0;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct video_decoder *d = NULL;
+	struct video_live *live = NULL;
+	AVFrame *frame = av_frame_alloc();
+	int last = -1, r;
+
+	record_clip(in_folder("clip.mkv"), "ffv1", FRAMES);
+	cr_assert_eq(video_decoder_open(in_folder("clip.mkv"), "", -1, &d, &err), 0);
+	cr_assert_eq(video_live_create(d, -1, &live), 0);
+	while ((r = video_live_take(live, frame, &left_out, &skipped, &err)) == 1) {
+		to_rgb(frame, rgb);
+		cr_assert_gt(clip_number(rgb), last);
+		last = clip_number(rgb);
+		taken++;
+	}
+	cr_assert(r == 0 && last == FRAMES - 1 && skipped == 0);
+	cr_assert_eq(taken + left_out, FRAMES);
+	video_live_destroy(live);
+	video_decoder_close(d);
+
+	/* one that is not read to its end */
+	cr_assert_eq(video_decoder_open(in_folder("clip.mkv"), "", -1, &d, &err), 0);
+	cr_assert_eq(video_live_create(d, -1, &live), 0);
+	cr_assert_eq(video_live_take(live, frame, &left_out, &skipped, &err), 1);
+	video_live_destroy(live);
+	video_decoder_close(d);
+	av_frame_free(&frame);
 }
 
 /* Bytes in the middle of the file overwritten: frames are missing, the others play. */

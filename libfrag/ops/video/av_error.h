@@ -29,10 +29,7 @@ static inline int av_errno(int error)
 #define AV_WHY(error)                                                                              \
 	av_make_error_string((char[AV_ERROR_MAX_STRING_SIZE]){0}, AV_ERROR_MAX_STRING_SIZE, error)
 
-static inline void av_log_errors_only(void)
-{
-	if (av_log_get_level() > AV_LOG_ERROR)
-		av_log_set_level(AV_LOG_ERROR);
-}
+/* FFmpeg logs errors only, and no URL with a password in it. Thread: any. */
+void video_log_errors_only(void);
 
 #endif

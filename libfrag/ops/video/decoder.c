@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -15,6 +18,10 @@
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
 #define STREAM_PIXELS_MAX (1 << 26)
+
+#define UDP_NS 3000000000LL    /* the longest wait for something over UDP before TCP is tried */
+#define LATE_NS 500000000LL    /* a packet is late from this delay on */
+#define NO_KEY_NS 5000000000LL /* some streams have no key frames: after this all is decoded */
 
 /* A file is cut off when more than this is missing at its end. */
 #define CUT_OFF_US 200000
@@ -32,6 +39,12 @@ struct video_decoder {
 	int64_t end_us;  /* of the last packet, in the file's time */
 	bool is_partial; /* a part of the last packet is missing */
 	bool is_cut_off; /* the file is, which is not reported yet */
+	bool fell_back;
+	/* where nothing that is late is decoded */
+	bool is_low, skips;
+	int64_t least_ns;   /* the least of when a packet came minus its own time */
+	int64_t skipped_ns; /* when the first of those was skipped that are skipped now */
+	_Atomic int64_t late;
 };
 
 static int open_codec(struct video_decoder *d, struct frag_err *err)
@@ -60,6 +73,8 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 		d->codec->pkt_timebase = d->stream->time_base;
 		if (d->is_stream)
 			d->codec->max_pixels = STREAM_PIXELS_MAX;
+		if (d->is_low)
+			d->codec->flags |= AV_CODEC_FLAG_LOW_DELAY;
 		r = avcodec_open2(d->codec, codec, NULL);
 	}
 	if (r < 0)
@@ -93,7 +108,7 @@ int video_decoder_open(const char *path, const char *formats, int stop_fd,
 
 	if (d == NULL)
 		return -ENOMEM;
-	av_log_errors_only();
+	video_log_errors_only();
 	d->read_timeout_ns = INT64_MAX / 2; /* a disk may take its time */
 	d->watch.stop_fd = stop_fd;
 	video_watch_begin(&d->watch, d->read_timeout_ns);
@@ -143,7 +158,8 @@ static int stream_failed(const struct video_decoder *d, int r, int64_t limit_ns,
 }
 
 /* Opens the stream with what FFmpeg may do for it. Returns 0 or FFmpeg's error. */
-static int open_stream(struct video_decoder *d, const char *url, const char *protocols)
+static int open_stream(struct video_decoder *d, const struct video_url *url, const char *protocols,
+		       const char *transport)
 {
 	AVDictionary *options = NULL;
 	int r;
@@ -153,13 +169,48 @@ static int open_stream(struct video_decoder *d, const char *url, const char *pro
 		return AVERROR(ENOMEM);
 	d->format->interrupt_callback =
 		(AVIOInterruptCB){.callback = video_watch_expired, .opaque = &d->watch};
+	if (url->is_low)
+		d->format->flags |= AVFMT_FLAG_NOBUFFER;
 	r = av_dict_set(&options, "protocol_whitelist", protocols, 0);
 	if (r >= 0) /* FFmpeg does not check certificates by itself */
 		r = av_dict_set(&options, "tls_verify", "1", 0);
+	if (r >= 0 && transport[0] != '\0')
+		r = av_dict_set(&options, "rtsp_transport", transport, 0);
 	if (r >= 0)
-		r = avformat_open_input(&d->format, url, NULL, &options);
+		r = avformat_open_input(&d->format, url->text, NULL, &options);
 	av_dict_free(&options);
 	return r < 0 ? r : avformat_find_stream_info(d->format, NULL);
+}
+
+/*
+ * With auto FFmpeg asks for UDP, and for TCP where the server refuses that. Where a firewall drops
+ * the packets, nobody refuses anything: then the stream is opened anew.
+ */
+static int open_by_transport(struct video_decoder *d, const struct video_url *url,
+			     const char *protocols)
+{
+	int64_t limit_ns = url->connect_timeout_ns, udp_ns = limit_ns / 3;
+	bool is_auto =
+		strncasecmp(url->text, "rtsp", 4) == 0 && strcmp(url->transport, "auto") == 0;
+	int r;
+
+	if (!is_auto) {
+		video_watch_begin(&d->watch, limit_ns);
+		return open_stream(d, url, protocols,
+				   strcmp(url->transport, "auto") == 0 ? "" : url->transport);
+	}
+	if (udp_ns > UDP_NS)
+		udp_ns = UDP_NS;
+	video_watch_begin(&d->watch, udp_ns);
+	r = open_stream(d, url, protocols, "");
+	/* What timed out may also be taken for a stream without video. */
+	if (!d->watch.timed_out || d->watch.is_stopped)
+		return r;
+	avformat_close_input(&d->format);
+	video_watch_begin(&d->watch, limit_ns - udp_ns);
+	r = open_stream(d, url, protocols, "tcp");
+	d->fell_back = r >= 0;
+	return r;
 }
 
 int video_decoder_open_url(const struct video_url *url, struct video_decoder **out,
@@ -175,12 +226,12 @@ int video_decoder_open_url(const struct video_url *url, struct video_decoder **o
 	d = create(shown, err);
 	if (d == NULL)
 		return -ENOMEM;
-	av_log_errors_only();
+	video_log_errors_only();
 	d->is_stream = true;
+	d->is_low = url->is_low;
 	d->read_timeout_ns = url->read_timeout_ns;
 	d->watch.stop_fd = url->stop_fd;
-	video_watch_begin(&d->watch, url->connect_timeout_ns);
-	r = open_stream(d, url->text, protocols);
+	r = open_by_transport(d, url, protocols);
 	r = r < 0 ? stream_failed(d, r, url->connect_timeout_ns, err) : open_codec(d, err);
 	if (r < 0) {
 		video_decoder_close(d);
@@ -188,6 +239,21 @@ int video_decoder_open_url(const struct video_url *url, struct video_decoder **o
 	}
 	*out = d;
 	return 0;
+}
+
+bool video_decoder_fell_back(const struct video_decoder *decoder)
+{
+	return decoder->fell_back;
+}
+
+int64_t video_decoder_late(const struct video_decoder *decoder)
+{
+	return atomic_load(&decoder->late);
+}
+
+void video_decoder_interrupt(struct video_decoder *decoder)
+{
+	atomic_store(&decoder->watch.ends, true);
 }
 
 void video_decoder_close(struct video_decoder *decoder)
@@ -262,6 +328,44 @@ static void note_end(struct video_decoder *d)
 	d->end_us = us > d->end_us ? us : d->end_us;
 }
 
+static int64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/*
+ * Whether the packet is skipped because it is late. What is late by the first packet that is
+ * decoded again is the sender's clock, or its way, and is no delay that skipping could end.
+ */
+static bool is_late(struct video_decoder *d)
+{
+	const AVPacket *packet = d->packet;
+	int64_t at = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts, now_ns, delay_ns;
+	bool is_key = (packet->flags & AV_PKT_FLAG_KEY) != 0;
+
+	if (!d->is_low || at == AV_NOPTS_VALUE)
+		return false;
+	now_ns = clock_ns();
+	delay_ns = now_ns - av_rescale_q(at, d->stream->time_base, (AVRational){1, 1000000000});
+	if (d->least_ns == 0 || delay_ns < d->least_ns)
+		d->least_ns = delay_ns;
+	if (!d->skips && delay_ns - d->least_ns > LATE_NS) {
+		d->skips = true;
+		d->skipped_ns = now_ns;
+	}
+	if (d->skips && !is_key && now_ns - d->skipped_ns < NO_KEY_NS) {
+		atomic_fetch_add(&d->late, 1);
+		return true;
+	}
+	if (d->skips)
+		d->least_ns = delay_ns;
+	d->skips = false;
+	return false;
+}
+
 /* Gives the codec the next packet of the stream, or the end. Returns 0 or FFmpeg's error. */
 static int feed(struct video_decoder *d)
 {
@@ -270,7 +374,7 @@ static int feed(struct video_decoder *d)
 	do {
 		av_packet_unref(d->packet);
 		r = av_read_frame(d->format, d->packet);
-	} while (r >= 0 && d->packet->stream_index != d->stream->index);
+	} while (r >= 0 && (d->packet->stream_index != d->stream->index || is_late(d)));
 	if (r == AVERROR_EOF && is_cut(d))
 		return d->format->pb != NULL ? d->format->pb->error : AVERROR(ECONNRESET);
 	if (r == AVERROR_EOF) {

@@ -30,13 +30,24 @@ struct video_url {
 	int64_t connect_timeout_ns; /* until the stream has begun */
 	int64_t read_timeout_ns;    /* until the next frame */
 	int stop_fd;                /* readable when the application is to stop; -1: none */
+	const char *transport;      /* of RTSP: udp, tcp; auto: TCP where nothing comes over UDP */
+	bool is_low;                /* as little as possible is buffered, see below */
 };
 /*
  * The same with a stream. -EINVAL: a protocol that may not be used; -ETIMEDOUT; -ECANCELED: the
  * application is to stop. video_decoder_next returns the latter two as well.
+ *
+ * With is_low, packets that come more than half a second later than the first ones did are skipped
+ * to the next picture that needs no other (a key frame).
  */
 int video_decoder_open_url(const struct video_url *url, struct video_decoder **out,
 			   struct frag_err *err);
+/* Returns whether a stream plays over TCP because nothing came over UDP. */
+bool video_decoder_fell_back(const struct video_decoder *decoder);
+/* Returns how many packets were skipped because they were late. */
+int64_t video_decoder_late(const struct video_decoder *decoder);
+/* Ends every wait of video_decoder_next, as if the application stopped. Thread: any. */
+void video_decoder_interrupt(struct video_decoder *decoder);
 void video_decoder_close(struct video_decoder *decoder);
 
 /*

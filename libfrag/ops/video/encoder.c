@@ -239,7 +239,7 @@ int video_encoder_open(const struct video_encoder_config *config, const struct f
 		close(config->fd);
 		return r;
 	}
-	av_log_errors_only();
+	video_log_errors_only();
 	e = calloc(1, sizeof(*e));
 	if (e != NULL)
 		e->path = strdup(path);

@@ -13,6 +13,7 @@
 
 #include "av_error.h"
 #include "decoder.h"
+#include "live.h"
 #include "pixels.h"
 #include "url.h"
 #include "video.h"
@@ -21,7 +22,7 @@
 #define RETRY_NS 200000000 /* between two attempts to connect to a stream */
 
 struct replayer {
-	const char *path, *directory, *basename, *formats, *url;
+	const char *path, *directory, *basename, *formats, *url, *transport, *latency;
 	int64_t connect_timeout, read_timeout, reconnect;
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities, auto_rotate;
@@ -31,16 +32,20 @@ struct replayer {
 
 	char file[PATH_MAX], shown[VIDEO_URL_SHOWN];
 	struct video_decoder *decoder;
-	AVFrame *now, *next; /* the frame to emit, and the next one, to know the end in time */
-	int64_t now_pts_ns;  /* when `now` is shown, after the first frame */
-	int64_t lap_ns;      /* added to the file's times: grows each time the file repeats */
-	double rate;         /* frames per second */
+	struct video_live *live; /* reads the decoder; NULL: nothing does ahead */
+	AVFrame *now, *next;     /* the frame to emit, and the next one, to know the end in time */
+	int64_t now_pts_ns;      /* when `now` is shown, after the first frame */
+	int64_t lap_ns;          /* added to the file's times: grows each time the file repeats */
+	double rate;             /* frames per second */
 	struct video_pixels pixels;
 	struct video_picture picture; /* of the last frame */
 	struct video_turn stated;     /* how receivers are to turn it */
 	double aspect;                /* of its pixels; 0: unknown */
 	int64_t emitted, skipped, reconnected;
-	bool has_begun; /* `now` is a frame */
+	int64_t left_out, late;     /* frames and packets, with latency low */
+	const char *transport_used; /* what worked last */
+	int64_t asked_ns;           /* by CLOCK_MONOTONIC: when the source was opened first */
+	bool has_begun;             /* `now` is a frame */
 	bool started;
 	int64_t start_ns; /* when the first frame was due, by the fragment's clock */
 };
@@ -54,6 +59,9 @@ static const struct frag_port replayer_ports[] = {
 };
 
 static const char *const picture_formats[] = {"rgb8", "gray8", "gray16", "rgb16", "native", NULL};
+
+static const char *const transports[] = {"auto", "udp", "tcp", NULL};
+static const char *const latencies[] = {"normal", "low", NULL};
 
 static const struct frag_param replayer_params[] = {
 	FRAG_PARAM_PATH(struct replayer, path, NULL,
@@ -82,9 +90,22 @@ static const struct frag_param replayer_params[] = {
 			    .headline = "The next frame of a stream comes within this time",
 			    .min = 1e6, .max = 3600e9),
 	FRAG_PARAM_DURATION(
-		struct replayer, reconnect, 0,
+		struct replayer, reconnect, 300 * NS,
 		.headline = "Connect again for so long when a stream is lost; 0: it is a failure",
+		.description =
+			"A stream that has not begun is tried again as long as connect_timeout lasts.",
 		.min = 0, .max = 9e18),
+	FRAG_PARAM_STRING(
+		struct replayer, transport, "auto", .headline = "What carries the pictures of RTSP",
+		.description =
+			"udp, tcp; auto: TCP where nothing comes over UDP for a third of connect_timeout, 3 s at most, as behind a firewall",
+		.choices = transports),
+	FRAG_PARAM_STRING(
+		struct replayer, latency, "normal",
+		.headline = "low: always the newest frame of a stream",
+		.description =
+			"Frames that come while the receivers are busy are left out; when packets are late by more than half a second, all are skipped to the next key frame. Both are counted, in the log and in the metadata dropped (i64). Frames are sent at once, without regard to their times.",
+		.choices = latencies),
 	FRAG_PARAM_F64(struct replayer, frame_rate, 0.0,
 		       .headline = "Frames a second; 0: as the file says", .min = 0.0,
 		       .max = 10000.0),
@@ -160,6 +181,21 @@ static int find_file(struct replayer *rp, struct frag_op *op)
 		rp->basename, folder);
 }
 
+static bool is_low(const struct replayer *rp)
+{
+	return rp->url[0] != '\0' && strcmp(rp->latency, "low") == 0;
+}
+
+static void close_source(struct replayer *rp)
+{
+	video_live_destroy(rp->live);
+	rp->live = NULL;
+	if (rp->decoder != NULL)
+		rp->late += video_decoder_late(rp->decoder);
+	video_decoder_close(rp->decoder);
+	rp->decoder = NULL;
+}
+
 static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err *err)
 {
 	const struct video_url url = {
@@ -167,13 +203,28 @@ static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err 
 		.connect_timeout_ns = rp->connect_timeout,
 		.read_timeout_ns = rp->read_timeout,
 		.stop_fd = frag_op_stop_fd(op),
+		.transport = rp->transport_used != NULL ? rp->transport_used : rp->transport,
+		.is_low = is_low(rp),
 	};
+	int r;
 
-	video_decoder_close(rp->decoder);
-	rp->decoder = NULL;
-	return rp->url[0] != '\0'
-		       ? video_decoder_open_url(&url, &rp->decoder, err)
-		       : video_decoder_open(rp->file, rp->formats, url.stop_fd, &rp->decoder, err);
+	close_source(rp);
+	if (rp->url[0] == '\0')
+		return video_decoder_open(rp->file, rp->formats, url.stop_fd, &rp->decoder, err);
+	r = video_decoder_open_url(&url, &rp->decoder, err);
+	if (r < 0)
+		return r;
+	if (video_decoder_fell_back(rp->decoder)) {
+		frag_op_log(
+			op,
+			"nothing came from %s over UDP, so TCP is used; transport: tcp does so at once",
+			rp->shown);
+		rp->transport_used = "tcp";
+	}
+	r = is_low(rp) ? video_live_create(rp->decoder, url.stop_fd, &rp->live) : 0;
+	return r < 0 ? frag_err_set(err, r, "cannot start a thread for %s: %s", rp->shown,
+				    frag_strerror(r))
+		     : 0;
 }
 
 /* Opens the source if it is not open, and decodes the next frame. Returns as video_decoder_next. */
@@ -182,7 +233,11 @@ static int next_frame(struct replayer *rp, struct frag_op *op, AVFrame *frame, s
 	int64_t *skipped = rp->ignore_corrupted_entities ? &rp->skipped : NULL;
 	int r = rp->decoder != NULL ? 0 : open_source(rp, op, err);
 
-	return r < 0 ? r : video_decoder_next(rp->decoder, frame, skipped, err);
+	if (r < 0)
+		return r;
+	if (rp->live != NULL)
+		return video_live_take(rp->live, frame, &rp->left_out, &rp->skipped, err);
+	return video_decoder_next(rp->decoder, frame, skipped, err);
 }
 
 /* Begins to play the file: its times count from its first frame, which is shown at at_ns. */
@@ -201,21 +256,28 @@ static int64_t clock_ns(void)
 	return t.tv_sec * NS + t.tv_nsec;
 }
 
-/* Connects to a stream that was lost, as *loss says, until a frame comes. Returns as decode. */
+/*
+ * Connects to a stream that was lost, as *loss says, until a frame comes. One that has not begun
+ * is tried as long as it has to begin. Returns as decode.
+ */
 static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame,
 			 const struct frag_err *loss)
 {
 	struct pollfd stop = {.fd = frag_op_stop_fd(op), .events = POLLIN};
 	const struct timespec pause = {.tv_nsec = RETRY_NS};
-	int64_t lost_ns = clock_ns();
+	int64_t lost_ns = rp->has_begun ? clock_ns() : rp->asked_ns;
+	int64_t limit_ns = !rp->has_begun && rp->connect_timeout < rp->reconnect
+				   ? rp->connect_timeout
+				   : rp->reconnect;
 
+	if (clock_ns() - lost_ns >= limit_ns)
+		return pass_on(op, loss->code, loss);
 	frag_op_log(op, "%s; connects again", loss->text);
 	for (;;) {
 		struct frag_err err = FRAG_ERR_INIT;
 		int r;
 
-		video_decoder_close(rp->decoder);
-		rp->decoder = NULL;
+		close_source(rp);
 		r = next_frame(rp, op, frame, &err);
 		if (r > 0) {
 			rp->reconnected++;
@@ -225,10 +287,10 @@ static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame
 		}
 		if (r == -ECANCELED || ppoll(&stop, 1, &pause, NULL) > 0)
 			return -ECANCELED;
-		if (clock_ns() - lost_ns >= rp->reconnect)
+		if (clock_ns() - lost_ns >= limit_ns)
 			return frag_op_fail(op, loss->code,
 					    "%s; then it did not come back within %.1f s",
-					    loss->text, (double)rp->reconnect / 1e9);
+					    loss->text, (double)limit_ns / 1e9);
 	}
 }
 
@@ -257,8 +319,10 @@ static int replayer_initialize(void *state, struct frag_op *op)
 /* Decodes the first frame. Returns as decode, but a source without a frame is a failure. */
 static int begin(struct replayer *rp, struct frag_op *op)
 {
-	int r = decode(rp, op, rp->now);
+	int r;
 
+	rp->asked_ns = clock_ns();
+	r = decode(rp, op, rp->now);
 	if (r == 0)
 		return frag_op_fail(op, -EBADMSG, "%s holds no frame; give another one",
 				    rp->url[0] != '\0' ? rp->shown : rp->file);
@@ -313,8 +377,7 @@ static int look_ahead(struct replayer *rp, struct frag_op *op, int64_t *out_pts_
 		return 0;
 	r = decode(rp, op, rp->next);
 	if (r == 0 && rp->repeat) {
-		video_decoder_close(rp->decoder);
-		rp->decoder = NULL;
+		close_source(rp);
 		r = decode(rp, op, rp->next);
 		anew = true;
 	}
@@ -380,6 +443,8 @@ static int describe(const struct replayer *rp, struct frag_metadata *metadata)
 	if (strcmp(rp->format, "native") == 0)
 		r = frag_metadata_set_string(metadata, "pixel_format",
 					     av_get_pix_fmt_name(rp->picture.format));
+	if (r == 0 && is_low(rp))
+		r = frag_metadata_set_i64(metadata, "dropped", rp->left_out);
 	if (r == 0 && rp->aspect > 0.0)
 		r = frag_metadata_set_f64(metadata, "sample_aspect_ratio", rp->aspect);
 	if (r == 0 && rp->stated.degrees > 0.0)
@@ -418,6 +483,30 @@ static int emit_frame(struct replayer *rp, struct frag_tick *tick, struct frag_t
 	return frag_tick_emit(tick, OUTPUT, message);
 }
 
+/* Sends the newest frame of a stream. */
+static int compute_low(struct replayer *rp, struct frag_tick *tick)
+{
+	struct frag_op *op = frag_tick_op(tick);
+	int64_t reconnected = rp->reconnected;
+	struct frag_tensor *tensor = NULL;
+	int r = rp->has_begun ? decode(rp, op, rp->now) : begin(rp, op);
+
+	if (r == 0 || r == -ECANCELED)
+		return FRAG_DONE;
+	if (r > 0 && rp->reconnected > reconnected)
+		begin_lap(rp, rp->now, rp->now_pts_ns + llrint(1e9 / rp->rate));
+	if (r > 0 && rp->emitted > 0)
+		rp->now_pts_ns = next_pts_ns(rp, rp->now);
+	if (r > 0)
+		r = make_frame(rp, op, &tensor);
+	if (r >= 0)
+		r = emit_frame(rp, tick, tensor);
+	if (r < 0)
+		return r;
+	rp->emitted++;
+	return rp->count > 0 && rp->emitted >= rp->count ? FRAG_DONE : 0;
+}
+
 /* Decodes and converts before it waits, so that a frame is sent when it is due. */
 static int replayer_compute(void *state, struct frag_tick *tick)
 {
@@ -427,6 +516,8 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 	struct frag_tensor *tensor = NULL;
 	int more, r;
 
+	if (is_low(rp))
+		return compute_low(rp, tick);
 	r = rp->has_begun ? 0 : begin(rp, op);
 	if (r == -ECANCELED)
 		return FRAG_DONE;
@@ -461,6 +552,13 @@ static int replayer_stop(void *state, struct frag_op *op)
 {
 	struct replayer *rp = state;
 
+	close_source(rp);
+	if (is_low(rp))
+		frag_op_log(
+			op,
+			"sent %lld frames of %s; left out %lld because newer ones were there, skipped %lld packets that were late",
+			(long long)rp->emitted, rp->shown, (long long)rp->left_out,
+			(long long)rp->late);
 	if (rp->skipped > 0)
 		frag_op_log(op, "skipped %lld damaged pieces of %s", (long long)rp->skipped,
 			    rp->url[0] != '\0' ? rp->shown : rp->file);
@@ -474,7 +572,7 @@ static void replayer_fini(void *state, struct frag_op *op)
 	(void)op;
 	av_frame_free(&rp->now);
 	av_frame_free(&rp->next);
-	video_decoder_close(rp->decoder);
+	close_source(rp);
 	video_pixels_fini(&rp->pixels);
 }
 

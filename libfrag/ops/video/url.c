@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -22,17 +23,72 @@ static const struct {
 	{"udp://", "udp"},
 };
 
-static void show(const char *url, char out[VIDEO_URL_SHOWN])
-{
-	const char *host = strstr(url, "://") + 3;
-	const char *end = host + strcspn(host, "?#"), *path = host + strcspn(host, "/?#");
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define HOST_CHARACTERS LETTERS "0123456789.:[]%_-"
 
-	for (const char *c = host; c < path; c++) {
-		if (*c == '@')
-			host = c + 1;
+/* Whether a part of a path may be a user or a password, or name one. */
+static bool is_suspicious(const char *part, size_t length)
+{
+	static const char *const names[] = {"user", "usr",   "pass", "pwd",   "login",
+					    "auth", "token", "key",  "secret"};
+
+	for (size_t i = 0; i < length; i++) {
+		char c = part[i];
+
+		if (!isalnum((unsigned char)c) && strchr("._-", c) == NULL)
+			return true;
+		for (size_t n = 0; n < FRAG_COUNT_OF(names); n++) {
+			if (i + strlen(names[n]) <= length &&
+			    strncasecmp(part + i, names[n], strlen(names[n])) == 0)
+				return true;
+		}
 	}
-	snprintf(out, VIDEO_URL_SHOWN, "%.*s://%.*s", (int)(strstr(url, "://") - url), url,
-		 (int)(end - host), host);
+	return false;
+}
+
+/* A password may hold any character, so that what stands before the last @ is not the host. */
+void video_url_show(const char *url, char out[VIDEO_URL_SHOWN])
+{
+	const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
+	const char *host = at != NULL ? at + 1 : scheme_end + 3;
+	const char *path = host + strcspn(host, "/?#"), *end = path;
+
+	while (*end == '/') {
+		size_t length = strcspn(end + 1, "/?#");
+
+		if (is_suspicious(end + 1, length))
+			break;
+		end += 1 + length;
+	}
+	if (strspn(host, HOST_CHARACTERS) < (size_t)(path - host))
+		snprintf(out, VIDEO_URL_SHOWN, "%.*s://...", (int)(scheme_end - url), url);
+	else
+		snprintf(out, VIDEO_URL_SHOWN, "%.*s://%.*s%s", (int)(scheme_end - url), url,
+			 (int)(end - host), host, *end == '/' ? "/..." : "");
+}
+
+void video_url_hide(const char *text, char *out, size_t size)
+{
+	size_t n = 0;
+
+	while (*text != '\0' && n + 1 < size) {
+		size_t scheme = strspn(text, LETTERS);
+		char url[2048], shown[VIDEO_URL_SHOWN];
+		size_t length = scheme > 0 ? scheme : 1;
+		int written;
+
+		if (scheme > 0 && strncmp(text + scheme, "://", 3) == 0) {
+			length += strcspn(text + scheme, " \t\r\n'\"");
+			snprintf(url, sizeof(url), "%.*s", (int)length, text);
+			video_url_show(url, shown);
+			written = snprintf(out + n, size - n, "%s", shown);
+		} else {
+			written = snprintf(out + n, size - n, "%.*s", (int)length, text);
+		}
+		n += (size_t)written;
+		text += length;
+	}
+	out[n < size ? n : size - 1] = '\0';
 }
 
 int video_url_check(const char *url, const char **out_protocols, char out_shown[VIDEO_URL_SHOWN],
@@ -42,7 +98,7 @@ int video_url_check(const char *url, const char **out_protocols, char out_shown[
 		if (strncasecmp(url, allowed[i].scheme, strlen(allowed[i].scheme)) != 0)
 			continue;
 		*out_protocols = allowed[i].protocols;
-		show(url, out_shown);
+		video_url_show(url, out_shown);
 		return 0;
 	}
 	return frag_err_set(
@@ -73,5 +129,5 @@ int video_watch_expired(void *context)
 		watch->is_stopped = true;
 	if (clock_ns() >= watch->due_ns)
 		watch->timed_out = true;
-	return watch->is_stopped || watch->timed_out;
+	return watch->is_stopped || watch->timed_out || atomic_load(&watch->ends);
 }

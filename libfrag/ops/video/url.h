@@ -2,7 +2,9 @@
 #ifndef VIDEO_URL_H
 #define VIDEO_URL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <frag/error.h>
@@ -17,17 +19,26 @@
 /*
  * Checks that a URL is of a protocol that may be used.
  * - out_protocols: receives the protocols that FFmpeg may open for it; static
- * - out_shown: receives the URL as it may be logged: without a password and a query
+ * - out_shown: receives the URL as it may be logged, see video_url_show
  * Returns 0; -EINVAL with a sentence.
  */
 int video_url_check(const char *url, const char **out_protocols, char out_shown[VIDEO_URL_SHOWN],
 		    struct frag_err *err);
 
+/*
+ * Writes a URL as it may be logged: scheme, host and port, and of the path what cannot be or name a
+ * user or a password. Cameras take them before the host, in the query, and in the path.
+ */
+void video_url_show(const char *url, char out[VIDEO_URL_SHOWN]);
+/* Copies a text in which all URLs are as they may be logged. */
+void video_url_hide(const char *text, char *out, size_t size);
+
 struct video_watch {
-	int stop_fd;     /* readable when the application is to stop; -1: there is none */
-	int64_t due_ns;  /* by CLOCK_MONOTONIC */
-	bool is_stopped; /* the wait ended because the application is to stop */
-	bool timed_out;  /* ... because due_ns had come */
+	int stop_fd;      /* readable when the application is to stop; -1: there is none */
+	int64_t due_ns;   /* by CLOCK_MONOTONIC */
+	bool is_stopped;  /* the wait ended because the application is to stop */
+	bool timed_out;   /* ... because due_ns had come */
+	atomic_bool ends; /* another thread ends every wait */
 };
 
 /* Begins a wait of at most limit_ns. */

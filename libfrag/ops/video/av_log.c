@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include <libavutil/log.h>
+
+#include "av_error.h"
+#include "url.h"
+
+static void log_line(void *context, int level, const char *format, va_list arguments)
+{
+	static _Thread_local int begins = 1; /* the next text begins a line */
+	char line[2048], shown[2048];
+
+	if (level > AV_LOG_ERROR)
+		return;
+	av_log_format_line2(context, level, format, arguments, line, sizeof(line), &begins);
+	video_url_hide(line, shown, sizeof(shown));
+	fputs(shown, stderr);
+}
+
+void video_log_errors_only(void)
+{
+	if (av_log_get_level() > AV_LOG_ERROR)
+		av_log_set_level(AV_LOG_ERROR);
+	av_log_set_callback(log_line);
+}
