@@ -20,7 +20,6 @@
 #include <base/stamp.h>
 #include <base/standard_fds.h>
 #include <driverd/core/core.h>
-#include <driverd/deadline.h>
 #include <driverd/connections.h>
 #include <driverd/facts.h>
 #include <driverd/listener.h>
@@ -28,6 +27,7 @@
 #include <driverd/progress.h>
 #include <driverd/result.h>
 #include <driverd/store.h>
+#include <wire/deadline.h>
 #include <wire/connection.h>
 #include <wire/credentials.h>
 
@@ -49,7 +49,7 @@ struct shell {
 	struct drv_options *options;
 	uv_loop_t loop;
 	struct drv_listener server, local; /* TCP; for clients of this machine */
-	struct drv_deadline deadline;
+	struct fw_deadline deadline;
 	uv_timer_t linger, watchdog;
 	uv_signal_t signals[FRAG_COUNT_OF(stop_signals)];
 	struct drv_core *core;
@@ -99,7 +99,7 @@ static void shell_end(struct shell *shell, int exit_code)
 	close_handle(&shell->watchdog);
 	drv_listener_close(&shell->server);
 	drv_listener_close(&shell->local);
-	drv_deadline_close(&shell->deadline);
+	fw_deadline_close(&shell->deadline);
 	fw_credentials_close(&shell->credentials);
 	drv_store_finish(&shell->store);
 	for (size_t i = 0; i < FRAG_COUNT_OF(shell->signals); i++) {
@@ -237,7 +237,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		return;
 	if (shell->is_service)
 		report_count(shell);
-	drv_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
+	fw_deadline_set(&shell->deadline, drv_core_deadline_ns(shell->core), now_ns);
 }
 
 static void on_message(struct fw_connection *stream, struct fw_message *message, void *arg)
@@ -518,7 +518,7 @@ static int shell_init(struct shell *shell, struct frag_err *err)
 	read_limits(shell);
 	drv_listener_init(&shell->server, &shell->loop, FW_STREAM_TCP, take_connection, shell);
 	drv_listener_init(&shell->local, &shell->loop, FW_STREAM_PIPE, take_connection, shell);
-	drv_deadline_init(&shell->deadline, &shell->loop, on_deadline, shell);
+	fw_deadline_init(&shell->deadline, &shell->loop, on_deadline, shell);
 	uv_timer_init(&shell->loop, &shell->linger);
 	shell->linger.data = shell;
 	watch_loop(shell);
@@ -566,7 +566,7 @@ static int run_once(struct drv_options *options, const void *source, size_t sour
 		log_info(NULL, "waits for applications: fragctl start APP.yaml");
 		fragi_service_ready();
 		report_count(&shell);
-		drv_deadline_set(&shell.deadline, drv_core_deadline_ns(shell.core), fragi_now_ns());
+		fw_deadline_set(&shell.deadline, drv_core_deadline_ns(shell.core), fragi_now_ns());
 	} else {
 		event.app = (struct drv_event_app){.source = source,
 						   .source_bytes = source_bytes,

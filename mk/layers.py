@@ -26,7 +26,7 @@ OPENS = ("libfrag/src/type/", "libfrag/modules/",
          "workerd/host/socket_calls.c")  # opens none: it looks for the C library's functions
 # A runner is a driver, a worker and a host in one process: it includes the interfaces of their
 # cores, and those parts of their shells that know no network. fragctl run is a shell of it.
-RUNNER_MAY = {"driverd/core/core.h", "driverd/deadline.h", "driverd/system.h", "workerd/core/core.h",
+RUNNER_MAY = {"driverd/core/core.h", "driverd/system.h", "workerd/core/core.h",
               "workerd/environment.h", "workerd/interpreter.h", "workerd/spawn.h", "workerd/worker.h", "workerd/host/host.h", "workerd/host/process.h"}
 FRAGCTL_MAY = {"driverd/progress.h", "driverd/result.h", "workerd/interface.h", "workerd/landlock.h", "workerd/strays.h",
                "workerd/host/process.h", "runner/runner.h", "runner/thread.h"}

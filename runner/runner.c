@@ -33,7 +33,7 @@ static void close_loop_handles(struct runner *runner, int exit_code)
 {
 	runner->exit_code = exit_code;
 	uv_close((uv_handle_t *)&runner->before_sleep, NULL);
-	drv_deadline_close(&runner->deadline);
+	fw_deadline_close(&runner->deadline);
 	wrk_worker_end(&runner->worker, exit_code);
 }
 
@@ -146,7 +146,7 @@ static void driver_step(struct runner *runner, struct drv_event *event)
 	for (size_t i = 0; i < runner->actions.count && !runner->is_over; i++)
 		driver_act(runner, &runner->actions.items[i]);
 	if (!runner->is_over)
-		drv_deadline_set(&runner->deadline, drv_core_deadline_ns(runner->driver), now_ns);
+		fw_deadline_set(&runner->deadline, drv_core_deadline_ns(runner->driver), now_ns);
 }
 
 void runner_stop(struct runner *runner, int signal)
@@ -325,7 +325,7 @@ int runner_init(struct runner *runner, uv_loop_t *loop, const struct runner_conf
 	r = make_cores(runner);
 	if (r < 0)
 		return r;
-	drv_deadline_init(&runner->deadline, loop, on_deadline, runner);
+	fw_deadline_init(&runner->deadline, loop, on_deadline, runner);
 	uv_prepare_init(loop, &runner->before_sleep);
 	runner->before_sleep.data = runner;
 	uv_prepare_start(&runner->before_sleep, before_sleep);

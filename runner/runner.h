@@ -3,9 +3,9 @@
 #define RUNNER_RUNNER_H
 
 #include <driverd/core/core.h>
-#include <driverd/deadline.h>
 #include <runner/exchange.h>
 #include <text/spec.h>
+#include <wire/deadline.h>
 #include <workerd/worker.h>
 
 /*
@@ -44,7 +44,7 @@ struct runner {
 	void *arg;
 	uv_loop_t *loop;
 	uv_prepare_t before_sleep;
-	struct drv_deadline deadline; /* of the driver's core */
+	struct fw_deadline deadline; /* of the driver's core */
 	struct drv_core *driver;
 	struct drv_actions actions;
 	struct wrk_worker worker;

@@ -237,7 +237,7 @@ void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 	if (worker->ended)
 		return;
 	worker->ended = true;
-	uv_close((uv_handle_t *)&worker->timer, NULL);
+	fw_deadline_close(&worker->deadline);
 	uv_close((uv_handle_t *)&worker->suspend, NULL);
 	wrk_gpu_load_end(&worker->gpus);
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
@@ -304,25 +304,10 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 	}
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_deadline(void *arg)
 {
 	fragi_log_catch_up(0);
-	wrk_worker_raise(timer->data, &(struct wrk_event){.kind = WRK_EVENT_TIMER});
-}
-
-static void set_timer(struct wrk_worker *worker)
-{
-	int64_t deadline = wrk_core_deadline_ns(worker->core), now = fragi_boot_ns();
-
-	if (worker->ended)
-		return;
-	if (deadline == INT64_MAX) {
-		uv_timer_stop(&worker->timer);
-		return;
-	}
-	uv_update_time(worker->loop);
-	uv_timer_start(&worker->timer, on_timer,
-		       deadline > now ? (uint64_t)((deadline - now) / 1000000) + 1 : 0, 0);
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_EVENT_TIMER});
 }
 
 static void out_of_memory(struct wrk_worker *worker)
@@ -389,7 +374,9 @@ void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event)
 		fragi_free(pending);
 	}
 	worker->stepping = false;
-	set_timer(worker);
+	if (!worker->ended)
+		fw_deadline_set(&worker->deadline, wrk_core_deadline_ns(worker->core),
+				fragi_boot_ns());
 }
 
 static void signal_processes(const struct wrk_worker *worker, int number)
@@ -433,8 +420,7 @@ int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk
 	r = wrk_core_create(config, &worker->core);
 	if (r < 0)
 		return r;
-	uv_timer_init(loop, &worker->timer);
-	worker->timer.data = worker;
+	fw_deadline_init(&worker->deadline, loop, on_deadline, worker);
 	return watch_suspend(worker);
 }
 

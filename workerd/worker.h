@@ -4,6 +4,7 @@
 
 #include <uv.h>
 
+#include <wire/deadline.h>
 #include <workerd/core/core.h>
 #include <workerd/gpu_load.h>
 #include <workerd/reporter.h>
@@ -48,7 +49,7 @@ struct wrk_worker {
 	void *arg;
 	struct wrk_core *core;
 	struct wrk_actions actions;
-	uv_timer_t timer;
+	struct fw_deadline deadline;   /* of the core */
 	uv_signal_t suspend;           /* Ctrl-Z */
 	struct wrk_reporter *reporter; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_HOSTS_MAX];

@@ -419,6 +419,49 @@ Test(worker_session, own_sleep_before_the_welcome_is_no_silence_of_the_driver)
 	cr_assert(timers_until(now + 500 * MS, WRK_DO_DISCONNECT));
 }
 
+static bool sent_host_beat(void)
+{
+	const struct wrk_action *action = did(WRK_DO_SEND_HOST);
+
+	return action != NULL && action->message->kind == FW_BEAT;
+}
+
+/* Some ms between pauses: all get a beat, and what has arrived is read before time goes on. */
+Test(worker_session, who_is_stopped_again_and_again_judges_nobody)
+{
+	start_attached(false);
+	spawn(1);
+	from_host(&beat);
+	from_driver(&beat);
+	for (int i = 0; i < 20; i++) {
+		now = wrk_core_deadline_ns(core) + (1000 + 90 * i) * MS;
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
+		cr_expect_leq(wrk_core_deadline_ns(core), now, "it comes back at once");
+		cr_expect_not_null(sent(FW_BEAT), "%d", i);
+		cr_expect(sent_host_beat(), "%d", i);
+		cr_expect_null(did(WRK_DO_SIGNAL_HOST), "%d", i);
+		cr_expect_null(did(WRK_DO_DISCONNECT), "%d", i);
+		if (i % 4 == 3) { /* else it is stopped before it has read anything */
+			from_host(&beat);
+			from_driver(&beat);
+		}
+	}
+}
+
+/* It runs, and is busy with one frame after the other. */
+Test(worker_session, beats_are_sent_between_frames_when_timers_are_late)
+{
+	start_attached(false);
+	spawn(1);
+	now = wrk_core_deadline_ns(core);
+	for (int i = 1; i <= 50; i++) {
+		now += 10 * MS;
+		from_host(&beat);
+		cr_expect_eq(sent(FW_BEAT) != NULL, i == 26, "%d", i);
+		cr_expect_eq(sent_host_beat(), i == 26, "%d", i);
+	}
+}
+
 Test(worker_session, who_is_always_late_finds_the_dead_too)
 {
 	bool killed = false, dropped = false;
@@ -429,6 +472,8 @@ Test(worker_session, who_is_always_late_finds_the_dead_too)
 	from_driver(&beat);
 	for (int i = 0; i < 13; i++) { /* every timer is late by more than a beat */
 		now += 600 * MS;
+		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
+		cr_expect_null(did(WRK_DO_SIGNAL_HOST), "what has arrived is read first");
 		cr_assert_eq(step((struct wrk_event){.kind = WRK_EVENT_TIMER}), 0);
 		killed = killed || did(WRK_DO_SIGNAL_HOST) != NULL;
 		dropped = dropped || did(WRK_DO_DISCONNECT) != NULL;

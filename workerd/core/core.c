@@ -117,32 +117,17 @@ static void core_network(struct wrk_core *core, const char *why, int64_t now_ns,
 		wrk_log(actions, FRAGI_LOG_INFO, "the network is there");
 }
 
-static void send_beat(struct wrk_core *core, struct wrk_actions *actions)
-{
-	struct fw_message *message = wrk_message(actions, FW_BEAT, NULL);
-
-	if (core->session != WRK_SESSION_ATTACHED) /* WELCOME answers HELLO, and renews from it */
-		return;
-	if (message != NULL) {
-		message->beat.waits_for = core->waits_for;
-		message->beat.sent_ns = core->real_ns;
-	}
-	wrk_lease_sent(core, core->real_ns);
-	wrk_session_send(core, message, actions);
-}
-
 static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
-	bool beat = now_ns >= core->beat_at_ns;
-
 	wrk_session_timer(core, now_ns, actions);
-	if (beat) {
-		core->beat_at_ns = now_ns + core->beat_ns;
-		send_beat(core, actions);
-	}
 	if (core->waits_for[0] != '\0' && now_ns >= core->waits_line_ns)
 		log_wait(core, now_ns, actions);
-	wrk_host_timer(core, now_ns, beat, actions);
+	wrk_host_timer(core, now_ns, actions);
+	if (now_ns >= core->beat_at_ns) {
+		core->beat_at_ns = now_ns + core->beat_ns;
+		wrk_beat_all(core, now_ns, actions);
+		wrk_beat_sample(core, now_ns, actions);
+	}
 	if (now_ns >= core->grace_until_ns)
 		stop_hosts(core, now_ns, actions);
 	if (now_ns < core->stop_at_ns)
@@ -209,9 +194,12 @@ static void core_check(const struct wrk_core *core, int64_t now_ns)
 int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t real_now_ns,
 		  struct wrk_actions *actions)
 {
+	bool has_paused = wrk_beat_has_paused(core, real_now_ns),
+	     is_late = wrk_core_deadline_ns(core) < real_now_ns - core->beat_ns;
 	int64_t now_ns = fragi_awake_read(&core->clock, wrk_core_deadline_ns(core), core->beat_ns,
 					  real_now_ns);
 
+	core->reads_first = has_paused && event->kind == WRK_EVENT_TIMER;
 	core->real_ns = real_now_ns;
 	wrk_lease_look(core, actions);
 	switch (event->kind) {
@@ -235,17 +223,27 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		core_network(core, event->text, now_ns, actions);
 		break;
 	case WRK_EVENT_TIMER:
-		if (core->session != WRK_SESSION_ENDED)
+		if (core->session != WRK_SESSION_ENDED && !core->reads_first)
 			core_timer(core, now_ns, actions);
 		break;
 	case WRK_EVENT_STOP:
 		core_stop(core, now_ns, actions);
 		break;
 	}
+	/*
+	 * Nobody is to take this worker for dead, also while frames keep it busy. Samples, which
+	 * may be what does, wait for the timer.
+	 */
+	if (is_late && core->session != WRK_SESSION_ENDED &&
+	    real_now_ns - core->beaten_ns >= core->beat_ns)
+		wrk_beat_all(core, now_ns, actions);
 	core->deadline_ns = core_deadline(core);
+	if (core->reads_first && core->deadline_ns > now_ns)
+		core->deadline_ns = now_ns;
 	if (actions->out_of_memory)
 		return -ENOMEM;
-	assert((event->kind != WRK_EVENT_TIMER || core->deadline_ns > now_ns) &&
+	assert((event->kind != WRK_EVENT_TIMER || core->deadline_ns > now_ns ||
+		core->reads_first) &&
 	       "what was due has been done");
 	core_check(core, now_ns);
 	return 0;

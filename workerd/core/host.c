@@ -297,9 +297,8 @@ static void send_host(const struct wrk_host *host, const struct fw_message *mess
 
 	if (message == NULL)
 		return;
-	assert(message->kind == FW_BEAT ||
-	       (message->run == host->run && message->host == host->number &&
-		message->epoch == host->epoch));
+	assert(message->run == host->run && message->host == host->number &&
+	       message->epoch == host->epoch);
 	action = wrk_emit(actions, WRK_DO_SEND_HOST);
 	action->host = host->id;
 	action->message = message;
@@ -547,11 +546,10 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 	}
 }
 
-void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions)
+void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	for (uint32_t i = 0; i < core->slot_count; i++) {
 		struct wrk_host *host = &core->hosts[i];
-		struct wrk_action *sample;
 
 		if (host->state == WRK_HOST_NONE || host->state == WRK_HOST_KILLED)
 			continue;
@@ -566,14 +564,6 @@ void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk
 				 "its control thread has not been heard for %.1f s",
 				 (double)core->dead_ns * 1e-9);
 			wrk_host_kill(core, host, FRAGI_FAILURE_HOST_SILENT, why, actions);
-			continue;
-		}
-		if (beat && host->state != WRK_HOST_SPAWNING) {
-			send_host(host, wrk_lease_message(core, host, now_ns, actions), actions);
-			sample = wrk_emit(actions, WRK_DO_SAMPLE_HOST);
-			sample->host = host->id;
-			sample->looks = now_ns < host->look_until_ns;
-			wrk_host_lines_left_out(core, host, actions);
 		}
 	}
 }

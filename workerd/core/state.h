@@ -102,9 +102,11 @@ struct wrk_core {
 	int64_t real_ns, lease_sent_ns, lease_from_ns;
 	bool driver_leaves;       /* it has said so */
 	struct fragi_awake clock; /* all other times of this folder are its times */
-	int64_t heard_ns;         /* the driver */
-	int64_t beat_at_ns;       /* next beats and samples */
-	int64_t wait_until_ns;    /* CONNECTING: give up; BACKOFF: try again */
+	int64_t beaten_ns;        /* real: the last beat */
+	bool reads_first;   /* after a pause: judges when it has read what has arrived meanwhile */
+	int64_t heard_ns;   /* the driver */
+	int64_t beat_at_ns; /* next beats and samples */
+	int64_t wait_until_ns; /* CONNECTING: give up; BACKOFF: try again */
 	int64_t backoff_ns;
 	int64_t lost_ns; /* when the last session ended */
 	char refusal
@@ -162,6 +164,17 @@ void wrk_session_result(struct wrk_core *core, int exit_code);
 /* Ends this workerd with an exit code. */
 void wrk_session_end(struct wrk_core *core, int exit_code, struct wrk_actions *actions);
 
+/* beat.c */
+/*
+ * Whether this process did not run, until that real time, for more than a beat in which it wanted
+ * to; before the clock is read.
+ */
+bool wrk_beat_has_paused(const struct wrk_core *core, int64_t real_now_ns);
+/* To the driver and to all hosts. */
+void wrk_beat_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+/* What each host has counted is read for the driver. */
+void wrk_beat_sample(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+
 /* lease.c */
 /* A host is made for the present driver. */
 void wrk_lease_begin(struct wrk_core *core, struct wrk_host *host,
@@ -200,7 +213,7 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 		      struct wrk_actions *actions);
 void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns,
 		    struct wrk_actions *actions);
-void wrk_host_timer(struct wrk_core *core, int64_t now_ns, bool beat, struct wrk_actions *actions);
+void wrk_host_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 /* failure, why: for the report of its end; NONE and empty when somebody asked for it. */
 void wrk_host_kill(struct wrk_core *core, struct wrk_host *host, enum fragi_failure failure,
 		   const char *why, struct wrk_actions *actions);

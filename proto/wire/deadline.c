@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <driverd/deadline.h>
+#include <wire/deadline.h>
 
 static void on_timer(uv_timer_t *timer)
 {
-	struct drv_deadline *deadline = timer->data;
+	struct fw_deadline *deadline = timer->data;
 
 	deadline->due(deadline->arg);
 }
@@ -16,13 +16,13 @@ static void on_idle(uv_idle_t *idle)
 
 static void on_work(uv_check_t *work)
 {
-	struct drv_deadline *deadline = work->data;
+	struct fw_deadline *deadline = work->data;
 
 	deadline->due(deadline->arg);
 }
 
-void drv_deadline_init(struct drv_deadline *deadline, uv_loop_t *loop, void (*due)(void *arg),
-		       void *arg)
+void fw_deadline_init(struct fw_deadline *deadline, uv_loop_t *loop, void (*due)(void *arg),
+		      void *arg)
 {
 	uv_timer_init(loop, &deadline->timer);
 	uv_idle_init(loop, &deadline->idle);
@@ -32,7 +32,7 @@ void drv_deadline_init(struct drv_deadline *deadline, uv_loop_t *loop, void (*du
 	deadline->arg = arg;
 }
 
-void drv_deadline_set(struct drv_deadline *deadline, int64_t at_ns, int64_t now_ns)
+void fw_deadline_set(struct fw_deadline *deadline, int64_t at_ns, int64_t now_ns)
 {
 	/* A timer that is due at once would fire again and again before any socket is looked at. */
 	if (at_ns <= now_ns) {
@@ -47,7 +47,7 @@ void drv_deadline_set(struct drv_deadline *deadline, int64_t at_ns, int64_t now_
 			       (uint64_t)((at_ns - now_ns + 999999) / 1000000), 0);
 }
 
-void drv_deadline_close(struct drv_deadline *deadline)
+void fw_deadline_close(struct fw_deadline *deadline)
 {
 	if (uv_is_closing((uv_handle_t *)&deadline->timer))
 		return;
