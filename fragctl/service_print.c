@@ -109,6 +109,7 @@ static const struct ctl_column worker_items[] = {
 	{"drained", CTL_AT(CTL_BOOL, fw_worker_row, drained)},
 	{"away_ns", CTL_AT(CTL_I64, fw_worker_row, age_ns)},
 	{"ran", CTL_AT(CTL_OPTIONAL, fw_worker_row, ran)},
+	{"may_use", CTL_AT(CTL_OPTIONAL, fw_worker_row, limited)},
 	{NULL, "ADDRESS", CTL_AT(CTL_TEXT, fw_worker_row, address)},
 };
 static const struct ctl_columns workers = CTL_COLUMNS(worker_items, fw_worker_row);
@@ -240,6 +241,8 @@ static void put_workers(struct ctl_table *table, const void *arg)
 				table,
 				"    drained: it is given no more fragments; `fragctl drain %s --undo` ends that",
 				worker->name);
+		if (worker->limited[0] != '\0')
+			ctl_table_note(table, "    may use %s", worker->limited);
 		if (worker->waits_for[0] != '\0')
 			ctl_table_note(table, "    can run nothing yet: %s", worker->waits_for);
 		if (worker->age_ns != 0)

@@ -4,13 +4,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/allowance.h>
 #include <text/spec.h>
 #include <wire/message.h>
 #include <workerd/gpus.h>
@@ -142,8 +145,24 @@ static int64_t bytes_of(uint64_t count, uint64_t size)
 		       : (int64_t)(count * size);
 }
 
-/* Asks only where there is a driver. */
-static int find_gpus(const char *proc, const char *dev, const char *program, int64_t *out_gpus,
+/* Of those that the driver has, as CUDA reads CUDA_VISIBLE_DEVICES: up to the first that is none. */
+static int64_t visible_gpus(int64_t count)
+{
+	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	int64_t named = 0;
+
+	if (names == NULL)
+		return count;
+	while (*names != '\0' && *names != '-' && named < count) {
+		named++;
+		names += strcspn(names, ",");
+		names += *names == ',';
+	}
+	return named;
+}
+
+/* Asks only where there is a driver, and a GPU that this process may see. */
+static int find_gpus(int64_t machine, const char *dev, const char *program, int64_t *out_gpus,
 		     int64_t *out_bytes, struct frag_err *err)
 {
 	char path[256];
@@ -151,9 +170,9 @@ static int find_gpus(const char *proc, const char *dev, const char *program, int
 	uint64_t bytes = 0;
 	int r;
 
-	*out_gpus = count_gpus(proc) * FRAGI_AMOUNT_ONE;
+	*out_gpus = visible_gpus(machine) * FRAGI_AMOUNT_ONE;
 	snprintf(path, sizeof(path), "%s/nvidiactl", dev);
-	if (*out_gpus == 0 && access(path, F_OK) < 0)
+	if ((machine == 0 && access(path, F_OK) < 0) || visible_gpus(1) == 0)
 		return 0;
 	r = wrk_gpus_survey(program, &count, &bytes, err);
 	if (r < 0)
@@ -163,19 +182,60 @@ static int find_gpus(const char *proc, const char *dev, const char *program, int
 	return 0;
 }
 
-int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
-		       const char *program, struct frag_err *err)
+static void FRAG_PRINTF(2, 3) note(char out[static FW_LIMITED_MAX], const char *format, ...)
 {
-	int64_t found[FRAGI_AMOUNTS] = {0};
+	size_t used = strlen(out);
+	va_list args;
+
+	if (used > 0 && used < FW_LIMITED_MAX)
+		used += (size_t)snprintf(out + used, FW_LIMITED_MAX - used, ", ");
+	if (used >= FW_LIMITED_MAX)
+		return;
+	va_start(args, format);
+	vsnprintf(out + used, FW_LIMITED_MAX - used, format, args);
+	va_end(args);
+}
+
+/* The least of what the machine has and what this process may use. */
+static void limit(struct wrk_inventory *inventory, const struct fragi_allowance *may,
+		  int64_t machine_gpus, int64_t found[FRAGI_AMOUNTS])
+{
+	char offered[FRAGI_AMOUNT_TEXT], all[FRAGI_AMOUNT_TEXT];
+	const bool *given = inventory->is_given;
+	const enum fragi_amount memory = FRAGI_AMOUNT_MEMORY;
+
+	if (!given[FRAGI_AMOUNT_CPU] && may->cores_why != NULL)
+		note(inventory->limited, "%lld of %lld cores (%s)", (long long)may->cores,
+		     (long long)may->machine_cores, may->cores_why);
+	if (may->memory_bytes < found[memory]) {
+		if (!given[memory])
+			note(inventory->limited, "%s of %s memory (%s)",
+			     fragi_amount_text(memory, may->memory_bytes, offered),
+			     fragi_amount_text(memory, found[memory], all), may->memory_why);
+		found[memory] = may->memory_bytes;
+	}
+	if (found[FRAGI_AMOUNT_SHARED_MEMORY] > may->memory_bytes)
+		found[FRAGI_AMOUNT_SHARED_MEMORY] = may->memory_bytes;
+	if (!given[FRAGI_AMOUNT_GPU] && found[FRAGI_AMOUNT_GPU] < machine_gpus * FRAGI_AMOUNT_ONE)
+		note(inventory->limited, "%lld of %lld GPUs (CUDA_VISIBLE_DEVICES)",
+		     (long long)(found[FRAGI_AMOUNT_GPU] / FRAGI_AMOUNT_ONE),
+		     (long long)machine_gpus);
+}
+
+int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
+		       const char *groups, const char *program, struct frag_err *err)
+{
+	int64_t found[FRAGI_AMOUNTS] = {0}, machine_gpus = count_gpus(proc);
+	struct fragi_allowance may;
 	struct statvfs shared;
 	struct sysinfo info;
 	char shm[256];
 	int r = 0;
 
-	found[FRAGI_AMOUNT_CPU] =
-		at_most(sysconf(_SC_NPROCESSORS_ONLN) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	fragi_allowance_read(proc, groups, &may);
+	found[FRAGI_AMOUNT_CPU] = at_most(may.cores * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
 	if (!inventory->is_given[FRAGI_AMOUNT_GPU] || !inventory->is_given[FRAGI_AMOUNT_GPU_MEMORY])
-		r = find_gpus(proc, dev, program, &found[FRAGI_AMOUNT_GPU],
+		r = find_gpus(machine_gpus, dev, program, &found[FRAGI_AMOUNT_GPU],
 			      &found[FRAGI_AMOUNT_GPU_MEMORY], err);
 	found[FRAGI_AMOUNT_GPU] = at_most(found[FRAGI_AMOUNT_GPU], FRAGI_AMOUNT_COUNT_MAX);
 	if (sysinfo(&info) == 0)
@@ -183,6 +243,7 @@ int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const 
 	snprintf(shm, sizeof(shm), "%s/shm", dev);
 	if (statvfs(shm, &shared) == 0)
 		found[FRAGI_AMOUNT_SHARED_MEMORY] = bytes_of(shared.f_blocks, shared.f_frsize);
+	limit(inventory, &may, machine_gpus, found);
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		if (!inventory->is_given[i])
 			inventory->has[i] = found[i];

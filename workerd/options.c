@@ -109,9 +109,11 @@ static void print_machine(struct wrk_inventory *inventory)
 	int r;
 
 	(void)wrk_shell_find_host(program, sizeof(program));
-	r = wrk_inventory_find(inventory, "/proc", "/dev", program, &err);
+	r = wrk_inventory_find(inventory, "/proc", "/dev", "/sys/fs/cgroup", program, &err);
 	wrk_inventory_text(inventory, offer, sizeof(offer));
 	printf("this worker offers %s\n", offer);
+	if (inventory->limited[0] != '\0')
+		printf("it may use %s\n", inventory->limited);
 	if (r < 0)
 		printf("the memory of GPUs is not known: %s\n", err.text);
 	wrk_rights_print_kernel(stdout);

@@ -396,7 +396,10 @@ static void offer(const struct wrk_shell *shell, struct wrk_config *config)
 	struct frag_err err = FRAG_ERR_INIT;
 	const int64_t *has = inventory.has;
 
-	if (wrk_inventory_find(&inventory, "/proc", "/dev", shell->program, &err) < 0)
+	static char limited[FW_LIMITED_MAX];
+
+	if (wrk_inventory_find(&inventory, "/proc", "/dev", "/sys/fs/cgroup", shell->program,
+			       &err) < 0)
 		log_warn(
 			NULL,
 			"the memory of GPUs is not known (%s); give it by --inventory gpu=N,gpuMemory=SIZE",
@@ -406,6 +409,8 @@ static void offer(const struct wrk_shell *shell, struct wrk_config *config)
 	config->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
 	config->shared_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_SHARED_MEMORY];
 	config->gpu_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_GPU_MEMORY];
+	snprintf(limited, sizeof(limited), "%s", inventory.limited);
+	config->limited = limited;
 	config->labels = inventory.labels;
 	config->label_count = inventory.label_count;
 }

@@ -136,6 +136,7 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->memory = fragi_arena_strdup(arena, hello->memory);
 	session->no_memory = fragi_arena_strdup(arena, hello->no_memory);
 	session->no_limits = fragi_arena_strdup(arena, hello->no_limits);
+	session->limited = fragi_arena_strdup(arena, hello->limited);
 	session->is_drained = session->role == FW_ROLE_WORKER && session->name != NULL &&
 			      drv_drain_is(session->core, session->name);
 	session->has[FRAGI_AMOUNT_CPU] = hello->cores * FRAGI_AMOUNT_ONE;
@@ -144,11 +145,11 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->has[FRAGI_AMOUNT_SHARED_MEMORY] = bounded(hello->shared_memory_bytes);
 	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bounded(hello->gpu_memory_bytes);
 	return session->fragments != NULL && session->labels != NULL &&
-			       session->no_limits != NULL && session->name != NULL &&
-			       session->peer != NULL && session->who != NULL &&
-			       session->worker_address != NULL && session->node != NULL &&
-			       session->clock != NULL && session->memory != NULL &&
-			       session->no_memory != NULL
+			       session->no_limits != NULL && session->limited != NULL &&
+			       session->name != NULL && session->peer != NULL &&
+			       session->who != NULL && session->worker_address != NULL &&
+			       session->node != NULL && session->clock != NULL &&
+			       session->memory != NULL && session->no_memory != NULL
 		       ? 0
 		       : -ENOMEM;
 }

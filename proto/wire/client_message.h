@@ -80,6 +80,7 @@ struct fw_worker_row {
 	bool drained;          /* it is given no more fragments */
 	int64_t age_ns;        /* since it went; 0: it is there, or was never */
 	const char *ran;       /* the hosts that it ran then */
+	const char *limited;   /* as in HELLO */
 };
 /* a run that has ended */
 struct fw_ended_row {

@@ -48,11 +48,17 @@ LAYOUT(application_state, struct fw_application_row, ApplicationState, NULL) = {
 };
 
 LAYOUT(worker_state, struct fw_worker_row, WorkerState, NULL) = {
-	FIELD(worker_state, name),      FIELD(worker_state, address),
-	FIELD(worker_state, state),     FIELD(worker_state, cores),
-	FIELD(worker_state, fragments), FIELD(worker_state, waits_for),
-	FIELD(worker_state, drained),   TIME(worker_state, age_ns),
-	FIELD(worker_state, ran),       END,
+	FIELD(worker_state, name),
+	FIELD(worker_state, address),
+	FIELD(worker_state, state),
+	FIELD(worker_state, cores),
+	FIELD(worker_state, fragments),
+	FIELD(worker_state, waits_for),
+	FIELD(worker_state, drained),
+	TIME(worker_state, age_ns),
+	FIELD(worker_state, ran),
+	FIELD(worker_state, limited),
+	END,
 };
 
 LAYOUT(ended_state, struct fw_ended_row, EndedState, NULL) = {

@@ -54,6 +54,7 @@ LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	FIELD(hello, gpu_memory_bytes),
 	TEXTS(hello, labels, label_count, FW_LABELS_MAX),
 	FIELD(hello, no_limits),
+	FIELD(hello, limited),
 	FIELD(hello, reports),
 	FIELD(hello, last_epoch),
 	END,

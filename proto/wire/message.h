@@ -76,6 +76,7 @@
 #define FW_TRANSPORTS_MAX 4         /* of a host */
 #define FW_ADDRESS_MAX 4096         /* a host's data-plane address */
 #define FW_WAITS_FOR_MAX 512        /* bytes that are kept of why a worker waits */
+#define FW_LIMITED_MAX 256          /* bytes of what a worker may not use */
 #define FW_LINES_MAX 20             /* last lines of a host */
 #define FW_LOG_ROWS_MAX 256         /* lines in one message */
 #define FW_CHANGES_MAX 256          /* differences between two graphs in one message */
@@ -182,6 +183,8 @@ struct fw_hello {
 	const char **labels; /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
+	/* "2 of 16 cores (its affinity), ...": what it may not use; empty: it offers all */
+	const char *limited;
 	uint32_t reports;    /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 	uint64_t last_epoch; /* the highest one that a driver has sent it */
 };

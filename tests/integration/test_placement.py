@@ -175,6 +175,20 @@ class Placement(ServiceTest):
         self.ok("stop", "good")
         self.fails(3, "good has ended, and where it ran is not kept", "explain", "good")
 
+    def test_a_worker_offers_what_it_may_use(self):
+        """Where several limits hold, the least; what the machine has stands beside it."""
+        self.serve()
+        first = str(min(os.sched_getaffinity(0)))
+        self.worker("--name", "a", prefix=("taskset", "-c", first, "prlimit", "--data=536870912"))
+        self.worker("--name", "b", "--inventory", "cpu=0,memory=64Gi")
+        self.wait_until("both", lambda: len(self.live_workers()) == 2)
+        a, b = sorted(self.live_workers(), key=lambda w: w["name"])
+        self.assertEqual((a["cores"], b["cores"], b["may_use"]), (1, 0, None))
+        self.assertRegex(a["may_use"], r"(1 of \d+ cores \(its affinity\), )?512 MiB of \S+ GiB memory \(ulimit -d\)$")
+        self.assertIn("    may use " + a["may_use"], self.ok("workers"))
+        self.assertEqual(self.ok("start", self.graph("small", "memory: 512Mi", "memory: 513Mi")), "small: runs")
+        self.assertEqual(self.placed("small"), {"f1": "a", "f2": "b"})
+
     def test_bad_inventories(self):
         for args, sentence in ((("--inventory", "cores=4"), '"cores=4" names none of cpu, gpu'),
                                (("--inventory", "memory=-1"), "memory=-1 is not a valid size"),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,8 +29,9 @@ Test(inventory, what_is_given_counts_and_the_rest_is_found)
 	struct frag_err err;
 
 	cr_expect_eq(parse(&inventory, "cpu=3,gpuMemory=48Gi", "zone=or1,camera=left", &err), 0);
-	cr_expect_eq(wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", &err), 0,
-		     "where there is no GPU nothing is started");
+	cr_expect_eq(
+		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err), 0,
+		"where there is no GPU nothing is started");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_CPU], 3000);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(48) << 30);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 0);
@@ -39,7 +41,9 @@ Test(inventory, what_is_given_counts_and_the_rest_is_found)
 	cr_expect_str_eq(inventory.labels[1], "camera=left");
 	wrk_inventory_fini(&inventory);
 	cr_expect_eq(parse(&inventory, "gpu=0,memory=0", NULL, &err), 0);
-	cr_expect_eq(wrk_inventory_find(&inventory, "/nowhere", "/nowhere", "/nowhere", &err), 0);
+	cr_expect_eq(wrk_inventory_find(&inventory, "/nowhere", "/nowhere", "/nowhere", "/nowhere",
+					&err),
+		     0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 0, "a worker may keep them for others");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], 0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_SHARED_MEMORY], 0);
@@ -92,7 +96,7 @@ static int find(struct wrk_inventory *inventory, const char *amounts, const char
 		struct frag_err *err)
 {
 	cr_assert_eq(parse(inventory, amounts, NULL, err), 0);
-	return wrk_inventory_find(inventory, proc, "/nowhere", asked, err);
+	return wrk_inventory_find(inventory, proc, "/nowhere", "/nowhere", asked, err);
 }
 
 Test(inventory_gpus, the_driver_of_nvidia_says_how_many_and_how_much)
@@ -133,6 +137,55 @@ Test(inventory_gpus, without_an_answer_they_are_counted)
 	wrk_inventory_fini(&inventory);
 	cr_assert_lt(find(&inventory, NULL, "/bin/true", &err), 0);
 	cr_expect_str_eq(err.text, "fraghost --gpus failed");
+	wrk_inventory_fini(&inventory);
+}
+
+Test(inventory_gpus, those_that_cannot_be_seen_are_not_offered)
+{
+	static const struct {
+		const char *visible, *limited;
+		int64_t count;
+	} cases[] = {{"", "0 of 2 GPUs (CUDA_VISIBLE_DEVICES)", 0},
+		     {"-1", "0 of 2 GPUs (CUDA_VISIBLE_DEVICES)", 0},
+		     {"1", "1 of 2 GPUs (CUDA_VISIBLE_DEVICES)", 1},
+		     {"1,0,2", "", 2}};
+	struct wrk_inventory inventory;
+	struct frag_err err;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setenv("CUDA_VISIBLE_DEVICES", cases[i].visible, 1);
+		/* without an answer they are counted */
+		cr_expect_eq(find(&inventory, "cpu=1,memory=0", "/nowhere", &err) < 0,
+			     cases[i].count > 0);
+		cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], cases[i].count * 1000);
+		cr_expect_str_eq(inventory.limited, cases[i].limited);
+		wrk_inventory_fini(&inventory);
+	}
+}
+
+Test(inventory, a_limit_is_offered_and_named)
+{
+	struct rlimit least = {1 << 28, RLIM_INFINITY};
+	struct wrk_inventory inventory;
+	struct frag_err err;
+
+	cr_assert_eq(parse(&inventory, "cpu=1", NULL, &err), 0);
+	cr_assert_eq(setrlimit(RLIMIT_DATA, &least), 0);
+	cr_expect_eq(
+		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err),
+		0);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], 1 << 28);
+	cr_expect_leq(inventory.has[FRAGI_AMOUNT_SHARED_MEMORY], 1 << 28);
+	cr_expect_eq(strncmp(inventory.limited, "256 MiB of ", 11), 0, "%s", inventory.limited);
+	cr_expect_not_null(strstr(inventory.limited, " memory (ulimit -d)"), "%s",
+			   inventory.limited);
+	wrk_inventory_fini(&inventory);
+	cr_assert_eq(parse(&inventory, "cpu=1,memory=64Gi", NULL, &err), 0);
+	cr_expect_eq(
+		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err),
+		0);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], INT64_C(64) << 30, "it was given");
+	cr_expect_str_eq(inventory.limited, "");
 	wrk_inventory_fini(&inventory);
 }
 

@@ -291,8 +291,8 @@ static void make_reply(struct maker *m, struct fw_reply *reply)
 		random_u64(m), word(m), word(m), 0, NULL, 0, random_u64(m), 9, word(m), word(m)};
 	for (uint32_t i = 0; i < 4; i++)
 		reply->workers[i] = (struct fw_worker_row){
-			word(m), word(m), word(m), i,      (uint32_t)random_u64(m),
-			word(m), i == 2,  i,       word(m)};
+			word(m), word(m), word(m), i,       (uint32_t)random_u64(m),
+			word(m), i == 2,  i,       word(m), word(m)};
 	reply->ended_count = 2;
 	reply->ended = block(m, 2 * sizeof(*reply->ended));
 	for (uint32_t i = 0; i < 2; i++)
@@ -443,6 +443,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .labels = words(m, 3),
 						   .label_count = 3,
 						   .no_limits = word(m),
+						   .limited = word(m),
 						   .reports = 3,
 						   .last_epoch = random_u64(m)};
 		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);

@@ -63,6 +63,7 @@ struct wrk_config {
 	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
 	const char **labels; /* "key=value" */
 	uint32_t label_count;
+	const char *limited;   /* as in HELLO; NULL: nothing is */
 	const char *no_limits; /* as in HELLO; NULL: it enforces them */
 	bool once;
 	/* a driver's refusal does not end it: the service manager would only start it again */

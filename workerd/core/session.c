@@ -292,6 +292,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.labels = config->labels,
 		.label_count = config->label_count,
 		.no_limits = config->no_limits,
+		.limited = config->limited,
 		.reports = core->kept_count,
 		.last_epoch = core->last_epoch,
 	};

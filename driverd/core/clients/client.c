@@ -116,6 +116,7 @@ static int fill_workers(struct drv_core *core, const char *worker, struct fw_rep
 			.waits_for = session->waits_for,
 			.drained = session->is_drained,
 			.ran = "",
+			.limited = session->limited,
 		};
 	}
 	away_count = drv_away_rows(core, worker, away);

@@ -146,6 +146,7 @@ uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct f
 				.waits_for = "",
 				.age_ns = core->real_ns - one->since_ns + 1,
 				.ran = one->ran,
+				.limited = "",
 			};
 	for (size_t i = 0; i < core->config.expected_count; i++) {
 		const char *name = core->config.expected[i];
@@ -155,7 +156,8 @@ uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct f
 							       .address = "",
 							       .state = "expected",
 							       .waits_for = "",
-							       .ran = ""};
+							       .ran = "",
+							       .limited = ""};
 	}
 	return count;
 }

@@ -73,6 +73,7 @@ struct drv_session {
 	bool is_drained;       /* it is given no more fragments */
 	bool has_left;         /* it said so before it went */
 	const char *no_limits; /* why it cannot enforce limits; empty: it can */
+	const char *limited;   /* as in HELLO */
 	int64_t placed;        /* fragments of all applications */
 	/* that name this session, and the list of them in the order in which they came to it */
 	uint32_t hosts;
