@@ -145,7 +145,7 @@ static int64_t bytes_of(uint64_t count, uint64_t size)
 		       : (int64_t)(count * size);
 }
 
-/* Of those that the driver has, as CUDA reads CUDA_VISIBLE_DEVICES: up to the first that is none. */
+/* Of so many: those that CUDA_VISIBLE_DEVICES names, up to the first that is none. */
 static int64_t visible_gpus(int64_t count)
 {
 	const char *names = getenv("CUDA_VISIBLE_DEVICES");

@@ -414,30 +414,13 @@ static int process_attach(uv_loop_t *loop, struct wrk_process *p, int control_fd
 	return r < 0 ? r : uv_poll_start(&p->exit, UV_READABLE, on_exit_event);
 }
 
-/* The environment with the host's mark, from the heap, or NULL. */
-static char **add_mark(struct wrk_process *p, char *const *environment)
-{
-	static unsigned int hosts;
-	size_t count = 0;
-	char **marked;
-
-	snprintf(p->mark, sizeof(p->mark), WRK_STRAYS_MARK "=%d-%u", (int)getpid(), ++hosts);
-	while (environment[count] != NULL)
-		count++;
-	marked = fragi_calloc(count + 2, sizeof(*marked));
-	if (marked == NULL)
-		return NULL;
-	memcpy(marked, environment, count * sizeof(*marked));
-	marked[count] = p->mark;
-	return marked;
-}
-
 int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *launch,
 		      const struct wrk_process_ops *ops, void *arg,
 		      struct wrk_process **out_process, struct frag_err *err)
 {
 	struct wrk_process *p = fragi_calloc(1, sizeof(*p));
 	int control[2], output[2], note[2], r;
+	const char *call = "memfd_create";
 	char **environment;
 
 	if (p == NULL)
@@ -456,10 +439,12 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		r = wrk_page_init(&p->page);
 	if (r < 0)
 		goto err_page;
+	call = "socketpair";
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0) {
 		r = -errno;
 		goto err_control;
 	}
+	call = "pipe2";
 	if (pipe2(output, O_CLOEXEC) < 0) {
 		r = -errno;
 		goto err_output;
@@ -469,7 +454,7 @@ int wrk_process_start(uv_loop_t *loop, uint32_t host, const struct wrk_launch *l
 		goto err_note;
 	}
 	p->note_fd = note[0];
-	environment = add_mark(p, launch->environment);
+	environment = wrk_strays_mark(p->mark, launch->environment);
 	if (environment == NULL) {
 		close(note[1]);
 		r = -ENOMEM;
@@ -521,7 +506,8 @@ err_control:
 err_page:
 	fragi_arena_fini(&p->arena);
 	fragi_free(p);
-	return frag_err_set(err, r, "cannot start a host: %s", frag_strerror(r));
+	return r == -ENOMEM ? frag_err_set(err, r, "cannot start a host: out of memory")
+			    : wrk_spawn_refuse(err, r, "a host", call);
 }
 
 int wrk_process_pid(const struct wrk_process *p)

@@ -54,9 +54,9 @@ static int end_with(pid_t parent)
 
 /*
  * Only async-signal-safe calls from here to exec or main. Returns negative errno when something
- * failed.
+ * failed, and what.
  */
-static int child_setup(const struct wrk_spawn *spawn, int error_fd)
+static int child_setup(const struct wrk_spawn *spawn, int error_fd, const char **out_what)
 {
 	const int from[FD_ERROR] = {-1,
 				    spawn->output_fd,
@@ -79,8 +79,11 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* First out of the way of one another, then to where they belong. */
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (null < 0)
+	if (null < 0) {
+		*out_what = "open /dev/null (its container has to have one)";
 		return -errno;
+	}
+	*out_what = "duplicate its descriptors (ulimit -n)";
 	for (int i = 1; i < FD_ERROR; i++) {
 		moved[i] = fcntl(from[i] != 0 ? from[i] : null, F_DUPFD_CLOEXEC, 10);
 		if (moved[i] < 0)
@@ -94,6 +97,7 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd)
 			return -errno;
 	dup2(failed_fd, FD_ERROR);
 	(void)fcntl(FD_ERROR, F_SETFD, FD_CLOEXEC);
+	*out_what = NULL;
 	return 0;
 }
 
@@ -101,8 +105,9 @@ static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 {
 	char *name[] = {(char *)(uintptr_t)spawn->program, NULL};
 	char *const *argv = spawn->arguments != NULL ? spawn->arguments : name;
-	struct refusal refusal = {.error = child_setup(spawn, error_fd)};
+	struct refusal refusal = {0};
 
+	refusal.error = child_setup(spawn, error_fd, &refusal.what);
 	if (refusal.error == 0) {
 		error_fd = FD_ERROR;
 		if (spawn->confine != NULL)
@@ -120,9 +125,29 @@ static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 	if (refusal.error == 0) {
 		execve(spawn->program, argv, spawn->environment);
 		refusal.error = -errno;
+		if (refusal.error == -ENOENT && access(spawn->program, F_OK) == 0)
+			refusal.what =
+				"find the dynamic linker that it names (it is for another C library or machine)";
 	}
 	(void)!write(error_fd, &refusal, sizeof(refusal));
 	_exit(127);
+}
+
+int wrk_spawn_refuse(struct frag_err *err, int code, const char *name, const char *call)
+{
+	char remedy[200] = "";
+	struct rlimit limit;
+
+	if (code == -EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0)
+		snprintf(
+			remedy, sizeof(remedy),
+			"; a limit of processes is reached: raise ulimit -u (%lld), or pids.max of its control group (TasksMax= of its unit)",
+			limit.rlim_cur == RLIM_INFINITY ? -1 : (long long)limit.rlim_cur);
+	else if (code == -ENOSYS || code == -EPERM)
+		snprintf(remedy, sizeof(remedy),
+			 "; let its container allow this system call, or use Linux 5.3 or newer");
+	return frag_err_set(err, code, "cannot start %s: %s: %s%s", name, call, frag_strerror(code),
+			    remedy);
 }
 
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err)
@@ -134,12 +159,11 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
 	ssize_t n;
 
 	if (pipe2(error_pipe, O_CLOEXEC) < 0)
-		return frag_err_set(err, -errno, "cannot start %s: %s", name,
-				    frag_strerror(-errno));
+		return wrk_spawn_refuse(err, -errno, name, "pipe2");
 	pid = fork();
 	if (pid == 0)
 		child_main(spawn, parent, error_pipe[1]);
-	r = pid < 0 ? -errno : 0;
+	r = pid < 0 ? wrk_spawn_refuse(err, -errno, name, "fork") : 0;
 	close(error_pipe[1]);
 	do
 		n = r < 0 ? 0 : read(error_pipe[0], &refusal, sizeof(refusal));
@@ -148,7 +172,7 @@ int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, str
 	r = r < 0 ? r : refusal.error;
 	pidfd = r < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0u);
 	if (r == 0 && pidfd < 0) {
-		r = -errno;
+		r = wrk_spawn_refuse(err, -errno, name, "pidfd_open");
 		kill(pid, SIGKILL);
 	}
 	if (r < 0) {

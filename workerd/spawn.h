@@ -37,6 +37,11 @@ struct wrk_spawn {
 /* In a child: closes all descriptors from this one on. */
 void wrk_spawn_close_from(int first);
 
+/*
+ * The sentence for a system call that has refused what `name` needs to start, with what has to be
+ * changed. Returns code.
+ */
+int wrk_spawn_refuse(struct frag_err *err, int code, const char *name, const char *call);
 /* Blocks until the program runs or cannot. Returns 0 or negative errno with a sentence. */
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err);
 

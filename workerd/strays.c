@@ -165,3 +165,20 @@ void wrk_strays_end_all(void)
 			nanosleep(&pause, NULL);
 	}
 }
+
+char **wrk_strays_mark(char mark[static WRK_STRAYS_MARK_MAX], char *const *environment)
+{
+	static unsigned int hosts;
+	size_t count = 0;
+	char **marked;
+
+	snprintf(mark, WRK_STRAYS_MARK_MAX, WRK_STRAYS_MARK "=%d-%u", (int)getpid(), ++hosts);
+	while (environment[count] != NULL)
+		count++;
+	marked = fragi_calloc(count + 2, sizeof(*marked));
+	if (marked == NULL)
+		return NULL;
+	memcpy(marked, environment, count * sizeof(*marked));
+	marked[count] = mark;
+	return marked;
+}

@@ -16,6 +16,9 @@
 #define WRK_STRAYS_MARK "FRAG_HOST"
 #define WRK_STRAYS_MARK_MAX 48
 
+/* The environment with the mark of a further host, which mark gets, from the heap; or NULL. */
+char **wrk_strays_mark(char mark[static WRK_STRAYS_MARK_MAX], char *const *environment);
+
 /* This child of this process is none: it is only reaped when it has ended. */
 void wrk_strays_except(pid_t pid);
 

@@ -48,13 +48,24 @@ def on_full_disk(folder):
 
 class Fewest(cluster.ClusterTest):
     def test_with_too_few_descriptors_to_begin_daemons_say_so(self):
-        """libuv would abort the process."""
-        for files in range(4, 11):
+        """libuv would abort the process; a little more, and it would wait for ever."""
+        for files in (*range(4, 11), 12, 16, 22):
             for program in "driverd", "workerd":
                 p = self.start(program, "--address", "127.0.0.1:0" if program == "driverd" else "127.0.0.1:1",
                                prefix=limited(files))
                 self.assertEqual(p.wait(), 3, "%s with %d files: %s" % (program, files, p.stderr))
                 self.assertIn("Too many open files (raise the limit: ulimit -n)", p.stderr)
+
+    def test_a_run_with_few_descriptors_ends_or_says_why_it_cannot(self):
+        app = os.path.join(cluster.TOP, "examples", "ping_distributed", "app.yaml")
+        codes = []
+        for files in (*range(12, 34, 3), 64):
+            p = self.start("fragctl", "run", "--workers", "2", app, prefix=limited(files))
+            codes.append(p.wait())
+            if codes[-1] != 0:
+                self.assertEqual(codes[-1], 3, "%d files: %s" % (files, p.stderr))
+                self.assertIn("Too many open files (raise the limit: ulimit -n)", p.stderr)
+        self.assertEqual((codes[0], codes[-1]), (3, 0), codes)
 
 
 class Short(cluster.ClusterTest):

@@ -14,6 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
 #include <base/arena.h>
 #include <workerd/environment.h>
 #include <workerd/interface.h>
@@ -325,4 +329,68 @@ Test(worker_options, refusals_name_the_flag)
 		cr_expect(strstr(err.text, cases[i][2]), "%s: %s", cases[i][1], err.text);
 		wrk_options_fini(&options);
 	}
+}
+
+/* From now on the kernel refuses a system call to this process, as a container does. */
+static void forbid(unsigned int call, unsigned int code)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = {sizeof(rules) / sizeof(rules[0]), rules};
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+Test(worker_spawn, what_the_system_refuses_is_named_with_what_to_do)
+{
+	static const struct {
+		unsigned int call, code;
+		const char *sentence;
+	} cases[] = {
+		{SYS_pidfd_open, ENOSYS,
+		 ": pidfd_open: Function not implemented; let its container allow this system call, or use Linux 5.3 or newer"},
+		{SYS_clone, EAGAIN,
+		 ": fork: Resource temporarily unavailable; a limit of processes is reached: raise ulimit -u ("},
+		{SYS_pipe2, EMFILE, ": pipe2: Too many open files (raise the limit: ulimit -n)"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pid_t child = fork();
+		int status;
+
+		if (child == 0) {
+			const struct wrk_spawn spawn = {.program = "/bin/true"};
+			struct frag_err err = FRAG_ERR_INIT;
+			int pidfd;
+			pid_t pid;
+
+			forbid(cases[i].call, cases[i].code);
+			_exit(wrk_spawn(&spawn, &pid, &pidfd, &err) == -(int)cases[i].code &&
+					      strstr(err.text, cases[i].sentence) != NULL &&
+					      strncmp(err.text, "cannot start /bin/true", 22) == 0
+				      ? 0
+				      : 1);
+		}
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_expect_eq(status, 0, "%s", cases[i].sentence);
+	}
+}
+
+Test(worker_spawn, a_program_whose_dynamic_linker_is_missing_is_for_another_library)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct child child;
+
+	cr_expect_eq(start(&child, "#!/no/such/interpreter\n", &err), -ENOENT);
+	cr_expect_not_null(strstr(err.text, "it could not find the dynamic linker that it names"),
+			   "%s", err.text);
+	unlink(child.script);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(start(&child, NULL, &err), -ENOENT);
+	cr_expect_null(strstr(err.text, "linker"), "%s", err.text);
 }

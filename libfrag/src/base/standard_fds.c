@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define LOOP_FDS 8 /* of an event loop and its signals */
+/* Of an event loop, its signals, a listener and a peer; with fewer it would wait for ever. */
+#define LOOP_FDS 20
 
 void fragi_standard_fds_open(void)
 {
@@ -32,7 +33,7 @@ int fragi_standard_fds_check(struct frag_err *err)
 	while (count > 0)
 		close(fds[--count]);
 	return r < 0 ? fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
-				      "cannot open the files of an event loop: %s",
-				      frag_strerror(r))
+				      "cannot open the %d files that it needs to begin with: %s",
+				      LOOP_FDS, frag_strerror(r))
 		     : 0;
 }
