@@ -54,3 +54,4 @@ TEST_BIN += $(SCALE_TEST) $(SCALE_BIN)
 scale:
 	@$(MAKE) --no-print-directory -s B=build-ndebug NDEBUG=1 build-ndebug/tests/scale/scale
 	@build-ndebug/tests/scale/scale 100 1000 3
+	@build-ndebug/tests/scale/scale one 250 2500 4 8

@@ -40,6 +40,12 @@
  */
 #define DRV_STEP_ITEMS 4096
 #define DRV_PLACE_PAIRS 16 /* as much work as one item: a fragment and a worker it may run on */
+/*
+ * An attempt to place more pairs than these, in which fragments found no worker, is followed by the
+ * next one after so long a time for each pair, some ten times as long as it took.
+ */
+#define DRV_PLACE_AT_ONCE 16384
+#define DRV_PLACE_PAUSE_NS 100
 #define DRV_STEP_ITEMS_MAX (DRV_STEP_ITEMS + 2 * (int64_t)FW_ROWS_MAX)
 #define DRV_REPLY_ITEMS (DRV_STEP_ITEMS / 2) /* of a reply, so that applications get theirs */
 /*

@@ -99,9 +99,9 @@ static enum drv_work find_workers(struct drv_app *app)
 		return be_reported(app);
 	if (drv_lease_holds(app))
 		return DRV_WAITS;
-	if (app->workers_changed && core->items <= 0)
+	if (drv_start_is_due(app) && core->items <= 0)
 		return DRV_AGAIN;
-	if (app->workers_changed)
+	if (drv_start_is_due(app))
 		r = drv_start_place(app);
 	if (r == -EINVAL)
 		drv_app_fail_by_diag(app);

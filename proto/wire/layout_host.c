@@ -23,6 +23,7 @@ LAYOUT(host_create, struct fw_host_create, HostCreate, NULL) = {
 	FIELD(host_create, is_moved),
 	FIELD(host_create, restarts),
 	FIELD(host_create, memory),
+	FIELD(host_create, has_last_source),
 	TIME(host_create, lease_ns),
 	TIME(host_create, lease_until_ns),
 	END,

@@ -60,9 +60,10 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 10
-#define FW_LOOK_MINOR 9 /* from this minor on workers know HOST_LOOK */
-#define FW_TAP_MINOR 10 /* ... HOST_TAP */
+#define FW_PROTOCOL_MINOR 11
+#define FW_LOOK_MINOR 9         /* from this minor on workers know HOST_LOOK */
+#define FW_TAP_MINOR 10         /* ... HOST_TAP */
+#define FW_LAST_SOURCE_MINOR 11 /* ... has_last_source */
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -260,8 +261,9 @@ struct fw_host_create {
 	bool is_moved;     /* ... its epoch before this one ran on another worker */
 	uint64_t restarts; /* its epochs before this one, on all workers */
 	/* as in HELLO of its first worker: how its flows travel follows from it */
-	const char *memory; /* FW_MEMORY_NONE: empty there; empty: an older driver has not said */
-	int64_t lease_ns;   /* it ends so long after its driver was heard last; 0: it runs on */
+	const char *memory;   /* FW_MEMORY_NONE: empty there; empty: an older driver has not said */
+	bool has_last_source; /* its source is that of the last HOST_CREATE of the session */
+	int64_t lease_ns;     /* it ends so long after its driver was heard last; 0: it runs on */
 	int64_t lease_until_ns; /* from its worker: as in BEAT */
 };
 

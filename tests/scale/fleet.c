@@ -81,7 +81,7 @@ struct fleet {
 	struct kept kept;
 	uint64_t change, written; /* of what is kept */
 	struct worker *workers;
-	uint32_t worker_count;
+	uint32_t worker_count, fragments, room;
 	struct host *hosts; /* all that there ever were */
 	uint32_t host_count, host_capacity;
 	struct event *heap;
@@ -687,7 +687,7 @@ void fleet_replace_driver(struct fleet *fleet)
 	set_timer(fleet, &fleet->timer, drv_core_deadline_ns(fleet->driver), DRIVER_TIMER, 0);
 }
 
-struct fleet *fleet_create(uint32_t workers)
+struct fleet *fleet_create(uint32_t workers, uint32_t fragments, uint32_t hosts)
 {
 	struct fleet *fleet = calloc(1, sizeof(*fleet));
 
@@ -697,6 +697,8 @@ struct fleet *fleet_create(uint32_t workers)
 	fleet->workers = grown(NULL, workers * sizeof(*fleet->workers));
 	memset(fleet->workers, 0, workers * sizeof(*fleet->workers));
 	fleet->worker_count = workers;
+	fleet->fragments = fragments;
+	fleet->room = hosts;
 	fleet->now_ns = S;
 	return fleet;
 }
@@ -739,7 +741,7 @@ void fleet_attach(struct fleet *fleet, uint32_t first, uint32_t count)
 					    .clock = worker->name,
 					    .memory = "",
 					    .version = "0",
-					    .cores = FLEET_HOSTS,
+					    .cores = fleet->room,
 					    .memory_bytes = 1 << 30,
 					    .seed = i + 1};
 
@@ -752,7 +754,7 @@ void fleet_attach(struct fleet *fleet, uint32_t first, uint32_t count)
 }
 
 /* A chain of fragments that each want a core, and a process of their own. */
-static char *graph(uint32_t number)
+static char *graph(const struct fleet *fleet, uint32_t number)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -761,14 +763,14 @@ static char *graph(uint32_t number)
 	if (out == NULL)
 		abort();
 	fprintf(out, "frag: 1\napplication: app%u\nfragments:\n", number);
-	for (int f = 0; f < FLEET_FRAGMENTS; f++)
+	for (uint32_t f = 0; f < fleet->fragments; f++)
 		fprintf(out,
-			"  f%d:\n    host: h%d\n    requirements: {cpu: 1}\n"
+			"  f%u:\n    host: h%u\n    requirements: {cpu: 1}\n"
 			"    operators:\n      a: {type: stage}\n",
 			f, f);
 	fprintf(out, "flows:\n");
-	for (int f = 1; f < FLEET_FRAGMENTS; f++)
-		fprintf(out, "  - f%d.a.o -> f%d.a.i\n", f - 1, f);
+	for (uint32_t f = 1; f < fleet->fragments; f++)
+		fprintf(out, "  - f%u.a.o -> f%u.a.i\n", f - 1, f);
 	fclose(out);
 	return text;
 }
@@ -776,7 +778,7 @@ static char *graph(uint32_t number)
 void fleet_start(struct fleet *fleet, uint32_t first, uint32_t count)
 {
 	for (uint32_t i = first; i < first + count; i++) {
-		char *text = graph(i);
+		char *text = graph(fleet, i);
 		struct fragi_spec_source source = {.graph = {"app.yaml", text, strlen(text)}};
 		struct drv_event event = {.kind = DRV_EVENT_APP};
 		void *packed;

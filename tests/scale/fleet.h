@@ -11,8 +11,8 @@
  * fraghost, frames go through the codec, and the processor time of the driver's core is measured.
  * Unlike tests/sim nothing random happens, so that figures of two sizes can be compared.
  */
-#define FLEET_FRAGMENTS 100 /* of an application */
-#define FLEET_HOSTS 10      /* of a worker, each with one fragment */
+#define FLEET_FRAGMENTS 100 /* of an application of a fleet of many */
+#define FLEET_HOSTS 10      /* of a worker of it, each with one fragment */
 
 /* What the driver's core has done since the last call of fleet_take. */
 struct fleet_work {
@@ -21,8 +21,8 @@ struct fleet_work {
 };
 
 struct fleet;
-/* workers: a multiple of FLEET_FRAGMENTS / FLEET_HOSTS; so that all have FLEET_HOSTS hosts */
-struct fleet *fleet_create(uint32_t workers);
+/* Each application has so many fragments, and a worker room for so many hosts of one fragment. */
+struct fleet *fleet_create(uint32_t workers, uint32_t fragments, uint32_t hosts);
 void fleet_destroy(struct fleet *fleet);
 void fleet_run(struct fleet *fleet, int64_t for_ns); /* in its own time */
 struct fleet_work fleet_take(struct fleet *fleet);

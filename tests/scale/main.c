@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "scale.h"
 
@@ -15,11 +16,36 @@ static uint32_t number(const char *text)
 	char *end;
 	unsigned long value = strtoul(text, &end, 10);
 
-	if (*end != '\0' || value < 20 || value > 8000 || value % 10 != 0) {
-		fprintf(stderr, "scale: %s: give a multiple of 10, from 20 to 8000\n", text);
+	if (*end != '\0' || value < 20 || value > 20000 || value % 10 != 0) {
+		fprintf(stderr, "scale: %s: give a multiple of 10, from 20 to 20000\n", text);
 		exit(2);
 	}
 	return (uint32_t)value;
+}
+
+/*
+ * scale one WORKERS FRAGMENTS TIMES [MOST]: what one application costs the driver's core, and by
+ * how much more with so many times as many workers and fragments. Fails when that is above MOST.
+ */
+static int measure_one(uint32_t workers, uint32_t fragments, uint32_t times, double most)
+{
+	double ns[2] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		uint32_t by = i == 0 ? 1 : times;
+		const char *failure = scale_measure_one(workers * by, fragments * by, &ns[i]);
+
+		if (failure != NULL) {
+			fprintf(stderr, "scale: %s\n", failure);
+			return 1;
+		}
+		printf("one application of %u fragments on %u workers: %.3f s\n", fragments * by,
+		       workers * by, ns[i] / 1e9);
+	}
+	if (most > 0 && ns[1] / ns[0] > most)
+		fprintf(stderr, "scale: the next line says more than %.2f x\n", most);
+	printf("it grows %.2f x with %u times as many of both\n", ns[1] / ns[0], times);
+	return most > 0 && ns[1] / ns[0] > most ? 1 : 0;
 }
 
 int main(int argc, char **argv)
@@ -28,8 +54,12 @@ int main(int argc, char **argv)
 	double most = argc == 4 ? atof(argv[3]) : 0, growth;
 	uint32_t sizes[2];
 
+	if (argc >= 5 && strcmp(argv[1], "one") == 0)
+		return measure_one(number(argv[2]), number(argv[3]), (uint32_t)atoi(argv[4]),
+				   argc > 5 ? atof(argv[5]) : 0);
 	if (argc < 3 || argc > 4) {
-		fprintf(stderr, "usage: scale SMALL LARGE [MOST]\n");
+		fprintf(stderr, "usage: scale SMALL LARGE [MOST]\n"
+				"       scale one WORKERS FRAGMENTS TIMES [MOST]\n");
 		return 2;
 	}
 	sizes[0] = number(argv[1]);

@@ -32,7 +32,7 @@ const char *scale_measure(uint32_t workers, struct scale_costs *costs)
 {
 	uint32_t apps = workers / (FLEET_FRAGMENTS / FLEET_HOSTS), left = apps - (apps + 9) / 10,
 		 spawned;
-	struct fleet *fleet = fleet_create(workers);
+	struct fleet *fleet = fleet_create(workers, FLEET_FRAGMENTS, FLEET_HOSTS);
 	const char *failure = NULL;
 
 	fleet_attach(fleet, 0, workers);
@@ -73,6 +73,30 @@ const char *scale_measure(uint32_t workers, struct scale_costs *costs)
 		  &failure);
 	fleet_destroy(fleet);
 	return failure;
+}
+
+const char *scale_measure_one(uint32_t workers, uint32_t fragments, double *out_ns)
+{
+	static char text[256];
+	struct fleet *fleet = fleet_create(workers, fragments, fragments / workers);
+	double ns = 0;
+
+	text[0] = '\0';
+	fleet_start(fleet, 0, 1); /* it waits for the workers */
+	fleet_take(fleet);
+	for (uint32_t w = 0; w < workers; w++) {
+		fleet_attach(fleet, w, 1);
+		fleet_run(fleet, S / 1000);
+	}
+	fleet_run(fleet, S);
+	ns = (double)fleet_take(fleet).cpu_ns;
+	if (fleet_failure(fleet) != NULL || fleet_hosts(fleet) != fragments)
+		snprintf(text, sizeof(text), "one application: %s",
+			 fleet_failure(fleet) != NULL ? fleet_failure(fleet) : "not all hosts run");
+	if (*out_ns == 0 || ns < *out_ns)
+		*out_ns = ns;
+	fleet_destroy(fleet);
+	return text[0] != '\0' ? text : NULL;
 }
 
 double scale_growth(const struct scale_costs *small, const struct scale_costs *large)

@@ -28,6 +28,12 @@ struct scale_costs {
  * wrong in it, in a buffer that the next call overwrites.
  */
 const char *scale_measure(uint32_t workers, struct scale_costs *costs);
+/*
+ * What the driver's core needs, all events together, for one application of so many fragments (a
+ * multiple of workers) from the first of so many workers to the moment when all run. The least of
+ * all measurements. Returns as scale_measure.
+ */
+const char *scale_measure_one(uint32_t workers, uint32_t fragments, double *out_ns);
 /* By how much more an event costs in the phase where that is most. */
 double scale_growth(const struct scale_costs *small, const struct scale_costs *large);
 

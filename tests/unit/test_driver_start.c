@@ -130,6 +130,60 @@ WORLD_TEST(driver_start, a_host_name_makes_a_process_of_its_own, world_init)
 	cr_expect_str_eq(taken(w, 1, FW_HOST_CREATE)->create.fragments[0], "f2");
 }
 
+static const char *two_hosts = "frag: 1\napplication: app\nfragments:\n"
+			       "  f1: {host: one, operators: {tx: {type: t}}}\n"
+			       "  f2: {host: two, operators: {rx: {type: t}}}\n";
+
+static void expect_source(const struct fw_message *create, bool is_sent)
+{
+	cr_assert_not_null(create);
+	cr_expect_eq(create->create.has_last_source, !is_sent);
+	cr_expect_eq(create->create.source_bytes != 0, is_sent);
+}
+
+WORLD_TEST(driver_start, a_host_that_is_started_again_has_the_graph_of_before, NULL)
+{
+	two_run(w, receiver_restarts);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, 2 * SECOND, 1, 2);
+	expect_source(taken(w, 2, FW_HOST_CREATE), false);
+}
+
+WORLD_TEST(driver_start, a_worker_gets_the_graph_again_after_another_one, world_init)
+{
+	hello(w, 1, "a", NULL);
+	app(w, two_hosts);
+	expect_source(taken(w, 1, FW_HOST_CREATE), true);
+	expect_source(taken(w, 1, FW_HOST_CREATE), false);
+	app(w, "frag: 1\napplication: other\nfragments: {f1: {operators: {rx: {type: t}}}}\n");
+	expect_source(taken(w, 1, FW_HOST_CREATE), true);
+	app(w, "frag: 1\napplication: third\nfragments:\n"
+	       "  f1: {host: one, operators: {rx: {type: t}}}\n"
+	       "  f2: {host: two, operators: {rx: {type: t}}}\n");
+	expect_source(taken(w, 1, FW_HOST_CREATE), true);
+	expect_source(taken(w, 1, FW_HOST_CREATE), false);
+}
+
+WORLD_TEST(driver_start, an_older_worker_gets_the_graph_with_each_host, world_init)
+{
+	struct fw_message old = {.kind = FW_HELLO,
+				 .seq = 1,
+				 .hello = {.major = FW_PROTOCOL_MAJOR,
+					   .minor = FW_LAST_SOURCE_MINOR - 1,
+					   .role = FW_ROLE_WORKER,
+					   .name = "a",
+					   .worker_address = "127.0.0.1",
+					   .node = "node",
+					   .clock = "node",
+					   .version = "test",
+					   .cores = 4}};
+
+	say(w, 1, &old);
+	app(w, two_hosts);
+	expect_source(taken(w, 1, FW_HOST_CREATE), true);
+	expect_source(taken(w, 1, FW_HOST_CREATE), true);
+}
+
 WORLD_TEST(driver_start, what_is_missing_is_said_again_and_again_until_the_start_timeout,
 	   world_init)
 {
@@ -429,6 +483,27 @@ static char *many_fragments(int count)
 		fprintf(out, "  a_fragment_with_a_long_name_%d: {operators: {o: {type: t}}}\n", i);
 	fclose(out);
 	return text;
+}
+
+/* What has found no place is placed anew with each worker, but for what costs much to place. */
+WORLD_TEST(driver_start, a_large_application_waits_before_it_is_placed_anew, world_init)
+{
+	const int fragments = DRV_PLACE_AT_ONCE / 2;
+	char *text = many_fragments(fragments);
+	uint32_t first;
+
+	app(w, text);
+	for (uint64_t c = 1; c <= 3; c++)
+		hello_by(w, c, (const char *[]){"a", "b", "c"}[c - 1], "nothing",
+			 (struct fw_hello){0});
+	first = w->core->apps[0]->fragments[0].place.other_count +
+		w->core->apps[0]->fragments[0].place.others_beyond;
+	cr_expect_eq(first, 3, "two are placed at once, the third makes it wait: %u", first);
+	hello_by(w, 4, "d", NULL, (struct fw_hello){0});
+	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	pass(w, (int64_t)3 * fragments * DRV_PLACE_PAUSE_NS);
+	cr_expect_neq(drv_core_app_state(w->core), DRV_APP_WAITING);
+	free(text);
 }
 
 Test(driver_start, of_many_missing_fragments_some_are_named)

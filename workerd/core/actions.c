@@ -100,6 +100,7 @@ struct fw_message *wrk_message(struct wrk_actions *actions, enum fw_kind kind,
 void wrk_actions_reset(struct wrk_actions *actions)
 {
 	actions->count = 0;
+	explicit_bzero(&actions->completed, sizeof(actions->completed));
 	fragi_arena_fini(&actions->arena);
 }
 
@@ -107,5 +108,6 @@ void wrk_actions_fini(struct wrk_actions *actions)
 {
 	fragi_free(actions->items);
 	fragi_arena_fini(&actions->arena);
+	explicit_bzero(&actions->completed, sizeof(actions->completed));
 	memset(actions, 0, sizeof(*actions));
 }

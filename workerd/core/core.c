@@ -36,6 +36,7 @@ void wrk_core_destroy(struct wrk_core *core)
 	for (uint32_t i = 0; i < core->slot_count; i++)
 		wrk_host_forget(&core->hosts[i]);
 	wrk_keep_forget(core, 0);
+	wrk_source_forget(core);
 	explicit_bzero(core->secret, sizeof(core->secret));
 	fragi_free(core);
 }

@@ -174,6 +174,8 @@ struct wrk_actions {
 	struct wrk_action *items;
 	size_t count, capacity;
 	struct fragi_arena arena; /* what the items point to, but for relayed messages */
+	/* the HOST_CREATE that source.c has completed; its keys are wiped with the step */
+	struct fw_message completed;
 	bool out_of_memory;
 	struct wrk_action nowhere; /* takes what found no memory; never performed */
 };

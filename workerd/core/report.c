@@ -48,36 +48,22 @@ static void drop(struct wrk_core *core, struct wrk_copy *copy)
 }
 
 /* Drops the graph that was kept first. Returns whether there was one. */
-static bool drop_text(struct wrk_core *core, struct wrk_actions *actions)
+static bool drop_text(struct wrk_core *core)
 {
 	struct wrk_kept *oldest = NULL;
-	struct wrk_copy copy = {0};
-	struct fw_message *create;
-	int r;
 
 	for (struct wrk_kept *kept = core->kept; kept != NULL; kept = kept->next)
-		if (kept->create.message != NULL && kept->create.message->create.source_bytes != 0)
+		if (kept->source != NULL)
 			oldest = kept;
-	if (oldest == NULL)
-		return false;
-	create = oldest->create.message;
-	create->create.source_bytes = 0;
-	r = fw_message_copy(create, &copy.message, &copy.bytes);
-	if (r == -ENOMEM)
-		actions->out_of_memory = true;
-	drop(core, &oldest->create);
-	if (r < 0)
-		return true;
-	oldest->create = copy;
-	core->kept_bytes += copy.bytes;
-	return true;
+	if (oldest != NULL)
+		wrk_source_drop(core, oldest);
+	return oldest != NULL;
 }
 
 /* Keeps the message in place of the one that was there. A message that is too large is not kept. */
 static void keep(struct wrk_core *core, struct wrk_copy *at, const struct fw_message *message,
 		 struct wrk_actions *actions)
 {
-	bool has_text = message->kind == FW_HOST_CREATE && message->create.source_bytes != 0;
 	struct wrk_copy copy = {0};
 	int r = fw_message_copy(message, &copy.message, &copy.bytes);
 
@@ -88,7 +74,7 @@ static void keep(struct wrk_core *core, struct wrk_copy *at, const struct fw_mes
 		return;
 	*at = copy;
 	core->kept_bytes += copy.bytes;
-	while (core->kept_bytes > WRK_KEPT_BYTES && !has_text && drop_text(core, actions))
+	while (core->kept_bytes > WRK_KEPT_BYTES && drop_text(core))
 		;
 	if (core->kept_bytes > WRK_KEPT_BYTES)
 		drop(core, at);
@@ -116,6 +102,7 @@ static void forget(struct wrk_core *core, struct wrk_kept **at)
 	core->kept_count--;
 	clear_epoch(core, kept);
 	drop(core, &kept->create);
+	wrk_source_drop(core, kept);
 	drop(core, &kept->prepared);
 	drop(core, &kept->past);
 	fragi_free(kept);
@@ -203,13 +190,20 @@ static void keep_create(struct wrk_core *core, struct wrk_kept *kept,
 {
 	struct fw_message *small = fragi_arena_alloc(&actions->arena, sizeof(*small));
 
-	keep(core, &kept->create, create, actions);
-	if (kept->create.message != NULL || small == NULL)
+	wrk_source_drop(core, kept);
+	if (small == NULL) {
+		actions->out_of_memory = true;
+		drop(core, &kept->create);
 		return;
+	}
 	*small = *create;
 	small->create.source_bytes = 0;
 	keep(core, &kept->create, small, actions);
 	explicit_bzero(small, sizeof(*small));
+	if (kept->create.message != NULL)
+		wrk_source_keep(core, kept);
+	if (core->kept_bytes > WRK_KEPT_BYTES)
+		wrk_source_drop(core, kept);
 }
 
 void wrk_keep_create(struct wrk_core *core, const struct fw_message *create, int64_t now_ns,
@@ -416,8 +410,7 @@ static void report(struct wrk_core *core, const struct wrk_kept *kept, int64_t n
 		.is_beside = kept->is_beside,
 		.is_wired = kept->is_wired,
 	};
-	if (message->report.create.source_bytes > FW_FRAME_MAX - REPORT_ROOM)
-		message->report.create.source_bytes = 0;
+	wrk_source_report(kept, FW_FRAME_MAX - REPORT_ROOM, &message->report.create);
 	wrk_session_send(core, message, actions);
 	send_if_any(core, &kept->prepared, kept->epoch, actions);
 	send_if_any(core, &kept->past, kept->epoch, actions);

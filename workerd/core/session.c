@@ -165,6 +165,7 @@ static void session_drop(struct wrk_core *core, bool closed, const char *why, in
 {
 	bool attached = core->session == WRK_SESSION_ATTACHED;
 
+	wrk_source_forget(core);
 	if (attached)
 		core->lost_ns = now_ns;
 	if (!closed)
@@ -461,7 +462,13 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 		session_app_ended(core, message, actions);
 		break;
 	case FW_HOST_CREATE:
-		wrk_host_create(core, message, now_ns, actions);
+		message = wrk_source_complete(core, message, actions);
+		if (message != NULL)
+			wrk_host_create(core, message, now_ns, actions);
+		else
+			session_drop(core, false,
+				     "it refers to the graph of an earlier host, and has sent none",
+				     now_ns, actions);
 		break;
 	case FW_HOST_SAVED:
 	case FW_HOST_PAST:

@@ -67,7 +67,8 @@ struct wrk_kept {
 	struct wrk_kept *next; /* the one that was made before it */
 	uint64_t run, epoch;
 	uint32_t number;
-	struct wrk_copy create;
+	struct wrk_copy create;      /* without its source */
+	struct wrk_source *source;   /* NULL: there was no room for it */
 	struct wrk_copy prepared;    /* the last one that succeeded */
 	struct wrk_copy past;        /* the sum of earlier epochs */
 	struct wrk_copy stats, exit; /* the last ones; none: it lives */
@@ -93,6 +94,7 @@ struct wrk_core {
 	bool takes_lines;                   /* ... the driver does */
 	bool keeps_hosts;                   /* ... and finds its hosts again when it comes back */
 	char proof[256], served_proof[256]; /* of the present connection; of that session */
+	struct wrk_source *source;          /* of the last HOST_CREATE with one; NULL: none */
 	struct wrk_kept *kept;              /* the newest first */
 	uint32_t kept_count;
 	uint64_t last_epoch; /* the highest one that a driver has sent */
@@ -203,6 +205,20 @@ void wrk_lease_exited(const struct wrk_core *core, struct wrk_host *host,
 void wrk_lease_look(struct wrk_core *core, struct wrk_actions *actions);
 /* Returns when the next lease is over, by the clock of the shell; INT64_MAX: never. */
 int64_t wrk_lease_deadline_ns(const struct wrk_core *core);
+
+/* source.c */
+/*
+ * Keeps the source of a HOST_CREATE, or gives it the one that is kept. Returns the message with its
+ * source, for the step; NULL: there is none.
+ */
+const struct fw_message *wrk_source_complete(struct wrk_core *core, const struct fw_message *create,
+					     struct wrk_actions *actions);
+void wrk_source_forget(struct wrk_core *core);
+/* The entry has the source that is kept, and no more. */
+void wrk_source_keep(struct wrk_core *core, struct wrk_kept *kept);
+void wrk_source_drop(struct wrk_core *core, struct wrk_kept *kept);
+/* Fills in the entry's source, unless it is larger than that. */
+void wrk_source_report(const struct wrk_kept *kept, uint32_t most, struct fw_host_create *out);
 
 /* host.c */
 extern const struct fragi_machine wrk_host_machine;

@@ -506,14 +506,15 @@ enum drv_work drv_replace_work(struct drv_app *app)
 {
 	struct drv_core *core = app->core;
 	int64_t next_ns = INT64_MAX;
-	bool is_cut = false;
+	bool is_cut = false, has_any;
 
 	if (app->end == DRV_END_NONE)
 		drv_swap_work(app);
 	if (app->moving == NULL && app->end == DRV_END_NONE)
 		drv_move_look(app);
 	wait_for_move(app);
-	for (uint32_t i = 0; i < app->host_count && app->end < DRV_END_FAILED; i++) {
+	has_any = app->moving != NULL || app->replaced_count != 0;
+	for (uint32_t i = 0; has_any && i < app->host_count && app->end < DRV_END_FAILED; i++) {
 		struct drv_host *host = &app->hosts[i];
 
 		if (host->replacement.phase == DRV_PHASE_NONE)

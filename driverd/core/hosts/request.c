@@ -42,6 +42,19 @@ static int64_t limit_of(const struct drv_host *host, enum fragi_amount amount)
 	return sum < UINT32_MAX || amount == FRAGI_AMOUNT_MEMORY ? sum : UINT32_MAX;
 }
 
+/* A worker that has got the source of the application is not sent it with each host. */
+static bool has_source(const struct drv_session *session, const struct drv_app *app)
+{
+	return session->minor >= FW_LAST_SOURCE_MINOR && session->last_source.run == app->run &&
+	       session->last_source.changes == app->settings.sources;
+}
+
+static void note_source(struct drv_session *session, const struct drv_app *app, bool is_other)
+{
+	session->last_source.run = is_other ? 0 : app->run;
+	session->last_source.changes = app->settings.sources;
+}
+
 static int send_create_to(struct drv_host *host, struct drv_session *session, uint64_t epoch,
 			  bool is_beside)
 {
@@ -51,16 +64,22 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 	const void *source = is_beside ? drv_swap_source(host, &source_bytes) : NULL;
 	const char **names = fragi_arena_alloc(&app->core->actions->arena,
 					       host->fragment_count * sizeof(*names));
+	bool has_last_source = source == NULL && has_source(session, app);
 	int r;
 
 	if (names == NULL)
 		return -ENOMEM;
+	if (source == NULL)
+		source = app->source.bytes;
+	if (has_last_source)
+		source_bytes = 0;
 	for (uint32_t i = 0; i < host->fragment_count; i++)
 		names[i] = app->spec->fragments[host->fragments[i]].name;
 	message.create = (struct fw_host_create){
 		.application = app->spec->application,
-		.source = source != NULL ? source : app->source.bytes,
+		.source = source,
 		.source_bytes = (uint32_t)source_bytes,
+		.has_last_source = has_last_source,
 		.fragments = names,
 		.fragment_count = host->fragment_count,
 		.beat_ns = app->core->config.beat_ns,
@@ -81,6 +100,8 @@ static int send_create_to(struct drv_host *host, struct drv_session *session, ui
 	memcpy(message.create.variables_key, app->keys.variables, FW_VARIABLES_KEY_BYTES);
 	app->core->items -= (int64_t)source_bytes / 64;
 	r = send_as(host, session, epoch, &message);
+	if (r == 0 && !has_last_source)
+		note_source(session, app, source != app->source.bytes);
 	explicit_bzero(message.create.data_key, FW_DATA_KEY_BYTES);
 	explicit_bzero(message.create.variables_key, FW_VARIABLES_KEY_BYTES);
 	return r;

@@ -33,12 +33,12 @@ static int compare(const struct placing *p, size_t a, size_t b)
 		return p->neighbours[a] > p->neighbours[b] ? 1 : -1;
 	if (free_a != free_b)
 		return free_a > free_b ? 2 : -2;
-	return strcmp(p->workers[a].name, p->workers[b].name) < 0 ? 3 : -3;
+	return p->by_name[a] < p->by_name[b] ? 3 : -3;
 }
 
-static bool could_run(const struct drv_place_other *verdict)
+static bool could_run(enum drv_why why)
 {
-	return verdict->why >= DRV_WHY_NEIGHBOURS;
+	return why >= DRV_WHY_NEIGHBOURS;
 }
 
 /*
@@ -76,14 +76,6 @@ static const struct fragi_spec_label *label_lacking(const struct drv_place_worke
 	return NULL;
 }
 
-/* Whether a worker takes a fragment by its name; named: one that is not drained names it. */
-static bool takes(const struct placing *p, size_t w, size_t f, bool named,
-		  struct drv_place_other *verdict)
-{
-	verdict->why = named ? DRV_WHY_NAMED_ELSEWHERE : DRV_WHY_NAMES_OTHERS;
-	return p->named_for[w] == f + 1 || (!named && p->takes_any[w]);
-}
-
 static bool note_names(struct placing *p, size_t f, const char *name)
 {
 	const struct naming *list = fragi_strmap_get(&p->named, name);
@@ -96,63 +88,46 @@ static bool note_names(struct placing *p, size_t f, const char *name)
 	return is_bound;
 }
 
-/* A fragment's own demands on workers that its group is not kept from yet. */
-static void judge_fragment(struct placing *p, size_t f)
+/* Notes which workers name the fragment. Returns whether one that is not drained does. */
+static bool note_named(struct placing *p, size_t f)
+{
+	const char *name = p->spec->fragments[f].name;
+	char qualified[2 * FRAG_NAME_MAX + 2];
+	bool is_bound = note_names(p, f, name);
+
+	snprintf(qualified, sizeof(qualified), "%.63s/%.63s", p->spec->application, name);
+	return note_names(p, f, qualified) || is_bound;
+}
+
+/* Why a fragment's own demands keep it from a worker; DRV_WHY_NAME: they do not. */
+static enum drv_why why_not(const struct placing *p, size_t f, bool is_bound, size_t w)
 {
 	const struct fragi_spec_fragment *fragment = &p->spec->fragments[f];
-	char qualified[2 * FRAG_NAME_MAX + 2];
-	bool named;
+	const struct drv_place_worker *worker = &p->workers[w];
 
-	snprintf(qualified, sizeof(qualified), "%.63s/%.63s", p->spec->application, fragment->name);
-	named = note_names(p, f, fragment->name);
-	named = note_names(p, f, qualified) || named;
-	for (size_t w = 0; w < p->worker_count; w++) {
-		const struct drv_place_worker *worker = &p->workers[w];
-		struct drv_place_other *verdict = &p->verdicts[w], found = {0};
-
-		if (!could_run(verdict))
-			continue;
-		if (!takes(p, w, f, named, &found)) {
-			*verdict = found;
-			continue;
-		}
-		if (worker->waits || worker->is_drained) {
-			verdict->why = worker->waits ? DRV_WHY_WAITS : DRV_WHY_DRAINED;
-			continue;
-		}
-		if (worker->is_all)
-			continue;
-		if (fragment->on_failure.lease_ns > 0 && !worker->has_leases) {
-			verdict->why = DRV_WHY_NO_LEASES;
-			continue;
-		}
-		if (worker->is_left) {
-			verdict->why = DRV_WHY_LEFT;
-			continue;
-		}
-		if (worker->is_out_of_reach) {
-			verdict->why = DRV_WHY_OUT_OF_REACH;
-			continue;
-		}
-		verdict->label = label_lacking(worker, &fragment->requirements);
-		if (verdict->label != NULL || worker->is_full)
-			verdict->why = verdict->label != NULL ? DRV_WHY_LABEL : DRV_WHY_FULL;
-	}
-	for (const struct apart *other = p->apart[f]; other != NULL; other = other->next) {
-		int w = p->places[other->fragment].worker;
-
-		if (w < 0 || p->workers[w].is_all || !could_run(&p->verdicts[w]))
-			continue;
-		p->verdicts[w].why = DRV_WHY_APART;
-		p->verdicts[w].fragment = p->spec->fragments[other->fragment].name;
-	}
+	if (p->named_for[w] != f + 1 && (is_bound || !p->takes_any[w]))
+		return is_bound ? DRV_WHY_NAMED_ELSEWHERE : DRV_WHY_NAMES_OTHERS;
+	if (worker->waits || worker->is_drained)
+		return worker->waits ? DRV_WHY_WAITS : DRV_WHY_DRAINED;
+	if (worker->is_all)
+		return DRV_WHY_NAME;
+	if (fragment->on_failure.lease_ns > 0 && !worker->has_leases)
+		return DRV_WHY_NO_LEASES;
+	if (worker->is_left)
+		return DRV_WHY_LEFT;
+	if (worker->is_out_of_reach)
+		return DRV_WHY_OUT_OF_REACH;
+	if (fragment->requirements.label_count != 0 &&
+	    label_lacking(worker, &fragment->requirements) != NULL)
+		return DRV_WHY_LABEL;
+	return worker->is_full ? DRV_WHY_FULL : DRV_WHY_NAME;
 }
 
 /* The amount of which most is lacking. */
-static void judge_amounts(struct placing *p, const struct group *group, size_t w)
+static void judge_amounts(const struct placing *p, const struct group *group, size_t w,
+			  struct drv_place_other *out)
 {
 	const struct drv_place_worker *worker = &p->workers[w];
-	struct drv_place_other *verdict = &p->verdicts[w];
 
 	for (int i = 0; i < FRAGI_AMOUNTS && !worker->is_all; i++) {
 		struct drv_place_other lacks = {
@@ -163,20 +138,79 @@ static void judge_amounts(struct placing *p, const struct group *group, size_t w
 			.has = worker->has[i],
 		};
 
-		if (lacks.wanted > lacks.free && (could_run(verdict) || is_nearer(verdict, &lacks)))
-			*verdict = lacks;
+		if (lacks.wanted > lacks.free && (could_run(out->why) || is_nearer(out, &lacks)))
+			*out = lacks;
 	}
 }
 
+static bool has_amounts(const struct placing *p, const struct group *group, size_t w)
+{
+	const struct drv_place_worker *worker = &p->workers[w];
+	bool has = true;
+
+	for (int i = 0; i < FRAGI_AMOUNTS; i++)
+		has = has && group->wanted[i] <= worker->has[i] - p->used[w][i];
+	return has || worker->is_all;
+}
+
+/* The verdict on each worker: of all that keeps the group from it, what comes first. */
 static void judge(struct placing *p, const struct group *group)
 {
 	for (size_t w = 0; w < p->worker_count; w++)
-		p->verdicts[w] = (struct drv_place_other){.why = DRV_WHY_NAME};
-	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f])
-		judge_fragment(p, f);
+		p->whys[w] = DRV_WHY_NAME;
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f]) {
+		bool is_bound = note_named(p, f);
+
+		for (size_t w = 0; w < p->worker_count; w++)
+			if (could_run(p->whys[w]))
+				p->whys[w] = (uint8_t)why_not(p, f, is_bound, w);
+		for (const struct apart *other = p->apart[f]; other != NULL; other = other->next) {
+			int w = p->places[other->fragment].worker;
+
+			if (w >= 0 && !p->workers[w].is_all && could_run(p->whys[w]))
+				p->whys[w] = DRV_WHY_APART;
+		}
+	}
 	for (size_t w = 0; w < p->worker_count; w++)
-		if (could_run(&p->verdicts[w]))
-			judge_amounts(p, group, w);
+		if (could_run(p->whys[w]) && !has_amounts(p, group, w))
+			p->whys[w] = DRV_WHY_AMOUNT;
+}
+
+/* The fragment from which one of the group is to be apart, and which runs there. */
+static const char *apart_from(const struct placing *p, const struct group *group, size_t w)
+{
+	for (size_t f = group->first; f != SIZE_MAX; f = p->next[f])
+		for (const struct apart *other = p->apart[f]; other != NULL; other = other->next)
+			if (p->places[other->fragment].worker == (int)w)
+				return p->spec->fragments[other->fragment].name;
+	return NULL;
+}
+
+static const struct fragi_spec_label *label_of(const struct placing *p, const struct group *group,
+					       size_t w)
+{
+	const struct fragi_spec_label *label = NULL;
+
+	for (size_t f = group->first; label == NULL && f != SIZE_MAX; f = p->next[f])
+		label = label_lacking(&p->workers[w], &p->spec->fragments[f].requirements);
+	return label;
+}
+
+/* The verdict on a worker with what people are told of it. */
+static struct drv_place_other verdict_on(const struct placing *p, const struct group *group,
+					 size_t w)
+{
+	struct drv_place_other verdict = {.why = (enum drv_why)p->whys[w]};
+
+	if (verdict.why == DRV_WHY_LABEL)
+		verdict.label = label_of(p, group, w);
+	else if (verdict.why == DRV_WHY_APART)
+		verdict.fragment = apart_from(p, group, w);
+	else if (verdict.why == DRV_WHY_AMOUNT) {
+		verdict.why = DRV_WHY_NAME;
+		judge_amounts(p, group, w, &verdict);
+	}
+	return verdict;
 }
 
 /* The best of those that could run the group, or SIZE_MAX; the others get their reason. */
@@ -189,19 +223,19 @@ static size_t best_of(struct placing *p, int *out_criterion, size_t *out_count)
 	*out_criterion = 0;
 	*out_count = 0;
 	for (size_t w = 0; w < p->worker_count; w++) {
-		if (!could_run(&p->verdicts[w]))
+		if (!could_run(p->whys[w]))
 			continue;
 		++*out_count;
 		if (best == SIZE_MAX || compare(p, w, best) > 0)
 			best = w;
 	}
-	for (size_t w = 0; w < p->worker_count; w++) {
+	for (size_t w = 0; *out_count > 1 && w < p->worker_count; w++) {
 		int rank;
 
-		if (!could_run(&p->verdicts[w]))
+		if (!could_run(p->whys[w]))
 			continue;
 		rank = compare(p, best, w);
-		p->verdicts[w].why = whys[rank];
+		p->whys[w] = (uint8_t)whys[rank];
 		*out_criterion = rank > *out_criterion ? rank : *out_criterion;
 	}
 	return best;
@@ -215,7 +249,8 @@ static const char *kept_name(struct placing *p, size_t w)
 }
 
 /* The workers that were not chosen, as many as are kept. */
-static int keep_others(struct placing *p, size_t best, struct drv_place *out)
+static int keep_others(struct placing *p, const struct group *group, size_t best,
+		       struct drv_place *out)
 {
 	size_t count = p->worker_count - (best != SIZE_MAX ? 1 : 0);
 	size_t share = DRV_PLACE_ROWS_MAX / p->group_count;
@@ -228,7 +263,7 @@ static int keep_others(struct placing *p, size_t best, struct drv_place *out)
 	for (size_t w = 0; w < p->worker_count && out->other_count < kept; w++) {
 		if (w == best)
 			continue;
-		out->others[out->other_count] = p->verdicts[w];
+		out->others[out->other_count] = verdict_on(p, group, w);
 		out->others[out->other_count].worker = kept_name(p, w);
 		if (out->others[out->other_count++].worker == NULL)
 			return -ENOMEM;
@@ -250,22 +285,38 @@ static const char *group_name(struct placing *p, const struct group *group)
 				  p->next[second] != SIZE_MAX ? " and others near it" : "");
 }
 
+/* The worker that came nearest; SIZE_MAX: there is none at all. */
+static size_t find_nearest(const struct placing *p, const struct group *group,
+			   struct drv_place_other *out)
+{
+	size_t at = SIZE_MAX;
+
+	for (size_t w = 0; w < p->worker_count; w++) {
+		struct drv_place_other one;
+
+		if (at != SIZE_MAX && (p->whys[w] < p->whys[at] ||
+				       (p->whys[w] == p->whys[at] && p->whys[w] != DRV_WHY_AMOUNT)))
+			continue;
+		one = verdict_on(p, group, w);
+		if (at != SIZE_MAX && !is_nearer(&one, out))
+			continue;
+		*out = one;
+		at = w;
+	}
+	return at;
+}
+
 /* Why no worker is left, by the one that came nearest. */
 static void explain_missing(struct placing *p, const struct group *group, struct drv_place *out)
 {
 	struct drv_place_other nearest = {0};
-	size_t at = SIZE_MAX;
+	size_t at = find_nearest(p, group, &nearest);
 	const char *name = group_name(p, group);
 
-	for (size_t w = 0; w < p->worker_count; w++)
-		if (at == SIZE_MAX || is_nearer(&p->verdicts[w], &p->verdicts[at]))
-			at = w;
 	if (name == NULL)
 		return;
-	if (at != SIZE_MAX) {
-		nearest = p->verdicts[at];
+	if (at != SIZE_MAX)
 		nearest.worker = p->workers[at].name;
-	}
 	out->is_unfit = nearest.why > DRV_WHY_WAITS;
 	out->reason = drv_place_missing(p->arena, name, at != SIZE_MAX ? &nearest : NULL,
 					nearest.why == DRV_WHY_AMOUNT &&
@@ -284,8 +335,8 @@ static const char *reason_chosen(struct placing *p, const struct group *group, s
 		if (p->named_for[best] == f + 1)
 			how = "names it";
 	for (size_t w = 0; w < p->worker_count; w++)
-		is_cut = is_cut || (p->verdicts[w].why >= DRV_WHY_LABEL && w != best &&
-				    !could_run(&p->verdicts[w]));
+		is_cut = is_cut ||
+			 (p->whys[w] >= DRV_WHY_LABEL && w != best && !could_run(p->whys[w]));
 	if (count == 1)
 		return fragi_arena_printf(p->arena, "worker %s is the only one that %s%s",
 					  p->workers[best].name, how,
@@ -310,7 +361,7 @@ static int place_group(struct placing *p, const struct group *group)
 		explain_missing(p, group, &place);
 	else
 		place.reason = reason_chosen(p, group, best, count, criterion);
-	if (place.reason == NULL || keep_others(p, best, &place) < 0)
+	if (place.reason == NULL || keep_others(p, group, best, &place) < 0)
 		return -ENOMEM;
 	if (best != SIZE_MAX) {
 		place.worker = (int)best;

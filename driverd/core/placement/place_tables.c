@@ -2,6 +2,7 @@
 #include <driverd/core/placement/place_tables.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -34,6 +35,30 @@ static int index_names(struct placing *p, size_t w)
 	return 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct drv_place_worker *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+static int sort_names(struct placing *p)
+{
+	const size_t count = p->worker_count;
+	const struct drv_place_worker **sorted =
+		fragi_arena_alloc(&p->scratch, count * sizeof(*sorted));
+
+	p->by_name = fragi_arena_alloc(&p->scratch, count * sizeof(*p->by_name));
+	if (sorted == NULL || p->by_name == NULL)
+		return -ENOMEM;
+	for (size_t w = 0; w < count; w++)
+		sorted[w] = &p->workers[w];
+	qsort(sorted, count, sizeof(*sorted), by_name);
+	for (size_t i = 0; i < count; i++)
+		p->by_name[sorted[i] - p->workers] = i;
+	return 0;
+}
+
 static int index_workers(struct placing *p)
 {
 	const size_t count = p->worker_count;
@@ -45,9 +70,9 @@ static int index_workers(struct placing *p)
 	p->used = fragi_arena_alloc(scratch, count * sizeof(*p->used));
 	p->kept_names = fragi_arena_alloc(scratch, count * sizeof(*p->kept_names));
 	p->named_for = fragi_arena_alloc(scratch, count * sizeof(*p->named_for));
-	p->verdicts = fragi_arena_alloc(scratch, count * sizeof(*p->verdicts));
+	p->whys = fragi_arena_alloc(scratch, count * sizeof(*p->whys));
 	if (p->takes_any == NULL || p->load == NULL || p->neighbours == NULL || p->used == NULL ||
-	    p->kept_names == NULL || p->named_for == NULL || p->verdicts == NULL)
+	    p->kept_names == NULL || p->named_for == NULL || p->whys == NULL)
 		return -ENOMEM;
 	for (size_t w = 0; w < count; w++) {
 		for (int i = 0; i < FRAGI_AMOUNTS; i++)
@@ -56,7 +81,7 @@ static int index_workers(struct placing *p)
 		if (index_names(p, w) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return sort_names(p);
 }
 
 /* The ends of all flows, counted (others NULL) or listed fragment by fragment. */

@@ -40,8 +40,9 @@ struct placing {
 	int64_t (*used)[FRAGI_AMOUNTS];
 	const char **kept_names; /* per worker: its name in the arena; NULL: not yet */
 	size_t *named_for;       /* per worker: 1 + the fragment that it was last seen to name */
-	/* per worker: why the fragments that are being placed do not go there */
-	struct drv_place_other *verdicts;
+	/* per worker: why the fragments that are being placed do not go there (enum drv_why) */
+	uint8_t *whys;
+	size_t *by_name; /* per worker: how many come before it by name */
 	/* the fragments at the other ends of the flows of fragment f: from first_other[f] on */
 	size_t *others, *first_other;
 	struct apart **apart; /* per fragment */

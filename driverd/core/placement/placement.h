@@ -14,6 +14,11 @@ struct drv_session;
 
 /* start.c: from waiting for workers to hosts */
 /*
+ * Whether workers have changed since they were last looked at. To place a large application costs
+ * so much that one which has found no place is not placed anew with each worker that comes.
+ */
+bool drv_start_is_due(struct drv_app *app);
+/*
  * Places all fragments and makes the hosts, or notes what is missing in app->missing. Returns 0,
  * positive when a worker is missing, -EINVAL (app->diag), -ENOMEM.
  */

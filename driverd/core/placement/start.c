@@ -303,6 +303,12 @@ int drv_start_workers(struct drv_core *core, size_t fragments,
 	return 0;
 }
 
+static void pause_placing(struct drv_app *app, int64_t pairs)
+{
+	if (pairs > DRV_PLACE_AT_ONCE)
+		app->placing.again_ns = app->core->now_ns + pairs * DRV_PLACE_PAUSE_NS;
+}
+
 /* Fills places; a place's worker is the index of its session. */
 static int place_all(struct drv_app *app, struct drv_place *places)
 {
@@ -316,6 +322,8 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 	fragi_arena_fini(&app->placing.arena);
 	app->placing.nearest = NULL;
 	r = drv_place(app->spec, workers, count, &app->placing.arena, places);
+	if (r > 0)
+		pause_placing(app, (int64_t)(app->spec->fragment_count * count));
 	for (size_t f = 0; f < app->spec->fragment_count; f++) {
 		app->fragments[f].place = r < 0 ? (struct drv_place){.worker = -1} : places[f];
 		if (r >= 0 && places[f].worker >= 0)
@@ -324,6 +332,15 @@ static int place_all(struct drv_app *app, struct drv_place *places)
 			app->placing.nearest = places[f].reason;
 	}
 	return r;
+}
+
+bool drv_start_is_due(struct drv_app *app)
+{
+	if (app->workers_changed && app->core->now_ns < app->placing.again_ns) {
+		drv_set(app->core, &app->timers.retry, app->placing.again_ns);
+		app->workers_changed = false; /* looked at when the time has come */
+	}
+	return app->workers_changed;
 }
 
 int drv_start_place(struct drv_app *app)

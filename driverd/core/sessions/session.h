@@ -81,7 +81,12 @@ struct drv_session {
 	struct drv_host *first_host, **last_host;
 	/* lease.c: the time in its last BEAT, and when that came */
 	int64_t lease_sent_ns, lease_heard_ns;
-	uint64_t told_end;                /* of which run it heard the end last */
+	uint64_t told_end; /* of which run it heard the end last */
+	/* whose source its last HOST_CREATE with one had, after how many changes; run 0: none */
+	struct {
+		uint64_t run;
+		uint32_t changes;
+	} last_source;
 	struct drv_session *next_waiting; /* of a client that waits: the next one */
 	const char *dropped; /* why it is lost at the end of the event; NULL: it is not */
 	struct drv_session *next_dropped;
