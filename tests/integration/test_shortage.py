@@ -275,6 +275,25 @@ flows: [replayer.output -> recorder.input]
         self.assert_nothing_left()
 
 
+    @unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "lib", "frag", "plugins", "libvideo.so")),
+                         "built without FFmpeg's libraries")
+    def test_a_picture_on_a_full_disk_says_so(self):
+        disk = self.disk()
+        clip = os.path.join(cluster.TOP, "examples", "data", "pedestrians.mp4")
+        app = self.write("picture.yaml", """
+frag: 1
+application: picture
+operators:
+  replayer: {type: video_replayer, parameters: {path: "%s", realtime: false, count: 1}}
+  picture: {type: image_writer, parameters: {path: "%s/frame.png"}}
+flows: [replayer.output -> picture.in]
+""" % (clip, disk))
+        p = self.start("fragctl", "run", app, prefix=on_full_disk(disk))
+        self.assertEqual(p.wait(), 1, p.stderr)
+        self.assertIn("cannot write the picture %s/frame.png: No space left on device" % disk, p.stderr)
+        self.assertNotIn("libpng", p.stderr)
+
+
 class ReadOnly(Short):
     def test_nothing_needs_a_folder_to_write_to(self):
         env = {name: "/proc/sys" for name in ("HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME")}

@@ -264,6 +264,44 @@ flows: [replayer.output -> recorder.input]
         code, stderr = self.play(self.path("concat:x.mp4"))
         self.assertEqual(code, 0, stderr)
 
+    def test_files_that_hold_nothing_are_told_apart(self):
+        self.write("empty.mp4", "")
+        whole = self.path("whole.mp4")
+        self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "1", "-an", "-c:v", "copy", whole)
+        with open(whole, "rb") as f:
+            data = f.read()
+        with open(self.path("cut.mp4"), "wb") as f:
+            f.write(data[:data.index(b"moov") - 4])
+        self.write("text.mp4", "this is no video")
+        for name, why in (("empty.mp4", "it is empty: what was to write it has written nothing"),
+                          ("cut.mp4", r"it has no index \(moov\): it is cut off, or what wrote it was ended before"),
+                          ("text.mp4", "Invalid data found when processing input; check path")):
+            code, stderr = self.play(self.path(name))
+            self.assertEqual(code, 1, stderr)
+            self.assertRegex(stderr, r"cannot open the video %s: %s" % (self.path(name), why))
+        os.rename(whole, self.path("50%d.mp4"))
+        self.assertEqual(self.play(self.path("50%d.mp4"))[0], 0)
+        for url in ("http://anna:pw@camera/x.mp4", "rtsp://anna:pw@camera/x"):
+            code, stderr = self.play(url)
+            self.assertEqual(code, 2, stderr)
+            self.assertIn("://camera/x", stderr)
+            self.assertIn("is a stream and no file; give it as url in place of path", stderr)
+            self.assertNotIn("pw", stderr)
+
+    def test_a_pipe_is_played_and_not_waited_for_at_a_stop(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        app = self.write("play.yaml", self.PLAY % (pipe, "", self.path("out.mp4")))
+        for attempt in range(2):
+            p = self.start("fragctl", "run", app, "--output", "json")
+            p.wait_line("running")
+            p.signal(signal.SIGINT)
+            self.assertEqual(p.wait(9), 0, p.stderr)
+        p = self.start("fragctl", "run", app)
+        self.tool("ffmpeg", "-v", "error", "-y", "-i", REAL, "-frames:v", "5", "-an", "-c:v", "copy", "-f", "matroska", pipe)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(self.count(self.path("out.mp4")), 5)
+
     def test_a_recording_does_not_follow_a_link(self):
         kept = self.write("kept", "kept")
         os.symlink(kept, self.path("out.mp4"))

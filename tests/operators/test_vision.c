@@ -439,6 +439,21 @@ Test(ops_image_writer, follows_no_link_that_somebody_planted)
 	cr_assert_eq(rmdir(folder), 0);
 }
 
+Test(ops_image_writer, writes_png_only)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const good[] = {"/tmp/a.jpg/frame", "/tmp/frame.PNG", "frame"};
+
+		frag_harness_destroy(make(&vision_image_writer_type, FRAG_ARGS({"path", good[i]})));
+	}
+	cr_assert_null(frag_harness_create(&vision_image_writer_type,
+					   FRAG_ARGS({"path", "/tmp/a.png/frame.jpg"}), &err));
+	cr_assert(strstr(err.text, "written as PNG, and path ends with .jpg") != NULL, "%s",
+		  err.text);
+}
+
 Test(ops_image_writer, says_why_it_cannot_write)
 {
 	struct frag_harness *h =

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <png.h>
 #include <stdio.h>
 
 #include "png_file.h"
 
+static void on_error(png_structp png, png_const_charp text)
+{
+	(void)text; /* "Write Error", and errno says why */
+	png_longjmp(png, 1);
+}
+
 /* libpng reports errors by longjmp, so no variable that changes after setjmp is read after it. */
 static int write_rows(FILE *file, const struct frame *frame)
 {
-	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+	png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, NULL);
 	png_infop info = png != NULL ? png_create_info_struct(png) : NULL;
 	int colour = frame->channels == 1   ? PNG_COLOR_TYPE_GRAY
 		     : frame->channels == 3 ? PNG_COLOR_TYPE_RGB
@@ -17,9 +24,12 @@ static int write_rows(FILE *file, const struct frame *frame)
 		png_destroy_write_struct(&png, NULL);
 		return -ENOMEM;
 	}
+	errno = 0;
 	if (setjmp(png_jmpbuf(png))) {
+		int why = errno;
+
 		png_destroy_write_struct(&png, &info);
-		return -EIO;
+		return why > 0 ? -why : -EIO;
 	}
 	png_init_io(png, file);
 	png_set_IHDR(png, info, (png_uint_32)frame->columns, (png_uint_32)frame->rows,

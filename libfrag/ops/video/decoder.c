@@ -14,6 +14,7 @@
 #include "decoder.h"
 #include "formats.h"
 #include "matroska.h"
+#include "pipe.h"
 #include "url.h"
 
 /* A stream may claim pictures of any size; this is that of 8192 x 8192. */
@@ -31,6 +32,7 @@ struct video_decoder {
 	bool is_stream;
 	int64_t read_timeout_ns;
 	struct video_watch watch;
+	AVIOContext *pipe; /* the file, if it is a named pipe; else NULL */
 	AVFormatContext *format;
 	AVCodecContext *codec;
 	AVPacket *packet;
@@ -119,7 +121,10 @@ int video_decoder_open(const char *path, const char *formats, int stop_fd,
 	}
 	d->format->interrupt_callback =
 		(AVIOInterruptCB){.callback = video_watch_expired, .opaque = &d->watch};
-	r = video_formats_open(&d->format, path, formats, err);
+	r = video_pipe_is(path) ? video_pipe_open(path, &d->watch, &d->pipe) : 0;
+	d->format->pb = d->pipe;
+	if (r >= 0)
+		r = video_formats_open(&d->format, path, formats, err);
 	if (r >= 0)
 		r = avformat_find_stream_info(d->format, NULL);
 	if (d->watch.is_stopped) {
@@ -127,9 +132,8 @@ int video_decoder_open(const char *path, const char *formats, int stop_fd,
 		goto err_close;
 	}
 	if (r < 0) {
-		r = frag_err_set(err, av_errno(r),
-				 "cannot open the video %s: %s; check path, directory and basename",
-				 path, AV_WHY(r));
+		r = frag_err_set(err, av_errno(r), "cannot open the video %s: %s", path,
+				 video_formats_why(path, r, (char[VIDEO_WHY]){0}));
 		goto err_close;
 	}
 	r = open_codec(d, err);
@@ -263,6 +267,7 @@ void video_decoder_close(struct video_decoder *decoder)
 	av_packet_free(&decoder->packet);
 	avcodec_free_context(&decoder->codec);
 	avformat_close_input(&decoder->format);
+	video_pipe_close(decoder->pipe);
 	free(decoder->name);
 	free(decoder);
 }

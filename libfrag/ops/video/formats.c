@@ -6,7 +6,9 @@
 
 #include <libavutil/avstring.h>
 
+#include "av_error.h"
 #include "formats.h"
+#include "pipe.h"
 
 /* Those whose demuxers read nothing but the file itself. */
 #define MEDIA                                                                                      \
@@ -30,6 +32,54 @@ static const char *format_of(const char *url)
 	return found != NULL ? found->name : NULL;
 }
 
+/*
+ * Whether a file of the family of mp4 lacks its index, moov. Its parts, at the top, have a size of
+ * 32 bits, or of 64 that follow, and a name.
+ */
+static bool lacks_index(AVIOContext *io)
+{
+	int64_t end = avio_size(io), at = 0;
+	bool is_mp4 = false;
+
+	while (at + 8 <= end && avio_seek(io, at, SEEK_SET) == at) {
+		uint64_t size = avio_rb32(io);
+		uint32_t name = avio_rb32(io);
+
+		if (at == 0)
+			is_mp4 = name == MKBETAG('f', 't', 'y', 'p');
+		if (!is_mp4 || name == MKBETAG('m', 'o', 'o', 'v'))
+			return false;
+		if (size == 1)
+			size = avio_rb64(io);
+		if (size < 8 || size > (uint64_t)(end - at))
+			break;
+		at += (int64_t)size;
+	}
+	return is_mp4;
+}
+
+const char *video_formats_why(const char *path, int error, char text[VIDEO_WHY])
+{
+	char url[PATH_MAX + 8];
+	AVIOContext *io = NULL;
+	bool has_no_index;
+
+	snprintf(text, VIDEO_WHY, "%s; check path, directory and basename", AV_WHY(error));
+	snprintf(url, sizeof(url), "file:%s", path);
+	if (error != AVERROR_INVALIDDATA || video_pipe_is(path) ||
+	    avio_open(&io, url, AVIO_FLAG_READ) < 0)
+		return text;
+	has_no_index = lacks_index(io);
+	if (avio_size(io) == 0)
+		snprintf(text, VIDEO_WHY, "it is empty: what was to write it has written nothing");
+	else if (has_no_index)
+		snprintf(
+			text, VIDEO_WHY,
+			"it has no index (moov): it is cut off, or what wrote it was ended before; video_recorder writes files that need none at their end");
+	avio_closep(&io);
+	return text;
+}
+
 int video_formats_open(AVFormatContext **format, const char *path, const char *also,
 		       struct frag_err *err)
 {
@@ -40,7 +90,7 @@ int video_formats_open(AVFormatContext **format, const char *path, const char *a
 
 	snprintf(url, sizeof(url), "file:%s", path); /* whatever its name looks like */
 	snprintf(allowed, sizeof(allowed), "%s%s%s", MEDIA, also[0] != '\0' ? "," : "", also);
-	name = format_of(url);
+	name = (*format)->pb == NULL ? format_of(url) : NULL;
 	if (name != NULL && av_match_list(name, allowed, ',') == 0) {
 		frag_err_set(
 			err, -EBADMSG,

@@ -13,12 +13,16 @@
  */
 
 /*
- * Opens a file into *format.
+ * Opens a file into *format, or what its pb reads, if it has one.
  * - also: formats that are allowed besides those of one media file, by FFmpeg's names and with
  *   commas between them; "": none
  * Returns 0 or FFmpeg's error, with a sentence where the format is refused.
  */
 int video_formats_open(AVFormatContext **format, const char *path, const char *also,
 		       struct frag_err *err);
+
+#define VIDEO_WHY 200
+/* Words in text why FFmpeg could not open a file: what it reports, or what is seen to be wrong. */
+const char *video_formats_why(const char *path, int error, char text[VIDEO_WHY]);
 
 #endif

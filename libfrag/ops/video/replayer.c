@@ -14,6 +14,7 @@
 #include "av_error.h"
 #include "decoder.h"
 #include "live.h"
+#include "pipe.h"
 #include "pixels.h"
 #include "url.h"
 #include "video.h"
@@ -164,6 +165,11 @@ static int find_file(struct replayer *rp, struct frag_op *op)
 		snprintf(rp->file, sizeof(rp->file), "%s", rp->path);
 		if (access(rp->file, R_OK) == 0)
 			return 0;
+		if (video_url_in_path(rp->file, rp->shown))
+			return frag_op_fail(
+				op, -EINVAL,
+				"%s is a stream and no file; give it as url in place of path",
+				rp->shown);
 		return frag_op_fail(op, -errno, "cannot read the video %s: %s; check path",
 				    rp->file, frag_strerror(-errno));
 	}
@@ -336,7 +342,7 @@ static int begin(struct replayer *rp, struct frag_op *op)
 	return r;
 }
 
-/* A stream begins in the first tick, because a stop does not end a start that waits. */
+/* A stream or pipe begins in the first tick, because a stop does not end a start that waits. */
 static int replayer_start(void *state, struct frag_op *op)
 {
 	struct replayer *rp = state;
@@ -346,7 +352,7 @@ static int replayer_start(void *state, struct frag_op *op)
 	rp->next = av_frame_alloc();
 	if (rp->now == NULL || rp->next == NULL)
 		return -ENOMEM;
-	r = rp->url[0] != '\0' ? 0 : begin(rp, op);
+	r = rp->url[0] != '\0' || video_pipe_is(rp->file) ? 0 : begin(rp, op);
 	return r < 0 && r != -ECANCELED ? r : 0;
 }
 

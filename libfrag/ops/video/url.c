@@ -106,6 +106,15 @@ int video_url_check(const char *url, const char **out_protocols, char out_shown[
 		"url does not begin with http://, https://, rtsp://, rtsps:// or udp://; correct it, or name a file with path");
 }
 
+bool video_url_in_path(const char *path, char out_shown[VIDEO_URL_SHOWN])
+{
+	const char *scheme = strstr(path, "://"), *protocols;
+
+	while (scheme != NULL && scheme > path && scheme[-1] != '/')
+		scheme--;
+	return scheme != NULL && video_url_check(scheme, &protocols, out_shown, NULL) == 0;
+}
+
 static int64_t clock_ns(void)
 {
 	struct timespec t;

@@ -26,6 +26,12 @@ int video_url_check(const char *url, const char **out_protocols, char out_shown[
 		    struct frag_err *err);
 
 /*
+ * Whether a path that is none has a URL at its end, as one has that was given for a file; then
+ * out_shown is as above.
+ */
+bool video_url_in_path(const char *path, char out_shown[VIDEO_URL_SHOWN]);
+
+/*
  * Writes a URL as it may be logged: scheme, host and port, and of the path what cannot be or name a
  * user or a password. Cameras take them before the host, in the query, and in the path.
  */

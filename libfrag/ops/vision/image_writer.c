@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "../image/png_file.h"
 #include "vision.h"
@@ -53,6 +54,19 @@ static int file_name(const struct image_writer *iw, int64_t n, char name[PATH_MA
 		length = snprintf(name, PATH_MAX, "%.*s-%06lld%s", (int)stem, iw->path,
 				  (long long)n, iw->path + stem);
 	return length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int image_writer_setup(void *state, struct frag_op *op)
+{
+	struct image_writer *iw = state;
+	const char *slash = strrchr(iw->path, '/'),
+		   *dot = strrchr(slash != NULL ? slash : iw->path, '.');
+
+	if (dot == NULL || strcasecmp(dot, ".png") == 0)
+		return 0;
+	return frag_op_fail(
+		op, -ENOTSUP,
+		"pictures are written as PNG, and path ends with %s; let it end with .png", dot);
 }
 
 static int image_writer_compute(void *state, struct frag_tick *tick)
@@ -112,6 +126,7 @@ const struct frag_op_type vision_image_writer_type = {
 	.state_size = sizeof(struct image_writer),
 	FRAG_PORTS(image_writer_ports),
 	FRAG_PARAMS(image_writer_params),
+	.setup = image_writer_setup,
 	.compute = image_writer_compute,
 	.stop = image_writer_stop,
 };
