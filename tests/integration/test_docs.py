@@ -15,6 +15,9 @@ import unittest
 
 import cluster
 
+sys.path.insert(0, os.path.join(cluster.TOP, "mk"))
+import evidence  # noqa: E402
+
 
 class Docs(unittest.TestCase):
     def test_made_parts_are_as_the_programs_say(self):
@@ -99,6 +102,34 @@ class Docs(unittest.TestCase):
         for path in results:
             with open(path) as f:
                 self.assertRegex(json.load(f)["description"], "_ns are nanoseconds.*CLOCK_MONOTONIC", path)
+
+    def test_counts_of_the_evidence_are_no_more_than_there_is(self):
+        counts = {what: (count, command) for what, count, command in evidence.rows()}
+        with open(os.path.join(cluster.TOP, "docs", "EVIDENCE.md"), encoding="utf-8") as f:
+            told = re.findall(r"(?m)^\| (.+?) \| ([\d,]+) \| `(.+?)` \|$", f.read())
+        self.assertEqual([what for what, _, _ in told], list(counts))
+        for what, number, command in told:
+            count, wanted = counts[what]
+            self.assertEqual(command, wanted)
+            self.assertGreater(int(number.replace(",", "")), 0, what)
+            self.assertLessEqual(int(number.replace(",", "")), count, what)
+
+    def test_the_first_page_is_short_and_names_what_there_is(self):
+        with open(os.path.join(cluster.TOP, "README.md"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertLessEqual(text.count("\n"), 120)
+        self.assertLess(text.index("## Before you choose it"), text.index("## What does not work yet"))
+        with open(os.path.join(cluster.TOP, "examples", "ping_distributed", "app.yaml"), encoding="utf-8") as f:
+            graph = re.sub(r"(?m)^#.*\n", "", f.read())
+        self.assertIn("```yaml\n%s```" % graph, text)
+        with open(os.path.join(cluster.TOP, "docs", "BENCHMARKS.md"), encoding="utf-8") as f:
+            measured = f.read()
+        for shown, row in (("68 ns", "hop, pair, greedy | ns | 68 (147)"), ("8 MiB\n  between two processes 9.8 us", "| 8 MiB | 1.40 (0.44) | 2.1 | 9.8"),
+                           ("3.1 s", "from a lost worker to running elsewhere, no lease | ms | 3136"),
+                           ("49 us", "until a kernel has read it: 1 KiB, 8 MiB, 64 MiB | us | 34, 49, 118"),
+                           ("16,100 us", "Holoscan 3.11, 8 and 64 MiB: 16,100"), ("990 us", "and 990 us for a tensor of 8 MiB")):
+            self.assertIn(shown, text)
+            self.assertIn(row, measured.replace("\n", " ") if row[:3] == "and" else measured)
 
     def test_links_lead_to_files(self):
         self.check_links(cluster.TOP)
