@@ -125,7 +125,7 @@ static bool has_active_port(const struct ctl_node *node, const char *card, char 
 
 void ctl_check_rdma(const struct ctl_node *node, struct ctl_finding *finding)
 {
-	glob_t cards, found;
+	glob_t cards, found = {0};
 	size_t count = ctl_node_find(node, "/sys/class/infiniband/*", &cards);
 	char state[64] = "";
 	const char *card = NULL;

@@ -23,7 +23,7 @@
 #define SYNCS 7
 #define SYNC_SLOW_US 50000
 #define FREE_MIN_MIB 256
-#define DAY_S 86400
+#define DAY_S INT64_C(86400)
 #define WARN_DAYS 30 /* as the daemons warn */
 
 static int64_t now_ns(void)
@@ -72,45 +72,45 @@ static long long ask_free(const struct ctl_node *node)
 		       : (long long)(at.f_bavail * (at.f_frsize / 1024) / 1024);
 }
 
-void ctl_check_state(const struct ctl_node *own, struct ctl_finding *finding)
+void ctl_check_state(const struct ctl_node *node, struct ctl_finding *finding)
 {
-	struct ctl_node node = *own;
+	struct ctl_node with = *node;
 	long long sync_us, free_mib;
 	char text[32];
 
-	if (node.state == NULL)
-		node.state = STATE_OF_PACKAGES;
-	if (!ctl_node_may(&node, F_OK, node.state) && own->state == NULL) {
+	if (with.state == NULL)
+		with.state = STATE_OF_PACKAGES;
+	if (!ctl_node_may(&with, F_OK, with.state) && node->state == NULL) {
 		ctl_finding_ok(finding, "none: no driver keeps state here");
 		return;
 	}
-	if (!ctl_node_may(&node, W_OK, node.state)) {
-		if (own->state == NULL) {
-			ctl_finding_ok(finding, "%s, which only its driver may write", node.state);
+	if (!ctl_node_may(&with, W_OK, with.state)) {
+		if (node->state == NULL) {
+			ctl_finding_ok(finding, "%s, which only its driver may write", with.state);
 			return;
 		}
-		ctl_finding_wrong(finding, "%.200s is not there, or not for this user", node.state);
+		ctl_finding_wrong(finding, "%.200s is not there, or not for this user", with.state);
 		ctl_finding_cost(finding, "driverd cannot start with it (state_unwritable)");
-		ctl_finding_mend(finding, "install -d -m 700 -o USER %.200s", node.state);
+		ctl_finding_mend(finding, "install -d -m 700 -o USER %.200s", with.state);
 		return;
 	}
-	sync_us = ctl_node_ask(&node, "sync_us", ask_sync);
-	free_mib = ctl_node_ask(&node, "free_mib", ask_free);
+	sync_us = ctl_node_ask(&with, "sync_us", ask_sync);
+	free_mib = ctl_node_ask(&with, "free_mib", ask_free);
 	fragi_format_duration(sync_us * 1000, text, sizeof(text));
 	if (free_mib >= 0 && free_mib < FREE_MIN_MIB) {
-		ctl_finding_wrong(finding, "%.200s has %lld MiB left", node.state, free_mib);
+		ctl_finding_wrong(finding, "%.200s has %lld MiB left", with.state, free_mib);
 		ctl_finding_cost(finding, "a driver that cannot write its state takes no commands");
-		ctl_finding_mend(finding, "make room: du -xh %.200s/.. | sort -h", node.state);
+		ctl_finding_mend(finding, "make room: du -xh %.200s/.. | sort -h", with.state);
 	} else if (sync_us > SYNC_SLOW_US) {
 		ctl_finding_wrong(finding, "%.200s takes %s until a page is on the disk",
-				  node.state, text);
+				  with.state, text);
 		ctl_finding_cost(finding, "each command that changes what runs waits for it");
 		ctl_finding_mend(finding, "give --state-dir a folder on a faster disk");
 	} else if (sync_us < 0) {
-		ctl_finding_ok(finding, "%.200s, %lld MiB free", node.state, free_mib);
+		ctl_finding_ok(finding, "%.200s, %lld MiB free", with.state, free_mib);
 	} else {
 		ctl_finding_ok(finding, "%.200s, %lld MiB free, a page is on the disk after %s",
-			       node.state, free_mib, text);
+			       with.state, free_mib, text);
 	}
 }
 
@@ -155,13 +155,13 @@ void ctl_check_certificate(const struct ctl_node *node, struct ctl_finding *find
 		ctl_finding_wrong(finding, "%s", err.text);
 	else if (left <= 0)
 		ctl_finding_wrong(finding, "%.200s has ended %lld days ago", node->certificate,
-				  (long long)-left / DAY_S);
+				  (long long)(-left / DAY_S));
 	else if (left < WARN_DAYS * DAY_S)
 		ctl_finding_wrong(finding, "%.200s ends in %lld days", node->certificate,
-				  (long long)left / DAY_S);
+				  (long long)(left / DAY_S));
 	else
 		ctl_finding_ok(finding, "%.200s ends in %lld days", node->certificate,
-			       (long long)left / DAY_S);
+			       (long long)(left / DAY_S));
 	if (finding->is_wrong) {
 		ctl_finding_cost(finding, "then no peer takes it: workers and driver do not meet");
 		ctl_finding_mend(

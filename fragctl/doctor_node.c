@@ -58,6 +58,7 @@ size_t ctl_node_find(const struct ctl_node *node, const char *pattern, glob_t *o
 {
 	char full[PATH_MAX];
 
+	*out = (glob_t){0};
 	snprintf(full, sizeof(full), "%s%s", node->root, pattern);
 	if (glob(full, 0, NULL, out) != 0)
 		out->gl_pathc = 0;

@@ -88,7 +88,8 @@ void ctl_check_control_groups(const struct ctl_node *node, struct ctl_finding *f
 	find_group(node, folder, sizeof(folder));
 	if (!ctl_node_read(node, text, sizeof(text), "/sys/fs/cgroup/cgroup.controllers")) {
 		ctl_finding_wrong(finding, "there is no cgroup v2 at /sys/fs/cgroup");
-		ctl_finding_mend(finding, "boot with systemd.unified_cgroup_hierarchy=1");
+		ctl_finding_mend(finding, "boot with systemd.unified_cgroup_hierarchy=1%s",
+				 node->is_container ? " (on the machine)" : "");
 	} else if (!ctl_node_read(node, text, sizeof(text), "%s/cgroup.controllers", folder) ||
 		   !has_word(text, "cpu") || !has_word(text, "memory")) {
 		ctl_finding_wrong(finding,
