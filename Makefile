@@ -51,6 +51,7 @@ include mk/lint.mk
 include mk/fuzz.mk
 include mk/proof.mk
 include mk/mutate.mk
+include mk/container.mk
 include mk/editor.mk
 include mk/page.mk
 
@@ -70,6 +71,7 @@ make install        installs a build without asserts below prefix=/usr/local; DE
 make uninstall      removes what make install has installed
 make python         builds the Python package as a wheel into dist/
 make deb            builds Debian packages into build-deb/; ARCH=arm64: cross-built ones
+make container      makes a container image (buildah), and its folder build/container
 make clean          removes build/
 
 For changes of frag (HACKING.md, docs/TESTING.md):
@@ -78,7 +80,7 @@ make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
 also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
-      nodes limits vivid page editor gpu-check holoscan-suite
+      nodes limits vivid page editor container-check gpu-check holoscan-suite
 endef
 
 .PHONY: help deps clean

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that building and testing frag needs on Debian 12 (Ubuntu has the same
-# names, but this was not tried). An argument adds packages: `proof` those of make proof; `nightly`
-# those of nightly, lint, fuzz, coverage and docs; `bench` those that make bench compares with;
-# `aarch64` the cross compiler and qemu; `deb` what packages are built with, and with `deb arm64`
-# also the libraries of that architecture; `nodes` what the tests on machines of systemd-nspawn
-# need; `limits` and `vivid` what the targets of those names do; `ai` pip, for make deps-ai;
-# `python` what the wheel is made with.
+# names, but this was not tried). An argument adds packages: `proof` those of make proof;
+# `nightly` those of nightly, lint, fuzz, coverage and docs; `bench` those that make bench
+# compares with; `aarch64` the cross compiler and qemu; `deb` what packages are built with, and
+# with `deb arm64` also the libraries of that architecture; `nodes` what the tests on machines of
+# systemd-nspawn need; `container`, `limits` and `vivid` what the targets of those names do; `ai`
+# pip, for make deps-ai; `python` what the wheel is made with.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
@@ -55,6 +55,10 @@ fi
 
 if [ "${1:-}" = vivid ]; then
 	packages="$packages qemu-system-x86 busybox-static"
+fi
+
+if [ "${1:-}" = container ]; then
+	packages="$packages buildah podman runc"
 fi
 
 if [ "${1:-}" = limits ]; then

@@ -66,6 +66,7 @@ valgrind make -s valgrind
 aarch64 make -s aarch64
 nodes make -s nodes
 limits make -s limits
+container make -s container-check
 deb-arm64 make -s deb ARCH=arm64
 instructions make -s bench-instructions
 hostile make -s hostile ATTACK=30 AGAIN=0

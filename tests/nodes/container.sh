@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the image of deploy/container does in podman: container.sh IMAGE (make container-check).
+# Limits and cgroups are those that podman may set inside a container as well.
+set -eu
+image=$1
+folder=$(mktemp -d)
+driver=frag-check-$$
+podman="podman --runtime runc --cgroup-manager=cgroupfs"
+flags="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
+trap '$podman rm -f $driver >/dev/null 2>&1 || :; rm -rf "$folder"' EXIT
+
+fail() {
+	echo "container: $1" >&2
+	cat "$folder"/* >&2
+	exit 1
+}
+
+# run FILE WORDS: in a container without a network; what it printed is in FILE
+run() {
+	out=$folder/$1
+	shift
+	# shellcheck disable=SC2086
+	timeout 120 $podman run --rm --network none $flags "$@" >"$out" 2>&1
+}
+
+run version "$image" fragctl version && grep -q '^fragctl [0-9]' "$folder/version" || fail version
+[ "$($podman image inspect --format '{{.User}}' "$image")" = 65532:65532 ] || fail "it runs as root"
+run line "$image" fragctl run -e 'ping_tx count=3 ! ping_rx' || fail "a graph in a line"
+grep -q 'value: 3$' "$folder/line" || fail "a graph in a line prints nothing"
+
+# What is missing is named with the flag that gives it back.
+run doctor "$image" fragctl doctor && fail "nothing is missing in a container" || :
+grep -A 2 '^rtprio  *wrong' "$folder/doctor" | grep -q 'mend   podman run --ulimit rtprio=90' ||
+	fail "doctor does not name the flag for real-time priorities"
+grep -q '^state_folder  *ok  */var/lib/frag-driver, .* free' "$folder/doctor" ||
+	fail "the state folder cannot be written"
+run shm --shm-size 100m "$image" fragctl doctor || :
+grep -q '/dev/shm has 100 MiB' "$folder/shm" || fail "--shm-size is not seen"
+
+# A driver and two workers, each in a container of its own, on one network.
+# shellcheck disable=SC2086
+$podman run -d --name $driver --network none $flags "$image" driverd \
+	--app /usr/share/frag/examples/ping_distributed/app.yaml >"$folder/id"
+for fragment in fragment1 fragment2; do
+	# shellcheck disable=SC2086
+	timeout 120 $podman run --rm --network container:$driver $flags "$image" workerd \
+		--fragments $fragment --once >"$folder/$fragment" 2>&1 &
+done
+[ "$($podman wait $driver)" = 0 ] || fail "the application failed"
+$podman logs $driver >"$folder/table" 2>"$folder/log"
+wait
+grep -q '^fragment1.tx.out -> fragment2.rx.in  *10  *10  *0  *0 ' "$folder/table" || fail "the account"
+
+# What the image does when nothing is named: the demo.
+run demo "$image" || fail "the demo"
+grep -q 'source_video  *300  *300  *0  *0 ' "$folder/demo" || fail "the account of the demo"
+echo "container: version, user, graphs, doctor, three containers and the demo are well"
