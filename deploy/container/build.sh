@@ -40,6 +40,9 @@ echo 'hosts: files dns' >"$tree/etc/nsswitch.conf"
 chmod 1777 "$tree/tmp"
 /sbin/ldconfig -r "$tree"
 own="run/frag var/lib/frag-driver" # what the daemons write
+for folder in $own; do # buildah leaves out some folders that are empty
+	: >"$tree/$folder/.keep"
+done
 # shellcheck disable=SC2086
 tar -C "$tree" -cf "$tree.tar" --owner=0 --group=0 --exclude=./run/frag \
 	--exclude=./var/lib/frag-driver . && tar -C "$tree" -rf "$tree.tar" --owner=$id --group=$id $own
