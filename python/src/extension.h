@@ -185,6 +185,7 @@ struct fpy_op {
 	struct fpy_holder *holder;
 	/* during compute */
 	struct frag_tick *tick;
+	bool is_choosing; /* in choose_flows */
 	unsigned long thread;
 };
 /* The operator whose compute is under way on this thread; NULL: none. */
@@ -240,6 +241,11 @@ void fpy_tick_detach(struct fpy_op *op);
 
 /* metadata.c: methods of the context. tick: NULL with an exception when none is under way. */
 struct frag_tick *fpy_context_tick(PyObject *context);
+
+/* flow.c: dynamic flows. attach: in the operator's setup; returns a negative errno. */
+int fpy_flows_attach(struct fpy_op *op);
+PyObject *fpy_context_flows(PyObject *context, PyObject *unused);
+PyObject *fpy_context_take_flow(PyObject *context, PyObject *number);
 struct frag_metadata *fpy_context_metadata(PyObject *context);
 PyObject *fpy_metadata_get(PyObject *context, PyObject *key);
 PyObject *fpy_metadata_set(PyObject *context, PyObject *args);

@@ -57,7 +57,7 @@ static int make(struct fpy_op *self)
 		return -1;
 	result = PyObject_CallMethod(self->self, "_attach", "O", self->context);
 	Py_XDECREF(result);
-	return result != NULL ? 0 : -1;
+	return result != NULL ? fpy_flows_attach(self) : -1;
 }
 
 static int op_setup(void *state, struct frag_op *op)

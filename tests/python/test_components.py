@@ -208,6 +208,50 @@ class Surroundings(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "has ended"):
             switch.enable_tick()
 
+    def test_chosen_flows(self):
+        class Router(operators.Source):
+            def choose_flows(self, context):
+                flows = context.flows()
+                seen.update(flows)
+                if self.count > 3:
+                    context.take_flow(len(flows))
+                at = [name for _, name, _ in flows].index("App.odd" if self.count % 2 else
+                                                          "App.even")
+                context.take_flow(at)
+
+            def compute(self, op_input, op_output, context):
+                self.count = context.count
+                op_output.emit(context.count, "out")
+                try:
+                    context.take_flow(0)
+                except RuntimeError as error:
+                    seen.add(str(error))
+
+        class Got(frag.Operator):
+            def setup(self, spec):
+                spec.input("in")
+
+            def compute(self, op_input, op_output, context):
+                got[self.name].append(op_input.receive("in"))
+
+        def compose(app):
+            router = Router(app, CountCondition(app, app.ticks), name="router")
+            for name in got:
+                app.add_flow(router, Got(app, name=name))
+
+        seen, got = set(), {"odd": [], "even": []}
+        app = App(compose)
+        app.ticks = 4
+        app.run()
+        self.assertEqual(got, {"odd": [1, 3], "even": [0, 2]})
+        self.assertIn(("out", "App.even", "in"), seen)
+        self.assertTrue(any("in choose_flows only" in str(x) for x in seen), seen)
+        app = App(compose)
+        app.ticks = 5
+        with self.assertRaisesRegex(frag.Error, "choose_flows raised IndexError: the operator has "
+                                                "2 flows"):
+            app.run()
+
     def test_the_clock(self):
         class Sleeper(frag.Operator):
             def compute(self, op_input, op_output, context):
