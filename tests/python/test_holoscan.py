@@ -16,8 +16,8 @@ from holoscan.core import (Application, Condition, ConditionType, Fragment,  # n
                            IOSpec, MetadataPolicy, Operator, Subgraph)
 from holoscan.core import SchedulingStatusType as Status  # noqa: E402
 from holoscan.decorator import Input, Output, create_op  # noqa: E402
-from holoscan.resources import OrConditionCombiner  # noqa: E402
-from holoscan.schedulers import EventBasedScheduler  # noqa: E402
+from holoscan.resources import ManualClock, OrConditionCombiner  # noqa: E402
+from holoscan.schedulers import EventBasedScheduler, GreedyScheduler  # noqa: E402
 
 
 class Source(Operator):
@@ -296,6 +296,77 @@ class Programs(unittest.TestCase):
         self.assertEqual([sink.got for sink in self.sinks], [[], [None, None]])
         self.assertIn("Input port 'in' of operator 'alone' is not connected", log)
         self.assertNotIn("'free'", log)
+
+    def test_dynamic_flows_and_what_they_carry(self):
+        ticked = []
+
+        class Step(Operator):
+            def compute(self, op_input, op_output, context):
+                path = self.metadata.get("path", [])
+                self.metadata["path"] = path + [self.name]
+                ticked.append(self.metadata["path"])
+
+        def build(app):
+            first, odd, even, last = (Step(app, name=n) for n in ("first", "odd", "even", "last"))
+            app.add_flow(app.start_op(), first)
+            for middle in (odd, even):
+                app.add_flow(first, middle)
+                app.add_flow(middle, last)
+            app.set_dynamic_flows(first, lambda op: op.add_dynamic_flow(even))
+
+        run(build)
+        self.assertEqual(ticked, [["first"], ["first", "even"], ["first", "even", "last"]])
+
+        def build_wrong(app):
+            build(app)
+            app.set_dynamic_flows(app.graph.find_node("first"), lambda op: op.add_dynamic_flow(op))
+
+        with self.assertRaisesRegex(RuntimeError, "first has no flow to first"):
+            run(build_wrong)
+
+    def test_the_clock_of_the_scheduler(self):
+        times = []
+
+        class Timed(Operator):
+            def compute(self, op_input, op_output, context):
+                times.append(self.fragment.scheduler().clock.timestamp())
+
+        def build(app):
+            self.clock = ManualClock(app, initial_timestamp=5)
+            app.scheduler(GreedyScheduler(app, clock=self.clock))
+            app.add_operator(Timed(app, CountCondition(app, 3), PeriodicCondition(app, 10 ** 12),
+                                   name="timed"))
+
+        run(build)
+        self.assertEqual([b - a for a, b in zip(times, times[1:])], [10 ** 12] * 2)
+        self.assertEqual(self.clock.timestamp(), times[-1])
+
+    def test_queues_can_be_looked_at(self):
+        seen = []
+
+        class Batch(Condition):
+            def initialize(self):
+                self.queue = self.receiver("in")
+
+            def check(self, timestamp):
+                waiting = self.queue.size + self.queue.back_size
+                return (Status.READY if waiting == 3 else Status.WAIT), None
+
+        class Looking(Sink):
+            def compute(self, op_input, op_output, context):
+                queue = self.receiver("in")
+                seen.append((queue.capacity, queue.size, queue.back_size))
+                while (value := op_input.receive("in", kind="single")) is not None:
+                    self.got.append(value)
+
+        def build(app):
+            self.sink = Looking(app, Batch(app, receiver_name="in", name="batch"), name="sink",
+                                size=3)
+            app.add_flow(Source(app, CountCondition(app, 6), values=range(6)), self.sink)
+
+        run(build)
+        self.assertEqual(self.sink.got, [0, 1, 2, 3, 4, 5])
+        self.assertEqual(seen, [(3, 3, 0)] * 2)
 
     def test_functions_are_operators(self):
         got = []

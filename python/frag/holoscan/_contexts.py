@@ -33,6 +33,8 @@ class InputContext(InputContextBase):
         self._receive = None  # frag's, from the first tick on
         self._stamps = {}
         self._ahead = {}  # messages that were taken to count them
+        self._taken = dict.fromkeys(self._inputs, 0)
+        self._is_open = False  # a tick is under way
         return self
 
     def _take(self, name):
@@ -41,6 +43,7 @@ class InputContext(InputContextBase):
         if ahead:
             return ahead.popleft()
         found = self._receive(self._inputs[name]._frag_name)
+        self._taken[name] += found is not None
         if found is None or type(found) is Message:
             return found
         if type(found) is tuple and self._inputs[name].queue_size == _ANY:
@@ -122,7 +125,7 @@ class InputContext(InputContextBase):
 
 
 class _InputQueue:
-    """What a Receiver shows: it takes what the tick can receive to count it."""
+    """What a Receiver shows. In a tick it takes what can be received, to count it."""
     __slots__ = ("_input", "_name")
 
     def __init__(self, input, name):
@@ -130,15 +133,22 @@ class _InputQueue:
         self._name = name
 
     def size(self):
+        if not self._input._is_open:
+            return 0
         ahead = self._input._ahead.setdefault(self._name, deque())
-        while True:
-            message = self._input._receive(self._input._inputs[self._name]._frag_name)
-            if message is None:
-                return len(ahead)
-            ahead.append(message if type(message) is Message else Message.of_frag(message))
+        waiting = deque()
+        while (message := self._input._take(self._name)) is not None:
+            waiting.append(message)
+        ahead.extend(waiting)
+        return len(ahead)
 
     def back_size(self):
-        return 0
+        """Outside of a tick: what operators in Python have sent and nobody has taken."""
+        if self._input._is_open:
+            return 0
+        sent = sum(source._output._outputs[output].sent
+                   for source, output in self._input._operator._senders.get(self._name, ()))
+        return sent - self._input._taken[self._name]
 
 
 class OutputContextBase:
@@ -150,7 +160,7 @@ class OutputContextBase:
 
 class _Output:
     """The queue of an output: its messages leave at the end of the tick."""
-    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native")
+    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native", "sent")
 
     def __init__(self, port, default_policy):
         self.name = port.name
@@ -161,6 +171,7 @@ class _Output:
             self.policy = default_policy
         self.messages = []
         self.is_native = False  # an operator in C receives from it
+        self.sent = 0
 
     def size(self):
         return 0
@@ -234,6 +245,7 @@ class OutputContext(OutputContextBase):
     def _send(self, output, message):
         try:
             self._emit(message.to_frag() if output.is_native else message, output.frag_name)
+            output.sent += 1
         except Exception as error:
             if getattr(error, "code", 0) != -105:  # ENOBUFS: no room, and nothing waits for it
                 raise

@@ -75,6 +75,9 @@ class _Graph:
             name = "%s.%s" % (flow.target.name, flow.input)
             inputs.setdefault(name, []).append(output)
             outputs.setdefault(output, []).append(name)
+        for ports in (inputs, outputs):
+            for names in ports.values():
+                names.sort()
         return inputs, outputs
 
     def port_map_description(self):

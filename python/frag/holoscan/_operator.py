@@ -43,6 +43,7 @@ class OperatorBase(ComponentBase):
     _metadata_enabled = None
     _metadata_policy = MetadataPolicy.DEFAULT
     _dynamic_flows = None
+    _async = None
 
     class OperatorType(Enum):
         NATIVE = 0
@@ -172,7 +173,7 @@ class OperatorBase(ComponentBase):
     @property
     def async_condition(self):
         """The asynchronous condition that every operator has while the application runs."""
-        return self._conditions.get("__async")
+        return self._async
 
     def receiver(self, port_name):
         """The queue of an input; None: there is no such input."""

@@ -11,8 +11,11 @@ from ._graph import in_order
 from ._metadata import MetadataPolicy
 from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, check_sizes
 from ._spec import IOSpec
+from .conditions import AsynchronousCondition
+from .resources import CudaStreamPool, RealtimeClock
 
 _ANY = IOSpec.ANY_SIZE
+_KEY = "holoscan."  # of metadata that execution flows carry
 _DEFAULTS = {"pop": IOSpec.QueuePolicy.POP, "reject": IOSpec.QueuePolicy.REJECT,
              "fail": IOSpec.QueuePolicy.FAULT}
 _POLICIES = {IOSpec.QueuePolicy.POP: "pop", IOSpec.QueuePolicy.REJECT: "reject",
@@ -27,16 +30,29 @@ class Body(frag.Operator):
         self.run = run
         self._status = OperatorStatus.NOT_STARTED
         self.compute = self._make_compute()
-        super().__init__(part, *_conditions(operator, part, run), name=name)
+        if operator._dynamic_flows is not None:
+            self.choose_flows = self._choose_flows
+        super().__init__(part, *_conditions(operator, part, run),
+                         _condition(operator._async, part, operator._async.name, run), name=name)
+        self.metadata_policy = "update"
 
     def setup(self, spec):
         operator = self.operator
+        # A condition in Python about a port takes the place of that port's own.
+        taken = {value for condition in operator._conditions.values()
+                 if condition._frag_type is None
+                 for name, value in condition._values().items()
+                 if name in ("receiver_name", "transmitter_name")}
         for name, port in operator._spec.inputs.items():
             _input(spec, port._frag_name, port, operator._senders.get(name, ()))
         for name, port in operator._spec.outputs.items():
-            declared = spec.output(port._frag_name)
-            if any(kind == ConditionType.NONE for kind, _ in port.conditions):
-                declared.condition(frag.ConditionType.NONE)
+            spec.output(port._frag_name)
+        for ports, declared in ((operator._spec.inputs, spec.inputs),
+                                (operator._spec.outputs, spec.outputs)):
+            for name, port in ports.items():
+                if port.queue_size != _ANY and (name in taken or any(
+                        kind == ConditionType.NONE for kind, _ in port.conditions)):
+                    declared[port._frag_name].condition(frag.ConditionType.NONE)
 
     def _type_name(self):
         cls = type(self.operator)
@@ -58,6 +74,35 @@ class Body(frag.Operator):
             self.run.initialize(self.operator)
             self.run.living += 1
 
+    def initialize(self):
+        scheduler = self.operator.fragment._scheduler
+        if scheduler is not None and scheduler._clock is not None:
+            scheduler._clock.clock_impl()._live = self.clock
+        if self.operator._async.event_state != self.operator._async._state:
+            self.operator._async.event_state = self.operator._async._state
+
+    def _give_metadata(self, context):
+        context._metadata_set(_KEY + self.name, self.operator._metadata.__copy__())
+
+    def _choose_flows(self, context):
+        """What the program's function has chosen, by operators, becomes numbers of flows."""
+        operator = self.operator
+        operator._chosen.clear()
+        try:
+            operator._dynamic_flows(operator)
+        except BaseException as error:
+            self.run.fail(operator, "the function of set_dynamic_flows", error)
+            raise
+        if OUTPUT_EXEC in operator._receivers and operator._has_metadata:
+            self._give_metadata(context)
+        known = context.flows()
+        for flow in operator._chosen:
+            part, name = self.run.names[flow.next_operator]
+            context.take_flow(known.index((
+                _port(operator._spec.outputs, flow.output_port_name),
+                "%s.%s" % (part.name, name),
+                _port(flow.next_operator._spec.inputs, flow.input_port_name))))
+
     def start(self):
         operator = self.operator
         try:
@@ -68,38 +113,56 @@ class Body(frag.Operator):
         self._status = OperatorStatus.STARTED
 
     def stop(self):
+        scheduler = self.operator.fragment._scheduler
+        if scheduler is not None and scheduler._clock is not None:
+            scheduler._clock.clock_impl()._note()
         try:
             self.operator.stop()
         except BaseException as error:
             self.run.fail(self.operator, "stop", error)
-        self._status = OperatorStatus.NOT_STARTED
+        self._status = OperatorStatus.IDLE
         self.run.stopped()
 
     def _make_compute(self):
         operator = self.operator
-        inputs = InputContext._of(operator)
-        outputs = OutputContext._of(operator, self.run.default_policy)
-        context = ExecutionContext._of(operator, inputs, outputs)
-        operator._input, operator._output, operator._context = inputs, outputs, context
+        inputs, outputs, context = operator._input, operator._output, operator._context
         metadata = operator._metadata
         compute = operator.compute
+
+        follows = INPUT_EXEC in operator._senders
+        leads = OUTPUT_EXEC in operator._receivers and operator._has_metadata
 
         def run(op_input, op_output, op_context):
             if inputs._receive is None:
                 inputs._receive, outputs._emit = op_input.receive, op_output.emit
             self._status = OperatorStatus.TICKING
+            inputs._is_open = True
             metadata.clear()
             inputs._stamps.clear()
             inputs._ahead.clear()
             try:
+                if follows:
+                    _take_metadata(op_context, operator)
                 compute(inputs, outputs, context)
                 outputs._flush()
+                if leads:
+                    self._give_metadata(op_context)
             except BaseException as error:
                 self.run.fail(operator, "compute", error)
                 raise
+            inputs._is_open = False
             self._status = OperatorStatus.IDLE
 
         return run
+
+
+def _take_metadata(context, operator):
+    """What the operators before it gave to execution flows, each under a key of its own."""
+    for key in context._metadata_keys():
+        if key.startswith(_KEY):
+            if operator._has_metadata:
+                operator._metadata._update(context._metadata_get(key)._items)
+            context._metadata_erase(key)
 
 
 def _input(spec, name, port, senders):
@@ -115,9 +178,6 @@ def _input(spec, name, port, senders):
         declared.min_size = 0xffffffff
     elif size > 1:
         declared.min_size = size
-    kinds = [kind for kind, _ in port.conditions]
-    if ConditionType.NONE in kinds and size != _ANY:
-        declared.condition(frag.ConditionType.NONE)
 
 
 def _port_conditions(operator, part):
@@ -331,6 +391,13 @@ class Run:
     def _prepare(self, node, fragment):
         """What Holoscan does before anything runs: initialize(), in the order of the flows."""
         check_sizes(node)
+        node._async = AsynchronousCondition(fragment, "holoscan_async")
+        if node._native_type is None:
+            pool = node.name + "_stream_pool"
+            node._resources.setdefault(pool, CudaStreamPool(fragment, name=pool))
+        node._input = InputContext._of(node)
+        node._output = OutputContext._of(node, self.default_policy)
+        node._context = ExecutionContext._of(node, node._input, node._output)
         policy = node._metadata_policy
         if policy == MetadataPolicy.DEFAULT:
             policy = fragment.metadata_policy
@@ -343,13 +410,13 @@ class Run:
             if flow.source is node:
                 node._receivers.setdefault(flow.output, []).append((flow.target, flow.input))
             if flow.target is node:
-                node._senders.setdefault(flow.input, []).append(flow.source)
+                node._senders.setdefault(flow.input, []).append((flow.source, flow.output))
         for flow in getattr(self.app, "_fragment_flows", ()):
             if flow.target is fragment:
                 target, name = self._end(fragment, flow.input)
                 if target is node:
                     name = name or next(iter(node._spec.inputs), None)
-                    node._senders.setdefault(name, []).append(flow.source)
+                    node._senders.setdefault(name, []).append(self._sender(flow))
         for name, port in node._spec.inputs.items():
             if port._policy is not None and port._connector is not None:
                 _log.warning("The queue policy set for input port '%s' of operator '%s' will be "
@@ -397,11 +464,8 @@ class Run:
             scheduler = fragment.scheduler()
         if scheduler is not None:
             part.sections["scheduler"] = scheduler._declare()
-            clock = scheduler._chosen_clock
-            if clock is not None:
-                part.sections["clock"] = clock._declare()
-            from .resources import RealtimeClock
             scheduler._start(RealtimeClock(fragment))
+            part.sections["clock"] = scheduler._clock.clock_impl()._declare()
         else:
             part.sections.update(_environment.scheduler())
         pools = {_valid(pool.name): pool._declare(lambda op: self.names[op][1])
@@ -434,6 +498,10 @@ class Run:
                 output.is_native = any(target._native_type is not None
                                        for target, _ in node._receivers.get(name, ()))
 
+    def _sender(self, flow):
+        source, name = self._end(flow.source, flow.output)
+        return source, name or next(iter(source._spec.outputs), None)
+
     def _end(self, fragment, text):
         operator, _, port = text.partition(".")
         found = fragment.graph.find_node(operator)
@@ -456,9 +524,11 @@ class Run:
         finally:
             for fragment in {*self.fragments, self.app}:
                 fragment._runner = None
+                if fragment._scheduler is not None and fragment._scheduler._clock is not None:
+                    fragment._scheduler._clock.clock_impl()._live = None
             self.finish_loggers()
             for node in self.names:
-                node._body = None
+                node._body = node._input = node._output = node._context = node._async = None
                 for condition in node._conditions.values():
                     condition._live = None
         if self.error is not None:

@@ -21,6 +21,8 @@ __all__ = ["AsynchronousCondition", "AsynchronousEventState", "BooleanCondition"
 def _nanoseconds(period):
     if hasattr(period, "total_seconds"):
         return round(period.total_seconds() * 1e9)
+    if isinstance(period, float):  # seconds
+        return round(period * 1e9)
     if isinstance(period, bool) or not isinstance(period, int):
         raise TypeError("a period is an int of nanoseconds or a timedelta, not %r" % (period,))
     return period

@@ -321,9 +321,12 @@ class GXFClock(ClockInterface, GXFResource):
     """A clock. While a scheduler has it, it is that of the fragment; else it runs by itself."""
     _live = None  # the clock of frag
 
+    def _note(self):
+        """An operator ends: what the clock shows afterwards is the time of the last one."""
+
     def timestamp(self):
         """Nanoseconds."""
-        return self._live.now_ns() if self._live is not None else self._own_ns()
+        return self._live.timestamp() if self._live is not None else self._own_ns()
 
     def time(self):
         """Seconds."""
@@ -337,7 +340,7 @@ class GXFClock(ClockInterface, GXFResource):
 
     def _sleep(self, by_ns):
         if self._live is not None:
-            self._live.sleep_ns(by_ns)
+            self._live.sleep_for(by_ns)
         elif by_ns > 0:
             self._own_sleep(by_ns)
 
@@ -365,8 +368,7 @@ class RealtimeClock(GXFClock):
 
     def set_time_scale(self, time_scale):
         if self._live is not None:
-            unsupported("RealtimeClock.set_time_scale while an application runs",
-                        "give the clock initial_time_scale")
+            self._live.set_time_scale(time_scale)
         self._at_begin, self._begin = self._own_ns(), time.monotonic_ns()
         self._scale = time_scale
 
@@ -381,6 +383,9 @@ class _StandingClock(GXFClock):
     def _init_standing(self, fragment, name, initial_timestamp):
         self._init_built_in(fragment, name, initial_timestamp=initial_timestamp)
         self._now = initial_timestamp
+
+    def _note(self):
+        self._now = self.timestamp()
 
     def _own_ns(self):
         return self._now
@@ -410,7 +415,7 @@ class SyntheticClock(_StandingClock):
     def advance_by(self, time_delta_ns):
         by_ns = round(_seconds(time_delta_ns) * 1e9)
         if self._live is not None:
-            self._live.advance_ns(by_ns)
+            self._live.advance_by(by_ns)
         else:
             self._now += by_ns
 
