@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 #include "inference/inference.h"
@@ -444,10 +446,56 @@ Test(ops_inference_processor, numbers_that_are_none_have_their_sentence)
 	frag_harness_destroy(h);
 }
 
+/* The line is printed on stderr. */
+Test(ops_inference_processor, which_of_two_classes_is_printed)
+{
+	static const float scores[][2] = {{0, -3}, {-3, 0}, {0, 0}};
+	static const char *const lines[] = {"inside. Confidence: 0.5\n",
+					    "out, side. Confidence: 0.5\n",
+					    "out, side. Confidence: 0.5\n"};
+	char path[] = "/tmp/frag-classes-XXXXXX", text[4096];
+	int file = mkstemp(path), before = dup(STDERR_FILENO);
+	struct frag_harness *h = make(
+		processor,
+		FRAG_ARGS(
+			{"process_operations",
+			 "{a: [\"print_custom_binary_classification,   inside,   out, side\"]}"}));
+
+	cr_assert_geq(file, 0);
+	for (size_t i = 0; i < 3; i++) {
+		ssize_t size;
+
+		cr_assert_eq(ftruncate(file, 0), 0);
+		cr_assert_eq(lseek(file, 0, SEEK_SET), 0);
+		dup2(file, STDERR_FILENO);
+		give_tensor(h, "receivers", "a", FLOATS(1, SIDES(2), scores[i]));
+		cr_assert_eq(frag_harness_tick(h), 0);
+		dup2(before, STDERR_FILENO);
+		size = pread(file, text, sizeof(text) - 1, 0);
+		cr_assert_geq(size, 0);
+		text[size] = '\0';
+		cr_expect(strstr(text, lines[i]) != NULL, "%s", text);
+	}
+	give_tensor(h, "receivers", "a", FLOATS(1, SIDES(3), ((const float[]){1, 2, 3})));
+	tick_fails(h, "takes a tensor of 2 numbers, and \"a\" has 3");
+	frag_harness_destroy(h);
+	close(file);
+	unlink(path);
+}
+
 Test(ops_inference_processor, wrong_parameters_are_refused)
 {
 	refused(processor, FRAG_ARGS({"process_operations", "{a: [guess]}"}),
 		"there is no operation \"guess\"; use max_per_channel_scaled, softmax");
+	for (size_t i = 0; i < 3; i++)
+		refused(processor,
+			FRAG_ARGS(
+				{"process_operations",
+				 ((const char *[]){
+					 "{a: [\"print, in\"]}",
+					 "{a: [print_custom_binary_classification]}",
+					 "{a: [\"print_custom_binary_classification, in\"]}"})[i]}),
+			"or \"print_custom_binary_classification, TEXT, TEXT\"");
 	refused(processor, FRAG_ARGS({"process_operations", "{a: [softmax]}"}),
 		"make 1 results, and processed_map names 0");
 	refused(processor,

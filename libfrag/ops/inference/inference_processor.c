@@ -11,6 +11,7 @@
 
 /* Numbers of a tensor that print writes; the rest is counted. */
 #define PRINTED_MAX 64
+#define CLASSIFICATION "print_custom_binary_classification"
 
 struct inference_processor {
 	const struct frag_tree *process_operations, *processed_map;
@@ -38,7 +39,7 @@ static const struct frag_param params[] = {
 		struct inference_processor, process_operations, NULL,
 		.headline = "What is done with each tensor: {tensor: [operation]}",
 		.description =
-			"max_per_channel_scaled: of [1, rows, columns, C] the place x, y of the largest number of each channel but the first, from 0 to 1: [C - 1, 2]; softmax: over the last dimension; argmax: the place of the largest number in the last dimension, i32; print, print_int32: the numbers, as a line of the log",
+			"max_per_channel_scaled: of [1, rows, columns, C] the place x, y of the largest number of each channel but the first, from 0 to 1: [C - 1, 2]; softmax: over the last dimension; argmax: the place of the largest number in the last dimension, i32; print, print_int32: the numbers, as a line of the log; print_custom_binary_classification, A, B: A or B, which of two numbers is larger, and its sigmoid, as a line of the log",
 		.flags = FRAG_PARAM_REQUIRED),
 	FRAG_PARAM_TREE(struct inference_processor, processed_map, NULL,
 			.headline = "Names of the results, one for each operation that makes one",
@@ -63,6 +64,8 @@ static const struct frag_param params[] = {
 /* A compact tensor of f32, or of i32 to print. */
 struct input {
 	const char *name;
+	/* what follows the operation's name and a comma; NULL: nothing */
+	const char *words;
 	const void *data;
 	int32_t ndim;
 	const int64_t *shape;
@@ -176,6 +179,37 @@ static int print(const struct inference_processor *ip, struct frag_op *op, const
 	return 0;
 }
 
+static double sigmoid(float x)
+{
+	return 1.0 / (1.0 + exp(-(double)x));
+}
+
+/* "print_custom_binary_classification, TEXT, TEXT": the text of the larger one of two numbers. */
+static int print_classification(const struct inference_processor *ip, struct frag_op *op,
+				const struct input *in, struct frag_tensor **out)
+{
+	const float *data = in->data;
+	const char *comma = strchr(in->words, ','), *second = comma + 1;
+	double chances[2];
+
+	(void)ip;
+	(void)out;
+	if (in->count != 2)
+		return frag_op_fail(
+			op, -EINVAL,
+			"print_custom_binary_classification takes a tensor of 2 numbers, and \"%s\" has %lld",
+			in->name, (long long)in->count);
+	for (size_t i = 0; i < 2; i++)
+		chances[i] = sigmoid(data[i]);
+	second += strspn(second, " ");
+	if (chances[0] > chances[1])
+		frag_op_log(op, "%.*s. Confidence: %g", (int)(comma - in->words), in->words,
+			    chances[0]);
+	else
+		frag_op_log(op, "%s. Confidence: %g", second, chances[1]);
+	return 0;
+}
+
 static const struct operation {
 	const char *name;
 	bool makes, takes_int;
@@ -187,14 +221,29 @@ static const struct operation {
 	{"argmax", true, false, argmax},
 	{"print", false, false, print},
 	{"print_int32", false, true, print},
+	{CLASSIFICATION, false, false, print_classification},
 };
 
-static const struct operation *operation_find(const char *name)
+/* out_words: what follows the name and a comma. Returns NULL: there is no such operation. */
+static const struct operation *operation_find(const char *text, const char **out_words)
 {
+	size_t length = strcspn(text, ",");
+
+	*out_words =
+		text[length] == ',' ? text + length + 1 + strspn(text + length + 1, " ") : NULL;
 	for (size_t i = 0; i < FRAG_COUNT_OF(operations); i++)
-		if (strcmp(operations[i].name, name) == 0)
+		if (strlen(operations[i].name) == length &&
+		    memcmp(operations[i].name, text, length) == 0)
 			return &operations[i];
 	return NULL;
+}
+
+/* Whether it has the texts that it takes: two, or none. */
+static bool has_texts(const struct operation *operation, const char *words)
+{
+	if (strcmp(operation->name, CLASSIFICATION) != 0)
+		return words == NULL;
+	return words != NULL && strchr(words, ',') != NULL;
 }
 
 static bool is_listed(const struct frag_string_list *names, const char *name)
@@ -217,12 +266,13 @@ static int check_operations(const struct inference_processor *ip, struct frag_op
 			"process_operations names the tensor \"%s\", which in_tensor_names lacks; add it there",
 			entry->key);
 	for (size_t i = 0; i < map_count(entry); i++) {
-		const struct operation *operation = operation_find(map_text(entry, i));
+		const char *words;
+		const struct operation *operation = operation_find(map_text(entry, i), &words);
 
-		if (operation == NULL)
+		if (operation == NULL || !has_texts(operation, words))
 			return frag_op_fail(
 				op, -ENOTSUP,
-				"process_operations: %s: there is no operation \"%s\"; use max_per_channel_scaled, softmax, argmax, print or print_int32",
+				"process_operations: %s: there is no operation \"%s\"; use max_per_channel_scaled, softmax, argmax, print, print_int32 or \"print_custom_binary_classification, TEXT, TEXT\"",
 				entry->key, map_text(entry, i));
 		made += operation->makes;
 	}
@@ -302,11 +352,13 @@ static int process(const struct inference_processor *ip, struct frag_op *op,
 	int r = 0;
 
 	for (size_t i = 0; i < map_count(entry) && r == 0; i++) {
-		const struct operation *operation = operation_find(map_text(entry, i));
+		const char *words;
+		const struct operation *operation = operation_find(map_text(entry, i), &words);
 		struct frag_tensor *result = NULL;
 		struct input in = {0};
 
 		r = find(op, messages, count, entry->key, operation->takes_int, &in);
+		in.words = words;
 		if (r == 0 && operation->makes)
 			r = check_nan(op, &in);
 		if (r == 0)
