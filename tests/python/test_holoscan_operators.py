@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 import frag
-from frag.holoscan import _environment, _finder, _log
+from frag.holoscan import _environment, _finder, _log, resources
 from frag.holoscan._run import Run
 
 _finder.install()
@@ -26,7 +26,8 @@ from holoscan.operators import (  # noqa: E402
     PingTensorTxOp, PingTxOp, VideoStreamReplayerOp)
 from holoscan.operators.holoviz import _holoviz_str_to_color_space  # noqa: E402
 from holoscan.operators.ping_tx import PingTxOp as PingTxOpOfModule  # noqa: E402
-from holoscan.resources import UnboundedAllocator  # noqa: E402
+from holoscan.resources import (  # noqa: E402
+    BlockMemoryPool, MemoryStorageType, UnboundedAllocator)
 
 
 class App(Application):
@@ -163,6 +164,16 @@ class Operators(unittest.TestCase):
         op = InferenceOp(self.app, backend="onnxrt", allocator=self.pool, model_path_map={"m": "f"},
                          pre_processor_map={"m": "in"}, inference_map={"m": ["out"]})
         self.assertEqual(op._native_parameters()["pre_processor_map"], {"m": ["in"]})
+
+    def test_blocks_of_a_gpu_are_in_host_memory_without_one(self):
+        pool = BlockMemoryPool(self.app, MemoryStorageType.DEVICE, 64, 2)
+        host = BlockMemoryPool(self.app, MemoryStorageType.HOST, 64, 2)
+        for has_gpu, storage in ((True, 1), (False, 2)):
+            with mock.patch.object(resources, "_has_gpu", lambda answer=has_gpu: answer), \
+                    contextlib.redirect_stderr(io.StringIO()) as err:
+                self.assertEqual(pool._declare()["storage_type"], storage)
+                self.assertEqual(host._declare()["storage_type"], 0)
+            self.assertEqual("this machine has no GPU" in err.getvalue(), not has_gpu)
 
     def test_layers(self):
         op = HolovizOp(self.app, tensors=[{"name": "a", "type": "lines", "color": [1, 0, 0, 1]}],

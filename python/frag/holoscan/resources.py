@@ -2,6 +2,7 @@
 """holoscan.resources: allocators, clocks, queues and thread pools with Holoscan's names."""
 import time
 
+from . import _log
 from ._args import Arg, ArgContainerType, ArgElementType, ArgType
 from ._component import (ClockInterface, ConditionBase, GXFResource,
                          GXFSystemResourceBase, check_owner, unsupported)
@@ -71,6 +72,22 @@ class BlockMemoryPool(Allocator):
                  name="block_memory_pool"):
         self._init_built_in(fragment, name, storage_type=storage_type, block_size=block_size,
                             num_blocks=num_blocks, dev_id=dev_id)
+
+    def _declare(self):
+        declared = super()._declare()
+        if declared["storage_type"] == MemoryStorageType.DEVICE and not _has_gpu():
+            _log.warning("'%s': this machine has no GPU, so its blocks are in host memory",
+                         self.name)
+            declared["storage_type"] = int(MemoryStorageType.SYSTEM)
+        return declared
+
+
+def _has_gpu():
+    import ctypes
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+    except (OSError, AttributeError):
+        return False
 
 
 class UnboundedAllocator(Allocator):
