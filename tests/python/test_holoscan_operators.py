@@ -16,8 +16,8 @@ _finder.install()
 
 from holoscan.conditions import CountCondition  # noqa: E402
 from holoscan.core import (  # noqa: E402
-    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource, Fragment, IOSpec,
-    Operator)
+    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource, DLDeviceType,
+    Fragment, IOSpec, Operator, Tensor)
 from holoscan.data_loggers import (  # noqa: E402
     AsyncConsoleLogger, BasicConsoleLogger, SimpleTextSerializer)
 from holoscan.logger import set_log_pattern  # noqa: E402
@@ -221,6 +221,26 @@ class Operators(unittest.TestCase):
         graph = Run(App(compose)).graph.to_yaml()
         self.assertIn('"metadata_policy": "update"', graph)  # of the converter, and of it alone
         self.assertEqual(graph.count("metadata_policy"), 1)
+
+    def test_names_and_wrong_arguments(self):
+        names = {Operator(self.app).name for _ in range(2)}
+        self.assertEqual(len(names), 2)
+        self.assertRegex(names.pop(), r"^unnamed_operator_\d+$")
+        self.assertEqual(Operator(self.app, name="a").name, "a")
+        with self.assertRaisesRegex(RuntimeError, "belongs to one fragment"):
+            Operator(self.app, self.app)
+        HolovizOp(self.app).default_window_close_callback()
+
+    def test_exports_of_tensors(self):
+        tensor = Tensor.as_tensor(frag.empty((2, 2), "uint8"))
+        cpu, gpu = DLDeviceType.DLCPU, DLDeviceType.DLCUDA
+        for given in ({}, {"copy": False}, {"max_version": (1, 0)}, {"dl_device": (cpu, 0)}):
+            self.assertIn("dltensor", repr(tensor.__dlpack__(**given)))
+        for error, given in ((BufferError, {"copy": True}), (BufferError, {"dl_device": (gpu, 0)}),
+                             (ValueError, {"copy": "no"}), (ValueError, {"dl_device": (1, 0)}),
+                             (ValueError, {"max_version": 1.0})):
+            with self.assertRaises(error):
+                tensor.__dlpack__(**given)
 
     def test_what_frag_has_not(self):
         here = r"test_holoscan_operators.py:\d+: "

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators: OperatorBase and Operator."""
+import itertools
+
 from . import _log, _text
 from ._args import Arg, ArgList, py_object_to_arg
 from ._component import (ComponentBase, ConditionBase, ResourceBase, _Guarded, check_owner,
@@ -11,6 +13,7 @@ from ._spec import IOSpec, OperatorSpec, OperatorSpecBase
 OperatorStatus = make("OperatorStatus",
                       "NOT_STARTED START_PENDING STARTED TICK_PENDING TICKING IDLE STOP_PENDING")
 INPUT_EXEC, OUTPUT_EXEC = "__input_exec__", "__output_exec__"
+_numbers = itertools.count(1)  # of operators without a name
 
 
 class FlowInfo:
@@ -57,12 +60,15 @@ class OperatorBase(ComponentBase):
         name = kwargs.pop("name", "")
         if not isinstance(name, str):
             raise TypeError("a name is a str, not %r" % (name,))
-        self._init(owner, name)
+        self._init(owner, name or "unnamed_operator_%d" % next(_numbers))
         self._conditions = {}
         self._resources = {}
         self._metadata = MetadataDictionary()
         self._chosen = []
         for arg in args:
+            if isinstance(arg, type(self.fragment)):
+                raise RuntimeError("%s: an operator belongs to one fragment"
+                                   % type(self).__name__)
             if not isinstance(arg, (ConditionBase, ResourceBase, Arg, ArgList)):
                 raise TypeError("%s: %r is no condition, resource, Arg or ArgList; give "
                                 "parameters by name" % (type(self).__name__, arg))

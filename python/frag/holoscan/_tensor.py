@@ -137,6 +137,19 @@ class Tensor(TensorBase):
         return False
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if max_version is not None and not (isinstance(max_version, tuple)
+                                            and len(max_version) == 2):
+            raise ValueError("max_version must be a tuple of (major, minor)")
+        if copy is not None and not isinstance(copy, bool):
+            raise ValueError("copy must be a boolean")
+        if dl_device is not None:
+            if not (isinstance(dl_device, tuple) and len(dl_device) == 2
+                    and isinstance(dl_device[0], DLDeviceType)):
+                raise ValueError("dl_device must be a tuple of (DLDeviceType, device_id)")
+            if tuple(map(int, dl_device)) != tuple(map(int, self.__dlpack_device__())):
+                raise BufferError("a tensor is not copied to another device; copy the array")
+        if copy:
+            raise BufferError("a tensor is not copied here; copy the array that is made of it")
         kwargs = {key: value for key, value in (
             ("max_version", max_version), ("dl_device", dl_device), ("copy", copy))
             if value is not None}

@@ -2,6 +2,7 @@
 """holoscan.operators: those that are operators of frag, with Holoscan's arguments and defaults."""
 from .. import _environment
 from .._operator import Operator
+from ..resources import UnboundedAllocator
 from ._native import NativeOperator
 
 _DTYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>",
@@ -231,7 +232,9 @@ class V4L2VideoCaptureOp(NativeOperator):
     def __init__(self, fragment, *args, allocator=None, device="/dev/video0", width=0, height=0,
                  frame_rate=0.0, num_buffers=4, pixel_format="auto", pass_through=False,
                  exposure_time=None, gain=None, name="v4l2_video_capture"):
-        self._make(fragment, args, name, allocator=allocator, device=device, width=width,
+        self._make(fragment, args, name,
+                   allocator=allocator or UnboundedAllocator(fragment, name="allocator"),
+                   device=device, width=width,
                    height=height, frame_rate=float(frame_rate), num_buffers=num_buffers,
                    pixel_format=pixel_format, pass_through=pass_through,
                    exposure_time=exposure_time, gain=gain)

@@ -114,7 +114,7 @@ class _InputSpec:
 
     def description(self):
         lines = ["name: " + self.tensor_name, "type: " + self.type.name.lower()]
-        lines += ["%s: %s" % (key, scalar(getattr(self, key))) for key in _PLAIN]
+        lines += ["%s: %s" % (key, scalar(getattr(self, key))) for key in _PLAIN[:3]]
         lines += ["%s: %s" % (key, getattr(self, key).name.lower()) for key in _CHOICES]
         if self.views:
             lines.append("views:")
@@ -240,6 +240,11 @@ class HolovizOp(NativeOperator):
         for key, port in _OUTPUTS.items():
             if key in self._enabled:
                 spec.output(port)
+
+    def default_window_close_callback(self):
+        """Ends the application, if it runs."""
+        if self._body is not None:
+            self.fragment.stop_execution()
 
     def _native_parameters(self):
         self._refuse_unless("use the operator draw of frag, which emits the picture",
