@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 import frag
-from frag.holoscan import _environment, _finder, _log, resources
+from frag.holoscan import _entities, _environment, _finder, _log, resources
 from frag.holoscan._run import Run
 
 _finder.install()
@@ -23,11 +23,17 @@ from holoscan.data_loggers import (  # noqa: E402
 from holoscan.logger import set_log_pattern  # noqa: E402
 from holoscan.operators import (  # noqa: E402
     BayerDemosaicOp, FormatConverterOp, GXFCodeletOp, HolovizOp, InferenceOp, PingRxOp,
-    PingTensorTxOp, PingTxOp, VideoStreamReplayerOp)
+    PingTensorTxOp, PingTxOp, VideoStreamRecorderOp, VideoStreamReplayerOp)
 from holoscan.operators.holoviz import _holoviz_str_to_color_space  # noqa: E402
 from holoscan.operators.ping_tx import PingTxOp as PingTxOpOfModule  # noqa: E402
 from holoscan.resources import (  # noqa: E402
     BlockMemoryPool, MemoryStorageType, UnboundedAllocator)
+
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
 
 
 class App(Application):
@@ -255,6 +261,103 @@ class Operators(unittest.TestCase):
                 op._native_parameters()
         with self.assertRaisesRegex(RuntimeError, here + "GXFCodeletOp is not supported"):
             GXFCodeletOp(self.app, "nvidia::gxf::Ping")
+
+
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "numpy is not installed")
+class Recordings(unittest.TestCase):
+    """Files of VideoStreamRecorderOp, which Holoscan's reads too."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def play(self, **options):
+        """The sum of each frame that the operator plays."""
+        seen = []
+
+        class Rx(Operator):
+            def setup(self, spec):
+                spec.input("in")
+
+            def compute(self, op_input, op_output, context):
+                frame = op_input.receive("in")["frame"]
+                seen.append((tuple(frame.shape), int(numpy.asarray(frame).sum())))
+
+        def compose(app):
+            app.add_flow(VideoStreamReplayerOp(app, directory=self.folder, basename="video",
+                                               **options), Rx(app, name="rx"))
+
+        App(compose).run()
+        return seen
+
+    def record(self, count=3):
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+                self.number = 0
+
+            def compute(self, op_input, op_output, context):
+                self.number += 1
+                frame = numpy.asfortranarray(numpy.full((2, 3), self.number, "uint8"))
+                frame[0, 1] = 0
+                op_output.emit({"frame": frame}, "out")
+
+        def compose(app):
+            app.add_flow(Tx(app, CountCondition(app, count), name="tx"),
+                         VideoStreamRecorderOp(app, directory=self.folder, basename="video"))
+
+        App(compose).run()
+
+    def test_what_was_recorded_is_played(self):
+        self.record()
+        self.assertEqual(sorted(os.listdir(self.folder)), ["video.gxf_entities", "video.gxf_index"])
+        frames = [((2, 3), 5 * number) for number in (1, 2, 3)]
+        self.assertEqual(self.play(), frames)
+        self.assertEqual(self.play(count=2), frames[:2])
+        self.assertEqual(self.play(realtime=False, repeat=True, count=5), frames + frames[:2])
+        with self.assertRaisesRegex(RuntimeError, "batch_size=2"):
+            self.play(batch_size=2)
+
+    def test_rows_lie_one_after_the_other(self):
+        self.record(1)
+        with _entities.Reader(self.folder, "video")._file as file:
+            self.assertEqual(file.read()[-6:], bytes([1, 0, 1, 1, 1, 1]))
+
+    def test_damaged_files(self):
+        self.record()
+        path = os.path.join(self.folder, "video.gxf_entities")
+        with open(path, "rb") as file:
+            good = file.read()
+        size = len(good) // 3
+        at = {"count": 24, "type": 40 + 8, "name": 40 + 24, "rank": 40 + 32 + 5 + 16,
+              "side": 40 + 32 + 5 + 20, "end": None}
+        for what, offset in at.items():
+            with self.subTest(what), open(path, "wb") as file:
+                bad = bytearray(good if offset else good[:-1])
+                if offset:
+                    bad[size + offset:size + offset + 3] = b"\xff\xff\xff"
+                file.write(bad)
+                file.flush()
+                with contextlib.redirect_stderr(io.StringIO()) as err:
+                    played = self.play(realtime=False)
+                left = [((2, 3), 5), ((2, 3), 15)] if offset else [((2, 3), 5), ((2, 3), 10)]
+                self.assertEqual(played, left)
+                self.assertIn("is damaged", err.getvalue())
+                with self.assertRaisesRegex(ValueError, "is damaged"), \
+                        contextlib.redirect_stderr(io.StringIO()):
+                    self.play(ignore_corrupted_entities=False)
+
+    def test_what_no_file_holds(self):
+        writer = _entities.Writer(self.folder, "video")
+        for array in (numpy.zeros(2, "complex64"), numpy.zeros([1] * 9, "uint8")):
+            with self.assertRaisesRegex(ValueError, "tensor 'a' is .* dimensions, and a file"):
+                writer.write({"a": array}, 0)
+        writer.write({"a": numpy.zeros([1] * 8, "uint8")}, 0)
+        writer.close()
+        reader = _entities.Reader(self.folder, "video")
+        self.addCleanup(reader.close)
+        self.assertEqual(reader.read(0)["a"].shape, (1,) * 8)
 
 
 class Variables(unittest.TestCase):

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.operators: those that are operators of frag, with Holoscan's arguments and defaults."""
-from .. import _environment
+import os
+import time
+
+from .. import _entities, _environment, _log
 from .._operator import Operator
+from .._tensor import as_array, is_tensor_like
 from ..resources import UnboundedAllocator
 from ._native import NativeOperator
 
@@ -96,11 +100,10 @@ class FormatConverterOp(NativeOperator):
 
 
 class VideoStreamReplayerOp(NativeOperator):
-    """Plays a video file."""
-    _native_type = "video_replayer"
+    """Plays a video file, or the files of Holoscan's recorder."""
     _outputs = ("output",)
-    _same = ("directory", "basename", "ignore_corrupted_entities", "frame_rate", "realtime",
-             "repeat", "count", "allocator")
+    _same = ("basename", "ignore_corrupted_entities", "frame_rate", "realtime", "repeat", "count",
+             "allocator")
 
     def __init__(self, fragment, *args, directory, basename, batch_size=1,
                  ignore_corrupted_entities=True, frame_rate=0.0, realtime=True, repeat=False,
@@ -110,22 +113,91 @@ class VideoStreamReplayerOp(NativeOperator):
                    frame_rate=float(frame_rate), realtime=realtime, repeat=repeat, count=count,
                    allocator=allocator, entity_serializer=entity_serializer)
 
+    @property
+    def _directory(self):
+        return _environment.input_path(self._given["directory"])
+
+    @property
+    def _native_type(self):
+        """None: it plays Holoscan's files, in Python."""
+        index, _ = _entities.paths(self._directory, self._given["basename"])
+        return None if os.path.exists(index) else "video_replayer"
+
     def _native_parameters(self):
+        self._check_batch()
+        return {**super()._native_parameters(), "directory": self._directory}
+
+    def _check_batch(self):
         self._refuse_unless("it plays one frame a tick", batch_size=1)
-        return {**super()._native_parameters(),
-                "directory": _environment.input_path(self._given["directory"])}
+
+    def start(self):
+        self._check_batch()
+        self._reader = _entities.Reader(self._directory, self._given["basename"])
+        self._next = self._played = 0
+        self._begin_ns = time.monotonic_ns()
+
+    def compute(self, op_input, op_output, context):
+        given = self._given
+        if self._next == len(self._reader) and given["repeat"]:
+            self._next = 0
+            self._begin_ns = time.monotonic_ns()
+        if self._next == len(self._reader) or 0 < given["count"] <= self._played:
+            self.stop_execution()
+            return
+        number = self._next
+        self._next += 1
+        try:
+            tensors = self._reader.read(number)
+        except ValueError as error:
+            if not given["ignore_corrupted_entities"]:
+                raise
+            _log.warning("%s: %s", self.name, error)
+            return
+        if given["realtime"]:
+            self._wait(number)
+        self._played += 1
+        op_output.emit(tensors, "output")
+
+    def _wait(self, number):
+        """Until the time of the message."""
+        rate = self._given["frame_rate"]
+        since = number * 1e9 / rate if rate > 0 else \
+            self._reader.time_ns(number) - self._reader.time_ns(0)
+        time.sleep(min(max(0, self._begin_ns + since - time.monotonic_ns()), 60e9) / 1e9)
+
+    def stop(self):
+        self._reader.close()
 
 
 class VideoStreamRecorderOp(NativeOperator):
-    """Records frames as a video file."""
-    _native_type = "video_recorder"
+    """Writes tensors into files as Holoscan's recorder does. It is written in Python."""
     _inputs = ("input",)
-    _same = ("directory", "basename")
 
     def __init__(self, fragment, *args, directory, basename, flush_on_tick=False,
                  name="video_stream_recorder"):
         self._make(fragment, args, name, directory=str(directory), basename=basename,
                    flush_on_tick=flush_on_tick)
+
+    def start(self):
+        self._writer = _entities.Writer(self._given["directory"], self._given["basename"])
+
+    def compute(self, op_input, op_output, context):
+        message = op_input.receive("input")
+        if not isinstance(message, dict):
+            message = {"": message}
+        if not message or not all(map(is_tensor_like, message.values())):
+            raise RuntimeError("%s records tensors, and it has received %s" % (
+                self.name, ", ".join(type(x).__name__ for x in message.values())))
+        self._writer.write({name: _host_array(x) for name, x in message.items()}, time.time_ns(),
+                           self._given["flush_on_tick"])
+
+    def stop(self):
+        self._writer.close()
+
+
+def _host_array(tensor):
+    array = as_array(tensor)
+    return array.get() if hasattr(array, "get") else array  # of a GPU
 
 
 class InferenceOp(NativeOperator):
