@@ -102,6 +102,26 @@ class Loggers(unittest.TestCase):
                 self.assertEqual(self.logged(cls), [
                     ("tx.out", 1, True, first), ("rx.in", 1, False, first)])
 
+    def test_flows_of_an_input_have_numbers(self):
+        class Rx(Operator):
+            def setup(self, spec):
+                spec.input("all", size=IOSpec.ANY_SIZE)
+
+            def compute(self, op_input, op_output, context):
+                op_input.receive("all")
+
+        def compose(app):
+            rx = Rx(app, name="rx")
+            for name in ("a", "b"):
+                app.add_flow(PingTxOp(app, CountCondition(app, 1), name=name), rx,
+                             {("out", "all")})
+            app.kept = Kept(app, log_outputs=False)
+            app.add_data_logger(app.kept)
+
+        app = App(compose)
+        app.run()
+        self.assertEqual([x[0] for x in app.kept.lines], ["rx.all:0", "rx.all:1"])
+
     def test_what_is_chosen(self):
         ids = {"log_outputs": ["rx.in"], "log_inputs": ["tx.out"]}
         for option, expected in ids.items():

@@ -50,15 +50,19 @@ class InputContext(InputContextBase):
             return [x if type(x) is Message else Message.of_frag(x) for x in found]
         return Message.of_frag(found)
 
-    def _open(self, name, message):
-        """Takes the metadata and timestamp of a message. Returns its value."""
+    def _open(self, name, message, flow=None):
+        """Takes the metadata and timestamp of a message. Returns its value.
+
+        flow: its number at an input that takes any number of flows.
+        """
         self._stamps.setdefault(name, []).append(message.timestamp)
         operator = self._operator
         if message.metadata and operator._has_metadata:
             operator._metadata._update(message.metadata)
         value = message.value
         for logger in operator._loggers:
-            logger._log_message(operator, name, value, operator._metadata, IOSpec.IOType.INPUT)
+            logger._log_message(operator, name if flow is None else "%s:%d" % (name, flow), value,
+                                operator._metadata, IOSpec.IOType.INPUT)
         if type(value) is dict and message.is_tensor_map:
             return dict(value)
         return value
@@ -96,7 +100,9 @@ class InputContext(InputContextBase):
         if not messages:
             _log.error("Unable to receive input with name '%s'", name)
             return None
-        return tuple([self._open(name, message) for message in messages])
+        is_any = port._size == _ANY
+        return tuple([self._open(name, message, number if is_any else None)
+                      for number, message in enumerate(messages)])
 
     def get_acquisition_timestamp(self, input_port_name=None):
         """When what was received last was acquired; None: its sender has not stated it."""
