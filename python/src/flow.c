@@ -42,10 +42,10 @@ PyObject *fpy_context_flows(PyObject *context, PyObject *unused)
 
 	(void)unused;
 	for (uint32_t i = 0; list != NULL && i < count; i++) {
-		item = Py_BuildValue("(sNs)", flows[i]->out_port,
-				     PyUnicode_FromFormat("%s.%s", flows[i]->next_fragment,
-							  flows[i]->next_op),
-				     flows[i]->in_port);
+		item = Py_BuildValue(
+			"(sNs)", flows[i]->out_port,
+			PyUnicode_FromFormat("%s.%s", flows[i]->next_fragment, flows[i]->next_op),
+			flows[i]->in_port);
 		if (item == NULL || PyList_Append(list, item) < 0)
 			Py_CLEAR(list);
 		Py_XDECREF(item);

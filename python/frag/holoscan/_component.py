@@ -80,12 +80,13 @@ class ComponentSpec(ComponentSpecBase):
 
 def fragment_of(owner):
     """The fragment of what a component is made for: a fragment, or a subgraph of one."""
-    from ._fragment import Subgraph
+    from ._subgraph import Subgraph
     return owner.fragment if isinstance(owner, Subgraph) else owner
 
 
 def check_owner(owner, what):
-    from ._fragment import FragmentBase, Subgraph
+    from ._fragment import FragmentBase
+    from ._subgraph import Subgraph
     if not isinstance(owner, (FragmentBase, Subgraph)):
         raise ValueError("The first argument to a %s's constructor must be the Fragment "
                          "(Application) or Subgraph to which it belongs" % what)
@@ -347,13 +348,31 @@ class Resource(_Guarded, ResourceBase):
         self._init_python(fragment, args, kwargs)
 
 
-class GXFComponent:
+def _typed(name, kind, default):
+    """A property of GXF: a name only, which keeps what it is set to."""
+    def set_value(self, value):
+        if not isinstance(value, kind):
+            raise TypeError("%s is %s, not %r" % (name, kind.__name__, value))
+        object.__setattr__(self, "_" + name, value)
+    return property(lambda self: getattr(self, "_" + name, default), set_value)
+
+
+class GXFNames:
+    """The identifiers that components of GXF have."""
+    gxf_cid = _typed("gxf_cid", int, 0)
+    gxf_eid = _typed("gxf_eid", int, 0)
+    gxf_cname = _typed("gxf_cname", str, "")
+    gxf_context = None
+
+
+class GXFComponent(GXFNames):
     """The names of GXF, for programs that ask for them; frag has no GXF."""
     _gxf_typename = ""
-    gxf_cid = 0
-    gxf_eid = 0
-    gxf_cname = ""
-    gxf_context = None
+
+    def __setattr__(self, name, value):
+        if type(self) is GXFComponent and not hasattr(self, name):
+            raise AttributeError("a GXFComponent has no attribute %s" % name)
+        super().__setattr__(name, value)
 
     @property
     def gxf_typename(self):
@@ -364,11 +383,17 @@ class GXFComponent:
 
 
 class GXFCondition(GXFComponent, ConditionBase):
+    def __init__(self):
+        self._init(None)
+
     def initialize(self):
         pass
 
 
 class GXFResource(GXFComponent, ResourceBase):
+    def __init__(self):
+        self._init(None)
+
     def initialize(self):
         pass
 
@@ -458,9 +483,11 @@ class NetworkContext(Component):
 
 
 class GXFScheduler(GXFComponent, Scheduler):
-    pass
+    def __init__(self):
+        raise TypeError("a GXFScheduler is one of its subclasses")
 
 
 class GXFNetworkContext(GXFComponent, NetworkContext):
-    pass
+    def __init__(self):
+        raise TypeError("a GXFNetworkContext is one of its subclasses")
 

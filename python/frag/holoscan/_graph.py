@@ -17,9 +17,10 @@ class Flow:
 
 class _Graph:
     """Nodes, and the flows between them."""
-    context = None
+    __slots__ = ("context", "_nodes", "_flows")
 
     def __init__(self, nodes=None, flows=None):
+        self.context = None
         self._nodes = [] if nodes is None else nodes
         self._flows = [] if flows is None else flows
 
@@ -93,18 +94,20 @@ class _Graph:
 
 class OperatorGraph(_Graph):
     """The operators of a fragment."""
+    __slots__ = ()
 
 
 class OperatorFlowGraph(OperatorGraph):
-    pass
+    __slots__ = ()
 
 
 class FragmentGraph(_Graph):
     """The fragments of an application."""
+    __slots__ = ()
 
 
 class FragmentFlowGraph(FragmentGraph):
-    pass
+    __slots__ = ()
 
 
 def in_order(nodes, flows):

@@ -55,7 +55,7 @@ class OperatorBase(ComponentBase):
 
     def _init_operator(self, owner, args, kwargs):
         """What all constructors do: args are conditions, resources and arguments."""
-        from ._fragment import Subgraph
+        from ._subgraph import Subgraph
         check_owner(owner, type(self).__name__)
         name = kwargs.pop("name", "")
         if not isinstance(name, str):

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._component import ConditionBase, ConditionType, ResourceBase
-from ._fragment import FragmentBase, Subgraph
+from ._fragment import FragmentBase
 from ._operator import Operator
 from ._spec import IOSpec
+from ._subgraph import Subgraph
 from ._tensor import TensorBase, as_array, is_tensor_like
 from .conditions import BooleanCondition
 

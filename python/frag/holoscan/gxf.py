@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.gxf: the names of its base classes; frag has no GXF."""
-from ._component import (GXFComponent, GXFCondition, GXFNetworkContext, GXFResource, GXFScheduler,
-                         GXFSystemResourceBase, unsupported)
+from ._component import (GXFComponent, GXFCondition, GXFNames, GXFNetworkContext, GXFResource,
+                         GXFScheduler, GXFSystemResourceBase, unsupported)
 from ._contexts import ExecutionContextBase, InputContextBase, OutputContextBase
 from ._operator import OperatorBase
 from ._tensor import Tensor
@@ -31,25 +31,35 @@ class Entity(dict):
 
 
 class GXFExecutionContext(ExecutionContextBase):
-    pass
+    def __init__(self, context, op):
+        self.operator = op
 
 
 class GXFInputContext(InputContextBase):
-    pass
+    def __init__(self, context, op):
+        self.operator = op
+
+    def receive(self, name):
+        unsupported("GXFInputContext.receive", "compute() gets an InputContext")
 
 
 class GXFOutputContext(OutputContextBase):
-    pass
+    def __init__(self, context, op):
+        self.operator = op
+
+    def emit(self, data, name=""):
+        unsupported("GXFOutputContext.emit", "compute() gets an OutputContext")
 
 
-class GXFOperator(OperatorBase):
-    """Operators that wrap codelets of GXF do not exist in frag."""
-    gxf_cid = gxf_eid = 0
-    gxf_context = None
+class GXFOperator(GXFNames, OperatorBase):
+    """The name of operators that wrap codelets of GXF; frag has none, and none runs."""
     gxf_entity_group_name = ""
     gxf_typename = ""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self):
+        pass
+
+    def initialize(self):
         unsupported("GXFOperator", "write the codelet as an Operator")
 
 

@@ -10,8 +10,7 @@ from .._contexts import ExecutionContext, InputContext, OutputContext
 from .._data_logger import (AsyncDataLoggerResource, AsyncQueuePolicy, DataLogger,
                             DataLoggerQueueType, DataLoggerResource)
 from .._executor import Executor
-from .._fragment import (START_OPERATOR_NAME, Application, Fragment, FragmentBase, InterfacePort,
-                         InterfacePortMapping, InterfacePortType, Subgraph)
+from .._fragment import START_OPERATOR_NAME, Application, Fragment, FragmentBase
 from .._graph import FragmentGraph, OperatorGraph
 from .._message import Message
 from .._metadata import MetadataDictionary, MetadataPolicy
@@ -21,6 +20,7 @@ from .._registry import registry
 from .._service import (DefaultFragmentService, DistributedAppService, FragmentService,
                         ServiceDriverEndpoint, ServiceWorkerEndpoint)
 from .._spec import IOSpec, MultiMessageConditionInfo, OperatorSpec
+from .._subgraph import InterfacePort, InterfacePortMapping, InterfacePortType, Subgraph
 from .._tensor import DLDevice, DLDeviceType, Tensor
 from .._tracker import DataFlowMetric, DataFlowTracker, Tracker
 from . import _core  # noqa: F401

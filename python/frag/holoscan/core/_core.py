@@ -11,8 +11,7 @@ from .._contexts import (ExecutionContext, ExecutionContextBase, InputContext, I
 from .._data_logger import (AsyncDataLoggerResource, AsyncQueuePolicy, DataLogger,
                             DataLoggerQueueType, DataLoggerResource)
 from .._executor import Executor
-from .._fragment import (Application, FragmentBase, InterfacePort, InterfacePortMapping,
-                         InterfacePortType, Subgraph)
+from .._fragment import Application, FragmentBase
 from .._message import Message
 from .._metadata import MetadataDictionary, MetadataPolicy
 from .._operator import FlowInfo, OperatorBase, OperatorStatus
@@ -21,6 +20,7 @@ from .._registry import EmitterReceiverRegistry, registry
 from .._service import (DefaultFragmentService, DistributedAppService, FragmentService,
                         ServiceDriverEndpoint, ServiceWorkerEndpoint)
 from .._spec import IOSpec, MultiMessageConditionInfo, OperatorSpec, OperatorSpecBase
+from .._subgraph import InterfacePort, InterfacePortMapping, InterfacePortType, Subgraph
 from .._tensor import (DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, Tensor, TensorBase)
 from .._tracker import DataFlowMetric, DataFlowTracker
 
