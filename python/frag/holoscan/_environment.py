@@ -4,10 +4,11 @@ import os
 
 from . import _log
 
-# _log.py obeys those of the log. Health checks are always on: hosts and workers send beats.
+# _log.py obeys those of the log. Health checks are always on: hosts and workers send beats. There
+# are no backtraces that one could disable.
 _KNOWN = ("CONFIG_PATH", "LOG_LEVEL", "LOG_FORMAT", "INPUT_PATH", "MAX_DURATION_MS",
           "STOP_ON_DEADLOCK", "STOP_ON_DEADLOCK_TIMEOUT", "CHECK_RECESSION_PERIOD_MS",
-          "QUEUE_POLICY", "ENABLE_HEALTH_CHECK")
+          "QUEUE_POLICY", "ENABLE_HEALTH_CHECK", "DISABLE_BACKTRACE")
 _FALSE = ("false", "0", "off", "no")
 _warned = False
 
