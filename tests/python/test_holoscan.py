@@ -11,9 +11,10 @@ import unittest
 from frag.holoscan import install
 
 install()
-from holoscan.conditions import BooleanCondition, CountCondition, PeriodicCondition  # noqa: E402
+from holoscan.conditions import (AsynchronousEventState, BooleanCondition,  # noqa: E402
+                                 CountCondition, PeriodicCondition)
 from holoscan.core import (Application, Condition, ConditionType, Fragment,  # noqa: E402
-                           IOSpec, MetadataPolicy, Operator, Subgraph)
+                           IOSpec, MetadataPolicy, Operator, OperatorStatus, Subgraph)
 from holoscan.core import SchedulingStatusType as Status  # noqa: E402
 from holoscan.decorator import Input, Output, create_op  # noqa: E402
 from holoscan.resources import ManualClock, OrConditionCombiner  # noqa: E402
@@ -340,6 +341,39 @@ class Programs(unittest.TestCase):
         run(build)
         self.assertEqual([b - a for a, b in zip(times, times[1:])], [10 ** 12] * 2)
         self.assertEqual(self.clock.timestamp(), times[-1])
+
+    def test_operators_watch_and_end_others(self):
+        class Watching(Operator):
+            def start(self):
+                self.seen = []
+
+            def compute(self, op_input, op_output, context):
+                self.seen.append(context.get_operator_status("endless"))
+                self.seen.append(context.get_operator_status(self.name))
+                if context.find_operator("endless").ticks > 2:
+                    self.fragment.stop_execution("endless")
+                    self.async_condition.event_state = AsynchronousEventState.EVENT_NEVER
+
+        class Endless(Operator):
+            ticks = 0
+
+            def compute(self, op_input, op_output, context):
+                self.ticks += 1
+
+        def build(app):
+            self.watching = Watching(app, PeriodicCondition(app, 0.001), name="watching")
+            self.late = BooleanCondition(app, name="late")
+            app.add_operator(Endless(app, self.late, PeriodicCondition(app, 1000), name="endless"))
+            app.add_operator(self.watching)
+
+        run(build)
+        self.assertEqual(set(self.watching.seen[1::2]), {OperatorStatus.TICKING})
+        self.assertIn(OperatorStatus.IDLE, self.watching.seen[::2])
+        self.assertIsNone(self.watching.execution_context)
+        self.late.disable_tick()
+        self.assertFalse(self.late.check_tick_enabled())
+        with self.assertRaisesRegex(RuntimeError, "does not run"):
+            self.watching.stop_execution()
 
     def test_queues_can_be_looked_at(self):
         seen = []

@@ -299,8 +299,8 @@ class ExecutionContext(ExecutionContextBase):
         operator = self.find_operator(op_name)
         if operator is None:
             raise RuntimeError("there is no operator called '%s'" % op_name)
-        body = operator._body
-        return OperatorStatus.NOT_STARTED if body is None else body.status()
+        runner = operator.fragment._runner
+        return OperatorStatus.NOT_STARTED if runner is None else runner.status(operator)
 
     @property
     def is_gpu_available(self):

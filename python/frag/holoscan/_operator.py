@@ -211,7 +211,7 @@ class OperatorBase(ComponentBase):
 
     def stop_execution(self):
         """Ends this operator."""
-        self._body.context().stop_operator()
+        self.fragment.stop_execution(self.name)
 
     # Flows.
 

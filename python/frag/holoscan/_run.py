@@ -15,6 +15,8 @@ from .conditions import AsynchronousCondition
 from .resources import CudaStreamPool, RealtimeClock
 
 _ANY = IOSpec.ANY_SIZE
+_STATUS = {"idle": OperatorStatus.IDLE, "ticking": OperatorStatus.TICKING,
+           "done": OperatorStatus.IDLE, "failed": OperatorStatus.IDLE}
 _KEY = "holoscan."  # of metadata that execution flows carry
 _DEFAULTS = {"pop": IOSpec.QueuePolicy.POP, "reject": IOSpec.QueuePolicy.REJECT,
              "fail": IOSpec.QueuePolicy.FAULT}
@@ -28,7 +30,6 @@ class Body(frag.Operator):
     def __init__(self, part, name, operator, run):
         self.operator = operator
         self.run = run
-        self._status = OperatorStatus.NOT_STARTED
         self.compute = self._make_compute()
         if operator._dynamic_flows is not None:
             self.choose_flows = self._choose_flows
@@ -59,15 +60,6 @@ class Body(frag.Operator):
         return "python:" + "".join(
             c if c.isascii() and (c.isalnum() or c in "._") else "_"
             for c in "%s.%s" % (cls.__module__, cls.__qualname__))[-50:].lstrip("._")
-
-    def context(self):
-        """frag's context, which works until the operator has ended."""
-        if self._context is None:
-            raise RuntimeError("operator '%s' does not run" % self.operator.name)
-        return self._context
-
-    def status(self):
-        return self._status
 
     def _set_params(self, params):
         if self.run.is_elsewhere:
@@ -110,7 +102,6 @@ class Body(frag.Operator):
         except BaseException as error:
             self.run.fail(operator, "start", error)
             raise
-        self._status = OperatorStatus.STARTED
 
     def stop(self):
         scheduler = self.operator.fragment._scheduler
@@ -120,7 +111,6 @@ class Body(frag.Operator):
             self.operator.stop()
         except BaseException as error:
             self.run.fail(self.operator, "stop", error)
-        self._status = OperatorStatus.IDLE
         self.run.stopped()
 
     def _make_compute(self):
@@ -135,7 +125,6 @@ class Body(frag.Operator):
         def run(op_input, op_output, op_context):
             if inputs._receive is None:
                 inputs._receive, outputs._emit = op_input.receive, op_output.emit
-            self._status = OperatorStatus.TICKING
             inputs._is_open = True
             metadata.clear()
             inputs._stamps.clear()
@@ -151,7 +140,6 @@ class Body(frag.Operator):
                 self.run.fail(operator, "compute", error)
                 raise
             inputs._is_open = False
-            self._status = OperatorStatus.IDLE
 
         return run
 
@@ -355,6 +343,16 @@ class Run:
         self.living -= 1
         if self.living == 0:
             self.finish_loggers()
+
+    def context(self, fragment):
+        """The context of an operator in Python of the fragment, which can find all others."""
+        return next((context for node in fragment._nodes if (
+            context := getattr(node._body, "_context", None)) is not None), None)
+
+    def status(self, node):
+        context = self.context(node.fragment)
+        text = context and context.operator_status(self.names[node][1])
+        return _STATUS.get(text, OperatorStatus.NOT_STARTED)
 
     def finish_loggers(self):
         for fragment in {*self.fragments, self.app}:
@@ -568,16 +566,14 @@ def stop(fragment, op_name):
     runner = fragment._runner
     if runner is None:
         raise RuntimeError("'%s' does not run" % fragment.name)
-    if op_name:
-        node = fragment.graph.find_node(op_name)
-        if node is None:
-            raise RuntimeError("there is no operator called '%s'" % op_name)
-        node._body.context().stop_operator()
-        return
-    for node in fragment._nodes:
-        context = getattr(node._body, "_context", None)
-        if context is not None:
+    node = fragment.graph.find_node(op_name) if op_name else None
+    if op_name and node is None:
+        raise RuntimeError("there is no operator called '%s'" % op_name)
+    for part in [fragment] if fragment._nodes else fragment._fragments:
+        context = runner.context(part)
+        if context is not None and node is not None:
+            context.stop_operator(runner.names[node][1])
+        elif context is not None:
             context.stop()
-            return
 
 

@@ -46,6 +46,16 @@ def _value(name):
     return property(lambda self: self._given.get(name), set_value)
 
 
+def _tell(condition, event):
+    """Tells frag's condition, while its operator runs."""
+    if condition._live is None:
+        return None
+    try:
+        return condition._live._call(event)
+    except RuntimeError:  # the operator has ended
+        return None
+
+
 class AsynchronousCondition(_Plain):
     """Follows an event outside: set event_state from any thread."""
     _gxf_typename = "nvidia::gxf::AsynchronousSchedulingTerm"
@@ -58,14 +68,12 @@ class AsynchronousCondition(_Plain):
 
     @property
     def event_state(self):
-        if self._live is not None:
-            return AsynchronousEventState(self._live._call(-3))
-        return self._state
+        state = _tell(self, -3)
+        return self._state if state is None else AsynchronousEventState(state)
 
     @event_state.setter
     def event_state(self, state):
-        if self._live is not None:
-            self._live._call(int(state))
+        _tell(self, int(state))
         self._state = AsynchronousEventState(state)
 
 
@@ -80,13 +88,11 @@ class BooleanCondition(_Plain):
 
     def enable_tick(self):
         self._given["enable_tick"] = True
-        if self._live is not None:
-            self._live._call(-1)
+        _tell(self, -1)
 
     def disable_tick(self):
         self._given["enable_tick"] = False
-        if self._live is not None:
-            self._live._call(-2)
+        _tell(self, -2)
 
     def check_tick_enabled(self):
         return self._given["enable_tick"]
