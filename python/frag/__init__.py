@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """frag: streaming graphs across machines, in Python. See docs/PYTHON.md."""
+import os
+
 from . import _frag
 from ._codec import allow_pickle, decode, encode, register_codec
 from ._failure import Error, describe
@@ -12,6 +14,7 @@ def _load(path):
 
 _frag.set_hooks(Error, describe, encode, decode, _load)
 _frag.loader_register()
+os.register_at_fork(after_in_child=_frag.forked)
 
 from ._application import Application, Fragment  # noqa: E402
 from ._component import Clock, Condition, Ready, Resource  # noqa: E402

@@ -48,11 +48,28 @@ static PyObject *host(PyObject *module, PyObject *unused)
 	return NULL;
 }
 
+static unsigned int forks;
+
+unsigned int fpy_forks(void)
+{
+	return forks;
+}
+
+/* The child of a fork calls it. */
+static PyObject *forked(PyObject *module, PyObject *unused)
+{
+	(void)module;
+	(void)unused;
+	forks++;
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
 	{"set_hooks", set_hooks, METH_VARARGS, NULL},
 	{"plugin_add", fpy_plugin_add, METH_VARARGS, NULL},
 	{"plugin_remove", fpy_plugin_remove, METH_O, NULL},
 	{"host", host, METH_NOARGS, NULL},
+	{"forked", forked, METH_NOARGS, NULL},
 	{"loader_register", fpy_loader_register, METH_NOARGS, NULL},
 	{"empty", fpy_tensor_empty, METH_VARARGS, NULL},
 	{"class_register", fpy_class_register, METH_VARARGS, NULL},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extension.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * An OpType is the table of an operator type whose callbacks are those below. Its factory returns
@@ -168,10 +170,21 @@ static int outcome(PyObject *result)
 	return -1;
 }
 
+/* A child of os.fork() that has returned from compute would go on as a second host. */
+static void end_child(const struct fpy_op *self)
+{
+	fprintf(stderr,
+		"frag: %s.%s: a child of os.fork() has returned from compute; end it with "
+		"os._exit()\n",
+		frag_op_fragment_name(self->op), frag_op_name(self->op));
+	_exit(1);
+}
+
 static int op_compute(void *state, struct frag_tick *tick)
 {
 	struct fpy_op *self = state;
 	struct fpy_lock lock = fpy_lock();
+	const unsigned int forks = fpy_forks();
 	PyObject *result = NULL;
 	int r = self->type->has_dynamic ? refresh(self) : 0;
 
@@ -181,6 +194,8 @@ static int op_compute(void *state, struct frag_tick *tick)
 		current = self;
 		result = PyObject_Call(self->compute, self->args, NULL);
 		current = NULL;
+		if (fpy_forks() != forks)
+			end_child(self);
 		self->tick = NULL;
 		r = result != NULL ? outcome(result) : -1;
 		Py_XDECREF(result);
