@@ -13,7 +13,8 @@
 
 /*
  * The files of a new project, from fragctl/template. In their texts and names @name@ stands for the
- * project's name, @NAME@ for the same in upper case, @libdir@ and @fragctl@ for where this frag is.
+ * project's name, @NAME@ and @Name@ for the same in upper case and with a capital, @libdir@ and
+ * @fragctl@ for where this frag is.
  */
 #define TEMPLATE(symbol, file)                                                                     \
 	__asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"fragctl/template/" file             \
@@ -29,19 +30,30 @@ TEMPLATE(ctl_template_samples, "samples.in");
 TEMPLATE(ctl_template_negative, "negative.in");
 TEMPLATE(ctl_template_makefile, "makefile.in");
 TEMPLATE(ctl_template_readme, "readme.in");
+TEMPLATE(ctl_template_python, "python_operator.in");
+TEMPLATE(ctl_template_python_test, "python_test.in");
+TEMPLATE(ctl_template_python_graph, "python_graph.in");
+TEMPLATE(ctl_template_python_readme, "python_readme.in");
 
-static const struct file {
+struct file {
 	const char *name, *text;
-} files[] = {
+};
+static const struct file files[] = {
 	{"@name@.h", ctl_template_header},        {"@name@.c", ctl_template_source},
 	{"test_@name@.c", ctl_template_test},     {"app.yaml", ctl_template_graph},
 	{"Makefile", ctl_template_makefile},      {"README.md", ctl_template_readme},
 	{"app.test.yaml", ctl_template_app_test}, {"numbers.txt", ctl_template_numbers},
 	{"samples.txt", ctl_template_samples},    {"negative.txt", ctl_template_negative},
 };
+static const struct file python_files[] = {
+	{"@name@.py", ctl_template_python},
+	{"test_@name@.py", ctl_template_python_test},
+	{"app.yaml", ctl_template_python_graph},
+	{"README.md", ctl_template_python_readme},
+};
 
 struct words {
-	char name[NAME_LENGTH_MAX + 1], upper[NAME_LENGTH_MAX + 1];
+	char name[NAME_LENGTH_MAX + 1], upper[NAME_LENGTH_MAX + 1], capital[NAME_LENGTH_MAX + 1];
 	char fragctl[PATH_MAX];
 };
 
@@ -52,7 +64,7 @@ static bool name_is_valid(const char *name)
 	       name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
 }
 
-/* Words of C and C++, and the names of the other operators of the project's graph. */
+/* Words of C, C++ and Python, and the names of the other operators of the project's graph. */
 static bool name_is_taken(const char *name)
 {
 	static const char *const taken[] = {
@@ -65,7 +77,10 @@ static bool name_is_taken(const char *name)
 		"short",    "signed",  "sizeof",    "static",    "struct",   "switch",   "template",
 		"this",     "throw",   "true",      "try",       "typedef",  "typename", "union",
 		"unsigned", "using",   "virtual",   "void",      "volatile", "while",    "numbers",
-		"print",
+		"print",    "and",     "as",        "assert",    "async",    "await",    "def",
+		"del",      "elif",    "except",    "finally",   "from",     "frag",     "global",
+		"import",   "in",      "is",        "lambda",    "nonlocal", "not",      "or",
+		"pass",     "raise",   "with",      "yield",     "show",
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(taken); i++)
@@ -98,6 +113,8 @@ static void words_init(struct words *words, const char *name)
 			(char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
 	}
 	words->name[i] = words->upper[i] = '\0';
+	strcpy(words->capital, words->name);
+	words->capital[0] = words->upper[0];
 }
 
 /* Writes the text with the words put in. */
@@ -106,9 +123,8 @@ static void text_write(const struct words *words, const char *text, FILE *out)
 	const struct {
 		const char *key, *value;
 	} table[] = {
-		{"@name@", words->name},
-		{"@NAME@", words->upper},
-		{"@libdir@", fragi_library_folder()},
+		{"@name@", words->name},       {"@NAME@", words->upper},
+		{"@Name@", words->capital},    {"@libdir@", fragi_library_folder()},
 		{"@fragctl@", words->fragctl},
 	};
 	size_t i;
@@ -151,8 +167,10 @@ static int file_write(const struct words *words, const struct file *file)
 	return r;
 }
 
-static int make_project(const char *name)
+static int make_project(const char *name, bool is_python)
 {
+	const struct file *list = is_python ? python_files : files;
+	const size_t count = is_python ? FRAG_COUNT_OF(python_files) : FRAG_COUNT_OF(files);
 	struct words words;
 	int r = 0;
 
@@ -164,7 +182,7 @@ static int make_project(const char *name)
 	if (name_is_taken(name) || is_built_in(name))
 		return ctl_fail(
 			CTL_USAGE,
-			"\"%s\" cannot be the name of a project: it is a word of C or C++, or an operator of frag has it; give another",
+			"\"%s\" cannot be the name of a project: it is a word of C, C++ or Python, or an operator of frag has it; give another",
 			name);
 	if (mkdir(name, 0777) < 0)
 		return ctl_fail(errno == EEXIST ? CTL_USAGE : CTL_MISSING,
@@ -172,11 +190,14 @@ static int make_project(const char *name)
 						: "cannot make the folder %s: %s",
 				name, strerror(errno));
 	words_init(&words, name);
-	for (size_t i = 0; i < FRAG_COUNT_OF(files) && r == 0; i++)
-		r = file_write(&words, &files[i]);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = file_write(&words, &list[i]);
 	if (r < 0)
 		return ctl_fail(CTL_MISSING, "cannot write into %s: %s", name, strerror(-r));
-	printf("next: cd %s && make test && make run\n", name);
+	if (is_python)
+		printf("next: cd %s && python3 -m unittest && python3 %s.py\n", name, name);
+	else
+		printf("next: cd %s && make test && make run\n", name);
 	return CTL_OK;
 }
 
@@ -184,7 +205,13 @@ int ctl_new(int argc, char **argv)
 {
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const struct fragi_flag table[] = {CTL_COMMON_FLAGS(common)};
+	bool is_python = false;
+	const struct fragi_flag table[] = {
+		{.name = "python",
+		 .no_env = true,
+		 .help = "an operator in Python, with its unit test and a graph",
+		 .on = &is_python},
+		CTL_COMMON_FLAGS(common)};
 	const struct fragi_flags flags = {
 		.program = "fragctl new",
 		.usage = "NAME [flags]",
@@ -198,7 +225,7 @@ int ctl_new(int argc, char **argv)
 	if (!ctl_begin(&flags, &common, argc, argv, &operands, NULL, &exit_code))
 		goto out;
 	if (operands.count == 1)
-		exit_code = make_project(operands.items[0]);
+		exit_code = make_project(operands.items[0], is_python);
 	else
 		exit_code = ctl_fail(CTL_USAGE, "name one project: fragctl new NAME");
 out:

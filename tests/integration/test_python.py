@@ -363,6 +363,21 @@ class Python(cluster.ClusterTest):
         for reason in re.findall(r"skipped '(.*)'$", p.stderr, re.M):
             self.assertRegex(reason, "numpy|GPU")
 
+    def test_a_new_project(self):
+        p = self.start(FRAGCTL, "new", "--python", "blurry", cwd=self.folder, env=ENV)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        folder, expected = self.path("blurry"), ["blurry: %g.0" % (3 * n) for n in range(1, 6)]
+        for command in ((sys.executable, "-m", "unittest"), (sys.executable, "blurry.py"),
+                        (FRAGCTL, "run", "app.yaml")):
+            p = self.start(*command, cwd=folder, env=ENV)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            if "-m" not in command:
+                self.assertEqual(re.findall(r"blurry: \d+\.0", p.stdout + p.stderr), expected)
+        for name in ("lambda", "show"):
+            p = self.start(FRAGCTL, "new", "--python", name, cwd=self.folder, env=ENV)
+            self.assertEqual(p.wait(), 2)
+            self.assertIn("cannot be the name of a project", p.stderr)
+
     def test_arrays_on_a_gpu(self):
         fake = os.path.join(cluster.BUILD, "tests", "cuda")
         p = self.start(sys.executable, "-m", "unittest", "discover", "-s", TESTS, "-p",
