@@ -31,8 +31,8 @@ struct managed {
 	void (*deleter)(struct managed *self);
 };
 
-/* Interned: "__dlpack__", "__dlpack_device__", "__dlpack_c_exchange_api__". */
-static PyObject *dlpack_name, *device_name, *table_name;
+static PyObject *dlpack_name, *table_name;      /* interned: "__dlpack__", ..._c_exchange_api__ */
+static PyObject *no_arguments, *plain_keywords; /* of __dlpack__ */
 
 /* What others hold of ours, in both kinds of descriptions. Any thread may give it back. */
 struct given {
@@ -229,41 +229,12 @@ static struct frag_tensor *wrap(const struct frag_dltensor *dl, void (*release_f
 	return NULL;
 }
 
-static struct frag_tensor *take_capsule(PyObject *capsule)
-{
-	const bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
-	void *managed = PyCapsule_GetPointer(capsule, is_versioned ? VERSIONED : UNVERSIONED);
-	struct frag_tensor *tensor;
-
-	if (managed == NULL)
-		return NULL;
-	tensor = is_versioned ? wrap(&((struct managed_versioned *)managed)->tensor,
-				     release_versioned, managed)
-			      : wrap(&((struct managed *)managed)->tensor, release, managed);
-	if (tensor != NULL)
-		PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" UNVERSIONED);
-	return tensor;
-}
-
 bool fpy_is_array(PyObject *value)
 {
 	if (PyUnicode_Check(value) || PyLong_Check(value) || PyList_Check(value) ||
 	    PyBytes_Check(value) || PyDict_Check(value) || PyTuple_Check(value))
 		return false;
 	return fpy_is_tensor(value) || PyObject_HasAttr(value, dlpack_name);
-}
-
-static bool is_on_gpu(PyObject *array)
-{
-	PyObject *device = PyObject_CallMethodObjArgs(array, device_name, NULL);
-	struct frag_device found = {FRAG_DEVICE_CPU, 0};
-	int type, id;
-
-	if (device != NULL && PyArg_Parse(device, "(ii)", &type, &id))
-		found.type = (enum frag_device_type)type;
-	PyErr_Clear(); /* of before there were devices */
-	Py_XDECREF(device);
-	return !fpy_is_of_host(found);
 }
 
 /* The stream of the tick under way; NULL: there is none, with an exception. */
@@ -280,39 +251,95 @@ static void *stream_of_tick(void)
 	return stream;
 }
 
-/* The keywords of __dlpack__; NULL with an exception. */
-static PyObject *keywords_for(PyObject *array)
+/* What an array gives; NULL with an exception. */
+static PyObject *ask(PyObject *array, PyObject *keywords)
 {
-	void *stream;
+	PyObject *method = PyObject_GetAttr(array, dlpack_name), *capsule, *fewer;
 
-	if (!is_on_gpu(array))
-		return Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR, 0);
-	stream = stream_of_tick();
-	return stream != NULL ? Py_BuildValue("{s(ii)sN}", "max_version", DLPACK_MAJOR, 0, "stream",
-					      PyLong_FromVoidPtr(stream))
-			      : NULL;
+	if (method == NULL)
+		return NULL;
+	capsule = PyObject_Call(method, no_arguments, keywords);
+	if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+		PyErr_Clear(); /* of before DLPack 1.0 */
+		fewer = PyDict_Copy(keywords);
+		if (fewer != NULL && PyDict_DelItemString(fewer, "max_version") == 0)
+			capsule = PyObject_Call(method, no_arguments, fewer);
+		Py_XDECREF(fewer);
+	}
+	Py_DECREF(method);
+	return capsule;
 }
 
-static PyObject *ask(PyObject *array)
+/* The same for the stream of the tick, after whose work what it gives comes. */
+static PyObject *ask_for_stream(PyObject *array)
 {
-	PyObject *keywords = keywords_for(array), *method, *none, *capsule = NULL;
+	void *stream = stream_of_tick();
+	PyObject *keywords = stream != NULL
+				     ? Py_BuildValue("{s(ii)sN}", "max_version", DLPACK_MAJOR, 0,
+						     "stream", PyLong_FromVoidPtr(stream))
+				     : NULL;
+	PyObject *capsule = keywords != NULL ? ask(array, keywords) : NULL;
 
-	if (keywords == NULL)
-		return NULL;
-	method = PyObject_GetAttr(array, dlpack_name);
-	none = PyTuple_New(0);
-	if (method != NULL && none != NULL) {
-		capsule = PyObject_Call(method, none, keywords);
-		if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-			PyErr_Clear(); /* of before DLPack 1.0 */
-			if (PyDict_DelItemString(keywords, "max_version") == 0)
-				capsule = PyObject_Call(method, none, keywords);
-		}
-	}
-	Py_DECREF(keywords);
-	Py_XDECREF(method);
-	Py_XDECREF(none);
+	Py_XDECREF(keywords);
 	return capsule;
+}
+
+/* The description in a capsule; NULL with an exception. */
+static const struct frag_dltensor *description(PyObject *capsule, bool *out_is_versioned,
+					       void **out_managed)
+{
+	void *managed;
+
+	*out_is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
+	managed = PyCapsule_GetPointer(capsule, *out_is_versioned ? VERSIONED : UNVERSIONED);
+	*out_managed = managed;
+	if (managed == NULL)
+		return NULL;
+	return *out_is_versioned ? &((struct managed_versioned *)managed)->tensor
+				 : &((struct managed *)managed)->tensor;
+}
+
+static struct frag_tensor *take_capsule(PyObject *capsule)
+{
+	const struct frag_dltensor *dl;
+	struct frag_tensor *tensor;
+	bool is_versioned;
+	void *managed;
+
+	dl = description(capsule, &is_versioned, &managed);
+	if (dl == NULL)
+		return NULL;
+	tensor = wrap(dl, is_versioned ? release_versioned : release, managed);
+	if (tensor != NULL)
+		PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" UNVERSIONED);
+	return tensor;
+}
+
+/* Whether it lies on a GPU; then it has to be asked for again, with a stream. */
+static bool is_on_gpu(PyObject *capsule)
+{
+	const struct frag_dltensor *dl;
+	bool is_versioned;
+	void *managed;
+
+	dl = description(capsule, &is_versioned, &managed);
+	PyErr_Clear();
+	return dl != NULL && !fpy_is_of_host(dl->device);
+}
+
+static struct frag_tensor *take_by_call(PyObject *array)
+{
+	PyObject *capsule = ask(array, plain_keywords);
+	struct frag_tensor *tensor = NULL;
+
+	if (capsule != NULL && is_on_gpu(capsule)) {
+		Py_DECREF(capsule);
+		capsule = ask_for_stream(array);
+	}
+	if (capsule != NULL)
+		tensor = take_capsule(capsule);
+	Py_XDECREF(capsule);
+	return tensor;
 }
 
 /* The table for exchange in C. Functions return 0, or -1 with an exception. */
@@ -448,19 +475,12 @@ static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
 struct frag_tensor *fpy_tensor_take(PyObject *array)
 {
 	struct frag_tensor *tensor = NULL;
-	PyObject *capsule;
 
 	if (fpy_is_tensor(array)) {
 		((struct fpy_tensor *)array)->is_writable = false;
 		return frag_tensor_ref(((struct fpy_tensor *)array)->tensor);
 	}
-	if (take_by_table(array, &tensor))
-		return tensor;
-	capsule = ask(array);
-	if (capsule != NULL)
-		tensor = take_capsule(capsule);
-	Py_XDECREF(capsule);
-	return tensor;
+	return take_by_table(array, &tensor) ? tensor : take_by_call(array);
 }
 
 int fpy_dlpack_ready(PyTypeObject *class)
@@ -469,9 +489,11 @@ int fpy_dlpack_ready(PyTypeObject *class)
 	int r = -1;
 
 	dlpack_name = PyUnicode_InternFromString("__dlpack__");
-	device_name = PyUnicode_InternFromString("__dlpack_device__");
+	no_arguments = PyTuple_New(0);
+	plain_keywords = Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR, 0);
 	table_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
-	if (capsule != NULL && dlpack_name != NULL && device_name != NULL && table_name != NULL)
+	if (capsule != NULL && dlpack_name != NULL && table_name != NULL && no_arguments != NULL &&
+	    plain_keywords != NULL)
 		r = PyObject_SetAttr((PyObject *)class, table_name, capsule);
 	Py_XDECREF(capsule);
 	return r;
