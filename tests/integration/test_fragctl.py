@@ -714,6 +714,26 @@ class Inspect(Fragctl):
         self.assertEqual(json.loads(out)["libraries"],
                          [{"path": path, "plugin": "good", "version": "1.2.3", "sha256": sha256}])
 
+    def refuse_what_is_for_others(self):
+        """A library for another machine, and one for another C library."""
+        os.mkdir(self.path("musl"))
+        build = lambda name, *words: subprocess.run(
+            ["gcc", "-shared", "-nostdlib", "-fPIC", "-o", self.path(name), "-x", "c", "-", *words],
+            check=True, input="int one(void) { return 1; }", text=True)
+        build("musl/libc.musl-x86_64.so.1", "-Wl,-soname,libc.musl-x86_64.so.1")
+        build("libmusl.so", "-x", "none", "-Wl,--no-as-needed", self.path("musl/libc.musl-x86_64.so.1"))
+        code, out, err = self.inspect("./libmusl.so")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("was built with the C library musl, and this program with glibc", err)
+        with open(self.path("libmusl.so"), "rb") as f:
+            content = bytearray(f.read())
+        content[18:20] = (183 if content[18] != 183 else 62).to_bytes(2, "little")
+        with open(self.path("libother.so"), "wb") as f:
+            f.write(content)
+        code, out, err = self.inspect("./libother.so")
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r"is for (aarch64|x86_64), and this is (x86_64|aarch64); build it for this machine")
+
     def test_unknown(self):
         self.assertEqual(self.inspect("pingtx"), (2, "", 'fragctl: unknown type "pingtx"; did you mean "ping_tx"?'))
         code, out, err = self.inspect("libmajor.so")
@@ -725,6 +745,7 @@ class Inspect(Fragctl):
         code, out, err = self.inspect("./libcut.so")
         self.assertEqual((code, out), (2, ""))
         self.assertIn("is cut short", err)
+        self.refuse_what_is_for_others()
         subprocess.run(["gcc", "-shared", "-o", self.path("libhalf.so"), "-x", "c", "-fPIC", "-"], check=True,
                        input="int half(void); int (*use)(void) = half;", text=True)
         code, out, err = self.inspect("./libhalf.so")

@@ -41,6 +41,90 @@ static uint64_t end_of_segments(int fd)
 	return end;
 }
 
+static const char *machine_name(uint16_t machine)
+{
+	switch (machine) {
+	case EM_X86_64:
+		return "x86_64";
+	case EM_AARCH64:
+		return "aarch64";
+	case EM_386:
+		return "i386";
+	case EM_ARM:
+		return "arm";
+	case EM_RISCV:
+		return "riscv";
+	case EM_PPC64:
+		return "ppc64";
+	default:
+		return "another machine";
+	}
+}
+
+/* Of a library for another machine the dynamic linker says that there is no such file. */
+static int check_machine(int fd, const char *name, struct frag_err *err)
+{
+	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	ElfW(Ehdr) own, head;
+	bool knows = self >= 0 && read_at(self, &own, sizeof(own), 0);
+
+	if (self >= 0)
+		close(self);
+	if (!knows || !read_at(fd, &head, sizeof(head), 0) ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    (head.e_machine == own.e_machine && head.e_ident[EI_CLASS] == own.e_ident[EI_CLASS] &&
+	     head.e_ident[EI_DATA] == own.e_ident[EI_DATA]))
+		return 0;
+	return frag_err_set(err, -ENOEXEC,
+			    "library %s is for %s, and this is %s; build it for this machine", name,
+			    machine_name(head.e_machine), machine_name(own.e_machine));
+}
+
+/* Where the file has what is at an address; 0: nowhere. */
+static uint64_t offset_of(const ElfW(Phdr) * segments, uint16_t count, uint64_t address)
+{
+	for (uint16_t i = 0; i < count; i++)
+		if (segments[i].p_type == PT_LOAD && address >= segments[i].p_vaddr &&
+		    address - segments[i].p_vaddr < segments[i].p_filesz)
+			return address - segments[i].p_vaddr + segments[i].p_offset;
+	return 0;
+}
+
+/* A library whose C library is musl would run with two of them. Reads what can be read. */
+static int check_libc(int fd, const char *name, struct frag_err *err)
+{
+	ElfW(Phdr) segments[SEGMENTS_MAX];
+	uint64_t dynamic = 0, texts = 0, count = 0;
+	char needed[16] = "";
+	ElfW(Ehdr) head;
+	ElfW(Dyn) entry;
+
+	if (!read_at(fd, &head, sizeof(head), 0) || head.e_phentsize != sizeof(segments[0]) ||
+	    head.e_phnum > SEGMENTS_MAX ||
+	    !read_at(fd, segments, head.e_phnum * sizeof(segments[0]), head.e_phoff))
+		return 0;
+	for (uint16_t i = 0; i < head.e_phnum; i++)
+		if (segments[i].p_type == PT_DYNAMIC) {
+			dynamic = segments[i].p_offset;
+			count = segments[i].p_filesz / sizeof(entry);
+		}
+	for (uint64_t i = 0;
+	     i < count && read_at(fd, &entry, sizeof(entry), dynamic + i * sizeof(entry)); i++)
+		if (entry.d_tag == DT_STRTAB)
+			texts = offset_of(segments, head.e_phnum, entry.d_un.d_ptr);
+	for (uint64_t i = 0; texts != 0 && i < count &&
+			     read_at(fd, &entry, sizeof(entry), dynamic + i * sizeof(entry));
+	     i++)
+		if (entry.d_tag == DT_NEEDED &&
+		    read_at(fd, needed, sizeof(needed) - 1, texts + entry.d_un.d_val) &&
+		    (strncmp(needed, "libc.musl-", 10) == 0 || strcmp(needed, "libc.so") == 0))
+			return frag_err_set(
+				err, -ENOEXEC,
+				"library %s was built with the C library musl, and this program with glibc; build it on a system with glibc",
+				name);
+	return 0;
+}
+
 int fragi_elf_check(const char *path, const char *name, struct frag_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r = 0;
@@ -56,6 +140,10 @@ int fragi_elf_check(const char *path, const char *name, struct frag_err *err)
 				err, -ENOEXEC,
 				"library %s is cut short: it has %lld bytes and needs at least %llu; build or copy it again",
 				name, (long long)st.st_size, (unsigned long long)end);
+		if (r == 0)
+			r = check_machine(fd, name, err);
+		if (r == 0)
+			r = check_libc(fd, name, err);
 	}
 	close(fd);
 	return r;

@@ -85,6 +85,8 @@ static int object_open(const struct fragi_library *library, const char *path, vo
 			    why,
 			    strstr(why, "undefined symbol") != NULL
 				    ? "link it with the library that defines this symbol"
+			    : strstr(why, "version `GLIBC_") != NULL
+				    ? "build it on a system that is no newer than this one"
 				    : "install what it needs");
 }
 
