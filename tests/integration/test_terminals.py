@@ -52,7 +52,8 @@ class Workers(cluster.ClusterTest):
     def assert_clean(self, *processes):
         """Nothing that they logged looks like an error."""
         for process in processes:
-            self.assertNotRegex(process.stderr, r"Z (warn|error)|crash|lost|peer closed")
+            self.assertNotRegex("\n".join(cluster.own_lines(process.stderr)),
+                                r"Z (warn|error)|crash|lost|peer closed")
 
     def test_they_show_what_they_run_and_how_it_ended(self):
         self.launch()
@@ -123,7 +124,7 @@ class Operators(cluster.ClusterTest):
     def lines(self, *command, **env):
         process = self.start(*command, env=env)
         self.assertEqual(process.wait(), 0, process.stderr)
-        return process.stderr.splitlines()
+        return cluster.own_lines(process.stderr)
 
     def test_quiet_leaves_it_alone(self):
         app, talk = self.write("app.yaml", APP), self.write("talk.yaml", TALK)
