@@ -76,7 +76,8 @@ $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/fr
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and
 # build/gpu-check/gpu_check.sh runs it. The folder also holds gpu_bench.sh, which measures.
 GPU_CHECK := $(B)/gpu-check
-CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert \
+CONVERTER_OBJ := $(B)/obj/libfrag/ops/draw/levels.o \
+	$(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert \
 	convert_gpu resize taps)
 $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c \
 		tests/cuda/gpu_check.h $(CONVERT_CASES) $(CONVERTER_OBJ) \
