@@ -41,6 +41,7 @@ int ctl_echo(int argc, char **argv);
 int ctl_drain(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
 int ctl_schema(int argc, char **argv);
+int ctl_cameras(int argc, char **argv);
 int ctl_complete(int argc, char **argv);
 
 struct ctl_verb {

@@ -68,6 +68,8 @@ static const struct ctl_verb verbs[] = {
 	 "fragctl key new --role worker frag.key"},
 	{"doctor", OPERATE, "finds what is wrong with this node, and what mends it", ctl_doctor,
 	 "fragctl doctor"},
+	{"cameras", OPERATE, "lists the cameras of this machine with their formats", ctl_cameras,
+	 "fragctl cameras /dev/video0 --controls"},
 	{"complete", NULL, NULL, ctl_complete, NULL}, /* for the completion of shells */
 	{"record", NULL, NULL, NULL, NULL},
 };

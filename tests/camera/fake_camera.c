@@ -10,7 +10,8 @@
  * - formats=YUYV+MJPG: its pixel formats; pad=64: bytes after each row
  * - open=13: it cannot be opened, with this errno; kind=radio: it is no camera
  * - fail=DQBUF:3:5: the third call of VIDIOC_DQBUF fails with errno 5; :0: every call
- * - unplug=10: it is gone after 10 frames; back=3: the third attempt to open it then succeeds
+ * - unplug=10: it is gone after 10 frames; back=3: the third attempt to open it then succeeds;
+ *   moves=98: it is /dev/video98 from then on
  * - stall=10: no frame comes after 10, until it is opened again
  * - short=5, error=5, garbage=5: frame 5 has half of its bytes, is marked as damaged, is nonsense
  * - skip=5: two frames are lost before frame 5
@@ -56,7 +57,6 @@ static struct {
 	uint32_t sequence;
 	int64_t first_us; /* the stamp of frame 0 */
 	int calls[64];    /* by the number of the ioctl */
-	int32_t gain, exposure;
 } camera = {.fd = -1};
 
 /* Returns the text after "key=" in FAKE_CAMERA; NULL: it is not there. */
@@ -129,11 +129,26 @@ static uint32_t format_at(uint32_t index)
 
 static uint32_t row_bytes(void)
 {
-	uint32_t pixel = camera.pixel_format == V4L2_PIX_FMT_YUYV    ? 2
-			 : camera.pixel_format == V4L2_PIX_FMT_NV12  ? 1
-			 : camera.pixel_format == V4L2_PIX_FMT_RGB24 ? 3
-								     : 4;
+	uint32_t pixel = 1;
 
+	switch (camera.pixel_format) {
+	case V4L2_PIX_FMT_YUYV:
+	case V4L2_PIX_FMT_UYVY:
+	case V4L2_PIX_FMT_Y10:
+	case V4L2_PIX_FMT_Y16:
+	case V4L2_PIX_FMT_SGRBG16:
+		pixel = 2;
+		break;
+	case V4L2_PIX_FMT_RGB24:
+	case V4L2_PIX_FMT_BGR24:
+		pixel = 3;
+		break;
+	case V4L2_PIX_FMT_RGBA32:
+		pixel = 4;
+		break;
+	default:
+		break;
+	}
 	return pixel * CLIP_COLUMNS + (uint32_t)number("pad", 0);
 }
 
@@ -169,6 +184,33 @@ static uint32_t draw(int n, uint8_t *to)
 				q[2 * x] = (uint8_t)luma_of(p);
 				q[2 * x + 1] = 128;
 				break;
+			case V4L2_PIX_FMT_UYVY:
+				q[2 * x] = 128;
+				q[2 * x + 1] = (uint8_t)luma_of(p);
+				break;
+			case V4L2_PIX_FMT_YUV420:
+				q[x] = (uint8_t)luma_of(p);
+				if (y < CLIP_ROWS / 2)
+					memset(to + (size_t)(CLIP_ROWS + y) * row, 128, row);
+				break;
+			case V4L2_PIX_FMT_GREY:
+			case V4L2_PIX_FMT_SRGGB8:
+				q[x] = p[0];
+				break;
+			case V4L2_PIX_FMT_Y10:
+				q[2 * x] = (uint8_t)(p[0] * 1023 / 255);
+				q[2 * x + 1] = (uint8_t)(p[0] * 1023 / 255 >> 8);
+				break;
+			case V4L2_PIX_FMT_Y16:
+			case V4L2_PIX_FMT_SGRBG16:
+				q[2 * x] = (uint8_t)x;
+				q[2 * x + 1] = p[0];
+				break;
+			case V4L2_PIX_FMT_BGR24:
+				q[3 * x] = p[2];
+				q[3 * x + 1] = p[1];
+				q[3 * x + 2] = p[0];
+				break;
 			case V4L2_PIX_FMT_NV12:
 				q[x] = (uint8_t)luma_of(p);
 				to[(size_t)(CLIP_ROWS + y / 2) * row + x] = 128;
@@ -182,7 +224,10 @@ static uint32_t draw(int n, uint8_t *to)
 			}
 		}
 	}
-	return row * (camera.pixel_format == V4L2_PIX_FMT_NV12 ? CLIP_ROWS * 3 / 2 : CLIP_ROWS);
+	return row * (camera.pixel_format == V4L2_PIX_FMT_NV12 ||
+				      camera.pixel_format == V4L2_PIX_FMT_YUV420
+			      ? CLIP_ROWS * 3 / 2
+			      : CLIP_ROWS);
 }
 
 static int take_frame(struct v4l2_buffer *b)
@@ -232,28 +277,82 @@ static int set_format(struct v4l2_pix_format *pix)
 	return 0;
 }
 
+static struct {
+	uint32_t id, type;
+	int32_t minimum, maximum;
+	const char *name;
+	int32_t value;
+} controls[] = {
+	{V4L2_CID_BRIGHTNESS, V4L2_CTRL_TYPE_INTEGER, -64, 64, "Brightness", 0},
+	{V4L2_CID_AUTO_WHITE_BALANCE, V4L2_CTRL_TYPE_BOOLEAN, 0, 1, "White Balance, Automatic", 1},
+	{V4L2_CID_GAIN, V4L2_CTRL_TYPE_INTEGER, 1, GAIN_MAX, "Gain", 1},
+	{V4L2_CID_POWER_LINE_FREQUENCY, V4L2_CTRL_TYPE_MENU, 0, 2, "Power Line Frequency", 0},
+	{V4L2_CID_EXPOSURE_ABSOLUTE, V4L2_CTRL_TYPE_INTEGER, 1, EXPOSURE_MAX,
+	 "Exposure Time, Absolute", 1},
+};
+#define CONTROLS (sizeof(controls) / sizeof(controls[0]))
+
 static int query_control(struct v4l2_queryctrl *q)
 {
-	if (q->id != V4L2_CID_GAIN && q->id != V4L2_CID_EXPOSURE_ABSOLUTE)
+	uint32_t id = q->id & ~(uint32_t)V4L2_CTRL_FLAG_NEXT_CTRL;
+	size_t i = 0;
+
+	while (i < CONTROLS &&
+	       (q->id & V4L2_CTRL_FLAG_NEXT_CTRL ? controls[i].id <= id : controls[i].id != id))
+		i++;
+	if (i == CONTROLS)
 		return fail(EINVAL);
-	q->minimum = 1;
-	q->maximum = q->id == V4L2_CID_GAIN ? GAIN_MAX : EXPOSURE_MAX;
-	q->step = 1;
+	*q = (struct v4l2_queryctrl){.id = controls[i].id,
+				     .type = controls[i].type,
+				     .minimum = controls[i].minimum,
+				     .maximum = controls[i].maximum,
+				     .step = 1,
+				     .default_value = controls[i].value};
+	memcpy(q->name, controls[i].name, strlen(controls[i].name));
+	return 0;
+}
+
+static int query_menu(struct v4l2_querymenu *m)
+{
+	static const char *const entries[] = {"Disabled", "50 Hz", "60 Hz"};
+
+	if (m->id != V4L2_CID_POWER_LINE_FREQUENCY || m->index > 2)
+		return fail(EINVAL);
+	memcpy(m->name, entries[m->index], strlen(entries[m->index]) + 1);
 	return 0;
 }
 
 static int set_control(const struct v4l2_control *c)
 {
-	switch (c->id) {
-	case V4L2_CID_GAIN:
-		camera.gain = c->value;
+	for (size_t i = 0; i < CONTROLS; i++) {
+		if (controls[i].id != c->id)
+			continue;
+		controls[i].value = c->value;
 		return 0;
-	case V4L2_CID_EXPOSURE_ABSOLUTE:
-		camera.exposure = c->value;
-		return 0;
-	default:
-		return fail(EINVAL);
 	}
+	return fail(EINVAL);
+}
+
+static int get_control(struct v4l2_control *c)
+{
+	for (size_t i = 0; i < CONTROLS; i++) {
+		if (controls[i].id != c->id)
+			continue;
+		c->value = controls[i].value;
+		return 0;
+	}
+	return fail(EINVAL);
+}
+
+/* For a test that this is linked into: the value of a control. */
+int fake_camera_control(uint32_t id);
+int fake_camera_control(uint32_t id)
+{
+	for (size_t i = 0; i < CONTROLS; i++) {
+		if (controls[i].id == id)
+			return controls[i].value;
+	}
+	return -1;
 }
 
 static int queue_buffer(unsigned int index)
@@ -284,6 +383,8 @@ static int describe_size(struct v4l2_frmsizeenum *s)
 static int describe_camera(struct v4l2_capability *c)
 {
 	memcpy(c->card, "a camera that is not there", 27);
+	memcpy(c->bus_info, "usb-7", 6);
+	memcpy(c->driver, "fake", 5);
 	c->capabilities = V4L2_CAP_STREAMING |
 			  (setting("kind") == NULL ? V4L2_CAP_VIDEO_CAPTURE : V4L2_CAP_RADIO);
 	return 0;
@@ -293,6 +394,15 @@ static int describe_format(struct v4l2_fmtdesc *d)
 {
 	d->pixelformat = format_at(d->index);
 	return d->pixelformat == 0 ? fail(EINVAL) : 0;
+}
+
+static int describe_interval(struct v4l2_frmivalenum *i)
+{
+	if (i->index > 0)
+		return fail(EINVAL);
+	i->type = V4L2_FRMIVAL_TYPE_DISCRETE;
+	i->discrete = (struct v4l2_fract){1, CLIP_RATE};
+	return 0;
 }
 
 static int rate(struct v4l2_streamparm *p)
@@ -333,8 +443,14 @@ static int answer(unsigned long request, void *argument)
 	case VIDIOC_G_PARM:
 	case VIDIOC_S_PARM:
 		return rate(argument);
+	case VIDIOC_ENUM_FRAMEINTERVALS:
+		return describe_interval(argument);
+	case VIDIOC_QUERYMENU:
+		return query_menu(argument);
 	case VIDIOC_QUERYCTRL:
 		return query_control(argument);
+	case VIDIOC_G_CTRL:
+		return get_control(argument);
 	case VIDIOC_S_CTRL:
 		return set_control(argument);
 	case VIDIOC_REQBUFS:
@@ -411,11 +527,21 @@ int ioctl(int fd, unsigned long request, ...)
 	return real(fd, request, argument);
 }
 
+static const char *where_it_is(void)
+{
+	static char device[32];
+
+	if ((!camera.gone && !camera.was_gone) || setting("moves") == NULL)
+		return DEVICE;
+	snprintf(device, sizeof(device), "/dev/video%d", number("moves", 0));
+	return device;
+}
+
 static int open_real(const char *path, int flags, unsigned int mode)
 {
 	static int (*real)(const char *, int, ...);
 
-	if (strcmp(path, DEVICE) == 0) {
+	if (strcmp(path, where_it_is()) == 0) {
 		int fd;
 
 		pthread_mutex_lock(&lock);

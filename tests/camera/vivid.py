@@ -20,7 +20,8 @@ import tempfile
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(TOP, "tests", "guest"))
 import guest  # noqa: E402
-FORMATS = ("auto", "YUYV", "NV12", "RGB3", "AB24")
+GRAY = ("GREY", "Y10", "Y12", "Y16")
+FORMATS = ("auto", "YUYV", "NV12", "RGB3", "AB24", "UYVY", "YU12", "BGR3", *GRAY)
 COLUMNS, ROWS, FRAMES = 640, 360, 10
 # White, yellow, cyan, green, magenta, red, blue, black at 75 %: "75% Colorbar", vivid's default.
 BARS = ((191, 191, 191), (191, 191, 0), (0, 191, 191), (0, 191, 0),
@@ -130,6 +131,8 @@ def check(out, name):
     for bar, wanted in enumerate(BARS):
         at = ((ROWS * 3 // 4) * COLUMNS + (2 * bar + 1) * COLUMNS // (2 * len(BARS))) * 3
         seen = tuple(rgb[at:at + 3])
+        if name in GRAY:  # by the weights of BT.601
+            wanted = 3 * (round(0.299 * wanted[0] + 0.587 * wanted[1] + 0.114 * wanted[2]),)
         assert all(abs(s - w) <= TOLERANCE for s, w in zip(seen, wanted)), (
             "%s: bar %d is %r instead of %r" % (name, bar, seen, wanted))
 

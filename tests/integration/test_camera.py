@@ -2,6 +2,7 @@
 """A camera in whole applications. It is tests/camera/fake_camera.c, which is preloaded into hosts:
 it shows the clip of known content, and does as badly as FAKE_CAMERA says."""
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -45,6 +46,63 @@ class Camera(cluster.ClusterTest):
         super().setUp()
         if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
             self.skipTest("the fake camera is preloaded, which sanitizers do not allow")
+
+    def recipe(self, title):
+        """The graph of a part of "Cameras" in OPERATORS.md."""
+        with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md"), encoding="utf-8") as f:
+            part = f.read().partition("### %s\n" % title)[2]
+        return self.write("recipe.yaml", re.search(r"^```yaml\n(.*?)^```", part, re.M | re.S)[1])
+
+    def run_recipe(self, title, camera, *files, line="captures"):
+        p = self.start("fragctl", "run", "--output", "json", self.recipe(title), "--", "--device", "/dev/video99",
+                       *(a for n, f in files for a in ("--" + n, self.path(f))),
+                       env={"FAKE_CAMERA": camera, "LD_PRELOAD": FAKE})
+        for _, f in files:
+            self.wait_until(f, lambda f=f: os.path.exists(self.path(f)))
+        p.wait_line(line)
+        p.signal(signal.SIGTERM)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        return p
+
+    def test_the_recipe_of_a_camera(self):
+        self.run_recipe("A camera of this machine", "unplug=5,back=2,moves=98", ("out", "newest.jpg"),
+                        line=r"the camera /dev/video99 is back after [0-9.]+ s, as /dev/video98")
+
+    @unittest.skipUnless(os.path.exists(VIDEO), "built without FFmpeg's libraries")
+    def test_the_recipe_of_a_thermal_camera(self):
+        self.run_recipe("A thermal or depth camera", "formats=Y10 ", ("out", "newest.jpg"), ("raw", "raw.png"))
+        for name, shown in (("newest.jpg", "480,320"), ("raw.png", "480,320,gray16be")):
+            probe = subprocess.run(
+                ["ffprobe", "-v", "error", "-show_entries", "stream=width,height,pix_fmt", "-of", "csv=p=0",
+                 self.path(name)], capture_output=True, text=True, check=True, timeout=60)
+            self.assertTrue(probe.stdout.startswith(shown), probe.stdout)
+
+    def test_cameras_are_listed(self):
+        env = {"FAKE_CAMERA": "formats=YUYV+Y10 +RGGB", "LD_PRELOAD": FAKE}
+        p = self.start("fragctl", "cameras", "/dev/video99", "--controls", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(p.stdout.strip(), """/dev/video99: a camera that is not there (fake, usb-7)
+  pixel_format: YUYV
+    480x320 at 25
+  pixel_format: Y10
+    480x320 at 25
+  pixel_format: RGGB
+    480x320 at 25
+  control brightness: 0, from -64 to 64
+  control white_balance_automatic: 1, from 0 to 1
+  control gain: 1, from 1 to 100
+  control power_line_frequency: 0, from 0 to 2, 0: Disabled, 1: 50 Hz, 2: 60 Hz
+  control exposure_time_absolute: 1, from 1 to 5000""")
+        p = self.start("fragctl", "cameras", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertIn("/dev/video99: a camera that is not there", p.stdout)
+        self.assertNotIn("control", p.stdout)
+        for env, device, sentence in (({}, "/dev/null", "/dev/null is no camera; fragctl cameras lists them"),
+                                      ({"FAKE_CAMERA": "open=13", "LD_PRELOAD": FAKE}, "/dev/video99",
+                                       "cannot open /dev/video99: Permission denied; is the user in the group video")):
+            p = self.start("fragctl", "cameras", device, env=env)
+            self.assertEqual(p.wait(), 3)
+            self.assertIn(sentence, p.stderr)
 
     @unittest.skipUnless(os.path.exists(VIDEO), "built without FFmpeg's libraries")
     def test_the_example_records_what_the_camera_shows(self):

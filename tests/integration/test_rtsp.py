@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 
+import cluster
 import test_streams
 
 FRAMES = test_streams.FRAMES - 1
@@ -224,3 +225,12 @@ class Rtsp(test_streams.StreamTest):
                 if manner != "good":
                     self.assertIn(host + "/...", p.stderr)
                 self.assert_nothing_left()
+
+    def test_the_recipe_of_a_camera_of_the_network(self):
+        with open(os.path.join(cluster.TOP, "docs", "OPERATORS.md"), encoding="utf-8") as f:
+            part = f.read().partition("### A camera of the network\n")[2]
+        app = self.write("recipe.yaml", re.search(r"^```yaml\n(.*?)^```", part, re.M | re.S)[1])
+        p = self.start("fragctl", "run", "--output", "json", app, "--", "--url", self.serve("good").url,
+                       "--out", self.path("newest.jpg"))
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertGreater(os.path.getsize(self.path("newest.jpg")), 1000)

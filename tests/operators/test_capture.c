@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <linux/videodev2.h>
+
 #include <frag/harness.h>
 
 #include "../video/clip.h"
@@ -81,7 +83,9 @@ Test(ops_capture, every_format_becomes_rgb)
 {
 	static const char *const cameras[] = {
 		"formats=YUYV,pad=64", "formats=NV12,pad=32", "formats=RGB3,pad=7",
-		"formats=AB24,pad=64", "formats=MJPG",
+		"formats=AB24,pad=64", "formats=MJPG",        "formats=UYVY,pad=64",
+		"formats=YU12,pad=64", "formats=BGR3,pad=7",  "formats=GREY,pad=3",
+		"formats=Y10 ,pad=2",  "formats=Y16 ,pad=6",
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cameras); i++) {
@@ -100,6 +104,150 @@ Test(ops_capture, every_format_becomes_rgb)
 			expect_frame(h, first + next, next, 0);
 		frag_harness_destroy(h);
 	}
+}
+
+/* Element `at` of a frame of one channel, without the gaps between its rows. */
+static int gray_at(const struct frag_tensor *t, size_t at)
+{
+	const struct frag_dltensor *dl = frag_tensor_dl(t);
+	size_t row = dl->strides != NULL ? (size_t)dl->strides[0] : CLIP_COLUMNS;
+	const uint8_t *u8 = frag_tensor_data(t);
+	const uint16_t *u16 = frag_tensor_data(t);
+
+	at = at / CLIP_COLUMNS * row + at % CLIP_COLUMNS;
+	return dl->dtype.bits == 8 ? u8[at] : u16[at];
+}
+
+/* The bar code of such a frame. */
+static int gray_number(const struct frag_tensor *t)
+{
+	static uint8_t rgb[CLIP_BYTES];
+	int most = 0;
+
+	for (size_t at = 0; at < CLIP_ROWS * (size_t)CLIP_COLUMNS; at++)
+		most = gray_at(t, at) > most ? gray_at(t, at) : most;
+	for (size_t at = 0; at < CLIP_ROWS * (size_t)CLIP_COLUMNS; at++)
+		memset(rgb + 3 * at, gray_at(t, at) * 255 / most, 3);
+	return clip_number(rgb);
+}
+
+/* Gray and Bayer patterns are sent with their numbers, copied or not. */
+Test(ops_capture, gray_and_bayer_are_sent_as_they_are)
+{
+	static const struct {
+		const char *camera, *name, *stated;
+		int bits;
+		bool is_scaled; /* 10 bits; else the low byte is the column */
+	} kinds[] = {
+		{"formats=GREY,pad=3", "GREY", "GREY", 8, false},
+		{"formats=Y10 ,pad=2", "Y10", "Y10 ", 16, true},
+		{"formats=Y16 ,pad=6", "Y16", "Y16 ", 16, false},
+		{"formats=RGGB,pad=3", "RGGB", "RGGB", 8, false},
+		{"formats=GR16,pad=2", "GR16", "GR16", 16, false},
+	};
+	uint8_t drawn[CLIP_BYTES];
+
+	for (size_t i = 0; i < 2 * FRAG_COUNT_OF(kinds); i++) {
+		const size_t k = i / 2;
+		const char *pass = i % 2 == 0 ? "false" : "true";
+		struct frag_harness *h =
+			make(kinds[k].camera,
+			     FRAG_ARGS({"device", DEVICE}, {"format", "native"},
+				       {"pixel_format", kinds[k].name}, {"pass_through", pass}));
+		struct frag_message *m = next_frame(h);
+		const struct frag_tensor *t = frag_message_tensor(m, "");
+		const struct frag_dltensor *dl = frag_tensor_dl(t);
+		const char *stated = "";
+
+		cr_assert(dl->ndim == 3 && dl->shape[0] == CLIP_ROWS &&
+			  dl->shape[1] == CLIP_COLUMNS && dl->shape[2] == 1);
+		cr_assert(dl->dtype.code == FRAG_DTYPE_UINT && dl->dtype.bits == kinds[k].bits);
+		clip_draw(drawn, gray_number(t), 0);
+		for (size_t at = 0; at < CLIP_ROWS * (size_t)CLIP_COLUMNS; at++) {
+			int gray = drawn[at * 3], column = (int)(at % CLIP_COLUMNS);
+
+			cr_assert_eq(gray_at(t, at), kinds[k].bits == 8 ? gray
+						     : kinds[k].is_scaled
+							     ? gray * 1023 / 255
+							     : gray << 8 | (column & 0xff));
+		}
+		cr_assert_eq(
+			frag_metadata_get_string(frag_message_metadata(m), "pixel_format", &stated),
+			0);
+		cr_assert_str_eq(stated, kinds[k].stated);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
+Test(ops_capture, bayer_needs_native)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	cr_assert_null(try_make("formats=RGGB",
+				FRAG_ARGS({"device", DEVICE}, {"pixel_format", "RGGB"}), &err));
+	cr_assert(strstr(err.text, "give format: native") != NULL, "said: %s", err.text);
+	err = (struct frag_err)FRAG_ERR_INIT;
+	cr_assert_null(try_make("formats=RGGB", FRAG_ARGS({"device", DEVICE}), &err));
+	cr_assert(strstr(err.text, "with format: native Bayer") != NULL, "said: %s", err.text);
+	h = make("formats=RGGB+YUYV", FRAG_ARGS({"device", DEVICE}));
+	m = next_frame(h);
+	cr_assert_eq(frag_tensor_dl(frag_message_tensor(m, ""))->shape[2], 3);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+int fake_camera_control(uint32_t id);
+
+Test(ops_capture, controls_are_set_by_their_names)
+{
+	static const struct {
+		const char *controls, *says;
+	} wrong[] = {
+		{"{sharpness: 3}",
+		 "has no control sharpness that can be set; it has brightness, white_balance_automatic, gain, power_line_frequency, exposure_time_absolute"},
+		{"{brightness: 65}",
+		 "brightness is \"65\", and the camera " DEVICE " takes -64 to 64 in steps of 1"},
+		{"{brightness: much}", "takes -64 to 64"},
+		{"{white_balance_automatic: 2}", "takes 0 to 1"},
+		{"{power_line_frequency: 70 Hz}", "takes disabled, 50_hz, 60_hz"},
+	};
+	struct frag_harness *h = make(
+		"",
+		FRAG_ARGS(
+			{"device", DEVICE},
+			{"controls",
+			 "{brightness: -7, white_balance_automatic: false, power_line_frequency: 60 Hz}"}));
+
+	frag_message_unref(next_frame(h));
+	cr_assert_eq(fake_camera_control(V4L2_CID_BRIGHTNESS), -7);
+	cr_assert_eq(fake_camera_control(V4L2_CID_AUTO_WHITE_BALANCE), 0);
+	cr_assert_eq(fake_camera_control(V4L2_CID_POWER_LINE_FREQUENCY), 2);
+	frag_harness_destroy(h);
+	h = make("", FRAG_ARGS({"device", DEVICE}, {"controls", "{power_line_frequency: 1}"}));
+	frag_message_unref(next_frame(h));
+	cr_assert_eq(fake_camera_control(V4L2_CID_POWER_LINE_FREQUENCY), 1);
+	frag_harness_destroy(h);
+	for (size_t i = 0; i < FRAG_COUNT_OF(wrong); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+
+		cr_assert_null(try_make(
+			"", FRAG_ARGS({"device", DEVICE}, {"controls", wrong[i].controls}), &err));
+		cr_assert(strstr(err.text, wrong[i].says) != NULL, "said: %s", err.text);
+	}
+}
+
+Test(ops_capture, a_camera_that_comes_back_under_another_number_is_found)
+{
+	struct frag_harness *h = make("unplug=2,back=3,moves=98",
+				      FRAG_ARGS({"device", DEVICE}, {"reconnect", "1000s"}));
+
+	for (int n = 0; n < 2; n++)
+		expect_frame(h, n, n, 0);
+	expect_frame(h, 2, 2, 0);
+	frag_harness_destroy(h);
 }
 
 Test(ops_capture, the_format_can_be_chosen)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +14,8 @@
 #include "camera.h"
 #include "settings.h"
 
+#define DEVICES_MAX 256 /* the kernel numbers no more */
+
 struct buffer {
 	struct camera *camera;
 	void *memory;
@@ -20,6 +24,8 @@ struct buffer {
 
 struct camera {
 	int fd;
+	char device[PATH_MAX];
+	char identity[CAMERA_IDENTITY];
 	struct picture_format format;
 	double frame_rate;
 	unsigned int buffers;
@@ -29,13 +35,20 @@ struct camera {
 	atomic_uint references;
 };
 
-static int open_device(const char *device, struct frag_err *err)
+/* Reading is enough for what is done here, and all that a confined host may do. */
+static int open_to_read(const char *device)
 {
 	int fd = open(device, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
-	/* Reading is enough for what is done here, and all that a confined host may do. */
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
 		fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	return fd;
+}
+
+static int open_device(const char *device, struct frag_err *err)
+{
+	int fd = open_to_read(device);
+
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT || errno == ENODEV || errno == ENXIO)
@@ -50,6 +63,47 @@ static int open_device(const char *device, struct frag_err *err)
 			device, frag_strerror(-errno));
 	return frag_err_set(err, -errno, "cannot open the camera %s: %s", device,
 			    frag_strerror(-errno));
+}
+
+static void identify(int fd, char identity[CAMERA_IDENTITY])
+{
+	struct v4l2_capability c = {0};
+
+	identity[0] = '\0';
+	if (camera_ioctl(fd, VIDIOC_QUERYCAP, &c) == 0)
+		snprintf(identity, CAMERA_IDENTITY, "%.31s|%.31s", (const char *)c.card,
+			 (const char *)c.bus_info);
+}
+
+/*
+ * Opens the device, or, if a camera that was there before is looked for and another one is there
+ * now or none, the device that it has got instead. Returns the descriptor or a failure.
+ */
+static int find_device(struct camera *c, const struct camera_request *request, struct frag_err *err)
+{
+	const char *identity = request->identity != NULL ? request->identity : "";
+	int fd = open_device(request->device, err);
+
+	snprintf(c->device, sizeof(c->device), "%s", request->device);
+	if (fd >= 0)
+		identify(fd, c->identity);
+	if (identity[0] == '\0' || (fd >= 0 && strcmp(c->identity, identity) == 0))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	for (int number = 0; number < DEVICES_MAX; number++) {
+		snprintf(c->device, sizeof(c->device), "/dev/video%d", number);
+		fd = open_to_read(c->device);
+		if (fd < 0)
+			continue;
+		identify(fd, c->identity);
+		if (strcmp(c->identity, identity) == 0)
+			return fd;
+		close(fd);
+	}
+	return frag_err_set(err, -ENODEV,
+			    "the camera %s is not there, under no number; plug it in again",
+			    request->device);
 }
 
 /* Maps a buffer and hands it to the camera. */
@@ -120,7 +174,7 @@ int camera_open(const struct camera_request *request, struct camera **out, struc
 		return frag_err_set(err, -ENOMEM, "no memory to open the camera %s",
 				    request->device);
 	atomic_store(&c->references, 1);
-	c->fd = open_device(request->device, err);
+	c->fd = find_device(c, request, err);
 	r = c->fd < 0 ? c->fd : camera_set_up(c->fd, request, &c->format, &c->frame_rate, err);
 	if (r == 0)
 		r = start(c, request, err);
@@ -155,6 +209,16 @@ void camera_unref(struct camera *c)
 const struct picture_format *camera_format(const struct camera *c)
 {
 	return &c->format;
+}
+
+const char *camera_identity(const struct camera *c)
+{
+	return c->identity;
+}
+
+const char *camera_device(const struct camera *c)
+{
+	return c->device;
 }
 
 double camera_frame_rate(const struct camera *c)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <frag/error.h>
+#include <frag/param.h>
 
 #include "picture.h"
 
@@ -27,7 +28,10 @@ struct camera_request {
 	double frame_rate;      /* 0: likewise */
 	uint32_t pixel_format;  /* 0: the first of the camera's that is known here */
 	uint32_t buffers;
-	int64_t exposure_time, gain; /* negative: as the camera is set */
+	int64_t exposure_time, gain;     /* negative: as the camera is set */
+	struct frag_string_map controls; /* others by their names */
+	bool is_native;                  /* Bayer patterns may be chosen too */
+	const char *identity; /* of camera_identity: this camera, under whatever number; "": any */
 };
 
 struct camera_frame {
@@ -51,6 +55,11 @@ void camera_stop(struct camera *camera);
 void camera_unref(struct camera *camera);
 
 const struct picture_format *camera_format(const struct camera *camera);
+#define CAMERA_IDENTITY 80
+/* Returns what stays the same when the camera is unplugged and comes back: its name and port. */
+const char *camera_identity(const struct camera *camera);
+/* Returns the device that was opened: that of the request, or where the camera is now. */
+const char *camera_device(const struct camera *camera);
 double camera_frame_rate(const struct camera *camera); /* 0: unknown */
 /* Returns a descriptor that is readable when a frame is there, or when the camera is gone. */
 int camera_fd(const struct camera *camera);

@@ -67,7 +67,8 @@ static bool is_known(uint32_t pixel_format)
 }
 
 /* Lists the pixel formats of the camera. Returns the first that is known here; 0: there is none. */
-static uint32_t list_formats(int fd, uint32_t wanted, bool *has_wanted, char *list, size_t size)
+static uint32_t list_formats(int fd, uint32_t wanted, bool is_native, bool *has_wanted, char *list,
+			     size_t size)
 {
 	uint32_t known = 0;
 
@@ -80,7 +81,8 @@ static uint32_t list_formats(int fd, uint32_t wanted, bool *has_wanted, char *li
 
 		if (camera_ioctl(fd, VIDIOC_ENUM_FMT, &d) < 0)
 			break;
-		if (known == 0 && is_known(d.pixelformat))
+		if (known == 0 && is_known(d.pixelformat) &&
+		    (is_native || !picture_is_bayer(d.pixelformat)))
 			known = d.pixelformat;
 		*has_wanted |= d.pixelformat == wanted;
 		snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "",
@@ -94,17 +96,23 @@ static int choose_pixel_format(int fd, const struct camera_request *request, uin
 {
 	char list[256], text[PICTURE_FOURCC_TEXT];
 	bool has_wanted;
-	uint32_t known = list_formats(fd, request->pixel_format, &has_wanted, list, sizeof(list));
+	uint32_t known = list_formats(fd, request->pixel_format, request->is_native, &has_wanted,
+				      list, sizeof(list));
 
 	if (request->pixel_format != 0 && !has_wanted)
 		return frag_err_set(err, -ENOTSUP,
 				    "the camera %s has no pixel_format %s; it has %s",
 				    request->device, picture_fourcc(request->pixel_format, text),
 				    list[0] != '\0' ? list : "none");
+	if (picture_is_bayer(request->pixel_format) && !request->is_native)
+		return frag_err_set(
+			err, -ENOTSUP,
+			"%s is a Bayer pattern, which is passed on as it is; give format: native, or another pixel_format",
+			picture_fourcc(request->pixel_format, text));
 	if (known == 0)
 		return frag_err_set(
 			err, -ENOTSUP,
-			"the camera %s has the pixel formats %s, and frag knows YUYV, MJPG, NV12, RGB3 and AB24; give another camera",
+			"the camera %s has the pixel formats %s, and frag knows YUYV, UYVY, MJPG, NV12, YU12, RGB3, BGR3, AB24, GREY, Y10, Y12 and Y16, and with format: native Bayer patterns of 8 and 16 bits; give another camera",
 			request->device, list[0] != '\0' ? list : "(none)");
 	*out = request->pixel_format != 0 ? request->pixel_format : known;
 	return 0;
@@ -271,5 +279,10 @@ int camera_set_up(int fd, const struct camera_request *request, struct picture_f
 		r = set_format(fd, request, out_format, err);
 	if (r == 0)
 		r = set_rate(fd, request, out_rate, err);
-	return r == 0 ? set_controls(fd, request, err) : r;
+	if (r == 0)
+		r = set_controls(fd, request, err);
+	for (size_t i = 0; r == 0 && i < request->controls.count; i++)
+		r = camera_set_named(fd, request->device, request->controls.items[i].key,
+				     request->controls.items[i].text, err);
+	return r;
 }

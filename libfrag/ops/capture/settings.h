@@ -16,4 +16,12 @@ int camera_failed(struct frag_err *err, const char *device, const char *what);
 int camera_set_up(int fd, const struct camera_request *request, struct picture_format *out_format,
 		  double *out_rate, struct frag_err *err);
 
+/*
+ * Sets a control by its name, as v4l2-ctl writes it: brightness, white_balance_automatic.
+ * - value: a number, true, false, or the name of an entry of a menu
+ * Returns 0 or a failure with a sentence.
+ */
+int camera_set_named(int fd, const char *device, const char *name, const char *value,
+		     struct frag_err *err);
+
 #endif

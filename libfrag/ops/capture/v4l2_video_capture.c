@@ -14,7 +14,8 @@
 #define RETRY_NS 200000000LL /* between two attempts to open a camera that is gone */
 
 struct capture {
-	const char *device, *pixel_format;
+	const char *device, *pixel_format, *format;
+	struct frag_string_map controls;
 	int64_t width, height, num_buffers, exposure_time, gain;
 	double frame_rate;
 	bool pass_through;
@@ -23,6 +24,7 @@ struct capture {
 
 	struct camera_request request;
 	struct camera *camera; /* NULL while it is gone */
+	char identity[CAMERA_IDENTITY];
 	struct picture_converter *converter;
 	struct frag_err loss; /* why it is gone */
 	int64_t lost_at_ns;
@@ -36,16 +38,24 @@ struct capture {
 
 enum { SIGNAL };
 static const struct frag_port capture_ports[] = {
-	[SIGNAL] = {.name = "signal",
-		    .dir = FRAG_OUT,
-		    .type = "tensor",
-		    .headline = "a frame: [rows, columns, 3] u8, RGB; or as pass_through says"},
+	[SIGNAL] =
+		{.name = "signal",
+		 .dir = FRAG_OUT,
+		 .type = "tensor",
+		 .headline =
+			 "a frame: [rows, columns, 3] u8, RGB; or as format or pass_through say"},
 };
 
-static const char *const pixel_formats[] = {"auto", "YUYV", "MJPG", "NV12", "RGB3", "AB24", NULL};
+static const char *const pixel_formats[] = {
+	"auto", "YUYV", "MJPG", "NV12", "RGB3", "AB24", "UYVY", "YU12", "BGR3", "GREY", "Y10",
+	"Y12",  "Y16",  "BA81", "GBRG", "GRBG", "RGGB", "BYR2", "GB16", "GR16", "RG16", NULL};
+static const char *const picture_formats[] = {"rgb8", "native", NULL};
 
 static const struct frag_param capture_params[] = {
-	FRAG_PARAM_STRING(struct capture, device, "/dev/video0", .headline = "The camera's device"),
+	FRAG_PARAM_STRING(
+		struct capture, device, "/dev/video0", .headline = "The camera's device",
+		.description =
+			"A path below /dev/v4l/by-id is that of a camera; a camera that is lost is also found under another number. fragctl cameras lists them."),
 	FRAG_PARAM_I64(struct capture, width, 0, .headline = "Width; 0: as the camera is set",
 		       .min = 0, .max = 32767),
 	FRAG_PARAM_I64(struct capture, height, 0, .headline = "Height; 0: as the camera is set",
@@ -64,7 +74,19 @@ static const struct frag_param capture_params[] = {
 		struct capture, pass_through, false,
 		.headline = "Send the camera's buffers as they are, without a copy",
 		.description =
-			"YUYV: [rows, columns, 2]; NV12: [rows * 3 / 2, columns]; RGB3: [rows, columns, 3]; AB24: [rows, columns, 4]; MJPG: [bytes]; all u8"),
+			"YUYV, UYVY: [rows, columns, 2]; NV12: [rows * 3 / 2, columns]; YU12: [rows * 3 / 2, bytes of a row]; RGB3, BGR3: [rows, columns, 3]; AB24: [rows, columns, 4]; gray and Bayer patterns: [rows, columns, 1]; MJPG: [bytes]; u8, and u16 for Y10, Y12, Y16, BYR2, GB16, GR16 and RG16"),
+	FRAG_PARAM_STRING(
+		struct capture, format, "rgb8", .headline = "What frames are sent as",
+		.description =
+			"rgb8: [rows, columns, 3] u8; native: gray and Bayer patterns as [rows, columns, 1] with the numbers of the camera, in u8 or u16, and pixel_format in the metadata; all others as rgb8",
+		.choices = picture_formats),
+	FRAG_PARAM_STRING_MAP(
+		struct capture, controls, NULL,
+		.headline =
+			"Controls of the camera, as {brightness: 120, power_line_frequency: 50 Hz}",
+		.description =
+			"By the names of v4l2-ctl, in this order. fragctl cameras lists them. Numbers, true, false, or entries of menus",
+		.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_I64(struct capture, exposure_time, -1,
 		       .headline = "Exposure time in units of 100 us; -1: as the camera is set",
 		       .min = -1, .max = 2147483647.0),
@@ -106,10 +128,14 @@ static int capture_setup(void *state, struct frag_op *op)
 		.buffers = (uint32_t)c->num_buffers,
 		.exposure_time = c->exposure_time,
 		.gain = c->gain,
+		.controls = c->controls,
+		.is_native = c->pass_through || strcmp(c->format, "native") == 0,
+		.identity = c->identity,
 	};
-	if (strcmp(name, "auto") != 0)
-		c->request.pixel_format = v4l2_fourcc((uint32_t)name[0], (uint32_t)name[1],
-						      (uint32_t)name[2], (uint32_t)name[3]);
+	if (strcmp(name, "auto") != 0) /* "Y10 " has four characters too */
+		c->request.pixel_format =
+			v4l2_fourcc((uint32_t)name[0], (uint32_t)name[1], (uint32_t)name[2],
+				    name[3] != '\0' ? (uint32_t)name[3] : ' ');
 	return 0;
 }
 
@@ -125,6 +151,7 @@ static int open_camera(struct capture *c, struct frag_err *err)
 	c->request.columns = f->columns;
 	c->request.rows = f->rows;
 	c->request.pixel_format = f->pixel_format;
+	memcpy(c->identity, camera_identity(c->camera), sizeof(c->identity));
 	c->numbered = false;
 	c->last_frame_ns = clock_ns();
 	return 0;
@@ -184,7 +211,8 @@ static int wait_for_camera(struct capture *c, struct frag_op *op)
 		if (open_camera(c, &err) == 0) {
 			c->reconnected++;
 			away_s = (double)(c->last_frame_ns - c->lost_at_ns) / 1e9;
-			frag_op_log(op, "the camera %s is back after %.1f s", c->device, away_s);
+			frag_op_log(op, "the camera %s is back after %.1f s, as %s", c->device,
+				    away_s, camera_device(c->camera));
 			return 1;
 		}
 		if (clock_ns() - c->lost_at_ns >= c->reconnect)
@@ -232,48 +260,24 @@ static void count_frame(struct capture *c, const struct camera_frame *frame)
 	c->numbered = true;
 }
 
-/* The shape of a buffer as it is, and the distances in it. Returns the dimensions. */
-static int32_t describe_buffer(const struct picture_format *f, uint32_t size, int64_t shape[3],
-			       int64_t strides[3])
-{
-	int64_t channels = f->pixel_format == V4L2_PIX_FMT_YUYV    ? 2
-			   : f->pixel_format == V4L2_PIX_FMT_RGB24 ? 3
-								   : 4;
-
-	if (f->pixel_format == V4L2_PIX_FMT_MJPEG) {
-		shape[0] = size;
-		strides[0] = 1;
-		return 1;
-	}
-	shape[0] = f->rows;
-	shape[1] = f->columns;
-	strides[0] = f->row_bytes;
-	if (f->pixel_format == V4L2_PIX_FMT_NV12) {
-		shape[0] += (f->rows + 1) / 2;
-		strides[1] = 1;
-		return 2;
-	}
-	shape[2] = channels;
-	strides[1] = channels;
-	strides[2] = 1;
-	return 3;
-}
-
 /* Makes a tensor of the camera's own buffer, which comes back when nobody uses it any more. */
 static int wrap(struct capture *c, const struct camera_frame *frame, struct frag_tensor **out)
 {
 	int64_t shape[3], strides[3];
+	uint8_t bits = 8;
 	struct frag_dltensor dl = {
 		.data = (void *)frame->data,
 		.device = {.type = FRAG_DEVICE_CPU},
-		.ndim = describe_buffer(camera_format(c->camera), frame->size_bytes, shape,
-					strides),
-		.dtype = {FRAG_DTYPE_UINT, 8, 1},
+		.ndim = picture_describe(camera_format(c->camera), frame->size_bytes, shape,
+					 strides, &bits),
 		.shape = shape,
 		.strides = strides,
 	};
 	void *loan = camera_lend(c->camera, frame->index);
-	int r = frag_tensor_wrap(&dl, camera_end_loan, loan, out);
+	int r;
+
+	dl.dtype = (struct frag_dtype){FRAG_DTYPE_UINT, bits, 1};
+	r = frag_tensor_wrap(&dl, camera_end_loan, loan, out);
 
 	if (r < 0)
 		camera_end_loan(loan);
@@ -284,13 +288,17 @@ static int wrap(struct capture *c, const struct camera_frame *frame, struct frag
 static int convert(struct capture *c, const struct camera_frame *frame, struct frag_tensor **out)
 {
 	const struct picture_format *f = camera_format(c->camera);
-	int64_t shape[] = {f->rows, f->columns, 3};
-	int r = frag_tensor_create(c->allocator, (struct frag_dtype){FRAG_DTYPE_UINT, 8, 1}, 3,
+	uint8_t bits = 8;
+	bool keeps = strcmp(c->format, "native") == 0 && picture_is_kept(f->pixel_format, &bits);
+	int64_t shape[] = {f->rows, f->columns, keeps ? 1 : 3};
+	int r = frag_tensor_create(c->allocator, (struct frag_dtype){FRAG_DTYPE_UINT, bits, 1}, 3,
 				   shape, out);
 
 	if (r == 0) {
-		r = picture_to_rgb(c->converter, f, frame->data, frame->size_bytes,
-				   frag_tensor_writable(*out));
+		r = keeps ? picture_keep(f, frame->data, frame->size_bytes,
+					 frag_tensor_writable(*out))
+			  : picture_to_rgb(c->converter, f, frame->data, frame->size_bytes,
+					   frag_tensor_writable(*out));
 		if (r < 0)
 			frag_tensor_unref(*out);
 	}
@@ -330,7 +338,7 @@ static int emit(struct capture *c, struct frag_tick *tick, const struct camera_f
 		r = frag_metadata_set_f64(metadata, "frame_rate", camera_frame_rate(c->camera));
 	if (r == 0)
 		r = frag_metadata_set_i64(metadata, "dropped", c->lost + c->busy + c->damaged);
-	if (r == 0 && c->pass_through)
+	if (r == 0 && (c->pass_through || strcmp(c->format, "native") == 0))
 		r = frag_metadata_set_string(
 			metadata, "pixel_format",
 			picture_fourcc(camera_format(c->camera)->pixel_format, text));
@@ -442,7 +450,7 @@ const struct frag_op_type v4l2_video_capture_type = {
 	.name = "v4l2_video_capture",
 	.headline = "Captures frames of a camera",
 	.description =
-		"One frame a tick. Metadata: frame (i64, its number, which counts those that were dropped too), pts_ns (i64), frame_rate (f64), dropped (i64, since the start); with pass_through pixel_format (string). The acquisition time is when the frame was taken, and the sequence is frame.",
+		"One frame a tick. Metadata: frame (i64, its number, which counts those that were dropped too), pts_ns (i64), frame_rate (f64), dropped (i64, since the start); with pass_through or format native pixel_format (string). The acquisition time is when the frame was taken, and the sequence is frame.",
 	.state_size = sizeof(struct capture),
 	FRAG_PORTS(capture_ports),
 	FRAG_PARAMS(capture_params),
