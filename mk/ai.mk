@@ -25,6 +25,23 @@ people: deps-ai
 	@$(MAKE) --no-print-directory -s tests
 	@FRAG_PICTURES=$(PICTURES) $(B)/tests/operators/test_video_people
 
+# Models of one operation each, from the package onnx: what the operator inference makes of them is
+# compared with onnxruntime.
+.PHONY: node-tests
+NODE_TESTS := .cache/node-tests
+$(B)/tests/inference/run_model: tests/inference/run_model.c $(OPS_OBJ) $(LIBFRAG_SO)
+	@mkdir -p $(@D) $(B)/obj/tests/inference
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/inference/run_model.d -Itests -Ilibfrag/include \
+		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
+		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) -o $@
+node-tests: deps-ai
+	@[ -e $(NODE_TESTS)/complete ] || { rm -rf $(NODE_TESTS) && python3 -m pip install --quiet \
+		--require-hashes --only-binary=:all: --no-deps --target $(NODE_TESTS) \
+		--requirement mk/ai/requirements-nodes.txt && touch $(NODE_TESTS)/complete; }
+	@$(MAKE) --no-print-directory -s $(B)/tests/inference/run_model
+	@PYTHONPATH=$(NODE_TESTS) python3 tests/inference/node_tests.py \
+		$(B)/tests/inference/run_model $(AI)/openvino
+
 # The engine of tests, which is loaded in place of OpenVINO.
 $(B)/tests/engine/libopenvino_c.so: tests/engine/openvino_c.c
 	@mkdir -p $(@D) $(B)/obj/tests/engine

@@ -131,8 +131,8 @@ def check(out, name):
     for bar, wanted in enumerate(BARS):
         at = ((ROWS * 3 // 4) * COLUMNS + (2 * bar + 1) * COLUMNS // (2 * len(BARS))) * 3
         seen = tuple(rgb[at:at + 3])
-        if name in GRAY:  # by the weights of BT.601
-            wanted = 3 * (round(0.299 * wanted[0] + 0.587 * wanted[1] + 0.114 * wanted[2]),)
+        if name in GRAY:  # which vivid weights by BT.709
+            wanted = 3 * (round(0.2126 * wanted[0] + 0.7152 * wanted[1] + 0.0722 * wanted[2]),)
         assert all(abs(s - w) <= TOLERANCE for s, w in zip(seen, wanted)), (
             "%s: bar %d is %r instead of %r" % (name, bar, seen, wanted))
 

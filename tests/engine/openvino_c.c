@@ -5,6 +5,7 @@
  * 	engine of tests
  * 	input NAME TYPE SIDE SIDE ...      TYPE: the number of an element type; SIDE: -1 for any
  * 	output NAME TYPE SIDE SIDE ...     -1: as large as the first input's first side
+ * 	lacks OPERATION                    the engine does not read the model
  * 	fails | nan | waits                what a run does otherwise; waits: until the file exists
  *                                      that FRAG_TEST_ENGINE_GATE in the environment names
  *
@@ -24,8 +25,9 @@
 
 #include "inference/openvino_api.h"
 
-#define SIDES_MAX 8
+#define SIDES_MAX 10 /* more than a tensor of frag has */
 #define TENSORS_MAX 4
+#define INVALID_PARAMETER -14
 #define EXPORT __attribute__((visibility("default")))
 #define DECLARE(result, name, args) EXPORT result ov_##name args;
 OV_FUNCTIONS(DECLARE)
@@ -148,7 +150,8 @@ int ov_core_read_model(const ov_core_t *core, const char *path, const char *weig
 {
 	FILE *file = fopen(path, "r");
 	ov_model_t *model = calloc(1, sizeof(*model));
-	char line[256];
+	static char lacking[512];
+	char line[256] = "";
 	bool good;
 
 	good = file != NULL && model != NULL && fgets(line, sizeof(line), file) != NULL &&
@@ -162,6 +165,14 @@ int ov_core_read_model(const ov_core_t *core, const char *path, const char *weig
 		return 0;
 	}
 	free(model);
+	if (strncmp(line, "lacks ", 6) == 0) {
+		snprintf(lacking, sizeof(lacking),
+			 "Exception from tests/engine:1:\nModel wasn't fully converted.\nSummary:\n"
+			 "-- No conversion rule found for operations: %s\n\n",
+			 line + 6);
+		last_error = lacking;
+		return -1;
+	}
 	last_error = "Exception from tests/engine:1:\nCheck 'good' failed at tests/engine:2:\n"
 		     "this is no model of the tests\n\n";
 	return -1;
@@ -293,6 +304,8 @@ int ov_shape_free(ov_shape_t *shape)
 
 int ov_tensor_create_from_host_ptr(int type, ov_shape_t shape, void *data, ov_tensor_t **out)
 {
+	if (data == NULL)
+		return INVALID_PARAMETER;
 	*out = calloc(1, sizeof(**out));
 	if (*out == NULL)
 		return -1;
@@ -303,8 +316,11 @@ int ov_tensor_create_from_host_ptr(int type, ov_shape_t shape, void *data, ov_te
 	return 0;
 }
 
+/* OpenVINO, too, takes no tensor without dimensions for one that has a shape. */
 int ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *out)
 {
+	if (tensor->rank == 0)
+		return INVALID_PARAMETER;
 	out->rank = tensor->rank;
 	out->dims = calloc((size_t)tensor->rank + 1, sizeof(int64_t));
 	if (out->dims == NULL)

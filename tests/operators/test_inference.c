@@ -366,13 +366,112 @@ Test(ops_inference, bad_models_are_refused_before_anything_runs)
 	refused(NULL, "is empty; copy or download it again");
 	write_model(model_path, "engine of tests\ninput im");
 	refused(NULL, "is not a model that OpenVINO reads: this is no model of the tests; give it");
+	write_model(model_path, "engine of tests\nlacks acme.Frobnicate, Sqeeze-9\n");
+	refused(NULL, "/a.model uses operations that OpenVINO does not have: acme.Frobnicate, "
+		      "Sqeeze-9; export the model with others");
 	write_model(model_path, small);
 	refused(FRAG_ARGS({"pre_processor_map", "{a: [x, y]}"}),
 		"gives 2 tensors to model a, which takes 1: \"image\" u8 [1, 2, 2, 3]; name one");
 	refused(FRAG_ARGS({"inference_map", "{a: [x, y, z]}"}),
 		"names 3 outputs of model a, which has 2: \"boxes\" f32 [1, 4], \"count\" i32 [1]");
-	write_model(model_path, "engine of tests\ninput image 23 1\noutput boxes 4 1\n");
-	refused(FRAG_ARGS({"inference_map", "{a: boxes}"}), "cannot be described");
+}
+
+/* Each beside one that is just accepted. */
+Test(ops_inference, what_no_tensor_can_be_is_refused_by_name)
+{
+	static const struct {
+		const char *model, *says;
+	} cases[] = {
+		{"input image 23 1\noutput boxes 4 1\n",
+		 "the input \"image\" of /tmp/frag-inference-"},
+		{"input image 23 1\noutput boxes 4 1\n",
+		 "holds texts, which no tensor does; export"},
+		{"input image 16 1\noutput boxes 14 1\n",
+		 "/a.model holds u4, which no tensor does"},
+		{"input image 16 1\noutput boxes 6 1\n", "the output \"boxes\" of /tmp/frag-"},
+		{"input image 16 1\noutput boxes 99 1\n", "a type that the engine does not name"},
+		{"input image 16 1 1 1 1 1 1 1 1 1\noutput boxes 4 1\n",
+		 "a.model has 9 dimensions, and a tensor has 8 at most; export"},
+		{"input image 16 1\noutput boxes 4 1 1 1 1 1 1 1 1 1\n", "the output \"boxes\" of"},
+	};
+	const char *taken[] = {"input image 16 1 1 1 1 1 1 1 1\noutput boxes 4 1 1 1 1 1 1 1 1\n",
+			       "input image 1 1\noutput boxes 3 1\n",
+			       "input image 2 1\noutput boxes 1 1\n"};
+	char text[200];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		snprintf(text, sizeof(text), "engine of tests\n%s", cases[i].model);
+		write_model(model_path, text);
+		refused(FRAG_ARGS({"inference_map", "{a: boxes}"}), cases[i].says);
+	}
+	for (size_t i = 0; i < FRAG_COUNT_OF(taken); i++) {
+		snprintf(text, sizeof(text), "engine of tests\n%s", taken[i]);
+		write_model(model_path, text);
+		frag_harness_destroy(make(FRAG_ARGS({"inference_map", "{a: boxes}"})));
+	}
+}
+
+/* An output without dimensions is one number; a batch of several runs makes several. */
+Test(ops_inference, outputs_without_dimensions)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_model(model_path, "engine of tests\ninput image 16 1 3\noutput boxes 4\n");
+	h = make(FRAG_ARGS({"inference_map", "{a: boxes}"}));
+	m = run_once(h, tensor(2, (int64_t[]){1, 3}, NULL));
+	cr_expect_eq(dl(m, "boxes")->ndim, 0);
+	cr_expect_float_eq(floats(m, "boxes")[0], 7.0, 1e-6);
+	frag_message_unref(m);
+	tick_fails(h, "image", tensor(2, (int64_t[]){2, 3}, NULL),
+		   "into the tensor \"boxes\", which has no dimensions; give the model one input");
+	frag_harness_destroy(h);
+}
+
+/* A side that the model leaves open may be 0; then the model runs, and says what it makes of it. */
+Test(ops_inference, empty_tensors_are_given_to_the_model)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_model(model_path, "engine of tests\ninput image 16 -1 3\noutput boxes 4 -1 2\n");
+	h = make(FRAG_ARGS({"inference_map", "{a: boxes}"}));
+	m = run_once(h, tensor(2, (int64_t[]){0, 3}, NULL));
+	cr_expect(dl(m, "boxes")->ndim == 2 && dl(m, "boxes")->shape[0] == 0 &&
+		  dl(m, "boxes")->shape[1] == 2);
+	frag_message_unref(m);
+	m = run_once(h, tensor(2, (int64_t[]){2, 3}, NULL));
+	cr_expect_eq(dl(m, "boxes")->shape[0], 2);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_inference, the_layout_that_fits_is_named)
+{
+	static const struct {
+		const char *model;
+		int64_t shape[3];
+		const char *says;
+	} cases[] = {
+		{"input image 16 1 3 8 9\n", {8, 9, 3}, "out_dtype, out_layout: chw)"},
+		{"input image 16 1 3 8 9\n", {80, 90, 3}, "out_dtype, out_layout: chw)"},
+		{"input image 16 1 8 9 3\n", {3, 8, 9}, "out_dtype, out_layout: hwc)"},
+		{"input image 16 1 8 9 3\n", {80, 90, 3}, "out_dtype)"},
+		{"input image 16 1 3 8 9\n", {3, 80, 90}, "out_dtype)"},
+		{"input image 16 1 3 8 9\n", {8, 9, 1}, "out_dtype)"},
+	};
+	char text[200];
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_harness *h;
+
+		snprintf(text, sizeof(text), "engine of tests\n%soutput boxes 4 1\n",
+			 cases[i].model);
+		write_model(model_path, text);
+		h = make(FRAG_ARGS({"inference_map", "{a: boxes}"}));
+		tick_fails(h, "image", tensor(3, cases[i].shape, NULL), cases[i].says);
+		frag_harness_destroy(h);
+	}
 }
 
 Test(ops_inference, wrong_parameters_are_refused)

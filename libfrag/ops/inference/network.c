@@ -185,13 +185,28 @@ static int64_t fit(const struct inference_tensor *wanted, const struct frag_dlte
 
 		input->shape[i] = wanted->shape[i] < 0 ? side : wanted->shape[i];
 		if (i == 0 && side == 0)
-			runs = 0;
+			runs = wanted->shape[0] > 0 ? 0 : 1;
 		else if (i == 0 && wanted->shape[0] > 0 && side % wanted->shape[0] == 0)
 			runs = side / wanted->shape[0];
 		else if (side != input->shape[i])
 			return -1;
 	}
 	return runs;
+}
+
+/* The layout in which a tensor has the channels that are wanted; NULL: none, or it has it. */
+static const char *layout_that_fits(const struct inference_tensor *wanted,
+				    const struct frag_dltensor *dl)
+{
+	const int64_t *want = wanted->shape + wanted->ndim - 3, *came = dl->shape + dl->ndim - 3;
+
+	if (wanted->ndim < 3 || dl->ndim < 3)
+		return NULL;
+	if (want[0] >= 1 && want[0] <= 4 && want[0] == came[2] && want[0] != came[0])
+		return "out_layout: chw";
+	if (want[2] >= 1 && want[2] <= 4 && want[2] == came[0] && want[2] != came[2])
+		return "out_layout: hwc";
+	return NULL;
 }
 
 static int take_one(struct network *network, size_t i, const struct frag_tensor *tensor,
@@ -203,13 +218,17 @@ static int take_one(struct network *network, size_t i, const struct frag_tensor 
 	char wants[INFERENCE_TEXT_SIZE], came[INFERENCE_TEXT_SIZE];
 	int64_t runs = fit(wanted, dl, input);
 
-	if (runs < 0)
+	if (runs < 0) {
+		const char *layout = layout_that_fits(wanted, dl);
+
 		return frag_err_set(
 			err, -EINVAL,
-			"model %s wants its input \"%s\" as %s, and the tensor \"%s\" that came is %s; convert it before, for example by format_converter (resize_width, resize_height, out_dtype)",
+			"model %s wants its input \"%s\" as %s, and the tensor \"%s\" that came is %s; convert it before, for example by format_converter (resize_width, resize_height, out_dtype%s%s)",
 			network->name, wanted->name,
 			inference_tensor_text(wanted->dtype, wanted->ndim, wanted->shape, wants),
-			input->name, inference_tensor_text(dl->dtype, dl->ndim, dl->shape, came));
+			input->name, inference_tensor_text(dl->dtype, dl->ndim, dl->shape, came),
+			layout != NULL ? ", " : "", layout != NULL ? layout : "");
+	}
 	if (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST)
 		return frag_err_set(
 			err, -EINVAL,
@@ -331,9 +350,13 @@ static int copy_result(struct network *network, struct network_output *output,
 		r = output_create(output, result, network->runs, allocator, err);
 	if (r < 0)
 		return r;
+	if (network->runs > 1 && result->ndim == 0)
+		return frag_err_set(
+			err, -EINVAL,
+			"the results of the runs of model %s cannot be joined into the tensor \"%s\", which has no dimensions; give the model one input at a time",
+			network->name, output->name);
 	if (network->runs > 1 &&
-	    (result->ndim == 0 ||
-	     frag_tensor_size_bytes(output->tensor) != (size_t)network->runs * result->size_bytes))
+	    (frag_tensor_size_bytes(output->tensor) != (size_t)network->runs * result->size_bytes))
 		return frag_err_set(
 			err, -EINVAL,
 			"the results of the runs of model %s cannot be joined into the tensor \"%s\": they have different shapes; give the model one input at a time",

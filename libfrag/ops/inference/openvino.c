@@ -205,8 +205,32 @@ static int load_engine(struct frag_err *err)
 	return r;
 }
 
-/* Describes one input or output. Returns 0 or a negative errno. */
-static int describe(const ov_output_const_port_t *port, struct inference_tensor *out)
+static const char *element_type_name(int type)
+{
+	static const struct {
+		int type;
+		const char *name;
+	} names[] = {
+		{OV_I4, "i4"},        {OV_U1, "u1"},         {OV_U2, "u2"},
+		{OV_U3, "u3"},        {OV_U4, "u4"},         {OV_U6, "u6"},
+		{OV_NF4, "nf4"},      {OV_F8E4M3, "f8e4m3"}, {OV_F8E5M2, "f8e5m2"},
+		{OV_STRING, "texts"}, {OV_F4E2M1, "f4e2m1"}, {OV_F8E8M0, "f8e8m0"},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		if (names[i].type == type)
+			return names[i].name;
+	}
+	return "a type that the engine does not name";
+}
+
+/*
+ * Describes one input or output, and refuses what no tensor can be.
+ * - what: "input" or "output"
+ * Returns 0 or a failure with a sentence.
+ */
+static int describe(const char *path, const char *what, const ov_output_const_port_t *port,
+		    struct inference_tensor *out, struct frag_err *err)
 {
 	ov_partial_shape_t shape = {0};
 	char *name = NULL;
@@ -218,34 +242,46 @@ static int describe(const ov_output_const_port_t *port, struct inference_tensor 
 		out->name = strdup(""); /* what the model does not name */
 	ov.free(name);
 	if (out->name == NULL)
-		return -ENOMEM;
+		return frag_err_set(err, -ENOMEM, "out of memory for the model %s", path);
 	if (ov.port_get_element_type(port, &type) != 0 ||
 	    ov.port_get_partial_shape(port, &shape) != 0)
-		return -EIO;
-	out->ndim = shape.rank.min == shape.rank.max && shape.rank.max <= FRAG_TENSOR_NDIM_MAX
-			    ? (int32_t)shape.rank.max
-			    : -1;
+		return engine_failed(err, -EIO, "OpenVINO does not describe the model",
+				     "use another one");
+	out->ndim = shape.rank.min == shape.rank.max ? (int32_t)shape.rank.max : -1;
+	if (shape.rank.min > FRAG_TENSOR_NDIM_MAX) {
+		ov.partial_shape_free(&shape);
+		return frag_err_set(
+			err, -ENOTSUP,
+			"the %s \"%s\" of %s has %d dimensions, and a tensor has %d at most; export the model so that it joins some of them",
+			what, out->name, path, out->ndim, FRAG_TENSOR_NDIM_MAX);
+	}
 	for (int32_t i = 0; i < out->ndim; i++)
 		out->shape[i] = shape.dims[i].min == shape.dims[i].max ? shape.dims[i].min : -1;
 	ov.partial_shape_free(&shape);
-	return to_dtype(type, &out->dtype);
+	if (to_dtype(type, &out->dtype) == 0)
+		return 0;
+	return frag_err_set(
+		err, -ENOTSUP,
+		"the %s \"%s\" of %s holds %s, which no tensor does; export the model so that it holds numbers of 8 bits or more",
+		what, out->name, path, element_type_name(type));
 }
 
-static int describe_all(const struct model *model,
+static int describe_all(const char *path, const char *what, const struct model *model,
 			int (*at)(const ov_compiled_model_t *, size_t, ov_output_const_port_t **),
-			size_t count, struct inference_tensor **out)
+			size_t count, struct inference_tensor **out, struct frag_err *err)
 {
 	int r = 0;
 
 	*out = calloc(count + 1, sizeof(**out));
 	if (*out == NULL)
-		return -ENOMEM;
+		return frag_err_set(err, -ENOMEM, "out of memory for the model %s", path);
 	for (size_t i = 0; i < count && r == 0; i++) {
 		ov_output_const_port_t *port = NULL;
 
 		if (at(model->compiled, i, &port) != 0)
-			return -EIO;
-		r = describe(port, &(*out)[i]);
+			return engine_failed(err, -EIO, "OpenVINO does not describe the model",
+					     "use another one");
+		r = describe(path, what, port, &(*out)[i], err);
 		ov.output_const_port_free(port);
 	}
 	return r;
@@ -269,17 +305,40 @@ static void openvino_unload(struct inference_model *base)
 	free(model);
 }
 
+/* Whether the engine refused a model for what it uses; then *out lists that. */
+static bool lacks_operations(char *out, size_t size)
+{
+	static const char *const marks[] = {"No conversion rule found for operations: ",
+					    "from unsupported opset: "};
+	const char *text = ov.get_last_err_msg(), *at = NULL;
+
+	for (size_t i = 0; text != NULL && at == NULL && i < FRAG_COUNT_OF(marks); i++) {
+		at = strstr(text, marks[i]);
+		at = at != NULL ? at + strlen(marks[i]) : NULL;
+	}
+	if (at == NULL)
+		return false;
+	snprintf(out, size, "%.*s", (int)strcspn(at, "\n"), at);
+	return true;
+}
+
 /* Reads the file and compiles it for the CPU. */
 static int compile(const char *path, const struct inference_options *options,
 		   ov_compiled_model_t **out, struct frag_err *err)
 {
 	char threads[24], streams[24], what[PATH_MAX + 64];
 	const char *more[4] = {NULL}; /* names and values of properties */
+	char operations[256];
 	ov_model_t *read = NULL;
 	size_t count = 0;
 	int r;
 
 	if (ov.core_read_model(core, path, NULL, &read) != 0) {
+		if (lacks_operations(operations, sizeof(operations)))
+			return frag_err_set(
+				err, -ENOTSUP,
+				"%s uses operations that OpenVINO does not have: %s; export the model with others, or use a newer OpenVINO",
+				path, operations);
 		snprintf(what, sizeof(what), "%s is not a model that OpenVINO reads", path);
 		return engine_failed(
 			err, -EBADMSG, what,
@@ -302,8 +361,9 @@ static int compile(const char *path, const struct inference_options *options,
 	if (r == 0)
 		return 0;
 	snprintf(what, sizeof(what), "OpenVINO cannot compile %s for the CPU", path);
-	return engine_failed(err, -EBADMSG, what,
-			     "check that the file is complete, or export the model again");
+	return engine_failed(
+		err, -EBADMSG, what,
+		"export it again, with operations and shapes that this engine compiles");
 }
 
 static int openvino_load(const char *path, const struct inference_options *options,
@@ -322,18 +382,17 @@ static int openvino_load(const char *path, const struct inference_options *optio
 	if (r == 0 &&
 	    (ov.compiled_model_inputs_size(model->compiled, &model->base.input_count) != 0 ||
 	     ov.compiled_model_outputs_size(model->compiled, &model->base.output_count) != 0))
-		r = -EIO;
+		r = engine_failed(err, -EIO, "OpenVINO does not describe the model",
+				  "use another one");
 	if (r == 0)
-		r = describe_all(model, ov.compiled_model_input_by_index, model->base.input_count,
-				 &model->base.inputs);
+		r = describe_all(path, "input", model, ov.compiled_model_input_by_index,
+				 model->base.input_count, &model->base.inputs, err);
 	if (r == 0)
-		r = describe_all(model, ov.compiled_model_output_by_index, model->base.output_count,
-				 &model->base.outputs);
+		r = describe_all(path, "output", model, ov.compiled_model_output_by_index,
+				 model->base.output_count, &model->base.outputs, err);
 	if (r < 0) {
 		openvino_unload(&model->base);
-		return frag_err_set(
-			err, r, "%s: an input or output cannot be described: %s; use another model",
-			path, frag_strerror(r));
+		return r;
 	}
 	*out = &model->base;
 	return 0;
@@ -418,11 +477,13 @@ static int openvino_set_input(struct inference_request *request, size_t input, i
 {
 	const struct inference_tensor *wanted = &request->model->base.inputs[input];
 	int64_t dims[FRAG_TENSOR_NDIM_MAX];
+	static const double nothing = 0.0; /* the engine takes no NULL for an empty tensor */
 
 	memcpy(dims, shape, (size_t)ndim * sizeof(*dims));
 	drop(&request->inputs[input]);
 	if (ov.tensor_create_from_host_ptr(from_dtype(wanted->dtype), (ov_shape_t){ndim, dims},
-					   (void *)(uintptr_t)data, &request->inputs[input]) != 0 ||
+					   (void *)(uintptr_t)(data != NULL ? data : &nothing),
+					   &request->inputs[input]) != 0 ||
 	    ov.infer_request_set_input_tensor_by_index(request->request, input,
 						       request->inputs[input]) != 0)
 		return engine_failed(err, -EINVAL, "OpenVINO refuses an input",
@@ -454,24 +515,28 @@ static int openvino_wait(struct inference_request *request, struct frag_err *err
 static int openvino_result(struct inference_request *request, size_t output,
 			   struct inference_result *out, struct frag_err *err)
 {
+	const struct inference_tensor *declared = &request->model->base.outputs[output];
 	ov_tensor_t **tensor = &request->outputs[output];
 	ov_shape_t shape = {0};
 	void *data = NULL;
 	int type = 0;
 
 	drop(tensor);
-	if (ov.infer_request_get_output_tensor_by_index(request->request, output, tensor) != 0 ||
-	    ov.tensor_get_shape(*tensor, &shape) != 0)
+	if (ov.infer_request_get_output_tensor_by_index(request->request, output, tensor) != 0)
 		return engine_failed(err, -EIO, "OpenVINO gives no output", "check the model");
-	out->ndim = (int32_t)shape.rank;
+	/* The engine has a shape for no tensor without dimensions. */
+	if (ov.tensor_get_shape(*tensor, &shape) != 0 && declared->ndim > 0)
+		return engine_failed(err, -EIO, "OpenVINO gives no output", "check the model");
+	out->ndim = shape.dims != NULL ? (int32_t)shape.rank : 0;
 	for (int32_t i = 0; i < out->ndim && i < FRAG_TENSOR_NDIM_MAX; i++)
 		out->shape[i] = shape.dims[i];
-	ov.shape_free(&shape);
+	if (shape.dims != NULL)
+		ov.shape_free(&shape);
 	if (out->ndim > FRAG_TENSOR_NDIM_MAX)
 		return frag_err_set(
 			err, -ENOTSUP,
-			"an output of the model has %d dimensions; a tensor has %d at most",
-			out->ndim, FRAG_TENSOR_NDIM_MAX);
+			"the output \"%s\" of the model has %d dimensions; a tensor has %d at most",
+			declared->name, out->ndim, FRAG_TENSOR_NDIM_MAX);
 	if (ov.tensor_get_element_type(*tensor, &type) != 0 || to_dtype(type, &out->dtype) < 0 ||
 	    ov.tensor_get_byte_size(*tensor, &out->size_bytes) != 0 ||
 	    ov.tensor_data(*tensor, &data) != 0)
