@@ -206,7 +206,8 @@ def compare_example(mine, wheel):
     if mine[0] != "passed" or not same:
         return mine[:2]
     left, right = (wheel[2], mine[2]) if same == "order" else (sorted(wheel[2]), sorted(mine[2]))
-    if left == right:
+    # Lines of several threads may run into each other: then all characters count.
+    if left == right or same != "order" and sorted("".join(left)) == sorted("".join(right)):
         return ["passed", ""]
     at = next((i for i, pair in enumerate(zip(left, right)) if pair[0] != pair[1]),
               min(len(left), len(right)))
