@@ -5,7 +5,7 @@
 --sdk is a checkout of nvidia-holoscan/holoscan-sdk, of which python/tests and examples are copied
 to a scratch folder. --wheel is a virtual environment that has Holoscan's wheel, pytest, numpy and
 pyyaml: its Python runs frag too, and what the wheel passes is what frag is measured by. Where an
-example prints the same each time on the wheel, so must it on frag.
+example prints the same four times on the wheel, so must it on frag.
 
 not_applicable.txt names what frag is not asked to pass, with reasons; naming what the wheel passes
 is an error, and so is it when less than --goal percent pass.
@@ -187,15 +187,14 @@ def run_example(side, scratch, path):
 
 
 def judge_examples(side, scratch, paths):
-    """What the wheel does: its outcome, and what of two outputs is the same: "" or "lines"."""
+    """What the wheel does: its outcome, and what of four outputs is the same: "" or "lines"."""
     known = {}
     for path in paths:
         first = run_example(side, scratch, path)
         if first[0] == "passed":
-            second = run_example(side, scratch, path)
-            same = "order" if first[2] == second[2] else \
-                "lines" if sorted(first[2]) == sorted(second[2]) else ""
-            first.append(same)
+            others = [run_example(side, scratch, path)[2] for _ in range(3)]
+            first.append("order" if all(lines == first[2] for lines in others) else "lines" if all(
+                sorted(lines) == sorted(first[2]) for lines in others) else "")
         known[path] = first
     return known
 
