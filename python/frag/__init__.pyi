@@ -176,6 +176,9 @@ class Operator:
     resources: list[Resource]
     metadata_policy: str | None
     gpu: int | None
+    # With save(self) -> bytes and restore(self, state: bytes).
+    save_size: int
+    save_period_ns: int
     def __init__(
         self, fragment: Fragment, *args: Condition | Resource, name: str | None = ..., **kwargs: Any
     ) -> None: ...

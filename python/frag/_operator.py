@@ -17,6 +17,8 @@ class Operator:
     start() before the first tick, compute() at each tick, stop() at the end. compute returns
     nothing, or frag.DONE after the last tick; an exception fails the application.
     """
+    save_size = 4096  # the most bytes that save() returns, where a class has save and restore
+    save_period_ns = 0  # the shortest time between two calls of save
     gpu = None  # the number of the GPU on which the operator has a stream, context.stream
 
     def __init__(self, fragment, *args, name=None, **kwargs):
@@ -143,7 +145,9 @@ def documentation(cls):
 
 
 def op_type(cls, name, spec, factory):
-    return _frag.OpType(name, *documentation(cls), *spec.rows(), factory)
+    size = cls.save_size if hasattr(cls, "save") and hasattr(cls, "restore") else 0
+    return _frag.OpType(name, *documentation(cls), *spec.rows(), factory, size,
+                        cls.save_period_ns)
 
 
 def component_type(cls, name, spec, factory):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extension.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,47 @@ static int op_stop(void *state, struct frag_op *op)
 	return 0;
 }
 
+/* Calls save(), whose bytes are the state. Returns their number, or a negative errno. */
+static int op_save(void *state, struct frag_op *op, void *out_bytes, size_t size)
+{
+	struct fpy_op *self = state;
+	struct fpy_lock lock = fpy_lock();
+	PyObject *result = PyObject_CallMethod(self->self, "save", NULL);
+	char sentence[1024], *bytes;
+	Py_ssize_t length;
+	int r = -EIO;
+
+	if (result != NULL && PyBytes_AsStringAndSize(result, &bytes, &length) == 0) {
+		if ((size_t)length <= size) {
+			memcpy(out_bytes, bytes, (size_t)length);
+			r = (int)length;
+		} else {
+			PyErr_Format(PyExc_ValueError, "%zd bytes are more than save_size, %zu",
+				     length, size);
+		}
+	}
+	if (r < 0) {
+		fpy_describe("save", sentence, sizeof(sentence));
+		frag_op_log(op, "%s", sentence);
+	}
+	Py_XDECREF(result);
+	fpy_unlock(lock);
+	return r;
+}
+
+static int op_restore(void *state, struct frag_op *op, const void *bytes, size_t size)
+{
+	struct fpy_op *self = state;
+	struct fpy_lock lock = fpy_lock();
+	PyObject *result = PyObject_CallMethod(self->self, "restore", "y#", (const char *)bytes,
+					       (Py_ssize_t)size);
+	int r = result != NULL ? 0 : fpy_fail(op, "restore");
+
+	Py_XDECREF(result);
+	fpy_unlock(lock);
+	return r;
+}
+
 /* Parameters that are changed while the application runs become attributes again. */
 static int refresh(struct fpy_op *self)
 {
@@ -257,6 +299,8 @@ static PyObject *op_type_new(PyTypeObject *class, PyObject *args, PyObject *keyw
 	allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
 	struct fpy_op_type *self = (struct fpy_op_type *)alloc(class, 0);
 	PyObject *name, *headline, *description, *ports, *params;
+	unsigned long long save_size;
+	long long save_period_ns;
 
 	(void)keywords;
 	if (self == NULL)
@@ -266,8 +310,9 @@ static PyObject *op_type_new(PyTypeObject *class, PyObject *args, PyObject *keyw
 		.start = op_start, .compute = op_compute, .stop = op_stop,
 		.fini = op_fini,   .context = self,
 	};
-	if (!PyArg_ParseTuple(args, "UOOO!O!O", &name, &headline, &description, &PyTuple_Type,
-			      &ports, &PyTuple_Type, &params, &self->factory)) {
+	if (!PyArg_ParseTuple(args, "UOOO!O!OKL", &name, &headline, &description, &PyTuple_Type,
+			      &ports, &PyTuple_Type, &params, &self->factory, &save_size,
+			      &save_period_ns)) {
 		self->factory = NULL;
 		goto err_self;
 	}
@@ -278,6 +323,12 @@ static PyObject *op_type_new(PyTypeObject *class, PyObject *args, PyObject *keyw
 	    !fpy_optional_text(description, &self->table.description) ||
 	    read_tables(self, ports, params) < 0)
 		goto err_self;
+	if (save_size > 0) {
+		self->table.save = op_save;
+		self->table.restore = op_restore;
+		self->table.save_size = save_size;
+		self->table.save_period_ns = save_period_ns;
+	}
 	self->table.ports = self->ports;
 	self->table.port_size = sizeof(*self->ports);
 	self->table.params = self->params.rows;

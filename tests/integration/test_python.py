@@ -108,6 +108,33 @@ if __name__ == "__main__":
     Parts().run()
 """
 
+COUNTER = """import frag
+
+
+class Counter(frag.Operator):
+    seen = None
+
+    def restore(self, state):
+        self.seen = int(state)
+
+    def start(self):
+        print("starts", "anew" if self.seen is None else "with %d" % self.seen, flush=True)
+        self.seen = self.seen or 0
+
+    def compute(self, op_input, op_output, context):
+        self.seen += 1
+        if self.seen == 4 and context.count == 3:
+            raise ValueError("the fourth")
+        return frag.DONE if self.seen == 8 else None
+
+    def save(self):
+        return b"x" * 5000 if self.seen == 7 else b"%d" % self.seen
+
+    def stop(self):
+        if self.seen == 8:
+            print("saw 8 in all", flush=True)
+"""
+
 ENDLESS_GRAPH = """frag: 1
 application: endless
 extensions: [./operators.py]
@@ -285,6 +312,20 @@ class Hosts(cluster.ClusterTest):
                 self.assertEqual("got a Thing" in p.stdout + p.stderr, code == 0)
         self.assertIn('type "crossing.Thing" has no codec', p.stderr)
         self.assertNotIn("runs in", p.stderr)
+
+    def test_state_that_outlives_a_failure(self):
+        self.write("counter.py", COUNTER)
+        graph = self.write("counter.yaml", """frag: 1
+application: app
+extensions: [./counter.py]
+on_failure: {policy: restart, backoff: 10ms}
+operators: {op: {type: "python:counter.Counter", conditions: [{type: count, count: 20}]}}
+""")
+        p = self.run_app("--workers", "1", graph)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(re.findall(r"(?:starts|saw) [\w ]+", p.stderr),
+                         ["starts anew", "starts with 3", "saw 8 in all"])
+        self.assertIn("save raised ValueError: 5000 bytes are more than save_size, 4096", p.stderr)
 
     def test_a_client(self):
         """Verbs of fragctl in Python; their failures have a kind."""
