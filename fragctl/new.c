@@ -108,12 +108,11 @@ static void words_init(struct words *words, const char *name)
 
 	words->fragctl[n > 0 ? n : 0] = '\0';
 	for (i = 0; i < NAME_LENGTH_MAX && name[i] != '\0'; i++) {
-		words->name[i] = name[i];
+		words->name[i] = words->capital[i] = name[i];
 		words->upper[i] =
 			(char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
 	}
-	words->name[i] = words->upper[i] = '\0';
-	strcpy(words->capital, words->name);
+	words->name[i] = words->capital[i] = words->upper[i] = '\0';
 	words->capital[0] = words->upper[0];
 }
 

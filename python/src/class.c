@@ -55,11 +55,19 @@ static size_t round_up(size_t size, size_t align)
 }
 
 /* rows: ((name, type, count), ...). Lays the fields out as a C compiler does. */
-static int lay_out(struct frag_type *type, struct frag_field *fields, PyObject *rows)
+static int lay_out(struct frag_type *type, PyObject *rows)
 {
 	const Py_ssize_t count = PyTuple_Size(rows);
+	struct frag_field *fields = calloc((size_t)count + 1, sizeof(*fields));
 	size_t most = 1, end = 0, align;
 
+	if (fields == NULL) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	type->fields = fields;
+	type->field_count = (uint32_t)count;
+	type->field_size = sizeof(*fields);
 	for (Py_ssize_t i = 0; i < count; i++) {
 		struct frag_field *field = &fields[i];
 		const struct frag_type *of;
@@ -79,9 +87,6 @@ static int lay_out(struct frag_type *type, struct frag_field *fields, PyObject *
 		end = field->offset + of->size * field->count;
 		most = align > most ? align : most;
 	}
-	type->fields = fields;
-	type->field_count = (uint32_t)count;
-	type->field_size = sizeof(*fields);
 	type->size = round_up(end, most);
 	return 0;
 }
@@ -101,7 +106,6 @@ PyObject *fpy_class_register(PyObject *module, PyObject *args)
 {
 	PyObject *class, *name, *rows, *known;
 	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_field *fields = NULL;
 	struct frag_type *type;
 	int has_codec, r;
 
@@ -112,19 +116,15 @@ PyObject *fpy_class_register(PyObject *module, PyObject *args)
 	if (known == class)
 		Py_RETURN_NONE;
 	type = calloc(1, sizeof(*type));
-	if (rows != Py_None)
-		fields = calloc((size_t)PyTuple_Size(rows) + 1, sizeof(*fields));
-	if (type == NULL || (rows != Py_None && fields == NULL)) {
-		PyErr_NoMemory();
-		goto err_type;
-	}
+	if (type == NULL)
+		return PyErr_NoMemory();
 	*type = rows != Py_None ? (struct frag_type){FRAG_TYPE_INIT} : fpy_object_type;
 	type->name = PyUnicode_AsUTF8AndSize(name, NULL);
 	if (!has_codec) {
 		type->encode = NULL;
 		type->decode = NULL;
 	}
-	if (type->name == NULL || (rows != Py_None && lay_out(type, fields, rows) < 0))
+	if (type->name == NULL || (rows != Py_None && lay_out(type, rows) < 0))
 		goto err_type;
 	r = frag_type_register(type, &err);
 	if (r < 0) {
@@ -137,7 +137,7 @@ PyObject *fpy_class_register(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 
 err_type:
-	free(fields);
+	free((void *)(uintptr_t)type->fields);
 	free(type);
 	return NULL;
 }

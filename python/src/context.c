@@ -48,7 +48,7 @@ static struct frag_op *living(PyObject *self)
 /* Returns another operator of the fragment; NULL: the operator itself. NULL with an exception. */
 static struct frag_op *find(PyObject *self, const char *name)
 {
-	struct frag_op *op = living(self), *other = op;
+	struct frag_op *op = living(self), *other;
 
 	if (op == NULL || name == NULL)
 		return op;

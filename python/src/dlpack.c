@@ -450,13 +450,15 @@ static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
 {
 	static PyObject *last; /* a class without a table, to look once */
 	PyObject *class = (PyObject *)Py_TYPE(array);
-	const struct table *found = class != last ? table_of(class) : NULL;
 	struct managed_versioned *managed = NULL;
+	const struct table *found;
 
+	if (class == last)
+		return false;
+	found = table_of(class);
 	if (found == NULL) {
-		Py_INCREF(class);
 		Py_XDECREF(last);
-		last = class;
+		last = Py_NewRef(class);
 		return false;
 	}
 	*out_tensor = NULL;
