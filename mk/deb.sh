@@ -54,5 +54,19 @@ if [ "$arch" != "$own" ]; then
 		fail "hello does not run under qemu"
 	echo "deb: hello runs under qemu-${triplet%%-*}"
 fi
+# The package for Python, unpacked, runs the first example by Debian's own Python.
+if [ "$arch" = "$own" ]; then
+	root=$out/root
+	for deb in "$out"/libfrag1_*.deb "$out"/python3-frag_*.deb; do
+		dpkg -x "$deb" "$root"
+	done
+	printed=$(env -i LD_LIBRARY_PATH="$(echo "$root"/usr/lib/*-linux-gnu)" \
+		PYTHONPATH="$root/usr/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 \
+		/usr/bin/python3 examples/python/hello.py 2>>"$out/log") ||
+		fail "python3-frag does not run"
+	[ "$printed" = "$(printf 'hello 10\nhello 11\nhello 12')" ] || fail "python3-frag printed: $printed"
+	echo "deb: python3-frag runs"
+	rm -rf "$root"
+fi
 rm -rf "$tree"
 ls "$out"/*.deb

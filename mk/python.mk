@@ -26,6 +26,13 @@ PYTHON_FOUND = $(if $(wildcard $(PYTHON_INC)/Python.h),$(if \
 	$(findstring -fsanitize,$(EXTRA_CFLAGS))$(findstring aarch64,$(CC)),,$(PYTHON_BUILT)))
 all: $(PYTHON_FOUND)
 
+# For a package of Debian. The package of the wheel is installed by pip.
+pythondir ?= /usr/lib/python3/dist-packages
+.PHONY: install-python
+install-python: $(PYTHON_BUILT)
+	cd $(B)/python && find frag -type f ! -path '*/__pycache__/*' \
+		-exec install -D -m 644 {} $(DESTDIR)$(pythondir)/{} \;
+
 # The wheel has no asserts, as every package: it is built with NDEBUG=1.
 WHEEL_PARTS := run shm
 WHEEL_PLUGINS := basic logger testing udp
