@@ -405,6 +405,7 @@ static void make_create(struct maker *m, struct fw_host_create *create)
 					  .is_moved = true,
 					  .restarts = 3,
 					  .memory = word(m),
+					  .has_last_source = true,
 					  .lease_ns = 10000000000,
 					  .lease_until_ns = 11000000000};
 	memcpy(create->data_key, block(m, FW_DATA_KEY_BYTES), FW_DATA_KEY_BYTES);
