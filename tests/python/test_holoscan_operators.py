@@ -16,8 +16,8 @@ _finder.install()
 
 from holoscan.conditions import CountCondition  # noqa: E402
 from holoscan.core import (  # noqa: E402
-    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource, DLDeviceType,
-    Fragment, IOSpec, Operator, Tensor)
+    Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource,
+    DefaultFragmentService, DLDeviceType, Fragment, IOSpec, Operator, Resource, Tensor)
 from holoscan.data_loggers import (  # noqa: E402
     AsyncConsoleLogger, BasicConsoleLogger, SimpleTextSerializer)
 from holoscan.logger import set_log_pattern  # noqa: E402
@@ -255,6 +255,19 @@ class Operators(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "belongs to one fragment"):
             Operator(self.app, self.app)
         HolovizOp(self.app).default_window_close_callback()
+
+    def test_a_resource_is_a_service(self):
+        class Pool(Resource):
+            pass
+
+        pool, other = Pool(self.app, name="pool"), Pool(self.app, name="other")
+        self.app.register_service(pool)
+        self.app.register_service(other)
+        op = Operator(self.app)
+        for found in (op.service(Pool, "pool"), op.service(DefaultFragmentService, "pool").resource):
+            self.assertIs(found, pool)
+        self.assertIs(op.service(DefaultFragmentService, "other").resource, other)
+        self.assertIsNone(op.service(DefaultFragmentService, "none"))
 
     def test_exports_of_tensors(self):
         tensor = Tensor.as_tensor(frag.empty((2, 2), "uint8"))

@@ -249,7 +249,7 @@ class FragmentBase:
     def register_service(self, service, id=""):
         """Has service(type, id) of operators find it."""
         from ._component import ResourceBase
-        from ._service import FragmentService
+        from ._service import DefaultFragmentService, FragmentService
         if not isinstance(service, (ResourceBase, FragmentService)):
             raise TypeError("a service is a Resource or a FragmentService, not %r" % (service,))
         if isinstance(service, ResourceBase) and not id:
@@ -258,6 +258,8 @@ class FragmentBase:
         if key in self._services:
             raise RuntimeError("a service %s '%s' is registered already" % (key[0].__name__, id))
         self._services[key] = service
+        if not isinstance(service, FragmentService):  # it is found as a service of a resource too
+            self._services[DefaultFragmentService, id] = DefaultFragmentService(service)
 
     def service(self, service_type, id=""):
         """The service of this type and id, also of the application; None: there is none."""

@@ -23,12 +23,6 @@ class DefaultFragmentService(FragmentService):
     def __init__(self, resource=None, *args, **kwargs):
         self._resource = resource
 
-    def resource(self, new_resource=None):
-        """Sets the resource if one is given. Returns it."""
-        if new_resource is not None:
-            self._resource = new_resource
-        return self._resource
-
 
 class ServiceDriverEndpoint:
     def driver_start(self, driver_ip):
