@@ -131,7 +131,7 @@ static bool put_param(struct listed *listed, char **fields)
 		.choices = choices(fields[10]),
 	};
 	type->param_count++;
-	type->state_size = type->param_count * FIELD_BYTES;
+	type->state_size = (size_t)type->param_count * FIELD_BYTES;
 	return true;
 }
 
@@ -233,7 +233,7 @@ static int make_plugin(struct listed *listed, const struct frag_plugin **out_plu
 	tables->conditions = calloc(count, sizeof(*tables->conditions));
 	tables->resources = calloc(count, sizeof(*tables->resources));
 	if (tables->ops == NULL || tables->conditions == NULL || tables->resources == NULL)
-		return -ENOMEM; /* fragctl ends then */
+		goto err_tables;
 	for (size_t i = 0; i < listed->type_count; i++) {
 		struct frag_op_type *type = &listed->types[i].op;
 
@@ -242,7 +242,7 @@ static int make_plugin(struct listed *listed, const struct frag_plugin **out_plu
 		ports += type->port_count;
 		params += type->param_count;
 		if (!put_entry(tables, &listed->types[i]))
-			return -ENOMEM;
+			goto err_tables;
 	}
 	tables->plugin.struct_size = sizeof(tables->plugin);
 	tables->plugin.abi_major = FRAG_ABI_MAJOR;
@@ -253,6 +253,13 @@ static int make_plugin(struct listed *listed, const struct frag_plugin **out_plu
 	tables->plugin.resources = tables->resources;
 	*out_plugin = &tables->plugin;
 	return 0;
+
+err_tables:
+	free(tables->ops);
+	free(tables->conditions);
+	free(tables->resources);
+	free(tables);
+	return -ENOMEM;
 }
 
 /* Starts the interpreter; out_list: reads what it writes on stdout. */
@@ -283,8 +290,8 @@ static int load(const char *path, const struct frag_plugin **out_plugin, struct 
 	char *line = NULL;
 	size_t size = 0;
 	bool is_whole = true;
-	FILE *list;
-	pid_t pid;
+	FILE *list = NULL;
+	pid_t pid = 0;
 	int status = -1, r;
 
 	python = python != NULL && python[0] != '\0' ? python : "python3";
@@ -295,6 +302,8 @@ static int load(const char *path, const struct frag_plugin **out_plugin, struct 
 		char *copy = strndup(line, strcspn(line, "\n")); /* the tables point into it */
 
 		is_whole = is_whole && copy != NULL && put_line(&listed, copy);
+		if (!is_whole)
+			free(copy);
 	}
 	free(line);
 	if (list != NULL)

@@ -73,8 +73,11 @@ static struct plugin *create(PyObject *name, PyObject *types)
 		.conditions = plugin->conditions,
 		.resources = plugin->resources,
 	};
-	if (plugin->ops == NULL || plugin->conditions == NULL || plugin->resources == NULL)
+	if (plugin->ops == NULL || plugin->conditions == NULL || plugin->resources == NULL) {
 		PyErr_NoMemory();
+		destroy(plugin);
+		return NULL;
+	}
 	for (Py_ssize_t i = 0; PyErr_Occurred() == NULL && i < count; i++)
 		add(plugin, PyList_GetItem(plugin->types, i));
 	if (PyErr_Occurred() != NULL) {
