@@ -141,6 +141,7 @@ class Recordings(cluster.ClusterTest):
             p = self.start("fragctl", "run", app, cwd=self.folder)
             self.assertEqual(p.wait(), 0, p.stderr)
         self.assertRegex(p.stderr, "removed .*/recordings/[-0-9]+.mp4 to keep within disk_limit")
+        self.assertRegex(p.stdout, r"recorder: [1-9][0-9]* files removed to keep to a limit of disk")
         names = sorted(os.listdir(self.path("recordings")))
         self.assertTrue(all(re.fullmatch(r"\d{8}-\d{6}(-\d+)?\.mp4", name) for name in names), names)
         sizes = [os.path.getsize(self.path("recordings/" + name)) for name in names]

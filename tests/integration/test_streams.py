@@ -153,6 +153,19 @@ class Streams(StreamTest):
         subprocess.run([os.path.join(TOOLS, "check_clip"), "indices", self.path("out.mkv"), str(FRAMES)], check=True,
                        capture_output=True, timeout=60)
 
+    def test_a_receiver_that_is_slow_is_named_with_the_policy_that_helps(self):
+        """Each tick of it is longer than three frames, and the queue takes one."""
+        slow = APP.replace("type: video_recorder,", "type: video_recorder, conditions: [{type: periodic, recess_period: 200ms}],")
+        for flow, is_held in (("{from: play.replayer.output, to: record.recorder.input, capacity: 1}", True),
+                              ("{from: play.replayer.output, to: record.recorder.input, policy: latest}", False)):
+            self.app = self.write("slow.yaml", slow.replace("play.replayer.output -> record.recorder.input", flow))
+            server = self.serve("good")
+            p = self.run_app(server.url, "--count", "6")
+            self.assertEqual(p.wait(), 0, p.stderr)
+            held = self.summary(p)["fragments"][0]["operators"][0]["held_back"]
+            self.assertEqual(held > 0, is_held, held)
+            self.assertEqual(p.stderr.count("policy latest of its flow gives the newest one"), 1 if is_held else 0, p.stderr)
+
     def test_by_daemons_too(self):
         """Hosts are confined, and may use the network."""
         driver = self.driver(self.app, "--output", "json", app_args=("--url", self.serve("good").url))

@@ -149,6 +149,7 @@ class Video(cluster.ClusterTest):
                     self.assertRegex(run.stderr, r"write.replayer: .*(ends after \d\.\d s (of \d\.\d s|inside a packet); is the file cut off\?|cannot read more of)")
                 elif name == "whole_half":
                     self.assertRegex(run.stderr, "skipped [1-9][0-9]* damaged pieces of")
+                    self.assertRegex(run.stdout, r"write\.replayer: [1-9][0-9]* damaged pieces skipped")
 
     def checked(self, program):
         summary = self.summary(program)

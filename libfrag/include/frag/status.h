@@ -49,6 +49,21 @@ FRAG_API enum frag_op_status frag_op_status_get(const struct frag_op *op);
  */
 FRAG_API uint64_t frag_op_ticks(const struct frag_op *op);
 
+/* What an operator counts itself, for the summary. */
+enum frag_op_counter {
+	/* damaged pieces of what it reads that it left out */
+	FRAG_OP_SKIPPED,
+	/* files that it removed to keep to a limit of disk */
+	FRAG_OP_REMOVED,
+	/* live frames that waited for its receivers for more than 3 periods */
+	FRAG_OP_HELD_BACK
+};
+/*
+ * Adds to a counter of an operator; in the harness nothing is counted.
+ * Thread: the callback's, from start to stop. Blocks: no. RT-safe: yes.
+ */
+FRAG_API void frag_op_count(const struct frag_op *op, enum frag_op_counter counter, uint64_t count);
+
 FRAG_END_DECLS
 
 #endif

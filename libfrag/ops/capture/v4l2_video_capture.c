@@ -7,6 +7,7 @@
 
 #include <linux/videodev2.h>
 
+#include "../held_back.h"
 #include "camera.h"
 #include "capture.h"
 
@@ -25,6 +26,7 @@ struct capture {
 	struct camera_request request;
 	struct camera *camera; /* NULL while it is gone */
 	char identity[CAMERA_IDENTITY];
+	struct held_back held_back;
 	struct picture_converter *converter;
 	struct frag_err loss; /* why it is gone */
 	int64_t lost_at_ns;
@@ -400,6 +402,7 @@ static int capture_compute(void *state, struct frag_tick *tick)
 
 	if (r <= 0)
 		return r;
+	held_back_begin(&c->held_back, op, camera_frame_rate(c->camera));
 	do {
 		r = wait_for_frame(c, op);
 		if (r == 0)
@@ -407,8 +410,11 @@ static int capture_compute(void *state, struct frag_tick *tick)
 		if (r > 0)
 			r = camera_take(c->camera, &frame);
 	} while (r == -EAGAIN);
-	if (r == 0)
-		return pass_on(c, tick, &frame);
+	if (r == 0) {
+		r = pass_on(c, tick, &frame);
+		held_back_end(&c->held_back);
+		return r;
+	}
 	if (r == -ETIMEDOUT)
 		frag_err_set(&err, r,
 			     "no usable frame came from the camera %s for %.1f s; check its cable",

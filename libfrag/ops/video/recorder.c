@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <frag/draft.h>
+#include <frag/status.h>
 
 #include "encoder.h"
 #include "names.h"
@@ -190,6 +191,7 @@ static int keep_to_limit(struct recorder *rc, struct frag_op *op, uint64_t prese
 		if (r == 0 && seen.bytes + present_bytes > rc->disk_limit && seen.bytes > 0) {
 			r = unlink(seen.oldest) < 0 && errno != ENOENT ? -errno : 0;
 			if (r == 0) {
+				frag_op_count(op, FRAG_OP_REMOVED, 1);
 				frag_op_log(op, "removed %s to keep within disk_limit",
 					    seen.oldest);
 				continue;

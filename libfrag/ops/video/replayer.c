@@ -11,6 +11,7 @@
 
 #include <libavutil/pixdesc.h>
 
+#include "../held_back.h"
 #include "av_error.h"
 #include "decoder.h"
 #include "live.h"
@@ -47,6 +48,7 @@ struct replayer {
 	const char *transport_used; /* what worked last */
 	int64_t asked_ns;           /* by CLOCK_MONOTONIC: when the source was opened first */
 	bool has_begun;             /* `now` is a frame */
+	struct held_back held_back;
 	bool started;
 	int64_t start_ns; /* when the first frame was due, by the fragment's clock */
 };
@@ -254,14 +256,6 @@ static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 	rp->lap_ns = at_ns - (first_ns > 0 ? first_ns : 0);
 }
 
-static int64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NS + t.tv_nsec;
-}
-
 /*
  * Connects to a stream that was lost, as *loss says, until a frame comes. One that has not begun
  * is tried as long as it has to begin. Returns as decode.
@@ -271,12 +265,12 @@ static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame
 {
 	struct pollfd stop = {.fd = frag_op_stop_fd(op), .events = POLLIN};
 	const struct timespec pause = {.tv_nsec = RETRY_NS};
-	int64_t lost_ns = rp->has_begun ? clock_ns() : rp->asked_ns;
+	int64_t lost_ns = rp->has_begun ? held_back_now_ns() : rp->asked_ns;
 	int64_t limit_ns = !rp->has_begun && rp->connect_timeout < rp->reconnect
 				   ? rp->connect_timeout
 				   : rp->reconnect;
 
-	if (clock_ns() - lost_ns >= limit_ns)
+	if (held_back_now_ns() - lost_ns >= limit_ns)
 		return pass_on(op, loss->code, loss);
 	frag_op_log(op, "%s; connects again", loss->text);
 	for (;;) {
@@ -288,12 +282,12 @@ static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame
 		if (r > 0) {
 			rp->reconnected++;
 			frag_op_log(op, "%s plays again after %.1f s", rp->shown,
-				    (double)(clock_ns() - lost_ns) / 1e9);
+				    (double)(held_back_now_ns() - lost_ns) / 1e9);
 			return r;
 		}
 		if (r == -ECANCELED || ppoll(&stop, 1, &pause, NULL) > 0)
 			return -ECANCELED;
-		if (clock_ns() - lost_ns >= limit_ns)
+		if (held_back_now_ns() - lost_ns >= limit_ns)
 			return frag_op_fail(op, loss->code,
 					    "%s; then it did not come back within %.1f s",
 					    loss->text, (double)limit_ns / 1e9);
@@ -327,7 +321,7 @@ static int begin(struct replayer *rp, struct frag_op *op)
 {
 	int r;
 
-	rp->asked_ns = clock_ns();
+	rp->asked_ns = held_back_now_ns();
 	r = decode(rp, op, rp->now);
 	if (r == 0)
 		return frag_op_fail(op, -EBADMSG, "%s holds no frame; give another one",
@@ -524,6 +518,8 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 
 	if (is_low(rp))
 		return compute_low(rp, tick);
+	if (rp->url[0] != '\0')
+		held_back_begin(&rp->held_back, op, rp->rate);
 	r = rp->has_begun ? 0 : begin(rp, op);
 	if (r == -ECANCELED)
 		return FRAG_DONE;
@@ -551,6 +547,7 @@ static int replayer_compute(void *state, struct frag_tick *tick)
 	rp->now = rp->next;
 	rp->next = shown;
 	rp->now_pts_ns = pts_ns;
+	held_back_end(&rp->held_back);
 	return 0;
 }
 
@@ -565,6 +562,7 @@ static int replayer_stop(void *state, struct frag_op *op)
 			"sent %lld frames of %s; left out %lld because newer ones were there, skipped %lld packets that were late",
 			(long long)rp->emitted, rp->shown, (long long)rp->left_out,
 			(long long)rp->late);
+	frag_op_count(op, FRAG_OP_SKIPPED, (uint64_t)rp->skipped);
 	if (rp->skipped > 0)
 		frag_op_log(op, "skipped %lld damaged pieces of %s", (long long)rp->skipped,
 			    rp->url[0] != '\0' ? rp->shown : rp->file);

@@ -74,7 +74,10 @@
 	X(use_memory, INTERNAL, "While somebody looked: ns of waiting for memory.")                \
 	X(use_thread, INTERNAL, "While somebody looked: ns of waiting for a thread.")              \
 	X(use_time, INTERNAL, "While somebody looked: ns of waiting for a time or an event.")      \
-	X(use_suspended, INTERNAL, "While somebody looked: ns in which it did not run.")
+	X(use_suspended, INTERNAL, "While somebody looked: ns in which it did not run.")           \
+	X(skipped, SHOWN, "Damaged pieces of what it reads that it left out.")                     \
+	X(removed, SHOWN, "Files that it removed to keep to a limit of disk.")                     \
+	X(held_back, SHOWN, "Live frames that waited for its receivers for more than 3 periods.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };

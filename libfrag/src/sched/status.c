@@ -51,3 +51,17 @@ uint64_t frag_op_ticks(const struct frag_op *op)
 
 	return exec != NULL ? atomic_load_explicit(&exec->row->ticks, memory_order_relaxed) : 0;
 }
+
+void frag_op_count(const struct frag_op *op, enum frag_op_counter counter, uint64_t count)
+{
+	const struct fragi_exec *exec = op->exec;
+
+	if (exec == NULL)
+		return;
+	if (counter == FRAG_OP_SKIPPED)
+		fragi_count(&exec->row->skipped, count);
+	else if (counter == FRAG_OP_REMOVED)
+		fragi_count(&exec->row->removed, count);
+	else
+		fragi_count(&exec->row->held_back, count);
+}

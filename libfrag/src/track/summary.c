@@ -227,7 +227,10 @@ static void put_misses(uint64_t count, const char *what, const char **between, F
 	*between = ", ";
 }
 
-/* A line for each operator that missed deadlines, or was the slowest of a path that did. */
+/*
+ * A line for each operator that missed deadlines, was the slowest of a path that did, or counted
+ * something itself.
+ */
 static void print_misses(const struct fragi_summary *summary, FILE *out)
 {
 	for (size_t i = 0; i < summary->fragment_count; i++)
@@ -236,7 +239,8 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				&summary->fragments[i].operators[k];
 			const char *between = "";
 
-			if (op->deadline_misses + op->path_misses + op->slowest + op->path_clocks ==
+			if (op->deadline_misses + op->path_misses + op->slowest + op->path_clocks +
+				    op->skipped + op->removed + op->held_back ==
 			    0)
 				continue;
 			fprintf(out, "%s.%s: ", or_empty(summary->fragments[i].name),
@@ -249,6 +253,11 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				op->path_clocks,
 				"not checked against the deadline of a path: clocks not comparable",
 				&between, out);
+			put_misses(op->skipped, "damaged pieces skipped", &between, out);
+			put_misses(op->removed, "files removed to keep to a limit of disk",
+				   &between, out);
+			put_misses(op->held_back, "live frames held back by slow receivers",
+				   &between, out);
 			fputc('\n', out);
 		}
 }
