@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,27 @@ Test(inventory, a_limit_is_offered_and_named)
 		0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], INT64_C(64) << 30, "it was given");
 	cr_expect_str_eq(inventory.limited, "");
+	wrk_inventory_fini(&inventory);
+}
+
+Test(inventory, cores_that_may_be_used_stand_before_those_of_the_machine)
+{
+	long all = sysconf(_SC_NPROCESSORS_ONLN);
+	struct wrk_inventory inventory;
+	char limited[FW_LIMITED_MAX];
+	struct frag_err err;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	snprintf(limited, sizeof(limited), "1 of %ld cores (its affinity)", all);
+	cr_assert_eq(parse(&inventory, "memory=1Gi", NULL, &err), 0);
+	cr_expect_eq(
+		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err),
+		0);
+	cr_expect_eq(inventory.has[FRAGI_AMOUNT_CPU], 1000);
+	cr_expect_str_eq(inventory.limited, all > 1 ? limited : "");
 	wrk_inventory_fini(&inventory);
 }
 
