@@ -269,6 +269,26 @@ class Operators(unittest.TestCase):
         self.assertIs(op.service(DefaultFragmentService, "other").resource, other)
         self.assertIsNone(op.service(DefaultFragmentService, "none"))
 
+    def test_maps_of_ports(self):
+        class Rx(Operator):
+            def setup(self, spec):
+                spec.input("all", size=IOSpec.ANY_SIZE)
+
+        for fragment, prefix in ((self.app, ""), (Fragment(self.app, "f"), "f.")):
+            rx, one = Rx(fragment, name="rx"), PingRxOp(fragment, name="one")
+            for name in ("b", "a"):
+                tx = PingTxOp(fragment, name=name)
+                fragment.add_flow(tx, rx, {("out", "all")})
+                fragment.add_flow(tx, one)
+            maps = fragment.graph.get_port_connectivity_maps()
+            inputs, outputs = ({name.replace("@", prefix): [x.replace("@", prefix) for x in names]
+                                for name, names in ports.items()} for ports in (
+                {"@one.in": ["@a.out", "@b.out"], "@rx.all:0": ["@b.out"],
+                 "@rx.all:1": ["@a.out"]},
+                {"@a.out": ["@one.in", "@rx.all:1"], "@b.out": ["@one.in", "@rx.all:0"]}))
+            self.assertEqual(maps, (inputs, outputs))
+            self.assertEqual([list(ports) for ports in maps], [list(inputs), list(outputs)])
+
     def test_exports_of_tensors(self):
         tensor = Tensor.as_tensor(frag.empty((2, 2), "uint8"))
         cpu, gpu = DLDeviceType.DLCPU, DLDeviceType.DLCUDA

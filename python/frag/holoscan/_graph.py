@@ -69,17 +69,21 @@ class _Graph:
         return ports
 
     def get_port_connectivity_maps(self):
-        """Two dicts: from each input to its outputs, from each output to its inputs."""
-        inputs, outputs = {}, {}
+        """Two dicts: from each input to its outputs, from each output to its inputs.
+
+        The flows of an input that takes any number of them have numbers: "rx.receivers:0".
+        """
+        inputs, outputs, counts = {}, {}, {}
         for flow in self._flows:
-            output = "%s.%s" % (flow.source.name, flow.output)
-            name = "%s.%s" % (flow.target.name, flow.input)
+            output = _full_name(flow.source, flow.output)
+            name = _full_name(flow.target, flow.input)
+            if _takes_any(flow.target, flow.input):
+                counts[name] = number = counts.get(name, -1) + 1
+                name = "%s:%d" % (name, number)
             inputs.setdefault(name, []).append(output)
             outputs.setdefault(output, []).append(name)
-        for ports in (inputs, outputs):
-            for names in ports.values():
-                names.sort()
-        return inputs, outputs
+        return tuple({name: sorted(ports[name]) for name in sorted(ports)}
+                     for ports in (inputs, outputs))
 
     def port_map_description(self):
         lines = []
@@ -90,6 +94,17 @@ class _Graph:
                 lines.append("  %s:" % name)
                 lines += ["    - " + other for other in others]
         return "\n".join(lines)
+
+
+def _full_name(node, port):
+    """"operator.port", behind the name of its fragment if it has one; or "fragment.port"."""
+    fragment = node.fragment.name if hasattr(node, "_spec") and node.fragment else ""
+    return "%s%s.%s" % (fragment and fragment + ".", node.name, port)
+
+
+def _takes_any(node, port):
+    spec = getattr(node, "_spec", None)
+    return spec is not None and port in spec.inputs and spec.inputs[port].queue_size < 0
 
 
 class OperatorGraph(_Graph):
