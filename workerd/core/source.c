@@ -39,8 +39,7 @@ static void take(struct wrk_core *core, const struct fw_host_create *create,
 		return;
 	}
 	*source = (struct wrk_source){.users = 1, .bytes = create->source_bytes};
-	if (create->source_bytes != 0)
-		memcpy(source->data, create->source, create->source_bytes);
+	memcpy(source->data, create->source, create->source_bytes);
 	core->source = source;
 }
 
@@ -50,7 +49,8 @@ const struct fw_message *wrk_source_complete(struct wrk_core *core, const struct
 	struct fw_message *completed = &actions->completed;
 
 	if (!create->create.has_last_source) {
-		take(core, &create->create, actions);
+		if (create->create.source_bytes != 0)
+			take(core, &create->create, actions);
 		return create;
 	}
 	if (core->source == NULL)
@@ -65,7 +65,7 @@ const struct fw_message *wrk_source_complete(struct wrk_core *core, const struct
 void wrk_source_keep(struct wrk_core *core, struct wrk_kept *kept)
 {
 	wrk_source_drop(core, kept);
-	if (core->source == NULL || core->source->bytes == 0)
+	if (core->source == NULL)
 		return;
 	kept->source = core->source;
 	kept->source->users++;
