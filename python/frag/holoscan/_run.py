@@ -12,7 +12,7 @@ from ._metadata import MetadataPolicy
 from ._operator import INPUT_EXEC, OUTPUT_EXEC, OperatorStatus, check_sizes
 from ._spec import IOSpec
 from .conditions import AsynchronousCondition
-from .resources import CudaStreamPool, RealtimeClock
+from .resources import RealtimeClock
 
 _ANY = IOSpec.ANY_SIZE
 _STATUS = {"idle": OperatorStatus.IDLE, "ticking": OperatorStatus.TICKING,
@@ -390,9 +390,6 @@ class Run:
         """What Holoscan does before anything runs: initialize(), in the order of the flows."""
         check_sizes(node)
         node._async = AsynchronousCondition(fragment, "holoscan_async")
-        if node._native_type is None:
-            pool = node.name + "_stream_pool"
-            node._resources.setdefault(pool, CudaStreamPool(fragment, name=pool))
         node._input = InputContext._of(node)
         node._output = OutputContext._of(node, self.default_policy)
         node._context = ExecutionContext._of(node, node._input, node._output)
