@@ -67,7 +67,7 @@ fragments:
       rx: {type: truth_tap, parameters: {file: "%(folder)s/received", side: received, pause: "${rx_pause}"}}
       conv: {type: format_converter, parameters: {out_dtype: rgb888}}
       motion: {type: motion_boxes, parameters: {min_area: 50}}
-      recorder: {type: video_recorder, parameters: {path: "%(folder)s/out.mp4"}}
+      recorder: {type: video_recorder, parameters: {path: "%(folder)s/out.mp4", overwrite: true}}
       picture: {type: image_writer, parameters: {path: "%(folder)s/frame.png", frame: 5}}
     flows:
       - rx.out -> conv.source_video
