@@ -38,6 +38,7 @@ REASONS = (
 # Where OpenVINO 2026.4.1 by itself, called from Python, differs from onnxruntime.
 KNOWN = {
     "test_attention_23_boolmask_fullymasked_row_nan_robustness_expanded": "NaN for a row that is masked",
+    "test_dynamicquantizelinear": "a half is rounded down, 25 instead of 26",
     "test_tile": "memory that was not written",
 }
 TOLERANCE = {"float16": 1e-2}
