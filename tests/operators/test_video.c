@@ -545,6 +545,47 @@ Test(ops_video, recorder_finishes_its_file_after_a_failure)
 	check_clip(in_folder("out.mkv"), 7, 1);
 }
 
+static struct frag_tensor *deep_frame(uint16_t first)
+{
+	int64_t shape[] = {5, 7, 1};
+	struct frag_tensor *t;
+
+	cr_assert_eq(
+		frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_UINT, 16, 1}, 3, shape, &t),
+		0);
+	for (int i = 0; i < 35; i++)
+		((uint16_t *)frag_tensor_writable(t))[i] = (uint16_t)(first + 1873 * i);
+	return t;
+}
+
+/* ffv1 keeps all 16 bits, and the replayer gives them back; other codecs have 8. */
+Test(ops_video, recorder_keeps_16_bits_with_ffv1)
+{
+	struct frag_harness *h = make(&video_recorder_type,
+				      FRAG_ARGS({"path", in_folder("out.mkv")}, {"codec", "ffv1"}));
+	struct frag_tensor *expected = deep_frame(3);
+	struct frag_message *m = NULL;
+
+	give_tensor(h, "input", "", deep_frame(3));
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	h = make(&video_replayer_type,
+		 FRAG_ARGS({"path", in_folder("out.mkv")}, {"format", "native"}));
+	cr_assert_eq(frag_harness_tick(h), FRAG_DONE, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "output", &m), 0);
+	cr_assert_arr_eq(frag_tensor_data(frag_message_tensor(m, "")), frag_tensor_data(expected),
+			 70);
+	frag_message_unref(m);
+	frag_tensor_unref(expected);
+	frag_harness_destroy(h);
+
+	h = make(&video_recorder_type, FRAG_ARGS({"path", in_folder("out.mp4")}));
+	give_tensor(h, "input", "", deep_frame(0));
+	cr_assert_eq(frag_harness_tick(h), -EINVAL);
+	cr_assert(strstr(frag_harness_error(h), "u16; convert it with format_converter") != NULL);
+	frag_harness_destroy(h);
+}
+
 Test(ops_video, recorder_writes_no_file_without_frames)
 {
 	struct frag_harness *h =

@@ -102,6 +102,10 @@ int video_encoder_check(const char *codec, const char *path, struct frag_err *er
 
 static enum AVPixelFormat source_format(const struct frame *frame)
 {
+	if (frame->is_deep)
+		return frame->channels == 1   ? AV_PIX_FMT_GRAY16
+		       : frame->channels == 3 ? AV_PIX_FMT_RGB48
+					      : AV_PIX_FMT_RGBA64;
 	return frame->channels == 1   ? AV_PIX_FMT_GRAY8
 	       : frame->channels == 3 ? AV_PIX_FMT_RGB24
 				      : AV_PIX_FMT_RGBA;
@@ -112,7 +116,8 @@ static void choose_quality(AVCodecContext *codec, const struct frame *frame, AVD
 {
 	switch (codec->codec_id) {
 	case AV_CODEC_ID_FFV1:
-		codec->pix_fmt = frame->channels == 1   ? AV_PIX_FMT_GRAY8
+		codec->pix_fmt = frame->is_deep         ? source_format(frame)
+				 : frame->channels == 1 ? AV_PIX_FMT_GRAY8
 				 : frame->channels == 3 ? AV_PIX_FMT_0RGB32
 							: AV_PIX_FMT_RGB32;
 		return;
@@ -305,7 +310,8 @@ static int encode(struct video_encoder *e, const AVFrame *frame)
  */
 static void load(struct video_encoder *e, const struct frame *frame)
 {
-	size_t pixel = (size_t)frame->channels, row = (size_t)frame->columns * pixel;
+	size_t pixel = (size_t)frame->channels * frame_element_bytes(frame);
+	size_t row = (size_t)frame->columns * pixel;
 
 	for (int64_t y = 0; y < frame->rows; y++) {
 		uint8_t *to = e->in->data[0] + y * e->in->linesize[0];
@@ -350,6 +356,11 @@ int video_encoder_add(struct video_encoder *e, const struct frame *frame, int64_
 			(long long)frame->columns, (long long)frame->rows,
 			(long long)frame->channels, (long long)e->like.columns,
 			(long long)e->like.rows, (long long)e->like.channels);
+	if (frame->is_deep != e->like.is_deep)
+		return frag_err_set(
+			err, -EINVAL,
+			"a frame of %s came into a video of %s; convert with format_converter before",
+			frame->is_deep ? "u16" : "u8", e->like.is_deep ? "u16" : "u8");
 	r = av_frame_make_writable(e->out);
 	if (r >= 0) {
 		load(e, frame);

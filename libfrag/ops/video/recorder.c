@@ -52,7 +52,7 @@ static const struct frag_port recorder_ports[] = {
 	[INPUT] = {.name = "input",
 		   .dir = FRAG_IN,
 		   .type = "tensor",
-		   .headline = "frames of u8: gray, RGB or RGBA"},
+		   .headline = "frames of u8, with codec ffv1 also of u16: gray, RGB or RGBA"},
 };
 
 static const char *const codec_choices[] = {"auto", "h264", "mpeg4", "ffv1", NULL};
@@ -335,7 +335,10 @@ static int recorder_compute(void *state, struct frag_tick *tick)
 
 	if (r < 0)
 		return r == -ENOMSG ? 0 : r;
-	r = frame_receive(op, message, rc->in_tensor_name, &tensor, &frame);
+	r = frame_receive_by(op, message, rc->in_tensor_name,
+			     strcmp(rc->codec, "ffv1") == 0 ? frame_deep_from_tensor
+							    : frame_from_tensor,
+			     &tensor, &frame);
 	if (r < 0)
 		return r;
 	if (frame.is_float)
