@@ -164,6 +164,7 @@ Test(inventory_gpus, those_that_cannot_be_seen_are_not_offered)
 	}
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* whose memory is above it */
 Test(inventory, a_limit_is_offered_and_named)
 {
 	struct rlimit least = {1 << 28, RLIM_INFINITY};
@@ -189,6 +190,7 @@ Test(inventory, a_limit_is_offered_and_named)
 	cr_expect_str_eq(inventory.limited, "");
 	wrk_inventory_fini(&inventory);
 }
+#endif
 
 Test(inventory, cores_that_may_be_used_stand_before_those_of_the_machine)
 {
