@@ -34,8 +34,8 @@ install-python: $(PYTHON_BUILT)
 		-exec install -D -m 644 {} $(DESTDIR)$(pythondir)/{} \;
 
 # The wheel has no asserts, as every package: it is built with NDEBUG=1.
-WHEEL_PARTS := run shm
-WHEEL_PLUGINS := basic logger testing udp
+WHEEL_PARTS := run shm cuda
+WHEEL_PLUGINS := basic inference logger testing udp vision
 .PHONY: python python-here
 python:
 	@mk/deps.sh python

@@ -21,8 +21,8 @@ TOOLS = os.path.join(TOP, ".cache", "wheel")
 REQUIREMENTS = os.path.join(TOP, "mk", "wheel", "requirements.txt")
 # ucx has plugins of its own, which a wheel cannot carry; crypto would bring an OpenSSL that nobody
 # patches.
-MODULES = ("run", "shm")
-PLUGINS = ("basic", "logger", "testing", "udp")
+MODULES = ("run", "shm", "cuda")
+PLUGINS = ("basic", "inference", "logger", "testing", "udp", "vision")
 METADATA = """Metadata-Version: 2.1
 Name: frag
 Version: %s

@@ -285,6 +285,8 @@ Test(spec, names_of_holoscan_are_explained)
 		 "unknown condition type \"PeriodicConditon\"; did you mean \"PeriodicCondition\"?"},
 		{FRAGI_HOLOSCAN_OPERATOR, "ping_txx",
 		 "unknown operator type \"ping_txx\"; did you mean \"ping_tx\"?"},
+		{FRAGI_HOLOSCAN_OPERATOR, "video_stream_replayer",
+		 "operator type \"video_stream_replayer\" is one of frag's, and no library that was found has it; install all of frag, or name the library under extensions"},
 		{FRAGI_HOLOSCAN_OPERATOR, "x",
 		 "unknown operator type \"x\"; valid: ping_tx, format_converter"},
 	};

@@ -107,6 +107,13 @@ const char *fragi_refuse_type(char *out, size_t size, enum fragi_holoscan_kind k
 		return out;
 	if (fragi_suggest(name, names, count) == NULL)
 		near = fragi_holoscan_suggest(kind, name);
+	if (near != NULL && strcmp(near, name) == 0) {
+		snprintf(
+			out, size,
+			"%s type \"%.80s\" is one of frag's, and no library that was found has it; install all of frag, or name the library under extensions",
+			kinds[kind].name, name);
+		return out;
+	}
 	fragi_advise(advice, sizeof(advice), name, "valid", near != NULL ? &near : names,
 		     near != NULL ? 1 : count);
 	snprintf(out, size, "unknown %s type \"%.80s\"%s", kinds[kind].name, name, advice);
