@@ -61,8 +61,10 @@ static size_t number_of(const char *taken, const char *name, size_t most)
 
 /*
  * The name that is wished, or with the lowest number that makes it different from all of its role.
+ * A worker that had such a name from this driver, or from the one before, keeps it: drains and the
+ * places of hosts are noted by it.
  */
-static const char *choose_name(struct drv_session *session, const char *wished)
+static const char *choose_name(struct drv_session *session, const char *wished, const char *last)
 {
 	struct drv_core *core = session->core;
 	struct fragi_arena *arena = &session->arena;
@@ -74,6 +76,9 @@ static const char *choose_name(struct drv_session *session, const char *wished)
 		return NULL;
 	snprintf(name, sizeof(name), "%.126s",
 		 wished[0] != '\0' ? wished : drv_session_role(session));
+	if (session->role == FW_ROLE_WORKER && number_of(last, name, SIZE_MAX) != 0 &&
+	    drv_session_worker(core, last) == NULL)
+		return fragi_arena_strdup(arena, last);
 	for (size_t i = 0; i < core->session_count; i++)
 		if (core->sessions[i]->role == session->role)
 			taken[number_of(core->sessions[i]->name, name, most)] = true;
@@ -125,7 +130,7 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	session->fragment_count = hello->fragment_count;
 	session->labels = copy_texts(arena, hello->labels, hello->label_count);
 	session->label_count = hello->label_count;
-	session->name = choose_name(session, hello->name);
+	session->name = choose_name(session, hello->name, hello->last_name);
 	session->peer = fragi_arena_strdup(arena, event->peer);
 	session->who = who_of(session, event);
 	if (event->identity != NULL)

@@ -57,6 +57,7 @@ LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	FIELD(hello, limited),
 	FIELD(hello, reports),
 	FIELD(hello, last_epoch),
+	FIELD(hello, last_name),
 	END,
 };
 

@@ -188,6 +188,7 @@ struct fw_hello {
 	const char *limited;
 	uint32_t reports;    /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 	uint64_t last_epoch; /* the highest one that a driver has sent it */
+	const char *last_name; /* that a driver gave it last: it keeps that one; empty: none */
 };
 
 /*

@@ -477,6 +477,67 @@ WORLD_TEST(driver_adopt, what_may_have_run_on_a_worker_that_is_new_is_inexact, N
 	comes_back(w);
 }
 
+/*
+ * Of two workers of one name the one that comes first is the other one: f2 had ended there and gone
+ * on. A worker of before does not say which name it had.
+ */
+WORLD_TEST(driver_adopt, workers_of_one_name_are_not_taken_for_each_other, NULL)
+{
+	static const char migrating[] =
+		TWO_FRAGMENTS("", ", on_failure: {policy: migrate, lease: 0s}");
+
+	for (int knows_name = 0; knows_name < 2; knows_name++) {
+		const struct fw_hello one = {.worker_address = "127.0.0.1",
+					     .node = "node",
+					     .clock = "node",
+					     .session = 1,
+					     .reports = 1,
+					     .last_name = knows_name ? "b" : ""},
+				      other = {.worker_address = "127.0.0.1",
+					       .node = "node",
+					       .clock = "node",
+					       .session = 2,
+					       .reports = 1,
+					       .last_name = knows_name ? "b#2" : ""};
+		struct fw_message report = of_host(FW_HOST_REPORT, 2);
+
+		comes_back(w);
+		restore_graph(w, RUN, true, migrating);
+		cr_assert_eq(
+			drv_core_restore(w->core, &(struct drv_record){.kind = DRV_RECORD_PLACED,
+								       .run = RUN,
+								       .text = "a\nb\n"}),
+			0);
+		hello_by(w, 3, "b", NULL, other);
+		if (!knows_name) /* else it is known that it is not b */
+			hello_by(w, 2, "b", NULL, one);
+		hello_reporting(w, 1, 1);
+		say_report(w, 1, 1, migrating);
+		say_prepared(w, 1, 1, "f1", true);
+		say_reported(w, 1);
+		say_report(w, 3, 2, migrating);
+		say_prepared(w, 3, 2, "f2", false);
+		say_exit(w, 3, 2, 139, 11, "fraghost 102 of f2 crashed: signal 11 (SIGSEGV)");
+		say_reported(w, 3);
+		written(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_WAITING, "%s", w->log);
+		if (knows_name)
+			hello_by(w, 2, "b", NULL, one);
+		report = of_host(FW_HOST_REPORT, 2);
+		report.epoch = speaking_epoch[2] = RUN + 1;
+		say_report_of(w, 2, report, "app", migrating, "f2");
+		say_prepared(w, 2, 2, "f2", false);
+		speaking_epoch[2] = 0;
+		say_reported(w, 2);
+		written(w);
+		cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+		cr_expect_null(taken(w, 2, FW_HOST_KILL), "%s", w->log);
+		cr_expect_null(taken(w, 3, FW_HOST_CREATE), "%s", w->log);
+		world_fini(w);
+	}
+	comes_back(w);
+}
+
 /* Else the next driver takes a worker for the last one on which f2 ran, and does not wait. */
 WORLD_TEST(driver_adopt, where_nobody_knows_what_ran_last_the_record_says_so, NULL)
 {

@@ -446,7 +446,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .no_limits = word(m),
 						   .limited = word(m),
 						   .reports = 3,
-						   .last_epoch = random_u64(m)};
+						   .last_epoch = random_u64(m),
+						   .last_name = word(m)};
 		memcpy(message->hello.secret, block(m, FW_SECRET_BYTES), FW_SECRET_BYTES);
 		return;
 	case FW_WELCOME:

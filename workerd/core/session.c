@@ -296,6 +296,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.limited = config->limited,
 		.reports = core->kept_count,
 		.last_epoch = core->last_epoch,
+		.last_name = core->name,
 	};
 	memcpy(message->hello.secret, core->secret, sizeof(core->secret));
 	action = wrk_emit(actions, WRK_DO_SEND_DRIVER);
@@ -346,6 +347,7 @@ static void session_welcome(struct wrk_core *core, const struct fw_message *mess
 	keep->message = message;
 	session_transition(core, WRK_SESSION_ATTACHED, actions);
 	core->session_id = welcome->session;
+	snprintf(core->name, sizeof(core->name), "%s", welcome->name);
 	core->takes_lines = welcome->takes_lines;
 	memcpy(core->secret, welcome->secret, sizeof(core->secret));
 	core->beat_ns = fragi_beat_within_ns(welcome->beat_ns);

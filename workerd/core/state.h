@@ -90,6 +90,7 @@ struct wrk_core {
 	enum wrk_session session;
 	uint64_t connection;                /* of the present connection; counts up */
 	uint64_t session_id;                /* the driver's; 0: never attached */
+	char name[2 * FRAG_NAME_MAX + 16];  /* that it gave with that session */
 	uint8_t secret[FW_SECRET_BYTES];    /* of that session */
 	bool takes_lines;                   /* ... the driver does */
 	bool keeps_hosts;                   /* ... and finds its hosts again when it comes back */

@@ -151,12 +151,14 @@ void drv_adopt_placed(struct drv_core *core, uint64_t run, const char *workers)
 	core->placed = placed;
 }
 
-/* NULL: it is not there, or has more to say. */
+/* NULL: it is not there, or it, or another one that may have had its name, has more to say. */
 static const struct drv_session *reported(const struct drv_core *core, const char *name)
 {
-	const struct drv_session *worker = drv_session_worker(core, name);
-
-	return worker != NULL && !worker->is_reporting ? worker : NULL;
+	for (size_t i = 0; i < core->session_count; i++)
+		if (core->sessions[i]->is_reporting &&
+		    drv_session_is_alike(core->sessions[i]->name, name))
+			return NULL;
+	return drv_session_worker(core, name);
 }
 
 bool drv_adopt_all_have_reported(const struct drv_app *app)
@@ -172,7 +174,7 @@ bool drv_adopt_all_have_reported(const struct drv_app *app)
 enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct drv_session *session)
 {
 	const struct drv_placed *placed = host->app->adopting->placed;
-	bool is_known = false, is_there = false, may_be_elsewhere = false;
+	bool is_known = false, is_there = false, is_alike = false, may_be_elsewhere = false;
 
 	for (uint32_t i = 0; placed != NULL && i < placed->count; i++) {
 		const struct drv_session *other;
@@ -185,8 +187,11 @@ enum drv_adopt_place drv_adopt_place(const struct drv_host *host, const struct d
 			is_there = true;
 		else if (other == NULL || other->is_new)
 			may_be_elsewhere = true;
+		/* Workers of one name: one that came first may have taken the other's "#2". */
+		is_alike = is_alike || drv_session_is_alike(placed->at[i].worker, session->name);
 	}
-	return is_known && !is_there           ? DRV_ADOPT_EARLIER
+	return is_known && !is_alike           ? DRV_ADOPT_EARLIER
+	       : is_known && !is_there         ? DRV_ADOPT_UNKNOWN
 	       : is_known && !may_be_elsewhere ? DRV_ADOPT_LAST
 					       : DRV_ADOPT_UNKNOWN;
 }

@@ -21,8 +21,7 @@ struct drv_away {
 	char name[2 * FRAG_NAME_MAX + 16], address[FRAG_NAME_MAX], ran[320];
 };
 
-/* "w" of "w" and "w#2", which are processes of one worker, or workers of one name. */
-static bool is_same_worker(const char *a, const char *b)
+bool drv_session_is_alike(const char *a, const char *b)
 {
 	size_t length = strcspn(a, "#");
 
@@ -43,7 +42,7 @@ void drv_away_drop(struct drv_core *core, const char *name)
 	struct drv_away **at = &core->away, *one;
 
 	while ((one = *at) != NULL) {
-		if (!is_same_worker(one->name, name)) {
+		if (!drv_session_is_alike(one->name, name)) {
 			at = &one->next;
 			continue;
 		}
@@ -60,7 +59,7 @@ void drv_away_add(const struct drv_session *session)
 
 	for (size_t i = 0; i < core->session_count; i++)
 		if (core->sessions[i] != session && core->sessions[i]->role == FW_ROLE_WORKER &&
-		    is_same_worker(core->sessions[i]->name, session->name))
+		    drv_session_is_alike(core->sessions[i]->name, session->name))
 			return; /* its next process came before that was noticed */
 	one = fragi_calloc(1, sizeof(*one));
 	if (one == NULL)

@@ -127,14 +127,16 @@ void drv_session_refuse(struct drv_core *core, uint64_t connection, const char *
 struct fw_worker_row;
 /* "fragment1 of street; fragment2 of road; and 7 more", as far as there is room. */
 void drv_session_list_hosts(const struct drv_session *session, char *out, size_t size);
+/* Whether the names are "w" and "w#2": of two processes of a worker, or of two workers. */
+bool drv_session_is_alike(const char *a, const char *b);
 /* The worker goes: before its hosts leave it. */
 void drv_away_add(const struct drv_session *session);
 /* A worker of that name came. */
 void drv_away_drop(struct drv_core *core, const char *name);
 size_t drv_away_count(const struct drv_core *core); /* at most so many rows follow */
-/* Rows of the one that is asked for; empty: of all. Returns how many. */
 /* Says of those whose key is not accepted any more what may still run there. */
 void drv_away_revoke(struct drv_core *core, const struct drv_event *event);
+/* Rows of the one that is asked for; empty: of all. Returns how many. */
 uint32_t drv_away_rows(const struct drv_core *core, const char *worker, struct fw_worker_row *rows);
 void drv_away_fini(struct drv_core *core);
 
