@@ -226,6 +226,8 @@ static void work_yielding(struct drv_host *host)
 		end_now(host, DRV_GOAL_CLOSED, config->close_ns);
 	else if (timed_out)
 		set_phase(host, DRV_PHASE_YIELDING, config->beat_ns);
+	if (!host->replacement.is_given_up && drv_replace_is_in_vain(host))
+		drv_replace_not_awaited(host);
 }
 
 static void work_ending(struct drv_host *host)
