@@ -187,6 +187,37 @@ WORLD_TEST(driver_move, parameters_that_change_meanwhile_make_another_process, m
 	cr_expect_not_null(taken(w, 2, FW_HOST_STOP), "%s", w->log);
 }
 
+static void set_other(struct world *w, uint64_t seq)
+{
+	struct fw_message done = of_host(FW_HOST_SET_DONE, 1);
+	const struct fw_message *m;
+
+	forget_requests(w, 1);
+	say(w, CLIENT,
+	    &(struct fw_message){.kind = FW_SET, .seq = seq, .set = {"app", "f1.tx.value=4"}});
+	m = taken(w, 1, FW_HOST_SET);
+	cr_assert_not_null(m, "%s", w->log);
+	done.epoch = 1;
+	done.host_set_done.number = m->host_set.number;
+	say(w, 1, &done);
+}
+
+/* Else nobody could be moved while somebody tunes another fragment. */
+WORLD_TEST(driver_move, parameters_of_other_hosts_make_no_other_process, move_begins)
+{
+	set_other(w, 10);
+	new_is_prepared(w);
+	cr_expect_not_null(taken(w, 2, FW_HOST_STOP), "%s", w->log);
+	set_other(w, 11);
+	old_has_drained(w);
+	set_other(w, 12);
+	old_ends(w);
+	cr_expect_null(taken(w, NEW, FW_HOST_KILL), "%s", w->log);
+	cr_expect_not_null(taken(w, NEW, FW_HOST_WIRE), "%s", w->log);
+	new_runs(w);
+	assert_has(w->log, "f2 runs again on worker c, epoch 2");
+}
+
 WORLD_TEST(driver_move, one_that_is_lost_later_is_started_anew_where_it_was, move_begins)
 {
 	const struct fw_message *create;

@@ -274,11 +274,17 @@ static int keep_change(struct drv_app *app, const struct drv_setting *setting)
 	size_t size;
 	void *bytes;
 	const char *text = setting->text;
+	struct drv_host *moving = app->moving;
+	const bool is_newest = moving != NULL && moving->next.sources == app->settings.sources;
 	int r = drv_source_pack(app, &text, 1, &bytes, &size);
 
 	if (r < 0)
 		return r;
 	drv_source_use(app, bytes, size);
+	/* What was prepared to follow another host has all that concerns it. */
+	if (moving != NULL && moving->number != setting->host && is_newest &&
+	    moving->replacement.cause == DRV_CAUSE_DRAIN)
+		moving->next.sources = app->settings.sources;
 	return remember(app, setting->text, setting->who);
 }
 
