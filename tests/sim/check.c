@@ -194,7 +194,9 @@ static void look_at_app(struct sim *sim, struct sim_app *app)
 	for (uint32_t i = 0; i < app->flow_count; i++)
 		dead = dead || app->flows[i].dead;
 	if (held_for(sim, &app->dead_since_ns, running && dead && !sim->is.leases) >
-	    sim->dead_ns + 3 * SIM_S + (app->restarts || sim->is.swaps ? RESTART_MAX_NS : 0))
+	    sim->dead_ns + 3 * SIM_S +
+		    /* what follows may hang while it is prepared, and be followed too */
+		    (app->restarts || sim->is.swaps ? RESTART_MAX_NS + SIM_PREPARE_NS : 0))
 		sim_fail(sim, "waits for nothing",
 			 "%s is running though a host or a data link of it is dead", app->name);
 	if (held_for(sim, &app->move_since_ns,
