@@ -463,6 +463,10 @@ static bool is_late(const struct sim *sim, const struct sim_app *app, const char
 	if (app->fate == SIM_FATE_START_HANGS && app->blows > 0 &&
 	    strstr(reason, "did not answer START in time") != NULL)
 		return true;
+	/* A driver that is to stop does not begin anew: it says what its pause has cost. */
+	if (sim->is.pauses && app->stop_requested &&
+	    strstr(reason, "driverd itself did not run") != NULL)
+		return true;
 	if (!app->dies_slowly && sim->quiet_ns <= sim->now_ns - 3 * SIM_S)
 		return false;
 	return strstr(reason, "which is to be moved") != NULL ||

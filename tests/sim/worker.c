@@ -248,7 +248,7 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 		    host->connection != worker->connection || host->run != message->run ||
 		    host->number != message->host || host->epoch != message->epoch)
 			continue;
-		if (!host->process.alive) {
+		if (!host->process.alive || host->ended_by_worker) {
 			host->kill_crossed = true;
 			continue;
 		}
