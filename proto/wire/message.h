@@ -184,8 +184,7 @@ struct fw_hello {
 	const char **labels; /* "key=value" */
 	uint32_t label_count;
 	const char *no_limits; /* why it cannot enforce limits of hosts; empty: it can */
-	/* "2 of 16 cores (its affinity), ...": what it may not use; empty: it offers all */
-	const char *limited;
+	const char *limited;   /* "2 of 16 cores (its affinity), ..."; empty: it offers all */
 	uint32_t reports;    /* hosts that it reports after WELCOME; 0: not even REPORTED follows */
 	uint64_t last_epoch; /* the highest one that a driver has sent it */
 	const char *last_name; /* that a driver gave it last: it keeps that one; empty: none */
