@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* pipe2 */
 #include <workerd/gpus.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -14,11 +13,10 @@
 #include <unistd.h>
 
 #include <base/printable.h>
-#include <base/stamp.h>
 
-#define PATIENCE_NS (INT64_C(20) * 1000000000)
+#define PATIENCE_MS 20000
 
-static int start(const char *program, int output, pid_t *out_pid)
+static int spawn(const char *program, int output, pid_t *out_pid)
 {
 	char *argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)WRK_HOST_GPUS, NULL};
 	posix_spawn_file_actions_t actions;
@@ -33,71 +31,135 @@ static int start(const char *program, int output, pid_t *out_pid)
 	return -r;
 }
 
-/* Reads to the end of file. Returns 0 or -ETIMEDOUT. */
-static int read_answer(int fd, char *out, size_t size)
+void wrk_gpu_survey_end(struct wrk_gpu_survey *survey)
 {
-	int64_t end = fragi_now_ns() + PATIENCE_NS;
-	size_t used = 0;
-
-	for (;;) {
-		int64_t left = end - fragi_now_ns();
-		struct pollfd wait = {.fd = fd, .events = POLLIN};
-		int r = poll(&wait, 1, left > 0 ? (int)(left / 1000000) : 0);
-		ssize_t n = r > 0 ? read(fd, out + used, size - 1 - used) : 0;
-
-		if (r == 0)
-			return -ETIMEDOUT;
-		if ((r < 0 || n < 0) && errno == EINTR)
-			continue;
-		if (r < 0 || n <= 0) {
-			out[used] = '\0';
-			return 0;
-		}
-		used += (size_t)n;
-	}
+	if (survey->pid == 0)
+		return;
+	kill(survey->pid, SIGKILL);
+	(void)waitpid(survey->pid, NULL, 0); /* whoever reaps all children may have been faster */
+	survey->pid = 0;
+	uv_close((uv_handle_t *)&survey->output, NULL);
+	uv_close((uv_handle_t *)&survey->patience, NULL);
 }
 
-static int wait_for(pid_t pid)
+static void on_late(uv_timer_t *timer)
 {
-	int status = 0;
+	struct wrk_gpu_survey *survey = timer->data;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = frag_err_set(&err, -ETIMEDOUT, "the driver of NVIDIA has not answered for %d s",
+			     PATIENCE_MS / 1000);
 
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	return status;
+	wrk_gpu_survey_end(survey);
+	survey->done(survey, r, 0, 0, &err);
+}
+
+static void take_answer(struct wrk_gpu_survey *survey)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	uint32_t count = 0;
+	uint64_t bytes = 0;
+	int r = 0;
+
+	survey->answer[survey->used] = '\0';
+	if (strchr(survey->answer, '\n') == NULL ||
+	    sscanf(survey->answer, "%" SCNu32 " %" SCNu64, &count, &bytes) != 2) {
+		survey->answer[strcspn(survey->answer, "\n")] = '\0';
+		fragi_make_printable(survey->answer, '?');
+		r = frag_err_set(&err, -ENODEV, "%s",
+				 survey->answer[0] != '\0' ? survey->answer
+							   : "fraghost --gpus failed");
+	}
+	survey->done(survey, r, count, bytes, &err);
+}
+
+static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out)
+{
+	struct wrk_gpu_survey *survey = handle->data;
+
+	(void)wanted;
+	*out = uv_buf_init(survey->answer + survey->used,
+			   (unsigned int)(sizeof(survey->answer) - 1 - survey->used));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	struct wrk_gpu_survey *survey = stream->data;
+
+	(void)buf;
+	if (n > 0)
+		survey->used += (size_t)n;
+	if (n >= 0)
+		return;
+	wrk_gpu_survey_end(survey); /* it has said all, or more than there is room for */
+	take_answer(survey);
+}
+
+int wrk_gpu_survey_start(struct wrk_gpu_survey *survey, uv_loop_t *loop, const char *program,
+			 struct frag_err *err)
+{
+	int fds[2], r;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return frag_err_set(err, -errno, "%s", frag_strerror(-errno));
+	r = spawn(program, fds[1], &survey->pid);
+	close(fds[1]);
+	if (r < 0) {
+		survey->pid = 0;
+		close(fds[0]);
+		return frag_err_set(err, r, "%s: %s", program, frag_strerror(r));
+	}
+	survey->used = 0;
+	survey->output.data = survey->patience.data = survey;
+	uv_pipe_init(loop, &survey->output, 0);
+	uv_timer_init(loop, &survey->patience);
+	uv_timer_start(&survey->patience, on_late, PATIENCE_MS, 0);
+	r = uv_pipe_open(&survey->output, fds[0]);
+	if (r < 0)
+		close(fds[0]);
+	else
+		r = uv_read_start((uv_stream_t *)&survey->output, on_room, on_read);
+	if (r == 0)
+		return 0;
+	wrk_gpu_survey_end(survey);
+	return frag_err_set(err, r, "%s", frag_strerror(r));
+}
+
+struct answer {
+	int r;
+	uint32_t count;
+	uint64_t bytes;
+	struct frag_err *err;
+};
+
+static void keep_answer(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64_t bytes,
+			const struct frag_err *err)
+{
+	struct answer *answer = survey->arg;
+
+	answer->r = r;
+	answer->count = count;
+	answer->bytes = bytes;
+	*answer->err = *err;
 }
 
 int wrk_gpus_survey(const char *program, uint32_t *out_count, uint64_t *out_bytes,
 		    struct frag_err *err)
 {
-	char answer[512] = "";
-	int output[2], status, r;
-	uint32_t count;
-	uint64_t bytes;
-	pid_t pid;
+	struct answer answer = {.err = err};
+	struct wrk_gpu_survey survey = {.done = keep_answer, .arg = &answer};
+	uv_loop_t loop;
+	int r = uv_loop_init(&loop);
 
-	if (pipe2(output, O_CLOEXEC) < 0)
-		return frag_err_set(err, -errno, "%s", frag_strerror(-errno));
-	r = start(program, output[1], &pid);
-	close(output[1]);
-	if (r < 0) {
-		close(output[0]);
-		return frag_err_set(err, r, "%s: %s", program, frag_strerror(r));
-	}
-	r = read_answer(output[0], answer, sizeof(answer));
-	close(output[0]);
 	if (r < 0)
-		kill(pid, SIGKILL);
-	status = wait_for(pid);
+		return frag_err_set(err, r, "%s", frag_strerror(r));
+	r = wrk_gpu_survey_start(&survey, &loop, program, err);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+	if (r == 0)
+		r = answer.r;
 	if (r < 0)
-		return frag_err_set(err, r, "the driver of NVIDIA has not answered for %d s",
-				    (int)(PATIENCE_NS / 1000000000));
-	if (status == 0 && sscanf(answer, "%" SCNu32 " %" SCNu64, &count, &bytes) == 2) {
-		*out_count = count;
-		*out_bytes = bytes;
-		return 0;
-	}
-	answer[strcspn(answer, "\n")] = '\0';
-	fragi_make_printable(answer, '?');
-	return frag_err_set(err, -ENODEV, "%s",
-			    answer[0] != '\0' ? answer : "fraghost --gpus failed");
+		return r;
+	*out_count = answer.count;
+	*out_bytes = answer.bytes;
+	return 0;
 }

@@ -3,6 +3,7 @@
 #define WRK_GPUS_H
 
 #include <stdint.h>
+#include <uv.h>
 
 #include <base/diag.h>
 
@@ -14,8 +15,36 @@
 #define WRK_HOST_GPUS "--gpus"
 
 /*
- * Has fraghost ask; waits for it, 20 s at most: a driver that nothing uses takes seconds to start.
- * - program: its path
+ * Has fraghost ask, once: a driver that nothing uses takes seconds to start, and one that is ill
+ * may hold a caller for long.
+ */
+struct wrk_gpu_survey {
+	uv_pipe_t output;
+	uv_timer_t patience; /* 20 s */
+	pid_t pid;           /* of fraghost; 0: it has ended */
+	char answer[512];
+	size_t used;
+	/*
+	 * Called once, on the loop.
+	 * - r: 0; -ENODEV with what fraghost says, -ETIMEDOUT
+	 */
+	void (*done)(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64_t bytes,
+		     const struct frag_err *err);
+	void *arg; /* the caller's */
+};
+
+/*
+ * Starts it; done and arg are set.
+ * - program: path of fraghost
+ * Returns 0; negative errno with the reason, and done is not called.
+ */
+int wrk_gpu_survey_start(struct wrk_gpu_survey *survey, uv_loop_t *loop, const char *program,
+			 struct frag_err *err);
+/* The loop is about to end: done is not called any more. */
+void wrk_gpu_survey_end(struct wrk_gpu_survey *survey);
+
+/*
+ * The same, and waits for it.
  * Returns 0; negative errno with the reason, and the outputs are untouched.
  */
 int wrk_gpus_survey(const char *program, uint32_t *out_count, uint64_t *out_bytes,

@@ -161,25 +161,15 @@ static int64_t visible_gpus(int64_t count)
 	return named;
 }
 
-/* Asks only where there is a driver, and a GPU that this process may see. */
-static int find_gpus(int64_t machine, const char *dev, const char *program, int64_t *out_gpus,
-		     int64_t *out_bytes, struct frag_err *err)
+/* Whether there is a driver, and a GPU that this process may see, of which more is to be known. */
+static bool asks_gpus(const struct wrk_inventory *inventory, int64_t machine, const char *dev)
 {
 	char path[256];
-	uint32_t count = 0;
-	uint64_t bytes = 0;
-	int r;
 
-	*out_gpus = visible_gpus(machine) * FRAGI_AMOUNT_ONE;
 	snprintf(path, sizeof(path), "%s/nvidiactl", dev);
-	if ((machine == 0 && access(path, F_OK) < 0) || visible_gpus(1) == 0)
-		return 0;
-	r = wrk_gpus_survey(program, &count, &bytes, err);
-	if (r < 0)
-		return r;
-	*out_gpus = count * FRAGI_AMOUNT_ONE;
-	*out_bytes = bytes_of(bytes, 1);
-	return 0;
+	return (!inventory->is_given[FRAGI_AMOUNT_GPU] ||
+		!inventory->is_given[FRAGI_AMOUNT_GPU_MEMORY]) &&
+	       (machine != 0 || access(path, F_OK) == 0) && visible_gpus(1) != 0;
 }
 
 static void FRAG_PRINTF(2, 3) note(char out[static FW_LIMITED_MAX], const char *format, ...)
@@ -222,22 +212,20 @@ static void limit(struct wrk_inventory *inventory, const struct fragi_allowance 
 		     (long long)machine_gpus);
 }
 
-int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
-		       const char *groups, const char *program, struct frag_err *err)
+void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
+			const char *groups)
 {
 	int64_t found[FRAGI_AMOUNTS] = {0}, machine_gpus = count_gpus(proc);
 	struct fragi_allowance may;
 	struct statvfs shared;
 	struct sysinfo info;
 	char shm[256];
-	int r = 0;
 
 	fragi_allowance_read(proc, groups, &may);
 	found[FRAGI_AMOUNT_CPU] = at_most(may.cores * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
-	if (!inventory->is_given[FRAGI_AMOUNT_GPU] || !inventory->is_given[FRAGI_AMOUNT_GPU_MEMORY])
-		r = find_gpus(machine_gpus, dev, program, &found[FRAGI_AMOUNT_GPU],
-			      &found[FRAGI_AMOUNT_GPU_MEMORY], err);
-	found[FRAGI_AMOUNT_GPU] = at_most(found[FRAGI_AMOUNT_GPU], FRAGI_AMOUNT_COUNT_MAX);
+	inventory->asks_gpus = asks_gpus(inventory, machine_gpus, dev);
+	found[FRAGI_AMOUNT_GPU] =
+		at_most(visible_gpus(machine_gpus) * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
 	if (sysinfo(&info) == 0)
 		found[FRAGI_AMOUNT_MEMORY] = bytes_of(info.totalram, info.mem_unit);
 	snprintf(shm, sizeof(shm), "%s/shm", dev);
@@ -247,7 +235,46 @@ int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const 
 	for (int i = 0; i < FRAGI_AMOUNTS; i++)
 		if (!inventory->is_given[i])
 			inventory->has[i] = found[i];
+}
+
+void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, uint64_t bytes)
+{
+	if (!inventory->is_given[FRAGI_AMOUNT_GPU])
+		inventory->has[FRAGI_AMOUNT_GPU] =
+			at_most(count * FRAGI_AMOUNT_ONE, FRAGI_AMOUNT_COUNT_MAX);
+	if (!inventory->is_given[FRAGI_AMOUNT_GPU_MEMORY])
+		inventory->has[FRAGI_AMOUNT_GPU_MEMORY] = bytes_of(bytes, 1);
+}
+
+int wrk_inventory_ask_gpus(struct wrk_inventory *inventory, const char *program,
+			   struct frag_err *err)
+{
+	uint32_t count = 0;
+	uint64_t bytes = 0;
+	int r = inventory->asks_gpus ? wrk_gpus_survey(program, &count, &bytes, err) : 0;
+
+	if (r == 0 && inventory->asks_gpus)
+		wrk_inventory_take_gpus(inventory, count, bytes);
 	return r;
+}
+
+uint32_t wrk_inventory_count(const struct wrk_inventory *inventory, enum fragi_amount amount)
+{
+	return (uint32_t)(inventory->has[amount] / FRAGI_AMOUNT_ONE);
+}
+
+void wrk_inventory_offer(const struct wrk_inventory *inventory, struct wrk_config *out)
+{
+	const int64_t *has = inventory->has;
+
+	out->cores = wrk_inventory_count(inventory, FRAGI_AMOUNT_CPU);
+	out->gpus = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU);
+	out->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
+	out->shared_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_SHARED_MEMORY];
+	out->gpu_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_GPU_MEMORY];
+	out->limited = inventory->limited;
+	out->labels = inventory->labels;
+	out->label_count = inventory->label_count;
 }
 
 void wrk_inventory_text(const struct wrk_inventory *inventory, char *out, size_t size)

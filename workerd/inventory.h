@@ -5,6 +5,7 @@
 #include <base/amounts.h>
 #include <base/flags.h>
 #include <wire/message.h>
+#include <workerd/core/core.h>
 
 /*
  * What this worker offers to fragments: what it may use of its machine, or what --inventory says
@@ -18,6 +19,7 @@ struct wrk_inventory {
 	uint32_t label_count;
 	char *texts;
 	char limited[FW_LIMITED_MAX]; /* what it offers less of than its machine has, and why */
+	bool asks_gpus; /* the driver of NVIDIA knows more of its GPUs than proc shows */
 };
 
 /*
@@ -29,15 +31,25 @@ struct wrk_inventory {
 int wrk_inventory_parse(struct wrk_inventory *inventory, const struct fragi_texts *amounts,
 			const struct fragi_texts *labels, struct frag_err *err);
 /*
- * Fills in what was not given. Where the driver of NVIDIA is, it starts fraghost, which asks the
- * driver for GPUs and their memory.
+ * Fills in what was not given, GPUs as the driver of NVIDIA shows them in proc: without their
+ * memory.
  * - proc, dev, groups: "/proc", "/dev", "/sys/fs/cgroup"
- * - program: fraghost
- * Returns 0; negative errno with the reason when that could not be asked: GPUs are then counted by
- * what the driver shows in proc, and their memory is not known.
  */
-int wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
-		       const char *groups, const char *program, struct frag_err *err);
+void wrk_inventory_find(struct wrk_inventory *inventory, const char *proc, const char *dev,
+			const char *groups);
+/* What that driver said when it was asked (gpus.h), where asks_gpus. */
+void wrk_inventory_take_gpus(struct wrk_inventory *inventory, uint32_t count, uint64_t bytes);
+/*
+ * Asks it, and waits for it.
+ * - program: fraghost
+ * Returns 0; negative errno with the reason, and nothing has changed.
+ */
+int wrk_inventory_ask_gpus(struct wrk_inventory *inventory, const char *program,
+			   struct frag_err *err);
+/* Of what is counted: whole ones. */
+uint32_t wrk_inventory_count(const struct wrk_inventory *inventory, enum fragi_amount amount);
+/* What HELLO says of it; borrows its texts. */
+void wrk_inventory_offer(const struct wrk_inventory *inventory, struct wrk_config *out);
 /* Writes "cpu 8, gpu 1, memory 16 GiB, ..." into out. */
 void wrk_inventory_text(const struct wrk_inventory *inventory, char *out, size_t size);
 void wrk_inventory_fini(struct wrk_inventory *inventory);

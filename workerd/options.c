@@ -109,7 +109,8 @@ static void print_machine(struct wrk_inventory *inventory)
 	int r;
 
 	(void)wrk_shell_find_host(program, sizeof(program));
-	r = wrk_inventory_find(inventory, "/proc", "/dev", "/sys/fs/cgroup", program, &err);
+	wrk_inventory_find(inventory, "/proc", "/dev", "/sys/fs/cgroup");
+	r = wrk_inventory_ask_gpus(inventory, program, &err);
 	wrk_inventory_text(inventory, offer, sizeof(offer));
 	printf("this worker offers %s\n", offer);
 	if (inventory->limited[0] != '\0')

@@ -51,6 +51,7 @@ struct wrk_shell {
 	struct wrk_control_groups groups;
 	struct fw_credentials credentials;
 	struct wrk_worker worker;
+	struct wrk_inventory inventory;
 	struct wrk_reporter reporter;
 	struct wrk_driver *driver; /* the present one; NULL: none */
 	char local_address[64];    /* of the control connection */
@@ -389,32 +390,6 @@ static int64_t env_ms(const char *name)
 	return ms * 1000000;
 }
 
-/* What the driver places fragments by. */
-static void offer(const struct wrk_shell *shell, struct wrk_config *config)
-{
-	struct wrk_inventory inventory = shell->options->inventory; /* borrows its texts */
-	struct frag_err err = FRAG_ERR_INIT;
-	const int64_t *has = inventory.has;
-
-	static char limited[FW_LIMITED_MAX];
-
-	if (wrk_inventory_find(&inventory, "/proc", "/dev", "/sys/fs/cgroup", shell->program,
-			       &err) < 0)
-		log_warn(
-			NULL,
-			"the memory of GPUs is not known (%s); give it by --inventory gpu=N,gpuMemory=SIZE",
-			err.text);
-	config->cores = (uint32_t)(has[FRAGI_AMOUNT_CPU] / FRAGI_AMOUNT_ONE);
-	config->gpus = (uint32_t)(has[FRAGI_AMOUNT_GPU] / FRAGI_AMOUNT_ONE);
-	config->memory_bytes = (uint64_t)has[FRAGI_AMOUNT_MEMORY];
-	config->shared_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_SHARED_MEMORY];
-	config->gpu_memory_bytes = (uint64_t)has[FRAGI_AMOUNT_GPU_MEMORY];
-	snprintf(limited, sizeof(limited), "%s", inventory.limited);
-	config->limited = limited;
-	config->labels = inventory.labels;
-	config->label_count = inventory.label_count;
-}
-
 static int make_worker(struct wrk_shell *shell)
 {
 	const struct wrk_options *options = shell->options;
@@ -451,14 +426,14 @@ static int make_worker(struct wrk_shell *shell)
 	wrk_shared_memory(&shell->rights, memory, why, sizeof(why));
 	if (memory[0] == '\0')
 		log_info(NULL, "hosts share no memory with those of other workers: %s", why);
-	offer(shell, &config);
+	shell->inventory = options->inventory; /* borrows its texts */
+	wrk_inventory_find(&shell->inventory, "/proc", "/dev", "/sys/fs/cgroup");
+	wrk_inventory_offer(&shell->inventory, &config);
 	wrk_control_groups_init(&shell->groups, "/proc", "/sys/fs/cgroup");
 	config.no_limits = shell->groups.why;
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
 		config.seed = (uint64_t)fragi_now_ns();
 	r = wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
-	if (config.gpus > 0)
-		shell->worker.gpus.program = shell->program;
 	return r;
 }
 
@@ -584,6 +559,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	watch_loop(&shell);
 	fragi_service_ready();
 	wrk_worker_raise(&shell.worker, &(struct wrk_event){.kind = WRK_EVENT_START});
+	wrk_worker_find_gpus(&shell.worker, &shell.inventory, shell.program);
 	uv_run(&shell.loop, UV_RUN_DEFAULT);
 	exit_code = shell.exit_code;
 	wrk_reporter_end(&shell.reporter);

@@ -232,6 +232,47 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 						     .stats = &stats});
 }
 
+static void warn_of_gpus(const struct frag_err *err)
+{
+	log_warn(
+		NULL,
+		"the memory of GPUs is not known (%s); give it by --inventory gpu=N,gpuMemory=SIZE",
+		err->text);
+}
+
+static void on_gpus(struct wrk_gpu_survey *survey, int r, uint32_t count, uint64_t bytes,
+		    const struct frag_err *err)
+{
+	struct wrk_worker *worker = survey->arg;
+	struct wrk_inventory *inventory = worker->inventory;
+	struct wrk_event event = {.kind = WRK_EVENT_GPUS};
+
+	if (r < 0) {
+		warn_of_gpus(err);
+		return;
+	}
+	wrk_inventory_take_gpus(inventory, count, bytes);
+	event.gpus = wrk_inventory_count(inventory, FRAGI_AMOUNT_GPU);
+	event.gpu_memory_bytes = (uint64_t)inventory->has[FRAGI_AMOUNT_GPU_MEMORY];
+	wrk_worker_raise(worker, &event);
+}
+
+void wrk_worker_find_gpus(struct wrk_worker *worker, struct wrk_inventory *inventory,
+			  const char *program)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+
+	if (worker->ended)
+		return;
+	worker->inventory = inventory;
+	worker->survey = (struct wrk_gpu_survey){.done = on_gpus, .arg = worker};
+	if (inventory->asks_gpus || inventory->has[FRAGI_AMOUNT_GPU] > 0)
+		worker->gpus.program = program;
+	if (inventory->asks_gpus &&
+	    wrk_gpu_survey_start(&worker->survey, worker->loop, program, &err) < 0)
+		warn_of_gpus(&err);
+}
+
 void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 {
 	if (worker->ended)
@@ -239,6 +280,7 @@ void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 	worker->ended = true;
 	fw_deadline_close(&worker->deadline);
 	uv_close((uv_handle_t *)&worker->suspend, NULL);
+	wrk_gpu_survey_end(&worker->survey);
 	wrk_gpu_load_end(&worker->gpus);
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] != NULL)

@@ -7,6 +7,8 @@
 #include <wire/deadline.h>
 #include <workerd/core/core.h>
 #include <workerd/gpu_load.h>
+#include <workerd/gpus.h>
+#include <workerd/inventory.h>
 #include <workerd/reporter.h>
 #include <workerd/process.h>
 #include <workerd/saved.h>
@@ -54,7 +56,9 @@ struct wrk_worker {
 	struct wrk_reporter *reporter; /* is told of hosts; NULL: nobody is */
 	struct wrk_process *processes[WRK_HOSTS_MAX];
 	struct wrk_saved saved;
-	struct wrk_gpu_reader gpus; /* its program is the shell's */
+	struct wrk_gpu_survey survey;    /* of the GPUs, once */
+	struct wrk_gpu_reader gpus;      /* their load */
+	struct wrk_inventory *inventory; /* the caller's */
 	struct wrk_pending *first, **last;
 	bool stepping, ended;
 };
@@ -64,6 +68,13 @@ int wrk_worker_init(struct wrk_worker *worker, uv_loop_t *loop, const struct wrk
 		    const struct wrk_worker_ops *ops, void *arg);
 /* An event of the connection, WRK_EVENT_START or WRK_EVENT_STOP. */
 void wrk_worker_raise(struct wrk_worker *worker, const struct wrk_event *event);
+/*
+ * Looks after the GPUs that the inventory offers, and asks for what it does not know of them, while
+ * the worker is at work already.
+ * - program: path of fraghost; borrowed
+ */
+void wrk_worker_find_gpus(struct wrk_worker *worker, struct wrk_inventory *inventory,
+			  const char *program);
 /* Ends it from outside: as if the core had. Again: nothing. */
 void wrk_worker_end(struct wrk_worker *worker, int exit_code);
 /* After the loop has ended. No child of this process is left. */

@@ -208,6 +208,7 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		break;
 	case FW_BEAT:
 		drv_session_waits(session, message->beat.waits_for);
+		drv_session_gpus(session, &message->beat);
 		drv_lease_heard(session, message->beat.sent_ns);
 		fw_message_free(message);
 		break;

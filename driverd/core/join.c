@@ -400,6 +400,19 @@ void drv_session_waits(struct drv_session *session, const char *why)
 		drv_app_wake_all(core);
 }
 
+void drv_session_gpus(struct drv_session *session, const struct fw_beat *beat)
+{
+	const int64_t count = beat->gpus * FRAGI_AMOUNT_ONE,
+		      bytes = bounded(beat->gpu_memory_bytes);
+
+	if (!beat->has_gpus || (session->has[FRAGI_AMOUNT_GPU] == count &&
+				session->has[FRAGI_AMOUNT_GPU_MEMORY] == bytes))
+		return;
+	session->has[FRAGI_AMOUNT_GPU] = count;
+	session->has[FRAGI_AMOUNT_GPU_MEMORY] = bytes;
+	drv_app_wake_all(session->core);
+}
+
 void drv_session_lost(struct drv_session *session, bool close, const char *why)
 {
 	struct drv_core *core = session->core;

@@ -20,6 +20,8 @@ void drv_session_revoke(struct drv_core *core, const struct drv_event *event);
 void drv_session_heard(struct drv_session *session);
 /* A worker can run nothing yet, for the reason given in words; empty: it can. */
 void drv_session_waits(struct drv_session *session, const char *why);
+/* What the worker says that it offers of GPUs since it has asked for them. */
+void drv_session_gpus(struct drv_session *session, const struct fw_beat *beat);
 /*
  * Ends the session: its hosts are lost, for the reason given in words. close: the connection is
  * still open.

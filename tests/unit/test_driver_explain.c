@@ -3,6 +3,7 @@
 #include "driver_world.h"
 
 #define CLIENT 50
+#define HEAD_OF(name) "frag: 1\napplication: " name "\nfragments:\n"
 #define GIB (UINT64_C(1) << 30)
 
 static const char wants_two[] = TWO_FRAGMENTS(", requirements: {cpu: 2, gpu: 1}",
@@ -150,6 +151,29 @@ WORLD_TEST(driver_explain, limits_travel_with_the_host, world_init)
 		NULL);
 	all = explained(w, "app", "f2");
 	cr_expect_str_eq(all->placements[0].no_limits, "/sys/fs/cgroup is read-only");
+}
+
+/* What needs none does not wait for the driver of NVIDIA, and what needs one waits for it alone. */
+WORLD_TEST(driver_explain, gpus_may_be_known_later_than_their_worker, world_init)
+{
+	struct fw_message beat = {.kind = FW_BEAT, .beat.waits_for = ""};
+
+	hello_by(w, 1, "a", NULL, (struct fw_hello){.node = "n", .gpus = 2});
+	app(w, HEAD_OF("plain") "  f1: {operators: {a: {type: t}}}\n");
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+	forget_requests(w, 1);
+	app(w,
+	    HEAD_OF("large") "  f1: {operators: {a: {type: t}}, requirements: {gpuMemory: 8Gi}}\n");
+	say(w, 1, &beat);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
+	beat.beat.has_gpus = true;
+	beat.beat.gpus = 1;
+	beat.beat.gpu_memory_bytes = 4 * GIB;
+	say(w, 1, &beat);
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE), "it has too little");
+	beat.beat.gpu_memory_bytes = 24 * GIB;
+	say(w, 1, &beat);
+	cr_expect_not_null(taken(w, 1, FW_HOST_CREATE), "%s", w->log);
 }
 
 WORLD_TEST(driver_explain, all_that_a_fragment_requires_is_named, world_init)

@@ -30,9 +30,8 @@ Test(inventory, what_is_given_counts_and_the_rest_is_found)
 	struct frag_err err;
 
 	cr_expect_eq(parse(&inventory, "cpu=3,gpuMemory=48Gi", "zone=or1,camera=left", &err), 0);
-	cr_expect_eq(
-		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err), 0,
-		"where there is no GPU nothing is started");
+	wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere");
+	cr_expect_not(inventory.asks_gpus, "there is no GPU");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_CPU], 3000);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU_MEMORY], INT64_C(48) << 30);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 0);
@@ -42,9 +41,7 @@ Test(inventory, what_is_given_counts_and_the_rest_is_found)
 	cr_expect_str_eq(inventory.labels[1], "camera=left");
 	wrk_inventory_fini(&inventory);
 	cr_expect_eq(parse(&inventory, "gpu=0,memory=0", NULL, &err), 0);
-	cr_expect_eq(wrk_inventory_find(&inventory, "/nowhere", "/nowhere", "/nowhere", "/nowhere",
-					&err),
-		     0);
+	wrk_inventory_find(&inventory, "/nowhere", "/nowhere", "/nowhere");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_GPU], 0, "a worker may keep them for others");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], 0);
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_SHARED_MEMORY], 0);
@@ -97,7 +94,8 @@ static int find(struct wrk_inventory *inventory, const char *amounts, const char
 		struct frag_err *err)
 {
 	cr_assert_eq(parse(inventory, amounts, NULL, err), 0);
-	return wrk_inventory_find(inventory, proc, "/nowhere", "/nowhere", asked, err);
+	wrk_inventory_find(inventory, proc, "/nowhere", "/nowhere");
+	return wrk_inventory_ask_gpus(inventory, asked, err);
 }
 
 Test(inventory_gpus, the_driver_of_nvidia_says_how_many_and_how_much)
@@ -173,9 +171,7 @@ Test(inventory, a_limit_is_offered_and_named)
 
 	cr_assert_eq(parse(&inventory, "cpu=1", NULL, &err), 0);
 	cr_assert_eq(setrlimit(RLIMIT_DATA, &least), 0);
-	cr_expect_eq(
-		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err),
-		0);
+	wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], 1 << 28);
 	cr_expect_leq(inventory.has[FRAGI_AMOUNT_SHARED_MEMORY], 1 << 28);
 	cr_expect_eq(strncmp(inventory.limited, "256 MiB of ", 11), 0, "%s", inventory.limited);
@@ -183,9 +179,7 @@ Test(inventory, a_limit_is_offered_and_named)
 			   inventory.limited);
 	wrk_inventory_fini(&inventory);
 	cr_assert_eq(parse(&inventory, "cpu=1,memory=64Gi", NULL, &err), 0);
-	cr_expect_eq(
-		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err),
-		0);
+	wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_MEMORY], INT64_C(64) << 30, "it was given");
 	cr_expect_str_eq(inventory.limited, "");
 	wrk_inventory_fini(&inventory);
@@ -205,9 +199,7 @@ Test(inventory, cores_that_may_be_used_stand_before_those_of_the_machine)
 	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 	snprintf(limited, sizeof(limited), "1 of %ld cores (its affinity)", all);
 	cr_assert_eq(parse(&inventory, "memory=1Gi", NULL, &err), 0);
-	cr_expect_eq(
-		wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere", "/nowhere", &err),
-		0);
+	wrk_inventory_find(&inventory, "/nowhere", "/dev", "/nowhere");
 	cr_expect_eq(inventory.has[FRAGI_AMOUNT_CPU], 1000);
 	cr_expect_str_eq(inventory.limited, all > 1 ? limited : "");
 	wrk_inventory_fini(&inventory);

@@ -23,6 +23,9 @@ static void beat_driver(struct wrk_core *core, struct wrk_actions *actions)
 		return;
 	if (message != NULL) {
 		message->beat.waits_for = core->waits_for;
+		message->beat.has_gpus = core->has_gpus;
+		message->beat.gpus = core->has_gpus ? core->config.gpus : 0;
+		message->beat.gpu_memory_bytes = core->has_gpus ? core->config.gpu_memory_bytes : 0;
 		message->beat.sent_ns = core->real_ns;
 	}
 	wrk_lease_sent(core, core->real_ns);

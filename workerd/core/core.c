@@ -118,6 +118,15 @@ static void core_network(struct wrk_core *core, const char *why, int64_t now_ns,
 		wrk_log(actions, FRAGI_LOG_INFO, "the network is there");
 }
 
+/* The driver hears at once of what has been found since HELLO, and with each beat. */
+static void core_gpus(struct wrk_core *core, const struct wrk_event *event, int64_t now_ns)
+{
+	core->has_gpus = true;
+	core->config.gpus = event->gpus;
+	core->config.gpu_memory_bytes = event->gpu_memory_bytes;
+	core->beat_at_ns = now_ns;
+}
+
 static void core_timer(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)
 {
 	wrk_session_timer(core, now_ns, actions);
@@ -222,6 +231,9 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 		break;
 	case WRK_EVENT_NETWORK:
 		core_network(core, event->text, now_ns, actions);
+		break;
+	case WRK_EVENT_GPUS:
+		core_gpus(core, event, now_ns);
 		break;
 	case WRK_EVENT_TIMER:
 		if (core->session != WRK_SESSION_ENDED && !core->reads_first)

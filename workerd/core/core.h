@@ -93,6 +93,7 @@ enum wrk_event_kind {
 	WRK_EVENT_HOST_LINES,
 	WRK_EVENT_HOST_EXITED, /* host, exited; after all its messages */
 	WRK_EVENT_NETWORK,     /* text: why no host can reach others yet; NULL: they can */
+	WRK_EVENT_GPUS,        /* gpus, gpu_memory_bytes: what this worker offers, after all */
 	WRK_EVENT_TIMER,       /* the deadline has come */
 	/*
 	 * SIGINT, SIGTERM: whoever ends the workers usually ends the driver too, so it gets a
@@ -129,6 +130,8 @@ struct wrk_event {
 	const struct wrk_exited *exited;
 	const char *const *lines; /* FW_LOG_ROWS_MAX at most */
 	uint32_t line_count, left_out;
+	uint32_t gpus;
+	uint64_t gpu_memory_bytes;
 };
 
 enum wrk_action_kind {

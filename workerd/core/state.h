@@ -121,6 +121,7 @@ struct wrk_core {
 	uint64_t random;
 	char address[64];                 /* the data plane's, for HELLO */
 	char waits_for[FW_WAITS_FOR_MAX]; /* why no host can reach others; empty: they can */
+	bool has_gpus;                    /* they were asked for: beats say them */
 	int64_t waits_line_ns;            /* the next line about it */
 
 	struct wrk_host hosts[WRK_HOSTS_MAX];

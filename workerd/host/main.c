@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <base/failure.h>
 #include <base/standard_fds.h>
-#include <type/cuda.h>
 #include <workerd/gpu_load.h>
 #include <workerd/gpus.h>
 #include <workerd/host/gpu_load.h>
+#include <workerd/host/gpus.h>
 #include <workerd/host/process.h>
 #include <workerd/spawn.h>
-
-/* workerd opens no libraries, so it asks for them here. */
-static int print_gpus(void)
-{
-	struct frag_err err = FRAG_ERR_INIT;
-	uint32_t count;
-	uint64_t bytes;
-
-	if (fragi_cuda_survey(&count, &bytes, &err) < 0) {
-		printf("%s\n", err.text);
-		return FRAGI_EXIT_MISSING;
-	}
-	printf("%" PRIu32 " %" PRIu64 "\n", count, bytes);
-	return FRAGI_EXIT_OK;
-}
 
 int main(int argc, char **argv)
 {
@@ -38,7 +22,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], WRK_HOST_GPUS) == 0)
-		return print_gpus();
+		return host_gpus_print(); /* workerd opens no libraries */
 	if (argc == 2 && strcmp(argv[1], WRK_HOST_GPU_LOAD) == 0)
 		return host_gpu_load_print();
 	if (argc > 1 || host_process_main(&status) < 0) {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whether the driver of NVIDIA is asked once, and again when its answer may be another one. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <sys/wait.h>
+
+#include <workerd/host/gpus.c> /* it is a part of fraghost alone */
+
+static char proc[64], name[64];
+static int asked;
+static uint32_t count_is = 2;
+
+static int survey(uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err)
+{
+	asked++;
+	if (count_is == 0)
+		return frag_err_set(err, -ENODEV, "cuInit fails");
+	*out_count = count_is;
+	*out_bytes = UINT64_C(48) << 30;
+	return 0;
+}
+
+static void write_version(const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/driver/nvidia/version", proc);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	fprintf(file, "%s\n", text);
+	fclose(file);
+}
+
+static void make(void)
+{
+	char path[128];
+
+	snprintf(proc, sizeof(proc), "/tmp/test_host_gpus.XXXXXX");
+	cr_assert_not_null(mkdtemp(proc));
+	snprintf(name, sizeof(name), "/%s", proc + strlen("/tmp/"));
+	snprintf(path, sizeof(path), "%s/driver", proc);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/driver/nvidia", proc);
+	cr_assert_eq(mkdir(path, 0700), 0);
+}
+
+static void clear(void)
+{
+	char command[128];
+
+	shm_unlink(name);
+	snprintf(command, sizeof(command), "rm -rf %s", proc);
+	cr_expect_eq(system(command), 0);
+}
+
+TestSuite(host_gpus, .init = make, .fini = clear);
+
+/* Finds so many, and has asked so often by then. */
+static void finds(uint32_t expected, int times)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	uint32_t count = 0;
+	uint64_t bytes = 0;
+
+	cr_expect_eq(host_gpus_find(proc, name, survey, &count, &bytes, &err),
+		     expected == 0 ? -ENODEV : 0);
+	cr_expect_eq(count, expected);
+	cr_expect_eq(bytes, expected == 0 ? 0 : UINT64_C(48) << 30);
+	cr_expect_eq(asked, times);
+}
+
+Test(host_gpus, the_driver_is_asked_once_until_something_is_another)
+{
+	char path[128];
+
+	write_version("580.1");
+	finds(2, 1);
+	finds(2, 1);
+	write_version("580.2");
+	finds(2, 2);
+	setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+	count_is = 1;
+	finds(1, 3);
+	finds(1, 3);
+	snprintf(path, sizeof(path), "%s/driver/nvidia/gpus", proc);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	finds(1, 4);
+}
+
+Test(host_gpus, what_fails_is_asked_again)
+{
+	write_version("580.1");
+	count_is = 0;
+	finds(0, 1);
+	count_is = 2;
+	finds(2, 2);
+	finds(2, 2);
+}
+
+Test(host_gpus, without_a_version_nothing_is_kept)
+{
+	finds(2, 1);
+	finds(2, 2);
+}
+
+Test(host_gpus, what_others_may_have_written_is_not_believed)
+{
+	int fd;
+
+	write_version("580.1");
+	finds(2, 1);
+	fd = shm_open(name, O_RDWR, 0);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fchmod(fd, 0666), 0);
+	finds(2, 2);
+	cr_assert_eq(fchmod(fd, 0600), 0);
+	finds(2, 2);
+	cr_assert_eq(ftruncate(fd, 20), 0);
+	finds(2, 3);
+	finds(2, 3);
+	if (geteuid() == 0) {
+		cr_assert_eq(fchown(fd, 65534, 65534), 0);
+		finds(2, 4);
+	}
+	close(fd);
+}
+
+/* Workers that start together wait for one answer. */
+Test(host_gpus, one_process_asks_for_all)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int pipe_of[2], all = 0, status;
+	uint32_t count = 0;
+	uint64_t bytes;
+
+	write_version("580.1");
+	cr_assert_eq(pipe(pipe_of), 0);
+	for (int i = 0; i < 8; i++) {
+		if (fork() != 0)
+			continue;
+		(void)host_gpus_find(proc, name, survey, &count, &bytes, &err);
+		_exit(write(pipe_of[1], "x", (size_t)asked) != asked || count != 2);
+	}
+	while (wait(&status) > 0)
+		cr_expect_eq(status, 0);
+	close(pipe_of[1]);
+	for (char c; read(pipe_of[0], &c, 1) == 1;)
+		all++;
+	cr_expect_eq(all, 1);
+	close(pipe_of[0]);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <workerd/host/gpus.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/failure.h>
+#include <type/cuda.h>
+
+#define KEY_MAX 2048
+#define ANSWER_MAX 64
+
+static void add(char key[static KEY_MAX], const char *text)
+{
+	size_t used = strlen(key);
+
+	snprintf(key + used, KEY_MAX - used, "%s\n", text != NULL ? text : "-");
+}
+
+/* What the answer depends on; empty: it is not known, so no answer is kept. */
+static void make_key(const char *proc, char key[static KEY_MAX])
+{
+	char path[256], version[512] = "";
+	struct dirent *entry;
+	FILE *file;
+	DIR *folder;
+
+	key[0] = '\0';
+	snprintf(path, sizeof(path), "%s/driver/nvidia/version", proc);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return;
+	version[fread(version, 1, sizeof(version) - 1, file)] = '\0';
+	fclose(file);
+	add(key, version);
+	add(key, getenv("CUDA_VISIBLE_DEVICES"));
+	add(key, getenv("CUDA_DEVICE_ORDER"));
+	snprintf(path, sizeof(path), "%s/driver/nvidia/gpus", proc);
+	folder = opendir(path);
+	while (folder != NULL && (entry = readdir(folder)) != NULL)
+		add(key, entry->d_name);
+	if (folder != NULL)
+		closedir(folder);
+}
+
+/* Locked: who finds it so waits for the answer of another process. -1: there is none to be had. */
+static int open_kept(const char *name)
+{
+	int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct stat status;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
+	    (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 && flock(fd, LOCK_EX) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool read_kept(int fd, const char *key, uint32_t *out_count, uint64_t *out_bytes)
+{
+	char text[KEY_MAX + ANSWER_MAX];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	size_t length = strlen(key);
+	uint64_t bytes;
+	uint32_t count;
+	int whole = 0;
+
+	text[n > 0 ? n : 0] = '\0';
+	if (strncmp(text, key, length) != 0)
+		return false;
+	(void)sscanf(text + length, "gpus %" SCNu32 " %" SCNu64 " bytes%n", &count, &bytes, &whole);
+	if (whole == 0)
+		return false;
+	*out_count = count;
+	*out_bytes = bytes;
+	return true;
+}
+
+static void keep(int fd, const char *key, uint32_t count, uint64_t bytes)
+{
+	char text[KEY_MAX + ANSWER_MAX];
+	int n = snprintf(text, sizeof(text), "%sgpus %" PRIu32 " %" PRIu64 " bytes\n", key, count,
+			 bytes);
+
+	/* One that is cut has no answer, or none for any key. */
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+		(void)!ftruncate(fd, 0);
+}
+
+int host_gpus_find(const char *proc, const char *name, host_gpus_survey_fn *survey,
+		   uint32_t *out_count, uint64_t *out_bytes, struct frag_err *err)
+{
+	char key[KEY_MAX];
+	int fd = -1, r = 0;
+
+	make_key(proc, key);
+	if (key[0] != '\0')
+		fd = open_kept(name);
+	if (fd < 0)
+		return survey(out_count, out_bytes, err);
+	if (!read_kept(fd, key, out_count, out_bytes)) {
+		r = survey(out_count, out_bytes, err);
+		if (r == 0)
+			keep(fd, key, *out_count, *out_bytes);
+	}
+	close(fd);
+	return r;
+}
+
+int host_gpus_print(void)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	char name[32];
+	uint32_t count;
+	uint64_t bytes;
+
+	snprintf(name, sizeof(name), "/frag-gpus-%u", (unsigned int)geteuid());
+	if (host_gpus_find("/proc", name, fragi_cuda_survey, &count, &bytes, &err) < 0) {
+		printf("%s\n", err.text);
+		return FRAGI_EXIT_MISSING;
+	}
+	printf("%" PRIu32 " %" PRIu64 "\n", count, bytes);
+	return FRAGI_EXIT_OK;
+}
