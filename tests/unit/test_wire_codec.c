@@ -525,7 +525,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		return;
 	case FW_BEAT:
 		message->beat =
-			(struct fw_beat){word(m), 5000000000, 4000000000, true, 7000000000, true};
+			(struct fw_beat){word(m), 5000000000, 4000000000, true,         7000000000,
+					 3,       true,       2,          random_u64(m)};
 		return;
 	case FW_START_APP:
 		message->start_app = (struct fw_start_app){word(m), block(m, 999), 999, 5};
