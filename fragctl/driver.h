@@ -82,7 +82,7 @@ struct ctl_driver {
 
 /*
  * Without --address, and where no driver of this machine has the default port: takes the driver of
- * this user that was started last, such as that of `fragctl run --workers`. Before it is opened.
+ * this user that was started last, such as that of `fragctl run`. Before it is opened.
  */
 void ctl_driver_find(struct ctl_driver *driver);
 #define CTL_FOLDERS 3
@@ -90,7 +90,9 @@ void ctl_driver_find(struct ctl_driver *driver);
 void ctl_driver_folders(char folders[CTL_FOLDERS][200]);
 /* Connects. Returns CTL_OK, or the exit code, complained. ctl_driver_close in every case. */
 int ctl_driver_open(struct ctl_driver *driver);
-/* The same, but for the connection: ctl_driver_reopen makes it. */
+/* The same after ctl_driver_find: for verbs that show something, and change nothing. */
+int ctl_driver_open_any(struct ctl_driver *driver);
+/* As ctl_driver_open, but for the connection: ctl_driver_reopen makes it. */
 int ctl_driver_begin(struct ctl_driver *driver);
 /*
  * After something was printed: ends this process as a program whose reader has gone, if that is so.

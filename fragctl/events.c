@@ -115,7 +115,7 @@ int ctl_events(int argc, char **argv)
 		code = ctl_service_output(output, &reading.json) ? ctl_filter_read(&reading.filter)
 								 : CTL_USAGE;
 		if (code == CTL_OK)
-			code = ctl_driver_open(&reading.driver);
+			code = ctl_driver_open_any(&reading.driver);
 		if (code == CTL_OK)
 			code = print_all(&reading);
 		if (code == CTL_OK && goes_on)

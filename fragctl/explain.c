@@ -110,7 +110,7 @@ static void print_json(const struct fw_explanation *all, const struct ctl_top_wi
 static int explain(struct explaining *e, const char *name, const char *what)
 {
 	struct fw_message question = {.kind = FW_EXPLAIN, .explain = {name, what}}, *answer;
-	int code = ctl_driver_open(&e->driver);
+	int code = ctl_driver_open_any(&e->driver);
 
 	if (code == CTL_OK)
 		code = ctl_service_ask(&e->driver, &question, FW_EXPLANATION, e->json, &answer);

@@ -6,7 +6,7 @@ static int list(struct ctl_driver *driver, bool json, bool measures)
 {
 	struct ctl_top_window window = {0};
 	struct fw_message *reply;
-	int code = ctl_driver_open(driver);
+	int code = ctl_driver_open_any(driver);
 
 	if (code == CTL_OK && measures)
 		code = ctl_top_window_causes(driver, "", &window);

@@ -18,6 +18,7 @@
 #include <base/signals.h>
 #include <driverd/progress.h>
 #include <fragctl/run.h>
+#include <fragctl/run_clients.h>
 #include <runner/runner.h>
 #include <runner/thread.h>
 #include <workerd/host/process.h>
@@ -34,6 +35,7 @@ struct local {
 	uv_signal_t child_ended;
 	struct drv_progress progress;
 	struct runner runner;
+	struct ctl_run_clients clients;
 	bool is_stopping;
 };
 
@@ -51,6 +53,7 @@ static void close_handles(struct local *local)
 	}
 	if (!local->options->in_process)
 		uv_close((uv_handle_t *)&local->child_ended, NULL);
+	ctl_run_clients_close(&local->clients);
 }
 
 /* Neither the driver nor the worker can go on. Returns the exit code. */
@@ -126,8 +129,16 @@ static void on_progress(void *arg, const char *text)
 	drv_progress_show(&local->progress, text);
 }
 
+static void on_client(void *arg, struct drv_action *action)
+{
+	struct local *local = arg;
+
+	ctl_run_clients_act(&local->clients, action);
+}
+
 static const struct runner_ops runner_ops = {
 	.log = on_log,
+	.client = on_client,
 	.progress = on_progress,
 	.ended = on_ended,
 	.broken = on_broken,
@@ -212,12 +223,15 @@ int ctl_run_local(const struct ctl_run_options *options)
 	}
 	if (r < 0)
 		return show_failure(&local, r);
+	if (!local.runner.is_over)
+		ctl_run_clients_open(&local.clients, &local.loop, &local.runner);
 	uv_run(&local.loop, UV_RUN_DEFAULT);
 	if (options->in_process && !runner_thread_join()) {
 		wrk_strays_end_all();
 		_exit(local.runner.exit_code); /* nothing that the host uses can be taken away */
 	}
 	runner_fini(&local.runner);
+	ctl_run_clients_fini(&local.clients);
 	uv_loop_close(&local.loop);
 	fragi_log_catch_up(0);
 	return local.runner.exit_code;

@@ -125,7 +125,7 @@ static int follow(struct logs *logs)
 
 static int show(struct logs *logs)
 {
-	int code = ctl_driver_open(&logs->driver);
+	int code = ctl_driver_open_any(&logs->driver);
 	uint32_t count = 1;
 
 	if (code == CTL_OK && logs->watch.fragment[0] != '\0')

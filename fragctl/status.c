@@ -80,7 +80,7 @@ static int ask(struct status *status, const char *name)
 	struct ctl_top_window window = {0};
 	struct fw_message *reply;
 	bool runs = false;
-	int code = ctl_driver_open(&status->driver);
+	int code = ctl_driver_open_any(&status->driver);
 
 	if (code == CTL_OK)
 		code = ctl_service_state(&status->driver, &reply);

@@ -28,7 +28,7 @@ OPENS = ("libfrag/src/type/", "libfrag/modules/",
 # cores, and those parts of their shells that know no network. fragctl run is a shell of it.
 RUNNER_MAY = {"driverd/core/core.h", "driverd/system.h", "workerd/core/core.h",
               "workerd/environment.h", "workerd/interpreter.h", "workerd/spawn.h", "workerd/worker.h", "workerd/host/host.h", "workerd/host/process.h"}
-FRAGCTL_MAY = {"driverd/progress.h", "driverd/result.h", "workerd/interface.h", "workerd/landlock.h", "workerd/strays.h",
+FRAGCTL_MAY = {"driverd/connections.h", "driverd/listener.h", "driverd/progress.h", "driverd/result.h", "workerd/interface.h", "workerd/landlock.h", "workerd/strays.h",
                "workerd/host/process.h", "runner/runner.h", "runner/thread.h"}
 MAY = {"runner": RUNNER_MAY, "fragctl": FRAGCTL_MAY}
 PROGRAMS = ("driverd", "workerd", "fragctl", "runner")

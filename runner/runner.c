@@ -52,8 +52,6 @@ static void check_sent(struct runner *runner, int r)
 		fail(runner, r);
 }
 
-static void driver_step(struct runner *runner, struct drv_event *event);
-
 static void deliver(struct runner *runner, const struct runner_transit *transit)
 {
 	struct drv_event to_driver = {.connection = transit->connection, .peer = "this process"};
@@ -65,7 +63,7 @@ static void deliver(struct runner *runner, const struct runner_transit *transit)
 		to_driver.kind = transit->message != NULL ? DRV_EVENT_MESSAGE : DRV_EVENT_CLOSED;
 		to_driver.text = "it left";
 		to_driver.message = transit->message;
-		driver_step(runner, &to_driver);
+		runner_step(runner, &to_driver);
 		return;
 	}
 	to_worker.kind =
@@ -98,6 +96,10 @@ static void end(struct runner *runner, const struct fragi_summary *summary)
 
 static void driver_act(struct runner *runner, struct drv_action *action)
 {
+	if ((action->connection & RUNNER_CLIENT) != 0) {
+		runner->ops->client(runner->arg, action);
+		return;
+	}
 	switch (action->kind) {
 	case DRV_DO_SEND:
 		check_sent(runner, runner_exchange_send_frame(
@@ -120,17 +122,17 @@ static void driver_act(struct runner *runner, struct drv_action *action)
 	case DRV_DO_PERSIST: /* it keeps no state */
 		break;
 	case DRV_DO_ENDED:
-		end(runner, action->summary);
+		runner->summary = action->summary;
 		break;
 	}
 }
 
 static void on_deadline(void *arg)
 {
-	driver_step(arg, &(struct drv_event){.kind = DRV_EVENT_TIMER});
+	runner_step(arg, &(struct drv_event){.kind = DRV_EVENT_TIMER});
 }
 
-static void driver_step(struct runner *runner, struct drv_event *event)
+void runner_step(struct runner *runner, struct drv_event *event)
 {
 	int64_t now_ns = fragi_now_ns();
 
@@ -145,13 +147,15 @@ static void driver_step(struct runner *runner, struct drv_event *event)
 	}
 	for (size_t i = 0; i < runner->actions.count && !runner->is_over; i++)
 		driver_act(runner, &runner->actions.items[i]);
+	if (!runner->is_over && runner->summary != NULL)
+		end(runner, runner->summary);
 	if (!runner->is_over)
 		fw_deadline_set(&runner->deadline, drv_core_deadline_ns(runner->driver), now_ns);
 }
 
 void runner_stop(struct runner *runner, int signal)
 {
-	driver_step(runner, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = signal});
+	runner_step(runner, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = signal});
 }
 
 /* The worker's half. */
@@ -309,7 +313,7 @@ static int give_application(struct runner *runner)
 	if (r < 0)
 		return r;
 	event.app = (struct drv_event_app){.source = source, .source_bytes = size};
-	driver_step(runner, &event);
+	runner_step(runner, &event);
 	fragi_free(source);
 	wrk_worker_raise(&runner->worker, &(struct wrk_event){.kind = WRK_EVENT_START});
 	return 0;

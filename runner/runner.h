@@ -14,9 +14,17 @@
  * of it. fragctl run and the module of frag/run.h are two shells of it: they own the loop, signals,
  * and what is printed.
  */
+/* In the number of each connection that is not between the two cores. */
+#define RUNNER_CLIENT (UINT64_C(1) << 63)
+
 struct runner_ops {
 	/* What concerns the application, as the driver's core logs it. */
 	void (*log)(void *arg, const struct drv_action *action);
+	/*
+	 * SEND, ADMIT or CLOSE of a connection with RUNNER_CLIENT in its number, as the caller gave
+	 * it to runner_step; a frame may be taken. NULL: there are no such.
+	 */
+	void (*client)(void *arg, struct drv_action *action);
 	/* NULL: there is none. */
 	void (*progress)(void *arg, const char *text);
 	/* It has ended; nothing is called any more. Returns its exit code. */
@@ -50,7 +58,8 @@ struct runner {
 	struct wrk_worker worker;
 	struct wrk_worker_ops worker_ops;
 	struct runner_exchange exchange;
-	bool is_running; /* the operators have been started */
+	bool is_running;                     /* the operators have been started */
+	const struct fragi_summary *summary; /* the core's; NULL: it has not ended */
 	bool is_over;
 	int exit_code;
 };
@@ -61,6 +70,8 @@ struct runner {
  */
 int runner_init(struct runner *runner, uv_loop_t *loop, const struct runner_config *config,
 		const struct runner_ops *ops, void *arg);
+/* An event for the core of the driver. Thread: the loop's. */
+void runner_step(struct runner *runner, struct drv_event *event);
 /* Stops it in order, as by this signal; the second time at once. Thread: the loop's. */
 void runner_stop(struct runner *runner, int signal);
 /* After the loop has ended. The host is gone, or runner_thread_join has waited for it. */
