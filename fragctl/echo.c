@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <base/json.h>
 #include <base/units.h>
 #include <frag/draft.h>
-#include <fragctl/json.h>
 #include <fragctl/service.h>
 #include <fragctl/tap.h>
 
@@ -24,15 +22,6 @@ struct echo {
 	bool json;
 	char picture[4096]; /* the last file */
 };
-
-/* What a host says is JSON. */
-static void print_value(const char *text, FILE *out)
-{
-	if (fragi_json_is_value(text))
-		fputs(text, out);
-	else
-		fragi_json_text(text, out);
-}
 
 /* PNM: P5 of one channel, P6 of three; a fourth one is left out. */
 static void write_pixels(const struct fragi_passed *passed, FILE *out)
@@ -90,25 +79,7 @@ static void print_json(const struct echo *echo, const struct fragi_passed *passe
 {
 	struct ctl_json json = ctl_json_begin(stdout);
 
-	ctl_json_text(&json, "output", echo->tap.output);
-	ctl_json_unsigned(&json, "seen", passed->seen);
-	ctl_json_unsigned(&json, "dropped", dropped);
-	ctl_json_number(&json, "unix_ns", passed->unix_ns);
-	ctl_json_open(&json, "message", '{');
-	ctl_json_text(&json, "type", passed->type);
-	print_value(passed->type != NULL ? passed->value : "null", ctl_json_value(&json, "value"));
-	print_value(passed->metadata[0] != '\0' ? passed->metadata : "{}",
-		    ctl_json_value(&json, "metadata"));
-	ctl_json_open(&json, "tensors", '[');
-	for (uint32_t i = 0; i < passed->tensor_count; i++) {
-		ctl_json_open(&json, NULL, '{');
-		ctl_json_text(&json, "name", passed->tensors[i].name);
-		print_value(passed->tensors[i].text, ctl_json_value(&json, "tensor"));
-		ctl_json_close(&json, '}');
-	}
-	ctl_json_close(&json, ']');
-	ctl_json_unsigned(&json, "tensors_left_out", passed->tensors_left_out);
-	ctl_json_close(&json, '}');
+	ctl_tap_json(&json, &echo->tap, passed, dropped);
 	ctl_json_optional(&json, "picture", echo->picture);
 	ctl_json_end(&json);
 }
@@ -137,7 +108,7 @@ static int print(struct echo *echo, const struct fw_message *tapped)
 static int follow(struct echo *echo, const char *application, const char *flow)
 {
 	struct fw_message *message;
-	int code = ctl_driver_open(&echo->driver);
+	int code = ctl_driver_open_any(&echo->driver);
 
 	if (code == CTL_OK)
 		code = ctl_tap_begin(&echo->driver, application, flow, echo->every_ns,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include <base/json.h>
 #include <fragctl/service.h>
 
 int ctl_tap_begin(struct ctl_driver *driver, const char *application, const char *flow,
@@ -50,6 +51,39 @@ bool ctl_tap_read(struct ctl_tap *tap, const struct fw_message *tapped,
 	tap->number = number;
 	*out_passed = passed;
 	return true;
+}
+
+/* What a host says is JSON. */
+static void write_value(const char *text, FILE *out)
+{
+	if (fragi_json_is_value(text))
+		fputs(text, out);
+	else
+		fragi_json_text(text, out);
+}
+
+void ctl_tap_json(struct ctl_json *json, const struct ctl_tap *tap,
+		  const struct fragi_passed *passed, uint64_t dropped)
+{
+	ctl_json_text(json, "output", tap->output);
+	ctl_json_unsigned(json, "seen", passed->seen);
+	ctl_json_unsigned(json, "dropped", dropped);
+	ctl_json_number(json, "unix_ns", passed->unix_ns);
+	ctl_json_open(json, "message", '{');
+	ctl_json_text(json, "type", passed->type);
+	write_value(passed->type != NULL ? passed->value : "null", ctl_json_value(json, "value"));
+	write_value(passed->metadata[0] != '\0' ? passed->metadata : "{}",
+		    ctl_json_value(json, "metadata"));
+	ctl_json_open(json, "tensors", '[');
+	for (uint32_t i = 0; i < passed->tensor_count; i++) {
+		ctl_json_open(json, NULL, '{');
+		ctl_json_text(json, "name", passed->tensors[i].name);
+		write_value(passed->tensors[i].text, ctl_json_value(json, "tensor"));
+		ctl_json_close(json, '}');
+	}
+	ctl_json_close(json, ']');
+	ctl_json_unsigned(json, "tensors_left_out", passed->tensors_left_out);
+	ctl_json_close(json, '}');
 }
 
 void ctl_tap_end(struct ctl_driver *driver, const struct ctl_tap *tap)

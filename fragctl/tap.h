@@ -3,6 +3,7 @@
 #define CTL_TAP_H
 
 #include <fragctl/driver.h>
+#include <fragctl/json.h>
 
 /* A tap on a flow: copies of messages that pass, for people who look at them. */
 struct ctl_tap {
@@ -28,6 +29,9 @@ int ctl_tap_begin(struct ctl_driver *driver, const char *application, const char
  */
 bool ctl_tap_read(struct ctl_tap *tap, const struct fw_message *tapped,
 		  struct fw_message **out_passed, uint64_t *out_dropped);
+/* Writes "output", "seen", "dropped", "unix_ns" and "message" of the document of fragctl echo. */
+void ctl_tap_json(struct ctl_json *json, const struct ctl_tap *tap,
+		  const struct fragi_passed *passed, uint64_t dropped);
 /* Ends it; what is under way may still come. Does not wait. */
 void ctl_tap_end(struct ctl_driver *driver, const struct ctl_tap *tap);
 

@@ -14,16 +14,7 @@
 
 static uint64_t number_of(struct ctl_web *web, struct ctl_http_request *request, const char *name)
 {
-	const char *text = web->http_module->query(request, name);
-
-	return text != NULL ? strtoull(text, NULL, 10) : 0;
-}
-
-static const char *text_of(struct ctl_web *web, struct ctl_http_request *request, const char *name)
-{
-	const char *text = web->http_module->query(request, name);
-
-	return text != NULL ? text : "";
+	return strtoull(ctl_web_query(web, request, name), NULL, 10);
 }
 
 /* --- what was written --- */
@@ -69,9 +60,9 @@ void ctl_web_logs(struct ctl_web *web, struct ctl_http_request *request,
 	struct fw_message question = {.kind = FW_WATCH_LOGS};
 	struct fw_watch_logs *watch = &question.watch_logs;
 
-	*watch = (struct fw_watch_logs){.name = text_of(web, request, "application"),
-					.fragment = text_of(web, request, "fragment"),
-					.op = text_of(web, request, "operator"),
+	*watch = (struct fw_watch_logs){.name = ctl_web_query(web, request, "application"),
+					.fragment = ctl_web_query(web, request, "fragment"),
+					.op = ctl_web_query(web, request, "operator"),
 					.after = number_of(web, request, "after")};
 	if (!fragi_name_is_valid(watch->name) || !is_name(watch->fragment) ||
 	    strlen(watch->op) > FRAG_NAME_MAX) {

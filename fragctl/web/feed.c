@@ -53,6 +53,7 @@ static void write_driver(const struct ctl_web_feed *feed, FILE *out)
 	ctl_json_optional(&json, "lost", feed->lost);
 	ctl_json_number(&json, "every_ns", feed->every_ns);
 	ctl_json_bool(&json, "controls", feed->controls);
+	ctl_json_bool(&json, "graphs", feed->graphs);
 	ctl_json_end(&json);
 }
 
@@ -164,7 +165,7 @@ static void answer(struct ctl_web_feed *feed, struct ctl_web_question *question,
 	question->request = NULL;
 }
 
-static struct ctl_http_response failure_response(const struct fw_failure *failure)
+struct ctl_http_response ctl_web_failure(const struct fw_failure *failure)
 {
 	char *text = NULL;
 	size_t size;
@@ -176,11 +177,11 @@ static struct ctl_http_response failure_response(const struct fw_failure *failur
 	return fclose(out) == 0 ? ctl_web_json(409, text, size) : ctl_web_json(409, NULL, 0);
 }
 
-static struct ctl_http_response lost_response(const struct ctl_web_feed *feed)
+struct ctl_http_response ctl_web_feed_lost(const struct ctl_web_feed *feed)
 {
 	const char *why = feed->lost[0] != '\0' ? feed->lost : "the driver has not answered";
 
-	return failure_response(
+	return ctl_web_failure(
 		&(struct fw_failure){.code = FRAGI_FAILURE_DRIVER_LOST, .sentence = why});
 }
 
@@ -192,12 +193,17 @@ static struct ctl_http_response response_of(const struct ctl_web_question *quest
 	FILE *out;
 
 	if (message->kind == FW_ANSWER && message->answer.failure.code != FRAGI_FAILURE_NONE)
-		return failure_response(&message->answer.failure);
+		return ctl_web_failure(&message->answer.failure);
 	out = open_memstream(&text, &size);
 	if (out == NULL)
 		return ctl_web_json(500, NULL, 0);
 	question->write(message, out);
 	return fclose(out) == 0 ? ctl_web_json(200, text, size) : ctl_web_json(500, NULL, 0);
+}
+
+bool ctl_web_feed_send(struct ctl_web_feed *feed, struct fw_message *message)
+{
+	return is_connected(feed) && ctl_driver_send(feed->driver, message) == 0;
 }
 
 void ctl_web_feed_ask(struct ctl_web_feed *feed, struct ctl_http_request *request,
@@ -213,8 +219,8 @@ void ctl_web_feed_ask(struct ctl_web_feed *feed, struct ctl_http_request *reques
 		*out = ctl_web_text(429, "too many questions at a time; ask again\n");
 		return;
 	}
-	if (!is_connected(feed) || ctl_driver_send(feed->driver, message) < 0) {
-		*out = lost_response(feed);
+	if (!ctl_web_feed_send(feed, message)) {
+		*out = ctl_web_feed_lost(feed);
 		return;
 	}
 	*question = (struct ctl_web_question){.request = request,
@@ -235,7 +241,7 @@ static bool give_up_questions(struct ctl_web_feed *feed, bool all)
 
 		if (question->request == NULL || (!all && question->until_ns > now_ns))
 			continue;
-		answer(feed, question, lost_response(feed));
+		answer(feed, question, ctl_web_feed_lost(feed));
 		any = true;
 	}
 	return any;
@@ -341,7 +347,7 @@ static bool take_message(struct ctl_web_feed *feed, struct fw_message *message)
 		feed->is_refused = true;
 		publish(feed);
 		has_answered = true;
-	} else {
+	} else if (!ctl_web_echo_take(feed, message)) {
 		has_answered = take_answer(feed, message);
 	}
 	fw_message_free(message);
@@ -358,6 +364,7 @@ static void lose(struct ctl_web_feed *feed)
 	feed->look_seq = feed->state_seq = 0;
 	(void)give_up_questions(feed, true);
 	(void)ctl_web_scrape_give_up(feed, true);
+	ctl_web_echo_forget(feed);
 	publish(feed);
 }
 
@@ -395,6 +402,7 @@ bool ctl_web_feed_step(struct ctl_web_feed *feed)
 		feed->is_due = feed->is_refused = false;
 		has_news |= give_up_questions(feed, false);
 		has_news |= ctl_web_scrape_give_up(feed, false);
+		ctl_web_echo_expire(feed);
 		if (feed->driver->connection == NULL) {
 			reconnect(feed);
 			has_news = true;
@@ -430,5 +438,6 @@ void ctl_web_feed_end(struct ctl_web_feed *feed)
 {
 	uv_close((uv_handle_t *)&feed->tick, NULL);
 	ctl_web_scrape_fini(&feed->scrape);
+	ctl_web_echo_forget(feed);
 	forget(feed);
 }

@@ -48,6 +48,13 @@ struct ctl_http_response ctl_web_json(unsigned int status, char *text, size_t si
 					  .is_owned = true};
 }
 
+const char *ctl_web_query(struct ctl_web *web, struct ctl_http_request *request, const char *name)
+{
+	const char *text = web->http_module->query(request, name);
+
+	return text != NULL ? text : "";
+}
+
 /* --- who may ask --- */
 
 bool ctl_web_token_is_right(const struct ctl_web *web, const char *text)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fragctl/web/web.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <base/environment.h>
@@ -37,6 +39,19 @@ static int read_every(struct ctl_web *web)
 	return CTL_OK;
 }
 
+static int find_graphs(struct ctl_web *web)
+{
+	if (web->graphs_text == NULL)
+		return CTL_OK;
+	if (!web->controls)
+		return ctl_fail(CTL_USAGE,
+				"--graphs needs --control: to start an application is a command");
+	web->graphs = realpath(web->graphs_text, NULL);
+	return web->graphs != NULL ? CTL_OK
+				   : ctl_fail(CTL_MISSING, "--graphs %.300s: %s", web->graphs_text,
+					      strerror(errno));
+}
+
 /* Where there is no desktop, or no browser, the address that was printed is all. */
 static void open_browser(const struct ctl_web *web)
 {
@@ -55,6 +70,7 @@ static void serve(struct ctl_web *web, struct ends *ends)
 	web->feed.http_module = web->http_module;
 	web->feed.http = web->http;
 	web->feed.controls = web->controls;
+	web->feed.graphs = web->graphs != NULL;
 	ctl_web_feed_begin(&web->feed);
 	(void)ctl_web_feed_step(&web->feed); /* connects, if a driver is there */
 	fragi_log_print("fragctl web: %s\n", web->url);
@@ -120,6 +136,10 @@ int ctl_web(int argc, char **argv)
 		{.name = "control",
 		 .help = "the page may stop, restart, set and drain, after a question",
 		 .on = &web.controls},
+		{.name = "graphs",
+		 .value = "DIR",
+		 .help = "with --control: the page may also start the graphs (.yaml) in that folder",
+		 .text = &web.graphs_text},
 		{.name = "open",
 		 .no_env = true,
 		 .help = "also opens it in the browser of this desktop",
@@ -147,8 +167,11 @@ int ctl_web(int argc, char **argv)
 			       ? ctl_fail(CTL_USAGE, "%s", err.text)
 			       : read_every(&web);
 		if (code == CTL_OK)
+			code = find_graphs(&web);
+		if (code == CTL_OK)
 			code = run(&web);
 	}
+	free(web.graphs);
 	ctl_driver_close(&web.driver);
 	return code;
 }

@@ -16,12 +16,15 @@
  *   routes.c   the table of routes, and the plain ones
  *   feed.c     the driver: the newest tables, and one text of them for all browsers
  *   scrape.c   /metrics: what Prometheus asks for
+ *   echo.c     /echo: messages of the flows that pages have open
  *   ask.c      routes that the driver answers: logs, events, commands
+ *   start.c    the graphs that the page may start
  *   page/      what the browser gets; nothing of it comes from elsewhere
  */
 struct ctl_web {
 	/* flags */
 	const char *listen_text, *token_file, *every_text, *env_file;
+	const char *graphs_text; /* folder of graphs that the page may start; NULL: none */
 	const char *certificate_file, *certificate_key_file;
 	struct fragi_texts hosts; /* names under which the page is asked for */
 	bool controls;            /* the page may give commands */
@@ -37,6 +40,7 @@ struct ctl_web {
 	uv_poll_t listener, readable;
 	uv_timer_t timer;
 	char url[300], own_host[256]; /* own_host: as --listen names it */
+	char *graphs;                 /* absolute; NULL: none */
 	bool is_open;
 	/* the driver */
 	struct ctl_driver driver;
@@ -75,6 +79,10 @@ void ctl_web_close(struct ctl_web *web);
 void ctl_web_respond(void *arg, struct ctl_http_request *request, struct ctl_http_response *out);
 /* What each response says to browsers. */
 void ctl_web_add_policies(struct ctl_http_response *out);
+/* 409, with the failure as a document. */
+struct ctl_http_response ctl_web_failure(const struct fw_failure *failure);
+/* A word of the query; "": there is none. */
+const char *ctl_web_query(struct ctl_web *web, struct ctl_http_request *request, const char *name);
 /* Whether it is the token; false where there is none. */
 bool ctl_web_token_is_right(const struct ctl_web *web, const char *text);
 
@@ -82,6 +90,10 @@ bool ctl_web_token_is_right(const struct ctl_web *web, const char *text);
 struct ctl_http_response ctl_web_text(unsigned int status, const char *text);
 /* ... with a document, which the response frees. NULL: out of memory */
 struct ctl_http_response ctl_web_json(unsigned int status, char *text, size_t size);
+
+/* echo.c */
+void ctl_web_echo(struct ctl_web *web, struct ctl_http_request *request,
+		  struct ctl_http_response *out);
 
 /* ask.c */
 void ctl_web_events(struct ctl_web *web, struct ctl_http_request *request,
@@ -98,5 +110,11 @@ void ctl_web_drain(struct ctl_web *web, struct ctl_http_request *request,
 		   struct ctl_http_response *out);
 void ctl_web_undrain(struct ctl_web *web, struct ctl_http_request *request,
 		     struct ctl_http_response *out);
+
+/* start.c */
+void ctl_web_graphs(struct ctl_web *web, struct ctl_http_request *request,
+		    struct ctl_http_response *out);
+void ctl_web_start(struct ctl_web *web, struct ctl_http_request *request,
+		   struct ctl_http_response *out);
 
 #endif

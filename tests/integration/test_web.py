@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fragctl web: who may ask, what is answered, and that its numbers are those of the driver. Plain
 sockets; test_web_page.py looks at the page as a browser shows it."""
+import base64
 import contextlib
 import http.client
 import json
@@ -11,8 +12,10 @@ import socket
 import ssl
 import subprocess
 import time
+import urllib.parse
 
 import cluster
+import test_look
 import test_service
 import test_users
 
@@ -114,6 +117,9 @@ class WebTest(test_service.ServiceTest):
         s = Stream(self.connect())
         self.addCleanup(s.close)
         return s
+
+    def echo(self, application, flow, **more):
+        return self.ask("GET", "/echo?" + urllib.parse.urlencode({"application": application, "flow": flow, **more}))
 
     def launch_quiet(self):
         self.ok("start", self.write("quiet.yaml", QUIET % {"folder": self.folder}))
@@ -249,11 +255,93 @@ class Numbers(WebTest):
             to.write(f.read())
         d, = self.serve("--key-file", keys)
         # Elsewhere, the socket of the driver's user is not found.
-        web = self.web("--control", "--key-file", key, env={"XDG_RUNTIME_DIR": self.scratch})
+        web = self.web("--control", "--graphs", self.folder, "--key-file", key, env={"XDG_RUNTIME_DIR": self.scratch})
         self.assertEqual(self.ask("GET", "/events?after=0")[0], 200)
         status, text = self.ask("POST", "/stop", "stream", FROM_PAGE)
         self.assertEqual((status, json.loads(text)["failure"]["code"]), (409, "role_refused"))
+        status, text = self.ask("POST", "/start", "endless.yaml", FROM_PAGE)
+        self.assertEqual((status, json.loads(text)["failure"]["code"]), (409, "role_refused"))
+        status, text = self.wait_until("a refusal", lambda: (lambda r: r[0] != 204 and r)(self.echo("stream", "fragment1.tx")))
+        self.assertEqual((status, json.loads(text)["failure"]["code"]), (409, "role_refused"))
         self.end(web, d)
+        self.assert_nothing_left()
+
+
+class Graphs(WebTest):
+    def test_the_page_starts_a_graph_of_one_folder(self):
+        d, a = self.serve(workers=("a",))
+        for args, sentence in ((("--graphs", self.folder), "needs --control"), (("--control", "--graphs", self.path("none")), "No such file")):
+            self.fails(2 if "needs" in sentence else 3, sentence, "web", *args)
+        self.write("not-a-graph.txt", "")
+        self.write(".hidden.yaml", "")
+        self.write("bad.yaml", "frag: 1\napplication: bad\nfragments: 3\n")
+        self.write("open.yaml", test_service.ENDLESS)
+        os.chmod(self.path("open.yaml"), 0o666)
+        web = self.web("--control", "--graphs", self.folder)
+        self.assertEqual(json.loads(self.ask("GET", "/graphs")[1]),
+                         {"graphs": ["bad.yaml", "endless.yaml", "open.yaml", "short.yaml"], "left_out": 0})
+        self.assertEqual(self.ask("POST", "/start", "endless.yaml")[0], 403, "not from the page")
+        for name in ("", "../endless.yaml", self.endless, ".hidden.yaml", "not-a-graph.txt", "endless.yaml\0"):
+            self.assertEqual(self.ask("POST", "/start", name, FROM_PAGE)[0], 400, name)
+        for name, sentence in (("none.yaml", "none.yaml"), ("bad.yaml", "fragments"), ("open.yaml", "chmod")):
+            status, text = self.ask("POST", "/start", name, FROM_PAGE)
+            self.assertEqual(status, 409, text)
+            self.assertIn(sentence, json.loads(text)["failure"]["sentence"])
+        self.assertEqual(self.ask("POST", "/start", "endless.yaml", FROM_PAGE)[0], 200)
+        self.wait_until("it runs", lambda: (self.application("stream") or {}).get("state") == "running")
+        status, text = self.ask("POST", "/start", "endless.yaml", FROM_PAGE)
+        self.assertEqual(status, 409)
+        self.assertIn("stream", json.loads(text)["failure"]["sentence"])
+        self.ok("stop", "stream")
+        self.end(web, d, a)
+        web = self.web("--control")
+        self.assertEqual(json.loads(self.ask("GET", "/graphs")[1])["graphs"], [])
+        self.assertEqual(self.ask("POST", "/start", "endless.yaml", FROM_PAGE)[0], 400)
+        self.end(web)
+        self.assert_nothing_left()
+
+
+class Passing(WebTest):
+    def newest(self, flow, **more):
+        status, text = self.echo("cam", flow, **more)
+        return json.loads(text) if status == 200 else None
+
+    def test_messages_and_pictures_of_a_flow(self):
+        d, a = self.serve(workers=("a",))
+        self.ok("start", self.write("cam.yaml", test_look.PICTURES % {"folder": self.folder}))
+        web = self.web()
+        self.assertEqual(self.echo("cam", "source.tx"), (204, ""))
+        first = self.wait_until("a message", lambda: self.newest("source.tx"))
+        picture = first.pop("picture")
+        self.assertEqual({k: picture[k] for k in ("tensor", "width", "height", "channels", "step")},
+                         {"tensor": "frame", "width": 150, "height": 200, "channels": 3, "step": 2})
+        pixels, tensor = base64.b64decode(picture["pixels"]), first["message"]["tensors"][0]["tensor"]
+        self.assertEqual((len(pixels), set(pixels)), (150 * 200 * 3, {tensor["data"][0]}))
+        printed = json.loads(self.ok("echo", "cam", "source.tx", "-n", "1", "-o", "json"))
+        self.assertEqual(set(printed) - {"picture"}, set(first))
+        self.assertEqual(set(printed["message"]), set(first["message"]))
+        second = self.wait_until("another one", lambda: (lambda m: m["seen"] != first["seen"] and m)(self.newest("source.tx")))
+        self.assertGreater(second["unix_ns"] - first["unix_ns"], 0.5e9, "one a second")
+        self.wait_until("nothing new", lambda: self.echo("cam", "source.tx", seen=self.newest("source.tx")["seen"])[0] == 204)
+        value = self.wait_until("a number", lambda: self.newest("count.tx.out -> sink.rx.in"))
+        self.assertEqual((value["message"]["type"], value["picture"]), ("i64", None))
+        # What is no flow, and more flows than can be
+        for application, flow, status in (("cam", "", 400), ("", "x", 400), ("cam", "x" * 5000, 400)):
+            self.assertEqual(self.echo(application, flow)[0], status)
+        for application, sentence in (("cam", 'cam has no flow "none"'), ("nobody", "there is no application nobody")):
+            status, text = self.wait_until("a refusal", lambda: (lambda r: r[0] != 204 and r)(self.echo(application, "none")))
+            self.assertEqual(status, 409, text)
+            self.assertIn(sentence, json.loads(text)["failure"]["sentence"])
+        names = ["source.tx", "count.tx.out -> sink.rx.in", "source.tx.out", "count.tx"]
+        self.wait_until("four", lambda: [self.echo("cam", name)[0] in (200, 204) for name in names] == [True] * 4)
+        self.assertEqual(self.echo("cam", "source.tx.out -> source.rx.in")[0], 429)
+        self.wait_until("others to be given up", lambda: self.echo("cam", "source.tx.out -> source.rx.in")[0] == 204)
+        # Another process of the driver, and the end of the application.
+        self.ok("stop", "cam")
+        status, text = self.wait_until("its end", lambda: (lambda r: r[0] == 409 and r)(self.echo("cam", "count.tx")))
+        self.end(d, a)
+        self.wait_until("no driver", lambda: (lambda r: r[0] == 409 and "driver_lost" in r[1])(self.echo("cam", "count.tx")))
+        self.end(web)
         self.assert_nothing_left()
 
 

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import cluster
+import test_look
 import test_web
 
 sys.path.insert(0, os.path.join(cluster.TOP, "tests", "bench"))
@@ -227,6 +228,38 @@ class Use(PageTest):
         shot = base64.b64decode(self.page.call("Page.captureScreenshot", format="png")["data"])
         with open(os.path.join(PICTURES, "web.png"), "wb") as f:
             f.write(shot)
+
+
+class Pictures(PageTest):
+    PIXEL = "(() => { const c = document.querySelector('.picture canvas'); return [c.width, c.height, ...c.getContext('2d').getImageData(7, 9, 1, 1).data]; })()"
+
+    def test_a_flow_that_carries_images_shows_them(self):
+        """In two browsers, of which one comes to a graph that the other has started."""
+        d, a = self.serve(workers=("a",))
+        self.write("cam.yaml", test_look.PICTURES % {"folder": self.folder})
+        web = self.web("--control", "--graphs", self.folder)
+        self.browse()
+        first = self.page
+        self.wait_run("now.frame && !document.getElementById('tab-graphs').hidden")
+        self.key("7")
+        self.wait_run("document.activeElement.id === 'tab-graphs' && [...document.querySelectorAll('#table tbody tr')].length === 3")
+        self.page.run("[...document.querySelectorAll('#table tbody tr')].find((r) => r.textContent.includes('cam.yaml')).querySelector('td button').click()")
+        self.assertEqual(self.text("#ask-text"), "Start the application of cam.yaml?")
+        self.page.run("document.getElementById('ask-yes').click()")
+        self.wait_run("appNow() && appNow().application === 'cam' && appNow().window_ns > 0")
+        self.browse()
+        self.wait_run("appNow() && appNow().window_ns > 0")
+        for self.page in (first, self.page):
+            self.page.run("openFlow('source.tx.out -> source.rx.in')")
+            self.wait_run("!document.querySelector('.picture').hidden")
+            width, height, red, green, blue, alpha = self.page.run(self.PIXEL)
+            self.assertEqual((width, height, alpha, red == green == blue), (150, 200, 255, True))
+            self.assertIn("tensor frame uint8 [400, 300, 3]", self.text(".passed"))
+            self.page.run("openFlow('count.tx.out -> sink.rx.in')")
+            self.wait_run("document.querySelector('.passed').textContent.includes('i64 ')")
+            self.assertTrue(self.page.run("document.querySelector('.picture').hidden"))
+        self.ok("stop", "cam")
+        self.end(web, d, a)
 
 
 def large(pipelines, length, rate):

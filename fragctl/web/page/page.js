@@ -232,8 +232,13 @@ const TABLES = {
 		columns: [text("kind", "What", (r) => r.kind.replace(/_/g, " ")), text("app", "Application", (r) => r.application),
 			wide("text", "Text", (r) => r.text), text("who", "Who", (r) => r.who)],
 	},
+	graphs: {
+		title: "Graphs", rows: () => graphs.rows, name: (r) => r, key: (r) => r, first: "File", columns: [],
+		tools: (r) => ["Start", () => command(`Start the application of ${r}?`, "Start", "/start", r)],
+	},
 };
 const ORDER = Object.keys(TABLES), ROWS_SHOWN = 60;
+const tabsNow = () => ORDER.filter((key) => key !== "graphs" || (now.frame && now.frame.driver.graphs));
 
 function sortRows(rows, table, app) {
 	const sort = now.sort[now.tab];
@@ -324,22 +329,26 @@ function drawTabs() {
 	const tabs = $("tabs");
 	if (!tabs.children.length)
 		for (const key of ORDER)
-			tabs.append(element("button", { role: "tab", id: "tab-" + key, "aria-controls": "table", on: () => chooseTab(key) }, TABLES[key].title));
-	for (const key of ORDER) {
+			tabs.append(element("button", { role: "tab", id: "tab-" + key, "aria-controls": "table", hidden: "", on: () => chooseTab(key) }, TABLES[key].title));
+	for (const key of tabsNow()) {
 		const tab = $("tab-" + key), on = key === now.tab, rows = TABLES[key].rows();
+		tab.hidden = false;
 		tab.setAttribute("aria-selected", on);
 		tab.tabIndex = on ? 0 : -1;
 		write(tab, TABLES[key].title + (rows && rows.length && key !== "events" ? " " + rows.length : ""));
 	}
 }
 function chooseTab(key) {
+	if (!tabsNow().includes(key)) return;
 	now.tab = key;
+	if (key === "graphs") askGraphs();
 	draw();
 }
 $("tabs").addEventListener("keydown", (event) => {
 	const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
 	if (!step) return;
-	chooseTab(ORDER[(ORDER.indexOf(now.tab) + step + ORDER.length) % ORDER.length]);
+	const tabs = tabsNow();
+	chooseTab(tabs[(tabs.indexOf(now.tab) + step + tabs.length) % tabs.length]);
 	$("tab-" + now.tab).focus();
 	event.preventDefault();
 	event.stopPropagation();
@@ -511,6 +520,9 @@ function buildPanel(kind) {
 	panel.figures = kind === "operator" ? [figure("Where its time went", "uses", "%"), figure("Ticks a second", 7, "/s"), figure("p99 of a tick, since its start", 8, "ns")] :
 		[figure("Messages a second", 0, "/s"), figure("Per cent of the time without room", 1, "%"), figure("Messages in flight", 2, ""), figure("p99 of the latency, since the start", 3, "ns")];
 	panel.uses = kind === "operator" ? Graph.USES.map((u) => ({ u, value: element("b", {}) })) : [];
+	panel.passed = { canvas: element("canvas", { role: "img", "aria-label": "The picture in a message" }), caption: element("figcaption", { class: "soft" }),
+		text: element("p", { class: "log passed" }, "Nothing yet.") };
+	panel.passed.figure = element("figure", { class: "picture", hidden: "" }, panel.passed.canvas, panel.passed.caption);
 	panel.links = element("ul", { class: "links" });
 	panel.changed = pairs();
 	panel.log = element("div", { class: "log", tabindex: 0, role: "log", "aria-label": "Log" });
@@ -521,8 +533,7 @@ function buildPanel(kind) {
 			...panel.uses.flatMap(({ u, value }) => [element("i", { class: "use-" + u }), element("span", {}, USE_WORDS[u]), value]))] : []),
 		element("p", { class: "past" }, element("span", { class: "soft" }, "What was, while this page was open"), element("span", { class: "tools" }, ...panel.spans)),
 		...panel.figures.flatMap((f) => f.nodes),
-		...(now.frame.driver.pictures && kind === "flow" ? [element("h3", {}, "Picture"), element("figure", { class: "picture" },
-			element("img", { alt: "What passes now", src: "/picture?" + new URLSearchParams({ application: now.app, flow: now.open.key }) }))] : []),
+		...(kind === "flow" ? [element("h3", {}, "What passes, once a second"), panel.passed.figure, panel.passed.text] : []),
 		element("h3", {}, kind === "operator" ? "Its flows" : "Its ends"), panel.links,
 		element("h3", {}, "Parameters set while it runs"), panel.none, panel.changed.dl,
 		...(kind === "operator" && now.frame.driver.controls ? [setForm()] : []),
@@ -622,6 +633,13 @@ async function askEvents() {
 	} catch { /* the next time */ }
 	events.busy = false;
 }
+const graphs = { rows: [] };
+async function askGraphs() {
+	try {
+		graphs.rows = (await ask("/graphs", {})).graphs;
+		drawTable();
+	} catch { /* the next time */ }
+}
 async function askLogs() {
 	if (!now.open || logs.busy || now.held || !rowNow()) return;
 	const end = now.open.kind === "operator" ? now.open.key : now.open.key.split(" -> ")[1];
@@ -643,6 +661,48 @@ async function askLogs() {
 		}
 	} catch { /* the next time */ }
 	logs.busy = false;
+}
+
+/* A message of the flow that is open, as fragctl echo shows it; the picture in it is drawn. */
+const echo = { key: "", seen: 0, next: 0, busy: false };
+function drawPicture(picture) {
+	const { figure, canvas, caption } = panel.passed;
+	figure.hidden = !picture;
+	if (!picture) return;
+	const { width, height, channels, step } = picture, bytes = atob(picture.pixels), image = new ImageData(width, height);
+	for (let i = 0; i < width * height; i++)
+		for (let c = 0; c < 4; c++)
+			image.data[4 * i + c] = c === 3 ? 255 : bytes.charCodeAt(i * channels + (channels === 1 ? 0 : c));
+	Object.assign(canvas, { width, height });
+	canvas.getContext("2d").putImageData(image, 0, 0);
+	write(caption, `${picture.tensor}: ${width} x ${height}` + (step > 1 ? `, of every ${step} rows and columns one` : ""));
+}
+function drawPassed(passed) {
+	const m = passed.message, json = (v) => JSON.stringify(v), shape = (t) => t && t.shape ? `${t.dtype} [${t.shape.join(", ")}]` : json(t);
+	drawPicture(passed.picture);
+	write(panel.passed.text, ["#" + grouped(passed.seen), m.type ? `${m.type} ${json(m.value)}` : "",
+		Object.keys(m.metadata || {}).length ? "metadata " + json(m.metadata) : "",
+		...m.tensors.map((t) => `tensor ${t.name} ${shape(t.tensor)}`)].filter(Boolean).join("\n"));
+}
+async function askEcho() {
+	if (!now.open || now.open.kind !== "flow" || echo.busy || now.held || document.hidden || !appNow()) return;
+	const key = now.app + "\n" + now.open.key, passed = panel.passed;
+	if (echo.key !== key || echo.of !== passed) Object.assign(echo, { key, of: passed, seen: 0, next: 0 });
+	if (performance.now() < echo.next) return;
+	echo.busy = true;
+	try {
+		const reply = await fetch("/echo?" + new URLSearchParams({ application: now.app, flow: now.open.key, seen: echo.seen }));
+		const type = reply.headers.get("Content-Type") || "", body = type.includes("json") ? await reply.json() : null;
+		if (panel.passed === passed && reply.ok && body) {
+			echo.seen = body.seen;
+			drawPassed(body);
+		} else if (panel.passed === passed && !reply.ok) {
+			echo.next = performance.now() + 5000;
+			drawPicture(null);
+			write(passed.text, body ? body.failure.sentence : await reply.text());
+		}
+	} catch { /* the next time */ }
+	echo.busy = false;
 }
 
 /* --- commands --- */
@@ -786,3 +846,4 @@ Graph.on({ open: openOp, openFlow, redraw: drawSoon });
 theme(false);
 drawTabs();
 listen();
+setInterval(askEcho, 1000);
