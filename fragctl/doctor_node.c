@@ -100,8 +100,14 @@ bool ctl_node_runs(const struct ctl_node *node, const char *name, char out_pid[1
 
 void ctl_node_init(struct ctl_node *node)
 {
+	char parent[32] = "";
+
 	snprintf(node->worker, sizeof(node->worker), "self");
-	ctl_node_runs(node, "workerd", node->worker);
+	ctl_node_read(node, parent, sizeof(parent), "/proc/%d/comm", (int)getppid());
+	if (strcmp(parent, "workerd") == 0) /* it has asked for this */
+		snprintf(node->worker, sizeof(node->worker), "%d", (int)getppid());
+	else
+		ctl_node_runs(node, "workerd", node->worker);
 	node->is_container = ctl_node_may(node, F_OK, "/run/.containerenv") ||
 			     ctl_node_may(node, F_OK, "/.dockerenv");
 }

@@ -434,6 +434,7 @@ static int make_worker(struct wrk_shell *shell)
 	if (getrandom(&config.seed, sizeof(config.seed), GRND_NONBLOCK) < 0)
 		config.seed = (uint64_t)fragi_now_ns();
 	r = wrk_worker_init(&shell->worker, &shell->loop, &config, &worker_ops, shell);
+	wrk_examiner_init(&shell->worker.examiner, options->driver_text, options->tls.certificate);
 	return r;
 }
 

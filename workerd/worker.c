@@ -282,10 +282,16 @@ void wrk_worker_end(struct wrk_worker *worker, int exit_code)
 	uv_close((uv_handle_t *)&worker->suspend, NULL);
 	wrk_gpu_survey_end(&worker->survey);
 	wrk_gpu_load_end(&worker->gpus);
+	wrk_examiner_end(&worker->examiner);
 	for (size_t i = 0; i < WRK_HOSTS_MAX; i++)
 		if (worker->processes[i] != NULL)
 			wrk_process_abandon(worker->processes[i]);
 	worker->ops->ended(worker->arg, exit_code);
+}
+
+static void on_examined(void *arg, const struct fw_message *answer)
+{
+	wrk_worker_raise(arg, &(struct wrk_event){.kind = WRK_EVENT_EXAMINED, .message = answer});
 }
 
 static void perform(struct wrk_worker *worker, const struct wrk_action *action)
@@ -336,6 +342,9 @@ static void perform(struct wrk_worker *worker, const struct wrk_action *action)
 		break;
 	case WRK_DO_PROMOTE_SAVED:
 		wrk_saved_promote(&worker->saved, action->run, action->number, action->epoch);
+		break;
+	case WRK_DO_EXAMINE:
+		wrk_examiner_begin(&worker->examiner, worker->loop, on_examined, worker);
 		break;
 	case WRK_DO_LOG:
 		worker->ops->log(worker->arg, action->level, action->subject, action->text);

@@ -6,6 +6,7 @@
 
 #include <wire/deadline.h>
 #include <workerd/core/core.h>
+#include <workerd/examiner.h>
 #include <workerd/gpu_load.h>
 #include <workerd/gpus.h>
 #include <workerd/inventory.h>
@@ -59,6 +60,7 @@ struct wrk_worker {
 	struct wrk_gpu_survey survey;    /* of the GPUs, once */
 	struct wrk_gpu_reader gpus;      /* their load */
 	struct wrk_inventory *inventory; /* the caller's */
+	struct wrk_examiner examiner;    /* its command is the shell's */
 	struct wrk_pending *first, **last;
 	bool stepping, ended;
 };

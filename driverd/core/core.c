@@ -216,6 +216,10 @@ static void core_message(struct drv_core *core, struct drv_event *event)
 		drv_tap_take(session, message);
 		fw_message_free(message);
 		break;
+	case FW_EXAMINED:
+		drv_examine_take(session, message);
+		fw_message_free(message);
+		break;
 	case FW_LEAVE:
 		drv_host_leave(session);
 		session->has_left = true;

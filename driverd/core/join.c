@@ -427,6 +427,7 @@ void drv_session_lost(struct drv_session *session, bool close, const char *why)
 		drv_persist_release(core, session->held_bytes);
 	drv_session_transition(session, DRV_SESSION_GONE);
 	drv_subscription_end(session);
+	drv_examine_lost(session);
 	drv_adopt_session_lost(session);
 	drv_next_session_lost(session);
 	if (session->role == FW_ROLE_WORKER)

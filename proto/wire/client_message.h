@@ -261,4 +261,20 @@ struct fw_host_tap {
 	bool pictures;
 };
 
+#define FW_FINDINGS_MAX 64
+/* EXAMINE: a worker is to look at its node, as `fragctl doctor` does there. */
+struct fw_examine {
+	const char *worker;
+};
+struct fw_finding {
+	const char *check;
+	bool is_wrong;
+	const char *found, *cost, *mend; /* cost, mend: empty where nothing is wrong */
+};
+struct fw_examined {
+	const char *why_not; /* it could not look; empty: it could */
+	struct fw_finding *findings;
+	uint32_t finding_count;
+};
+
 #endif

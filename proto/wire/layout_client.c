@@ -4,8 +4,8 @@
 
 /*
  * Layouts of the messages by which a client asks the driver: REQUEST and REPLY, commands and their
- * ANSWER, AWAIT, WATCH and EVENTS, EXPLAIN and EXPLANATION, and of what changes while an
- * application runs.
+ * ANSWER, AWAIT, WATCH and EVENTS, EXPLAIN and EXPLANATION, EXAMINE and EXAMINED, and
+ * of what changes while an application runs.
  */
 
 LAYOUT(request, struct fw_request, Request, NULL) = {
@@ -255,5 +255,21 @@ LAYOUT(logs, struct fw_logs, Logs, NULL) = {
 LAYOUT(host_lines, struct fw_host_lines, HostLines, NULL) = {
 	ROWS(host_lines, rows, count, FW_LOG_ROWS_MAX, log_line),
 	FIELD(host_lines, left_out),
+	END,
+};
+
+LAYOUT(examine, struct fw_examine, Examine, NULL) = {
+	FIELD(examine, worker),
+	END,
+};
+
+LAYOUT(finding, struct fw_finding, Finding, NULL) = {
+	FIELD(finding, check), FIELD(finding, is_wrong), FIELD(finding, found),
+	FIELD(finding, cost),  FIELD(finding, mend),     END,
+};
+
+LAYOUT(examined, struct fw_examined, Examined, NULL) = {
+	FIELD(examined, why_not),
+	ROWS(examined, findings, finding_count, FW_FINDINGS_MAX, finding),
 	END,
 };

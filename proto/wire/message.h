@@ -9,6 +9,7 @@
 #include <base/saved_bytes.h>
 #include <wire/change.h>
 #include <wire/client_message.h>
+#include <wire/facts.h>
 #include <wire/failure.h>
 #include <wire/session_message.h>
 
@@ -51,6 +52,8 @@
  *   driver -> host (relayed)   HOST_TAP, again and again while a client taps
  *   host -> driver (relayed)   HOST_TAPPED, where nothing else waits to be sent; else it is dropped
  *   host -> client             PASSED, within the bytes of HOST_TAPPED and TAPPED
+ *   client -> driver -> worker EXAMINE
+ *   worker -> driver -> client EXAMINED; or the driver answers ANSWER that there is none
  *   worker -> driver           HOST_SAVED, before the final HOST_STATS of a host that has yielded
  *   driver -> worker           HOST_SAVED, for the host that goes on in its place, and HOST_PAST,
  *                              with which that one is the host
@@ -61,10 +64,11 @@
  * first one, BEATs go both ways.
  */
 #define FW_PROTOCOL_MAJOR 1
-#define FW_PROTOCOL_MINOR 11
+#define FW_PROTOCOL_MINOR 12
 #define FW_LOOK_MINOR 9         /* from this minor on workers know HOST_LOOK */
 #define FW_TAP_MINOR 10         /* ... HOST_TAP */
 #define FW_LAST_SOURCE_MINOR 11 /* ... has_last_source */
+#define FW_EXAMINE_MINOR 12     /* ... EXAMINE */
 #define FW_FRAME_MAX (4u << 20)
 #define FW_WORKER_NAME_MAX 255 /* bytes, with the number that the driver adds */
 #define FW_TEXT_MAX 4096       /* a sentence, a log line */
@@ -145,7 +149,9 @@
 	X(108, TAPPED, tapped)                                                                     \
 	X(109, HOST_TAP, host_tap)                                                                 \
 	X(110, HOST_TAPPED, tapped)                                                                \
-	X(111, PASSED, passed)
+	X(111, PASSED, passed)                                                                     \
+	X(112, EXAMINE, examine)                                                                   \
+	X(113, EXAMINED, examined)
 
 #define FW_KIND_ENUM(number, KIND, type) FW_##KIND = (number),
 enum fw_kind { FW_KIND_LIST(FW_KIND_ENUM) };
@@ -378,18 +384,6 @@ struct fw_op_stats {
 	/* how the kernel schedules its thread; policy NONE: nothing was asked for */
 	struct fragi_realtime realtime;
 };
-/* How much a process and its machine have used, by the clocks of the kernel; zeros: not read. */
-struct fw_facts {
-	uint64_t at_ns; /* CLOCK_MONOTONIC there */
-	/* of all threads; starved: they could run and had no core; io: they waited for a disk */
-	uint64_t cpu_ns, starved_ns, io_ns;
-	uint64_t rss_bytes, major_faults;
-	uint64_t cores; /* that the process may use */
-	uint64_t machine_cores, machine_cpu_ns, memory_bytes, memory_used_bytes;
-	uint64_t received_bytes, sent_bytes; /* by all networks but loopback */
-	/* of NVIDIA; busy: of all of them on average */
-	uint64_t gpus, gpu_busy_permille, gpu_memory_bytes, gpu_memory_used_bytes;
-};
 struct fw_host_stats {
 	/* after the host is gone; a HOST_EXIT follows, unless its workerd is gone too */
 	bool final;
@@ -398,11 +392,6 @@ struct fw_host_stats {
 	struct fragi_flow_stats *flows; /* inner flows, then edges */
 	uint32_t flow_count;
 	struct fw_facts facts; /* while somebody looks */
-};
-
-/* Somebody looks at the operators of a host for so long, unless this comes again; 0: no longer. */
-struct fw_host_look {
-	int64_t for_ns;
 };
 
 /* always after the final HOST_STATS */
@@ -477,6 +466,8 @@ struct fw_message {
 		struct fw_swap swap;
 		struct fw_host_report report;
 		struct fw_host_adopted adopted;
+		struct fw_examine examine;
+		struct fw_examined examined;
 	};
 };
 

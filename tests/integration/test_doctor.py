@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """fragctl doctor: a node that is planted as files, healthy, and with one thing wrong at a time."""
+import contextlib
 import json
 import os
+import random
+import socket
 import unittest
 
 import cluster
 from test_certificates import CertificateTest
+from test_service import ServiceTest
 
 LIMITS = """Limit                     Soft Limit           Hard Limit           Units
 Max file size             %(file)s            unlimited            bytes
@@ -264,6 +268,77 @@ class Here(cluster.ClusterTest):
             self.assertEqual(bool(check["cost"] and check["mend"]), not check["ok"], check)
         state = [check for check in told["checks"] if check["check"] == "state_folder"][0]
         self.assertRegex(state["found"], "MiB (free|left)|on the disk")
+
+
+class Workers(ServiceTest):
+    def doctor(self):
+        p = self.start("fragctl", "doctor", "--workers", "-o", "json")
+        code = p.wait()
+        told = self.document(p.stdout)
+        self.assertEqual(code, 0 if told["healthy"] else 1, p.stderr)
+        return {w["worker"]: {c["check"]: c for c in w["checks"]} for w in told["nodes"]}, told["connections"]
+
+    def test_each_node_and_each_connection(self):
+        self.serve(workers=("a", "b", "c"))
+        here = self.start("fragctl", "doctor", "-o", "json")
+        here.wait()
+        nodes, connections = self.doctor()
+        self.assertEqual(set(nodes), {"a", "b", "c"})
+        for checks in nodes.values():
+            self.assertEqual(list(checks), [c["check"] for c in json.loads(here.stdout)["checks"]])
+            for check in checks.values():
+                self.assertEqual(bool(check["cost"] and check["mend"]), not check["ok"], check)
+        self.assertEqual({frozenset(c["found"].split(":")[0].split(" - ")) for c in connections},
+                         {frozenset("ab"), frozenset("ac"), frozenset("bc")})
+        for c in connections:
+            self.assertTrue(c["ok"], c)
+            self.assertRegex(c["found"], r"^. - .: [0-9.]+ [um]?s there and back, \d+ MB/s each way, shm$")
+        self.assertEqual(self.json("list")["applications"], [])
+
+    def test_lines_for_people(self):
+        self.serve(workers=("a", "b"))
+        p = self.start("fragctl", "doctor", "--workers")
+        code = p.wait()
+        lines = p.stdout.splitlines()
+        workers = [line for line in lines if line.startswith("worker ")]
+        for name, line in zip("ab", sorted(workers), strict=True):
+            self.assertRegex(line, r"^worker %s, 127.0.0.1:\d+: \d+ ok, \d+ wrong$" % name)
+        self.assertRegex(lines[-2], "^connection      ok     [ab] - [ab]: .* there and back")
+        self.assertRegex(lines[-1], r"^all \d+ are ok$" if code == 0 else r"^\d+ of \d+ are wrong$")
+
+    def take_data_port(self):
+        for port in random.sample(range(10000, 32767), 20):
+            with contextlib.suppress(OSError):
+                taken = socket.create_server(("127.0.0.1", port))
+                self.addCleanup(taken.close)
+                return taken
+        return self.skipTest("no port of the data plane is free")
+
+    def test_a_port_that_is_taken_and_a_limit(self):
+        """What is planted is found on its worker, and at its connection, alone."""
+        taken = self.take_data_port()
+        self.serve(workers=("a", "b"))
+        self.worker("--name", "c", "--host-limit", "fsize=%d" % (1 << 60),
+                    "--worker-address", "127.0.0.1:%d" % taken.getsockname()[1],
+                    prefix=("sh", "-c", 'ulimit -l 64; exec "$@"', "sh"))
+        self.wait_until("c", lambda: len(self.live_workers()) == 3)
+        nodes, connections = self.doctor()
+        self.assertIn("may lock 64 KiB", nodes["c"]["memlock"]["found"])
+        self.assertNotIn("64 KiB", nodes["a"]["memlock"]["found"])
+        self.assertEqual(len(connections), 3)
+        for c in connections:
+            self.assertEqual(c["ok"], "c" not in c["found"].split(":")[0].split(" - "), c)
+            if not c["ok"]:
+                self.assertRegex(c["found"], "port")
+                self.assertIn("data ports", c["mend"])
+
+    def test_who_is_not_asked(self):
+        """A drained worker gets no application; one that is killed while it looks is named."""
+        self.serve(workers=("a", "b"))
+        self.ok("drain", "b")
+        nodes, connections = self.doctor()
+        self.assertEqual((set(nodes), connections), ({"a", "b"}, []))
+        self.fails(3, "start it", "doctor", "--workers", "--address", "127.0.0.1:%d" % self.free_port())
 
 
 if __name__ == "__main__":

@@ -118,6 +118,27 @@ Test(driver_requirements, more_than_any_worker_has)
 	fini(&f);
 }
 
+Test(driver_requirements, a_worker_has_its_name_as_a_label)
+{
+	static const char *const other[] = {"worker=c"};
+	const struct drv_place_worker workers[] = {
+		{.name = "a", .has = {9000}},
+		{.name = "b", .has = {1000}},
+		{.name = "x", .has = {9000}, .labels = other, .label_count = 1},
+	};
+	struct fixture f;
+
+	place(&f,
+	      HEAD FRAGMENT("f1", "labels: {worker: b}") FRAGMENT("f2", "labels: {worker: c}")
+		      FRAGMENT("f3", "labels: {wirker: a}"),
+	      workers, 3);
+	cr_expect_eq(f.places[0].worker, 1);
+	cr_expect_eq(f.places[1].worker, 2, "a label of that name holds too");
+	cr_expect_eq(f.places[2].worker, -1);
+	cr_expect_str_eq(why_not(&f, 0, "a"), "it has no label worker=b");
+	fini(&f);
+}
+
 Test(driver_requirements, labels_of_workers)
 {
 	static const char *const or1[] = {"slot=3", "zone=or1"}, *const or2[] = {"zone=or2",

@@ -576,6 +576,16 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 	case FW_TAP:
 		message->tap = (struct fw_tap){word(m), word(m), 100000000, true, random_u64(m)};
 		return;
+	case FW_EXAMINE:
+		message->examine = (struct fw_examine){word(m)};
+		return;
+	case FW_EXAMINED:
+		message->examined = (struct fw_examined){
+			word(m), block(m, 2 * sizeof(*message->examined.findings)), 2};
+		for (uint32_t i = 0; i < 2; i++)
+			message->examined.findings[i] =
+				(struct fw_finding){word(m), i == 1, word(m), word(m), word(m)};
+		return;
 	case FW_TAPPED:
 	case FW_HOST_TAPPED:
 		message->tapped = (struct fw_tapped){7, block(m, 999), 999};

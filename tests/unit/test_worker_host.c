@@ -211,6 +211,23 @@ static bool next_beat_looks(void)
 	return to_host->beat.looks;
 }
 
+Test(worker_host, its_node_is_looked_at_when_the_driver_asks)
+{
+	struct fw_message question = {.kind = FW_EXAMINE, .examine = {"node7"}};
+	struct fw_finding finding = {"clock", false, "kept right", "", ""};
+	struct fw_message answer = {.kind = FW_EXAMINED, .examined = {"", &finding, 1}};
+
+	start_attached(false);
+	from_driver(&question);
+	cr_expect_not_null(did(WRK_DO_EXAMINE));
+	step((struct wrk_event){.kind = WRK_EVENT_EXAMINED, .message = &answer});
+	cr_expect_eq(sent(FW_EXAMINED), &answer);
+	step((struct wrk_event){
+		.kind = WRK_EVENT_DRIVER_LOST, .connection = seen_connection, .text = "it closed"});
+	step((struct wrk_event){.kind = WRK_EVENT_EXAMINED, .message = &answer});
+	cr_expect_null(sent(FW_EXAMINED), "nobody waits for it any more");
+}
+
 Test(worker_host, it_is_looked_at_as_long_as_the_driver_said)
 {
 	struct fw_message look = host_frame(FW_HOST_LOOK);

@@ -235,6 +235,9 @@ int wrk_core_step(struct wrk_core *core, const struct wrk_event *event, int64_t 
 	case WRK_EVENT_GPUS:
 		core_gpus(core, event, now_ns);
 		break;
+	case WRK_EVENT_EXAMINED:
+		wrk_session_send(core, event->message, actions);
+		break;
 	case WRK_EVENT_TIMER:
 		if (core->session != WRK_SESSION_ENDED && !core->reads_first)
 			core_timer(core, now_ns, actions);

@@ -94,6 +94,7 @@ enum wrk_event_kind {
 	WRK_EVENT_HOST_EXITED, /* host, exited; after all its messages */
 	WRK_EVENT_NETWORK,     /* text: why no host can reach others yet; NULL: they can */
 	WRK_EVENT_GPUS,        /* gpus, gpu_memory_bytes: what this worker offers, after all */
+	WRK_EVENT_EXAMINED,    /* message: what was found on this node */
 	WRK_EVENT_TIMER,       /* the deadline has come */
 	/*
 	 * SIGINT, SIGTERM: whoever ends the workers usually ends the driver too, so it gets a
@@ -157,8 +158,9 @@ enum wrk_action_kind {
 	 * too: what was saved is of no use any more
 	 */
 	WRK_DO_FORGET_SAVED,
-	WRK_DO_LOG,  /* level, subject, text */
-	WRK_DO_EXIT, /* exit_code; the last action ever */
+	WRK_DO_EXAMINE, /* this node: answers EXAMINED */
+	WRK_DO_LOG,     /* level, subject, text */
+	WRK_DO_EXIT,    /* exit_code; the last action ever */
 };
 struct wrk_action {
 	enum wrk_action_kind kind;

@@ -472,6 +472,9 @@ static void session_frame(struct wrk_core *core, const struct fw_message *messag
 				     "it refers to the graph of an earlier host, and has sent none",
 				     now_ns, actions);
 		break;
+	case FW_EXAMINE:
+		(void)wrk_emit(actions, WRK_DO_EXAMINE);
+		break;
 	case FW_HOST_SAVED:
 	case FW_HOST_PAST:
 		wrk_move_frame(core, message, actions);

@@ -223,6 +223,7 @@ static const struct request {
 	{FW_SET, DRV_RIGHT_COMMAND, drv_parameter_set},
 	{FW_SWAP, DRV_RIGHT_COMMAND, drv_swap},
 	{FW_DRAIN, DRV_RIGHT_COMMAND, serve_drain},
+	{FW_EXAMINE, DRV_RIGHT_COMMAND, drv_examine}, /* it starts a process there */
 };
 
 /* Of which a client needs one. */

@@ -39,6 +39,13 @@ void drv_client_refuse(struct drv_session *client, const struct fw_message *mess
 bool drv_flow_is_called(const char *from, const char *to, const char *what);
 void drv_explain(struct drv_session *client, const struct fw_message *message);
 
+/* examine.c: workers look at their nodes for clients */
+void drv_examine(struct drv_session *client, const struct fw_message *message);
+/* EXAMINED of a worker, for those that have asked. */
+void drv_examine_take(struct drv_session *worker, const struct fw_message *message);
+/* A worker goes: who has asked hears so. */
+void drv_examine_lost(const struct drv_session *worker);
+
 /* command.c */
 void drv_command_start(struct drv_session *client, const struct fw_message *message);
 void drv_command_stop(struct drv_session *client, const struct fw_message *message);

@@ -56,7 +56,7 @@ void drv_drain_fini(struct drv_core *core)
 	core->drained = NULL;
 }
 
-static const char *unknown_text(struct drv_core *core, const char *name)
+const char *drv_drain_unknown(struct drv_core *core, const char *name)
 {
 	const char **names = fragi_arena_alloc(&core->actions->arena,
 					       (core->session_count + 1) * sizeof(*names));
@@ -132,7 +132,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 		if (*at == NULL)
 			return session != NULL
 				       ? drv_text(core, "worker %s is not drained", wanted->worker)
-				       : unknown_text(core, wanted->worker);
+				       : drv_drain_unknown(core, wanted->worker);
 		drop(core, at);
 		return NULL;
 	}
@@ -142,7 +142,7 @@ static const char *change(struct drv_core *core, const struct fw_drain *wanted,
 		return NULL;
 	}
 	if (session == NULL)
-		return unknown_text(core, wanted->worker);
+		return drv_drain_unknown(core, wanted->worker);
 	*out_code = FRAGI_FAILURE_STATE_UNWRITABLE;
 	if (core->is_behind)
 		return drv_text(core,

@@ -58,6 +58,12 @@ static bool is_nearer(const struct drv_place_other *a, const struct drv_place_ot
 	return lacks_a < lacks_b;
 }
 
+/* Each worker has the label worker=NAME, with the name by which the driver calls it. */
+static bool is_name_of(const struct drv_place_worker *worker, const struct fragi_spec_label *label)
+{
+	return strcmp(label->key, "worker") == 0 && strcmp(label->value, worker->name) == 0;
+}
+
 static const struct fragi_spec_label *label_lacking(const struct drv_place_worker *worker,
 						    const struct fragi_spec_requirements *required)
 {
@@ -70,7 +76,7 @@ static const struct fragi_spec_label *label_lacking(const struct drv_place_worke
 			 required->labels[i].value);
 		while (k < worker->label_count && strcmp(worker->labels[k], label) != 0)
 			k++;
-		if (k == worker->label_count)
+		if (k == worker->label_count && !is_name_of(worker, &required->labels[i]))
 			return &required->labels[i];
 	}
 	return NULL;

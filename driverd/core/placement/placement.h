@@ -73,6 +73,8 @@ int drv_candidate_find(const struct drv_host *host, struct fragi_arena *arena,
 /* Returns whether it is done. */
 bool drv_drain(struct drv_session *client, const struct fw_message *message);
 bool drv_drain_is(const struct drv_core *core, const char *worker);
+/* "there is no worker \"x\"; workers: a, b" */
+const char *drv_drain_unknown(struct drv_core *core, const char *name);
 /* An earlier driver has kept that. Returns 0 or -ENOMEM. */
 int drv_drain_restore(struct drv_core *core, const char *worker);
 void drv_drain_fini(struct drv_core *core);

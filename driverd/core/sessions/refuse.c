@@ -28,6 +28,8 @@ static const char *verb_of(const struct fw_message *command)
 		return "echo";
 	case FW_DRAIN:
 		return "drain";
+	case FW_EXAMINE:
+		return "doctor";
 	default:
 		return fw_kind_name(command->kind);
 	}

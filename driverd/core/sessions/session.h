@@ -55,8 +55,13 @@ struct drv_session {
 	struct drv_look *look;           /* at the time of applications; owned; NULL: none */
 	struct drv_look *look_at_once;   /* when it asks; the same */
 	struct drv_taps *taps;           /* on flows; owned; NULL: none */
-	struct fragi_arena arena;        /* of the texts below */
-	const char *name;                /* as the driver calls it */
+	/* of a client: the worker that looks at its node for it, and the question */
+	struct {
+		const struct drv_session *worker; /* NULL: none does */
+		uint64_t seq;
+	} examine;
+	struct fragi_arena arena; /* of the texts below */
+	const char *name;         /* as the driver calls it */
 	const char *peer;
 	const char *const *fragments;
 	uint32_t fragment_count;

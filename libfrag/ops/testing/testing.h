@@ -4,9 +4,10 @@
 
 #include <frag/frag.h>
 
-/* What fragctl test puts into graphs. */
+/* What fragctl test and fragctl doctor put into graphs. */
 extern const struct frag_op_type testing_source_type;
 extern const struct frag_op_type testing_sink_type;
+extern const struct frag_op_type testing_connection_type;
 extern const struct frag_condition_type testing_times_type;
 
 #endif
