@@ -33,9 +33,16 @@ ifneq ($(NVCC),)
 CONVERT_PTX := $(B)/gen/libfrag/ops/vision/convert.ptx
 $(B)/obj/libfrag/ops/vision/convert_gpu.o: ALL_CFLAGS += -DFRAG_CONVERT_PTX='"$(CONVERT_PTX)"'
 $(B)/obj/libfrag/ops/vision/convert_gpu.o: $(CONVERT_PTX)
+# ops/NAME/kernels.c holds the PTX of ops/NAME/kernels.cu (ops/gpu/ptx.h).
+define kernels_of
+$(1).o: ALL_CFLAGS += -DFRAG_PTX='"$(2)"'
+$(1).o: $(2)
+endef
+$(foreach k,$(patsubst %.cu,%,$(wildcard libfrag/ops/*/kernels.cu)),\
+	$(eval $(call kernels_of,$(B)/obj/$(k),$(B)/gen/$(k).ptx)))
 endif
 ifneq ($(BUILDING),)
-$(if $(NVCC),,$(info format_converter is built without its kernels for GPUs, and examples/cuda not \
+$(if $(NVCC),,$(info operators are built without their kernels for GPUs, and examples/cuda not \
 	at all: nvcc is not in $(CUDA_HOME)/bin (CUDA_HOME=DIR)))
 endif
 
@@ -64,10 +71,12 @@ $(FAKE_UCX_CUDA): tests/cuda/ucx_cuda.c
 tests: $(FAKE_UCX_CUDA)
 endif
 CONVERT_CASES := $(B)/obj/tests/cuda/convert_cases.o
-$(CONVERT_CASES): tests/cuda/convert_cases.c
+TWIN_CASES := $(B)/obj/tests/cuda/twin_cases.o $(B)/obj/tests/cuda/twin.o
+$(CONVERT_CASES) $(TWIN_CASES): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
+$(B)/tests/operators/test_twins: $(TWIN_CASES) | $(FAKE_CUDA)
 FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
 	shared/test_cuda_streams shared/test_cuda_green unit/test_inventory)
 $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
@@ -76,11 +85,11 @@ $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/fr
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and
 # build/gpu-check/gpu_check.sh runs it. The folder also holds gpu_bench.sh, which measures.
 GPU_CHECK := $(B)/gpu-check
-CONVERTER_OBJ := $(B)/obj/libfrag/ops/draw/levels.o \
-	$(patsubst %,$(B)/obj/libfrag/ops/vision/%.o,format_converter convert \
-	convert_gpu resize taps)
+CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/%.o,draw/levels gpu/twin \
+	$(addprefix vision/,convert convert_gpu format_converter format_converter_gpu formats \
+	kernels raw resize resize_frames taps))
 $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c \
-		tests/cuda/gpu_check.h $(CONVERT_CASES) $(CONVERTER_OBJ) \
+		tests/cuda/gpu_check.h $(CONVERT_CASES) $(TWIN_CASES) $(CONVERTER_OBJ) \
 		$(LIBFRAG_SO)
 	@mkdir -p $(@D) $(B)/obj/tests/cuda
 	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(LIBFRAG_INC) -Itests -Ilibfrag/ops \

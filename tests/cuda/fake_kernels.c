@@ -7,6 +7,7 @@
 #include "bench/plugin/gpu_kernels.h"
 #include "fake_kernels.h"
 #include "vision/convert_rgb.h"
+#include "vision/kernels.h"
 
 static char *(*reach_memory)(unsigned long long address, size_t size);
 
@@ -64,6 +65,44 @@ RUN(convert_beside, convert_pads(&job, x, y))
 CONVERT_KERNELS(RUN_ANY)
 CONVERT_RGB_KERNELS(RUN_RGB)
 
+/* Leads the pointers of a job to where they are read and written. */
+static void reach_raw_job(struct raw_job *job)
+{
+	const size_t bytes = job->is_deep ? 2 : 1, rows = (size_t)job->rows;
+	const bool has_planes = job->layout == RAW_SEMIPLANAR || job->layout == RAW_PLANAR;
+	const bool is_packed = job->layout == RAW_YUYV || job->layout == RAW_UYVY;
+
+	job->in = reached(job->in, ((has_planes ? rows / 2 * 3 : rows) - 1) * job->row_bytes +
+					   (size_t)job->columns * bytes * (is_packed ? 2 : 1));
+	job->out = reached(job->out, rows * (size_t)job->columns * 3 * bytes);
+}
+
+static void reach_level_job(struct level_job *job)
+{
+	const size_t width = (size_t)(job->columns * job->channels), rows = (size_t)job->rows;
+
+	job->in =
+		reached(job->in, (rows - 1) * job->row_bytes + width * (size_t)job->element_bytes);
+	job->out = reached(job->out, rows * width * sizeof(float));
+}
+
+/* One thread after the other. */
+#define RUN_THREADS(name, job_type, one)                                                           \
+	static void run_##name(const unsigned int grid[3], const unsigned int block[3],            \
+			       void *argument,                                                     \
+			       char *(*reach)(unsigned long long address, size_t size))            \
+	{                                                                                          \
+		struct job_type job;                                                               \
+                                                                                                   \
+		memcpy(&job, argument, sizeof(job));                                               \
+		reach_memory = reach;                                                              \
+		reach_##job_type(&job);                                                            \
+		for (int y = 0; y < (int)(grid[1] * block[1]); y++)                                \
+			for (int x = 0; x < (int)(grid[0] * block[0]); x++)                        \
+				one(&job, x, y);                                                   \
+	}
+VISION_KERNELS(RUN_THREADS)
+
 static void run_bench_copy(const unsigned int grid[3], const unsigned int block[3], void *argument,
 			   char *(*reach)(unsigned long long address, size_t size))
 {
@@ -85,8 +124,9 @@ static void run_bench_touch(const unsigned int grid[3], const unsigned int block
 }
 
 #define ROW(name, ...) {#name, sizeof(struct convert_job), run_##name},
+#define ROW_OF(name, job_type, ...) {#name, sizeof(struct job_type), run_##name},
 static const struct fake_kernel kernels[] = {
-	ROW(convert_beside) CONVERT_KERNELS(ROW)
+	VISION_KERNELS(ROW_OF) ROW(convert_beside) CONVERT_KERNELS(ROW)
 		CONVERT_RGB_KERNELS(ROW){"bench_copy", sizeof(struct bench_job), run_bench_copy},
 	{"bench_touch", sizeof(struct bench_job), run_bench_touch},
 };

@@ -25,6 +25,7 @@
 #include <type/cuda.h>
 
 #include "cuda/convert_cases.h"
+#include "cuda/twin_cases.h"
 #include "gpu_check.h"
 #include "vision/convert_gpu.h"
 
@@ -251,18 +252,18 @@ static void check_refusals(void)
 	check_crossing(NULL, GPU, "the GPU goes on after that");
 }
 
-/* Random frames and parameters; the results are those of the CPU. */
-static void check_conversion(uint64_t cases)
+/* Random tensors and parameters; the results are those of the CPU. */
+static void check_cases(const char *name, twin_case_fn run, uint64_t cases)
 {
-	char why[512], what[80];
+	char why[1024], what[120];
 	uint64_t same = 0;
 
 	for (uint64_t seed = 0; seed < cases; seed++)
-		if (convert_case(seed, why, sizeof(why)))
+		if (run(seed, why, sizeof(why)))
 			same++;
 		else if (same + 5 > seed)
 			printf("     %s\n", why);
-	snprintf(what, sizeof(what), "format_converter as on the CPU, bit for bit, in %llu cases",
+	snprintf(what, sizeof(what), "%s as on the CPU, bit for bit, in %llu cases", name,
 		 (unsigned long long)cases);
 	snprintf(why, sizeof(why), "only in %llu", (unsigned long long)same);
 	check(same == cases, what, why);
@@ -546,10 +547,13 @@ int main(int argc, char **argv)
 	check_allocators();
 	check_refusals();
 	check_streams();
-	if (vision_convert_gpu_is_built())
-		check_conversion(CASES);
-	else
-		printf("     format_converter was built without its kernels: no nvcc\n");
+	if (vision_convert_gpu_is_built()) {
+		check_cases("format_converter", convert_case, CASES);
+		for (const struct twin_cases *c = twin_cases; c->name != NULL; c++)
+			check_cases(c->name, c->run, CASES);
+	} else {
+		printf("     operators were built without their kernels: no nvcc\n");
+	}
 	check_shared();
 	check_pinned();
 	/* The driver keeps some for itself: from the first rounds on, no more. */

@@ -168,7 +168,7 @@ GPU_TEST(ops_convert_gpu, what_the_driver_refuses_has_a_sentence)
 		{"cuLaunchKernel", "cuLaunchKernel of convert_u8_3_0", 1},
 		/* the first is that of the tables */
 		{"cuStreamSynchronize", "cuStreamSynchronize after convert_u8_3_0", 2},
-		{"cuMemAlloc_v2", "cannot make a frame of 4 x 4 x 3 on GPU 0", 1},
+		{"cuMemAlloc_v2", "cannot make a tensor of 192 bytes for GPU 0", 1},
 		{"cuMemcpyAsync", "cuMemcpyAsync", 1},
 	};
 
@@ -250,7 +250,8 @@ GPU_TEST(ops_convert_gpu, frames_that_cannot_be_converted_have_a_sentence)
 	cr_assert_not_null(h, "%s", err.text);
 	cr_assert_eq(frag_harness_give_tensor(h, "source_video", "", frame_on_gpu(4, 4, 1)), 0);
 	cr_expect_eq(frag_harness_tick(h), -EXDEV);
-	cr_expect(strstr(frag_harness_error(h), "the frame came in memory of GPU 0, and the pool"),
+	cr_expect(strstr(frag_harness_error(h),
+			 "its input came in memory of GPU 0, and its allocator"),
 		  "%s", frag_harness_error(h));
 	frag_harness_destroy(h);
 	cr_expect_eq(fake.used(), 0);

@@ -1,37 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "../draw/levels.h"
-#include "convert.h"
-#include "convert_gpu.h"
-#include "resize.h"
+#include "format_converter.h"
+#include "kernels.h"
 #include "vision.h"
-
-#define GPUS_MAX 64
-
-struct format_converter {
-	const char *in_tensor_name, *out_tensor_name;
-	const char *in_dtype, *out_dtype, *out_layout;
-	double scale_min, scale_max;
-	int64_t alpha_value;
-	int64_t resize_width, resize_height, resize_mode;
-	bool pad;
-	int64_t pad_value;
-	struct frag_i64_list out_channel_order;
-	struct frag_f64_list window, percentile;
-	struct frag_resource *pool;
-
-	struct convert convert; /* channels and order for the format of the current frame */
-	struct convert_place place;
-	void *leveled; /* scratch memory between the levels and resizing */
-	size_t leveled_size;
-	void *resized; /* the same between resizing and converting */
-	size_t resized_size;
-
-	struct convert_gpu gpu;
-	bool pool_is_on_gpu; /* the pool has memory of pool_device only */
-	struct frag_device pool_device;
-};
 
 enum { SOURCE_VIDEO, TENSOR };
 static const struct frag_port format_converter_ports[] = {
@@ -40,7 +12,7 @@ static const struct frag_port format_converter_ports[] = {
 		 .dir = FRAG_IN,
 		 .type = "tensor",
 		 .headline =
-			 "a frame of u8, u16 or f32: gray, RGB or RGBA; of u8 or f32 also in memory of a GPU"},
+			 "a frame of u8, u16 or f32: gray, RGB or RGBA; or of YUV or a Bayer pattern (in_dtype); also in memory of a GPU"},
 	[TENSOR] = {.name = "tensor",
 		    .dir = FRAG_OUT,
 		    .type = "tensor",
@@ -48,25 +20,8 @@ static const struct frag_port format_converter_ports[] = {
 };
 
 static const char *const layouts[] = {"hwc", "chw", NULL};
-
-/*
- * Holoscan's names of formats. The ones that are missing here are refused by name. gray8, gray16
- * and gray32f are additions of frag.
- */
-#define FORMATS                                                                                    \
-	"rgb888, rgba8888, uint8, float32, gray8, gray32f, rgb161616, rgba16161616, uint16, gray16"
-static const struct {
-	const char *name;
-	int64_t channels; /* 0: 3, or 1 when the input is gray */
-	uint8_t bits;     /* 32: f32 */
-	bool built;
-} formats[] = {
-	{"rgb888", 3, 8, true},     {"uint8", 0, 8, true},         {"float32", 0, 32, true},
-	{"rgba8888", 4, 8, true},   {"gray8", 1, 8, true},         {"gray32f", 1, 32, true},
-	{"rgb161616", 3, 16, true}, {"rgba16161616", 4, 16, true}, {"uint16", 0, 16, true},
-	{"gray16", 1, 16, true},    {"yuv420", 0, 8, false},       {"nv12", 0, 8, false},
-	{"yuyv", 0, 8, false},
-};
+static const char *const colors[] = {"bt601", "bt709", "bt2020", NULL};
+static const char *const demosaics[] = {"bilinear", "malvar", NULL};
 
 static const struct frag_param format_converter_params[] = {
 	FRAG_PARAM_STRING(
@@ -74,12 +29,25 @@ static const struct frag_param format_converter_params[] = {
 		.headline = "Tensor to convert; empty: the one without a name, else the first"),
 	FRAG_PARAM_STRING(struct format_converter, out_tensor_name, "",
 			  .headline = "Name of the output"),
-	FRAG_PARAM_STRING(struct format_converter, in_dtype, "",
-			  .headline = "Format that the input must have; empty: any",
-			  .description = FORMATS),
+	FRAG_PARAM_STRING(
+		struct format_converter, in_dtype, "",
+		.headline = "Format that the input must have; empty: any",
+		.description = CONVERTER_FORMATS
+		". Formats that are not RGB yet, and are unpacked first: " RAW_FORMATS
+		". Of nv12, p010 and yuv420 the rows of the colours lie below the picture: [rows * 3 / 2, columns]"),
+	FRAG_PARAM_STRING(struct format_converter, in_color, "bt601",
+			  .headline = "Matrix of the YUV of the input", .choices = colors),
+	FRAG_PARAM_BOOL(struct format_converter, in_full_range, 0,
+			.headline = "Luma of the YUV goes from 0 to 255, and not from 16 to 235"),
+	FRAG_PARAM_STRING(
+		struct format_converter, demosaic, "malvar",
+		.headline = "How the colours of a Bayer pattern are found",
+		.description =
+			"bilinear: the mean of the neighbours; malvar: with the differences of the other colours too (Malvar, He and Cutler, 2004)",
+		.choices = demosaics),
 	FRAG_PARAM_STRING(struct format_converter, out_dtype, NULL,
 			  .headline = "Format of the output",
-			  .description = FORMATS
+			  .description = CONVERTER_FORMATS
 			  ". uint8, uint16 and float32: RGB, or gray when the input is gray",
 			  .flags = FRAG_PARAM_REQUIRED),
 	FRAG_PARAM_F64(struct format_converter, scale_min, 0.0,
@@ -135,22 +103,6 @@ static const struct frag_param format_converter_params[] = {
 		.flags = FRAG_PARAM_OPTIONAL),
 };
 
-static int find_format(struct frag_op *op, const char *parameter, const char *name, size_t *out)
-{
-	for (size_t i = 0; i < FRAG_COUNT_OF(formats); i++) {
-		if (strcmp(name, formats[i].name) != 0)
-			continue;
-		if (!formats[i].built)
-			return frag_op_fail(op, -ENOTSUP,
-					    "%s %s is not built yet; use one of " FORMATS,
-					    parameter, name);
-		*out = i;
-		return 0;
-	}
-	return frag_op_fail(op, -EINVAL, "%s \"%s\" is not a valid format; it is one of " FORMATS,
-			    parameter, name);
-}
-
 static int check_levels(const struct format_converter *fc, struct frag_op *op)
 {
 	const double *window = fc->window.items, *percentile = fc->percentile.items;
@@ -174,11 +126,14 @@ static int check_levels(const struct format_converter *fc, struct frag_op *op)
 static int format_converter_setup(void *state, struct frag_op *op)
 {
 	struct format_converter *fc = state;
-	size_t format;
-	int r = find_format(op, "out_dtype", fc->out_dtype, &format);
+	const struct converter_format *format;
+	int r = converter_find_format(op, "out_dtype", fc->out_dtype, &format);
 
-	if (r == 0 && fc->in_dtype[0] != '\0')
-		r = find_format(op, "in_dtype", fc->in_dtype, &format);
+	fc->raw_format = vision_raw_find(fc->in_dtype);
+	if (fc->raw_format != NULL)
+		vision_raw_set_color(&fc->raw, fc->raw_format, fc->in_color, fc->in_full_range);
+	else if (r == 0 && fc->in_dtype[0] != '\0')
+		r = converter_find_format(op, "in_dtype", fc->in_dtype, &format);
 	if (r < 0)
 		return r;
 	if ((fc->resize_width == 0) != (fc->resize_height == 0))
@@ -237,17 +192,17 @@ static void settle_place(struct format_converter *fc, const struct frame *in)
 static int settle(struct format_converter *fc, struct frag_op *op, const struct frame *in)
 {
 	struct convert *convert = &fc->convert;
-	size_t out = 0, expected = 0;
-	int r = find_format(op, "out_dtype", fc->out_dtype, &out);
+	const struct converter_format *out = NULL, *expected = NULL;
+	int r = converter_find_format(op, "out_dtype", fc->out_dtype, &out);
 
 	if (r < 0)
 		return r;
-	if (fc->in_dtype[0] != '\0') {
-		r = find_format(op, "in_dtype", fc->in_dtype, &expected);
+	if (fc->in_dtype[0] != '\0' && fc->raw_format == NULL) {
+		r = converter_find_format(op, "in_dtype", fc->in_dtype, &expected);
 		if (r < 0)
 			return r;
-		if (formats[expected].bits != 8 * frame_element_bytes(in) ||
-		    (formats[expected].channels != 0 && formats[expected].channels != in->channels))
+		if (expected->bits != 8 * frame_element_bytes(in) ||
+		    (expected->channels != 0 && expected->channels != in->channels))
 			return frag_op_fail(
 				op, -EINVAL,
 				"in_dtype is %s, and a frame of %lld channels of %s came; correct in_dtype or leave it out",
@@ -257,9 +212,9 @@ static int settle(struct format_converter *fc, struct frag_op *op, const struct 
 					      : "u8");
 	}
 	*convert = (struct convert){
-		.channels = formats[out].channels,
-		.is_float = formats[out].bits == 32,
-		.is_deep = formats[out].bits == 16,
+		.channels = out->channels,
+		.is_float = out->bits == 32,
+		.is_deep = out->bits == 16,
 		.is_planar = strcmp(fc->out_layout, "chw") == 0,
 		.scale_min = fc->scale_min,
 		.scale_max = fc->scale_max,
@@ -295,16 +250,23 @@ static int reserve(void **memory, size_t *has, size_t size)
 	return 0;
 }
 
-static bool has_levels(const struct format_converter *fc, const struct frame *frame)
+bool converter_has_levels(const struct format_converter *fc, const struct frame *frame)
 {
 	return frame->is_deep || fc->window.count > 0 || fc->percentile.count > 0;
+}
+
+struct levels converter_levels(const struct format_converter *fc, const struct frame *frame)
+{
+	if (fc->window.count > 0)
+		return (struct levels){fc->window.items[0], fc->window.items[1]};
+	return draw_levels_all(frame);
 }
 
 /* Brings the values of a frame to those of an f32, in scratch memory that *frame then describes. */
 static int level(struct format_converter *fc, struct frag_op *op, struct frame *frame)
 {
 	size_t row = (size_t)(frame->columns * frame->channels) * sizeof(float);
-	struct levels levels = draw_levels_all(frame);
+	struct levels levels = converter_levels(fc, frame);
 	int r = reserve(&fc->leveled, &fc->leveled_size, row * (size_t)frame->rows);
 
 	if (fc->percentile.count > 0 && frame->is_float)
@@ -316,8 +278,6 @@ static int level(struct format_converter *fc, struct frag_op *op, struct frame *
 					   &levels);
 	if (r < 0)
 		return r;
-	if (fc->window.count > 0)
-		levels = (struct levels){fc->window.items[0], fc->window.items[1]};
 	draw_levels_f32(&levels, frame, fc->scale_min, fc->scale_max, fc->leveled);
 	frame->data = fc->leveled;
 	frame->row_bytes = row;
@@ -349,34 +309,27 @@ static int resize(struct format_converter *fc, struct frame *frame)
 	return 0;
 }
 
-/* Creates the output. A device on the host: where the pool has memory. */
-static int create(const struct format_converter *fc, struct frag_op *op, struct frag_device device,
-		  struct frag_tensor **out)
+struct frag_dtype converter_output(const struct format_converter *fc, int64_t shape[3])
 {
 	const struct convert *convert = &fc->convert;
 	const int64_t rows = fc->place.rows, columns = fc->place.columns;
-	const struct frag_dtype dtype = convert->is_float  ? FRAME_F32
-					: convert->is_deep ? FRAME_U16
-							   : FRAME_U8;
-	const int64_t pixels[] = {rows, columns, convert->channels};
-	const int64_t planes[] = {convert->channels, rows, columns};
-	const int64_t *shape = convert->is_planar ? planes : pixels;
-	int r;
 
-	if (device.type == FRAG_DEVICE_CPU)
-		return frame_create(op, fc->pool, dtype, shape, out);
-	r = frag_tensor_create_on(fc->pool, device, dtype, 3, shape, out);
-	if (r == -EXDEV)
-		return frag_op_fail(
-			op, r,
-			"the frame came in memory of GPU %d, and the pool has none of that; give the pool memory of this GPU, or leave it out",
-			(int)device.id);
+	shape[0] = convert->is_planar ? convert->channels : rows;
+	shape[1] = convert->is_planar ? rows : columns;
+	shape[2] = convert->is_planar ? columns : convert->channels;
+	return convert->is_float ? FRAME_F32 : convert->is_deep ? FRAME_U16 : FRAME_U8;
+}
+
+/* Makes RGB of fc->raw, in scratch memory that *frame then describes. */
+static int unpack(struct format_converter *fc, struct frame *frame)
+{
+	int r = reserve(&fc->unpacked, &fc->unpacked_size, frame->row_bytes * (size_t)frame->rows);
+
 	if (r < 0)
-		return frag_op_fail(
-			op, r,
-			"cannot make a frame of %lld x %lld x %lld on GPU %d: %s; give the pool larger or more blocks",
-			(long long)shape[0], (long long)shape[1], (long long)shape[2],
-			(int)device.id, frag_strerror(r));
+		return r;
+	fc->raw.out = fc->unpacked;
+	vision_raw_convert(&fc->raw);
+	frame->data = fc->unpacked;
 	return 0;
 }
 
@@ -385,78 +338,93 @@ static int convert_on_cpu(struct format_converter *fc, struct frag_op *op, struc
 {
 	bool resizes = fc->place.picture_rows != frame->rows ||
 		       fc->place.picture_columns != frame->columns;
-	int r = has_levels(fc, frame) ? level(fc, op, frame) : 0;
+	struct frag_dtype dtype;
+	int64_t shape[3];
+	int r = fc->raw_format != NULL ? unpack(fc, frame) : 0;
 
+	if (r == 0 && converter_has_levels(fc, frame))
+		r = level(fc, op, frame);
 	if (r == 0 && resizes)
 		r = resize(fc, frame);
-	if (r == 0)
-		r = create(fc, op, (struct frag_device){FRAG_DEVICE_CPU, 0}, out);
+	if (r < 0)
+		return r;
+	dtype = converter_output(fc, shape);
+	r = frame_create(op, fc->pool, dtype, shape, out);
 	if (r == 0)
 		vision_convert_into(&fc->convert, frame, &fc->place, frag_tensor_writable(*out));
 	return r;
 }
 
-/* With a stream the message travels before the frame is converted; else it is done on return. */
-static int convert_on_gpu(struct format_converter *fc, struct frag_op *op, void *stream,
-			  struct frag_device device, const struct frame *frame,
-			  struct frag_tensor **out)
+/* Brings a frame of the host to the GPU of the pool, and converts it there. */
+static int send_to_gpu(struct format_converter *fc, struct frag_tick *tick,
+		       const struct frag_tensor *in, struct frame *frame, struct frag_tensor **out)
 {
+	struct frag_device gpu = fc->twin.stream_device;
 	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_tensor *tensor;
-	int r;
+	struct frag_tensor *there;
+	int r = frag_tensor_copy(in, NULL, gpu, &there, &err);
 
-	if (frame->is_float && (uintptr_t)frame->data % sizeof(float) != 0)
-		return frag_op_fail(
-			op, -EINVAL,
-			"the f32 of the frame are not aligned to 4 bytes, and a GPU cannot read them; give the tensor another byte_offset");
-	r = create(fc, op, device, &tensor);
 	if (r < 0)
-		return r;
-	r = vision_convert_gpu(&fc->gpu, &fc->convert, device, frame,
-			       (enum resize_mode)fc->resize_mode, &fc->place,
-			       frag_tensor_writable(tensor), stream, &err);
-	if (r == 0 && stream == NULL)
-		r = vision_convert_gpu_wait(&fc->gpu, &err);
-	if (r == 0) {
-		*out = tensor;
-		return 0;
+		return frag_op_fail(frag_tick_op(tick), r, "cannot copy a frame to GPU %d: %s",
+				    (int)gpu.id, err.text[0] != '\0' ? err.text : frag_strerror(r));
+	if (fc->raw_format != NULL) {
+		const struct frag_dltensor *dl = frag_tensor_dl(there);
+
+		fc->raw.in = frag_tensor_data(there);
+		fc->raw.row_bytes = (uint64_t)(dl->shape[1] * (dl->ndim == 3 ? dl->shape[2] : 1)) *
+				    (dl->dtype.bits / 8u);
+	} else {
+		frame->data = frag_tensor_data(there);
+		frame->row_bytes =
+			(size_t)(frame->columns * frame->channels) * frame_element_bytes(frame);
 	}
-	frag_tensor_unref(tensor);
-	return frag_op_fail(op, r, "cannot convert a frame on GPU %d: %s", (int)device.id,
-			    err.text[0] != '\0' ? err.text : frag_strerror(r));
+	r = converter_on_gpu(fc, tick, gpu, frame, out);
+	(void)frag_tick_hold(tick, there);
+	return r;
 }
 
 /* Converts on the GPU where the frame or the memory of the pool lies; else on the CPU. */
 static int convert(struct format_converter *fc, struct frag_tick *tick,
 		   const struct frag_tensor *in, struct frame *frame, struct frag_tensor **out)
 {
-	struct frag_device gpu = {FRAG_DEVICE_CUDA, frag_tensor_dl(in)->device.id};
 	struct frag_op *op = frag_tick_op(tick);
-	struct frag_err err = FRAG_ERR_INIT;
-	struct frag_tensor *there;
-	int r;
 
-	if ((has_levels(fc, frame) || fc->convert.is_deep) &&
-	    (!frame_is_on_host(in) || fc->pool_is_on_gpu))
+	if ((fc->percentile.count > 0 || fc->convert.is_deep) &&
+	    (!frame_is_on_host(in) || fc->twin.pool_is_on_gpu))
 		return frag_op_fail(
 			op, -ENOTSUP,
-			"frames of u16, window and percentile are converted on the CPU only; give frames and a pool in memory of the host");
+			"percentile and frames of u16 as output are made on the CPU only; give frames and a pool in memory of the host, or window and another out_dtype");
 	if (!frame_is_on_host(in))
-		return convert_on_gpu(fc, op,
-				      gpu.id == fc->pool_device.id ? frag_tick_stream(tick) : NULL,
-				      gpu, frame, out);
-	if (!fc->pool_is_on_gpu)
-		return convert_on_cpu(fc, op, frame, out);
-	r = frag_tensor_copy(in, NULL, fc->pool_device, &there, &err);
+		return converter_on_gpu(fc, tick, gpu_of(in), frame, out);
+	return fc->twin.pool_is_on_gpu ? send_to_gpu(fc, tick, in, frame, out)
+				       : convert_on_cpu(fc, op, frame, out);
+}
+
+/* Finds a frame that is not RGB yet, and describes the RGB that it becomes. */
+static int receive_raw(struct format_converter *fc, struct frag_op *op,
+		       const struct frag_message *message, struct frag_tensor **in,
+		       struct frame *out)
+{
+	const char *reason = NULL;
+	int r = -EINVAL;
+
+	*in = frame_tensor(message, fc->in_tensor_name);
+	if (*in == NULL)
+		return frag_op_fail(
+			op, r,
+			"the message holds no tensor \"%s\"; set in_tensor_name to the name that the sender gives",
+			fc->in_tensor_name);
+	r = vision_raw_describe(fc->raw_format, *in, strcmp(fc->demosaic, "malvar") == 0, &fc->raw,
+				&reason);
 	if (r < 0)
-		return frag_op_fail(op, r, "cannot copy a frame to GPU %d: %s",
-				    (int)fc->pool_device.id,
-				    err.text[0] != '\0' ? err.text : frag_strerror(r));
-	frame->data = frag_tensor_data(there);
-	frame->row_bytes = (size_t)(frame->columns * frame->channels) * frame_element_bytes(frame);
-	r = convert_on_gpu(fc, op, frag_tick_stream(tick), fc->pool_device, frame, out);
-	(void)frag_tick_hold(tick, there);
-	return r;
+		return frag_op_fail(op, r, "tensor \"%s\" is not a valid frame of %s: %s",
+				    fc->in_tensor_name, fc->in_dtype, reason);
+	*out = (struct frame){.rows = fc->raw.rows,
+			      .columns = fc->raw.columns,
+			      .channels = 3,
+			      .is_deep = fc->raw.is_deep != 0};
+	out->row_bytes = (size_t)(out->columns * 3) * frame_element_bytes(out);
+	return 0;
 }
 
 static int format_converter_compute(void *state, struct frag_tick *tick)
@@ -470,35 +438,20 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 
 	if (r < 0)
 		return r == -ENOMSG ? 0 : r;
-	r = frame_receive_by(op, message, fc->in_tensor_name, frame_deep_anywhere, &in, &frame);
+	r = fc->raw_format != NULL ? receive_raw(fc, op, message, &in, &frame)
+				   : frame_receive_by(op, message, fc->in_tensor_name,
+						      frame_deep_anywhere, &in, &frame);
 	if (r < 0)
 		return r;
 	r = settle(fc, op, &frame);
 	if (r < 0)
 		return r;
-	if (fc->place.rows == frame.rows && fc->place.columns == frame.columns &&
-	    fc->window.count + fc->percentile.count == 0 &&
+	if (fc->raw_format == NULL && fc->place.rows == frame.rows &&
+	    fc->place.columns == frame.columns && fc->window.count + fc->percentile.count == 0 &&
 	    vision_convert_is_identity(&fc->convert, &frame))
 		return frame_emit(tick, TENSOR, fc->out_tensor_name, frag_tensor_ref(in), message);
 	r = convert(fc, tick, in, &frame, &out);
 	return r < 0 ? r : frame_emit(tick, TENSOR, fc->out_tensor_name, out, message);
-}
-
-/* Finds out where the pool has its memory; a pool has one GPU. */
-static void find_pool(struct format_converter *fc)
-{
-	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
-	struct frag_tensor *tensor = NULL;
-	const int64_t one = 1;
-	int r = fc->pool != NULL ? frag_tensor_create(fc->pool, u8, 1, &one, &tensor) : -ENOMSG;
-
-	for (int32_t id = 0; id < GPUS_MAX && r == -EXDEV; id++) {
-		fc->pool_device = (struct frag_device){FRAG_DEVICE_CUDA, id};
-		r = frag_tensor_create_on(fc->pool, fc->pool_device, u8, 1, &one, &tensor);
-		fc->pool_is_on_gpu = r == 0;
-	}
-	if (r == 0)
-		frag_tensor_unref(tensor);
 }
 
 static int format_converter_initialize(void *state, struct frag_op *op)
@@ -512,28 +465,21 @@ static int format_converter_initialize(void *state, struct frag_op *op)
 	/* as for a frame of the usual format */
 	struct convert convert = {
 		.scale_min = fc->scale_min, .scale_max = fc->scale_max, .order = {0, 1, 2, 3}};
-	size_t format;
-	int r = find_format(op, "out_dtype", fc->out_dtype, &format);
+	const struct converter_format *format = NULL;
+	int r = converter_find_format(op, "out_dtype", fc->out_dtype, &format);
 
 	if (r < 0)
 		return r;
-	convert.is_float = formats[format].bits == 32;
-	convert.channels = formats[format].channels > 0 ? formats[format].channels
-			   : channels == 1              ? 1
-							: 3;
-	find_pool(fc);
-	if (!fc->pool_is_on_gpu)
-		return 0;
-	if (!vision_convert_gpu_is_built())
-		return frag_op_fail(
-			op, -ENOTSUP,
-			"its pool has memory of a GPU, and this build of frag has no kernels: it was made without a CUDA toolkit; use a pool with storage_type: 2");
-	if (vision_convert_gpu_prepare(&fc->gpu, &convert, fc->pool_device, channels,
+	convert.is_float = format->bits == 32;
+	convert.channels = format->channels > 0 ? format->channels : channels == 1 ? 1 : 3;
+	r = gpu_twin_open(&fc->twin, op, vision_ptx, fc->pool, NULL);
+	if (r == 0 && fc->twin.pool_is_on_gpu &&
+	    vision_convert_gpu_prepare(&fc->gpu, &convert, fc->twin.stream_device, channels,
 				       fc->resize_width > 0, (enum resize_mode)fc->resize_mode,
 				       fc->pad, &err) < 0)
-		return frag_op_fail(op, -EIO, "no kernel for GPU %d: %s", (int)fc->pool_device.id,
-				    err.text);
-	return frag_op_use_stream(op, NULL, fc->pool_device);
+		return frag_op_fail(op, -EIO, "no kernel for GPU %d: %s",
+				    (int)fc->twin.stream_device.id, err.text);
+	return r;
 }
 
 static void format_converter_fini(void *state, struct frag_op *op)
@@ -543,7 +489,9 @@ static void format_converter_fini(void *state, struct frag_op *op)
 	(void)op;
 	free(fc->leveled);
 	free(fc->resized);
+	free(fc->unpacked);
 	vision_convert_gpu_fini(&fc->gpu);
+	gpu_twin_close(&fc->twin);
 }
 
 const struct frag_op_type vision_format_converter_type = {
@@ -551,7 +499,7 @@ const struct frag_op_type vision_format_converter_type = {
 	.name = "format_converter",
 	.headline = "Changes size, channels and element type of frames",
 	.description =
-		"First brings window or percentile to black and white, then resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy. A frame in memory of a GPU is converted there, with the same result, and one in memory of the host where the pool has memory of a GPU only.",
+		"First unpacks YUV and Bayer patterns, then brings window or percentile to black and white, then resizes, then chooses and orders the channels, then changes the element type. A frame that is already as wanted is passed on without a copy. A frame in memory of a GPU is converted there, with the same result, and one in memory of the host where the pool has memory of a GPU only.",
 	.state_size = sizeof(struct format_converter),
 	FRAG_PORTS(format_converter_ports),
 	FRAG_PARAMS(format_converter_params),

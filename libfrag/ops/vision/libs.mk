@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 OPS_vision_PKG := libpng
-OPS_vision_USES := draw image
+OPS_vision_USES := draw gpu image

@@ -33,7 +33,7 @@
 	X(OPERATOR, "AsyncPingTxOp", "async_ping_tx", "", ABSENT,                                  \
 	  "use ping_tx with a periodic condition")                                                 \
 	X(OPERATOR, "BayerDemosaicOp", "bayer_demosaic", "", ABSENT,                               \
-	  "convert the frames in an operator of your own")                                         \
+	  "use format_converter with in_dtype bayer_rggb, or another turn of it")                  \
 	X(OPERATOR, "DataTypeRxTestOp", "data_type_rx_test", "", ABSENT, "use ping_rx")            \
 	X(OPERATOR, "DataTypeTxTestOp", "data_type_tx_test", "", ABSENT, "use ping_tx")            \
 	X(OPERATOR, "FormatConverterOp", "format_converter", "format_converter", BUILT, "")        \

@@ -316,7 +316,7 @@ class BayerDemosaicOp(NativeOperator):
     """There is none in frag: it is refused when the application starts."""
     _inputs = ("receiver",)
     _outputs = ("transmitter",)
-    _refused = "convert the frames in an operator of your own"
+    _refused = "use format_converter with in_dtype bayer_rggb, or another turn of it"
 
     def __init__(self, fragment, *args, pool, cuda_stream_pool=None, in_tensor_name="",
                  out_tensor_name="", interpolation_mode=0, bayer_grid_pos=2, generate_alpha=False,

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPU_KERNEL_H
+#define GPU_KERNEL_H
+
+/*
+ * What operators compute for one element is written once, in headers that nvcc compiles for the
+ * kernels, and the C compiler for the CPU and for the driver of tests. A function of a kernel takes
+ * a job, its one parameter, and the place of the thread: `static void f(const struct job *, int x,
+ * int y)`. A function of a block takes the number of the thread and how many there are.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define GPU_INLINE static __device__ __forceinline__
+#define GPU_SYNC() __syncthreads()
+#define GPU_ADD(counter, value) atomicAdd(counter, value)
+
+#define GPU_KERNEL(name, job_type, run)                                                            \
+	extern "C" __global__ void name(const struct job_type job)                                 \
+	{                                                                                          \
+		run(&job, (int)(blockIdx.x * blockDim.x + threadIdx.x),                            \
+		    (int)(blockIdx.y * blockDim.y + threadIdx.y));                                 \
+	}
+#define GPU_BLOCK_KERNEL(name, job_type, run)                                                      \
+	extern "C" __global__ void name(const struct job_type job)                                 \
+	{                                                                                          \
+		run(&job, (int)threadIdx.x, (int)blockDim.x);                                      \
+	}
+#else
+#define GPU_INLINE static inline __attribute__((unused))
+#define GPU_SYNC() ((void)0) /* the one thread has done it */
+#define GPU_ADD(counter, value) gpu_add(counter, value)
+
+GPU_INLINE uint32_t gpu_add(uint32_t *counter, uint32_t value)
+{
+	uint32_t before = *counter;
+
+	*counter += value;
+	return before;
+}
+#endif
+
+#endif
