@@ -237,20 +237,6 @@ bool fpy_is_array(PyObject *value)
 	return fpy_is_tensor(value) || PyObject_HasAttr(value, dlpack_name);
 }
 
-/* The stream of the tick under way; NULL: there is none, with an exception. */
-static void *stream_of_tick(void)
-{
-	const struct fpy_op *op = fpy_op_current();
-	void *stream = op != NULL ? frag_tick_stream(op->tick) : NULL;
-
-	if (stream == NULL)
-		PyErr_SetString(
-			PyExc_BufferError,
-			"this array lies on a GPU, and only an operator with a stream there "
-			"can emit it; give the operator the attribute gpu, the GPU's number");
-	return stream;
-}
-
 /* What an array gives; NULL with an exception. */
 static PyObject *ask(PyObject *array, PyObject *keywords)
 {
@@ -270,17 +256,40 @@ static PyObject *ask(PyObject *array, PyObject *keywords)
 	return capsule;
 }
 
-/* The same for the stream of the tick, after whose work what it gives comes. */
-static PyObject *ask_for_stream(PyObject *array)
+/* The stream of the tick under way; NULL: there is none. */
+static void *stream_of_tick(void)
+{
+	const struct fpy_op *op = fpy_op_current();
+
+	return op != NULL ? frag_tick_stream(op->tick) : NULL;
+}
+
+/* Waits until a GPU's default stream is done. Returns 0, or -1 with an exception. */
+static int wait_for_default_stream(int32_t gpu)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r;
+
+	Py_BEGIN_ALLOW_THREADS r = frag_stream_wait((struct frag_device){FRAG_DEVICE_CUDA, gpu},
+						    FRAG_STREAM_DEFAULT, &err);
+	Py_END_ALLOW_THREADS return r < 0 ? fpy_raise(r, &err, "this array lies on a GPU") : 0;
+}
+
+/*
+ * The same for an array on a GPU, which its library may still write: what it gives comes after that
+ * on the stream of the tick. Without one, the default stream is waited for here.
+ */
+static PyObject *ask_for_stream(PyObject *array, int32_t gpu)
 {
 	void *stream = stream_of_tick();
-	PyObject *keywords = stream != NULL
-				     ? Py_BuildValue("{s(ii)sN}", "max_version", DLPACK_MAJOR, 0,
-						     "stream", PyLong_FromVoidPtr(stream))
-				     : NULL;
+	PyObject *keywords =
+		Py_BuildValue("{s(ii)sN}", "max_version", DLPACK_MAJOR, 0, "stream",
+			      PyLong_FromVoidPtr(stream != NULL ? stream : FRAG_STREAM_DEFAULT));
 	PyObject *capsule = keywords != NULL ? ask(array, keywords) : NULL;
 
 	Py_XDECREF(keywords);
+	if (capsule != NULL && stream == NULL && wait_for_default_stream(gpu) < 0)
+		Py_CLEAR(capsule);
 	return capsule;
 }
 
@@ -315,8 +324,11 @@ static struct frag_tensor *take_capsule(PyObject *capsule)
 	return tensor;
 }
 
-/* Whether it lies on a GPU; then it has to be asked for again, with a stream. */
-static bool is_on_gpu(PyObject *capsule)
+/*
+ * The GPU that it lies on, whose number is not negative; then it has to be asked for again, with a
+ * stream. -1: it lies on none.
+ */
+static int32_t gpu_of(PyObject *capsule)
 {
 	const struct frag_dltensor *dl;
 	bool is_versioned;
@@ -324,17 +336,18 @@ static bool is_on_gpu(PyObject *capsule)
 
 	dl = description(capsule, &is_versioned, &managed);
 	PyErr_Clear();
-	return dl != NULL && !fpy_is_of_host(dl->device);
+	return dl != NULL && !fpy_is_of_host(dl->device) ? dl->device.id : -1;
 }
 
 static struct frag_tensor *take_by_call(PyObject *array)
 {
 	PyObject *capsule = ask(array, plain_keywords);
+	const int32_t gpu = capsule != NULL ? gpu_of(capsule) : -1;
 	struct frag_tensor *tensor = NULL;
 
-	if (capsule != NULL && is_on_gpu(capsule)) {
+	if (gpu >= 0) {
 		Py_DECREF(capsule);
-		capsule = ask_for_stream(array);
+		capsule = ask_for_stream(array, gpu);
 	}
 	if (capsule != NULL)
 		tensor = take_capsule(capsule);
@@ -409,11 +422,9 @@ static int table_view(void *object, struct frag_dltensor *out)
 /* That of the operator whose tick is under way; none: the default stream. */
 static int table_current_stream(int device_type, int32_t device_id, void **out_stream)
 {
-	const struct fpy_op *op = fpy_op_current();
-
 	(void)device_type;
 	(void)device_id;
-	*out_stream = op != NULL ? frag_tick_stream(op->tick) : NULL;
+	*out_stream = stream_of_tick();
 	return 0;
 }
 
@@ -474,14 +485,24 @@ static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
 	return true;
 }
 
+/* Libraries may have written it on a GPU. Work on the stream of the tick is followed by emit. */
+static struct frag_tensor *take_ours(struct fpy_tensor *self)
+{
+	const struct frag_device device = frag_tensor_dl(self->tensor)->device;
+
+	if (!fpy_is_of_host(device) && stream_of_tick() == NULL &&
+	    wait_for_default_stream(device.id) < 0)
+		return NULL;
+	self->is_writable = false;
+	return frag_tensor_ref(self->tensor);
+}
+
 struct frag_tensor *fpy_tensor_take(PyObject *array)
 {
 	struct frag_tensor *tensor = NULL;
 
-	if (fpy_is_tensor(array)) {
-		((struct fpy_tensor *)array)->is_writable = false;
-		return frag_tensor_ref(((struct fpy_tensor *)array)->tensor);
-	}
+	if (fpy_is_tensor(array))
+		return take_ours((struct fpy_tensor *)array);
 	return take_by_table(array, &tensor) ? tensor : take_by_call(array);
 }
 

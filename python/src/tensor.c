@@ -231,21 +231,34 @@ static void tensor_releasebuffer(PyObject *self, Py_buffer *view)
 	free(view->internal);
 }
 
+/* __array_interface__, and __cuda_array_interface__ for memory of GPUs: closure is not NULL. */
 static PyObject *tensor_array_interface(PyObject *self, void *closure)
 {
+	const struct fpy_tensor *tensor = (struct fpy_tensor *)self;
 	const struct frag_dltensor *dl = dl_of(self);
 	const struct kind *kind = kind_of(dl->dtype);
+	PyObject *interface, *stream;
 
-	(void)closure;
-	if (kind == NULL || kind->typestr == NULL || !fpy_is_of_host(dl->device)) {
-		PyErr_SetString(PyExc_AttributeError, "numpy has no such array");
+	if (kind == NULL || kind->typestr == NULL ||
+	    fpy_is_of_host(dl->device) == (closure != NULL)) {
+		PyErr_SetString(PyExc_AttributeError,
+				closure != NULL ? "no library has such an array on a GPU"
+						: "numpy has no such array");
 		return NULL;
 	}
-	return Py_BuildValue("{sisssNsNs(NO)}", "version", 3, "typestr", kind->typestr, "shape",
-			     tuple_of(dl->shape, dl->ndim, 1), "strides",
-			     tuple_of(dl->strides, dl->ndim, dl->dtype.bits / 8), "data",
-			     PyLong_FromVoidPtr((char *)dl->data + dl->byte_offset),
-			     ((struct fpy_tensor *)self)->is_writable ? Py_False : Py_True);
+	interface = Py_BuildValue("{sisssNsNs(NO)}", "version", 3, "typestr", kind->typestr,
+				  "shape", tuple_of(dl->shape, dl->ndim, 1), "strides",
+				  tuple_of(dl->strides, dl->ndim, dl->dtype.bits / 8), "data",
+				  PyLong_FromVoidPtr((char *)dl->data + dl->byte_offset),
+				  tensor->is_writable ? Py_False : Py_True);
+	if (interface == NULL || closure == NULL || tensor->stream == NULL)
+		return interface;
+	/* on which it is written: the other side waits for it, or works on it */
+	stream = PyLong_FromVoidPtr(tensor->stream);
+	if (stream == NULL || PyDict_SetItemString(interface, "stream", stream) < 0)
+		Py_CLEAR(interface);
+	Py_XDECREF(stream);
+	return interface;
 }
 
 static PyObject *tensor_shape(PyObject *self, void *closure)
@@ -296,6 +309,7 @@ static PyMethodDef tensor_methods[] = {
 };
 static PyGetSetDef tensor_values[] = {
 	{"__array_interface__", tensor_array_interface, NULL, NULL, NULL},
+	{"__cuda_array_interface__", tensor_array_interface, NULL, NULL, (void *)1},
 	{"shape", tensor_shape, NULL, "number of elements in each dimension", NULL},
 	{"strides", tensor_strides, NULL, "bytes between neighbours of each dimension", NULL},
 	{"dtype", tensor_dtype, NULL, "name of the element type", NULL},

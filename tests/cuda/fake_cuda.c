@@ -1118,6 +1118,12 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 CUresult cuStreamSynchronize(CUstream stream)
 {
 	ENTER(cuStreamSynchronize, true)
+	if (stream == (CUstream)1) { /* the default one comes after all others */
+		for (CUstream other = streams; other != NULL; other = other->next)
+			while (other->first != NULL)
+				pthread_cond_wait(&other->idle, &lock);
+		LEAVE((CUresult)sticky);
+	}
 	if (!is_stream(stream))
 		LEAVE(CUDA_ERROR_INVALID_HANDLE);
 	while (stream->first != NULL)

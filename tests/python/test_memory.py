@@ -215,10 +215,10 @@ class OnGpu(Reads):
 
 @unittest.skipUnless(FAKE_GPU, "needs the driver of tests (test_python.py runs it with that)")
 class Gpu(unittest.TestCase):
-    def run_app(self, receiver, **options):
+    def run_app(self, receiver, sender=Emits):
         def compose(app):
             nonlocal tx, rx
-            tx, rx = Emits(app, CountCondition(app, 1), name="tx"), receiver(app, name="rx")
+            tx, rx = sender(app, CountCondition(app, 1), name="tx"), receiver(app, name="rx")
             chain(tx, rx)(app)
 
         tx = rx = None
@@ -235,10 +235,49 @@ class Gpu(unittest.TestCase):
         tx, rx = self.run_app(Reads)  # receive has waited for the GPU
         self.assertEqual(rx.seen[1:], [-1, "ours", 12345, "ours"])
 
-    def test_what_cannot_be(self):
+    def test_an_operator_without_a_stream(self):
+        """What it emits comes after the default stream, for which it waits."""
+
         class NoStream(Emits):
             gpu = None
 
+        tx, rx = self.run_app(OnGpu, sender=NoStream)
+        self.assertEqual((tx.streams, Array.asked[-1]), ((None,), 1))
+        self.assertEqual(rx.seen[0], (tx.array.tensor.data, (2, 0), False))
+        driver = ctypes.CDLL("libcuda.so.1")
+        count = driver.fake_cuda_calls(b"cuStreamSynchronize")
+        self.assertEqual(frag.as_tensor(Array(tx.array.tensor)).data, tx.array.tensor.data)
+        self.assertEqual(driver.fake_cuda_calls(b"cuStreamSynchronize"), count + 1)
+        driver.fake_cuda_fail(b"cuStreamSynchronize", 1, 700)
+        with self.assertRaisesRegex(frag.Error, "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS"):
+            frag.as_tensor(Array(tx.array.tensor))
+        self.assertEqual(frag.as_tensor(Array(tx.array.tensor)).data, tx.array.tensor.data)
+
+    def test_the_interface_of_arrays_on_gpus(self):
+        class Looks(Reads):
+            def compute(self, op_input, op_output, context):
+                self.seen.append((op_input.receive("in").__cuda_array_interface__, context.stream))
+
+        class LooksOnGpu(Looks):
+            gpu = 0
+
+        for receiver in (Looks, LooksOnGpu):
+            tx, rx = self.run_app(receiver)
+            interface, stream = rx.seen[0]
+            self.assertEqual(interface.pop("stream", None), stream)
+            self.assertEqual(
+                interface,
+                {
+                    "version": 3,
+                    "typestr": "<f4",
+                    "shape": (8,),
+                    "strides": (4,),
+                    "data": (tx.array.tensor.data, True),
+                },
+            )
+        self.assertFalse(hasattr(frag.empty((8,)), "__cuda_array_interface__"))
+
+    def test_what_cannot_be(self):
         class NoGpu(Emits):
             gpu = 77
 
@@ -246,15 +285,13 @@ class Gpu(unittest.TestCase):
         for use in (
             lambda: memoryview(tensor),
             lambda: tensor.__dlpack__(dl_device=(1, 0), max_version=(1, 0)),
-            lambda: frag.as_tensor(Array(tensor)),
         ):
             with self.assertRaises(BufferError):
                 use()
         with self.assertRaises(AttributeError):
             tensor.__array_interface__
-        for operator, sentence in ((NoStream, "give the operator the attribute gpu"), (NoGpu, "77")):
-            with self.assertRaisesRegex(frag.Error, sentence):
-                App(lambda app: app.add_operator(operator(app))).run()
+        with self.assertRaisesRegex(frag.Error, "77"):
+            App(lambda app: app.add_operator(NoGpu(app))).run()
 
 
 if __name__ == "__main__":

@@ -657,3 +657,32 @@ GPU_TEST(cuda_streams, a_stream_needs_a_gpu)
 	setenv("FAKE_CUDA_DEVICES", "0", 1);
 	refuse(&reader_type, "it needs GPU 0");
 }
+
+Test(cuda_streams, the_cpu_waits_for_any_stream)
+{
+	const struct fragi_cuda_ops *driver;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_tensor *tensor;
+	unsigned char seen = 0;
+	void *stream;
+
+	cr_assert_eq(fragi_cuda_use(GPU, &driver, &err), 0);
+	cr_assert_eq(driver->stream_create(0, NULL, 0, 0, &stream, &err), 0);
+	cr_assert_eq(make_tensor(&tensor), 0);
+	for (unsigned char byte = 1; byte <= 2; byte++) {
+		fake.write(stream, address(tensor), byte, BYTES);
+		cr_assert_eq(frag_stream_wait(GPU, byte == 1 ? stream : FRAG_STREAM_DEFAULT, &err),
+			     0, "%s", err.text);
+		cr_assert_eq(fake.peek(address(tensor), &seen, 1), 0);
+		cr_expect_eq(seen, byte);
+	}
+	cr_expect_eq(frag_stream_wait(GPU, &seen, &err), -EIO);
+	cr_expect_str_eq(err.text, "GPU 0 (Fake 0): cuStreamSynchronize: "
+				   "CUDA_ERROR_FAKE (400): an error of the tests");
+	cr_expect_eq(frag_stream_wait((struct frag_device){FRAG_DEVICE_CUDA, 7}, NULL, &err),
+		     -ENODEV);
+	cr_expect_eq(frag_stream_wait((struct frag_device){FRAG_DEVICE_CPU, 0}, NULL, NULL),
+		     -EINVAL);
+	frag_tensor_unref(tensor);
+	driver->stream_destroy(0, stream);
+}

@@ -75,6 +75,18 @@ FRAG_API void *frag_tick_stream(const struct frag_tick *tick);
  */
 FRAG_API int frag_tick_hold(struct frag_tick *tick, struct frag_tensor *tensor);
 
+/*
+ * Waits with the CPU until the work that a stream has been given is done, such as that of another
+ * library. Makes the GPU ready, as frag_op_use_device does.
+ * - gpu: of type FRAG_DEVICE_CUDA
+ * - stream: a CUstream of that GPU; FRAG_STREAM_DEFAULT: its default stream
+ * - err: receives the sentence of a failure; NULL is accepted
+ * Returns 0; -EINVAL: gpu is no GPU; -ENODEV: there is no such GPU; -EIO: the work failed.
+ * Thread: any. Blocks: until the work is done, and 0.3 s where it opens the GPU. RT-safe: no.
+ */
+#define FRAG_STREAM_DEFAULT ((void *)1) /* CU_STREAM_LEGACY */
+FRAG_API int frag_stream_wait(struct frag_device gpu, void *stream, struct frag_err *err);
+
 FRAG_END_DECLS
 
 #endif

@@ -10,6 +10,7 @@ const struct fragi_cuda_ops fragi_cuda_v1 = {
 	.memory = &cuda_memory,
 	.stream_create = cuda_stream_create,
 	.stream_destroy = cuda_stream_destroy,
+	.stream_wait = cuda_stream_wait,
 	.pool_create = cuda_pool_create,
 	.pool_destroy = cuda_pool_destroy,
 	.pool_alloc = cuda_pool_alloc,

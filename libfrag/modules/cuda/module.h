@@ -21,6 +21,7 @@ extern const struct fragi_shared_memory cuda_shared;
 int cuda_stream_create(int32_t id, void *green_context, uint32_t flags, int priority,
 		       void **out_stream, struct frag_err *err);
 void cuda_stream_destroy(int32_t id, void *stream);
+int cuda_stream_wait(int32_t id, void *stream, struct frag_err *err);
 
 /* green.c; see struct fragi_cuda_ops */
 int cuda_green_create(int32_t id, const int64_t *sms, uint32_t count, void **out_contexts,

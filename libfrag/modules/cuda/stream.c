@@ -46,3 +46,16 @@ void cuda_stream_destroy(int32_t id, void *stream)
 	if (r < 0)
 		log_error(NULL, "a stream was not destroyed: %s", err.text);
 }
+
+int cuda_stream_wait(int32_t id, void *stream, struct frag_err *err)
+{
+	const struct cuda_device *gpu = cuda_device_of(id);
+	int r = cuda_device_enter(gpu, err);
+
+	if (r < 0)
+		return r;
+	r = cuda_check(cu.cuStreamSynchronize(stream), err, "GPU %d (%s): cuStreamSynchronize",
+		       (int)id, gpu->name);
+	cuda_device_leave();
+	return r;
+}

@@ -102,6 +102,18 @@ int frag_op_use_stream(struct frag_op *op, struct frag_resource *pool, struct fr
 	return r;
 }
 
+int frag_stream_wait(struct frag_device gpu, void *stream, struct frag_err *err)
+{
+	const struct fragi_cuda_ops *ops;
+	int r;
+
+	if (gpu.type != FRAG_DEVICE_CUDA)
+		return frag_err_set(err, -EINVAL,
+				    "a stream is of a GPU; give a device of type FRAG_DEVICE_CUDA");
+	r = fragi_cuda_use(gpu, &ops, err);
+	return r < 0 ? r : ops->stream_wait(gpu.id, stream, err);
+}
+
 void fragi_op_release_stream(struct frag_op *op)
 {
 	struct fragi_op_stream *stream = op->stream;

@@ -45,6 +45,8 @@ struct fragi_cuda_ops {
 			     void **out_stream, struct frag_err *err);
 	/* What is queued on it is done first, without waiting for it here. */
 	void (*stream_destroy)(int32_t id, void *stream);
+	/* Waits with the CPU for what a stream was given. Returns 0; -EIO. */
+	int (*stream_wait)(int32_t id, void *stream, struct frag_err *err);
 	/* As the functions of struct fragi_memory. */
 	int (*pool_alloc)(struct fragi_cuda_pool *pool, size_t size, void **out_memory,
 			  struct frag_err *err);
