@@ -13,13 +13,6 @@
 
 #define SUFFIX ".py"
 
-static bool has_suffix(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0;
-}
-
 static bool is_of_host(const struct fw_host_create *create, const char *fragment)
 {
 	for (uint32_t i = 0; i < create->fragment_count; i++)
@@ -34,20 +27,20 @@ static const char *find_module(const struct fw_host_create *create, struct fragi
 	struct fragi_diag diag = {0};
 	struct fragi_spec *spec = NULL;
 	struct fragi_source source;
-	const char *found = NULL;
+	const char *module, *found = NULL;
 
 	if (create->source_bytes == 0 ||
 	    memmem(create->source, create->source_bytes, SUFFIX, strlen(SUFFIX)) == NULL ||
 	    fragi_source_unpack(create->source, create->source_bytes, &source) < 0)
 		return NULL;
 	if (fragi_spec_parse(&source.source, &diag, &spec) == 0)
-		for (size_t i = 0; i < spec->fragment_count; i++)
-			for (size_t j = 0; is_of_host(create, spec->fragments[i].name) &&
-					   j < spec->fragments[i].extension_count && found == NULL;
-			     j++)
-				if (has_suffix(spec->fragments[i].extensions[j].library))
-					found = fragi_arena_strdup(
-						arena, spec->fragments[i].extensions[j].library);
+		for (size_t i = 0; i < spec->fragment_count && found == NULL; i++) {
+			module = is_of_host(create, spec->fragments[i].name)
+					 ? fragi_spec_python_module(&spec->fragments[i])
+					 : NULL;
+			if (module != NULL)
+				found = fragi_arena_strdup(arena, module);
+		}
 	fragi_spec_destroy(spec);
 	fragi_diag_fini(&diag);
 	fragi_source_fini(&source);

@@ -191,3 +191,55 @@ WORLD_TEST(driver_explain, all_that_a_fragment_requires_is_named, world_init)
 		explained(w, "app", "f1")->placements[0].required,
 		"label zone=or1, label slot=3, near f2, near f3, apart from f4, apart from f5");
 }
+
+WORLD_TEST(driver_explain, a_fragment_in_python_has_a_host_of_its_own, world_init)
+{
+	static const char text[] =
+		"frag: 1\napplication: app\nfragments:\n"
+		"  p1: {extensions: [a.py], operators: {a: {type: t}}}\n"
+		"  p2: {extensions: [a.py], operators: {a: {type: t}}}\n"
+		"  c1: {operators: {a: {type: t}}}\n"
+		"  c2: {extensions: [lib.pyx.so], operators: {a: {type: t}}}\n"
+		"  h1: {extensions: [a.py], host: h, operators: {a: {type: t}}}\n"
+		"  h2: {host: h, operators: {a: {type: t}}}\n";
+	static const char *const hosts[][2] = {{"p1"}, {"p2"}, {"c1", "c2"}, {"h1", "h2"}};
+	const struct fw_explanation *all;
+	const struct fw_message *create;
+	const char *reason;
+
+	client_hello(w, CLIENT, "top");
+	app(w, text);
+	comes(w, 1, "a", 1);
+	for (size_t i = 0; i < FRAG_COUNT_OF(hosts); i++) {
+		create = taken(w, 1, FW_HOST_CREATE);
+		cr_assert_not_null(create);
+		cr_assert_eq(create->create.fragment_count, hosts[i][1] != NULL ? 2 : 1);
+		for (size_t f = 0; f < create->create.fragment_count; f++)
+			cr_expect_str_eq(create->create.fragments[f], hosts[i][f]);
+	}
+	cr_expect_null(taken(w, 1, FW_HOST_CREATE));
+	all = explained(w, "app", "");
+	cr_assert_eq(all->placement_count, 6);
+	for (size_t i = 0; i < 6; i++) {
+		reason =
+			strstr(all->placements[i].reason, "; it is in Python, so it has a host of");
+		cr_expect_eq(reason != NULL, i < 2, "%s", all->placements[i].reason);
+		if (reason != NULL)
+			cr_expect_not_null(strstr(reason, "on the GPU takes about 50 us"));
+	}
+}
+
+WORLD_TEST(driver_explain, without_a_gpu_a_host_of_its_own_costs_nothing_there, world_init)
+{
+	static const char text[] = "frag: 1\napplication: app\nfragments:\n"
+				   "  p1: {extensions: [a.py], operators: {a: {type: t}}}\n"
+				   "  c1: {operators: {a: {type: t}}}\n";
+	const char *reason;
+
+	client_hello(w, CLIENT, "top");
+	app(w, text);
+	comes(w, 1, "a", 0);
+	reason = explained(w, "app", "p1")->placements[0].reason;
+	cr_expect_not_null(strstr(reason, "it is in Python"));
+	cr_expect_null(strstr(reason, "GPU"));
+}

@@ -104,6 +104,29 @@ static int fill_others(struct explaining *x, const struct drv_place *place,
 	return 0;
 }
 
+/*
+ * Why it runs there, and what it costs that each fragment in Python has a host of its own. The
+ * times are those of docs/GPU.md.
+ */
+static const char *reason_text(const struct drv_app *app, size_t f)
+{
+	const struct fragi_spec_fragment *fragment = &app->spec->fragments[f];
+	const struct drv_host *host = app->fragments[f].host;
+	const char *reason = app->fragments[f].place.reason;
+	bool has_gpu = host != NULL && host->now.session != NULL &&
+		       host->now.session->has[FRAGI_AMOUNT_GPU] != 0;
+
+	if (host == NULL || app->spec->fragment_count == 1 || fragment->host != NULL ||
+	    fragi_spec_python_module(fragment) == NULL || app->core->config.is_local)
+		return reason;
+	return drv_text(
+		app->core,
+		"%s; it is in Python, so it has a host of its own unless `host` names one%s",
+		reason,
+		has_gpu ? ": what it sends on the GPU takes about 50 us to a kernel of another host, and 26 us under MPS"
+			: "");
+}
+
 static int fill_placement(struct explaining *x, size_t f)
 {
 	const struct drv_app *app = x->app;
@@ -121,7 +144,7 @@ static int fill_placement(struct explaining *x, size_t f)
 		.worker = own->host != NULL && own->host->now.session != NULL ? own->host->worker
 									      : "",
 		.required = required_text(app, &fragment->requirements),
-		.reason = own->place.reason,
+		.reason = own->place.reason != NULL ? reason_text(app, f) : NULL,
 		.no_limits = no_limits_text(app, own->host, &fragment->requirements),
 	};
 	if (own->place.reason == NULL)

@@ -25,6 +25,8 @@ static char *host_key(struct drv_app *app, const struct drv_session *session,
 		return fragi_arena_printf(arena, "%llu", connection);
 	if (fragment->host != NULL)
 		return fragi_arena_printf(arena, "%llu/%s", connection, fragment->host);
+	if (fragi_spec_python_module(fragment) != NULL)
+		return fragi_arena_printf(arena, "%llu.%s", connection, fragment->name);
 	return fragi_arena_printf(arena, "%llu:%d:%u:%lld:%lld:%lld", connection, (int)own->policy,
 				  own->intensity, (long long)own->period_ns,
 				  (long long)own->backoff_ns, (long long)own->lease_ns);

@@ -426,9 +426,11 @@ FRAGI_API void fragi_spec_destroy(struct fragi_spec *spec); /* NULL is accepted 
  */
 FRAGI_API void fragi_spec_log_remarks(const struct fragi_spec *spec);
 
+/* The first module in Python that a fragment loads; NULL: it loads none. */
+FRAGI_API const char *fragi_spec_python_module(const struct fragi_spec_fragment *fragment);
 /*
- * Whether one worker runs both fragments in one host: they name the same one, or none and agree
- * about what becomes of it when it fails.
+ * Whether one worker runs both fragments in one host: they name the same one, or none, are not in
+ * Python, and agree about what becomes of it when it fails.
  */
 FRAGI_API bool fragi_spec_share_host(const struct fragi_spec_fragment *a,
 				     const struct fragi_spec_fragment *b);

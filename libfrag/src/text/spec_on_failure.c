@@ -66,11 +66,30 @@ bool fragi_spec_same_on_failure(const struct fragi_spec_on_failure *a,
 	       a->lease_ns == b->lease_ns;
 }
 
+const char *fragi_spec_python_module(const struct fragi_spec_fragment *fragment)
+{
+	static const char suffix[] = ".py";
+	const char *library;
+	size_t length;
+
+	for (size_t i = 0; i < fragment->extension_count; i++) {
+		library = fragment->extensions[i].library;
+		length = strlen(library);
+		if (length >= sizeof(suffix) &&
+		    strcmp(library + length - (sizeof(suffix) - 1), suffix) == 0)
+			return library;
+	}
+	return NULL;
+}
+
 bool fragi_spec_share_host(const struct fragi_spec_fragment *a, const struct fragi_spec_fragment *b)
 {
 	if (a->host != NULL && b->host != NULL)
 		return strcmp(a->host, b->host) == 0;
-	return a->host == b->host && fragi_spec_same_on_failure(&a->on_failure, &b->on_failure);
+	/* One interpreter would run one of them at a time. */
+	return a->host == b->host && fragi_spec_python_module(a) == NULL &&
+	       fragi_spec_python_module(b) == NULL &&
+	       fragi_spec_same_on_failure(&a->on_failure, &b->on_failure);
 }
 
 static const struct fragi_spec_fragment *fragment_named(const struct fragi_spec *spec,
