@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of Holoscan with roles: python3 -m frag.holoscan APP.py --driver --worker ..."""
+import json
 import os
 import shutil
 import sys
@@ -77,6 +78,59 @@ if __name__ == "__main__":
 '''
 
 
+# Tensors between fragments, with metadata that no operator in C can read beside some that it can.
+TENSORS = '''
+import ctypes
+import frag
+from holoscan.conditions import CountCondition
+from holoscan.core import Application, Fragment, Operator, Tensor
+
+
+class Tx(Operator):
+    def setup(self, spec):
+        spec.output("out")
+
+    def compute(self, op_input, op_output, context):
+        tensor = frag.empty((300, 1000), "uint8")
+        memoryview(tensor).cast("B")[-1] = 7
+        self.metadata.set("scale", 2.5)
+        self.metadata.set("box", (1, {2}))
+        op_output.emit({"image": tensor, "mask": tensor}, "out", acq_timestamp=12)
+
+
+class Rx(Operator):
+    def setup(self, spec):
+        spec.input("in")
+
+    def compute(self, op_input, op_output, context):
+        tensors = op_input.receive("in")
+        image = tensors["image"]
+        assert type(image) is Tensor and list(tensors) == ["image", "mask"]
+        print("got", image.shape, ctypes.string_at(image.data, image.nbytes)[-1],
+              self.metadata["scale"], self.metadata["box"],
+              op_input.get_acquisition_timestamp("in"), flush=True)
+
+
+class One(Fragment):
+    def compose(self):
+        self.add_operator(Tx(self, CountCondition(self, 3), name="tx"))
+
+
+class Two(Fragment):
+    def compose(self):
+        self.add_operator(Rx(self, name="rx"))
+
+
+class Tensors(Application):
+    def compose(self):
+        self.add_flow(One(self, name="one"), Two(self, name="two"), {("tx.out", "rx.in")})
+
+
+if __name__ == "__main__":
+    Tensors().run()
+'''
+
+
 class PythonTest(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
@@ -131,6 +185,22 @@ class Programs(PythonTest):
         self.assertEqual((driver.stdout + driver.stderr).count("tx is initialized"), 1)
         self.assertNotIn("tx is initialized", worker.stdout + worker.stderr)
         self.assertEqual(os.listdir(self.folder).count(".holoscan"), 0)
+
+    def test_tensors_cross_processes_uncopied(self):
+        self.program = self.write("tensors.py", TENSORS)
+        address, env = "127.0.0.1:%d" % self.free_port(), {**ENV, "FRAG_OUTPUT": "json"}
+        worker = self.run_program("--worker", "--address", address, "--fragments", "two")
+        p = self.run_program("--driver", "--worker", "--address", address, "--fragments", "one",
+                             env=env)
+        self.assertEqual((p.wait(), worker.wait()), (0, 0), p.stderr + worker.stderr)
+        flow = json.loads(p.stdout)["flows"][0]
+        self.assertEqual((flow["edge"], flow["delivered"], flow["copied_bytes"]), ("shm", 3, 0))
+        expected = "got (300, 1000) 7 2.5 (1, {2}) 12"
+        self.assertEqual(worker.stderr.count(expected), 3, worker.stderr)
+        p = self.run_program("--driver", "--worker", "--address", "127.0.0.1:0", env=env)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(json.loads(p.stdout)["flows"][0]["edge"], "inproc")
+        self.assertEqual(p.stderr.count(expected), 3, p.stderr)
 
     def test_an_exception_of_a_host(self):
         p = self.run_program("--driver", "--worker", "--fail", "--address", "127.0.0.1:0")

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+import frag
 from frag.holoscan import install
 
 install()
@@ -17,7 +18,8 @@ from holoscan.core import (Application, Condition, ConditionType, Fragment,  # n
                            IOSpec, MetadataPolicy, Operator, OperatorStatus, Subgraph)
 from holoscan.core import SchedulingStatusType as Status  # noqa: E402
 from holoscan.decorator import Input, Output, create_op  # noqa: E402
-from holoscan.resources import ManualClock, OrConditionCombiner  # noqa: E402
+from holoscan.operators import FormatConverterOp  # noqa: E402
+from holoscan.resources import ManualClock, OrConditionCombiner, UnboundedAllocator  # noqa: E402
 from holoscan.schedulers import EventBasedScheduler, GreedyScheduler  # noqa: E402
 
 
@@ -147,6 +149,43 @@ class Programs(unittest.TestCase):
         self.assertEqual(seen, [("b", "b")])
         with self.assertRaisesRegex(RuntimeError, "duplicate metadata keys: 'tag'"):
             run(lambda app: build(app, MetadataPolicy.RAISE))
+
+    def test_metadata_passes_operators_in_c(self):
+        """What operators in C can read becomes theirs; the rest travels beside it."""
+        given = {"exposure": 4, "unit": "mm", "gains": [1.5, 2.5], "k" * 64: True,
+                 "who": {"any": object()}, "": 0}
+
+        class Frames(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                if self.fragment.sends:
+                    for key, value in given.items():
+                        self.metadata[key] = value
+                op_output.emit({"": frag.empty((2, 2, 3), "uint8")}, "out", acq_timestamp=stamp)
+
+        class Reading(Operator):
+            def setup(self, spec):
+                spec.input("in")
+
+            def compute(self, op_input, op_output, context):
+                frame = op_input.receive("in")[""]
+                self.fragment.got.append((frame.shape, dict(self.metadata.items()),
+                                          op_input.get_acquisition_timestamp("in")))
+
+        def build(app):
+            app.sends, app.got = sends, got
+            frames = Frames(app, CountCondition(app, 2), name="frames")
+            convert = FormatConverterOp(app, pool=UnboundedAllocator(app, name="pool"),
+                                        out_dtype="rgb888", name="convert")
+            app.add_flow(frames, convert)
+            app.add_flow(convert, Reading(app, name="reading"))
+
+        for sends, stamp, expected in ((True, 0, (given, 0)), (False, -1, ({}, None))):
+            got = []
+            run(build)
+            self.assertEqual(got, [((2, 2, 3), *expected)] * 2)
 
     def test_exceptions_come_out_of_run(self):
         for method in ("initialize", "start", "compute", "stop"):
@@ -325,6 +364,67 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "first has no flow to first"):
             run(build_wrong)
 
+    def test_an_operator_waits_for_all_that_lead_to_it(self):
+        """By execution flows; in a loop it goes on with each of them."""
+        order = []
+
+        class Step(Operator):
+            def compute(self, op_input, op_output, context):
+                order.append(self.name)
+                if self.name == "last" and order.count("last") == 2:
+                    self.fragment.stop_execution()
+
+        def build(app, loop=False):
+            first, left, right, last = (Step(app, name=name) for name in (
+                "first", "left", "right", "last"))
+            app.add_flow(app.start_op(), first)
+            for side in (left, right):
+                app.add_flow(first, side)
+                app.add_flow(side, last)
+            if loop:
+                app.add_flow(last, first)
+
+        run(build)
+        self.assertEqual((order[0], sorted(order[1:3]), order[3:]),
+                         ("first", ["left", "right"], ["last"]))
+        order.clear()
+        run(lambda app: build(app, loop=True))
+        self.assertEqual((order[4:5], order.count("last")), (["first"], 2))
+
+    def test_a_timeout_of_one_input(self):
+        class Three(Operator):
+            """Sends 3 messages, fewer than its receiver waits for, and is ticked until it has them."""
+            ticks = 0
+
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                self.ticks += 1
+                if self.ticks <= 3:
+                    op_output.emit(self.ticks, "out")
+                if sum(map(len, got)) == 3:
+                    self.stop_execution()
+
+        class Batch(Operator):
+            def setup(self, spec):
+                spec.input("in", size=IOSpec.IOSize(5)).condition(
+                    ConditionType.MULTI_MESSAGE_AVAILABLE_TIMEOUT, execution_frequency="1ms",
+                    min_sum=5)
+
+            def compute(self, op_input, op_output, context):
+                got.append(op_input.receive("in"))
+
+        def build(app):
+            nonlocal three
+            three = Three(app, PeriodicCondition(app, 0.001), CountCondition(app, 5000))
+            app.add_flow(three, Batch(app, name="batch"))
+
+        got, three = [], None
+        run(build)
+        self.assertEqual([x for messages in got for x in messages or ()], [1, 2, 3])
+        self.assertLess(three.ticks, 5000)
+
     def test_the_clock_of_the_scheduler(self):
         times = []
 
@@ -376,13 +476,17 @@ class Programs(unittest.TestCase):
             self.watching.stop_execution()
 
     def test_queues_can_be_looked_at(self):
-        seen = []
+        seen, calls = [], []
 
         class Batch(Condition):
             def initialize(self):
                 self.queue = self.receiver("in")
 
+            def on_execute(self, timestamp):
+                calls.append("ticked")
+
             def check(self, timestamp):
+                calls.append("check")
                 waiting = self.queue.size + self.queue.back_size
                 return (Status.READY if waiting == 3 else Status.WAIT), None
 
@@ -401,6 +505,8 @@ class Programs(unittest.TestCase):
         run(build)
         self.assertEqual(self.sink.got, [0, 1, 2, 3, 4, 5])
         self.assertEqual(seen, [(3, 3, 0)] * 2)
+        # asked once more after the last tick, as in Holoscan
+        self.assertEqual((calls.count("ticked"), calls[-1]), (2, "check"))
 
     def test_functions_are_operators(self):
         got = []

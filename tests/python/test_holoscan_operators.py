@@ -195,7 +195,7 @@ class Operators(unittest.TestCase):
         pool = BlockMemoryPool(self.app, MemoryStorageType.DEVICE, 64, 2)
         host = BlockMemoryPool(self.app, MemoryStorageType.HOST, 64, 2)
         for has_gpu, storage in ((True, 1), (False, 2)):
-            with mock.patch.object(resources, "_has_gpu", lambda answer=has_gpu: answer), \
+            with mock.patch.object(resources, "has_gpu", lambda answer=has_gpu: answer), \
                     contextlib.redirect_stderr(io.StringIO()) as err:
                 self.assertEqual(pool._declare()["storage_type"], storage)
                 self.assertEqual(host._declare()["storage_type"], 0)

@@ -4,7 +4,8 @@ from collections import deque
 
 from . import _log
 from ._component import unsupported
-from ._message import Message
+from ._gpu import default_stream, has_gpu
+from ._message import Message, clear_metadata
 from ._operator import OperatorStatus
 from ._spec import IOSpec
 from ._tensor import Tensor, as_array, is_tensor_like
@@ -30,7 +31,7 @@ class InputContext(InputContextBase):
         self = cls.__new__(cls)
         self._operator = operator
         self._inputs = operator._spec.inputs
-        self._receive = None  # frag's, from the first tick on
+        self._receive = self._context = None  # frag's, from the first tick on
         self._stamps = {}
         self._ahead = {}  # messages that were taken to count them
         self._taken = dict.fromkeys(self._inputs, 0)
@@ -47,8 +48,8 @@ class InputContext(InputContextBase):
         if found is None or type(found) is Message:
             return found
         if type(found) is tuple and self._inputs[name].queue_size == _ANY:
-            return [x if type(x) is Message else Message.of_frag(x) for x in found]
-        return Message.of_frag(found)
+            return [x if type(x) is Message else Message.of_frag(x, self._context) for x in found]
+        return Message.of_frag(found, self._context)
 
     def _open(self, name, message, flow=None):
         """Takes the metadata and timestamp of a message. Returns its value.
@@ -120,11 +121,11 @@ class InputContext(InputContextBase):
         return name
 
     def receive_cuda_stream(self, input_port_name=None, allocate=True):
-        """The default stream: what was received is written already."""
-        return 0
+        """The default stream: what was received is written already, and emit waits for it."""
+        return default_stream()
 
     def receive_cuda_streams(self, input_port_name=None):
-        return [None]
+        return [default_stream() or None]
 
     def _queue(self, name):
         return _InputQueue(self, name)
@@ -166,7 +167,8 @@ class OutputContextBase:
 
 class _Output:
     """The queue of an output: its messages leave at the end of the tick."""
-    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native", "sent")
+    __slots__ = ("name", "frag_name", "capacity", "policy", "messages", "is_native", "leaves",
+                 "sent")
 
     def __init__(self, port, default_policy):
         self.name = port.name
@@ -177,6 +179,7 @@ class _Output:
             self.policy = default_policy
         self.messages = []
         self.is_native = False  # an operator in C receives from it
+        self.leaves = False  # an operator of another process receives from it
         self.sent = 0
 
     def size(self):
@@ -211,7 +214,7 @@ class OutputContext(OutputContextBase):
         self._operator = operator
         self._outputs = {name: _Output(port, default_policy)
                          for name, port in operator._spec.outputs.items()}
-        self._emit = None  # frag's, from the first tick on
+        self._emit = self._context = None  # frag's, from the first tick on
         return self
 
     def emit(self, data, name=None, emitter_name="", acq_timestamp=-1):
@@ -250,7 +253,12 @@ class OutputContext(OutputContextBase):
 
     def _send(self, output, message):
         try:
-            self._emit(message.to_frag() if output.is_native else message, output.frag_name)
+            if output.is_native or output.leaves and message.is_tensor_map:
+                clear_metadata(self._context)
+                self._emit(message.to_frag(self._context), output.frag_name)
+                clear_metadata(self._context)
+            else:
+                self._emit(message, output.frag_name)
             output.sent += 1
         except Exception as error:
             if getattr(error, "code", 0) != -105:  # ENOBUFS: no room, and nothing waits for it
@@ -264,7 +272,7 @@ class OutputContext(OutputContextBase):
         return self._outputs[name]
 
     def set_cuda_stream(self, stream_ptr, output_port_name=None):
-        if stream_ptr:
+        if stream_ptr not in (0, default_stream()):
             unsupported("OutputContext.set_cuda_stream", "synchronize the stream before emit")
 
 
@@ -304,13 +312,13 @@ class ExecutionContext(ExecutionContextBase):
 
     @property
     def is_gpu_available(self):
-        return False
+        return has_gpu()
 
     def allocate_cuda_stream(self, stream_name=""):
-        return 0
+        return default_stream()
 
     def synchronize_streams(self, cuda_stream_ptrs, target_cuda_stream_ptr):
         pass
 
     def device_from_stream(self, cuda_stream_ptr):
-        return None
+        return 0 if cuda_stream_ptr and cuda_stream_ptr == default_stream() else None

@@ -47,6 +47,7 @@ class OperatorBase(ComponentBase):
     _metadata_policy = MetadataPolicy.DEFAULT
     _dynamic_flows = None
     _async = None
+    _joins = 0  # messages of execution flows that a tick takes
 
     class OperatorType(Enum):
         NATIVE = 0

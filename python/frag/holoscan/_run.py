@@ -125,6 +125,7 @@ class Body(frag.Operator):
         def run(op_input, op_output, op_context):
             if inputs._receive is None:
                 inputs._receive, outputs._emit = op_input.receive, op_output.emit
+                inputs._context = outputs._context = op_context
             inputs._is_open = True
             metadata.clear()
             inputs._stamps.clear()
@@ -184,6 +185,11 @@ def _port_conditions(operator, part):
                     type = "expiring_message_available"
                     values = {"max_batch_size": values.get("max_batch_size", 1),
                               "max_delay_ns": values.get("max_delay_ns", 0)}
+                elif kind in (ConditionType.MULTI_MESSAGE_AVAILABLE,
+                              ConditionType.MULTI_MESSAGE_AVAILABLE_TIMEOUT):
+                    yield frag.Condition(part, kind.name.lower(), "port_" + port._frag_name,
+                                         receivers=[port._frag_name], **values)
+                    continue
                 else:
                     continue
                 if ports is spec.inputs and port.queue_size == _ANY:
@@ -206,6 +212,9 @@ def _conditions(operator, part, run):
     for name, condition in operator._conditions.items():
         yield _condition(condition, part, name, run)
     yield from _port_conditions(operator, part)
+    if operator._joins > 1:
+        yield frag.Condition(part, "message_available", "holoscan_join", receiver=INPUT_EXEC,
+                             min_size=operator._joins)
     for name, port in operator._spec.inputs.items():
         if name not in operator._senders and not any(
                 kind == ConditionType.NONE for kind, _ in port.conditions):
@@ -221,6 +230,7 @@ def _conditions(operator, part, run):
 
 class NativeCondition(frag.Condition):
     """The condition of frag that calls one of the program."""
+    _executed = None  # when its operator was ticked, and no check has followed
 
     def __init__(self, part, name, condition, run):
         self.condition = condition
@@ -235,10 +245,19 @@ class NativeCondition(frag.Condition):
             raise
 
     def update_state(self, timestamp):
+        self._executed = None
         self._guarded(self.condition.update_state, timestamp)
 
     def on_execute(self, timestamp):
+        self._executed = timestamp
         self._guarded(self.condition.on_execute, timestamp)
+
+    def stop(self):
+        """Holoscan asks once more before it finds that the operator will not be ticked again."""
+        if self._executed is not None and self.run.error is None:
+            timestamp = self._executed
+            self.update_state(timestamp)
+            self.check(timestamp)
 
     def check(self, timestamp):
         return self._guarded(self._check, timestamp)
@@ -295,6 +314,7 @@ class Part(frag.Fragment):
 
     def _declare(self, types):
         sections = super()._declare(types)
+        sections["host"] = "holoscan"  # as in Holoscan, a process runs all fragments of a worker
         sections.update(self.sections)
         return sections
 
@@ -324,7 +344,7 @@ class Run:
         for part in self.parts:
             self.graph.add_fragment(part)
         self._flow_between()
-        self._note_native_receivers()
+        self._note_receivers()
         tracker = app._tracker or next((f._tracker for f in fragments if f._tracker), None)
         if tracker is not None:
             self.graph._tracker = tracker._tracker
@@ -374,7 +394,8 @@ class Run:
         self._taken = [*getattr(self, "_taken", ()), part.name]
         nodes = in_order(fragment._nodes, fragment._flows)
         names = {}
-        for node in nodes:
+        for number, node in enumerate(nodes):
+            node._joins = _joins(node, fragment._flows, nodes[:number])
             names[node] = self._unique(
                 "start" if node is fragment._start_op else node.name, names.values())
             self.names[node] = (part, names[node])
@@ -486,12 +507,19 @@ class Run:
                                             (target, target._spec.inputs, name))]
             self.graph._flows.append({"from": ends[0], "to": ends[1]})
 
-    def _note_native_receivers(self):
-        """Operators in C get the value itself, without what stands beside it in a Message."""
+    def _note_receivers(self):
+        """Who gets values of frag instead of a Message: operators in C, and other processes.
+
+        An input of any number of flows has one dictionary of metadata for all of them, so what
+        leaves for one goes as a Message.
+        """
         for node in self.names:
             for name, output in (node._output._outputs if node._output else {}).items():
-                output.is_native = any(target._native_type is not None
-                                       for target, _ in node._receivers.get(name, ()))
+                receivers = node._receivers.get(name, ())
+                output.is_native = any(op._native_type is not None for op, _ in receivers)
+                output.leaves = self.is_elsewhere and not output.is_native and all(
+                    op.fragment is not node.fragment and port in op._spec.inputs
+                    and op._spec.inputs[port]._size != _ANY for op, port in receivers)
 
     def _sender(self, flow):
         source, name = self._end(flow.source, flow.output)
@@ -528,6 +556,13 @@ class Run:
                     condition._live = None
         if self.error is not None:
             raise self.error
+
+
+def _joins(node, flows, earlier):
+    """For how many messages of execution flows an operator waits: those of all, but in a loop."""
+    sources = [flow.source for flow in flows
+               if flow.target is node and flow.input == INPUT_EXEC]
+    return len(sources) if all(source in earlier for source in sources) else 1
 
 
 def _only(operator, ports, kind):

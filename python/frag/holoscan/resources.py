@@ -7,6 +7,7 @@ from ._args import Arg, ArgContainerType, ArgElementType, ArgType
 from ._component import (ClockInterface, ConditionBase, GXFResource,
                          GXFSystemResourceBase, check_owner, unsupported)
 from ._enums import Enum, make
+from ._gpu import has_gpu
 
 MemoryStorageType = make("MemoryStorageType", "HOST DEVICE SYSTEM CUDA_MANAGED")
 
@@ -75,19 +76,11 @@ class BlockMemoryPool(Allocator):
 
     def _declare(self):
         declared = super()._declare()
-        if declared["storage_type"] == MemoryStorageType.DEVICE and not _has_gpu():
+        if declared["storage_type"] == MemoryStorageType.DEVICE and not has_gpu():
             _log.warning("'%s': this machine has no GPU, so its blocks are in host memory",
                          self.name)
             declared["storage_type"] = int(MemoryStorageType.SYSTEM)
         return declared
-
-
-def _has_gpu():
-    import ctypes
-    try:
-        return ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
-    except (OSError, AttributeError):
-        return False
 
 
 class UnboundedAllocator(Allocator):
