@@ -158,7 +158,8 @@ static void perform(struct sim *sim, uint32_t index, const struct wrk_action *ac
 	case WRK_DO_SEND_SAVED:
 	case WRK_DO_TAKE_SAVED:
 	case WRK_DO_PROMOTE_SAVED:
-	case WRK_DO_FORGET_SAVED: /* no memory is simulated */
+	case WRK_DO_FORGET_SAVED: /* no memory is simulated, nor a node */
+	case WRK_DO_EXAMINE:
 		break;
 	case WRK_DO_SPAWN:
 		do_spawn(sim, index, action);

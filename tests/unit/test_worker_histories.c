@@ -83,6 +83,7 @@ static void perform(struct history *h, const struct wrk_action *action)
 	case WRK_DO_TAKE_SAVED:
 	case WRK_DO_PROMOTE_SAVED:
 	case WRK_DO_FORGET_SAVED:
+	case WRK_DO_EXAMINE:
 		break;
 	case WRK_DO_SPAWN:
 		spawned(h, action);
