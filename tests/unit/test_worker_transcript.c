@@ -27,6 +27,7 @@ static void note_action(const struct wrk_action *action)
 	case WRK_DO_TAKE_SAVED:
 	case WRK_DO_PROMOTE_SAVED:
 	case WRK_DO_FORGET_SAVED:
+	case WRK_DO_EXAMINE:
 		break;
 	case WRK_DO_SPAWN:
 		fprintf(transcript, "  spawns %u for %s\n", action->host,
