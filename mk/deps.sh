@@ -13,7 +13,8 @@ set -eu
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
 libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev libcriterion-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
-libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 python3-dev iproute2 git tmux"
+libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 python3-dev iproute2
+iptables git tmux"
 
 foreign=
 case ${1:-} in

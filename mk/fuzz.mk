@@ -7,7 +7,8 @@ FUZZ_TARGETS := control source graph arguments units value message ledger remote
 	$(if $(UCX_SRC),ucx preface)
 FUZZ_DIR := $(abspath tests/fuzz)
 FUZZ_INC := -Itests -Ilibfrag $(WIRE_INC) -I.
-FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o %/gate.o,$(UCX_SRC:%.c=$(B)/obj/%.o))
+FUZZ_UCX_OBJ := $(filter-out %/sockets.o %/port_range.o %/gate.o %/probe.o, \
+	$(UCX_SRC:%.c=$(B)/obj/%.o))
 FUZZ_CRYPTO_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard libfrag/modules/crypto/*.c))
 # The ucx and the shm module have the same symbol for their tables.
 FUZZ_SHM_OBJ := $(B)/obj/tests/fuzz/shm_table.o \

@@ -88,6 +88,8 @@ char *const *wrk_environment_make(const struct wrk_environment *environment,
 	snprintf(ports, sizeof(ports), "%u-%u", (unsigned int)environment->port_first,
 		 (unsigned int)environment->port_last);
 	add_ucx(&making, "UCX_TCP_PORT_RANGE", ports);
+	if (environment->announced != NULL)
+		add(&making, FRAGI_UCX_ANNOUNCED, environment->announced);
 	if (environment->may_write != NULL)
 		add(&making, FRAGI_MAY_WRITE, environment->may_write);
 	if (environment->user != NULL && environment->user->is_other) {

@@ -24,6 +24,7 @@ struct wrk_environment {
 	const char *ucx_folder;              /* of another UCX; NULL or "": the system's */
 	const char *device;                  /* network device of the data plane */
 	uint16_t port_first, port_last;
+	const char *announced;            /* where others reach these ports; NULL or empty: there */
 	const char *may_write;            /* for sentences; NULL: hosts are not restricted */
 	const struct wrk_host_user *user; /* NULL: that of this process */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <workerd/options.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -102,6 +103,42 @@ static int parse_addresses(struct wrk_options *options, const char *address,
 	return 0;
 }
 
+/* The ports that are forwarded belong to the data ports one by one. */
+static int parse_announced(struct wrk_options *options, const char *text, struct frag_err *err)
+{
+	const struct fragi_address *own = &options->worker_address;
+	struct fragi_address *announced = &options->announced;
+	uint16_t first = options->has_worker_address ? own->port : WRK_DATA_PORT_FIRST;
+	uint16_t last = options->has_worker_address ? own->port_last : WRK_DATA_PORT_LAST;
+	unsigned char bytes[16];
+	int r;
+
+	if (text == NULL)
+		return 0;
+	r = fragi_parse_address(text, "", 0, announced, err);
+	if (r < 0)
+		return r;
+	if (inet_pton(strchr(announced->host, ':') != NULL ? AF_INET6 : AF_INET, announced->host,
+		      bytes) != 1)
+		return frag_err_set(
+			err, -EINVAL,
+			"--announce-address \"%.80s\" has no IP address; give IP[:PORT[-PORT]]",
+			text);
+	if (announced->port_last == 0) { /* the same ports */
+		announced->port = first;
+		announced->port_last = last;
+	}
+	if (announced->port_last - announced->port != last - first)
+		return frag_err_set(
+			err, -EINVAL,
+			"--announce-address \"%.80s\" has %d ports, and the data ports %u-%u are %d; each of them needs one: give --worker-address IP:PORT-PORT with as many",
+			text, announced->port_last - announced->port + 1, (unsigned int)first,
+			(unsigned int)last, last - first + 1);
+	snprintf(options->announced_text, sizeof(options->announced_text), "%s/%d", announced->host,
+		 announced->port - first);
+	return 0;
+}
+
 static void print_machine(struct wrk_inventory *inventory)
 {
 	char program[PATH_MAX] = "", offer[256];
@@ -123,6 +160,7 @@ static void print_machine(struct wrk_inventory *inventory)
 int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, struct frag_err *err)
 {
 	const char *address = NULL, *fragments = NULL, *worker_address = NULL, *env_file = NULL;
+	const char *announced = NULL;
 	struct fragi_texts allowed = {0}, amounts = {0}, labels = {0};
 	bool insecure = false, help = false, version = false;
 	int verbose = 0, quiet = 0, r;
@@ -139,6 +177,10 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 		 .value = "IP[:PORT[-PORT]]",
 		 .help = "interface and ports (10000-32767) of the data plane; default: as the control connection",
 		 .text = &worker_address},
+		{.name = "announce-address",
+		 .value = "IP[:PORT[-PORT]]",
+		 .help = "where other workers reach these ports, if somebody forwards them (NAT, containers)",
+		 .text = &announced},
 		{.name = "name",
 		 .value = "NAME",
 		 .help = "what the driver calls this worker; default: the host name",
@@ -261,6 +303,8 @@ int wrk_options_parse(struct wrk_options *out_options, int argc, char **argv, st
 	out_options->rights.app_root = out_options->app_root;
 	out_options->rights.ucx_folder = out_options->ucx_folder;
 	r = parse_addresses(out_options, address, worker_address, insecure, err);
+	if (r == 0)
+		r = parse_announced(out_options, announced, err);
 	return r < 0 ? r : parse_fragments(out_options, fragments, err);
 }
 

@@ -19,6 +19,8 @@ struct wrk_options {
 	char *fragment_texts;
 	bool has_worker_address;
 	struct fragi_address worker_address;
+	struct fragi_address announced;      /* host empty: none */
+	char announced_text[320];            /* of FRAG_DATA_ANNOUNCED; empty: nothing */
 	const char *name;                    /* NULL: the host name */
 	const char *library_path, *app_root; /* NULL: not given */
 	const char *ucx_folder;              /* the same */

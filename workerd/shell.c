@@ -257,6 +257,7 @@ static int shell_launch(void *arg, const struct fw_message *create, struct fragi
 							  : WRK_DATA_PORT_FIRST,
 		.port_last = options->has_worker_address ? options->worker_address.port_last
 							 : WRK_DATA_PORT_LAST,
+		.announced = options->announced_text,
 		.user = &shell->rights.user,
 	};
 	int r = wrk_interface_find(address_of_hosts(shell), device, err);
@@ -400,7 +401,9 @@ static int make_worker(struct wrk_shell *shell)
 		.fragments = options->fragments,
 		.fragment_count = options->fragment_count,
 		.driver = options->driver_text,
-		.worker_address = options->has_worker_address ? options->worker_address.host : "",
+		.worker_address = options->announced.host[0] != '\0' ? options->announced.host
+				  : options->has_worker_address      ? options->worker_address.host
+								     : "",
 		.node = node,
 		.clock = clock,
 		.memory = memory,

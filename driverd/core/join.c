@@ -136,6 +136,7 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 	if (event->identity != NULL)
 		session->identity = *event->identity;
 	session->worker_address = fragi_arena_strdup(arena, hello->worker_address);
+	session->local_address = fragi_arena_strdup(arena, hello->local_address);
 	session->node = fragi_arena_strdup(arena, hello->node);
 	session->clock = fragi_arena_strdup(arena, hello->clock);
 	session->memory = fragi_arena_strdup(arena, hello->memory);
@@ -153,8 +154,9 @@ static int session_copy(struct drv_session *session, const struct drv_event *eve
 			       session->no_limits != NULL && session->limited != NULL &&
 			       session->name != NULL && session->peer != NULL &&
 			       session->who != NULL && session->worker_address != NULL &&
-			       session->node != NULL && session->clock != NULL &&
-			       session->memory != NULL && session->no_memory != NULL
+			       session->local_address != NULL && session->node != NULL &&
+			       session->clock != NULL && session->memory != NULL &&
+			       session->no_memory != NULL
 		       ? 0
 		       : -ENOMEM;
 }
@@ -224,6 +226,16 @@ static void warn_of_names(struct drv_session *session, const struct drv_app *app
 	}
 }
 
+static void warn_of_translation(const struct drv_session *session)
+{
+	const char *text = drv_session_translation(session);
+	bool is_offered = strcmp(session->worker_address, session->local_address) == 0;
+
+	if (text != NULL)
+		drv_log(session->core, is_offered ? FRAGI_LOG_WARN : FRAGI_LOG_INFO, NULL, "%s",
+			text);
+}
+
 static int session_welcome(struct drv_session *session, const struct drv_event *event,
 			   const struct fw_message *hello)
 {
@@ -257,6 +269,7 @@ static int session_welcome(struct drv_session *session, const struct drv_event *
 		: identity->serial != 0 ? " with the key "
 					: " with the certificate ",
 		identity != NULL ? identity->name : "");
+	warn_of_translation(session);
 	return 0;
 }
 

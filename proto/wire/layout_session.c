@@ -55,6 +55,7 @@ LAYOUT(hello, struct fw_hello, Hello, NULL) = {
 	TEXTS(hello, labels, label_count, FW_LABELS_MAX),
 	FIELD(hello, no_limits),
 	FIELD(hello, limited),
+	FIELD(hello, local_address),
 	FIELD(hello, reports),
 	FIELD(hello, last_epoch),
 	FIELD(hello, last_name),

@@ -38,7 +38,7 @@ struct fw_hello {
 	const char *memory;         /* ... can share memory; empty: with nobody */
 	const char *no_memory;      /* why memory is empty; empty: it is not, or it is not known */
 	const char *waits_for;      /* why it can run nothing yet; empty: it can */
-	const char *version;        /* of frag */
+	const char *version, *local_address; /* of frag; its end of this connection */
 	uint32_t cores, gpus;
 	uint64_t memory_bytes, shared_memory_bytes, gpu_memory_bytes;
 	const char **labels; /* "key=value" */

@@ -88,6 +88,23 @@ Test(ucx_preface, it_is_worth_nothing_between_other_ends)
 	ucx_judge_fini(&judge);
 }
 
+/* Where the sender's end is translated on the way; the receiver's end still counts. */
+Test(ucx_preface, a_sender_behind_nat_leaves_its_end_out)
+{
+	struct ucx_judge judge = {.key = key};
+	struct ucx_ends ends = some_ends;
+	uint8_t bytes[UCX_PREFACE_BYTES];
+
+	memset(ends.from, 0, sizeof(ends.from));
+	preface_of(1, &ends, bytes);
+	ends = some_ends;
+	ends.to[0] ^= 1;
+	cr_expect_eq(ucx_judge(&judge, &ends, bytes, sizeof(bytes)), UCX_REFUSED_FORGED);
+	cr_expect_eq(ucx_judge(&judge, &some_ends, bytes, sizeof(bytes)), UCX_ADMITTED);
+	cr_expect_eq(ucx_judge(&judge, &some_ends, bytes, sizeof(bytes)), UCX_REFUSED_REPLAYED);
+	ucx_judge_fini(&judge);
+}
+
 Test(ucx_preface, another_key_makes_another_one)
 {
 	uint8_t data_key[FRAGI_DATA_KEY_BYTES] = "the data key", keys[2][UCX_GATE_KEY_BYTES];

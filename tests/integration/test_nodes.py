@@ -2,6 +2,7 @@
 """Two nodes: workers in network namespaces of their own, linked by veth. Nothing here touches the
 machine's network. An ordinary user makes them as root of a user namespace of its own."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -184,12 +185,12 @@ extensions: [libhello.so]
         sh("ip", "-n", self.b, "link", "set", b, "up")
         return a, b
 
-    def launch_over_data_link(self, *flags):
+    def launch_over_data_link(self, *flags, ports="", announce=()):
         driver = self.driver(self.app, "--output", "json", "--insecure", *flags, address="10.77.0.1:0",
                              app_args=("--count", "50"), prefix=self.inside(self.a))
         w1 = self.worker("--once", "--insecure", "--worker-address", "10.78.0.1", fragments="fragment1",
                          prefix=self.inside(self.a))
-        w2 = self.worker("--once", "--insecure", "--worker-address", "10.78.0.2", "--name", "late",
+        w2 = self.worker("--once", "--insecure", "--worker-address", "10.78.0.2" + ports, *announce, "--name", "late",
                          fragments="fragment2", prefix=self.inside(self.b))
         return driver, w1, w2
 
@@ -237,12 +238,44 @@ extensions: [libhello.so]
         a = self.open_data_link()
         sh("ip", "-n", self.a, "neigh", "add", "10.78.0.2", "lladdr", "02:00:00:00:00:99", "dev", a, "nud",
            "permanent")
-        self.assert_unreachable(r"did not answer within 5 s on the data plane")
+        self.assert_unreachable(r"fragment(\d) on worker \S+: fragment(\d) on worker \S+ did not answer within 5 s on "
+                                r"the data plane at 10\.78\.0\.[12]:[1-3]\d{4}: dropped \(no answer\); open TCP")
 
     def test_a_peer_without_a_route_is_unreachable(self):
         self.open_data_link()
         sh("ip", "-n", self.a, "route", "add", "unreachable", "10.78.0.2/32")
-        self.assert_unreachable(r"--worker-address")
+        self.assert_unreachable(r"fragment1 on worker \S+: no way to fragment2 on worker late at 10\.78\.0\.2:\d{5}: "
+                                r"No route to host; open TCP")
+
+    def test_a_data_port_that_refuses_in_one_direction_only(self):
+        """Left to UCX, it aborts the host."""
+        self.open_data_link()
+        # Nobody listens where b says that its ports are forwarded to.
+        driver, _, _ = self.launch_over_data_link(ports=":20000-20009", announce=("--announce-address",
+                                                                                 "10.78.0.2:100-109"))
+        self.assertEqual(driver.wait(60), 1, driver.stderr)
+        self.assertRegex(self.summary(driver)["reason"], r"fragment1 on worker \S+: no way to fragment2 on worker late at "
+                         r"10\.78\.0\.2:10\d: refused \(nothing listens there, or a firewall is between\); open TCP")
+        self.assertEqual(self.summary(driver)["failure"]["code"], "edge_unreachable")
+
+    def test_an_address_that_both_nodes_have_is_refused(self):
+        """Docker gives its bridge the same one on each. UCX would connect to itself."""
+        for ns in (self.a, self.b):
+            sh("ip", "-n", ns, "link", "add", "docker0", "type", "veth", "peer", "name", "container")
+            sh("ip", "-n", ns, "addr", "add", "172.17.0.1/16", "dev", "docker0")
+            for dev in ("docker0", "container"):
+                sh("ip", "-n", ns, "link", "set", dev, "up")
+        for devices in "all", None:
+            if devices is None: # the interface of the control connection is taken
+                del self.env["UCX_NET_DEVICES"]
+            else:
+                self.env["UCX_NET_DEVICES"] = devices
+            driver, _, _ = self.launch("--count", "50")
+            self.assertEqual(driver.wait(60), 0 if devices is None else 1, driver.stderr)
+            if devices is not None:
+                self.assertRegex(self.summary(driver)["reason"], r"no way to fragment\d on worker \S+: both nodes have the "
+                                 r"address 172\.17\.0\.1, where the other one listens, .* leave UCX_NET_DEVICES out")
+            self.wait_until("no host", lambda: not self.hosts())
 
     def test_a_worker_waits_for_the_link_to_its_driver(self):
         sh("ip", "-n", self.a, "link", "set", self.dev_a, "down")
@@ -255,6 +288,65 @@ extensions: [libhello.so]
         w = self.start("workerd", "--address", "127.0.0.1:1", "--worker-address", "eth0")
         self.assertEqual(w.wait(), 2)
         self.assertRegex(w.stderr, r'--worker-address: "eth0" is no IP address')
+
+
+class Translated(TwoNodes):
+    """The worker in b is behind a router, which translates its address."""
+
+    def setUp(self):
+        super().setUp()
+        if shutil.which("iptables") is None:
+            self.skipTest("iptables is not installed")
+        short = self.mark[:8]
+        self.router = "frag-r-" + short
+        sh("ip", "netns", "add", self.router)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.router], capture_output=True)
+        # b's end of the link goes to the router, which has another link to b.
+        sh("ip", "-n", self.b, "link", "set", "vb" + short, "netns", self.router)
+        sh("ip", "link", "add", "ra" + short, "netns", self.router, "type", "veth", "peer", "name", "rb" + short, "netns",
+           self.b)
+        for ns, dev, ip in ((self.router, "vb" + short, "10.77.0.2"), (self.router, "ra" + short, "192.168.77.1"),
+                            (self.b, "rb" + short, "192.168.77.2")):
+            sh("ip", "-n", ns, "addr", "add", ip + "/24", "dev", dev)
+            sh("ip", "-n", ns, "link", "set", dev, "up")
+        sh("ip", "-n", self.b, "route", "add", "default", "via", "192.168.77.1")
+        self.wait_until("the links", lambda: "state UP" in subprocess.run(
+            ["ip", "-n", self.b, "link", "show", "type", "veth"], capture_output=True, text=True).stdout)
+        router = self.inside(self.router)
+        for command in (("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"),
+                        ("iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "vb" + short, "-j", "MASQUERADE"),
+                        ("iptables", "-t", "nat", "-A", "PREROUTING", "-i", "vb" + short, "-p", "tcp", "--dport",
+                         "21000:21009", "-j", "DNAT", "--to-destination", "192.168.77.2:20000-20009/21000")):
+            if subprocess.run([*router, *command], capture_output=True).returncode != 0:
+                self.skipTest("this machine cannot translate addresses")
+        self.app = self.write("app.yaml", APP % {"folder": self.folder})
+
+    def launch(self, *flags):
+        driver = self.driver(self.app, "--output", "json", "--insecure", address="10.77.0.1:0",
+                             app_args=("--count", "50"), prefix=self.inside(self.a))
+        w1 = self.worker("--once", "--insecure", fragments="fragment1", prefix=self.inside(self.a))
+        w2 = self.worker("--once", "--insecure", "--name", "inner", *flags, fragments="fragment2",
+                         prefix=self.inside(self.b))
+        return driver, w1, w2
+
+    BEHIND = r"worker inner connects from 10\.77\.0\.2, but its own address is 192\.168\.77\.2, so it is behind NAT"
+
+    def test_the_driver_sees_that_an_address_is_translated(self):
+        driver, _, _ = self.launch()
+        driver.wait_line(self.BEHIND + ", and it offers 192.168.77.2 for data, which others cannot reach; forward its "
+                         "data ports .*--announce-address 10.77.0.2")
+        self.assertEqual(driver.wait(60), 1, driver.stderr)
+        self.assertRegex(self.summary(driver)["reason"], self.BEHIND)
+
+    def test_forwarded_ports_are_announced(self):
+        driver, w1, w2 = self.launch("--worker-address", "192.168.77.2:20000-20009", "--announce-address",
+                                     "10.77.0.2:21000-21009")
+        self.assertEqual(driver.wait(60), 0, driver.stderr + w1.stderr + w2.stderr)
+        self.assertEqual(cluster.sequence(self.path("received")), list(range(1, 51)))
+        self.assert_balanced(self.summary(driver))
+        self.assertRegex(driver.stderr, self.BEHIND + ", and it offers 10.77.0.2 for data\n")
+        self.assertNotIn("others cannot reach", driver.stderr)
+        self.assertEqual((w1.wait(), w2.wait()), (0, 0))
 
 
 def begin():

@@ -16,7 +16,7 @@ SENTENCES = {
     "cut there": r"worker b .*which ran fragment2, was lost",
     "cut back": r"worker b .*which ran fragment2, was lost: it has not been heard",
     "cut data": r"the data link between .* was lost, while their control connections are up|"
-                r"could not be connected to|did not answer within \d+ s on the data plane",
+                r"no way to|could not be connected to|did not answer within \d+ s on the data plane",
 }
 
 

@@ -445,6 +445,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						   .label_count = 3,
 						   .no_limits = word(m),
 						   .limited = word(m),
+						   .local_address = word(m),
 						   .reports = 3,
 						   .last_epoch = random_u64(m),
 						   .last_name = word(m)};

@@ -55,8 +55,9 @@ struct wrk_config {
 	const char *name;
 	const char **fragments; /* --fragments; none: whatever fits */
 	uint32_t fragment_count;
-	const char *driver;         /* its address, for people */
-	const char *worker_address; /* empty: the local address of the control connection */
+	const char *driver; /* its address, for people */
+	/* announced, or the interface's; empty: the local address of the control connection */
+	const char *worker_address;
 	const char *node, *clock, *version;
 	const char *memory, *no_memory; /* as in HELLO; NULL: none */
 	uint32_t cores, gpus;

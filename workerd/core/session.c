@@ -263,6 +263,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 	snprintf(core->proof, sizeof(core->proof), "%s", proof != NULL ? proof : "");
 	snprintf(core->address, sizeof(core->address), "%s",
 		 *config->worker_address != '\0' ? config->worker_address : local);
+	snprintf(core->local, sizeof(core->local), "%s", local);
 	session_transition(core, WRK_SESSION_HELLO_SENT, actions);
 	core->heard_ns = now_ns;
 	core->beat_at_ns = now_ns + core->beat_ns;
@@ -279,6 +280,7 @@ static void session_hello(struct wrk_core *core, const char *local, const char *
 		.fragments = config->fragments,
 		.fragment_count = config->fragment_count,
 		.worker_address = core->address,
+		.local_address = core->local,
 		.node = config->node,
 		.clock = config->clock,
 		.memory = config->memory,

@@ -119,7 +119,7 @@ struct wrk_core {
 	bool unanswered_logged; /* ... for who did not answer HELLO */
 	bool refusal_logged;    /* ... for who may not command this worker */
 	uint64_t random;
-	char address[64];                 /* the data plane's, for HELLO */
+	char address[64], local[64];      /* the data plane's and the connection's, for HELLO */
 	char waits_for[FW_WAITS_FOR_MAX]; /* why no host can reach others; empty: they can */
 	bool has_gpus;                    /* they were asked for: beats say them */
 	int64_t waits_line_ns;            /* the next line about it */

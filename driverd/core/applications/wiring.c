@@ -501,7 +501,7 @@ int drv_wiring_fill(struct drv_host *host, const struct drv_host *only, struct f
 			.epoch = peer->now.epoch,
 			.addresses = answer_of(peer)->addresses,
 			.address_count = answer_of(peer)->address_count,
-			.name = peer->name,
+			.name = drv_text(app->core, "%s on worker %s", peer->name, peer->worker),
 		};
 	}
 	return 0;

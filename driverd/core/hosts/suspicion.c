@@ -116,14 +116,22 @@ void drv_suspicion_fini(struct drv_app *app)
 void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 {
 	struct drv_app *app = host->app;
+	struct fw_failure named = *failure;
+	const char *nat = NULL;
 
+	for (uint32_t i = 0; i < app->host_count && nat == NULL; i++)
+		if (app->hosts[i].now.session != NULL)
+			nat = drv_session_translation(app->hosts[i].now.session);
+	named.sentence =
+		drv_text(app->core, "%s on worker %s: %s%s%s", host->name, host->worker,
+			 failure->sentence, nat != NULL ? "; " : "", nat != NULL ? nat : "");
 	host->failed = host->failed || !drv_host_is_restarting(host);
 	if (app->end >= DRV_END_FAILED)
 		return;
 	drv_log(app->core, FRAGI_LOG_DEBUG, drv_app_name(app), "%s could not be wired: %s",
 		host->name, failure->sentence);
 	host->replacement.until_ns = INT64_MAX; /* it has answered */
-	suspect(host, NULL, failure);
+	suspect(host, NULL, &named);
 }
 
 /*

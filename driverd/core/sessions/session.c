@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -184,6 +185,45 @@ void drv_session_drop(struct drv_session *session, const char *why)
 	session->dropped = why;
 	session->next_dropped = core->dropped;
 	core->dropped = session;
+}
+
+/* "10.0.0.2:48284", "[::ffff:10.0.0.2]:48284": the address alone. */
+static const char *host_of_peer(const char *peer, char *out, size_t size)
+{
+	const char *colon = strrchr(peer, ':');
+
+	if (*peer == '[')
+		peer++;
+	if (strncmp(peer, "::ffff:", 7) == 0)
+		peer += 7;
+	snprintf(out, size, "%.*s", colon > peer ? (int)(colon - peer) : 0, peer);
+	if (*out != '\0' && out[strlen(out) - 1] == ']')
+		out[strlen(out) - 1] = '\0';
+	return out;
+}
+
+const char *drv_session_translation(const struct drv_session *session)
+{
+	const char *local = session->local_address;
+	char from[64];
+
+	if (session->role != FW_ROLE_WORKER || *local == '\0')
+		return NULL;
+	if (strncmp(local, "::ffff:", 7) == 0)
+		local += 7;
+	host_of_peer(session->peer, from, sizeof(from));
+	if (*from == '\0' || strcmp(from, local) == 0)
+		return NULL;
+	return drv_text(
+		session->core,
+		"worker %s connects from %s, but its own address is %s, so it is behind NAT, and it offers %s for data%s",
+		session->name, from, local, session->worker_address,
+		strcmp(session->worker_address, session->local_address) != 0
+			? ""
+			: drv_text(
+				  session->core,
+				  ", which others cannot reach; forward its data ports and start it with --worker-address %s:PORT-PORT and --announce-address %s",
+				  local, from));
 }
 
 void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,

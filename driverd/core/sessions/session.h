@@ -65,6 +65,7 @@ struct drv_session {
 	const char *peer;
 	const char *const *fragments;
 	uint32_t fragment_count;
+	const char *local_address; /* as in HELLO */
 	const char *worker_address, *node, *clock, *memory, *no_memory;
 	char waits_for[FW_WAITS_FOR_MAX]; /* why it can run nothing yet; empty: it can */
 	int64_t has[FRAGI_AMOUNTS], used[FRAGI_AMOUNTS]; /* used: that its fragments require */
@@ -160,5 +161,11 @@ void drv_refuse_unknown(struct drv_session *client, const struct fw_message *com
  */
 void drv_refuse_ended(struct drv_session *client, const struct fw_message *command,
 		      const char *name, const struct drv_ended *ended, bool again);
+
+/*
+ * That the address of a worker is translated on the way to the driver, as a sentence without its
+ * end; valid in this step. NULL: it is not, or nothing is known.
+ */
+const char *drv_session_translation(const struct drv_session *session);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <stdio.h>
 
 #include <base/failure.h>
 
@@ -48,6 +49,41 @@ static enum fragi_failure connect_failure(ucs_status_t status)
 	}
 }
 
+/* " at 10.0.0.1:11022: refused" */
+static void describe(const uint8_t *dial, int outcome, bool tells, char *out, size_t size)
+{
+	const char *reason = frag_strerror(outcome);
+	char at[UCX_END_PORT_TEXT];
+
+	if (outcome == 0)
+		reason =
+			"connected, but frag does not answer there (it hangs, or another program has that port)";
+	else if (outcome == -EALREADY)
+		reason = "UCX has not tried";
+	else if (outcome == -EINPROGRESS || outcome == -ETIMEDOUT)
+		reason = "dropped (no answer)";
+	else if (outcome == -ECONNREFUSED)
+		reason = "refused (nothing listens there, or a firewall is between)";
+	ucx_end_port_text(dial, at);
+	snprintf(out, size, tells ? " at %s: %s" : " at %s", at, reason);
+}
+
+/* Before UCX tries it, which may abort where it is refused. */
+static int try_peer(const struct ucx_endpoint *endpoint, struct frag_err *err)
+{
+	uint8_t dial[UCX_END_BYTES];
+	char way[256];
+	int r = ucx_probe(&endpoint->entrance, dial);
+
+	if (r == 0)
+		return 0;
+	describe(dial, r, true, way, sizeof(way));
+	return fragi_err_fail(
+		err, FRAGI_FAILURE_EDGE_UNREACHABLE, NULL, -EHOSTUNREACH,
+		"%s; open TCP to that port, or start the worker there with another --worker-address (behind NAT: --announce-address)",
+		way);
+}
+
 int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address, size_t size,
 		void *owner, struct fragi_endpoint **out_endpoint, struct frag_err *err)
 {
@@ -60,7 +96,6 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 		.err_mode = UCP_ERR_HANDLING_MODE_PEER,
 		.err_handler = {.cb = on_error, .arg = endpoint},
 	};
-	struct ucx_entrance entrance;
 	struct ucx_descriptors open;
 	ucs_status_t status;
 	int r;
@@ -70,13 +105,15 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 				    host);
 	endpoint->base.transport = base;
 	endpoint->base.owner = owner;
-	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base, &entrance,
-			      err);
-	if (r == 0 && ucx_gate_peer(transport->gate, &entrance) < 0)
+	r = ucx_address_check(transport, address, size, &worker_address, &endpoint->base,
+			      &endpoint->entrance, err);
+	if (r == 0 && ucx_gate_peer(transport->gate, &endpoint->entrance) < 0)
 		r = frag_err_set(err, -ENOMEM, "there is no memory left for the peer host %u",
 				 host);
 	if (r == 0)
 		r = ucx_descriptors_check(UCX_DESCRIPTORS_TO_CONNECT, err);
+	if (r == 0)
+		r = try_peer(endpoint, err);
 	if (r < 0)
 		goto err_free;
 	params.address = worker_address;
@@ -86,8 +123,8 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 	if (status != UCS_OK) {
 		r = fragi_err_fail(
 			err, connect_failure(status), NULL, -EHOSTUNREACH,
-			"cannot connect to host %u over UCX (%s); UCX here is %s, there %s; check that the two nodes reach each other's --worker-address and that UCX_TLS allows it",
-			host, ucs_status_string(status), base->version, endpoint->base.version);
+			"UCX cannot connect (%s); UCX here is %s, there %s; check that the two nodes reach each other's --worker-address and that UCX_TLS allows it",
+			ucs_status_string(status), base->version, endpoint->base.version);
 		goto err_free;
 	}
 	endpoint->next = transport->endpoints;
@@ -98,6 +135,17 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 err_free:
 	fragi_free(endpoint);
 	return r;
+}
+
+bool ucx_reach(const struct fragi_endpoint *base, bool tells, char *out, size_t size)
+{
+	const struct ucx_endpoint *endpoint = (const struct ucx_endpoint *)base;
+	uint8_t dial[UCX_END_BYTES];
+	int outcome = ucx_gate_outcome(ucx_of(base->transport)->gate, &endpoint->entrance, dial);
+
+	if (endpoint->entrance.count > 0)
+		describe(dial, outcome, tells, out, size);
+	return outcome == 0;
 }
 
 void ucx_force_close(struct ucx_endpoint *endpoint)

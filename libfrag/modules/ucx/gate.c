@@ -38,17 +38,6 @@ struct listener {
 	uint64_t cookie;
 };
 
-struct peer {
-	uint8_t end[UCX_END_BYTES], identity[UCX_IDENTITY_BYTES];
-};
-
-/* connect was called, getpeername not yet */
-struct connecting {
-	int fd;
-	uint64_t cookie; /* 0: none */
-	uint8_t identity[UCX_IDENTITY_BYTES];
-};
-
 struct refusals {
 	uint64_t count; /* not logged yet */
 	int64_t logged_ns;
@@ -62,12 +51,11 @@ struct ucx_gate {
 	struct ucx_judge judge;
 	struct ucx_entrance entrance;
 	struct listener listeners[UCX_LISTENERS_MAX];
-	struct peer *peers;
-	uint32_t peer_count, peer_capacity;
-	struct connecting *connecting; /* no two of one descriptor */
-	uint32_t connecting_count;
+	struct ucx_peers peers;
+	struct ucx_attempts attempts;
 	struct refusals refusals;
-	int spare_fd; /* given up to take a connection that would need the last descriptor */
+	bool is_translated; /* what this host opens arrives from another address */
+	int spare_fd;       /* given up to take a connection that would need the last descriptor */
 };
 
 /* Guards all gates. Never held during a call that may wait. */
@@ -153,7 +141,9 @@ static int gate_listen(int fd, int backlog)
 	if (setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silence_s, sizeof(silence_s)) < 0 ||
 	    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || next->listen(fd, backlog) < 0)
 		return -1;
-	r = own_end(fd, gate->entrance.ends[at]);
+	r = own_end(fd, gate->entrance.doors[at].end);
+	if (r == 0)
+		r = ucx_door_announce(&gate->entrance.doors[at]);
 	if (r < 0) {
 		errno = -r;
 		return -1;
@@ -297,63 +287,38 @@ static int gate_accept(int fd, struct sockaddr *address, socklen_t *size, int fl
 
 /* The side that connects. */
 
-static const struct peer *peer_at(const struct ucx_gate *gate, const uint8_t *end)
-{
-	for (uint32_t i = 0; i < gate->peer_count; i++)
-		if (memcmp(gate->peers[i].end, end, UCX_END_BYTES) == 0)
-			return &gate->peers[i];
-	return NULL;
-}
-
 /*
- * A place for the descriptor: the one that it had, or a free one. So there are never more than a
- * process has descriptors, though not each connection comes about. Under the lock.
+ * Keeps a socket that is to connect to the data port of a peer. out_dial: receives where that is
+ * reached. Under the lock.
  */
-static struct connecting *connecting_place(struct ucx_gate *gate, int fd)
+static bool note_connecting(int fd, const uint8_t *end, uint8_t *out_dial)
 {
-	struct connecting *place = NULL, *all;
-
-	for (uint32_t i = 0; i < gate->connecting_count; i++) {
-		if (gate->connecting[i].fd == fd)
-			return &gate->connecting[i];
-		if (gate->connecting[i].cookie == 0)
-			place = &gate->connecting[i];
-	}
-	if (place != NULL)
-		return place;
-	all = fragi_realloc(gate->connecting, (gate->connecting_count + 1) * sizeof(*all));
-	if (all == NULL)
-		return NULL;
-	gate->connecting = all;
-	return &all[gate->connecting_count++];
-}
-
-/* Keeps a socket that is to connect to the data port of a peer. Under the lock. */
-static bool note_connecting(int fd, const uint8_t *end)
-{
-	struct connecting *entry;
-	const struct peer *peer;
+	struct ucx_attempt *entry;
+	struct ucx_peer *peer;
 
 	for (struct ucx_gate *gate = gates; gate != NULL; gate = gate->next) {
-		peer = peer_at(gate, end);
+		peer = ucx_peers_at(&gate->peers, end);
 		if (peer == NULL)
 			continue;
-		entry = connecting_place(gate, fd);
+		entry = ucx_attempts_place(&gate->attempts, fd);
 		if (entry == NULL) /* it is refused over there */
 			return false;
-		*entry = (struct connecting){.fd = fd, .cookie = cookie_of(fd)};
+		*entry = (struct ucx_attempt){.fd = fd, .cookie = cookie_of(fd)};
+		memcpy(entry->end, end, UCX_END_BYTES);
 		memcpy(entry->identity, peer->identity, UCX_IDENTITY_BYTES);
+		memcpy(out_dial, peer->door.dial, UCX_END_BYTES);
+		peer->outcome = -EINPROGRESS;
 		return true;
 	}
 	return false;
 }
 
 /* Under the lock. */
-static struct ucx_gate *take_connecting(int fd, struct connecting *out_entry)
+static struct ucx_gate *take_connecting(int fd, struct ucx_attempt *out_entry)
 {
 	for (struct ucx_gate *gate = gates; gate != NULL; gate = gate->next)
-		for (uint32_t i = 0; i < gate->connecting_count; i++) {
-			struct connecting *entry = &gate->connecting[i];
+		for (uint32_t i = 0; i < gate->attempts.count; i++) {
+			struct ucx_attempt *entry = &gate->attempts.items[i];
 
 			if (entry->cookie == 0 || entry->fd != fd || entry->cookie != cookie_of(fd))
 				continue;
@@ -365,18 +330,43 @@ static struct ucx_gate *take_connecting(int fd, struct connecting *out_entry)
 }
 
 /* Under the lock. */
-static int make_preface(const struct ucx_gate *gate, const struct connecting *entry, uint8_t *bytes)
+static int make_preface(const struct ucx_gate *gate, const struct ucx_attempt *entry,
+			uint8_t *bytes)
 {
-	struct ucx_ends ends;
-	int r;
+	struct ucx_ends ends = {0};
+	int r = 0;
 
 	memcpy(ends.identity, entry->identity, sizeof(ends.identity));
-	r = own_end(entry->fd, ends.from);
-	if (r == 0)
-		r = peer_end(entry->fd, ends.to);
+	memcpy(ends.to, entry->end, sizeof(ends.to)); /* also where its port is forwarded */
+	if (!gate->is_translated)
+		r = own_end(entry->fd, ends.from);
 	if (r == 0 && getrandom(bytes, UCX_NONCE_BYTES, 0) != (ssize_t)UCX_NONCE_BYTES)
 		r = -EIO;
 	return r < 0 ? r : ucx_preface_make(gate->key, &ends, bytes);
+}
+
+/* Under the lock. */
+static void note_outcome(const struct ucx_gate *gate, const struct ucx_attempt *entry, int outcome)
+{
+	struct ucx_peer *peer = ucx_peers_at(&gate->peers, entry->end);
+
+	if (peer != NULL)
+		peer->outcome = outcome;
+}
+
+/* The connection has not come about, for this reason: an errno. */
+static void note_failure(int fd, int reason)
+{
+	const struct ucx_gate *gate;
+	struct ucx_attempt entry;
+
+	if (getpid() != owner)
+		return;
+	pthread_mutex_lock(&lock);
+	gate = take_connecting(fd, &entry);
+	if (gate != NULL)
+		note_outcome(gate, &entry, -reason);
+	pthread_mutex_unlock(&lock);
 }
 
 /* The connection is there: sends the preface, if this is one of UCX's to a peer. */
@@ -384,7 +374,7 @@ static int prove(int fd)
 {
 	const int yes = 1;
 	uint8_t bytes[UCX_PREFACE_BYTES];
-	struct connecting entry;
+	struct ucx_attempt entry;
 	struct ucx_gate *gate;
 	int r = 0;
 
@@ -392,8 +382,10 @@ static int prove(int fd)
 		return 0;
 	pthread_mutex_lock(&lock);
 	gate = take_connecting(fd, &entry);
-	if (gate != NULL)
+	if (gate != NULL) {
 		r = make_preface(gate, &entry, bytes);
+		note_outcome(gate, &entry, r);
+	}
 	pthread_mutex_unlock(&lock);
 	if (gate == NULL || r < 0)
 		return r;
@@ -407,7 +399,8 @@ static int prove(int fd)
 static int gate_connect(int fd, const struct sockaddr *address, socklen_t size, const void *caller)
 {
 	const int no = 0;
-	uint8_t end[UCX_END_BYTES];
+	uint8_t end[UCX_END_BYTES], dial[UCX_END_BYTES];
+	struct sockaddr_storage there = {0};
 	bool is_ours = false;
 	int r;
 
@@ -416,20 +409,31 @@ static int gate_connect(int fd, const struct sockaddr *address, socklen_t size, 
 	    (address->sa_family != AF_INET6 || size >= sizeof(struct sockaddr_in6)) &&
 	    ucx_end_of(address, end) == 0) {
 		pthread_mutex_lock(&lock);
-		is_ours = note_connecting(fd, end);
+		is_ours = note_connecting(fd, end, dial);
 		pthread_mutex_unlock(&lock);
 	}
 	if (!is_ours)
 		return next->connect(fd, address, size, caller);
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	memcpy(&there, address, size < sizeof(there) ? size : sizeof(there));
+	if (ucx_end_to(dial, (struct sockaddr *)&there) < 0) {
+		note_failure(fd, EAFNOSUPPORT);
+		errno = EAFNOSUPPORT;
+		return -1;
+	}
 	/*
 	 * The segment that completes the handshake waits a little for the preface, to carry it: so
 	 * the peer's kernel has it even where so many half-open connections are under way that it
 	 * does without TCP_DEFER_ACCEPT (SYN cookies).
 	 */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &no, sizeof(no));
-	r = next->connect(fd, address, size, caller);
-	if (r == 0) {
+	r = next->connect(fd, (struct sockaddr *)&there, size, caller);
+	if (r < 0 && errno != EINPROGRESS && errno != EINTR) {
+		const int reason = errno;
+
+		note_failure(fd, reason);
+		errno = reason;
+	} else if (r == 0) {
 		r = prove(fd);
 		errno = r < 0 ? ECONNABORTED : errno;
 		r = r < 0 ? -1 : 0;
@@ -439,11 +443,17 @@ static int gate_connect(int fd, const struct sockaddr *address, socklen_t size, 
 
 static int gate_getpeername(int fd, struct sockaddr *address, socklen_t *size)
 {
-	int r = next->getpeername(fd, address, size);
+	int r = next->getpeername(fd, address, size), reason = 0;
+	socklen_t room = sizeof(reason);
 
 	if (r == 0 && prove(fd) < 0) {
 		errno = ENOTCONN;
 		return -1;
+	}
+	if (r < 0 && errno == ENOTCONN) {
+		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &room) == 0 && reason != 0)
+			note_failure(fd, reason);
+		errno = ENOTCONN;
 	}
 	return r;
 }
@@ -479,6 +489,7 @@ int ucx_gate_create(const uint8_t *data_key, struct ucx_gate **out_gate, struct 
 		r = -errno;
 	gate->key = fragi_secret_alloc(UCX_GATE_KEY_BYTES);
 	gate->judge.key = gate->key;
+	gate->is_translated = ucx_door_is_announced();
 	gate->refusals.logged_ns = fragi_now_ns() - LOG_EVERY_NS;
 	if (r == 0 && (gate->key == NULL || ucx_gate_key(data_key, gate->key) < 0))
 		r = -ENOMEM;
@@ -521,8 +532,8 @@ void ucx_gate_destroy(struct ucx_gate *gate)
 		close(gate->spare_fd);
 	ucx_judge_fini(&gate->judge);
 	fragi_secret_free(gate->key, UCX_GATE_KEY_BYTES);
-	fragi_free(gate->connecting);
-	fragi_free(gate->peers);
+	fragi_free(gate->attempts.items);
+	fragi_free(gate->peers.items);
 	fragi_free(gate);
 }
 
@@ -544,34 +555,23 @@ const struct ucx_entrance *ucx_gate_entrance(const struct ucx_gate *gate)
 	return &gate->entrance;
 }
 
-/* A host that was started again at the same address has another identity. */
-static int add_peer(struct ucx_gate *gate, const uint8_t *end, const uint8_t *identity)
-{
-	struct peer *peer = (struct peer *)(uintptr_t)peer_at(gate, end);
-
-	if (peer == NULL && gate->peer_count == gate->peer_capacity) {
-		uint32_t capacity = gate->peer_capacity == 0 ? 16 : 2 * gate->peer_capacity;
-		struct peer *peers = fragi_realloc(gate->peers, capacity * sizeof(*peers));
-
-		if (peers == NULL)
-			return -ENOMEM;
-		gate->peers = peers;
-		gate->peer_capacity = capacity;
-	}
-	if (peer == NULL)
-		peer = &gate->peers[gate->peer_count++];
-	memcpy(peer->end, end, sizeof(peer->end));
-	memcpy(peer->identity, identity, sizeof(peer->identity));
-	return 0;
-}
-
 int ucx_gate_peer(struct ucx_gate *gate, const struct ucx_entrance *peer)
 {
-	int r = 0;
+	int r;
 
 	pthread_mutex_lock(&lock);
-	for (uint32_t i = 0; r == 0 && i < peer->count; i++)
-		r = add_peer(gate, peer->ends[i], peer->identity);
+	r = ucx_peers_add(&gate->peers, peer);
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+int ucx_gate_outcome(struct ucx_gate *gate, const struct ucx_entrance *peer,
+		     uint8_t out_dial[UCX_END_BYTES])
+{
+	int outcome;
+
+	pthread_mutex_lock(&lock);
+	outcome = ucx_peers_outcome(&gate->peers, peer, out_dial);
+	pthread_mutex_unlock(&lock);
+	return outcome;
 }

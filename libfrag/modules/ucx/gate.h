@@ -4,7 +4,7 @@
 
 #include <base/diag.h>
 
-#include "preface.h"
+#include "doors.h"
 
 /*
  * UCX does what the peer of a TCP connection says, down to writing memory and to abort(). So no
@@ -25,16 +25,7 @@
  * untouched: those of operators, whichever thread they are on, and those of a UCX that an operator
  * uses. Nothing here is on the path of a message.
  */
-#define UCX_LISTENERS_MAX 16u
-
 struct ucx_gate;
-
-/* Where a host listens: a part of its address. */
-struct ucx_entrance {
-	uint8_t identity[UCX_IDENTITY_BYTES];
-	uint32_t count;
-	uint8_t ends[UCX_LISTENERS_MAX][UCX_END_BYTES];
-};
 
 /*
  * Fails with a sentence where the executable exports no socket calls: UCX would listen ungated.
@@ -51,5 +42,12 @@ void ucx_gate_close(void);
 const struct ucx_entrance *ucx_gate_entrance(const struct ucx_gate *gate);
 /* Connections to that host get a preface from now on. Returns 0 or -ENOMEM. */
 int ucx_gate_peer(struct ucx_gate *gate, const struct ucx_entrance *peer);
+/*
+ * What came of connecting to that host. out_dial: receives where. Returns 0 when it is connected,
+ * -EINPROGRESS while nothing has answered, another errno that the kernel gave, or -EALREADY when
+ * UCX has not tried.
+ */
+int ucx_gate_outcome(struct ucx_gate *gate, const struct ucx_entrance *peer,
+		     uint8_t out_dial[UCX_END_BYTES]);
 
 #endif

@@ -44,8 +44,9 @@ struct ucx_receive {
 struct ucx_endpoint {
 	struct fragi_endpoint base;
 	struct ucx_endpoint *next;
-	ucp_ep_h ep; /* NULL once closed */
-	bool failed; /* reported */
+	ucp_ep_h ep;                  /* NULL once closed */
+	bool failed;                  /* reported */
+	struct ucx_entrance entrance; /* of the peer */
 	void *close_request;
 	int64_t close_until_ns;
 	struct ucx_request *sends; /* under way */
@@ -60,6 +61,7 @@ struct ucx_transport {
 	struct ucx_gate *gate;
 	bool takes_log; /* UCX's lines go through log.c */
 	char machine[FRAGI_IDENTITY_SIZE], clock[FRAGI_IDENTITY_SIZE];
+	char loopback[FRAGI_IDENTITY_SIZE];
 	uint8_t *address;
 	size_t address_size;
 	struct ucx_endpoint *endpoints;
@@ -84,6 +86,7 @@ int ucx_connect(struct fragi_transport *base, uint32_t host, const void *address
 void ucx_close(struct fragi_endpoint *base, bool silent);
 bool ucx_stop(struct fragi_endpoint *base, int64_t now_ns);
 void ucx_free(struct fragi_endpoint *base);
+bool ucx_reach(const struct fragi_endpoint *base, bool tells, char *out, size_t size);
 /* Reports the endpoint failed, once. */
 void ucx_failed(struct ucx_endpoint *endpoint, ucs_status_t status);
 void ucx_force_close(struct ucx_endpoint *endpoint);
@@ -112,13 +115,13 @@ int ucx_address_check(const struct ucx_transport *transport, const void *address
 		      const void **out_worker_address, struct fragi_endpoint *out_peer,
 		      struct ucx_entrance *out_entrance, struct frag_err *err);
 /* UCX's own address lies behind so many bytes of a host's: the last part of them is counted. */
-#define UCX_ADDRESS_ENDS_AT 201u
+#define UCX_ADDRESS_ENDS_AT 265u
 
 static inline size_t ucx_address_head(const void *address)
 {
 	const uint8_t *count = (const uint8_t *)address + UCX_ADDRESS_ENDS_AT - 1;
 
-	return UCX_ADDRESS_ENDS_AT + *count * (size_t)UCX_END_BYTES;
+	return UCX_ADDRESS_ENDS_AT + *count * sizeof(struct ucx_door);
 }
 
 /* descriptors.c: refuses to go on when fewer than `wanted` descriptors can be opened. */
@@ -133,6 +136,13 @@ int ucx_descriptors_check(uint32_t wanted, struct frag_err *err);
 ucs_status_t ucx_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
 			       const char *interfaces, struct ucx_gate *gate,
 			       ucp_worker_h *out_worker);
+
+/*
+ * probe.c: whether a peer can be connected to at all: 0, or the errno with which each of its doors
+ * was refused; no answer is no refusal. out_dial: receives the last of them. Blocks for
+ * 200 ms at most.
+ */
+int ucx_probe(const struct ucx_entrance *peer, uint8_t out_dial[UCX_END_BYTES]);
 
 /* sockets.c: on which addresses this process listens */
 struct ucx_sockets {

@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -52,6 +53,33 @@ void ucx_end_text(const uint8_t *end, char out[UCX_END_TEXT])
 	bool is_ipv4 = memcmp(end, mapped, sizeof(mapped)) == 0;
 
 	(void)inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? end + 12 : end, out, UCX_END_TEXT);
+}
+
+void ucx_end_port_text(const uint8_t *end, char out[UCX_END_PORT_TEXT])
+{
+	bool is_ipv4 = memcmp(end, mapped, sizeof(mapped)) == 0;
+	char host[UCX_END_TEXT];
+
+	ucx_end_text(end, host);
+	snprintf(out, UCX_END_PORT_TEXT, is_ipv4 ? "%s:%u" : "[%s]:%u", host,
+		 (unsigned int)(end[16] << 8 | end[17]));
+}
+
+int ucx_end_to(const uint8_t *end, struct sockaddr *address)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)(void *)address;
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)address;
+
+	if (address->sa_family == AF_INET && memcmp(end, mapped, sizeof(mapped)) == 0) {
+		memcpy(&in->sin_addr, end + 12, 4);
+		memcpy(&in->sin_port, end + 16, 2);
+	} else if (address->sa_family == AF_INET6) {
+		memcpy(&in6->sin6_addr, end, 16);
+		memcpy(&in6->sin6_port, end + 16, 2);
+	} else {
+		return -EAFNOSUPPORT;
+	}
+	return 0;
 }
 
 static int prove(const uint8_t *key, const struct ucx_ends *ends, const uint8_t *nonce,
@@ -110,12 +138,17 @@ enum ucx_verdict ucx_judge(struct ucx_judge *judge, const struct ucx_ends *ends,
 {
 	static const uint8_t none[UCX_NONCE_BYTES];
 	uint8_t mac[UCX_PREFACE_BYTES - UCX_NONCE_BYTES], *place;
+	struct ucx_ends translated = *ends;
 
 	if (size == 0)
 		return UCX_REFUSED_SILENT;
 	if (size < UCX_PREFACE_BYTES)
 		return UCX_REFUSED_SHORT;
+	memset(translated.from, 0, sizeof(translated.from));
 	if (prove(judge->key, ends, bytes, mac) < 0)
+		return UCX_REFUSED_MEMORY;
+	if (!fragi_secret_equal(mac, bytes + UCX_NONCE_BYTES, sizeof(mac)) &&
+	    prove(judge->key, &translated, bytes, mac) < 0)
 		return UCX_REFUSED_MEMORY;
 	if (!fragi_secret_equal(mac, bytes + UCX_NONCE_BYTES, sizeof(mac)) ||
 	    memcmp(bytes, none, sizeof(none)) == 0) /* which marks a free place */
@@ -149,7 +182,7 @@ const char *ucx_verdict_text(enum ucx_verdict verdict)
 		return "it sent nothing";
 	case UCX_REFUSED_SHORT:
 	case UCX_REFUSED_FORGED:
-		return "it did not prove that it has the application's key";
+		return "it did not prove that it has the application's key (a host of it whose address is translated on the way needs workerd --announce-address)";
 	case UCX_REFUSED_REPLAYED:
 		return "it repeated the proof of an earlier connection";
 	case UCX_REFUSED_FULL:

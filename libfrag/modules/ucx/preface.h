@@ -2,6 +2,7 @@
 #ifndef FRAGI_UCX_PREFACE_H
 #define FRAGI_UCX_PREFACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -27,6 +28,7 @@
 #define UCX_ADMITTED_MAX 65536u
 
 struct ucx_ends {
+	/* from: zeros where the sender's address is translated on the way, so nobody can know it */
 	uint8_t from[UCX_END_BYTES], to[UCX_END_BYTES];
 	uint8_t identity[UCX_IDENTITY_BYTES]; /* of the host at `to` */
 };
@@ -55,6 +57,11 @@ int ucx_end_of(const struct sockaddr *address, uint8_t *out_end);
 /* "10.0.0.9": without the port. */
 #define UCX_END_TEXT 46
 void ucx_end_text(const uint8_t *end, char out[UCX_END_TEXT]);
+/* "10.0.0.9:11022" */
+#define UCX_END_PORT_TEXT (UCX_END_TEXT + 8)
+void ucx_end_port_text(const uint8_t *end, char out[UCX_END_PORT_TEXT]);
+/* The reverse of ucx_end_of, in that family. Returns 0 or -EAFNOSUPPORT. */
+int ucx_end_to(const uint8_t *end, struct sockaddr *address);
 /* bytes: UCX_PREFACE_BYTES that begin with the nonce; receives the rest. Returns 0 or -ENOMEM. */
 int ucx_preface_make(const uint8_t *key, const struct ucx_ends *ends, uint8_t *bytes);
 /* bytes: what came first on the connection between these ends, up to UCX_PREFACE_BYTES. */

@@ -266,6 +266,7 @@ const struct fragi_transport_ops fragi_transport_v1 = {
 	.address = ucx_address,
 	.connect = ucx_connect,
 	.close = ucx_close,
+	.reach = ucx_reach,
 	.stop = ucx_stop,
 	.free = ucx_free,
 	.send = ucx_send,

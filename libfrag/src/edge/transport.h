@@ -168,6 +168,12 @@ struct fragi_transport_ops {
 	 * cut is over. To be called again after a round of progress. `now_ns` bounds the wait.
 	 */
 	bool (*stop)(struct fragi_endpoint *endpoint, int64_t now_ns);
+	/*
+	 * Where the other end is, for a sentence, as " at 10.0.0.1:11022"; tells: with what came of
+	 * connecting to it, as " at 10.0.0.1:11022: refused". NULL, or nothing written: it is not
+	 * known. Returns whether the way there is open.
+	 */
+	bool (*reach)(const struct fragi_endpoint *endpoint, bool tells, char *out, size_t size);
 	/* The owner is gone. What is under way still ends with an upcall. */
 	void (*free)(struct fragi_endpoint *endpoint);
 

@@ -8,7 +8,9 @@
  * starts; a user's own win. Beside these: UCX_NET_DEVICES, the interface of the data plane, and
  * UCX_TCP_PORT_RANGE.
  */
-#define FRAGI_UCX_FOLDER "FRAG_UCX"   /* of the UCX to use; not set: that of the system */
+#define FRAGI_UCX_FOLDER "FRAG_UCX" /* of the UCX to use; not set: that of the system */
+/* "203.0.113.5/1000": where others reach this host's ports, and how much higher those are */
+#define FRAGI_UCX_ANNOUNCED "FRAG_DATA_ANNOUNCED"
 #define UCX_LOG_LEVEL_OF_FRAG "error" /* with any other, UCX prints its lines itself */
 #define FRAGI_UCX_ENV(X)                                                                           \
 	X("UCX_TLS",                                                                               \

@@ -380,6 +380,16 @@ struct wiring {
 	struct fragi_remote_endpoint *endpoints[FRAGI_HOST_TRANSPORTS_MAX];
 };
 
+/* A transport does not know whom it connects to. */
+static void name_peer(struct frag_err *err, const char *name)
+{
+	char text[sizeof(err->text)];
+
+	memcpy(text, err->text, sizeof(text));
+	snprintf(err->text, sizeof(err->text), "no way to %.120s%s%.*s", name,
+		 text[0] == ' ' ? "" : ": ", (int)sizeof(text) - 140, text);
+}
+
 static int endpoint_of(struct wiring *wiring, const char *transport,
 		       struct fragi_remote_endpoint **out, struct frag_err *err)
 {
@@ -397,6 +407,8 @@ static int endpoint_of(struct wiring *wiring, const char *transport,
 	if (wiring->endpoints[i] == NULL)
 		r = fragi_remote_connect(wiring->peer, transport, info->addresses[i].bytes,
 					 info->addresses[i].size, &wiring->endpoints[i], err);
+	if (r < 0 && fragi_err_failure(err) == FRAGI_FAILURE_EDGE_UNREACHABLE)
+		name_peer(err, info->name);
 	if (r < 0)
 		return frag_err_set(err, r, "cannot connect to host %s (%s)", info->name,
 				    frag_strerror(r));
@@ -452,6 +464,7 @@ static int wire_locked(struct fragi_run *run, struct wiring *peers, size_t peer_
 		if (r < 0)
 			return frag_err_set(err, r, "cannot connect to host %s (%s)", info->name,
 					    frag_strerror(r));
+		fragi_remote_peer_set_name(peers[i].peer, info->name);
 		run->peers[i] = *info;
 	}
 	for (size_t i = 0; i < edge_count; i++) {

@@ -531,7 +531,7 @@ static void broke_within(struct fragi_remote_endpoint *endpoint, const char *cau
 {
 	fragi_remote_endpoint_fail(
 		endpoint, FRAGI_FAILURE_EDGE_LOST,
-		"the data link broke within a message (%s): its process has ended, or the network between is cut",
+		"has ended, or the network between is cut: the data link broke within a message (%s)",
 		cause);
 }
 

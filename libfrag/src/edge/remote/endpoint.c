@@ -23,6 +23,9 @@
  * connection may not survive being cut under what a living peer goes on sending.
  */
 
+#define REACH_MAX 256
+#define OPEN_PORTS "open TCP to the data ports there, 10000-32767 or those of its --worker-address"
+
 static const char *const state_names[] = {"connecting", "ready", "suspended", "left", "lost"};
 static const uint32_t endpoint_transitions[] = {
 	[FRAGI_ENDPOINT_CONNECTING] =
@@ -142,24 +145,39 @@ void fragi_remote_endpoint_fail(struct fragi_remote_endpoint *endpoint, enum fra
 	va_end(args);
 }
 
+/* What the transport knows of the way there. */
+static bool reach(const struct fragi_remote_endpoint *endpoint, char out[REACH_MAX])
+{
+	const struct fragi_transport_ops *ops = endpoint->transport->ops;
+
+	out[0] = '\0';
+	return ops->reach != NULL && endpoint->base != NULL &&
+	       ops->reach(endpoint->base,
+			  fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING, out,
+			  REACH_MAX);
+}
+
 void fragi_remote_on_failed(void *owner, const char *cause)
 {
 	struct fragi_remote_endpoint *endpoint = owner;
 	const struct fragi_transport *transport = endpoint->transport->transport;
 	/* It may fail within connect, when the peer's version is not known yet. */
 	const char *there = endpoint->base != NULL ? endpoint->base->version : "another version";
+	char way[REACH_MAX];
 
+	(void)reach(endpoint, way);
 	endpoint->broken = true;
 	fragi_remote_of(endpoint)->endpoint_failed = true;
 	if (fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING)
 		fragi_remote_endpoint_fail(
 			endpoint, FRAGI_FAILURE_EDGE_UNREACHABLE,
-			"could not be connected to (%s): its process has ended, a firewall is between, or %s %s here and %s there do not understand each other",
-			cause, transport->ops->title, transport->version, there);
+			"could not be connected to%s (%s): its process has ended, a firewall is between (" OPEN_PORTS
+			"), or %s %s here and %s there do not understand each other",
+			way, cause, transport->ops->title, transport->version, there);
 	else
 		fragi_remote_endpoint_fail(
 			endpoint, FRAGI_FAILURE_EDGE_LOST,
-			"the data link broke (%s): its process has ended, or the network between is cut",
+			"has ended, or the network between is cut: the data link%s broke (%s)", way,
 			cause);
 }
 
@@ -327,16 +345,26 @@ static int64_t earlier(int64_t a, int64_t b)
 static int64_t tick_connecting(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
 {
 	const struct fragi_transport *transport = endpoint->transport->transport;
+	char way[REACH_MAX];
 
 	if (!endpoint->has_name)
 		return INT64_MAX; /* no flow yet to say HELLO with */
 	if (endpoint->connect_until_ns == 0)
 		endpoint->connect_until_ns = now_ns + FRAGI_CONNECT_NS;
+	/*
+	 * Where the way there is open, the way back may be closed: the other host says it better.
+	 */
+	if (now_ns >= endpoint->connect_until_ns && reach(endpoint, way) &&
+	    !endpoint->waits_longer) {
+		endpoint->waits_longer = true;
+		endpoint->connect_until_ns = now_ns + FRAGI_CONNECT_NS / 4;
+	}
 	if (now_ns >= endpoint->connect_until_ns) {
 		fragi_remote_endpoint_fail(
 			endpoint, FRAGI_FAILURE_EDGE_UNREACHABLE,
-			"did not answer within %d s on the data plane; check that the two nodes reach each other's --worker-address and data ports (%s here is %s, there %s)",
-			(int)(FRAGI_CONNECT_NS / 1000000000), transport->ops->title,
+			"did not answer within %d s on the data plane%s; " OPEN_PORTS
+			", and check --worker-address of both (%s here is %s, there %s)",
+			(int)(FRAGI_CONNECT_NS / 1000000000), way, transport->ops->title,
 			transport->version, endpoint->base->version);
 		return now_ns;
 	}

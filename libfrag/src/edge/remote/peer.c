@@ -22,10 +22,16 @@ int fragi_remote_peer_create(struct fragi_remote *remote, uint32_t host, uint64_
 	peer->remote = remote;
 	peer->host = host;
 	peer->epoch = epoch;
+	snprintf(peer->name, sizeof(peer->name), "host %u", host);
 	peer->next = remote->peers;
 	remote->peers = peer;
 	*out_peer = peer;
 	return 0;
+}
+
+void fragi_remote_peer_set_name(struct fragi_remote_peer *peer, const char *name)
+{
+	snprintf(peer->name, sizeof(peer->name), "%s", name);
 }
 
 int fragi_remote_connect(struct fragi_remote_peer *peer, const char *kind, const void *address,
@@ -90,9 +96,9 @@ static void end_edges(const struct fragi_remote_peer *peer)
 static void peer_lose(struct fragi_remote_peer *peer, enum fragi_failure failure, const char *why)
 {
 	const struct fragi_remote_config *config = &peer->remote->config;
-	char sentence[FRAGI_SENTENCE_MAX + 64];
+	char sentence[FRAGI_SENTENCE_MAX + sizeof(peer->name)];
 
-	snprintf(sentence, sizeof(sentence), "host %u %s", peer->host, why);
+	snprintf(sentence, sizeof(sentence), "%s %s", peer->name, why);
 	for (struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 	     endpoint = endpoint->next)
 		if (fragi_remote_endpoint_state(endpoint) != FRAGI_ENDPOINT_LOST)

@@ -85,6 +85,8 @@ FRAGI_API const struct fragi_transport *fragi_remote_transport(const struct frag
 /* Another host, or this one itself. Returns 0 or -ENOMEM. */
 FRAGI_API int fragi_remote_peer_create(struct fragi_remote *remote, uint32_t host, uint64_t epoch,
 				       struct fragi_remote_peer **out_peer);
+/* What sentences call it; "host 2" until then. */
+FRAGI_API void fragi_remote_peer_set_name(struct fragi_remote_peer *peer, const char *name);
 /*
  * Connects to a peer over the transport of that kind, at the address that its own gave; once a
  * kind. peer_ready or peer_lost follow when the endpoint has an edge. Refused with a sentence when

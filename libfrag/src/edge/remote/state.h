@@ -95,6 +95,7 @@ struct fragi_remote_endpoint {
 	struct fragi_remote_send *sends; /* under way */
 	int64_t heard_ns, sent_ns;
 	int64_t hello_ns, connect_until_ns;         /* 0: no HELLO was sent yet */
+	bool waits_longer;                          /* it has had some time more than that */
 	uint64_t sent_count;                        /* messages but HELLO, BEAT and SYNC */
 	uint64_t sync_asked, sync_answered;         /* sent_count, as SYNC carries it */
 	bool leave_wanted, leave_sent, leave_heard; /* our goodbye, and that it has arrived */
@@ -112,6 +113,7 @@ struct fragi_remote_peer {
 	struct fragi_remote_peer *next;
 	uint32_t host;
 	uint64_t epoch;
+	char name[160];   /* for sentences */
 	bool ready, lost; /* reported */
 	struct fragi_remote_endpoint *endpoints;
 };

@@ -113,6 +113,7 @@ static void begin_anew(struct fragi_remote_endpoint *endpoint)
 	endpoint->sync_owed = endpoint->leave_owed = false;
 	endpoint->sent_count = endpoint->sync_asked = endpoint->sync_answered = 0;
 	endpoint->hello_ns = endpoint->connect_until_ns = 0;
+	endpoint->waits_longer = false;
 	endpoint->heard_ns = endpoint->sent_ns = fragi_now_ns();
 	atomic_store(&endpoint->owing, NULL);
 	fragi_remote_of(endpoint)->tick_ns = 0;
