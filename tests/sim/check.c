@@ -286,7 +286,8 @@ static void look_at_connections(struct sim *sim)
 				 connection->to[0].count + connection->to[1].count, i + 1);
 	}
 	if (sim->driver.process.alive)
-		sessions = drv_core_session_count(sim->driver.core) - sim_client_is_there(sim);
+		sessions = drv_core_session_count(sim->driver.core) - sim_client_is_there(sim) -
+			   sim_look_sessions(sim);
 	if (sim->driver.process.alive && sessions != admitted)
 		sim_fail(sim, "sessions", "the driver has %zu sessions and %zu open connections",
 			 sessions, admitted);
@@ -340,6 +341,7 @@ void sim_check_look(struct sim *sim)
 	look_at_hosts(sim, quiet);
 	sim_adopt_look(sim);
 	sim_limit_look(sim, quiet);
+	sim_look_look(sim);
 	for (uint32_t i = 0; i < sim->apps_given; i++)
 		for (uint32_t f = 0; f < sim->apps[i].flow_count; f++)
 			look_at_credit(sim, &sim->apps[i], &sim->apps[i].flows[f], quiet);

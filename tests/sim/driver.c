@@ -149,12 +149,17 @@ static void perform(struct sim *sim, struct drv_action *action)
 		sim_client_hear(sim, action);
 		return;
 	}
+	if (sim_look_has(action->connection)) {
+		sim_look_hear(sim, action);
+		return;
+	}
 	switch (action->kind) {
 	case DRV_DO_SEND:
 		connection = connection_of(sim, action);
 		if (connection == NULL)
 			break;
 		sim_move_sent(sim, connection, action->frame, action->frame_bytes);
+		sim_look_sent(sim, action->frame, action->frame_bytes);
 		sim_send(sim, index, 0, action->frame, action->frame_bytes);
 		action->frame = NULL;
 		break;

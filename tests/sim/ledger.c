@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
+#include <string.h>
+
 #include <edge/in_flight.h>
 
 /*
@@ -134,10 +136,13 @@ uint32_t sim_host_ops(const struct sim_host *host, struct fw_op_stats *rows)
 		for (int second = 0; second < 2; second++) {
 			const struct sim_op *op = op_at(host->app, host->fragments[i], second == 1);
 
-			rows[count++] = host->incoming /* these are of the one that runs */
-						? (struct fw_op_stats){0}
-						: (struct fw_op_stats){.running = op->ticking,
-								       .ticks = op->ticks};
+			rows[count] = host->incoming /* these are of the one that runs */
+					      ? (struct fw_op_stats){0}
+					      : (struct fw_op_stats){.running = op->ticking,
+								     .ticks = op->ticks};
+			if (!host->incoming)
+				memcpy(&rows[count].use_busy, op->use_ns, sizeof(op->use_ns));
+			count++;
 		}
 	return count;
 }

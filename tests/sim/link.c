@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 
+#include <string.h>
+
 /*
  * The links of flows between hosts, over which they go on when a host is started again, as
  * libfrag/src/edge/remote/successor.c does it. A link breaks with either of its processes, and what
@@ -21,6 +23,7 @@ static void renew_op(struct sim_op *op)
 {
 	op->past_ticks += op->ticks;
 	op->ticks = 0;
+	memset(op->use_ns, 0, sizeof(op->use_ns));
 	op->life++;
 	op->started = op->ticking = op->done = op->hung = false;
 }

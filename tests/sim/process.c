@@ -212,6 +212,7 @@ void sim_host_die(struct sim *sim, struct sim_host *host, int status, int signal
 	if (!host->process.alive)
 		return;
 	sim_print(sim, sim_host_name(host), "dies: status %d, signal %d", status, signal);
+	sim_look_count(sim, host);
 	host->process.alive = false;
 	host->dead_ns_at = sim->now_ns;
 	host->status = status;

@@ -173,8 +173,10 @@ void sim_run_perform(struct sim *sim, struct sim_host *host, const struct host_a
 	case HOST_DO_SET:
 		sim_client_ask_host(sim, host, &action->request->host_set);
 		break;
-	case HOST_DO_TAP:
-	case HOST_DO_LOOK: /* nothing that it knows follows from it */
+	case HOST_DO_TAP: /* nothing that it knows follows from it */
+		break;
+	case HOST_DO_LOOK:
+		sim_look_host(sim, host, action->looks);
 		break;
 	case HOST_DO_LEASE:
 		sim_lease_arm(sim, host, action->lease_until_ns);

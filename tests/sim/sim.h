@@ -82,6 +82,7 @@ enum sim_event_kind {
 	SIM_EV_LEASE,        /* host: its lease is over */
 	SIM_EV_CLIENT,       /* a client has its turn */
 	SIM_EV_LIBRARY,      /* host: its library goes wrong */
+	SIM_EV_LOOKER,       /* its number: look.c */
 	SIM_EV_LOOK,         /* at what only time shows */
 	SIM_EVENTS
 };
@@ -222,6 +223,7 @@ struct sim_op {
 	uint64_t past_ticks; /* of hosts before the present one */
 	uint32_t life;       /* counts its hosts */
 	bool started, ticking, done, hung;
+	uint64_t use_ns[FRAGI_USES]; /* of the present host, while somebody looked */
 };
 #define SIM_QUEUE_MAX 64 /* a power of 2, above any window */
 struct sim_flow {
@@ -348,6 +350,7 @@ struct sim_app {
 	bool ends_active; /* it is not stopped or at rest: it has to have failed */
 	int64_t busy_ns;  /* when it was last seen to have something to do, or to be ending */
 	bool was_at_rest;
+	int64_t looked_ns; /* when a host of it counted first: look.c; 0: none yet */
 	/* client.c, by fragment: the last value that was answered as set, and that a host took */
 	uint32_t set[SIM_FRAGMENTS_MAX], taken[SIM_FRAGMENTS_MAX];
 	/* apply.c: the value of the last changed graph that was taken, and of the last one sent */
@@ -445,7 +448,10 @@ struct sim_host {
 	int64_t dead_ns_at;         /* when it died; 0: lives */
 	int64_t reported_ns;        /* when a driver that had come back heard of it */
 	int64_t heard_by_worker_ns; /* when its workerd last heard it */
-	int64_t owed_ns;            /* by when it must be gone; 0: nobody wants that yet */
+	/* look.c: hosts that are looked at; until then it was asked to count; counted last */
+	uint32_t looks;
+	int64_t look_until_ns, looked_ns;
+	int64_t owed_ns; /* by when it must be gone; 0: nobody wants that yet */
 };
 
 enum sim_fault_kind {
@@ -534,6 +540,17 @@ struct sim_client {
 	bool is_unsure; /* what it asked for before its connection ended may have been done */
 };
 
+/* look.c */
+#define SIM_LOOKERS 2
+struct sim_looker {
+	bool is_there, is_refused;
+	uint64_t incarnation, number, seq;
+	uint64_t asked; /* seq of its last LOOK */
+	int64_t every_ns, heard_ns;
+	int64_t silent_ns; /* since when it says nothing; 0: it does */
+	uint64_t sums[SIM_APPS_MAX][2 * SIM_FRAGMENTS_MAX]; /* of operators, as heard last */
+};
+
 /* kind.c */
 struct sim_kind {
 	const char *name;
@@ -564,6 +581,8 @@ struct sim {
 	struct sim_driver driver;
 	struct sim_disk disk;
 	struct sim_client client;
+	struct sim_looker lookers[SIM_LOOKERS];
+	uint64_t looker_count;
 	struct sim_worker workers[SIM_WORKERS_MAX];
 	uint32_t worker_count;
 	struct sim_app apps[SIM_APPS_MAX];
@@ -696,6 +715,19 @@ void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw
 void sim_client_check_values(struct sim *sim, struct sim_host *host);
 void sim_client_check_source(struct sim *sim, struct sim_host *host,
 			     const struct fw_host_create *create);
+
+/* look.c */
+void sim_look_start(struct sim *sim); /* of some histories */
+void sim_on_looker(struct sim *sim, const struct sim_event *event);
+bool sim_look_has(uint64_t connection);
+size_t sim_look_sessions(const struct sim *sim); /* that the driver has */
+/* An action about such a connection. */
+void sim_look_hear(struct sim *sim, const struct drv_action *action);
+void sim_look_sent(struct sim *sim, const uint8_t *frame, size_t size);
+void sim_look_heard(struct sim *sim, uint32_t worker, const struct fw_message *message);
+void sim_look_host(struct sim *sim, struct sim_host *host, uint32_t looks);
+void sim_look_count(struct sim *sim, struct sim_host *host);
+void sim_look_look(struct sim *sim);
 
 /* worker.c */
 void sim_worker_start(struct sim *sim, uint32_t worker);

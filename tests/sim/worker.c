@@ -196,12 +196,13 @@ static void step(struct sim *sim, uint32_t index, struct wrk_event *event)
 	static struct fw_host_stats stats = {.flows = flows, .ops = ops};
 	struct sim_worker *worker = &sim->workers[index];
 	enum wrk_session before = wrk_core_session(worker->core);
-	const struct sim_host *host;
+	struct sim_host *host;
 
 	if (event->kind == WRK_EVENT_HOST_SAMPLED) {
 		host = sim_host_of(sim, index, event->host);
 		if (host == NULL)
 			return;
+		sim_look_count(sim, host);
 		stats.flow_count = sim_host_rows(host, flows);
 		stats.op_count = sim_host_ops(host, ops);
 		event->stats = &stats;
@@ -287,6 +288,8 @@ void sim_worker_raise(struct sim *sim, uint32_t index, const struct wrk_event *e
 	if (event->kind == WRK_EVENT_DRIVER_MESSAGE && event->message->kind == FW_HOST_STOP &&
 	    event->message->stop.restarts)
 		take_yield(sim, index, event->message);
+	if (event->kind == WRK_EVENT_DRIVER_MESSAGE && event->message->kind == FW_HOST_LOOK)
+		sim_look_heard(sim, index, event->message);
 	step(sim, index, &own);
 	while (worker->queue_count > 0 && worker->process.alive && !sim->failed) {
 		own = worker->queue[worker->queue_first];

@@ -148,6 +148,9 @@ static void happen(struct sim *sim, const struct sim_event *event)
 	case SIM_EV_CLIENT:
 		sim_on_client(sim);
 		break;
+	case SIM_EV_LOOKER:
+		sim_on_looker(sim, event);
+		break;
 	case SIM_EV_LOOK:
 		sim_check_look(sim);
 		sim_put(sim, sim->now_ns + 100 * SIM_MS, SIM_EV_LOOK, 0, 0, 0);
@@ -202,6 +205,8 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	memset(&sim->driver, 0, sizeof(sim->driver));
 	memset(&sim->disk, 0, sizeof(sim->disk));
 	memset(&sim->client, 0, sizeof(sim->client));
+	memset(sim->lookers, 0, sizeof(sim->lookers));
+	sim->looker_count = 0;
 	memset(sim->plan, 0, sizeof(sim->plan));
 	memset(sim->cut_until_ns, 0, sizeof(sim->cut_until_ns));
 	sim->events = (struct sim_events){.heap = heap, .capacity = capacity};
@@ -223,6 +228,7 @@ void sim_run(uint64_t seed, FILE *out, struct sim_result *out_result)
 	fragi_log_threshold = out != NULL ? FRAGI_LOG_DEBUG : FRAGI_LOG_OFF;
 	sim_plan(sim);
 	sim_client_start(sim);
+	sim_look_start(sim);
 	run(sim);
 	sim_fini(sim);
 	fragi_log_threshold = threshold;

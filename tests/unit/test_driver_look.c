@@ -135,6 +135,20 @@ WORLD_TEST(driver_look, a_window_is_what_was_counted_in_it, NULL)
 	cr_expect_eq(window->look.flows[0].sent, 50);
 }
 
+/* Its tables grow, although there are no operators yet. */
+WORLD_TEST(driver_look, an_application_gets_its_hosts_while_somebody_looks, world_init)
+{
+	app(w, two_fragments);
+	look(w, CLIENT, "app", 0, false);
+	pass_beating(w, SECOND, CLIENT, CLIENT);
+	cr_expect_eq(looked(w, CLIENT)->look.host_count, 0);
+	both_come(w);
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_eq(looked(w, CLIENT)->look.host_count, 2);
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_str_eq(looked(w, CLIENT)->look.hosts[1].name, "f2");
+}
+
 WORLD_TEST(driver_look, a_restart_is_time_in_which_nothing_ran, NULL)
 {
 	const struct fragi_look_operator *op;

@@ -568,7 +568,8 @@ int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64
 	struct look look = {.app = app, .window_ns = window_ns, .arena = arena};
 	int r;
 
-	if (*past == NULL || (*past)->op_count != op_count || (*past)->flow_count != flow_count) {
+	if (*past == NULL || (*past)->host_count != app->host_count ||
+	    (*past)->op_count != op_count || (*past)->flow_count != flow_count) {
 		drv_look_past_free(*past);
 		*past = begin(app, op_count, flow_count);
 		if (*past == NULL)
