@@ -13,9 +13,11 @@
 
 /*
  * Facts of /proc: of a host, by its threads, because the kernel adds up neither what they waited
- * for a core nor what they waited for a disk. (The latter is 0 unless the kernel counts it: sysctl
- * kernel.task_delayacct.)
+ * for a core nor what they waited for a disk. Kernels count the latter only with the sysctl
+ * kernel.task_delayacct. Where it is off, a thread that is seen in uninterruptible sleep (D in ps)
+ * counts as waiting since the sample before.
  */
+#define BETWEEN_MAX_NS 1000000000 /* after a pause of samples */
 
 const char *wrk_facts_proc = "/proc";
 
@@ -55,9 +57,18 @@ static uint64_t stat_field(const char *text, int number)
 	return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-static void read_thread(int pid, const char *tid, struct fw_facts *out)
+static bool is_uncounted(void)
+{
+	char text[16];
+
+	return read_file("sys/kernel/task_delayacct", text, sizeof(text)) && text[0] == '0';
+}
+
+/* seen_ns: what a thread adds that is seen waiting for a disk; 0: what the kernel has counted. */
+static void read_thread(int pid, const char *tid, uint64_t seen_ns, struct fw_facts *out)
 {
 	char path[96], text[1024];
+	const char *state;
 	uint64_t ran_ns, waited_ns;
 
 	snprintf(path, sizeof(path), "%d/task/%.16s/schedstat", pid, tid);
@@ -67,11 +78,16 @@ static void read_thread(int pid, const char *tid, struct fw_facts *out)
 		out->starved_ns += waited_ns;
 	}
 	snprintf(path, sizeof(path), "%d/task/%.16s/stat", pid, tid);
-	if (read_file(path, text, sizeof(text)))
+	if (!read_file(path, text, sizeof(text)))
+		return;
+	state = strrchr(text, ')');
+	if (seen_ns == 0)
 		out->io_ns += ticks_ns(stat_field(text, 42));
+	else if (state != NULL && strncmp(state, ") D ", 4) == 0)
+		out->io_ns += seen_ns;
 }
 
-static void read_process(int pid, struct fw_facts *out)
+static void read_process(int pid, uint64_t seen_ns, struct fw_facts *out)
 {
 	char path[256], text[1024];
 	struct dirent *entry;
@@ -89,7 +105,7 @@ static void read_process(int pid, struct fw_facts *out)
 	threads = opendir(path);
 	while (threads != NULL && (entry = readdir(threads)) != NULL)
 		if (entry->d_name[0] != '.')
-			read_thread(pid, entry->d_name, out);
+			read_thread(pid, entry->d_name, seen_ns, out);
 	if (threads != NULL)
 		closedir(threads);
 }
@@ -146,9 +162,17 @@ static void read_networks(struct fw_facts *out)
 	}
 }
 
-void wrk_facts_read(int pid, struct fw_facts *out)
+void wrk_facts_read(int pid, struct wrk_facts_past *past, struct fw_facts *out)
 {
-	read_process(pid, out);
+	uint64_t seen_ns = 0;
+
+	if (past->at_ns != 0 && is_uncounted()) {
+		out->io_ns = past->io_ns;
+		seen_ns = out->at_ns - past->at_ns;
+		seen_ns = seen_ns < BETWEEN_MAX_NS ? seen_ns : BETWEEN_MAX_NS;
+	}
+	read_process(pid, seen_ns, out);
+	*past = (struct wrk_facts_past){out->at_ns, out->io_ns};
 	out->machine_cores = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	read_cpu(out);
 	read_memory(out);

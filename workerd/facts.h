@@ -6,7 +6,15 @@
 
 extern const char *wrk_facts_proc; /* the folder of procfs, for tests */
 
-/* Reads what a process and this machine have used; what cannot be read stays as it is. */
-void wrk_facts_read(int pid, struct fw_facts *out);
+/* Of the last read of a process; zero at first. */
+struct wrk_facts_past {
+	uint64_t at_ns, io_ns;
+};
+
+/*
+ * Reads what a process and this machine have used; what cannot be read stays as it is. out->at_ns
+ * says when.
+ */
+void wrk_facts_read(int pid, struct wrk_facts_past *past, struct fw_facts *out);
 
 #endif

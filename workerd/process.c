@@ -19,6 +19,7 @@
 #include <wire/connection.h>
 #include <workerd/confine.h>
 #include <workerd/control_group.h>
+#include <workerd/facts.h>
 #include <workerd/lines.h>
 #include <workerd/page.h>
 #include <workerd/spawn.h>
@@ -61,6 +62,7 @@ struct wrk_process {
 	int status, signal, stray_rounds;
 	char core_file[200];
 	struct wrk_page page;
+	struct wrk_facts_past facts;
 	struct fragi_arena arena; /* of writer */
 	struct wrk_writer writer;
 	struct wrk_lines lines;
@@ -513,6 +515,11 @@ err_page:
 int wrk_process_pid(const struct wrk_process *p)
 {
 	return p->pid;
+}
+
+struct wrk_facts_past *wrk_process_facts(struct wrk_process *p)
+{
+	return &p->facts;
 }
 
 int wrk_process_ledger_fd(const struct wrk_process *p)

@@ -13,6 +13,7 @@
  * exit is reported once, after everything it sent: its last frames and lines are waited for, 100 ms
  * at most, since another process may have inherited the descriptors.
  */
+struct wrk_facts_past;
 struct wrk_process;
 
 struct wrk_process_ops {
@@ -56,6 +57,8 @@ void wrk_process_send(struct wrk_process *process, const struct fw_message *mess
 void wrk_process_signal(struct wrk_process *process, int number);
 /* The page as it is now, valid until the next call; false: there is none. */
 bool wrk_process_sample(struct wrk_process *process, struct fw_host_stats *out_stats);
+/* What was read of it last, for whoever reads it. */
+struct wrk_facts_past *wrk_process_facts(struct wrk_process *process);
 /* Reaps what operators of hosts have left behind and what has ended. */
 void wrk_process_reap_strays(void);
 /* Kills and forgets it: no callback but freed. */

@@ -222,7 +222,7 @@ static void do_sample(struct wrk_worker *worker, const struct wrk_action *action
 	if (process == NULL || !wrk_process_sample(process, &stats))
 		return;
 	if (action->looks) {
-		wrk_facts_read(wrk_process_pid(process), &stats.facts);
+		wrk_facts_read(wrk_process_pid(process), wrk_process_facts(process), &stats.facts);
 		wrk_gpu_load_read(&worker->gpus, worker->loop, &stats.facts);
 	} else {
 		forget_bars(&stats);

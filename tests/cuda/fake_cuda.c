@@ -1343,6 +1343,7 @@ static char *reach_for_kernel(unsigned long long address, size_t size)
 
 static void run_kernel(struct task *task)
 {
+	usleep((useconds_t)number("FAKE_CUDA_KERNEL_MS", 0) * 1000);
 	task->kernel->run(task->grid, task->block, task->argument, reach_for_kernel);
 }
 

@@ -36,7 +36,7 @@ static struct fw_facts facts_of(int pid)
 {
 	struct fw_facts facts = {0};
 
-	wrk_facts_read(pid, &facts);
+	wrk_facts_read(pid, &(struct wrk_facts_past){0}, &facts);
 	return facts;
 }
 
@@ -55,8 +55,10 @@ static void end(void)
 }
 
 /* The fields of stat from the state on: 12 is majflt, 24 rss, 42 delayacct_blkio_ticks. */
-#define STAT(name, faults, pages, io)                                                              \
-	"4711 (" name ") S 1 2 3 4 5 6 7 8 " faults " 10 11 12 13 14 15 16 17 18 19 20 " pages     \
+#define STAT(name, faults, pages, io) STAT_IN("S", name, faults, pages, io)
+#define STAT_IN(state, name, faults, pages, io)                                                    \
+	"4711 (" name ") " state " 1 2 3 4 5 6 7 8 " faults                                        \
+	" 10 11 12 13 14 15 16 17 18 19 20 " pages                                                 \
 	" 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 " io " 40 41\n"
 
 Test(worker_facts, what_procfs_says, .init = begin, .fini = end)
@@ -92,6 +94,35 @@ Test(worker_facts, what_procfs_says, .init = begin, .fini = end)
 	cr_expect_eq(facts.received_bytes, 117);
 	cr_expect_eq(facts.sent_bytes, 219);
 	cr_expect_geq(facts.machine_cores, 1);
+}
+
+/* After so long; of two threads the states are those of ps. */
+static uint64_t io_after(struct wrk_facts_past *past, uint64_t ms, const char *one, const char *two)
+{
+	struct fw_facts facts = {.at_ns = past->at_ns + ms * 1000000};
+
+	put("4711/task/4711/stat", one);
+	put("4711/task/4712/stat", two);
+	wrk_facts_read(PID, past, &facts);
+	return facts.io_ns / 1000000;
+}
+
+Test(worker_facts, a_kernel_that_counts_no_waits_for_disks, .init = begin, .fini = end)
+{
+	static const char waits[] = STAT_IN("D", "a) S 7 (b c", "0", "0", "0"),
+			  sleeps[] = STAT_IN("S", "a) D 7 (b c", "0", "0", "0");
+	struct wrk_facts_past past = {0};
+
+	put("sys/kernel/task_delayacct", "0\n");
+	cr_expect_eq(io_after(&past, 5000, waits, waits), 0, "nothing was seen before");
+	cr_expect_eq(io_after(&past, 250, sleeps, sleeps), 0);
+	cr_expect_eq(io_after(&past, 250, sleeps, waits), 250);
+	cr_expect_eq(io_after(&past, 30, waits, waits), 250 + 60);
+	cr_expect_eq(io_after(&past, 9000, waits, sleeps), 250 + 60 + 1000, "after a pause");
+	cr_expect_eq(io_after(&past, 250, sleeps, "4712 (cut"), 250 + 60 + 1000);
+	put("sys/kernel/task_delayacct", "1\n");
+	cr_expect_eq(io_after(&past, 250, waits, STAT("x", "0", "0", "700")),
+		     700 * 1000 / (uint64_t)sysconf(_SC_CLK_TCK), "it is counted");
 }
 
 Test(worker_facts, what_is_not_there_stays_zero, .init = begin, .fini = end)
