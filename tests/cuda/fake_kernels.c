@@ -6,6 +6,7 @@
 
 #include "bench/plugin/gpu_kernels.h"
 #include "fake_kernels.h"
+#include "inference/kernels.h"
 #include "vision/convert_rgb.h"
 #include "vision/kernels.h"
 
@@ -86,6 +87,33 @@ static void reach_level_job(struct level_job *job)
 	job->out = reached(job->out, rows * width * sizeof(float));
 }
 
+static void reach_numbers(struct detect_numbers *numbers, size_t count)
+{
+	if (numbers->data != NULL)
+		numbers->data =
+			reached(numbers->data, count * (numbers->kind == DETECT_I64 ? 8 : 4));
+}
+
+static void reach_detect_job(struct detect_job *job)
+{
+	const size_t count = job->count, list = count * sizeof(struct detection);
+
+	job->boxes = reached(job->boxes, count * 4 * sizeof(float));
+	job->scores = reached(job->scores, count * job->columns * sizeof(float));
+	if (job->regions != NULL)
+		job->regions = reached(job->regions, job->pictures * 4 * sizeof(float));
+	reach_numbers(&job->classes, count);
+	reach_numbers(&job->valid, job->pictures);
+	if (job->keep != NULL)
+		job->keep = reached(job->keep, (size_t)job->labels + 1);
+	job->candidates = reached(job->candidates, list);
+	job->sorted = reached(job->sorted, list);
+	job->gone = reached(job->gone, count);
+	job->candidate_count = reached(job->candidate_count, sizeof(uint32_t));
+	job->result = reached(job->result,
+			      sizeof(*job->result) + job->most_kept * sizeof(struct detection));
+}
+
 /* One thread after the other. */
 #define RUN_THREADS(name, job_type, one)                                                           \
 	static void run_##name(const unsigned int grid[3], const unsigned int block[3],            \
@@ -102,6 +130,22 @@ static void reach_level_job(struct level_job *job)
 				one(&job, x, y);                                                   \
 	}
 VISION_KERNELS(RUN_THREADS)
+INFERENCE_KERNELS(RUN_THREADS)
+
+/* A block of one thread. */
+#define RUN_BLOCK(name, job_type, block_of)                                                        \
+	static void run_##name(const unsigned int grid[3], const unsigned int block[3],            \
+			       void *argument,                                                     \
+			       char *(*reach)(unsigned long long address, size_t size))            \
+	{                                                                                          \
+		struct job_type job;                                                               \
+                                                                                                   \
+		memcpy(&job, argument, sizeof(job));                                               \
+		reach_memory = reach;                                                              \
+		reach_##job_type(&job);                                                            \
+		block_of(&job, 0, 1);                                                              \
+	}
+INFERENCE_BLOCK_KERNELS(RUN_BLOCK)
 
 static void run_bench_copy(const unsigned int grid[3], const unsigned int block[3], void *argument,
 			   char *(*reach)(unsigned long long address, size_t size))
@@ -126,8 +170,9 @@ static void run_bench_touch(const unsigned int grid[3], const unsigned int block
 #define ROW(name, ...) {#name, sizeof(struct convert_job), run_##name},
 #define ROW_OF(name, job_type, ...) {#name, sizeof(struct job_type), run_##name},
 static const struct fake_kernel kernels[] = {
-	VISION_KERNELS(ROW_OF) ROW(convert_beside) CONVERT_KERNELS(ROW)
-		CONVERT_RGB_KERNELS(ROW){"bench_copy", sizeof(struct bench_job), run_bench_copy},
+	VISION_KERNELS(ROW_OF) INFERENCE_KERNELS(ROW_OF) INFERENCE_BLOCK_KERNELS(ROW_OF)
+		ROW(convert_beside) CONVERT_KERNELS(ROW) CONVERT_RGB_KERNELS(ROW){
+			"bench_copy", sizeof(struct bench_job), run_bench_copy},
 	{"bench_touch", sizeof(struct bench_job), run_bench_touch},
 };
 

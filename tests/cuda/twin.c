@@ -31,7 +31,7 @@ void twin_arg(struct twin *twin, const char *name, const char *format, ...)
 
 	while (twin->args[i].name != NULL)
 		i++;
-	if (i >= TWIN_ARGS - 2)
+	if (i >= TWIN_ARGS - 3)
 		abort();
 	va_start(list, format);
 	vsnprintf(twin->texts[i], sizeof(twin->texts[i]), format, list);
@@ -165,18 +165,22 @@ static struct frag_message *run(struct twin *twin, bool on_gpu, char *why, size_
 	const struct frag_harness_resource pools[] = {
 		{"pool", "block_memory_pool",
 		 FRAG_ARGS({"storage_type", "1"}, {"block_size", "800000"}, {"num_blocks", "4"})},
+		{"streams", "cuda_stream_pool", NULL},
 		{NULL, NULL, NULL}};
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_message *message = NULL;
 	struct frag_harness *h;
-	size_t i = 0;
+	size_t i = 0, first;
 
 	while (twin->args[i].name != NULL)
 		i++;
+	first = i;
 	if (on_gpu && twin->pool_is_on_gpu)
-		twin->args[i] = (struct frag_arg){twin->pool, "$pool"};
-	h = frag_harness_create_with(twin->type, twin->args, pools, &err);
-	twin->args[i] = (struct frag_arg){NULL, NULL};
+		twin->args[i++] = (struct frag_arg){twin->pool, "$pool"};
+	if (on_gpu && twin->has_streams)
+		twin->args[i++] = (struct frag_arg){"cuda_stream_pool", "$streams"};
+	h = frag_harness_create_with(twin->type, twin->args, on_gpu ? pools : NULL, &err);
+	memset(&twin->args[first], 0, 2 * sizeof(twin->args[0]));
 	if (h == NULL) {
 		snprintf(why, size, "%s", err.text);
 		return NULL;

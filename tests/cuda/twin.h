@@ -14,6 +14,7 @@ struct twin {
 	char texts[TWIN_ARGS][48];       /* for values of args */
 	const char *pool;                /* the parameter of the allocator */
 	bool pool_is_on_gpu;             /* in the run on the GPU; else there is none */
+	bool has_streams;                /* cuda_stream_pool, in the run on the GPU */
 	struct twin_input {
 		const char *port, *name;
 		struct frag_tensor *tensor; /* taken */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
 
 #include "cuda/twin.h"
 #include "cuda/twin_cases.h"
+#include "inference/inference.h"
 #include "vision/vision.h"
 
 #define SIDE_MAX 50
@@ -103,8 +105,113 @@ static bool resize_case(uint64_t seed, char *why, size_t size)
 	return twin_same(&twin, why, size);
 }
 
+static void fill_boxes(uint64_t *s, float *boxes, int64_t count, bool is_centred)
+{
+	for (int64_t i = 0; i < count; i++, boxes += 4) {
+		/* of a few places, so that they overlap */
+		float x = (float)twin_below(s, 6) / 6 + (float)twin_below(s, 100) / 2000;
+		float y = (float)twin_below(s, 6) / 6 + (float)twin_below(s, 100) / 2000;
+		float side = 0.05f + (float)twin_below(s, 100) / 400;
+
+		boxes[0] = x;
+		boxes[1] = y;
+		boxes[2] = is_centred ? side : x + side;
+		boxes[3] = is_centred ? side * 1.3f : y + side * 1.3f;
+	}
+}
+
+static struct frag_tensor *numbers(uint64_t *s, int64_t count, int below)
+{
+	static const struct frag_dtype dtypes[] = {
+		{FRAG_DTYPE_FLOAT, 32, 1}, {FRAG_DTYPE_INT, 32, 1}, {FRAG_DTYPE_INT, 64, 1}};
+	const int kind = twin_below(s, 3);
+	struct frag_tensor *tensor = twin_tensor(dtypes[kind], 1, &count);
+	void *at = frag_tensor_writable(tensor);
+
+	for (int64_t i = 0; i < count; i++) {
+		int number = twin_below(s, below);
+
+		if (kind == 0)
+			((float *)at)[i] = (float)number;
+		else if (kind == 1)
+			((int32_t *)at)[i] = number;
+		else
+			((int64_t *)at)[i] = number;
+	}
+	return tensor;
+}
+
+/* Boxes of one picture or of parts of one, with classes of their own or by their scores. */
+static bool detection_case(uint64_t seed, char *why, size_t size)
+{
+	static const char *const layouts[] = {"yxyx", "xyxy", "xywh", "cxcywh"};
+	struct twin twin = {
+		.type = &inference_detection_postprocessor_type,
+		.out_port = "out",
+		.outputs = {"boxes", "scores", "labels", "rectangles", "label_coords", NULL}};
+	uint64_t s = seed;
+	const int layout = twin_below(&s, 4);
+	const int64_t pictures = 1 + twin_below(&s, 3), each = twin_below(&s, 120);
+	const int64_t count = pictures * each;
+	const int64_t columns = twin_below(&s, 2) == 0 ? 1 : 2 + twin_below(&s, 6);
+	const bool has_classes = twin_below(&s, 2) == 0;
+	struct frag_tensor *boxes = twin_tensor(TWIN_F32, 2, (int64_t[]){count, 4});
+	struct frag_tensor *scores = twin_tensor(TWIN_F32, 2, (int64_t[]){count, columns});
+	float *score = frag_tensor_writable(scores);
+	int n = 0;
+
+	fill_boxes(&s, frag_tensor_writable(boxes), count, layout >= 2);
+	for (int64_t i = 0; i < count * columns; i++)
+		score[i] = (float)twin_below(&s, 40) / 40; /* some are equal */
+	if (count > 0 && twin_below(&s, 10) == 0) {
+		score[twin_below(&s, (int)(count * columns))] = NAN;
+		((float *)frag_tensor_writable(boxes))[twin_below(&s, (int)(4 * count))] = NAN;
+		twin.fails = true;
+	}
+	twin_arg(&twin, "box_layout", "%s", layouts[layout]);
+	twin_arg(&twin, "score_threshold", "%g", (double)twin_below(&s, 8) / 8);
+	twin_arg(&twin, "iou_threshold", "%g", (double)twin_below(&s, 8) / 8);
+	twin_arg(&twin, "inside_threshold", "%g", 0.5 + (double)twin_below(&s, 8) / 14);
+	twin_arg(&twin, "max_detections", "%d", 1 + twin_below(&s, 60));
+	twin_arg(&twin, "box_width", "%g", 0.8 + (double)twin_below(&s, 5) / 7);
+	if (twin_below(&s, 2) == 0) {
+		twin_arg(&twin, "labels", "[a, b, c, d]");
+		twin_arg(&twin, "keep_labels", "[b, d]");
+		twin_arg(&twin, "first_class", "%d", twin_below(&s, 2));
+	}
+	twin.has_streams = twin_below(&s, 2) == 0;
+	twin.in[n++] = (struct twin_input){
+		.port = "receivers:1", .name = "boxes", .tensor = boxes, .stays = false};
+	twin.in[n++] = (struct twin_input){.port = "receivers:1",
+					   .name = "scores",
+					   .tensor = scores,
+					   .stays = twin_below(&s, 4) == 0};
+	if (has_classes) {
+		twin_arg(&twin, "classes_tensor_name", "classes");
+		twin.in[n++] = (struct twin_input){
+			.port = "receivers:1", .name = "classes", .tensor = numbers(&s, count, 5)};
+	}
+	if (pictures > 1) {
+		struct frag_tensor *regions = twin_tensor(TWIN_F32, 2, (int64_t[]){pictures, 4});
+
+		fill_boxes(&s, frag_tensor_writable(regions), pictures, false);
+		twin_arg(&twin, "regions_tensor_name", "regions");
+		twin.in[n++] = (struct twin_input){.port = "receivers:2",
+						   .name = "regions",
+						   .tensor = regions,
+						   .stays = twin_below(&s, 2) == 0};
+		twin_arg(&twin, "count_tensor_name", "count");
+		twin.in[n++] = (struct twin_input){.port = "receivers:2",
+						   .name = "count",
+						   .tensor = numbers(&s, pictures, (int)each + 2)};
+	}
+	head(&why, &size, seed, &twin);
+	return twin_same(&twin, why, size);
+}
+
 const struct twin_cases twin_cases[] = {
 	{"format_converter of YUV, Bayer patterns and 16 bits", format_converter_case},
 	{"resize", resize_case},
+	{"detection_postprocessor", detection_case},
 	{NULL, NULL},
 };

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <frag/harness.h>
 
 #include "cuda/load.h"
 #include "cuda/twin_cases.h"
+#include "inference/inference.h"
 #include "vision/kernels.h"
 #include "ops.h"
 
@@ -51,4 +55,105 @@ GPU_TEST(ops_twins, results_are_those_of_the_cpu)
 		for (uint64_t seed = 0; seed < CASES; seed++)
 			cr_expect(c->run(seed, why, sizeof(why)), "%s", why);
 	cr_expect_gt(fake.calls("cuLaunchKernel"), CASES);
+}
+
+/* Lets the GPU go on when the tick asks to be resumed. *context: how often it was waited for */
+static void *let_go_on(void *context)
+{
+	const int before = fake.calls("cuStreamSynchronize");
+
+	for (int i = 0; i < 10000 && fake.calls("cuLaunchHostFunc") == 0; i++)
+		usleep(1000);
+	*(int *)context = fake.calls("cuStreamSynchronize") - before;
+	fake.hold(false);
+	return NULL;
+}
+
+static struct frag_tensor *floats_on_gpu(int32_t ndim, const int64_t *shape, const float *values)
+{
+	struct frag_tensor *host, *there;
+
+	cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, ndim,
+					shape, &host),
+		     0);
+	memcpy(frag_tensor_writable(host), values, frag_tensor_size_bytes(host));
+	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &there, NULL), 0);
+	frag_tensor_unref(host);
+	return there;
+}
+
+/* Boxes are needed on the host, so the tick goes on when the GPU has found them. */
+GPU_TEST(ops_twins, detections_are_waited_for_by_no_thread)
+{
+	const struct frag_harness_resource streams[] = {{"streams", "cuda_stream_pool", NULL},
+							{NULL, NULL, NULL}};
+	const float boxes[] = {0.1f, 0.1f, 0.4f, 0.4f, 0.5f, 0.5f, 0.9f, 0.9f};
+	struct frag_message *m = frag_message_create();
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+	int waits = 1;
+	pthread_t thread;
+
+	h = frag_harness_create_with(&inference_detection_postprocessor_type,
+				     FRAG_ARGS({"cuda_stream_pool", "$streams"}), streams, &err);
+	cr_assert_not_null(h, "%s", err.text);
+	cr_assert_eq(frag_message_add_tensor(m, "boxes",
+					     floats_on_gpu(2, (const int64_t[]){2, 4}, boxes)),
+		     0);
+	cr_assert_eq(frag_message_add_tensor(
+			     m, "scores",
+			     floats_on_gpu(1, (const int64_t[]){2}, (const float[]){0.7f, 0.9f})),
+		     0);
+	cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+	fake.hold(true);
+	cr_assert_eq(pthread_create(&thread, NULL, let_go_on, &waits), 0);
+	cr_expect_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	pthread_join(thread, NULL);
+	cr_expect_eq(waits, 0, "it waited %d times", waits);
+	cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+	cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, "boxes"))->shape[0], 2);
+	cr_expect_float_eq(((const float *)frag_tensor_data(frag_message_tensor(m, "scores")))[0],
+			   0.9f, 1e-6);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+/* What the driver refuses fails the tick with a sentence, and the next tick is well. */
+GPU_TEST(ops_twins, what_the_driver_refuses_has_a_sentence)
+{
+	static const char *const calls[] = {"cuModuleLoadData", "cuModuleGetFunction",
+					    "cuLaunchKernel",   "cuMemAlloc_v2",
+					    "cuMemHostAlloc",   "cuStreamSynchronize"};
+	const float boxes[] = {0.1f, 0.1f, 0.4f, 0.4f};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(calls); i++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h =
+			frag_harness_create(&inference_detection_postprocessor_type, NULL, &err);
+
+		cr_assert_not_null(h, "%s", err.text);
+		for (int k = 0; k < 2; k++) {
+			struct frag_message *m = frag_message_create();
+
+			cr_assert_eq(frag_message_add_tensor(
+					     m, "boxes",
+					     floats_on_gpu(2, (const int64_t[]){1, 4}, boxes)),
+				     0);
+			cr_assert_eq(frag_message_add_tensor(m, "scores",
+							     floats_on_gpu(1, (const int64_t[]){1},
+									   (const float[]){0.7f})),
+				     0);
+			cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+			if (k == 0)
+				fake.fail(calls[i], 1, 719);
+			cr_expect_eq(frag_harness_tick(h) < 0, k == 0, "%s: %s", calls[i],
+				     frag_harness_error(h));
+			cr_expect(k > 0 || strstr(frag_harness_error(h), "GPU 0") != NULL, "%s: %s",
+				  calls[i], frag_harness_error(h));
+			cr_expect_eq(frag_harness_take(h, "out", &m), k == 0 ? -ENOMSG : 0);
+			if (k > 0)
+				frag_message_unref(m);
+		}
+		frag_harness_destroy(h);
+	}
 }

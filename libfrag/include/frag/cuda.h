@@ -87,6 +87,16 @@ FRAG_API int frag_tick_hold(struct frag_tick *tick, struct frag_tensor *tensor);
 #define FRAG_STREAM_DEFAULT ((void *)1) /* CU_STREAM_LEGACY */
 FRAG_API int frag_stream_wait(struct frag_device gpu, void *stream, struct frag_err *err);
 
+/*
+ * Has compute called again, as frag_op_resume does, when the work that the stream has been given
+ * until now is done. So an operator whose CPU reads what its kernels write into pinned memory makes
+ * no thread wait: it returns what this returns, unless that is 0.
+ * Returns FRAG_PENDING; 0: the work is done, or the operator has no stream; -ENOMEM, -EIO: the work
+ * cannot be followed, and was waited for. A failure is worded in the operator.
+ * Thread: the tick's. Blocks: no, but on failure. RT-safe: after warm-up.
+ */
+FRAG_API int frag_tick_await_stream(struct frag_tick *tick);
+
 FRAG_END_DECLS
 
 #endif

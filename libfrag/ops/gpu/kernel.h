@@ -16,6 +16,7 @@
 #define GPU_INLINE static __device__ __forceinline__
 #define GPU_SYNC() __syncthreads()
 #define GPU_ADD(counter, value) atomicAdd(counter, value)
+#define GPU_MIN(least, value) ((void)atomicMin(least, value))
 
 #define GPU_KERNEL(name, job_type, run)                                                            \
 	extern "C" __global__ void name(const struct job_type job)                                 \
@@ -39,6 +40,13 @@ GPU_INLINE uint32_t gpu_add(uint32_t *counter, uint32_t value)
 
 	*counter += value;
 	return before;
+}
+
+#define GPU_MIN(least, value) gpu_min(least, value)
+
+GPU_INLINE void gpu_min(uint32_t *least, uint32_t value)
+{
+	*least = value < *least ? value : *least;
 }
 #endif
 

@@ -235,3 +235,8 @@ int gpu_twin_end(struct gpu_twin *twin, struct frag_tick *tick)
 {
 	return gpu_twin_stream(twin, tick) != NULL ? 0 : gpu_twin_wait(twin, tick);
 }
+
+int gpu_twin_await(struct gpu_twin *twin, struct frag_tick *tick)
+{
+	return gpu_twin_stream(twin, tick) != NULL ? frag_tick_await_stream(tick) : 0;
+}

@@ -88,6 +88,11 @@ int gpu_twin_launch_block(struct gpu_twin *twin, struct frag_tick *tick, const c
  * operator.
  */
 int gpu_twin_end(struct gpu_twin *twin, struct frag_tick *tick);
+/*
+ * For a tick whose CPU reads what its work writes. Returns FRAG_PENDING: compute is called again
+ * when it is done; 0: gpu_twin_wait may wait for it; or a failure that is worded in the operator.
+ */
+int gpu_twin_await(struct gpu_twin *twin, struct frag_tick *tick);
 /* Waits for the work of this operator in any case, so that the CPU may read what it wrote. */
 int gpu_twin_wait(struct gpu_twin *twin, struct frag_tick *tick);
 

@@ -4,46 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "detections.h"
+#include "detection_postprocessor.h"
 #include "inference.h"
+#include "kernels.h"
 #include "received.h"
-
-/* More boxes than any network makes. */
-#define BOXES_MAX 100000
-
-struct detection_postprocessor {
-	const char *boxes_tensor_name, *scores_tensor_name, *classes_tensor_name;
-	const char *count_tensor_name, *regions_tensor_name;
-	const char *box_layout;
-	double box_width, box_height;
-	double score_threshold, iou_threshold, inside_threshold;
-	int64_t max_detections, first_class;
-	struct frag_string_list labels, keep_labels;
-	struct frag_resource *allocator;
-
-	enum detection_layout layout;
-	struct detection *detections;
-	size_t capacity;
-};
-
-/* The tensors of the current messages. */
-struct found {
-	const float *boxes, *scores;
-	const struct frag_tensor *classes, *valid;
-	const float *regions; /* NULL: the boxes are of the whole frame */
-	size_t count;         /* boxes */
-	size_t in_region;     /* boxes of each region */
-	size_t columns;       /* scores of each box */
-};
 
 enum { RECEIVERS, OUT };
 static const struct frag_port ports[] = {
-	[RECEIVERS] = {.name = "receivers",
-		       .dir = FRAG_IN,
-		       .type = "tensor",
-		       .headline =
-			       "boxes, scores and classes of a network, in one or more messages",
-		       .flags = FRAG_PORT_MULTI},
+	[RECEIVERS] =
+		{.name = "receivers",
+		 .dir = FRAG_IN,
+		 .type = "tensor",
+		 .headline =
+			 "boxes, scores and classes of a network, in one or more messages; also in memory of a GPU",
+		 .flags = FRAG_PORT_MULTI},
 	[OUT] = {.name = "out",
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
@@ -102,6 +76,11 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_RESOURCE(struct detection_postprocessor, allocator, NULL,
 			    .headline = "Allocator of the tensors that are emitted",
 			    .flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_RESOURCE(
+		struct detection_postprocessor, cuda_stream_pool, NULL,
+		.headline =
+			"Of GPU 0: tensors of a network on it are searched while the thread does other work; without one it waits",
+		.flags = FRAG_PARAM_OPTIONAL),
 };
 
 static const char *label_of(const struct detection_postprocessor *dp, int32_t number)
@@ -117,7 +96,7 @@ static int setup(void *state, struct frag_op *op)
 
 	for (size_t i = 0; layouts[i] != NULL; i++)
 		if (strcmp(layouts[i], dp->box_layout) == 0)
-			dp->layout = (enum detection_layout)i;
+			dp->job.layout = (int32_t)i;
 	for (size_t i = 0; i < dp->keep_labels.count; i++) {
 		bool known = false;
 
@@ -132,7 +111,7 @@ static int setup(void *state, struct frag_op *op)
 	return 0;
 }
 
-/* Finds a tensor of compact f32 in host memory; with `any` also of i32 and i64. */
+/* Finds a tensor of compact f32; with `any` also of i32 and i64. */
 static int find(struct frag_op *op, const struct frag_message *const *messages, int count,
 		const char *parameter, const char *name, bool any, const struct frag_tensor **out)
 {
@@ -151,195 +130,205 @@ static int find(struct frag_op *op, const struct frag_message *const *messages, 
 	if (any && dl->dtype.lanes == 1 && dl->dtype.code == FRAG_DTYPE_INT)
 		is_good = dl->dtype.bits == 32 || dl->dtype.bits == 64;
 	if (!is_good || !frag_tensor_is_compact(tensor) ||
-	    (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST))
+	    (uintptr_t)frag_tensor_data(tensor) % (dl->dtype.bits / 8u) != 0)
 		return frag_op_fail(
 			op, -EINVAL,
-			"the tensor \"%s\" is not %s without gaps in host memory; name another one with %s",
-			name, any ? "f32, i32 or i64" : "f32", parameter);
+			"the tensor \"%s\" is not %s without gaps; name another one with %s", name,
+			any ? "f32, i32 or i64" : "f32", parameter);
 	*out = tensor;
 	return 0;
 }
 
 static size_t elements(const struct frag_tensor *tensor)
 {
-	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
-	size_t count = 1;
+	const struct frag_dltensor *dl = tensor != NULL ? frag_tensor_dl(tensor) : NULL;
+	size_t count = dl != NULL;
 
-	for (int32_t i = 0; i < dl->ndim; i++)
+	for (int32_t i = 0; dl != NULL && i < dl->ndim; i++)
 		count *= (size_t)dl->shape[i];
 	return count;
 }
 
-/* Element i of a tensor of f32, i32 or i64. */
-static double element(const struct frag_tensor *tensor, size_t i)
+/* Checks the regions, and how many boxes of each are valid. */
+static int check_regions(struct detection_postprocessor *dp, struct frag_op *op,
+			 const struct detection_found *found)
 {
-	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
-	const void *data = frag_tensor_data(tensor);
+	const struct frag_tensor *regions = found->tensors[REGIONS], *valid = found->tensors[VALID];
+	const size_t count = dp->job.count;
+	const size_t pictures = regions != NULL ? elements(regions) / 4 : 1;
 
-	if (dl->dtype.code == FRAG_DTYPE_FLOAT)
-		return (double)((const float *)data)[i];
-	return dl->dtype.bits == 32 ? (double)((const int32_t *)data)[i]
-				    : (double)((const int64_t *)data)[i];
-}
-
-/* Finds the regions, and how many boxes of each are valid. */
-static int find_regions(const struct detection_postprocessor *dp, struct frag_op *op,
-			const struct frag_message *const *messages, int count, struct found *found)
-{
-	const struct frag_tensor *regions = NULL;
-	size_t pictures = 1;
-	int r = 0;
-
-	if (dp->regions_tensor_name[0] != '\0') {
-		r = find(op, messages, count, "regions_tensor_name", dp->regions_tensor_name, false,
-			 &regions);
-		if (r < 0)
-			return r;
-		pictures = elements(regions) / 4;
-		found->regions = frag_tensor_data(regions);
-	}
-	if (dp->count_tensor_name[0] != '\0')
-		r = find(op, messages, count, "count_tensor_name", dp->count_tensor_name, true,
-			 &found->valid);
-	if (r < 0)
-		return r;
 	if ((regions != NULL && elements(regions) % 4 != 0) ||
-	    (pictures == 0 ? found->count > 0 : found->count % pictures != 0) ||
-	    (found->valid != NULL && elements(found->valid) != pictures))
+	    (pictures == 0 ? count > 0 : count % pictures != 0) ||
+	    (valid != NULL && elements(valid) != pictures))
 		return frag_op_fail(
 			op, -EINVAL,
 			"there are %zu boxes, %zu regions and %zu counts; name tensors of the same batch with boxes_tensor_name, regions_tensor_name and count_tensor_name",
-			found->count, pictures, found->valid != NULL ? elements(found->valid) : 0);
-	found->in_region = pictures > 0 ? found->count / pictures : 1;
-	for (size_t i = 0; found->valid != NULL && i < pictures; i++)
-		if (!(element(found->valid, i) >= 0.0))
-			return frag_op_fail(
-				op, -EBADMSG,
-				"the tensor \"%s\" holds no number of boxes (%g); check the model and its input",
-				dp->count_tensor_name, element(found->valid, i));
+			count, pictures, elements(valid));
+	dp->job.pictures = (uint32_t)pictures;
+	dp->job.in_region = pictures > 0 ? (uint32_t)(count / pictures) : 1;
 	return 0;
 }
 
-static int find_all(const struct detection_postprocessor *dp, struct frag_op *op,
-		    const struct frag_message *const *messages, int count, struct found *found)
+static int check_shapes(struct detection_postprocessor *dp, struct frag_op *op,
+			const struct detection_found *found)
 {
-	const struct frag_tensor *boxes, *scores;
-	const struct frag_dltensor *dl;
-	size_t scored;
-	int r = find(op, messages, count, "boxes_tensor_name", dp->boxes_tensor_name, false,
-		     &boxes);
+	const struct frag_dltensor *dl = frag_tensor_dl(found->tensors[BOXES]);
+	const size_t count = elements(found->tensors[BOXES]) / 4;
+	const size_t scored = elements(found->tensors[SCORES]);
+	const struct frag_tensor *classes = found->tensors[CLASSES];
 
-	if (r == 0)
-		r = find(op, messages, count, "scores_tensor_name", dp->scores_tensor_name, false,
-			 &scores);
-	if (r == 0 && dp->classes_tensor_name[0] != '\0')
-		r = find(op, messages, count, "classes_tensor_name", dp->classes_tensor_name, true,
-			 &found->classes);
-	if (r < 0)
-		return r;
-	dl = frag_tensor_dl(boxes);
-	found->count = elements(boxes) / 4;
-	scored = elements(scores);
-	if (dl->ndim < 1 || dl->shape[dl->ndim - 1] != 4 || found->count > BOXES_MAX)
+	if (dl->ndim < 1 || dl->shape[dl->ndim - 1] != 4 || count > BOXES_MAX)
 		return frag_op_fail(
 			op, -EINVAL,
 			"the tensor \"%s\" does not hold boxes of four numbers; name another one with boxes_tensor_name",
 			dp->boxes_tensor_name);
-	if ((found->count > 0 && scored % found->count != 0) ||
-	    (scored == 0) != (found->count == 0) ||
-	    (found->classes != NULL && elements(found->classes) != found->count))
+	if ((count > 0 && scored % count != 0) || (scored == 0) != (count == 0) ||
+	    (classes != NULL && elements(classes) != count))
 		return frag_op_fail(
 			op, -EINVAL,
 			"there are %zu boxes, %zu scores and %zu classes; name tensors of the same network with boxes_tensor_name, scores_tensor_name and classes_tensor_name",
-			found->count, scored,
-			found->classes != NULL ? elements(found->classes) : 0);
-	found->columns = found->count > 0 ? scored / found->count : 1;
-	found->boxes = frag_tensor_data(boxes);
-	found->scores = frag_tensor_data(scores);
-	return find_regions(dp, op, messages, count, found);
+			count, scored, elements(classes));
+	dp->job.count = (uint32_t)count;
+	dp->job.columns = count > 0 ? (uint32_t)(scored / count) : 1;
+	return check_regions(dp, op, found);
 }
 
-/* Reads score and class of box i. Returns false when a number is NaN. */
-static bool read_score(const struct found *found, size_t i, struct detection *out)
+/* Brings all tensors to where the boxes are searched. */
+static int place(struct detection_postprocessor *dp, struct frag_op *op,
+		 struct detection_found *found)
 {
-	const float *scores = found->scores + i * found->columns;
-	double label = 0.0;
-	size_t best = 0;
+	const struct frag_device device = frag_tensor_dl(found->tensors[BOXES])->device;
+	struct frag_err err = FRAG_ERR_INIT;
 
-	for (size_t c = 0; c < found->columns; c++) {
-		if (isnan(scores[c]))
-			return false;
-		if (scores[c] > scores[best])
-			best = c;
+	/* Work of the GPU may still write pinned memory, unless it was waited for. */
+	found->on_gpu = gpu_holds(found->tensors[BOXES]) ||
+			(dp->twin.has_stream && device.type == FRAG_DEVICE_CUDA_HOST);
+	for (int i = 0; i < ROLES; i++) {
+		const struct frag_tensor *tensor = found->tensors[i];
+
+		if (tensor == NULL)
+			continue;
+		if (!found->on_gpu && gpu_holds(tensor))
+			return frag_op_fail(
+				op, -EINVAL,
+				"the boxes lie in memory of the host, and another tensor of the network on GPU %d; send all of them from one place",
+				(int)gpu_of(tensor).id);
+		if (found->on_gpu && frag_tensor_dl(tensor)->device.type == FRAG_DEVICE_CPU) {
+			int r = frag_tensor_copy(tensor, NULL,
+						 (struct frag_device){FRAG_DEVICE_CUDA, device.id},
+						 &found->copies[i], &err);
+
+			if (r < 0)
+				return frag_op_fail(op, r, "cannot copy a tensor to GPU %d: %s",
+						    (int)device.id, err.text);
+			found->tensors[i] = found->copies[i];
+		}
 	}
-	out->score = scores[best];
-	if (found->columns > 1)
-		label = (double)best;
-	if (found->classes != NULL)
-		label = element(found->classes, i);
-	out->label = (int32_t)lrint(fmin(fmax(label, -1e9), 1e9));
-	return !isnan(label);
+	return 0;
 }
 
-static bool is_kept(const struct detection_postprocessor *dp, const struct detection *detection)
+static struct detect_numbers numbers_of(const struct frag_tensor *tensor)
 {
-	for (size_t i = 0; i < dp->keep_labels.count; i++)
-		if (strcmp(dp->keep_labels.items[i], label_of(dp, detection->label)) == 0)
-			return true;
-	return dp->keep_labels.count == 0;
+	const struct frag_dltensor *dl = tensor != NULL ? frag_tensor_dl(tensor) : NULL;
+
+	if (dl == NULL)
+		return (struct detect_numbers){0};
+	return (struct detect_numbers){
+		.data = frag_tensor_data(tensor),
+		.kind = dl->dtype.code == FRAG_DTYPE_FLOAT ? DETECT_F32
+			: dl->dtype.bits == 32             ? DETECT_I32
+							   : DETECT_I64,
+	};
 }
 
-static bool has_nan(const float *box)
+/* Fills in the job. On failure there may be copies too. */
+static int find_all(struct detection_postprocessor *dp, struct frag_op *op,
+		    struct detection_found *found)
 {
-	return isnan(box[0]) || isnan(box[1]) || isnan(box[2]) || isnan(box[3]);
+	const struct {
+		const char *parameter, *name;
+		bool any;
+	} roles[ROLES] = {
+		[BOXES] = {"boxes_tensor_name", dp->boxes_tensor_name, false},
+		[SCORES] = {"scores_tensor_name", dp->scores_tensor_name, false},
+		[CLASSES] = {"classes_tensor_name", dp->classes_tensor_name, true},
+		[VALID] = {"count_tensor_name", dp->count_tensor_name, true},
+		[REGIONS] = {"regions_tensor_name", dp->regions_tensor_name, false},
+	};
+	int r = 0;
+
+	for (int i = 0; i < ROLES && r == 0; i++)
+		if (i <= SCORES || roles[i].name[0] != '\0')
+			r = find(op, dp->messages, dp->flows, roles[i].parameter, roles[i].name,
+				 roles[i].any, &found->tensors[i]);
+	if (r == 0)
+		r = check_shapes(dp, op, found);
+	if (r == 0)
+		r = place(dp, op, found);
+	if (r < 0)
+		return r;
+	dp->job.boxes = frag_tensor_data(found->tensors[BOXES]);
+	dp->job.scores = frag_tensor_data(found->tensors[SCORES]);
+	dp->job.classes = numbers_of(found->tensors[CLASSES]);
+	dp->job.valid = numbers_of(found->tensors[VALID]);
+	dp->job.regions =
+		found->tensors[REGIONS] != NULL ? frag_tensor_data(found->tensors[REGIONS]) : NULL;
+	dp->job.score_threshold = (float)dp->score_threshold;
+	dp->job.most = (float)dp->iou_threshold;
+	dp->job.inside = dp->inside_threshold < 1.0 ? (float)dp->inside_threshold : INFINITY;
+	return 0;
 }
 
-/* Reads where box i is. Returns false when it does not count. */
-static bool read_place(const struct detection_postprocessor *dp, const struct found *found,
-		       size_t i, struct detection *out)
+int detection_fail_nan(struct frag_op *op, size_t box)
 {
-	const float *region = found->regions;
-	size_t picture = i / found->in_region;
+	return frag_op_fail(
+		op, -EBADMSG,
+		"box %zu of the network is not a number (NaN); check that the network's input is in the range that it was trained with (scale_min, scale_max of format_converter), and its file",
+		box);
+}
 
-	if (found->valid != NULL &&
-	    (double)(i % found->in_region) >= element(found->valid, picture))
-		return false;
-	if (!detection_read_box(out, dp->layout, found->boxes + 4 * i, (float)dp->box_width,
-				(float)dp->box_height))
-		return false;
-	return region == NULL || detection_move(out, region + 4 * picture);
+int detection_fail_count(const struct detection_postprocessor *dp, struct frag_op *op,
+			 size_t picture)
+{
+	return frag_op_fail(
+		op, -EBADMSG,
+		"the tensor \"%s\" holds no number of boxes for picture %zu; check the model and its input",
+		dp->count_tensor_name, picture);
+}
+
+int detection_reserve(struct detection_postprocessor *dp, size_t count)
+{
+	struct detection *larger = dp->detections;
+
+	if (count > dp->capacity)
+		larger = realloc(dp->detections, count * sizeof(*larger));
+	if (larger == NULL && count > 0)
+		return -ENOMEM;
+	dp->detections = larger;
+	dp->capacity = count > dp->capacity ? count : dp->capacity;
+	return 0;
 }
 
 /* Fills the list with what stands out. Returns its length or a failure. */
-static int64_t decode(struct detection_postprocessor *dp, struct frag_op *op,
-		      const struct found *found)
+static int64_t search_on_cpu(struct detection_postprocessor *dp, struct frag_op *op)
 {
+	const struct detect_job *job = &dp->job;
 	size_t count = 0;
+	int r = detection_reserve(dp, job->count);
 
-	if (found->count > dp->capacity) {
-		struct detection *larger = realloc(dp->detections, found->count * sizeof(*larger));
+	for (uint32_t i = 0; r == 0 && job->valid.data != NULL && i < job->pictures; i++)
+		if (!(detect_number(&job->valid, i) >= 0.0))
+			return detection_fail_count(dp, op, i);
+	for (uint32_t i = 0; r == 0 && i < job->count; i++) {
+		enum detect_answer answer = detect_read(job, i, &dp->detections[count]);
 
-		if (larger == NULL)
-			return -ENOMEM;
-		dp->detections = larger;
-		dp->capacity = found->count;
+		if (answer == DETECT_NAN)
+			return detection_fail_nan(op, i);
+		count += answer == DETECT_FOUND;
 	}
-	for (size_t i = 0; i < found->count; i++) {
-		struct detection *detection = &dp->detections[count];
-		const float *box = found->boxes + 4 * i;
-
-		if (!read_score(found, i, detection) || has_nan(box))
-			return frag_op_fail(
-				op, -EBADMSG,
-				"box %zu of the network is not a number (NaN); check that the network's input is in the range that it was trained with (scale_min, scale_max of format_converter), and its file",
-				i);
-		if (detection->score >= (float)dp->score_threshold &&
-		    read_place(dp, found, i, detection) && is_kept(dp, detection))
-			count++;
-	}
-	count = detections_suppress(dp->detections, count, (float)dp->iou_threshold,
-				    dp->inside_threshold < 1.0 ? (float)dp->inside_threshold
-							       : INFINITY);
+	if (r < 0)
+		return r;
+	count = detections_suppress(dp->detections, count, job->most, job->inside);
 	return count < (size_t)dp->max_detections ? (int64_t)count : dp->max_detections;
 }
 
@@ -414,38 +403,106 @@ static int fill(const struct detection_postprocessor *dp, struct frag_message *m
 	return r;
 }
 
-static int compute(void *state, struct frag_tick *tick)
+static int emit(struct detection_postprocessor *dp, struct frag_tick *tick, int64_t count)
 {
-	struct detection_postprocessor *dp = state;
-	struct frag_op *op = frag_tick_op(tick);
-	const struct frag_message *const *messages;
-	int flows = frag_tick_receive_all(tick, RECEIVERS, &messages);
-	struct found found = {0};
-	struct frag_message *message;
-	int64_t count;
+	struct frag_message *message = frag_message_create();
 	int r;
 
-	if (flows < 0)
-		return flows;
-	r = find_all(dp, op, messages, flows, &found);
-	if (r < 0)
-		return r;
-	count = decode(dp, op, &found);
-	if (count < 0)
-		return (int)count;
-	message = frag_message_create();
 	if (message == NULL)
 		return -ENOMEM;
 	r = fill(dp, message, count);
 	if (r < 0) {
 		frag_message_unref(message);
 		return frag_op_fail(
-			op, r,
+			frag_tick_op(tick), r,
 			"cannot make the tensors of %lld boxes: %s; give the allocator larger or more blocks",
 			(long long)count, frag_strerror(r));
 	}
-	received_stamp(messages, flows, message);
+	received_stamp(dp->messages, dp->flows, message);
 	return frag_tick_emit(tick, OUT, message);
+}
+
+/* Begins with what came. Returns the number of boxes, a failure, or FRAG_PENDING in *pending. */
+static int64_t search(struct detection_postprocessor *dp, struct frag_tick *tick, bool *pending)
+{
+	struct detection_found found = {0};
+	int64_t count;
+	int r;
+
+	dp->flows = frag_tick_receive_all(tick, RECEIVERS, &dp->messages);
+	if (dp->flows < 0)
+		return dp->flows;
+	r = find_all(dp, frag_tick_op(tick), &found);
+	if (r == 0 && found.on_gpu)
+		r = detection_search_on_gpu(dp, tick, &found);
+	*pending = r == FRAG_PENDING;
+	count = r;
+	if (r == 0)
+		count = found.on_gpu ? detection_collect(dp, tick)
+				     : search_on_cpu(dp, frag_tick_op(tick));
+	for (int i = 0; i < ROLES; i++)
+		if (*pending && found.copies[i] != NULL)
+			(void)frag_tick_hold(tick, found.copies[i]);
+		else
+			frag_tensor_unref(found.copies[i]);
+	return count;
+}
+
+static int compute(void *state, struct frag_tick *tick)
+{
+	struct detection_postprocessor *dp = state;
+	const bool was_pending = dp->is_pending;
+	int64_t count;
+
+	dp->is_pending = false;
+	count = was_pending ? detection_collect(dp, tick) : search(dp, tick, &dp->is_pending);
+	return dp->is_pending || count < 0 ? (int)count : emit(dp, tick, count);
+}
+
+/* Which labels are kept, in a table. */
+static int make_keep(struct detection_postprocessor *dp)
+{
+	const int64_t size = (int64_t)dp->labels.count + 1;
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	unsigned char *keep;
+	int r;
+
+	dp->job.labels = (int64_t)dp->labels.count;
+	dp->job.first_class = dp->first_class;
+	dp->job.box_width = (float)dp->box_width;
+	dp->job.box_height = (float)dp->box_height;
+	if (dp->keep_labels.count == 0)
+		return 0;
+	r = frag_tensor_create(NULL, u8, 1, &size, &dp->keep);
+	if (r < 0)
+		return r;
+	keep = frag_tensor_writable(dp->keep);
+	for (int64_t i = 0; i < size; i++) {
+		const char *label = i < dp->job.labels ? dp->labels.items[i] : "";
+
+		keep[i] = 0;
+		for (size_t k = 0; k < dp->keep_labels.count; k++)
+			keep[i] |= strcmp(dp->keep_labels.items[k], label) == 0;
+	}
+	dp->job.keep = keep;
+	return 0;
+}
+
+static int initialize(void *state, struct frag_op *op)
+{
+	struct detection_postprocessor *dp = state;
+	int r = make_keep(dp);
+
+	return r < 0 ? r : gpu_twin_open(&dp->twin, op, inference_ptx, NULL, dp->cuda_stream_pool);
+}
+
+static int stop(void *state, struct frag_op *op)
+{
+	struct detection_postprocessor *dp = state;
+
+	(void)op;
+	dp->is_pending = false;
+	return 0;
 }
 
 static void fini(void *state, struct frag_op *op)
@@ -454,6 +511,9 @@ static void fini(void *state, struct frag_op *op)
 
 	(void)op;
 	free(dp->detections);
+	frag_tensor_unref(dp->keep);
+	frag_tensor_unref(dp->result);
+	gpu_twin_close(&dp->twin);
 }
 
 const struct frag_op_type inference_detection_postprocessor_type = {
@@ -461,11 +521,13 @@ const struct frag_op_type inference_detection_postprocessor_type = {
 	.name = "detection_postprocessor",
 	.headline = "Makes boxes with labels of what a network detected",
 	.description =
-		"Leaves out boxes with a low score and those that overlap a better one of the same class. What it emits is sorted by score, the best first.",
+		"Leaves out boxes with a low score and those that overlap a better one of the same class. What it emits is sorted by score, the best first, and lies in memory of the host. Tensors in memory of a GPU are searched there, with the same result.",
 	.state_size = sizeof(struct detection_postprocessor),
 	FRAG_PORTS(ports),
 	FRAG_PARAMS(params),
 	.setup = setup,
+	.initialize = initialize,
 	.compute = compute,
+	.stop = stop,
 	.fini = fini,
 };

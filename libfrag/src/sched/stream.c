@@ -197,3 +197,21 @@ int frag_tick_hold(struct frag_tick *tick, struct frag_tensor *tensor)
 	stream->held[stream->held_count++] = tensor;
 	return 0;
 }
+
+static void resume(void *op)
+{
+	frag_op_resume(op);
+}
+
+int frag_tick_await_stream(struct frag_tick *tick)
+{
+	struct fragi_work *work = NULL;
+	int r = tick->op->stream != NULL ? record(tick, &work) : 0;
+
+	if (r == 0 && !fragi_work_is_over(work)) {
+		fragi_work_defer(work, resume, tick->op);
+		r = FRAG_PENDING;
+	}
+	fragi_work_unref(work);
+	return r;
+}

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels.h"
+
+INFERENCE_KERNELS(GPU_KERNEL)
+INFERENCE_BLOCK_KERNELS(GPU_BLOCK_KERNEL)
