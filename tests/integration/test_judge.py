@@ -22,7 +22,8 @@ PICTURES = """    operators:
         conditions: [{type: periodic, recess_period: 30hz}]
 """
 # rx reads what the kernel writes, so that its thread waits for the GPU.
-CONVERTS = """    resources: {gpu: {type: block_memory_pool, storage_type: 1, block_size: 4KB, num_blocks: 8}}
+CONVERTS = """    resources:
+      gpu: {type: block_memory_pool, storage_type: 1, block_size: 4KB, num_blocks: 8}
     operators:
       convert: {type: format_converter, parameters: {pool: $gpu, out_dtype: float32}}
       rx: {type: ping_tensor_rx}
