@@ -423,13 +423,14 @@ const struct ucx_entrance *ucx_gate_entrance(const struct ucx_gate *gate)
 	return &two;
 }
 
-int ucx_probe(const struct ucx_entrance *peer, uint8_t *out_dial)
+int ucx_probe(const struct ucx_entrance *peer, uint8_t out_dial[UCX_END_BYTES])
 {
 	(void)peer, (void)out_dial;
 	return 0;
 }
 
-int ucx_gate_outcome(struct ucx_gate *gate, const struct ucx_entrance *peer, uint8_t *out_dial)
+int ucx_gate_outcome(struct ucx_gate *gate, const struct ucx_entrance *peer,
+		     uint8_t out_dial[UCX_END_BYTES])
 {
 	(void)gate, (void)peer, (void)out_dial;
 	return 0;
