@@ -122,9 +122,10 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 	for (uint32_t i = 0; i < app->host_count && nat == NULL; i++)
 		if (app->hosts[i].now.session != NULL)
 			nat = drv_session_translation(app->hosts[i].now.session);
-	named.sentence =
-		drv_text(app->core, "%s on worker %s: %s%s%s", host->name, host->worker,
-			 failure->sentence, nat != NULL ? "; " : "", nat != NULL ? nat : "");
+	if (failure->sentence != NULL && failure->sentence[0] != '\0')
+		named.sentence = drv_text(app->core, "%s on worker %s: %s%s%s", host->name,
+					  host->worker, failure->sentence, nat != NULL ? "; " : "",
+					  nat != NULL ? nat : "");
 	host->failed = host->failed || !drv_host_is_restarting(host);
 	if (app->end >= DRV_END_FAILED)
 		return;
