@@ -138,14 +138,12 @@ static void out_of_memory(struct shell *shell)
 
 static void perform(struct shell *shell, struct drv_action *action)
 {
-	struct drv_connection *connection = NULL;
+	struct drv_connection *connection =
+		drv_connections_find(&shell->connections, action->connection);
 
-	if (action->kind == DRV_DO_SEND || action->kind == DRV_DO_ADMIT ||
-	    action->kind == DRV_DO_CLOSE)
-		connection = drv_connections_find(&shell->connections, action->connection);
 	switch (action->kind) {
 	case DRV_DO_SEND:
-		if (connection == NULL || connection->closing ||
+		if (connection == NULL || connection->closing || action->frame == NULL ||
 		    (action->may_drop && !fw_connection_is_idle(connection->stream)))
 			break;
 		fw_connection_send(connection->stream, action->frame, action->frame_bytes);
@@ -226,6 +224,7 @@ static void shell_step(struct shell *shell, struct drv_event *event)
 		out_of_memory(shell);
 		return;
 	}
+	drv_actions_join(&shell->actions);
 	for (size_t i = 0; i < shell->actions.count && !shell->is_over; i++)
 		perform(shell, &shell->actions.items[i]);
 	if (shell->summary != NULL)

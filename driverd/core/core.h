@@ -233,6 +233,11 @@ struct drv_actions {
 	bool out_of_memory;
 };
 void drv_actions_reset(struct drv_actions *actions); /* frees frames that nobody took */
+/*
+ * Joins small frames for the same connection, so that they are written by one call. Those that were
+ * appended to another one are NULL. Without memory for that they stay as they are.
+ */
+void drv_actions_join(struct drv_actions *actions);
 void drv_actions_fini(struct drv_actions *actions);
 
 struct drv_core;

@@ -636,6 +636,63 @@ WORLD_TEST(driver_look, taps_are_bounded, NULL)
 }
 
 /* Of an encrypted flow only those see messages who may by name. */
+WORLD_TEST(driver_look, hosts_are_told_once_for_all_who_look, NULL)
+{
+	two_run(w, two_fragments);
+	look(w, CLIENT, "app", SECOND, false);
+	cr_expect_not_null(taken(w, 1, FW_HOST_LOOK));
+	look(w, CLIENT + 1, "app", SECOND, false);
+	cr_expect_null(taken(w, 1, FW_HOST_LOOK));
+	look(w, CLIENT + 2, "app", 5 * SECOND, false);
+	cr_expect_eq(taken(w, 1, FW_HOST_LOOK)->host_look.for_ns, 8 * SECOND);
+	pass_beating(w, 4 * SECOND, 1, CLIENT + 2);
+	cr_expect_null(taken(w, 1, FW_HOST_LOOK), "it knows that already");
+	pass_beating(w, 2 * SECOND, 1, CLIENT + 2);
+	cr_expect_eq(taken(w, 1, FW_HOST_LOOK)->host_look.for_ns, 8 * SECOND);
+}
+
+/* Each item is a digit for the connection, and its frame: "." is one that may be dropped, "!" a close. */
+static void expect_joined(const char *const *given, const char *const *wanted, size_t count)
+{
+	struct drv_action items[16] = {0};
+	struct drv_actions actions = {.items = items, .count = count};
+
+	for (size_t i = 0; i < count; i++) {
+		const char *frame = given[i] + 1;
+
+		items[i].kind = *frame == '!' ? DRV_DO_CLOSE : DRV_DO_SEND;
+		items[i].connection = (uint64_t)(given[i][0] - '0');
+		items[i].may_drop = *frame == '.';
+		items[i].frame_bytes = strlen(frame);
+		items[i].frame = *frame != '!' ? fragi_malloc(strlen(frame)) : NULL;
+		if (*frame != '!')
+			memcpy(items[i].frame, frame, strlen(frame));
+	}
+	drv_actions_join(&actions);
+	for (size_t i = 0; i < count; i++) {
+		cr_expect_eq(items[i].frame == NULL, wanted[i] == NULL, "%zu", i);
+		if (items[i].frame != NULL && wanted[i] != NULL) {
+			cr_assert_eq(items[i].frame_bytes, strlen(wanted[i]), "%zu", i);
+			cr_expect_arr_eq(items[i].frame, wanted[i], strlen(wanted[i]), "%zu", i);
+		}
+		fragi_free(items[i].frame);
+	}
+}
+
+Test(driver_look, small_frames_for_a_peer_are_written_together_and_in_order)
+{
+	char large[70002];
+
+	expect_joined(
+		(const char *const[]){"1aa", "2b", "1cc", "1.d", "1e", "1f", "2g", "2!", "2h"},
+		(const char *const[]){"aacc", "bg", NULL, ".d", "ef", NULL, NULL, NULL, "h"}, 9);
+	memset(large, 'x', sizeof(large) - 1);
+	large[0] = '1';
+	large[sizeof(large) - 1] = '\0';
+	expect_joined((const char *const[]){large, large, "1b", "1c"},
+		      (const char *const[]){large + 1, large + 1, "bc", NULL}, 4);
+}
+
 Test(driver_look, an_encrypted_flow_needs_its_role)
 {
 	static const struct {

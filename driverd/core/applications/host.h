@@ -40,6 +40,7 @@ struct drv_process {
 	struct fw_message *stats; /* the last ones; owned; NULL: none */
 	/* when they were counted, by the worker's clock; of an older worker when they came here */
 	int64_t counted_ns;
+	int64_t looked_until_ns; /* its worker was told that somebody looks until then */
 	/* it was reported, and its application does not run here yet (adopt.c); owned; else NULL */
 	struct drv_report *report;
 	bool is_orderly; /* it ended with 0 after it was asked to */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <base/alloc.h>
 
@@ -22,6 +23,54 @@ void drv_actions_fini(struct drv_actions *actions)
 	drv_actions_reset(actions);
 	fragi_free(actions->items);
 	*actions = (struct drv_actions){0};
+}
+
+/* Bounds of joined frames, and of how far they are looked for. */
+#define JOINED_BYTES 65536
+#define JOINED_REACH 64
+
+static bool is_plain_frame(const struct drv_action *action)
+{
+	return action->kind == DRV_DO_SEND && !action->may_drop && action->frame != NULL;
+}
+
+static void join_from(struct drv_actions *actions, size_t i)
+{
+	struct drv_action *first = &actions->items[i], *next;
+	size_t end = i + JOINED_REACH < actions->count ? i + JOINED_REACH : actions->count,
+	       bytes = first->frame_bytes;
+	uint8_t *joined;
+
+	for (size_t k = i + 1; k < end; k++)
+		if (is_plain_frame(&actions->items[k]) &&
+		    actions->items[k].connection == first->connection)
+			bytes += actions->items[k].frame_bytes;
+	if (!is_plain_frame(first) || bytes == first->frame_bytes || bytes > JOINED_BYTES)
+		return;
+	joined = fragi_malloc(bytes);
+	if (joined == NULL)
+		return;
+	bytes = 0;
+	for (size_t k = i; k < end; k++) {
+		next = &actions->items[k];
+		if (next->connection != first->connection)
+			continue;
+		if (!is_plain_frame(next)) /* it is admitted or closed: what follows stays behind */
+			break;
+		memcpy(joined + bytes, next->frame, next->frame_bytes);
+		bytes += next->frame_bytes;
+		explicit_bzero(next->frame, next->frame_bytes); /* it may carry a key */
+		fragi_free(next->frame);
+		next->frame = NULL;
+	}
+	first->frame = joined;
+	first->frame_bytes = bytes;
+}
+
+void drv_actions_join(struct drv_actions *actions)
+{
+	for (size_t i = 0; i < actions->count; i++)
+		join_from(actions, i);
 }
 
 void drv_emit(struct drv_core *core, const struct drv_action *action)

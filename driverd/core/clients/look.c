@@ -23,7 +23,6 @@ struct looked_at {
 	struct looked_at *next;
 	uint64_t run;
 	struct drv_look_past *past;
-	int64_t told_ns; /* its hosts; 0: never */
 };
 
 struct drv_look {
@@ -80,25 +79,26 @@ static void forget_ended(struct drv_core *core, struct drv_look *look)
 	}
 }
 
-static int tell_hosts(struct drv_look *look, const struct drv_app *app, int64_t for_ns)
+/* Unless they were told within the last second, for any client. */
+static int tell_hosts(const struct drv_app *app, int64_t for_ns)
 {
-	struct looked_at *at = find(look, app->run);
-	int64_t now_ns = app->core->now_ns;
-	int r = at != NULL ? 0 : -ENOMEM;
+	int64_t until_ns = app->core->now_ns + for_ns;
+	int r = 0;
 
-	if (r < 0 || (at->told_ns != 0 && now_ns - at->told_ns < AGAIN_NS))
-		return r;
-	at->told_ns = now_ns;
 	for (uint32_t i = 0; r == 0 && i < app->host_count; i++) {
-		const struct drv_host *host = &app->hosts[i];
+		struct drv_host *host = &app->hosts[i];
 		struct fw_message message = {.kind = FW_HOST_LOOK,
 					     .run = app->run,
 					     .host = host->number,
 					     .epoch = host->now.epoch,
 					     .host_look.for_ns = for_ns};
 
-		if (host->now.session != NULL && host->now.session->minor >= FW_LOOK_MINOR)
-			r = drv_send(host->now.session, &message);
+		if (host->now.session == NULL || host->now.session->minor < FW_LOOK_MINOR ||
+		    host->now.state < DRV_HOST_PREPARING ||
+		    host->now.looked_until_ns > until_ns - AGAIN_NS)
+			continue;
+		host->now.looked_until_ns = until_ns;
+		r = drv_send(host->now.session, &message);
 	}
 	app->core->items -= app->host_count;
 	return r;
@@ -185,7 +185,7 @@ static int serve(struct drv_session *client, struct drv_look *look)
 		next = app != NULL ? next_app(core, look, app->run + 1) : NULL;
 		r = send_looked(client, look, app, next == NULL);
 		if (r == 0 && app != NULL && !look->once)
-			r = tell_hosts(look, app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
+			r = tell_hosts(app, look->every_ns + (look->at_once ? 0 : LONGER_NS));
 		if (r < 0)
 			return r;
 		app = next;
@@ -209,7 +209,7 @@ static int begin_window(struct drv_session *client)
 	     app = next_app(core, look, app->run + 1)) {
 		struct looked_at *at = find(look, app->run);
 
-		if (at == NULL || tell_hosts(look, app, look->every_ns + LONGER_NS) < 0 ||
+		if (at == NULL || tell_hosts(app, look->every_ns + LONGER_NS) < 0 ||
 		    drv_view_look(app, &at->past, 0, look->rows, &core->actions->arena, &nothing) <
 			    0)
 			return -ENOMEM;
