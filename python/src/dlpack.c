@@ -34,6 +34,10 @@ struct managed {
 static PyObject *dlpack_name, *table_name;      /* interned: "__dlpack__", ..._c_exchange_api__ */
 static PyObject *no_arguments, *plain_keywords; /* of __dlpack__ */
 
+/* The arguments of __dlpack__, which have names only. */
+enum option { STREAM, MAX_VERSION, DL_DEVICE, COPY, OPTIONS };
+static PyObject *option_names[OPTIONS]; /* interned */
+
 /* What others hold of ours, in both kinds of descriptions. Any thread may give it back. */
 struct given {
 	union {
@@ -155,21 +159,50 @@ static bool is_elsewhere(struct frag_device device, PyObject *wanted)
 	return type != (int)device.type || id != device.id;
 }
 
-PyObject *fpy_tensor_dlpack(PyObject *object, PyObject *args, PyObject *keywords)
+/* Returns 0, or -1 with an exception. The names are nearly always the same objects. */
+static int read_options(PyObject *const *values, Py_ssize_t positional, PyObject *names,
+			PyObject *out[OPTIONS])
 {
-	static const char *const names[] = {"stream", "max_version", "dl_device", "copy", NULL};
-	PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+	const Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
+
+	if (positional > 0) {
+		PyErr_SetString(PyExc_TypeError, "__dlpack__ takes arguments by name only");
+		return -1;
+	}
+	for (Py_ssize_t i = 0; i < count; i++) {
+		PyObject *name = PyTuple_GetItem(names, i);
+		int option = 0;
+
+		while (option < OPTIONS && name != option_names[option])
+			option++;
+		for (int k = 0; option == OPTIONS && k < OPTIONS; k++)
+			if (PyUnicode_Compare(name, option_names[k]) == 0)
+				option = k;
+		if (option == OPTIONS) {
+			PyErr_Format(PyExc_TypeError, "__dlpack__ has no argument %S", name);
+			return -1;
+		}
+		out[option] = values[i];
+	}
+	return 0;
+}
+
+PyObject *fpy_tensor_dlpack(PyObject *object, PyObject *const *values, Py_ssize_t positional,
+			    PyObject *names)
+{
+	PyObject *options[OPTIONS] = {Py_None, Py_None, Py_None, Py_None}, *version;
 	const struct fpy_tensor *self = (struct fpy_tensor *)object;
 	long major = 0;
 
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO", (char **)(uintptr_t)names,
-					 &stream, &version, &device, &copy))
+	if (read_options(values, positional, names, options) < 0)
 		return NULL;
+	version = options[MAX_VERSION];
 	if (PyTuple_Check(version) && PyTuple_Size(version) > 0)
 		major = PyLong_AsLong(PyTuple_GetItem(version, 0));
-	if (PyErr_Occurred() != NULL || check_stream(self, stream) < 0)
+	if ((major == -1 && PyErr_Occurred() != NULL) || check_stream(self, options[STREAM]) < 0)
 		return NULL;
-	if (copy == Py_True || is_elsewhere(frag_tensor_dl(self->tensor)->device, device)) {
+	if (options[COPY] == Py_True ||
+	    is_elsewhere(frag_tensor_dl(self->tensor)->device, options[DL_DEVICE])) {
 		PyErr_SetString(PyExc_BufferError, "frag makes no copies here");
 		return NULL;
 	}
@@ -229,8 +262,27 @@ static struct frag_tensor *wrap(const struct frag_dltensor *dl, void (*release_f
 	return NULL;
 }
 
+/* The table for exchange in C. Functions return 0, or -1 with an exception. */
+#define TABLE "dlpack_exchange_api"
+struct table {
+	uint32_t major, minor;
+	struct table *previous;
+	int (*allocate)(struct frag_dltensor *prototype, struct managed_versioned **out,
+			void *error,
+			void (*set_error)(void *error, const char *kind, const char *message));
+	int (*from_object)(void *object, struct managed_versioned **out);
+	int (*to_object)(struct managed_versioned *managed, void **out_object);
+	int (*view)(void *object, struct frag_dltensor *out);
+	int (*current_stream)(int device_type, int32_t device_id, void **out_stream);
+};
+/* The last class that had a table, which lasts as long as the class. */
+static PyObject *table_class;
+static const struct table *table_of_class;
+
 bool fpy_is_array(PyObject *value)
 {
+	if ((PyObject *)Py_TYPE(value) == table_class)
+		return true;
 	if (PyUnicode_Check(value) || PyLong_Check(value) || PyList_Check(value) ||
 	    PyBytes_Check(value) || PyDict_Check(value) || PyTuple_Check(value))
 		return false;
@@ -282,9 +334,9 @@ static int wait_for_default_stream(int32_t gpu)
 static PyObject *ask_for_stream(PyObject *array, int32_t gpu)
 {
 	void *stream = stream_of_tick();
-	PyObject *keywords =
-		Py_BuildValue("{s(ii)sN}", "max_version", DLPACK_MAJOR, 0, "stream",
-			      PyLong_FromVoidPtr(stream != NULL ? stream : FRAG_STREAM_DEFAULT));
+	PyObject *keywords = Py_BuildValue(
+		"{O(ii)ON}", option_names[MAX_VERSION], DLPACK_MAJOR, 0, option_names[STREAM],
+		PyLong_FromVoidPtr(stream != NULL ? stream : FRAG_STREAM_DEFAULT));
 	PyObject *capsule = keywords != NULL ? ask(array, keywords) : NULL;
 
 	Py_XDECREF(keywords);
@@ -354,21 +406,6 @@ static struct frag_tensor *take_by_call(PyObject *array)
 	Py_XDECREF(capsule);
 	return tensor;
 }
-
-/* The table for exchange in C. Functions return 0, or -1 with an exception. */
-
-struct table {
-	uint32_t major, minor;
-	struct table *previous;
-	int (*allocate)(struct frag_dltensor *prototype, struct managed_versioned **out,
-			void *error,
-			void (*set_error)(void *error, const char *kind, const char *message));
-	int (*from_object)(void *object, struct managed_versioned **out);
-	int (*to_object)(struct managed_versioned *managed, void **out_object);
-	int (*view)(void *object, struct frag_dltensor *out);
-	int (*current_stream)(int device_type, int32_t device_id, void **out_stream);
-};
-#define TABLE "dlpack_exchange_api"
 
 /* Memory of the process for a tensor like the prototype. */
 static int table_allocate(struct frag_dltensor *prototype, struct managed_versioned **out,
@@ -466,11 +503,16 @@ static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
 
 	if (class == last)
 		return false;
-	found = table_of(class);
+	found = class == table_class ? table_of_class : table_of(class);
 	if (found == NULL) {
 		Py_XDECREF(last);
 		last = Py_NewRef(class);
 		return false;
+	}
+	if (class != table_class) {
+		Py_XDECREF(table_class);
+		table_class = Py_NewRef(class);
+		table_of_class = found;
 	}
 	*out_tensor = NULL;
 	if (found->from_object(array, &managed) < 0)
@@ -508,12 +550,18 @@ struct frag_tensor *fpy_tensor_take(PyObject *array)
 
 int fpy_dlpack_ready(PyTypeObject *class)
 {
+	static const char *const names[OPTIONS] = {"stream", "max_version", "dl_device", "copy"};
 	PyObject *capsule = PyCapsule_New(&table, TABLE, NULL);
 	int r = -1;
 
+	for (int i = 0; i < OPTIONS; i++) {
+		option_names[i] = PyUnicode_InternFromString(names[i]);
+		if (option_names[i] == NULL)
+			Py_CLEAR(capsule);
+	}
 	dlpack_name = PyUnicode_InternFromString("__dlpack__");
 	no_arguments = PyTuple_New(0);
-	plain_keywords = Py_BuildValue("{s(ii)}", "max_version", DLPACK_MAJOR, 0);
+	plain_keywords = Py_BuildValue("{O(ii)}", option_names[MAX_VERSION], DLPACK_MAJOR, 0);
 	table_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
 	if (capsule != NULL && dlpack_name != NULL && table_name != NULL && no_arguments != NULL &&
 	    plain_keywords != NULL)

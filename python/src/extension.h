@@ -137,7 +137,8 @@ int fpy_dlpack_ready(PyTypeObject *class);
 bool fpy_is_array(PyObject *value);
 /* Returns a new reference to the tensor of an array; NULL with an exception. */
 struct frag_tensor *fpy_tensor_take(PyObject *array);
-PyObject *fpy_tensor_dlpack(PyObject *object, PyObject *args, PyObject *keywords);
+PyObject *fpy_tensor_dlpack(PyObject *object, PyObject *const *values, Py_ssize_t positional,
+			    PyObject *names);
 PyObject *fpy_tensor_dlpack_device(PyObject *self, PyObject *unused);
 
 /* param.c: the parameters that a type declares, and their fields in a state. */

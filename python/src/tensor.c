@@ -303,7 +303,7 @@ static PyObject *tensor_number(PyObject *self, void *closure)
 }
 
 static PyMethodDef tensor_methods[] = {
-	FPY_METHOD("__dlpack__", fpy_tensor_dlpack, METH_VARARGS | METH_KEYWORDS, NULL),
+	FPY_METHOD("__dlpack__", fpy_tensor_dlpack, METH_FASTCALL | METH_KEYWORDS, NULL),
 	{"__dlpack_device__", fpy_tensor_dlpack_device, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL},
 };

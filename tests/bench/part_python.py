@@ -17,6 +17,7 @@ LENGTH = 5
 COUNT = 100000
 MORE_NS = 450
 DLPACK_NS = 350
+TABLE_NS = 150
 FRAMES_MORE_US = 10
 FRAMES = """frag: 1
 application: frames
@@ -55,7 +56,12 @@ def chain_ns(bench, kind, length):
 
 def dlpack_ns(bench):
     r = subprocess.run(
-        [sys.executable, os.path.join(HERE, "python_dlpack.py"), str(COUNT)],
+        [
+            sys.executable,
+            os.path.join(HERE, "python_dlpack.py"),
+            str(COUNT),
+            bench.path("bench", "libbench.so"),
+        ],
         stdout=subprocess.PIPE,
         text=True,
         timeout=120,
@@ -107,13 +113,15 @@ def run(bench):
     imported = bench.row("python.start.import", "ms", floor=plain, target=lambda floor: floor + 30)
     out = bench.row("python.dlpack.out", "ns", target=DLPACK_NS)
     taken = bench.row("python.dlpack.in", "ns", target=DLPACK_NS)
+    table_out = bench.row("python.dlpack.table.out", "ns", target=TABLE_NS)
+    table_in = bench.row("python.dlpack.table.in", "ns", target=TABLE_NS)
     frames_c = bench.row("python.frames.c", "us")
     frames_python = bench.row(
         "python.frames", "us", floor=frames_c, target=lambda floor: floor + FRAMES_MORE_US
     )
     copied = bench.row("python.frames.copied", "bytes", target=0)
     for _ in bench.rounds():
-        for row, ns in zip((out, taken), dlpack_ns(bench)):
+        for row, ns in zip((out, taken, table_out, table_in), dlpack_ns(bench)):
             row.add(ns)
         frames_c.add(frames(bench, IN_C)[0])
         us, bytes_copied = frames(bench, IN_PYTHON)

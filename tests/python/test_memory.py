@@ -148,14 +148,17 @@ class Exchange(unittest.TestCase):
             def __dlpack__(self, **options):
                 raise AssertionError("the table was there")
 
+        class Newer(Fast):
+            pass
+
         function = TAKE(from_object)
         table = Table(Version(1, 9), None, None, ctypes.cast(function, ctypes.c_void_p).value)
         newer = Table(Version(2, 0), ctypes.addressof(table))
-        for one in (table, newer):
-            Fast.__dlpack_c_exchange_api__ = capsule(
+        for kind, one in ((Fast, table), (Newer, newer)) * 2:
+            kind.__dlpack_c_exchange_api__ = capsule(
                 ctypes.addressof(one), b"dlpack_exchange_api", None
             )
-            array = Fast(filled())
+            array = kind(filled())
             with Harness(Forward) as harness:
                 harness.feed(array)
                 harness.tick()
