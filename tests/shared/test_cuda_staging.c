@@ -302,8 +302,11 @@ Test(staging, what_arrives_is_announced_before_it_is_copied)
 		tensor = frag_message_tensor(message, NULL);
 		cr_assert_not_null(tensor->written);
 		cr_expect((message->at_receive & FRAGI_AT_RECEIVE_WORK) != 0);
-		if (i == 0)
+		if (i == 0) {
+			cr_assert_eq(fragi_tensor_wait(tensor, &err), 0, "%s", err.text);
+			fragi_streams_settle(arrivals);
 			frag_message_unref(message);
+		}
 	}
 	cr_expect_eq(tensor->written->ops->is_done(tensor->written, &err), 0);
 	before = fake.used();
