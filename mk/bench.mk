@@ -40,10 +40,10 @@ $(BENCH_SO): $(wildcard tests/bench/plugin/*.c tests/bench/plugin/*.h) $(LIBFRAG
 ifneq ($(NVCC),)
 BENCH_PTX := $(B)/gen/tests/bench/plugin/gpu_kernels.ptx
 BENCH_PTX_FLAG := -DBENCH_PTX='"$(BENCH_PTX)"'
-$(BENCH_SO) $(B)/bench/gpu: $(BENCH_PTX)
+$(BENCH_SO) $(B)/bench/gpu $(B)/bench/twins: $(BENCH_PTX)
 endif
-$(B)/bench/gpu: $(CONVERTER_OBJ)
-$(B)/bench/gpu: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
+$(B)/bench/gpu $(B)/bench/twins: $(CONVERTER_OBJ)
+$(B)/bench/gpu $(B)/bench/twins: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
 
 .PHONY: bench bench-programs bench-instructions
 bench-programs: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip \

@@ -88,7 +88,8 @@ GPU_CHECK := $(B)/gpu-check
 CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/%.o,draw/levels gpu/twin \
 	$(addprefix vision/,convert convert_gpu format_converter format_converter_gpu formats \
 	kernels raw resize resize_frames taps) \
-	$(addprefix inference/,detection_gpu detection_postprocessor detections kernels))
+	$(addprefix inference/,detection_gpu detection_postprocessor detections \
+	kernels masks segmentation_postprocessor))
 $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c \
 		tests/cuda/gpu_check.h $(CONVERT_CASES) $(TWIN_CASES) $(CONVERTER_OBJ) \
 		$(LIBFRAG_SO)
@@ -98,11 +99,13 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit
-gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so $(B)/bench/gpu \
+gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so \
+		$(B)/bench/gpu $(B)/bench/twins \
 		$(B)/bench/libbench.so
 	@rm -rf $(GPU_CHECK) && mkdir -p $(addprefix $(GPU_CHECK)/,bin deps libexec/frag \
 		lib/frag/modules lib/frag/plugins)
-	@cp $(B)/tests/cuda/gpu_check $(B)/bench/gpu $(addprefix $(B)/bin/,fragctl driverd workerd) \
+	@cp $(B)/tests/cuda/gpu_check $(addprefix $(B)/bench/,gpu twins) \
+		$(addprefix $(B)/bin/,fragctl driverd workerd) \
 		$(GPU_CHECK)/bin
 	@ip=$$(PATH="$$PATH:/usr/sbin" command -v ip); [ -z "$$ip" ] || cp -L $$ip $(GPU_CHECK)/bin
 	@cp $(B)/libexec/frag/fraghost $(GPU_CHECK)/libexec/frag

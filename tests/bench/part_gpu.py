@@ -10,6 +10,8 @@ import subprocess
 
 CONVERSIONS = ("1080p.to720p.linear.chw", "1080p.to720p.linear.hwc", "1080p.to720p.cubic.chw",
                "1080p.to720p.area.chw", "1080p.same.chw")
+TWINS = ("raw.nv12", "raw.p010", "raw.yuyv", "raw.bayer_rggb", "raw.malvar", "resize.720p",
+         "detect.8400x80")
 SIZES = ("1KiB", "64KiB", "1MiB", "8MiB", "64MiB", "256MiB")
 
 
@@ -32,6 +34,10 @@ def make_rows(bench):
         target = (lambda f: f / 0.7) if name == CONVERSIONS[0] else None
         row("convert.kernel." + name, "us", floor=floor, target=target)
         row("convert.tick." + name, "us", floor=floor)
+    for name in TWINS:
+        floor = row("twins." + name + ".copy", "us")
+        row("twins." + name, "us", floor=floor)
+        row("twins." + name + ".npp", "us", floor=floor)
     floor = row("same_host.8MiB.system", "us")
     row("same_host.8MiB.gpu", "us", floor=floor, target=lambda f: f + 2)
     row("same_host.8MiB.gpu.kernel", "us", floor=rows["floor.launch_and_wait"])
@@ -74,7 +80,7 @@ def run(bench):
     if not os.path.exists(bench.path("gpu-check", "gpu_bench.sh")):
         bench.lack("gpu: make gpu-check-kit makes what this part runs")
         return
-    rows, parts = make_rows(bench), ["floors", "host", "hosts", "mps", "staged"]
+    rows, parts = make_rows(bench), ["floors", "twins", "host", "hosts", "mps", "staged"]
     for i in bench.rounds():
         if one_series(bench, rows, parts) == 77:
             return

@@ -209,9 +209,55 @@ static bool detection_case(uint64_t seed, char *why, size_t size)
 	return twin_same(&twin, why, size);
 }
 
+/* One picture, or a batch that is pasted into a mask where its boxes are. */
+static bool segmentation_case(uint64_t seed, char *why, size_t size)
+{
+	struct twin twin = {.type = &inference_segmentation_postprocessor_type,
+			    .pool = "allocator",
+			    .out_port = "out_tensor",
+			    .outputs = {"out_tensor", NULL}};
+	uint64_t s = seed;
+	const bool is_planar = twin_below(&s, 2) == 0, pastes = twin_below(&s, 2) == 0;
+	const int64_t count = pastes ? twin_below(&s, 7) : 1;
+	const int64_t rows = 1 + twin_below(&s, 20), columns = 1 + twin_below(&s, 20);
+	const bool is_softmax = twin_below(&s, 2) == 0;
+	const int64_t channels = (is_softmax ? 2 : 1) + twin_below(&s, 4);
+	const int64_t shape[] = {count, is_planar ? channels : rows, is_planar ? rows : columns,
+				 is_planar ? columns : channels};
+	struct frag_tensor *source = twin_noise(&s, TWIN_F32, 4, shape, false);
+
+	if (count > 0 && twin_below(&s, 8) == 0) {
+		const int all = (int)(count * rows * columns * channels);
+
+		((float *)frag_tensor_writable(source))[twin_below(&s, all)] = NAN;
+		twin.fails = true;
+	}
+	twin_arg(&twin, "in_tensor_name", "source");
+	twin_arg(&twin, "data_format", "%s", is_planar ? "nchw" : "nhwc");
+	twin_arg(&twin, "network_output_type", "%s", is_softmax ? "softmax" : "sigmoid");
+	twin.in[0] = (struct twin_input){.port = "in_tensor", .name = "source", .tensor = source};
+	if (pastes) {
+		struct frag_tensor *boxes = twin_tensor(TWIN_F32, 2, (int64_t[]){count, 4});
+
+		fill_boxes(&s, frag_tensor_writable(boxes), count, false);
+		twin_arg(&twin, "rows", "%d", 1 + twin_below(&s, SIDE_MAX));
+		twin_arg(&twin, "columns", "%d", 1 + twin_below(&s, SIDE_MAX));
+		twin_arg(&twin, "instances", "%s", twin_below(&s, 2) == 0 ? "true" : "false");
+		twin.in[1] = (struct twin_input){.port = "boxes",
+						 .name = "boxes",
+						 .tensor = boxes,
+						 .stays = twin_below(&s, 2) == 0};
+	}
+	twin.pool_is_on_gpu = twin_below(&s, 2) == 0;
+	twin.has_streams = !twin.pool_is_on_gpu && twin_below(&s, 2) == 0;
+	head(&why, &size, seed, &twin);
+	return twin_same(&twin, why, size);
+}
+
 const struct twin_cases twin_cases[] = {
 	{"format_converter of YUV, Bayer patterns and 16 bits", format_converter_case},
 	{"resize", resize_case},
 	{"detection_postprocessor", detection_case},
+	{"segmentation_postprocessor", segmentation_case},
 	{NULL, NULL},
 };

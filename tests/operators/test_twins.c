@@ -157,3 +157,52 @@ GPU_TEST(ops_twins, what_the_driver_refuses_has_a_sentence)
 		frag_harness_destroy(h);
 	}
 }
+
+/* The CPU cannot read boxes that lie on a GPU; with pictures there, it need not. */
+GPU_TEST(ops_twins, boxes_on_a_gpu_need_pictures_there)
+{
+	const float box[] = {0.0f, 0.0f, 1.0f, 1.0f}, number = 1.0f;
+	const int64_t shape[] = {1, 1, 1, 1};
+
+	for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+		struct frag_err err = FRAG_ERR_INIT;
+		struct frag_harness *h =
+			frag_harness_create(&inference_segmentation_postprocessor_type,
+					    FRAG_ARGS({"rows", "2"}, {"columns", "2"},
+						      {"network_output_type", "sigmoid"}),
+					    &err);
+		struct frag_tensor *picture;
+		struct frag_message *m;
+
+		cr_assert_not_null(h, "%s", err.text);
+		cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1},
+						4, shape, &picture),
+			     0);
+		*(float *)frag_tensor_writable(picture) = number;
+		if (on_gpu) {
+			frag_tensor_unref(picture);
+			picture = floats_on_gpu(4, shape, &number);
+		}
+		cr_assert_eq(frag_harness_give_tensor(h, "in_tensor", "", picture), 0);
+		cr_assert_eq(
+			frag_harness_give_tensor(h, "boxes", "boxes",
+						 floats_on_gpu(2, (const int64_t[]){1, 4}, box)),
+			0);
+		cr_expect_eq(frag_harness_tick(h), on_gpu ? 0 : -EINVAL, "%s",
+			     frag_harness_error(h));
+		cr_expect(on_gpu || strstr(frag_harness_error(h), "the boxes lie on GPU 0") != NULL,
+			  "%s", frag_harness_error(h));
+		if (frag_harness_take(h, "out_tensor", &m) == 0) {
+			struct frag_tensor *back;
+
+			cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, "out_tensor"), NULL,
+						      (struct frag_device){FRAG_DEVICE_CPU, 0},
+						      &back, NULL),
+				     0);
+			cr_expect_eq(memcmp(frag_tensor_data(back), "\1\1\1\1", 4), 0);
+			frag_tensor_unref(back);
+			frag_message_unref(m);
+		}
+		frag_harness_destroy(h);
+	}
+}

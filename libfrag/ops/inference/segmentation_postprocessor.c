@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "../gpu/twin.h"
 #include "inference.h"
-#include "masks.h"
+#include "kernels.h"
 
 #define SIDE_MAX 32767
 
@@ -15,6 +16,10 @@ struct segmentation_postprocessor {
 	int64_t rows, columns;
 	bool instances;
 	struct frag_resource *allocator, *cuda_stream_pool;
+
+	struct gpu_twin twin;
+	struct frag_tensor *found; /* pinned: what mask_job's nan_picture leads to */
+	struct frag_tensor *out;   /* of a tick that waits for the GPU; else NULL */
 };
 
 enum { IN_TENSOR, BOXES, OUT_TENSOR };
@@ -22,7 +27,7 @@ static const struct frag_port ports[] = {
 	[IN_TENSOR] = {.name = "in_tensor",
 		       .dir = FRAG_IN,
 		       .type = "tensor",
-		       .headline = "the output of the network"},
+		       .headline = "the output of the network; also in memory of a GPU"},
 	[BOXES] = {.name = "boxes",
 		   .dir = FRAG_IN,
 		   .type = "tensor",
@@ -68,7 +73,7 @@ static const struct frag_param params[] = {
 	FRAG_PARAM_RESOURCE(
 		struct segmentation_postprocessor, cuda_stream_pool, NULL,
 		.headline =
-			"Accepted, because Holoscan has it; without effect: masks are made by the CPU",
+			"Of GPU 0: masks of a network on it are made while the thread does other work; without one it waits",
 		.flags = FRAG_PARAM_OPTIONAL),
 };
 
@@ -94,10 +99,10 @@ static int describe(const struct segmentation_postprocessor *sp, struct frag_op 
 
 	if (dl->dtype.code != FRAG_DTYPE_FLOAT || dl->dtype.bits != 32 || dl->dtype.lanes != 1 ||
 	    !frag_tensor_is_compact(tensor) ||
-	    (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST))
+	    (uintptr_t)frag_tensor_data(tensor) % sizeof(float) != 0)
 		return frag_op_fail(
 			op, -EINVAL,
-			"the tensor \"%s\" is not f32 without gaps in host memory; in_tensor_name selects the output of the network",
+			"the tensor \"%s\" is not f32 without gaps; in_tensor_name selects the output of the network",
 			sp->in_tensor_name);
 	if (dl->ndim != 3 && dl->ndim != 4)
 		return frag_op_fail(
@@ -129,14 +134,17 @@ static int describe(const struct segmentation_postprocessor *sp, struct frag_op 
 	return 0;
 }
 
-static int check_nan(const struct mask_source *source, struct frag_op *op, int64_t i)
+static int fail_nan(struct frag_op *op, int64_t i)
 {
-	if (!mask_has_nan(source))
-		return 0;
 	return frag_op_fail(
 		op, -EBADMSG,
 		"picture %lld of the network holds numbers that are none (NaN); check that the network's input is in the range that it was trained with (scale_min, scale_max of format_converter), and its file",
 		(long long)i);
+}
+
+static int check_nan(const struct mask_source *source, struct frag_op *op, int64_t i)
+{
+	return mask_has_nan(source) ? fail_nan(op, i) : 0;
 }
 
 static int mask_create(const struct segmentation_postprocessor *sp, struct frag_op *op,
@@ -157,7 +165,7 @@ static int mask_create(const struct segmentation_postprocessor *sp, struct frag_
 
 /* Finds the boxes that belong to `count` pictures. */
 static int find_boxes(const struct segmentation_postprocessor *sp, struct frag_tick *tick,
-		      int64_t count, const float **out)
+		      int64_t count, const struct frag_tensor **out)
 {
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
@@ -185,17 +193,8 @@ static int find_boxes(const struct segmentation_postprocessor *sp, struct frag_t
 			op, -EINVAL,
 			"there are %lld boxes and %lld pictures; both must come from the same crop, and no flow in between may drop messages",
 			(long long)dl->shape[0], (long long)count);
-	*out = frag_tensor_data(tensor);
+	*out = tensor;
 	return 0;
-}
-
-/* Boxes may reach beyond the frame; one of no size, or far away, covers nothing. */
-static bool covers(const float box[4])
-{
-	for (int i = 0; i < 4; i++)
-		if (!(fabsf(box[i]) < 1000.0f))
-			return false;
-	return box[2] > box[0] && box[3] > box[1];
 }
 
 /* Puts the pictures of a batch where they were cut out. */
@@ -205,17 +204,24 @@ static int paste_all(const struct segmentation_postprocessor *sp, struct frag_ti
 	struct frag_op *op = frag_tick_op(tick);
 	struct mask mask = {.rows = sp->rows, .columns = sp->columns};
 	struct mask_source source = *first;
-	const float *boxes = NULL;
-	int r = find_boxes(sp, tick, count, &boxes);
+	const struct frag_tensor *tensor = NULL;
+	const float *boxes;
+	int r = find_boxes(sp, tick, count, &tensor);
 
+	if (r == 0 && gpu_holds(tensor))
+		r = frag_op_fail(
+			op, -EINVAL,
+			"the boxes lie on GPU %d, and the pictures in memory of the host; send both from one place",
+			(int)gpu_of(tensor).id);
 	if (r == 0)
 		r = mask_create(sp, op, &mask, out);
 	if (r < 0)
 		return r;
+	boxes = frag_tensor_data(tensor);
 	memset(mask.data, 0, (size_t)(mask.rows * mask.columns));
 	for (int64_t i = 0; i < count && r == 0; i++) {
 		r = check_nan(&source, op, i);
-		if (r == 0 && covers(boxes + 4 * i))
+		if (r == 0)
 			mask_paste(&source, boxes, i, sp->instances, &mask);
 		source.data += source.rows * source.columns * source.channels;
 	}
@@ -224,23 +230,34 @@ static int paste_all(const struct segmentation_postprocessor *sp, struct frag_ti
 	return r;
 }
 
+/* Without a size of frames one picture may come, and no boxes. */
+static int check_one(const struct segmentation_postprocessor *sp, struct frag_tick *tick,
+		     int64_t count)
+{
+	struct frag_op *op = frag_tick_op(tick);
+	const struct frag_message *boxes;
+
+	if (frag_tick_receive(tick, BOXES, &boxes) == 0)
+		return frag_op_fail(
+			op, -EINVAL,
+			"boxes came, and rows and columns are not set; give the size of the frames that the boxes are parts of");
+	if (count != 1)
+		return frag_op_fail(
+			op, -EINVAL,
+			"the tensor \"%s\" is a batch of %lld pictures; connect boxes to say where each of them belongs, and set rows and columns",
+			sp->in_tensor_name, (long long)count);
+	return 0;
+}
+
 static int classify(const struct segmentation_postprocessor *sp, struct frag_tick *tick,
 		    const struct mask_source *source, int64_t count, struct frag_tensor **out)
 {
 	struct mask mask = {.rows = source->rows, .columns = source->columns};
 	struct frag_op *op = frag_tick_op(tick);
-	const struct frag_message *boxes;
 	int r = check_nan(source, op, 0);
 
-	if (r == 0 && frag_tick_receive(tick, BOXES, &boxes) == 0)
-		r = frag_op_fail(
-			op, -EINVAL,
-			"boxes came, and rows and columns are not set; give the size of the frames that the boxes are parts of");
-	if (r == 0 && count != 1)
-		r = frag_op_fail(
-			op, -EINVAL,
-			"the tensor \"%s\" is a batch of %lld pictures; connect boxes to say where each of them belongs, and set rows and columns",
-			sp->in_tensor_name, (long long)count);
+	if (r == 0)
+		r = check_one(sp, tick, count);
 	if (r == 0)
 		r = mask_create(sp, op, &mask, out);
 	if (r == 0)
@@ -248,19 +265,115 @@ static int classify(const struct segmentation_postprocessor *sp, struct frag_tic
 	return r;
 }
 
-static int compute(void *state, struct frag_tick *tick)
+/* Boxes where the GPU reads them: those of the host are copied to pinned memory. */
+static int boxes_for_gpu(struct segmentation_postprocessor *sp, struct frag_tick *tick,
+			 int64_t count, struct frag_tensor **copy, const float **out)
 {
-	const struct segmentation_postprocessor *sp = state;
+	const struct frag_tensor *tensor = NULL;
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = find_boxes(sp, tick, count, &tensor);
+
+	if (r < 0)
+		return r;
+	if (frag_tensor_dl(tensor)->device.type == FRAG_DEVICE_CPU) {
+		r = frag_tensor_copy(tensor, NULL, (struct frag_device){FRAG_DEVICE_CUDA_HOST, 0},
+				     copy, &err);
+		tensor = *copy;
+	}
+	if (r < 0)
+		return frag_op_fail(frag_tick_op(tick), r, "cannot copy boxes: %s", err.text);
+	*out = frag_tensor_data(tensor);
+	return 0;
+}
+
+static int launch(struct segmentation_postprocessor *sp, struct frag_tick *tick,
+		  struct mask_job *job)
+{
+	const struct mask_source *source = &job->source;
+	struct gpu_twin *twin = &sp->twin;
+	int r = gpu_twin_launch(twin, tick, "inference_mask_begin", job, 1, 1);
+
+	if (r == 0)
+		r = gpu_twin_launch(twin, tick, "inference_mask_find_nan", job,
+				    source->rows * source->columns * source->channels, job->count);
+	if (r == 0)
+		r = gpu_twin_launch(twin, tick, "inference_mask_pixel", job, job->columns,
+				    job->rows);
+	return r < 0 ? r : gpu_twin_await(twin, tick);
+}
+
+/*
+ * Begins a mask on a GPU. Returns 0: gpu_twin_wait waits for it; FRAG_PENDING: compute is called
+ * again when it is made; or a failure.
+ */
+static int begin_on_gpu(struct segmentation_postprocessor *sp, struct frag_tick *tick,
+			struct frag_device device, const struct mask_source *source, int64_t count)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1}, u32 = {FRAG_DTYPE_UINT, 32, 1};
+	struct mask_job job = {.source = *source,
+			       .rows = sp->rows > 0 ? sp->rows : source->rows,
+			       .columns = sp->rows > 0 ? sp->columns : source->columns,
+			       .count = count,
+			       .instances = sp->instances};
+	const int64_t shape[] = {job.rows, job.columns, 1}, one = 1;
+	struct frag_op *op = frag_tick_op(tick);
+	struct frag_tensor *copy = NULL;
+	int r = gpu_twin_begin(&sp->twin, op, device);
+
+	if (r == 0 && source->rows * source->columns * source->channels > INT32_MAX)
+		r = frag_op_fail(
+			op, -E2BIG,
+			"a picture of the tensor \"%s\" has more than 2^31 numbers, too many for a GPU; copy it to the host before",
+			sp->in_tensor_name);
+	if (r == 0)
+		r = sp->rows > 0 ? boxes_for_gpu(sp, tick, count, &copy, &job.boxes)
+				 : check_one(sp, tick, count);
+	if (r == 0 && sp->found == NULL)
+		r = gpu_twin_create_pinned(&sp->twin, op, u32, 1, &one, &sp->found);
+	if (r == 0)
+		r = gpu_twin_create(&sp->twin, op, u8, 3, shape, &sp->out);
+	if (r == 0) {
+		job.nan_picture = frag_tensor_writable(sp->found);
+		job.out = frag_tensor_writable(sp->out);
+		r = launch(sp, tick, &job);
+	}
+	if (r == FRAG_PENDING && copy != NULL)
+		(void)frag_tick_hold(tick, copy);
+	else if (r == 0)
+		r = gpu_twin_wait(&sp->twin, tick);
+	if (r != FRAG_PENDING)
+		frag_tensor_unref(copy);
+	return r;
+}
+
+/* Ends what was begun: takes it to *out. */
+static int end_on_gpu(struct segmentation_postprocessor *sp, struct frag_tick *tick, int r,
+		      struct frag_tensor **out)
+{
+	if (r == 0)
+		r = gpu_twin_wait(&sp->twin, tick);
+	if (r == 0 && *(const uint32_t *)frag_tensor_data(sp->found) != UINT32_MAX)
+		r = fail_nan(frag_tick_op(tick), *(const uint32_t *)frag_tensor_data(sp->found));
+	*out = sp->out;
+	sp->out = NULL;
+	if (r < 0)
+		frag_tensor_unref(*out);
+	return r;
+}
+
+/* Receives, and makes the mask or begins it. Returns as begin_on_gpu. */
+static int make(struct segmentation_postprocessor *sp, struct frag_tick *tick,
+		struct frag_tensor **out)
+{
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
 	const struct frag_tensor *tensor;
-	struct frag_tensor *out;
 	struct mask_source source;
 	int64_t count = 0;
 	int r = frag_tick_receive(tick, IN_TENSOR, &message);
 
 	if (r < 0)
-		return r == -ENOMSG ? 0 : r;
+		return r;
 	tensor = frag_message_tensor(message, sp->in_tensor_name);
 	if (tensor == NULL && sp->in_tensor_name[0] == '\0')
 		tensor = frag_message_tensor(message, NULL);
@@ -270,13 +383,44 @@ static int compute(void *state, struct frag_tick *tick)
 			"the message holds no tensor \"%s\"; set in_tensor_name to the name that the sender gives",
 			sp->in_tensor_name);
 	r = describe(sp, op, tensor, &source, &count);
-	if (r == 0 && sp->rows > 0)
-		r = paste_all(sp, tick, &source, count, &out);
-	else if (r == 0)
-		r = classify(sp, tick, &source, count, &out);
 	if (r < 0)
 		return r;
-	return frag_tick_emit_tensor(tick, OUT_TENSOR, sp->out_tensor_name, out);
+	/* Work of the GPU may still write pinned memory, unless it was waited for. */
+	if (gpu_holds(tensor) ||
+	    (sp->twin.has_stream && frag_tensor_dl(tensor)->device.type == FRAG_DEVICE_CUDA_HOST)) {
+		r = begin_on_gpu(sp, tick, gpu_of(tensor), &source, count);
+		return r == FRAG_PENDING ? r : end_on_gpu(sp, tick, r, out);
+	}
+	return sp->rows > 0 ? paste_all(sp, tick, &source, count, out)
+			    : classify(sp, tick, &source, count, out);
+}
+
+static int compute(void *state, struct frag_tick *tick)
+{
+	struct segmentation_postprocessor *sp = state;
+	struct frag_tensor *out = NULL;
+	int r = sp->out != NULL ? end_on_gpu(sp, tick, 0, &out) : make(sp, tick, &out);
+
+	if (r == 0)
+		return frag_tick_emit_tensor(tick, OUT_TENSOR, sp->out_tensor_name, out);
+	return r == -ENOMSG ? 0 : r;
+}
+
+static int initialize(void *state, struct frag_op *op)
+{
+	struct segmentation_postprocessor *sp = state;
+
+	return gpu_twin_open(&sp->twin, op, inference_ptx, sp->allocator, sp->cuda_stream_pool);
+}
+
+static void fini(void *state, struct frag_op *op)
+{
+	struct segmentation_postprocessor *sp = state;
+
+	(void)op;
+	frag_tensor_unref(sp->out);
+	frag_tensor_unref(sp->found);
+	gpu_twin_close(&sp->twin);
 }
 
 const struct frag_op_type inference_segmentation_postprocessor_type = {
@@ -284,10 +428,12 @@ const struct frag_op_type inference_segmentation_postprocessor_type = {
 	.name = "segmentation_postprocessor",
 	.headline = "Makes a mask of classes of what a network segmented",
 	.description =
-		"A batch of pictures that were cut out of a frame is put together again in a mask of the frame's size, where boxes says what was cut out.",
+		"A batch of pictures that were cut out of a frame is put together again in a mask of the frame's size, where boxes says what was cut out. A tensor in memory of a GPU is worked on there, with the same result.",
 	.state_size = sizeof(struct segmentation_postprocessor),
 	FRAG_PORTS(ports),
 	FRAG_PARAMS(params),
 	.setup = setup,
+	.initialize = initialize,
 	.compute = compute,
+	.fini = fini,
 };

@@ -328,6 +328,7 @@ static int unpack(struct format_converter *fc, struct frame *frame)
 	if (r < 0)
 		return r;
 	fc->raw.out = fc->unpacked;
+	vision_raw_settle(&fc->raw);
 	vision_raw_convert(&fc->raw);
 	frame->data = fc->unpacked;
 	return 0;

@@ -19,8 +19,9 @@ static int unpack(struct format_converter *fc, struct frag_tick *tick, struct fr
 {
 	fc->raw.out = to;
 	frame->data = to;
-	return gpu_twin_launch(&fc->twin, tick, "vision_raw", &fc->raw, frame->columns,
-			       frame->rows);
+	vision_raw_settle(&fc->raw);
+	return gpu_twin_launch(&fc->twin, tick, vision_raw_kernel(&fc->raw), &fc->raw,
+			       (frame->columns + RAW_ACROSS - 1) / RAW_ACROSS, frame->rows);
 }
 
 static int level(struct format_converter *fc, struct frag_tick *tick, struct frame *frame,

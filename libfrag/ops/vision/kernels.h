@@ -6,7 +6,15 @@
 
 /* The kernels of kernels.cu, X(name, job, function), beside those of convert.cu. */
 #define VISION_KERNELS(X)                                                                          \
-	X(vision_raw, raw_job, raw_pixel)                                                          \
+	X(vision_raw_nv12, raw_job, vision_raw_nv12_pixels)                                        \
+	X(vision_raw_p010, raw_job, vision_raw_p010_pixels)                                        \
+	X(vision_raw_yuv420, raw_job, vision_raw_yuv420_pixels)                                    \
+	X(vision_raw_yuyv, raw_job, vision_raw_yuyv_pixels)                                        \
+	X(vision_raw_uyvy, raw_job, vision_raw_uyvy_pixels)                                        \
+	X(vision_raw_bilinear, raw_job, vision_raw_bilinear_pixels)                                \
+	X(vision_raw_bilinear_deep, raw_job, vision_raw_bilinear_deep_pixels)                      \
+	X(vision_raw_malvar, raw_job, vision_raw_malvar_pixels)                                    \
+	X(vision_raw_malvar_deep, raw_job, vision_raw_malvar_deep_pixels)                          \
 	X(vision_level, level_job, level_element)
 
 extern const char *const vision_ptx;

@@ -121,9 +121,33 @@ int vision_raw_describe(const struct raw_format *format, const struct frag_tenso
 	return *reason != NULL ? -EINVAL : 0;
 }
 
+#define NAME(name, layout, is_deep) {#name, layout, is_deep},
+static const struct {
+	const char *name;
+	int layout, is_deep;
+} kernels[] = {RAW_KERNELS(NAME)};
+
+const char *vision_raw_kernel(const struct raw_job *job)
+{
+	size_t i = 0;
+
+	while (kernels[i].layout != job->layout || kernels[i].is_deep != job->is_deep)
+		i++;
+	return kernels[i].name;
+}
+
+void vision_raw_settle(struct raw_job *job)
+{
+	job->is_aligned = (((uintptr_t)job->in | (uintptr_t)job->out | job->row_bytes |
+			    (uint64_t)job->columns) %
+			   4) == 0;
+}
+
 void vision_raw_convert(const struct raw_job *job)
 {
+	const struct raw_kind kind = {job->layout, job->is_deep};
+
 	for (int y = 0; y < job->rows; y++)
-		for (int x = 0; x < job->columns; x++)
-			raw_pixel(job, x, y);
+		for (int x = 0; x * RAW_ACROSS < job->columns; x++)
+			raw_pixels(job, kind, x, y);
 }

@@ -30,6 +30,10 @@ void vision_raw_set_color(struct raw_job *job, const struct raw_format *format, 
  */
 int vision_raw_describe(const struct raw_format *format, const struct frag_tensor *tensor,
 			bool is_malvar, struct raw_job *job, const char **reason);
+/* When job->in and job->out are where they will be: how they can be reached. */
+void vision_raw_settle(struct raw_job *job);
+/* The kernel that writes job->out, with a thread for each RAW_ACROSS pixels of a row. */
+const char *vision_raw_kernel(const struct raw_job *job);
 /* Writes job->out, on the CPU. */
 void vision_raw_convert(const struct raw_job *job);
 
