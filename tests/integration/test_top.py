@@ -320,6 +320,26 @@ class Screen(TopTest):
         self.assertIn("--top needs a terminal", r.stderr)
         self.assert_nothing_left()
 
+    def test_the_picture_of_the_documents(self):
+        """OBSERVE.md shows this screen; numbers differ from run to run."""
+        with open(os.path.join(cluster.TOP, "docs", "OBSERVE.md")) as f:
+            drawn = re.search(r"```\n(frag top.*?)```", f.read(), re.S).group(1)
+
+        def shape(text):
+            text = re.sub(r" at \S+$", " at", text, flags=re.M)  # of the driver
+            text = re.sub(r"\[[# ]*\]", "[]", text)
+            text = re.sub(r"[\d.]+( ?(ns|us|ms|s|[KMG]iB|B)\b)?|-(?= |$)", "0", text, flags=re.M)
+            return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+        slow = application().replace("application: app", "application: slow")
+        self.d = self.driver(self.write("app.yaml", slow.replace("front", "source").replace("back", "sink")))
+        for name in ("source", "sink"):
+            self.worker("--once", "--name", name, fragments=name)
+        self.top("slow")
+        expected = shape(drawn)
+        self.wait_until("the picture", lambda: shape(self.screen()) == expected)
+        self.tmux("kill-server")
+        self.end()
+
     def test_a_run_without_daemons(self):
         """`fragctl top` and the other verbs that show something find it without flags, and it obeys."""
         text = application().replace("application: app", "application: alone")

@@ -529,11 +529,11 @@ function buildPanel(kind) {
 	panel.none = element("p", { class: "soft" });
 	body.replaceChildren(panel.lead,
 		element("h3", {}, "Now"), panel.pairs.dl,
+		...(kind === "flow" ? [element("h3", {}, "What passes, once a second"), panel.passed.figure, panel.passed.text] : []),
 		...(kind === "operator" ? [element("h3", {}, "Its time in this window"), element("div", { class: "uses" },
 			...panel.uses.flatMap(({ u, value }) => [element("i", { class: "use-" + u }), element("span", {}, USE_WORDS[u]), value]))] : []),
 		element("p", { class: "past" }, element("span", { class: "soft" }, "What was, while this page was open"), element("span", { class: "tools" }, ...panel.spans)),
 		...panel.figures.flatMap((f) => f.nodes),
-		...(kind === "flow" ? [element("h3", {}, "What passes, once a second"), panel.passed.figure, panel.passed.text] : []),
 		element("h3", {}, kind === "operator" ? "Its flows" : "Its ends"), panel.links,
 		element("h3", {}, "Parameters set while it runs"), panel.none, panel.changed.dl,
 		...(kind === "operator" && now.frame.driver.controls ? [setForm()] : []),
@@ -675,7 +675,7 @@ function drawPicture(picture) {
 			image.data[4 * i + c] = c === 3 ? 255 : bytes.charCodeAt(i * channels + (channels === 1 ? 0 : c));
 	Object.assign(canvas, { width, height });
 	canvas.getContext("2d").putImageData(image, 0, 0);
-	write(caption, `${picture.tensor}: ${width} x ${height}` + (step > 1 ? `, of every ${step} rows and columns one` : ""));
+	write(caption, `${picture.tensor}: ${width} x ${height}` + (step > 1 ? `, one of ${step} rows and columns` : ""));
 }
 function drawPassed(passed) {
 	const m = passed.message, json = (v) => JSON.stringify(v), shape = (t) => t && t.shape ? `${t.dtype} [${t.shape.join(", ")}]` : json(t);
