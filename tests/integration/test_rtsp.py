@@ -2,6 +2,7 @@
 """video_replayer plays streams of RTSP: what cameras do well and badly. The server is threads of
 the test; it sends the clip of known content as MPEG-TS in RTP, over the connection itself. The last
 frame of MPEG-TS is complete when another one begins, and so may be missing."""
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import threading
 import time
+import urllib.request
 
 import cluster
 import test_streams
@@ -188,6 +190,30 @@ class Rtsp(test_streams.StreamTest):
         self.assertEqual(server.asked, 2)
         self.fails(self.serve("UDP is dropped").url, r"nothing came from rtsp://.*/clip for 0\.5 s; check the sender",
                    "--connect", "500ms", "--transport", "udp")
+
+    def test_the_example_of_a_network_camera(self):
+        """On the page and in the recording, also after the camera was lost."""
+        server = self.serve("is cut", "good", "silent")
+        app = os.path.join(cluster.TOP, "examples", "network_camera", "app.yaml")
+        p = self.start("fragctl", "run", app, "--summary", self.path("summary"), "--", "--url", server.url,
+                       "--out", self.path("recorded"))
+        page = p.wait_line(r"shows its pictures at (http://\S+)").group(1)
+        with urllib.request.urlopen(page, timeout=cluster.PATIENCE_S) as answer:
+            self.assertIn(b"<html", answer.read().lower())
+        p.wait_line("; connects again")
+        p.wait_line("plays again after")
+        p.signal(signal.SIGTERM)
+        self.assertEqual(p.wait(), 0, p.stderr)
+        with open(self.path("summary"), encoding="utf-8") as f:
+            recorded, shown = json.load(f)["flows"]
+        self.assertGreater(recorded["sent"], 1)
+        self.assertEqual(recorded["sent"], shown["sent"])
+        self.assertEqual(recorded["delivered"] + sum(recorded["dropped"].values()), recorded["sent"])
+        name, = os.listdir(self.path("recorded"))
+        probe = subprocess.run(["ffprobe", "-v", "error", "-count_packets", "-show_entries",
+                                "stream=nb_read_packets", "-of", "csv=p=0", self.path("recorded/" + name)],
+                               capture_output=True, text=True, check=True)
+        self.assertEqual(int(probe.stdout.strip().rstrip(",")), recorded["delivered"])
 
     def test_the_transport_that_is_wanted(self):
         for transport, manner in (("auto", "over UDP"), ("udp", "over UDP"), ("tcp", "UDP is dropped")):

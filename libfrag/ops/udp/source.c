@@ -456,7 +456,7 @@ const struct frag_op_type udp_source_type = {
 	.name = "udp_source",
 	.headline = "Receives UDP packets",
 	.description =
-		"One message a tick, with the packets that are there. Metadata, all i64 and counted since the start: lost, late, repeated (of numbered packets), overflowed (dropped by the kernel), refused; and of the first packet number and sent_unix_ns. The acquisition time is when it arrived.",
+		"It is for raw packets; video_replayer plays streams of cameras (its url: rtsp:// or udp://). One message a tick, with the packets that are there. Metadata, all i64 and counted since the start: lost, late, repeated (of numbered packets), overflowed (dropped by the kernel), refused; and of the first packet number and sent_unix_ns. The acquisition time is when it arrived.",
 	.state_size = sizeof(struct source),
 	FRAG_PORTS(source_ports),
 	FRAG_PARAMS(source_params),
