@@ -2,6 +2,8 @@
 """examples/people, whole and split: real neural networks, if make deps-ai has fetched them."""
 import json
 import os
+import re
+import sys
 import unittest
 
 import cluster
@@ -43,6 +45,22 @@ class People(cluster.ClusterTest):
         self.check(driver)
         for w in workers:
             self.assertEqual(w.wait(), 0, w.stderr)
+
+    @unittest.skipUnless(os.path.exists(os.path.join(cluster.BUILD, "python", "frag",
+                                                     "_frag.abi3.so")), "no extension for Python")
+    def test_in_python(self):
+        program = os.path.join(cluster.TOP, "examples", "python", "people.py")
+        env = {**self.env, "PYTHONPATH": os.path.join(cluster.BUILD, "python"), "FRAMES": "3",
+               "FRAG_PYTHON": sys.executable, "PYTHONDONTWRITEBYTECODE": "1",
+               "PATH": cluster.BIN + ":" + os.environ["PATH"]}
+        lines = []
+        for args in ((), ("--workers", "2")):
+            p = self.start(sys.executable, program, *args, env=env)
+            self.assertEqual(p.wait(120), 0, p.stderr)
+            lines.append(re.findall(r"frame \d: [1-9]\d* people, the first one at(?: \d\.\d\d){4}",
+                                    p.stdout + p.stderr))
+        self.assertEqual(len(lines[0]), 3)
+        self.assertEqual(lines[0], lines[1])
 
     def test_the_demo(self):
         """It prints the address of the page before it runs, and leaves a picture."""
