@@ -5,7 +5,8 @@
  *
  *   hop GRAPH SCHEDULER MESSAGES [RUNS]   GRAPH: pair, chain, fan_out, fan_wide, fan_in, sinks,
  *                                         work, mixed, with :CAPACITY;
- *                                         tracked, pop, latest, dynamic, nested, tapped;
+ *                                         tracked, pop, latest, dynamic, nested, tapped,
+ *                                         looked;
  *                                         line, diamond, caterpillar, wide, with @NS
  *                                         SCHEDULER: greedy, event1, event2, ... event99
  *
@@ -13,7 +14,8 @@
  * us; mixed: sinks beside the sources of work, which go on until sinks is done. tracked: a chain
  * under data flow tracking; nested: the operators of a chain in subgraphs, three deep; pop and
  * latest: a pair whose queue drops; dynamic: a source that chooses one of two sinks for each
- * message; tapped: a pair whose source had a tap, which has ended.
+ * message; tapped: a pair whose source had a tap, which has ended; looked: a pair at which somebody
+ * looks.
  *
  * line to wide are graphs whose operators all compute, for NS (20000): eight in a line; a source,
  * two operators and one that takes of both; a line of four, each with a leg; a source with seven
@@ -66,7 +68,7 @@ struct graph {
 	size_t used;
 	int64_t hops;
 	size_t counted_flows; /* the first ones; those behind them have no end of their own */
-	bool had_tap;
+	bool had_tap, is_looked_at;
 	bool may_drop; /* a message that is dropped is a hop too */
 };
 
@@ -159,8 +161,9 @@ static bool write_special(struct graph *graph, const char *name, int64_t message
 		    "  z0: {type: bench_sink}\n"
 		    "flows:\n  - {from: a0, to: z0, policy: %s}\n",
 		    (long long)messages, name);
-	} else if (strcmp(name, "tapped") == 0) {
-		graph->had_tap = true;
+	} else if (strcmp(name, "tapped") == 0 || strcmp(name, "looked") == 0) {
+		graph->had_tap = name[0] == 't';
+		graph->is_looked_at = name[0] == 'l';
 		say(graph,
 		    "  a0: {type: bench_source, parameters: {count: %lld}}\n"
 		    "  z0: {type: bench_sink}\nflows: [a0 -> z0]\n",
@@ -351,6 +354,8 @@ static void run(const char *folder, const struct graph *graph)
 	rig_start(&rig);
 	if (graph->had_tap)
 		tap(&rig);
+	if (graph->is_looked_at)
+		fragi_run_look(rig.run, 1);
 	if (flows > graph->counted_flows) {
 		wait_for_hops(&rig, graph, &done_ns);
 		beside = delivered(&rig, graph->counted_flows, flows);
@@ -380,7 +385,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !graph_write(&graph, argv[1], argv[2], atoll(argv[3]))) {
 		fprintf(stderr,
-			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
+			"usage: hop pair|chain|fan_out|fan_wide|fan_in|latest_within|sinks|work|mixed[:CAPACITY]|tracked|pop|latest|dynamic|nested|tapped|looked|line|diamond|caterpillar|wide[:CAPACITY][@NS] greedy|event1|event2|... MESSAGES [RUNS]\n");
 		return 2;
 	}
 	for (int i = 0; i < runs; i++)
