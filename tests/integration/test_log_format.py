@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The formats and levels of the log of every program, and the job statistics in the summary."""
 import json
+import os
+import subprocess
+import sys
 
 import cluster
 
@@ -65,3 +68,18 @@ flows: [tx -> rx]
             self.assertGreater(job["time_ns"], 0)
             self.assertLess(job["time_ns"], 50e6)
             self.assertGreater(job["waiting_ns"], 90e6, "two periods")
+
+    def test_job_statistics_with_the_keys_of_holoscan(self):
+        """By the program that docs/FROM_HOLOSCAN.md has for it."""
+        with open(os.path.join(cluster.TOP, "docs", "FROM_HOLOSCAN.md"), encoding="utf-8") as f:
+            program = f.read().partition("### Job statistics\n")[2].partition("```python\n")[2].partition("```")[0]
+        run = self.start("fragctl", "run", "--summary", self.path("summary.json"), self.write("app.yaml", self.APP))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        printed = subprocess.run([sys.executable, "-c", program], cwd=self.folder, check=True,
+                                 capture_output=True)
+        found = json.loads(printed.stdout)["entities"]
+        self.assertEqual([(e["name"], e["count"]) for e in found], [("app.tx", 3), ("app.rx", 3)])
+        for entity in found:
+            self.assertGreater(entity["execution_time_ms"], 0)
+            self.assertGreaterEqual(entity["execution_time_max_ms"], entity["execution_time_median_ms"])
+            self.assertTrue(0 < entity["load_percentage"] <= 100, entity)
