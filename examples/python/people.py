@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds people in the clip of a street camera: one fragment plays and detects by operators in C, the
-other one counts in Python. It needs frag with videos and `make deps-ai` (../people/README.md)."""
+"""Finds people in the clip of a street camera: one fragment plays and detects by operators in C,
+the other one counts in Python. It needs frag with videos and `make deps-ai`
+(../people/README.md)."""
 import os
 
 import frag
