@@ -253,3 +253,22 @@ Test(predict, a_graph_without_rates_wants_none)
 	cr_expect_not(fragi_predict_wanted(rig.spec));
 	rig_end(&rig);
 }
+
+/* Found at its place, behind it, and before it. */
+Test(predict, what_the_graph_says_of_an_operator)
+{
+	static const char *const names[] = {"a", "b", "rx"};
+
+	predict("operators:\n"
+		"  a: {type: source, rate: 1hz}\n"
+		"  b: {type: middle}\n"
+		"  rx: {type: sink}\n"
+		"flows: [a -> b, b -> rx]\n");
+	for (size_t name = 0; name < 3; name++)
+		for (size_t place = 0; place < 5; place++)
+			cr_expect_eq(
+				fragi_predict_spec(&rig.spec->fragments[0], names[name], place),
+				&rig.spec->fragments[0].operators[name]);
+	cr_expect_null(fragi_predict_spec(&rig.spec->fragments[0], "c", 2));
+	end();
+}

@@ -105,8 +105,8 @@ static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
 	int r;
 
 	for (size_t i = 0; i < past->op_count && drv_view_operator(app, &at, &op); i++) {
-		const struct fragi_spec_operator *spec =
-			fragi_predict_spec(&app->spec->fragments[op.fragment], op.row.name);
+		const struct fragi_spec_operator *spec = fragi_predict_spec(
+			&app->spec->fragments[op.fragment], op.row.name, op.number);
 
 		if (spec != NULL)
 			past->promises[i].period_ns = (uint64_t)fragi_predict_period_ns(spec);

@@ -62,11 +62,15 @@ bool fragi_predict_wanted(const struct fragi_spec *spec)
 }
 
 const struct fragi_spec_operator *fragi_predict_spec(const struct fragi_spec_fragment *own,
-						     const char *name)
+						     const char *name, size_t place)
 {
-	for (size_t i = 0; i < own->operator_count; i++)
-		if (strcmp(own->operators[i].name, name) == 0)
-			return &own->operators[i];
+	for (size_t i = 0; i < own->operator_count; i++) {
+		const struct fragi_spec_operator *op =
+			&own->operators[(place + i) % own->operator_count];
+
+		if (strcmp(op->name, name) == 0)
+			return op;
+	}
 	return NULL;
 }
 

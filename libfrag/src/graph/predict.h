@@ -61,8 +61,8 @@ FRAGI_API int64_t fragi_predict_period_ns(const struct fragi_spec_operator *op);
 /* The threads of a fragment's scheduler. */
 FRAGI_API uint32_t fragi_predict_threads(const struct fragi_spec_fragment *own, size_t op_count,
 					 uint32_t cores);
-/* What the graph says of an operator; NULL: nothing. */
+/* What the graph says of an operator, which is mostly at that place; NULL: nothing. */
 FRAGI_API const struct fragi_spec_operator *
-fragi_predict_spec(const struct fragi_spec_fragment *own, const char *name);
+fragi_predict_spec(const struct fragi_spec_fragment *own, const char *name, size_t place);
 
 #endif

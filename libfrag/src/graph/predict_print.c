@@ -40,7 +40,7 @@ static void print_op(const struct printing *p, uint32_t f, size_t i)
 {
 	const struct fragi_predicted_op *op = &p->prediction->ops[p->prediction->first_op[f] + i];
 	const struct fragi_spec_operator *own =
-		fragi_predict_spec(&p->spec->fragments[f], p->fragments[f].ops[i].name);
+		fragi_predict_spec(&p->spec->fragments[f], p->fragments[f].ops[i].name, i);
 	const char *name = p->fragments[f].ops[i].name;
 	char rate[32], demand[32], most[32], budget[32], subject[2 * FRAG_NAME_MAX + 2];
 	double load = op->demand * (double)op->budget_ns / 1e9;
@@ -297,7 +297,7 @@ static uint64_t sum_up(const struct printing *p, uint32_t f, const char *pool, b
 
 	for (size_t i = 0; is_known && i < p->fragments[f].op_count; i++) {
 		const struct fragi_spec_operator *op =
-			fragi_predict_spec(&p->spec->fragments[f], p->fragments[f].ops[i].name);
+			fragi_predict_spec(&p->spec->fragments[f], p->fragments[f].ops[i].name, i);
 		long before = ftell(out);
 
 		if (op == NULL || !names(op, pool))

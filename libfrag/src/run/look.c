@@ -29,7 +29,7 @@ struct fragi_run_look {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* ends */
 	bool ends;
-	int64_t cores;
+	int64_t cores, begun_ns;
 	_Atomic uint32_t hosts;
 };
 
@@ -76,17 +76,19 @@ static void *look_main(void *arg)
 	struct fragi_run_look *look = arg;
 	struct fragi_run *run = look->run;
 	uint32_t random = (uint32_t)fragi_now_ns();
-	int64_t seen_ns = fragi_now_ns(), now_ns, begun_ns, took_ns = 0;
+	int64_t seen_ns = look->begun_ns, now_ns, begun_ns, took_ns = 0;
+	bool goes_on;
 
 	pthread_setname_np(pthread_self(), "frag-look");
-	while (wait_until(look, seen_ns + next_in(look, took_ns, &random))) {
+	do {
+		goes_on = wait_until(look, seen_ns + next_in(look, took_ns, &random));
 		begun_ns = thread_ns();
 		now_ns = fragi_now_ns();
 		for (size_t i = 0; i < run->fragment_count; i++)
 			fragi_sched_look(run->fragments[i].sched, (uint64_t)(now_ns - seen_ns));
 		seen_ns = now_ns;
 		took_ns = thread_ns() - begun_ns;
-	}
+	} while (goes_on); /* the time until its end counts too */
 	return NULL;
 }
 
@@ -118,6 +120,7 @@ static void begin(struct fragi_run *run, uint32_t hosts)
 	if (look == NULL)
 		return;
 	look->run = run;
+	look->begun_ns = fragi_now_ns();
 	look->cores = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
 	atomic_init(&look->hosts, hosts);
 	pthread_mutex_init(&look->lock, NULL);
