@@ -85,6 +85,16 @@ class Metrics(WebTest):
         self.assertEqual(page["frag_driver_state_bytes",], disk.f_frsize * disk.f_blocks)
         self.assertLess(page["frag_driver_state_free_bytes",], disk.f_frsize * disk.f_blocks)
 
+    def assert_balanced_page(self, page):
+        flows = [key[1:] for key in page if key[0] == "frag_flow_messages_sent_total"]
+        self.assertNotEqual(flows, [])
+        for flow in flows:
+            rows = [(key[0].removeprefix("frag_flow_messages_"), value)
+                    for key, value in page.items() if key[1:3] == flow]
+            sent = sum(value for name, value in rows if name == "sent_total")
+            ends = ("delivered_total", "dropped_total", "lost_total", "in_flight")
+            self.assertEqual(sent, sum(value for name, value in rows if name in ends), (flow, rows))
+
     def test_no_restart_takes_anything_away(self):
         self.serve(workers=("a", "b"))
         self.web()
@@ -99,6 +109,8 @@ class Metrics(WebTest):
             for key in one:
                 if key[0].endswith(("_total", "_count", "_sum", "_bucket")) and key[0] != "frag_host_cpu_seconds_total":
                     self.assertGreaterEqual(next_one.get(key, -1), one[key], key)
+        for page in pages:
+            self.assert_balanced_page(page)
         ticks = ("frag_operator_ticks_total", "app=restarts", "operator=back.rx")
         self.assertGreater(pages[-1][ticks], pages[2][ticks], "it goes on")
         run = ("frag_application_run", "app=restarts")
@@ -131,5 +143,7 @@ fragments:
       rx: {type: slow_rx, parameters: {sleep_ms: 60}}
     flows: [tx.out -> rx.in]
 """))
-        page = self.fresh(lambda page: page.get(("frag_application_slow", "app=slow")) == 1)
-        self.assertEqual(page["frag_application_root_cause", "app=slow", "kind=operator", "operator=one.rx", "flow_from="], 1)
+        # On a busy machine the cores are to blame for some windows.
+        cause = ("frag_application_root_cause", "app=slow", "kind=operator", "operator=one.rx", "flow_from=")
+        page = self.fresh(lambda page: page.get(cause) == 1)
+        self.assertEqual(page["frag_application_slow", "app=slow"], 1)
