@@ -530,10 +530,22 @@ static void run(struct screen *s)
 	}
 }
 
+/* One that cannot move its cursor, as TERM=dumb, shows no screen. */
+static SCREEN *open_terminal(void)
+{
+	SCREEN *terminal = newterm(NULL, stdout, stdin);
+
+	if (terminal == NULL || tigetstr("cup") != NULL)
+		return terminal;
+	endwin();
+	delscreen(terminal);
+	return NULL;
+}
+
 int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again, const char *name)
 {
 	struct screen s = {.driver = driver, .again = again, .name = name};
-	SCREEN *terminal = newterm(NULL, stdout, stdin);
+	SCREEN *terminal = open_terminal();
 	int kept;
 
 	if (terminal == NULL)

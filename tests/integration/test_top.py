@@ -256,8 +256,8 @@ class Screen(TopTest):
         return subprocess.run(["tmux", "-S", self.tmux_socket, *args], env=self.env, check=False,
                               capture_output=True, text=True).stdout
 
-    def top(self, *args, columns=80, lines=24):
-        command = "%s top %s --address %s; echo ended with $?; sleep 1000" % (
+    def top(self, *args, columns=80, lines=24, prefix=""):
+        command = prefix + "%s top %s --address %s; echo ended with $?; sleep 1000" % (
             os.path.join(cluster.BIN, "fragctl"), " ".join(args), self.address)
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines), command)
 
@@ -337,6 +337,25 @@ class Screen(TopTest):
         self.top("slow")
         expected = shape(drawn)
         self.wait_until("the picture", lambda: shape(self.screen()) == expected)
+        self.tmux("kill-server")
+        self.end()
+
+    def test_a_terminal_that_cannot_move_its_cursor(self):
+        """It gets sentences, as with --plain; and names of any alphabet are as wide as they are."""
+        self.d = self.driver(self.write("app.yaml", application()))
+        self.worker("--once", "--name", "b\u00fcro-\u5de5\u5834", fragments="front")
+        self.worker("--once", "--name", "back", fragments="back")
+        self.d.wait_line("app: runs in 2 hosts")
+        self.top(prefix="env TERM=dumb ")
+        self.shows("Application app is running", "Operator back.rx: ")
+        self.tmux("send-keys", "q", "Enter")
+        self.shows("ended with 0")
+        self.tmux("kill-server")
+        self.top()
+        text = self.shows(" b\u00fcro-\u5de5\u5834  ", " back  ", " WORKER ")
+        table = text[text.index(" WORKER  "):].splitlines()
+        wide = table[1].replace("\u5de5\u5834", "xxxx")
+        self.assertEqual(wide.index("iB of "), table[2].index("iB of "), table)
         self.tmux("kill-server")
         self.end()
 
