@@ -54,6 +54,7 @@ include mk/mutate.mk
 include mk/container.mk
 include mk/editor.mk
 include mk/page.mk
+include mk/site.mk
 
 # Builds targets and shows how far it is.
 BUILD_SH = MAKE='$(MAKE)' B='$(B)' mk/build.sh
@@ -76,12 +77,13 @@ make clean          removes build/
 
 For changes of frag (HACKING.md, docs/TESTING.md):
 make docs           the API reference of the public headers, as pages and XML (doxygen)
+make site           the documents as a site in build/site/html, with a search
 make lint           format, layers, limits, headers, static checks
 make proof          the longer tests, in 20 minutes on 2 cores; make nightly takes hours
 make bench          figures beside their floors
 also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
       nodes limits vivid page editor container-check gpu-check holoscan-suite
-      node-tests
+      node-tests site-check
 endef
 
 .PHONY: help deps clean

@@ -5,8 +5,8 @@
 # `nightly` those of nightly, lint, fuzz, coverage and docs; `bench` those that make bench
 # compares with; `aarch64` the cross compiler and qemu; `deb` what packages are built with, and
 # with `deb arm64` also the libraries of that architecture; `nodes` what the tests on machines of
-# systemd-nspawn need; `container`, `limits` and `vivid` what the targets of those names do; `ai`
-# pip, for make deps-ai; `python` what the wheel is made with.
+# systemd-nspawn need; `container`, `limits`, `vivid` and `site` what the targets of those names do;
+# `ai` pip, for make deps-ai; `python` what the wheel is made with.
 # It prints the command that it runs, and does nothing when all packages are installed.
 set -eu
 
@@ -34,6 +34,10 @@ fi
 
 if [ "${1:-}" = ai ]; then
 	packages="$packages python3-pip"
+fi
+
+if [ "${1:-}" = site ]; then
+	packages="python3 python3-pip graphviz git ${2:+hunspell hunspell-en-gb chromium curl}"
 fi
 
 if [ "${1:-}" = python ]; then

@@ -36,7 +36,8 @@ install-here: all install-services
 		$(DESTDIR)$(libdir)/frag/plugins \
 		$(DESTDIR)$(libdir)/frag/modules $(DESTDIR)$(libdir)/frag/extensions \
 		$(DESTDIR)$(prefix)/libexec/frag $(DESTDIR)$(prefix)/include/frag \
-		$(DESTDIR)$(prefix)/share/doc/frag/docs/pictures $(DESTDIR)$(prefix)/share/frag
+		$(DESTDIR)$(prefix)/share/doc/frag/docs/pictures \
+		$(DESTDIR)$(prefix)/share/doc/frag/docs/site $(DESTDIR)$(prefix)/share/frag
 	install -m 755 $(BUILT_PROGRAMS) $(DESTDIR)$(prefix)/bin
 	install -m 755 $(B)/libexec/frag/fraghost $(DESTDIR)$(prefix)/libexec/frag
 	install -m 644 $(B)/lib/libfrag.so.1 $(DESTDIR)$(libdir)
@@ -54,6 +55,7 @@ install-here: all install-services
 	install -m 644 $(wildcard README.md HACKING.md LICENSE CHANGELOG.md) \
 		$(DESTDIR)$(prefix)/share/doc/frag
 	install -m 644 $(wildcard docs/*.*) $(DESTDIR)$(prefix)/share/doc/frag/docs
+	install -m 644 $(wildcard docs/site/*.md) $(DESTDIR)$(prefix)/share/doc/frag/docs/site
 	install -m 644 $(wildcard docs/pictures/*) $(DESTDIR)$(prefix)/share/doc/frag/docs/pictures
 	ln -sfn ../../frag/examples $(DESTDIR)$(prefix)/share/doc/frag/examples
 	for f in $(notdir $(wildcard deploy/grafana/*)); do install -D -m 644 deploy/grafana/$$f \

@@ -55,6 +55,7 @@ people make -s people
 vivid make -s vivid
 editor make -s editor
 page make -s page
+site make -s site-check
 python tests/python/proof.sh
 asan make -s asan AGAIN=0
 call-sites make -s faults

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# The documents as a site (mk/site.py). make site-check also types the pages, looks at the spelling,
+# and has Chromium open pages while nothing else answers: none may ask for anything.
+SITE := .cache/site
+.PHONY: site site-check
+site:
+	@mk/deps.sh site $(SITE_CHECK)
+	@[ -e $(SITE)/complete ] || { rm -rf $(SITE) && python3 -m pip install --quiet \
+		--require-hashes --no-deps --target $(SITE) \
+		--requirement mk/requirements-site.txt && touch $(SITE)/complete; }
+	@python3 mk/site.py --build $(B) --packages $(SITE) $(if $(SITE_CHECK),--check)
+site-check:
+	@+$(BUILD_SH) all
+	@$(MAKE) --no-print-directory -s site SITE_CHECK=1
+	@mk/prose.py --spelling README.md HACKING.md docs/*.md docs/site/*.md
+	@FRAG_SITE=$(abspath $(B))/site/html python3 tests/run.py --build $(B) --only test_site
