@@ -27,6 +27,7 @@ static void write_given(struct ctl_json *json)
 	ctl_json_open(json, "required", '[');
 	ctl_json_text(json, NULL, "from_config");
 	ctl_json_close(json, ']');
+	ctl_json_number(json, "maxProperties", 1);
 	ctl_json_close(json, '}');
 }
 
