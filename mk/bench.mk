@@ -2,7 +2,8 @@
 # Benchmarks print figures; docs/BENCHMARKS.md explains them.
 #   bench               all of them, or
 #                       PART="hop threads edge shm encrypted start graph control viewer
-#                       inference realtime python gpu"; into build/bench.md and bench.json too
+#                       inference realtime python gpu"; into build/bench.md and bench.json too;
+#                       PART=peers: beside others, which it fetches from PyPI (360 MB)
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
@@ -48,10 +49,18 @@ $(B)/bench/gpu $(B)/bench/twins: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX
 .PHONY: bench bench-programs bench-instructions
 bench-programs: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip \
 	gpu-check-kit
+PEERS := .cache/peers
 bench:
 	@mk/deps.sh bench
+	@$(if $(filter peers,$(PART)),$(MAKE) --no-print-directory -s deps-peers)
 	@$(MAKE) --no-print-directory -s -j$$(nproc) bench-programs
 	@python3 tests/bench/bench.py --build $(B) $(PART)
+.PHONY: deps-peers
+deps-peers:
+	@python3 -m pip --version >/dev/null 2>&1 || mk/deps.sh ai
+	@[ $(PEERS)/complete -nt mk/requirements-peers.txt ] || { rm -rf $(PEERS) && \
+		python3 -m pip install --quiet --require-hashes --no-deps --target $(PEERS) \
+		--requirement mk/requirements-peers.txt && touch $(PEERS)/complete; }
 bench-instructions:
 	@mk/deps.sh proof
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all $(B)/bench/hop $(B)/bench/edge $(BENCH_SO)
