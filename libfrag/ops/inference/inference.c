@@ -1,36 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* asprintf */
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "inference.h"
-#include "maps.h"
-#include "network.h"
+#include "inference_state.h"
 #include "received.h"
-
-struct inference {
-	const char *backend, *model_folder;
-	const struct frag_tree *backend_map, *model_path_map, *pre_processor_map, *inference_map;
-	const struct frag_tree *device_map, *dla_core_map, *temporal_map, *activation_map;
-	const struct frag_tree *trt_opt_profile;
-	struct frag_string_list in_tensor_names, out_tensor_names;
-	int64_t threads, streams, dla_core;
-	bool infer_on_cpu, parallel_inference, input_on_cuda, output_on_cuda, transmit_on_cuda;
-	bool enable_fp16, enable_cuda_graphs, is_engine_path, dynamic_input_dims, dla_gpu_fallback;
-	struct frag_resource *allocator, *cuda_stream_pool;
-
-	struct network *networks;
-	size_t count;
-	/* of the tick that is under way; borrowed until it is over */
-	bool running;
-	const struct frag_message *const *messages;
-	int message_count;
-	size_t begun; /* networks that were started, or need not be */
-};
 
 enum { RECEIVERS, TRANSMITTER };
 static const struct frag_port inference_ports[] = {
@@ -46,17 +19,31 @@ static const struct frag_port inference_ports[] = {
 };
 
 #define NO_EFFECT "Accepted, because Holoscan has it; without effect: "
+static const char *const providers[] = {"auto", "cpu", "cuda", "tensorrt", NULL};
 static const struct frag_param inference_params[] = {
 	FRAG_PARAM_STRING(struct inference, backend, "openvino",
-			  .headline = "Engine that runs the models: openvino (on the CPU)"),
+			  .headline = "Engine that runs the models: openvino or onnxruntime"),
+	FRAG_PARAM_STRING(
+		struct inference, provider, "auto",
+		.headline = "Where onnxruntime runs them; auto: as infer_on_cpu and device_map say",
+		.choices = providers),
+	FRAG_PARAM_I64(struct inference, device_id, 0, .headline = "Number of the GPU", .min = 0,
+		       .max = 1023),
 	FRAG_PARAM_TREE(struct inference, backend_map, NULL,
 			.headline = "Engine of single models: {model: engine}",
 			.flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_TREE(struct inference, model_path_map, NULL,
-			.headline = "File of each model: {model: path}",
-			.description =
-				"IR (.xml with its .bin), ONNX, TensorFlow (.pb), TensorFlow Lite",
-			.flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_TREE(
+		struct inference, model_path_map, NULL,
+		.headline = "File of each model: {model: path}",
+		.description =
+			"IR (.xml with its .bin), ONNX, TensorFlow (.pb), TensorFlow Lite; onnxruntime reads ONNX. A list of paths has files to choose from: see model.",
+		.flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_I64(
+		struct inference, model, 1,
+		.headline = "Which file of each list in model_path_map is used",
+		.description =
+			"While the application runs, the file is compiled beside the one in use, and replaces it when that is done. A shorter list gives its last file.",
+		.flags = FRAG_PARAM_DYNAMIC, .min = 1, .max = 1000),
 	FRAG_PARAM_PATH(struct inference, model_folder, ".",
 			.headline = "Folder that relative paths of model_path_map start from"),
 	FRAG_PARAM_TREE(struct inference, pre_processor_map, NULL,
@@ -78,9 +65,12 @@ static const struct frag_param inference_params[] = {
 			.headline = "Ticks from one run of a model to the next: {model: ticks}",
 			.description = "In between the latest results are emitted again",
 			.flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_TREE(struct inference, activation_map, NULL,
-			.headline = "0 switches a model off: {model: 0}",
-			.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_TREE(
+		struct inference, activation_map, NULL,
+		.headline = "0 switches a model off: {model: 0}",
+		.description =
+			"So does the metadata activation_map of a message, for its tick: a text such as person: 0, face: 1",
+		.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_BOOL(struct inference, parallel_inference, true,
 			.headline = "Run all models at the same time; else one after the other"),
 	FRAG_PARAM_I64(struct inference, threads, 0,
@@ -97,252 +87,63 @@ static const struct frag_param inference_params[] = {
 			    .headline = "Allocator of the tensors that are emitted",
 			    .flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_BOOL(struct inference, infer_on_cpu, true,
-			.headline = "On the CPU; false needs a backend for GPUs"),
+			.headline = "On the CPU; false: on a GPU, which needs onnxruntime"),
 	FRAG_PARAM_TREE(struct inference, device_map, NULL,
-			.headline = "Device of single models: {model: cpu}",
+			.headline = "Device of single models: {model: cpu}, gpu or a GPU's number",
 			.flags = FRAG_PARAM_OPTIONAL),
-	FRAG_PARAM_BOOL(struct inference, enable_fp16, false,
-			.headline = "Compute with 16 bits where the processor is faster so"),
-	FRAG_PARAM_BOOL(struct inference, input_on_cuda, false,
-			.headline = NO_EFFECT "tensors are in host memory"),
-	FRAG_PARAM_BOOL(struct inference, output_on_cuda, false,
-			.headline = NO_EFFECT "tensors are in host memory"),
-	FRAG_PARAM_BOOL(struct inference, transmit_on_cuda, false,
-			.headline = NO_EFFECT "tensors are in host memory"),
-	FRAG_PARAM_BOOL(struct inference, enable_cuda_graphs, false,
-			.headline = NO_EFFECT "there is no backend for GPUs"),
+	FRAG_PARAM_BOOL(
+		struct inference, enable_fp16, false,
+		.headline = "Compute with 16 bits where the processor is faster so",
+		.description =
+			"By openvino and TensorRT. Elsewhere a model computes as it was exported."),
+	FRAG_PARAM_BOOL(struct inference, input_on_cuda, true,
+			.headline = NO_EFFECT "inputs are taken from where they lie"),
+	FRAG_PARAM_BOOL(struct inference, output_on_cuda, true,
+			.headline = "Models on a GPU make their outputs there"),
+	FRAG_PARAM_BOOL(struct inference, transmit_on_cuda, true,
+			.headline =
+				"The same: if one of both is false, outputs are in host memory"),
+	FRAG_PARAM_BOOL(
+		struct inference, enable_cuda_graphs, false,
+		.headline = "Record the work of a run once and launch it as one graph of CUDA",
+		.description =
+			"For models on a GPU of which all sides are fixed, and all operations are there."),
+	FRAG_PARAM_SIZE(struct inference, gpu_memory, 0,
+			.headline = "Memory of the GPU that each model may use; 0: no limit"),
+	FRAG_PARAM_PATH(struct inference, engine_cache, NULL,
+			.headline = "Folder in which TensorRT keeps engines from run to run",
+			.description =
+				"Nobody else may write there. Each kind of GPU has a folder in it.",
+			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_BOOL(struct inference, is_engine_path, false,
-			.headline = "The files are engines of TensorRT, which is not built yet"),
+			.headline = "The files are engines of TensorRT, which are not read"),
 	FRAG_PARAM_BOOL(struct inference, dynamic_input_dims, false,
 			.headline = NO_EFFECT "models of any shape are taken as they are"),
 	FRAG_PARAM_TREE(struct inference, trt_opt_profile, NULL,
-			.headline = NO_EFFECT "it is TensorRT's", .flags = FRAG_PARAM_OPTIONAL),
+			.headline = NO_EFFECT "engines are made for the shapes that come",
+			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_I64(struct inference, dla_core, -1,
-		       .headline = NO_EFFECT "there is no backend for DLA"),
+		       .headline = "Number of the DLA that TensorRT uses; -1: none", .min = -1,
+		       .max = 16),
 	FRAG_PARAM_TREE(struct inference, dla_core_map, NULL,
-			.headline = NO_EFFECT "there is no backend for DLA",
+			.headline = "DLA of single models: {model: number}",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_BOOL(struct inference, dla_gpu_fallback, true,
-			.headline = NO_EFFECT "there is no backend for DLA"),
+			.headline = "The GPU does what DLA cannot; false is refused with a DLA"),
 	FRAG_PARAM_RESOURCE(struct inference, cuda_stream_pool, NULL,
-			    .headline = NO_EFFECT "there is no backend for GPUs",
+			    .headline = "Where the stream of models on a GPU comes from",
 			    .flags = FRAG_PARAM_OPTIONAL),
 };
 
-static bool is_listed(const struct frag_string_list *names, const char *name)
-{
-	for (size_t i = 0; i < names->count; i++)
-		if (strcmp(names->items[i], name) == 0)
-			return true;
-	return names->count == 0;
-}
-
-/* Every key of the other maps must be a model, and the maps of names must know every model. */
-static int check_maps(const struct inference *in, struct frag_op *op)
-{
-	const struct {
-		const char *name;
-		const struct frag_tree *map;
-		bool whole;
-	} maps[] = {
-		{"model_path_map", in->model_path_map, true},
-		{"pre_processor_map", in->pre_processor_map, true},
-		{"inference_map", in->inference_map, true},
-		{"backend_map", in->backend_map, false},
-		{"device_map", in->device_map, false},
-		{"temporal_map", in->temporal_map, false},
-		{"activation_map", in->activation_map, false},
-	};
-
-	for (size_t i = 0; i < FRAG_COUNT_OF(maps); i++) {
-		const struct frag_tree *map = maps[i].map;
-		int r = map_check(op, maps[i].name, map);
-
-		for (size_t k = 0; map != NULL && k < map->count && r == 0; k++)
-			if (map_entry(in->model_path_map, map->items[k].key) == NULL)
-				r = frag_op_fail(
-					op, -EINVAL,
-					"%s names the model %s, which model_path_map lacks; give it a path there, or correct the name",
-					maps[i].name, map->items[k].key);
-		for (size_t k = 0; maps[i].whole && k < in->model_path_map->count && r == 0; k++)
-			if (map_count(map_entry(map, in->model_path_map->items[k].key)) == 0)
-				r = frag_op_fail(
-					op, -EINVAL,
-					"%s names no tensor of the model %s; list its tensors there",
-					maps[i].name, in->model_path_map->items[k].key);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int check_devices(const struct inference *in, struct frag_op *op)
-{
-	for (size_t i = 0; in->device_map != NULL && i < in->device_map->count; i++) {
-		const struct frag_tree *entry = &in->device_map->items[i];
-
-		if (entry->kind != FRAG_TREE_TEXT || strcasecmp(entry->text, "cpu") != 0)
-			return frag_op_fail(
-				op, -ENOTSUP,
-				"device_map puts the model %s on \"%s\"; there is no backend for GPUs yet: write cpu, or leave it out",
-				entry->key, entry->kind == FRAG_TREE_TEXT ? entry->text : "");
-	}
-	if (!in->infer_on_cpu)
-		return frag_op_fail(
-			op, -ENOTSUP,
-			"infer_on_cpu is false, and there is no backend for GPUs yet; leave it out");
-	if (in->is_engine_path)
-		return frag_op_fail(
-			op, -ENOTSUP,
-			"is_engine_path is true, and engines of TensorRT are not built yet; give model_path_map the ONNX files they were made of");
-	return 0;
-}
-
-/* Reads a number of a map; `otherwise` when the model is not in it. */
-static int number_of(struct frag_op *op, const char *parameter, const struct frag_tree *map,
-		     const char *model, int64_t otherwise, int64_t *out)
-{
-	const struct frag_tree *entry = map_entry(map, model);
-	char *end;
-
-	*out = otherwise;
-	if (entry == NULL)
-		return 0;
-	*out = strtoll(map_count(entry) > 0 ? map_text(entry, 0) : "", &end, 10);
-	if (map_count(entry) != 1 || end == map_text(entry, 0) || *end != '\0' || *out < 0 ||
-	    *out > 1000000)
-		return frag_op_fail(op, -EINVAL,
-				    "%s: %s is not a number from 0 to 1000000; write %s: {%s: 1}",
-				    parameter, model, parameter, model);
-	return 0;
-}
-
-static char *full_path(const struct inference *in, const char *path)
-{
-	char *full;
-
-	if (path[0] == '/')
-		return strdup(path);
-	return asprintf(&full, "%s/%s", in->model_folder, path) < 0 ? NULL : full;
-}
-
-/* Fills in one model from the maps. */
-static int network_setup(const struct inference *in, struct frag_op *op,
-			 const struct frag_tree *path, struct network *network)
-{
-	const struct frag_tree *takes = map_entry(in->pre_processor_map, path->key);
-	const struct frag_tree *makes = map_entry(in->inference_map, path->key);
-	int64_t active;
-	int r = number_of(op, "temporal_map", in->temporal_map, path->key, 1, &network->every);
-
-	if (r == 0)
-		r = number_of(op, "activation_map", in->activation_map, path->key, 1, &active);
-	if (r < 0)
-		return r;
-	network->active = active != 0;
-	network->every = network->every > 0 ? network->every : 1;
-	network->name = path->key;
-	network->path = full_path(in, map_text(path, 0));
-	network->inputs = calloc(map_count(takes), sizeof(*network->inputs));
-	network->outputs = calloc(map_count(makes), sizeof(*network->outputs));
-	if (network->path == NULL || network->inputs == NULL || network->outputs == NULL)
-		return -ENOMEM;
-	for (; network->input_count < map_count(takes); network->input_count++) {
-		const char *name = map_text(takes, network->input_count);
-
-		if (!is_listed(&in->in_tensor_names, name))
-			return frag_op_fail(
-				op, -EINVAL,
-				"the model %s takes the tensor \"%s\", which in_tensor_names lacks; add it there",
-				network->name, name);
-		network->inputs[network->input_count].name = name;
-	}
-	for (; network->output_count < map_count(makes); network->output_count++)
-		network->outputs[network->output_count].name =
-			map_text(makes, network->output_count);
-	return 0;
-}
-
-static bool makes_tensor(const struct inference *in, const char *name)
-{
-	for (size_t i = 0; i < in->count; i++)
-		for (size_t k = 0; k < in->networks[i].output_count; k++)
-			if (strcmp(in->networks[i].outputs[k].name, name) == 0)
-				return true;
-	return false;
-}
-
-static void networks_free(struct inference *in)
-{
-	for (size_t i = 0; i < in->count; i++) {
-		network_close(&in->networks[i]);
-		free((char *)(uintptr_t)in->networks[i].path);
-		free(in->networks[i].inputs);
-		free(in->networks[i].outputs);
-	}
-	free(in->networks);
-	in->networks = NULL;
-	in->count = 0;
-}
-
-static int networks_create(struct inference *in, struct frag_op *op)
-{
-	int r = 0;
-
-	in->networks = calloc(in->model_path_map->count, sizeof(*in->networks));
-	if (in->networks == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < in->model_path_map->count && r == 0; i++, in->count++)
-		r = network_setup(in, op, &in->model_path_map->items[i], &in->networks[i]);
-	for (size_t i = 0; i < in->out_tensor_names.count && r == 0; i++)
-		if (!makes_tensor(in, in->out_tensor_names.items[i]))
-			r = frag_op_fail(
-				op, -EINVAL,
-				"out_tensor_names names \"%s\", which no model makes; name tensors of inference_map",
-				in->out_tensor_names.items[i]);
-	return r;
-}
-
 static int inference_setup(void *state, struct frag_op *op)
 {
-	struct inference *in = state;
-	int r = check_maps(in, op);
-
-	if (r == 0)
-		r = check_devices(in, op);
-	if (r == 0)
-		r = networks_create(in, op);
-	if (r < 0)
-		networks_free(in);
-	return r;
+	return inference_networks_setup(state, op);
 }
 
 /* Models are compiled before anything runs, so that no message waits for it. */
 static int inference_initialize(void *state, struct frag_op *op)
 {
-	struct inference *in = state;
-	const struct inference_options options = {
-		.threads = in->threads, .streams = in->streams, .half = in->enable_fp16};
-	struct frag_err err = FRAG_ERR_INIT;
-
-	char text[400];
-
-	for (size_t i = 0; i < in->count; i++) {
-		struct network *network = &in->networks[i];
-		const struct frag_tree *own = map_entry(in->backend_map, network->name);
-		const struct inference_backend *backend = inference_backend_find(
-			map_count(own) > 0 ? map_text(own, 0) : in->backend, &err);
-		int r = backend != NULL ? network_open(network, op, backend, &options, &err)
-					: err.code;
-
-		for (size_t k = 0; k < i && r == 0; k++)
-			r = network_agree(&in->networks[k], network, &err);
-		if (r < 0)
-			return frag_op_fail(op, r, "model %s: %s", network->name, err.text);
-		frag_op_log(op, "model %s takes %s", network->name,
-			    network_takes(network, text, sizeof(text)));
-	}
-	return 0;
+	return inference_networks_open(state, op);
 }
 
 static int add_outputs(const struct inference *in, const struct network *network,
@@ -353,9 +154,26 @@ static int add_outputs(const struct inference *in, const struct network *network
 	for (size_t i = 0; i < network->output_count && r == 0; i++) {
 		const struct network_output *output = &network->outputs[i];
 
-		if (output->tensor != NULL && is_listed(&in->out_tensor_names, output->name))
+		if (output->tensor != NULL &&
+		    inference_is_listed(&in->out_tensor_names, output->name))
 			r = frag_message_add_tensor(message, output->name,
 						    frag_tensor_ref(output->tensor));
+	}
+	return r;
+}
+
+/* Keeps what a stream still writes, although nobody gets it. */
+static int hold_outputs(const struct inference *in, struct frag_tick *tick)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->networks.count && in->has_stream; i++) {
+		const struct network *network = &in->networks.items[i];
+
+		for (size_t k = 0; k < network->output_count && r == 0; k++)
+			if (network->outputs[k].tensor != NULL)
+				r = frag_tick_hold(tick,
+						   frag_tensor_ref(network->outputs[k].tensor));
 	}
 	return r;
 }
@@ -366,9 +184,9 @@ static int emit(const struct inference *in, struct frag_tick *tick)
 	struct frag_message *message = frag_message_create();
 	int r = message != NULL ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < in->count && r == 0; i++)
-		if (in->networks[i].active)
-			r = add_outputs(in, &in->networks[i], message);
+	for (size_t i = 0; i < in->networks.count && r == 0; i++)
+		if (in->networks.items[i].active)
+			r = add_outputs(in, &in->networks.items[i], message);
 	if (r == -EEXIST)
 		r = frag_op_fail(
 			frag_tick_op(tick), r,
@@ -399,14 +217,15 @@ static int advance(struct inference *in, const struct frag_tick *tick, struct fr
 	bool busy = false;
 	int r = 0;
 
-	for (size_t i = 0; i < in->count && r == 0 && (in->parallel_inference || !busy); i++) {
-		struct network *network = &in->networks[i];
+	for (size_t i = 0; i < in->networks.count && r == 0 && (in->parallel_inference || !busy);
+	     i++) {
+		struct network *network = &in->networks.items[i];
 
 		if (i == in->begun) {
 			in->begun++;
 			if (is_due(network, tick))
 				r = network_start(network, in->messages, (size_t)in->message_count,
-						  err);
+						  in->allocator, err);
 		}
 		if (r == 0)
 			r = network_collect(network, in->allocator, err);
@@ -417,9 +236,22 @@ static int advance(struct inference *in, const struct frag_tick *tick, struct fr
 
 static void abandon_all(struct inference *in)
 {
-	for (size_t i = 0; i < in->count; i++)
-		network_abandon(&in->networks[i]);
+	for (size_t i = 0; i < in->networks.count; i++)
+		network_abandon(&in->networks.items[i]);
 	in->running = false;
+}
+
+/* Which models are on in this tick: as the graph says, or the metadata of what came. */
+static int activate(struct inference *in, struct frag_tick *tick, struct frag_err *err)
+{
+	const struct frag_metadata *metadata = frag_tick_metadata(tick);
+	const char *text = NULL;
+
+	for (size_t i = 0; i < in->networks.count; i++)
+		in->networks.items[i].active = in->networks.items[i].is_on;
+	if (frag_metadata_get_string(metadata, "activation_map", &text) < 0)
+		return 0;
+	return inference_networks_activate(in, text, err);
 }
 
 /* While the engine works no thread of the scheduler waits: each run that ends resumes the tick. */
@@ -430,11 +262,15 @@ static int inference_compute(void *state, struct frag_tick *tick)
 	int r;
 
 	if (!in->running) {
+		inference_networks_follow(in, frag_tick_op(tick));
 		in->message_count = frag_tick_receive_all(tick, RECEIVERS, &in->messages);
 		if (in->message_count < 0)
 			return in->message_count;
-		in->running = true;
 		in->begun = 0;
+		r = activate(in, tick, &err);
+		if (r < 0)
+			return frag_op_fail(frag_tick_op(tick), r, "%s", err.text);
+		in->running = true;
 	}
 	r = advance(in, tick, &err);
 	if (r == FRAG_PENDING)
@@ -442,7 +278,10 @@ static int inference_compute(void *state, struct frag_tick *tick)
 	if (r < 0)
 		abandon_all(in);
 	in->running = false;
-	return r < 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : emit(in, tick);
+	if (r < 0)
+		return frag_op_fail(frag_tick_op(tick), r, "%s", err.text);
+	r = hold_outputs(in, tick);
+	return r < 0 ? r : emit(in, tick);
 }
 
 /* The engine reads what was received until its runs have ended. */
@@ -456,7 +295,7 @@ static int inference_stop(void *state, struct frag_op *op)
 static void inference_fini(void *state, struct frag_op *op)
 {
 	(void)op;
-	networks_free(state);
+	inference_networks_close(state);
 }
 
 const struct frag_op_type inference_inference_type = {

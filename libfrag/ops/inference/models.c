@@ -26,6 +26,13 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* A model on a GPU belongs to one stream. */
+static bool is_shared(const struct inference_options *a, const struct inference_options *b)
+{
+	return a->provider == INFERENCE_CPU && b->provider == INFERENCE_CPU &&
+	       a->threads == b->threads && a->streams == b->streams && a->half == b->half;
+}
+
 static int examine(const char *path, struct stat *out, struct frag_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -54,9 +61,7 @@ static int open_locked(const struct inference_backend *backend, const char *path
 
 	for (entry = entries; entry != NULL; entry = entry->next) {
 		if (entry->model->backend == backend && is_same(&entry->file, file) &&
-		    entry->options.threads == options->threads &&
-		    entry->options.streams == options->streams &&
-		    entry->options.half == options->half) {
+		    is_shared(&entry->options, options)) {
 			entry->users++;
 			*out = entry->model;
 			return 0;

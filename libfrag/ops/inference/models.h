@@ -5,8 +5,8 @@
 #include "backend.h"
 
 /*
- * The models of this process. A file is read and compiled once, however many operators use it, as
- * long as one of them does.
+ * The models of this process. A file is read and compiled once for the CPU, however many operators
+ * use it, as long as one of them does.
  */
 
 /*

@@ -6,6 +6,7 @@
 
 #include "models.h"
 #include "network.h"
+#include "network_outputs.h"
 
 /* Lists inputs or outputs: "image" u8 [1, 300, 300, 3], "size" i32 [2]. */
 static const char *list(const struct inference_tensor *tensors, size_t count, char *out,
@@ -25,32 +26,60 @@ static const char *list(const struct inference_tensor *tensors, size_t count, ch
 	return out;
 }
 
-/* An output is named as the model names it, or takes the place that it has in the list. */
+/* Whether an output of the model is one of the first `count` of the list. */
+static bool is_taken(const struct network *network, size_t count, size_t index)
+{
+	for (size_t i = 0; i < count; i++)
+		if (network->outputs[i].index == index)
+			return true;
+	return false;
+}
+
+/*
+ * An output is named as the model names it, or takes the place that it has in the list: the first
+ * free one, if that output is named elsewhere.
+ */
 static int outputs_bind(struct network *network, struct frag_err *err)
 {
 	const struct inference_model *model = network->model;
+	size_t count = network->output_count;
 	char text[700];
 
-	if (network->output_count > model->output_count)
+	if (count > model->output_count)
 		return frag_err_set(
 			err, -EINVAL,
 			"inference_map names %zu outputs of model %s, which has %zu: %s; name these, in this order",
-			network->output_count, network->name, model->output_count,
+			count, network->name, model->output_count,
 			list(model->outputs, model->output_count, text, sizeof(text)));
-	for (size_t i = 0; i < network->output_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		int named = model->backend->find_output(model, network->outputs[i].name);
 
-		network->outputs[i].index = named >= 0 ? (size_t)named : i;
+		network->outputs[i].index = named >= 0 ? (size_t)named : SIZE_MAX;
+		if (named >= 0 && is_taken(network, i, (size_t)named))
+			return frag_err_set(
+				err, -EINVAL,
+				"inference_map names the output \"%s\" of model %s twice; name each once",
+				network->outputs[i].name, network->name);
+	}
+	for (size_t i = 0; i < count; i++) {
+		size_t free_index = i;
+
+		if (network->outputs[i].index != SIZE_MAX)
+			continue;
+		if (is_taken(network, count, i))
+			for (free_index = 0; is_taken(network, count, free_index);)
+				free_index++;
+		network->outputs[i].index = free_index;
 	}
 	return 0;
 }
 
-int network_open(struct network *network, struct frag_op *op,
-		 const struct inference_backend *backend, const struct inference_options *options,
-		 struct frag_err *err)
+int network_open(struct network *network, struct frag_op *op, struct frag_err *err)
 {
+	const struct inference_backend *backend = network->backend;
 	char text[700];
-	int r = inference_model_open(backend, network->path, options, &network->model, err);
+	int r = inference_model_open(backend, network->path, &network->options, &network->model,
+				     err);
 
 	if (r < 0)
 		return r;
@@ -62,7 +91,7 @@ int network_open(struct network *network, struct frag_op *op,
 			list(network->model->inputs, network->model->input_count, text,
 			     sizeof(text)));
 	r = outputs_bind(network, err);
-	for (size_t i = 0; i < NETWORK_REQUESTS && r == 0; i++) {
+	for (size_t i = 0; i < network->model->runs_at_a_time && r == 0; i++) {
 		network->requests[i].op = op;
 		r = backend->request_create(network->model, &network->requests[i].request, err);
 	}
@@ -119,7 +148,7 @@ void network_close(struct network *network)
 {
 	if (network->model == NULL)
 		return;
-	for (size_t i = 0; i < NETWORK_REQUESTS; i++)
+	for (size_t i = 0; i < INFERENCE_REQUESTS; i++)
 		network->model->backend->request_destroy(network->requests[i].request);
 	for (size_t i = 0; i < network->output_count; i++)
 		frag_tensor_unref(network->outputs[i].tensor);
@@ -209,6 +238,31 @@ static const char *layout_that_fits(const struct inference_tensor *wanted,
 	return NULL;
 }
 
+static bool is_host(struct frag_device device)
+{
+	return device.type == FRAG_DEVICE_CPU || device.type == FRAG_DEVICE_CUDA_HOST;
+}
+
+/* Whether a model on that device reads memory of this one. */
+static bool is_reached(struct frag_device memory, struct frag_device device)
+{
+	return is_host(memory) || (device.type != FRAG_DEVICE_CPU && memory.id == device.id);
+}
+
+static int not_reached(const struct network *network, const char *name, struct frag_device memory,
+		       struct frag_err *err)
+{
+	if (network->model->device.type == FRAG_DEVICE_CPU)
+		return frag_err_set(
+			err, -EINVAL,
+			"the tensor \"%s\" is in memory of a device; model %s runs on the CPU and needs it in host memory",
+			name, network->name);
+	return frag_err_set(
+		err, -EINVAL,
+		"the tensor \"%s\" is in memory of GPU %d, and model %s runs on GPU %d; run it there (device_id), or copy the tensor",
+		name, (int)memory.id, network->name, (int)network->model->device.id);
+}
+
 static int take_one(struct network *network, size_t i, const struct frag_tensor *tensor,
 		    struct frag_err *err)
 {
@@ -229,11 +283,8 @@ static int take_one(struct network *network, size_t i, const struct frag_tensor 
 			input->name, inference_tensor_text(dl->dtype, dl->ndim, dl->shape, came),
 			layout != NULL ? ", " : "", layout != NULL ? layout : "");
 	}
-	if (dl->device.type != FRAG_DEVICE_CPU && dl->device.type != FRAG_DEVICE_CUDA_HOST)
-		return frag_err_set(
-			err, -EINVAL,
-			"the tensor \"%s\" is in memory of a device; model %s runs on the CPU and needs it in host memory",
-			input->name, network->name);
+	if (!is_reached(dl->device, network->model->device))
+		return not_reached(network, input->name, dl->device, err);
 	if (!frag_tensor_is_compact(tensor))
 		return frag_err_set(
 			err, -EINVAL,
@@ -247,6 +298,7 @@ static int take_one(struct network *network, size_t i, const struct frag_tensor 
 			input->name, (long long)runs);
 	network->runs = runs;
 	input->data = frag_tensor_data(tensor);
+	input->device = dl->device;
 	input->run_bytes = runs > 0 ? frag_tensor_size_bytes(tensor) / (size_t)runs : 0;
 	return 0;
 }
@@ -259,6 +311,8 @@ static int take(struct network *network, const struct frag_message *const *messa
 	network->runs = 1;
 	network->started = 0;
 	network->collected = 0;
+	for (size_t i = 0; i < network->output_count; i++)
+		network->outputs[i].is_given = false;
 	for (size_t i = 0; i < network->input_count && r == 0; i++) {
 		const struct frag_tensor *tensor = find(network->inputs[i].name, messages, count);
 		char text[400];
@@ -283,19 +337,34 @@ static void run_ended(void *context)
 	frag_op_resume(request->op);
 }
 
+static struct network_request *request_of(struct network *network, int64_t run)
+{
+	return &network->requests[(size_t)run % network->model->runs_at_a_time];
+}
+
 static int start_one(struct network *network, struct frag_err *err)
 {
 	const struct inference_backend *backend = network->model->backend;
-	struct network_request *request = &network->requests[network->started % NETWORK_REQUESTS];
+	struct network_request *request = request_of(network, network->started);
 	int r = 0;
 
 	for (size_t i = 0; i < network->input_count && r == 0; i++) {
 		const struct network_input *input = &network->inputs[i];
 
-		r = backend->set_input(request->request, i, input->ndim, input->shape,
-				       (const char *)input->data +
-					       (size_t)network->started * input->run_bytes,
-				       err);
+		r = backend->set_input(
+			request->request, i, input->ndim, input->shape, input->device,
+			(const char *)input->data + (size_t)network->started * input->run_bytes,
+			err);
+	}
+	for (size_t i = 0; i < network->output_count && r == 0 && backend->set_output; i++) {
+		const struct network_output *output = &network->outputs[i];
+
+		r = backend->set_output(request->request, output->index, output->ndim,
+					output->shape,
+					output->is_given ? output->data + (size_t)network->started *
+										  output->run_bytes
+							 : NULL,
+					err);
 	}
 	atomic_store(&request->ended, false);
 	if (r == 0)
@@ -306,84 +375,62 @@ static int start_one(struct network *network, struct frag_err *err)
 }
 
 int network_start(struct network *network, const struct frag_message *const *messages, size_t count,
-		  struct frag_err *err)
+		  struct frag_resource *allocator, struct frag_err *err)
 {
 	int r = take(network, messages, count, err);
 
+	for (size_t i = 0; i < network->output_count && r == 0 && network->runs > 0 &&
+			   network->model->backend->set_output != NULL;
+	     i++)
+		r = network_output_give(network, &network->outputs[i], allocator, err);
 	network->busy = r == 0;
-	while (r == 0 && network->started < network->runs && network->started < NETWORK_REQUESTS)
+	while (r == 0 && network->started < network->runs &&
+	       network->started < (int64_t)network->model->runs_at_a_time)
 		r = start_one(network, err);
 	return r;
 }
 
-/* Makes the tensor that the results of all runs are written into. */
-static int output_create(struct network_output *output, const struct inference_result *result,
-			 int64_t runs, struct frag_resource *allocator, struct frag_err *err)
+static bool is_fixed(const struct inference_tensor *tensor)
 {
-	int64_t shape[FRAG_TENSOR_NDIM_MAX];
-	char text[INFERENCE_TEXT_SIZE];
-	int r;
-
-	memcpy(shape, result->shape, sizeof(shape));
-	if (result->ndim > 0)
-		shape[0] *= runs;
-	frag_tensor_unref(output->tensor);
-	output->tensor = NULL;
-	r = frag_tensor_create(allocator, result->dtype, result->ndim, shape, &output->tensor);
-	if (r < 0)
-		return frag_err_set(
-			err, r,
-			"cannot make the tensor \"%s\" %s: %s; give the allocator larger or more blocks",
-			output->name,
-			inference_tensor_text(result->dtype, result->ndim, shape, text),
-			frag_strerror(r));
-	return 0;
+	for (int32_t i = 0; i < tensor->ndim; i++)
+		if (tensor->shape[i] < 0)
+			return false;
+	return tensor->ndim >= 0;
 }
 
-static int copy_result(struct network *network, struct network_output *output,
-		       const struct inference_result *result, struct frag_resource *allocator,
-		       struct frag_err *err)
+/* The inputs are zeros: kernels may take them for places in other tensors. */
+int network_warm(struct network *network, int times, struct frag_err *err)
 {
+	const struct inference_model *model = network->model;
+	struct frag_device host = {FRAG_DEVICE_CPU, 0};
+	struct inference_request *request = network->requests[0].request;
+	size_t most = 1;
+	void *zeros;
 	int r = 0;
 
-	if (network->collected == 0)
-		r = output_create(output, result, network->runs, allocator, err);
-	if (r < 0)
-		return r;
-	if (network->runs > 1 && result->ndim == 0)
-		return frag_err_set(
-			err, -EINVAL,
-			"the results of the runs of model %s cannot be joined into the tensor \"%s\", which has no dimensions; give the model one input at a time",
-			network->name, output->name);
-	if (network->runs > 1 &&
-	    (frag_tensor_size_bytes(output->tensor) != (size_t)network->runs * result->size_bytes))
-		return frag_err_set(
-			err, -EINVAL,
-			"the results of the runs of model %s cannot be joined into the tensor \"%s\": they have different shapes; give the model one input at a time",
-			network->name, output->name);
-	if (result->size_bytes > 0)
-		memcpy((char *)frag_tensor_writable(output->tensor) +
-			       (size_t)network->collected * result->size_bytes,
-		       result->data, result->size_bytes);
-	return 0;
-}
+	for (size_t i = 0; i < model->input_count; i++) {
+		const struct inference_tensor *in = &model->inputs[i];
 
-/* An empty batch has empty results, of the shape that the model declares. */
-static int make_empty(struct network *network, struct frag_resource *allocator,
-		      struct frag_err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < network->output_count && r == 0; i++) {
-		struct network_output *output = &network->outputs[i];
-		const struct inference_tensor *declared = &network->model->outputs[output->index];
-		struct inference_result empty = {.dtype = declared->dtype,
-						 .ndim = declared->ndim > 0 ? declared->ndim : 1};
-
-		for (int32_t k = 1; k < empty.ndim; k++)
-			empty.shape[k] = declared->shape[k] < 0 ? 0 : declared->shape[k];
-		r = output_create(output, &empty, 0, allocator, err);
+		if (!is_fixed(in))
+			return 0;
+		if (inference_tensor_bytes(in->dtype, in->ndim, in->shape) > most)
+			most = inference_tensor_bytes(in->dtype, in->ndim, in->shape);
 	}
+	zeros = calloc(1, most);
+	if (zeros == NULL)
+		return frag_err_set(err, -ENOMEM, "out of memory for the first run of a model");
+	for (int run = 0; run < times && r == 0; run++) {
+		for (size_t i = 0; i < model->input_count && r == 0; i++)
+			r = model->backend->set_input(request, i, model->inputs[i].ndim,
+						      model->inputs[i].shape, host, zeros, err);
+		for (size_t i = 0; i < model->output_count && r == 0; i++)
+			r = model->backend->set_output(request, i, 0, NULL, NULL, err);
+		if (r == 0)
+			r = model->backend->start(request, NULL, NULL, err);
+		if (r == 0)
+			r = model->backend->wait(request, err);
+	}
+	free(zeros);
 	return r;
 }
 
@@ -391,16 +438,20 @@ static int collect_one(struct network *network, struct frag_resource *allocator,
 		       struct frag_err *err)
 {
 	const struct inference_backend *backend = network->model->backend;
-	struct inference_request *request =
-		network->requests[network->collected % NETWORK_REQUESTS].request;
+	struct inference_request *request = request_of(network, network->collected)->request;
 	int r = backend->wait(request, err); /* it has ended: this only asks for its failure */
 
 	for (size_t i = 0; i < network->output_count && r == 0; i++) {
 		struct inference_result result = {0};
 
+		if (network->outputs[i].is_given)
+			continue;
 		r = backend->result(request, network->outputs[i].index, &result, err);
-		if (r == 0)
-			r = copy_result(network, &network->outputs[i], &result, allocator, err);
+		if (r == 0 && result.release != NULL)
+			r = network_output_take(network, &network->outputs[i], &result, err);
+		else if (r == 0)
+			r = network_output_copy(network, &network->outputs[i], &result, allocator,
+						err);
 	}
 	network->collected++;
 	return r;
@@ -408,10 +459,12 @@ static int collect_one(struct network *network, struct frag_resource *allocator,
 
 int network_collect(struct network *network, struct frag_resource *allocator, struct frag_err *err)
 {
-	int r = network->busy && network->runs == 0 ? make_empty(network, allocator, err) : 0;
+	int r = network->busy && network->runs == 0
+			? network_outputs_make_empty(network, allocator, err)
+			: 0;
 
 	while (r == 0 && network->collected < network->started &&
-	       atomic_load(&network->requests[network->collected % NETWORK_REQUESTS].ended)) {
+	       atomic_load(&request_of(network, network->collected)->ended)) {
 		r = collect_one(network, allocator, err);
 		if (r == 0 && network->started < network->runs)
 			r = start_one(network, err);
@@ -426,7 +479,7 @@ void network_abandon(struct network *network)
 	struct frag_err ignored = FRAG_ERR_INIT;
 
 	for (; network->collected < network->started; network->collected++)
-		network->model->backend->wait(
-			network->requests[network->collected % NETWORK_REQUESTS].request, &ignored);
+		network->model->backend->wait(request_of(network, network->collected)->request,
+					      &ignored);
 	network->busy = false;
 }

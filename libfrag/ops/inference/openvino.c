@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "library.h"
 #include "openvino_api.h"
 
 /* The oldest release whose structs and numbers are those of openvino_api.h. */
@@ -97,43 +97,10 @@ static int engine_failed(struct frag_err *err, int code, const char *what, const
 	return frag_err_set(err, code, "%s: %s; %s", what, reason(text, sizeof(text)), advice);
 }
 
-/* Finds the folder of the installation that this library is part of: lib/frag/openvino. */
-static int own_folder(char *out, size_t size)
-{
-	static const int anchor;
-	Dl_info info;
-	const char *slash;
-
-	if (dladdr(&anchor, &info) == 0 || info.dli_fname == NULL)
-		return -ENOENT;
-	slash = strrchr(info.dli_fname, '/');
-	if (slash == NULL)
-		return -ENOENT;
-	snprintf(out, size, "%.*s/../openvino", (int)(slash - info.dli_fname), info.dli_fname);
-	return 0;
-}
-
-/*
- * Looks in the folder FRAG_OPENVINO, else beside frag's plugins, else where the dynamic linker
- * looks.
- */
 static void *open_engine(struct frag_err *err)
 {
-	const char *folder = getenv("FRAG_OPENVINO");
-	char own[PATH_MAX], path[PATH_MAX + 32];
-	void *engine = NULL;
+	void *engine = inference_library_open("FRAG_OPENVINO", "openvino", "libopenvino_c.so");
 
-	if (folder != NULL && folder[0] != '\0') {
-		snprintf(path, sizeof(path), "%s/libopenvino_c.so", folder);
-		engine = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	} else {
-		if (own_folder(own, sizeof(own)) == 0) {
-			snprintf(path, sizeof(path), "%s/libopenvino_c.so", own);
-			engine = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		}
-		if (engine == NULL)
-			engine = dlopen("libopenvino_c.so", RTLD_NOW | RTLD_LOCAL);
-	}
 	if (engine == NULL)
 		frag_err_set(
 			err, -ELIBACC,
@@ -370,14 +337,21 @@ static int openvino_load(const char *path, const struct inference_options *optio
 			 struct inference_model **out, struct frag_err *err)
 {
 	struct model *model;
-	int r = load_engine(err);
+	int r;
 
+	if (options->provider != INFERENCE_CPU)
+		return frag_err_set(
+			err, -ENOTSUP,
+			"openvino runs models on the CPU; use backend: onnxruntime for a GPU");
+	r = load_engine(err);
 	if (r < 0)
 		return r;
 	model = calloc(1, sizeof(*model));
 	if (model == NULL)
 		return frag_err_set(err, -ENOMEM, "out of memory for the model %s", path);
 	model->base.backend = &inference_openvino;
+	model->base.runs_at_a_time = INFERENCE_REQUESTS;
+	model->base.device = model->base.out_device = (struct frag_device){FRAG_DEVICE_CPU, 0};
 	r = compile(path, options, &model->compiled, err);
 	if (r == 0 &&
 	    (ov.compiled_model_inputs_size(model->compiled, &model->base.input_count) != 0 ||
@@ -473,12 +447,14 @@ static int openvino_request_create(struct inference_model *base, struct inferenc
 }
 
 static int openvino_set_input(struct inference_request *request, size_t input, int32_t ndim,
-			      const int64_t *shape, const void *data, struct frag_err *err)
+			      const int64_t *shape, struct frag_device device, const void *data,
+			      struct frag_err *err)
 {
 	const struct inference_tensor *wanted = &request->model->base.inputs[input];
 	int64_t dims[FRAG_TENSOR_NDIM_MAX];
 	static const double nothing = 0.0; /* the engine takes no NULL for an empty tensor */
 
+	(void)device;
 	memcpy(dims, shape, (size_t)ndim * sizeof(*dims));
 	drop(&request->inputs[input]);
 	if (ov.tensor_create_from_host_ptr(from_dtype(wanted->dtype), (ov_shape_t){ndim, dims},

@@ -165,7 +165,12 @@ void fragi_stream_end(struct fragi_exec *exec)
 
 void *frag_tick_stream(const struct frag_tick *tick)
 {
-	return tick->op->stream != NULL ? tick->op->stream->stream->handle : NULL;
+	return frag_op_stream(tick->op);
+}
+
+void *frag_op_stream(const struct frag_op *op)
+{
+	return op->stream != NULL ? op->stream->stream->handle : NULL;
 }
 
 static int grow_held(struct fragi_op_stream *stream)

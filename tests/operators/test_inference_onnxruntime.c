@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <frag/harness.h>
+
+#include "cuda/load.h"
+#include "inference/inference.h"
+
+/*
+ * The operator inference with the engine of tests/engine/onnxruntime.c in place of ONNX Runtime, on
+ * the CPU and over the driver of tests.
+ */
+#define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
+#define F32 ((struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1})
+
+static char folder[] = "/tmp/frag-onnxruntime-XXXXXX";
+static char model_path[PATH_MAX], other_path[PATH_MAX], log_path[PATH_MAX], gate[PATH_MAX];
+
+static void use_engine(void)
+{
+	char self[PATH_MAX], path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	cr_assert_gt(length, 0);
+	self[length] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(path, sizeof(path), "%s/../engine", self);
+	setenv("FRAG_ONNXRUNTIME", path, 1);
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(model_path, sizeof(model_path), "%s/a.model", folder);
+	snprintf(other_path, sizeof(other_path), "%s/b.model", folder);
+	snprintf(log_path, sizeof(log_path), "%s/log", folder);
+	snprintf(gate, sizeof(gate), "%s/gate", folder);
+	setenv("FRAG_TEST_ENGINE_LOG", log_path, 1);
+	setenv("FRAG_TEST_ENGINE_GATE", gate, 1);
+	load_fake();
+}
+
+static void remove_files(void)
+{
+	const char *paths[] = {model_path, other_path, log_path, gate};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(paths); i++)
+		unlink(paths[i]);
+	rmdir(folder);
+}
+
+TestSuite(ops_onnxruntime, .init = use_engine, .fini = remove_files);
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* f32 [1, 3] in, f32 [1, 2] and f32 [1] out */
+static const char small[] = "engine of tests\ninput image 1 1 3\noutput boxes 1 1 2\n"
+			    "output scores 1 1\n";
+/* any number of rows; the output has as many */
+static const char any[] = "engine of tests\ninput image 1 n 3\noutput boxes 1 n 2\n"
+			  "output scores 1 n\n";
+/* what is not known before it runs: how many rows the second one has */
+static const char found[] = "engine of tests\ninput image 1 n 3\noutput boxes 1 found 2\n"
+			    "output scores 1 n\n";
+
+static struct frag_tensor *rows(struct frag_device device, int64_t count, float first)
+{
+	const int64_t shape[] = {count, 3};
+	struct frag_tensor *host, *there;
+
+	cr_assert_eq(frag_tensor_create(NULL, F32, 2, shape, &host), 0);
+	for (int64_t i = 0; i < count * 3; i++)
+		((float *)frag_tensor_writable(host))[i] = first + (float)(i / 3);
+	if (device.type == FRAG_DEVICE_CPU)
+		return host;
+	cr_assert_eq(frag_tensor_copy(host, NULL, device, &there, NULL), 0);
+	frag_tensor_unref(host);
+	return there;
+}
+
+static struct frag_tensor *host_rows(int64_t count, float first)
+{
+	return rows((struct frag_device){FRAG_DEVICE_CPU, 0}, count, first);
+}
+
+static char paths[2 * PATH_MAX + 64];
+
+static struct frag_harness *create(const struct frag_arg *more, struct frag_err *err)
+{
+	struct frag_arg args[16] = {
+		{"backend", "onnxruntime"},
+		{"model_path_map", paths},
+		{"pre_processor_map", "{a: [image]}"},
+		{"inference_map", "{a: [boxes, scores]}"},
+	};
+	size_t count = 4;
+
+	snprintf(paths, sizeof(paths), "{a: [%s, %s]}", model_path, other_path);
+	for (; more != NULL && more->name != NULL; more++)
+		args[count++] = *more;
+	return frag_harness_create(&inference_inference_type, args, err);
+}
+
+static struct frag_harness *make(const struct frag_arg *more)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = create(more, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+static void refused(const struct frag_arg *more, const char *words)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = create(more, &err);
+
+	cr_expect_null(h, "not refused: %s", words);
+	cr_expect_not_null(strstr(err.text, words), "\"%s\" is not in: %s", words, err.text);
+	frag_harness_destroy(h);
+}
+
+static struct frag_message *run_once(struct frag_harness *h, struct frag_tensor *t)
+{
+	struct frag_message *m = NULL;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", t), 0);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+	return m;
+}
+
+static void tick_fails(struct frag_harness *h, struct frag_tensor *t, const char *words)
+{
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", t), 0);
+	cr_expect_lt(frag_harness_tick(h), 0);
+	cr_expect_not_null(strstr(frag_harness_error(h), words), "\"%s\" is not in: %s", words,
+			   frag_harness_error(h));
+}
+
+static const struct frag_dltensor *dl(const struct frag_message *m, const char *name)
+{
+	const struct frag_tensor *t = frag_message_tensor(m, name);
+
+	cr_assert_not_null(t, "no tensor %s", name);
+	return frag_tensor_dl(t);
+}
+
+/* Reads an element, wherever the tensor lies; frag_tensor_copy waits until it is written. */
+static float element(const struct frag_message *m, const char *name, size_t i)
+{
+	struct frag_tensor *host;
+	float value;
+
+	cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, name), NULL,
+				      (struct frag_device){FRAG_DEVICE_CPU, 0}, &host, NULL),
+		     0);
+	value = ((const float *)frag_tensor_data(host))[i];
+	frag_tensor_unref(host);
+	return value;
+}
+
+static bool is_logged(const char *line)
+{
+	char text[4096] = "";
+	FILE *log = fopen(log_path, "r");
+
+	if (log != NULL) {
+		cr_expect_gt(fread(text, 1, sizeof(text) - 1, log), 0);
+		fclose(log);
+	}
+	return strstr(text, line) != NULL;
+}
+
+Test(ops_onnxruntime, runs_models_on_the_cpu)
+{
+	const char *models[] = {small, any, found};
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(models); i++) {
+		write_file(model_path, models[i]);
+		h = make(FRAG_ARGS({"threads", "3"}));
+		m = run_once(h, host_rows(1, 7.0f));
+		cr_expect_float_eq(element(m, "boxes", 1), 7.0f, 0);
+		cr_expect_float_eq(element(m, "scores", 0), 8.0f, 0);
+		cr_expect(dl(m, "boxes")->ndim == 2 && dl(m, "boxes")->shape[1] == 2);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+	cr_expect(is_logged("session cpu 3\n"));
+}
+
+/* Six inputs of a model for one: six runs, up to four at a time, in their order. */
+Test(ops_onnxruntime, batches_keep_their_order)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_file(model_path, small);
+	h = make(NULL);
+	for (int tick = 0; tick < 2; tick++) {
+		m = run_once(h, host_rows(6, 10.0f));
+		cr_expect(dl(m, "boxes")->shape[0] == 6 && dl(m, "scores")->shape[0] == 6);
+		for (size_t i = 0; i < 6; i++) {
+			cr_expect_float_eq(element(m, "boxes", 2 * i + 1), 10.0f + (float)i, 0);
+			cr_expect_float_eq(element(m, "scores", i), 11.0f + (float)i, 0);
+		}
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+	write_file(model_path, any);
+	h = make(NULL);
+	m = run_once(h, host_rows(6, 10.0f));
+	cr_expect(dl(m, "boxes")->shape[0] == 6);
+	frag_message_unref(m);
+	m = run_once(h, host_rows(0, 0.0f));
+	cr_expect(dl(m, "boxes")->shape[0] == 0 && dl(m, "boxes")->shape[1] == 2);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_onnxruntime, outputs_that_are_not_named_take_free_places)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_file(model_path, small);
+	h = make(FRAG_ARGS({"inference_map", "{a: [scores, corners]}"}));
+	m = run_once(h, host_rows(1, 7.0f));
+	cr_expect(dl(m, "scores")->ndim == 1 && dl(m, "corners")->ndim == 2);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+}
+
+Test(ops_onnxruntime, bad_models_are_refused_before_anything_runs)
+{
+	write_file(model_path, "engine of tests\nlacks acme:Frobnicate\n");
+	refused(NULL, "/a.model uses operations that ONNX Runtime does not have: Load model failed:"
+		      "Fatal error: acme:Frobnicate(-1) is not a registered function/op; export");
+	write_file(model_path, "no model");
+	refused(NULL, "is not a model that ONNX Runtime reads: Load model failed:Protobuf parsing "
+		      "failed.; give it .onnx");
+	write_file(model_path, "engine of tests\ninput image 8 1\noutput boxes 1 1\n");
+	refused(NULL, "the input \"image\" of /tmp/frag-onnxruntime-");
+	refused(NULL, "holds texts, which no tensor does");
+	write_file(model_path, "engine of tests\ninput image 99 1\noutput boxes 1 1\n");
+	refused(NULL, "is no tensor but a sequence, a map or an optional; export");
+	write_file(model_path, "engine of tests\ninput image 1 1 1 1 1 1 1 1 1 1\noutput b 1 1\n");
+	refused(NULL, "has 9 dimensions, and a tensor has 8 at most");
+	write_file(model_path, small);
+	setenv("FRAG_ONNXRUNTIME", folder, 1);
+	refused(FRAG_ARGS({"inference_map", "{a: [boxes, boxes]}"}), "of model a twice");
+}
+
+Test(ops_onnxruntime, without_the_engine_the_sentence_says_how_to_get_it)
+{
+	write_file(model_path, small);
+	setenv("FRAG_ONNXRUNTIME", folder, 1);
+	refused(NULL, "run make deps-ai, or set FRAG_ONNXRUNTIME to the folder");
+}
+
+Test(ops_onnxruntime, an_engine_that_is_too_old_is_refused)
+{
+	write_file(model_path, small);
+	setenv("FRAG_TEST_ENGINE_VERSION", "1.15.9", 1);
+	refused(NULL, "is of ONNX Runtime 1.15.9; use 1.16 or newer (make deps-ai)");
+	setenv("FRAG_TEST_ENGINE_VERSION", "1.16.0", 1);
+	frag_harness_destroy(make(NULL));
+}
+
+Test(ops_onnxruntime, a_run_that_fails_fails_the_operator)
+{
+	struct frag_harness *h;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%sfails\n", small);
+	write_file(model_path, text);
+	h = make(NULL);
+	tick_fails(h, host_rows(6, 1.0f), "the model failed: Non-zero status code returned while");
+	frag_harness_destroy(h);
+	snprintf(text, sizeof(text), "%smemory\n", small);
+	write_file(model_path, text);
+	h = make(NULL);
+	tick_fails(h, host_rows(1, 1.0f), "of size 99; give it smaller batches or frames, or use");
+	frag_harness_destroy(h);
+}
+
+static struct frag_message *with_activation(const char *text)
+{
+	struct frag_metadata *metadata;
+	struct frag_message *m = frag_message_create();
+
+	cr_assert_eq(frag_metadata_create(FRAG_METADATA_UPDATE, &metadata), 0);
+	frag_metadata_set_string(metadata, "activation_map", text);
+	cr_assert_eq(frag_message_add_tensor(m, "image", host_rows(1, 5.0f)), 0);
+	cr_assert_eq(frag_message_set_metadata(m, metadata), 0);
+	frag_metadata_destroy(metadata);
+	return m;
+}
+
+/* The metadata of a message switches models for its tick, and for that one alone. */
+Test(ops_onnxruntime, a_message_switches_models)
+{
+	static const struct {
+		const char *text;
+		uint32_t tensors;
+	} cases[] = {{"a: 0", 1}, {"{a: 0, b: 1}", 1}, {"a=1,b=1", 2}, {"", 2}, {NULL, 2}};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_file(model_path, small);
+	write_file(other_path, small);
+	snprintf(paths, sizeof(paths), "{a: %s, b: %s}", model_path, other_path);
+	h = frag_harness_create(&inference_inference_type,
+				FRAG_ARGS({"backend", "onnxruntime"}, {"model_path_map", paths},
+					  {"pre_processor_map", "{a: image, b: image}"},
+					  {"inference_map", "{a: boxes, b: corners}"}),
+				&err);
+	cr_assert_not_null(h, "%s", err.text);
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		if (cases[i].text != NULL)
+			frag_harness_give(h, "receivers", with_activation(cases[i].text));
+		else
+			frag_harness_give_tensor(h, "receivers", "image", host_rows(1, 5.0f));
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+		cr_expect_eq(frag_message_tensor_count(m), cases[i].tensors, "%zu", i);
+		frag_message_unref(m);
+	}
+	frag_harness_give(h, "receivers", with_activation("c: 1"));
+	cr_expect_lt(frag_harness_tick(h), 0);
+	cr_expect_not_null(strstr(frag_harness_error(h), "names the model c, which model_path_map"),
+			   "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+}
