@@ -377,6 +377,27 @@ static void *driver(const char *name)
 	return dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name);
 }
 
+/* As CUDA's runtime does, whatever thread calls. */
+static void enter(void)
+{
+	int (*retain)(void **, int), (*push)(void *);
+	void *context = NULL;
+
+	*(void **)&retain = driver("cuDevicePrimaryCtxRetain");
+	*(void **)&push = driver("cuCtxPushCurrent_v2");
+	if (retain(&context, 0) != 0 || push(context) != 0)
+		abort();
+}
+
+static void leave(void)
+{
+	int (*pop)(void **);
+	void *context;
+
+	*(void **)&pop = driver("cuCtxPopCurrent_v2");
+	pop(&context);
+}
+
 static void ReleaseValue(ort_value_t *value)
 {
 	int (*give)(unsigned long long);
@@ -384,8 +405,10 @@ static void ReleaseValue(ort_value_t *value)
 	if (value == NULL || --value->users > 0)
 		return;
 	if (value->owns && value->is_gpu) {
+		enter();
 		*(void **)&give = driver("cuMemFree_v2");
 		give((unsigned long long)(uintptr_t)value->data);
+		leave();
 	} else if (value->owns) {
 		free(value->data);
 	}
@@ -495,8 +518,11 @@ static ort_value_t *make(const ort_binding_t *binding, size_t k)
 	value->owns = true;
 	value->users = 1;
 	if (value->is_gpu) {
+		enter();
 		*(void **)&take = driver("cuMemAlloc_v2");
-		take(&address, value->bytes + 1);
+		if (take(&address, value->bytes + 1) != 0)
+			abort();
+		leave();
 		value->data = (char *)(uintptr_t)address;
 	} else {
 		value->data = calloc(1, value->bytes + 1);

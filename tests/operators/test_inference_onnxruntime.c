@@ -11,6 +11,7 @@
 
 #include "cuda/load.h"
 #include "inference/inference.h"
+#include "inference/inference_state.h"
 
 /*
  * The operator inference with the engine of tests/engine/onnxruntime.c in place of ONNX Runtime, on
@@ -343,4 +344,239 @@ Test(ops_onnxruntime, a_message_switches_models)
 	cr_expect_not_null(strstr(frag_harness_error(h), "names the model c, which model_path_map"),
 			   "%s", frag_harness_error(h));
 	frag_harness_destroy(h);
+}
+
+/* Ticks until the log of a change was written, or too often. Returns the first element. */
+static float until_replaced(struct frag_harness *h, float expected)
+{
+	float value = 0.0f;
+
+	for (int i = 0; i < 2000 && value != expected; i++) {
+		struct frag_message *m = run_once(h, host_rows(1, 7.0f));
+
+		value = element(m, "scores", 0);
+		frag_message_unref(m);
+		usleep(1000);
+	}
+	return value;
+}
+
+/* The one in use goes on until the other one is compiled, and stays when it cannot be. */
+Test(ops_onnxruntime, a_model_is_replaced_while_it_runs)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+	struct inference *in;
+
+	write_file(model_path, small);
+	write_file(other_path, "engine of tests\nslow\ninput image 1 1 3\noutput boxes 1 1 2\n"
+			       "output more 1 1 2\noutput scores 1 1\n");
+	h = make(NULL);
+	in = frag_harness_state(h);
+	in->model = 2;
+	for (int i = 0; i < 3; i++) {
+		m = run_once(h, host_rows(1, 7.0f));
+		cr_expect_float_eq(element(m, "scores", 0), 8.0f, 0);
+		frag_message_unref(m);
+	}
+	write_file(gate, "");
+	cr_expect_float_eq(until_replaced(h, 9.0f), 9.0f, 0);
+	in->model = 1;
+	cr_expect_float_eq(until_replaced(h, 8.0f), 8.0f, 0);
+	write_file(other_path, "no model");
+	in->model = 2;
+	m = run_once(h, host_rows(1, 7.0f));
+	frag_message_unref(m);
+	for (int i = 0; i < 2000 && in->loader.is_begun; i++) {
+		usleep(1000);
+		m = run_once(h, host_rows(1, 7.0f));
+		cr_expect_float_eq(element(m, "scores", 0), 8.0f, 0);
+		frag_message_unref(m);
+	}
+	cr_expect(!in->loader.is_begun);
+	frag_harness_destroy(h);
+}
+
+#define ON_GPU                                                                                     \
+	{                                                                                          \
+		"provider", "cuda"                                                                 \
+	}
+
+/* While streams do nothing, a tick is over and its message is there: nobody waits for the GPU. */
+GPU_TEST(ops_onnxruntime, a_tick_gives_its_work_to_the_stream)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+	int waits;
+
+	write_file(model_path, small);
+	h = make(FRAG_ARGS(ON_GPU));
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "image", rows(GPU, 1, 6.0f)), 0);
+	waits = fake.calls("cuStreamSynchronize");
+	fake.hold(true);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	cr_expect_eq(fake.calls("cuStreamSynchronize"), waits);
+	fake.hold(false);
+	cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+	cr_expect_eq(dl(m, "boxes")->device.type, FRAG_DEVICE_CUDA);
+	cr_expect_float_eq(element(m, "boxes", 1), 6.0f, 0);
+	frag_message_unref(m);
+	cr_expect(is_logged("session cuda device_id=0 enable_cuda_graph=0 "));
+	cr_expect(is_logged("run asynchronous 1\n") && !is_logged("run waits"));
+	frag_harness_destroy(h);
+}
+
+/* Outputs of known shape are the operator's; another one is taken as the engine has made it. */
+GPU_TEST(ops_onnxruntime, shapes_on_a_gpu)
+{
+	static const char *const models[] = {any, found};
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(models); i++) {
+		write_file(model_path, models[i]);
+		h = make(FRAG_ARGS(ON_GPU));
+		for (int64_t count = 1; count < 4; count++) {
+			m = run_once(h, rows(GPU, count, 2.0f));
+			cr_expect(dl(m, "boxes")->shape[0] == count &&
+				  dl(m, "scores")->shape[0] == count);
+			cr_expect_float_eq(element(m, "boxes", (size_t)count * 2 - 1), 2.0f, 0);
+			cr_expect_float_eq(element(m, "scores", 0), 2.0f, 0);
+			frag_message_unref(m);
+		}
+		frag_harness_destroy(h);
+	}
+}
+
+GPU_TEST(ops_onnxruntime, batches_on_a_gpu_keep_their_order)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_file(model_path, small);
+	h = make(FRAG_ARGS(ON_GPU, {"out_tensor_names", "[boxes]"}));
+	m = run_once(h, rows(GPU, 5, 10.0f));
+	for (size_t i = 0; i < 5; i++)
+		cr_expect_float_eq(element(m, "boxes", 2 * i + 1), 10.0f + (float)i, 0);
+	cr_expect_eq(frag_message_tensor_count(m), 1);
+	frag_message_unref(m);
+	m = run_once(h, host_rows(1, 3.0f));
+	cr_expect_float_eq(element(m, "boxes", 0), 3.0f, 0);
+	frag_message_unref(m);
+	frag_harness_destroy(h);
+	write_file(model_path, "engine of tests\ninput image 1 1 3\noutput boxes 1 found 2\n");
+	h = make(FRAG_ARGS(ON_GPU, {"inference_map", "{a: boxes}"}));
+	tick_fails(h, rows(GPU, 2, 1.0f), "cannot be joined into the tensor \"boxes\" on a GPU");
+	frag_harness_destroy(h);
+}
+
+GPU_TEST(ops_onnxruntime, outputs_may_be_made_in_host_memory)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_file(model_path, small);
+	h = make(FRAG_ARGS(ON_GPU, {"transmit_on_cuda", "false"}));
+	m = run_once(h, host_rows(1, 3.0f));
+	cr_expect_eq(dl(m, "boxes")->device.type, FRAG_DEVICE_CPU);
+	cr_expect_float_eq(element(m, "scores", 0), 4.0f, 0);
+	frag_message_unref(m);
+	cr_expect(is_logged("run waits 1\n") && !is_logged("run asynchronous"));
+	frag_harness_destroy(h);
+}
+
+/* A graph has memory of its own, which is copied to and from on the stream. */
+GPU_TEST(ops_onnxruntime, graphs_of_cuda)
+{
+	struct frag_harness *h;
+	struct frag_message *m;
+
+	write_file(model_path, small);
+	h = make(FRAG_ARGS(ON_GPU, {"enable_cuda_graphs", "true"}));
+	for (int i = 0; i < 3; i++) {
+		m = run_once(h, rows(GPU, 1, (float)i));
+		cr_expect_float_eq(element(m, "boxes", 1), (float)i, 0);
+		frag_message_unref(m);
+	}
+	cr_expect(is_logged("enable_cuda_graph=1"));
+	frag_harness_destroy(h);
+	write_file(model_path, any);
+	refused(FRAG_ARGS(ON_GPU, {"enable_cuda_graphs", "true"}),
+		"enable_cuda_graphs: \"image\" of /tmp/frag-onnxruntime-");
+	write_file(model_path, small);
+	h = make(FRAG_ARGS({"enable_cuda_graphs", "true"}));
+	frag_harness_destroy(h);
+}
+
+/* With two GPUs, each has a stream by which the module frees. */
+Test(ops_onnxruntime, devices_are_chosen_as_holoscan_does)
+{
+	struct frag_harness *h;
+
+	setenv("FAKE_CUDA_DEVICES", "2", 1);
+	write_file(model_path, small);
+	frag_harness_destroy(make(FRAG_ARGS({"infer_on_cpu", "false"}, {"backend", "onnxrt"})));
+	cr_expect(is_logged("session cuda device_id=0"));
+	h = make(FRAG_ARGS({"device_map", "{a: 1}"}, {"gpu_memory", "1 MiB"}));
+	cr_expect(is_logged("session cuda device_id=1") && is_logged("gpu_mem_limit=1048576"));
+	tick_fails(h, rows(GPU, 1, 1.0f), "is in memory of GPU 0, and model a runs on GPU 1; run");
+	frag_harness_destroy(h);
+	frag_harness_destroy(make(FRAG_ARGS(ON_GPU, {"device_map", "{a: cpu}"})));
+	cr_expect(is_logged("session cpu"));
+	h = make(NULL);
+	tick_fails(h, rows(GPU, 1, 1.0f), "runs on the CPU and needs it in host memory");
+	frag_harness_destroy(h);
+	refused(FRAG_ARGS({"device_map", "{a: 7}"}), "");
+}
+
+GPU_TEST(ops_onnxruntime, tensorrt_gets_its_options)
+{
+	char cache[PATH_MAX], made[PATH_MAX + 64];
+	struct stat file;
+
+	write_file(model_path, small);
+	snprintf(cache, sizeof(cache), "%s/cache", folder);
+	frag_harness_destroy(make(FRAG_ARGS({"backend", "trt"}, {"enable_fp16", "true"},
+					    {"dla_core", "1"}, {"engine_cache", cache})));
+	cr_expect(
+		is_logged("session tensorrt device_id=0 trt_fp16_enable=1 trt_cuda_graph_enable=0 "
+			  "trt_dla_enable=1 trt_dla_core=1 trt_engine_cache_enable=1 "));
+	cr_expect(is_logged(", cuda device_id=0"), "what TensorRT leaves is for CUDA");
+	cr_assert_eq(stat(cache, &file), 0);
+	cr_expect_eq(file.st_mode & 0777, 0700);
+	cr_assert_eq(chmod(cache, 0770), 0);
+	refused(FRAG_ARGS({"backend", "trt"}, {"engine_cache", cache}),
+		"other users may write to the folder /tmp/frag-onnxruntime-");
+	refused(FRAG_ARGS({"backend", "trt"}, {"dla_core", "0"}, {"dla_gpu_fallback", "false"}),
+		"lets the GPU do what DLA cannot");
+	snprintf(made, sizeof(made), "rm -r '%s'", cache);
+	cr_expect_eq(system(made), 0);
+}
+
+GPU_TEST(ops_onnxruntime, what_is_missing_is_named)
+{
+	struct frag_harness *h;
+	char text[256];
+
+	write_file(model_path, small);
+	setenv("FRAG_TEST_ENGINE_WITHOUT", "cuda", 1);
+	refused(FRAG_ARGS(ON_GPU), "provider cuda does not load: Failed to load library");
+	refused(FRAG_ARGS(ON_GPU), "(LD_LIBRARY_PATH), or use provider: cpu");
+	unsetenv("FRAG_TEST_ENGINE_WITHOUT");
+	snprintf(text, sizeof(text), "%smemory\n", small);
+	write_file(model_path, text);
+	refused(FRAG_ARGS(ON_GPU), "of size 99; give it smaller batches or frames");
+	snprintf(text, sizeof(text), "%sfails\n", any);
+	write_file(model_path, text);
+	h = make(FRAG_ARGS(ON_GPU));
+	tick_fails(h, rows(GPU, 1, 1.0f), "the model failed: Non-zero status code");
+	frag_harness_destroy(h);
+}
+
+GPU_TEST(ops_onnxruntime, a_provider_of_another_version_is_refused)
+{
+	write_file(model_path, small);
+	setenv("FRAG_TEST_ENGINE_VERSION", "1.32.0", 1);
+	refused(FRAG_ARGS(ON_GPU), "is 1.32.0, and its provider /");
+	refused(FRAG_ARGS(ON_GPU), "_cuda.so is 1.31.1; take both from one wheel onnxruntime-gpu");
 }
