@@ -7,7 +7,8 @@
 #   bench-instructions  instructions per hop and message, by callgrind, within 5 % of
 #                       tests/bench/instructions.txt (takes minutes)
 BENCH_GST := $(shell $(PKG_CONFIG) --exists gstreamer-1.0 2>/dev/null && echo yes)
-BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(wildcard tests/bench/*.c))
+BENCH_SRC := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c) tests/bench/copies.c,\
+	$(wildcard tests/bench/*.c))
 BENCH_TBB := $(if $(shell $(PKG_CONFIG) --exists tbb 2>/dev/null && command -v g++),$(B)/bench/tbb)
 BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%) $(BENCH_TBB)
 BENCH_SO := $(B)/bench/libbench.so
@@ -43,6 +44,8 @@ BENCH_PTX := $(B)/gen/tests/bench/plugin/gpu_kernels.ptx
 BENCH_PTX_FLAG := -DBENCH_PTX='"$(BENCH_PTX)"'
 $(BENCH_SO) $(B)/bench/gpu $(B)/bench/twins: $(BENCH_PTX)
 endif
+$(B)/bench/network: $(patsubst %,$(B)/obj/libfrag/ops/inference/%.o,onnxruntime_engine library gpu)
+$(B)/bench/network: private ALL_CFLAGS += -Ilibfrag/ops
 $(B)/bench/gpu $(B)/bench/twins: $(CONVERTER_OBJ)
 $(B)/bench/gpu $(B)/bench/twins: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
 

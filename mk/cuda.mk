@@ -99,12 +99,17 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
 .PHONY: gpu-check gpu-check-kit
+# Networks at the size of the part of gpu_bench.sh, one picture and eight at a time.
+FACES := .cache/ai/models/centerface.onnx
+$(B)/bench/copies.so: tests/bench/copies.c
+	@mkdir -p $(@D) $(B)/obj/tests/bench
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/bench/copies.d -shared $< $(ALL_LDFLAGS) -o $@
 gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so \
-		$(B)/bench/gpu $(B)/bench/twins \
+		$(B)/bench/gpu $(B)/bench/twins $(B)/bench/network $(B)/bench/copies.so \
 		$(B)/bench/libbench.so
 	@rm -rf $(GPU_CHECK) && mkdir -p $(addprefix $(GPU_CHECK)/,bin deps libexec/frag \
 		lib/frag/modules lib/frag/plugins)
-	@cp $(B)/tests/cuda/gpu_check $(addprefix $(B)/bench/,gpu twins) \
+	@cp $(B)/tests/cuda/gpu_check $(addprefix $(B)/bench/,gpu twins network) \
 		$(addprefix $(B)/bin/,fragctl driverd workerd) \
 		$(GPU_CHECK)/bin
 	@ip=$$(PATH="$$PATH:/usr/sbin" command -v ip); [ -z "$$ip" ] || cp -L $$ip $(GPU_CHECK)/bin
@@ -112,9 +117,14 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 	@cp $(LIBFRAG_SO) $(GPU_CHECK)/lib
 	@cp $(addprefix $(B)/lib/frag/modules/,cuda.so shm.so $(if $(UCX_SRC),ucx.so)) \
 		$(GPU_CHECK)/lib/frag/modules
-	@cp $(addprefix $(B)/lib/frag/plugins/,libbasic.so libvision.so) \
+	@cp $(addprefix $(B)/lib/frag/plugins/,libbasic.so libvision.so \
+		libinference.so) \
 		$(GPU_CHECK)/lib/frag/plugins
-	@cp $(B)/tests/sample_plugins/libgpu.so $(BENCH_SO) $(GPU_CHECK)/lib
+	@cp $(B)/tests/sample_plugins/libgpu.so $(BENCH_SO) $(B)/bench/copies.so $(GPU_CHECK)/lib
+	@[ ! -e $(FACES) ] || { mkdir -p $(GPU_CHECK)/models && for n in 1 8; do \
+		python3 mk/ai/sides.py $(FACES) $(GPU_CHECK)/models/centerface-$$n.onnx \
+			$$n,3,576,768 $$n,1,144,192 $$n,2,144,192 $$n,2,144,192 $$n,10,144,192 || exit; \
+		done; }
 	@cp tests/cuda/gpu_check.sh tests/cuda/gpu_edges.sh tests/bench/gpu_bench.sh \
 		$(GPU_CHECK)
 	@$(if $(NVCC),cp $(EXAMPLES_OUT)/libinvert.so $(GPU_CHECK)/lib)

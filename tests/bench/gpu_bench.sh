@@ -3,14 +3,15 @@
 # Measures frag on a GPU, beside floors of the same run, in the folder that make gpu-check-kit
 # makes; it needs nothing else of frag, and nothing of Debian. Prints lines "NAME UNIT VALUE", and
 # "lacks WHAT: WHY" for what cannot be measured here. Ends with 0; 77: no GPU can be used.
-#   gpu_bench.sh [PART...]   floors twins host hosts mps staged streams; all of them
+#   gpu_bench.sh [PART...]   floors twins host hosts mps staged streams networks; all of them
+#   FRAG_ONNXRUNTIME=FOLDER: of the part networks, ONNX Runtime with its providers
 #   SECONDS_OF_STREAMS=60, STREAMS=30: of the part streams
 set -u
 cd "$(dirname "$0")" || exit 1
 export LD_LIBRARY_PATH="$PWD/deps${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export PATH="$PATH:$PWD/bin:/usr/sbin" CUDA_CACHE_PATH="$PWD/cache" FRAG_LIBRARY_PATH="$PWD/lib" FRAG_HOST_USER
 FRAG_HOST_USER=$(id -un)
-parts=${*:-floors twins host hosts mps staged streams}
+parts=${*:-floors twins host hosts mps staged streams networks}
 work=$(mktemp -d) || exit 1
 trap 'stop_mps; remove_nodes; rm -rf "$work"' EXIT
 mps_runs=
@@ -302,6 +303,110 @@ part_streams() {
 			printf "streams.%d.latency.worst_p99 us %.1f\n", streams, p99 / 1000
 			printf "streams.%d.cpu cores %.2f\n", streams, cpu / 1e9 / seconds
 		}'
+}
+
+# network NAME STREAMS HZ GPU PARAMETERS [ENV...]: pictures of one or several sources through a
+# network, each with an operator and a session of its own; HZ 0: as fast as they go. Sets rate, p50
+# and p99 in ms, and cpu in cores.
+network() {
+	name=$1 streams=$2 hz=$3 gpu=$4 parameters=$5 i=0
+	shift 5
+	rm -f "$work"/stream.*
+	storage=1
+	[ "$gpu" = true ] || storage=0
+	condition=
+	[ "$hz" = 0 ] || condition="conditions: [{type: periodic, recess_period: ${hz}hz}],"
+	{
+		printf 'frag: 1\napplication: networks\nextensions: [libbench.so]\noperators:\n'
+		while [ $i -lt "$streams" ]; do
+			cat <<-END
+				  tx$i: {type: bench_gpu_source, $condition
+				    parameters: {gpu: $gpu, planes: true, rows: 576, columns: 768, count: $count}}
+				  detect$i:
+				    type: inference
+				    conditions: [{type: memory_available, allocator: \$pool$i, min_blocks: 4}]
+				    parameters:
+				      backend: onnxruntime
+				      provider: cuda
+				      model_path_map: {face: $PWD/models/centerface-1.onnx}
+				      pre_processor_map: {face: [""]}
+				      inference_map: {face: ["537", "538", "539", "540"]}
+				      allocator: \$pool$i
+				$parameters
+				  rx$i: {type: bench_gpu_sink, parameters: {file: $work/stream.$i, count: $count, gpu: $gpu}}
+			END
+			i=$((i + 1))
+		done
+		echo "resources:"
+		i=0
+		while [ $i -lt "$streams" ]; do
+			echo "  pool$i: {type: block_memory_pool, storage_type: $storage, block_size: 2M, num_blocks: 48}"
+			i=$((i + 1))
+		done
+		echo "flows:"
+		i=0
+		while [ $i -lt "$streams" ]; do
+			printf '  - tx%d -> detect%d.receivers\n  - detect%d -> rx%d\n' $i $i $i $i
+			i=$((i + 1))
+		done
+		echo "scheduler: {type: event_based, worker_thread_number: 4}"
+	} >"$work/app.yaml"
+	if ! env "$@" bin/fragctl run "$work/app.yaml" >"$work/log" 2>&1; then
+		lacks "$name" "$(last_words)"
+		return 1
+	fi
+	# shellcheck disable=SC2046
+	set -- $(cat "$work"/stream.* | awk '
+		{ rate += $10 / ($8 / 1e9); if ($3 > p50) p50 = $3; if ($4 > p99) p99 = $4; cpu = $9
+		  if ($8 > span) span = $8 }
+		END { printf "%.1f %.3f %.3f", rate, p50 / 1e6, p99 / 1e6 }')
+	rate=$1 p50=$2 p99=$3
+}
+
+# What is copied to the host for a frame, and how often a thread waits for the GPU, by the difference
+# between a run and one that is twice as long.
+copies() {
+	[ -e lib/copies.so ] || return
+	count=200
+	network "$1.copies" 1 0 "$2" "$3" LD_PRELOAD="$PWD/lib/copies.so" BENCH_COPIES="$work/once" || return
+	count=400
+	network "$1.copies" 1 0 "$2" "$3" LD_PRELOAD="$PWD/lib/copies.so" BENCH_COPIES="$work/twice" || return
+	[ -s "$work/once" ] && [ -s "$work/twice" ] && cat "$work/once" "$work/twice" | awk -v name="$1" '
+		NR == 1 { bytes = $1; waits = $3 }
+		NR == 2 {
+			printf "%s.to_host B/frame %.1f\n", name, ($1 - bytes) / 200
+			printf "%s.waits n/frame %.2f\n", name, ($3 - waits) / 200 }'
+}
+
+# The network that finds faces on pictures of 768 x 576, by ONNX Runtime in a loop and in frag.
+part_networks() {
+	[ -n "${FRAG_ONNXRUNTIME:-}" ] || { lacks networks "set FRAG_ONNXRUNTIME to its folder"; return; }
+	[ -e models/centerface-1.onnx ] || { lacks networks "make deps-ai was not run before make gpu-check-kit"; return; }
+	for batch in 1 8; do
+		for way in resident host; do
+			# shellcheck disable=SC2046
+			set -- $(bin/network "models/centerface-$batch.onnx" cuda $way 1000 $batch 3 576 768 2>"$work/log")
+			[ $# = 3 ] || { lacks "network.alone.$way.$batch" "$(last_words)"; continue; }
+			echo "network.alone.$way.$batch frames/s $(awk -v r="$1" -v b=$batch 'BEGIN { print r * b }')"
+			echo "network.alone.$way.$batch.p50 ms $2"
+			echo "network.alone.$way.$batch.p99 ms $3"
+		done
+	done
+	for way in gpu graphs host; do
+		gpu=true parameters=
+		[ $way = graphs ] && parameters="      enable_cuda_graphs: true"
+		[ $way = host ] && gpu=false parameters="      transmit_on_cuda: false"
+		for streams in 1 8; do
+			count=$((1600 / streams + 200))
+			network "network.$way.$streams" $streams 0 $gpu "$parameters" &&
+				echo "network.$way.$streams frames/s $rate"
+			count=300
+			network "network.$way.$streams.latency" $streams $((200 / streams)) $gpu "$parameters" &&
+				echo "network.$way.$streams.p50 ms $p50" &&
+				echo "network.$way.$streams.p99 ms $p99"
+		done
+		copies "network.$way" $gpu "$parameters"
+	done
 }
 
 echo "# gpu_bench: $(uname -r), $(nproc) cores; $(nvidia-smi \

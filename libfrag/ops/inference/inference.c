@@ -170,10 +170,13 @@ static int hold_outputs(const struct inference *in, struct frag_tick *tick)
 	for (size_t i = 0; i < in->networks.count && in->has_stream; i++) {
 		const struct network *network = &in->networks.items[i];
 
-		for (size_t k = 0; k < network->output_count && r == 0; k++)
-			if (network->outputs[k].tensor != NULL)
-				r = frag_tick_hold(tick,
-						   frag_tensor_ref(network->outputs[k].tensor));
+		for (size_t k = 0; k < network->output_count && r == 0; k++) {
+			const struct network_output *output = &network->outputs[k];
+
+			if (output->tensor != NULL &&
+			    !inference_is_listed(&in->out_tensor_names, output->name))
+				r = frag_tick_hold(tick, frag_tensor_ref(output->tensor));
+		}
 	}
 	return r;
 }

@@ -20,7 +20,7 @@
 #define CPU ((struct frag_device){FRAG_DEVICE_CPU, 0})
 
 struct gpu_source {
-	bool gpu, fresh;
+	bool gpu, fresh, planes;
 	int64_t count, rows, columns, next;
 	uint64_t bytes;
 	struct frag_resource *allocator;
@@ -31,6 +31,8 @@ static const struct frag_port source_ports[] = {{.name = "out", .dir = FRAG_OUT}
 static const struct frag_param source_params[] = {
 	FRAG_PARAM_BOOL(struct gpu_source, gpu, true),
 	FRAG_PARAM_BOOL(struct gpu_source, fresh, false),
+	FRAG_PARAM_BOOL(struct gpu_source, planes, false,
+			.headline = "the picture is f32 [3, rows, columns], as networks take it"),
 	FRAG_PARAM_I64(struct gpu_source, count, 0),
 	FRAG_PARAM_I64(struct gpu_source, rows, 0, .headline = "of an RGB picture; else bytes"),
 	FRAG_PARAM_I64(struct gpu_source, columns, 0),
@@ -41,11 +43,15 @@ static const struct frag_param source_params[] = {
 static int source_initialize(void *state, struct frag_op *op)
 {
 	struct gpu_source *s = state;
-	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1}, f32 = {FRAG_DTYPE_FLOAT, 32, 1};
 	const int64_t picture[] = {s->rows, s->columns, 3}, bytes = (int64_t)s->bytes;
+	const int64_t planes[] = {3, s->rows, s->columns};
 	struct frag_err err = FRAG_ERR_INIT;
 	struct frag_tensor *host;
-	int r = frag_tensor_create(NULL, u8, s->rows > 0 ? 3 : 1, s->rows > 0 ? picture : &bytes,
+	int r = frag_tensor_create(NULL, s->planes ? f32 : u8, s->rows > 0 ? 3 : 1,
+				   s->planes     ? planes
+				   : s->rows > 0 ? picture
+						 : &bytes,
 				   &host);
 
 	if (r < 0)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ONNX Runtime alone, as a floor for the operator inference: it runs a model in a loop, with nothing
+ * of frag but the declarations.
+ *
+ * usage: network MODEL PROVIDER resident|host COUNT SIDE...
+ *
+ * resident: input and outputs stay on the GPU, and each run is waited for; host: the input comes
+ * from host memory each time, and the outputs go there. SIDE: of the input. Prints "RATE P50 P99":
+ * runs a second, and times of a run in ms, behind the first tenth.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "inference/onnxruntime_engine.h"
+
+#define SIDES_MAX 4
+#define OUTPUTS_MAX 16
+
+static const struct ort *ort;
+
+static void need(ort_status_t *status)
+{
+	if (status == NULL)
+		return;
+	fprintf(stderr, "network: %s\n", ort->GetErrorMessage(status));
+	exit(1);
+}
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static ort_session_t *open_model(const char *path, const char *provider)
+{
+	struct inference_options options = {.dla_core = -1};
+	struct frag_err err = FRAG_ERR_INIT;
+	ort_session_options_t *settings;
+	ort_session_t *session = NULL;
+
+	if (strcmp(provider, "cpu") != 0)
+		options.provider =
+			strcmp(provider, "cuda") == 0 ? INFERENCE_CUDA : INFERENCE_TENSORRT;
+	ort = ort_open(&err);
+	if (ort == NULL) {
+		fprintf(stderr, "network: %s\n", err.text);
+		exit(1);
+	}
+	need(ort->CreateSessionOptions(&settings));
+	if (ort_add_provider(ort, &options, settings, &err) < 0) {
+		fprintf(stderr, "network: %s\n", err.text);
+		exit(1);
+	}
+	need(ort->CreateSession(ort->env, path, settings, &session));
+	return session;
+}
+
+int main(int argc, char **argv)
+{
+	int64_t sides[SIDES_MAX] = {0};
+	ort_memory_info_t *host, *gpu, *out;
+	ort_run_options_t *options;
+	ort_binding_t *binding;
+	ort_session_t *session;
+	ort_value_t *input = NULL;
+	char *name, *made[OUTPUTS_MAX];
+	size_t outputs, bytes = sizeof(float), count, behind;
+	bool is_resident;
+	double *times, begin, start, sum;
+	void *data;
+
+	if (argc < 6 || argc > 5 + SIDES_MAX)
+		return 2;
+	is_resident = strcmp(argv[3], "resident") == 0;
+	count = (size_t)atoi(argv[4]);
+	for (int i = 5; i < argc; i++) {
+		sides[i - 5] = atoi(argv[i]);
+		bytes *= (size_t)sides[i - 5];
+	}
+	session = open_model(argv[1], argv[2]);
+	times = calloc(count, sizeof(*times));
+	data = calloc(1, bytes);
+	need(ort->CreateMemoryInfo("Cpu", ORT_ARENA_ALLOCATOR, 0, ORT_MEM_DEFAULT, &host));
+	need(ort->CreateMemoryInfo("Cuda", ORT_DEVICE_ALLOCATOR, 0, ORT_MEM_DEFAULT, &gpu));
+	out = is_resident && strcmp(argv[2], "cpu") != 0 ? gpu : host;
+	need(ort->CreateRunOptions(&options));
+	need(ort->CreateIoBinding(session, &binding));
+	need(ort->SessionGetInputName(session, 0, ort->allocator, &name));
+	need(ort->CreateTensorWithDataAsOrtValue(host, data, bytes, sides, (size_t)(argc - 5),
+						 ORT_FLOAT, &input));
+	need(ort->SessionGetOutputCount(session, &outputs));
+	for (size_t i = 0; i < outputs && i < OUTPUTS_MAX; i++)
+		need(ort->SessionGetOutputName(session, i, ort->allocator, &made[i]));
+	need(ort->BindInput(binding, name, input)); /* which copies it to the GPU */
+	for (size_t i = 0; i < outputs && i < OUTPUTS_MAX; i++)
+		need(ort->BindOutputToDevice(binding, made[i], out));
+	for (int i = 0; i < 20; i++)
+		need(ort->RunWithBinding(session, options, binding));
+	start = now_ms();
+	for (size_t i = 0; i < count; i++) {
+		begin = now_ms();
+		if (!is_resident)
+			need(ort->BindInput(binding, name, input));
+		need(ort->RunWithBinding(session, options, binding));
+		times[i] = now_ms() - begin;
+	}
+	sum = now_ms() - start;
+	behind = count - count / 10;
+	qsort(times + count / 10, behind, sizeof(*times), by_size);
+	printf("%.1f %.3f %.3f\n", (double)count / sum * 1e3, times[count / 10 + behind / 2],
+	       times[count / 10 + behind * 99 / 100]);
+	return 0;
+}
