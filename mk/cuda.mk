@@ -122,8 +122,9 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 		$(GPU_CHECK)/lib/frag/plugins
 	@cp $(B)/tests/sample_plugins/libgpu.so $(BENCH_SO) $(B)/bench/copies.so $(GPU_CHECK)/lib
 	@[ ! -e $(FACES) ] || { mkdir -p $(GPU_CHECK)/models && for n in 1 8; do \
+		out="$$n,2,144,192"; \
 		python3 mk/ai/sides.py $(FACES) $(GPU_CHECK)/models/centerface-$$n.onnx \
-			$$n,3,576,768 $$n,1,144,192 $$n,2,144,192 $$n,2,144,192 $$n,10,144,192 || exit; \
+			$$n,3,576,768 $$n,1,144,192 $$out $$out $$n,10,144,192 || exit; \
 		done; }
 	@cp tests/cuda/gpu_check.sh tests/cuda/gpu_edges.sh tests/bench/gpu_bench.sh \
 		$(GPU_CHECK)

@@ -11,7 +11,8 @@ import sys
 
 # Fields of ModelProto, GraphProto, ValueInfoProto, TypeProto, TypeProto.Tensor and TensorProto in
 # onnx.proto (https://github.com/onnx/onnx, Apache-2.0).
-GRAPH, INITIALIZER, INPUT, OUTPUT, NAME, TYPE, TENSOR, SHAPE, TENSOR_NAME = 7, 5, 11, 12, 1, 2, 1, 2, 8
+GRAPH, INITIALIZER, INPUT, OUTPUT = 7, 5, 11, 12
+NAME, TYPE, TENSOR, SHAPE, TENSOR_NAME = 1, 2, 1, 2, 8
 BYTES = 2
 
 
@@ -69,17 +70,18 @@ def shape(sides):
 
 
 def with_sides(value, sides):
-    return replace(
-        value, TYPE, lambda t: replace(t, TENSOR, lambda tensor: replace(tensor, SHAPE, lambda _: shape(sides)))
-    )
+    def of_tensor(tensor):
+        return replace(tensor, SHAPE, lambda _: shape(sides))
+
+    return replace(value, TYPE, lambda kind: replace(kind, TENSOR, of_tensor))
 
 
 def change_graph(graph, sides):
-    known = {bytes(one(value, TENSOR_NAME)) for key, value, _ in fields(graph) if key == INITIALIZER}
+    known = {one(value, TENSOR_NAME) for key, value, _ in fields(graph) if key == INITIALIZER}
     left = list(sides)
     out = []
     for key, value, raw in fields(graph):
-        if key == INPUT and bytes(one(value, NAME)) in known:
+        if key == INPUT and one(value, NAME) in known:
             continue
         if key in (INPUT, OUTPUT):
             raw = field(key, with_sides(value, left.pop(0)))

@@ -321,10 +321,12 @@ network() {
 		while [ $i -lt "$streams" ]; do
 			cat <<-END
 				  tx$i: {type: bench_gpu_source, $condition
-				    parameters: {gpu: $gpu, planes: true, rows: 576, columns: 768, count: $count}}
+				    parameters: {gpu: $gpu, planes: true, rows: 576, columns: 768,
+				      count: $count}}
 				  detect$i:
 				    type: inference
-				    conditions: [{type: memory_available, allocator: \$pool$i, min_blocks: 4}]
+				    conditions:
+				      - {type: memory_available, allocator: \$pool$i, min_blocks: 4}
 				    parameters:
 				      backend: onnxruntime
 				      provider: cuda
@@ -333,14 +335,16 @@ network() {
 				      inference_map: {face: ["537", "538", "539", "540"]}
 				      allocator: \$pool$i
 				$parameters
-				  rx$i: {type: bench_gpu_sink, parameters: {file: $work/stream.$i, count: $count, gpu: $gpu}}
+				  rx$i: {type: bench_gpu_sink,
+				    parameters: {file: $work/stream.$i, count: $count, gpu: $gpu}}
 			END
 			i=$((i + 1))
 		done
 		echo "resources:"
 		i=0
 		while [ $i -lt "$streams" ]; do
-			echo "  pool$i: {type: block_memory_pool, storage_type: $storage, block_size: 2M, num_blocks: 48}"
+			echo "  pool$i:"
+			echo "    {type: block_memory_pool, storage_type: $storage, block_size: 2M, num_blocks: 48}"
 			i=$((i + 1))
 		done
 		echo "flows:"
@@ -363,29 +367,38 @@ network() {
 	rate=$1 p50=$2 p99=$3
 }
 
-# What is copied to the host for a frame, and how often a thread waits for the GPU, by the difference
+# What is copied to the host for a frame, and how often a thread waits for the GPU: the difference
 # between a run and one that is twice as long.
 copies() {
 	[ -e lib/copies.so ] || return
 	count=200
-	network "$1.copies" 1 0 "$2" "$3" LD_PRELOAD="$PWD/lib/copies.so" BENCH_COPIES="$work/once" || return
+	preload=LD_PRELOAD=$PWD/lib/copies.so
+	network "$1.copies" 1 0 "$2" "$3" "$preload" BENCH_COPIES="$work/once" || return
 	count=400
-	network "$1.copies" 1 0 "$2" "$3" LD_PRELOAD="$PWD/lib/copies.so" BENCH_COPIES="$work/twice" || return
-	[ -s "$work/once" ] && [ -s "$work/twice" ] && cat "$work/once" "$work/twice" | awk -v name="$1" '
+	network "$1.copies" 1 0 "$2" "$3" "$preload" BENCH_COPIES="$work/twice" || return
+	cat "$work/once" "$work/twice" | awk -v name="$1" '
 		NR == 1 { bytes = $1; waits = $3 }
 		NR == 2 {
 			printf "%s.to_host B/frame %.1f\n", name, ($1 - bytes) / 200
-			printf "%s.waits n/frame %.2f\n", name, ($3 - waits) / 200 }'
+			printf "%s.waits n/frame %.2f\n", name, ($3 - waits) / 200
+		}'
 }
 
 # The network that finds faces on pictures of 768 x 576, by ONNX Runtime in a loop and in frag.
 part_networks() {
-	[ -n "${FRAG_ONNXRUNTIME:-}" ] || { lacks networks "set FRAG_ONNXRUNTIME to its folder"; return; }
-	[ -e models/centerface-1.onnx ] || { lacks networks "make deps-ai was not run before make gpu-check-kit"; return; }
+	if [ -z "${FRAG_ONNXRUNTIME:-}" ]; then
+		lacks networks "set FRAG_ONNXRUNTIME to its folder"
+		return
+	fi
+	if [ ! -e models/centerface-1.onnx ]; then
+		lacks networks "make deps-ai was not run before make gpu-check-kit"
+		return
+	fi
 	for batch in 1 8; do
 		for way in resident host; do
 			# shellcheck disable=SC2046
-			set -- $(bin/network "models/centerface-$batch.onnx" cuda $way 1000 $batch 3 576 768 2>"$work/log")
+			set -- $(bin/network "models/centerface-$batch.onnx" cuda $way 1000 \
+				$batch 3 576 768 2>"$work/log")
 			[ $# = 3 ] || { lacks "network.alone.$way.$batch" "$(last_words)"; continue; }
 			echo "network.alone.$way.$batch frames/s $(awk -v r="$1" -v b=$batch 'BEGIN { print r * b }')"
 			echo "network.alone.$way.$batch.p50 ms $2"

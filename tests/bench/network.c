@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ONNX Runtime alone, as a floor for the operator inference: it runs a model in a loop, with nothing
- * of frag but the declarations.
+ * ONNX Runtime alone, as a floor for the operator inference: it runs a model in a loop, with
+ * nothing of frag but the declarations.
  *
  * usage: network MODEL PROVIDER resident|host COUNT SIDE...
  *

@@ -193,7 +193,7 @@ int inference_networks_setup(struct inference *in, struct frag_op *op)
 	return r;
 }
 
-/* Where a model runs, as `provider`, its backend, device_map and infer_on_cpu say, in this order. */
+/* Where a model runs: device_map goes before provider, and that before infer_on_cpu. */
 static int choose_device(const struct inference *in, struct frag_op *op, const char *model,
 			 enum inference_provider implied, struct inference_options *out)
 {

@@ -15,7 +15,7 @@ int network_output_give(struct network *network, struct network_output *output,
 /* Takes a result that lies on a GPU as it is: its memory is the engine's. */
 int network_output_take(struct network *network, struct network_output *output,
 			struct inference_result *result, struct frag_err *err);
-/* Copies the result of a run in host memory to its place in the tensor, which the first one makes. */
+/* Copies a result in host memory to its place in the tensor, which the first one makes. */
 int network_output_copy(struct network *network, struct network_output *output,
 			const struct inference_result *result, struct frag_resource *allocator,
 			struct frag_err *err);
