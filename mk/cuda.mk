@@ -87,7 +87,7 @@ $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/fr
 GPU_CHECK := $(B)/gpu-check
 CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/%.o,draw/levels gpu/twin \
 	$(addprefix vision/,convert convert_gpu format_converter format_converter_gpu formats \
-	kernels raw resize resize_frames taps) \
+	kernels crop raw resize resize_frames sample taps) \
 	$(addprefix inference/,detection_gpu detection_postprocessor detections \
 	kernels masks segmentation_postprocessor))
 $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c \

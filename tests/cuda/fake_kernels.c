@@ -126,6 +126,18 @@ static void reach_mask_job(struct mask_job *job)
 	job->nan_picture = reached(job->nan_picture, sizeof(uint32_t));
 }
 
+static void reach_crop_job(struct crop_job *job)
+{
+	const size_t in = job->is_float ? sizeof(float) : 1;
+	const size_t out = job->out_is_float ? sizeof(float) : 1;
+	const size_t channels = (size_t)job->channels, count = (size_t)job->count;
+
+	job->in = reached(job->in, (size_t)(job->in_rows - 1) * job->row_bytes +
+					   (size_t)job->in_columns * channels * in);
+	job->out = reached(job->out, count * (size_t)(job->rows * job->columns) * channels * out);
+	job->regions = reached(job->regions, count * 4 * sizeof(float));
+}
+
 /* One thread after the other. */
 #define RUN_THREADS(name, job_type, one)                                                           \
 	static void run_##name(const unsigned int grid[3], const unsigned int block[3],            \

@@ -120,6 +120,47 @@ static void fill_boxes(uint64_t *s, float *boxes, int64_t count, bool is_centred
 	}
 }
 
+static bool crop_case(uint64_t seed, char *why, size_t size)
+{
+	static const char *const dtypes[] = {"", "uint8", "float32"};
+	static const int channels[] = {1, 3, 4};
+	struct twin twin = {.type = &vision_crop_type,
+			    .pool = "pool",
+			    .out_port = "out",
+			    .outputs = {"", "boxes", NULL}};
+	uint64_t s = seed;
+	const int64_t shape[] = {1 + twin_below(&s, SIDE_MAX), 1 + twin_below(&s, SIDE_MAX),
+				 channels[twin_below(&s, 3)]};
+	const struct frag_dtype dtype = twin_below(&s, 2) == 0 ? TWIN_U8 : TWIN_F32;
+	const int64_t count = twin_below(&s, 6);
+	struct frag_tensor *boxes = twin_tensor(TWIN_F32, 2, (int64_t[]){count, 4});
+
+	twin_arg(&twin, "width", "%d", 1 + twin_below(&s, 30));
+	twin_arg(&twin, "height", "%d", 1 + twin_below(&s, 30));
+	twin_arg(&twin, "scale", "%g", 0.5 + (double)twin_below(&s, 100) / 60);
+	twin_arg(&twin, "square", "%s", twin_below(&s, 2) == 0 ? "true" : "false");
+	twin_arg(&twin, "out_dtype", "%s", dtypes[twin_below(&s, 3)]);
+	twin_arg(&twin, "scale_min", "%g", (double)twin_below(&s, 10) / 7 - 1);
+	twin_arg(&twin, "scale_max", "%g", 1 + (double)twin_below(&s, 10) / 7);
+	fill_boxes(&s, frag_tensor_writable(boxes), count, false);
+	/* a box of whole pixels is copied */
+	if (count > 0 && twin_below(&s, 3) == 0) {
+		twin_arg(&twin, "regions", "[[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9]]");
+		frag_tensor_unref(boxes);
+		boxes = NULL;
+	}
+	twin.pool_is_on_gpu = twin_below(&s, 2) == 0;
+	twin.in[0] = (struct twin_input){
+		.port = "source_video",
+		.name = "",
+		.tensor = twin_noise(&s, dtype, 3, shape, twin_below(&s, 2) == 0)};
+	if (boxes != NULL)
+		twin.in[1] = (struct twin_input){
+			.port = "boxes", .name = "boxes", .tensor = boxes, .stays = true};
+	head(&why, &size, seed, &twin);
+	return twin_same(&twin, why, size);
+}
+
 static struct frag_tensor *numbers(uint64_t *s, int64_t count, int below)
 {
 	static const struct frag_dtype dtypes[] = {
@@ -257,6 +298,7 @@ static bool segmentation_case(uint64_t seed, char *why, size_t size)
 const struct twin_cases twin_cases[] = {
 	{"format_converter of YUV, Bayer patterns and 16 bits", format_converter_case},
 	{"resize", resize_case},
+	{"crop", crop_case},
 	{"detection_postprocessor", detection_case},
 	{"segmentation_postprocessor", segmentation_case},
 	{NULL, NULL},

@@ -2,7 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "../gpu/twin.h"
 #include "convert.h"
+#include "kernels.h"
 #include "sample.h"
 #include "vision.h"
 
@@ -23,6 +25,7 @@ struct crop {
 	void *cut; /* one crop, in the element type of the frame */
 	size_t cut_size;
 	struct neighbours *across; /* [width] */
+	struct gpu_twin twin;
 };
 
 enum { SOURCE_VIDEO, BOXES, OUT };
@@ -30,7 +33,8 @@ static const struct frag_port crop_ports[] = {
 	[SOURCE_VIDEO] = {.name = "source_video",
 			  .dir = FRAG_IN,
 			  .type = "tensor",
-			  .headline = "a frame: gray, RGB or RGBA, u8 or f32"},
+			  .headline =
+				  "a frame: gray, RGB or RGBA, u8 or f32; also in memory of a GPU"},
 	[BOXES] = {.name = "boxes",
 		   .dir = FRAG_IN,
 		   .type = "tensor",
@@ -141,13 +145,13 @@ static int crop_setup(void *state, struct frag_op *op)
 
 static int crop_initialize(void *state, struct frag_op *op)
 {
-	const struct crop *c = state;
+	struct crop *c = state;
 
 	if (c->fixed_count == 0 && frag_op_flow_count(op, BOXES) == 0)
 		return frag_op_fail(
 			op, -EINVAL,
 			"no flow ends at boxes, and there are no regions; connect the boxes that are to be cut out, or set regions");
-	return 0;
+	return gpu_twin_open(&c->twin, op, vision_ptx, c->pool, NULL);
 }
 
 /* Finds the boxes: *out_boxes and their number. */
@@ -210,6 +214,64 @@ static int prepare_cut(struct crop *c, const struct frame *cut)
 	return 0;
 }
 
+/* What is cut out for place i of a message, or of the regions. */
+static void find_region(const struct crop *c, const struct frame *frame, const float *places,
+			int64_t i, float *region)
+{
+	if (c->fixed_count > 0)
+		memcpy(region, places + i * 4, 4 * sizeof(float));
+	else
+		enlarge(c, frame, places + i * 4, region);
+}
+
+static bool makes_floats(const struct crop *c, const struct frame *frame)
+{
+	return c->out_dtype[0] != '\0' ? c->out_dtype[0] == 'f' : frame->is_float;
+}
+
+/* The same on the GPU where the frame lies; the regions are in pinned memory, which both read. */
+static int cut_on_gpu(struct crop *c, struct frag_tick *tick, struct frag_device device,
+		      const struct frame *frame, const float *places, int64_t count,
+		      struct frag_tensor **crops, struct frag_tensor **regions)
+{
+	const int64_t shape[] = {count, c->height, c->width, frame->channels};
+	const int64_t corners[] = {count, 4};
+	struct frag_op *op = frag_tick_op(tick);
+	struct crop_job job = {
+		.in = frame->data,
+		.row_bytes = frame->row_bytes,
+		.in_rows = (int32_t)frame->rows,
+		.in_columns = (int32_t)frame->columns,
+		.channels = (int32_t)frame->channels,
+		.is_float = frame->is_float,
+		.rows = (int32_t)c->height,
+		.columns = (int32_t)c->width,
+		.count = (int32_t)count,
+		.out_is_float = makes_floats(c, frame),
+		.scale_min = c->scale_min,
+		.scale_max = c->scale_max,
+	};
+	int r = gpu_twin_begin(&c->twin, op, device);
+
+	if (r == 0 && ((uintptr_t)frame->data | frame->row_bytes) % frame_element_bytes(frame) != 0)
+		r = frag_op_fail(
+			op, -EINVAL,
+			"the f32 of the frame are not aligned to 4 bytes, and a GPU cannot read them; give the tensor another byte_offset");
+	if (r == 0)
+		r = gpu_twin_create_pinned(&c->twin, op, FRAME_F32, 2, corners, regions);
+	if (r == 0)
+		r = gpu_twin_create(&c->twin, op, job.out_is_float ? FRAME_F32 : FRAME_U8, 4, shape,
+				    crops);
+	if (r < 0)
+		return r;
+	for (int64_t i = 0; i < count; i++)
+		find_region(c, frame, places, i, (float *)frag_tensor_writable(*regions) + 4 * i);
+	job.regions = frag_tensor_data(*regions);
+	job.out = frag_tensor_writable(*crops);
+	r = gpu_twin_launch(&c->twin, tick, "vision_crop", &job, c->width * c->height, count);
+	return r == 0 ? gpu_twin_end(&c->twin, tick) : r;
+}
+
 /* Cuts boxes or regions out, into *crops and *regions, which are new. */
 static int cut_all(struct crop *c, const struct frame *frame, const float *places, int64_t count,
 		   struct frag_tensor **crops, struct frag_tensor **regions)
@@ -220,7 +282,7 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 			    .is_float = frame->is_float};
 	struct convert convert = {
 		.channels = frame->channels,
-		.is_float = c->out_dtype[0] != '\0' ? c->out_dtype[0] == 'f' : frame->is_float,
+		.is_float = makes_floats(c, frame),
 		.order = {0, 1, 2, 3},
 		.scale_min = c->scale_min,
 		.scale_max = c->scale_max,
@@ -247,10 +309,7 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 	to = frag_tensor_writable(*crops);
 	region = frag_tensor_writable(*regions);
 	for (int64_t i = 0; i < count; i++, to += bytes, region += 4) {
-		if (c->fixed_count > 0)
-			memcpy(region, places + i * 4, 4 * sizeof(float));
-		else
-			enlarge(c, frame, places + i * 4, region);
+		find_region(c, frame, places, i, region);
 		vision_sample(frame, region, &cut, c->across, is_as_it_is ? to : c->cut);
 		if (!is_as_it_is)
 			vision_convert(&convert, &cut, to);
@@ -258,12 +317,15 @@ static int cut_all(struct crop *c, const struct frame *frame, const float *place
 	return 0;
 }
 
-static int emit(struct crop *c, struct frag_tick *tick, const struct frame *frame,
-		const float *places, int64_t count)
+static int emit(struct crop *c, struct frag_tick *tick, const struct frag_tensor *in,
+		const struct frame *frame, const float *places, int64_t count)
 {
 	struct frag_message *message = frag_message_create();
 	struct frag_tensor *crops = NULL, *regions = NULL;
-	int r = message != NULL ? cut_all(c, frame, places, count, &crops, &regions) : -ENOMEM;
+	int r = message == NULL ? -ENOMEM
+		: frame_is_on_host(in)
+			? cut_all(c, frame, places, count, &crops, &regions)
+			: cut_on_gpu(c, tick, gpu_of(in), frame, places, count, &crops, &regions);
 
 	if (r == 0) {
 		r = frag_message_add_tensor(message, c->out_tensor_name, crops);
@@ -307,17 +369,18 @@ static int crop_compute(void *state, struct frag_tick *tick)
 {
 	struct crop *c = state;
 	const struct frag_message *message;
-	struct frag_tensor *tensor;
+	struct frag_tensor *tensor = NULL;
 	struct frame frame = {0};
 	const float *places = NULL;
 	int64_t count = 0;
 	int r = frag_tick_receive(tick, SOURCE_VIDEO, &message);
 
 	if (r == 0)
-		r = frame_receive(frag_tick_op(tick), message, c->in_tensor_name, &tensor, &frame);
+		r = frame_receive_by(frag_tick_op(tick), message, c->in_tensor_name, frame_anywhere,
+				     &tensor, &frame);
 	if (r == 0)
 		r = receive_places(c, tick, &places, &count);
-	return r == 0 ? emit(c, tick, &frame, places, count) : r;
+	return r == 0 ? emit(c, tick, tensor, &frame, places, count) : r;
 }
 
 static void crop_fini(void *state, struct frag_op *op)
@@ -328,6 +391,7 @@ static void crop_fini(void *state, struct frag_op *op)
 	free(c->fixed);
 	free(c->cut);
 	free(c->across);
+	gpu_twin_close(&c->twin);
 }
 
 const struct frag_op_type vision_crop_type = {
@@ -335,7 +399,7 @@ const struct frag_op_type vision_crop_type = {
 	.name = "crop",
 	.headline = "Cuts boxes out of frames, all to one size",
 	.description =
-		"Either those of a tensor, or the same regions of every frame. Each crop is linear between the pixels' centres. Beyond the frame its border goes on. Without boxes the crops are an empty batch.",
+		"Either those of a tensor, or the same regions of every frame. Each crop is linear between the pixels' centres. Beyond the frame its border goes on. Without boxes the crops are an empty batch. Of a frame in memory of a GPU the crops lie there, with the same numbers; boxes come in memory of the host.",
 	.state_size = sizeof(struct crop),
 	FRAG_PORTS(crop_ports),
 	FRAG_PARAMS(crop_params),

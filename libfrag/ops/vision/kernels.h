@@ -3,6 +3,7 @@
 #define VISION_KERNELS_H
 
 #include "raw_pixel.h"
+#include "sample_pixel.h"
 
 /* The kernels of kernels.cu, X(name, job, function), beside those of convert.cu. */
 #define VISION_KERNELS(X)                                                                          \
@@ -15,7 +16,8 @@
 	X(vision_raw_bilinear_deep, raw_job, vision_raw_bilinear_deep_pixels)                      \
 	X(vision_raw_malvar, raw_job, vision_raw_malvar_pixels)                                    \
 	X(vision_raw_malvar_deep, raw_job, vision_raw_malvar_deep_pixels)                          \
-	X(vision_level, level_job, level_element)
+	X(vision_level, level_job, level_element)                                                  \
+	X(vision_crop, crop_job, crop_pixel)
 
 extern const char *const vision_ptx;
 

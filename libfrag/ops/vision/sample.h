@@ -3,12 +3,7 @@
 #define VISION_SAMPLE_H
 
 #include "../frame.h"
-
-/* Two neighbours of a place along one side, the border's pixel standing for what lies beyond. */
-struct neighbours {
-	int64_t first, second;
-	float share; /* of the second */
-};
+#include "sample_pixel.h"
 
 /*
  * Samples a region of a frame into a frame of the same channels and element type, linear between
