@@ -2,15 +2,16 @@
 """frag beside others that pass messages between processes, all by their packages for Python: eCAL
 6.1, iceoryx2 0.10 and zenoh 1.10 from PyPI, dora 1.1 from PyPI, GStreamer from Debian.
 
-hop: from one operator to the next in one process, where there is such a thing; in C. trip: half of a
-round trip between two processes, with the processor time that both take for it. start: from the
+hop: from one operator to the next in one process, where there is such a thing; in C. trip: half of
+a round trip between two processes, with the processor time that both take for it. start: from the
 command until the first message has come. idle: what the receiver takes while nothing comes. lost:
-of 5,000 messages of 64 bytes, 1,000 a second, those that the receiver never had, those that somebody
-reported, and the exit code of the sender. killed: the same where the receiver is killed (SIGKILL)
-in the middle and started again.
+of 5,000 messages of 64 bytes, 1,000 a second, those that the receiver never had, those that
+somebody reported, and the exit code of the sender. killed: the same where the receiver is killed
+(SIGKILL) in the middle and started again.
 
 It reports what each one does by default; what it was told otherwise is in peers/peer_*.py.
 """
+
 import contextlib
 import json
 import os
@@ -78,7 +79,9 @@ class Peer:
         self.bench, self.name = bench, name
         self.folder = tempfile.mkdtemp(prefix="frag-bench-")
         self.children = []
-        with socket.create_server(("127.0.0.1", 0)) as s, open(self.path("port"), "w", encoding="ascii") as f:
+        with socket.create_server(("127.0.0.1", 0)) as s, open(
+            self.path("port"), "w", encoding="ascii"
+        ) as f:
             f.write(str(s.getsockname()[1]))
 
     def __enter__(self):
@@ -98,35 +101,75 @@ class Peer:
         path = os.path.join(PACKAGES, "bin") + ":" + os.environ["PATH"]
         env = {**self.bench.env, "PYTHONPATH": PACKAGES, "PATH": path, **more}
         with open(self.path("log"), "a", encoding="utf-8") as log:
-            self.children.append(subprocess.Popen([str(x) for x in command], cwd=self.folder, env=env, stdin=subprocess.DEVNULL,
-                                                  stdout=log, stderr=log, start_new_session=True))
+            self.children.append(
+                subprocess.Popen(
+                    [str(x) for x in command],
+                    cwd=self.folder,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
         return self.children[-1]
 
     def start(self, roles, size, count):
         """Returns the process whose exit code counts: the sender's, or the one that runs all."""
         if self.name == "dora":
             with open(self.path("flow.yml"), "w", encoding="utf-8") as f:
-                f.write("nodes:\n" + "".join(DORA % dict(role=role, other=other, program=os.path.join(HERE, "peer.py"), size=size,
-                                                         folder=self.folder, count=count)
-                                             for role, other in (roles, roles[::-1])))
+                f.write(
+                    "nodes:\n"
+                    + "".join(
+                        DORA
+                        % dict(
+                            role=role,
+                            other=other,
+                            program=os.path.join(HERE, "peer.py"),
+                            size=size,
+                            folder=self.folder,
+                            count=count,
+                        )
+                        for role, other in (roles, roles[::-1])
+                    )
+                )
             return self.spawn("dora", "run", "flow.yml")
         if self.name == "frag":
             with open(self.path("app.yaml"), "w", encoding="utf-8") as f:
-                f.write((TRIP if "ask" in roles else LOST) % dict(ends=os.path.join(HERE, "frag_ends.py"), folder=self.folder,
-                                                                  size=size, count=count,
-                                                                  period="1h" if "rest" in roles else "%dhz" % HZ))
-            return self.spawn(self.bench.path("bin", "fragctl"), "run", "--workers", "2", "--summary", self.path("summary"),
-                              "app.yaml", PYTHONPATH=self.bench.path("python"))
+                f.write(
+                    (TRIP if "ask" in roles else LOST)
+                    % dict(
+                        ends=os.path.join(HERE, "frag_ends.py"),
+                        folder=self.folder,
+                        size=size,
+                        count=count,
+                        period="1h" if "rest" in roles else "%dhz" % HZ,
+                    )
+                )
+            return self.spawn(
+                self.bench.path("bin", "fragctl"),
+                "run",
+                "--workers",
+                "2",
+                "--summary",
+                self.path("summary"),
+                "app.yaml",
+                PYTHONPATH=self.bench.path("python"),
+            )
         return [self.end(role, size, count) for role in roles][0]
 
     def end(self, role, size, count):
-        return self.spawn(sys.executable, os.path.join(HERE, "peer.py"), self.name, role, self.folder, size, count)
+        return self.spawn(
+            sys.executable, os.path.join(HERE, "peer.py"), self.name, role, self.folder, size, count
+        )
 
     def tree(self):
         """All processes that were started, and those that these have started."""
         parents = {}
         for pid in (int(x) for x in os.listdir("/proc") if x.isdigit()):
-            with contextlib.suppress(OSError), open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as f:
+            with contextlib.suppress(OSError), open(
+                "/proc/%d/stat" % pid, encoding="utf-8", errors="replace"
+            ) as f:
                 parents[pid] = int(f.read().rpartition(")")[2].split()[1])
         found = {c.pid for c in self.children}
         while more := {pid for pid, parent in parents.items() if parent in found} - found:
@@ -138,7 +181,10 @@ class Peer:
         while not condition():
             if time.monotonic() > deadline:
                 with open(self.path("log"), encoding="utf-8", errors="replace") as f:
-                    raise RuntimeError("%s: not within %d s: %s; %s" % (self.name, PATIENCE_S, what, f.read()[-600:]))
+                    raise RuntimeError(
+                        "%s: not within %d s: %s; %s"
+                        % (self.name, PATIENCE_S, what, f.read()[-600:])
+                    )
             time.sleep(0.01)
 
     def read(self, name):
@@ -147,7 +193,9 @@ class Peer:
             return json.load(f)
 
     def taken(self):
-        with contextlib.suppress(FileNotFoundError), open(self.path("taken"), encoding="ascii") as f:
+        with contextlib.suppress(FileNotFoundError), open(
+            self.path("taken"), encoding="ascii"
+        ) as f:
             return len(set(f.read().split()))
         return 0
 
@@ -163,7 +211,7 @@ def reported(peer):
     """What the peer itself says of lost messages, at either end."""
     if peer.name == "frag":
         with open(peer.path("summary"), encoding="utf-8") as f:
-            flow, = json.load(f)["flows"]
+            (flow,) = json.load(f)["flows"]
         return flow["lost"] + sum(flow["dropped"].values())
     said = 0
     for role in ("send", "take"):
@@ -184,7 +232,7 @@ def lost(bench, name, is_killed):
             peer.wait("half of the messages", lambda: peer.taken() > MESSAGES // 4)
             with open(peer.path("take.pid"), encoding="ascii") as f:
                 os.kill(int(f.read()), signal.SIGKILL)
-            if name not in ("frag", "dora"): # these start it again themselves
+            if name not in ("frag", "dora"):  # these start it again themselves
                 peer.end("take", 64, MESSAGES)
         peer.wait("the end of the sender", lambda: child.poll() is not None)
         return first, MESSAGES - peer.taken(), reported(peer), child.returncode
@@ -206,7 +254,12 @@ def idle(bench, name):
 
 def peers_here(bench):
     names = ["frag"]
-    for name, package in (("ecal", "ecal"), ("iceoryx2", "iceoryx2"), ("zenoh", "zenoh"), ("dora", "dora")):
+    for name, package in (
+        ("ecal", "ecal"),
+        ("iceoryx2", "iceoryx2"),
+        ("zenoh", "zenoh"),
+        ("dora", "dora"),
+    ):
         if os.path.isdir(os.path.join(PACKAGES, package)):
             names.append(name)
         else:
@@ -222,11 +275,15 @@ def hops(bench):
     else:
         gst = None
         bench.lack("GStreamer (libgstreamer1.0-dev, gstreamer1.0-plugins-base)")
-    bench.lack("GStreamer between processes: its shmsink and tcpserversink pass bytes one way, and count no messages")
+    bench.lack(
+        "GStreamer between processes: its shmsink and tcpserversink pass bytes one way, and count no messages"
+    )
     for _ in bench.rounds():
         hop.add(bench.figures("hop", "chain", "greedy", 1000000, cores={1})[0])
         if gst is not None:
-            source, chain = (bench.figures("gst", "identity", n, 250000, cores={1})[0] for n in (0, 10))
+            source, chain = (
+                bench.figures("gst", "identity", n, 250000, cores={1})[0] for n in (0, 10)
+            )
             gst.add((chain - source) / 10)
 
 
@@ -260,8 +317,11 @@ def run(bench):
             except (OSError, RuntimeError) as e:
                 bench.lack("peers: %s by %s: %s" % (what, name, e))
                 continue
-            for kind, unit, value in zip(("start", what, what + ".reported", what + ".exit"),
-                                         ("ms", "of %d" % MESSAGES, "", ""), figures):
+            for kind, unit, value in zip(
+                ("start", what, what + ".reported", what + ".exit"),
+                ("ms", "of %d" % MESSAGES, "", ""),
+                figures,
+            ):
                 if kind != "start" or what == "lost":
                     bench.row("peers.%s.%s" % (kind, name), unit).values.append(value)
         bench.save()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ends of peer.py as operators of frag in Python. A message is a tensor of bytes."""
+
 import json
 import os
 import time
@@ -48,8 +49,12 @@ class Ask(frag.Operator):
             op_output.emit(message(len(self.took), self.size), "out")
             return
         cpu, took = time.process_time() - self.cpu, sorted(self.took[WARM_UP:])
-        save(os.path.join(self.folder, "ask.json"), p50=took[self.count // 2] / 2e3,
-             p99=took[self.count * 99 // 100] / 2e3, cpu=cpu / self.count * 1e6)
+        save(
+            os.path.join(self.folder, "ask.json"),
+            p50=took[self.count // 2] / 2e3,
+            p99=took[self.count * 99 // 100] / 2e3,
+            cpu=cpu / self.count * 1e6,
+        )
         context.stop()
 
 
@@ -69,7 +74,10 @@ class Echo(frag.Operator):
             self.cpu = time.process_time()
         op_output.emit(back, "out")
         if number == self.count + WARM_UP - 1:
-            save(os.path.join(self.folder, "echo.json"), cpu=(time.process_time() - self.cpu) / self.count * 1e6)
+            save(
+                os.path.join(self.folder, "echo.json"),
+                cpu=(time.process_time() - self.cpu) / self.count * 1e6,
+            )
 
 
 class Send(frag.Operator):
@@ -86,7 +94,9 @@ class Take(frag.Operator):
         spec.param("folder", kind="path")
 
     def start(self):
-        self.out = os.open(os.path.join(self.folder, "taken"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self.out = os.open(
+            os.path.join(self.folder, "taken"), os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        )
         with open(os.path.join(self.folder, "take.pid"), "w", encoding="ascii") as f:
             f.write(str(os.getpid()))
 

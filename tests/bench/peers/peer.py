@@ -10,6 +10,7 @@ roles: ask    sends a message and waits until it comes back, COUNT times
        rest   does nothing
 FOLDER gets what was measured, as FOLDER/ROLE.json, and what take has noted, as FOLDER/taken.
 """
+
 import contextlib
 import importlib
 import json
@@ -74,7 +75,13 @@ def ask(end, folder, size, count):
         took.append(time.perf_counter_ns() - begin)
     cpu = time.process_time() - cpu
     took = sorted(took[WARM_UP:])
-    save(folder, "ask", p50=took[count // 2] / 2e3, p99=took[count * 99 // 100] / 2e3, cpu=cpu / count * 1e6)
+    save(
+        folder,
+        "ask",
+        p50=took[count // 2] / 2e3,
+        p99=took[count * 99 // 100] / 2e3,
+        cpu=cpu / count * 1e6,
+    )
     for _ in range(20):
         end.send(message(END, 8))
         time.sleep(0.01)
@@ -150,7 +157,9 @@ def main():
     size, count = (int(x) for x in sys.argv[4:6]) if len(sys.argv) > 4 else (SMALL, 0)
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     end = importlib.import_module("peer_" + name).End(role, folder, size)
-    {"ask": ask, "echo": echo, "send": send, "take": take, "rest": rest}[role](end, folder, size, count)
+    {"ask": ask, "echo": echo, "send": send, "take": take, "rest": rest}[role](
+        end, folder, size, count
+    )
     end.close()
 
 

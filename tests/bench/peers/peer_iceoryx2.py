@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """iceoryx2: shared memory. The ends of a round trip spin, as its own benchmark does; a receiver of
 1,000 messages a second looks every 100 us."""
+
 import ctypes
 import os
 import time
@@ -17,12 +18,18 @@ class End:
         self.spins = role in ("ask", "echo")
         self.node = iox2.NodeBuilder.new().create(iox2.ServiceType.Ipc)
         out, into = ("a", "b") if is_first else ("b", "a")
-        self.publisher = self.service(folder, out).publisher_builder().initial_max_slice_len(size).create()
+        self.publisher = (
+            self.service(folder, out).publisher_builder().initial_max_slice_len(size).create()
+        )
         self.subscriber = self.service(folder, into).subscriber_builder().create()
 
     def service(self, folder, which):
         name = iox2.ServiceName.new("%s/%s" % (os.path.basename(folder), which))
-        return self.node.service_builder(name).publish_subscribe(iox2.Slice[ctypes.c_uint8]).open_or_create()
+        return (
+            self.node.service_builder(name)
+            .publish_subscribe(iox2.Slice[ctypes.c_uint8])
+            .open_or_create()
+        )
 
     def send(self, data):
         sample = self.publisher.loan_slice_uninit(len(data))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """zenoh: two peers over TCP on the loopback interface. Reliable, and block when a queue is full."""
+
 import queue
 
 import zenoh
@@ -19,8 +20,13 @@ class End:
         self.queue = queue.SimpleQueue()
         out, into = ("frag/a", "frag/b") if is_first else ("frag/b", "frag/a")
         self.publisher = self.session.declare_publisher(
-            out, reliability=zenoh.Reliability.RELIABLE, congestion_control=zenoh.CongestionControl.BLOCK)
-        self.subscriber = self.session.declare_subscriber(into, lambda sample: self.queue.put(sample.payload.to_bytes()))
+            out,
+            reliability=zenoh.Reliability.RELIABLE,
+            congestion_control=zenoh.CongestionControl.BLOCK,
+        )
+        self.subscriber = self.session.declare_subscriber(
+            into, lambda sample: self.queue.put(sample.payload.to_bytes())
+        )
 
     def send(self, data):
         self.publisher.put(data)
