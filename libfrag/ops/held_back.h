@@ -25,6 +25,15 @@ static inline int64_t held_back_now_ns(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
+/* For live_ns in the metadata of a live frame: it has come just now. */
+static inline int64_t held_back_unix_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
 /* A tick begins, of a source with so many frames a second; 0: it is not known. */
 static inline void held_back_begin(struct held_back *held, const struct frag_op *op, double rate)
 {

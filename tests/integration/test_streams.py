@@ -157,6 +157,7 @@ class Streams(StreamTest):
         """Each tick of it is longer than three frames, and the queue takes one."""
         slow = APP.replace("type: video_recorder,", "type: video_recorder, conditions: [{type: periodic, recess_period: 200ms}],")
         for flow, is_held in (("{from: play.replayer.output, to: record.recorder.input, capacity: 1}", True),
+                              ("{from: play.replayer.output, to: record.recorder.input, policy: pop, capacity: 8}", False),
                               ("{from: play.replayer.output, to: record.recorder.input, policy: latest}", False)):
             self.app = self.write("slow.yaml", slow.replace("play.replayer.output -> record.recorder.input", flow))
             server = self.serve("good")
@@ -165,6 +166,9 @@ class Streams(StreamTest):
             held = self.summary(p)["fragments"][0]["operators"][0]["held_back"]
             self.assertEqual(held > 0, is_held, held)
             self.assertEqual(p.stderr.count("policy latest of its flow gives the newest one"), 1 if is_held else 0, p.stderr)
+            if "pop" in flow:  # the source goes on, and its frames wait in the queue
+                self.assertGreater(self.summary(p)["fragments"][1]["operators"][0]["outdated"], 0)
+                self.assertEqual(p.stderr.count("live frames are "), 1, p.stderr)
 
     def test_by_daemons_too(self):
         """Hosts are confined, and may use the network."""

@@ -186,7 +186,7 @@ Test(summary, operators_that_missed_deadlines_have_a_line)
 	text = printed(&of, fragi_summary_print_json);
 	cr_expect_not_null(
 		strstr(text,
-		       "\"deadline_misses\": 2, \"path_misses\": 5, \"slowest\": 1, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0}"),
+		       "\"deadline_misses\": 2, \"path_misses\": 5, \"slowest\": 1, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0, \"outdated\": 0}"),
 		"%s", text);
 	free(text);
 }
@@ -250,7 +250,7 @@ Test(summary, the_json_is_one_document)
 		" \"started_unix_ns\": 5, \"first_message_ns\": 6, \"duration_ns\": 30100000000, \"shutdown_ns\": 8,\n"
 		" \"fragments\": [\n"
 		"  {\"name\": \"fragment1\", \"worker\": \"a\", \"host_pid\": 42, \"state\": \"done\", \"epoch\": 1, \"restarts\": 0,\n"
-		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}, \"job\": {\"count\": 299, \"time_ns\": 400, \"waiting_ns\": 500}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0}]},\n"
+		"   \"operators\": [{\"name\": \"replayer\", \"type\": \"video_replayer\", \"ticks\": 300, \"compute_ns\": {\"p50\": 1, \"p99\": 2, \"max\": 3}, \"job\": {\"count\": 299, \"time_ns\": 400, \"waiting_ns\": 500}, \"deadline_misses\": 0, \"path_misses\": 0, \"slowest\": 0, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0, \"outdated\": 0}]},\n"
 		"  {\"name\": \"fragment2\", \"worker\": null, \"host_pid\": 0, \"state\": \"waiting\", \"epoch\": 0, \"restarts\": 0,\n"
 		"   \"operators\": []}],\n"
 		" \"flows\": [\n"

@@ -339,6 +339,8 @@ static int emit(struct capture *c, struct frag_tick *tick, const struct camera_f
 	if (r == 0)
 		r = frag_metadata_set_f64(metadata, "frame_rate", camera_frame_rate(c->camera));
 	if (r == 0)
+		r = frag_metadata_set_i64(metadata, "live_ns", unix_ns_of(time_ns));
+	if (r == 0)
 		r = frag_metadata_set_i64(metadata, "dropped", c->lost + c->busy + c->damaged);
 	if (r == 0 && (c->pass_through || strcmp(c->format, "native") == 0))
 		r = frag_metadata_set_string(
@@ -456,7 +458,7 @@ const struct frag_op_type v4l2_video_capture_type = {
 	.name = "v4l2_video_capture",
 	.headline = "Captures frames of a camera",
 	.description =
-		"One frame a tick. Metadata: frame (i64, its number, which counts those that were dropped too), pts_ns (i64), frame_rate (f64), dropped (i64, since the start); with pass_through or format native pixel_format (string). The acquisition time is when the frame was taken, and the sequence is frame.",
+		"One frame a tick. Metadata: frame (i64, its number, which counts those that were dropped too), pts_ns (i64), frame_rate (f64), live_ns (i64, Unix time at which it was taken), dropped (i64, since the start); with pass_through or format native pixel_format (string). The acquisition time is when the frame was taken, and the sequence is frame.",
 	.state_size = sizeof(struct capture),
 	FRAG_PORTS(capture_ports),
 	FRAG_PARAMS(capture_params),

@@ -443,6 +443,8 @@ static int describe(const struct replayer *rp, struct frag_metadata *metadata)
 	if (strcmp(rp->format, "native") == 0)
 		r = frag_metadata_set_string(metadata, "pixel_format",
 					     av_get_pix_fmt_name(rp->picture.format));
+	if (r == 0 && rp->url[0] != '\0')
+		r = frag_metadata_set_i64(metadata, "live_ns", held_back_unix_now_ns());
 	if (r == 0 && is_low(rp))
 		r = frag_metadata_set_i64(metadata, "dropped", rp->left_out);
 	if (r == 0 && rp->aspect > 0.0)
@@ -585,7 +587,7 @@ const struct frag_op_type video_replayer_type = {
 	.name = "video_replayer",
 	.headline = "Plays a video file",
 	.description =
-		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), sample_aspect_ratio (f64, width of a pixel divided by its height) where the file states it, and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
+		"Or a stream, with url. One frame a tick, until it ends or count frames are played. Metadata: frame (i64), pts_ns (i64), frame_rate (f64), sample_aspect_ratio (f64, width of a pixel divided by its height) where the file states it, of a url live_ns (i64, Unix time at which it came), and with format native pixel_format (string). The acquisition time is pts_ns, on the media clock, and the sequence is frame. In real time a late frame is sent at once; none is left out.",
 	.state_size = sizeof(struct replayer),
 	FRAG_PORTS(replayer_ports),
 	FRAG_PARAMS(replayer_params),

@@ -77,7 +77,8 @@
 	X(use_suspended, INTERNAL, "While somebody looked: ns in which it did not run.")           \
 	X(skipped, SHOWN, "Damaged pieces of what it reads that it left out.")                     \
 	X(removed, SHOWN, "Files that it removed to keep to a limit of disk.")                     \
-	X(held_back, SHOWN, "Live frames that waited for its receivers for more than 3 periods.")
+	X(held_back, SHOWN, "Live frames that waited for its receivers for more than 3 periods.")  \
+	X(outdated, SHOWN, "Live frames that had waited for more than 3 periods when it got them.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };

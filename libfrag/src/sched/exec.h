@@ -92,6 +92,12 @@ struct fragi_distance {
 	const _Atomic bool *closed; /* set by the other end */
 };
 
+/* outdated.c: of the live frames that an operator has got */
+struct fragi_outdated {
+	int64_t best_ns; /* the age of the freshest one */
+	bool has_best, is_said;
+};
+
 struct fragi_exec {
 	struct frag_tick tick;
 	/* the operator's compute, or that of what goes around it */
@@ -120,7 +126,8 @@ struct fragi_exec {
 	struct fragi_timing_state *timing; /* NULL: no input has timing */
 	uint64_t deadline_begin;           /* stamp: since when its deadline counts */
 	bool missed_deadline;              /* and therefore it has failed */
-	struct fragi_tx **txs;             /* of all outputs, port by port */
+	struct fragi_outdated outdated;
+	struct fragi_tx **txs; /* of all outputs, port by port */
 	uint32_t tx_count;
 	uint32_t receiver_count; /* the first of txs, which lead to the receivers that count */
 	struct fragi_rx **rxs;
@@ -445,5 +452,8 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 		fragi_exec_tick_ended(exec, false);
 	return 0;
 }
+
+/* outdated.c: a message with this metadata is received. */
+FRAGI_API void fragi_exec_judge_age(struct fragi_exec *exec, const struct frag_metadata *metadata);
 
 #endif

@@ -45,6 +45,7 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 	bool first = (tick->attaches & FRAGI_ATTACH_METADATA) == 0;
 	int r;
 
+	fragi_exec_judge_age(tick->op->exec, message->metadata);
 	if (!tick->op->metadata) {
 		/* It may be passed on, now or later: fragi_tick_attach takes its keys off. */
 		tick->attaches |= FRAGI_ATTACH_ALWAYS;
