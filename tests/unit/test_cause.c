@@ -86,7 +86,7 @@ static void set_host(struct fragi_look_host *host, const char *key, uint32_t val
 	else if (strcmp(key, "cores") == 0)
 		host->cores = value;
 	else if (strcmp(key, "restarts") == 0)
-		host->suspended_because = "restarts after a crash";
+		host->suspended_because = "it is started again: it crashed";
 }
 
 static void build(const char *rows, struct tables *t)
@@ -211,7 +211,7 @@ static const struct graph planted[] = {
 	{"a restart",
 	 "op busy=20 room=800 time=180 to=0 ticks=6 period=33; op host=1 busy=100 input=100 suspended=800 from=0 ticks=6; flow sent=6; host cpu=900 threads=2 cores=4; host cpu=100 threads=2 cores=4 restarts=1",
 	 FRAGI_CAUSE_SUSPENDED, 1,
-	 "host f2 does not run (800 ms of the last 1.0 s): it restarts after a crash"},
+	 "host f2 does not run (800 ms of the last 1.0 s): it is started again: it crashed"},
 };
 
 Test(cause, planted_bottlenecks)
@@ -296,7 +296,7 @@ static const struct graph boundaries[] = {
 	 FRAGI_CAUSE_NONE, 0, ""},
 	{"for 100 ms",
 	 "op busy=900 suspended=100 ticks=30 promised=30; host cpu=900 threads=2 cores=4 restarts=1",
-	 FRAGI_CAUSE_SUSPENDED, 0, "restarts"},
+	 FRAGI_CAUSE_SUSPENDED, 0, "is started again"},
 	{"a receiver that idles for 199 ms is slow",
 	 "op room=1000 to=0 ticks=9 promised=30; op host=1 busy=801 input=199 from=0; flow sent=9",
 	 FRAGI_CAUSE_OPERATOR, 1, ""},

@@ -305,7 +305,7 @@ static const char *suspended_clause(struct writing *w)
 	w->short_help = NULL;
 	w->help = TEXT(w, "`fragctl events` and `fragctl logs %s` show what happened.",
 		       plain(w->look->application));
-	return TEXT(w, "%s does not run (%s of the last %s): it %s", host_name(w),
+	return TEXT(w, "%s does not run (%s of the last %s): %s", host_name(w),
 		    time_text(w, op_at(w, w->v->op)->use_ns[FRAGI_USE_SUSPENDED]),
 		    time_text(w, w->look->window_ns), because);
 }
