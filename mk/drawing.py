@@ -12,10 +12,10 @@ INK, FONT = "#010203", "sans-serif"  # the colour of the page's text takes the p
 STEP, LEFT, CHARACTER = 34, 70, 6.2
 
 
-def svg(width, height, title, body):
-    return ('<svg class="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" style="max-width: %dpx" '
+def svg(width, height, title, body, left=0):
+    return ('<svg class="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="%d 0 %d %d" style="max-width: %dpx" '
             'role="img" aria-label="%s"><g fill="none" stroke="currentColor" font-family="%s" font-size="12">%s</g>'
-            "</svg>" % (width, height, width, escape(title, {'"': "&quot;"}), FONT, "".join(body)))
+            "</svg>" % (left, width - left, height, width - left, escape(title, {'"': "&quot;"}), FONT, "".join(body)))
 
 
 def label(x, y, text, anchor="middle"):
@@ -53,10 +53,12 @@ def sequence(lines):
     for name, x in at.items():
         half = len(names[name]) * CHARACTER / 2 + 9
         body += ['<rect x="%g" y="10" width="%g" height="24" rx="3"/>' % (x - half, 2 * half), label(x, 26, names[name])]
+    left, right = 0, at[order[-1]] + 70
     for row, (kind, a, b, text) in enumerate(rows):
         y, x, to = 66 + STEP * row, at[a], at[b]
         if kind == "note":
             half = max(len(text) * CHARACTER / 2 + 8, abs(to - x) / 2 + 12)
+            left, right = min(left, (x + to) / 2 - half - 4), max(right, (x + to) / 2 + half + 4)
             body += ['<rect x="%g" y="%g" width="%g" height="20" rx="2" stroke-opacity="0.4" class="note"/>' % (
                 (x + to) / 2 - half, y - 15, 2 * half), label((x + to) / 2, y - 1, text)]
         elif a == b:
@@ -67,9 +69,8 @@ def sequence(lines):
                 -6 * sign, 6 * sign, -6 * sign)
             body += ['<path d="M%g %gH%g%s"%s/>' % (x, y, to, end, ' stroke-dasharray="4 3"' if kind == "dash" else ""),
                      label((x + to) / 2, y - 5, text)]
-    edge = max([at[order[-1]] + 70] + [at[a] + 40 + len(text) * CHARACTER
-                                       for _, a, b, text in rows if a == b])
-    return svg(edge, height, "sequence: " + ", ".join(names.values()), body)
+    right = max([right] + [at[a] + 40 + len(text) * CHARACTER for _, a, b, text in rows if a == b])
+    return svg(right, height, "sequence: " + ", ".join(names.values()), body, left)
 
 
 NODE = re.compile(r'([\w*\[\]]+?)(?:\(\["?(.*?)"?\]\)|\["(.*?)"\]|\[((?!\*)[^\]]*)\]|\(\((.*?)\)\))?$')
