@@ -63,7 +63,7 @@ if [ "${1:-}" = vivid ]; then
 fi
 
 if [ "${1:-}" = container ]; then
-	packages="$packages buildah podman runc"
+	packages="$packages buildah podman runc podman-compose netavark aardvark-dns"
 fi
 
 if [ "${1:-}" = limits ]; then

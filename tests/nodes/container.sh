@@ -8,7 +8,8 @@ folder=$(mktemp -d)
 driver=frag-check-$$
 podman="podman --runtime runc --cgroup-manager=cgroupfs"
 flags="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
-trap '$podman rm -f $driver >/dev/null 2>&1 || :; rm -rf "$folder"' EXIT
+trap '[ ! -e "$folder/compose" ] || compose down -v || :; $podman rm -f $driver >/dev/null 2>&1 || :
+	rm -rf "$folder"' EXIT
 
 fail() {
 	echo "container: $1" >&2
@@ -52,7 +53,45 @@ $podman logs $driver >"$folder/table" 2>"$folder/log"
 wait
 grep -q '^fragment1.tx.out -> fragment2.rx.in  *10  *10  *0  *0 ' "$folder/table" || fail "the account"
 
+# compose.yaml, with the names of a network, but for limits that cannot be set inside a container.
+compose=$folder/compose
+mkdir "$compose"
+cp "$(dirname "$0")/../../deploy/container/compose.yaml" "$compose"
+printf '[network]\nnetwork_backend = "netavark"\n' >"$compose/containers.conf"
+cat >"$compose/podman" <<END
+#!/bin/sh
+for word; do
+	shift
+	case \$word in
+	--ulimit | --cap-add) drop=1 ;;
+	run) set -- "\$@" run $flags ;;
+	*) [ -n "\$drop" ] || set -- "\$@" "\$word"; drop= ;;
+	esac
+done
+exec $podman "\$@"
+END
+chmod +x "$compose/podman"
+compose() {
+	(cd "$compose" && CONTAINERS_CONF=$compose/containers.conf timeout 120 podman-compose \
+		-p "$driver" --podman-path "$compose/podman" "$@" >>"$folder/compose.log" 2>&1)
+}
+run key "$image" fragctl key new && cp "$folder/key" "$compose/frag.key"
+chmod 600 "$compose/frag.key" && chown 65532:65532 "$compose/frag.key"
+sed -i "s/image: frag$/image: $image/; /ports:/d" "$compose/compose.yaml" # 57777 may be taken
+compose up -d || fail "podman-compose up"
+for i in $(seq 60); do
+	$podman exec "${driver}_driver_1" fragctl workers >"$folder/workers" 2>&1 || :
+	! grep -q ' live ' "$folder/workers" || break
+	sleep 0.5
+done
+$podman exec "${driver}_driver_1" fragctl start -e 'ping_tx count=3 ! ping_rx' --wait \
+	>"$folder/composed" 2>&1 || fail "an application by compose.yaml"
+grep -q 'ping_rx.in  *3  *3  *0  *0 ' "$folder/composed" || fail "the account by compose.yaml"
+$podman exec "${driver}_driver_1" fragctl doctor --workers >"$folder/all" 2>&1 || :
+grep -q '^worker .* ok, [0-9]* wrong$' "$folder/all" || fail "doctor --workers"
+compose down -v
+
 # What the image does when nothing is named: the demo.
 run demo "$image" || fail "the demo"
 grep -q 'source_video  *300  *300  *0  *0 ' "$folder/demo" || fail "the account of the demo"
-echo "container: version, user, graphs, doctor, three containers and the demo are well"
+echo "container: version, user, graphs, doctor, three containers, compose and the demo are well"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """eCAL: shared memory, found by its own registration. What its subscriber says was dropped is
 counted."""
+
 import os
 import queue
 
