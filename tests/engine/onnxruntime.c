@@ -11,6 +11,7 @@
  * 	fails | memory | waits             what a run does otherwise; waits: until the file exists
  *                                      that FRAG_TEST_ENGINE_GATE names
  * 	slow                               so does the loading of the model
+ * 	rows                               an output gets the first element of its own row
  *
  * A run fills output k with the first element of the first input plus k. On a GPU it has a stream
  * copy the first element to every place, and returns. FRAG_TEST_ENGINE_VERSION changes the version;
@@ -57,7 +58,7 @@ struct ort_cuda_options {
 struct ort_session {
 	struct port inputs[TENSORS_MAX], outputs[TENSORS_MAX];
 	size_t input_count, output_count;
-	bool fails, memory, waits;
+	bool fails, memory, waits, rows;
 	struct ort_session_options options;
 };
 struct ort_memory_info {
@@ -187,6 +188,8 @@ static bool read_line(const char *line, ort_session_t *session)
 	session->waits |= strcmp(line, "waits\n") == 0;
 	if (strcmp(line, "slow\n") == 0)
 		wait_for_gate();
+	else if (strcmp(line, "rows\n") == 0)
+		session->rows = true;
 	else if (!session->fails && !session->memory && !session->waits)
 		return false;
 	return true;
@@ -530,28 +533,40 @@ static ort_value_t *make(const ort_binding_t *binding, size_t k)
 	return value;
 }
 
-static double first_element(const ort_value_t *value)
+/* Where the element of the input lies that an element of an output is made of. */
+static const char *source(const ort_session_t *session, const ort_value_t *input,
+			  const ort_value_t *output, size_t i)
 {
-	if (count_of(&value->shape) == 0)
-		return 0.0;
-	if (value->shape.type == ORT_FLOAT)
-		return (double)*(const float *)value->data;
-	return *(const uint8_t *)value->data;
+	size_t columns = count_of(&output->shape) / (size_t)output->shape.sides[0];
+	size_t row = session->rows ? i / columns : 0;
+
+	return input->data + row * (input->bytes / (size_t)input->shape.sides[0]);
 }
 
-static void fill(ort_value_t *output, double value)
+static double number_at(const ort_value_t *value, const char *at)
+{
+	if (value->bytes == 0)
+		return 0.0;
+	return value->shape.type == ORT_FLOAT ? (double)*(const float *)(const void *)at
+					      : *(const uint8_t *)at;
+}
+
+static void fill(const ort_session_t *session, const ort_value_t *input, ort_value_t *output,
+		 double more)
 {
 	for (size_t i = 0; i < count_of(&output->shape); i++) {
+		double value = number_at(input, source(session, input, output, i)) + more;
+
 		if (output->shape.type == ORT_FLOAT)
-			((float *)output->data)[i] = (float)value;
+			((float *)(void *)output->data)[i] = (float)value;
 		else if (output->shape.type == ORT_INT32)
-			((int32_t *)output->data)[i] = (int32_t)value;
+			((int32_t *)(void *)output->data)[i] = (int32_t)value;
 		else
 			((uint8_t *)output->data)[i] = (uint8_t)value;
 	}
 }
 
-/* Outputs on a GPU get the first element of the input everywhere, in the order of the stream. */
+/* Outputs on a GPU get the element of the input as it is, in the order of the stream. */
 static void fill_gpu(const ort_session_t *session, const ort_value_t *input, ort_value_t *output)
 {
 	int (*copy)(void *, unsigned long long, unsigned long long, size_t);
@@ -562,11 +577,12 @@ static void fill_gpu(const ort_session_t *session, const ort_value_t *input, ort
 	*(void **)&poke = driver("fake_cuda_poke");
 	for (size_t i = 0; i < count_of(&output->shape); i++) {
 		unsigned long long to = (uintptr_t)output->data + i * size;
+		const char *from = source(session, input, output, i);
 
 		if (input->is_gpu)
-			copy(session->options.stream, to, (uintptr_t)input->data, size);
+			copy(session->options.stream, to, (uintptr_t)from, size);
 		else
-			poke(to, input->data, size);
+			poke(to, from, size);
 	}
 }
 
@@ -593,7 +609,7 @@ static ort_status_t *RunWithBinding(ort_session_t *session, const ort_run_option
 		if (binding->outputs[k]->is_gpu)
 			fill_gpu(session, binding->inputs[0], binding->outputs[k]);
 		else if (!binding->inputs[0]->is_gpu)
-			fill(binding->outputs[k], first_element(binding->inputs[0]) + (double)k);
+			fill(session, binding->inputs[0], binding->outputs[k], (double)k);
 	}
 	return NULL;
 }

@@ -580,3 +580,115 @@ GPU_TEST(ops_onnxruntime, a_provider_of_another_version_is_refused)
 	refused(FRAG_ARGS(ON_GPU), "is 1.32.0, and its provider /");
 	refused(FRAG_ARGS(ON_GPU), "_cuda.so is 1.31.1; take both from one wheel onnxruntime-gpu");
 }
+
+/* Gives a frame of one flow; its sequence is the value in it. */
+static void give_frame(struct frag_harness *h, const char *port, struct frag_tensor *t,
+		       uint64_t sequence)
+{
+	struct frag_message *m = frag_message_create();
+
+	cr_assert_eq(frag_message_add_tensor(m, "image", t), 0);
+	cr_assert_eq(frag_message_set_sequence(m, sequence), 0);
+	cr_assert_eq(frag_harness_give(h, port, m), 0);
+}
+
+/* Takes a frame's results, which are those of the frame with this value. */
+static void expect_frame(struct frag_harness *h, const char *port, uint64_t value)
+{
+	struct frag_message *m = NULL;
+	uint64_t sequence = 0;
+
+	cr_assert_eq(frag_harness_take(h, port, &m), 0, "%s: no result of %d", port, (int)value);
+	cr_expect(dl(m, "boxes")->shape[0] == 1 && dl(m, "boxes")->shape[1] == 2);
+	cr_expect_float_eq(element(m, "boxes", 1), (float)value, 0);
+	cr_expect_eq(frag_message_sequence(m, &sequence), 0);
+	cr_expect_eq(sequence, value);
+	frag_message_unref(m);
+}
+
+/* A model that takes each row by itself, and gives it back: a row of results for each frame. */
+static const char *const rows_models[] = {
+	"engine of tests\nrows\ninput image 1 n 3\noutput boxes 1 n 2\n",
+	"engine of tests\nrows\ninput image 1 1 3\noutput boxes 1 1 2\n",
+	"engine of tests\nrows\ninput image 1 4 3\noutput boxes 1 4 2\n",
+};
+
+static void batches(const char *provider, struct frag_device device)
+{
+	for (size_t i = 0; i < FRAG_COUNT_OF(rows_models); i++) {
+		struct frag_harness *h;
+		struct frag_message *none = NULL;
+
+		write_file(model_path, rows_models[i]);
+		h = make(
+			FRAG_ARGS({"provider", provider}, {"inference_map", "{a: boxes}"},
+				  {"batch", "{size: 3, max_delay: 20ms, cameras: [left, right]}"}));
+		give_frame(h, "receivers", rows(device, 1, 10.0f), 10);
+		give_frame(h, "receivers", rows(device, 1, 11.0f), 11);
+		give_frame(h, "receivers:1", rows(device, 1, 20.0f), 20);
+		give_frame(h, "receivers:1", rows(device, 1, 21.0f), 21);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		expect_frame(h, "left", 10);
+		expect_frame(h, "left", 11);
+		expect_frame(h, "right", 20);
+		expect_frame(h, "right", 21);
+		give_frame(h, "receivers:1", rows(device, 1, 22.0f), 22);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		expect_frame(h, "right", 22);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_expect_lt(frag_harness_take(h, "right", &none), 0);
+		frag_harness_destroy(h);
+	}
+}
+
+Test(ops_onnxruntime, frames_of_several_flows_go_in_one_run)
+{
+	batches("cpu", (struct frag_device){FRAG_DEVICE_CPU, 0});
+}
+
+GPU_TEST(ops_onnxruntime, frames_of_several_flows_on_a_gpu)
+{
+	batches("cuda", GPU);
+	cr_expect(is_logged("run asynchronous 3\n") && is_logged("run asynchronous 4\n"));
+}
+
+Test(ops_onnxruntime, bad_batches_are_refused)
+{
+	struct frag_message *m = NULL;
+	struct frag_harness *h;
+	int64_t flow = -1;
+
+	write_file(model_path, rows_models[0]);
+	refused(FRAG_ARGS({"batch", "{size: 0}"}), "size is \"0\"; give a number from 1 to 64");
+	refused(FRAG_ARGS({"batch", "{max_delay: 5ms}"}), "size is \"\"; give a number");
+	refused(FRAG_ARGS({"batch", "{size: 2, delay: 5ms}"}), "batch has no \"delay\"; write");
+	refused(FRAG_ARGS({"batch", "{size: 2, max_delay: soon}"}), "soon");
+	refused(FRAG_ARGS({"batch", "{size: 2}"}, {"temporal_map", "{a: 2}"}), "leave one of them");
+	h = make(FRAG_ARGS({"batch", "{size: 2}"}, {"inference_map", "{a: boxes}"}));
+	give_frame(h, "receivers", host_rows(1, 5.0f), 5);
+	give_frame(h, "receivers:1", host_rows(2, 6.0f), 6);
+	cr_expect_lt(frag_harness_tick(h), 0);
+	cr_expect_not_null(strstr(frag_harness_error(h), "\"image\" is f32 [1, 3] in flow 1 and "
+							 "f32 [2, 3] in flow 2; convert them"),
+			   "%s", frag_harness_error(h));
+	frag_harness_destroy(h);
+	h = make(FRAG_ARGS({"batch", "{size: 2}"}, {"inference_map", "{a: boxes}"}));
+	give_frame(h, "receivers", host_rows(1, 5.0f), 5);
+	give_frame(h, "receivers:1", host_rows(1, 6.0f), 6);
+	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+	for (int64_t i = 0; i < 2; i++) {
+		cr_assert_eq(frag_harness_take(h, "transmitter", &m), 0);
+		cr_expect_eq(frag_metadata_get_i64(frag_message_metadata(m), "flow", &flow), 0);
+		cr_expect_eq(flow, i);
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+	write_file(model_path, "engine of tests\ninput image 1 n 3\noutput boxes 1 5 2\n");
+	h = make(FRAG_ARGS({"batch", "{size: 2}"}, {"inference_map", "{a: boxes}"}));
+	give_frame(h, "receivers", host_rows(1, 5.0f), 5);
+	give_frame(h, "receivers:1", host_rows(1, 6.0f), 6);
+	cr_expect_lt(frag_harness_tick(h), 0);
+	cr_expect_not_null(strstr(frag_harness_error(h), "no part for each of 2 frames"), "%s",
+			   frag_harness_error(h));
+	frag_harness_destroy(h);
+}

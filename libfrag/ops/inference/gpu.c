@@ -11,7 +11,8 @@
 	X(cuDeviceGet, (int *, int))                                                               \
 	X(cuDeviceGetName, (char *, int, int))                                                     \
 	X(cuDevicePrimaryCtxRetain, (void **, int))                                                \
-	X(cuCtxSetCurrent, (void *))                                                               \
+	X(cuCtxPushCurrent_v2, (void *))                                                           \
+	X(cuCtxPopCurrent_v2, (void **))                                                           \
 	X(cuMemcpyAsync, (unsigned long long, unsigned long long, size_t, void *))
 
 #define MEMBER(name, args) int(*name) args;
@@ -56,30 +57,33 @@ int inference_gpu_name(int32_t gpu, char *out, size_t size, struct frag_err *err
 /* The primary context is frag's too; it is kept as long as the process lives. */
 static int enter(int32_t gpu, struct frag_err *err)
 {
-	static _Thread_local int32_t current = -1;
-	void *context;
-	int device, r;
+	static _Atomic(void *) contexts[16];
+	void *context = gpu < 16 ? contexts[gpu] : NULL;
+	int device, r = 0;
 
-	if (current == gpu)
-		return 0;
-	r = get(gpu, &device, err);
-	if (r == 0 && (cu.cuDevicePrimaryCtxRetain(&context, device) != 0 ||
-		       cu.cuCtxSetCurrent(context) != 0))
+	if (context == NULL) {
+		r = get(gpu, &device, err);
+		if (r == 0 && cu.cuDevicePrimaryCtxRetain(&context, device) != 0)
+			r = frag_err_set(err, -EIO, "GPU %d refuses its context", (int)gpu);
+		if (r == 0 && gpu < 16)
+			contexts[gpu] = context;
+	}
+	if (r == 0 && cu.cuCtxPushCurrent_v2(context) != 0)
 		r = frag_err_set(err, -EIO, "GPU %d refuses its context", (int)gpu);
-	if (r == 0)
-		current = gpu;
 	return r;
 }
 
 int inference_gpu_copy(int32_t gpu, void *stream, void *to, const void *from, size_t bytes,
 		       struct frag_err *err)
 {
+	void *context;
 	int r = enter(gpu, err), result;
 
 	if (r < 0)
 		return r;
 	result = cu.cuMemcpyAsync((unsigned long long)(uintptr_t)to,
 				  (unsigned long long)(uintptr_t)from, bytes, stream);
+	cu.cuCtxPopCurrent_v2(&context);
 	if (result != 0)
 		return frag_err_set(err, -EIO, "GPU %d refuses a copy (CUDA error %d)", (int)gpu,
 				    result);

@@ -9,8 +9,7 @@
 /* Writes the name of a GPU into out. Returns 0 or a failure with a sentence. */
 int inference_gpu_name(int32_t gpu, char *out, size_t size, struct frag_err *err);
 /*
- * Gives a copy to a stream of that GPU: between two places of it, or from host memory. Makes the
- * GPU current on this thread.
+ * Gives a copy to a stream of that GPU: between two places of it, or from host memory.
  */
 int inference_gpu_copy(int32_t gpu, void *stream, void *to, const void *from, size_t bytes,
 		       struct frag_err *err);

@@ -66,6 +66,12 @@ static const struct frag_param inference_params[] = {
 			.description = "In between the latest results are emitted again",
 			.flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_TREE(
+		struct inference, batch, NULL,
+		.headline = "Run frames of several flows at once: {size: 8, max_delay: 5ms}",
+		.description =
+			"A tick comes when so many frames wait, or so long after the last one; 5ms unless given. cameras: [left, right] adds an output for each flow, in their order; else all results go to transmitter, and their metadata flow has the number of the flow, from 0.",
+		.flags = FRAG_PARAM_OPTIONAL),
+	FRAG_PARAM_TREE(
 		struct inference, activation_map, NULL,
 		.headline = "0 switches a model off: {model: 0}",
 		.description =
@@ -137,13 +143,23 @@ static const struct frag_param inference_params[] = {
 
 static int inference_setup(void *state, struct frag_op *op)
 {
-	return inference_networks_setup(state, op);
+	struct inference *in = state;
+	int r = batch_setup(&in->cameras, op, in->batch);
+
+	if (r == 0 && in->batch != NULL && in->temporal_map != NULL)
+		r = frag_op_fail(
+			op, -EINVAL,
+			"temporal_map and batch: the latest results are those of other frames; leave one of them out");
+	return r == 0 ? inference_networks_setup(in, op) : r;
 }
 
 /* Models are compiled before anything runs, so that no message waits for it. */
 static int inference_initialize(void *state, struct frag_op *op)
 {
-	return inference_networks_open(state, op);
+	struct inference *in = state;
+	int r = batch_check(&in->cameras, op, RECEIVERS);
+
+	return r == 0 ? inference_networks_open(in, op) : r;
 }
 
 static int add_outputs(const struct inference *in, const struct network *network,
@@ -206,6 +222,73 @@ static int emit(const struct inference *in, struct frag_tick *tick)
 	return frag_tick_emit(tick, TRANSMITTER, message);
 }
 
+/* Makes the message of a frame. Returns 0 or a failure with a sentence. */
+static int add_parts(const struct inference *in, size_t i, struct frag_message *message,
+		     struct frag_err *err)
+{
+	struct frag_tensor *part;
+	int r = 0;
+
+	for (size_t n = 0; n < in->networks.count && r == 0; n++) {
+		const struct network *network = &in->networks.items[n];
+
+		for (size_t k = 0; k < network->output_count && network->active && r == 0; k++) {
+			const struct network_output *output = &network->outputs[k];
+
+			if (output->tensor == NULL ||
+			    !inference_is_listed(&in->out_tensor_names, output->name))
+				continue;
+			r = batch_part(&in->cameras, output, i, &part, err);
+			if (r == 0 &&
+			    (r = frag_message_add_tensor(message, output->name, part)) < 0)
+				frag_err_set(err, r, "the results cannot be one message: %s",
+					     frag_strerror(r));
+		}
+	}
+	return r;
+}
+
+/* Sends a frame's results on, with its stamps and metadata. */
+static int emit_frame(const struct inference *in, struct frag_tick *tick,
+		      const struct batch_frame *frame, struct frag_message *message)
+{
+	struct frag_metadata *metadata = frag_tick_metadata(tick);
+	const struct frag_metadata *own = frag_message_metadata(frame->message);
+	int r;
+
+	frag_metadata_clear(metadata);
+	r = own != NULL ? frag_metadata_update(metadata, own) : 0;
+	if (r == 0 && in->cameras.port_count == 0)
+		r = frag_metadata_set_i64(metadata, "flow", frame->flow);
+	if (r < 0) {
+		frag_message_unref(message);
+		return r;
+	}
+	frag_message_copy_stamps(message, frame->message);
+	return frag_tick_emit(
+		tick, in->cameras.port_count > 0 ? in->cameras.ports[frame->flow] : TRANSMITTER,
+		message);
+}
+
+/* Emits the results of a run: a message for each frame, in their order. */
+static int emit_batch(const struct inference *in, struct frag_tick *tick)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	int r = 0;
+
+	for (size_t i = 0; i < in->cameras.count && r == 0; i++) {
+		struct frag_message *message = frag_message_create();
+
+		r = message != NULL ? add_parts(in, i, message, &err) : -ENOMEM;
+		if (r == 0 && frag_message_tensor_count(message) > 0)
+			r = emit_frame(in, tick, &in->cameras.frames[in->cameras.first + i],
+				       message);
+		else
+			frag_message_unref(message);
+	}
+	return err.code != 0 ? frag_op_fail(frag_tick_op(tick), r, "%s", err.text) : r;
+}
+
 static bool is_due(const struct network *network, const struct frag_tick *tick)
 {
 	return network->active && frag_tick_count(tick) % (uint64_t)network->every == 0;
@@ -257,34 +340,78 @@ static int activate(struct inference *in, struct frag_tick *tick, struct frag_er
 	return inference_networks_activate(in, text, err);
 }
 
-/* While the engine works no thread of the scheduler waits: each run that ends resumes the tick. */
-static int inference_compute(void *state, struct frag_tick *tick)
+/* Receives what this tick works on. Returns 1; 0: nothing came; or a failure. */
+static int receive(struct inference *in, struct frag_tick *tick, struct frag_err *err)
 {
-	struct inference *in = state;
-	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
-	if (!in->running) {
-		inference_networks_follow(in, frag_tick_op(tick));
+	if (in->cameras.size == 0) {
 		in->message_count = frag_tick_receive_all(tick, RECEIVERS, &in->messages);
-		if (in->message_count < 0)
-			return in->message_count;
-		in->begun = 0;
-		r = activate(in, tick, &err);
-		if (r < 0)
-			return frag_op_fail(frag_tick_op(tick), r, "%s", err.text);
-		in->running = true;
+		r = in->message_count < 0 ? in->message_count : 1;
+	} else {
+		r = batch_receive(&in->cameras, tick, RECEIVERS);
 	}
-	r = advance(in, tick, &err);
+	if (r <= 0)
+		return r;
+	r = activate(in, tick, err);
+	return r < 0 ? r : 1;
+}
+
+/* Begins the next run of the tick's frames; without batches there is one. Returns as receive. */
+static int begin(struct inference *in, struct frag_err *err)
+{
+	int r = 1;
+
+	in->begun = 0;
+	if (in->cameras.size > 0) {
+		r = batch_next(&in->cameras, in->networks.items, in->networks.count, in->stream,
+			       err);
+		in->messages = in->cameras.messages;
+		in->message_count = 1;
+	}
+	in->running = r > 0;
+	return r;
+}
+
+static int run(struct inference *in, struct frag_tick *tick, struct frag_err *err)
+{
+	int r = advance(in, tick, err);
+
 	if (r == FRAG_PENDING)
 		return r;
 	if (r < 0)
 		abandon_all(in);
 	in->running = false;
-	if (r < 0)
+	if (r == 0)
+		r = hold_outputs(in, tick);
+	if (r == 0)
+		r = in->cameras.size > 0 ? emit_batch(in, tick) : emit(in, tick);
+	return r;
+}
+
+/* While the engine works no thread of the scheduler waits: each run that ends resumes the tick. */
+static int inference_compute(void *state, struct frag_tick *tick)
+{
+	struct frag_err err = FRAG_ERR_INIT;
+	struct inference *in = state;
+	int r = 1;
+
+	if (!in->running) {
+		inference_networks_follow(in, frag_tick_op(tick));
+		r = receive(in, tick, &err);
+		if (r > 0)
+			r = begin(in, &err);
+	}
+	while (r > 0 || in->running) {
+		r = run(in, tick, &err);
+		if (r == FRAG_PENDING)
+			return r;
+		if (r == 0 && in->cameras.size > 0)
+			r = begin(in, &err);
+	}
+	if (err.code != 0)
 		return frag_op_fail(frag_tick_op(tick), r, "%s", err.text);
-	r = hold_outputs(in, tick);
-	return r < 0 ? r : emit(in, tick);
+	return r;
 }
 
 /* The engine reads what was received until its runs have ended. */
@@ -297,8 +424,11 @@ static int inference_stop(void *state, struct frag_op *op)
 
 static void inference_fini(void *state, struct frag_op *op)
 {
+	struct inference *in = state;
+
 	(void)op;
-	inference_networks_close(state);
+	batch_fini(&in->cameras);
+	inference_networks_close(in);
 }
 
 const struct frag_op_type inference_inference_type = {

@@ -266,7 +266,7 @@ static int use_gpu(struct inference *in, struct frag_op *op, struct inference_op
 		return r;
 	in->has_stream = true;
 	in->gpu = options->gpu;
-	options->stream = frag_op_stream(op);
+	options->stream = in->stream = frag_op_stream(op);
 	options->host_outputs = !in->output_on_cuda || !in->transmit_on_cuda;
 	options->graphs = in->enable_cuda_graphs && !options->host_outputs;
 	return 0;

@@ -2,6 +2,7 @@
 #ifndef INFERENCE_STATE_H
 #define INFERENCE_STATE_H
 
+#include "batch.h"
 #include "loader.h"
 #include "network.h"
 
@@ -16,7 +17,7 @@ struct inference {
 	const char *backend, *provider, *model_folder, *engine_cache;
 	const struct frag_tree *backend_map, *model_path_map, *pre_processor_map, *inference_map;
 	const struct frag_tree *device_map, *dla_core_map, *temporal_map, *activation_map;
-	const struct frag_tree *trt_opt_profile;
+	const struct frag_tree *trt_opt_profile, *batch;
 	struct frag_string_list in_tensor_names, out_tensor_names;
 	int64_t model, threads, streams, dla_core, device_id;
 	uint64_t gpu_memory;
@@ -27,11 +28,13 @@ struct inference {
 	struct networks networks;
 	bool has_stream;
 	int32_t gpu; /* of the stream */
+	void *stream;
 	/* the networks that will replace them */
 	struct loader loader;
 	struct networks next;
 	struct frag_op *op;
 	int64_t loaded, asked; /* values of `model` that were looked at, and opened last */
+	struct batch cameras;
 	/* of the tick that is under way; borrowed until it is over */
 	bool running;
 	const struct frag_message *const *messages;
