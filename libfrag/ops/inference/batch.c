@@ -7,7 +7,17 @@
 #include "gpu.h"
 #include "maps.h"
 
-static int add_outputs(struct batch *batch, struct frag_op *op, const struct frag_tree *names)
+/* A tick may have so many results of one flow. */
+static int need_room(struct frag_op *op, const char *port, const char *size)
+{
+	return frag_make_condition(op, port, "downstream_affordable",
+				   FRAG_ARGS({"transmitter", port}, {"min_size", size})) != NULL
+		       ? 0
+		       : -EINVAL;
+}
+
+static int add_outputs(struct batch *batch, struct frag_op *op, const struct frag_tree *names,
+		       const char *size)
 {
 	if (map_count(names) > BATCH_FLOWS_MAX)
 		return frag_op_fail(op, -EINVAL, "batch: cameras has %zu names; give %d at most",
@@ -22,8 +32,11 @@ static int add_outputs(struct batch *batch, struct frag_op *op, const struct fra
 		if (r < 0)
 			return r;
 		batch->ports[batch->port_count++] = (uint32_t)r;
+		r = need_room(op, port.name, size);
+		if (r < 0)
+			return r;
 	}
-	return 0;
+	return map_count(names) > 0 ? 0 : need_room(op, "transmitter", size);
 }
 
 int batch_setup(struct batch *batch, struct frag_op *op, const struct frag_tree *parameter)
@@ -49,7 +62,7 @@ int batch_setup(struct batch *batch, struct frag_op *op, const struct frag_tree 
 		return frag_op_fail(op, -EINVAL,
 				    "batch: size is \"%s\"; give a number from 1 to %d", text,
 				    BATCH_SIZE_MAX);
-	r = add_outputs(batch, op, map_entry(parameter, "cameras"));
+	r = add_outputs(batch, op, map_entry(parameter, "cameras"), text);
 	if (r == 0 && frag_make_condition(op, NULL, "multi_message_available_timeout",
 					  FRAG_ARGS({"receivers", "[receivers]"}, {"min_sum", text},
 						    {"execution_frequency",

@@ -49,9 +49,9 @@ int batch_check(const struct batch *batch, struct frag_op *op, uint32_t port);
 /* Receives what is waiting, up to the size. Returns the number of frames or a failure. */
 int batch_receive(struct batch *batch, struct frag_tick *tick, uint32_t port);
 /*
- * Makes the next run of the frames of the tick. Returns 1: batch->messages is ready; 0: there are no
- * more frames; or a failure with a sentence.
- * - gpu, stream: of the networks that are on a GPU
+ * Makes the next run of the frames of the tick. Returns 1: batch->messages is ready; 0: no frame is
+ * left; or a failure with a sentence.
+ * - stream: of the networks that are on a GPU
  */
 int batch_next(struct batch *batch, const struct network *networks, size_t count, void *stream,
 	       struct frag_err *err);
