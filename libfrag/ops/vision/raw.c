@@ -17,9 +17,9 @@ const struct raw_format *vision_raw_find(const char *name)
 	return NULL;
 }
 
-static int32_t in_65536ths(double x)
+static int32_t fixed(double x, bool is_deep)
 {
-	return (int32_t)lrint(x * 65536.0);
+	return (int32_t)lrint(ldexp(x, is_deep ? RAW_FRACTION_DEEP : RAW_FRACTION));
 }
 
 void vision_raw_set_color(struct raw_job *job, const struct raw_format *format, const char *color,
@@ -40,11 +40,11 @@ void vision_raw_set_color(struct raw_job *job, const struct raw_format *format, 
 	job->shift = is_deep ? 6 : 0;
 	job->black = is_full ? 0 : (int32_t)(16.0 * unit);
 	job->middle = (int32_t)(128.0 * unit);
-	job->luma = in_65536ths(luma);
-	job->red_v = in_65536ths(2.0 * (1.0 - red) * chroma);
-	job->blue_u = in_65536ths(2.0 * (1.0 - blue) * chroma);
-	job->green_v = in_65536ths(2.0 * red * (1.0 - red) / green * chroma);
-	job->green_u = in_65536ths(2.0 * blue * (1.0 - blue) / green * chroma);
+	job->luma = fixed(luma, is_deep);
+	job->red_v = fixed(2.0 * (1.0 - red) * chroma, is_deep);
+	job->blue_u = fixed(2.0 * (1.0 - blue) * chroma, is_deep);
+	job->green_v = fixed(2.0 * red * (1.0 - red) / green * chroma, is_deep);
+	job->green_u = fixed(2.0 * blue * (1.0 - blue) / green * chroma, is_deep);
 }
 
 /* Checks the elements and their places. Returns why they do not fit; NULL: they do. */

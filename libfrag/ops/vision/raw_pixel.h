@@ -23,7 +23,7 @@ struct raw_job {
 	int32_t layout, is_deep;
 	int32_t is_aligned;   /* four bytes of u8 can be read at once, and those of RGB written */
 	int32_t red_x, red_y; /* of a Bayer pattern: 0 or 1, where red is */
-	/* of YUV; in 65536ths, for numbers of as many bits as the input has */
+	/* of YUV: of a number of as many bits as the input has, with RAW_FRACTION(_DEEP) bits */
 	int32_t shift, black, middle, luma, red_v, green_u, green_v, blue_u;
 };
 
@@ -39,40 +39,32 @@ GPU_INLINE int raw_at(const struct raw_job *job, struct raw_kind kind, int y, in
 	return kind.is_deep ? ((const uint16_t *)(const void *)row)[x] : row[x];
 }
 
-/* A sum of 65536ths; those of u8 are below 2^31. */
-GPU_INLINE int raw_channel(int64_t sum, int is_deep)
-{
-	return is_deep ? (int)(sum < 0                         ? 0
-			       : sum >= (int64_t)65535 * 65536 ? 65535
-							       : (sum + 32768) >> 16)
-		       : raw_clamp(((int)sum + 32768) >> 16, 255);
-}
+/* Sums are below 2^31: those of u8 in 65536ths, and those of ten bits in 4096ths. */
+#define RAW_FRACTION 16
+#define RAW_FRACTION_DEEP 12
 
-/* The product of a coefficient and a number, without 64 bits where they are not needed. */
-GPU_INLINE int64_t raw_product(int a, int b, int is_deep)
+GPU_INLINE int raw_channel(int sum, int is_deep)
 {
-	return is_deep ? (int64_t)a * b : a * b;
+	const int fraction = is_deep ? RAW_FRACTION_DEEP : RAW_FRACTION;
+
+	return raw_clamp((sum + (1 << (fraction - 1))) >> fraction, is_deep ? 65535 : 255);
 }
 
 GPU_INLINE void raw_from_yuv(const struct raw_job *job, int is_deep, int y, int u, int v, int *rgb)
 {
-	int64_t luma, red_v, green_u, green_v, blue_u;
+	int luma;
 
 	if (is_deep) {
 		y >>= job->shift;
 		u >>= job->shift;
 		v >>= job->shift;
 	}
+	luma = job->luma * (y - job->black);
 	u -= job->middle;
 	v -= job->middle;
-	luma = raw_product(job->luma, y - job->black, is_deep);
-	red_v = raw_product(job->red_v, v, is_deep);
-	green_u = raw_product(job->green_u, u, is_deep);
-	green_v = raw_product(job->green_v, v, is_deep);
-	blue_u = raw_product(job->blue_u, u, is_deep);
-	rgb[0] = raw_channel(luma + red_v, is_deep);
-	rgb[1] = raw_channel(luma - green_u - green_v, is_deep);
-	rgb[2] = raw_channel(luma + blue_u, is_deep);
+	rgb[0] = raw_channel(luma + job->red_v * v, is_deep);
+	rgb[1] = raw_channel(luma - job->green_u * u - job->green_v * v, is_deep);
+	rgb[2] = raw_channel(luma + job->blue_u * u, is_deep);
 }
 
 /* Beyond the border a pattern is mirrored at its last pixel, which keeps the colours' places. */
@@ -81,9 +73,41 @@ GPU_INLINE int raw_mirrored(int x, int size)
 	return x < 0 ? -x : x >= size ? 2 * size - 2 - x : x;
 }
 
-GPU_INLINE int raw_bayer_at(const struct raw_job *job, struct raw_kind kind, int y, int x)
+#define RAW_ACROSS 4 /* pixels of a thread */
+
+/* What a thread reads of a pattern: from two rows and columns before its first pixel on. */
+struct raw_window {
+	int at[5][RAW_ACROSS + 4];
+};
+
+/* reach: how far the neighbours are that count */
+GPU_INLINE void raw_read_window(const struct raw_job *job, struct raw_kind kind, int y, int x,
+				int reach, struct raw_window *out)
 {
-	return raw_at(job, kind, raw_mirrored(y, job->rows), raw_mirrored(x, job->columns));
+	const int is_inside = job->is_aligned && !kind.is_deep && x >= 4 && x + 8 <= job->columns;
+
+	for (int j = 2 - reach; j <= 2 + reach; j++) {
+		const int row_y = raw_mirrored(y + j - 2, job->rows);
+		const uint32_t *words =
+			(const uint32_t *)(const void *)(job->in +
+							 (uint64_t)row_y * job->row_bytes + x);
+
+		if (is_inside) {
+			const uint32_t before = words[-1], here = words[0], after = words[1];
+
+			for (int i = 0; i < 2; i++) {
+				out->at[j][i] = (int)(before >> (16 + 8 * i) & 0xff);
+				out->at[j][RAW_ACROSS + 2 + i] = (int)(after >> (8 * i) & 0xff);
+			}
+			for (int i = 0; i < RAW_ACROSS; i++)
+				out->at[j][2 + i] = (int)(here >> (8 * i) & 0xff);
+			continue;
+		}
+		for (int i = 2 - reach; i < RAW_ACROSS + 2 + reach; i++)
+			if (x + i - 2 < job->columns + reach)
+				out->at[j][i] = raw_at(job, kind, row_y,
+						       raw_mirrored(x + i - 2, job->columns));
+	}
 }
 
 /*
@@ -96,21 +120,21 @@ struct raw_sums {
 	int far_across, far_down;
 };
 
-GPU_INLINE struct raw_sums raw_sums_at(const struct raw_job *job, struct raw_kind kind, int y,
-				       int x)
+/* i: of the pixels of a thread */
+GPU_INLINE struct raw_sums raw_sums_at(struct raw_kind kind, const struct raw_window *window, int i)
 {
+	const int *above = &window->at[1][i + 2], *here = &window->at[2][i + 2];
+	const int *below = &window->at[3][i + 2];
 	struct raw_sums s;
 
-	s.centre = raw_at(job, kind, y, x);
-	s.across = raw_bayer_at(job, kind, y, x - 1) + raw_bayer_at(job, kind, y, x + 1);
-	s.down = raw_bayer_at(job, kind, y - 1, x) + raw_bayer_at(job, kind, y + 1, x);
-	s.diag = raw_bayer_at(job, kind, y - 1, x - 1) + raw_bayer_at(job, kind, y - 1, x + 1) +
-		 raw_bayer_at(job, kind, y + 1, x - 1) + raw_bayer_at(job, kind, y + 1, x + 1);
+	s.centre = here[0];
+	s.across = here[-1] + here[1];
+	s.down = above[0] + below[0];
+	s.diag = above[-1] + above[1] + below[-1] + below[1];
 	s.far_across = s.far_down = 0;
 	if (kind.layout == RAW_MALVAR) {
-		s.far_across =
-			raw_bayer_at(job, kind, y, x - 2) + raw_bayer_at(job, kind, y, x + 2);
-		s.far_down = raw_bayer_at(job, kind, y - 2, x) + raw_bayer_at(job, kind, y + 2, x);
+		s.far_across = here[-2] + here[2];
+		s.far_down = window->at[0][i + 2] + window->at[4][i + 2];
 	}
 	return s;
 }
@@ -146,12 +170,13 @@ GPU_INLINE int raw_above(struct raw_kind kind, const struct raw_sums *s)
 	return 10 * s->centre + 8 * s->down - 2 * s->diag - 2 * s->far_down + s->far_across;
 }
 
-GPU_INLINE void raw_from_bayer(const struct raw_job *job, struct raw_kind kind, int y, int x,
-			       int *rgb)
+GPU_INLINE void raw_from_bayer(const struct raw_job *job, struct raw_kind kind,
+			       const struct raw_window *window, int y, int x, int i, int *rgb)
 {
 	const int most = kind.is_deep ? 65535 : 255;
-	const int is_red_row = (y & 1) == job->red_y, is_red_column = (x & 1) == job->red_x;
-	struct raw_sums s = raw_sums_at(job, kind, y, x);
+	const int is_red_row = (y & 1) == job->red_y;
+	const int is_red_column = ((x + i) & 1) == job->red_x;
+	struct raw_sums s = raw_sums_at(kind, window, i);
 
 	rgb[0] = rgb[1] = rgb[2] = 16 * s.centre;
 	if (is_red_row == is_red_column) {
@@ -192,21 +217,44 @@ GPU_INLINE void raw_read(const struct raw_job *job, struct raw_kind kind, int y,
 			raw_from_yuv(job, 0, row[1 + 2 * (x & 1)], row[0], row[2], rgb);
 		break;
 	default:
-		raw_from_bayer(job, kind, y, x, rgb);
+		break;
 	}
 }
 
-/* Four pixels of u8 whose YUV lies in whole words. Returns whether it read them so. */
+/* The pixels of a thread, of a Bayer pattern. */
+GPU_INLINE void raw_read_bayer(const struct raw_job *job, struct raw_kind kind, int y, int x,
+			       int rgb[RAW_ACROSS][3])
+{
+	struct raw_window window;
+
+	raw_read_window(job, kind, y, x, kind.layout == RAW_MALVAR ? 2 : 1, &window);
+	for (int i = 0; i < RAW_ACROSS; i++)
+		if (x + i < job->columns)
+			raw_from_bayer(job, kind, &window, y, x, i, rgb[i]);
+}
+
+/* Four pixels whose YUV lies in whole words. Returns whether it read them so. */
 GPU_INLINE int raw_read_words(const struct raw_job *job, struct raw_kind kind, int y, int x,
 			      int rgb[4][3])
 {
 	const unsigned char *row = job->in + (uint64_t)y * job->row_bytes, *below;
 	uint32_t first, second;
 
-	if (kind.is_deep || !job->is_aligned)
+	if (!job->is_aligned)
 		return 0;
+	below = job->in + (uint64_t)(job->rows + y / 2) * job->row_bytes;
+	if (kind.layout == RAW_SEMIPLANAR && kind.is_deep) {
+		for (int pair = 0; pair < 2; pair++) {
+			first = ((const uint32_t *)(const void *)(row + 2 * x))[pair];
+			second = ((const uint32_t *)(const void *)(below + 2 * x))[pair];
+			for (int i = 0; i < 2; i++)
+				raw_from_yuv(job, 1, (int)(first >> (16 * i) & 0xffff),
+					     (int)(second & 0xffff), (int)(second >> 16),
+					     rgb[2 * pair + i]);
+		}
+		return 1;
+	}
 	if (kind.layout == RAW_SEMIPLANAR) {
-		below = job->in + (uint64_t)(job->rows + y / 2) * job->row_bytes;
 		first = *(const uint32_t *)(const void *)(row + x);
 		second = *(const uint32_t *)(const void *)(below + x);
 		for (int i = 0; i < 4; i++)
@@ -229,8 +277,6 @@ GPU_INLINE int raw_read_words(const struct raw_job *job, struct raw_kind kind, i
 	return 1;
 }
 
-#define RAW_ACROSS 4 /* pixels of a thread */
-
 /* x: of the threads of a row */
 GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int x, int y)
 {
@@ -241,17 +287,21 @@ GPU_INLINE void raw_pixels(const struct raw_job *job, struct raw_kind kind, int 
 	if (x >= job->columns || y >= job->rows)
 		return;
 	at = ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
-	if (!raw_read_words(job, kind, y, x, rgb))
+	if (kind.layout == RAW_BILINEAR || kind.layout == RAW_MALVAR)
+		raw_read_bayer(job, kind, y, x, rgb);
+	else if (!raw_read_words(job, kind, y, x, rgb))
 		for (int i = 0; i < RAW_ACROSS; i++)
 			if (x + i < job->columns)
 				raw_read(job, kind, y, x + i, rgb[i]);
-	if (!kind.is_deep && job->is_aligned) {
-		uint32_t words[3] = {0, 0, 0};
+	if (job->is_aligned) {
+		const int bytes = kind.is_deep ? 2 : 1, in_word = 4 / bytes;
+		uint32_t words[6] = {0, 0, 0, 0, 0, 0};
 
 		for (int i = 0; i < 12; i++)
-			words[i / 4] |= (uint32_t)rgb[i / 3][i % 3] << (8 * (i % 4));
-		for (int i = 0; i < 3; i++)
-			((uint32_t *)(void *)(job->out + at))[i] = words[i];
+			words[i / in_word] |= (uint32_t)rgb[i / 3][i % 3]
+					      << (8 * bytes * (i % in_word));
+		for (int i = 0; i < 3 * bytes; i++)
+			((uint32_t *)(void *)(job->out + at * (uint64_t)bytes))[i] = words[i];
 		return;
 	}
 	for (int i = 0; i < RAW_ACROSS * 3; i++)
