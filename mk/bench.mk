@@ -49,6 +49,22 @@ $(B)/bench/network: private ALL_CFLAGS += -Ilibfrag/ops
 $(B)/bench/gpu $(B)/bench/twins: $(CONVERTER_OBJ)
 $(B)/bench/gpu $(B)/bench/twins: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
 
+# A floor for ticks in Python. nanobind comes from PyPI.
+BENCH_NANOBIND := $(if $(shell command -v g++ && python3 -m pip --version 2>/dev/null),$(if \
+	$(PYTHON_FOUND),$(B)/bench/python_nanobind.so))
+NANOBIND := .cache/nanobind
+$(NANOBIND)/complete: tests/bench/requirements.txt
+	@rm -rf $(NANOBIND)
+	@python3 -m pip install --quiet --require-hashes --only-binary=:all: --no-deps \
+		--target $(NANOBIND) --requirement $< 2>/dev/null && touch $@
+$(B)/bench/python_nanobind.so: tests/bench/python_nanobind.cc $(NANOBIND)/complete
+	@mkdir -p $(@D)
+	g++ -std=c++17 -O2 -DNDEBUG -shared -fPIC -fvisibility=hidden -fno-strict-aliasing \
+		-I$(PYTHON_INC) -I$(NANOBIND)/nanobind/include \
+		-I$(NANOBIND)/nanobind/ext/robin_map/include \
+		$(NANOBIND)/nanobind/src/nb_combined.cpp \
+		$< -o $@
+
 .PHONY: bench bench-programs bench-instructions
 bench-programs: all $(PYTHON_FOUND) $(BENCH_BIN) $(BENCH_SO) $(B)/tests/video/make_clip \
 	gpu-check-kit
@@ -57,6 +73,7 @@ bench:
 	@mk/deps.sh bench
 	@$(if $(filter peers,$(PART)),$(MAKE) --no-print-directory -s deps-peers)
 	@$(MAKE) --no-print-directory -s -j$$(nproc) bench-programs
+	-@$(if $(BENCH_NANOBIND),$(MAKE) --no-print-directory -s $(BENCH_NANOBIND))
 	@python3 tests/bench/bench.py --build $(B) $(PART)
 .PHONY: deps-peers
 deps-peers:

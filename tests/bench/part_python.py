@@ -2,9 +2,17 @@
 """A tick in Python beside one in C: operators that receive a number and emit it, in a chain under
 the greedy scheduler; the same chain without them is subtracted. dlpack: a tensor out and in.
 frames: the latency of pictures of 1080p between two hosts over shared memory, beside operators in
-C; copied: the bytes that frag copied of them."""
+C; copied: the bytes that frag copied of them.
+
+nanobind: an empty method that a thread of C++ calls with the lock. holoscan: a program with
+Holoscan's API on its wheel, in the environment that HOLOSCAN_WHEEL names, and on frag: from message
+to message, of a source and a sink (ping), with 5 operators between them (chain), and in two
+fragments with 64 KiB each (distributed)."""
+import glob
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -98,6 +106,46 @@ def frames(bench, words):
     return flow["latency_ns"]["p50"] / 1e3, flow["copied_bytes"]
 
 
+HOLOSCAN = {"ping": (0, 10000, 0, 1), "chain": (5, 4000, 0, 1), "distributed": (0, 200, 65536, 2)}
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def holoscan_us(bench, wheel, kind, on_frag):
+    """From message to message."""
+    python = os.path.join(wheel, "bin", "python3")
+    env = dict(bench.env, HOLOSCAN_LOG_LEVEL="ERROR")
+    env.update(zip(("BENCH_LENGTH", "BENCH_COUNT", "BENCH_BYTES", "BENCH_PARTS"),
+                   map(str, HOLOSCAN[kind])))
+    command = [python, os.path.join(HERE, "python_holoscan.py")]
+    if on_frag:
+        command[1:1] = ["-m", "frag.holoscan"]
+        env.update(PYTHONPATH=bench.path("python"),
+                   PATH=bench.path("bin") + ":" + os.environ["PATH"])
+    else:
+        env["LD_LIBRARY_PATH"] = ":".join(
+            glob.glob(os.path.join(wheel, "lib", "python3*", "site-packages", "nvidia", "*", "lib")))
+    if kind == "distributed":
+        command += ["--driver", "--worker", "--fragments=all", "--address",
+                    "127.0.0.1:%d" % free_port()]
+    r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       timeout=300, env=env, check=True)
+    return float(re.search(r"ns of a message: ([0-9.]+)", r.stdout).group(1)) / 1e3
+
+
+def nanobind_ns(bench):
+    code = ("import sys; sys.path.insert(0, %r)\nimport python_nanobind\n"
+            "class Op:\n    def compute(self): pass\n"
+            "print(python_nanobind.call_ns(Op().compute, %d))" % (bench.path("bench"), 10 * COUNT))
+    r = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=120,
+                       check=True)
+    return float(r.stdout)
+
+
 def import_ms(bench, code):
     env = dict(bench.env, PYTHONPATH=bench.path("python"))
     return import_time.cost_ms(sys.executable, code, env)
@@ -120,7 +168,23 @@ def run(bench):
         "python.frames", "us", floor=frames_c, target=lambda floor: floor + FRAMES_MORE_US
     )
     copied = bench.row("python.frames.copied", "bytes", target=0)
+    nanobind = five = None
+    if os.path.exists(bench.path("bench", "python_nanobind.so")):
+        nanobind = bench.row("python.nanobind", "ns")
+        five = bench.row("python.tick.whole", "ns", floor=nanobind, target=lambda floor: 5 * floor)
+    else:
+        bench.lack("nanobind: it was not built (g++, pip)")
+    wheel, holoscan = os.environ.get("HOLOSCAN_WHEEL"), []
+    for kind in HOLOSCAN if wheel else ():
+        row = bench.row("python.holoscan.%s.wheel" % kind, "us")
+        holoscan.append((kind, row, bench.row("python.holoscan." + kind, "us", floor=row,
+                                              target=lambda floor: floor / 5)))
+    if not wheel:
+        bench.lack("Holoscan's wheel: HOLOSCAN_WHEEL names no virtual environment")
     for _ in bench.rounds():
+        for kind, theirs, ours in holoscan:
+            theirs.add(holoscan_us(bench, wheel, kind, False))
+            ours.add(holoscan_us(bench, wheel, kind, True))
         for row, ns in zip((out, taken, table_out, table_in), dlpack_ns(bench)):
             row.add(ns)
         frames_c.add(frames(bench, IN_C)[0])
@@ -129,6 +193,10 @@ def run(bench):
         copied.add(bytes_copied)
         rest = chain_ns(bench, "c", 0)
         c.add((chain_ns(bench, "c", LENGTH) - rest) / LENGTH)
-        python.add((chain_ns(bench, "python", LENGTH) - rest) / LENGTH)
+        tick = (chain_ns(bench, "python", LENGTH) - rest) / LENGTH
+        python.add(tick)
+        if nanobind is not None:
+            nanobind.add(nanobind_ns(bench))
+            five.add(tick)
         plain.add(import_ms(bench, "pass"))
         imported.add(import_ms(bench, "import frag"))
