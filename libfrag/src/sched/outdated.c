@@ -9,9 +9,9 @@
 /*
  * How old live frames are when an operator uses them. A live source says in its metadata when each
  * came (live_ns) and how many come a second (frame_rate); metadata follows the frames to operators
- * behind, also to other nodes. The clocks of nodes differ, and a source may have a delay of its own,
- * so what counts is how much older a frame is than the freshest one that the operator has had. That
- * mark rises by a thousandth of a period with each frame, because clocks drift.
+ * behind, also to other nodes. The clocks of nodes differ, and a source may have a delay of its
+ * own, so what counts is how much older a frame is than the freshest one that the operator has had.
+ * That mark rises by a thousandth of a period with each frame, because clocks drift.
  */
 #define OUTDATED_PERIODS 3
 
