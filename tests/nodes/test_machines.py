@@ -232,6 +232,7 @@ class OneMachine(Machines):
         node.run("fragctl", "stop", "video_replayer_distributed")
         node.run("fragctl", "start", *ENDLESS)
         self.wait_flowing("endless")
+        self.check_page(node)
         self.check_exposure(node)
         self.check_log(node)
         self.check_watchdog(node, "worker")
@@ -262,11 +263,31 @@ class OneMachine(Machines):
 
     def check_exposure(self, node):
         """The exposure of the units that run."""
-        for service, most in (("driver", 1.0), ("worker", 2.1)):
+        for service, most in (("driver", 1.0), ("worker", 2.1), ("web", 1.2)):
             out = node.run("systemd-analyze", "security", "frag-" + service)
             exposure = float(re.search(r"exposure level for \S+: ([\d.]+)", out).group(1))
             print("frag-%s.service: exposure %s" % (service, exposure))
             self.assertLessEqual(exposure, most, out)
+
+    def check_page(self, node):
+        """The page as the guide sets it up: a unit with a key that only looks, and a token."""
+        node.shell(guide.block("DEPLOY.md", "web"))
+        with open(node.path("/etc/frag/web.token")) as f:
+            token = f.read().strip()
+
+        def ask(user, path, header=""):
+            script = ("exec 3<>/dev/tcp/127.0.0.1/8080 && printf '%s HTTP/1.1\\r\\nHost: localhost\\r\\n"
+                      "Connection: close\\r\\n%s\\r\\n' >&3 && cat <&3" % (path, header))
+            return node.run("runuser", "-u", user, "--", "bash", "-c", script, check=False)
+        node.wait("the page", lambda: "200 OK" in ask("alice", "GET /readyz"))
+        with_token = "Authorization: Bearer %s\\r\\n" % token
+        self.assertIn("401 Unauthorized", ask("alice", "GET /metrics"))
+        self.assertIn("frag_driver_up 1\n", ask("alice", "GET /metrics", with_token))
+        self.assertRegex(ask("alice", "GET /metrics", with_token), r'frag_application_state\{app="endless",state="running"\} 1')
+        self.assertIn("403 Forbidden", ask("alice", "POST /stop", with_token))
+        self.assertEqual((node.show("frag-web", "NRestarts"), node.show("frag-web", "User")), ("0", "frag-web"))
+        self.assertEqual(node.run("stat", "-c", "%U %a", "/etc/frag/web.key").strip(), "frag-web 400")
+        self.assertEqual(node.run("journalctl", "-q", "-p", "warning", "-u", "frag-web"), "")
 
     def check_log(self, node):
         log = node.journal("frag-driver") + node.journal("frag-worker")
