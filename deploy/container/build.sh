@@ -22,14 +22,18 @@ libraries() {
 
 mkdir -p "$tree/etc" "$tree/tmp" "$tree/run/frag" "$tree/var/lib/frag-driver"
 rm -rf "$tree/usr/include" "$tree/usr/share/man" "$tree/usr/lib/systemd" "$tree/usr/lib/pkgconfig"
-libraries | sort -u | grep -v "^$tree" | while read -r file; do
+libraries | sort -u | grep -v "^$tree" >"$tree.list"
+while read -r file; do
 	target=$tree/$(readlink -f "$(dirname "$file")")/$(basename "$file")
 	install -D -m 755 "$(readlink -f "$file")" "$target"
-	owner=$(dpkg -S "$(readlink -f "$file")" 2>/dev/null | head -n 1 | cut -d : -f 1) || owner=
-	[ ! -e "/usr/share/doc/$owner/copyright" ] || [ -z "$owner" ] ||
-		install -D -m 644 "/usr/share/doc/$owner/copyright" \
-			"$tree/usr/share/doc/$owner/copyright"
-done
+done <"$tree.list"
+# Of all packages that they are of.
+xargs readlink -f <"$tree.list" | sort -u | xargs dpkg -S 2>/dev/null | cut -d : -f 1 | sort -u |
+	while read -r owner; do
+		[ ! -e "/usr/share/doc/$owner/copyright" ] ||
+			install -D -m 644 "/usr/share/doc/$owner/copyright" \
+				"$tree/usr/share/doc/$owner/copyright"
+	done
 # Where the loader looks: /lib and /lib64 are links into /usr, as on the machine.
 for link in lib lib64; do
 	[ -e "$tree/$link" ] || ln -s "usr/$link" "$tree/$link"
@@ -48,7 +52,7 @@ tar -C "$tree" -cf "$tree.tar" --owner=0 --group=0 --exclude=./run/frag \
 	--exclude=./var/lib/frag-driver . && tar -C "$tree" -rf "$tree.tar" --owner=$id --group=$id $own
 
 made=$(buildah from scratch)
-trap 'buildah rm "$made" >/dev/null; rm -f "$tree.tar"' EXIT
+trap 'buildah rm "$made" >/dev/null; rm -f "$tree.tar" "$tree.list"' EXIT
 buildah add -q "$made" "$tree.tar" / >/dev/null
 buildah config --user $id:$id --env PATH=/usr/bin --env HOME=/tmp --workingdir /tmp \
 	--label org.opencontainers.image.title=frag \
