@@ -106,6 +106,13 @@ static void reach_detect_job(struct detect_job *job)
 	reach_numbers(&job->valid, job->pictures);
 	if (job->keep != NULL)
 		job->keep = reached(job->keep, (size_t)job->labels + 1);
+	if (job->keypoints != NULL)
+		job->keypoints = reached(
+			job->keypoints, count * job->of_box * job->keypoint_values * sizeof(float));
+	if (job->kept_keypoints != NULL)
+		job->kept_keypoints =
+			reached(job->kept_keypoints,
+				(size_t)job->most_kept * job->of_box * 3 * sizeof(float));
 	job->candidates = reached(job->candidates, list);
 	job->sorted = reached(job->sorted, list);
 	job->gone = reached(job->gone, count);

@@ -6,8 +6,8 @@
 #include <frag/harness.h>
 
 /* An operator with its inputs, which runs once on the CPU and once on the GPU. */
-#define TWIN_ARGS 16
-#define TWIN_INPUTS 6
+#define TWIN_ARGS 20
+#define TWIN_INPUTS 8
 struct twin {
 	const struct frag_op_type *type;
 	struct frag_arg args[TWIN_ARGS]; /* without that of the pool */

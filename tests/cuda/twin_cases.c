@@ -189,7 +189,7 @@ static bool detection_case(uint64_t seed, char *why, size_t size)
 	struct twin twin = {
 		.type = &inference_detection_postprocessor_type,
 		.out_port = "out",
-		.outputs = {"boxes", "scores", "labels", "rectangles", "label_coords", NULL}};
+		.outputs = {"boxes", "scores", "labels", "rectangles", "label_coords", NULL, NULL}};
 	uint64_t s = seed;
 	const int layout = twin_below(&s, 4);
 	const int64_t pictures = 1 + twin_below(&s, 3), each = twin_below(&s, 120);
@@ -208,6 +208,18 @@ static bool detection_case(uint64_t seed, char *why, size_t size)
 		score[twin_below(&s, (int)(count * columns))] = NAN;
 		((float *)frag_tensor_writable(boxes))[twin_below(&s, (int)(4 * count))] = NAN;
 		twin.fails = true;
+	}
+	if (twin_below(&s, 3) == 0) {
+		const int values = 2 + twin_below(&s, 2), points = 1 + twin_below(&s, 5);
+
+		twin_arg(&twin, "keypoints_tensor_name", "points");
+		twin_arg(&twin, "keypoint_values", "%d", values);
+		twin.outputs[5] = "keypoints";
+		twin.in[n++] = (struct twin_input){
+			.port = "receivers:1",
+			.name = "points",
+			.tensor = twin_noise(&s, TWIN_F32, 2, (int64_t[]){count, points * values},
+					     false)};
 	}
 	twin_arg(&twin, "box_layout", "%s", layouts[layout]);
 	twin_arg(&twin, "score_threshold", "%g", (double)twin_below(&s, 8) / 8);

@@ -120,21 +120,24 @@ Test(ops_draw, rectangles)
 Test(ops_draw, points_and_crosses)
 {
 	const float points[] = {4 / 24.0f, 4 / 12.0f, 1, 1, NAN, 0};
+	const float keypoints[] = {4 / 24.0f, 4 / 12.0f, 0.9f, 1, 1, 0.1f, NAN, 0, 1};
 	const float crosses[] = {12 / 24.0f, 6 / 12.0f, 10 / 12.0f};
 
-	expect_picture("type: points, point_size: 5", numbers(3, 2, points),
-		       "........................\n"
-		       "........................\n"
-		       "..####..................\n"
-		       "..####..................\n"
-		       "..####..................\n"
-		       "..####..................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "........................\n"
-		       "......................##\n"
-		       "......................##\n");
+	for (int i = 0; i < 2; i++)
+		expect_picture("type: points, point_size: 5",
+			       i == 0 ? numbers(3, 2, points) : numbers(3, 3, keypoints),
+			       "........................\n"
+			       "........................\n"
+			       "..####..................\n"
+			       "..####..................\n"
+			       "..####..................\n"
+			       "..####..................\n"
+			       "........................\n"
+			       "........................\n"
+			       "........................\n"
+			       "........................\n"
+			       "......................##\n"
+			       "......................##\n");
 	expect_picture("type: crosses, line_width: 2, color: [1, 1, 1, 0.5]",
 		       numbers(1, 3, crosses),
 		       "........................\n"
@@ -461,7 +464,7 @@ Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
 		 "\"t\" cannot be drawn as its layer says: its corners do not",
 		 {3, 2},
 		 false},
-		{"type: points", "its last dimension is not", {2, 3}, false},
+		{"type: points", "its last dimension is not", {1, 6}, false},
 		{"type: color_lut, boxes: none",
 		 "the tensor that its key boxes names is in no message",
 		 {2, 3},

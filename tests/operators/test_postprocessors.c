@@ -502,3 +502,42 @@ Test(ops_inference_processor, wrong_parameters_are_refused)
 		FRAG_ARGS({"process_operations", "{a: [print]}"}, {"in_tensor_names", "[b]"}),
 		"which in_tensor_names lacks");
 }
+
+/* Keypoints follow their boxes, which are sorted, into the units of the boxes. */
+Test(ops_detection_postprocessor, keypoints_of_the_boxes_that_are_left)
+{
+	static const float boxes[] = {10, 10, 30, 30, 60, 20, 90, 45};
+	static const float points[] = {20, 15, 0.5f, 25, 10, 0.25f, 75, 60, 0.75f, 80, 85, 1};
+	static const float pairs[] = {20, 15, 25, 10, 75, 60, 80, 85};
+
+	for (int values = 2; values <= 3; values++) {
+		struct frag_harness *h =
+			make(detections, FRAG_ARGS({"box_width", "100"}, {"box_height", "50"},
+						   {"box_layout", "xyxy"},
+						   {"keypoint_values", values == 3 ? "3" : "2"},
+						   {"keypoints_tensor_name", "points"}));
+		const float scores[] = {0.7f, 0.9f};
+		struct frag_message *m;
+		const float *k;
+
+		give(h, 2, boxes, scores);
+		m = message("points",
+			    FLOATS(2, SIDES(2, 2 * values), values == 3 ? points : pairs));
+		cr_assert_eq(frag_harness_give(h, "receivers:2", m), 0);
+		m = tick(h, "out");
+		k = data(m, "keypoints", 2);
+		cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, "keypoints"))->shape[1], 2);
+		cr_assert_eq(frag_tensor_dl(frag_message_tensor(m, "keypoints"))->shape[2], 3);
+		cr_expect(k[0] == 0.75f && k[1] == 1.2f && k[3] == 0.8f && k[4] == 1.7f);
+		cr_expect(k[6] == 0.2f && k[7] == 0.3f && k[9] == 0.25f && k[10] == 0.2f);
+		cr_expect(k[2] == (values == 3 ? 0.75f : 1.0f) &&
+			  k[11] == (values == 3 ? 0.25f : 1.0f));
+		frag_message_unref(m);
+		/* of one box too few */
+		give(h, 2, boxes, scores);
+		m = message("points", FLOATS(2, SIDES(1, values), points));
+		cr_assert_eq(frag_harness_give(h, "receivers:2", m), 0);
+		tick_fails(h, "2 boxes and");
+		frag_harness_destroy(h);
+	}
+}

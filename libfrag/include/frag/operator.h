@@ -109,6 +109,7 @@ struct frag_port {
 #define FRAG_BOXES "boxes: f32[n][4], x0 y0 x1 y1 from 0 to 1 | box_converter"
 #define FRAG_SCORES "scores: f32[n], from 0 to 1"
 #define FRAG_LABELS "labels: i32[n], numbers of classes"
+#define FRAG_KEYPOINTS "keypoints: f32[n][k][3], x y from 0 to 1 and a score"
 #define FRAG_MASK "mask: u8[rows][columns][1], numbers of classes or of boxes"
 
 /*

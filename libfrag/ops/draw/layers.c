@@ -75,7 +75,7 @@ static const char *read_entries(const struct frag_tensor *tensor, int64_t width,
 	return NULL;
 }
 
-/* The width of a layer's entries; text has one more where it gives sizes. */
+/* The width of a layer's entries; text has one more where it gives sizes, and points scores. */
 static int64_t entry_width(const struct layer *layer, const struct frag_tensor *tensor)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
@@ -86,6 +86,7 @@ static int64_t entry_width(const struct layer *layer, const struct frag_tensor *
 	case LAYER_RECTANGLES:
 	case LAYER_LINES:
 		return 4;
+	case LAYER_POINTS: /* keypoints have a score, which is not drawn */
 	case LAYER_TEXT:
 		return dl->ndim >= 1 && dl->shape[dl->ndim - 1] == 3 ? 3 : 2;
 	default:

@@ -15,7 +15,7 @@
 enum layer_type {
 	LAYER_COLOR,      /* a frame of u8 or u16 */
 	LAYER_COLOR_LUT,  /* [rows, columns(, 1)] u8: classes, with colours of color_lut */
-	LAYER_POINTS,     /* x, y */
+	LAYER_POINTS,     /* x, y, or x, y, score: keypoints */
 	LAYER_LINES,      /* x0, y0, x1, y1 */
 	LAYER_LINE_STRIP, /* x, y of each corner */
 	LAYER_CROSSES,    /* x, y, size as a share of the height */

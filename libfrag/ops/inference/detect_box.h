@@ -34,12 +34,15 @@ struct detect_job {
 	int64_t first_class;
 	const unsigned char *keep; /* [labels + 1]: whether boxes of this label are kept */
 	int64_t labels;
+	const float *keypoints; /* [count][of_box][keypoint_values]; NULL: there are none */
+	uint32_t of_box, keypoint_values;
 	/* of the GPU alone */
 	uint32_t most_kept;
 	struct detection *candidates, *sorted; /* [count] each */
 	unsigned char *gone;                   /* [count] */
 	uint32_t *candidate_count;
 	struct detect_result *result;
+	float *kept_keypoints; /* [most_kept][of_box][3], in pinned memory */
 };
 
 GPU_INLINE double detect_number(const struct detect_numbers *numbers, uint64_t i)
@@ -105,6 +108,22 @@ GPU_INLINE bool detect_has_nan(const float *box)
 {
 	return detect_is_nan((double)box[0]) || detect_is_nan((double)box[1]) ||
 	       detect_is_nan((double)box[2]) || detect_is_nan((double)box[3]);
+}
+
+/* Keypoint k of a box: x, y and score. */
+GPU_INLINE void detect_keypoint(const struct detect_job *job, uint32_t box, uint32_t k, float *out)
+{
+	const float *in = job->keypoints + ((uint64_t)box * job->of_box + k) * job->keypoint_values;
+	const float *region = job->regions;
+
+	out[0] = in[0] / job->box_width;
+	out[1] = in[1] / job->box_height;
+	out[2] = job->keypoint_values == 3 ? in[2] : 1.0f;
+	if (region == NULL)
+		return;
+	region += 4 * (uint64_t)(box / job->in_region);
+	out[0] = region[0] + out[0] * (region[2] - region[0]);
+	out[1] = region[1] + out[1] * (region[3] - region[1]);
 }
 
 enum detect_answer { DETECT_NOTHING, DETECT_FOUND, DETECT_NAN };
@@ -190,6 +209,15 @@ GPU_INLINE void detect_suppress(const struct detect_job *job, int thread, int th
 	}
 	if (thread == 0)
 		job->result->count = kept;
+}
+
+/* Keypoint x of the y-th detection that is left, after detect_suppress. */
+GPU_INLINE void detect_keypoints(const struct detect_job *job, int x, int y)
+{
+	if ((uint32_t)x < job->of_box && (uint32_t)y < job->result->count)
+		detect_keypoint(job, job->result->kept[y].number, (uint32_t)x,
+				job->kept_keypoints +
+					3 * ((uint64_t)y * job->of_box + (uint32_t)x));
 }
 
 #endif

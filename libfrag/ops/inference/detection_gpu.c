@@ -25,8 +25,9 @@ static int prepare(struct detection_postprocessor *dp, struct frag_tick *tick)
 	struct detect_job *job = &dp->job;
 	const uint32_t most =
 		job->count < dp->max_detections ? job->count : (uint32_t)dp->max_detections;
-	const int64_t bytes =
-		(int64_t)(sizeof(struct detect_result) + most * sizeof(struct detection));
+	const size_t found = sizeof(struct detect_result) + most * sizeof(struct detection);
+	const size_t points = job->keypoints != NULL ? most * job->of_box * 3 * sizeof(float) : 0;
+	const int64_t bytes = (int64_t)(found + points);
 	const size_t list = job->count * sizeof(struct detection);
 	unsigned char *scratch =
 		gpu_twin_scratch(&dp->twin, tick, 16 + 2 * list + job->count + sizeof(double));
@@ -49,6 +50,7 @@ static int prepare(struct detection_postprocessor *dp, struct frag_tick *tick)
 	job->sorted = job->candidates + job->count;
 	job->gone = (unsigned char *)(job->sorted + job->count);
 	job->result = frag_tensor_writable(dp->result);
+	job->kept_keypoints = points > 0 ? (float *)(void *)((char *)job->result + found) : NULL;
 	return 0;
 }
 
@@ -70,6 +72,9 @@ int detection_search_on_gpu(struct detection_postprocessor *dp, struct frag_tick
 		r = gpu_twin_launch(twin, tick, "inference_detect_rank", job, job->count, 1);
 	if (r == 0)
 		r = gpu_twin_launch_block(twin, tick, "inference_detect_suppress", job);
+	if (r == 0 && job->kept_keypoints != NULL)
+		r = gpu_twin_launch(twin, tick, "inference_detect_keypoints", job, job->of_box,
+				    job->most_kept);
 	return r < 0 ? r : gpu_twin_await(twin, tick);
 }
 
@@ -92,4 +97,25 @@ int64_t detection_collect(struct detection_postprocessor *dp, struct frag_tick *
 	if (result->count > 0)
 		memcpy(dp->detections, result->kept, result->count * sizeof(*dp->detections));
 	return result->count;
+}
+
+int detection_add_keypoints(const struct detection_postprocessor *dp, struct frag_message *message,
+			    int64_t count)
+{
+	const struct detect_job *job = &dp->job;
+	const int64_t shape[] = {count, job->of_box, 3};
+	struct frag_tensor *tensor;
+	float *out;
+	int r = frag_tensor_create(dp->allocator, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1}, 3,
+				   shape, &tensor);
+
+	if (r < 0)
+		return r;
+	out = frag_tensor_writable(tensor);
+	if (job->kept_keypoints != NULL && count > 0)
+		memcpy(out, job->kept_keypoints, frag_tensor_size_bytes(tensor));
+	for (int64_t i = 0; i < count && job->kept_keypoints == NULL; i++)
+		for (uint32_t k = 0; k < job->of_box; k++, out += 3)
+			detect_keypoint(job, dp->detections[i].number, k, out);
+	return frag_message_add_tensor(message, "keypoints", tensor);
 }

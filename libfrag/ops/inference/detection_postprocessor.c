@@ -22,8 +22,8 @@ static const struct frag_port ports[] = {
 		 .dir = FRAG_OUT,
 		 .type = "tensor",
 		 .headline =
-			 "boxes, scores and labels, the best first; rectangles [2n, 2] and label_coords [n, 3] for a viewer; the labels as text, one a line",
-		 .tensors = FRAG_BOXES "; " FRAG_SCORES "; " FRAG_LABELS},
+			 "boxes, scores and labels, the best first; rectangles [2n, 2] and label_coords [n, 3] for a viewer; the labels as text, one a line; keypoints where the network has them",
+		 .tensors = FRAG_BOXES "; " FRAG_SCORES "; " FRAG_LABELS "; " FRAG_KEYPOINTS},
 };
 
 static const char *const layouts[] = {"yxyx", "xyxy", "xywh", "cxcywh", NULL};
@@ -44,6 +44,12 @@ static const struct frag_param params[] = {
 		struct detection_postprocessor, regions_tensor_name, "",
 		.headline =
 			"Tensor of the parts of the frame that the pictures of a batch are: f32 [P, 4], from crop; empty: one whole frame"),
+	FRAG_PARAM_STRING(
+		struct detection_postprocessor, keypoints_tensor_name, "",
+		.headline =
+			"Tensor of keypoints, in the units of the boxes: f32 [..., N, K * keypoint_values]; empty: none"),
+	FRAG_PARAM_I64(struct detection_postprocessor, keypoint_values, 3,
+		       .headline = "2: x, y of each keypoint; 3: x, y, score", .min = 2, .max = 3),
 	FRAG_PARAM_STRING(struct detection_postprocessor, box_layout, "yxyx",
 			  .headline = "What the four numbers of a box are", .choices = layouts),
 	FRAG_PARAM_F64(struct detection_postprocessor, box_width, 1.0,
@@ -176,6 +182,8 @@ static int check_shapes(struct detection_postprocessor *dp, struct frag_op *op,
 	const size_t count = elements(found->tensors[BOXES]) / 4;
 	const size_t scored = elements(found->tensors[SCORES]);
 	const struct frag_tensor *classes = found->tensors[CLASSES];
+	const struct frag_tensor *keypoints = found->tensors[KEYPOINTS];
+	const size_t numbers = count > 0 ? elements(keypoints) / count : 0; /* of a box */
 
 	if (dl->ndim < 1 || dl->shape[dl->ndim - 1] != 4 || count > BOXES_MAX)
 		return frag_op_fail(
@@ -188,6 +196,13 @@ static int check_shapes(struct detection_postprocessor *dp, struct frag_op *op,
 			op, -EINVAL,
 			"there are %zu boxes, %zu scores and %zu classes; name tensors of the same network with boxes_tensor_name, scores_tensor_name and classes_tensor_name",
 			count, scored, elements(classes));
+	if (numbers % (size_t)dp->keypoint_values != 0 || numbers * count != elements(keypoints))
+		return frag_op_fail(
+			op, -EINVAL,
+			"there are %zu boxes and %zu numbers of keypoints, %lld for each keypoint; name a tensor of the same network with keypoints_tensor_name, or correct keypoint_values",
+			count, elements(keypoints), (long long)dp->keypoint_values);
+	dp->job.of_box = (uint32_t)(numbers / (size_t)dp->keypoint_values);
+	dp->job.keypoint_values = (uint32_t)dp->keypoint_values;
 	dp->job.count = (uint32_t)count;
 	dp->job.columns = count > 0 ? (uint32_t)(scored / count) : 1;
 	return check_regions(dp, op, found);
@@ -254,6 +269,7 @@ static int find_all(struct detection_postprocessor *dp, struct frag_op *op,
 		[CLASSES] = {"classes_tensor_name", dp->classes_tensor_name, true},
 		[VALID] = {"count_tensor_name", dp->count_tensor_name, true},
 		[REGIONS] = {"regions_tensor_name", dp->regions_tensor_name, false},
+		[KEYPOINTS] = {"keypoints_tensor_name", dp->keypoints_tensor_name, false},
 	};
 	int r = 0;
 
@@ -273,6 +289,10 @@ static int find_all(struct detection_postprocessor *dp, struct frag_op *op,
 	dp->job.valid = numbers_of(found->tensors[VALID]);
 	dp->job.regions =
 		found->tensors[REGIONS] != NULL ? frag_tensor_data(found->tensors[REGIONS]) : NULL;
+	dp->job.keypoints = found->tensors[KEYPOINTS] != NULL
+				    ? frag_tensor_data(found->tensors[KEYPOINTS])
+				    : NULL;
+	dp->job.kept_keypoints = NULL;
 	dp->job.score_threshold = (float)dp->score_threshold;
 	dp->job.most = (float)dp->iou_threshold;
 	dp->job.inside = dp->inside_threshold < 1.0 ? (float)dp->inside_threshold : INFINITY;
@@ -389,6 +409,8 @@ static int fill(const struct detection_postprocessor *dp, struct frag_message *m
 		r = add(dp, message, "label_coords", FRAG_DTYPE_FLOAT, count, 3, &coords);
 	if (r == 0)
 		r = add_labels(dp, message, count);
+	if (r == 0 && dp->keypoints_tensor_name[0] != '\0')
+		r = detection_add_keypoints(dp, message, count);
 	for (int64_t i = 0; i < count && r == 0; i++) {
 		const struct detection *d = &dp->detections[i];
 		const float box[] = {d->left, d->top, d->right, d->bottom};

@@ -10,7 +10,8 @@
 
 struct detection_postprocessor {
 	const char *boxes_tensor_name, *scores_tensor_name, *classes_tensor_name;
-	const char *count_tensor_name, *regions_tensor_name;
+	const char *count_tensor_name, *regions_tensor_name, *keypoints_tensor_name;
+	int64_t keypoint_values;
 	const char *box_layout;
 	double box_width, box_height;
 	double score_threshold, iou_threshold, inside_threshold;
@@ -31,7 +32,7 @@ struct detection_postprocessor {
 };
 
 /* The tensors of the current messages. */
-enum { BOXES, SCORES, CLASSES, VALID, REGIONS, ROLES };
+enum { BOXES, SCORES, CLASSES, VALID, REGIONS, KEYPOINTS, ROLES };
 struct detection_found {
 	const struct frag_tensor *tensors[ROLES]; /* NULL: there is none */
 	struct frag_tensor *copies[ROLES];        /* of those that the GPU cannot read */
@@ -54,5 +55,12 @@ int detection_search_on_gpu(struct detection_postprocessor *dp, struct frag_tick
 			    const struct detection_found *found);
 /* Waits for that, and fills the list. Returns its length, or a failure that is worded. */
 int64_t detection_collect(struct detection_postprocessor *dp, struct frag_tick *tick);
+
+/*
+ * Adds the keypoints of the detections that are left to a message, wherever they were searched.
+ * Returns 0 or a negative errno.
+ */
+int detection_add_keypoints(const struct detection_postprocessor *dp, struct frag_message *message,
+			    int64_t count);
 
 #endif

@@ -10,6 +10,7 @@
 	X(inference_detect_begin, detect_job, detect_begin)                                        \
 	X(inference_detect_box, detect_job, detect_box)                                            \
 	X(inference_detect_rank, detect_job, detect_rank)                                          \
+	X(inference_detect_keypoints, detect_job, detect_keypoints)                                \
 	X(inference_mask_begin, mask_job, mask_begin)                                              \
 	X(inference_mask_find_nan, mask_job, mask_find_nan)                                        \
 	X(inference_mask_pixel, mask_job, mask_pixel)
