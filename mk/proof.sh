@@ -57,6 +57,7 @@ editor make -s editor
 page make -s page
 site make -s site-check
 python tests/python/proof.sh
+python-debug make -s python-debug
 asan make -s asan AGAIN=0
 call-sites make -s faults
 call-sites-asan make -s asan-faults

@@ -14,7 +14,7 @@ PYTHON_EXTENSION := $(PYTHON_OUT)/_frag.abi3.so
 PYTHON_BUILT := $(PYTHON_EXTENSION) $(PYTHON_FILES:python/frag/%=$(PYTHON_OUT)/%)
 $(PYTHON_SRC:%.c=$(B)/obj/%.o): $(B)/obj/python/%.o: python/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -isystem $(PYTHON_INC) -Ilibfrag/include -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(PYTHON_CFLAGS) -isystem $(PYTHON_INC) -Ilibfrag/include -c $< -o $@
 $(PYTHON_EXTENSION): $(PYTHON_SRC:%.c=$(B)/obj/%.o) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS) $(filter %.o,$^) -L$(B)/lib \
@@ -43,6 +43,17 @@ python:
 python-here: $(PYTHON_BUILT) $(WHEEL_PARTS:%=$(B)/lib/frag/modules/%.so) \
 		$(WHEEL_PLUGINS:%=$(B)/lib/frag/plugins/lib%.so)
 	@$(PYTHON) mk/wheel/wheel.py $(B) $(VERSION) dist
+
+# The tests with ASan and UBSan, under the debug build of Debian's Python, which counts references.
+# Its headers are links to those of the other one, beside which the compiler would look.
+.PHONY: python-debug python-debug-here
+python-debug:
+	@mk/deps.sh nightly
+	@$(ASAN_MAKE) PYTHON=python3-dbg PYTHON_CFLAGS=-fno-canonical-system-headers \
+		python-debug-here
+	@tests/python/debug.sh build-asan
+python-debug-here: $(PYTHON_BUILT) $(WHEEL_PARTS:%=$(B)/lib/frag/modules/%.so) \
+		$(WHEEL_PLUGINS:%=$(B)/lib/frag/plugins/lib%.so)
 
 # Holoscan's own tests on frag.holoscan: SDK is a checkout of nvidia-holoscan/holoscan-sdk. With
 # WHEEL, a virtual environment that has Holoscan's wheel, it is measured by what the wheel passes.
