@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of applications: waiting, signals, and what the failure of an operator becomes."""
 import atexit
+import sys
 import time
 
 from . import _frag
@@ -67,8 +68,24 @@ class _Signals:
             signal.signal(signal.SIGTERM, self.before)
 
 
+def _trace_threads():
+    """Lets what traces or profiles this thread, as coverage and cProfile, see operators too."""
+    trace, profile = sys.gettrace(), sys.getprofile()
+
+    def begin():
+        if trace is not None:
+            sys.settrace(trace)
+        if hasattr(profile, "enable"):  # cProfile's, which is no function
+            profile.enable()
+        elif profile is not None:
+            sys.setprofile(profile)
+
+    _frag.on_thread(None if trace is None and profile is None else begin)
+
+
 def execute(run, plugin=None):
     """Runs to the end."""
+    _trace_threads()
     _start(run)
     error = None
     with _Signals(run):

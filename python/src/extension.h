@@ -263,6 +263,8 @@ PyObject *fpy_loader_register(PyObject *module, PyObject *unused);
 /* module.c */
 /* How many forks lie between this process and the one that has imported the module. */
 unsigned int fpy_forks(void);
+/* On a thread of frag that calls into Python for the first time, with the lock. */
+void fpy_thread_begins(void);
 /* Makes a heap type and adds it to the module under its last name. Returns it; NULL: failed. */
 PyTypeObject *fpy_type_add(PyObject *module, PyType_Spec *spec);
 

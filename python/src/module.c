@@ -64,12 +64,40 @@ static PyObject *forked(PyObject *module, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
+static PyObject *thread_hook; /* NULL: none */
+
+/* on_thread(function or None): what each further thread of frag calls first */
+static PyObject *on_thread(PyObject *module, PyObject *function)
+{
+	PyObject *before = thread_hook;
+
+	(void)module;
+	thread_hook = function != Py_None ? Py_NewRef(function) : NULL;
+	Py_XDECREF(before);
+	Py_RETURN_NONE;
+}
+
+void fpy_thread_begins(void)
+{
+	PyObject *hook = thread_hook, *result;
+
+	if (hook == NULL)
+		return;
+	Py_INCREF(hook);
+	result = PyObject_CallNoArgs(hook);
+	if (result == NULL)
+		PyErr_WriteUnraisable(hook);
+	Py_XDECREF(result);
+	Py_DECREF(hook);
+}
+
 static PyMethodDef functions[] = {
 	{"set_hooks", set_hooks, METH_VARARGS, NULL},
 	{"plugin_add", fpy_plugin_add, METH_VARARGS, NULL},
 	{"plugin_remove", fpy_plugin_remove, METH_O, NULL},
 	{"host", host, METH_NOARGS, NULL},
 	{"forked", forked, METH_NOARGS, NULL},
+	{"on_thread", on_thread, METH_O, NULL},
 	{"loader_register", fpy_loader_register, METH_NOARGS, NULL},
 	{"empty", fpy_tensor_empty, METH_VARARGS, NULL},
 	{"class_register", fpy_class_register, METH_VARARGS, NULL},

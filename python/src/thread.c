@@ -36,6 +36,7 @@ static void keep_state(void)
 		return;
 	pthread_once(&once, create_key);
 	(void)PyGILState_Ensure();
+	fpy_thread_begins();
 	kept = PyEval_SaveThread();
 	pthread_setspecific(key, kept);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applications in Python: their life, their failures, and what they share with operators in C."""
 
+import cProfile
 import errno
 import gc
 import os
@@ -557,6 +558,30 @@ class References(unittest.TestCase):
         self.assertEqual(counts[1], counts[2])
         self.assertLess(abs(nones[1] - nones[2]), 1000)
 
+
+class Tracing(unittest.TestCase):
+    """What traces or profiles the thread that runs an application sees operators, too."""
+
+    def called(self, begin, end):
+        seen = []
+        begin(lambda frame, event, arg: event == "call" and seen.append(frame.f_code.co_qualname))
+        try:
+            App(lambda app: chain(operators.Source(app, CountCondition(app, 2), name="tx"),
+                                  operators.Sink(app))(app)).run()
+        finally:
+            end(None)
+        return [name for name in seen if name in ("Source.compute", "Sink.compute")]
+
+    def test_tracers_and_profilers(self):
+        for kind in (sys.settrace, sys.setprofile):
+            self.assertEqual(sorted(self.called(kind, kind)),
+                             2 * ["Sink.compute"] + 2 * ["Source.compute"])
+        self.assertEqual(self.called(lambda function: None, lambda function: None), [])
+        profile = cProfile.Profile()
+        profile.runcall(self.called, lambda function: None, lambda function: None)
+        counts = {entry.code.co_qualname: entry.callcount for entry in profile.getstats()
+                  if not isinstance(entry.code, str)}
+        self.assertEqual((counts["Source.compute"], counts["Sink.compute"]), (2, 2))
 
 if __name__ == "__main__":
     unittest.main()
