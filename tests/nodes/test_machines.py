@@ -203,7 +203,7 @@ class Machines(unittest.TestCase):
     @staticmethod
     def processes(node):
         """How many of frag's there are."""
-        return node.run("pgrep", "-c", "-x", "driverd|workerd|fraghost|frag-reporter", check=False).strip()
+        return node.run("pgrep", "-c", "-x", "driverd|workerd|fraghost|frag-reporter|fragctl", check=False).strip()
 
     def purge(self, node, before):
         """Nothing is left but what tools keep of the books of users and services."""
