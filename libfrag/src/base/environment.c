@@ -15,17 +15,21 @@
 
 /* Flags of the programs (base/flags.h), then those that are variables only. */
 static const char *const known[] = {
-	"FRAG_ADDRESS",       "FRAG_APP",          "FRAG_APP_ROOT",    "FRAG_CONFIG",
-	"FRAG_FRAGMENTS",     "FRAG_INSECURE",     "FRAG_KEY_FILE",    "FRAG_LIBRARY_PATH",
-	"FRAG_NAME",          "FRAG_ONCE",         "FRAG_OUTPUT",      "FRAG_SET",
-	"FRAG_START_TIMEOUT", "FRAG_STATE_DIR",    "FRAG_SUMMARY",     "FRAG_WORKER_ADDRESS",
-	"FRAG_BEAT_MS",       "FRAG_CONFIG_PATH",  "FRAG_DEAD_MS",     "FRAG_LOG_LEVEL",
-	"FRAG_PUMP",          "FRAG_ALLOW_WRITE",  "FRAG_HOST_USER",   "FRAG_HOST_LIMIT",
-	"FRAG_ALLOW_USER",    "FRAG_CA",           "FRAG_CERT",        "FRAG_CERT_KEY",
-	"FRAG_DRIVER_NAME",   "FRAG_ENCRYPT_DATA", "FRAG_OPENVINO",    "FRAG_INVENTORY",
-	"FRAG_LABEL",         "FRAG_LOG_FORMAT",   "FRAG_UCX",         "FRAG_EXPECT_WORKERS",
-	"FRAG_LISTEN",        "FRAG_HOST_NAME",    "FRAG_CONTROL",     "FRAG_TOKEN_FILE",
-	"FRAG_EVERY",         "FRAG_PYTHON",       "FRAG_ONNXRUNTIME",
+	"FRAG_ADDRESS",        "FRAG_APP",          "FRAG_APP_ROOT",
+	"FRAG_CONFIG",         "FRAG_FRAGMENTS",    "FRAG_INSECURE",
+	"FRAG_KEY_FILE",       "FRAG_LIBRARY_PATH", "FRAG_NAME",
+	"FRAG_ONCE",           "FRAG_OUTPUT",       "FRAG_SET",
+	"FRAG_START_TIMEOUT",  "FRAG_STATE_DIR",    "FRAG_SUMMARY",
+	"FRAG_WORKER_ADDRESS", "FRAG_BEAT_MS",      "FRAG_CONFIG_PATH",
+	"FRAG_DEAD_MS",        "FRAG_LOG_LEVEL",    "FRAG_PUMP",
+	"FRAG_ALLOW_WRITE",    "FRAG_HOST_USER",    "FRAG_HOST_LIMIT",
+	"FRAG_ALLOW_USER",     "FRAG_CA",           "FRAG_CERT",
+	"FRAG_CERT_KEY",       "FRAG_DRIVER_NAME",  "FRAG_ENCRYPT_DATA",
+	"FRAG_OPENVINO",       "FRAG_INVENTORY",    "FRAG_LABEL",
+	"FRAG_LOG_FORMAT",     "FRAG_UCX",          "FRAG_EXPECT_WORKERS",
+	"FRAG_LISTEN",         "FRAG_HOST_NAME",    "FRAG_CONTROL",
+	"FRAG_TOKEN_FILE",     "FRAG_EVERY",        "FRAG_PYTHON",
+	"FRAG_ONNXRUNTIME",    "FRAG_GRAPHS",       "FRAG_ANNOUNCE_ADDRESS",
 };
 /* That programs of frag set for each other, and those of its tests. */
 static const char *const internal[] = {
