@@ -3,8 +3,8 @@
 """Makes the site of the documents, in BUILD/site/html, with mkdocs-material.
 
 docs/site/nav.txt lists the sections of the site and their pages: files below docs/, `FILE whole`
-that are not cut, `FILE#anchor` for a part that stands elsewhere than the rest of its file, folders
-of examples, and `@NAME` for pages that this program makes (mk/site_made.py). A file with more than
+that are not cut, `FILE#anchor TITLE` for a part that stands elsewhere than the rest of its file,
+folders of examples, and `@NAME` for pages that are made (mk/site_made.py). A file with more than
 LONG lines is cut into pages at its headings, and a part that is still long at the next ones. Links
 lead to the page that a heading went to; files of the tree that are no pages are copied. Each page
 is also there as Markdown, and all of them in llms.txt and llms-full.txt.
@@ -172,7 +172,7 @@ def sections():
         if entry.startswith("@"):
             pages.append(site_made.PAGES[entry[1:]](folder, Page))
         elif "#" in entry:
-            later.append((pages, len(pages), folder, *entry.split("#")))
+            later.append((pages, len(pages), folder, *entry.split("#"), " ".join(how)))
             pages.append(None)
         elif entry.endswith("/"):
             names = sorted(n for n in os.listdir(os.path.join(TOP, entry))
@@ -184,11 +184,12 @@ def sections():
         else:
             path = entry if os.path.exists(os.path.join(TOP, entry)) else "docs/" + entry
             pages.append(document("" if entry == "site/index.md" else folder, path, bool(how)))
-    for pages, at, folder, entry, wanted in later:
+    for pages, at, folder, entry, wanted, title in later:
         page = next(filter(None, (taken_out(p, "docs/" + entry, wanted) for _, p in found)), None)
         if page is None:
             raise SystemExit("docs/site/nav.txt: no page is made of %s#%s" % (entry, wanted))
-        page.path = os.path.join(folder, os.path.basename(page.path))
+        page.title = title or page.title
+        page.path = os.path.join(folder, anchor(page.title) + ".md")
         pages[at] = page
     return found
 
@@ -336,6 +337,9 @@ def main():
         path = os.path.join(out, page.path)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as f:
+            if not args.pages_only and page.path.startswith(("do/", "start/", "inside/")):
+                f.write("---\nsearch: {boost: %s}\n---\n" % (
+                    "0.5" if page.path.startswith("inside/") else "2"))
             f.write((text if args.pages_only else drawing.drawn(for_mkdocs(text))) + '\n<p class="about">%s · <a href="%s">this page as Markdown</a></p>\n' % (
                 of, os.path.basename(page.path)))
         text += "\n%s" % of

@@ -28,7 +28,7 @@ def value(schema):
             name, "any" if name.endswith("_types") and name != "scheduler_type" else "[%s](#%s)" % (
                 name.replace("_", " "), name.replace("_", "-")))
     if "enum" in schema:
-        return ", ".join("`%s`" % v for v in schema["enum"])
+        return ", ".join(dict.fromkeys("`%s`" % v for v in schema["enum"]))
     for many in ("anyOf", "allOf"):
         if many in schema:
             words = [value(s) for s in schema[many] if s.get("pattern") != r"\$\{"]
