@@ -8,7 +8,7 @@ folder=$(mktemp -d)
 driver=frag-check-$$
 podman="podman --runtime runc --cgroup-manager=cgroupfs"
 flags="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
-trap '[ ! -e "$folder/compose" ] || compose down -v || :; $podman rm -f $driver >/dev/null 2>&1 || :
+trap '[ ! -e "$folder/compose/frag.key" ] || decompose; $podman rm -f $driver >/dev/null 2>&1 || :
 	rm -rf "$folder"' EXIT
 
 fail() {
@@ -75,6 +75,11 @@ compose() {
 	(cd "$compose" && CONTAINERS_CONF=$compose/containers.conf timeout 120 podman-compose \
 		-p "$driver" --podman-path "$compose/podman" "$@" >>"$folder/compose.log" 2>&1)
 }
+decompose() { # podman-compose leaves the network
+	compose down -v || :
+	CONTAINERS_CONF=$compose/containers.conf $podman network rm -f "${driver}_default" \
+		>/dev/null 2>&1 || :
+}
 run key "$image" fragctl key new && cp "$folder/key" "$compose/frag.key"
 chmod 600 "$compose/frag.key" && chown 65532:65532 "$compose/frag.key"
 sed -i "s/image: frag$/image: $image/; /ports:/d" "$compose/compose.yaml" # 57777 may be taken
@@ -89,7 +94,7 @@ $podman exec "${driver}_driver_1" fragctl start -e 'ping_tx count=3 ! ping_rx' -
 grep -q 'ping_rx.in  *3  *3  *0  *0 ' "$folder/composed" || fail "the account by compose.yaml"
 $podman exec "${driver}_driver_1" fragctl doctor --workers >"$folder/all" 2>&1 || :
 grep -q '^worker .* ok, [0-9]* wrong$' "$folder/all" || fail "doctor --workers"
-compose down -v
+decompose
 
 # What the image does when nothing is named: the demo.
 run demo "$image" || fail "the demo"
