@@ -307,7 +307,7 @@ part_streams() {
 
 # network NAME STREAMS HZ GPU PARAMETERS [ENV...]: pictures of one or several sources through a
 # network, each with an operator and a session of its own; HZ 0: as fast as they go. Sets rate, p50
-# and p99 in ms, and cpu in cores.
+# and p99 in ms.
 network() {
 	name=$1 streams=$2 hz=$3 gpu=$4 parameters=$5 i=0
 	shift 5
@@ -359,10 +359,14 @@ network() {
 		lacks "$name" "$(last_words)"
 		return 1
 	fi
+	summarise
+}
+
+# Sets rate, p50 and p99 from what the sinks have written.
+summarise() {
 	# shellcheck disable=SC2046
 	set -- $(cat "$work"/stream.* | awk '
-		{ rate += $10 / ($8 / 1e9); if ($3 > p50) p50 = $3; if ($4 > p99) p99 = $4; cpu = $9
-		  if ($8 > span) span = $8 }
+		{ rate += $10 / ($8 / 1e9); if ($3 > p50) p50 = $3; if ($4 > p99) p99 = $4 }
 		END { printf "%.1f %.3f %.3f", rate, p50 / 1e6, p99 / 1e6 }')
 	rate=$1 p50=$2 p99=$3
 }
@@ -376,7 +380,7 @@ copies() {
 	network "$1.copies" 1 0 "$2" "$3" "$preload" BENCH_COPIES="$work/once" || return
 	count=400
 	network "$1.copies" 1 0 "$2" "$3" "$preload" BENCH_COPIES="$work/twice" || return
-	cat "$work/once" "$work/twice" | awk -v name="$1" '
+	cat "$work/once" "$work/twice" 2>/dev/null | awk -v name="$1" '
 		NR == 1 { bytes = $1; waits = $3 }
 		NR == 2 {
 			printf "%s.to_host B/frame %.1f\n", name, ($1 - bytes) / 200
@@ -420,6 +424,66 @@ part_networks() {
 		done
 		copies "network.$way" $gpu "$parameters"
 	done
+	count=400
+	batch network.batch.8 0 && echo "network.batch.8 frames/s $rate"
+	count=300
+	batch network.batch.8.latency 25 && echo "network.batch.8.p50 ms $p50" &&
+		echo "network.batch.8.p99 ms $p99"
+}
+
+# Eight sources through one network, a run for all that wait; HZ as in network.
+batch() {
+	name=$1 hz=$2 i=0
+	rm -f "$work"/stream.*
+	condition=
+	[ "$hz" = 0 ] || condition="conditions: [{type: periodic, recess_period: ${hz}hz}],"
+	{
+		cat <<-END
+			frag: 1
+			application: networks
+			extensions: [libbench.so]
+			resources:
+			  pool: {type: block_memory_pool, storage_type: 1, block_size: 12M,
+			    num_blocks: 72}
+			scheduler: {type: event_based, worker_thread_number: 4}
+			operators:
+			  detect:
+			    type: inference
+			    metadata_policy: update
+			    conditions: [{type: memory_available, allocator: \$pool, min_blocks: 4}]
+			    parameters:
+			      backend: onnxruntime
+			      provider: cuda
+			      model_path_map: {face: $PWD/models/centerface-8.onnx}
+			      pre_processor_map: {face: [""]}
+			      inference_map: {face: ["537", "538", "539", "540"]}
+			      allocator: \$pool
+			      batch:
+			        {size: 8, max_delay: 5ms, cameras: [a0, a1, a2, a3, a4, a5, a6, a7]}
+		END
+		while [ $i -lt 8 ]; do
+			cat <<-END
+				  tx$i: {type: bench_gpu_source, $condition
+				    parameters: {gpu: true, planes: true, rows: 576, columns: 768,
+				      count: $count}}
+				  rx$i: {type: bench_gpu_sink,
+				    parameters: {file: $work/stream.$i, count: $count, gpu: true}}
+			END
+			i=$((i + 1))
+		done
+		echo "flows:"
+		i=0
+		while [ $i -lt 8 ]; do
+			echo "  - {from: tx$i, to: detect.receivers, capacity: 8}"
+			echo "  - {from: detect.a$i, to: rx$i, capacity: 8}"
+			i=$((i + 1))
+		done
+	} >"$work/app.yaml"
+	if ! bin/fragctl run "$work/app.yaml" >"$work/log" 2>&1; then
+		lacks "$name" "$(last_words)"
+		return 1
+	fi
+	summarise
 }
 
 echo "# gpu_bench: $(uname -r), $(nproc) cores; $(nvidia-smi \

@@ -600,7 +600,8 @@ static ort_status_t *RunWithBinding(ort_session_t *session, const ort_run_option
 	if (session->fails)
 		return failure("Non-zero status code returned while running Add node.");
 	if (session->memory)
-		return failure("Failed to allocate memory for requested buffer of size 99");
+		return failure("/onnxruntime_src/bfc_arena.cc:360 void* Alloc(size_t, Stream*) "
+			       "Available memory of 9 is smaller than requested bytes of 99");
 	for (size_t k = 0; k < session->output_count; k++) {
 		if (!binding->is_bound[k]) {
 			ReleaseValue(binding->outputs[k]);
@@ -646,7 +647,9 @@ SessionOptionsAppendExecutionProvider_CUDA_V2(ort_session_options_t *options,
 	size_t at = strlen(options->provider);
 
 	if (getenv("FRAG_TEST_ENGINE_WITHOUT") != NULL)
-		return failure("Failed to load library libonnxruntime_providers_cuda.so with "
+		return failure("/onnxruntime_src/provider_bridge_ort.cc:2043 Provider& Get() "
+			       "[ONNXRuntimeError] : 1 : FAIL : "
+			       "Failed to load library libonnxruntime_providers_cuda.so with "
 			       "error: libcublas.so.13: cannot open shared object file");
 	snprintf(options->provider + at, sizeof(options->provider) - at, "cuda%s", provider->text);
 	options->on_gpu = true;

@@ -292,7 +292,10 @@ Test(ops_onnxruntime, a_run_that_fails_fails_the_operator)
 	snprintf(text, sizeof(text), "%smemory\n", small);
 	write_file(model_path, text);
 	h = make(NULL);
-	tick_fails(h, host_rows(1, 1.0f), "of size 99; give it smaller batches or frames, or use");
+	tick_fails(
+		h, host_rows(1, 1.0f),
+		"the model failed: Available memory of 9 is smaller than requested bytes of 99; give "
+		"it smaller batches or frames, or use");
 	frag_harness_destroy(h);
 }
 
@@ -565,7 +568,7 @@ GPU_TEST(ops_onnxruntime, what_is_missing_is_named)
 	unsetenv("FRAG_TEST_ENGINE_WITHOUT");
 	snprintf(text, sizeof(text), "%smemory\n", small);
 	write_file(model_path, text);
-	refused(FRAG_ARGS(ON_GPU), "of size 99; give it smaller batches or frames");
+	refused(FRAG_ARGS(ON_GPU), "bytes of 99; give it smaller batches or frames");
 	snprintf(text, sizeof(text), "%sfails\n", any);
 	write_file(model_path, text);
 	h = make(FRAG_ARGS(ON_GPU));
@@ -613,7 +616,7 @@ static const char *const rows_models[] = {
 	"engine of tests\nrows\ninput image 1 4 3\noutput boxes 1 4 2\n",
 };
 
-static void batches(const char *provider, struct frag_device device)
+static void run_batches(const char *provider, struct frag_device device)
 {
 	for (size_t i = 0; i < FRAG_COUNT_OF(rows_models); i++) {
 		struct frag_harness *h;
@@ -643,12 +646,12 @@ static void batches(const char *provider, struct frag_device device)
 
 Test(ops_onnxruntime, frames_of_several_flows_go_in_one_run)
 {
-	batches("cpu", (struct frag_device){FRAG_DEVICE_CPU, 0});
+	run_batches("cpu", (struct frag_device){FRAG_DEVICE_CPU, 0});
 }
 
 GPU_TEST(ops_onnxruntime, frames_of_several_flows_on_a_gpu)
 {
-	batches("cuda", GPU);
+	run_batches("cuda", GPU);
 	cr_expect(is_logged("run asynchronous 3\n") && is_logged("run asynchronous 4\n"));
 }
 

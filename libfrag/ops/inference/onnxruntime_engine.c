@@ -30,16 +30,27 @@ const char *ort_provider_name(enum inference_provider provider)
 	return names[provider];
 }
 
+/* Texts of the engine may begin with a place in its code, and its own names for what failed. */
+static const char *without_place(const char *text)
+{
+	const char *end = text[0] == '/' ? strstr(text, ") ") : NULL;
+
+	text = end != NULL ? end + 2 : text;
+	end = strncmp(text, "[ONNXRuntimeError]", 18) == 0 ? strstr(text, "FAIL : ") : NULL;
+	return end != NULL ? end + 7 : text;
+}
+
 /* The reason is one line: texts of the engine may have several. */
 int ort_failed(const struct ort *engine, ort_status_t *status, int code, const char *what,
 	       const char *advice, struct frag_err *err)
 {
-	const char *text = engine->GetErrorMessage(status);
+	const char *text = without_place(engine->GetErrorMessage(status));
 	char reason[400];
 
 	snprintf(reason, sizeof(reason), "%.*s", (int)strcspn(text, "\n"), text);
 	engine->ReleaseStatus(status);
 	if (strstr(reason, "Failed to allocate memory") != NULL ||
+	    strstr(reason, "is smaller than requested bytes") != NULL ||
 	    strstr(reason, "out of memory") != NULL)
 		return frag_err_set(
 			err, -ENOMEM,
