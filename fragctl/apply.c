@@ -107,6 +107,7 @@ static int change(struct apply *apply, const struct fw_changes *changes, uint64_
 		code = ask(apply, false, &made);
 	if (code != CTL_OK)
 		return code;
+	ctl_service_show_remark(made->changes.remark);
 	*out_run = made->run;
 	if (made->changes.effect == FW_EFFECT_APPLICATION)
 		code = await(apply, made->run);

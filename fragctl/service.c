@@ -43,6 +43,12 @@ static int unexpected(struct fw_message *message)
 	return code;
 }
 
+void ctl_service_show_remark(const char *remark)
+{
+	if (remark != NULL && remark[0] != '\0')
+		fprintf(stderr, "fragctl: %s\n", remark);
+}
+
 int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, bool json,
 			uint64_t *out_run)
 {
@@ -55,6 +61,7 @@ int ctl_service_command(struct ctl_driver *driver, struct fw_message *command, b
 		return unexpected(answer);
 	if (answer->answer.failure.code != FRAGI_FAILURE_NONE)
 		code = ctl_service_show_failure(&answer->answer.failure, json);
+	ctl_service_show_remark(answer->answer.remark);
 	*out_run = answer->run;
 	fw_message_free(answer);
 	return code;

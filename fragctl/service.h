@@ -14,6 +14,8 @@ bool ctl_service_output(const char *text, bool *out_json);
 const char *ctl_service_names(const char *list, char out[CTL_NAMES_SIZE]);
 /* Complains with the failure's sentence. Returns its exit code. */
 int ctl_service_show_failure(const struct fw_failure *failure, bool json);
+/* What of a command the driver does not keep; NULL or empty: nothing. */
+void ctl_service_show_remark(const char *remark);
 /*
  * A command that ANSWER answers.
  * - out_run: of the run that it is about

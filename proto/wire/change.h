@@ -85,6 +85,7 @@ struct fw_changes {
 	uint32_t count, more;  /* more: that there was no room for */
 	enum fw_effect effect; /* the largest */
 	const char *restarts;  /* hosts that are started again: "left; right" */
+	const char *remark;    /* as of struct fw_answer */
 };
 
 #endif

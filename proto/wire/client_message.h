@@ -123,6 +123,7 @@ struct fw_stop_app {
 struct fw_answer {
 	struct fw_failure failure; /* NONE: it is done, and survives the end of the driver */
 	const char *name;          /* of the application */
+	const char *remark;        /* what does not survive it, as a sentence; empty: nothing */
 };
 /* what a client waits for; `run` of the message says of what */
 enum fw_milestone {

@@ -104,6 +104,7 @@ LAYOUT(stop_app, struct fw_stop_app, StopApp, NULL) = {
 LAYOUT(answer, struct fw_answer, Answer, NULL) = {
 	ONE(answer, failure, failure),
 	FIELD(answer, name),
+	FIELD(answer, remark),
 	END,
 };
 
@@ -227,6 +228,7 @@ LAYOUT(changes, struct fw_changes, Changes, NULL) = {
 	FIELD(changes, more),
 	WITHIN(changes, effect, 0, FW_EFFECT_APPLICATION, "an unknown effect"),
 	FIELD(changes, restarts),
+	FIELD(changes, remark),
 	END,
 };
 

@@ -476,7 +476,9 @@ class Kept(ServiceTest):
                 self.ok("start", self.short, "--wait")
                 fill()
         self.fails(3, "No space left on device; make room there", "start", large)
-        self.ok("stop", "other")
+        code, p = self.ctl("stop", "other")
+        self.assertEqual((code, p.stderr), (0, "fragctl: the state folder cannot be written: if driverd ends before that "
+                                            "is mended, the next driverd starts other again"))
         os.remove(filler)
         self.ok("start", large, "--wait")
         d.wait_line("state is kept again")

@@ -98,6 +98,20 @@ class Set(ServiceTest):
         d, w = self.serve("--state-dir", state, port=int(self.address.rpartition(":")[2]), workers=("a",))
         w.wait_line(r"left\.dial: begins with 8")
 
+    def test_a_driver_without_state_says_what_it_forgets(self):
+        self.serve(workers=("a", "b"))
+        for command, forgotten in (
+                (("start", self.dial), "the next driverd knows dial only if workers still run it then"),
+                (("set", "dial", "left.dial.value=7"), "the next driverd does not know that left.dial.value=7 was set"),
+                (("restart", "dial"), "the next driverd does not know this restart of dial"),
+                (("drain", "b"), "the next driverd does not know that worker b is drained")):
+            code, p = self.ctl(*command)
+            self.assertEqual((code, p.stderr.splitlines()[0]),
+                             (0, "fragctl: driverd keeps no state (it has no --state-dir): " + forgotten))
+        for command in ("drain", "b", "--undo"), ("stop", "dial"):
+            code, p = self.ctl(*command)
+            self.assertEqual((code, p.stderr), (0, ""))
+
     def test_a_value_that_kills_ends_the_application(self):
         """What an operator dies of was given to it before, so it is kept: the host dies again, and
         the application ends as on_failure says."""

@@ -65,6 +65,7 @@ static void greet(struct sim *sim)
 	sim_swap_forget(sim);
 	sim->client.incarnation = sim->driver.incarnation;
 	sim->client.is_there = true;
+	sim->client.held_count = 0;
 	sim->client.greetings++;
 	hello.hello = (struct fw_hello){.major = FW_PROTOCOL_MAJOR,
 					.minor = FW_PROTOCOL_MINOR,
@@ -170,6 +171,53 @@ static void take_answer(struct sim *sim, const struct fw_message *message)
 	sim_fail(sim, "answers", "the client was answered what it has not asked, or twice");
 }
 
+static void take(struct sim *sim, const struct fw_message *message)
+{
+	if (!sim_apply_hear(sim, message) && !sim_swap_hear(sim, message) &&
+	    message->kind == FW_ANSWER)
+		take_answer(sim, message);
+}
+
+void sim_client_learn(struct sim *sim)
+{
+	struct sim_client *client = &sim->client;
+	struct frag_err err = FRAG_ERR_INIT;
+	struct fw_message *message;
+	const uint8_t *frame;
+	uint64_t connection;
+	size_t bytes;
+
+	if (client->learnt_of != sim->driver.incarnation)
+		client->learnt = client->held_count = 0;
+	client->learnt_of = sim->driver.incarnation;
+	while ((frame = drv_core_unsaid(sim->driver.core, &client->learnt, &connection, &bytes)) !=
+	       NULL) {
+		if (!sim_client_has(sim, connection))
+			continue;
+		if (client->held_count == SIM_HELD_MAX ||
+		    fw_decode(frame + 4, bytes - 4, &message, &err) < 0) {
+			sim_fail(sim, "answers", "too many answers are held, or one is damaged");
+			return;
+		}
+		client->held[client->held_count++] = message->reply_to;
+		take(sim, message);
+		fw_message_free(message);
+	}
+}
+
+/* Whether it was learnt before. */
+static bool is_known(struct sim *sim, const struct fw_message *message)
+{
+	struct sim_client *client = &sim->client;
+
+	for (uint32_t i = 0; i < client->held_count; i++)
+		if (client->held[i] == message->reply_to) {
+			client->held[i] = client->held[--client->held_count];
+			return true;
+		}
+	return false;
+}
+
 void sim_client_hear(struct sim *sim, const struct drv_action *action)
 {
 	struct frag_err err = FRAG_ERR_INIT;
@@ -185,9 +233,8 @@ void sim_client_hear(struct sim *sim, const struct drv_action *action)
 		sim_fail(sim, "codec", "a frame that was sent cannot be read: %s", err.text);
 		return;
 	}
-	if (!sim_apply_hear(sim, message) && !sim_swap_hear(sim, message) &&
-	    message->kind == FW_ANSWER)
-		take_answer(sim, message);
+	if (!is_known(sim, message))
+		take(sim, message);
 	fw_message_free(message);
 }
 

@@ -216,6 +216,7 @@ void sim_driver_step(struct sim *sim, struct drv_event *event)
 		sim_fail(sim, "memory", "the driver's core is out of memory");
 		return;
 	}
+	sim_client_learn(sim);
 	for (size_t i = 0; i < driver->actions.count && driver->process.alive && !sim->failed; i++)
 		perform(sim, &driver->actions.items[i]);
 	/* What a step has is written together. */

@@ -530,6 +530,7 @@ struct sim_swapping {
 	int pid; /* of the process that it is to replace */
 	int64_t probation_ns, at_ns;
 };
+#define SIM_HELD_MAX 64
 struct sim_client {
 	bool is_there;
 	uint64_t incarnation, greetings, seq;
@@ -537,7 +538,11 @@ struct sim_client {
 	struct sim_asked asked[SIM_ASKED_MAX];
 	struct sim_applying applying;
 	struct sim_swapping swapping;
-	bool is_unsure; /* what it asked for before its connection ended may have been done */
+	/* what it asked for before its connection ended may have been done */
+	bool is_unsure;
+	/* answers that the driver holds for the disk: learnt, not heard yet */
+	uint64_t learnt, learnt_of, held[SIM_HELD_MAX];
+	uint32_t held_count;
 };
 
 /* look.c */
@@ -710,6 +715,8 @@ bool sim_client_is_there(const struct sim *sim);
 bool sim_client_has(const struct sim *sim, uint64_t connection);
 /* An action about its connection. */
 void sim_client_hear(struct sim *sim, const struct drv_action *action);
+/* What the driver has decided in this step, and answers later. */
+void sim_client_learn(struct sim *sim);
 void sim_client_ask_host(struct sim *sim, struct sim_host *host, const struct fw_host_set *request);
 /* It is the host from now on. */
 void sim_client_check_values(struct sim *sim, struct sim_host *host);

@@ -228,17 +228,47 @@ WORLD_TEST(driver_restore, commands_that_end_something_try_the_folder_first, run
 	cr_expect_not(drv_core_is_drained(w->core, "b"));
 	stop(w, true);
 	written(w, NULL);
+	cr_expect_null(answer_of(w), "the restart itself is not on the disk yet");
+	written(w, NULL);
 	cr_expect_eq(answer_of(w)->code, FRAGI_FAILURE_NONE, "there was room by then");
 	cr_expect_eq(drv_core_named_state(w->core, "app"), DRV_APP_DRAINING);
 	drain(w, "a");
 	written(w, NULL);
-	cr_expect_eq(answer_of(w)->code, FRAGI_FAILURE_NONE);
 	cr_expect(drv_core_is_drained(w->core, "a"));
+	cr_expect_null(answer_of(w));
+	written(w, NULL);
+	cr_expect_eq(answer_of(w)->code, FRAGI_FAILURE_NONE);
 	drain(w, "b");
 	step(w, &(struct drv_event){
 			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
 	written(w, NULL);
 	cr_expect_not(drv_core_is_drained(w->core, "b"), "who wanted that is gone");
+}
+
+/* Nobody is told that something is kept before it is; what is not kept is told as such. */
+WORLD_TEST(driver_restore, a_command_is_acknowledged_when_it_is_kept, run_two)
+{
+	const struct fw_message *answer;
+
+	(void)answer_of(w);
+	stop(w, false);
+	cr_expect_null(answer_of(w));
+	written(w, NULL);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_str_eq(answer->answer.remark, "");
+	stop(w, false);
+	written(w, "the disk is full");
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE, "it stops all the same");
+	cr_expect_str_eq(answer->answer.remark,
+			 "the state folder cannot be written: if driverd ends before that is "
+			 "mended, the next driverd starts app again");
+	stop(w, false);
+	step(w, &(struct drv_event){
+			.kind = DRV_EVENT_CLOSED, .connection = CLIENT, .text = "it closed"});
+	written(w, NULL);
 }
 
 WORLD_TEST(driver_restore, a_restart_stays_wanted_in_between, run_two)
@@ -289,14 +319,15 @@ WORLD_TEST(driver_restore, what_lost_its_worker_stays_wanted_until_it_is_stopped
 	cr_expect(kept(w, DRV_RECORD_END, 1)->is_wanted);
 	taken(w, CLIENT, FW_ANSWER);
 	stop(w, false);
-	answer = taken(w, CLIENT, FW_ANSWER);
-	cr_assert_not_null(answer);
-	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_assert_not_null(kept(w, DRV_RECORD_WANTED, 1));
 	cr_expect_not(kept(w, DRV_RECORD_WANTED, 1)->is_wanted);
 	await_end(w);
 	cr_expect_null(taken(w, CLIENT, FW_OUTCOME), "that is not kept yet");
+	cr_expect_null(taken(w, CLIENT, FW_ANSWER), "nor is the stop");
 	written(w, NULL);
+	answer = taken(w, CLIENT, FW_ANSWER);
+	cr_assert_not_null(answer);
+	cr_expect_eq(answer->answer.failure.code, FRAGI_FAILURE_NONE);
 	cr_expect_not_null(taken(w, CLIENT, FW_OUTCOME));
 	stop(w, false);
 	answer = taken(w, CLIENT, FW_ANSWER);

@@ -536,7 +536,7 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->stop_app = (struct fw_stop_app){word(m), true, true, true};
 		return;
 	case FW_ANSWER:
-		message->answer = (struct fw_answer){make_failure(m), word(m)};
+		message->answer = (struct fw_answer){make_failure(m), word(m), word(m)};
 		return;
 	case FW_AWAIT:
 		message->await.until = FW_ENDED;
@@ -639,7 +639,8 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 						       .count = 1,
 						       .more = 3,
 						       .effect = FW_EFFECT_FRAGMENT,
-						       .restarts = word(m)};
+						       .restarts = word(m),
+						       .remark = word(m)};
 		message->changes.rows[0] = (struct fw_change){FW_EFFECT_SET, word(m), word(m)};
 		return;
 	case FW_HOST_START:

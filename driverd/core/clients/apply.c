@@ -107,6 +107,7 @@ static void answer(const struct applying *a, uint64_t run)
 	struct fw_message message = {.kind = FW_CHANGES, .reply_to = a->message->seq, .run = run};
 	struct fw_changes *changes = &message.changes;
 	const struct drv_differences *d = a->differences;
+	int r;
 
 	changes->rows = fragi_arena_alloc(&a->app->core->actions->arena,
 					  (d->count + 1) * sizeof(*changes->rows));
@@ -115,7 +116,17 @@ static void answer(const struct applying *a, uint64_t run)
 	changes->restarts = a->restarts;
 	for (uint32_t i = 0; changes->rows != NULL && i < d->count; i++)
 		changes->rows[changes->count++] = d->rows[i].change;
-	if (changes->rows == NULL || drv_send(a->client, &message) < 0)
+	if (changes->rows == NULL)
+		r = -ENOMEM;
+	else if (a->message->apply.only_shows)
+		r = drv_send(a->client, &message);
+	else
+		r = drv_session_send_kept(
+			a->client, &message, &changes->remark,
+			drv_text(a->app->core,
+				 "the next driverd does not know the changed graph of %s",
+				 drv_app_name(a->app)));
+	if (r < 0)
 		drv_session_drop(a->client, "no memory is left for an answer");
 }
 

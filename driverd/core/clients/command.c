@@ -122,7 +122,17 @@ static void restart_ended(struct drv_session *client, const struct fw_message *c
 
 static void answer_stop(struct drv_session *client, const struct fw_message *message, uint64_t run)
 {
-	drv_session_answer(client, message->seq, run, message->stop_app.name, NULL);
+	const char *name = message->stop_app.name;
+	const char *forgotten = drv_text(
+		client->core,
+		message->stop_app.restart ? "the next driverd does not know this restart of %s"
+					  : "the next driverd starts %s again",
+		name);
+
+	if (message->stop_app.restart || client->core->config.keeps_state)
+		drv_session_answer_kept(client, message->seq, run, name, forgotten);
+	else /* what nobody keeps nobody starts again */
+		drv_session_answer(client, message->seq, run, name, NULL);
 	if (message->stop_app.awaits)
 		drv_subscription_run(client, message->seq, run, FW_ENDED);
 }
@@ -235,8 +245,14 @@ void drv_command_accepted(struct drv_app *app)
 	drv_history_add(app->core, FW_NOTICE_START, app, app->given.by, "%zu fragment%s%s",
 			app->spec->fragment_count, app->spec->fragment_count == 1 ? "" : "s",
 			app->origin == DRV_ORIGIN_RESTORED ? ", again with driverd" : "");
-	if (client != NULL)
+	if (client != NULL && app->core->config.keeps_state) /* it is on the disk */
 		drv_session_answer(client, app->given.seq, app->run, drv_app_name(app), NULL);
+	else if (client != NULL)
+		drv_session_answer_kept(
+			client, app->given.seq, app->run, drv_app_name(app),
+			drv_text(app->core,
+				 "the next driverd knows %s only if workers still run it then",
+				 drv_app_name(app)));
 }
 
 void drv_command_refused(struct drv_app *app)

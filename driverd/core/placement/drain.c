@@ -178,8 +178,19 @@ bool drv_drain(struct drv_session *client, const struct fw_message *message)
 					? ", which takes fragments again, and those that it had"
 					: ", which takes fragments again");
 	}
-	drv_session_answer(
-		client, message->seq, 0, "",
-		why_not == NULL ? NULL : &(struct fw_failure){.code = code, .sentence = why_not});
+	if (why_not != NULL)
+		drv_session_answer(client, message->seq, 0, "",
+				   &(struct fw_failure){.code = code, .sentence = why_not});
+	else if (wanted->undo && !core->config.keeps_state)
+		drv_session_answer(client, message->seq, 0, "", NULL);
+	else
+		drv_session_answer_kept(
+			client, message->seq, 0, "",
+			drv_text(
+				core,
+				wanted->undo
+					? "the next driverd takes worker %s for drained"
+					: "the next driverd does not know that worker %s is drained",
+				wanted->worker));
 	return why_not == NULL;
 }
