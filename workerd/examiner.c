@@ -13,6 +13,8 @@
 
 #include <frag/error.h>
 
+#include <workerd/strays.h>
+
 void wrk_examiner_init(struct wrk_examiner *examiner, const char *driver, const char *certificate)
 {
 	const char *const argv[] = {
@@ -92,6 +94,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	}
 	if (n != UV_EOF)
 		kill(examiner->pid, SIGKILL);
+	wrk_strays_reaped(examiner->pid);
 	if (waitpid(examiner->pid, &status, 0) == examiner->pid && WIFSIGNALED(status))
 		snprintf(examiner->why_not, sizeof(examiner->why_not),
 			 WTERMSIG(status) == SIGALRM
@@ -127,6 +130,8 @@ static int start(struct wrk_examiner *examiner, uv_loop_t *loop)
 		return -errno;
 	r = spawn(examiner, fds[1]);
 	close(fds[1]);
+	if (r == 0)
+		wrk_strays_except(examiner->pid);
 	if (r < 0) {
 		close(fds[0]);
 		return r;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <base/stamp.h>
+#include <workerd/strays.h>
 
 #define UNSEEN_NS INT64_C(5000000000) /* nobody looks any more: the child ends */
 
@@ -25,7 +26,8 @@ static void on_closed(uv_handle_t *handle)
 /* The child is gone, or is not waited for: wait_flags. One that has said nothing never will. */
 static void forget(struct wrk_gpu_reader *reader, int wait_flags)
 {
-	(void)waitpid(reader->pid, NULL, wait_flags);
+	if (waitpid(reader->pid, NULL, wait_flags) == reader->pid)
+		wrk_strays_reaped(reader->pid);
 	reader->has_failed = reader->last.count == 0;
 	reader->pid = 0;
 	reader->last = (struct wrk_gpu_load){0};
@@ -105,6 +107,7 @@ static void start(struct wrk_gpu_reader *reader, uv_loop_t *loop)
 		close(fds[0]);
 		return;
 	}
+	wrk_strays_except(reader->pid);
 	uv_pipe_init(loop, &reader->output, 0);
 	reader->output.data = reader;
 	if (uv_pipe_open(&reader->output, fds[0]) < 0)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <base/printable.h>
+#include <workerd/strays.h>
 
 #define PATIENCE_MS 20000
 
@@ -36,7 +37,9 @@ void wrk_gpu_survey_end(struct wrk_gpu_survey *survey)
 	if (survey->pid == 0)
 		return;
 	kill(survey->pid, SIGKILL);
-	(void)waitpid(survey->pid, NULL, 0); /* whoever reaps all children may have been faster */
+	/* One that is held in the driver ends when it comes back, and is reaped with strays. */
+	if (waitpid(survey->pid, NULL, WNOHANG) == survey->pid)
+		wrk_strays_reaped(survey->pid);
 	survey->pid = 0;
 	uv_close((uv_handle_t *)&survey->output, NULL);
 	uv_close((uv_handle_t *)&survey->patience, NULL);
@@ -108,6 +111,7 @@ int wrk_gpu_survey_start(struct wrk_gpu_survey *survey, uv_loop_t *loop, const c
 		close(fds[0]);
 		return frag_err_set(err, r, "%s: %s", program, frag_strerror(r));
 	}
+	wrk_strays_except(survey->pid);
 	survey->used = 0;
 	survey->output.data = survey->patience.data = survey;
 	uv_pipe_init(loop, &survey->output, 0);

@@ -19,12 +19,34 @@
 #define END_ALL_PAUSE_NS 5000000
 #define ENVIRONMENT_MAX ((size_t)128 * 1024)
 
-static pid_t spared;
+#define SPARED_MAX 8
+
+/* A pid may stand here until another process gets it: then it is taken out as it is reaped. */
+static pid_t spared[SPARED_MAX];
 static bool adopts; /* wrk_strays_adopt was called; else every child is somebody else's */
+
+static pid_t *place_of(pid_t pid)
+{
+	for (size_t i = 0; i < SPARED_MAX; i++)
+		if (spared[i] == pid)
+			return &spared[i];
+	return NULL;
+}
 
 void wrk_strays_except(pid_t pid)
 {
-	spared = pid;
+	pid_t *place = place_of(0);
+
+	if (place != NULL && place_of(pid) == NULL)
+		*place = pid;
+}
+
+void wrk_strays_reaped(pid_t pid)
+{
+	pid_t *place = pid != 0 ? place_of(pid) : NULL;
+
+	if (place != NULL)
+		*place = 0;
 }
 
 void wrk_strays_adopt(void)
@@ -128,10 +150,10 @@ static size_t end_one(pid_t pid, void *arg)
 	if (looking->is_host(pid))
 		return 0;
 	if (waitpid(pid, NULL, WNOHANG) == pid) {
-		spared = spared == pid ? 0 : spared;
+		wrk_strays_reaped(pid);
 		return 0;
 	}
-	if (pid == spared || !belongs(pid, looking->of))
+	if (place_of(pid) != NULL || !belongs(pid, looking->of))
 		return 0;
 	kill(pid, SIGKILL);
 	return 1;
@@ -150,7 +172,8 @@ static size_t end_any(pid_t pid, void *arg)
 	if (waitpid(pid, NULL, WNOHANG) == pid)
 		return 0;
 	kill(pid, SIGKILL);
-	return 1;
+	/* One of ours may be held in the driver of a GPU: it ends when it comes back. */
+	return place_of(pid) == NULL;
 }
 
 void wrk_strays_end_all(void)

@@ -19,8 +19,10 @@
 /* The environment with the mark of a further host, which mark gets, from the heap; or NULL. */
 char **wrk_strays_mark(char mark[static WRK_STRAYS_MARK_MAX], char *const *environment);
 
-/* This child of this process is none: it is only reaped when it has ended. */
+/* This child of this process is none: it is only reaped when it has ended. Of 8 at most. */
 void wrk_strays_except(pid_t pid);
+/* It has ended, and was reaped: another process may get its pid. */
+void wrk_strays_reaped(pid_t pid);
 
 /*
  * From now on strays become children of this process. Before it nothing below does anything: the
