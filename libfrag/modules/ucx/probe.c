@@ -73,7 +73,9 @@ int ucx_probe(const struct ucx_entrance *peer, uint8_t out_dial[UCX_END_BYTES])
 			outcomes[i] = look(&probes[i]);
 		if (probes[i].fd >= 0)
 			close(probes[i].fd);
-		may_work = may_work || outcomes[i] == 0 || outcomes[i] == -EINPROGRESS;
+		/* A host that many connect to at once resets some, and takes the next. */
+		may_work = may_work || outcomes[i] == 0 || outcomes[i] == -EINPROGRESS ||
+			   outcomes[i] == -ECONNRESET;
 	}
 	return may_work || count == 0 ? 0 : outcomes[count - 1];
 }
