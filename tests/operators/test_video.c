@@ -689,22 +689,46 @@ static void check_times(const char *path, int first, const int64_t *times_ms, in
 #define SECOND INT64_C(1000000000)
 #define MS INT64_C(1000000)
 
-/* Stamps of a rate that varies are those of the file, in each format that knows any. */
+/* Until a piece of the file is written, or none is waited for any longer. */
+static void wait_for_piece(const char *path, off_t *bytes)
+{
+	struct stat status = {0};
+
+	for (int i = 0; i < 50 && (stat(path, &status) < 0 || status.st_size <= *bytes); i++)
+		usleep(1000);
+	*bytes = status.st_size;
+}
+
+/*
+ * Stamps of a rate that varies are those of the file, in each format that knows any, also of the
+ * first frame of each piece.
+ */
 Test(ops_video, recorder_keeps_the_times_of_acquisition)
 {
-	static const int64_t ms[] = {0, 40, 130, 131, 700, 1960};
+	/* A piece of a mov cannot begin before the guessed end of the one before it. */
+	static const int64_t times_ms[2][6] = {{0, 40, 130, 131, 700, 1960},
+					       {0, 40, 130, 231, 700, 1960}};
+	/* an avi has a place each 1/30 s */
+	static const int64_t places_ms[2][6] = {{0, 33, 133, 167, 700, 1967},
+						{0, 33, 133, 233, 700, 1967}};
 	static const char *const names[] = {"out.mp4", "out.mkv", "out.ts", "out.mov", "out.avi"};
 
-	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+	for (size_t k = 0; k < 2 * FRAG_COUNT_OF(names); k++) {
+		const bool in_pieces = k >= FRAG_COUNT_OF(names);
+		const size_t i = k % FRAG_COUNT_OF(names);
 		struct frag_harness *h =
-			make(&video_recorder_type, FRAG_ARGS({"path", in_folder(names[i])}));
-		/* an avi has a place each 1/30 s */
-		static const int64_t places[] = {0, 33, 133, 167, 700, 1967};
+			make(&video_recorder_type, FRAG_ARGS({"path", in_folder(names[i])},
+							     {"flush", in_pieces ? "1ms" : "1s"}));
+		const int64_t *ms = times_ms[in_pieces];
+		off_t bytes = 0;
 
-		for (int n = 0; n < 6; n++)
+		for (int n = 0; n < 6; n++) {
 			record_at(h, n, 77 * SECOND + ms[n] * MS, FRAG_CLOCK_TAI);
+			if (in_pieces)
+				wait_for_piece(in_folder(names[i]), &bytes);
+		}
 		frag_harness_destroy(h);
-		check_times(in_folder(names[i]), 0, i == 4 ? places : ms, 6);
+		check_times(in_folder(names[i]), 0, i == 4 ? places_ms[in_pieces] : ms, 6);
 		cr_assert_eq(unlink(in_folder(names[i])), 0);
 	}
 }

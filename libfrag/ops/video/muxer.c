@@ -65,6 +65,9 @@ static int write_piece(struct video_muxer *m)
 		r = m->format->pb->error;
 	if (r < 0)
 		return keep_error(m, r);
+	/* Else mp4 lets the next frame begin where it has guessed that the last one ends. */
+	if (av_opt_find(m->format->priv_data, "movflags", NULL, 0, 0) != NULL)
+		(void)av_opt_set(m->format->priv_data, "movflags", "+frag_discont", 0);
 	m->due_ns = 0;
 	m->kept = m->packets;
 	m->kept_bytes = avio_tell(m->format->pb);
