@@ -169,7 +169,7 @@ static void see(void *arg, const char *path, const struct video_name *name,
 		seen->number = name->number;
 	if (name->run > seen->run)
 		seen->run = name->run;
-	if (strcmp(path, seen->rc->file) == 0)
+	if (seen->rc->encoder != NULL && strcmp(path, seen->rc->file) == 0)
 		return;
 	seen->bytes += (uint64_t)status->st_size;
 	if (seen->oldest[0] == '\0' || time->tv_sec < seen->oldest_time.tv_sec ||
