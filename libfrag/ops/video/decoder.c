@@ -173,8 +173,6 @@ static int open_stream(struct video_decoder *d, const struct video_url *url, con
 		return AVERROR(ENOMEM);
 	d->format->interrupt_callback =
 		(AVIOInterruptCB){.callback = video_watch_expired, .opaque = &d->watch};
-	if (url->is_low)
-		d->format->flags |= AVFMT_FLAG_NOBUFFER;
 	r = av_dict_set(&options, "protocol_whitelist", protocols, 0);
 	if (r >= 0) /* FFmpeg does not check certificates by itself */
 		r = av_dict_set(&options, "tls_verify", "1", 0);
