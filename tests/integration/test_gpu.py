@@ -137,7 +137,7 @@ class Memory(Gpu):
 
     def test_what_make_gpu_check_runs(self):
         r = subprocess.run([os.path.join(FAKE, "gpu_check"), "2"], env=self.env, text=True,
-                           capture_output=True, timeout=cluster.PATIENCE_S)
+                           capture_output=True, timeout=5 * cluster.PATIENCE_S)
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
         self.assertIn("GPU 0 is Fake 0", r.stdout)
 
