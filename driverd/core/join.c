@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <driverd/core/hosts/adopt.h>
+#include <driverd/core/hosts/swap.h>
 #include <driverd/core/clients/subscription.h>
 
 #include <assert.h>
@@ -392,10 +393,13 @@ void drv_session_refuse_stranger(struct drv_core *core, uint64_t connection, con
 
 void drv_session_heard(struct drv_session *session)
 {
+	int64_t silent_ns = session->core->now_ns - session->heard_ns;
+
 	session->heard_ns = session->core->now_ns;
 	if (session->state != DRV_SESSION_SUSPECT)
 		return;
 	drv_session_transition(session, DRV_SESSION_LIVE);
+	drv_swap_heard_again(session, silent_ns);
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again",
 		drv_session_role(session), session->name);
 }

@@ -310,6 +310,18 @@ WORLD_TEST(driver_swap, a_failure_after_probation_is_the_failure_of_the_applicat
 	cr_expect_eq(drv_core_app_state(w->core), DRV_APP_FAILING, "%s", w->log);
 }
 
+/* The first message after a silence may be of what happened within it. */
+WORLD_TEST(driver_swap, a_probation_lasts_longer_by_what_its_worker_was_silent, NULL)
+{
+	new_runs(w);
+	pass_beating(w, 9 * 1000 * MS, 1, 2);
+	pass_beating(w, 2 * 1000 * MS, 1, 1);
+	forget_requests(w, 2);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_RUNNING, "%s", w->log);
+	assert_has(w->log, "f2: libnew.so has failed, and libold.so returns: " RX_CRASH);
+}
+
 WORLD_TEST(driver_swap, one_that_dies_before_it_takes_over_leaves_the_old_library, NULL)
 {
 	const struct fw_message *create, *answer;

@@ -161,6 +161,22 @@ void drv_swap_runs(struct drv_host *host)
 		forget(swap);
 }
 
+/*
+ * What the new process has done meanwhile is heard only now, so a failure within its probation would
+ * be taken for one after it.
+ */
+void drv_swap_heard_again(const struct drv_session *session, int64_t silent_ns)
+{
+	const struct drv_core *core = session->core;
+
+	for (size_t i = 0; i < core->app_count; i++) {
+		struct drv_swap *swap = core->apps[i]->swap;
+
+		if (swap != NULL && swap->until_ns != 0 && swap->host->now.session == session)
+			swap->until_ns += silent_ns;
+	}
+}
+
 /* Whether now is the process with the new library, which may be leaving a drained worker again. */
 static bool has_new_library(const struct drv_host *host)
 {

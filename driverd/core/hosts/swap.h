@@ -53,6 +53,8 @@ void drv_swap_refused(struct drv_host *host, enum fragi_failure code, const char
 void drv_swap_lost(struct drv_host *host, const char *why);
 /* The new process runs: its probation begins. */
 void drv_swap_runs(struct drv_host *host);
+/* A worker was silent for so long: probations there last longer by that. */
+void drv_swap_heard_again(const struct drv_session *session, int64_t silent_ns);
 /* The host has failed. Returns whether it is started again with its old library. */
 bool drv_swap_returns(struct drv_host *host, const struct fw_failure *failure);
 /* The application ends. */
