@@ -209,6 +209,28 @@ WORLD_TEST(driver_adopt, an_application_that_an_operator_has_stopped_is_done, co
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE, "%s", w->log);
 }
 
+/* An operator had stopped it, and then somebody could not wait. */
+WORLD_TEST(driver_adopt, an_application_that_was_killed_as_a_whole_was_stopped, comes_back)
+{
+	for (uint32_t host = 1; host <= 2; host++) {
+		struct fw_message killed = of_host(FW_HOST_REPORT, host);
+
+		killed.report.stop = FW_STOP_KILLED;
+		if (host == 1)
+			hello_reporting(w, 1, 2);
+		say_report_of(w, 1, killed, "app", two_fragments, host == 1 ? "f1" : "f2");
+		say_prepared(w, 1, host, host == 1 ? "f1" : "f2", host == 1);
+		say_event(w, 1, host, FW_STATE_STOPPED, "");
+		say_event(w, 1, host, FW_STATE_DONE, "");
+	}
+	say_reported(w, 1);
+	written(w);
+	for (uint32_t host = 1; host <= 2; host++)
+		say_exit(w, 1, host, 137, 9, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED, "%s", w->log);
+}
+
 /* Another one was to follow it, and a stop comes first. */
 WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a_stop, comes_back)
 {

@@ -396,7 +396,7 @@ static void go_on_ending(struct drv_app *app)
 {
 	const struct fw_host_report *furthest = NULL, *failed = NULL;
 	/* Its other hosts may have been killed because they took too long. */
-	bool is_closing = false;
+	bool is_closing = false, has_stopped = false, all_were_killed = true;
 
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		const struct drv_host *host = &app->hosts[i];
@@ -407,7 +407,9 @@ static void go_on_ending(struct drv_app *app)
 			continue;
 		if (report->reason[0] != '\0')
 			failed = report;
-		is_closing = is_closing || report->is_closing || host->now.report->has_stopped;
+		is_closing = is_closing || report->is_closing;
+		has_stopped = has_stopped || host->now.report->has_stopped;
+		all_were_killed = all_were_killed && report->stop == FW_STOP_KILLED;
 		if (report->stop != FW_STOP_NOT &&
 		    (furthest == NULL || report->stop > furthest->stop))
 			furthest = report;
@@ -419,7 +421,7 @@ static void go_on_ending(struct drv_app *app)
 			     failed->failure != FRAGI_FAILURE_NONE ? failed->failure
 								   : FRAGI_FAILURE_OTHER,
 			     NULL, "%s", failed->reason);
-	} else if (is_closing) {
+	} else if (is_closing || (has_stopped && !all_were_killed)) {
 		drv_app_stop(app, 0); /* it came to its end */
 	} else if (furthest->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&
