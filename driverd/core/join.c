@@ -400,6 +400,7 @@ void drv_session_heard(struct drv_session *session)
 		return;
 	drv_session_transition(session, DRV_SESSION_LIVE);
 	drv_swap_heard_again(session, silent_ns);
+	drv_set(session->core, &session->beat, session->core->now_ns); /* its leases run out */
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again",
 		drv_session_role(session), session->name);
 }

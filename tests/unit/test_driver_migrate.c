@@ -300,6 +300,27 @@ WORLD_TEST(driver_migrate, a_beat_says_what_was_heard_last, world_init)
 	cr_expect(answer->beat.leaves);
 }
 
+/* Its leases run out while it waits for the answer to its first beat. */
+WORLD_TEST(driver_migrate, a_worker_that_is_heard_again_is_answered_at_once, world_init)
+{
+	struct fw_message message = {.kind = FW_BEAT, .beat.sent_ns = 4711};
+	const struct fw_message *answer;
+
+	hello(w, 1, "a", NULL);
+	pass(w, 2 * SECOND);
+	while (taken(w, 1, FW_BEAT) != NULL)
+		;
+	for (int i = 0; i < 2; i++) {
+		message.beat.sent_ns += i; /* the second one is answered in its turn */
+		say(w, 1, &message);
+		pass(w, 0);
+		answer = taken(w, 1, FW_BEAT);
+		cr_assert_eq(answer != NULL, i == 0, "%s", w->log);
+		cr_expect(answer == NULL || answer->beat.heard_ns == 4711);
+	}
+	assert_has(w->log, "worker a is heard again");
+}
+
 /* It failed when its worker was lost, and somebody starts it anew. */
 WORLD_TEST(driver_migrate, another_run_of_the_name_waits_for_the_lease_too, NULL)
 {
