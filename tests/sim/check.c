@@ -223,7 +223,7 @@ static void look_at_credit(struct sim *sim, const struct sim_app *app, struct si
 			   bool quiet)
 {
 	uint64_t consumed = sim_flow_consumed(flow);
-	bool waits = !flow->dead && flow->token_known && flow->from->process.alive &&
+	bool waits = !flow->dead && flow->token_known && sim_host_runs(flow->from) &&
 		     sim_host_runs(flow->to) && quiet;
 
 	if (flow->in_host || !flow->token_known)
