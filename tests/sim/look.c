@@ -151,12 +151,16 @@ void sim_on_looker(struct sim *sim, const struct sim_event *event)
 	}
 }
 
+/* The run that the present driver has: a driver that lost its disk may adopt one before the last. */
 static struct sim_app *app_named(struct sim *sim, const char *name)
 {
-	for (uint32_t i = sim->apps_given; i-- > 0;)
-		if (strcmp(sim->apps[i].name, name) == 0)
-			return &sim->apps[i];
-	return NULL;
+	struct sim_app *found = NULL;
+
+	for (uint32_t i = 0; i < sim->apps_given; i++)
+		if (strcmp(sim->apps[i].name, name) == 0 &&
+		    (found == NULL || sim->apps[i].incarnation >= found->incarnation))
+			found = &sim->apps[i];
+	return found;
 }
 
 /* The uses of an operator, in its window and since somebody looked first. */
