@@ -41,12 +41,16 @@ static const struct sim_host *host_of(const struct sim *sim, const struct sim_ap
 	return NULL;
 }
 
-/* It came to grief by itself, or its workerd ended it though the driver had not asked for that. */
+/*
+ * It came to grief by itself, or its workerd ended it though the driver had not asked for that, or a
+ * driver that was to start it again has ended before that.
+ */
 static bool can_have_failed(const struct sim_host *host)
 {
-	bool by_driver = host->kill_requested || (host->end_requested && host->orderly);
+	bool by_driver = (host->kill_requested && !host->killed_to_restart) ||
+			 (host->end_requested && host->orderly);
 
-	return host->faulty || (host->ended_by_worker && !by_driver);
+	return host->faulty || host->killed_to_restart || (host->ended_by_worker && !by_driver);
 }
 
 /* The only one that something happened to, and it is why the application ended. */

@@ -255,6 +255,7 @@ static void take_kill(struct sim *sim, uint32_t index, const struct fw_message *
 			continue;
 		}
 		host->kill_requested = true;
+		host->killed_to_restart = message->stop.restarts;
 		if (!message->stop.restarts) /* then it is no last word */
 			worker->heard_end = host->app;
 	}

@@ -250,6 +250,23 @@ WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
+/* The earlier driver killed f2 to start it again, and died before that: it ends when all is done. */
+WORLD_TEST(driver_adopt, a_process_killed_by_an_earlier_driver_is_named_so, comes_back)
+{
+	report_two(w);
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_event(w, 2, 2, FW_STATE_DONE, "");
+	say_reported(w, 2);
+	written(w);
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_CLOSING, "%s", w->log);
+	say_exit(w, 2, 2, 137, 9, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_FAILED);
+	assert_has(w->reason,
+		   "f2 on worker b was ended by the driver before this one, to be started again");
+}
+
 /* An operator had stopped it, and another one failed while it drained. */
 WORLD_TEST(driver_adopt, a_failure_comes_before_a_stop_of_an_operator, comes_back)
 {

@@ -251,7 +251,13 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 		host->failed = true;
 		return; /* nothing is wrong with the host, so its last lines explain nothing */
 	}
-	if (failure.code == FRAGI_FAILURE_NONE) {
+	if (failure.code == FRAGI_FAILURE_NONE && exit->signal == SIGKILL) {
+		failure.code = FRAGI_FAILURE_HOST_EXITED;
+		failure.sentence = drv_text(
+			app->core,
+			"%s on worker %s was ended by the driver before this one, to be started again",
+			host->name, host->worker);
+	} else if (failure.code == FRAGI_FAILURE_NONE) {
 		failure.code = FRAGI_FAILURE_HOST_EXITED;
 		failure.sentence = drv_text(
 			app->core,
