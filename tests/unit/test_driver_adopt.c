@@ -209,26 +209,32 @@ WORLD_TEST(driver_adopt, an_application_that_an_operator_has_stopped_is_done, co
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE, "%s", w->log);
 }
 
-/* An operator had stopped it, and then somebody could not wait. */
-WORLD_TEST(driver_adopt, an_application_that_was_killed_as_a_whole_was_stopped, comes_back)
+/* An operator had stopped it, and both hosts were killed: they took too long to end, or to drain. */
+WORLD_TEST(driver_adopt, an_application_that_was_killed_before_it_was_done_was_stopped, NULL)
 {
-	for (uint32_t host = 1; host <= 2; host++) {
-		struct fw_message killed = of_host(FW_HOST_REPORT, host);
+	for (int is_done = 0; is_done < 2; is_done++) {
+		comes_back(w);
+		hello_reporting(w, 1, 2);
+		for (uint32_t host = 1; host <= 2; host++) {
+			struct fw_message killed = of_host(FW_HOST_REPORT, host);
 
-		killed.report.stop = FW_STOP_KILLED;
-		if (host == 1)
-			hello_reporting(w, 1, 2);
-		say_report_of(w, 1, killed, "app", two_fragments, host == 1 ? "f1" : "f2");
-		say_prepared(w, 1, host, host == 1 ? "f1" : "f2", host == 1);
-		say_event(w, 1, host, FW_STATE_STOPPED, "");
-		say_event(w, 1, host, FW_STATE_DONE, "");
+			killed.report.stop = FW_STOP_KILLED;
+			say_report_of(w, 1, killed, "app", two_fragments, host == 1 ? "f1" : "f2");
+			say_prepared(w, 1, host, host == 1 ? "f1" : "f2", host == 1);
+			say_event(w, 1, host, FW_STATE_STOPPED, "");
+			if (host == 1 || is_done)
+				say_event(w, 1, host, FW_STATE_DONE, "");
+		}
+		say_reported(w, 1);
+		written(w);
+		for (uint32_t host = 1; host <= 2; host++)
+			say_exit(w, 1, host, 137, 9, "");
+		cr_assert(w->ended, "%s", w->log);
+		cr_expect_eq(w->result, is_done ? FRAGI_SUMMARY_DONE : FRAGI_SUMMARY_STOPPED,
+			     "%s", w->log);
+		if (is_done == 0)
+			world_fini(w);
 	}
-	say_reported(w, 1);
-	written(w);
-	for (uint32_t host = 1; host <= 2; host++)
-		say_exit(w, 1, host, 137, 9, "");
-	cr_assert(w->ended, "%s", w->log);
-	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED, "%s", w->log);
 }
 
 /* Another one was to follow it, and a stop comes first. */

@@ -18,8 +18,8 @@ struct drv_report {
 	/* that wait for the application to run, in the order in which they came; owned */
 	struct fw_message *events[DRV_REPORT_EVENTS_MAX];
 	uint32_t count;
-	/* that it has failed, and that an operator has stopped it, is among them */
-	bool has_failed, has_stopped;
+	/* that it has failed, that an operator has stopped it, that it is done: among them */
+	bool has_failed, has_stopped, is_done;
 	const struct fw_host_exit *exit; /* one of them; NULL: none */
 	bool had_ended; /* before it was reported: another one may have followed it */
 };
