@@ -289,7 +289,7 @@ static void not_closed(struct drv_host *host)
 static void none_closed(struct drv_app *app)
 {
 	for (uint32_t i = 0; i < app->host_count; i++)
-		if (app->hosts[i].now.state != DRV_HOST_GONE)
+		if (app->hosts[i].now.state < DRV_HOST_KILLED) /* that one was never told to end */
 			not_closed(&app->hosts[i]);
 	app->end = DRV_END_AT_ONCE;
 }

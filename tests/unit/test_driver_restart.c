@@ -178,6 +178,22 @@ WORLD_TEST(driver_restart, a_stop_kills_what_is_being_started_once, restarting_r
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
+/* Its worker stands still; no operator is to blame, since nothing was told to end. */
+WORLD_TEST(driver_restart, a_stop_does_not_blame_what_was_being_killed, restarting_runs)
+{
+	say_event(w, 2, 2, FW_STATE_FAILED, "f2.rx: no display");
+	step(w, &(struct drv_event){.kind = DRV_EVENT_STOP, .signal = 2});
+	say_event(w, 1, 1, FW_STATE_DONE, "");
+	say_exit(w, 1, 1, 0, 0, "");
+	cr_assert_eq(drv_core_app_state(w->core), DRV_APP_CLOSING, "%s", w->log);
+	while (drv_core_app_state(w->core) == DRV_APP_CLOSING)
+		pass_beating(w, SECOND, 1, 2);
+	cr_expect_null(strstr(w->log, "did not end within"), "%s", w->log);
+	say_exit(w, 2, 2, 137, 9, "");
+	cr_assert(w->ended, "%s", w->log);
+	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED, "%s", w->log);
+}
+
 /* As when everybody in a terminal gets a Ctrl-C: its worker has nothing left to wait for. */
 WORLD_TEST(driver_restart, a_worker_may_leave_what_a_stop_has_given_up, restarting_runs)
 {

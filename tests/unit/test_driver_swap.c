@@ -12,6 +12,13 @@
 	"  f2: {extensions: [libold.so], host: b, operators: {rx: {type: t}}}\n"                   \
 	"flows: [f1.tx.out -> f2.rx.in]\n"
 static const char graph[] = GRAPH;
+static const char sender_restarts[] =
+	"frag: 1\n"
+	"application: app\n"
+	"fragments:\n"
+	"  f1: {operators: {tx: {type: t}}, on_failure: {policy: restart, intensity: 2}}\n"
+	"  f2: {extensions: [libold.so], host: b, operators: {rx: {type: t}}}\n"
+	"flows: [f1.tx.out -> f2.rx.in]\n";
 
 /* Whether the source of a request has that --set. */
 static bool has_set(const struct fw_message *create, const char *set)
@@ -553,6 +560,28 @@ Test(driver_swap, a_host_with_its_old_library_is_started_again_by_its_policy)
 	cr_expect_eq(drv_core_app_state(w.core), DRV_APP_RUNNING, "%s", w.log);
 	cr_expect_not_null(taken(&w, 2, FW_HOST_CREATE), "%s", w.log);
 	world_fini(&w);
+}
+
+/* The neighbour died meanwhile: that is no failure of a host whose policy allows none. */
+Test(driver_swap, a_host_with_its_old_library_waits_for_a_neighbour_that_restarts)
+{
+	for (int restarts = 0; restarts < 2; restarts++) {
+		struct fw_message wired;
+		struct world w;
+
+		new_runs_of(&w, restarts ? sender_restarts : graph);
+		speaking_epoch[2] = fails_on_probation(&w)->epoch;
+		say_prepared(&w, 2, 2, "f2", false);
+		if (restarts)
+			say_exit(&w, 1, 1, 139, 11, "fraghost 101 crashed");
+		wired = of_host(FW_HOST_WIRED, 2);
+		wired.result.failure =
+			(struct fw_failure){FRAGI_FAILURE_EDGE_LOST, "its data link broke", NULL};
+		say(&w, 2, &wired);
+		cr_expect_eq(drv_core_app_state(w.core),
+			     restarts ? DRV_APP_RUNNING : DRV_APP_FAILING, "%s", w.log);
+		world_fini(&w);
+	}
 }
 
 Test(driver_swap, one_on_probation_that_leaves_a_drained_worker_gets_the_old_library_back)

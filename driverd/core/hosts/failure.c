@@ -130,11 +130,13 @@ void drv_restarts_fini(struct drv_restarts *restarts)
 }
 
 /*
- * Whether the host took over from another process, and could not be wired to a neighbour that is
- * restarting itself: that is no failure of its own.
+ * Whether the host took over from another process, or got its old library back, and could not be
+ * wired to a neighbour that is restarting itself: that is no failure of its own.
  */
 static bool was_wired_too_early(const struct drv_host *host)
 {
+	const bool is_counted = host->replacement.cause == DRV_CAUSE_FAILURE &&
+				host->on_failure->policy != FRAGI_ON_FAILURE_STOP;
 	bool is_restarting = false;
 
 	for (uint32_t i = 0; i < host->edge_count; i++)
@@ -142,7 +144,7 @@ static bool was_wired_too_early(const struct drv_host *host)
 			is_restarting || drv_host_is_restarting(drv_host_neighbour(host, i));
 	return is_restarting && host->now.state == DRV_HOST_WIRING &&
 	       host->app->end < DRV_END_FAILED && host->replacement.phase == DRV_PHASE_STARTING &&
-	       host->replacement.cause != DRV_CAUSE_FAILURE;
+	       !is_counted;
 }
 
 void drv_host_failed(struct drv_host *host, const struct fw_failure *failure)
