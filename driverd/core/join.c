@@ -359,6 +359,7 @@ void drv_session_hello(struct drv_core *core, const struct drv_event *event,
 	session->roles = roles_of(event);
 	session->minor = message->hello.minor;
 	session->heard_ns = core->now_ns;
+	session->heard_again_ns = INT64_MIN / 2;
 	if (session_copy(session, event, &message->hello) < 0 ||
 	    drv_session_insert(core, session) < 0) {
 		drv_session_destroy(session);
@@ -399,6 +400,7 @@ void drv_session_heard(struct drv_session *session)
 	if (session->state != DRV_SESSION_SUSPECT)
 		return;
 	drv_session_transition(session, DRV_SESSION_LIVE);
+	session->heard_again_ns = session->heard_ns;
 	drv_swap_heard_again(session, silent_ns);
 	drv_set(session->core, &session->beat, session->core->now_ns); /* its leases run out */
 	drv_log(session->core, FRAGI_LOG_INFO, NULL, "%s %s is heard again",

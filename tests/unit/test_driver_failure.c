@@ -284,6 +284,23 @@ WORLD_TEST(driver_failure, a_lost_worker_whose_last_counts_came_leaves_an_exact_
 	assert_has(w->json, "\"lost\": 2, \"in_flight\": 0, \"exact\": true");
 }
 
+/* It wakes just before the link is judged, and its beat comes before what it has to say. */
+WORLD_TEST(driver_failure, a_worker_that_has_just_woken_is_heard_out, world_init)
+{
+	to_running(w);
+	pass_beating(w, SECOND, 1, 2);
+	pass_beating(w, 900 * MS, 1, 1);
+	say_event(w, 1, 1, FW_STATE_PEER_LOST, "connection reset");
+	pass_beating(w, 400 * MS, 1, 1);
+	pass(w, 50 * MS);
+	beat(w, 2);
+	assert_has(w->log, "worker b is heard again");
+	pass_beating(w, 200 * MS, 1, 2);
+	cr_expect_str_eq(w->errors, "", "it may have more to say");
+	pass_beating(w, 700 * MS, 1, 2);
+	assert_has(w->errors, "was lost, while their control connections are up");
+}
+
 WORLD_TEST(driver_failure, a_cut_data_link_is_judged_when_no_better_cause_shows, world_init)
 {
 	to_running(w);

@@ -136,8 +136,8 @@ void drv_suspect_wiring(struct drv_host *host, const struct fw_failure *failure)
 }
 
 /*
- * A worker that has not been heard since the report, or for longer than between two beats, may have
- * more to say about its host.
+ * A worker that has not been heard since the report, or for longer than between two beats, or not
+ * until just now, may have more to say about its host.
  */
 static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *s)
 {
@@ -147,8 +147,10 @@ static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *
 	if (session == NULL || session->state == DRV_SESSION_SUSPECT)
 		return session != NULL;
 	silent_ns = session->core->now_ns - session->heard_ns;
-	return host != s->host && (session->heard_ns <= s->since_ns ||
-				   silent_ns * 2 > session->core->config.beat_ns * 3);
+	return host != s->host &&
+	       (session->heard_ns <= s->since_ns ||
+		session->core->now_ns - session->heard_again_ns < GRACE_NS ||
+		silent_ns * 2 > session->core->config.beat_ns * 3);
 }
 
 /* Whether one of the ends may yet turn out to be dead. */

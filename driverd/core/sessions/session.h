@@ -98,6 +98,7 @@ struct drv_session {
 	struct drv_session *next_dropped;
 	uint64_t seq;                /* of the last message sent */
 	int64_t joined_ns, heard_ns; /* when it said HELLO, and something last */
+	int64_t heard_again_ns;      /* when its last long silence ended */
 	struct drv_timer beat;
 };
 
