@@ -232,7 +232,7 @@ class Made(unittest.TestCase):
             for path in pages:
                 with open(path, encoding="utf-8") as f:
                     text = f.read()
-                self.assertRegex(text, r"\A# ", path)
+                self.assertRegex(text, r"\A# [^\n]+\n+(?!The pages about)[`\w\[(*\"]", path)  # a sentence
                 self.assertIn("frag 0.1.0", text, path)
                 if "/reference/" not in path:
                     longest = max(longest, text.count("\n"))
