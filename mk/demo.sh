@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs driverd and two workerd as processes of this machine. One fragment decodes a video in real
-# time, the other finds what moves in it; on a terminal fragctl top shows it meanwhile. Then a
-# worker of another application is killed, which goes on elsewhere (mk/demo-survive.yaml).
+# time, the other finds what moves in it. Then a worker of another application is killed, which goes
+# on elsewhere (mk/demo-survive.yaml). On a terminal fragctl top shows both while they run.
 # They use any free port, or that of FRAG_ADDRESS.
 set -eu
 B=${B:-build}
@@ -34,10 +34,25 @@ work() { # NAME FRAGMENTS: a worker of the driver
 	pids="$pids $!"
 }
 
+# Top has the terminal, if there is one, until the driver ends.
+begin_top() {
+	[ -t 0 ] && [ -t 1 ] || return 0
+	"$B/bin/fragctl" top --address "$address" </dev/tty 2>"$out/top.log" &
+	top=$!
+	pids="$pids $top"
+}
+
+end_top() {
+	[ -n "$top" ] || return 0
+	kill "$top" 2>/dev/null || :
+	wait "$top" || :
+	top=
+}
+
 watch_street() {
 	echo "frag demo: a street camera, decoded in one process, watched in another; 30 s" >&2
 	log=/dev/stderr
-	if [ -t 0 ] && [ -t 1 ]; then # top has the terminal
+	if [ -t 0 ] && [ -t 1 ]; then
 		log=$out/driver.log
 	fi
 	FRAG_ADDRESS_FD=3 "$B/bin/driverd" --address "${FRAG_ADDRESS:-127.0.0.1:0}" \
@@ -54,17 +69,9 @@ watch_street() {
 	fi
 	work worker1 fragment1
 	work worker2 fragment2
-	top=
-	if [ "$log" != /dev/stderr ]; then
-		"$B/bin/fragctl" top --address "$address" </dev/tty 2>"$out/top.log" &
-		top=$!
-		pids="$pids $top"
-	fi
+	begin_top
 	wait "$driver" || status=$?
-	if [ -n "$top" ]; then
-		kill "$top" 2>/dev/null || :
-		wait "$top" || :
-	fi
+	end_top
 	cat "$out/table"
 	[ "$status" = 0 ] || fail
 	wait
@@ -94,11 +101,13 @@ kill_a_node() {
 		sleep 0.1
 	done
 	work c detector
-	sleep 2
-	echo "kill -9 workerd b, and its host" >&2
+	begin_top
+	sleep 3
+	[ -n "$top" ] || echo "kill -9 workerd b, and its host" >&2
 	# shellcheck disable=SC2046
 	kill -9 "$b" $(cat "/proc/$b/task/$b/children" 2>/dev/null)
 	wait "$driver" || status=$?
+	[ -z "$top" ] || { end_top; echo "kill -9 workerd b, and its host" >&2; }
 	sed -n 's/.*survives_a_dead_node: \(worker b .*\|detector .* again .*\)/  \1/p' "$out/survive.log" >&2
 	cat "$out/table"
 	[ "$status" = 0 ] || fail
@@ -107,7 +116,7 @@ kill_a_node() {
 	echo "lost: what was on its way into the node that died; nobody can know whether it was received"
 }
 
-status=0
+status=0 top=
 case ${1:-all} in
 all)
 	watch_street

@@ -96,16 +96,16 @@ def record(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         screens = record(folder)
-    live = [s for s in screens if "frag top" in s]
-    after = [s for s in screens if "a node dies" in s]
-    chosen = live[2:12] + after[:1] * 2 + after[-2:-1] + after[-1:] * 6
+    street, killed = ([s for s in screens if "frag top" in s and name in s]
+                      for name in ("video_replayer_distributed", "survives_a_dead_node"))
+    chosen = street[2:8] + killed[1:] + screens[-1:] * 5
     length = SECONDS * len(chosen)
     style = STYLE % {"all": length, "share": 100 / len(chosen)}
     with open(sys.argv[1], "w", encoding="utf-8") as f:
         f.write('<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" width="%d" height="%d" role="img">\n' % (
             COLUMNS * WIDTH + 20, ROWS * HEIGHT + 20))
         f.write("<title>make demo in a terminal: fragctl top shows a street camera, then a worker is killed and "
-                "the application goes on</title>\n<style>\n%s</style>\n" % style)
+                "the application goes on on another</title>\n<style>\n%s</style>\n" % style)
         f.write('<rect width="100%" height="100%" fill="#0d1117"/>\n')
         for i, screen in enumerate(chosen):
             f.write('<g class="f" style="animation-delay: %gs">%s</g>\n' % (i * SECONDS, frame(screen)))

@@ -2,6 +2,7 @@
 """fragctl top and explain: where the time of running applications goes, and why they are slow."""
 import contextlib
 import fcntl
+import html
 import json
 import os
 import re
@@ -339,6 +340,32 @@ class Screen(TopTest):
         self.wait_until("the picture", lambda: shape(self.screen()) == expected)
         self.tmux("kill-server")
         self.end()
+
+    def test_the_picture_of_the_demo(self):
+        """docs/pictures/demo.svg, which make demo-picture makes, shows what today's programs print:
+        the tables of top, those of a summary, and the sentences of mk/demo.sh."""
+        def read(*path):
+            with open(os.path.join(cluster.TOP, *path)) as f:
+                return f.read()
+
+        def heads(text):
+            return {" ".join(line.split()) for line in text.splitlines()
+                    if re.match(r"( ?[A-Z]{4,}|flow) .* [A-Za-z0-9]+$| *q quit ", line)}
+        picture = read("docs", "pictures", "demo.svg")
+        self.assertLess(len(picture), 1 << 20)
+        frames = []
+        for frame in re.findall(r'<g class="f".*?</g>', picture, re.S):
+            rows = re.findall(r'<text x="[\d.]+" y="(\d+)"[^>]*>(.*?)</text>', frame)
+            frames.append("\n".join(" ".join(html.unescape(text) for at, text in rows if at == y)
+                                    for y in dict.fromkeys(y for y, _ in rows)))
+        screen = re.search(r"```\n(frag top.*?)```", read("docs", "OBSERVE.md"), re.S).group(1)
+        self.assertEqual(heads(frames[0]), heads(screen))
+        moved = r"migrated +survives_a_dead_node detector goes on on worker c\n"
+        self.assertTrue(any(re.search(moved, frame) for frame in frames), "no killed worker is seen")
+        self.assertEqual(heads(frames[-1]), heads(read("docs", "site", "ten-minutes.md")))
+        steps = read("mk", "demo.sh").split("watch_street() {")[1]
+        for sentence in re.findall(r'echo "((?!the demo)[^"$]{8,})', steps):
+            self.assertIn(" ".join(sentence.split()), " ".join(frames[-1].split()))
 
     def test_a_terminal_that_cannot_move_its_cursor(self):
         """It gets sentences, as with --plain; and names of any alphabet are as wide as they are."""
