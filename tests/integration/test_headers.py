@@ -117,12 +117,19 @@ class Tables(cluster.ClusterTest):
     """The compiler compares tables with the C fields that they describe."""
 
     def compile(self, compiler, fields=(), params=(), flags=()):
-        text = FIELDS % (",".join("FRAG_FIELD" + f for f in fields or GOOD_FIELDS[:1]),
-                         ",".join("FRAG_PARAM_" + p for p in params) or "{}")
+        """The first entry of each table stands in line 1, the second in line 2, and so on."""
+        text = FIELDS % tuple("\n#line 1\n" + ",\n".join(prefix + e for e in entries) for prefix, entries in
+                              (("FRAG_FIELD", fields or GOOD_FIELDS[:1]), ("FRAG_PARAM_", params)))
         if not params:
-            text = text.replace("static const struct frag_param params[] = {{}};", "").replace(", params", "")
+            text = re.sub(r"static const struct frag_param params\[\] = \{\s#line 1\n\};", "", text).replace(", params", "")
         return subprocess.run([*compiler, *flags, "-fsyntax-only", "-I", INCLUDE, self.write("tables.c", text)],
                               capture_output=True, text=True)
+
+    def expect_error(self, compiled, compiler, name, line):
+        """The compiler reports that name for that line of the table."""
+        errors = [e for e in compiled.stderr.split(" error: ")[1:] if name in e.split("\n")[0]]
+        self.assertTrue(any(re.search(r"tables\.c:%d:\d+: note" % line, e) for e in errors),
+                        (compiler[0], name, line, compiled.stderr))
 
     def test_what_agrees_compiles_without_a_warning(self):
         for compiler in (C99, CPP11, ["gcc", "-std=gnu17", "-x", "c"]):
@@ -133,20 +140,20 @@ class Tables(cluster.ClusterTest):
             self.assertEqual(r.returncode, 0, r.stderr)
 
     def test_what_differs_is_an_error_without_any_flag(self):
+        wrong = BAD_FIELDS + BAD_ARRAYS
         for compiler in (C99, CPP11):
-            for name, wrong in (("frag_field_has_another_type", BAD_FIELDS + BAD_ARRAYS),
-                                ("frag_field_has_another_count", BAD_COUNTS)):
-                for field in wrong:
-                    with self.subTest(compiler=compiler[0], field=field):
-                        r = self.compile(compiler, [field])
-                        self.assertNotEqual(r.returncode, 0)
-                        self.assertIn(name, r.stderr)
+            compiled = self.compile(compiler, wrong + BAD_COUNTS)
+            self.assertNotEqual(compiled.returncode, 0)
+            for i, field in enumerate(wrong + BAD_COUNTS):
+                with self.subTest(compiler=compiler[0], field=field):
+                    self.expect_error(compiled, compiler, "frag_field_has_another_%s" %
+                                      ("type" if i < len(wrong) else "count"), i + 1)
         for compiler in (C99, CPP20):
-            for param in BAD_PARAMS:
+            compiled = self.compile(compiler, params=BAD_PARAMS)
+            self.assertNotEqual(compiled.returncode, 0)
+            for i, param in enumerate(BAD_PARAMS):
                 with self.subTest(compiler=compiler[0], param=param):
-                    r = self.compile(compiler, params=[param])
-                    self.assertNotEqual(r.returncode, 0)
-                    self.assertIn("frag_parameter_has_another_type", r.stderr)
+                    self.expect_error(compiled, compiler, "frag_parameter_has_another_type", i + 1)
 
 
 class Headers(cluster.ClusterTest):
