@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "extension.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 /*
@@ -31,8 +33,15 @@ struct managed {
 	void (*deleter)(struct managed *self);
 };
 
-static PyObject *dlpack_name, *table_name;      /* interned: "__dlpack__", ..._c_exchange_api__ */
-static PyObject *no_arguments, *plain_keywords; /* of __dlpack__ */
+static PyObject *dlpack_name, *table_name;    /* interned: "__dlpack__", ..._c_exchange_api__ */
+static PyObject *no_arguments;                /* of __dlpack__ */
+static PyObject *plain_version, *plain_names; /* max_version=(1, 0) */
+/*
+ * PyObject_VectorcallMethod, which every CPython from 3.9 on has and the stable ABI only from 3.12
+ * on; it makes no dict of the keywords. NULL: it is not there.
+ */
+static PyObject *(*call_method)(PyObject *name, PyObject *const *args, size_t count,
+				PyObject *names);
 
 /* The arguments of __dlpack__, which have names only. */
 enum option { STREAM, MAX_VERSION, DL_DEVICE, COPY, OPTIONS };
@@ -279,9 +288,15 @@ struct table {
 static PyObject *table_class;
 static const struct table *table_of_class;
 
+/* The last class without a table, and whether it has __dlpack__ itself, to look once. */
+static PyObject *plain_class;
+static bool plain_is_array;
+
 bool fpy_is_array(PyObject *value)
 {
-	if ((PyObject *)Py_TYPE(value) == table_class)
+	PyObject *class = (PyObject *)Py_TYPE(value);
+
+	if (class == table_class || (class == plain_class && plain_is_array))
 		return true;
 	if (PyUnicode_Check(value) || PyLong_Check(value) || PyList_Check(value) ||
 	    PyBytes_Check(value) || PyDict_Check(value) || PyTuple_Check(value))
@@ -305,6 +320,23 @@ static PyObject *ask(PyObject *array, PyObject *keywords)
 		Py_XDECREF(fewer);
 	}
 	Py_DECREF(method);
+	return capsule;
+}
+
+/* The same without a stream, as for every array in host memory. */
+static PyObject *ask_plainly(PyObject *array)
+{
+	PyObject *const args[] = {array, plain_version};
+	PyObject *capsule = call_method != NULL ? call_method(dlpack_name, args, 1, plain_names)
+						: NULL,
+		 *keywords;
+
+	if (capsule != NULL || (call_method != NULL && !PyErr_ExceptionMatches(PyExc_TypeError)))
+		return capsule;
+	PyErr_Clear();
+	keywords = Py_BuildValue("{OO}", option_names[MAX_VERSION], plain_version);
+	capsule = keywords != NULL ? ask(array, keywords) : NULL;
+	Py_XDECREF(keywords);
 	return capsule;
 }
 
@@ -345,64 +377,53 @@ static PyObject *ask_for_stream(PyObject *array, int32_t gpu)
 	return capsule;
 }
 
-/* The description in a capsule; NULL with an exception. */
-static const struct frag_dltensor *description(PyObject *capsule, bool *out_is_versioned,
-					       void **out_managed)
-{
+/* What a capsule holds. */
+struct held {
 	void *managed;
+	bool is_versioned;
+	const struct frag_dltensor *dl;
+};
 
-	*out_is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
-	managed = PyCapsule_GetPointer(capsule, *out_is_versioned ? VERSIONED : UNVERSIONED);
-	*out_managed = managed;
-	if (managed == NULL)
-		return NULL;
-	return *out_is_versioned ? &((struct managed_versioned *)managed)->tensor
-				 : &((struct managed *)managed)->tensor;
+/* Returns 0, or -1 with an exception. */
+static int look_into(PyObject *capsule, struct held *out)
+{
+	out->is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
+	out->managed = PyCapsule_GetPointer(capsule, out->is_versioned ? VERSIONED : UNVERSIONED);
+	if (out->managed == NULL)
+		return -1;
+	out->dl = out->is_versioned ? &((struct managed_versioned *)out->managed)->tensor
+				    : &((struct managed *)out->managed)->tensor;
+	return 0;
 }
 
-static struct frag_tensor *take_capsule(PyObject *capsule)
+static struct frag_tensor *take_held(PyObject *capsule, const struct held *held)
 {
-	const struct frag_dltensor *dl;
-	struct frag_tensor *tensor;
-	bool is_versioned;
-	void *managed;
+	struct frag_tensor *tensor =
+		wrap(held->dl, held->is_versioned ? release_versioned : release, held->managed);
 
-	dl = description(capsule, &is_versioned, &managed);
-	if (dl == NULL)
-		return NULL;
-	tensor = wrap(dl, is_versioned ? release_versioned : release, managed);
 	if (tensor != NULL)
-		PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" UNVERSIONED);
+		PyCapsule_SetName(capsule,
+				  held->is_versioned ? "used_" VERSIONED : "used_" UNVERSIONED);
 	return tensor;
 }
 
-/*
- * The GPU that it lies on, whose number is not negative; then it has to be asked for again, with a
- * stream. -1: it lies on none.
- */
-static int32_t gpu_of(PyObject *capsule)
-{
-	const struct frag_dltensor *dl;
-	bool is_versioned;
-	void *managed;
-
-	dl = description(capsule, &is_versioned, &managed);
-	PyErr_Clear();
-	return dl != NULL && !fpy_is_of_host(dl->device) ? dl->device.id : -1;
-}
-
+/* One on a GPU has to be asked for again, with a stream. */
 static struct frag_tensor *take_by_call(PyObject *array)
 {
-	PyObject *capsule = ask(array, plain_keywords);
-	const int32_t gpu = capsule != NULL ? gpu_of(capsule) : -1;
+	PyObject *capsule = ask_plainly(array);
 	struct frag_tensor *tensor = NULL;
+	struct held held;
+	int r = capsule != NULL ? look_into(capsule, &held) : -1;
 
-	if (gpu >= 0) {
+	if (r == 0 && !fpy_is_of_host(held.dl->device)) {
+		const int32_t gpu = held.dl->device.id;
+
 		Py_DECREF(capsule);
 		capsule = ask_for_stream(array, gpu);
+		r = capsule != NULL ? look_into(capsule, &held) : -1;
 	}
-	if (capsule != NULL)
-		tensor = take_capsule(capsule);
+	if (r == 0)
+		tensor = take_held(capsule, &held);
 	Py_XDECREF(capsule);
 	return tensor;
 }
@@ -496,17 +517,17 @@ static const struct table *table_of(PyObject *class)
  */
 static bool take_by_table(PyObject *array, struct frag_tensor **out_tensor)
 {
-	static PyObject *last; /* a class without a table, to look once */
 	PyObject *class = (PyObject *)Py_TYPE(array);
 	struct managed_versioned *managed = NULL;
 	const struct table *found;
 
-	if (class == last)
+	if (class == plain_class)
 		return false;
 	found = class == table_class ? table_of_class : table_of(class);
 	if (found == NULL) {
-		Py_XDECREF(last);
-		last = Py_NewRef(class);
+		Py_XDECREF(plain_class);
+		plain_class = Py_NewRef(class);
+		plain_is_array = PyObject_HasAttr(class, dlpack_name) != 0;
 		return false;
 	}
 	if (class != table_class) {
@@ -561,10 +582,12 @@ int fpy_dlpack_ready(PyTypeObject *class)
 	}
 	dlpack_name = PyUnicode_InternFromString("__dlpack__");
 	no_arguments = PyTuple_New(0);
-	plain_keywords = Py_BuildValue("{O(ii)}", option_names[MAX_VERSION], DLPACK_MAJOR, 0);
+	plain_version = Py_BuildValue("(ii)", DLPACK_MAJOR, 0);
+	plain_names = Py_BuildValue("(O)", option_names[MAX_VERSION]);
+	*(void **)&call_method = dlsym(RTLD_DEFAULT, "PyObject_VectorcallMethod");
 	table_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
 	if (capsule != NULL && dlpack_name != NULL && table_name != NULL && no_arguments != NULL &&
-	    plain_keywords != NULL)
+	    plain_version != NULL && plain_names != NULL)
 		r = PyObject_SetAttr((PyObject *)class, table_name, capsule);
 	Py_XDECREF(capsule);
 	return r;

@@ -49,6 +49,22 @@ def filled(count=6, shape=(2, 3)):
 
 
 class Tensors(unittest.TestCase):
+    def test_classes_in_turn(self):
+        """What is known of the last class is not taken for the next one, or for an instance."""
+
+        class Bare:
+            pass
+
+        tensor, bare = filled(), Bare()
+        with_its_own = Bare()
+        with_its_own.__dlpack__ = Exporter(tensor).__dlpack__
+        for _ in range(2):
+            for array in (Exporter(tensor), with_its_own, Exporter(tensor, versions=False)):
+                self.assertEqual(frag.as_tensor(array).data, tensor.data)
+            with self.assertRaisesRegex(TypeError, "an array has __dlpack__"):
+                frag.as_tensor(bare)
+            self.assertEqual(frag.as_tensor(with_its_own).data, tensor.data)
+
     def test_what_is_made_here(self):
         tensor = filled()
         self.assertEqual(
