@@ -150,13 +150,11 @@ static void excuse_placed_on_closed(struct sim *sim, const struct sim_connection
 	struct frag_err err = FRAG_ERR_INIT;
 	struct fw_message *message;
 
-	if (connection->open[0] ||
-	    fw_decode((const uint8_t *)action->frame + 4, action->frame_bytes - 4, &message, &err) <
-		    0)
+	if (connection->open[0] || fw_decode((const uint8_t *)action->frame + 4,
+					     action->frame_bytes - 4, &message, &err) < 0)
 		return;
 	for (uint32_t i = 0; message->kind == FW_HOST_CREATE && i < sim->apps_given; i++)
-		sim->apps[i].excused |=
-			strcmp(sim->apps[i].name, message->create.application) == 0;
+		sim->apps[i].excused |= strcmp(sim->apps[i].name, message->create.application) == 0;
 	fw_message_free(message);
 }
 

@@ -441,7 +441,7 @@ struct sim_host {
 	bool ended_by_worker;
 	bool kill_requested; /* the driver's KILL has reached its workerd */
 	bool killed_to_restart;
-	bool reaped;         /* its workerd has seen that it ended */
+	bool reaped; /* its workerd has seen that it ended */
 	/* KILL came when it had ended and was not reaped: its workerd takes that for a kill */
 	bool kill_crossed;
 	int status, signal;

@@ -230,8 +230,8 @@ WORLD_TEST(driver_adopt, an_application_that_was_killed_before_it_was_done_was_s
 		for (uint32_t host = 1; host <= 2; host++)
 			say_exit(w, 1, host, 137, 9, "");
 		cr_assert(w->ended, "%s", w->log);
-		cr_expect_eq(w->result, is_done ? FRAGI_SUMMARY_DONE : FRAGI_SUMMARY_STOPPED,
-			     "%s", w->log);
+		cr_expect_eq(w->result, is_done ? FRAGI_SUMMARY_DONE : FRAGI_SUMMARY_STOPPED, "%s",
+			     w->log);
 		if (is_done == 0)
 			world_fini(w);
 	}

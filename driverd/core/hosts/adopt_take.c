@@ -326,8 +326,8 @@ static void enqueue(struct drv_process *process, struct fw_message *message)
 		report->has_failed = report->has_failed || is_failure(message);
 		report->has_stopped = report->has_stopped ||
 				      (is_event && message->event.state == FW_STATE_STOPPED);
-		report->is_done = report->is_done ||
-				  (is_event && message->event.state == FW_STATE_DONE);
+		report->is_done =
+			report->is_done || (is_event && message->event.state == FW_STATE_DONE);
 		report->exit = message->kind == FW_HOST_EXIT ? &message->exit : report->exit;
 		report->had_ended = report->had_ended || (message->kind == FW_HOST_EXIT &&
 							  process->session->is_reporting);

@@ -147,10 +147,9 @@ static bool is_suspect(const struct drv_host *host, const struct drv_suspicion *
 	if (session == NULL || session->state == DRV_SESSION_SUSPECT)
 		return session != NULL;
 	silent_ns = session->core->now_ns - session->heard_ns;
-	return host != s->host &&
-	       (session->heard_ns <= s->since_ns ||
-		session->core->now_ns - session->heard_again_ns < GRACE_NS ||
-		silent_ns * 2 > session->core->config.beat_ns * 3);
+	return host != s->host && (session->heard_ns <= s->since_ns ||
+				   session->core->now_ns - session->heard_again_ns < GRACE_NS ||
+				   silent_ns * 2 > session->core->config.beat_ns * 3);
 }
 
 /* Whether one of the ends may yet turn out to be dead. */
