@@ -118,8 +118,9 @@ class Tables(cluster.ClusterTest):
 
     def compile(self, compiler, fields=(), params=(), flags=()):
         """The first entry of each table stands in line 1, the second in line 2, and so on."""
-        text = FIELDS % tuple("\n#line 1\n" + ",\n".join(prefix + e for e in entries) for prefix, entries in
-                              (("FRAG_FIELD", fields or GOOD_FIELDS[:1]), ("FRAG_PARAM_", params)))
+        tables = ("FRAG_FIELD", fields or GOOD_FIELDS[:1]), ("FRAG_PARAM_", params)
+        text = FIELDS % tuple("\n#line 1\n" + ",\n".join(prefix + e for e in entries)
+                              for prefix, entries in tables)
         if not params:
             text = re.sub(r"static const struct frag_param params\[\] = \{\s#line 1\n\};", "", text).replace(", params", "")
         return subprocess.run([*compiler, *flags, "-fsyntax-only", "-I", INCLUDE, self.write("tables.c", text)],

@@ -141,8 +141,8 @@ static void check_progress(struct sim *sim, const char *text)
 }
 
 /*
- * The worker has closed a session that the driver takes for live, because its HELLO was not answered
- * in time: what is placed there fails.
+ * The worker has closed a session that the driver takes for live, because its HELLO was not
+ * answered in time: what is placed there fails.
  */
 static void excuse_placed_on_closed(struct sim *sim, const struct sim_connection *connection,
 				    const struct drv_action *action)

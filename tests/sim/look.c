@@ -151,7 +151,7 @@ void sim_on_looker(struct sim *sim, const struct sim_event *event)
 	}
 }
 
-/* The run that the present driver has: a driver that lost its disk may adopt one before the last. */
+/* The run that the driver has: one that lost its disk may adopt a run before the last. */
 static struct sim_app *app_named(struct sim *sim, const char *name)
 {
 	struct sim_app *found = NULL;

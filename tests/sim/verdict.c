@@ -42,8 +42,8 @@ static const struct sim_host *host_of(const struct sim *sim, const struct sim_ap
 }
 
 /*
- * It came to grief by itself, or its workerd ended it though the driver had not asked for that, or a
- * driver that was to start it again has ended before that.
+ * It came to grief by itself, or its workerd ended it though the driver had not asked for that, or
+ * a driver that was to start it again has ended before that.
  */
 static bool can_have_failed(const struct sim_host *host)
 {

@@ -209,7 +209,7 @@ WORLD_TEST(driver_adopt, an_application_that_an_operator_has_stopped_is_done, co
 	cr_expect_eq(w->result, FRAGI_SUMMARY_DONE, "%s", w->log);
 }
 
-/* An operator had stopped it, and both hosts were killed: they took too long to end, or to drain. */
+/* An operator had stopped it, and both hosts were killed: they were late, or nobody waited. */
 WORLD_TEST(driver_adopt, an_application_that_was_killed_before_it_was_done_was_stopped, NULL)
 {
 	for (int is_done = 0; is_done < 2; is_done++) {
@@ -256,7 +256,7 @@ WORLD_TEST(driver_adopt, a_process_that_its_driver_had_killed_is_no_failure_of_a
 	cr_expect_eq(w->result, FRAGI_SUMMARY_STOPPED);
 }
 
-/* The earlier driver killed f2 to start it again, and died before that: it ends when all is done. */
+/* The earlier driver killed f2 to start it again, and died before that. */
 WORLD_TEST(driver_adopt, a_process_killed_by_an_earlier_driver_is_named_so, comes_back)
 {
 	report_two(w);

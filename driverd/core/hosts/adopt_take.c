@@ -399,7 +399,7 @@ static void go_on_ending(struct drv_app *app)
 	const struct fw_host_report *furthest = NULL, *failed = NULL;
 	/* Its other hosts may have been killed because they took too long. */
 	bool is_closing = false, has_stopped = false;
-	/* Somebody could not wait: else each is told to end first, which follows when all are done. */
+	/* Somebody could not wait: else each is told to end first, when all are done. */
 	bool was_cut = false, all_were_killed = true;
 
 	for (uint32_t i = 0; i < app->host_count; i++) {

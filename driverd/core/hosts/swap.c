@@ -162,8 +162,8 @@ void drv_swap_runs(struct drv_host *host)
 }
 
 /*
- * What the new process has done meanwhile is heard only now, so a failure within its probation would
- * be taken for one after it.
+ * What the new process has done meanwhile is heard only now, so a failure within its probation
+ * would be taken for one after it.
  */
 void drv_swap_heard_again(const struct drv_session *session, int64_t silent_ns)
 {
