@@ -297,7 +297,7 @@ WORLD_TEST(driver_failure, a_worker_that_has_just_woken_is_heard_out, world_init
 	assert_has(w->log, "worker b is heard again");
 	pass_beating(w, 200 * MS, 1, 2);
 	cr_expect_str_eq(w->errors, "", "it may have more to say");
-	pass_beating(w, 700 * MS, 1, 2);
+	pass_beating(w, 1200 * MS, 1, 2);
 	assert_has(w->errors, "was lost, while their control connections are up");
 }
 
