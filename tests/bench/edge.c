@@ -32,6 +32,7 @@ static const char *transport = "ucx";
 
 struct side {
 	struct fragi_pump *pump;
+	struct fragi_pump_waiter waiter;
 	struct fragi_remote *remote;
 	struct fragi_tx *tx;
 	struct fragi_rx *rx;
@@ -58,7 +59,9 @@ static void on_lost(void *arg, uint32_t host, enum fragi_failure failure, const 
 
 static void on_event(void *arg)
 {
-	fragi_pump_poke_one(((struct side *)arg)->pump);
+	struct side *at = arg;
+
+	fragi_pump_poke(at->pump, &at->waiter);
 }
 
 static bool is_ready(void *arg)
@@ -172,7 +175,8 @@ static void open_side(struct side *side, uint32_t number, int other, uint32_t wi
 		die("no thread");
 	connect_side(side, number, window, theirs, (size_t)n);
 	while (!is_ready(side))
-		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, is_ready, side);
+		fragi_pump_wait(side->pump, &side->waiter, fragi_now_ns() + 100000000, is_ready,
+				side);
 }
 
 static void close_side(struct side *side)
@@ -195,7 +199,8 @@ static void send_bytes(struct side *side, struct frag_tensor *tensor)
 		frag_message_set_value(message, &frag_type_i64, &zero, sizeof(zero), NULL);
 	fragi_message_share(message);
 	while (!has_room(side))
-		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, has_room, side);
+		fragi_pump_wait(side->pump, &side->waiter, fragi_now_ns() + 100000000, has_room,
+				side);
 	side->tx->ops->send(side->tx, message, fragi_stamp());
 }
 
@@ -206,7 +211,8 @@ static bool receive_one(struct side *side)
 	while ((message = fragi_rx_take(side->rx, fragi_stamp())) == NULL) {
 		if (atomic_load(&side->lost) || fragi_rx_is_finished(side->rx))
 			return false;
-		fragi_pump_wait(side->pump, fragi_now_ns() + 100000000, has_message, side);
+		fragi_pump_wait(side->pump, &side->waiter, fragi_now_ns() + 100000000, has_message,
+				side);
 	}
 	frag_message_unref(message);
 	return true;

@@ -20,7 +20,7 @@ static void on_arrival(void *arg)
 
 	atomic_fetch_add(&pair->arrivals, 1);
 	if (pair->threads)
-		fragi_pump_poke_one(pair->pump[1]);
+		fragi_pump_poke(pair->pump[1], &pair->waiter[1]);
 }
 
 static void on_room(void *arg)
@@ -29,7 +29,7 @@ static void on_room(void *arg)
 
 	atomic_fetch_add(&pair->rooms, 1);
 	if (pair->threads)
-		fragi_pump_poke_one(pair->pump[0]);
+		fragi_pump_poke(pair->pump[0], &pair->waiter[0]);
 }
 
 /* Inside a host. */

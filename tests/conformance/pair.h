@@ -68,6 +68,7 @@ struct pair {
 	struct fragi_flow_row *tx_row, *rx_row; /* the same inside a host */
 	struct fragi_ledger ledger[2];
 	struct fragi_pump *pump[2]; /* of the sender, of the receiver */
+	struct fragi_pump_waiter waiter[2];
 	struct fragi_remote *remote[2];
 	struct fragi_remote_peer *peer[2];
 	struct fragi_remote_endpoint *endpoint[2][2]; /* [side][transport] */

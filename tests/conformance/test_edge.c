@@ -564,7 +564,8 @@ static void *stream_sender(void *arg)
 
 	for (int i = 0; i < s->count; i++) {
 		while (!sender_may(s))
-			fragi_pump_wait(pair->pump[0], fragi_now_ns() + 1000000000, sender_may, s);
+			fragi_pump_wait(pair->pump[0], &pair->waiter[0],
+					fragi_now_ns() + 1000000000, sender_may, s);
 		message = frag_message_create();
 		number = i;
 		frag_message_set_value(message, &frag_type_i64, &number, sizeof(number), NULL);
@@ -592,8 +593,8 @@ static void stream_receive(struct stream *s, int64_t until)
 	while (!fragi_rx_is_finished(s->pair->rx) && fragi_now_ns() < until) {
 		message = fragi_rx_take(s->pair->rx, fragi_stamp());
 		if (message == NULL) {
-			fragi_pump_wait(s->pair->pump[1], fragi_now_ns() + 1000000000, receiver_may,
-					s);
+			fragi_pump_wait(s->pair->pump[1], &s->pair->waiter[1],
+					fragi_now_ns() + 1000000000, receiver_may, s);
 			continue;
 		}
 		if (value_of(message) != s->received ||
@@ -629,7 +630,8 @@ static void stream(const struct kind *kind, uint32_t capacity, int most, size_t 
 			atomic_load(&pair.tx_row->confirmed) < (uint64_t)count;
 	     i++)
 		for (int side = 0; side < 2; side++)
-			fragi_pump_wait(pair.pump[side], fragi_now_ns() + 5000000, never, NULL);
+			fragi_pump_wait(pair.pump[side], &pair.waiter[side],
+					fragi_now_ns() + 5000000, never, NULL);
 	if (is_between_hosts(kind))
 		cr_assert_eq(atomic_load(&pair.tx_row->confirmed), (uint64_t)count);
 	check_balance(&pair, 0);

@@ -46,6 +46,7 @@ struct host {
 	uint32_t number;
 	int other; /* socket to the other process */
 	struct fragi_pump *pump;
+	struct fragi_pump_waiter waiter;
 	struct fragi_remote *remote;
 	struct fragi_tx *tx;
 	struct fragi_rx *rx;
@@ -87,7 +88,7 @@ static void on_event(void *arg)
 {
 	struct host *host = arg;
 
-	fragi_pump_poke_one(host->pump);
+	fragi_pump_poke(host->pump, &host->waiter);
 }
 
 static void on_ready(void *arg, uint32_t number)
@@ -184,7 +185,7 @@ static bool wait_for(struct host *host, bool (*what)(void *host))
 	while (!what(host)) {
 		if (fragi_now_ns() > until)
 			return false;
-		fragi_pump_wait(host->pump, fragi_now_ns() + 20000000, what, host);
+		fragi_pump_wait(host->pump, &host->waiter, fragi_now_ns() + 20000000, what, host);
 	}
 	return true;
 }
@@ -425,7 +426,7 @@ PROCESS_TEST(a_peer_that_wakes_up_after_its_loss_does_no_harm)
 		cr_assert(is_lost(&host));
 		kill(pid, SIGCONT);
 		for (until = fragi_now_ns() + 200000000; fragi_now_ns() < until;)
-			fragi_pump_wait(host.pump, until, is_never, NULL);
+			fragi_pump_wait(host.pump, &host.waiter, until, is_never, NULL);
 		host_close(&host);
 		end(pid);
 	}
@@ -447,7 +448,7 @@ PROCESS_TEST(a_quiet_peer_is_not_lost)
 	host_open(&host, 1, other, 't', 0);
 	cr_assert(wait_for(&host, is_ready), "%s", host.sentence);
 	for (until = fragi_now_ns() + 3500000000; fragi_now_ns() < until;)
-		fragi_pump_wait(host.pump, until, is_never, NULL);
+		fragi_pump_wait(host.pump, &host.waiter, until, is_never, NULL);
 	cr_assert_not(is_lost(&host), "%s", host.sentence);
 	host_close(&host);
 	end(pid);
@@ -490,10 +491,11 @@ PROCESS_TEST(a_host_that_leaves_in_order_is_not_lost)
 		cr_assert(wait_for(&host, is_done), "%s", host.sentence);
 		until = fragi_now_ns() + 10000000000;
 		while (waitpid(pid, &status, WNOHANG) == 0 && fragi_now_ns() < until)
-			fragi_pump_wait(host.pump, fragi_now_ns() + 1000000, is_never, NULL);
+			fragi_pump_wait(host.pump, &host.waiter, fragi_now_ns() + 1000000, is_never,
+					NULL);
 		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 		for (until = fragi_now_ns() + 50000000; fragi_now_ns() < until;)
-			fragi_pump_wait(host.pump, until, is_never, NULL);
+			fragi_pump_wait(host.pump, &host.waiter, until, is_never, NULL);
 		cr_assert_not(is_lost(&host), "%s", host.sentence);
 		cr_assert_eq(atomic_load(&host.ledger.flows[0].confirmed), 1);
 		host_close(&host);

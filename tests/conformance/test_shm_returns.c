@@ -111,7 +111,8 @@ static void *send_all(void *arg)
 
 	for (; s->sent < s->count; s->sent++) {
 		while (!sender_may(s))
-			fragi_pump_wait(s->pair->pump[0], INT64_MAX, sender_may, s);
+			fragi_pump_wait(s->pair->pump[0], &s->pair->waiter[0], INT64_MAX,
+					sender_may, s);
 		now = kept(s->pair);
 		s->kept_max = now > s->kept_max ? now : s->kept_max;
 		s->pair->tx->ops->send(s->pair->tx, message_in_heap(s->pair, (uint8_t)s->sent),
@@ -143,7 +144,8 @@ Test(shm_returns, a_sender_that_is_woken_has_credit_and_memory, .init = set_envi
 		cr_assert_eq(pthread_create(&thread, NULL, send_all, &s), 0);
 		for (int i = 0; i < s.count; i++) {
 			while ((message = fragi_rx_take(pair.rx, fragi_stamp())) == NULL)
-				fragi_pump_wait(pair.pump[1], INT64_MAX, receiver_may, &s);
+				fragi_pump_wait(pair.pump[1], &pair.waiter[1], INT64_MAX,
+						receiver_may, &s);
 			cr_assert(is_whole(message, i), "message %d", i);
 			if (i % 3 == 0)
 				nanosleep(&tick, NULL); /* the sender falls asleep */
@@ -177,7 +179,7 @@ Test(shm_returns, memory_that_no_credit_follows_comes_with_a_beat, .init = set_e
 		cr_assert_eq(pair.tx->ops->send(pair.tx, message_in_heap(&pair, 7), fragi_stamp()),
 			     0);
 		while ((message = fragi_rx_take(pair.rx, fragi_stamp())) == NULL)
-			fragi_pump_wait(pair.pump[1], INT64_MAX, receiver_may, &s);
+			fragi_pump_wait(pair.pump[1], &pair.waiter[1], INT64_MAX, receiver_may, &s);
 		cr_assert_eq(kept(&pair), 1);
 		frag_message_unref(message);
 		until = fragi_now_ns() + PATIENCE_NS;

@@ -89,6 +89,7 @@ struct host {
 	const struct scenario *scenario;
 	bool sends;
 	struct fragi_pump *pump;
+	struct fragi_pump_waiter waiter;
 	struct fragi_remote *remote;
 	struct fragi_tx *txs[FLOWS_MAX];
 	struct fragi_rx *rxs[FLOWS_MAX];
@@ -103,7 +104,9 @@ struct host {
 
 static void on_event(void *arg)
 {
-	fragi_pump_poke_one(((struct host *)arg)->pump);
+	struct host *at = arg;
+
+	fragi_pump_poke(at->pump, &at->waiter);
 }
 
 static void on_ready(void *arg, uint32_t number)
@@ -227,7 +230,7 @@ static bool wait_for(struct host *host, bool (*what)(void *host))
 	while (!what(host)) {
 		if (fragi_now_ns() > until)
 			return false;
-		fragi_pump_wait(host->pump, fragi_now_ns() + 100000000, what, host);
+		fragi_pump_wait(host->pump, &host->waiter, fragi_now_ns() + 100000000, what, host);
 	}
 	return true;
 }

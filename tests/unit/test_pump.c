@@ -35,9 +35,12 @@ struct engine {
 	_Atomic uint64_t rounds_of_others; /* than the thread of the test */
 	pthread_t test;
 	struct fragi_pump *pump;
-	bool pokes;                /* progress makes work and says so */
+	struct fragi_pump_waiter *pokes; /* progress makes work for it and says so; NULL: none */
 	_Atomic bool *done_in_arm; /* work that is published while a thread arms; NULL: none */
 };
+
+/* of the thread of the test */
+static struct fragi_pump_waiter here;
 
 static void enter(struct engine *t)
 {
@@ -77,8 +80,8 @@ static uint32_t progress(void *object, int64_t now_ns)
 		atomic_fetch_add(&t->rounds_of_others, 1);
 	new = atomic_load(&t->events) - atomic_load(&t->handled);
 	atomic_fetch_add(&t->handled, new);
-	if (new > 0 && t->pokes)
-		fragi_pump_poke_one(t->pump);
+	if (new > 0 && t->pokes != NULL)
+		fragi_pump_poke(t->pump, t->pokes);
 	leave(t);
 	return (uint32_t) new;
 }
@@ -95,7 +98,7 @@ static int arm(void *object)
 	}
 	if (t->done_in_arm != NULL) {
 		atomic_store(t->done_in_arm, true);
-		fragi_pump_poke(t->pump);
+		fragi_pump_poke(t->pump, &here);
 	}
 	atomic_store(&t->armed, true);
 	if (atomic_load(&t->events) != atomic_load(&t->handled)) {
@@ -173,8 +176,8 @@ Test(pump, waits_until_the_time_comes)
 			cr_assert_eq(fragi_pump_create(&pump), 0);
 		start = fragi_now_ns();
 		while (fragi_now_ns() - start < 30000000)
-			fragi_pump_wait(pump, start + 30000000, never, NULL);
-		fragi_pump_wait(pump, 0, never, NULL); /* past: returns */
+			fragi_pump_wait(pump, &here, start + 30000000, never, NULL);
+		fragi_pump_wait(pump, &here, 0, never, NULL); /* past: returns */
 		if (with)
 			close_pump();
 		else
@@ -213,7 +216,7 @@ Test(pump, an_event_is_shown_before_the_lock_is_free)
 	setenv("FRAG_PUMP", "event", 1);
 	open_pump();
 	while (!atomic_load(&seen_locked) && !atomic_load(&seen_unlocked))
-		fragi_pump_wait(pump, fragi_now_ns() + 10000000, sees_event, &asked);
+		fragi_pump_wait(pump, &here, fragi_now_ns() + 10000000, sees_event, &asked);
 	cr_expect(atomic_load(&seen_locked));
 	cr_expect_not(atomic_load(&seen_unlocked));
 	close_pump();
@@ -232,7 +235,7 @@ Test(pump, a_sleep_that_ends_by_time_has_a_last_round)
 	setenv("FRAG_PUMP", "event", 1);
 	open_pump();
 	for (int i = 0; i < 100 && atomic_load(&fake.events) == 0; i++)
-		fragi_pump_wait(pump, fragi_now_ns() + 10000000, slips_in, NULL);
+		fragi_pump_wait(pump, &here, fragi_now_ns() + 10000000, slips_in, NULL);
 	cr_assert_eq(atomic_load(&fake.events), 1);
 	cr_expect_eq(atomic_load(&fake.handled), 1);
 	close_pump();
@@ -262,7 +265,7 @@ Test(pump, an_event_ends_the_wait)
 	pthread_create(&thread, NULL, make_events, (void *)1000);
 	for (uintptr_t i = 1; i <= 1000; i++)
 		while (!has_event((void *)i) && fragi_now_ns() < until)
-			fragi_pump_wait(pump, until, has_event, (void *)i);
+			fragi_pump_wait(pump, &here, until, has_event, (void *)i);
 	cr_assert_lt(fragi_now_ns(), until);
 	pthread_join(thread, NULL);
 	close_pump();
@@ -270,7 +273,9 @@ Test(pump, an_event_ends_the_wait)
 
 /* Who publishes work and pokes is never missed by who looks for work and sleeps. */
 
+#define WORKERS_MAX 4
 static _Atomic uint64_t work_made, work_done;
+static struct fragi_pump_waiter waiters[WORKERS_MAX];
 
 static bool has_work(void *arg)
 {
@@ -279,16 +284,13 @@ static bool has_work(void *arg)
 
 static void *make_work(void *arg)
 {
-	bool one = arg != NULL;
+	const int *workers = arg;
 
 	for (int i = 0; i < 20000; i++) {
 		while (atomic_load(&work_made) - atomic_load(&work_done) > 3)
 			sched_yield();
 		atomic_fetch_add(&work_made, 1);
-		if (one)
-			fragi_pump_poke_one(pump);
-		else
-			fragi_pump_poke(pump);
+		fragi_pump_poke(pump, &waiters[i % *workers]);
 	}
 	return NULL;
 }
@@ -310,28 +312,29 @@ static void *do_work(void *arg)
 			atomic_compare_exchange_strong(&work_done, &done, done + 1);
 			continue;
 		}
-		fragi_pump_wait(pump, INT64_MAX, work_or_stop, NULL);
+		fragi_pump_wait(pump, arg, INT64_MAX, work_or_stop, NULL);
 	}
 	return NULL;
 }
 
-static void work_with(int workers, bool one)
+static void work_with(int workers)
 {
-	pthread_t maker, worker[4];
+	pthread_t maker, worker[WORKERS_MAX];
 	int64_t until = fragi_now_ns() + 60000000000 * times_slower();
 
 	atomic_store(&work_made, 0);
 	atomic_store(&work_done, 0);
 	atomic_store(&workers_stop, false);
 	for (int i = 0; i < workers; i++)
-		pthread_create(&worker[i], NULL, do_work, NULL);
-	pthread_create(&maker, NULL, make_work, one ? (void *)1 : NULL);
+		pthread_create(&worker[i], NULL, do_work, &waiters[i]);
+	pthread_create(&maker, NULL, make_work, &workers);
 	pthread_join(maker, NULL);
 	while (atomic_load(&work_done) < 20000 && fragi_now_ns() < until)
 		sched_yield();
 	cr_assert_eq(atomic_load(&work_done), 20000);
 	atomic_store(&workers_stop, true);
-	fragi_pump_poke(pump);
+	for (int i = 0; i < workers; i++)
+		fragi_pump_poke(pump, &waiters[i]);
 	for (int i = 0; i < workers; i++)
 		pthread_join(worker[i], NULL);
 }
@@ -339,19 +342,55 @@ static void work_with(int workers, bool one)
 Test(pump, pokes_are_not_lost_without_a_transport)
 {
 	cr_assert_eq(fragi_pump_create(&pump), 0);
-	work_with(1, true);
-	work_with(3, true);
-	work_with(3, false);
+	work_with(1);
+	work_with(3);
 	fragi_pump_destroy(pump);
 }
 
 Test(pump, pokes_are_not_lost_with_a_transport)
 {
 	open_pump();
-	work_with(1, true);
-	work_with(3, true);
-	work_with(3, false);
+	work_with(1);
+	work_with(3);
 	close_pump();
+}
+
+static _Atomic long woken;
+
+static void *sleep_until_stop(void *arg)
+{
+	struct rusage usage;
+
+	while (!atomic_load(&workers_stop)) {
+		fragi_pump_wait(pump, arg, INT64_MAX, is_true, &workers_stop);
+		getrusage(RUSAGE_THREAD, &usage);
+		atomic_store(&woken, usage.ru_nvcsw);
+	}
+	return NULL;
+}
+
+/* Of two that sleep, the one that drives and the one beside it, each is woken alone. */
+Test(pump, a_poke_wakes_nobody_else)
+{
+	pthread_t sleeper;
+	int64_t until = fragi_now_ns() + PATIENCE_NS;
+
+	setenv("FRAG_PUMP", "event", 1);
+	for (int poked = 0; poked < 2; poked++) {
+		open_pump();
+		atomic_store(&workers_stop, false);
+		atomic_store(&woken, 0);
+		pthread_create(&sleeper, NULL, sleep_until_stop, &waiters[1]);
+		while (atomic_load(&waiters[1].sleeps) == 0 && fragi_now_ns() < until)
+			sched_yield();
+		for (int i = 0; i < 1000; i++)
+			fragi_pump_poke(pump, &waiters[poked]);
+		atomic_store(&workers_stop, true);
+		fragi_pump_poke(pump, &waiters[1]);
+		pthread_join(sleeper, NULL);
+		cr_expect(poked == 1 || atomic_load(&woken) < 20, "%ld", atomic_load(&woken));
+		close_pump();
+	}
 }
 
 /*
@@ -367,7 +406,7 @@ Test(pump, work_that_comes_while_a_driver_arms_is_seen)
 	setenv("FRAG_PUMP", "event", 1);
 	open_pump();
 	fake.done_in_arm = &done;
-	fragi_pump_wait(pump, until, is_true, &done);
+	fragi_pump_wait(pump, &here, until, is_true, &done);
 	cr_assert_lt(fragi_now_ns(), until);
 	cr_assert(atomic_load(&done));
 	close_pump();
@@ -388,7 +427,7 @@ Test(pump, work_that_comes_before_a_thread_sleeps_is_seen)
 
 	setenv("FRAG_PUMP", "event", 1);
 	cr_assert_eq(fragi_pump_create(&pump), 0);
-	fragi_pump_wait(pump, until, second_look, &looks);
+	fragi_pump_wait(pump, &here, until, second_look, &looks);
 	cr_assert_lt(fragi_now_ns(), until);
 	fragi_pump_destroy(pump);
 }
@@ -402,7 +441,7 @@ static long sleeps_of_waiting(void)
 	getrusage(RUSAGE_THREAD, &before);
 	for (int i = 0; i < 50; i++)
 		for (until = fragi_now_ns() + 1000000; fragi_now_ns() < until;)
-			fragi_pump_wait(pump, until, never, NULL);
+			fragi_pump_wait(pump, &here, until, never, NULL);
 	getrusage(RUSAGE_THREAD, &after);
 	return after.ru_nvcsw - before.ru_nvcsw;
 }
@@ -414,7 +453,7 @@ Test(pump, busy_poll_never_sleeps)
 	cr_expect_lt(sleeps_of_waiting(), 25);
 	fragi_pump_destroy(pump);
 	open_pump();
-	work_with(1, true);
+	work_with(1);
 	cr_expect_lt(sleeps_of_waiting(), 25);
 	close_pump();
 }
@@ -514,7 +553,7 @@ Test(pump, the_backup_poller_drives_while_operators_compute)
 		while (atomic_load(&fake.handled) < i && fragi_now_ns() < until)
 			sched_yield();
 		cr_assert_eq(fake.handled, i);
-		fragi_pump_wait(pump, fragi_now_ns() + 2000000, never, NULL);
+		fragi_pump_wait(pump, &here, fragi_now_ns() + 2000000, never, NULL);
 	}
 	close_pump();
 }
@@ -554,7 +593,7 @@ Test(pump, the_backup_poller_comes_back_after_a_waiter)
 		} while (atomic_load(&fake.rounds) != rounds && fragi_now_ns() < until);
 		asked = 0;
 		fake_event(&fake);
-		fragi_pump_wait(pump, until, second_event, &asked);
+		fragi_pump_wait(pump, &here, until, second_event, &asked);
 		fake_event(&fake);
 		while (atomic_load(&fake.handled) != atomic_load(&fake.events) &&
 		       fragi_now_ns() < until)
@@ -584,7 +623,7 @@ Test(pump, a_lost_wake_up_is_made_up_for)
 	unsetenv("FRAG_TEST_NO_SAFETY_POLL");
 	open_pump();
 	while (atomic_load(&fake.handled) == 0 && fragi_now_ns() < until)
-		fragi_pump_wait(pump, until, unannounced_event, &asked);
+		fragi_pump_wait(pump, &here, until, unannounced_event, &asked);
 	cr_assert_lt(fragi_now_ns(), until);
 	cr_assert_gt(asked, LAST_ASKED);
 	close_pump();
@@ -629,7 +668,7 @@ static void *take_all(void *arg)
 	const uint64_t *count = arg;
 
 	while (atomic_load(&taken) < *count) {
-		fragi_pump_wait(pump, INT64_MAX, has_handled, NULL);
+		fragi_pump_wait(pump, &waiters[0], INT64_MAX, has_handled, NULL);
 		atomic_store(&taken, atomic_load(&fake.handled));
 	}
 	return NULL;
@@ -644,7 +683,7 @@ Test(pump, a_poke_in_passing_reaches_the_sleeper)
 	int64_t until;
 	pthread_t thread;
 
-	fake.pokes = true;
+	fake.pokes = &waiters[0];
 	open_pump();
 	pthread_create(&thread, NULL, take_all, &count);
 	until = fragi_now_ns() + PATIENCE_NS;
@@ -669,10 +708,10 @@ Test(pump, at_rest_it_sleeps)
 
 	setenv("FRAG_PUMP", "event", 1);
 	open_pump();
-	fragi_pump_wait(pump, fragi_now_ns() + 1000000, never, NULL);
+	fragi_pump_wait(pump, &here, fragi_now_ns() + 1000000, never, NULL);
 	rounds = atomic_load(&fake.rounds);
 	for (until = fragi_now_ns() + 600000000; fragi_now_ns() < until;)
-		fragi_pump_wait(pump, until, never, NULL);
+		fragi_pump_wait(pump, &here, until, never, NULL);
 	cr_assert_lt(atomic_load(&fake.rounds) - rounds, 30);
 	close_pump();
 }
@@ -698,7 +737,7 @@ Test(pump, a_lock_is_had_also_against_a_busy_driver)
 	open_pump();
 	pthread_create(&thread, NULL, lock_often, NULL);
 	while (pthread_tryjoin_np(thread, NULL) != 0 && fragi_now_ns() < until)
-		fragi_pump_wait(pump, fragi_now_ns() + 1000000, is_true, &done);
+		fragi_pump_wait(pump, &here, fragi_now_ns() + 1000000, is_true, &done);
 	cr_assert_lt(fragi_now_ns(), until);
 	close_pump();
 }

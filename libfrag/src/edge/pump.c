@@ -20,10 +20,10 @@
  * sleeps on the fd. The backup poller drives only while no waiter does; a waiter takes the role
  * over without a signal, and the backup poller notices at its next event or poll.
  *
- * Sleep against wake. A sleeper raises `sleepers`, executes a full fence, asks has_work once more,
- * and sleeps on a futex whose key it had read before, or on the fd. A thread that publishes work
- * executes a full fence, then reads `sleepers`. So one of the two sees the other. The increment
- * alone is no fence: what has_work loads may be read before it is stored (aarch64 does so).
+ * Sleep against wake. A waiter stores in `sleeps` where it is going to sleep, executes a full fence,
+ * asks has_work once more, and sleeps on its futex, whose key it had read before, or on the fd. A
+ * thread that publishes work executes a full fence, then reads `sleeps`. So one of the two sees the
+ * other. The store alone is no fence: what has_work loads may be read before it is stored.
  *
  * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for,
  * and arming may consume the wake-up that it was poked with: a thread that does so beside a sleeper
@@ -35,10 +35,6 @@
 #define LOOK_AGAIN_NS (FRAGI_PUMP_TICK_NS * 10) /* the same beside another thread that drives */
 #define PASSING_STAY_NS 100000                  /* of a compute thread */
 #define REARM_ROUNDS_MAX 16
-
-/* the pump this thread makes progress on as a waiter */
-static _Thread_local struct fragi_pump *driving;
-static _Thread_local bool poke_absorbed;
 
 void fragi_futex_wait(_Atomic uint32_t *key, uint32_t seen, int64_t until_ns)
 {
@@ -188,33 +184,17 @@ static void wake_on_fd(struct fragi_pump *pump)
 	pump->ops->wake(pump->object);
 }
 
-void fragi_pump_poke(struct fragi_pump *pump)
+void fragi_pump_poke(struct fragi_pump *pump, struct fragi_pump_waiter *waiter)
 {
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&pump->sleepers, memory_order_relaxed) == 0)
-		return;
-	atomic_fetch_add(&pump->poke_key, 1);
-	fragi_futex_wake(&pump->poke_key, INT_MAX);
-	if (atomic_load(&pump->fd_sleepers) != 0)
-		wake_on_fd(pump);
-}
+	uint32_t sleeps;
 
-void fragi_pump_poke_one(struct fragi_pump *pump)
-{
-	uint32_t on_fd;
-
-	if (driving == pump && !poke_absorbed) {
-		poke_absorbed = true;
-		return;
-	}
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&pump->sleepers, memory_order_relaxed) == 0)
+	sleeps = atomic_load_explicit(&waiter->sleeps, memory_order_relaxed);
+	if (sleeps == FRAGI_AWAKE)
 		return;
-	on_fd = atomic_load(&pump->fd_sleepers);
-	atomic_fetch_add(&pump->poke_key, 1);
-	/* The thread that drives goes on when it is another one. */
-	if (atomic_load(&pump->sleepers) > on_fd || on_fd == 0)
-		fragi_futex_wake(&pump->poke_key, 1);
+	atomic_fetch_add(&waiter->pokes, 1);
+	if (sleeps == FRAGI_ON_FUTEX)
+		fragi_futex_wake(&waiter->pokes, 1);
 	else
 		wake_on_fd(pump);
 }
@@ -241,7 +221,7 @@ static bool is_wanted(struct fragi_pump *pump)
 
 void fragi_pump_rearm(struct fragi_pump *pump)
 {
-	if (atomic_load(&pump->fd_sleepers) == 0)
+	if (!atomic_load(&pump->has_fd_sleeper))
 		return;
 	for (int i = 0; i < REARM_ROUNDS_MAX && !is_wanted(pump); i++) {
 		if (pump->ops->arm(pump->object) == 0) {
@@ -317,7 +297,8 @@ int64_t fragi_pump_bounded(const struct fragi_pump *pump, int64_t until_ns, int6
 }
 
 /* Makes rounds until there is something to do. The caller has made itself the driving thread. */
-static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg), void *arg)
+static void drive(struct fragi_pump *pump, struct fragi_pump_waiter *waiter, int64_t until_ns,
+		  bool (*has_work)(void *arg), void *arg)
 {
 	int64_t now = fragi_now_ns(), busy_ns = now, deadline;
 	uint32_t happened, misses = 0, poked;
@@ -325,7 +306,7 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 	int r;
 
 	for (;;) {
-		poked = atomic_load(&pump->poke_key);
+		poked = atomic_load(&waiter->pokes);
 		if (!fragi_pump_try_lock(pump)) {
 			/* Somebody sends or receives: it will not be long. */
 			if (has_work(arg) || now >= until_ns)
@@ -338,12 +319,9 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 			continue;
 		}
 		misses = 0;
-		driving = pump;
-		poke_absorbed = false;
 		happened = pump->ops->progress(pump->object, now);
 		has = asked_locked(has_work, arg);
 		fragi_pump_unlock(pump);
-		driving = NULL;
 		if (has || has_work(arg))
 			return;
 		now = fragi_now_ns();
@@ -361,19 +339,19 @@ static void drive(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(vo
 		deadline = pump->ops->deadline_ns(pump->object);
 		if (r == 0) {
 			pump->fd_wakes_seen = atomic_load(&pump->fd_wakes);
-			atomic_fetch_add(&pump->sleepers, 1);
-			atomic_fetch_add(&pump->fd_sleepers, 1);
+			atomic_store(&pump->has_fd_sleeper, true);
+			atomic_store(&waiter->sleeps, FRAGI_ON_FD);
 		}
 		fragi_pump_unlock(pump);
 		if (r != 0)
 			continue;
 		atomic_thread_fence(memory_order_seq_cst); /* against poke's */
-		if (!has_work(arg) && atomic_load(&pump->poke_key) == poked)
+		if (!has_work(arg) && atomic_load(&waiter->pokes) == poked)
 			fragi_pump_fd_sleep(pump, now, earlier(until_ns, deadline));
-		atomic_fetch_sub(&pump->fd_sleepers, 1);
-		atomic_fetch_sub(&pump->sleepers, 1);
+		atomic_store(&waiter->sleeps, FRAGI_AWAKE);
+		atomic_store(&pump->has_fd_sleeper, false);
 		now = fragi_now_ns();
-		if (atomic_load(&pump->poke_key) != poked) {
+		if (atomic_load(&waiter->pokes) != poked) {
 			/* The poke's own event on the fd is consumed by the next round. */
 			return;
 		}
@@ -409,14 +387,14 @@ static void leave_driving(struct fragi_pump *pump)
 	}
 }
 
-static void futex_sleep(struct fragi_pump *pump, uint32_t poked, int64_t until_ns,
+static void futex_sleep(struct fragi_pump_waiter *waiter, uint32_t poked, int64_t until_ns,
 			bool (*has_work)(void *arg), void *arg)
 {
-	atomic_fetch_add(&pump->sleepers, 1);
+	atomic_store(&waiter->sleeps, FRAGI_ON_FUTEX);
 	atomic_thread_fence(memory_order_seq_cst); /* against poke's */
 	if (!has_work(arg))
-		fragi_futex_wait(&pump->poke_key, poked, until_ns);
-	atomic_fetch_sub(&pump->sleepers, 1);
+		fragi_futex_wait(&waiter->pokes, poked, until_ns);
+	atomic_store(&waiter->sleeps, FRAGI_AWAKE);
 }
 
 /* Returns true when there is no need to sleep. */
@@ -437,21 +415,21 @@ static bool spin(const struct fragi_pump *pump, int64_t until_ns, bool (*has_wor
 	return false;
 }
 
-void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)(void *arg),
-		     void *arg)
+void fragi_pump_wait(struct fragi_pump *pump, struct fragi_pump_waiter *waiter, int64_t until_ns,
+		     bool (*has_work)(void *arg), void *arg)
 {
 	uint32_t poked;
 
 	if (has_work(arg))
 		return;
-	poked = atomic_load(&pump->poke_key);
+	poked = atomic_load(&waiter->pokes);
 	if (pump->object == NULL) {
 		if (!spin(pump, until_ns, has_work, arg))
-			futex_sleep(pump, poked, until_ns, has_work, arg);
+			futex_sleep(waiter, poked, until_ns, has_work, arg);
 		return;
 	}
 	if (begin_driving(pump)) {
-		drive(pump, until_ns, has_work, arg);
+		drive(pump, waiter, until_ns, has_work, arg);
 		leave_driving(pump);
 		return;
 	}
@@ -461,7 +439,8 @@ void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns, bool (*has_work)
 	 * tick, as the backup poller would.
 	 */
 	progress_in_passing(pump, has_work, arg);
-	futex_sleep(pump, poked, fragi_pump_bounded(pump, until_ns, fragi_now_ns()), has_work, arg);
+	futex_sleep(waiter, poked, fragi_pump_bounded(pump, until_ns, fragi_now_ns()), has_work,
+		    arg);
 	if (fragi_now_ns() >= until_ns)
 		progress_in_passing(pump, has_work, arg); /* as the thread that drives */
 }

@@ -11,8 +11,8 @@
  * across compute. An idle scheduler thread waits *in* fragi_pump_wait, so the thread that receives
  * is the thread that computes; emit sends inline when the lock is free, else queues for the holder,
  * who looks at the queue again after unlocking (both sides with a full read-modify-write). One
- * waiting thread drives: it sleeps on the descriptor, always with a timeout; the others sleep on a
- * futex. The backup poller, a thread of the pump's own, makes progress while operators compute for
+ * waiting thread drives: it sleeps on the descriptor, always with a timeout; each of the others
+ * sleeps on its own futex, so that work for one scheduler wakes no thread of another. The backup poller, a thread of the pump's own, makes progress while operators compute for
  * long: by a hint, and a coarse tick (10 ms while messages move, none at rest), nothing per
  * message. While threads with short ticks make progress often enough it only polls every
  * millisecond. With nothing attached the pump is only the place to sleep.
@@ -50,24 +50,23 @@ FRAGI_API int fragi_pump_attach(struct fragi_pump *pump, const struct fragi_pump
  */
 FRAGI_API void fragi_pump_detach(struct fragi_pump *pump);
 
+/* Who waits: a scheduler, of which one thread at a time is in fragi_pump_wait. Begins as zeros. */
+struct fragi_pump_waiter {
+	_Atomic uint32_t pokes;  /* futex */
+	_Atomic uint32_t sleeps; /* enum fragi_pump_sleep */
+};
 /*
  * Waits for something to do: returns when has_work(arg) holds (asked after every round, first under
  * the lock, and before sleep), when until_ns (CLOCK_MONOTONIC; INT64_MAX: none) has come, or when
- * poked in its sleep. May return early. Several threads may wait: one of them drives.
+ * poked in its sleep. May return early. Several waiters may wait: one of them drives.
  */
-FRAGI_API void fragi_pump_wait(struct fragi_pump *pump, int64_t until_ns,
-			       bool (*has_work)(void *arg), void *arg);
+FRAGI_API void fragi_pump_wait(struct fragi_pump *pump, struct fragi_pump_waiter *waiter,
+			       int64_t until_ns, bool (*has_work)(void *arg), void *arg);
 /*
- * Wakes all threads that sleep in fragi_pump_wait. What they are to see must be visible to has_work
- * before the call. Thread: any. Cheap when nobody sleeps (a fence and a load).
+ * Wakes the waiter if it sleeps in fragi_pump_wait. What it is to see must be visible to has_work
+ * before the call. Thread: any. Cheap when it does not sleep (a fence and a load).
  */
-FRAGI_API void fragi_pump_poke(struct fragi_pump *pump);
-/*
- * There is work for one more thread: wakes one sleeper, if there is one. On a thread that is itself
- * driving within fragi_pump_wait the first call of a round wakes nobody: that thread asks has_work
- * next and takes the work. For work that was just queued; shutdown uses fragi_pump_poke.
- */
-FRAGI_API void fragi_pump_poke_one(struct fragi_pump *pump);
+FRAGI_API void fragi_pump_poke(struct fragi_pump *pump, struct fragi_pump_waiter *waiter);
 /* Progress in passing, if the lock is free: for threads that have been busy for some 50 us. */
 FRAGI_API void fragi_pump_progress(struct fragi_pump *pump);
 /*

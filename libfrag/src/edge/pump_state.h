@@ -15,6 +15,12 @@
 #define FRAGI_PUMP_TICK_NS INT64_C(10000000) /* of the backup poller */
 #define FRAGI_PUMP_DISPOSE_MAX 64
 
+enum fragi_pump_sleep {
+	FRAGI_AWAKE,
+	FRAGI_ON_FUTEX,
+	FRAGI_ON_FD,
+};
+
 enum fragi_pump_driving {
 	FRAGI_DRIVING_NONE,
 	FRAGI_DRIVING_WAITER,
@@ -38,12 +44,9 @@ struct fragi_pump {
 	_Atomic uint64_t passed; /* how often compute threads have polled; the holder counts */
 	/* submitted work, newest first */
 	_Alignas(64) _Atomic(struct fragi_pump_work *) submitted;
-	/* sleepers */
 	_Alignas(64) _Atomic uint32_t driving_thread; /* enum fragi_pump_driving */
-	_Atomic uint32_t sleepers; /* on the futex, on the fd: all that poke must wake */
-	_Atomic uint32_t fd_sleepers;
-	_Atomic uint32_t fd_wakes; /* how often it was poked */
-	_Atomic uint32_t poke_key; /* futex */
+	_Atomic bool has_fd_sleeper;                  /* a waiter sleeps on the fd */
+	_Atomic uint32_t fd_wakes;                    /* how often it was poked */
 	/* the backup poller */
 	_Alignas(64) _Atomic uint32_t backup_key; /* futex: hints, stop */
 	_Atomic bool backup_stop;

@@ -334,6 +334,7 @@ static bool must_arrive(struct fragi_run *run)
 /* Drives the edges to other hosts until what was sent, closes included, has left. */
 static void flush(struct fragi_run *run)
 {
+	struct fragi_pump_waiter waiter = {0};
 	int64_t end_ns = fragi_now_ns() + FRAGI_RUN_FLUSH_NS;
 	bool flushed;
 
@@ -347,7 +348,7 @@ static void flush(struct fragi_run *run)
 		fragi_pump_unlock(run->pump);
 		if (flushed)
 			return;
-		fragi_pump_wait(run->pump, fragi_now_ns() + 1000000, no_work, NULL);
+		fragi_pump_wait(run->pump, &waiter, fragi_now_ns() + 1000000, no_work, NULL);
 	}
 }
 

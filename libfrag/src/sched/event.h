@@ -136,6 +136,8 @@ struct event {
 	_Atomic uint32_t leaving;
 	/* futex */
 	_Atomic uint32_t park;
+	/* of the idle thread in the pump */
+	struct fragi_pump_waiter waiter;
 };
 
 /* An idle thread to wake: none, one that sleeps on `park`, or the one in the pump. */

@@ -42,7 +42,7 @@ void fragi_event_wake(struct event *event, enum wake_target target)
 		 * sleeping thread.
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
-		fragi_pump_poke(event->base.config.pump);
+		fragi_pump_poke(event->base.config.pump, &event->waiter);
 	}
 }
 
@@ -54,7 +54,7 @@ void fragi_event_end(struct event *event)
 	fragi_lock_leave(&event->lock);
 	fragi_event_futex_wake(&event->park, INT_MAX);
 	fragi_event_crews_end(event);
-	fragi_pump_poke(event->base.config.pump);
+	fragi_pump_poke(event->base.config.pump, &event->waiter);
 }
 
 void fragi_event_operators_started(struct event *event)
@@ -293,7 +293,7 @@ void fragi_event_idle(struct event *event, struct event_thread *thread)
 	if (waits)
 		fragi_clock_waiting(event->clock);
 	if (pumps)
-		fragi_pump_wait(sched->config.pump, until_ns, has_work, event);
+		fragi_pump_wait(sched->config.pump, &event->waiter, until_ns, has_work, event);
 	else
 		fragi_event_futex_wait(&event->park, park, until_ns);
 

@@ -25,6 +25,7 @@ struct greedy {
 	/* used by any thread */
 	_Alignas(64) _Atomic bool remote; /* another thread has set `remote` of some exec */
 	_Atomic bool resting;
+	struct fragi_pump_waiter waiter;
 	_Atomic int64_t rests_until_ns; /* while it rests on a virtual clock; INT64_MAX: for ever */
 	_Atomic bool clock_moved;       /* since the thread has looked at its timers */
 	_Atomic uint64_t rounds;        /* how many times rest has ended */
@@ -41,7 +42,7 @@ static void greedy_notify(void *arg)
 	}
 	atomic_store_explicit(&exec->remote, true, memory_order_release);
 	atomic_store(&greedy->remote, true);
-	fragi_pump_poke(greedy->base.config.pump);
+	fragi_pump_poke(greedy->base.config.pump, &greedy->waiter);
 }
 
 static bool has_mark(const struct greedy *greedy)
@@ -223,7 +224,7 @@ static void wait(struct greedy *greedy)
 	struct fragi_sched *sched = &greedy->base;
 	bool rest = begin_rest(greedy);
 
-	fragi_pump_wait(sched->config.pump,
+	fragi_pump_wait(sched->config.pump, &greedy->waiter,
 			greedy->armed > 0 ? fragi_clock_machine_ns(greedy->clock, greedy->until_ns)
 					  : INT64_MAX,
 			has_work, greedy);
@@ -307,7 +308,7 @@ static void clock_moved(void *arg, int64_t waited_ns)
 
 	(void)waited_ns;
 	atomic_store(&greedy->clock_moved, true);
-	fragi_pump_poke(greedy->base.config.pump);
+	fragi_pump_poke(greedy->base.config.pump, &greedy->waiter);
 }
 
 static int greedy_create(const struct fragi_sched_config *config, struct fragi_sched **out_sched)
@@ -352,7 +353,7 @@ static int greedy_start(struct fragi_sched *sched, struct frag_err *err)
 
 static void greedy_wake(struct fragi_sched *sched)
 {
-	fragi_pump_poke(sched->config.pump);
+	fragi_pump_poke(sched->config.pump, &((struct greedy *)sched)->waiter);
 }
 
 static void greedy_join(struct fragi_sched *sched)
