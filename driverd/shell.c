@@ -15,10 +15,10 @@
 
 #define LOG_TOPIC "driver"
 #include <base/identity.h>
+#include <base/kernel.h>
 #include <base/log.h>
 #include <base/service.h>
 #include <base/stamp.h>
-#include <base/standard_fds.h>
 #include <driverd/core/core.h>
 #include <driverd/connections.h>
 #include <driverd/facts.h>
@@ -546,7 +546,7 @@ static int run_once(struct drv_options *options, const void *source, size_t sour
 
 	signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	r = fragi_standard_fds_check(&err);
+	r = fragi_kernel_check(false, &err);
 	if (r == 0)
 		r = uv_loop_init(&shell.loop);
 	if (r < 0) {

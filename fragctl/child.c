@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <base/call.h>
+#include <base/kernel.h>
 #include <base/stamp.h>
 #include <fragctl/ctl.h>
 #include <run/console.h>
@@ -119,17 +120,23 @@ int ctl_child_run(const char *what, int (*fn)(void *arg), void *arg, int *out_re
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	enum overrun overrun = OVERRUN_NONE;
 	pid_t parent = getpid(), pid;
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	int fds[2], status = 0, r = 0;
 
 	if (call == MAP_FAILED || pipe2(fds, O_CLOEXEC) < 0)
-		return frag_err_set(err, -errno, "cannot start a process: %s", strerror(errno));
+		return fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, -errno,
+				      "cannot start a process: %s", frag_strerror(-errno));
 	fragi_call_init(call);
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
 		child(parent, call, fn, arg, fds[1]);
-	if (pid < 0)
-		r = frag_err_set(err, -errno, "cannot start a process: %s", strerror(errno));
+	if (pid < 0) {
+		r = -errno;
+		fragi_err_fail(err, FRAGI_FAILURE_SYSTEM_REFUSED, NULL, r,
+			       "cannot start a process: %s%s", frag_strerror(r),
+			       fragi_kernel_remedy(r, remedy));
+	}
 	close(fds[1]);
 	if (pid > 0 && !await_result(fds[0], call, out_result, &overrun))
 		r = -ECANCELED;

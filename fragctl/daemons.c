@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include <base/alloc.h>
 #include <base/environment.h>
 #include <base/arena.h>
+#include <base/kernel.h>
 #include <base/signals.h>
 #include <base/stamp.h>
 #include <fragctl/command.h>
@@ -30,6 +32,7 @@
 #define WORKERS_END_NS INT64_C(2000000000) /* for workers to end once the driver has */
 #define DRIVER_END_NS INT64_C(5000000000)  /* for the driver to act on a worker's end */
 #define ADDRESS_FD 3
+#define DRIVER_FILES 24 /* that the driver needs beside a connection to each worker */
 
 struct daemons {
 	const struct ctl_run_options *options;
@@ -69,7 +72,9 @@ static void become(const struct daemons *daemons, const struct ctl_command *comm
 /* Returns the child's id, or 0 after a sentence. */
 static pid_t spawn(struct daemons *daemons, const struct ctl_command *command, int address_fd)
 {
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	pid_t parent = getpid(), pid;
+	int r;
 
 	if (command->no_memory) {
 		ctl_fail(CTL_FAILED, "out of memory");
@@ -80,7 +85,9 @@ static pid_t spawn(struct daemons *daemons, const struct ctl_command *command, i
 	if (pid == 0)
 		become(daemons, command, parent, address_fd);
 	if (pid < 0) {
-		ctl_fail(CTL_FAILED, "cannot start a process: %s", strerror(errno));
+		r = -errno;
+		ctl_fail(CTL_MISSING, "cannot start a process: %s%s", frag_strerror(r),
+			 fragi_kernel_remedy(r, remedy));
 		return 0;
 	}
 	setpgid(pid, pid);
@@ -93,12 +100,12 @@ static int start_driver(struct daemons *daemons, int *out_address_fd)
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return ctl_fail(CTL_FAILED, "cannot make a pipe: %s", strerror(errno));
+		return ctl_fail(CTL_MISSING, "cannot make a pipe: %s", frag_strerror(-errno));
 	ctl_command_driver(&command, daemons->options);
 	daemons->driver = spawn(daemons, &command, fds[1]);
 	close(fds[1]);
 	*out_address_fd = fds[0];
-	return daemons->driver > 0 ? CTL_OK : CTL_FAILED;
+	return daemons->driver > 0 ? CTL_OK : CTL_MISSING;
 }
 
 /*
@@ -150,6 +157,7 @@ static int start_workers(struct daemons *daemons, const char *address)
 	const char **lists =
 		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(*lists));
 	int verbosity = daemons->options->verbosity;
+	struct rlimit files;
 
 	daemons->workers =
 		fragi_arena_alloc(&daemons->arena, (daemons->worker_count + 1) * sizeof(pid_t));
@@ -162,6 +170,13 @@ static int start_workers(struct daemons *daemons, const char *address)
 	} else {
 		lists[0] = daemons->options->roles.fragments;
 	}
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+	    files.rlim_cur < DRIVER_FILES + daemons->worker_count)
+		return ctl_fail(
+			CTL_MISSING,
+			"a driver of %u workers needs %u open files, and may have %llu; raise the limit (ulimit -n), or give fewer --workers",
+			daemons->worker_count, DRIVER_FILES + daemons->worker_count,
+			(unsigned long long)files.rlim_cur);
 	for (uint32_t i = 0; i < daemons->worker_count; i++) {
 		struct ctl_command command = {.arena = &daemons->arena};
 		/*
@@ -181,7 +196,7 @@ static int start_workers(struct daemons *daemons, const char *address)
 		ctl_command_worker(&command, daemons->options, &worker);
 		daemons->workers[i] = spawn(daemons, &command, -1);
 		if (daemons->workers[i] == 0)
-			return CTL_FAILED;
+			return CTL_MISSING;
 	}
 	return CTL_OK;
 }

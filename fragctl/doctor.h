@@ -76,6 +76,7 @@ void ctl_check_rtprio(const struct ctl_node *node, struct ctl_finding *finding);
 void ctl_check_control_groups(const struct ctl_node *node, struct ctl_finding *finding);
 void ctl_check_landlock(const struct ctl_node *node, struct ctl_finding *finding);
 void ctl_check_seccomp(const struct ctl_node *node, struct ctl_finding *finding);
+void ctl_check_system_calls(const struct ctl_node *node, struct ctl_finding *finding);
 void ctl_check_gpu(const struct ctl_node *node, struct ctl_finding *finding);
 void ctl_check_rdma(const struct ctl_node *node, struct ctl_finding *finding);
 void ctl_check_interface(const struct ctl_node *node, struct ctl_finding *finding);

@@ -13,6 +13,7 @@ static const struct ctl_check checks[] = {
 	{"control_groups", ctl_check_control_groups},
 	{"landlock", ctl_check_landlock},
 	{"seccomp", ctl_check_seccomp},
+	{"system_calls", ctl_check_system_calls},
 	{"gpu", ctl_check_gpu},
 	{"rdma", ctl_check_rdma},
 	{"interface", ctl_check_interface},

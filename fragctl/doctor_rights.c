@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/kernel.h>
 #include <workerd/landlock.h>
 
 /* Checks of what workers may do, and of what they can forbid their hosts. */
@@ -142,4 +143,47 @@ void ctl_check_seccomp(const struct ctl_node *node, struct ctl_finding *finding)
 	ctl_finding_wrong(finding, "the kernel has no filters of system calls");
 	ctl_finding_cost(finding, "an operator may make every system call that its user may make");
 	ctl_finding_mend(finding, "boot a kernel with CONFIG_SECCOMP_FILTER, as Debian's");
+}
+
+/* Bit i: the system refuses the i-th call that programs need. */
+static long long ask_refused_calls(const struct ctl_node *node)
+{
+	const struct fragi_kernel_call *call;
+	long long refused = 0;
+
+	(void)node;
+	for (size_t i = 0; (call = fragi_kernel_call_at(i)) != NULL; i++)
+		if (call->make() < 0)
+			refused |= 1LL << i;
+	return refused;
+}
+
+void ctl_check_system_calls(const struct ctl_node *node, struct ctl_finding *finding)
+{
+	long long refused = ctl_node_ask(node, "refused_calls", ask_refused_calls);
+	const struct fragi_kernel_call *call;
+	char names[256] = "";
+	bool only_hosts = true;
+
+	for (size_t i = 0; (call = fragi_kernel_call_at(i)) != NULL; i++) {
+		size_t used = strlen(names);
+
+		if ((refused >> i & 1) == 0)
+			continue;
+		snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "",
+			 call->name);
+		only_hosts = only_hosts && call->of_hosts;
+	}
+	if (names[0] == '\0') {
+		ctl_finding_ok(finding, "the system makes all that programs need");
+		return;
+	}
+	ctl_finding_wrong(finding, "the system refuses %s", names);
+	ctl_finding_cost(finding, "%s",
+			 only_hosts ? "workers and fragctl run do not start"
+				    : "no program of frag starts");
+	ctl_finding_mend(finding, "%s",
+			 node->is_container ? "allow them in the container's seccomp profile, as "
+					      "podman run --security-opt seccomp=unconfined does"
+					    : "install Linux 5.3 or newer");
 }

@@ -15,6 +15,7 @@
 
 #include <base/alloc.h>
 #include <base/beat.h>
+#include <base/kernel.h>
 #include <base/stamp.h>
 
 /* A driver ends the connection of a client that asks 64 times between two beats. */
@@ -462,15 +463,20 @@ static int connect_to(struct ctl_driver *driver)
 
 int ctl_driver_begin(struct ctl_driver *driver)
 {
+	struct frag_err err = FRAG_ERR_INIT;
 	int r = read_flags(driver);
 
 	if (r != CTL_OK)
 		return r;
 	(void)signal(SIGPIPE, SIG_IGN);
 	driver->last = &driver->first;
-	r = uv_loop_init(&driver->loop);
-	if (r < 0)
-		return ctl_fail(CTL_MISSING, "cannot set up the event loop: %s", frag_strerror(r));
+	r = fragi_kernel_check(false, &err);
+	if (r == 0)
+		r = uv_loop_init(&driver->loop);
+	if (r < 0) {
+		frag_err_set(&err, r, "cannot set up the event loop: %s", frag_strerror(r));
+		return ctl_fail(CTL_MISSING, "%s", err.text);
+	}
 	driver->has_loop = true;
 	uv_timer_init(&driver->loop, &driver->beat);
 	driver->beat.data = driver;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/kernel.h>
 #include <base/units.h>
 #include <edge/ucx_env.h>
 #include <fragctl/command.h>
@@ -117,6 +118,8 @@ static int run(struct ctl_run_options *options)
 	bool help, is_worker = options->roles.worker && !options->roles.driver;
 	int r;
 
+	if (fragi_kernel_check(!options->roles.driver || options->roles.worker, &err) < 0)
+		return ctl_fail(CTL_MISSING, "%s", err.text);
 	if (is_worker && access(options->graph.path, F_OK) < 0)
 		return become_role(options);
 	r = ctl_graph_read(&options->graph, &help);

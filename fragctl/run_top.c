@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <base/kernel.h>
 #include <fragctl/ctl.h>
 #include <fragctl/run_top.h>
 
@@ -32,15 +33,20 @@ void ctl_run_top_hide(const struct ctl_run_top *top)
 
 int ctl_run_top_start(struct ctl_run_top *top, const char *address, const sigset_t *blocked)
 {
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
+	int r;
+
 	fflush(NULL);
 	top->pid = fork();
+	r = -errno;
 	if (top->pid == 0) {
 		sigprocmask(SIG_SETMASK, blocked, NULL);
 		execl("/proc/self/exe", "fragctl", "top", "--address", address, (char *)NULL);
 		_exit(CTL_FAILED);
 	}
 	return top->pid > 0 ? CTL_OK
-			    : ctl_fail(CTL_FAILED, "cannot start a process: %s", strerror(errno));
+			    : ctl_fail(CTL_MISSING, "cannot start a process: %s%s",
+				       frag_strerror(r), fragi_kernel_remedy(r, remedy));
 }
 
 static void print_kept(int from, int to)

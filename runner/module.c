@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/kernel.h>
 #include <base/log.h>
 #include <run/application.h>
 #include <runner/runner.h>
@@ -287,7 +288,9 @@ static int module_start(const struct fragi_runner_app *app, struct fragi_runner 
 	r = occupy(runner, err);
 	if (r < 0)
 		goto err_free;
-	r = start_loop(runner);
+	r = fragi_kernel_check(true, err);
+	if (r == 0)
+		r = start_loop(runner);
 	if (r < 0) {
 		vacate();
 		frag_err_set(err, r, "cannot start %s: %s", app->spec->application,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/kernel.h>
 #include <run/console.h>
 #include <run/crash.h>
 #include <workerd/host/host.h>
@@ -125,6 +126,7 @@ static void undo_start(void)
 static int start(const struct wrk_spawn *spawn, bool is_guest, pid_t *out_pid, int *out_exit_fd,
 		 struct frag_err *err)
 {
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	int exit_fd = -1, r;
 
 	if (host.started)
@@ -149,7 +151,9 @@ static int start(const struct wrk_spawn *spawn, bool is_guest, pid_t *out_pid, i
 	if (r < 0) {
 		close_fd(&exit_fd);
 		undo_start();
-		return frag_err_set(err, r, "cannot start a host: %s", frag_strerror(r));
+		fragi_crash_orderly();
+		return frag_err_set(err, r, "cannot start a host: %s%s", frag_strerror(r),
+				    fragi_kernel_remedy(r, remedy));
 	}
 	host.started = true;
 	*out_pid = getpid();

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/kernel.h>
 #include <base/stamp.h>
 #include <wire/credentials.h>
 #include <workerd/core/core.h>
@@ -283,6 +284,7 @@ static void become_reporter(int socket, struct fw_tls_config tls, const struct f
 int wrk_reporter_start(struct wrk_reporter *reporter, const struct fw_tls_config *tls,
 		       const struct fw_users *users, struct frag_err *err)
 {
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	int sockets[2], r;
 	pid_t pid;
 
@@ -311,6 +313,6 @@ err_fork:
 err_socket:
 	return frag_err_set(
 		err, r,
-		"cannot start a process that keeps the counts of hosts: %s; if this worker is killed, they are not known exactly",
-		frag_strerror(r));
+		"cannot start a process that keeps the counts of hosts: %s%s; if this worker is killed, they are not known exactly",
+		frag_strerror(r), fragi_kernel_remedy(r, remedy));
 }

@@ -14,11 +14,11 @@
 #define LOG_TOPIC "worker"
 #include <base/beat.h>
 #include <base/identity.h>
+#include <base/kernel.h>
 #include <base/log.h>
 #include <base/service.h>
 #include <base/signals.h>
 #include <base/stamp.h>
-#include <base/standard_fds.h>
 #include <text/spec.h>
 #include <wire/credentials.h>
 #include <workerd/control_group.h>
@@ -546,7 +546,7 @@ int wrk_shell_run(const struct wrk_options *options)
 	shell.options = options;
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f returns EFBIG */
-	if (fragi_standard_fds_check(&err) < 0) {
+	if (fragi_kernel_check(true, &err) < 0) {
 		log_error(NULL, "%s", err.text);
 		return fragi_failure_exit(FRAGI_FAILURE_SYSTEM_REFUSED);
 	}

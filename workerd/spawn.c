@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <base/kernel.h>
 #include <workerd/confine.h>
 
 #define DESCRIPTORS_MAX 65536
@@ -83,7 +84,7 @@ static int child_setup(const struct wrk_spawn *spawn, int error_fd, const char *
 		*out_what = "open /dev/null (its container has to have one)";
 		return -errno;
 	}
-	*out_what = "duplicate its descriptors (ulimit -n)";
+	*out_what = "duplicate its descriptors";
 	for (int i = 1; i < FD_ERROR; i++) {
 		moved[i] = fcntl(from[i] != 0 ? from[i] : null, F_DUPFD_CLOEXEC, 10);
 		if (moved[i] < 0)
@@ -135,19 +136,10 @@ static void child_main(const struct wrk_spawn *spawn, pid_t parent, int error_fd
 
 int wrk_spawn_refuse(struct frag_err *err, int code, const char *name, const char *call)
 {
-	char remedy[200] = "";
-	struct rlimit limit;
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 
-	if (code == -EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0)
-		snprintf(
-			remedy, sizeof(remedy),
-			"; a limit of processes is reached: raise ulimit -u (%lld), or pids.max of its control group (TasksMax= of its unit)",
-			limit.rlim_cur == RLIM_INFINITY ? -1 : (long long)limit.rlim_cur);
-	else if (code == -ENOSYS || code == -EPERM)
-		snprintf(remedy, sizeof(remedy),
-			 "; let its container allow this system call, or use Linux 5.3 or newer");
 	return frag_err_set(err, code, "cannot start %s: %s: %s%s", name, call, frag_strerror(code),
-			    remedy);
+			    fragi_kernel_remedy(code, remedy));
 }
 
 int wrk_spawn(const struct wrk_spawn *spawn, pid_t *out_pid, int *out_pidfd, struct frag_err *err)

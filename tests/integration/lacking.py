@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program as on a kernel that lacks something: lacking.py landlock,seccomp COMMAND...
-A filter of system calls, which all children inherit, answers what is lacking with ENOSYS."""
+A filter of system calls, which all children inherit, answers what is lacking with ENOSYS, or with
+the error that is named: memfd_create=EPERM."""
 import ctypes
+import errno
 import os
 import platform
 import struct
 import sys
 
-NUMBERS = {"landlock": (444, 445, 446), "seccomp": {"x86_64": (317,), "aarch64": (277,)}[platform.machine()]}
+# of x86_64 and of aarch64
+OF_TWO = {"seccomp": (317, 277), "epoll_create1": (291, 20), "eventfd2": (290, 19), "pipe2": (293, 59),
+          "socketpair": (53, 199), "signalfd4": (289, 74), "timerfd_create": (283, 85), "memfd_create": (319, 279),
+          "pidfd_open": (434, 434)}
+MACHINE = ("x86_64", "aarch64").index(platform.machine())
+NUMBERS = {"landlock": (444, 445, 446), "clone": ((56, 220)[MACHINE], 435),
+           **{name: (two[MACHINE],) for name, two in OF_TWO.items()}}
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
-ALLOW, ENOSYS = 0x7FFF0000, 0x00050000 | 38
+ALLOW, FAIL = 0x7FFF0000, 0x00050000
 
 
 def code():
-    numbers = [n for word in sys.argv[1].split(",") for n in NUMBERS[word]]
+    words, _, error = sys.argv[1].partition("=")
+    numbers = [n for word in words.split(",") for n in NUMBERS[word]]
     lines = [(LOAD, 0, 0, 0)]
     for i, n in enumerate(numbers):
         lines.append((JUMP_EQUAL, len(numbers) - i, 0, n))
-    lines += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ENOSYS)]
+    lines += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, FAIL | getattr(errno, error or "ENOSYS"))]
     return len(lines), b"".join(struct.pack("HBBI", *line) for line in lines)
 
 

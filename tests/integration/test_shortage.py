@@ -47,25 +47,74 @@ def on_full_disk(folder):
 
 
 class Fewest(cluster.ClusterTest):
-    def test_with_too_few_descriptors_to_begin_daemons_say_so(self):
+    APP = os.path.join(cluster.TOP, "examples", "ping_distributed", "app.yaml")
+
+    def test_with_too_few_descriptors_to_begin_programs_say_so(self):
         """libuv would abort the process; a little more, and it would wait for ever."""
-        for files in (*range(4, 11), 12, 16, 22):
-            for program in "driverd", "workerd":
-                p = self.start(program, "--address", "127.0.0.1:0" if program == "driverd" else "127.0.0.1:1",
-                               prefix=limited(files))
-                self.assertEqual(p.wait(), 3, "%s with %d files: %s" % (program, files, p.stderr))
+        for files in (4, 5, 7, 12, 22):
+            for command in (("driverd", "--address", "127.0.0.1:0"), ("workerd", "--address", "127.0.0.1:1"),
+                            ("fragctl", "run", self.APP), ("fragctl", "run", "--in-process", self.APP),
+                            ("fragctl", "list", "--address", "127.0.0.1:1")):
+                p = self.start(*command, prefix=limited(files))
+                self.assertEqual(p.wait(), 3, "%s with %d files: %s" % (command, files, p.stderr))
                 self.assertIn("Too many open files (raise the limit: ulimit -n)", p.stderr)
 
+    def test_the_driver_of_more_workers_than_its_descriptors_is_not_waited_for(self):
+        lines = ["frag: 1", "application: wide", "fragments:"]
+        for i in range(12):
+            lines.append("  f%d: {operators: {tx: {type: ping_tx, conditions: [{type: count, count: 3}]}}}" % i)
+            lines.append("  r%d: {operators: {rx: {type: ping_rx}}}" % i)
+        lines += ["flows:"] + ["  - f%d.tx.out -> r%d.rx.in" % (i, i) for i in range(12)]
+        app = self.write("wide.yaml", "\n".join(lines) + "\n")
+        p = self.start("fragctl", "run", "--workers", "12", app, prefix=limited(35))
+        self.assertEqual(p.wait(), 3, p.stderr)
+        self.assertIn("a driver of 12 workers needs 36 open files, and may have 35; raise the limit (ulimit -n), or give "
+                      "fewer --workers", p.stderr)
+        p = self.start("fragctl", "run", "--workers", "12", app, prefix=limited(64))
+        self.assertEqual(p.wait(), 0, p.stderr)
+
     def test_a_run_with_few_descriptors_ends_or_says_why_it_cannot(self):
-        app = os.path.join(cluster.TOP, "examples", "ping_distributed", "app.yaml")
+        app = self.APP
         codes = []
         for files in (*range(12, 34, 3), 64):
             p = self.start("fragctl", "run", "--workers", "2", app, prefix=limited(files))
             codes.append(p.wait())
             if codes[-1] != 0:
                 self.assertEqual(codes[-1], 3, "%d files: %s" % (files, p.stderr))
-                self.assertIn("Too many open files (raise the limit: ulimit -n)", p.stderr)
+                self.assertRegex(p.stderr, r"Too many open files \(raise the limit: ulimit -n\)|a driver of 2 workers needs")
         self.assertEqual((codes[0], codes[-1]), (3, 0), codes)
+
+
+class Refused(cluster.ClusterTest):
+    """A container, or a limit, refuses a system call."""
+    RUN = ("fragctl", "run", os.path.join(cluster.TOP, "examples", "ping_distributed", "app.yaml"))
+
+    def lacking(self, what, *command):
+        p = self.start(*command, prefix=(sys.executable, os.path.join(cluster.TOP, "tests", "integration", "lacking.py"), what))
+        self.assertEqual(p.wait(), 3, p.stderr)
+        return p.stderr
+
+    def test_what_nothing_runs_without_is_named(self):
+        for call, error in (("memfd_create", "EPERM"), ("pidfd_open", "ENOSYS")):
+            for command in (self.RUN, (*self.RUN, "--workers", "2"), ("workerd", "--address", "127.0.0.1:1")):
+                self.assertRegex(self.lacking("%s=%s" % (call, error), *command),
+                                 "the system refuses %s, without which nothing runs: .*; let its container allow this "
+                                 "system call" % call)
+        self.assertIn("refuses epoll_create1,", self.lacking("epoll_create1=EPERM", "driverd", "--address", "127.0.0.1:0"))
+
+    @unittest.skipIf({"ASAN_OPTIONS", "TSAN_OPTIONS"} & set(os.environ), "sanitizers start processes of their own")
+    def test_a_limit_of_processes_is_named(self):
+        for command in (self.RUN, (*self.RUN, "--workers", "2"), (*self.RUN, "--in-process"), ("fragctl", "validate", self.RUN[2])):
+            told = self.lacking("clone=EAGAIN", *command)
+            self.assertRegex(told, r"cannot start a (process|host): .*Resource temporarily unavailable; .*processes and "
+                             r"threads.*\(\S.*\d+")
+            self.assertNotIn("called exit", told)
+
+    def test_the_doctor_finds_it(self):
+        p = self.start("fragctl", "doctor", prefix=(sys.executable, os.path.join(cluster.TOP, "tests", "integration", "lacking.py"),
+                                                    "memfd_create,pidfd_open=EPERM"))
+        p.wait()
+        self.assertRegex(p.stdout, "system_calls +wrong +the system refuses memfd_create, pidfd_open")
 
 
 class Short(cluster.ClusterTest):

@@ -118,6 +118,28 @@ Test(allowance, a_group_outside_of_the_container_is_passed_by)
 	cr_expect_eq(may.memory_bytes, 314572800);
 }
 
+/* Of the group with room for the fewest more, which need not be the one with the least limit. */
+Test(allowance, of_processes)
+{
+	look();
+	cr_expect_eq(may.processes_left, INT64_MAX);
+	put("proc/self/cgroup", "0::/pod/worker\n");
+	put("groups/pod/worker/pids.max", "20\n");
+	put("groups/pod/worker/pids.current", "3\n");
+	put("groups/pod/pids.max", "30\n");
+	put("groups/pod/pids.current", "30\n");
+	put("groups/pids.max", "max\n");
+	look();
+	cr_expect_eq(may.processes, 30);
+	cr_expect_eq(may.processes_left, 0);
+	put("proc/self/cgroup", "7:pids:/pod\n");
+	put("groups/pids/pod/pids.max", "41\n");
+	put("groups/pids/pod/pids.current", "40\n");
+	look();
+	cr_expect_eq(may.processes, 41);
+	cr_expect_eq(may.processes_left, 1);
+}
+
 Test(allowance, of_the_affinity)
 {
 	cpu_set_t cores, one;

@@ -58,10 +58,10 @@ Test(failure, nothing_is_written_behind_an_older_struct)
 
 Test(failure, an_error_without_a_class_gets_one_by_its_errno)
 {
-	static const int codes[][2] = {{-EINVAL, FRAGI_FAILURE_GRAPH_INVALID},
-				       {-ENOENT, FRAGI_FAILURE_FILE_MISSING},
-				       {-ENOMEM, FRAGI_FAILURE_OUT_OF_MEMORY},
-				       {-EIO, FRAGI_FAILURE_OTHER}};
+	static const int codes[][2] = {
+		{-EINVAL, FRAGI_FAILURE_GRAPH_INVALID},  {-ENOENT, FRAGI_FAILURE_FILE_MISSING},
+		{-EMFILE, FRAGI_FAILURE_SYSTEM_REFUSED}, {-ENFILE, FRAGI_FAILURE_SYSTEM_REFUSED},
+		{-ENOMEM, FRAGI_FAILURE_OUT_OF_MEMORY},  {-EIO, FRAGI_FAILURE_OTHER}};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(codes); i++) {
 		struct frag_err err = FRAG_ERR_INIT;

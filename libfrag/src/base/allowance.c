@@ -81,6 +81,16 @@ static void read_memory_group(struct fragi_allowance *out, const char *folder)
 			     "the memory limit of its control group");
 }
 
+static void read_pids_group(struct fragi_allowance *out, const char *folder)
+{
+	int64_t most = read_number(folder, "pids.max"), now = read_number(folder, "pids.current");
+
+	if (most == INT64_MAX || now == INT64_MAX || most - now >= out->processes_left)
+		return;
+	out->processes = most;
+	out->processes_left = most - now;
+}
+
 /*
  * A group and all above it. The names may be those of the machine while a container shows its own
  * part of the tree as the root: then only that is there.
@@ -133,11 +143,14 @@ static void read_control_groups(struct fragi_allowance *out, const char *proc, c
 		if (controllers[0] == '\0') {
 			read_groups(out, root, "", line, read_cpu_group);
 			read_groups(out, root, "", line, read_memory_group);
+			read_groups(out, root, "", line, read_pids_group);
 		}
 		if (has_word(controllers, "cpu"))
 			read_groups(out, root, "/cpu", line, read_cpu_group);
 		if (has_word(controllers, "memory"))
 			read_groups(out, root, "/memory", line, read_memory_group);
+		if (has_word(controllers, "pids"))
+			read_groups(out, root, "/pids", line, read_pids_group);
 	}
 }
 
@@ -156,6 +169,7 @@ void fragi_allowance_read(const char *proc, const char *groups, struct fragi_all
 	out->machine_cores = sysconf(_SC_NPROCESSORS_ONLN);
 	out->cores = out->machine_cores;
 	out->memory_bytes = INT64_MAX;
+	out->processes = out->processes_left = INT64_MAX;
 	out->cores_why = out->memory_why = NULL;
 	if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
 		limit_cores(out, CPU_COUNT(&cores), "its affinity");

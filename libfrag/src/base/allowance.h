@@ -16,6 +16,8 @@ struct fragi_allowance {
 	const char *cores_why;  /* what limits it, for people; NULL: nothing does */
 	const char *memory_why; /* ... */
 	int64_t machine_cores;  /* that are online */
+	/* of the control group that has room for the fewest more; INT64_MAX: none has a limit */
+	int64_t processes, processes_left;
 };
 
 /* proc, groups: "/proc", "/sys/fs/cgroup". What cannot be read limits nothing. */

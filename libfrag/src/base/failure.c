@@ -79,6 +79,9 @@ enum fragi_failure fragi_err_failure(const struct frag_err *err)
 		return FRAGI_FAILURE_FILE_MISSING;
 	case -ENOMEM:
 		return FRAGI_FAILURE_OUT_OF_MEMORY;
+	case -EMFILE:
+	case -ENFILE:
+		return FRAGI_FAILURE_SYSTEM_REFUSED;
 	default:
 		return FRAGI_FAILURE_OTHER;
 	}

@@ -221,7 +221,7 @@ FRAGI_API int fragi_err_fail(struct frag_err *err, enum fragi_failure failure, c
 FRAGI_API int fragi_err_classify(struct frag_err *err, enum fragi_failure failure, const char *op);
 /*
  * The class of an error. One that nobody classified is a mistake in the graph (-EINVAL), a file
- * that is not there (-ENOENT), short memory (-ENOMEM), or OTHER.
+ * that is not there (-ENOENT), short memory (-ENOMEM) or files (-EMFILE, -ENFILE), or OTHER.
  */
 FRAGI_API enum fragi_failure fragi_err_failure(const struct frag_err *err);
 /* Classifies the errors of a list from the place `first` on that have no class yet. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/kernel.h>
 #include <base/log.h>
 #include <base/strmap.h>
 #include <base/transports.h>
@@ -523,6 +524,7 @@ static void prepare_staging(const struct fragi_run *run, const struct fragi_run_
 int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, size_t peer_count,
 		   const struct fragi_run_edge *edges, size_t edge_count, struct frag_err *err)
 {
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	struct wiring *made;
 	int r;
 
@@ -559,8 +561,8 @@ int fragi_run_wire(struct fragi_run *run, const struct fragi_run_peer *peers, si
 		prepare_staging(run, edges, edge_count);
 		r = fragi_pump_attach(run->pump, &fragi_remote_pump_ops, run->remote);
 		if (r < 0)
-			frag_err_set(err, r, "cannot start the thread that drives the edges (%s)",
-				     frag_strerror(r));
+			frag_err_set(err, r, "cannot start the thread that drives the edges (%s)%s",
+				     frag_strerror(r), fragi_kernel_remedy(r, remedy));
 		run->attached = r == 0;
 	}
 	if (r == 0 && peer_count == 0)

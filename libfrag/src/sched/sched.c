@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <base/alloc.h>
+#include <base/kernel.h>
 #include <base/log.h>
 #include <sched/kind.h>
 
@@ -471,6 +472,7 @@ int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sche
 {
 	const struct fragi_spec_fragment *own = sched->config.fragment->own;
 	bool strict = own != NULL && own->scheduler.require_pin_cores;
+	char remedy[FRAGI_KERNEL_REMEDY_MAX];
 	pthread_attr_t attr;
 	sigset_t before;
 	int r;
@@ -490,8 +492,8 @@ int fragi_sched_thread_create(struct fragi_sched *sched, const struct fragi_sche
 out:
 	pthread_attr_destroy(&attr);
 	if (r < 0)
-		frag_err_set(err, r, "%s: cannot start a thread (%s)", cores->subject,
-			     frag_strerror(r));
+		frag_err_set(err, r, "%s: cannot start a thread (%s)%s", cores->subject,
+			     frag_strerror(r), fragi_kernel_remedy(r, remedy));
 	return r;
 }
 
