@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the language of documents: at most WORDS_MEAN words a sentence on average in each of them,
-none of the words in AVOID, and with --spelling what hunspell knows (British English) or
-docs/site/words.txt lists. Code, tables' rulers and links' targets do not count.
+none of the words in AVOID, none of those in OTHERS unless the page is about other systems, and with
+--spelling only what hunspell knows (British English) or docs/site/words.txt lists. Code, tables'
+rulers and links' targets do not count.
 
 usage: mk/prose.py [--spelling] FILE.md...    prints sentences and words a sentence of each, and
        what is wrong
@@ -22,6 +23,15 @@ AVOID = {
     "facilitate": "help", "in order to": "to", "prior to": "before", "due to the fact that": "because",
     "e.g": "for example", "i.e": "that is", "etc": "name the others, or such as", "blazing": "",
 }
+# Words of other systems for what has a word here, so that each thing has one.
+OTHERS = {
+    "publisher": "sender", "subscriber": "receiver", "codelet": "operator", "component": "operator, or library",
+    "actor": "operator", "vertex": "operator", "dataflow": "graph", "data flow graph": "graph", "broker": "driver",
+    "coordinator": "driver", "master": "driver", "slave": "worker", "worker node": "node",
+    "compute node": "node", "server node": "node", "backpressure": "a full queue",
+    "back-pressure": "a full queue",
+}
+ABOUT_OTHERS = re.compile(r"from|benchmarks|python", re.I)
 WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 
 
@@ -58,8 +68,11 @@ def mean(text):
 def wrong_words(name, text):
     flat = " ".join(blocks(text))
     for word, better in AVOID.items():
-        if re.search(r"(?i)(?<![\w-])%s(?![\w-])" % re.escape(word), flat):
+        if re.search(r"(?i)(?<![\w/-])%s(?![\w/-])" % re.escape(word), flat):
             yield "%s: \"%s\"%s" % (name, word, ": write \"%s\"" % better if better else " says nothing")
+    for word, ours in OTHERS.items() if not ABOUT_OTHERS.search(os.path.basename(name)) else ():
+        if re.search(r"(?i)(?<![\w-])%ss?(?![\w-])" % word, flat):
+            yield "%s: \"%s\": the word here is \"%s\"" % (name, word, ours)
 
 
 def wrong_in(paths):

@@ -209,13 +209,17 @@ class Tasks(unittest.TestCase):
         self.assertEqual(differences(["a"], ["a", "b"]), "not shown: b")
 
     def test_the_pages_are_in_plain_words(self):
-        self.assertEqual(prose.wrong_in([os.path.join(FOLDER, n + ".md") for n in PAGES]), [])
+        paths = [path for folder in ("", "docs", FOLDER) for path in glob.glob(os.path.join(cluster.TOP, folder, "*.md"))]
+        self.assertEqual(prose.wrong_in(paths), [])
 
     def test_words_that_are_not_plain_are_found(self):
         self.assertEqual(prose.sentences("# A b\n\nOne two. Three `f.x` four:\n\n- five\n"),
                          [["One", "two"], ["Three", "X", "four"], ["five"]])
         self.assertTrue(list(prose.wrong_words("p.md", "This is obviously easy.\n")))
         self.assertFalse(list(prose.wrong_words("p.md", "This is `obviously` easy.\n")))
+        for name, text, wrong in (("p.md", "Subscribers wait.", 1), ("from-ros2.md", "Subscribers wait.", 0),
+                                  ("p.md", "Receivers wait for `subscriber`.", 0)):
+            self.assertEqual(len(list(prose.wrong_words(name, text))), wrong, name + text)
 
 
 class Made(unittest.TestCase):
