@@ -29,7 +29,7 @@ import chromium  # noqa: E402
 import prose  # noqa: E402
 
 FOLDER = os.path.join(cluster.TOP, "docs", "site")
-ALWAYS = ("check", "data", "time", "lost", "from-ros2")
+ALWAYS = ("check", "data", "graphs", "time", "lost", "from-ros2")
 BUILT = os.environ.get("FRAG_SITE")
 ALL = BUILT is not None
 MAKER = os.path.join(cluster.TOP, "mk", "site.py")
