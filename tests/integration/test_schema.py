@@ -84,7 +84,14 @@ class Judged(cluster.ClusterTest):
                     if re.search(r"(?m)^frag:", f.read()):
                         graphs.append(path)
         self.assertGreater(len(graphs), 40)
-        self.assertEqual(self.check("--schemafile", self.schema, *graphs), set())
+        for path in glob.glob(os.path.join(cluster.TOP, "docs", "**", "*.md"), recursive=True):
+            with open(path, encoding="utf-8") as f:
+                blocks = re.findall(r"(?ms)^```yaml[^\n]*\n((?:#[^\n]*\n)*frag: 1\n.*?)^```$", f.read())
+            graphs += [self.write("%s-%d.yaml" % (os.path.basename(path), i), b) for i, b in enumerate(blocks)]
+        self.assertGreater(len(graphs), 80)
+        p = self.start("fragctl", "new", "blur")
+        self.assertEqual(p.wait(), 0, p.stderr)
+        self.assertEqual(self.check("--schemafile", self.schema, self.path("blur/app.yaml"), *graphs), set())
 
     def test_mistakes_are_seen(self):
         """All but those about names of other places, and no graph without one."""
