@@ -195,46 +195,78 @@ void ctl_check_development(const struct ctl_node *node, struct ctl_finding *find
 	}
 }
 
-void ctl_check_inference(const struct ctl_node *node, struct ctl_finding *finding)
+struct engine {
+	const char *name, *variable, *folder, *library;
+};
+
+static const struct engine engines[] = {
+	{"OpenVINO", "FRAG_OPENVINO", "openvino", "libopenvino_c.so"},
+	{"ONNX Runtime", "FRAG_ONNXRUNTIME", "onnxruntime", "libonnxruntime.so.1"},
+};
+
+/* The library of an engine, or nothing. False if its variable names a folder without it. */
+static bool find_engine(const struct ctl_node *node, const struct engine *engine,
+			struct ctl_finding *finding, char path[PATH_MAX])
 {
-	static const char *const patterns[] = {"/usr/lib/frag/openvino/libopenvino_c.so",
-					       "/usr/lib/*/frag/openvino/libopenvino_c.so",
-					       "/usr/local/lib/frag/openvino/libopenvino_c.so",
-					       "/usr/lib/*/libopenvino_c.so*",
-					       "/usr/local/lib/libopenvino_c.so*"};
-	const char *folder = node->root[0] == '\0' ? getenv("FRAG_OPENVINO") : NULL;
-	char path[PATH_MAX] = "", text[64];
+	static const char *const places[] = {"/usr/lib", "/usr/lib/*", "/usr/local/lib"};
+	const size_t count = FRAG_COUNT_OF(places);
+	const char *folder = node->root[0] == '\0' ? getenv(engine->variable) : NULL;
+	char pattern[PATH_MAX], text[64];
 	glob_t found;
 
+	path[0] = '\0';
 	if (node->root[0] != '\0' &&
-	    ctl_node_read(node, text, sizeof(text), "/asked/FRAG_OPENVINO"))
+	    ctl_node_read(node, text, sizeof(text), "/asked/%s", engine->variable))
 		folder = text;
 	if (folder != NULL) {
-		snprintf(path, sizeof(path), "%s/libopenvino_c.so", folder);
-		if (!ctl_node_may(node, R_OK, path)) {
-			ctl_finding_wrong(
-				finding, "FRAG_OPENVINO names %.120s, without the library", folder);
-			ctl_finding_cost(finding, "the operator inference is refused here");
-			ctl_finding_mend(finding,
-					 "FRAG_OPENVINO=FOLDER with libopenvino_c.so, or unset it");
-			return;
-		}
+		snprintf(path, PATH_MAX, "%s/%s", folder, engine->library);
+		if (ctl_node_may(node, R_OK, path))
+			return true;
+		ctl_finding_wrong(finding, "%s names %.120s, without the library", engine->variable,
+				  folder);
+		ctl_finding_cost(finding, "operators inference of backend %s are refused here",
+				 engine->folder);
+		ctl_finding_mend(finding, "%s=FOLDER with %s, or unset it", engine->variable,
+				 engine->library);
+		return false;
 	}
-	for (size_t i = 0; path[0] == '\0' && i < FRAG_COUNT_OF(patterns); i++) {
-		if (ctl_node_find(node, patterns[i], &found) > 0)
-			snprintf(path, sizeof(path), "%s", ctl_node_found(node, &found, 0));
+	for (size_t i = 0; path[0] == '\0' && i < 2 * count;
+	     i++) { /* of frag, then of the system */
+		if (i < count)
+			snprintf(pattern, sizeof(pattern), "%s/frag/%s/%s", places[i],
+				 engine->folder, engine->library);
+		else
+			snprintf(pattern, sizeof(pattern), "%s/%s*", places[i - count],
+				 engine->library);
+		if (ctl_node_find(node, pattern, &found) > 0)
+			snprintf(path, PATH_MAX, "%s", ctl_node_found(node, &found, 0));
 		globfree(&found);
 	}
 	if (path[0] == '\0' && node->root[0] == '\0') { /* of a build tree, or below a prefix */
-		snprintf(path, sizeof(path), "%s/frag/openvino/libopenvino_c.so",
-			 fragi_library_folder());
+		snprintf(path, PATH_MAX, "%s/frag/%s/%s", fragi_library_folder(), engine->folder,
+			 engine->library);
 		if (access(path, R_OK) < 0)
 			path[0] = '\0';
 	}
-	if (path[0] != '\0')
-		ctl_finding_ok(finding, "OpenVINO: %.240s", path);
+	return true;
+}
+
+void ctl_check_inference(const struct ctl_node *node, struct ctl_finding *finding)
+{
+	char paths[FRAG_COUNT_OF(engines)][PATH_MAX], text[2 * 256] = "";
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(engines); i++) {
+		size_t length = strlen(text);
+
+		if (!find_engine(node, &engines[i], finding, paths[i]))
+			return;
+		if (paths[i][0] != '\0')
+			snprintf(text + length, sizeof(text) - length, "%s%s: %.200s",
+				 length > 0 ? "; " : "", engines[i].name, paths[i]);
+	}
+	if (text[0] != '\0')
+		ctl_finding_ok(finding, "%s", text);
 	else
-		ctl_finding_ok(finding,
-			       "no OpenVINO, which the operator inference needs; frag does not use "
-			       "ONNX Runtime");
+		ctl_finding_ok(finding, "neither OpenVINO nor ONNX Runtime, of which the operator "
+					"inference needs one");
 }

@@ -134,6 +134,7 @@ PLANTED = (
     ("state_folder", {"/asked/free_mib": "255"}, "255 MiB left", "make room"),
     ("development", {"/usr/include/frag/frag.h": ""}, "no C compiler", "gcc"),
     ("inference", {"/asked/FRAG_OPENVINO": "/opt/ov\n"}, "FRAG_OPENVINO names /opt/ov", "unset"),
+    ("inference", {"/asked/FRAG_ONNXRUNTIME": "/opt/ort\n"}, "FRAG_ONNXRUNTIME names /opt/ort", "libonnxruntime.so.1, or unset"),
 )
 
 # nodes that differ and are healthy, and what a line says
@@ -162,7 +163,9 @@ WELL = (
     ("driver_port", {"/proc/9/comm": "driverd\n"}, "57777 is free"),
     ("state_folder", {}, "/state, 20000 MiB free, .* after 1.8 ms"),
     ("development", {"/usr/include/frag/frag.h": "", "/usr/bin/cc": ""}, "can be compiled"),
-    ("inference", {"/usr/lib/x86_64-linux-gnu/libopenvino_c.so.2026": ""}, "libopenvino_c.so.2026$"),
+    ("inference", {"/usr/lib/x86_64-linux-gnu/libopenvino_c.so.2026": ""}, "^OpenVINO: .*libopenvino_c.so.2026$"),
+    ("inference", {"/usr/lib/x86_64-linux-gnu/libopenvino_c.so.2026": "", "/usr/lib/frag/onnxruntime/libonnxruntime.so.1": ""},
+     "^OpenVINO: .*so.2026; ONNX Runtime: .*/frag/onnxruntime/libonnxruntime.so.1$"),
 )
 
 
