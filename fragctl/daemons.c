@@ -409,7 +409,7 @@ int ctl_run_daemons(const struct ctl_run_options *options)
 		exit_code = start_workers(&daemons, address);
 	if (exit_code == CTL_OK && address[0] != '\0')
 		start_web(&daemons, address);
-	if (exit_code == CTL_OK && options->top && address[0] != '\0')
+	if (exit_code == CTL_OK && daemons.top.out_fd >= 0 && address[0] != '\0')
 		exit_code = ctl_run_top_start(&daemons.top, address, &daemons.before);
 	if (exit_code == CTL_OK)
 		exit_code = watch(&daemons);

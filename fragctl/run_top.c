@@ -13,9 +13,12 @@
 
 int ctl_run_top_init(struct ctl_run_top *top)
 {
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return ctl_fail(CTL_USAGE, "--top needs a terminal; leave it out, and type "
-					   "`fragctl top` in another one");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		fputs("fragctl: --top needs a terminal; it runs without, and `fragctl top` in a "
+		      "terminal shows it\n",
+		      stderr);
+		return CTL_OK;
+	}
 	top->out_fd = memfd_create("stdout", MFD_CLOEXEC);
 	top->error_fd = memfd_create("stderr", MFD_CLOEXEC);
 	if (top->out_fd >= 0 && top->error_fd >= 0)

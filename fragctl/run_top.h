@@ -8,7 +8,7 @@
 
 /*
  * `fragctl run --top`: top has the terminal while the daemons run. What they write is kept, and
- * printed when top has ended.
+ * printed when top has ended. Without a terminal it runs as if there was no --top, and says so.
  */
 struct ctl_run_top {
 	pid_t pid;            /* of top; 0: it does not run */
@@ -19,7 +19,10 @@ struct ctl_run_top {
 int ctl_run_top_init(struct ctl_run_top *top);
 /* In a child: what it writes is kept. */
 void ctl_run_top_hide(const struct ctl_run_top *top);
-/* Starts top at the driver of that address, with these signals blocked. As init. */
+/*
+ * Starts top at the driver of that address, with these signals blocked; for where there is a
+ * terminal (out_fd >= 0). As init.
+ */
 int ctl_run_top_start(struct ctl_run_top *top, const char *address, const sigset_t *blocked);
 /* Ends top, and prints what was kept. Not started, or ended before: only that. */
 void ctl_run_top_end(struct ctl_run_top *top);
