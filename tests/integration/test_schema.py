@@ -86,8 +86,10 @@ class Judged(cluster.ClusterTest):
         self.assertGreater(len(graphs), 40)
         for path in glob.glob(os.path.join(cluster.TOP, "docs", "**", "*.md"), recursive=True):
             with open(path, encoding="utf-8") as f:
-                blocks = re.findall(r"(?ms)^```yaml[^\n]*\n((?:#[^\n]*\n)*frag: 1\n.*?)^```$", f.read())
-            graphs += [self.write("%s-%d.yaml" % (os.path.basename(path), i), b) for i, b in enumerate(blocks)]
+                text = f.read()
+            for block in re.findall(r"(?ms)^```yaml[^\n]*\n((?:#[^\n]*\n)*frag: 1\n.*?)^```$", text):
+                name = "%s-%d.yaml" % (os.path.basename(path), len(graphs))
+                graphs.append(self.write(name, block))
         self.assertGreater(len(graphs), 80)
         p = self.start("fragctl", "new", "blur")
         self.assertEqual(p.wait(), 0, p.stderr)

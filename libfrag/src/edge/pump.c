@@ -20,9 +20,9 @@
  * sleeps on the fd. The backup poller drives only while no waiter does; a waiter takes the role
  * over without a signal, and the backup poller notices at its next event or poll.
  *
- * Sleep against wake. A waiter stores in `sleeps` where it is going to sleep, executes a full fence,
- * asks has_work once more, and sleeps on its futex, whose key it had read before, or on the fd. A
- * thread that publishes work executes a full fence, then reads `sleeps`. So one of the two sees the
+ * Sleep against wake. A waiter stores in `sleeps` where it is going to sleep, executes a full
+ * fence, asks has_work once more, and sleeps on its futex, whose key it had read before, or on the
+ * fd. A thread that publishes work executes a full fence, then reads `sleeps`. So one of the two sees the
  * other. The store alone is no fence: what has_work loads may be read before it is stored.
  *
  * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for,
