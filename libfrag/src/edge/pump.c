@@ -22,8 +22,8 @@
  *
  * Sleep against wake. A waiter stores in `sleeps` where it is going to sleep, executes a full
  * fence, asks has_work once more, and sleeps on its futex, whose key it had read before, or on the
- * fd. A thread that publishes work executes a full fence, then reads `sleeps`. So one of the two sees the
- * other. The store alone is no fence: what has_work loads may be read before it is stored.
+ * fd. A thread that publishes work executes a full fence, then reads `sleeps`. So one of the two
+ * sees the other. The store alone is no fence: what has_work loads may be read before it is stored.
  *
  * Progress while another thread sleeps on the fd may consume the event that the sleeper armed for,
  * and arming may consume the wake-up that it was poked with: a thread that does so beside a sleeper

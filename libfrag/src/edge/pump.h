@@ -14,8 +14,9 @@
  * waiting thread drives: it sleeps on the descriptor, always with a timeout; each of the others
  * sleeps on its own futex, so that work for one scheduler wakes no thread of another. The backup
  * poller, a thread of the pump's own, makes progress while operators compute for long: by a hint,
- * and a coarse tick (10 ms while messages move, none at rest), nothing per message. While threads with short ticks make progress often enough it only polls every
- * millisecond. With nothing attached the pump is only the place to sleep.
+ * and a coarse tick (10 ms while messages move, none at rest), nothing per message. While threads
+ * with short ticks make progress often enough it only polls every millisecond. With nothing
+ * attached the pump is only the place to sleep.
  *
  * FRAG_PUMP: adaptive (default: spin, then sleep; spin 0 on <= 4 cores), busy_poll, event.
  */
