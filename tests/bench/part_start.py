@@ -6,6 +6,7 @@ process is left.
 """
 import os
 import re
+import signal
 import socket
 import subprocess
 import tempfile
@@ -41,6 +42,14 @@ flows: [%s]
 """
 IDLE_SOURCE = "a%d: {type: bench_source, conditions: [{type: periodic, recess_period: 1h}]}"
 IDLE_SINK = "z%d: {type: bench_sink}"
+# Fragments of two hosts, each with a thread that sleeps.
+MANY = """frag: 1
+application: many
+extensions: [libbench.so]
+fragments:
+"""
+MANY_FRAGMENT = "  %s%d: {host: %s, operators: {source: {type: bench_source, conditions: [{type: periodic, recess_period: 1h}]}}}\n"
+FRAGMENTS = (100, 400)
 OPERATORS = (1, 10, 100, 1000)
 EDGES = (1, 50, 100) # steps far above what a host takes once, or not
 IDLE_S = 2
@@ -126,9 +135,15 @@ def cpu_s(pid):
     return total / 1e9
 
 
-def hosts_of(pid):
+def host_of(pid):
+    """The host among the children of a worker, one of which is its reporter."""
     with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-        return [int(x) for x in f.read().split()]
+        children = f.read().split()
+    for child in children:
+        with open("/proc/%s/comm" % child, encoding="ascii") as f:
+            if f.read().strip() == "fraghost":
+                return int(child)
+    raise RuntimeError("worker %d has no fraghost" % pid)
 
 
 def resting(bench, text):
@@ -138,7 +153,7 @@ def resting(bench, text):
     workers = [c.worker(1), c.worker(2)]
     c.line(driver, r"runs in 2 hosts", 60)
     time.sleep(0.3)  # what follows a start is no rest; nothing tells its end
-    return c, {"driver": driver.pid, "worker": workers[0].pid, "host": hosts_of(workers[0].pid)[0]}
+    return c, {"driver": driver.pid, "worker": workers[0].pid, "host": host_of(workers[0].pid)}
 
 
 def idle_text(operators, edges):
@@ -170,9 +185,34 @@ def run(bench):
         workers_up(bench, TWO, workers)
         over_daemons(bench, TWO, daemons)
         first_and_gone(bench, TWO, ["--workers", "2"], cold)
+    fragments(bench)
     idle(bench)
     idle_operators(bench)
     memory(bench)
+
+
+def stop_ms(bench, count):
+    """From the signal to the driver until all hosts of `count` fragments each are gone."""
+    text = MANY + "".join(MANY_FRAGMENT % (h, i, h) for h in "ab" for i in range(count))
+    with Cluster(bench) as c:
+        driver = c.driver(c.write("app.yaml", text))
+        for _ in "ab":
+            c.start("workerd", "--address", c.address, "--fragments", "all", "--once")
+        c.line(driver, r"runs in 2 hosts", 60)
+        start = now_ns()
+        driver.send_signal(signal.SIGINT)
+        driver.wait(60)
+        return (now_ns() - start) / 1e6
+
+
+def fragments(bench):
+    """The end of many: each is woken alone, so four times as many take four times as long."""
+    few = bench.row("stop.fragments.%d" % FRAGMENTS[0], "ms")
+    many = bench.row("stop.fragments.%d" % FRAGMENTS[1], "ms", floor=few,
+                     target=lambda floor: 1.5 * floor * FRAGMENTS[1] / FRAGMENTS[0])
+    for _ in bench.rounds():
+        for row, count in zip((few, many), FRAGMENTS):
+            row.add(stop_ms(bench, count))
 
 
 def idle(bench):
