@@ -118,7 +118,10 @@ static int run(struct ctl_run_options *options)
 	bool help, is_worker = options->roles.worker && !options->roles.driver;
 	int r;
 
-	if (fragi_kernel_check(!options->roles.driver || options->roles.worker, &err) < 0)
+	/* In this process nothing watches a host, so that valgrind can run it. */
+	if (fragi_kernel_check(!options->in_process &&
+				       (!options->roles.driver || options->roles.worker),
+			       &err) < 0)
 		return ctl_fail(CTL_MISSING, "%s", err.text);
 	if (is_worker && access(options->graph.path, F_OK) < 0)
 		return become_role(options);
