@@ -52,7 +52,6 @@ static struct world {
 static void make_op(struct frag_op *op, struct side *side, const char *name)
 {
 	*op = (struct frag_op){.fragment = &side->fragment, .name = name};
-	op->err = (struct frag_err)FRAG_ERR_INIT;
 }
 
 static void make_side(struct side *side, const char *fragment, const char *op, const char *other)
@@ -117,7 +116,7 @@ static struct frag_variable *opened(struct frag_op *op, const char *name)
 {
 	struct frag_variable *handle = NULL;
 
-	cr_assert_eq(frag_variable_open(op, name, &handle), 0, "%s", op->err.text);
+	cr_assert_eq(frag_variable_open(op, name, &handle), 0, "%s", fragi_op_said(op));
 	return handle;
 }
 
@@ -125,16 +124,17 @@ static void *mapped(struct frag_variable *handle, enum frag_variable_access acce
 {
 	const struct frag_dltensor *tensor = NULL;
 
-	cr_assert_eq(frag_variable_map(handle, access, 0, &tensor), 0, "%s", handle->op->err.text);
+	cr_assert_eq(frag_variable_map(handle, access, 0, &tensor), 0, "%s",
+		     fragi_op_said(handle->op));
 	return tensor->data;
 }
 
 /* What a call answers, and the sentence that it left. */
 static void expect_refusal(struct frag_op *op, int r, int wanted, const char *sentence)
 {
-	cr_expect_eq(r, wanted, "%d: %s", r, op->err.text);
-	cr_expect_str_eq(op->err.text, sentence);
-	op->err = (struct frag_err)FRAG_ERR_INIT;
+	cr_expect_eq(r, wanted, "%d: %s", r, fragi_op_said(op));
+	cr_expect_str_eq(fragi_op_said(op), sentence);
+	fragi_op_forget_failure(op);
 }
 
 static void write_gain(struct frag_variable *handle, float value)
@@ -371,7 +371,7 @@ Test(variables, shapes_that_the_writer_decides)
 	expect_refusal(&world.a.op, frag_variable_publish(tx), -EINVAL,
 		       "cannot publish variable rows (it was not allocated)");
 	cr_expect_eq(frag_variable_map(tx, FRAG_VARIABLE_WRITE, 0, &tensor), -EINVAL);
-	world.a.op.err = (struct frag_err)FRAG_ERR_INIT;
+	fragi_op_forget_failure(&world.a.op);
 	expect_refusal(&world.a.op, frag_variable_allocate(tx, i16, 2, wrong), -EINVAL,
 		       "cannot allocate variable rows: the graph declares another type or shape");
 	cr_expect_eq(frag_variable_allocate(tx, f32, 2, two), -EINVAL);
@@ -449,7 +449,8 @@ Test(variables, created_ones_go_round_without_the_graph)
 	cr_expect_eq(frag_variable_unmap(here), 0);
 	mapped(tx, FRAG_VARIABLE_WRITE);
 	cr_expect_eq(frag_variable_map(rx, FRAG_VARIABLE_READ, 0, &tensor), -EBUSY);
-	world.b.op.err = world.a.other.err = (struct frag_err)FRAG_ERR_INIT;
+	fragi_op_forget_failure(&world.b.op);
+	fragi_op_forget_failure(&world.a.other);
 	expect_refusal(&world.b.op, frag_variable_map(rx, FRAG_VARIABLE_WRITE, 0, &tensor), -EACCES,
 		       "variable table is not for this operator to write: another one created it");
 	expect_refusal(&world.a.other, frag_variable_map(here, FRAG_VARIABLE_WRITE, 0, &tensor),

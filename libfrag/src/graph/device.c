@@ -21,8 +21,8 @@ int frag_op_use_device(struct frag_op *op, struct frag_device device)
 				    (int)device.type);
 	if (fragi_cuda_use(device, &ops, &why) == 0)
 		return 0;
-	return fragi_err_fail(
-		&op->err, FRAGI_FAILURE_GPU_MISSING, op->subject, -ENODEV,
+	return fragi_op_fail_as(
+		op, FRAGI_FAILURE_GPU_MISSING, -ENODEV,
 		"it needs GPU %d, and %s; run the fragment on a worker with a GPU (requirements: {gpu: 1})",
 		(int)device.id, why.text);
 }

@@ -72,6 +72,7 @@ void fragi_fragment_destroy(struct frag_fragment *fragment)
 		}
 		fragi_conditions_fini(op);
 		fragi_op_release_stream(op);
+		fragi_free(op->failed.text);
 		fragi_free(op->state);
 	}
 	for (uint32_t i = 0; i < fragment->logger_count; i++)

@@ -117,7 +117,6 @@ static struct frag_op *op_alloc(struct frag_fragment *fragment, const char *name
 	op->fragment = fragment;
 	op->index = UINT32_MAX;
 	op->type = type;
-	op->err.struct_size = sizeof(op->err);
 	op->metadata = true;
 	op->scope = fragment->making->scope;
 	made->metadata = -1;
@@ -325,8 +324,8 @@ int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, 
 int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 			     enum fragi_call_kind callback, int r)
 {
-	const enum fragi_failure failure = op->err.failure != FRAGI_FAILURE_NONE
-						   ? (enum fragi_failure)op->err.failure
+	const int said = fragi_op_said(op)[0] != '\0' ? op->failed.text->failure : 0;
+	const enum fragi_failure failure = said != FRAGI_FAILURE_NONE ? (enum fragi_failure)said
 					   : r == -EINVAL ? FRAGI_FAILURE_OPERATOR_REFUSED
 					   : r == -ENOENT ? FRAGI_FAILURE_OPERATOR_LACKS_FILE
 							  : FRAGI_FAILURE_OPERATOR_FAILED;
@@ -334,8 +333,8 @@ int fragi_op_callback_failed(struct frag_op *op, struct fragi_diag *diag,
 	char hint[FRAGI_MAY_WRITE_HINT_SIZE];
 
 	fragi_may_write_hint(r, hint, sizeof(hint));
-	if (op->err.text[0] != '\0')
-		fragi_node_error(diag, op->place, op->subject, "%s%s", op->err.text, hint);
+	if (fragi_op_said(op)[0] != '\0')
+		fragi_node_error(diag, op->place, op->subject, "%s%s", fragi_op_said(op), hint);
 	else
 		fragi_node_error(diag, op->place, op->subject, "%s returned %d (%s)%s",
 				 fragi_call_name(callback), r, frag_strerror(r), hint);
@@ -572,15 +571,57 @@ uint32_t frag_op_flow_count(const struct frag_op *op, uint32_t port)
 	return port < op->port_count ? op->ports[port].flow_count : 0;
 }
 
+const char *fragi_op_said(const struct frag_op *op)
+{
+	return op->failed.text != NULL ? op->failed.text->text : "";
+}
+
+static int fail(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
+		va_list args)
+{
+	char text[sizeof(op->failed.text->text)];
+
+	if (op->failed.code != 0 || fragi_op_said(op)[0] != '\0')
+		return code;
+	op->failed.code = code;
+	if (op->failed.text == NULL)
+		op->failed.text = fragi_calloc(1, sizeof(*op->failed.text));
+	if (op->failed.text == NULL)
+		return code;
+	*op->failed.text = (struct frag_err)FRAG_ERR_INIT;
+	vsnprintf(text, sizeof(text), format, args);
+	frag_err_set(op->failed.text, code, "%s", text);
+	if (failure != FRAGI_FAILURE_NONE)
+		fragi_err_classify(op->failed.text, failure, op->subject);
+	return code;
+}
+
 int frag_op_fail(struct frag_op *op, int code, const char *format, ...)
 {
-	char text[sizeof(op->err.text)];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	fail(op, FRAGI_FAILURE_NONE, code, format, args);
 	va_end(args);
-	return frag_err_set(&op->err, code, "%s", text);
+	return code;
+}
+
+int fragi_op_fail_as(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
+		     ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fail(op, failure, code, format, args);
+	va_end(args);
+	return code;
+}
+
+void fragi_op_forget_failure(struct frag_op *op)
+{
+	op->failed.code = 0;
+	if (op->failed.text != NULL)
+		op->failed.text->text[0] = '\0';
 }
 
 void frag_op_log(const struct frag_op *op, const char *format, ...)

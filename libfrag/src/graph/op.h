@@ -6,6 +6,7 @@
 
 #include <data/work.h>
 #include <frag/subgraph.h>
+#include <base/failure.h>
 #include <base/call.h>
 #include <base/clock.h>
 #include <type/params.h>
@@ -86,7 +87,11 @@ struct frag_op {
 	bool in_setup, setup_done;
 	frag_dynamic_flows_fn choose_flows; /* of frag_set_dynamic_flows; NULL: none */
 	void *choose_arg;
-	struct frag_err err; /* the first error of frag_op_fail */
+	/* the first failure that frag_op_fail has told and nobody has taken; code 0: none */
+	struct {
+		int code;
+		struct frag_err *text; /* owned; NULL: it never failed, or memory was short */
+	} failed;
 	/*
 	 * Any thread may request a stop while exec is created. It writes stop_asked and then reads
 	 * exec; the creating thread writes exec and then reads stop_asked. All are seq_cst, so at
@@ -125,6 +130,14 @@ void fragi_current_set(const struct frag_op *op, enum fragi_call_kind callback);
 
 /* device.c: gives back what frag_op_use_stream has taken. */
 void fragi_op_release_stream(struct frag_op *op);
+
+/* The sentence of frag_op_fail; "": there was none. */
+FRAGI_API const char *fragi_op_said(const struct frag_op *op);
+/* Words the failure as frag_op_fail does, and says of what class it is. Returns code. */
+int fragi_op_fail_as(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
+		     ...) __attribute__((format(printf, 4, 5)));
+/* What was said has been told, or is no failure. */
+FRAGI_API void fragi_op_forget_failure(struct frag_op *op);
 
 /* What a callback has returned: 0, a negative errno; or, where it is positive, its refusal. */
 int fragi_op_callback_result(struct frag_op *op, enum fragi_call_kind callback, int r);

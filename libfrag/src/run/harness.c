@@ -353,7 +353,7 @@ int frag_harness_tick(struct frag_harness *harness)
 	if (r < 0)
 		fragi_exec_failure_text(exec, FRAGI_CALL_COMPUTE, r, harness->error,
 					sizeof(harness->error));
-	harness->op->err = (struct frag_err)FRAG_ERR_INIT;
+	fragi_op_forget_failure(harness->op);
 	exec->tick.fault = 0;
 	return r;
 }

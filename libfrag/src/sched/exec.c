@@ -500,10 +500,10 @@ int fragi_exec_unexpected_result(struct fragi_exec *exec, int r)
 		return exec->tick.fault;
 	if (r == 0)
 		/* The operator worded a failure, but then returned 0. */
-		exec->op->err = (struct frag_err)FRAG_ERR_INIT;
+		fragi_op_forget_failure(exec->op);
 	if (r > 0 && r != FRAG_DONE) {
-		frag_err_set(
-			&exec->op->err, -EINVAL,
+		frag_op_fail(
+			exec->op, -EINVAL,
 			"compute returned %d in tick %llu; return 0, FRAG_DONE, FRAG_PENDING or a negative errno",
 			r, (unsigned long long)exec->tick.number);
 		return -EINVAL;
@@ -541,7 +541,7 @@ static int call_stop(struct fragi_exec *exec)
 	struct frag_op *op = exec->op;
 	int r;
 
-	op->err = (struct frag_err)FRAG_ERR_INIT;
+	fragi_op_forget_failure(op);
 	r = fragi_op_callback_result(op, FRAGI_CALL_STOP,
 				     fragi_exec_call(exec, FRAGI_CALL_STOP, op->type->stop));
 	exec->failed |= r < 0;

@@ -444,7 +444,7 @@ static inline int fragi_exec_tick(struct fragi_exec *exec, struct fragi_current 
 	__atomic_store_n(&current->op, NULL, __ATOMIC_RELAXED);
 	end = fragi_stamp();
 	*out_end = end;
-	if (__builtin_expect((r | exec->op->err.code) != 0, 0))
+	if (__builtin_expect((r | exec->op->failed.code) != 0, 0))
 		return fragi_exec_unusual_end(exec, r, fragi_stamp_diff_ns(start, end));
 	fragi_hist_add(&row->compute, fragi_stamp_diff_ns(start, end));
 	fragi_tick_end(tick);

@@ -151,8 +151,8 @@ static int choose(struct fragi_flow_control *control, void *self, struct frag_ti
 			op, r < 0 ? r : -EINVAL,
 			"the callback that chooses its flows returned %d; return 0 or a negative errno",
 			r);
-	if (op->err.code != 0)
-		return op->err.code;
+	if (op->failed.code != 0)
+		return op->failed.code;
 	if (takes_execution(control))
 		r = send_execution(control, tick);
 	return r < 0 ? r : send_kept(control, tick);
@@ -175,7 +175,7 @@ static int compute(void *self, struct frag_tick *tick)
 		r = fragi_inside_compute(FRAGI_AROUND_FLOW_CONTROL, self, tick);
 	if (fragi_tick_goes_on(tick, r))
 		return r;
-	if ((r == 0 || r == FRAG_DONE) && exec->op->err.code == 0 && tick->fault == 0) {
+	if ((r == 0 || r == FRAG_DONE) && exec->op->failed.code == 0 && tick->fault == 0) {
 		if (control->choose != NULL)
 			sent = choose(control, self, tick);
 		else if (control->out != NONE)

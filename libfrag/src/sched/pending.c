@@ -68,13 +68,13 @@ int fragi_exec_unusual_end(struct fragi_exec *exec, int r, uint64_t lasted_ns)
 	if (exec->pending)
 		r = exec->result;
 	if (fragi_tick_goes_on(&exec->tick, r)) {
-		exec->op->err = (struct frag_err)FRAG_ERR_INIT; /* as after 0: it is no failure */
+		fragi_op_forget_failure(exec->op); /* as after 0: it is no failure */
 		if (!exec->pending)
 			begin_pending(exec);
 		return 0;
 	}
 	end_tick(exec, (r != 0 && r != FRAG_DONE) || exec->tick.fault != 0);
-	return (r | exec->op->err.code) == 0 ? 0 : fragi_exec_unexpected_result(exec, r);
+	return (r | exec->op->failed.code) == 0 ? 0 : fragi_exec_unexpected_result(exec, r);
 }
 
 void fragi_exec_give_up_pending(struct fragi_exec *exec)

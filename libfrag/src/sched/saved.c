@@ -221,7 +221,7 @@ static bool is_due(const struct frag_op *op)
 /* The state that was saved before stays. */
 static void refuse(struct frag_op *op, int r)
 {
-	const char *why = op->err.text[0] != '\0' ? op->err.text : frag_strerror(r);
+	const char *why = fragi_op_said(op)[0] != '\0' ? fragi_op_said(op) : frag_strerror(r);
 
 	if (!op->saved->has_failed && r > 0)
 		log_warn(op->subject, "save returned %d, more bytes than its save_size of %zu", r,
@@ -229,7 +229,7 @@ static void refuse(struct frag_op *op, int r)
 	else if (!op->saved->has_failed)
 		log_warn(op->subject, "its state cannot be saved: %s", why);
 	op->saved->has_failed = true;
-	op->err = (struct frag_err)FRAG_ERR_INIT;
+	fragi_op_forget_failure(op);
 }
 
 void fragi_saved_save(struct frag_op *op)

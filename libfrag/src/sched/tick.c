@@ -54,8 +54,8 @@ static int metadata_merge(struct frag_tick *tick, const struct frag_message *mes
 	}
 	r = fragi_metadata_merge(tick->metadata, message->metadata, &key);
 	if (r < 0) {
-		frag_err_set(
-			&tick->op->err, r,
+		frag_op_fail(
+			tick->op, r,
 			"received metadata clashes at key \"%s\"; set metadata_policy to update or reject, or give the keys different names",
 			key != NULL ? key : "");
 		return r;
@@ -348,8 +348,8 @@ struct frag_message *fragi_tick_attach(struct frag_tick *tick, uint32_t port,
 static int emit_fault(struct frag_tick *tick, uint32_t port)
 {
 	tick->fault = -EOVERFLOW;
-	return frag_err_set(
-		&tick->op->err, -EOVERFLOW,
+	return frag_op_fail(
+		tick->op, -EOVERFLOW,
 		"port \"%s\": emitted into a full queue, and its policy is fault; give the flow a larger capacity, or another policy",
 		tick->op->ports[port].name);
 }
