@@ -56,6 +56,9 @@ static int print(const struct drv_output *output, const struct fragi_summary *su
 	free(text);
 	if (r == 0)
 		return exit_code;
+	/* A closed terminal, or Ctrl-C in a pipeline: who stopped it took stdout's reader away. */
+	if (summary->result == FRAGI_SUMMARY_STOPPED && (r == -EPIPE || r == -EIO))
+		return exit_code;
 	if (r == -EINTR)
 		log_error(
 			NULL,

@@ -389,9 +389,10 @@ static void leave(struct shell *shell)
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct shell *shell = handle->data;
+	bool rereads = shell->credentials.tls != NULL || shell->is_service;
 
-	if (number == SIGHUP && (shell->credentials.tls != NULL || shell->is_service))
-		return; /* keys are read again, if there are any */
+	if (number == SIGHUP && (rereads || shell->is_stopping))
+		return; /* keys are read again, if any; a closed terminal sends it twice */
 	if (number == SIGTERM && shell->is_service && !shell->is_stopping) {
 		leave(shell);
 		return;

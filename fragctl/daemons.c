@@ -40,6 +40,7 @@ struct daemons {
 	pid_t driver;   /* 0: not running */
 	pid_t *workers; /* 0: ended */
 	pid_t web;      /* of --web; 0: none, or ended */
+	bool is_stopping;
 	uint32_t worker_count;
 	int driver_status;
 	uint32_t lost; /* number of a worker that ended before the driver; 0: none */
@@ -212,6 +213,14 @@ static void start_web(struct daemons *daemons, const char *address)
 	daemons->web = spawn(daemons, &command, -1);
 }
 
+/* Once: in order. Again: at once. */
+static void stop(struct daemons *daemons)
+{
+	daemons->is_stopping = true;
+	if (daemons->driver > 0)
+		kill(daemons->driver, SIGTERM);
+}
+
 /* Reaps what has ended. */
 static void reap(struct daemons *daemons)
 {
@@ -227,8 +236,8 @@ static void reap(struct daemons *daemons)
 		daemons->web = pid == daemons->web ? 0 : daemons->web;
 		if (pid == daemons->top.pid) { /* the person has seen enough */
 			daemons->top.pid = 0;
-			if (daemons->driver > 0)
-				kill(daemons->driver, SIGTERM);
+			if (!daemons->is_stopping)
+				stop(daemons);
 			continue;
 		}
 		for (uint32_t i = 0; daemons->workers != NULL && i < daemons->worker_count; i++) {
@@ -292,8 +301,10 @@ static void take_signals(struct daemons *daemons)
 	while (read(daemons->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGTSTP)
 			suspend(daemons);
-		else if (info.ssi_signo != SIGCHLD && daemons->driver > 0)
-			kill(daemons->driver, SIGTERM);
+		else if (info.ssi_signo == SIGHUP && daemons->is_stopping)
+			continue; /* both the shell and the kernel send it for a closed terminal */
+		else if (info.ssi_signo != SIGCHLD)
+			stop(daemons);
 	}
 	reap(daemons);
 }

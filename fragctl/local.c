@@ -148,6 +148,8 @@ static void on_signal(uv_signal_t *handle, int number)
 {
 	struct local *local = handle->data;
 
+	if (number == SIGHUP && local->is_stopping)
+		return; /* both the shell and the kernel send it when a terminal is closed */
 	if (!local->is_stopping)
 		log_info(application(local), "stopping; again: at once");
 	local->is_stopping = true;

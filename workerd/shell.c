@@ -47,6 +47,7 @@ struct wrk_shell {
 	bool network_waits; /* the core knows that it is not there */
 	uv_timer_t watchdog;
 	uv_signal_t child_ended;
+	bool is_stopping;
 	struct wrk_rights rights;
 	struct wrk_control_groups groups;
 	struct fw_credentials credentials;
@@ -334,6 +335,9 @@ static void on_signal(uv_signal_t *handle, int number)
 
 	if (number == SIGHUP && shell->credentials.tls != NULL)
 		return; /* keys are read again */
+	if (number == SIGHUP && shell->is_stopping)
+		return; /* both the shell and the kernel send it when a terminal is closed */
+	shell->is_stopping = true;
 	fragi_service_stopping();
 	wrk_worker_raise(&shell->worker, &(struct wrk_event){.kind = WRK_EVENT_STOP});
 }

@@ -187,6 +187,21 @@ class Running(cluster.ClusterTest):
         self.assertEqual(d.wait(), 0)
         self.assertEqual(d.stderr, "")
 
+    def test_a_closed_terminal_ends_nothing_at_once(self):
+        """Its shell and the kernel both send SIGHUP."""
+        self.launch("--output", "json", app_args=("--count", "0", "--rx_pause", "300ms"))
+        self.wait_received(1)
+        self.wait_written("sent", 2)
+        self.d.signal(signal.SIGHUP)
+        self.d.wait_line("SIGHUP: stops")
+        self.d.signal(signal.SIGHUP)
+        self.assertEqual(self.d.wait(), 0)
+        self.assertEqual(self.d.stderr.count("SIGHUP"), 1)
+        summary = self.summary(self.d)
+        self.assertEqual((summary["result"], self.flow(summary, "fragment1.tx.out")["lost"]), ("stopped", 0))
+        for w in self.workers:
+            self.assertEqual(w.wait(), 0, w.stderr)
+
     def test_the_second_signal_ends_at_once(self):
         """The receiver takes far longer than the drain to end by itself."""
         self.launch("--output", "json", app_args=("--count", "0", "--rx_pause", "3s"))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the terminals of a driver and its workers show."""
 import fcntl
+import json
 import os
 import pty
 import re
 import signal
 import socket
 import struct
+import sys
 import termios
 import unittest
 
@@ -243,6 +245,44 @@ class OneTerminal(cluster.ClusterTest):
                 rows[-1] = rows[-1][:column].ljust(column) + part + rows[-1][column + 1:]
                 column += 1
         return rows
+
+    def test_a_closed_one_stops_the_run_in_order(self):
+        app = self.write("app.yaml", APP)
+        owner = "import fcntl, os, sys, termios; os.setsid(); fd = int(sys.argv[1]); " \
+                "fcntl.ioctl(fd, termios.TIOCSCTTY, 0); [os.dup2(fd, n) for n in range(3)]; " \
+                "os.execv(sys.argv[2], sys.argv[2:])"
+        for flags in ((), ("--in-process",), ("--workers", "2")):
+            master, slave = pty.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 25, 200, 0, 0))
+            told = self.path("summary" + "".join(flags))
+            run = self.start("fragctl", "run", "--summary", told, *flags, app, "--", *FOR_EVER, env={"TERM": "xterm"},
+                             pass_fds=(slave,), prefix=(sys.executable, "-c", owner, str(slave)))
+            os.close(slave)
+            seen = b""
+            while not re.search(rb"Rx message value: 5", seen):
+                seen += os.read(master, 65536)
+            os.close(master)
+            self.assertEqual(run.wait(), 0, flags)
+            with open(told, encoding="utf-8") as f:
+                summary = json.load(f)
+            self.assertEqual(summary["result"], "stopped")
+            self.assertGreater(summary["flows"][0]["delivered"], 0)
+            self.assertEqual(summary["flows"][0]["lost"], 0)
+        self.assert_nothing_left()
+
+    def test_who_stops_a_pipeline_misses_no_summary(self):
+        app = self.write("app.yaml", APP)
+        for result, code, args in (("stopped", 0, FOR_EVER), ("done", 3, ())):
+            ours, theirs = os.pipe()
+            os.close(ours)
+            run = self.start("fragctl", "run", app, "--", *args, pass_fds=(theirs,),
+                             prefix=("/bin/sh", "-c", 'exec "$0" "$@" >&%d' % theirs))
+            os.close(theirs)
+            run.wait_line("Rx message value: 1")
+            if result == "stopped":
+                run.signal(signal.SIGTERM)
+            self.assertEqual(run.wait(), code, run.stderr)
+            self.assertEqual("cannot write the summary" in run.stderr, code == 3, run.stderr)
 
     def assert_apart(self, rows, written, line):
         self.assertRegex(written, r"running [\d.]+ s, \d+ messages")
