@@ -792,8 +792,8 @@ class BuiltIn(Fragctl):
 
     def test_it_is_named_when_its_type_is_asked_for(self):
         self.assertEqual(self.run_type("video_replayer"), (3, (
-            'one.yaml:3:13: app.a: operator type "video_replayer" is not available: library libvideo.so cannot be opened: '
-            "invalid ELF header; install what it needs")))
+            'one.yaml:3:13: app.a: operator type "video_replayer" is not available: library libvideo.so is no shared object: '
+            "it does not begin as an ELF file; name the one that the linker has made")))
 
     def test_others_do_not_touch_it(self):
         app = self.write("two.yaml", "frag: 1\napplication: app\nflows: [a -> b]\noperators:\n"
@@ -807,8 +807,8 @@ class BuiltIn(Fragctl):
         run = self.start(self.path("tree/bin/fragctl"), "inspect")
         self.assertEqual(run.wait(), 0)
         self.assertIn("ping_tx", run.stdout)
-        self.assertEqual(run.stderr, "fragctl: library libvideo.so cannot be opened: invalid ELF header; install what it "
-                                     "needs")
+        self.assertEqual(run.stderr, "fragctl: library libvideo.so is no shared object: it does not begin as an ELF file; "
+                                     "name the one that the linker has made")
 
 
 class Usage(Fragctl):

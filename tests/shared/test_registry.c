@@ -227,8 +227,8 @@ Test(registry, says_what_a_library_lacks)
 	cr_assert_not_null(file);
 	fputs("not a library, whatever its name says, and long enough for a header\n", file);
 	fclose(file);
-	refuses(registry, "libtext.so", -ENOENT,
-		"library libtext.so cannot be opened: invalid ELF header; install what it needs");
+	refuses(registry, "libtext.so", -ENOEXEC,
+		"library libtext.so is no shared object: it does not begin as an ELF file; name the one that the linker has made");
 	fragi_registry_destroy(registry);
 }
 

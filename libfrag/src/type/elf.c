@@ -17,6 +17,15 @@ static bool read_at(int fd, void *out, size_t size, uint64_t offset)
 	return pread(fd, out, size, (off_t)offset) == (ssize_t)size;
 }
 
+/* As far as it goes: one that is cut short may have no more than a part. */
+static bool begins_as_elf(int fd)
+{
+	char magic[SELFMAG];
+	ssize_t n = pread(fd, magic, sizeof(magic), 0);
+
+	return n < 0 || memcmp(magic, ELFMAG, (size_t)n) == 0;
+}
+
 /* Returns how many bytes the file must have; 0: it is not for this check. */
 static uint64_t end_of_segments(int fd)
 {
@@ -135,7 +144,12 @@ int fragi_elf_check(const char *path, const char *name, struct frag_err *err)
 		return 0;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		end = end_of_segments(fd);
-		if (end > (uint64_t)st.st_size)
+		if (!begins_as_elf(fd))
+			r = frag_err_set(
+				err, -ENOEXEC,
+				"library %s is no shared object: it does not begin as an ELF file; name the one that the linker has made",
+				name);
+		else if (end > (uint64_t)st.st_size)
 			r = frag_err_set(
 				err, -ENOEXEC,
 				"library %s is cut short: it has %lld bytes and needs at least %llu; build or copy it again",
