@@ -442,6 +442,30 @@ class Programs(unittest.TestCase):
         self.assertEqual([b - a for a, b in zip(times, times[1:])], [10 ** 12] * 2)
         self.assertEqual(self.clock.timestamp(), times[-1])
 
+    def test_batches_on_a_timeout(self):
+        """Under the greedy scheduler the time is looked at with the next message."""
+        batches = []
+
+        class Batches(Operator):
+            def setup(self, spec):
+                spec.input("in", size=IOSpec.IOSize(5)).condition(
+                    ConditionType.MULTI_MESSAGE_AVAILABLE_TIMEOUT,
+                    execution_frequency="250ms", min_sum=5)
+
+            def compute(self, op_input, op_output, context):
+                batches.append(len(op_input.receive("in")))
+
+        for scheduler, sizes in ((GreedyScheduler, [4, 3, 2]), (EventBasedScheduler, [3, 3, 2, 1])):
+            def build(app):
+                app.scheduler(scheduler(app, clock=ManualClock(app)))
+                period = PeriodicCondition(app, 10 ** 8)
+                source = Source(app, period, CountCondition(app, 9), values=range(9), name="tx")
+                app.add_flow(source, Batches(app, name="rx"))
+
+            run(build)
+            self.assertEqual(batches, sizes)
+            batches.clear()
+
     def test_operators_watch_and_end_others(self):
         class Watching(Operator):
             def start(self):

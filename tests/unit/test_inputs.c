@@ -129,6 +129,15 @@ Test(inputs, a_timeout_counts_from_the_last_tick)
 	cr_expect_eq(until, 111 * MS);
 	w = closed_with(0, 0);
 	cr_expect_eq(CHECK(103 * MS), FRAG_NEVER);
+	/* with a tolerance a message that comes meanwhile is taken along */
+	state = make(type, FRAG_ARGS({"execution_frequency", "10ms"}, {"tolerance", "4ms"},
+				     {"min_sum", "9"}));
+	w = open_with(1, 0);
+	cr_expect_eq(CHECK(100 * MS), FRAG_WAIT_TIME);
+	cr_expect_eq(until, 114 * MS);
+	w = open_with(2, 0);
+	cr_expect_eq(CHECK(109 * MS), FRAG_WAIT_TIME);
+	cr_expect_eq(CHECK(111 * MS), FRAG_READY);
 #undef CHECK
 }
 

@@ -14,7 +14,7 @@ struct multi {
 /* The same with a time; multi is its first member. */
 struct multi_timeout {
 	struct multi multi;
-	int64_t execution_frequency;
+	int64_t execution_frequency, tolerance;
 	int64_t due_ns; /* a tick is due without messages too; 0 before the first check */
 };
 
@@ -52,6 +52,8 @@ static const struct frag_param timeout_params[] = {
 	FRAG_PARAM_DURATION(struct multi_timeout, execution_frequency, 0,
 			    .flags = FRAG_PARAM_REQUIRED, .min = 1, .max = 1e18,
 			    .headline = "Time since the last tick that is enough: 10ms, 30hz"),
+	FRAG_PARAM_DURATION(struct multi_timeout, tolerance, 0, .max = 1e18,
+			    .headline = "How much later it may be, to take the next message along"),
 };
 
 static bool is_per_receiver(const struct multi *s)
@@ -141,7 +143,7 @@ static enum frag_ready timeout_check_inputs(void *state, const struct fragi_wait
 		s->due_ns = now_ns + s->execution_frequency;
 	if (ready != FRAG_WAIT)
 		return ready;
-	*out_until_ns = s->due_ns;
+	*out_until_ns = s->due_ns + s->tolerance;
 	return now_ns >= s->due_ns ? FRAG_READY : FRAG_WAIT_TIME;
 }
 

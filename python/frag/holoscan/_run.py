@@ -209,6 +209,14 @@ def _port_conditions(operator, part):
 
 def _conditions(operator, part, run):
     """The conditions of frag for those of an operator."""
+    for condition in _conditions_as_given(operator, part, run):
+        if condition.type == "multi_message_available_timeout" and run.is_greedy(operator.fragment):
+            # Holoscan looks at the time again when another operator has been ticked.
+            condition.params["tolerance"] = condition.params.get("execution_frequency")
+        yield condition
+
+
+def _conditions_as_given(operator, part, run):
     for name, condition in operator._conditions.items():
         yield _condition(condition, part, name, run)
     yield from _port_conditions(operator, part)
@@ -473,11 +481,19 @@ class Run:
         node._body = body
         return body
 
+    def _scheduler(self, fragment):
+        """None: that of frag."""
+        if fragment._scheduler is None and self.fragments == [fragment]:
+            return fragment.scheduler()
+        return fragment._scheduler
+
+    def is_greedy(self, fragment):
+        scheduler = self._scheduler(fragment)
+        return scheduler is not None and scheduler._frag_type == "greedy"
+
     def _sections(self, part, fragment):
         """Scheduler, clock and thread pools."""
-        scheduler = fragment._scheduler
-        if scheduler is None and self.fragments == [fragment]:
-            scheduler = fragment.scheduler()
+        scheduler = self._scheduler(fragment)
         if scheduler is not None:
             part.sections["scheduler"] = scheduler._declare()
             scheduler._start(RealtimeClock(fragment))
