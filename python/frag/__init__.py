@@ -25,6 +25,7 @@ from ._run import Future, run  # noqa: E402
 from ._decorator import operator  # noqa: E402
 from ._spec import ConditionType, IOSpec, OperatorSpec, Scheduler  # noqa: E402
 from ._types import struct  # noqa: E402
+from ._variable import Variable  # noqa: E402
 
 
 def __getattr__(name):
@@ -42,8 +43,8 @@ __version__ = "0.1.0"
 __all__ = ["Application", "Client", "ClientError", "Clock", "Condition", "ConditionType", "DONE",
            "DataFlowMetric", "Error", "ExecutionContext", "Fragment", "Future", "IOSpec",
            "InputContext", "Metadata", "NativeOperator", "Operator", "OperatorSpec",
-           "OutputContext", "Ready", "Resource", "Scheduler", "Tensor", "Tracker", "allow_pickle",
-           "as_tensor", "empty", "operator", "register_codec", "run", "struct"]
+           "OutputContext", "Ready", "Resource", "Scheduler", "Tensor", "Tracker", "Variable",
+           "allow_pickle", "as_tensor", "empty", "operator", "register_codec", "run", "struct"]
 
 
 def empty(shape, dtype="float32", allocator=None, *, gpu=-1):

@@ -6,6 +6,7 @@ from . import _frag
 from ._metadata import Metadata
 from ._component import Clock, Condition, Resource, _Native, take_parameters
 from ._spec import OperatorSpec
+from ._variable import Variable, context_of
 
 DONE = 1  # compute returns it after its last tick
 
@@ -91,6 +92,18 @@ class Operator:
             if known is not None:
                 self.conditions[name] = known
         return known
+
+    def variable(self, name):
+        """The shared variable of that name, which the graph declares or an operator publishes."""
+        return Variable(self, name, False)
+
+    def create_variable(self, name):
+        """A shared variable that the graph does not declare; others see it once it is set."""
+        return Variable(self, name, True)
+
+    def variable_path(self, name):
+        """The path that the graph declares by this name; None: there is none for this operator."""
+        return context_of(self)._variable_path(name)
 
     # What the extension calls.
 

@@ -184,10 +184,9 @@ struct fpy_op {
 	PyObject *compute, *args, *context;
 	bool is_method;
 	struct fpy_holder *holder;
-	/* during compute */
-	struct frag_tick *tick;
-	bool is_choosing; /* in choose_flows */
-	unsigned long thread;
+	struct frag_tick *tick; /* during compute */
+	bool is_choosing;       /* in choose_flows */
+	unsigned long thread;   /* that runs a callback; 0: none does */
 };
 /* The operator whose compute is under way on this thread; NULL: none. */
 struct fpy_op *fpy_op_current(void);
@@ -252,6 +251,13 @@ PyObject *fpy_metadata_get(PyObject *context, PyObject *key);
 PyObject *fpy_metadata_set(PyObject *context, PyObject *args);
 PyObject *fpy_metadata_erase(PyObject *context, PyObject *key);
 PyObject *fpy_metadata_keys(PyObject *context, PyObject *unused);
+
+/* variable.c: shared variables; methods of the context. */
+PyObject *fpy_variable_open(PyObject *context, PyObject *args);
+PyObject *fpy_variable_get(PyObject *context, PyObject *args);
+PyObject *fpy_variable_set(PyObject *context, PyObject *args);
+PyObject *fpy_variable_wait(PyObject *context, PyObject *args);
+PyObject *fpy_variable_path(PyObject *context, PyObject *name);
 
 /* run.c, plugin.c, harness.c */
 int fpy_run_ready(PyObject *module);

@@ -24,9 +24,13 @@ struct fpy_op *fpy_op_current(void)
 static int call(struct fpy_op *op, const char *method, const char *callback)
 {
 	struct fpy_lock lock = fpy_lock();
-	PyObject *result = PyObject_CallMethod(op->self, method, NULL);
-	int r = result == NULL ? fpy_fail(op->op, callback) : 0;
+	PyObject *result;
+	int r;
 
+	op->thread = PyThread_get_thread_ident();
+	result = PyObject_CallMethod(op->self, method, NULL);
+	op->thread = 0;
+	r = result == NULL ? fpy_fail(op->op, callback) : 0;
 	Py_XDECREF(result);
 	fpy_unlock(lock);
 	return r;
@@ -131,9 +135,12 @@ static int op_stop(void *state, struct frag_op *op)
 {
 	struct fpy_op *self = state;
 	struct fpy_lock lock = fpy_lock();
-	PyObject *result = PyObject_CallMethod(self->self, "stop", NULL);
+	PyObject *result;
 	char sentence[1024];
 
+	self->thread = PyThread_get_thread_ident();
+	result = PyObject_CallMethod(self->self, "stop", NULL);
+	self->thread = 0;
 	if (result == NULL) {
 		fpy_describe("stop", sentence, sizeof(sentence));
 		frag_op_log(op, "%s", sentence);
@@ -239,6 +246,7 @@ static int op_compute(void *state, struct frag_tick *tick)
 		if (fpy_forks() != forks)
 			end_child(self);
 		self->tick = NULL;
+		self->thread = 0;
 		r = result != NULL ? outcome(result) : -1;
 		Py_XDECREF(result);
 	}

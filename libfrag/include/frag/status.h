@@ -49,6 +49,15 @@ FRAG_API enum frag_op_status frag_op_status_get(const struct frag_op *op);
  */
 FRAG_API uint64_t frag_op_ticks(const struct frag_op *op);
 
+/*
+ * Takes a failure back that was worded in this callback, by frag_op_fail or by a function that
+ * words its own: for an operator that goes on all the same, so that a later failure is worded anew.
+ * - out_err: receives the code and the sentence, if there is one; NULL is accepted
+ * Returns the code; 0: nothing was worded.
+ * Thread: the callback's. Blocks: no. RT-safe: yes.
+ */
+FRAG_API int frag_op_take_failure(struct frag_op *op, struct frag_err *out_err);
+
 /* What an operator counts itself, for the summary. */
 enum frag_op_counter {
 	/* damaged pieces of what it reads that it left out */

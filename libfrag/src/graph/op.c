@@ -571,59 +571,6 @@ uint32_t frag_op_flow_count(const struct frag_op *op, uint32_t port)
 	return port < op->port_count ? op->ports[port].flow_count : 0;
 }
 
-const char *fragi_op_said(const struct frag_op *op)
-{
-	return op->failed.text != NULL ? op->failed.text->text : "";
-}
-
-static int fail(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
-		va_list args)
-{
-	char text[sizeof(op->failed.text->text)];
-
-	if (op->failed.code != 0 || fragi_op_said(op)[0] != '\0')
-		return code;
-	op->failed.code = code;
-	if (op->failed.text == NULL)
-		op->failed.text = fragi_calloc(1, sizeof(*op->failed.text));
-	if (op->failed.text == NULL)
-		return code;
-	*op->failed.text = (struct frag_err)FRAG_ERR_INIT;
-	vsnprintf(text, sizeof(text), format, args);
-	frag_err_set(op->failed.text, code, "%s", text);
-	if (failure != FRAGI_FAILURE_NONE)
-		fragi_err_classify(op->failed.text, failure, op->subject);
-	return code;
-}
-
-int frag_op_fail(struct frag_op *op, int code, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fail(op, FRAGI_FAILURE_NONE, code, format, args);
-	va_end(args);
-	return code;
-}
-
-int fragi_op_fail_as(struct frag_op *op, enum fragi_failure failure, int code, const char *format,
-		     ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fail(op, failure, code, format, args);
-	va_end(args);
-	return code;
-}
-
-void fragi_op_forget_failure(struct frag_op *op)
-{
-	op->failed.code = 0;
-	if (op->failed.text != NULL)
-		op->failed.text->text[0] = '\0';
-}
-
 void frag_op_log(const struct frag_op *op, const char *format, ...)
 {
 	const struct fragi_spec *spec = op->fragment->spec;
