@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import frag
@@ -17,6 +18,7 @@ from holoscan.conditions import (AsynchronousEventState, BooleanCondition,  # no
 from holoscan.core import (Application, Condition, ConditionType, Fragment,  # noqa: E402
                            IOSpec, MetadataPolicy, Operator, OperatorStatus, Subgraph)
 from holoscan.core import SchedulingStatusType as Status  # noqa: E402
+from holoscan.core import AsyncDataLoggerResource  # noqa: E402
 from holoscan.decorator import Input, Output, create_op  # noqa: E402
 from holoscan.operators import FormatConverterOp  # noqa: E402
 from holoscan.resources import ManualClock, OrConditionCombiner, UnboundedAllocator  # noqa: E402
@@ -465,6 +467,30 @@ class Programs(unittest.TestCase):
             run(build)
             self.assertEqual(batches, sizes)
             batches.clear()
+
+    def test_the_time_of_what_is_logged_later(self):
+        """It is read on the operator's thread: later the operator, and its clock, have ended."""
+        stamps, ended = [], threading.Event()
+
+        class Late(AsyncDataLoggerResource):
+            def log_data(self, data, unique_id, *rest):
+                ended.wait(60)
+                stamps.append(self.get_timestamp())
+
+            def _finish(self):
+                ended.set()
+                super()._finish()
+
+        def build(app):
+            clock = ManualClock(app, initial_timestamp=5)
+            app.scheduler(GreedyScheduler(app, clock=clock))
+            app.add_data_logger(Late(app, use_scheduler_clock=True, log_inputs=False, name="late"))
+            period = PeriodicCondition(app, 10 ** 12)
+            source = Source(app, period, CountCondition(app, 2), values=(1, 2), name="tx")
+            app.add_flow(source, Sink(app, name="rx"))
+
+        run(build)
+        self.assertEqual(stamps[1] - stamps[0], 10 ** 12)
 
     def test_operators_watch_and_end_others(self):
         class Watching(Operator):

@@ -120,7 +120,14 @@ class AsyncDataLoggerResource(DataLoggerResource):
         self._waiting = [0, 0]  # entries in the queue, large ones
         self._counts = [0, 0]
         self._thread = None
+        self._stamp = None  # of the message that log_data gets
         self._ends = False
+
+    def get_timestamp(self):
+        """In log_data: when the message was received or emitted; its operator may have ended."""
+        if threading.current_thread() is self._thread and self._stamp is not None:
+            return self._stamp
+        return super().get_timestamp()
 
     def _is_large(self, data):
         """Whether the entry belongs to the queue for contents of tensors."""
@@ -130,6 +137,7 @@ class AsyncDataLoggerResource(DataLoggerResource):
         large = self._is_large(data)
         metadata = copy.copy(metadata)  # the operator goes on and may change it
         entry = (data, unique_id, acquisition_timestamp, metadata, *rest)
+        stamp = self.get_timestamp()
         with self._changed:
             if self._waiting[large] >= self._limits[large]:
                 if self._policies[large] == AsyncQueuePolicy.RAISE:
@@ -139,7 +147,7 @@ class AsyncDataLoggerResource(DataLoggerResource):
                     return
                 large = False  # its description
             self._waiting[large] += 1
-            self._queue.append((large, entry))
+            self._queue.append((large, stamp, entry))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name=self.name, daemon=True)
                 self._thread.start()
@@ -152,7 +160,7 @@ class AsyncDataLoggerResource(DataLoggerResource):
                     self._changed.wait()
                 if not self._queue:
                     return
-                large, message = self._queue.popleft()
+                large, self._stamp, message = self._queue.popleft()
                 self._waiting[large] -= 1
             self._counts[large] += 1
             try:
