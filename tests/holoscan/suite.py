@@ -8,7 +8,8 @@ pyyaml: its Python runs frag too, and what the wheel passes is what frag is meas
 example prints the same four times on the wheel, so must it on frag.
 
 not_applicable.txt names what frag is not asked to pass, with reasons; naming what the wheel passes
-is an error, and so is it when less than --goal percent pass.
+is an error, and so is it when less than --goal percent pass. differs.txt names examples that print
+something else on purpose.
 """
 import argparse
 import concurrent.futures
@@ -38,9 +39,9 @@ def files_of(sdk):
         sorted(os.path.relpath(path, tests) for path in system)
 
 
-def not_applicable():
+def reasons(name):
     """Patterns of tests and programs with the reasons."""
-    with open(os.path.join(HERE, "not_applicable.txt"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
         rows = [line.split(None, 1) for line in file if line.strip() and line[0] != "#"]
     return [(pattern, reason.strip()) for pattern, reason in rows]
 
@@ -199,10 +200,10 @@ def judge_examples(side, scratch, paths):
     return known
 
 
-def compare_example(mine, wheel):
-    """Where the wheel prints the same each time, so does frag."""
+def compare_example(mine, wheel, differs=None):
+    """Where the wheel prints the same each time, so does frag, unless it differs on purpose."""
     same = wheel[3] if len(wheel) > 3 else ""
-    if mine[0] != "passed" or not same:
+    if mine[0] != "passed" or not same or differs:
         return mine[:2]
     left, right = (wheel[2], mine[2]) if same == "order" else (sorted(wheel[2]), sorted(mine[2]))
     # Lines of several threads may run into each other: then all characters count.
@@ -230,8 +231,12 @@ def examples(args, frag, wheel, scratch, rows):
              or judge.get(path, ["failed"])[0] == "passed"]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         found = dict(zip(paths, pool.map(lambda p: run_example(frag, scratch, p), paths)))
-    results = {path: {path: compare_example(mine, judge.get(path, []))}
+    differs = reasons("differs.txt")
+    results = {path: {path: compare_example(mine, judge.get(path, []), reason_of(path, differs))}
                for path, mine in found.items()}
+    for path, reason in ((path, reason_of(path, differs)) for path in found):
+        if reason:
+            print("%s: prints something else: %s" % (path, reason))
     verdict = {path: {path: mine[:2]} for path, mine in judge.items()} if wheel else None
     return report("examples", results, verdict, rows, args.verbose)
 
@@ -306,7 +311,7 @@ def main():
     args = parser.parse_args()
     frag, wheel = sides(args)
     scratch = os.path.realpath(os.path.join(args.build, "holoscan-suite"))
-    rows = not_applicable()
+    rows = reasons("not_applicable.txt")
     asked = passed = 0
     mistakes = []
     for part in args.part or ("tests", "examples"):
