@@ -7,8 +7,9 @@
 #include <frag/status.h>
 
 /*
- * Shared variables (frag/variable.h), as methods of the context. What is read and written is copied,
- * since an array that Python keeps would outlive the mapping. Others run while a thread waits.
+ * Shared variables (frag/variable.h), as methods of the context. What is read and written is
+ * copied, since an array that Python keeps would outlive the mapping. Others run while a thread
+ * waits.
  */
 
 /* Returns the operator whose callback this thread runs; NULL with an exception. */
