@@ -2,7 +2,9 @@
 """A tick in Python beside one in C: operators that receive a number and emit it, in a chain under
 the greedy scheduler; the same chain without them is subtracted. dlpack: a tensor out and in.
 frames: the latency of pictures of 1080p between two hosts over shared memory, beside operators in
-C; copied: the bytes that frag copied of them.
+C; copied: the bytes that frag copied of them. beside: from tick to tick of a source in C with a
+period of 1 ms, while an operator in Python computes for 5 ms of each 10, in another fragment and in
+its own (idle: it computes for none).
 
 nanobind: an empty method that a thread of C++ calls with the lock. holoscan: a program with
 Holoscan's API on its wheel, in the environment that HOLOSCAN_WHEEL names, and on frag: from message
@@ -38,6 +40,29 @@ fragments:
   two: {extensions: [%(extensions)s], operators: {rx: {%(sink)s}}}
 flows: [one.tx -> two.rx]
 """
+BESIDE = """frag: 1
+application: beside
+fragments:
+  one:
+    extensions: [%(here)s/python_frames.py]
+    scheduler: {type: event_based, worker_thread_number: 2}
+    operators:
+      busy: {type: "python:python_frames.Busy", parameters: {ms: %(ms)d},
+             conditions: [{type: count, count: 60}, {type: periodic, recess_period: 10ms}]}
+      %(same)s
+  two:
+    scheduler: {type: event_based, worker_thread_number: 2}
+    operators:
+      %(other)s
+"""
+PAIR = """tx:
+        type: ping_tx
+        conditions:
+          - {type: count, count: 500}
+          - {type: periodic, recess_period: 1ms, policy: min_time_between_ticks}
+      rx: {type: forward}
+    flows: [tx -> rx]"""
+ALONE = "alone: {type: ping_tx, conditions: [{type: count, count: 1}]}"
 IN_C = {
     "extensions": "",
     "source": "type: ping_tensor_tx, parameters: {rows: 1080, columns: 1920, channels: 3}",
@@ -79,8 +104,8 @@ def dlpack_ns(bench):
     return map(float, r.stdout.split())
 
 
-def frames(bench, words):
-    """The median latency in us, and the bytes that were copied."""
+def summary_of(bench, text):
+    """The summary of a graph that runs in two hosts."""
     env = dict(
         bench.env,
         PYTHONPATH=bench.path("python"),
@@ -90,7 +115,7 @@ def frames(bench, words):
     with tempfile.TemporaryDirectory() as folder:
         graph, summary = os.path.join(folder, "app.yaml"), os.path.join(folder, "summary")
         with open(graph, "w", encoding="utf-8") as f:
-            f.write(FRAMES % words)
+            f.write(text)
         fragctl = bench.path("bin", "fragctl")
         subprocess.run(
             [fragctl, "run", "--workers", "2", "--quiet", "--summary", summary, graph],
@@ -101,9 +126,23 @@ def frames(bench, words):
             check=True,
         )
         with open(summary, encoding="utf-8") as f:
-            flow = json.load(f)["flows"][0]
+            return json.load(f)
+
+
+def frames(bench, words):
+    """The median latency in us, and the bytes that were copied."""
+    flow = summary_of(bench, FRAMES % words)["flows"][0]
     assert flow["edge"] == "shm", flow
     return flow["latency_ns"]["p50"] / 1e3, flow["copied_bytes"]
+
+
+def beside_us(bench, ms, fragment):
+    """From tick to tick of a source whose period is 1 ms, and which makes up for no delay."""
+    same, other = (PAIR, ALONE) if fragment == "one" else (ALONE, PAIR)
+    summary = summary_of(bench, BESIDE % {"here": HERE, "ms": ms, "same": same, "other": other})
+    part = next(part for part in summary["fragments"] if part["name"] == fragment)
+    job = next(operator["job"] for operator in part["operators"] if operator["name"] == "tx")
+    return (job["time_ns"] + job["waiting_ns"]) / job["count"] / 1e3
 
 
 HOLOSCAN = {"ping": (0, 10000, 0, 1), "chain": (5, 4000, 0, 1), "distributed": (0, 200, 65536, 2)}
@@ -168,6 +207,9 @@ def run(bench):
         "python.frames", "us", floor=frames_c, target=lambda floor: floor + FRAMES_MORE_US
     )
     copied = bench.row("python.frames.copied", "bytes", target=0)
+    idle = bench.row("python.beside.idle", "us")
+    beside = [(bench.row("python.beside." + name, "us", floor=idle, target=lambda floor: 1.5 * floor),
+               fragment) for name, fragment in (("other", "two"), ("same", "one"))]
     nanobind = five = None
     if os.path.exists(bench.path("bench", "python_nanobind.so")):
         nanobind = bench.row("python.nanobind", "ns")
@@ -191,6 +233,9 @@ def run(bench):
         us, bytes_copied = frames(bench, IN_PYTHON)
         frames_python.add(us)
         copied.add(bytes_copied)
+        idle.add(beside_us(bench, 0, "two"))
+        for row, fragment in beside:
+            row.add(beside_us(bench, 5, fragment))
         rest = chain_ns(bench, "c", 0)
         c.add((chain_ns(bench, "c", LENGTH) - rest) / LENGTH)
         tick = (chain_ns(bench, "python", LENGTH) - rest) / LENGTH

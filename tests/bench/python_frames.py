@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames of 1080p between operators in Python; part_python.py runs them in two hosts."""
+"""Operators in Python that part_python.py runs in hosts: frames of 1080p, and one that computes."""
+import time
+
 import frag
 
 
@@ -19,3 +21,15 @@ class Viewer(frag.Operator):
 
     def compute(self, op_input, op_output, context):
         self.first = memoryview(op_input.receive("in")).cast("B")[0]
+
+
+class Busy(frag.Operator):
+    """Computes for so long in each tick, with the interpreter's lock."""
+
+    def setup(self, spec):
+        spec.param("ms", 5)
+
+    def compute(self, op_input, op_output, context):
+        end = time.perf_counter_ns() + self.ms * 1000000
+        while time.perf_counter_ns() < end:
+            pass
