@@ -49,8 +49,9 @@ endif
 # The driver of tests (tests/cuda/fake_cuda.h), always with the declarations of frag: so the tests
 # show that both are the same.
 FAKE_CUDA := $(B)/tests/cuda/libcuda.so.1
-FAKE_CUDA_OBJ := $(B)/obj/tests/cuda/fake_cuda.o $(B)/obj/tests/cuda/fake_kernels.o
-$(FAKE_CUDA_OBJ) $(B)/obj/tests/cuda/fake_nvml.o: $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
+FAKE_CUDA_OBJ := $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,cuda kernels unused)
+FAKE_OBJ := $(FAKE_CUDA_OBJ) $(patsubst %,$(B)/obj/tests/cuda/fake_%.o,nvml decoder)
+$(FAKE_OBJ): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $(LIBFRAG_INC) -Ilibfrag -Ilibfrag/ops -Itests $< -o $@
 $(FAKE_CUDA): $(FAKE_CUDA_OBJ)
@@ -60,7 +61,11 @@ FAKE_NVML := $(B)/tests/cuda/libnvidia-ml.so.1
 $(FAKE_NVML): $(B)/obj/tests/cuda/fake_nvml.o
 	@mkdir -p $(@D)
 	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $@
-tests: $(FAKE_CUDA) $(FAKE_NVML)
+FAKE_DECODER := $(B)/tests/cuda/libnvcuvid.so.1
+$(FAKE_DECODER): $(B)/obj/tests/cuda/fake_decoder.o $(FAKE_CUDA)
+	@mkdir -p $(@D)
+	$(CC) -shared $^ $(ALL_LDFLAGS) -Wl,-soname,libnvcuvid.so.1,-rpath,'$$ORIGIN' -o $@
+tests: $(FAKE_CUDA) $(FAKE_NVML) $(FAKE_DECODER)
 ifneq ($(filter ucx,$(MODULES)),)
 # Stands between frag and UCX; never instrumented, because it is preloaded.
 FAKE_UCX_CUDA := $(B)/tests/cuda/ucx_cuda.so
@@ -77,6 +82,7 @@ $(CONVERT_CASES) $(TWIN_CASES): $(B)/obj/tests/cuda/%.o: tests/cuda/%.c
 	$(CC) $(ALL_CFLAGS) -c -Ilibfrag/include -Ilibfrag/ops -Itests $< -o $@
 $(B)/tests/operators/test_convert_gpu: $(CONVERT_CASES) | $(FAKE_CUDA)
 $(B)/tests/operators/test_twins: $(TWIN_CASES) | $(FAKE_CUDA)
+$(B)/tests/operators/test_video_gpu: | $(FAKE_DECODER)
 FAKE_CUDA_TESTS := $(addprefix $(B)/tests/,shared/test_cuda shared/test_cuda_staging \
 	shared/test_cuda_streams shared/test_cuda_green unit/test_inventory)
 $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/frag/fraghost
@@ -98,7 +104,29 @@ $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c
 		$(filter %.c %.o,$^) $(ALL_LDFLAGS) -lm \
 		-L$(B)/lib -lfrag -ldl -Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
 tests: $(B)/tests/cuda/gpu_check
-.PHONY: gpu-check gpu-check-kit
+# Video has a folder of its own, because FFmpeg needs 130 libraries: make gpu-check-video makes it,
+# and build/gpu-check-video/video_check.sh runs it.
+GPU_CHECK_VIDEO := $(B)/gpu-check-video
+VIDEO_CHECK := $(if $(filter video,$(WITHOUT)),,$(B)/tests/cuda/video_check)
+$(B)/tests/cuda/video_check: tests/cuda/video_check.c $(LIBFRAG_SO) $(patsubst %.c,$(B)/obj/%.o, \
+		$(filter-out %/plugin.c,$(wildcard libfrag/ops/video/*.c)) libfrag/ops/gpu/twin.c)
+	@mkdir -p $(@D) $(B)/obj/tests/cuda
+	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/cuda/video_check.d $(LIBFRAG_INC) -Ilibfrag/ops \
+		$(filter %.c %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
+		$(shell $(PKG_CONFIG) --libs $(OPS_video_PKG)) -lm -ldl \
+		-Wl,-rpath,'$$ORIGIN/../lib:$$ORIGIN/../../lib' -o $@
+tests: $(VIDEO_CHECK)
+gpu-check-video: $(VIDEO_CHECK) $(B)/lib/frag/modules/cuda.so
+	@rm -rf $(GPU_CHECK_VIDEO)
+	@mkdir -p $(addprefix $(GPU_CHECK_VIDEO)/,bin deps lib/frag/modules)
+	@cp $(VIDEO_CHECK) $(GPU_CHECK_VIDEO)/bin
+	@cp $(LIBFRAG_SO) $(GPU_CHECK_VIDEO)/lib
+	@cp $(B)/lib/frag/modules/cuda.so $(GPU_CHECK_VIDEO)/lib/frag/modules
+	@cp examples/data/pedestrians.mp4 tests/cuda/video_check.sh $(GPU_CHECK_VIDEO)
+	@ldd $(VIDEO_CHECK) | \
+		awk '$$3 ~ /^\// && $$1 !~ /^lib(c|m|dl|pthread|rt|frag|resolv)\.so/ { print $$3 }' | \
+		sort -u | xargs -I{} cp -L {} $(GPU_CHECK_VIDEO)/deps
+.PHONY: gpu-check gpu-check-kit gpu-check-video
 # Networks at the size of the part of gpu_bench.sh, one picture and eight at a time.
 FACES := .cache/ai/models/centerface.onnx
 $(B)/bench/copies.so: tests/bench/copies.c
@@ -139,5 +167,6 @@ gpu-check-kit: all $(B)/tests/cuda/gpu_check $(B)/tests/sample_plugins/libgpu.so
 		sort -u | xargs -I{} cp -L {} $(GPU_CHECK)/deps
 gpu-check:
 	@mk/deps.sh
-	@$(MAKE) --no-print-directory -s gpu-check-kit
+	@$(MAKE) --no-print-directory -s gpu-check-kit $(if $(VIDEO_CHECK),gpu-check-video)
 	@$(GPU_CHECK)/gpu_check.sh
+	@$(if $(VIDEO_CHECK),$(GPU_CHECK_VIDEO)/video_check.sh)

@@ -23,6 +23,7 @@ DAEMONS = re.compile(r"(base|text|track)/|graph/(predict|resolve|transport)\.h|e
 OPENS = ("libfrag/src/type/", "libfrag/modules/",
          # the engine and the desktop, so that only those who use them need them
          "libfrag/ops/inference/", "libfrag/ops/window/sdl.c",
+         "libfrag/ops/video/gpu.c",
          # open none: they look for functions of the C library and of Python
          "workerd/host/socket_calls.c", "python/src/dlpack.c")
 # A runner is a driver, a worker and a host in one process: it includes the interfaces of their

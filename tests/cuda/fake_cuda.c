@@ -32,6 +32,7 @@ EXPORT extern __typeof__(fake_cuda_sms) fake_cuda_sms;
 
 #define DEVICES_MAX 8
 #define STACK_MAX 8
+#define TEXTURE_ALIGNMENT 14 /* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, which FFmpeg asks for */
 
 enum kind { DEVICE, PINNED, MANAGED, MAPPED, REGISTERED };
 
@@ -304,6 +305,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 		 (attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED && has("pools")) ||
 		 (attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
 		  has("shared"));
+	if ((int)attribute == TEXTURE_ALIGNMENT)
+		*value = 512;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -1214,9 +1217,11 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 	const struct task task = {.run = run_copy, .copy = *copy};
 
 	ENTER(cuMemcpy2DAsync_v2, true)
-	if (copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED ||
-	    copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED || copy->srcPitch < copy->WidthInBytes ||
-	    copy->dstPitch < copy->WidthInBytes)
+	if ((copy->srcMemoryType != CU_MEMORYTYPE_UNIFIED &&
+	     (copy->srcMemoryType != CU_MEMORYTYPE_DEVICE || !is_of_gpu(copy->srcDevice))) ||
+	    (copy->dstMemoryType != CU_MEMORYTYPE_UNIFIED &&
+	     (copy->dstMemoryType != CU_MEMORYTYPE_DEVICE || !is_of_gpu(copy->dstDevice))) ||
+	    copy->srcPitch < copy->WidthInBytes || copy->dstPitch < copy->WidthInBytes)
 		LEAVE(CUDA_ERROR_INVALID_VALUE);
 	LEAVE(submit_copy(stream, &task));
 }

@@ -111,7 +111,7 @@ static void check_clip(const char *path, int frames, int exact)
 	AVFrame *frame = av_frame_alloc();
 	int n = 0;
 
-	cr_assert_eq(video_decoder_open(path, "", -1, &d, &err), 0, "%s", err.text);
+	cr_assert_eq(video_decoder_open(path, "", -1, NULL, &d, &err), 0, "%s", err.text);
 	cr_assert_float_eq(video_decoder_frame_rate(d), CLIP_RATE, 1e-3);
 	while (video_decoder_next(d, frame, NULL, &err) == 1) {
 		cr_assert(frame->width == CLIP_COLUMNS && frame->height == CLIP_ROWS);
@@ -159,8 +159,8 @@ Test(ops_video, files_of_odd_sizes)
 		e = begin_file(in_folder(kinds[k].name), kinds[k].codec, 10, &frame);
 		cr_assert_eq(video_encoder_add(e, &frame, 0, &err), 0, "%s", err.text);
 		cr_assert_eq(video_encoder_close(e, &err), 0, "%s", err.text);
-		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), "", -1, &d, &err), 0,
-			     "%s", err.text);
+		cr_assert_eq(video_decoder_open(in_folder(kinds[k].name), "", -1, NULL, &d, &err),
+			     0, "%s", err.text);
 		cr_assert_eq(video_decoder_next(d, f, NULL, &err), 1, "%s", err.text);
 		cr_assert(f->width == 35 && f->height == 33);
 		to_rgb(f, back);
@@ -445,7 +445,7 @@ Test(ops_video, live_keeps_the_newest_frame)
 	int last = -1, r;
 
 	record_clip(in_folder("clip.mkv"), "ffv1", FRAMES);
-	cr_assert_eq(video_decoder_open(in_folder("clip.mkv"), "", -1, &d, &err), 0);
+	cr_assert_eq(video_decoder_open(in_folder("clip.mkv"), "", -1, NULL, &d, &err), 0);
 	cr_assert_eq(video_live_create(d, -1, &live), 0);
 	while ((r = video_live_take(live, frame, &left_out, &skipped, &err)) == 1) {
 		to_rgb(frame, rgb);
@@ -459,7 +459,7 @@ Test(ops_video, live_keeps_the_newest_frame)
 	video_decoder_close(d);
 
 	/* one that is not read to its end */
-	cr_assert_eq(video_decoder_open(in_folder("clip.mkv"), "", -1, &d, &err), 0);
+	cr_assert_eq(video_decoder_open(in_folder("clip.mkv"), "", -1, NULL, &d, &err), 0);
 	cr_assert_eq(video_live_create(d, -1, &live), 0);
 	cr_assert_eq(video_live_take(live, frame, &left_out, &skipped, &err), 1);
 	video_live_destroy(live);
@@ -672,7 +672,7 @@ static void check_times(const char *path, int first, const int64_t *times_ms, in
 	AVFrame *frame = av_frame_alloc();
 	int n = 0;
 
-	cr_assert_eq(video_decoder_open(path, "", -1, &d, &err), 0, "%s", err.text);
+	cr_assert_eq(video_decoder_open(path, "", -1, NULL, &d, &err), 0, "%s", err.text);
 	for (; video_decoder_next(d, frame, NULL, &err) == 1; n++) {
 		cr_assert_lt(n, count, "%s has more", path);
 		to_rgb(frame, rgb);
@@ -770,7 +770,7 @@ static int count_frames(const char *path)
 	AVFrame *frame = av_frame_alloc();
 	int n = 0;
 
-	if (video_decoder_open(path, "", -1, &d, NULL) == 0)
+	if (video_decoder_open(path, "", -1, NULL, &d, NULL) == 0)
 		while (video_decoder_next(d, frame, NULL, NULL) == 1)
 			n++;
 	av_frame_free(&frame);

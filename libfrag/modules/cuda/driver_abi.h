@@ -54,6 +54,7 @@ typedef enum {
 #define CU_MEM_ATTACH_GLOBAL 1
 
 typedef enum {
+	CU_MEMORYTYPE_DEVICE = 2,
 	CU_MEMORYTYPE_UNIFIED = 4,
 } CUmemorytype;
 

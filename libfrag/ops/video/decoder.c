@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +10,7 @@
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
 #include <libavutil/parseutils.h>
+#include <libavutil/pixdesc.h>
 
 #include "av_error.h"
 #include "decoder.h"
@@ -23,6 +25,8 @@
 #define UDP_NS 3000000000LL    /* the longest wait for something over UDP before TCP is tried */
 #define LATE_NS 500000000LL    /* a packet is late from this delay on */
 #define NO_KEY_NS 5000000000LL /* some streams have no key frames: after this all is decoded */
+
+#define HELD_MAX 5 /* frames that its users hold at a time, and one to spare */
 
 /* A file is cut off when more than this is missing at its end. */
 #define CUT_OFF_US 200000
@@ -49,7 +53,19 @@ struct video_decoder {
 	_Atomic int64_t late;
 };
 
-static int open_codec(struct video_decoder *d, struct frag_err *err)
+/* Whether frames that are decoded on a GPU have the format that is wanted. */
+static bool suits(const struct video_gpu *gpu, const AVCodecParameters *parameters)
+{
+	const AVPixFmtDescriptor *has = av_pix_fmt_desc_get(parameters->format);
+	const AVPixFmtDescriptor *wanted = av_pix_fmt_desc_get(gpu->format);
+
+	return has != NULL && has->nb_components == wanted->nb_components &&
+	       has->log2_chroma_w == wanted->log2_chroma_w &&
+	       has->log2_chroma_h == wanted->log2_chroma_h &&
+	       has->comp[0].depth == wanted->comp[0].depth;
+}
+
+static int open_codec(struct video_decoder *d, const struct video_gpu *gpu, struct frag_err *err)
 {
 	const char *path = d->name;
 	const AVCodec *codec;
@@ -75,8 +91,15 @@ static int open_codec(struct video_decoder *d, struct frag_err *err)
 		d->codec->pkt_timebase = d->stream->time_base;
 		if (d->is_stream)
 			d->codec->max_pixels = STREAM_PIXELS_MAX;
+		/* Otherwise FFmpeg leaves columns that the file cuts off, for alignment. */
+		d->codec->flags |= AV_CODEC_FLAG_UNALIGNED;
 		if (d->is_low)
 			d->codec->flags |= AV_CODEC_FLAG_LOW_DELAY;
+		/* Where FFmpeg cannot use the device for this video, it decodes by itself. */
+		if (gpu != NULL && gpu->device != NULL && suits(gpu, d->stream->codecpar)) {
+			d->codec->hw_device_ctx = av_buffer_ref(gpu->device);
+			d->codec->extra_hw_frames = HELD_MAX;
+		}
 		r = avcodec_open2(d->codec, codec, NULL);
 	}
 	if (r < 0)
@@ -103,7 +126,8 @@ static struct video_decoder *create(const char *name, struct frag_err *err)
 }
 
 int video_decoder_open(const char *path, const char *formats, int stop_fd,
-		       struct video_decoder **out, struct frag_err *err)
+		       const struct video_gpu *gpu, struct video_decoder **out,
+		       struct frag_err *err)
 {
 	struct video_decoder *d = create(path, err);
 	int r;
@@ -136,7 +160,7 @@ int video_decoder_open(const char *path, const char *formats, int stop_fd,
 				 video_formats_why(path, r, (char[VIDEO_WHY]){0}));
 		goto err_close;
 	}
-	r = open_codec(d, err);
+	r = open_codec(d, gpu, err);
 	if (r < 0)
 		goto err_close;
 	*out = d;
@@ -234,7 +258,8 @@ int video_decoder_open_url(const struct video_url *url, struct video_decoder **o
 	d->read_timeout_ns = url->read_timeout_ns;
 	d->watch.stop_fd = url->stop_fd;
 	r = open_by_transport(d, url, protocols);
-	r = r < 0 ? stream_failed(d, r, url->connect_timeout_ns, err) : open_codec(d, err);
+	r = r < 0 ? stream_failed(d, r, url->connect_timeout_ns, err)
+		  : open_codec(d, url->gpu, err);
 	if (r < 0) {
 		video_decoder_close(d);
 		return r;
@@ -246,6 +271,21 @@ int video_decoder_open_url(const struct video_url *url, struct video_decoder **o
 bool video_decoder_fell_back(const struct video_decoder *decoder)
 {
 	return decoder->fell_back;
+}
+
+void video_decoder_why_cpu(const struct video_decoder *decoder, char out[VIDEO_WHY_CPU])
+{
+	const AVCodecParameters *parameters = decoder->stream->codecpar;
+	const char *format = av_get_pix_fmt_name(parameters->format);
+
+	snprintf(out, VIDEO_WHY_CPU, "it does not make frames of this format of %s of %s, %d x %d",
+		 video_decoder_codec(decoder), format != NULL ? format : "an unknown format",
+		 parameters->width, parameters->height);
+}
+
+const char *video_decoder_codec(const struct video_decoder *decoder)
+{
+	return avcodec_get_name(decoder->stream->codecpar->codec_id);
 }
 
 int64_t video_decoder_late(const struct video_decoder *decoder)
@@ -418,8 +458,10 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 	for (;;) {
 		int r = avcodec_receive_frame(d->codec, frame);
 
-		if (r >= 0)
+		if (r >= 0) {
+			video_gpu_crop(frame);
 			return 1;
+		}
 		if (r == AVERROR_EOF)
 			return at_end(d, skipped, err);
 		if (r == AVERROR(EAGAIN))

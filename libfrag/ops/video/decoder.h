@@ -8,6 +8,8 @@
 
 #include <frag/error.h>
 
+#include "gpu.h"
+
 /*
  * Reads a video file, or a stream of a network, frame by frame. Thread: one at a time. Every call
  * may block on the disk, or on the network within the limits that were given.
@@ -18,20 +20,24 @@ struct video_decoder;
  * Opens a file and its best video stream.
  * - formats: as of video_formats_open
  * - stop_fd: readable when the application is to stop, which ends every wait; -1: none
+ * - gpu: decodes what it can, see video_decoder_why_cpu; stays until the decoder is closed; NULL:
+ *   none
  * Returns 0, or a failure with a sentence: -ENOENT and
  * other errors of opening a file; -EBADMSG: not a video file; -ENOTSUP: no video stream, or no
  * decoder for it; -ENOMEM.
  */
 int video_decoder_open(const char *path, const char *formats, int stop_fd,
-		       struct video_decoder **out, struct frag_err *err);
+		       const struct video_gpu *gpu, struct video_decoder **out,
+		       struct frag_err *err);
 
 struct video_url {
 	const char *text;
-	int64_t connect_timeout_ns; /* until the stream has begun */
-	int64_t read_timeout_ns;    /* until the next frame */
-	int stop_fd;                /* readable when the application is to stop; -1: none */
-	const char *transport;      /* of RTSP: udp, tcp; auto: TCP where nothing comes over UDP */
-	bool is_low;                /* as little as possible is buffered, see below */
+	int64_t connect_timeout_ns;  /* until the stream has begun */
+	int64_t read_timeout_ns;     /* until the next frame */
+	int stop_fd;                 /* readable when the application is to stop; -1: none */
+	const char *transport;       /* of RTSP: udp, tcp; auto: TCP where nothing comes over UDP */
+	bool is_low;                 /* buffers as little as possible, see below */
+	const struct video_gpu *gpu; /* as of video_decoder_open */
 };
 /*
  * The same with a stream. -EINVAL: a protocol that may not be used; -ETIMEDOUT; -ECANCELED: the
@@ -44,6 +50,14 @@ int video_decoder_open_url(const struct video_url *url, struct video_decoder **o
 			   struct frag_err *err);
 /* Returns whether a stream plays over TCP because nothing came over UDP. */
 bool video_decoder_fell_back(const struct video_decoder *decoder);
+/*
+ * Writes why the CPU decodes although there is a GPU, as a part of a sentence: what
+ * the GPU does not decode to frames of gpu->format.
+ */
+#define VIDEO_WHY_CPU 160
+void video_decoder_why_cpu(const struct video_decoder *decoder, char out[VIDEO_WHY_CPU]);
+/* Returns FFmpeg's name of how the video is encoded. */
+const char *video_decoder_codec(const struct video_decoder *decoder);
 /* Returns how many packets were skipped because they were late. */
 int64_t video_decoder_late(const struct video_decoder *decoder);
 /* Ends every wait of video_decoder_next, as if the application stopped. Thread: any. */

@@ -55,16 +55,38 @@ static enum AVPixelFormat native_format(enum AVPixelFormat from)
 	return has_alpha ? AV_PIX_FMT_RGBA : AV_PIX_FMT_RGB24;
 }
 
+enum AVPixelFormat video_yuv_format(const char *format)
+{
+	return strcmp(format, "nv12") == 0   ? AV_PIX_FMT_NV12
+	       : strcmp(format, "p010") == 0 ? AV_PIX_FMT_P010
+					     : AV_PIX_FMT_NONE;
+}
+
+static bool is_yuv(enum AVPixelFormat format)
+{
+	return format == AV_PIX_FMT_NV12 || format == AV_PIX_FMT_P010;
+}
+
 void video_picture_of(const AVFrame *frame, const char *format, const struct video_turn *turn,
 		      struct video_picture *out)
 {
+	const enum AVPixelFormat yuv = video_yuv_format(format);
 	const struct video_turn none = {0};
 	enum AVPixelFormat to = strcmp(format, "rgb8") == 0     ? AV_PIX_FMT_RGB24
 				: strcmp(format, "gray8") == 0  ? AV_PIX_FMT_GRAY8
 				: strcmp(format, "gray16") == 0 ? AV_PIX_FMT_GRAY16
 				: strcmp(format, "rgb16") == 0  ? AV_PIX_FMT_RGB48
+				: yuv != AV_PIX_FMT_NONE        ? yuv
 								: native_format(frame->format);
 
+	if (yuv != AV_PIX_FMT_NONE) {
+		*out = (struct video_picture){
+			.format = yuv,
+			.dtype = {FRAG_DTYPE_UINT, yuv == AV_PIX_FMT_P010 ? 16 : 8, 1},
+			.shape = {frame->height / 2 * 3, frame->width, 1},
+		};
+		return;
+	}
 	if (av_pix_fmt_desc_get(to)->flags & AV_PIX_FMT_FLAG_BAYER)
 		turn = &none;
 	for (size_t i = 0; i < FRAG_COUNT_OF(kept); i++) {
@@ -92,7 +114,7 @@ void video_pixels_fini(struct video_pixels *p)
  * A frame that does not state its range has that of its format: FFmpeg takes gray and YUVJ for full
  * range, other YUV for limited range.
  */
-static void set_colours(struct SwsContext *scale, const AVFrame *frame)
+static void set_colours(struct SwsContext *scale, const AVFrame *frame, enum AVPixelFormat to)
 {
 	int *inverse, *table, from_full, to_full, brightness, contrast, saturation;
 	int space = frame->colorspace == AVCOL_SPC_RGB ? SWS_CS_DEFAULT : (int)frame->colorspace;
@@ -104,6 +126,8 @@ static void set_colours(struct SwsContext *scale, const AVFrame *frame)
 		return;
 	if (frame->color_range != AVCOL_RANGE_UNSPECIFIED)
 		from_full = frame->color_range == AVCOL_RANGE_JPEG;
+	if (is_yuv(to) && (av_pix_fmt_desc_get(frame->format)->flags & AV_PIX_FMT_FLAG_RGB) == 0)
+		to_full = from_full;
 	sws_setColorspaceDetails(scale, coefficients, from_full, coefficients, to_full, brightness,
 				 contrast, saturation);
 }
@@ -160,7 +184,7 @@ static int prepare(struct video_pixels *p, const AVFrame *frame, enum AVPixelFor
 	p->scale = open_scale(frame, to);
 	if (p->scale == NULL)
 		return -ENOTSUP;
-	set_colours(p->scale, frame);
+	set_colours(p->scale, frame, to);
 	p->width = frame->width;
 	p->height = frame->height;
 	p->from = frame->format;
@@ -247,6 +271,26 @@ static int convert(struct video_pixels *p, const AVFrame *frame,
 	return 0;
 }
 
+/* Converts to two planes, the second below the first. */
+static int convert_planes(struct video_pixels *p, const AVFrame *frame, enum AVPixelFormat to,
+			  uint8_t *out)
+{
+	int r = frame->format == (int)to ? 0 : prepare(p, frame, to);
+
+	if (r < 0)
+		return r;
+	if (frame->format != (int)to) {
+		sws_scale(p->scale, (const uint8_t *const *)frame->data, frame->linesize, 0,
+			  frame->height, p->out->data, p->out->linesize);
+		frame = p->out;
+	}
+	r = av_image_copy_to_buffer(out,
+				    av_image_get_buffer_size(to, frame->width, frame->height, 1),
+				    (const uint8_t *const *)frame->data, frame->linesize, to,
+				    frame->width, frame->height, 1);
+	return r < 0 ? -EINVAL : 0;
+}
+
 int video_pixels_convert(struct video_pixels *p, const AVFrame *frame,
 			 const struct video_picture *picture, uint8_t *out)
 {
@@ -254,6 +298,8 @@ int video_pixels_convert(struct video_pixels *p, const AVFrame *frame,
 	AVFrame *turned;
 	int r;
 
+	if (is_yuv(picture->format))
+		return convert_planes(p, frame, picture->format, out);
 	if (!video_turn_is_needed(&picture->turn) ||
 	    !is_turnable(av_pix_fmt_desc_get(frame->format)))
 		return convert(p, frame, picture, &picture->turn, out);

@@ -23,7 +23,9 @@ struct video_picture {
 
 /*
  * Describes what a frame becomes.
- * - format: rgb8, gray8, gray16 or rgb16; native: gray, RGB, RGBA and Bayer patterns as they are,
+ * - format: rgb8, gray8, gray16 or rgb16; nv12 or p010: the rows of the colours lie below the
+ *   picture, the numbers are those of the file, and nothing is turned; the sides of the frame have
+ *   to be even; native: gray, RGB, RGBA and Bayer patterns as they are,
  *   with the numbers of the file, and all others as RGB or RGBA of 8 bits, or of 16 where the file
  *   has more than 8
  * - turn: what is done to it; all zero: nothing. A Bayer pattern would be another one then, so it
@@ -31,6 +33,9 @@ struct video_picture {
  */
 void video_picture_of(const AVFrame *frame, const char *format, const struct video_turn *turn,
 		      struct video_picture *out);
+
+/* Returns what a format of YUV is: nv12 or p010; AV_PIX_FMT_NONE: it is another one. */
+enum AVPixelFormat video_yuv_format(const char *format);
 
 /* What is kept for frames of one format. All zero is a valid start. Thread: one at a time. */
 struct video_pixels {

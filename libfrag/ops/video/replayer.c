@@ -9,14 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <libavutil/pixdesc.h>
-
 #include "../held_back.h"
 #include "av_error.h"
 #include "decoder.h"
+#include "frames.h"
 #include "live.h"
 #include "pipe.h"
-#include "pixels.h"
 #include "url.h"
 #include "video.h"
 
@@ -29,20 +27,17 @@ struct replayer {
 	double frame_rate;
 	bool realtime, repeat, ignore_corrupted_entities, auto_rotate;
 	int64_t count;
-	const char *tensor_name, *format;
+	const char *tensor_name, *decoder, *format;
 	struct frag_resource *pool, *allocator;
 
 	char file[PATH_MAX], shown[VIDEO_URL_SHOWN];
-	struct video_decoder *decoder;
-	struct video_live *live; /* reads the decoder; NULL: nothing does ahead */
+	struct video_decoder *source;
+	struct video_live *live; /* reads the source; NULL: nothing does ahead */
 	AVFrame *now, *next;     /* the frame to emit, and the next one, to know the end in time */
 	int64_t now_pts_ns;      /* when `now` is shown, after the first frame */
 	int64_t lap_ns;          /* added to the file's times: grows each time the file repeats */
 	double rate;             /* frames per second */
-	struct video_pixels pixels;
-	struct video_picture picture; /* of the last frame */
-	struct video_turn stated;     /* how receivers are to turn it */
-	double aspect;                /* of its pixels; 0: unknown */
+	struct video_frames frames;
 	int64_t emitted, skipped, reconnected;
 	int64_t left_out, late;     /* frames and packets, with latency low */
 	const char *transport_used; /* what worked last */
@@ -60,8 +55,6 @@ static const struct frag_port replayer_ports[] = {
 		    .type = "tensor",
 		    .headline = "a frame: [rows, columns, 3] u8, RGB; or as format says"},
 };
-
-static const char *const picture_formats[] = {"rgb8", "gray8", "gray16", "rgb16", "native", NULL};
 
 static const char *const transports[] = {"auto", "udp", "tcp", NULL};
 static const char *const latencies[] = {"normal", "low", NULL};
@@ -125,10 +118,15 @@ static const struct frag_param replayer_params[] = {
 		.description =
 			"A file that is cut off is a failure too. Formats that may end anywhere (MPEG-TS and PS, Ogg, NUT, streams without a container) do not show that they are."),
 	FRAG_PARAM_STRING(
+		struct replayer, decoder, "auto", .headline = "What decodes: cpu or gpu",
+		.description =
+			"The GPU of the pool, where that has memory of a GPU only, and format is nv12 or p010. auto: the CPU where the GPU cannot, and frames are copied to it. The log reports which one it is.",
+		.choices = video_decoders),
+	FRAG_PARAM_STRING(
 		struct replayer, format, "rgb8", .headline = "What frames are sent as",
 		.description =
-			"rgb8, gray8: u8; rgb16, gray16: u16, where white is 65535, whatever depth the file has. native: gray, RGB, RGBA and Bayer patterns with the numbers of the file, as u8, u16 or f32; others as RGB or RGBA, of u16 where the file has more than 8 bits. The metadata pixel_format then holds FFmpeg's name of what is sent, such as gray10le or bayer_rggb8.",
-		.choices = picture_formats),
+			"rgb8, gray8: u8; rgb16, gray16: u16, where white is 65535, whatever depth the file has. native: gray, RGB, RGBA and Bayer patterns with the numbers of the file, as u8, u16 or f32; others as RGB or RGBA, of u16 where the file has more than 8 bits. The metadata pixel_format then holds FFmpeg's name of what is sent, such as gray10le or bayer_rggb8. nv12, p010: YUV with the numbers of the file, [rows * 3 / 2, columns, 1] of u8 or u16, for format_converter; it is not turned.",
+		.choices = video_frame_formats),
 	FRAG_PARAM_BOOL(
 		struct replayer, auto_rotate, true,
 		.headline = "Turn and mirror frames as the file says",
@@ -137,6 +135,7 @@ static const struct frag_param replayer_params[] = {
 	FRAG_PARAM_STRING(struct replayer, tensor_name, "",
 			  .headline = "Name of the frame's tensor"),
 	FRAG_PARAM_RESOURCE(struct replayer, pool, NULL, .headline = "Allocator of the frames",
+			    .description = "With memory of a GPU only: frames are sent there",
 			    .flags = FRAG_PARAM_OPTIONAL),
 	FRAG_PARAM_RESOURCE(struct replayer, allocator, NULL,
 			    .headline = "The same, by Holoscan's name",
@@ -198,10 +197,11 @@ static void close_source(struct replayer *rp)
 {
 	video_live_destroy(rp->live);
 	rp->live = NULL;
-	if (rp->decoder != NULL)
-		rp->late += video_decoder_late(rp->decoder);
-	video_decoder_close(rp->decoder);
-	rp->decoder = NULL;
+	video_frames_settle(&rp->frames);
+	if (rp->source != NULL)
+		rp->late += video_decoder_late(rp->source);
+	video_decoder_close(rp->source);
+	rp->source = NULL;
 }
 
 static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err *err)
@@ -213,23 +213,25 @@ static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err 
 		.stop_fd = frag_op_stop_fd(op),
 		.transport = rp->transport_used != NULL ? rp->transport_used : rp->transport,
 		.is_low = is_low(rp),
+		.gpu = &rp->frames.gpu,
 	};
 	int r;
 
 	close_source(rp);
 	if (rp->url[0] == '\0')
-		return video_decoder_open(rp->file, rp->formats, url.stop_fd, &rp->decoder, err);
-	r = video_decoder_open_url(&url, &rp->decoder, err);
+		return video_decoder_open(rp->file, rp->formats, url.stop_fd, url.gpu, &rp->source,
+					  err);
+	r = video_decoder_open_url(&url, &rp->source, err);
 	if (r < 0)
 		return r;
-	if (video_decoder_fell_back(rp->decoder)) {
+	if (video_decoder_fell_back(rp->source)) {
 		frag_op_log(
 			op,
 			"nothing came from %s over UDP, so TCP is used; transport: tcp does so at once",
 			rp->shown);
 		rp->transport_used = "tcp";
 	}
-	r = is_low(rp) ? video_live_create(rp->decoder, url.stop_fd, &rp->live) : 0;
+	r = is_low(rp) ? video_live_create(rp->source, url.stop_fd, &rp->live) : 0;
 	return r < 0 ? frag_err_set(err, r, "cannot start a thread for %s: %s", rp->shown,
 				    frag_strerror(r))
 		     : 0;
@@ -239,19 +241,19 @@ static int open_source(struct replayer *rp, struct frag_op *op, struct frag_err 
 static int next_frame(struct replayer *rp, struct frag_op *op, AVFrame *frame, struct frag_err *err)
 {
 	int64_t *skipped = rp->ignore_corrupted_entities ? &rp->skipped : NULL;
-	int r = rp->decoder != NULL ? 0 : open_source(rp, op, err);
+	int r = rp->source != NULL ? 0 : open_source(rp, op, err);
 
 	if (r < 0)
 		return r;
 	if (rp->live != NULL)
 		return video_live_take(rp->live, frame, &rp->left_out, &rp->skipped, err);
-	return video_decoder_next(rp->decoder, frame, skipped, err);
+	return video_decoder_next(rp->source, frame, skipped, err);
 }
 
 /* Begins to play the file: its times count from its first frame, which is shown at at_ns. */
 static void begin_lap(struct replayer *rp, const AVFrame *first, int64_t at_ns)
 {
-	int64_t first_ns = video_decoder_time_ns(rp->decoder, first);
+	int64_t first_ns = video_decoder_time_ns(rp->source, first);
 
 	rp->lap_ns = at_ns - (first_ns > 0 ? first_ns : 0);
 }
@@ -310,10 +312,19 @@ static int decode(struct replayer *rp, struct frag_op *op, AVFrame *frame)
 	return connect_again(rp, op, frame, &err);
 }
 
-/* Looks for the file here, so that a missing one is reported before anything runs. */
+/* Looks for the file and the GPU here, so that a missing one is reported before anything runs. */
 static int replayer_initialize(void *state, struct frag_op *op)
 {
-	return find_file(state, op);
+	struct replayer *rp = state;
+	int r = find_file(rp, op);
+
+	rp->frames = (struct video_frames){
+		.decoder = rp->decoder,
+		.format = rp->format,
+		.auto_rotate = rp->auto_rotate,
+		.pool = rp->pool != NULL ? rp->pool : rp->allocator,
+	};
+	return r < 0 ? r : video_frames_open(&rp->frames, op);
 }
 
 /* Decodes the first frame. Returns as decode, but a source without a frame is a failure. */
@@ -328,7 +339,7 @@ static int begin(struct replayer *rp, struct frag_op *op)
 				    rp->url[0] != '\0' ? rp->shown : rp->file);
 	if (r < 0)
 		return r;
-	rp->rate = rp->frame_rate > 0.0 ? rp->frame_rate : video_decoder_frame_rate(rp->decoder);
+	rp->rate = rp->frame_rate > 0.0 ? rp->frame_rate : video_decoder_frame_rate(rp->source);
 	if (!(rp->rate > 0.0))
 		rp->rate = 30.0;
 	begin_lap(rp, rp->now, 0);
@@ -357,7 +368,7 @@ static int replayer_start(void *state, struct frag_op *op)
 static int64_t next_pts_ns(const struct replayer *rp, const AVFrame *frame)
 {
 	int64_t period = llrint(1e9 / rp->rate);
-	int64_t frame_ns = video_decoder_time_ns(rp->decoder, frame);
+	int64_t frame_ns = video_decoder_time_ns(rp->source, frame);
 
 	if (rp->frame_rate > 0.0)
 		return llrint((double)(rp->emitted + 1) * 1e9 / rp->frame_rate);
@@ -403,56 +414,19 @@ static int wait_until_due(struct replayer *rp, struct frag_tick *tick)
 
 static int make_frame(struct replayer *rp, struct frag_op *op, struct frag_tensor **out)
 {
-	const struct video_turn none = {0},
-				turn = video_turn_of(video_decoder_matrix(rp->decoder, rp->now));
-	struct frag_resource *pool = rp->pool != NULL ? rp->pool : rp->allocator;
-	struct video_picture *picture = &rp->picture;
-	struct frag_tensor *tensor;
-	int r;
-
-	video_picture_of(rp->now, rp->format, rp->auto_rotate && turn.is_exact ? &turn : &none,
-			 picture);
-	rp->stated = video_turn_is_needed(&picture->turn) ? none : turn;
-	rp->aspect = video_decoder_aspect(rp->decoder, rp->now);
-	if (rp->aspect > 0.0 && picture->turn.swaps)
-		rp->aspect = 1.0 / rp->aspect;
-	r = frag_tensor_create(pool, picture->dtype, 3, picture->shape, &tensor);
-	if (r < 0)
-		return frag_op_fail(
-			op, r,
-			"cannot make a frame of %lld x %lld x %lld with %d bits: %s; give the pool larger or more blocks",
-			(long long)picture->shape[0], (long long)picture->shape[1],
-			(long long)picture->shape[2], picture->dtype.bits, frag_strerror(r));
-	r = video_pixels_convert(&rp->pixels, rp->now, picture, frag_tensor_writable(tensor));
-	if (r < 0) {
-		frag_tensor_unref(tensor);
-		return frag_op_fail(
-			op, r,
-			"cannot convert frames of the format %s to %s: %s; convert the file to yuv420p",
-			av_get_pix_fmt_name(rp->now->format), rp->format, frag_strerror(r));
-	}
-	*out = tensor;
-	return 0;
+	return video_frames_make(&rp->frames, op, rp->source, rp->now,
+				 rp->url[0] != '\0' ? rp->shown : rp->file, out);
 }
 
 /* What is stated only where there is something to state. */
 static int describe(const struct replayer *rp, struct frag_metadata *metadata)
 {
-	int r = 0;
+	int r = video_frames_describe(&rp->frames, metadata);
 
-	if (strcmp(rp->format, "native") == 0)
-		r = frag_metadata_set_string(metadata, "pixel_format",
-					     av_get_pix_fmt_name(rp->picture.format));
 	if (r == 0 && rp->url[0] != '\0')
 		r = frag_metadata_set_i64(metadata, "live_ns", held_back_unix_now_ns());
 	if (r == 0 && is_low(rp))
 		r = frag_metadata_set_i64(metadata, "dropped", rp->left_out);
-	if (r == 0 && rp->aspect > 0.0)
-		r = frag_metadata_set_f64(metadata, "sample_aspect_ratio", rp->aspect);
-	if (r == 0 && rp->stated.degrees > 0.0)
-		r = frag_metadata_set_f64(metadata, "rotation", rp->stated.degrees);
-	if (r == 0 && rp->stated.is_mirrored)
-		r = frag_metadata_set_bool(metadata, "mirrored", 1);
 	return r;
 }
 
@@ -579,7 +553,7 @@ static void replayer_fini(void *state, struct frag_op *op)
 	av_frame_free(&rp->now);
 	av_frame_free(&rp->next);
 	close_source(rp);
-	video_pixels_fini(&rp->pixels);
+	video_frames_close(&rp->frames);
 }
 
 const struct frag_op_type video_replayer_type = {
