@@ -11,7 +11,7 @@
 set -eu
 
 packages="gcc g++ make pkg-config libc6-dev protobuf-c-compiler libprotobuf-c-dev
-libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev libcriterion-dev
+libuv1-dev libyaml-dev libseccomp-dev libsqlite3-dev libucx-dev libssl-dev
 libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev libmicrohttpd-dev
 libturbojpeg0-dev libncurses-dev libsdl2-2.0-0 ffmpeg openssl python3 python3-dev iproute2
 iptables git tmux"

@@ -30,9 +30,9 @@ $(B)/obj/tests/fuzz/shm_table.o: libfrag/modules/shm/shm.c
 $(B)/tests/fuzz/test_corpus: $(FUZZ_TARGETS:%=$(B)/obj/tests/fuzz/%.o) \
 		$(B)/obj/tests/fuzz/test_corpus.o \
 		$(if $(UCX_SRC),$(B)/obj/tests/fuzz/fake_ucp.o $(FUZZ_UCX_OBJ)) \
-		$(FUZZ_CRYPTO_OBJ) $(FUZZ_SHM_OBJ) $(FUZZ_ARCHIVES) | $(CRITERION_OBJ)
+		$(FUZZ_CRYPTO_OBJ) $(FUZZ_SHM_OBJ) $(FUZZ_ARCHIVES) $(CRITERION)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(CRITERION) $(FUZZ_LIBS) -o $@
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) $(FUZZ_LIBS) -o $@
 TEST_BIN += $(B)/tests/fuzz/test_corpus
 
 # The targets with libFuzzer; called with B=build-fuzz and the flags below.

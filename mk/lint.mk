@@ -7,7 +7,8 @@ LINT_PKG := $(foreach p,ucx gstreamer-1.0 $(OPS_PKG),$(shell $(PKG_CONFIG) --cfl
 	| sed 's/-I/-isystem /g'))
 LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/include \
 	-Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
-	-Iproto -I. -Itests -isystem $(B)/gen $(LINT_PKG) $(PYTHON_INC:%=-isystem %)
+	-Iproto -I. -Itests -Itests/mini_criterion -isystem $(B)/gen $(LINT_PKG) \
+	$(PYTHON_INC:%=-isystem %)
 
 .PHONY: lint lint-style lint-headers lint-docs lint-cppcheck lint-tidy
 lint:
@@ -40,7 +41,6 @@ lint-cppcheck:
 		$(filter-out -I$(B)%,$(DAEMON_INC)) \
 		libfrag driverd workerd fragctl runner proto/wire
 lint-tidy: $(LINT_TIDY:%=$(B)/lint/%)
-$(B)/lint/tests/mini_criterion/%: LINT_FLAGS += -Itests/mini_criterion
 $(B)/lint/%.c: %.c .clang-tidy tests/.clang-tidy $(LINT_H) | $(WIRE_GEN)
 	@mkdir -p $(@D)
 	@clang-tidy --quiet $< -- $(LINT_FLAGS) >$@.log 2>/dev/null || { cat $@.log; exit 1; }

@@ -14,8 +14,7 @@ NEEDED_COMMANDS := $(firstword $(CC)) $(PKG_CONFIG) protoc-c
 NEEDED_PACKAGES := yaml-0.1 libuv libprotobuf-c libssl libseccomp sqlite3 ncursesw \
 	$(filter-out $(WITHOUT),ucx) $(if $(filter-out $(WITHOUT),web),libmicrohttpd) \
 	$(if $(filter-out $(WITHOUT),ucx crypto),libcrypto) \
-	$(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),$(OPS_$(o)_PKG)) \
-	$(if $(filter tests unit,$(BUILDING)),$(if $(MINI_CRITERION),,criterion))
+	$(foreach o,$(filter-out $(WITHOUT),$(OPS_ALL)),$(OPS_$(o)_PKG))
 
 ifneq ($(BUILDING),)
 MISSING := $(shell for c in $(NEEDED_COMMANDS); do command -v $$c >/dev/null || echo $$c; done; \

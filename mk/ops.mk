@@ -33,11 +33,11 @@ OPS_TEST_SRC := $(filter-out \
 		$(wildcard tests/operators/test_$(o).c tests/operators/test_$(o)_*.c)), \
 	$(wildcard tests/operators/*.c))
 OPS_TEST_BIN := $(OPS_TEST_SRC:tests/%.c=$(B)/tests/%)
-$(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRAG_SO) | \
-	$(CRITERION_OBJ)
+$(OPS_TEST_BIN): $(B)/tests/operators/%: tests/operators/%.c $(OPS_OBJ) $(LIBFRAG_SO) \
+	$(CRITERION)
 	@mkdir -p $(@D) $(B)/obj/tests/operators
 	$(CC) $(ALL_CFLAGS) -MF $(B)/obj/tests/operators/$*.d -Itests -Ilibfrag/include \
-		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) \
+		-Ilibfrag/ops $< $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag \
 		$(shell $(PKG_CONFIG) --libs $(OPS_PKG)) -lm $(call rpath,../../lib) -o $@
 TEST_BIN += $(OPS_TEST_BIN)
 

@@ -16,9 +16,9 @@ $(ORACLE_BIN): $(B)/obj/tests/oracle/main.o $(ORACLE_OBJ) $(LIBFRAG_A)
 	@mkdir -p $(@D)
 	@rm -f $(B)/oracle.progress
 	$(CC) $(ALL_LDFLAGS) -rdynamic $^ -lyaml -ldl -lm -o $@
-$(ORACLE_TEST): $(B)/obj/tests/oracle/test_oracle.o $(ORACLE_OBJ) $(LIBFRAG_A) | $(CRITERION_OBJ)
+$(ORACLE_TEST): $(B)/obj/tests/oracle/test_oracle.o $(ORACLE_OBJ) $(CRITERION) $(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -rdynamic $^ $(CRITERION) -lyaml -ldl -lm -o $@
+	$(CC) $(ALL_LDFLAGS) -rdynamic $^ -lyaml -ldl -lm -o $@
 $(ORACLE_SO): $(B)/obj/tests/oracle/node.o $(LIBFRAG_SO)
 	@mkdir -p $(@D)
 	$(CC) -shared $< $(ALL_LDFLAGS) -L$(B)/lib -lfrag -Wl,-rpath,'$$ORIGIN/../../lib' -o $@

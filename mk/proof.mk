@@ -5,7 +5,7 @@
 #   asan-faults  every call site of frag fails once (mk/faults.mk), with such a build
 #   coverage  the whole suite, and which lines and branches it took; fails below 90 % of the
 #             branches of the cores and the codec
-#   tsan      the whole suite with ThreadSanitizer, its test programs without Criterion
+#   tsan      the whole suite with ThreadSanitizer
 #   tsan-queues  the tests of the queue and the pump alone, as a part of make check
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
@@ -30,7 +30,8 @@ ASAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-asan CFLAGS="-O1
 	EXTRA_CFLAGS="$(ASAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(ASAN_FLAGS)"
 TSAN_FLAGS := -fsanitize=thread
-TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan MINI_CRITERION=1 \
+MINI_CRITERION = -Itests/mini_criterion tests/mini_criterion/main.c
+TSAN_MAKE = $(MAKE) --no-print-directory -s -j$$(nproc) B=build-tsan \
 	CFLAGS="-O1 -g1" WERROR= EXTRA_CFLAGS="$(TSAN_FLAGS) -w" \
 	EXTRA_LDFLAGS="$(TSAN_FLAGS)"
 
@@ -54,7 +55,7 @@ asan:
 	@mk/deps.sh
 	@$(ASAN_MAKE) tests
 	@tests/checkers/checkers.sh build-asan/checkers --sanitized "LeakSanitizer: detected" \
-		$(CC) -g $(ASAN_FLAGS) -lcriterion
+		$(CC) -g $(ASAN_FLAGS) $(MINI_CRITERION)
 	@python3 tests/run.py --build build-asan --sanitized --again $(AGAIN) $(CHOICE)
 asan-faults:
 	@mk/deps.sh
@@ -63,7 +64,7 @@ tsan:
 	@mk/deps.sh
 	@$(TSAN_MAKE) tests
 	@tests/checkers/checkers.sh build-tsan/checkers --threads "data race" $(CC) -g \
-		$(TSAN_FLAGS) -Itests/mini_criterion tests/mini_criterion/main.c
+		$(TSAN_FLAGS) $(MINI_CRITERION)
 	@python3 tests/run.py --build build-tsan --threads --again $(AGAIN) $(CHOICE)
 tsan-queues-build:
 	@$(QUEUES_MAKE) $(addprefix build-tsan-queues/tests/unit/test_,queue pump lock)
@@ -78,10 +79,10 @@ coverage:
 		status=$$?; cat build-cov/coverage.txt; exit $$status
 valgrind:
 	@mk/deps.sh nightly
-	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind MINI_CRITERION=1 \
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind \
 		CFLAGS="-O1 -g" tests
 	@tests/checkers/checkers.sh build-valgrind/checkers --valgrind "definitely lost" $(CC) -g \
-		-Itests/mini_criterion tests/mini_criterion/main.c
+		$(MINI_CRITERION)
 	@python3 tests/run.py --build build-valgrind --valgrind $(if $(ONLY),--only $(ONLY))
 aarch64:
 	@mk/deps.sh aarch64

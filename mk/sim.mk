@@ -16,10 +16,10 @@ $(B)/obj/tests/sim/%.o: tests/sim/%.c
 $(SIM_BIN): $(B)/obj/tests/sim/main.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
-$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(WIRE_A) $(LIBFRAG_A) | \
-	$(CRITERION_OBJ)
+$(SIM_TEST): $(B)/obj/tests/sim/test_sim.o $(SIM_OBJ) $(SIM_CORES) $(CRITERION) $(WIRE_A) \
+	$(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
 TEST_BIN += $(SIM_TEST) $(SIM_BIN)
 
 # sim_histories N: seeds in a row have each kind of history by its share (tests/sim/kind.c).
@@ -44,9 +44,9 @@ $(SCALE_BIN): $(B)/obj/tests/scale/main.o $(SCALE_OBJ) $(SIM_CORES) $(WIRE_A) $(
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
 $(SCALE_TEST): $(B)/obj/tests/scale/test_scale.o $(SCALE_OBJ) $(SIM_CORES) $(WIRE_A) \
-	$(LIBFRAG_A) | $(CRITERION_OBJ)
+	$(CRITERION) $(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $^ $(CRITERION) $(SIM_LIBS) -o $@
+	$(CC) $(ALL_LDFLAGS) $^ $(SIM_LIBS) -o $@
 TEST_BIN += $(SCALE_TEST) $(SCALE_BIN)
 
 # Without asserts, as packages are built: some of them walk through all that there is.

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests: one Criterion program for each file.
+# Tests: one program for each file, written for Criterion and run by tests/mini_criterion.
 #   tests/unit            linked with the objects of libfrag, internals and all
 #   tests/shared          linked with libfrag.so, as plugins are: for what loads shared objects
 #   tests/operators       the same with the objects of the built-in operators; mk/ops.mk builds them
 #   tests/conformance     the suite that every kind of edge must pass, linked with libfrag.so
 #   tests/sample_plugins  shared objects that tests load
 #   tests/integration     real daemons, driven by Python
-# With MINI_CRITERION=1 they are linked with tests/mini_criterion instead of Criterion.
-CRITERION := $(if $(MINI_CRITERION),$(B)/obj/tests/mini_criterion/main.o,-lcriterion)
-CRITERION_OBJ := $(filter %.o,$(CRITERION))
-ALL_CFLAGS += $(if $(MINI_CRITERION),-Itests/mini_criterion)
+CRITERION := $(B)/obj/tests/mini_criterion/main.o
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
@@ -24,15 +21,15 @@ TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) \
 	$(B)/tests/sample_plugins/other/libtruth.so
 
-$(CRITERION_OBJ): tests/mini_criterion/main.c
+$(CRITERION): tests/mini_criterion/main.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
-$(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): | $(CRITERION_OBJ)
+$(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): $(CRITERION)
 
 # Compiled and linked in two steps, so that a change of libfrag only links its tests again.
 TEST_OBJ = $(B)/obj/tests/programs/%.o
-# Criterion's assertions are large: optimising them takes most of a build, and UBSan makes compiling
-# them take five times as long.
+# Optimising assertions takes most of a build, and UBSan makes compiling them take five times as
+# long.
 $(TEST_OBJ): ALL_CFLAGS += -O0 -fno-sanitize=undefined
 # It fills and compares gigabytes.
 $(B)/obj/tests/programs/conformance/pair.o: ALL_CFLAGS += -O2
@@ -49,7 +46,7 @@ $(TEST_OBJ): tests/%.c | $(WIRE_GEN)
 $(UNIT_BIN): $(B)/tests/%: $(TEST_OBJ) $(DRIVERD_A) $(WORKERD_A) $(if $(WIRE_SRC),$(WIRE_A)) \
 	$(LIBFRAG_A)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDFLAGS) -rdynamic $(CRITERION) \
+	$(CC) $(filter %.o,$^) $(filter %.a,$^) $(ALL_LDFLAGS) -rdynamic \
 		-lyaml $(UV_LIBS) $(PROTOBUF_LIBS) $(TLS_LIBS) $(SECCOMP_LIBS) $(SQLITE_LIBS) \
 		-ldl -lm -o $@
 
@@ -61,13 +58,13 @@ $(B)/tests/unit/test_top: $(addprefix $(B)/obj/fragctl/,top_draw.o top_lines.o t
 
 $(SHARED_TEST_BIN): $(B)/tests/%: $(TEST_OBJ) $(LIBFRAG_SO)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm \
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lm \
 		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 $(CONFORMANCE_BIN): $(B)/tests/%: $(TEST_OBJ) $(CONFORMANCE_PAIR:tests/%.c=$(TEST_OBJ)) \
 	$(SOCKET_CALLS_OBJ) $(LIBFRAG_SO) $(MODULE_SO)
 	@mkdir -p $(@D)
-	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag $(CRITERION) -lm \
+	$(CC) $(filter %.o,$^) $(ALL_LDFLAGS) -L$(B)/lib -lfrag -lm \
 		-Wl,-rpath,'$$ORIGIN/../../lib' -o $@
 
 # The first ones call UCX itself or test parts of the module alone; the last one inspects a peer.

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 out=$PWD/build-aarch64
 root=$out/sysroot
 packages="libc6-dev libprotobuf-c-dev libuv1-dev libssl-dev libyaml-dev libseccomp-dev
-libsqlite3-dev libucx-dev libcriterion-dev libavcodec-dev libavformat-dev libavutil-dev
+libsqlite3-dev libucx-dev libavcodec-dev libavformat-dev libavutil-dev
 libswscale-dev libpng-dev libmicrohttpd-dev libturbojpeg0-dev libncurses-dev"
 
 fail() {

@@ -6,13 +6,13 @@ usage: tests/run.py [--build DIR] [--jobs N] [--record FILE] [--again N]
                     [--only WORD | --tests NAME...] [--share K/N]
                     [--sanitized | --threads | --valgrind | --emulated]
 
-Criterion programs are DIR/tests/*/*; tests of daemons are the unittest classes of
+C programs (tests/mini_criterion) are DIR/tests/*/*; tests of daemons are the unittest classes of
 tests/integration/test_*.py and tests/hostile/test_*.py. Each program runs in a process group of its
 own with a time limit; what it leaves behind is killed and makes it fail.
 
 --sanitized is for a build with ASan, UBSan and LSan (make asan): the sanitizers of a test program
 and of all processes that it starts write into files, and a file fails the program. Exit statuses
-alone would not do: Criterion ends with 0 when a test leaks. --threads is the same for
+alone would not do: that of a daemon does not show what was reported. --threads is the same for
 ThreadSanitizer (make tsan), for what has threads. --valgrind runs the unit and conformance programs
 under valgrind, with twenty times the time; there too what is written into a log fails. --emulated
 runs the programs of another machine's build (tests/aarch64.sh) with the same patience; what the
@@ -335,7 +335,7 @@ def read_arguments():
 
 
 def mentions(name, pattern):
-    """Whether the source of a Criterion program has a match."""
+    """Whether the source of a C program has a match."""
     with open(os.path.join(os.path.dirname(HERE), name + ".c"), encoding="utf-8") as f:
         return re.search(pattern, f.read(), re.M) is not None
 
@@ -370,7 +370,7 @@ def choose_programs(programs, args, chosen):
         wanted = re.compile(r"tests/(unit|conformance|checkers)/(?!test_(worker_spawn|fraghost)$)")
         programs = [p for p in programs if wanted.match(p[1])]
     if args.emulated:
-        programs = [p for p in programs if p[1].startswith("tests/")]
+        programs = [(c + ["--exec"], n) for c, n in programs if n.startswith("tests/")]
     if args.sanitized or args.threads:
         programs = [p for p in programs if not ONCE.search(p[1])]
     if args.threads:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Runs the tests of a program one after the other, each in a fork: PROGRAM [--tap=FILE] [--timeout
- * SECONDS] [--filter SUITE/TEST], the filter with * and ?. SECONDS are for a test that does not ask
- * for more itself. A test fails by an expectation, by its exit status (a sanitizer's report is one)
- * or by its time.
+ * SECONDS] [--filter SUITE/TEST] [--fail-fast] [--exec], the filter with *, ? and @(A|B). SECONDS
+ * are for a test that does not ask for more itself. A test fails by an expectation, by its exit
+ * status (a sanitizer's report is one) or by its time. --exec executes the program again for each
+ * test, for qemu-user, where a fork cannot start a thread.
  */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
@@ -26,6 +27,9 @@ static struct mini_suite *suites;
 static pthread_t first;
 static jmp_buf end;
 static _Atomic bool failed;
+static bool skipped;
+
+#define EXIT_SKIPPED 77
 
 void mini_add_test(struct mini_test *test)
 {
@@ -70,6 +74,18 @@ void mini_end(const char *file, int line, const char *expected, const char *form
 	longjmp(end, 1);
 }
 
+void mini_skip(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	putc('\n', stderr);
+	skipped = true;
+	longjmp(end, 1);
+}
+
 static const struct mini_suite *suite_of(const struct mini_test *test)
 {
 	static const struct mini_suite none;
@@ -82,8 +98,9 @@ static const struct mini_suite *suite_of(const struct mini_test *test)
 
 static void run(const struct mini_test *test)
 {
-	const struct mini_suite *suite = suite_of(test);
+	static const struct mini_suite *suite; /* survives longjmp */
 
+	suite = suite_of(test);
 	first = pthread_self();
 	if (setjmp(end) == 0) {
 		if (suite->init != NULL)
@@ -98,7 +115,7 @@ static void run(const struct mini_test *test)
 		if (suite->fini != NULL)
 			suite->fini();
 	}
-	exit(failed);
+	exit(!failed && skipped ? EXIT_SKIPPED : failed);
 }
 
 /*
@@ -127,7 +144,10 @@ static int wait_for(pid_t child, double seconds)
 	return status;
 }
 
-static bool passes(const struct mini_test *test, double seconds)
+enum verdict { FAILED, PASSED, SKIPPED };
+
+/* program: what to execute for it, or NULL. */
+static enum verdict judge(const struct mini_test *test, double seconds, const char *program)
 {
 	double own = test->timeout > 0 ? test->timeout : suite_of(test)->timeout;
 	sigset_t chld, before;
@@ -145,7 +165,11 @@ static bool passes(const struct mini_test *test, double seconds)
 	}
 	if (child == 0) {
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		run(test);
+		if (program == NULL)
+			run(test);
+		execl(program, program, "--one", test->suite, test->name, NULL);
+		perror(program);
+		_exit(1);
 	}
 	if (own > seconds)
 		seconds = own;
@@ -155,14 +179,16 @@ static bool passes(const struct mini_test *test, double seconds)
 		fprintf(stderr, "%s::%s: still running after %g s\n", test->suite, test->name,
 			seconds);
 	else if (WIFSIGNALED(status) && WTERMSIG(status) == test->signal)
-		return true;
+		return PASSED;
 	else if (WIFSIGNALED(status))
 		fprintf(stderr, "%s::%s: ended by signal %d\n", test->suite, test->name,
 			WTERMSIG(status));
+	else if (WEXITSTATUS(status) == EXIT_SKIPPED)
+		return SKIPPED;
 	else if (WEXITSTATUS(status) != 0 || test->signal != 0)
 		fprintf(stderr, "%s::%s: failed, exit status %d\n", test->suite, test->name,
 			WEXITSTATUS(status));
-	return status == 0 && test->signal == 0;
+	return status == 0 && test->signal == 0 ? PASSED : FAILED;
 }
 
 static bool chosen(const struct mini_test *test, const char *filter)
@@ -170,50 +196,71 @@ static bool chosen(const struct mini_test *test, const char *filter)
 	char name[256];
 
 	snprintf(name, sizeof(name), "%s/%s", test->suite, test->name);
-	return fnmatch(filter, name, 0) == 0;
+	return fnmatch(filter, name, FNM_EXTMATCH) == 0;
+}
+
+/* Executed for this test. */
+static int run_one(const char *suite, const char *name)
+{
+	for (const struct mini_test *t = tests; t != NULL; t = t->next)
+		if (strcmp(t->suite, suite) == 0 && strcmp(t->name, name) == 0)
+			run(t);
+	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"tap", required_argument, NULL, 'p'},
-						{"timeout", required_argument, NULL, 't'},
-						{"filter", required_argument, NULL, 'f'},
-						{0}};
-	unsigned int passing = 0, failing = 0;
-	const char *filter = "*";
+	static const struct option options[] = {
+		{"tap", required_argument, NULL, 'p'},    {"timeout", required_argument, NULL, 't'},
+		{"filter", required_argument, NULL, 'f'}, {"fail-fast", no_argument, NULL, 'F'},
+		{"exec", no_argument, NULL, 'e'},         {0}};
+	static const char *const verdicts[] = {"not ok", "ok", "ok"};
+	unsigned int counts[3] = {0};
+	const char *filter = "*", *program = NULL;
 	double seconds = 120;
+	bool fail_fast = false;
 	FILE *tap = NULL;
 	int c;
 
+	if (argc == 4 && strcmp(argv[1], "--one") == 0)
+		return run_one(argv[2], argv[3]);
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'f') {
 			filter = optarg;
 		} else if (c == 't') {
 			seconds = atof(optarg);
+		} else if (c == 'F') {
+			fail_fast = true;
+		} else if (c == 'e') {
+			program = argv[0];
 		} else if (c != 'p' || (tap = fopen(optarg, "we")) == NULL) {
 			fprintf(stderr,
-				"usage: %s [--tap=FILE] [--timeout SECONDS] [--filter SUITE/TEST]\n",
+				"usage: %s [--tap=FILE] [--timeout SECONDS] [--filter SUITE/TEST]"
+				" [--fail-fast] [--exec]\n",
 				argv[0]);
 			return 2;
 		}
 	}
 	for (const struct mini_test *t = tests; t != NULL; t = t->next) {
 		time_t begin = time(NULL);
-		bool pass;
+		enum verdict verdict;
 
 		if (!chosen(t, filter))
 			continue;
-		pass = passes(t, seconds);
+		verdict = judge(t, seconds, program);
 		if (time(NULL) - begin > 1)
 			printf("  took %ld s: %s::%s\n", (long)(time(NULL) - begin), t->suite,
 			       t->name);
-		*(pass ? &passing : &failing) += 1;
+		counts[verdict]++;
 		if (tap != NULL)
-			fprintf(tap, "%s - %s::%s \n", pass ? "ok" : "not ok", t->suite, t->name);
+			fprintf(tap, "%s - %s::%s %s\n", verdicts[verdict], t->suite, t->name,
+				verdict == SKIPPED ? "# SKIP" : "");
+		if (verdict == FAILED && fail_fast)
+			break;
 	}
 	if (tap != NULL)
 		fclose(tap);
-	printf("Synthesis: Tested: %u | Passing: %u | Failing: %u\n", passing + failing, passing,
-	       failing);
-	return failing > 0;
+	printf("Synthesis: Tested: %u | Passing: %u | Failing: %u | Skipped: %u\n",
+	       counts[FAILED] + counts[PASSED], counts[PASSED], counts[FAILED], counts[SKIPPED]);
+	return counts[FAILED] > 0;
 }

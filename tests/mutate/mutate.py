@@ -202,9 +202,7 @@ class Tree:
                     command = [sys.executable, os.path.join(tests, "integration", "cluster.py"),
                                os.path.join(tests, name + ".py"), "-f"]
                 else:
-                    command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120"]
-                    if kind != "tsan":  # tests/mini_criterion has no such options
-                        command += ["--fail-fast", "-j2"]
+                    command = [os.path.join(build, name), "--tap={tap}", "--timeout", "120", "--fail-fast"]
                 checker = {"asan": "sanitized", "tsan": "threads"}.get(kind)
                 command = bounds + command
                 failed = run.run_program(command, name, build, checker, limit_s, env).failed
