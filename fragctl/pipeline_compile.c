@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -49,9 +50,16 @@ static void print_caret(const char *line, size_t at)
 
 static void print_errors(const struct ctl_pipeline *pipeline, const struct fragi_diag *diag)
 {
+	char *shown = strdup(pipeline->line);
+	bool hides;
+
+	if (shown != NULL)
+		frag_hide_credentials(shown, 0);
+	hides = shown == NULL || strcmp(shown, pipeline->line) != 0;
+	free(shown);
 	for (size_t i = 0; i < diag->count; i++) {
 		fragi_log_print("fragctl: %s\n", diag->items[i].text);
-		if (diag->items[i].line > 0)
+		if (diag->items[i].line > 0 && !hides)
 			print_caret(pipeline->line, (size_t)diag->items[i].column - 1);
 	}
 	if (diag->beyond > 0)

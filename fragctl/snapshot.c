@@ -93,6 +93,7 @@ static int end(struct snapshot *snapshot, FILE *document, const char *format, ..
 	vsnprintf(name, sizeof(name), format, args);
 	va_end(args);
 	out = open_memstream(&shown, &size);
+	frag_hide_credentials(snapshot->text, 0);
 	if (out != NULL)
 		ctl_redact(snapshot->text, out);
 	if (out == NULL || fclose(out) != 0)

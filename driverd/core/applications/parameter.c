@@ -258,6 +258,7 @@ static int remember(struct drv_app *app, const char *text, const char *who)
 				       .value = parameter->text + drv_source_name_bytes(text) + 1,
 				       .who = parameter->text + bytes};
 	memcpy(parameter->text, text, bytes);
+	frag_hide_credentials(parameter->text, 0);
 	memcpy(parameter->text + bytes, who, who_bytes);
 	while ((old = *at) != NULL) {
 		if (drv_source_is_same_set(old->text, text)) {

@@ -98,6 +98,7 @@ static const char *format_text(struct drv_core *core, const char *format, va_lis
 	char line[2048];
 
 	vsnprintf(line, sizeof(line), format, args);
+	frag_hide_credentials(line, sizeof(line));
 	return fragi_arena_strdup(&core->actions->arena, line);
 }
 

@@ -84,6 +84,7 @@ void drv_history_add(struct drv_core *core, enum fw_notice_kind kind, const stru
 	va_start(args, format);
 	vsnprintf(notice->text, sizeof(notice->text), format, args);
 	va_end(args);
+	frag_hide_credentials(notice->text, sizeof(notice->text));
 	drv_persist_notice(core, notice);
 }
 

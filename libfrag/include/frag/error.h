@@ -69,6 +69,16 @@ FRAG_API int frag_err_set(struct frag_err *err, int code, const char *format, ..
  */
 FRAG_API const char *frag_strerror(int code);
 
+/*
+ * Removes users and passwords from the URLs in a text, as errors and the log do with theirs. Of a
+ * URL there stay scheme, host and port, and of its path what can neither be nor name a user, a
+ * password or a key: cameras take them before the host, in the query, and in the path.
+ * - text: changed in place; it grows no longer
+ * - size: of its buffer: a URL at the end of a text that fills it counts as cut off; 0: none does
+ * Thread: any. Blocks: no. RT-safe: yes.
+ */
+FRAG_API void frag_hide_credentials(char *text, size_t size);
+
 FRAG_END_DECLS
 
 #endif

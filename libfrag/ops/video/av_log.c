@@ -3,19 +3,20 @@
 
 #include <libavutil/log.h>
 
+#include <frag/error.h>
+
 #include "av_error.h"
-#include "url.h"
 
 static void log_line(void *context, int level, const char *format, va_list arguments)
 {
 	static _Thread_local int begins = 1; /* the next text begins a line */
-	char line[2048], shown[2048];
+	char line[2048];
 
 	if (level > AV_LOG_ERROR)
 		return;
 	av_log_format_line2(context, level, format, arguments, line, sizeof(line), &begins);
-	video_url_hide(line, shown, sizeof(shown));
-	fputs(shown, stderr);
+	frag_hide_credentials(line, sizeof(line));
+	fputs(line, stderr);
 }
 
 void video_log_errors_only(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -23,72 +23,18 @@ static const struct {
 	{"udp://", "udp"},
 };
 
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define HOST_CHARACTERS LETTERS "0123456789.:[]%_-"
-
-/* Whether a part of a path may be a user or a password, or name one. */
-static bool is_suspicious(const char *part, size_t length)
-{
-	static const char *const names[] = {"user", "usr",   "pass", "pwd",   "login",
-					    "auth", "token", "key",  "secret"};
-
-	for (size_t i = 0; i < length; i++) {
-		char c = part[i];
-
-		if (!isalnum((unsigned char)c) && strchr("._-", c) == NULL)
-			return true;
-		for (size_t n = 0; n < FRAG_COUNT_OF(names); n++) {
-			if (i + strlen(names[n]) <= length &&
-			    strncasecmp(part + i, names[n], strlen(names[n])) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-/* A password may hold any character, so that what stands before the last @ is not the host. */
+/* What may not stand in a URL is in no word of a text either. */
 void video_url_show(const char *url, char out[VIDEO_URL_SHOWN])
 {
-	const char *scheme_end = strstr(url, "://"), *at = strrchr(url, '@');
-	const char *host = at != NULL ? at + 1 : scheme_end + 3;
-	const char *path = host + strcspn(host, "/?#"), *end = path;
+	char *text = strdup(url);
 
-	while (*end == '/') {
-		size_t length = strcspn(end + 1, "/?#");
-
-		if (is_suspicious(end + 1, length))
-			break;
-		end += 1 + length;
-	}
-	if (strspn(host, HOST_CHARACTERS) < (size_t)(path - host))
-		snprintf(out, VIDEO_URL_SHOWN, "%.*s://...", (int)(scheme_end - url), url);
-	else
-		snprintf(out, VIDEO_URL_SHOWN, "%.*s://%.*s%s", (int)(scheme_end - url), url,
-			 (int)(end - host), host, *end == '/' ? "/..." : "");
-}
-
-void video_url_hide(const char *text, char *out, size_t size)
-{
-	size_t n = 0;
-
-	while (*text != '\0' && n + 1 < size) {
-		size_t scheme = strspn(text, LETTERS);
-		char url[2048], shown[VIDEO_URL_SHOWN];
-		size_t length = scheme > 0 ? scheme : 1;
-		int written;
-
-		if (scheme > 0 && strncmp(text + scheme, "://", 3) == 0) {
-			length += strcspn(text + scheme, " \t\r\n'\"");
-			snprintf(url, sizeof(url), "%.*s", (int)length, text);
-			video_url_show(url, shown);
-			written = snprintf(out + n, size - n, "%s", shown);
-		} else {
-			written = snprintf(out + n, size - n, "%.*s", (int)length, text);
-		}
-		n += (size_t)written;
-		text += length;
-	}
-	out[n < size ? n : size - 1] = '\0';
+	for (char *c = text; c != NULL && *c != '\0'; c++)
+		if (strchr(" \t\r\n\"'", *c) != NULL)
+			*c = '*';
+	if (text != NULL)
+		frag_hide_credentials(text, 0);
+	snprintf(out, VIDEO_URL_SHOWN, "%s", text != NULL ? text : "...");
+	free(text);
 }
 
 int video_url_check(const char *url, const char **out_protocols, char out_shown[VIDEO_URL_SHOWN],

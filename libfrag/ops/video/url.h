@@ -31,13 +31,8 @@ int video_url_check(const char *url, const char **out_protocols, char out_shown[
  */
 bool video_url_in_path(const char *path, char out_shown[VIDEO_URL_SHOWN]);
 
-/*
- * Writes a URL as it may be logged: scheme, host and port, and of the path what cannot be or name a
- * user or a password. Cameras take them before the host, in the query, and in the path.
- */
+/* Writes a URL as frag_hide_credentials leaves it. */
 void video_url_show(const char *url, char out[VIDEO_URL_SHOWN]);
-/* Copies a text in which all URLs are as they may be logged. */
-void video_url_hide(const char *text, char *out, size_t size);
 
 struct video_watch {
 	int stop_fd;      /* readable when the application is to stop; -1: there is none */

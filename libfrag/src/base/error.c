@@ -62,6 +62,7 @@ int frag_err_set(struct frag_err *err, int code, const char *format, ...)
 		err->text[0] = '\0';
 	else if ((size_t)n >= room)
 		trim_utf8(err->text, room - 1);
+	frag_hide_credentials(err->text, room);
 	/* One printable line: a sentence may quote a file, or what an unknown peer sent. */
 	for (char *c = err->text; *c != '\0'; c++)
 		if (*c == '\n' || *c == '\r' || *c == '\t')

@@ -250,12 +250,13 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 	char line[LINE_MAX_BYTES];
 	const size_t room = sizeof(line) - 1; /* the last byte is for the newline */
 	int saved_errno = errno, n;
-	size_t length, erase_bytes;
+	size_t length, erase_bytes, head;
 	va_list args;
 
 	erase_bytes = (size_t)snprintf(line, room, "%s", fragi_log_line_begin());
 	length = erase_bytes +
 		 line_head(line + erase_bytes, room - erase_bytes, level, topic, subject);
+	head = length;
 	va_start(args, format);
 	n = vsnprintf(line + length, room - length, format, args);
 	va_end(args);
@@ -265,8 +266,10 @@ void fragi_log_write(enum fragi_log_level level, const char *topic, const char *
 		length = room - 1;
 		memset(line + length - 3, '.', 3);
 	}
-	/* Names in a line may come from a peer: removes line breaks, escapes, what is not UTF-8. */
 	line[length] = '\0';
+	frag_hide_credentials(line + head, room - head);
+	length = head + strlen(line + head);
+	/* Names in a line may come from a peer: removes line breaks, escapes, what is not UTF-8. */
 	fragi_make_printable(line + erase_bytes, ' ');
 	line[length++] = '\n';
 	fragi_log_put(line, length);
@@ -288,8 +291,9 @@ void fragi_log_print(const char *format, ...)
 	va_start(args, format);
 	n = vsnprintf(line + used, sizeof(line) - used, format, args);
 	va_end(args);
+	frag_hide_credentials(line + used, sizeof(line) - used);
 	if (n > 0)
-		used += (size_t)n < sizeof(line) - used ? (size_t)n : sizeof(line) - used - 1;
+		used += strlen(line + used);
 	if (used > 0 && line[used - 1] != '\n') /* it was cut */
 		line[used - 1] = '\n';
 	fragi_log_put(line, used);

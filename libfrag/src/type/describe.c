@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <base/json.h>
 #include <frag/condition.h>
@@ -30,9 +32,20 @@ static void write_f64(const void *items, size_t i, FILE *out)
 	fprintf(out, isfinite(value) ? "%.17g" : "\"%g\"", value);
 }
 
+/* A value may be a URL with a password. */
+static void write_value(const char *text, FILE *out)
+{
+	char *shown = text != NULL ? strdup(text) : NULL;
+
+	if (shown != NULL)
+		frag_hide_credentials(shown, 0);
+	fragi_json_text(shown, out);
+	free(shown);
+}
+
 static void write_text(const void *items, size_t i, FILE *out)
 {
-	fragi_json_text(((const char *const *)items)[i], out);
+	write_value(((const char *const *)items)[i], out);
 }
 
 static void write_map(const struct frag_string_map *map, FILE *out)
@@ -42,7 +55,7 @@ static void write_map(const struct frag_string_map *map, FILE *out)
 		fputs(i > 0 ? ", " : "", out);
 		fragi_json_text(map->items[i].key, out);
 		fputs(": ", out);
-		fragi_json_text(map->items[i].text, out);
+		write_value(map->items[i].text, out);
 	}
 	fputc('}', out);
 }
@@ -52,7 +65,7 @@ static void write_tree(const struct frag_tree *tree, FILE *out)
 	bool is_map = tree->kind == FRAG_TREE_MAP;
 
 	if (tree->kind == FRAG_TREE_TEXT) {
-		fragi_json_text(tree->text, out);
+		write_value(tree->text, out);
 		return;
 	}
 	fputc(is_map ? '{' : '[', out);
