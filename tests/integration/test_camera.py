@@ -153,6 +153,7 @@ class Camera(cluster.ClusterTest):
         workers[1].wait_line(r"rx received message 20:")
         driver.signal(signal.SIGTERM)
         self.assertEqual(driver.wait(), 0, driver.stderr)
+        self.assertNotIn("for a receiver that is slower", workers[0].stderr, "nobody waited but for the camera")
 
     def test_a_stop_while_the_camera_is_away(self):
         driver, workers = self.run_daemons(self.write("app.yaml", APP), ("capture", "show"),

@@ -195,6 +195,7 @@ static int lose(struct capture *c, struct frag_op *op, const struct frag_err *lo
 				    "%s; with the parameter reconnect the application waits for it",
 				    loss->text);
 	c->loss = *loss;
+	c->held_back.left_ns = 0; /* what comes now waits for the camera */
 	c->lost_at_ns = clock_ns();
 	frag_op_log(op, "%s; waits for it", loss->text);
 	return 0;
