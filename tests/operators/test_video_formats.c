@@ -183,6 +183,33 @@ static void judge(AVFrame *const *frames, const char *stated, const char *format
 	cr_assert_eq(system(command), 0);
 }
 
+/*
+ * Gray and RGB of the full range become 16 bits exactly, which libswscale does not do: white is
+ * 65535. Overwrites what ffmpeg has made of such a picture.
+ */
+static void widen(const AVFrame *frame, const struct video_picture *picture, uint16_t *expected)
+{
+	const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(frame->format);
+	bool is_rgb = (d->flags & AV_PIX_FMT_FLAG_RGB) != 0;
+	int colours = is_rgb ? 3 : 1;
+
+	if (picture->dtype.bits != 16 || is_kept(frame, picture) ||
+	    (d->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BAYER |
+			 AV_PIX_FMT_FLAG_FLOAT)) ||
+	    (is_rgb ? picture->shape[2] == 1
+		    : d->nb_components > 2 || frame->color_range == AVCOL_RANGE_MPEG))
+		return;
+	for (int i = 0; i < WIDTH * HEIGHT * (int)picture->shape[2]; i++) {
+		int channel = i % (int)picture->shape[2], at = i / (int)picture->shape[2];
+		int c = channel == 3 ? colours : channel % colours;
+		uint16_t value;
+
+		av_read_image_line2(&value, (const uint8_t **)frame->data, frame->linesize, d,
+				    at % WIDTH, at / WIDTH, c, 1, 0, 2);
+		expected[i] = (uint16_t)(value * 65535.0 / ((1 << d->comp[c].depth) - 1) + 0.5);
+	}
+}
+
 static void check_one(struct video_pixels *pixels, const AVFrame *frame, const char *format)
 {
 	const char *name = av_get_pix_fmt_name(frame->format);
@@ -208,6 +235,7 @@ static void check_one(struct video_pixels *pixels, const AVFrame *frame, const c
 			expected[i + bytes - 1 - low] = byte;
 		}
 	}
+	widen(frame, &picture, (uint16_t *)expected);
 	cr_assert_eq(video_pixels_convert(pixels, frame, &picture, out), 0, "%s", name);
 	cr_expect_arr_eq(out, expected, size, "%s to %s, range %d", name, format,
 			 (int)frame->color_range);
@@ -260,6 +288,51 @@ Test(ops_video_formats, to_gray_of_16_bits)
 Test(ops_video_formats, to_16_bits)
 {
 	check_all(AVCOL_RANGE_MPEG, AVCOL_SPC_UNSPECIFIED, "-color_range tv", "rgb16");
+}
+
+Test(ops_video_formats, to_16_bits_of_the_full_range)
+{
+	check_all(AVCOL_RANGE_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, "", "rgb16");
+}
+
+/* By numbers, beside what ffmpeg and libavutil say. */
+Test(ops_video_formats, white_is_65535)
+{
+	static const struct {
+		enum AVPixelFormat format;
+		const char *to;
+		uint16_t in[4], out[4];
+	} cases[] = {
+		{AV_PIX_FMT_GRAY8, "gray16", {0, 10, 128, 255}, {0, 2570, 32896, 65535}},
+		{AV_PIX_FMT_GRAY8, "rgb16", {0, 10, 128, 255}, {0, 2570, 32896, 65535}},
+		{AV_PIX_FMT_GRAY10, "rgb16", {0, 1, 512, 1023}, {0, 64, 32800, 65535}},
+		{AV_PIX_FMT_GRAY12, "gray16", {0, 1, 2048, 4095}, {0, 16, 32776, 65535}},
+		{AV_PIX_FMT_GRAY16, "rgb16", {0, 1, 32768, 65535}, {0, 1, 32768, 65535}},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct video_pixels pixels = {0};
+		struct video_picture picture;
+		AVFrame *frame = av_frame_alloc();
+		uint16_t out[12];
+
+		frame->format = cases[i].format;
+		frame->width = 4;
+		frame->height = 1;
+		cr_assert_eq(av_frame_get_buffer(frame, 64), 0);
+		for (int x = 0; x < 4; x++)
+			if (cases[i].format == AV_PIX_FMT_GRAY8)
+				frame->data[0][x] = (uint8_t)cases[i].in[x];
+			else
+				memcpy(frame->data[0] + 2 * x, &cases[i].in[x], 2);
+		video_picture_of(frame, cases[i].to, &(struct video_turn){0}, &picture);
+		cr_assert_eq(video_pixels_convert(&pixels, frame, &picture, (uint8_t *)out), 0);
+		for (int x = 0; x < 4 * (int)picture.shape[2]; x++)
+			cr_expect_eq(out[x], cases[i].out[x / picture.shape[2]], "%zu: %d: %u", i,
+				     x, out[x]);
+		video_pixels_fini(&pixels);
+		av_frame_free(&frame);
+	}
 }
 
 Test(ops_video_formats, as_they_are)

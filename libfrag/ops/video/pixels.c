@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libavutil/imgutils.h>
@@ -106,6 +107,7 @@ void video_picture_of(const AVFrame *frame, const char *format, const struct vid
 void video_pixels_fini(struct video_pixels *p)
 {
 	sws_freeContext(p->scale);
+	free(p->row);
 	av_frame_free(&p->out);
 	*p = (struct video_pixels){0};
 }
@@ -134,9 +136,51 @@ static void set_colours(struct SwsContext *scale, const AVFrame *frame, enum AVP
 
 static bool fits(const struct video_pixels *p, const AVFrame *frame, enum AVPixelFormat to)
 {
-	return p->scale != NULL && p->width == frame->width && p->height == frame->height &&
-	       p->from == frame->format && p->to == (int)to &&
+	return (p->scale != NULL || p->row != NULL) && p->width == frame->width &&
+	       p->height == frame->height && p->from == frame->format && p->to == (int)to &&
 	       p->range == (int)frame->color_range && p->space == (int)frame->colorspace;
+}
+
+/*
+ * Whether numbers of 16 bits are made of it exactly: gray and RGB of the full range, which
+ * libswscale shifts, so that white would be 65280.
+ */
+static bool is_exact(const AVFrame *frame, enum AVPixelFormat to)
+{
+	const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(frame->format);
+	bool is_rgb = (d->flags & AV_PIX_FMT_FLAG_RGB) != 0;
+	bool is_gray = !is_rgb && d->nb_components <= 2 && frame->color_range != AVCOL_RANGE_MPEG;
+
+	if (d->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_BAYER |
+			AV_PIX_FMT_FLAG_FLOAT))
+		return false;
+	return to == AV_PIX_FMT_GRAY16                             ? is_gray
+	       : to == AV_PIX_FMT_RGB48 || to == AV_PIX_FMT_RGBA64 ? is_gray || is_rgb
+								   : false;
+}
+
+/* Fills in p->out. */
+static void widen(struct video_pixels *p, const AVFrame *frame)
+{
+	const AVPixFmtDescriptor *from = av_pix_fmt_desc_get(frame->format),
+				 *to = av_pix_fmt_desc_get(p->out->format);
+	int colours = (from->flags & AV_PIX_FMT_FLAG_RGB) != 0 ? 3 : 1;
+
+	for (int y = 0; y < frame->height; y++) {
+		uint16_t *out = (uint16_t *)(void *)(p->out->data[0] + y * p->out->linesize[0]);
+
+		for (int c = 0; c < to->nb_components; c++) {
+			int own = c == 3 ? colours : c < colours ? c : 0;
+			uint32_t most = (1u << from->comp[own].depth) - 1;
+
+			av_read_image_line2(p->row, (const uint8_t **)frame->data, frame->linesize,
+					    from, 0, y, own, frame->width, 0, sizeof(*p->row));
+			for (int x = 0; x < frame->width; x++)
+				out[x * to->nb_components + c] =
+					(uint16_t)((p->row[x] * (uint64_t)UINT16_MAX + most / 2) /
+						   most);
+		}
+	}
 }
 
 /* Without dither: what a pixel becomes is to depend on its value, and not on its place. */
@@ -181,10 +225,16 @@ static int prepare(struct video_pixels *p, const AVFrame *frame, enum AVPixelFor
 	p->out->height = frame->height;
 	if (av_frame_get_buffer(p->out, 64) < 0)
 		return -ENOMEM;
-	p->scale = open_scale(frame, to);
-	if (p->scale == NULL)
-		return -ENOTSUP;
-	set_colours(p->scale, frame, to);
+	if (is_exact(frame, to)) {
+		p->row = malloc((size_t)frame->width * sizeof(*p->row));
+		if (p->row == NULL)
+			return -ENOMEM;
+	} else {
+		p->scale = open_scale(frame, to);
+		if (p->scale == NULL)
+			return -ENOTSUP;
+		set_colours(p->scale, frame, to);
+	}
 	p->width = frame->width;
 	p->height = frame->height;
 	p->from = frame->format;
@@ -255,11 +305,13 @@ static int convert(struct video_pixels *p, const AVFrame *frame,
 
 	if (r < 0)
 		return r;
-	if (!is_same) {
+	if (!is_same && p->row != NULL)
+		widen(p, frame);
+	else if (!is_same)
 		sws_scale(p->scale, (const uint8_t *const *)frame->data, frame->linesize, 0,
 			  frame->height, p->out->data, p->out->linesize);
+	if (!is_same)
 		frame = p->out;
-	}
 	if (video_turn_is_needed(turn))
 		video_turn_copy(turn, frame->data[0], frame->linesize[0], columns, rows, pixel, out,
 				(ptrdiff_t)((turn->swaps ? rows : columns) * pixel));

@@ -39,9 +39,10 @@ enum AVPixelFormat video_yuv_format(const char *format);
 
 /* What is kept for frames of one format. All zero is a valid start. Thread: one at a time. */
 struct video_pixels {
-	struct SwsContext *scale;
-	AVFrame *out; /* padded as libswscale likes to write */
-	/* what the two were made for */
+	struct SwsContext *scale; /* NULL: row is used */
+	uint16_t *row;            /* of one colour; NULL: scale is used */
+	AVFrame *out;             /* padded as libswscale likes to write */
+	/* what these were made for */
 	int width, height, from, to, range, space;
 };
 

@@ -125,7 +125,7 @@ static const struct frag_param replayer_params[] = {
 	FRAG_PARAM_STRING(
 		struct replayer, format, "rgb8", .headline = "What frames are sent as",
 		.description =
-			"rgb8, gray8: u8; rgb16, gray16: u16, where white is 65535, whatever depth the file has. native: gray, RGB, RGBA and Bayer patterns with the numbers of the file, as u8, u16 or f32; others as RGB or RGBA, of u16 where the file has more than 8 bits. The metadata pixel_format then holds FFmpeg's name of what is sent, such as gray10le or bayer_rggb8. nv12, p010: YUV with the numbers of the file, [rows * 3 / 2, columns, 1] of u8 or u16, for format_converter; it is not turned.",
+			"rgb8, gray8: u8; rgb16, gray16: u16, where white is 65535, whatever depth the file has; of YUV, and gray of a limited range, it is what FFmpeg makes of it, 65283 or less. native: gray, RGB, RGBA and Bayer patterns with the numbers of the file, as u8, u16 or f32; others as RGB or RGBA, of u16 where the file has more than 8 bits. The metadata pixel_format then holds FFmpeg's name of what is sent, such as gray10le or bayer_rggb8. nv12, p010: YUV with the numbers of the file, [rows * 3 / 2, columns, 1] of u8 or u16, for format_converter; it is not turned.",
 		.choices = video_frame_formats),
 	FRAG_PARAM_BOOL(
 		struct replayer, auto_rotate, true,
