@@ -201,6 +201,23 @@ Test(ops_onnxruntime, runs_models_on_the_cpu)
 	cr_expect(is_logged("session cpu 3\n"));
 }
 
+Test(ops_onnxruntime, an_input_without_a_shape_takes_any)
+{
+	struct frag_harness *h;
+
+	write_file(model_path, "engine of tests\ninput image 1\noutput boxes 1 1 2\n"
+			       "output scores 1 1\n");
+	h = make(NULL);
+	for (int64_t count = 1; count <= 2; count++) {
+		struct frag_message *m = run_once(h, host_rows(count, 7.0f));
+
+		cr_expect_float_eq(element(m, "boxes", 1), 7.0f, 0);
+		cr_expect(dl(m, "boxes")->ndim == 2 && dl(m, "boxes")->shape[0] == 1);
+		frag_message_unref(m);
+	}
+	frag_harness_destroy(h);
+}
+
 /* Six inputs of a model for one: six runs, up to four at a time, in their order. */
 Test(ops_onnxruntime, batches_keep_their_order)
 {
@@ -253,7 +270,8 @@ Test(ops_onnxruntime, bad_models_are_refused_before_anything_runs)
 		      "failed.; give it .onnx");
 	write_file(model_path, "engine of tests\ninput image 8 1\noutput boxes 1 1\n");
 	refused(NULL, "the input \"image\" of /tmp/frag-onnxruntime-");
-	refused(NULL, "holds texts, which no tensor does");
+	refused(NULL, "holds texts, which no tensor does; export the model so that it holds "
+		      "numbers of 8 bits or more (of texts, the numbers of their tokens)");
 	write_file(model_path, "engine of tests\ninput image 99 1\noutput boxes 1 1\n");
 	refused(NULL, "is no tensor but a sequence, a map or an optional; export");
 	write_file(model_path, "engine of tests\ninput image 1 1 1 1 1 1 1 1 1 1\noutput b 1 1\n");

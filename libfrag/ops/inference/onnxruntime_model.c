@@ -92,7 +92,11 @@ static int read_shape(const char *path, const char *what, const ort_shape_info_t
 		status = ort->GetSymbolicDimensions(info, out->sides, count);
 	if (status != NULL)
 		return undescribed(status, path, err);
-	out->ndim = (int32_t)count;
+	/*
+	 * ONNX Runtime gives no dimensions to a single number, and none where the model states no
+	 * shape. Which it is, it checks at each run.
+	 */
+	out->ndim = count > 0 ? (int32_t)count : -1;
 	for (size_t i = 0; i < count; i++) { /* the names go with the info */
 		out->sides[i] = out->shape[i] < 0 && out->sides[i][0] != '\0'
 					? strdup(out->sides[i])
@@ -102,7 +106,7 @@ static int read_shape(const char *path, const char *what, const ort_shape_info_t
 		return 0;
 	return frag_err_set(
 		err, -ENOTSUP,
-		"the %s \"%s\" of %s holds %s, which no tensor does; export the model so that it holds numbers of 8 bits or more",
+		"the %s \"%s\" of %s holds %s, which no tensor does; export the model so that it holds numbers of 8 bits or more (of texts, the numbers of their tokens)",
 		what, out->name, path, ort_element_type_name(type));
 }
 
@@ -292,8 +296,8 @@ static int check_graph(const char *path, const struct ort_model *model, struct f
 			i < base->input_count ? &base->inputs[i]
 					      : &base->outputs[i - base->input_count];
 
-		for (int32_t k = 0; k < tensor->ndim; k++)
-			if (tensor->shape[k] < 0)
+		for (int32_t k = 0; k < tensor->ndim || (k == 0 && tensor->ndim < 0); k++)
+			if (tensor->ndim < 0 || tensor->shape[k] < 0)
 				return frag_err_set(
 					err, -ENOTSUP,
 					"enable_cuda_graphs: \"%s\" of %s has sides that are any; export the model with fixed sides, or leave enable_cuda_graphs out",

@@ -229,7 +229,7 @@ static int describe(const char *path, const char *what, const ov_output_const_po
 		return 0;
 	return frag_err_set(
 		err, -ENOTSUP,
-		"the %s \"%s\" of %s holds %s, which no tensor does; export the model so that it holds numbers of 8 bits or more",
+		"the %s \"%s\" of %s holds %s, which no tensor does; export the model so that it holds numbers of 8 bits or more (of texts, the numbers of their tokens)",
 		what, out->name, path, element_type_name(type));
 }
 
