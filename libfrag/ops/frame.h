@@ -213,6 +213,24 @@ static inline int frame_emit(struct frag_tick *tick, uint32_t port, const char *
 	return r;
 }
 
+/*
+ * Refuses a URL, such as http://host/a.png, where a file is to be written: as a path it would name
+ * folders. Returns 0 or -EINVAL with a sentence.
+ */
+static inline int frame_check_path(struct frag_op *op, const char *path)
+{
+	const char *url = strstr(path, "://"), *begin = url;
+
+	while (begin != NULL && begin > path && begin[-1] != '/')
+		begin--;
+	return url == NULL || begin == url
+		       ? 0
+		       : frag_op_fail(op, -EINVAL,
+				      "path is the URL %s, and this operator writes files only; "
+				      "give it the path of one",
+				      begin);
+}
+
 /* Creates the folders that lead to path. Returns 0 or a negative errno. */
 static inline int frame_make_folders(const char *path)
 {

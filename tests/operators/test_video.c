@@ -608,6 +608,7 @@ Test(ops_video, recorder_says_what_does_not_go_together)
 		{"auto", "out", "a file without an ending does not hold"},
 		{"auto", "out-%Q.mp4", "has the unknown field %Q"},
 		{"auto", "out-%.mp4", "has the unknown field %."},
+		{"auto", "http://bob:pw@h/out.mp4", "path is the URL http://h/out.mp4, and this"},
 	};
 
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {

@@ -452,6 +452,16 @@ Test(ops_image_writer, writes_png_only)
 					   FRAG_ARGS({"path", "/tmp/a.png/frame.jpg"}), &err));
 	cr_assert(strstr(err.text, "written as PNG, and path ends with .jpg") != NULL, "%s",
 		  err.text);
+	for (int i = 0; i < 2; i++) {
+		static const char *const urls[] = {"http://h/a.png", "/tmp/ftp://h/a.png"};
+		struct frag_err refused = FRAG_ERR_INIT;
+
+		cr_assert_null(frag_harness_create(&vision_image_writer_type,
+						   FRAG_ARGS({"path", urls[i]}), &refused));
+		cr_assert(strstr(refused.text,
+				 "tp://h/a.png, and this operator writes files only") != NULL,
+			  "%s", refused.text);
+	}
 }
 
 Test(ops_image_writer, says_why_it_cannot_write)

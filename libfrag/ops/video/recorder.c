@@ -135,6 +135,8 @@ static int recorder_setup(void *state, struct frag_op *op)
 	if ((size_t)length >= sizeof(rc->pattern))
 		return frag_op_fail(op, -ENAMETOOLONG,
 				    "the name of the video file is too long; shorten it");
+	if (frame_check_path(op, pattern) < 0)
+		return -EINVAL;
 	r = video_names_check(pattern, &err);
 	if (r == 0)
 		r = video_encoder_check(rc->codec, pattern, &err);

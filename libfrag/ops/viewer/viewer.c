@@ -68,6 +68,8 @@ static int viewer_setup(void *state, struct frag_op *op)
 	struct viewer *v = state;
 	const char *ending = v->path != NULL ? strrchr(v->path, '.') : ".jpg";
 
+	if (v->path != NULL && frame_check_path(op, v->path) < 0)
+		return -EINVAL;
 	v->is_png = ending != NULL && strcmp(ending, ".png") == 0;
 	if (ending == NULL ||
 	    (!v->is_png && strcmp(ending, ".jpg") != 0 && strcmp(ending, ".jpeg") != 0))

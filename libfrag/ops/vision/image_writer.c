@@ -23,9 +23,11 @@ static const struct frag_port image_writer_ports[] = {
 };
 
 static const struct frag_param image_writer_params[] = {
-	FRAG_PARAM_PATH(struct image_writer, path, NULL, .headline = "PNG file to write",
-			.description = "Its folders are made. A file that is there is replaced.",
-			.flags = FRAG_PARAM_REQUIRED),
+	FRAG_PARAM_PATH(
+		struct image_writer, path, NULL, .headline = "PNG file to write",
+		.description =
+			"Its folders are made. A file that is there is replaced. Without an ending it is a PNG too; any other ending than .png is refused.",
+		.flags = FRAG_PARAM_REQUIRED),
 	FRAG_PARAM_I64(struct image_writer, frame, 0,
 		       .headline = "Which message to write, counted from 0", .min = 0, .max = 9e15),
 	FRAG_PARAM_I64(
@@ -62,6 +64,8 @@ static int image_writer_setup(void *state, struct frag_op *op)
 	const char *slash = strrchr(iw->path, '/'),
 		   *dot = strrchr(slash != NULL ? slash : iw->path, '.');
 
+	if (frame_check_path(op, iw->path) < 0)
+		return -EINVAL;
 	if (dot == NULL || strcasecmp(dot, ".png") == 0)
 		return 0;
 	return frag_op_fail(
