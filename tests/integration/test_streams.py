@@ -197,7 +197,11 @@ class Streams(StreamTest):
     def test_nobody_listens(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
-            self.fails("http://127.0.0.1:%d/x" % s.getsockname()[1], "cannot play .*Connection refused")
+            url = "http://127.0.0.1:%d/x" % s.getsockname()[1]
+            self.fails(url, "cannot play .*Connection refused")
+            p = self.fails(url, r"Connection refused; check url and the sender; it did not begin within 0\.1 s",
+                           "--reconnect", "1000s", "--connect", "100ms")
+            self.assertNotIn("come back", p.stderr)
 
     def test_a_lost_stream_is_connected_to_again(self):
         for manner in ("is cut", "resets"):

@@ -190,11 +190,16 @@ static int open_stream(struct video_decoder *d, const struct video_url *url, con
 		       const char *transport)
 {
 	AVDictionary *options = NULL;
+	char *text = strdup(url->text);
 	int r;
 
-	d->format = avformat_alloc_context();
-	if (d->format == NULL)
+	for (char *c = text; c != NULL && *c != ':'; c++)
+		*c = (char)av_tolower(*c); /* FFmpeg knows no RTSP:// */
+	d->format = text != NULL ? avformat_alloc_context() : NULL;
+	if (d->format == NULL) {
+		free(text);
 		return AVERROR(ENOMEM);
+	}
 	d->format->interrupt_callback =
 		(AVIOInterruptCB){.callback = video_watch_expired, .opaque = &d->watch};
 	r = av_dict_set(&options, "protocol_whitelist", protocols, 0);
@@ -203,8 +208,9 @@ static int open_stream(struct video_decoder *d, const struct video_url *url, con
 	if (r >= 0 && transport[0] != '\0')
 		r = av_dict_set(&options, "rtsp_transport", transport, 0);
 	if (r >= 0)
-		r = avformat_open_input(&d->format, url->text, NULL, &options);
+		r = avformat_open_input(&d->format, text, NULL, &options);
 	av_dict_free(&options);
+	free(text);
 	return r < 0 ? r : avformat_find_stream_info(d->format, NULL);
 }
 

@@ -267,6 +267,7 @@ static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame
 {
 	struct pollfd stop = {.fd = frag_op_stop_fd(op), .events = POLLIN};
 	const struct timespec pause = {.tv_nsec = RETRY_NS};
+	const char *missed = rp->has_begun ? "then it did not come back" : "it did not begin";
 	int64_t lost_ns = rp->has_begun ? held_back_now_ns() : rp->asked_ns;
 	int64_t limit_ns = !rp->has_begun && rp->connect_timeout < rp->reconnect
 				   ? rp->connect_timeout
@@ -283,16 +284,16 @@ static int connect_again(struct replayer *rp, struct frag_op *op, AVFrame *frame
 		r = next_frame(rp, op, frame, &err);
 		if (r > 0) {
 			rp->reconnected++;
-			frag_op_log(op, "%s plays again after %.1f s", rp->shown,
+			frag_op_log(op, "%s plays%s after %.1f s", rp->shown,
+				    rp->has_begun ? " again" : "",
 				    (double)(held_back_now_ns() - lost_ns) / 1e9);
 			return r;
 		}
 		if (r == -ECANCELED || ppoll(&stop, 1, &pause, NULL) > 0)
 			return -ECANCELED;
 		if (held_back_now_ns() - lost_ns >= limit_ns)
-			return frag_op_fail(op, loss->code,
-					    "%s; then it did not come back within %.1f s",
-					    loss->text, (double)limit_ns / 1e9);
+			return frag_op_fail(op, loss->code, "%s; %s within %.1f s", loss->text,
+					    missed, (double)limit_ns / 1e9);
 	}
 }
 
