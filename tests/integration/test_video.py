@@ -151,6 +151,24 @@ class Video(cluster.ClusterTest):
                     self.assertRegex(run.stderr, "skipped [1-9][0-9]* damaged pieces of")
                     self.assertRegex(run.stdout, r"write\.replayer: [1-9][0-9]* damaged pieces skipped")
 
+    def test_damage_inside_a_file_is_counted(self):
+        """Also where FFmpeg finds its way again, or hides it, and returns nothing."""
+        for suffix in (".mkv", ".mp4", ".ts"):
+            name = self.path("damaged" + suffix)
+            self.tool("ffmpeg", "-v", "error", "-i", REAL, "-t", "2", "-an", "-c:v", "copy", name)
+            with open(name, "r+b") as f:
+                f.seek(os.path.getsize(name) // 2)
+                f.write(bytes(6000))
+            for ignore, code in (("true", 0), ("false", 1)):
+                app = self.write("app.yaml", WRITER.replace("count: 5", "realtime: false, ignore_corrupted_entities: " + ignore)
+                                 % (name, "{type: image_writer, parameters: {path: out.png}}"))
+                run = self.start("fragctl", "run", app)
+                self.assertEqual(run.wait(), code, name + run.stderr)
+                if code == 0:
+                    self.assertRegex(run.stdout, r"write\.replayer: [1-9][0-9]* damaged pieces skipped")
+                else:
+                    self.assertIn("cannot read more of " + name, run.stderr)
+
     def checked(self, program):
         summary = self.summary(program)
         self.assert_balanced(summary)

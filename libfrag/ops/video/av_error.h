@@ -3,6 +3,7 @@
 #define VIDEO_AV_ERROR_H
 
 #include <errno.h>
+#include <stdint.h>
 
 #include <libavutil/avutil.h>
 #include <libavutil/error.h>
@@ -31,5 +32,7 @@ static inline int av_errno(int error)
 
 /* FFmpeg logs errors only, and no URL with a password in it. Thread: any. */
 void video_log_errors_only(void);
+/* How many errors FFmpeg has logged in this thread. Of some it returns nothing. */
+int64_t video_log_errors(void);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "av_error.h"
 
+static _Thread_local int64_t errors;
+
 static void log_line(void *context, int level, const char *format, va_list arguments)
 {
 	static _Thread_local int begins = 1; /* the next text begins a line */
@@ -14,9 +16,15 @@ static void log_line(void *context, int level, const char *format, va_list argum
 
 	if (level > AV_LOG_ERROR)
 		return;
+	errors++;
 	av_log_format_line2(context, level, format, arguments, line, sizeof(line), &begins);
 	frag_hide_credentials(line, sizeof(line));
 	fputs(line, stderr);
+}
+
+int64_t video_log_errors(void)
+{
+	return errors;
 }
 
 void video_log_errors_only(void)

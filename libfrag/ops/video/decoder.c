@@ -462,16 +462,25 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 {
 	video_watch_begin(&d->watch, d->read_timeout_ns);
 	for (;;) {
+		int64_t errors = video_log_errors();
 		int r = avcodec_receive_frame(d->codec, frame);
+		bool is_frame = r >= 0;
 
-		if (r >= 0) {
-			video_gpu_crop(frame);
-			return 1;
-		}
 		if (r == AVERROR_EOF)
 			return at_end(d, skipped, err);
 		if (r == AVERROR(EAGAIN))
 			r = feed(d);
+		/* FFmpeg leaves out some damage by itself, or hides it: then it only logs that. */
+		if (r >= 0 && video_log_errors() > errors) {
+			if (skipped == NULL)
+				r = AVERROR_INVALIDDATA;
+			else
+				(*skipped)++;
+		}
+		if (r >= 0 && is_frame) {
+			video_gpu_crop(frame);
+			return 1;
+		}
 		if (r >= 0)
 			continue;
 		if (d->watch.is_stopped || (d->is_stream && r != AVERROR_INVALIDDATA))
