@@ -7,6 +7,7 @@ program without libfrag; the boxes are written down by an operator of the test.
 """
 import os
 import re
+import select
 import signal
 import subprocess
 import unittest
@@ -320,6 +321,28 @@ flows: [replayer.output -> recorder.input]
         self.tool("ffmpeg", "-v", "error", "-y", "-i", REAL, "-frames:v", "5", "-an", "-c:v", "copy", "-f", "matroska", pipe)
         self.assertEqual(p.wait(), 0, p.stderr)
         self.assertEqual(self.count(self.path("out.mp4")), 5)
+
+    def test_a_pipe_is_recorded_to_and_not_waited_for_at_a_stop(self):
+        pipe = self.path("pipe.mp4")
+        os.mkfifo(pipe)
+        app = self.write("play.yaml", (self.PLAY % (REAL, "", pipe)).replace("count: 5", "repeat: true"))
+        for has_reader in (False, True):
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK) if has_reader else None
+            p = self.start("fragctl", "run", app, "--output", "json")
+            p.wait_line("running")
+            if has_reader:
+                self.wait_until("the first bytes", lambda: select.select([reader], [], [], 0)[0])
+            p.signal(signal.SIGINT)
+            self.assertIn(p.wait(9), (0, 1) if has_reader else (0,), p.stderr)
+            if has_reader:
+                os.close(reader)
+        app = self.write("play.yaml", self.PLAY % (REAL, "", pipe))
+        with open(self.path("copy.mp4"), "wb") as copy:
+            cat = subprocess.Popen(["cat", pipe], stdout=copy)
+            p = self.start("fragctl", "run", app)
+            self.assertEqual(p.wait(), 0, p.stderr)
+            cat.wait(60)
+        self.assertEqual(self.count(self.path("copy.mp4")), 5)
 
     def test_a_recording_does_not_follow_a_link(self):
         kept = self.write("kept", "kept")

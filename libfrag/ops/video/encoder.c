@@ -249,7 +249,8 @@ int video_encoder_open(const struct video_encoder_config *config, const struct f
 	if (e != NULL)
 		e->path = strdup(path);
 	r = e != NULL && e->path != NULL
-		    ? video_muxer_create(path, config->fd, config->flush_ns, &e->muxer, &e->format)
+		    ? video_muxer_create(path, config->fd, config->flush_ns, config->stop_fd,
+					 &e->muxer, &e->format)
 		    : AVERROR(ENOMEM);
 	if (r < 0) {
 		close(config->fd);

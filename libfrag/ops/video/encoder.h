@@ -25,7 +25,9 @@ struct video_encoder_config {
 	const char *codec;
 	double frame_rate; /* frames per second: of all frames if is_fixed, else about */
 	bool is_fixed;     /* frames follow each other at frame_rate; else each has its time */
+	double aspect;     /* width of a pixel divided by its height; 0: unknown */
 	int64_t flush_ns;
+	int stop_fd; /* of a named pipe: nobody waits long for its reader once this is readable */
 };
 
 /*

@@ -6,14 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <libavutil/opt.h>
 
+#include "pipe.h"
+
 struct video_muxer {
 	AVFormatContext *format;
-	int fd;
+	int fd, stop_fd;
+	bool is_pipe;
 	int64_t flush_ns;
 	pthread_mutex_t lock; /* of all below, and of the format once it has begun */
 	pthread_cond_t changed;
@@ -106,11 +110,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int video_muxer_create(const char *path, int fd, int64_t flush_ns, struct video_muxer **out,
-		       AVFormatContext **out_format)
+int video_muxer_create(const char *path, int fd, int64_t flush_ns, int stop_fd,
+		       struct video_muxer **out, AVFormatContext **out_format)
 {
 	struct video_muxer *m = calloc(1, sizeof(*m));
 	pthread_condattr_t monotonic;
+	struct stat status;
 	int r;
 
 	if (m == NULL)
@@ -121,6 +126,8 @@ int video_muxer_create(const char *path, int fd, int64_t flush_ns, struct video_
 		return r;
 	}
 	m->fd = fd;
+	m->stop_fd = stop_fd;
+	m->is_pipe = fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
 	m->flush_ns = flush_ns;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -137,6 +144,8 @@ static int open_output(struct video_muxer *m)
 {
 	char own[64];
 
+	if (m->is_pipe)
+		return video_pipe_write_to(m->fd, m->stop_fd, &m->format->pb);
 	snprintf(own, sizeof(own), "file:/proc/self/fd/%d", m->fd);
 	return avio_open(&m->format->pb, own, AVIO_FLAG_WRITE);
 }
@@ -236,7 +245,10 @@ void video_muxer_destroy(struct video_muxer *m)
 	if (m == NULL)
 		return;
 	join(m);
-	avio_closep(&m->format->pb);
+	if (m->is_pipe)
+		video_pipe_close(m->format->pb);
+	else
+		avio_closep(&m->format->pb);
 	avformat_free_context(m->format);
 	close(m->fd);
 	pthread_cond_destroy(&m->changed);

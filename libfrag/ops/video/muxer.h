@@ -21,10 +21,11 @@ struct video_muxer;
 /*
  * Makes a muxer for the format that the ending of path names.
  * - fd: of the file; taken if 0 is returned
+ * - stop_fd: of a named pipe: as for video_pipe_write_to
  * - out_format: its context, borrowed, to add the stream to
  */
-int video_muxer_create(const char *path, int fd, int64_t flush_ns, struct video_muxer **out,
-		       AVFormatContext **out_format);
+int video_muxer_create(const char *path, int fd, int64_t flush_ns, int stop_fd,
+		       struct video_muxer **out, AVFormatContext **out_format);
 /* Writes the header. Afterwards packets may come. */
 int video_muxer_begin(struct video_muxer *muxer);
 /* Whether the next packet is the first of a piece, which should be a key frame. */

@@ -13,9 +13,13 @@
 
 #define BUFFER_BYTES (1 << 16)
 
+#define RETRY_MS 50  /* between two looks for a reader */
+#define AFTER_MS 500 /* a reader that takes nothing for so long after the stop is given up */
+
 struct pipe {
 	int fd;
-	struct video_watch *watch;
+	struct video_watch *watch; /* of a reading end */
+	int stop_fd;               /* of a writing end */
 };
 
 bool video_pipe_is(const char *path)
@@ -74,6 +78,62 @@ err_free:
 	av_free(buffer);
 	free(pipe);
 	return r;
+}
+
+int video_pipe_open_output(const char *path, int stop_fd)
+{
+	struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
+
+	for (;;) {
+		/* O_NONBLOCK: open() would wait for a reader, and write() for room. */
+		int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+		if (fd >= 0 || errno != ENXIO)
+			return fd >= 0 ? fd : -errno;
+		if (poll(&stop, 1, RETRY_MS) > 0)
+			return -ECANCELED;
+	}
+}
+
+static int write_pipe(void *arg, uint8_t *from, int size)
+{
+	const struct pipe *pipe = arg;
+	struct pollfd fds[] = {{.fd = pipe->fd, .events = POLLOUT},
+			       {.fd = pipe->stop_fd, .events = POLLIN}};
+	int done = 0;
+
+	while (done < size) {
+		ssize_t n = write(pipe->fd, from + done, (size_t)(size - done));
+
+		if (n > 0)
+			done += (int)n;
+		else if (errno == EAGAIN && poll(fds, 2, -1) > 0 && fds[0].revents == 0 &&
+			 poll(fds, 1, AFTER_MS) == 0)
+			return AVERROR(ETIMEDOUT);
+		else if (errno != EAGAIN && errno != EINTR)
+			return AVERROR(errno);
+	}
+	return size;
+}
+
+int video_pipe_write_to(int fd, int stop_fd, AVIOContext **out)
+{
+	struct pipe *pipe = calloc(1, sizeof(*pipe));
+	uint8_t *buffer = av_malloc(BUFFER_BYTES);
+
+	if (pipe != NULL) {
+		pipe->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		pipe->stop_fd = stop_fd;
+		if (buffer != NULL && pipe->fd >= 0)
+			*out = avio_alloc_context(buffer, BUFFER_BYTES, 1, pipe, NULL, write_pipe,
+						  NULL);
+		if (*out != NULL)
+			return 0;
+		close(pipe->fd);
+	}
+	av_free(buffer);
+	free(pipe);
+	return AVERROR(ENOMEM);
 }
 
 void video_pipe_close(AVIOContext *io)

@@ -11,6 +11,7 @@
 
 #include "encoder.h"
 #include "names.h"
+#include "pipe.h"
 #include "video.h"
 
 #define NS 1000000000LL
@@ -226,8 +227,11 @@ static int number_file(struct recorder *rc)
 	return r;
 }
 
-/* Opens what is to be written: a new file, unless an old one may be replaced or is no file. */
-static int create_file(struct recorder *rc)
+/*
+ * Opens what is to be written: a new file, unless an old one may be replaced or is no file. Returns
+ * its descriptor; -ECANCELED: nobody reads the pipe, and the application is to stop.
+ */
+static int create_file(struct recorder *rc, int stop_fd)
 {
 	char path[PATH_MAX];
 	struct stat status;
@@ -239,6 +243,8 @@ static int create_file(struct recorder *rc)
 		return r;
 	replaces = rc->overwrite && !rc->goes_on && strcmp(path, rc->file) != 0;
 	memcpy(rc->file, path, sizeof(path));
+	if (video_pipe_is(path))
+		return video_pipe_open_output(path, stop_fd);
 	if (!replaces && (stat(path, &status) < 0 || S_ISREG(status.st_mode)))
 		return video_names_create(rc->pattern, &rc->name, rc->file);
 	r = frame_make_folders(path);
@@ -259,14 +265,17 @@ static int open_file(struct recorder *rc, struct frag_tick *tick, const struct f
 					      .codec = rc->codec,
 					      .frame_rate = rc->frame_rate,
 					      .is_fixed = rc->frame_rate > 0.0,
-					      .flush_ns = rc->flush};
+					      .flush_ns = rc->flush,
+					      .stop_fd = frag_op_stop_fd(op)};
 	struct stat status;
 	int r = number_file(rc);
 
 	if (r == 0 && rc->disk_limit > 0)
 		r = keep_to_limit(rc, op, rc->disk_limit / LIMIT_FREE);
 	if (r == 0)
-		r = config.fd = create_file(rc);
+		r = config.fd = create_file(rc, config.stop_fd);
+	if (r == -ECANCELED)
+		return r;
 	if (r < 0)
 		return frag_op_fail(
 			op, r,
@@ -354,6 +363,8 @@ static int recorder_compute(void *state, struct frag_tick *tick)
 		rc->begun_ns = rc->last_ns;
 		r = open_file(rc, tick, &frame);
 	}
+	if (r == -ECANCELED)
+		return FRAG_DONE;
 	if (r < 0)
 		return r;
 	r = video_encoder_add(rc->encoder, &frame, rc->last_ns - rc->begun_ns, &err);
@@ -368,6 +379,10 @@ static int recorder_stop(void *state, struct frag_op *op)
 	struct recorder *rc = state;
 	int r;
 
+	if (rc->files == 0 && rc->has_begun) {
+		frag_op_log(op, "nothing was recorded in %s", rc->file);
+		return 0;
+	}
 	if (rc->files == 0) {
 		frag_op_log(op, "no frame came: %s was not written", rc->pattern);
 		return 0;
