@@ -236,6 +236,7 @@ class Rtsp(test_streams.StreamTest):
         self.assertGreater(late, 0)
         self.assertLess(late, 10)  # key frames are 10 apart
         self.assertLessEqual(sent + left_out + late, FRAMES + 1)
+        self.assertGreaterEqual(sent + left_out + late, FRAMES, "what was probed is shown too")
         self.assertGreater(sent, 0)
 
     def test_credentials_are_nowhere(self):

@@ -854,7 +854,28 @@ Test(ops_video, recorder_begins_files_by_time_and_by_size)
 	}
 }
 
-/* The oldest files go, also those of the run before; what only looks like them stays. */
+/* The bytes of all numbered files but the newest one, which is written. */
+static int64_t closed_bytes(void)
+{
+	int64_t bytes = 0, newest = 0;
+
+	for (int number = 1; number < 100; number++) {
+		char name[20];
+		struct stat status;
+
+		snprintf(name, sizeof(name), "out-%06d.mkv", number);
+		if (stat(in_folder(name), &status) == 0) {
+			bytes += newest;
+			newest = status.st_size;
+		}
+	}
+	return bytes;
+}
+
+/*
+ * The oldest files go, also those of the run before; what only looks like them stays. When a file
+ * begins, a third is free for it: the one that was just closed counts too.
+ */
 Test(ops_video, recorder_keeps_to_a_limit_of_disk)
 {
 	const char *others[] = {"out-000001x.mkv", "out-1.mkv", "xout-000001.mkv"};
@@ -868,8 +889,10 @@ Test(ops_video, recorder_keeps_to_a_limit_of_disk)
 					      FRAG_ARGS({"path", in_folder("out-%n.mkv")},
 							{"codec", "ffv1"}, {"disk_limit", "60kB"}));
 
-		for (int n = 0; n < 60; n++)
+		for (int n = 0; n < 60; n++) {
 			record_at(h, n, n * 40 * MS, FRAG_CLOCK_MEDIA);
+			cr_assert_leq(closed_bytes(), 40000);
+		}
 		frag_harness_destroy(h);
 	}
 	for (size_t i = 0; i < FRAG_COUNT_OF(others); i++)
