@@ -648,7 +648,8 @@ Test(ops_video, every_codec_in_every_file_that_holds_it)
 }
 
 /* Gives frame n with an acquisition time, and ticks. */
-static void record_at(struct frag_harness *h, int n, int64_t time_ns, uint32_t clock)
+static void record_with(struct frag_harness *h, int n, int64_t time_ns, uint32_t clock,
+			const struct frag_metadata *metadata)
 {
 	int64_t shape[] = {CLIP_ROWS, CLIP_COLUMNS, 3};
 	struct frag_message *m = frag_message_create();
@@ -660,8 +661,14 @@ static void record_at(struct frag_harness *h, int n, int64_t time_ns, uint32_t c
 	clip_draw(frag_tensor_writable(t), n, 0);
 	cr_assert_eq(frag_message_add_tensor(m, "", t), 0);
 	cr_assert_eq(frag_message_set_acquisition(m, time_ns, clock), 0);
+	cr_assert_eq(frag_message_set_metadata(m, metadata), 0);
 	cr_assert_eq(frag_harness_give(h, "input", m), 0);
 	cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+}
+
+static void record_at(struct frag_harness *h, int n, int64_t time_ns, uint32_t clock)
+{
+	record_with(h, n, time_ns, clock, NULL);
 }
 
 /* A file has frames first .. at these times. */
@@ -807,6 +814,59 @@ Test(ops_video, recorder_has_the_disk_keep_what_is_old)
 		frag_harness_destroy(h);
 		cr_assert_eq(count_frames(in_folder(names[i])), 5);
 		cr_assert(unlink(in_folder(copy)) == 0 && unlink(in_folder(names[i])) == 0);
+	}
+}
+
+/* Also if nothing follows it, and whatever `flush` is: no file has a header only. */
+Test(ops_video, recorder_writes_the_first_frame_of_a_file_at_once)
+{
+	static const char *const names[] = {"out.mp4", "out.mkv", "out.ts", "out.avi"};
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(names); i++) {
+		struct frag_harness *h =
+			make(&video_recorder_type,
+			     FRAG_ARGS({"path", in_folder(names[i])}, {"flush", "3600s"}));
+
+		record_at(h, 0, 0, FRAG_CLOCK_MEDIA);
+		for (int polls = 0; count_frames(in_folder(names[i])) < 1; polls++) {
+			cr_assert_lt(polls, 1000, "%s has none", names[i]);
+			nanosleep(&pause, NULL);
+		}
+		frag_harness_destroy(h);
+		cr_assert_eq(unlink(in_folder(names[i])), 0);
+	}
+}
+
+Test(ops_video, recorder_keeps_the_shape_of_pixels)
+{
+	static const char *const names[] = {"out.mp4", "out.mkv", "out.mov"};
+	static const double shapes[] = {16.0 / 11.0, 2.0 / 3.0, 0.0};
+	struct frag_metadata *metadata;
+
+	for (size_t i = 0; i < 9; i++) {
+		const char *path = in_folder(names[i / 3]);
+		struct frag_harness *h = make(&video_recorder_type, FRAG_ARGS({"path", path}));
+		struct frag_err err = FRAG_ERR_INIT;
+		struct video_decoder *d = NULL;
+		AVFrame *frame = av_frame_alloc();
+		double aspect;
+
+		cr_assert_eq(frag_metadata_create(FRAG_METADATA_UPDATE, &metadata), 0);
+		cr_assert_eq(frag_metadata_set_f64(metadata, "sample_aspect_ratio", shapes[i % 3]),
+			     0);
+		record_with(h, 0, 0, FRAG_CLOCK_MEDIA, metadata);
+		frag_metadata_destroy(metadata);
+		frag_harness_destroy(h);
+		cr_assert_eq(video_decoder_open(path, "", -1, &d, &err), 0, "%s", err.text);
+		cr_assert_eq(video_decoder_next(d, frame, NULL, &err), 1);
+		aspect = video_decoder_aspect(d, frame);
+		cr_expect(fabs(aspect - shapes[i % 3]) < 1e-3 ||
+				  (shapes[i % 3] == 0.0 && aspect == 1.0),
+			  "%s: %f", path, aspect);
+		av_frame_free(&frame);
+		video_decoder_close(d);
+		unlink(path);
 	}
 }
 

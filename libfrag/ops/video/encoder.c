@@ -157,9 +157,10 @@ static AVRational unit_of_time(const struct video_encoder *e, AVRational rate)
 	return (AVRational){1, TICKS_A_SECOND};
 }
 
-static int open_codec(struct video_encoder *e, const AVCodec *codec, double frame_rate,
-		      const struct frame *frame)
+static int open_codec(struct video_encoder *e, const AVCodec *codec,
+		      const struct video_encoder_config *config, const struct frame *frame)
 {
+	double frame_rate = config->frame_rate;
 	AVDictionary *options = NULL;
 	AVRational rate = av_d2q(frame_rate, 65535); /* mpeg4 has 16 bits for it */
 	int r;
@@ -170,6 +171,7 @@ static int open_codec(struct video_encoder *e, const AVCodec *codec, double fram
 	e->codec->width = (int)frame->columns;
 	e->codec->height = (int)frame->rows;
 	e->codec->framerate = rate;
+	e->codec->sample_aspect_ratio = av_d2q(config->aspect, 255); /* mpeg4 has 8 bits for each */
 	e->codec->time_base = unit_of_time(e, rate);
 	e->period = llrint(1.0 / (frame_rate * av_q2d(e->codec->time_base)));
 	choose_quality(e->codec, frame, &options);
@@ -183,6 +185,7 @@ static int open_codec(struct video_encoder *e, const AVCodec *codec, double fram
 	if (e->stream == NULL)
 		return AVERROR(ENOMEM);
 	e->stream->time_base = e->codec->time_base;
+	e->stream->sample_aspect_ratio = e->codec->sample_aspect_ratio;
 	if (e->codec->time_base.num == rate.den)
 		e->stream->avg_frame_rate = rate;
 	return avcodec_parameters_from_context(e->stream->codecpar, e->codec);
@@ -260,7 +263,7 @@ int video_encoder_open(const struct video_encoder_config *config, const struct f
 	e->like = *frame;
 	e->is_fixed = config->is_fixed;
 	e->last = -1;
-	r = open_codec(e, find_codec(config->codec), config->frame_rate, frame);
+	r = open_codec(e, find_codec(config->codec), config, frame);
 	if (r >= 0)
 		r = open_scale(e, frame);
 	if (r < 0) {

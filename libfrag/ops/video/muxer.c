@@ -191,7 +191,8 @@ int video_muxer_add(struct video_muxer *m, AVPacket *packet)
 	if (r == 0) {
 		m->packets++;
 		if (m->due_ns == 0) {
-			m->due_ns = clock_ns() + m->flush_ns;
+			/* The first frame is written at once: a file has something to play. */
+			m->due_ns = clock_ns() + (m->kept > 0 ? m->flush_ns : 0);
 			pthread_cond_signal(&m->changed);
 		}
 	}

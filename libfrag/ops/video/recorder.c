@@ -285,6 +285,10 @@ static int open_file(struct recorder *rc, struct frag_tick *tick, const struct f
 						       &config.frame_rate) < 0 ||
 				 !(config.frame_rate > 0.0 && config.frame_rate <= 10000.0)))
 		config.frame_rate = 30.0;
+	if (frag_metadata_get_f64(frag_tick_metadata(tick), "sample_aspect_ratio", &config.aspect) <
+		    0 ||
+	    !(config.aspect > 1e-2 && config.aspect < 1e2))
+		config.aspect = 0.0;
 	r = video_encoder_open(&config, frame, &rc->encoder, &err);
 	if (r < 0) {
 		if (lstat(rc->file, &status) == 0 && S_ISREG(status.st_mode))
