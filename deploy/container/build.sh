@@ -38,6 +38,8 @@ xargs readlink -f <"$tree.list" | sort -u | xargs dpkg -S 2>/dev/null | cut -d :
 for link in lib lib64; do
 	[ -e "$tree/$link" ] || ln -s "usr/$link" "$tree/$link"
 done
+cp -R /lib/terminfo "$tree/usr/lib/terminfo" # which fragctl top needs
+install -D -m 644 /usr/share/doc/ncurses-base/copyright "$tree/usr/share/doc/ncurses-base/copyright"
 printf 'root:x:0:0::/:/\nfrag:x:%s:%s::/tmp:/\n' $id $id >"$tree/etc/passwd"
 printf 'root:x:0:\nfrag:x:%s:\n' $id >"$tree/etc/group"
 echo 'hosts: files dns' >"$tree/etc/nsswitch.conf"
@@ -57,7 +59,7 @@ buildah add -q "$made" "$tree.tar" / >/dev/null
 buildah config --user $id:$id --env PATH=/usr/bin --env HOME=/tmp --workingdir /tmp \
 	--label org.opencontainers.image.title=frag \
 	--label org.opencontainers.image.licenses=Apache-2.0 \
-	--cmd '["fragctl", "run", "--workers", "2", "/usr/share/frag/examples/video_replayer_distributed/app.yaml", "--", "--out", "/tmp"]' \
+	--cmd '["fragctl", "run", "--top", "--workers", "2", "/usr/share/frag/examples/video_replayer_distributed/app.yaml", "--", "--out", "/tmp"]' \
 	"$made"
 buildah commit -q "$made" "$image" >/dev/null
 echo "$image: $(du -sm "$tree" | cut -f 1) MB"

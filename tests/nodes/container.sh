@@ -8,7 +8,9 @@ folder=$(mktemp -d)
 driver=frag-check-$$
 podman="podman --runtime runc --cgroup-manager=cgroupfs"
 flags="--ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
-trap '[ ! -e "$folder/compose/frag.key" ] || decompose; $podman rm -f $driver >/dev/null 2>&1 || :
+tmux="tmux -S $folder/tmux"
+trap '$tmux kill-server 2>/dev/null || :
+	[ ! -e "$folder/compose/frag.key" ] || decompose; $podman rm -f $driver >/dev/null 2>&1 || :
 	rm -rf "$folder"' EXIT
 
 fail() {
@@ -99,4 +101,27 @@ decompose
 # What the image does when nothing is named: the demo.
 run demo "$image" || fail "the demo"
 grep -q 'source_video  *300  *300  *0  *0 ' "$folder/demo" || fail "the account of the demo"
-echo "container: version, user, graphs, doctor, three containers, compose and the demo are well"
+
+# The same as a person sees it, on a terminal: top, and the account when it has ended.
+$tmux -f /dev/null new-session -d -x 134 -y 30 \
+	"$podman run --rm -it --network none $flags $image; echo ended with \$?; sleep 1000"
+seen() { # WORDS: within three minutes they are on the screen
+	for i in $(seq 360); do
+		$tmux capture-pane -p >"$folder/screen"
+		! grep -q "$1" "$folder/screen" || return 0
+		sleep 0.5
+	done
+	fail "not on the screen: $1"
+}
+seen '^frag top  1 application'
+seen '^ fragment2.motion '
+seen 'source_video  *300  *300  *0  *0 '
+seen '^ended with 0'
+
+# In one command from a file, where nothing but podman is installed.
+mkdir "$folder/file"
+archive=oci-archive:$folder/file/frag.tar
+buildah push -q "$image" "$archive:$image" && $podman rmi -f "$image" >"$folder/removed"
+run archive "$archive" fragctl run -e 'ping_tx count=3 ! ping_rx' || fail "from a file"
+grep -q 'ping_rx.in  *3  *3  *0  *0 ' "$folder/archive" || fail "the account from a file"
+echo "container: version, user, graphs, doctor, three containers, compose, the demo and a file are well"
