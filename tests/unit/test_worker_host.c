@@ -200,6 +200,56 @@ Test(worker_host, pages_are_sampled_with_every_beat)
 	cr_expect_eq(sent(FW_HOST_STATS)->epoch, 1);
 }
 
+static bool is_reported(const struct fw_host_stats *stats)
+{
+	from_driver(&beat);
+	from_host(&beat);
+	cr_assert(timers_until(now + 250 * MS, WRK_DO_SAMPLE_HOST));
+	step((struct wrk_event){.kind = WRK_EVENT_HOST_SAMPLED, .host = seen_host, .stats = stats});
+	return sent(FW_HOST_STATS) != NULL;
+}
+
+/* Two reports, then each fourth one, while its page goes on to show the same but for times. */
+static void expect_rest(struct fw_host_stats *stats)
+{
+	cr_expect(is_reported(stats), "it is new");
+	for (int i = 1; i < 10; i++) {
+		stats->ops[0].use_room += 250 * MS;
+		stats->flows[0].room_ns += 250 * MS;
+		stats->facts.cpu_ns++;
+		cr_expect_eq(is_reported(stats), i % 4 == 1, "beat %d", i);
+	}
+}
+
+Test(worker_host, one_that_rests_is_reported_less_often)
+{
+	struct fw_op_stats ops[2] = {{.ticks = 5}};
+	struct fragi_flow_stats flows[2] = {{.sent = 5}};
+	struct fw_host_stats stats = {.ops = ops, .op_count = 2, .flows = flows, .flow_count = 2};
+	struct fw_message look = host_frame(FW_HOST_LOOK);
+
+	start_attached(false);
+	spawn(1);
+	expect_rest(&stats);
+	ops[1].ticks++;
+	expect_rest(&stats);
+	ops[0].running = true;
+	expect_rest(&stats);
+	ops[0].outdated++; /* the last counter, behind the times */
+	expect_rest(&stats);
+	ops[0].deadline_misses++;
+	expect_rest(&stats);
+	flows[1].arrived++;
+	expect_rest(&stats);
+	flows[0].rx_dropped[FRAGI_DROP_REASONS - 1]++;
+	expect_rest(&stats);
+	look.host_look.for_ns = 2000 * MS;
+	from_driver(&look);
+	expect_rest(&stats);
+	from_driver(&look); /* its look is over, and another one begins */
+	expect_rest(&stats);
+}
+
 static bool next_beat_looks(void)
 {
 	const struct fw_message *to_host;

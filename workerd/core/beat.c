@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <workerd/core/state.h>
 
+#include <stddef.h>
+
 /*
  * Beats tell the driver and the hosts that this worker lives. One that gets no processor sends none
  * and hears nobody: when it goes on it sends beats first, and judges others only when it has read
  * what they have sent meanwhile.
+ *
+ * With each beat the pages of hosts are read. What a page shows is reported while it changes, and
+ * once more, so that a window of the driver begins after the change. A host that rests is reported
+ * with every fourth beat: a hundred of them would cost the driver more than all else that it does.
  */
+#define REST_BEATS 4
+#define MIX UINT64_C(0x9E3779B97F4A7C15)
+#define USE_FIRST                                                                                  \
+	((int)(offsetof(struct fw_op_stats, use_busy) - offsetof(struct fw_op_stats, counters)) /  \
+	 (int)sizeof(uint64_t))
 
 bool wrk_beat_has_paused(const struct wrk_core *core, int64_t real_now_ns)
 {
@@ -54,6 +65,44 @@ void wrk_beat_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *act
 		action->host = host->id;
 		action->message = message;
 	}
+}
+
+/* What a page shows, but for times, which go on while nothing happens. */
+static uint64_t counts_of(const struct fw_host_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < stats->op_count; i++) {
+		const struct fw_op_stats *op = &stats->ops[i];
+
+		sum = (sum ^ op->ticks) * MIX;
+		sum = (sum ^ (op->state * 2 + op->running)) * MIX;
+		for (int k = 0; k < FRAGI_OP_COUNTERS; k++)
+			if (k < USE_FIRST || k >= USE_FIRST + FRAGI_USES)
+				sum = (sum ^ op->counters[k]) * MIX;
+	}
+	for (uint32_t i = 0; i < stats->flow_count; i++) {
+		struct fragi_flow_stats row = stats->flows[i];
+
+		row.full_ns = row.room_ns = row.input_ns = 0;
+		for (int k = 0; k < FRAGI_COUNTERS; k++)
+			sum = (sum ^ row.counters[k]) * MIX;
+		for (int k = 0; k < FRAGI_DROP_REASONS; k++)
+			sum = ((sum ^ row.tx_dropped[k]) * MIX ^ row.rx_dropped[k]) * MIX;
+	}
+	return sum;
+}
+
+bool wrk_beat_is_news(const struct wrk_core *core, struct wrk_host *host,
+		      const struct fw_host_stats *stats)
+{
+	uint64_t counts = counts_of(stats);
+	bool is_same = host->counts == counts && host->counts_for == core->connection;
+
+	host->same_counts = is_same ? host->same_counts + 1 : 0;
+	host->counts = counts;
+	host->counts_for = core->connection;
+	return host->same_counts == 0 || host->same_counts % REST_BEATS == 1;
 }
 
 void wrk_beat_sample(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions)

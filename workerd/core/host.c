@@ -324,6 +324,8 @@ void wrk_host_request(struct wrk_core *core, const struct fw_message *message, i
 		return;
 	}
 	if (message->kind == FW_HOST_LOOK) { /* the host hears of it with each beat */
+		if (now_ns >= host->look_until_ns)
+			host->counts_for = 0; /* what it counts now is new */
 		/* of two who look, the one who looks for longer counts */
 		if (now_ns + message->host_look.for_ns > host->look_until_ns ||
 		    message->host_look.for_ns == 0)
@@ -532,7 +534,8 @@ void wrk_host_event(struct wrk_core *core, const struct wrk_event *event, int64_
 		}
 		break;
 	case WRK_EVENT_HOST_SAMPLED:
-		report_stats(core, host, event->stats, false, actions);
+		if (wrk_beat_is_news(core, host, event->stats))
+			report_stats(core, host, event->stats, false, actions);
 		break;
 	case WRK_EVENT_HOST_LINES:
 		wrk_host_lines(core, host, event, now_ns, actions);

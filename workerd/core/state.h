@@ -34,10 +34,13 @@ struct wrk_host {
 	/* lease.c, by the clock of the shell; lease_ns 0: none */
 	int64_t lease_ns, lease_until_ns;
 	int64_t look_until_ns; /* so long somebody looks at its operators */
-	bool is_lease_over;    /* the kernel has ended it for that */
-	bool is_renewed;       /* the beats of the present driver renew it */
-	int64_t lines_at_ns;   /* when lines_used was right */
-	uint32_t lines_used;   /* of WRK_LINES_BURST */
+	/* beat.c: what its page showed last, to whom, and how often that has been the same since */
+	uint64_t counts, counts_for;
+	uint32_t same_counts;
+	bool is_lease_over;  /* the kernel has ended it for that */
+	bool is_renewed;     /* the beats of the present driver renew it */
+	int64_t lines_at_ns; /* when lines_used was right */
+	uint32_t lines_used; /* of WRK_LINES_BURST */
 	uint64_t lines_left_out;
 	char **names; /* of its operators, in ledger order; NULL: not prepared */
 	uint32_t name_count;
@@ -178,6 +181,9 @@ bool wrk_beat_has_paused(const struct wrk_core *core, int64_t real_now_ns);
 void wrk_beat_all(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
 /* What each host has counted is read for the driver. */
 void wrk_beat_sample(struct wrk_core *core, int64_t now_ns, struct wrk_actions *actions);
+/* Whether the driver is to get what was read from the page of the host. */
+bool wrk_beat_is_news(const struct wrk_core *core, struct wrk_host *host,
+		      const struct fw_host_stats *stats);
 
 /* lease.c */
 /* A host is made for the present driver. */
