@@ -70,7 +70,7 @@ class Machine(test_top.Causes):
     test_what_is_planted_is_found = None
 
     def expect(self, text, kind, op, says):
-        found = self.await_cause(text, lambda c: (c["kind"], op and c["operator"]) == (kind, op) and says in c["sentence"])
+        found, _ = self.await_cause(text, lambda c: (c["kind"], op and c["operator"]) == (kind, op) and says in c["sentence"])
         self.assertEqual((found["kind"], op and found["operator"]), (kind, op), found)
         self.assertIn(says, found["sentence"])
 
