@@ -7,7 +7,6 @@ import os
 import signal
 import struct
 import subprocess
-import threading
 
 import cluster
 import test_top
@@ -31,8 +30,9 @@ CONVERTS = """    resources:
 """
 
 
-class StallingDisk:
-    """A file system on a loop device that takes no writes for most of the time."""
+class FrozenDisk:
+    """A file system on a loop device, which takes no writes while it is frozen: who writes waits
+    for it, however busy the machine is."""
 
     def __init__(self, test):
         self.folder, image = test.path("disk"), test.path("disk.img")
@@ -46,20 +46,20 @@ class StallingDisk:
                 os.unlink(image)
                 os.rmdir(self.folder)
                 test.skipTest("this machine lets its user mount nothing: " + r.stderr.strip())
-        self.image, self.ends = image, threading.Event()
+        self.image, self.is_frozen = image, False
         self.fd = os.open(self.folder, os.O_RDONLY)
-        self.thread = threading.Thread(target=self.stall)
 
-    def stall(self):
-        while not self.ends.wait(0.001):
-            fcntl.ioctl(self.fd, FIFREEZE, struct.pack("i", 0))
-            self.ends.wait(0.5)
+    def freeze(self):
+        fcntl.ioctl(self.fd, FIFREEZE, struct.pack("i", 0))
+        self.is_frozen = True
+
+    def thaw(self):
+        if self.is_frozen:
             fcntl.ioctl(self.fd, FITHAW, struct.pack("i", 0))
+        self.is_frozen = False
 
     def close(self):
-        self.ends.set()
-        if self.thread.ident is not None:
-            self.thread.join()
+        self.thaw()
         os.close(self.fd)
         subprocess.run(["umount", "-l", self.folder], check=True)
         os.unlink(self.image)
@@ -67,7 +67,17 @@ class StallingDisk:
 
 
 class Machine(test_top.Causes):
-    test_what_is_planted_is_found = None
+    test_what_is_planted_is_found = disk = None
+
+    def launch(self, text):
+        super().launch(text)
+        if self.disk is not None:
+            self.disk.freeze()
+
+    def end(self):
+        if self.disk is not None:
+            self.disk.thaw()
+        super().end()
 
     def expect(self, text, kind, op, says):
         found, _ = self.await_cause(text, lambda c: (c["kind"], op and c["operator"]) == (kind, op) and says in c["sentence"])
@@ -81,14 +91,11 @@ class Machine(test_top.Causes):
         self.expect(text, "cores", None, "other threads take the cores of host")
 
     def test_a_slow_disk_at_a_recorder(self):
-        disk = StallingDisk(self)
-        try:
-            disk.thread.start()
-            back = "    operators:\n      rx: {type: truth_rx, parameters: {file: %s/recorded}}\n" % disk.folder
-            text = application(back=back).replace("[libslow.so]", "[libtruth.so]")
-            self.expect(text, "operator", "back.rx", "without a CPU (it waits for a disk)")
-        finally:
-            disk.close()
+        self.disk = FrozenDisk(self)
+        self.addCleanup(self.disk.close)
+        back = "    operators:\n      rx: {type: truth_rx, parameters: {file: %s/recorded}}\n" % self.disk.folder
+        text = application(back=back).replace("[libslow.so]", "[libtruth.so]")
+        self.expect(text, "operator", "back.rx", "without a CPU (it waits for a disk)")
 
     def test_a_kernel_of_a_gpu(self):
         self.env.update(LD_LIBRARY_PATH=os.path.join(os.path.dirname(cluster.BIN), "tests/cuda"),
