@@ -114,7 +114,7 @@ static int measure(struct health *health)
 		if (code != CTL_OK)
 			break;
 		is_last = message->looked.is_last;
-		code = ctl_top_window_add(&window, message);
+		code = ctl_top_window_add(&window, NULL, message);
 	}
 	for (uint32_t i = 0; code == CTL_OK && i < window.count; i++)
 		if (window.apps[i].cause.kind > FRAGI_CAUSE_UNMEASURED)

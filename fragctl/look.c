@@ -39,7 +39,8 @@ int ctl_look(struct ctl_driver *driver, const char *application, int64_t every_n
 	struct fw_message ask = {.kind = FW_LOOK}, *message, *looked = NULL;
 	int code;
 
-	ask.look = (struct fw_look){application, every_ns, once};
+	ask.look = (struct fw_look){
+		.name = application, .every_ns = every_ns, .once = once, .changes = !once};
 	code = ctl_driver_ask(driver, &ask, &message);
 	if (code == CTL_OK)
 		code = take(message, &looked);

@@ -149,7 +149,7 @@ static int put_state(struct snapshot *snapshot, const struct fw_reply *state)
 
 static int put_top(struct snapshot *snapshot)
 {
-	struct ctl_top_window window;
+	struct ctl_top_window window = {0};
 	struct ctl_top view = {.op = FRAGI_LOOK_NONE};
 	int code = snapshot->no_wait
 			   ? ctl_top_window_unmeasured(&snapshot->driver, snapshot->name, &window)

@@ -76,7 +76,7 @@ static int print(struct top *top, const struct ctl_top_window *window, bool is_f
 
 static int print_windows(struct top *top)
 {
-	struct ctl_top_window window;
+	struct ctl_top_window window = {0};
 	bool begins = true, is_first = true;
 	int code = CTL_OK;
 
@@ -87,7 +87,6 @@ static int print_windows(struct top *top)
 		if (code == CTL_OK) {
 			code = print(top, &window, is_first);
 			is_first = false;
-			ctl_top_window_free(&window);
 		} else if (!top->once && top->driver.connection == NULL) {
 			code = ctl_driver_reopen(&top->driver);
 			begins = true;
@@ -95,6 +94,7 @@ static int print_windows(struct top *top)
 		if (top->once)
 			break;
 	}
+	ctl_top_window_free(&window);
 	return code == -ECANCELED ? CTL_OK : code;
 }
 

@@ -31,7 +31,7 @@ struct screen {
 	const struct ctl_driver *again;
 	const char *name;
 	struct ctl_top top;
-	struct ctl_top_window shown, coming;
+	struct ctl_top_window shown, newest, coming; /* newest: empty unless paused */
 	uv_poll_t keys;
 	uv_signal_t resized, interrupted, terminated;
 	uv_timer_t timer;
@@ -135,6 +135,12 @@ static void find_opened(struct screen *s)
 
 static void take_window(struct screen *s)
 {
+	ctl_top_window_free(&s->newest);
+	if (s->top.is_paused) {
+		s->newest = s->coming;
+		s->coming = (struct ctl_top_window){0};
+		return;
+	}
 	ctl_top_window_free(&s->shown);
 	s->shown = s->coming;
 	s->coming = (struct ctl_top_window){0};
@@ -181,8 +187,8 @@ static void ask_opened(struct screen *s)
 
 static void ask(struct screen *s)
 {
-	struct fw_message look = {.kind = FW_LOOK,
-				  .look = {.name = s->name != NULL ? s->name : ""}};
+	struct fw_message look = {
+		.kind = FW_LOOK, .look = {.name = s->name != NULL ? s->name : "", .changes = true}};
 	struct fw_message watch = {.kind = FW_WATCH, .watch = {s->last_event, true}};
 
 	s->asked =
@@ -229,14 +235,13 @@ static void take_messages(struct screen *s)
 		if (message->kind == FW_LOOKED) {
 			bool is_last = message->looked.is_last;
 
-			(void)ctl_top_window_add(&s->coming, message);
+			(void)ctl_top_window_add(
+				&s->coming, s->newest.count > 0 ? &s->newest : &s->shown, message);
 			s->top.lost = NULL;
 			s->top.is_measuring = false;
 			uv_timer_stop(&s->timer);
-			if (is_last && !s->top.is_paused)
+			if (is_last)
 				take_window(s);
-			else if (is_last)
-				ctl_top_window_free(&s->coming);
 			continue;
 		}
 		if (message->kind == FW_EVENTS)
@@ -569,6 +574,7 @@ int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again,
 	}
 	ctl_top_lines_free(&s.body);
 	ctl_top_window_free(&s.shown);
+	ctl_top_window_free(&s.newest);
 	ctl_top_window_free(&s.coming);
 	if (s.failure != FRAGI_FAILURE_NONE)
 		return ctl_fail_with(s.failure, "%s", s.lost);

@@ -20,48 +20,97 @@ static bool is_empty(const struct fw_message *message)
 	return name == NULL || name[0] == '\0';
 }
 
-int ctl_top_window_add(struct ctl_top_window *window, struct fw_message *message)
-{
-	size_t count = window->count + 1;
-	struct ctl_top_app *apps;
-	struct fw_message **messages;
+struct ctl_top_tables {
+	struct fw_message *message;
+	uint32_t references; /* of windows */
+};
 
-	if (is_empty(message)) {
-		fw_message_free(message);
-		return CTL_OK;
-	}
-	apps = reallocarray(window->apps, count, sizeof(*apps));
+static int put(struct ctl_top_window *window, struct ctl_top_tables *tables, int64_t unix_ns)
+{
+	const struct fw_looked *looked = &tables->message->looked;
+	size_t count = window->count + 1;
+	struct ctl_top_app *apps = reallocarray(window->apps, count, sizeof(*apps));
+	struct ctl_top_tables **all;
 
 	window->apps = apps != NULL ? apps : window->apps;
-	messages = reallocarray(window->messages, count, sizeof(struct fw_message *));
-	window->messages = messages != NULL ? messages : window->messages;
-	if (apps == NULL || messages == NULL) {
-		fw_message_free(message);
+	all = reallocarray(window->tables, count, sizeof(struct ctl_top_tables *));
+	window->tables = all != NULL ? all : window->tables;
+	if (apps == NULL || all == NULL)
 		return no_memory();
-	}
-	window->messages[window->message_count++] = message;
-	window->apps[window->count++] = (struct ctl_top_app){
-		.look = message->looked.look,
-		.cause = {.kind = (enum fragi_cause_kind)message->looked.cause,
-			  .op = message->looked.op,
-			  .flow = message->looked.flow,
-			  .host = message->looked.host,
-			  .sentence = message->looked.look.cause,
-			  .help = message->looked.help,
-			  .chain = message->looked.chain,
-			  .chain_count = message->looked.chain_count},
+	tables->references++;
+	window->tables[window->tables_count++] = tables;
+	window->apps[window->count] = (struct ctl_top_app){
+		.look = looked->look,
+		.cause = {.kind = (enum fragi_cause_kind)looked->cause,
+			  .op = looked->op,
+			  .flow = looked->flow,
+			  .host = looked->host,
+			  .sentence = looked->look.cause,
+			  .help = looked->help,
+			  .chain = looked->chain,
+			  .chain_count = looked->chain_count},
 	};
+	window->apps[window->count++].look.unix_ns = unix_ns;
 	return CTL_OK;
 }
 
-int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins, bool once,
-			struct ctl_top_window *out)
+static void drop(struct ctl_top_tables *tables)
 {
+	if (--tables->references > 0)
+		return;
+	fw_message_free(tables->message);
+	free(tables);
+}
+
+/* Takes the message, and holds a reference. NULL: there is no memory. */
+static struct ctl_top_tables *hold(struct fw_message *message)
+{
+	struct ctl_top_tables *tables = malloc(sizeof(*tables));
+
+	if (tables != NULL)
+		*tables = (struct ctl_top_tables){message, 1};
+	else
+		fw_message_free(message);
+	return tables;
+}
+
+static int add_same(struct ctl_top_window *window, const struct ctl_top_window *before,
+		    const struct fw_message *same)
+{
+	for (uint32_t i = 0; before != NULL && i < before->tables_count; i++)
+		if (before->tables[i]->message->run == same->run)
+			return put(window, before->tables[i], same->looked.look.unix_ns);
+	return CTL_OK;
+}
+
+int ctl_top_window_add(struct ctl_top_window *window, const struct ctl_top_window *before,
+		       struct fw_message *message)
+{
+	struct ctl_top_tables *tables;
+	int code = CTL_OK;
+
+	if (message->looked.is_same || is_empty(message)) {
+		if (message->looked.is_same)
+			code = add_same(window, before, message);
+		fw_message_free(message);
+		return code;
+	}
+	tables = hold(message);
+	if (tables == NULL)
+		return no_memory();
+	code = put(window, tables, message->looked.look.unix_ns);
+	drop(tables);
+	return code;
+}
+
+int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins, bool once,
+			struct ctl_top_window *window)
+{
+	struct ctl_top_window coming = {0};
 	struct fw_message *message;
 	bool is_last = false;
 	int code = CTL_OK;
 
-	*out = (struct ctl_top_window){0};
 	while (code == CTL_OK && !is_last) {
 		code = begins ? ctl_look(driver, name, 0, once, &message)
 			      : ctl_look_next(driver, &message);
@@ -69,10 +118,12 @@ int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins
 		if (code != CTL_OK)
 			break;
 		is_last = message->looked.is_last;
-		code = ctl_top_window_add(out, message);
+		code = ctl_top_window_add(&coming, window, message);
 	}
+	ctl_top_window_free(window);
+	*window = coming;
 	if (code != CTL_OK)
-		ctl_top_window_free(out);
+		ctl_top_window_free(window);
 	return code;
 }
 
@@ -86,7 +137,7 @@ int ctl_top_window_causes(struct ctl_driver *driver, const char *name, struct ct
 		bool is_last = message->kind != FW_LOOKED || message->looked.is_last;
 
 		if (message->kind == FW_LOOKED)
-			code = ctl_top_window_add(out, message);
+			code = ctl_top_window_add(out, NULL, message);
 		else
 			fw_message_free(message);
 		if (code == CTL_OK && is_last)
@@ -115,14 +166,19 @@ int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
 	*out = (struct ctl_top_window){0};
 	if (code != CTL_OK)
 		return code;
-	out->apps = calloc(message->reply.application_count + 1, sizeof(*out->apps));
-	out->messages = malloc(sizeof(struct fw_message *));
-	if (out->apps == NULL || out->messages == NULL) {
-		fw_message_free(message);
+	out->tables = calloc(1, sizeof(*out->tables));
+	if (out->tables == NULL || (out->tables[0] = hold(message)) == NULL) {
+		if (out->tables == NULL)
+			fw_message_free(message);
 		ctl_top_window_free(out);
 		return no_memory();
 	}
-	out->messages[out->message_count++] = message;
+	out->tables_count = 1;
+	out->apps = calloc(message->reply.application_count + 1, sizeof(*out->apps));
+	if (out->apps == NULL) {
+		ctl_top_window_free(out);
+		return no_memory();
+	}
 	for (uint32_t i = 0; i < message->reply.application_count; i++) {
 		const struct fw_application_row *row = &message->reply.applications[i];
 
@@ -140,9 +196,9 @@ int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
 
 void ctl_top_window_free(struct ctl_top_window *window)
 {
-	for (uint32_t i = 0; i < window->message_count; i++)
-		fw_message_free(window->messages[i]);
-	free(window->messages);
+	for (uint32_t i = 0; i < window->tables_count; i++)
+		drop(window->tables[i]);
+	free(window->tables);
 	free(window->apps);
 	*window = (struct ctl_top_window){0};
 }

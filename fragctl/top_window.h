@@ -9,21 +9,27 @@
 struct ctl_top_window {
 	struct ctl_top_app *apps;
 	uint32_t count;
-	struct fw_message **messages; /* that hold the tables */
-	uint32_t message_count;
+	struct ctl_top_tables **tables; /* of them; windows share what is as it was */
+	uint32_t tables_count;
 };
 
-/* Takes a LOOKED. Returns CTL_OK or an exit code, complained. */
-int ctl_top_window_add(struct ctl_top_window *window, struct fw_message *message);
+/*
+ * Takes a LOOKED. Tables that are as they were are those of the window before.
+ * - before: NULL: there is none, because the question was not for changes
+ * Returns CTL_OK or an exit code, complained.
+ */
+int ctl_top_window_add(struct ctl_top_window *window, const struct ctl_top_window *before,
+		       struct fw_message *message);
 /*
  * Waits for the next window of an application, or of all; the first call asks for them.
  * - name: NULL: all
  * - begins: it is the first call of this session
  * - once: a single window
- * Returns CTL_OK, or the exit code, complained.
+ * - window: takes the place of the one before, which was empty at the first call
+ * Returns CTL_OK, or the exit code, complained: there is no window then.
  */
 int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins, bool once,
-			struct ctl_top_window *out);
+			struct ctl_top_window *window);
 /* What runs, without a measurement. The same. */
 int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
 			      struct ctl_top_window *out);

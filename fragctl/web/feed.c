@@ -19,6 +19,7 @@
  */
 #define SECOND_NS INT64_C(1000000000)
 #define LINGER_NS (3 * SECOND_NS) /* a page that is loaded again finds its tables */
+#define STATE_NS (SECOND_NS * 9 / 10)
 #define QUESTION_NS (8 * SECOND_NS)
 
 struct stream {
@@ -270,22 +271,31 @@ void ctl_web_feed_want(struct ctl_web_feed *feed, int64_t for_ns)
 		feed->wanted_until_ns = until_ns;
 }
 
-/* One at a time: a driver may take longer for an answer than a window lasts. */
-static void ask_state(struct ctl_web_feed *feed)
+/*
+ * One at a time: a driver may take longer for an answer than a window lasts; and once a second,
+ * however short windows are. Returns whether it will come.
+ */
+static bool ask_state(struct ctl_web_feed *feed)
 {
 	struct fw_message request = {.kind = FW_REQUEST, .request = {FW_REQUEST_STATE, ""}};
+	int64_t now_ns = fragi_now_ns();
 
 	if (feed->state_seq != 0)
-		return;
+		return true;
+	if (feed->state != NULL && now_ns < feed->state_asked_ns + STATE_NS)
+		return false;
+	feed->state_asked_ns = now_ns;
 	feed->state_seq = ctl_driver_send(feed->driver, &request) == 0 ? request.seq : 0;
+	return feed->state_seq != 0;
 }
 
 static void begin_look(struct ctl_web_feed *feed)
 {
-	struct fw_message look = {.kind = FW_LOOK, .look = {"", feed->every_ns, false}};
+	struct fw_message look = {
+		.kind = FW_LOOK, .look = {.name = "", .every_ns = feed->every_ns, .changes = true}};
 
 	feed->look_seq = ctl_driver_send(feed->driver, &look) == 0 ? look.seq : 0;
-	ask_state(feed);
+	(void)ask_state(feed);
 }
 
 static void forget(struct ctl_web_feed *feed)
@@ -311,7 +321,7 @@ static void take_window(struct ctl_web_feed *feed, struct fw_message *message)
 {
 	bool is_last = message->looked.is_last;
 
-	(void)ctl_top_window_add(&feed->coming, message);
+	(void)ctl_top_window_add(&feed->coming, &feed->window, message);
 	if (!is_last)
 		return;
 	ctl_top_window_free(&feed->window);
@@ -319,7 +329,8 @@ static void take_window(struct ctl_web_feed *feed, struct fw_message *message)
 	feed->coming = (struct ctl_top_window){0};
 	feed->lost[0] = '\0';
 	feed->awaits_window = false;
-	ask_state(feed);
+	if (!ask_state(feed))
+		publish(feed);
 }
 
 static bool take_message(struct ctl_web_feed *feed, struct fw_message *message)

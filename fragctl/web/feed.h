@@ -57,7 +57,8 @@ struct ctl_web_feed {
 	uint64_t frame_number;
 	struct ctl_top_window coming;
 	uint64_t look_seq, state_seq; /* 0: not asked */
-	int64_t wanted_until_ns;      /* also without streams */
+	int64_t state_asked_ns;
+	int64_t wanted_until_ns; /* also without streams */
 	struct ctl_web_question questions[CTL_WEB_QUESTIONS_MAX];
 	struct ctl_web_scrape scrape;
 	struct ctl_web_echo echoes[CTL_WEB_ECHOES_MAX];

@@ -99,7 +99,7 @@ bool ctl_web_scrape_take(struct ctl_web_feed *feed, struct fw_message *message, 
 		return false;
 	if (message->kind == FW_LOOKED) {
 		scrape->look_seq = message->looked.is_last ? 0 : scrape->look_seq;
-		(void)ctl_top_window_add(&scrape->window, message);
+		(void)ctl_top_window_add(&scrape->window, NULL, message);
 	} else if (message->kind == FW_REPLY) {
 		scrape->state_seq = 0;
 		scrape->state = message;

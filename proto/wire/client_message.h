@@ -217,6 +217,7 @@ struct fw_look {
 	 */
 	bool at_once;
 	uint32_t rows; /* the first ones in the order of the graph; 0: the busiest ones */
+	bool changes;  /* the client keeps tables, and takes is_same in place of them */
 };
 /*
  * An application in a window. Before the first window has passed nothing is sent. Where no
@@ -225,6 +226,8 @@ struct fw_look {
 struct fw_looked {
 	struct fragi_look look;
 	bool is_last; /* of this window */
+	/* all is as the client got it last for this run; only look.unix_ns is new */
+	bool is_same;
 	/* the root cause that look.cause names: its kind, what is to blame, and the way to it */
 	uint32_t cause, op, flow, host;
 	const char *help; /* NULL: none is known */

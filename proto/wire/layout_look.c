@@ -4,8 +4,13 @@
 /* Layouts of LOOK and LOOKED: where the time of an application goes; and of taps on flows. */
 
 LAYOUT(look, struct fw_look, Look, NULL) = {
-	NAME_OR_NONE(look, name), TIME(look, every_ns), FIELD(look, once),
-	FIELD(look, at_once),     FIELD(look, rows),    END,
+	NAME_OR_NONE(look, name),
+	TIME(look, every_ns),
+	FIELD(look, once),
+	FIELD(look, at_once),
+	FIELD(look, rows),
+	FIELD(look, changes),
+	END,
 };
 
 TUPLE_LAYOUT(look_operator_sums) = {
@@ -166,6 +171,7 @@ LAYOUT(looked, struct fw_looked, Looked, looked_flaw) = {
 	FIELD(looked, host),
 	OPTIONAL(looked, help),
 	ROWS(looked, chain, chain_count, FW_ROWS_MAX, look_step),
+	FIELD(looked, is_same),
 	END,
 };
 

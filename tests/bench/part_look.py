@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it costs that somebody looks: the thread that looks, in hosts of a few and of many operators
 that pass messages on as fast as they can, and how often it looks; and the driver of a hundred
-applications that rest, for four clients with a window a second each.
+applications that rest, for two pages with four windows a second each.
 """
 import json
 import os
 import time
+import urllib.request
 
 from part_service import APPLICATIONS, RESTING, Service
 from part_start import cpu_s
 
-SAMPLE_S, CLIENTS, SIZES = 2, 4, (4, 1000)
+SAMPLE_S, PAGES, SIZES = 2, 2, (4, 1000)
 
 
 def chain(count):
@@ -25,6 +26,19 @@ def look(c):
     client = c.start("fragctl", "top", "-o", "json", "--address", c.address)
     c.line(client, r'"window_ns"')
     return client
+
+
+def page(c):
+    """Tables four times a second, and what reads them."""
+    server = c.start("fragctl", "web", "--listen", "127.0.0.1:0", "--every", "250ms", "--address", c.address)
+    return urllib.request.urlopen(c.line(server, r"http://\S+:\d+").group(0) + "/data")
+
+
+def read_for(pages, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for stream in pages:
+            stream.read1(1 << 20)
 
 
 def stop(client):
@@ -64,13 +78,14 @@ def hundred(bench, cpu):
         app = c.write("app.yaml", RESTING)
         for i in range(APPLICATIONS):
             c.fragctl("start", app, "--name", "resting%d" % i)
-        clients = [look(c) for _ in range(CLIENTS)]
+        pages = [page(c) for _ in range(PAGES)]
+        read_for(pages, SAMPLE_S)
         for _ in bench.rounds():
             before, start = cpu_s(c.d.pid), time.monotonic()
-            time.sleep(SAMPLE_S)
+            read_for(pages, SAMPLE_S)
             cpu.add(100 * (cpu_s(c.d.pid) - before) / (time.monotonic() - start))
-        for client in clients:
-            stop(client)
+        for stream in pages:
+            stream.close()
 
 
 def run(bench):

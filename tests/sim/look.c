@@ -77,7 +77,8 @@ static void ask(struct sim *sim, struct sim_looker *looker)
 	looker->heard_ns = sim->now_ns;
 	sim_print(sim, "looker", "%llu looks at \"%s\" every %.3f s",
 		  (unsigned long long)looker->number, name, (double)looker->every_ns * 1e-9);
-	message.look = (struct fw_look){.name = name, .every_ns = looker->every_ns};
+	message.look = (struct fw_look){
+		.name = name, .every_ns = looker->every_ns, .changes = looker->number % 2 == 0};
 	say(sim, looker, &message);
 }
 

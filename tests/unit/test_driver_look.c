@@ -270,6 +270,48 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.flows[0].latency.total_ns, 2040);
 }
 
+/* LOOK of a client that keeps the tables. */
+static void look_for_changes(struct world *w, const char *name)
+{
+	struct fw_message message = {.kind = FW_LOOK, .seq = 9};
+
+	message.look = (struct fw_look){.name = name, .every_ns = SECOND, .changes = true};
+	say(w, CLIENT, &message);
+}
+
+WORLD_TEST(driver_look, who_keeps_tables_gets_what_has_changed, NULL)
+{
+	const struct fw_message *m;
+
+	two_run(w, receiver_restarts);
+	report(w, 1, false, (struct report){7 * SECOND, 5, 0, 7, 0, 100, 100});
+	report(w, 2, false, (struct report){3 * SECOND, 5, 7, 0, 0, 90, 90});
+	client_hello(w, CLIENT, "top");
+	look_for_changes(w, "");
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_not(looked(w, CLIENT)->is_same, "it has none yet");
+	pass_beating(w, SECOND, 1, CLIENT);
+	m = taken(w, CLIENT, FW_LOOKED);
+	cr_assert_not_null(m);
+	cr_expect(m->looked.is_same);
+	cr_expect(m->looked.is_last);
+	cr_expect_neq(m->run, 0);
+	cr_expect_eq(m->looked.look.unix_ns, w->core->real_ns + w->core->config.realtime_offset_ns);
+	cr_expect_eq(m->looked.look.operator_count, 0);
+	report(w, 2, false, (struct report){5 * SECOND, 6, 7, 0, 0, 91, 91});
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_eq(looked(w, CLIENT)->look.flows[0].delivered_sum, 91, "it has reported");
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect(looked(w, CLIENT)->is_same);
+	say_exit(w, 2, 2, 139, 11, RX_CRASH);
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_not_null(looked(w, CLIENT)->look.hosts[1].suspended_because);
+	/* Each question begins with all tables. */
+	look_for_changes(w, "app");
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_not(looked(w, CLIENT)->is_same);
+}
+
 static uint32_t windows_of(struct world *w, uint64_t client)
 {
 	uint32_t count = 0;

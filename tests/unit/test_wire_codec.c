@@ -559,11 +559,12 @@ static void make(struct maker *m, enum fw_kind kind, struct fw_message *message)
 		message->suspend = (struct fw_host_suspend){(uint32_t)random_u64(m), random_u64(m)};
 		return;
 	case FW_LOOK:
-		message->look = (struct fw_look){word(m), 250000000, true, true, 7};
+		message->look = (struct fw_look){word(m), 250000000, true, true, 7, true};
 		return;
 	case FW_LOOKED:
 		message->looked =
 			(struct fw_looked){.is_last = true,
+					   .is_same = true,
 					   .cause = 3,
 					   .op = 1,
 					   .flow = FRAGI_LOOK_NONE,

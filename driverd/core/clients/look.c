@@ -23,13 +23,14 @@ struct looked_at {
 	struct looked_at *next;
 	uint64_t run;
 	struct drv_look_past *past;
+	bool was_sent;
 };
 
 struct drv_look {
 	uint64_t seq;
 	char application[FRAG_NAME_MAX + 1]; /* empty: all */
 	int64_t every_ns;
-	bool once, at_once;
+	bool once, at_once, changes;
 	uint32_t rows;
 	struct drv_timer timer;
 	int64_t begun_ns;   /* the present window */
@@ -148,11 +149,19 @@ static int send_looked(struct drv_session *client, struct drv_look *look, const 
 	looked->is_last = is_last;
 	if (app == NULL)
 		return drv_send(client, &message);
+	message.run = app->run;
+	if (at != NULL && at->was_sent && look->changes && drv_view_is_same(app, at->past)) {
+		looked->is_same = true;
+		looked->look.unix_ns =
+			client->core->real_ns + client->core->config.realtime_offset_ns;
+		client->core->items -= app->host_count;
+		return drv_send(client, &message);
+	}
 	if (at == NULL ||
 	    drv_view_look(app, &at->past, look->window_ns, look->rows, arena, &looked->look) < 0 ||
 	    find_cause(looked, arena) < 0)
 		return -ENOMEM;
-	message.run = app->run;
+	at->was_sent = true;
 	return drv_send(client, &message);
 }
 
@@ -281,6 +290,7 @@ int drv_look_begin(struct drv_session *client, const struct fw_message *message)
 	look->seq = message->seq;
 	look->once = wanted->once;
 	look->at_once = wanted->at_once;
+	look->changes = wanted->changes;
 	look->rows = wanted->rows < FW_LOOK_ROWS_MOST ? wanted->rows : FW_LOOK_ROWS_MOST;
 	look->every_ns =
 		bounded(wanted->every_ns, look->at_once ? FW_LOOK_AT_ONCE_MAX_NS : DRV_LOOK_MAX_NS);

@@ -3,7 +3,6 @@
 #include <driverd/core/view/look.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <base/alloc.h>
@@ -40,11 +39,16 @@ struct host_past {
 	uint64_t span_ns;      /* between the two reports; 0: it is not known, or nothing is new */
 	bool has_moved;        /* it has reported since */
 	bool is_whole;         /* the same process counted all the time */
+	/* what else its row shows */
+	enum drv_host_state state;
+	uint32_t restarts;
+	bool is_replaced;
 };
 
 /* Numbers of a row, as they were at the last report, and how much more at the last one but one. */
 struct drv_look_past {
 	bool has_window;
+	enum drv_app_state state;
 	uint32_t host_count;
 	size_t op_count, flow_count;
 	struct host_past *hosts;
@@ -202,6 +206,11 @@ static uint32_t threads_of(const struct drv_host *host, uint32_t cores)
 	return threads;
 }
 
+static bool is_replaced(const struct drv_host *host)
+{
+	return drv_host_is_restarting(host) || drv_host_hands_over(host);
+}
+
 static void look_at_host(struct look *look, uint32_t index)
 {
 	const struct drv_host *host = &look->app->hosts[index];
@@ -235,6 +244,9 @@ static void look_at_host(struct look *look, uint32_t index)
 	}
 	past->epoch = host->now.epoch;
 	past->counted_ns = host->now.counted_ns;
+	past->state = host->now.state;
+	past->restarts = host->restarts.count;
+	past->is_replaced = is_replaced(host);
 	look->hosts[index] = (struct fragi_look_host){
 		.name = host->name,
 		.worker = look->app->core->config.is_local ? NULL : host->worker,
@@ -468,96 +480,21 @@ static int look_at(struct look *look)
 	return r;
 }
 
-/* Rows by how much they do, the busiest one first; as many as are shown. */
-struct rank {
-	uint64_t load;
-	uint32_t row;
-};
-
-static int by_load(const void *a, const void *b)
+bool drv_view_is_same(const struct drv_app *app, const struct drv_look_past *past)
 {
-	const struct rank *x = a, *y = b;
+	bool is_same = app->state == past->state && app->host_count == past->host_count;
 
-	if (x->load != y->load)
-		return x->load > y->load ? -1 : 1;
-	return x->row < y->row ? -1 : x->row > y->row;
-}
+	for (uint32_t i = 0; is_same && i < app->host_count; i++) {
+		const struct drv_host *host = &app->hosts[i];
+		const struct host_past *then = &past->hosts[i];
 
-static int by_row(const void *a, const void *b)
-{
-	const struct rank *x = a, *y = b;
-
-	return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* A table that may be too long. Its load is a number of each row: how much that does. */
-struct table {
-	void *rows;
-	size_t row_bytes, load_offset;
-	uint32_t *count;
-};
-
-/* Keeps `most` rows. Returns where each row goes; NULL: there is no memory. */
-static uint32_t *keep(const struct table *table, uint32_t most, bool by_load_first,
-		      struct fragi_arena *arena)
-{
-	uint32_t count = *table->count;
-	struct rank *ranks = fragi_arena_alloc(arena, count * sizeof(*ranks));
-	uint32_t *places = fragi_arena_alloc(arena, count * sizeof(*places));
-	char *rows = table->rows;
-
-	if (ranks == NULL || places == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < count; i++) {
-		ranks[i] = (struct rank){.row = i};
-		places[i] = FRAGI_LOOK_NONE;
-		if (by_load_first)
-			memcpy(&ranks[i].load, rows + i * table->row_bytes + table->load_offset,
-			       sizeof(ranks[i].load));
+		is_same = then->epoch == host->now.epoch &&
+			  then->counted_ns == host->now.counted_ns &&
+			  then->state == host->now.state &&
+			  then->restarts == host->restarts.count &&
+			  then->is_replaced == is_replaced(host);
 	}
-	qsort(ranks, count, sizeof(*ranks), by_load);
-	qsort(ranks, most, sizeof(*ranks), by_row);
-	for (uint32_t i = 0; i < most; i++) {
-		places[ranks[i].row] = i;
-		memmove(rows + i * table->row_bytes, rows + ranks[i].row * table->row_bytes,
-			table->row_bytes);
-	}
-	*table->count = most;
-	return places;
-}
-
-static void follow(const uint32_t *places, uint32_t *index)
-{
-	if (places != NULL && *index != FRAGI_LOOK_NONE)
-		*index = places[*index];
-}
-
-/* Leaves out rows of tables that are too long: the quietest ones, or what is beyond `rows`. */
-static int bound(struct look *look, uint32_t rows, struct fragi_look *out)
-{
-	const struct table op_table = {look->ops, sizeof(*look->ops),
-				       offsetof(struct fragi_look_operator, use_ns[FRAGI_USE_BUSY]),
-				       &look->op_count};
-	const struct table flow_table = {look->flows, sizeof(*look->flows),
-					 offsetof(struct fragi_look_flow, sent), &look->flow_count};
-	uint32_t *ops = NULL, *flows = NULL, most = rows != 0 ? rows : FW_LOOK_ROWS_MAX;
-	uint32_t op_count = look->op_count, flow_count = look->flow_count;
-
-	if (op_count > most && (ops = keep(&op_table, most, rows == 0, look->arena)) == NULL)
-		return -ENOMEM;
-	if (flow_count > most && (flows = keep(&flow_table, most, rows == 0, look->arena)) == NULL)
-		return -ENOMEM;
-	out->operators_left_out = op_count - look->op_count;
-	out->flows_left_out = flow_count - look->flow_count;
-	for (uint32_t i = 0; i < look->op_count; i++) {
-		follow(flows, &look->ops[i].input_flow);
-		follow(flows, &look->ops[i].room_flow);
-	}
-	for (uint32_t i = 0; i < look->flow_count; i++) {
-		follow(ops, &look->flows[i].sender);
-		follow(ops, &look->flows[i].receiver);
-	}
-	return 0;
+	return is_same;
 }
 
 int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
@@ -588,12 +525,12 @@ int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64
 		.flows = look.flows,
 		.hosts = look.hosts,
 		.workers = look.workers,
+		.operator_count = look.op_count,
+		.flow_count = look.flow_count,
 		.host_count = app->host_count,
 		.worker_count = look.worker_count,
 	};
 	(*past)->has_window = true;
-	r = bound(&look, rows, out);
-	out->operator_count = look.op_count;
-	out->flow_count = look.flow_count;
-	return r;
+	(*past)->state = app->state;
+	return drv_look_bound(out, look.ops, look.flows, rows, arena);
 }

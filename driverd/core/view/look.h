@@ -20,6 +20,14 @@ struct drv_look_past;
  */
 int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64_t window_ns,
 		  uint32_t rows, struct fragi_arena *arena, struct fragi_look *out);
+/* Whether its tables are those that drv_view_look made last, as nothing has come from its hosts. */
+bool drv_view_is_same(const struct drv_app *app, const struct drv_look_past *past);
+/*
+ * Leaves rows of tables out that are too long: the quietest ones, or what is beyond `rows`. The
+ * others move up in ops and flows, which are the look's. Returns 0 or -ENOMEM.
+ */
+int drv_look_bound(struct fragi_look *look, struct fragi_look_operator *ops,
+		   struct fragi_look_flow *flows, uint32_t rows, struct fragi_arena *arena);
 void drv_look_past_free(struct drv_look_past *past); /* NULL is accepted */
 
 #endif
