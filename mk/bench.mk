@@ -50,7 +50,7 @@ $(B)/bench/gpu $(B)/bench/twins: $(CONVERTER_OBJ)
 $(B)/bench/gpu $(B)/bench/twins: private ALL_CFLAGS += -Ilibfrag/ops $(BENCH_PTX_FLAG)
 
 # A floor for ticks in Python. nanobind comes from PyPI.
-BENCH_NANOBIND := $(if $(shell command -v g++ && python3 -m pip --version 2>/dev/null),$(if \
+BENCH_NANOBIND = $(if $(shell command -v g++ && python3 -m pip --version 2>/dev/null),$(if \
 	$(PYTHON_FOUND),$(B)/bench/python_nanobind.so))
 NANOBIND := .cache/nanobind
 $(NANOBIND)/complete: tests/bench/requirements.txt

@@ -3,8 +3,8 @@
 LINT_SRC := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 LINT_H := $(filter %.h,$(LINT_SRC))
 LINT_TIDY := $(filter-out $(if $(BENCH_GST),,tests/bench/gst.c),$(filter %.c,$(LINT_SRC)))
-LINT_PKG := $(foreach p,ucx gstreamer-1.0 $(OPS_PKG),$(shell $(PKG_CONFIG) --cflags $(p) 2>/dev/null \
-	| sed 's/-I/-isystem /g'))
+LINT_PKG = $(eval LINT_PKG := $$(foreach p,ucx gstreamer-1.0 $$(OPS_PKG),$$(shell $$(PKG_CONFIG) \
+	--cflags $$(p) 2>/dev/null | sed 's/-I/-isystem /g')))$(LINT_PKG)
 LINT_FLAGS = -std=gnu11 -DFRAG_VERSION='"$(VERSION)"' -DFUZZ_DIR='""' -Ilibfrag/include \
 	-Ilibfrag/src -Ilibfrag -Ilibfrag/ops \
 	-Iproto -I. -Itests -Itests/mini_criterion -isystem $(B)/gen $(LINT_PKG) \

@@ -5,7 +5,7 @@ WIRE_SRC := $(wildcard proto/wire/*.c)
 WIRE_PROTO := $(wildcard proto/frag/v1/*.proto)
 WIRE_GEN := $(WIRE_PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
 # Who creates an fw_tls needs these too.
-TLS_LIBS = $(shell $(PKG_CONFIG) --libs libssl libcrypto)
+TLS_LIBS = $(eval TLS_LIBS := $$(shell $$(PKG_CONFIG) --libs libssl libcrypto))$(TLS_LIBS)
 WIRE_A := $(B)/obj/libwire.a
 .SECONDARY: $(WIRE_GEN) $(WIRE_GEN:.c=.h)
 
