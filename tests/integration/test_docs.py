@@ -52,13 +52,14 @@ class Docs(unittest.TestCase):
         # No summary can hold it; test_driver shows that driverd exits with 3.
         seen_as_exit_code = {"summary_unwritable"}
         docs = runpy.run_path(os.path.join(cluster.TOP, "mk", "docs.py"))
-        product = self.sources("driverd", "workerd", "fragctl", "libfrag", "proto")
-        tests = self.sources("tests")
+        failure = r"\bFRAGI_FAILURE_\w+"
+        product = set(re.findall(failure, self.sources("driverd", "workerd", "fragctl", "libfrag", "proto")))
+        tests = set(re.findall(failure + r'|"\w+\\?"', self.sources("tests")))
         for name, code, *_ in docs["entries"](docs["FAILURES"], "FRAGI_FAILURE_LIST", 6):
             with self.subTest(code=code):
-                self.assertRegex(product, r"\bFRAGI_FAILURE_%s\b" % name)
+                self.assertIn("FRAGI_FAILURE_" + name, product)
                 if code not in seen_as_exit_code:
-                    self.assertRegex(tests, r'\bFRAGI_FAILURE_%s\b|"%s\\?"' % (name, code))
+                    self.assertTrue(tests & {"FRAGI_FAILURE_" + name, '"%s"' % code, '"%s\\"' % code})
 
     def test_the_graphs_of_the_page_about_execution_run(self):
         with open(os.path.join(cluster.TOP, "docs", "EXECUTION.md"), encoding="utf-8") as f:
