@@ -30,7 +30,7 @@
 #include "vision/convert_gpu.h"
 
 #define SKIPPED 77
-#define CASES 500
+#define CASES_A_ROUND 25
 #define MIB ((size_t)1 << 20)
 #define GPU ((struct frag_device){FRAG_DEVICE_CUDA, 0})
 #define PINNED ((struct frag_device){FRAG_DEVICE_CUDA_HOST, 0})
@@ -508,12 +508,13 @@ static int floors(void)
 
 /*
  * gpu_check floors: prints what copies and TCP take
- * gpu_check [ROUNDS]: as often memory is taken and given back; 20
+ * gpu_check [ROUNDS]: as often memory is taken and given back; 20. Each is 25 cases of an operator.
  */
 int main(int argc, char **argv)
 {
 	const bool wants_floors = argc > 1 && strcmp(argv[1], "floors") == 0;
 	const int rounds = argc > 1 ? atoi(argv[1]) : 20;
+	const uint64_t cases = (uint64_t)rounds * CASES_A_ROUND;
 	const struct fragi_cuda_ops *ops;
 	struct frag_err err = FRAG_ERR_INIT;
 	void *context = NULL;
@@ -548,9 +549,9 @@ int main(int argc, char **argv)
 	check_refusals();
 	check_streams();
 	if (vision_convert_gpu_is_built()) {
-		check_cases("format_converter", convert_case, CASES);
+		check_cases("format_converter", convert_case, cases);
 		for (const struct twin_cases *c = twin_cases; c->name != NULL; c++)
-			check_cases(c->name, c->run, CASES);
+			check_cases(c->name, c->run, cases);
 	} else {
 		printf("     operators were built without their kernels: no nvcc\n");
 	}
