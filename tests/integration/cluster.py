@@ -360,13 +360,18 @@ class _TapResult(unittest.TextTestResult):
 
     def startTest(self, test):
         super().startTest(test)
-        self.started = time.monotonic()
+        self.started = self._times()
 
     def stopTest(self, test):
         super().stopTest(test)
-        took_s = time.monotonic() - self.started
+        took_s, of_a_core = (now - then for now, then in zip(self._times(), self.started))
         if took_s > 1:
-            self.stream.writeln("  took %.1f s: %s" % (took_s, self._name(test)))
+            self.stream.writeln("  took %.1f s, %.1f s of a core: %s" % (took_s, of_a_core, self._name(test)))
+
+    @staticmethod
+    def _times():
+        used = os.times()
+        return time.monotonic(), sum(used[:4])
 
     def _name(self, test):
         return "%s::%s" % (os.path.basename(sys.argv[0]), test.id().split(".", 1)[-1])
