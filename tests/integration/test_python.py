@@ -135,6 +135,26 @@ class Counter(frag.Operator):
             print("saw 8 in all", flush=True)
 """
 
+EXITS = """import os
+
+import frag
+
+
+class Exits(frag.Operator):
+    def setup(self, spec):
+        spec.param("status", 1)
+
+    def compute(self, op_input, op_output, context):
+        os._exit(self.status)
+"""
+
+EXITS_GRAPH = """frag: 1
+application: app
+extensions: [./exits.py]
+operators:
+  op: {type: "python:exits.Exits", parameters: {status: %d}, conditions: [{type: count, count: 2}]}
+"""
+
 ENDLESS_GRAPH = """frag: 1
 application: endless
 extensions: [./operators.py]
@@ -370,6 +390,15 @@ operators: {op: {type: "python:counter.Counter", conditions: [{type: count, coun
         self.assertIn("start raised ValueError: no | luck (operators.py:", failure["sentence"])
         self.assertEqual(failure["operator"], "three.rx")
         self.assertIn("Traceback (most recent call last)", p.stderr)
+
+    def test_a_host_that_ends_itself(self):
+        """By os._exit(), which calls nothing that frag could catch."""
+        self.write("exits.py", EXITS)
+        for status in (5, 0):
+            p = self.run_app(self.write("exits.yaml", EXITS_GRAPH % status))
+            self.assertEqual(p.wait(60), 1, p.stderr)
+            failure = json.loads(p.stdout)["failure"]
+            self.assertIn("exited with status %d in app.op, tick 1" % status, failure["sentence"])
 
     def test_without_python_or_frag_in_it(self):
         p = self.run_app(self.app, env={**ENV, "FRAG_PYTHON": "no-such-python"})

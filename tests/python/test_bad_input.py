@@ -96,6 +96,14 @@ class Modules(unittest.TestCase):
                 file.write(text.replace("A, B = make(), make()", "A = B = make()"))
             frag.run(GRAPH % (path, "good_module.make.Op"))
 
+    def test_missing_ones_and_those_that_raise(self):
+        self.refused("raise ValueError('no luck')\n", "Op", "bad_module.py cannot be loaded: import "
+                     "raised ValueError: no luck", "bad_module.py:1 in <module>")
+        self.refused("import frag\nclass Op(frag.Operator): pass\n", "Other",
+                     'unknown operator type "python:bad_module.Other"; did you mean')
+        with self.assertRaisesRegex(frag.Error, "gone.py cannot be found: .*No such file"):
+            frag.run(GRAPH % ("./gone.py", "gone.Op"))
+
     @unittest.skipUnless(os.path.exists(LIBRARY), "not in a tree that was built")
     def test_extensions_of_another_abi(self):
         """What CPython says about a library that is none of its extensions, or not for it."""
