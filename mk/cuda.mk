@@ -91,9 +91,10 @@ $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/fr
 # all they need, so that it can be carried to a machine with a GPU: make gpu-check-kit makes it, and
 # build/gpu-check/gpu_check.sh runs it. The folder also holds gpu_bench.sh, which measures.
 GPU_CHECK := $(B)/gpu-check
-CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/%.o,draw/levels gpu/twin \
+CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/%.o,gpu/twin \
+	$(addprefix draw/,canvas font layer_spec layers levels) \
 	$(addprefix vision/,convert convert_gpu format_converter format_converter_gpu formats \
-	kernels crop raw resize resize_frames sample taps) \
+	kernels crop draw raw resize resize_frames sample taps) \
 	$(addprefix inference/,detection_gpu detection_postprocessor detections \
 	kernels masks segmentation_postprocessor))
 $(B)/tests/cuda/gpu_check: tests/cuda/gpu_check.c tests/cuda/gpu_check_streams.c \

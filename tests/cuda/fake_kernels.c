@@ -145,6 +145,29 @@ static void reach_crop_job(struct crop_job *job)
 	job->regions = reached(job->regions, count * 4 * sizeof(float));
 }
 
+static void reach_draw_take_job(struct draw_take_job *job)
+{
+	job->in = reached(job->in, job->bytes);
+	job->out = reached(job->out, job->bytes);
+}
+
+/* The steps are written for this launch alone. */
+static void reach_draw_job(struct draw_job *job)
+{
+	struct draw_step *steps =
+		reached(job->steps, (size_t)job->count * sizeof(struct draw_step));
+
+	for (int32_t i = 0; i < job->count; i++)
+		if (steps[i].kind != DRAW_FILL)
+			steps[i].data = reached(steps[i].data,
+						(size_t)(steps[i].rows - 1) * steps[i].row_bytes +
+							(size_t)steps[i].columns *
+								(size_t)steps[i].channels);
+	job->steps = steps;
+	job->paints = reached(job->paints, (size_t)job->paint_count * sizeof(struct paint));
+	job->out = reached(job->out, (size_t)job->rows * (size_t)job->columns * 3);
+}
+
 /* One thread after the other. */
 #define RUN_THREADS(name, job_type, one)                                                           \
 	static void run_##name(const unsigned int grid[3], const unsigned int block[3],            \

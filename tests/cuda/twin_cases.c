@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cuda/twin.h"
 #include "cuda/twin_cases.h"
@@ -8,6 +9,8 @@
 #include "vision/vision.h"
 
 #define SIDE_MAX 50
+
+static char layers[400]; /* the argument tensors of draw */
 
 /* Says which case it is, and lets the failure follow. */
 static void head(char **why, size_t *size, uint64_t seed, const struct twin *twin)
@@ -307,11 +310,63 @@ static bool segmentation_case(uint64_t seed, char *why, size_t size)
 	return twin_same(&twin, why, size);
 }
 
+/* A frame or two, masks, and boxes, points, lines and text over them. */
+static bool draw_case(uint64_t seed, char *why, size_t size)
+{
+	static const char *const types[] = {"rectangles", "lines",   "line_strip",
+					    "points",     "crosses", "text"};
+	static const int widths[] = {4, 4, 2, 2, 3, 2};
+	static const int channels[] = {1, 3, 4};
+	struct twin twin = {.type = &vision_draw_type,
+			    .pool = "pool",
+			    .out_port = "out",
+			    .outputs = {"", NULL}};
+	uint64_t s = seed;
+	const int shapes = twin_below(&s, 6), type = twin_below(&s, 6);
+	const int64_t count = 2 * (1 + twin_below(&s, 4));
+	const int64_t shape[] = {1 + twin_below(&s, SIDE_MAX), 1 + twin_below(&s, SIDE_MAX),
+				 channels[twin_below(&s, 3)]};
+	const int64_t mask[] = {1 + twin_below(&s, SIDE_MAX), 1 + twin_below(&s, SIDE_MAX), 1};
+	const int64_t places[] = {count, widths[type]};
+	struct frag_tensor *geometry = twin_noise(&s, TWIN_F32, 2, places, false);
+	float *at = frag_tensor_writable(geometry);
+	struct frag_tensor *classes = twin_noise(&s, TWIN_U8, 3, mask, false);
+	uint8_t *number = frag_tensor_writable(classes);
+	int n = 0;
+
+	for (int64_t i = 0; i < count * widths[type]; i++)
+		at[i] = at[i] * 1.4f + 0.5f; /* some lie outside */
+	for (int64_t i = 0; i < mask[0] * mask[1]; i++)
+		number[i] %= 4;
+	twin_arg(&twin, "width", "%d", shapes == 0 ? 0 : 1 + twin_below(&s, SIDE_MAX));
+	twin_arg(&twin, "height", "%d",
+		 strcmp(twin.texts[0], "0") == 0 ? 0 : 1 + twin_below(&s, SIDE_MAX));
+	twin_arg(&twin, "color_lut", "[[0, 0, 0, 0], [1, 0.2, 0, 0.6], [0, 0, 1, 1]]");
+	snprintf(
+		layers, sizeof(layers),
+		"[{name: frame, type: color, opacity: 0.%d}, {name: mask, type: color_lut, opacity: 0.%d}, {name: shape, type: %s, color: [0.2, 0.9, 0.4, 0.7], line_width: %d, point_size: %d%s}]",
+		1 + twin_below(&s, 9), 1 + twin_below(&s, 9), types[type], 1 + twin_below(&s, 5),
+		1 + twin_below(&s, 9), type == 5 ? ", text: [ab, C9?, .]" : "");
+	twin.args[3] = (struct frag_arg){"tensors", layers};
+	twin.in[n++] = (struct twin_input){
+		.port = "receivers:1",
+		.name = "frame",
+		.tensor = twin_noise(&s, TWIN_U8, 3, shape, twin_below(&s, 2) == 0)};
+	twin.in[n++] =
+		(struct twin_input){.port = "receivers:1", .name = "mask", .tensor = classes};
+	twin.in[n++] = (struct twin_input){
+		.port = "receivers:2", .name = "shape", .tensor = geometry, .stays = true};
+	twin.pool_is_on_gpu = twin_below(&s, 2) == 0;
+	head(&why, &size, seed, &twin);
+	return twin_same(&twin, why, size);
+}
+
 const struct twin_cases twin_cases[] = {
 	{"format_converter of YUV, Bayer patterns and 16 bits", format_converter_case},
 	{"resize", resize_case},
 	{"crop", crop_case},
 	{"detection_postprocessor", detection_case},
 	{"segmentation_postprocessor", segmentation_case},
+	{"draw", draw_case},
 	{NULL, NULL},
 };

@@ -11,6 +11,7 @@
 #include "cuda/twin_cases.h"
 #include "inference/inference.h"
 #include "vision/kernels.h"
+#include "vision/vision.h"
 #include "ops.h"
 
 /*
@@ -203,6 +204,117 @@ GPU_TEST(ops_twins, boxes_on_a_gpu_need_pictures_there)
 			frag_tensor_unref(back);
 			frag_message_unref(m);
 		}
+		frag_harness_destroy(h);
+	}
+}
+
+/* A frame of one u8 value with 3 channels, on the GPU or the host. */
+static struct frag_tensor *gray_frame(bool on_gpu)
+{
+	const struct frag_dtype u8 = {FRAG_DTYPE_UINT, 8, 1};
+	struct frag_tensor *host, *there;
+
+	cr_assert_eq(frag_tensor_create(NULL, u8, 3, (const int64_t[]){20, 30, 3}, &host), 0);
+	memset(frag_tensor_writable(host), 100, frag_tensor_size_bytes(host));
+	if (!on_gpu)
+		return host;
+	cr_assert_eq(frag_tensor_copy(host, NULL, GPU, &there, NULL), 0);
+	frag_tensor_unref(host);
+	return there;
+}
+
+/* The pools of draw: 0: none; 1: of the host; 2: of the GPU. */
+static struct frag_harness *make_draw(int pool, const char *layers)
+{
+	const struct frag_harness_resource pools[] = {
+		{"pool", "block_memory_pool",
+		 FRAG_ARGS({"storage_type", pool == 2 ? "1" : "2"}, {"block_size", "100000"},
+			   {"num_blocks", "4"})},
+		{NULL, NULL, NULL}};
+	const struct frag_arg with[] = {{"tensors", layers}, {"pool", "$pool"}, {NULL, NULL}};
+	const struct frag_arg without[] = {{"tensors", layers}, {NULL, NULL}};
+	struct frag_err err = FRAG_ERR_INIT;
+	struct frag_harness *h = frag_harness_create_with(
+		&vision_draw_type, pool > 0 ? with : without, pool > 0 ? pools : NULL, &err);
+
+	cr_assert_not_null(h, "%s", err.text);
+	return h;
+}
+
+/* What is drawn lies where the pool is, and without a pool where the frames are. */
+GPU_TEST(ops_twins, pictures_are_drawn_where_the_pool_is)
+{
+	static const struct {
+		int pool;
+		bool frame_on_gpu, picture_on_gpu;
+	} cases[] = {{0, false, false},
+		     {0, true, true},
+		     {1, true, false},
+		     {1, false, false},
+		     {2, true, true}};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_harness *h = make_draw(cases[i].pool, "[]");
+		const int launches = fake.calls("cuLaunchKernel");
+		struct frag_message *m;
+		struct frag_tensor *back;
+
+		for (int n = 0; n < 20; n++) { /* more than there is pinned memory for */
+			cr_assert_eq(frag_harness_give_tensor(h, "receivers", "",
+							      gray_frame(cases[i].frame_on_gpu)),
+				     0);
+			cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+			cr_assert_eq(frag_harness_take(h, "out", &m), 0);
+			cr_expect_eq(frag_tensor_dl(frag_message_tensor(m, ""))->device.type,
+				     cases[i].picture_on_gpu ? FRAG_DEVICE_CUDA : FRAG_DEVICE_CPU);
+			cr_assert_eq(frag_tensor_copy(frag_message_tensor(m, ""), NULL,
+						      (struct frag_device){FRAG_DEVICE_CPU, 0},
+						      &back, NULL),
+				     0);
+			cr_expect_eq(((const uint8_t *)frag_tensor_data(back))[20 * 30 * 3 - 1],
+				     100);
+			frag_tensor_unref(back);
+			frag_message_unref(m);
+		}
+		cr_expect_eq(fake.calls("cuLaunchKernel") - launches,
+			     cases[i].picture_on_gpu ? 40 : 0);
+		frag_harness_destroy(h);
+	}
+}
+
+GPU_TEST(ops_twins, what_a_gpu_does_not_draw_has_a_sentence)
+{
+	enum { LINES = 2000 };
+	static const char *const layers =
+		"[{name: '', type: color}, {name: lines, type: lines, color: [1, 1, 1]}]";
+	const int64_t shape[] = {LINES, 4};
+	struct frag_harness *h = make_draw(2, "[]");
+	struct frag_tensor *lines;
+
+	cr_assert_eq(frag_harness_give_tensor(h, "receivers", "", gray_frame(false)), 0);
+	cr_expect_eq(frag_harness_tick(h), -EINVAL);
+	cr_expect_not_null(strstr(frag_harness_error(h), "not all frames lie on one"), "%s",
+			   frag_harness_error(h));
+	frag_harness_destroy(h);
+
+	/* each has a part for each of 30 columns */
+	for (int pool = 1; pool <= 2; pool++) {
+		struct frag_message *m = frag_message_create();
+
+		cr_assert_eq(frag_tensor_create(NULL, (struct frag_dtype){FRAG_DTYPE_FLOAT, 32, 1},
+						2, shape, &lines),
+			     0);
+		for (int i = 0; i < LINES; i++)
+			memcpy((float *)frag_tensor_writable(lines) + i * 4,
+			       (const float[]){0.0f, 0.2f, 1.0f, 0.9f}, 4 * sizeof(float));
+		cr_assert_eq(frag_message_add_tensor(m, "", gray_frame(true)), 0);
+		cr_assert_eq(frag_message_add_tensor(m, "lines", lines), 0);
+		h = make_draw(pool, layers);
+		cr_assert_eq(frag_harness_give(h, "receivers", m), 0);
+		cr_expect_eq(frag_harness_tick(h), pool == 1 ? 0 : -E2BIG);
+		cr_expect(pool == 1 ||
+				  strstr(frag_harness_error(h), "more than 16384 parts") != NULL,
+			  "%s", frag_harness_error(h));
 		frag_harness_destroy(h);
 	}
 }

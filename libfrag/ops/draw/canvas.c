@@ -17,10 +17,47 @@ static int64_t clamp(int64_t x, int64_t least, int64_t most)
 	return x < least ? least : x > most ? most : x;
 }
 
-static void blend(uint8_t *pixel, const uint8_t *rgb, uint32_t alpha)
+/* Returns a step of that rectangle, as far as a GPU counts; NULL: there is no room. */
+static struct draw_step *add_step(struct draw_steps *steps, const struct area *area)
 {
-	for (int c = 0; c < 3; c++)
-		pixel[c] = (uint8_t)((pixel[c] * (256 - alpha) + rgb[c] * alpha + 128) >> 8);
+	struct draw_step *step = &steps->items[steps->count];
+
+	if (steps->count == steps->most) {
+		steps->is_full = true;
+		return NULL;
+	}
+	steps->count++;
+	*step = (struct draw_step){
+		.left = (int32_t)area->left,
+		.top = (int32_t)area->top,
+		.right = (int32_t)area->right,
+		.bottom = (int32_t)area->bottom,
+	};
+	return step;
+}
+
+static void add_fill(struct draw_steps *steps, const struct area *area, const struct paint *paint)
+{
+	struct draw_step *step = add_step(steps, area);
+
+	if (step != NULL)
+		step->paint = *paint;
+}
+
+static void add_frame(struct draw_steps *steps, const struct area *area, const struct frame *frame,
+		      enum draw_kind kind, uint16_t alpha)
+{
+	struct draw_step *step = add_step(steps, area);
+
+	if (step == NULL)
+		return;
+	step->kind = (uint8_t)kind;
+	step->paint.alpha = alpha;
+	step->rows = (int32_t)frame->rows;
+	step->columns = (int32_t)frame->columns;
+	step->channels = (int32_t)frame->channels;
+	step->row_bytes = frame->row_bytes;
+	step->data = frame->data;
 }
 
 /* Paints the pixels of a row from left to before right. */
@@ -33,9 +70,13 @@ static void span(struct canvas *canvas, int64_t y, int64_t left, int64_t right,
 	right = right > canvas->columns ? canvas->columns : right;
 	if (y < 0 || y >= canvas->rows || left >= right)
 		return;
+	if (canvas->steps != NULL) {
+		add_fill(canvas->steps, &(struct area){left, y, right, y + 1}, paint);
+		return;
+	}
 	pixel = canvas->pixels + (y * canvas->columns + left) * 3;
 	for (int64_t x = left; x < right; x++, pixel += 3)
-		blend(pixel, paint->rgb, paint->alpha);
+		draw_blend(pixel, paint->rgb, paint->alpha);
 }
 
 struct area draw_area(double left, double top, double right, double bottom)
@@ -52,10 +93,16 @@ struct area draw_area(double left, double top, double right, double bottom)
 
 void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint)
 {
-	int64_t bottom = clamp(area->bottom, 0, canvas->rows);
+	const struct area cut = {
+		clamp(area->left, 0, canvas->columns), clamp(area->top, 0, canvas->rows),
+		clamp(area->right, 0, canvas->columns), clamp(area->bottom, 0, canvas->rows)};
 
-	for (int64_t y = clamp(area->top, 0, canvas->rows); y < bottom; y++)
-		span(canvas, y, area->left, area->right, paint);
+	if (canvas->steps != NULL && cut.left < cut.right && cut.top < cut.bottom)
+		add_fill(canvas->steps, &cut, paint);
+	if (canvas->steps != NULL)
+		return;
+	for (int64_t y = cut.top; y < cut.bottom; y++)
+		span(canvas, y, cut.left, cut.right, paint);
 }
 
 void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
@@ -155,6 +202,11 @@ void draw_disc(struct canvas *canvas, double x, double y, double diameter,
 	}
 }
 
+static bool has_dot(uint8_t row, int64_t column)
+{
+	return column < FONT_COLUMNS && (row >> (FONT_COLUMNS - 1 - column) & 1) != 0;
+}
+
 void draw_text(struct canvas *canvas, double x, double y, int64_t scale, const char *text,
 	       const struct paint *paint)
 {
@@ -166,29 +218,23 @@ void draw_text(struct canvas *canvas, double x, double y, int64_t scale, const c
 	for (; *text != '\0' && left < canvas->columns; text++) {
 		const uint8_t *glyph = draw_font_glyph(*text);
 
-		for (int64_t i = 0; i < FONT_ROWS * FONT_COLUMNS; i++) {
-			int64_t row = i / FONT_COLUMNS, column = i % FONT_COLUMNS;
-			struct area dot = {.left = left + column * scale,
-					   .top = origin.top + row * scale};
+		for (int64_t row = 0; row < FONT_ROWS; row++) {
+			int64_t column = 0, first;
 
-			if ((glyph[row] >> (FONT_COLUMNS - 1 - column) & 1) == 0)
-				continue;
-			dot.right = dot.left + scale;
-			dot.bottom = dot.top + scale;
-			draw_fill(canvas, &dot, paint);
+			while (column < FONT_COLUMNS) {
+				struct area dots = {.top = origin.top + row * scale};
+
+				for (first = column; has_dot(glyph[row], column); column++)
+					;
+				dots.left = left + first * scale;
+				dots.right = left + column * scale;
+				dots.bottom = dots.top + scale;
+				draw_fill(canvas, &dots, paint);
+				column++;
+			}
 		}
 		left += FONT_CELL_COLUMNS * scale;
 	}
-}
-
-/* Lays one pixel of a picture over one of the canvas. */
-static void lay(uint8_t *to, const uint8_t *from, int64_t channels, uint32_t alpha)
-{
-	const uint8_t gray[3] = {from[0], from[0], from[0]};
-
-	if (channels == 4)
-		alpha = (alpha * from[3] + 127) / 255;
-	blend(to, channels == 1 ? gray : from, alpha);
 }
 
 void draw_frame(struct canvas *canvas, const struct area *area, const struct frame *frame,
@@ -203,6 +249,11 @@ void draw_frame(struct canvas *canvas, const struct area *area, const struct fra
 
 	if (rows <= 0 || columns <= 0)
 		return;
+	if (canvas->steps != NULL) {
+		add_frame(canvas->steps, area, frame,
+			  palette->paints == NULL ? DRAW_PICTURE : DRAW_CLASSES, alpha);
+		return;
+	}
 	for (int64_t y = clamp(area->top, 0, canvas->rows); y < bottom; y++) {
 		const uint8_t *from =
 			(const uint8_t *)frame->data +
@@ -218,10 +269,9 @@ void draw_frame(struct canvas *canvas, const struct area *area, const struct fra
 							      frame->channels;
 
 			if (palette->paints == NULL)
-				lay(to, pixel, frame->channels, alpha);
-			else if (pixel[0] < palette->count)
-				blend(to, palette->paints[pixel[0]].rgb,
-				      palette->paints[pixel[0]].alpha * (uint32_t)alpha / 256);
+				draw_lay(to, pixel, frame->channels, alpha);
+			else
+				draw_class(to, pixel[0], palette->paints, palette->count, alpha);
 		}
 	}
 }

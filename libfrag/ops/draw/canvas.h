@@ -3,6 +3,7 @@
 #define DRAW_CANVAS_H
 
 #include "../frame.h"
+#include "step.h"
 
 /*
  * A picture of RGB that is drawn into. Coordinates are pixels, (0, 0) is the left top corner of the
@@ -12,11 +13,14 @@
 struct canvas {
 	uint8_t *pixels; /* [rows, columns, 3], without gaps; the caller's */
 	int64_t rows, columns;
+	struct draw_steps *steps; /* what is drawn is added to them instead; NULL: it is drawn */
 };
 
-struct paint {
-	uint8_t rgb[3];
-	uint16_t alpha; /* 0: invisible, to 256: opaque */
+/* For a GPU. */
+struct draw_steps {
+	struct draw_step *items; /* the caller's */
+	size_t count, most;
+	bool is_full; /* what came after the last one is missing */
 };
 
 /* A rectangle of pixels; right and bottom lie outside. */

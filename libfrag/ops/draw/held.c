@@ -33,7 +33,7 @@ static int resize_canvas(struct canvas *canvas, int64_t columns, int64_t rows)
 	pixels = realloc(canvas->pixels, (size_t)(rows * columns) * 3);
 	if (pixels == NULL)
 		return -ENOMEM;
-	*canvas = (struct canvas){pixels, rows, columns};
+	*canvas = (struct canvas){.pixels = pixels, .rows = rows, .columns = columns};
 	return 0;
 }
 

@@ -29,13 +29,17 @@ static struct frag_tensor *find(const struct messages *messages, const char *nam
 	return message != NULL ? frame_tensor(message, name) : NULL;
 }
 
-static bool is_compact(const struct frag_tensor *tensor, uint8_t code, uint8_t bits)
+static bool is_compact_anywhere(const struct frag_tensor *tensor, uint8_t code, uint8_t bits)
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
 
 	return dl->dtype.code == code && dl->dtype.bits == bits && dl->dtype.lanes == 1 &&
-	       dl->ndim >= 1 && frag_tensor_is_compact(tensor) &&
-	       (dl->device.type == FRAG_DEVICE_CPU || dl->device.type == FRAG_DEVICE_CUDA_HOST);
+	       dl->ndim >= 1 && frag_tensor_is_compact(tensor);
+}
+
+static bool is_compact(const struct frag_tensor *tensor, uint8_t code, uint8_t bits)
+{
+	return is_compact_anywhere(tensor, code, bits) && frame_is_on_host(tensor);
 }
 
 /* Numbers of f32, in entries of the same count. */
@@ -94,11 +98,12 @@ static int64_t entry_width(const struct layer *layer, const struct frag_tensor *
 	}
 }
 
+/* Frames may lie on a GPU: they are copied, or the steps of draw_layers_draw refer to them. */
 static const char *read_frame(const struct frag_tensor *tensor, struct frame *out)
 {
 	const char *reason;
 
-	if (frame_from_tensor(tensor, out, &reason) < 0)
+	if (frame_anywhere(tensor, out, &reason) < 0)
 		return reason;
 	return out->is_float ? "its elements are f32; convert it with format_converter before"
 			     : NULL;
@@ -109,7 +114,7 @@ static const char *read_picture(const struct frag_tensor *tensor, struct frame *
 {
 	const char *reason;
 
-	if (frame_deep_from_tensor(tensor, out, &reason) == 0 && out->is_deep)
+	if (frame_deep_anywhere(tensor, out, &reason) == 0 && out->is_deep)
 		return NULL;
 	return read_frame(tensor, out);
 }
@@ -119,8 +124,8 @@ static const char *read_masks(const struct frag_tensor *tensor, int64_t boxes, s
 {
 	const struct frag_dltensor *dl = frag_tensor_dl(tensor);
 
-	if (!is_compact(tensor, FRAG_DTYPE_UINT, 8))
-		return "it is not a tensor of u8 without gaps in host memory";
+	if (!is_compact_anywhere(tensor, FRAG_DTYPE_UINT, 8))
+		return "it is not a tensor of u8 without gaps";
 	if (dl->ndim < 3 || dl->ndim > 4 || (dl->ndim == 4 && dl->shape[3] != 1))
 		return "it is not [n, rows, columns] or [n, rows, columns, 1]";
 	if (dl->shape[0] != boxes)
@@ -216,54 +221,98 @@ int draw_layers_check(const struct layers *layers, const struct messages *messag
 	return 0;
 }
 
-/* Calls `visit` with every frame that is a layer by itself, where no layers are given. */
-static void each_frame(const struct messages *messages,
-		       void (*visit)(void *arg, const struct frame *frame), void *arg)
+/* Where the frames of messages lie. */
+struct places {
+	bool on_gpu, on_host, is_deep;
+	int32_t gpu;
+};
+
+static void note_place(struct places *places, const struct frag_tensor *tensor)
+{
+	if (element_count(tensor) == 0)
+		return;
+	places->is_deep = places->is_deep || frag_tensor_dl(tensor)->dtype.bits > 8;
+	if (frame_is_on_host(tensor)) {
+		places->on_host = true;
+	} else {
+		places->on_gpu = true;
+		places->gpu = frag_tensor_dl(tensor)->device.id;
+	}
+}
+
+static void note_picture(void *arg, const struct frag_tensor *tensor)
+{
+	struct frame frame;
+
+	if (read_picture(tensor, &frame) == NULL)
+		note_place(arg, tensor);
+}
+
+/* Calls `visit` with every tensor, which may be a layer by itself, where no layers are given. */
+static void each_tensor(const struct messages *messages,
+			void (*visit)(void *arg, const struct frag_tensor *tensor), void *arg)
 {
 	for (size_t i = 0; i < messages->count; i++) {
 		uint32_t count = messages->items[i] != NULL
 					 ? frag_message_tensor_count(messages->items[i])
 					 : 0;
 
-		for (uint32_t k = 0; k < count; k++) {
-			struct frame frame;
-
-			if (read_picture(frag_message_tensor_at(messages->items[i], k, NULL),
-					 &frame) == NULL)
-				visit(arg, &frame);
-		}
+		for (uint32_t k = 0; k < count; k++)
+			visit(arg, frag_message_tensor_at(messages->items[i], k, NULL));
 	}
 }
 
-static void take_size(void *arg, const struct frame *frame)
+static void take_size(void *arg, const struct frag_tensor *tensor)
 {
 	struct canvas *size = arg;
+	struct frame frame;
 
-	if (size->rows != 0)
+	if (size->rows != 0 || read_picture(tensor, &frame) != NULL)
 		return;
-	size->rows = frame->rows;
-	size->columns = frame->columns;
+	size->rows = frame.rows;
+	size->columns = frame.columns;
 }
 
 void draw_layers_size(const struct layers *layers, const struct messages *messages,
 		      int64_t *columns, int64_t *rows)
 {
 	struct canvas size = {0};
-	struct frame frame;
 
 	if (layers->count == 0)
-		each_frame(messages, take_size, &size);
+		each_tensor(messages, take_size, &size);
 	for (size_t i = 0; i < layers->count; i++) {
 		const struct frag_tensor *tensor = find(messages, layers->items[i].name);
 
-		if (layers->items[i].type == LAYER_COLOR && tensor != NULL &&
-		    read_picture(tensor, &frame) == NULL)
-			take_size(&size, &frame);
+		if (layers->items[i].type == LAYER_COLOR && tensor != NULL)
+			take_size(&size, tensor);
 	}
 	*rows = layers->rows != 0 ? layers->rows : size.rows != 0 ? size.rows : ROWS_DEFAULT;
 	*columns = layers->columns != 0 ? layers->columns
 		   : size.columns != 0  ? size.columns
 					: COLUMNS_DEFAULT;
+}
+
+bool draw_layers_suit_gpu(const struct layers *layers, const struct messages *messages,
+			  struct frag_device *out)
+{
+	struct places places = {0};
+	bool has_levels = false;
+
+	if (layers->count == 0)
+		each_tensor(messages, note_picture, &places);
+	for (size_t i = 0; i < layers->count; i++) {
+		const struct layer *layer = &layers->items[i];
+		const struct frag_tensor *tensor = find(messages, layer->name);
+
+		if (tensor == NULL ||
+		    (layer->type != LAYER_COLOR && layer->type != LAYER_COLOR_LUT))
+			continue;
+		note_place(&places, tensor);
+		has_levels = has_levels || layer->window[0] < layer->window[1] ||
+			     layer->percentile[0] < layer->percentile[1];
+	}
+	*out = (struct frag_device){FRAG_DEVICE_CUDA, places.gpu};
+	return places.on_gpu && !places.on_host && !places.is_deep && !has_levels;
 }
 
 static struct area all_of(const struct canvas *canvas)
@@ -406,6 +455,21 @@ static void draw_shape(const struct layer *layer, const float *at, struct canvas
 	}
 }
 
+/*
+ * Returns a tensor that the canvas can be drawn from: the steps for a GPU refer to it where it is,
+ * otherwise it is copied to the host. NULL: it cannot be copied.
+ */
+static struct frag_tensor *within_reach(const struct canvas *canvas,
+					const struct frag_tensor *tensor)
+{
+	const struct frag_device cpu = {FRAG_DEVICE_CPU, 0};
+	struct frag_tensor *copy;
+
+	if (canvas->steps != NULL || frame_is_on_host(tensor))
+		return frag_tensor_ref(tensor);
+	return frag_tensor_copy(tensor, NULL, cpu, &copy, NULL) == 0 ? copy : NULL;
+}
+
 /* Draws a frame over the whole canvas; without memory for its levels it is left out. */
 static void draw_leveled(const struct layer *layer, const struct frame *frame,
 			 struct canvas *canvas)
@@ -442,19 +506,20 @@ static void draw_layer(const struct layers *layers, const struct layer *layer,
 		       const struct messages *messages, struct canvas *canvas)
 {
 	const struct frag_tensor *tensor = find(messages, layer->name);
+	struct frag_tensor *reached;
 	struct entries entries;
 	struct frame frame;
 	bool is_strip = layer->type == LAYER_LINE_STRIP;
 
 	if (tensor == NULL || check_layer(layer, messages, tensor) != NULL)
 		return;
-	if (layer->type == LAYER_COLOR_LUT) {
-		draw_masks(layers, layer, messages, tensor, canvas);
-		return;
-	}
-	if (layer->type == LAYER_COLOR) {
-		if (read_picture(tensor, &frame) == NULL)
+	if (layer->type == LAYER_COLOR_LUT || layer->type == LAYER_COLOR) {
+		reached = within_reach(canvas, tensor);
+		if (reached != NULL && layer->type == LAYER_COLOR_LUT)
+			draw_masks(layers, layer, messages, reached, canvas);
+		else if (reached != NULL && read_picture(reached, &frame) == NULL)
 			draw_leveled(layer, &frame, canvas);
+		frag_tensor_unref(reached);
 		return;
 	}
 	if (read_entries(tensor, entry_width(layer, tensor), &entries) != NULL)
@@ -467,19 +532,27 @@ static void draw_layer(const struct layers *layers, const struct layer *layer,
 		draw_shape(layer, entries.numbers + i * entries.width, canvas);
 }
 
-static void draw_picture(void *arg, const struct frame *frame)
+static void draw_picture(void *arg, const struct frag_tensor *tensor)
 {
 	const struct layer layer = {.opacity = 1.0};
+	struct frag_tensor *reached;
+	struct frame frame;
 
-	draw_leveled(&layer, frame, arg);
+	if (read_picture(tensor, &frame) != NULL)
+		return;
+	reached = within_reach(arg, tensor);
+	if (reached != NULL && read_picture(reached, &frame) == NULL)
+		draw_leveled(&layer, &frame, arg);
+	frag_tensor_unref(reached);
 }
 
 void draw_layers_draw(const struct layers *layers, const struct messages *messages,
 		      struct canvas *canvas)
 {
-	memset(canvas->pixels, 0, (size_t)(canvas->rows * canvas->columns) * 3);
+	if (canvas->steps == NULL)
+		memset(canvas->pixels, 0, (size_t)(canvas->rows * canvas->columns) * 3);
 	if (layers->count == 0)
-		each_frame(messages, draw_picture, canvas);
+		each_tensor(messages, draw_picture, canvas);
 	for (size_t i = 0; i < layers->count; i++)
 		draw_layer(layers, &layers->items[i], messages, canvas);
 }

@@ -7,7 +7,8 @@
 /*
  * What is drawn of the messages: Holoviz's list of InputSpec, in frag the parameter `tensors`.
  * (Keys and coordinates: Holoscan SDK user guide, "Visualization", "Holoviz operator".) Geometry is
- * a tensor of f32 without gaps, whose coordinates go from 0 (left, top) to 1 (right, bottom).
+ * a tensor of f32 without gaps in host memory, whose coordinates go from 0 (left, top) to 1 (right,
+ * bottom).
  */
 #define LAYERS_MAX 64
 #define LAYER_ENTRIES_MAX 65536 /* shapes of one layer */
@@ -68,7 +69,16 @@ int draw_layers_check(const struct layers *layers, const struct messages *messag
 /* Returns the size of the picture of these messages, in *columns and *rows. */
 void draw_layers_size(const struct layers *layers, const struct messages *messages,
 		      int64_t *columns, int64_t *rows);
-/* Draws the picture of messages that were checked; the canvas has the size above. */
+/*
+ * Whether a GPU can draw these messages where they are: all frames lie there, and none has levels.
+ * *out: which one.
+ */
+bool draw_layers_suit_gpu(const struct layers *layers, const struct messages *messages,
+			  struct frag_device *out);
+/*
+ * Draws the picture of messages that were checked; the canvas has the size above. Frames of a GPU
+ * are copied to the host, unless it has steps.
+ */
 void draw_layers_draw(const struct layers *layers, const struct messages *messages,
 		      struct canvas *canvas);
 

@@ -2,6 +2,7 @@
 #ifndef VISION_KERNELS_H
 #define VISION_KERNELS_H
 
+#include "../draw/step.h"
 #include "raw_pixel.h"
 #include "sample_pixel.h"
 
@@ -17,7 +18,9 @@
 	X(vision_raw_malvar, raw_job, vision_raw_malvar_pixels)                                    \
 	X(vision_raw_malvar_deep, raw_job, vision_raw_malvar_deep_pixels)                          \
 	X(vision_level, level_job, level_element)                                                  \
-	X(vision_crop, crop_job, crop_pixel)
+	X(vision_crop, crop_job, crop_pixel)                                                       \
+	X(vision_draw_take, draw_take_job, draw_take)                                              \
+	X(vision_draw, draw_job, draw_pixel)
 
 extern const char *const vision_ptx;
 

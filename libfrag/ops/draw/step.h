@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DRAW_STEP_H
+#define DRAW_STEP_H
+
+#include "../gpu/kernel.h"
+
+/*
+ * What is drawn, step by step, for a GPU: a thread for each pixel goes through the steps. What a
+ * step does to a pixel is the same as in a canvas of the CPU (canvas.c).
+ */
+struct paint {
+	uint8_t rgb[3];
+	uint16_t alpha; /* 0: invisible, to 256: opaque */
+};
+
+enum draw_kind {
+	DRAW_FILL,
+	DRAW_PICTURE,
+	DRAW_CLASSES, /* a frame of numbers, which have the colours of the job's paints */
+};
+
+struct draw_step {
+	int32_t left, top, right, bottom; /* of the picture; right and bottom lie outside */
+	uint8_t kind;
+	struct paint paint; /* FILL; else its alpha alone */
+	/* a frame, which is laid over that rectangle */
+	int32_t rows, columns, channels;
+	uint64_t row_bytes;
+	const uint8_t *data;
+};
+
+struct draw_job {
+	const struct draw_step *steps;
+	const struct paint *paints;
+	uint8_t *out; /* [rows][columns][3] */
+	int32_t count, paint_count;
+	int32_t rows, columns;
+};
+
+GPU_INLINE void draw_blend(uint8_t *pixel, const uint8_t *rgb, uint32_t alpha)
+{
+	for (int c = 0; c < 3; c++)
+		pixel[c] = (uint8_t)((pixel[c] * (256 - alpha) + rgb[c] * alpha + 128) >> 8);
+}
+
+/* Lays one pixel of a picture over one of the canvas. */
+GPU_INLINE void draw_lay(uint8_t *to, const uint8_t *from, int64_t channels, uint32_t alpha)
+{
+	const uint8_t gray[3] = {from[0], from[0], from[0]};
+
+	if (channels == 4)
+		alpha = (alpha * from[3] + 127) / 255;
+	draw_blend(to, channels == 1 ? gray : from, alpha);
+}
+
+/* A pixel whose number has no colour stays. */
+GPU_INLINE void draw_class(uint8_t *to, uint8_t number, const struct paint *paints, uint64_t count,
+			   uint32_t alpha)
+{
+	if (number < count)
+		draw_blend(to, paints[number].rgb, paints[number].alpha * alpha / 256);
+}
+
+GPU_INLINE void draw_pixel(const struct draw_job *job, int x, int y)
+{
+	uint8_t pixel[3] = {0, 0, 0};
+	uint8_t *to = job->out + ((uint64_t)y * (uint64_t)job->columns + (uint64_t)x) * 3;
+
+	if (x >= job->columns || y >= job->rows)
+		return;
+	for (int32_t i = 0; i < job->count; i++) {
+		const struct draw_step *step = &job->steps[i];
+		const uint8_t *from;
+
+		if (x < step->left || x >= step->right || y < step->top || y >= step->bottom)
+			continue;
+		if (step->kind == DRAW_FILL) {
+			draw_blend(pixel, step->paint.rgb, step->paint.alpha);
+			continue;
+		}
+		from = step->data +
+		       (uint64_t)((int64_t)(y - step->top) * step->rows /
+				  (step->bottom - step->top)) *
+			       step->row_bytes +
+		       (int64_t)(x - step->left) * step->columns / (step->right - step->left) *
+			       step->channels;
+		if (step->kind == DRAW_PICTURE)
+			draw_lay(pixel, from, step->channels, step->paint.alpha);
+		else
+			draw_class(pixel, from[0], job->paints, (uint64_t)job->paint_count,
+				   step->paint.alpha);
+	}
+	for (int c = 0; c < 3; c++)
+		to[c] = pixel[c];
+}
+
+/* Copies what the CPU wrote into pinned memory: each thread 16 bytes. */
+struct draw_take_job {
+	const unsigned char *in;
+	unsigned char *out;
+	uint64_t bytes; /* a multiple of 16 */
+};
+
+GPU_INLINE void draw_take(const struct draw_take_job *job, int x, int y)
+{
+	const uint64_t at = (uint64_t)x * 16;
+
+	if (y > 0 || at >= job->bytes)
+		return;
+	for (int i = 0; i < 16; i += 8)
+		*(uint64_t *)(void *)(job->out + at + i) =
+			*(const uint64_t *)(const void *)(job->in + at + i);
+}
+
+#endif
