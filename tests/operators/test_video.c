@@ -858,7 +858,7 @@ Test(ops_video, recorder_keeps_the_shape_of_pixels)
 		record_with(h, 0, 0, FRAG_CLOCK_MEDIA, metadata);
 		frag_metadata_destroy(metadata);
 		frag_harness_destroy(h);
-		cr_assert_eq(video_decoder_open(path, "", -1, &d, &err), 0, "%s", err.text);
+		cr_assert_eq(video_decoder_open(path, "", -1, NULL, &d, &err), 0, "%s", err.text);
 		cr_assert_eq(video_decoder_next(d, frame, NULL, &err), 1);
 		aspect = video_decoder_aspect(d, frame);
 		cr_expect(fabs(aspect - shapes[i % 3]) < 1e-3 ||
