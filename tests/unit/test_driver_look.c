@@ -11,7 +11,7 @@
 struct report {
 	int64_t at_ns;
 	uint64_t busy, input, room, memory; /* ns */
-	uint64_t ticks, messages, dropped, waiting;
+	uint64_t ticks, messages, dropped, waiting, removed;
 };
 
 static void report(struct world *w, uint32_t host, bool final, struct report r)
@@ -22,7 +22,8 @@ static void report(struct world *w, uint32_t host, bool final, struct report r)
 				 .use_busy = r.busy,
 				 .use_input = r.input,
 				 .use_room = r.room,
-				 .use_memory = r.memory};
+				 .use_memory = r.memory,
+				 .removed = r.removed};
 
 	if (host == 1)
 		row = (struct fragi_flow_stats){.sent = r.messages, .room_ns = r.room};
@@ -443,6 +444,27 @@ WORLD_TEST(driver_look, drops_are_an_event_when_they_begin_and_when_they_end, NU
 	cr_expect_null(next_loss(w, &last));
 	count(w, 2 * SECOND, 2000, 62);
 	expect_loss(w, &last, "1 of 1 /s dropped (stale): f1.tx.out -> f2.rx.in");
+}
+
+/* All that the operators removed since the last event are in one, which names one of them. */
+WORLD_TEST(driver_look, files_that_are_removed_are_an_event, NULL)
+{
+	static const uint64_t removed[] = {0, 2, 2, 7};
+	uint64_t last = 0;
+
+	two_run(w, two_fragments);
+	for (size_t i = 0; i < FRAG_COUNT_OF(removed); i++) {
+		pass_beating(w, SECOND, 1, 2);
+		report(w, 2, false, (struct report){.messages = i, .removed = removed[i]});
+		report(w, 1, false, (struct report){.messages = i});
+		if (i % 2 == 0)
+			cr_expect_null(next_loss(w, &last), "%zu: nothing was removed", i);
+		else
+			expect_loss(
+				w, &last,
+				i == 1 ? "2 removed to keep to a limit of disk: files of f2.rx"
+				       : "5 removed to keep to a limit of disk: files of f2.rx");
+	}
 }
 
 WORLD_TEST(driver_look, what_a_crash_loses_is_an_event, NULL)

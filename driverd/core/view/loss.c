@@ -12,7 +12,7 @@
  * when it has ended. Hosts report what they have counted with every beat, so no message costs
  * anything for it. A flow that drops on and on has one event, and all applications together have
  * no more than one a second, after a few at once: the others wait, and are written if it still goes
- * on then.
+ * on then. Files that operators remove to keep to a limit of disk are events too.
  */
 #define EVERY_NS INT64_C(1000000000)
 #define QUIET_NS INT64_C(5000000000) /* without a loss: it has ended */
@@ -33,6 +33,7 @@ struct loss {
 
 struct drv_losses {
 	int64_t looked_ns;
+	uint64_t removed; /* files, of which events say so */
 	size_t count;
 	struct loss flows[];
 };
@@ -136,6 +137,30 @@ static void look_at(struct drv_app *app, size_t index, struct tally *tally, uint
 	tally->counted = count;
 }
 
+/* Files that operators have removed to keep to a limit of disk: one event for all since then. */
+static void look_at_files(struct drv_app *app, bool is_news)
+{
+	struct drv_losses *losses = app->losses;
+	struct drv_view_at at = {0};
+	struct drv_view_operator op;
+	const char *by = "";
+	uint64_t removed = 0;
+
+	while (drv_view_operator(app, &at, &op)) {
+		removed += op.row.removed;
+		if (op.row.removed > 0)
+			by = drv_text(app->core, "%s.%s", app->spec->fragments[op.fragment].name,
+				      op.row.name);
+	}
+	if (is_news && removed > losses->removed && !may_say(app->core))
+		return;
+	if (is_news && removed > losses->removed)
+		drv_history_add(app->core, FW_NOTICE_LOSS, app, NULL,
+				"%" PRIu64 " removed to keep to a limit of disk: files of %s",
+				removed - losses->removed, by);
+	losses->removed = removed;
+}
+
 /* Of an adopted application only what comes now is news. */
 static bool begin(struct drv_app *app)
 {
@@ -180,6 +205,7 @@ void drv_losses_look(struct drv_app *app)
 		memcpy(loss->reasons, now.dropped, sizeof(loss->reasons));
 		loss->sent = now.sent;
 	}
+	look_at_files(app, is_news);
 	core->items -= (int64_t)app->losses->count;
 	app->losses->looked_ns = core->real_ns;
 }
