@@ -470,8 +470,11 @@ int video_decoder_next(struct video_decoder *d, AVFrame *frame, int64_t *skipped
 			return at_end(d, skipped, err);
 		if (r == AVERROR(EAGAIN))
 			r = feed(d);
-		/* FFmpeg leaves out some damage by itself, or hides it: then it only logs that. */
-		if (r >= 0 && video_log_errors() > errors) {
+		/*
+		 * FFmpeg leaves out some damage by itself, or hides it: then it only logs that. Of
+		 * a GPU it also logs what it cannot decode there, and goes on here.
+		 */
+		if (r >= 0 && d->codec->hw_device_ctx == NULL && video_log_errors() > errors) {
 			if (skipped == NULL)
 				r = AVERROR_INVALIDDATA;
 			else
