@@ -214,6 +214,23 @@ static inline int frame_emit(struct frag_tick *tick, uint32_t port, const char *
 }
 
 /*
+ * A frame of other sides is made: where metadata states the shape of its pixels, states the one
+ * that they have now. What rounding alone has changed stays. Returns 0 or a negative errno.
+ */
+static inline int frame_change_sides(struct frag_tick *tick, const struct frame *from, int64_t rows,
+				     int64_t columns)
+{
+	struct frag_metadata *metadata = frag_tick_metadata(tick);
+	double stretched = (double)(from->columns * rows) / (double)(from->rows * columns), aspect;
+
+	if (frag_metadata_get_f64(metadata, "sample_aspect_ratio", &aspect) < 0 ||
+	    (stretched > 0.99 && stretched < 1.01))
+		return 0;
+	frag_metadata_erase(metadata, "sample_aspect_ratio"); /* the policy may refuse another */
+	return frag_metadata_set_f64(metadata, "sample_aspect_ratio", aspect * stretched);
+}
+
+/*
  * Refuses a URL, such as http://host/a.png, where a file is to be written: as a path it would name
  * folders. Returns 0 or -EINVAL with a sentence.
  */

@@ -477,6 +477,55 @@ Test(ops_image_writer, says_why_it_cannot_write)
 }
 
 /* Metadata of what comes in stands in what goes out, although it is a new message. */
+/* A frame of other sides has pixels of another shape, unless they are only rounded. */
+Test(ops_vision, state_the_shape_of_pixels)
+{
+	const struct {
+		const struct frag_op_type *type;
+		const char *in, *out;
+		struct frag_arg args[5];
+		double aspect;
+	} cases[] = {
+		{&vision_resize_type, "in", "out", {{"width", "8"}}, 1.5},
+		{&vision_resize_type, "in", "out", {{"width", "8"}, {"height", "20"}}, 3.75},
+		{&vision_format_converter_type,
+		 "source_video",
+		 "tensor",
+		 {{"out_dtype", "rgb888"}, {"resize_width", "20"}, {"resize_height", "10"}},
+		 0.75},
+		{&vision_format_converter_type,
+		 "source_video",
+		 "tensor",
+		 {{"out_dtype", "rgb888"},
+		  {"resize_width", "40"},
+		  {"resize_height", "20"},
+		  {"pad", "true"}},
+		 1.5},
+	};
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
+		struct frag_harness *h = make(cases[i].type, cases[i].args);
+		struct frag_message *m = frag_message_create();
+		struct frag_metadata *metadata = NULL;
+		double aspect = 0.0;
+
+		cr_assert_eq(frag_metadata_create(FRAG_METADATA_DEFAULT, &metadata), 0);
+		frag_metadata_set_f64(metadata, "sample_aspect_ratio", 1.5);
+		cr_assert_eq(frag_message_set_metadata(m, metadata), 0);
+		frag_metadata_destroy(metadata);
+		cr_assert_eq(frag_message_add_tensor(m, "", picture(16, 16, 3, 5)), 0);
+		cr_assert_eq(frag_harness_give(h, cases[i].in, m), 0);
+		cr_assert_eq(frag_harness_tick(h), 0, "%s", frag_harness_error(h));
+		cr_assert_eq(frag_harness_take(h, cases[i].out, &m), 0);
+		cr_expect_eq(frag_metadata_get_f64(frag_message_metadata(m), "sample_aspect_ratio",
+						   &aspect),
+			     0);
+		cr_expect_float_eq(aspect, cases[i].aspect, 1e-9, "%zu: %f", i, aspect);
+		frag_message_unref(m);
+		frag_harness_destroy(h);
+	}
+}
+
 Test(ops_vision, pass_metadata_through)
 {
 	const struct {

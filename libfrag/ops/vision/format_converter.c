@@ -434,7 +434,7 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 	struct frag_op *op = frag_tick_op(tick);
 	const struct frag_message *message;
 	struct frag_tensor *in = NULL, *out = NULL;
-	struct frame frame = {0};
+	struct frame frame = {0}, came;
 	int r = frag_tick_receive(tick, SOURCE_VIDEO, &message);
 
 	if (r < 0)
@@ -451,8 +451,15 @@ static int format_converter_compute(void *state, struct frag_tick *tick)
 	    fc->place.columns == frame.columns && fc->window.count + fc->percentile.count == 0 &&
 	    vision_convert_is_identity(&fc->convert, &frame))
 		return frame_emit(tick, TENSOR, fc->out_tensor_name, frag_tensor_ref(in), message);
+	came = frame;
 	r = convert(fc, tick, in, &frame, &out);
-	return r < 0 ? r : frame_emit(tick, TENSOR, fc->out_tensor_name, out, message);
+	if (r < 0)
+		return r;
+	r = frame_change_sides(tick, &came, fc->place.picture_rows, fc->place.picture_columns);
+	if (r == 0)
+		return frame_emit(tick, TENSOR, fc->out_tensor_name, out, message);
+	frag_tensor_unref(out);
+	return r;
 }
 
 static int format_converter_initialize(void *state, struct frag_op *op)

@@ -160,7 +160,13 @@ static int resize_compute(void *state, struct frag_tick *tick)
 		return frame_emit(tick, OUT, rf->out_tensor_name, frag_tensor_ref(in), message);
 	r = frame_is_on_host(in) ? on_cpu(rf, op, &frame, shape, &out)
 				 : on_gpu(rf, tick, gpu_of(in), &frame, shape, &out);
-	return r < 0 ? r : frame_emit(tick, OUT, rf->out_tensor_name, out, message);
+	if (r < 0)
+		return r;
+	r = frame_change_sides(tick, &frame, shape[0], shape[1]);
+	if (r == 0)
+		return frame_emit(tick, OUT, rf->out_tensor_name, out, message);
+	frag_tensor_unref(out);
+	return r;
 }
 
 const struct frag_op_type vision_resize_type = {
