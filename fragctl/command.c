@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,9 @@ void ctl_command_worker(struct ctl_command *command, const struct ctl_run_option
 	if (getenv("FRAG_PYTHON") == NULL) /* else workerd reads it itself */
 		add_flag(command, "--python", "python3");
 	add_credentials(command, &options->roles);
-	if (worker->is_own_user && geteuid() == 0 && getenv("FRAG_HOST_USER") == NULL)
+	/* A container may know no users; then there is none that hosts would have instead. */
+	if (worker->is_own_user && geteuid() == 0 && getenv("FRAG_HOST_USER") == NULL &&
+	    getpwnam("root") != NULL)
 		add_flag(command, "--host-user", "root");
 	if (worker->is_once)
 		add(command, "--once");

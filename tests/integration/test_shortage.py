@@ -110,6 +110,17 @@ class Refused(cluster.ClusterTest):
                              r"threads.*\(\S.*\d+")
             self.assertNotIn("called exit", told)
 
+    def test_a_container_without_users_runs_it(self):
+        passwd = ("unshare", "--map-root-user", "--mount", "sh", "-c",
+                  'mount --bind "$0" /etc/passwd && mount --bind "$0" /etc/nsswitch.conf && exec "$@"',
+                  self.write("passwd", ""))
+        probe = self.start("/bin/true", prefix=passwd)
+        if probe.wait() != 0:
+            self.skipTest(NO_NAMESPACES + probe.stderr)
+        self.env.pop("FRAG_HOST_USER", None)
+        p = self.start(*self.RUN, "--workers", "2", prefix=passwd)
+        self.assertEqual(p.wait(), 0, p.stderr)
+
     def test_the_doctor_finds_it(self):
         p = self.start("fragctl", "doctor", prefix=(sys.executable, os.path.join(cluster.TOP, "tests", "integration", "lacking.py"),
                                                     "memfd_create,pidfd_open=EPERM"))
