@@ -232,15 +232,17 @@ class Made(unittest.TestCase):
             self.assertEqual((r.returncode, r.stdout + r.stderr), (0, ""))
             pages = glob.glob(os.path.join(folder, "site", "pages", "**", "*.md"), recursive=True)
             self.assertGreater(len(pages), 300)
-            longest = 0
+            longest, shown = 0, set()
             for path in pages:
                 with open(path, encoding="utf-8") as f:
                     text = f.read()
                 self.assertRegex(text, r"\A# [^\n]+\n+(?!The pages about)[`\w\[(*\"]", path)  # a sentence
                 self.assertIn("frag 0.1.0", text, path)
+                shown |= set(re.findall(r"!\[[^\]]{4,}\]\(\S*/(\w+\.\w+)\)", text))
                 if "/reference/" not in path:
                     longest = max(longest, text.count("\n"))
             self.assertLess(longest, 500)
+            self.assertEqual(set(os.listdir(os.path.join(cluster.TOP, "docs", "pictures"))) - shown, set())
 
     def test_a_link_that_leads_nowhere_is_found(self):
         maker = runpy.run_path(MAKER)
