@@ -242,7 +242,8 @@ class Made(unittest.TestCase):
                 if "/reference/" not in path:
                     longest = max(longest, text.count("\n"))
             self.assertLess(longest, 500)
-            self.assertEqual(set(os.listdir(os.path.join(cluster.TOP, "docs", "pictures"))) - shown, set())
+            pictures = os.listdir(os.path.join(cluster.TOP, "docs", "pictures"))
+            self.assertEqual(set(pictures) - shown, set())
 
     def test_a_link_that_leads_nowhere_is_found(self):
         maker = runpy.run_path(MAKER)
