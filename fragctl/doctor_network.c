@@ -64,9 +64,23 @@ static bool parse_address(const struct ctl_node *node, struct fragi_address *out
 				   FRAGI_PORT_DEFAULT, out, &err) == 0;
 }
 
+/* Said of a container that sees no card of the machine, only a network of its own. */
+static const char *own_network(const struct ctl_node *node)
+{
+	glob_t found;
+	size_t cards = ctl_node_find(node, "/sys/class/net/*/device", &found);
+
+	globfree(&found);
+	return node->is_container && cards == 0
+		       ? "; only the container's network: podman run --network host lets workers "
+			 "of other machines in"
+		       : "";
+}
+
 static void check_device(const struct ctl_node *node, struct ctl_finding *finding,
 			 const char *device)
 {
+	const char *own = own_network(node);
 	long long mtu = ctl_node_number(node, "/sys/class/net/%s/mtu", device);
 	long long speed = ctl_node_number(node, "/sys/class/net/%s/speed", device);
 	char state[32] = "", text[48] = "";
@@ -85,7 +99,7 @@ static void check_device(const struct ctl_node *node, struct ctl_finding *findin
 				 10400 / speed);
 		ctl_finding_mend(finding, "look at its cable and at its switch; ethtool %s",
 				 device);
-	} else if (speed >= FAST_MBIT && mtu > 0 && mtu < JUMBO) {
+	} else if (own[0] == '\0' && speed >= FAST_MBIT && mtu > 0 && mtu < JUMBO) {
 		ctl_finding_wrong(finding, "%s%s has an MTU of %lld", device, text, mtu);
 		ctl_finding_cost(finding,
 				 "six times as many packets, and the processor time of these");
@@ -93,7 +107,7 @@ static void check_device(const struct ctl_node *node, struct ctl_finding *findin
 				 "ip link set %s mtu 9000, on all nodes, and on the switch",
 				 device);
 	} else {
-		ctl_finding_ok(finding, "%s, MTU %lld%s", device, mtu, text);
+		ctl_finding_ok(finding, "%s, MTU %lld%s%s", device, mtu, text, own);
 	}
 }
 
@@ -114,7 +128,9 @@ void ctl_check_interface(const struct ctl_node *node, struct ctl_finding *findin
 		ctl_finding_cost(finding, "no worker of this node reaches its driver");
 		ctl_finding_mend(finding, "ip route get %.80s", driver.host);
 	} else if (strcmp(device, "lo") == 0) {
-		ctl_finding_ok(finding, "lo: the driver is on this node (--address names another)");
+		ctl_finding_ok(finding,
+			       "lo: the driver is on this node (--address names another)%s",
+			       own_network(node));
 	} else {
 		check_device(node, finding, device);
 	}

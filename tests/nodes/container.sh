@@ -38,6 +38,8 @@ grep -A 2 '^rtprio  *wrong' "$folder/doctor" | grep -q 'mend   podman run --ulim
 	fail "doctor does not name the flag for real-time priorities"
 grep -q '^state_folder  *ok  */var/lib/frag-driver, .* free' "$folder/doctor" ||
 	fail "the state folder cannot be written"
+grep -q '^interface  *ok .* podman run --network host' "$folder/doctor" ||
+	fail "doctor does not name the network"
 run shm --shm-size 100m "$image" fragctl doctor || :
 grep -q '/dev/shm has 100 MiB' "$folder/shm" || fail "--shm-size is not seen"
 
