@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +18,20 @@ struct logs {
 	struct fw_watch_logs watch;
 };
 
+/* Lines of an application have numbers without gaps; those of a part of it have them. */
+static void complain_of_gap(const struct logs *logs, const struct fw_logs *lines)
+{
+	uint64_t after = logs->watch.after;
+
+	if (after > 0 && logs->watch.fragment[0] == '\0' && lines->count > 0 &&
+	    lines->rows[0].number > after + 1)
+		ctl_complain("%" PRIu64 " lines are missing: the driver keeps the last ones only",
+			     lines->rows[0].number - after - 1);
+}
+
 static void print(const struct logs *logs, const struct fw_logs *lines)
 {
+	complain_of_gap(logs, lines);
 	for (uint32_t i = 0; i < lines->count; i++) {
 		if (!ctl_filter_line(&logs->filter, &lines->rows[i]))
 			continue;
@@ -118,7 +131,10 @@ static int follow(struct logs *logs)
 		code = ctl_driver_reopen(&logs->driver);
 		if (code == CTL_OK)
 			ctl_complain(
-				"goes on behind the last line; lines are missing if the driver does not keep them any more");
+				"goes on behind the last line%s",
+				logs->watch.fragment[0] == '\0'
+					? ""
+					: "; lines are missing if the driver does not keep them any more");
 	}
 	return code;
 }

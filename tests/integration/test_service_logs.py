@@ -74,6 +74,31 @@ class Logs(ServiceTest):
         follower.signal(signal.SIGINT)
         follower.wait()
 
+    def test_a_reader_that_pauses_hears_how_many_lines_it_has_missed(self):
+        """Each of five hosts writes more than a fifth of what the driver keeps."""
+        d, = self.serve(workers=())
+        names = ["f%d" % i for i in range(5)]
+        talkers = "".join("  %s: {operators: {t: {type: talker, parameters: {lines: 300, ticks: 1, pause: 60s}}}}\n" % name
+                          for name in names)
+        text = "frag: 1\napplication: many\nextensions: [libtalker.so]\nfragments:\n" + talkers
+        starter = self.start("fragctl", "start", self.write("many.yaml", text))
+        d.wait_line("many: waiting for")
+        follower = self.start("fragctl", "logs", "many", "--follow")
+        follower.wait_line("waiting for", "stdout")
+        follower.signal(signal.SIGSTOP)
+        d.wait_line("client .* left: it has not been heard")
+        workers = [self.worker("--name", name, fragments=name) for name in names]
+        self.wait_until("lines that are not kept", lambda: self.lines("many")[0]["number"] > 100)
+        follower.signal(signal.SIGCONT)
+        follower.wait_line(r"\d+ lines are missing: the driver keeps the last ones only")
+        self.assertNotIn("waiting for", follower.stdout.partition("line 1 of")[2])
+        follower.signal(signal.SIGINT)
+        for ended in (follower, starter):
+            ended.wait()
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
     def test_last_words_are_there_after_the_end(self):
         d, w = self.serve(workers=("a",))
         self.ok("start", self.write("dial.yaml", DIAL), "--name", "mine")
