@@ -278,26 +278,33 @@ static bool is_starved(const struct search *s, uint32_t op, struct fragi_verdict
 	return true;
 }
 
+/* For how long its host was busy without a core, and waited for none: for a disk, or a GPU. */
+static uint64_t outside_of(const struct fragi_look_host *host, const struct fragi_verdict *v)
+{
+	uint64_t working;
+
+	if (host == NULL || host->cpu_ns == 0)
+		return 0;
+	working = host->cpu_ns + host->starved_ns;
+	return v->host_busy_ns > working ? v->host_busy_ns - working : 0;
+}
+
 /* It is slow by itself: why? */
 static void judge_operator(const struct search *s, uint32_t op, struct fragi_verdict *v)
 {
 	const struct fragi_look_operator *at = op_at(s, op);
 	const struct fragi_look_host *host = host_of(s, op);
-	uint64_t busy = at->use_ns[FRAGI_USE_BUSY], working;
-
+	uint64_t busy = at->use_ns[FRAGI_USE_BUSY], outside_ns = outside_of(host, v);
 	bool waits_for_time = at->use_ns[FRAGI_USE_TIME] > busy;
+	bool is_outside = outside_ns > 0 && outside_ns * 1000 >= busy * OUTSIDE;
 
 	/* A period that would suffice is late because of the cores; a wish of its own is not. */
-	if ((!waits_for_time || at->period_ns > 0) && is_starved(s, op, v))
+	if ((waits_for_time ? at->period_ns > 0 : !is_outside) && is_starved(s, op, v))
 		return;
 	v->kind = waits_for_time ? FRAGI_CAUSE_CLOCK : FRAGI_CAUSE_OPERATOR;
-	if (waits_for_time || host == NULL || host->cpu_ns == 0)
-		return;
-	working = host->cpu_ns + host->starved_ns;
-	v->outside_ns = v->host_busy_ns > working ? v->host_busy_ns - working : 0;
-	if (v->outside_ns > busy)
-		v->outside_ns = busy;
-	if (v->outside_ns * 1000 < busy * OUTSIDE)
+	if (!waits_for_time)
+		v->outside_ns = outside_ns < busy ? outside_ns : busy;
+	if (waits_for_time || !is_outside)
 		return;
 	v->work = host->io_ns * 2 >= v->outside_ns ? FRAGI_WORK_DISK : FRAGI_WORK_OUTSIDE;
 }
