@@ -226,13 +226,14 @@ class Links(TopTest):
             self.worker("--once", "--insecure", "--name", name, fragments=name, prefix=prefix)
         self.d.wait_line("app: runs in 2 hosts")
         try:
-            for _ in range(10):
+            for window in range(1, 11):
                 r = subprocess.run([*inside[0], os.path.join(cluster.BIN, "fragctl"), "explain", "app", "-o", "json",
                                     "--insecure", "--address", self.address], env=self.env, capture_output=True,
                                    text=True, check=True)
                 found = json.loads(r.stdout)["cause"]
                 if found["kind"] == "link" and says in found["sentence"]:
                     break
+            print("  window %d: %s" % (window, found["sentence"]))
             return found
         finally:
             self.end()
