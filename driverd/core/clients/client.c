@@ -263,9 +263,7 @@ void drv_client_refuse(struct drv_session *client, const struct fw_message *mess
 		drv_refuse_command(client, message, "", FRAGI_FAILURE_ROLE_REFUSED, sentence);
 		return;
 	}
-	drv_session_answer(
-		client, message->seq, 0, "",
-		&(struct fw_failure){.code = FRAGI_FAILURE_ROLE_REFUSED, .sentence = sentence});
+	drv_session_answer_failure(client, message->seq, "", FRAGI_FAILURE_ROLE_REFUSED, sentence);
 }
 
 static void serve(struct drv_session *client, const struct fw_message *message)

@@ -7,13 +7,6 @@
  * worker that goes answers by that.
  */
 
-static void refuse(struct drv_session *client, uint64_t seq, enum fragi_failure code,
-		   const char *sentence)
-{
-	drv_session_answer(client, seq, 0, "",
-			   &(struct fw_failure){.code = code, .sentence = sentence});
-}
-
 void drv_examine(struct drv_session *client, const struct fw_message *message)
 {
 	struct drv_core *core = client->core;
@@ -22,16 +15,18 @@ void drv_examine(struct drv_session *client, const struct fw_message *message)
 	struct fw_message question = {.kind = FW_EXAMINE, .examine = message->examine};
 
 	if (worker == NULL)
-		refuse(client, message->seq, FRAGI_FAILURE_USAGE, drv_drain_unknown(core, name));
+		drv_session_answer_failure(client, message->seq, "", FRAGI_FAILURE_USAGE,
+					   drv_drain_unknown(core, name));
 	else if (client->examine.worker != NULL)
-		refuse(client, message->seq, FRAGI_FAILURE_USAGE,
-		       "a client asks about one worker at a time");
+		drv_session_answer_failure(client, message->seq, "", FRAGI_FAILURE_USAGE,
+					   "a client asks about one worker at a time");
 	else if (worker->minor < FW_EXAMINE_MINOR)
-		refuse(client, message->seq, FRAGI_FAILURE_OTHER,
-		       drv_text(
-			       core,
-			       "worker %s speaks protocol 1.%u, and looks at its node from 1.%d on; install a newer frag there",
-			       worker->name, worker->minor, FW_EXAMINE_MINOR));
+		drv_session_answer_failure(
+			client, message->seq, "", FRAGI_FAILURE_OTHER,
+			drv_text(
+				core,
+				"worker %s speaks protocol 1.%u, and looks at its node from 1.%d on; install a newer frag there",
+				worker->name, worker->minor, FW_EXAMINE_MINOR));
 	else {
 		client->examine.worker = worker;
 		client->examine.seq = message->seq;
@@ -73,7 +68,8 @@ void drv_examine_lost(const struct drv_session *worker)
 	struct drv_session *client;
 
 	while ((client = next_waiting(worker)) != NULL)
-		refuse(client, client->examine.seq, FRAGI_FAILURE_WORKER_LOST,
-		       drv_text(worker->core, "worker %s went before it had looked at its node",
-				worker->name));
+		drv_session_answer_failure(
+			client, client->examine.seq, "", FRAGI_FAILURE_WORKER_LOST,
+			drv_text(worker->core, "worker %s went before it had looked at its node",
+				 worker->name));
 }

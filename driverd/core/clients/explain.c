@@ -217,13 +217,6 @@ static int fill(struct explaining *x)
 	return 0;
 }
 
-static void refuse(struct drv_session *client, const struct fw_message *message,
-		   enum fragi_failure code, const char *sentence)
-{
-	drv_session_answer(client, message->seq, 0, message->explain.name,
-			   &(struct fw_failure){.code = code, .sentence = sentence});
-}
-
 void drv_explain(struct drv_session *client, const struct fw_message *message)
 {
 	struct drv_core *core = client->core;
@@ -235,16 +228,17 @@ void drv_explain(struct drv_session *client, const struct fw_message *message)
 	if (app == NULL) {
 		bool has_ended = drv_history_named(&core->history, name) != NULL;
 
-		refuse(client, message, FRAGI_FAILURE_APPLICATION_UNKNOWN,
-		       has_ended
-			       ? drv_text(
-					 core,
-					 "%s has ended, and where it ran is not kept; `fragctl status %s` shows how it ended",
-					 name, name)
-			       : drv_text(
-					 core,
-					 "there is no application %s; `fragctl list` shows those that there are",
-					 name));
+		drv_session_answer_failure(
+			client, message->seq, name, FRAGI_FAILURE_APPLICATION_UNKNOWN,
+			has_ended
+				? drv_text(
+					  core,
+					  "%s has ended, and where it ran is not kept; `fragctl status %s` shows how it ended",
+					  name, name)
+				: drv_text(
+					  core,
+					  "there is no application %s; `fragctl list` shows those that there are",
+					  name));
 		return;
 	}
 	answer.explanation.name = drv_app_name(app);
@@ -254,9 +248,10 @@ void drv_explain(struct drv_session *client, const struct fw_message *message)
 		return;
 	}
 	if (x.what[0] != '\0' && x.out->placement_count + x.out->route_count + x.out->more == 0) {
-		refuse(client, message, FRAGI_FAILURE_USAGE,
-		       drv_text(core, "%s has no fragment and no flow \"%.80s\"%s", name, x.what,
-				drv_app_advise(app, x.what)));
+		drv_session_answer_failure(client, message->seq, name, FRAGI_FAILURE_USAGE,
+					   drv_text(core,
+						    "%s has no fragment and no flow \"%.80s\"%s",
+						    name, x.what, drv_app_advise(app, x.what)));
 		return;
 	}
 	if (drv_send(client, &answer) < 0)

@@ -218,14 +218,12 @@ static bool may_follow(struct drv_session *client, uint64_t seq)
 		count += follows(one);
 	if (follows(client) || count < DRV_FOLLOWERS_MAX)
 		return true;
-	drv_session_answer(
-		client, seq, 0, "",
-		&(struct fw_failure){
-			.code = FRAGI_FAILURE_DRIVER_FULL,
-			.sentence = drv_text(
-				client->core,
-				"%d clients follow events, logs, time or flows already, as many as driverd takes",
-				DRV_FOLLOWERS_MAX)});
+	drv_session_answer_failure(
+		client, seq, "", FRAGI_FAILURE_DRIVER_FULL,
+		drv_text(
+			client->core,
+			"%d clients follow events, logs, time or flows already, as many as driverd takes",
+			DRV_FOLLOWERS_MAX));
 	return false;
 }
 

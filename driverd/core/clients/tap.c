@@ -62,13 +62,6 @@ static int tell_host(const struct drv_app *app, const struct tap *tap, int64_t f
 	return drv_send(host->now.session, &message);
 }
 
-static void answer(struct drv_session *client, uint64_t seq, const char *name,
-		   enum fragi_failure code, const char *sentence)
-{
-	drv_session_answer(client, seq, 0, name,
-			   &(struct fw_failure){.code = code, .sentence = sentence});
-}
-
 static bool is_of(const struct fragi_flow_info *flow, const struct tap *tap)
 {
 	return flow->from_fragment == tap->fragment && flow->from_op == tap->op &&
@@ -157,21 +150,23 @@ static bool choose(struct drv_session *client, const struct drv_app *app,
 	int found;
 
 	if (drv_view_flow_count(app) == 0) {
-		answer(client, message->seq, name, FRAGI_FAILURE_OTHER,
-		       drv_text(core, "the flows of %s are not known before it runs", name));
+		drv_session_answer_failure(
+			client, message->seq, name, FRAGI_FAILURE_OTHER,
+			drv_text(core, "the flows of %s are not known before it runs", name));
 		return false;
 	}
 	found = find_output(app, what, tap, out_name, &is_encrypted);
 	if (found != 1) {
-		answer(client, message->seq, name, FRAGI_FAILURE_USAGE,
-		       found == 0
-			       ? drv_text(core,
-					  "%s has no flow \"%.80s\"; `fragctl top %s` shows them",
-					  name, what, name)
-			       : drv_text(
-					 core,
-					 "\"%.80s\" names several outputs of %s; name one, such as %s",
-					 what, name, out_name));
+		drv_session_answer_failure(
+			client, message->seq, name, FRAGI_FAILURE_USAGE,
+			found == 0
+				? drv_text(core,
+					   "%s has no flow \"%.80s\"; `fragctl top %s` shows them",
+					   name, what, name)
+				: drv_text(
+					  core,
+					  "\"%.80s\" names several outputs of %s; name one, such as %s",
+					  what, name, out_name));
 		return false;
 	}
 	if (is_encrypted && (client->roles & FW_ROLE_BIT(FW_ROLE_PAYLOAD)) == 0) {
@@ -182,7 +177,8 @@ static bool choose(struct drv_session *client, const struct drv_app *app,
 	}
 	why = why_not(client, app, tap);
 	if (why != NULL)
-		answer(client, message->seq, name, FRAGI_FAILURE_DRIVER_FULL, why);
+		drv_session_answer_failure(client, message->seq, name, FRAGI_FAILURE_DRIVER_FULL,
+					   why);
 	return why == NULL;
 }
 
@@ -279,8 +275,8 @@ int drv_tap_serve(struct drv_session *client)
 			i++;
 			continue;
 		}
-		answer(client, tap->seq, "", FRAGI_FAILURE_APPLICATION_UNKNOWN,
-		       "the application has ended");
+		drv_session_answer_failure(client, tap->seq, "", FRAGI_FAILURE_APPLICATION_UNKNOWN,
+					   "the application has ended");
 		take_away(client, i);
 	}
 	return r;

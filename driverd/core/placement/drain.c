@@ -179,8 +179,7 @@ bool drv_drain(struct drv_session *client, const struct fw_message *message)
 					: ", which takes fragments again");
 	}
 	if (why_not != NULL)
-		drv_session_answer(client, message->seq, 0, "",
-				   &(struct fw_failure){.code = code, .sentence = why_not});
+		drv_session_answer_failure(client, message->seq, "", code, why_not);
 	else if (wanted->undo && !core->config.keeps_state)
 		drv_session_answer(client, message->seq, 0, "", NULL);
 	else

@@ -59,8 +59,7 @@ void drv_refuse_command(struct drv_session *client, const struct fw_message *com
 		"refused `fragctl %s` of %s: %s", verb_of(command), client->who, sentence);
 	drv_history_add(client->core, FW_NOTICE_REFUSED, NULL, client->who, "%s%s%s: %s",
 			verb_of(command), name[0] != '\0' ? " " : "", name, sentence);
-	drv_session_answer(client, command->seq, 0, name,
-			   &(struct fw_failure){.code = code, .sentence = sentence});
+	drv_session_answer_failure(client, command->seq, name, code, sentence);
 }
 
 void drv_refuse_ended(struct drv_session *client, const struct fw_message *command,

@@ -238,6 +238,13 @@ void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, 
 		drv_session_drop(client, "no memory is left for an answer");
 }
 
+void drv_session_answer_failure(struct drv_session *client, uint64_t seq, const char *name,
+				enum fragi_failure code, const char *sentence)
+{
+	drv_session_answer(client, seq, 0, name,
+			   &(struct fw_failure){.code = code, .sentence = sentence});
+}
+
 bool drv_session_take_row(struct drv_core *core, const char *text)
 {
 	int64_t items = 1 + (int64_t)strnlen(text, FW_TEXT_MAX) / 64;

@@ -123,6 +123,9 @@ void drv_session_drop(struct drv_session *session, const char *why);
 /* Answers a command of a client. failure: NULL: none */
 void drv_session_answer(struct drv_session *client, uint64_t seq, uint64_t run, const char *name,
 			const struct fw_failure *failure);
+/* The same with that failure, which is neither logged nor an event: see drv_refuse_command. */
+void drv_session_answer_failure(struct drv_session *client, uint64_t seq, const char *name,
+				enum fragi_failure code, const char *sentence);
 /* Takes one row of a reply, of that text, from the items of the step; false: none is left. */
 bool drv_session_take_row(struct drv_core *core, const char *text);
 /* Answers a HELLO with REFUSED. */
