@@ -187,21 +187,27 @@ class Names:
         self.build = build
         self.cache = {}
 
-    def of(self, place):
-        if place not in self.cache:
-            file, offset = place.rsplit("+", 1)
+    def learn(self, sites):
+        """Looks them up with one addr2line for each file: it reads all that is known of a file."""
+        unknown = {}
+        for site in sites:
+            for place in site.split(" ")[1].split(","):
+                if place not in self.cache:
+                    unknown.setdefault(place.rsplit("+", 1)[0], {})[place] = None
+        for file, places in unknown.items():
             for folder in ("", "bin", "libexec/frag"):
                 path = os.path.join(self.build, folder, file)
                 if os.path.isfile(path):
                     break
-            out = subprocess.run(["addr2line", "-f", "-s", "-e", path, "0x%x" % (int(offset, 16) - 1)],
+            before = ["0x%x" % (int(p.rsplit("+", 1)[1], 16) - 1) for p in places]
+            out = subprocess.run(["addr2line", "-f", "-s", "-e", path], input="\n".join(before) + "\n",
                                  capture_output=True, text=True, check=True).stdout.split("\n")
-            self.cache[place] = "%s (%s)" % (out[0], out[1].split(" ")[0])
-        return self.cache[place]
+            for place, function, line in zip(places, out[::2], out[1::2]):
+                self.cache[place] = "%s (%s)" % (function, line.split(" ")[0])
 
     def words(self, site):
         function, places = site.split(" ")
-        return "%s in %s" % (function, " of ".join(self.of(p) for p in places.split(",")))
+        return "%s in %s" % (function, " of ".join(self.cache[p] for p in places.split(",")))
 
 
 def list_sites(role, options):
@@ -256,6 +262,7 @@ class Sweep:
     def choose(self, sites):
         """As many as wanted, spread over the kinds of calls, and over the order in which they are
         reached."""
+        self.names.learn(sites)
         words = {s: self.names.words(s) for s in sites}
         # fragctl links libuv from its archive: what libuv itself calls is left alone all the same
         sites = [s for s in sites if self.options.site in words[s] and " in uv_" not in words[s]]
