@@ -10,7 +10,7 @@
 
 #define SIDE_MAX 50
 
-static char layers[400]; /* the argument tensors of draw */
+static char layers[800]; /* the argument tensors of draw */
 
 /* Says which case it is, and lets the failure follow. */
 static void head(char **why, size_t *size, uint64_t seed, const struct twin *twin)
@@ -316,6 +316,9 @@ static bool draw_case(uint64_t seed, char *why, size_t size)
 	static const char *const types[] = {"rectangles", "lines",   "line_strip",
 					    "points",     "crosses", "text"};
 	static const int widths[] = {4, 4, 2, 2, 3, 2};
+	static const char *const views[] = {
+		"", ", views: [{offset_x: 0.3, height: 0.6, width: 0.5}]",
+		", views: [{width: 0.4, height: 0.4}, {offset_x: 0.5, offset_y: 0.2, width: 0.5, height: 0.8}]"};
 	static const int channels[] = {1, 3, 4};
 	struct twin twin = {.type = &vision_draw_type,
 			    .pool = "pool",
@@ -344,9 +347,10 @@ static bool draw_case(uint64_t seed, char *why, size_t size)
 	twin_arg(&twin, "color_lut", "[[0, 0, 0, 0], [1, 0.2, 0, 0.6], [0, 0, 1, 1]]");
 	snprintf(
 		layers, sizeof(layers),
-		"[{name: frame, type: color, opacity: 0.%d}, {name: mask, type: color_lut, opacity: 0.%d}, {name: shape, type: %s, color: [0.2, 0.9, 0.4, 0.7], line_width: %d, point_size: %d%s}]",
-		1 + twin_below(&s, 9), 1 + twin_below(&s, 9), types[type], 1 + twin_below(&s, 5),
-		1 + twin_below(&s, 9), type == 5 ? ", text: [ab, C9?, .]" : "");
+		"[{name: frame, type: color, opacity: 0.%d%s}, {name: mask, type: color_lut, opacity: 0.%d}, {name: shape, type: %s, color: [0.2, 0.9, 0.4, 0.7], line_width: %d, point_size: %d%s%s}]",
+		1 + twin_below(&s, 9), views[twin_below(&s, 3)], 1 + twin_below(&s, 9), types[type],
+		1 + twin_below(&s, 5), 1 + twin_below(&s, 9),
+		type == 5 ? ", text: [ab, C9?, .]" : "", views[twin_below(&s, 3)]);
 	twin.args[3] = (struct frag_arg){"tensors", layers};
 	twin.in[n++] = (struct twin_input){
 		.port = "receivers:1",

@@ -502,6 +502,29 @@ Test(ops_draw, what_cannot_be_drawn_is_refused_by_name)
 	}
 }
 
+/* A rectangle that leaves its view on the right and below is cut off there. */
+Test(ops_draw, a_layer_is_drawn_into_each_of_its_views)
+{
+	const float corners[] = {0.5f, 0.25f, 2.0f, 2.0f, 0.0f, 0.0f, 0.25f, 0.25f};
+
+	expect_picture("type: rectangles, line_width: 9, "
+		       "views: [{width: 0.5, height: 0.75}, "
+		       "{offset_x: 0.5, offset_y: 0.5, width: 0.25, height: 0.25}]",
+		       numbers(2, 4, corners),
+		       "###.....................\n"
+		       "###.....................\n"
+		       "......######............\n"
+		       "......######............\n"
+		       "......######............\n"
+		       "......######............\n"
+		       "......########..........\n"
+		       "......######...###......\n"
+		       "......######...###......\n"
+		       "........................\n"
+		       "........................\n"
+		       "........................\n");
+}
+
 Test(ops_draw, layers_that_make_no_sense_are_refused)
 {
 	static const struct {
@@ -522,6 +545,13 @@ Test(ops_draw, layers_that_make_no_sense_are_refused)
 		{{{"tensors", "[{type: points, point_size: [1]}]"}},
 		 "\"a list or map\" is not a number"},
 		{{{"tensors", "[{type: color, name: [a]}]"}}, "a list or map is no name"},
+		{{{"tensors", "[{type: color, views: []}]"}}, "no list of 1 to 16 views"},
+		{{{"tensors", "[{type: color, views: [a]}]"}}, "this is no view; give {offset_x"},
+		{{{"tensors", "[{type: color, views: [{left: 0}]}]"}},
+		 "no view has this key; its keys are offset_x"},
+		{{{"tensors", "[{type: color, views: [{width: 0}]}]"}}, "this view is empty"},
+		{{{"tensors", "[{type: color, views: [{offset_y: 0.6, height: 0.5}]}]"}},
+		 "lies beyond the picture"},
 		{{{"color_lut", "{a: b}"}}, "color_lut is not a list of up to 256 colours"},
 		{{{"color_lut", "[[1, 1]]"}}, "this is no colour"},
 		{{{"width", "10"}}, "one of width and height is 0"},

@@ -17,42 +17,82 @@ static int64_t clamp(int64_t x, int64_t least, int64_t most)
 	return x < least ? least : x > most ? most : x;
 }
 
-/* Returns a step of that rectangle, as far as a GPU counts; NULL: there is no room. */
-static struct draw_step *add_step(struct draw_steps *steps, const struct area *area)
+static uint8_t *pixel_at(const struct canvas *canvas, int64_t y, int64_t x)
 {
+	const int64_t stride = canvas->stride > 0 ? canvas->stride : canvas->columns;
+
+	return canvas->pixels + (y * stride + x) * 3;
+}
+
+static struct area cut(const struct canvas *canvas, const struct area *area)
+{
+	return (struct area){
+		clamp(area->left, 0, canvas->columns), clamp(area->top, 0, canvas->rows),
+		clamp(area->right, 0, canvas->columns), clamp(area->bottom, 0, canvas->rows)};
+}
+
+struct canvas draw_part(const struct canvas *canvas, const struct area *area)
+{
+	const struct area in = cut(canvas, area);
+
+	if (in.left >= in.right || in.top >= in.bottom)
+		return (struct canvas){0};
+	return (struct canvas){
+		.pixels = canvas->steps == NULL ? pixel_at(canvas, in.top, in.left) : NULL,
+		.rows = in.bottom - in.top,
+		.columns = in.right - in.left,
+		.stride = canvas->stride > 0 ? canvas->stride : canvas->columns,
+		.left = canvas->left + in.left,
+		.top = canvas->top + in.top,
+		.steps = canvas->steps,
+	};
+}
+
+/* Returns a step for what is seen of a rectangle; NULL: it is nothing, or there is no room. */
+static struct draw_step *add_step(const struct canvas *canvas, const struct area *area)
+{
+	const struct area seen = cut(canvas, area);
+	struct draw_steps *steps = canvas->steps;
 	struct draw_step *step = &steps->items[steps->count];
 
+	if (seen.left >= seen.right || seen.top >= seen.bottom)
+		return NULL;
 	if (steps->count == steps->most) {
 		steps->is_full = true;
 		return NULL;
 	}
 	steps->count++;
 	*step = (struct draw_step){
-		.left = (int32_t)area->left,
-		.top = (int32_t)area->top,
-		.right = (int32_t)area->right,
-		.bottom = (int32_t)area->bottom,
+		.left = (int32_t)(canvas->left + seen.left),
+		.top = (int32_t)(canvas->top + seen.top),
+		.right = (int32_t)(canvas->left + seen.right),
+		.bottom = (int32_t)(canvas->top + seen.bottom),
 	};
 	return step;
 }
 
-static void add_fill(struct draw_steps *steps, const struct area *area, const struct paint *paint)
+static void add_fill(const struct canvas *canvas, const struct area *area,
+		     const struct paint *paint)
 {
-	struct draw_step *step = add_step(steps, area);
+	struct draw_step *step = add_step(canvas, area);
 
 	if (step != NULL)
 		step->paint = *paint;
 }
 
-static void add_frame(struct draw_steps *steps, const struct area *area, const struct frame *frame,
-		      enum draw_kind kind, uint16_t alpha)
+static void add_frame(const struct canvas *canvas, const struct area *area,
+		      const struct frame *frame, enum draw_kind kind, uint16_t alpha)
 {
-	struct draw_step *step = add_step(steps, area);
+	struct draw_step *step = add_step(canvas, area);
 
 	if (step == NULL)
 		return;
 	step->kind = (uint8_t)kind;
 	step->paint.alpha = alpha;
+	step->frame_left = (int32_t)(canvas->left + area->left);
+	step->frame_top = (int32_t)(canvas->top + area->top);
+	step->frame_width = (int32_t)(area->right - area->left);
+	step->frame_height = (int32_t)(area->bottom - area->top);
 	step->rows = (int32_t)frame->rows;
 	step->columns = (int32_t)frame->columns;
 	step->channels = (int32_t)frame->channels;
@@ -71,10 +111,10 @@ static void span(struct canvas *canvas, int64_t y, int64_t left, int64_t right,
 	if (y < 0 || y >= canvas->rows || left >= right)
 		return;
 	if (canvas->steps != NULL) {
-		add_fill(canvas->steps, &(struct area){left, y, right, y + 1}, paint);
+		add_fill(canvas, &(struct area){left, y, right, y + 1}, paint);
 		return;
 	}
-	pixel = canvas->pixels + (y * canvas->columns + left) * 3;
+	pixel = pixel_at(canvas, y, left);
 	for (int64_t x = left; x < right; x++, pixel += 3)
 		draw_blend(pixel, paint->rgb, paint->alpha);
 }
@@ -93,16 +133,14 @@ struct area draw_area(double left, double top, double right, double bottom)
 
 void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint)
 {
-	const struct area cut = {
-		clamp(area->left, 0, canvas->columns), clamp(area->top, 0, canvas->rows),
-		clamp(area->right, 0, canvas->columns), clamp(area->bottom, 0, canvas->rows)};
+	const struct area seen = cut(canvas, area);
 
-	if (canvas->steps != NULL && cut.left < cut.right && cut.top < cut.bottom)
-		add_fill(canvas->steps, &cut, paint);
-	if (canvas->steps != NULL)
+	if (canvas->steps != NULL) {
+		add_fill(canvas, &seen, paint);
 		return;
-	for (int64_t y = cut.top; y < cut.bottom; y++)
-		span(canvas, y, cut.left, cut.right, paint);
+	}
+	for (int64_t y = seen.top; y < seen.bottom; y++)
+		span(canvas, y, seen.left, seen.right, paint);
 }
 
 void draw_outline(struct canvas *canvas, const struct area *area, int64_t width,
@@ -250,7 +288,7 @@ void draw_frame(struct canvas *canvas, const struct area *area, const struct fra
 	if (rows <= 0 || columns <= 0)
 		return;
 	if (canvas->steps != NULL) {
-		add_frame(canvas->steps, area, frame,
+		add_frame(canvas, area, frame,
 			  palette->paints == NULL ? DRAW_PICTURE : DRAW_CLASSES, alpha);
 		return;
 	}
@@ -258,7 +296,7 @@ void draw_frame(struct canvas *canvas, const struct area *area, const struct fra
 		const uint8_t *from =
 			(const uint8_t *)frame->data +
 			(size_t)((y - area->top) * frame->rows / rows) * frame->row_bytes;
-		uint8_t *to = canvas->pixels + (y * canvas->columns + left) * 3;
+		uint8_t *to = pixel_at(canvas, y, left);
 
 		if (is_same && right > left) {
 			memcpy(to, from + (left - area->left) * 3, (size_t)(right - left) * 3);

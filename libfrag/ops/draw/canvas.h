@@ -11,12 +11,14 @@
  * Every pixel of a shape is painted once, so that a transparent one is even.
  */
 struct canvas {
-	uint8_t *pixels; /* [rows, columns, 3], without gaps; the caller's */
+	uint8_t *pixels; /* [rows, columns, 3]; the caller's */
 	int64_t rows, columns;
+	int64_t stride;    /* pixels from one row to the next; 0: as many as there are columns */
+	int64_t left, top; /* of the picture that this is a part of */
 	struct draw_steps *steps; /* what is drawn is added to them instead; NULL: it is drawn */
 };
 
-/* For a GPU. */
+/* For a GPU, in the coordinates of the whole picture. */
 struct draw_steps {
 	struct draw_step *items; /* the caller's */
 	size_t count, most;
@@ -30,6 +32,9 @@ struct area {
 
 /* Returns the rectangle of the pixels whose centres lie between these sides. */
 struct area draw_area(double left, double top, double right, double bottom);
+
+/* Returns a part of a canvas, which has coordinates of its own; without rows: it lies outside. */
+struct canvas draw_part(const struct canvas *canvas, const struct area *area);
 
 void draw_fill(struct canvas *canvas, const struct area *area, const struct paint *paint);
 /* Draws the outline of a rectangle, inside it. */

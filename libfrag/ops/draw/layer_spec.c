@@ -108,6 +108,47 @@ static int read_levels(const struct frag_tree *tree, double least, double most, 
 	return r;
 }
 
+/* Reads {offset_x, offset_y, width, height}; what is left out is that of the whole picture. */
+static int read_view(const struct frag_tree *tree, struct view *out, struct frag_err *err)
+{
+	static const char *const keys[] = {"offset_x", "offset_y", "width", "height"};
+	double values[] = {0.0, 0.0, 1.0, 1.0};
+	int r = 0;
+
+	if (tree->kind != FRAG_TREE_MAP)
+		return refuse(err, tree, "this is no view",
+			      "give {offset_x: 0, offset_y: 0, width: 0.5, height: 0.5}");
+	for (size_t i = 0; r == 0 && i < tree->count; i++) {
+		const struct frag_tree *item = &tree->items[i];
+		size_t k = 0;
+
+		while (k < 4 && strcmp(item->key, keys[k]) != 0)
+			k++;
+		r = k < 4 ? read_number(item, 0.0, 1.0, &values[k], err)
+			  : refuse(err, item, "no view has this key",
+				   "its keys are offset_x, offset_y, width and height");
+	}
+	if (r == 0 && (values[2] == 0.0 || values[3] == 0.0 || values[0] + values[2] > 1.001 ||
+		       values[1] + values[3] > 1.001))
+		r = refuse(err, tree, "this view is empty, or lies beyond the picture",
+			   "offset_x + width and offset_y + height are 1 at most");
+	*out = (struct view){values[0], values[1], values[2], values[3]};
+	return r;
+}
+
+static int read_views(struct layer *layer, const struct frag_tree *tree, struct frag_err *err)
+{
+	int r = 0;
+
+	if (tree->kind != FRAG_TREE_LIST || tree->count == 0 || tree->count > LAYER_VIEWS_MAX)
+		return refuse(err, tree, "this is no list of 1 to 16 views",
+			      "give [{offset_x: 0, offset_y: 0, width: 0.5, height: 0.5}]");
+	for (size_t i = 0; r == 0 && i < tree->count; i++)
+		r = read_view(&tree->items[i], &layer->views[i], err);
+	layer->view_count = tree->count;
+	return r;
+}
+
 static int read_key(struct layer *layer, const struct frag_tree *tree, struct frag_err *err)
 {
 	const char *key = tree->key;
@@ -138,10 +179,12 @@ static int read_key(struct layer *layer, const struct frag_tree *tree, struct fr
 		return read_text(tree, &layer->numbers, err);
 	if (strcmp(key, "boxes") == 0)
 		return read_text(tree, &layer->boxes, err);
+	if (strcmp(key, "views") == 0)
+		return read_views(layer, tree, err);
 	if (strcmp(key, "priority") != 0)
 		return refuse(
 			err, tree, "no layer has this key",
-			"its keys are name, type, opacity, priority, window, percentile, color, line_width, point_size, text, classes, numbers and boxes");
+			"its keys are name, type, opacity, priority, window, percentile, color, line_width, point_size, text, classes, numbers, boxes and views");
 	r = read_number(tree, -1e6, 1e6, &priority, err);
 	layer->priority = r == 0 ? llrint(priority) : 0;
 	return r;

@@ -532,6 +532,25 @@ static void draw_layer(const struct layers *layers, const struct layer *layer,
 		draw_shape(layer, entries.numbers + i * entries.width, canvas);
 }
 
+static void draw_views(const struct layers *layers, const struct layer *layer,
+		       const struct messages *messages, struct canvas *canvas)
+{
+	const double width = (double)canvas->columns, height = (double)canvas->rows;
+
+	if (layer->view_count == 0)
+		draw_layer(layers, layer, messages, canvas);
+	for (size_t i = 0; i < layer->view_count; i++) {
+		const struct view *view = &layer->views[i];
+		const struct area area = draw_area(view->left * width, view->top * height,
+						   (view->left + view->width) * width,
+						   (view->top + view->height) * height);
+		struct canvas part = draw_part(canvas, &area);
+
+		if (part.rows > 0)
+			draw_layer(layers, layer, messages, &part);
+	}
+}
+
 static void draw_picture(void *arg, const struct frag_tensor *tensor)
 {
 	const struct layer layer = {.opacity = 1.0};
@@ -554,5 +573,5 @@ void draw_layers_draw(const struct layers *layers, const struct messages *messag
 	if (layers->count == 0)
 		each_tensor(messages, draw_picture, canvas);
 	for (size_t i = 0; i < layers->count; i++)
-		draw_layer(layers, &layers->items[i], messages, canvas);
+		draw_views(layers, &layers->items[i], messages, canvas);
 }

@@ -12,6 +12,7 @@
  */
 #define LAYERS_MAX 64
 #define LAYER_ENTRIES_MAX 65536 /* shapes of one layer */
+#define LAYER_VIEWS_MAX 16
 
 enum layer_type {
 	LAYER_COLOR,      /* a frame of u8 or u16 */
@@ -35,6 +36,11 @@ struct layer {
 	const struct frag_tree *text; /* TEXT: a list; NULL: numbers, or the lines of the message */
 	const char *classes;          /* TEXT: tensor of i32 that selects the texts; NULL: none */
 	const char *numbers;          /* TEXT: tensor of i32 that is written; NULL: none */
+	/* parts of the picture that it is drawn into, as shares of its sides; none: all of it */
+	struct view {
+		double left, top, width, height;
+	} views[LAYER_VIEWS_MAX];
+	size_t view_count;
 	const char *boxes; /* COLOR_LUT: tensor of the places of [n, rows, columns(, 1)]; NULL */
 };
 

@@ -11,7 +11,7 @@
 #define DRAW_PARAMS(T)                                                                             \
 	FRAG_PARAM_TREE(T, tensors, "[]",                                                          \
 			.headline = "Layers: [{name, type, opacity, priority, color, "             \
-				    "line_width, point_size, text}, ...]",                         \
+				    "line_width, point_size, text, views}, ...]",                  \
 			.description = "type: color, color_lut, points, lines, line_strip, "       \
 				       "crosses, rectangles or text. Empty: every frame of u8 "    \
 				       "is drawn."),                                               \

@@ -23,7 +23,8 @@ struct draw_step {
 	int32_t left, top, right, bottom; /* of the picture; right and bottom lie outside */
 	uint8_t kind;
 	struct paint paint; /* FILL; else its alpha alone */
-	/* a frame, which is laid over that rectangle */
+	/* a frame, and the rectangle that it is laid over, of which that above is what is seen */
+	int32_t frame_left, frame_top, frame_width, frame_height;
 	int32_t rows, columns, channels;
 	uint64_t row_bytes;
 	const uint8_t *data;
@@ -79,10 +80,10 @@ GPU_INLINE void draw_pixel(const struct draw_job *job, int x, int y)
 			continue;
 		}
 		from = step->data +
-		       (uint64_t)((int64_t)(y - step->top) * step->rows /
-				  (step->bottom - step->top)) *
+		       (uint64_t)((int64_t)(y - step->frame_top) * step->rows /
+				  step->frame_height) *
 			       step->row_bytes +
-		       (int64_t)(x - step->left) * step->columns / (step->right - step->left) *
+		       (int64_t)(x - step->frame_left) * step->columns / step->frame_width *
 			       step->channels;
 		if (step->kind == DRAW_PICTURE)
 			draw_lay(pixel, from, step->channels, step->paint.alpha);

@@ -84,7 +84,7 @@ static int64_t write_steps(struct draw *d, struct frag_op *op, const struct mess
 	const size_t paints = d->layers.class_count * sizeof(struct paint);
 	struct draw_steps steps = {.items = (struct draw_step *)frag_tensor_data(written),
 				   .most = STEPS_MAX};
-	struct canvas canvas = {NULL, job->rows, job->columns, &steps};
+	struct canvas canvas = {.rows = job->rows, .columns = job->columns, .steps = &steps};
 	size_t bytes;
 
 	draw_layers_draw(&d->layers, messages, &canvas);
@@ -175,7 +175,7 @@ static int wait_for_pinned(struct draw *d, struct frag_tick *tick, const struct 
 static int draw_on_cpu(struct draw *d, struct frag_op *op, const struct messages *messages,
 		       const int64_t *shape, struct frag_tensor **out)
 {
-	struct canvas canvas = {NULL, shape[0], shape[1], NULL};
+	struct canvas canvas = {.rows = shape[0], .columns = shape[1]};
 	int r = frame_create(op, d->pool, FRAME_U8, shape, out);
 
 	if (r < 0)
