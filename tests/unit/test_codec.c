@@ -401,56 +401,68 @@ Test(codec, a_trail_crosses_but_for_what_ends_here)
 	}
 }
 
-/* What becomes of times that a peer took when its clock read 60 s. */
+/* An offset that is known to 9 ns, of which `most` is allowed. */
+#define ESTIMATED(offset, most, has_unix, has_tai)                                                 \
+	{                                                                                          \
+		.state = FRAGI_TIMELINE_ESTIMATED,                                                 \
+		.line = {.base_ns = 60000000000,                                                   \
+			 .offset_ns = offset,                                                      \
+			 .low_ns = offset - 8,                                                     \
+			 .high_ns = offset + 8},                                                   \
+		.max_error_ns = most, .knows_unix = has_unix, .knows_tai = has_tai,                \
+		.unix_ahead_ns = 100000000000, .our_unix_ahead_ns = 102000000000,                  \
+		.tai_ahead_ns = 130000000000, .our_tai_ahead_ns = 133000000000,                    \
+	}
+
+/* What becomes of times that a peer took: the table is written for 60 s of its clock. */
 Test(codec, times_of_a_peer_are_converted_by_its_timeline)
 {
-	static const int64_t theirs_ns = 60000000000;
+	const int64_t theirs_ns = fragi_now_ns(), since_ns = theirs_ns - 60000000000;
 	static const struct {
 		struct fragi_timeline peer;
 		uint32_t clock; /* of the acquisition */
 		int64_t ours_ns;
 		bool is_foreign, trail_is_foreign;
 	} cases[] = {
-		{{FRAGI_TIMELINE_SAME, 0, 0}, FRAG_CLOCK_MONOTONIC, 60000000000, false, false},
-		{{FRAGI_TIMELINE_SAME, 0, 0}, FRAG_CLOCK_UNIX, 60000000000, false, false},
-		{{FRAGI_TIMELINE_SAME, 0, 0}, FRAG_CLOCK_OWN, 60000000000, false, false},
-		{{FRAGI_TIMELINE_UNKNOWN, 0, 0}, FRAG_CLOCK_MONOTONIC, 60000000000, true, true},
-		{{FRAGI_TIMELINE_UNKNOWN, 0, 0}, FRAG_CLOCK_OWN, 60000000000, true, true},
-		{{FRAGI_TIMELINE_ESTIMATED, 7000000000, 9},
-		 FRAG_CLOCK_MONOTONIC,
-		 67000000000,
-		 false,
+		{{.state = FRAGI_TIMELINE_SAME}, FRAG_CLOCK_MONOTONIC, 60000000000, false, false},
+		{{.state = FRAGI_TIMELINE_SAME}, FRAG_CLOCK_UNIX, 60000000000, false, false},
+		{{.state = FRAGI_TIMELINE_SAME}, FRAG_CLOCK_OWN, 60000000000, false, false},
+		{{.state = FRAGI_TIMELINE_UNKNOWN}, FRAG_CLOCK_MONOTONIC, 60000000000, true, true},
+		{{.state = FRAGI_TIMELINE_UNKNOWN}, FRAG_CLOCK_OWN, 60000000000, true, true},
+		{ESTIMATED(7000000000, 0, false, false), FRAG_CLOCK_MONOTONIC, 67000000000, false,
 		 false},
-		{{FRAGI_TIMELINE_ESTIMATED, -3000000000, 9},
-		 FRAG_CLOCK_MONOTONIC,
-		 57000000000,
-		 false,
+		{ESTIMATED(-3000000000, 9, false, false), FRAG_CLOCK_MONOTONIC, 57000000000, false,
 		 false},
-		{{FRAGI_TIMELINE_ESTIMATED, 7000000000, 9},
-		 FRAG_CLOCK_UNIX,
-		 60000000000,
-		 true,
-		 false},
+		{ESTIMATED(7000000000, 8, true, true), FRAG_CLOCK_MONOTONIC, 60000000000, true,
+		 true},
+		/* the other clocks: 100 s and 130 s ahead over there, 102 s and 133 s here */
+		{ESTIMATED(7000000000, 9, true, false), FRAG_CLOCK_UNIX, 69000000000, false, false},
+		{ESTIMATED(7000000000, 9, false, true), FRAG_CLOCK_UNIX, 60000000000, true, false},
+		{ESTIMATED(7000000000, 9, false, true), FRAG_CLOCK_TAI, 70000000000, false, false},
+		{ESTIMATED(7000000000, 9, true, false), FRAG_CLOCK_TAI, 60000000000, true, false},
+		{ESTIMATED(7000000000, 9, true, true), FRAG_CLOCK_OWN, 60000000000, true, false},
 	};
 
 	fragi_stamp_refine();
 	for (size_t i = 0; i < FRAG_COUNT_OF(cases); i++) {
 		struct frag_message *message = message_of(&frag_type_i64, NULL, 8);
-		const int64_t offset_ns = cases[i].peer.offset_ns;
+		struct fragi_timeline peer = cases[i].peer;
+		const int64_t offset_ns = peer.line.offset_ns;
 		const struct fragi_moment moment = fragi_moment_now();
 		const struct fragi_trail_entry *entry;
 		int64_t acquired_ns = 0, begin_ns, published_ns;
 
-		fragi_message_convert_times(message, &cases[i].peer);
+		peer.line.base_ns = theirs_ns;
+		fragi_message_convert_times(message, &peer);
 		cr_expect_eq(message->stamps, 0, "%zu: a message without times", i);
 		frag_message_set_acquisition(message, theirs_ns, cases[i].clock);
 		fragi_message_set_trail(message, trail_of(1));
 		begin_ns = fragi_moment_ns_at(&moment, message->trail->entries[0].begin);
 		published_ns = fragi_moment_ns_at(&moment, message->trail->entries[0].published);
-		fragi_message_convert_times(message, &cases[i].peer);
+		fragi_message_convert_times(message, &peer);
 		entry = &message->trail->entries[0];
 		frag_message_acquisition(message, &acquired_ns, NULL);
-		cr_expect_eq(acquired_ns, cases[i].ours_ns, "%zu", i);
+		cr_expect_eq(acquired_ns, cases[i].ours_ns + since_ns, "%zu", i);
 		cr_expect_eq((message->stamps & FRAGI_STAMP_FOREIGN) != 0, cases[i].is_foreign,
 			     "%zu", i);
 		cr_expect_eq(entry->flags, cases[i].trail_is_foreign ? FRAGI_TRAIL_FOREIGN : 0,

@@ -71,11 +71,16 @@ Test(identity, the_time_of_a_peer_is_known_where_both_read_one_clock)
 
 Test(identity, a_time_of_a_peer_may_be_any)
 {
-	const struct fragi_timeline peer = {FRAGI_TIMELINE_ESTIMATED, 5, 2};
+	const struct fragi_timeline peer = {
+		.state = FRAGI_TIMELINE_ESTIMATED,
+		.line = {.offset_ns = 5, .low_ns = 3, .high_ns = 6},
+	};
 	struct fragi_time time;
 
-	cr_assert(fragi_timeline_convert(&peer, INT64_MAX, &time));
-	cr_expect_eq(time.ns, INT64_MIN + 4, "it does not trap");
+	cr_expect_not(fragi_timeline_convert(&peer, INT64_MAX, &time));
+	cr_expect_not(fragi_timeline_convert(&peer, INT64_MIN, &time));
+	cr_expect_not(fragi_timeline_convert(&peer, FRAGI_TIMELINE_REACH_NS + 1, &time));
+	cr_expect(fragi_timeline_convert(&peer, FRAGI_TIMELINE_REACH_NS, &time));
 	cr_assert(fragi_timeline_convert(&peer, -20, &time));
 	cr_expect_eq(time.ns, -15);
 	cr_expect_eq(time.error_ns, 2);

@@ -115,15 +115,32 @@ void fragi_message_copy_stamps(struct frag_message *message, const struct frag_m
 	message->tracking_id = from->tracking_id;
 }
 
-/* Of the peer's other clocks its timeline says nothing. */
+/* What a clock of the peer, and ours, is ahead of CLOCK_MONOTONIC. Returns false: not known. */
+static bool find_ahead(const struct fragi_timeline *peer, uint32_t clock, int64_t *their_ns,
+		       int64_t *our_ns)
+{
+	*their_ns = clock == FRAG_CLOCK_UNIX  ? peer->unix_ahead_ns
+		    : clock == FRAG_CLOCK_TAI ? peer->tai_ahead_ns
+					      : 0;
+	*our_ns = clock == FRAG_CLOCK_UNIX  ? peer->our_unix_ahead_ns
+		  : clock == FRAG_CLOCK_TAI ? peer->our_tai_ahead_ns
+					    : 0;
+	return clock == FRAG_CLOCK_MONOTONIC || (clock == FRAG_CLOCK_UNIX && peer->knows_unix) ||
+	       (clock == FRAG_CLOCK_TAI && peer->knows_tai);
+}
+
+/* To the same clock of this machine. Of clocks of the application no timeline says anything. */
 static bool convert_acquisition(struct frag_message *message, const struct fragi_timeline *peer)
 {
+	int64_t their_ns, our_ns, ns;
 	struct fragi_time time;
 
-	if (message->clock != FRAG_CLOCK_MONOTONIC ||
-	    !fragi_timeline_convert(peer, message->acquisition_ns, &time))
+	if (!find_ahead(peer, message->clock, &their_ns, &our_ns) ||
+	    __builtin_sub_overflow(message->acquisition_ns, their_ns, &ns) ||
+	    !fragi_timeline_convert(peer, ns, &time) ||
+	    __builtin_add_overflow(time.ns, our_ns, &ns))
 		return false;
-	message->acquisition_ns = time.ns;
+	message->acquisition_ns = ns;
 	return true;
 }
 
