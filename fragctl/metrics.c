@@ -119,6 +119,15 @@ static void put_histogram(struct page *page, const struct metric *metric, const 
 	ctl_sample(&page->samples, "_count", &row->labels, NULL, NULL, count);
 }
 
+/* One clock has no error. */
+static void put_error(struct page *page, const struct metric *metric, const struct row *row)
+{
+	const struct fragi_quantiles *q = &AT(struct fragi_quantiles, metric, row);
+
+	if (q->error_ns != 0)
+		ctl_sample_seconds(&page->samples, "", &row->labels, NULL, NULL, q->error_ns);
+}
+
 static void put_state(struct page *page, const struct metric *metric, const struct row *row)
 {
 	ctl_sample(&page->samples, "", &row->labels, "state", AT(const char *, metric, row), 1);
@@ -315,6 +324,9 @@ static const struct metric metrics[] = {
 	 FLOW(full_sum_ns), .put = put_ns},
 	{"frag_flow_latency_seconds", "histogram", "From emit to receive.", FLOW(latency),
 	 .put = put_histogram},
+	{"frag_flow_latency_error_seconds", "gauge",
+	 "Between two clocks: each latency is at most so far from the truth.", FLOW(latency),
+	 .put = put_error},
 };
 
 /* --- rows --- */

@@ -168,6 +168,7 @@ static const struct ctl_column flow_items[] = {
 	{"dropped_sum", AT(CTL_U64, flow, dropped_sum)},
 	{"lost_sum", AT(CTL_U64, flow, lost_sum)},
 	QUANTILES(flow, latency, "latency"),
+	{"latency_error_ns", AT(CTL_U64, flow, latency.error_ns)},
 	{"sender_index", .kind = CTL_ELSE, .write = flow_indices},
 };
 static const struct ctl_columns flows = CTL_COLUMNS(flow_items, fragi_look_flow);

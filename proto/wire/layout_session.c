@@ -18,10 +18,15 @@ LAYOUT(failure, struct fw_failure, Failure, NULL) = {
 };
 
 LAYOUT(quantiles, struct fragi_quantiles, Quantiles, NULL) = {
-	FIELD(quantiles, count),    FIELD(quantiles, p50),
-	FIELD(quantiles, p99),      FIELD(quantiles, p999),
-	FIELD(quantiles, max),      ARRAY(FW_NUMBERS, quantiles, bars, bars, FRAGI_HIST_BARS),
-	FIELD(quantiles, total_ns), END,
+	FIELD(quantiles, count),
+	FIELD(quantiles, p50),
+	FIELD(quantiles, p99),
+	FIELD(quantiles, p999),
+	FIELD(quantiles, max),
+	ARRAY(FW_NUMBERS, quantiles, bars, bars, FRAGI_HIST_BARS),
+	FIELD(quantiles, total_ns),
+	FIELD(quantiles, error_ns),
+	END,
 };
 
 /* All that is read of another major: the rest may mean anything there. */

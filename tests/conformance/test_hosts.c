@@ -951,7 +951,8 @@ HOSTS_TEST(a_path_between_clocks_that_cannot_be_compared_is_not_checked)
 	is_other_machine = true;
 	run_path(&hosts, "greedy", "3000",
 		 "  - {path: [one.tx, two.m, one.rx], budget: 1ns, on_miss: stop}\n"
-		 "  - {path: [one.tx, two.m], budget: 1ns, on_miss: drop}\n");
+		 "  - {path: [one.tx, two.m], budget: 1ns, on_miss: drop}\n"
+		 "clock: {max_error: 1ns}\n"); /* no two clocks are compared so well */
 	is_other_machine = false;
 	cr_expect_eq(hosts.rig[0].failed + hosts.rig[1].failed, 0);
 	cr_expect_eq(noted(0), 5);
@@ -959,5 +960,22 @@ HOSTS_TEST(a_path_between_clocks_that_cannot_be_compared_is_not_checked)
 	cr_expect_eq(OP_COUNTER(0, 1, path_clocks), 5);
 	cr_expect_eq(OP_COUNTER(1, 0, path_misses), 0);
 	cr_expect_eq(OP_COUNTER(1, 0, path_clocks), 5);
+	end(&hosts);
+}
+
+/* As soon as they are compared: what came before is counted as not comparable. */
+HOSTS_TEST(a_path_between_two_clocks_is_checked)
+{
+	struct hosts hosts;
+
+	is_other_machine = true;
+	run_path(&hosts, "greedy", "3000",
+		 "  - {path: [one.tx, two.m], budget: 1ns}\n"
+		 "  - {path: [one.tx, two.m, one.rx], budget: 1h}\n");
+	is_other_machine = false;
+	cr_expect_eq(noted(0), 5);
+	cr_expect_gt(OP_COUNTER(1, 0, path_misses), 0);
+	cr_expect_eq(OP_COUNTER(1, 0, path_misses) + OP_COUNTER(1, 0, path_clocks), 5);
+	cr_expect_eq(OP_COUNTER(0, 1, path_misses), 0);
 	end(&hosts);
 }

@@ -2,6 +2,7 @@
 """Two nodes: workers in network namespaces of their own, linked by veth. Nothing here touches the
 machine's network. An ordinary user makes them as root of a user namespace of its own."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,25 +29,45 @@ IN_ANOTHER_TIME = ("unshare", "--time", "--monotonic", "5000", "--fork", "--kill
 
 
 class Clocks(cluster.ClusterTest):
-    def test_latency_between_two_time_namespaces_is_not_known(self):
+    """Two hosts whose clocks are 5000 s apart, as by namespaces: so the truth is known."""
+
+    APART_NS = 5000 * 10**9
+    LOCKED = re.compile(r"the clock of .*: locked, (-?[0-9]+) ns ahead of ours, to within ([0-9]+) ns")
+
+    def stream(self, there, clock=""):
+        """The flow in the summary, and what each worker's host says of the other's clock."""
+        app = self.write("app.yaml", clock + APP % {"folder": self.folder})
+        driver = self.driver(app, "--output", "json", app_args=("--count", "100", "--pause", "5ms"))
+        workers = [self.worker("--once", fragments="fragment1"),
+                   self.worker("--once", fragments="fragment2", prefix=there)]
+        self.assertEqual(driver.wait(60), 0, driver.stderr)
+        self.assertEqual([w.wait() for w in workers], [0, 0])
+        summary = self.summary(driver)
+        self.assertLess(summary["first_message_ns"], 60e9)
+        flow = self.flow(summary, "fragment1.tx.out")
+        self.assertEqual(flow["delivered"], 100)
+        return flow, [self.LOCKED.findall(w.stderr) for w in workers]
+
+    def test_latency_between_two_clocks_has_a_bound_that_holds(self):
         if subprocess.run([*IN_ANOTHER_TIME, "true"], capture_output=True).returncode != 0:
             self.skipTest("this machine lets its user make no time namespaces")
-        app = self.write("app.yaml", APP % {"folder": self.folder})
-        for there in ((), IN_ANOTHER_TIME):
-            driver = self.driver(app, "--output", "json", app_args=("--count", "100"))
-            workers = [self.worker("--once", fragments="fragment1"),
-                       self.worker("--once", fragments="fragment2", prefix=there)]
-            self.assertEqual(driver.wait(60), 0, driver.stderr)
-            self.assertEqual([w.wait() for w in workers], [0, 0])
-            summary = self.summary(driver)
-            flow = self.flow(summary, "fragment1.tx.out")
-            self.assertEqual(flow["delivered"], 100)
-            self.assertLess(summary["first_message_ns"], 60e9)
-            if there == ():
-                self.assertLess(flow["latency_ns"]["max"], 60e9)
-            else:
-                self.assertIsNone(flow["latency_ns"])
-                self.assertIn("two clocks", flow["latency_reason"])
+        flow, said = self.stream(())
+        self.assertLess(flow["latency_ns"]["max"], 60e9)
+        self.assertNotIn("error", flow["latency_ns"], "one clock")
+        self.assertEqual(said, [[], []])
+
+        flow, said = self.stream(IN_ANOTHER_TIME)
+        self.assertGreater(flow["latency_ns"]["count"], 0)
+        self.assertLess(flow["latency_ns"]["max"], 60e9)
+        self.assertGreater(flow["latency_ns"]["error"], 0)
+        for clocks, truth_ns in zip(said, (self.APART_NS, -self.APART_NS)):
+            self.assertTrue(clocks)
+            for offset, bound in clocks:
+                self.assertLessEqual(abs(int(offset) - truth_ns), int(bound))
+
+        flow, _ = self.stream(IN_ANOTHER_TIME, clock="clock: {max_error: 1ns}\n")
+        self.assertIsNone(flow["latency_ns"])
+        self.assertIn("two clocks", flow["latency_reason"])
 
 
 class TwoNodes(cluster.ClusterTest):

@@ -215,6 +215,8 @@ Test(driver_difference, what_the_driver_has_decided_needs_one_of_the_application
 	       "the application: its services");
 	expect("fragments:\n", "deadlines: [{path: [f1.tx, f2.rx], budget: 5ms}]\nfragments:\n",
 	       FW_EFFECT_APPLICATION, "the application: its clock or deadlines");
+	expect("fragments:\n", "clock: {max_error: 1ms}\nfragments:\n", FW_EFFECT_APPLICATION,
+	       "the application: its clock or deadlines");
 }
 
 Test(driver_difference, remarks_and_order_in_the_text_are_none)

@@ -588,7 +588,28 @@ Test(spec, clocks)
 	spec = good_text(HEAD "fragments: {f: {clock: synthetic, compose: c}, g: {compose: c}}\n");
 	cr_expect_eq(spec->fragments[0].clock.config.kind, FRAGI_CLOCK_SYNTHETIC);
 	cr_expect_null(spec->fragments[1].clock.place);
+
+	spec = good_text(HEAD "clock: {max_error: 200us}\n"
+			      "fragments: {f: {compose: c, clock: manual}}\n");
+	cr_expect_eq(spec->clock.config.kind, FRAGI_CLOCK_MACHINE);
+	cr_expect_eq(spec->clock.config.max_error_ns, 200000);
+	cr_expect_eq(spec->fragments[0].clock.config.kind, FRAGI_CLOCK_MANUAL);
+	spec = good_text(HEAD "clock: {type: realtime, max_error: 1ms}\n"
+			      "fragments: {f: {compose: c}}\n");
+	cr_expect_eq(spec->clock.config.kind, FRAGI_CLOCK_REALTIME);
+	cr_expect_eq(spec->clock.config.max_error_ns, 1000000);
 	fragi_spec_destroy(spec);
+	bad_text(
+		HEAD "clock: {max_error: 0s, scale: 1}\n"
+		     "fragments:\n"
+		     " f: {compose: c, clock: {max_error: 1ms}}\n"
+		     " g: {compose: c, scheduler: {clock: {type: realtime, max_error: 1ms}}}\n"
+		     " h: {compose: c, clock: {type: manual, max_error: 1ms}}\n",
+		"app.yaml:3:20: max_error is 0; leave it out to have none\n"
+		"app.yaml:3:24: unknown key \"scale\"; valid keys: max_error\n"
+		"app.yaml:5:37: f: max_error holds for the whole application; move it to clock at the top of the graph\n"
+		"app.yaml:6:65: g.scheduler: max_error holds for the whole application; move it to clock at the top of the graph\n"
+		"app.yaml:7:40: h: unknown key \"max_error\"; valid keys: type, initial_timestamp\n");
 	bad_text(HEAD "compose: c\n"
 		      "clock: {type: manuel, initial_timestamp: 7}\n",
 		 "app.yaml:4:15: no clock \"manuel\"; did you mean \"manual\"?\n");

@@ -169,9 +169,9 @@ static void make_wire(struct maker *m, struct fw_host_wire *w)
 
 static struct fragi_quantiles make_quantiles(struct maker *m)
 {
-	return (struct fragi_quantiles){random_u64(m), random_u64(m), random_u64(m),
-					random_u64(m), random_u64(m), {0, random_u64(m)},
-					random_u64(m)};
+	return (struct fragi_quantiles){random_u64(m),      random_u64(m), random_u64(m),
+					random_u64(m),      random_u64(m), random_u64(m),
+					{0, random_u64(m)}, random_u64(m)};
 }
 
 static struct fragi_realtime make_realtime(struct maker *m)

@@ -293,7 +293,7 @@ static bool clocks_same(const struct fragi_spec_clock *a, const struct fragi_spe
 
 	return x->kind == y->kind && numbers_same(x->offset_s, y->offset_s) &&
 	       numbers_same(x->scale, y->scale) && x->since_epoch == y->since_epoch &&
-	       x->initial_ns == y->initial_ns;
+	       x->initial_ns == y->initial_ns && x->max_error_ns == y->max_error_ns;
 }
 
 static bool paths_same(const struct fragi_spec_path *a, size_t a_count,

@@ -265,7 +265,8 @@ static void view_between(const struct drv_host *from, const struct drv_host *to,
 
 	fragi_account_between(&sender, &receiver, flow->capacity,
 			      !fragi_policy(flow->policy)->blocking, out);
-	if (fragi_timeline_between(to->clock, from->clock).state == FRAGI_TIMELINE_UNKNOWN)
+	if (out->latency.count == 0 &&
+	    fragi_timeline_between(to->clock, from->clock).state == FRAGI_TIMELINE_UNKNOWN)
 		out->latency_reason = "its ends have two clocks, which are not compared yet";
 	out->encrypted = drv_flow_is_encrypted(from->app, flow);
 }

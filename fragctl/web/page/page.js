@@ -581,6 +581,7 @@ function drawFlowPanel(app, f) {
 		["in flight", f.depth_messages + " of " + f.capacity_messages], ["time without room", share(app, f.full_ns).toFixed(0) + " %"],
 		["sent", grouped(f.sent_sum)], ["delivered", grouped(f.delivered_sum)], ["dropped", grouped(f.dropped_sum)], ["lost", grouped(f.lost_sum)],
 		...(f.latency_count ? [["half received within", time(f.latency_p50_ns)], ["99 % within", time(f.latency_p99_ns)], ["the longest", time(f.latency_max_ns)]] : []),
+		...(f.latency_error_ns ? [["each of them give or take", time(f.latency_error_ns)]] : []),
 		...Object.keys(f).filter((k) => k.startsWith("dropped_") && k !== "dropped_sum" && f[k]).map((k) =>
 			["dropped in this window, " + k.slice(8).replace(/_/g, " "), grouped(f[k])])]);
 	drawLinks([f.sender_index, f.receiver_index].map((i) => app.operators[i]).filter(Boolean).map((o) =>

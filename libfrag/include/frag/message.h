@@ -119,8 +119,9 @@ FRAG_API int frag_message_set_metadata(struct frag_message *message,
  */
 
 /*
- * The clock of an acquisition time. Times of two clocks, and of FRAG_CLOCK_MONOTONIC of two nodes,
- * cannot be compared.
+ * The clock of an acquisition time. The time of a message from another node is converted to the
+ * same clock of this one where the offset is known (docs/TIME.md); else it cannot be compared, nor
+ * can times of clocks of the application's own.
  */
 enum frag_clock_id {
 	/* nanoseconds since 1970-01-01 UTC, without leap seconds (CLOCK_REALTIME) */

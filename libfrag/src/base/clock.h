@@ -25,6 +25,8 @@ struct fragi_clock_config {
 	bool since_epoch;
 	/* manual, synthetic */
 	int64_t initial_ns;
+	/* machine, realtime: how exact times of other machines must be; 0: as exact as they are */
+	int64_t max_error_ns;
 };
 
 #define FRAGI_CLOCK_OFFSET_MAX_S 1e9

@@ -77,6 +77,7 @@ void fragi_hist_read(const struct fragi_hist *hist, struct fragi_quantiles *out)
 	out->p99 = quantile(&snapshot, 990);
 	out->p999 = quantile(&snapshot, 999);
 	out->max = snapshot.max;
+	out->error_ns = atomic_load_explicit(&hist->error, memory_order_relaxed);
 	out->total_ns = total_of(&snapshot);
 	memset(out->bars, 0, sizeof(out->bars));
 	for (uint32_t i = 0, bar = 0; i < FRAGI_HIST_BUCKETS; i++) {
@@ -96,6 +97,8 @@ void fragi_quantiles_add(struct fragi_quantiles *total, const struct fragi_quant
 	for (int i = 0; i < FRAGI_HIST_BARS; i++)
 		total->bars[i] += before.bars[i];
 	total->total_ns += before.total_ns;
+	if (total->error_ns < before.error_ns)
+		total->error_ns = before.error_ns;
 }
 
 uint64_t fragi_hist_total(const struct fragi_hist *hist)

@@ -17,6 +17,8 @@
 struct fragi_hist {
 	_Atomic uint64_t count;
 	_Atomic uint64_t max;
+	/* the largest error of a value, ns; written by who converts times */
+	_Atomic uint64_t error;
 	_Atomic uint64_t bucket[FRAGI_HIST_BUCKETS];
 };
 
@@ -44,6 +46,12 @@ static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
 		atomic_store_explicit(&hist->max, ns, memory_order_relaxed);
 }
 
+static inline void fragi_hist_note_error(struct fragi_hist *hist, uint64_t ns)
+{
+	if (ns > atomic_load_explicit(&hist->error, memory_order_relaxed))
+		atomic_store_explicit(&hist->error, ns, memory_order_relaxed);
+}
+
 /* Bars of metrics: bar i holds what is below FRAGI_HIST_BAR_NS(i) and in no bar before it. */
 #define FRAGI_HIST_BARS 12
 #define FRAGI_HIST_BAR_NS(i) (UINT64_C(1) << (12 + 2 * (i))) /* 4 us to 4 s; the last bar: all */
@@ -53,6 +61,7 @@ static inline void fragi_hist_add(struct fragi_hist *hist, uint64_t ns)
  */
 struct fragi_quantiles {
 	uint64_t count, p50, p99, p999, max;
+	uint64_t error_ns; /* each lies at most so far from the truth; 0: one clock measured them */
 	/* of a running application: since somebody looked; total_ns: as fragi_hist_total */
 	uint64_t bars[FRAGI_HIST_BARS], total_ns;
 };

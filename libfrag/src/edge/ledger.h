@@ -88,9 +88,9 @@ struct fragi_job {
 };
 FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out);
 
-/* Layout 4. A page of a build that counts something else is refused. */
+/* Layout 5. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \
-	(0x6c67726604000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	(0x6c67726605000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
 	 FRAGI_COUNTERS)
 
 /*

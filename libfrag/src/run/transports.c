@@ -63,6 +63,7 @@ static int remote_create(struct fragi_run *run)
 		.pump = run->pump,
 		.beat_ns = run->config.beat_ns,
 		.dead_ns = run->config.dead_ns,
+		.max_error_ns = run->config.spec->clock.config.max_error_ns,
 		.data_key = run->config.data_key,
 		.arg = run,
 		.peer_ready = peer_ready,

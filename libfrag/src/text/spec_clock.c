@@ -25,12 +25,33 @@ static const struct fragi_key realtime_keys[] = {
 	{"initial_time_scale", FRAGI_KEY_NUMBER, MEMBER(scale), .least = FRAGI_CLOCK_SCALE_MIN,
 	 .most = FRAGI_CLOCK_SCALE_MAX, .normal = 1},
 	{"use_time_since_epoch", FRAGI_KEY_BOOL, MEMBER(since_epoch)},
+	{"max_error", FRAGI_KEY_TIME, MEMBER(max_error_ns)},
 };
 static const struct fragi_key virtual_keys[] = {
 	{"type"},
 	{"initial_timestamp", FRAGI_KEY_INTEGER, MEMBER(initial_ns),
 	 .max = FRAGI_CLOCK_TIME_MAX_NS - 1},
 };
+
+/* `clock: {max_error: 200us}`: the clock of the machine, but not any time of other machines. */
+static const struct fragi_key machine_keys[] = {
+	{"max_error", FRAGI_KEY_TIME, MEMBER(max_error_ns)},
+};
+
+static bool is_of_machine(const struct fragi_node *node)
+{
+	return node->kind == FRAGI_NODE_MAP && fragi_node_get(node, "type") == NULL &&
+	       fragi_node_get(node, "max_error") != NULL;
+}
+
+/* A host has one timeline of a peer, so all its fragments have one limit. */
+static void refuse_own_error(struct fragi_builder *builder, const struct fragi_node *node,
+			     const char *subject)
+{
+	fragi_builder_error(
+		builder, fragi_node_get(node, "max_error"), subject,
+		"max_error holds for the whole application; move it to clock at the top of the graph");
+}
 
 void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *node,
 			   const char *subject, void *out)
@@ -41,6 +62,14 @@ void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *nod
 	if (node == NULL || node->kind == FRAGI_NODE_NULL || node->is_reported)
 		return;
 	fragi_keys_default(FRAGI_KEYS(realtime_keys), &config);
+	if (is_of_machine(node)) {
+		fragi_section_read(builder, node, subject, "clock", FRAGI_KEYS(machine_keys),
+				   &config);
+		if (out_clock != &builder->spec->clock)
+			refuse_own_error(builder, node, subject);
+		out_clock->config = config;
+		return;
+	}
 	out_clock->place = node;
 	if (node->kind == FRAGI_NODE_SCALAR) {
 		config.kind = read_kind(builder, node, subject);
@@ -57,6 +86,8 @@ void fragi_spec_read_clock(struct fragi_builder *builder, struct fragi_node *nod
 			fragi_section_read(builder, node, subject, "clock",
 					   FRAGI_KEYS(virtual_keys), &config);
 	}
+	if (config.max_error_ns != 0 && out_clock != &builder->spec->clock)
+		refuse_own_error(builder, node, subject);
 	out_clock->config = config;
 }
 

@@ -39,7 +39,7 @@ bool fragi_summary_flow_balances(const struct fragi_summary_flow *flow)
 
 /* The table. */
 
-#define COLUMNS 11
+#define COLUMNS 12
 #define CELL_BYTES 48
 enum {
 	COL_FLOW,
@@ -52,11 +52,12 @@ enum {
 	COL_P50,
 	COL_P99,
 	COL_MAX,
+	COL_ERROR,
 	COL_EDGE,
 };
 static const char *const heads[COLUMNS] = {
 	"flow",   "sent",        "delivered", "dropped", "lost", "in flight",
-	"copied", "latency p50", "p99",       "max",     "edge",
+	"copied", "latency p50", "p99",       "max",     "+/-",  "edge",
 };
 /*
  * The tick that receives a message begins at the clock reading that ended the tick before it on
@@ -140,6 +141,10 @@ static int row_fill(struct table_row *row, const struct fragi_summary_flow *flow
 	put_latency(flow, flow->latency.p50, row->cells[COL_P50], CELL_BYTES);
 	put_latency(flow, flow->latency.p99, row->cells[COL_P99], CELL_BYTES);
 	put_latency(flow, flow->latency.max, row->cells[COL_MAX], CELL_BYTES);
+	snprintf(row->cells[COL_ERROR], CELL_BYTES, "-");
+	if (flow->latency.error_ns > 0)
+		fragi_format_duration((int64_t)flow->latency.error_ns, row->cells[COL_ERROR],
+				      CELL_BYTES);
 	row->edge = flow->edge_detail != NULL ? flow->edge_detail : or_empty(flow->edge);
 	return 0;
 }
@@ -152,10 +157,11 @@ static const char *cell(const struct table_row *row, int column)
 }
 
 /*
- * The columns "in flight" and "copied" are shown when there is something in them: after an orderly
- * end nothing is in flight, and over shared memory nothing is copied.
+ * The columns "in flight", "copied" and "+/-" are shown when there is something in them: after an
+ * orderly end nothing is in flight, over shared memory nothing is copied, and one clock has no
+ * error.
  */
-static void print_rows(const struct table_row *rows, size_t count, bool in_flight, bool copied,
+static void print_rows(const struct table_row *rows, size_t count, const bool shown[COLUMNS],
 		       FILE *out)
 {
 	int widths[COLUMNS];
@@ -170,7 +176,7 @@ static void print_rows(const struct table_row *rows, size_t count, bool in_fligh
 		for (int c = 0; c < COLUMNS; c++) {
 			const char *text = i == 0 ? heads[c] : cell(&rows[i - 1], c);
 
-			if ((c == COL_IN_FLIGHT && !in_flight) || (c == COL_COPIED && !copied))
+			if (!shown[c])
 				continue;
 			if (c == COL_FLOW)
 				fprintf(out, "%-*s", widths[c], text);
@@ -292,10 +298,12 @@ static int print_result(FILE *out)
 int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 {
 	struct table_row *rows = NULL;
-	bool in_flight = false, copied = false;
+	bool shown[COLUMNS];
 	char duration[32];
 	size_t count = 0;
 
+	for (int c = 0; c < COLUMNS; c++)
+		shown[c] = c != COL_IN_FLIGHT && c != COL_COPIED && c != COL_ERROR;
 	errno = 0;
 	fprintf(out, "%s: %s %s %s", or_empty(summary->application), results[summary->result],
 		summary->result == FRAGI_SUMMARY_DONE ? "in" : "after",
@@ -305,12 +313,13 @@ int fragi_summary_print_table(const struct fragi_summary *summary, FILE *out)
 		rows = fragi_calloc(summary->flow_count, sizeof(*rows));
 	while (rows != NULL && count < summary->flow_count &&
 	       row_fill(&rows[count], &summary->flows[count]) == 0) {
-		in_flight = in_flight || summary->flows[count].in_flight != 0;
-		copied = copied || copied_bytes(&summary->flows[count]) != 0;
+		shown[COL_IN_FLIGHT] |= summary->flows[count].in_flight != 0;
+		shown[COL_COPIED] |= copied_bytes(&summary->flows[count]) != 0;
+		shown[COL_ERROR] |= summary->flows[count].latency.error_ns != 0;
 		count++;
 	}
 	if (count != 0)
-		print_rows(rows, count, in_flight, copied, out);
+		print_rows(rows, count, shown, out);
 	print_absences(summary, out);
 	print_misses(summary, out);
 	print_realtime(summary, out);
@@ -413,9 +422,12 @@ static void json_flow(const struct fragi_summary_flow *flow, FILE *out)
 	}
 	fprintf(out,
 		"{\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p99\": %" PRIu64
-		", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "}}",
+		", \"p999\": %" PRIu64 ", \"max\": %" PRIu64,
 		flow->latency.count, flow->latency.p50, flow->latency.p99, flow->latency.p999,
 		flow->latency.max);
+	if (flow->latency.error_ns > 0)
+		fprintf(out, ", \"error\": %" PRIu64, flow->latency.error_ns);
+	fputs("}}", out);
 }
 
 static void json_failure(const struct fragi_summary_failure *failure, FILE *out)

@@ -214,6 +214,8 @@ static void on_control(const struct fragi_remote_flow *flow, const struct fragi_
 	case FRAGI_KIND_BEAT:
 		if ((header->flags & FRAGI_FLAG_WANT) != 0 && flow->rx != NULL)
 			fragi_remote_rx_on_want(flow->rx);
+		else
+			fragi_remote_on_beat(flow->endpoint, header);
 		break;
 	case FRAGI_KIND_CLOSE:
 		if (flow->rx != NULL)

@@ -210,6 +210,7 @@ static void become_ready(struct fragi_remote_endpoint *endpoint)
 	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_READY);
 	log_debug(NULL, "host %u is connected: %s %s%s", endpoint->peer->host, transport->ops->name,
 		  endpoint->base->version, endpoint->base->same_node ? ", on this node" : "");
+	fragi_remote_clock_begin(endpoint);
 	fragi_remote_peer_is_ready(endpoint->peer);
 	for (struct fragi_remote_edge *edge = endpoint->edges; edge != NULL; edge = edge->next)
 		if (edge->is_tx)
@@ -386,6 +387,7 @@ static void ask_gpus_again(const struct fragi_remote_endpoint *endpoint)
 static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns)
 {
 	const struct fragi_remote_config *config = &fragi_remote_of(endpoint)->config;
+	int64_t next_ns = INT64_MAX;
 
 	if (now_ns - endpoint->heard_ns >= config->dead_ns) {
 		fragi_remote_endpoint_fail(
@@ -396,11 +398,14 @@ static int64_t tick_ready(struct fragi_remote_endpoint *endpoint, int64_t now_ns
 	}
 	return_credits(endpoint);
 	ask_gpus_again(endpoint);
+	if (fragi_remote_clock_is_other(endpoint))
+		next_ns = fragi_remote_clock_tick(endpoint, now_ns);
 	if (now_ns - endpoint->sent_ns >= config->beat_ns) {
 		fragi_remote_send_own(endpoint, FRAGI_KIND_BEAT, 0, 0);
 		endpoint->sent_ns = now_ns;
 	}
-	return earlier(endpoint->sent_ns + config->beat_ns, endpoint->heard_ns + config->dead_ns);
+	next_ns = earlier(next_ns, endpoint->heard_ns + config->dead_ns);
+	return earlier(next_ns, endpoint->sent_ns + config->beat_ns);
 }
 
 static int64_t tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns)

@@ -20,6 +20,13 @@
  * SYNC: the count that the answer repeats. bodies, in CREDIT: bytes (descriptors and bodies) that
  * have been given back so far. publish time: CLOCK_MONOTONIC of the sending node.
  *
+ * A BEAT to a host that reads another clock asks for its time (clock.c). publish time: when it was
+ * sent; sequence, bodies: what CLOCK_REALTIME and CLOCK_TAI of the sender are ahead of
+ * CLOCK_MONOTONIC, ns, signed; descriptors: how often that has stepped, times 2^16, and its rate
+ * been changed, each counted to 2^16. The answer has the flag REPLY. sequence: the publish time of
+ * the question; bodies: when it came; publish time: when the answer was sent; descriptors: as
+ * above.
+ *
  * A message of an encrypted flow, of whatever kind, is sealed. Behind the header then stand
  *
  *   64 u64 number of the message        72 u8[16] tag
@@ -58,7 +65,7 @@ enum fragi_header_kind {
 enum fragi_header_flag {
 	FRAGI_FLAG_HEARD = 1,     /* HELLO: your HELLO has arrived here */
 	FRAGI_FLAG_AHEAD = 2,     /* DATA: the descriptors are in a message of their own */
-	FRAGI_FLAG_REPLY = 4,     /* SYNC: an answer */
+	FRAGI_FLAG_REPLY = 4,     /* SYNC, BEAT: an answer */
 	FRAGI_FLAG_LEAVE = 8,     /* SYNC: the sender goes, in order */
 	FRAGI_FLAG_WANT = 16,     /* BEAT: this flow's sender waits for bytes of credit */
 	FRAGI_FLAG_CREDITED = 32, /* DATA: credit of another flow stands behind the header */

@@ -61,8 +61,9 @@ void fragi_remote_peer_is_ready(struct fragi_remote_peer *peer)
 
 	for (const struct fragi_remote_endpoint *endpoint = peer->endpoints; endpoint != NULL;
 	     endpoint = endpoint->next)
-		if (endpoint->has_name &&
-		    fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING)
+		if ((endpoint->has_name &&
+		     fragi_remote_endpoint_state(endpoint) == FRAGI_ENDPOINT_CONNECTING) ||
+		    fragi_remote_clock_is_awaited(endpoint))
 			return;
 	if (peer->ready)
 		return;

@@ -27,6 +27,8 @@ struct fragi_remote_config {
 	struct fragi_pump *pump; /* the lock and the wake-up that sends use */
 	/* data-plane beats, and the silence after which a peer is reported; 0: base/beat.h */
 	int64_t beat_ns, dead_ns;
+	/* a time of a peer that is less exact counts as not known (timeline.h); 0: none does */
+	int64_t max_error_ns;
 	/* FRAGI_DATA_KEY_BYTES; borrowed until destroy. For transports and encrypted flows. */
 	const uint8_t *data_key;
 	/* Upward events, called under the progress lock; they must not block. */

@@ -110,6 +110,8 @@ static uint64_t stamp_of(const struct fragi_remote_rx *rx, struct frag_message *
 	fragi_message_convert_times(message, peer);
 	if (!fragi_timeline_convert(peer, publish_ns, &published))
 		return 0;
+	if (__builtin_expect(published.error_ns != 0, 0))
+		fragi_hist_note_error(&rx->rx.row->latency, (uint64_t)published.error_ns);
 	stamp = fragi_moment_stamp_at(&fragi_remote_of(rx->edge.endpoint)->moment, published.ns);
 	return stamp != 0 ? stamp : 1;
 }

@@ -196,8 +196,13 @@ void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_he
 {
 	struct fragi_header header = {.kind = kind, .flags = flags, .sequence = sequence};
 
+	fragi_remote_send_header(endpoint, &header);
+}
+
+void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header)
+{
 	send_control(endpoint, endpoint->flow, endpoint->token, endpoint->seal, endpoint->back,
-		     &header);
+		     header);
 }
 
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,

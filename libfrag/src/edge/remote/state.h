@@ -3,6 +3,7 @@
 #define FRAGI_EDGE_REMOTE_STATE_H
 
 #include <base/alloc.h>
+#include <base/peer_clock.h>
 #include <base/policy.h>
 #include <base/stamp.h>
 #include <edge/remote/header.h>
@@ -103,6 +104,13 @@ struct fragi_remote_endpoint {
 	void *successor;
 	size_t successor_size;
 	uint32_t arriving; /* messages that have begun to arrive */
+	/* clock.c, of a peer that reads another clock; timeline of base follows from it */
+	struct fragi_peer_clock clock;
+	enum fragi_peer_clock_state clock_reported;
+	int64_t asked_ns;
+	int64_t clock_until_ns; /* until then a peer is ready only when it is compared */
+	uint32_t questions;     /* that may be asked before the next beat */
+	bool others_logged;
 	/* a SYNC that is answered when they are here, and what it carries */
 	bool sync_owed, leave_owed;
 	uint64_t sync_sequence;
@@ -231,6 +239,16 @@ struct fragi_remote_flow {
 	struct fragi_remote_rx *rx;
 };
 
+/* What the clocks of this machine did when they were looked at last; all of it from clock.c. */
+struct fragi_remote_clock {
+	int64_t looked_ns; /* 0: never; only where a peer reads another clock */
+	int64_t boot_ahead_ns, unix_ahead_ns, tai_ahead_ns; /* of CLOCK_MONOTONIC */
+	int64_t monotonic_ns, raw_ns;                       /* at the same time */
+	int64_t rate;                                       /* of the two, ns a second */
+	bool knows_rate;
+	uint16_t steps, slews; /* as beats carry them */
+};
+
 struct fragi_remote {
 	struct fragi_remote_config config;
 	struct fragi_remote_transport transports[FRAGI_HOST_TRANSPORTS_MAX];
@@ -247,9 +265,10 @@ struct fragi_remote {
 	int64_t now_ns, tick_ns;       /* of the last round; of the next housekeeping */
 	struct fragi_moment moment;    /* FRAGI_MOMENT_NS old at most where it is used */
 	int64_t moment_stamps;         /* FRAGI_MOMENT_NS */
-	uint32_t happened;             /* in this round */
-	bool endpoint_failed;          /* `failed` or `broken` of some endpoint was set */
-	bool endpoints_closing;        /* some endpoint is closing and not stopped */
+	struct fragi_remote_clock clock;
+	uint32_t happened;      /* in this round */
+	bool endpoint_failed;   /* `failed` or `broken` of some endpoint was set */
+	bool endpoints_closing; /* some endpoint is closing and not stopped */
 	bool flush_wanted;
 	bool draining; /* edges of lost peers end */
 	_Atomic bool keeps_open, yields;
@@ -318,6 +337,23 @@ static inline bool fragi_remote_endpoint_is_up(const struct fragi_remote_endpoin
 	return state == FRAGI_ENDPOINT_READY || state == FRAGI_ENDPOINT_SUSPENDED;
 }
 
+/* clock.c: the clock of a peer, where it is not that of this host */
+static inline bool fragi_remote_clock_is_other(const struct fragi_remote_endpoint *endpoint)
+{
+	return endpoint->base->timeline.state != FRAGI_TIMELINE_SAME;
+}
+/* The first messages of a peer are to be compared too, so it is not ready yet. */
+static inline bool fragi_remote_clock_is_awaited(const struct fragi_remote_endpoint *endpoint)
+{
+	return endpoint->clock_until_ns != 0 && fragi_remote_endpoint_is_up(endpoint);
+}
+/* Of an endpoint that has become ready. */
+void fragi_remote_clock_begin(struct fragi_remote_endpoint *endpoint);
+/* Asks with each beat. Returns when to be called again. */
+int64_t fragi_remote_clock_tick(struct fragi_remote_endpoint *endpoint, int64_t now_ns);
+void fragi_remote_on_beat(struct fragi_remote_endpoint *endpoint,
+			  const struct fragi_header *header);
+
 /* yield.c: nothing more is sent to a peer that is ready, and it hears so. */
 void fragi_remote_endpoint_suspend(struct fragi_remote_endpoint *endpoint);
 
@@ -345,6 +381,8 @@ void fragi_remote_send_control(struct fragi_remote_edge *edge, enum fragi_header
 			       uint8_t flags, uint64_t sequence, uint64_t bytes);
 void fragi_remote_send_own(struct fragi_remote_endpoint *endpoint, enum fragi_header_kind kind,
 			   uint8_t flags, uint64_t sequence);
+/* The same with all that the caller has filled in. */
+void fragi_remote_send_header(struct fragi_remote_endpoint *endpoint, struct fragi_header *header);
 void fragi_remote_on_sent(struct fragi_send *base, bool abandoned);
 /* Those of an endpoint, or of a tx, go on without it. */
 void fragi_remote_sends_detach(struct fragi_remote_endpoint *endpoint,
