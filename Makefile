@@ -19,7 +19,7 @@ ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fno-common -fvisibility=hidden 
 	-DFRAG_VERSION='"$(VERSION)"' $(if $(NDEBUG),-DNDEBUG) $(TESTS_CFLAGS) $(EXTRA_CFLAGS)
 # A callback of a test need not use all that it is given; expected numbers have any type.
 TESTS_CFLAGS = $(if $(filter tests/%,$<),-Wno-unused-parameter -Wno-sign-compare \
-	-Itests/mini_criterion)
+	$(MINI_CRITERION_INC))
 ALL_LDFLAGS = -Wl,-z,defs,-z,relro,-z,now -pthread $(EXTRA_LDFLAGS)
 # Programs find libfrag.so relative to themselves. NO_RPATH=1, for packages: where the system looks.
 rpath = $(if $(NO_RPATH),,-Wl,-rpath,'$$ORIGIN/$(1)')

@@ -20,7 +20,7 @@ foreign=
 case ${1:-} in
 proof) packages="$packages clang-format valgrind" ;;
 nightly) packages="$packages clang llvm libclang-rt-dev valgrind clang-format clang-tidy
-cppcheck gcovr zsh chromium doxygen prometheus python3-dbg" ;;
+cppcheck gcovr zsh chromium doxygen prometheus python3-dbg libcriterion-dev" ;;
 esac
 
 if [ "${1:-}" = bench ]; then

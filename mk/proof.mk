@@ -7,6 +7,7 @@
 #             branches of the cores and the codec
 #   tsan      the whole suite with ThreadSanitizer
 #   tsan-queues  the tests of the queue and the pump alone, as a part of make check
+#   criterion  the tests in C by Criterion itself, which judges tests/mini_criterion
 #   valgrind  unit and conformance tests under valgrind
 #   aarch64   everything built for aarch64, its test programs under qemu-user
 #   proof     what every submission must pass after make check
@@ -45,8 +46,8 @@ QUEUES_SRC = $(wildcard libfrag/src/base/*.c libfrag/src/data/*.c) \
 QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	LIBFRAG_SRC="$(QUEUES_SRC)"
 
-.PHONY: ndebug asan asan-faults tsan tsan-queues tsan-queues-build coverage valgrind aarch64 proof \
-	nightly
+.PHONY: ndebug asan asan-faults tsan tsan-queues tsan-queues-build coverage criterion valgrind aarch64 \
+	proof nightly
 ndebug:
 	@mk/deps.sh
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
@@ -77,6 +78,11 @@ coverage:
 	@python3 tests/run.py --build build-cov
 	@python3 mk/coverage.py build-cov >build-cov/coverage.txt; \
 		status=$$?; cat build-cov/coverage.txt; exit $$status
+criterion:
+	@mk/deps.sh nightly
+	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-criterion BY_CRITERION=1 WERROR= \
+		EXTRA_LDFLAGS="-Wl,--as-needed -lcriterion" tests
+	@python3 tests/run.py --build build-criterion $(if $(ONLY),--only $(ONLY),--only tests/unit/)
 valgrind:
 	@mk/deps.sh nightly
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind \

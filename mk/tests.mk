@@ -6,7 +6,9 @@
 #   tests/conformance     the suite that every kind of edge must pass, linked with libfrag.so
 #   tests/sample_plugins  shared objects that tests load
 #   tests/integration     real daemons, driven by Python
-CRITERION := $(B)/obj/tests/mini_criterion/main.o
+# BY_CRITERION=1 (make criterion): they are linked with Criterion itself.
+CRITERION := $(if $(BY_CRITERION),,$(B)/obj/tests/mini_criterion/main.o)
+MINI_CRITERION_INC := $(if $(BY_CRITERION),,-Itests/mini_criterion)
 UNIT_SRC := $(wildcard tests/unit/*.c)
 UNIT_BIN := $(UNIT_SRC:tests/%.c=$(B)/tests/%)
 SHARED_TEST_SRC := $(wildcard tests/shared/*.c)
@@ -21,7 +23,7 @@ TEST_PLUGIN_SRC := $(wildcard tests/sample_plugins/*.c)
 TEST_PLUGIN_SO := $(TEST_PLUGIN_SRC:tests/sample_plugins/%.c=$(B)/tests/sample_plugins/lib%.so) \
 	$(B)/tests/sample_plugins/other/libtruth.so
 
-$(CRITERION): tests/mini_criterion/main.c
+$(B)/obj/tests/mini_criterion/main.o: tests/mini_criterion/main.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -c $< -o $@
 $(UNIT_BIN) $(SHARED_TEST_BIN) $(CONFORMANCE_BIN): $(CRITERION)
