@@ -275,6 +275,9 @@ flows: [replayer.output -> recorder.input]
             self.assertEqual(code, 0, stderr)
             self.assertEqual(self.count(self.path("out.mp4")), 5)
             os.remove(self.path("out.mp4"))
+        code, stderr = self.play(self.write("far.mp4", "ffconcat version 1.0\nfile %s\n" % REAL), "concat")
+        self.assertEqual(code, 1, stderr)
+        self.assertIn("far.mp4: it lists a file by an absolute path, or with other characters", stderr)
         self.assertEqual(self.play(self.path("clip.mp4"))[0], 0)
 
     def test_a_name_is_no_protocol(self):

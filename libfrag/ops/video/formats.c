@@ -65,6 +65,10 @@ const char *video_formats_why(const char *path, int error, char text[VIDEO_WHY])
 	bool has_no_index;
 
 	snprintf(text, VIDEO_WHY, "%s; check path, directory and basename", AV_WHY(error));
+	if (error == AVERROR(EPERM)) /* of concat, which is `safe` */
+		snprintf(
+			text, VIDEO_WHY,
+			"it lists a file by an absolute path, or with other characters than letters, digits, ., _ and -; list files by names beside it");
 	snprintf(url, sizeof(url), "file:%s", path);
 	if (error != AVERROR_INVALIDDATA || video_pipe_is(path) ||
 	    avio_open(&io, url, AVIO_FLAG_READ) < 0)
