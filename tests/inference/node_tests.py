@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node tests of the package onnx, by the operator inference and by onnxruntime.
 
-usage: node_tests.py RUNNER ENGINE [--all]
+usage: node_tests.py RUNNER BACKEND ENGINE [--all]
+
+BACKEND is openvino or onnxruntime, and ENGINE the folder of its library.
 
 Each test is a model of one operation. What the operator inference makes of it must equal what
 onnxruntime makes of it, or the operator must have said why not: before the run with the name of a
@@ -28,9 +30,10 @@ warnings.filterwarnings("ignore")
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # of DLPack, by numpy's kinds
 REASONS = (
     r'the (in|out)put "[^"]*" of .* (has \d+ dimensions|holds \S+),',
-    r"uses operations that OpenVINO does not have: ",
-    r"OpenVINO cannot compile .*: .{10}",
-    r"is not a model that OpenVINO reads: .{10}",
+    r"uses operations that (OpenVINO|ONNX Runtime) does not have: ",
+    r'the (in|out)put "[^"]*" of .* is no tensor but a sequence, a map or an optional;',
+    r"(OpenVINO|ONNX Runtime) cannot compile .*: .{10}",
+    r"is not a model that (OpenVINO|ONNX Runtime) reads: .{10}",
     r"the model failed: .{10}",
     # the engine drops inputs that nothing uses
     r"pre_processor_map gives \d+ tensors to model m, which takes \d+: \"",
@@ -94,7 +97,7 @@ def same(got, expected):
     return True
 
 
-def try_one(runner, env, folder, case):
+def try_one(runner, backend, env, folder, case):
     """Returns how a test ended, and the sentence."""
     inputs, _ = case.data_sets[0]
     if not all(isinstance(i, numpy.ndarray) and i.dtype.kind in CODES for i in inputs):
@@ -109,7 +112,7 @@ def try_one(runner, env, folder, case):
         f.write(dump([numpy.ascontiguousarray(i) if i.ndim else i for i in inputs]))
     count = len(case.model.graph.output)
     done = subprocess.run(
-        [runner, model, str(count), given, made],
+        [runner, model, str(count), given, made, backend],
         env=env, capture_output=True, text=True, errors="replace", timeout=60, check=False)
     said = done.stderr.strip().split("\n")[-1]
     if done.returncode == 0:
@@ -131,10 +134,11 @@ def try_one(runner, env, folder, case):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("runner")
+    parser.add_argument("backend", choices=("openvino", "onnxruntime"))
     parser.add_argument("engine")
     parser.add_argument("--all", action="store_true")
     args = parser.parse_args()
-    env = {**os.environ, "FRAG_OPENVINO": args.engine}
+    env = {**os.environ, "FRAG_" + args.backend.upper(): args.engine}
     counts, tried = {}, set()
     with tempfile.TemporaryDirectory() as folder:
         for case in sorted(collect_testcases(None), key=lambda c: c.name):
@@ -143,13 +147,14 @@ def main():
                 continue
             tried.add(operation)
             try:
-                result, said = try_one(args.runner, env, folder, case)
+                result, said = try_one(args.runner, args.backend, env, folder, case)
             except subprocess.TimeoutExpired:
                 result, said = "unexplained", "it did not end"
             counts[result] = counts.get(result, 0) + 1
             if result != "agrees":
                 print("%-11s %s: %s" % (result, case.name, said), flush=True)
-    print("node tests: %s" % ", ".join("%d %s" % (n, r) for r, n in sorted(counts.items())))
+    ends = ", ".join("%d %s" % (n, r) for r, n in sorted(counts.items()))
+    print("node tests by %s: %s" % (args.backend, ends))
     sys.exit(1 if counts.get("differs") or counts.get("unexplained") else 0)
 
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_model MODEL OUTPUTS IN OUT: runs a model once by the operator inference. IN holds its inputs,
- * OUT receives its outputs: for each tensor, in native byte order, code, bits and dimensions as
- * i32, the sides as i64, and the elements. Exit codes: 0; 1: the run failed; 2: the model was
- * refused before it ran; the sentence is on stderr.
+ * run_model MODEL OUTPUTS IN OUT BACKEND: runs a model once by the operator inference. IN has its
+ * inputs, OUT receives its outputs: for each tensor, in native byte order, code, bits and
+ * dimensions as i32, the sides as i64, and the elements. Exit codes: 0; 1: the run failed; 2: the
+ * model was refused before it ran; the sentence is on stderr.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	struct frag_message *given = frag_message_create(), *taken = NULL;
 	char path[4096], inputs[1024], outputs[1024], name[8];
 	struct frag_err err = FRAG_ERR_INIT;
-	int count = 0, made = argc == 5 ? atoi(argv[2]) : 0;
+	int count = 0, made = argc == 6 ? atoi(argv[2]) : 0;
 	struct frag_tensor *tensor;
 	struct frag_harness *h;
 	FILE *file;
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	}
 	snprintf(path, sizeof(path), "{m: %s}", argv[1]);
 	h = frag_harness_create(&inference_inference_type,
-				FRAG_ARGS({"model_path_map", path},
+				FRAG_ARGS({"backend", argv[5]}, {"model_path_map", path},
 					  {"pre_processor_map", map_of('i', count, inputs)},
 					  {"inference_map", map_of('o', made, outputs)}),
 				&err);
