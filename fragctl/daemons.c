@@ -367,6 +367,7 @@ static void end_all(struct daemons *daemons)
  */
 static int watch(struct daemons *daemons)
 {
+	bool is_known;
 	int status;
 
 	while (daemons->driver > 0) {
@@ -375,7 +376,10 @@ static int watch(struct daemons *daemons)
 		    fragi_now_ns() - daemons->lost_ns < DRIVER_END_NS)
 			continue;
 		status = daemons->lost_status;
-		return ctl_fail(CTL_FAILED,
+		/* Why, it has printed itself. */
+		is_known = WIFEXITED(status) && WEXITSTATUS(status) != CTL_OK &&
+			   WEXITSTATUS(status) <= FRAGI_EXIT_REFUSED;
+		return ctl_fail(is_known ? WEXITSTATUS(status) : CTL_FAILED,
 				"worker%u ended by itself (%s %d), so the application cannot run",
 				daemons->lost, WIFEXITED(status) ? "status" : "signal",
 				WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
