@@ -49,7 +49,7 @@ OUTCOMES = {
     11: [r"camera\.clip\.output -> desk\.viewer\.receivers +20 +20 +0 +0 .* shm\n", r"(?m)^newest\.jpg$"],
     12: [r"ns i64 1\n\d+ns i64 2\n", r"ok +as_on_site: 5 messages"],
     13: [r"line: work\.scale\.factor=1000\n#\d+ +i64 \d000\n"],
-    14: [r"line: source, work would be started again\n[\s\S]*line: source, work was started again\n", r"line +running +1 "],
+    14: [r"line: source would be started again\n[\s\S]*line: source was started again\n", r"line +running +1 "],
     15: [r"#1 +i64 \d+\n#\d+ +i64 \d+\n"],
     16: [r'frag_flow_messages_sent_total\{app="watch",flow="source\.numbers\.out -> sink\.print\.in"\} [1-9]'],
     17: [r"(?m)^5$", r"source\.numbers\.out -> sink\.print\.in +10 +10 +0 +0 "],
