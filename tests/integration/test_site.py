@@ -4,9 +4,9 @@ looks whether the tasks of docs/tasks.md have the outcome that they name.
 
 A block with a title is saved as that file. In a block ```console, lines that begin with `$ ` are
 typed, and what follows is compared with what they print; `...` stands for what is left out, and
-numbers may differ. A command ends with 0, unless the next one is `echo $?`. Pages that start
-daemons take seconds: `make site-check` and nightly type them. FRAG_SITE then names the folder of
-the site, which Chromium opens."""
+numbers may differ. A command ends with 0, unless the next one is `echo $?`. `make check` types
+some pages, with and without daemons; `make site-check` and nightly type all. FRAG_SITE then names
+the folder of the site, which Chromium opens."""
 import functools
 import glob
 import http.server
@@ -29,7 +29,7 @@ import chromium  # noqa: E402
 import prose  # noqa: E402
 
 FOLDER = os.path.join(cluster.TOP, "docs", "site")
-ALWAYS = ("check", "data", "graphs", "time", "lost", "from-ros2")
+ALWAYS = ("check", "data", "graphs", "time", "lost", "watch", "drain", "from-ros2")
 BUILT = os.environ.get("FRAG_SITE")
 ALL = BUILT is not None
 MAKER = os.path.join(cluster.TOP, "mk", "site.py")
