@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import unittest
 
 import cluster
@@ -331,12 +332,23 @@ class Demo(cluster.ClusterTest):
 
 
 class Installed(cluster.ClusterTest):
-    """Nothing of the source tree is on any path here."""
+    """Nothing of the source tree is on any path here. All tests share one installation."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="frag-installed-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.prefix = os.path.join(folder, "frag")
+        cls.make("install", cls.prefix)
+
+    @staticmethod
+    def make(target, prefix):
+        subprocess.run(["make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "NDEBUG=", target, "prefix=" + prefix],
+                       env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")},
+                       check=True, timeout=120)
 
     def setUp(self):
         super().setUp()
-        self.prefix = self.path("frag")
-        self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "NDEBUG=", "install", "prefix=" + self.prefix)
         self.env.pop("FRAG_LIBRARY_PATH")
         self.env.update(PKG_CONFIG_PATH=os.path.join(self.prefix, "lib", "pkgconfig"))
         self.examples = self.path("examples")
@@ -425,9 +437,12 @@ class Installed(cluster.ClusterTest):
         self.assertRegex(said, r"(?m)^edge_finder \(operator of ")
 
     def test_uninstall_takes_all_of_it_away(self):
-        self.command("make", "-s", "-C", cluster.TOP, "B=" + cluster.BUILD, "uninstall", "prefix=" + self.prefix)
-        self.assertEqual([f for _, _, files in os.walk(self.prefix) for f in files], [])
-        self.assertFalse(os.path.exists(os.path.join(self.prefix, "lib", "frag")))
+        prefix = self.path("frag")
+        shutil.copytree(self.prefix, prefix, symlinks=True)
+        self.assertTrue(os.path.exists(os.path.join(prefix, "lib", "frag")))
+        self.make("uninstall", prefix)
+        self.assertEqual([f for _, _, files in os.walk(prefix) for f in files], [])
+        self.assertFalse(os.path.exists(os.path.join(prefix, "lib", "frag")))
 
     def test_the_unit_test_of_custom_operator(self):
         said = self.command("make", "-s", "check", cwd=os.path.join(self.examples, "custom_operator"))
