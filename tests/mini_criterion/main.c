@@ -43,7 +43,8 @@ void mini_add_suite(struct mini_suite *suite)
 	suites = suite;
 }
 
-static void tell(const char *file, int line, const char *expected, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static void
+tell(const char *file, int line, const char *expected, const char *format, va_list args)
 {
 	failed = true;
 	flockfile(stderr);
