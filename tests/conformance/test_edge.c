@@ -704,7 +704,7 @@ static int64_t send_large(const struct kind *kind, size_t size, int64_t dead_ns)
  */
 KIND_TEST(a_large_message_is_no_silence)
 {
-	const size_t size = (200u << 20) / (size_t)times_slower();
+	const size_t size = (120u << 20) / (size_t)times_slower();
 	int64_t dead_ns = send_large(kind, size, 0) / 2;
 
 	send_large(kind, size, dead_ns > 60000000 ? dead_ns : 60000000);
