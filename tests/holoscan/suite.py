@@ -27,7 +27,8 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 UNIT = ("core", "conditions", "resources", "schedulers", "decorator", "kwargs", "core_metadata",
-        "data_loggers", "operators_native", "operator_naming", "logger", "subgraph_lifetime")
+        "data_loggers", "operators_native", "operator_naming", "logger", "pose_tree",
+        "subgraph_lifetime")
 STACK = 32 << 20  # bytes, which the wheel asks for
 QUIET_S = 180  # without a test that starts or ends: it hangs
 
