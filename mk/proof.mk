@@ -93,5 +93,6 @@ valgrind:
 aarch64:
 	@mk/deps.sh aarch64
 	@tests/aarch64.sh
+	@$(MAKE) --no-print-directory python-aarch64
 proof nightly:
 	@mk/proof.sh $@ $(STEPS)

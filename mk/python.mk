@@ -42,7 +42,13 @@ python:
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=$(B)-ndebug NDEBUG=1 python-here
 python-here: $(PYTHON_BUILT) $(WHEEL_PARTS:%=$(B)/lib/frag/modules/%.so) \
 		$(WHEEL_PLUGINS:%=$(B)/lib/frag/plugins/lib%.so)
-	@$(PYTHON) mk/wheel/wheel.py $(B) $(VERSION) dist
+	@$(PYTHON) mk/wheel/wheel.py $(B) $(VERSION) $(or $(DIST),dist)
+
+# The same for aarch64 into dist/aarch64, cross-built, and imported under qemu-user.
+.PHONY: python-aarch64
+python-aarch64:
+	@mk/deps.sh python && mk/deps.sh aarch64
+	@tests/aarch64.sh --wheel
 
 # The tests with ASan and UBSan, under the debug build of Debian's Python, which counts references.
 # Its headers are links to those of the other one, beside which the compiler would look.

@@ -1,17 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds everything for aarch64 in build-aarch64 and runs the test programs and two examples there
-# under qemu-user: aarch64.sh [WORD] (only test programs whose path holds WORD). Nothing of the
-# machine changes: the arm64 libraries come from the machine's own apt sources into
-# build-aarch64/sysroot, by an apt with a state and a cache of its own, and the kernel learns about
-# qemu in a user namespace that ends with this script.
+# under qemu-user: aarch64.sh [WORD] (only test programs whose path holds WORD). With --wheel it
+# builds the package for Python into dist/aarch64 and imports that. Nothing of the machine changes:
+# the arm64 libraries come from the machine's own apt sources into build-aarch64/sysroot, by an apt
+# with a state and a cache of its own, and the kernel learns about qemu in a user namespace that
+# ends with this script.
 set -eu
 cd "$(dirname "$0")/.."
 out=$PWD/build-aarch64
 root=$out/sysroot
+libs=$root/usr/lib/aarch64-linux-gnu
 packages="libc6-dev libprotobuf-c-dev libuv1-dev libssl-dev libyaml-dev libseccomp-dev
-libsqlite3-dev libucx-dev libavcodec-dev libavformat-dev libavutil-dev
-libswscale-dev libpng-dev libmicrohttpd-dev libturbojpeg0-dev libncurses-dev"
+libsqlite3-dev libucx-dev libavcodec-dev libavformat-dev libavutil-dev libswscale-dev libpng-dev
+libmicrohttpd-dev libturbojpeg0-dev libncurses-dev libpython3-dev python3"
 
 fail() {
 	echo "aarch64: $*" >&2
@@ -61,14 +63,34 @@ fill_sysroot() {
 	echo "$packages" >"$root/filled"
 }
 
+# build TARGET FOLDER [VARIABLE=...]
 build() {
-	libs=$root/usr/lib/aarch64-linux-gnu
+	target=$1 folder=$2
+	shift 2
 	PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$libs/pkgconfig:$root/usr/share/pkgconfig \
-		make -s -j"$(nproc)" B=build-aarch64 CC="aarch64-linux-gnu-gcc --sysroot=$root" AR=aarch64-linux-gnu-ar tests \
-		>"$out/build.log" 2>&1 || {
+		make -s -j"$(nproc)" B="$folder" CC="aarch64-linux-gnu-gcc --sysroot=$root" \
+		AR=aarch64-linux-gnu-ar "$@" "$target" >"$out/build.log" 2>&1 || {
 		tail -30 "$out/build.log"
 		fail "the tree does not build for aarch64"
 	}
+}
+
+# The wheel, imported by Debian's Python for arm64, and the first example of its guide.
+wheel() {
+	WHEEL_LIBRARIES=$libs:$root/lib/aarch64-linux-gnu
+	export WHEEL_LIBRARIES
+	build python-here build-aarch64-ndebug NDEBUG=1 \
+		DIST=dist/aarch64 PYTHON_INC="$(echo "$root"/usr/include/python3.*)"
+	rm -rf "$out/wheel"
+	python3 -m zipfile -e dist/aarch64/frag-*.whl "$out/wheel"
+	tests/python/first_example.sh >"$out/wheel/hello.py"
+	PYTHONPATH=$out/wheel PYTHONDONTWRITEBYTECODE=1 timeout 120 qemu-aarch64 -L "$root" \
+		"$(realpath "$root/usr/bin/python3")" "$out/wheel/hello.py" >"$out/log" 2>&1 || :
+	[ "$(cat "$out/log")" = "$(printf 'hello 10\nhello 11\nhello 12')" ] || {
+		cat "$out/log"
+		fail "the first example of docs/PYTHON.md failed with $(echo dist/aarch64/frag-*.whl)"
+	}
+	echo "aarch64: $(echo dist/aarch64/frag-*.whl): imported, and the first example runs"
 }
 
 # says WORDS COMMAND...: it ends with 0 and says the words.
@@ -85,7 +107,11 @@ says() {
 if [ "${1:-}" != --emulated ]; then
 	mkdir -p "$out"
 	[ "$(cat "$root/filled" 2>/dev/null)" = "$packages" ] || fill_sysroot
-	build
+	if [ "${1:-}" = --wheel ]; then
+		wheel
+		exit 0
+	fi
+	build tests build-aarch64
 	export QEMU_LD_PREFIX="$root"
 	"$out/bin/fragctl" --version >/dev/null 2>&1 && exec "$0" --emulated "$@" # as with Debian's qemu-user-binfmt
 	unshare -Urm mount -t binfmt_misc none /proc/sys/fs/binfmt_misc 2>/dev/null || fail "the kernel runs no program" \

@@ -4,7 +4,8 @@
 
 The wheel has the package, libfrag and those modules and plugins that need no system library of
 their own; auditwheel puts the few libraries beside them that the system may lack, and names the
-oldest glibc that will do. It is for CPython 3.11 and later (stable ABI).
+oldest glibc that will do. It is for CPython 3.11 and later (stable ABI), and for the machine that
+BUILD was made for; where that is another one, WHEEL_LIBRARIES has the folders of its libraries.
 """
 import base64
 import glob
@@ -52,14 +53,24 @@ def tools():
     return os.path.join(TOOLS, "bin")
 
 
+MACHINES = {62: "x86_64", 183: "aarch64"}  # as ELF and as Python call them
+
+
+def machine(library):
+    with open(library, "rb") as file:
+        return MACHINES[int.from_bytes(file.read(20)[18:], "little")]
+
+
 def copy(source, folder, programs, rpath):
     os.makedirs(folder, exist_ok=True)
     target = shutil.copy(source, folder)
-    subprocess.run(["strip", "--strip-unneeded", target], check=True)
+    foreign = machine(source) != os.uname().machine
+    subprocess.run([machine(source) + "-linux-gnu-strip" if foreign else "strip", "--strip-unneeded", target],
+                   check=True)
     subprocess.run([os.path.join(programs, "patchelf"), "--set-rpath", rpath, target], check=True)
 
 
-def stage(build, version, folder, programs):
+def stage(build, version, platform, folder, programs):
     package = os.path.join(folder, "frag")
     source = os.path.join(build, "python", "frag")
     shutil.copytree(source, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
@@ -76,12 +87,8 @@ def stage(build, version, folder, programs):
     with open(os.path.join(info, "METADATA"), "w") as file:
         file.write(METADATA % version)
     with open(os.path.join(info, "WHEEL"), "w") as file:
-        file.write("Wheel-Version: 1.0\nGenerator: frag\nRoot-Is-Purelib: false\nTag: cp311-abi3-%s\n" % platform())
+        file.write("Wheel-Version: 1.0\nGenerator: frag\nRoot-Is-Purelib: false\nTag: cp311-abi3-%s\n" % platform)
     return info
-
-
-def platform():
-    return "linux_" + os.uname().machine
 
 
 def pack(folder, info, path):
@@ -105,20 +112,24 @@ def pack(folder, info, path):
 def main():
     build, version, dist = sys.argv[1:]
     programs = tools()
+    kind = machine(os.path.join(build, "lib", "libfrag.so.1"))
+    platform = "linux_" + kind
     with tempfile.TemporaryDirectory() as folder:
         staged = os.path.join(folder, "staged")
         os.mkdir(staged)
-        info = stage(build, version, staged, programs)
-        raw = os.path.join(folder, "frag-%s-cp311-abi3-%s.whl" % (version, platform()))
+        info = stage(build, version, platform, staged, programs)
+        raw = os.path.join(folder, "frag-%s-cp311-abi3-%s.whl" % (version, platform))
         pack(staged, info, raw)
         os.makedirs(dist, exist_ok=True)
-        for old in glob.glob(os.path.join(dist, "frag-*.whl")):
+        made = os.path.join(dist, "frag-*.whl")
+        for old in glob.glob(made):
             os.unlink(old)
+        folders = [os.path.abspath(os.path.join(build, "lib")), os.environ.get("WHEEL_LIBRARIES")]
         env = dict(os.environ, PATH=programs + ":" + os.environ["PATH"],
-                   LD_LIBRARY_PATH=os.path.abspath(os.path.join(build, "lib")))
+                   LD_LIBRARY_PATH=":".join(filter(None, folders)))
         subprocess.run([os.path.join(programs, "auditwheel"), "repair", "--exclude", "libfrag.so.1", "-w", dist,
                         raw], check=True, env=env, stdout=subprocess.DEVNULL)
-    for path in glob.glob(os.path.join(dist, "frag-*.whl")):
+    for path in glob.glob(made):
         print("%s: %d KiB" % (path, os.path.getsize(path) >> 10))
     return 0
 

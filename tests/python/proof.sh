@@ -12,8 +12,7 @@ python3 -m venv "$folder/env"
 pip="$folder/env/bin/pip --disable-pip-version-check install --quiet"
 $pip dist/frag-*.whl
 
-awk '/^```python/ {on = 1; next} /^```/ {exit_now = on; on = 0} exit_now {exit} on' \
-	docs/PYTHON.md >"$folder/hello.py"
+tests/python/first_example.sh >"$folder/hello.py"
 printed=$(cd "$folder" && env -i env/bin/python hello.py)
 [ "$printed" = "$(printf 'hello 10\nhello 11\nhello 12')" ] || {
 	echo "python: the first example printed: $printed" >&2
