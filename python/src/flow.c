@@ -19,6 +19,7 @@ static int choose(void *state, struct frag_tick *tick, void *arg)
 	result = PyObject_CallMethod(self->self, "choose_flows", "O", self->context);
 	self->is_choosing = false;
 	self->tick = NULL;
+	self->thread = 0;
 	r = result != NULL ? 0 : fpy_fail(self->op, "choose_flows");
 	Py_XDECREF(result);
 	fpy_unlock(lock);
