@@ -12,16 +12,16 @@
 #define LIMIT_BYTES (16u << 20)
 
 /*
- * Whether a message that was decoded is encoded to the same bytes. The times of a trail are turned
- * into stamps and back, and so only near what they were; and a tensor of a GPU is decoded into
- * memory of the host, and so encoded as one of the host.
+ * Whether a message that was decoded is encoded to the same bytes. The times of trail and label are
+ * turned into stamps and back, and so only near what they were; and a tensor of a GPU is decoded
+ * into memory of the host, and so encoded as one of the host.
  */
 static bool encodes_the_same(const struct frag_message *message)
 {
 	for (uint32_t i = 0; i < message->tensor_count; i++)
 		if (message->tensors[i].tensor->was_on_gpu)
 			return false;
-	return (message->stamps & FRAGI_STAMP_TRAIL) == 0;
+	return (message->stamps & (FRAGI_STAMP_TRAIL | FRAGI_STAMP_LABEL)) == 0;
 }
 
 static void decode(const uint8_t *bytes, size_t size, uint64_t limit_bytes)

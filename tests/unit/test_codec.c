@@ -477,6 +477,116 @@ Test(codec, times_of_a_peer_are_converted_by_its_timeline)
 	}
 }
 
+static const char *name_of_step(const struct fragi_label_names *names, uint32_t op)
+{
+	static const char *const all[] = {"left.tx", "left.mx", "right.rx"};
+
+	(void)names;
+	return all[op];
+}
+static const struct fragi_label_names step_names = {name_of_step};
+
+/* Two paths, of three operators and of one. */
+static struct fragi_label *label_of_two_paths(void)
+{
+	static const uint32_t ops[] = {0, 1, 2, 1}, left[] = {3, 2, 1, 1};
+	struct fragi_label *label = fragi_label_create(4);
+	const uint64_t now = fragi_stamp();
+
+	label->maker = label;
+	label->names = &step_names;
+	label->error_ns = 40;
+	for (uint32_t i = 0; i < 4; i++)
+		label->steps[i] = (struct fragi_step){
+			ops[i], left[i], fragi_stamp_before(now, (10 - i) * 1000000000ull),
+			fragi_stamp_before(now, (10 - i) * 1000000000ull - 500000000)};
+	return label;
+}
+
+Test(codec, a_label_crosses_with_its_names_and_times)
+{
+	static const char *const names[] = {"left.tx", "left.mx", "right.rx", "left.mx"};
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;
+	struct fragi_timeline peer = ESTIMATED(7000000000, 0, false, false);
+	const uint64_t now = fragi_stamp();
+
+	fragi_stamp_refine();
+	fragi_message_set_trail(message, trail_of(1));
+	fragi_message_set_label(message, label_of_two_paths());
+	arrived = across(message);
+	cr_assert_eq(arrived->stamps, FRAGI_STAMP_TRAIL | FRAGI_STAMP_LABEL);
+	cr_assert_eq(arrived->label->step_count, 4);
+	cr_expect_null(arrived->label->maker);
+	peer.line.base_ns = fragi_now_ns();
+	fragi_message_convert_times(arrived, &peer);
+	cr_expect_eq(arrived->label->error_ns, 40 + 9, "both clocks");
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct fragi_step *step = &arrived->label->steps[i];
+		/* 10, 9, 8 and 7 s ago by a clock that is 7 s behind */
+		int64_t ns = (int64_t)fragi_stamp_diff_ns(fragi_stamp_before(now, 20000000000),
+							  step->received);
+
+		cr_expect_str_eq(fragi_label_name(arrived->label, step), names[i]);
+		cr_expect_eq(step->left, i == 3 ? 1 : 3 - i);
+		cr_expect(llabs(ns - (17 + (int64_t)i) * 1000000000) < 50000000, "%lld",
+			  (long long)ns);
+		ns = (int64_t)fragi_stamp_diff_ns(step->received, step->published);
+		cr_expect(llabs(ns - 500000000) < 1000000, "%lld", (long long)ns);
+	}
+	peer.state = FRAGI_TIMELINE_UNKNOWN;
+	fragi_message_convert_times(arrived, &peer);
+	cr_expect_eq(arrived->label->step_count, 0,
+		     "there are paths, and nothing is known of them");
+	frag_message_unref(arrived);
+
+	message = message_of(&frag_type_i64, NULL, 8);
+	fragi_message_set_label(message, label_of_two_paths());
+	message->label->names = NULL;
+	arrived = across(message);
+	cr_expect_eq(arrived->stamps, 0, "it stays in its process");
+	frag_message_unref(arrived);
+}
+
+static int decode_label(const uint8_t *bytes, size_t size)
+{
+	struct frag_reader reader = {bytes, bytes + size};
+	struct fragi_label *label = NULL;
+	int r = fragi_label_decode(&reader, &label);
+
+	if (r == 0)
+		fragi_label_unref(label);
+	return r;
+}
+
+Test(codec, labels_that_are_none_are_refused)
+{
+	struct fragi_label *label = label_of_two_paths();
+	struct frag_writer writer = {.limit = 1 << 16};
+	uint8_t *bytes;
+
+	fragi_label_encode(label, &writer);
+	bytes = writer.bytes;
+	cr_assert_eq(decode_label(bytes, writer.size), 0);
+	for (size_t size = 0; size < writer.size; size++)
+		cr_expect_eq(decode_label(bytes, size), -EBADMSG, "%zu bytes", size);
+	bytes[12] = 2; /* a path of three that says it has two */
+	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
+	bytes[12] = 3;
+	bytes[0] = 3; /* the second path is missing: that is a label too */
+	cr_expect_eq(decode_label(bytes, writer.size), 0);
+	bytes[0] = 2; /* its first path ends too early */
+	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
+	bytes[0] = 4;
+	bytes[12 + 20] = '\n'; /* in a name, which goes into logs */
+	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
+	bytes[12 + 20] = 'l';
+	cr_expect_eq(decode_label(bytes, writer.size), 0);
+	bytes[11] = 0x80; /* an error of centuries */
+	cr_expect_eq(decode_label(bytes, writer.size), -EBADMSG);
+	fragi_free(writer.bytes);
+	fragi_label_unref(label);
+}
+
 Test(codec, a_trail_that_stays_here_is_not_sent)
 {
 	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;

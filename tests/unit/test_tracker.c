@@ -187,12 +187,71 @@ Test(tracker, results_are_described_as_holoscan_prints_them)
 		"Max end-to-end Latency (ms): 3.000\n"
 		"Avg end-to-end Latency (ms): 2.000\n"
 		"Min Latency Message No: 1\n"
-		"Min end-to-end Latency (ms): 1.000\n\n"
+		"Min end-to-end Latency (ms): 1.000\n"
+		"p50, p99, p99.9 end-to-end Latency (ms): 2.032, 3.000, 3.000\n\n"
 		"Path 2: a,c\n"
 		"No messages tracked for this path.\n\n"
 		"Number of source messages [format: source operator->transmitter name: number of messages]:\n"
 		"a->out: 12\n");
 	free(text);
+	frag_tracker_unref(tracker);
+}
+
+Test(tracker, operators_of_other_processes_have_numbers_too)
+{
+	struct frag_tracker *tracker = tracker_of(0, 0);
+	const struct fragi_label_names *names;
+	const uint64_t now = fragi_stamp();
+	int64_t there, again;
+	char *text;
+
+	cr_expect_null(fragi_tracker_names(tracker), "labels stay here");
+	fragi_tracker_set_spans(tracker);
+	names = fragi_tracker_names(tracker);
+	cr_assert_not_null(names);
+	cr_expect_eq(fragi_tracker_number_of(tracker, "b"), 1,
+		     "a cycle comes back to its operator");
+	there = fragi_tracker_number_of(tracker, "there.tx");
+	again = fragi_tracker_number_of(tracker, "there.tx");
+	cr_assert_gt(there, 2);
+	cr_expect_eq(again, there);
+	cr_expect_neq(fragi_tracker_number_of(tracker, "there.mx"), there);
+	cr_expect_str_eq(names->name_of(names, (uint32_t)there), "there.tx");
+	cr_expect_str_eq(names->name_of(names, 1), "b");
+
+	const struct fragi_step steps[] = {
+		{(uint32_t)there, 2, fragi_stamp_before(now, 6 * MS),
+		 fragi_stamp_before(now, 5 * MS)},
+		{1, 1, fragi_stamp_before(now, 3 * MS), fragi_stamp_before(now, 2 * MS)},
+	};
+
+	fragi_tracker_record(tracker, steps);
+	fragi_tracker_note_error(tracker, steps, 70000);
+	fragi_tracker_note_error(tracker, steps, 30000);
+	cr_expect_eq(metric(tracker, "there.tx,b", FRAG_TRACK_NUM_DST_MESSAGES), 1);
+	cr_expect_float_eq(metric(tracker, "there.tx,b", FRAG_TRACK_P50_E2E_LATENCY), 4, 0.3);
+	cr_expect_float_eq(metric(tracker, "there.tx,b", FRAG_TRACK_CLOCK_ERROR), 0.07, 1e-9);
+	text = frag_tracker_describe(tracker);
+	cr_expect_not_null(
+		strstr(text, "Clocks of several nodes, each latency within (ms): 0.070\n"
+			     "Mean time (ms) in each operator, and of the wait in front of it: "
+			     "there.tx 1.000, b 1.000 (2.000)\n"),
+		"%s", text);
+	free(text);
+	frag_tracker_unref(tracker);
+}
+
+Test(tracker, operators_of_other_processes_are_bounded)
+{
+	struct frag_tracker *tracker = tracker_of(0, 0);
+	char name[16];
+
+	for (int i = 0; i < 4096; i++) {
+		snprintf(name, sizeof(name), "op%d", i);
+		cr_assert_geq(fragi_tracker_number_of(tracker, name), 0, "%d", i);
+	}
+	cr_expect_lt(fragi_tracker_number_of(tracker, "one.more"), 0);
+	cr_expect_geq(fragi_tracker_number_of(tracker, "op4095"), 0);
 	frag_tracker_unref(tracker);
 }
 

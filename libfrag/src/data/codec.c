@@ -123,7 +123,7 @@ static int encode_metadata(const struct frag_metadata *metadata, struct frag_wri
 static void put_head(uint8_t *head, const struct frag_message *message, uint64_t type_id)
 {
 	head[0] = FRAGI_DESCRIPTOR_VERSION;
-	head[1] = message->stamps & (FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL);
+	head[1] = message->stamps;
 	head[2] = message->tensor_count;
 	head[3] = 0;
 	memset(head + HEAD_VALUE_SIZE, 0, sizeof(uint32_t));
@@ -131,8 +131,8 @@ static void put_head(uint8_t *head, const struct frag_message *message, uint64_t
 }
 
 /*
- * Appends those stamps that have a value; failures stay in the writer. A trail that does not travel
- * is taken out of the head.
+ * Appends those stamps that have a value; failures stay in the writer. A trail or label that does
+ * not travel is taken out of the head.
  */
 static __attribute__((noinline)) void encode_stamps(const struct frag_message *message,
 						    size_t head_at, struct frag_writer *writer)
@@ -145,12 +145,18 @@ static __attribute__((noinline)) void encode_stamps(const struct frag_message *m
 		frag_writer_put_u64(writer, message->sequence);
 	if (message->stamps & FRAGI_STAMP_TRACKED)
 		frag_writer_put_u64(writer, message->tracking_id);
-	if ((message->stamps & FRAGI_STAMP_TRAIL) == 0)
-		return;
-	if (fragi_trail_travels(message->trail))
-		fragi_trail_encode(message->trail, writer);
-	else
-		writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_TRAIL;
+	if ((message->stamps & FRAGI_STAMP_TRAIL) != 0) {
+		if (fragi_trail_travels(message->trail))
+			fragi_trail_encode(message->trail, writer);
+		else
+			writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_TRAIL;
+	}
+	if ((message->stamps & FRAGI_STAMP_LABEL) != 0) {
+		if (message->label->names != NULL)
+			fragi_label_encode(message->label, writer);
+		else
+			writer->bytes[head_at + 1] &= (uint8_t)~FRAGI_STAMP_LABEL;
+	}
 }
 
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
@@ -164,7 +170,7 @@ static int encode_message(const struct frag_message *message, struct frag_writer
 	if (head == NULL)
 		return writer->error;
 	put_head(head, message, info != NULL ? info->id : 0);
-	if ((message->stamps & (FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL)) != 0)
+	if (message->stamps != 0)
 		encode_stamps(message, head_at, writer);
 	for (uint32_t i = 0; i < message->tensor_count && r == 0; i++)
 		r = encode_tensor(&message->tensors[i], writer);
@@ -414,11 +420,10 @@ static int decode_metadata(struct frag_reader *reader, struct frag_message *mess
 static int decode_stamps(struct frag_reader *reader, struct frag_message *message, uint8_t stamps)
 {
 	uint64_t acquisition_ns = 0;
+	struct fragi_label *label;
 	struct fragi_trail *trail;
 	int r = 0;
 
-	if ((stamps & ~(FRAGI_STAMPS_SENT | FRAGI_STAMP_TRAIL)) != 0)
-		return -EBADMSG;
 	if ((stamps & FRAGI_STAMP_ACQUIRED) != 0) {
 		r = frag_reader_get_u64(reader, &acquisition_ns) < 0 ||
 				    frag_reader_get_u32(reader, &message->clock) < 0 ||
@@ -436,6 +441,11 @@ static int decode_stamps(struct frag_reader *reader, struct frag_message *messag
 		r = fragi_trail_decode(reader, &trail);
 		if (r == 0)
 			fragi_message_set_trail(message, trail);
+	}
+	if (r == 0 && (stamps & FRAGI_STAMP_LABEL) != 0) {
+		r = fragi_label_decode(reader, &label);
+		if (r == 0)
+			fragi_message_set_label(message, label);
 	}
 	return r == -ENOMEM ? r : r < 0 ? -EBADMSG : 0;
 }

@@ -21,6 +21,7 @@
  * 	u64  sequence: with FRAGI_STAMP_SEQUENCE
  * 	u64  tracking id: with FRAGI_STAMP_TRACKED
  * 	trail: with FRAGI_STAMP_TRAIL (trail.c)
+ * 	label: with FRAGI_STAMP_LABEL (label.c)
  * 	for each tensor:
  * 		u8   bytes of the name, and the name
  * 		u8   dtype code

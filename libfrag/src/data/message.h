@@ -42,16 +42,16 @@ struct fragi_named_tensor {
 
 /*
  * Which stamps a message has: bits of struct frag_message.stamps. The lower ones are those of enum
- * frag_message_flag. They stand like this in the descriptors too (codec.h), but for the label.
+ * frag_message_flag. They stand like this in the descriptors too (codec.h).
  */
 #define FRAGI_STAMP_ACQUIRED 4u /* acquisition_ns, clock */
 #define FRAGI_STAMP_SEQUENCE 8u
 #define FRAGI_STAMP_TRACKED 16u /* tracking_id */
 #define FRAGI_STAMP_FOREIGN 32u /* acquisition_ns is of a clock that was not converted to ours */
 #define FRAGI_STAMP_TRAIL 64u   /* trail */
-#define FRAGI_STAMP_LABEL 128u  /* label; in this process only */
+#define FRAGI_STAMP_LABEL 128u  /* label */
 #define FRAGI_STAMPS_FLAGS (FRAG_MESSAGE_DEGRADED | FRAG_MESSAGE_INVALID)
-/* Those that copies of the message have too; a trail is sent, but is that of one message. */
+/* Those that copies of the message have too; trail and label are sent, but are of one message. */
 #define FRAGI_STAMPS_SENT                                                                          \
 	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED |  \
 	 FRAGI_STAMP_FOREIGN)

@@ -150,6 +150,8 @@ void fragi_message_convert_from(struct frag_message *message, const struct fragi
 		mark(message, FRAGI_STAMP_FOREIGN);
 	if (has(message, FRAGI_STAMP_TRAIL))
 		fragi_trail_convert_times(message->trail, peer);
+	if (has(message, FRAGI_STAMP_LABEL))
+		fragi_label_convert_times(message->label, peer);
 }
 
 void fragi_message_set_label(struct frag_message *message, struct fragi_label *label)

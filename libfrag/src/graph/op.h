@@ -113,6 +113,7 @@ struct frag_op {
 	struct fragi_logged *logged;    /* NULL: no data logger wants its messages */
 	struct fragi_op_stream *stream; /* NULL: it has none */
 	const char *scope; /* the path of its instance of a subgraph (text/spec.h); NULL: none */
+	bool sends_away, receives_from_away; /* it has flows to other hosts, from them */
 };
 
 /*

@@ -3,13 +3,17 @@
 #include <string.h>
 
 #include <base/alloc.h>
+#include <base/stamp.h>
 #include <graph/track_path.h>
+
+#define NS_PER_MS 1e6
 
 void fragi_track_path_destroy(struct fragi_track_path *path)
 {
 	fragi_free(path->name);
 	fragi_free(path->ops);
 	fragi_free(path->last_ms);
+	fragi_free(path->waited_ns);
 	fragi_free(path);
 }
 
@@ -23,7 +27,8 @@ bool fragi_track_path_is(const struct fragi_track_path *path, const struct fragi
 	return true;
 }
 
-struct fragi_track_path *fragi_track_path_create(char *const *ops, const struct fragi_step *steps)
+struct fragi_track_path *fragi_track_path_create(const struct fragi_label_names *names,
+						 const struct fragi_step *steps)
 {
 	struct fragi_track_path *path = fragi_calloc(1, sizeof(*path));
 	size_t size = 0;
@@ -32,26 +37,40 @@ struct fragi_track_path *fragi_track_path_create(char *const *ops, const struct 
 	if (path == NULL)
 		return NULL;
 	for (uint32_t i = 0; i < steps->left; i++)
-		size += strlen(ops[steps[i].op]) + 1;
+		size += strlen(names->name_of(names, steps[i].op)) + 1;
 	path->length = steps->left;
 	path->name = at = fragi_malloc(size);
 	path->ops = fragi_calloc(path->length, sizeof(uint32_t));
-	if (path->name == NULL || path->ops == NULL) {
+	path->waited_ns = fragi_calloc(2 * (size_t)path->length, sizeof(uint64_t));
+	if (path->name == NULL || path->ops == NULL || path->waited_ns == NULL) {
 		fragi_track_path_destroy(path);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < path->length; i++) {
 		path->ops[i] = steps[i].op;
-		at = stpcpy(at, ops[steps[i].op]);
+		at = stpcpy(at, names->name_of(names, steps[i].op));
 		*at++ = ',';
 	}
 	at[-1] = '\0';
+	path->held_ns = path->waited_ns + path->length;
 	return path;
+}
+
+void fragi_track_path_add_waits(struct fragi_track_path *path, const struct fragi_step *steps)
+{
+	path->messages++;
+	for (uint32_t i = 0; i < path->length; i++) {
+		if (i > 0)
+			path->waited_ns[i] +=
+				fragi_stamp_diff_ns(steps[i - 1].published, steps[i].received);
+		path->held_ns[i] += fragi_stamp_diff_ns(steps[i].received, steps[i].published);
+	}
 }
 
 static void count(struct fragi_track_path *path, double ms)
 {
 	path->counted++;
+	fragi_hist_add(&path->latency, (uint64_t)(ms * NS_PER_MS));
 	path->mean_ms += (ms - path->mean_ms) / (double)path->counted;
 	if (path->counted == 1 || ms >= path->max_ms) {
 		path->max_ms = ms;
@@ -103,6 +122,11 @@ int fragi_track_path_put(struct fragi_track_path *path, double ms, uint64_t skip
 	return 0;
 }
 
+static double quantile_ms(const struct fragi_track_path *path, uint32_t per_mille)
+{
+	return (double)fragi_hist_quantile(&path->latency, per_mille) / NS_PER_MS;
+}
+
 int fragi_track_path_metric(const struct fragi_track_path *path, enum frag_track_metric metric,
 			    double *out_value)
 {
@@ -124,6 +148,18 @@ int fragi_track_path_metric(const struct fragi_track_path *path, enum frag_track
 	case FRAG_TRACK_MIN_E2E_LATENCY:
 		value = path->min_ms;
 		break;
+	case FRAG_TRACK_P50_E2E_LATENCY:
+		value = quantile_ms(path, 500);
+		break;
+	case FRAG_TRACK_P99_E2E_LATENCY:
+		value = quantile_ms(path, 990);
+		break;
+	case FRAG_TRACK_P999_E2E_LATENCY:
+		value = quantile_ms(path, 999);
+		break;
+	case FRAG_TRACK_CLOCK_ERROR:
+		value = path->error_ms;
+		break;
 	case FRAG_TRACK_NUM_DST_MESSAGES:
 		*out_value = (double)path->counted;
 		return 0;
@@ -135,6 +171,29 @@ int fragi_track_path_metric(const struct fragi_track_path *path, enum frag_track
 		return -ENODATA;
 	*out_value = value;
 	return 0;
+}
+
+static double mean_ms(const struct fragi_track_path *path, uint64_t sum_ns)
+{
+	return (double)sum_ns / NS_PER_MS / (double)path->messages;
+}
+
+/* "tx 0.010, rx 0.002 (0.100)" */
+static void describe_waits(const struct fragi_track_path *path, FILE *out)
+{
+	const char *at = path->name;
+
+	fputs("Mean time (ms) in each operator, and of the wait in front of it:", out);
+	for (uint32_t i = 0; i < path->length; i++) {
+		int length = (int)strcspn(at, ",");
+
+		fprintf(out, "%s %.*s %.3f", i > 0 ? "," : "", length, at,
+			mean_ms(path, path->held_ns[i]));
+		if (i > 0)
+			fprintf(out, " (%.3f)", mean_ms(path, path->waited_ns[i]));
+		at += length + 1;
+	}
+	fputc('\n', out);
 }
 
 void fragi_track_path_describe(const struct fragi_track_path *path, FILE *out)
@@ -149,7 +208,15 @@ void fragi_track_path_describe(const struct fragi_track_path *path, FILE *out)
 		"Max end-to-end Latency (ms): %.3f\n"
 		"Avg end-to-end Latency (ms): %.3f\n"
 		"Min Latency Message No: %llu\n"
-		"Min end-to-end Latency (ms): %.3f\n\n",
+		"Min end-to-end Latency (ms): %.3f\n"
+		"p50, p99, p99.9 end-to-end Latency (ms): %.3f, %.3f, %.3f\n",
 		(unsigned long long)path->counted, (unsigned long long)path->max_id, path->max_ms,
-		path->mean_ms, (unsigned long long)path->min_id, path->min_ms);
+		path->mean_ms, (unsigned long long)path->min_id, path->min_ms,
+		quantile_ms(path, 500), quantile_ms(path, 990), quantile_ms(path, 999));
+	if (path->error_ms > 0)
+		fprintf(out, "Clocks of several nodes, each latency within (ms): %.3f\n",
+			path->error_ms);
+	if (path->messages > 0)
+		describe_waits(path, out);
+	fputc('\n', out);
 }

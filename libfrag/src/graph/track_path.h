@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <base/hist.h>
 #include <data/label.h>
 #include <frag/track.h>
 
@@ -15,6 +16,10 @@ struct fragi_track_path {
 	uint32_t *ops, length;
 	uint64_t skipped, counted;
 	double max_ms, min_ms, mean_ms;
+	struct fragi_hist latency; /* of those that were counted */
+	double error_ms;           /* clocks of several nodes; 0: one clock took all times */
+	/* of all messages: [operator] how long they waited in front of it, and it had them */
+	uint64_t *waited_ns, *held_ns, messages;
 	uint64_t max_id, min_id;
 	/* the latencies that may still be discarded: a ring of `capacity` */
 	double *last_ms;
@@ -23,9 +28,11 @@ struct fragi_track_path {
 
 /*
  * Creates one for the operators of steps[0].left steps; NULL when memory is short.
- * - ops: the names of the operators
  */
-struct fragi_track_path *fragi_track_path_create(char *const *ops, const struct fragi_step *steps);
+struct fragi_track_path *fragi_track_path_create(const struct fragi_label_names *names,
+						 const struct fragi_step *steps);
+/* Adds where a message waited. */
+void fragi_track_path_add_waits(struct fragi_track_path *path, const struct fragi_step *steps);
 void fragi_track_path_destroy(struct fragi_track_path *path);
 /* Returns whether it is that of the steps. */
 bool fragi_track_path_is(const struct fragi_track_path *path, const struct fragi_step *steps);

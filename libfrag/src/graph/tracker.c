@@ -9,12 +9,15 @@
 
 #include <base/alloc.h>
 #include <base/log.h>
+#include <base/strmap.h>
 #include <graph/op.h>
 #include <frag/draft.h>
 #include <graph/track_path.h>
 #include <graph/tracker.h>
 
-#define BUCKETS 2048u /* of paths, by their hash; a power of two */
+#define ELSEWHERE_MAX 4096u  /* operators of other processes */
+#define ELSEWHERE (1u << 24) /* their numbers begin here */
+#define BUCKETS 2048u        /* of paths, by their hash; a power of two */
 #define NS_PER_MS 1e6
 
 struct probe {
@@ -28,8 +31,10 @@ struct source {
 };
 
 struct frag_tracker {
+	struct fragi_label_names names;
 	_Atomic uint32_t refs;
 	/* constant while operators run */
+	bool spans;
 	char **ops; /* names */
 	uint32_t op_count;
 	struct source *sources;
@@ -41,6 +46,10 @@ struct frag_tracker {
 	int64_t unix_ns;
 	_Atomic uint64_t missed;
 	pthread_mutex_t lock; /* of what follows */
+	/* a name stays where it is, and a label has its number from under the lock */
+	char *elsewhere[ELSEWHERE_MAX];
+	uint32_t elsewhere_count;
+	struct fragi_strmap numbers; /* of all names, plus 1 */
 	uint64_t skip, discard;
 	double threshold_ms;
 	struct fragi_track_path *paths[FRAG_TRACK_PATHS_MAX], *buckets[BUCKETS];
@@ -51,6 +60,13 @@ struct frag_tracker {
 	int log_error;
 };
 
+static const char *name_of(const struct fragi_label_names *names, uint32_t op)
+{
+	const struct frag_tracker *tracker = (const struct frag_tracker *)names;
+
+	return op < ELSEWHERE ? tracker->ops[op] : tracker->elsewhere[op - ELSEWHERE];
+}
+
 struct frag_tracker *fragi_tracker_create(void)
 {
 	struct frag_tracker *tracker = fragi_calloc(1, sizeof(*tracker));
@@ -58,6 +74,7 @@ struct frag_tracker *fragi_tracker_create(void)
 
 	if (tracker == NULL)
 		return NULL;
+	tracker->names.name_of = name_of;
 	atomic_init(&tracker->refs, 1);
 	pthread_mutex_init(&tracker->lock, NULL);
 	tracker->skip = FRAG_TRACK_SKIP_DEFAULT;
@@ -99,6 +116,9 @@ void frag_tracker_unref(struct frag_tracker *tracker)
 	for (uint32_t i = 0; i < tracker->op_count; i++)
 		fragi_free(tracker->ops[i]);
 	fragi_free(tracker->ops);
+	for (uint32_t i = 0; i < tracker->elsewhere_count; i++)
+		fragi_free(tracker->elsewhere[i]);
+	fragi_strmap_fini(&tracker->numbers);
 	fragi_free(tracker->log_name);
 	pthread_mutex_destroy(&tracker->lock);
 	fragi_free(tracker);
@@ -125,6 +145,56 @@ int fragi_tracker_add_op(struct frag_tracker *tracker, const char *name)
 	tracker->ops = ops;
 	ops[tracker->op_count] = fragi_strdup(name);
 	return ops[tracker->op_count] != NULL ? (int)tracker->op_count++ : -ENOMEM;
+}
+
+void fragi_tracker_set_spans(struct frag_tracker *tracker)
+{
+	tracker->spans = true;
+}
+
+const struct fragi_label_names *fragi_tracker_names(const struct frag_tracker *tracker)
+{
+	return tracker->spans ? &tracker->names : NULL;
+}
+
+static int put_number(struct frag_tracker *tracker, const char *name, uint32_t op)
+{
+	int r = fragi_strmap_put(&tracker->numbers, name, (void *)((uintptr_t)op + 1));
+
+	return r == -EEXIST ? 0 : r;
+}
+
+/* The lock is held. The names of this process are put into the map when the first is asked for. */
+static int64_t number_of(struct frag_tracker *tracker, const char *name)
+{
+	uint32_t count = tracker->elsewhere_count;
+	const void *found;
+	char *copy;
+
+	if (tracker->numbers.count == 0)
+		for (uint32_t i = 0; i < tracker->op_count; i++)
+			if (put_number(tracker, tracker->ops[i], i) < 0)
+				return -ENOMEM;
+	found = fragi_strmap_get(&tracker->numbers, name);
+	if (found != NULL)
+		return (int64_t)(uintptr_t)found - 1;
+	copy = count < ELSEWHERE_MAX ? fragi_strdup(name) : NULL;
+	if (copy == NULL || put_number(tracker, copy, ELSEWHERE + count) < 0) {
+		fragi_free(copy);
+		return -ENOMEM;
+	}
+	tracker->elsewhere[tracker->elsewhere_count++] = copy;
+	return ELSEWHERE + count;
+}
+
+int64_t fragi_tracker_number_of(struct frag_tracker *tracker, const char *name)
+{
+	int64_t number;
+
+	pthread_mutex_lock(&tracker->lock);
+	number = number_of(tracker, name);
+	pthread_mutex_unlock(&tracker->lock);
+	return number;
 }
 
 _Atomic uint64_t *fragi_tracker_add_source(struct frag_tracker *tracker, const char *op,
@@ -235,7 +305,7 @@ static struct fragi_track_path *path_of(struct frag_tracker *tracker,
 		path = path->next;
 	if (path != NULL || tracker->path_count == FRAG_TRACK_PATHS_MAX)
 		return path;
-	path = fragi_track_path_create(tracker->ops, steps);
+	path = fragi_track_path_create(&tracker->names, steps);
 	if (path == NULL)
 		return NULL;
 	path->next = *bucket;
@@ -266,8 +336,28 @@ void fragi_tracker_count(struct frag_tracker *tracker, const struct fragi_step *
 
 void fragi_tracker_record(struct frag_tracker *tracker, const struct fragi_step *steps)
 {
+	struct fragi_track_path *path;
+
 	fragi_tracker_count(tracker, steps,
 			    fragi_stamp_diff_ns(steps->received, steps[steps->left - 1].published));
+	pthread_mutex_lock(&tracker->lock);
+	path = path_of(tracker, steps);
+	if (path != NULL)
+		fragi_track_path_add_waits(path, steps);
+	pthread_mutex_unlock(&tracker->lock);
+}
+
+void fragi_tracker_note_error(struct frag_tracker *tracker, const struct fragi_step *steps,
+			      uint64_t error_ns)
+{
+	const double ms = (double)error_ns / NS_PER_MS;
+	struct fragi_track_path *path;
+
+	pthread_mutex_lock(&tracker->lock);
+	path = path_of(tracker, steps);
+	if (path != NULL && path->error_ms < ms)
+		path->error_ms = ms;
+	pthread_mutex_unlock(&tracker->lock);
 }
 
 void fragi_tracker_miss(struct frag_tracker *tracker, const char *why)
@@ -443,7 +533,8 @@ void fragi_tracker_log(struct frag_tracker *tracker, const struct fragi_step *st
 	if (tracker->log != NULL && tracker->log_error == 0) {
 		fprintf(tracker->log, "%llu:\n", (unsigned long long)++tracker->log_entries);
 		for (const struct fragi_step *step = steps; step < steps + n; step++)
-			fprintf(tracker->log, "(%s,%lld,%lld)%s", tracker->ops[step->op],
+			fprintf(tracker->log, "(%s,%lld,%lld)%s",
+				name_of(&tracker->names, step->op),
 				unix_us(tracker, step->received), unix_us(tracker, step->published),
 				step->left > 1 ? " -> " : "\n");
 		fputc('\n', tracker->log);

@@ -14,6 +14,19 @@
 /* Returns a tracker with one reference, NULL when memory is short. */
 FRAGI_API struct frag_tracker *fragi_tracker_create(void);
 
+/* Its operators are not all in this process: labels go along with messages. Before they run. */
+FRAGI_API void fragi_tracker_set_spans(struct frag_tracker *tracker);
+/* What labels take names from; NULL: they stay in this process. */
+FRAGI_API const struct fragi_label_names *fragi_tracker_names(const struct frag_tracker *tracker);
+/*
+ * The number of an operator by its name, which is that of another process where there is none here
+ * yet; such numbers are bounded. Thread: any. Returns it, or negative errno.
+ */
+FRAGI_API int64_t fragi_tracker_number_of(struct frag_tracker *tracker, const char *name);
+/* How far the times of a path that has been counted may be from the truth. */
+FRAGI_API void fragi_tracker_note_error(struct frag_tracker *tracker,
+					const struct fragi_step *steps, uint64_t error_ns);
+
 FRAGI_API bool fragi_tracker_is_limited(const struct frag_tracker *tracker);
 /* Before the operators run. */
 FRAGI_API void fragi_tracker_set_limited(struct frag_tracker *tracker, bool limited);

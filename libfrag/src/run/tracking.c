@@ -9,9 +9,14 @@
 
 /*
  * Data flow tracking of this process: which fragments share a tracker, and which operators are
- * roots and leaves. A flow counts if both its ends have the same tracker; flows to other hosts do
- * not.
+ * roots and leaves. A flow counts if both its ends have the same tracker, which spans the hosts if
+ * the application is tracked.
  */
+
+static bool is_whole(const struct fragi_run *run)
+{
+	return run->fragment_count == run->config.spec->fragment_count;
+}
 
 /* Those of fragments in this process. */
 static int add_probes(const struct fragi_run *run, struct frag_tracker *tracker,
@@ -51,6 +56,8 @@ static int track(const struct fragi_run *run, struct frag_fragment *fragment,
 	if (tracker == NULL)
 		return fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: out of memory",
 				      fragment->name);
+	if (spec == &run->config.spec->tracking)
+		fragi_tracker_set_spans(tracker);
 	frag_tracker_set_skip_starting_messages(tracker, (uint64_t)spec->skip);
 	frag_tracker_set_discard_last_messages(tracker, (uint64_t)spec->discard);
 	frag_tracker_set_skip_latencies(tracker, spec->threshold_ms);
@@ -60,11 +67,6 @@ static int track(const struct fragi_run *run, struct frag_fragment *fragment,
 		       ? fragi_diag_add(diag, -ENOMEM, NULL, 0, 0, "%s: out of memory",
 					fragment->name)
 		       : 0;
-}
-
-static bool is_whole(const struct fragi_run *run)
-{
-	return run->fragment_count == run->config.spec->fragment_count;
 }
 
 /*
@@ -144,11 +146,14 @@ static int install(struct fragi_run *run)
 		for (uint32_t k = 0; fragment->tracker != NULL && r == 0 && k < fragment->op_count;
 		     k++) {
 			struct frag_op *op = fragment->ops[k];
+			const bool spans = fragi_tracker_names(fragment->tracker) != NULL;
 
-			r = fragi_tracking_install(op, fragment->tracker,
-						   is_shared(run, fragment) ? op->subject
-									    : op->name,
-						   !receives[first + k], !sends[first + k]);
+			r = fragi_tracking_install(
+				op, fragment->tracker,
+				(spans && !is_whole(run)) || is_shared(run, fragment) ? op->subject
+										      : op->name,
+				!receives[first + k] && !(spans && op->receives_from_away),
+				!sends[first + k] && !(spans && op->sends_away));
 		}
 	}
 	fragi_free(sends);

@@ -172,6 +172,10 @@ static int note_edge(struct fragi_run *run, struct names *names, int fragment,
 	port = op != NULL ? port_of(op, end->port, dir) : NULL;
 	if (port != NULL)
 		port->flow_count++;
+	if (op != NULL && dir == FRAG_OUT)
+		op->sends_away = true;
+	else if (op != NULL)
+		op->receives_from_away = true;
 	return 0;
 }
 

@@ -20,9 +20,10 @@ struct fragi_tracked {
 	_Atomic uint64_t **emitted; /* [port]: messages of a root or probe; NULL: it is none */
 	/* of the tick */
 	uint64_t tick, begin;
-	uint32_t seen; /* received messages that were read */
-	bool lost;     /* there were paths beyond a bound: none begins here instead */
-	bool begins;   /* a cycle has ended here, and the next turn begins */
+	uint32_t seen;     /* received messages that were read */
+	bool lost;         /* there were paths beyond a bound: none begins here instead */
+	bool begins;       /* a cycle has ended here, and the next turn begins */
+	uint64_t error_ns; /* of the paths so far, of which some came from other nodes */
 	struct fragi_step *steps;
 	uint32_t step_count, path_count, capacity;
 };
@@ -60,6 +61,13 @@ static void lose(struct fragi_tracked *tracked, const char *why)
 {
 	tracked->lost = true;
 	fragi_tracker_miss(tracked->tracker, why);
+}
+
+static void record(const struct fragi_tracked *tracked, const struct fragi_step *path)
+{
+	fragi_tracker_record(tracked->tracker, path);
+	if (tracked->error_ns > 0)
+		fragi_tracker_note_error(tracked->tracker, path, tracked->error_ns);
 }
 
 static void begin_path(struct fragi_tracked *tracked)
@@ -114,11 +122,57 @@ static void take_path(struct fragi_tracked *tracked, const struct fragi_step *pa
 		tracked->path_count++;
 		return;
 	}
-	fragi_tracker_record(tracked->tracker, steps);
+	record(tracked, steps);
 	fragi_tracker_log(tracked->tracker, steps, length);
 	assert(length <= tracked->step_count);
 	tracked->step_count -= length;
 	tracked->begins = true;
+}
+
+/* A path from another process has names in place of numbers. */
+static void take_path_from_elsewhere(struct fragi_tracked *tracked, const struct fragi_label *label,
+				     const struct fragi_step *path)
+{
+	struct fragi_step steps[FRAG_TRACK_STEPS_MAX];
+	int64_t number;
+
+	if (path->left > FRAG_TRACK_STEPS_MAX) {
+		lose(tracked, "more than 256 operators in a path");
+		return;
+	}
+	for (uint32_t i = 0; i < path->left; i++) {
+		number = fragi_tracker_number_of(tracked->tracker,
+						 fragi_label_name(label, &path[i]));
+		if (number < 0) {
+			lose(tracked, "more than 4096 operators elsewhere, or out of memory");
+			return;
+		}
+		steps[i] = path[i];
+		steps[i].op = (uint32_t)number;
+	}
+	take_path(tracked, steps);
+}
+
+static bool is_of_tracker(const struct fragi_tracked *tracked, const struct fragi_label *label)
+{
+	if (label->maker == NULL)
+		return fragi_tracker_names(tracked->tracker) != NULL;
+	return ((const struct fragi_tracked *)label->maker)->tracker == tracked->tracker;
+}
+
+static void take_label(struct fragi_tracked *tracked, const struct fragi_label *label)
+{
+	if (label->step_count == 0 && label->maker == NULL)
+		lose(tracked, "paths whose clocks are not compared yet, or too many of them");
+	tracked->lost |= label->step_count == 0;
+	if (label->error_ns > tracked->error_ns)
+		tracked->error_ns = label->error_ns;
+	for (const struct fragi_step *path = label->steps; path < label->steps + label->step_count;
+	     path += path->left)
+		if (label->maker == NULL)
+			take_path_from_elsewhere(tracked, label, path);
+		else
+			take_path(tracked, path);
 }
 
 /* Reads the labels of the messages that were received since the last call. */
@@ -126,15 +180,10 @@ static void collect(struct fragi_tracked *tracked, const struct frag_tick *tick)
 {
 	for (; tracked->seen < tick->received_count; tracked->seen++) {
 		const struct frag_message *message = tick->received[tracked->seen];
-		const struct fragi_label *label = message->label;
 
-		if ((message->stamps & FRAGI_STAMP_LABEL) == 0 ||
-		    ((const struct fragi_tracked *)label->maker)->tracker != tracked->tracker)
-			continue;
-		tracked->lost |= label->step_count == 0;
-		for (const struct fragi_step *path = label->steps;
-		     path < label->steps + label->step_count; path += path->left)
-			take_path(tracked, path);
+		if ((message->stamps & FRAGI_STAMP_LABEL) != 0 &&
+		    is_of_tracker(tracked, message->label))
+			take_label(tracked, message->label);
 	}
 }
 
@@ -163,6 +212,8 @@ static struct fragi_label *label_create(struct fragi_tracked *tracked)
 		memcpy(label->steps, tracked->steps, tracked->step_count * sizeof(label->steps[0]));
 	publish(tracked, label->steps, label->step_count);
 	label->maker = tracked;
+	label->names = fragi_tracker_names(tracked->tracker);
+	label->error_ns = tracked->error_ns;
 	label->tick = tracked->tick;
 	return label;
 }
@@ -208,7 +259,7 @@ static void end_leaf(struct fragi_tracked *tracked)
 {
 	publish(tracked, tracked->steps, tracked->step_count);
 	for (uint32_t i = 0; i < tracked->step_count; i += tracked->steps[i].left)
-		fragi_tracker_record(tracked->tracker, &tracked->steps[i]);
+		record(tracked, &tracked->steps[i]);
 	if (tracked->step_count > 0)
 		fragi_tracker_log(tracked->tracker, tracked->steps, tracked->step_count);
 }
@@ -219,7 +270,7 @@ static void end_probe(struct fragi_tracked *tracked)
 	publish(tracked, tracked->steps, tracked->step_count);
 	for (uint32_t i = 0; i < tracked->step_count; i += tracked->steps[i].left)
 		if (tracked->steps[i].left > 1)
-			fragi_tracker_record(tracked->tracker, &tracked->steps[i]);
+			record(tracked, &tracked->steps[i]);
 }
 
 static bool is_wanted(const struct fragi_exec *exec)
@@ -236,6 +287,7 @@ static int compute(void *self, struct frag_tick *tick)
 		tracked->tick = tick->number;
 		tracked->begin = tick->stamp;
 		tracked->seen = tracked->step_count = tracked->path_count = 0;
+		tracked->error_ns = 0;
 		tracked->lost = tracked->begins = false;
 	}
 	r = fragi_inside_compute(FRAGI_AROUND_TRACKING, self, tick);
