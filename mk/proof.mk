@@ -46,8 +46,8 @@ QUEUES_SRC = $(wildcard libfrag/src/base/*.c libfrag/src/data/*.c) \
 QUEUES_MAKE = $(TSAN_MAKE) B=build-tsan-queues DRIVERD_A= WORKERD_A= WIRE_SRC= \
 	LIBFRAG_SRC="$(QUEUES_SRC)"
 
-.PHONY: ndebug asan asan-faults tsan tsan-queues tsan-queues-build coverage criterion valgrind aarch64 \
-	proof nightly
+.PHONY: ndebug asan asan-faults tsan tsan-queues tsan-queues-build coverage criterion valgrind \
+	aarch64 proof nightly
 ndebug:
 	@mk/deps.sh
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-ndebug NDEBUG=1 tests
@@ -82,7 +82,7 @@ criterion:
 	@mk/deps.sh nightly
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-criterion BY_CRITERION=1 WERROR= \
 		EXTRA_LDFLAGS="-Wl,--as-needed -lcriterion" tests
-	@python3 tests/run.py --build build-criterion $(if $(ONLY),--only $(ONLY),--only tests/unit/)
+	@python3 tests/run.py --build build-criterion --only $(or $(ONLY),tests/unit/)
 valgrind:
 	@mk/deps.sh nightly
 	@$(MAKE) --no-print-directory -s -j$$(nproc) B=build-valgrind \
