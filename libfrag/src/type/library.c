@@ -65,9 +65,15 @@ static const char *open_error(const char *path)
 static int object_open(const struct fragi_library *library, const char *path, void **out_handle,
 		       struct frag_err *err)
 {
-	int r = fragi_elf_check(path, library->file, err);
-	const char *why;
+	const char *why, *ending = strrchr(library->file, '.');
+	int r;
 
+	if (ending != NULL && strcmp(ending, ".py") == 0)
+		return frag_err_set(
+			err, -ENOENT,
+			"library %s is a module in Python, which only a Python program or a host in Python can load; leave --in-process out",
+			library->file);
+	r = fragi_elf_check(path, library->file, err);
 	if (r < 0)
 		return r;
 	fragi_call_begin(library->path, FRAGI_CALL_LOAD, 0);
@@ -76,11 +82,6 @@ static int object_open(const struct fragi_library *library, const char *path, vo
 	if (*out_handle != NULL)
 		return 0;
 	why = open_error(path);
-	if (strstr(library->file, ".py") != NULL)
-		return frag_err_set(
-			err, -ENOENT,
-			"library %s is a module in Python, which only a Python program or a host in Python can load; leave --in-process out",
-			library->file);
 	return frag_err_set(err, -ENOENT, "library %s cannot be opened: %.600s; %s", library->file,
 			    why,
 			    strstr(why, "undefined symbol") != NULL
