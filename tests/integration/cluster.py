@@ -28,6 +28,8 @@ TEST_PLUGINS = os.path.join(BUILD, "tests", "sample_plugins")
 # Bounds in tests are ten times what is promised: they catch a hang, not a slow machine.
 TIMES_SLOWER = int(os.environ.get("FRAG_TEST_SLOW", "1"))
 PATIENCE_S = 30 * TIMES_SLOWER
+# Children inherit it, and under nohup the end of a terminal would be ignored.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 
