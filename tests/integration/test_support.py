@@ -117,7 +117,7 @@ class Snapshot(ServiceTest):
             for secret in SECRETS:
                 self.assertNotIn(secret, text, name)
         self.assertRegex(files["README.txt"], "by fragctl [0-9.]+ at .*, of the driver [0-9.]+ at ")
-        self.assertIn("opens rtsp://***@10.0.0.7/live with token=*** and key ***", files["logs-talk.jsonl"])
+        self.assertIn("opens rtsp://10.0.0.7/live with token=*** and key ***", files["logs-talk.jsonl"])
         state = self.document(files["applications.json"])
         self.assertEqual([a["name"] for a in state["applications"]], ["talk"])
         self.assertEqual({w["name"] for w in self.document(files["workers.json"])["workers"]}, {"a", "b"})
