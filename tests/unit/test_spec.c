@@ -588,12 +588,14 @@ Test(spec, clocks)
 	spec = good_text(HEAD "fragments: {f: {clock: synthetic, compose: c}, g: {compose: c}}\n");
 	cr_expect_eq(spec->fragments[0].clock.config.kind, FRAGI_CLOCK_SYNTHETIC);
 	cr_expect_null(spec->fragments[1].clock.place);
+	fragi_spec_destroy(spec);
 
 	spec = good_text(HEAD "clock: {max_error: 200us}\n"
 			      "fragments: {f: {compose: c, clock: manual}}\n");
 	cr_expect_eq(spec->clock.config.kind, FRAGI_CLOCK_MACHINE);
 	cr_expect_eq(spec->clock.config.max_error_ns, 200000);
 	cr_expect_eq(spec->fragments[0].clock.config.kind, FRAGI_CLOCK_MANUAL);
+	fragi_spec_destroy(spec);
 	spec = good_text(HEAD "clock: {type: realtime, max_error: 1ms}\n"
 			      "fragments: {f: {compose: c}}\n");
 	cr_expect_eq(spec->clock.config.kind, FRAGI_CLOCK_REALTIME);
