@@ -399,8 +399,8 @@ static void go_on_ending(struct drv_app *app)
 	const struct fw_host_report *furthest = NULL, *failed = NULL;
 	/* Its other hosts may have been killed because they took too long. */
 	bool is_closing = false, has_stopped = false;
-	/* Somebody could not wait: else each is told to end first, when all are done. */
-	bool was_cut = false, all_were_killed = true;
+	/* Who could not wait killed all before all were done; else each is told to end first. */
+	bool all_were_killed = true, all_are_done = true;
 
 	for (uint32_t i = 0; i < app->host_count; i++) {
 		const struct drv_host *host = &app->hosts[i];
@@ -414,7 +414,7 @@ static void go_on_ending(struct drv_app *app)
 		is_closing = is_closing || report->is_closing;
 		has_stopped = has_stopped || host->now.report->has_stopped;
 		all_were_killed = all_were_killed && report->stop == FW_STOP_KILLED;
-		was_cut = was_cut || !host->now.report->is_done;
+		all_are_done = all_are_done && host->now.report->is_done;
 		if (report->stop != FW_STOP_NOT &&
 		    (furthest == NULL || report->stop > furthest->stop))
 			furthest = report;
@@ -426,7 +426,7 @@ static void go_on_ending(struct drv_app *app)
 			     failed->failure != FRAGI_FAILURE_NONE ? failed->failure
 								   : FRAGI_FAILURE_OTHER,
 			     NULL, "%s", failed->reason);
-	} else if (is_closing || (has_stopped && !(was_cut && all_were_killed))) {
+	} else if (is_closing || (has_stopped && (all_are_done || !all_were_killed))) {
 		drv_app_stop(app, 0); /* it came to its end */
 	} else if (furthest->stop != FW_STOP_KILLED) {
 		if (app->next.is_wanted && app->adopting->is_kept &&

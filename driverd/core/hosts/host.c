@@ -251,18 +251,18 @@ static void fail_by_exit(struct drv_host *host, const struct fw_host_exit *exit)
 		host->failed = true;
 		return; /* nothing is wrong with the host, so its last lines explain nothing */
 	}
-	if (failure.code == FRAGI_FAILURE_NONE && exit->signal == SIGKILL) {
+	if (failure.code == FRAGI_FAILURE_NONE) { /* as its worker takes it, it was asked to end */
 		failure.code = FRAGI_FAILURE_HOST_EXITED;
-		failure.sentence = drv_text(
-			app->core,
-			"%s on worker %s was ended by the driver before this one, to be started again",
-			host->name, host->worker);
-	} else if (failure.code == FRAGI_FAILURE_NONE) {
-		failure.code = FRAGI_FAILURE_HOST_EXITED;
-		failure.sentence = drv_text(
-			app->core,
-			"the fraghost of %s on worker %s ended with %d before the application did",
-			host->name, host->worker, exit->exit_code);
+		failure.sentence =
+			exit->signal == SIGKILL
+				? drv_text(
+					  app->core,
+					  "%s on worker %s was ended by the driver before this one, to be started again",
+					  host->name, host->worker)
+				: drv_text(
+					  app->core,
+					  "the fraghost of %s on worker %s ended with %d before the application did",
+					  host->name, host->worker, exit->exit_code);
 	}
 	drv_host_failed(host, &failure);
 	for (uint32_t i = 0; is_news && i < exit->line_count; i++)
