@@ -64,6 +64,7 @@ call-sites-asan make -s asan-faults
 coverage make -s coverage
 mutate make -s mutate COUNT=200 PATIENCE=30
 tsan make -s tsan AGAIN=0
+criterion make -s criterion
 valgrind make -s valgrind
 aarch64 make -s aarch64
 nodes make -s nodes
