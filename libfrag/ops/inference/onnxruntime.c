@@ -130,10 +130,12 @@ static ort_status_t *take_outputs(struct inference_request *request)
 	if (status != NULL)
 		return status;
 	for (size_t i = 0; i < count; i++) {
-		if (i < request->model->base.output_count && request->outputs[i].data == NULL)
+		if (i < request->model->base.output_count && request->outputs[i].data == NULL) {
+			drop(&request->outputs[i].value);
 			request->outputs[i].value = values[i];
-		else
+		} else {
 			ort->ReleaseValue(values[i]);
+		}
 	}
 	return ort->AllocatorFree(ort->allocator, values);
 }
