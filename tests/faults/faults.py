@@ -292,6 +292,8 @@ class Sweep:
         sites = [s for s in list_sites(role, self.options) if s not in seen]
         seen.update(sites)
         chosen = self.choose(sites)
+        if sites and not chosen and not self.options.site:
+            raise SystemExit("none of %d call sites of %s is chosen" % (len(sites), role))
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             ended = list(pool.map(lambda site: self.one(role, site), chosen))
         self.tried += len(ended) - ended.count("not reached")
@@ -323,6 +325,8 @@ def main():
     sweep = Sweep(options)
     for role in options.role or ROLES:
         sweep.role(role)
+    if sweep.tried == 0:
+        raise SystemExit("no call site was made fail: %s" % (options.site or "there is none"))
     print("%d call sites failed, %d times something was wrong" % (sweep.tried, sweep.failed))
     sys.exit(sweep.failed != 0)
 
