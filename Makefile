@@ -84,7 +84,7 @@ make proof          the longer tests, in 20 minutes on 2 cores; make nightly tak
 make bench          figures beside their floors
 also: sim scale oracle fuzz torture hostile faults mutate ndebug asan tsan valgrind coverage aarch64
       nodes limits vivid page editor container-check gpu-check holoscan-suite
-      node-tests site-check
+      node-tests site-check criterion
 endef
 
 .PHONY: help deps clean

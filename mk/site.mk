@@ -5,7 +5,8 @@ SITE_PACKAGES := .cache/site
 .PHONY: site site-check
 site:
 	@mk/deps.sh site $(SITE_CHECK)
-	@[ -e $(SITE_PACKAGES)/complete ] || { rm -rf $(SITE_PACKAGES) && python3 -m pip install --quiet \
+	@[ -e $(SITE_PACKAGES)/complete ] || { rm -rf $(SITE_PACKAGES) && \
+		python3 -m pip install --quiet \
 		--require-hashes --no-deps --target $(SITE_PACKAGES) \
 		--requirement mk/requirements-site.txt && touch $(SITE_PACKAGES)/complete; }
 	@python3 mk/site.py --build $(B) --packages $(SITE_PACKAGES) $(if $(SITE_CHECK),--check)
