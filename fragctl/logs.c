@@ -109,46 +109,69 @@ static int check_fragment(struct logs *logs)
 	return code;
 }
 
-/* The driver ends the connection of a client that was paused: it goes on with the next line. */
-static int follow(struct logs *logs)
+/* Asks until the driver has told all that it keeps. */
+static int catch_up(struct logs *logs)
+{
+	uint32_t count = 1;
+	int code = CTL_OK;
+
+	if (logs->watch.after == 0 && logs->watch.fragment[0] != '\0')
+		code = check_fragment(logs);
+	while (code == CTL_OK && count > 0)
+		code = ask(logs, false, &count);
+	return code;
+}
+
+/* Returns when the driver is lost, or the exit code of a refusal, complained. */
+static int hear(struct logs *logs)
 {
 	struct fw_message *message;
 	uint32_t count;
-	int code = CTL_OK;
+	int code = catch_up(logs);
 
-	logs->driver.follows = true;
-	while (code == CTL_OK) {
+	if (code == CTL_OK)
 		code = ask(logs, true, &count);
-		while (code == CTL_OK) {
-			code = ctl_driver_next(&logs->driver, &message);
-			if (code != CTL_OK)
-				break;
-			code = take(logs, message);
-			fw_message_free(message);
-			if (code != CTL_OK)
-				return code;
-		}
-		code = ctl_driver_reopen(&logs->driver);
-		if (code == CTL_OK)
-			ctl_complain(
-				"goes on behind the last line%s",
-				logs->watch.fragment[0] == '\0'
-					? ""
-					: "; lines are missing if the driver does not keep them any more");
+	while (code == CTL_OK) {
+		code = ctl_driver_next(&logs->driver, &message);
+		if (code != CTL_OK)
+			break;
+		code = take(logs, message);
+		fw_message_free(message);
 	}
 	return code;
+}
+
+/*
+ * The driver ends the connection of a client that was paused, also while it asks for the lines that
+ * are kept: the client goes on with the next line.
+ */
+static int follow(struct logs *logs)
+{
+	int code;
+
+	logs->driver.follows = true;
+	for (;;) {
+		code = hear(logs);
+		if (logs->driver.connection != NULL)
+			return code;
+		code = ctl_driver_reopen(&logs->driver);
+		if (code != CTL_OK)
+			return code;
+		ctl_complain(
+			"goes on behind the last line%s",
+			logs->watch.fragment[0] == '\0'
+				? ""
+				: "; lines are missing if the driver does not keep them any more");
+	}
 }
 
 static int show(struct logs *logs)
 {
 	int code = ctl_driver_open_any(&logs->driver);
-	uint32_t count = 1;
 
-	if (code == CTL_OK && logs->watch.fragment[0] != '\0')
-		code = check_fragment(logs);
-	while (code == CTL_OK && count > 0)
-		code = ask(logs, false, &count);
-	return code == CTL_OK && logs->goes_on ? follow(logs) : code;
+	if (code != CTL_OK)
+		return code;
+	return logs->goes_on ? follow(logs) : catch_up(logs);
 }
 
 /* Cuts NAME/FRAGMENT/OPERATOR into its parts. */

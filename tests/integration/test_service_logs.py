@@ -124,7 +124,8 @@ class Logs(ServiceTest):
 
     def test_wrong_names(self):
         self.serve()
-        self.fails(3, "there is no application nobody", "logs", "nobody")
+        for more in ((), ("--follow",)):
+            self.fails(3, "there is no application nobody", "logs", "nobody", *more)
         failure = self.document(self.fails(3, "", "logs", "nobody", "-o", "json"))
         self.assertEqual((failure["failure"]["code"], failure["exit_code"]), ("application_unknown", 3))
         for name in ("a.b", "a/", "/a", "a//b", "a/b/c/d", "x" * 300):
