@@ -247,6 +247,8 @@ int fpy_flows_attach(struct fpy_op *op);
 PyObject *fpy_context_flows(PyObject *context, PyObject *unused);
 PyObject *fpy_context_take_flow(PyObject *context, PyObject *number);
 struct frag_metadata *fpy_context_metadata(PyObject *context);
+/* Returns the value of a key, a new reference; NULL with a KeyError: there is none. */
+PyObject *fpy_metadata_read(const struct frag_metadata *metadata, const char *key);
 PyObject *fpy_metadata_get(PyObject *context, PyObject *key);
 PyObject *fpy_metadata_set(PyObject *context, PyObject *args);
 PyObject *fpy_metadata_erase(PyObject *context, PyObject *key);
@@ -259,12 +261,13 @@ PyObject *fpy_variable_set(PyObject *context, PyObject *args);
 PyObject *fpy_variable_wait(PyObject *context, PyObject *args);
 PyObject *fpy_variable_path(PyObject *context, PyObject *name);
 
-/* run.c, plugin.c, harness.c */
+/* run.c, plugin.c, logger.c, harness.c */
 int fpy_run_ready(PyObject *module);
 int fpy_harness_ready(PyObject *module);
 PyObject *fpy_plugin_add(PyObject *module, PyObject *args);
 PyObject *fpy_plugin_remove(PyObject *module, PyObject *capsule);
 PyObject *fpy_loader_register(PyObject *module, PyObject *unused);
+PyObject *fpy_on_log(PyObject *module, PyObject *new_function);
 
 /* module.c */
 /* How many forks lie between this process and the one that has imported the module. */

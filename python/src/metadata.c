@@ -12,23 +12,27 @@ struct frag_metadata *fpy_context_metadata(PyObject *context)
 	return tick != NULL ? frag_tick_metadata(tick) : NULL;
 }
 
-PyObject *fpy_metadata_get(PyObject *context, PyObject *key)
+PyObject *fpy_metadata_read(const struct frag_metadata *metadata, const char *key)
 {
-	struct frag_metadata *metadata = fpy_context_metadata(context);
-	const char *name = metadata != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
 	const struct frag_type *type;
 	const void *value;
 	size_t size;
 
-	if (name == NULL)
-		return NULL;
-	if (frag_metadata_get(metadata, name, &type, &value, &size) < 0) {
-		PyErr_SetObject(PyExc_KeyError, key);
+	if (frag_metadata_get(metadata, key, &type, &value, &size) < 0) {
+		PyErr_SetString(PyExc_KeyError, key);
 		return NULL;
 	}
 	if (frag_type_equal(type, &frag_type_tensor))
 		return fpy_tensor(*(struct frag_tensor *const *)value);
 	return fpy_value(type, value, size);
+}
+
+PyObject *fpy_metadata_get(PyObject *context, PyObject *key)
+{
+	struct frag_metadata *metadata = fpy_context_metadata(context);
+	const char *name = metadata != NULL ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+
+	return name != NULL ? fpy_metadata_read(metadata, name) : NULL;
 }
 
 PyObject *fpy_metadata_set(PyObject *context, PyObject *args)

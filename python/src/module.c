@@ -98,6 +98,7 @@ static PyMethodDef functions[] = {
 	{"host", host, METH_NOARGS, NULL},
 	{"forked", forked, METH_NOARGS, NULL},
 	{"on_thread", on_thread, METH_O, NULL},
+	{"on_log", fpy_on_log, METH_O, NULL},
 	{"loader_register", fpy_loader_register, METH_NOARGS, NULL},
 	{"empty", fpy_tensor_empty, METH_VARARGS, NULL},
 	{"class_register", fpy_class_register, METH_VARARGS, NULL},

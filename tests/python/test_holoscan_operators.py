@@ -17,13 +17,14 @@ _finder.install()
 from holoscan.conditions import CountCondition  # noqa: E402
 from holoscan.core import (  # noqa: E402
     Application, AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerResource,
-    DefaultFragmentService, DLDeviceType, Fragment, IOSpec, Operator, Resource, Tensor)
+    DefaultFragmentService, DLDeviceType, Fragment, IOSpec, Operator, Resource, Tensor,
+    kwargs_to_arglist, py_object_to_arg)
 from holoscan.data_loggers import (  # noqa: E402
     AsyncConsoleLogger, BasicConsoleLogger, SimpleTextSerializer)
 from holoscan.logger import set_log_pattern  # noqa: E402
 from holoscan.operators import (  # noqa: E402
     BayerDemosaicOp, FormatConverterOp, GXFCodeletOp, HolovizOp, InferenceOp, PingRxOp,
-    PingTensorTxOp, PingTxOp, VideoStreamRecorderOp, VideoStreamReplayerOp)
+    PingTensorRxOp, PingTensorTxOp, PingTxOp, VideoStreamRecorderOp, VideoStreamReplayerOp)
 from holoscan.operators.holoviz import _holoviz_str_to_color_space  # noqa: E402
 from holoscan.operators.ping_tx import PingTxOp as PingTxOpOfModule  # noqa: E402
 from holoscan.resources import (  # noqa: E402
@@ -121,6 +122,45 @@ class Loggers(unittest.TestCase):
         app = App(compose)
         app.run()
         self.assertEqual([x[0] for x in app.kept.lines], ["rx.all:0", "rx.all:1"])
+
+    def test_operators_in_c(self):
+        """An array without a name gets the one that Holoscan gives it."""
+        def run(cls, source, takes_map, **options):
+            def compose(app):
+                app.kept = cls(app, **options)
+                app.add_flow(source(app), PingTensorRxOp(
+                    app, name="rx", receive_as_tensormap=takes_map))
+                app.add_data_logger(app.kept)
+
+            app = App(compose)
+            app.run()
+            return [(name, x if isinstance(x, Tensor) else {
+                key: tensor.shape for key, tensor in x.items()}, is_output)
+                for name, x, is_output, _ in app.kept.lines]
+
+        def named(app):
+            return PingTensorTxOp(app, CountCondition(app, 1), name="tx", rows=2, columns=3,
+                                  tensor_name="x")
+
+        for cls in (Kept, KeptAside):
+            self.assertEqual(run(cls, named, True), [("tx.out", {"x": (2, 3)}, True),
+                                                     ("rx.in", {"x": (2, 3)}, False)])
+        self.assertEqual(run(Kept, named, True, allowlist_patterns=["^rx"])[0][0], "rx.in")
+        self.assertEqual(run(Kept, named, True, log_inputs=False)[0][0], "tx.out")
+
+        class Unnamed(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                op_output.emit({"": frag.empty((4,), "uint8")}, "out")
+
+        def unnamed(app):
+            return Unnamed(app, CountCondition(app, 1), name="tx")
+
+        self.assertEqual(run(Kept, unnamed, True)[1][1], {"#numpy: tensor": (4,)})
+        (_, single, _), = run(Kept, unnamed, False, log_outputs=False)
+        self.assertEqual(single.shape, (4,))
 
     def test_what_is_chosen(self):
         ids = {"log_outputs": ["rx.in"], "log_inputs": ["tx.out"]}
@@ -247,6 +287,53 @@ class Operators(unittest.TestCase):
         graph = Run(App(compose)).graph.to_yaml()
         self.assertRegex(graph, r'format_converter.*"metadata_policy": "update"')
 
+    def test_later_arguments_count_more(self):
+        op = FormatConverterOp(self.app, pool=self.pool, out_dtype="rgb888", resize_width=7)
+        op.add_arg(resize_width=400, alpha_value=9)
+        op.add_arg(kwargs_to_arglist(resize_height=200), py_object_to_arg(300, "resize_width"))
+        parameters = op._native_parameters()
+        self.assertEqual([parameters[key] for key in (
+            "resize_width", "resize_height", "alpha_value", "out_dtype")], [300, 200, 9, "rgb888"])
+
+    def test_resources_by_name_are_no_arguments(self):
+        op = Operator(self.app, a=5, pool=self.pool)
+        self.assertEqual(([arg.name for arg in op.args], op.resources), (
+            ["a"], {"pool": self.pool}))
+
+    def test_bayer_patterns(self):
+        """By NPP's numbers; each has its red pixel elsewhere."""
+        class Tx(Operator):
+            def setup(self, spec):
+                spec.output("out")
+
+            def compute(self, op_input, op_output, context):
+                frame = frag.empty((4, 4), "uint8")
+                memoryview(frame).cast("B")[:] = bytes((200, 0, 0, 0, 0, 0, 0, 0) * 2)
+                op_output.emit({"": frame}, "out")
+
+        class Rx(Operator):
+            def setup(self, spec):
+                spec.input("in")
+
+            def compute(self, op_input, op_output, context):
+                frame = op_input.receive("in")[""]
+                self.fragment.seen = (frame.shape, bytes(frame._source))
+
+        for position, channel, alpha in ((0, 2, False), (1, 0, True), (2, 1, False), (3, 1, True)):
+            def compose(app):
+                op = BayerDemosaicOp(app, pool=UnboundedAllocator(app), bayer_grid_pos=position,
+                                     generate_alpha=alpha, alpha_value=77)
+                app.add_flow(Tx(app, CountCondition(app, 1)), op, {("out", "receiver")})
+                app.add_flow(op, Rx(app), {("transmitter", "in")})
+
+            app = App(compose)
+            app.run()
+            shape, data = app.seen
+            self.assertEqual(shape, (4, 4, 3 + alpha))
+            self.assertEqual(data[channel], 200)
+            self.assertEqual([data[i] for i in range(3) if i != channel], [0, 0])
+            self.assertEqual(data[3] if alpha else 77, 77)
+
     def test_names_and_wrong_arguments(self):
         names = {Operator(self.app).name for _ in range(2)}
         self.assertEqual(len(names), 2)
@@ -303,7 +390,9 @@ class Operators(unittest.TestCase):
     def test_what_frag_has_not(self):
         here = r"test_holoscan_operators.py:\d+: "
         for op, sentence in (
-                (BayerDemosaicOp(self.app, pool=self.pool), "BayerDemosaicOp is not supported by"),
+                (BayerDemosaicOp(self.app, pool=self.pool, interpolation_mode=4),
+                 "interpolation_mode=4"),
+                (BayerDemosaicOp(self.app, pool=self.pool, bayer_grid_pos=4), "0 to 3 are"),
                 (HolovizOp(self.app, tensors=[{"name": "a", "type": "points_3d"}]), "points_3d"),
                 (HolovizOp(self.app, key_callback=print), "key_callback"),
                 (HolovizOp(self.app, enable_render_buffer_output=True),

@@ -172,7 +172,7 @@ class Component(ComponentBase):
 
 def set_parameters(component, spec):
     """Makes attributes of the parameters: arguments count, then attributes, then defaults."""
-    values = component._values()
+    values = {**getattr(component, "_resources", {}), **component._values()}
     for name, param in spec._params.items():
         if param.kind == "receivers":
             continue

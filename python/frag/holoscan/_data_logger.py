@@ -12,8 +12,12 @@ import time
 from collections import deque
 
 from . import _log
+from frag import _frag
 from ._component import ResourceBase
 from ._enums import make
+from ._message import Message
+from ._metadata import MetadataDictionary
+from ._spec import IOSpec
 
 AsyncQueuePolicy = make("AsyncQueuePolicy", "REJECT RAISE")
 DataLoggerQueueType = make("DataLoggerQueueType", "LOCK_FREE ORDERED")
@@ -181,6 +185,55 @@ class AsyncDataLoggerResource(DataLoggerResource):
         _log.info("%s Shutdown - entries: %d, Large entries: %d", type(self).__name__,
                   *self._counts)
         self._clear()
+
+
+_listeners = {}  # key of a python_logger -> a function that finds an operator by its id
+
+
+class _Metadata:
+    """What a logged message has, as a context would say it."""
+
+    def __init__(self, items):
+        self._metadata_get, self._metadata_erase = items.__getitem__, items.pop
+        self._metadata_keys = lambda: list(items)
+
+
+def _of_unnamed(tensor, operator, is_output):
+    """What Holoscan's operators in C++ make of an array that was emitted without a name."""
+    if not is_output and not operator._given.get("receive_as_tensormap", True):
+        return tensor
+    library = "cupy" if hasattr(tensor, "__cuda_array_interface__") else "numpy"
+    return {"#%s: tensor" % library: tensor}
+
+
+def _on_log(key, unique_id, is_output, value, metadata):
+    """An operator in C has received or emitted a value of frag."""
+    find = _listeners.get(key)
+    operator_id, _, name = unique_id.rpartition(".")
+    operator = find(operator_id) if find is not None else None
+    if operator is None:
+        return
+    message = Message.of_frag(value, _Metadata(metadata))
+    value = message.value
+    if message.is_tensor_map and "" in value:
+        value = _of_unnamed(value.pop(""), operator, is_output)
+    stated = MetadataDictionary()
+    stated._update(message.metadata or {})
+    for logger in operator._loggers:
+        logger._log_message(operator, name, value, stated,
+                            IOSpec.IOType.OUTPUT if is_output else IOSpec.IOType.INPUT)
+
+
+def listen(find, operator_ids):
+    """The section of a graph by which loggers get what operators in C receive and emit.
+
+    find: "fragment.operator" -> operator, or None.
+    """
+    key = id(find)
+    _listeners[key] = find
+    _frag.on_log(_on_log)
+    return {"holoscan": {"type": "python_logger", "key": key, "allowlist_patterns": [
+        "^%s\\." % re.escape(name) for name in operator_ids]}}
 
 
 def _id(operator, port):

@@ -9,7 +9,7 @@ class Executor:
 
     def __init__(self, fragment):
         self.fragment = fragment
-        self.context = None
+        self.context = object()  # Holoscan's is a pointer, which programs pass on
 
     @property
     def context_uint64(self):

@@ -89,7 +89,6 @@ class OperatorBase(ComponentBase):
         for name, value in kwargs.items():
             if isinstance(value, ResourceBase):
                 self._resources.setdefault(name, value)
-                self._args.append(py_object_to_arg(value, name))
             elif isinstance(value, ConditionBase):
                 self._conditions.setdefault(name, value)
                 value._operator = self

@@ -6,6 +6,7 @@ from frag._application import _valid
 
 from . import _environment, _log
 from ._component import ConditionType, SchedulingStatusType
+from ._data_logger import listen
 from ._contexts import ExecutionContext, InputContext, OutputContext
 from ._graph import in_order
 from ._metadata import MetadataPolicy
@@ -492,7 +493,7 @@ class Run:
         return scheduler is not None and scheduler._frag_type == "greedy"
 
     def _sections(self, part, fragment):
-        """Scheduler, clock and thread pools."""
+        """Scheduler, clock, thread pools and data loggers."""
         scheduler = self._scheduler(fragment)
         if scheduler is not None:
             part.sections["scheduler"] = scheduler._declare()
@@ -504,6 +505,16 @@ class Run:
                  for pool in fragment._pools}
         if pools and (scheduler is None or scheduler._frag_type != "greedy"):
             part.sections["thread_pools"] = pools
+        native = [self._id_of(node) for node in fragment._nodes if node._native_type is not None]
+        if native and fragment.data_loggers:
+            part.sections["data_loggers"] = listen(self._find, native)
+
+    def _id_of(self, node):
+        part, name = self.names[node]
+        return "%s.%s" % (part.name, name)
+
+    def _find(self, operator_id):
+        return next((node for node in self.names if self._id_of(node) == operator_id), None)
 
     def _flow_between(self):
         """The flows between fragments: "operator.port" of each, or "operator"."""

@@ -85,8 +85,12 @@ class Tensor(TensorBase):
 
     @property
     def dtype(self):
-        kind, size = self._interface["typestr"][1], self.itemsize
-        return DLDataType(_CODES[kind], size * 8)
+        return DLDataType(_CODES[self._kind], self.itemsize * 8)
+
+    @property
+    def _kind(self):
+        """The letter of the type of an element, as numpy's dtype.kind."""
+        return self._interface["typestr"][1]
 
     @property
     def shape(self):

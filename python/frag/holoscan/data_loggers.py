@@ -5,7 +5,7 @@ from ._component import ResourceBase
 from ._data_logger import (AsyncDataLoggerResource, AsyncQueuePolicy, DataLoggerQueueType,
                            DataLoggerResource)
 from ._modules import module_of
-from ._tensor import as_array, is_tensor_like
+from ._tensor import Tensor, as_array, is_tensor_like
 
 __all__ = ["AsyncConsoleLogger", "BasicConsoleLogger", "GXFConsoleLogger", "async_console_logger",
            "basic_console_logger"]
@@ -47,26 +47,32 @@ class SimpleTextSerializer(ResourceBase):
             len(items), ", ".join(self._some(texts, len(items), limit)))
 
     def tensor(self, tensor, has_content):
+        tensor = Tensor.as_tensor(tensor)
         device, number = tensor.__dlpack_device__()
-        # an array on a GPU is described only
-        array = as_array(tensor) if int(device) != 2 else None
-        shape = tuple(tensor.shape)
-        text = "Tensor(shape=[%s]" % ", ".join(map(str, shape))
-        if array is not None:
-            text += ", dtype=%s:%d:1, device=%s:%d, size=%d, nbytes=%d, C-contiguous=%s" % (
-                _CODES.get(array.dtype.kind, "kDLOpaqueHandle"), array.dtype.itemsize * 8,
-                _DEVICES.get(int(device), int(device)), number, array.size, array.nbytes,
-                str(bool(array.flags.c_contiguous)).lower())
-            if has_content:
-                limit = self._given["max_elements"]
-                values = [str(x) for x in array.flat[:limit].tolist()]
-                text += ", data=[%s]" % ", ".join(self._some(values, array.size, limit))
+        text = "Tensor(shape=[%s], dtype=%s:%d:1, device=%s:%d, size=%d, nbytes=%d, " \
+            "C-contiguous=%s" % (
+                ", ".join(map(str, tensor.shape)), _CODES.get(tensor._kind, "kDLOpaqueHandle"),
+                tensor.itemsize * 8, _DEVICES.get(int(device), int(device)), number, tensor.size,
+                tensor.nbytes, str(tensor.is_contiguous()).lower())
+        if has_content:
+            text += self._content(tensor)
         return text + ")"
+
+    def _content(self, tensor):
+        limit = self._given["max_elements"]
+        try:
+            array = as_array(tensor)
+        except ImportError:  # memory of a GPU, without CuPy
+            return ""
+        values = [str(x) for x in array.reshape(-1)[:limit].tolist()]
+        return ", data=[%s]" % ", ".join(self._some(values, tensor.size, limit))
 
     def message(self, data, has_content):
         if _is_tensor_map(data):
             return "TensorMap(size=%d) {%s}" % (len(data), ", ".join(
                 "'%s': %s" % (key, self.tensor(x, has_content)) for key, x in data.items()))
+        if isinstance(data, Tensor):
+            return self.tensor(data, has_content)
         return self._object(data)
 
 

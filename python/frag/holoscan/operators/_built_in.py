@@ -312,11 +312,16 @@ class V4L2VideoCaptureOp(NativeOperator):
                    exposure_time=exposure_time, gain=gain)
 
 
+_PATTERNS = ("bayer_bggr", "bayer_rggb", "bayer_gbrg", "bayer_grbg")  # by NPP's numbers
+
+
 class BayerDemosaicOp(NativeOperator):
-    """There is none in frag: it is refused when the application starts."""
+    """Finds the colours of a Bayer pattern, linearly between its pixels."""
+    _native_type = "format_converter"
     _inputs = ("receiver",)
     _outputs = ("transmitter",)
-    _refused = "use format_converter with in_dtype bayer_rggb, or another turn of it"
+    _frag_ports = {"receiver": "source_video", "transmitter": "tensor"}
+    _same = ("pool", "in_tensor_name", "out_tensor_name", "alpha_value")
 
     def __init__(self, fragment, *args, pool, cuda_stream_pool=None, in_tensor_name="",
                  out_tensor_name="", interpolation_mode=0, bayer_grid_pos=2, generate_alpha=False,
@@ -325,6 +330,16 @@ class BayerDemosaicOp(NativeOperator):
                    in_tensor_name=in_tensor_name, out_tensor_name=out_tensor_name,
                    interpolation_mode=interpolation_mode, bayer_grid_pos=bayer_grid_pos,
                    generate_alpha=generate_alpha, alpha_value=alpha_value)
+
+    def _native_parameters(self):
+        self._refuse_unless("it interpolates linearly", interpolation_mode=0)
+        position = self._given["bayer_grid_pos"]
+        if position not in range(len(_PATTERNS)):
+            self.refuse("bayer_grid_pos=%r" % (position,),
+                        "0 to %d are patterns" % (len(_PATTERNS) - 1))
+        return {**super()._native_parameters(), "demosaic": "bilinear",
+                "in_dtype": _PATTERNS[position],
+                "out_dtype": "rgba8888" if self._given["generate_alpha"] else "rgb888"}
 
 
 class GXFCodeletOp(NativeOperator):

@@ -7,8 +7,8 @@ the place where the operator was made; at its default it has no effect.
 """
 import sys
 
-from .._args import Arg, ArgType, type_of
-from .._component import Parameter, Unsupported
+from .._args import Arg, ArgType, arg_to_py_object, py_object_to_arg, type_of
+from .._component import Parameter, ResourceBase, Unsupported
 from .._operator import OperatorBase
 from .._spec import OperatorSpec
 
@@ -26,6 +26,7 @@ class NativeOperator(OperatorBase):
     _native_type = None
     _inputs = ()
     _outputs = ()
+    _frag_ports = {}  # ports that frag's operator calls otherwise
     _same = ()  # parameters that are called as the arguments
     _types = {}  # types of arguments, where the value does not say it
     _refused = None  # why no graph can have it
@@ -42,21 +43,33 @@ class NativeOperator(OperatorBase):
             spec._params[key] = Parameter(key, value)
             if value is not None:
                 self._add_value(key, value)
+        self._own_args = len(self._args)
 
     def _setup_ports(self, spec):
         for port in self._inputs:
             spec.input(port)
         for port in self._outputs:
             spec.output(port)
+        for name, port in (*spec.inputs.items(), *spec.outputs.items()):
+            port._frag_name = self._frag_ports.get(name, port._frag_name)
 
     def _add_value(self, key, value):
         if key in self._types:
             self._args.append(Arg(key, value, type_of(self._types[key])))
             return
+        if isinstance(value, ResourceBase):
+            self._args.append(py_object_to_arg(value, key))
         try:
             self.add_arg(**{key: value})
         except RuntimeError:  # a dict, a callback, an empty list
             self._args.append(Arg(key, value, ArgType()))
+
+    def add_arg(self, *args, **kwargs):
+        """Adds arguments; what is added behind the constructor counts more than what it got."""
+        super().add_arg(*args, **kwargs)
+        for arg in self._args[getattr(self, "_own_args", len(self._args)):]:
+            if arg.name in self._given and arg.has_value:
+                self._given[arg.name] = arg_to_py_object(arg)
 
     def _native_parameters(self):
         """The parameters of frag's operator."""
