@@ -29,40 +29,27 @@ struct decoder {
 	int error; /* 0, or the first failure, after which nothing more is decoded */
 };
 
-struct budget {
-	size_t left;
+/* What protobuf-c makes: thousands of small pieces, which are wiped and dropped at once. */
+struct unpacking {
+	struct fragi_arena arena;
 	bool no_memory;
 };
 
-/* Each block carries its size in front, so that what is freed returns to the budget. */
-static void *budget_alloc(void *arg, size_t size)
+static void *unpack_alloc(void *arg, size_t size)
 {
-	struct budget *budget = arg;
-	size_t *block;
+	struct unpacking *unpacking = arg;
+	void *memory = fragi_arena_alloc(&unpacking->arena, size);
 
-	if (size > budget->left || budget->left - size < sizeof(max_align_t))
-		return NULL;
-	block = fragi_malloc(sizeof(max_align_t) + size);
-	if (block == NULL) {
-		budget->no_memory = true;
-		return NULL;
-	}
-	*block = sizeof(max_align_t) + size;
-	budget->left -= *block;
-	return (uint8_t *)block + sizeof(max_align_t);
+	if (memory == NULL && size <= BUDGET_BYTES &&
+	    unpacking->arena.used_bytes <= BUDGET_BYTES - size)
+		unpacking->no_memory = true;
+	return memory;
 }
 
-static void budget_free(void *arg, void *memory)
+static void unpack_free(void *arg, void *memory)
 {
-	struct budget *budget = arg;
-	size_t *block;
-
-	if (memory == NULL)
-		return;
-	block = (size_t *)(void *)((uint8_t *)memory - sizeof(max_align_t));
-	budget->left += *block;
-	explicit_bzero(memory, *block - sizeof(max_align_t));
-	fragi_free(block);
+	(void)arg;
+	(void)memory;
 }
 
 static void failed(struct decoder *d, const char *flaw)
@@ -290,35 +277,25 @@ static void get_body(struct decoder *d, const Frag__V1__Envelope *in, struct fw_
 	get_struct(d, layout, proto, plain);
 }
 
-int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message,
-	      struct frag_err *err)
+/* envelope: NULL: there is none */
+static int take_envelope(const Frag__V1__Envelope *envelope, size_t size,
+			 const struct unpacking *unpacking, struct fw_message **out_message,
+			 struct frag_err *err)
 {
-	struct budget budget = {.left = BUDGET_BYTES};
-	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
 	struct decoder decoder = {.err = err};
-	Frag__V1__Envelope *envelope;
 	struct fw_message *message;
 
-	if (size > FW_FRAME_MAX)
-		return frag_err_set(err, -EBADMSG,
-				    "a frame of %zu bytes came, at most %u are taken", size,
-				    FW_FRAME_MAX);
-	envelope = frag__v1__envelope__unpack(&allocator, size, bytes);
-	if (envelope == NULL && budget.no_memory)
+	if (envelope == NULL && unpacking->no_memory)
 		return -ENOMEM;
 	if (envelope == NULL)
 		return frag_err_set(err, -EBADMSG,
 				    "a frame of %zu bytes holds no message of this protocol", size);
-	if (fw_layout((enum fw_kind)envelope->body_case) == NULL) {
-		frag__v1__envelope__free_unpacked(envelope, &allocator);
+	if (fw_layout((enum fw_kind)envelope->body_case) == NULL)
 		return frag_err_set(err, -EBADMSG,
 				    "a frame of %zu bytes holds a message of unknown kind", size);
-	}
 	decoder.decoded = fragi_calloc(1, sizeof(*decoder.decoded));
-	if (decoder.decoded == NULL) {
-		frag__v1__envelope__free_unpacked(envelope, &allocator);
+	if (decoder.decoded == NULL)
 		return -ENOMEM;
-	}
 	decoder.decoded->arena.limit_bytes = BUDGET_BYTES;
 	message = &decoder.decoded->message;
 	message->kind = (enum fw_kind)envelope->body_case;
@@ -328,13 +305,30 @@ int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message
 	message->host = envelope->host;
 	message->epoch = envelope->epoch;
 	get_body(&decoder, envelope, message);
-	frag__v1__envelope__free_unpacked(envelope, &allocator);
 	if (decoder.error != 0) {
 		fw_message_free(message);
 		return decoder.error;
 	}
 	*out_message = message;
 	return 0;
+}
+
+int fw_decode(const uint8_t *bytes, size_t size, struct fw_message **out_message,
+	      struct frag_err *err)
+{
+	struct unpacking unpacking = {.arena.limit_bytes = BUDGET_BYTES};
+	ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &unpacking};
+	Frag__V1__Envelope *envelope;
+	int r;
+
+	if (size > FW_FRAME_MAX)
+		return frag_err_set(err, -EBADMSG,
+				    "a frame of %zu bytes came, at most %u are taken", size,
+				    FW_FRAME_MAX);
+	envelope = frag__v1__envelope__unpack(&allocator, size, bytes);
+	r = take_envelope(envelope, size, &unpacking, out_message, err);
+	fragi_arena_wipe(&unpacking.arena);
+	return r;
 }
 
 void fw_message_free(struct fw_message *message)
