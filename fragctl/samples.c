@@ -6,18 +6,15 @@
 
 #include <base/printable.h>
 
-#define SAMPLE_BYTES 160 /* of a sample, beside its name, the labels of its row and its value */
+#define SAMPLE_BYTES 160 /* of a sample, beside the name, the row's labels and a value */
 
 /* --- texts --- */
 
-/* Room for `more` bytes; NULL: there is no memory. */
-static char *room(struct ctl_text *text, size_t more)
+static char *grow(struct ctl_text *text, size_t more)
 {
 	size_t capacity = text->capacity != 0 ? text->capacity : 65536;
 	char *at;
 
-	if (text->size + more <= text->capacity)
-		return text->at + text->size;
 	while (capacity < text->size + more)
 		capacity *= 2;
 	at = text->is_short ? NULL : realloc(text->at, capacity);
@@ -28,6 +25,12 @@ static char *room(struct ctl_text *text, size_t more)
 	text->at = at;
 	text->capacity = capacity;
 	return at + text->size;
+}
+
+/* Room for `more` bytes; NULL: there is no memory. */
+static inline char *room(struct ctl_text *text, size_t more)
+{
+	return text->size + more <= text->capacity ? text->at + text->size : grow(text, more);
 }
 
 static void add(struct ctl_text *text, const char *more, size_t size)
@@ -43,6 +46,17 @@ static void add(struct ctl_text *text, const char *more, size_t size)
 static void add_text(struct ctl_text *text, const char *more)
 {
 	add(text, more, strlen(more));
+}
+
+/* How many characters stand for themselves in every label. */
+static size_t plain_length(const char *text)
+{
+	size_t length = 0;
+
+	while (text[length] >= ' ' && text[length] < 0x7F && text[length] != '"' &&
+	       text[length] != '\\')
+		length++;
+	return length;
 }
 
 struct ctl_labels ctl_labels_begin(struct ctl_samples *samples, const struct ctl_labels *first)
@@ -66,8 +80,13 @@ void ctl_labels_add(struct ctl_samples *samples, struct ctl_labels *labels, cons
 	add_text(text, name);
 	add_text(text, "=\"");
 	for (const char *c = value != NULL ? value : ""; *c != '\0';) {
-		size_t length = fragi_printable(c);
+		size_t plain = plain_length(c), length;
 
+		add(text, c, plain);
+		c += plain;
+		if (*c == '\0')
+			break;
+		length = fragi_printable(c);
 		if (*c == '\n')
 			add_text(text, "\\n");
 		else if (*c == '\\' || *c == '"')
@@ -119,34 +138,53 @@ static char *put_seconds(char *at, uint64_t ns)
 
 /* --- samples --- */
 
-/* Everything of a sample but its number. Room for that is there; NULL: there is no memory. */
+/* Writes NAME SUFFIX{LABELS,LABEL=" or, without a label, all of a sample but its number. */
+static char *put_head(const struct ctl_samples *samples, char *at, const char *suffix,
+		      const struct ctl_labels *labels, const char *label)
+{
+	at = put_bytes(at, samples->name, samples->name_size);
+	at = put_bytes(at, suffix, strlen(suffix));
+	if (labels->size == 0 && label == NULL) {
+		*at++ = ' ';
+		return at;
+	}
+	*at++ = '{';
+	if (labels->size > 0)
+		at = put_bytes(at, samples->labels.at + labels->at, labels->size);
+	if (label == NULL)
+		return put_bytes(at, "} ", 2);
+	if (labels->size > 0)
+		*at++ = ',';
+	at = put_bytes(at, label, strlen(label));
+	return put_bytes(at, "=\"", 2);
+}
+
+/*
+ * Everything of a sample but its number. Room for that is there; NULL: there is no memory. The head
+ * of a sample with a label is that of the one before, when that differs in the label's value alone:
+ * most samples of a page are such ones.
+ */
 static char *begin(struct ctl_samples *samples, const char *suffix, const struct ctl_labels *labels,
 		   const char *label, const char *value)
 {
-	size_t suffix_size = strlen(suffix), value_size = value != NULL ? strlen(value) : 0;
-	char *at = room(&samples->out, samples->name_size + labels->size + suffix_size +
-					       value_size + SAMPLE_BYTES);
+	size_t value_size = value != NULL ? strlen(value) : 0;
+	struct ctl_sample_head *head = &samples->head;
+	char *at =
+		room(&samples->out, samples->name_size + labels->size + value_size + SAMPLE_BYTES);
 
 	if (at == NULL)
 		return NULL;
-	at = put_bytes(at, samples->name, samples->name_size);
-	at = put_bytes(at, suffix, suffix_size);
-	if (labels->size > 0 || label != NULL)
-		*at++ = '{';
-	if (labels->size > 0)
-		at = put_bytes(at, samples->labels.at + labels->at, labels->size);
-	if (label != NULL) {
-		if (labels->size > 0)
-			*at++ = ',';
-		at = put_bytes(at, label, strlen(label));
-		at = put_bytes(at, "=\"", 2);
-		at = put_bytes(at, value, value_size);
-		*at++ = '"';
+	if (label == NULL)
+		return put_head(samples, at, suffix, labels, NULL);
+	if (head->suffix == suffix && head->label == label && head->labels_at == labels->at) {
+		at = put_bytes(at, samples->out.at + head->at, head->size);
+	} else {
+		*head = (struct ctl_sample_head){suffix, label, labels->at, samples->out.size, 0};
+		at = put_head(samples, at, suffix, labels, label);
+		head->size = (size_t)(at - samples->out.at) - head->at;
 	}
-	if (labels->size > 0 || label != NULL)
-		*at++ = '}';
-	*at++ = ' ';
-	return at;
+	at = put_bytes(at, value, value_size);
+	return put_bytes(at, "\"} ", 3);
 }
 
 static void end(struct ctl_samples *samples, char *at)
@@ -179,6 +217,7 @@ void ctl_samples_begin(struct ctl_samples *samples, const char *name, const char
 {
 	samples->name = name;
 	samples->name_size = strlen(name);
+	samples->head = (struct ctl_sample_head){0};
 	add_text(&samples->out, "# HELP ");
 	add_text(&samples->out, name);
 	add_text(&samples->out, " ");

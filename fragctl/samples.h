@@ -17,10 +17,18 @@ struct ctl_text {
 	bool is_short; /* of memory: what is added is dropped */
 };
 
+/* The head of a sample that was written: up to the value of its own label. */
+struct ctl_sample_head {
+	const char *suffix, *label; /* compared as pointers */
+	size_t labels_at;
+	size_t at, size; /* in the text of the page */
+};
+
 struct ctl_samples {
 	struct ctl_text out, labels;
 	const char *name; /* of the metric that is being written */
 	size_t name_size;
+	struct ctl_sample_head head; /* zeroed: none of this metric */
 };
 
 /* Labels of a row, in the text of all labels. */
