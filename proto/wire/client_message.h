@@ -212,8 +212,9 @@ struct fw_look {
 	int64_t every_ns; /* the window; 0: a second */
 	bool once;        /* only one window */
 	/*
-	 * Answers now, and only now: with what was counted since the start, and in the window since
-	 * the client asked so before. The hosts measure for every_ns from now on.
+	 * Answers now, and only now: with sums since the start, the histograms, and the root cause
+	 * in the window since the client asked so before, without the numbers of that window. The
+	 * hosts measure for every_ns from now on.
 	 */
 	bool at_once;
 	uint32_t rows; /* the first ones in the order of the graph; 0: the busiest ones */

@@ -245,6 +245,9 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.operators[1].ticks_sum, 100);
 	cr_expect_eq(window->look.operators[1].compute.bars[1], 80);
 	cr_expect_eq(window->look.flows[0].latency.bars[1], 80);
+	cr_expect_eq(window->look.operators[1].ticks, 0, "the numbers of the window are not sent");
+	cr_expect_eq(window->look.operators[1].use_ns[FRAGI_USE_TIME], 0);
+	cr_expect_eq(window->look.flows[0].sent, 0);
 	/* A restart counts from 0, and the sums go on. */
 	report_bars(w, 110, 95, 2000);
 	say_exit(w, 2, 2, 139, 11, RX_CRASH);

@@ -137,6 +137,33 @@ static int find_cause(struct fw_looked *looked, struct fragi_arena *arena)
 	return 0;
 }
 
+static void forget_quantiles(struct fragi_quantiles *of)
+{
+	of->p50 = of->p99 = of->p999 = of->max = 0;
+}
+
+/* Who asks at once takes sums: numbers of the window would be half of a long message. */
+static void forget_window(struct fragi_look *look)
+{
+	for (uint32_t i = 0; i < look->operator_count; i++) {
+		struct fragi_look_operator *op =
+			(struct fragi_look_operator *)(uintptr_t)&look->operators[i];
+
+		memset(op->use_ns, 0, sizeof(op->use_ns));
+		op->type = op->pool = NULL;
+		op->ticks = op->budget_ns = op->period_ns = 0;
+		forget_quantiles(&op->compute);
+	}
+	for (uint32_t i = 0; i < look->flow_count; i++) {
+		struct fragi_look_flow *flow = (struct fragi_look_flow *)(uintptr_t)&look->flows[i];
+
+		memset(flow->dropped, 0, sizeof(flow->dropped));
+		flow->edge = flow->policy = NULL;
+		flow->sent = flow->delivered = flow->bytes = flow->lost = flow->full_ns = 0;
+		forget_quantiles(&flow->latency);
+	}
+}
+
 static int send_looked(struct drv_session *client, struct drv_look *look, const struct drv_app *app,
 		       bool is_last)
 {
@@ -161,6 +188,8 @@ static int send_looked(struct drv_session *client, struct drv_look *look, const 
 	    drv_view_look(app, &at->past, look->window_ns, look->rows, arena, &looked->look) < 0 ||
 	    find_cause(looked, arena) < 0)
 		return -ENOMEM;
+	if (look->at_once)
+		forget_window(&looked->look);
 	at->was_sent = true;
 	return drv_send(client, &message);
 }
