@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include <base/blame.h>
+
+/* Which part of the time of a late message is to blame: pure functions, by tables. */
+
+#define PLACES 4
+#define MS UINT64_C(1000000)
+
+static uint64_t part_of(const struct fragi_blame_parts *parts, uint32_t at,
+			enum fragi_blame_cause cause)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < parts->count; i++)
+		if (parts->parts[i].at == at && parts->parts[i].cause == cause)
+			ns += parts->parts[i].ns;
+	return ns;
+}
+
+/* Each row: what is known of a way to operator 2, and the part that is expected of it. */
+static const struct {
+	struct fragi_blame_way way;
+	uint16_t at;
+	enum fragi_blame_cause cause;
+	uint64_t ns;
+} ways[] = {
+	/* in one process */
+	{{.took_ns = 17}, 2, FRAGI_BLAME_QUEUE, 17},
+	{{.took_ns = 17, .idle_ns = 5, .thread_ns = 3}, 2, FRAGI_BLAME_THREAD, 3},
+	{{.took_ns = 17, .idle_ns = 5, .thread_ns = 3}, 2, FRAGI_BLAME_QUEUE, 14},
+	{{.took_ns = 17, .idle_ns = 5, .thread_ns = 9}, 2, FRAGI_BLAME_THREAD, 5},
+	{{.took_ns = 17, .idle_ns = 99, .thread_ns = 99}, 2, FRAGI_BLAME_THREAD, 17},
+	{{.took_ns = 17, .idle_ns = 11, .pool_ns = 7}, 2, FRAGI_BLAME_POOL, 7},
+	{{.took_ns = 17, .idle_ns = 11, .room_ns = 7}, 3, FRAGI_BLAME_WINDOW, 7},
+	{{.took_ns = 17, .idle_ns = 11, .suspended_ns = 7}, 2, FRAGI_BLAME_RESTART, 7},
+	{{.took_ns = 17, .thread_ns = 9, .pool_ns = 9}, 2, FRAGI_BLAME_QUEUE, 17},
+	/* between processes */
+	{{.took_ns = 23, .arrived_ns = 17}, 2, FRAGI_BLAME_NETWORK, 17},
+	{{.took_ns = 23, .arrived_ns = 17}, 2, FRAGI_BLAME_QUEUE, 6},
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 11}, 2, FRAGI_BLAME_NETWORK, 6},
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 11}, 2, FRAGI_BLAME_WINDOW, 11},
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 11, .restart_ns = 7},
+	 2,
+	 FRAGI_BLAME_RESTART,
+	 7},
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 11, .restart_ns = 7},
+	 2,
+	 FRAGI_BLAME_WINDOW,
+	 4},
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 11, .gpu_ns = 5}, 1, FRAGI_BLAME_GPU, 5},
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 11, .restart_ns = 7, .gpu_ns = 5},
+	 1,
+	 FRAGI_BLAME_GPU,
+	 4},
+	/* clocks that are not exact: it arrived before it was sent, or after its tick began */
+	{{.took_ns = 23, .arrived_ns = 17, .held_ns = 19}, 2, FRAGI_BLAME_WINDOW, 17},
+	{{.took_ns = 23, .arrived_ns = 29}, 2, FRAGI_BLAME_NETWORK, 23},
+	{{.took_ns = 0, .arrived_ns = 29, .held_ns = 29}, 2, FRAGI_BLAME_WINDOW, 0},
+};
+
+Test(blame, a_way_falls_into_parts_that_add_up)
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct fragi_blame_parts parts = {0};
+		struct fragi_blame_way way = ways[i].way;
+
+		way.at = 2;
+		fragi_blame_way(&parts, &way);
+		cr_expect_eq(part_of(&parts, ways[i].at, ways[i].cause), ways[i].ns, "row %zu", i);
+		cr_expect_eq(fragi_blame_sum(&parts), way.took_ns, "row %zu", i);
+	}
+}
+
+Test(blame, a_tick_falls_into_parts_that_add_up)
+{
+	static const struct {
+		struct fragi_blame_stay stay;
+		uint64_t compute, preempted, gpu;
+	} rows[] = {
+		{{0, 23, 0, 0}, 23, 0, 0},    {{0, 23, 17, 0}, 6, 17, 0},
+		{{0, 23, 0, 11}, 12, 0, 11},  {{0, 23, 7, 11}, 5, 7, 11},
+		{{0, 23, 17, 11}, 0, 12, 11}, {{0, 23, 29, 0}, 0, 23, 0},
+		{{0, 0, 29, 29}, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fragi_blame_parts parts = {0};
+
+		fragi_blame_stay(&parts, &rows[i].stay);
+		cr_expect_eq(part_of(&parts, 0, FRAGI_BLAME_COMPUTE), rows[i].compute, "%zu", i);
+		cr_expect_eq(part_of(&parts, 0, FRAGI_BLAME_PREEMPTED), rows[i].preempted, "%zu",
+			     i);
+		cr_expect_eq(part_of(&parts, 0, FRAGI_BLAME_GPU), rows[i].gpu, "%zu", i);
+		cr_expect_eq(fragi_blame_sum(&parts), rows[i].stay.took_ns, "%zu", i);
+	}
+}
+
+Test(blame, of_many_parts_the_smallest_are_added_up)
+{
+	struct fragi_blame_parts parts = {0};
+	uint64_t sum = 0;
+
+	for (uint32_t at = 0; at < 20; at++) {
+		uint64_t ns = 10 + (at * 7) % 20; /* each of 10 to 29 once */
+
+		fragi_blame_add(&parts, at, FRAGI_BLAME_COMPUTE, ns);
+		sum += ns;
+	}
+	cr_expect_eq(parts.count, FRAGI_BLAME_PARTS_MAX);
+	cr_expect_eq(fragi_blame_sum(&parts), sum);
+	for (uint32_t i = 0; i < parts.count; i++)
+		cr_expect_gt(parts.parts[i].ns, 29 - FRAGI_BLAME_PARTS_MAX);
+	fragi_blame_add(&parts, parts.parts[3].at, FRAGI_BLAME_COMPUTE, 1000); /* one of them */
+	cr_expect_geq(parts.parts[3].ns, 1022);
+	cr_expect_eq(fragi_blame_sum(&parts), sum + 1000);
+}
+
+/* Each cause once is what takes longest, or takes longer than it usually does. */
+Test(blame, each_cause_is_found)
+{
+	static uint64_t ns[PLACES * FRAGI_BLAME_CAUSES];
+	struct fragi_blame_usual none = {0, ns, PLACES};
+
+	for (uint32_t cause = 0; cause < FRAGI_BLAME_CLOCK; cause++)
+		for (uint32_t at = 0; at < PLACES; at++) {
+			struct fragi_blame_parts parts = {0};
+			struct fragi_blame_part part;
+
+			fragi_blame_add(&parts, 1, FRAGI_BLAME_COMPUTE, 5 * MS);
+			fragi_blame_add(&parts, at, (enum fragi_blame_cause)cause, 9 * MS);
+			fragi_blame_add(&parts, 2, FRAGI_BLAME_QUEUE, 7 * MS);
+			part = fragi_blame(&parts, &none, MS, 0);
+			cr_expect_eq(part.cause, cause);
+			cr_expect_eq(part.at, at);
+		}
+}
+
+Test(blame, what_is_usual_is_not_to_blame)
+{
+	static uint64_t ns[PLACES * FRAGI_BLAME_CAUSES];
+	struct fragi_blame_usual usual = {0, ns, PLACES};
+	struct fragi_blame_parts parts = {0}, late = {0};
+	struct fragi_blame_part part;
+
+	fragi_blame_add(&parts, 1, FRAGI_BLAME_COMPUTE, 50 * MS);
+	fragi_blame_add(&parts, 2, FRAGI_BLAME_NETWORK, 2 * MS);
+	fragi_blame_learn(&usual, &parts);
+	parts.parts[0].ns = 52 * MS;
+	fragi_blame_learn(&usual, &parts); /* 51 ms is usual */
+	fragi_blame_add(&late, 1, FRAGI_BLAME_COMPUTE, 53 * MS);
+	fragi_blame_add(&late, 2, FRAGI_BLAME_NETWORK, 5 * MS);
+	part = fragi_blame(&late, &usual, MS, 0);
+	cr_expect_eq(part.cause, FRAGI_BLAME_NETWORK);
+	cr_expect_eq(part.ns, 5 * MS);
+	late.parts[1].ns = 4 * MS; /* both are 2 ms above it: the first one */
+	cr_expect_eq(fragi_blame(&late, &usual, MS, 0).cause, FRAGI_BLAME_COMPUTE);
+	late.parts[0].ns = 51 * MS;
+	late.parts[1].ns = 2 * MS; /* none is above it: the largest one */
+	cr_expect_eq(fragi_blame(&late, &usual, MS, 0).cause, FRAGI_BLAME_COMPUTE);
+	late.parts[0].at = PLACES; /* another host may say anything */
+	fragi_blame_learn(&usual, &late);
+	cr_expect_eq(fragi_blame(&late, &usual, MS, 0).at, PLACES);
+}
+
+Test(blame, a_clock_that_is_not_exact_enough_is_to_blame)
+{
+	static const struct {
+		uint64_t late_ns, error_ns;
+		bool is_clock;
+	} rows[] = {{10, 0, false}, {10, 9, false}, {10, 10, true}, {10, 11, true}, {0, 0, false}};
+	struct fragi_blame_usual none = {0, NULL, 0};
+	struct fragi_blame_parts parts = {0};
+
+	fragi_blame_add(&parts, 0, FRAGI_BLAME_COMPUTE, 100);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_eq(fragi_blame(&parts, &none, rows[i].late_ns, rows[i].error_ns).cause ==
+				     FRAGI_BLAME_CLOCK,
+			     rows[i].is_clock, "row %zu", i);
+}
+
+Test(blame, causes_have_names)
+{
+	cr_expect_str_eq(fragi_blame_name(FRAGI_BLAME_QUEUE), "queue");
+	cr_expect_str_eq(fragi_blame_text(FRAGI_BLAME_CLOCK), "clock unsure");
+	cr_expect(fragi_blame_is_edge(FRAGI_BLAME_NETWORK));
+	cr_expect_not(fragi_blame_is_edge(FRAGI_BLAME_GPU));
+}
