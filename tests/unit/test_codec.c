@@ -365,7 +365,14 @@ static struct fragi_trail *trail_of(uint32_t count)
 			.begin = fragi_stamp_before(now, 5000000000),
 			.published = now,
 			.slowest_ns = UINT64_MAX - i,
+			.error_ns = 300 + i,
+			.parts = {.rest_ns = 5 + i,
+				  .count = i % (FRAGI_BLAME_PARTS_MAX + 1),
+				  .parts = {{.at = 3, .cause = FRAGI_BLAME_GPU, .ns = 17 + i},
+					    {.at = 4, .cause = FRAGI_BLAME_CLOCK, .ns = 1}}},
 		};
+	trail->arrived = 0;
+	trail->held = (struct fragi_trail_held){0};
 	return trail;
 }
 
@@ -396,9 +403,78 @@ Test(codec, a_trail_crosses_but_for_what_ends_here)
 			cr_expect_eq(entry->slowest_ns, UINT64_MAX - number);
 			cr_expect(ns > 4999900000 && ns < 5000100000, "%llu",
 				  (unsigned long long)ns);
+			cr_expect_eq(entry->error_ns, 300 + number);
+			cr_expect_eq(entry->parts.rest_ns, 5 + number);
+			cr_expect_eq(entry->parts.count, number % (FRAGI_BLAME_PARTS_MAX + 1));
+			cr_expect(entry->parts.count < 2 ||
+				  (entry->parts.parts[0].at == 3 &&
+				   entry->parts.parts[0].cause == FRAGI_BLAME_GPU &&
+				   entry->parts.parts[0].ns == 17 + number &&
+				   entry->parts.parts[1].cause == FRAGI_BLAME_CLOCK));
 		}
 		frag_message_unref(arrived);
 	}
+}
+
+/* How long a message was held is written into its descriptors when it is sent. */
+Test(codec, a_trail_says_how_long_its_message_was_held)
+{
+	static const struct fragi_trail_held held = {23, 17, 11};
+	static const uint32_t stamps[] = {0, 1, 2, 3}; /* what stands in front of it */
+
+	for (size_t i = 0; i < FRAG_COUNT_OF(stamps); i++) {
+		struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived;
+		const struct fragi_blob *blob;
+		uint8_t copy[FRAGI_BLOB_POOLED];
+
+		if ((stamps[i] & 1) != 0)
+			frag_message_set_sequence(message, 3);
+		if ((stamps[i] & 2) != 0)
+			frag_message_set_acquisition(message, 5, FRAG_CLOCK_UNIX);
+		fragi_message_set_trail(message, trail_of(1));
+		cr_assert_eq(fragi_message_encode(message, &blob), 0);
+		cr_assert_leq(blob->size, sizeof(copy));
+		memcpy(copy, blob->bytes, blob->size);
+		fragi_blob_set_held(blob, copy, &held);
+		cr_assert_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL), 0);
+		cr_expect_eq(arrived->trail->held.ns, 23);
+		cr_expect_eq(arrived->trail->held.restart_ns, 17);
+		cr_expect_eq(arrived->trail->held.gpu_ns, 11);
+		cr_expect_neq(arrived->trail->arrived, 0);
+		cr_expect_eq(arrived->trail->entries[0].deadline, 0);
+		frag_message_unref(arrived);
+		fragi_message_set_trail(message, NULL); /* nothing is written then */
+		frag_message_unref(message);
+	}
+}
+
+/* Causes and numbers of parts that cannot be are refused, and so is a trail without parts. */
+Test(codec, a_trail_with_parts_that_cannot_be_is_refused)
+{
+	struct frag_message *message = message_of(&frag_type_i64, NULL, 8), *arrived = NULL;
+	struct fragi_trail *trail = trail_of(1);
+	const struct fragi_blob *blob;
+	uint8_t copy[FRAGI_BLOB_POOLED];
+	/* the descriptors' head, that of the trail, then the entry's members */
+	const size_t entry = 16 + 26, flags = entry + 6, count = entry + 48, cause = entry + 52;
+
+	trail->entries[0].parts.count = 1;
+	fragi_message_set_trail(message, trail);
+	cr_assert_eq(fragi_message_encode(message, &blob), 0);
+	memcpy(copy, blob->bytes, blob->size);
+	cr_assert_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL), 0);
+	frag_message_unref(arrived);
+	for (int i = 0; i < 3; i++) {
+		memcpy(copy, blob->bytes, blob->size);
+		copy[i == 0   ? flags
+		     : i == 1 ? count
+			      : cause] = i == 0   ? 0
+					 : i == 1 ? FRAGI_BLAME_PARTS_MAX + 1
+						  : FRAGI_BLAME_CAUSES;
+		cr_expect_eq(fragi_message_decode(copy, blob->size, 1 << 20, &arrived, NULL),
+			     -EBADMSG, "%d", i);
+	}
+	frag_message_unref(message);
 }
 
 /* An offset that is known to 9 ns, of which `most` is allowed. */

@@ -159,6 +159,20 @@ static __attribute__((noinline)) void encode_stamps(const struct frag_message *m
 	}
 }
 
+void fragi_blob_set_held(const struct fragi_blob *blob, uint8_t *copy,
+			 const struct fragi_trail_held *held)
+{
+	const uint8_t stamps = blob->bytes[1];
+	size_t at = HEAD_BYTES;
+
+	if ((stamps & FRAGI_STAMP_TRAIL) == 0)
+		return;
+	at += (stamps & FRAGI_STAMP_ACQUIRED) != 0 ? sizeof(uint64_t) + sizeof(uint32_t) : 0;
+	at += (stamps & FRAGI_STAMP_SEQUENCE) != 0 ? sizeof(uint64_t) : 0;
+	at += (stamps & FRAGI_STAMP_TRACKED) != 0 ? sizeof(uint64_t) : 0;
+	fragi_trail_encode_held(copy + at, held);
+}
+
 static int encode_message(const struct frag_message *message, struct frag_writer *writer)
 {
 	const struct fragi_type_info *info =

@@ -56,6 +56,13 @@
  */
 FRAGI_API int fragi_message_encode(const struct frag_message *message,
 				   const struct fragi_blob **out_blob);
+/*
+ * Writes into a copy of descriptors how long their message was held, if it has a trail that
+ * travels.
+ * - copy: has the bytes of the blob
+ */
+FRAGI_API void fragi_blob_set_held(const struct fragi_blob *blob, uint8_t *copy,
+				   const struct fragi_trail_held *held);
 
 /*
  * Decodes descriptors into a message, which is shared, as every received message is. Its tensors

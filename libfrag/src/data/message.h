@@ -56,9 +56,13 @@ struct fragi_named_tensor {
 	(FRAGI_STAMPS_FLAGS | FRAGI_STAMP_ACQUIRED | FRAGI_STAMP_SEQUENCE | FRAGI_STAMP_TRACKED |  \
 	 FRAGI_STAMP_FOREIGN)
 
-/* The message has metadata; a tensor of it may not be written yet (tensor.h). */
+/*
+ * The message has metadata; a tensor of it may not be written yet (tensor.h). A receive has nothing
+ * to do for a trail, but whoever sends the message to another host says in it how long it was held.
+ */
 #define FRAGI_AT_RECEIVE_METADATA 1u
 #define FRAGI_AT_RECEIVE_WORK 2u
+#define FRAGI_AT_SEND_TRAIL 4u
 
 struct frag_message {
 	/* kept while the message lies in the pool */

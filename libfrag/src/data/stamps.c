@@ -170,10 +170,13 @@ void fragi_message_set_trail(struct frag_message *message, struct fragi_trail *t
 	if (has(message, FRAGI_STAMP_TRAIL))
 		fragi_trail_unref(message->trail);
 	message->trail = trail;
-	if (trail != NULL)
+	if (trail != NULL) {
 		mark(message, FRAGI_STAMP_TRAIL);
-	else
+		message->at_receive |= FRAGI_AT_SEND_TRAIL;
+	} else {
 		unmark(message, FRAGI_STAMP_TRAIL);
+		message->at_receive &= (uint8_t)~FRAGI_AT_SEND_TRAIL;
+	}
 }
 
 int frag_message_copy_stamps(struct frag_message *message, const struct frag_message *from)

@@ -6,8 +6,12 @@
 #include <base/stamp.h>
 #include <data/trail.h>
 
-/* Bytes of an entry between the descriptors. */
-#define ENTRY_BYTES ((size_t)32)
+/* Bytes between the descriptors: of the head, of an entry without its parts, of a part. */
+#define HEAD_BYTES ((size_t)26)
+#define ENTRY_BYTES ((size_t)50)
+#define PART_BYTES ((size_t)12)
+/* Always set in a trail that travels: hosts that know no parts refuse it. */
+#define HAS_PARTS 4u
 
 struct fragi_trail *fragi_trail_create(uint32_t count)
 {
@@ -39,13 +43,14 @@ void fragi_trail_unref(struct fragi_trail *trail)
 
 /* The stamp of a time of the peer that was read as a time of ours. */
 static bool convert(const struct fragi_moment *moment, const struct fragi_timeline *peer,
-		    uint64_t *stamp)
+		    uint64_t *stamp, uint64_t *out_error_ns)
 {
 	struct fragi_time time;
 
 	if (!fragi_timeline_convert(peer, fragi_moment_ns_at(moment, *stamp), &time))
 		return false;
 	*stamp = fragi_moment_stamp_at(moment, time.ns);
+	*out_error_ns = (uint64_t)time.error_ns;
 	return true;
 }
 
@@ -53,10 +58,17 @@ void fragi_trail_convert_times(struct fragi_trail *trail, const struct fragi_tim
 {
 	const struct fragi_moment moment = fragi_moment_now();
 
-	for (uint32_t i = 0; i < trail->count; i++)
-		if (!convert(&moment, peer, &trail->entries[i].begin) ||
-		    !convert(&moment, peer, &trail->entries[i].published))
-			trail->entries[i].flags |= FRAGI_TRAIL_FOREIGN;
+	for (uint32_t i = 0; i < trail->count; i++) {
+		struct fragi_trail_entry *entry = &trail->entries[i];
+		uint64_t error_ns = 0, of_begin_ns = 0;
+
+		if (!convert(&moment, peer, &entry->published, &error_ns) ||
+		    !convert(&moment, peer, &entry->begin, &of_begin_ns))
+			entry->flags |= FRAGI_TRAIL_FOREIGN;
+		error_ns = error_ns > of_begin_ns ? error_ns : of_begin_ns;
+		if (__builtin_add_overflow(entry->error_ns, error_ns, &entry->error_ns))
+			entry->error_ns = UINT64_MAX;
+	}
 }
 
 static uint32_t travelling(const struct fragi_trail *trail)
@@ -73,74 +85,133 @@ bool fragi_trail_travels(const struct fragi_trail *trail)
 	return travelling(trail) > 0;
 }
 
-/* u16 number of entries, then each: four u16, i64 begin, i64 published, u64 slowest_ns. */
+static void encode_entry(const struct fragi_trail_entry *entry, const struct fragi_moment *moment,
+			 struct frag_writer *writer)
+{
+	const struct fragi_blame_parts *parts = &entry->parts;
+	const uint16_t head[] = {entry->deadline, entry->at, entry->slowest,
+				 entry->flags | HAS_PARTS},
+		       count = (uint16_t)parts->count;
+
+	frag_writer_put(writer, head, sizeof(head));
+	frag_writer_put_u64(writer, (uint64_t)fragi_moment_ns_at(moment, entry->begin));
+	frag_writer_put_u64(writer, (uint64_t)fragi_moment_ns_at(moment, entry->published));
+	frag_writer_put_u64(writer, entry->slowest_ns);
+	frag_writer_put_u64(writer, entry->error_ns);
+	frag_writer_put_u64(writer, parts->rest_ns);
+	frag_writer_put(writer, &count, sizeof(count));
+	for (uint32_t i = 0; i < count; i++) {
+		const uint16_t place[] = {parts->parts[i].at, parts->parts[i].cause};
+
+		frag_writer_put(writer, place, sizeof(place));
+		frag_writer_put_u64(writer, parts->parts[i].ns);
+	}
+}
+
+void fragi_trail_encode_held(uint8_t *bytes, const struct fragi_trail_held *held)
+{
+	const uint64_t times[] = {held->ns, held->restart_ns, held->gpu_ns};
+
+	memcpy(bytes, times, sizeof(times));
+}
+
+/*
+ * How long it was held: u64 in all, without a receiver, for a GPU. u16 number of entries, then
+ * each: four u16, i64 begin, i64 published, u64 slowest_ns, u64 error_ns, u64 rest_ns, u16 number
+ * of parts, then each: u16 at, u16 cause, u64 ns.
+ */
 void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *writer)
 {
 	const struct fragi_moment moment = fragi_moment_now();
 	uint16_t count = (uint16_t)travelling(trail);
+	uint8_t held[sizeof(struct fragi_trail_held)] = {0};
 
+	frag_writer_put(writer, held, sizeof(held));
 	frag_writer_put(writer, &count, sizeof(count));
 	for (uint32_t i = 0; i < trail->count && count > 0; i++) {
-		const struct fragi_trail_entry *entry = &trail->entries[i];
-		const uint16_t head[] = {entry->deadline, entry->at, entry->slowest, entry->flags};
-
-		if ((entry->flags & FRAGI_TRAIL_LOCAL) != 0)
+		if ((trail->entries[i].flags & FRAGI_TRAIL_LOCAL) != 0)
 			continue;
-		frag_writer_put(writer, head, sizeof(head));
-		frag_writer_put_u64(writer, (uint64_t)fragi_moment_ns_at(&moment, entry->begin));
-		frag_writer_put_u64(writer,
-				    (uint64_t)fragi_moment_ns_at(&moment, entry->published));
-		frag_writer_put_u64(writer, entry->slowest_ns);
+		encode_entry(&trail->entries[i], &moment, writer);
 		count--;
 	}
 }
 
-static void decode_entry(const uint8_t *bytes, const struct fragi_moment *moment,
+static bool decode_parts(struct frag_reader *reader, uint16_t count, struct fragi_blame_parts *out)
+{
+	const uint8_t *bytes = fragi_reader_skip(reader, count * PART_BYTES);
+	uint16_t place[2];
+
+	if (count > FRAGI_BLAME_PARTS_MAX || bytes == NULL)
+		return false;
+	for (out->count = 0; out->count < count; out->count++, bytes += PART_BYTES) {
+		struct fragi_blame_part *part = &out->parts[out->count];
+
+		memcpy(place, bytes, sizeof(place));
+		memcpy(&part->ns, bytes + sizeof(place), sizeof(part->ns));
+		part->at = place[0];
+		part->cause = place[1];
+		if (part->cause >= FRAGI_BLAME_CAUSES)
+			return false;
+	}
+	return true;
+}
+
+static bool decode_entry(struct frag_reader *reader, const struct fragi_moment *moment,
 			 struct fragi_trail_entry *out)
 {
-	uint16_t head[4];
+	const uint8_t *bytes = fragi_reader_skip(reader, ENTRY_BYTES);
+	uint16_t head[4], part_count;
 	int64_t times[2];
+	uint64_t rest[3];
 
+	if (bytes == NULL)
+		return false;
 	memcpy(head, bytes, sizeof(head));
 	memcpy(times, bytes + sizeof(head), sizeof(times));
+	memcpy(rest, bytes + sizeof(head) + sizeof(times), sizeof(rest));
+	memcpy(&part_count, bytes + ENTRY_BYTES - sizeof(part_count), sizeof(part_count));
 	*out = (struct fragi_trail_entry){
 		.deadline = head[0],
 		.at = head[1],
 		.slowest = head[2],
-		.flags = head[3],
+		.flags = head[3] & FRAGI_TRAIL_FOREIGN,
 		.begin = fragi_moment_stamp_at(moment, times[0]),
 		.published = fragi_moment_stamp_at(moment, times[1]),
+		.slowest_ns = rest[0],
+		.error_ns = rest[1],
+		.parts = {.rest_ns = rest[2]},
 	};
-	memcpy(&out->slowest_ns, bytes + sizeof(head) + sizeof(times), sizeof(out->slowest_ns));
+	return (head[3] & ~FRAGI_TRAIL_FOREIGN) == HAS_PARTS &&
+	       decode_parts(reader, part_count, &out->parts);
 }
 
 int fragi_trail_decode(struct frag_reader *reader, struct fragi_trail **out_trail)
 {
-	const uint8_t *bytes = fragi_reader_skip(reader, sizeof(uint16_t));
+	const uint8_t *bytes = fragi_reader_skip(reader, HEAD_BYTES);
+	struct frag_reader entries = *reader;
 	struct fragi_moment moment;
 	struct fragi_trail *trail;
 	uint16_t count = 0;
 
 	if (bytes != NULL)
-		memcpy(&count, bytes, sizeof(count));
-	if (count == 0 || count > FRAGI_TRAIL_MAX)
-		return -EBADMSG;
-	bytes = fragi_reader_skip(reader, count * ENTRY_BYTES);
-	if (bytes == NULL)
+		memcpy(&count, bytes + sizeof(struct fragi_trail_held), sizeof(count));
+	/* Before there is memory for them: they are there. */
+	if (count == 0 || count > FRAGI_TRAIL_MAX ||
+	    fragi_reader_skip(&entries, count * ENTRY_BYTES) == NULL)
 		return -EBADMSG;
 	trail = fragi_trail_create(count);
 	if (trail == NULL)
 		return -ENOMEM;
+	moment = fragi_moment_now();
 	trail->maker = NULL;
 	trail->tick = 0;
-	moment = fragi_moment_now();
-	for (uint32_t i = 0; i < count; i++) {
-		decode_entry(bytes + i * ENTRY_BYTES, &moment, &trail->entries[i]);
-		if ((trail->entries[i].flags & ~FRAGI_TRAIL_FOREIGN) != 0) {
+	trail->arrived = moment.stamp;
+	memcpy(&trail->held, bytes, sizeof(trail->held));
+	for (uint32_t i = 0; i < count; i++)
+		if (!decode_entry(reader, &moment, &trail->entries[i])) {
 			fragi_trail_unref(trail);
 			return -EBADMSG;
 		}
-	}
 	*out_trail = trail;
 	return 0;
 }

@@ -5,14 +5,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <base/blame.h>
 #include <base/timeline.h>
 #include <data/pool.h>
 #include <data/stream.h>
 
 /*
- * A trail: how far a message has come on paths that have a deadline, since when, and which operator
- * of each path was the slowest so far. It is made when the message is emitted and never changed
- * afterwards, so copies of a message may share it. It goes with the message to other processes.
+ * A trail: how far a message has come on paths that have a deadline, since when, which operator of
+ * each path was the slowest so far, and what its time was spent with (base/blame.h). It is made
+ * when the message is emitted and never changed afterwards, so copies of a message may share it. It
+ * goes with the message to other processes.
  */
 struct fragi_trail_entry {
 	uint16_t deadline;  /* number in the run; below that of the graph's, the same everywhere */
@@ -22,6 +24,13 @@ struct fragi_trail_entry {
 	uint64_t begin;     /* stamp: the begin of the first operator's tick */
 	uint64_t published; /* stamp: when operator `at` emitted it */
 	uint64_t slowest_ns;
+	uint64_t error_ns; /* begin is at most so far from the truth: it was on other clocks */
+	struct fragi_blame_parts parts; /* from begin to published */
+};
+
+/* How long a message waited at the host that sent it, by that host's clock. */
+struct fragi_trail_held {
+	uint64_t ns, restart_ns, gpu_ns; /* in all; of these without a receiver, for a GPU */
 };
 
 /* it was on a machine with another clock: its times mean nothing here */
@@ -41,6 +50,9 @@ struct fragi_trail {
 	/* who made it, and in which tick; NULL: another process */
 	const void *maker;
 	uint64_t tick;
+	/* of one from another process: when it was here; 0: it was made here */
+	uint64_t arrived;
+	struct fragi_trail_held held;
 	struct fragi_trail_entry entries[];
 };
 
@@ -57,6 +69,8 @@ FRAGI_API void fragi_trail_convert_times(struct fragi_trail *trail,
  */
 /* Whether anything of it leaves the process. */
 bool fragi_trail_travels(const struct fragi_trail *trail);
+/* Into what fragi_trail_encode has written: how long it was held until it was sent. */
+void fragi_trail_encode_held(uint8_t *bytes, const struct fragi_trail_held *held);
 /* Failures stay in the writer. */
 void fragi_trail_encode(const struct fragi_trail *trail, struct frag_writer *writer);
 /* Returns 0, -EBADMSG or -ENOMEM. */

@@ -545,8 +545,11 @@ static void bodies_received(struct fragi_remote_part *part, const char *cause, u
 		broke_within(rx->edge.endpoint, cause);
 	else if (bytes != part->body_bytes)
 		fragi_remote_rx_broke_rule(rx, "bodies of another length");
-	else if (rx->edge.seal == NULL || rx->broken || open_bodies(part, NULL))
+	else if (rx->edge.seal == NULL || rx->broken || open_bodies(part, NULL)) {
+		if ((part->message->stamps & FRAGI_STAMP_TRAIL) != 0)
+			part->message->trail->arrived = fragi_stamp();
 		part_completed(part);
+	}
 	receive_waiting(rx);
 }
 

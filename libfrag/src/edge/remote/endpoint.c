@@ -207,6 +207,7 @@ static void become_ready(struct fragi_remote_endpoint *endpoint)
 
 	if (transport->ops->areas != NULL)
 		atomic_store(&endpoint->areas, transport->ops->areas(endpoint->base));
+	endpoint->ready_ns = fragi_now_ns();
 	fragi_remote_endpoint_transition(endpoint, FRAGI_ENDPOINT_READY);
 	log_debug(NULL, "host %u is connected: %s %s%s", endpoint->peer->host, transport->ops->name,
 		  endpoint->base->version, endpoint->base->same_node ? ", on this node" : "");

@@ -95,6 +95,7 @@ struct fragi_remote_endpoint {
 	_Atomic(struct fragi_remote_rx *) owing;
 	struct fragi_remote_send *sends; /* under way */
 	int64_t heard_ns, sent_ns;
+	int64_t ready_ns;                           /* since when; 0: it was not yet */
 	int64_t hello_ns, connect_until_ns;         /* 0: no HELLO was sent yet */
 	bool waits_longer;                          /* it has had some time more than that */
 	uint64_t sent_count;                        /* messages but HELLO, BEAT and SYNC */
@@ -154,6 +155,7 @@ struct fragi_remote_tx {
 	uint64_t held_stamp;
 	/* the GPU's work that the held one waits for; a name only */
 	const struct fragi_work *awaited;
+	int64_t awaited_ns;        /* CLOCK_MONOTONIC: since when; 0: for none */
 	bool gpu_failed;           /* and the fault is reported */
 	_Atomic uint32_t awaiting; /* reports of such work that are to come, on any thread */
 	uint32_t under_way;        /* sends */

@@ -215,6 +215,7 @@ static void drop_pending(struct fragi_remote_tx *tx, enum fragi_drop reason)
 
 	tx->held = NULL;
 	tx->awaited = NULL;
+	tx->awaited_ns = 0;
 	if (message == NULL)
 		message = take_pending(tx, &stamp);
 	for (; message != NULL; message = take_pending(tx, &stamp)) {
@@ -276,9 +277,28 @@ static int64_t publish_ns_of(struct fragi_remote *remote, uint64_t stamp)
 	return fragi_moment_ns_at(&remote->moment, stamp);
 }
 
-/* Takes the message, whose descriptors are in blob. */
-static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
-		      const struct fragi_blob *blob, uint64_t stamp)
+/* How long a message has waited since it was emitted, and what for. */
+static struct fragi_trail_held held_since(const struct fragi_remote_tx *tx, int64_t publish_ns)
+{
+	const int64_t now_ns = fragi_now_ns(), ready_ns = tx->edge.endpoint->ready_ns;
+
+	if (now_ns < publish_ns)
+		return (struct fragi_trail_held){0};
+	return (struct fragi_trail_held){
+		.ns = (uint64_t)(now_ns - publish_ns),
+		.restart_ns = ready_ns > publish_ns ? (uint64_t)(ready_ns - publish_ns) : 0,
+		.gpu_ns = tx->awaited_ns != 0 ? (uint64_t)(now_ns - tx->awaited_ns) : 0,
+	};
+}
+
+/*
+ * Takes the message, whose descriptors are in blob. has_trail is constant, so that other messages
+ * pay nothing. Descriptors that go ahead do not say how long they were held: they are shared.
+ */
+static inline __attribute__((always_inline)) void send_data(struct fragi_remote_tx *tx,
+							    struct frag_message *message,
+							    const struct fragi_blob *blob,
+							    uint64_t stamp, bool has_trail)
 {
 	struct fragi_header header = header_of(tx, FRAGI_KIND_DATA);
 	struct fragi_remote_send *send = NULL;
@@ -312,6 +332,11 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 	}
 	if (blob->size <= tx->edge.endpoint->transport->header_max - header_bytes) {
 		memcpy(send->base.header + header_bytes, blob->bytes, blob->size);
+		if (has_trail) {
+			const struct fragi_trail_held held = held_since(tx, header.publish_ns);
+
+			fragi_blob_set_held(blob, send->base.header + header_bytes, &held);
+		}
 		header_bytes += blob->size;
 	} else {
 		header.flags |= FRAGI_FLAG_AHEAD;
@@ -319,6 +344,25 @@ static void send_data(struct fragi_remote_tx *tx, struct frag_message *message,
 			fail_for_memory(tx);
 	}
 	fragi_remote_send_start(send, &header, header_bytes, bodies, count);
+}
+
+static __attribute__((noinline)) void send_data_with_trail(struct fragi_remote_tx *tx,
+							   struct frag_message *message,
+							   const struct fragi_blob *blob,
+							   uint64_t stamp)
+{
+	send_data(tx, message, blob, stamp, true);
+	tx->awaited_ns = 0;
+}
+
+/* Whether a GPU still writes the message. */
+static bool awaits(struct fragi_remote_tx *tx, const struct frag_message *message)
+{
+	if (!fragi_remote_tx_awaits(tx, message))
+		return false;
+	if (tx->awaited_ns == 0 && (message->at_receive & FRAGI_AT_SEND_TRAIL) != 0)
+		tx->awaited_ns = fragi_now_ns();
+	return true;
 }
 
 /*
@@ -329,6 +373,7 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 {
 	struct frag_message *message = tx->held;
 	const struct fragi_blob *blob;
+	bool has_trail = false;
 
 	if (!fragi_window_is_open(&tx->window))
 		return false;
@@ -339,10 +384,12 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 	tx->held = message;
 	if (__builtin_expect(((message->at_receive |
 			       atomic_load_explicit(&tx->at_send, memory_order_relaxed)) &
-			      FRAGI_AT_RECEIVE_WORK) != 0,
-			     0) &&
-	    fragi_remote_tx_awaits(tx, message))
-		return false;
+			      (FRAGI_AT_RECEIVE_WORK | FRAGI_AT_SEND_TRAIL)) != 0,
+			     0)) {
+		if (awaits(tx, message))
+			return false;
+		has_trail = (message->at_receive & FRAGI_AT_SEND_TRAIL) != 0;
+	}
 	if (fragi_message_encode(message, &blob) < 0) {
 		fail_for_memory(tx);
 		return false;
@@ -355,7 +402,10 @@ static bool transmit_one(struct fragi_remote_tx *tx)
 	}
 	tx->held = NULL;
 	tx->awaited = NULL;
-	send_data(tx, message, blob, tx->held_stamp);
+	if (__builtin_expect(has_trail, 0))
+		send_data_with_trail(tx, message, blob, tx->held_stamp);
+	else
+		send_data(tx, message, blob, tx->held_stamp, false);
 	return true;
 }
 
