@@ -201,6 +201,10 @@ def schema(old):
                for name, show, what in entries(COUNTERS, "FRAGI_OP_LIST", 3) if show == "SHOWN"}
     op["required"] = [k for k in op["required"] if k not in counted] + list(counted)
     op["properties"].update(counted)
+    late = {name[len("late_"):]: count(what)
+            for name, show, what in entries(COUNTERS, "FRAGI_OP_LIST", 3) if show == "LATE"}
+    op["properties"]["late"] = {"type": "object", "description": "What is to blame for the path_misses, where there are any.",
+                                "required": list(late), "properties": late}
     drops = {name: count(when) for _, name, when in entries(COUNTERS, "FRAGI_DROP_LIST", 3)}
     flow["properties"]["dropped"] = {"type": "object", "description": "Messages by the reason for the drop.",
                                      "required": list(drops), "properties": drops}

@@ -169,7 +169,14 @@ Test(summary, operators_that_missed_deadlines_have_a_line)
 	static const struct fragi_summary_operator late[] = {
 		{.name = "a", .type = "t", .slowest = 4},
 		{.name = "b", .type = "t"},
-		{.name = "c", .type = "t", .deadline_misses = 2, .path_misses = 5, .slowest = 1},
+		{.name = "c",
+		 .type = "t",
+		 .deadline_misses = 2,
+		 .path_misses = 7,
+		 .slowest = 1,
+		 .late_compute = 2,
+		 .late_network = 4,
+		 .late_clock = 1},
 	};
 	static const struct fragi_summary_fragment fragment = {
 		.name = "f", .state = "done", .operators = late, .operator_count = 3};
@@ -180,13 +187,14 @@ Test(summary, operators_that_missed_deadlines_have_a_line)
 	cr_expect_str_eq(
 		strchr(text, '\n') + 1,
 		"f.a: 4 times the slowest of a path that was late\n"
-		"f.c: 2 past its deadline, 5 past the deadline of a path, 1 times the slowest of a path that was late\n",
+		"f.c: 2 past its deadline, 7 past the deadline of a path (4 network, 2 computed long, 1 clock unsure), 1 times the slowest of a path that was late\n",
 		"%s", text);
 	free(text);
 	text = printed(&of, fragi_summary_print_json);
 	cr_expect_not_null(
 		strstr(text,
-		       "\"deadline_misses\": 2, \"path_misses\": 5, \"slowest\": 1, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0, \"outdated\": 0}"),
+		       "\"deadline_misses\": 2, \"path_misses\": 7, \"slowest\": 1, \"path_clocks\": 0, \"skipped\": 0, \"removed\": 0, \"held_back\": 0, \"outdated\": 0, "
+		       "\"late\": {\"queue\": 0, \"compute\": 2, \"preempted\": 0, \"thread\": 0, \"pool\": 0, \"window\": 0, \"network\": 4, \"gpu\": 0, \"restart\": 0, \"clock\": 1}}"),
 		"%s", text);
 	free(text);
 }

@@ -57,7 +57,8 @@
 
 /*
  * X(name, shown, what), of each operator; a counter's place is its index on the wire: append. What
- * begins with use_ is in the order of FRAGI_USE_LIST (base/look.h).
+ * begins with use_ is in the order of FRAGI_USE_LIST (base/look.h), and what begins with late_ in
+ * that of FRAGI_BLAME_LIST (base/blame.h). LATE: of the path_misses, shown where there are any.
  */
 #define FRAGI_OP_LIST(X)                                                                           \
 	X(deadline_misses, SHOWN,                                                                  \
@@ -78,7 +79,18 @@
 	X(skipped, SHOWN, "Damaged pieces of what it reads that it left out.")                     \
 	X(removed, SHOWN, "Files that it removed to keep to a limit of disk.")                     \
 	X(held_back, SHOWN, "Live frames that waited for its receivers for more than 3 periods.")  \
-	X(outdated, SHOWN, "Live frames that had waited for more than 3 periods when it got them.")
+	X(outdated, SHOWN,                                                                         \
+	  "Live frames that had waited for more than 3 periods when it got them.")                 \
+	X(late_queue, LATE, "Late: an operator was busy with earlier messages.")                   \
+	X(late_compute, LATE, "Late: a tick computed long.")                                       \
+	X(late_preempted, LATE, "Late: in a tick the kernel gave the thread no core.")             \
+	X(late_thread, LATE, "Late: an operator could tick, and no thread was free.")              \
+	X(late_pool, LATE, "Late: an operator waited for memory of a pool.")                       \
+	X(late_window, LATE, "Late: a flow had no room.")                                          \
+	X(late_network, LATE, "Late: between sent and arrived.")                                   \
+	X(late_gpu, LATE, "Late: work of a GPU was waited for.")                                   \
+	X(late_restart, LATE, "Late: a receiving host was not there.")                             \
+	X(late_clock, LATE, "Late by less than the clocks are exact.")
 
 #define FRAGI_DROP_ENUM(NAME, name, when) FRAGI_DROP_##NAME,
 enum fragi_drop { FRAGI_DROP_LIST(FRAGI_DROP_ENUM) FRAGI_DROP_REASONS };

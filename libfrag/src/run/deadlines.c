@@ -9,6 +9,8 @@
 #include <run/state.h>
 #include <sched/path_deadline.h>
 
+#define CAUSES_MAX 3 /* that are named for a path */
+
 /*
  * Deadlines of paths. Those of the graph come first, so that their numbers are the same in all
  * processes: trails that travel name them. The process of the last operator checks, and reports.
@@ -118,7 +120,7 @@ static struct fragi_path_deadline *create(struct fragi_arena *arena,
 					  const struct fragi_spec_path *path, struct frag_op **ops)
 {
 	struct fragi_path_deadline *deadline = fragi_arena_alloc(arena, sizeof(*deadline));
-	size_t count = path->op_count;
+	size_t count = path->op_count, causes = count * FRAGI_BLAME_CAUSES;
 
 	if (deadline == NULL)
 		return NULL;
@@ -126,12 +128,17 @@ static struct fragi_path_deadline *create(struct fragi_arena *arena,
 		.names = fragi_arena_alloc(arena, count * sizeof(*deadline->names)),
 		.ops = fragi_arena_alloc(arena, count * sizeof(struct frag_op *)),
 		.slowest = fragi_arena_alloc(arena, count * sizeof(uint64_t)),
+		.blamed = fragi_arena_alloc(arena, 2 * causes * sizeof(uint64_t)),
 		.count = (uint32_t)count,
 		.budget_ns = path->budget_ns,
 		.on_miss = path->on_miss,
 	};
-	if (deadline->names == NULL || deadline->ops == NULL || deadline->slowest == NULL)
+	if (deadline->names == NULL || deadline->ops == NULL || deadline->slowest == NULL ||
+	    deadline->blamed == NULL)
 		return NULL;
+	memset(deadline->blamed, 0, 2 * causes * sizeof(uint64_t));
+	deadline->usual.ns = deadline->blamed + causes;
+	deadline->usual.places = (uint32_t)count;
 	memcpy(deadline->ops, ops, count * sizeof(struct frag_op *));
 	memset(deadline->slowest, 0, count * sizeof(uint64_t));
 	for (size_t i = 0; i < count; i++) {
@@ -282,26 +289,42 @@ int fragi_run_add_deadlines(struct fragi_run *run, struct fragi_diag *diag)
 			    : r;
 }
 
-/* "a -> b -> c", cut where it is too long. */
-static void name_path(const struct fragi_path_deadline *deadline, char *out, size_t size)
+/* What was to blame most often: "b computed long, in 9 of them; a -> b network, in 2". */
+static const char *name_causes(const struct fragi_path_deadline *d, char *out, size_t size)
 {
-	size_t used = 0;
+	uint64_t below = UINT64_MAX;
+	size_t used = 0, most, after = 0;
+	char text[300];
 
-	out[0] = '\0';
-	for (uint32_t i = 0; i < deadline->count && used < size; i++)
-		used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? " -> " : "",
-					 deadline->names[i]);
+	for (int n = 0; n < CAUSES_MAX; n++, below = d->blamed[most], after = most + 1) {
+		most = SIZE_MAX;
+		for (size_t i = 0; i < (size_t)d->count * FRAGI_BLAME_CAUSES; i++)
+			if ((d->blamed[i] < below || (d->blamed[i] == below && i >= after)) &&
+			    (most == SIZE_MAX || d->blamed[i] > d->blamed[most]))
+				most = i;
+		if (most == SIZE_MAX || d->blamed[most] == 0 || used >= size)
+			break;
+		const struct fragi_blame_part part = {(uint16_t)(most / FRAGI_BLAME_CAUSES),
+						      (uint16_t)(most % FRAGI_BLAME_CAUSES), 0};
+
+		used += (size_t)snprintf(out + used, size - used, "%s%s, in %llu of them",
+					 n > 0 ? "; " : "",
+					 fragi_path_part(d, &part, text, sizeof(text)),
+					 (unsigned long long)d->blamed[most]);
+	}
+	return out;
 }
 
 static void report(const struct fragi_path_deadline *d)
 {
 	char path[600], budget[32], longest[32];
 	uint64_t compared = d->checked - d->incomparable;
+	char causes[700];
 	uint32_t slowest = 0;
 
 	for (uint32_t i = 1; i < d->count; i++)
 		slowest = d->slowest[i] > d->slowest[slowest] ? i : slowest;
-	name_path(d, path, sizeof(path));
+	fragi_path_name(d, path, sizeof(path));
 	fragi_format_duration(d->budget_ns, budget, sizeof(budget));
 	fragi_format_duration((int64_t)d->longest_ns, longest, sizeof(longest));
 	if (d->incomparable > 0)
@@ -313,9 +336,10 @@ static void report(const struct fragi_path_deadline *d)
 	if (d->misses > 0)
 		log_warn(
 			NULL,
-			"%s: %llu of %llu messages took longer than %s, at most %s; slowest: %s, in %llu of them",
+			"%s: %llu of %llu messages took longer than %s, at most %s; slowest: %s, in %llu of them; to blame: %s",
 			path, (unsigned long long)d->misses, (unsigned long long)compared, budget,
-			longest, d->names[slowest], (unsigned long long)d->slowest[slowest]);
+			longest, d->names[slowest], (unsigned long long)d->slowest[slowest],
+			name_causes(d, causes, sizeof(causes)));
 	else if (d->incomparable == 0 || compared > 0)
 		log_info(NULL, "%s: none of %llu messages took longer than %s", path,
 			 (unsigned long long)compared, budget);

@@ -15,7 +15,8 @@
 /*
  * While somebody looks: a thread that sees about every 2 ms what each operator does, and
  * counts the time since it saw it last. So the times of an operator add up to the time for which
- * was looked. When nobody looks there is no thread, and nothing of this is executed.
+ * was looked. When nobody looks, and no path has a deadline, there is no thread, and nothing of
+ * this is executed.
  */
 #define EVERY_NS 2000000
 #define EVERY_MAX_NS 100000000
@@ -141,13 +142,22 @@ static void begin(struct fragi_run *run, uint32_t hosts)
 
 void fragi_run_look(struct fragi_run *run, uint32_t hosts)
 {
+	/* What late messages have waited for is read from what is counted here. */
+	if (hosts == 0 && run->deadline_count > 0)
+		hosts = 1;
+	if (hosts == 0)
+		fragi_run_look_end(run);
+	else if (run->look == NULL)
+		begin(run, hosts);
+	else
+		atomic_store(&run->look->hosts, hosts);
+}
+
+void fragi_run_look_end(struct fragi_run *run)
+{
 	struct fragi_run_look *look = run->look;
 
-	if (look == NULL && hosts != 0)
-		begin(run, hosts);
-	else if (look != NULL && hosts != 0)
-		atomic_store(&look->hosts, hosts);
-	if (look == NULL || hosts != 0)
+	if (look == NULL)
 		return;
 	pthread_mutex_lock(&look->lock);
 	look->ends = true;

@@ -436,6 +436,7 @@ int fragi_run_start(struct fragi_run *run, struct frag_err *err)
 			return r;
 		}
 	}
+	fragi_run_look(run, 0); /* where paths have deadlines */
 	if (run->fragment_count == 0) {
 		fragi_run_report(run, FRAGI_RUN_STARTED);
 		atomic_store(&run->done, true);
@@ -549,7 +550,7 @@ void fragi_run_destroy(struct fragi_run *run)
 {
 	if (run == NULL)
 		return;
-	fragi_run_look(run, 0);
+	fragi_run_look_end(run);
 	if (atomic_load(&run->hung)) {
 		/* A thread is still in an operator, and nothing it may touch can be taken away. */
 		log_debug(run->config.spec->application,

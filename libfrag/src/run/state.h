@@ -158,6 +158,8 @@ void fragi_run_end_tracking(struct fragi_run *run);
 /* deadlines.c: those of paths, behind the tracker; and what became of them, logged */
 int fragi_run_add_deadlines(struct fragi_run *run, struct fragi_diag *diag);
 void fragi_run_report_deadlines(const struct fragi_run *run);
+/* look.c: nothing is counted any more. */
+void fragi_run_look_end(struct fragi_run *run);
 
 /* logging.c: in prepare, behind the tracker; before the schedulers; when they have ended */
 int fragi_run_install_loggers(struct fragi_run *run, struct fragi_diag *diag);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <base/starved.h>
 #include <data/message.h>
 #include <sched/path_deadline.h>
 
@@ -10,6 +11,9 @@
  * first message is emitted, and at the end by an operator that ends a path. What one tick makes of
  * several messages of a path goes on as one, since the begin of the oldest. So a trail has at most
  * one entry for each time that the operator is on a path.
+ *
+ * An entry also says what its time was spent with (base/blame.h): when a message is received, what
+ * the way to here took, and when it is emitted or its path ends, what the tick took until then.
  */
 
 /* One place of the operator on one path. */
@@ -22,6 +26,11 @@ struct fragi_path_step {
 	struct fragi_trail_entry entry; /* as its messages brought it, or of a path that begins */
 };
 
+/* Those uses of an operator in the ledger that a message may have waited for, ns. */
+struct waited {
+	uint64_t pool, thread, room, suspended;
+};
+
 struct fragi_on_path {
 	struct fragi_path_step *steps, *last_steps; /* those where the path goes on, or ends */
 	uint32_t travelling; /* of steps: those of paths that lead to other processes */
@@ -30,7 +39,78 @@ struct fragi_on_path {
 	uint32_t seen; /* received messages that were read */
 	/* a bit for each of the first 64 of them: it was delivered before, and has left the path */
 	uint64_t redelivered;
+	/* what its thread was denied: when the call of compute began, and in calls before */
+	uint64_t starved_from, preempted_ns;
+	uint64_t gpu_ns;        /* it waited for work of a GPU */
+	uint64_t pending_since; /* stamp: for work of its stream; 0: it does not */
+	uint64_t begun;         /* stamp; that of the tick is of the latest call of compute */
+	/* since the tick before ended: stamp; 0: there was none. What had been waited for then. */
+	uint64_t ended;
+	struct waited waited;
 };
+
+static uint64_t read_use(const _Atomic uint64_t *use)
+{
+	return atomic_load_explicit(use, memory_order_relaxed);
+}
+
+static struct waited waited_of(const struct fragi_op_row *row)
+{
+	return (struct waited){
+		.pool = read_use(&row->use_memory),
+		.thread = read_use(&row->use_thread),
+		.room = read_use(&row->use_room),
+		.suspended = read_use(&row->use_suspended),
+	};
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return (int64_t)(a - b) > 0 ? a : b;
+}
+
+/* Adds what the way of a message took, which is received by a tick that began at `begin`. */
+static void add_way(struct fragi_blame_parts *parts, const struct fragi_exec *exec,
+		    const struct fragi_trail *trail, const struct fragi_trail_entry *entry,
+		    uint64_t begin)
+{
+	const struct fragi_on_path *on = exec->op->on_path;
+	const struct waited now = waited_of(exec->row), *then = &on->waited;
+	const struct fragi_blame_way way = {
+		.at = (uint16_t)(entry->at + 1u),
+		.took_ns = fragi_stamp_diff_ns(entry->published, begin),
+		.arrived_ns = trail->arrived != 0
+				      ? fragi_stamp_diff_ns(entry->published, trail->arrived)
+				      : 0,
+		.held_ns = trail->arrived != 0 ? trail->held.ns : 0,
+		.restart_ns = trail->held.restart_ns,
+		.gpu_ns = trail->held.gpu_ns,
+		.idle_ns = on->ended != 0 ? fragi_stamp_diff_ns(on->ended, begin) : UINT64_MAX,
+		.pool_ns = now.pool - then->pool,
+		.thread_ns = now.thread - then->thread,
+		.room_ns = now.room - then->room,
+		.suspended_ns = on->ended != 0 ? now.suspended - then->suspended : 0,
+	};
+
+	if ((entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
+		fragi_blame_way(parts, &way);
+}
+
+/* Adds what the tick took until now, of a message that it has received, as an entry says. */
+static void add_stay(struct fragi_blame_parts *parts, const struct fragi_on_path *on,
+		     const struct fragi_trail_entry *entry, uint32_t at, uint64_t now)
+{
+	const bool is_foreign = (entry->flags & FRAGI_TRAIL_FOREIGN) != 0;
+	const uint64_t received = is_foreign ? on->begun : later(on->begun, entry->published);
+	const struct fragi_blame_stay stay = {
+		.at = (uint16_t)at,
+		.took_ns = fragi_stamp_diff_ns(received, now),
+		.preempted_ns = on->preempted_ns + fragi_starved_ns() - on->starved_from,
+		.gpu_ns = on->gpu_ns,
+	};
+
+	fragi_blame_stay(parts, &stay);
+}
 
 static bool is_of(const struct fragi_path_step *step, const struct fragi_trail_entry *entry)
 {
@@ -38,17 +118,18 @@ static bool is_of(const struct fragi_path_step *step, const struct fragi_trail_e
 	       entry->slowest <= entry->at;
 }
 
-/* Takes over what a message has brought. */
-static void take(struct fragi_path_step *step, const struct fragi_trail_entry *entry)
+/* Takes over what a message has brought, unless there is an older one. */
+static void take(struct fragi_path_step *step, const struct fragi_exec *exec,
+		 const struct fragi_trail *trail, const struct fragi_trail_entry *entry)
 {
 	uint16_t flags = entry->flags & FRAGI_TRAIL_FOREIGN;
+	bool is_first = !step->is_open;
 
-	if (step->is_open) {
+	if (!is_first)
 		flags |= step->entry.flags & FRAGI_TRAIL_FOREIGN;
-		if ((int64_t)(entry->begin - step->entry.begin) < 0)
-			step->entry = *entry;
-	} else {
+	if (is_first || (int64_t)(entry->begin - step->entry.begin) < 0) {
 		step->entry = *entry;
+		add_way(&step->entry.parts, exec, trail, entry, exec->op->on_path->begun);
 	}
 	step->entry.flags = flags;
 	step->is_open = true;
@@ -86,7 +167,8 @@ static void collect(struct fragi_on_path *on, const struct frag_tick *tick)
 			for (struct fragi_path_step *step = on->steps; step != NULL;
 			     step = step->next)
 				if (is_of(step, &trail->entries[i]))
-					take(step, &trail->entries[i]);
+					take(step, (const struct fragi_exec *)tick, trail,
+					     &trail->entries[i]);
 	}
 }
 
@@ -97,7 +179,8 @@ static uint64_t own_ns(const struct fragi_trail_entry *entry, uint64_t now)
 }
 
 /* What the step says of a message that is emitted now. */
-static struct fragi_trail_entry entry_of(const struct fragi_path_step *step, uint64_t now)
+static struct fragi_trail_entry entry_of(const struct fragi_on_path *on,
+					 const struct fragi_path_step *step, uint64_t now)
 {
 	struct fragi_trail_entry entry = step->entry;
 	uint64_t ns = own_ns(&entry, now);
@@ -106,6 +189,7 @@ static struct fragi_trail_entry entry_of(const struct fragi_path_step *step, uin
 		entry.slowest_ns = ns;
 		entry.slowest = (uint16_t)step->at;
 	}
+	add_stay(&entry.parts, on, &step->entry, step->at, now);
 	entry.deadline = step->deadline->number;
 	entry.at = (uint16_t)step->at;
 	entry.published = now;
@@ -130,10 +214,12 @@ static int make_trail(const struct fragi_on_path *on, struct fragi_trail **out_t
 		return -ENOMEM;
 	(*out_trail)->maker = on;
 	(*out_trail)->tick = on->tick;
+	(*out_trail)->arrived = 0;
+	(*out_trail)->held = (struct fragi_trail_held){0};
 	count = 0;
 	for (const struct fragi_path_step *step = on->steps; step != NULL; step = step->next)
 		if (step->is_open)
-			(*out_trail)->entries[count++] = entry_of(step, now);
+			(*out_trail)->entries[count++] = entry_of(on, step, now);
 	return 0;
 }
 
@@ -189,9 +275,13 @@ static void count_miss(struct fragi_exec *exec, struct fragi_path_deadline *dead
 		atomic_fetch_add_explicit(&slow->row->slowest, 1, memory_order_relaxed);
 }
 
-/* Returns how long a late message took, which is counted; 0: it is not late. */
+/*
+ * Returns how long a late message took, which is counted; 0: it is not late.
+ * - parts: from the begin of the path until now
+ */
 static uint64_t check(struct fragi_exec *exec, const struct fragi_path_step *step,
-		      const struct fragi_trail_entry *entry, uint64_t now, uint32_t *out_slowest)
+		      const struct fragi_trail_entry *entry, const struct fragi_blame_parts *parts,
+		      uint64_t now, uint32_t *out_slowest)
 {
 	struct fragi_path_deadline *deadline = step->deadline;
 	uint64_t ns = fragi_stamp_diff_ns(entry->begin, now);
@@ -200,6 +290,7 @@ static uint64_t check(struct fragi_exec *exec, const struct fragi_path_step *ste
 		return 0;
 	*out_slowest = own_ns(entry, now) > entry->slowest_ns ? step->at : entry->slowest;
 	count_miss(exec, deadline, *out_slowest, ns);
+	fragi_path_blame(exec, deadline, parts, ns, entry->error_ns);
 	return ns;
 }
 
@@ -214,16 +305,23 @@ static void count_checked(struct fragi_exec *exec, struct fragi_path_deadline *d
 }
 
 static int end_path(struct frag_tick *tick, const struct fragi_path_step *step,
-		    const struct fragi_trail_entry *entry, uint64_t now)
+		    const struct fragi_trail *trail, const struct fragi_trail_entry *entry,
+		    uint64_t now)
 {
 	struct fragi_exec *exec = (struct fragi_exec *)tick;
-	const struct fragi_path_deadline *deadline = step->deadline;
+	const struct fragi_on_path *on = tick->op->on_path;
+	struct fragi_path_deadline *deadline = step->deadline;
+	struct fragi_blame_parts parts = entry->parts;
 	char what[4 * FRAG_NAME_MAX + 80];
 	uint32_t slowest;
 	uint64_t ns;
 
-	count_checked(exec, step->deadline, entry);
-	ns = check(exec, step, entry, now, &slowest);
+	add_way(&parts, exec, trail, entry, on->begun);
+	add_stay(&parts, on, entry, step->at, now);
+	count_checked(exec, deadline, entry);
+	ns = check(exec, step, entry, &parts, now, &slowest);
+	if (ns == 0 && (entry->flags & FRAGI_TRAIL_FOREIGN) == 0)
+		fragi_blame_learn(&deadline->usual, &parts);
 	if (ns == 0 || deadline->on_miss != FRAG_ON_MISS_STOP)
 		return 0;
 	snprintf(what, sizeof(what), "the path from %s (slowest: %s)", deadline->names[0],
@@ -245,7 +343,7 @@ static int end_paths(const struct fragi_on_path *on, struct frag_tick *tick)
 			     step = step->next) {
 				if (!is_of(step, &trail->entries[i]))
 					continue;
-				one = end_path(tick, step, &trail->entries[i], now);
+				one = end_path(tick, step, trail, &trail->entries[i], now);
 				r = one < 0 ? one : r;
 			}
 	}
@@ -262,9 +360,14 @@ bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *mess
 	for (uint32_t i = 0; trail != NULL && on != NULL && i < trail->count; i++)
 		for (const struct fragi_path_step *step = on->last_steps; step != NULL;
 		     step = step->next) {
+			struct fragi_blame_parts parts;
+
 			if (step->deadline->on_miss != FRAG_ON_MISS_DROP ||
-			    !is_of(step, &trail->entries[i]) ||
-			    check(exec, step, &trail->entries[i], now, &slowest) == 0)
+			    !is_of(step, &trail->entries[i]))
+				continue;
+			parts = trail->entries[i].parts;
+			add_way(&parts, exec, trail, &trail->entries[i], now);
+			if (check(exec, step, &trail->entries[i], &parts, now, &slowest) == 0)
 				continue;
 			count_checked(exec, step->deadline, &trail->entries[i]);
 			return true;
@@ -284,6 +387,8 @@ static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 	on->tick = tick->number;
 	on->seen = 0;
 	on->redelivered = 0;
+	on->begun = tick->stamp;
+	on->preempted_ns = on->gpu_ns = on->pending_since = 0;
 	for (struct fragi_path_step *step = on->steps; step != NULL; step = step->next) {
 		step->is_open = step->at == 0;
 		if (step->is_open)
@@ -296,16 +401,39 @@ static void begin_tick(struct fragi_on_path *on, const struct frag_tick *tick)
 
 static int compute(void *self, struct frag_tick *tick)
 {
+	const struct fragi_exec *exec = (const struct fragi_exec *)tick;
 	struct fragi_on_path *on = tick->op->on_path;
-	int r, missed;
+	const bool is_on_any = on->steps != NULL || on->last_steps != NULL;
+	int r, missed = 0;
 
-	if (!((struct fragi_exec *)tick)->pending)
+	if (!exec->pending)
 		begin_tick(on, tick);
+	else if (on->pending_since != 0)
+		on->gpu_ns += fragi_stamp_diff_ns(on->pending_since, tick->stamp);
+	on->pending_since = 0;
+	on->starved_from = is_on_any ? fragi_starved_ns() : 0;
 	r = fragi_inside_compute(FRAGI_AROUND_PATH, self, tick);
-	if (r < 0 || fragi_tick_goes_on(tick, r) || on->last_steps == NULL)
+	if (fragi_tick_goes_on(tick, r)) {
+		on->preempted_ns += is_on_any ? fragi_starved_ns() - on->starved_from : 0;
 		return r;
-	missed = end_paths(on, tick);
+	}
+	if (r >= 0 && on->last_steps != NULL)
+		missed = end_paths(on, tick);
+	on->ended = fragi_stamp();
+	on->waited = waited_of(exec->row);
 	return missed < 0 ? missed : r;
+}
+
+void fragi_path_awaits_gpu(const struct frag_tick *tick)
+{
+	if (tick->op->on_path != NULL)
+		tick->op->on_path->pending_since = fragi_stamp();
+}
+
+void fragi_path_waited_for_gpu(const struct frag_tick *tick, uint64_t since)
+{
+	if (tick->op->on_path != NULL)
+		tick->op->on_path->gpu_ns += fragi_stamp_diff_ns(since, fragi_stamp());
 }
 
 const struct fragi_around fragi_around_path = {

@@ -11,6 +11,13 @@
  * that they pass on has left the path there.
  */
 
+/* How many lines about late messages were written, and when. */
+struct fragi_late_log {
+	int64_t since_ns; /* of the second that is counted */
+	uint32_t lines;
+	uint64_t left_out; /* since the last line */
+};
+
 /* From the begin of the tick of the first operator to the end of compute of the last one. */
 struct fragi_path_deadline {
 	const char **names;   /* "fragment.operator", from the first to the last one */
@@ -24,6 +31,9 @@ struct fragi_path_deadline {
 	uint64_t checked, misses, longest_ns;
 	uint64_t incomparable; /* of those checked: on another clock's time, so not compared */
 	uint64_t *slowest;     /* [op]: in how many of the misses it had the message for longest */
+	struct fragi_blame_usual usual; /* of those in time */
+	uint64_t *blamed; /* [op * FRAGI_BLAME_CAUSES + cause]: of the misses (base/blame.h) */
+	struct fragi_late_log log;
 };
 
 /*
@@ -44,6 +54,19 @@ FRAGI_API bool fragi_path_goes_on(const struct frag_op *op);
  * miss is counted.
  */
 bool fragi_path_is_late(struct fragi_exec *exec, const struct frag_message *message);
+
+/* stream.c: the tick becomes pending until work of its stream is done, or has waited for some. */
+void fragi_path_awaits_gpu(const struct frag_tick *tick);
+void fragi_path_waited_for_gpu(const struct frag_tick *tick, uint64_t since);
+
+/* late.c: "a -> b -> c", cut where it is too long */
+FRAGI_API void fragi_path_name(const struct fragi_path_deadline *deadline, char *out, size_t size);
+/* What a part is about and its cause: "a -> b network". Returns out. */
+FRAGI_API const char *fragi_path_part(const struct fragi_path_deadline *deadline,
+				      const struct fragi_blame_part *part, char *out, size_t size);
+/* Counts a message that was late, and logs where its time went. */
+void fragi_path_blame(struct fragi_exec *exec, struct fragi_path_deadline *deadline,
+		      const struct fragi_blame_parts *parts, uint64_t took_ns, uint64_t error_ns);
 
 /*
  * timing.c: the message that is received next was received by an earlier tick, and took its path

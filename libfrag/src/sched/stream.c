@@ -4,7 +4,7 @@
 #include <base/alloc.h>
 #include <data/message.h>
 #include <frag/cuda.h>
-#include <sched/exec.h>
+#include <sched/path_deadline.h>
 
 /*
  * The work of an operator that has a stream. Emits record it for the tensors that they send, and
@@ -35,9 +35,11 @@ int fragi_stream_receive(struct frag_tick *tick, const struct frag_message *mess
 {
 	const struct fragi_op_stream *stream = tick->op->stream;
 	struct frag_err why = FRAG_ERR_INIT;
+	const uint64_t since = fragi_stamp();
 	int r = stream != NULL ? fragi_message_follow(message, stream->stream->handle, &why)
 			       : fragi_message_wait(message, &why);
 
+	fragi_path_waited_for_gpu(tick, since);
 	return r < 0 ? frag_op_fail(tick->op, r,
 				    "the tensors of a received message are not written: %s",
 				    why.text)
@@ -214,6 +216,7 @@ int frag_tick_await_stream(struct frag_tick *tick)
 	int r = tick->op->stream != NULL ? record(tick, &work) : 0;
 
 	if (r == 0 && !fragi_work_is_over(work)) {
+		fragi_path_awaits_gpu(tick);
 		fragi_work_defer(work, resume, tick->op);
 		r = FRAG_PENDING;
 	}

@@ -9,6 +9,7 @@
 #include <base/json.h>
 #include <base/units.h>
 #include <frag/draft.h>
+#include <track/late.h>
 #include <track/promise.h>
 #include <track/summary.h>
 
@@ -253,6 +254,7 @@ static void print_misses(const struct fragi_summary *summary, FILE *out)
 				or_empty(op->name));
 			put_misses(op->deadline_misses, "past its deadline", &between, out);
 			put_misses(op->path_misses, "past the deadline of a path", &between, out);
+			fragi_late_print(op->counters, out);
 			put_misses(op->slowest, "times the slowest of a path that was late",
 				   &between, out);
 			put_misses(
@@ -346,11 +348,15 @@ static void json_operator(const struct fragi_summary_operator *op, FILE *out)
 		op->time_ns, op->waiting_ns);
 #define PRINT_SHOWN(name) fprintf(out, ", \"" #name "\": %" PRIu64, op->name);
 #define PRINT_INTERNAL(name)
+#define PRINT_LATE(name)
 #define PRINT(name, shown, what) PRINT_##shown(name)
 	FRAGI_OP_LIST(PRINT)
 #undef PRINT
+#undef PRINT_LATE
 #undef PRINT_INTERNAL
 #undef PRINT_SHOWN
+	if (op->path_misses > 0)
+		fragi_late_json(op->counters, out);
 	if (op->realtime.policy != FRAGI_SCHED_NONE) {
 		fputs(", \"realtime\": ", out);
 		fragi_realtime_json(&op->realtime, out);
