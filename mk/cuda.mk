@@ -92,7 +92,7 @@ $(FAKE_CUDA_TESTS): | $(FAKE_CUDA) $(B)/lib/frag/modules/cuda.so $(B)/libexec/fr
 # build/gpu-check/gpu_check.sh runs it. The folder also holds gpu_bench.sh, which measures.
 GPU_CHECK := $(B)/gpu-check
 CONVERTER_OBJ := $(patsubst %,$(B)/obj/libfrag/ops/%.o,gpu/twin \
-	$(addprefix draw/,canvas font layer_spec layers levels) \
+	$(addprefix draw/,canvas entries font layer_spec layer_tensors layers levels space) \
 	$(addprefix vision/,convert convert_gpu format_converter format_converter_gpu formats \
 	kernels crop draw raw resize resize_frames sample taps) \
 	$(addprefix inference/,detection_gpu detection_postprocessor detections \

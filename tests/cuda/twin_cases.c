@@ -313,9 +313,20 @@ static bool segmentation_case(uint64_t seed, char *why, size_t size)
 /* A frame or two, masks, and boxes, points, lines and text over them. */
 static bool draw_case(uint64_t seed, char *why, size_t size)
 {
-	static const char *const types[] = {"rectangles", "lines",   "line_strip",
-					    "points",     "crosses", "text"};
-	static const int widths[] = {4, 4, 2, 2, 3, 2};
+	static const char *const types[] = {"rectangles",
+					    "lines",
+					    "line_strip",
+					    "points",
+					    "crosses",
+					    "text",
+					    "triangles",
+					    "ovals",
+					    "points_3d",
+					    "lines_3d",
+					    "line_strip_3d",
+					    "triangles_3d",
+					    "depth_map, depth_map_render_mode: triangles"};
+	static const int widths[] = {4, 4, 2, 2, 3, 2, 6, 4, 3, 6, 3, 9, 3};
 	static const char *const views[] = {
 		"", ", views: [{offset_x: 0.3, height: 0.6, width: 0.5}]",
 		", views: [{width: 0.4, height: 0.4}, {offset_x: 0.5, offset_y: 0.2, width: 0.5, height: 0.8}]"};
@@ -325,7 +336,7 @@ static bool draw_case(uint64_t seed, char *why, size_t size)
 			    .out_port = "out",
 			    .outputs = {"", NULL}};
 	uint64_t s = seed;
-	const int shapes = twin_below(&s, 6), type = twin_below(&s, 6);
+	const int shapes = twin_below(&s, 6), type = twin_below(&s, FRAG_COUNT_OF(widths));
 	const int64_t count = 2 * (1 + twin_below(&s, 4));
 	const int64_t shape[] = {1 + twin_below(&s, SIDE_MAX), 1 + twin_below(&s, SIDE_MAX),
 				 channels[twin_below(&s, 3)]};

@@ -247,6 +247,16 @@ class Operators(unittest.TestCase):
         parameters = op._native_parameters()
         self.assertEqual(parameters["width"], 64)
         self.assertEqual(parameters["tensors"][0]["color"], [1, 0, 0, 1])
+        layer = HolovizOp.InputSpec("a", "depth_map")
+        layer.depth_map_render_mode = HolovizOp.DepthMapRenderMode.LINES
+        layer.views = [HolovizOp.InputSpec.View()]
+        layer.views[0].width = 0.5
+        parameters = HolovizOp(self.app, tensors=[layer],
+                               camera_eye=(0, 0, 2))._native_parameters()
+        self.assertEqual(parameters["camera_eye"], [0, 0, 2])
+        self.assertEqual(parameters["tensors"][0]["depth_map_render_mode"], "lines")
+        self.assertEqual(parameters["tensors"][0]["views"],
+                         [{"offset_x": 0.0, "offset_y": 0.0, "width": 0.5, "height": 1.0}])
         self.assertEqual(_holoviz_str_to_color_space["auto"], HolovizOp.ColorSpace.AUTO)
         for wrong in ({"name": "a"}, {"name": "a", "type": "lines", "color": "red"},
                       {"name": "a", "type": "lines", "size": 3},
@@ -389,11 +399,14 @@ class Operators(unittest.TestCase):
 
     def test_what_frag_has_not(self):
         here = r"test_holoscan_operators.py:\d+: "
+        turned = HolovizOp.InputSpec("a", "points_3d")
+        turned.views = [HolovizOp.InputSpec.View()]
+        turned.views[0].matrix = range(16)
         for op, sentence in (
                 (BayerDemosaicOp(self.app, pool=self.pool, interpolation_mode=4),
                  "interpolation_mode=4"),
                 (BayerDemosaicOp(self.app, pool=self.pool, bayer_grid_pos=4), "0 to 3 are"),
-                (HolovizOp(self.app, tensors=[{"name": "a", "type": "points_3d"}]), "points_3d"),
+                (HolovizOp(self.app, tensors=[turned]), "View.matrix"),
                 (HolovizOp(self.app, key_callback=print), "key_callback"),
                 (HolovizOp(self.app, enable_render_buffer_output=True),
                  "use the operator draw of frag"),

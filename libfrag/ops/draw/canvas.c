@@ -240,6 +240,72 @@ void draw_disc(struct canvas *canvas, double x, double y, double diameter,
 	}
 }
 
+/* Returns half the width of an oval at this height from its centre; 0: it does not reach there. */
+static double half_width(double width, double height, double away)
+{
+	const double share = 2 * away / height;
+
+	return width > 0.0 && height > 0.0 ? width / 2 * sqrt(fmax(1.0 - share * share, 0.0)) : 0.0;
+}
+
+void draw_oval(struct canvas *canvas, double x, double y, double width, double height,
+	       double line_width, const struct paint *paint)
+{
+	const double outer = fabs(height) + line_width;
+	const struct area box = draw_area(x, y - outer / 2, x, y + outer / 2);
+	const int64_t bottom = clamp(box.bottom, 0, canvas->rows);
+
+	for (int64_t row = clamp(box.top, 0, canvas->rows); row < bottom; row++) {
+		const double away = (double)row + 0.5 - y;
+		const double half = half_width(fabs(width) + line_width, outer, away);
+		const double hole =
+			half_width(fabs(width) - line_width, fabs(height) - line_width, away);
+		const struct area across = draw_area(x - half, 0, x + half, 0);
+		const struct area inside = draw_area(x - hole, 0, x + hole, 0);
+
+		if (inside.left < inside.right) {
+			span(canvas, row, across.left, inside.left, paint);
+			span(canvas, row, inside.right, across.right, paint);
+		} else {
+			span(canvas, row, across.left, across.right, paint);
+		}
+	}
+}
+
+void draw_triangle(struct canvas *canvas, const double corners[6], const struct paint *paint)
+{
+	struct draw_step *added;
+	int32_t parts[6];
+	struct area area;
+
+	for (int i = 0; i < 6; i++) {
+		if (isnan(corners[i]))
+			return;
+		parts[i] = (int32_t)lrint(near(corners[i]) * DRAW_PARTS);
+	}
+	area = draw_area(fmin(fmin(corners[0], corners[2]), corners[4]) - 1,
+			 fmin(fmin(corners[1], corners[3]), corners[5]) - 1,
+			 fmax(fmax(corners[0], corners[2]), corners[4]) + 1,
+			 fmax(fmax(corners[1], corners[3]), corners[5]) + 1);
+	area = cut(canvas, &area);
+	if (canvas->steps != NULL) {
+		added = add_step(canvas, &area);
+		if (added == NULL)
+			return;
+		added->kind = DRAW_TRIANGLE;
+		added->paint = *paint;
+		for (int i = 0; i < 6; i += 2) {
+			added->corners[i] = parts[i] + (int32_t)canvas->left * DRAW_PARTS;
+			added->corners[i + 1] = parts[i + 1] + (int32_t)canvas->top * DRAW_PARTS;
+		}
+		return;
+	}
+	for (int64_t y = area.top; y < area.bottom; y++)
+		for (int64_t x = area.left; x < area.right; x++)
+			if (draw_covers(parts, x, y))
+				draw_blend(pixel_at(canvas, y, x), paint->rgb, paint->alpha);
+}
+
 static bool has_dot(uint8_t row, int64_t column)
 {
 	return column < FONT_COLUMNS && (row >> (FONT_COLUMNS - 1 - column) & 1) != 0;

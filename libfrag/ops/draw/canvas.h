@@ -44,6 +44,11 @@ void draw_line(struct canvas *canvas, double x0, double y0, double x1, double y1
 	       const struct paint *paint);
 void draw_disc(struct canvas *canvas, double x, double y, double diameter,
 	       const struct paint *paint);
+/* Draws an oval, whose line lies half inside and half outside of its sides. */
+void draw_oval(struct canvas *canvas, double x, double y, double width, double height,
+	       double line_width, const struct paint *paint);
+/* Fills a triangle: x, y of each corner. Those that share a side share no pixel. */
+void draw_triangle(struct canvas *canvas, const double corners[6], const struct paint *paint);
 /* - scale: pixels for each pixel of the font */
 void draw_text(struct canvas *canvas, double x, double y, int64_t scale, const char *text,
 	       const struct paint *paint);

@@ -7,10 +7,31 @@
 #define LUT_MAX 256 /* classes are u8 */
 
 static const char *const type_names[] = {
-	[LAYER_COLOR] = "color",           [LAYER_COLOR_LUT] = "color_lut",
-	[LAYER_POINTS] = "points",         [LAYER_LINES] = "lines",
-	[LAYER_LINE_STRIP] = "line_strip", [LAYER_CROSSES] = "crosses",
-	[LAYER_RECTANGLES] = "rectangles", [LAYER_TEXT] = "text",
+	[LAYER_COLOR] = "color",
+	[LAYER_COLOR_LUT] = "color_lut",
+	[LAYER_POINTS] = "points",
+	[LAYER_LINES] = "lines",
+	[LAYER_LINE_STRIP] = "line_strip",
+	[LAYER_TRIANGLES] = "triangles",
+	[LAYER_CROSSES] = "crosses",
+	[LAYER_RECTANGLES] = "rectangles",
+	[LAYER_OVALS] = "ovals",
+	[LAYER_TEXT] = "text",
+	[LAYER_DEPTH_MAP] = "depth_map",
+	[LAYER_DEPTH_MAP_COLOR] = "depth_map_color",
+	[LAYER_POINTS_3D] = "points_3d",
+	[LAYER_LINES_3D] = "lines_3d",
+	[LAYER_LINE_STRIP_3D] = "line_strip_3d",
+	[LAYER_TRIANGLES_3D] = "triangles_3d",
+};
+#define TYPES                                                                                      \
+	"color, color_lut, points, lines, line_strip, triangles, crosses, rectangles, ovals, "     \
+	"text, depth_map, depth_map_color, points_3d, lines_3d, line_strip_3d or triangles_3d"
+
+static const char *const mode_names[] = {
+	[SPACE_POINTS] = "points",
+	[SPACE_LINES] = "lines",
+	[SPACE_TRIANGLES] = "triangles",
 };
 
 /* Where no color_lut is given: 0 is the background. */
@@ -73,10 +94,20 @@ static int read_type(const struct frag_tree *tree, enum layer_type *out, struct 
 			return 0;
 		}
 	}
-	return frag_err_set(
-		err, -EINVAL,
-		"line %d: \"%.80s\" is not a type of layer; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
-		tree->line, tree->text != NULL ? tree->text : "a list or map");
+	return frag_err_set(err, -EINVAL, "line %d: \"%.80s\" is not a type of layer; give " TYPES,
+			    tree->line, tree->text != NULL ? tree->text : "a list or map");
+}
+
+static int read_mode(const struct frag_tree *tree, enum space_kind *out, struct frag_err *err)
+{
+	for (size_t i = 0; tree->kind == FRAG_TREE_TEXT && i < FRAG_COUNT_OF(mode_names); i++) {
+		if (strcmp(tree->text, mode_names[i]) == 0) {
+			*out = (enum space_kind)i;
+			return 0;
+		}
+	}
+	return refuse(err, tree, "no depth map is drawn like this",
+		      "give points, lines or triangles");
 }
 
 static int read_list_of_texts(const struct frag_tree *tree, const struct frag_tree **out,
@@ -171,6 +202,8 @@ static int read_key(struct layer *layer, const struct frag_tree *tree, struct fr
 		return read_number(tree, 0.0, 1000.0, &layer->line_width, err);
 	if (strcmp(key, "point_size") == 0)
 		return read_number(tree, 0.0, 1000.0, &layer->point_size, err);
+	if (strcmp(key, "depth_map_render_mode") == 0)
+		return read_mode(tree, &layer->depth_map_render_mode, err);
 	if (strcmp(key, "text") == 0)
 		return read_list_of_texts(tree, &layer->text, err);
 	if (strcmp(key, "classes") == 0)
@@ -184,7 +217,7 @@ static int read_key(struct layer *layer, const struct frag_tree *tree, struct fr
 	if (strcmp(key, "priority") != 0)
 		return refuse(
 			err, tree, "no layer has this key",
-			"its keys are name, type, opacity, priority, window, percentile, color, line_width, point_size, text, classes, numbers, boxes and views");
+			"its keys are name, type, opacity, priority, window, percentile, color, line_width, point_size, depth_map_render_mode, text, classes, numbers, boxes and views");
 	r = read_number(tree, -1e6, 1e6, &priority, err);
 	layer->priority = r == 0 ? llrint(priority) : 0;
 	return r;
@@ -209,10 +242,9 @@ static int read_layer(struct layer *layer, const struct frag_tree *tree, struct 
 	if (r < 0)
 		return r;
 	if (!has_type)
-		return frag_err_set(
-			err, -EINVAL,
-			"line %d: layer \"%.80s\" has no type; give color, color_lut, points, lines, line_strip, crosses, rectangles or text",
-			tree->line, layer->name);
+		return frag_err_set(err, -EINVAL,
+				    "line %d: layer \"%.80s\" has no type; give " TYPES, tree->line,
+				    layer->name);
 	if (layer->window[0] < layer->window[1] && layer->percentile[0] < layer->percentile[1])
 		return frag_err_set(
 			err, -EINVAL,
@@ -263,14 +295,44 @@ static int read_classes(struct layers *layers, const struct frag_tree *lut, stru
 	return r;
 }
 
-int draw_layers_init(struct layers *layers, const struct frag_tree *tensors,
-		     const struct frag_tree *color_lut, int64_t columns, int64_t rows,
-		     struct frag_err *err)
+static int read_point(const struct frag_tree *tree, double out[3], const char *name,
+		      struct frag_err *err)
 {
+	int r = 0;
+
+	if (tree->kind != FRAG_TREE_LIST || tree->count != 3)
+		return frag_err_set(err, -EINVAL, "%s is not three numbers; give [x, y, z]", name);
+	for (size_t i = 0; r == 0 && i < 3; i++)
+		r = read_number(&tree->items[i], -1e6, 1e6, &out[i], err);
+	return r;
+}
+
+static int read_camera(struct camera *camera, const struct draw_given *given, struct frag_err *err)
+{
+	double eye[3], look_at[3], up[3];
+	int r = read_point(given->camera_eye, eye, "camera_eye", err);
+
+	if (r == 0)
+		r = read_point(given->camera_look_at, look_at, "camera_look_at", err);
+	if (r == 0)
+		r = read_point(given->camera_up, up, "camera_up", err);
+	if (r == 0 && draw_camera_init(camera, eye, look_at, up) < 0)
+		r = frag_err_set(
+			err, -EINVAL,
+			"camera_look_at is where camera_eye is, or lies in the direction of camera_up; give others");
+	return r;
+}
+
+int draw_layers_init(struct layers *layers, const struct draw_given *given, struct frag_err *err)
+{
+	const struct frag_tree *tensors = given->tensors;
 	struct layer layer;
 	int r;
 
-	*layers = (struct layers){.rows = rows, .columns = columns};
+	*layers = (struct layers){.rows = given->height, .columns = given->width};
+	r = read_camera(&layers->camera, given, err);
+	if (r < 0)
+		return r;
 	if (tensors->count > LAYERS_MAX || tensors->kind != FRAG_TREE_LIST)
 		return frag_err_set(
 			err, -EINVAL,
@@ -282,7 +344,7 @@ int draw_layers_init(struct layers *layers, const struct frag_tree *tensors,
 			return r;
 		insert(layers, &layer);
 	}
-	r = read_classes(layers, color_lut, err);
+	r = read_classes(layers, given->color_lut, err);
 	if (r < 0)
 		draw_layers_fini(layers);
 	return r;

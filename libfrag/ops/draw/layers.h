@@ -3,26 +3,35 @@
 #define DRAW_LAYERS_H
 
 #include "canvas.h"
+#include "space.h"
 
 /*
  * What is drawn of the messages: Holoviz's list of InputSpec, in frag the parameter `tensors`.
  * (Keys and coordinates: Holoscan SDK user guide, "Visualization", "Holoviz operator".) Geometry is
- * a tensor of f32 without gaps in host memory, whose coordinates go from 0 (left, top) to 1 (right,
- * bottom).
+ * a tensor of f32 or f64 without gaps in host memory, whose coordinates go from 0 (left, top) to 1
+ * (right, bottom), or lie in space, which the camera looks at.
  */
 #define LAYERS_MAX 64
 #define LAYER_ENTRIES_MAX 65536 /* shapes of one layer */
 #define LAYER_VIEWS_MAX 16
 
 enum layer_type {
-	LAYER_COLOR,      /* a frame of u8 or u16 */
-	LAYER_COLOR_LUT,  /* [rows, columns(, 1)] u8: classes, with colours of color_lut */
-	LAYER_POINTS,     /* x, y, or x, y, score: keypoints */
-	LAYER_LINES,      /* x0, y0, x1, y1 */
-	LAYER_LINE_STRIP, /* x, y of each corner */
-	LAYER_CROSSES,    /* x, y, size as a share of the height */
-	LAYER_RECTANGLES, /* x0, y0, x1, y1 */
-	LAYER_TEXT,       /* x, y or x, y, size as a share of the height */
+	LAYER_COLOR,           /* a frame of u8 or u16 */
+	LAYER_COLOR_LUT,       /* [rows, columns(, 1)] u8: classes, with colours of color_lut */
+	LAYER_POINTS,          /* x, y, or x, y, score: keypoints */
+	LAYER_LINES,           /* x0, y0, x1, y1 */
+	LAYER_LINE_STRIP,      /* x, y of each corner */
+	LAYER_TRIANGLES,       /* x, y of three corners */
+	LAYER_CROSSES,         /* x, y, size as a share of the height */
+	LAYER_RECTANGLES,      /* x0, y0, x1, y1 */
+	LAYER_OVALS,           /* x, y, width, height */
+	LAYER_TEXT,            /* x, y or x, y, size as a share of the height */
+	LAYER_DEPTH_MAP,       /* [rows, columns(, 1)] u8 or f32 */
+	LAYER_DEPTH_MAP_COLOR, /* its colours: [rows, columns, 3 or 4] u8 */
+	LAYER_POINTS_3D,       /* x, y, z, as each corner of the following */
+	LAYER_LINES_3D,
+	LAYER_LINE_STRIP_3D,
+	LAYER_TRIANGLES_3D,
 };
 
 struct layer {
@@ -33,6 +42,7 @@ struct layer {
 	int64_t priority;
 	struct paint paint;            /* opacity included */
 	double line_width, point_size; /* pixels */
+	enum space_kind depth_map_render_mode;
 	const struct frag_tree *text; /* TEXT: a list; NULL: numbers, or the lines of the message */
 	const char *classes;          /* TEXT: tensor of i32 that selects the texts; NULL: none */
 	const char *numbers;          /* TEXT: tensor of i32 that is written; NULL: none */
@@ -49,16 +59,21 @@ struct layers {
 	size_t count;
 	struct paint *classes; /* of color_lut */
 	size_t class_count;
+	struct camera camera;
 	int64_t rows, columns; /* of the picture; 0: those of its first frame */
 };
 
+/* The parameters of these names. */
+struct draw_given {
+	const struct frag_tree *tensors, *color_lut, *camera_eye, *camera_look_at, *camera_up;
+	int64_t width, height;
+};
+
 /*
- * Reads the parameters `tensors` and `color_lut`, whose texts are borrowed as long as the operator
- * lives. Returns 0, or a failure with a sentence.
+ * Reads the parameters, whose texts are borrowed as long as the operator lives. Returns 0, or a
+ * failure with a sentence.
  */
-int draw_layers_init(struct layers *layers, const struct frag_tree *tensors,
-		     const struct frag_tree *color_lut, int64_t columns, int64_t rows,
-		     struct frag_err *err);
+int draw_layers_init(struct layers *layers, const struct draw_given *given, struct frag_err *err);
 void draw_layers_fini(struct layers *layers);
 
 /* One message from each of several flows; NULL where a flow has none. */

@@ -5,19 +5,30 @@
 #include "layers.h"
 
 /*
- * The parameters of every operator that draws layers: its state T has the fields `tensors` and
- * `color_lut` (const struct frag_tree *), `width` and `height` (int64_t).
+ * The parameters of every operator that draws layers, with the fields of its state T, which
+ * DRAW_FIELDS declares.
  */
+#define DRAW_FIELDS                                                                                \
+	const struct frag_tree *tensors, *color_lut, *camera_eye, *camera_look_at, *camera_up;     \
+	int64_t width, height
+
 #define DRAW_PARAMS(T)                                                                             \
 	FRAG_PARAM_TREE(T, tensors, "[]",                                                          \
 			.headline = "Layers: [{name, type, opacity, priority, color, "             \
 				    "line_width, point_size, text, views}, ...]",                  \
 			.description = "type: color, color_lut, points, lines, line_strip, "       \
-				       "crosses, rectangles or text. Empty: every frame of u8 "    \
-				       "is drawn."),                                               \
+				       "triangles, crosses, rectangles, ovals, text, depth_map, "  \
+				       "depth_map_color, points_3d, lines_3d, line_strip_3d or "   \
+				       "triangles_3d. Empty: every frame of u8 is drawn."),        \
 		FRAG_PARAM_TREE(T, color_lut, "[]",                                                \
 				.headline = "Colours of classes, for color_lut: "                  \
 					    "[[red, green, blue, alpha], ...]"),                   \
+		FRAG_PARAM_TREE(T, camera_eye, "[0, 0, 1]",                                        \
+				.headline = "Where the camera is that sees what lies in space"),   \
+		FRAG_PARAM_TREE(T, camera_look_at, "[0, 0, 0]",                                    \
+				.headline = "Where it looks; this is the middle of the picture"),  \
+		FRAG_PARAM_TREE(T, camera_up, "[0, 1, 0]",                                         \
+				.headline = "What direction is up in the picture"),                \
 		FRAG_PARAM_I64(T, width, 0,                                                        \
 			       .headline = "Width of the picture; 0: of the first frame, or "      \
 					   "1920 without one",                                     \
@@ -27,17 +38,21 @@
 					   "1080 without one",                                     \
 			       .min = 0, .max = FRAME_SIDE_MAX)
 
+#define DRAW_GIVEN(state)                                                                          \
+	(&(const struct draw_given){(state)->tensors, (state)->color_lut, (state)->camera_eye,     \
+				    (state)->camera_look_at, (state)->camera_up, (state)->width,   \
+				    (state)->height})
+
 /* Reads them into the layers; for setup. Returns 0, or a failure that is worded in the operator. */
-static inline int draw_params_read(struct frag_op *op, const struct frag_tree *tensors,
-				   const struct frag_tree *color_lut, int64_t width, int64_t height,
+static inline int draw_params_read(struct frag_op *op, const struct draw_given *given,
 				   struct layers *out)
 {
 	struct frag_err err = FRAG_ERR_INIT;
 	int r;
 
-	if ((width == 0) != (height == 0))
+	if ((given->width == 0) != (given->height == 0))
 		return frag_op_fail(op, -EINVAL, "one of width and height is 0; give both or none");
-	r = draw_layers_init(out, tensors, color_lut, width, height, &err);
+	r = draw_layers_init(out, given, &err);
 	return r < 0 ? frag_op_fail(op, r, "%s", err.text) : 0;
 }
 

@@ -15,6 +15,7 @@ struct paint {
 
 enum draw_kind {
 	DRAW_FILL,
+	DRAW_TRIANGLE, /* what of the rectangle lies in it */
 	DRAW_PICTURE,
 	DRAW_CLASSES, /* a frame of numbers, which have the colours of the job's paints */
 };
@@ -22,7 +23,8 @@ enum draw_kind {
 struct draw_step {
 	int32_t left, top, right, bottom; /* of the picture; right and bottom lie outside */
 	uint8_t kind;
-	struct paint paint; /* FILL; else its alpha alone */
+	struct paint paint; /* FILL and TRIANGLE; else its alpha alone */
+	int32_t corners[6]; /* TRIANGLE: x, y of each, in DRAW_PARTS of a pixel */
 	/* a frame, and the rectangle that it is laid over, of which that above is what is seen */
 	int32_t frame_left, frame_top, frame_width, frame_height;
 	int32_t rows, columns, channels;
@@ -37,6 +39,31 @@ struct draw_job {
 	int32_t count, paint_count;
 	int32_t rows, columns;
 };
+
+/*
+ * Whether the centre of a pixel lies in a triangle, in whole numbers, so that a GPU finds the same.
+ * A centre on the side that two triangles share lies in one of them.
+ */
+#define DRAW_PARTS 256
+GPU_INLINE int draw_covers(const int32_t *corners, int64_t x, int64_t y)
+{
+	const int64_t px = x * DRAW_PARTS + DRAW_PARTS / 2, py = y * DRAW_PARTS + DRAW_PARTS / 2;
+	const int64_t turn =
+		((int64_t)corners[2] - corners[0]) * ((int64_t)corners[5] - corners[1]) -
+		((int64_t)corners[4] - corners[0]) * ((int64_t)corners[3] - corners[1]);
+	const int64_t sign = turn < 0 ? -1 : 1;
+
+	for (int i = 0; i < 6; i += 2) {
+		const int32_t *from = corners + i, *to = corners + (i + 2) % 6;
+		const int64_t dx = sign * ((int64_t)to[0] - from[0]);
+		const int64_t dy = sign * ((int64_t)to[1] - from[1]);
+		const int64_t inside = dx * (py - from[1]) - dy * (px - from[0]);
+
+		if (inside < 0 || (inside == 0 && !(dy < 0 || (dy == 0 && dx > 0))))
+			return 0;
+	}
+	return turn != 0;
+}
 
 GPU_INLINE void draw_blend(uint8_t *pixel, const uint8_t *rgb, uint32_t alpha)
 {
@@ -75,7 +102,9 @@ GPU_INLINE void draw_pixel(const struct draw_job *job, int x, int y)
 
 		if (x < step->left || x >= step->right || y < step->top || y >= step->bottom)
 			continue;
-		if (step->kind == DRAW_FILL) {
+		if (step->kind == DRAW_TRIANGLE && !draw_covers(step->corners, x, y))
+			continue;
+		if (step->kind == DRAW_FILL || step->kind == DRAW_TRIANGLE) {
 			draw_blend(pixel, step->paint.rgb, step->paint.alpha);
 			continue;
 		}

@@ -9,8 +9,7 @@
 #include "viewer.h"
 
 struct viewer {
-	const struct frag_tree *tensors, *color_lut;
-	int64_t width, height;
+	DRAW_FIELDS;
 	double framerate;
 	const char *window_title;
 	const char *address;
@@ -77,7 +76,7 @@ static int viewer_setup(void *state, struct frag_op *op)
 			op, -EINVAL,
 			"path \"%s\" does not end with .jpg, .jpeg or .png; for a video connect draw to video_recorder",
 			v->path);
-	return draw_params_read(op, v->tensors, v->color_lut, v->width, v->height, &v->layers);
+	return draw_params_read(op, DRAW_GIVEN(v), &v->layers);
 }
 
 /* Fails where the file cannot be written, before anything runs. */

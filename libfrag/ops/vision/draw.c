@@ -8,8 +8,7 @@
 #define WRITTEN_MAX 8   /* pictures that a GPU has not drawn yet */
 
 struct draw {
-	const struct frag_tree *tensors, *color_lut;
-	int64_t width, height;
+	DRAW_FIELDS;
 	const char *out_tensor_name;
 	struct frag_resource *pool;
 
@@ -46,7 +45,7 @@ static int draw_setup(void *state, struct frag_op *op)
 {
 	struct draw *d = state;
 
-	return draw_params_read(op, d->tensors, d->color_lut, d->width, d->height, &d->layers);
+	return draw_params_read(op, DRAW_GIVEN(d), &d->layers);
 }
 
 /* Returns the first message that says when it was taken; NULL: none does. */

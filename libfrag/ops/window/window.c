@@ -6,8 +6,7 @@
 #include "window.h"
 
 struct window {
-	const struct frag_tree *tensors, *color_lut;
-	int64_t width, height;
+	DRAW_FIELDS;
 	const char *window_title;
 	bool fullscreen;
 
@@ -37,7 +36,7 @@ static int window_setup(void *state, struct frag_op *op)
 {
 	struct window *w = state;
 
-	return draw_params_read(op, w->tensors, w->color_lut, w->width, w->height, &w->layers);
+	return draw_params_read(op, DRAW_GIVEN(w), &w->layers);
 }
 
 static void closed(void *arg)

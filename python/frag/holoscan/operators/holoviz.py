@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """holoscan.operators.holoviz: pictures of layers, which frag's viewer shows on a web page.
 
-What is drawn in 3D, and what a window alone can do, is refused when the application starts.
+What a window alone can do is refused when the application starts.
 """
 from .._enums import Enum, make
 from .._registry import registry
@@ -45,13 +45,13 @@ _ColorSpace = Enum("ColorSpace", {
     "HDR10_ST2084": 3, "PASS_THROUGH": 4, "BT709_LINEAR": 5})
 _holoviz_str_to_color_space = {member.name.lower(): member for member in _ColorSpace}
 
-_SHOWN = ("color", "color_lut", "points", "lines", "line_strip", "crosses", "rectangles", "text")
 _CHOICES = {"image_format": _holoviz_str_to_image_format,
             "depth_map_render_mode": _holoviz_str_to_depth_map_render_mode,
             "yuv_model_conversion": _holoviz_str_to_yuv_model_conversion,
             "yuv_range": _holoviz_str_to_yuv_range,
             "x_chroma_location": _holoviz_str_to_chroma_location,
             "y_chroma_location": _holoviz_str_to_chroma_location}
+_SIDES = ("offset_x", "offset_y", "width", "height")
 _PLAIN = ("opacity", "priority", "color", "line_width", "point_size", "text")
 
 
@@ -119,7 +119,7 @@ class _InputSpec:
         if self.views:
             lines.append("views:")
         for view in self.views:
-            for number, key in enumerate(("offset_x", "offset_y", "width", "height")):
+            for number, key in enumerate(_SIDES):
                 lines.append("  %s %s: %s" % (" " if number else "-", key,
                                               scalar(getattr(view, key))))
         return "\n".join(lines)
@@ -177,7 +177,8 @@ _OUTPUTS = {"enable_render_buffer_output": "render_buffer_output",
 class HolovizOp(NativeOperator):
     """Shows pictures, made of layers, on a web page."""
     _native_type = "viewer"
-    _same = ("width", "height", "framerate", "window_title")
+    _same = ("width", "height", "framerate", "window_title", "camera_eye", "camera_look_at",
+             "camera_up")
     InputType = _InputType
     ImageFormat = _ImageFormat
     DepthMapRenderMode = _DepthMapRenderMode
@@ -252,18 +253,26 @@ class HolovizOp(NativeOperator):
         self._refuse_unless("the viewer is a web page; put it into an operator of your own",
                             **{key: None for key in _CALLBACKS})
         for layer in self._layers:
-            if layer.type.name.lower() not in _SHOWN and layer.type != _InputType.UNKNOWN:
-                self.refuse("a layer of type %s" % layer.type.name.lower(),
-                            "the viewer draws %s" % ", ".join(_SHOWN))
-            if layer.views:
-                self.refuse("HolovizOp.InputSpec.views", "use several operators draw of frag")
+            if any(view.matrix is not None for view in layer.views):
+                self.refuse("HolovizOp.InputSpec.View.matrix", "give camera_eye and its like")
         parameters = {**super()._native_parameters(), "tensors": [
             {"name": layer.tensor_name, "type": layer.type.name.lower(),
-             **{key: _plain(getattr(layer, key)) for key in _PLAIN if key != "text" or layer.text}}
+             **{key: _plain(getattr(layer, key)) for key in _PLAIN if key != "text" or layer.text},
+             **_places(layer)}
             for layer in self._layers if layer.type != _InputType.UNKNOWN]}
         if self._given["color_lut"]:
             parameters["color_lut"] = [_plain(color) for color in self._given["color_lut"]]
         return parameters
+
+
+def _places(layer):
+    """The keys of a layer that say where and how it is drawn."""
+    keys = {}
+    if layer.views:
+        keys["views"] = [{key: getattr(view, key) for key in _SIDES} for view in layer.views]
+    if layer.type == _InputType.DEPTH_MAP:
+        keys["depth_map_render_mode"] = layer.depth_map_render_mode.name.lower()
+    return keys
 
 
 def _plain(value):
