@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "entries.h"
 
-/* Numbers of a corner, and corners of a shape; where numbers may be left out, the most and least. */
+/* Numbers of a corner, the most and the least, and corners of a shape. */
 static const struct {
 	int8_t most, least, corners;
 } widths[] = {
