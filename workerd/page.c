@@ -107,6 +107,25 @@ static void read_op(const struct fragi_op_row *row, struct fw_op_stats *out)
 	read_realtime(row, &out->realtime);
 }
 
+/* Returns how many there are: those that somebody has looked at. */
+static uint32_t read_pools(const struct fragi_ledger *ledger, struct fragi_pool_stats *out)
+{
+	uint32_t count = 0;
+
+	for (; count < FRAGI_POOLS_MAX; count++, out++) {
+		const struct fragi_pool_row *row = &ledger->head->pools[count];
+
+		*out = (struct fragi_pool_stats){load(&row->blocks), load(&row->block_bytes),
+						 load(&row->free), load(&row->refused),
+						 load(&row->empty_ns)};
+		if (out->blocks == 0)
+			break;
+		if (out->free > out->blocks) /* as the host wrote it */
+			out->free = out->blocks;
+	}
+	return count;
+}
+
 int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 {
 	int r = page->ops == NULL ? page_open(page) : 0;
@@ -121,6 +140,8 @@ int wrk_page_read(struct wrk_page *page, struct fw_host_stats *out_stats)
 					    .op_count = page->op_count,
 					    .flows = page->flows,
 					    .flow_count = page->flow_count,
+					    .pools = page->pools,
+					    .pool_count = read_pools(&page->ledger, page->pools),
 					    .facts.at_ns = (uint64_t)fragi_now_ns()};
 	return 0;
 }

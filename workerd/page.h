@@ -17,6 +17,7 @@ struct wrk_page {
 	uint32_t op_count, flow_count;
 	struct fw_op_stats *ops;        /* owned; what the last read found */
 	struct fragi_flow_stats *flows; /* owned */
+	struct fragi_pool_stats pools[FRAGI_POOLS_MAX];
 };
 
 /* Makes the memfd (closed on exec). Returns 0 or negative errno. */

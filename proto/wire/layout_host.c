@@ -146,6 +146,7 @@ LAYOUT(host_prepared, struct fw_host_prepared, HostPrepared, prepared_flaw) = {
 	ROWS(host_prepared, addresses, address_count, FW_TRANSPORTS_MAX, data_address),
 	FIELD(host_prepared, pid),
 	TEXTS(host_prepared, announced, announced_count, FW_NAMES_MAX),
+	TEXTS(host_prepared, pools, pool_count, FRAGI_POOLS_MAX),
 	END,
 };
 

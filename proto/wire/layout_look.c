@@ -112,6 +112,12 @@ LAYOUT(look_worker, struct fragi_look_worker, LookWorker, NULL) = {
 	END,
 };
 
+LAYOUT(look_pool, struct fragi_look_pool, LookPool, NULL) = {
+	FIELD(look_pool, name),        FIELD(look_pool, host),         FIELD(look_pool, blocks),
+	FIELD(look_pool, block_bytes), FIELD(look_pool, used),         FIELD(look_pool, empty_ns),
+	FIELD(look_pool, refused_sum), FIELD(look_pool, empty_sum_ns), END,
+};
+
 LAYOUT(look_tables, struct fragi_look, LookTables, NULL) = {
 	FIELD(look_tables, application),
 	FIELD(look_tables, state),
@@ -124,6 +130,7 @@ LAYOUT(look_tables, struct fragi_look, LookTables, NULL) = {
 	FIELD(look_tables, operators_left_out),
 	FIELD(look_tables, flows_left_out),
 	OPTIONAL(look_tables, cause),
+	ROWS(look_tables, pools, pool_count, FW_ROWS_MAX, look_pool),
 	END,
 };
 
@@ -156,6 +163,8 @@ static const char *looked_flaw(const void *proto, void *plain)
 	for (uint32_t i = 0; i < flows; i++)
 		right = right && is_row(look->flows[i].sender, ops) &&
 			is_row(look->flows[i].receiver, ops);
+	for (uint32_t i = 0; i < look->pool_count; i++)
+		right = right && is_row(look->pools[i].host, look->host_count);
 	for (uint32_t i = 0; i < looked->chain_count; i++)
 		right = right && is_row(looked->chain[i].op, ops) &&
 			is_row(looked->chain[i].flow, flows);

@@ -68,11 +68,17 @@ TUPLE_LAYOUT(facts) = {
 	END,
 };
 
+LAYOUT(pool_stats, struct fragi_pool_stats, PoolStats, NULL) = {
+	FIELD(pool_stats, blocks),  FIELD(pool_stats, block_bytes), FIELD(pool_stats, free),
+	FIELD(pool_stats, refused), FIELD(pool_stats, empty_ns),    END,
+};
+
 LAYOUT(host_stats, struct fw_host_stats, HostStats, NULL) = {
 	FIELD(host_stats, final),
 	ROWS(host_stats, ops, op_count, FW_ROWS_MAX, op_stats),
 	ROWS(host_stats, flows, flow_count, FW_ROWS_MAX, flow_stats),
 	TUPLE(host_stats, offsetof(struct fw_host_stats, facts), facts, facts),
+	ROWS(host_stats, pools, pool_count, FRAGI_POOLS_MAX, pool_stats),
 	END,
 };
 

@@ -274,6 +274,9 @@ struct fw_host_prepared {
 	/* by the services of the application, where its first fragment runs; "": nothing */
 	const char *const *announced;
 	uint32_t announced_count;
+	const char *const
+		*pools; /* "fragment1.frames": pools of blocks, in the order of its ledger */
+	uint32_t pool_count;
 };
 
 /* one end of a flow between hosts */
@@ -392,6 +395,8 @@ struct fw_host_stats {
 	struct fragi_flow_stats *flows; /* inner flows, then edges */
 	uint32_t flow_count;
 	struct fw_facts facts; /* while somebody looks */
+	struct fragi_pool_stats *pools;
+	uint32_t pool_count;
 };
 
 /* always after the final HOST_STATS */

@@ -444,6 +444,7 @@ static inline struct fw_message of_host(enum fw_kind kind, uint32_t host)
 /* What a host with one operator of one port says when it is prepared. */
 struct table {
 	const char *fragment, *op, *pools;
+	const char *const *pool_names; /* of two pools; NULL: it has none */
 	struct fw_port port;
 	uint32_t address_bytes;
 	const char *transport, *detail;
@@ -480,6 +481,8 @@ static inline void say_table(struct world *w, uint64_t connection, uint32_t host
 	message.prepared = (struct fw_host_prepared){.ok = true,
 						     .fragments = &fragment,
 						     .fragment_count = 1,
+						     .pools = table->pool_names,
+						     .pool_count = table->pool_names ? 2 : 0,
 						     .addresses = &address,
 						     .address_count = table->address_bytes > 0,
 						     .pid = 100 + (int32_t)host};

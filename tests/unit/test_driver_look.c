@@ -274,6 +274,64 @@ WORLD_TEST(driver_look, who_asks_at_once_gets_sums_that_never_become_less, NULL)
 	cr_expect_eq(window->look.flows[0].latency.total_ns, 2040);
 }
 
+/* What the sender's host reports of its two pools. */
+static void report_pools(struct world *w, int64_t at_ns, uint64_t masks_ns, uint64_t frames_ns)
+{
+	struct fw_message message = of_host(FW_HOST_STATS, 1);
+	struct fragi_pool_stats pools[] = {{4, 4096, 1, 2, masks_ns}, {8, 512, 8, 0, frames_ns}};
+	struct fw_op_stats op = {.use_memory = (uint64_t)at_ns};
+	struct fragi_flow_stats row = {0};
+
+	message.stats = (struct fw_host_stats){.ops = &op,
+					       .op_count = 1,
+					       .flows = &row,
+					       .flow_count = 1,
+					       .facts.at_ns = (uint64_t)at_ns,
+					       .pools = pools,
+					       .pool_count = 2};
+	say(w, 1, &message);
+}
+
+WORLD_TEST(driver_look, an_operator_waits_for_the_pool_that_is_empty_longest, NULL)
+{
+	static const char *const names[] = {"f1.masks", "f1.frames"};
+	struct table table = table_of("f1", true);
+	const struct fw_looked *window;
+
+	memset(speaking_epoch, 0, sizeof(speaking_epoch));
+	world_init(w);
+	app(w, two_fragments);
+	both_come(w);
+	table.pools = "frames, masks";
+	table.pool_names = names;
+	say_table(w, 1, 1, &table);
+	say_prepared(w, 2, 2, "f2", false);
+	both_run(w);
+	report_pools(w, 7 * SECOND, 900 * MS, 0);
+	look(w, CLIENT, "app", 0, false);
+	report_pools(w, 8 * SECOND, 900 * MS + 300 * MS, 200 * MS);
+	pass_beating(w, SECOND, 1, CLIENT);
+	window = looked(w, CLIENT);
+	cr_assert_eq(window->look.pool_count, 2);
+	cr_expect_str_eq(window->look.pools[0].name, "f1.masks");
+	cr_expect_eq(window->look.pools[0].host, 0);
+	cr_expect_eq(window->look.pools[0].blocks, 4);
+	cr_expect_eq(window->look.pools[0].block_bytes, 4096);
+	cr_expect_eq(window->look.pools[0].used, 3);
+	cr_expect_eq(window->look.pools[0].refused_sum, 2);
+	expect_near(window->look.pools[0].empty_ns, 300 * MS);
+	cr_expect_eq(window->look.pools[0].empty_sum_ns, 1200 * MS);
+	cr_expect_eq(window->look.pools[1].used, 0);
+	cr_expect_str_eq(window->look.operators[0].pool, "masks");
+	report_pools(w, 9 * SECOND, 1250 * MS, 300 * MS);
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_str_eq(looked(w, CLIENT)->look.operators[0].pool, "frames");
+	report_pools(w, 10 * SECOND, 1250 * MS, 300 * MS);
+	pass_beating(w, SECOND, 1, CLIENT);
+	cr_expect_str_eq(looked(w, CLIENT)->look.operators[0].pool, "frames, masks",
+			 "none was seen empty");
+}
+
 /* LOOK of a client that keeps the tables. */
 static void look_for_changes(struct world *w, const char *name)
 {

@@ -135,6 +135,8 @@ static void make_prepared(struct maker *m, struct fw_host_prepared *p)
 	p->pid = 4711;
 	p->announced = make_names(m, 3);
 	p->announced_count = 3;
+	p->pools = words(m, 2);
+	p->pool_count = 2;
 }
 
 static void make_wire(struct maker *m, struct fw_host_wire *w)
@@ -196,6 +198,11 @@ static void make_stats(struct maker *m, struct fw_host_stats *s)
 						 make_realtime(m)};
 	s->facts = (struct fw_facts){
 		random_u64(m), 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, random_u64(m)};
+	s->pool_count = 2;
+	s->pools = block(m, 2 * sizeof(*s->pools));
+	for (int i = 0; i < 2; i++)
+		s->pools[i] = (struct fragi_pool_stats){random_u64(m), 4096, random_u64(m),
+							random_u64(m), random_u64(m)};
 	s->flow_count = 4;
 	s->flows = fragi_arena_alloc(&m->arena, 4 * sizeof(*s->flows));
 	for (int i = 0; i < 4; i++) {
@@ -234,7 +241,11 @@ static void make_look(struct maker *m, struct fragi_look *look)
 	struct fragi_look_flow *flow = block(m, 2 * sizeof(*flow));
 	struct fragi_look_host *host = block(m, 2 * sizeof(*host));
 	struct fragi_look_worker *worker = block(m, sizeof(*worker));
+	struct fragi_look_pool *pool = block(m, 2 * sizeof(*pool));
 
+	for (uint32_t i = 0; i < 2; i++)
+		pool[i] = (struct fragi_look_pool){word(m), 1 - i,         8, random_u64(m),
+						   3,       random_u64(m), 5, random_u64(m)};
 	for (int i = 0; i < 2; i++) {
 		op[i] = (struct fragi_look_operator){word(m), word(m), (uint32_t)i, .input_flow = 1,
 						     .room_flow = FRAGI_LOOK_NONE};
@@ -260,8 +271,8 @@ static void make_look(struct maker *m, struct fragi_look *look)
 		word(m), word(m), 4711, random_u64(m), 2, 3, 4, 5, random_u64(m), 7, 8, 9, word(m)};
 	*worker = (struct fragi_look_worker){word(m), 8, random_u64(m), 2, 3, 4, 5, 6,
 					     7,       8, random_u64(m)};
-	*look = (struct fragi_look){word(m), word(m), 1000000000, 5, op, flow, host,   worker,
-				    2,       2,       2,          1, 3,  4,    word(m)};
+	*look = (struct fragi_look){word(m), word(m), 1000000000, 5, op, flow,    host, worker, 2,
+				    2,       2,       1,          3, 4,  word(m), pool, 2};
 }
 
 static void make_reply(struct maker *m, struct fw_reply *reply)
@@ -785,7 +796,7 @@ Test(wire_codec, a_look_names_no_row_that_it_does_not_hold)
 	struct fragi_look *look = &in.looked.look;
 	struct fragi_look_operator *op;
 	struct fragi_look_flow *flow;
-	uint32_t *indices[9];
+	uint32_t *indices[10];
 
 	make(&m, FW_LOOKED, &in);
 	op = (struct fragi_look_operator *)look->operators;
@@ -799,7 +810,8 @@ Test(wire_codec, a_look_names_no_row_that_it_does_not_hold)
 	indices[6] = &in.looked.flow;
 	indices[7] = &in.looked.host;
 	indices[8] = &in.looked.chain[0].op;
-	for (int i = 0; i < 9; i++) {
+	indices[9] = &((struct fragi_look_pool *)look->pools)[1].host;
+	for (int i = 0; i < 10; i++) {
 		uint32_t before = *indices[i];
 
 		*indices[i] = 1;

@@ -74,6 +74,38 @@ Test(worker_page, what_the_host_counts_is_read)
 	cr_expect_eq(stats.flows[1].sent, 15);
 }
 
+Test(worker_page, pools_that_were_looked_at_are_read)
+{
+	struct fragi_ledger ledger = {0};
+	struct fw_host_stats stats;
+	struct fragi_pool_row *rows;
+
+	cr_assert_eq(fragi_ledger_create(&ledger, page.fd, 1, 1), 0);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.pool_count, 0, "nobody has looked");
+	rows = ledger.head->pools;
+	atomic_store(&rows[0].blocks, 8);
+	atomic_store(&rows[0].free, 9); /* nonsense */
+	atomic_store(&rows[1].blocks, 4);
+	atomic_store(&rows[1].block_bytes, 4096);
+	atomic_store(&rows[1].free, 3);
+	atomic_store(&rows[1].refused, 17);
+	atomic_store(&rows[1].empty_ns, 23);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_assert_eq(stats.pool_count, 2);
+	cr_expect_eq(stats.pools[0].free, 8, "no more than there are");
+	cr_expect_eq(stats.pools[1].blocks, 4);
+	cr_expect_eq(stats.pools[1].block_bytes, 4096);
+	cr_expect_eq(stats.pools[1].free, 3);
+	cr_expect_eq(stats.pools[1].refused, 17);
+	cr_expect_eq(stats.pools[1].empty_ns, 23);
+	for (uint32_t i = 0; i < FRAGI_POOLS_MAX; i++)
+		atomic_store(&rows[i].blocks, 1);
+	cr_assert_eq(wrk_page_read(&page, &stats), 0);
+	cr_expect_eq(stats.pool_count, FRAGI_POOLS_MAX);
+	fragi_ledger_close(&ledger);
+}
+
 Test(worker_page, garbage_is_refused)
 {
 	struct fw_host_stats stats;

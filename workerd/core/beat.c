@@ -90,6 +90,8 @@ static uint64_t counts_of(const struct fw_host_stats *stats)
 		for (int k = 0; k < FRAGI_DROP_REASONS; k++)
 			sum = ((sum ^ row.tx_dropped[k]) * MIX ^ row.rx_dropped[k]) * MIX;
 	}
+	for (uint32_t i = 0; i < stats->pool_count; i++)
+		sum = (sum ^ stats->pools[i].free) * MIX;
 	return sum;
 }
 

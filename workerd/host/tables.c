@@ -153,6 +153,22 @@ static int announced_by(const struct fragi_run *run, struct fragi_arena *arena,
 	return 0;
 }
 
+static int pools_of(const struct fragi_run *run, struct fragi_arena *arena,
+		    struct fw_host_prepared *out)
+{
+	const char **names = fragi_arena_alloc(arena, FRAGI_POOLS_MAX * sizeof(*names));
+	char name[2 * FRAG_NAME_MAX + 2];
+
+	out->pools = names;
+	while (names != NULL && out->pool_count < FRAGI_POOLS_MAX &&
+	       fragi_run_pool(run, out->pool_count, name, sizeof(name)) != NULL) {
+		names[out->pool_count] = fragi_arena_strdup(arena, name);
+		if (names[out->pool_count++] == NULL)
+			return -ENOMEM;
+	}
+	return names != NULL ? 0 : -ENOMEM;
+}
+
 int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 			 struct fw_host_prepared *out_prepared)
 {
@@ -164,6 +180,8 @@ int host_tables_prepared(const struct fragi_run *run, struct fragi_arena *arena,
 	if (r < 0)
 		return r;
 	r = addresses_of(run, arena, &prepared);
+	if (r == 0)
+		r = pools_of(run, arena, &prepared);
 	if (r == 0)
 		r = announced_by(run, arena, &prepared);
 	if (r < 0)

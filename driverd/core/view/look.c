@@ -50,11 +50,12 @@ struct drv_look_past {
 	bool has_window;
 	enum drv_app_state state;
 	uint32_t host_count;
-	size_t op_count, flow_count;
+	size_t op_count, flow_count, pool_count;
 	struct host_past *hosts;
 	uint64_t (*ops)[OF_OPERATOR], (*op_grown)[OF_OPERATOR];
 	uint64_t (*senders)[OF_SENDER], (*sender_grown)[OF_SENDER];
 	uint64_t (*receivers)[OF_RECEIVER], (*receiver_grown)[OF_RECEIVER];
+	uint64_t *pools, *pool_grown; /* how long they were empty */
 	struct promise {
 		uint64_t rate_mhz, budget_ns, period_ns;
 	} * promises; /* [operator] */
@@ -70,7 +71,8 @@ struct look {
 	struct fragi_look_flow *flows;
 	struct fragi_look_host *hosts;
 	struct fragi_look_worker *workers;
-	uint32_t op_count, flow_count, worker_count;
+	struct fragi_look_pool *pools;
+	uint32_t op_count, flow_count, worker_count, pool_count;
 	uint32_t *first_op;           /* [fragment]: the index of its first operator */
 	uint64_t *input_ns, *room_ns; /* [operator]: of the flow that it waited for longest */
 };
@@ -86,6 +88,8 @@ void drv_look_past_free(struct drv_look_past *past)
 	fragi_free(past->sender_grown);
 	fragi_free(past->receivers);
 	fragi_free(past->receiver_grown);
+	fragi_free(past->pools);
+	fragi_free(past->pool_grown);
 	fragi_free(past->promises);
 	fragi_free(past);
 }
@@ -98,6 +102,20 @@ static size_t count_operators(const struct drv_app *app)
 
 	while (drv_view_operator(app, &at, &op))
 		count++;
+	return count;
+}
+
+static uint32_t pools_of(const struct drv_host *host)
+{
+	return host->tables != NULL ? host->tables->prepared.pool_count : 0;
+}
+
+static size_t count_pools(const struct drv_app *app)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < app->host_count; i++)
+		count += pools_of(&app->hosts[i]);
 	return count;
 }
 
@@ -133,7 +151,8 @@ static int keep_promises(const struct drv_app *app, struct drv_look_past *past)
 }
 
 /* Makes room for the rows that the application has now; what was counted before is forgotten. */
-static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, size_t flow_count)
+static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, size_t flow_count,
+				   size_t pool_count)
 {
 	struct drv_look_past *past = fragi_calloc(1, sizeof(*past));
 
@@ -142,6 +161,7 @@ static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, s
 	past->host_count = app->host_count;
 	past->op_count = op_count;
 	past->flow_count = flow_count;
+	past->pool_count = pool_count;
 	past->hosts = fragi_calloc(app->host_count + 1, sizeof(*past->hosts));
 	past->ops = fragi_calloc(op_count + 1, sizeof(*past->ops));
 	past->op_grown = fragi_calloc(op_count + 1, sizeof(*past->ops));
@@ -149,10 +169,13 @@ static struct drv_look_past *begin(const struct drv_app *app, size_t op_count, s
 	past->sender_grown = fragi_calloc(flow_count + 1, sizeof(*past->senders));
 	past->receivers = fragi_calloc(flow_count + 1, sizeof(*past->receivers));
 	past->receiver_grown = fragi_calloc(flow_count + 1, sizeof(*past->receivers));
+	past->pools = fragi_calloc(pool_count + 1, sizeof(*past->pools));
+	past->pool_grown = fragi_calloc(pool_count + 1, sizeof(*past->pools));
 	past->promises = fragi_calloc(op_count + 1, sizeof(*past->promises));
 	if (past->hosts != NULL && past->ops != NULL && past->op_grown != NULL &&
 	    past->senders != NULL && past->sender_grown != NULL && past->receivers != NULL &&
-	    past->receiver_grown != NULL && past->promises != NULL && keep_promises(app, past) == 0)
+	    past->receiver_grown != NULL && past->pools != NULL && past->pool_grown != NULL &&
+	    past->promises != NULL && keep_promises(app, past) == 0)
 		return past;
 	drv_look_past_free(past);
 	return NULL;
@@ -265,6 +288,33 @@ static void look_at_host(struct look *look, uint32_t index)
 	};
 }
 
+/* Those that the host has reported. first: of them in the look's past */
+static void look_at_pools(struct look *look, uint32_t index, size_t first)
+{
+	const struct drv_host *host = &look->app->hosts[index];
+	const struct host_past *past = &look->past->hosts[index];
+	const struct fw_host_stats *stats =
+		host->now.stats != NULL ? &host->now.stats->stats : &(struct fw_host_stats){0};
+
+	for (uint32_t i = 0; i < pools_of(host) && i < stats->pool_count; i++) {
+		const struct fragi_pool_stats *pool = &stats->pools[i];
+		uint64_t *grown = &look->past->pool_grown[first + i];
+
+		if (past->has_moved)
+			grow(&look->past->pools[first + i], grown, &pool->empty_ns, 1);
+		look->pools[look->pool_count++] = (struct fragi_look_pool){
+			.name = host->tables->prepared.pools[i],
+			.host = index,
+			.blocks = pool->blocks,
+			.block_bytes = pool->block_bytes,
+			.used = pool->blocks - pool->free,
+			.empty_ns = in_window(look, past, *grown),
+			.refused_sum = pool->refused,
+			.empty_sum_ns = pool->empty_ns,
+		};
+	}
+}
+
 /* Fills in the worker of a host, unless another host has done so. */
 static void look_at_worker(struct look *look, uint32_t index)
 {
@@ -352,7 +402,9 @@ static int look_at_operator(struct look *look, const struct drv_view_operator *o
 	if (past->has_window && look->window_ns > 0)
 		fill_window(look, &past->hosts[host], &past->op_grown[index][USE], row->use_ns);
 	if (row->use_ns[FRAGI_USE_MEMORY] > 0)
-		row->pool = op->pools;
+		row->pool =
+			drv_look_emptiest(look->pools, look->pool_count, host,
+					  look->app->spec->fragments[op->fragment].name, op->pools);
 	return row->name != NULL ? 0 : -ENOMEM;
 }
 
@@ -453,24 +505,29 @@ static int look_begin(struct look *look)
 	look->flows = fragi_arena_alloc(arena, flows * sizeof(*look->flows));
 	look->hosts = fragi_arena_alloc(arena, (app->host_count + 1) * sizeof(*look->hosts));
 	look->workers = fragi_arena_alloc(arena, (app->host_count + 1) * sizeof(*look->workers));
+	look->pools = fragi_arena_alloc(arena, (look->past->pool_count + 1) * sizeof(*look->pools));
 	look->first_op =
 		fragi_arena_alloc(arena, (app->spec->fragment_count + 1) * sizeof(*look->first_op));
 	look->input_ns = fragi_arena_alloc(arena, ops * sizeof(*look->input_ns));
 	look->room_ns = fragi_arena_alloc(arena, ops * sizeof(*look->room_ns));
 	return look->ops != NULL && look->flows != NULL && look->hosts != NULL &&
-			       look->workers != NULL && look->first_op != NULL &&
-			       look->input_ns != NULL && look->room_ns != NULL
+			       look->workers != NULL && look->pools != NULL &&
+			       look->first_op != NULL && look->input_ns != NULL &&
+			       look->room_ns != NULL
 		       ? 0
 		       : -ENOMEM;
 }
 
 static int look_at(struct look *look)
 {
+	size_t first_pool = 0;
 	int r = look_begin(look);
 
 	for (uint32_t i = 0; r == 0 && i < look->app->host_count; i++) {
 		look_at_host(look, i);
 		look_at_worker(look, i);
+		look_at_pools(look, i, first_pool);
+		first_pool += pools_of(&look->app->hosts[i]);
 	}
 	if (r == 0)
 		r = look_at_operators(look);
@@ -502,13 +559,15 @@ int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64
 {
 	size_t op_count = count_operators(app);
 	size_t flow_count = op_count != 0 ? drv_view_flow_count(app) : 0;
+	size_t pool_count = count_pools(app);
 	struct look look = {.app = app, .window_ns = window_ns, .arena = arena};
 	int r;
 
 	if (*past == NULL || (*past)->host_count != app->host_count ||
-	    (*past)->op_count != op_count || (*past)->flow_count != flow_count) {
+	    (*past)->op_count != op_count || (*past)->flow_count != flow_count ||
+	    (*past)->pool_count != pool_count) {
 		drv_look_past_free(*past);
-		*past = begin(app, op_count, flow_count);
+		*past = begin(app, op_count, flow_count, pool_count);
 		if (*past == NULL)
 			return -ENOMEM;
 	}
@@ -525,6 +584,8 @@ int drv_view_look(const struct drv_app *app, struct drv_look_past **past, uint64
 		.flows = look.flows,
 		.hosts = look.hosts,
 		.workers = look.workers,
+		.pools = look.pools,
+		.pool_count = look.pool_count,
 		.operator_count = look.op_count,
 		.flow_count = look.flow_count,
 		.host_count = app->host_count,

@@ -135,6 +135,14 @@ FRAGI_API uint64_t fragi_drops_unwanted(const uint64_t *dropped, bool is_latest)
 		uint64_t counters[FRAGI_OP_COUNTERS];                                              \
 	}
 
+/* A pool of blocks, while somebody looks; blocks 0: nobody has. */
+struct fragi_pool_stats {
+	uint64_t blocks, block_bytes, free;
+	uint64_t refused;  /* blocks that were asked for and not there, since the start */
+	uint64_t empty_ns; /* for how long no block was free, while somebody looked */
+};
+#define FRAGI_POOLS_MAX 64u /* of a host, of which this is known */
+
 /* One row of a ledger, read at some time. */
 struct fragi_flow_stats {
 	FRAGI_COUNTER_FIELDS;

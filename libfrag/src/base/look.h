@@ -42,7 +42,7 @@ struct fragi_look_operator {
 	uint64_t use_ns[FRAGI_USES];
 	/* the flow that it waited for longest; FRAGI_LOOK_NONE: it waited for none */
 	uint32_t input_flow, room_flow;
-	/* the pool that it waited for: "frames", or "frames, masks"; NULL: it waited for none */
+	/* the pool that it waited for, of several the one that was empty longest: "frames"; NULL: none */
 	const char *pool;
 	uint64_t ticks; /* begun in the window */
 	/* ns a tick, since the start of its process */
@@ -94,6 +94,16 @@ struct fragi_look_host {
 	uint64_t cpu_sum_ns; /* since its process started; 0: not known */
 };
 
+/* A pool of blocks of a host. */
+struct fragi_look_pool {
+	const char *name; /* "fragment1.frames" */
+	uint32_t host;    /* index of its host */
+	uint64_t blocks, block_bytes, used;
+	uint64_t empty_ns; /* in the window: no block was free */
+	/* of the present process: blocks that were asked for in vain; while somebody looked */
+	uint64_t refused_sum, empty_sum_ns;
+};
+
 struct fragi_look_worker {
 	const char *name;
 	uint32_t cores;
@@ -125,6 +135,8 @@ struct fragi_look {
 	uint32_t operators_left_out, flows_left_out;
 	/* track/cause.h, or what bounds the rate; NULL: nothing does, or nothing was measured */
 	const char *cause;
+	const struct fragi_look_pool *pools;
+	uint32_t pool_count;
 };
 
 #endif

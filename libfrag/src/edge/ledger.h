@@ -68,6 +68,11 @@ struct fragi_op_row {
 	_Atomic uint64_t sched_runtime_ns, sched_deadline_ns, sched_period_ns;
 };
 
+/* As struct fragi_pool_stats; written by the thread that looks. */
+struct fragi_pool_row {
+	_Atomic uint64_t blocks, block_bytes, free, refused, empty_ns;
+};
+
 /* Sets a state and when it began, on the fragment's clock. */
 static inline void fragi_op_row_enter(struct fragi_op_row *row, enum fragi_op_state state,
 				      int64_t now_ns)
@@ -88,9 +93,9 @@ struct fragi_job {
 };
 FRAGI_API void fragi_op_row_job(const struct fragi_op_row *row, struct fragi_job *out);
 
-/* Layout 5. A page of a build that counts something else is refused. */
+/* Layout 6. A page of a build that counts something else is refused. */
 #define FRAGI_LEDGER_MAGIC                                                                         \
-	(0x6c67726605000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
+	(0x6c67726606000000ull | FRAGI_DROP_REASONS << 16 | FRAGI_SENDER_COUNTERS << 8 |           \
 	 FRAGI_COUNTERS)
 
 /*
@@ -106,6 +111,8 @@ struct fragi_ledger_head {
 	_Atomic uint64_t reserved;
 	/* how often all schedulers of this host have been found at rest */
 	_Atomic uint64_t idle_rounds;
+	/* in the order in which the host reported them after PREPARE */
+	struct fragi_pool_row pools[FRAGI_POOLS_MAX];
 };
 
 struct fragi_ledger {

@@ -87,6 +87,7 @@ static void *look_main(void *arg)
 		now_ns = fragi_now_ns();
 		for (size_t i = 0; i < run->fragment_count; i++)
 			fragi_sched_look(run->fragments[i].sched, (uint64_t)(now_ns - seen_ns));
+		fragi_run_look_at_pools(run, (uint64_t)(now_ns - seen_ns));
 		seen_ns = now_ns;
 		took_ns = thread_ns() - begun_ns;
 	} while (goes_on); /* the time until its end counts too */

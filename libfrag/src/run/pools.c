@@ -46,6 +46,65 @@ int fragi_run_check_pools(struct fragi_run *run, const struct fragi_run_edge *ed
 	return r;
 }
 
+/* The next pool of blocks behind those before; NULL: there is none. */
+struct pool_at {
+	size_t fragment;
+	uint32_t resource;
+};
+static const struct frag_resource *next_pool(const struct fragi_run *run, struct pool_at *at)
+{
+	for (; at->fragment < run->fragment_count; at->fragment++, at->resource = 0) {
+		const struct frag_fragment *fragment = run->fragments[at->fragment].fragment;
+
+		while (at->resource < fragment->resource_count) {
+			const struct frag_resource *resource = fragment->resources[at->resource++];
+
+			if (resource->allocator.blocks != NULL)
+				return resource;
+		}
+	}
+	return NULL;
+}
+
+const char *fragi_run_pool(const struct fragi_run *run, uint32_t number, char *out, size_t size)
+{
+	struct pool_at at = {0};
+	const struct frag_resource *pool = next_pool(run, &at);
+
+	for (uint32_t i = 0; i < number && pool != NULL; i++)
+		pool = next_pool(run, &at);
+	if (pool == NULL || number >= FRAGI_POOLS_MAX)
+		return NULL;
+	snprintf(out, size, "%s.%s", run->fragments[at.fragment].fragment->name,
+		 frag_resource_name(pool));
+	return out;
+}
+
+static void set(_Atomic uint64_t *counter, uint64_t value)
+{
+	atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+void fragi_run_look_at_pools(struct fragi_run *run, uint64_t ns)
+{
+	struct pool_at at = {0};
+	const struct frag_resource *pool;
+	struct fragi_blocks blocks;
+
+	for (uint32_t i = 0; i < FRAGI_POOLS_MAX && (pool = next_pool(run, &at)) != NULL; i++) {
+		struct fragi_pool_row *row = &run->ledger.head->pools[i];
+
+		pool->allocator.blocks(pool->allocator.state, &blocks);
+		set(&row->blocks, blocks.all);
+		set(&row->block_bytes, blocks.block_bytes);
+		set(&row->free, blocks.free);
+		set(&row->refused, blocks.refused);
+		if (blocks.free == 0)
+			set(&row->empty_ns,
+			    atomic_load_explicit(&row->empty_ns, memory_order_relaxed) + ns);
+	}
+}
+
 /* The operators that a tensor of the pool can have reached, by their numbers in the ledger. */
 struct reach {
 	struct fragi_run *run;

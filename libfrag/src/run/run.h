@@ -90,6 +90,12 @@ FRAGI_API const struct fragi_flow_info *fragi_run_flows(const struct fragi_run *
 							size_t *out_count);
 
 /*
+ * The name of a pool of blocks, such as "fragment1.frames", by its number in the ledger; NULL: there
+ * are not so many. Pools beyond FRAGI_POOLS_MAX have none.
+ */
+FRAGI_API const char *fragi_run_pool(const struct fragi_run *run, uint32_t number, char *out,
+				     size_t size);
+/*
  * Services of the application (frag/service.h): how many there are; whether their driver_start was
  * called here, because the first fragment is; what the i-th one has announced then, "": nothing.
  */
