@@ -19,6 +19,7 @@ enum of {
 	OF_OPERATOR,
 	OF_FLOW,
 	OF_HOST,
+	OF_POOL,
 	TABLES
 };
 
@@ -244,6 +245,7 @@ static void put_left_out(struct page *page, const struct metric *metric, const s
 #define WORKER(m) OF_WORKER, .offset = offsetof(struct fw_worker_row, m)
 #define OPERATOR(m) OF_OPERATOR, .offset = offsetof(struct fragi_look_operator, m)
 #define FLOW(m) OF_FLOW, .offset = offsetof(struct fragi_look_flow, m)
+#define POOL(m) OF_POOL, .offset = offsetof(struct fragi_look_pool, m)
 #define HOST(m) OF_HOST, .offset = offsetof(struct fragi_look_host, m)
 static const struct metric metrics[] = {
 	{"frag_build_info", "gauge", "1; the label is the version of fragctl.", OF_NOTHING,
@@ -292,6 +294,16 @@ static const struct metric metrics[] = {
 	 HOST(cpu_sum_ns), .put = put_known_ns},
 	{"frag_host_resident_memory_bytes", "gauge", "Resident memory.", HOST(rss_bytes),
 	 .put = put_known_u64},
+	{"frag_pool_blocks", "gauge", "Blocks of a pool of memory.", POOL(blocks), .put = put_u64},
+	{"frag_pool_block_bytes", "gauge", "Size of one of them.", POOL(block_bytes),
+	 .put = put_u64},
+	{"frag_pool_used_blocks", "gauge", "Blocks that are in use.", POOL(used), .put = put_u64},
+	{"frag_pool_empty_seconds_total", "counter",
+	 "For how long no block was free, while somebody looked, in the present process.",
+	 POOL(empty_sum_ns), .put = put_ns},
+	{"frag_pool_refused_total", "counter",
+	 "Blocks that were asked for and not there, in the present process.", POOL(refused_sum),
+	 .put = put_u64},
 	{"frag_operator_ticks_total", "counter", "Ticks that have begun.", OPERATOR(ticks_sum),
 	 .put = put_u64},
 	{"frag_operator_time_seconds_total", "counter",
@@ -427,6 +439,8 @@ static void add_look(struct page *page, const struct ctl_top_app *app)
 			add_flow(page, name, &look->flows[i]);
 	for (uint32_t i = 0; i < look->host_count; i++)
 		add_row(page, OF_HOST, &look->hosts[i], "app", name, "host", look->hosts[i].name);
+	for (uint32_t i = 0; i < look->pool_count; i++)
+		add_row(page, OF_POOL, &look->pools[i], "app", name, "pool", look->pools[i].name);
 	page->left_out[OF_OPERATOR] += look->operators_left_out;
 	page->left_out[OF_FLOW] += look->flows_left_out;
 }

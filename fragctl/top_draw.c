@@ -285,6 +285,24 @@ static void draw_flows(struct ctl_top_drawing *d, uint32_t a)
 	free(order);
 }
 
+static void draw_pools(struct ctl_top_drawing *d, const struct fragi_look *look, uint32_t host)
+{
+	char size[32];
+
+	for (uint32_t i = 0; i < look->pool_count; i++) {
+		const struct fragi_look_pool *pool = &look->pools[i];
+		uint64_t window = look->window_ns > 0 ? look->window_ns : 1;
+
+		if (pool->host == host)
+			ctl_top_put(d, CTL_TOP_NORMAL,
+				    "   pool %s: %" PRIu64 " of %" PRIu64
+				    " blocks of %s in use, empty %" PRIu64 " %%, refused %" PRIu64,
+				    ctl_top_text(pool->name), pool->used, pool->blocks,
+				    size_text(pool->block_bytes, size, sizeof(size)),
+				    pool->empty_ns * 100 / window, pool->refused_sum);
+	}
+}
+
 static void draw_hosts(struct ctl_top_drawing *d, uint32_t a)
 {
 	const struct ctl_top_app *app = &d->top->apps[a];
@@ -311,6 +329,7 @@ static void draw_hosts(struct ctl_top_drawing *d, uint32_t a)
 		ctl_top_cell(d, size_text(host->rss_bytes, text, sizeof(text)), 7, true);
 		ctl_top_number(d, 4, "%u", host->restarts);
 		ctl_top_line(d, is_wrong ? CTL_TOP_WRONG : CTL_TOP_NORMAL, a, FRAGI_LOOK_NONE);
+		draw_pools(d, &app->look, i);
 	}
 }
 

@@ -74,6 +74,18 @@ static void print_flow(const struct fragi_look *look, const struct fragi_look_fl
 	fputs(".\n", out);
 }
 
+static void print_pool(const struct fragi_look *look, const struct fragi_look_pool *pool, FILE *out)
+{
+	fprintf(out, "Pool %s: %" PRIu64 " of %" PRIu64 " blocks in use", ctl_top_text(pool->name),
+		pool->used, pool->blocks);
+	if (pool->empty_ns > 0 && look->window_ns > 0)
+		fprintf(out, ", empty %" PRIu64 " percent of the time",
+			pool->empty_ns * 100 / look->window_ns);
+	if (pool->refused_sum > 0)
+		fprintf(out, ", %" PRIu64 " blocks refused", pool->refused_sum);
+	fputs(".\n", out);
+}
+
 void ctl_top_print_plain(const struct ctl_top *top, FILE *out)
 {
 	for (uint32_t a = 0; a < top->app_count; a++) {
@@ -85,6 +97,8 @@ void ctl_top_print_plain(const struct ctl_top *top, FILE *out)
 			print_operator(look, &look->operators[i], out);
 		for (uint32_t i = 0; i < look->flow_count; i++)
 			print_flow(look, &look->flows[i], out);
+		for (uint32_t i = 0; i < look->pool_count; i++)
+			print_pool(look, &look->pools[i], out);
 		if (look->operators_left_out + look->flows_left_out > 0)
 			fprintf(out, "%u operators and %u flows that do less are left out.\n",
 				look->operators_left_out, look->flows_left_out);
@@ -190,6 +204,24 @@ static const struct ctl_column host_items[] = {
 };
 static const struct ctl_columns hosts = CTL_COLUMNS(host_items, fragi_look_host);
 
+static void pool_indices(const void *row, struct ctl_json *json)
+{
+	const struct fragi_look_pool *pool = row;
+
+	index_json(json, "host_index", pool->host);
+}
+
+static const struct ctl_column pool_items[] = {
+	{"name", AT(CTL_TEXT, pool, name)},
+	{"blocks", AT(CTL_U64, pool, blocks)},
+	{"block_bytes", AT(CTL_U64, pool, block_bytes)},
+	{"used_blocks", AT(CTL_U64, pool, used)},
+	{"empty_ns", AT(CTL_U64, pool, empty_ns)},
+	{"refused_sum", AT(CTL_U64, pool, refused_sum)},
+	{"host_index", .kind = CTL_ELSE, .write = pool_indices},
+};
+static const struct ctl_columns pools = CTL_COLUMNS(pool_items, fragi_look_pool);
+
 static const struct ctl_column worker_items[] = {
 	{"name", AT(CTL_TEXT, worker, name)},
 	{"cores", AT(CTL_U32, worker, cores)},
@@ -249,6 +281,7 @@ void ctl_top_print_json(const struct ctl_top *top, FILE *out)
 		ctl_rows_json(&json, "flows", &flows, look->flows, look->flow_count);
 		ctl_rows_json(&json, "hosts", &hosts, look->hosts, look->host_count);
 		ctl_rows_json(&json, "workers", &workers, look->workers, look->worker_count);
+		ctl_rows_json(&json, "pools", &pools, look->pools, look->pool_count);
 		ctl_json_unsigned(&json, "operators_left_out", look->operators_left_out);
 		ctl_json_unsigned(&json, "flows_left_out", look->flows_left_out);
 		ctl_json_close(&json, '}');

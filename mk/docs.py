@@ -217,7 +217,8 @@ def schema(old):
 
 # What a metric is about, and its labels beside the one of metrics.c's functions that has its own.
 METRIC_LABELS = {"APP": "app", "OF_ENDED": "app", "OF_LOOK": "app", "OF_WORKER": "worker", "WORKER": "worker",
-                 "OPERATOR": "app, operator", "FLOW": "app, flow", "HOST": "app, host", "OF_NOTHING": "", "REPLY": ""}
+                 "OPERATOR": "app, operator", "FLOW": "app, flow", "HOST": "app, host", "POOL": "app, pool",
+                 "OF_NOTHING": "", "REPLY": ""}
 OWN_LABELS = {"put_build": "version", "put_events": "kind", "put_left_out": "of", "put_state": "state",
               "put_ended": "result", "put_cause": "kind, operator, flow_from", "put_uses": "use",
               "put_drops": "reason", "put_histogram": "le"}

@@ -482,6 +482,18 @@ class Printed(TopTest):
         self.assertEqual(self.fragctl("top", "nobody", "--once", code=3), "")
         self.end()
 
+    def test_pools_of_hosts(self):
+        """One whose only block passes three operators is empty most of the time."""
+        self.launch(PLANTED["an exhausted pool"][0])
+        line = r"\n   pool front\.frames: [01] of 1 blocks of 64 KiB in use, empty [1-9]\d* %, refused 0\n"
+        self.wait_until("a pool that is empty", lambda: re.search(line, self.fragctl("top", "--once")))
+        app, = json.loads(self.fragctl("top", "--once", "-o", "json"))["applications"]
+        pool, = app["pools"]
+        self.assertEqual((pool["name"], pool["blocks"], pool["block_bytes"], app["hosts"][pool["host_index"]]["name"]),
+                         ("front.frames", 1, 65536, "front"))
+        self.assertGreater(pool["empty_ns"], app["window_ns"] / 2)
+        self.end()
+
     def test_the_load_of_gpus(self):
         """Of three, one of which does not answer (tests/cuda/fake_nvml.c)."""
         self.env["LD_LIBRARY_PATH"] = os.path.join(os.path.dirname(cluster.BIN), "tests/cuda")

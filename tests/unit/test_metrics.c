@@ -63,6 +63,15 @@ static struct fragi_look_host hosts[] = {
 	{.name = "source", .restarts = 2, .cpu_sum_ns = 1500 * MS, .rss_bytes = 4096},
 	{.name = "sink", .suspended_because = "it is started again"},
 };
+static struct fragi_look_pool pools[] = {
+	{.name = "source.frames",
+	 .blocks = 8,
+	 .block_bytes = 4096,
+	 .used = 7,
+	 .empty_ns = 5,
+	 .refused_sum = 3,
+	 .empty_sum_ns = 1500 * MS},
+};
 static struct fw_application_row applications[] = {
 	{.run = 7, .name = "slow", .state = "running", .age_ns = 2000000000},
 	{.run = 9, .name = "held", .state = "waiting", .age_ns = 1},
@@ -98,6 +107,8 @@ static struct ctl_top_app slow(enum fragi_cause_kind kind)
 					     .flow_count = 1,
 					     .hosts = hosts,
 					     .host_count = 2,
+					     .pools = pools,
+					     .pool_count = 1,
 					     .operators_left_out = 4,
 					     .flows_left_out = 5},
 				    .cause = {.kind = kind, .op = 1, .flow = 0, .host = NONE}};
@@ -138,6 +149,11 @@ Test(metrics, every_number_is_where_it_belongs)
 	assert_none(page, "frag_host_cpu_seconds_total{app=\"slow\",host=\"sink\"}");
 	assert_line(page, "frag_host_suspended{app=\"slow\",host=\"sink\"} 1");
 	assert_line(page, "frag_host_suspended{app=\"slow\",host=\"source\"} 0");
+	assert_line(page, "frag_pool_blocks{app=\"slow\",pool=\"source.frames\"} 8");
+	assert_line(page, "frag_pool_block_bytes{app=\"slow\",pool=\"source.frames\"} 4096");
+	assert_line(page, "frag_pool_used_blocks{app=\"slow\",pool=\"source.frames\"} 7");
+	assert_line(page, "frag_pool_empty_seconds_total{app=\"slow\",pool=\"source.frames\"} 1.5");
+	assert_line(page, "frag_pool_refused_total{app=\"slow\",pool=\"source.frames\"} 3");
 	assert_line(
 		page,
 		"frag_operator_ticks_total{app=\"slow\",operator=\"sink.rx\"} 12345678901234567890");

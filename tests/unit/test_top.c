@@ -85,6 +85,16 @@ static struct fragi_look_worker workers[] = {
 	 .memory_used_bytes = 3ull << 30,
 	 .sent_bytes = 5 << 20},
 };
+static struct fragi_look_pool pools[] = {
+	{.name = "fragment1.frames",
+	 .host = 0,
+	 .blocks = 8,
+	 .block_bytes = 900 << 10,
+	 .used = 7,
+	 .empty_ns = 230 * MS,
+	 .refused_sum = 5},
+	{.name = "fragment2.masks", .host = 1, .blocks = 4, .block_bytes = 64, .used = 1},
+};
 static struct fragi_look_step chain[] = {
 	{.op = 0, .flow = NONE, .text = "fragment1.video ticks 18 of 30 times a second"},
 	{.op = 1, .flow = NONE, .text = "fragment2.detect computes 990 ms a second, 55 ms a tick"},
@@ -278,12 +288,14 @@ Test(top, many_operators_on_small_screens)
 
 Test(top, what_is_printed_without_a_screen)
 {
-	const struct ctl_top_app app = endoscopy();
+	struct ctl_top_app app = endoscopy();
 	struct ctl_top top = view_of(&app, 1);
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
+	app.look.pools = pools;
+	app.look.pool_count = 2;
 	top.width = 0;
 	cr_assert_eq(ctl_top_print(&top, out), 0);
 	ctl_top_print_plain(&top, out);
@@ -310,6 +322,17 @@ Test(top, what_is_printed_without_a_screen)
 		strstr(text,
 		       "\"host_index\": 1, \"input_flow_index\": 0, \"room_flow_index\": null}"),
 		"%s", text);
+	cr_expect_not_null(
+		strstr(text,
+		       "    0\n   pool fragment1.frames: 7 of 8 blocks of 900 KiB in use, empty 23 %, refused 5\n fragment2 "),
+		"%s", text);
+	cr_expect_not_null(strstr(text, "Pool fragment1.frames: 7 of 8 blocks in use, empty 23 "
+					"percent of the time, 5 blocks refused.\n"
+					"Pool fragment2.masks: 1 of 4 blocks in use.\n"),
+			   "%s", text);
+	cr_expect_not_null(strstr(text, "\"used_blocks\": 7, \"empty_ns\": 230000000, "
+					"\"refused_sum\": 5, \"host_index\": 0}"),
+			   "%s", text);
 	free(text);
 }
 

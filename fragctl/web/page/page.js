@@ -177,6 +177,10 @@ const percent = (key, title, ns) => number(key, title, (r, a) => share(a, r[ns])
 const perSecond = (key, title, of) => number(key, title, (r, a) => rate(a, of(r)), amount);
 const duration = (key, title, of) => number(key, title, of, (v) => v === null ? "" : time(v));
 
+/* "fragment1.frames 3 of 4, empty 20 %" */
+const poolsOf = (app, host) => (app.pools || []).filter((p) => app.hosts[p.host_index] === host).map((p) =>
+	`${p.name} ${p.used_blocks} of ${p.blocks}` + (p.empty_ns ? `, empty ${share(app, p.empty_ns).toFixed(0)} %` : "") +
+	(p.refused_sum ? `, refused ${grouped(p.refused_sum)}` : "")).join("; ");
 const TABLES = {
 	operators: {
 		title: "Operators", rows: () => (appNow() || {}).operators, name: (r) => r.name, key: (r) => r.name,
@@ -207,6 +211,7 @@ const TABLES = {
 			number("threads", "Threads", (r) => r.threads), number("cores", "Cores", (r) => r.cores),
 			percent("cpu", "CPU %", "cpu_ns"), percent("late", "Late %", "starved_ns"), percent("disk", "Disk %", "io_ns"),
 			number("rss", "Memory", (r) => r.rss_bytes, bytes),
+			wide("pools", "Pools: blocks in use", (r, a) => poolsOf(a, r)),
 			wide("off", "Suspended because", (r) => r.suspended_because)],
 	},
 	workers: {
