@@ -45,18 +45,6 @@ static void duration(struct ctl_top_drawing *d, uint32_t width, uint64_t count, 
 		     width, true);
 }
 
-static const char *size_text(uint64_t bytes, char *out, size_t size)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	double value = (double)bytes;
-	size_t i = 0;
-
-	for (; value >= 1000 && i < 4; i++)
-		value /= 1024;
-	snprintf(out, size, value < 10 && i > 0 ? "%.1f %s" : "%.0f %s", value, units[i]);
-	return out;
-}
-
 static bool contains(const char *text, const char *part)
 {
 	return part == NULL || part[0] == '\0' || strcasestr(text, part) != NULL;
@@ -239,7 +227,8 @@ static void draw_operators(struct ctl_top_drawing *d, uint32_t a)
 	free(order);
 }
 
-static void draw_flow(struct ctl_top_drawing *d, uint32_t a, uint32_t i, uint32_t width)
+static void draw_flow(struct ctl_top_drawing *d, uint32_t a, uint32_t i, uint32_t width,
+		      bool has_bounds)
 {
 	const struct ctl_top_app *app = &d->top->apps[a];
 	const struct fragi_look_flow *flow = &app->look.flows[i];
@@ -261,6 +250,8 @@ static void draw_flow(struct ctl_top_drawing *d, uint32_t a, uint32_t i, uint32_
 	rate(d, 6, &app->look, dropped(flow));
 	ctl_top_number(d, 4, "%" PRIu64, flow->lost_sum);
 	duration(d, 7, flow->latency.count, flow->latency.p99);
+	if (has_bounds)
+		duration(d, 7, flow->latency.error_ns, flow->latency.error_ns);
 	ctl_top_line(d, is_wrong ? CTL_TOP_WRONG : CTL_TOP_NORMAL, a, FRAGI_LOOK_NONE);
 }
 
@@ -269,18 +260,22 @@ static void draw_flows(struct ctl_top_drawing *d, uint32_t a)
 	const struct fragi_look *look = &d->top->apps[a].look;
 	uint32_t *order = sorted(d, look, look->flow_count, compare_flows), longest = 0, width;
 	char name[600];
+	bool has_bounds = false; /* two clocks have measured a latency */
 
 	for (uint32_t i = 0; i < look->flow_count; i++) {
 		uint32_t has = ctl_top_width(flow_text(&look->flows[i], name, sizeof(name))) + 1;
 
+		has_bounds |= look->flows[i].latency.error_ns != 0;
 		if (has > longest)
 			longest = has;
 	}
-	width = name_width(d, 45, longest);
-	head(d, " FLOW", width, "  SENT/S       FULL DEPTH DROP/S LOST     P99");
+	width = name_width(d, has_bounds ? 53 : 45, longest);
+	head(d, " FLOW", width,
+	     has_bounds ? "  SENT/S       FULL DEPTH DROP/S LOST     P99     +/-"
+			: "  SENT/S       FULL DEPTH DROP/S LOST     P99");
 	for (uint32_t i = 0; order != NULL && i < look->flow_count; i++)
 		if (contains(flow_text(&look->flows[order[i]], name, sizeof(name)), d->top->filter))
-			draw_flow(d, a, order[i], width);
+			draw_flow(d, a, order[i], width, has_bounds);
 	left_out(d, look->flows_left_out, "flows");
 	free(order);
 }
@@ -298,7 +293,7 @@ static void draw_pools(struct ctl_top_drawing *d, const struct fragi_look *look,
 				    "   pool %s: %" PRIu64 " of %" PRIu64
 				    " blocks of %s in use, empty %" PRIu64 " %%, refused %" PRIu64,
 				    ctl_top_text(pool->name), pool->used, pool->blocks,
-				    size_text(pool->block_bytes, size, sizeof(size)),
+				    ctl_top_size(pool->block_bytes, size, sizeof(size)),
 				    pool->empty_ns * 100 / window, pool->refused_sum);
 	}
 }
@@ -326,7 +321,7 @@ static void draw_hosts(struct ctl_top_drawing *d, uint32_t a)
 		percent(d, 4, &app->look, host->cpu_ns);
 		percent(d, 5, &app->look, host->starved_ns);
 		percent(d, 6, &app->look, host->io_ns);
-		ctl_top_cell(d, size_text(host->rss_bytes, text, sizeof(text)), 7, true);
+		ctl_top_cell(d, ctl_top_size(host->rss_bytes, text, sizeof(text)), 7, true);
 		ctl_top_number(d, 4, "%u", host->restarts);
 		ctl_top_line(d, is_wrong ? CTL_TOP_WRONG : CTL_TOP_NORMAL, a, FRAGI_LOOK_NONE);
 		draw_pools(d, &app->look, i);
@@ -353,8 +348,8 @@ static void draw_gpus(struct ctl_top_drawing *d, const struct fragi_look_worker 
 		ctl_top_put(d, CTL_TOP_NORMAL, "   %" PRIu64 " GPU%s %.0f %% busy, %s of %s",
 			    worker->gpus, worker->gpus == 1 ? "" : "s",
 			    (double)worker->gpu_busy_permille / 10,
-			    size_text(worker->gpu_memory_used_bytes, used, sizeof(used)),
-			    size_text(worker->gpu_memory_bytes, all, sizeof(all)));
+			    ctl_top_size(worker->gpu_memory_used_bytes, used, sizeof(used)),
+			    ctl_top_size(worker->gpu_memory_bytes, all, sizeof(all)));
 }
 
 static void draw_workers(struct ctl_top_drawing *d)
@@ -379,16 +374,17 @@ static void draw_workers(struct ctl_top_drawing *d)
 			percent(d, 5, look,
 				worker->cpu_ns / (worker->cores > 0 ? worker->cores : 1));
 			snprintf(text, sizeof(text), "%s of %s",
-				 size_text(worker->memory_used_bytes, used, sizeof(used)),
-				 size_text(worker->memory_bytes, all, sizeof(all)));
+				 ctl_top_size(worker->memory_used_bytes, used, sizeof(used)),
+				 ctl_top_size(worker->memory_bytes, all, sizeof(all)));
 			ctl_top_cell(d, text, 19, true);
+			ctl_top_cell(
+				d,
+				ctl_top_size(worker->received_bytes * 1000000 / (window / 1000),
+					     text, sizeof(text)),
+				9, true);
 			ctl_top_cell(d,
-				     size_text(worker->received_bytes * 1000000 / (window / 1000),
-					       text, sizeof(text)),
-				     9, true);
-			ctl_top_cell(d,
-				     size_text(worker->sent_bytes * 1000000 / (window / 1000), text,
-					       sizeof(text)),
+				     ctl_top_size(worker->sent_bytes * 1000000 / (window / 1000),
+						  text, sizeof(text)),
 				     9, true);
 			ctl_top_line(d, CTL_TOP_NORMAL, FRAGI_LOOK_NONE, FRAGI_LOOK_NONE);
 			draw_gpus(d, worker);

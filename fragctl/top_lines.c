@@ -179,3 +179,15 @@ void ctl_top_wrap(struct ctl_top_drawing *d, enum ctl_top_style style, uint32_t 
 	}
 	whole(d, style, text);
 }
+
+const char *ctl_top_size(uint64_t bytes, char *out, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes;
+	size_t i = 0;
+
+	for (; value >= 1000 && i < 4; i++)
+		value /= 1024;
+	snprintf(out, size, value < 10 && i > 0 ? "%.1f %s" : "%.0f %s", value, units[i]);
+	return out;
+}

@@ -33,6 +33,8 @@ void ctl_top_wrap(struct ctl_top_drawing *d, enum ctl_top_style style, uint32_t 
 		  const char *text);
 /* Columns of a text on a terminal. */
 uint32_t ctl_top_width(const char *text);
+/* "64 KiB" */
+const char *ctl_top_size(uint64_t bytes, char *out, size_t size);
 /* "" for NULL */
 const char *ctl_top_text(const char *text);
 

@@ -60,6 +60,7 @@ static void print_operator(const struct fragi_look *look, const struct fragi_loo
 
 static void print_flow(const struct fragi_look *look, const struct fragi_look_flow *flow, FILE *out)
 {
+	char text[32];
 	uint64_t drops = 0;
 
 	for (int i = 0; i < FRAGI_DROP_REASONS; i++)
@@ -71,6 +72,12 @@ static void print_flow(const struct fragi_look *look, const struct fragi_look_fl
 		fprintf(out, ", %.4g dropped a second", a_second(look, drops));
 	if (flow->lost_sum > 0)
 		fprintf(out, ", %" PRIu64 " lost", flow->lost_sum);
+	if (flow->latency.error_ns > 0) {
+		fprintf(out, ", 99 percent within %s",
+			fragi_format_duration((int64_t)flow->latency.p99, text, sizeof(text)));
+		fprintf(out, " give or take %s",
+			fragi_format_duration((int64_t)flow->latency.error_ns, text, sizeof(text)));
+	}
 	fputs(".\n", out);
 }
 

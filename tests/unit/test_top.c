@@ -336,6 +336,34 @@ Test(top, what_is_printed_without_a_screen)
 	free(text);
 }
 
+Test(top, latencies_between_two_clocks_have_a_bound)
+{
+	struct fragi_look_flow between[] = {flows[0], flows[1]};
+	struct ctl_top_app app = endoscopy();
+	struct ctl_top top = view_of(&app, 1);
+	char *text;
+	size_t size;
+	FILE *out;
+
+	app.look.flows = between;
+	between[0].latency.error_ns = 31000;
+	text = screen(&top);
+	cr_expect_not_null(
+		strstr(text,
+		       " FLOW                        SENT/S       FULL DEPTH DROP/S LOST     P99     +/-\n"
+		       " fragment1.video.output ->~    18.0 [######  ]     4      0    0  230 ms   31 us\n"
+		       " fragment2.detect.out -> f~    18.0 [        ]     0    6.0    2       -       -\n"),
+		"%s", text);
+	free(text);
+	out = open_memstream(&text, &size);
+	ctl_top_print_plain(&top, out);
+	fclose(out);
+	cr_expect_not_null(
+		strstr(text, "4 in flight, 99 percent within 230 ms give or take 31 us.\n"), "%s",
+		text);
+	free(text);
+}
+
 Test(top, what_an_opened_operator_writes_and_what_was_set)
 {
 	static char texts[10][16];
