@@ -119,7 +119,7 @@ static int explain(struct explaining *e, const char *name, const char *what)
 	if (what[0] == '\0' && e->no_wait)
 		code = ctl_top_window_unmeasured(&e->driver, name, &e->window);
 	else if (what[0] == '\0')
-		code = ctl_top_window_next(&e->driver, name, true, true, &e->window);
+		code = ctl_top_window_next(&e->driver, name, 0, true, true, &e->window);
 	if (code == CTL_OK && e->json)
 		print_json(&answer->explanation, &e->window);
 	else if (code == CTL_OK)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fragctl/look.h>
 
+#include <base/units.h>
 #include <fragctl/service.h>
 
 /* Returns CTL_OK and keeps a LOOKED; another answer is a failure, or is dropped. */
@@ -16,6 +17,18 @@ static int take(struct fw_message *message, struct fw_message **out_looked)
 		code = ctl_service_show_failure(&message->answer.failure, false);
 	fw_message_free(message);
 	return code;
+}
+
+int ctl_look_every(const char *text, int64_t *out_ns)
+{
+	int64_t every_ns = 1000000000;
+
+	if (text != NULL &&
+	    (fragi_duration_lacks_unit(text) || fragi_parse_time(text, &every_ns) < 0 ||
+	     every_ns < FW_LOOK_MIN_NS || every_ns > 5000000000))
+		return ctl_fail(CTL_USAGE, "--every \"%.40s\" is no time from 250ms to 5s", text);
+	*out_ns = every_ns;
+	return CTL_OK;
 }
 
 int ctl_look_next(struct ctl_driver *driver, struct fw_message **out_looked)

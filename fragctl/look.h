@@ -15,6 +15,8 @@
  */
 int ctl_look(struct ctl_driver *driver, const char *application, int64_t every_ns, bool once,
 	     struct fw_message **out_looked);
+/* Reads --every, the window; NULL: a second. Returns CTL_OK, or CTL_USAGE, complained. */
+int ctl_look_every(const char *text, int64_t *out_ns);
 /* Waits for the next one. The same. */
 int ctl_look_next(struct ctl_driver *driver, struct fw_message **out_looked);
 

@@ -153,7 +153,7 @@ static int put_top(struct snapshot *snapshot)
 	struct ctl_top view = {.op = FRAGI_LOOK_NONE};
 	int code = snapshot->no_wait
 			   ? ctl_top_window_unmeasured(&snapshot->driver, snapshot->name, &window)
-			   : ctl_top_window_next(&snapshot->driver, snapshot->name, true, true,
+			   : ctl_top_window_next(&snapshot->driver, snapshot->name, 0, true, true,
 						 &window);
 	FILE *out;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <fragctl/look.h>
 #include <fragctl/service.h>
 #include <fragctl/top_window.h>
 
@@ -17,6 +18,7 @@
 struct top {
 	struct ctl_driver driver;
 	const char *name; /* NULL: all applications */
+	int64_t every_ns; /* the window */
 	bool once, plain, json, no_wait;
 	char causes[2048]; /* of plain: what was printed last */
 };
@@ -82,7 +84,8 @@ static int print_windows(struct top *top)
 
 	top->driver.follows = !top->once;
 	while (code == CTL_OK) {
-		code = ctl_top_window_next(&top->driver, top->name, begins, top->once, &window);
+		code = ctl_top_window_next(&top->driver, top->name, top->every_ns, begins,
+					   top->once, &window);
 		begins = false;
 		if (code == CTL_OK) {
 			code = print(top, &window, is_first);
@@ -130,7 +133,7 @@ static int show(struct top *top)
 		return print_unmeasured(top);
 	if (!top->once && !top->plain && !top->json && isatty(STDIN_FILENO) &&
 	    isatty(STDOUT_FILENO)) {
-		code = ctl_top_on_screen(&top->driver, &again, top->name);
+		code = ctl_top_on_screen(&top->driver, &again, top->name, top->every_ns);
 		if (code != -ENOTTY)
 			return code;
 		top->plain = true;
@@ -151,7 +154,7 @@ int ctl_top(int argc, char **argv)
 	struct top top = {0};
 	struct ctl_common common = {0};
 	struct fragi_texts operands = {0};
-	const char *output = NULL;
+	const char *output = NULL, *every = NULL;
 	const struct fragi_flag table[] = {
 		{.name = "once",
 		 .no_env = true,
@@ -161,6 +164,11 @@ int ctl_top(int argc, char **argv)
 		 .no_env = true,
 		 .help = "sentences for screen readers; Enter prints all, q and Enter ends",
 		 .on = &top.plain},
+		{.name = "every",
+		 .value = "TIME",
+		 .no_env = true,
+		 .help = "measures so long for each picture, 250ms to 5s; default 1s",
+		 .text = &every},
 		CTL_NO_WAIT_FLAG(top.no_wait),
 		CTL_OUTPUT_FLAG(output),
 		CTL_DRIVER_FLAGS(top.driver),
@@ -170,7 +178,7 @@ int ctl_top(int argc, char **argv)
 		.program = "fragctl top",
 		.usage = "[NAME] [flags]",
 		.headline =
-			"Shows where the time of applications goes, and on top what makes them slow. With --output json: a line a second.",
+			"Shows where the time of applications goes, and on top what makes them slow. With --output json: a line for each window.",
 		.flags = table,
 		.count = FRAG_COUNT_OF(table),
 	};
@@ -181,6 +189,8 @@ int ctl_top(int argc, char **argv)
 			       ? ctl_one_name(&operands, flags.program, true, &top.name)
 			       : CTL_USAGE;
 		choose_locale();
+		if (code == CTL_OK)
+			code = ctl_look_every(every, &top.every_ns);
 		if (code == CTL_OK)
 			code = show(&top);
 	}

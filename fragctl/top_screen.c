@@ -30,6 +30,7 @@ struct screen {
 	struct ctl_driver *driver;
 	const struct ctl_driver *again;
 	const char *name;
+	int64_t every_ns;
 	struct ctl_top top;
 	struct ctl_top_window shown, newest, coming; /* newest: empty unless paused */
 	uv_poll_t keys;
@@ -187,8 +188,10 @@ static void ask_opened(struct screen *s)
 
 static void ask(struct screen *s)
 {
-	struct fw_message look = {
-		.kind = FW_LOOK, .look = {.name = s->name != NULL ? s->name : "", .changes = true}};
+	struct fw_message look = {.kind = FW_LOOK,
+				  .look = {.name = s->name != NULL ? s->name : "",
+					   .every_ns = s->every_ns,
+					   .changes = true}};
 	struct fw_message watch = {.kind = FW_WATCH, .watch = {s->last_event, true}};
 
 	s->asked =
@@ -547,9 +550,10 @@ static SCREEN *open_terminal(void)
 	return NULL;
 }
 
-int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again, const char *name)
+int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again, const char *name,
+		      int64_t every_ns)
 {
-	struct screen s = {.driver = driver, .again = again, .name = name};
+	struct screen s = {.driver = driver, .again = again, .name = name, .every_ns = every_ns};
 	SCREEN *terminal = open_terminal();
 	int kept;
 

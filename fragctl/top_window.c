@@ -103,8 +103,8 @@ int ctl_top_window_add(struct ctl_top_window *window, const struct ctl_top_windo
 	return code;
 }
 
-int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins, bool once,
-			struct ctl_top_window *window)
+int ctl_top_window_next(struct ctl_driver *driver, const char *name, int64_t every_ns, bool begins,
+			bool once, struct ctl_top_window *window)
 {
 	struct ctl_top_window coming = {0};
 	struct fw_message *message;
@@ -112,7 +112,7 @@ int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins
 	int code = CTL_OK;
 
 	while (code == CTL_OK && !is_last) {
-		code = begins ? ctl_look(driver, name, 0, once, &message)
+		code = begins ? ctl_look(driver, name, every_ns, once, &message)
 			      : ctl_look_next(driver, &message);
 		begins = false;
 		if (code != CTL_OK)

@@ -23,13 +23,14 @@ int ctl_top_window_add(struct ctl_top_window *window, const struct ctl_top_windo
 /*
  * Waits for the next window of an application, or of all; the first call asks for them.
  * - name: NULL: all
+ * - every_ns: how long it is; 0: a second
  * - begins: it is the first call of this session
  * - once: a single window
  * - window: takes the place of the one before, which was empty at the first call
  * Returns CTL_OK, or the exit code, complained: there is no window then.
  */
-int ctl_top_window_next(struct ctl_driver *driver, const char *name, bool begins, bool once,
-			struct ctl_top_window *window);
+int ctl_top_window_next(struct ctl_driver *driver, const char *name, int64_t every_ns, bool begins,
+			bool once, struct ctl_top_window *window);
 /* What runs, without a measurement. The same. */
 int ctl_top_window_unmeasured(struct ctl_driver *driver, const char *name,
 			      struct ctl_top_window *out);
@@ -47,8 +48,10 @@ void ctl_top_window_free(struct ctl_top_window *window);
  * Shows windows on the terminal until the person quits.
  * - driver: open
  * - again: with the flags of driver, not open: for commands
+ * - every_ns: how long a window is
  * Returns CTL_OK or an exit code, complained; -ENOTTY: this terminal cannot show it.
  */
-int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again, const char *name);
+int ctl_top_on_screen(struct ctl_driver *driver, const struct ctl_driver *again, const char *name,
+		      int64_t every_ns);
 
 #endif

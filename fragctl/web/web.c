@@ -9,6 +9,7 @@
 
 #include <base/environment.h>
 #include <base/log.h>
+#include <fragctl/look.h>
 
 /* `fragctl web` serves the page until it is told to end. */
 struct ends {
@@ -24,19 +25,6 @@ static void on_signal(uv_signal_t *signal, int number)
 	(void)number;
 	ends->now = true;
 	ends->driver->timed_out = true; /* it may wait for a place there */
-}
-
-static int read_every(struct ctl_web *web)
-{
-	int64_t *every_ns = &web->feed.every_ns;
-
-	*every_ns = 1000000000;
-	if (web->every_text != NULL && (fragi_duration_lacks_unit(web->every_text) ||
-					fragi_parse_time(web->every_text, every_ns) < 0 ||
-					*every_ns < FW_LOOK_MIN_NS || *every_ns > 5000000000))
-		return ctl_fail(CTL_USAGE, "--every \"%.40s\" is no time from 250ms to 5s",
-				web->every_text);
-	return CTL_OK;
 }
 
 static int find_graphs(struct ctl_web *web)
@@ -165,7 +153,7 @@ int ctl_web(int argc, char **argv)
 	if (ctl_begin(&flags, &common, argc, argv, NULL, NULL, &code)) {
 		code = fragi_environment_trust(web.env_file, &err) < 0
 			       ? ctl_fail(CTL_USAGE, "%s", err.text)
-			       : read_every(&web);
+			       : ctl_look_every(web.every_text, &web.feed.every_ns);
 		if (code == CTL_OK)
 			code = find_graphs(&web);
 		if (code == CTL_OK)

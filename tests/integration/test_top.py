@@ -474,6 +474,9 @@ class Printed(TopTest):
         for op in app["operators"]:
             uses = ("busy", "input", "room", "memory", "thread", "time", "suspended")
             self.assertEqual(sum(op[use + "_ns"] for use in uses), app["window_ns"])
+        self.wait_until("a window of a quarter of a second", lambda: json.loads(self.fragctl(
+            "top", "--once", "--every", "250ms", "-o", "json"))["applications"][0]["window_ns"] < app["window_ns"] / 2)
+        self.assertEqual(self.fragctl("top", "--once", "--every", "249ms", code=2), "")
         begun = time.monotonic()
         self.assertIn("app: it was not measured (--no-wait)", self.fragctl("top", "--no-wait"))
         self.assertIn("root cause: it was not measured (--no-wait)", self.fragctl("explain", "app", "--no-wait"))
